@@ -1,0 +1,69 @@
+package config
+
+import (
+	"slices"
+	"time"
+)
+
+// Collection are the options of one collection. A nil override means the setting of Config.Debounce.
+type Collection struct {
+	// Sink names where its documents are written. Empty means Config.DefaultSink.
+	Sink string `json:"sink"`
+	// Quiet overrides debounce.quiet.
+	Quiet *time.Duration `json:"quiet"`
+	// MaxWait overrides debounce.maxWait.
+	MaxWait *time.Duration `json:"maxWait"`
+	// CapGrace overrides debounce.capGrace.
+	CapGrace *time.Duration `json:"capGrace"`
+	// MinInterval overrides debounce.minInterval.
+	MinInterval *time.Duration `json:"minInterval"`
+	// Leading overrides debounce.leading.
+	Leading *bool `json:"leading"`
+}
+
+// For returns the timing of a collection: Debounce with the collection's overrides. A collection without an entry has Debounce itself.
+func (c *Config) For(collection string) Debounce {
+	d, o := c.Debounce, c.Collections[collection]
+	override(&d.Quiet, o.Quiet)
+	override(&d.MaxWait, o.MaxWait)
+	override(&d.CapGrace, o.CapGrace)
+	override(&d.MinInterval, o.MinInterval)
+	override(&d.Leading, o.Leading)
+	return d
+}
+
+func override[T any](to *T, by *T) {
+	if by != nil {
+		*to = *by
+	}
+}
+
+// SinkFor returns the sink of a collection and its name: the one that its entry names, otherwise the default sink. The Sink is
+// zero where that name is no sink, which Validate refuses.
+func (c *Config) SinkFor(collection string) (string, Sink) {
+	name := c.Collections[collection].Sink
+	if name == "" {
+		name = c.DefaultSink
+	}
+	return name, c.Sinks[name]
+}
+
+// CollectionFor returns where a source's events go that name no collection.
+func (c *Config) CollectionFor(source string) string {
+	if name := c.Sources[source].Collection; name != "" {
+		return name
+	}
+	return c.DefaultCollection
+}
+
+// AllowFor returns the places in S3 that events of a source may refer to.
+func (c *Config) AllowFor(source string) []BucketPrefix {
+	var allowed []BucketPrefix
+	for _, place := range c.Payload.Allow {
+		if len(place.Sources) == 0 || slices.Contains(place.Sources, source) {
+			allowed = append(allowed, place)
+		}
+	}
+	return allowed
+}
+

@@ -1,0 +1,154 @@
+package config
+
+import "time"
+
+const day = 24 * time.Hour
+
+// Default returns the settings of the design: one native source, one collection "content", one sink "search" on Bleve. Every call
+// returns maps of its own.
+func Default() Config {
+	c := scalars()
+	c.Sources = map[string]Source{"native": {Kind: SourceNative}}
+	c.Collections = map[string]Collection{"content": {}}
+	c.Sinks = map[string]Sink{"search": newSink(SinkBleve)}
+	c.Complete()
+	return c
+}
+
+// scalars are the defaults of everything that has a name of its own, without the maps and what follows from them.
+func scalars() Config {
+	return Config{
+		Stack: "lull",
+		Debounce: Debounce{
+			Quiet:       5 * time.Second,
+			MaxWait:     30 * time.Second,
+			CapGrace:    10 * time.Second,
+			MinInterval: time.Second,
+		},
+		Receive: Receive{Timeout: 6 * time.Second},
+		Index: Index{
+			Timeout:         10 * time.Second,
+			Guard:           3 * time.Second,
+			SinkDeadline:    6 * time.Second,
+			MaxItemsPerTurn: 2_000,
+			WaitingTurns:    3,
+		},
+		Queues: Queues{
+			Live:                Lane{Batch: 1_000, Window: 2 * time.Second, MaxConcurrency: 20},
+			Bulk:                Lane{Batch: 1_000, Window: 3 * time.Second, MaxConcurrency: 4},
+			Visibility:          40 * time.Second,
+			Retention:           7 * day,
+			DeadLetterRetention: 14 * day,
+			BurstSpread:         2 * time.Second,
+			ExpectedRate:        500,
+			MaxInFlight:         80_000,
+		},
+		Retry: Retry{
+			MaxRefusals:  5,
+			DeadDeadline: 72 * time.Hour,
+			BackoffMin:   time.Second,
+			BackoffMax:   time.Minute,
+			AutoRedrives: 3,
+		},
+		Lifecycle: Lifecycle{
+			RowRetention:     30 * day,
+			TTLExtra:         7 * day,
+			ProducerLateness: day,
+			RedriveSpan:      day,
+			PruneEvery:       5 * time.Minute,
+		},
+		Flight:      Flight{Kind: FlightExpress, ContinueAfter: 240 * time.Second},
+		Payload:     Payload{ReferenceAbove: 256 * KB, EnvelopeDepth: 4},
+		DeadLetters: DeadLettersQueue,
+		TableOutage: TableOutageClosed,
+	}
+}
+
+// newSink returns a sink with the defaults that depend on nothing.
+func newSink(kind SinkKind) Sink {
+	return Sink{
+		Kind:          kind,
+		Index:         "{collection}",
+		Auth:          Auth{Kind: AuthNone},
+		BulkDocuments: 500,
+		BulkBytes:     5 * MB,
+	}
+}
+
+// Complete fills in what is left empty and follows from something else: the default source, collection and sink where there is
+// only one, a source's version class and lists by its kind, a sink's numbers. Reading a file does it already; call it after
+// building maps in code. It changes nothing that is set.
+func (c *Config) Complete() {
+	for name, s := range c.Sources {
+		c.Sources[name] = s.complete()
+	}
+	for name, s := range c.Sinks {
+		c.Sinks[name] = s.complete()
+	}
+	c.DefaultSource = onlyOr(c.DefaultSource, c.Sources)
+	c.DefaultCollection = onlyOr(c.DefaultCollection, c.Collections)
+	c.DefaultSink = onlyOr(c.DefaultSink, c.Sinks)
+}
+
+// onlyOr returns name, or, where it is empty, the only key of m.
+func onlyOr[V any](name string, m map[string]V) string {
+	if name == "" && len(m) == 1 {
+		for only := range m {
+			return only
+		}
+	}
+	return name
+}
+
+func (s Source) complete() Source {
+	if s.Class == "" {
+		s.Class = classOf(s.Kind)
+	}
+	if s.NoVersion == "" {
+		s.NoVersion = NoVersionRefuse
+	}
+	switch s.Kind {
+	case SourceGovuk:
+		s.Govuk = s.Govuk.complete()
+	case SourceDebezium:
+		if s.Debezium.Version == "" {
+			s.Debezium.Version = "/source/lsn"
+		}
+	}
+	return s
+}
+
+// classOf returns the version class that a kind of source has unless its configuration says otherwise.
+func classOf(kind SourceKind) Class {
+	switch kind {
+	case SourceS3:
+		return ClassSeq
+	case SourceDebezium:
+		return ClassLSN
+	default:
+		return ClassInt
+	}
+}
+
+func (s Sink) complete() Sink {
+	d := newSink(s.Kind)
+	if s.Index == "" {
+		s.Index = d.Index
+	}
+	if s.Auth.Kind == "" {
+		s.Auth.Kind = d.Auth.Kind
+	}
+	if s.BulkDocuments == 0 {
+		s.BulkDocuments = d.BulkDocuments
+	}
+	if s.BulkBytes == 0 {
+		s.BulkBytes = d.BulkBytes
+	}
+	if s.Auth.Kind == AuthSigV4 && s.Auth.Service == "" {
+		s.Auth.Service = "es"
+		if s.Serverless {
+			s.Auth.Service = "aoss"
+		}
+	}
+	return s
+}

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Size is a number of bytes. Its text is a whole number with B, KB, MB or GB, which count 1,024 each as the queue service's limits do.
+type Size int64
+
+// The units of Size.
+const (
+	KB Size = 1 << 10
+	MB Size = 1 << 20
+	GB Size = 1 << 30
+)
+
+var sizeUnits = []struct {
+	suffix string
+	size   Size
+}{{"GB", GB}, {"MB", MB}, {"KB", KB}, {"B", 1}}
+
+var (
+	errSize     = errors.New("not a size: write a whole number with B, KB, MB or GB, such as 256KB")
+	errDuration = errors.New("not a duration: write a number with ms, s, m, h or d, such as 5s or 7d")
+)
+
+// ParseSize reads a Size such as "256KB", "5 MB" or "1048576" (bytes). Negative sizes, fractions and sizes beyond int64 are errors.
+func ParseSize(text string) (Size, error) {
+	number, unit := strings.TrimSpace(text), Size(1)
+	for _, u := range sizeUnits {
+		if rest, ok := strings.CutSuffix(number, u.suffix); ok {
+			number, unit = strings.TrimRight(rest, " "), u.size
+			break
+		}
+	}
+	n, err := strconv.ParseUint(number, 10, 63)
+	if err != nil || n > uint64(math.MaxInt64/unit) {
+		return 0, errSize
+	}
+	return Size(n) * unit, nil
+}
+
+// String returns the size in the largest unit that divides it, so that ParseSize returns it again.
+func (s Size) String() string {
+	for _, u := range sizeUnits {
+		if s >= u.size && s%u.size == 0 {
+			return strconv.FormatInt(int64(s/u.size), 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(int64(s), 10) + "B"
+}
+
+// ParseDuration reads a duration as Go writes them, and days: "5s", "1h30m", "7d", "1d12h". A day is 24 hours.
+func ParseDuration(text string) (time.Duration, error) {
+	text = strings.TrimSpace(text)
+	if text == "0" {
+		return 0, errDuration // a bare number says no unit, not even this one
+	}
+	number, rest, found := strings.Cut(text, "d")
+	if !found {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, errDuration
+		}
+		return d, nil
+	}
+	days, err := strconv.ParseUint(number, 10, 31)
+	if err != nil || days > uint64(math.MaxInt64/int64(day)) {
+		return 0, errDuration
+	}
+	d := time.Duration(days) * day
+	if rest == "" {
+		return d, nil
+	}
+	more, err := time.ParseDuration(rest)
+	if err != nil || more < 0 || more > math.MaxInt64-d || rest[0] == '+' {
+		return 0, errDuration
+	}
+	return d + more, nil
+}
+
+// FormatDuration writes a duration in the form that ParseDuration reads: days where it is whole days, and no units of zero.
+func FormatDuration(d time.Duration) string {
+	if d != 0 && d%day == 0 && d > 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
