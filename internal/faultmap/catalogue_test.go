@@ -1,0 +1,182 @@
+package faultmap
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// catalogue is what a source tree offers to be named: its test functions, and
+// the names that subtests can have.
+type catalogue struct {
+	tests map[string]string // name to what is wrong with it, mostly nothing
+	parts map[string]bool   // string literals and scenario files, folded
+}
+
+// survey reads every Go file and every testdata folder below root, whatever
+// the build tags: the end-to-end tests count too.
+func survey(root string) (catalogue, error) {
+	c := catalogue{tests: make(map[string]string), parts: make(map[string]bool)}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" || d.Name() == "dist") {
+				return filepath.SkipDir
+			}
+			return nil
+		case filepath.Ext(path) == ".go":
+			source, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return c.add(path, source)
+		case strings.Contains(filepath.ToSlash(path), "/testdata/"):
+			c.parts[fold(strings.TrimSuffix(d.Name(), filepath.Ext(path)))] = true
+		}
+		return nil
+	})
+	return c, err
+}
+
+// add takes in one Go file.
+func (c *catalogue) add(path string, source []byte) error {
+	file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			if s, err := strconv.Unquote(lit.Value); err == nil {
+				c.parts[fold(s)] = true
+			}
+		}
+		return true
+	})
+	if !strings.HasSuffix(path, "_test.go") {
+		return nil
+	}
+	for _, decl := range file.Decls {
+		f, ok := decl.(*ast.FuncDecl)
+		if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Test") || f.Name.Name == "TestMain" || !takesT(f) {
+			continue
+		}
+		if why, seen := c.tests[f.Name.Name]; !seen || why != "" {
+			c.tests[f.Name.Name] = flaw(f)
+		}
+	}
+	return nil
+}
+
+// takesT reports whether f has the one parameter *testing.T.
+func takesT(f *ast.FuncDecl) bool {
+	params := f.Type.Params.List
+	if len(params) != 1 || len(params[0].Names) != 1 {
+		return false
+	}
+	star, ok := params[0].Type.(*ast.StarExpr)
+	if !ok {
+		return false
+	}
+	sel, ok := star.X.(*ast.SelectorExpr)
+	return ok && sel.Sel.Name == "T"
+}
+
+// flaw says why a test function proves nothing, as far as its first statements
+// show it.
+func flaw(f *ast.FuncDecl) string {
+	if f.Body == nil || len(f.Body.List) == 0 {
+		return "is empty"
+	}
+	for _, stmt := range f.Body.List {
+		expr, ok := stmt.(*ast.ExprStmt)
+		if !ok {
+			return ""
+		}
+		call, ok := expr.X.(*ast.CallExpr)
+		if !ok {
+			return ""
+		}
+		sel, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return ""
+		}
+		switch sel.Sel.Name {
+		case "Skip", "Skipf", "SkipNow":
+			return "skips itself"
+		case "Parallel", "Helper", "Log", "Logf":
+		default:
+			return ""
+		}
+	}
+	return "does nothing"
+}
+
+// known says what is wrong with the name of a test, or nothing.
+func (c *catalogue) known(test string) string {
+	name, part, sub := strings.Cut(test, "/")
+	why, ok := c.tests[name]
+	switch {
+	case !ok:
+		return "does not exist"
+	case why != "":
+		return why
+	case sub && !c.parts[fold(part)]:
+		return "has no such part"
+	}
+	return ""
+}
+
+// fold makes the ways to write a subtest's name alike: the testing package
+// prints spaces as underscores, and scenario files are often named with dashes.
+func fold(s string) string {
+	return strings.ToLower(strings.NewReplacer("_", " ", "-", " ").Replace(s))
+}
+
+func TestCatalogueKnowsTests(t *testing.T) {
+	t.Parallel()
+	c := catalogue{tests: make(map[string]string), parts: make(map[string]bool)}
+	source := `package a
+		func TestGood(t *testing.T) { t.Parallel(); check(t) }
+		func TestSuite(t *testing.T) { t.Run("a part of it", check) }
+		func TestEmpty(t *testing.T) {}
+		func TestIdle(t *testing.T) { t.Parallel() }
+		func TestSkipped(t *testing.T) { t.Parallel(); t.Skip("later") }
+		func TestMain(m *testing.M) { os.Exit(m.Run()) }
+		func TestHelper(name string) { check(nil) }
+		func (s suite) TestMethod(t *testing.T) { check(t) }
+		// func TestComment(t *testing.T) { check(t) }
+	`
+	if err := c.add("a_test.go", []byte(source)); err != nil {
+		t.Fatalf("add: %v", err)
+	}
+	if err := c.add("b.go", []byte("package a\nfunc TestOutside(t *testing.T) { check(t) }")); err != nil {
+		t.Fatalf("add: %v", err)
+	}
+	tests := []struct{ name, want string }{
+		{"TestGood", ""},
+		{"TestSuite/a part of it", ""},
+		{"TestSuite/a_part_of_it", ""},
+		{"TestSuite/another part", "has no such part"},
+		{"TestEmpty", "is empty"},
+		{"TestIdle", "does nothing"},
+		{"TestSkipped", "skips itself"},
+		{"TestMain", "does not exist"},
+		{"TestHelper", "does not exist"},
+		{"TestMethod", "does not exist"},
+		{"TestComment", "does not exist"},
+		{"TestOutside", "does not exist"},
+	}
+	for _, tt := range tests {
+		if got := c.known(tt.name); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
