@@ -1,0 +1,127 @@
+// Package flight holds what waits together: the messages of one receive batch, in one manifest, driven by one Step
+// Functions execution. A flight owns nothing that could be lost: if it dies, SQS shows its messages again.
+package flight
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// ID names a flight: a ULID, so that ids sort by time.
+type ID string
+
+// Lane is one ingest queue of a sink.
+type Lane string
+
+// Live goes first; Bulk is for resyncs.
+const (
+	Live Lane = "live"
+	Bulk Lane = "bulk"
+)
+
+// SchemaVersion is the newest manifest and state schema this code understands. A newer one leaves the flight to redelivery.
+const SchemaVersion = 1
+
+// Manifest is what one receive invocation holds.
+type Manifest struct {
+	Schema   int
+	Flight   ID
+	Sink     string
+	Lane     Lane
+	Received time.Time // when the batch was polled, at the latest: the twelve hours of SQS count from it
+	Records  []Record
+}
+
+// Record is one message as received, with its events that are not done yet.
+type Record struct {
+	Message queue.Message
+	Events  []Entry
+}
+
+// Entry is one held event of a message.
+type Entry struct {
+	Index    int // position among the message's events, skipped ones counted
+	Doc      shard.DocID
+	Key      shard.OrderKey
+	Class    shard.Class
+	Op       shard.Operation
+	Due      shard.Micros
+	Admitted shard.Micros
+}
+
+// Items is how many entries the manifest holds: the length of the bitmap Left.
+func (m *Manifest) Items() int {
+	n := 0
+	for i := range m.Records {
+		n += len(m.Records[i].Events)
+	}
+	return n
+}
+
+// State travels through the state machine: bounded, no bodies, no receipt handles.
+type State struct {
+	Schema       int    `json:"schema"`
+	Flight       ID     `json:"flight"`
+	WakeAt       string `json:"wakeAt"`       // RFC 3339, whole seconds, rounded up
+	VisibleUntil int64  `json:"visibleUntil"` // microseconds: when the first of its messages becomes visible
+	Left         Left   `json:"left"`         // which entries are left; empty when the flight is done
+	Turn         int    `json:"turn"`
+	Leg          int    `json:"leg"`     // how many executions came before this one
+	Started      int64  `json:"started"` // microseconds: when this execution began
+	Done         bool   `json:"done"`
+}
+
+// Wake is WakeAt as a time; the zero time where it cannot be read.
+func (s State) Wake() time.Time {
+	t, err := time.Parse(time.RFC3339, s.WakeAt)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// WakeText rounds up to whole seconds: Step Functions cuts fractions off, and nothing is due earlier than it is due.
+func WakeText(t time.Time) string {
+	if cut := t.Truncate(time.Second); !cut.Equal(t) {
+		t = cut.Add(time.Second)
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// Store keeps manifests. It is safe for concurrent use.
+type Store interface {
+	// Put writes the manifest. Writing the same flight again replaces it.
+	Put(ctx context.Context, m *Manifest) error
+	// Get returns the manifest, ErrNotFound, or ErrSchema for one of a newer schema. Its caller may change it.
+	Get(ctx context.Context, id ID) (*Manifest, error)
+	// Continue creates the checkpoint next-<n> beside the manifest unless it is there, and reports whether this call did.
+	Continue(ctx context.Context, id ID, n int, s State) (created bool, err error)
+	// Delete removes the manifest and its checkpoints. Deleting what is not there is no error.
+	Delete(ctx context.Context, id ID) error
+	// List returns up to limit flights after the cursor, oldest first, with the time of the newest object and the last
+	// checkpoint's state where there is one.
+	List(ctx context.Context, cursor string, limit int) (flights []Stored, next string, err error)
+}
+
+// Stored is a flight as the store lists it.
+type Stored struct {
+	ID     ID
+	Newest time.Time
+	Legs   int
+}
+
+// Errors of a Store.
+var (
+	ErrNotFound = errors.New("flight not found")
+	ErrSchema   = errors.New("flight has a newer schema")
+)
+
+// Launcher starts an execution. After any error it is unknown whether it runs: the messages come back by themselves either way, and two
+// executions of one flight do no harm.
+type Launcher interface {
+	Start(ctx context.Context, s State) error
+}

@@ -1,0 +1,99 @@
+// Package journal is where use cases say what they decided, one Note per decision: counters, logs, `lull dev`'s story,
+// `lull explain` and the simulator's oracles all read the same notes. Notes never hold a document's content.
+package journal
+
+import (
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Step is a decision, in the words of the design.
+type Step string
+
+// The steps. The ones marked (end) complete an event: its message may go once all its events are complete.
+const (
+	Received    Step = "received"     // Count messages in one batch
+	Skipped     Step = "skipped"      // (end) by the source's rule, Detail says which
+	Admitted    Step = "admitted"     // pending = k now; Detail "new burst" or "newer"
+	Held        Step = "held"         // kept in its flight; Until is when it is due
+	Stale       Step = "stale"        // (end) committed > k, judged by receive
+	Duplicate   Step = "duplicate"    // (end) committed = k, judged by receive
+	Stored      Step = "stored"       // (end) dead = k: its dead letter is stored
+	Lettered    Step = "lettered"     // (end) a dead letter was sent; Detail "reason: why"
+	Scheduled   Step = "scheduled"    // (end) stored until notbefore, which is Until
+	Failed      Step = "failed"       // could not be judged in this invocation: back to the queue
+	Launched    Step = "launched"     // a flight of Count messages; Until is its first wake
+	LaunchLost  Step = "launch_lost"  // manifest or execution failed: the messages come back by themselves
+	Superseded  Step = "superseded"   // (end) held, and a newer version was committed
+	Waiting     Step = "waiting"      // index waits for the document until Until; Detail says for what
+	Left        Step = "left"         // left the flight without being deleted; Detail says why
+	Claimed     Step = "claimed"      // the lease is ours; Until is its end
+	Committed   Step = "committed"    // (end) written and committed; Old is the row before
+	Released    Step = "released"     // nothing was applied, the lease is given back; Detail is the sink's answer
+	Rejected    Step = "rejected"     // refused for good; the letter is stored
+	UnknownSink Step = "unknown"      // no answer, or none to be trusted: lease and claimed stay
+	SinkNewer   Step = "sink_newer"   // 409 under a live lease: alarm
+	LeaseLost   Step = "lease_lost"   // COMMIT refused: somebody else is the owner
+	Deleted     Step = "deleted"      // the message was deleted from the queue
+	DeleteLost  Step = "delete_lost"  // the deletion failed: a redelivery will be a duplicate
+	Extended    Step = "extended"     // visibility extended to Until, Count messages
+	Continued   Step = "continued"    // the flight goes on in a new execution
+	Ended       Step = "ended"        // the flight is done
+	TwelveHours Step = "twelve_hours" // the flight ends before SQS's limit; its messages are visible again
+	Tripped     Step = "tripped"      // the sink's gate opened until Until
+	Closed      Step = "closed"       // the sink is well again
+	RowRefused  Step = "row_refused"  // a conditional write was refused (a write unit all the same); Detail is its name
+	Unreachable Step = "unreachable"  // the table cannot be reached; the batch is backed off
+	Parked      Step = "parked"       // dlq stored the letter
+	Dropped     Step = "dropped"      // a letter superseded by a newer commit, or dropped by an operator or by `deadLetters: none`
+	Returned    Step = "returned"     // a letter that never ran went back to its queue
+	Redriven    Step = "redriven"     // a letter was sent again
+	Collected   Step = "collected"    // prune deleted a row
+	Stuck       Step = "stuck"        // prune found what should not be: alarm
+	Enqueued    Step = "enqueued"     // prune sent a scheduled event
+	Conflict    Step = "version_conflict"
+	Blocked     Step = "blocked_by_unknown"
+	Schema      Step = "unknown_schema"
+	OpenWrite   Step = "open_write" // table outage open: written at once, not acknowledged (audit)
+)
+
+// Note is one decision.
+type Note struct {
+	Step    Step
+	At      time.Time
+	Doc     shard.DocID
+	Key     shard.OrderKey
+	Op      shard.Operation
+	Sink    string
+	Lane    string
+	Flight  string
+	Message string // SQS message id
+	Event   int    // position in the message
+	Sent    time.Time
+	Until   time.Time // a wake, a due time, the end of a lease: see the step
+	Count   int
+	Detail  string
+	Old     shard.Row // Committed, Admitted: the row before
+}
+
+// Journal takes notes. It is safe for concurrent use and must not block for long.
+type Journal interface {
+	Note(n Note)
+}
+
+// Discard drops all notes.
+type Discard struct{}
+
+// Note does nothing.
+func (Discard) Note(Note) {}
+
+// Tee gives each note to several journals in turn.
+type Tee []Journal
+
+// Note passes n on.
+func (t Tee) Note(n Note) {
+	for _, j := range t {
+		j.Note(n)
+	}
+}

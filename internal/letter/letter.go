@@ -1,0 +1,103 @@
+// Package letter is about dead letters: messages that will not be tried again by themselves, stored with the reason.
+package letter
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Reason says why a message is a dead letter. It is a word for filters and metrics; Facts.Detail says more.
+type Reason string
+
+// The reasons.
+const (
+	Undecodable    Reason = "undecodable"            // not JSON, unknown envelope, too deep
+	Contract       Reason = "contract"               // a field is missing or wrong
+	VersionInvalid Reason = "version_invalid"        // missing, negative, not numeric, too long
+	ClassMismatch  Reason = "version_class_mismatch" // the row has versions of another class
+	TooOld         Reason = "too_old_to_judge"       // older than rows are kept
+	DeadDeadline   Reason = "dead_deadline"          // tried for longer than deadDeadline
+	TooFarAhead    Reason = "too_far_ahead"          // notbefore lies beyond what retention allows
+	RejectedBySink Reason = "rejected"               // the sink refused it for good
+	Refusals       Reason = "refusals"               // the sink refused it maxRefusals times
+	Payload        Reason = "payload"                // the payload by reference cannot be had for good
+	ReceiveCount   Reason = "receive_count"          // SQS's redrive policy moved it
+	Cancelled      Reason = "cancelled"              // an operator cancelled it
+)
+
+// State of a parked letter.
+type State string
+
+// A letter stays until its version is committed or an operator drops it.
+const (
+	Parked   State = "parked"
+	Redriven State = "redriven"
+)
+
+// Letter is a dead letter: the message byte for byte and the facts.
+type Letter struct {
+	Facts
+	Body       string
+	Attributes map[string]queue.Attribute
+}
+
+// Facts describe a letter. No field holds document content.
+type Facts struct {
+	ID         string         // idempotency: of document and order key, of the body's hash where there is none
+	Reason     Reason         //
+	Detail     string         // class, status, field name; at most 200 bytes
+	Doc        shard.DocID    // empty for an undecodable message
+	Key        shard.OrderKey // empty for an undecodable message
+	Event      int            // position among the message's events
+	Sink       string
+	Lane       string
+	MessageID  string    // of the message that became the letter
+	FirstSent  time.Time // of the first message of which it may be a copy
+	Sent       time.Time
+	Refusals   int64
+	FirstError string
+	LastError  string
+	Died       time.Time
+	State      State
+	RedrivenAt time.Time
+	Redrives   int // by operators and by itself
+	Auto       int // bounded automatic ones among them
+}
+
+// Filter selects letters. Zero fields select everything.
+type Filter struct {
+	Reason     Reason
+	Collection shard.Collection
+	Doc        shard.DocID
+	After      time.Time
+	Before     time.Time
+	State      State
+}
+
+// Matches reports whether the facts pass the filter.
+func (f Filter) Matches(l Facts) bool {
+	return (f.Reason == "" || f.Reason == l.Reason) &&
+		(f.Collection == "" || l.Doc != "" && f.Collection == l.Doc.Collection()) &&
+		(f.Doc == "" || f.Doc == l.Doc) &&
+		(f.After.IsZero() || l.Died.After(f.After)) &&
+		(f.Before.IsZero() || l.Died.Before(f.Before)) &&
+		(f.State == "" || f.State == l.State)
+}
+
+// Store keeps letters: bodies in S3, facts in the table. It is safe for concurrent use.
+type Store interface {
+	// Park stores the letter. Storing one with a known ID again sets it back to parked, keeps its redrive counts and reports fresh as false.
+	Park(ctx context.Context, l Letter) (fresh bool, err error)
+	// Get returns the letter, or false.
+	Get(ctx context.Context, id string) (Letter, bool, error)
+	// List returns the facts of up to limit letters that pass the filter, oldest first, and the cursor of the next call, empty at
+	// the end. It never leaves one out silently.
+	List(ctx context.Context, f Filter, cursor string, limit int) ([]Facts, string, error)
+	// MarkRedriven notes that the letter was sent again. The letter stays.
+	MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error
+	// Drop deletes the letter: after its version was committed, or because an operator said so.
+	Drop(ctx context.Context, id string) error
+}

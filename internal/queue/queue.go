@@ -1,0 +1,116 @@
+// Package queue is the seam to SQS standard queues, in SQS's own terms. Whatever a queue does beyond its contract
+// (deliver twice, out of order, late) lull must bear: the row is the referee, not the queue.
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Message is a message as received. Body and attributes are never changed by lull: a dead letter holds them byte for byte.
+type Message struct {
+	ID            string
+	Receipt       string // receipt handle: new at each receive, no fence
+	Body          string
+	Attributes    map[string]Attribute
+	Sent          time.Time // SentTimestamp, milliseconds
+	FirstReceived time.Time // ApproximateFirstReceiveTimestamp
+	ReceiveCount  int       // ApproximateReceiveCount: 1 at the first receive
+	MovedFrom     string    // DeadLetterQueueSourceArn: set where SQS's redrive policy moved it
+}
+
+// Attribute is a message attribute: String or Binary according to Type ("String", "Number", "Binary", or with a suffix).
+type Attribute struct {
+	Type   string `json:"type"`
+	String string `json:"string,omitempty"`
+	Binary []byte `json:"binary,omitempty"`
+}
+
+// Text is a String attribute.
+func Text(s string) Attribute { return Attribute{Type: "String", String: s} }
+
+// Outgoing is a message to send.
+type Outgoing struct {
+	Body       string
+	Attributes map[string]Attribute
+	Delay      time.Duration // whole seconds, at most 900
+}
+
+// AttrFirstSent is set on every copy that lull sends: the SentTimestamp of the first message, milliseconds since 1970. It is honoured
+// only where it is earlier than the message's own: it can make a message older, never newer.
+const AttrFirstSent = "lull-first-sent"
+
+// AttrSource chooses the source that decodes a message, by its name in the configuration.
+const AttrSource = "lull-source"
+
+// Limits of SQS.
+const (
+	MaxDelay   = 15 * time.Minute
+	MaxHold    = 12 * time.Hour // visibility ends this long after the receive, whatever is asked
+	MaxBytes   = 1 << 20        // body and attributes together
+	MaxEntries = 10             // of a batch call
+)
+
+// Queue sends, holds and deletes. Implementations split calls into batches of ten, read per-entry failures inside a
+// successful answer, and are safe for concurrent use. Each method returns nil where everything went well, otherwise a slice as
+// long as its input with an error, or nil, for each entry.
+type Queue interface {
+	Send(ctx context.Context, out []Outgoing) []error
+
+	// Hold makes messages invisible for d from now; zero makes them visible at once (ChangeMessageVisibility).
+	// ErrGone is no failure of the batch: the handle is stale, the message deleted, or no longer in flight.
+	Hold(ctx context.Context, receipts []string, d time.Duration) []error
+
+	// Delete deletes. Duplicate handles enter a batch once. A handle that is gone is no error: done or redelivered.
+	Delete(ctx context.Context, receipts []string) []error
+}
+
+// ErrGone says that a receipt handle names no message in flight any more.
+var ErrGone = errors.New("receipt handle is not in flight")
+
+// ErrTooLarge says that a message exceeds what the queue takes; sending it again cannot succeed.
+var ErrTooLarge = errors.New("message is too large")
+
+// FirstSent is when the first message of which this may be a copy was sent: the age guard counts from it.
+func (m Message) FirstSent() time.Time {
+	if a, ok := m.Attributes[AttrFirstSent]; ok {
+		if ms, ok := parseMillis(a.String); ok {
+			if t := time.UnixMilli(ms); t.Before(m.Sent) {
+				return t
+			}
+		}
+	}
+	return m.Sent
+}
+
+func parseMillis(s string) (int64, bool) {
+	if len(s) == 0 || len(s) > 16 {
+		return 0, false
+	}
+	var n int64
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(s[i]-'0')
+	}
+	return n, true
+}
+
+// Bytes is the size that SQS counts: body, attribute names, types and values.
+func Bytes(body string, attrs map[string]Attribute) int {
+	n := len(body)
+	for name, a := range attrs {
+		n += len(name) + len(a.Type) + len(a.String) + len(a.Binary)
+	}
+	return n
+}
+
+// ErrorAt is the error of entry i of a Queue method's answer.
+func ErrorAt(errs []error, i int) error {
+	if errs == nil {
+		return nil
+	}
+	return errs[i]
+}

@@ -1,0 +1,247 @@
+package shard
+
+import (
+	"time"
+	"unicode/utf8"
+)
+
+// This file is the one home of every condition (DESIGN section 5). A condition is a conjunction of clauses; CLAIM's
+// "pending = k or (pending > k and burst_start <= cap)" stands here as the two clauses (pending >= k) and (pending = k
+// or burst_start <= cap), which is the same.
+
+// MaxLastError is the longest last_error kept, in bytes: a row above 1 KB doubles the cost of every write.
+const MaxLastError = 200
+
+// known leaves rows of a newer schema alone.
+func known() Clause {
+	return Clause{{AttrSchema, Absent, Value{}}, {AttrSchema, AtMost, numberValue(SchemaVersion)}}
+}
+
+func absentOr(a Attr, op Op, v Value) Clause { return Clause{{a, Absent, Value{}}, {a, op, v}} }
+func must(a Attr, op Op, v Value) Clause     { return Clause{{a, op, v}} }
+func set(a Attr, v Value) Action             { return Action{Verb: Set, Attr: a, Val: v} }
+
+func remove(attrs ...Attr) []Action {
+	out := make([]Action, len(attrs))
+	for i, a := range attrs {
+		out[i] = Action{Verb: Remove, Attr: a}
+	}
+	return out
+}
+
+// Admission is what ADMIT needs to know.
+type Admission struct {
+	Doc    DocID
+	Key    OrderKey
+	Class  Class
+	Flight string
+	Now    Micros
+	Aged   bool // the message is older than retention - producerLateness: only a row with a commit can judge it
+}
+
+// Admit makes k the pending version if nothing shows that it is old, stored as a dead letter or of another class.
+func Admit(a Admission) Write {
+	k := keyValue(a.Key)
+	class := textValue(string(rune(a.Class)))
+	w := Write{Name: "ADMIT", Doc: a.Doc, Cond: []Clause{
+		known(),
+		absentOr(AttrPending, Less, k),
+		absentOr(AttrCommitted, Less, k),
+		absentOr(AttrDead, NotEqual, k),
+		absentOr(AttrVersionClass, Equal, class),
+	}}
+	if a.Aged {
+		w.Cond = append(w.Cond, must(AttrCommitted, Exists, Value{}))
+	}
+	w.Update = append([]Action{
+		set(AttrVersionClass, class),
+		set(AttrPending, k),
+		{Verb: SetIfAbsent, Attr: AttrBurstStart, Val: timeValue(a.Now)},
+		set(AttrFlight, textValue(a.Flight)),
+	}, remove(AttrExpiresAt, AttrAttempts, AttrRefusals, AttrLastError)...)
+	return w
+}
+
+// Bid is what CLAIM needs to know.
+type Bid struct {
+	Doc         DocID
+	Key         OrderKey
+	Token       Token  // fresh for this claim
+	Now         Micros // the claim's time: the fence
+	Until       Micros // >= the invocation's hard deadline + guard + sinkSettle
+	Cap         Micros // a burst that began at or before it may be overridden: now - maxWait, or - capGrace too
+	MinInterval time.Duration
+	Again       bool // the row shows claimed = k: an earlier claim of the same version got no commit
+}
+
+// Claim takes the lease for writing k. A refused CLAIM is ours only if the row shows our token and claimed = k.
+func Claim(b Bid) Write {
+	k, now := keyValue(b.Key), timeValue(b.Now)
+	claimed, was := absentOr(AttrClaimed, Less, k), Action{Verb: CopyOr, Attr: AttrClaimedWas, From: AttrClaimed, Val: keyValue(Lowest)}
+	name := "CLAIM"
+	if b.Again {
+		name = "CLAIM again"
+		claimed, was = must(AttrClaimed, Equal, k), Action{Verb: SetIfAbsent, Attr: AttrClaimedWas, Val: k}
+	}
+	return Write{Name: name, Doc: b.Doc, Cond: []Clause{
+		known(),
+		absentOr(AttrCommitted, Less, k),
+		claimed,
+		absentOr(AttrDead, NotEqual, k),
+		must(AttrPending, AtLeast, k),
+		{{AttrPending, Equal, k}, {AttrBurstStart, AtMost, timeValue(b.Cap)}},
+		absentOr(AttrLeaseUntil, Less, now),
+		absentOr(AttrLastWrite, Less, now),
+		absentOr(AttrLastWrite, AtMost, timeValue(b.Now.Add(-b.MinInterval))),
+	}, Update: []Action{
+		set(AttrOwner, textValue(string(b.Token))),
+		set(AttrLeaseUntil, timeValue(b.Until)),
+		was,
+		set(AttrClaimed, k),
+		{Verb: Add, Attr: AttrAttempts, Val: numberValue(1)},
+	}}
+}
+
+// Lease is a claim that was granted: what COMMIT, RELEASE and REJECT need to know of it.
+type Lease struct {
+	Doc   DocID
+	Key   OrderKey
+	Token Token
+	At    Micros // the claim's time, which is the fence
+}
+
+// Commit makes k the committed version. The form follows from the newest image of the row: where a newer version is
+// pending the burst goes on, from now; otherwise the row is settled and expires (seconds) as a backstop.
+func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
+	k := keyValue(l.Key)
+	w := Write{Name: "COMMIT", Doc: l.Doc, Cond: []Clause{
+		known(),
+		must(AttrOwner, Equal, textValue(string(l.Token))),
+		absentOr(AttrCommitted, Less, k),
+	}, Update: append([]Action{
+		set(AttrCommitted, k),
+		set(AttrCommittedOp, textValue(string(op))),
+		set(AttrLastWrite, timeValue(max(now, l.At))),
+	}, remove(AttrOwner, AttrLeaseUntil, AttrClaimed, AttrClaimedWas, AttrAttempts, AttrRefusals, AttrLastError)...)}
+	if image.Pending > l.Key {
+		w.Name = "COMMIT, newer waiting"
+		w.Cond = append(w.Cond, must(AttrPending, Greater, k))
+		w.Update = append(w.Update, set(AttrBurstStart, timeValue(now)))
+		return w
+	}
+	w.Cond = append(w.Cond, absentOr(AttrPending, AtMost, k))
+	w.Update = append(w.Update, set(AttrExpiresAt, numberValue(expires)))
+	w.Update = append(w.Update, remove(AttrPending, AttrBurstStart, AttrFlight)...)
+	return w
+}
+
+// Release gives the lease back after every request made under it was definitely not applied. claimed stays, and
+// lease_until becomes the claim's time instead of vanishing: the next fence must be greater. A refusal is counted only where the sink refused this very document.
+func Release(l Lease, lastError string, refused bool) Write {
+	w := Write{Name: "RELEASE", Doc: l.Doc, Cond: []Clause{
+		known(),
+		must(AttrOwner, Equal, textValue(string(l.Token))),
+	}, Update: append([]Action{
+		set(AttrLeaseUntil, timeValue(l.At)),
+		set(AttrLastError, textValue(cut(lastError))),
+	}, remove(AttrOwner, AttrAttempts)...)}
+	if refused {
+		w.Update = append(w.Update, Action{Verb: Add, Attr: AttrRefusals, Val: numberValue(1)})
+	}
+	return w
+}
+
+// Reject ends a version whose dead letter is stored: claimed goes back to what it was before this version, so that the
+// newest good one still held may be written. The forms follow from the newest image.
+func Reject(l Lease, lastError string, expires int64, image Row) Write {
+	k := keyValue(l.Key)
+	w := Write{Name: "REJECT", Doc: l.Doc, Cond: []Clause{
+		known(),
+		must(AttrOwner, Equal, textValue(string(l.Token))),
+	}}
+	if image.ClaimedWas == "" || image.ClaimedWas == Lowest {
+		w.Update = remove(AttrClaimed)
+	} else {
+		w.Update = []Action{{Verb: Copy, Attr: AttrClaimed, From: AttrClaimedWas}}
+	}
+	w.Update = append(w.Update,
+		set(AttrDead, k),
+		set(AttrLeaseUntil, timeValue(l.At)),
+		set(AttrLastError, textValue(cut(lastError))))
+	w.Update = append(w.Update, remove(AttrOwner, AttrClaimedWas, AttrAttempts, AttrRefusals)...)
+	if image.Pending != l.Key {
+		w.Name = "REJECT, not pending"
+		w.Cond = append(w.Cond, absentOr(AttrPending, NotEqual, k))
+		return w
+	}
+	w.Cond = append(w.Cond, must(AttrPending, Equal, k))
+	w.Update = append(w.Update, set(AttrExpiresAt, numberValue(expires)))
+	w.Update = append(w.Update, remove(AttrPending, AttrBurstStart, AttrFlight)...)
+	return w
+}
+
+// Park marks a version dead whose letter is stored and which nobody is writing: by dlq for letters that SQS moved, by receive
+// after a dead_deadline letter. Form two, for a row where k is not pending, gives a row that it creates a time to expire.
+func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
+	key := keyValue(k)
+	w := Write{Name: "PARK", Doc: doc, Cond: []Clause{
+		known(),
+		absentOr(AttrCommitted, Less, key),
+		absentOr(AttrLeaseUntil, Less, timeValue(now)),
+	}, Update: []Action{set(AttrDead, key)}}
+	if image.Pending != k {
+		w.Name = "PARK, not pending"
+		w.Cond = append(w.Cond, absentOr(AttrPending, Less, key))
+		if image.Pending == "" {
+			w.Update = append(w.Update, Action{Verb: SetIfAbsent, Attr: AttrExpiresAt, Val: numberValue(expires)})
+		}
+		return w
+	}
+	w.Cond = append(w.Cond, must(AttrPending, Equal, key))
+	w.Update = append(w.Update, set(AttrExpiresAt, numberValue(expires)))
+	w.Update = append(w.Update, remove(AttrPending, AttrBurstStart, AttrFlight)...)
+	return w
+}
+
+// Redrive takes the mark of a dead letter away before the letter is sent again. It is refused while anybody is still
+// working on the version. A row whose dead is another key needs no write; see [MayRedrive].
+func Redrive(doc DocID, k OrderKey, now Micros) Write {
+	key := keyValue(k)
+	return Write{Name: "REDRIVE", Doc: doc, Cond: []Clause{
+		known(),
+		absentOr(AttrPending, NotEqual, key),
+		absentOr(AttrLeaseUntil, Less, timeValue(now)),
+		must(AttrDead, Equal, key),
+	}, Update: remove(AttrDead)}
+}
+
+// Collect deletes a row that nobody can need any more, if it is as prune read it: see [Collectable].
+func Collect(read Row, now Micros) Write {
+	same := func(a Attr) Clause {
+		if v, ok := read.Get(a); ok {
+			return must(a, Equal, v)
+		}
+		return must(a, Absent, Value{})
+	}
+	return Write{Name: "COLLECT", Doc: read.Doc, Drop: true, Cond: []Clause{
+		known(),
+		same(AttrCommitted), same(AttrPending), same(AttrClaimed), same(AttrDead), same(AttrOwner),
+		same(AttrBurstStart), same(AttrLastWrite), same(AttrExpiresAt),
+		absentOr(AttrLeaseUntil, Less, timeValue(now)),
+	}}
+}
+
+// cut shortens an error to MaxLastError bytes without breaking a character. An empty one becomes "unknown": DynamoDB has no use for an empty reason.
+func cut(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	if len(s) <= MaxLastError {
+		return s
+	}
+	s = s[:MaxLastError]
+	for len(s) > 0 && !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return s
+}

@@ -1,0 +1,76 @@
+package shard
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MaxIDBytes is the longest document id accepted, in bytes (docs/events.md).
+const MaxIDBytes = 512
+
+// Collection names a set of documents that live in one sink: [a-z0-9][a-z0-9-]{0,31}.
+type Collection string
+
+// Validate says what is wrong with the name, or nil.
+func (c Collection) Validate() error {
+	if len(c) == 0 || len(c) > 32 {
+		return fmt.Errorf("collection %q: 1 to 32 characters are allowed, got %d", clip(string(c)), len(c))
+	}
+	for i := range len(c) {
+		b := c[i]
+		switch {
+		case 'a' <= b && b <= 'z', '0' <= b && b <= '9', b == '-' && i > 0:
+		default:
+			return fmt.Errorf("collection %q: only a-z, 0-9 and (not first) - are allowed", clip(string(c)))
+		}
+	}
+	return nil
+}
+
+// DocID is the partition key of a row: "<collection>#<id>". Rows that are no documents begin with "!".
+type DocID string
+
+// NewDocID joins a collection and an id after checking both.
+func NewDocID(c Collection, id string) (DocID, error) {
+	if err := c.Validate(); err != nil {
+		return "", err
+	}
+	if id == "" {
+		return "", fmt.Errorf("document id is empty")
+	}
+	if len(id) > MaxIDBytes {
+		return "", fmt.Errorf("document id has %d bytes, at most %d are allowed", len(id), MaxIDBytes)
+	}
+	return DocID(string(c) + "#" + id), nil
+}
+
+// ParseDocID reads the printed form "<collection>#<id>", the KEY of the commands.
+func ParseDocID(s string) (DocID, error) {
+	c, id, ok := strings.Cut(s, "#")
+	if !ok {
+		return "", fmt.Errorf("key %q: want <collection>#<id>", clip(s))
+	}
+	return NewDocID(Collection(c), id)
+}
+
+// Collection is the part before the first #.
+func (d DocID) Collection() Collection {
+	c, _, _ := strings.Cut(string(d), "#")
+	return Collection(c)
+}
+
+// ID is the part after the first #: the document's id in the sink.
+func (d DocID) ID() string {
+	_, id, _ := strings.Cut(string(d), "#")
+	return id
+}
+
+// IsDocument reports whether the row of this key is a document's, not one of lull's own ("!health#search").
+func (d DocID) IsDocument() bool { return !strings.HasPrefix(string(d), "!") }
+
+func clip(s string) string {
+	if len(s) > 64 {
+		return s[:64] + "..."
+	}
+	return s
+}

@@ -1,0 +1,103 @@
+package shard
+
+import "time"
+
+// HealthRow is the key of the shared row that tells every flight how a sink is.
+func HealthRow(sink string) DocID { return DocID("!health#" + sink) }
+
+// RunRow is the key of the row that debounces a maintenance run.
+func RunRow(name string) DocID { return DocID("!run#" + name) }
+
+// Gate is what a health row says.
+type Gate byte
+
+// A closed gate lets everything through, an open one nothing; after its time an open one lets one prober ping.
+const (
+	GateClosed Gate = iota
+	GateOpen
+	GateProbe
+)
+
+// Health reads the health row: what to do now, and when to look again where nothing may be claimed.
+func Health(r Row, now Micros) (Gate, Micros) {
+	switch {
+	case r.OpenUntil == 0:
+		return GateClosed, 0
+	case now <= r.OpenUntil:
+		return GateOpen, r.OpenUntil + 1
+	case now <= r.ProbeUntil:
+		return GateOpen, r.ProbeUntil + 1
+	}
+	return GateProbe, 0
+}
+
+// Trip opens the gate, one level higher, unless somebody has just done so.
+func Trip(sink string, now, until Micros, level int64) Write {
+	return Write{Name: "TRIP", Doc: HealthRow(sink), Cond: []Clause{
+		known(),
+		absentOr(AttrOpenUntil, Less, timeValue(now)),
+	}, Update: append([]Action{
+		set(AttrOpenUntil, timeValue(until)),
+		set(AttrLevel, numberValue(level)),
+	}, remove(AttrProbeUntil)...)}
+}
+
+// Probe makes the caller the one prober until the given time.
+func Probe(sink string, now, until Micros) Write {
+	return Write{Name: "PROBE", Doc: HealthRow(sink), Cond: []Clause{
+		known(),
+		must(AttrOpenUntil, Less, timeValue(now)),
+		absentOr(AttrProbeUntil, Less, timeValue(now)),
+	}, Update: []Action{set(AttrProbeUntil, timeValue(until))}}
+}
+
+// Close closes the gate after a probe that succeeded. last_write keeps the time: prune wants to know since when the sink is well.
+func Close(sink string, probe, now Micros) Write {
+	return Write{Name: "CLOSE", Doc: HealthRow(sink), Cond: []Clause{
+		known(),
+		must(AttrProbeUntil, Equal, timeValue(probe)),
+	}, Update: append([]Action{set(AttrLastWrite, timeValue(now))}, remove(AttrOpenUntil, AttrLevel, AttrProbeUntil)...)}
+}
+
+// WellSince reports whether the gate has been closed for at least d.
+func WellSince(r Row, now Micros, d time.Duration) bool {
+	return r.OpenUntil == 0 && (r.LastWrite == 0 || r.LastWrite.Add(d) <= now)
+}
+
+// StartRun makes the caller the one that runs, at most once per interval, however many rules fire.
+func StartRun(name string, token Token, now, until Micros, interval time.Duration) Write {
+	return Write{Name: "START RUN", Doc: RunRow(name), Cond: []Clause{
+		known(),
+		absentOr(AttrLeaseUntil, Less, timeValue(now)),
+		absentOr(AttrRanAt, AtMost, timeValue(now.Add(-interval))),
+	}, Update: []Action{
+		set(AttrOwner, textValue(string(token))),
+		set(AttrLeaseUntil, timeValue(until)),
+		set(AttrRanAt, timeValue(now)),
+	}}
+}
+
+// EndRun ends a run of ours and keeps where the next one goes on.
+func EndRun(name string, token Token, cursor string) Write {
+	w := Write{Name: "END RUN", Doc: RunRow(name), Cond: []Clause{
+		known(),
+		must(AttrOwner, Equal, textValue(string(token))),
+	}, Update: remove(AttrOwner, AttrLeaseUntil)}
+	if cursor == "" {
+		w.Update = append(w.Update, remove(AttrCursor)...)
+	} else {
+		w.Update = append(w.Update, set(AttrCursor, textValue(cursor)))
+	}
+	return w
+}
+
+// Widen is the effective quiet window while a sink is throttling: doubled per level, at most maxWait.
+func Widen(t Timing, level int64) Timing {
+	for range level {
+		if t.Quiet >= t.MaxWait {
+			break
+		}
+		t.Quiet = min(max(2*t.Quiet, time.Second), t.MaxWait)
+	}
+	return t
+}

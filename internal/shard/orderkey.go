@@ -1,0 +1,295 @@
+package shard
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// OrderKey is lull's byte string that sorts by (epoch, version, resync run, event time, digest): a total order per
+// document. Compare with < and ==. The empty key is none. A key for a version below 16 million takes 21 bytes.
+//
+//	epoch       1 byte below 248, else 1 + n bytes      which life of the source's counter
+//	version     3 bits class, 5 bits length, the bytes  what the upstream says
+//	resync run  0, or 1 and 16 bytes of a ULID          the same version again, once per run
+//	event time  7 bytes, microseconds, 0 for none       same version, later time wins
+//	digest      8 bytes                                 same version and time: one winner in either order of arrival
+type OrderKey string
+
+// Lowest is below every key: what claimed_was holds where nothing was claimed before.
+const Lowest OrderKey = "\x00"
+
+// Digest is the first 8 bytes of SHA-256 over operation and data (or reference).
+type Digest [8]byte
+
+// Run is a resync run: the 16 bytes of a ULID. The zero Run is none.
+type Run [16]byte
+
+// Parts is an order key taken apart.
+type Parts struct {
+	Epoch   uint32
+	Version Version
+	Run     Run
+	Time    time.Time // microseconds, UTC; zero for none
+	Digest  Digest
+}
+
+// NewOrderKey packs the parts. A missing version and times outside 1970 to 4253 are errors.
+func NewOrderKey(p Parts) (OrderKey, error) {
+	if p.Version.packed == "" {
+		return "", fmt.Errorf("version is missing")
+	}
+	var us int64
+	if !p.Time.IsZero() {
+		if us = p.Time.UnixMicro(); us < 0 || us > maxMicros {
+			return "", fmt.Errorf("event time %s is outside 1970 to 4253", p.Time.UTC().Format(time.RFC3339))
+		}
+	}
+	var buf [128]byte
+	b := appendEpoch(buf[:0], p.Epoch)
+	b = append(b, p.Version.packed...)
+	if p.Run == (Run{}) {
+		b = append(b, 0)
+	} else {
+		b = append(append(b, 1), p.Run[:]...)
+	}
+	var t [8]byte
+	binary.BigEndian.PutUint64(t[:], uint64(us))
+	b = append(b, t[1:]...)
+	return OrderKey(append(b, p.Digest[:]...)), nil
+}
+
+// appendEpoch writes small numbers in one byte and keeps the order.
+func appendEpoch(b []byte, n uint32) []byte {
+	if n < 248 {
+		return append(b, byte(n))
+	}
+	var e [4]byte
+	binary.BigEndian.PutUint32(e[:], n)
+	i := 0
+	for e[i] == 0 {
+		i++
+	}
+	return append(append(b, byte(247+4-i)), e[i:]...)
+}
+
+// Parts takes a key apart. An error says that the bytes are no key of ours.
+func (k OrderKey) Parts() (Parts, error) {
+	var p Parts
+	bad := fmt.Errorf("%x is no order key", clip(string(k)))
+	s := string(k)
+	if s == "" {
+		return p, bad
+	}
+	e := s[0]
+	s = s[1:]
+	if e < 248 {
+		p.Epoch = uint32(e)
+	} else {
+		n := int(e) - 247
+		if n > 4 || len(s) < n || s[0] == 0 {
+			return p, bad
+		}
+		for i := range n {
+			p.Epoch = p.Epoch<<8 | uint32(s[i])
+		}
+		if p.Epoch < 248 {
+			return p, bad
+		}
+		s = s[n:]
+	}
+	n, err := versionSize(s)
+	if err != nil {
+		return p, bad
+	}
+	p.Version, s = Version{s[:n]}, s[n:]
+	if s == "" || s[0] > 1 {
+		return p, bad
+	}
+	run := s[0] == 1
+	s = s[1:]
+	if run {
+		if len(s) < 16 {
+			return p, bad
+		}
+		copy(p.Run[:], s)
+		s = s[16:]
+		if p.Run == (Run{}) {
+			return p, bad
+		}
+	}
+	if len(s) != 15 {
+		return p, bad
+	}
+	var t [8]byte
+	copy(t[1:], s)
+	if us := binary.BigEndian.Uint64(t[:]); us != 0 {
+		p.Time = time.UnixMicro(int64(us)).UTC()
+	}
+	copy(p.Digest[:], s[7:])
+	return p, nil
+}
+
+func versionSize(s string) (int, error) {
+	bad := fmt.Errorf("no version")
+	if s == "" {
+		return 0, bad
+	}
+	size := 1 + int(s[0]&31)
+	switch c := (Version{s}).Class(); c {
+	case ClassInt, ClassTime, ClassLSN:
+		if len(s) < size || size > 18 || size > 1 && s[1] == 0 {
+			return 0, bad
+		}
+	case ClassSeq:
+		if size = 1 + maxHex/2; len(s) < size || s[0]&31 != 0 {
+			return 0, bad
+		}
+	case ClassLex:
+		end := strings.IndexByte(s, 0)
+		if end < 2 || end > 1+maxLex || s[0]&31 != 0 {
+			return 0, bad
+		}
+		size = end + 1
+	default:
+		return 0, bad
+	}
+	return size, nil
+}
+
+// String is the printed form, which sorts as the bytes do:
+//
+//	e010,i0512345,-,01763654400123456,9f86d081884c7d65
+//
+// epoch and version with the length of their digits before them, the run or -, microseconds, the digest in hex.
+func (k OrderKey) String() string {
+	switch k {
+	case "":
+		return ""
+	case Lowest:
+		return "lowest"
+	}
+	p, err := k.Parts()
+	if err != nil {
+		return "invalid:" + hex.EncodeToString([]byte(k))
+	}
+	run := "-"
+	if p.Run != (Run{}) {
+		run = p.Run.String()
+	}
+	var us int64
+	if !p.Time.IsZero() {
+		us = p.Time.UnixMicro()
+	}
+	epoch := strconv.FormatUint(uint64(p.Epoch), 10)
+	return fmt.Sprintf("e%02d%s,%s,%s,%017d,%x", len(epoch), epoch, p.Version, run, us, p.Digest[:])
+}
+
+// ParseOrderKey reads the printed form back.
+func ParseOrderKey(s string) (OrderKey, error) {
+	f := strings.Split(s, ",")
+	bad := func(what string) (OrderKey, error) { return "", fmt.Errorf("order key %q: bad %s", clip(s), what) }
+	if len(f) != 5 {
+		return bad("number of parts")
+	}
+	var p Parts
+	if len(f[0]) < 4 || f[0][0] != 'e' {
+		return bad("epoch")
+	}
+	n, err := strconv.ParseUint(f[0][3:], 10, 32)
+	if err != nil || f[0] != fmt.Sprintf("e%02d%d", len(strconv.FormatUint(n, 10)), n) {
+		return bad("epoch")
+	}
+	p.Epoch = uint32(n)
+	if p.Version, err = parsePrinted(f[1]); err != nil {
+		return "", fmt.Errorf("order key: %w", err)
+	}
+	if f[2] != "-" {
+		if p.Run, err = ParseRun(f[2]); err != nil {
+			return "", fmt.Errorf("order key: %w", err)
+		}
+	}
+	us, err := strconv.ParseUint(f[3], 10, 64)
+	if err != nil || len(f[3]) != 17 || us > maxMicros {
+		return bad("time")
+	}
+	if us != 0 {
+		p.Time = time.UnixMicro(int64(us)).UTC()
+	}
+	if len(f[4]) != 16 {
+		return bad("digest")
+	}
+	if _, err := hex.Decode(p.Digest[:], []byte(f[4])); err != nil {
+		return bad("digest")
+	}
+	return NewOrderKey(p)
+}
+
+// SameContent reports whether two keys name the same version, run and payload and differ in event time only: writing the later one
+// is a repetition ("rewritten").
+func SameContent(a, b OrderKey) bool {
+	pa, errA := a.Parts()
+	pb, errB := b.Parts()
+	pa.Time, pb.Time = time.Time{}, time.Time{}
+	return errA == nil && errB == nil && a != b && pa == pb
+}
+
+// VersionConflict reports whether two keys name one version of one run with different payloads.
+func VersionConflict(a, b OrderKey) bool {
+	pa, errA := a.Parts()
+	pb, errB := b.Parts()
+	return errA == nil && errB == nil && pa.Epoch == pb.Epoch && pa.Version == pb.Version && pa.Run == pb.Run && pa.Digest != pb.Digest
+}
+
+const crockfordDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+func crockford(b byte) int {
+	if 'a' <= b && b <= 'z' {
+		b -= 'a' - 'A'
+	}
+	return strings.IndexByte(crockfordDigits, b)
+}
+
+// ParseRun reads a ULID, 26 characters of Crockford's base 32, in either case.
+func ParseRun(s string) (Run, error) {
+	var r Run
+	if !isULID(s) {
+		return r, fmt.Errorf("resync run %q is no ULID", clip(s))
+	}
+	var acc uint64
+	bits, out := 2, 0 // 26 x 5 = 130 bits, the first two are zero
+	acc = uint64(crockford(s[0]))
+	bits = 3
+	for i := 1; i < 26; i++ {
+		acc = acc<<5 | uint64(crockford(s[i]))
+		bits += 5
+		for bits >= 8 {
+			bits -= 8
+			r[out] = byte(acc >> bits)
+			out++
+		}
+	}
+	if r == (Run{}) {
+		return r, fmt.Errorf("resync run %q is empty", s)
+	}
+	return r, nil
+}
+
+// String is the ULID in upper case.
+func (r Run) String() string {
+	out := make([]byte, 0, 26)
+	var acc uint64
+	bits := 2 // two zero bits in front
+	for _, b := range r {
+		acc = acc<<8 | uint64(b)
+		bits += 8
+		for bits >= 5 {
+			bits -= 5
+			out = append(out, crockfordDigits[acc>>bits&31])
+		}
+	}
+	return string(out)
+}

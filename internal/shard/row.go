@@ -1,0 +1,263 @@
+package shard
+
+import "time"
+
+// SchemaVersion is the newest row schema this code understands. A row without the attribute has schema 1. A row with a
+// newer one is left alone, by condition.
+const SchemaVersion = 1
+
+// Micros is a time in microseconds since 1970, by the writer's clock; 0 is none.
+type Micros int64
+
+// MicrosOf cuts a time to microseconds; the zero time is 0.
+func MicrosOf(t time.Time) Micros {
+	if t.IsZero() {
+		return 0
+	}
+	return Micros(t.UnixMicro())
+}
+
+// Time is the instant in UTC; the zero time for 0.
+func (m Micros) Time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(m)).UTC()
+}
+
+// Add moves the instant.
+func (m Micros) Add(d time.Duration) Micros { return m + Micros(d.Microseconds()) }
+
+// Sub is the time from n to m.
+func (m Micros) Sub(n Micros) time.Duration { return time.Duration(m-n) * time.Microsecond }
+
+// Operation is what a version does to its document.
+type Operation string
+
+// The operations that a row records as committed_op.
+const (
+	Put    Operation = "put"
+	Delete Operation = "delete"
+)
+
+// Token is the owner of a lease: random and fresh for every claim, never an invocation's, flight's or execution's id.
+type Token string
+
+// Fence is the time of a claim in microseconds: the external version that sinks with versions get. It grows with every
+// applied write of a document.
+type Fence int64
+
+// Row is the item of one document in the table `shards`, and the only arbiter of what is new. Zero fields are absent
+// attributes. An absent Pending or Claimed means the same as Committed. A Row is a value: copies do not share state.
+//
+// Rows that are no documents (see [DocID.IsDocument]) use the last group of fields only, besides Owner and LeaseUntil.
+type Row struct {
+	Doc          DocID
+	Schema       int64
+	VersionClass Class
+	Pending      OrderKey // the newest key admitted
+	Committed    OrderKey // the newest key written to the sink
+	CommittedOp  Operation
+	Claimed      OrderKey // the highest key that any claim may have brought to the sink
+	ClaimedWas   OrderKey // Claimed before this claim, Lowest for none
+	Dead         OrderKey // a dead letter with this key is stored
+	BurstStart   Micros   // first admission of the burst that waits
+	Flight       string   // the flight that admitted Pending: a hint for people
+	Owner        Token    // who holds, or held, the lease
+	LeaseUntil   Micros
+	LastWrite    Micros // the time of the last committed claim
+	Attempts     int64  // claims without an answer
+	Refusals     int64  // times the sink refused this very document
+	LastError    string // class, status and field: never content; at most 200 bytes
+	ExpiresAt    int64  // TTL, seconds
+
+	OpenUntil  Micros // health row: nothing is claimed before
+	Level      int64  // health row: how often it opened in a row
+	ProbeUntil Micros // health row: somebody probes until then
+	RanAt      Micros // run row: the last start
+	Cursor     string // run row: where the next pass goes on
+}
+
+// Exists reports whether the row holds anything: an item that was written once has some attribute besides its key.
+func (r Row) Exists() bool { return r != (Row{Doc: r.Doc}) }
+
+// Foreign reports a row of a newer schema: hands off.
+func (r Row) Foreign() bool { return r.Schema > SchemaVersion }
+
+// Leased reports whether somebody may be writing at now. The bound belongs to the lease: CLAIM needs lease_until < now.
+func (r Row) Leased(now Micros) bool { return r.Owner != "" && r.LeaseUntil >= now }
+
+// Attr names an attribute of the item, spelt as in the table.
+type Attr string
+
+// The attributes of DESIGN section 5.
+const (
+	AttrSchema       Attr = "schema"
+	AttrVersionClass Attr = "version_class"
+	AttrPending      Attr = "pending"
+	AttrCommitted    Attr = "committed"
+	AttrCommittedOp  Attr = "committed_op"
+	AttrClaimed      Attr = "claimed"
+	AttrClaimedWas   Attr = "claimed_was"
+	AttrDead         Attr = "dead"
+	AttrBurstStart   Attr = "burst_start"
+	AttrFlight       Attr = "flight"
+	AttrOwner        Attr = "owner"
+	AttrLeaseUntil   Attr = "lease_until"
+	AttrLastWrite    Attr = "last_write"
+	AttrAttempts     Attr = "attempts"
+	AttrRefusals     Attr = "refusals"
+	AttrLastError    Attr = "last_error"
+	AttrExpiresAt    Attr = "expires_at"
+	AttrOpenUntil    Attr = "open_until"
+	AttrLevel        Attr = "level"
+	AttrProbeUntil   Attr = "probe_until"
+	AttrRanAt        Attr = "ran_at"
+	AttrCursor       Attr = "cursor"
+)
+
+// Attrs lists every attribute but the key, in the order of [Row].
+func Attrs() []Attr {
+	return []Attr{
+		AttrSchema, AttrVersionClass, AttrPending, AttrCommitted, AttrCommittedOp, AttrClaimed, AttrClaimedWas,
+		AttrDead, AttrBurstStart, AttrFlight, AttrOwner, AttrLeaseUntil, AttrLastWrite, AttrAttempts, AttrRefusals,
+		AttrLastError, AttrExpiresAt, AttrOpenUntil, AttrLevel, AttrProbeUntil, AttrRanAt, AttrCursor,
+	}
+}
+
+// ValueKind is the DynamoDB type of a value.
+type ValueKind byte
+
+// Order keys are binary, names are strings, times and counts numbers.
+const (
+	KindBinary ValueKind = 'B'
+	KindString ValueKind = 'S'
+	KindNumber ValueKind = 'N'
+)
+
+// Value is an attribute's value. Compare values of one kind only.
+type Value struct {
+	Kind ValueKind
+	Text string // B and S
+	Num  int64  // N
+}
+
+func keyValue(k OrderKey) Value { return Value{Kind: KindBinary, Text: string(k)} }
+func textValue(s string) Value  { return Value{Kind: KindString, Text: s} }
+func timeValue(m Micros) Value  { return Value{Kind: KindNumber, Num: int64(m)} }
+func numberValue(n int64) Value { return Value{Kind: KindNumber, Num: n} }
+func (v Value) compare(w Value) int {
+	switch {
+	case v.Num < w.Num || v.Text < w.Text:
+		return -1
+	case v.Num > w.Num || v.Text > w.Text:
+		return 1
+	}
+	return 0
+}
+
+// Get is the value of an attribute and whether it is there.
+func (r *Row) Get(a Attr) (Value, bool) {
+	p := r.field(a)
+	switch p := p.(type) {
+	case *OrderKey:
+		return keyValue(*p), *p != ""
+	case *string:
+		return textValue(*p), *p != ""
+	case *Token:
+		return textValue(string(*p)), *p != ""
+	case *Operation:
+		return textValue(string(*p)), *p != ""
+	case *Class:
+		if *p == 0 {
+			return Value{}, false
+		}
+		return textValue(string(rune(*p))), true
+	case *Micros:
+		return timeValue(*p), *p != 0
+	case *int64:
+		return numberValue(*p), *p != 0
+	}
+	return Value{}, false
+}
+
+// Set puts a value into the attribute's field; the zero Value takes it away. A value of the wrong kind is ignored and reported as false.
+func (r *Row) Set(a Attr, v Value) bool {
+	switch p := r.field(a).(type) {
+	case *OrderKey:
+		*p = OrderKey(v.Text)
+		return v.Kind == KindBinary || v.Kind == 0
+	case *string:
+		*p = v.Text
+		return v.Kind == KindString || v.Kind == 0
+	case *Token:
+		*p = Token(v.Text)
+		return v.Kind == KindString || v.Kind == 0
+	case *Operation:
+		*p = Operation(v.Text)
+		return v.Kind == KindString || v.Kind == 0
+	case *Class:
+		*p = 0
+		if v.Text != "" {
+			*p = Class(v.Text[0])
+		}
+		return v.Kind == KindString || v.Kind == 0
+	case *Micros:
+		*p = Micros(v.Num)
+		return v.Kind == KindNumber || v.Kind == 0
+	case *int64:
+		*p = v.Num
+		return v.Kind == KindNumber || v.Kind == 0
+	}
+	return false
+}
+
+func (r *Row) field(a Attr) any {
+	switch a {
+	case AttrSchema:
+		return &r.Schema
+	case AttrVersionClass:
+		return &r.VersionClass
+	case AttrPending:
+		return &r.Pending
+	case AttrCommitted:
+		return &r.Committed
+	case AttrCommittedOp:
+		return &r.CommittedOp
+	case AttrClaimed:
+		return &r.Claimed
+	case AttrClaimedWas:
+		return &r.ClaimedWas
+	case AttrDead:
+		return &r.Dead
+	case AttrBurstStart:
+		return &r.BurstStart
+	case AttrFlight:
+		return &r.Flight
+	case AttrOwner:
+		return &r.Owner
+	case AttrLeaseUntil:
+		return &r.LeaseUntil
+	case AttrLastWrite:
+		return &r.LastWrite
+	case AttrAttempts:
+		return &r.Attempts
+	case AttrRefusals:
+		return &r.Refusals
+	case AttrLastError:
+		return &r.LastError
+	case AttrExpiresAt:
+		return &r.ExpiresAt
+	case AttrOpenUntil:
+		return &r.OpenUntil
+	case AttrLevel:
+		return &r.Level
+	case AttrProbeUntil:
+		return &r.ProbeUntil
+	case AttrRanAt:
+		return &r.RanAt
+	case AttrCursor:
+		return &r.Cursor
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package shard
+
+// Act is what index does with the newest held version of a document in this turn.
+type Act byte
+
+// The acts of DESIGN section 8, step 1.
+const (
+	ActClaim     Act = iota // try CLAIM
+	ActWait                 // wake at Until
+	ActDone                 // committed >= k: delete the messages with this and older versions
+	ActStored               // dead = k, read consistently: its dead letter is stored; delete this version's messages only
+	ActLeave                // nobody admitted it, or a newer schema: leave the flight without deleting
+	ActReadAgain            // what the row shows must not be believed from an eventually consistent read
+)
+
+// Step is the decision for one version.
+type Step struct {
+	Act   Act
+	Until Micros // ActWait: when to look again
+	Again bool   // ActClaim: the row shows claimed = k
+	Cap   Micros // ActClaim: the :cap of the condition
+	Why   string // ActWait, ActLeave: in the words of the design, for people
+}
+
+// Hold is a version that a flight holds.
+type Hold struct {
+	Key      OrderKey
+	Admitted Micros // when receive admitted it
+}
+
+// View is what index knows when it decides.
+type View struct {
+	Now        Micros
+	Consistent bool // the row was read consistently or is the image of a refused write
+	Turn       int  // how many turns this flight has waited for the document
+	Backoff    Micros
+}
+
+// Decide says what to do with the newest version that a flight holds of a document. It steers; the conditions guard.
+func Decide(r Row, h Hold, v View, t Timing) Step {
+	k := h.Key
+	if r.Foreign() {
+		return Step{Act: ActLeave, Why: "row has a newer schema"}
+	}
+	if r.Committed >= k {
+		return Step{Act: ActDone}
+	}
+	if !v.Consistent && (r.Dead == k || r.Pending < k) {
+		return Step{Act: ActReadAgain}
+	}
+	if r.Dead == k {
+		return Step{Act: ActStored}
+	}
+	if r.Pending < k {
+		return Step{Act: ActLeave, Why: "nothing admits it any more: redelivery will"}
+	}
+	cap := v.Now.Add(-t.MaxWait - t.CapGrace)
+	if r.Pending > k {
+		from := r.BurstStart.Add(t.MaxWait)
+		late := h.Admitted >= from
+		until := from
+		if late {
+			cap = v.Now.Add(-t.MaxWait)
+		} else {
+			if r.Owner != "" && r.LeaseUntil < v.Now {
+				until = max(until, r.LeaseUntil)
+			}
+			until = until.Add(t.CapGrace)
+		}
+		if v.Now < until {
+			if v.Turn < t.Waits && v.Now < from {
+				until = min(v.Now.Add(t.Quiet), from)
+			}
+			return Step{Act: ActWait, Until: until, Why: "a newer version is pending"}
+		}
+	}
+	switch {
+	case r.leasedRaw(v.Now):
+		return Step{Act: ActWait, Until: r.LeaseUntil + 1, Why: "leased"}
+	case r.Claimed > k:
+		return Step{Act: ActWait, Until: v.Backoff, Why: "a newer version was claimed and may be in the sink"}
+	case r.LastWrite != 0 && (r.LastWrite >= v.Now || r.LastWrite.Add(t.MinInterval) > v.Now):
+		return Step{Act: ActWait, Until: max(r.LastWrite+1, r.LastWrite.Add(t.MinInterval)), Why: "written a moment ago"}
+	}
+	return Step{Act: ActClaim, Again: r.Claimed == k, Cap: cap}
+}
+
+// GroupSize says how many documents may share a request with one whose claims got no answer `attempts` times: all, a
+// quarter, none. So a document that kills requests or invocations is found alone.
+func GroupSize(attempts int64, all int) int {
+	switch {
+	case attempts >= 3:
+		return 1
+	case attempts == 2:
+		return max(1, all/4)
+	}
+	return max(1, all)
+}

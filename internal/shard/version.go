@@ -1,0 +1,283 @@
+package shard
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Class says how versions of a source compare. It is fixed per source; the row keeps it, and ADMIT refuses another one.
+type Class byte
+
+// The five classes of docs/events.md. The byte is the letter of the printed form.
+const (
+	ClassInt  Class = 'i' // numeric, 1 to 40 digits: payload_version, Kafka offsets, DynamoDB Streams SequenceNumber
+	ClassSeq  Class = 's' // hex, right-padded to 32 digits: S3 sequencer
+	ClassTime Class = 't' // an instant in UTC, microseconds
+	ClassLSN  Class = 'p' // Postgres "16/B374D848": (high<<32) or low
+	ClassLex  Class = 'l' // bytewise text: ULID, UUIDv7, KSUID
+)
+
+// tags packs the class in three bits; the order among classes means nothing, one document has one class.
+var tags = map[Class]byte{ClassInt: 1, ClassSeq: 2, ClassTime: 3, ClassLSN: 4, ClassLex: 5}
+
+// ParseClass reads the name used in configuration: int, seq, time, lsn, lex.
+func ParseClass(name string) (Class, error) {
+	switch name {
+	case "int":
+		return ClassInt, nil
+	case "seq":
+		return ClassSeq, nil
+	case "time":
+		return ClassTime, nil
+	case "lsn":
+		return ClassLSN, nil
+	case "lex":
+		return ClassLex, nil
+	}
+	return 0, fmt.Errorf("version class %q: want int, seq, time, lsn or lex", clip(name))
+}
+
+// String is the name used in configuration.
+func (c Class) String() string {
+	switch c {
+	case ClassInt:
+		return "int"
+	case ClassSeq:
+		return "seq"
+	case ClassTime:
+		return "time"
+	case ClassLSN:
+		return "lsn"
+	case ClassLex:
+		return "lex"
+	}
+	return "none"
+}
+
+// Version is an upstream version in canonical form: packed bytes that sort as the class says. The zero Version is none.
+type Version struct{ packed string }
+
+const (
+	maxDigits = 40 // longer integers are refused, never truncated
+	maxHex    = 32
+	maxLex    = 64
+	maxMicros = 1<<56 - 1 // year 4253; times take seven bytes
+)
+
+// ParseVersion reads an upstream version of the given class. Nothing goes through a float: "1.0", "1e3", signs and
+// spaces are refused.
+func ParseVersion(c Class, text string) (Version, error) {
+	if text == "" {
+		return Version{}, fmt.Errorf("version is missing")
+	}
+	switch c {
+	case ClassInt:
+		return parseInt(text)
+	case ClassSeq:
+		return parseSeq(text)
+	case ClassTime:
+		t, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return Version{}, fmt.Errorf("version %q is no RFC 3339 time", clip(text))
+		}
+		return TimeVersion(t)
+	case ClassLSN:
+		return parseLSN(text)
+	case ClassLex:
+		return parseLex(text)
+	}
+	return Version{}, fmt.Errorf("version class %q is unknown", string(rune(c)))
+}
+
+// TimeVersion is the version of class time for an instant, cut to microseconds. Instants before 1970 or after 4253 are refused.
+func TimeVersion(t time.Time) (Version, error) {
+	us := t.UnixMicro()
+	if us < 0 || us > maxMicros {
+		return Version{}, fmt.Errorf("version time %s is outside 1970 to 4253", t.UTC().Format(time.RFC3339))
+	}
+	return numeric(ClassTime, uint64(us)), nil
+}
+
+func parseInt(text string) (Version, error) {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return Version{}, fmt.Errorf("version %q is no non-negative integer", clip(text))
+		}
+	}
+	if len(text) > maxDigits {
+		return Version{}, fmt.Errorf("version has %d digits, at most %d are allowed", len(text), maxDigits)
+	}
+	if len(text) <= 19 {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return Version{}, fmt.Errorf("read version %q: %w", text, err)
+		}
+		return numeric(ClassInt, n), nil
+	}
+	n, _ := new(big.Int).SetString(text, 10)
+	return magnitude(ClassInt, n.Bytes()), nil
+}
+
+func parseLSN(text string) (Version, error) {
+	high, low, ok := strings.Cut(text, "/")
+	if !ok { // Debezium gives the same position as one decimal number
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return Version{}, fmt.Errorf("version %q is no log sequence number (want 16/B374D848 or a decimal)", clip(text))
+		}
+		return numeric(ClassLSN, n), nil
+	}
+	h, errH := strconv.ParseUint(high, 16, 32)
+	l, errL := strconv.ParseUint(low, 16, 32)
+	if errH != nil || errL != nil {
+		return Version{}, fmt.Errorf("version %q is no log sequence number (want 16/B374D848)", clip(text))
+	}
+	return numeric(ClassLSN, h<<32|l), nil
+}
+
+func parseSeq(text string) (Version, error) {
+	if len(text) > maxHex {
+		return Version{}, fmt.Errorf("sequencer has %d hex digits, at most %d are allowed", len(text), maxHex)
+	}
+	var b [1 + maxHex/2]byte
+	b[0] = tags[ClassSeq] << 5
+	padded := text + strings.Repeat("0", maxHex-len(text)) // on the right: the S3 guide's present rule
+	if _, err := hex.Decode(b[1:], []byte(padded)); err != nil {
+		return Version{}, fmt.Errorf("sequencer %q is not hexadecimal", clip(text))
+	}
+	return Version{string(b[:])}, nil
+}
+
+func parseLex(text string) (Version, error) {
+	if len(text) > maxLex {
+		return Version{}, fmt.Errorf("version has %d characters, at most %d are allowed", len(text), maxLex)
+	}
+	for i := range len(text) {
+		b := text[i]
+		switch {
+		case '0' <= b && b <= '9', 'A' <= b && b <= 'Z', 'a' <= b && b <= 'z', b == '_', b == '-':
+		default:
+			return Version{}, fmt.Errorf("version %q: only 0-9, A-Z, a-z, _ and - are allowed", clip(text))
+		}
+	}
+	return Version{string(tags[ClassLex]<<5) + foldLex(text) + "\x00"}, nil
+}
+
+// foldLex brings ULIDs and UUIDs to one case, because their producers do not agree on it. A KSUID (27 characters, base62) stays as it is.
+func foldLex(text string) string {
+	switch {
+	case len(text) == 26 && isULID(text):
+		return strings.ToUpper(text)
+	case len(text) == 36 && isUUID(text):
+		return strings.ToLower(text)
+	}
+	return text
+}
+
+func isULID(s string) bool {
+	if len(s) != 26 || s[0] < '0' || s[0] > '7' {
+		return false
+	}
+	for i := range len(s) {
+		if crockford(s[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isUUID(s string) bool {
+	for i := range len(s) {
+		b := s[i] | 0x20
+		dash := i == 8 || i == 13 || i == 18 || i == 23
+		if dash != (s[i] == '-') || !dash && !('0' <= s[i] && s[i] <= '9' || 'a' <= b && b <= 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func numeric(c Class, n uint64) Version {
+	var b [8]byte
+	size := 0
+	for i := range 8 {
+		b[i] = byte(n >> (56 - 8*i))
+		if size == 0 && b[i] != 0 {
+			size = 8 - i
+		}
+	}
+	return magnitude(c, b[8-size:])
+}
+
+// magnitude packs a number: three bits of class, five of length, then the bytes, so that a longer number is greater.
+func magnitude(c Class, b []byte) Version {
+	for len(b) > 0 && b[0] == 0 {
+		b = b[1:]
+	}
+	return Version{string(tags[c]<<5|byte(len(b))) + string(b)}
+}
+
+// Class is the class of the version, 0 for none.
+func (v Version) Class() Class {
+	if v.packed == "" {
+		return 0
+	}
+	for c, t := range tags {
+		if t == v.packed[0]>>5 {
+			return c
+		}
+	}
+	return 0
+}
+
+// String is the printed form: a letter for the class and, for numbers, a two-digit length, so that printed versions sort
+// as the packed ones do: i0512345.
+func (v Version) String() string {
+	if v.packed == "" {
+		return ""
+	}
+	c := v.Class()
+	body := v.packed[1:]
+	switch c {
+	case ClassSeq:
+		return string(rune(c)) + strings.ToUpper(hex.EncodeToString([]byte(body)))
+	case ClassLex:
+		return string(rune(c)) + strings.TrimSuffix(body, "\x00")
+	default:
+		digits := new(big.Int).SetBytes([]byte(body)).String()
+		return fmt.Sprintf("%c%02d%s", c, len(digits), digits)
+	}
+}
+
+// parsePrinted is String read back.
+func parsePrinted(s string) (Version, error) {
+	if s == "" {
+		return Version{}, fmt.Errorf("version is missing")
+	}
+	c, body := Class(s[0]), s[1:]
+	switch c {
+	case ClassSeq, ClassLex:
+		return ParseVersion(c, body)
+	case ClassInt, ClassTime, ClassLSN:
+		if len(body) < 3 {
+			return Version{}, fmt.Errorf("printed version %q is too short", clip(s))
+		}
+		if n, err := strconv.Atoi(body[:2]); err != nil || n != len(body)-2 || body[2] == '0' && n > 1 {
+			return Version{}, fmt.Errorf("printed version %q has a wrong length", clip(s))
+		}
+		v, err := parseInt(body[2:])
+		if err != nil {
+			return Version{}, err
+		}
+		packed := v.packed[1:]
+		if c == ClassTime && len(packed) > 7 || c == ClassLSN && len(packed) > 8 {
+			return Version{}, fmt.Errorf("printed version %q is too large", clip(s))
+		}
+		return magnitude(c, []byte(packed)), nil
+	}
+	return Version{}, fmt.Errorf("printed version %q has no known class", clip(s))
+}

@@ -1,0 +1,90 @@
+// Package sink is the seam to search engines: where documents are written.
+//
+// A sink with versions promises that a write with a smaller fence than the one it holds is refused (OutcomeNewer), for as
+// long as it remembers the document; an equal fence is applied again. A sink without versions applies whatever comes last; lull then needs
+// the lease to outlive every request, including the time the sink may still apply one after we hung up (sinkSettle).
+package sink
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Op is one document to write under a lease.
+type Op struct {
+	Doc      shard.DocID
+	Kind     shard.Operation
+	Fence    shard.Fence    // the external version, of sinks that have versions
+	Key      shard.OrderKey // for _lull.order_key
+	Version  string         // the upstream's text, for _lull.version
+	At       time.Time      // for _lull.indexed_at
+	Document []byte         // JSON object; nil for a delete
+}
+
+// Kind says what became of one Op.
+type Kind byte
+
+// The outcome rows of DESIGN section 8.
+const (
+	Applied   Kind = iota // written, or a delete of a missing document: COMMIT
+	Throttled             // refused before anything was applied: RELEASE without a refusal
+	Unknown               // time-out, 5xx, reset, count mismatch: lease and claimed stay
+	Newer                 // 409: a greater fence is there; under a live lease never a success: alarm SinkNewer, outcome unknown
+	Refused               // this item failed for an unclassified reason and was not applied: RELEASE with a refusal
+	Rejected              // for good: mapping error, too large: dead letter, REJECT
+)
+
+// String is the word used in logs and metrics.
+func (k Kind) String() string {
+	return [...]string{"applied", "throttled", "unknown", "newer", "refused", "rejected"}[k]
+}
+
+// Outcome is the answer for one Op.
+type Outcome struct {
+	Kind       Kind
+	RetryAfter time.Duration // Throttled: what the sink asked for, 0 for nothing
+	Status     int           // the sink's status code, 0 for none
+	Reason     string        // class and field, never content: "mapper_parsing_exception: field title"
+}
+
+// Sink writes documents. It is safe for concurrent use.
+type Sink interface {
+	// Write sends the ops in one bulk request (or several where the sink bounds a request's size) and returns exactly one outcome per op, in
+	// order. It never retries: a second request under one claim may only follow a definite refusal. When ctx ends the ops without an
+	// answer are Unknown. Ops name distinct documents.
+	Write(ctx context.Context, ops []Op) []Outcome
+	// Ping asks whether the sink would work, without touching a document.
+	Ping(ctx context.Context) error
+	// Versions reports whether the sink refuses smaller fences.
+	Versions() bool
+}
+
+// Reader reads a sink back, for commands and tests.
+type Reader interface {
+	// Get returns the document, or false.
+	Get(ctx context.Context, doc shard.DocID) (Stored, bool, error)
+	// All calls f for each document, sorted by collection and id, until it returns an error.
+	All(ctx context.Context, f func(Stored) error) error
+	// Search returns up to limit documents whose text matches, best first. field may be empty for all fields, collection for all.
+	Search(ctx context.Context, q Query) ([]Stored, error)
+}
+
+// Query is a plain search.
+type Query struct {
+	Text       string
+	Field      string
+	Collection shard.Collection
+	Limit      int
+}
+
+// Stored is a document as the sink holds it, without `_lull`.
+type Stored struct {
+	Doc      shard.DocID
+	Version  string
+	Key      string // printed order key
+	Fence    shard.Fence
+	Indexed  time.Time
+	Document []byte // JSON, numbers digit for digit
+}
