@@ -1,0 +1,179 @@
+# Everything that CI runs is a target here; .ci/run installs what they need and calls `make ci`.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Tools are pinned apart from the product's dependencies and built on first use.
+tool := go tool -modfile=tools/go.mod
+
+# What is deployed is arm64; the end-to-end tests run the same code on the host's architecture.
+ARCH ?= arm64
+host := $(shell go env GOHOSTARCH)
+DIST ?= $(if $(filter arm64,$(ARCH)),dist,dist/$(ARCH))
+functions := receive index prune dlq
+# The same source gives the same bytes, wherever and whenever it is built.
+gobuild := go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags "-s -w -buildid="
+
+# ARGS is handed on: make dev ARGS='--events examples --source govuk'.
+ARGS ?=
+FUZZTIME ?= 10s
+
+sources := $(wildcard cmd e2e functions infra internal tools)
+scripts := $(wildcard .ci/run localstack/*.sh localstack/*/*.sh)
+
+##@ Using it
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: dev
+dev: ## Run the whole pipeline in one process with a demo stream (needs Go only)
+	go run ./cmd/lull dev $(ARGS)
+
+##@ Checking it
+
+.PHONY: test
+test: ## Vet and run every test that needs Go and Node only
+	go vet ./...
+	go test -timeout 15m ./...
+
+# CDK's bindings take minutes to compile with the race detector and share no memory with us.
+.PHONY: race
+race: ## Run the tests with the race detector
+	go test -race -timeout 30m $$(go list ./... | grep -v -e /infra -e /functions/)
+
+.PHONY: faults
+faults: ## Check that every line of docs/faults.md names tests that exist
+	go test -tags faults ./internal/faultmap
+
+.PHONY: fuzz
+fuzz: ## Fuzz every decoder for a short while each (FUZZTIME=10s)
+	@grep -rlE --include='*_test.go' '^func Fuzz[A-Z]' internal cmd | while read -r file; do \
+	  grep -oE '^func Fuzz[A-Za-z0-9_]+' "$$file" | while read -r _ name; do \
+	    echo "$$(dirname "$$file") $$name"; \
+	    go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")"; \
+	  done; \
+	done
+
+.PHONY: model
+model: ## Check the protocol exhaustively: the large runs
+	go test -count=1 -v -timeout 60m ./internal/model -args -large
+
+.PHONY: sim
+sim: ## Simulate the pipeline under faults for ten minutes
+	go test -count=1 -v -timeout 30m ./internal/sim -args -for 10m
+
+.PHONY: bench
+bench: ## Measure all contenders over one trace: requests, dollars, freshness, CPU
+	go run ./internal/bench/cmd $(ARGS)
+
+.PHONY: bench-smoke
+bench-smoke: ## Run every benchmark once, briefly, so that none of them rots
+	go test -run '^$$' -bench . -benchtime 1x -timeout 15m $$(go list ./internal/... ./functions/...)
+
+.PHONY: e2e
+e2e: ## Deploy to LocalStack (no Docker) and prove the stack end to end
+	localstack/setup.sh
+	$(MAKE) build ARCH=$(host)
+	trap localstack/stop.sh EXIT; go test -tags e2e -count=1 -v -timeout 40m ./e2e/...
+
+.PHONY: e2e-iam
+e2e-iam: ## The same flow with IAM enforced; each permission taken away breaks it
+	localstack/setup.sh
+	$(MAKE) build ARCH=$(host)
+	trap localstack/stop.sh EXIT; go test -tags e2eiam -count=1 -v -timeout 20m ./e2e/...
+
+##@ Keeping it tidy
+
+.PHONY: lint
+lint: lint-go lint-format lint-dead lint-tidy lint-docs lint-shell ## Lint the code, its format, modules, scripts and records
+
+.PHONY: lint-go
+lint-go:
+	$(tool) golangci-lint run ./...
+
+.PHONY: lint-format
+lint-format:
+	@bad=$$($(tool) gofumpt -l $(sources)); \
+	if [ -n "$$bad" ]; then printf 'not formatted (make fmt):\n%s\n' "$$bad"; exit 1; fi
+
+.PHONY: lint-dead
+lint-dead:
+	@dead=$$($(tool) deadcode -test -tags e2e ./...); \
+	if [ -n "$$dead" ]; then printf 'never called:\n%s\n' "$$dead"; exit 1; fi
+
+.PHONY: lint-tidy
+lint-tidy:
+	go mod tidy -diff
+	cd tools && go mod tidy -diff
+
+# Decision records are numbered once and listed.
+.PHONY: lint-docs
+lint-docs:
+	@cd docs/adr && for record in [0-9][0-9][0-9][0-9]-*.md; do \
+	  grep -qF "($$record)" README.md || { echo "docs/adr/README.md does not list $$record"; exit 1; }; \
+	done; \
+	twice=$$(ls [0-9][0-9][0-9][0-9]-*.md | cut -c1-4 | uniq -d); \
+	if [ -n "$$twice" ]; then echo "docs/adr: numbers used twice: $$twice"; exit 1; fi
+
+.PHONY: lint-shell
+lint-shell:
+	@if command -v shellcheck >/dev/null; then shellcheck -x $(scripts); else echo 'shellcheck is not installed: scripts were not linted'; fi
+
+.PHONY: fmt
+fmt: ## Format the code
+	$(tool) gofumpt -w $(sources)
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities (needs the Go vulnerability database)
+	$(tool) govulncheck ./...
+
+##@ Building it
+
+.PHONY: build
+build: ## Build the functions into dist/<name>/bootstrap (ARCH=arm64)
+	@for name in $(functions); do \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(gobuild) -o $(DIST)/$$name/bootstrap ./functions/$$name; \
+	done
+
+# A function's start and its memory follow its size, and Bleve or CDK linked by mistake shows here first.
+.PHONY: sizes
+sizes: build ## Check that receive, prune and dlq have at most 11 MB, index 12 MB
+	@for name in $(functions); do \
+	  limit=11000000; if [ $$name = index ]; then limit=12000000; fi; \
+	  size=$$(stat -c %s $(DIST)/$$name/bootstrap); \
+	  printf '%-8s %9d of %d bytes (%s)\n' $$name $$size $$limit $(ARCH); \
+	  [ $$size -le $$limit ] || { echo "$$name is too large"; exit 1; }; \
+	done
+
+.PHONY: reproducible
+reproducible: build ## Check that a build in another folder gives the same bytes
+	@copy=$$(mktemp -d); trap 'rm -rf "$$copy"' EXIT; \
+	cp -r go.mod go.sum functions internal "$$copy"; \
+	for name in $(functions); do \
+	  (cd "$$copy" && CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(gobuild) -o "again/$$name" ./functions/$$name); \
+	  cmp "$(DIST)/$$name/bootstrap" "$$copy/again/$$name"; \
+	done; \
+	echo 'all functions: same bytes'
+
+.PHONY: synth
+synth: build ## Synthesise the CloudFormation template into cdk.out (needs Node)
+	CDK_OUTDIR=$(CURDIR)/cdk.out JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1 go run ./infra/cmd
+
+.PHONY: clean
+clean: ## Remove what was built; what the end-to-end tests installed stays
+	rm -rf bin dist cdk.out out coverage.out
+
+##@ Everything
+
+stages := lint test race sizes reproducible synth bench-smoke e2e e2e-iam
+
+.PHONY: ci
+ci: ## What CI runs: lint, tests, race, builds, benchmarks, end to end
+	@began=$$SECONDS; for stage in $(stages); do \
+	  printf '\n=== %s\n' $$stage; start=$$SECONDS; $(MAKE) $$stage; \
+	  printf '=== %s took %d s\n' $$stage $$((SECONDS - start)); \
+	done; printf '\n=== all of it took %d s\n' $$((SECONDS - began))
