@@ -121,7 +121,7 @@ lint-docs:
 
 .PHONY: lint-shell
 lint-shell:
-	@if command -v shellcheck >/dev/null; then shellcheck -x $(scripts); else echo 'shellcheck is not installed: scripts were not linted'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -S warning $(scripts); else echo 'shellcheck is not installed: scripts were not linted'; fi
 
 .PHONY: fmt
 fmt: ## Format the code
