@@ -42,8 +42,9 @@ func TestRuleFindsFaults(t *testing.T) {
 		"m/b": {ImportPath: "m/b", Imports: []string{"x.org/heavy/part"}},
 		"x.org/heavy/part": {
 			ImportPath: "x.org/heavy/part",
-			Imports:    []string{"os"},
+			Imports:    []string{"os", "x.org/heavy/rest"},
 		},
+		"x.org/heavy/rest": {ImportPath: "x.org/heavy/rest"},
 		"log/slog": {ImportPath: "log/slog"},
 		"os":       {ImportPath: "os"},
 	}
@@ -71,15 +72,18 @@ func TestRuleFindsFaults(t *testing.T) {
 }
 
 // faults lists what importPath links against the rule, each with the shortest
-// chain of imports that leads to it.
+// chain of imports that leads to it: one that starts there, not deeper.
 func (r rule) faults(linked map[string]pkg, importPath string) []string {
 	var faults []string
 	for _, p := range sortedKeys(linked) {
 		if p == importPath || !under(p, r.forbid) || under(p, r.except) {
 			continue
 		}
-		chain := strings.Join(chain(linked, importPath, p), " -> ")
-		faults = append(faults, fmt.Sprintf("%s links %s: %s", importPath, p, chain))
+		path := chain(linked, importPath, p)
+		if by := path[len(path)-2]; by != importPath && under(by, r.forbid) && !under(by, r.except) {
+			continue // what a forbidden package brings along says nothing new
+		}
+		faults = append(faults, fmt.Sprintf("%s links %s: %s", importPath, p, strings.Join(path, " -> ")))
 	}
 	for _, p := range linked[importPath].Imports {
 		if under(p, r.direct) {
