@@ -66,4 +66,3 @@ func (c *Config) AllowFor(source string) []BucketPrefix {
 	}
 	return allowed
 }
-

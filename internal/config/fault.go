@@ -1,0 +1,90 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Fault is one thing that is wrong with the settings. Read, Parse and Validate return all of them at once, joined; Faults takes the
+// joined error apart.
+type Fault struct {
+	// Rule names the rule that was broken; docs/settings.md lists them.
+	Rule string
+	// Setting is the dotted name as in lull.yaml, such as queues.visibility or collections.news.quiet.
+	Setting string
+	// Value is the setting's value, as it is written in lull.yaml. Empty where it has none. It never holds a password.
+	Value string
+	// Problem says what is wrong.
+	Problem string
+	// Fix says what to change, with names and numbers.
+	Fix string
+	// Line is the line of the file, from 1; 0 where the fault is not of one line.
+	Line int
+}
+
+// Error returns the fault as one line.
+func (f *Fault) Error() string {
+	var b strings.Builder
+	if f.Line > 0 {
+		fmt.Fprintf(&b, "line %d: ", f.Line)
+	}
+	b.WriteString(f.Setting)
+	if f.Value != "" {
+		fmt.Fprintf(&b, " (%s)", f.Value)
+	}
+	fmt.Fprintf(&b, ": %s: %s", f.Problem, f.Fix)
+	return b.String()
+}
+
+// Faults returns every Fault that an error of this package is made of, in their order. An error without any gives none.
+func Faults(err error) []*Fault {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*Fault
+		for _, e := range joined.Unwrap() {
+			all = append(all, Faults(e)...)
+		}
+		return all
+	}
+	var fault *Fault
+	if errors.As(err, &fault) {
+		return []*Fault{fault}
+	}
+	return nil
+}
+
+// faults gathers, and leaves out what was said before: the same rule about the same setting.
+type faults struct {
+	list []*Fault
+	seen map[[2]string]bool
+}
+
+func (fs *faults) add(f *Fault) {
+	key := [2]string{f.Rule, f.Setting}
+	if fs.seen[key] {
+		return
+	}
+	if fs.seen == nil {
+		fs.seen = make(map[[2]string]bool)
+	}
+	fs.seen[key] = true
+	fs.list = append(fs.list, f)
+}
+
+// mentions reports whether a setting has a fault already.
+func (fs *faults) mentions(setting string) bool {
+	for _, f := range fs.list {
+		if f.Setting == setting {
+			return true
+		}
+	}
+	return false
+}
+
+func (fs *faults) err() error {
+	errs := make([]error, len(fs.list))
+	for i, f := range fs.list {
+		errs[i] = f
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,82 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// nameRules are about names and what they refer to.
+var nameRules = []Rule{
+	{"names", "The names of sources, collections and sinks become parts of resource names, keys and indices.", checkNames},
+	{"some", "There is at least one source and one sink.", checkSome},
+	{"default", "Where there are several sources or sinks, one is the default; the default exists.", checkDefaults},
+	{"reference", "A sink or source that a setting names exists.", checkReferences},
+}
+
+func checkNames(c *Config, f *checker) {
+	checkKeys(f, "sources", c.Sources, namePattern, nameShape)
+	checkKeys(f, "collections", c.Collections, collectionPattern, collectionShape)
+	checkKeys(f, "sinks", c.Sinks, namePattern, nameShape)
+}
+
+func checkKeys[V any](f *checker, group string, m map[string]V, pattern *regexp.Regexp, shape string) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if !pattern.MatchString(name) {
+			f.fault(group+"."+printable(name), nil, "the name is not usable", "use "+shape)
+		}
+	}
+}
+
+func checkSome(c *Config, f *checker) {
+	if len(c.Sources) == 0 {
+		f.fault("sources", nil, "there is no source: nothing could be decoded", "add one, such as native with kind: native, or remove sources")
+	}
+	if len(c.Sinks) == 0 {
+		f.fault("sinks", nil, "there is no sink: nothing could be written", "add one, such as search with kind: bleve, or remove sinks")
+	}
+}
+
+func checkDefaults(c *Config, f *checker) {
+	checkDefault(f, "defaultSource", "sources", c.DefaultSource, c.Sources)
+	checkDefault(f, "defaultSink", "sinks", c.DefaultSink, c.Sinks)
+}
+
+func checkDefault[V any](f *checker, setting, group, name string, m map[string]V) {
+	names := slices.Sorted(maps.Keys(m))
+	_, exists := m[name]
+	switch {
+	case len(m) == 0 || exists:
+	case name == "":
+		f.fault(setting, nil, fmt.Sprintf("is missing although there are %d %s", len(m), group), "set it to one of "+strings.Join(names, ", "))
+	default:
+		f.fault(setting, name, "names nothing under "+group, oneOf(name, names))
+	}
+}
+
+// oneOf says how to replace a name that does not exist.
+func oneOf(name string, names []string) string {
+	if near := nearest(name, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "set it to one of " + strings.Join(names, ", ")
+}
+
+func checkReferences(c *Config, f *checker) {
+	sinks, sources := slices.Sorted(maps.Keys(c.Sinks)), slices.Sorted(maps.Keys(c.Sources))
+	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
+		sink := c.Collections[name].Sink
+		if _, exists := c.Sinks[sink]; sink != "" && !exists {
+			f.fault("collections."+printable(name)+".sink", sink, "names nothing under sinks", oneOf(sink, sinks))
+		}
+	}
+	for i, place := range c.Payload.Allow {
+		for j, source := range place.Sources {
+			if _, exists := c.Sources[source]; !exists {
+				f.fault(fmt.Sprintf("payload.allow[%d].sources[%d]", i, j), source, "names nothing under sources", oneOf(source, sources))
+			}
+		}
+	}
+}

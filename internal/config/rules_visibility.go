@@ -1,0 +1,97 @@
+package config
+
+import (
+	"fmt"
+	"time"
+)
+
+// pollSlack is what a flight takes off its visibility beside the window: the visibility clock starts at the poll, and receive
+// knows only when it was invoked. DESIGN: visibleUntil = invocation start - W - 5 s + V.
+const pollSlack = 5 * time.Second
+
+// wakeRounding is what a wake time loses by being rounded up to whole seconds.
+const wakeRounding = time.Second
+
+// sinkMargin is what index keeps of its time-out for commits and deletions after a call to the sink.
+const sinkMargin = 2 * time.Second
+
+// smallBatch is the largest batch that the mapping gathers without a window.
+const smallBatch = 10
+
+// visibilityRules keep a message invisible for as long as somebody works on it.
+var visibilityRules = []Rule{
+	{"batch-window", "A batch of more than 10 needs a window of at least 1s: the mapping demands it.", checkBatchWindow},
+	{"visibility-receive", "V >= 6 Tr + W: the mapping may retry a throttled invocation before the messages are visible again.", checkVisibilityReceive},
+	{"visibility-timeout", "Tr <= V and Ti <= V: a message that is worked on is invisible; the mapping refuses less.", checkVisibilityTimeout},
+	{"visibility-flight", "W + max(Tr, 5s) + quiet + 1s + 2 Ti <= V: the common flight ends without extending its messages' visibility.", checkVisibilityFlight},
+	{"sink-deadline", "The sink deadline + 2s < Ti: what the sink answered can still be committed.", checkSinkDeadline},
+	{"ambiguous-retry", "The first ambiguous retry >= the lease: by then the lease of a lost invocation has ended.", checkAmbiguousRetry},
+}
+
+func checkBatchWindow(c *Config, f *checker) {
+	for _, l := range c.lanes() {
+		if l.Batch > smallBatch && l.Window < time.Second {
+			f.fault(l.path+".window", l.Window, fmt.Sprintf("is less than 1s with batches of %d", l.Batch),
+				fmt.Sprintf("raise it to at least 1s, or lower %s.batch to at most %d", l.path, smallBatch))
+		}
+	}
+}
+
+func checkVisibilityReceive(c *Config, f *checker) {
+	for _, l := range c.lanes() {
+		if need := 6*c.Receive.Timeout + l.Window; c.Queues.Visibility < need {
+			f.fault("queues.visibility", c.Queues.Visibility,
+				fmt.Sprintf("is less than 6 x receive.timeout + %s.window = %s", l.path, words(need)),
+				"raise it to at least "+words(need)+", or lower receive.timeout")
+		}
+	}
+}
+
+func checkVisibilityTimeout(c *Config, f *checker) {
+	for _, t := range []struct {
+		setting string
+		timeout time.Duration
+	}{{"receive.timeout", c.Receive.Timeout}, {"index.timeout", c.Index.Timeout}} {
+		if t.timeout > c.Queues.Visibility {
+			f.fault(t.setting, t.timeout, "is more than the queues.visibility of "+words(c.Queues.Visibility),
+				"lower it to at most "+words(c.Queues.Visibility)+", or raise queues.visibility")
+		}
+	}
+}
+
+func checkVisibilityFlight(c *Config, f *checker) {
+	for _, t := range c.timings() {
+		for _, l := range c.lanes() {
+			need := l.Window + max(c.Receive.Timeout, pollSlack) + t.Quiet + wakeRounding + 2*c.Index.Timeout
+			if c.Queues.Visibility < need {
+				setting, value := "queues.visibility", c.Queues.Visibility
+				fix := fmt.Sprintf("raise it to at least %s, or lower %s, index.timeout or %s.window", words(ceil(need, time.Second)), t.quiet(), l.path)
+				if t.own.Quiet != nil {
+					setting, value = t.quiet(), t.Quiet
+					fix = fmt.Sprintf("lower it by at least %s, or raise queues.visibility to at least %s",
+						words(need-c.Queues.Visibility), words(ceil(need, time.Second)))
+				}
+				f.fault(setting, value, fmt.Sprintf("%s.window + receive.timeout (at least 5s) + %s + 1s + 2 x index.timeout = %s is more than the visibility of %s: every flight would extend its messages",
+					l.path, t.quiet(), words(need), words(c.Queues.Visibility)), fix)
+			}
+		}
+	}
+}
+
+func checkSinkDeadline(c *Config, f *checker) {
+	if c.Index.SinkDeadline+sinkMargin >= c.Index.Timeout {
+		f.fault("index.sinkDeadline", c.Index.SinkDeadline,
+			"leaves less than 2s of the index.timeout of "+words(c.Index.Timeout)+" to commit",
+			fmt.Sprintf("lower it below %s, or raise index.timeout to more than %s",
+				words(max(c.Index.Timeout-sinkMargin, 0)), words(c.Index.SinkDeadline+sinkMargin)))
+	}
+}
+
+func checkAmbiguousRetry(c *Config, f *checker) {
+	eachSink(c, func(name, path string, _ Sink) {
+		if retry, lease := c.AmbiguousRetry(name), c.Lease(name); retry < lease {
+			f.fault("flight.ambiguousRetry", retry, fmt.Sprintf("is less than the lease of %s, %s: the retry would find the document leased by the lost invocation", path, words(lease)),
+				"remove it, or raise it to at least "+words(ceil(lease, time.Second)))
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package tree
+
+// Kind is what a node is.
+type Kind int
+
+// The kinds of nodes.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	List
+	Map
+)
+
+// String returns the kind in the words of an error message.
+func (k Kind) String() string {
+	switch k {
+	case Null:
+		return "nothing"
+	case Bool:
+		return "true or false"
+	case Number:
+		return "a number"
+	case String:
+		return "text"
+	case List:
+		return "a list"
+	default:
+		return "a group of settings"
+	}
+}
+
+// Node is one value of a settings file.
+type Node struct {
+	Kind Kind
+	// Line is where the value begins, from 1; 0 where it is not known.
+	Line int
+	// Text is the scalar: a string's value, a number as it was written, "true" or "false". Empty for the other kinds.
+	Text string
+	// Items are the elements of a list.
+	Items []Node
+	// Fields are the entries of a mapping, in the order they were written. A key may occur twice: the decoder refuses it.
+	Fields []Field
+}
+
+// Field is one entry of a mapping.
+type Field struct {
+	Key   string
+	Line  int
+	Value Node
+}
+
+// MaxBytes is the largest settings file that is read. A file of a thousand collections has a tenth of it.
+const MaxBytes = 1 << 20
+
+// MaxDepth is how deeply a settings file may nest. Settings themselves nest 5 deep.
+const MaxDepth = 32

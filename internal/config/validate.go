@@ -1,0 +1,71 @@
+package config
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// Validate returns every fault of the settings at once, joined; nil means that they keep the promises. Faults takes the error
+// apart. It changes nothing.
+func (c *Config) Validate() error {
+	fs := faults{list: c.faults()}
+	return fs.err()
+}
+
+// ValidateDeployed is Validate for settings that are to be deployed: it refuses sinks that live in one process, too.
+func (c *Config) ValidateDeployed() error {
+	fs := faults{list: c.faults()}
+	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
+		if kind := c.Sinks[name].Kind; kind == SinkBleve || kind == SinkMemory {
+			fs.add(&Fault{
+				Rule: "deployed-sink", Setting: "sinks." + name + ".kind", Value: string(kind),
+				Problem: "lives in one process: a deployed function would lose it", Fix: "write opensearch, and its url",
+			})
+		}
+	}
+	return fs.err()
+}
+
+func (c *Config) faults() []*Fault {
+	var fs faults
+	walk(reflect.ValueOf(*c), at{}, func(p at, v reflect.Value) {
+		if f := judge(byName[p.generic], p.name, v); f != nil {
+			fs.add(f)
+		}
+	})
+	for _, r := range rules {
+		r.check(c, &checker{faults: &fs, rule: r.Name})
+	}
+	return fs.list
+}
+
+// Rule is one thing that must hold between settings.
+type Rule struct {
+	// Name is what Fault.Rule says.
+	Name string
+	// Doc says what must hold and why.
+	Doc string
+
+	check func(c *Config, f *checker)
+}
+
+// Rules returns what must hold beyond the bounds of each setting, in the order in which Validate judges.
+func Rules() []Rule { return slices.Clone(rules) }
+
+var rules = slices.Concat(nameRules, sourceRules, sinkRules, payloadRules, visibilityRules, burstRules, recoveryRules, ageRules, loadRules)
+
+// checker adds the faults of one rule.
+type checker struct {
+	faults *faults
+	rule   string
+}
+
+// fault adds a fault. The value may be nil, text, or anything that lull.yaml can hold.
+func (f *checker) fault(setting string, value any, problem, fix string) {
+	text := ""
+	if value != nil {
+		text = written(reflect.ValueOf(value))
+	}
+	f.faults.add(&Fault{Rule: f.rule, Setting: setting, Value: text, Problem: problem, Fix: fix})
+}

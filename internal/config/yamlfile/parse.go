@@ -1,0 +1,145 @@
+package yamlfile
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/lullhq/lull/internal/config/tree"
+)
+
+var (
+	errNotText   = errors.New("not UTF-8")
+	errDocuments = errors.New("a second document begins: keep one")
+	errIndirect  = errors.New("anchors, aliases, merge keys and tags are not read: write the value itself")
+	errKey       = errors.New("a key is not plain text")
+)
+
+// parse reads one YAML document into a tree. Errors are *tree.SyntaxError.
+func parse(text []byte) (tree.Node, error) {
+	switch {
+	case len(text) > tree.MaxBytes:
+		return tree.Node{}, &tree.SyntaxError{Line: 1, Err: tree.ErrTooLarge}
+	case !utf8.Valid(text):
+		return tree.Node{}, &tree.SyntaxError{Line: 1, Err: errNotText}
+	}
+	// Repeated keys are allowed here and refused by the decoder, together with all other faults.
+	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return tree.Node{}, syntaxError(err)
+	}
+	var root tree.Node
+	found := false
+	for _, doc := range file.Docs {
+		if doc.Body == nil || doc.Body.Type() == ast.CommentType {
+			continue
+		}
+		if found {
+			return tree.Node{}, &tree.SyntaxError{Line: line(doc.Body), Err: errDocuments}
+		}
+		found = true
+		if root, err = node(doc.Body, 0); err != nil {
+			return tree.Node{}, err
+		}
+	}
+	return root, nil
+}
+
+// syntaxError keeps the parser's message and line, without its excerpt of the file: a value may be something to hide.
+func syntaxError(err error) error {
+	var syntax yaml.Error
+	if !errors.As(err, &syntax) {
+		return &tree.SyntaxError{Line: 1, Err: errors.New("not YAML")}
+	}
+	at := 1
+	if t := syntax.GetToken(); t != nil && t.Position != nil {
+		at = t.Position.Line
+	}
+	return &tree.SyntaxError{Line: at, Err: errors.New(syntax.GetMessage())}
+}
+
+func line(n ast.Node) int {
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		return t.Position.Line
+	}
+	return 0
+}
+
+func node(n ast.Node, depth int) (tree.Node, error) {
+	at := line(n)
+	if depth > tree.MaxDepth {
+		return tree.Node{}, &tree.SyntaxError{Line: at, Err: tree.ErrTooDeep}
+	}
+	switch v := n.(type) {
+	case *ast.NullNode:
+		return tree.Node{Kind: tree.Null, Line: at}, nil
+	case *ast.BoolNode:
+		return tree.Node{Kind: tree.Bool, Line: at, Text: fmt.Sprint(v.Value)}, nil
+	case *ast.IntegerNode:
+		return tree.Node{Kind: tree.Number, Line: at, Text: v.Token.Value}, nil
+	case *ast.FloatNode:
+		return tree.Node{Kind: tree.Number, Line: at, Text: v.Token.Value}, nil
+	case *ast.InfinityNode:
+		return tree.Node{Kind: tree.Number, Line: at, Text: v.Token.Value}, nil
+	case *ast.NanNode:
+		return tree.Node{Kind: tree.Number, Line: at, Text: v.Token.Value}, nil
+	case *ast.StringNode:
+		return tree.Node{Kind: tree.String, Line: at, Text: v.Value}, nil
+	case *ast.LiteralNode:
+		return tree.Node{Kind: tree.String, Line: at, Text: v.Value.Value}, nil
+	case *ast.SequenceNode:
+		return items(v, depth)
+	case *ast.MappingNode:
+		return fields(v.Values, at, depth)
+	case *ast.MappingValueNode:
+		return fields([]*ast.MappingValueNode{v}, at, depth)
+	default: // anchors, aliases, tags, merges, directives
+		return tree.Node{}, &tree.SyntaxError{Line: at, Err: errIndirect}
+	}
+}
+
+func items(v *ast.SequenceNode, depth int) (tree.Node, error) {
+	list := tree.Node{Kind: tree.List, Line: line(v)}
+	for _, value := range v.Values {
+		item, err := node(value, depth+1)
+		if err != nil {
+			return tree.Node{}, err
+		}
+		list.Items = append(list.Items, item)
+	}
+	return list, nil
+}
+
+func fields(values []*ast.MappingValueNode, at, depth int) (tree.Node, error) {
+	group := tree.Node{Kind: tree.Map, Line: at}
+	for _, v := range values {
+		key, err := keyOf(v.Key)
+		if err != nil {
+			return tree.Node{}, err
+		}
+		value, err := node(v.Value, depth+1)
+		if err != nil {
+			return tree.Node{}, err
+		}
+		group.Fields = append(group.Fields, tree.Field{Key: key, Line: line(v.Key), Value: value})
+	}
+	return group, nil
+}
+
+// keyOf returns a key's text. A collection may be called 2024 or true without quotes.
+func keyOf(key ast.MapKeyNode) (string, error) {
+	switch k := key.(type) {
+	case *ast.StringNode:
+		return k.Value, nil
+	case *ast.IntegerNode, *ast.BoolNode, *ast.FloatNode, *ast.NullNode:
+		return k.GetToken().Value, nil
+	case *ast.MergeKeyNode:
+		return "", &tree.SyntaxError{Line: line(key), Err: errIndirect}
+	default:
+		return "", &tree.SyntaxError{Line: line(key), Err: errKey}
+	}
+}
