@@ -1,0 +1,66 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// timing is how the documents of one collection are timed on their sink, with the names of the settings that say so.
+type timing struct {
+	Debounce
+	own      Collection
+	path     string // of the collection; empty for the settings that every other collection has
+	sink     string
+	lease    time.Duration
+	settle   time.Duration
+	retry    time.Duration // the state machine's first ambiguous retry
+	versions bool
+}
+
+// timings returns the timing of every collection with an entry, after that of those without.
+func (c *Config) timings() []timing {
+	all := []timing{c.timing("", "", c.DefaultSink)}
+	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
+		sink, _ := c.SinkFor(name)
+		all = append(all, c.timing(name, "collections."+printable(name), sink))
+	}
+	return all
+}
+
+func (c *Config) timing(collection, path, sink string) timing {
+	t := timing{
+		Debounce: c.Debounce, sink: sink, lease: c.Lease(sink), settle: c.SinkSettle(sink),
+		retry: c.AmbiguousRetry(sink), versions: c.Versions(sink),
+	}
+	if path != "" {
+		t.Debounce, t.own, t.path = c.For(collection), c.Collections[collection], path
+	}
+	return t
+}
+
+// The names of the settings that a timing has its values from: the collection's override or the general one.
+
+func (t timing) quiet() string       { return t.from(t.own.Quiet != nil, "quiet") }
+func (t timing) maxWait() string     { return t.from(t.own.MaxWait != nil, "maxWait") }
+func (t timing) minInterval() string { return t.from(t.own.MinInterval != nil, "minInterval") }
+
+func (t timing) from(own bool, setting string) string {
+	if own {
+		return t.path + "." + setting
+	}
+	return "debounce." + setting
+}
+
+// namedLane is a lane with its path.
+type namedLane struct {
+	path string
+	Lane
+}
+
+func (c *Config) lanes() []namedLane {
+	return []namedLane{{"queues.live", c.Queues.Live}, {"queues.bulk", c.Queues.Bulk}}
+}
+
+// words writes a duration as the faults print it.
+func words(d time.Duration) string { return FormatDuration(d) }
