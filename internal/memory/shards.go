@@ -1,0 +1,161 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// buckets divides the rows so that writers of different documents seldom meet, and a scan sorts little at a time.
+const buckets = 256
+
+// Shards is a table of rows. Each write is one step; every read is consistent.
+type Shards struct {
+	seed    maphash.Seed
+	buckets [buckets]bucket
+	reads   atomic.Int64
+	writes  atomic.Int64
+	refused atomic.Int64
+}
+
+type bucket struct {
+	mu   sync.Mutex
+	rows map[shard.DocID]shard.Row
+}
+
+var (
+	_ shard.Store   = (*Shards)(nil)
+	_ shard.Scanner = (*Shards)(nil)
+)
+
+// NewShards returns an empty table.
+func NewShards() *Shards {
+	s := &Shards{seed: maphash.MakeSeed()}
+	for i := range s.buckets {
+		s.buckets[i].rows = map[shard.DocID]shard.Row{}
+	}
+	return s
+}
+
+func (s *Shards) bucket(doc shard.DocID) *bucket {
+	return &s.buckets[maphash.String(s.seed, string(doc))%buckets]
+}
+
+// Read returns the rows in the order asked, whatever the consistency.
+func (s *Shards) Read(ctx context.Context, docs []shard.DocID, _ shard.Consistency) ([]shard.Row, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("read rows: %w", err)
+	}
+	s.reads.Add(int64(len(docs)))
+	rows := make([]shard.Row, len(docs))
+	for i, doc := range docs {
+		rows[i] = s.row(doc)
+	}
+	return rows, nil
+}
+
+func (s *Shards) row(doc shard.DocID) shard.Row {
+	b := s.bucket(doc)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.rows[doc]
+	r.Doc = doc
+	return r
+}
+
+// Write evaluates the condition and applies the update under one lock.
+func (s *Shards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	if err := ctx.Err(); err != nil {
+		return shard.Row{}, fmt.Errorf("write row: %w", err)
+	}
+	s.writes.Add(1)
+	b := s.bucket(w.Doc)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := b.rows[w.Doc]
+	old.Doc = w.Doc
+	if !w.Allowed(old) {
+		s.refused.Add(1)
+		return shard.Row{}, &shard.Refused{Write: w.Name, Row: old}
+	}
+	if next := w.Apply(old); next.Exists() {
+		b.rows[w.Doc] = next
+	} else {
+		delete(b.rows, w.Doc)
+	}
+	return old, nil
+}
+
+// Scan goes through the buckets of a segment, each sorted by key. A row that is written meanwhile may be missed or seen
+// in its new state, as in DynamoDB.
+func (s *Shards) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string, error) {
+	if segments < 1 || segment < 0 || segment >= segments || limit < 1 {
+		return nil, "", fmt.Errorf("scan segment %d of %d, limit %d: out of range", segment, segments, limit)
+	}
+	at, after := segment, ""
+	if cursor != "" {
+		n, rest, _ := strings.Cut(cursor, ":")
+		i, err := strconv.Atoi(n)
+		if err != nil || i < 0 || i%segments != segment {
+			return nil, "", fmt.Errorf("scan: cursor %q is not of segment %d of %d", cursor, segment, segments)
+		}
+		at, after = i, rest
+	}
+	var rows []shard.Row
+	for ; at < buckets; at, after = at+segments, "" {
+		if err := ctx.Err(); err != nil {
+			return nil, "", fmt.Errorf("scan: %w", err)
+		}
+		page := s.buckets[at].after(shard.DocID(after))
+		if room := limit - len(rows); len(page) > room {
+			page = page[:room]
+		}
+		s.reads.Add(int64(len(page)))
+		if rows = append(rows, page...); len(rows) == limit {
+			return rows, strconv.Itoa(at) + ":" + string(rows[limit-1].Doc), nil
+		}
+	}
+	return rows, "", nil
+}
+
+// after lists the rows whose key is greater, sorted.
+func (b *bucket) after(doc shard.DocID) []shard.Row {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var rows []shard.Row
+	for d, r := range b.rows {
+		if d > doc {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(x, y shard.Row) int { return cmp.Compare(x.Doc, y.Doc) })
+	return rows
+}
+
+// ShardCounts says what a table was asked for. Refused writes are among the Writes: each uses its unit.
+type ShardCounts struct{ Reads, Writes, Refused int64 }
+
+// Counts returns the rows read, the writes tried and the writes refused since the table was made.
+func (s *Shards) Counts() ShardCounts {
+	return ShardCounts{Reads: s.reads.Load(), Writes: s.writes.Load(), Refused: s.refused.Load()}
+}
+
+// Len is the number of rows.
+func (s *Shards) Len() int {
+	n := 0
+	for i := range s.buckets {
+		b := &s.buckets[i]
+		b.mu.Lock()
+		n += len(b.rows)
+		b.mu.Unlock()
+	}
+	return n
+}
