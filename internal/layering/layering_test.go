@@ -45,8 +45,8 @@ func TestRuleFindsFaults(t *testing.T) {
 			Imports:    []string{"os", "x.org/heavy/rest"},
 		},
 		"x.org/heavy/rest": {ImportPath: "x.org/heavy/rest"},
-		"log/slog": {ImportPath: "log/slog"},
-		"os":       {ImportPath: "os"},
+		"log/slog":         {ImportPath: "log/slog"},
+		"os":               {ImportPath: "os"},
 	}
 	tests := []struct {
 		name string

@@ -77,6 +77,7 @@ var rules = []rule{
 		packages: []string{
 			"internal/clock", "internal/event", "internal/source", "internal/queue",
 			"internal/flight", "internal/sink", "internal/letter", "internal/schedule",
+			"internal/backoff", "internal/journal",
 		},
 		forbid: join(aws, cdk, bleve, commandLine, yaml, testOnly, halves),
 	},
