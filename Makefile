@@ -102,7 +102,7 @@ lint-format:
 
 .PHONY: lint-dead
 lint-dead:
-	@dead=$$($(tool) deadcode -test -tags e2e ./...); \
+	@dead=$$($(tool) deadcode -test -tags e2e,e2eiam,faults ./...); \
 	if [ -n "$$dead" ]; then printf 'never called:\n%s\n' "$$dead"; exit 1; fi
 
 .PHONY: lint-tidy
