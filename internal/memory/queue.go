@@ -24,6 +24,10 @@ type QueueSettings struct {
 	MaxReceiveCount int           // receives before a message is moved to DeadLetter, 0 for no redrive policy
 	DeadLetter      *Queue        // nil for no redrive policy
 	MaxInFlight     int           // 0 for [MaxInFlight]; at the limit receivers wait
+
+	// Deliver, where set, is asked once per message sent what a standard queue may do to it: deliver it late, out of order, or twice
+	// (a second copy with the same id and a receipt handle of its own). It is called under the queue's lock.
+	Deliver func() (late time.Duration, twice bool)
 }
 
 // Queue is a standard queue that delivers once per visibility, in the order in which messages became visible. A message
@@ -103,19 +107,32 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 			continue
 		}
 		q.seq++
-		m := q.add(queue.Message{
+		msg := queue.Message{
 			ID: q.set.Name + "-" + strconv.FormatUint(q.seq, 10), Body: o.Body, Attributes: maps.Clone(o.Attributes), Sent: sent,
-		}, bytes)
-		if o.Delay > 0 {
-			m.state, m.at = delayed, now+o.Delay
-			q.delayed++
-			q.timeline.add(m)
-			continue
 		}
-		q.visible.push(m)
+		late, twice := time.Duration(0), false
+		if q.set.Deliver != nil {
+			late, twice = q.set.Deliver()
+		}
+		q.enter(q.add(msg, bytes), now, o.Delay+late)
+		if twice {
+			q.seq++
+			q.enter(q.add(msg, bytes), now, o.Delay)
+		}
 	}
 	q.offer(now)
 	return errs
+}
+
+// enter makes a message visible, now or after the delay.
+func (q *Queue) enter(m *message, now, delay time.Duration) {
+	if delay <= 0 {
+		q.visible.push(m)
+		return
+	}
+	m.state, m.at = delayed, now+delay
+	q.delayed++
+	q.timeline.add(m)
 }
 
 // add makes a message of the queue's, in no list yet.
