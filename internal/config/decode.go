@@ -298,15 +298,31 @@ func instead(t reflect.Type, p at, key string) string {
 	if near := nearest(key, names); near != "" {
 		return fmt.Sprintf("did you mean %s?", p.key(near).name)
 	}
+	if found := elsewhere(p, key); found != "" {
+		return fmt.Sprintf("did you mean %s?", found)
+	}
+	slices.Sort(names)
+	return "remove it; here are allowed: " + strings.Join(names, ", ")
+}
+
+// elsewhere returns a setting of that name in another group, or "". A setting that exists once is likelier than an option of a
+// source, collection or sink.
+func elsewhere(p at, key string) string {
+	found := ""
 	for _, s := range Settings() {
 		group, last := "", s.Name
 		if i := strings.LastIndex(s.Name, "."); i >= 0 {
 			group, last = s.Name[:i], s.Name[i+1:]
 		}
-		if group != p.generic && strings.EqualFold(last, key) {
-			return fmt.Sprintf("did you mean %s?", s.Name)
+		if group == p.generic || !strings.EqualFold(last, key) {
+			continue
+		}
+		if !strings.Contains(s.Name, "<name>") {
+			return s.Name
+		}
+		if found == "" {
+			found = s.Name
 		}
 	}
-	slices.Sort(names)
-	return "remove it; here are allowed: " + strings.Join(names, ", ")
+	return found
 }

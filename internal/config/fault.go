@@ -53,19 +53,19 @@ func Faults(err error) []*Fault {
 	return nil
 }
 
-// faults gathers, and leaves out what was said before: the same rule about the same setting.
+// faults gathers, and leaves out what was said before, in the same words about the same setting.
 type faults struct {
 	list []*Fault
-	seen map[[2]string]bool
+	seen map[[3]string]bool
 }
 
 func (fs *faults) add(f *Fault) {
-	key := [2]string{f.Rule, f.Setting}
+	key := [3]string{f.Rule, f.Setting, f.Problem}
 	if fs.seen[key] {
 		return
 	}
 	if fs.seen == nil {
-		fs.seen = make(map[[2]string]bool)
+		fs.seen = make(map[[3]string]bool)
 	}
 	fs.seen[key] = true
 	fs.list = append(fs.list, f)

@@ -35,12 +35,11 @@ func checkMinInterval(c *Config, f *checker) {
 }
 
 func checkBurstSpread(c *Config, f *checker) {
+	l := c.slowest()
 	for _, t := range c.timings() {
-		for _, l := range c.lanes() {
-			if need := l.Window + c.Queues.BurstSpread; need > t.Quiet {
-				f.fault(t.quiet(), t.Quiet, fmt.Sprintf("is less than %s.window + queues.burstSpread = %s: bursts would be written twice", l.path, words(need)),
-					fmt.Sprintf("raise it to at least %s, or lower %s.window or queues.burstSpread", words(need), l.path))
-			}
+		if need := l.Window + c.Queues.BurstSpread; need > t.Quiet {
+			f.fault(t.quiet(), t.Quiet, fmt.Sprintf("is less than %s.window + queues.burstSpread = %s: bursts would be written twice", l.path, words(need)),
+				fmt.Sprintf("raise it to at least %s, or lower %s.window or queues.burstSpread", words(need), l.path))
 		}
 	}
 }

@@ -23,15 +23,14 @@ var loadRules = []Rule{
 }
 
 func checkInFlight(c *Config, f *checker) {
+	l := c.slowest()
 	for _, t := range c.timings() {
-		for _, l := range c.lanes() {
-			hold := l.Window + t.Quiet + holdSlack
-			if held := float64(c.Queues.ExpectedRate) * hold.Seconds(); held > float64(c.Queues.MaxInFlight) {
-				f.fault("queues.expectedRate", c.Queues.ExpectedRate,
-					fmt.Sprintf("x (%s.window + %s + 3s) = %.0f held messages is more than the queues.maxInFlight of %d", l.path, t.quiet(), math.Ceil(held), c.Queues.MaxInFlight),
-					fmt.Sprintf("spread the collections over more sinks so that it is at most %.0f per queue, lower %s or %s.window, or have the quota raised and raise queues.maxInFlight with it",
-						math.Floor(float64(c.Queues.MaxInFlight)/hold.Seconds()), t.quiet(), l.path))
-			}
+		hold := l.Window + t.Quiet + holdSlack
+		if held := float64(c.Queues.ExpectedRate) * hold.Seconds(); held > float64(c.Queues.MaxInFlight) {
+			f.fault("queues.expectedRate", c.Queues.ExpectedRate,
+				fmt.Sprintf("x (%s.window + %s + 3s) = %.0f held messages is more than the queues.maxInFlight of %d", l.path, t.quiet(), math.Ceil(held), c.Queues.MaxInFlight),
+				fmt.Sprintf("spread the collections over more sinks so that it is at most %.0f per queue, lower %s or %s.window, or have the quota raised and raise queues.maxInFlight with it",
+					math.Floor(float64(c.Queues.MaxInFlight)/hold.Seconds()), t.quiet(), l.path))
 		}
 	}
 }

@@ -31,39 +31,37 @@ func (t timing) limit() (time.Duration, string) {
 }
 
 func checkRecoveryFlight(c *Config, f *checker) {
+	l := c.slowest()
 	for _, t := range c.timings() {
-		for _, l := range c.lanes() {
-			need := c.Queues.Visibility + l.Window + t.Quiet + recoverySlack
-			limit, says := t.limit()
-			if need <= limit {
-				continue
-			}
-			problem := fmt.Sprintf("queues.visibility + %s.window + %s + 2s = %s is more than %s: a lost flight would not be made good in time", l.path, t.quiet(), words(need), says)
-			setting, value, others := "queues.visibility", c.Queues.Visibility, t.quiet()
-			if t.own.Quiet != nil {
-				setting, value, others = t.quiet(), t.Quiet, "queues.visibility"
-			}
-			f.fault(setting, value, problem, fmt.Sprintf("lower it, %s or %s.window by %s together", others, l.path, words(need-limit)))
+		need := c.Queues.Visibility + l.Window + t.Quiet + recoverySlack
+		limit, says := t.limit()
+		if need <= limit {
+			continue
 		}
+		problem := fmt.Sprintf("queues.visibility + %s.window + %s + 2s = %s is more than %s: a lost flight would not be made good in time", l.path, t.quiet(), words(need), says)
+		setting, value, others := "queues.visibility", c.Queues.Visibility, t.quiet()
+		if t.own.Quiet != nil {
+			setting, value, others = t.quiet(), t.Quiet, "queues.visibility"
+		}
+		f.fault(setting, value, problem, fmt.Sprintf("lower it, %s or %s.window by %s together", others, l.path, words(need-limit)))
 	}
 }
 
 func checkRecoveryInvocation(c *Config, f *checker) {
+	l := c.slowest()
 	for _, t := range c.timings() {
-		for _, l := range c.lanes() {
-			again, name := t.lease, "the lease"
-			if t.retry > ceil(t.lease, time.Second) {
-				again, name = t.retry, "flight.ambiguousRetry"
-			}
-			need := l.Window + t.MaxWait + wakeRounding + again + recoverySlack
-			limit, says := t.limit()
-			if need <= limit {
-				continue
-			}
-			f.fault(t.maxWait(), t.MaxWait,
-				fmt.Sprintf("%s.window + %s + 1s + %s of %s + 2s = %s is more than %s: a lost invocation would not be made good in time", l.path, t.maxWait(), name, words(again), words(need), says),
-				fmt.Sprintf("lower it, %s.window or %s by %s together", l.path, shorterBy(name), words(need-limit)))
+		again, name := t.lease, "the lease"
+		if t.retry > ceil(t.lease, time.Second) {
+			again, name = t.retry, "flight.ambiguousRetry"
 		}
+		need := l.Window + t.MaxWait + wakeRounding + again + recoverySlack
+		limit, says := t.limit()
+		if need <= limit {
+			continue
+		}
+		f.fault(t.maxWait(), t.MaxWait,
+			fmt.Sprintf("%s.window + %s + 1s + %s of %s + 2s = %s is more than %s: a lost invocation would not be made good in time", l.path, t.maxWait(), name, words(again), words(need), says),
+			fmt.Sprintf("lower it, %s.window or %s by %s together", l.path, shorterBy(name), words(need-limit)))
 	}
 }
 

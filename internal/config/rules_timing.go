@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -60,6 +61,13 @@ type namedLane struct {
 
 func (c *Config) lanes() []namedLane {
 	return []namedLane{{"queues.live", c.Queues.Live}, {"queues.bulk", c.Queues.Bulk}}
+}
+
+// slowest returns the lane with the longer window. What must hold for a window gets harder with its length, so it is judged for
+// this one.
+func (c *Config) slowest() namedLane {
+	lanes := c.lanes()
+	return slices.MaxFunc(lanes, func(a, b namedLane) int { return cmp.Compare(a.Window, b.Window) })
 }
 
 // words writes a duration as the faults print it.

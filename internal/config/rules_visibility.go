@@ -38,12 +38,11 @@ func checkBatchWindow(c *Config, f *checker) {
 }
 
 func checkVisibilityReceive(c *Config, f *checker) {
-	for _, l := range c.lanes() {
-		if need := 6*c.Receive.Timeout + l.Window; c.Queues.Visibility < need {
-			f.fault("queues.visibility", c.Queues.Visibility,
-				fmt.Sprintf("is less than 6 x receive.timeout + %s.window = %s", l.path, words(need)),
-				"raise it to at least "+words(need)+", or lower receive.timeout")
-		}
+	l := c.slowest()
+	if need := 6*c.Receive.Timeout + l.Window; c.Queues.Visibility < need {
+		f.fault("queues.visibility", c.Queues.Visibility,
+			fmt.Sprintf("is less than 6 x receive.timeout + %s.window = %s", l.path, words(need)),
+			"raise it to at least "+words(need)+", or lower receive.timeout")
 	}
 }
 
@@ -60,20 +59,19 @@ func checkVisibilityTimeout(c *Config, f *checker) {
 }
 
 func checkVisibilityFlight(c *Config, f *checker) {
+	l := c.slowest()
 	for _, t := range c.timings() {
-		for _, l := range c.lanes() {
-			need := l.Window + max(c.Receive.Timeout, pollSlack) + t.Quiet + wakeRounding + 2*c.Index.Timeout
-			if c.Queues.Visibility < need {
-				setting, value := "queues.visibility", c.Queues.Visibility
-				fix := fmt.Sprintf("raise it to at least %s, or lower %s, index.timeout or %s.window", words(ceil(need, time.Second)), t.quiet(), l.path)
-				if t.own.Quiet != nil {
-					setting, value = t.quiet(), t.Quiet
-					fix = fmt.Sprintf("lower it by at least %s, or raise queues.visibility to at least %s",
-						words(need-c.Queues.Visibility), words(ceil(need, time.Second)))
-				}
-				f.fault(setting, value, fmt.Sprintf("%s.window + receive.timeout (at least 5s) + %s + 1s + 2 x index.timeout = %s is more than the visibility of %s: every flight would extend its messages",
-					l.path, t.quiet(), words(need), words(c.Queues.Visibility)), fix)
+		need := l.Window + max(c.Receive.Timeout, pollSlack) + t.Quiet + wakeRounding + 2*c.Index.Timeout
+		if c.Queues.Visibility < need {
+			setting, value := "queues.visibility", c.Queues.Visibility
+			fix := fmt.Sprintf("raise it to at least %s, or lower %s, index.timeout or %s.window", words(ceil(need, time.Second)), t.quiet(), l.path)
+			if t.own.Quiet != nil {
+				setting, value = t.quiet(), t.Quiet
+				fix = fmt.Sprintf("lower it by at least %s, or raise queues.visibility to at least %s",
+					words(need-c.Queues.Visibility), words(ceil(need, time.Second)))
 			}
+			f.fault(setting, value, fmt.Sprintf("%s.window + receive.timeout (at least 5s) + %s + 1s + 2 x index.timeout = %s is more than the visibility of %s: every flight would extend its messages",
+				l.path, t.quiet(), words(need), words(c.Queues.Visibility)), fix)
 		}
 	}
 }

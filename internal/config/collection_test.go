@@ -1,0 +1,131 @@
+package config
+
+import (
+	"testing"
+	"time"
+)
+
+func TestCollectionOverridesEachSettingOfDebounce(t *testing.T) {
+	t.Parallel()
+	base := Default().Debounce
+	for _, tt := range []struct {
+		name string
+		own  Collection
+		want func(d *Debounce)
+	}{
+		{"nothing", Collection{}, func(*Debounce) {}},
+		{"quiet", Collection{Quiet: ptr(7 * second)}, func(d *Debounce) { d.Quiet = 7 * second }},
+		{"quiet to zero", Collection{Quiet: ptr(time.Duration(0))}, func(d *Debounce) { d.Quiet = 0 }},
+		{"max wait", Collection{MaxWait: ptr(20 * second)}, func(d *Debounce) { d.MaxWait = 20 * second }},
+		{"cap grace", Collection{CapGrace: ptr(second)}, func(d *Debounce) { d.CapGrace = second }},
+		{"min interval", Collection{MinInterval: ptr(2 * second)}, func(d *Debounce) { d.MinInterval = 2 * second }},
+		{"leading", Collection{Leading: ptr(true)}, func(d *Debounce) { d.Leading = true }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := Default()
+			news(&c, tt.own)
+			want := base
+			tt.want(&want)
+			if got := c.For("news"); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			if got := c.For("content"); got != base {
+				t.Errorf("another collection: got %+v, want %+v", got, base)
+			}
+			if got := c.For("unheard-of"); got != base {
+				t.Errorf("a collection without an entry: got %+v, want %+v", got, base)
+			}
+		})
+	}
+}
+
+func TestSinkForCollection(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Sinks["archive"] = newSink(SinkMemory)
+	news(&c, Collection{Sink: "archive"})
+	for collection, want := range map[string]string{"content": "search", "news": "archive", "unheard-of": "search"} {
+		name, sink := c.SinkFor(collection)
+		if name != want || sink.Kind != c.Sinks[want].Kind {
+			t.Errorf("%s: got %s (%s), want %s", collection, name, sink.Kind, want)
+		}
+	}
+}
+
+func TestCollectionForSource(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Sources["cms"] = Source{Kind: SourceNative, Collection: "news"}
+	for source, want := range map[string]string{"native": "content", "cms": "news", "unheard-of": "content"} {
+		if got := c.CollectionFor(source); got != want {
+			t.Errorf("%s: got %s, want %s", source, got, want)
+		}
+	}
+}
+
+func TestAllowForSource(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Payload.Allow = []BucketPrefix{{Bucket: "for-all"}, {Bucket: "for-cms", Sources: []string{"cms"}}}
+	for source, want := range map[string]int{"native": 1, "cms": 2} {
+		if got := c.AllowFor(source); len(got) != want || got[0].Bucket != "for-all" {
+			t.Errorf("%s: got %v, want %d places", source, got, want)
+		}
+	}
+}
+
+func TestVersionsAndSettleOfSinks(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		sink     Sink
+		versions bool
+		settle   time.Duration
+	}{
+		{"bleve", Sink{Kind: SinkBleve}, true, 0},
+		{"memory", Sink{Kind: SinkMemory}, true, 0},
+		{"opensearch", Sink{Kind: SinkOpenSearch}, true, 0},
+		{"versions off", Sink{Kind: SinkOpenSearch, Versions: ptr(false)}, false, 30 * second},
+		{"serverless", Sink{Kind: SinkOpenSearch, Serverless: true}, false, 30 * second},
+		{"serverless beats versions", Sink{Kind: SinkOpenSearch, Serverless: true, Versions: ptr(true)}, false, 30 * second},
+		{"settle set", Sink{Kind: SinkOpenSearch, SinkSettle: ptr(4 * second)}, true, 4 * second},
+		{"no kind at all", Sink{}, false, 30 * second},
+	} {
+		c := Default()
+		c.Sinks["s"] = tt.sink
+		if got := c.Versions("s"); got != tt.versions {
+			t.Errorf("%s: versions: got %t, want %t", tt.name, got, tt.versions)
+		}
+		if got := c.SinkSettle("s"); got != tt.settle {
+			t.Errorf("%s: settle: got %s, want %s", tt.name, got, tt.settle)
+		}
+		if got, want := c.Lease("s"), 13*second+tt.settle; got != want {
+			t.Errorf("%s: lease: got %s, want %s", tt.name, got, want)
+		}
+	}
+}
+
+func TestAmbiguousRetryIsWholeSecondsAndNotBeforeTheLeaseEnds(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Index.Guard = 3200 * time.Millisecond
+	if got := c.AmbiguousRetry("search"); got != 14*second {
+		t.Errorf("got %s, want 14s", got)
+	}
+	c.Flight.AmbiguousRetry = 20 * second
+	if got := c.AmbiguousRetry("search"); got != 20*second {
+		t.Errorf("set: got %s, want 20s", got)
+	}
+}
+
+func TestMaxReceiveCountRoundsUp(t *testing.T) {
+	t.Parallel()
+	for deadline, want := range map[time.Duration]int{time.Minute: 11, 15 * minute: 11, 16 * minute: 12, 72 * time.Hour: 298, 990 * 15 * minute: 1000} {
+		c := Default()
+		c.Retry.DeadDeadline = deadline
+		if got := c.MaxReceiveCount(); got != want {
+			t.Errorf("%s: got %d, want %d", deadline, got, want)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package config
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestDefaultsHaveNoFault(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	if err := c.Validate(); err != nil {
+		t.Errorf("got %v, want no fault", err)
+	}
+	openSearch(&c)
+	if err := c.ValidateDeployed(); err != nil {
+		t.Errorf("deployed: got %v, want no fault", err)
+	}
+	withoutVersions(&c)
+	if err := c.ValidateDeployed(); err != nil {
+		t.Errorf("without versions: got %v, want no fault", err)
+	}
+}
+
+// The table of the design, line by line.
+func TestDefaultsAreTheDesigns(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	noVersions := Default()
+	withoutVersions(&noVersions)
+	sink := c.Sinks["search"]
+	for _, tt := range []struct {
+		name      string
+		got, want any
+	}{
+		{"quiet", c.Debounce.Quiet, 5 * second},
+		{"max wait", c.Debounce.MaxWait, 30 * second},
+		{"cap grace", c.Debounce.CapGrace, 10 * second},
+		{"min interval", c.Debounce.MinInterval, second},
+		{"leading", c.Debounce.Leading, false},
+		{"receive timeout", c.Receive.Timeout, 6 * second},
+		{"index timeout", c.Index.Timeout, 10 * second},
+		{"guard", c.Index.Guard, 3 * second},
+		{"sinkSettle with versions", c.SinkSettle("search"), time.Duration(0)},
+		{"sinkSettle without versions", noVersions.SinkSettle("search"), 30 * second},
+		{"live", c.Queues.Live, Lane{1000, 2 * second, 20}},
+		{"bulk", c.Queues.Bulk, Lane{1000, 3 * second, 4}},
+		{"visibility", c.Queues.Visibility, 40 * second},
+		{"sink deadline", c.Index.SinkDeadline, 6 * second},
+		{"bulk documents", sink.BulkDocuments, 500},
+		{"bulk bytes", sink.BulkBytes, Size(5 << 20)},
+		{"queue retention", c.Queues.Retention, 7 * 24 * time.Hour},
+		{"dead-letter retention", c.Queues.DeadLetterRetention, 14 * 24 * time.Hour},
+		{"maxRefusals", c.Retry.MaxRefusals, 5},
+		{"dead deadline", c.Retry.DeadDeadline, 72 * time.Hour},
+		{"back-off from", c.Retry.BackoffMin, second},
+		{"back-off to", c.Retry.BackoffMax, minute},
+		{"row retention", c.Lifecycle.RowRetention, 30 * 24 * time.Hour},
+		{"TTL", c.Lifecycle.TTLExtra, 7 * 24 * time.Hour},
+		{"producer lateness", c.Lifecycle.ProducerLateness, 24 * time.Hour},
+		{"redrive span", c.Lifecycle.RedriveSpan, 24 * time.Hour},
+		{"continue", c.Flight.ContinueAfter, 240 * second},
+		{"auto redrives", c.Retry.AutoRedrives, 3},
+		{"waiting turns", c.Index.WaitingTurns, 3},
+		{"payload by reference", c.Payload.ReferenceAbove, Size(256 << 10)},
+		{"lease with versions", c.Lease("search"), 13 * second},
+		{"lease without versions", noVersions.Lease("search"), 43 * second},
+		{"maxItemsPerTurn", c.Index.MaxItemsPerTurn, 2000},
+		{"envelope depth", c.Payload.EnvelopeDepth, 4},
+		{"burst spread", c.Queues.BurstSpread, 2 * second},
+		{"expected rate", c.Queues.ExpectedRate, 500},
+		{"maxReceiveCount", c.MaxReceiveCount(), 298},
+		{"ambiguous retry", c.AmbiguousRetry("search"), 13 * second},
+		{"prune", c.Lifecycle.PruneEvery, 5 * minute},
+		{"dead letters", c.DeadLetters, DeadLettersQueue},
+		{"table outage", c.TableOutage, TableOutageClosed},
+		{"flight", c.Flight.Kind, FlightExpress},
+		{"source", c.DefaultSource, "native"},
+		{"collection", c.DefaultCollection, "content"},
+		{"sink", c.DefaultSink, "search"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, tt.got, tt.want)
+		}
+	}
+}
+
+func TestDefaultsAreNotShared(t *testing.T) {
+	t.Parallel()
+	a := Default()
+	a.Collections["other"] = Collection{}
+	delete(a.Sinks, "search")
+	if b := Default(); len(b.Collections) != 1 || len(b.Sinks) != 1 {
+		t.Errorf("got %v and %v, want one collection and one sink", b.Collections, b.Sinks)
+	}
+}
+
+func TestCompleteFillsWhatFollows(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.DefaultSource, c.DefaultSink, c.DefaultCollection = "", "", ""
+	c.Sources = map[string]Source{"publishing": {Kind: SourceGovuk}}
+	c.Collections = map[string]Collection{"news": {}}
+	c.Sinks = map[string]Sink{"os": {Kind: SinkOpenSearch, URL: "http://127.0.0.1:9200", Auth: Auth{Kind: AuthSigV4}}}
+	c.Complete()
+	if got := [3]string{c.DefaultSource, c.DefaultCollection, c.DefaultSink}; got != [3]string{"publishing", "news", "os"} {
+		t.Errorf("defaults: got %v, want the only names", got)
+	}
+	source, sink := c.Sources["publishing"], c.Sinks["os"]
+	if source.Class != ClassInt || source.NoVersion != NoVersionRefuse || len(source.Govuk.IgnoreTypes) != 23 || len(source.Govuk.OverridePaths) != 7 {
+		t.Errorf("source: got %+v, want GOV.UK's lists", source)
+	}
+	if sink.BulkDocuments != 500 || sink.Index != "{collection}" || sink.Auth.Service != "es" {
+		t.Errorf("sink: got %+v, want the defaults", sink)
+	}
+	if err := c.Validate(); err != nil {
+		t.Errorf("got %v, want no fault", err)
+	}
+}
+
+func TestCompleteChangesNothingThatIsSet(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Sources["govuk"] = Source{Kind: SourceGovuk, Class: ClassTime, NoVersion: NoVersionArrival, Govuk: Govuk{IgnoreTypes: []string{}, Locales: []string{"cy"}}}
+	c.Sinks["other"] = Sink{Kind: SinkMemory, Index: "one", BulkDocuments: 7, BulkBytes: MB}
+	c.Complete()
+	g := c.Sources["govuk"]
+	if g.Class != ClassTime || g.NoVersion != NoVersionArrival || len(g.Govuk.IgnoreTypes) != 0 || !reflect.DeepEqual(g.Govuk.Locales, []string{"cy"}) {
+		t.Errorf("source: got %+v, want what was set", g)
+	}
+	if s := c.Sinks["other"]; s.Index != "one" || s.BulkDocuments != 7 || s.BulkBytes != MB {
+		t.Errorf("sink: got %+v, want what was set", s)
+	}
+	if c.DefaultSink != "search" {
+		t.Errorf("default sink: got %q, want it kept", c.DefaultSink)
+	}
+}

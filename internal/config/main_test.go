@@ -1,0 +1,43 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func ptr[T any](v T) *T { return &v }
+
+// sink returns the default sink of c changed by change.
+func setSink(c *Config, change func(s *Sink)) {
+	s := c.Sinks["search"]
+	change(&s)
+	c.Sinks["search"] = s
+}
+
+// openSearch makes the default sink one that can be deployed.
+func openSearch(c *Config) {
+	setSink(c, func(s *Sink) { s.Kind, s.URL = SinkOpenSearch, "https://search.example.org" })
+}
+
+// withoutVersions makes the default sink one without versions.
+func withoutVersions(c *Config) {
+	openSearch(c)
+	setSink(c, func(s *Sink) { s.Serverless = true })
+}
+
+func setSource(c *Config, change func(s *Source)) {
+	s := c.Sources["native"]
+	change(&s)
+	c.Sources["native"] = s
+}
+
+func news(c *Config, o Collection) { c.Collections["news"] = o }
+
+const (
+	second = time.Second
+	minute = time.Minute
+)

@@ -1,0 +1,166 @@
+package config
+
+import "strings"
+
+// brokenNames break each sentence about names.
+var brokenNames = []broken{
+	{
+		rule: "names", name: "collection",
+		holds:   func(c *Config) { c.Collections[strings.Repeat("a", 32)] = Collection{} },
+		breaks:  func(c *Config) { c.Collections[strings.Repeat("a", 33)] = Collection{} },
+		setting: "collections." + strings.Repeat("a", 33), fix: "up to 31",
+	},
+	{
+		rule: "names", name: "strange collection",
+		breaks:  func(c *Config) { c.Collections["a#b\n"] = Collection{} },
+		setting: `collections."a#b\n"`, fix: "lower-case",
+	},
+	{
+		rule: "names", name: "sink",
+		breaks:  func(c *Config) { c.Sinks["Big"] = newSink(SinkMemory) },
+		setting: "sinks.Big", fix: "lower-case",
+	},
+	{
+		rule: "names", name: "source",
+		breaks:  func(c *Config) { c.Sources["9lives"] = c.Sources["native"] },
+		setting: "sources.9lives", fix: "a lower-case letter",
+	},
+	{
+		rule: "some", name: "source",
+		breaks:  func(c *Config) { c.Sources = nil },
+		setting: "sources", fix: "add one",
+	},
+	{
+		rule: "some", name: "sink",
+		breaks:  func(c *Config) { c.Sinks = nil },
+		setting: "sinks", fix: "add one",
+		also: []string{},
+	},
+	{
+		rule: "default", name: "source",
+		holds:   func(c *Config) { c.Sources["cms"] = c.Sources["native"] },
+		breaks:  func(c *Config) { c.DefaultSource = "" },
+		setting: "defaultSource", fix: "cms, native",
+	},
+	{
+		rule: "default", name: "unknown source",
+		breaks:  func(c *Config) { c.DefaultSource = "nativ" },
+		setting: "defaultSource", fix: "did you mean native?",
+	},
+	{
+		rule: "default", name: "sink",
+		holds:   func(c *Config) { c.Sinks["archive"] = newSink(SinkMemory) },
+		breaks:  func(c *Config) { c.DefaultSink = "" },
+		setting: "defaultSink", fix: "archive, search",
+	},
+	{
+		rule: "default", name: "unknown sink",
+		breaks:  func(c *Config) { c.DefaultSink = "zzz" },
+		setting: "defaultSink", fix: "set it to one of search",
+	},
+	{
+		rule: "reference", name: "collection's sink",
+		holds:   func(c *Config) { news(c, Collection{Sink: "search"}) },
+		breaks:  func(c *Config) { news(c, Collection{Sink: "serach"}) },
+		setting: "collections.news.sink", fix: "did you mean search?",
+	},
+	{
+		rule: "reference", name: "source of an allowed place",
+		holds:   func(c *Config) { c.Payload.Allow = []BucketPrefix{{Bucket: "media", Sources: []string{"native"}}} },
+		breaks:  func(c *Config) { c.Payload.Allow[0].Sources = []string{"native", "cms"} },
+		setting: "payload.allow[0].sources[1]", fix: "set it to one of native",
+	},
+	{
+		rule: "http-host", name: "address",
+		holds:   func(c *Config) { c.Payload.HTTPHosts = []string{"assets.example.org"} },
+		breaks:  func(c *Config) { c.Payload.HTTPHosts = []string{"assets.example.org", "169.254.169.254"} },
+		setting: "payload.httpHosts[1]", fix: "public name",
+	},
+	{
+		rule: "http-host", name: "this machine",
+		breaks:  func(c *Config) { c.Payload.HTTPHosts = []string{"a.localhost"} },
+		setting: "payload.httpHosts[0]", fix: "public name",
+	},
+	{
+		rule:    "bulk-reference",
+		holds:   func(c *Config) { setSink(c, func(s *Sink) { s.BulkBytes = 256 * KB }) },
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.BulkBytes = 255 * KB }) },
+		setting: "sinks.search.bulkBytes", fix: "raise it to at least 256KB",
+	},
+}
+
+// brokenSources break each sentence about sources.
+var brokenSources = []broken{
+	{
+		rule: "source-options", name: "govuk",
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Govuk.Locales = []string{"cy"} }) },
+		setting: "sources.native.govuk", fix: "set sources.native.kind to govuk",
+	},
+	{
+		rule: "source-options", name: "json",
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.JSON.ID = "/id" }) },
+		setting: "sources.native.json", fix: "remove them",
+	},
+	{
+		rule: "source-options", name: "debezium",
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Debezium.Key = "/id" }) },
+		setting: "sources.native.debezium", fix: "remove them",
+	},
+	{
+		rule: "source-options", name: "s3",
+		holds: func(c *Config) {
+			setSource(c, func(s *Source) { *s = Source{Kind: SourceS3, S3: S3{StripSuffix: ".json"}}; *s = s.complete() })
+		},
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class = SourceNative, ClassInt }) },
+		setting: "sources.native.s3", fix: "remove them",
+	},
+	{
+		rule:    "source-class",
+		holds:   func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class = SourceS3, ClassSeq }) },
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Class = ClassInt }) },
+		setting: "sources.native.class", fix: "write seq",
+	},
+	{
+		rule:    "source-arrival",
+		holds:   func(c *Config) { setSource(c, func(s *Source) { s.NoVersion, s.Class = NoVersionArrival, ClassTime }) },
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Class = ClassInt }) },
+		setting: "sources.native.class", fix: "class: time",
+	},
+	{
+		rule: "source-json", name: "id",
+		holds:   jsonSource,
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.JSON.ID = "" }) },
+		setting: "sources.native.json.id", fix: "/id",
+	},
+	{
+		rule: "source-json", name: "version",
+		holds:   jsonSource,
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.JSON.Version = "" }) },
+		setting: "sources.native.json.version", fix: "noVersion to arrival",
+	},
+	{
+		rule: "source-json", name: "operation",
+		holds:   jsonSource,
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.JSON.Operation = "" }) },
+		setting: "sources.native.json.operation", fix: "deleteValues",
+	},
+	{
+		rule: "source-json", name: "delete values",
+		holds:   jsonSource,
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.JSON.DeleteValues = nil }) },
+		setting: "sources.native.json.deleteValues", fix: "json.operation",
+	},
+	{
+		rule:    "source-projection",
+		holds:   func(c *Config) { setSource(c, func(s *Source) { s.Projection = []string{"/title", "/a~1b/0"} }) },
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class = SourceS3, ClassSeq }) },
+		setting: "sources.native.projection", fix: "remove it",
+	},
+}
+
+func jsonSource(c *Config) {
+	setSource(c, func(s *Source) {
+		s.Kind = SourceJSON
+		s.JSON = JSON{ID: "/id", Version: "/v", Operation: "/op", DeleteValues: []string{"D"}}
+	})
+}

@@ -1,0 +1,120 @@
+package config
+
+import "time"
+
+const secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search/writer-AbCdEf"
+
+// auth changes how the default sink, an opensearch, authenticates.
+func auth(a Auth) func(c *Config) {
+	return func(c *Config) { openSearch(c); setSink(c, func(s *Sink) { s.Auth = a }) }
+}
+
+func at443(address string) func(c *Config) {
+	return func(c *Config) { setSink(c, func(s *Sink) { s.URL = address }) }
+}
+
+// brokenSinks break each sentence about sinks.
+var brokenSinks = []broken{
+	{
+		rule: "sink-url", name: "missing",
+		holds: openSearch, breaks: at443(""),
+		setting: "sinks.search.url", fix: "https://",
+	},
+	{
+		rule: "sink-url", name: "no address",
+		holds: openSearch, breaks: at443("search.example.org:9200"),
+		setting: "sinks.search.url", fix: "https://",
+	},
+	{
+		rule: "sink-url", name: "password",
+		holds: openSearch, breaks: at443("https://me:hunter2@search.example.org"),
+		setting: "sinks.search.url", fix: "sinks.search.auth",
+	},
+	{
+		rule: "sink-url", name: "query",
+		holds: openSearch, breaks: at443("https://search.example.org/?pretty"),
+		setting: "sinks.search.url", fix: "end it after the path",
+	},
+	{
+		rule: "sink-url", name: "in the process",
+		breaks:  at443("https://search.example.org"),
+		setting: "sinks.search.url", fix: "kind to opensearch",
+	},
+	{
+		rule: "sink-auth", name: "in the process",
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Auth = Auth{Kind: AuthSigV4, Service: "es"} }) },
+		setting: "sinks.search.auth.kind", fix: "write none",
+	},
+	{
+		rule: "sink-auth", name: "secret without basic",
+		holds: auth(Auth{Kind: AuthBasic, SecretARN: secret}), breaks: auth(Auth{Kind: AuthNone, SecretARN: secret}),
+		setting: "sinks.search.auth.secretARN", fix: "kind to basic",
+	},
+	{
+		rule: "sink-auth", name: "region without sigv4",
+		holds:   auth(Auth{Kind: AuthSigV4, Region: "eu-west-1", Service: "es"}),
+		breaks:  auth(Auth{Kind: AuthBasic, SecretARN: secret, Region: "eu-west-1"}),
+		setting: "sinks.search.auth.region", fix: "kind to sigv4",
+	},
+	{
+		rule: "sink-auth", name: "basic with nothing",
+		breaks:  auth(Auth{Kind: AuthBasic}),
+		setting: "sinks.search.auth.secretARN", fix: "userEnv",
+	},
+	{
+		rule: "sink-auth", name: "basic with both",
+		breaks:  auth(Auth{Kind: AuthBasic, SecretARN: secret, UserEnv: "U", PasswordEnv: "P"}),
+		setting: "sinks.search.auth.secretARN", fix: "keep",
+	},
+	{
+		rule: "sink-auth", name: "basic without password",
+		holds: auth(Auth{Kind: AuthBasic, UserEnv: "U", PasswordEnv: "P"}), breaks: auth(Auth{Kind: AuthBasic, UserEnv: "U"}),
+		setting: "sinks.search.auth.passwordEnv", fix: "variable",
+	},
+	{
+		rule: "sink-auth", name: "basic without user",
+		breaks:  auth(Auth{Kind: AuthBasic, PasswordEnv: "P"}),
+		setting: "sinks.search.auth.userEnv", fix: "variable",
+	},
+	{
+		rule: "sink-auth", name: "password in the clear",
+		holds: func(c *Config) {
+			auth(Auth{Kind: AuthBasic, UserEnv: "U", PasswordEnv: "P"})(c)
+			at443("http://127.0.0.1:9200")(c)
+		},
+		breaks:  at443("http://search.example.org:9200"),
+		setting: "sinks.search.auth.kind", fix: "https",
+	},
+	{
+		rule: "sink-auth", name: "service of a serverless collection",
+		holds: func(c *Config) {
+			auth(Auth{Kind: AuthSigV4, Service: "aoss"})(c)
+			setSink(c, func(s *Sink) { s.Serverless = true })
+		},
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Auth.Service = "es" }) },
+		setting: "sinks.search.auth.service", fix: "aoss for a serverless",
+	},
+	{
+		rule:    "sink-versions",
+		holds:   withoutVersions,
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Versions = ptr(true) }) },
+		setting: "sinks.search.versions", fix: "remove it",
+	},
+	{
+		rule: "sink-versions", name: "serverless in the process",
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Serverless = true }) },
+		setting: "sinks.search.serverless", fix: "remove it",
+	},
+	{
+		rule:    "sink-settle",
+		holds:   func(c *Config) { withoutVersions(c); setSink(c, func(s *Sink) { s.SinkSettle = ptr(second) }) },
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.SinkSettle = ptr(second - time.Millisecond) }) },
+		setting: "sinks.search.sinkSettle", fix: "remove it for 30s, or raise it to at least 1s",
+	},
+	{
+		rule:    "sink-index",
+		holds:   func(c *Config) { setSink(c, func(s *Sink) { s.Index = "documents" }) },
+		breaks:  func(c *Config) { news(c, Collection{}) },
+		setting: "sinks.search.index", fix: "documents-{collection}",
+	},
+}

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// broken is one way to break one rule.
+type broken struct {
+	rule string
+	name string
+	// holds takes the settings to where the rule only just holds. Nil where there is no such place.
+	holds func(c *Config)
+	// breaks goes one step further, after holds.
+	breaks func(c *Config)
+	// setting is the name that the fault must have, and fix a part of what it must advise.
+	setting, fix string
+	// also are the faults, as rule:setting, that follow necessarily: the rule is implied by others.
+	also []string
+}
+
+// label names a fault in the way of broken.also.
+func label(f *Fault) string { return f.Rule + ":" + f.Setting }
+
+func (b broken) run(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	if b.holds != nil {
+		b.holds(&c)
+		if err := c.Validate(); err != nil {
+			t.Fatalf("at the edge: got %v, want no fault", err)
+		}
+	}
+	b.breaks(&c)
+	var got []string
+	for _, f := range Faults(c.Validate()) {
+		got = append(got, label(f))
+		if f.Problem == "" || f.Fix == "" {
+			t.Errorf("%s: got problem %q and fix %q, want both", label(f), f.Problem, f.Fix)
+		}
+		if f.Rule == b.rule && f.Setting == b.setting && !strings.Contains(f.Fix, b.fix) {
+			t.Errorf("fix: got %q, want it to contain %q", f.Fix, b.fix)
+		}
+	}
+	want := append([]string{b.rule + ":" + b.setting}, b.also...)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q: %v", got, want, c.Validate())
+	}
+}
+
+var allBroken = slices.Concat(brokenNames, brokenSources, brokenSinks, brokenTimes, brokenOverrides)
+
+func TestContradictorySettingsAreRefused(t *testing.T) {
+	t.Parallel()
+	for i, b := range allBroken {
+		name := b.rule
+		if b.name != "" {
+			name += "/" + b.name
+		}
+		t.Run(fmt.Sprintf("%s#%d", name, i), b.run)
+	}
+}
+
+func TestEveryRuleIsBroken(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]bool)
+	for _, r := range Rules() {
+		if seen[r.Name] || r.Doc == "" {
+			t.Errorf("%s: is there twice or says nothing", r.Name)
+		}
+		seen[r.Name] = true
+		if !slices.ContainsFunc(allBroken, func(b broken) bool { return b.rule == r.Name }) {
+			t.Errorf("%s: no test breaks it", r.Name)
+		}
+	}
+}
+
+func TestEveryFaultIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Queues.Visibility = 20 * second
+	c.Queues.Retention = 14 * day
+	c.Lifecycle.RowRetention = 29 * day
+	c.Debounce.MinInterval = minute
+	c.Retry.MaxRefusals = 0
+	c.TableOutage = "ajar"
+	before := fmt.Sprintf("%+v", c)
+	err := c.Validate()
+	var got []string
+	for _, f := range Faults(err) {
+		got = append(got, label(f))
+		if !strings.Contains(err.Error(), f.Error()) {
+			t.Errorf("%s is not in the error's text", f.Error())
+		}
+	}
+	for _, want := range []string{
+		"bounds:retry.maxRefusals", "bounds:tableOutage", "visibility-receive:queues.visibility", "visibility-flight:queues.visibility",
+		"min-interval:debounce.minInterval", "dead-letter-retention:queues.deadLetterRetention", "row-retention:lifecycle.rowRetention",
+	} {
+		if i := slices.Index(got, want); i < 0 {
+			t.Errorf("got %q, want %s among them", got, want)
+		}
+	}
+	if after := fmt.Sprintf("%+v", c); after != before {
+		t.Errorf("settings were changed: got %s, want %s", after, before)
+	}
+}
+
+func TestDeployedSinksOutliveTheProcess(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []SinkKind{SinkBleve, SinkMemory} {
+		c := Default()
+		setSink(&c, func(s *Sink) { s.Kind = kind })
+		faults := Faults(c.ValidateDeployed())
+		if len(faults) != 1 || label(faults[0]) != "deployed-sink:sinks.search.kind" || !strings.Contains(faults[0].Fix, "opensearch") {
+			t.Errorf("%s: got %v, want the sink's kind", kind, faults)
+		}
+	}
+}
+
+func TestSettingsOfNothingAreRefused(t *testing.T) {
+	t.Parallel()
+	var c Config
+	if got := len(Faults(c.Validate())); got < 20 {
+		t.Errorf("got %d faults, want most settings", got)
+	}
+}
+
+func TestFaultReadsAsOneLine(t *testing.T) {
+	t.Parallel()
+	f := &Fault{Rule: "r", Setting: "queues.visibility", Value: "30s", Problem: "is too short", Fix: "raise it", Line: 4}
+	if got, want := f.Error(), "line 4: queues.visibility (30s): is too short: raise it"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	f.Line, f.Value = 0, ""
+	if got, want := fmt.Errorf("load: %w", f).Error(), "load: queues.visibility: is too short: raise it"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := Faults(fmt.Errorf("load: %w", f)); len(got) != 1 || got[0] != f {
+		t.Errorf("wrapped: got %v, want the fault", got)
+	}
+	if got := Faults(nil); got != nil {
+		t.Errorf("nil: got %v, want none", got)
+	}
+}
