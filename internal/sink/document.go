@@ -1,0 +1,191 @@
+package sink
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// MetaField is the member that lull writes beside a document's own, so that an operator can verify from the sink's side.
+const MetaField = "_lull"
+
+// Meta is the content of MetaField.
+type Meta struct {
+	Version string      `json:"version"`    // the upstream's text
+	Key     string      `json:"order_key"`  // printed
+	Fence   shard.Fence `json:"fence"`      // the external version
+	Indexed time.Time   `json:"indexed_at"` // UTC, microseconds
+}
+
+// Meta is what a sink stores beside the op's document.
+func (op Op) Meta() Meta {
+	return Meta{Version: op.Version, Key: op.Key.String(), Fence: op.Fence, Indexed: op.At.UTC().Truncate(time.Microsecond)}
+}
+
+// Stored is the document as a Reader returns it.
+func (m Meta) Stored(doc shard.DocID, document []byte) Stored {
+	return Stored{Doc: doc, Version: m.Version, Key: m.Key, Fence: m.Fence, Indexed: m.Indexed, Document: document}
+}
+
+// The classes of a DocumentError, as they begin an Outcome's reason.
+const (
+	NotUTF8         = "not_utf8"
+	NotJSON         = "not_json"
+	NotAnObject     = "not_an_object"
+	ReservedField   = "reserved_field"
+	TooLarge        = "too_large"
+	TooDeep         = "too_deep"
+	TooManyFields   = "too_many_fields"
+	LongFieldName   = "field_name_too_long"
+	MissingDocument = "no_document"
+)
+
+// DocumentError says why no sink can ever take a document. It never quotes one.
+type DocumentError struct {
+	Class string // a word, such as NotJSON
+	Field string // a field's name, "" where none is to blame
+}
+
+// Error is what an Outcome gives as its reason.
+func (e *DocumentError) Error() string { return Reason(e.Class, e.Field) }
+
+// Outcome is the answer for an op whose document is at fault: Rejected.
+func (e *DocumentError) Outcome() Outcome { return Outcome{Kind: Rejected, Reason: e.Error()} }
+
+// plainField is a field name that may be printed. Names come from documents too: one that looks like anything but a name is content.
+var plainField = regexp.MustCompile(`^[A-Za-z0-9_.@-]{1,64}$`)
+
+// Reason joins a class and a field's name, "" for none. A name that might be content is left out.
+func Reason(class, field string) string {
+	if field == "" || !plainField.MatchString(field) {
+		return class
+	}
+	return class + ": field " + field
+}
+
+// Plain checks that a document is a JSON object that a sink can hold, and returns a copy on one line: insignificant space is
+// gone, every number and string is as it was, digit for digit. Every sink stores this form. The error is nil or the fault, which is for good.
+func Plain(document []byte) ([]byte, *DocumentError) {
+	if len(document) == 0 {
+		return nil, &DocumentError{Class: MissingDocument}
+	}
+	if !utf8.Valid(document) {
+		return nil, &DocumentError{Class: NotUTF8}
+	}
+	b := bytes.NewBuffer(make([]byte, 0, len(document)))
+	if err := json.Compact(b, document); err != nil {
+		return nil, &DocumentError{Class: NotJSON}
+	}
+	plain := b.Bytes()
+	if plain[0] != '{' {
+		return nil, &DocumentError{Class: NotAnObject}
+	}
+	if _, found := findMeta(plain); found {
+		return nil, &DocumentError{Class: ReservedField, Field: MetaField}
+	}
+	return plain, nil
+}
+
+// Seal appends to dst a plain document with its meta as the first member.
+func Seal(dst, plain []byte, m Meta) []byte {
+	meta, err := json.Marshal(m)
+	if err != nil { // a year beyond 9999, which no clock of ours says
+		meta, _ = json.Marshal(Meta{Version: m.Version, Key: m.Key, Fence: m.Fence})
+	}
+	dst = append(dst, `{"`+MetaField+`":`...)
+	dst = append(dst, meta...)
+	if len(plain) > len("{}") {
+		dst = append(dst, ',')
+	}
+	return append(dst, plain[1:]...)
+}
+
+// Unseal splits what a sink holds into meta and plain document. ok is false where there is no meta: the document is not lull's.
+func Unseal(sealed []byte) (m Meta, plain []byte, ok bool, err error) {
+	b := bytes.NewBuffer(make([]byte, 0, len(sealed)))
+	if err := json.Compact(b, sealed); err != nil || b.Bytes()[0] != '{' {
+		return Meta{}, nil, false, fmt.Errorf("read a sealed document: %w", &DocumentError{Class: NotJSON})
+	}
+	plain = b.Bytes()
+	at, found := findMeta(plain)
+	if !found {
+		return Meta{}, plain, false, nil
+	}
+	if err := json.Unmarshal(plain[at.value:at.end], &m); err != nil {
+		return Meta{}, nil, false, fmt.Errorf("read %s: %w", MetaField, &DocumentError{Class: NotJSON, Field: MetaField})
+	}
+	m.Indexed = m.Indexed.UTC()
+	return m, at.cut(plain), true, nil
+}
+
+// member is where a top-level member of a plain object lies: name at start, value at value, both before end.
+type member struct{ start, value, end int }
+
+// cut takes the member and one of its commas away, in place.
+func (m member) cut(plain []byte) []byte {
+	switch {
+	case plain[m.end] == ',':
+		return append(plain[:m.start], plain[m.end+1:]...)
+	case plain[m.start-1] == ',':
+		return append(plain[:m.start-1], plain[m.end:]...)
+	}
+	return append(plain[:m.start], plain[m.end:]...)
+}
+
+// findMeta looks for MetaField among the top-level members of a valid object without insignificant space.
+func findMeta(plain []byte) (member, bool) {
+	for i := 1; i < len(plain) && plain[i] == '"'; {
+		m := member{start: i, value: stringEnd(plain, i) + 1}
+		m.end = valueEnd(plain, m.value)
+		if isMeta(plain[m.start : m.value-1]) {
+			return m, true
+		}
+		i = m.end + 1
+	}
+	return member{}, false
+}
+
+// isMeta compares a quoted name, which may be spelt with escapes.
+func isMeta(name []byte) bool {
+	if bytes.IndexByte(name, '\\') < 0 {
+		return string(name[1:len(name)-1]) == MetaField
+	}
+	var s string
+	return json.Unmarshal(name, &s) == nil && s == MetaField
+}
+
+// stringEnd is the index after the string that begins at i.
+func stringEnd(plain []byte, i int) int {
+	for i++; plain[i] != '"'; i++ {
+		if plain[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// valueEnd is the index after the value that begins at i.
+func valueEnd(plain []byte, i int) int {
+	for depth := 0; ; i++ {
+		switch plain[i] {
+		case '"':
+			i = stringEnd(plain, i) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+}
