@@ -1,0 +1,66 @@
+// Package backoff is lull's one layer of retries: exponential, full jitter, within a budget. Clients below it retry
+// nothing by themselves.
+package backoff
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Policy bounds the waits and the tries.
+type Policy struct {
+	Min, Max time.Duration
+	Tries    int            // calls in all, at least one
+	Jitter   func() float64 // in [0, 1); nil for math/rand
+}
+
+// Row is the policy for single calls to the table, S3 and Step Functions inside an invocation.
+func Row() Policy { return Policy{Min: 50 * time.Millisecond, Max: 800 * time.Millisecond, Tries: 4} }
+
+// Delay is the wait before try n+1 (n >= 0): a random part of min(Max, Min x 2^n), so that callers spread.
+func (p Policy) Delay(n int) time.Duration {
+	d := p.Max
+	if n < 32 && p.Min<<n > 0 && p.Min<<n < p.Max {
+		d = p.Min << n
+	}
+	j := rand.Float64
+	if p.Jitter != nil {
+		j = p.Jitter
+	}
+	return time.Duration(j() * float64(d))
+}
+
+// Do calls f until it succeeds, its error is final, the tries are used up or ctx ends; the last error is returned. A
+// refused condition is final. f must be safe to repeat after an unknown outcome, as conditional writes with a token are.
+func (p Policy) Do(ctx context.Context, c clock.Clock, f func() error) error {
+	for n := 0; ; n++ {
+		err := f()
+		if err == nil || n+1 >= p.Tries || Final(err) {
+			return err
+		}
+		if slept := c.Sleep(ctx, p.Delay(n)); slept != nil {
+			return err
+		}
+	}
+}
+
+// Final reports whether repeating the call cannot help.
+func Final(err error) bool {
+	if _, refused := shard.AsRefused(err); refused {
+		return true
+	}
+	var p permanent
+	return errors.As(err, &p) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// Permanent marks an error that repeating cannot mend: a missing table, a denied permission.
+func Permanent(err error) error { return permanent{err} }

@@ -1,0 +1,115 @@
+package fault
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Rates are probabilities. Standard is the standard fault mix of docs/faults.md.
+type Rates struct {
+	DeliverTwice float64       // per message
+	Reorder      float64       // per message, by up to ReorderBy
+	ReorderBy    time.Duration //
+	FlightLost   float64       // per StartExecution that reported success
+	FlightTwice  float64       //
+	IOFailBefore float64       // per I/O
+	IOFailAfter  float64       //
+	IOThrottle   float64       //
+	Kill         float64       // per invocation, at a random I/O of it
+	SinkThrottle float64       // per sink request: 429, Retry-After 1 s
+	Skew         time.Duration // clocks are off by up to this
+}
+
+// Standard is the standard fault mix.
+func Standard() Rates {
+	return Rates{
+		DeliverTwice: 0.02, Reorder: 0.05, ReorderBy: 5 * time.Second, FlightLost: 0.005, FlightTwice: 0.005,
+		IOFailBefore: 0.001, IOFailAfter: 0.001, IOThrottle: 0.005, Kill: 0.003, SinkThrottle: 0.01, Skew: 500 * time.Millisecond,
+	}
+}
+
+// Mix draws verdicts from rates. It is safe for concurrent use; the same seed draws the same numbers, but concurrent callers take
+// them in no fixed order.
+type Mix struct {
+	Rates Rates
+
+	mu    sync.Mutex
+	rnd   *rand.Rand
+	kills map[int64]int // I/Os until an invocation is killed
+}
+
+var _ Injector = (*Mix)(nil)
+
+// NewMix returns a mix with its own random sequence.
+func NewMix(r Rates, seed uint64) *Mix {
+	return &Mix{Rates: r, rnd: rand.New(rand.NewPCG(seed, 0x6c756c6c)), kills: map[int64]int{}}
+}
+
+// Chance is true with probability p.
+func (m *Mix) Chance(p float64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rnd.Float64() < p
+}
+
+// Between is a random duration in [-d, d].
+func (m *Mix) Between(d time.Duration) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Duration((2*m.rnd.Float64() - 1) * float64(d))
+}
+
+// killWithin bounds at which I/O of a killed invocation the kill comes.
+const killWithin = 40
+
+// Begin draws whether the invocation will be killed, and at which of its I/Os.
+func (m *Mix) Begin(v *Invocation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rnd.Float64() < m.Rates.Kill {
+		m.kills[v.ID] = 1 + m.rnd.IntN(killWithin)
+	}
+}
+
+// End forgets the invocation. One that is to be killed and did less I/O than that is killed now, before its answer.
+func (m *Mix) End(v *Invocation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, doomed := m.kills[v.ID]; doomed {
+		delete(m.kills, v.ID)
+		v.Kill()
+	}
+}
+
+// Decide draws a verdict.
+func (m *Mix) Decide(_ context.Context, v *Invocation, op Op) Verdict {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if left, doomed := m.kills[v.ID]; doomed {
+		if left--; left == 0 {
+			delete(m.kills, v.ID)
+			if m.rnd.IntN(2) == 0 {
+				return CrashBefore
+			}
+			return CrashAfter
+		}
+		m.kills[v.ID] = left
+	}
+	p := m.rnd.Float64()
+	if op.Service == Search && op.Call == "_bulk" {
+		if p -= m.Rates.SinkThrottle; p < 0 {
+			return Throttle
+		}
+	}
+	for _, c := range []struct {
+		rate    float64
+		verdict Verdict
+	}{{m.Rates.IOFailBefore, FailBefore}, {m.Rates.IOFailAfter, FailAfter}, {m.Rates.IOThrottle, Throttle}} {
+		if p -= c.rate; p < 0 {
+			return c.verdict
+		}
+	}
+	return OK
+}

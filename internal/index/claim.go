@@ -1,0 +1,174 @@
+package index
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// prepare makes the documents' bodies before anything is claimed: payloads by reference are loaded first, so that a lease
+// is never spent on waiting for them. A document that can never be made is claimed all the same, to be rejected.
+func (t *turn) prepare(ctx context.Context, docs []*document) []*document {
+	ready := make([]bool, len(docs))
+	var g errgroup.Group
+	g.SetLimit(maxParallel)
+	for i, d := range docs {
+		g.Go(func() error {
+			ready[i] = t.prepareOne(ctx, d)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	var out []*document
+	for i, d := range docs {
+		if ready[i] {
+			out = append(out, d)
+		} else {
+			t.wait(d, t.now().Add(t.delay(t.state.Turn)), "its payload cannot be loaded now")
+		}
+	}
+	return out
+}
+
+func (t *turn) prepareOne(ctx context.Context, d *document) bool {
+	e := d.newest()
+	m := t.message(e)
+	d.body, d.fault, d.faultFor = nil, "", ""
+	results := t.h.Sources.Decode(*m)
+	if e.Index >= len(results) || results[e.Index].Fault != nil || results[e.Index].Event.Doc != d.id {
+		d.fault, d.faultFor = "the message decodes differently than when it was held: were the source's settings changed?", string(letter.Contract)
+		return true
+	}
+	ev := results[e.Index].Event
+	d.version = ev.Version
+	if e.Op == shard.Delete {
+		return true
+	}
+	var fault *event.Fault
+	if ev.DataRef != "" {
+		if t.h.Payloads == nil {
+			d.fault, d.faultFor = "dataref: payloads by reference are not configured", string(letter.Payload)
+			return true
+		}
+		data, err := t.h.Payloads.Load(ctx, ev.DataRef)
+		if errors.As(err, &fault) {
+			d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(letter.Payload)
+			return true
+		}
+		if err != nil {
+			return false
+		}
+		ev.Data = string(data)
+	}
+	body, err := t.h.Sources.Document(*m, ev)
+	if err != nil {
+		d.fault, d.faultFor = err.Error(), string(letter.RejectedBySink)
+		if errors.As(err, &fault) {
+			d.fault = fault.Field + ": " + fault.Problem
+		}
+		return true
+	}
+	d.body = body
+	return true
+}
+
+// claim is step 3: CLAIM each document, in parallel and bounded, and return those that are ours. A refusal's image may
+// ask for the other form of CLAIM: then once more, with a token of its own.
+func (t *turn) claim(ctx context.Context, docs []*document) []*document {
+	var ours []*document
+	for range 3 {
+		answers := make([]claimAnswer, len(docs))
+		var g errgroup.Group
+		g.SetLimit(maxParallel)
+		for i, d := range docs {
+			g.Go(func() error {
+				answers[i] = t.bid(ctx, d)
+				return nil
+			})
+		}
+		_ = g.Wait()
+		var again []*document
+		for i, d := range docs { // the flight's own books are kept by one goroutine
+			switch won, retry := t.claimed(d, answers[i]); {
+			case won:
+				ours = append(ours, d)
+			case retry:
+				again = append(again, d)
+			}
+		}
+		if docs = again; len(docs) == 0 {
+			return ours
+		}
+	}
+	for _, d := range docs {
+		t.wait(d, t.now(), "the row keeps changing")
+	}
+	return ours
+}
+
+type claimAnswer struct {
+	bid shard.Bid
+	old shard.Row
+	row shard.Row
+	err error
+}
+
+// bid is one CLAIM with its retries. They carry the same token: the second of two that were applied is refused by the first, and
+// recognised as ours.
+func (t *turn) bid(ctx context.Context, d *document) claimAnswer {
+	a := claimAnswer{bid: shard.Bid{
+		Doc: d.id, Key: d.newest().Key, Token: t.h.NewToken(), Now: t.now(), Until: t.leaseEnd(), Cap: d.step.Cap,
+		MinInterval: t.h.Config.Timing(d.id.Collection()).MinInterval, Again: d.step.Again,
+	}}
+	w := shard.Claim(a.bid)
+	a.old, a.err = t.put(ctx, w)
+	if refused, ok := shard.AsRefused(a.err); ok {
+		a.old, a.row = refused.Row, refused.Row
+		if shard.OwnClaim(refused.Row, a.bid) {
+			a.err = nil // applied before, and only its answer was lost
+		}
+		return a
+	}
+	a.row = w.Apply(a.old)
+	return a
+}
+
+// claimed books the answer of one CLAIM: ours, worth another try with the row's new image, or neither.
+func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
+	e := d.newest()
+	if a.err == nil {
+		d.row, d.known = a.row, true
+		d.lease = shard.Lease{Doc: d.id, Key: e.Key, Token: a.bid.Token, At: a.bid.Now}
+		n := t.about(d, e, journal.Claimed, "")
+		n.Until, n.Old = a.bid.Until.Time(), a.old
+		t.note(n)
+		return true, false
+	}
+	if _, refused := shard.AsRefused(a.err); !refused {
+		// The claim may be ours without our knowing. It runs out by itself.
+		t.wait(d, a.bid.Until+1, "CLAIM got no answer")
+		return false, false
+	}
+	d.row, d.known = a.row, true
+	if t.settle(d, true) != shard.ActClaim {
+		return false, false
+	}
+	if d.newest() != e {
+		t.wait(d, t.now(), "an older version has its turn next")
+		return false, false
+	}
+	return false, true
+}
+
+// leaseEnd is the safety-critical number: no request of this invocation can be applied after it. The platform kills late and clocks differ
+// (guard), and a sink without versions may still apply a request after we hung up (sinkSettle).
+func (t *turn) leaseEnd() shard.Micros {
+	c := t.h.Config
+	return shard.MicrosOf(t.hard.Add(c.Index.Guard + c.SinkSettle(t.h.SinkName)))
+}

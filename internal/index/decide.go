@@ -1,0 +1,172 @@
+package index
+
+import (
+	"context"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// decide is step 1: read the rows of what is due and let shard.Decide say what to do with the newest version of each. It
+// returns the documents to claim.
+func (t *turn) decide(ctx context.Context) []*document {
+	due := t.due()
+	if len(due) == 0 {
+		return nil
+	}
+	if err := t.read(ctx, due, shard.Eventual); err != nil {
+		t.again(t.now().Add(t.delay(0)))
+		return nil
+	}
+	var claims, doubtful []*document
+	for _, d := range due {
+		switch t.settle(d, false) {
+		case shard.ActClaim:
+			claims = append(claims, d)
+		case shard.ActReadAgain:
+			doubtful = append(doubtful, d)
+		}
+	}
+	if len(doubtful) > 0 {
+		if err := t.read(ctx, doubtful, shard.Consistent); err != nil {
+			t.again(t.now().Add(t.delay(0)))
+			return t.gated(claims)
+		}
+		for _, d := range doubtful {
+			if t.settle(d, true) == shard.ActClaim {
+				claims = append(claims, d)
+			}
+		}
+	}
+	return t.gated(claims)
+}
+
+// due picks the documents whose newest held version is due, at most maxItemsPerTurn. The others set the next wake.
+func (t *turn) due() []*document {
+	now, limit := t.now(), t.h.Config.Index.MaxItemsPerTurn
+	var due []*document
+	for _, d := range t.docs {
+		switch e := d.newest(); {
+		case e == nil:
+		case e.Due > now:
+			t.again(e.Due)
+		case len(due) >= limit:
+			t.again(now)
+		default:
+			due = append(due, d)
+		}
+	}
+	return due
+}
+
+func (t *turn) read(ctx context.Context, docs []*document, c shard.Consistency) error {
+	ids := make([]shard.DocID, len(docs))
+	for i, d := range docs {
+		ids[i] = d.id
+	}
+	var rows []shard.Row
+	err := backoff.Row().Do(ctx, t.h.Clock, func() (err error) {
+		rows, err = t.h.Shards.Read(ctx, ids, c)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, d := range docs {
+		d.row, d.known = rows[i], bool(c)
+	}
+	return nil
+}
+
+// settle decides for the newest version, then for the next one where the newest is out of the way, until one must be
+// claimed, waits, or nothing is left.
+func (t *turn) settle(d *document, consistent bool) shard.Act {
+	for e := d.newest(); e != nil; e = d.newest() {
+		timing := t.h.Config.Timing(d.id.Collection())
+		now := t.now()
+		turns := 0
+		if timing.Quiet > 0 {
+			turns = int(now.Sub(e.Due) / timing.Quiet) // each wait for quiet takes quiet
+		}
+		d.step = shard.Decide(d.row, shard.Hold{Key: e.Key, Admitted: e.Admitted}, shard.View{
+			Now: now, Consistent: consistent || d.known, Turn: turns, Backoff: now.Add(t.delay(turns)),
+		}, timing)
+		switch d.step.Act {
+		case shard.ActDone:
+			t.doneUpTo(d, d.row.Committed)
+		case shard.ActStored:
+			t.doneStored(d, e.Key)
+		case shard.ActLeave:
+			if d.row.Foreign() {
+				t.note(t.about(d, e, journal.Schema, "row"))
+			}
+			t.giveUp(d, e, d.step.Why)
+		case shard.ActWait:
+			t.wait(d, d.step.Until, d.step.Why)
+			return shard.ActWait
+		default:
+			return d.step.Act
+		}
+	}
+	return shard.ActDone
+}
+
+// wait keeps the document in the flight until the given time.
+func (t *turn) wait(d *document, until shard.Micros, why string) {
+	t.again(until)
+	n := t.about(d, d.newest(), journal.Waiting, why)
+	n.Until = until.Time()
+	t.note(n)
+}
+
+// gated keeps the claims back while the sink is unwell.
+func (t *turn) gated(claims []*document) []*document {
+	if t.gate == shard.GateClosed || len(claims) == 0 {
+		return claims
+	}
+	for _, d := range claims {
+		t.wait(d, t.gateNext, "the sink is unwell")
+	}
+	return nil
+}
+
+// postpone keeps documents for the next turn.
+func (t *turn) postpone(docs []*document) {
+	until := t.now()
+	why := "no time left in this invocation"
+	if t.tripped {
+		until, why = t.gateNext, "the sink is unwell"
+	}
+	for _, d := range docs {
+		t.wait(d, until, why)
+	}
+}
+
+// rounds groups the claims by how often they went unanswered: healthy ones first and together, then quarters, then each alone, so
+// that a document that kills requests or invocations is found alone.
+func (t *turn) rounds(claims []*document) [][]*document {
+	var healthy, some, alone []*document
+	for _, d := range claims {
+		switch {
+		case d.row.Attempts >= 3:
+			alone = append(alone, d)
+		case d.row.Attempts == 2:
+			some = append(some, d)
+		default:
+			healthy = append(healthy, d)
+		}
+	}
+	var out [][]*document
+	if len(healthy) > 0 {
+		out = append(out, healthy)
+	}
+	for size := shard.GroupSize(2, len(claims)); len(some) > 0; {
+		n := min(size, len(some))
+		out, some = append(out, some[:n]), some[n:]
+	}
+	for _, d := range alone {
+		out = append(out, []*document{d})
+	}
+	return out
+}

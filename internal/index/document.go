@@ -1,0 +1,134 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// recordState is what the turn knows of one message.
+type recordState struct {
+	open    int  // entries that are left
+	mine    bool // it had entries left when this turn began: others were deleted, or given back, by an earlier one
+	given   bool // it leaves the flight without being deleted
+	deleted bool
+}
+
+// held is one entry of the manifest that is left.
+type held struct {
+	flight.Entry
+	record int
+	item   int // number in the bitmap
+	gone   bool
+}
+
+// document is what the flight holds of one document: its versions, newest first.
+type document struct {
+	id    shard.DocID
+	held  []*held
+	row   shard.Row
+	known bool // row is consistent
+	step  shard.Step
+
+	lease    shard.Lease
+	body     []byte
+	version  string
+	fault    string // the document can never be made: reject without asking the sink
+	faultFor string // the dead letter's reason for it
+}
+
+// newest is the newest version that is left, nil for none.
+func (d *document) newest() *held {
+	for _, e := range d.held {
+		if !e.gone {
+			return e
+		}
+	}
+	return nil
+}
+
+// load groups what is left by document. Documents keep the manifest's order.
+func (t *turn) load(m *flight.Manifest) {
+	t.manifest, t.records = m, make([]recordState, len(m.Records))
+	index := map[shard.DocID]*document{}
+	item := 0
+	for r := range m.Records {
+		for _, e := range m.Records[r].Events {
+			if t.left.Has(item) {
+				t.records[r].open++
+				t.records[r].mine = true
+				d := index[e.Doc]
+				if d == nil {
+					d = &document{id: e.Doc}
+					index[e.Doc] = d
+					t.docs = append(t.docs, d)
+				}
+				d.held = append(d.held, &held{Entry: e, record: r, item: item})
+			}
+			item++
+		}
+	}
+	for _, d := range t.docs {
+		slices.SortStableFunc(d.held, func(a, b *held) int { return -cmp.Compare(a.Key, b.Key) })
+	}
+}
+
+// done completes one entry; its message may be deleted once all its entries are.
+func (t *turn) done(d *document, e *held, step journal.Step, detail string) {
+	if e.gone {
+		return
+	}
+	t.drop(e)
+	t.note(t.about(d, e, step, detail))
+}
+
+func (t *turn) drop(e *held) {
+	e.gone = true
+	t.left.Drop(e.item)
+	t.records[e.record].open--
+}
+
+// doneUpTo completes every held version that is at most k, by the row: committed >= its key.
+func (t *turn) doneUpTo(d *document, k shard.OrderKey) {
+	for _, e := range d.held {
+		switch {
+		case e.gone || e.Key > k:
+		case e.Key == k:
+			t.done(d, e, journal.Duplicate, "this version is committed")
+		default:
+			t.done(d, e, journal.Superseded, "a newer version is committed")
+		}
+	}
+}
+
+// doneStored completes the entries of one version whose dead letter is stored; never older ones.
+func (t *turn) doneStored(d *document, k shard.OrderKey) {
+	for _, e := range d.held {
+		if e.Key == k {
+			t.done(d, e, journal.Stored, "its dead letter is stored")
+		}
+	}
+}
+
+// giveUp lets the message of an entry leave the flight without being deleted: redelivery admits it again. Its other events leave too, so
+// that nothing in this flight can count the message as done.
+func (t *turn) giveUp(d *document, e *held, why string) {
+	t.records[e.record].given = true
+	t.drop(e)
+	t.note(t.about(d, e, journal.Left, why))
+}
+
+func (t *turn) about(d *document, e *held, step journal.Step, detail string) journal.Note {
+	n := journal.Note{Step: step, Doc: d.id, Detail: detail}
+	if e != nil {
+		m := t.message(e)
+		n.Key, n.Op, n.Message, n.Event, n.Sent = e.Key, e.Op, m.ID, e.Index, m.Sent
+	}
+	return n
+}
+
+func (t *turn) message(e *held) *queue.Message { return &t.manifest.Records[e.record].Message }

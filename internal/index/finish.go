@@ -1,0 +1,116 @@
+package index
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// finish ends the turn: the flight is done, waits for its next wake, or goes on in a new execution.
+func (t *turn) finish(ctx context.Context) flight.State {
+	if t.left.Empty() {
+		return t.end(ctx)
+	}
+	next := t.state
+	next.Left, next.Turn = t.left, t.state.Turn+1
+	wake := max(t.wake, t.now()+1) // the next whole second at the earliest: no turn spins
+	next.WakeAt = flight.WakeText(wake.Time())
+	wake = shard.MicrosOf(next.Wake())
+	t.extend(ctx, wake.Add(2*t.h.Config.Index.Timeout))
+	next.VisibleUntil = t.state.VisibleUntil
+	if t.outlives(wake) && t.goOn(ctx, next) {
+		return finished(next)
+	}
+	return next
+}
+
+// end removes the manifest and its checkpoints. What cannot be removed now is collected by prune.
+func (t *turn) end(ctx context.Context) flight.State {
+	err := t.h.Flights.Delete(ctx, t.state.Flight)
+	n := journal.Note{Step: journal.Ended, Count: t.state.Turn + 1}
+	if err != nil {
+		n.Detail = "manifest not deleted: " + err.Error()
+	}
+	t.note(n)
+	return finished(t.state)
+}
+
+// outlives reports whether the next turn could not end inside this execution's limits: five minutes for Express, 25,000
+// events for Standard.
+func (t *turn) outlives(wake shard.Micros) bool {
+	if t.h.Config.Flight.Kind == config.FlightStandard {
+		return t.state.Turn%standardTurns == standardTurns-1
+	}
+	return t.state.Started != 0 && wake >= shard.Micros(t.state.Started).Add(t.h.Config.Flight.ContinueAfter)
+}
+
+// goOn starts the next execution on the same manifest, once: whoever creates the checkpoint starts it. If the start is lost
+// the flight is dead, and redelivery recovers it.
+func (t *turn) goOn(ctx context.Context, next flight.State) bool {
+	next.Leg++
+	next.Started = 0
+	created, err := t.h.Flights.Continue(ctx, next.Flight, next.Leg, next)
+	if err != nil {
+		return false // the next turn tries again: there is a minute left for it
+	}
+	n := journal.Note{Step: journal.Continued, Count: next.Leg}
+	if !created {
+		n.Detail = "somebody else has continued it"
+		t.note(n)
+		return true
+	}
+	err = backoff.Row().Do(ctx, t.h.Clock, func() error { return t.h.Launcher.Start(ctx, next) })
+	if err != nil {
+		n.Step, n.Detail = journal.LaunchLost, err.Error()
+	}
+	t.note(n)
+	return true
+}
+
+// readHealth reads the sink's shared row. Where its gate has been open long enough this turn may become the one prober.
+func (t *turn) readHealth(ctx context.Context) {
+	rows, err := t.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(t.h.SinkName)}, shard.Eventual)
+	if err != nil {
+		return // the rows of the documents will say that the table is away
+	}
+	t.health = rows[0]
+	t.gate, t.gateNext = shard.Health(t.health, t.now())
+	if t.gate == shard.GateProbe {
+		t.probe(ctx)
+	}
+	if t.gate == shard.GateOpen {
+		// Spread those who wait, and let live go before bulk.
+		spread := t.h.Config.Retry.BackoffMin
+		if t.manifest.Lane == flight.Bulk {
+			spread = 4 * spread
+			t.gateNext = t.gateNext.Add(spread)
+		}
+		t.gateNext = t.gateNext.Add(time.Duration(t.h.Jitter() * float64(spread)))
+	}
+}
+
+// probe pings the sink, never with a document.
+func (t *turn) probe(ctx context.Context) {
+	until := t.now().Add(t.h.Config.Index.SinkDeadline + t.h.Config.Index.Guard)
+	if _, err := t.put(ctx, shard.Probe(t.h.SinkName, t.now(), until)); err != nil {
+		t.gate, t.gateNext = shard.GateOpen, until
+		return
+	}
+	call, cancel := t.h.Clock.Deadline(ctx, min(t.h.Config.Index.SinkDeadline, t.remaining()-sinkMargin))
+	err := t.h.Sink.Ping(call)
+	cancel()
+	if err != nil {
+		t.trip(ctx, 0)
+		t.gate = shard.GateOpen
+		return
+	}
+	if _, err := t.put(ctx, shard.Close(t.h.SinkName, until, t.now())); err == nil {
+		t.note(journal.Note{Step: journal.Closed})
+	}
+	t.gate, t.gateNext = shard.GateClosed, 0
+}

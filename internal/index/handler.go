@@ -1,0 +1,148 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/sink"
+)
+
+// Source decodes messages again and makes the document of an event.
+type Source interface {
+	Decode(m queue.Message) []event.Result
+	Document(m queue.Message, e event.Event) ([]byte, error)
+}
+
+// Payloads loads a payload by reference. An error that is an *event.Fault is for good; any other may pass.
+type Payloads interface {
+	Load(ctx context.Context, ref string) ([]byte, error)
+}
+
+// Handler is index for one sink. All fields are required except Payloads.
+type Handler struct {
+	Shards   shard.Store
+	Flights  flight.Store
+	Launcher flight.Launcher
+	Queues   map[flight.Lane]queue.Queue
+	Dead     queue.Queue
+	Sink     sink.Sink
+	SinkName string
+	Sources  Source
+	Payloads Payloads
+	Config   *config.Config
+	Clock    clock.Clock
+	Journal  journal.Journal
+	NewToken func() shard.Token // random, fresh at each call
+	Jitter   func() float64     // in [0, 1)
+}
+
+const (
+	maxParallel = 32
+	// sinkMargin is what stays of an invocation after a sink call: for COMMIT and DeleteMessage.
+	sinkMargin = 2 * time.Second
+	// holdMargin is how long before SQS's twelve hours a flight gives its messages back.
+	holdMargin = 15 * time.Minute
+	// standardTurns is how many turns of a Standard execution stay below its 25,000 events.
+	standardTurns = 2000
+)
+
+// Turn does one turn of a flight and returns the state for the next: Done, or what is left and when to wake. An error means that nothing
+// is known: the state machine tries the turn again after the lease of a lost invocation can have ended.
+func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error) {
+	if s.Schema > flight.SchemaVersion {
+		h.note(journal.Note{Step: journal.Schema, Flight: string(s.Flight), Detail: "state"})
+		return finished(s), nil
+	}
+	t := &turn{h: h, start: h.Clock.Now(), state: s, left: s.Left.Clone()}
+	t.hard = t.start.Add(h.Config.Index.Timeout)
+	m, err := h.Flights.Get(ctx, s.Flight)
+	switch {
+	case errors.Is(err, flight.ErrNotFound):
+		return finished(s), nil // finished by another turn, or collected
+	case errors.Is(err, flight.ErrSchema):
+		h.note(journal.Note{Step: journal.Schema, Flight: string(s.Flight), Detail: "manifest"})
+		return finished(s), nil
+	case err != nil:
+		return s, fmt.Errorf("get manifest of flight %s: %w", s.Flight, err)
+	}
+	t.load(m)
+	return t.run(ctx), nil
+}
+
+func finished(s flight.State) flight.State {
+	s.Left, s.Done = flight.Left{}, true
+	return s
+}
+
+// turn is one invocation.
+type turn struct {
+	h        *Handler
+	start    time.Time
+	hard     time.Time // when the platform kills this invocation
+	state    flight.State
+	left     flight.Left
+	manifest *flight.Manifest
+	records  []recordState
+	docs     []*document
+	wake     shard.Micros // the earliest reason to look again
+	health   shard.Row
+	gate     shard.Gate
+	gateNext shard.Micros
+	tripped  bool
+}
+
+// run is the order of a turn. Whatever fails inside keeps messages; nothing here fails the turn.
+func (t *turn) run(ctx context.Context) flight.State {
+	if t.h.Clock.Now().After(t.manifest.Received.Add(queue.MaxHold - holdMargin)) {
+		return t.twelveHours(ctx)
+	}
+	t.extend(ctx, shard.MicrosOf(t.start.Add(2*t.h.Config.Index.Timeout)))
+	t.readHealth(ctx)
+	claims := t.decide(ctx)
+	t.deleteDone(ctx)
+	for _, group := range t.rounds(claims) {
+		if !t.mayWrite() {
+			t.postpone(group)
+			continue
+		}
+		t.write(ctx, t.claim(ctx, t.prepare(ctx, group)))
+		t.deleteDone(ctx)
+	}
+	t.giveBack(ctx)
+	return t.finish(ctx)
+}
+
+// mayWrite reports whether a round still fits: the gate is open to us and there is time for a request and its commit.
+func (t *turn) mayWrite() bool {
+	return !t.tripped && t.remaining() > sinkMargin+time.Second
+}
+
+func (t *turn) remaining() time.Duration { return t.hard.Sub(t.h.Clock.Now()) }
+
+func (t *turn) now() shard.Micros { return shard.MicrosOf(t.h.Clock.Now()) }
+
+// again asks for another turn at the given time.
+func (t *turn) again(at shard.Micros) {
+	if t.wake == 0 || at < t.wake {
+		t.wake = at
+	}
+}
+
+func (h *Handler) note(n journal.Note) {
+	n.At, n.Sink = h.Clock.Now(), h.SinkName
+	h.Journal.Note(n)
+}
+
+func (t *turn) note(n journal.Note) {
+	n.Flight, n.Lane = string(t.state.Flight), string(t.manifest.Lane)
+	t.h.note(n)
+}

@@ -1,0 +1,105 @@
+package index
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+func (t *turn) queue() queue.Queue { return t.h.Queues[t.manifest.Lane] }
+
+// deleteDone deletes the messages all of whose events are done. A deletion that fails costs a redelivery, which the row
+// will judge a duplicate.
+func (t *turn) deleteDone(ctx context.Context) {
+	var receipts []string
+	var which []int
+	for r := range t.records {
+		if s := &t.records[r]; s.open == 0 && !s.given && !s.deleted && s.mine {
+			s.deleted = true
+			receipts, which = append(receipts, t.manifest.Records[r].Message.Receipt), append(which, r)
+		}
+	}
+	if len(receipts) == 0 {
+		return
+	}
+	errs := t.queue().Delete(ctx, receipts)
+	for i, r := range which {
+		n := journal.Note{Step: journal.Deleted, Message: t.manifest.Records[r].Message.ID}
+		if err := queue.ErrorAt(errs, i); err != nil {
+			n.Step, n.Detail = journal.DeleteLost, err.Error()
+		}
+		t.note(n)
+	}
+}
+
+// giveBack makes the messages that leave the flight visible at once and takes their other events out: redelivery judges the
+// whole message again.
+func (t *turn) giveBack(ctx context.Context) {
+	var receipts []string
+	for _, d := range t.docs {
+		for _, e := range d.held {
+			if t.records[e.record].given && !e.gone {
+				t.drop(e)
+			}
+		}
+	}
+	for r := range t.records {
+		if t.records[r].given {
+			receipts = append(receipts, t.manifest.Records[r].Message.Receipt)
+		}
+	}
+	if len(receipts) > 0 {
+		_ = t.queue().Hold(ctx, receipts, 0) // refused: it comes back when its visibility ends
+	}
+}
+
+// remainingReceipts are the handles of the messages that are still held.
+func (t *turn) remainingReceipts() []string {
+	var out []string
+	for r := range t.records {
+		if s := t.records[r]; s.open > 0 && !s.given {
+			out = append(out, t.manifest.Records[r].Message.Receipt)
+		}
+	}
+	return out
+}
+
+// extend makes what is held invisible until the given time, if it would be visible before, never past SQS's twelve hours. A refused extension
+// changes nothing: the message is received again and judged by its row.
+func (t *turn) extend(ctx context.Context, until shard.Micros) {
+	until = min(until, shard.MicrosOf(t.manifest.Received.Add(queue.MaxHold-time.Minute)))
+	if t.state.VisibleUntil >= int64(until) {
+		return
+	}
+	receipts := t.remainingReceipts()
+	if len(receipts) == 0 {
+		return
+	}
+	d := until.Sub(t.now())
+	if rest := d % time.Second; rest > 0 {
+		d += time.Second - rest
+	}
+	errs := t.queue().Hold(ctx, receipts, d)
+	failed := 0
+	for i := range receipts {
+		if queue.ErrorAt(errs, i) != nil {
+			failed++
+		}
+	}
+	if failed < len(receipts) || failed == 0 {
+		t.state.VisibleUntil = int64(until)
+	}
+	t.note(journal.Note{Step: journal.Extended, Count: len(receipts) - failed, Until: until.Time()})
+}
+
+// twelveHours gives everything back before SQS ends the invisibility by itself: one receive in twelve hours.
+func (t *turn) twelveHours(ctx context.Context) flight.State {
+	receipts := t.remainingReceipts()
+	_ = t.queue().Hold(ctx, receipts, 0)
+	t.note(journal.Note{Step: journal.TwelveHours, Count: len(receipts)})
+	return t.end(ctx)
+}

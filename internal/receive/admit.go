@@ -1,0 +1,156 @@
+package receive
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// readRows reads the sink's health, once per batch, and the rows of documents that a redelivery or an old message names: a
+// refused ADMIT would cost more than the read.
+func (b *batch) readRows(ctx context.Context) {
+	if len(b.docs) == 0 {
+		return
+	}
+	if rows, err := b.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(b.h.Sink)}, shard.Eventual); err == nil {
+		if gate, _ := shard.Health(rows[0], b.now()); gate != shard.GateClosed {
+			b.level = rows[0].Level
+		}
+	}
+	var ids []shard.DocID
+	var which []int
+	for i := range b.docs {
+		for _, e := range b.docs[i].events {
+			if p := &b.events[e]; b.msgs[p.msg].ReceiveCount > 1 || b.overdue(p) {
+				ids, which = append(ids, b.docs[i].id), append(which, i)
+				break
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	var rows []shard.Row
+	err := backoff.Row().Do(ctx, b.h.Clock, func() (err error) {
+		rows, err = b.h.Shards.Read(ctx, ids, shard.Consistent)
+		return err
+	})
+	if err != nil {
+		return // ADMIT will say what is wrong
+	}
+	for i, d := range which {
+		b.docs[d].read, b.docs[d].before, b.docs[d].after = true, rows[i], rows[i]
+	}
+}
+
+// admit is step 3: ADMIT the newest of every document, in parallel and bounded.
+func (b *batch) admit(ctx context.Context) {
+	b.admitted = b.h.Clock.Now()
+	flightID := string(b.flightID())
+	var g errgroup.Group
+	g.SetLimit(maxParallel)
+	for i := range b.docs {
+		d := &b.docs[i]
+		p := b.top(d)
+		if d.read && (b.overdue(p) || shard.Judge(d.after, p.Key, p.Class, b.aged(p)) != shard.Held || d.after.Pending >= p.Key) {
+			continue // the row has decided, or another flight has admitted this version or a newer one
+		}
+		g.Go(func() error {
+			b.admitOne(ctx, d, p, flightID)
+			return nil
+		})
+	}
+	_ = g.Wait() // errors are kept per document
+	tried, lost := 0, 0
+	for i := range b.docs {
+		if d := &b.docs[i]; d.admitted || d.err != nil {
+			tried++
+			if d.err != nil {
+				lost++
+			}
+		}
+	}
+	b.unreachable = lost > 0 && lost == tried
+}
+
+func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID string) {
+	w := shard.Admit(shard.Admission{
+		Doc: p.Doc, Key: p.Key, Class: p.Class, Flight: flightID, Now: shard.MicrosOf(b.admitted), Aged: b.aged(p),
+	})
+	var old shard.Row
+	err := backoff.Row().Do(ctx, b.h.Clock, func() (err error) {
+		old, err = b.h.Shards.Write(ctx, w)
+		return err
+	})
+	if refused, ok := shard.AsRefused(err); ok {
+		d.before, d.after = refused.Row, refused.Row
+		b.h.note(b.about(p, journal.RowRefused, w.Name))
+		return
+	}
+	if d.err = err; err != nil {
+		return
+	}
+	d.before, d.after, d.admitted = old, w.Apply(old), true
+	n := b.about(p, journal.Admitted, "newer")
+	if old.Pending == "" {
+		n.Detail = "new burst"
+	}
+	n.Old, n.Flight = old, flightID
+	b.h.note(n)
+	if shard.VersionConflict(old.Pending, p.Key) || shard.VersionConflict(old.Committed, p.Key) {
+		b.h.note(b.about(p, journal.Conflict, "another payload under the same version"))
+	}
+}
+
+// judge is the rest of step 3 and step 4: every event by the row, and when the held ones are due.
+func (b *batch) judge(ctx context.Context) {
+	for i := range b.docs {
+		d := &b.docs[i]
+		for _, e := range d.events {
+			b.judgeOne(ctx, d, &b.events[e])
+		}
+	}
+}
+
+func (b *batch) judgeOne(ctx context.Context, d *docState, p *pending) {
+	if d.err != nil {
+		b.fail(p, "ADMIT: "+d.err.Error())
+		return
+	}
+	switch j := shard.Judge(d.after, p.Key, p.Class, b.aged(p)); j {
+	case shard.Stale:
+		b.done(p, journal.Stale, "a newer version is committed")
+	case shard.Duplicate:
+		b.done(p, journal.Duplicate, "this version is committed")
+	case shard.Parked:
+		b.done(p, journal.Stored, "its dead letter is stored")
+	case shard.ClassMismatch:
+		b.letter(p, letter.ClassMismatch, "version: the row has versions of class "+d.after.VersionClass.String()+", this one is "+p.Class.String())
+	case shard.TooOld:
+		b.letter(p, letter.TooOld, "older than rows are kept, and nothing committed to judge it by")
+	case shard.Foreign:
+		b.h.note(b.about(p, journal.Schema, "row"))
+		b.fail(p, "the row has a newer schema")
+	case shard.Held:
+		if b.overdue(p) && !d.after.Leased(b.now()) {
+			b.letter(p, letter.DeadDeadline, "tried for longer than "+b.h.Config.Retry.DeadDeadline.String())
+			return
+		}
+		b.keep(d, p)
+	}
+}
+
+// keep holds the event in this invocation's flight.
+func (b *batch) keep(d *docState, p *pending) {
+	m := &b.msgs[p.msg]
+	p.hold = true
+	t := shard.Widen(b.h.Config.Timing(p.Doc.Collection()), b.level)
+	p.due = shard.Due(d.before, d.after, shard.Arrival{
+		Sent: shard.MicrosOf(m.Sent), Now: b.now(), Again: m.ReceiveCount > 1, NotBefore: shard.MicrosOf(p.NotBefore),
+	}, t)
+}

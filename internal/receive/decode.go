@@ -1,0 +1,132 @@
+package receive
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// decode is step 1: every message through its source; what is skipped is done, what is broken becomes a letter, what is
+// not due for long is scheduled.
+func (b *batch) decode(ctx context.Context) {
+	b.events = make([]pending, 0, len(b.msgs))
+	for i := range b.msgs {
+		for j, r := range b.h.Sources.Decode(b.msgs[i]) {
+			b.state[i].open++
+			switch {
+			case r.Fault != nil:
+				p := &pending{msg: i, Event: event.Event{Index: r.Fault.Index, Doc: r.Fault.Doc, Key: r.Fault.Key}}
+				b.letter(p, r.Fault.Reason, faultDetail(r.Fault))
+			case r.Skip != "":
+				b.done(&pending{msg: i, Event: event.Event{Index: j, Doc: r.Event.Doc}}, journal.Skipped, r.Skip)
+			default:
+				b.place(ctx, pending{msg: i, Event: r.Event})
+			}
+		}
+	}
+}
+
+func faultDetail(f *event.Fault) string {
+	if f.Field == "" {
+		return f.Problem
+	}
+	return f.Field + ": " + f.Problem
+}
+
+// place takes an event in, unless it belongs elsewhere or is not due for longer than the quiet window.
+func (b *batch) place(ctx context.Context, p pending) {
+	cfg := b.h.Config
+	if sink, _ := cfg.SinkFor(string(p.Doc.Collection())); sink != b.h.Sink {
+		b.letter(&p, letter.Contract, fmt.Sprintf("collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(), sink, b.h.Sink))
+		return
+	}
+	// A version that is not due within quiet must not become pending: it would hide what is due before it.
+	ahead := p.NotBefore.Sub(b.start)
+	if p.NotBefore.IsZero() || ahead <= max(cfg.For(string(p.Doc.Collection())).Quiet, cfg.Index.Guard) {
+		b.events = append(b.events, p)
+		return
+	}
+	if limit := cfg.Lifecycle.RowRetention - cfg.Lifecycle.ProducerLateness - 24*time.Hour; ahead > limit {
+		b.letter(&p, letter.TooFarAhead, fmt.Sprintf("notbefore: at most %s ahead, so that its row outlives it", limit))
+		return
+	}
+	m := &b.msgs[p.msg]
+	err := b.h.Schedule.Put(ctx, schedule.Item{
+		ID: letter.ID(p.Doc, p.Key, m.Body), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: b.h.Sink, Lane: b.h.Lane,
+		FirstSent: m.FirstSent(), MessageID: m.ID, Body: m.Body, Attributes: m.Attributes,
+	})
+	if err != nil {
+		b.fail(&p, "store the scheduled event: "+err.Error())
+		return
+	}
+	b.state[p.msg].open--
+	n := b.about(&p, journal.Scheduled, "")
+	n.Until = p.NotBefore
+	b.h.note(n)
+}
+
+// docState is one document of the batch: its events newest first and what its row says.
+type docState struct {
+	id       shard.DocID
+	events   []int // indexes into batch.events, newest first
+	read     bool  // row was read before (consistently)
+	before   shard.Row
+	after    shard.Row
+	admitted bool
+	err      error
+}
+
+// collapse is step 2: one ADMIT per document, for the highest order key; the others ride in the same flight.
+func (b *batch) collapse() {
+	index := make(map[shard.DocID]int, len(b.events))
+	for i := range b.events {
+		p := &b.events[i]
+		d, ok := index[p.Doc]
+		if !ok {
+			d = len(b.docs)
+			index[p.Doc] = d
+			b.docs = append(b.docs, docState{id: p.Doc})
+		}
+		p.doc = d
+		b.docs[d].events = append(b.docs[d].events, i)
+	}
+	for d := range b.docs {
+		ev := b.docs[d].events
+		slices.SortStableFunc(ev, func(x, y int) int {
+			kx, ky := b.events[x].Key, b.events[y].Key
+			switch {
+			case kx > ky:
+				return -1
+			case kx < ky:
+				return 1
+			}
+			return 0
+		})
+		for i := 1; i < len(ev); i++ {
+			if shard.VersionConflict(b.events[ev[i-1]].Key, b.events[ev[i]].Key) {
+				b.h.note(b.about(&b.events[ev[i]], journal.Conflict, "another payload under the same version"))
+			}
+		}
+	}
+}
+
+// top is the newest event of the document in this batch.
+func (b *batch) top(d *docState) *pending { return &b.events[d.events[0]] }
+
+// aged says that the message is older than rows are certain to be kept (DESIGN sections 5 and 6).
+func (b *batch) aged(p *pending) bool {
+	l := b.h.Config.Lifecycle
+	return b.start.Sub(b.msgs[p.msg].FirstSent()) > l.RowRetention-l.ProducerLateness
+}
+
+// overdue says that this message has been tried for longer than deadDeadline, counted from its own SentTimestamp.
+func (b *batch) overdue(p *pending) bool {
+	return b.start.Sub(b.msgs[p.msg].Sent) > b.h.Config.Retry.DeadDeadline
+}

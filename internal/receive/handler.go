@@ -1,0 +1,135 @@
+package receive
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Decoder turns a message into the events it carries. It returns at least one result and never fails as a whole.
+type Decoder interface {
+	Decode(m queue.Message) []event.Result
+}
+
+// Handler is receive for one lane of one sink. All fields are required except Open.
+type Handler struct {
+	Shards   shard.Store
+	Flights  flight.Store
+	Launcher flight.Launcher
+	Ingest   queue.Queue // the queue the messages come from: to back off visibility
+	Dead     queue.Queue // the dead-letter queue
+	Schedule schedule.Store
+	Sources  Decoder
+	Config   *config.Config
+	Sink     string
+	Lane     flight.Lane
+	Clock    clock.Clock
+	Journal  journal.Journal
+	NewID    func() flight.ID // a fresh ULID at each call
+
+	// Open, where the settings allow it, writes to the sink at once while the table is unreachable (`tableOutage: open`).
+	Open func(ctx context.Context, held []OpenEvent) error
+}
+
+// OpenEvent is an event that `tableOutage: open` writes without asking the row.
+type OpenEvent struct {
+	Message queue.Message
+	Event   event.Event
+}
+
+// maxParallel bounds the conditional writes in flight of one invocation.
+const maxParallel = 32
+
+// Handle judges the batch and returns the ids of the messages that SQS must keep, never nil, each once. It does not
+// fail as a whole: whatever goes wrong keeps the messages it concerns.
+func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
+	b := &batch{h: h, start: h.Clock.Now(), msgs: msgs, state: make([]messageState, len(msgs))}
+	h.note(journal.Note{Step: journal.Received, Count: len(msgs), Flight: ""})
+	b.decode(ctx)
+	b.collapse()
+	b.readRows(ctx)
+	b.admit(ctx)
+	b.judge(ctx)
+	b.sendLetters(ctx)
+	if b.unreachable {
+		b.outage(ctx)
+	}
+	b.hold(ctx)
+	return b.answer()
+}
+
+// messageState is what the batch knows of one message.
+type messageState struct {
+	open   int  // events not done
+	failed bool // an event could not be judged: the message comes back by itself, outside the flight
+}
+
+// batch is one invocation.
+type batch struct {
+	h     *Handler
+	start time.Time
+	msgs  []queue.Message
+	state []messageState
+
+	events      []pending // the events that are neither skipped nor faulty
+	docs        []docState
+	letters     []outLetter
+	unreachable bool
+	level       int64 // how often the sink's gate opened in a row: widens the quiet window
+	admitted    time.Time
+	id          flight.ID
+}
+
+// pending is one event that waits for its judgement.
+type pending struct {
+	event.Event
+	msg  int // index into msgs
+	doc  int // index into docs
+	hold bool
+	due  shard.Micros
+}
+
+func (b *batch) now() shard.Micros { return shard.MicrosOf(b.h.Clock.Now()) }
+
+// answer lists the messages that are not done.
+func (b *batch) answer() []string {
+	failed := make([]string, 0, len(b.msgs))
+	seen := make(map[string]bool, len(b.msgs))
+	for i, s := range b.state {
+		if id := b.msgs[i].ID; (s.open > 0 || s.failed) && !seen[id] {
+			seen[id] = true
+			failed = append(failed, id)
+		}
+	}
+	return failed
+}
+
+// done completes one event of a message.
+func (b *batch) done(p *pending, step journal.Step, detail string) {
+	b.state[p.msg].open--
+	b.h.note(b.about(p, step, detail))
+}
+
+// fail leaves the message to redelivery.
+func (b *batch) fail(p *pending, detail string) {
+	b.state[p.msg].failed = true
+	b.h.note(b.about(p, journal.Failed, detail))
+}
+
+func (b *batch) about(p *pending, step journal.Step, detail string) journal.Note {
+	m := &b.msgs[p.msg]
+	return journal.Note{Step: step, Doc: p.Doc, Key: p.Key, Op: p.Op, Message: m.ID, Event: p.Index, Sent: m.Sent, Detail: detail}
+}
+
+func (h *Handler) note(n journal.Note) {
+	n.At, n.Sink, n.Lane = h.Clock.Now(), h.Sink, string(h.Lane)
+	h.Journal.Note(n)
+}

@@ -1,0 +1,98 @@
+package receive
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// pollMargin is how much earlier than this invocation the visibility clock may have started, besides the window.
+const pollMargin = 5 * time.Second
+
+func (b *batch) flightID() flight.ID {
+	if b.id == "" {
+		b.id = b.h.NewID()
+	}
+	return b.id
+}
+
+// hold is step 5: the manifest, then one execution. If either fails, nothing has to be undone.
+func (b *batch) hold(ctx context.Context) {
+	m, first, last := b.manifest()
+	if len(m.Records) == 0 {
+		return
+	}
+	for i := range b.events {
+		if p := &b.events[i]; p.hold {
+			n := b.about(p, journal.Held, "")
+			n.Flight, n.Until = string(m.Flight), p.due.Time()
+			b.h.note(n)
+		}
+	}
+	wake := first
+	if b.h.Config.Flight.Kind == config.FlightStandard {
+		wake = last // every wake costs transitions: wake once
+	}
+	lane := b.h.Config.Queues.Live
+	if b.h.Lane == flight.Bulk {
+		lane = b.h.Config.Queues.Bulk
+	}
+	state := flight.State{
+		Schema: flight.SchemaVersion, Flight: m.Flight, Left: flight.AllLeft(m.Items()),
+		WakeAt:       flight.WakeText(wake.Time()),
+		VisibleUntil: b.start.Add(b.h.Config.Queues.Visibility - lane.Window - pollMargin).UnixMicro(),
+	}
+	err := backoff.Row().Do(ctx, b.h.Clock, func() error { return b.h.Flights.Put(ctx, m) })
+	if err == nil {
+		err = backoff.Row().Do(ctx, b.h.Clock, func() error { return b.h.Launcher.Start(ctx, state) })
+	}
+	n := journal.Note{Step: journal.Launched, Flight: string(m.Flight), Count: len(m.Records), Until: wake.Time()}
+	if err != nil {
+		n.Step, n.Detail = journal.LaunchLost, err.Error()
+	}
+	b.h.note(n)
+}
+
+// manifest collects the messages that are held, each with the events that are not done, and the first and last time
+// anything of it is due.
+func (b *batch) manifest() (m *flight.Manifest, first, last shard.Micros) {
+	m = &flight.Manifest{
+		Schema: flight.SchemaVersion, Flight: b.flightID(), Sink: b.h.Sink, Lane: b.h.Lane,
+		Received: b.start.Add(-pollMargin),
+	}
+	at := make(map[int]int, len(b.msgs))
+	for i := range b.events {
+		p := &b.events[i]
+		if !p.hold || b.state[p.msg].failed {
+			p.hold = false
+			continue
+		}
+		r, ok := at[p.msg]
+		if !ok {
+			r = len(m.Records)
+			at[p.msg] = r
+			m.Records = append(m.Records, flight.Record{Message: b.msgs[p.msg]})
+		}
+		m.Records[r].Events = append(m.Records[r].Events, flight.Entry{
+			Index: p.Index, Doc: p.Doc, Key: p.Key, Class: p.Class, Op: p.Op, Due: p.due, Admitted: shard.MicrosOf(b.admitted),
+		})
+	}
+	for i := range b.docs {
+		// A document's turn comes with its newest held version.
+		for _, e := range b.docs[i].events {
+			if p := &b.events[e]; p.hold {
+				if first == 0 || p.due < first {
+					first = p.due
+				}
+				last = max(last, p.due)
+				break
+			}
+		}
+	}
+	return m, first, last
+}

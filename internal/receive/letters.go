@@ -1,0 +1,102 @@
+package receive
+
+import (
+	"context"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// outLetter is a dead letter on its way.
+type outLetter struct {
+	p      pending
+	reason letter.Reason
+	detail string
+	id     string
+}
+
+// letter notes that the event becomes a dead letter; sendLetters sends it.
+func (b *batch) letter(p *pending, reason letter.Reason, detail string) {
+	b.letters = append(b.letters, outLetter{p: *p, reason: reason, detail: detail})
+}
+
+// sendLetters stores the dead letters. An event is done once its letter is in the dead-letter queue; where that fails the
+// message stays.
+func (b *batch) sendLetters(ctx context.Context) {
+	if len(b.letters) == 0 {
+		return
+	}
+	if b.h.Config.DeadLetters == config.DeadLettersNone {
+		for i := range b.letters {
+			l := &b.letters[i]
+			b.done(&l.p, journal.Dropped, string(l.reason)+": "+l.detail)
+		}
+		return
+	}
+	var out []queue.Outgoing
+	var sent []*outLetter
+	for i := range b.letters {
+		l := &b.letters[i]
+		dead := letter.New(b.msgs[l.p.msg], l.reason, l.detail, l.p.Doc, l.p.Key, l.p.Index, b.start)
+		l.id = dead.ID
+		dead.Sink, dead.Lane = b.h.Sink, string(b.h.Lane)
+		o, err := dead.Message()
+		if err != nil {
+			b.fail(&l.p, "pack the dead letter: "+err.Error())
+			continue
+		}
+		out, sent = append(out, o), append(sent, l)
+	}
+	errs := b.h.Dead.Send(ctx, out)
+	for i, l := range sent {
+		if err := queue.ErrorAt(errs, i); err != nil {
+			b.fail(&l.p, "send the dead letter: "+err.Error())
+			continue
+		}
+		if l.reason == letter.DeadDeadline && !b.park(ctx, l) {
+			continue
+		}
+		b.state[l.p.msg].open--
+		n := b.about(&l.p, journal.Lettered, string(l.reason)+": "+l.detail)
+		n.Letter = l.id
+		b.h.note(n)
+	}
+}
+
+// park marks the version dead after its letter is stored. Where somebody holds the lease the message stays, to be judged
+// when the lease has ended.
+func (b *batch) park(ctx context.Context, l *outLetter) bool {
+	image := b.docs[l.p.doc].after
+	expires := b.h.Config.Expires(b.start)
+	for range 3 {
+		w := shard.Park(l.p.Doc, l.p.Key, b.now(), expires, image)
+		err := backoff.Row().Do(ctx, b.h.Clock, func() error {
+			_, err := b.h.Shards.Write(ctx, w)
+			return err
+		})
+		refused, ok := shard.AsRefused(err)
+		switch {
+		case err == nil:
+			b.docs[l.p.doc].after = w.Apply(image)
+			return true
+		case !ok:
+			b.fail(&l.p, "PARK: "+err.Error())
+			return false
+		}
+		b.h.note(b.about(&l.p, journal.RowRefused, w.Name))
+		image = refused.Row
+		if image.Committed >= l.p.Key || image.Dead == l.p.Key || image.Pending > l.p.Key {
+			return true // done, marked before, or a newer version waits: the stored letter is enough
+		}
+		if image.LeaseUntil >= b.now() {
+			b.fail(&l.p, "PARK: leased")
+			return false
+		}
+	}
+	b.fail(&l.p, "PARK: the row keeps changing")
+	return false
+}
