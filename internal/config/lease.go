@@ -44,3 +44,6 @@ func ceil(d, unit time.Duration) time.Duration {
 	}
 	return d
 }
+
+// floor rounds a duration down to whole seconds.
+func floor(d time.Duration) time.Duration { return d - d%time.Second }

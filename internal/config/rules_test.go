@@ -1,8 +1,11 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -17,6 +20,8 @@ type broken struct {
 	breaks func(c *Config)
 	// setting is the name that the fault must have, and fix a part of what it must advise.
 	setting, fix string
+	// not is what it must not advise.
+	not string
 	// also are the faults, as rule:setting, that follow necessarily: the rule is implied by others.
 	also []string
 }
@@ -43,6 +48,9 @@ func (b broken) run(t *testing.T) {
 		if f.Rule == b.rule && f.Setting == b.setting && !strings.Contains(f.Fix, b.fix) {
 			t.Errorf("fix: got %q, want it to contain %q", f.Fix, b.fix)
 		}
+		if f.Rule == b.rule && b.not != "" && strings.Contains(f.Fix, b.not) {
+			t.Errorf("fix: got %q, want it without %q", f.Fix, b.not)
+		}
 	}
 	want := append([]string{b.rule + ":" + b.setting}, b.also...)
 	slices.Sort(got)
@@ -63,6 +71,70 @@ func TestContradictorySettingsAreRefused(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%s#%d", name, i), b.run)
 	}
+}
+
+var advice = regexp.MustCompile(`(?:raise|lower) (\S+) to at (?:least|most) ([0-9][0-9a-zA-Z.]*)`)
+
+// Every number that a fault advises is tried: the rule must then hold for that setting.
+func TestAdviceIsTrue(t *testing.T) {
+	t.Parallel()
+	tried := 0
+	for _, b := range allBroken {
+		broken := Default()
+		if b.holds != nil {
+			b.holds(&broken)
+		}
+		b.breaks(&broken)
+		for _, f := range Faults(broken.Validate()) {
+			for _, a := range advice.FindAllStringSubmatch(f.Fix, -1) {
+				setting, value := a[1], strings.TrimSuffix(a[2], ".")
+				if setting == "it" {
+					setting = f.Setting
+				}
+				tried++
+				mended := with(t, broken, setting, value)
+				for _, left := range Faults(mended.Validate()) {
+					if left.Rule == f.Rule && left.Setting == f.Setting {
+						t.Errorf("%v: with %s = %s: got %v, want the rule to hold", f, setting, value, left)
+					}
+				}
+			}
+		}
+	}
+	if tried < 30 {
+		t.Errorf("got %d pieces of advice with a number, want at least 30", tried)
+	}
+}
+
+// with returns the settings with one replaced, through JSON.
+func with(t *testing.T, c Config, setting, value string) Config {
+	t.Helper()
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root map[string]any
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(setting, ".")
+	group := root
+	for _, part := range parts[:len(parts)-1] {
+		group = group[part].(map[string]any)
+	}
+	last := parts[len(parts)-1]
+	group[last] = value
+	if n, err := strconv.Atoi(value); err == nil {
+		group[last] = n
+	}
+	if text, err = json.Marshal(root); err != nil {
+		t.Fatal(err)
+	}
+	mended, err := ParseJSON(text)
+	if err != nil {
+		t.Fatalf("%s = %s: %v", setting, value, err)
+	}
+	return mended
 }
 
 func TestEveryRuleIsBroken(t *testing.T) {

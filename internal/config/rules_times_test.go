@@ -23,7 +23,7 @@ var brokenTimes = []broken{
 			c.Index.Timeout, c.Index.SinkDeadline = 9*second, 6*second
 		},
 		breaks:  func(c *Config) { c.Queues.Visibility = 38 * second },
-		setting: "queues.visibility", fix: "raise it to at least 39s",
+		setting: "queues.visibility", fix: "raise queues.visibility to at least 39s, or lower receive.timeout to at most 5s",
 	},
 	{
 		rule: "visibility-timeout", name: "receive",
@@ -42,7 +42,7 @@ var brokenTimes = []broken{
 		rule: "visibility-flight", name: "index timeout",
 		holds:   func(c *Config) { c.Index.Timeout = 12 * second },
 		breaks:  func(c *Config) { c.Index.Timeout = 13 * second },
-		setting: "queues.visibility", fix: "raise it to at least 41s",
+		setting: "queues.visibility", fix: "raise queues.visibility to at least 41s, or lower debounce.quiet, index.timeout (which counts twice)",
 	},
 	{
 		rule: "visibility-flight", name: "a short receive is no help against the poll",
@@ -50,7 +50,16 @@ var brokenTimes = []broken{
 			c.Receive.Timeout, c.Queues.Bulk.Window, c.Queues.Visibility = 3*second, 2*second, 33*second
 		},
 		breaks:  func(c *Config) { c.Queues.Visibility = 32 * second },
-		setting: "queues.visibility", fix: "raise it to at least 33s",
+		setting: "queues.visibility", fix: "raise queues.visibility to at least 33s",
+	},
+	{
+		rule: "visibility-flight", name: "raising the visibility is no way out where a lost flight would take too long",
+		holds: func(c *Config) {
+			c.Index.Timeout, c.Queues.Visibility = 17*second, 50*second
+			c.Debounce.MaxWait = 34 * second
+		},
+		breaks:  func(c *Config) { c.Index.Timeout = 18 * second; c.Debounce.MaxWait = 30 * second },
+		setting: "queues.visibility", fix: "lower debounce.quiet, index.timeout (which counts twice) or queues.bulk.window by 1s together", not: "raise",
 	},
 	{
 		rule:    "sink-deadline",
@@ -259,7 +268,7 @@ var brokenOverrides = []broken{
 		rule: "visibility-flight", name: "collection",
 		holds:   func(c *Config) { news(c, Collection{Quiet: ptr(10 * second)}) },
 		breaks:  func(c *Config) { news(c, Collection{Quiet: ptr(11 * second)}) },
-		setting: "collections.news.quiet", fix: "lower it by at least 1s, or raise queues.visibility to at least 41s",
+		setting: "collections.news.quiet", fix: "lower collections.news.quiet, index.timeout (which counts twice) or queues.bulk.window by 1s together",
 	},
 	{
 		rule: "recovery-flight", name: "collection",

@@ -42,7 +42,7 @@ func checkVisibilityReceive(c *Config, f *checker) {
 	if need := 6*c.Receive.Timeout + l.Window; c.Queues.Visibility < need {
 		f.fault("queues.visibility", c.Queues.Visibility,
 			fmt.Sprintf("is less than 6 x receive.timeout + %s.window = %s", l.path, words(need)),
-			"raise it to at least "+words(need)+", or lower receive.timeout")
+			c.raiseVisibility(need)+fmt.Sprintf("lower receive.timeout to at most %s, or %s.window", words(max(0, floor((c.Queues.Visibility-l.Window)/6))), l.path))
 	}
 }
 
@@ -62,18 +62,30 @@ func checkVisibilityFlight(c *Config, f *checker) {
 	l := c.slowest()
 	for _, t := range c.timings() {
 		need := l.Window + max(c.Receive.Timeout, pollSlack) + t.Quiet + wakeRounding + 2*c.Index.Timeout
-		if c.Queues.Visibility < need {
-			setting, value := "queues.visibility", c.Queues.Visibility
-			fix := fmt.Sprintf("raise it to at least %s, or lower %s, index.timeout or %s.window", words(ceil(need, time.Second)), t.quiet(), l.path)
-			if t.own.Quiet != nil {
-				setting, value = t.quiet(), t.Quiet
-				fix = fmt.Sprintf("lower it by at least %s, or raise queues.visibility to at least %s",
-					words(need-c.Queues.Visibility), words(ceil(need, time.Second)))
-			}
-			f.fault(setting, value, fmt.Sprintf("%s.window + receive.timeout (at least 5s) + %s + 1s + 2 x index.timeout = %s is more than the visibility of %s: every flight would extend its messages",
-				l.path, t.quiet(), words(need), words(c.Queues.Visibility)), fix)
+		if c.Queues.Visibility >= need {
+			continue
+		}
+		setting, value := "queues.visibility", c.Queues.Visibility
+		if t.own.Quiet != nil {
+			setting, value = t.quiet(), t.Quiet
+		}
+		f.fault(setting, value,
+			fmt.Sprintf("%s.window + receive.timeout (at least 5s) + %s + 1s + 2 x index.timeout = %s is more than the visibility of %s: every flight would extend its messages",
+				l.path, t.quiet(), words(need), words(c.Queues.Visibility)),
+			c.raiseVisibility(need)+fmt.Sprintf("lower %s, index.timeout (which counts twice) or %s.window by %s together", t.quiet(), l.path, words(need-c.Queues.Visibility)))
+	}
+}
+
+// raiseVisibility advises to raise the visibility to what is needed, or gives no advice where a lost flight could then not be made
+// good in time.
+func (c *Config) raiseVisibility(need time.Duration) string {
+	whole := ceil(need, time.Second)
+	for _, t := range c.timings() {
+		if limit, _ := t.limit(); whole+c.slowest().Window+t.Quiet+recoverySlack > limit {
+			return ""
 		}
 	}
+	return "raise queues.visibility to at least " + words(whole) + ", or "
 }
 
 func checkSinkDeadline(c *Config, f *checker) {

@@ -83,7 +83,7 @@ func size(name string, from, to Size, doc string) Setting {
 	return Setting{Name: name, Unit: UnitSize, Min: int64(from), Max: int64(to), Doc: doc}
 }
 
-func flag(name, doc string) Setting { return Setting{Name: name, Unit: UnitFlag, Doc: doc} }
+func onOff(name, doc string) Setting { return Setting{Name: name, Unit: UnitFlag, Doc: doc} }
 
 func choice(name, doc string, choices ...string) Setting {
 	return Setting{Name: name, Unit: UnitChoice, Choices: choices, Doc: doc}
@@ -144,7 +144,7 @@ var collectionSettings = []Setting{
 	duration("collections.<name>.maxWait", 0, 4*time.Minute, 0, "Overrides debounce.maxWait.").otherwise("debounce.maxWait"),
 	duration("collections.<name>.capGrace", 0, time.Minute, 0, "Overrides debounce.capGrace.").otherwise("debounce.capGrace"),
 	duration("collections.<name>.minInterval", 0, time.Hour, 0, "Overrides debounce.minInterval.").otherwise("debounce.minInterval"),
-	flag("collections.<name>.leading", "Overrides debounce.leading.").otherwise("debounce.leading"),
+	onOff("collections.<name>.leading", "Overrides debounce.leading.").otherwise("debounce.leading"),
 	text("defaultCollection", optCollection, collectionShape+", or nothing", "Where an event goes that names no collection, unless its source says otherwise.").
 		otherwise("the only collection"),
 }
@@ -154,7 +154,7 @@ var sinkSettings = []Setting{
 	text("sinks.<name>.url", nil, "", "The engine's address.").otherwise("required for opensearch"),
 	text("sinks.<name>.index", indexPattern, "an index name of lower-case letters, digits, _, . and -, with {collection} for the collection's name",
 		"The index that documents go to."),
-	flag("sinks.<name>.versions", "Whether the sink itself refuses a write that is older than what it holds.").otherwise("true; false where serverless"),
+	onOff("sinks.<name>.versions", "Whether the sink itself refuses a write that is older than what it holds.").otherwise("true; false where serverless"),
 	duration("sinks.<name>.sinkSettle", 0, maxSettle, 0, "How long the sink may still apply a request after we hung up; part of the lease.").
 		otherwise("0s with versions, 30s without"),
 	choice("sinks.<name>.auth.kind", "How requests are authenticated.", "none", "basic", "sigv4"),
@@ -167,7 +167,7 @@ var sinkSettings = []Setting{
 	text("sinks.<name>.auth.service", servicePattern, "es or aoss, or nothing", "The service to sign for, for sigv4.").otherwise("es; aoss where serverless"),
 	count("sinks.<name>.bulkDocuments", 1, 10_000, "The most documents of one bulk request."),
 	size("sinks.<name>.bulkBytes", 64*KB, 100*MB, "The most bytes of one bulk request; a larger document goes alone."),
-	flag("sinks.<name>.serverless", "A serverless collection, which counts as a sink without versions."),
+	onOff("sinks.<name>.serverless", "A serverless collection, which counts as a sink without versions."),
 	text("defaultSink", optName, nameShape, "Takes the collections that name no sink.").otherwise("the only sink"),
 }
 
@@ -176,7 +176,7 @@ var debounceSettings = []Setting{
 	duration("debounce.maxWait", 0, 4*time.Minute, 0, "The longest a never-quiet document is postponed, from the first event of the burst."),
 	duration("debounce.capGrace", 0, time.Minute, 0, "How much later than the cap a version admitted before it may be written, so that the newest goes first."),
 	duration("debounce.minInterval", 0, time.Hour, 0, "The least time between two committed writes of one document; 0s for no limit."),
-	flag("debounce.leading", "The first event of a burst is due at once."),
+	onOff("debounce.leading", "The first event of a burst is due at once."),
 }
 
 var functionSettings = []Setting{

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFileReplacesDefaults(t *testing.T) {
+	t.Parallel()
+	c, err := ParseJSON([]byte(`{
+		"stack": "pub",
+		"sources": {"govuk": {"kind": "govuk", "epoch": 4294967295, "govuk": {"ignoreTypes": []}}},
+		"sinks": {"os": {"kind": "opensearch", "url": "https://h.example.org", "versions": false, "bulkBytes": "1MB", "sinkSettle": "20s"}},
+		"collections": {"news": {"quiet": "6s", "leading": true}, "2024": null},
+		"debounce": {"maxWait": "35s"},
+		"queues": {"live": {"batch": 500}, "retention": "4d12h", "maxInFlight": 90000},
+		"payload": {"referenceAbove": 2048, "allow": [{"bucket": "media", "prefix": "a/"}], "httpHosts": null},
+		"lifecycle": null
+	}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Stack = "pub"
+	want.Sources = map[string]Source{"govuk": {Kind: SourceGovuk, Epoch: 1<<32 - 1, Govuk: Govuk{IgnoreTypes: []string{}}}}
+	sink := newSink(SinkOpenSearch)
+	sink.URL, sink.Versions, sink.BulkBytes, sink.SinkSettle = "https://h.example.org", ptr(false), MB, ptr(20*second)
+	want.Sinks = map[string]Sink{"os": sink}
+	want.Collections = map[string]Collection{"news": {Quiet: ptr(6 * second), Leading: ptr(true)}, "2024": {}}
+	want.Debounce.MaxWait = 35 * second
+	want.Queues.Live.Batch, want.Queues.Retention, want.Queues.MaxInFlight = 500, 4*day+12*time.Hour, 90_000
+	want.Payload.ReferenceAbove = 2048
+	want.Payload.Allow = []BucketPrefix{{Bucket: "media", Prefix: "a/"}}
+	want.DefaultSource, want.DefaultSink, want.DefaultCollection = "govuk", "os", ""
+	want.Complete()
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+	if err := c.Validate(); err != nil {
+		t.Errorf("got %v, want no fault", err)
+	}
+}
+
+func TestBadFilesAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, text string
+		want       []string // as the fault's line and setting and a part of its fix
+	}{
+		{"unknown key", `{"debounce": {"quite": "5s"}}`, []string{"1 debounce.quite: did you mean debounce.quiet?"}},
+		{"other case", `{"debounce": {"maxwait": "5s"}}`, []string{"1 debounce.maxwait: did you mean debounce.maxWait?"}},
+		{"other spelling", `{"queues": {"dead-letter-retention": "5s"}}`, []string{"1 queues.dead-letter-retention: did you mean queues.deadLetterRetention?"}},
+		{"wrong group", "{\n\"quiet\": \"5s\"}", []string{"2 quiet: did you mean debounce.quiet?"}},
+		{"wrong group, option", `{"sinkSettle": "5s"}`, []string{"1 sinkSettle: did you mean sinks.<name>.sinkSettle?"}},
+		{"nothing like it", `{"flight": {"colour": 1}}`, []string{"1 flight.colour: remove it; here are allowed: ambiguousRetry, continueAfter, kind"}},
+		{"strange key", `{"flight": {"a.b\u0000": 1}}`, []string{`1 flight."a.b\x00": remove it`}},
+		{"twice", "{\"stack\": \"a\",\n\"stack\": \"b\"}", []string{"2 stack: keep one"}},
+		{"name twice", "{\"collections\": {\"a\": {},\n\"a\": {}}}", []string{"2 collections.a: keep one"}},
+		{"number for duration", `{"debounce": {"quiet": 5}}`, []string{"1 debounce.quiet: write a number with ms, s, m, h or d"}},
+		{"no unit", `{"debounce": {"quiet": "5"}}`, []string{"1 debounce.quiet: write a number with ms, s, m, h or d"}},
+		{"truth for duration", `{"debounce": {"quiet": true}}`, []string{"1 debounce.quiet: write a number with a unit, such as 5s"}},
+		{"truth for size", `{"payload": {"referenceAbove": true}}`, []string{"1 payload.referenceAbove: write a number with a unit, such as 256KB"}},
+		{"no size", `{"payload": {"referenceAbove": "1.5MB"}}`, []string{"1 payload.referenceAbove: write a whole number with B, KB, MB or GB"}},
+		{"text for count", `{"queues": {"live": {"batch": "10"}}}`, []string{"1 queues.live.batch: write digits without quotes"}},
+		{"fraction", `{"queues": {"live": {"batch": 1.5}}}`, []string{"1 queues.live.batch: write digits"}},
+		{"exponent", `{"queues": {"live": {"batch": 1e3}}}`, []string{"1 queues.live.batch: write digits"}},
+		{"beyond int64", `{"queues": {"live": {"batch": 99999999999999999999}}}`, []string{"1 queues.live.batch: write digits"}},
+		{"negative epoch", `{"sources": {"a": {"kind": "native", "epoch": -1}}}`, []string{"1 sources.a.epoch: write digits"}},
+		{"text for flag", `{"debounce": {"leading": "yes"}}`, []string{"1 debounce.leading: write true or false without quotes"}},
+		{"number for text", `{"stack": 7}`, []string{"1 stack: put it in quotes"}},
+		{"group for text", `{"stack": {}}`, []string{"1 stack: write one text"}},
+		{"no value", `{"stack": null}`, []string{"1 stack: give it a value or remove the line"}},
+		{"no override", `{"collections": {"a": {"quiet": null}}}`, []string{"1 collections.a.quiet: give it a value or remove the line"}},
+		{"text for list", `{"payload": {"httpHosts": "a.example.org"}}`, []string{"1 payload.httpHosts: write a list"}},
+		{"number in list", `{"payload": {"httpHosts": ["a.example.org", 7]}}`, []string{"1 payload.httpHosts[1]: put it in quotes"}},
+		{"text for group", `{"debounce": "5s"}`, []string{"1 debounce: write its settings below it"}},
+		{"text for names", `{"sinks": "search"}`, []string{"1 sinks: write its settings below it"}},
+		{"list for all", `[]`, []string{"1 the file: write its settings below it"}},
+		{"explicit zero", `{"sinks": {"s": {"kind": "memory", "bulkDocuments": 0}}}`, []string{"1 sinks.s.bulkDocuments: at least 1"}},
+		{"explicit nothing", `{"sources": {"s": {"kind": "native", "class": ""}}}`, []string{"1 sources.s.class: write one of int"}},
+		{"beside contradictions", "{\"stak\": \"a\",\n\"debounce\": {\"capGrace\": \"70s\"}, \"retry\": {\"backoffMin\": \"20s\", \"backoffMax\": \"10s\"}}", []string{
+			"1 stak: did you mean stack?", "2 debounce.capGrace: at most 1m", "0 retry.backoffMin: at most 10s",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := ParseJSON([]byte(tt.text))
+			faults := Faults(err)
+			if len(faults) != len(tt.want) {
+				t.Fatalf("got %v, want %q", err, tt.want)
+			}
+			for i, want := range tt.want {
+				f := faults[i]
+				place, fix, _ := strings.Cut(want, ": ")
+				line, setting, _ := strings.Cut(place, " ")
+				if int(line[0]-'0') != f.Line || setting != f.Setting || !strings.Contains(f.Fix, fix) {
+					t.Errorf("got %v, want %q", f, want)
+				}
+			}
+			if !reflect.DeepEqual(c, Config{}) {
+				t.Errorf("got %+v beside an error, want nothing", c)
+			}
+		})
+	}
+}
+
+func TestNearestName(t *testing.T) {
+	t.Parallel()
+	names := []string{"quiet", "maxWait", "capGrace", "minInterval", "leading"}
+	for typed, want := range map[string]string{
+		"quite": "quiet", "Quiet": "quiet", "max_wait": "maxWait", "maxWiat": "maxWait", "grace": "", "interval": "minInterval",
+		"leadin": "leading", "": "", strings.Repeat("q", 10_000): "", "kind": "",
+	} {
+		if got := nearest(typed, names); got != want {
+			t.Errorf("%.20q: got %q, want %q", typed, got, want)
+		}
+	}
+}

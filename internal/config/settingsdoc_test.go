@@ -1,0 +1,135 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/settings.md anew")
+
+const docHead = `# Settings
+
+What lull.yaml may say. This page is written from the settings themselves (` + "`go test ./internal/config -run TestSettingsDocument -update`" + `)
+and a test keeps it so. Every setting has a default, except where it says required; unknown names are refused with their line.
+
+- A duration is a number with ms, s, m, h or d (a day is 24 hours): 5s, 1h30m, 7d.
+- A size is a whole number with B, KB, MB or GB, which count 1,024 each: 256KB.
+- ` + "`<name>`" + ` is the name of a source, collection or sink; ` + "`[]`" + ` an element of a list.
+- A mapping of sources, collections or sinks replaces the default one whole. A collection without an entry has the settings of
+  debounce and the default sink.
+- The functions read the same settings as config.json, written at synth.
+
+Nothing is clamped: settings that contradict each other are refused, all at once, each with the name and the fix.
+
+`
+
+// exemplar holds one of everything, so that each setting has a default to print.
+func exemplar() Config {
+	c := Default()
+	c.Sources = map[string]Source{"x": {}}
+	c.Collections = map[string]Collection{"x": {}}
+	c.Sinks = map[string]Sink{"x": newSink("")}
+	return c
+}
+
+// document renders docs/settings.md.
+func document() string {
+	defaults := make(map[string]string)
+	c := exemplar()
+	walk(reflect.ValueOf(c), at{}, func(p at, v reflect.Value) { defaults[p.generic] = written(v) })
+	var b strings.Builder
+	b.WriteString(docHead)
+	group := "?"
+	for _, s := range Settings() {
+		if g := groupOf(s.Name); g != group {
+			group = g
+			fmt.Fprintf(&b, "\n## %s\n\n| setting | unit | default | bounds | meaning |\n|---|---|---|---|---|\n", group)
+		}
+		value := s.Default
+		if value == "" {
+			value = defaults[s.Name]
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, s.Unit, value, s.Bounds(), s.Doc)
+	}
+	b.WriteString("\n## What must hold between settings\n\nA fault names its rule. What a collection overrides is held to the same rules and named with its path.\n\n| rule | what must hold |\n|---|---|\n")
+	for _, r := range Rules() {
+		fmt.Fprintf(&b, "| %s | %s |\n", r.Name, r.Doc)
+	}
+	fmt.Fprintf(&b, "| deployed-sink | What is deployed writes to a sink that outlives the process: opensearch. |\n")
+	c = Default()
+	noVersions := c
+	noVersions.Sinks = map[string]Sink{"search": {Kind: SinkOpenSearch, Serverless: true}}
+	fmt.Fprintf(&b, `
+## What follows
+
+| number | from | with the defaults |
+|---|---|---|
+| lease | index.timeout + index.guard + the sink's sinkSettle | %s with versions, %s without |
+| maxReceiveCount of every queue | 10 + retry.deadDeadline / 15m, rounded up | %d |
+| first ambiguous retry | flight.ambiguousRetry, or the lease rounded up to whole seconds | %s with versions, %s without |
+`, words(c.Lease("search")), words(noVersions.Lease("search")), c.MaxReceiveCount(), words(c.AmbiguousRetry("search")), words(noVersions.AmbiguousRetry("search")))
+	return b.String()
+}
+
+// groupOf is the heading under which a setting stands.
+func groupOf(name string) string {
+	group, _, found := strings.Cut(name, ".")
+	switch {
+	case group == "defaultSource":
+		return "sources"
+	case group == "defaultCollection":
+		return "collections"
+	case group == "defaultSink":
+		return "sinks"
+	case !found:
+		return "The stack"
+	}
+	return group
+}
+
+func TestSettingsDocument(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join("..", "..", "docs", "settings.md")
+	want := document()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what the settings say: run this test with -update", path)
+	}
+}
+
+// A cell that holds the table's own separator, or no default, would print a broken page.
+func TestSettingsDocumentIsATable(t *testing.T) {
+	t.Parallel()
+	rows := 0
+	for i, line := range strings.Split(document(), "\n") {
+		if !strings.HasPrefix(line, "|") {
+			continue
+		}
+		rows++
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for _, cell := range cells {
+			if strings.TrimSpace(cell) == "" {
+				t.Errorf("line %d: got an empty cell in %q", i+1, line)
+			}
+		}
+		if n := len(cells); n != 5 && n != 3 && n != 2 {
+			t.Errorf("line %d: got %d cells in %q", i+1, n, line)
+		}
+	}
+	if least := len(Settings()) + len(Rules()); rows < least {
+		t.Errorf("got %d rows, want at least %d", rows, least)
+	}
+}
