@@ -1,0 +1,133 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/flight"
+)
+
+// Flights keeps manifests as the bytes that S3 would hold.
+type Flights struct {
+	clk clock.Clock
+
+	mu      sync.Mutex
+	flights map[flight.ID]*stored
+}
+
+type stored struct {
+	manifest    []byte // nil where only checkpoints are left
+	checkpoints map[int][]byte
+	newest      time.Time
+}
+
+var _ flight.Store = (*Flights)(nil)
+
+// NewFlights returns an empty store.
+func NewFlights(clk clock.Clock) *Flights {
+	return &Flights{clk: clk, flights: map[flight.ID]*stored{}}
+}
+
+// Put encodes and keeps the manifest.
+func (f *Flights) Put(ctx context.Context, m *flight.Manifest) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("put manifest: %w", err)
+	}
+	b, err := flight.Encode(m)
+	if err != nil {
+		return fmt.Errorf("put manifest: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.at(m.Flight)
+	s.manifest, s.newest = b, f.clk.Now()
+	return nil
+}
+
+// at is the flight's objects, made where there are none. The caller holds the lock.
+func (f *Flights) at(id flight.ID) *stored {
+	s := f.flights[id]
+	if s == nil {
+		s = &stored{checkpoints: map[int][]byte{}}
+		f.flights[id] = s
+	}
+	return s
+}
+
+// Get decodes a manifest of its own for every caller.
+func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("get manifest: %w", err)
+	}
+	f.mu.Lock()
+	s := f.flights[id]
+	f.mu.Unlock()
+	if s == nil || s.manifest == nil {
+		return nil, fmt.Errorf("get manifest %s: %w", id, flight.ErrNotFound)
+	}
+	return flight.Decode(s.manifest)
+}
+
+// Continue creates the checkpoint unless it is there.
+func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, st flight.State) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, fmt.Errorf("create checkpoint: %w", err)
+	}
+	b, err := json.Marshal(st)
+	if err != nil {
+		return false, fmt.Errorf("create checkpoint: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.at(id)
+	if s.checkpoints[n] != nil {
+		return false, nil
+	}
+	s.checkpoints[n], s.newest = b, f.clk.Now()
+	return true, nil
+}
+
+// Delete removes manifest and checkpoints.
+func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("delete flight: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.flights, id)
+	return nil
+}
+
+// List goes by id: ids are ULIDs, so that is by age. The cursor is the last id.
+func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, "", fmt.Errorf("list flights: %w", err)
+	}
+	if limit < 1 {
+		return nil, "", fmt.Errorf("list flights: limit %d is not positive", limit)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ids := slices.Sorted(maps.Keys(f.flights))
+	from, _ := slices.BinarySearch(ids, flight.ID(cursor))
+	if from < len(ids) && string(ids[from]) == cursor {
+		from++
+	}
+	ids = ids[from:]
+	next := ""
+	if len(ids) > limit {
+		ids = ids[:limit]
+		next = string(ids[limit-1])
+	}
+	out := make([]flight.Stored, len(ids))
+	for i, id := range ids {
+		out[i] = flight.Stored{ID: id, Newest: f.flights[id].newest, Legs: len(f.flights[id].checkpoints)}
+	}
+	return out, next, nil
+}
