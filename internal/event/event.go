@@ -1,5 +1,3 @@
-// Package event is one upstream change, decoded, and what can be wrong with one. Sources make events (package source);
-// envelopes are unwrapped here.
 package event
 
 import (
@@ -40,8 +38,19 @@ type Fault struct {
 	Index   int            // position among the message's events
 	Doc     shard.DocID    // where it is known
 	Key     shard.OrderKey // where it is known
+
+	// Err is what kept a body that a pointer names from being loaded, where that may pass. See Transient.
+	Err error
 }
 
+// Transient reports whether the same message may decode well later: the body is a pointer and could not be loaded now. Such a message is
+// better left in its queue than made a dead letter.
+func (f *Fault) Transient() bool { return f.Err != nil }
+
+// Unwrap gives the cause of a transient fault.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// Error is the reason, the field and the problem in one line. It never holds content of a body.
 func (f *Fault) Error() string {
 	if f.Field == "" {
 		return fmt.Sprintf("%s: %s", f.Reason, f.Problem)

@@ -1,0 +1,57 @@
+package event
+
+// Shape says what the text of a Body is.
+type Shape byte
+
+// The shapes.
+const (
+	Plain    Shape = iota // what the upstream wrote
+	S3Record              // one record of an S3 notification: its key is URL-encoded
+	S3Change              // the detail of an EventBridge event from S3: its key is as it is, Meta.Type says what happened
+)
+
+// Body is what is left of a message, or of one part of it, when the envelopes are off: a text, a skip or a fault.
+type Body struct {
+	Text  string // one JSON value, checked; a substring of the message where no envelope demands decoding
+	Shape Shape
+	Meta
+	Skip  string // why this is no event: "heartbeat", "s3:TestEvent"
+	Fault *Fault
+}
+
+// Meta is what envelopes and attributes say beside a body. None of it is part of an order key but Run, which comes from the
+// body of the message only.
+type Meta struct {
+	ContentType string
+	Type        string // event type: RabbitMQ's property type, EventBridge's detail-type
+	RoutingKey  string
+	Run         string // resync run, from a header inside the envelope
+}
+
+// over puts inner's values before m's: the innermost envelope knows best.
+func (m Meta) over(inner Meta) Meta {
+	pick := func(a, b string) string {
+		if a != "" {
+			return a
+		}
+		return b
+	}
+	return Meta{
+		ContentType: pick(inner.ContentType, m.ContentType),
+		Type:        pick(inner.Type, m.Type),
+		RoutingKey:  pick(inner.RoutingKey, m.RoutingKey),
+		Run:         pick(inner.Run, m.Run),
+	}
+}
+
+// Pointer names the object in S3 that holds the body of a message too large for SQS.
+type Pointer struct {
+	Bucket string
+	Key    string
+}
+
+// MaxEvents is how many events one message may carry: RabbitMQ's envelope holds at most as many messages.
+const MaxEvents = 10_000
+
+// heartbeat is the content type of GOV.UK's heartbeats. They need not be JSON.
+const heartbeat = "application/x-heartbeat"

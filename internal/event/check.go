@@ -1,0 +1,90 @@
+package event
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/internal/letter"
+)
+
+// MaxDepth is how deep the objects and arrays of a body may nest. Readers of JSON recurse: without a limit a body of a megabyte of
+// brackets takes hundreds of megabytes of stack. No search engine maps documents nearly as deep.
+const MaxDepth = 256
+
+// Check says why a text is no body, or nil: it must be UTF-8 and one JSON value that nests at most MaxDepth deep.
+func Check(text string) *Fault {
+	switch {
+	case strings.TrimLeft(text, whitespace) == "":
+		return undecodable("the body is empty: send one event as JSON")
+	case !utf8.ValidString(text):
+		return undecodable("the body is not valid UTF-8: send JSON in UTF-8")
+	case tooDeep(text):
+		return undecodable("the body nests more than %d objects or arrays", MaxDepth)
+	case !gjson.Valid(text):
+		return undecodable("the body is not JSON%s: send one event as JSON", place(text))
+	}
+	return nil
+}
+
+// whitespace is what JSON allows around a value.
+const whitespace = " \t\r\n"
+
+// tooDeep must not recurse itself. Most bodies have fewer brackets than the limit, which is quick to see.
+func tooDeep(text string) bool {
+	if strings.Count(text, "{")+strings.Count(text, "[") <= MaxDepth {
+		return false
+	}
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '{', '[':
+			if depth++; depth > MaxDepth {
+				return true
+			}
+		case '}', ']':
+			depth--
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return false
+}
+
+// place says where the JSON breaks. It is only called for broken bodies, so that the slower reader does not matter, and
+// takes only the offset from it: its words quote the body.
+func place(text string) string {
+	var syntax *json.SyntaxError
+	if err := json.Unmarshal([]byte(text), new(json.RawMessage)); errors.As(err, &syntax) {
+		return fmt.Sprintf(" (error at byte %d of %d)", syntax.Offset, len(text))
+	}
+	return ""
+}
+
+func undecodable(format string, args ...any) *Fault {
+	return &Fault{Reason: letter.Undecodable, Problem: fmt.Sprintf(format, args...)}
+}
+
+// Quote quotes a field that identifies something for a Fault's problem: at most 64 bytes of it.
+func Quote(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return fmt.Sprintf("%q", s)
+	}
+	s = s[:most]
+	for range utf8.UTFMax - 1 { // do not cut a character
+		if r, n := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || n > 1 {
+			break
+		}
+		s = s[:len(s)-1]
+	}
+	return fmt.Sprintf("%q...", s)
+}

@@ -1,0 +1,113 @@
+package event
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/internal/letter"
+)
+
+// Unwrapper takes envelopes off. It is safe for concurrent use if Load is.
+type Unwrapper struct {
+	// Depth is how many envelopes may lie around an event.
+	Depth int
+	// Load fetches the body that a pointer names, after checking that it may: nil refuses pointers.
+	Load func(Pointer) (string, *Fault)
+}
+
+// Unwrap appends what a message holds to dst: at least one Body, at most MaxEvents. A raw body is passed on as it is.
+func (u Unwrapper) Unwrap(dst []Body, text string, meta Meta) []Body {
+	dst = u.open(dst, text, meta, u.Depth)
+	if len(dst) > MaxEvents { // a message of which a part was left out must not count as decoded
+		return append(dst[:0], Body{Fault: undecodable("the message carries more than %d events: send fewer in one", MaxEvents)})
+	}
+	return dst
+}
+
+// open checks a text that nobody has looked at yet. left is how many envelopes may still come.
+func (u Unwrapper) open(dst []Body, text string, meta Meta, left int) []Body {
+	if isHeartbeat(meta.ContentType) {
+		return append(dst, Body{Skip: "heartbeat", Meta: meta})
+	}
+	if f := Check(text); f != nil {
+		return append(dst, Body{Fault: f, Meta: meta})
+	}
+	return u.peel(dst, text, meta, left)
+}
+
+// peel takes one envelope off a text that is known to be JSON, if there is one.
+func (u Unwrapper) peel(dst []Body, text string, meta Meta, left int) []Body {
+	text = strings.Trim(text, whitespace)
+	switch text[0] {
+	case '[':
+		if p, ok := pointer(text); ok {
+			return u.follow(dst, p, meta, left)
+		}
+	case '{':
+		k := recognise(text)
+		if k.kind == raw {
+			break
+		}
+		if k.kind == testEvent {
+			return append(dst, Body{Skip: "s3:TestEvent", Meta: meta})
+		}
+		if left == 0 {
+			return append(dst, Body{Fault: undecodable("the event lies in more than %d envelopes (payload.envelopeDepth)", u.Depth), Meta: meta})
+		}
+		return u.unpack(dst, k, meta, left-1)
+	}
+	return append(dst, Body{Text: text, Meta: meta})
+}
+
+func (u Unwrapper) unpack(dst []Body, k envelope, meta Meta, left int) []Body {
+	switch k.kind {
+	case sns:
+		return u.notification(dst, k, meta, left)
+	case eventBridge:
+		meta.Type = k.detailType.Str
+		if k.source.Str == "aws.s3" {
+			return append(dst, Body{Text: k.detail.Raw, Shape: S3Change, Meta: meta})
+		}
+		if k.detail.Type == gjson.String { // an input transformer quoted it
+			return u.open(dst, k.detail.Str, meta, left)
+		}
+		return u.peel(dst, k.detail.Raw, meta, left)
+	case records:
+		k.records.ForEach(func(_, r gjson.Result) bool {
+			b := Body{Text: r.Raw, Meta: meta}
+			if recordSource(r) == "aws:s3" {
+				b.Shape = S3Record
+			}
+			dst = append(dst, b)
+			return len(dst) <= MaxEvents
+		})
+		return dst
+	case rabbitBatch:
+		return u.rabbits(dst, k, meta, left)
+	default:
+		return u.rabbit(dst, k.whole, meta, left)
+	}
+}
+
+// notification is SNS without raw delivery.
+func (u Unwrapper) notification(dst []Body, k envelope, meta Meta, left int) []Body {
+	if kind := k.snsType.Str; kind != "Notification" {
+		return append(dst, Body{Meta: meta, Fault: &Fault{
+			Reason: letter.Contract, Field: "Type",
+			Problem: Quote(kind) + " is a message of SNS itself, not an event: confirm the subscription at its topic",
+		}})
+	}
+	inner := Meta{
+		ContentType: firstOf(contentTypeNames, k.attribute),
+		Type:        firstOf(typeNames, k.attribute),
+		RoutingKey:  firstOf(routingKeyNames, k.attribute),
+		Run:         firstOf(runNames, k.attribute),
+	}
+	return u.open(dst, k.message.Str, meta.over(inner), left)
+}
+
+func isHeartbeat(contentType string) bool {
+	kind, _, _ := strings.Cut(contentType, ";")
+	return strings.EqualFold(strings.TrimSpace(kind), heartbeat)
+}

@@ -1,0 +1,138 @@
+package event
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// kind is what an object is wrapped in.
+type kind byte
+
+const (
+	raw kind = iota
+	sns
+	eventBridge
+	records     // S3 notification, or records of a DynamoDB stream
+	testEvent   // what S3 sends when a notification is set up
+	rabbitBatch // Amazon MQ for RabbitMQ as Lambda gets it: many messages by queue
+	rabbitOne   // the same from EventBridge Pipes: one message
+)
+
+// envelope is an object's kind and the fields that this kind has.
+type envelope struct {
+	kind  kind
+	whole gjson.Result
+
+	snsType, message, attributes gjson.Result
+	detailType, detail, source   gjson.Result
+	records                      gjson.Result
+	queues                       gjson.Result
+}
+
+// recognise looks at the names of an object's top level, once. A body with a name that only an event of ours has is no
+// envelope, whatever else it holds, so the scan of most events ends at its first fields.
+func recognise(text string) envelope {
+	k := envelope{whole: gjson.Parse(text)}
+	var topic, service, test, properties, payload, event bool
+	k.whole.ForEach(func(name, v gjson.Result) bool {
+		switch name.Str {
+		case "specversion", "subject", "sequence", "content_id", "payload_version":
+			event = true
+			return false
+		case "Type":
+			k.snsType = v
+		case "TopicArn":
+			topic = v.Type == gjson.String
+		case "Message":
+			k.message = v
+		case "MessageAttributes":
+			k.attributes = v
+		case "detail-type":
+			k.detailType = v
+		case "detail":
+			k.detail = v
+		case "source":
+			k.source = v
+		case "Records":
+			k.records = v
+		case "Service":
+			service = v.Str == "Amazon S3"
+		case "Event":
+			test = v.Str == "s3:TestEvent"
+		case "rmqMessagesByQueue":
+			k.queues = v
+		case "basicProperties":
+			properties = v.IsObject()
+		case "data":
+			payload = v.Type == gjson.String
+		}
+		return true
+	})
+	switch {
+	case event:
+	case topic && k.snsType.Type == gjson.String && k.message.Type == gjson.String:
+		k.kind = sns
+	case k.detailType.Type == gjson.String && k.source.Type == gjson.String && k.detail.Exists():
+		k.kind = eventBridge
+	case service && test:
+		k.kind = testEvent
+	case k.records.IsArray() && wrapsRecords(k.records):
+		k.kind = records
+	case k.queues.IsObject():
+		k.kind = rabbitBatch
+	case properties && payload:
+		k.kind = rabbitOne
+	}
+	return k
+}
+
+// wrapsRecords reports whether the first record comes from a service whose records are events. An empty list is none.
+func wrapsRecords(list gjson.Result) bool {
+	known := false
+	list.ForEach(func(_, r gjson.Result) bool {
+		source := recordSource(r)
+		known = source == "aws:s3" || source == "aws:dynamodb"
+		return false
+	})
+	return known
+}
+
+func recordSource(r gjson.Result) string { return field(r, "eventSource").Str }
+
+// field is a field of an object by its name as it is: unlike gjson's paths it knows no special characters and takes the last of
+// two fields of one name.
+func field(object gjson.Result, name string) gjson.Result {
+	var found gjson.Result
+	if object.IsObject() {
+		object.ForEach(func(k, v gjson.Result) bool {
+			if k.Str == name {
+				found = v
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// attribute is a String attribute in SNS's envelope.
+func (k *envelope) attribute(name string) string {
+	return field(field(k.attributes, name), "Value").Str
+}
+
+// Names under which publishers send what a consumer needs beside the body.
+var (
+	contentTypeNames = []string{"content_type", "content-type", "contentType", "Content-Type"}
+	typeNames        = []string{"event_type", "event-type", "eventType", "type"}
+	routingKeyNames  = []string{"routing_key", "routing-key", "routingKey", "x-routing-key"}
+	runNames         = []string{"resyncrun"}
+)
+
+func firstOf(names []string, get func(string) string) string {
+	for _, name := range names {
+		if v := get(name); v != "" {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
