@@ -1,4 +1,3 @@
-// Package letter is about dead letters: messages that will not be tried again by themselves, stored with the reason.
 package letter
 
 import (

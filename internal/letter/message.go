@@ -1,0 +1,251 @@
+package letter
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// AttrLetter is the attribute that holds the facts of a letter on its way to the dead-letter queue. The name is lull's own:
+// what a producer puts there is no letter and is not kept.
+const AttrLetter = "lull-letter"
+
+// SchemaVersion is the newest form of AttrLetter that this code understands.
+const SchemaVersion = 1
+
+// maxVisible is how many of the original attributes a letter shows as such: SQS takes ten, two are ours.
+const maxVisible = queue.MaxEntries - 2
+
+// Errors of Read.
+var (
+	// ErrNoLetter says that the message is not a letter: SQS itself moved it here, or somebody else sent it.
+	ErrNoLetter = errors.New("message is no letter")
+	// ErrSchema says that a newer lull wrote the letter: it is left alone.
+	ErrSchema = errors.New("letter has a newer schema")
+)
+
+// wire is AttrLetter as JSON. Times are microseconds since 1970, 0 for none.
+type wire struct {
+	Schema    int    `json:"schema"`
+	Reason    Reason `json:"reason"`
+	Detail    string `json:"detail,omitempty"`
+	Doc       string `json:"doc,omitempty"`
+	DocBytes  []byte `json:"docBytes,omitempty"` // in place of Doc where that is no valid text
+	Key       string `json:"key,omitempty"`      // printed
+	KeyBytes  []byte `json:"keyBytes,omitempty"` // in place of Key where the printed form does not read back
+	Event     int    `json:"event,omitempty"`
+	Sink      string `json:"sink,omitempty"`
+	Lane      string `json:"lane,omitempty"`
+	Message   string `json:"message,omitempty"`
+	FirstSent int64  `json:"firstSent,omitempty"`
+	Sent      int64  `json:"sent,omitempty"`
+	Died      int64  `json:"died,omitempty"`
+	Refusals  int64  `json:"refusals,omitempty"`
+	First     string `json:"firstError,omitempty"`
+	Last      string `json:"lastError,omitempty"`
+	Encoding  string `json:"encoding,omitempty"` // of the body: empty for as it is
+
+	// Attributes are the original ones that SQS's limit leaves no room for.
+	Attributes map[string]wireAttribute `json:"attributes,omitempty"`
+}
+
+// wireAttribute keeps strings as bytes, because they need not be valid text.
+type wireAttribute struct {
+	Type   string `json:"type"`
+	String []byte `json:"string,omitempty"`
+	Binary []byte `json:"binary,omitempty"`
+}
+
+// Message packs the letter for the dead-letter queue. Body and attributes are the original ones; attributes for which SQS
+// has no room travel inside AttrLetter, and a body that leaves no room for the facts is packed, which AttrLetter notes. What does
+// not fit even so is queue.ErrTooLarge: the message then stays in its own queue, and SQS moves it by its receive count.
+func (l Letter) Message() (queue.Outgoing, error) {
+	w := wire{
+		Schema: SchemaVersion, Reason: l.Reason, Detail: cut(l.Detail), Event: l.Event, Sink: l.Sink, Lane: l.Lane, Message: l.MessageID,
+		FirstSent: micros(l.FirstSent), Sent: micros(l.Sent), Died: micros(l.Died),
+		Refusals: l.Refusals, First: cut(l.FirstError), Last: cut(l.LastError),
+	}
+	if doc := string(l.Doc); utf8.ValidString(doc) {
+		w.Doc = doc
+	} else {
+		w.DocBytes = []byte(doc)
+	}
+	if printed := l.Key.String(); readsBack(printed, l.Key) {
+		w.Key = printed
+	} else {
+		w.KeyBytes = []byte(l.Key)
+	}
+	visible, hidden := split(l.Attributes)
+	w.Attributes = hidden
+	out, err := w.message(l, visible)
+	if err == nil && queue.Bytes(out.Body, out.Attributes) > queue.MaxBytes {
+		w.Encoding = encodingGzip
+		out, err = w.message(l, visible)
+	}
+	if err != nil {
+		return queue.Outgoing{}, err
+	}
+	if n := queue.Bytes(out.Body, out.Attributes); n > queue.MaxBytes {
+		return queue.Outgoing{}, fmt.Errorf("letter of %d bytes: %w", n, queue.ErrTooLarge)
+	}
+	return out, nil
+}
+
+func (w wire) message(l Letter, visible map[string]queue.Attribute) (queue.Outgoing, error) {
+	facts, err := json.Marshal(w)
+	if err != nil {
+		return queue.Outgoing{}, fmt.Errorf("write the facts of a letter: %w", err)
+	}
+	out := queue.Outgoing{Body: l.Body, Attributes: make(map[string]queue.Attribute, len(visible)+2)}
+	for name, a := range visible {
+		out.Attributes[name] = a
+	}
+	out.Attributes[AttrLetter] = queue.Text(ascii(facts))
+	out.Attributes[queue.AttrFirstSent] = queue.Text(strconv.FormatInt(max(l.FirstSent.UnixMilli(), 0), 10))
+	if w.Encoding == encodingGzip {
+		if out.Body, err = pack(l.Body); err != nil {
+			return queue.Outgoing{}, fmt.Errorf("pack the body of a letter: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// split parts the original attributes into those that stay attributes and those that travel inside. The smallest go inside,
+// where bytes cost a third more. lull-first-sent is always inside: on the outside stands the letter's own.
+func split(attrs map[string]queue.Attribute) (visible map[string]queue.Attribute, hidden map[string]wireAttribute) {
+	visible = make(map[string]queue.Attribute, len(attrs))
+	var names []string
+	inside := func(name string, a queue.Attribute) {
+		if hidden == nil {
+			hidden = map[string]wireAttribute{}
+		}
+		hidden[name] = wireAttribute{Type: a.Type, String: []byte(a.String), Binary: a.Binary}
+	}
+	for name, a := range attrs {
+		switch name {
+		case AttrLetter: // left over from an earlier death, or forged
+		case queue.AttrFirstSent:
+			inside(name, a)
+		default:
+			visible[name] = a
+			names = append(names, name)
+		}
+	}
+	if len(names) <= maxVisible {
+		return visible, hidden
+	}
+	size := func(name string) int { return queue.Bytes(name, map[string]queue.Attribute{"": attrs[name]}) }
+	slices.SortFunc(names, func(a, b string) int {
+		if d := size(a) - size(b); d != 0 {
+			return d
+		}
+		if a < b {
+			return -1
+		}
+		return 1
+	})
+	for _, name := range names[:len(names)-maxVisible] {
+		inside(name, visible[name])
+		delete(visible, name)
+	}
+	return visible, hidden
+}
+
+// Read takes a letter apart again. ErrNoLetter says that the message never was one, ErrSchema that it is of a newer lull; any
+// other error that AttrLetter is broken, so the message has to be judged by what it carries.
+func Read(m queue.Message) (Letter, error) {
+	a, ok := m.Attributes[AttrLetter]
+	if !ok || m.MovedFrom != "" {
+		return Letter{}, ErrNoLetter
+	}
+	var version struct {
+		Schema int `json:"schema"`
+	}
+	if err := json.Unmarshal([]byte(a.String), &version); err != nil {
+		return Letter{}, fmt.Errorf("read the facts of a letter: %w", err)
+	}
+	switch {
+	case version.Schema > SchemaVersion:
+		return Letter{}, ErrSchema
+	case version.Schema < 1:
+		return Letter{}, fmt.Errorf("read the facts of a letter: schema %d", version.Schema)
+	}
+	var w wire
+	if err := json.Unmarshal([]byte(a.String), &w); err != nil {
+		return Letter{}, fmt.Errorf("read the facts of a letter: %w", err)
+	}
+	return w.letter(m)
+}
+
+func (w wire) letter(m queue.Message) (Letter, error) {
+	if !w.Reason.Known() {
+		return Letter{}, fmt.Errorf("read the facts of a letter: reason %q is unknown", cut(string(w.Reason)))
+	}
+	l := Letter{
+		Facts: Facts{
+			Reason: w.Reason, Detail: cut(w.Detail), Doc: shard.DocID(w.Doc), Event: w.Event, Sink: w.Sink, Lane: w.Lane, MessageID: w.Message,
+			FirstSent: instant(w.FirstSent), Sent: instant(w.Sent), Died: instant(w.Died), State: Parked,
+			Refusals: w.Refusals, FirstError: cut(w.First), LastError: cut(w.Last),
+		},
+		Body: m.Body,
+	}
+	if len(w.DocBytes) > 0 {
+		l.Doc = shard.DocID(w.DocBytes)
+	}
+	var err error
+	switch {
+	case w.Key != "":
+		if l.Key, err = shard.ParseOrderKey(w.Key); err != nil {
+			return Letter{}, fmt.Errorf("read the facts of a letter: %w", err)
+		}
+	case len(w.KeyBytes) > 0:
+		l.Key = shard.OrderKey(w.KeyBytes)
+	}
+	switch w.Encoding {
+	case "":
+	case encodingGzip:
+		if l.Body, err = unpack(m.Body); err != nil {
+			return Letter{}, fmt.Errorf("unpack the body of a letter: %w", err)
+		}
+	default:
+		return Letter{}, fmt.Errorf("unpack the body of a letter: encoding %q is unknown", cut(w.Encoding))
+	}
+	for name, a := range m.Attributes {
+		if name != AttrLetter && name != queue.AttrFirstSent {
+			l.put(name, a)
+		}
+	}
+	for name, a := range w.Attributes {
+		if name != AttrLetter {
+			l.put(name, queue.Attribute{Type: a.Type, String: string(a.String), Binary: a.Binary})
+		}
+	}
+	l.ID = ID(l.Doc, l.Key, l.Body)
+	return l, nil
+}
+
+func (l *Letter) put(name string, a queue.Attribute) {
+	if l.Attributes == nil {
+		l.Attributes = map[string]queue.Attribute{}
+	}
+	l.Attributes[name] = a
+}
+
+func readsBack(printed string, k shard.OrderKey) bool {
+	if k == "" {
+		return true
+	}
+	back, err := shard.ParseOrderKey(printed)
+	return err == nil && back == k
+}
+
+func micros(t time.Time) int64 { return int64(shard.MicrosOf(t)) }
+
+func instant(us int64) time.Time { return shard.Micros(us).Time() }

@@ -1,0 +1,73 @@
+package letter
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// encodingGzip is the body as base64 of gzip, because SQS takes text only.
+const encodingGzip = "gzip+base64"
+
+func pack(body string) (string, error) {
+	var text strings.Builder
+	enc := base64.NewEncoder(base64.StdEncoding, &text)
+	zip, err := gzip.NewWriterLevel(enc, gzip.BestCompression)
+	if err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(zip, body); err != nil {
+		return "", err
+	}
+	if err := zip.Close(); err != nil {
+		return "", err
+	}
+	if err := enc.Close(); err != nil {
+		return "", err
+	}
+	return text.String(), nil
+}
+
+// unpack reads what pack wrote. A body that would be larger than any message is refused: it is not one of ours.
+func unpack(text string) (string, error) {
+	zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+	if err != nil {
+		return "", err
+	}
+	var body bytes.Buffer
+	n, err := io.Copy(&body, io.LimitReader(zip, queue.MaxBytes+1))
+	if err != nil {
+		return "", err
+	}
+	if n > queue.MaxBytes {
+		return "", fmt.Errorf("more than %d bytes", queue.MaxBytes)
+	}
+	return body.String(), nil
+}
+
+// ascii writes JSON without characters that SQS refuses: whatever is not ASCII becomes an escape.
+func ascii(doc []byte) string {
+	var b strings.Builder
+	b.Grow(len(doc))
+	for len(doc) > 0 {
+		r, n := utf8.DecodeRune(doc)
+		switch {
+		case r < 0x7f:
+			b.WriteRune(r)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		doc = doc[n:]
+	}
+	return b.String()
+}
