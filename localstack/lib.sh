@@ -1,0 +1,39 @@
+# Shared by setup.sh, start.sh, stop.sh and functions.sh; sourced, never run.
+#
+# Where things are:
+#   LULL_E2E      what setup.sh installs; may be cached and shared       default: .e2e in the repository
+#   LULL_E2E_RUN  what running servers write: pid, port, log, data       default: $LULL_E2E/run
+#
+# Two runs at the same time need two LULL_E2E_RUN folders and different ports; they share one LULL_E2E.
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+LULL_E2E=${LULL_E2E:-$(dirname "$here")/.e2e}
+case $LULL_E2E in /*) ;; *) LULL_E2E=$PWD/$LULL_E2E ;; esac
+LULL_E2E_RUN=${LULL_E2E_RUN:-$LULL_E2E/run}
+case $LULL_E2E_RUN in /*) ;; *) LULL_E2E_RUN=$PWD/$LULL_E2E_RUN ;; esac
+
+say() { printf '%s\n' "localstack: $*" >&2; }
+
+die() {
+  say "$*"
+  exit 1
+}
+
+# milliseconds prints the time since the epoch.
+milliseconds() { date +%s%3N; }
+
+# mark SERVER prints the environment entry that every process of a server carries. Children inherit it (Java,
+# function bootstraps), also when their parent died, and a recycled pid never has it: stop.sh can hit nothing
+# else, and misses nothing.
+mark() { printf 'LULL_E2E_SERVER=%s' "$LULL_E2E_RUN/$1"; }
+
+# owned_by SERVER prints the pids of a server's processes.
+owned_by() {
+  grep -lzFx -- "$(mark "$1")" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true
+}
+
+# listening PORT says whether somebody accepts connections on 127.0.0.1:PORT.
+listening() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+# installed NAME PATH stops with advice where setup.sh has not put PATH yet.
+installed() { [ -e "$2" ] || die "$1 is not installed in $LULL_E2E: run localstack/setup.sh"; }

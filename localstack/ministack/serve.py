@@ -1,0 +1,109 @@
+"""Serves ministack 1.5.33 with repairs made in memory at start; no file of the package is changed.
+
+ministack is the second AWS backend: with AUTH=true it enforces IAM, which LocalStack's community edition does
+not. servers/ministack.sh sets its environment.
+
+The repairs:
+1. One lock around everything that changes a queue's list of messages. Handlers run on several threads and
+   replace that list as a whole, so of two concurrent deletes one was lost.
+2. Event source mappings take batches of the size they ask for, not of at most 10.
+3. They wait for MaximumBatchingWindowInSeconds. Unlike on AWS the messages stay visible meanwhile.
+4. A batch call (DeleteMessageBatch) is authorised by the single action (sqs:DeleteMessage): AWS has no batch
+   actions in IAM.
+"""
+
+import functools
+import importlib.metadata
+import inspect
+import sys
+import threading
+import time
+
+WRITTEN_FOR = "1.5.33"
+
+# The largest batch that Lambda takes from a standard queue.
+LARGEST_BATCH = 10_000
+
+
+def lock_queues(sqs) -> threading.RLock:
+    lock = threading.RLock()  # re-entrant: a batch handler calls the single ones
+
+    def locked(function):
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            with lock:
+                return function(*args, **kwargs)
+
+        return call
+
+    sqs._queues_lock = lock  # the event source helpers take it by this name
+    for name in ("_collect_msgs", "_dlq_sweep", "_expire_retained", "_refresh_counts"):
+        setattr(sqs, name, locked(getattr(sqs, name)))
+    # ReceiveMessage is a coroutine that must not hold a lock over its long poll; it changes messages through
+    # the helpers above only.
+    for action, handler in sqs._HANDLERS.items():
+        if not inspect.iscoroutinefunction(handler):
+            sqs._HANDLERS[action] = locked(handler)
+    return lock
+
+
+def batch_as_asked(sqs, functions, lock) -> None:
+    waiting_since: dict[str, float] = {}  # queue URL -> when its first visible message was seen
+
+    def window_seconds(queue_arn: str) -> float:
+        for _, _, mapping in functions._iter_all_esms():
+            if mapping.get("EventSourceArn") == queue_arn:
+                return mapping.get("MaximumBatchingWindowInSeconds") or 0
+        return 0
+
+    def receive(url: str, asked) -> list[dict]:
+        with lock:
+            queue = sqs._get_q(url)
+            size = min(int(asked or 1), 10 if queue["is_fifo"] else LARGEST_BATCH)
+            sqs._expire_retained(queue)
+            sqs._dlq_sweep(queue)
+            window = window_seconds(queue["attributes"].get("QueueArn"))
+            if window and not queue["is_fifo"]:
+                now = time.time()
+                visible = sum(1 for message in queue["messages"] if message["visible_at"] <= now)
+                if visible == 0:
+                    waiting_since.pop(url, None)
+                    return []
+                if visible < size and now - waiting_since.setdefault(url, now) < window:
+                    return []
+            waiting_since.pop(url, None)
+            return sqs._collect_msgs(queue, size, int(queue["attributes"].get("VisibilityTimeout", "30")))
+
+    sqs._receive_messages_for_esm = receive
+
+
+def authorise_batches_by_the_single_action(evaluator) -> None:
+    original = evaluator.enforce
+
+    @functools.wraps(original)
+    def enforce(access_key_id, action, *args, **kwargs):
+        if action.startswith("sqs:"):
+            action = action.removesuffix("Batch")
+        return original(access_key_id, action, *args, **kwargs)
+
+    evaluator.enforce = enforce
+
+
+def main() -> None:
+    version = importlib.metadata.version("ministack")
+    if version != WRITTEN_FOR:
+        sys.exit(f"repairs were written for ministack {WRITTEN_FOR}, not {version}")
+
+    from ministack.core import iam_evaluator
+    from ministack.services import lambda_svc, sqs
+
+    lock = lock_queues(sqs)
+    batch_as_asked(sqs, lambda_svc, lock)
+    authorise_batches_by_the_single_action(iam_evaluator)
+
+    from ministack import app
+
+    app.main()
+
+
+main()

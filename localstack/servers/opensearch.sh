@@ -1,0 +1,73 @@
+# OpenSearch from its Maven artifact: the plain server, no security plugin, no scripting. Sourced by start.sh.
+
+home=$LULL_E2E/opensearch
+
+# as_nobody is the command prefix that leaves root behind: OpenSearch refuses to run as root.
+as_nobody=()
+
+prepare() {
+  installed OpenSearch "$home/bin/opensearch"
+  if [ "$fresh" = yes ]; then
+    rm -rf "$run/data"
+  fi
+  # A configuration folder of our own: three paths of the shipped jvm.options are relative to the install
+  # folder, which must stay read-only.
+  mkdir -p "$run/data" "$run/logs" "$run/config" "$run/tmp"
+  cp "$home/config/log4j2.properties" "$run/config/"
+  cat >"$run/config/opensearch.yml" <<YML
+cluster.name: lull-e2e
+node.name: one
+discovery.type: single-node
+network.host: 127.0.0.1
+http.port: $port
+transport.port: 0
+path.data: $run/data
+path.logs: $run/logs
+# A full disk of the machine must not turn indices read-only in the middle of a test.
+cluster.routing.allocation.disk.threshold_enabled: false
+node.store.allow_mmap: false
+YML
+  cat >"$run/config/jvm.options" <<JVM
+-Xms256m
+-Xmx256m
+-XX:+UseSerialGC
+-XX:ErrorFile=$run/logs/hs_err_pid%p.log
+-Djava.io.tmpdir=$run/tmp
+18-:-Djava.security.manager=allow
+-Djava.util.concurrent.ForkJoinPool.common.threadFactory=org.opensearch.secure_sm.SecuredForkJoinWorkerThreadFactory
+JVM
+  if [ "$(id -u)" = 0 ]; then
+    choose_user
+  fi
+}
+
+# choose_user prefers the user nobody. Where nobody may not enter the folder (a checkout below a home of mode
+# 0700) a user namespace without a mapping serves: files still belong to us, and the process is not root.
+choose_user() {
+  local group
+  group=$(id -gn nobody)
+  as_nobody=(setpriv --reuid nobody --regid "$group" --clear-groups)
+  if "${as_nobody[@]}" test -x "$home/bin/opensearch" 2>/dev/null; then
+    chown -R "nobody:$group" "$run/data" "$run/logs" "$run/config" "$run/tmp"
+    "${as_nobody[@]}" test -w "$run/data" && return 0
+  fi
+  as_nobody=(unshare --user)
+  chown -R root:root "$run/data" "$run/logs" "$run/config" "$run/tmp"
+  "${as_nobody[@]}" test -w "$run/data" 2>/dev/null ||
+    die "opensearch: neither the user nobody nor a user namespace can use $LULL_E2E: set LULL_E2E to a folder that everybody may enter"
+}
+
+launch() {
+  local java
+  java=$(readlink -f "$LULL_E2E/lib/java/21")
+  cd "$run/tmp"
+  exec setsid "${as_nobody[@]}" env -i "$(mark opensearch)" \
+    PATH="$PATH" LANG=C.UTF-8 TZ=UTC HOME="$run/tmp" OPENSEARCH_TMPDIR="$run/tmp" \
+    OPENSEARCH_JAVA_HOME="$java" OPENSEARCH_PATH_CONF="$run/config" \
+    "$home/bin/opensearch"
+}
+
+# Yellow is as healthy as one node gets: replicas of earlier data have no home.
+ready() {
+  curl -fsS --noproxy '*' -m 5 -o /dev/null "http://127.0.0.1:$port/_cluster/health?wait_for_status=yellow&timeout=4s" 2>/dev/null
+}

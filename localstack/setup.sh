@@ -1,0 +1,193 @@
+#!/usr/bin/env bash
+# Installs what the end-to-end tests run on. No Docker, no account, no token; nothing outside the folder except,
+# for root on Debian or Ubuntu, missing Python, Java, Maven or Node through apt-get.
+#
+#   setup.sh [FOLDER]            default: $LULL_E2E, or .e2e in the repository
+#
+# Run again it does nothing: each part has a stamp made of everything that went into it.
+set -euo pipefail
+[ $# -le 1 ] || { echo "usage: setup.sh [FOLDER]" >&2; exit 2; }
+LULL_E2E=${1:-${LULL_E2E:-}}
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+[ "$(uname -s)" = Linux ] || die "host mode needs Linux; elsewhere use localstack/compose.yml"
+
+mkdir -p "$LULL_E2E/stamps"
+exec 9>"$LULL_E2E/stamps/lock"
+flock 9 # a second setup waits for the first, and then finds everything there
+
+# part NAME INPUT... -- COMMAND...   runs COMMAND unless it ran before with the same inputs. An input is a file,
+# a folder or a word.
+part() {
+  local name=$1 stamp began inputs=()
+  shift
+  while [ "$1" != -- ]; do
+    inputs+=("$1")
+    shift
+  done
+  shift
+  stamp=$(digest "${inputs[@]}")
+  if [ "$(cat "$LULL_E2E/stamps/$name" 2>/dev/null)" = "$stamp" ]; then
+    return 0
+  fi
+  rm -f "$LULL_E2E/stamps/$name"
+  began=$(milliseconds)
+  "$@"
+  echo "$stamp" >"$LULL_E2E/stamps/$name"
+  say "$name installed in $((($(milliseconds) - began + 500) / 1000)) s"
+}
+
+digest() {
+  local input
+  for input in "$@"; do
+    if [ -d "$input" ]; then
+      (cd "$input" && find . -type f -not -name '*.pyc' -not -path '*.egg-info/*' -not -path './build/*' -print0 | sort -z | xargs -0 sha256sum)
+    elif [ -f "$input" ]; then
+      sha256sum <"$input"
+    else
+      echo "$input"
+    fi
+  done | sha256sum | cut -d' ' -f1
+}
+
+# apt_install PACKAGE...   installs Debian packages where that is possible; otherwise does nothing.
+apt_install() {
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
+  say "installing $* with apt-get"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get install -qq -y --no-install-recommends "$@" >/dev/null 2>&1 ||
+    { apt-get update -qq >/dev/null 2>&1 && apt-get install -qq -y --no-install-recommends "$@" >/dev/null 2>&1; } || true
+}
+
+# Python 3.13: with 3.11 LocalStack's services fail with syntax errors.
+
+python_here() {
+  local candidate
+  for candidate in "${PYTHON313:-}" python3.13 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.13*/bin/python3.13 /opt/pyenv/versions/3.13*/bin/python3.13 /usr/local/bin/python3.13 python3; do
+    [ -n "$candidate" ] || continue
+    # A pyenv shim may exist and yet refuse to run: only what works counts.
+    "$candidate" -c 'import sys, venv, ensurepip; assert sys.version_info[:2] == (3, 13); print(sys.executable)' 2>/dev/null && return 0
+  done
+  return 1
+}
+
+find_python() {
+  python=$(python_here) && return 0
+  apt_install python3.13 python3.13-venv
+  python=$(python_here) ||
+    die "Python 3.13 with the venv module is needed: install it (package python3.13-venv, pyenv install 3.13, uv python install 3.13) or set PYTHON313 to it"
+}
+
+# Java 17 or later, for DynamoDB Local, JSONata and OpenSearch; Maven, to fetch them.
+
+java_here() {
+  local candidate version
+  for candidate in ${JAVA_HOME:+"$JAVA_HOME/bin/java"} java /usr/lib/jvm/*/bin/java; do
+    candidate=$(command -v "$candidate") || continue
+    version=$("$candidate" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
+    if [ "${version:-0}" -ge 17 ]; then
+      dirname "$(dirname "$(readlink -f "$candidate")")"
+      return 0
+    fi
+  done
+  return 1
+}
+
+find_java() {
+  if ! java_home=$(java_here); then
+    apt_install openjdk-17-jre-headless
+    java_home=$(java_here) || apt_install default-jre-headless
+    java_home=$(java_here) || die "Java 17 or later is needed: install openjdk-17-jre-headless or set JAVA_HOME"
+  fi
+  command -v mvn >/dev/null || apt_install maven
+  command -v mvn >/dev/null || die "Maven is needed: install the package maven"
+}
+
+find_node() {
+  if ! command -v npm >/dev/null; then apt_install nodejs npm; fi
+  command -v npm >/dev/null || die "Node 18 or later with npm is needed: install it"
+  [ "$(node -p 'parseInt(process.versions.node)')" -ge 18 ] || die "Node 18 or later is needed, found $(node --version)"
+}
+
+find_tools() {
+  command -v curl >/dev/null || apt_install curl
+  command -v curl >/dev/null || die "curl is needed: install it"
+}
+
+# uv installs the 113 packages in seconds, pip in minutes; either checks the hashes.
+
+install_uv() {
+  rm -rf "$LULL_E2E/uv"
+  uv=$(command -v uv) && return 0
+  "$python" -m venv "$LULL_E2E/uv"
+  uv=$LULL_E2E/uv/bin/uv
+  "$LULL_E2E/uv/bin/pip" install -q uv==0.13.8 || uv=
+}
+
+# requirements VENV FILE   makes a fresh virtual environment with exactly what FILE lists.
+requirements() {
+  rm -rf "$1"
+  "$python" -m venv "$1"
+  [ -n "${uv:-}" ] || install_uv
+  if [ -n "$uv" ] && "$uv" pip install -q --python "$1/bin/python" --require-hashes -r "$2"; then
+    return 0
+  fi
+  say "installing with pip: this takes minutes"
+  "$1/bin/pip" install -q --require-hashes -r "$2"
+}
+
+install_localstack() {
+  requirements "$LULL_E2E/localstack" "$here/pins/localstack.txt"
+}
+
+# From a copy: a build leaves folders beside the sources. No isolation: that would fetch an unpinned setuptools.
+install_hostmode() {
+  local copy=$LULL_E2E/download/hostmode
+  rm -rf "$copy"
+  mkdir -p "$LULL_E2E/download"
+  cp -r "$here/hostmode" "$copy"
+  "$LULL_E2E/localstack/bin/pip" install -q --no-deps --no-index --no-build-isolation --force-reinstall "$copy"
+  rm -rf "$copy"
+}
+
+install_ministack() { requirements "$LULL_E2E/ministack" "$here/pins/ministack.txt"; }
+
+install_jars() {
+  rm -rf "$LULL_E2E/lib" "$LULL_E2E/opensearch" "$LULL_E2E/classes"
+  # shellcheck disable=SC2086 # several options
+  mvn -q -B -f "$here/pins/pom.xml" -De2e="$LULL_E2E" ${MVN_ARGS:-} package
+
+  local dynamodb=$LULL_E2E/lib/dynamodb-local/2
+  "$java_home/bin/java" -jar "$LULL_E2E"/download/ecj-*.jar -17 -nowarn -d "$LULL_E2E/classes" \
+    -cp "$(printf '%s:' "$dynamodb"/DynamoDBLocal_lib/*.jar)" "$here/dynamodb/LoopbackServer.java"
+  "$python" "$here/dynamodb/package.py" "$dynamodb" "$LULL_E2E/classes"
+
+  # LocalStack looks for java/21 and for nothing else; 17 does as well.
+  mkdir -p "$LULL_E2E/lib/java"
+  ln -sfn "$java_home" "$LULL_E2E/lib/java/21"
+
+  "$python" -m zipfile -e "$LULL_E2E"/download/opensearch-*.zip "$LULL_E2E/download"
+  mv "$LULL_E2E"/download/opensearch-2.19.3 "$LULL_E2E/opensearch"
+  chmod +x "$LULL_E2E"/opensearch/bin/*
+  chmod -R a+rX "$LULL_E2E/opensearch"
+  rm -rf "$LULL_E2E/download" "$LULL_E2E/classes"
+}
+
+install_cdk() {
+  rm -rf "$LULL_E2E/cdk"
+  mkdir -p "$LULL_E2E/cdk"
+  cp "$here/pins/package.json" "$here/pins/package-lock.json" "$LULL_E2E/cdk/"
+  npm ci --silent --no-audit --no-fund --prefix "$LULL_E2E/cdk"
+}
+
+find_tools
+find_python
+find_java
+find_node
+uv=
+part localstack "python=$python" "folder=$LULL_E2E" "$here/pins/localstack.txt" -- install_localstack
+part hostmode "python=$python" "folder=$LULL_E2E" "$here/pins/localstack.txt" "$here/hostmode" -- install_hostmode
+part ministack "python=$python" "folder=$LULL_E2E" "$here/pins/ministack.txt" -- install_ministack
+part jars "java=$java_home" "folder=$LULL_E2E" "$here/pins/pom.xml" "$here/dynamodb" -- install_jars
+part cdk "node=$(node --version)" "$here/pins/package-lock.json" -- install_cdk
+say "everything is in $LULL_E2E"
