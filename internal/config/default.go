@@ -103,6 +103,9 @@ func onlyOr[V any](name string, m map[string]V) string {
 func (s Source) complete() Source {
 	if s.Class == "" {
 		s.Class = classOf(s.Kind)
+		if s.NoVersion == NoVersionArrival && !s.Kind.fixedClass() {
+			s.Class = ClassTime
+		}
 	}
 	if s.NoVersion == "" {
 		s.NoVersion = NoVersionRefuse
@@ -128,6 +131,11 @@ func classOf(kind SourceKind) Class {
 	default:
 		return ClassInt
 	}
+}
+
+// fixedClass reports whether the upstream always has a version, and of one class.
+func (k SourceKind) fixedClass() bool {
+	return k == SourceGovuk || k == SourceS3 || k == SourceDynamoDBStream
 }
 
 func (s Sink) complete() Sink {

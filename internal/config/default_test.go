@@ -135,3 +135,16 @@ func TestCompleteChangesNothingThatIsSet(t *testing.T) {
 		t.Errorf("default sink: got %q, want it kept", c.DefaultSink)
 	}
 }
+
+func TestArrivalIsOfTheClassTime(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Sources["cms"] = Source{Kind: SourceNative, NoVersion: NoVersionArrival}
+	c.Complete()
+	if got := c.Sources["cms"].Class; got != ClassTime {
+		t.Errorf("got %s, want %s", got, ClassTime)
+	}
+	if err := c.Validate(); err != nil {
+		t.Errorf("got %v, want no fault", err)
+	}
+}

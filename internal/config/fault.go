@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // Fault is one thing that is wrong with the settings. Read, Parse and Validate return all of them at once, joined; Faults takes the
@@ -60,6 +61,7 @@ type faults struct {
 }
 
 func (fs *faults) add(f *Fault) {
+	f.Setting, f.Value, f.Problem, f.Fix = oneLine(f.Setting), oneLine(f.Value), oneLine(f.Problem), oneLine(f.Fix)
 	key := [3]string{f.Rule, f.Setting, f.Problem}
 	if fs.seen[key] {
 		return
@@ -69,6 +71,22 @@ func (fs *faults) add(f *Fault) {
 	}
 	fs.seen[key] = true
 	fs.list = append(fs.list, f)
+}
+
+// longestPart bounds each part of a fault: a name or a value in it may be any text that a file holds.
+const longestPart = 500
+
+// oneLine makes text fit for a line of a log.
+func oneLine(s string) string {
+	if len(s) > longestPart {
+		s = s[:longestPart] + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
 }
 
 // mentions reports whether a setting has a fault already.

@@ -127,6 +127,12 @@ var brokenSources = []broken{
 		setting: "sources.native.class", fix: "class: time",
 	},
 	{
+		rule: "source-arrival", name: "a kind that always has versions",
+		holds:   func(c *Config) { setSource(c, func(s *Source) { *s = Source{Kind: SourceGovuk}; *s = s.complete() }) },
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.NoVersion = NoVersionArrival }) },
+		setting: "sources.native.noVersion", fix: "write refuse",
+	},
+	{
 		rule: "source-json", name: "id",
 		holds:   jsonSource,
 		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.JSON.ID = "" }) },

@@ -10,7 +10,7 @@ import (
 var sourceRules = []Rule{
 	{"source-options", "A source has the options of its own kind only: others would be ignored.", checkSourceOptions},
 	{"source-class", "The kinds govuk, s3 and dynamodb-stream have versions of one class.", checkSourceClass},
-	{"source-arrival", "The time of arrival is a version of the class time; one document's versions are all of one class.", checkSourceArrival},
+	{"source-arrival", "The time of arrival is a version of the class time, and one document's versions are all of one class: arrival needs that class, and is not for govuk, s3 and dynamodb-stream.", checkSourceArrival},
 	{"source-json", "A json source says where the id and the version are.", checkSourceJSON},
 	{"source-projection", "govuk has a projection of its own, and an s3 object is no message to take parts from.", checkSourceProjection},
 }
@@ -44,10 +44,7 @@ func checkSourceOptions(c *Config, f *checker) {
 
 func checkSourceClass(c *Config, f *checker) {
 	eachSource(c, func(path string, s Source) {
-		if s.Kind != SourceGovuk && s.Kind != SourceS3 && s.Kind != SourceDynamoDBStream || s.NoVersion == NoVersionArrival {
-			return
-		}
-		if want := classOf(s.Kind); s.Class != want {
+		if want := classOf(s.Kind); s.Kind.fixedClass() && s.Class != want {
 			f.fault(path+".class", string(s.Class), "is not the class of the versions that the kind "+string(s.Kind)+" has",
 				"remove it, or write "+string(want))
 		}
@@ -56,7 +53,12 @@ func checkSourceClass(c *Config, f *checker) {
 
 func checkSourceArrival(c *Config, f *checker) {
 	eachSource(c, func(path string, s Source) {
-		if s.NoVersion == NoVersionArrival && s.Class != ClassTime {
+		switch {
+		case s.NoVersion != NoVersionArrival:
+		case s.Kind.fixedClass():
+			f.fault(path+".noVersion", string(s.NoVersion), "does not fit the kind "+string(s.Kind)+", whose messages have versions of the class "+string(classOf(s.Kind)),
+				"write refuse")
+		case s.Class != ClassTime:
 			f.fault(path+".class", string(s.Class), "does not fit noVersion: arrival, whose versions are times",
 				"write "+path+".class: time, or "+path+".noVersion: refuse")
 		}

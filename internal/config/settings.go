@@ -110,7 +110,7 @@ var topSettings = []Setting{
 var sourceSettings = []Setting{
 	choice("sources.<name>.kind", "The upstream format.", "native", "govuk", "s3", "dynamodb-stream", "debezium", "json").otherwise("required"),
 	choice("sources.<name>.class", "How versions compare; fixed for a source's lifetime.", "int", "seq", "time", "lsn", "lex").
-		otherwise("int; seq for s3; lsn for debezium"),
+		otherwise("int; seq for s3; lsn for debezium; time with noVersion: arrival"),
 	count("sources.<name>.epoch", 0, math.MaxUint32, "Raised by an operator after the upstream's counter went back."),
 	choice("sources.<name>.noVersion", "What happens to an event without a version: refused, or the last arrival wins.", "refuse", "arrival").
 		otherwise("refuse"),

@@ -38,11 +38,11 @@ const (
 type Source struct {
 	// Kind is the format; required.
 	Kind SourceKind `json:"kind"`
-	// Class is how its versions compare. Default by kind: int; seq for s3; lsn for debezium.
+	// Class is how its versions compare. Default by kind: int; seq for s3; lsn for debezium; time where NoVersion is arrival.
 	Class Class `json:"class"`
 	// Epoch is raised by an operator after the upstream was restored from a backup and its counter went back. Default 0.
 	Epoch uint32 `json:"epoch"`
-	// NoVersion is "refuse" or "arrival" (the last arrival wins). Default "refuse".
+	// NoVersion is "refuse" or "arrival" (the last arrival wins; not for govuk, s3 and dynamodb-stream). Default "refuse".
 	NoVersion NoVersion `json:"noVersion"`
 	// Collection is where its events go that name none. Default: the config's DefaultCollection.
 	Collection string `json:"collection"`
