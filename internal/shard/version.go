@@ -281,3 +281,18 @@ func parsePrinted(s string) (Version, error) {
 	}
 	return Version{}, fmt.Errorf("printed version %q has no known class", clip(s))
 }
+
+// Text is the version for people: the digits, the text, the padded sequencer, an instant for times.
+func (v Version) Text() string {
+	s := v.String()
+	switch v.Class() {
+	case ClassInt, ClassLSN:
+		return s[3:]
+	case ClassTime:
+		us := new(big.Int).SetBytes([]byte(v.packed[1:])).Int64()
+		return time.UnixMicro(us).UTC().Format(time.RFC3339Nano)
+	case ClassSeq, ClassLex:
+		return s[1:]
+	}
+	return ""
+}

@@ -1,0 +1,214 @@
+package dev
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/sink"
+)
+
+// Handler serves the engine over HTTP: a page, search, publish, and what the commands ask a stack for. It is meant for 127.0.0.1: there is no
+// authentication.
+//
+//	GET  /search?q=&field=&collection=&limit=   {"hits":[{"id","collection","version","document"}]}
+//	GET  /documents?key=<collection>#<id>       one document as the sink holds it
+//	POST /publish                               one message in the body, or NDJSON; answers {"messages":n}
+//	GET  /status                                the report so far, and what is left
+//	GET  /explain?key=                          row and last decisions
+func (e *Engine) Handler(rec *Recorder) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, page) // the client went away
+	})
+	mux.HandleFunc("GET /search", e.serveSearch)
+	mux.HandleFunc("GET /documents", e.serveDocument)
+	mux.HandleFunc("POST /publish", e.servePublish)
+	mux.HandleFunc("GET /status", e.serveStatus)
+	mux.HandleFunc("GET /explain", func(w http.ResponseWriter, r *http.Request) { e.serveExplain(w, r, rec) })
+	return mux
+}
+
+type hit struct {
+	ID         string          `json:"id"`
+	Collection string          `json:"collection"`
+	Version    string          `json:"version"`
+	OrderKey   string          `json:"order_key"`
+	Fence      int64           `json:"fence"`
+	Document   json.RawMessage `json:"document"`
+}
+
+func asHit(s sink.Stored) hit {
+	return hit{s.Doc.ID(), string(s.Doc.Collection()), s.Version, s.Key, int64(s.Fence), s.Document}
+}
+
+func (e *Engine) serveSearch(w http.ResponseWriter, r *http.Request) {
+	q := sink.Query{
+		Text: r.FormValue("q"), Field: r.FormValue("field"), Collection: shard.Collection(r.FormValue("collection")), Limit: 10,
+	}
+	if q.Text == "" {
+		fail(w, http.StatusBadRequest, "q: say what to search for, such as /search?q=vienna&field=title")
+		return
+	}
+	if l := r.FormValue("limit"); l != "" {
+		n, err := strconv.Atoi(l)
+		if err != nil || n < 1 || n > 1000 {
+			fail(w, http.StatusBadRequest, "limit: want a number from 1 to 1000")
+			return
+		}
+		q.Limit = n
+	}
+	hits := []hit{}
+	for _, name := range e.order {
+		reader, ok := e.pipes[name].sink.(sink.Reader)
+		if !ok {
+			continue
+		}
+		found, err := reader.Search(r.Context(), q)
+		if err != nil {
+			fail(w, http.StatusBadGateway, "search "+name+": "+err.Error())
+			return
+		}
+		for _, s := range found {
+			hits = append(hits, asHit(s))
+		}
+	}
+	answer(w, map[string]any{"hits": hits[:min(len(hits), q.Limit)]})
+}
+
+func (e *Engine) serveDocument(w http.ResponseWriter, r *http.Request) {
+	doc, err := shard.ParseDocID(r.FormValue("key"))
+	if err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	name, _ := e.cfg.SinkFor(string(doc.Collection()))
+	p := e.pipes[name]
+	if p == nil {
+		fail(w, http.StatusNotFound, fmt.Sprintf("collection %s has no sink", doc.Collection()))
+		return
+	}
+	reader, ok := p.sink.(sink.Reader)
+	if !ok {
+		fail(w, http.StatusNotImplemented, "sink "+name+" cannot be read back")
+		return
+	}
+	s, found, err := reader.Get(r.Context(), doc)
+	switch {
+	case err != nil:
+		fail(w, http.StatusBadGateway, err.Error())
+	case !found:
+		fail(w, http.StatusNotFound, string(doc)+" is not in the sink")
+	default:
+		answer(w, asHit(s))
+	}
+}
+
+func (e *Engine) servePublish(w http.ResponseWriter, r *http.Request) {
+	in := newLines("request", http.MaxBytesReader(w, r.Body, 64<<20))
+	n := 0
+	for {
+		t, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			answer(w, map[string]any{"messages": n})
+			return
+		}
+		if err == nil {
+			err = e.Publish(r.Context(), queue.Outgoing{Body: t.Body, Attributes: t.Attributes})
+		}
+		if err != nil {
+			fail(w, http.StatusBadRequest, fmt.Sprintf("%v (%d messages before it were published)", err, n))
+			return
+		}
+		n++
+	}
+}
+
+func (e *Engine) serveStatus(w http.ResponseWriter, r *http.Request) {
+	report, err := e.Report(r.Context())
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	answer(w, map[string]any{"report": report, "left": e.Left(), "idle": e.Idle()})
+}
+
+func (e *Engine) serveExplain(w http.ResponseWriter, r *http.Request, rec *Recorder) {
+	doc, err := shard.ParseDocID(r.FormValue("key"))
+	if err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	rows, err := e.Shards.Read(r.Context(), []shard.DocID{doc}, shard.Consistent)
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	lines := []string{}
+	for _, n := range rec.About(doc) {
+		if word, text := tell(n); word != "" {
+			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s v%s %s", n.At.UTC().Format("15:04:05.000"), word, VersionText(n.Key), text)))
+		}
+	}
+	answer(w, map[string]any{"key": doc, "row": readable(rows[0]), "decisions": lines})
+}
+
+// readable is the row with order keys in print and times as text.
+func readable(r shard.Row) map[string]any {
+	out := map[string]any{}
+	for _, a := range shard.Attrs() {
+		v, ok := r.Get(a)
+		switch {
+		case !ok:
+		case v.Kind == shard.KindBinary:
+			out[string(a)] = shard.OrderKey(v.Text).String()
+		case a == shard.AttrBurstStart || a == shard.AttrLeaseUntil || a == shard.AttrLastWrite:
+			out[string(a)] = shard.Micros(v.Num).Time()
+		case v.Kind == shard.KindNumber:
+			out[string(a)] = v.Num
+		default:
+			out[string(a)] = v.Text
+		}
+	}
+	return out
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // the client went away
+}
+
+func fail(w http.ResponseWriter, status int, problem string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": problem}) // the client went away
+}
+
+// Serve answers on l until ctx ends.
+func Serve(ctx context.Context, server *http.Server, serve func() error) error {
+	stopped := make(chan error, 1)
+	go func() { stopped <- serve() }()
+	select {
+	case err := <-stopped:
+		return err
+	case <-ctx.Done():
+		err := server.Shutdown(context.WithoutCancel(ctx))
+		if served := <-stopped; !errors.Is(served, http.ErrServerClosed) {
+			return served
+		}
+		return err
+	}
+}
+
+var _ journal.Journal = (*Recorder)(nil)

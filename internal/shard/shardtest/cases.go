@@ -1,0 +1,497 @@
+package shardtest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// The constants of all cases. k2 is the key that the writes are about.
+var (
+	k1 = key("1")
+	k2 = key("2")
+	k3 = key("3")
+)
+
+const (
+	token   shard.Token  = "4f5c1d0e9b8a7766"
+	other   shard.Token  = "0123456789abcdef"
+	now     shard.Micros = 1_777_888_800_000_000
+	at                   = now - 700_000 // when the lease was claimed
+	until                = now + 13_000_000
+	begin                = now - 5_000_000 // of the burst
+	expires int64        = 1_781_000_000
+	second               = time.Second
+)
+
+func key(version string) shard.OrderKey {
+	v, err := shard.ParseVersion(shard.ClassInt, version)
+	if err != nil {
+		panic(err) // before any test: the constants above
+	}
+	k, err := shard.NewOrderKey(shard.Parts{Version: v, Digest: shard.Digest{1, 2, 3, 4, 5, 6, 7, 8}})
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
+type change = func(*shard.Row)
+
+// with is a row with some changes.
+func with(r shard.Row, changes ...change) shard.Row {
+	for _, c := range changes {
+		c(&r)
+	}
+	return r
+}
+
+func pending(k shard.OrderKey) change    { return func(r *shard.Row) { r.Pending = k } }
+func committed(k shard.OrderKey) change  { return func(r *shard.Row) { r.Committed = k } }
+func claimed(k shard.OrderKey) change    { return func(r *shard.Row) { r.Claimed = k } }
+func claimedWas(k shard.OrderKey) change { return func(r *shard.Row) { r.ClaimedWas = k } }
+func dead(k shard.OrderKey) change       { return func(r *shard.Row) { r.Dead = k } }
+func owner(t shard.Token) change         { return func(r *shard.Row) { r.Owner = t } }
+func lease(m shard.Micros) change        { return func(r *shard.Row) { r.LeaseUntil = m } }
+func lastWrite(m shard.Micros) change    { return func(r *shard.Row) { r.LastWrite = m } }
+func burst(m shard.Micros) change        { return func(r *shard.Row) { r.BurstStart = m } }
+func schema(n int64) change              { return func(r *shard.Row) { r.Schema = n } }
+func class(c shard.Class) change         { return func(r *shard.Row) { r.VersionClass = c } }
+
+// book collects the cases of one write.
+type book struct {
+	write shard.Write
+	base  shard.Row // allowed
+	cases []Case
+}
+
+// allowed says that the write succeeds on base with some changes and leaves after.
+func (b *book) allowed(name string, after shard.Row, changes ...change) {
+	b.cases = append(b.cases, Case{
+		Name: "is allowed " + name, Write: b.write, Before: with(b.base, changes...), Allowed: true, After: after,
+	})
+}
+
+// refused says that base with these changes, and nothing else, makes the difference.
+func (b *book) refused(name string, changes ...change) {
+	b.cases = append(b.cases, Case{Name: "is refused " + name, Write: b.write, Before: with(b.base, changes...)})
+}
+
+// foreign is the clause that every write begins with.
+func (b *book) foreign() {
+	b.refused("for a row of a newer schema", schema(shard.SchemaVersion+1))
+	b.allowed("for a row that says its schema", with(b.write.Apply(b.base), schema(shard.SchemaVersion)), schema(shard.SchemaVersion))
+}
+
+// leased are the cases of "no lease_until or lease_until < :now".
+func (b *book) leased(after func(...change) shard.Row) {
+	b.refused("while the row is leased", owner(other), lease(until))
+	b.refused("in the last microsecond of a lease", owner(other), lease(now))
+	b.allowed("after a lease that ran out", after(owner(other), lease(now-1)), owner(other), lease(now-1))
+	b.allowed("where no lease was ever taken", after(lease(0)), lease(0))
+}
+
+// owned are the cases of "owner = :token".
+func (b *book) owned() {
+	b.refused("to a claim that lost its lease to another", owner(other))
+	b.refused("where nobody owns the lease any more", owner(""))
+}
+
+// Cases are the writes of the protocol on the rows that tell them apart.
+func Cases() []Case {
+	var all []Case
+	for _, list := range [][]Case{
+		admitCases(false), admitCases(true), claimCases(false), claimCases(true), commitCases(), commitNewerCases(),
+		releaseCases(), rejectCases(), rejectNotPendingCases(), parkCases(), parkNotPendingCases(), redriveCases(),
+		collectCases(), healthCases(), runCases(),
+	} {
+		all = append(all, list...)
+	}
+	seen := map[string]bool{}
+	for i := range all {
+		for seen[all[i].Write.Name+all[i].Name] {
+			all[i].Name += " too"
+		}
+		seen[all[i].Write.Name+all[i].Name] = true
+	}
+	return all
+}
+
+func admitCases(aged bool) []Case {
+	b := &book{
+		write: shard.Admit(shard.Admission{Key: k2, Class: shard.ClassInt, Flight: "flight-2", Now: now, Aged: aged}),
+		base: shard.Row{
+			VersionClass: shard.ClassInt, Pending: k1, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1, BurstStart: begin,
+			Flight: "flight-1", LastWrite: at, Attempts: 2, Refusals: 3, LastError: "throttled", ExpiresAt: expires,
+		},
+	}
+	after := shard.Row{
+		VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1, BurstStart: begin,
+		Flight: "flight-2", LastWrite: at,
+	}
+	b.allowed("when everything that the row knows is older; the burst goes on, the errors of the older version go", after)
+	b.allowed("when nothing is pending: a burst begins", with(after, burst(now)), pending(""), burst(0))
+	b.allowed("where no version was ever parked", with(after, dead("")), dead(""))
+	b.allowed("where a newer version was parked", with(after, dead(k3)), dead(k3))
+	b.allowed("in a row without a class, which it gets", after, class(0))
+	b.allowed("while the row is leased: the newer version waits for its turn", with(after, owner(other), lease(until)), owner(other), lease(until))
+	if aged {
+		for i := range b.cases {
+			b.cases[i].Name += ", and the row can judge an old message"
+		}
+		b.refused("for an old message where nothing was committed", committed(""))
+	} else {
+		b.allowed("where nothing was committed", with(after, committed("")), committed(""))
+		b.cases = append(b.cases, Case{
+			Name: "is allowed where there is no row", Write: b.write, Allowed: true,
+			After: shard.Row{VersionClass: shard.ClassInt, Pending: k2, BurstStart: now, Flight: "flight-2"},
+		})
+	}
+	b.refused("when it is pending already", pending(k2))
+	b.refused("when a newer version is pending", pending(k3))
+	b.refused("when it was committed", committed(k2))
+	b.refused("when a newer version was committed", committed(k3))
+	b.refused("when its dead letter is stored", dead(k2))
+	b.refused("when the row's versions are of another class", class(shard.ClassSeq))
+	b.foreign()
+	return b.cases
+}
+
+func claimCases(again bool) []Case {
+	bid := shard.Bid{
+		Key: k2, Token: token, Now: now, Until: until, Cap: now - shard.Micros(30*second/time.Microsecond), MinInterval: second, Again: again,
+	}
+	b := &book{
+		write: shard.Claim(bid),
+		base: shard.Row{
+			VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k1, BurstStart: begin,
+			Flight: "flight", Owner: other, LeaseUntil: now - 1, LastWrite: now.Add(-second), Attempts: 1, Refusals: 3, LastError: "throttled",
+		},
+	}
+	was, lowest := k1, shard.Lowest
+	if again {
+		b.base.Claimed, was, lowest = k2, k2, k2
+	}
+	after := with(b.base, owner(token), lease(until), claimed(k2), claimedWas(was), func(r *shard.Row) { r.Attempts = 2 })
+	of := func(changes ...change) shard.Row { return with(after, changes...) }
+
+	b.allowed("when it is pending and everything else is older", after)
+	b.allowed("where nothing was committed", of(committed("")), committed(""))
+	b.allowed("where nothing was parked", of(dead("")), dead(""))
+	b.allowed("where another version was parked", of(dead(k3)), dead(k3))
+	b.allowed("where no lease was ever taken", of(), owner(""), lease(0))
+	b.allowed("after a RELEASE in the past", of(), owner(""), lease(at))
+	b.allowed("where nothing was ever written", of(lastWrite(0)), lastWrite(0))
+	b.allowed("for the first time", of(func(r *shard.Row) { r.Attempts = 1 }), func(r *shard.Row) { r.Attempts = 0 })
+	b.allowed("at the cap though a newer version is pending", of(pending(k3), burst(bid.Cap)), pending(k3), burst(bid.Cap))
+	b.allowed("beyond the cap though a newer version is pending", of(pending(k3), burst(bid.Cap-1)), pending(k3), burst(bid.Cap-1))
+	if again {
+		b.allowed("and keeps what was claimed before the first claim", of(claimedWas(k1)), claimedWas(k1))
+		b.refused("where only an older version was claimed", claimed(k1))
+		b.refused("where nothing was claimed", claimed(""))
+	} else {
+		b.allowed("where nothing was claimed before, which it notes", of(claimedWas(lowest)), claimed(""))
+		b.allowed("and notes what was claimed before, whatever is noted", of(claimedWas(k1)), claimedWas(shard.Lowest))
+		b.refused("when it was claimed before", claimed(k2))
+	}
+	b.refused("when a newer version was claimed: it may be in the sink", claimed(k3))
+	b.refused("when it was committed", committed(k2))
+	b.refused("when a newer version was committed", committed(k3))
+	b.refused("when its dead letter is stored", dead(k2))
+	b.refused("when nothing is pending", pending(""), burst(bid.Cap))
+	b.refused("when only an older version is pending", pending(k1), burst(bid.Cap))
+	b.refused("before the cap when a newer version is pending", pending(k3), burst(bid.Cap+1))
+	b.refused("when a newer version is pending and no burst is noted", pending(k3), burst(0))
+	b.refused("while the row is leased", lease(until))
+	b.refused("in the last microsecond of a lease", lease(now))
+	b.refused("in the microsecond of the last write: the fence would not grow", lastWrite(now))
+	b.refused("within the minimum interval after the last write", lastWrite(now.Add(-second)+1))
+	b.foreign()
+
+	// Without a minimum interval the fence alone keeps writes apart.
+	bid.MinInterval = 0
+	b.write = shard.Claim(bid)
+	b.allowed("a microsecond after the last write where no interval is asked for", of(lastWrite(now-1)), lastWrite(now-1))
+	b.refused("in the microsecond of the last write where no interval is asked for", lastWrite(now))
+	b.refused("before the time of the last write, by a clock that is late", lastWrite(now+1))
+	return b.cases
+}
+
+// held is a row whose lease is ours.
+var held = shard.Row{
+	VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Delete, Claimed: k2, ClaimedWas: k1, Dead: k1, BurstStart: begin,
+	Flight: "flight", Owner: token, LeaseUntil: until, LastWrite: begin, Attempts: 2, Refusals: 3, LastError: "throttled",
+}
+
+var ours = shard.Lease{Key: k2, Token: token, At: at}
+
+func commitCases() []Case {
+	b := &book{write: shard.Commit(ours, shard.Put, now, expires, held), base: held}
+	after := shard.Row{
+		VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1, LastWrite: now, ExpiresAt: expires,
+	}
+	b.allowed("to the owner: the row is settled", after)
+	b.allowed("where nothing was committed before", after, committed(""), func(r *shard.Row) { r.CommittedOp = "" })
+	b.allowed("where nothing is pending any more", after, pending(""))
+	b.allowed("where only an older version is pending", after, pending(k1))
+	b.refused("when a newer version is pending: it has another form", pending(k3))
+	b.refused("when it was committed", committed(k2))
+	b.refused("when a newer version was committed", committed(k3))
+	b.owned()
+	b.foreign()
+
+	b.write = shard.Commit(ours, shard.Delete, at-1, expires, held)
+	b.allowed("with the claim's time where the clock went back, and notes the delete",
+		with(after, lastWrite(at), func(r *shard.Row) { r.CommittedOp = shard.Delete }))
+	return b.cases
+}
+
+func commitNewerCases() []Case {
+	base := with(held, pending(k3))
+	b := &book{write: shard.Commit(ours, shard.Put, now, expires, base), base: base}
+	after := shard.Row{
+		VersionClass: shard.ClassInt, Pending: k3, Committed: k2, CommittedOp: shard.Put, Dead: k1, BurstStart: now, Flight: "flight",
+		LastWrite: now,
+	}
+	b.allowed("to the owner: the burst begins anew", after)
+	b.allowed("where nothing was committed before", after, committed(""), func(r *shard.Row) { r.CommittedOp = "" })
+	b.refused("when nothing newer is pending: the row would never settle", pending(k2))
+	b.refused("when only an older version is pending", pending(k1))
+	b.refused("when nothing is pending", pending(""))
+	b.refused("when it was committed", committed(k2))
+	b.refused("when a newer version was committed", committed(k3))
+	b.owned()
+	b.foreign()
+	return b.cases
+}
+
+func releaseCases() []Case {
+	b := &book{write: shard.Release(ours, "throttled: 429", false), base: held}
+	after := with(held, owner(""), lease(at), func(r *shard.Row) { r.Attempts, r.LastError = 0, "throttled: 429" })
+	b.allowed("to the owner; what was claimed stays, and the lease's time stays a bound for the next fence", after)
+	b.owned()
+	b.foreign()
+
+	b.write = shard.Release(ours, "", true)
+	b.allowed("and counts a refusal", with(after, func(r *shard.Row) { r.Refusals, r.LastError = 4, "unknown" }))
+	b.allowed("and counts the first refusal", with(after, func(r *shard.Row) { r.Refusals, r.LastError = 1, "unknown" }),
+		func(r *shard.Row) { r.Refusals = 0 })
+	b.owned()
+
+	b.write = shard.Release(ours, strings.Repeat("ä", 150), false)
+	b.allowed("and cuts a long error at 200 bytes", with(after, func(r *shard.Row) { r.LastError = strings.Repeat("ä", 100) }))
+	b.write = shard.Release(ours, "x"+strings.Repeat("ä", 150), false)
+	b.allowed("and cuts a long error between characters", with(after, func(r *shard.Row) { r.LastError = "x" + strings.Repeat("ä", 99) }))
+	return b.cases
+}
+
+func rejectCases() []Case {
+	b := &book{write: shard.Reject(ours, "mapping", expires, held), base: held}
+	after := shard.Row{
+		VersionClass: shard.ClassInt, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k2, LeaseUntil: at, LastWrite: begin,
+		LastError: "mapping", ExpiresAt: expires,
+	}
+	b.allowed("to the owner: claimed goes back, the version is parked, the row is settled", after)
+	b.refused("when a newer version is pending: it has another form", pending(k3))
+	b.refused("when an older version is pending", pending(k1))
+	b.refused("when nothing is pending", pending(""))
+	b.owned()
+	b.foreign()
+
+	b.base = with(held, claimedWas(shard.Lowest))
+	b.write = shard.Reject(ours, "mapping", expires, b.base)
+	b.allowed("and forgets the claim where it was the first", with(after, claimed("")))
+	return b.cases
+}
+
+func rejectNotPendingCases() []Case {
+	base := with(held, pending(k3))
+	b := &book{write: shard.Reject(ours, "mapping", expires, base), base: base}
+	after := shard.Row{
+		VersionClass: shard.ClassInt, Pending: k3, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k2, BurstStart: begin,
+		Flight: "flight", LeaseUntil: at, LastWrite: begin, LastError: "mapping",
+	}
+	b.allowed("to the owner: the newer version goes on waiting", after)
+	b.allowed("where an older version is pending", with(after, pending(k1)), pending(k1))
+	b.allowed("where nothing is pending", with(after, pending("")), pending(""))
+	b.refused("when it is pending: the row would never settle", pending(k2))
+	b.owned()
+	b.foreign()
+
+	b.base = with(base, claimedWas(shard.Lowest))
+	b.write = shard.Reject(ours, "mapping", expires, b.base)
+	b.allowed("and forgets the claim where it was the first", with(after, claimed("")))
+	return b.cases
+}
+
+// waiting is a row on which nobody works.
+var waiting = shard.Row{
+	VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1, BurstStart: begin,
+	Flight: "flight", LeaseUntil: at, LastWrite: begin, Refusals: 3, LastError: "throttled",
+}
+
+func parkCases() []Case {
+	b := &book{write: shard.Park("", k2, now, expires, waiting), base: waiting}
+	after := with(waiting, pending(""), burst(0), dead(k2), func(r *shard.Row) { r.Flight, r.ExpiresAt = "", expires })
+	of := func(changes ...change) shard.Row { return with(after, changes...) }
+	b.allowed("when it is pending: the row is settled", after)
+	b.allowed("where nothing was committed", of(committed("")), committed(""))
+	b.refused("when it was committed", committed(k2))
+	b.refused("when a newer version was committed", committed(k3))
+	b.refused("when a newer version is pending: it has another form", pending(k3))
+	b.refused("when an older version is pending", pending(k1))
+	b.refused("when nothing is pending", pending(""))
+	b.leased(of)
+	b.foreign()
+	return b.cases
+}
+
+func parkNotPendingCases() []Case {
+	base := with(waiting, pending(k1))
+	b := &book{write: shard.Park("", k2, now, expires, base), base: base}
+	of := func(changes ...change) shard.Row { return with(with(base, dead(k2)), changes...) }
+	b.allowed("when only an older version is pending, which goes on waiting", of())
+	b.allowed("where nothing was committed", of(committed("")), committed(""))
+	b.allowed("where nothing is pending any more", of(pending("")), pending(""))
+	b.refused("when it was committed", committed(k2))
+	b.refused("when a newer version was committed", committed(k3))
+	b.refused("when it is pending: the row would never settle", pending(k2))
+	b.refused("when a newer version is pending", pending(k3))
+	b.leased(of)
+	b.foreign()
+
+	b.write = shard.Park("", k2, now, expires, shard.Row{})
+	b.cases = append(b.cases, Case{
+		Name: "is allowed where there is no row, and gives it a time to expire", Write: b.write, Allowed: true,
+		After: shard.Row{Dead: k2, ExpiresAt: expires},
+	})
+	settled := shard.Row{Committed: k1, ExpiresAt: expires - 1}
+	b.cases = append(b.cases, Case{
+		Name: "is allowed in a settled row, whose time to expire stays", Write: b.write, Allowed: true,
+		Before: settled, After: with(settled, dead(k2)),
+	})
+	return b.cases
+}
+
+func redriveCases() []Case {
+	b := &book{
+		write: shard.Redrive("", k2, now),
+		base:  shard.Row{VersionClass: shard.ClassInt, Committed: k1, Pending: k1, Dead: k2, LeaseUntil: at, ExpiresAt: expires},
+	}
+	of := func(changes ...change) shard.Row { return with(with(b.base, dead("")), changes...) }
+	b.allowed("when nobody works on the version: the mark goes", of())
+	b.allowed("where nothing is pending", of(pending("")), pending(""))
+	b.allowed("where a newer version is pending", of(pending(k3)), pending(k3))
+	b.refused("while it is pending: somebody works on it", pending(k2))
+	b.refused("when another version is marked", dead(k3))
+	b.refused("when an older version is marked", dead(k1))
+	b.refused("when none is marked", dead(""))
+	b.leased(of)
+	b.foreign()
+	return b.cases
+}
+
+func collectCases() []Case {
+	settled := shard.Row{
+		VersionClass: shard.ClassInt, Pending: k1, Committed: k2, CommittedOp: shard.Put, Claimed: k2, Dead: k1, BurstStart: begin, Owner: other,
+		LeaseUntil: at, LastWrite: begin, ExpiresAt: expires,
+	}
+	attrs := []shard.Attr{
+		shard.AttrCommitted, shard.AttrPending, shard.AttrClaimed, shard.AttrDead, shard.AttrOwner, shard.AttrBurstStart,
+		shard.AttrLastWrite, shard.AttrExpiresAt,
+	}
+	var all []Case
+	full := &book{write: shard.Collect(settled, now), base: settled}
+	full.allowed("as it was read: the row is gone", shard.Row{})
+	full.refused("while the row is leased", lease(until))
+	full.refused("in the last microsecond of a lease", lease(now))
+	full.allowed("where no lease was ever taken", shard.Row{}, lease(0))
+	full.refused("for a row of a newer schema", schema(shard.SchemaVersion+1))
+	full.allowed("for a row that says its schema", shard.Row{}, schema(shard.SchemaVersion))
+	bare := &book{write: shard.Collect(shard.Row{VersionClass: shard.ClassInt}, now), base: shard.Row{VersionClass: shard.ClassInt}}
+	bare.allowed("where nothing but the class was read", shard.Row{})
+	for _, a := range attrs {
+		v, _ := settled.Get(a)
+		changed := v
+		changed.Num++
+		changed.Text += "x"
+		before := v
+		before.Num--
+		before.Text = "\x00"
+		if v.Kind == shard.KindNumber {
+			changed.Text, before.Text = "", ""
+		} else {
+			changed.Num, before.Num = 0, 0
+		}
+		setTo := func(v shard.Value) change { return func(r *shard.Row) { r.Set(a, v) } }
+		full.refused(fmt.Sprintf("when %s grew since it was read", a), setTo(changed))
+		full.refused(fmt.Sprintf("when %s shrank since it was read", a), setTo(before))
+		full.refused(fmt.Sprintf("when %s went since it was read", a), setTo(shard.Value{}))
+		bare.refused(fmt.Sprintf("when %s came since it was read", a), setTo(v))
+	}
+	all = append(all, full.cases...)
+	return append(all, bare.cases...)
+}
+
+func openUntil(m shard.Micros) change  { return func(r *shard.Row) { r.OpenUntil = m } }
+func probeUntil(m shard.Micros) change { return func(r *shard.Row) { r.ProbeUntil = m } }
+
+func healthCases() []Case {
+	open := shard.Row{OpenUntil: now - 1, Level: 2, ProbeUntil: now - 1, LastWrite: begin}
+	trip := &book{write: shard.Trip("sink", now, until, 3), base: open}
+	tripped := shard.Row{OpenUntil: until, Level: 3, LastWrite: begin}
+	trip.allowed("when the gate's time is over: it opens wider, and the probe is over", tripped)
+	trip.allowed("when the gate is closed", tripped, openUntil(0), func(r *shard.Row) { r.Level = 0 })
+	trip.refused("when somebody has just opened it", openUntil(until))
+	trip.refused("in the last microsecond of its time", openUntil(now))
+	trip.foreign()
+
+	probe := &book{write: shard.Probe("sink", now, until), base: open}
+	of := func(changes ...change) shard.Row { return with(with(open, probeUntil(until)), changes...) }
+	probe.allowed("when the gate's time is over and the last prober's too", of())
+	probe.allowed("where nobody probed yet", of(), probeUntil(0))
+	probe.refused("when the gate is closed", openUntil(0))
+	probe.refused("while the gate is open", openUntil(until))
+	probe.refused("in the last microsecond of the gate's time", openUntil(now))
+	probe.refused("while another one probes", probeUntil(until))
+	probe.refused("in the last microsecond of another one's probe", probeUntil(now))
+	probe.foreign()
+
+	shut := &book{write: shard.Close("sink", until, now), base: with(open, probeUntil(until))}
+	shut.allowed("to the prober: the gate is closed, and since when is noted", shard.Row{LastWrite: now})
+	shut.refused("to a prober whose time another one took", probeUntil(until+1))
+	shut.refused("to a prober who took the time of another one", probeUntil(until-1))
+	shut.refused("when the gate opened anew meanwhile", probeUntil(0))
+	shut.foreign()
+	return append(append(trip.cases, probe.cases...), shut.cases...)
+}
+
+func ranAt(m shard.Micros) change { return func(r *shard.Row) { r.RanAt = m } }
+
+func runCases() []Case {
+	last := shard.Row{Owner: other, LeaseUntil: now - 1, RanAt: now.Add(-second), Cursor: "3:x"}
+	start := &book{write: shard.StartRun("prune", token, now, until, second), base: last}
+	of := func(changes ...change) shard.Row {
+		return with(with(last, owner(token), lease(until), ranAt(now)), changes...)
+	}
+	start.allowed("after the interval; the cursor stays", of())
+	start.allowed("for the first time", of(func(r *shard.Row) { r.Cursor = "" }), owner(""), lease(0), ranAt(0), func(r *shard.Row) { r.Cursor = "" })
+	start.allowed("where the last run ended", of(), owner(""), lease(0))
+	start.allowed("where the last start is not known", of(), ranAt(0))
+	start.refused("while another run goes on", lease(until))
+	start.refused("in the last microsecond of another run", lease(now))
+	start.refused("within the interval", ranAt(now.Add(-second)+1))
+	start.foreign()
+
+	going := shard.Row{Owner: token, LeaseUntil: until, RanAt: at, Cursor: "3:x"}
+	end := &book{write: shard.EndRun("prune", token, "7:y"), base: going}
+	end.allowed("to the one that runs; it keeps where the next one goes on", shard.Row{RanAt: at, Cursor: "7:y"})
+	end.owned()
+	end.foreign()
+	end.write = shard.EndRun("prune", token, "")
+	end.allowed("and forgets the cursor where the pass is complete", shard.Row{RanAt: at})
+	end.owned()
+	return append(start.cases, end.cases...)
+}

@@ -1,0 +1,477 @@
+package shardtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Duty is something that every store does, besides the [Cases].
+type Duty struct {
+	Name  string
+	Scan  bool // of a [shard.Scanner]
+	Check func(ctx context.Context, e *Env) error
+}
+
+// Duties are the promises in the comments of [shard.Store], [shard.Scanner], [shard.OwnClaim] and [shard.Ended].
+func Duties() []Duty {
+	return []Duty{
+		{Name: "an absent document reads as a row with its key only", Check: absentRows},
+		{Name: "rows come in the order asked, duplicates and absent ones among them", Check: readOrder},
+		{Name: "reading nothing is no error", Check: readNothing},
+		{Name: "a consistent read sees every write before it", Check: readYourWrites},
+		{Name: "every attribute comes back as it was written", Check: roundTrip},
+		{Name: "a write to an absent row shows it as absent before", Check: createRow},
+		{Name: "a refusal on an absent row shows it as absent", Check: refuseAbsent},
+		{Name: "forty claimers of one version: one wins, the others see its token", Check: claimRace},
+		{Name: "the winners of many claims have growing fences", Check: fences},
+		{Name: "admissions in any order leave the newest pending", Check: admitRace},
+		{Name: "additions at once are all counted", Check: addRace},
+		{Name: "a claim whose answer was lost is recognised by its own token", Check: lostClaim},
+		{Name: "a commit whose answer was lost is recognised", Check: lostCommit},
+		{Name: "a release whose answer was lost is recognised", Check: lostRelease},
+		{Name: "a rejection whose answer was lost is recognised", Check: lostReject},
+		{Name: "a call under a context that has ended fails", Check: endedContext},
+		{Name: "a scan sees each row once, in any number of segments and pages", Scan: true, Check: scan},
+	}
+}
+
+func absentRows(ctx context.Context, e *Env) error { return e.expect(ctx, shard.Row{Doc: e.Doc()}) }
+
+func readNothing(ctx context.Context, e *Env) error {
+	for _, c := range []shard.Consistency{shard.Eventual, shard.Consistent} {
+		rows, err := e.Store.Read(ctx, nil, c)
+		if err != nil || len(rows) != 0 {
+			return fmt.Errorf("got %d rows, %w, want none", len(rows), err)
+		}
+	}
+	return nil
+}
+
+// readOrder asks for more than one batch call takes.
+func readOrder(ctx context.Context, e *Env) error {
+	const n = 130
+	rows := make([]shard.Row, n)
+	for i := range rows {
+		rows[i] = shard.Row{Doc: e.Doc()}
+		if i%3 != 0 {
+			rows[i].Refusals = int64(i)
+			if err := e.put(ctx, rows[i]); err != nil {
+				return err
+			}
+		}
+	}
+	var docs []shard.DocID
+	var want []shard.Row
+	for i := range 2 * n {
+		r := rows[i*37%n]
+		docs, want = append(docs, r.Doc), append(want, r)
+	}
+	got, err := e.Store.Read(ctx, docs, shard.Consistent)
+	if err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	if len(got) != len(want) {
+		return fmt.Errorf("got %d rows, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if err := same(fmt.Sprintf("row %d", i), got[i], want[i]); err != nil {
+			return err
+		}
+	}
+	eventual, err := e.Store.Read(ctx, docs, shard.Eventual)
+	if err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	for i := range eventual {
+		if eventual[i].Doc != docs[i] {
+			return fmt.Errorf("eventual row %d is of %s, want %s", i, eventual[i].Doc, docs[i])
+		}
+	}
+	if len(eventual) != len(docs) {
+		return fmt.Errorf("got %d eventual rows, want %d", len(eventual), len(docs))
+	}
+	return nil
+}
+
+func readYourWrites(ctx context.Context, e *Env) error {
+	r := shard.Row{Doc: e.Doc()}
+	for i := range int64(20) {
+		r.Level = i + 1
+		if err := errors.Join(e.put(ctx, r), e.expect(ctx, r)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extremes has in every attribute what is hardest to carry.
+func extremes(doc shard.DocID) shard.Row {
+	return shard.Row{
+		Doc: doc, Schema: math.MaxInt64, VersionClass: shard.ClassLSN, Pending: "\x00\x00\xff\xfe", Committed: k3, CommittedOp: shard.Delete,
+		Claimed: shard.OrderKey(strings.Repeat("\xff", 108)), ClaimedWas: shard.Lowest, Dead: "\x80", BurstStart: math.MaxInt64,
+		Flight: "01JV0000000000000000000000", Owner: "\"token\"", LeaseUntil: 1, LastWrite: 1<<53 + 1, Attempts: -1, Refusals: math.MinInt64,
+		LastError: "größer ✓\n\x7f", ExpiresAt: expires, OpenUntil: 2, Level: 3, ProbeUntil: 4, RanAt: 5, Cursor: "!run#\x01",
+	}
+}
+
+func roundTrip(ctx context.Context, e *Env) error {
+	r := extremes(e.Doc())
+	if err := errors.Join(e.put(ctx, r), e.expect(ctx, r)); err != nil {
+		return err
+	}
+	for _, a := range shard.Attrs() { // each attribute alone, and gone again
+		v, ok := r.Get(a)
+		if !ok {
+			return fmt.Errorf("%s is not set in the sample", a)
+		}
+		one := shard.Row{Doc: r.Doc}
+		one.Set(a, v)
+		if err := errors.Join(e.put(ctx, one), e.expect(ctx, one)); err != nil {
+			return err
+		}
+	}
+	none := shard.Row{Doc: r.Doc}
+	return errors.Join(e.put(ctx, none), e.expect(ctx, none))
+}
+
+func createRow(ctx context.Context, e *Env) error {
+	doc := e.Doc()
+	w := shard.Admit(shard.Admission{Doc: doc, Key: k1, Class: shard.ClassInt, Flight: "f", Now: now})
+	old, err := e.Store.Write(ctx, w)
+	if err != nil {
+		return fmt.Errorf("admit: %w", err)
+	}
+	return errors.Join(same("image before", old, shard.Row{Doc: doc}), e.expect(ctx, w.Apply(old)))
+}
+
+func refuseAbsent(ctx context.Context, e *Env) error {
+	doc := e.Doc()
+	_, err := e.Store.Write(ctx, shard.Claim(shard.Bid{Doc: doc, Key: k1, Token: token, Now: now, Until: until}))
+	refused, ok := shard.AsRefused(err)
+	if !ok {
+		return fmt.Errorf("claim of an absent row: %w, want a refusal", err)
+	}
+	return errors.Join(same("image", refused.Row, shard.Row{Doc: doc}), e.expect(ctx, shard.Row{Doc: doc}))
+}
+
+func claimRace(ctx context.Context, e *Env) error {
+	for round := range e.Rounds {
+		doc := e.Doc()
+		if err := e.put(ctx, shard.Row{Doc: doc, Pending: k2, BurstStart: begin}); err != nil {
+			return err
+		}
+		errs := make([]error, e.Claimers)
+		bids := make([]shard.Bid, e.Claimers)
+		begin := make(chan struct{})
+		var wg sync.WaitGroup
+		for i := range bids {
+			bids[i] = shard.Bid{Doc: doc, Key: k2, Token: shard.Token(fmt.Sprintf("claimer-%d", i)), Now: now + shard.Micros(i), Until: until}
+			wg.Go(func() {
+				<-begin
+				_, errs[i] = e.Store.Write(ctx, shard.Claim(bids[i]))
+			})
+		}
+		close(begin)
+		wg.Wait()
+		row, err := e.read(ctx, doc)
+		if err != nil {
+			return err
+		}
+		winners := 0
+		for i, err := range errs {
+			refused, ok := shard.AsRefused(err)
+			switch {
+			case err == nil:
+				winners++
+				if row.Owner != bids[i].Token {
+					return fmt.Errorf("round %d: %s was told that it won, the row says %s", round, bids[i].Token, row.Owner)
+				}
+			case !ok:
+				return fmt.Errorf("round %d: claim: %w", round, err)
+			case refused.Row.Owner != row.Owner || shard.OwnClaim(refused.Row, bids[i]):
+				return fmt.Errorf("round %d: the refusal of %s shows owner %q, want the winner %q", round, bids[i].Token, refused.Row.Owner, row.Owner)
+			}
+		}
+		if winners != 1 {
+			return fmt.Errorf("round %d: %d winners, want 1", round, winners)
+		}
+		if row.Attempts != 1 {
+			return fmt.Errorf("round %d: %d attempts are noted, want 1", round, row.Attempts)
+		}
+	}
+	return nil
+}
+
+// fences lets claimers win, release and win again with clocks that are not in order: no fence may repeat or go back.
+func fences(ctx context.Context, e *Env) error {
+	doc := e.Doc()
+	if err := e.put(ctx, shard.Row{Doc: doc, Pending: k2, BurstStart: begin}); err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	var won []shard.Micros
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		wg.Go(func() {
+			for n := range 10 {
+				b := shard.Bid{
+					Doc: doc, Key: k2, Token: shard.Token(fmt.Sprintf("%d-%d", i, n)), Now: now + shard.Micros(7*n+3*i), Until: until, Again: n > 0,
+				}
+				if _, err := e.Store.Write(ctx, shard.Claim(b)); err != nil {
+					if _, ok := shard.AsRefused(err); !ok {
+						errs[i] = fmt.Errorf("claim: %w", err)
+						return
+					}
+					continue
+				}
+				mu.Lock()
+				won = append(won, b.Now)
+				mu.Unlock()
+				if _, err := e.Store.Write(ctx, shard.Release(shard.Lease{Doc: doc, Key: k2, Token: b.Token, At: b.Now}, "throttled", false)); err != nil {
+					errs[i] = fmt.Errorf("release: %w", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if len(won) == 0 {
+		return errors.New("nobody won")
+	}
+	for i := range won[1:] {
+		if won[i+1] <= won[i] {
+			return fmt.Errorf("fences %v do not grow", won)
+		}
+	}
+	return nil
+}
+
+func admitRace(ctx context.Context, e *Env) error {
+	doc := e.Doc()
+	const n = 40
+	keys := make([]shard.OrderKey, n)
+	for i := range keys {
+		keys[i] = key(fmt.Sprint(i + 1))
+	}
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range keys {
+		wg.Go(func() {
+			w := shard.Admit(shard.Admission{Doc: doc, Key: keys[i*17%n], Class: shard.ClassInt, Flight: "f", Now: now})
+			_, err := e.Store.Write(ctx, w)
+			if refused, ok := shard.AsRefused(err); ok {
+				if err = nil; refused.Row.Pending <= keys[i*17%n] {
+					err = fmt.Errorf("admission of %s was refused with %s pending", keys[i*17%n], refused.Row.Pending)
+				}
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	row, err := e.read(ctx, doc)
+	if err != nil {
+		return err
+	}
+	if row.Pending != keys[n-1] {
+		return fmt.Errorf("pending %s, want %s", row.Pending, keys[n-1])
+	}
+	return nil
+}
+
+func addRace(ctx context.Context, e *Env) error {
+	doc := e.Doc()
+	w := shard.Write{Name: "ADD", Doc: doc, Update: []shard.Action{
+		{Verb: shard.Add, Attr: shard.AttrRefusals, Val: shard.Value{Kind: shard.KindNumber, Num: 1}},
+	}, Cond: Put(shard.Row{}).Cond}
+	errs := make([]error, e.Claimers)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { _, errs[i] = e.Store.Write(ctx, w) })
+	}
+	wg.Wait()
+	return errors.Join(errors.Join(errs...), e.expect(ctx, shard.Row{Doc: doc, Refusals: int64(len(errs))}))
+}
+
+// again repeats a write whose answer was lost and returns the image of its refusal.
+func (e *Env) again(ctx context.Context, w shard.Write) (shard.Row, error) {
+	if _, err := e.Store.Write(ctx, w); err != nil {
+		return shard.Row{}, fmt.Errorf("%s: %w", w.Name, err)
+	}
+	_, err := e.Store.Write(ctx, w)
+	refused, ok := shard.AsRefused(err)
+	if !ok {
+		return shard.Row{}, fmt.Errorf("%s again: %w, want a refusal", w.Name, err)
+	}
+	return refused.Row, nil
+}
+
+func lostClaim(ctx context.Context, e *Env) error {
+	for _, again := range []bool{false, true} {
+		doc := e.Doc()
+		r := shard.Row{Doc: doc, Pending: k2, BurstStart: begin}
+		if again {
+			r.Claimed, r.Owner, r.LeaseUntil = k2, other, at
+		}
+		if err := e.put(ctx, r); err != nil {
+			return err
+		}
+		mine := shard.Bid{Doc: doc, Key: k2, Token: token, Now: now, Until: until, Again: again}
+		row, err := e.again(ctx, shard.Claim(mine))
+		if err != nil {
+			return err
+		}
+		if !shard.OwnClaim(row, mine) {
+			return errors.New("a claim did not recognise itself")
+		}
+		theirs := mine
+		theirs.Token = other
+		older := mine
+		older.Key = k1
+		if shard.OwnClaim(row, theirs) || shard.OwnClaim(row, older) {
+			return errors.New("a claim took another one for itself")
+		}
+	}
+	return nil
+}
+
+// lost repeats the end of a lease and asks whether the refusal is recognised, and that a stranger's lease is not.
+func (e *Env) lost(ctx context.Context, before shard.Row, make func(shard.Lease) shard.Write, stranger func(*shard.Row)) error {
+	doc := e.Doc()
+	before.Doc = doc
+	l := shard.Lease{Doc: doc, Key: k2, Token: token, At: at}
+	if err := e.put(ctx, before); err != nil {
+		return err
+	}
+	w := make(l)
+	row, err := e.again(ctx, w)
+	if err != nil {
+		return err
+	}
+	if !shard.Ended(row, l, w) {
+		return fmt.Errorf("%s did not recognise itself", w.Name)
+	}
+	stranger(&before)
+	if err := e.put(ctx, before); err != nil {
+		return err
+	}
+	_, err = e.Store.Write(ctx, w)
+	refused, ok := shard.AsRefused(err)
+	if !ok {
+		return fmt.Errorf("%s of a lost lease: %w, want a refusal", w.Name, err)
+	}
+	if shard.Ended(refused.Row, l, w) {
+		return fmt.Errorf("%s took another owner's work for its own", w.Name)
+	}
+	return nil
+}
+
+func lostCommit(ctx context.Context, e *Env) error {
+	for _, p := range []shard.OrderKey{k2, k3} {
+		before := with(held, pending(p))
+		err := e.lost(ctx, before, func(l shard.Lease) shard.Write { return shard.Commit(l, shard.Put, now, expires, before) },
+			func(r *shard.Row) { r.Owner = other })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lostRelease(ctx context.Context, e *Env) error {
+	for _, refused := range []bool{false, true} {
+		err := e.lost(ctx, held, func(l shard.Lease) shard.Write { return shard.Release(l, "throttled", refused) },
+			func(r *shard.Row) { r.Owner = other })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lostReject(ctx context.Context, e *Env) error {
+	for _, p := range []shard.OrderKey{k2, k3} {
+		before := with(held, pending(p))
+		err := e.lost(ctx, before, func(l shard.Lease) shard.Write { return shard.Reject(l, "mapping", expires, before) },
+			func(r *shard.Row) { r.Owner = other })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func endedContext(ctx context.Context, e *Env) error {
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	doc := e.Doc()
+	_, err := e.Store.Write(ended, Put(shard.Row{Doc: doc, Level: 1}))
+	if _, refused := shard.AsRefused(err); err == nil || refused {
+		return fmt.Errorf("write: %w, want an error that is no refusal", err)
+	}
+	if _, err := e.Store.Read(ended, []shard.DocID{doc}, shard.Consistent); err == nil {
+		return errors.New("read: no error")
+	}
+	return nil
+}
+
+func scan(ctx context.Context, e *Env) error {
+	s, ok := e.Store.(shard.Scanner)
+	if !ok {
+		return errors.New("the store is no Scanner")
+	}
+	want := map[shard.DocID]shard.Row{}
+	for i := range int64(60) {
+		r := shard.Row{Doc: e.Doc(), Pending: k1, Refusals: i}
+		if err := e.put(ctx, r); err != nil {
+			return err
+		}
+		want[r.Doc] = r
+	}
+	for _, split := range []struct{ segments, limit int }{{1, 1000}, {1, 7}, {4, 5}, {3, 1}} {
+		seen := map[shard.DocID]bool{}
+		for segment := range split.segments {
+			for cursor := ""; ; {
+				rows, next, err := s.Scan(ctx, segment, split.segments, cursor, split.limit)
+				if err != nil {
+					return fmt.Errorf("scan: %w", err)
+				}
+				if len(rows) > split.limit {
+					return fmt.Errorf("a page has %d rows, want at most %d", len(rows), split.limit)
+				}
+				for _, r := range rows {
+					w, mine := want[r.Doc]
+					if !mine {
+						continue // of a test beside this one
+					}
+					if seen[r.Doc] {
+						return fmt.Errorf("%s was seen twice in %d segments", r.Doc, split.segments)
+					}
+					seen[r.Doc] = true
+					if err := same("scanned row", r, w); err != nil {
+						return err
+					}
+				}
+				if cursor = next; cursor == "" {
+					break
+				}
+			}
+		}
+		if len(seen) != len(want) {
+			return fmt.Errorf("%d segments, pages of %d: %d rows seen, want %d", split.segments, split.limit, len(seen), len(want))
+		}
+	}
+	return nil
+}
