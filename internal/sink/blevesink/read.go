@@ -1,0 +1,126 @@
+package blevesink
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/blevesearch/bleve/v2"
+	"github.com/blevesearch/bleve/v2/search/query"
+	index "github.com/blevesearch/bleve_index_api"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/sink"
+)
+
+// view calls f with one unchanging state of the index.
+func (x *Index) view(f func(index.IndexReader) error) (err error) {
+	internal, err := x.bleve.Advanced()
+	if err != nil {
+		return fmt.Errorf("read index: %w", err)
+	}
+	r, err := internal.Reader()
+	if err != nil {
+		return fmt.Errorf("read index: %w", err)
+	}
+	defer func() {
+		if closing := r.Close(); err == nil && closing != nil {
+			err = fmt.Errorf("read index: %w", closing)
+		}
+	}()
+	return f(r)
+}
+
+// reading is view for the methods of sink.Reader: it keeps Close waiting.
+func (x *Index) reading(f func(index.IndexReader) error) error {
+	if !x.begin() {
+		return fmt.Errorf("index in %s is closed", x.dir)
+	}
+	defer x.writing.Done()
+	return x.view(f)
+}
+
+// Get returns the document, or false.
+func (x *Index) Get(_ context.Context, doc shard.DocID) (s sink.Stored, found bool, err error) {
+	err = x.reading(func(r index.IndexReader) error {
+		rec, ok, err := load(r, doc)
+		if err == nil && ok && rec.source != nil {
+			s, found = rec.meta.Stored(doc, rec.source), true
+		}
+		return err
+	})
+	return s, found, err
+}
+
+// All calls f for each document as of now, sorted by collection and id. It holds one document at a time: Bleve's own
+// dictionary of ids is sorted, and "#" is less than every character of a collection's name.
+func (x *Index) All(ctx context.Context, f func(sink.Stored) error) error {
+	return x.reading(func(r index.IndexReader) error {
+		ids, err := r.FieldDict("_id")
+		if err != nil {
+			return fmt.Errorf("read ids: %w", err)
+		}
+		defer ids.Close()
+		for {
+			entry, err := ids.Next()
+			if err != nil {
+				return fmt.Errorf("read ids: %w", err)
+			}
+			if entry == nil {
+				return nil
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			doc := shard.DocID(entry.Term)
+			rec, ok, err := load(r, doc)
+			if err != nil {
+				return err
+			}
+			if !ok || rec.source == nil {
+				continue
+			}
+			if err := f(rec.meta.Stored(doc, rec.source)); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// Search finds the documents that contain every word of the text, in one field or anywhere, best first.
+func (x *Index) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
+	if q.Limit <= 0 {
+		return nil, nil
+	}
+	match := query.NewMatchQuery(q.Text)
+	match.SetOperator(query.MatchQueryOperatorAnd)
+	match.SetField(fieldAll)
+	if q.Field != "" {
+		match.SetField(prefixOwn + q.Field)
+	}
+	var matches query.Query = match
+	if q.Collection != "" {
+		in := query.NewTermQuery(string(q.Collection))
+		in.SetField(fieldCollection)
+		in.SetBoost(0) // a filter: it says nothing of how well a document matches
+		matches = query.NewConjunctionQuery([]query.Query{match, in})
+	}
+	var found []sink.Stored
+	err := x.reading(func(r index.IndexReader) error {
+		hits, err := x.bleve.SearchInContext(ctx, bleve.NewSearchRequestOptions(matches, q.Limit, 0, false))
+		if err != nil {
+			return fmt.Errorf("search index: %w", err)
+		}
+		for _, hit := range hits.Hits {
+			rec, ok, err := load(r, shard.DocID(hit.ID))
+			if err != nil {
+				return err
+			}
+			// r may be a moment older than what the search saw.
+			if ok && rec.source != nil {
+				found = append(found, rec.meta.Stored(shard.DocID(hit.ID), rec.source))
+			}
+		}
+		return nil
+	})
+	return found, err
+}
