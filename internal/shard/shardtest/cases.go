@@ -17,7 +17,8 @@ var (
 
 const (
 	token   shard.Token  = "4f5c1d0e9b8a7766"
-	other   shard.Token  = "0123456789abcdef"
+	other   shard.Token  = "0123456789abcdef" // sorts before token
+	third   shard.Token  = "fedcba9876543210" // and this one after it
 	now     shard.Micros = 1_777_888_800_000_000
 	at                   = now - 700_000 // when the lease was claimed
 	until                = now + 13_000_000
@@ -96,6 +97,7 @@ func (b *book) leased(after func(...change) shard.Row) {
 // owned are the cases of "owner = :token".
 func (b *book) owned() {
 	b.refused("to a claim that lost its lease to another", owner(other))
+	b.refused("to a claim that lost its lease to a third one", owner(third))
 	b.refused("where nobody owns the lease any more", owner(""))
 }
 
@@ -156,6 +158,9 @@ func admitCases(aged bool) []Case {
 	b.refused("when its dead letter is stored", dead(k2))
 	b.refused("when the row's versions are of another class", class(shard.ClassSeq))
 	b.foreign()
+
+	b.write = shard.Admit(shard.Admission{Key: k2, Class: shard.ClassTime, Flight: "flight-2", Now: now, Aged: aged})
+	b.refused("when the row's versions are of another class, whichever", class(shard.ClassSeq))
 	return b.cases
 }
 

@@ -1,0 +1,231 @@
+package shardtest_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A mutation changes one write; false where it does not concern it.
+type mutation func(shard.Write) (shard.Write, bool)
+
+// mutant is a store that carries out changed writes.
+type mutant struct {
+	shard.Store
+	mutate mutation
+}
+
+func (m mutant) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	name := w.Name
+	if changed, ok := m.mutate(w); ok {
+		w = changed
+		w.Name = name
+	}
+	return m.Store.Write(ctx, w)
+}
+
+// killed reports whether a case notices the mutation, and which one.
+func killed(t *testing.T, name string, m mutation) (string, bool) {
+	t.Helper()
+	env := shardtest.NewEnv(mutant{memory.NewShards(), m}, shardtest.Capabilities{})
+	for _, c := range shardtest.Cases() {
+		if c.Write.Name == name && c.Check(t.Context(), env) != nil {
+			return c.Name, true
+		}
+	}
+	return "", false
+}
+
+var signs = map[shard.Op]string{
+	shard.Absent: "absent", shard.Exists: "exists", shard.Equal: "=", shard.NotEqual: "<>", shard.Less: "<", shard.AtMost: "<=",
+	shard.Greater: ">", shard.AtLeast: ">=",
+}
+
+func termText(t shard.Term) string { return string(t.Attr) + " " + signs[t.Op] }
+
+func clauseText(c shard.Clause) string {
+	terms := make([]string, len(c))
+	for i, t := range c {
+		terms[i] = termText(t)
+	}
+	return strings.Join(terms, " or ")
+}
+
+var verbs = map[shard.Verb]string{
+	shard.Set: "SET", shard.SetIfAbsent: "SET IF ABSENT", shard.Copy: "COPY", shard.CopyOr: "COPY OR SET", shard.Remove: "REMOVE", shard.Add: "ADD",
+}
+
+func actionText(a shard.Action) string { return verbs[a.Verb] + " " + string(a.Attr) }
+
+// writes are the distinct forms of the protocol's writes, by name.
+func writes() map[string][]shard.Write {
+	forms := map[string][]shard.Write{}
+	for _, c := range shardtest.Cases() {
+		forms[c.Write.Name] = append(forms[c.Write.Name], c.Write)
+	}
+	return forms
+}
+
+// inClause is a mutation of every clause that reads like text. change returns false to take the clause away.
+func inClause(text string, change func(shard.Clause) (shard.Clause, bool)) mutation {
+	return func(w shard.Write) (shard.Write, bool) {
+		hit := false
+		var cond []shard.Clause
+		for _, c := range w.Cond {
+			if clauseText(c) != text {
+				cond = append(cond, c)
+				continue
+			}
+			hit = true
+			if changed, keep := change(slices.Clone(c)); keep {
+				cond = append(cond, changed)
+			}
+		}
+		w.Cond = cond
+		return w, hit
+	}
+}
+
+// inUpdate is a mutation of every action that reads like text.
+func inUpdate(text string, change func(shard.Action) (shard.Action, bool)) mutation {
+	return func(w shard.Write) (shard.Write, bool) {
+		hit := false
+		var update []shard.Action
+		for _, a := range w.Update {
+			if actionText(a) != text {
+				update = append(update, a)
+				continue
+			}
+			hit = true
+			if changed, keep := change(a); keep {
+				update = append(update, changed)
+			}
+		}
+		w.Update = update
+		return w, hit
+	}
+}
+
+// bends are comparisons that are nearly the same.
+var bends = map[shard.Op][]shard.Op{
+	shard.Absent: {shard.Exists}, shard.Exists: {shard.Absent}, shard.Equal: {shard.AtMost, shard.AtLeast, shard.NotEqual},
+	shard.NotEqual: {shard.Less, shard.Greater, shard.Equal}, shard.Less: {shard.AtMost, shard.NotEqual}, shard.AtMost: {shard.Less},
+	shard.Greater: {shard.AtLeast, shard.NotEqual}, shard.AtLeast: {shard.Greater},
+}
+
+type named struct {
+	write, text string
+	mutation
+}
+
+// mutants lists every change of one clause, one comparison or one action, once per write.
+func mutants() []named {
+	var all []named
+	for name, forms := range writes() {
+		clauses, actions := map[string]shard.Clause{}, map[string]shard.Action{}
+		for _, w := range forms {
+			for _, c := range w.Cond {
+				clauses[clauseText(c)] = c
+			}
+			for _, a := range w.Update {
+				actions[actionText(a)] = a
+			}
+		}
+		for text, c := range clauses {
+			all = append(all, named{name, "without (" + text + ")", inClause(text, func(c shard.Clause) (shard.Clause, bool) { return c, false })})
+			for i, term := range c {
+				if len(c) > 1 {
+					all = append(all, named{name, fmt.Sprintf("without %q of (%s)", termText(term), text), inClause(text, func(c shard.Clause) (shard.Clause, bool) {
+						return slices.Delete(c, i, i+1), true
+					})})
+				}
+				for _, op := range bends[term.Op] {
+					all = append(all, named{name, fmt.Sprintf("%q made %q in (%s)", termText(term), signs[op], text), inClause(text, func(c shard.Clause) (shard.Clause, bool) {
+						c[i].Op = op
+						return c, true
+					})})
+				}
+			}
+		}
+		for text, a := range actions {
+			all = append(all, named{name, "without " + text, inUpdate(text, func(a shard.Action) (shard.Action, bool) { return a, false })})
+			if a.Verb == shard.SetIfAbsent || a.Verb == shard.CopyOr || a.Verb == shard.Add {
+				all = append(all, named{name, text + " made SET", inUpdate(text, func(a shard.Action) (shard.Action, bool) {
+					a.Verb = shard.Set
+					return a, true
+				})})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b named) int { return strings.Compare(a.write+a.text, b.write+b.text) })
+	return all
+}
+
+// equivalent are changes after which the write means the same. Each says why.
+var equivalent = map[string]string{
+	`"last_write <" made "<>" in (last_write absent or last_write <)`: "a last write after now is refused by last_write <= now - minInterval as well",
+	`"pending =" made "<=" in (pending = or burst_start <=)`:          "pending < k is refused by pending >= k as well",
+}
+
+func TestTheSuiteKillsEveryMutantOfEveryWrite(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	count := map[string]int{}
+	for _, m := range mutants() {
+		by, dead := killed(t, m.write, m.mutation)
+		if why := equivalent[m.text]; why != "" {
+			if dead {
+				t.Errorf("%s %s is killed by %q and is said to mean the same: %s", m.write, m.text, by, why)
+			}
+			continue
+		}
+		if !dead {
+			t.Errorf("%s %s survives", m.write, m.text)
+			continue
+		}
+		count[m.write]++
+		if strings.HasPrefix(m.text, "without (") {
+			fmt.Fprintf(&table, "%-20s %-60s killed by: %s\n", m.write, m.text, by)
+		}
+	}
+	t.Logf("clauses:\n%s", table.String())
+	total := 0
+	for _, name := range slices.Sorted(func(yield func(string) bool) {
+		for name := range count {
+			if !yield(name) {
+				return
+			}
+		}
+	}) {
+		t.Logf("%-20s %3d mutants killed", name, count[name])
+		total += count[name]
+	}
+	t.Logf("%d mutants killed", total)
+}
+
+func TestEveryWriteOfTheModelIsInTheSuite(t *testing.T) {
+	t.Parallel()
+	forms := writes()
+	for _, name := range []string{
+		"ADMIT", "CLAIM", "CLAIM again", "COMMIT", "COMMIT, newer waiting", "RELEASE", "REJECT", "REJECT, not pending", "PARK",
+		"PARK, not pending", "REDRIVE", "COLLECT", "TRIP", "PROBE", "CLOSE", "START RUN", "END RUN",
+	} {
+		if len(forms[name]) == 0 {
+			t.Errorf("%s has no case", name)
+		}
+		delete(forms, name)
+	}
+	for name := range forms {
+		t.Errorf("%s is not in this list", name)
+	}
+}
