@@ -3,6 +3,8 @@ package config
 import (
 	"testing"
 	"time"
+
+	"github.com/lullhq/lull/internal/shard"
 )
 
 func TestCollectionOverridesEachSettingOfDebounce(t *testing.T) {
@@ -127,5 +129,24 @@ func TestMaxReceiveCountRoundsUp(t *testing.T) {
 		if got := c.MaxReceiveCount(); got != want {
 			t.Errorf("%s: got %d, want %d", deadline, got, want)
 		}
+	}
+}
+
+func TestTimingIsForInTheTermsOfTheProtocol(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	news(&c, Collection{Quiet: ptr(7 * second), MaxWait: ptr(20 * second), CapGrace: ptr(2 * second), MinInterval: ptr(3 * second), Leading: ptr(true)})
+	want := shard.Timing{Quiet: 7 * second, MaxWait: 20 * second, CapGrace: 2 * second, MinInterval: 3 * second, Leading: true, Waits: 3}
+	if got := c.Timing("news"); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestRowsExpireAfterRetentionAndItsExtra(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
+	if got, want := time.Unix(c.Expires(now), 0).UTC(), now.AddDate(0, 0, 37); !got.Equal(want) {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

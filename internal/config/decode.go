@@ -131,16 +131,16 @@ func (d *decoder) fields(n tree.Node, v reflect.Value, p at) {
 	seen := make(map[string]bool, len(n.Fields))
 	for _, f := range n.Fields {
 		i, ok := fieldNamed(v.Type(), f.Key)
+		name := p.key(printable(f.Key)).name
 		switch {
-		case !ok:
-			name := p.key(printable(f.Key)).name
-			d.add(&Fault{Rule: "unknown", Setting: name, Problem: "there is no such setting", Fix: instead(v.Type(), p, f.Key), Line: f.Line})
 		case seen[f.Key]:
-			d.add(&Fault{Rule: "repeated", Setting: p.key(f.Key).name, Problem: "is set twice", Fix: "keep one of the two", Line: f.Line})
+			d.add(&Fault{Rule: "repeated", Setting: name, Problem: "is set twice", Fix: "keep one of the two", Line: f.Line})
+		case !ok:
+			d.add(&Fault{Rule: "unknown", Setting: name, Problem: "there is no such setting", Fix: instead(v.Type(), p, f.Key), Line: f.Line})
 		default:
-			seen[f.Key] = true
 			d.value(f.Value, v.Field(i), p.key(f.Key))
 		}
+		seen[f.Key] = true
 	}
 }
 
@@ -309,7 +309,7 @@ func instead(t reflect.Type, p at, key string) string {
 // source, collection or sink.
 func elsewhere(p at, key string) string {
 	found := ""
-	for _, s := range Settings() {
+	for _, s := range settings {
 		group, last := "", s.Name
 		if i := strings.LastIndex(s.Name, "."); i >= 0 {
 			group, last = s.Name[:i], s.Name[i+1:]

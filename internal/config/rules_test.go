@@ -120,7 +120,11 @@ func with(t *testing.T, c Config, setting, value string) Config {
 	parts := strings.Split(setting, ".")
 	group := root
 	for _, part := range parts[:len(parts)-1] {
-		group = group[part].(map[string]any)
+		next, ok := group[part].(map[string]any)
+		if !ok {
+			t.Fatalf("%s: got %T at %s, want a group", setting, group[part], part)
+		}
+		group = next
 	}
 	last := parts[len(parts)-1]
 	group[last] = value
@@ -217,5 +221,22 @@ func TestFaultReadsAsOneLine(t *testing.T) {
 	}
 	if got := Faults(nil); got != nil {
 		t.Errorf("nil: got %v, want none", got)
+	}
+}
+
+func TestFaultsAreShortAndOnOneLine(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Stack = strings.Repeat("x", 10_000)
+	c.DefaultSink = "a\nb\x00"
+	setSource(&c, func(s *Source) { s.Kind, s.JSON.ID = SourceKind(strings.Repeat("\u2028", 10_000)), "/id" })
+	faults := Faults(c.Validate())
+	if len(faults) < 4 {
+		t.Errorf("got %v, want four faults", faults)
+	}
+	for _, f := range faults {
+		if text := f.Error(); len(text) > 1_500 || strings.ContainsAny(text, "\n\x00\u2028") {
+			t.Errorf("got %d bytes: %q", len(text), text)
+		}
 	}
 }

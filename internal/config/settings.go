@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -51,21 +52,17 @@ const (
 )
 
 // Settings returns the description of every setting, in the order of lull.yaml.
-func Settings() []Setting {
-	var all []Setting
-	for _, group := range [][]Setting{
-		topSettings, sourceSettings, collectionSettings, sinkSettings, debounceSettings, functionSettings,
-		queueSettings, retrySettings, lifecycleSettings, flightSettings, payloadSettings, lastSettings,
-	} {
-		all = append(all, group...)
-	}
-	return all
-}
+func Settings() []Setting { return slices.Clone(settings) }
+
+var settings = slices.Concat(
+	topSettings, sourceSettings, collectionSettings, sinkSettings, debounceSettings, functionSettings,
+	queueSettings, retrySettings, lifecycleSettings, flightSettings, payloadSettings, lastSettings,
+)
 
 // byName finds a setting by its generic name.
 var byName = func() map[string]Setting {
-	m := make(map[string]Setting)
-	for _, s := range Settings() {
+	m := make(map[string]Setting, len(settings))
+	for _, s := range settings {
 		m[s.Name] = s
 	}
 	return m

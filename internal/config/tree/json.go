@@ -14,6 +14,7 @@ var (
 	ErrTooDeep    = fmt.Errorf("nested more than %d deep", MaxDepth)
 	errTrailing   = errors.New("text follows the settings")
 	errUnfinished = errors.New("ends in the middle")
+	errKey        = errors.New("a key is not text")
 )
 
 // SyntaxError is text that is not of the file's format. Errors of this package wrap one where the line is known.
@@ -111,7 +112,11 @@ func (p *parser) fields(node *Node, depth int) error {
 		if err != nil {
 			return err
 		}
-		key, line := token.(string), p.line() // the decoder yields nothing else as a key
+		key, ok := token.(string)
+		if !ok {
+			return errKey
+		}
+		line := p.line()
 		value, err := p.value(depth)
 		if err != nil {
 			return err

@@ -51,8 +51,8 @@ type Field struct {
 	Value Node
 }
 
-// MaxBytes is the largest settings file that is read. A file of a thousand collections has a tenth of it.
-const MaxBytes = 1 << 20
+// MaxBytes is the largest settings file that is read. A file of a thousand collections has a sixth of it.
+const MaxBytes = 256 << 10
 
 // MaxDepth is how deeply a settings file may nest. Settings themselves nest 5 deep.
 const MaxDepth = 32
