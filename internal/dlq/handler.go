@@ -1,0 +1,173 @@
+package dlq
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Decoder turns a message into the events it carries. It returns at least one result and never fails as a whole.
+type Decoder interface {
+	Decode(m queue.Message) []event.Result
+}
+
+// Handler is dlq for one sink. All fields are required.
+type Handler struct {
+	Shards  shard.Store
+	Letters letter.Store
+	Sources Decoder
+	Live    queue.Queue // where messages that never ran go back to
+	Bulk    queue.Queue
+	Dead    queue.Queue // the dead-letter queue itself: to wait for leases
+	Config  *config.Config
+	Sink    string
+	Clock   clock.Clock
+	Journal journal.Journal
+}
+
+// maxParallel bounds the messages that one invocation works on at once.
+const maxParallel = 16
+
+// Handle judges the batch and returns the ids of the messages that the queue must keep, never nil, each once. It does not fail as a
+// whole: whatever goes wrong keeps the message it concerns.
+func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
+	settled := make([]bool, len(msgs))
+	var g errgroup.Group
+	g.SetLimit(maxParallel)
+	for i := range msgs {
+		g.Go(func() error {
+			settled[i] = h.settle(ctx, msgs[i])
+			return nil
+		})
+	}
+	_ = g.Wait() // what went wrong is in settled
+	failed := make([]string, 0, len(msgs))
+	seen := make(map[string]bool, len(msgs))
+	for i, m := range msgs {
+		if !settled[i] && !seen[m.ID] {
+			seen[m.ID] = true
+			failed = append(failed, m.ID)
+		}
+	}
+	return failed
+}
+
+// settle reports whether the message may go.
+func (h *Handler) settle(ctx context.Context, m queue.Message) bool {
+	l, err := letter.Read(m)
+	switch {
+	case err == nil:
+		return h.sent(ctx, l)
+	case errors.Is(err, letter.ErrSchema):
+		h.note(journal.Note{Step: journal.Schema, Message: m.ID, Detail: "letter"})
+		return false
+	}
+	return h.moved(ctx, m) // moved by SQS, or its facts are broken: judged by what it carries
+}
+
+// sent settles a letter that receive or index sent: its event was counted there.
+func (h *Handler) sent(ctx context.Context, l letter.Letter) bool {
+	if h.Config.DeadLetters == config.DeadLettersNone {
+		h.note(h.of(l.Facts, journal.Dropped, string(l.Reason)+": "+l.Detail))
+		return true
+	}
+	if l.Doc != "" && l.Key != "" {
+		// committed only grows, and nothing else of the row is believed here: the cheaper read will do.
+		rows, err := h.read(ctx, []shard.DocID{l.Doc}, shard.Eventual)
+		if err != nil {
+			h.note(h.of(l.Facts, journal.Failed, "read the row: "+err.Error()))
+			return false
+		}
+		if superseded(rows[0], l.Key) {
+			h.note(h.of(l.Facts, journal.Dropped, supersededDetail))
+			return true
+		}
+	}
+	return h.store(ctx, l)
+}
+
+const supersededDetail = "superseded: its version or a newer one is committed"
+
+// superseded reports whether the row makes the letter pointless. Keys of another class do not compare.
+func superseded(r shard.Row, k shard.OrderKey) bool {
+	j := shard.Judge(r, k, classOf(k), false)
+	return j == shard.Stale || j == shard.Duplicate
+}
+
+func classOf(k shard.OrderKey) shard.Class {
+	p, err := k.Parts()
+	if err != nil {
+		return 0
+	}
+	return p.Version.Class()
+}
+
+// store parks the letter.
+func (h *Handler) store(ctx context.Context, l letter.Letter) bool {
+	err := backoff.Row().Do(ctx, h.Clock, func() error {
+		_, err := h.Letters.Park(ctx, l)
+		return err
+	})
+	if err != nil {
+		h.note(h.of(l.Facts, journal.Failed, "park the letter: "+err.Error()))
+		return false
+	}
+	h.note(h.of(l.Facts, journal.Parked, string(l.Reason)+": "+l.Detail))
+	return true
+}
+
+func (h *Handler) read(ctx context.Context, docs []shard.DocID, c shard.Consistency) (rows []shard.Row, err error) {
+	err = backoff.Row().Do(ctx, h.Clock, func() error {
+		rows, err = h.Shards.Read(ctx, docs, c)
+		return err
+	})
+	return rows, err
+}
+
+// lane is the lane of the queue that SQS moved a message from, by the end of its name: queues are called <stack>-<sink>-<lane>.
+func lane(movedFrom string) flight.Lane {
+	if strings.HasSuffix(movedFrom, "-"+string(flight.Bulk)) {
+		return flight.Bulk
+	}
+	return flight.Live
+}
+
+func (h *Handler) queue(l flight.Lane) queue.Queue {
+	if l == flight.Bulk {
+		return h.Bulk
+	}
+	return h.Live
+}
+
+// of is a note about a letter, not about a message.
+func (h *Handler) of(f letter.Facts, step journal.Step, detail string) journal.Note {
+	return journal.Note{Step: step, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Detail: detail, Letter: f.ID}
+}
+
+func (h *Handler) note(n journal.Note) {
+	n.At, n.Sink = h.Clock.Now(), h.Sink
+	h.Journal.Note(n)
+}
+
+func (h *Handler) now() shard.Micros { return shard.MicrosOf(h.Clock.Now()) }
+
+// wholeSeconds rounds up: SQS counts in seconds, and nothing comes back before its time.
+func wholeSeconds(d time.Duration) time.Duration {
+	if rest := d % time.Second; rest > 0 {
+		d += time.Second - rest
+	}
+	return d
+}

@@ -1,0 +1,233 @@
+package dlq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// fate is what becomes of one event of a message that SQS moved.
+type fate byte
+
+const (
+	isDone   fate = iota // committed, skipped, or its letter is stored: noted already
+	isDead               // to be parked
+	isLeased             // somebody may be writing it: later
+	neverRan             // no claim ever reached it: back to its queue
+	isUnsure             // cannot be judged now: later
+)
+
+// verdict is one event's fate and what is known of it.
+type verdict struct {
+	event.Event
+	fate   fate
+	reason letter.Reason
+	detail string
+	row    shard.Row    // read consistently
+	until  shard.Micros // isLeased: the end of the lease
+}
+
+// moved settles a message that SQS's receive count moved here. Its events are judged first; the message is one piece: while one of
+// them is leased all wait, and where one never ran all go back, to be judged again.
+func (h *Handler) moved(ctx context.Context, m queue.Message) bool {
+	ln := lane(m.MovedFrom)
+	verdicts, ok := h.judge(ctx, m, ln)
+	if !ok {
+		return false
+	}
+	var until shard.Micros
+	back := false
+	for i := range verdicts {
+		until = max(until, verdicts[i].until)
+		back = back || verdicts[i].fate == neverRan
+	}
+	switch {
+	case until != 0:
+		return h.wait(ctx, m, until)
+	case back:
+		err := h.giveBack(ctx, m, ln)
+		if err == nil {
+			return true
+		}
+		if !errors.Is(err, queue.ErrTooLarge) {
+			h.note(h.about(m, ln, &event.Event{}, journal.Failed, "give it back: "+err.Error()))
+			return false
+		}
+	}
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.fate == neverRan {
+			v.reason, v.detail = letter.ReceiveCount, "never ran, and has no room to be sent again"
+			v.fate = isDead
+		}
+		if v.fate == isDead && !h.bury(ctx, m, ln, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// judge decides every event by its row. It reports false where the message has to stay as it is.
+func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane) ([]verdict, bool) {
+	var verdicts []verdict
+	var docs []shard.DocID
+	var rowOf []int // the verdict of docs[i]
+	for i, r := range h.Sources.Decode(m) {
+		v := verdict{Event: r.Event}
+		v.Index = i
+		switch {
+		case r.Fault != nil:
+			if r.Fault.Transient() && !h.overdue(m) {
+				h.note(h.about(m, ln, &v.Event, journal.Failed, r.Fault.Error()))
+				return nil, false
+			}
+			v.Doc, v.Key, v.Class = r.Fault.Doc, r.Fault.Key, classOf(r.Fault.Key)
+			v.fate, v.reason, v.detail = isDead, r.Fault.Reason, r.Fault.Problem
+			if r.Fault.Field != "" {
+				v.detail = r.Fault.Field + ": " + r.Fault.Problem
+			}
+		case r.Skip != "":
+			h.note(h.about(m, ln, &v.Event, journal.Skipped, r.Skip))
+		default:
+			docs, rowOf = append(docs, v.Doc), append(rowOf, len(verdicts))
+		}
+		verdicts = append(verdicts, v)
+	}
+	if len(docs) == 0 {
+		return verdicts, true
+	}
+	rows, err := h.read(ctx, docs, shard.Consistent)
+	if err != nil {
+		h.note(h.about(m, ln, &verdicts[rowOf[0]].Event, journal.Failed, "read the rows: "+err.Error()))
+		return nil, false
+	}
+	for i, at := range rowOf {
+		verdicts[at].row = rows[i]
+		h.byRow(m, ln, &verdicts[at])
+		if verdicts[at].fate == isUnsure {
+			return nil, false
+		}
+	}
+	return verdicts, true
+}
+
+// byRow is what the row, read consistently, makes of an event.
+func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict) {
+	r, k := v.row, v.Key
+	switch shard.Judge(r, k, v.Class, h.aged(m)) {
+	case shard.Stale:
+		h.note(h.about(m, ln, &v.Event, journal.Superseded, "a newer version is committed"))
+		return
+	case shard.Duplicate:
+		h.note(h.about(m, ln, &v.Event, journal.Duplicate, "this version is committed"))
+		return
+	case shard.Parked:
+		n := h.about(m, ln, &v.Event, journal.Stored, "its dead letter is stored")
+		n.Letter = letter.ID(v.Doc, k, m.Body)
+		h.note(n)
+		return
+	case shard.Foreign:
+		h.note(h.about(m, ln, &v.Event, journal.Schema, "row"))
+		v.fate = isUnsure
+		return
+	case shard.ClassMismatch:
+		v.fate, v.reason = isDead, letter.ClassMismatch
+		v.detail = fmt.Sprintf("version: the row has versions of class %s, this one is %s", r.VersionClass, v.Class)
+		return
+	case shard.TooOld:
+		v.fate, v.reason, v.detail = isDead, letter.TooOld, "older than rows are kept, and nothing committed to judge it by"
+	case shard.Held:
+		v.fate, v.reason, v.detail = h.held(m, ln, v)
+	}
+	if r.LeaseUntil >= h.now() {
+		v.fate, v.until = isLeased, r.LeaseUntil
+	}
+}
+
+// held is the fate of a version that nothing has decided yet.
+func (h *Handler) held(m queue.Message, ln flight.Lane, v *verdict) (fate, letter.Reason, string) {
+	if sink, _ := h.Config.SinkFor(string(v.Doc.Collection())); sink != h.Sink {
+		return isDead, letter.Contract, fmt.Sprintf("collection: %s belongs to sink %s, but this was in a queue of sink %s", v.Doc.Collection(), sink, h.Sink)
+	}
+	switch {
+	case v.row.Claimed > v.Key:
+		h.note(h.about(m, ln, &v.Event, journal.Blocked, "a newer version was claimed and may be in the sink"))
+		return isDead, letter.ReceiveCount, "a newer version was claimed without an answer"
+	case v.row.Claimed < v.Key && !h.overdue(m):
+		return neverRan, "", ""
+	case v.row.Claimed < v.Key:
+		return isDead, letter.ReceiveCount, "never ran, for longer than " + h.Config.Retry.DeadDeadline.String()
+	}
+	return isDead, letter.ReceiveCount, fmt.Sprintf("claimed %d times without an answer", v.row.Attempts)
+}
+
+// wait keeps the message away until the lease has ended.
+func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros) bool {
+	d := min(wholeSeconds(until.Sub(h.now())+1), queue.MaxHold)
+	_ = h.Dead.Hold(ctx, []string{m.Receipt}, d) // refused: it comes back when its visibility ends, and is judged again
+	h.note(journal.Note{Step: journal.Waiting, Message: m.ID, Sent: m.Sent, Until: until.Time(), Detail: "leased: not parked before the lease ends"})
+	return false
+}
+
+// giveBack sends the message to its lane again, no newer than it is. A crash after it sends it twice, which the rows bear.
+func (h *Handler) giveBack(ctx context.Context, m queue.Message, ln flight.Lane) error {
+	out, err := letter.Copy(m.Body, m.Attributes, m.FirstSent(), h.Config.Retry.BackoffMax)
+	if err != nil {
+		return err
+	}
+	out.Delay = min(out.Delay, queue.MaxDelay)
+	if err := queue.ErrorAt(h.queue(ln).Send(ctx, []queue.Outgoing{out}), 0); err != nil {
+		return err
+	}
+	n := h.about(m, ln, &event.Event{}, journal.Returned, "it never ran")
+	n.Until = h.Clock.Now().Add(out.Delay)
+	h.note(n)
+	return nil
+}
+
+// overdue says that the message, or the first of which it is a copy, is older than the dead deadline: it is not given back for ever.
+func (h *Handler) overdue(m queue.Message) bool {
+	return h.Clock.Now().Sub(m.FirstSent()) > h.Config.Retry.DeadDeadline
+}
+
+// aged says that the message is older than rows are certain to be kept (DESIGN sections 5 and 6).
+func (h *Handler) aged(m queue.Message) bool {
+	l := h.Config.Lifecycle
+	return h.Clock.Now().Sub(m.FirstSent()) > l.RowRetention-l.ProducerLateness
+}
+
+// bury parks an event and marks its row.
+func (h *Handler) bury(ctx context.Context, m queue.Message, ln flight.Lane, v *verdict) bool {
+	l := letter.New(m, v.reason, v.detail, v.Doc, v.Key, v.Index, h.Clock.Now())
+	l.Sink, l.Lane = h.Sink, string(ln)
+	if v.Key != "" && (v.row.Pending == v.Key || v.row.Claimed == v.Key) {
+		l.Refusals, l.LastError = v.row.Refusals, v.row.LastError
+	}
+	step := journal.Lettered
+	if h.Config.DeadLetters == config.DeadLettersNone {
+		step = journal.Dropped
+	} else if !h.store(ctx, l) {
+		return false
+	}
+	if v.marks() && !h.mark(ctx, m, ln, v) {
+		return false
+	}
+	n := h.about(m, ln, &v.Event, step, string(v.reason)+": "+l.Detail)
+	n.Letter = l.ID
+	h.note(n)
+	return true
+}
+
+func (h *Handler) about(m queue.Message, ln flight.Lane, e *event.Event, step journal.Step, detail string) journal.Note {
+	return journal.Note{
+		Step: step, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(ln), Message: m.ID, Event: e.Index, Sent: m.Sent, Detail: detail,
+	}
+}

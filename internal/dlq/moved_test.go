@@ -1,0 +1,330 @@
+package dlq_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Faults, line 24.
+func TestReceiveCountIsNoAttemptCount(t *testing.T) {
+	t.Parallel()
+	for _, lane := range []string{"live", "bulk"} {
+		t.Run(lane, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t, nil)
+				q := b.live
+				if lane == "bulk" {
+					q = b.bulk
+				}
+				first := time.Now()
+				m := b.send(q, body("1", 1), map[string]queue.Attribute{"x": queue.Text("y")})
+				b.admit(b.event(m)) // receive ran, index never did
+				time.Sleep(time.Hour)
+				b.move(q, m)
+
+				if kept := b.handle(); len(kept) != 0 {
+					t.Fatalf("kept %v, want the message to go back", kept)
+				}
+				if got := len(b.parked()); got != 0 {
+					t.Errorf("%d letters parked, want none: it never ran", got)
+				}
+				if got := q.Counts(); got.Delayed != 1 || got.Total() != 1 {
+					t.Fatalf("%s queue: %+v, want one delayed message", lane, got)
+				}
+				time.Sleep(b.cfg.Retry.BackoffMax)
+				back := b.receive(q)
+				if back.Body != m.Body || back.Attributes["x"].String != "y" {
+					t.Errorf("came back as %q %v", back.Body, back.Attributes)
+				}
+				if got := back.FirstSent(); !got.Equal(first.Truncate(time.Millisecond)) {
+					t.Errorf("first sent %s, want %s: a copy is no newer", got, first)
+				}
+				if got := b.notes.count(journal.Returned); got != 1 {
+					t.Errorf("%d notes of a return, want 1", got)
+				}
+
+				// It does not go round for ever: the age of the first copy counts.
+				time.Sleep(b.cfg.Retry.DeadDeadline)
+				b.move(q, back)
+				if kept := b.handle(); len(kept) != 0 {
+					t.Fatalf("kept %v, want it parked", kept)
+				}
+				parked := b.parked()
+				if len(parked) != 1 || parked[0].Reason != letter.ReceiveCount || parked[0].Lane != lane || parked[0].Sink != "search" {
+					t.Fatalf("parked %+v, want one letter of reason receive_count in lane %s", parked, lane)
+				}
+				if r := b.row("content#1"); r.Dead != parked[0].Key || r.Pending != "" || r.ExpiresAt == 0 {
+					t.Errorf("row %+v: want it dead, settled and expiring", r)
+				}
+			})
+		})
+	}
+}
+
+// Faults, line 26.
+func TestLetterOfALeasedRowIsNotParked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, nil)
+		m := b.send(b.live, body("1", 1), nil)
+		e := b.event(m)
+		b.admit(e)
+		l := b.claim(e) // the last permitted attempt is running
+		b.move(b.live, m)
+		if kept := b.handle(); len(kept) != 1 {
+			t.Fatalf("kept %v, want the message", kept)
+		}
+		b.want(0, 0, 1)
+		if r := b.row(e.Doc); r.Dead != "" || r.Pending != e.Key {
+			t.Errorf("row %+v was touched", r)
+		}
+		time.Sleep(12 * time.Second)
+		if got := b.dead.Counts().Visible; got != 0 {
+			t.Errorf("%d messages visible before the lease ends, want none", got)
+		}
+		b.commit(l)
+		time.Sleep(3 * time.Second)
+		if kept := b.handle(); len(kept) != 0 {
+			t.Fatalf("kept %v, want it done", kept)
+		}
+		b.want(0, 0, 0)
+	})
+}
+
+func TestClaimWithoutAnswerIsParkedOnceItsLeaseHasEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, nil)
+		m := b.send(b.live, body("1", 1), nil)
+		e := b.event(m)
+		b.admit(e)
+		b.claim(e)
+		b.move(b.live, m)
+		b.handle()
+		time.Sleep(15 * time.Second)
+		if kept := b.handle(); len(kept) != 0 {
+			t.Fatalf("kept %v, want it parked", kept)
+		}
+		b.want(1, 0, 0)
+		if got := b.parked()[0]; got.Reason != letter.ReceiveCount || got.Key != e.Key || got.MessageID != m.ID {
+			t.Errorf("parked %+v", got)
+		}
+		// What may be in the sink keeps older versions out, and says so.
+		older := b.send(b.live, body("1", 0), nil)
+		b.admit(b.event(older))
+		b.move(b.live, older)
+		b.handle()
+		if got := b.notes.count(journal.Blocked); got != 1 {
+			t.Errorf("%d notes of a blocked version, want 1", got)
+		}
+		b.want(2, 0, 0)
+	})
+}
+
+func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
+	t.Parallel()
+	mismatched := `{"type":"doc.changed","subject":"1","sequence":"01ARZ3NDEKTSV4RRFFQ69G5FAV","sequencetype":"lex","data":{}}`
+	tests := []struct {
+		name   string
+		body   string
+		row    func(b *bench, m queue.Message) // what happened to the document
+		reason letter.Reason                   // parked with it; empty for not parked
+		kept   bool
+		step   journal.Step
+		pend   bool // something waits in the row afterwards
+	}{
+		{"this version was committed", body("1", 5), func(b *bench, m queue.Message) {
+			b.admit(b.event(m))
+			b.commit(b.claim(b.event(m)))
+		}, "", false, journal.Duplicate, false},
+		{"a newer version was committed", body("1", 5), func(b *bench, m queue.Message) {
+			e := b.event(queue.Message{Body: body("1", 6)})
+			b.admit(e)
+			b.commit(b.claim(e))
+		}, "", false, journal.Superseded, false},
+		{"its letter is stored", body("1", 5), func(b *bench, m queue.Message) {
+			e := b.event(m)
+			b.admit(e)
+			b.write(shard.Park(e.Doc, e.Key, now(), b.cfg.Expires(time.Now()), b.row(e.Doc)))
+		}, "", false, journal.Stored, false},
+		{"row of a newer schema", body("1", 5), func(b *bench, m queue.Message) {
+			b.write(shard.Write{Name: "future", Doc: "content#1", Update: []shard.Action{
+				{Verb: shard.Set, Attr: shard.AttrSchema, Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1}},
+			}})
+		}, "", true, journal.Schema, false},
+		{"a newer version waits, this one never ran and is old", body("1", 5), func(b *bench, m queue.Message) {
+			time.Sleep(b.cfg.Retry.DeadDeadline + time.Second)
+			b.admit(b.event(queue.Message{Body: body("1", 6)}))
+		}, letter.ReceiveCount, false, journal.Lettered, true},
+		{"nobody knows it any more", body("1", 5), func(b *bench, m queue.Message) {
+			time.Sleep(b.cfg.Retry.DeadDeadline + time.Second)
+		}, letter.ReceiveCount, false, journal.Lettered, false},
+		{"not JSON", "hello", nil, letter.Undecodable, false, journal.Lettered, false},
+		{"no version", `{"type":"doc.changed","subject":"1","data":{}}`, nil, letter.VersionInvalid, false, journal.Lettered, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t, nil)
+				m := b.send(b.live, tt.body, nil)
+				if tt.row != nil {
+					tt.row(b, m)
+				}
+				b.move(b.live, m)
+				if kept := b.handle(); len(kept) == 1 != tt.kept {
+					t.Fatalf("kept %v, want kept %t", kept, tt.kept)
+				}
+				parked := b.parked()
+				if tt.reason == "" {
+					if len(parked) != 0 {
+						t.Errorf("parked %+v, want none", parked)
+					}
+				} else {
+					if len(parked) != 1 || parked[0].Reason != tt.reason {
+						t.Fatalf("parked %+v, want one for %s", parked, tt.reason)
+					}
+					l, _, err := b.letters.Get(t.Context(), parked[0].ID)
+					if err != nil || l.Body != tt.body {
+						t.Errorf("letter holds %q, error %v; want the body byte for byte", l.Body, err)
+					}
+					if r := b.row("content#1"); parked[0].Key != "" && !tt.pend && r.Dead != parked[0].Key {
+						t.Errorf("row %+v: want dead = %s", r, parked[0].Key)
+					}
+				}
+				if got := b.notes.count(tt.step); got != 1 {
+					t.Errorf("%d notes %s, want 1", got, tt.step)
+				}
+				if got := b.row("content#1").Pending != ""; got != tt.pend {
+					t.Errorf("pending afterwards: %t, want %t", got, tt.pend)
+				}
+			})
+		})
+	}
+	t.Run("versions of another class", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := setup(t, func(c *config.Config) { c.Sources["lex"] = config.Source{Kind: config.SourceNative, Class: config.ClassLex} })
+			e := b.event(queue.Message{Body: body("1", 6)})
+			b.admit(e)
+			b.commit(b.claim(e))
+			before := b.row(e.Doc)
+			b.move(b.live, b.send(b.live, mismatched, map[string]queue.Attribute{queue.AttrSource: queue.Text("lex")}))
+			b.handle()
+			if parked := b.parked(); len(parked) != 1 || parked[0].Reason != letter.ClassMismatch {
+				t.Fatalf("parked %+v, want one for version_class_mismatch", parked)
+			}
+			if got := b.row(e.Doc); got != before {
+				t.Errorf("row became %+v, want it untouched", got)
+			}
+		})
+	})
+}
+
+func s3Records(keys ...string) string {
+	var records []string
+	for i, k := range keys {
+		records = append(records, fmt.Sprintf(`{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","eventTime":"2026-11-20T16:00:00.000Z",
+			"s3":{"bucket":{"name":"b"},"object":{"key":%q,"sequencer":"00%d"}}}`, k, i))
+	}
+	return `{"Records":[` + strings.Join(records, ",") + `]}`
+}
+
+func TestMessageWithSeveralEventsGoesAsOnePiece(t *testing.T) {
+	t.Parallel()
+	from := map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")}
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, nil)
+		m := b.send(b.live, s3Records("one", "two"), from)
+		r := b.sources.Decode(m)
+		if len(r) != 2 || r[0].Fault != nil || r[1].Fault != nil {
+			t.Fatalf("decode: %+v", r)
+		}
+		one, two := r[0].Event, r[1].Event
+		b.admit(one)
+		b.admit(two)
+		b.claim(one)
+		b.move(b.live, m)
+		if kept := b.handle(); len(kept) != 1 {
+			t.Fatalf("kept %v, want all of it to wait for the lease", kept)
+		}
+		b.want(0, 0, 1)
+		time.Sleep(15 * time.Second)
+		b.handle()
+		b.want(0, 1, 0) // two never ran: the whole message goes back
+		time.Sleep(b.cfg.Retry.DeadDeadline)
+		b.move(b.live, b.receive(b.live))
+		b.handle()
+		b.want(2, 0, 0)
+		for _, e := range []shard.DocID{one.Doc, two.Doc} {
+			if r := b.row(e); r.Dead == "" || r.Pending != "" {
+				t.Errorf("row %+v: want it dead", r)
+			}
+		}
+	})
+}
+
+func TestMessageThatHasNoRoomToBeSentAgainIsParked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, nil)
+		attrs := map[string]queue.Attribute{}
+		for i := range queue.MaxEntries {
+			attrs[fmt.Sprint("a", i)] = queue.Text("x")
+		}
+		b.move(b.live, b.send(b.live, body("1", 1), attrs))
+		if kept := b.handle(); len(kept) != 0 {
+			t.Fatalf("kept %v", kept)
+		}
+		b.want(1, 0, 0)
+		l, _, _ := b.letters.Get(t.Context(), b.parked()[0].ID)
+		if len(l.Attributes) != queue.MaxEntries {
+			t.Errorf("letter has %d attributes, want %d", len(l.Attributes), queue.MaxEntries)
+		}
+	})
+}
+
+func TestMessageOlderThanRowsIsParkedAsTooOld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, nil)
+		old := fmt.Sprint(time.Now().Add(-30 * 24 * time.Hour).UnixMilli())
+		b.move(b.live, b.send(b.live, body("1", 1), map[string]queue.Attribute{queue.AttrFirstSent: queue.Text(old)}))
+		b.handle()
+		if parked := b.parked(); len(parked) != 1 || parked[0].Reason != letter.TooOld {
+			t.Errorf("parked %+v, want one for too_old_to_judge", parked)
+		}
+	})
+}
+
+func TestWithoutDeadLettersEverythingIsCountedAndGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, func(c *config.Config) { c.DeadLetters = config.DeadLettersNone })
+		m := b.send(b.live, body("1", 1), nil)
+		e := b.event(m)
+		b.admit(e)
+		time.Sleep(b.cfg.Retry.DeadDeadline + time.Second)
+		b.move(b.live, m)
+		b.letterOf(queue.Message{Body: "x", Sent: time.Now()}, b.event(queue.Message{Body: body("2", 1)}), letter.RejectedBySink)
+		b.handle()
+		b.want(0, 0, 0)
+		if got := b.notes.count(journal.Dropped); got != 2 {
+			t.Errorf("%d notes of a drop, want 2", got)
+		}
+		if r := b.row(e.Doc); r.Pending != "" {
+			t.Errorf("row %+v still waits", r)
+		}
+	})
+}
+
