@@ -59,8 +59,11 @@ func checkSinkAuth(c *Config, f *checker) {
 			name, value string
 			kind        AuthKind
 		}{
-			{"secretARN", a.SecretARN, AuthBasic}, {"userEnv", a.UserEnv, AuthBasic}, {"passwordEnv", a.PasswordEnv, AuthBasic},
-			{"region", a.Region, AuthSigV4}, {"service", a.Service, AuthSigV4},
+			{"secretARN", a.SecretARN, AuthBasic},
+			{"userEnv", a.UserEnv, AuthBasic},
+			{"passwordEnv", a.PasswordEnv, AuthBasic},
+			{"region", a.Region, AuthSigV4},
+			{"service", a.Service, AuthSigV4},
 		} {
 			if o.value != "" && a.Kind != o.kind {
 				f.fault(auth+"."+o.name, o.value, "would be ignored: it belongs to the kind "+string(o.kind), "remove it, or set "+auth+".kind to "+string(o.kind))
