@@ -1,0 +1,121 @@
+// Package awstest lets tests talk to AWS's protocols: to a server that a test scripts, for what no emulator shows
+// (throttling, unprocessed entries, lost answers), and to a real emulator, for everything else.
+package awstest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+)
+
+// EndpointEnv names the environment variable that holds an emulator's endpoint, such as http://127.0.0.1:4566.
+const EndpointEnv = "LULL_TEST_AWS"
+
+// Call is one request of the JSON protocols (DynamoDB, SQS, Step Functions).
+type Call struct {
+	Operation string // "UpdateItem"
+	Body      []byte
+}
+
+// Into decodes the request's body.
+func (c Call) Into(t testing.TB, v any) {
+	t.Helper()
+	if err := json.Unmarshal(c.Body, v); err != nil {
+		t.Errorf("decode %s: %v", c.Operation, err)
+	}
+}
+
+// Reply is what the server answers. Status 0 is 200. Body is sent as it is, or as JSON where it is no string.
+type Reply struct {
+	Status int
+	Body   any
+}
+
+// Failure is an error as the JSON protocols spell one: the code as given, with any namespace.
+func Failure(status int, code, message string) Reply {
+	return Reply{Status: status, Body: map[string]any{"__type": code, "message": message}}
+}
+
+// JSON starts a server that answers the JSON protocols with f, which may be called concurrently, and returns settings for
+// clients of it. The server ends with the test.
+func JSON(t testing.TB, f func(Call) Reply) aws.Config {
+	t.Helper()
+	return Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Errorf("read request: %v", err)
+		}
+		_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		reply := f(Call{Operation: op, Body: body})
+		out, ok := reply.Body.(string)
+		if !ok {
+			text, err := json.Marshal(reply.Body)
+			if err != nil {
+				t.Errorf("encode reply: %v", err)
+			}
+			out = string(text)
+		}
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		if reply.Status != 0 {
+			w.WriteHeader(reply.Status)
+		}
+		_, _ = io.WriteString(w, out)
+	}))
+}
+
+// Serve starts a server and returns settings for clients of it. The server ends with the test.
+func Serve(t testing.TB, h http.Handler) aws.Config {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return at(t, s.URL)
+}
+
+// Emulator returns settings for clients of the emulator that LULL_TEST_AWS names, and skips the test where it names none.
+func Emulator(t testing.TB) aws.Config {
+	t.Helper()
+	endpoint := os.Getenv(EndpointEnv)
+	if endpoint == "" {
+		t.Skipf("%s is not set: start an emulator (localstack/start.sh) and set it to the endpoint", EndpointEnv)
+	}
+	return at(t, endpoint)
+}
+
+func at(t testing.TB, endpoint string) aws.Config {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	t.Cleanup(transport.CloseIdleConnections)
+	return aws.Config{
+		Region:       "us-east-1",
+		Credentials:  credentials.NewStaticCredentialsProvider("test", "test", ""),
+		BaseEndpoint: aws.String(endpoint),
+		HTTPClient:   &http.Client{Transport: transport},
+	}
+}
+
+// Name is a resource name that no other test has.
+func Name(t testing.TB) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(t.Name()))
+	return "t-" + name[:min(len(name), 30)] + "-" + strings.ToLower(rand.Text()[:10])
+}
+
+// Context ends with the test, and at the latest after a minute: an emulator that hangs must not hang the tests.
+func Context(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,82 @@
+package dynamodb
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lullhq/lull/internal/account"
+	"github.com/lullhq/lull/internal/awstest"
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
+)
+
+// create makes a table at the emulator and returns its name. The table goes with the test.
+func create(t *testing.T, cfg aws.Config) string {
+	t.Helper()
+	api := sdk.NewFromConfig(account.Plain(cfg))
+	name := awstest.Name(t)
+	if _, err := api.CreateTable(awstest.Context(t), Definition(name)); err != nil {
+		t.Fatalf("create table: %v", err)
+	}
+	t.Cleanup(func() {
+		if _, err := api.DeleteTable(t.Context(), &sdk.DeleteTableInput{TableName: &name}); err != nil && t.Context().Err() == nil {
+			t.Errorf("delete table: %v", err)
+		}
+	})
+	err := sdk.NewTableExistsWaiter(api, func(o *sdk.TableExistsWaiterOptions) { o.MinDelay = 50 * time.Millisecond }).
+		Wait(awstest.Context(t), &sdk.DescribeTableInput{TableName: &name}, time.Minute)
+	if err != nil {
+		t.Fatalf("wait for table: %v", err)
+	}
+	return name
+}
+
+func TestTheTableKeepsThePromisesOfAShardStore(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.Emulator(t)
+	table := New(cfg, create(t, cfg))
+	shardtest.Run(t, func(*testing.T) shard.Store { return table }, shardtest.Capabilities{Scan: true, Rounds: 5})
+}
+
+// Where a service accepts overlapping paths, the suite above says nothing about whether every expression of the protocol is
+// valid: this test says which kind of service it was.
+func TestTheEmulatorRefusesWhatDynamoDBRefuses(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.Emulator(t)
+	name := create(t, cfg)
+	api := sdk.NewFromConfig(account.Plain(cfg))
+	for what, update := range map[string]string{
+		"an attribute set twice":         "SET #a = :one, #a = :two",
+		"an attribute set and removed":   "SET #a = :one REMOVE #a",
+		"a reserved word without a name": "SET owner = :one ADD #a :two",
+	} {
+		in := &sdk.UpdateItemInput{
+			TableName: &name, Key: key("c#1"), UpdateExpression: &update,
+			ExpressionAttributeNames: map[string]string{"#a": "attempts"},
+			ExpressionAttributeValues: map[string]types.AttributeValue{
+				":one": &types.AttributeValueMemberN{Value: "1"}, ":two": &types.AttributeValueMemberN{Value: "2"},
+			},
+		}
+		if _, err := api.UpdateItem(awstest.Context(t), in); account.Code(err) != "Validation" {
+			t.Errorf("%s: got %v, want a validation error", what, err)
+		}
+	}
+}
+
+func TestAMissingTableSaysSo(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.Emulator(t)
+	table := New(cfg, awstest.Name(t))
+	_, err := table.Read(awstest.Context(t), []shard.DocID{"c#1"}, shard.Consistent)
+	if err == nil || !backoff.Final(err) {
+		t.Errorf("read: got %v, want an error for good", err)
+	}
+	if _, err = table.Write(awstest.Context(t), shard.Redrive("c#1", "k", 1)); err == nil || !backoff.Final(err) {
+		t.Errorf("write: got %v, want an error for good", err)
+	}
+}

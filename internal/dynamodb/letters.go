@@ -1,0 +1,144 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Letters keeps dead letters: facts in the table, messages in Bodies. It is safe for concurrent use.
+//
+// The message is stored before the facts and deleted after them, so facts without a message mean that the letter was dropped at the
+// moment at which it was parked again. Get says so.
+type Letters struct {
+	table  *Table
+	bodies Bodies
+}
+
+var _ letter.Store = (*Letters)(nil)
+
+// NewLetters returns the letters of a table.
+func NewLetters(t *Table, bodies Bodies) *Letters { return &Letters{table: t, bodies: bodies} }
+
+// lookFactor is how many items List looks at for each one that it may return.
+const lookFactor = 20
+
+// Park stores the message and then the facts.
+func (s *Letters) Park(ctx context.Context, l letter.Letter) (bool, error) {
+	if l.ID == "" {
+		return false, backoff.Permanent(errors.New("park letter: it has no id"))
+	}
+	if err := s.bodies.Put(ctx, l.ID, l.Body, l.Attributes); err != nil {
+		return false, fmt.Errorf("park letter %s: %w", l.ID, err)
+	}
+	c := newChange()
+	c.text(IndexPartition, dead.bucket(l.ID))
+	c.text(IndexSort, sortKey(l.Died, l.ID))
+	c.text("reason", string(l.Reason))
+	c.text("detail", l.Detail)
+	c.text("about", string(l.Doc))
+	c.bytes("order_key", string(l.Key))
+	c.number("event", int64(l.Event))
+	c.text("sink", l.Sink)
+	c.text("lane", l.Lane)
+	c.text("message", l.MessageID)
+	c.time("first_sent", l.FirstSent)
+	c.time("sent", l.Sent)
+	c.number("refusals", l.Refusals)
+	c.first("first_error", l.FirstError)
+	c.text("last_error", l.LastError)
+	c.time("died", l.Died)
+	c.text("state", string(letter.Parked))
+	old, err := s.table.update(ctx, "park letter "+l.ID, dead.doc(l.ID), c)
+	return len(old) == 0, err
+}
+
+func facts(it item) letter.Facts {
+	f := fields(it)
+	return letter.Facts{
+		ID: strings.TrimPrefix(f.text(PartitionKey), dead.doc("")), Reason: letter.Reason(f.text("reason")), Detail: f.text("detail"),
+		Doc: shard.DocID(f.text("about")), Key: shard.OrderKey(f.bytes("order_key")), Event: int(f.number("event")),
+		Sink: f.text("sink"), Lane: f.text("lane"), MessageID: f.text("message"),
+		FirstSent: f.time("first_sent"), Sent: f.time("sent"),
+		Refusals: f.number("refusals"), FirstError: f.text("first_error"), LastError: f.text("last_error"), Died: f.time("died"),
+		State: letter.State(f.text("state")), RedrivenAt: f.time("redriven_at"),
+		Redrives: int(f.number("redrives")), Auto: int(f.number("auto")),
+	}
+}
+
+// Get reads the facts consistently, then the message.
+func (s *Letters) Get(ctx context.Context, id string) (letter.Letter, bool, error) {
+	it, err := s.table.get(ctx, dead.doc(id))
+	if err != nil || len(it) == 0 {
+		return letter.Letter{}, false, err
+	}
+	body, attrs, ok, err := s.bodies.Get(ctx, id)
+	if err != nil {
+		return letter.Letter{}, false, fmt.Errorf("get letter %s: %w", id, err)
+	}
+	if !ok {
+		return letter.Letter{}, false, backoff.Permanent(fmt.Errorf("get letter %s: its message is gone: drop the letter and publish the document again", id))
+	}
+	return letter.Letter{Facts: facts(it), Body: body, Attributes: attrs}, true, nil
+}
+
+// List goes through the index, oldest first. It may return fewer than limit letters, even none, and still a cursor: then the filter
+// passed over the rest of what it looked at. The index follows the table within moments.
+func (s *Letters) List(ctx context.Context, f letter.Filter, cursor string, limit int) ([]letter.Facts, string, error) {
+	if limit < 1 {
+		return nil, "", fmt.Errorf("list letters: limit %d is not positive", limit)
+	}
+	within := whole(cursor)
+	if !f.After.IsZero() {
+		within.after = max(within.after, moment(f.After))
+	}
+	if !f.Before.IsZero() {
+		within = within.until(f.Before)
+	}
+	items, next, err := s.table.waiting(ctx, dead, within, limit, lookFactor*limit, func(it item) bool { return f.Matches(facts(it)) })
+	if err != nil {
+		return nil, "", fmt.Errorf("list letters: %w", err)
+	}
+	out := make([]letter.Facts, len(items))
+	for i, it := range items {
+		out[i] = facts(it)
+	}
+	return out, next, nil
+}
+
+// MarkRedriven counts a redrive of a letter that is there.
+func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
+	c := newChange()
+	c.condition = "attribute_exists(" + c.name(PartitionKey) + ")"
+	c.text("state", string(letter.Redriven))
+	c.time("redriven_at", at)
+	c.add("redrives", 1)
+	if auto {
+		c.add("auto", 1)
+	}
+	_, err := s.table.update(ctx, "mark letter "+id, dead.doc(id), c)
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
+		return backoff.Permanent(fmt.Errorf("mark letter %s: it is not there", id))
+	}
+	return err
+}
+
+// Drop deletes the facts and then the message.
+func (s *Letters) Drop(ctx context.Context, id string) error {
+	if err := s.table.remove(ctx, "drop letter "+id, dead.doc(id)); err != nil {
+		return err
+	}
+	if err := s.bodies.Delete(ctx, id); err != nil {
+		return fmt.Errorf("drop letter %s: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package dynamodb
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// attrs is every attribute of a row, listed once.
+var attrs = shard.Attrs()
+
+// encode is a value as DynamoDB stores it: order keys binary, names strings, times and counts numbers.
+func encode(v shard.Value) types.AttributeValue {
+	switch v.Kind {
+	case shard.KindBinary:
+		return &types.AttributeValueMemberB{Value: []byte(v.Text)}
+	case shard.KindNumber:
+		return &types.AttributeValueMemberN{Value: strconv.FormatInt(v.Num, 10)}
+	default:
+		return &types.AttributeValueMemberS{Value: v.Text}
+	}
+}
+
+// decode is the row of an item, of which nil is an absent one. Attributes that are no row's are passed over: letters
+// have theirs, and a newer schema may. One of a row's with another type is an error: nothing may be decided on half a row.
+func decode(doc shard.DocID, item map[string]types.AttributeValue) (shard.Row, error) {
+	row := shard.Row{Doc: doc}
+	if len(item) == 0 {
+		return row, nil
+	}
+	for _, a := range attrs {
+		av, ok := item[string(a)]
+		if !ok {
+			continue
+		}
+		v, err := value(av)
+		if err == nil && !row.Set(a, v) {
+			err = fmt.Errorf("has type %c", v.Kind)
+		}
+		if err != nil {
+			return shard.Row{}, backoff.Permanent(fmt.Errorf("read row %s: attribute %s %w", doc, a, err))
+		}
+	}
+	return row, nil
+}
+
+func value(av types.AttributeValue) (shard.Value, error) {
+	switch av := av.(type) {
+	case *types.AttributeValueMemberB:
+		return shard.Value{Kind: shard.KindBinary, Text: string(av.Value)}, nil
+	case *types.AttributeValueMemberS:
+		return shard.Value{Kind: shard.KindString, Text: av.Value}, nil
+	case *types.AttributeValueMemberN:
+		n, err := strconv.ParseInt(av.Value, 10, 64)
+		if err != nil {
+			return shard.Value{}, fmt.Errorf("is no integer of 64 bits")
+		}
+		return shard.Value{Kind: shard.KindNumber, Num: n}, nil
+	default:
+		return shard.Value{}, fmt.Errorf("is no B, S or N")
+	}
+}
+
+// textOf is a string attribute, empty where there is none.
+func textOf(av types.AttributeValue) string {
+	if s, ok := av.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}

@@ -1,0 +1,95 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Schedule keeps events that are not due yet: facts in the table, messages in Bodies. It is safe for concurrent use.
+type Schedule struct {
+	table  *Table
+	bodies Bodies
+}
+
+var _ schedule.Store = (*Schedule)(nil)
+
+// NewSchedule returns the scheduled events of a table.
+func NewSchedule(t *Table, bodies Bodies) *Schedule { return &Schedule{table: t, bodies: bodies} }
+
+// maxLoads is how many messages are loaded at once.
+const maxLoads = 16
+
+// Put stores the message and then the facts, so that whatever is listed has its message.
+func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
+	if it.ID == "" {
+		return backoff.Permanent(errors.New("put scheduled event: it has no id"))
+	}
+	if err := s.bodies.Put(ctx, it.ID, it.Body, it.Attributes); err != nil {
+		return fmt.Errorf("put scheduled event %s: %w", it.ID, err)
+	}
+	c := newChange()
+	c.text(IndexPartition, sched.bucket(it.ID))
+	c.text(IndexSort, sortKey(it.NotBefore, it.ID))
+	c.text("about", string(it.Doc))
+	c.bytes("order_key", string(it.Key))
+	c.time("not_before", it.NotBefore)
+	c.text("sink", it.Sink)
+	c.text("lane", string(it.Lane))
+	c.time("first_sent", it.FirstSent)
+	c.text("message", it.MessageID)
+	_, err := s.table.update(ctx, "put scheduled event "+it.ID, sched.doc(it.ID), c)
+	return err
+}
+
+// Due goes through the index, earliest first. An item whose message is gone has an empty Body: no queue takes that, so it is seen
+// and keeps nobody else waiting.
+func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string, error) {
+	if limit < 1 {
+		return nil, "", fmt.Errorf("list scheduled events: limit %d is not positive", limit)
+	}
+	items, next, err := s.table.waiting(ctx, sched, whole(cursor).until(until), limit, limit, func(item) bool { return true })
+	if err != nil {
+		return nil, "", fmt.Errorf("list scheduled events: %w", err)
+	}
+	out := make([]schedule.Item, len(items))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxLoads)
+	for i := range items {
+		g.Go(func() error {
+			f := fields(items[i])
+			out[i] = schedule.Item{
+				ID: strings.TrimPrefix(f.text(PartitionKey), sched.doc("")), Doc: shard.DocID(f.text("about")),
+				Key: shard.OrderKey(f.bytes("order_key")), NotBefore: f.time("not_before"), Sink: f.text("sink"),
+				Lane: flight.Lane(f.text("lane")), FirstSent: f.time("first_sent"), MessageID: f.text("message"),
+			}
+			var err error
+			out[i].Body, out[i].Attributes, _, err = s.bodies.Get(ctx, out[i].ID)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, "", fmt.Errorf("load scheduled events: %w", err)
+	}
+	return out, next, nil
+}
+
+// Delete deletes the facts and then the message.
+func (s *Schedule) Delete(ctx context.Context, id string) error {
+	if err := s.table.remove(ctx, "delete scheduled event "+id, sched.doc(id)); err != nil {
+		return err
+	}
+	if err := s.bodies.Delete(ctx, id); err != nil {
+		return fmt.Errorf("delete scheduled event %s: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package dynamodb
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// The table's shape. The infrastructure and the tests create it from these.
+const (
+	PartitionKey   = "doc"                       // string: a document's id, or "!..." for a row of lull's own
+	IndexName      = "waiting"                   // letters and scheduled events, in the order of their time
+	IndexPartition = "bucket"                    // string
+	IndexSort      = "at"                        // string: microseconds with leading zeros, then the id
+	TTLAttribute   = string(shard.AttrExpiresAt) // number, seconds
+)
+
+// Definition is the request that creates the table as the infrastructure does, for tests and emulators: paid by request, the
+// index with all attributes.
+func Definition(name string) *sdk.CreateTableInput {
+	text := func(attr string) types.AttributeDefinition {
+		return types.AttributeDefinition{AttributeName: aws.String(attr), AttributeType: types.ScalarAttributeTypeS}
+	}
+	key := func(attr string, kind types.KeyType) types.KeySchemaElement {
+		return types.KeySchemaElement{AttributeName: aws.String(attr), KeyType: kind}
+	}
+	return &sdk.CreateTableInput{
+		TableName:            aws.String(name),
+		BillingMode:          types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{text(PartitionKey), text(IndexPartition), text(IndexSort)},
+		KeySchema:            []types.KeySchemaElement{key(PartitionKey, types.KeyTypeHash)},
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
+			IndexName:  aws.String(IndexName),
+			KeySchema:  []types.KeySchemaElement{key(IndexPartition, types.KeyTypeHash), key(IndexSort, types.KeyTypeRange)},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		}},
+	}
+}
