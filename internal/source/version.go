@@ -28,6 +28,15 @@ var advice = map[shard.Class]string{
 	shard.ClassLex:  "send 1 to 64 of 0-9, A-Z, a-z, _ and -",
 }
 
+// example is a version of each class, for faults.
+var example = map[shard.Class]string{
+	shard.ClassInt:  "12",
+	shard.ClassSeq:  "0055AED6DCD90281E5",
+	shard.ClassTime: "2026-11-20T16:00:00Z",
+	shard.ClassLSN:  "16/B374D848",
+	shard.ClassLex:  "01JD2V6Y5T3KQ8Z4M7N9P0R1S2",
+}
+
 // judge reads a version and its text as the upstream wrote it. A number is taken digit for digit. Only a version that is not there at all, or
 // null, is none: the policy arrival never stands in for a broken one.
 func (r *rules) judge(o origin, v version) (shard.Version, shard.Class, string, *event.Fault) {
@@ -39,7 +48,7 @@ func (r *rules) judge(o origin, v version) (shard.Version, shard.Class, string, 
 	case gjson.Null:
 		if !r.arrival {
 			return shard.Version{}, 0, "", &event.Fault{Reason: letter.VersionInvalid, Field: v.field, Problem: fmt.Sprintf(
-				`%s is missing: send the version of the document, deletes included, e.g. %q:"12"`, v.field, lastToken(v.field))}
+				`%s is missing: send the version of the document, deletes included, e.g. %q:%q`, v.field, lastToken(v.field), example[r.class])}
 		}
 		parsed, err := shard.TimeVersion(o.sent)
 		if err != nil {
@@ -58,17 +67,17 @@ func (r *rules) judge(o origin, v version) (shard.Version, shard.Class, string, 
 	if r.class == shard.ClassTime && digitsOnly(text) {
 		t, err := fromDigits(v.field, text)
 		if err != nil {
-			return bad(v.field + ": " + err.Error())
+			return bad(err.Error())
 		}
 		parsed, err := shard.TimeVersion(t)
 		if err != nil {
-			return bad(v.field + ": " + err.Error())
+			return bad(err.Error())
 		}
 		return parsed, r.class, text, nil
 	}
 	parsed, err := shard.ParseVersion(r.class, text)
 	if err != nil {
-		return bad(v.field + ": " + err.Error())
+		return bad(err.Error())
 	}
 	return parsed, r.class, text, nil
 }
