@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -194,6 +193,14 @@ func (s *Sink) told(op sink.Op, whole *Answer) (Answer, bool) {
 
 // apply does what a search engine does with one item.
 func (s *Sink) apply(op sink.Op) sink.Outcome {
+	var document []byte
+	if op.Kind == shard.Put {
+		plain, fault := sink.Plain(op.Document)
+		if fault != nil {
+			return fault.Outcome()
+		}
+		document = plain
+	}
 	now := s.clk.Now()
 	old, there := s.docs[op.Doc]
 	if there && old.deleted && s.set.ForgetAfter > 0 && !now.Before(old.at.Add(s.set.ForgetAfter)) {
@@ -204,9 +211,6 @@ func (s *Sink) apply(op sink.Op) sink.Outcome {
 		s.counts.Newer++
 		return sink.Outcome{Kind: sink.Newer, Status: 409, Reason: "version_conflict"}
 	}
-	if op.Kind == shard.Put && !isObject(op.Document) {
-		return sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "document is no JSON object"}
-	}
 	status := 200
 	if op.Kind == shard.Delete && (!there || old.deleted) {
 		status = 404
@@ -214,24 +218,11 @@ func (s *Sink) apply(op sink.Op) sink.Outcome {
 	if op.Kind == shard.Delete && !s.set.Versions {
 		delete(s.docs, op.Doc)
 	} else {
-		s.docs[op.Doc] = held{deleted: op.Kind == shard.Delete, at: now, Stored: sink.Stored{
-			Doc: op.Doc, Version: op.Version, Key: op.Key.String(), Fence: op.Fence, Indexed: op.At, Document: op.Document,
-		}}
+		s.docs[op.Doc] = held{deleted: op.Kind == shard.Delete, at: now, Stored: op.Meta().Stored(op.Doc, document)}
 	}
 	s.counts.Applied++
 	if s.set.RememberOps {
 		s.history[op.Doc] = append(s.history[op.Doc], op)
 	}
 	return sink.Outcome{Kind: sink.Applied, Status: status}
-}
-
-func isObject(b []byte) bool {
-	for _, c := range b {
-		switch c {
-		case ' ', '\t', '\r', '\n':
-			continue
-		}
-		return c == '{' && json.Valid(b)
-	}
-	return false
 }

@@ -60,7 +60,8 @@ func copyOf(d sink.Stored) sink.Stored {
 	return d
 }
 
-// Search looks for whole words in text values, without regard to case. A document with more of them comes first.
+// Search looks for whole words in texts and numbers, without regard to case. A document with more of them comes first. A
+// field within a field is named with a dot between.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -75,11 +76,11 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	}
 	var hits []hit
 	for _, d := range s.snapshot(q.Collection) {
-		n, err := score(d.Document, q.Field, wanted)
+		value, err := field(d.Document, q.Field)
 		if err != nil {
 			return nil, fmt.Errorf("search %s: %w", d.Doc, err)
 		}
-		if n > 0 {
+		if n := count(value, wanted); n > 0 {
 			hits = append(hits, hit{d, n})
 		}
 	}
@@ -94,18 +95,27 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	return out, nil
 }
 
-// score counts the wanted words in a document's field, or in all of it.
-func score(document []byte, field string, wanted map[string]bool) (int, error) {
-	var fields map[string]any
-	if err := json.Unmarshal(document, &fields); err != nil {
-		return 0, fmt.Errorf("read document: %w", err)
+// field is the value of a field, the whole document for no name, nil for a field that is not there.
+func field(document []byte, name string) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(document))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return nil, fmt.Errorf("read document: %w", err)
 	}
-	if field != "" {
-		return count(fields[field], wanted), nil
+	for name != "" {
+		var first string
+		first, name, _ = strings.Cut(name, ".")
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil, nil
+		}
+		value = object[first]
 	}
-	return count(fields, wanted), nil
+	return value, nil
 }
 
+// count is how many of the value's words are wanted.
 func count(value any, wanted map[string]bool) int {
 	n := 0
 	switch v := value.(type) {
@@ -114,6 +124,10 @@ func count(value any, wanted map[string]bool) int {
 			if wanted[w] {
 				n++
 			}
+		}
+	case json.Number:
+		if wanted[v.String()] {
+			n++
 		}
 	case []any:
 		for _, e := range v {

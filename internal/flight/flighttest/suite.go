@@ -1,0 +1,305 @@
+package flighttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Run is the suite. open makes a store, or another handle on a shared one.
+func Run(t *testing.T, open func(t *testing.T) flight.Store) {
+	t.Helper()
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, flight.Store)
+	}{
+		{"a manifest comes back as it was put", roundTrip},
+		{"a large manifest comes back as it was put", largeManifest},
+		{"a manifest that was got belongs to its caller", ownCopy},
+		{"putting a flight again replaces it", replaces},
+		{"an absent flight is not found", notFound},
+		{"a manifest of a newer schema is told apart", newerSchema},
+		{"a checkpoint is created once", continues},
+		{"of twenty that continue a flight at once one does", continueRace},
+		{"a deleted flight is gone, its checkpoints too", deletes},
+		{"flights are listed oldest first, in pages of any size", lists},
+		{"the list knows the newest object and the checkpoints of a flight", listsNewest},
+		{"a call under a context that has ended fails", endedContext},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(t, open(t))
+		})
+	}
+}
+
+// manifest is a flight of its own with n records.
+func manifest(n int) *flight.Manifest {
+	m := &flight.Manifest{
+		Schema: flight.SchemaVersion, Flight: flight.ID(ulid.Make().String()), Sink: "search", Lane: flight.Bulk,
+		Received: time.UnixMicro(1_777_888_800_123_456).UTC(),
+	}
+	for i := range n {
+		m.Records = append(m.Records, flight.Record{
+			Message: queue.Message{
+				ID: fmt.Sprintf("id-%d", i), Receipt: fmt.Sprintf("receipt-%d", i), Body: fmt.Sprintf("{\"n\":%d,\"title\":\"größer\"}", i),
+				Attributes: map[string]queue.Attribute{"key": {Type: "Binary", Binary: []byte{0, 0xff, byte(i)}}, queue.AttrSource: queue.Text("native")},
+				Sent:       time.UnixMilli(1_777_888_800_000 + int64(i)).UTC(), FirstReceived: time.UnixMilli(1_777_888_801_000).UTC(), ReceiveCount: i + 1,
+			},
+			Events: []flight.Entry{
+				{Index: 0, Doc: shard.DocID(fmt.Sprintf("pages#%d", i)), Key: "\x00\x22\x30\x39\x00", Class: shard.ClassInt, Op: shard.Put, Due: 7, Admitted: 8},
+				{Index: 3, Doc: "pages#x", Key: "\x00\x22\xff\xff\x00", Class: shard.ClassSeq, Op: shard.Delete, Due: 9, Admitted: 10},
+			},
+		})
+	}
+	return m
+}
+
+func put(t *testing.T, s flight.Store, m *flight.Manifest) {
+	t.Helper()
+	if err := s.Put(t.Context(), m); err != nil {
+		t.Fatalf("put: %v", err)
+	}
+}
+
+func expect(t *testing.T, s flight.Store, want *flight.Manifest) {
+	t.Helper()
+	got, err := s.Get(t.Context(), want.Flight)
+	if err != nil {
+		t.Fatalf("get: %v", err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %d records of flight %s, not as they were put (%d of %s)", len(got.Records), got.Flight, len(want.Records), want.Flight)
+	}
+}
+
+func roundTrip(t *testing.T, s flight.Store) {
+	for _, n := range []int{0, 1, 3} {
+		m := manifest(n)
+		put(t, s, m)
+		expect(t, s, m)
+	}
+}
+
+func largeManifest(t *testing.T, s flight.Store) {
+	m := manifest(1000)
+	for i := range m.Records {
+		m.Records[i].Message.Body = strings.Repeat(m.Records[i].Message.ID+";", 700)
+	}
+	put(t, s, m)
+	expect(t, s, m)
+}
+
+func ownCopy(t *testing.T, s flight.Store) {
+	m := manifest(2)
+	put(t, s, m)
+	got, err := s.Get(t.Context(), m.Flight)
+	if err != nil {
+		t.Fatalf("get: %v", err)
+	}
+	got.Records[0].Message.Attributes["key"] = queue.Text("changed")
+	got.Records[0].Events[0].Due = 99
+	got.Records = got.Records[:1]
+	expect(t, s, m)
+}
+
+func replaces(t *testing.T, s flight.Store) {
+	m := manifest(2)
+	put(t, s, m)
+	m.Records = m.Records[1:]
+	put(t, s, m)
+	expect(t, s, m)
+}
+
+func notFound(t *testing.T, s flight.Store) {
+	if _, err := s.Get(t.Context(), manifest(0).Flight); !errors.Is(err, flight.ErrNotFound) {
+		t.Errorf("get: %v, want ErrNotFound", err)
+	}
+}
+
+func newerSchema(t *testing.T, s flight.Store) {
+	m := manifest(1)
+	m.Schema = flight.SchemaVersion + 1
+	put(t, s, m)
+	if _, err := s.Get(t.Context(), m.Flight); !errors.Is(err, flight.ErrSchema) {
+		t.Errorf("get: %v, want ErrSchema", err)
+	}
+}
+
+func continues(t *testing.T, s flight.Store) {
+	a, b := manifest(1), manifest(1)
+	put(t, s, a)
+	put(t, s, b)
+	for _, c := range []struct {
+		id   flight.ID
+		n    int
+		want bool
+	}{{a.Flight, 1, true}, {a.Flight, 1, false}, {a.Flight, 2, true}, {b.Flight, 1, true}, {a.Flight, 2, false}} {
+		got, err := s.Continue(t.Context(), c.id, c.n, flight.State{Schema: 1, Flight: c.id, Leg: c.n, Left: flight.AllLeft(2)})
+		if err != nil {
+			t.Fatalf("continue: %v", err)
+		}
+		if got != c.want {
+			t.Errorf("leg %d of %s: created %v, want %v", c.n, c.id, got, c.want)
+		}
+	}
+	expect(t, s, a)
+}
+
+func continueRace(t *testing.T, s flight.Store) {
+	m := manifest(1)
+	put(t, s, m)
+	created, errs := make([]bool, 20), make([]error, 20)
+	var wg sync.WaitGroup
+	for i := range created {
+		wg.Go(func() {
+			created[i], errs[i] = s.Continue(t.Context(), m.Flight, 1, flight.State{Schema: 1, Flight: m.Flight, Leg: 1, Turn: i})
+		})
+	}
+	wg.Wait()
+	n := 0
+	for i := range created {
+		if errs[i] != nil {
+			t.Errorf("continue: %v", errs[i])
+		}
+		if created[i] {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d created the checkpoint, want 1", n)
+	}
+}
+
+func deletes(t *testing.T, s flight.Store) {
+	m := manifest(1)
+	put(t, s, m)
+	for n := 1; n <= 2; n++ {
+		if _, err := s.Continue(t.Context(), m.Flight, n, flight.State{Flight: m.Flight}); err != nil {
+			t.Fatalf("continue: %v", err)
+		}
+	}
+	for range 2 { // what is not there is deleted without an error
+		if err := s.Delete(t.Context(), m.Flight); err != nil {
+			t.Fatalf("delete: %v", err)
+		}
+		if _, err := s.Get(t.Context(), m.Flight); !errors.Is(err, flight.ErrNotFound) {
+			t.Errorf("get: %v, want ErrNotFound", err)
+		}
+	}
+	if _, listed := all(t, s, 1000)[m.Flight]; listed {
+		t.Error("the deleted flight is listed")
+	}
+	if created, err := s.Continue(t.Context(), m.Flight, 2, flight.State{Flight: m.Flight}); err != nil || !created {
+		t.Errorf("continue after the deletion: %v, %v, want true: the checkpoint went too", created, err)
+	}
+}
+
+// all walks through the list and checks its order.
+func all(t *testing.T, s flight.Store, limit int) map[flight.ID]flight.Stored {
+	t.Helper()
+	seen := map[flight.ID]flight.Stored{}
+	last := flight.ID("")
+	for cursor := ""; ; {
+		page, next, err := s.List(t.Context(), cursor, limit)
+		if err != nil {
+			t.Fatalf("list: %v", err)
+		}
+		if len(page) > limit {
+			t.Fatalf("a page of %d flights, want at most %d", len(page), limit)
+		}
+		for _, f := range page {
+			if f.ID <= last {
+				t.Errorf("%s is listed after %s", f.ID, last)
+			}
+			last = f.ID
+			seen[f.ID] = f
+		}
+		if cursor = next; cursor == "" {
+			return seen
+		}
+	}
+}
+
+func lists(t *testing.T, s flight.Store) {
+	var ids []flight.ID
+	for range 12 {
+		m := manifest(1)
+		put(t, s, m)
+		ids = append(ids, m.Flight)
+		if len(ids)%3 == 0 {
+			if _, err := s.Continue(t.Context(), m.Flight, 1, flight.State{Flight: m.Flight}); err != nil {
+				t.Fatalf("continue: %v", err)
+			}
+		}
+	}
+	for _, limit := range []int{1, 5, 1000} {
+		seen := all(t, s, limit)
+		for i, id := range ids {
+			f, ok := seen[id]
+			if !ok {
+				t.Errorf("pages of %d: %s is not listed", limit, id)
+				continue
+			}
+			if got, want := f.Legs, (i+1)%3; (want == 0) != (got == 1) || got > 1 {
+				t.Errorf("pages of %d: %d checkpoints, want one for each third flight", limit, got)
+			}
+		}
+	}
+	if !slices.IsSorted(ids) {
+		t.Fatal("the test's own ids do not sort by age")
+	}
+}
+
+func listsNewest(t *testing.T, s flight.Store) {
+	m := manifest(1)
+	put(t, s, m)
+	before := all(t, s, 1000)[m.Flight]
+	if before.Newest.IsZero() || before.Legs != 0 {
+		t.Errorf("newest %s, %d checkpoints, want a time and none", before.Newest, before.Legs)
+	}
+	for n := 1; n <= 2; n++ {
+		if _, err := s.Continue(t.Context(), m.Flight, n, flight.State{Flight: m.Flight}); err != nil {
+			t.Fatalf("continue: %v", err)
+		}
+	}
+	after := all(t, s, 1000)[m.Flight]
+	if after.Newest.Before(before.Newest) || after.Legs != 2 {
+		t.Errorf("newest %s, %d checkpoints, want not before %s, and 2", after.Newest, after.Legs, before.Newest)
+	}
+}
+
+func endedContext(t *testing.T, s flight.Store) {
+	m := manifest(1)
+	put(t, s, m)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Put(ended, m); err == nil {
+		t.Error("put: no error")
+	}
+	if _, err := s.Get(ended, m.Flight); err == nil || errors.Is(err, flight.ErrNotFound) {
+		t.Errorf("get: %v, want an error that is not ErrNotFound", err)
+	}
+	if created, err := s.Continue(ended, m.Flight, 1, flight.State{Flight: m.Flight}); err == nil || created {
+		t.Errorf("continue: %v, %v, want an error", created, err)
+	}
+	if err := s.Delete(ended, m.Flight); err == nil {
+		t.Error("delete: no error")
+	}
+	if _, _, err := s.List(ended, "", 10); err == nil {
+		t.Error("list: no error")
+	}
+	expect(t, s, m)
+}

@@ -1,0 +1,323 @@
+package lettertest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Run is the suite. open makes a store, or another handle on a shared one.
+func Run(t *testing.T, open func(t *testing.T) letter.Store) {
+	t.Helper()
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *run)
+	}{
+		{"a letter comes back byte for byte with its facts", roundTrip},
+		{"a large letter comes back byte for byte", largeLetter},
+		{"a letter of a message that nobody could decode has no document", undecodable},
+		{"an absent letter is not there", absent},
+		{"a letter without an id is refused", noID},
+		{"storing a letter again stores it once, parks it and keeps its redrives", parksAgain},
+		{"a redrive is counted and the letter stays", redriven},
+		{"marking a letter that is not there makes none", markAbsent},
+		{"a dropped letter is gone", drops},
+		{"letters are listed oldest first, in pages of any size, none left out", lists},
+		{"a filter selects", filters},
+		{"a call under a context that has ended fails", endedContext},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var b [6]byte
+			_, _ = rand.Read(b[:]) // never fails
+			test.run(t, &run{Store: open(t), name: hex.EncodeToString(b[:])})
+		})
+	}
+}
+
+// run is one test with a name of its own in what it stores.
+type run struct {
+	letter.Store
+	name string
+	n    int
+}
+
+var died = time.UnixMilli(1_777_888_800_123).UTC()
+
+// letter is a new letter; each died a minute after the one before.
+func (r *run) letter() letter.Letter {
+	r.n++
+	return letter.Letter{
+		Facts: letter.Facts{
+			ID: fmt.Sprintf("%s-%d", r.name, r.n), Reason: letter.RejectedBySink, Detail: "mapper_parsing_exception: field title",
+			Doc: shard.DocID(fmt.Sprintf("pages#%s-%d", r.name, r.n)), Key: "\x00\x22\x30\x39\x00\xff", Event: 2, Sink: "search", Lane: "bulk",
+			MessageID: "m-1", FirstSent: died.Add(-72 * time.Hour), Sent: died.Add(-time.Hour), Refusals: 5, FirstError: "first", LastError: "last",
+			Died: died.Add(time.Duration(r.n) * time.Minute), State: letter.Parked,
+		},
+		Body: "{\"title\":\"größer \\u0000 <&>\"\n}",
+		Attributes: map[string]queue.Attribute{
+			queue.AttrSource: queue.Text("govuk"), "key": {Type: "Binary", Binary: []byte{0, 1, 0xff}}, "n": {Type: "Number.int", String: "7"},
+		},
+	}
+}
+
+func (r *run) park(t *testing.T, l letter.Letter, fresh bool) {
+	t.Helper()
+	got, err := r.Park(t.Context(), l)
+	if err != nil {
+		t.Fatalf("park: %v", err)
+	}
+	if got != fresh {
+		t.Errorf("park: fresh %v, want %v", got, fresh)
+	}
+}
+
+func (r *run) expect(t *testing.T, want letter.Letter) {
+	t.Helper()
+	got, ok, err := r.Get(t.Context(), want.ID)
+	if err != nil || !ok {
+		t.Fatalf("get: %v, %v, want the letter", ok, err)
+	}
+	if g, w := utc(got.Facts), utc(want.Facts); g != w {
+		t.Errorf("facts %+v\nwant %+v", g, w)
+	}
+	if got.Body != want.Body {
+		t.Errorf("body of %d bytes, want %d bytes, the same", len(got.Body), len(want.Body))
+	}
+	if len(got.Attributes)+len(want.Attributes) > 0 && !reflect.DeepEqual(got.Attributes, want.Attributes) {
+		t.Errorf("attributes %v, want %v", got.Attributes, want.Attributes)
+	}
+}
+
+func utc(f letter.Facts) letter.Facts {
+	for _, t := range []*time.Time{&f.FirstSent, &f.Sent, &f.Died, &f.RedrivenAt} {
+		*t = t.UTC()
+	}
+	return f
+}
+
+func roundTrip(t *testing.T, r *run) {
+	l := r.letter()
+	r.park(t, l, true)
+	r.expect(t, l)
+}
+
+func largeLetter(t *testing.T, r *run) {
+	l := r.letter()
+	l.Body = strings.Repeat("größer\x7f", queue.MaxBytes/9)
+	r.park(t, l, true)
+	r.expect(t, l)
+}
+
+func undecodable(t *testing.T, r *run) {
+	l := letter.Letter{Facts: letter.Facts{ID: r.name, Reason: letter.Undecodable, Died: died, State: letter.Parked}, Body: "not JSON"}
+	r.park(t, l, true)
+	r.expect(t, l)
+}
+
+func absent(t *testing.T, r *run) {
+	if _, ok, err := r.Get(t.Context(), r.name); ok || err != nil {
+		t.Errorf("get: %v, %v, want false and no error", ok, err)
+	}
+}
+
+func noID(t *testing.T, r *run) {
+	l := r.letter()
+	l.ID = ""
+	if _, err := r.Park(t.Context(), l); err == nil {
+		t.Error("park: no error")
+	}
+}
+
+func parksAgain(t *testing.T, r *run) {
+	l := r.letter()
+	r.park(t, l, true)
+	again := l
+	again.LastError, again.Refusals, again.FirstError = "later", 6, "not the first"
+	r.park(t, again, false)
+	again.FirstError = "first"
+	r.expect(t, again)
+
+	at := died.Add(time.Hour)
+	for _, auto := range []bool{true, false} {
+		if err := r.MarkRedriven(t.Context(), l.ID, at, auto); err != nil {
+			t.Fatalf("mark: %v", err)
+		}
+	}
+	r.park(t, again, false)
+	again.RedrivenAt, again.Redrives, again.Auto = at, 2, 1
+	r.expect(t, again)
+	if got := r.all(t, letter.Filter{}, 1000); len(got) != 1 {
+		t.Errorf("%d letters listed, want 1", len(got))
+	}
+}
+
+func redriven(t *testing.T, r *run) {
+	l := r.letter()
+	r.park(t, l, true)
+	for i, auto := range []bool{true, false, true} {
+		l.RedrivenAt = died.Add(time.Duration(i+1) * time.Hour)
+		if err := r.MarkRedriven(t.Context(), l.ID, l.RedrivenAt, auto); err != nil {
+			t.Fatalf("mark: %v", err)
+		}
+	}
+	l.State, l.Redrives, l.Auto = letter.Redriven, 3, 2
+	r.expect(t, l)
+}
+
+func markAbsent(t *testing.T, r *run) {
+	if err := r.MarkRedriven(t.Context(), r.name, died, true); err == nil {
+		t.Error("mark: no error")
+	}
+	absent(t, r)
+}
+
+func drops(t *testing.T, r *run) {
+	l := r.letter()
+	r.park(t, l, true)
+	for range 2 {
+		if err := r.Drop(t.Context(), l.ID); err != nil {
+			t.Fatalf("drop: %v", err)
+		}
+		if _, ok, err := r.Get(t.Context(), l.ID); ok || err != nil {
+			t.Errorf("get: %v, %v, want false and no error", ok, err)
+		}
+	}
+	if got := r.all(t, letter.Filter{}, 1000); len(got) != 0 {
+		t.Errorf("%d letters listed, want none", len(got))
+	}
+	r.park(t, l, true)
+}
+
+// all walks through the list, checks its order and returns the ids that are this test's.
+func (r *run) all(t *testing.T, f letter.Filter, limit int) []string {
+	t.Helper()
+	var ids []string
+	var last time.Time
+	for cursor := ""; ; {
+		page, next, err := r.List(t.Context(), f, cursor, limit)
+		if err != nil {
+			t.Fatalf("list: %v", err)
+		}
+		if len(page) > limit {
+			t.Fatalf("a page of %d letters, want at most %d", len(page), limit)
+		}
+		for _, l := range page {
+			if l.Died.Before(last) {
+				t.Errorf("%s died before the one listed before it", l.ID)
+			}
+			last = l.Died
+			if strings.HasPrefix(l.ID, r.name) {
+				ids = append(ids, l.ID)
+			}
+		}
+		if cursor = next; cursor == "" {
+			return ids
+		}
+	}
+}
+
+func lists(t *testing.T, r *run) {
+	var want []string
+	letters := make([]letter.Letter, 17)
+	for i := range letters {
+		letters[i] = r.letter()
+		want = append(want, letters[i].ID)
+	}
+	for i := range letters {
+		r.park(t, letters[i*5%len(letters)], true)
+	}
+	for _, limit := range []int{1, 4, 1000} {
+		if got := r.all(t, letter.Filter{}, limit); !slices.Equal(got, want) {
+			t.Errorf("pages of %d: %v, want %v", limit, got, want)
+		}
+	}
+	full, ok, err := r.Get(t.Context(), want[0])
+	if err != nil || !ok {
+		t.Fatalf("get: %v, %v", ok, err)
+	}
+	for cursor := ""; ; {
+		page, next, err := r.List(t.Context(), letter.Filter{Doc: full.Doc}, cursor, 10)
+		if err != nil {
+			t.Fatalf("list: %v", err)
+		}
+		for _, f := range page {
+			if utc(f) != utc(full.Facts) {
+				t.Errorf("listed %+v, want %+v", f, full.Facts)
+			}
+		}
+		if cursor = next; cursor == "" {
+			return
+		}
+	}
+}
+
+func filters(t *testing.T, r *run) {
+	c := shard.Collection("c" + r.name)
+	a, b, d, e := r.letter(), r.letter(), r.letter(), r.letter()
+	b.Reason, b.Doc = letter.DeadDeadline, shard.DocID(c+"#1")
+	d.Doc = shard.DocID(c + "x#1")
+	e.Doc, e.Key, e.Reason = "", "", letter.Undecodable
+	for _, l := range []letter.Letter{a, b, d, e} {
+		r.park(t, l, true)
+	}
+	if err := r.MarkRedriven(t.Context(), d.ID, died, false); err != nil {
+		t.Fatalf("mark: %v", err)
+	}
+	for _, test := range []struct {
+		name string
+		f    letter.Filter
+		want []string
+	}{
+		{"everything", letter.Filter{}, []string{a.ID, b.ID, d.ID, e.ID}},
+		{"reason", letter.Filter{Reason: letter.DeadDeadline}, []string{b.ID}},
+		{"collection", letter.Filter{Collection: c}, []string{b.ID}},
+		{"document", letter.Filter{Doc: d.Doc}, []string{d.ID}},
+		{"after", letter.Filter{After: b.Died}, []string{d.ID, e.ID}},
+		{"before", letter.Filter{Before: d.Died}, []string{a.ID, b.ID}},
+		{"between", letter.Filter{After: a.Died, Before: d.Died}, []string{b.ID}},
+		{"parked", letter.Filter{State: letter.Parked}, []string{a.ID, b.ID, e.ID}},
+		{"redriven", letter.Filter{State: letter.Redriven}, []string{d.ID}},
+		{"two at once", letter.Filter{State: letter.Parked, Reason: letter.RejectedBySink}, []string{a.ID}},
+		{"nothing", letter.Filter{State: letter.Redriven, Collection: c}, nil},
+	} {
+		for _, limit := range []int{1, 100} {
+			if got := r.all(t, test.f, limit); !slices.Equal(got, test.want) {
+				t.Errorf("%s, pages of %d: %v, want %v", test.name, limit, got, test.want)
+			}
+		}
+	}
+}
+
+func endedContext(t *testing.T, r *run) {
+	l := r.letter()
+	r.park(t, l, true)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Park(ended, l); err == nil {
+		t.Error("park: no error")
+	}
+	if _, ok, err := r.Get(ended, l.ID); err == nil || ok {
+		t.Errorf("get: %v, %v, want an error", ok, err)
+	}
+	if _, _, err := r.List(ended, letter.Filter{}, "", 10); err == nil {
+		t.Error("list: no error")
+	}
+	if err := r.MarkRedriven(ended, l.ID, died, true); err == nil {
+		t.Error("mark: no error")
+	}
+	if err := r.Drop(ended, l.ID); err == nil {
+		t.Error("drop: no error")
+	}
+	r.expect(t, l)
+}

@@ -1,0 +1,268 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/queue"
+)
+
+func arrives(t *testing.T, open Open) {
+	b := open(t, long)
+	out := queue.Outgoing{Body: "{\"title\":\"größer \\u0000 <&>\",\n\t\"n\":1e400}", Attributes: map[string]queue.Attribute{
+		queue.AttrSource:    queue.Text("govuk"),
+		queue.AttrFirstSent: {Type: "Number", String: "1777888800123"},
+		"key":               {Type: "Binary", Binary: []byte{0, 1, 2, 0xff, 0xfe}},
+		"kind":              {Type: "String.custom", String: "größer"},
+	}}
+	if errs := b.Queue.Send(t.Context(), []queue.Outgoing{out}); errs != nil {
+		t.Fatalf("send: %v, want nil", errs)
+	}
+	got := collect(t, b.Receive, 1)[0]
+	if got.Body != out.Body {
+		t.Errorf("body %q, want %q", got.Body, out.Body)
+	}
+	if !reflect.DeepEqual(got.Attributes, out.Attributes) {
+		t.Errorf("attributes %v, want %v", got.Attributes, out.Attributes)
+	}
+	if got.ID == "" || got.Receipt == "" || got.MovedFrom != "" {
+		t.Errorf("id %q, receipt %q, moved from %q, want the first two only", got.ID, got.Receipt, got.MovedFrom)
+	}
+	if got.ReceiveCount != 1 {
+		t.Errorf("receive count %d, want 1", got.ReceiveCount)
+	}
+	if got.Sent.IsZero() || got.FirstReceived.Before(got.Sent) {
+		t.Errorf("sent %s, first received %s, want both, in this order", got.Sent, got.FirstReceived)
+	}
+	if cut := got.Sent.Truncate(time.Millisecond); !cut.Equal(got.Sent) {
+		t.Errorf("sent %s, want whole milliseconds", got.Sent)
+	}
+}
+
+func sendsMany(t *testing.T, open Open) {
+	b := open(t, long)
+	want := numbered(25)
+	b.send(t, want...)
+	all(t, collect(t, b.Receive, 25), want)
+}
+
+func sendsLarge(t *testing.T, open Open) {
+	b := open(t, long)
+	want := make([]string, 5)
+	for i := range want {
+		want[i] = string(rune('a'+i)) + body(400<<10)
+	}
+	b.send(t, want...)
+	all(t, collect(t, b.Receive, 5), want)
+}
+
+func tooLarge(t *testing.T, open Open) {
+	b := open(t, long)
+	just := queue.Outgoing{Body: body(queue.MaxBytes - 100)}
+	errs := b.Queue.Send(t.Context(), []queue.Outgoing{
+		{Body: "small"}, {Body: body(queue.MaxBytes + 1)}, just,
+		{Body: just.Body, Attributes: map[string]queue.Attribute{"a": queue.Text(strings.Repeat("x", 200))}},
+	})
+	if len(errs) != 4 {
+		t.Fatalf("%d errors, want one for each entry", len(errs))
+	}
+	for i, large := range []bool{false, true, false, true} {
+		if got := errors.Is(errs[i], queue.ErrTooLarge); got != large || !large && errs[i] != nil {
+			t.Errorf("entry %d: %v, want ErrTooLarge: %v", i, errs[i], large)
+		}
+	}
+	all(t, collect(t, b.Receive, 2), []string{"small", just.Body})
+}
+
+func nothing(t *testing.T, open Open) {
+	b := open(t, long)
+	if errs := b.Queue.Send(t.Context(), nil); errs != nil {
+		t.Errorf("send: %v, want nil", errs)
+	}
+	if errs := b.Queue.Hold(t.Context(), nil, time.Second); errs != nil {
+		t.Errorf("hold: %v, want nil", errs)
+	}
+	if errs := b.Queue.Delete(t.Context(), nil); errs != nil {
+		t.Errorf("delete: %v, want nil", errs)
+	}
+}
+
+func delays(t *testing.T, open Open) {
+	b := open(t, long)
+	if errs := b.Queue.Send(t.Context(), []queue.Outgoing{{Body: "later", Delay: 3 * time.Second}, {Body: "now"}}); errs != nil {
+		t.Fatalf("send: %v, want nil", errs)
+	}
+	all(t, collect(t, b.Receive, 1), []string{"now"})
+	b.none(t, time.Second)
+	all(t, collect(t, b.Receive, 1), []string{"later"})
+	if err := queue.ErrorAt(b.Queue.Send(t.Context(), []queue.Outgoing{{Body: "x", Delay: queue.MaxDelay + time.Second}}), 0); err == nil {
+		t.Error("a delay beyond 15 minutes was taken")
+	}
+}
+
+func visibility(t *testing.T, open Open) {
+	b := open(t, Settings{Visibility: 3 * time.Second})
+	b.send(t, "a")
+	first := collect(t, b.Receive, 1)[0]
+	b.none(t, time.Second)
+	again := collect(t, b.Receive, 1)[0]
+	if again.ID != first.ID || again.Receipt == first.Receipt || again.ReceiveCount != 2 {
+		t.Errorf("got %s, receipt new %v, count %d, want %s, true, 2", again.ID, again.Receipt != first.Receipt, again.ReceiveCount, first.ID)
+	}
+	if !again.Sent.Equal(first.Sent) || !again.FirstReceived.Equal(first.FirstReceived) {
+		t.Errorf("sent %s, first received %s, want %s and %s", again.Sent, again.FirstReceived, first.Sent, first.FirstReceived)
+	}
+}
+
+func holds(t *testing.T, open Open) {
+	b := open(t, Settings{Visibility: 2 * time.Second})
+	b.send(t, "a")
+	m := collect(t, b.Receive, 1)[0]
+	if errs := b.Queue.Hold(t.Context(), []string{m.Receipt}, 5*time.Second); errs != nil {
+		t.Fatalf("hold: %v, want nil", errs)
+	}
+	b.none(t, 3*time.Second)
+	if errs := b.Queue.Hold(t.Context(), []string{m.Receipt}, 4*time.Second); errs != nil {
+		t.Fatalf("hold again: %v, want nil", errs)
+	}
+	b.none(t, 3*time.Second)
+	if again := collect(t, b.Receive, 1)[0]; again.ID != m.ID || again.ReceiveCount != 2 {
+		t.Errorf("got %s, count %d, want %s, 2", again.ID, again.ReceiveCount, m.ID)
+	}
+}
+
+func releases(t *testing.T, open Open) {
+	b := open(t, long)
+	b.send(t, "a")
+	m := collect(t, b.Receive, 1)[0]
+	b.none(t, time.Second)
+	if errs := b.Queue.Hold(t.Context(), []string{m.Receipt}, 0); errs != nil {
+		t.Fatalf("hold: %v, want nil", errs)
+	}
+	if again := collect(t, b.Receive, 1)[0]; again.ID != m.ID || again.ReceiveCount != 2 {
+		t.Errorf("got %s, count %d, want %s, 2", again.ID, again.ReceiveCount, m.ID)
+	}
+}
+
+func holdGone(t *testing.T, open Open) {
+	b := open(t, Settings{Visibility: 2 * time.Second})
+	b.send(t, "a", "b")
+	got := collect(t, b.Receive, 2)
+	if errs := b.Queue.Delete(t.Context(), []string{got[0].Receipt}); errs != nil {
+		t.Fatalf("delete: %v, want nil", errs)
+	}
+	errs := b.Queue.Hold(t.Context(), []string{got[0].Receipt, got[1].Receipt}, 6*time.Second)
+	if len(errs) != 2 || !errors.Is(errs[0], queue.ErrGone) || errs[1] != nil {
+		t.Errorf("hold: %v, want ErrGone for the first only", errs)
+	}
+	b.none(t, 4*time.Second)
+}
+
+func holdStale(t *testing.T, open Open) {
+	b := open(t, Settings{Visibility: 2 * time.Second})
+	b.send(t, "a")
+	first := collect(t, b.Receive, 1)[0]
+	again := collect(t, b.Receive, 1)[0]
+	errs := b.Queue.Hold(t.Context(), []string{first.Receipt, again.Receipt, "no receipt"}, 4*time.Second)
+	if len(errs) != 3 || !errors.Is(errs[0], queue.ErrGone) || errs[1] != nil || !errors.Is(errs[2], queue.ErrGone) {
+		t.Errorf("hold: %v, want ErrGone for the stale one and for what is no receipt", errs)
+	}
+	collect(t, b.Receive, 1) // visible again: not in flight
+	if errs := b.Queue.Hold(t.Context(), []string{again.Receipt}, 4*time.Second); !errors.Is(queue.ErrorAt(errs, 0), queue.ErrGone) {
+		t.Errorf("hold: %v, want ErrGone", errs)
+	}
+}
+
+func holdsMany(t *testing.T, open Open) {
+	b := open(t, Settings{Visibility: 4 * time.Second})
+	want := numbered(23)
+	b.send(t, want...)
+	if errs := b.Queue.Hold(t.Context(), receipts(collect(t, b.Receive, 23)), 60*time.Second); errs != nil {
+		t.Fatalf("hold: %v, want nil", errs)
+	}
+	b.none(t, 6*time.Second)
+}
+
+func twelveHours(t *testing.T, open Open) {
+	b := open(t, Settings{Visibility: 5 * time.Second})
+	b.send(t, "a")
+	m := collect(t, b.Receive, 1)[0]
+	b.none(t, 2*time.Second)
+	err := queue.ErrorAt(b.Queue.Hold(t.Context(), []string{m.Receipt}, queue.MaxHold), 0)
+	if err == nil || errors.Is(err, queue.ErrGone) {
+		t.Errorf("hold twelve hours, two seconds after the receive: %v, want an error that is not ErrGone", err)
+	}
+	if errs := b.Queue.Hold(t.Context(), []string{m.Receipt}, queue.MaxHold-time.Minute); errs != nil {
+		t.Errorf("hold within the limit: %v, want nil", errs)
+	}
+}
+
+func deletes(t *testing.T, open Open) {
+	b := open(t, Settings{Visibility: 2 * time.Second})
+	b.send(t, "a", "b")
+	got := collect(t, b.Receive, 2)
+	if errs := b.Queue.Delete(t.Context(), []string{got[0].Receipt}); errs != nil {
+		t.Fatalf("delete: %v, want nil", errs)
+	}
+	if again := collect(t, b.Receive, 1)[0]; again.ID != got[1].ID {
+		t.Errorf("%s came again, want %s", again.ID, got[1].ID)
+	}
+	b.none(t, time.Second)
+}
+
+func deletesTwice(t *testing.T, open Open) {
+	b := open(t, long)
+	b.send(t, "a", "b")
+	got := receipts(collect(t, b.Receive, 2))
+	for range 2 {
+		if errs := b.Queue.Delete(t.Context(), []string{got[0], got[0], got[1], got[0]}); errs != nil {
+			t.Errorf("delete: %v, want nil", errs)
+		}
+	}
+}
+
+func deletesMany(t *testing.T, open Open) {
+	b := open(t, Settings{Visibility: 4 * time.Second})
+	b.send(t, numbered(23)...)
+	got := receipts(collect(t, b.Receive, 23))
+	if errs := b.Queue.Delete(t.Context(), append(got, got...)); errs != nil {
+		t.Fatalf("delete: %v, want nil", errs)
+	}
+	b.none(t, 6*time.Second)
+}
+
+func moves(t *testing.T, open Open) {
+	b := open(t, Settings{Visibility: time.Second, MaxReceiveCount: 2})
+	b.send(t, "a")
+	first := collect(t, b.Receive, 1)[0]
+	if again := collect(t, b.Receive, 1)[0]; again.ReceiveCount != 2 {
+		t.Errorf("count %d, want 2", again.ReceiveCount)
+	}
+	b.none(t, 3*time.Second)
+	dead := collect(t, b.Dead, 1)[0]
+	if dead.Body != "a" || dead.MovedFrom != b.Moved || !dead.Sent.Equal(first.Sent) {
+		t.Errorf("%q moved from %q, sent %s, want %q from %q, sent %s", dead.Body, dead.MovedFrom, dead.Sent, "a", b.Moved, first.Sent)
+	}
+}
+
+func endedContext(t *testing.T, open Open) {
+	b := open(t, long)
+	b.send(t, "a", "b")
+	got := receipts(collect(t, b.Receive, 2))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, errs := range map[string][]error{
+		"send":   b.Queue.Send(ended, []queue.Outgoing{{Body: "c"}, {Body: "d"}}),
+		"hold":   b.Queue.Hold(ended, got, 0),
+		"delete": b.Queue.Delete(ended, got),
+	} {
+		if len(errs) != 2 || errs[0] == nil || errs[1] == nil {
+			t.Errorf("%s: %v, want an error for each entry", name, errs)
+		}
+	}
+	b.none(t, 0)
+}

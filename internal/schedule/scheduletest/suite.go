@@ -1,0 +1,211 @@
+package scheduletest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Run is the suite. open makes a store, or another handle on a shared one.
+func Run(t *testing.T, open func(t *testing.T) schedule.Store) {
+	t.Helper()
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *run)
+	}{
+		{"an item comes back byte for byte once it is due", roundTrip},
+		{"an item is due at its time, not before", dueAt},
+		{"the earliest hour comes first, in pages of any size, none left out", pages},
+		{"storing an item again replaces it", replaces},
+		{"an item stored again for another time is due then only", moves},
+		{"a deleted item is gone", deletes},
+		{"an item without an id is refused", noID},
+		{"a call under a context that has ended fails", endedContext},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var b [6]byte
+			_, _ = rand.Read(b[:]) // never fails
+			test.run(t, &run{Store: open(t), name: hex.EncodeToString(b[:])})
+		})
+	}
+}
+
+// run is one test with a name of its own in what it stores.
+type run struct {
+	schedule.Store
+	name string
+	n    int
+}
+
+var begin = time.Date(2026, 5, 4, 10, 59, 59, 0, time.UTC)
+
+func (r *run) item(at time.Time) schedule.Item {
+	r.n++
+	return schedule.Item{
+		ID: fmt.Sprintf("%s-%02d", r.name, r.n), Doc: shard.DocID("pages#" + r.name), Key: "\x00\x22\x30\x39\x00\xff", NotBefore: at, Sink: "search",
+		Lane: flight.Bulk, FirstSent: begin.Add(-time.Hour), MessageID: "m-1", Body: "{\"title\":\"größer \\u0000 <&>\"\n}",
+		Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("native"), "key": {Type: "Binary", Binary: []byte{0, 0xff}}},
+	}
+}
+
+func (r *run) put(t *testing.T, it schedule.Item) {
+	t.Helper()
+	if err := r.Put(t.Context(), it); err != nil {
+		t.Fatalf("put: %v", err)
+	}
+}
+
+// due walks through what is due, checks the order of hours and returns the items that are this test's.
+func (r *run) due(t *testing.T, until time.Time, limit int) []schedule.Item {
+	t.Helper()
+	var mine []schedule.Item
+	var hour time.Time
+	for cursor := ""; ; {
+		page, next, err := r.Due(t.Context(), until, cursor, limit)
+		if err != nil {
+			t.Fatalf("due: %v", err)
+		}
+		if len(page) > limit {
+			t.Fatalf("a page of %d items, want at most %d", len(page), limit)
+		}
+		for _, it := range page {
+			h := it.NotBefore.Truncate(time.Hour)
+			if h.Before(hour) {
+				t.Errorf("%s of hour %s comes after hour %s", it.ID, h, hour)
+			}
+			if it.NotBefore.After(until) {
+				t.Errorf("%s is due at %s, asked was until %s", it.ID, it.NotBefore, until)
+			}
+			hour = h
+			if strings.HasPrefix(it.ID, r.name) {
+				mine = append(mine, it)
+			}
+		}
+		if cursor = next; cursor == "" {
+			return mine
+		}
+	}
+}
+
+func (r *run) expect(t *testing.T, until time.Time, want ...schedule.Item) {
+	t.Helper()
+	got := r.due(t, until, 100)
+	for i := range got {
+		got[i].NotBefore, got[i].FirstSent = got[i].NotBefore.UTC(), got[i].FirstSent.UTC()
+	}
+	slices.SortFunc(got, func(a, b schedule.Item) int { return strings.Compare(a.ID, b.ID) })
+	if len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
+		t.Errorf("until %s: %+v, want %+v", until.Format(time.TimeOnly), got, want)
+	}
+}
+
+func roundTrip(t *testing.T, r *run) {
+	it := r.item(begin)
+	r.put(t, it)
+	large := r.item(begin)
+	large.Body, large.Attributes = strings.Repeat("größer\x7f", queue.MaxBytes/9), nil
+	r.put(t, large)
+	r.expect(t, begin.Add(time.Hour), it, large)
+}
+
+func dueAt(t *testing.T, r *run) {
+	it := r.item(begin)
+	r.put(t, it)
+	r.expect(t, begin.Add(-time.Second))
+	r.expect(t, begin, it)
+	r.expect(t, begin.Add(100*24*time.Hour), it)
+}
+
+func pages(t *testing.T, r *run) {
+	want := map[string]bool{}
+	for i := range 23 {
+		it := r.item(begin.Add(time.Duration(i*7%23) * 13 * time.Minute))
+		want[it.ID] = true
+		r.put(t, it)
+	}
+	r.put(t, r.item(begin.Add(24*time.Hour)))
+	for _, limit := range []int{1, 4, 1000} {
+		seen := map[string]bool{}
+		for _, it := range r.due(t, begin.Add(12*time.Hour), limit) {
+			if seen[it.ID] || !want[it.ID] {
+				t.Errorf("pages of %d: %s comes twice or too early", limit, it.ID)
+			}
+			seen[it.ID] = true
+		}
+		if len(seen) != len(want) {
+			t.Errorf("pages of %d: %d items, want %d", limit, len(seen), len(want))
+		}
+	}
+}
+
+func replaces(t *testing.T, r *run) {
+	it := r.item(begin)
+	r.put(t, it)
+	it.Body, it.MessageID = "{}", "m-2"
+	r.put(t, it)
+	r.expect(t, begin, it)
+}
+
+func moves(t *testing.T, r *run) {
+	for _, to := range []time.Duration{30 * time.Hour, -30 * time.Hour, time.Second} {
+		it := r.item(begin)
+		r.put(t, it)
+		it.NotBefore = begin.Add(to)
+		r.put(t, it)
+		r.expect(t, it.NotBefore, it)
+		r.expect(t, it.NotBefore.Add(-time.Second))
+		r.expect(t, begin.Add(100*time.Hour), it)
+		if err := r.Delete(t.Context(), it.ID); err != nil {
+			t.Fatalf("delete: %v", err)
+		}
+	}
+}
+
+func deletes(t *testing.T, r *run) {
+	a, b := r.item(begin), r.item(begin)
+	r.put(t, a)
+	r.put(t, b)
+	for range 2 {
+		if err := r.Delete(t.Context(), a.ID); err != nil {
+			t.Fatalf("delete: %v", err)
+		}
+		r.expect(t, begin, b)
+	}
+}
+
+func noID(t *testing.T, r *run) {
+	it := r.item(begin)
+	it.ID = ""
+	if err := r.Put(t.Context(), it); err == nil {
+		t.Error("put: no error")
+	}
+}
+
+func endedContext(t *testing.T, r *run) {
+	it := r.item(begin)
+	r.put(t, it)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Put(ended, it); err == nil {
+		t.Error("put: no error")
+	}
+	if _, _, err := r.Due(ended, begin, "", 10); err == nil {
+		t.Error("due: no error")
+	}
+	if err := r.Delete(ended, it.ID); err == nil {
+		t.Error("delete: no error")
+	}
+	r.expect(t, begin, it)
+}
