@@ -33,6 +33,7 @@ const (
 	fieldMeta       = "meta"       // stored: sink.Meta as JSON
 	fieldSource     = "source"     // stored: the plain document; absent for a tombstone
 	fieldCollection = "collection" // indexed as it is
+	fieldMinute     = "minute"     // indexed: the minute of the fence, for Newest
 	fieldAll        = "all"        // every word of the document
 	prefixOwn       = "doc."
 )
@@ -67,8 +68,10 @@ func newMapping() (*mapping.IndexMappingImpl, error) {
 // build makes Bleve's document of an op, a tombstone of a delete. The error is the document's fault, for good.
 func (x *Index) build(op sink.Op) (*document.Document, *sink.DocumentError) {
 	d := document.NewDocument(string(op.Doc))
+	d.AddField(storedMeta(op))
+	d.AddField(document.NewTextFieldCustom(fieldMinute, nil, minuteTerm(op.Fence), index.IndexField, nil))
 	if op.Kind == shard.Delete {
-		return d.AddField(storedMeta(op)), nil
+		return d, nil
 	}
 	plain, fault := sink.Plain(op.Document)
 	if fault != nil {
@@ -81,13 +84,12 @@ func (x *Index) build(op sink.Op) (*document.Document, *sink.DocumentError) {
 	if fault := w.object(gjson.ParseBytes(plain), "", 1); fault != nil {
 		return nil, fault
 	}
-	d.AddField(storedMeta(op))
 	d.AddField(document.NewTextFieldWithIndexingOptions(fieldSource, nil, plain, index.StoreField))
 	d.AddField(document.NewTextFieldCustom(fieldCollection, nil, []byte(op.Doc.Collection()), index.IndexField, nil))
 	for _, f := range w.fields {
 		d.AddField(document.NewTextFieldCustom(prefixOwn+f.path, nil, f.text, index.IndexField, x.analyzer))
 	}
-	d.AddField(document.NewCompositeFieldWithIndexingOptions(fieldAll, true, nil, []string{fieldMeta, fieldSource, fieldCollection, "_id"}, index.IndexField))
+	d.AddField(document.NewCompositeFieldWithIndexingOptions(fieldAll, true, nil, []string{fieldMeta, fieldSource, fieldCollection, fieldMinute, "_id"}, index.IndexField))
 	return d, nil
 }
 

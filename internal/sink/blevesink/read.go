@@ -3,6 +3,7 @@ package blevesink
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/search/query"
@@ -84,6 +85,38 @@ func (x *Index) All(ctx context.Context, f func(sink.Stored) error) error {
 			}
 		}
 	})
+}
+
+// microsPerMinute turns a fence, which is a time, into minutes: there are few of those, and each is a term.
+const microsPerMinute = 60_000_000
+
+func minuteTerm(f shard.Fence) []byte { return fmt.Appendf(nil, "%016x", max(0, f)/microsPerMinute) }
+
+// Newest returns a fence that no fence in the index exceeds, a minute above the greatest at most; 0 for an empty index. A clock that ran
+// ahead (lull dev --speed) must go on from there the next time, or everything would be refused as older than what is there.
+func (x *Index) Newest() (newest shard.Fence, err error) {
+	err = x.reading(func(r index.IndexReader) error {
+		minutes, err := r.FieldDict(fieldMinute)
+		if err != nil {
+			return fmt.Errorf("read fences: %w", err)
+		}
+		defer minutes.Close()
+		for {
+			entry, err := minutes.Next()
+			if err != nil {
+				return fmt.Errorf("read fences: %w", err)
+			}
+			if entry == nil {
+				return nil
+			}
+			minute, err := strconv.ParseInt(entry.Term, 16, 64)
+			if err != nil {
+				return fmt.Errorf("read fences: %w", err)
+			}
+			newest = shard.Fence(minute)*microsPerMinute + microsPerMinute - 1
+		}
+	})
+	return newest, err
 }
 
 // Search finds the documents that contain every word of the text, in one field or anywhere, best first.
