@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -67,14 +68,7 @@ func (r Reason) Transient() bool {
 }
 
 // Known reports whether r is one of the reasons.
-func (r Reason) Known() bool {
-	switch r {
-	case Undecodable, Contract, VersionInvalid, ClassMismatch, TooOld, DeadDeadline, TooFarAhead, RejectedBySink, Refusals,
-		Payload, ReceiveCount, Cancelled:
-		return true
-	}
-	return false
-}
+func (r Reason) Known() bool { return slices.Contains(reasons, r) }
 
 // Shown is the state as people see it: a letter that was redriven longer than the dead-letter queue's retention ago and is
 // still here was neither committed nor parked again, so it counts as parked.
@@ -83,4 +77,19 @@ func (f Facts) Shown(now time.Time, retention time.Duration) State {
 		return Parked
 	}
 	return f.State
+}
+
+// reasons lists every reason.
+var reasons = []Reason{
+	Undecodable, Contract, VersionInvalid, ClassMismatch, TooOld, DeadDeadline, TooFarAhead, RejectedBySink, Refusals, Payload,
+	ReceiveCount, Cancelled,
+}
+
+// Reasons names every reason, for messages.
+func Reasons() string {
+	words := make([]string, len(reasons))
+	for i, r := range reasons {
+		words[i] = string(r)
+	}
+	return strings.Join(words, ", ")
 }

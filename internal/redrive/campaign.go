@@ -1,0 +1,111 @@
+package redrive
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+)
+
+// Order is what an operator wants done with a selection of letters.
+type Order struct {
+	Selection
+	How
+	Rate     float64        // letters a second; 0 for no limit
+	All      bool           // an empty selection means everything
+	Progress func(Progress) // told of every letter; nil for nobody. It is called from one goroutine
+}
+
+// Progress is one letter's outcome and how many letters there were so far.
+type Progress struct {
+	Facts   letter.Facts
+	Outcome Outcome
+	Err     error // of Failed, or of a letter that was sent and could not be marked
+	Done    int
+}
+
+// Tally counts outcomes.
+type Tally map[Outcome]int
+
+// Total is how many letters there were.
+func (t Tally) Total() int {
+	n := 0
+	for _, c := range t {
+		n += c
+	}
+	return n
+}
+
+// Redrive sends the selected letters again, oldest first: the parked ones, unless the selection names a state. It goes on after
+// a letter that fails; the error then says how many did and why the first. The tally is valid beside an error too.
+func (d *Desk) Redrive(ctx context.Context, o Order) (Tally, error) {
+	if o.ID == "" && o.State == "" {
+		o.State = letter.Parked
+	}
+	return d.each(ctx, o, "redrive", func(f letter.Facts) (Outcome, error) { return d.One(ctx, f.ID, o.How) })
+}
+
+// Drop deletes the selected letters for good. The rows keep dead = k: a copy that is still under way is not tried again. Each
+// leaves an audit note with By. A selection of everything has to be said by All.
+func (d *Desk) Drop(ctx context.Context, o Order) (Tally, error) {
+	if o.By == "" {
+		return nil, fmt.Errorf("drop dead letters: nobody is named for the audit")
+	}
+	if o.Selection == (Selection{}) && !o.All {
+		return nil, fmt.Errorf("drop dead letters: %w: nothing is selected; say that you mean all of them", ErrFilter)
+	}
+	return d.each(ctx, o, "drop", func(f letter.Facts) (Outcome, error) {
+		if o.DryRun {
+			return Dropped, nil
+		}
+		if err := d.Letters.Drop(ctx, f.ID); err != nil {
+			return Failed, fmt.Errorf("drop dead letter %s: %w", f.ID, err)
+		}
+		d.note(f, journal.Dropped, fmt.Sprintf("operator %s dropped it (%s)", o.By, f.Reason))
+		return Dropped, nil
+	})
+}
+
+// each does one thing to every selected letter, no faster than the rate.
+func (d *Desk) each(ctx context.Context, o Order, verb string, do func(letter.Facts) (Outcome, error)) (Tally, error) {
+	if o.Rate < 0 {
+		return nil, fmt.Errorf("%s dead letters: a rate of %g a second is negative", verb, o.Rate)
+	}
+	var pause time.Duration
+	if o.Rate > 0 {
+		pause = max(time.Duration(float64(time.Second)/o.Rate), 1)
+	}
+	tally := Tally{}
+	var first error
+	failed := 0
+	next := d.Clock.Now()
+	err := d.List(ctx, o.Selection, func(f letter.Facts) error {
+		if err := d.Clock.Sleep(ctx, next.Sub(d.Clock.Now())); err != nil {
+			return err
+		}
+		outcome, err := do(f)
+		if err != nil {
+			failed++
+			if first == nil {
+				first = err
+			}
+		}
+		tally[outcome]++
+		if o.Progress != nil {
+			o.Progress(Progress{f, outcome, err, tally.Total()})
+		}
+		if outcome == Sent || outcome == Dropped { // the others cost the queues nothing
+			next = later(next, d.Clock.Now().Add(-pause)).Add(pause)
+		}
+		return ctx.Err()
+	})
+	switch {
+	case err != nil:
+		return tally, fmt.Errorf("%s dead letters, %d done: %w", verb, tally.Total(), err)
+	case first != nil:
+		return tally, fmt.Errorf("%s dead letters: %d of %d failed, the first: %w", verb, failed, tally.Total(), first)
+	}
+	return tally, nil
+}

@@ -1,0 +1,248 @@
+package redrive_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/redrive"
+)
+
+// Faults, line 51: neither by number nor by age.
+func TestDeadLettersAreNeverTrimmed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		const letters = 1234
+		for i := range letters {
+			b.die(message(body(fmt.Sprintf("%04d", i), 1)))
+		}
+		time.Sleep(400 * 24 * time.Hour)
+		n := 0
+		if err := b.desk.List(t.Context(), redrive.Selection{}, func(letter.Facts) error { n++; return nil }); err != nil || n != letters {
+			t.Errorf("listed %d letters, error %v; want %d", n, err, letters)
+		}
+		tally, err := b.desk.Redrive(t.Context(), redrive.Order{How: redrive.How{Force: true}})
+		if err != nil || tally[redrive.Sent] != letters {
+			t.Errorf("redrive: %v, error %v; want %d sent", tally, err, letters)
+		}
+		n = 0
+		if err := b.desk.List(t.Context(), redrive.Selection{}, func(letter.Facts) error { n++; return nil }); err != nil || n != letters {
+			t.Errorf("%d letters are left, error %v; want %d: a redrive deletes none", n, err, letters)
+		}
+	})
+}
+
+func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		start := time.Now()
+		b.letter(message(body("1", 1)), letter.RejectedBySink)
+		time.Sleep(time.Hour)
+		b.letter(message(body("2", 1)), letter.Refusals)
+		time.Sleep(time.Hour)
+		third := b.letter(message(`{"type":"doc.changed","collection":"other","subject":"3","sequence":"1","data":{}}`), letter.RejectedBySink)
+		b.letter(message(`not JSON`), letter.Undecodable)
+		if err := b.letters.MarkRedriven(t.Context(), third, time.Now(), false); err != nil {
+			t.Fatal(err)
+		}
+		tests := []struct {
+			name string
+			s    redrive.Selection
+			want string
+		}{
+			{"everything, oldest first", redrive.Selection{}, "1 2 3 "},
+			{"reason", redrive.Selection{Filter: letter.Filter{Reason: letter.RejectedBySink}}, "1 3"},
+			{"collection", redrive.Selection{Filter: letter.Filter{Collection: "content"}}, "1 2"},
+			{"after", redrive.Selection{Filter: letter.Filter{After: start.Add(time.Minute)}}, "2 3 "},
+			{"before", redrive.Selection{Filter: letter.Filter{Before: start.Add(time.Minute)}}, "1"},
+			{"key", redrive.Selection{Filter: letter.Filter{Doc: "content#2"}}, "2"},
+			{"unknown key", redrive.Selection{Filter: letter.Filter{Doc: "content#4"}}, ""},
+			{"parked", redrive.Selection{Filter: letter.Filter{State: letter.Parked}}, "1 2 "},
+			{"redriven", redrive.Selection{Filter: letter.Filter{State: letter.Redriven}}, "3"},
+			{"id", redrive.Selection{ID: third}, "3"},
+		}
+		for _, tt := range tests {
+			var got []letter.Facts
+			err := b.desk.List(t.Context(), tt.s, func(f letter.Facts) error { got = append(got, f); return nil })
+			if err != nil || ids(got) != tt.want {
+				t.Errorf("%s: got %q, error %v; want %q", tt.name, ids(got), err, tt.want)
+			}
+		}
+		// Sent again and heard of no more: it shows as parked once the dead-letter queue would have forgotten it.
+		time.Sleep(b.cfg.Queues.DeadLetterRetention)
+		var got []letter.Facts
+		parked := redrive.Selection{Filter: letter.Filter{State: letter.Parked}}
+		if err := b.desk.List(t.Context(), parked, func(f letter.Facts) error { got = append(got, f); return nil }); err != nil || len(got) != 4 {
+			t.Errorf("%d letters show as parked, error %v; want 4", len(got), err)
+		}
+	})
+}
+
+func TestBadSelectionsChangeNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.die(message(body("1", 1)))
+		ann := redrive.How{By: "ann"}
+		tests := []struct {
+			name string
+			do   func() error
+			want error
+		}{
+			{"unknown reason", func() error {
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: letter.Filter{Reason: "nope"}}})
+				return err
+			}, redrive.ErrFilter},
+			{"unknown state", func() error {
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: letter.Filter{State: "nope"}}})
+				return err
+			}, redrive.ErrFilter},
+			{"bad collection", func() error {
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: letter.Filter{Collection: "No"}}})
+				return err
+			}, redrive.ErrFilter},
+			{"times the wrong way round", func() error {
+				f := letter.Filter{After: time.Now(), Before: time.Now().Add(-1)}
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: f}})
+				return err
+			}, redrive.ErrFilter},
+			{"id and filter", func() error {
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{ID: "x", Filter: letter.Filter{Doc: "content#1"}}})
+				return err
+			}, redrive.ErrFilter},
+			{"unknown id", func() error {
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{ID: "x"}})
+				return err
+			}, redrive.ErrUnknown},
+			{"show an unknown id", func() error { _, err := b.desk.Show(t.Context(), "x"); return err }, redrive.ErrUnknown},
+			{"negative rate", func() error { _, err := b.desk.Redrive(t.Context(), redrive.Order{Rate: -1}); return err }, nil},
+			{"drop without a name", func() error { _, err := b.desk.Drop(t.Context(), redrive.Order{All: true}); return err }, nil},
+			{"drop of everything, unsaid", func() error { _, err := b.desk.Drop(t.Context(), redrive.Order{How: ann}); return err }, redrive.ErrFilter},
+		}
+		for _, tt := range tests {
+			if err := tt.do(); err == nil || tt.want != nil && !errors.Is(err, tt.want) {
+				t.Errorf("%s: got %v, want an error (%v)", tt.name, err, tt.want)
+			}
+		}
+		if n := len(b.received(b.live)); n != 0 {
+			t.Errorf("%d messages were sent", n)
+		}
+		if n := b.row("content#1"); n.Dead == "" {
+			t.Error("the row lost its mark")
+		}
+	})
+}
+
+func TestCampaignKeepsItsRateAndReportsEachLetter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		for i := range 20 {
+			b.die(message(body(fmt.Sprintf("%02d", i), 1)))
+		}
+		newer := b.event(message(body("07", 2)))
+		b.admit(newer)
+		b.commit(newer)
+		seen := 0
+		order := redrive.Order{Rate: 4, Progress: func(p redrive.Progress) {
+			if seen++; p.Done != seen || p.Facts.ID == "" || p.Err != nil {
+				t.Errorf("progress %+v, want letter %d", p, seen)
+			}
+		}}
+
+		order.DryRun = true
+		tally, err := b.desk.Redrive(t.Context(), order)
+		if err != nil || tally[redrive.Sent] != 19 || tally[redrive.Superseded] != 1 || seen != 20 {
+			t.Errorf("dry run: %v, error %v, %d reported", tally, err, seen)
+		}
+		if b.live.Counts().Total() != 0 {
+			t.Fatal("a dry run sent something")
+		}
+
+		order.DryRun, seen = false, 0
+		start := time.Now()
+		tally, err = b.desk.Redrive(t.Context(), order)
+		if err != nil || tally[redrive.Sent] != 19 || tally[redrive.Superseded] != 1 || tally.Total() != 20 {
+			t.Errorf("redrive: %v, error %v", tally, err)
+		}
+		if got, want := time.Since(start), 18*time.Second/4; got < want || got > want+time.Second {
+			t.Errorf("19 letters took %s, want %s at four a second", got, want)
+		}
+
+		tally, err = b.desk.Redrive(t.Context(), order)
+		if err != nil || tally.Total() != 0 {
+			t.Errorf("again: %v, error %v; want nothing left to send", tally, err)
+		}
+	})
+}
+
+func TestCampaignStopsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		for i := range 10 {
+			b.die(message(body(fmt.Sprint(i), 1)))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		tally, err := b.desk.Redrive(ctx, redrive.Order{Rate: 1})
+		if !errors.Is(err, context.DeadlineExceeded) || tally[redrive.Sent] != 3 {
+			t.Errorf("got %v, error %v; want three sent and the deadline", tally, err)
+		}
+	})
+}
+
+func TestCampaignGoesOnAfterALetterThatFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.die(message(body("1", 1)))
+		stray := letter.New(message("x"), letter.Undecodable, "", "", "", 0, time.Now())
+		stray.Sink = "gone"
+		if _, err := b.letters.Park(t.Context(), stray); err != nil {
+			t.Fatal(err)
+		}
+		b.die(message(body("2", 1)))
+		tally, err := b.desk.Redrive(t.Context(), redrive.Order{})
+		if err == nil || tally[redrive.Sent] != 2 || tally[redrive.Failed] != 1 {
+			t.Errorf("got %v, error %v; want two sent, one failed and the reason", tally, err)
+		}
+	})
+}
+
+func TestDropIsAudited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		for i := range 3 {
+			b.die(message(body(fmt.Sprint(i), 1)))
+		}
+		order := redrive.Order{Selection: redrive.Selection{Filter: letter.Filter{Doc: "content#1"}}, How: redrive.How{By: "ann", DryRun: true}}
+		if tally, err := b.desk.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 || len(b.notes.of(journal.Dropped)) != 0 {
+			t.Errorf("dry run: %v, error %v", tally, err)
+		}
+		order.DryRun = false
+		if tally, err := b.desk.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 {
+			t.Errorf("drop: %v, error %v", tally, err)
+		}
+		audit := b.notes.of(journal.Dropped)
+		if len(audit) != 1 || audit[0].Doc != "content#1" || audit[0].Detail != "operator ann dropped it (rejected)" {
+			t.Errorf("audit %+v", audit)
+		}
+		if r := b.row("content#1"); r.Dead == "" {
+			t.Error("the row forgot it: a copy under way would be tried again")
+		}
+		var left []letter.Facts
+		_ = b.desk.List(t.Context(), redrive.Selection{}, func(f letter.Facts) error { left = append(left, f); return nil })
+		if got := ids(left); got != "0 2" {
+			t.Errorf("left: %q, want 0 2", got)
+		}
+	})
+}

@@ -1,0 +1,134 @@
+package redrive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Errors of Cancel. The version goes on then. Where the row changed under Cancel a letter may be stored already; it goes once its version,
+// or a newer one, is committed.
+var (
+	ErrNotPending = errors.New("nothing is pending")
+	ErrWriting    = errors.New("it is being written: try again when its lease has ended")
+	ErrUnheld     = errors.New("no flight holds it at the moment: try again when its message has been received again")
+	ErrWritten    = errors.New("it was written before it could be cancelled")
+	ErrOvertaken  = errors.New("a newer version arrived meanwhile: cancel again to cancel that one")
+	ErrForeign    = errors.New("the row has a newer schema")
+)
+
+// cancelTries bounds how often PARK waits for a lease that was taken after the letter was stored.
+const cancelTries = 3
+
+// Cancel makes the pending version of a document a dead letter `cancelled`, from its manifest, and marks the row. What was held
+// besides it, if anything, is the newest then and is written. It returns the letter's facts; an operator may redrive it.
+func (d *Desk) Cancel(ctx context.Context, doc shard.DocID, by string) (letter.Facts, error) {
+	if by == "" {
+		return letter.Facts{}, fmt.Errorf("cancel %s: nobody is named for the audit", doc)
+	}
+	f, err := d.cancel(ctx, doc, by)
+	if err != nil {
+		return letter.Facts{}, fmt.Errorf("cancel %s: %w", doc, err)
+	}
+	return f, nil
+}
+
+func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (letter.Facts, error) {
+	rows, err := d.Shards.Read(ctx, []shard.DocID{doc}, shard.Consistent)
+	if err != nil {
+		return letter.Facts{}, fmt.Errorf("read the row: %w", err)
+	}
+	row := rows[0]
+	switch {
+	case row.Foreign():
+		return letter.Facts{}, ErrForeign
+	case row.Pending == "" || row.Pending <= row.Committed:
+		return letter.Facts{}, ErrNotPending
+	case row.LeaseUntil >= shard.MicrosOf(d.Clock.Now()):
+		return letter.Facts{}, ErrWriting
+	}
+	l, err := d.fromManifest(ctx, row)
+	if err != nil {
+		return letter.Facts{}, err
+	}
+	l.Detail = "by " + by
+	if _, err := d.Letters.Park(ctx, l); err != nil {
+		return letter.Facts{}, fmt.Errorf("park the letter: %w", err)
+	}
+	if err := d.park(ctx, row, l.Facts); err != nil {
+		return letter.Facts{}, err
+	}
+	n := journal.Note{
+		Step: journal.Lettered, At: d.Clock.Now(), Doc: doc, Key: l.Key, Sink: l.Sink, Lane: l.Lane, Message: l.MessageID,
+		Event: l.Event, Sent: l.Sent, Detail: string(letter.Cancelled) + ": operator " + by, Letter: l.ID,
+	}
+	d.Journal.Note(n)
+	d.note(l.Facts, journal.Parked, n.Detail)
+	return l.Facts, nil
+}
+
+// fromManifest makes the letter of the pending version from the flight that holds it.
+func (d *Desk) fromManifest(ctx context.Context, row shard.Row) (letter.Letter, error) {
+	m, err := d.Flights.Get(ctx, flight.ID(row.Flight))
+	switch {
+	case errors.Is(err, flight.ErrNotFound):
+		return letter.Letter{}, ErrUnheld
+	case err != nil:
+		return letter.Letter{}, fmt.Errorf("get the manifest: %w", err)
+	}
+	for _, r := range m.Records {
+		for _, e := range r.Events {
+			if e.Doc == row.Doc && e.Key == row.Pending {
+				l := letter.New(r.Message, letter.Cancelled, "", e.Doc, e.Key, e.Index, d.Clock.Now())
+				l.Sink, l.Lane = m.Sink, string(m.Lane)
+				return l, nil
+			}
+		}
+	}
+	return letter.Letter{}, ErrUnheld
+}
+
+// park is PARK after the letter is stored. Where a claim came in between, the outcome of its write decides.
+func (d *Desk) park(ctx context.Context, image shard.Row, f letter.Facts) error {
+	var last error
+	for range cancelTries {
+		now := d.Clock.Now()
+		w := shard.Park(f.Doc, f.Key, shard.MicrosOf(now), d.Config.Expires(now), image)
+		err := backoff.Row().Do(ctx, d.Clock, func() error {
+			_, err := d.Shards.Write(ctx, w)
+			return err
+		})
+		if err == nil {
+			return nil
+		}
+		refused, ok := shard.AsRefused(err)
+		if !ok {
+			return fmt.Errorf("mark the row (the letter is stored: cancel again): %w", err)
+		}
+		image = refused.Row
+		switch {
+		case image.Foreign():
+			return ErrForeign
+		case image.Committed >= f.Key:
+			if err := d.supersede(ctx, f, How{}); err != nil {
+				return err
+			}
+			return ErrWritten
+		case image.Dead == f.Key:
+			return nil
+		case image.Pending > f.Key:
+			return ErrOvertaken
+		}
+		last = ErrWriting
+		if err := d.Clock.Sleep(ctx, image.LeaseUntil.Sub(shard.MicrosOf(d.Clock.Now()))+1000); err != nil {
+			return err
+		}
+	}
+	return last
+}

@@ -1,0 +1,139 @@
+package redrive_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// hold admits the event and puts its message into flight "f".
+func (b *bench) hold(m queue.Message) {
+	b.Helper()
+	e := b.event(m)
+	b.admit(e)
+	err := b.flights.Put(b.Context(), &flight.Manifest{
+		Schema: flight.SchemaVersion, Flight: "f", Sink: "search", Lane: flight.Bulk, Received: time.Now(),
+		Records: []flight.Record{{Message: m, Events: []flight.Entry{{
+			Index: e.Index, Doc: e.Doc, Key: e.Key, Class: e.Class, Op: e.Op, Due: now(), Admitted: now(),
+		}}}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func TestCancelMakesThePendingVersionADeadLetter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		m := message(body("1", 3))
+		e := b.event(m)
+		b.hold(m)
+		f, err := b.desk.Cancel(t.Context(), "content#1", "ann")
+		if err != nil || f.Reason != letter.Cancelled || f.Key != e.Key || f.Lane != "bulk" || f.MessageID != m.ID {
+			t.Fatalf("cancel: %+v, error %v", f, err)
+		}
+		l, err := b.desk.Show(t.Context(), f.ID)
+		if err != nil || l.Body != m.Body || l.Detail != "by ann" {
+			t.Errorf("letter %+v, error %v; want the message byte for byte", l, err)
+		}
+		if r := b.row(e.Doc); r.Dead != e.Key || r.Pending != "" {
+			t.Errorf("row %+v: want it dead", r)
+		}
+		if n := b.notes.of(journal.Lettered); len(n) != 1 || n[0].Message != m.ID || n[0].Detail != "cancelled: operator ann" {
+			t.Errorf("audit %+v", n)
+		}
+		// It can be had back.
+		b.one(f.ID, redrive.How{By: "ann"}, redrive.Sent)
+		if got := b.received(b.bulk); len(got) != 1 || got[0].Body != m.Body {
+			t.Errorf("sent %+v", got)
+		}
+		if _, err := b.desk.Cancel(t.Context(), "content#1", "ann"); !errors.Is(err, redrive.ErrNotPending) {
+			t.Errorf("cancel again: got %v, want ErrNotPending", err)
+		}
+	})
+}
+
+// raceShards lets something happen once before the next write.
+type raceShards struct {
+	shard.Store
+	race func()
+}
+
+func (s *raceShards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	if race := s.race; race != nil {
+		s.race = nil
+		race()
+	}
+	return s.Store.Write(ctx, w)
+}
+
+func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
+	t.Parallel()
+	future := func(b *bench) {
+		b.write(shard.Write{Name: "future", Doc: "content#1", Update: []shard.Action{
+			{Verb: shard.Set, Attr: shard.AttrSchema, Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1}},
+		}})
+	}
+	m := func() queue.Message { return message(body("1", 3)) }
+	var lease shard.Lease
+	tests := []struct {
+		name   string
+		before func(b *bench)
+		race   func(b *bench) // after the letter is stored, before PARK
+		want   error
+		stored bool // a letter is left; it goes once its version is committed
+	}{
+		{"nothing known", func(b *bench) {}, nil, redrive.ErrNotPending, false},
+		{"committed", func(b *bench) { b.hold(m()); b.commit(b.event(m())) }, nil, redrive.ErrNotPending, false},
+		{"being written", func(b *bench) { b.hold(m()); b.claim(b.event(m())) }, nil, redrive.ErrWriting, false},
+		{"its flight never started", func(b *bench) { b.admit(b.event(m())) }, nil, redrive.ErrUnheld, false},
+		{"its flight holds something else", func(b *bench) {
+			b.hold(message(body("1", 2)))
+			b.admit(b.event(m()))
+		}, nil, redrive.ErrUnheld, false},
+		{"newer schema", func(b *bench) { b.hold(m()); future(b) }, nil, redrive.ErrForeign, false},
+		{"claimed and committed meanwhile", func(b *bench) { b.hold(m()) }, func(b *bench) { b.commit(b.event(m())) }, redrive.ErrWritten, false},
+		{"claimed meanwhile, no answer", func(b *bench) { b.hold(m()) }, func(b *bench) { lease = b.claim(b.event(m())) }, nil, true},
+		{"overtaken meanwhile", func(b *bench) { b.hold(m()) }, func(b *bench) { b.admit(b.event(message(body("1", 4)))) }, redrive.ErrOvertaken, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				tt.before(b)
+				if tt.race != nil {
+					b.desk.Shards = &raceShards{b.shards, func() { tt.race(b) }}
+				}
+				start := time.Now()
+				_, err := b.desk.Cancel(t.Context(), "content#1", "ann")
+				if !errors.Is(err, tt.want) {
+					t.Errorf("got %v, want %v", err, tt.want)
+				}
+				if lease.Doc != "" && time.Since(start) < 13*time.Second {
+					t.Errorf("took %s: PARK must wait for the lease", time.Since(start))
+				}
+				lease = shard.Lease{}
+				n := 0
+				_ = b.desk.List(t.Context(), redrive.Selection{}, func(letter.Facts) error { n++; return nil })
+				if got := n == 1; got != tt.stored {
+					t.Errorf("a letter is stored: %t, want %t", got, tt.stored)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := setup(t).desk.Cancel(t.Context(), "content#1", ""); err == nil {
+			t.Error("got no error, want somebody to be named")
+		}
+	})
+}

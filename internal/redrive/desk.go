@@ -1,0 +1,242 @@
+package redrive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Desk works on parked letters. All fields are required, except Flights, which only Cancel needs. It is safe for concurrent use.
+type Desk struct {
+	Shards  shard.Store
+	Letters letter.Store
+	Flights flight.Store
+	Queues  func(sink string, lane flight.Lane) queue.Queue // nil for a queue that does not exist
+	Config  *config.Config
+	Clock   clock.Clock
+	Journal journal.Journal
+}
+
+// Outcome is what became, or in a dry run would become, of one letter.
+type Outcome string
+
+// The outcomes. Only Sent sends; only Superseded and Dropped take a letter away.
+const (
+	Sent       Outcome = "sent"
+	Superseded Outcome = "superseded"       // its version or a newer one is committed: the letter is gone
+	Busy       Outcome = "busy"             // pending or leased: somebody works on it, later
+	TooOld     Outcome = "too_old_to_judge" // may be forced
+	TooLarge   Outcome = "too_large"        // no room for lull-first-sent: the upstream has to publish again
+	Foreign    Outcome = "unknown_schema"   // the row has a newer schema
+	Gone       Outcome = "gone"             // somebody else took the letter away meanwhile
+	Dropped    Outcome = "dropped"
+	Failed     Outcome = "failed" // with an error
+)
+
+// How a letter is sent again.
+type How struct {
+	Auto   bool   // by lull itself: counted apart
+	Force  bool   // although it is too old to judge
+	DryRun bool   // say what would happen
+	By     string // who asked, for the audit; empty for lull itself
+}
+
+// ErrUnknown says that there is no letter with that id.
+var ErrUnknown = errors.New("no such dead letter")
+
+// Show returns a letter with its body, or ErrUnknown.
+func (d *Desk) Show(ctx context.Context, id string) (letter.Letter, error) {
+	l, ok, err := d.Letters.Get(ctx, id)
+	switch {
+	case err != nil:
+		return letter.Letter{}, fmt.Errorf("show dead letter %s: %w", id, err)
+	case !ok:
+		return letter.Letter{}, fmt.Errorf("show dead letter %s: %w", id, ErrUnknown)
+	}
+	l.State = l.Shown(d.Clock.Now(), d.Config.Queues.DeadLetterRetention)
+	return l, nil
+}
+
+// One sends one letter again, unless its row says otherwise. An error leaves the letter parked.
+func (d *Desk) One(ctx context.Context, id string, how How) (Outcome, error) {
+	l, ok, err := d.Letters.Get(ctx, id)
+	if err != nil {
+		return Failed, fmt.Errorf("get dead letter %s: %w", id, err)
+	}
+	if !ok {
+		return Gone, nil
+	}
+	row, outcome, err := d.judge(ctx, l.Facts, how.Force)
+	if err != nil {
+		return Failed, fmt.Errorf("redrive %s: %w", id, err)
+	}
+	switch outcome {
+	case Superseded:
+		return outcome, d.supersede(ctx, l.Facts, how)
+	case Sent:
+		return d.send(ctx, l, row, how)
+	}
+	return outcome, nil
+}
+
+// judge says what the row, read consistently, allows.
+func (d *Desk) judge(ctx context.Context, f letter.Facts, force bool) (shard.Row, Outcome, error) {
+	if f.Doc == "" || f.Key == "" {
+		return shard.Row{}, Sent, nil // nothing to judge it by before it can be decoded
+	}
+	var rows []shard.Row
+	err := backoff.Row().Do(ctx, d.Clock, func() (err error) {
+		rows, err = d.Shards.Read(ctx, []shard.DocID{f.Doc}, shard.Consistent)
+		return err
+	})
+	if err != nil {
+		return shard.Row{}, Failed, fmt.Errorf("read the row: %w", err)
+	}
+	return rows[0], d.decide(rows[0], f, force), nil
+}
+
+func (d *Desk) decide(r shard.Row, f letter.Facts, force bool) Outcome {
+	now := d.Clock.Now()
+	switch shard.Judge(r, f.Key, ClassOf(f.Key), false) {
+	case shard.Foreign:
+		return Foreign
+	case shard.Stale, shard.Duplicate:
+		return Superseded
+	}
+	switch {
+	case !shard.MayRedrive(r, f.Key, shard.MicrosOf(now)):
+		return Busy
+	case d.aged(f, now) && r.Committed == "" && !force:
+		return TooOld
+	}
+	return Sent
+}
+
+// aged says that the letter is older than rows are certain to be kept (DESIGN sections 5 and 6).
+func (d *Desk) aged(f letter.Facts, now time.Time) bool {
+	l := d.Config.Lifecycle
+	return now.Sub(f.FirstSent) > l.RowRetention-l.ProducerLateness
+}
+
+// ClassOf is the version class of a key, 0 where it cannot be read.
+func ClassOf(k shard.OrderKey) shard.Class {
+	p, err := k.Parts()
+	if err != nil {
+		return 0
+	}
+	return p.Version.Class()
+}
+
+// supersede takes a letter away whose version, or a newer one, is committed.
+func (d *Desk) supersede(ctx context.Context, f letter.Facts, how How) error {
+	if how.DryRun {
+		return nil
+	}
+	if err := d.Letters.Drop(ctx, f.ID); err != nil {
+		return fmt.Errorf("take away the superseded letter %s: %w", f.ID, err)
+	}
+	d.note(f, journal.Dropped, "superseded: its version or a newer one is committed")
+	return nil
+}
+
+// send takes the mark off the row, sends the copy and only then notes it in the letter, which stays. A crash in between sends it
+// again later, and every copy is judged by version.
+func (d *Desk) send(ctx context.Context, l letter.Letter, row shard.Row, how How) (Outcome, error) {
+	now := d.Clock.Now()
+	first := l.FirstSent
+	if how.Force {
+		first = later(first, d.judgeable(now))
+	}
+	out, err := letter.Copy(l.Body, l.Attributes, first, 0)
+	if errors.Is(err, queue.ErrTooLarge) {
+		return TooLarge, nil
+	}
+	if err != nil {
+		return Failed, err
+	}
+	lane := flight.Live
+	if l.Lane == string(flight.Bulk) {
+		lane = flight.Bulk
+	}
+	q := d.Queues(l.Sink, lane)
+	if q == nil {
+		return Failed, fmt.Errorf("redrive %s: sink %q has no %s queue", l.ID, l.Sink, lane)
+	}
+	if how.DryRun {
+		return Sent, nil
+	}
+	if row.Dead == l.Key && l.Key != "" {
+		outcome, err := d.unmark(ctx, l.Facts, how)
+		if outcome != Sent || err != nil {
+			return outcome, err
+		}
+	}
+	if err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
+		return Failed, fmt.Errorf("send dead letter %s again: %w", l.ID, err)
+	}
+	err = backoff.Row().Do(ctx, d.Clock, func() error { return d.Letters.MarkRedriven(ctx, l.ID, now, how.Auto) })
+	detail := "by " + how.By
+	if how.Auto {
+		detail = fmt.Sprintf("by itself, %d of %d", l.Auto+1, d.Config.Retry.AutoRedrives)
+	}
+	if how.Force {
+		detail += ", forced"
+	}
+	d.note(l.Facts, journal.Redriven, detail)
+	if err != nil {
+		return Sent, fmt.Errorf("mark dead letter %s as redriven (it was sent): %w", l.ID, err)
+	}
+	return Sent, nil
+}
+
+// unmark is REDRIVE: dead = k goes, so that the copy is not taken for stored. A refusal is judged by the row that it returns.
+func (d *Desk) unmark(ctx context.Context, f letter.Facts, how How) (Outcome, error) {
+	w := shard.Redrive(f.Doc, f.Key, shard.MicrosOf(d.Clock.Now()))
+	err := backoff.Row().Do(ctx, d.Clock, func() error {
+		_, err := d.Shards.Write(ctx, w)
+		return err
+	})
+	if err == nil {
+		return Sent, nil
+	}
+	refused, ok := shard.AsRefused(err)
+	if !ok {
+		return Failed, fmt.Errorf("take the mark of dead letter %s off: %w", f.ID, err)
+	}
+	outcome := d.decide(refused.Row, f, how.Force)
+	if outcome == Superseded {
+		return outcome, d.supersede(ctx, f, how)
+	}
+	return outcome, nil // Sent where the mark was gone already, perhaps by this very call
+}
+
+// judgeable is the oldest time of sending that receive still judges as new after the redrive span: what a forced copy pretends, and
+// no later, so that under policy arrival it passes for as old as it can.
+func (d *Desk) judgeable(now time.Time) time.Time {
+	l := d.Config.Lifecycle
+	return now.Add(-(l.RowRetention - l.ProducerLateness - l.RedriveSpan))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// note speaks of a letter, not of a message.
+func (d *Desk) note(f letter.Facts, step journal.Step, detail string) {
+	d.Journal.Note(journal.Note{
+		Step: step, At: d.Clock.Now(), Doc: f.Doc, Key: f.Key, Sink: f.Sink, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Detail: detail, Letter: f.ID,
+	})
+}
