@@ -38,7 +38,9 @@ type Options struct {
 	Sinks    map[string]sink.Sink // one for each sink of the configuration
 	Journal  journal.Journal      // besides the engine's own ledger; nil for none
 	Faults   *fault.Mix           // nil for none
+	Inject   fault.Injector       // decides every I/O instead of Faults; nil for none
 	Payloads index.Payloads       // nil for none
+	Pollers  int                  // batches of a lane received at once; 0 for one, which splits bursts least
 	Report   func(error)          // told what the services would log: failed batches, dead executions; nil for nobody
 }
 
@@ -50,6 +52,7 @@ type Engine struct {
 	mix      *fault.Mix
 	report   func(error)
 	payloads index.Payloads
+	pollers  int
 
 	Shards   *memory.Shards
 	Letters  *memory.Letters
@@ -91,7 +94,7 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report, payloads: o.Payloads,
+		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report, payloads: o.Payloads, pollers: max(o.Pollers, 1),
 		Shards: memory.NewShards(), Letters: memory.NewLetters(), Schedule: memory.NewSchedule(),
 		Flights: memory.NewFlights(o.Clock), Meter: &Meter{}, ledger: NewLedger(), bursts: NewDebouncer(),
 		pipes: map[string]*pipe{},
@@ -101,6 +104,9 @@ func New(o Options) (*Engine, error) {
 	}
 	if o.Faults != nil {
 		e.Meter.Next = o.Faults
+	}
+	if o.Inject != nil {
+		e.Meter.Next = o.Inject
 	}
 	e.notes = journal.Tee{e.ledger}
 	if o.Journal != nil {
@@ -172,7 +178,7 @@ func (e *Engine) Stop() {
 }
 
 func (e *Engine) poll(ctx context.Context, p *pipe, q *memory.Queue, l config.Lane, lane flight.Lane) {
-	m := memory.NewMapping(q, memory.MappingSettings{Batch: l.Batch, Window: l.Window, Pollers: l.MaxConcurrency, Report: e.report},
+	m := memory.NewMapping(q, memory.MappingSettings{Batch: l.Batch, Window: l.Window, Pollers: min(e.pollers, l.MaxConcurrency), Report: e.report},
 		func(ctx context.Context, batch []queue.Message) ([]string, error) {
 			return e.receive(ctx, p, lane, batch)
 		})

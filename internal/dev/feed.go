@@ -132,3 +132,6 @@ func (e *Engine) Report(ctx context.Context) (Report, error) {
 		}
 	}
 }
+
+// message is the input as a queue would deliver it.
+func (t Timed) message() queue.Message { return queue.Message{Body: t.Body, Attributes: t.Attributes} }
