@@ -16,6 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/memory"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/sink"
+	"github.com/lullhq/lull/internal/source"
 )
 
 // scene is a running stack in virtual time, for stories of a few messages.
@@ -245,4 +246,20 @@ func (s *scene) startAgain(id flight.ID) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// withEpoch is the engine's source after an operator raised its epoch.
+func (e *Engine) withEpoch(t *testing.T, epoch uint32) *source.Set {
+	t.Helper()
+	cfg := *e.cfg
+	cfg.Sources = map[string]config.Source{}
+	for name, s := range e.cfg.Sources {
+		s.Epoch = epoch
+		cfg.Sources[name] = s
+	}
+	set, err := source.New(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }

@@ -40,7 +40,10 @@ func (t *turn) prepareOne(ctx context.Context, d *document) bool {
 	e := d.newest()
 	m := t.message(e)
 	d.body, d.fault, d.faultFor = nil, "", ""
-	results := t.h.Sources.Decode(*m)
+	results := t.h.Sources.DecodeContext(ctx, *m)
+	if f := results[min(e.Index, len(results)-1)].Fault; f != nil && f.Transient() {
+		return false
+	}
 	if e.Index >= len(results) || results[e.Index].Fault != nil || results[e.Index].Event.Doc != d.id {
 		d.fault, d.faultFor = "the message decodes differently than when it was held: were the source's settings changed?", string(letter.Contract)
 		return true
@@ -70,7 +73,7 @@ func (t *turn) prepareOne(ctx context.Context, d *document) bool {
 	if err != nil {
 		d.fault, d.faultFor = err.Error(), string(letter.RejectedBySink)
 		if errors.As(err, &fault) {
-			d.fault = fault.Field + ": " + fault.Problem
+			d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(fault.Reason)
 		}
 		return true
 	}

@@ -18,7 +18,7 @@ import (
 
 // Source decodes messages again and makes the document of an event.
 type Source interface {
-	Decode(m queue.Message) []event.Result
+	DecodeContext(ctx context.Context, m queue.Message) []event.Result
 	Document(m queue.Message, e event.Event) ([]byte, error)
 }
 

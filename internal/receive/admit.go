@@ -90,6 +90,7 @@ func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID 
 	if refused, ok := shard.AsRefused(err); ok {
 		d.before, d.after = refused.Row, refused.Row
 		b.h.note(b.about(p, journal.RowRefused, w.Name))
+		b.conflict(p, refused.Row)
 		return
 	}
 	if d.err = err; err != nil {
@@ -102,7 +103,12 @@ func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID 
 	}
 	n.Old, n.Flight = old, flightID
 	b.h.note(n)
-	if shard.VersionConflict(old.Pending, p.Key) || shard.VersionConflict(old.Committed, p.Key) {
+	b.conflict(p, old)
+}
+
+// conflict counts a version that the row knows with another payload. The greater key wins, in whatever order they come.
+func (b *batch) conflict(p *pending, row shard.Row) {
+	if shard.VersionConflict(row.Pending, p.Key) || shard.VersionConflict(row.Committed, p.Key) {
 		b.h.note(b.about(p, journal.Conflict, "another payload under the same version"))
 	}
 }

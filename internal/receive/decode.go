@@ -18,9 +18,11 @@ import (
 func (b *batch) decode(ctx context.Context) {
 	b.events = make([]pending, 0, len(b.msgs))
 	for i := range b.msgs {
-		for j, r := range b.h.Sources.Decode(b.msgs[i]) {
+		for j, r := range b.h.Sources.DecodeContext(ctx, b.msgs[i]) {
 			b.state[i].open++
 			switch {
+			case r.Fault != nil && r.Fault.Transient():
+				b.fail(&pending{msg: i, Event: event.Event{Index: r.Fault.Index}}, "load the body that a pointer names: "+r.Fault.Err.Error())
 			case r.Fault != nil:
 				p := &pending{msg: i, Event: event.Event{Index: r.Fault.Index, Doc: r.Fault.Doc, Key: r.Fault.Key}}
 				b.letter(p, r.Fault.Reason, faultDetail(r.Fault))

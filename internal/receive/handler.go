@@ -14,9 +14,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Decoder turns a message into the events it carries. It returns at least one result and never fails as a whole.
+// Decoder turns a message into the events it carries. It returns at least one result and never fails as a whole. A fault that is Transient
+// keeps the message: a body that a pointer names could not be loaded now.
 type Decoder interface {
-	Decode(m queue.Message) []event.Result
+	DecodeContext(ctx context.Context, m queue.Message) []event.Result
 }
 
 // Handler is receive for one lane of one sink. All fields are required except Open.

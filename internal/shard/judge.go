@@ -85,7 +85,7 @@ func MayRedrive(r Row, k OrderKey, now Micros) bool { return r.Pending != k && !
 // leasedRaw is the lease as the conditions see it: lease_until alone.
 func (r Row) leasedRaw(now Micros) bool { return r.LeaseUntil != 0 && r.LeaseUntil >= now }
 
-// Collection of rows: Collectable says whether a row is older than rows are kept. settled rows carry expires_at, which lies
+// Collectable says whether a row is older than rows are kept. settled rows carry expires_at, which lies
 // retention + ttlExtra after their last write; a row that waits longer than retention for a version nobody has any more is stuck.
 func Collectable(r Row, now Micros, retention, ttlExtra time.Duration) (collect, stuck bool) {
 	if !r.Doc.IsDocument() || r.Foreign() || r.Leased(now) {

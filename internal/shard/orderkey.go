@@ -259,10 +259,7 @@ func ParseRun(s string) (Run, error) {
 	if !isULID(s) {
 		return r, fmt.Errorf("resync run %q is no ULID", clip(s))
 	}
-	var acc uint64
-	bits, out := 2, 0 // 26 x 5 = 130 bits, the first two are zero
-	acc = uint64(crockford(s[0]))
-	bits = 3
+	acc, bits, out := uint64(crockford(s[0])), 3, 0 // 26 x 5 = 130 bits: the first two are zero
 	for i := 1; i < 26; i++ {
 		acc = acc<<5 | uint64(crockford(s[i]))
 		bits += 5

@@ -164,7 +164,7 @@ func parseLex(text string) (Version, error) {
 			return Version{}, fmt.Errorf("version %q: only 0-9, A-Z, a-z, _ and - are allowed", clip(text))
 		}
 	}
-	return Version{string(tags[ClassLex]<<5) + foldLex(text) + "\x00"}, nil
+	return Version{string([]byte{tags[ClassLex] << 5}) + foldLex(text) + "\x00"}, nil
 }
 
 // foldLex brings ULIDs and UUIDs to one case, because their producers do not agree on it. A KSUID (27 characters, base62) stays as it is.
@@ -218,7 +218,7 @@ func magnitude(c Class, b []byte) Version {
 	for len(b) > 0 && b[0] == 0 {
 		b = b[1:]
 	}
-	return Version{string(tags[c]<<5|byte(len(b))) + string(b)}
+	return Version{string(append([]byte{tags[c]<<5 | byte(len(b))}, b...))}
 }
 
 // Class is the class of the version, 0 for none.
