@@ -12,11 +12,12 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+# The limits, in seconds, are for a machine that is busy with other work; idle, each is ready within ten.
 server=${1:-}
 case $server in
-  localstack) port=4566 limit=60 ;;
-  opensearch) port=9200 limit=90 ;;
-  ministack) port=4567 limit=30 ;;
+  localstack) port=4566 limit=120 ;;
+  opensearch) port=9200 limit=180 ;;
+  ministack) port=4567 limit=60 ;;
   *) die "usage: start.sh localstack|opensearch|ministack [PORT] [--fresh]" ;;
 esac
 shift

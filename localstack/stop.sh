@@ -16,14 +16,6 @@ if [ "${1:-}" = --locked ]; then
 fi
 [ $# -gt 0 ] || set -- localstack ministack opensearch
 
-# signal_all SIGNAL SERVER sends a signal to every process of a server, by pid.
-signal_all() {
-  local pid
-  for pid in $(owned_by "$2"); do
-    kill "-$1" "$pid" 2>/dev/null || true
-  done
-}
-
 # gone SERVER SECONDS waits until no process of a server is left.
 gone() {
   local deadline=$(($(milliseconds) + $2 * 1000))
@@ -33,33 +25,47 @@ gone() {
   done
 }
 
+# closed PORT SECONDS waits until nobody accepts connections.
+closed() {
+  local deadline=$(($(milliseconds) + $2 * 1000))
+  while listening "$1"; do
+    [ "$(milliseconds)" -lt "$deadline" ] || return 1
+    sleep 0.1
+  done
+}
+
+# end SERVER asks the server itself to end, which takes its children along, and kills what is left. Only
+# OpenSearch has data to put in order; the others lose everything anyway and get less time.
+end() {
+  local pid grace=3
+  [ "$1" != opensearch ] || grace=60
+  pid=$(cat "$LULL_E2E_RUN/$1/pid" 2>/dev/null || true)
+  if [ -n "$pid" ] && owned_by "$1" | grep -qx "$pid"; then
+    kill -TERM "$pid" 2>/dev/null || true
+    gone "$1" "$grace" && return 0
+  fi
+  for pid in $(owned_by "$1"); do
+    kill -KILL "$pid" 2>/dev/null || true
+  done
+  gone "$1" 20
+}
+
 stop_one() {
-  local server=$1 run=$LULL_E2E_RUN/$1 pid port
+  local server=$1 run=$LULL_E2E_RUN/$1 port
   [ -d "$run" ] || return 0
   if [ $locked = no ]; then
     exec 9>"$run/lock"
     flock -w 120 9 || die "$server: another start or stop is busy"
   fi
   if [ -n "$(owned_by "$server")" ]; then
-    # The server itself first: it ends its children in order. What is left is killed.
-    pid=$(cat "$run/pid" 2>/dev/null || true)
-    if [ -n "$pid" ] && owned_by "$server" | grep -qx "$pid"; then
-      kill -TERM "$pid" 2>/dev/null || true
-      for _ in $(seq 150); do
-        # Not kill -0: in a container without an init process the dead server stays as a zombie.
-        owned_by "$server" | grep -qx "$pid" || break
-        sleep 0.1
-      done
-    fi
-    signal_all TERM "$server"
-    gone "$server" 2 || signal_all KILL "$server"
-    gone "$server" 10 || die "$server: processes survive: $(owned_by "$server" | tr '\n' ' ')"
+    end "$server" || die "$server: processes survive: $(owned_by "$server" | tr '\n' ' ')"
     say "$server stopped"
   fi
   port=$(cat "$run/port" 2>/dev/null || true)
   rm -f "$run/pid" "$run/port"
-  if [ -n "$port" ] && listening "$port"; then
-    die "$server: something still listens on port $port"
+  # A killed process loses its environment, by which it is known, a moment before its sockets.
+  if [ -n "$port" ]; then
+    closed "$port" 10 || die "$server: something still listens on port $port"
   fi
 }
 

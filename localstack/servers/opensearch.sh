@@ -27,10 +27,12 @@ path.logs: $run/logs
 cluster.routing.allocation.disk.threshold_enabled: false
 node.store.allow_mmap: false
 YML
+  # One compiler tier and the simple collector: half the processor time until ready.
   cat >"$run/config/jvm.options" <<JVM
 -Xms256m
 -Xmx256m
 -XX:+UseSerialGC
+-XX:TieredStopAtLevel=1
 -XX:ErrorFile=$run/logs/hs_err_pid%p.log
 -Djava.io.tmpdir=$run/tmp
 18-:-Djava.security.manager=allow
