@@ -36,6 +36,8 @@ type stage struct {
 	cfg    func(*config.Config)
 	sink   memory.SinkSettings
 	noVers bool
+
+	pollers int
 }
 
 // play runs a story in a synctest bubble.
@@ -59,6 +61,7 @@ func (st stage) play(t *testing.T, story func(s *scene)) {
 		var err error
 		s.e, err = New(Options{
 			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s.sink}, Journal: s.notes, Inject: s.inject,
+			Pollers: st.pollers,
 		})
 		if err != nil {
 			t.Fatal(err)
