@@ -1,0 +1,228 @@
+package model
+
+// Breaker is the sink's shared health row (DESIGN section 8) with flights that look at it: TRIP, PROBE, CLOSE. Each flight has one
+// document. The sink may be ill at any time, within the budget, and gets well by itself.
+type Breaker struct {
+	Rules   BreakerRules
+	Flights int // at most 3
+	Budget  BreakerBudget
+}
+
+// BreakerRules are changes to the design, which is the zero value.
+type BreakerRules struct {
+	ProbeForever    bool // probe_until never runs out
+	ProbeByAnyone   bool // PROBE has no condition
+	ProbeDocument   bool // the probe is a document
+	WaitForSuccess  bool // an open gate waits for a request that succeeds instead of a probe
+	CloseRefusedYes bool // a prober whose CLOSE was refused goes on as if the gate were closed
+}
+
+// BreakerBudget is what may still go wrong.
+type BreakerBudget struct {
+	Crashes uint8
+	Ills    uint8 // times that the sink falls ill
+}
+
+// Work is what a flight is doing.
+type Work uint8
+
+// The phases of a flight.
+const (
+	Idle     Work = iota
+	Admitted      // it read the gate: closed
+	Asking        // its request is at the sink
+	Probing       // its ping is at the sink
+	Pinged        // its ping was answered: well
+	Done
+)
+
+// Prober is a flight in a BreakerState: its work, and whether the last probe is its own.
+type Prober struct {
+	Work Work
+	Mine bool
+}
+
+// BreakerState is everything at one moment.
+type BreakerState struct {
+	Open   bool // open_until is set
+	Until  bool // ... and lies ahead
+	Probed bool // probe_until is set
+	Probe  bool // ... and lies ahead
+	Ill    bool
+	Flight [3]Prober
+	Left   BreakerBudget
+}
+
+var _ Machine[BreakerState] = Breaker{}
+
+// Initial is a well sink with a closed gate.
+func (b Breaker) Initial() BreakerState {
+	s := BreakerState{Left: b.Budget}
+	for i := b.Flights; i < len(s.Flight); i++ {
+		s.Flight[i].Work = Done
+	}
+	return s
+}
+
+// Canon sorts the flights.
+func (b Breaker) Canon(s BreakerState) BreakerState {
+	f := &s.Flight
+	for i := 1; i < len(f); i++ {
+		for j := i; j > 0 && f[j-1].rank() < f[j].rank(); j-- {
+			f[j-1], f[j] = f[j], f[j-1]
+		}
+	}
+	return s
+}
+
+func (p Prober) rank() int {
+	n := 2 * int(p.Work)
+	if p.Mine {
+		n++
+	}
+	return n
+}
+
+// Check finds two that probe under a live probe_until.
+func (b Breaker) Check(s BreakerState) Broken {
+	n := 0
+	for _, f := range s.Flight {
+		if f.Work == Probing && f.Mine && s.Probe {
+			n++
+		}
+	}
+	if n > 1 {
+		return ProbedByTwo
+	}
+	return 0
+}
+
+// Settled wants every document written and the gate closed.
+func (b Breaker) Settled(s BreakerState) bool {
+	for _, f := range s.Flight {
+		if f.Work != Done {
+			return false
+		}
+	}
+	return true
+}
+
+// Next appends what can happen: times that pass, the sink, the flights.
+func (b Breaker) Next(s BreakerState, edges []Edge[BreakerState]) []Edge[BreakerState] {
+	add := func(t BreakerState, free bool, broken Broken, text string) {
+		edges = append(edges, Edge[BreakerState]{To: t, Free: free, Broken: broken, Label: Label{Text: text}})
+	}
+	if t := s; s.Ill {
+		t.Ill = false
+		add(t, true, 0, "the sink gets well")
+	} else if s.Left.Ills > 0 {
+		t.Left.Ills--
+		t.Ill = true
+		add(t, false, 0, "the sink falls ill: it throttles")
+	}
+	if t := s; s.Until {
+		t.Until = false
+		add(t, true, 0, "open_until is past")
+	}
+	if t := s; s.Probe && !b.Rules.ProbeForever {
+		t.Probe = false
+		add(t, true, 0, "probe_until is past")
+	}
+	for i, f := range s.Flight {
+		if t := s; f.Work != Idle && f.Work != Done && s.Left.Crashes > 0 {
+			t.Left.Crashes--
+			t.Flight[i] = Prober{}
+			add(t, false, 0, "index crashes: "+workText[f.Work])
+		}
+		b.work(s, i, add)
+	}
+	return edges
+}
+
+var workText = [...]string{Admitted: "before it claims", Asking: "before the answer", Probing: "while it probes", Pinged: "before CLOSE"}
+
+func (b Breaker) work(s BreakerState, i int, add func(BreakerState, bool, Broken, string)) {
+	t := s
+	f := &t.Flight[i]
+	switch s.Flight[i].Work {
+	case Idle:
+		b.look(s, i, add)
+	case Admitted:
+		f.Work = Asking
+		add(t, true, 0, "index claims its document, and the request goes to the sink")
+	case Asking:
+		if !s.Ill {
+			*f = Prober{Work: Done}
+			if b.Rules.WaitForSuccess {
+				t.Open, t.Until = false, false
+			}
+			add(t, true, 0, "the sink applies the document")
+			return
+		}
+		*f = Prober{}
+		b.trip(&t)
+		add(t, true, 0, "the sink throttles the document: TRIP, and the flight waits")
+	case Probing:
+		if !s.Ill {
+			f.Work = Pinged
+			add(t, true, 0, "the sink answers the ping")
+			return
+		}
+		*f = Prober{}
+		b.trip(&t)
+		add(t, true, 0, "the sink throttles the ping: TRIP, and the flight waits")
+	case Pinged:
+		// CLOSE: probe_until is ours.
+		if f.Mine && s.Probed {
+			t.Open, t.Until, t.Probed, t.Probe = false, false, false, false
+			*f = Prober{Work: Admitted}
+			add(t, true, 0, "CLOSE: applied")
+			return
+		}
+		*f = Prober{}
+		text, broken := "CLOSE: refused: the flight waits", Broken(0)
+		if b.Rules.CloseRefusedYes {
+			f.Work = Asking
+			text = "CLOSE: refused; index claims its document all the same"
+			if s.Open {
+				broken = ClaimedOpen
+			}
+		}
+		add(t, true, broken, text)
+	}
+}
+
+// look is a flight that reads the health row at the beginning of its turn.
+func (b Breaker) look(s BreakerState, i int, add func(BreakerState, bool, Broken, string)) {
+	t := s
+	f := &t.Flight[i]
+	switch {
+	case !s.Open:
+		f.Work = Admitted
+		add(t, true, 0, "index reads the health row: closed")
+	case s.Until && !b.Rules.ProbeDocument, b.Rules.WaitForSuccess:
+	case b.Rules.ProbeDocument:
+		f.Work = Asking
+		add(t, true, ClaimedOpen, "the gate is open: index probes with its document")
+	case !s.Probe || b.Rules.ProbeByAnyone:
+		for j := range t.Flight {
+			if j != i && !b.Rules.ProbeByAnyone {
+				t.Flight[j].Mine = false // another probe_until
+			}
+		}
+		t.Probed, t.Probe = true, true
+		*f = Prober{Work: Probing, Mine: true}
+		add(t, true, 0, "open_until is past: PROBE: applied, the ping goes to the sink")
+	}
+}
+
+// trip opens the gate unless somebody has just done so, and takes the probe away.
+func (b Breaker) trip(t *BreakerState) {
+	if t.Until {
+		return
+	}
+	t.Open, t.Until, t.Probed, t.Probe = true, true, false, false
+	for j := range t.Flight {
+		t.Flight[j].Mine = false
+	}
+}

@@ -1,0 +1,145 @@
+package model
+
+import "strings"
+
+// What can be broken. The first group are the damages that the promises of DESIGN section 3 exclude, the second are the
+// rules that keep them away: a rule breaks earlier, a damage says why it matters.
+const (
+	WentBack    Broken = 1 << iota // the sink's content was replaced by an older version
+	Resurrected                    // ... which put a deleted document back
+	Lost                           // the newest version that is no dead letter is neither in the sink nor anywhere else
+	OldStays                       // all is settled, and the sink holds less than what was committed
+	Hidden                         // as Lost, but a letter says that it was redriven
+
+	TwoWriters  // a sink without versions applied a request outside of its lease
+	Unjustified // a message was deleted although an event in it was neither committed nor stored
+	Untrue      // a version was committed that the sink does not have
+	SinkNewer   // the sink refused the holder of the lease: its fence was not the highest
+	EarlyDeath  // a dead letter for refusals of another version
+
+	TooSoon     // Pace: two committed writes closer than minInterval
+	ClaimedOpen // Breaker: a document was claimed by somebody who knew that the gate is open
+	ProbedByTwo // Breaker: two probe at the same time
+)
+
+// Damage is what a user would see.
+const Damage = WentBack | Resurrected | Lost | OldStays
+
+// All are the damages and the rules, but the two that the design does not promise: see docs/model.md.
+const All = Damage | TwoWriters | Unjustified | Untrue | SinkNewer
+
+var brokenText = []string{
+	"the sink went back to an older version",
+	"a deleted document is back",
+	"the newest version is lost: not in the sink, no message, no dead letter",
+	"everything is settled, and the sink holds an older version than the committed one",
+	"the newest version is neither in the sink nor on its way, and its letter says that it was sent again",
+	"a sink without versions applied a write outside of its lease: two writers",
+	"a message was deleted although an event in it is not done",
+	"a version was committed that the sink does not have",
+	"the sink refused the holder of a live lease: somebody had the same or a higher external version",
+	"a version became a dead letter because of another version's refusals",
+	"two committed writes are closer than minInterval",
+	"a document was claimed although its flight knew that the gate is open",
+	"two probe at the same time",
+}
+
+// String says what is broken.
+func (b Broken) String() string {
+	var out []string
+	for i, t := range brokenText {
+		if b>>i&1 == 1 {
+			out = append(out, t)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// Check finds what a state violates.
+func (m Model) Check(s State) Broken {
+	var b Broken
+	b |= m.lost(&s)
+	if m.Settled(s) && s.Sink.Content < s.Row.Committed && !s.Listed {
+		b |= OldStays
+	}
+	return b
+}
+
+// lost looks for the newest version that is no dead letter: it must be in the sink, or something must still carry it or a
+// newer one.
+func (m *Model) lost(s *State) Broken {
+	carried := m.live(s)
+	for _, e := range s.Execs {
+		if e.Phase != Waiting {
+			carried |= 1 << e.Key
+		}
+	}
+	if s.Redrive != None {
+		carried |= 1 << s.Redrive
+	}
+	var b Broken
+	for k := MaxKey; k > None; k-- {
+		if carried.Has(k) || s.Sink.Content >= k || s.Row.Committed >= k {
+			return b
+		}
+		if !m.sent(k) || s.Letters[k] == Parked {
+			continue
+		}
+		if s.Letters[k] == Redriven {
+			b |= Hidden
+			continue
+		}
+		return b | Lost
+	}
+	return b
+}
+
+// live are the versions that a message or a manifest carries.
+func (m *Model) live(s *State) KeySet {
+	set := s.held()
+	for i, p := range s.Messages {
+		if p != Gone {
+			set |= 1 << i
+		}
+	}
+	return m.keys(set)
+}
+
+// sent reports whether somebody ever sent k.
+func (m *Model) sent(k Key) bool {
+	for _, msg := range m.Bounds.Messages {
+		if !msg.Spare && msg.Keys.Has(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// Settled reports that nothing is under way: no message, no flight, no lease, nothing pending, a row that will expire.
+// Dead letters may be parked.
+func (m Model) Settled(s State) bool {
+	for _, p := range s.Messages {
+		if p != Gone {
+			return false
+		}
+	}
+	if s.held() != 0 || s.Redrive != None || s.Collect || s.Down || s.Assert {
+		return false
+	}
+	for _, e := range s.Execs {
+		if e.Phase != Waiting {
+			return false
+		}
+	}
+	for i := range s.Requests {
+		if s.Requests[i] != (Request{}) {
+			return false
+		}
+	}
+	for i := range s.Writes {
+		if s.Writes[i] != (RowWrite{}) {
+			return false
+		}
+	}
+	return !s.Row.Exists || s.Row.Pending == None && !s.Row.Lease && s.Row.Expires
+}

@@ -1,0 +1,283 @@
+package model
+
+// Change is one change to the design, with the smallest bounds in which it falls. The design itself holds in the same
+// bounds: a test checks both.
+type Change struct {
+	Name   string // also of the file with its story
+	What   string
+	Rules  Rules
+	Bounds Bounds
+	Watch  Broken // the damage that the story ends with
+	Stuck  bool   // ... or that nothing can settle any more
+
+	Against Rules  // what holds in the same bounds: the design, where it is zero
+	Held    Broken // what it is held to: All and Watch, where it is zero
+}
+
+func (c Change) held() Broken {
+	if c.Held != 0 {
+		return c.Held
+	}
+	return All | c.Watch
+}
+
+// Changes are the rows of the table in docs/model.md, in its order.
+func Changes() []Change {
+	var all []Change
+	for _, group := range [][]Change{acknowledging(), claiming(), ending(), writing(), ageing(), letters(), beyond()} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+// All sinks that need the lease are plain here unless the row says otherwise.
+
+func acknowledging() []Change {
+	return []Change{
+		{
+			Name: "acknowledge-superseded", What: "acknowledge v because pending > v",
+			Rules: Rules{AckSuperseded: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 3), Execs: 1, Batch: 1, Poison: Keys(3)},
+		},
+		{
+			Name: "acknowledge-at-hold", What: "acknowledge at hold",
+			Rules: Rules{AckAtHold: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1), Execs: 1, Batch: 1, Budget: Budget{Crashes: 1}},
+		},
+		{
+			Name: "delete-before-write", What: "delete before write",
+			Rules: Rules{DeleteBeforeWrite: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1), Execs: 1, Batch: 1, Budget: Budget{Crashes: 2}},
+		},
+		{
+			Name: "delete-before-commit", What: "delete before commit",
+			Rules: Rules{DeleteBeforeCommit: true}, Stuck: true,
+			Bounds: Bounds{Messages: One(1), Execs: 1, Batch: 1, Budget: Budget{Crashes: 1}},
+		},
+	}
+}
+
+func claiming() []Change {
+	return []Change{
+		{
+			Name: "cap-without-claimed", What: "cap override with committed < k alone (no claimed)",
+			Rules: Rules{CapIgnoresClaimed: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Budget: Budget{Crashes: 1}},
+		},
+		{
+			Name: "cap-without-claimed-delete", What: "the same, where v2 is a delete",
+			Rules: Rules{CapIgnoresClaimed: true}, Watch: Resurrected,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Deletes: Keys(2), Budget: Budget{Crashes: 1}},
+		},
+		{
+			Name: "owner-is-the-flight", What: "owner = flight or execution",
+			Rules: Rules{TokenOfFlight: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 3, Batch: 1, Sink: Plain, Budget: Budget{Duplicates: 1}},
+		},
+		{
+			Name: "token-per-invocation", What: "token per invocation instead of per claim",
+			Rules: Rules{TokenOfInvocation: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 2, Sink: Plain, Budget: Budget{Crashes: 1, Throttles: 1}},
+		},
+		{
+			Name: "claimed-kept-in-hand", What: "previous claimed kept in hand from an earlier read",
+			Rules: Rules{ClaimedInHand: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2, 3), Execs: 3, Batch: 1, Poison: Keys(3), Budget: Budget{Crashes: 2}},
+		},
+		{
+			Name: "claimed-was-missing", What: "claimed_was missing at REJECT (two rejected versions in a row)",
+			Rules: Rules{ClaimedWasOnlyAtFirst: true}, Stuck: true,
+			Bounds: Bounds{Messages: join(One(2, 3), Spares(2, 3)), Execs: 2, Batch: 1, Poison: Keys(2, 3), Budget: Budget{Crashes: 1}},
+		},
+		{
+			Name: "no-lease", What: "no lease",
+			Rules: Rules{NoLease: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain},
+		},
+		{
+			Name: "lease-shorter-than-the-write", What: "lease shorter than the write",
+			Rules: Rules{LeaseShorterThanWrite: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain},
+		},
+		{
+			Name: "request-after-the-lease", What: "a request that the sink applies after the lease",
+			Rules: Rules{LateRequest: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain, Budget: Budget{Crashes: 1}},
+		},
+		{
+			Name: "request-after-a-forgotten-delete", What: "the same with a sink that forgot the delete",
+			Rules: Rules{LateRequest: true}, Watch: Resurrected,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2), Budget: Budget{Crashes: 1}},
+		},
+	}
+}
+
+func ending() []Change {
+	return []Change{
+		{
+			Name: "commit-without-owner", What: "commit without owner",
+			Rules: Rules{CommitWithoutOwner: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2, 3), Execs: 3, Batch: 1, Sink: Plain, Budget: Budget{Duplicates: 1}},
+		},
+		{
+			Name: "commit-newer-form", What: "COMMIT's \"newer waiting\" form with no newer pending",
+			Rules: Rules{CommitAlwaysNewer: true}, Stuck: true,
+			Bounds: Bounds{Messages: One(1), Execs: 1, Batch: 1},
+		},
+		{
+			Name: "release-resets-claimed", What: "RELEASE sets claimed to committed",
+			Rules: Rules{ReleaseResetsClaimed: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Budget: Budget{Crashes: 1, Throttles: 1}},
+		},
+		{
+			Name: "second-request-under-one-claim", What: "a second request under one claim after an unknown one, then a definite refusal, RELEASE",
+			Rules: Rules{SecondRequest: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain, Budget: Budget{Crashes: 1, Throttles: 1}},
+		},
+		{
+			Name: "release-erases-lease-until", What: "lease_until erased by RELEASE, clocks further apart than the lease",
+			Rules: Rules{ReleaseErasesLease: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Clocks: true, Budget: Budget{Crashes: 1, Throttles: 1}},
+		},
+		{
+			Name: "pending-stays-at-a-dead-version", What: "pending left at a dead version",
+			Rules: Rules{DeadStaysPending: true}, Stuck: true,
+			Bounds: Bounds{Messages: One(1), Execs: 1, Batch: 1, Poison: Keys(1)},
+		},
+	}
+}
+
+func writing() []Change {
+	return []Change{
+		{
+			Name: "upstream-number-as-external-version", What: "external version = the upstream's number, epoch raised",
+			Rules: Rules{UpstreamVersion: true}, Watch: OldStays,
+			Bounds: Bounds{
+				Messages: One(1, 2), Execs: 2, Batch: 1,
+				Names: [MaxKey + 1]string{"", "version 3 of epoch 1", "version 1 of epoch 2", "version 2 of epoch 2"},
+			},
+		},
+		{
+			Name: "key-without-digest", What: "version without digest as the key, equal versions",
+			Rules: Rules{KeyWithoutDigest: true}, Watch: Damage,
+			Bounds: Bounds{
+				Messages: One(2, 3), Execs: 1, Batch: 1,
+				Names: [MaxKey + 1]string{"", "v1", "v2 (payload a)", "v2 (payload b)"},
+			},
+		},
+		{
+			Name: "open-acknowledged", What: "table down, write open, message acknowledged",
+			Rules: Rules{OpenAcknowledges: true}, Watch: Lost, Held: Lost | OldStays,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 1, Batch: 1, Budget: Budget{Outages: 1}},
+		},
+		{
+			Name: "open-over-a-forgotten-delete", What: "the same, message kept, with a forgotten delete",
+			Rules: Rules{NoReassert: true}, Watch: OldStays, Held: Lost | OldStays,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 1, Batch: 1, Sink: Forgetful, Deletes: Keys(2), Budget: Budget{Outages: 1}},
+		},
+		{
+			Name: "reassert-at-once", What: "deletes re-asserted as soon as the table is back, while a claim from before is still under way",
+			Rules: Rules{ReassertAtOnce: true}, Watch: OldStays, Held: Lost | OldStays,
+			Bounds: Bounds{Messages: One(1, 2, 3), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2, 3), Budget: Budget{Outages: 1}},
+		},
+	}
+}
+
+func ageing() []Change {
+	parked := Bounds{
+		Messages: join(One(1, 2), Spares(1)), Execs: 2, Batch: 1,
+		Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1},
+	}
+	return []Change{
+		{
+			Name: "prune-beside-a-parked-letter", What: "prune or TTL while a parked letter or a scheduled event still exists (no age guard)",
+			Rules: Rules{NoAgeGuard: true}, Watch: Damage, Bounds: parked,
+		},
+		{
+			Name: "prune-by-state-alone", What: "prune by state alone",
+			Rules: Rules{PruneByState: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Budget: Budget{Prunes: 1}},
+		},
+		{
+			Name: "redrive-after-the-row-is-gone", What: "redrive after the row is gone, the copy without lull-first-sent",
+			Rules: Rules{RedriveHidesAge: true}, Watch: Damage, Bounds: parked,
+		},
+		{
+			Name: "age-guard-by-no-row", What: "age guard by \"no row\" instead of \"nothing committed\"",
+			Rules: Rules{AgeGuardByRow: true}, Watch: Damage,
+			Bounds: Bounds{
+				Messages: join(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 1, Poison: Keys(3),
+				Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1},
+			},
+		},
+	}
+}
+
+func letters() []Change {
+	return []Change{
+		{
+			Name: "redrive-deletes-the-letter", What: "redrive deletes the parked item after sending",
+			Rules: Rules{RedriveDeletesLetter: true}, Watch: Damage,
+			Bounds: Bounds{Messages: join(One(2, 3), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2, 3), Budget: Budget{Redrives: 1}},
+		},
+		{
+			Name: "redrive-at-any-time", What: "redrives while the row is leased or pending at k",
+			Rules: Rules{RedriveAtAnyTime: true}, Watch: Hidden,
+			Bounds: Bounds{Messages: join(One(1), Spares(1)), Execs: 2, Batch: 1, Poison: Keys(1), Budget: Budget{Redrives: 1}},
+		},
+		{
+			Name: "dead-from-a-stale-read", What: "dead = k believed from an eventually consistent read",
+			Rules: Rules{DeadFromStaleRead: true}, Watch: Damage | Hidden,
+			Bounds: Bounds{Messages: join(One(1), Spares(1)), Execs: 1, Batch: 1, Poison: Keys(1), Budget: Budget{Redrives: 1, Stale: 1}},
+		},
+		{
+			Name: "park-ignores-the-lease", What: "PARK acknowledged although a live lease refused it",
+			Rules: Rules{ParkIgnoresLease: true}, Stuck: true,
+			Bounds: Bounds{Messages: One(1), Execs: 1, Batch: 1, Poison: Keys(1), Budget: Budget{Crashes: 2, Duplicates: 1, Moves: 1}},
+		},
+	}
+}
+
+// beyond are changes that no earlier check had.
+func beyond() []Change {
+	return []Change{
+		{
+			Name: "park-without-form-two", What: "PARK in its first form only",
+			Rules: Rules{NoSecondPark: true}, Stuck: true,
+			Bounds: Bounds{Messages: join(One(1), Spares(1)), Execs: 1, Batch: 1, Budget: Budget{Crashes: 2, Moves: 2, Redrives: 1, Deadlines: 1}},
+		},
+		{
+			Name: "prune-without-condition", What: "prune deletes what it read without \"if unchanged since read\"",
+			Rules: Rules{PruneUnguarded: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2, 3), Execs: 2, Batch: 1, Budget: Budget{Prunes: 1}},
+		},
+		{
+			Name: "riders-unjudged-by-age", What: "the age guard in ADMIT's condition only, not over the older versions of the batch",
+			Rules: Rules{RidersUnjudged: true}, Watch: Damage,
+			Bounds: Bounds{
+				Messages: join(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 2,
+				Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1},
+			},
+		},
+		{
+			Name: "delete-by-one-event", What: "a message with several events is deleted when one of them is done",
+			Rules: Rules{DeleteByOneEvent: true}, Watch: Damage,
+			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2)}}, Execs: 1, Batch: 1, Poison: Keys(2)},
+		},
+		{
+			Name: "delete-before-the-other-document", What: "the same, where the other event is another document's",
+			Rules: Rules{DeleteByOneEvent: true}, Watch: Unjustified,
+			Bounds: Bounds{Messages: []Message{{Keys: Keys(1), Other: true}}, Execs: 1, Batch: 1},
+		},
+		{
+			Name: "admit-highest-only", What: "receive tries ADMIT for the highest version of a document only, although it is a dead letter",
+			Rules: Rules{AdmitHighestOnly: true}, Stuck: true,
+			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2)}}, Execs: 1, Batch: 1, Poison: Keys(2)},
+		},
+		{
+			Name: "done-not-remembered", What: "which events of a message are done is judged by the row alone (dead holds one key)",
+			Rules: Rules{DoneForgotten: true}, Stuck: true,
+			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2)}}, Execs: 2, Batch: 1, Poison: Keys(1, 2)},
+		},
+	}
+}

@@ -1,0 +1,187 @@
+package model
+
+// This file is the model's own statement of DESIGN section 5: every condition and every update, as pure functions over a
+// row. conditions_test.go compares it with the writes of internal/shard on every small row. A change from the
+// table in docs/model.md is a switch in Rules, and stands here where it concerns a row.
+
+// Row is the shard row of the document. None and 0 are absent attributes. Lease says that lease_until still lies ahead on
+// every clock; LeaseUntil is its rank among the times, which matters only where clocks are modelled.
+type Row struct {
+	Exists     bool
+	Pending    Key
+	Committed  Key
+	Claimed    Key
+	ClaimedWas Key
+	Dead       Key
+	Owner      Token
+	Lease      bool
+	LeaseUntil Clock
+	LastWrite  Clock
+	Refusals   uint8
+	Expires    bool
+}
+
+// admits is ADMIT's condition for k. aged: older than retention - producerLateness.
+func (r Row) admits(rl Rules, k Key, aged bool) bool {
+	if aged && !r.judges(rl) {
+		return false
+	}
+	return r.Pending < k && r.Committed < k && r.Dead != k
+}
+
+// judges says whether the row can tell an aged message's place: only a commit can.
+func (r Row) judges(rl Rules) bool {
+	switch {
+	case rl.NoAgeGuard:
+		return true
+	case rl.AgeGuardByRow:
+		return r.Exists
+	}
+	return r.Committed != None
+}
+
+func (r Row) admit(k Key) Row {
+	r.Exists = true
+	r.Pending = k
+	r.Expires = false
+	r.Refusals = 0
+	return r
+}
+
+// claims is CLAIM's condition, or CLAIM again's. capPast: burst_start <= :cap.
+func (r Row) claims(rl Rules, k Key, again, capPast bool, now Clock) bool {
+	switch {
+	case r.Committed >= k, r.Dead == k:
+		return false
+	case again && r.Claimed != k:
+		return false
+	case !again && r.Claimed >= k && !(rl.CapIgnoresClaimed && r.Pending > k):
+		return false
+	case r.Pending < k, r.Pending > k && !capPast:
+		return false
+	case rl.NoLease:
+		return true
+	}
+	return !r.Lease && r.LeaseUntil < now && r.LastWrite < now
+}
+
+func (r Row) claim(rl Rules, k Key, again bool, t Token, now Clock) Row {
+	unanswered := r.Owner != 0
+	r.Owner, r.Lease, r.LeaseUntil = t, true, now
+	if rl.RefusalsOfVersion && !again {
+		r.Refusals = 0
+	}
+	switch {
+	case again && rl.BlockAfterUnknown && unanswered:
+		r.ClaimedWas = k
+	case again && rl.ClaimedWasOnlyAtFirst:
+	case again && r.ClaimedWas == None:
+		r.ClaimedWas = k
+	case again:
+	case r.Claimed == None:
+		r.ClaimedWas = Lowest
+	default:
+		r.ClaimedWas = r.Claimed
+	}
+	r.Claimed = k
+	return r
+}
+
+func (r Row) commits(rl Rules, k Key, t Token) bool {
+	return (r.Owner == t || rl.CommitWithoutOwner) && r.Committed < k
+}
+
+func (r Row) commit(rl Rules, k Key, claimed Clock) Row {
+	r.Committed = k
+	r.LastWrite = claimed
+	r.Owner, r.Lease, r.LeaseUntil = 0, false, 0
+	r.Claimed, r.ClaimedWas = None, None
+	r.Refusals = 0
+	if r.Pending <= k && !rl.CommitAlwaysNewer {
+		r.Pending = None
+		r.Expires = true
+	}
+	return r
+}
+
+func (r Row) releases(t Token) bool { return r.Owner == t }
+
+func (r Row) release(rl Rules, claimed Clock, refused bool) Row {
+	r.Owner, r.Lease, r.LeaseUntil = 0, false, claimed
+	if rl.ReleaseErasesLease {
+		r.LeaseUntil = 0
+	}
+	if rl.ReleaseResetsClaimed {
+		r.Claimed = None
+	}
+	if refused {
+		r.Refusals++
+	}
+	return r
+}
+
+// rejects is REJECT's condition. An update that copies an attribute which is not there fails like a refused condition.
+func (r Row) rejects(rl Rules, t Token) bool {
+	if rl.ClaimedWasOnlyAtFirst && r.ClaimedWas == None {
+		return false
+	}
+	return r.Owner == t
+}
+
+func (r Row) reject(rl Rules, k Key, claimed Clock) Row {
+	r.Claimed = r.ClaimedWas
+	if r.Claimed == Lowest {
+		r.Claimed = None
+	}
+	r.ClaimedWas = None
+	r.Dead = k
+	r.Owner, r.Lease, r.LeaseUntil = 0, false, claimed
+	r.Refusals = 0
+	if r.Pending == k && !rl.DeadStaysPending {
+		r.Pending = None
+		r.Expires = true
+	}
+	return r
+}
+
+// parks is PARK's condition, in its first form (k is pending) or its second.
+func (r Row) parks(k Key, second bool) bool {
+	if r.Committed >= k || r.Lease {
+		return false
+	}
+	if second {
+		return r.Pending < k
+	}
+	return r.Pending == k
+}
+
+// park sets dead. A row that form two creates or finds without pending has a time to expire.
+func (r Row) park(rl Rules, k Key, second bool) Row {
+	r.Exists = true
+	r.Dead = k
+	switch {
+	case second:
+		r.Expires = r.Expires || r.Pending == None
+	case !rl.DeadStaysPending:
+		r.Pending = None
+		r.Expires = true
+	}
+	return r
+}
+
+// redrives says that nobody is working on k any more.
+func (r Row) redrives(rl Rules, k Key) bool {
+	return rl.RedriveAtAnyTime || r.Pending != k && !r.Lease
+}
+
+func (r Row) redrive(k Key) Row {
+	if r.Dead == k {
+		r.Dead = None
+	}
+	return r
+}
+
+// collectable is prune's view of a row, apart from its age.
+func (r Row) collectable() bool {
+	return r.Exists && (r.Pending == None || r.Pending <= r.Committed) && !r.Lease
+}

@@ -1,0 +1,198 @@
+package model
+
+import (
+	"fmt"
+	"time"
+)
+
+// Broken is a set of broken promises: what an edge or a state violates.
+type Broken uint16
+
+// Edge leads from a state to a next one.
+type Edge[S comparable] struct {
+	To S
+	// Label says what happened, in the words of the design.
+	Label Label
+	// Free marks what happens by itself. Faults, operators and everything else that takes from a budget are not free: the
+	// search for stuck states goes without them.
+	Free bool
+	// Broken is what this step violates, beyond what the state it leads to does.
+	Broken Broken
+}
+
+// Label is an action: a text with placeholders, filled in when a story is told. The explorer never formats one.
+type Label struct {
+	Text     string
+	Exec     uint8 // {f}: the flight's execution, by its place in the state
+	Key      Key   // {k}: a version
+	Messages Set   // {m}: messages
+}
+
+// Machine is something to explore. Next appends the edges that leave a state; Canon picks one of the states that differ
+// only in names (tokens, the order of executions); both are pure.
+type Machine[S comparable] interface {
+	Initial() S
+	Next(s S, edges []Edge[S]) []Edge[S]
+	Canon(s S) S
+	// Check says what a state violates.
+	Check(s S) Broken
+	// Settled reports that nothing is under way and nothing is left behind.
+	Settled(s S) bool
+}
+
+// Options of one exploration.
+type Options struct {
+	Watch  Broken // stop at the first of these
+	Stuck  bool   // look for states from which no settled one can be reached by free edges
+	Limit  int    // give up after so many states; 0 is no limit
+	Report func(states, depth int, elapsed time.Duration)
+}
+
+// Step is one line of a counterexample.
+type Step[S comparable] struct {
+	From  S
+	To    S
+	Label Label
+}
+
+// Result of one exploration.
+type Result[S comparable] struct {
+	States  int
+	Edges   int
+	Depth   int // the longest shortest path
+	Settled int // settled states
+	Broken  Broken
+	Stuck   bool
+	Round   int       // where Stuck goes round for ever: the last step leads back to before this line (from 1)
+	Path    []Step[S] // the shortest counterexample; empty where nothing broke
+	Full    bool      // every reachable state was seen
+	Elapsed time.Duration
+}
+
+// Rate is states per second.
+func (r Result[S]) Rate() float64 { return float64(r.States) / max(r.Elapsed.Seconds(), 1e-9) }
+
+// String sums the exploration up.
+func (r Result[S]) String() string {
+	return fmt.Sprintf("%d states, %d edges, depth %d, %d settled, %s, %.0f states/s",
+		r.States, r.Edges, r.Depth, r.Settled, r.Elapsed.Round(time.Millisecond), r.Rate())
+}
+
+// explorer is a breadth-first search: states are numbered in the order in which they were found, so that the first
+// violation has the shortest story.
+type explorer[S comparable] struct {
+	m       Machine[S]
+	o       Options
+	states  []S
+	parents []uint32
+	seen    index[S]
+	free    []uint32 // free edges, one state after the other
+	starts  []uint64 // where the edges of a state begin
+	result  Result[S]
+}
+
+// Explore visits every reachable state of m.
+func Explore[S comparable](m Machine[S], o Options) Result[S] {
+	x := &explorer[S]{m: m, o: o, seen: newIndex[S]()}
+	began := time.Now()
+	bad, found := x.search(began)
+	x.result.States = len(x.states)
+	switch {
+	case found:
+		x.result.Path = x.path(bad)
+	case x.result.Full && o.Stuck:
+		x.stuck()
+	}
+	x.result.Elapsed = time.Since(began)
+	return x.result
+}
+
+func (x *explorer[S]) add(s S, parent uint32) (uint32, bool) {
+	n, fresh := x.seen.add(x.states, s)
+	if fresh {
+		x.states = append(x.states, s)
+		x.parents = append(x.parents, parent)
+	}
+	return n, fresh
+}
+
+// search returns the first state that breaks something watched. The violation of an edge counts for the state it leads to,
+// which is reported even if it was known before.
+func (x *explorer[S]) search(began time.Time) (uint32, bool) {
+	root := x.m.Canon(x.m.Initial())
+	x.add(root, 0)
+	if b := x.m.Check(root) & x.o.Watch; b != 0 {
+		x.result.Broken = b
+		return 0, true
+	}
+	var edges []Edge[S]
+	levelEnd := 1
+	for at := 0; at < len(x.states); at++ {
+		if at == levelEnd {
+			levelEnd = len(x.states)
+			x.result.Depth++
+		}
+		if x.o.Limit > 0 && len(x.states) > x.o.Limit {
+			return 0, false
+		}
+		if x.o.Report != nil && at&(1<<20-1) == 1<<20-1 {
+			x.o.Report(len(x.states), x.result.Depth, time.Since(began))
+		}
+		s := x.states[at]
+		if x.m.Settled(s) {
+			x.result.Settled++
+		}
+		if x.o.Stuck {
+			x.starts = append(x.starts, uint64(len(x.free)))
+		}
+		edges = x.m.Next(s, edges[:0])
+		x.result.Edges += len(edges)
+		for i := range edges {
+			to := x.m.Canon(edges[i].To)
+			n, fresh := x.add(to, uint32(at))
+			broken := edges[i].Broken
+			if fresh {
+				broken |= x.m.Check(to)
+			}
+			if broken &= x.o.Watch; broken != 0 {
+				x.result.Broken = broken
+				if !fresh { // tell the story through this edge
+					x.states = append(x.states, to)
+					x.parents = append(x.parents, uint32(at))
+					n = uint32(len(x.states) - 1)
+				}
+				return n, true
+			}
+			if x.o.Stuck && edges[i].Free && n != uint32(at) {
+				x.free = append(x.free, n)
+			}
+		}
+	}
+	x.result.Full = true
+	return 0, false
+}
+
+// path tells how a state was reached. Labels are not kept: they are found again by taking the steps once more.
+func (x *explorer[S]) path(n uint32) []Step[S] {
+	var chain []uint32
+	for at := n; at != 0; at = x.parents[at] {
+		chain = append(chain, at)
+	}
+	var steps []Step[S]
+	from := x.states[0]
+	for i := len(chain) - 1; i >= 0; i-- {
+		to := x.states[chain[i]]
+		step := Step[S]{From: from, To: to}
+		for _, e := range x.m.Next(from, nil) {
+			if x.m.Canon(e.To) == to {
+				step.Label = e.Label
+				if i > 0 || x.result.Broken == 0 || (e.Broken|x.m.Check(to))&x.result.Broken != 0 {
+					break
+				}
+			}
+		}
+		steps = append(steps, step)
+		from = to
+	}
+	return steps
+}

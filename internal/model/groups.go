@@ -1,0 +1,130 @@
+package model
+
+// Groups is `attempts` (DESIGN section 8): eight documents of one flight, the first of which kills every request that carries it, or
+// the whole invocation. The good ones must get through all the same. The flight's next turn comes when the leases
+// of a killed one have ended. Nothing here is left to chance: what a fixed order does, it does for ever.
+type Groups struct {
+	Rules GroupRules
+	// Kills says that the bad document kills the invocation, not only its request.
+	Kills bool
+}
+
+// GroupRules are changes to the design, which is the zero value.
+type GroupRules struct {
+	OneGroup bool // attempts are not looked at
+	InOrder  bool // documents that go alone go in the flight's order, however often they were tried
+}
+
+const (
+	groupDocs   = 8
+	groupBad    = 0 // the first document is the bad one
+	maxAttempts = 5 // more are not told apart
+)
+
+// docSet is a set of the documents.
+type docSet uint8
+
+// GroupState is everything between two requests.
+type GroupState struct {
+	Done     docSet
+	Attempts [groupDocs]uint8
+	Turn     [groupDocs]docSet // the groups of this turn that are left, in order
+}
+
+var _ Machine[GroupState] = Groups{}
+
+// Initial has nothing tried.
+func (g Groups) Initial() GroupState { return GroupState{} }
+
+// Canon changes nothing.
+func (g Groups) Canon(s GroupState) GroupState { return s }
+
+// Check finds nothing: what can go wrong here is that it never ends.
+func (g Groups) Check(GroupState) Broken { return 0 }
+
+// Settled wants the good documents committed.
+func (g Groups) Settled(s GroupState) bool { return s.Done|1<<groupBad == 1<<groupDocs-1 }
+
+// Next appends the next group, or the next turn.
+func (g Groups) Next(s GroupState, edges []Edge[GroupState]) []Edge[GroupState] {
+	free := func(t GroupState, text string, set docSet) []Edge[GroupState] {
+		return append(edges, Edge[GroupState]{To: t, Free: true, Label: Label{Text: text, Messages: Set(set)}})
+	}
+	t := s
+	if s.Turn[0] == 0 {
+		t.Turn = g.rounds(s)
+		return free(t, "the leases have ended: index begins a turn", 0)
+	}
+	group := s.Turn[0]
+	copy(t.Turn[:], s.Turn[1:])
+	t.Turn[groupDocs-1] = 0
+	if group>>groupBad&1 == 0 {
+		t.Done |= group
+		for d := range groupDocs {
+			if group>>d&1 == 1 {
+				t.Attempts[d] = 0
+			}
+		}
+		return free(t, "documents {m}: claimed, written, committed", group)
+	}
+	for d := range groupDocs {
+		if group>>d&1 == 1 {
+			t.Attempts[d] = min(t.Attempts[d]+1, maxAttempts)
+		}
+	}
+	if g.Kills {
+		t.Turn = [groupDocs]docSet{}
+		return free(t, "documents {m}: claimed; the invocation is killed", group)
+	}
+	return free(t, "documents {m}: claimed; the request gets no answer", group)
+}
+
+// rounds are the groups of a turn: all that were tried less than twice, then quarters, then one by one, those tried less
+// often first.
+func (g Groups) rounds(s GroupState) [groupDocs]docSet {
+	var out [groupDocs]docSet
+	var n int
+	var some docSet
+	add := func(set docSet) {
+		if set != 0 {
+			out[n] = set
+			n++
+		}
+	}
+	tried := func(from, to uint8) docSet {
+		var set docSet
+		for d := range groupDocs {
+			if s.Done>>d&1 == 0 && s.Attempts[d] >= from && s.Attempts[d] <= to {
+				set |= 1 << d
+			}
+		}
+		return set
+	}
+	if g.Rules.OneGroup {
+		add(tried(0, maxAttempts))
+		return out
+	}
+	add(tried(0, 1))
+	quarter, two := 0, tried(2, 2)
+	for d := range groupDocs {
+		if two>>d&1 == 1 {
+			some |= 1 << d
+			if quarter++; quarter%(groupDocs/4) == 0 {
+				add(some)
+				some = 0
+			}
+		}
+	}
+	add(some)
+	ranges := [][2]uint8{{3, 3}, {4, 4}, {5, maxAttempts}}
+	if g.Rules.InOrder {
+		ranges = [][2]uint8{{3, maxAttempts}}
+	}
+	for _, r := range ranges {
+		alone := tried(r[0], r[1])
+		for d := range groupDocs {
+			add(alone & (1 << d))
+		}
+	}
+	return out
+}

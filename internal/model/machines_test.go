@@ -1,0 +1,34 @@
+package model
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSmallMachinesHoldAndTheirChangesFall explores breaker, minInterval and group sizes.
+func TestSmallMachinesHoldAndTheirChangesFall(t *testing.T) {
+	t.Parallel()
+	for _, c := range Cases() {
+		t.Run(c.Machine+" "+c.What, func(t *testing.T) {
+			t.Parallel()
+			got := c.Run()
+			if c.Name == "" {
+				if len(got.Lines) > 0 || !got.Full {
+					t.Fatalf("the design falls: %s\n%s", got.Summary, strings.Join(got.Lines, "\n"))
+				}
+				return
+			}
+			if len(got.Lines) == 0 {
+				t.Fatalf("the change holds: %s", got.Summary)
+			}
+			end := "Stuck: this never settles."
+			if got.Broken != 0 {
+				end = fmt.Sprintf("Broken: %s.", got.Broken)
+			}
+			golden(t, filepath.Join("testdata", c.Name+".txt"),
+				fmt.Sprintf("Change: %s.\n\n%s\n\n%s\n", c.What, strings.Join(got.Lines, "\n"), end))
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package model
+
+// Pace is minInterval (promise 5) in time: one document with three versions that arrive at any moment, two hosts whose clocks
+// differ, leases, and last_write. Times are relative to now, so that time never ends.
+type Pace struct {
+	Rules PaceRules
+	Skew  int8 // how far the second host's clock is ahead
+	Least int8 // two committed writes must be at least this far apart
+	// Crashes may still happen.
+	Crashes uint8
+}
+
+// PaceRules are changes to the design, which is the zero value.
+type PaceRules struct {
+	ByClaim   bool // last_write is the claim's time, not the commit's
+	Unchecked bool // CLAIM does not ask for minInterval
+}
+
+// The settings of the model, in ticks.
+const (
+	minInterval = 3
+	paceTimeout = 2 // an invocation is killed after so long
+	paceGuard   = 1
+	longAgo     = -minInterval - paceTimeout - paceGuard - 3
+)
+
+// Host is one invocation at a time on one machine.
+type Host struct {
+	Phase   Phase // Waiting, Sent, Applied
+	Key     Key
+	Age     int8 // since its claim
+	At      int8 // its claim's time by its clock, relative to now
+	Applied int8 // when the sink applied it, relative to now
+}
+
+// PaceState is everything at one moment.
+type PaceState struct {
+	Pending, Committed Key
+	Owner              uint8 // host + 1
+	LeaseUntil         int8  // relative to now; longAgo for none
+	LastWrite          int8
+	Last               int8 // when the last committed write was applied
+	Hosts              [2]Host
+	Left               uint8
+}
+
+var _ Machine[PaceState] = Pace{}
+
+// Initial has no row.
+func (p Pace) Initial() PaceState {
+	return PaceState{LeaseUntil: longAgo, LastWrite: longAgo, Last: longAgo, Left: p.Crashes}
+}
+
+// Canon forgets what is long ago.
+func (p Pace) Canon(s PaceState) PaceState {
+	s.LeaseUntil, s.LastWrite, s.Last = max(s.LeaseUntil, longAgo), max(s.LastWrite, longAgo), max(s.Last, longAgo)
+	return s
+}
+
+// Check has nothing to find: the steps do.
+func (p Pace) Check(PaceState) Broken { return 0 }
+
+// Settled wants every version committed.
+func (p Pace) Settled(s PaceState) bool { return s.Committed == MaxKey && s.Hosts == [2]Host{} }
+
+// Next appends what can happen.
+func (p Pace) Next(s PaceState, edges []Edge[PaceState]) []Edge[PaceState] {
+	add := func(t PaceState, free bool, b Broken, l Label) {
+		edges = append(edges, Edge[PaceState]{To: t, Free: free, Broken: b, Label: l})
+	}
+	if s.Pending < MaxKey && s.Committed < MaxKey {
+		t := s
+		t.Pending = max(s.Pending, s.Committed) + 1
+		add(t, true, 0, Label{Key: t.Pending, Text: "receive: ADMIT {k}"})
+	}
+	late := false
+	for h, host := range s.Hosts {
+		late = late || host.Phase != Waiting && host.Age >= paceTimeout
+		p.host(s, h, add)
+	}
+	if !late {
+		add(p.tick(s), true, 0, Label{Text: "a tick passes"})
+	}
+	return edges
+}
+
+func (p Pace) tick(s PaceState) PaceState {
+	s.LeaseUntil--
+	s.LastWrite--
+	s.Last--
+	for h := range s.Hosts {
+		if host := &s.Hosts[h]; host.Phase != Waiting {
+			host.Age++
+			host.At--
+			host.Applied--
+		}
+	}
+	return s
+}
+
+func (p Pace) host(s PaceState, h int, add func(PaceState, bool, Broken, Label)) {
+	host := s.Hosts[h]
+	now := int8(h) * p.Skew
+	l := Label{Exec: uint8(h), Key: host.Key}
+	t := s
+	if host.Phase != Waiting && (s.Left > 0 || host.Age >= paceTimeout) {
+		if t.Left > 0 {
+			t.Left--
+		}
+		t.Hosts[h] = Host{}
+		l.Text = "host {f}: killed before it is done with {k}"
+		add(t, host.Age >= paceTimeout, 0, l)
+	}
+	t = s
+	switch host.Phase {
+	case Waiting:
+		free := s.LeaseUntil < now && s.LastWrite < now
+		if s.Pending == None || !free || s.LastWrite > now-minInterval && !p.Rules.Unchecked {
+			return
+		}
+		t.Owner = uint8(h) + 1
+		t.LeaseUntil = now + paceTimeout + paceGuard
+		t.Hosts[h] = Host{Phase: Sent, Key: s.Pending, At: now}
+		l.Key, l.Text = s.Pending, "host {f}: CLAIM {k}: applied; the request goes to the sink"
+		add(t, true, 0, l)
+	case Sent:
+		t.Hosts[h].Phase, t.Hosts[h].Applied = Applied, 0
+		l.Text = "the sink applies {k} (host {f})"
+		add(t, true, 0, l)
+	case Applied:
+		t.Hosts[h] = Host{}
+		if s.Owner != uint8(h)+1 || s.Committed >= host.Key {
+			l.Text = "host {f}: COMMIT {k}: refused"
+			add(t, true, 0, l)
+			return
+		}
+		t.Committed, t.Owner, t.LeaseUntil = host.Key, 0, longAgo
+		t.LastWrite = max(now, host.At)
+		if p.Rules.ByClaim {
+			t.LastWrite = host.At
+		}
+		if t.Pending <= host.Key {
+			t.Pending = None
+		}
+		var b Broken
+		if s.Last > longAgo && host.Applied-s.Last < p.Least {
+			b = TooSoon
+		}
+		t.Last = host.Applied
+		l.Text = "host {f}: COMMIT {k}: applied"
+		add(t, true, b, l)
+	}
+}

@@ -1,0 +1,62 @@
+package model
+
+// Rules are the protocol. The zero value is the design; each field is one change to it, most of them rows of the table in
+// docs/model.md, where it says what each one breaks.
+type Rules struct {
+	// Acknowledging.
+	AckSuperseded      bool // receive acknowledges v because pending > v
+	AckAtHold          bool // receive acknowledges what it holds
+	DeleteBeforeWrite  bool // index deletes after CLAIM
+	DeleteBeforeCommit bool // index deletes after the sink's answer
+	DeleteByOneEvent   bool // a message goes when one of its events is done
+	DoneForgotten      bool // what is done is judged by the row alone, not remembered by the flight
+	AdmitHighestOnly   bool // receive tries ADMIT for the highest version only, even if it is a dead letter
+
+	// The claim.
+	CapIgnoresClaimed     bool // at the cap committed < k is enough
+	NoLease               bool // CLAIM does not ask for the lease
+	LeaseShorterThanWrite bool // a lease may end while its owner writes
+	LateRequest           bool // the sink may apply a request after its lease
+	TokenOfFlight         bool // owner is the flight's id
+	TokenOfInvocation     bool // one token for all claims of an invocation
+	SecondRequest         bool // after an unknown outcome the same claim sends once more
+	UpstreamVersion       bool // the external version is the upstream's number, a 409 counts as done
+	ClaimedInHand         bool // REJECT restores claimed from what was read before the claim
+	ClaimedWasOnlyAtFirst bool // CLAIM again does not set claimed_was
+
+	// The end of a claim.
+	CommitWithoutOwner   bool // COMMIT asks for committed < k alone
+	CommitAlwaysNewer    bool // COMMIT in its "newer waiting" form with no newer pending
+	ReleaseResetsClaimed bool // RELEASE sets claimed to committed
+	ReleaseErasesLease   bool // RELEASE removes lease_until
+	DeadStaysPending     bool // REJECT and PARK leave pending at a dead version
+
+	// Versions.
+	KeyWithoutDigest bool // the last two versions are one order key
+
+	// Dead letters.
+	ParkIgnoresLease     bool // a PARK that a live lease refused is acknowledged
+	NoSecondPark         bool // PARK has its first form only
+	NoDeadline           bool // no dead deadline for a version that a blocked one keeps out
+	DeadFromStaleRead    bool // dead = k is believed from an eventually consistent read
+	RedriveDeletesLetter bool // the parked item is deleted after sending
+	RedriveAtAnyTime     bool // a redrive asks for nothing
+	ParkAged             bool // proposed: PARK follows too_old_to_judge as well
+
+	// Age.
+	NoAgeGuard      bool // aged messages are judged like others
+	AgeGuardByRow   bool // "no row" instead of "nothing committed"
+	RidersUnjudged  bool // the age guard stands in ADMIT's condition only, not over the others of the batch
+	RedriveHidesAge bool // copies do not carry lull-first-sent
+	PruneByState    bool // rows are collected whatever their age
+	PruneUnguarded  bool // prune deletes without a condition
+
+	// Outages of the table.
+	OpenAcknowledges bool // written open, acknowledged
+	NoReassert       bool // deletes are not re-asserted after an outage
+	ReassertAtOnce   bool // ... they are, but while invocations that saw it still live
+
+	// Refusals.
+	RefusalsOfVersion bool // proposed: a version's refusals do not count against another one
+	BlockAfterUnknown bool // proposed: CLAIM again after a claim without an answer sets claimed_was = k
+}

@@ -1,0 +1,94 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Case is one exploration of a small machine: of its design, or of a change that falls.
+type Case struct {
+	Name    string // of the file with its story, empty where the design holds
+	Machine string
+	What    string
+	Run     func() Told
+}
+
+// Told is an exploration with its story.
+type Told struct {
+	Summary string
+	States  int
+	Edges   int
+	Full    bool
+	Broken  Broken
+	Stuck   bool
+	Lines   []string
+}
+
+func told[S comparable](m Machine[S], watch Broken, say func(Label) string) func() Told {
+	return func() Told {
+		r := Explore(m, Options{Watch: watch, Stuck: true})
+		t := Told{Summary: r.String(), States: r.States, Edges: r.Edges, Full: r.Full, Broken: r.Broken, Stuck: r.Stuck}
+		for i, s := range r.Path {
+			t.Lines = append(t.Lines, fmt.Sprintf("%2d. %s", i+1, say(s.Label)))
+		}
+		if r.Round > 0 {
+			t.Lines = append(t.Lines, fmt.Sprintf("    ... and again from line %d.", r.Round))
+		}
+		return t
+	}
+}
+
+// Cases are the explorations of the small machines.
+func Cases() []Case {
+	plain := func(l Label) string { return l.Text }
+	breaker := func(name, what string, b Breaker) Case {
+		b.Flights = 3
+		return Case{Name: name, Machine: "breaker", What: what, Run: told(b, ClaimedOpen|ProbedByTwo, plain)}
+	}
+	pace := func(name, what string, p Pace) Case {
+		return Case{Name: name, Machine: "pace", What: what, Run: told(p, TooSoon, sayPace)}
+	}
+	groups := func(name, what string, g Groups) Case {
+		return Case{Name: name, Machine: "groups", What: what, Run: told(g, 0, sayGroups)}
+	}
+	ill := BreakerBudget{Ills: 1}
+	return []Case{
+		breaker("", "three flights, two illnesses, two crashes", Breaker{Budget: BreakerBudget{Ills: 2, Crashes: 2}}),
+		breaker("breaker-probe-without-end", "probe_until never runs out", Breaker{Rules: BreakerRules{ProbeForever: true}, Budget: BreakerBudget{Ills: 1, Crashes: 1}}),
+		breaker("breaker-probe-by-anyone", "PROBE has no condition", Breaker{Rules: BreakerRules{ProbeByAnyone: true}, Budget: ill}),
+		breaker("breaker-probe-with-a-document", "the probe is a document", Breaker{Rules: BreakerRules{ProbeDocument: true}, Budget: ill}),
+		breaker("breaker-without-probe", "an open gate waits for a request that succeeds", Breaker{Rules: BreakerRules{WaitForSuccess: true}, Budget: ill}),
+		breaker("breaker-close-refused", "a prober whose CLOSE was refused claims all the same", Breaker{Rules: BreakerRules{CloseRefusedYes: true}, Budget: BreakerBudget{Ills: 2}}),
+		pace("", "two hosts with one clock, two crashes", Pace{Least: minInterval, Crashes: 2}),
+		pace("", "clocks one tick apart, and the interval one tick shorter", Pace{Skew: 1, Least: minInterval - 1, Crashes: 2}),
+		pace("pace-last-write-by-claim", "last_write is the claim's time", Pace{Rules: PaceRules{ByClaim: true}, Least: minInterval}),
+		pace("pace-not-in-claim", "minInterval is not in CLAIM's condition", Pace{Rules: PaceRules{Unchecked: true}, Least: minInterval}),
+		pace("pace-clocks-apart", "clocks one tick apart, and the whole interval asked for", Pace{Skew: 1, Least: minInterval}),
+		groups("", "one document kills its request", Groups{}),
+		groups("", "one document kills the invocation", Groups{Kills: true}),
+		groups("groups-attempts-ignored", "attempts are not looked at", Groups{Rules: GroupRules{OneGroup: true}}),
+		groups("groups-in-order", "documents that go alone go in the flight's order; one kills the invocation", Groups{Rules: GroupRules{InOrder: true}, Kills: true}),
+	}
+}
+
+func sayPace(l Label) string {
+	return strings.NewReplacer("{f}", string(rune('A'+l.Exec)), "{k}", fmt.Sprintf("v%d", l.Key)).Replace(l.Text)
+}
+
+func sayGroups(l Label) string {
+	var docs []string
+	for d := range groupDocs {
+		if l.Messages.Has(d) {
+			name := fmt.Sprint(d + 1)
+			if d == groupBad {
+				name += " (bad)"
+			}
+			docs = append(docs, name)
+		}
+	}
+	text := strings.ReplaceAll(l.Text, "{m}", strings.Join(docs, ", "))
+	if len(docs) == 1 {
+		text = strings.Replace(text, "documents", "document", 1)
+	}
+	return text
+}

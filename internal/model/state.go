@@ -1,0 +1,257 @@
+package model
+
+// Key is an order key: 1 is the oldest version, None no key. The highest is MaxKey.
+type Key uint8
+
+// The keys that are no versions.
+const (
+	None   Key = 0
+	Lowest Key = 15 // what claimed_was holds where nothing was claimed before
+	MaxKey Key = 3
+)
+
+// KeySet is a set of versions, Set a set of messages: bit n is version n, or message n.
+type (
+	KeySet uint8
+	Set    uint8
+)
+
+// Keys makes a set of versions.
+func Keys(keys ...Key) KeySet {
+	var set KeySet
+	for _, k := range keys {
+		set |= 1 << k
+	}
+	return set
+}
+
+// Has reports whether k is in the set.
+func (s KeySet) Has(k Key) bool { return s>>k&1 == 1 }
+
+// Has reports whether message n is in the set.
+func (s Set) Has(n int) bool { return s>>n&1 == 1 }
+
+// The sizes of a state.
+const (
+	maxMessages  = 6
+	maxExecs     = 3
+	maxReceivers = 2
+	maxRequests  = 2 // requests whose sender is gone
+	maxWrites    = 1 // row writes whose sender got no answer
+)
+
+// Token names the owner of a lease. Only equality matters: states that differ in names are one state.
+type Token uint8
+
+// Clock is a point in time as a rank among all the times in the state. Only the order matters.
+type Clock uint8
+
+// Place says where a message is.
+type Place uint8
+
+// The places of a message. A message that nobody holds is in the queue: that its visibility lapses is no step of its own.
+const (
+	Gone      Place = iota // not sent yet, or deleted
+	Queued                 // visible, or invisible with nobody who knows it
+	HeldPlace              // a flight or a receiver has its handle
+	DeadQueue              // moved to the dead-letter queue by its receive count
+)
+
+// Letter is the state of a dead letter.
+type Letter uint8
+
+// The states of a dead letter.
+const (
+	NoLetter Letter = iota
+	Parked
+	Redriven // sent again; the parked item is still there
+)
+
+// Phase says how far an index invocation is with its document.
+type Phase uint8
+
+// The phases of an index invocation.
+const (
+	Waiting   Phase = iota // the flight waits, or its next turn begins
+	HasRead                // the row was read (told apart only where a change needs it)
+	Sent                   // the claim is ours, the sink has the request
+	Applied                // the sink answered: applied
+	Throttled              // the sink answered: refused before anything was applied
+	Refused                // the sink answered: item error
+	Lettered               // refused for good, the dead letter is stored
+)
+
+// Exec is an execution of a flight with its index invocation, if one runs. Several can share a flight: double starts and
+// forked continuations.
+type Exec struct {
+	Messages Set    // in the manifest and not yet dealt with
+	Done     KeySet // versions known to be done, where a message has several events
+	Phase    Phase
+	Key      Key
+	Token    Token
+	Fence    Clock
+	Hand     Key   // claimed as it was read, where a change keeps it in hand
+	Refusals uint8 // as the claim's answer showed them
+}
+
+// Receiver is a receive invocation between ADMIT and its answer.
+type Receiver struct {
+	Hold Set // for a flight
+	Ack  Set // to be acknowledged
+	Done KeySet
+}
+
+// Request is a write that the sink has and whose sender is gone: it may be applied at any time, or never.
+type Request struct {
+	Key   Key
+	Token Token
+	Fence Clock
+}
+
+// RowWrite is a write on its way to the table, whose sender waits for no answer.
+type RowWrite struct {
+	Kind  WriteKind
+	Key   Key
+	Token Token
+	Fence Clock
+}
+
+// WriteKind tells row writes apart.
+type WriteKind uint8
+
+// The writes that can arrive late.
+const (
+	NoWrite WriteKind = iota
+	CommitWrite
+	ReleaseWrite
+	RejectWrite
+	AdmitWrite
+	ClaimWrite // explored only where clocks are modelled: the claim's time decides
+	ClaimAgainWrite
+)
+
+// Sink is what the search engine holds of the document.
+type Sink struct {
+	Content Key   // a delete is a version
+	Fence   Clock // external version; 0 where the sink has none or forgot it
+}
+
+// Parker is the one that stored a letter and is about to PARK: dlq, or receive after a dead deadline.
+type Parker struct {
+	Message Set // none or one
+	Receive bool
+}
+
+// Budget is what may still go wrong or be done by operators.
+type Budget struct {
+	Crashes    uint8 // crashes, lost calls and answers, unknown outcomes
+	Duplicates uint8 // duplicate messages, deliveries, starts, continuations
+	Throttles  uint8
+	Refusals   uint8 // item errors
+	Moves      uint8 // messages that SQS moves by receive count
+	Deadlines  uint8 // messages that reach their dead deadline
+	Redrives   uint8
+	Prunes     uint8
+	Outages    uint8 // of the table
+	Stale      uint8 // reads that show an older image
+	Ages       uint8 // messages that outlive row retention while their row lives
+}
+
+// State is everything at one moment. It is comparable and has no references.
+type State struct {
+	Row       Row
+	Sink      Sink
+	Messages  [maxMessages]Place
+	Letters   [MaxKey + 1]Letter
+	Execs     [maxExecs]Exec
+	Receivers [maxReceivers]Receiver
+	Requests  [maxRequests]Request
+	Writes    [maxWrites]RowWrite
+	Parker    Parker
+	Redrive   Key    // the operator took `dead` away and is about to send
+	Aged      Key    // messages with this version or an older one are older than rows are kept
+	Young     Set    // copies that hide their age
+	StaleDead Key    // an eventually consistent read may still show this as dead
+	Collect   bool   // prune read the row and is about to delete it
+	Down      bool   // the table is unreachable
+	Assert    bool   // deletes must be re-asserted after an outage
+	Listed    bool   // the document is listed for resync
+	Other     bool   // the other document's event is done
+	Own       [4]Key // refusals of each version, where they are counted
+	Left      Budget
+}
+
+// held is the set of messages whose handle somebody has.
+func (s *State) held() Set {
+	set := s.Parker.Message
+	for _, e := range s.Execs {
+		set |= e.Messages
+	}
+	for _, r := range s.Receivers {
+		set |= r.Hold | r.Ack
+	}
+	return set
+}
+
+func (s *State) freeExec() (int, bool) {
+	for i, e := range s.Execs {
+		if e == (Exec{}) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// freshToken is one that nobody has.
+func (s *State) freshToken() Token {
+	used := uint32(1)<<s.Row.Owner | 1
+	for _, e := range s.Execs {
+		used |= 1 << e.Token
+	}
+	for _, r := range s.Requests {
+		used |= 1 << r.Token
+	}
+	for _, w := range s.Writes {
+		used |= 1 << w.Token
+	}
+	for t := Token(1); ; t++ {
+		if used>>t&1 == 0 {
+			return t
+		}
+	}
+}
+
+// latest is the highest time in the state.
+func (s *State) latest() Clock {
+	t := max(s.Row.LeaseUntil, s.Row.LastWrite, s.Sink.Fence)
+	for _, e := range s.Execs {
+		t = max(t, e.Fence)
+	}
+	for _, r := range s.Requests {
+		t = max(t, r.Fence)
+	}
+	for _, w := range s.Writes {
+		t = max(t, w.Fence)
+	}
+	return t
+}
+
+func (s *State) addRequest(r Request) bool {
+	for i := range s.Requests {
+		if s.Requests[i] == (Request{}) {
+			s.Requests[i] = r
+			return true
+		}
+	}
+	return false
+}
+
+func (s *State) addWrite(w RowWrite) bool {
+	for i := range s.Writes {
+		if s.Writes[i] == (RowWrite{}) {
+			s.Writes[i] = w
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,175 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Story tells a counterexample, numbered, in the words of the design. Flights keep their letter from line to line,
+// although states are told apart without regard to the order of executions.
+func (m Model) Story(path []Step[State]) []string {
+	var names [maxExecs]string
+	next := 0
+	var lines []string
+	for n, step := range path {
+		raw, label := m.retrace(step)
+		for i := range raw.Execs {
+			if names[i] == "" && raw.Execs[i] != (Exec{}) {
+				names[i] = string(rune('A' + next))
+				next++
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%2d. %s", n+1, m.tell(label, names)))
+		names = m.follow(raw, step.To, names)
+	}
+	return lines
+}
+
+// retrace finds the step's state before it was made canonical.
+func (m Model) retrace(step Step[State]) (State, Label) {
+	for _, e := range m.Next(step.From, nil) {
+		if e.Label == step.Label && m.Canon(e.To) == step.To {
+			return e.To, e.Label
+		}
+	}
+	return step.To, step.Label
+}
+
+// follow carries the names over to where the executions stand in the canonical state.
+func (m Model) follow(raw, canon State, names [maxExecs]string) [maxExecs]string {
+	m.tidy(&raw)
+	type tagged struct {
+		f    Exec
+		name string
+	}
+	var fs [maxExecs]tagged
+	for i := range raw.Execs {
+		fs[i] = tagged{raw.Execs[i], names[i]}
+		if raw.Execs[i] == (Exec{}) {
+			fs[i].name = ""
+		}
+	}
+	for i := 1; i < len(fs); i++ {
+		for j := i; j > 0 && rank(fs[j-1].f) < rank(fs[j].f); j-- {
+			fs[j-1], fs[j] = fs[j], fs[j-1]
+		}
+	}
+	var out [maxExecs]string
+	for i := range fs {
+		if canon.Execs[i] != (Exec{}) {
+			out[i] = fs[i].name
+		}
+	}
+	return out
+}
+
+func (m Model) tell(l Label, names [maxExecs]string) string {
+	return strings.NewReplacer(
+		"{f}", names[min(int(l.Exec), maxExecs-1)],
+		"{k}", m.version(l.Key),
+		"{m}", m.messages(l.Messages),
+	).Replace(l.Text)
+}
+
+func (m Model) version(k Key) string {
+	name := m.Bounds.Names[min(k, MaxKey)]
+	if name == "" {
+		name = fmt.Sprintf("v%d", k)
+	}
+	if m.Bounds.Deletes.Has(k) {
+		name += " (delete)"
+	}
+	return name
+}
+
+// messages names messages by their versions; copies of the same version are primed.
+func (m Model) messages(set Set) string {
+	var out []string
+	seen := map[Message]int{}
+	for i, msg := range m.Bounds.Messages {
+		kind := msg
+		kind.Spare = false
+		copies := seen[kind]
+		seen[kind]++
+		if !set.Has(i) {
+			continue
+		}
+		var events []string
+		for k := Key(1); k <= MaxKey; k++ {
+			if msg.Keys.Has(k) {
+				events = append(events, m.version(k))
+			}
+		}
+		if msg.Other {
+			events = append(events, "another document's event")
+		}
+		name := strings.Join(events, " and ")
+		if len(events) > 1 {
+			name = "the message of " + name
+		}
+		out = append(out, name+strings.Repeat("'", copies))
+	}
+	return strings.Join(out, ", ")
+}
+
+// Describe says what a state holds: how a story ends.
+func (m Model) Describe(s State) string {
+	var out []string
+	add := func(f string, args ...any) { out = append(out, fmt.Sprintf(f, args...)) }
+	if s.Sink.Content == None {
+		add("the sink is empty")
+	} else {
+		add("the sink holds %s", m.version(s.Sink.Content))
+	}
+	add("row: %s", m.row(s.Row))
+	places := map[Place]Set{}
+	for i, p := range s.Messages {
+		places[p] |= 1 << i
+	}
+	for _, p := range []struct {
+		place Place
+		name  string
+	}{{Queued, "in the queue: "}, {HeldPlace, "held: "}, {DeadQueue, "in the dead-letter queue: "}} {
+		if set := places[p.place]; set != 0 {
+			add("%s%s", p.name, m.messages(set))
+		}
+	}
+	for k := Key(1); k <= MaxKey; k++ {
+		switch s.Letters[k] {
+		case Parked:
+			add("%s is a dead letter", m.version(k))
+		case Redriven:
+			add("%s is a dead letter, marked as redriven", m.version(k))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func (m Model) row(r Row) string {
+	if !r.Exists {
+		return "none"
+	}
+	var out []string
+	for _, a := range []struct {
+		name string
+		key  Key
+	}{{"pending", r.Pending}, {"committed", r.Committed}, {"claimed", r.Claimed}, {"claimed_was", r.ClaimedWas}, {"dead", r.Dead}} {
+		switch a.key {
+		case None:
+		case Lowest:
+			out = append(out, a.name+" lowest")
+		default:
+			out = append(out, a.name+" "+m.version(a.key))
+		}
+	}
+	switch {
+	case r.Lease:
+		out = append(out, "leased")
+	case r.Owner != 0:
+		out = append(out, "owner set, lease over")
+	}
+	if len(out) == 0 {
+		return "nothing but its key"
+	}
+	return strings.Join(out, ", ")
+}
