@@ -1,0 +1,300 @@
+package shard_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
+)
+
+// commands is the language of the stories.
+//
+//	wait 5s | clock +5s                      time passes; the clock is set (a clock may go back)
+//	settings quiet=5s max-wait=30s ...       the settings of the debounce
+//	row                                      shows the row
+//	new                                      another story: no row, +0s
+//	admit v2 [sent=+0s] [aged] [class=time]  ADMIT, the judgement where it is refused, when the event is due where it is not
+//	judge v2 [aged]                          what the row makes of an event
+//	decide v2 [admitted=+0s] [eventual] ...  what index does next with the newest version it holds
+//	claim v2 by=A [again] [cap=...]          CLAIM under the token A
+//	commit by=A [delete] [image=claim]       COMMIT, in the form that the row asks for, or the row as it was after the claim
+//	release by=A [refused]                   RELEASE
+//	reject by=A [image=claim]                REJECT
+//	park v2, redrive v2                      PARK, REDRIVE
+//	read, collect                            what prune reads, and deletes where it is unchanged
+//	trip, probe by=A, close by=A, health     the gate of a sink
+//	start by=A, end by=A                     a maintenance run
+var commands = map[string]func(*testing.T, *story, *line) string{
+	"wait":     wait,
+	"clock":    setClock,
+	"settings": settings,
+	"row":      func(t *testing.T, s *story, _ *line) string { return s.show(s.row(t)) },
+	"new":      func(_ *testing.T, s *story, _ *line) string { *s = *newStory(); return "no row\n" },
+	"schema":   setSchema,
+	"admit":    admit,
+	"judge":    judge,
+	"decide":   decide,
+	"claim":    claim,
+	"commit":   commit,
+	"release":  release,
+	"reject":   reject,
+	"park":     park,
+	"redrive":  redrive,
+	"read":     read,
+	"collect":  collect,
+	"trip":     trip,
+	"probe":    probe,
+	"close":    closeGate,
+	"health":   health,
+	"widen":    widen,
+	"start":    startRun,
+	"end":      endRun,
+}
+
+func wait(_ *testing.T, s *story, l *line) string {
+	s.now += l.span(l.first())
+	return clockText(s.micros())
+}
+
+func setClock(_ *testing.T, s *story, l *line) string {
+	s.now = l.span(l.first())
+	return clockText(s.micros())
+}
+
+func settings(_ *testing.T, s *story, l *line) string {
+	for key, d := range map[string]*int64{
+		"quiet": (*int64)(&s.timing.Quiet), "max-wait": (*int64)(&s.timing.MaxWait), "cap-grace": (*int64)(&s.timing.CapGrace),
+		"min-interval": (*int64)(&s.timing.MinInterval), "lease": (*int64)(&s.lease),
+	} {
+		if v, ok := l.arg(key); ok {
+			*d = int64(l.span(v))
+		}
+	}
+	s.timing.Leading = l.flag("leading") || s.timing.Leading
+	return "ok"
+}
+
+// setSchema does what a newer build would have done to the row.
+func setSchema(t *testing.T, s *story, l *line) string {
+	r := s.row(t)
+	if _, err := fmt.Sscan(l.first(), &r.Schema); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.store.Write(t.Context(), shardtest.Put(r)); err != nil {
+		t.Fatal(err)
+	}
+	return s.show(r)
+}
+
+func admit(t *testing.T, s *story, l *line) string {
+	class := l.class()
+	aged := l.flag("aged")
+	a := shard.Arrival{Sent: l.time("sent"), Now: s.micros(), Again: l.flag("again"), NotBefore: l.time("not-before")}
+	if a.Sent == 0 {
+		a.Sent = a.Now
+	}
+	k := l.key(class)
+	w := shard.Admit(shard.Admission{Doc: s.doc, Key: k, Class: class, Flight: l.text("flight", "f"+strings.TrimPrefix(version(k), "v")), Now: s.micros(), Aged: aged})
+	old, err := s.store.Write(t.Context(), w)
+	if refused, ok := shard.AsRefused(err); ok {
+		verdict := shard.Judge(refused.Row, k, class, aged)
+		text := "ADMIT: refused, " + verdict.String()
+		if verdict == shard.Held {
+			text += ", due " + clockText(shard.Due(refused.Row, refused.Row, a, s.timing))
+		}
+		return text + "\n" + s.show(refused.Row)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.before = old
+	row := s.row(t)
+	return "ADMIT: admitted, due " + clockText(shard.Due(old, row, a, s.timing)) + "\n" + s.show(row)
+}
+
+func judge(t *testing.T, s *story, l *line) string {
+	class := l.class()
+	aged := l.flag("aged")
+	return shard.Judge(s.row(t), l.key(class), class, aged).String()
+}
+
+func decide(t *testing.T, s *story, l *line) string {
+	v := shard.View{Now: s.micros(), Consistent: !l.flag("eventual"), Backoff: s.micros().Add(l.span(l.text("back-off", "1s")))}
+	if _, err := fmt.Sscan(l.text("turn", "0"), &v.Turn); err != nil {
+		t.Fatal(err)
+	}
+	h := shard.Hold{Admitted: l.time("admitted")}
+	h.Key = l.key(shard.ClassInt)
+	r := s.row(t)
+	if l.flag("absent") { // what a late replica shows
+		r = shard.Row{Doc: s.doc}
+	}
+	step := shard.Decide(r, h, v, s.timing)
+	switch step.Act {
+	case shard.ActClaim:
+		form := "claim"
+		if step.Again {
+			form = "claim again"
+		}
+		return form + ", cap " + clockText(step.Cap)
+	case shard.ActWait:
+		return "wait until " + clockText(step.Until) + ": " + step.Why
+	case shard.ActDone:
+		return "done"
+	case shard.ActStored:
+		return "stored"
+	case shard.ActLeave:
+		return "leave: " + step.Why
+	case shard.ActReadAgain:
+		return "read again"
+	}
+	return fmt.Sprintf("unknown act %d", step.Act)
+}
+
+func claim(t *testing.T, s *story, l *line) string {
+	by := l.text("by", "")
+	b := shard.Bid{
+		Doc: s.doc, Token: shard.Token(by), Now: s.micros(), Until: s.micros().Add(s.lease),
+		Cap: s.micros().Add(-s.timing.MaxWait - s.timing.CapGrace), MinInterval: s.timing.MinInterval, Again: l.flag("again"),
+	}
+	if c := l.time("cap"); c != 0 {
+		b.Cap = c
+	}
+	repeat := l.flag("repeat") // the SDK sends the same request again
+	b.Key = l.key(shard.ClassInt)
+	if repeat {
+		b = s.bids[by]
+	}
+	text := s.write(t, shard.Claim(b), "claimed, fence "+clockText(b.Now), func(r shard.Row) bool { return shard.OwnClaim(r, b) })
+	if r := s.row(t); shard.OwnClaim(r, b) {
+		s.bids[by], s.images[by] = b, r
+		s.leases[by] = shard.Lease{Doc: s.doc, Key: b.Key, Token: b.Token, At: b.Now}
+	}
+	return text
+}
+
+// held is the lease of a claimer and the image to form a write from.
+func (s *story) held(t *testing.T, l *line) (shard.Lease, shard.Row) {
+	t.Helper()
+	by := l.text("by", "")
+	lease, ok := s.leases[by]
+	if !ok {
+		l.d.Fatalf(t, "%q never had a lease", by)
+	}
+	if l.text("image", "row") == "claim" {
+		return lease, s.images[by]
+	}
+	return lease, s.row(t)
+}
+
+func commit(t *testing.T, s *story, l *line) string {
+	lease, image := s.held(t, l)
+	op := shard.Put
+	if l.flag("delete") {
+		op = shard.Delete
+	}
+	w := shard.Commit(lease, op, s.micros(), s.expires(), image)
+	return s.write(t, w, "committed", func(r shard.Row) bool { return shard.Ended(r, lease, w) })
+}
+
+func release(t *testing.T, s *story, l *line) string {
+	lease, _ := s.held(t, l)
+	w := shard.Release(lease, l.text("error", "throttled"), l.flag("refused"))
+	return s.write(t, w, "released", func(r shard.Row) bool { return shard.Ended(r, lease, w) })
+}
+
+func reject(t *testing.T, s *story, l *line) string {
+	lease, image := s.held(t, l)
+	w := shard.Reject(lease, l.text("error", "mapping"), s.expires(), image)
+	return s.write(t, w, "rejected", func(r shard.Row) bool { return shard.Ended(r, lease, w) })
+}
+
+func park(t *testing.T, s *story, l *line) string {
+	image := s.row(t)
+	if l.flag("image-absent") {
+		image = shard.Row{Doc: s.doc}
+	}
+	return s.write(t, shard.Park(s.doc, l.key(shard.ClassInt), s.micros(), s.expires(), image), "parked", nil)
+}
+
+func redrive(t *testing.T, s *story, l *line) string {
+	k := l.key(shard.ClassInt)
+	may := "nobody works on it"
+	if !shard.MayRedrive(s.row(t), k, s.micros()) {
+		may = "somebody works on it"
+	}
+	return may + "\n" + s.write(t, shard.Redrive(s.doc, k, s.micros()), "the mark is gone", nil)
+}
+
+func read(t *testing.T, s *story, _ *line) string {
+	s.seen = s.row(t)
+	switch collect, stuck := shard.Collectable(s.seen, s.micros(), s.retain, ttlExtra); {
+	case stuck:
+		return "to be collected, stuck"
+	case collect:
+		return "to be collected"
+	}
+	return "kept"
+}
+
+func collect(t *testing.T, s *story, _ *line) string {
+	return s.write(t, shard.Collect(s.seen, s.micros()), "collected", nil)
+}
+
+func trip(t *testing.T, s *story, l *line) string {
+	var level int64
+	if _, err := fmt.Sscan(l.text("level", "1"), &level); err != nil {
+		t.Fatal(err)
+	}
+	return s.write(t, shard.Trip("search", s.micros(), s.micros().Add(l.span(l.text("for", "10s"))), level), "the gate is open", nil)
+}
+
+func probe(t *testing.T, s *story, l *line) string {
+	by := l.text("by", "")
+	until := s.micros().Add(l.span(l.text("for", "5s")))
+	text := s.write(t, shard.Probe("search", s.micros(), until), by+" probes", nil)
+	if strings.Contains(text, "probes") {
+		s.probes[by] = until
+	}
+	return text
+}
+
+func closeGate(t *testing.T, s *story, l *line) string {
+	return s.write(t, shard.Close("search", s.probes[l.text("by", "")], s.micros()), "the gate is closed", nil)
+}
+
+func health(t *testing.T, s *story, l *line) string {
+	r := s.rowOf(t, shard.HealthRow("search"))
+	since := l.span(l.text("since", "60s"))
+	gate, until := shard.Health(r, s.micros())
+	text := map[shard.Gate]string{
+		shard.GateClosed: "closed: everything goes through", shard.GateOpen: "open: nothing is claimed before " + clockText(until),
+		shard.GateProbe: "open, its time is over: one may probe",
+	}[gate]
+	if shard.WellSince(r, s.micros(), since) {
+		text += "; well for " + since.String()
+	}
+	return text
+}
+
+func widen(t *testing.T, s *story, l *line) string {
+	var b strings.Builder
+	for level := range int64(6) {
+		fmt.Fprintf(&b, "level %d: quiet %s\n", level, shard.Widen(s.timing, level).Quiet)
+	}
+	return b.String()
+}
+
+func startRun(t *testing.T, s *story, l *line) string {
+	w := shard.StartRun("prune", shard.Token(l.text("by", "")), s.micros(), s.micros().Add(l.span(l.text("for", "60s"))), l.span(l.text("interval", "300s")))
+	return s.write(t, w, "runs", nil)
+}
+
+func endRun(t *testing.T, s *story, l *line) string {
+	return s.write(t, shard.EndRun("prune", shard.Token(l.text("by", "")), l.text("cursor", "")), "ended", nil)
+}
+
+var _ shard.Store = (*memory.Shards)(nil)

@@ -1,0 +1,337 @@
+package shard_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// TestScenarios tells the protocol as stories: testdata/scenarios holds a file for each rule, named after it.
+// `go test ./internal/shard -run Scenarios -rewrite` writes what the code does into them; read the difference as you would a change of
+// the specification.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
+		s := newStory()
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			tell, ok := commands[d.Cmd]
+			if !ok {
+				d.Fatalf(t, "no such command: %s", d.Cmd)
+			}
+			l := &line{t: t, d: d, left: d.CmdArgs}
+			text := tell(t, s, l)
+			l.done()
+			return strings.TrimSuffix(text, "\n") + "\n"
+		})
+	})
+}
+
+// noon is +0s of every story.
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// story is one document's row and everybody who works on it.
+type story struct {
+	store  *memory.Shards
+	doc    shard.DocID
+	now    time.Duration // since noon
+	timing shard.Timing
+	lease  time.Duration
+	retain time.Duration
+	before shard.Row // the row before the last admission
+	seen   shard.Row // what prune read
+	leases map[string]shard.Lease
+	bids   map[string]shard.Bid
+	images map[string]shard.Row // the row after each claimer's claim
+	probes map[string]shard.Micros
+}
+
+func newStory() *story {
+	return &story{
+		store: memory.NewShards(), doc: "pages#a", lease: 13 * time.Second, retain: 30 * 24 * time.Hour,
+		timing: shard.Timing{Quiet: 5 * time.Second, MaxWait: 30 * time.Second, CapGrace: 10 * time.Second, MinInterval: time.Second, Waits: 3},
+		leases: map[string]shard.Lease{}, bids: map[string]shard.Bid{}, images: map[string]shard.Row{}, probes: map[string]shard.Micros{},
+	}
+}
+
+const ttlExtra = 7 * 24 * time.Hour
+
+func at(d time.Duration) shard.Micros { return shard.MicrosOf(noon.Add(d)) }
+
+func (s *story) micros() shard.Micros { return at(s.now) }
+
+// expires is the expires_at that a write at now gives a settled row, in seconds.
+func (s *story) expires() int64 { return noon.Add(s.now + s.retain + ttlExtra).Unix() }
+
+func (s *story) row(t *testing.T) shard.Row { return s.rowOf(t, s.doc) }
+
+func (s *story) rowOf(t *testing.T, doc shard.DocID) shard.Row {
+	t.Helper()
+	rows, err := s.store.Read(t.Context(), []shard.DocID{doc}, shard.Consistent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows[0]
+}
+
+// write carries a write out and says what became of it: the outcome, then the row. recognised says that a refusal shows our own lost answer.
+func (s *story) write(t *testing.T, w shard.Write, done string, recognised func(shard.Row) bool) string {
+	t.Helper()
+	_, err := s.store.Write(t.Context(), w)
+	if refused, ok := shard.AsRefused(err); ok {
+		done = "refused"
+		if recognised != nil && recognised(refused.Row) {
+			done = "refused, but it was ours: the same write was applied before"
+		}
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return w.Name + ": " + done + "\n" + s.show(s.rowOf(t, w.Doc))
+}
+
+// line is a command's arguments. What is left at the end was not understood.
+type line struct {
+	t    *testing.T
+	d    *datadriven.TestData
+	left []datadriven.CmdArg
+}
+
+func (l *line) done() {
+	if len(l.left) > 0 {
+		l.d.Fatalf(l.t, "%s does not know %v", l.d.Cmd, l.left)
+	}
+}
+
+// arg takes a named argument.
+func (l *line) arg(key string) (value string, ok bool) {
+	for i, a := range l.left {
+		if a.Key == key && len(a.Vals) <= 1 {
+			l.left = append(l.left[:i:i], l.left[i+1:]...)
+			return strings.Join(a.Vals, ""), true
+		}
+	}
+	return "", false
+}
+
+func (l *line) flag(key string) bool {
+	_, ok := l.arg(key)
+	return ok
+}
+
+// text is a named argument or what stands for it.
+func (l *line) text(key, otherwise string) string {
+	if v, ok := l.arg(key); ok {
+		return v
+	}
+	return otherwise
+}
+
+// first takes the first argument that is a bare word.
+func (l *line) first() string {
+	for i, a := range l.left {
+		if len(a.Vals) == 0 {
+			l.left = append(l.left[:i:i], l.left[i+1:]...)
+			return a.Key
+		}
+	}
+	l.d.Fatalf(l.t, "%s needs an argument", l.d.Cmd)
+	return ""
+}
+
+// span reads a duration such as 5s, +5s, -1ms or 31d.
+func (l *line) span(text string) time.Duration {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.Atoi(strings.TrimPrefix(days, "+"))
+		if err != nil {
+			l.d.Fatalf(l.t, "no time: %s", text)
+		}
+		return time.Duration(n) * 24 * time.Hour
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		l.d.Fatalf(l.t, "no time: %s", text)
+	}
+	return d
+}
+
+// time is a named argument that is a time since noon, 0 for none.
+func (l *line) time(key string) shard.Micros {
+	v, ok := l.arg(key)
+	if !ok {
+		return 0
+	}
+	return at(l.span(v))
+}
+
+func (l *line) class() shard.Class {
+	c, err := shard.ParseClass(l.text("class", "int"))
+	if err != nil {
+		l.d.Fatalf(l.t, "%v", err)
+	}
+	return c
+}
+
+// runs gives the resync runs of a story their names.
+var runs = map[string]shard.Run{"first": {1}, "second": {2}}
+
+// key reads a version: v7, or with more of its order key: e2.v7 (epoch), v7.first (resync run), v7@+3s (event time), v7/b (payload).
+func (l *line) key(class shard.Class) shard.OrderKey {
+	text := l.first()
+	bad := func(err error) shard.OrderKey {
+		l.d.Fatalf(l.t, "no version %q: %v", text, err)
+		return ""
+	}
+	var p shard.Parts
+	rest, payload, _ := strings.Cut(text, "/")
+	copy(p.Digest[:], payload)
+	rest, sent, timed := strings.Cut(rest, "@")
+	if timed {
+		p.Time = noon.Add(l.span(sent))
+	}
+	if strings.HasPrefix(rest, "e") {
+		var epoch string
+		epoch, rest, _ = strings.Cut(rest, ".")
+		n, err := strconv.ParseUint(epoch[1:], 10, 32)
+		if err != nil {
+			return bad(err)
+		}
+		p.Epoch = uint32(n)
+	}
+	version, run, resync := strings.Cut(rest, ".")
+	if resync {
+		p.Run = runs[run]
+		if p.Run == (shard.Run{}) {
+			return bad(fmt.Errorf("no such run"))
+		}
+	}
+	number := strings.TrimPrefix(version, "v")
+	if class == shard.ClassTime {
+		number = noon.Format(time.RFC3339)
+	}
+	var err error
+	if p.Version, err = shard.ParseVersion(class, number); err != nil {
+		return bad(err)
+	}
+	k, err := shard.NewOrderKey(p)
+	if err != nil {
+		return bad(err)
+	}
+	return k
+}
+
+// version is key printed as it is written in a story.
+func version(k shard.OrderKey) string {
+	if k == shard.Lowest {
+		return "nothing"
+	}
+	p, err := k.Parts()
+	if err != nil {
+		return k.String()
+	}
+	var b strings.Builder
+	if p.Epoch != 0 {
+		fmt.Fprintf(&b, "e%d.", p.Epoch)
+	}
+	if v := p.Version.String(); p.Version.Class() == shard.ClassInt {
+		b.WriteString("v" + v[3:])
+	} else {
+		b.WriteString(v)
+	}
+	for name, run := range runs {
+		if run == p.Run {
+			b.WriteString("." + name)
+		}
+	}
+	if !p.Time.IsZero() {
+		b.WriteString("@" + clockText(shard.MicrosOf(p.Time)))
+	}
+	if p.Digest != (shard.Digest{}) {
+		b.WriteString("/" + strings.TrimRight(string(p.Digest[:]), "\x00"))
+	}
+	return b.String()
+}
+
+// clockText is a time as a story writes it: +5s, +31d.
+func clockText(m shard.Micros) string {
+	d := m.Sub(at(0))
+	if day := 24 * time.Hour; d >= 2*day {
+		if d%day == 0 {
+			return fmt.Sprintf("+%dd", d/day)
+		}
+		return fmt.Sprintf("+%dd%s", d/day, d%day)
+	}
+	if d < 0 {
+		return d.String()
+	}
+	return "+" + d.String()
+}
+
+// show prints a row as a story writes it.
+func (s *story) show(r shard.Row) string {
+	if !r.Exists() {
+		return "no row\n"
+	}
+	var b strings.Builder
+	say := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	key := func(name string, k shard.OrderKey) {
+		if k != "" {
+			say(name, "%s", version(k))
+		}
+	}
+	moment := func(name string, m shard.Micros) {
+		if m != 0 {
+			say(name, "%s", clockText(m))
+		}
+	}
+	number := func(name string, n int64) {
+		if n != 0 {
+			say(name, "%d", n)
+		}
+	}
+	number("schema", r.Schema)
+	if r.VersionClass != 0 && r.VersionClass != shard.ClassInt {
+		say("class", "%s", r.VersionClass)
+	}
+	key("pending", r.Pending)
+	moment("burst", r.BurstStart)
+	if r.Flight != "" {
+		say("flight", "%s", r.Flight)
+	}
+	if r.Committed != "" {
+		say("committed", "%s (%s)", version(r.Committed), r.CommittedOp)
+	}
+	moment("last write", r.LastWrite)
+	key("claimed", r.Claimed)
+	key("claimed was", r.ClaimedWas)
+	switch {
+	case r.Owner != "":
+		say("lease", "%s until %s", r.Owner, clockText(r.LeaseUntil))
+	case r.LeaseUntil != 0:
+		say("lease", "nobody's since %s", clockText(r.LeaseUntil))
+	}
+	number("attempts", r.Attempts)
+	number("refusals", r.Refusals)
+	if r.LastError != "" {
+		say("last error", "%s", r.LastError)
+	}
+	key("dead", r.Dead)
+	moment("open", r.OpenUntil)
+	number("level", r.Level)
+	moment("probe", r.ProbeUntil)
+	moment("ran", r.RanAt)
+	if r.Cursor != "" {
+		say("cursor", "%s", r.Cursor)
+	}
+	if r.ExpiresAt != 0 {
+		say("expires", "%s", clockText(shard.MicrosOf(time.Unix(r.ExpiresAt, 0))))
+	}
+	return b.String()
+}
