@@ -60,7 +60,7 @@ func (d *Desk) Drop(ctx context.Context, o Order) (Tally, error) {
 		if o.DryRun {
 			return Dropped, nil
 		}
-		if err := d.Letters.Drop(ctx, f.ID); err != nil {
+		if err := d.try(ctx, func() error { return d.Letters.Drop(ctx, f.ID) }); err != nil {
 			return Failed, fmt.Errorf("drop dead letter %s: %w", f.ID, err)
 		}
 		d.note(f, journal.Dropped, fmt.Sprintf("operator %s dropped it (%s)", o.By, f.Reason))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
@@ -40,7 +39,11 @@ func (d *Desk) Cancel(ctx context.Context, doc shard.DocID, by string) (letter.F
 }
 
 func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (letter.Facts, error) {
-	rows, err := d.Shards.Read(ctx, []shard.DocID{doc}, shard.Consistent)
+	var rows []shard.Row
+	err := d.try(ctx, func() (err error) {
+		rows, err = d.Shards.Read(ctx, []shard.DocID{doc}, shard.Consistent)
+		return err
+	})
 	if err != nil {
 		return letter.Facts{}, fmt.Errorf("read the row: %w", err)
 	}
@@ -58,7 +61,11 @@ func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (letter.F
 		return letter.Facts{}, err
 	}
 	l.Detail = "by " + by
-	if _, err := d.Letters.Park(ctx, l); err != nil {
+	err = d.try(ctx, func() error {
+		_, err := d.Letters.Park(ctx, l)
+		return err
+	})
+	if err != nil {
 		return letter.Facts{}, fmt.Errorf("park the letter: %w", err)
 	}
 	if err := d.park(ctx, row, l.Facts); err != nil {
@@ -100,7 +107,7 @@ func (d *Desk) park(ctx context.Context, image shard.Row, f letter.Facts) error 
 	for range cancelTries {
 		now := d.Clock.Now()
 		w := shard.Park(f.Doc, f.Key, shard.MicrosOf(now), d.Config.Expires(now), image)
-		err := backoff.Row().Do(ctx, d.Clock, func() error {
+		err := d.try(ctx, func() error {
 			_, err := d.Shards.Write(ctx, w)
 			return err
 		})

@@ -56,7 +56,7 @@ var ErrUnknown = errors.New("no such dead letter")
 
 // Show returns a letter with its body, or ErrUnknown.
 func (d *Desk) Show(ctx context.Context, id string) (letter.Letter, error) {
-	l, ok, err := d.Letters.Get(ctx, id)
+	l, ok, err := d.get(ctx, id)
 	switch {
 	case err != nil:
 		return letter.Letter{}, fmt.Errorf("show dead letter %s: %w", id, err)
@@ -69,7 +69,7 @@ func (d *Desk) Show(ctx context.Context, id string) (letter.Letter, error) {
 
 // One sends one letter again, unless its row says otherwise. An error leaves the letter parked.
 func (d *Desk) One(ctx context.Context, id string, how How) (Outcome, error) {
-	l, ok, err := d.Letters.Get(ctx, id)
+	l, ok, err := d.get(ctx, id)
 	if err != nil {
 		return Failed, fmt.Errorf("get dead letter %s: %w", id, err)
 	}
@@ -95,7 +95,7 @@ func (d *Desk) judge(ctx context.Context, f letter.Facts, force bool) (shard.Row
 		return shard.Row{}, Sent, nil // nothing to judge it by before it can be decoded
 	}
 	var rows []shard.Row
-	err := backoff.Row().Do(ctx, d.Clock, func() (err error) {
+	err := d.try(ctx, func() (err error) {
 		rows, err = d.Shards.Read(ctx, []shard.DocID{f.Doc}, shard.Consistent)
 		return err
 	})
@@ -142,7 +142,7 @@ func (d *Desk) supersede(ctx context.Context, f letter.Facts, how How) error {
 	if how.DryRun {
 		return nil
 	}
-	if err := d.Letters.Drop(ctx, f.ID); err != nil {
+	if err := d.try(ctx, func() error { return d.Letters.Drop(ctx, f.ID) }); err != nil {
 		return fmt.Errorf("take away the superseded letter %s: %w", f.ID, err)
 	}
 	d.note(f, journal.Dropped, "superseded: its version or a newer one is committed")
@@ -184,7 +184,7 @@ func (d *Desk) send(ctx context.Context, l letter.Letter, row shard.Row, how How
 	if err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
 		return Failed, fmt.Errorf("send dead letter %s again: %w", l.ID, err)
 	}
-	err = backoff.Row().Do(ctx, d.Clock, func() error { return d.Letters.MarkRedriven(ctx, l.ID, now, how.Auto) })
+	err = d.try(ctx, func() error { return d.Letters.MarkRedriven(ctx, l.ID, now, how.Auto) })
 	detail := "by " + how.By
 	if how.Auto {
 		detail = fmt.Sprintf("by itself, %d of %d", l.Auto+1, d.Config.Retry.AutoRedrives)
@@ -202,7 +202,7 @@ func (d *Desk) send(ctx context.Context, l letter.Letter, row shard.Row, how How
 // unmark is REDRIVE: dead = k goes, so that the copy is not taken for stored. A refusal is judged by the row that it returns.
 func (d *Desk) unmark(ctx context.Context, f letter.Facts, how How) (Outcome, error) {
 	w := shard.Redrive(f.Doc, f.Key, shard.MicrosOf(d.Clock.Now()))
-	err := backoff.Row().Do(ctx, d.Clock, func() error {
+	err := d.try(ctx, func() error {
 		_, err := d.Shards.Write(ctx, w)
 		return err
 	})
@@ -232,6 +232,19 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// try is the one layer of retries around a call that may be repeated.
+func (d *Desk) try(ctx context.Context, f func() error) error {
+	return backoff.Row().Do(ctx, d.Clock, f)
+}
+
+func (d *Desk) get(ctx context.Context, id string) (l letter.Letter, ok bool, err error) {
+	err = d.try(ctx, func() (err error) {
+		l, ok, err = d.Letters.Get(ctx, id)
+		return err
+	})
+	return l, ok, err
 }
 
 // note speaks of a letter, not of a message.

@@ -62,7 +62,12 @@ func (d *Desk) List(ctx context.Context, s Selection, f func(letter.Facts) error
 		filter.Before = end
 	}
 	for cursor := ""; ; {
-		found, next, err := d.Letters.List(ctx, filter, cursor, page)
+		var found []letter.Facts
+		var next string
+		err := d.try(ctx, func() (err error) {
+			found, next, err = d.Letters.List(ctx, filter, cursor, page)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("list dead letters: %w", err)
 		}
