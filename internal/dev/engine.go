@@ -28,6 +28,9 @@ import (
 	"github.com/lullhq/lull/internal/source"
 )
 
+// maxTurns is how many turns run at once: the concurrency of the index function. More only make each other late in front of one index.
+const maxTurns = 16
+
 // maxBacklog is how many messages of one queue may wait or be held before the feeder waits: it bounds the memory.
 const maxBacklog = 100_000
 
@@ -65,6 +68,7 @@ type Engine struct {
 
 	pipes    map[string]*pipe
 	order    []string // the sinks' names, sorted
+	turns    chan struct{} // a slot for each turn that runs
 	invoked  atomic.Int64
 	messages atomic.Int64
 	events   atomic.Int64
@@ -97,7 +101,7 @@ func New(o Options) (*Engine, error) {
 		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report, payloads: o.Payloads, pollers: max(o.Pollers, 1),
 		Shards: memory.NewShards(), Letters: memory.NewLetters(), Schedule: memory.NewSchedule(),
 		Flights: memory.NewFlights(o.Clock), Meter: &Meter{}, ledger: NewLedger(), bursts: NewDebouncer(),
-		pipes: map[string]*pipe{},
+		pipes: map[string]*pipe{}, turns: make(chan struct{}, maxTurns),
 	}
 	if e.report == nil {
 		e.report = func(error) {}
@@ -222,6 +226,12 @@ func (e *Engine) receive(ctx context.Context, p *pipe, lane flight.Lane, batch [
 }
 
 func (e *Engine) turn(ctx context.Context, p *pipe, s flight.State) (flight.State, error) {
+	select {
+	case e.turns <- struct{}{}:
+		defer func() { <-e.turns }()
+	case <-ctx.Done():
+		return s, ctx.Err()
+	}
 	e.Meter.Turns.Add(1)
 	inv, clk := e.begin("index")
 	ctx, cancel := e.clk.Deadline(ctx, e.cfg.Index.Timeout)

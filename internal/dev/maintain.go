@@ -2,22 +2,43 @@ package dev
 
 import (
 	"context"
+	"errors"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/dlq"
+	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 )
 
 func (e *Engine) letters(ctx context.Context, p *pipe, batch []queue.Message) ([]string, error) {
-	for _, m := range batch {
-		l, err := letter.Read(m)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := e.Letters.Park(ctx, l); err != nil {
-			return nil, err
-		}
+	inv, clk := e.begin("dlq")
+	h := dlq.Handler{
+		Shards: inv.Shards(e.Shards), Letters: inv.Letters(e.Letters), Sources: e.sources, Live: inv.Queue(p.live),
+		Bulk: inv.Queue(p.bulk), Dead: inv.Queue(p.dead), Config: e.cfg, Sink: p.name, Clock: clk, Journal: muted{inv, e.notes},
 	}
-	return []string{}, nil
+	failed := h.Handle(ctx, batch)
+	return failed, e.end(inv)
 }
 
-func (e *Engine) pruning(ctx context.Context, p *pipe) {}
+// pruning runs prune at start and at its interval, as the rule does.
+func (e *Engine) pruning(ctx context.Context, p *pipe) {
+	for {
+		if err := e.prune(ctx, p); err != nil {
+			e.report(err)
+		}
+		if e.clk.Sleep(ctx, e.cfg.Lifecycle.PruneEvery) != nil {
+			return
+		}
+	}
+}
+
+func (e *Engine) prune(ctx context.Context, p *pipe) error {
+	inv, clk := e.begin("prune")
+	r := prune.Pruner{
+		Shards: inv.Shards(e.Shards), Scanner: inv.Scanner(e.Shards), Flights: inv.Flights(e.Flights), Letters: inv.Letters(e.Letters),
+		Schedule: inv.Schedule(e.Schedule), Live: inv.Queue(p.live), Bulk: inv.Queue(p.bulk), Launcher: inv.Launcher(e.launcher(p)),
+		Config: e.cfg, Sink: p.name, Clock: clk, Journal: muted{inv, e.notes},
+	}
+	_, err := r.Run(ctx)
+	return errors.Join(err, e.end(inv))
+}
+
