@@ -43,10 +43,19 @@ func (p Policy) Do(ctx context.Context, c clock.Clock, f func() error) error {
 		if err == nil || n+1 >= p.Tries || Final(err) {
 			return err
 		}
-		if slept := c.Sleep(ctx, p.Delay(n)); slept != nil {
+		if slept := c.Sleep(ctx, p.by(c).Delay(n)); slept != nil {
 			return err
 		}
 	}
+}
+
+// by takes the jitter from a clock that draws it too, where the policy has none of its own: a simulated clock, so that a seed decides
+// every wait.
+func (p Policy) by(c clock.Clock) Policy {
+	if draws, ok := c.(interface{ Jitter() float64 }); ok && p.Jitter == nil {
+		p.Jitter = draws.Jitter
+	}
+	return p
 }
 
 // Final reports whether repeating the call cannot help.

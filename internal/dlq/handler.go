@@ -6,12 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
@@ -24,7 +23,7 @@ type Decoder interface {
 	Decode(m queue.Message) []event.Result
 }
 
-// Handler is dlq for one sink. All fields are required.
+// Handler is dlq for one sink. All fields are required except Parallel.
 type Handler struct {
 	Shards  shard.Store
 	Letters letter.Store
@@ -36,6 +35,8 @@ type Handler struct {
 	Sink    string
 	Clock   clock.Clock
 	Journal journal.Journal
+
+	Parallel fanout.Runner // nil for goroutines
 }
 
 // maxParallel bounds the messages that one invocation works on at once.
@@ -45,15 +46,7 @@ const maxParallel = 16
 // whole: whatever goes wrong keeps the message it concerns.
 func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	settled := make([]bool, len(msgs))
-	var g errgroup.Group
-	g.SetLimit(maxParallel)
-	for i := range msgs {
-		g.Go(func() error {
-			settled[i] = h.settle(ctx, msgs[i])
-			return nil
-		})
-	}
-	_ = g.Wait() // what went wrong is in settled
+	h.Parallel.Each(maxParallel, len(msgs), func(i int) { settled[i] = h.settle(ctx, msgs[i]) })
 	failed := make([]string, 0, len(msgs))
 	seen := make(map[string]bool, len(msgs))
 	for i, m := range msgs {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lullhq/lull/internal/event"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
@@ -16,15 +14,7 @@ import (
 // is never spent on waiting for them. A document that can never be made is claimed all the same, to be rejected.
 func (t *turn) prepare(ctx context.Context, docs []*document) []*document {
 	ready := make([]bool, len(docs))
-	var g errgroup.Group
-	g.SetLimit(maxParallel)
-	for i, d := range docs {
-		g.Go(func() error {
-			ready[i] = t.prepareOne(ctx, d)
-			return nil
-		})
-	}
-	_ = g.Wait()
+	t.h.Parallel.Each(maxParallel, len(docs), func(i int) { ready[i] = t.prepareOne(ctx, docs[i]) })
 	var out []*document
 	for i, d := range docs {
 		if ready[i] {
@@ -87,15 +77,7 @@ func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 	var ours []*document
 	for range 3 {
 		answers := make([]claimAnswer, len(docs))
-		var g errgroup.Group
-		g.SetLimit(maxParallel)
-		for i, d := range docs {
-			g.Go(func() error {
-				answers[i] = t.bid(ctx, d)
-				return nil
-			})
-		}
-		_ = g.Wait()
+		t.h.Parallel.Each(maxParallel, len(docs), func(i int) { answers[i] = t.bid(ctx, docs[i]) })
 		var again []*document
 		for i, d := range docs { // the flight's own books are kept by one goroutine
 			switch won, retry := t.claimed(d, answers[i]); {

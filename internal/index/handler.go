@@ -9,6 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
@@ -27,7 +28,7 @@ type Payloads interface {
 	Load(ctx context.Context, ref string) ([]byte, error)
 }
 
-// Handler is index for one sink. All fields are required except Payloads.
+// Handler is index for one sink. All fields are required except Payloads and Parallel.
 type Handler struct {
 	Shards   shard.Store
 	Flights  flight.Store
@@ -43,6 +44,7 @@ type Handler struct {
 	Journal  journal.Journal
 	NewToken func() shard.Token // random, fresh at each call
 	Jitter   func() float64     // in [0, 1)
+	Parallel fanout.Runner      // nil for goroutines
 }
 
 const (

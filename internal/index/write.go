@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/journal"
@@ -45,16 +43,8 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 		}
 	}
 	t.judgeHealth(ctx, sent, outcomes)
-	var g errgroup.Group
-	g.SetLimit(maxParallel)
 	results := make([]func(), len(sent))
-	for i, d := range sent {
-		g.Go(func() error {
-			results[i] = t.outcome(ctx, d, outcomes[i])
-			return nil
-		})
-	}
-	_ = g.Wait()
+	t.h.Parallel.Each(maxParallel, len(sent), func(i int) { results[i] = t.outcome(ctx, sent[i], outcomes[i]) })
 	for _, finish := range results {
 		finish() // the flight's own books are kept by one goroutine
 	}

@@ -3,8 +3,6 @@ package receive
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
@@ -52,20 +50,14 @@ func (b *batch) readRows(ctx context.Context) {
 func (b *batch) admit(ctx context.Context) {
 	b.admitted = b.h.Clock.Now()
 	flightID := string(b.flightID())
-	var g errgroup.Group
-	g.SetLimit(maxParallel)
-	for i := range b.docs {
+	b.h.Parallel.Each(maxParallel, len(b.docs), func(i int) { // errors are kept per document
 		d := &b.docs[i]
 		p := b.top(d)
 		if d.read && (b.overdue(p) || shard.Judge(d.after, p.Key, p.Class, b.aged(p)) != shard.Held || d.after.Pending >= p.Key) {
-			continue // the row has decided, or another flight has admitted this version or a newer one
+			return // the row has decided, or another flight has admitted this version or a newer one
 		}
-		g.Go(func() error {
-			b.admitOne(ctx, d, p, flightID)
-			return nil
-		})
-	}
-	_ = g.Wait() // errors are kept per document
+		b.admitOne(ctx, d, p, flightID)
+	})
 	tried, lost := 0, 0
 	for i := range b.docs {
 		if d := &b.docs[i]; d.admitted || d.err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
@@ -20,7 +21,7 @@ type Decoder interface {
 	DecodeContext(ctx context.Context, m queue.Message) []event.Result
 }
 
-// Handler is receive for one lane of one sink. All fields are required except Open.
+// Handler is receive for one lane of one sink. All fields are required except Parallel and Open.
 type Handler struct {
 	Shards   shard.Store
 	Flights  flight.Store
@@ -35,6 +36,7 @@ type Handler struct {
 	Clock    clock.Clock
 	Journal  journal.Journal
 	NewID    func() flight.ID // a fresh ULID at each call
+	Parallel fanout.Runner    // nil for goroutines
 
 	// Open, where the settings allow it, writes to the sink at once while the table is unreachable (`tableOutage: open`).
 	Open func(ctx context.Context, held []OpenEvent) error

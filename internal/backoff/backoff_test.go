@@ -1,0 +1,56 @@
+package backoff
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+)
+
+// drawing is a clock that draws the jitter, as the simulated one does.
+type drawing struct {
+	clock.System
+	jitter float64
+}
+
+func (d drawing) Jitter() float64 { return d.jitter }
+
+func TestWaitsTakeTheJitterOfAClockThatDrawsIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		policy Policy
+		want   time.Duration
+	}{
+		{"the clock's", Row(), 25*time.Millisecond + 50*time.Millisecond + 100*time.Millisecond},
+		{"the policy's own comes first", Policy{Min: time.Second, Max: time.Second, Tries: 2, Jitter: func() float64 { return 0.25 }}, 250 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				failing := errors.New("no answer")
+				if err := c.policy.Do(t.Context(), drawing{jitter: 0.5}, func() error { return failing }); !errors.Is(err, failing) {
+					t.Errorf("error %v, want the last one", err)
+				}
+				if got := time.Since(began); got != c.want {
+					t.Errorf("waited %s, want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatRepeatingCannotMendIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	for _, final := range []error{Permanent(errors.New("no such table")), context.DeadlineExceeded, context.Canceled} {
+		calls := 0
+		err := Row().Do(t.Context(), drawing{}, func() error { calls++; return final })
+		if calls != 1 || !errors.Is(err, final) {
+			t.Errorf("%v: %d calls, error %v, want one call and the error", final, calls, err)
+		}
+	}
+}

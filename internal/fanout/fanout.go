@@ -1,0 +1,33 @@
+// Package fanout runs the parts of one invocation beside each other, bounded.
+//
+// It is the seam to goroutines, as package clock is the seam to time: a use case never says go by itself, so that the
+// simulator can run the parts as coroutines, one at a time and in an order that a seed decides. Nothing else is gained or lost: the
+// zero Runner starts goroutines.
+package fanout
+
+import "golang.org/x/sync/errgroup"
+
+// Runner calls f(0) to f(n-1), at most limit of them at once, in no order that f may rely on, and returns when all have.
+// nil is the zero Runner. A Runner is safe for concurrent use.
+type Runner func(limit, n int, f func(i int))
+
+// Each calls f(0) to f(n-1) and returns when all of them have. A single part runs where it is.
+func (r Runner) Each(limit, n int, f func(i int)) {
+	switch {
+	case r != nil:
+		r(limit, n, f)
+		return
+	case n == 1:
+		f(0)
+		return
+	}
+	var g errgroup.Group
+	g.SetLimit(limit)
+	for i := range n {
+		g.Go(func() error {
+			f(i)
+			return nil
+		})
+	}
+	_ = g.Wait() // no part returns an error
+}

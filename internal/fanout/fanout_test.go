@@ -1,0 +1,51 @@
+package fanout
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestEachRunsEveryPartOnceAndNeverMoreThanTheLimitAtATime(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, 2, 7, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			const limit = 5
+			ran := make([]atomic.Int32, n)
+			var now, most atomic.Int32
+			Runner(nil).Each(limit, n, func(i int) {
+				most.Store(max(most.Load(), now.Add(1)))
+				time.Sleep(time.Millisecond) // all that are let in are in
+				now.Add(-1)
+				ran[i].Add(1)
+			})
+			for i := range ran {
+				if got := ran[i].Load(); got != 1 {
+					t.Errorf("%d parts: part %d ran %d times", n, i, got)
+				}
+			}
+			if got, want := most.Load(), int32(min(n, limit)); got != want {
+				t.Errorf("%d parts: %d at a time, want %d", n, got, want)
+			}
+		})
+	}
+}
+
+func TestARunnerOfOnesOwnTakesOver(t *testing.T) {
+	t.Parallel()
+	var order []int
+	backwards := Runner(func(_, n int, f func(int)) {
+		for i := n - 1; i >= 0; i-- {
+			f(i)
+		}
+	})
+	backwards.Each(2, 3, func(i int) { order = append(order, i) })
+	if len(order) != 3 || order[0] != 2 || order[2] != 0 {
+		t.Errorf("order %v, want 2 1 0", order)
+	}
+}
