@@ -1,0 +1,187 @@
+package prune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// FlightsReport counts flights whose objects are older than any flight needs.
+type FlightsReport struct {
+	Seen    int
+	Old     int
+	Deleted int         // everything in them is done
+	Waiting int         // not done, and the sink has not been well for long enough
+	Stuck   []flight.ID // not done, and nothing explains it: alarm
+	Foreign int         // manifests of a newer schema
+	Failed  int
+}
+
+const flightPage = 100
+
+// flights looks for manifests that nobody finishes any more.
+func (r *run) flights(ctx context.Context) error {
+	rep := &r.report.Flights
+	var first error
+	for rep.Seen < r.budget.Flights {
+		var page []flight.Stored
+		var next string
+		err := r.try(ctx, func() (err error) {
+			page, next, err = r.Flights.List(ctx, r.state.Flights, flightPage)
+			return err
+		})
+		if err != nil {
+			r.state.Flights = ""
+			return err
+		}
+		rep.Seen += len(page)
+		young := false
+		for _, s := range page {
+			if young = r.young(s.ID); young {
+				break // ids sort by time: so are all that follow
+			}
+			if r.Clock.Now().Sub(s.Newest) <= r.orphanAge() {
+				continue
+			}
+			rep.Old++
+			if err := r.flight(ctx, s); err != nil {
+				rep.Failed++
+				if first == nil {
+					first = fmt.Errorf("flight %s: %w", s.ID, err)
+				}
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		if r.state.Flights = next; next == "" || young {
+			r.state.Flights = ""
+			break
+		}
+	}
+	if first != nil {
+		return fmt.Errorf("%d of %d failed, the first: %w", rep.Failed, rep.Old, first)
+	}
+	return nil
+}
+
+// young says that the flight itself is younger than any orphan. An id that is no ULID says nothing.
+func (r *run) young(id flight.ID) bool {
+	u, err := ulid.Parse(string(id))
+	return err == nil && r.Clock.Now().Sub(ulid.Time(u.Time())) <= r.orphanAge()
+}
+
+// orphanAge is how old the newest object of a flight is at least when nobody works on it any more: an execution writes a checkpoint
+// before its five minutes are over, and then there may be a cap to wait for, a lease to outlive and a visibility to lapse.
+func (p *Pruner) orphanAge() time.Duration {
+	longest := p.Config.Debounce.MaxWait + p.Config.Debounce.CapGrace
+	for name := range p.Config.Collections {
+		d := p.Config.For(name)
+		longest = max(longest, d.MaxWait+d.CapGrace)
+	}
+	return executionLimit + longest + p.Config.Lease(p.Sink) + p.Config.Queues.Visibility
+}
+
+// executionLimit is how long one execution of a flight lasts at most.
+const executionLimit = 5 * time.Minute
+
+// flight deletes an old flight that is done, and says what became of any other.
+func (r *run) flight(ctx context.Context, s flight.Stored) error {
+	rep := &r.report.Flights
+	m, err := r.Flights.Get(ctx, s.ID)
+	switch {
+	case errors.Is(err, flight.ErrSchema):
+		rep.Foreign++
+		return nil
+	case errors.Is(err, flight.ErrNotFound): // checkpoints that a deletion left over
+		return r.deleteFlight(ctx, s.ID)
+	case err != nil:
+		return fmt.Errorf("get the manifest: %w", err)
+	}
+	if m.Sink != r.Sink {
+		if _, known := r.Config.Sinks[m.Sink]; known {
+			return nil // another pruner's
+		}
+	}
+	left, err := r.undone(ctx, m)
+	switch {
+	case err != nil:
+		return err
+	case len(left) == 0:
+		return r.deleteFlight(ctx, s.ID)
+	case !shard.WellSince(r.gate, shard.MicrosOf(r.Clock.Now()), r.orphanAge()):
+		rep.Waiting++
+		return nil
+	}
+	rep.Stuck = append(rep.Stuck, s.ID)
+	e := left[0]
+	r.note(journal.Note{
+		Step: journal.Stuck, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(m.Lane), Flight: string(s.ID), Count: len(left),
+		Detail: "flight: " + plural(len(left), "event") + " neither committed nor parked, and no message brings them back",
+	})
+	return nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func (r *run) deleteFlight(ctx context.Context, id flight.ID) error {
+	if err := r.try(ctx, func() error { return r.Flights.Delete(ctx, id) }); err != nil {
+		return fmt.Errorf("delete it: %w", err)
+	}
+	r.report.Flights.Deleted++
+	return nil
+}
+
+// undone lists the events of a manifest that are neither committed nor dead letters.
+func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) ([]flight.Entry, error) {
+	index := map[shard.DocID]int{}
+	var docs []shard.DocID
+	for _, rec := range m.Records {
+		for _, e := range rec.Events {
+			if _, ok := index[e.Doc]; !ok {
+				index[e.Doc] = len(docs)
+				docs = append(docs, e.Doc)
+			}
+		}
+	}
+	if len(docs) == 0 {
+		return nil, nil
+	}
+	var rows []shard.Row
+	err := p.try(ctx, func() (err error) {
+		rows, err = p.Shards.Read(ctx, docs, shard.Consistent) // dead = k is believed from no other read
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the rows: %w", err)
+	}
+	var left []flight.Entry
+	for _, rec := range m.Records {
+		for _, e := range rec.Events {
+			if row := rows[index[e.Doc]]; row.Committed >= e.Key || row.Dead == e.Key {
+				continue
+			}
+			_, stored, err := p.Letters.Get(ctx, letter.ID(e.Doc, e.Key, rec.Message.Body))
+			if err != nil {
+				return nil, fmt.Errorf("look for a dead letter: %w", err)
+			}
+			if !stored {
+				left = append(left, e)
+			}
+		}
+	}
+	return left, nil
+}

@@ -1,0 +1,207 @@
+package prune
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// LettersReport counts parked letters.
+type LettersReport struct {
+	Seen       int
+	Superseded int // their version or a newer one is committed: deleted
+	Redriven   int // by themselves
+	Parked     int // sent again, heard of no more: parked again
+	Blocking   int // may be in the sink, keep older versions out and are not sent again by themselves: for an operator
+	Failed     int
+}
+
+const (
+	letterPage = 100
+	// autoAfter is how long the first automatic redrive waits; each further one waits autoFactor times as long.
+	autoAfter  = 15 * time.Minute
+	autoFactor = 4
+)
+
+// letters goes through the parked letters, from where the last run ended.
+func (r *run) letters(ctx context.Context) error {
+	rep := &r.report.Letters
+	var first error
+	for rep.Seen < r.budget.Letters {
+		var page []letter.Facts
+		var next string
+		err := r.try(ctx, func() (err error) {
+			page, next, err = r.Letters.List(ctx, letter.Filter{}, r.state.Letters, letterPage)
+			return err
+		})
+		if err != nil {
+			r.state.Letters = "" // the cursor itself may be what is wrong
+			return err
+		}
+		rep.Seen += len(page)
+		if err := r.letterPage(ctx, page); err != nil && first == nil {
+			first = err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if r.state.Letters = next; next == "" {
+			break
+		}
+	}
+	if first != nil {
+		return fmt.Errorf("%d of %d failed, the first: %w", rep.Failed, rep.Seen, first)
+	}
+	return nil
+}
+
+// letterPage reads the rows of a page of letters and then acts: first on those that keep older versions of their documents out.
+func (r *run) letterPage(ctx context.Context, page []letter.Facts) error {
+	var docs []shard.DocID
+	var facts []letter.Facts
+	for _, f := range page {
+		if !r.mine(f.Sink, f.Doc) {
+			continue
+		}
+		facts = append(facts, f)
+		docs = append(docs, f.Doc)
+	}
+	rows, err := r.rowsOf(ctx, docs)
+	if err != nil {
+		r.report.Letters.Failed += len(facts)
+		return fmt.Errorf("read the rows: %w", err)
+	}
+	var first error
+	for _, urgent := range []bool{true, false} {
+		for i, f := range facts {
+			if blocking(rows[i], f) != urgent {
+				continue
+			}
+			if err := r.letter(ctx, f, rows[i]); err != nil {
+				r.report.Letters.Failed++
+				if first == nil {
+					first = err
+				}
+			}
+		}
+	}
+	return first
+}
+
+// rowsOf reads one row for each document; an undecodable letter has none. The rows may be a little old: what is believed of them is
+// that something was committed, and who acts on anything else reads again.
+func (r *run) rowsOf(ctx context.Context, docs []shard.DocID) ([]shard.Row, error) {
+	rows := make([]shard.Row, len(docs))
+	var named []shard.DocID
+	var at []int
+	for i, d := range docs {
+		if d != "" {
+			named, at = append(named, d), append(at, i)
+		}
+	}
+	if len(named) == 0 {
+		return rows, nil
+	}
+	var found []shard.Row
+	err := r.try(ctx, func() (err error) {
+		found, err = r.Shards.Read(ctx, named, shard.Eventual)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, row := range found {
+		rows[at[i]] = row
+	}
+	return rows, nil
+}
+
+// blocking says that the letter's version was claimed without an answer before it died: it may be in the sink, so nothing older of its
+// document may be written until it is.
+func blocking(row shard.Row, f letter.Facts) bool {
+	return f.Key != "" && row.Claimed == f.Key && row.Dead == f.Key && row.Committed < f.Key
+}
+
+// letter does what is due for one letter.
+func (r *run) letter(ctx context.Context, f letter.Facts, row shard.Row) error {
+	rep := &r.report.Letters
+	if f.Key != "" {
+		switch shard.Judge(row, f.Key, redrive.ClassOf(f.Key), false) {
+		case shard.Stale, shard.Duplicate:
+			if err := r.try(ctx, func() error { return r.Letters.Drop(ctx, f.ID) }); err != nil {
+				return fmt.Errorf("delete the superseded letter %s: %w", f.ID, err)
+			}
+			rep.Superseded++
+			r.note(journal.Note{
+				Step: journal.Dropped, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Letter: f.ID,
+				Detail: "superseded: its version or a newer one is committed",
+			})
+			return nil
+		}
+	}
+	now := r.Clock.Now()
+	if f.State == letter.Redriven && f.Shown(now, r.Config.Queues.DeadLetterRetention) == letter.Parked {
+		if err := r.parkAgain(ctx, f); err != nil {
+			return err
+		}
+		rep.Parked++
+		f.State = letter.Parked
+	}
+	if f.State != letter.Parked {
+		return nil
+	}
+	urgent := blocking(row, f)
+	if !r.auto(f) {
+		if urgent {
+			rep.Blocking++
+			r.note(journal.Note{
+				Step: journal.Blocked, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Sent: f.Sent, Letter: f.ID,
+				Detail: "a dead letter may be in the sink and keeps older versions out: redrive it",
+			})
+		}
+		return nil
+	}
+	if r.gate.OpenUntil != 0 || !urgent && now.Before(f.Died.Add(autoWait(f.Auto))) {
+		return nil // the sink is not well, or it is not time
+	}
+	outcome, err := r.desk().One(ctx, f.ID, redrive.How{Auto: true})
+	if outcome == redrive.Sent {
+		rep.Redriven++
+	}
+	return err
+}
+
+// auto says that the letter may still be sent again by itself.
+func (r *run) auto(f letter.Facts) bool {
+	return f.Reason.Transient() && f.Auto < r.Config.Retry.AutoRedrives
+}
+
+// autoWait is how long after its death a letter is sent again: 15 minutes, then 1 hour, then 4.
+func autoWait(n int) time.Duration {
+	d := autoAfter
+	for range min(n, 8) {
+		d *= autoFactor
+	}
+	return d
+}
+
+// parkAgain sets a letter back that was sent again and of which neither a commit nor another death was heard.
+func (r *run) parkAgain(ctx context.Context, f letter.Facts) error {
+	l, ok, err := r.Letters.Get(ctx, f.ID)
+	if err == nil && ok {
+		_, err = r.Letters.Park(ctx, l)
+	}
+	if err != nil {
+		return fmt.Errorf("park the redriven letter %s again: %w", f.ID, err)
+	}
+	r.note(journal.Note{
+		Step: journal.Parked, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Letter: f.ID,
+		Detail: string(f.Reason) + ": sent again on " + f.RedrivenAt.UTC().Format(time.RFC3339) + " and not committed",
+	})
+	return nil
+}

@@ -1,0 +1,242 @@
+package prune
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Pruner is prune for one sink. All fields are required, except Launcher, which only Rescue needs, and those that name their zero value.
+type Pruner struct {
+	Shards   shard.Store
+	Scanner  shard.Scanner
+	Flights  flight.Store
+	Letters  letter.Store
+	Schedule schedule.Store
+	Live     queue.Queue
+	Bulk     queue.Queue
+	Launcher flight.Launcher
+	Config   *config.Config
+	Sink     string
+	Clock    clock.Clock
+	Journal  journal.Journal
+
+	NewToken func() shard.Token // random, fresh at each call; nil for crypto/rand
+	NewID    func() flight.ID   // a fresh ULID at each call; nil for crypto/rand
+	Budget   Budget             // zero fields have the defaults
+}
+
+// Budget bounds one run.
+type Budget struct {
+	Time    time.Duration // for all segments together; default 40s. The function's time-out must be longer
+	Rows    int           // rows read; default 100,000. It doubles while a pass takes longer than a day
+	Events  int           // scheduled events sent; default 20,000
+	Flights int           // flights looked at; default 2,000
+	Letters int           // letters looked at; default 2,000
+}
+
+func (b Budget) complete() Budget {
+	or := func(n *int, d int) {
+		if *n <= 0 {
+			*n = d
+		}
+	}
+	if b.Time <= 0 {
+		b.Time = 40 * time.Second
+	}
+	or(&b.Rows, 100_000)
+	or(&b.Events, 20_000)
+	or(&b.Flights, 2_000)
+	or(&b.Letters, 2_000)
+	return b
+}
+
+const (
+	// maxParallel bounds the writes in flight.
+	maxParallel = 16
+	// endMargin is how long a run's own lease outlives its budget: for writes under way and for END RUN.
+	endMargin = 15 * time.Second
+)
+
+// Report is what one run did. Counts are of this run.
+type Report struct {
+	Ran      bool // false: it was not this caller's turn
+	Schedule ScheduleReport
+	Letters  LettersReport
+	Flights  FlightsReport
+	Rows     RowsReport
+}
+
+// run is one run of the pruner.
+type run struct {
+	*Pruner
+	start  time.Time
+	token  shard.Token
+	budget Budget
+	report Report
+	state  cursors
+	gate   shard.Row // the sink's health row
+}
+
+// cursors is where the next run goes on, kept in the run row.
+type cursors struct {
+	Flights string `json:"flights,omitempty"`
+	Letters string `json:"letters,omitempty"`
+}
+
+// Run does one run, if it is this caller's turn. The error joins what failed, each named by its segment; the report is valid beside it.
+func (p *Pruner) Run(ctx context.Context) (Report, error) {
+	r := &run{Pruner: p, start: p.Clock.Now(), token: p.newToken(), budget: p.Budget.complete()}
+	name := "prune-" + p.Sink
+	saved, mine, err := r.begin(ctx, name, r.budget.Time+endMargin)
+	if err != nil {
+		return r.report, fmt.Errorf("start a run: %w", err)
+	}
+	if !mine {
+		return r.report, nil
+	}
+	r.report.Ran = true
+	if json.Unmarshal([]byte(saved), &r.state) != nil {
+		r.state = cursors{} // of another version: a pass from the beginning does no harm
+	}
+	failures := r.segments(ctx)
+	next, err := json.Marshal(r.state)
+	if err == nil {
+		err = r.end(ctx, name, string(next))
+	}
+	if err != nil {
+		failures = append(failures, fmt.Errorf("end the run: %w", err))
+	}
+	return r.report, errors.Join(failures...)
+}
+
+// segments runs one segment after the other, the urgent ones first, each with its share of the time that is left.
+func (r *run) segments(ctx context.Context) (failures []error) {
+	var rows []shard.Row
+	err := r.try(ctx, func() (err error) {
+		rows, err = r.Shards.Read(ctx, []shard.DocID{shard.HealthRow(r.Sink)}, shard.Eventual)
+		return err
+	})
+	if err != nil {
+		failures = append(failures, fmt.Errorf("read the sink's health: %w", err))
+		r.gate = shard.Row{OpenUntil: shard.MicrosOf(r.start) + 1} // not known to be well
+	} else {
+		r.gate = rows[0]
+	}
+	end := r.start.Add(r.budget.Time)
+	list := []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"scheduled events", r.schedule}, {"dead letters", r.letters}, {"flights", r.flights}, {"rows", r.rows},
+	}
+	for i, s := range list {
+		share := end.Sub(r.Clock.Now()) / time.Duration(len(list)-i)
+		mine, cancel := r.Clock.Deadline(ctx, share)
+		err := s.do(mine)
+		cancel()
+		if err != nil && !(errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil) { // out of time is no fault: the next run goes on
+			failures = append(failures, fmt.Errorf("%s: %w", s.name, err))
+		}
+	}
+	return failures
+}
+
+// begin takes the turn by the run row and returns what the last run saved there. It is at most one per interval: a tenth less than the
+// rule's, which does not fire to the second.
+func (r *run) begin(ctx context.Context, name string, length time.Duration) (saved string, mine bool, err error) {
+	now := shard.MicrosOf(r.Clock.Now())
+	every := r.Config.Lifecycle.PruneEvery
+	w := shard.StartRun(name, r.token, now, now.Add(length), every-every/10)
+	old, err := r.write(ctx, w)
+	if refused, ok := shard.AsRefused(err); ok {
+		return refused.Row.Cursor, refused.Row.Owner == r.token, nil // ours where only the answer was lost
+	}
+	return old.Cursor, err == nil, err
+}
+
+// end gives the turn back and saves where the next run goes on. Where somebody else has the turn by now it is not ours to save.
+func (r *run) end(ctx context.Context, name, save string) error {
+	_, err := r.write(ctx, shard.EndRun(name, r.token, save))
+	if _, ok := shard.AsRefused(err); ok {
+		return nil
+	}
+	return err
+}
+
+// write is one conditional write with its retries.
+func (p *Pruner) write(ctx context.Context, w shard.Write) (old shard.Row, err error) {
+	err = p.try(ctx, func() (err error) {
+		old, err = p.Shards.Write(ctx, w)
+		return err
+	})
+	return old, err
+}
+
+// try is the one layer of retries around a call that may be repeated.
+func (p *Pruner) try(ctx context.Context, f func() error) error {
+	return backoff.Row().Do(ctx, p.Clock, f)
+}
+
+// mine reports whether what is meant for a sink, in a collection, is this pruner's: of a sink that is configured no more, it is the collection's now.
+func (p *Pruner) mine(sink string, doc shard.DocID) bool {
+	if _, ok := p.Config.Sinks[sink]; !ok {
+		sink, _ = p.Config.SinkFor(string(doc.Collection()))
+	}
+	return sink == p.Sink
+}
+
+func (p *Pruner) queue(lane flight.Lane) queue.Queue {
+	if lane == flight.Bulk {
+		return p.Bulk
+	}
+	return p.Live
+}
+
+func (p *Pruner) note(n journal.Note) {
+	n.At, n.Sink = p.Clock.Now(), p.Sink
+	p.Journal.Note(n)
+}
+
+// desk is what operators use, for the automatic redrives.
+func (p *Pruner) desk() *redrive.Desk {
+	return &redrive.Desk{
+		Shards: p.Shards, Letters: p.Letters, Flights: p.Flights, Config: p.Config, Clock: p.Clock, Journal: p.Journal,
+		Queues: func(sink string, lane flight.Lane) queue.Queue {
+			if _, known := p.Config.Sinks[sink]; known && sink != p.Sink {
+				return nil
+			}
+			return p.queue(lane)
+		},
+	}
+}
+
+func (p *Pruner) newToken() shard.Token {
+	if p.NewToken != nil {
+		return p.NewToken()
+	}
+	return shard.Token(rand.Text())
+}
+
+func (p *Pruner) newID() flight.ID {
+	if p.NewID != nil {
+		return p.NewID()
+	}
+	return flight.ID(ulid.MustNewDefault(p.Clock.Now()).String())
+}

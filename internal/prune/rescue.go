@@ -1,0 +1,121 @@
+package prune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// ErrNothingToRescue says that everything in the flight is done, or that no row accepts what is left.
+var ErrNothingToRescue = errors.New("nothing in the flight is left to write")
+
+// Rescue starts a new flight from the manifest of a stuck one: what is neither committed nor a dead letter is admitted again and
+// written with no message behind it. Deletions of its messages change nothing, and should one be in the queue after all, both are
+// judged by the row. It returns the new flight; the old manifest goes once its events are done. Rescuing twice does no harm.
+func (p *Pruner) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
+	next, err := p.rescue(ctx, id)
+	if err != nil {
+		return "", fmt.Errorf("rescue flight %s: %w", id, err)
+	}
+	return next, nil
+}
+
+func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
+	old, err := p.Flights.Get(ctx, id)
+	if err != nil {
+		return "", fmt.Errorf("get the manifest: %w", err)
+	}
+	left, err := p.undone(ctx, old)
+	if err != nil {
+		return "", err
+	}
+	m := &flight.Manifest{
+		Schema: flight.SchemaVersion, Flight: p.newID(), Sink: old.Sink, Lane: old.Lane, Received: p.Clock.Now(),
+	}
+	accepted, err := p.admitAgain(ctx, old, left, m.Flight)
+	if err != nil {
+		return "", err
+	}
+	now := shard.MicrosOf(p.Clock.Now())
+	for _, rec := range old.Records {
+		var events []flight.Entry
+		for _, e := range rec.Events {
+			if contains(left, e) && accepted[e.Doc] {
+				e.Due, e.Admitted = now, now
+				events = append(events, e)
+			}
+		}
+		if len(events) > 0 {
+			m.Records = append(m.Records, flight.Record{Message: rec.Message, Events: events})
+		}
+	}
+	if len(m.Records) == 0 {
+		return "", ErrNothingToRescue
+	}
+	state := flight.State{
+		Schema: flight.SchemaVersion, Flight: m.Flight, Left: flight.AllLeft(m.Items()), WakeAt: flight.WakeText(now.Time()),
+		VisibleUntil: m.Received.Add(queue.MaxHold).UnixMicro(), // there is nothing to extend
+	}
+	if err := p.Flights.Put(ctx, m); err != nil {
+		return "", fmt.Errorf("write the new manifest: %w", err)
+	}
+	if err := p.Launcher.Start(ctx, state); err != nil {
+		_ = p.Flights.Delete(ctx, m.Flight) // should it run all the same, it ends at once
+		return "", fmt.Errorf("start the new flight: %w", err)
+	}
+	p.note(journal.Note{
+		Step: journal.Launched, Lane: string(m.Lane), Flight: string(m.Flight), Count: len(m.Records), Until: now.Time(), Detail: "rescue of " + string(id),
+	})
+	return m.Flight, nil
+}
+
+// admitAgain admits the newest of what is left of every document, because the row may have been collected or wait for nothing, and
+// reports which documents accept it. What waits already is fine.
+func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []flight.Entry, to flight.ID) (map[shard.DocID]bool, error) {
+	newest := map[shard.DocID]shard.Admission{}
+	var docs []shard.DocID
+	now := p.Clock.Now()
+	lifecycle := p.Config.Lifecycle
+	for _, rec := range old.Records {
+		for _, e := range rec.Events {
+			if a, seen := newest[e.Doc]; !contains(left, e) || seen && a.Key > e.Key {
+				continue
+			} else if !seen {
+				docs = append(docs, e.Doc)
+			}
+			newest[e.Doc] = shard.Admission{
+				Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(to), Now: shard.MicrosOf(now),
+				Aged: now.Sub(rec.Message.FirstSent()) > lifecycle.RowRetention-lifecycle.ProducerLateness,
+			}
+		}
+	}
+	accepted := map[shard.DocID]bool{}
+	for _, doc := range docs {
+		a := newest[doc]
+		_, err := p.write(ctx, shard.Admit(a))
+		refused, ok := shard.AsRefused(err)
+		switch {
+		case err == nil:
+			accepted[doc] = true
+		case !ok:
+			return nil, fmt.Errorf("admit %s: %w", doc, err)
+		default:
+			accepted[doc] = shard.Judge(refused.Row, a.Key, a.Class, a.Aged) == shard.Held && refused.Row.Pending >= a.Key
+		}
+	}
+	return accepted, nil
+}
+
+func contains(entries []flight.Entry, e flight.Entry) bool {
+	for _, o := range entries {
+		if o.Doc == e.Doc && o.Key == e.Key {
+			return true
+		}
+	}
+	return false
+}

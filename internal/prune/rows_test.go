@@ -1,0 +1,241 @@
+package prune_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Faults, line 47.
+func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
+	t.Parallel()
+	const retention = 30 * day
+	tests := []struct {
+		name  string
+		row   func(b *bench, d shard.DocID)
+		then  time.Duration // how long nothing happens
+		last  func(b *bench, d shard.DocID)
+		gone  bool
+		stuck bool
+	}{
+		{"settled, younger than rows are kept", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention - time.Minute, nil, false, false},
+		{"settled", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention, nil, true, false},
+		{"tombstone, younger than rows are kept", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Delete) }, retention - time.Minute, nil, false, false},
+		{"tombstone", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Delete) }, retention, nil, true, false},
+		{"dead, nothing pending", func(b *bench, d shard.DocID) { b.admit(d, 1); b.park(d, 1) }, retention, nil, true, false},
+		{"marked dead, never admitted", func(b *bench, d shard.DocID) { b.park(d, 1) }, retention, nil, true, false},
+		{"settled long ago, and something new waits", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention, func(b *bench, d shard.DocID) { b.admit(d, 2) }, false, false},
+		{"settled long ago, and being written", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention, func(b *bench, d shard.DocID) {
+			b.admit(d, 2)
+			b.claim(d, 2)
+		}, false, false},
+		{"pending", func(b *bench, d shard.DocID) { b.admit(d, 1) }, retention - time.Minute, nil, false, false},
+		{"pending for longer than rows are kept", func(b *bench, d shard.DocID) { b.admit(d, 1) }, retention, nil, true, true},
+		{"pending for longer than rows are kept, and leased", func(b *bench, d shard.DocID) { b.admit(d, 1) }, retention, func(b *bench, d shard.DocID) { b.claim(d, 1) }, false, false},
+		{"claimed without an answer, long ago", func(b *bench, d shard.DocID) { b.admit(d, 1); b.claim(d, 1) }, retention, nil, true, true},
+		{"newer schema", func(b *bench, d shard.DocID) {
+			b.commit(d, 1, shard.Put)
+			b.write(shard.Write{Name: "future", Doc: d, Update: []shard.Action{
+				{Verb: shard.Set, Attr: shard.AttrSchema, Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1}},
+			}})
+		}, retention, nil, false, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				d := doc(1)
+				tt.row(b, d)
+				time.Sleep(tt.then)
+				if tt.last != nil {
+					tt.last(b, d)
+				}
+				before := b.row(d)
+				rep := b.run()
+				if got := b.row(d); tt.gone == got.Exists() || !tt.gone && got != before {
+					t.Errorf("row %+v, want gone %t", got, tt.gone)
+				}
+				if got := rep.Rows.Stuck == 1; got != tt.stuck {
+					t.Errorf("counted stuck: %t, want %t", got, tt.stuck)
+				}
+				if got := len(b.notes.of(journal.Stuck)) == 1; got != tt.stuck {
+					t.Errorf("alarm: %t, want %t", got, tt.stuck)
+				}
+				if got := rep.Rows.Collected == 1; got != tt.gone {
+					t.Errorf("counted collected: %t, want %t", got, tt.gone)
+				}
+			})
+		})
+	}
+}
+
+// Faults, line 48.
+func TestRowChangedSinceReadIsSkippedByPrune(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		changes := map[shard.DocID]func(d shard.DocID){
+			doc("admitted"):  func(d shard.DocID) { b.admit(d, 2) },
+			doc("claimed"):   func(d shard.DocID) { b.admit(d, 2); b.claim(d, 2) },
+			doc("committed"): func(d shard.DocID) { b.commit(d, 2, shard.Put) },
+			doc("dead"):      func(d shard.DocID) { b.park(d, 2) },
+			doc("untouched"): func(shard.DocID) {},
+		}
+		for d := range changes {
+			b.commit(d, 1, shard.Put)
+		}
+		time.Sleep(30 * day)
+		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "COLLECT" { // between the two phases
+				changes[op.Doc](op.Doc)
+			}
+			return fault.OK
+		}))
+		rep, err := p.Run(t.Context())
+		if err != nil {
+			t.Fatalf("a refusal is no failure: %v", err)
+		}
+		if rep.Rows.Changed != 4 || rep.Rows.Collected != 1 {
+			t.Errorf("report %+v, want 4 changed and 1 collected", rep.Rows)
+		}
+		for d := range changes {
+			if got, want := b.row(d).Exists(), d != doc("untouched"); got != want {
+				t.Errorf("%s is there: %t, want %t", d, got, want)
+			}
+		}
+	})
+}
+
+func TestOneFullPassADayAtAnySize(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		rows, budget int // of the table; of a run, at first
+	}{{0, 100}, {10, 100}, {3_000, 100_000}, {4_000, 20}, {4_000, 5}} {
+		t.Run(fmt.Sprintf("%d rows, %d at a time", tt.rows, tt.budget), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				for i := range tt.rows {
+					b.admit(doc(i), 1)
+					b.park(doc(i), 1)
+				}
+				ended, most, read := 0, 0, 0
+				runs := func(days int) {
+					ended, most, read = 0, 0, 0
+					for range days * 288 {
+						p := b.pruner()
+						p.Budget.Rows = tt.budget
+						rep, err := p.Run(t.Context())
+						if err != nil || !rep.Ran {
+							t.Fatalf("run: %+v, error %v", rep, err)
+						}
+						if rep.Rows.PassEnded {
+							ended++
+						}
+						most, read = max(most, rep.Rows.Read), read+rep.Rows.Read
+						time.Sleep(b.cfg.Lifecycle.PruneEvery)
+					}
+				}
+				runs(9) // it learns how large the table is
+				runs(10)
+				if ended < 9 || ended > 11 {
+					t.Errorf("%d passes in ten days, want one a day", ended)
+				}
+				if read < 9*tt.rows || read > 11*(tt.rows+2) {
+					t.Errorf("%d rows read in ten days, want about %d", read, 10*tt.rows)
+				}
+				if fair := tt.rows/200 + 2000; most > fair {
+					t.Errorf("one run read %d rows, want at most %d: spread over the day", most, fair)
+				}
+				// And they are collected by the day after their time.
+				runs(12)
+				if got := b.shards.Len(); got > 3 {
+					t.Errorf("%d rows are left, want none but prune's own", got)
+				}
+			})
+		})
+	}
+}
+
+func TestFailingScanSegmentDoesNotKeepTheOthersFromEnding(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		for i := range 400 {
+			b.commit(doc(i), 1, shard.Put)
+		}
+		time.Sleep(30 * day)
+		p := b.pruner()
+		broken := &brokenScan{Scanner: b.shards, segment: 2, broken: true}
+		p.Scanner = broken
+		rep, err := p.Run(t.Context())
+		if !errors.Is(err, errScan) || !rep.Ran {
+			t.Errorf("error %v, want the segment's", err)
+		}
+		if rep.Rows.Collected < 200 || rep.Rows.Collected == 400 || rep.Rows.PassEnded {
+			t.Errorf("report %+v, want three quarters of the rows collected", rep.Rows)
+		}
+		broken.broken = false
+		time.Sleep(b.cfg.Lifecycle.PruneEvery)
+		if _, err = p.Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := b.shards.Len(); got != 2 { // the run rows
+			t.Errorf("%d rows are left, want 2", got)
+		}
+	})
+}
+
+var errScan = errors.New("cannot read this row")
+
+type brokenScan struct {
+	shard.Scanner
+	segment int
+	broken  bool
+}
+
+func (s *brokenScan) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string, error) {
+	if s.broken && segment == s.segment {
+		return nil, "", errScan
+	}
+	return s.Scanner.Scan(ctx, segment, segments, cursor, limit)
+}
+
+// What a pass costs grows with the table: one read of every row a day, one write of every row that goes.
+func TestAPassReadsEachRowOnceAndWritesOnlyWhatGoes(t *testing.T) {
+	t.Parallel()
+	for _, rows := range []int{1_000, 4_000, 16_000} {
+		t.Run(fmt.Sprint(rows), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				for i := range rows {
+					if b.commit(doc(i), 1, shard.Put); i == rows/100 {
+						time.Sleep(day) // one of a hundred is a day older
+					}
+				}
+				time.Sleep(29*day + time.Hour)
+				before := b.shards.Counts()
+				rep := b.run()
+				after := b.shards.Counts()
+				if got, want := rep.Rows.Read, rows+2; got != want {
+					t.Errorf("read %d rows, want %d", got, want)
+				}
+				if got, want := after.Reads-before.Reads, int64(rows+3); got != want {
+					t.Errorf("%d reads, want %d", got, want)
+				}
+				if got, want := after.Writes-before.Writes, int64(rows/100+1+4); got != want {
+					t.Errorf("%d writes, want %d: what goes, and the run rows", got, want)
+				}
+			})
+		})
+	}
+}

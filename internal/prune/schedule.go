@@ -1,0 +1,163 @@
+package prune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/schedule"
+)
+
+// ScheduleReport counts scheduled events.
+type ScheduleReport struct {
+	Due    int // within SQS's longest delay
+	Sent   int
+	Parked int // could not be sent for good: a dead letter now
+	Failed int // stay until the next run
+}
+
+// schedulePage is how many events are loaded at a time, with their bodies.
+const schedulePage = 50
+
+// schedule enqueues what is due within SQS's longest delay, to the second.
+func (r *run) schedule(ctx context.Context) error {
+	var first error
+	rep := &r.report.Schedule
+	for cursor := ""; rep.Due < r.budget.Events; {
+		var items []schedule.Item
+		var next string
+		err := r.try(ctx, func() (err error) {
+			items, next, err = r.Schedule.Due(ctx, r.Clock.Now().Add(queue.MaxDelay), cursor, schedulePage)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := r.enqueue(ctx, items); err != nil && first == nil {
+			first = err
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	if first != nil {
+		return fmt.Errorf("%d of %d failed, the first: %w", rep.Failed, rep.Due, first)
+	}
+	return nil
+}
+
+// enqueue sends a page, each event to its lane, and deletes those that were sent. A crash in between sends them twice, which
+// the rows bear.
+func (r *run) enqueue(ctx context.Context, items []schedule.Item) error {
+	rep := &r.report.Schedule
+	var first error
+	fail := func(err error) {
+		rep.Failed++
+		if first == nil {
+			first = err
+		}
+	}
+	var done []schedule.Item
+	out := map[flight.Lane][]queue.Outgoing{}
+	sent := map[flight.Lane][]schedule.Item{}
+	for _, it := range items {
+		if !r.mine(it.Sink, it.Doc) {
+			continue
+		}
+		rep.Due++
+		o, err := letter.Copy(it.Body, it.Attributes, it.FirstSent, 0)
+		if errors.Is(err, queue.ErrTooLarge) {
+			if err := r.parkItem(ctx, it, err); err != nil {
+				fail(err)
+				continue
+			}
+			rep.Parked++
+			done = append(done, it)
+			continue
+		}
+		if err != nil {
+			fail(err)
+			continue
+		}
+		o.Delay = r.delay(it)
+		lane := flight.Live
+		if it.Lane == flight.Bulk {
+			lane = flight.Bulk
+		}
+		out[lane], sent[lane] = append(out[lane], o), append(sent[lane], it)
+	}
+	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
+		if len(out[lane]) == 0 {
+			continue
+		}
+		errs := r.queue(lane).Send(ctx, out[lane])
+		for i, it := range sent[lane] {
+			if err := queue.ErrorAt(errs, i); err != nil {
+				fail(fmt.Errorf("send the event of %s: %w", it.Doc, err))
+				continue
+			}
+			rep.Sent++
+			done = append(done, it)
+			r.note(journal.Note{
+				Step: journal.Enqueued, Doc: it.Doc, Key: it.Key, Lane: string(it.Lane), Message: it.MessageID, Sent: it.FirstSent, Until: it.NotBefore,
+			})
+		}
+	}
+	if err := r.forget(ctx, done); err != nil && first == nil {
+		first = err
+	}
+	return first
+}
+
+// delay is how long SQS keeps the event back: whole seconds, so that it comes not before its time. Less than a second late is the price.
+func (r *run) delay(it schedule.Item) time.Duration {
+	d := it.NotBefore.Sub(r.Clock.Now())
+	if rest := d % time.Second; rest > 0 {
+		d += time.Second - rest
+	}
+	return min(max(d, 0), queue.MaxDelay)
+}
+
+// forget deletes items that were sent or parked.
+func (r *run) forget(ctx context.Context, items []schedule.Item) error {
+	var g errgroup.Group
+	g.SetLimit(maxParallel)
+	for _, it := range items {
+		g.Go(func() error {
+			err := r.try(ctx, func() error { return r.Schedule.Delete(ctx, it.ID) })
+			if err != nil {
+				return fmt.Errorf("delete the event of %s, which was sent: %w", it.Doc, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// parkItem makes a dead letter of an event that no queue will ever take.
+func (r *run) parkItem(ctx context.Context, it schedule.Item, why error) error {
+	m := queue.Message{ID: it.MessageID, Body: it.Body, Attributes: it.Attributes, Sent: it.FirstSent}
+	l := letter.New(m, letter.Contract, "scheduled: "+why.Error(), it.Doc, it.Key, 0, r.Clock.Now())
+	l.Sink, l.Lane = r.Sink, string(it.Lane)
+	if r.Config.DeadLetters == config.DeadLettersNone {
+		r.note(journal.Note{Step: journal.Dropped, Doc: it.Doc, Key: it.Key, Message: it.MessageID, Sent: it.FirstSent, Detail: string(l.Reason) + ": " + l.Detail})
+		return nil
+	}
+	err := r.try(ctx, func() error {
+		_, err := r.Letters.Park(ctx, l)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("park the event of %s: %w", it.Doc, err)
+	}
+	r.note(journal.Note{Step: journal.Parked, Doc: it.Doc, Key: it.Key, Sent: it.FirstSent, Detail: string(l.Reason) + ": " + l.Detail, Letter: l.ID})
+	return nil
+}
