@@ -1,6 +1,7 @@
 package opensearch_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -12,13 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/sink/opensearch"
 )
 
-// http.DefaultClient, with which the integration tests prepare indices, keeps connections.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"),
-		goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newSink(t *testing.T, o opensearch.Options) *opensearch.Sink {
 	t.Helper()
@@ -28,6 +23,11 @@ func newSink(t *testing.T, o opensearch.Options) *opensearch.Sink {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+func withDeadline(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(t.Context(), d)
 }
 
 func put(doc string, fence shard.Fence, document string) sink.Op {

@@ -174,10 +174,6 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	if q.Limit <= 0 {
 		return nil, nil
 	}
-	indices, err := s.indices(ctx)
-	if err != nil {
-		return nil, err
-	}
 	target := s.names.wildcard()
 	if q.Collection != "" {
 		index, ok := s.names.index(q.Collection)
@@ -185,6 +181,10 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 			return nil, nil
 		}
 		target = index
+	}
+	indices, err := s.indices(ctx)
+	if err != nil {
+		return nil, err
 	}
 	fields := []string{q.Field}
 	if q.Field == "" {
