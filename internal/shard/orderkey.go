@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -78,11 +79,16 @@ func appendEpoch(b []byte, n uint32) []byte {
 
 // Parts takes a key apart. An error says that the bytes are no key of ours.
 func (k OrderKey) Parts() (Parts, error) {
-	var p Parts
-	bad := fmt.Errorf("%x is no order key", clip(string(k)))
-	s := string(k)
+	p, ok := takeApart(string(k))
+	if !ok {
+		return Parts{}, fmt.Errorf("%x is no order key", clip(string(k)))
+	}
+	return p, nil
+}
+
+func takeApart(s string) (p Parts, ok bool) {
 	if s == "" {
-		return p, bad
+		return p, false
 	}
 	e := s[0]
 	s = s[1:]
@@ -91,38 +97,38 @@ func (k OrderKey) Parts() (Parts, error) {
 	} else {
 		n := int(e) - 247
 		if n > 4 || len(s) < n || s[0] == 0 {
-			return p, bad
+			return p, false
 		}
 		for i := range n {
 			p.Epoch = p.Epoch<<8 | uint32(s[i])
 		}
 		if p.Epoch < 248 {
-			return p, bad
+			return p, false
 		}
 		s = s[n:]
 	}
-	n, err := versionSize(s)
-	if err != nil {
-		return p, bad
+	n := versionSize(s)
+	if n == 0 {
+		return p, false
 	}
 	p.Version, s = Version{s[:n]}, s[n:]
 	if s == "" || s[0] > 1 {
-		return p, bad
+		return p, false
 	}
 	run := s[0] == 1
 	s = s[1:]
 	if run {
 		if len(s) < 16 {
-			return p, bad
+			return p, false
 		}
 		copy(p.Run[:], s)
 		s = s[16:]
 		if p.Run == (Run{}) {
-			return p, bad
+			return p, false
 		}
 	}
 	if len(s) != 15 {
-		return p, bad
+		return p, false
 	}
 	var t [8]byte
 	copy(t[1:], s)
@@ -130,34 +136,52 @@ func (k OrderKey) Parts() (Parts, error) {
 		p.Time = time.UnixMicro(int64(us)).UTC()
 	}
 	copy(p.Digest[:], s[7:])
-	return p, nil
+	return p, true
 }
 
-func versionSize(s string) (int, error) {
-	bad := fmt.Errorf("no version")
+// greatestInt is 40 nines, the greatest version of class int, as bytes.
+var greatestInt = func() string {
+	n, _ := new(big.Int).SetString(strings.Repeat("9", maxDigits), 10)
+	return string(n.Bytes())
+}()
+
+// versionSize is how many bytes of s the version takes that it begins with, 0 where it begins with none that [ParseVersion] makes.
+func versionSize(s string) int {
 	if s == "" {
-		return 0, bad
+		return 0
 	}
 	size := 1 + int(s[0]&31)
+	widest := 0
 	switch c := (Version{s}).Class(); c {
-	case ClassInt, ClassTime, ClassLSN:
-		if len(s) < size || size > 18 || size > 1 && s[1] == 0 {
-			return 0, bad
+	case ClassInt:
+		if widest = len(greatestInt); size == 1+widest && len(s) >= size && s[1:size] > greatestInt {
+			return 0
 		}
+	case ClassTime:
+		widest = 7
+	case ClassLSN:
+		widest = 8
 	case ClassSeq:
 		if size = 1 + maxHex/2; len(s) < size || s[0]&31 != 0 {
-			return 0, bad
+			return 0
 		}
+		return size
 	case ClassLex:
-		end := strings.IndexByte(s, 0)
-		if end < 2 || end > 1+maxLex || s[0]&31 != 0 {
-			return 0, bad
+		size = 1 + strings.IndexByte(s, 0)
+		if size < 3 {
+			return 0
 		}
-		size = end + 1
+		if v, err := parseLex(s[1 : size-1]); err != nil || v.packed != s[:size] {
+			return 0
+		}
+		return size
 	default:
-		return 0, bad
+		return 0
 	}
-	return size, nil
+	if size > 1+widest || len(s) < size || size > 1 && s[1] == 0 {
+		return 0
+	}
+	return size
 }
 
 // String is the printed form, which sorts as the bytes do:
