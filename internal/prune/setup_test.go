@@ -157,7 +157,9 @@ func (b *bench) claim(d shard.DocID, version int) shard.Lease {
 // commit is a whole life of a version; a delete where del is set.
 func (b *bench) commit(d shard.DocID, version int, op shard.Operation) {
 	b.Helper()
-	b.admit(d, version)
+	if b.row(d).Pending != b.key(version) {
+		b.admit(d, version)
+	}
 	l := b.claim(d, version)
 	b.write(shard.Commit(l, op, now(), b.cfg.Expires(time.Now()), b.row(d)))
 }
@@ -212,7 +214,7 @@ func (b *bench) flight(entries ...entry) flight.ID {
 	id := flight.ID(ulid.MustNew(ulid.Timestamp(time.Now()), constant(b.id)).String())
 	m := &flight.Manifest{Schema: flight.SchemaVersion, Flight: id, Sink: "search", Lane: flight.Live, Received: time.Now()}
 	for _, e := range entries {
-		if r := b.row(e.doc); r.Pending < b.key(e.version) {
+		if r := b.row(e.doc); r.Pending < b.key(e.version) && r.Committed < b.key(e.version) {
 			b.admit(e.doc, e.version)
 		}
 		m.Records = append(m.Records, flight.Record{

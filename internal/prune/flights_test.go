@@ -1,0 +1,278 @@
+package prune_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/source"
+)
+
+// orphan is how old a flight's newest object is before prune looks into it: 5 minutes + cap + lease + visibility.
+const orphan = 5*time.Minute + 40*time.Second + 13*time.Second + 40*time.Second
+
+func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		then  func(b *bench, id flight.ID)
+		age   time.Duration
+		gone  bool
+		stuck bool
+		waits bool
+	}{
+		{"young", func(b *bench, id flight.ID) { b.commit(doc(1), 2, shard.Put) }, orphan, false, false, false},
+		{"committed", func(b *bench, id flight.ID) { b.commit(doc(1), 2, shard.Put) }, orphan + 1, true, false, false},
+		{"a newer version committed", func(b *bench, id flight.ID) { b.commit(doc(1), 3, shard.Put) }, orphan + 1, true, false, false},
+		{"dead", func(b *bench, id flight.ID) { b.park(doc(1), 2) }, orphan + 1, true, false, false},
+		{"its letter is parked, another version is dead", func(b *bench, id flight.ID) {
+			m, err := b.flights.Get(b.Context(), id)
+			if err != nil {
+				b.Fatal(err)
+			}
+			l := letter.New(m.Records[0].Message, letter.Refusals, "", doc(1), b.key(2), 0, time.Now())
+			l.Sink = "search"
+			if _, err := b.letters.Park(b.Context(), l); err != nil {
+				b.Fatal(err)
+			}
+			b.park(doc(1), 2)
+			b.admit(doc(1), 3)
+			b.park(doc(1), 3)
+		}, orphan + 1, true, false, false},
+		{"only its checkpoint is left", func(b *bench, id flight.ID) {
+			if err := b.flights.Delete(b.Context(), id); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := b.flights.Continue(b.Context(), id, 1, flight.State{Flight: id}); err != nil {
+				b.Fatal(err)
+			}
+		}, orphan + 1, true, false, false},
+		{"pending, and nobody works on it", func(*bench, flight.ID) {}, orphan + 1, false, true, false},
+		{"an older version committed", func(b *bench, id flight.ID) {
+			b.write(shard.Write{Doc: doc(1), Drop: true})
+			b.commit(doc(1), 1, shard.Put)
+		}, orphan + 1, false, true, false},
+		{"pending, and the sink is down", func(b *bench, id flight.ID) { b.write(shard.Trip("search", now(), now().Add(time.Hour), 1)) }, orphan + 1, false, false, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				id := b.flight(entry{doc(1), 2})
+				tt.then(b, id)
+				time.Sleep(tt.age)
+				rep := b.run()
+				if got := len(b.stored()) == 0; got != tt.gone {
+					t.Errorf("gone: %t, want %t", got, tt.gone)
+				}
+				if got := len(rep.Flights.Stuck) == 1; got != tt.stuck || len(b.notes.of(journal.Stuck)) == 1 != tt.stuck {
+					t.Errorf("report %+v, want stuck %t", rep.Flights, tt.stuck)
+				}
+				if got := rep.Flights.Waiting == 1; got != tt.waits {
+					t.Errorf("report %+v, want waiting %t", rep.Flights, tt.waits)
+				}
+			})
+		})
+	}
+}
+
+func TestFlightIsStuckOnlyAfterTheSinkHasBeenWellForAsLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.flight(entry{doc(1), 1})
+		b.write(shard.Trip("search", now(), now().Add(time.Minute), 1))
+		time.Sleep(6 * time.Hour)
+		probe := now().Add(time.Second)
+		b.write(shard.Probe("search", now(), probe))
+		b.write(shard.Close("search", probe, now()))
+		if rep := b.run(); len(rep.Flights.Stuck) != 0 {
+			t.Errorf("report %+v: stuck, though the sink has just come back", rep.Flights)
+		}
+		time.Sleep(orphan)
+		if rep := b.run(); len(rep.Flights.Stuck) != 1 {
+			t.Errorf("report %+v, want it stuck by now", rep.Flights)
+		}
+	})
+}
+
+func TestFlightThatContinuesIsNoOrphan(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		id := b.flight(entry{doc(1), 1})
+		for n := range 20 {
+			time.Sleep(4 * time.Minute)
+			if _, err := b.flights.Continue(t.Context(), id, n+1, flight.State{Flight: id}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if rep := b.run(); rep.Flights.Old != 0 {
+				t.Fatalf("report %+v", rep.Flights)
+			}
+		}
+		b.commit(doc(1), 1, shard.Put)
+		time.Sleep(orphan)
+		if rep := b.run(); rep.Flights.Deleted != 1 || len(b.stored()) != 0 {
+			t.Errorf("report %+v, want it deleted with its checkpoints", rep.Flights)
+		}
+	})
+}
+
+// indexing is index over the bench.
+func (b *bench) indexing(s *memory.Sink) *index.Handler {
+	b.Helper()
+	sources, err := source.New(&b.cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	clk := clock.System{}
+	return &index.Handler{
+		Shards: b.shards, Flights: b.flights, Queues: map[flight.Lane]queue.Queue{flight.Live: b.live, flight.Bulk: b.bulk},
+		Dead: memory.NewQueue(clk, memory.QueueSettings{Name: "dead"}), Sink: s, SinkName: "search", Sources: sources, Config: &b.cfg,
+		Clock: clk, Journal: &b.notes, NewToken: func() shard.Token { return shard.Token(time.Now().String()) }, Jitter: func() float64 { return 0.5 },
+	}
+}
+
+// hold stores a flight of messages as receive would, admitted.
+func (b *bench) hold(bodies ...string) flight.ID {
+	b.Helper()
+	sources, err := source.New(&b.cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.id++
+	id := flight.ID(ulid.MustNew(ulid.Timestamp(time.Now()), constant(b.id)).String())
+	m := &flight.Manifest{Schema: flight.SchemaVersion, Flight: id, Sink: "search", Lane: flight.Live, Received: time.Now()}
+	for _, body := range bodies {
+		msg := queue.Message{ID: "m" + body[len(body)-6:], Receipt: "gone", Body: body, Sent: time.Now(), ReceiveCount: 1}
+		e := sources.Decode(msg)[0].Event
+		b.write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(id), Now: now()}))
+		m.Records = append(m.Records, flight.Record{Message: msg, Events: []flight.Entry{{
+			Index: e.Index, Doc: e.Doc, Key: e.Key, Class: e.Class, Op: e.Op, Due: now(), Admitted: now(),
+		}}})
+	}
+	if err := b.flights.Put(b.Context(), m); err != nil {
+		b.Fatal(err)
+	}
+	return id
+}
+
+// commitPending commits what a document waits for.
+func (b *bench) commitPending(d shard.DocID) {
+	b.Helper()
+	l := shard.Lease{Doc: d, Key: b.row(d).Pending, Token: "t", At: now()}
+	b.write(shard.Claim(shard.Bid{Doc: d, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
+	b.write(shard.Commit(l, shard.Put, now(), b.cfg.Expires(time.Now()), b.row(d)))
+}
+
+// launch starts nothing, and says so if it is told to.
+type launch struct {
+	mu     sync.Mutex
+	states []flight.State
+	err    error
+}
+
+func (l *launch) Start(_ context.Context, s flight.State) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.states = append(l.states, s)
+	return l.err
+}
+
+func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		row  func(b *bench)
+	}{
+		{"still pending", func(*bench) {}},
+		{"the row was collected", func(b *bench) { b.write(shard.Write{Doc: doc(1), Drop: true}) }},
+		{"twelve hours later", func(*bench) { time.Sleep(13 * time.Hour) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				fixed := b.hold(native(doc(1), 3), native(doc(2), 1))
+				b.commitPending(doc(2))
+				time.Sleep(orphan)
+				tt.row(b)
+				if rep := b.next(); len(rep.Flights.Stuck) != 1 {
+					t.Fatalf("report %+v, want it stuck", rep.Flights)
+				}
+				s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
+				h := b.indexing(s)
+				m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(err error) { t.Error(err) }}, h.Turn)
+				defer m.Close()
+				h.Launcher = m
+				p := b.pruner()
+				p.Launcher = m
+				to, err := p.Rescue(t.Context(), fixed)
+				if err != nil || to == fixed {
+					t.Fatalf("rescue: new flight %s, error %v", to, err)
+				}
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				got, ok, err := s.Get(t.Context(), doc(1))
+				if err != nil || !ok || got.Version != "3" {
+					t.Errorf("the sink holds %+v, there %t, error %v; want version 3", got, ok, err)
+				}
+				if n := s.Counts().Ops; n != 1 {
+					t.Errorf("%d documents were written, want 1: the other was done", n)
+				}
+				if r := b.row(doc(1)); r.Committed == "" || r.Pending != "" {
+					t.Errorf("row %+v, want it committed", r)
+				}
+				if _, err := p.Rescue(t.Context(), fixed); !errors.Is(err, prune.ErrNothingToRescue) {
+					t.Errorf("rescue again: %v, want ErrNothingToRescue", err)
+				}
+				if rep := b.next(); rep.Flights.Deleted != 1 || len(b.stored()) != 0 {
+					t.Errorf("report %+v, %d flights left; want none", rep.Flights, len(b.stored()))
+				}
+			})
+		})
+	}
+}
+
+func TestRescueThatCannotStartChangesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		id := b.flight(entry{doc(1), 1})
+		p := b.pruner()
+		l := &launch{err: fault.ErrInjected}
+		p.Launcher = l
+		if _, err := p.Rescue(t.Context(), id); !errors.Is(err, fault.ErrInjected) {
+			t.Errorf("got %v, want the launcher's error", err)
+		}
+		if got := b.stored(); len(got) != 1 || got[0] != id {
+			t.Errorf("flights %v, want %s alone", got, id)
+		}
+		if _, err := p.Rescue(t.Context(), "01ARZ3NDEKTSV4RRFFQ69G5FAV"); !errors.Is(err, flight.ErrNotFound) {
+			t.Errorf("unknown flight: got %v, want ErrNotFound", err)
+		}
+		b.write(shard.Write{Doc: doc(1), Drop: true})
+		time.Sleep(40 * day)
+		if _, err := p.Rescue(t.Context(), id); !errors.Is(err, prune.ErrNothingToRescue) {
+			t.Errorf("older than rows are kept: got %v, want ErrNothingToRescue", err)
+		}
+	})
+}

@@ -1,0 +1,169 @@
+package prune_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+func TestLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		row  func(b *bench, d shard.DocID)
+		gone bool
+	}{
+		{"no row", func(*bench, shard.DocID) {}, false},
+		{"dead", func(b *bench, d shard.DocID) { b.admit(d, 5); b.park(d, 5) }, false},
+		{"an older version committed", func(b *bench, d shard.DocID) { b.commit(d, 4, shard.Put) }, false},
+		{"a newer version pending", func(b *bench, d shard.DocID) { b.admit(d, 6) }, false},
+		{"this version committed", func(b *bench, d shard.DocID) { b.commit(d, 5, shard.Put) }, true},
+		{"a newer version committed", func(b *bench, d shard.DocID) { b.commit(d, 6, shard.Delete) }, true},
+		{"versions of another class", func(b *bench, d shard.DocID) {
+			v, err := shard.ParseVersion(shard.ClassLex, "zzz")
+			if err != nil {
+				b.Fatal(err)
+			}
+			k, _ := shard.NewOrderKey(shard.Parts{Version: v})
+			b.write(shard.Admit(shard.Admission{Doc: d, Key: k, Class: shard.ClassLex, Flight: "f", Now: now()}))
+			l := shard.Lease{Doc: d, Key: k, Token: "t", At: now()}
+			b.write(shard.Claim(shard.Bid{Doc: d, Key: k, Token: "t", Now: now(), Until: now().Add(time.Second)}))
+			b.write(shard.Commit(l, shard.Put, now(), 1<<40, b.row(d)))
+		}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				tt.row(b, doc(1))
+				id := b.letter(doc(1), 5, letter.Contract)
+				undecodable := b.letter("", 5, letter.Undecodable)
+				rep := b.run()
+				if _, ok := b.facts(id); ok == tt.gone || rep.Letters.Superseded == 1 != tt.gone {
+					t.Errorf("letter there: %t, report %+v; want gone %t", ok, rep.Letters, tt.gone)
+				}
+				if _, ok := b.facts(undecodable); !ok {
+					t.Error("a letter without a version went")
+				}
+			})
+		})
+	}
+}
+
+func TestTransientLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		d := doc(1)
+		var waits []time.Duration
+		b.letter(doc(2), 1, letter.RejectedBySink) // for an operator
+		b.admit(d, 1)
+		b.park(d, 1)
+		id := b.letter(d, 1, letter.Refusals)
+		died := time.Now()
+		for range 3 * 288 {
+			rep := b.next()
+			if rep.Letters.Redriven == 0 {
+				continue
+			}
+			waits = append(waits, time.Since(died))
+			if r := b.row(d); r.Dead != "" {
+				t.Errorf("row %+v still says that it is stored", r)
+			}
+			ms, err := b.live.Receive(t.Context(), 10, 0)
+			if err != nil || len(ms) != 1 {
+				t.Fatalf("%d copies, error %v; want 1", len(ms), err)
+			}
+			b.live.Delete(t.Context(), []string{ms[0].Receipt})
+			b.admit(d, 1) // and the sink refuses it again
+			b.park(d, 1)
+			b.letter(d, 1, letter.Refusals)
+			died = time.Now()
+		}
+		if len(waits) != b.cfg.Retry.AutoRedrives {
+			t.Fatalf("redriven after %v, want %d times", waits, b.cfg.Retry.AutoRedrives)
+		}
+		for i, want := range []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour} {
+			if waits[i] < want || waits[i] > want+2*b.cfg.Lifecycle.PruneEvery {
+				t.Errorf("redrive %d after %s, want about %s", i, waits[i], want)
+			}
+		}
+		if f, ok := b.facts(id); !ok || f.Auto != 3 || f.Redrives != 3 || f.State != letter.Parked {
+			t.Errorf("letter %+v, there %t; want it parked after three automatic redrives", f, ok)
+		}
+	})
+}
+
+func TestNothingIsRedrivenByItselfWhileTheSinkIsNotWell(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.letter(doc(1), 1, letter.DeadDeadline)
+		b.write(shard.Trip("search", now(), now().Add(time.Minute), 1))
+		time.Sleep(time.Hour)
+		if rep := b.run(); rep.Letters.Redriven != 0 {
+			t.Errorf("report %+v, want no redrive", rep.Letters)
+		}
+		probe := now().Add(time.Second)
+		b.write(shard.Probe("search", now(), probe))
+		b.write(shard.Close("search", probe, now()))
+		if rep := b.next(); rep.Letters.Redriven != 1 {
+			t.Errorf("report %+v, want a redrive: the sink is back", rep.Letters)
+		}
+	})
+}
+
+func TestWhatMayBeInTheSinkIsRedrivenFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.cfg.Retry.AutoRedrives = 1
+		d := doc(1)
+		b.letter(doc(2), 1, letter.ReceiveCount)
+		b.admit(d, 2)
+		b.claim(d, 2) // no answer, and SQS moves its message
+		time.Sleep(14 * time.Second)
+		b.park(d, 2)
+		id := b.letter(d, 2, letter.ReceiveCount)
+		b.admit(d, 1) // waits for it
+		if rep := b.run(); rep.Letters.Redriven != 1 || rep.Letters.Blocking != 0 {
+			t.Errorf("report %+v, want it redriven at once", rep.Letters)
+		}
+		if f, _ := b.facts(id); f.State != letter.Redriven {
+			t.Errorf("letter %+v, want it redriven", f)
+		}
+		b.admit(d, 2)
+		b.park(d, 2)
+		b.letter(d, 2, letter.ReceiveCount) // dies again
+		if rep := b.next(); rep.Letters.Redriven != 0 || rep.Letters.Blocking != 1 {
+			t.Errorf("report %+v, want it to be an operator's", rep.Letters)
+		}
+		if n := b.notes.of(journal.Blocked); len(n) != 1 || n[0].Doc != d {
+			t.Errorf("alarms %+v, want one", n)
+		}
+	})
+}
+
+func TestRedrivenAndHeardOfNoMoreIsParkedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		id := b.letter(doc(1), 1, letter.Contract)
+		if err := b.letters.MarkRedriven(t.Context(), id, time.Now(), false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(b.cfg.Queues.DeadLetterRetention - time.Minute)
+		if rep := b.run(); rep.Letters.Parked != 0 {
+			t.Errorf("report %+v: too early", rep.Letters)
+		}
+		rep := b.next()
+		if f, ok := b.facts(id); !ok || f.State != letter.Parked || f.Redrives != 1 || rep.Letters.Parked != 1 {
+			t.Errorf("letter %+v, there %t, report %+v; want it parked and its redrive remembered", f, ok, rep.Letters)
+		}
+	})
+}

@@ -1,0 +1,270 @@
+package prune_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+func TestManyRulesThatFireAreOneRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		fire := func() (ran int) {
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			for range 20 {
+				wg.Go(func() {
+					rep, err := b.pruner().Run(t.Context())
+					if err != nil {
+						t.Errorf("not my turn is no failure: %v", err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if rep.Ran {
+						ran++
+					}
+				})
+			}
+			wg.Wait()
+			return ran
+		}
+		for n := range 3 {
+			if got := fire(); got != 1 {
+				t.Errorf("round %d: %d runs, want 1", n, got)
+			}
+			time.Sleep(time.Minute)
+			if got := fire(); got != 0 {
+				t.Errorf("a minute later: %d runs, want none", got)
+			}
+			time.Sleep(b.cfg.Lifecycle.PruneEvery - time.Minute - 5*time.Second) // the rule does not fire to the second
+		}
+	})
+}
+
+// world fills the bench with something for every segment and says what must be left in the end.
+func (b *bench) world() {
+	b.Helper()
+	for i := range 20 {
+		b.commit(doc(fmt.Sprint("old", i)), 1, shard.Put)
+	}
+	time.Sleep(30*day - time.Hour)
+	b.commit(doc("young"), 1, shard.Put)
+	b.commit(doc("superseded"), 2, shard.Put)
+	b.letter(doc("superseded"), 1, letter.RejectedBySink)
+	b.admit(doc("transient"), 1)
+	b.park(doc("transient"), 1)
+	b.letter(doc("transient"), 1, letter.Refusals)
+	b.letter(doc("kept"), 1, letter.Contract)
+	b.flight(entry{doc("young"), 1})
+	b.flight(entry{doc("waits"), 1})
+	time.Sleep(time.Hour)
+	for i := range 5 {
+		b.schedules(fmt.Sprint("s", i), time.Now().Add(time.Duration(i)*time.Minute), []flight.Lane{flight.Live, flight.Bulk}[i%2])
+	}
+	b.schedules("later", time.Now().Add(2*time.Hour), flight.Live)
+}
+
+// end describes what is left, copies apart: a message sent twice is no fault.
+func (b *bench) end() string {
+	b.Helper()
+	var s strings.Builder
+	for i := range 20 {
+		if b.row(doc(fmt.Sprint("old", i))).Exists() {
+			fmt.Fprintf(&s, "row old%d; ", i)
+		}
+	}
+	for _, id := range []string{"young", "superseded", "transient", "kept", "waits"} {
+		fmt.Fprintf(&s, "%s %t; ", id, b.row(doc(id)).Exists())
+	}
+	facts, _, err := b.letters.List(b.Context(), letter.Filter{}, "", 100)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, f := range facts {
+		fmt.Fprintf(&s, "letter %s %s; ", f.Doc, f.State)
+	}
+	fmt.Fprintf(&s, "%d flights; %d scheduled; ", len(b.stored()), b.schedule.Len())
+	seen := map[string]bool{}
+	time.Sleep(15 * time.Minute)
+	for _, q := range []interface {
+		Receive(context.Context, int, time.Duration) ([]queue.Message, error)
+	}{b.live, b.bulk} {
+		ms, err := q.Receive(b.Context(), 1000, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, m := range ms {
+			seen[m.Body] = true
+		}
+	}
+	fmt.Fprintf(&s, "%d different messages", len(seen))
+	return s.String()
+}
+
+const wantEnd = "young true; superseded true; transient true; kept false; waits true; letter content#transient redriven; letter content#kept parked; " +
+	"1 flights; 1 scheduled; 6 different messages"
+
+// Faults, line 47.
+func TestTwoPrunersComeToTheSameEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.world()
+		var wg sync.WaitGroup
+		ran := make([]bool, 4)
+		for i := range ran {
+			// Every call takes a while, and by its own clock the turn of each has come.
+			p, _ := b.faulty(decide(func(fault.Op) fault.Verdict {
+				time.Sleep(time.Duration(90+7*i) * time.Millisecond)
+				return fault.OK
+			}))
+			p.Clock = clock.Skewed{Clock: clock.System{}, By: time.Duration(i) * 10 * time.Minute}
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 500 * time.Millisecond)
+				rep, err := p.Run(t.Context())
+				if err != nil {
+					t.Errorf("pruner %d: %v", i, err)
+				}
+				ran[i] = rep.Ran
+			})
+		}
+		wg.Wait()
+		if !ran[0] || !ran[1] || !ran[2] || !ran[3] {
+			t.Errorf("ran: %v, want all of them beside each other", ran)
+		}
+		if got := b.end(); got != wantEnd {
+			t.Errorf("got  %s\nwant %s", got, wantEnd)
+		}
+	})
+}
+
+// Faults, line 47: a run is killed at any of its calls, before or after it was applied, and the next one goes on.
+func TestRunKilledAnywhereComesToTheSameEnd(t *testing.T) {
+	t.Parallel()
+	for _, verdict := range []fault.Verdict{fault.CrashBefore, fault.CrashAfter} {
+		for at, killed := 0, true; killed; at++ {
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				b.world()
+				var mu sync.Mutex
+				n := 0
+				p, v := b.faulty(decide(func(fault.Op) fault.Verdict {
+					mu.Lock()
+					defer mu.Unlock()
+					if n++; n > at {
+						return verdict
+					}
+					return fault.OK
+				}))
+				_, _ = p.Run(t.Context()) // whatever it answers is lost
+				if killed = v.Killed(); !killed && at < 50 {
+					t.Fatalf("the run made %d calls only: the world is too small", at)
+				}
+				for range 3 {
+					b.next()
+				}
+				if got := b.end(); got != wantEnd {
+					t.Errorf("%s at call %d\ngot  %s\nwant %s", verdict, at, got, wantEnd)
+				}
+			})
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+func TestFailingSegmentIsReportedAndTheOthersGoOn(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ call, segment string }{
+		{"ListScheduled", "scheduled events"}, {"ListLetters", "dead letters"}, {"ListFlights", "flights"}, {"Scan", "rows"},
+	} {
+		t.Run(tt.segment, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				b.world()
+				p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
+					if op.Call == tt.call {
+						return fault.FailBefore
+					}
+					return fault.OK
+				}))
+				rep, err := p.Run(t.Context())
+				if !errors.Is(err, fault.ErrInjected) || !strings.Contains(err.Error(), tt.segment) {
+					t.Errorf("error %v, want it named %s", err, tt.segment)
+				}
+				done := map[string]bool{
+					"scheduled events": rep.Schedule.Sent == 5, "dead letters": rep.Letters.Superseded == 1,
+					"flights": rep.Flights.Deleted == 1, "rows": rep.Rows.Collected == 20,
+				}
+				for segment, ok := range done {
+					if ok == (segment == tt.segment) {
+						t.Errorf("%s did its work: %t (%+v)", segment, ok, rep)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestRunStaysWithinItsBudgets(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		for i := range 600 {
+			b.letter(doc(i), 1, letter.Contract)
+		}
+		p := b.pruner()
+		p.Budget = prune.Budget{Letters: 150, Time: 10 * time.Second}
+		seen := 0
+		for range 3 {
+			start := time.Now()
+			rep, err := p.Run(t.Context())
+			if err != nil || rep.Letters.Seen > 200 {
+				t.Errorf("run: %+v, error %v; want about 150 letters seen", rep.Letters, err)
+			}
+			if d := time.Since(start); d > p.Budget.Time {
+				t.Errorf("a run took %s", d)
+			}
+			seen += rep.Letters.Seen
+			time.Sleep(b.cfg.Lifecycle.PruneEvery)
+		}
+		if seen != 600 {
+			t.Errorf("three runs saw %d letters, want all 600: each goes on where the last one ended", seen)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // a table that does not answer takes one segment's time, not the run's
+		b := setup(t)
+		b.world()
+		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "ListLetters" {
+				time.Sleep(12 * time.Second)
+				return fault.Throttle
+			}
+			return fault.OK
+		}))
+		start := time.Now()
+		rep, err := p.Run(t.Context())
+		if d := time.Since(start); d > 40*time.Second {
+			t.Errorf("the run took %s", d)
+		}
+		if rep.Rows.Collected != 20 || rep.Schedule.Sent != 5 {
+			t.Errorf("report %+v, error %v; want the other segments done", rep, err)
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package prune_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/schedule"
+)
+
+func TestScheduledEventIsEnqueuedToTheSecondAndNeverEarly(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{
+		-time.Hour, 0, time.Millisecond, 59*time.Second + 999*time.Millisecond, 15 * time.Minute, 15*time.Minute + time.Millisecond, 3*time.Hour + 333*time.Millisecond,
+	} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				first := time.Now()
+				due := time.Now().Add(ahead)
+				b.schedules("1", due, flight.Live)
+				b.run()
+				for b.schedule.Len() > 0 {
+					b.next()
+				}
+				ms, err := b.live.Receive(t.Context(), 1, 20*time.Minute)
+				if err != nil || len(ms) != 1 {
+					t.Fatalf("received %d messages, error %v", len(ms), err)
+				}
+				m := ms[0]
+				if late := time.Since(due); ahead > 0 && (late < 0 || late >= time.Second) {
+					t.Errorf("it came %s after its time, want less than a second", late)
+				}
+				if m.Body != "body of 1" || m.Attributes["x"].String != "y" {
+					t.Errorf("message %q %v is not the original", m.Body, m.Attributes)
+				}
+				if got := m.FirstSent(); !got.Equal(first.Truncate(time.Millisecond)) {
+					t.Errorf("first sent %s, want %s", got, first)
+				}
+				if n := b.notes.of(journal.Enqueued); len(n) != 1 || !n[0].Until.Equal(due) {
+					t.Errorf("notes %+v", n)
+				}
+			})
+		})
+	}
+}
+
+func TestScheduledEventIsDeletedOnlyAfterItsSendSucceeded(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		verdict func(op fault.Op) fault.Verdict
+		left    int // items after the run
+		sent    int // messages after the run
+	}{
+		{"send fails", func(op fault.Op) fault.Verdict { return at(op, "SendMessageBatch", fault.FailBefore) }, 1, 0},
+		{"answer of the send is lost", func(op fault.Op) fault.Verdict { return at(op, "SendMessageBatch", fault.FailAfter) }, 1, 1},
+		{"killed between send and delete", func(op fault.Op) fault.Verdict { return at(op, "SendMessageBatch", fault.CrashAfter) }, 1, 1},
+		{"delete fails", func(op fault.Op) fault.Verdict { return at(op, "DeleteScheduled", fault.FailBefore) }, 1, 1},
+		{"all is well", func(fault.Op) fault.Verdict { return fault.OK }, 0, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				b.schedules("1", time.Now(), flight.Live)
+				met := false
+				p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
+					v := tt.verdict(op)
+					met = met || v != fault.OK
+					return v
+				}))
+				_, err := p.Run(t.Context())
+				if want := tt.left > 0; (err != nil) != want || met != want {
+					t.Errorf("error %v, fault met %t; want both %t", err, met, want)
+				}
+				if got := b.schedule.Len(); got != tt.left {
+					t.Errorf("%d items left, want %d", got, tt.left)
+				}
+				if got := b.live.Counts().Total(); got != tt.sent {
+					t.Errorf("%d messages, want %d", got, tt.sent)
+				}
+				time.Sleep(time.Minute)
+				b.next()
+				if b.schedule.Len() != 0 || b.live.Counts().Total() == 0 {
+					t.Error("the next run did not mend it")
+				}
+			})
+		})
+	}
+}
+
+func at(op fault.Op, call string, v fault.Verdict) fault.Verdict {
+	if op.Call == call {
+		return v
+	}
+	return fault.OK
+}
+
+func TestScheduledEventsGoToTheirOwnQueues(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.cfg.Sinks["other"] = config.Sink{Kind: config.SinkMemory}
+		for i := range 120 {
+			b.schedules(fmt.Sprint("b", i), time.Now(), flight.Bulk)
+		}
+		b.schedules("l", time.Now(), flight.Live)
+		for _, sink := range []string{"other", "gone"} {
+			err := b.schedule.Put(t.Context(), schedule.Item{ID: sink, Doc: doc(sink), Key: b.key(1), NotBefore: time.Now(), Sink: sink, FirstSent: time.Now(), Body: "x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		rep := b.run()
+		if live, bulk := b.live.Counts().Total(), b.bulk.Counts().Total(); live != 2 || bulk != 120 || rep.Schedule.Sent != 122 {
+			t.Errorf("%d live, %d bulk, %+v; want 2 (one whose sink is configured no more) and 120", live, bulk, rep.Schedule)
+		}
+		if got := b.schedule.Len(); got != 1 {
+			t.Errorf("%d items left, want the other sink's", got)
+		}
+	})
+}
+
+func TestScheduledEventThatNoQueueTakesBecomesADeadLetter(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []config.DeadLetters{config.DeadLettersQueue, config.DeadLettersNone} {
+		synctest.Test(t, func(t *testing.T) {
+			b := setup(t)
+			b.cfg.DeadLetters = policy
+			attrs := map[string]queue.Attribute{}
+			for i := range queue.MaxEntries {
+				attrs[fmt.Sprint("a", i)] = queue.Text("x")
+			}
+			err := b.schedule.Put(t.Context(), schedule.Item{
+				ID: "1", Doc: doc(1), Key: b.key(1), NotBefore: time.Now(), Sink: "search", FirstSent: time.Now(), Body: "x", Attributes: attrs,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rep := b.run()
+			if rep.Schedule.Parked != 1 || b.schedule.Len() != 0 || b.live.Counts().Total() != 0 {
+				t.Errorf("report %+v, %d items left", rep.Schedule, b.schedule.Len())
+			}
+			kept, dropped := len(b.notes.of(journal.Parked)), len(b.notes.of(journal.Dropped))
+			if policy == config.DeadLettersQueue && (kept != 1 || dropped != 0) || policy == config.DeadLettersNone && (kept != 0 || dropped != 1) {
+				t.Errorf("deadLetters %s: %d parked, %d dropped", policy, kept, dropped)
+			}
+		})
+	}
+}
