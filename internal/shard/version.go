@@ -296,3 +296,7 @@ func (v Version) Text() string {
 	}
 	return ""
 }
+
+// Compare is negative, zero or positive as v is older than, equal to or newer than w. Versions of different classes do not compare
+// in any useful way.
+func (v Version) Compare(w Version) int { return strings.Compare(v.packed, w.packed) }
