@@ -1,0 +1,163 @@
+package shard_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// itemSize is the size of a row's item by DynamoDB's published rules ("Item sizes and formats" in its developer guide): names and
+// texts in UTF-8, binary as it is, numbers a byte for every two significant digits, one more, and one for a sign.
+func itemSize(r shard.Row) int {
+	n := len("doc") + len(r.Doc)
+	for _, a := range shard.Attrs() {
+		v, ok := r.Get(a)
+		if !ok {
+			continue
+		}
+		n += len(a)
+		if v.Kind == shard.KindNumber {
+			n += numberSize(v.Num)
+		} else {
+			n += len(v.Text)
+		}
+	}
+	return n
+}
+
+func numberSize(v int64) int {
+	n := 1
+	if v < 0 {
+		n++
+	}
+	digits := strings.Trim(strconv.FormatInt(v, 10), "-0") // zeros at either end are not stored
+	return n + (len(digits)+1)/2
+}
+
+// sizedKey has a version below 16 million and no zero in its times or digest.
+func sizedKey(t *testing.T) shard.OrderKey {
+	t.Helper()
+	v, err := shard.ParseVersion(shard.ClassInt, "16777215")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pack(t, shard.Parts{Version: v, Time: time.UnixMicro(1_777_888_812_345_678), Digest: shard.Digest{1, 2, 3, 4, 5, 6, 7, 8}})
+}
+
+// settle takes a document with a 36-character id through ADMIT, CLAIM and COMMIT.
+func settle(t *testing.T, r shard.Row, k shard.OrderKey) shard.Row {
+	t.Helper()
+	const now = 1_777_888_812_345_671
+	step := func(w shard.Write) {
+		if !w.Allowed(r) {
+			t.Fatalf("%s is refused: %+v", w.Name, r)
+		}
+		r = w.Apply(r)
+	}
+	step(shard.Admit(shard.Admission{Doc: r.Doc, Key: k, Class: shard.ClassInt, Flight: "01JV0000000000000000000000", Now: now}))
+	step(shard.Claim(shard.Bid{Doc: r.Doc, Key: k, Token: "0123456789abcdef0123456789abcdef", Now: now + 1, Until: now + 13_000_001}))
+	step(shard.Commit(shard.Lease{Doc: r.Doc, Key: k, Token: "0123456789abcdef0123456789abcdef", At: now + 1}, shard.Delete, now+11, 1_781_111_111, r))
+	return r
+}
+
+var longest = shard.DocID(strings.Repeat("c", 32) + "#" + "f4c394f9-7a86-4ce0-aa36-7a63f0bc1bd5")
+
+func TestASettledRowHasAtMost200Bytes(t *testing.T) {
+	t.Parallel()
+	k := sizedKey(t)
+	if got, want := len(k), 21; got != want {
+		t.Errorf("the key has %d bytes, want %d", got, want)
+	}
+	r := settle(t, shard.Row{Doc: longest}, k)
+	t.Logf("%d bytes: %+v", itemSize(r), r)
+	if got := itemSize(r); got > 200 {
+		t.Errorf("a settled row has %d bytes, want at most 200", got)
+	}
+	parked := settle(t, shard.Row{Doc: longest, Dead: k[:len(k)-1] + "\x01"}, k)
+	if got := itemSize(parked); got > 200 {
+		t.Errorf("with the mark of a dead letter it has %d bytes, want at most 200", got)
+	}
+}
+
+func TestTheFullestRowHasAtMostOneKilobyte(t *testing.T) {
+	t.Parallel()
+	k := sizedKey(t)
+	now := shard.Micros(1_777_888_812_345_671)
+	r := shard.Row{
+		Doc: longest, Schema: 1, VersionClass: shard.ClassInt, Pending: k, Committed: k, CommittedOp: shard.Delete, Claimed: k, ClaimedWas: k,
+		Dead: k, BurstStart: now, Flight: "01JV0000000000000000000000", Owner: shard.Token(strings.Repeat("f", 32)), LeaseUntil: now, LastWrite: now,
+		Attempts: 1 << 40, Refusals: 1 << 40, ExpiresAt: 1_781_111_111,
+	}
+	l := shard.Lease{Doc: r.Doc, Key: k, Token: r.Owner, At: now}
+	r.LastError = shard.Release(l, strings.Repeat("ü", 500), true).Apply(r).LastError
+	if got := itemSize(r); got > 1024 || len(r.LastError) != shard.MaxLastError {
+		t.Errorf("%d bytes, with an error of %d, want at most 1024: each write would cost double", got, len(r.LastError))
+	}
+}
+
+func TestSizesOfNumbers(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]int{0: 1, 7: 2, 10: 2, 12: 2, 123: 3, -123: 4, 100_000: 2, 1_777_888_812_345_671: 9} {
+		if got := numberSize(n); got != want {
+			t.Errorf("%d has %d bytes, want %d", n, got, want)
+		}
+	}
+}
+
+func TestADocumentThatGetsNoAnswerEndsUpAlone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		attempts int64
+		all      int
+		want     int
+	}{{0, 500, 500}, {1, 500, 500}, {2, 500, 125}, {2, 3, 1}, {3, 500, 1}, {99, 500, 1}, {0, 0, 1}} {
+		if got := shard.GroupSize(c.attempts, c.all); got != c.want {
+			t.Errorf("after %d attempts %d of %d together, want %d", c.attempts, got, c.all, c.want)
+		}
+	}
+}
+
+func TestMicrosAreTimesInUTC(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 5, 4, 12, 0, 0, 123_456_789, time.FixedZone("", 3600))
+	m := shard.MicrosOf(at)
+	if got, want := m.Time(), at.Truncate(time.Microsecond).UTC(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := m.Add(1500 * time.Millisecond).Sub(m); got != 1500*time.Millisecond {
+		t.Errorf("moved by %s, want 1.5s", got)
+	}
+	if shard.MicrosOf(time.Time{}) != 0 || !shard.Micros(0).Time().IsZero() {
+		t.Error("no time is not 0")
+	}
+}
+
+func TestRowsTakeValuesOfTheirKindOnly(t *testing.T) {
+	t.Parallel()
+	for _, a := range shard.Attrs() {
+		var r shard.Row
+		kinds := 0
+		for _, v := range []shard.Value{{Kind: shard.KindBinary, Text: "k"}, {Kind: shard.KindString, Text: "s"}, {Kind: shard.KindNumber, Num: 7}} {
+			if !r.Set(a, v) {
+				continue
+			}
+			kinds++
+			if got, ok := r.Get(a); !ok || got != v {
+				t.Errorf("%s: got %+v, %v, want %+v", a, got, ok, v)
+			}
+			if !r.Set(a, shard.Value{}) || r.Exists() {
+				t.Errorf("%s is not taken away: %+v", a, r)
+			}
+		}
+		if kinds != 1 {
+			t.Errorf("%s takes values of %d kinds, want 1", a, kinds)
+		}
+	}
+	var r shard.Row
+	if _, ok := r.Get("no attribute"); ok || r.Set("no attribute", shard.Value{}) {
+		t.Error("a row has an attribute that it does not have")
+	}
+}
