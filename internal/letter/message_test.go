@@ -178,9 +178,9 @@ func TestReadSaysWhatIsNoLetter(t *testing.T) {
 			switch {
 			case tt.want == nil && err != nil:
 				t.Errorf("got %v, want none", err)
-			case tt.want == broken && (err == nil || errors.Is(err, ErrNoLetter) || errors.Is(err, ErrSchema)):
+			case errors.Is(tt.want, broken) && (err == nil || errors.Is(err, ErrNoLetter) || errors.Is(err, ErrSchema)):
 				t.Errorf("got %v, want an error of its own", err)
-			case tt.want != nil && tt.want != broken && !errors.Is(err, tt.want):
+			case tt.want != nil && !errors.Is(tt.want, broken) && !errors.Is(err, tt.want):
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})
