@@ -58,7 +58,7 @@ func TestSigV4SignsWhatIsSent(t *testing.T) {
 					applied(w, r)
 					return
 				}
-				w.Write([]byte(`{"version":{"number":"2.19.3"},"hits":{"hits":[]},"docs":[{"found":false}]}`))
+				w.Write([]byte(`{"version":{"number":"2.19.3"},"indices":[{"name":"test-c","attributes":["open"]}],"hits":{"hits":[]},"docs":[{"found":false}]}`))
 			})
 			s := e.sink(t, func(o *opensearch.Options) {
 				o.URL += "/search/"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -85,10 +86,33 @@ func unseal(doc shard.DocID, source []byte) (sink.Stored, bool, error) {
 
 // Refresh makes what was written visible to All and Search.
 func (s *Sink) Refresh(ctx context.Context) error {
-	if err := s.ask(ctx, http.MethodPost, "/"+pathOf(s.names.wildcard())+"/_refresh?ignore_unavailable=true", nil, nil); err != nil {
+	indices, err := s.indices(ctx)
+	if err != nil {
+		return err
+	}
+	return s.refresh(ctx, indices)
+}
+
+func (s *Sink) refresh(ctx context.Context, indices map[string]shard.Collection) error {
+	if len(indices) == 0 {
+		return nil
+	}
+	if err := s.ask(ctx, http.MethodPost, "/"+s.target(indices)+"/_refresh?ignore_unavailable=true", nil, nil); err != nil {
 		return fmt.Errorf("refresh: %w", err)
 	}
 	return nil
+}
+
+// longestTarget bounds the names in a path: OpenSearch takes 4,096 bytes of request line.
+const longestTarget = 2_000
+
+// target names indices in a path: one by one, because a wildcard may hit indices that we may not read, unless they are too many.
+func (s *Sink) target(indices map[string]shard.Collection) string {
+	all := strings.Join(slices.Sorted(maps.Keys(indices)), ",")
+	if len(all) > longestTarget {
+		all = s.names.wildcard()
+	}
+	return pathOf(all)
 }
 
 // pathOf escapes the name of an index, keeping what separates and stands for names.
@@ -100,12 +124,12 @@ func pathOf(index string) string {
 // takes; what is written meanwhile is seen or not. It needs the cluster's permission to sort by _id (indices.id_field_data.enabled), and
 // refreshes first where it may.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
-	var refused *Error
-	if err := s.Refresh(ctx); err != nil && (!errors.As(err, &refused) || refused.Status == 0) {
-		return err
-	}
 	indices, err := s.indices(ctx)
 	if err != nil {
+		return err
+	}
+	var refused *Error
+	if err := s.refresh(ctx, indices); err != nil && (!errors.As(err, &refused) || refused.Status == 0) {
 		return err
 	}
 	collections := make([]shard.Collection, 0, len(indices))
@@ -135,9 +159,10 @@ type hits struct {
 	} `json:"hits"`
 }
 
-func (s *Sink) searchIn(ctx context.Context, index string, body object) (hits, error) {
+// searchIn searches in target, which is escaped.
+func (s *Sink) searchIn(ctx context.Context, target string, body object) (hits, error) {
 	var h hits
-	err := s.ask(ctx, http.MethodPost, "/"+pathOf(index)+"/_search?ignore_unavailable=true", body, &h)
+	err := s.ask(ctx, http.MethodPost, "/"+target+"/_search?ignore_unavailable=true", body, &h)
 	return h, err
 }
 
@@ -146,7 +171,7 @@ func (s *Sink) allOf(ctx context.Context, c shard.Collection, f func(sink.Stored
 	index, _ := s.names.index(c)
 	page := object{"size": pageSize, "sort": []object{{"_id": "asc"}}, "query": ours, "track_total_hits": false}
 	for {
-		h, err := s.searchIn(ctx, index, page)
+		h, err := s.searchIn(ctx, pathOf(index), page)
 		if err != nil {
 			return fmt.Errorf("read all of %s: %w", c, err)
 		}
@@ -174,18 +199,18 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	if q.Limit <= 0 {
 		return nil, nil
 	}
-	target := s.names.wildcard()
-	if q.Collection != "" {
-		index, ok := s.names.index(q.Collection)
-		if !ok {
-			return nil, nil
-		}
-		target = index
+	if _, ok := s.names.index(q.Collection); !ok && q.Collection != "" {
+		return nil, nil
 	}
 	indices, err := s.indices(ctx)
 	if err != nil {
 		return nil, err
 	}
+	maps.DeleteFunc(indices, func(_ string, c shard.Collection) bool { return q.Collection != "" && c != q.Collection })
+	if len(indices) == 0 {
+		return nil, nil
+	}
+	target := s.target(indices)
 	fields := []string{q.Field}
 	if q.Field == "" {
 		if fields, err = s.fields(ctx, target); err != nil || len(fields) == 0 {
@@ -225,7 +250,7 @@ func (s *Sink) fields(ctx context.Context, target string) ([]string, error) {
 			Searchable bool `json:"searchable"`
 		} `json:"fields"`
 	}
-	if err := s.ask(ctx, http.MethodGet, "/"+pathOf(target)+"/_field_caps?fields=*&ignore_unavailable=true", nil, &caps); err != nil {
+	if err := s.ask(ctx, http.MethodGet, "/"+target+"/_field_caps?fields=*&ignore_unavailable=true", nil, &caps); err != nil {
 		return nil, fmt.Errorf("list fields: %w", err)
 	}
 	var fields []string
