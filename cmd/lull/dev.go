@@ -8,8 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,9 +18,6 @@ import (
 	"github.com/lullhq/lull/internal/dev"
 	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/memory"
-	"github.com/lullhq/lull/internal/sink"
-	"github.com/lullhq/lull/internal/sink/blevesink"
 )
 
 // devFlags are the flags of `lull dev`.
@@ -90,7 +85,7 @@ func runDev(c *cobra.Command, f devFlags) error {
 	if f.speed != 1 {
 		clk = clock.NewFast(f.speed)
 	}
-	sinks, dir, closeSinks, err := openSinks(cfg, f)
+	sinks, dir, closeSinks, err := openSinks(c.Context(), cfg, f)
 	if err != nil {
 		return usage(err)
 	}
@@ -237,48 +232,6 @@ func greet(out io.Writer, cfg *config.Config, f devFlags, l net.Listener, demo b
 		fmt.Fprint(out, "\nThe demo sends a burst of five versions of \"vienna\", out of order; poison (\"linz\", \"salzburg\"); later a late old version,\n"+
 			"a delete of \"graz\" and an older put after it. Watch what its row makes of each:\n\n")
 	}
-}
-
-// openSinks opens what the settings name. dir is the data folder of the first Bleve index.
-func openSinks(cfg *config.Config, f devFlags) (sinks map[string]sink.Sink, dir string, closeAll func(), err error) {
-	sinks = map[string]sink.Sink{}
-	var closers []func()
-	closeAll = func() {
-		for i := len(closers) - 1; i >= 0; i-- {
-			closers[i]()
-		}
-	}
-	defer func() {
-		if err != nil {
-			closeAll()
-		}
-	}()
-	if dir = f.data; dir == "" {
-		if dir, err = os.MkdirTemp("", "lull-dev-"); err != nil {
-			return nil, "", nil, fmt.Errorf("make a temporary data folder: %w", err)
-		}
-		closers = append(closers, func() { _ = os.RemoveAll(dir) })
-	}
-	for name, s := range cfg.Sinks {
-		switch s.Kind {
-		case config.SinkMemory:
-			sinks[name] = memory.NewSink(clock.System{}, memory.SinkSettings{Versions: s.HasVersions()})
-		case config.SinkBleve:
-			at := dir
-			if len(cfg.Sinks) > 1 {
-				at = filepath.Join(dir, name)
-			}
-			index, err := blevesink.Open(at)
-			if err != nil {
-				return nil, "", nil, fmt.Errorf("--data: %w", err)
-			}
-			closers = append(closers, func() { _ = index.Close() })
-			sinks[name] = index
-		default:
-			return nil, "", nil, fmt.Errorf("sinks.%s: kind %s is not supported", name, s.Kind)
-		}
-	}
-	return sinks, dir, closeAll, nil
 }
 
 // devConfig is the settings with the flags applied, validated. Where --quiet makes the default batching window impossible and no file says

@@ -18,6 +18,7 @@ const (
 	exitFailed  = 1 // something stopped the run, or work is left
 	exitUsage   = 2 // usage or configuration, before anything was read or changed
 	exitLetters = 3 // settled, but dead letters are parked
+	exitMissing = 4 // what was asked for is not there, or not yet
 )
 
 // exitError carries an exit code. A nil err prints nothing.
@@ -66,10 +67,14 @@ func command() *cobra.Command {
 		Use:   "lull",
 		Short: "Event-driven debounced indexing",
 		Long: "lull indexes a document in the lull after a burst of changes: the newest version, once per burst, and never backwards.\n\n" +
-			"Exit codes: 0 done; 1 something stopped the run or left work; 2 usage or configuration; 3 settled, but dead letters are parked.",
+			"Exit codes: 0 done; 1 something stopped the run or left work; 2 usage or configuration; 3 settled, but dead letters are parked;\n" +
+			"4 what was asked for is not there, or not in time.",
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.AddCommand(devCommand())
+	t := &target{}
+	t.flags(root.PersistentFlags())
+	root.AddCommand(devCommand(), publishCommand(t), getCommand(t), statusCommand(t), waitCommand(t), explainCommand(t), deadCommand(t),
+		cancelCommand(t), rescueCommand(t), resyncCommand(t), doctorCommand(t))
 	return root
 }

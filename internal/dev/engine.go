@@ -67,7 +67,7 @@ type Engine struct {
 	notes    journal.Journal
 
 	pipes    map[string]*pipe
-	order    []string // the sinks' names, sorted
+	order    []string      // the sinks' names, sorted
 	turns    chan struct{} // a slot for each turn that runs
 	invoked  atomic.Int64
 	messages atomic.Int64

@@ -15,6 +15,11 @@ import (
 // Publish sends one message to the queue it belongs to, as an upstream would: by its collection's sink, resyncs to the bulk lane. It waits
 // while the queue is full. A message that no queue takes becomes a dead letter at once.
 func (e *Engine) Publish(ctx context.Context, out queue.Outgoing) error {
+	return e.publish(ctx, out, "")
+}
+
+// publish sends to the lane given, or, where that is empty, to the one that the events ask for.
+func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.Lane) error {
 	now := e.clk.Now()
 	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: now}
 	name, lane, events := e.cfg.DefaultSink, flight.Live, 0
@@ -34,6 +39,9 @@ func (e *Engine) Publish(ctx context.Context, out queue.Outgoing) error {
 		if i == 0 {
 			name, _ = e.cfg.SinkFor(string(r.Event.Doc.Collection()))
 		}
+	}
+	if forced != "" {
+		lane = forced
 	}
 	p := e.pipes[name]
 	q := p.lane(lane)

@@ -41,4 +41,3 @@ func (e *Engine) prune(ctx context.Context, p *pipe) error {
 	_, err := r.Run(ctx)
 	return errors.Join(err, e.end(inv))
 }
-

@@ -8,9 +8,9 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/sink"
@@ -20,10 +20,9 @@ import (
 // authentication.
 //
 //	GET  /search?q=&field=&collection=&limit=   {"hits":[{"id","collection","version","document"}]}
-//	GET  /documents?key=<collection>#<id>       one document as the sink holds it
 //	POST /publish                               one message in the body, or NDJSON; answers {"messages":n}
 //	GET  /status                                the report so far, and what is left
-//	GET  /explain?key=                          row and last decisions
+//	POST /operate/...                           what the commands ask (package operate)
 func (e *Engine) Handler(rec *Recorder) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -31,24 +30,10 @@ func (e *Engine) Handler(rec *Recorder) http.Handler {
 		_, _ = io.WriteString(w, page) // the client went away
 	})
 	mux.HandleFunc("GET /search", e.serveSearch)
-	mux.HandleFunc("GET /documents", e.serveDocument)
 	mux.HandleFunc("POST /publish", e.servePublish)
 	mux.HandleFunc("GET /status", e.serveStatus)
-	mux.HandleFunc("GET /explain", func(w http.ResponseWriter, r *http.Request) { e.serveExplain(w, r, rec) })
+	mux.Handle("/operate/", operate.Handler(e.Operator(rec)))
 	return mux
-}
-
-type hit struct {
-	ID         string          `json:"id"`
-	Collection string          `json:"collection"`
-	Version    string          `json:"version"`
-	OrderKey   string          `json:"order_key"`
-	Fence      int64           `json:"fence"`
-	Document   json.RawMessage `json:"document"`
-}
-
-func asHit(s sink.Stored) hit {
-	return hit{s.Doc.ID(), string(s.Doc.Collection()), s.Version, s.Key, int64(s.Fence), s.Document}
 }
 
 func (e *Engine) serveSearch(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +52,7 @@ func (e *Engine) serveSearch(w http.ResponseWriter, r *http.Request) {
 		}
 		q.Limit = n
 	}
-	hits := []hit{}
+	hits := []operate.Document{}
 	for _, name := range e.order {
 		reader, ok := e.pipes[name].sink.(sink.Reader)
 		if !ok {
@@ -79,38 +64,13 @@ func (e *Engine) serveSearch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		for _, s := range found {
-			hits = append(hits, asHit(s))
+			hits = append(hits, operate.Document{
+				ID: s.Doc.ID(), Collection: string(s.Doc.Collection()), Version: s.Version, OrderKey: s.Key, Fence: int64(s.Fence),
+				Indexed: s.Indexed, Document: s.Document,
+			})
 		}
 	}
 	answer(w, map[string]any{"hits": hits[:min(len(hits), q.Limit)]})
-}
-
-func (e *Engine) serveDocument(w http.ResponseWriter, r *http.Request) {
-	doc, err := shard.ParseDocID(r.FormValue("key"))
-	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	name, _ := e.cfg.SinkFor(string(doc.Collection()))
-	p := e.pipes[name]
-	if p == nil {
-		fail(w, http.StatusNotFound, fmt.Sprintf("collection %s has no sink", doc.Collection()))
-		return
-	}
-	reader, ok := p.sink.(sink.Reader)
-	if !ok {
-		fail(w, http.StatusNotImplemented, "sink "+name+" cannot be read back")
-		return
-	}
-	s, found, err := reader.Get(r.Context(), doc)
-	switch {
-	case err != nil:
-		fail(w, http.StatusBadGateway, err.Error())
-	case !found:
-		fail(w, http.StatusNotFound, string(doc)+" is not in the sink")
-	default:
-		answer(w, asHit(s))
-	}
 }
 
 func (e *Engine) servePublish(w http.ResponseWriter, r *http.Request) {
@@ -140,46 +100,6 @@ func (e *Engine) serveStatus(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, map[string]any{"report": report, "left": e.Left(), "idle": e.Idle()})
-}
-
-func (e *Engine) serveExplain(w http.ResponseWriter, r *http.Request, rec *Recorder) {
-	doc, err := shard.ParseDocID(r.FormValue("key"))
-	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	rows, err := e.Shards.Read(r.Context(), []shard.DocID{doc}, shard.Consistent)
-	if err != nil {
-		fail(w, http.StatusInternalServerError, err.Error())
-		return
-	}
-	lines := []string{}
-	for _, n := range rec.About(doc) {
-		if word, text := tell(n); word != "" {
-			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s v%s %s", n.At.UTC().Format("15:04:05.000"), word, VersionText(n.Key), text)))
-		}
-	}
-	answer(w, map[string]any{"key": doc, "row": readable(rows[0]), "decisions": lines})
-}
-
-// readable is the row with order keys in print and times as text.
-func readable(r shard.Row) map[string]any {
-	out := map[string]any{}
-	for _, a := range shard.Attrs() {
-		v, ok := r.Get(a)
-		switch {
-		case !ok:
-		case v.Kind == shard.KindBinary:
-			out[string(a)] = shard.OrderKey(v.Text).String()
-		case a == shard.AttrBurstStart || a == shard.AttrLeaseUntil || a == shard.AttrLastWrite:
-			out[string(a)] = shard.Micros(v.Num).Time()
-		case v.Kind == shard.KindNumber:
-			out[string(a)] = v.Num
-		default:
-			out[string(a)] = v.Text
-		}
-	}
-	return out
 }
 
 func answer(w http.ResponseWriter, v any) {

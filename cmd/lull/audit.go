@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/lullhq/lull/internal/journal"
+)
+
+// audit writes what an operator's command changed to standard error, one line each: keep it with your tickets.
+type audit struct{ log *slog.Logger }
+
+func newAudit() audit { return audit{slog.New(slog.NewJSONHandler(os.Stderr, nil))} }
+
+// Note writes the decisions that change something. Bodies are never among them.
+func (a audit) Note(n journal.Note) {
+	switch n.Step {
+	case journal.Redriven, journal.Dropped, journal.Lettered, journal.Launched, journal.Parked:
+	default:
+		return
+	}
+	a.log.LogAttrs(context.Background(), slog.LevelInfo, string(n.Step), slog.Bool("audit", true), slog.String("key", string(n.Doc)),
+		slog.String("order_key", n.Key.String()), slog.String("letter", n.Letter), slog.String("flight", n.Flight),
+		slog.String("message", n.Message), slog.String("detail", n.Detail))
+}

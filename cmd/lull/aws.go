@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/s3"
+	"github.com/lullhq/lull/internal/sink"
+	"github.com/lullhq/lull/internal/source"
+	"github.com/lullhq/lull/internal/sqs"
+	"github.com/lullhq/lull/internal/stepfunctions"
+)
+
+// openAWS finds a deployed stack by the names of its resources.
+func openAWS(ctx context.Context, cfg *config.Config) (*operate.Operator, error) {
+	a, err := awsconfig.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find AWS credentials: %w", err)
+	}
+	if a.Region == "" {
+		return nil, fmt.Errorf("no AWS region: set AWS_REGION, or a profile that has one")
+	}
+	who, err := sts.NewFromConfig(a).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return nil, fmt.Errorf("ask AWS who we are: %w", err)
+	}
+	n, account := names.Of(cfg), aws.ToString(who.Account)
+	sources, err := source.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	client := awssqs.NewFromConfig(a)
+	urls := map[string]string{} // by queue name
+	queues := map[string]queue.Queue{}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
+		for _, q := range []string{n.Queue(name, flight.Live), n.Queue(name, flight.Bulk), n.DeadQueue(name)} {
+			out, err := client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &q})
+			if err != nil {
+				return nil, fmt.Errorf("find queue %s of stack %s in %s (is it deployed, and may we?): %w", q, cfg.Stack, a.Region, err)
+			}
+			urls[q], queues[q] = aws.ToString(out.QueueUrl), sqs.New(a, aws.ToString(out.QueueUrl))
+		}
+	}
+	table, bucket := dynamodb.New(a, n.Table()), s3.New(a, n.Bucket(account, a.Region))
+	o := &operate.Operator{
+		Shards: table, Dead: dynamodb.NewLetters(table, s3.NewBodies(bucket, s3.DeadPrefix)),
+		Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)), Flights: s3.NewFlights(bucket),
+		Launcher: func(name string) flight.Launcher {
+			return stepfunctions.New(a, fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s", partition(a.Region), a.Region, account, n.StateMachine(name)))
+		},
+		Queues: func(name string, lane flight.Lane) queue.Queue { return queues[n.Queue(name, lane)] },
+		Counts: func(ctx context.Context) ([]operate.QueueStatus, error) {
+			var out []operate.QueueStatus
+			for _, q := range slices.Sorted(maps.Keys(urls)) {
+				s, err := countQueue(ctx, client, q, urls[q])
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, s)
+			}
+			return out, nil
+		},
+		Readers: map[string]sink.Reader{}, Sources: sources, Config: cfg, Clock: clock.System{}, Journal: newAudit(),
+	}
+	for name, s := range cfg.Sinks {
+		if s.Kind != config.SinkOpenSearch {
+			continue
+		}
+		// Reading the sink is a convenience: an operator may have no way to it.
+		if r, err := openSearch(ctx, cfg, name); err == nil {
+			o.Readers[name] = r
+		}
+	}
+	return o, nil
+}
+
+func countQueue(ctx context.Context, client *awssqs.Client, name, url string) (operate.QueueStatus, error) {
+	out, err := client.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{
+		types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+		types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+	}})
+	if err != nil {
+		return operate.QueueStatus{}, fmt.Errorf("count queue %s: %w", name, err)
+	}
+	n := func(a types.QueueAttributeName) int {
+		v, _ := strconv.Atoi(out.Attributes[string(a)]) // SQS sends numbers
+		return v
+	}
+	return operate.QueueStatus{
+		Queue: name, Visible: n(types.QueueAttributeNameApproximateNumberOfMessages),
+		InFlight: n(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible), Delayed: n(types.QueueAttributeNameApproximateNumberOfMessagesDelayed),
+	}, nil
+}
+
+func partition(region string) string {
+	switch {
+	case len(region) > 3 && region[:3] == "cn-":
+		return "aws-cn"
+	case len(region) > 7 && region[:7] == "us-gov-":
+		return "aws-us-gov"
+	}
+	return "aws"
+}

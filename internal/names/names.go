@@ -1,0 +1,82 @@
+// Package names is what the resources of a stack are called: infra makes them so, and the command line finds them by their names.
+package names
+
+import (
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+)
+
+// Function is one of the four programs.
+type Function string
+
+// The functions.
+const (
+	Receive Function = "receive"
+	Index   Function = "index"
+	Prune   Function = "prune"
+	DLQ     Function = "dlq"
+)
+
+// Functions returns all of them.
+func Functions() []Function { return []Function{Receive, Index, Prune, DLQ} }
+
+// Alias is the alias by which every function is called, so that a version can be taken back.
+const Alias = "current"
+
+// maxFunctionName is Lambda's limit. The names of queues, roles, buckets and state machines never reach theirs.
+const maxFunctionName = 64
+
+// Names are the names of the resources of a stack.
+type Names struct{ Stack string }
+
+// Of returns the names of the settings' stack.
+func Of(c *config.Config) Names { return Names{c.Stack} }
+
+// Table is the table's name.
+func (n Names) Table() string { return n.Stack + "-shards" }
+
+// Bucket is the bucket's name: those of all accounts and regions share one space.
+func (n Names) Bucket(account, region string) string {
+	return n.Stack + "-" + account + "-" + region
+}
+
+// Queue is the name of a sink's queue in a lane. dlq tells the lane by its end.
+func (n Names) Queue(sink string, l flight.Lane) string {
+	return n.Stack + "-" + sink + "-" + string(l)
+}
+
+// DeadQueue is the name of a sink's dead-letter queue.
+func (n Names) DeadQueue(sink string) string { return n.Stack + "-" + sink + "-dead" }
+
+// Function is the name of a sink's function.
+func (n Names) Function(sink string, f Function) string {
+	return n.Stack + "-" + sink + "-" + string(f)
+}
+
+// StateMachine is the name of a sink's state machine.
+func (n Names) StateMachine(sink string) string { return n.Stack + "-" + sink }
+
+// FunctionLog is the log group of a sink's function.
+func (n Names) FunctionLog(sink string, f Function) string {
+	return "/aws/lambda/" + n.Function(sink, f)
+}
+
+// StateMachineLog is the log group of a sink's state machine. Under this prefix a log group needs no resource policy, of which an
+// account has ten.
+func (n Names) StateMachineLog(sink string) string {
+	return "/aws/vendedlogs/states/" + n.StateMachine(sink)
+}
+
+// Alarm is the name of an alarm; sink is empty for one of the stack.
+func (n Names) Alarm(sink, kind string) string {
+	if sink == "" {
+		return n.Stack + "-" + kind
+	}
+	return n.Stack + "-" + sink + "-" + kind
+}
+
+// Role is the name of an operator's role. Roles have no region, so the name does.
+func (n Names) Role(what, region string) string { return n.Stack + "-" + what + "-" + region }
+
+// Dashboard is the dashboard's name.
+func (n Names) Dashboard() string { return n.Stack }

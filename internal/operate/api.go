@@ -1,0 +1,178 @@
+package operate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// API is what a stack can be asked. Implementations are safe for concurrent use.
+type API interface {
+	// Publish sends messages to the queues that their events belong to: by the collection's sink, resyncs to the bulk lane.
+	Publish(ctx context.Context, p Publication) (Published, error)
+	// Get reads a document back from its sink. ErrNotFound where it is not there.
+	Get(ctx context.Context, key shard.DocID) (Document, error)
+	// Status tells how much waits where, how the sinks are, and how many letters are parked.
+	Status(ctx context.Context) (Status, error)
+	// Explain says why a document is as fresh as it is.
+	Explain(ctx context.Context, key shard.DocID) (Explanation, error)
+	// Letters lists dead letters, oldest first, without their bodies.
+	Letters(ctx context.Context, f LetterFilter) ([]Letter, error)
+	// Letter shows one letter with its body. ErrNotFound where there is none.
+	Letter(ctx context.Context, id string) (Letter, error)
+	// Redrive sends selected letters again, to be judged by their version. The letters stay parked until then.
+	Redrive(ctx context.Context, o LetterOrder) (LetterResult, error)
+	// Drop deletes selected letters for good.
+	Drop(ctx context.Context, o LetterOrder) (LetterResult, error)
+	// Cancel makes the pending version of a document a dead letter.
+	Cancel(ctx context.Context, key shard.DocID, by string) (Letter, error)
+	// Rescue starts a flight from the manifest of a stuck one.
+	Rescue(ctx context.Context, id flight.ID) (flight.ID, error)
+}
+
+// ErrNotFound says that what was asked for is not there. Act on it, not on its text.
+var ErrNotFound = errors.New("not found")
+
+// ErrInput says that the question was wrong; nothing was changed.
+var ErrInput = errors.New("bad input")
+
+// Publication is a list of messages to publish.
+type Publication struct {
+	Messages []queue.Outgoing `json:"messages"`
+	Lane     flight.Lane      `json:"lane,omitempty"` // empty: live, or bulk for resyncs
+}
+
+// Published says what became of a publication. Refused messages were not sent.
+type Published struct {
+	Messages int       `json:"messages"`
+	Events   int       `json:"events"`
+	Refused  []Refusal `json:"refused,omitempty"`
+}
+
+// Refusal is a message that no queue took, or that breaks the contract.
+type Refusal struct {
+	Message int    `json:"message"` // its position
+	Why     string `json:"why"`
+}
+
+// Document is a document as its sink holds it.
+type Document struct {
+	ID         string          `json:"id"`
+	Collection string          `json:"collection"`
+	Version    string          `json:"version"`
+	OrderKey   string          `json:"order_key"`
+	Fence      int64           `json:"fence"`
+	Indexed    time.Time       `json:"indexed_at,omitzero"`
+	Document   json.RawMessage `json:"document"`
+}
+
+// Status is how a stack is.
+type Status struct {
+	Queues  []QueueStatus `json:"queues"`
+	Sinks   []SinkStatus  `json:"sinks"`
+	Letters int           `json:"letters"`            // parked ones
+	Flights int           `json:"flights"`            // manifests
+	Capped  bool          `json:"capped,omitempty"`   // Letters and Flights are at least this many
+	Pruned  time.Time     `json:"pruned_at,omitzero"` // the last start of prune
+}
+
+// QueueStatus counts the messages of a queue, approximately on AWS.
+type QueueStatus struct {
+	Queue    string `json:"queue"`
+	Visible  int    `json:"visible"`
+	InFlight int    `json:"in_flight"`
+	Delayed  int    `json:"delayed"`
+}
+
+// SinkStatus is what the health row says of a sink.
+type SinkStatus struct {
+	Sink      string    `json:"sink"`
+	Open      bool      `json:"open"` // nothing is claimed
+	OpenUntil time.Time `json:"open_until,omitzero"`
+	Level     int64     `json:"level,omitempty"`
+}
+
+// Explanation is everything known about a document, ending in one sentence.
+type Explanation struct {
+	Key       shard.DocID    `json:"key"`
+	Row       map[string]any `json:"row"`              // order keys in print, times as text
+	InSink    string         `json:"in_sink"`          // the version in the sink, "" for none
+	Committed string         `json:"committed"`        // order key in print
+	Pending   string         `json:"pending"`          // order key in print
+	Version   string         `json:"version"`          // the committed version, for people
+	Flight    string         `json:"flight,omitempty"` // that holds the pending version
+	Letters   []Letter       `json:"letters,omitempty"`
+	Decisions []Decision     `json:"decisions,omitempty"` // the latest, where the stack keeps them
+	Sentence  string         `json:"sentence"`
+}
+
+// Decision is one line of the timeline.
+type Decision struct {
+	At   time.Time `json:"at"`
+	Step string    `json:"step"`
+	Text string    `json:"text"`
+}
+
+// LetterFilter selects letters; zero fields select everything.
+type LetterFilter struct {
+	ID         string           `json:"id,omitempty"`
+	Reason     letter.Reason    `json:"reason,omitempty"`
+	Collection shard.Collection `json:"collection,omitempty"`
+	Key        shard.DocID      `json:"key,omitempty"`
+	After      time.Time        `json:"after,omitzero"`
+	Before     time.Time        `json:"before,omitzero"`
+	State      letter.State     `json:"state,omitempty"`
+}
+
+// LetterOrder is what to do with a selection of letters.
+type LetterOrder struct {
+	LetterFilter
+	DryRun bool    `json:"dry_run,omitempty"`
+	Force  bool    `json:"force,omitempty"` // although too old to judge
+	All    bool    `json:"all,omitempty"`   // an empty selection means everything
+	Rate   float64 `json:"rate,omitempty"`  // letters a second, 0 for no limit
+	By     string  `json:"by"`              // who asks, for the audit
+}
+
+// LetterResult counts what became of the letters.
+type LetterResult struct {
+	Outcomes map[string]int `json:"outcomes"`
+	Lines    []LetterLine   `json:"lines"`
+}
+
+// LetterLine is one letter's outcome.
+type LetterLine struct {
+	Letter  Letter `json:"letter"`
+	Outcome string `json:"outcome"`
+	Error   string `json:"error,omitempty"`
+}
+
+// Letter is a dead letter as people see it.
+type Letter struct {
+	ID         string                     `json:"id"`
+	Key        shard.DocID                `json:"key,omitempty"`
+	OrderKey   string                     `json:"order_key,omitempty"`
+	Version    string                     `json:"version,omitempty"`
+	Reason     letter.Reason              `json:"reason"`
+	Detail     string                     `json:"detail"`
+	State      letter.State               `json:"state"`
+	Sink       string                     `json:"sink"`
+	Lane       string                     `json:"lane"`
+	MessageID  string                     `json:"message_id"`
+	Sent       time.Time                  `json:"sent_at,omitzero"`
+	Died       time.Time                  `json:"died_at,omitzero"`
+	Refusals   int64                      `json:"refusals,omitempty"`
+	FirstError string                     `json:"first_error,omitempty"`
+	LastError  string                     `json:"last_error,omitempty"`
+	Redriven   time.Time                  `json:"redriven_at,omitzero"`
+	Redrives   int                        `json:"redrives,omitempty"`
+	Auto       int                        `json:"auto_redrives,omitempty"`
+	Body       string                     `json:"body,omitempty"` // Letter only, not in lists
+	Attributes map[string]queue.Attribute `json:"attributes,omitempty"`
+}

@@ -1,0 +1,209 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/sink"
+	"github.com/lullhq/lull/internal/source"
+)
+
+// Operator answers from the seams of a stack. All fields are required, except Readers, History and Publisher.
+type Operator struct {
+	Shards   shard.Store
+	Dead     letter.Store
+	Schedule schedule.Store
+	Flights  flight.Store
+	Launcher func(sink string) flight.Launcher
+	Queues   func(sink string, lane flight.Lane) queue.Queue
+	Counts   func(ctx context.Context) ([]QueueStatus, error)
+	Readers  map[string]sink.Reader
+	Sources  *source.Set
+	Config   *config.Config
+	Clock    clock.Clock
+	Journal  journal.Journal
+	History  func(doc shard.DocID) []Decision // the latest decisions about a document, nil where nobody keeps them
+
+	// Publisher replaces sending to a queue, where the stack wants to count what it is sent.
+	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error
+}
+
+var _ API = (*Operator)(nil)
+
+func input(err error) error { return fmt.Errorf("%w: %w", ErrInput, err) }
+
+// Publish sends messages. One that breaks the contract is refused and named; the others are sent.
+func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error) {
+	var done Published
+	for i, out := range p.Messages {
+		name, lane, events, why := o.route(out)
+		if p.Lane != "" {
+			lane = p.Lane
+		}
+		if why != "" {
+			done.Refused = append(done.Refused, Refusal{i, why})
+			continue
+		}
+		if err := o.send(ctx, name, lane, out); err != nil {
+			if errors.Is(err, queue.ErrTooLarge) {
+				done.Refused = append(done.Refused, Refusal{i, err.Error() + ": send the payload by dataref"})
+				continue
+			}
+			return done, fmt.Errorf("publish message %d (%d before it were sent): %w", i, done.Messages, err)
+		}
+		done.Messages++
+		done.Events += events
+	}
+	return done, nil
+}
+
+func (o *Operator) send(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error {
+	if o.Publisher != nil {
+		return o.Publisher(ctx, sink, lane, out)
+	}
+	q := o.Queues(sink, lane)
+	if q == nil {
+		return fmt.Errorf("sink %s has no queue in lane %s", sink, lane)
+	}
+	return queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0)
+}
+
+// route decodes a message as receive will, to find its queue. Publishing what receive would make a dead letter helps nobody.
+func (o *Operator) route(out queue.Outgoing) (name string, lane flight.Lane, events int, why string) {
+	name, lane = o.Config.DefaultSink, flight.Live
+	for _, r := range o.Sources.Decode(queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}) {
+		events++
+		if r.Fault != nil {
+			return "", "", 0, r.Fault.Error()
+		}
+		if r.Skip != "" {
+			continue
+		}
+		if events == 1 {
+			name, _ = o.Config.SinkFor(string(r.Event.Doc.Collection()))
+		}
+		if r.Event.Resync {
+			lane = flight.Bulk
+		}
+	}
+	return name, lane, events, ""
+}
+
+// Get reads a document back.
+func (o *Operator) Get(ctx context.Context, key shard.DocID) (Document, error) {
+	name, _ := o.Config.SinkFor(string(key.Collection()))
+	r := o.Readers[name]
+	if r == nil {
+		return Document{}, fmt.Errorf("%w: sink %s of collection %s cannot be read from here", ErrInput, name, key.Collection())
+	}
+	s, found, err := r.Get(ctx, key)
+	if err != nil {
+		return Document{}, fmt.Errorf("get %s: %w", key, err)
+	}
+	if !found {
+		return Document{}, fmt.Errorf("%s: %w in sink %s", key, ErrNotFound, name)
+	}
+	return Document{
+		ID: key.ID(), Collection: string(key.Collection()), Version: s.Version, OrderKey: s.Key, Fence: int64(s.Fence),
+		Indexed: s.Indexed, Document: s.Document,
+	}, nil
+}
+
+// maxCount is how many letters and flights Status counts.
+const maxCount = 10_000
+
+// Status tells how the stack is.
+func (o *Operator) Status(ctx context.Context) (Status, error) {
+	var s Status
+	var err error
+	if s.Queues, err = o.Counts(ctx); err != nil {
+		return s, fmt.Errorf("count messages: %w", err)
+	}
+	names := slices.Sorted(maps.Keys(o.Config.Sinks))
+	ids := []shard.DocID{}
+	for _, name := range names {
+		ids = append(ids, shard.HealthRow(name), shard.RunRow("prune-"+name))
+	}
+	rows, err := o.Shards.Read(ctx, ids, shard.Consistent)
+	if err != nil {
+		return s, fmt.Errorf("read health: %w", err)
+	}
+	for i, name := range names {
+		h, run := rows[2*i], rows[2*i+1]
+		s.Sinks = append(s.Sinks, SinkStatus{Sink: name, Open: h.OpenUntil != 0, OpenUntil: h.OpenUntil.Time(), Level: h.Level})
+		if at := run.RanAt.Time(); at.After(s.Pruned) {
+			s.Pruned = at
+		}
+	}
+	errEnough := errors.New("enough")
+	err = o.desk().List(ctx, redrive.Selection{}, func(f letter.Facts) error {
+		if f.State != letter.Parked {
+			return nil
+		}
+		if s.Letters++; s.Letters >= maxCount {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		s.Capped, err = true, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("count dead letters: %w", err)
+	}
+	for cursor := ""; ; {
+		list, next, err := o.Flights.List(ctx, cursor, 1000)
+		if err != nil {
+			return s, fmt.Errorf("count flights: %w", err)
+		}
+		if s.Flights += len(list); next == "" || s.Flights >= maxCount {
+			s.Capped = s.Capped || next != ""
+			return s, nil
+		}
+		cursor = next
+	}
+}
+
+func (o *Operator) desk() *redrive.Desk {
+	return &redrive.Desk{
+		Shards: o.Shards, Letters: o.Dead, Flights: o.Flights, Queues: o.Queues, Config: o.Config, Clock: o.Clock, Journal: o.Journal,
+	}
+}
+
+// Rescue starts a flight from the manifest of a stuck one.
+func (o *Operator) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
+	m, err := o.Flights.Get(ctx, id)
+	if errors.Is(err, flight.ErrNotFound) {
+		return "", fmt.Errorf("flight %s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return "", fmt.Errorf("rescue flight %s: %w", id, err)
+	}
+	p := prune.Pruner{
+		Shards: o.Shards, Flights: o.Flights, Letters: o.Dead, Schedule: o.Schedule, Live: o.Queues(m.Sink, flight.Live),
+		Bulk: o.Queues(m.Sink, flight.Bulk), Launcher: o.Launcher(m.Sink), Config: o.Config, Sink: m.Sink, Clock: o.Clock, Journal: o.Journal,
+	}
+	return p.Rescue(ctx, id)
+}
+
+// Cancel makes the pending version of a document a dead letter.
+func (o *Operator) Cancel(ctx context.Context, key shard.DocID, by string) (Letter, error) {
+	f, err := o.desk().Cancel(ctx, key, by)
+	if err != nil {
+		return Letter{}, err
+	}
+	return asLetter(f), nil
+}

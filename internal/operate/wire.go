@@ -1,0 +1,200 @@
+package operate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// The questions on the wire: POST <base>/operate/<name> with a JSON object, answered by one.
+const prefix = "/operate/"
+
+type byKey struct {
+	Key string `json:"key"`
+	By  string `json:"by,omitempty"`
+}
+
+type byID struct {
+	ID string `json:"id"`
+}
+
+type wireError struct {
+	Error    string `json:"error"`
+	NotFound bool   `json:"not_found,omitempty"`
+	Input    bool   `json:"input,omitempty"`
+}
+
+// maxRequest bounds what Handler reads of a request.
+const maxRequest = 64 << 20
+
+// Handler answers the questions of a Client from an API. There is no authentication: serve it on 127.0.0.1 only.
+func Handler(api API) http.Handler {
+	mux := http.NewServeMux()
+	route(mux, "publish", api.Publish)
+	route(mux, "get", func(ctx context.Context, q byKey) (Document, error) {
+		return keyed(q, func(k shard.DocID) (Document, error) { return api.Get(ctx, k) })
+	})
+	route(mux, "status", func(ctx context.Context, _ struct{}) (Status, error) { return api.Status(ctx) })
+	route(mux, "explain", func(ctx context.Context, q byKey) (Explanation, error) {
+		return keyed(q, func(k shard.DocID) (Explanation, error) { return api.Explain(ctx, k) })
+	})
+	route(mux, "letters", api.Letters)
+	route(mux, "letter", func(ctx context.Context, q byID) (Letter, error) { return api.Letter(ctx, q.ID) })
+	route(mux, "redrive", api.Redrive)
+	route(mux, "drop", api.Drop)
+	route(mux, "cancel", func(ctx context.Context, q byKey) (Letter, error) {
+		return keyed(q, func(k shard.DocID) (Letter, error) { return api.Cancel(ctx, k, q.By) })
+	})
+	route(mux, "rescue", func(ctx context.Context, q byID) (byID, error) {
+		id, err := api.Rescue(ctx, flight.ID(q.ID))
+		return byID{string(id)}, err
+	})
+	return mux
+}
+
+func keyed[A any](q byKey, f func(shard.DocID) (A, error)) (A, error) {
+	k, err := shard.ParseDocID(q.Key)
+	if err != nil {
+		var none A
+		return none, input(err)
+	}
+	return f(k)
+}
+
+func route[Q, A any](mux *http.ServeMux, name string, f func(context.Context, Q) (A, error)) {
+	mux.HandleFunc("POST "+prefix+name, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		var q Q
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+		if err == nil {
+			err = json.Unmarshal(body, &q)
+		}
+		if err != nil {
+			err = input(err)
+		}
+		var a A
+		if err == nil {
+			a, err = f(r.Context(), q)
+		}
+		if err != nil {
+			w.WriteHeader(status(err))
+			_ = json.NewEncoder(w).Encode(wireError{err.Error(), errors.Is(err, ErrNotFound), errors.Is(err, ErrInput)}) // the client went away
+			return
+		}
+		_ = json.NewEncoder(w).Encode(a) // the client went away
+	})
+}
+
+func status(err error) int {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return http.StatusNotFound
+	case errors.Is(err, ErrInput):
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}
+
+// Client asks a Handler in another process.
+type Client struct {
+	Base string // http://127.0.0.1:7070
+	HTTP *http.Client
+}
+
+var _ API = (*Client)(nil)
+
+func ask[Q, A any](ctx context.Context, c *Client, name string, q Q) (a A, err error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return a, fmt.Errorf("ask %s: %w", name, err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.Base, "/")+prefix+name, bytes.NewReader(body))
+	if err != nil {
+		return a, input(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return a, fmt.Errorf("ask %s: %w (is `lull dev` running there?)", c.Base, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // read to its end
+	if resp.StatusCode == http.StatusOK {
+		if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
+			return a, fmt.Errorf("read the answer of %s: %w", c.Base, err)
+		}
+		return a, nil
+	}
+	var e wireError
+	if err := json.NewDecoder(resp.Body).Decode(&e); err != nil || e.Error == "" {
+		return a, fmt.Errorf("%s answers %s: it is no `lull dev`, or one of another version", c.Base, resp.Status)
+	}
+	return a, &remoteError{e}
+}
+
+// remoteError keeps what kind of error it was across the wire.
+type remoteError struct{ wireError }
+
+func (e *remoteError) Error() string { return e.wireError.Error }
+
+func (e *remoteError) Is(target error) bool {
+	return target == ErrNotFound && e.NotFound || target == ErrInput && e.Input
+}
+
+// Publish sends messages.
+func (c *Client) Publish(ctx context.Context, p Publication) (Published, error) {
+	return ask[Publication, Published](ctx, c, "publish", p)
+}
+
+// Get reads a document back.
+func (c *Client) Get(ctx context.Context, key shard.DocID) (Document, error) {
+	return ask[byKey, Document](ctx, c, "get", byKey{Key: string(key)})
+}
+
+// Status tells how the stack is.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return ask[struct{}, Status](ctx, c, "status", struct{}{})
+}
+
+// Explain says why a document is as fresh as it is.
+func (c *Client) Explain(ctx context.Context, key shard.DocID) (Explanation, error) {
+	return ask[byKey, Explanation](ctx, c, "explain", byKey{Key: string(key)})
+}
+
+// Letters lists dead letters.
+func (c *Client) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
+	return ask[LetterFilter, []Letter](ctx, c, "letters", f)
+}
+
+// Letter shows one.
+func (c *Client) Letter(ctx context.Context, id string) (Letter, error) {
+	return ask[byID, Letter](ctx, c, "letter", byID{id})
+}
+
+// Redrive sends letters again.
+func (c *Client) Redrive(ctx context.Context, o LetterOrder) (LetterResult, error) {
+	return ask[LetterOrder, LetterResult](ctx, c, "redrive", o)
+}
+
+// Drop deletes letters.
+func (c *Client) Drop(ctx context.Context, o LetterOrder) (LetterResult, error) {
+	return ask[LetterOrder, LetterResult](ctx, c, "drop", o)
+}
+
+// Cancel makes the pending version of a document a dead letter.
+func (c *Client) Cancel(ctx context.Context, key shard.DocID, by string) (Letter, error) {
+	return ask[byKey, Letter](ctx, c, "cancel", byKey{string(key), by})
+}
+
+// Rescue starts a flight from the manifest of a stuck one.
+func (c *Client) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
+	a, err := ask[byID, byID](ctx, c, "rescue", byID{string(id)})
+	return flight.ID(a.ID), err
+}
