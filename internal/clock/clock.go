@@ -5,6 +5,7 @@ package clock
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -58,9 +59,9 @@ type Fast struct {
 	start time.Time
 }
 
-// NewFast returns a clock that runs speed times faster. A speed that is not positive counts as 1.
+// NewFast returns a clock that runs speed times faster. A speed that is not positive and finite counts as 1.
 func NewFast(speed float64) *Fast {
-	if !(speed > 0) {
+	if !(speed > 0) || math.IsInf(speed, 1) {
 		speed = 1
 	}
 	return &Fast{speed: speed, start: time.Now()}
