@@ -38,13 +38,10 @@ func New(cfg aws.Config, name string) *Table {
 	return &Table{api: sdk.NewFromConfig(account.Plain(cfg)), name: name, clk: clock.System{}}
 }
 
-// Counts says what was asked of the table. Refused writes are among the Writes: each uses its write unit, and the SDK's
-// exception carries no capacity.
-type Counts struct{ Reads, Writes, Refused int64 }
-
-// Counts returns the rows read, the writes sent and the writes refused since the Table was made.
-func (t *Table) Counts() Counts {
-	return Counts{Reads: t.reads.Load(), Writes: t.writes.Load(), Refused: t.refused.Load()}
+// Counts returns the rows read, the writes sent and the writes refused since the Table was made. Refused ones are among the
+// writes: each uses its write unit, and the SDK's exception carries no capacity.
+func (t *Table) Counts() (reads, writes, refused int64) {
+	return t.reads.Load(), t.writes.Load(), t.refused.Load()
 }
 
 // Write sends the write as one request and returns the row as it was before.

@@ -68,15 +68,15 @@ func (b *Bucket) get(ctx context.Context, bucket, key string, limit int64) ([]by
 		}
 		defer out.Body.Close()
 		if size := aws.ToInt64(out.ContentLength); size > limit {
-			return nil, backoff.Permanent(fmt.Errorf("object has %d bytes, at most %d are read", size, limit))
+			return nil, backoff.Permanent(fmt.Errorf("%w: %d bytes, at most %d are read", errTooLarge, size, limit))
 		}
 		body, err := io.ReadAll(io.LimitReader(out.Body, limit+1))
 		if err == nil && int64(len(body)) > limit {
-			return nil, backoff.Permanent(fmt.Errorf("object has more than %d bytes", limit))
+			return nil, backoff.Permanent(fmt.Errorf("%w: more than %d bytes", errTooLarge, limit))
 		}
 		return body, err
 	})
-	return body, b.failure(err)
+	return body, failure(bucket, err)
 }
 
 // delete removes objects, at most a thousand. Removing what is not there is no error.
@@ -105,8 +105,10 @@ func (b *Bucket) delete(ctx context.Context, keys ...string) error {
 	return nil
 }
 
+func (b *Bucket) failure(err error) error { return failure(b.name, err) }
+
 // failure says what an error of S3 means.
-func (b *Bucket) failure(err error) error {
+func failure(name string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -117,9 +119,9 @@ func (b *Bucket) failure(err error) error {
 	case errors.As(err, &missing), errors.As(err, &absent), code == "NoSuchKey":
 		return fmt.Errorf("%w: %w", errMissing, err)
 	case errors.As(err, &bucket), code == "NoSuchBucket":
-		return backoff.Permanent(fmt.Errorf("bucket %s does not exist: deploy the stack, or correct the bucket's name: %w", b.name, err))
+		return backoff.Permanent(fmt.Errorf("bucket %s does not exist: deploy the stack, or correct the bucket's name: %w", name, err))
 	case account.Denied(code):
-		return backoff.Permanent(fmt.Errorf("bucket %s: the credentials may not do this: grant the role the action named here: %w", b.name, err))
+		return backoff.Permanent(fmt.Errorf("bucket %s: the credentials may not do this: grant the role the action named here: %w", name, err))
 	}
-	return fmt.Errorf("bucket %s: %w", b.name, err)
+	return fmt.Errorf("bucket %s: %w", name, err)
 }

@@ -32,7 +32,7 @@ func answers(t *testing.T, status int, body string, requests *[]string) *Bucket 
 	})), "lull-flights")
 }
 
-func failure(code string) string {
+func xmlFailure(code string) string {
 	return `<?xml version="1.0" encoding="UTF-8"?><Error><Code>` + code + `</Code><Message>as scripted</Message></Error>`
 }
 
@@ -58,7 +58,7 @@ func TestErrorsAreToldApart(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var requests []string
-			_, err := NewFlights(answers(t, tt.status, failure(tt.code), &requests)).Get(awstest.Context(t), id)
+			_, err := NewFlights(answers(t, tt.status, xmlFailure(tt.code), &requests)).Get(awstest.Context(t), id)
 			if err == nil {
 				t.Fatal("got no error")
 			}
@@ -93,7 +93,7 @@ func TestACheckpointIsCreatedUnderACondition(t *testing.T) {
 		{500, "InternalError", false, true},
 	} {
 		var requests []string
-		b := answers(t, tt.status, failure(tt.code), &requests)
+		b := answers(t, tt.status, xmlFailure(tt.code), &requests)
 		created, err := NewFlights(b).Continue(awstest.Context(t), id, 3, flight.State{Flight: id, Leg: 3})
 		if created != tt.created || (err != nil) != tt.fails {
 			t.Errorf("%d: got %v, %v, want %v, error %v", tt.status, created, err, tt.created, tt.fails)

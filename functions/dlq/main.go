@@ -1,0 +1,45 @@
+// Dlq is the function behind a sink's dead-letter queue: it judges letters by their rows, parks them or gives them back (DESIGN section 10).
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/lullhq/lull/internal/account"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/dlq"
+	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/lambda"
+	"github.com/lullhq/lull/internal/s3"
+	"github.com/lullhq/lull/internal/source"
+	"github.com/lullhq/lull/internal/sqs"
+)
+
+func main() { lambda.Main("dlq", wire) }
+
+func wire(s *lambda.Setup) (lambda.Handler, error) {
+	aws, err := account.FromEnv(os.Getenv)
+	sources, bad := source.New(s.Config)
+	if err := errors.Join(err, bad); err != nil {
+		return nil, err
+	}
+	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
+	h := &dlq.Handler{
+		Shards:  table,
+		Letters: dynamodb.NewLetters(table, s3.NewBodies(bucket, s3.DeadPrefix)),
+		Sources: sources.WithLoader(bucket.Load),
+		Live:    sqs.New(aws, s.Name(lambda.EnvLiveQueue)),
+		Bulk:    sqs.New(aws, s.Name(lambda.EnvBulkQueue)),
+		Dead:    sqs.New(aws, s.Name(lambda.EnvDeadQueue)),
+		Config:  s.Config,
+		Sink:    s.Sink,
+		Clock:   clock.System{},
+		Journal: s.Journal,
+	}
+	return &lambda.Queues{
+		Handles: map[string]lambda.Handle{s.QueueName(lambda.EnvDeadQueue): h.Handle},
+		Limit:   lambda.DLQTimeout,
+		Journal: s.Journal,
+		Done:    s.Rows(table.Counts),
+	}, nil
+}

@@ -1,0 +1,44 @@
+// Prune is the function behind a sink's rule: the lifecycle (DESIGN section 9).
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/lullhq/lull/internal/account"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/lambda"
+	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/s3"
+	"github.com/lullhq/lull/internal/sqs"
+)
+
+func main() { lambda.Main("prune", wire) }
+
+func wire(s *lambda.Setup) (lambda.Handler, error) {
+	aws, err := account.FromEnv(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
+	p := &prune.Pruner{
+		Shards:   table,
+		Scanner:  table,
+		Flights:  s3.NewFlights(bucket),
+		Letters:  dynamodb.NewLetters(table, s3.NewBodies(bucket, s3.DeadPrefix)),
+		Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)),
+		Live:     sqs.New(aws, s.Name(lambda.EnvLiveQueue)),
+		Bulk:     sqs.New(aws, s.Name(lambda.EnvBulkQueue)),
+		Config:   s.Config,
+		Sink:     s.Sink,
+		Clock:    clock.System{},
+		Journal:  s.Journal,
+	}
+	run := func(ctx context.Context) error {
+		report, err := p.Run(ctx)
+		s.Journal.Log().InfoContext(ctx, "run", "report", report)
+		return err
+	}
+	return &lambda.Task{Run: run, Limit: s.Config.Lifecycle.PruneEvery, Journal: s.Journal, Done: s.Rows(table.Counts)}, nil
+}

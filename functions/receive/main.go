@@ -1,0 +1,60 @@
+// Receive is the function behind a sink's queues: it admits events and holds their messages in a flight (DESIGN section 6).
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/lullhq/lull/internal/account"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/lambda"
+	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/s3"
+	"github.com/lullhq/lull/internal/source"
+	"github.com/lullhq/lull/internal/sqs"
+	"github.com/lullhq/lull/internal/stepfunctions"
+)
+
+func main() { lambda.Main("receive", wire) }
+
+func wire(s *lambda.Setup) (lambda.Handler, error) {
+	aws, err := account.FromEnv(os.Getenv)
+	sources, bad := source.New(s.Config)
+	if err := errors.Join(err, bad); err != nil {
+		return nil, err
+	}
+	if s.Config.TableOutage == config.TableOutageOpen {
+		return nil, errors.New("tableOutage is open, but this function has no way to the sink: write closed")
+	}
+	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
+	handler := func(lane flight.Lane, queue string) lambda.Handle {
+		h := &receive.Handler{
+			Shards:   table,
+			Flights:  s3.NewFlights(bucket),
+			Launcher: stepfunctions.New(aws, s.Name(lambda.EnvStateMachine)),
+			Ingest:   sqs.New(aws, s.Name(queue)),
+			Dead:     sqs.New(aws, s.Name(lambda.EnvDeadQueue)),
+			Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)),
+			Sources:  sources.WithLoader(bucket.Load),
+			Config:   s.Config,
+			Sink:     s.Sink,
+			Lane:     lane,
+			Clock:    clock.System{},
+			Journal:  s.Journal,
+			NewID:    lambda.NewFlight,
+		}
+		return h.Handle
+	}
+	return &lambda.Queues{
+		Handles: map[string]lambda.Handle{
+			s.QueueName(lambda.EnvLiveQueue): handler(flight.Live, lambda.EnvLiveQueue),
+			s.QueueName(lambda.EnvBulkQueue): handler(flight.Bulk, lambda.EnvBulkQueue),
+		},
+		Limit:   s.Config.Receive.Timeout,
+		Journal: s.Journal,
+		Done:    s.Rows(table.Counts),
+	}, nil
+}

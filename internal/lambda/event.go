@@ -1,0 +1,184 @@
+package lambda
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// Batch is an SQS event as read.
+type Batch struct {
+	Queue    string // the name of the queue that the records come from
+	Messages []queue.Message
+	Unread   []string // ids of records that cannot be read
+}
+
+// errNoBatch says that the payload is no SQS event. Its text holds nothing of the payload.
+var errNoBatch = errors.New("event is no batch of SQS messages")
+
+// maxMillis bounds times: the year 9999.
+const maxMillis = 253_402_300_799_999
+
+// ReadBatch reads an SQS event. It fails where the payload is no SQS event, or a record has no id by which it could be reported.
+// The batch does not refer to the payload.
+func ReadBatch(payload []byte) (Batch, error) {
+	if !gjson.ValidBytes(payload) {
+		return Batch{}, errNoBatch
+	}
+	records := gjson.ParseBytes(payload).Get("Records") // ParseBytes copies: the runtime reuses its buffer
+	if !records.IsArray() {
+		return Batch{}, errNoBatch
+	}
+	b := Batch{Messages: make([]queue.Message, 0, strings.Count(records.Raw, `"messageId"`))}
+	var err error
+	records.ForEach(func(_, record gjson.Result) bool {
+		var m queue.Message
+		var r reading
+		record.ForEach(func(key, value gjson.Result) bool {
+			r.field(&m, key.Str, value)
+			return true
+		})
+		switch {
+		case m.ID == "" || r.source != "aws:sqs":
+			err = errNoBatch
+			return false
+		case m.Receipt == "" || !r.body || r.bad || m.Sent.IsZero() || m.ReceiveCount < 1:
+			b.Unread = append(b.Unread, m.ID)
+		default:
+			b.Messages = append(b.Messages, m)
+		}
+		b.Queue = r.queue
+		return true
+	})
+	if err != nil {
+		return Batch{}, err
+	}
+	return b, nil
+}
+
+// reading is what is known of one record besides its message.
+type reading struct {
+	source, queue string
+	body, bad     bool
+}
+
+func (r *reading) field(m *queue.Message, name string, v gjson.Result) {
+	switch name {
+	case "messageId":
+		m.ID = v.String()
+	case "receiptHandle":
+		m.Receipt = v.String()
+	case "body":
+		m.Body, r.body = v.String(), v.Type == gjson.String
+	case "eventSource":
+		r.source = v.String()
+	case "eventSourceARN":
+		r.queue = queueName(v.String())
+	case "attributes":
+		v.ForEach(func(key, value gjson.Result) bool {
+			r.attribute(m, key.Str, value)
+			return true
+		})
+	case "messageAttributes":
+		v.ForEach(func(key, value gjson.Result) bool {
+			a, ok := messageAttribute(value)
+			if !ok {
+				r.bad = true
+				return false
+			}
+			if m.Attributes == nil {
+				m.Attributes = make(map[string]queue.Attribute)
+			}
+			m.Attributes[key.String()] = a
+			return true
+		})
+	}
+}
+
+func (r *reading) attribute(m *queue.Message, name string, v gjson.Result) {
+	switch name {
+	case "SentTimestamp":
+		m.Sent = r.millis(v)
+	case "ApproximateFirstReceiveTimestamp":
+		m.FirstReceived = r.millis(v)
+	case "ApproximateReceiveCount":
+		m.ReceiveCount = int(min(r.number(v), 1<<30))
+	case "DeadLetterQueueSourceArn":
+		m.MovedFrom = v.String()
+	}
+}
+
+func (r *reading) millis(v gjson.Result) time.Time {
+	n := r.number(v)
+	if n <= 0 || n > maxMillis {
+		r.bad = true
+		return time.Time{}
+	}
+	return time.UnixMilli(n).UTC()
+}
+
+// number reads a whole number that SQS writes as text.
+func (r *reading) number(v gjson.Result) int64 {
+	s := v.String()
+	if len(s) == 0 || len(s) > 18 {
+		r.bad = true
+		return 0
+	}
+	var n int64
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			r.bad = true
+			return 0
+		}
+		n = n*10 + int64(s[i]-'0')
+	}
+	return n
+}
+
+func messageAttribute(v gjson.Result) (queue.Attribute, bool) {
+	a := queue.Attribute{}
+	ok := true
+	v.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "dataType":
+			a.Type = value.String()
+		case "stringValue":
+			a.String = value.String()
+		case "binaryValue":
+			if value.Type == gjson.Null {
+				return true
+			}
+			b, err := base64.StdEncoding.DecodeString(value.String())
+			a.Binary, ok = b, err == nil
+		}
+		return ok
+	})
+	return a, ok && a.Type != ""
+}
+
+// queueName is the last part of a queue's ARN or URL.
+func queueName(s string) string { return s[strings.LastIndexAny(s, ":/")+1:] }
+
+// Answer is the answer to an event source mapping: the messages that must stay.
+func Answer(failed []string) []byte {
+	const begin, end = `{"batchItemFailures":[`, `]}`
+	n := len(begin) + len(end)
+	for _, id := range failed {
+		n += len(id) + len(`{"itemIdentifier":""},`)
+	}
+	out := append(make([]byte, 0, n), begin...)
+	for i, id := range failed {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, `{"itemIdentifier":`...)
+		out = gjson.AppendJSONString(out, id)
+		out = append(out, '}')
+	}
+	return append(out, end...)
+}

@@ -1,0 +1,143 @@
+package payload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/internal/letter"
+)
+
+// Objects loads an object from S3, with a limit of its own.
+type Objects func(ctx context.Context, bucket, key string) ([]byte, error)
+
+// Loader loads references. It is safe for concurrent use.
+type Loader struct {
+	objects Objects
+	hosts   []string
+	limit   int64
+	client  *http.Client
+}
+
+const (
+	// timeout bounds one request over http, connecting included.
+	timeout = 3 * time.Second
+	// dialTimeout bounds connecting.
+	dialTimeout = 2 * time.Second
+)
+
+// New returns a loader that reads at most limit bytes over http from these hosts, and objects through the given function.
+func New(objects Objects, hosts []string, limit int64) *Loader {
+	return newLoader(objects, hosts, limit, Public)
+}
+
+func newLoader(objects Objects, hosts []string, limit int64, allowed func(netip.Addr) bool) *Loader {
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil || !allowed(to.Addr()) {
+			return errForbidden
+		}
+		return nil
+	}}
+	return &Loader{objects: objects, hosts: hosts, limit: limit, client: &http.Client{
+		Timeout:       timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			// No proxy: it would connect for us, to wherever it likes.
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, ForceAttemptHTTP2: true,
+			MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second,
+		},
+	}}
+}
+
+var errForbidden = errors.New("address is not public")
+
+// Load loads s3://bucket/key or https://host/path.
+func (l *Loader) Load(ctx context.Context, ref string) ([]byte, error) {
+	if place, ok := strings.CutPrefix(ref, "s3://"); ok {
+		bucket, key, _ := strings.Cut(place, "/")
+		if bucket == "" || key == "" {
+			return nil, fault("the reference is incomplete")
+		}
+		return l.objects(ctx, bucket, key)
+	}
+	u, err := url.Parse(ref)
+	if err != nil || u.Scheme != "https" || u.User != nil || u.Host == "" {
+		return nil, fault("the reference is neither s3 nor https")
+	}
+	if !slices.Contains(l.hosts, strings.ToLower(u.Hostname())) {
+		return nil, fault("its host may not be referred to: list it under payload.httpHosts")
+	}
+	return l.get(ctx, u)
+}
+
+func (l *Loader) get(ctx context.Context, u *url.URL) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, fault("the reference is no address")
+	}
+	req.Header.Set("Accept", "application/json")
+	res, err := l.client.Do(req)
+	switch {
+	case errors.Is(err, errForbidden):
+		return nil, fault("its host has an address that is not public")
+	case err != nil:
+		return nil, fmt.Errorf("load reference: %w", err)
+	}
+	defer res.Body.Close()
+	switch status := res.StatusCode; {
+	case status == http.StatusOK:
+	case status >= 300 && status < 400:
+		return nil, fault(fmt.Sprintf("the host answered %d: redirects are not followed", status))
+	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests, status >= 500:
+		return nil, fmt.Errorf("load reference: the host answered %d", status)
+	default:
+		return nil, fault(fmt.Sprintf("the host answered %d", status))
+	}
+	if res.ContentLength > l.limit {
+		return nil, l.tooLarge()
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, l.limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("load reference: %w", err)
+	}
+	if int64(len(body)) > l.limit {
+		return nil, l.tooLarge()
+	}
+	return body, nil
+}
+
+func (l *Loader) tooLarge() error {
+	return fault(fmt.Sprintf("it has more than %d bytes", l.limit))
+}
+
+func fault(problem string) error {
+	return &event.Fault{Reason: letter.Payload, Field: "dataref", Problem: problem}
+}
+
+// reserved are ranges that are not the public internet's beyond those that netip names: this network, shared addresses, protocol
+// assignments, benchmarks, documentation, the future, and the IPv6 ranges that carry an IPv4 address inside.
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"),
+	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
+}
+
+// Public reports whether an address belongs to the public internet.
+func Public(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !a.IsLoopback() && !a.IsLinkLocalUnicast() &&
+		!slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a) })
+}

@@ -1,0 +1,80 @@
+package secret
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/smithy-go"
+)
+
+// maxAnswer is more than the 64 KB that a secret may have, as JSON.
+const maxAnswer = 512 << 10
+
+// request is one GetSecretValue and returns the secret's text.
+func (l *Login) request(ctx context.Context) (string, error) {
+	payload, err := json.Marshal(map[string]string{"SecretId": l.arn})
+	if err != nil {
+		return "", err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.endpoint(), bytes.NewReader(payload))
+	if err != nil {
+		return "", fmt.Errorf("make request: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/x-amz-json-1.1")
+	req.Header.Set("X-Amz-Target", "secretsmanager.GetSecretValue")
+	who, err := l.cfg.Credentials.Retrieve(ctx)
+	if err != nil {
+		return "", fmt.Errorf("get credentials: %w", err)
+	}
+	hash := sha256.Sum256(payload)
+	if err := v4.NewSigner().SignHTTP(ctx, who, req, hex.EncodeToString(hash[:]), "secretsmanager", l.cfg.Region, time.Now()); err != nil {
+		return "", fmt.Errorf("sign request: %w", err)
+	}
+	res, err := l.cfg.HTTPClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		Type         string `json:"__type"`
+		SecretString string `json:"SecretString"`
+	}
+	// Whether it could be read shows in what it holds; the decoder's error may quote it.
+	_ = json.Unmarshal(body, &answer)
+	switch {
+	case res.StatusCode == http.StatusOK && answer.SecretString != "":
+		return answer.SecretString, nil
+	case res.StatusCode == http.StatusOK:
+		return "", errors.New("the answer holds no text: store the secret as text")
+	case answer.Type != "":
+		return "", &smithy.GenericAPIError{Code: answer.Type, Message: fmt.Sprintf("status %d", res.StatusCode)}
+	}
+	return "", fmt.Errorf("status %d", res.StatusCode)
+}
+
+// endpoint is the service's address in the account's region and partition.
+func (l *Login) endpoint() string {
+	if l.cfg.BaseEndpoint != nil {
+		return strings.TrimRight(aws.ToString(l.cfg.BaseEndpoint), "/") + "/"
+	}
+	domain := "amazonaws.com"
+	if strings.HasPrefix(l.cfg.Region, "cn-") {
+		domain = "amazonaws.com.cn"
+	}
+	return "https://secretsmanager." + l.cfg.Region + "." + domain + "/"
+}
