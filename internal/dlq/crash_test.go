@@ -234,3 +234,47 @@ func TestAnswerNamesEachMessageOnceAndIsNeverNil(t *testing.T) {
 		}
 	})
 }
+
+// Faults, line 53.
+func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
+	t.Parallel()
+	races := map[string]func(b *bench, m queue.Message){
+		"stale": func(b *bench, m queue.Message) {
+			e := b.event(queue.Message{Body: body("1", 2)})
+			b.admit(e)
+			b.commit(b.claim(e))
+		},
+		"duplicate":  func(b *bench, m queue.Message) { b.commit(b.claim(b.event(m))) },
+		"lease busy": func(b *bench, m queue.Message) { b.claim(b.event(m)) },
+		"superseded": func(b *bench, m queue.Message) { b.admit(b.event(queue.Message{Body: body("1", 2)})) },
+	}
+	for name, race := range races {
+		for _, when := range []string{"before it is judged", "between judging and PARK"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					b := setup(t, nil)
+					m := b.old()
+					if when == "before it is judged" {
+						race(b, m)
+					} else {
+						b.h.Shards = &downShards{Store: b.shards, race: func() { race(b, m) }}
+					}
+					b.handle()
+					time.Sleep(time.Minute)
+					b.handle()
+					if b.dead.Counts().Total() != 0 {
+						t.Error("the message is still there")
+					}
+					for _, step := range []journal.Step{
+						journal.Failed, journal.Stuck, journal.Schema, journal.Blocked, journal.LeaseLost, journal.SinkNewer, journal.Conflict,
+					} {
+						if n := b.notes.count(step); n != 0 {
+							t.Errorf("%d notes %s, want none: it was to be expected", n, step)
+						}
+					}
+				})
+			})
+		}
+	}
+}

@@ -214,7 +214,9 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 	t.Run("versions of another class", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := setup(t, func(c *config.Config) { c.Sources["lex"] = config.Source{Kind: config.SourceNative, Class: config.ClassLex} })
+			b := setup(t, func(c *config.Config) {
+				c.Sources["lex"] = config.Source{Kind: config.SourceNative, Class: config.ClassLex}
+			})
 			e := b.event(queue.Message{Body: body("1", 6)})
 			b.admit(e)
 			b.commit(b.claim(e))
@@ -328,3 +330,24 @@ func TestWithoutDeadLettersEverythingIsCountedAndGone(t *testing.T) {
 	})
 }
 
+// Faults, line 33.
+func TestRowPastItsTTLCountsInFull(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, nil)
+		newer := b.event(queue.Message{Body: body("1", 6)})
+		b.admit(newer)
+		b.commit(b.claim(newer))
+		time.Sleep(b.cfg.Lifecycle.RowRetention + b.cfg.Lifecycle.TTLExtra + time.Hour)
+		if r := b.row(newer.Doc); r.ExpiresAt == 0 || r.ExpiresAt >= time.Now().Unix() {
+			t.Fatalf("row %+v is not past its TTL", r)
+		}
+		b.move(b.live, b.send(b.live, body("1", 5), nil))
+		b.letterOf(queue.Message{ID: "m", Body: body("1", 4), Sent: time.Now()}, b.event(queue.Message{Body: body("1", 4)}), letter.Refusals)
+		b.handle()
+		b.want(0, 0, 0)
+		if got := b.notes.count(journal.Superseded) + b.notes.count(journal.Dropped); got != 2 {
+			t.Errorf("%d were found superseded, want both", got)
+		}
+	})
+}

@@ -35,6 +35,7 @@ const (
 	minRows      = 2000 // of a run, however small the table is
 	maxVictims   = 5000 // deletions of a run and scan segment: more are not even looked for
 	maxBoost     = 1 << 10
+	maxFailed    = 12 // runs, an hour by default, before a scan segment begins anew
 )
 
 // pass is one full pass over the table, kept in the run row. It belongs to the table, not to a sink.
@@ -50,6 +51,7 @@ type pass struct {
 type scanPoint struct {
 	Cursor string `json:"c,omitempty"`
 	Done   bool   `json:"done,omitempty"`
+	Failed int    `json:"f,omitempty"` // runs in a row that could not go on from here
 }
 
 func (p *pass) ended() bool {
@@ -139,10 +141,14 @@ func (r *run) scan(ctx context.Context, p *pass) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
+			if p.Cursors[i].Failed++; p.Cursors[i].Failed >= maxFailed {
+				p.Cursors[i] = scanPoint{} // the cursor itself may be what the table does not take
+			}
 			failures = append(failures, fmt.Errorf("scan segment %d: %w", i, err))
 			continue
 		}
 		p.Rows += read
+		p.Cursors[i].Failed = 0
 	}
 	return errors.Join(failures...)
 }

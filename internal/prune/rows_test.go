@@ -194,6 +194,37 @@ func TestFailingScanSegmentDoesNotKeepTheOthersFromEnding(t *testing.T) {
 	})
 }
 
+func TestCursorThatTheTableDoesNotTakeIsGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.commit(doc(1), 1, shard.Put)
+		time.Sleep(30 * day)
+		broken := fmt.Sprintf(`{"began":%d,"at":[{"c":"nonsense"},{"c":"nonsense"},{"c":"nonsense"},{"c":"nonsense"}],"rows":1}`, time.Now().Unix())
+		b.write(shard.StartRun("rows", "t", now(), now()+1, 0))
+		b.write(shard.EndRun("rows", "t", broken))
+		failed := 0
+		for range 20 {
+			time.Sleep(b.cfg.Lifecycle.PruneEvery)
+			if _, err := b.pruner().Run(t.Context()); err != nil {
+				failed++
+			}
+		}
+		if failed == 0 || b.row(doc(1)).Exists() {
+			t.Errorf("%d runs failed, row there: %t; want some to be reported, and then the row gone", failed, b.row(doc(1)).Exists())
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // what another version saved
+		b := setup(t)
+		for _, name := range []string{"rows", "prune-search"} {
+			b.write(shard.StartRun(name, "t", now(), now()+1, 0))
+			b.write(shard.EndRun(name, "t", "2:whatever"))
+		}
+		time.Sleep(time.Hour)
+		b.run()
+	})
+}
+
 var errScan = errors.New("cannot read this row")
 
 type brokenScan struct {
