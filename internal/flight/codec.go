@@ -246,7 +246,11 @@ func (r *reader) time() time.Time {
 	if n > 1e9 {
 		r.fail()
 	}
-	return time.Unix(r.int(), int64(n-1)).UTC()
+	t := time.Unix(r.int(), int64(n-1)).UTC()
+	if t.IsZero() {
+		r.fail() // Encode writes it shorter
+	}
+	return t
 }
 
 func (r *reader) manifest() *Manifest {

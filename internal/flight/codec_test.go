@@ -2,10 +2,12 @@ package flight_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -240,11 +242,16 @@ func TestATooLargeManifestIsRefused(t *testing.T) {
 
 func BenchmarkCodec(b *testing.B) {
 	m := &flight.Manifest{Schema: 1, Flight: "01JV0000000000000000000000", Sink: "search", Lane: flight.Live}
-	for i := range 1000 {
-		id := fmt.Sprintf("%032x", i*7919)
+	dice := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		id := fmt.Sprintf("%016x%016x", dice.Uint64(), dice.Uint64())
+		receipt := make([]byte, 300) // SQS's receipts look like 400 characters of noise
+		for i := range receipt {
+			receipt[i] = byte(dice.Uint32())
+		}
 		m.Records = append(m.Records, flight.Record{
 			Message: queue.Message{
-				ID: id, Receipt: strings.Repeat(id, 12), Body: `{"specversion":"1.0","id":"` + id + `","data":{"text":"` + strings.Repeat("lorem ipsum ", 100) + `"}}`,
+				ID: id, Receipt: base64.StdEncoding.EncodeToString(receipt), Body: `{"specversion":"1.0","id":"` + id + `","data":{"text":"` + strings.Repeat("lorem ipsum ", 100) + `"}}`,
 				Sent: time.UnixMilli(1_777_888_800_000).UTC(), FirstReceived: time.UnixMilli(1_777_888_800_000).UTC(), ReceiveCount: 1,
 			},
 			Events: []flight.Entry{{Doc: shard.DocID("pages#" + id), Key: shard.OrderKey(id[:21]), Class: shard.ClassInt, Op: shard.Put}},
