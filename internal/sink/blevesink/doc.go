@@ -14,5 +14,7 @@
 // booleans under the path of their names ("details.body"), in English: words are folded to lower case and to their stems. A document that
 // Bleve can hold but no search engine should is rejected, with a reason that does not quote it: see [MaxDocumentBytes].
 //
+// Bleve analyses in goroutines of its own that live as long as the process: an Index cannot be used inside testing/synctest.
+//
 // One process opens a folder at a time. The folder is recognised by a file lull.json; one that holds anything else is left alone.
 package blevesink

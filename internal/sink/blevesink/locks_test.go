@@ -2,6 +2,7 @@ package blevesink
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,7 +51,7 @@ func TestLocksLetGoOfWhoNoLongerWaits(t *testing.T) {
 		l := locks{busy: map[shard.DocID]struct{}{"c#a": {}}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := l.acquire(ctx, []shard.DocID{"c#a", "c#b"}); err != context.DeadlineExceeded {
+		if err := l.acquire(ctx, []shard.DocID{"c#a", "c#b"}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
 		if len(l.busy) != 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/index/scorch"
-	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/sink"
@@ -63,7 +63,7 @@ func Open(dir string) (*Index, error) {
 		b, err = bleve.NewUsing(path, m, scorch.Name, scorch.Name, config)
 	}
 	switch {
-	case errors.Is(err, bolt.ErrTimeout), errors.Is(err, bleve.ErrorIndexPathExists):
+	case errors.Is(err, bolterrors.ErrTimeout), errors.Is(err, bleve.ErrorIndexPathExists):
 		return nil, &InUseError{Dir: dir}
 	case err != nil:
 		return nil, fmt.Errorf("open index in %s: %w", dir, err)

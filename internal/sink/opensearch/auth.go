@@ -88,6 +88,7 @@ func signer(a Auth) opensearchsigner.Signer {
 
 type authSigner Auth
 
+// SignRequest is called by the library right before it sends.
 func (a authSigner) SignRequest(r *http.Request) error {
 	if err := a(r); err != nil {
 		return &authError{err}

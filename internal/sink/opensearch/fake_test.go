@@ -107,9 +107,9 @@ func bulkAnswer(r request, change func(id string, item map[string]any)) []byte {
 			continue
 		}
 		for name, status := range map[string]int{"index": 201, "delete": 200} {
-			if it := a[name]; it["_id"] != nil {
-				answer := map[string]any{"_index": it["_index"], "_id": it["_id"], "status": status}
-				change(it["_id"].(string), answer)
+			if id, ok := a[name]["_id"].(string); ok {
+				answer := map[string]any{"_index": a[name]["_index"], "_id": id, "status": status}
+				change(id, answer)
 				items = append(items, map[string]any{name: answer})
 			}
 		}

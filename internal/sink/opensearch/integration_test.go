@@ -81,7 +81,11 @@ func call(t *testing.T, method, url, body string) map[string]any {
 
 func refresh(t *testing.T, s sinktest.Sink) {
 	t.Helper()
-	if err := s.(*opensearch.Sink).Refresh(t.Context()); err != nil {
+	remote, ok := s.(*opensearch.Sink)
+	if !ok {
+		t.Fatalf("%T is no OpenSearch", s)
+	}
+	if err := remote.Refresh(t.Context()); err != nil {
 		t.Fatalf("refresh: %v", err)
 	}
 }

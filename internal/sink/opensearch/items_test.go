@@ -3,6 +3,7 @@ package opensearch_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -57,8 +58,11 @@ func TestItemsOfABulkAnswer(t *testing.T) {
 	e := start(t, func(w http.ResponseWriter, r request) {
 		w.Header().Set("Retry-After", "9")
 		w.Write(bulkAnswer(r, func(id string, item map[string]any) {
-			var n int
-			fmt.Sscan(id, &n)
+			n, err := strconv.Atoi(id)
+			if err != nil {
+				t.Errorf("id %q: %v", id, err)
+				return
+			}
 			item["status"], item["error"] = tests[n].status, tests[n].fault
 		}))
 	})

@@ -162,12 +162,12 @@ func TestTemplateIsForOurIndicesOnly(t *testing.T) {
 			t.Errorf("patterns of %s: %s, want %s", tt.index, template.Patterns, tt.want)
 		}
 		// Every field of the metadata is mapped, and nothing else.
-		var meta map[string]any
+		var meta map[string]map[string]any
 		if err := json.Unmarshal(sink.Seal(nil, []byte(`{}`), sink.Meta{}), &meta); err != nil {
 			t.Fatal(err)
 		}
 		mapped := template.Template.Mappings.Properties[sink.MetaField].Properties
-		for name := range meta[sink.MetaField].(map[string]any) {
+		for name := range meta[sink.MetaField] {
 			if mapped[name].Type == "" {
 				t.Errorf("%s.%s is not mapped", sink.MetaField, name)
 			}

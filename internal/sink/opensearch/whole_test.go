@@ -89,11 +89,13 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 			w.Write([]byte(items(a, b, c)))
 		}},
 		{"connection reset before the answer", func(w http.ResponseWriter, _ request) {
-			conn, _, err := w.(http.Hijacker).Hijack()
+			conn, _, err := http.NewResponseController(w).Hijack()
 			if err != nil {
 				panic(err)
 			}
-			conn.(*net.TCPConn).SetLinger(0)
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0) // close with a reset
+			}
 			conn.Close()
 		}},
 		{"connection closed before the answer", func(http.ResponseWriter, request) { panic(http.ErrAbortHandler) }},
