@@ -1,0 +1,67 @@
+package price
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*max(1, math.Abs(want)) }
+
+func TestUnitsRoundUpAsTheServicesDo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{
+		{"a write of nothing", WriteUnits(0), 1},
+		{"1 KB", WriteUnits(1024), 1},
+		{"one byte above", WriteUnits(1025), 2},
+		{"a read", ReadUnits(200, true), 1},
+		{"an eventually consistent one", ReadUnits(200, false), 0.5},
+		{"of an absent item", ReadUnits(0, false), 0.5},
+		{"of 5 KB", ReadUnits(5<<10, false), 1},
+		{"a request of 64 KB", QueueRequests(64 << 10), 1},
+		{"of one byte more", QueueRequests(64<<10 + 1), 2},
+		{"an execution of 12 s", ExpressGBSeconds(12 * time.Second), 0.75},
+		{"of 101 ms", ExpressGBSeconds(101 * time.Millisecond), 0.0125},
+		{"an invocation of 100.1 ms at 1 GB", LambdaGBSeconds(100100*time.Microsecond, 1024), 0.101},
+	} {
+		if !near(c.got, c.want) {
+			t.Errorf("%s: %v units, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+// The design's own sums: a flight of 12 s costs about $13.5 a million against $175 for seven Standard transitions.
+func TestTheSumsOfTheDesign(t *testing.T) {
+	t.Parallel()
+	flights := Usage{ExpressStarts: 1e6, ExpressGBSecs: 1e6 * ExpressGBSeconds(12*time.Second)}
+	if got := USEast1.Dollars(flights); math.Abs(got-13.5) > 0.01 {
+		t.Errorf("a million flights of 12 s: $%.3f, want about 13.50", got)
+	}
+	if got := USEast1.Dollars(Usage{Transitions: 7e6}); !near(got, 175) {
+		t.Errorf("seven million transitions: $%.3f, want 175", got)
+	}
+}
+
+func TestTheBillAddsUpAndNamesEveryServiceOnce(t *testing.T) {
+	t.Parallel()
+	u := Usage{
+		WriteUnits: 1e6, ReadUnits: 1e6, QueueRequests: 1e6, Invocations: 1e6, LambdaGBSeconds: 1, ExpressStarts: 1e6, ExpressGBSecs: 1,
+		Transitions: 1e6, ObjectWrites: 1e6, ObjectReads: 1e6, KeyRequests: 1e6,
+	}
+	l := USEast1
+	want := l.WriteUnits + l.ReadUnits + l.QueueRequests + l.Invocations + l.LambdaGBSecond + l.ExpressStarts + l.ExpressGBSecond +
+		l.Transitions + l.ObjectWrites + l.ObjectReads + l.KeyRequests
+	if got := l.Dollars(u); !near(got, want) {
+		t.Errorf("one of each: $%v, want %v", got, want)
+	}
+	seen := map[string]bool{}
+	for _, line := range l.Bill(u) {
+		if seen[line.Name] || line.Dollars <= 0 {
+			t.Errorf("line %q: $%v, want one line with a positive sum", line.Name, line.Dollars)
+		}
+		seen[line.Name] = true
+	}
+}
