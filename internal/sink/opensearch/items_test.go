@@ -13,7 +13,7 @@ import (
 )
 
 // Each item has its own outcome, all in one mixed answer. The texts are OpenSearch 2.19's, with content where it quotes some.
-func TestItemsOfABulkAnswer(t *testing.T) {
+func TestBulkAnswerIsReadPerItem(t *testing.T) {
 	t.Parallel()
 	const quoted = "failed to parse field [details.size] of type [long] in document with id 'secret'. Preview of field's value: 'secret'"
 	tests := []struct {

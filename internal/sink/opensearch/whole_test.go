@@ -66,7 +66,7 @@ func TestAnswersToTheWholeRequest(t *testing.T) {
 }
 
 // An answer that cannot be read, or does not fit, leaves every op unknown: none is known to be applied, none is sent again.
-func TestAnswersThatDoNotFit(t *testing.T) {
+func TestBulkAnswerOfWrongLengthIsUnknown(t *testing.T) {
 	t.Parallel()
 	answer := func(body string) func(http.ResponseWriter, request) { return respond(200, body) }
 	const a, b, c = `{"index":{"_id":"a","status":201}}`, `{"delete":{"_id":"b","status":404}}`, `{"index":{"_id":"c","status":200}}`
