@@ -65,8 +65,8 @@ func largeHoldings() []Holding {
 	return []Holding{
 		{Name: "three versions, two crashes, two duplicates", Large: true, Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 2, Budget: Budget{Crashes: 2, Duplicates: 2, Throttles: 1}}},
-		{Name: "three flights, two crashes, a duplicate", Large: true, Bounds: Bounds{
-			Messages: One(1, 2, 3), Execs: 3, Batch: 2, Budget: Budget{Crashes: 2, Duplicates: 1}}},
+		{Name: "three flights, two crashes, two duplicates", Large: true, Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 3, Batch: 2, Budget: Budget{Crashes: 2, Duplicates: 2}}},
 		{Name: "two receivers with three versions", Large: true, Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Receivers: 2, Batch: 3, Budget: Budget{Crashes: 1, Duplicates: 2, Throttles: 1}}},
 		{Name: "six messages, without versions at the sink", Large: true, Bounds: Bounds{
@@ -84,8 +84,8 @@ func largeHoldings() []Holding {
 			Messages: join(One(1, 2, 3), Spares(2)), Execs: 2, Batch: 2, Poison: Keys(2),
 			Budget: Budget{Crashes: 1, Duplicates: 1, Moves: 1, Redrives: 1}}},
 		{Name: "prune with everything that is old", Large: true, Bounds: Bounds{
-			Messages: join(One(1, 2, 3), Spares(1, 2)), Execs: 2, Batch: 2, Poison: Keys(3), Sink: Forgetful, Deletes: Keys(2),
-			Budget: Budget{Prunes: 1, Redrives: 1, Deadlines: 1}}},
+			Messages: join(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 2, Poison: Keys(3), Sink: Forgetful, Deletes: Keys(2),
+			Budget: Budget{Prunes: 1, Redrives: 1, Deadlines: 1, Crashes: 1}}},
 		{Name: "several events, two crashes", Large: true, Bounds: Bounds{
 			Messages: []Message{{Keys: Keys(1, 3)}, {Keys: Keys(2, 3)}}, Execs: 2, Batch: 2, Poison: Keys(3),
 			Budget: Budget{Crashes: 2, Duplicates: 1, Throttles: 1}}},

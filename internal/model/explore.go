@@ -46,6 +46,7 @@ type Options struct {
 	Stuck  bool   // look for states from which no settled one can be reached by free edges
 	Limit  int    // give up after so many states; 0 is no limit
 	Report func(states, depth int, elapsed time.Duration)
+	Visit  func(state any) // told of every state
 }
 
 // Step is one line of a counterexample.
@@ -83,7 +84,7 @@ func (r Result[S]) String() string {
 type explorer[S comparable] struct {
 	m       Machine[S]
 	o       Options
-	states  []S
+	states  list[S]
 	parents []uint32
 	seen    index[S]
 	free    []uint32 // free edges, one state after the other
@@ -96,7 +97,7 @@ func Explore[S comparable](m Machine[S], o Options) Result[S] {
 	x := &explorer[S]{m: m, o: o, seen: newIndex[S]()}
 	began := time.Now()
 	bad, found := x.search(began)
-	x.result.States = len(x.states)
+	x.result.States = x.states.size()
 	switch {
 	case found:
 		x.result.Path = x.path(bad)
@@ -108,9 +109,9 @@ func Explore[S comparable](m Machine[S], o Options) Result[S] {
 }
 
 func (x *explorer[S]) add(s S, parent uint32) (uint32, bool) {
-	n, fresh := x.seen.add(x.states, s)
+	n, fresh := x.seen.add(&x.states, s)
 	if fresh {
-		x.states = append(x.states, s)
+		x.states.add(s)
 		x.parents = append(x.parents, parent)
 	}
 	return n, fresh
@@ -127,18 +128,21 @@ func (x *explorer[S]) search(began time.Time) (uint32, bool) {
 	}
 	var edges []Edge[S]
 	levelEnd := 1
-	for at := 0; at < len(x.states); at++ {
+	for at := 0; at < x.states.size(); at++ {
 		if at == levelEnd {
-			levelEnd = len(x.states)
+			levelEnd = x.states.size()
 			x.result.Depth++
 		}
-		if x.o.Limit > 0 && len(x.states) > x.o.Limit {
+		if x.o.Limit > 0 && x.states.size() > x.o.Limit {
 			return 0, false
 		}
 		if x.o.Report != nil && at&(1<<20-1) == 1<<20-1 {
-			x.o.Report(len(x.states), x.result.Depth, time.Since(began))
+			x.o.Report(x.states.size(), x.result.Depth, time.Since(began))
 		}
-		s := x.states[at]
+		s := *x.states.at(at)
+		if x.o.Visit != nil {
+			x.o.Visit(s)
+		}
 		if x.m.Settled(s) {
 			x.result.Settled++
 		}
@@ -157,9 +161,9 @@ func (x *explorer[S]) search(began time.Time) (uint32, bool) {
 			if broken &= x.o.Watch; broken != 0 {
 				x.result.Broken = broken
 				if !fresh { // tell the story through this edge
-					x.states = append(x.states, to)
+					x.states.add(to)
 					x.parents = append(x.parents, uint32(at))
-					n = uint32(len(x.states) - 1)
+					n = uint32(x.states.size() - 1)
 				}
 				return n, true
 			}
@@ -179,9 +183,9 @@ func (x *explorer[S]) path(n uint32) []Step[S] {
 		chain = append(chain, at)
 	}
 	var steps []Step[S]
-	from := x.states[0]
+	from := *x.states.at(0)
 	for i := len(chain) - 1; i >= 0; i-- {
-		to := x.states[chain[i]]
+		to := *x.states.at(int(chain[i]))
 		step := Step[S]{From: from, To: to}
 		for _, e := range x.m.Next(from, nil) {
 			if x.m.Canon(e.To) == to {

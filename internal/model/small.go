@@ -18,6 +18,7 @@ type Told struct {
 	Summary string
 	States  int
 	Edges   int
+	Steps   int // of the story
 	Full    bool
 	Broken  Broken
 	Stuck   bool
@@ -27,7 +28,7 @@ type Told struct {
 func told[S comparable](m Machine[S], watch Broken, say func(Label) string) func() Told {
 	return func() Told {
 		r := Explore(m, Options{Watch: watch, Stuck: true})
-		t := Told{Summary: r.String(), States: r.States, Edges: r.Edges, Full: r.Full, Broken: r.Broken, Stuck: r.Stuck}
+		t := Told{Summary: r.String(), States: r.States, Edges: r.Edges, Steps: len(r.Path), Full: r.Full, Broken: r.Broken, Stuck: r.Stuck}
 		for i, s := range r.Path {
 			t.Lines = append(t.Lines, fmt.Sprintf("%2d. %s", i+1, say(s.Label)))
 		}

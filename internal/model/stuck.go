@@ -6,7 +6,7 @@ package model
 
 // stuck looks for such an end and tells the story of the first one.
 func (x *explorer[S]) stuck() {
-	n := len(x.states)
+	n := x.states.size()
 	x.starts = append(x.starts, uint64(len(x.free)))
 	ends := x.reachSettled()
 	end, found := firstEnd(n, ends, func(at uint32) []uint32 { return x.free[x.starts[at]:x.starts[at+1]] })
@@ -24,7 +24,7 @@ func (x *explorer[S]) stuck() {
 
 // reachSettled walks free edges backwards from the settled states.
 func (x *explorer[S]) reachSettled() []bool {
-	n := len(x.states)
+	n := x.states.size()
 	into := make([]uint64, n+1)
 	for _, to := range x.free {
 		into[to+1]++
@@ -43,7 +43,7 @@ func (x *explorer[S]) reachSettled() []bool {
 	ends := make([]bool, n)
 	var queue []uint32
 	for i := range n {
-		if x.m.Settled(x.states[i]) {
+		if x.m.Settled(*x.states.at(i)) {
 			ends[i] = true
 			queue = append(queue, uint32(i))
 		}
@@ -159,7 +159,7 @@ func (x *explorer[S]) circle(start uint32) []Step[S] {
 func (x *explorer[S]) steps(chain []uint32) []Step[S] {
 	var out []Step[S]
 	for i := len(chain) - 1; i > 0; i-- {
-		from, to := x.states[chain[i]], x.states[chain[i-1]]
+		from, to := *x.states.at(int(chain[i])), *x.states.at(int(chain[i-1]))
 		step := Step[S]{From: from, To: to}
 		for _, e := range x.m.Next(from, nil) {
 			if e.Free && x.m.Canon(e.To) == to {

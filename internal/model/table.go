@@ -18,8 +18,8 @@ func newIndex[S comparable]() index[S] {
 	return index[S]{seed: maphash.MakeSeed(), slots: make([]slot, 1<<12)}
 }
 
-// add returns the number of s, which is len(states) where s is new: the caller appends it then.
-func (x *index[S]) add(states []S, s S) (uint32, bool) {
+// add returns the number of s, which is the size of states where s is new: the caller appends it then.
+func (x *index[S]) add(states *list[S], s S) (uint32, bool) {
 	if x.count*4 >= len(x.slots)*3 {
 		x.grow()
 	}
@@ -29,10 +29,10 @@ func (x *index[S]) add(states []S, s S) (uint32, bool) {
 		old := x.slots[at]
 		if old == 0 {
 			x.count++
-			x.slots[at] = slot(hash)&^(1<<32-1) | slot(len(states)+1)
-			return uint32(len(states)), true
+			x.slots[at] = slot(hash)&^(1<<32-1) | slot(states.size()+1)
+			return uint32(states.size()), true
 		}
-		if uint64(old)>>32 == hash>>32 && states[uint32(old)-1] == s {
+		if uint64(old)>>32 == hash>>32 && *states.at(int(uint32(old) - 1)) == s {
 			return uint32(old) - 1, false
 		}
 	}
@@ -58,3 +58,29 @@ func (x *index[S]) grow() {
 		x.slots[at] = s
 	}
 }
+
+// list grows without moving what it holds: a slice of gigabytes would need twice its size while it is copied.
+type list[T any] struct {
+	chunks [][]T
+}
+
+const chunkSize = 1 << 14
+
+func (l *list[T]) size() int {
+	if len(l.chunks) == 0 {
+		return 0
+	}
+	last := len(l.chunks) - 1
+	return last*chunkSize + len(l.chunks[last])
+}
+
+func (l *list[T]) add(v T) {
+	last := len(l.chunks) - 1
+	if last < 0 || len(l.chunks[last]) == chunkSize {
+		l.chunks = append(l.chunks, make([]T, 0, chunkSize))
+		last++
+	}
+	l.chunks[last] = append(l.chunks[last], v)
+}
+
+func (l *list[T]) at(n int) *T { return &l.chunks[n/chunkSize][n%chunkSize] }

@@ -1,0 +1,420 @@
+package model
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// This file closes the gap between model and code: the writes of internal/shard, whose conditions both stores take from
+// there, are evaluated and applied beside the model's on every row that the model reaches and on many that it does not.
+
+// The times of the comparison. A model row's ranks are the same in order: 0 absent, 1 before, 2 now.
+const (
+	theDoc              = shard.DocID("page#1")
+	before              = shard.Micros(1_000_000_000)
+	now                 = before + 1000
+	ahead               = now + 1000
+	expires             = int64(4_000_000_000)
+	mine    Token       = 1
+	class   shard.Class = shard.ClassInt
+)
+
+// twin is one row as both sides see it.
+type twin struct {
+	model Row
+	real  shard.Row
+	keys  [MaxKey + 1]shard.OrderKey
+}
+
+func orderKeys(t *testing.T) [MaxKey + 1]shard.OrderKey {
+	t.Helper()
+	var keys [MaxKey + 1]shard.OrderKey
+	for i, text := range []string{"", "9", "10", "300"} {
+		if text == "" {
+			continue
+		}
+		v, err := shard.ParseVersion(class, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys[i], err = shard.NewOrderKey(shard.Parts{Version: v}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return keys
+}
+
+func (w *twin) key(k Key) shard.OrderKey {
+	if k == Lowest {
+		return shard.Lowest
+	}
+	return w.keys[k]
+}
+
+// newTwin makes the real row of a model row.
+func newTwin(r Row, keys [MaxKey + 1]shard.OrderKey) twin {
+	w := twin{model: r, keys: keys, real: shard.Row{Doc: theDoc}}
+	if !r.Exists {
+		return w
+	}
+	times := [3]shard.Micros{0, before, now}
+	w.real.VersionClass = class
+	w.real.Pending, w.real.Committed = w.key(r.Pending), w.key(r.Committed)
+	w.real.Claimed, w.real.ClaimedWas, w.real.Dead = w.key(r.Claimed), w.key(r.ClaimedWas), w.key(r.Dead)
+	w.real.Owner = token(r.Owner)
+	w.real.LeaseUntil, w.real.LastWrite = times[r.LeaseUntil], times[r.LastWrite]
+	if r.Lease {
+		w.real.LeaseUntil = ahead
+	}
+	w.real.Refusals = int64(r.Refusals)
+	if r.Pending != None {
+		w.real.BurstStart = before
+	}
+	if r.Expires {
+		w.real.ExpiresAt = expires - 1
+	}
+	return w
+}
+
+func token(t Token) shard.Token { return shard.Token([]string{"", "mine", "other"}[min(t, 2)]) }
+
+// back reads a real row as the model would.
+func (w *twin) back(r shard.Row) Row {
+	if !r.Exists() {
+		return Row{}
+	}
+	name := func(k shard.OrderKey) Key {
+		if k == shard.Lowest {
+			return Lowest
+		}
+		for i := range w.keys {
+			if w.keys[i] == k {
+				return Key(i)
+			}
+		}
+		return MaxKey + 1
+	}
+	rank := func(m shard.Micros) Clock {
+		return map[shard.Micros]Clock{0: 0, before: 1, now: 2}[m]
+	}
+	out := Row{
+		Exists: true, Pending: name(r.Pending), Committed: name(r.Committed), Claimed: name(r.Claimed),
+		ClaimedWas: name(r.ClaimedWas), Dead: name(r.Dead), Lease: r.LeaseUntil == ahead,
+		LeaseUntil: rank(r.LeaseUntil), LastWrite: rank(r.LastWrite), Refusals: uint8(r.Refusals), Expires: r.ExpiresAt != 0,
+	}
+	switch r.Owner {
+	case "mine":
+		out.Owner = mine
+	case "other":
+		out.Owner = mine + 1
+	}
+	return out
+}
+
+// move is one write on both sides.
+type move struct {
+	name  string
+	want  bool
+	after Row
+	write shard.Write
+}
+
+// moves are all the writes for version k.
+func (w *twin) moves(k Key) []move {
+	rl, r, key := Rules{}, w.model, w.key(k)
+	lease := shard.Lease{Doc: theDoc, Key: key, Token: "mine", At: now}
+	var out []move
+	add := func(name string, want bool, after Row, write shard.Write) {
+		out = append(out, move{name, want, after, write})
+	}
+	for _, aged := range []bool{false, true} {
+		add("ADMIT", r.admits(rl, k, aged), r.admit(k),
+			shard.Admit(shard.Admission{Doc: theDoc, Key: key, Class: class, Flight: "f", Now: now, Aged: aged}))
+	}
+	for _, again := range []bool{false, true} {
+		for _, past := range []bool{false, true} {
+			bid := shard.Bid{Doc: theDoc, Key: key, Token: "mine", Now: now, Until: ahead, Again: again, Cap: before - 1}
+			if past {
+				bid.Cap = before
+			}
+			add("CLAIM", r.claims(rl, k, again, past, 2), r.claim(rl, k, again, mine, 2), shard.Claim(bid))
+		}
+	}
+	add("COMMIT", r.commits(rl, k, mine), r.commit(rl, k, 2), shard.Commit(lease, shard.Put, now, expires, w.real))
+	add("RELEASE", r.releases(mine), r.release(rl, 2, false), shard.Release(lease, "throttled", false))
+	add("RELEASE, refused", r.releases(mine), r.release(rl, 2, true), shard.Release(lease, "refused", true))
+	add("REJECT", r.rejects(rl, mine), r.reject(rl, k, 2), shard.Reject(lease, "rejected", expires, w.real))
+	if r.LeaseUntil < 2 || r.Lease { // a lease that ends this very moment is live for PARK; the model has no such moment
+		second := r.Pending != k
+		add("PARK", r.parks(k, second), r.park(rl, k, second), shard.Park(theDoc, key, now, expires, w.real))
+		if r.Dead == k {
+			add("REDRIVE", r.redrives(rl, k), r.redrive(k), shard.Redrive(theDoc, key, now))
+		}
+		add("COLLECT", !r.Lease, Row{}, shard.Collect(w.real, now))
+	}
+	return out
+}
+
+// settle takes away what only one side tells apart: the end of a live lease, and the rank that goes with it.
+func settle(r Row) Row {
+	if r.Lease {
+		r.LeaseUntil = 0
+	}
+	return r
+}
+
+func (w *twin) compare(t *testing.T, k Key) {
+	t.Helper()
+	for _, m := range w.moves(k) {
+		got := m.write.Allowed(w.real)
+		if got != m.want {
+			t.Fatalf("%s of %d (%s) on %+v: code %t, model %t", m.name, k, m.write.Name, w.model, got, m.want)
+		}
+		if !got {
+			continue
+		}
+		if got, want := settle(w.back(m.write.Apply(w.real))), settle(m.after); got != want {
+			t.Fatalf("%s of %d (%s) on %+v:\ncode  %+v\nmodel %+v", m.name, k, m.write.Name, w.model, got, want)
+		}
+	}
+}
+
+// TestConditionsOfTheCodeAreTheModels compares on every row that the model reaches in its small bounds.
+func TestConditionsOfTheCodeAreTheModels(t *testing.T) {
+	t.Parallel()
+	keys := orderKeys(t)
+	rows := map[Row]bool{}
+	for _, h := range Holdings() {
+		if h.Large {
+			continue
+		}
+		for r := range designs[h.Name]().rows {
+			r.Owner = min(r.Owner, mine+1)
+			r.LeaseUntil, r.LastWrite = min(r.LeaseUntil, 1), min(r.LastWrite, 1)
+			rows[r] = true
+		}
+	}
+	if len(rows) < 200 {
+		t.Fatalf("the model reaches %d rows", len(rows))
+	}
+	for r := range rows {
+		for owner := range Token(3) {
+			if !r.Exists && owner != 0 {
+				continue
+			}
+			r.Owner = owner
+			w := newTwin(r, keys)
+			for k := Key(1); k <= MaxKey; k++ {
+				w.compare(t, k)
+			}
+		}
+	}
+	t.Logf("%d rows", len(rows))
+}
+
+// TestConditionsAgreeOnAnyRow goes beyond what is reachable.
+func TestConditionsAgreeOnAnyRow(t *testing.T) {
+	t.Parallel()
+	n := 30_000
+	if *large {
+		n = 3_000_000
+	}
+	keys := orderKeys(t)
+	random := rand.New(rand.NewPCG(5, 8))
+	for range n {
+		w := newTwin(anyRow(random), keys)
+		w.compare(t, Key(1+random.IntN(int(MaxKey))))
+	}
+}
+
+func anyRow(random *rand.Rand) Row {
+	key := func() Key { return Key(random.IntN(int(MaxKey) + 1)) }
+	r := Row{
+		Exists: true, Pending: key(), Committed: key(), Claimed: key(), ClaimedWas: key(), Dead: key(),
+		Owner: Token(random.IntN(3)), Lease: random.IntN(3) == 0, LeaseUntil: Clock(random.IntN(3)), LastWrite: Clock(random.IntN(3)),
+		Refusals: uint8(random.IntN(3)), Expires: random.IntN(2) == 0,
+	}
+	if random.IntN(4) == 0 {
+		r.ClaimedWas = Lowest
+	}
+	return r
+}
+
+// TestEveryClauseOfTheCodeMatters takes each clause away in turn: the comparison must notice.
+func TestEveryClauseOfTheCodeMatters(t *testing.T) {
+	t.Parallel()
+	keys := orderKeys(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	type clause struct {
+		write string
+		n     int
+	}
+	noticed := map[clause]bool{}
+	for range 8_000 {
+		w := newTwin(anyRow(random), keys)
+		for _, m := range w.moves(Key(1 + random.IntN(int(MaxKey)))) {
+			for n := range m.write.Cond {
+				mutant := m.write
+				mutant.Cond = append(append([]shard.Clause(nil), m.write.Cond[:n]...), m.write.Cond[n+1:]...)
+				c := clause{m.write.Name, n}
+				noticed[c] = noticed[c] || mutant.Allowed(w.real) != m.want
+			}
+		}
+	}
+	// What the model has no row for: newer schemas, other classes, minInterval (see pace), and what is there by the form itself.
+	blind := map[shard.Attr]bool{shard.AttrSchema: true, shard.AttrVersionClass: true}
+	w := newTwin(Row{Exists: true, Pending: 2}, keys)
+	for _, m := range w.moves(2) {
+		for n, c := range m.write.Cond {
+			interval := c[len(c)-1].Attr == shard.AttrLastWrite && c[len(c)-1].Op == shard.AtMost
+			if !noticed[clause{m.write.Name, n}] && !blind[c[0].Attr] && !interval && !formClause(m.write.Name, c) {
+				t.Errorf("%s without clause %d (%v) makes no difference to the model", m.write.Name, n, c)
+			}
+		}
+	}
+}
+
+// formClause says that a clause only tells two forms apart: with the newest image in hand it always holds. What it guards is
+// compared by TestAStaleImageNeverChangesTheOutcome.
+func formClause(write string, c shard.Clause) bool {
+	switch write {
+	case "COMMIT", "COMMIT, newer waiting", "REJECT", "REJECT, not pending", "PARK":
+		return c[0].Attr == shard.AttrPending
+	case "COLLECT":
+		return true // "unchanged since read": the image is the row here
+	}
+	return false
+}
+
+// TestAStaleImageNeverChangesTheOutcome drives the forms of COMMIT, REJECT and PARK with an image whose pending is out of
+// date: the write is refused, or does what the model does.
+func TestAStaleImageNeverChangesTheOutcome(t *testing.T) {
+	t.Parallel()
+	keys := orderKeys(t)
+	random := rand.New(rand.NewPCG(3, 4))
+	refused := 0
+	for range 30_000 {
+		w := newTwin(anyRow(random), keys)
+		k := Key(1 + random.IntN(int(MaxKey)))
+		old := w
+		old.real.Pending = w.key(Key(random.IntN(int(MaxKey) + 1)))
+		fresh := w.moves(k)
+		for i, m := range old.moves(k) {
+			switch m.name {
+			case "COMMIT", "REJECT", "PARK":
+			default:
+				continue
+			}
+			if !m.write.Allowed(w.real) {
+				refused++
+				continue
+			}
+			want := settle(fresh[i].after)
+			got := settle(w.back(m.write.Apply(w.real)))
+			// A PARK by an image without pending may not know that there is a time to expire already.
+			if m.name == "PARK" {
+				got.Expires, want.Expires = false, false
+			}
+			if got != want {
+				t.Fatalf("%s with pending %q in hand on %+v:\ncode  %+v\nmodel %+v", m.write.Name, old.real.Pending, w.model, got, want)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("no stale image was refused")
+	}
+}
+
+// TestDecisionsOfTheCodeAreTheModels compares the judgements and decisions with the model's: what is done, what leaves the
+// flight, and that index claims exactly where CLAIM would be granted.
+func TestDecisionsOfTheCodeAreTheModels(t *testing.T) {
+	t.Parallel()
+	keys := orderKeys(t)
+	random := rand.New(rand.NewPCG(7, 9))
+	timing := shard.Timing{Quiet: time.Millisecond, MaxWait: 100 * time.Microsecond, CapGrace: 10 * time.Microsecond}
+	m := Model{}
+	for range 50_000 {
+		w := newTwin(anyRow(random), keys)
+		k := Key(1 + random.IntN(int(MaxKey)))
+		aged := random.IntN(2) == 0
+		judged := shard.Judge(w.real, w.key(k), class, aged)
+		if got, want := judged.Done(), m.done(w.model, k); got != want {
+			t.Fatalf("Judge %d on %+v: done %t, model %t", k, w.model, got, want)
+		}
+		if got, want := judged == shard.TooOld, aged && !w.model.judges(Rules{}) && !m.done(w.model, k); got != want {
+			t.Fatalf("Judge %d on %+v: too old %t, model %t", k, w.model, got, want)
+		}
+		if w.model.LeaseUntil < 2 || w.model.Lease {
+			if got, want := shard.MayRedrive(w.real, w.key(k), now), w.model.redrives(Rules{}, k); got != want {
+				t.Fatalf("MayRedrive %d on %+v: %t, model %t", k, w.model, got, want)
+			}
+		}
+		step := shard.Decide(w.real, shard.Hold{Key: w.key(k), Admitted: before}, shard.View{Now: now, Consistent: true}, timing)
+		var want shard.Act
+		again := w.model.Claimed == k
+		switch {
+		case w.model.Committed >= k:
+			want = shard.ActDone
+		case w.model.Dead == k:
+			want = shard.ActStored
+		case w.model.Pending < k:
+			want = shard.ActLeave
+		case w.model.claims(Rules{}, k, again, true, 2): // the cap is past: the burst began long ago
+			want = shard.ActClaim
+		default:
+			want = shard.ActWait
+		}
+		if step.Act != want || want == shard.ActClaim && step.Again != again {
+			t.Fatalf("Decide %d on %+v: got %+v, want act %d, again %t", k, w.model, step, want, again)
+		}
+		// An image from before may show anything about pending and dead; only a commit is believed.
+		stale := shard.Decide(w.real, shard.Hold{Key: w.key(k), Admitted: before}, shard.View{Now: now}, timing)
+		if stale.Act == shard.ActStored || stale.Act == shard.ActLeave {
+			t.Fatalf("Decide %d on %+v: an eventually consistent image is believed: %+v", k, w.model, stale)
+		}
+	}
+}
+
+// TestMinIntervalOfTheCodeIsTheModels compares CLAIM's last clause with the small machine's.
+func TestMinIntervalOfTheCodeIsTheModels(t *testing.T) {
+	t.Parallel()
+	keys := orderKeys(t)
+	for last := int8(longAgo); last <= 2; last++ {
+		r := shard.Row{Doc: theDoc, VersionClass: class, Pending: keys[1], BurstStart: before}
+		s := Pace{}.Initial()
+		s.Pending = 1
+		if last > longAgo {
+			r.LastWrite, s.LastWrite = now+shard.Micros(last), last
+		}
+		w := shard.Claim(shard.Bid{Doc: theDoc, Key: keys[1], Token: "mine", Now: now, Until: ahead, MinInterval: minInterval * time.Microsecond})
+		granted := false
+		for _, e := range (Pace{}).Next(s, nil) {
+			granted = granted || e.To.Hosts[0].Phase == Sent
+		}
+		if got := w.Allowed(r); got != granted {
+			t.Errorf("last write %d before: code %t, model %t", -last, got, granted)
+		}
+	}
+}
+
+// TestCollectOnlyTakesWhatTheModelCollects compares prune's view of settled rows, whatever their age.
+func TestCollectOnlyTakesWhatTheModelCollects(t *testing.T) {
+	t.Parallel()
+	keys := orderKeys(t)
+	random := rand.New(rand.NewPCG(11, 12))
+	for range 20_000 {
+		r := anyRow(random)
+		if r.Lease && r.Owner == 0 || r.LeaseUntil == 2 && !r.Lease {
+			continue // no writer leaves such a row
+		}
+		w := newTwin(r, keys)
+		w.real.ExpiresAt = 1
+		collect, stuck := shard.Collectable(w.real, now, time.Hour, 0)
+		if got, want := collect && !stuck, r.collectable(); got != want {
+			t.Fatalf("%+v: code %t, model %t", r, got, want)
+		}
+	}
+}
