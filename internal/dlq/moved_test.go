@@ -49,8 +49,14 @@ func TestReceiveCountIsNoAttemptCount(t *testing.T) {
 				if got := back.FirstSent(); !got.Equal(first.Truncate(time.Millisecond)) {
 					t.Errorf("first sent %s, want %s: a copy is no newer", got, first)
 				}
-				if got := b.notes.count(journal.Returned); got != 1 {
-					t.Errorf("%d notes of a return, want 1", got)
+
+				// Moved again before its time, it goes back again, as old as it is.
+				time.Sleep(time.Hour)
+				b.move(q, back)
+				b.handle()
+				time.Sleep(b.cfg.Retry.BackoffMax)
+				if back = b.receive(q); !back.FirstSent().Equal(first.Truncate(time.Millisecond)) {
+					t.Errorf("first sent %s, want %s: a copy of a copy is no newer", back.FirstSent(), first)
 				}
 
 				// It does not go round for ever: the age of the first copy counts.
@@ -58,6 +64,9 @@ func TestReceiveCountIsNoAttemptCount(t *testing.T) {
 				b.move(q, back)
 				if kept := b.handle(); len(kept) != 0 {
 					t.Fatalf("kept %v, want it parked", kept)
+				}
+				if got := b.notes.count(journal.Returned); got != 2 {
+					t.Errorf("%d notes of a return, want 2", got)
 				}
 				parked := b.parked()
 				if len(parked) != 1 || parked[0].Reason != letter.ReceiveCount || parked[0].Lane != lane || parked[0].Sink != "search" {

@@ -194,6 +194,31 @@ func TestFailingScanSegmentDoesNotKeepTheOthersFromEnding(t *testing.T) {
 	})
 }
 
+func TestRowWhoseDeletionFailedIsTriedByTheNextRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		for i := range 40 {
+			b.commit(doc(i), 1, shard.Put)
+		}
+		time.Sleep(30 * day)
+		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "COLLECT" && op.Doc == doc(7) {
+				return fault.Throttle
+			}
+			return fault.OK
+		}))
+		rep, err := p.Run(t.Context())
+		if !errors.Is(err, shard.ErrThrottled) || rep.Rows.Left == 0 {
+			t.Errorf("report %+v, error %v; want what is left counted, and why", rep.Rows, err)
+		}
+		b.next()
+		if b.row(doc(7)).Exists() {
+			t.Error("the row is still there: it would wait a day for the next pass")
+		}
+	})
+}
+
 func TestCursorThatTheTableDoesNotTakeIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -55,6 +55,26 @@ func TestManyRulesThatFireAreOneRun(t *testing.T) {
 	})
 }
 
+func TestLostAnswerOfTheTurnIsRecognisedAsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		b.world()
+		lost := map[string]bool{}
+		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
+			if (op.Call == "START RUN" || op.Call == "END RUN") && !lost[op.Call+string(op.Doc)] {
+				lost[op.Call+string(op.Doc)] = true
+				return fault.FailAfter
+			}
+			return fault.OK
+		}))
+		rep, err := p.Run(t.Context())
+		if err != nil || !rep.Ran || rep.Rows.Collected != 20 || len(lost) != 4 {
+			t.Errorf("report %+v, error %v, lost %v; want a whole run", rep, err, lost)
+		}
+	})
+}
+
 // world fills the bench with something for every segment and says what must be left in the end.
 func (b *bench) world() {
 	b.Helper()
