@@ -151,7 +151,7 @@ func versionSize(s string) int {
 		return 0
 	}
 	size := 1 + int(s[0]&31)
-	widest := 0
+	var widest int
 	switch c := (Version{s}).Class(); c {
 	case ClassInt:
 		if widest = len(greatestInt); size == 1+widest && len(s) >= size && s[1:size] > greatestInt {

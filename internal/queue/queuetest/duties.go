@@ -64,7 +64,9 @@ func tooLarge(t *testing.T, open Open) {
 	b := open(t, long)
 	just := queue.Outgoing{Body: body(queue.MaxBytes - 100)}
 	errs := b.Queue.Send(t.Context(), []queue.Outgoing{
-		{Body: "small"}, {Body: body(queue.MaxBytes + 1)}, just,
+		{Body: "small"},
+		{Body: body(queue.MaxBytes + 1)},
+		just,
 		{Body: just.Body, Attributes: map[string]queue.Attribute{"a": queue.Text(strings.Repeat("x", 200))}},
 	})
 	if len(errs) != 4 {

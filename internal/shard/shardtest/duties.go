@@ -41,13 +41,21 @@ func Duties() []Duty {
 	}
 }
 
+// answer words an error that may be none.
+func answer(err error) string {
+	if err == nil {
+		return "no error"
+	}
+	return err.Error()
+}
+
 func absentRows(ctx context.Context, e *Env) error { return e.expect(ctx, shard.Row{Doc: e.Doc()}) }
 
 func readNothing(ctx context.Context, e *Env) error {
 	for _, c := range []shard.Consistency{shard.Eventual, shard.Consistent} {
 		rows, err := e.Store.Read(ctx, nil, c)
 		if err != nil || len(rows) != 0 {
-			return fmt.Errorf("got %d rows, %v, want none", len(rows), err)
+			return fmt.Errorf("got %d rows and %s, want none", len(rows), answer(err))
 		}
 	}
 	return nil
@@ -155,7 +163,7 @@ func refuseAbsent(ctx context.Context, e *Env) error {
 	_, err := e.Store.Write(ctx, shard.Claim(shard.Bid{Doc: doc, Key: k1, Token: token, Now: now, Until: until}))
 	refused, ok := shard.AsRefused(err)
 	if !ok {
-		return fmt.Errorf("claim of an absent row: %v, want a refusal", err)
+		return fmt.Errorf("claim of an absent row: %s, want a refusal", answer(err))
 	}
 	return errors.Join(same("image", refused.Row, shard.Row{Doc: doc}), e.expect(ctx, shard.Row{Doc: doc}))
 }
@@ -313,7 +321,7 @@ func (e *Env) again(ctx context.Context, w shard.Write) (shard.Row, error) {
 	_, err := e.Store.Write(ctx, w)
 	refused, ok := shard.AsRefused(err)
 	if !ok {
-		return shard.Row{}, fmt.Errorf("%s again: %v, want a refusal", w.Name, err)
+		return shard.Row{}, fmt.Errorf("%s again: %s, want a refusal", w.Name, answer(err))
 	}
 	return refused.Row, nil
 }
@@ -370,7 +378,7 @@ func (e *Env) lost(ctx context.Context, before shard.Row, make func(shard.Lease)
 	_, err = e.Store.Write(ctx, w)
 	refused, ok := shard.AsRefused(err)
 	if !ok {
-		return fmt.Errorf("%s of a lost lease: %v, want a refusal", w.Name, err)
+		return fmt.Errorf("%s of a lost lease: %s, want a refusal", w.Name, answer(err))
 	}
 	if shard.Ended(refused.Row, l, w) {
 		return fmt.Errorf("%s took another owner's work for its own", w.Name)
@@ -419,7 +427,7 @@ func endedContext(ctx context.Context, e *Env) error {
 	doc := e.Doc()
 	_, err := e.Store.Write(ended, Put(shard.Row{Doc: doc, Level: 1}))
 	if _, refused := shard.AsRefused(err); err == nil || refused {
-		return fmt.Errorf("write: %v, want an error that is no refusal", err)
+		return fmt.Errorf("write: %s, want an error that is no refusal", answer(err))
 	}
 	if _, err := e.Store.Read(ended, []shard.DocID{doc}, shard.Consistent); err == nil {
 		return errors.New("read: no error")
