@@ -3,7 +3,6 @@ package main
 
 import (
 	"errors"
-	"os"
 
 	"github.com/lullhq/lull/internal/account"
 	"github.com/lullhq/lull/internal/clock"
@@ -18,7 +17,7 @@ import (
 func main() { lambda.Main("dlq", wire) }
 
 func wire(s *lambda.Setup) (lambda.Handler, error) {
-	aws, err := account.FromEnv(os.Getenv)
+	aws, err := account.FromEnv(s.Getenv)
 	sources, bad := source.New(s.Config)
 	if err := errors.Join(err, bad); err != nil {
 		return nil, err

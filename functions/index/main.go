@@ -4,7 +4,6 @@ package main
 import (
 	"errors"
 	"math/rand/v2"
-	"os"
 
 	"github.com/lullhq/lull/internal/account"
 	"github.com/lullhq/lull/internal/clock"
@@ -23,7 +22,7 @@ import (
 func main() { lambda.Main("index", wire) }
 
 func wire(s *lambda.Setup) (lambda.Handler, error) {
-	aws, err := account.FromEnv(os.Getenv)
+	aws, err := account.FromEnv(s.Getenv)
 	sources, bad := source.New(s.Config)
 	if err := errors.Join(err, bad); err != nil {
 		return nil, err

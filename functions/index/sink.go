@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -31,7 +30,7 @@ func newSink(account aws.Config, s *lambda.Setup) (*opensearch.Sink, error) {
 	options := opensearch.FromConfig(settings, collections)
 	switch auth := settings.Auth; auth.Kind {
 	case config.AuthBasic:
-		options.Auth = opensearch.Basic(login(account, auth))
+		options.Auth = opensearch.Basic(login(account, auth, s.Getenv))
 	case config.AuthSigV4:
 		options.Auth = opensearch.SigV4(account.Credentials, cmp.Or(auth.Region, account.Region), auth.Service)
 	}
@@ -43,12 +42,12 @@ func newSink(account aws.Config, s *lambda.Setup) (*opensearch.Sink, error) {
 }
 
 // login is where the name and the password come from: a secret, or two variables of the environment.
-func login(account aws.Config, auth config.Auth) func(context.Context) (user, password string, err error) {
+func login(account aws.Config, auth config.Auth, getenv func(string) string) func(context.Context) (user, password string, err error) {
 	if auth.SecretARN != "" {
 		return secret.NewLogin(account, auth.SecretARN).Credentials
 	}
 	return func(context.Context) (string, string, error) {
-		user, password := os.Getenv(auth.UserEnv), os.Getenv(auth.PasswordEnv)
+		user, password := getenv(auth.UserEnv), getenv(auth.PasswordEnv)
 		if user == "" || password == "" {
 			return "", "", fmt.Errorf("%s are not set", strings.Join([]string{auth.UserEnv, auth.PasswordEnv}, " and "))
 		}

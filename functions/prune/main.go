@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/lullhq/lull/internal/account"
 	"github.com/lullhq/lull/internal/clock"
@@ -17,7 +16,7 @@ import (
 func main() { lambda.Main("prune", wire) }
 
 func wire(s *lambda.Setup) (lambda.Handler, error) {
-	aws, err := account.FromEnv(os.Getenv)
+	aws, err := account.FromEnv(s.Getenv)
 	if err != nil {
 		return nil, err
 	}

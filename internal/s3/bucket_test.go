@@ -14,7 +14,9 @@ import (
 	"github.com/lullhq/lull/internal/awstest"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/event"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/letter"
 )
 
 // answers serves one answer to everything and counts the requests.
@@ -181,5 +183,40 @@ func TestAnObjectThatIsTooLargeIsNotRead(t *testing.T) {
 	}
 	if got, err := b.get(awstest.Context(t), b.name, "k", 100); err != nil || len(got) != 100 {
 		t.Errorf("got %d bytes, %v, want 100", len(got), err)
+	}
+}
+
+func TestAReferenceThatCannotBeHadIsAFault(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		status int
+		body   string
+		fault  string // part of a fault for good
+		good   bool
+	}{
+		{name: "there", status: 200, body: "{}", good: true},
+		{name: "missing", status: 404, body: xmlFailure("NoSuchKey"), fault: "not there"},
+		{name: "too large", status: 200, body: strings.Repeat("x", MaxReference+1), fault: "more than"},
+		{name: "denied", status: 403, body: xmlFailure("AccessDenied")},
+		{name: "unavailable", status: 503, body: xmlFailure("SlowDown")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var requests []string
+			got, err := answers(t, tt.status, tt.body, &requests).Load(awstest.Context(t), "payloads", "a/b c")
+			var f *event.Fault
+			isFault := errors.As(err, &f)
+			if (err == nil) != tt.good || isFault != (tt.fault != "") || tt.good && string(got) != tt.body {
+				t.Fatalf("got %d bytes, %v, want fault %q", len(got), err, tt.fault)
+			}
+			if isFault && (!strings.Contains(f.Problem, tt.fault) || f.Reason != letter.Payload) {
+				t.Errorf("got %+v, want %q", f, tt.fault)
+			}
+			if !strings.HasPrefix(requests[0], "GET /payloads/a/b%20c?") {
+				t.Errorf("got %s", requests[0])
+			}
+		})
 	}
 }
