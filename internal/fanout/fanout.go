@@ -31,3 +31,15 @@ func (r Runner) Each(limit, n int, f func(i int)) {
 	}
 	_ = g.Wait() // no part returns an error
 }
+
+// Try is Each for parts that may fail: all of them run, and the error is that of the first in order that failed.
+func (r Runner) Try(limit, n int, f func(i int) error) error {
+	errs := make([]error, n)
+	r.Each(limit, n, func(i int) { errs[i] = f(i) })
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

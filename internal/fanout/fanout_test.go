@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -47,5 +48,21 @@ func TestARunnerOfOnesOwnTakesOver(t *testing.T) {
 	backwards.Each(2, 3, func(i int) { order = append(order, i) })
 	if len(order) != 3 || order[0] != 2 || order[2] != 0 {
 		t.Errorf("order %v, want 2 1 0", order)
+	}
+}
+
+func TestTryRunsAllAndReturnsTheFirstErrorInOrder(t *testing.T) {
+	t.Parallel()
+	first, second := errors.New("first"), errors.New("second")
+	var ran atomic.Int32
+	err := Runner(nil).Try(2, 4, func(i int) error {
+		ran.Add(1)
+		return []error{nil, first, nil, second}[i]
+	})
+	if !errors.Is(err, first) || ran.Load() != 4 {
+		t.Errorf("error %v after %d parts, want %v after 4", err, ran.Load(), first)
+	}
+	if err := Runner(nil).Try(2, 0, nil); err != nil {
+		t.Errorf("no parts: %v", err)
 	}
 }

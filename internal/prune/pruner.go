@@ -13,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
@@ -40,6 +41,7 @@ type Pruner struct {
 	NewToken func() shard.Token // random, fresh at each call; nil for crypto/rand
 	NewID    func() flight.ID   // a fresh ULID at each call; nil for crypto/rand
 	Budget   Budget             // zero fields have the defaults
+	Parallel fanout.Runner      // nil for goroutines
 }
 
 // Budget bounds one run.

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -195,33 +193,29 @@ func (r *run) look(ctx context.Context, segment int, at *scanPoint, share int) (
 func (r *run) collect(ctx context.Context, victims []victim) error {
 	var mu sync.Mutex
 	rep := &r.report.Rows
-	var g errgroup.Group
-	g.SetLimit(maxParallel)
 	done := 0
-	for _, v := range victims {
-		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			_, err := r.write(ctx, shard.Collect(v.row, shard.MicrosOf(r.Clock.Now())))
-			_, refused := shard.AsRefused(err)
-			if err != nil && !refused {
-				return fmt.Errorf("collect %s: %w", v.row.Doc, err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			done++
-			if refused {
-				rep.Changed++
-				r.note(journal.Note{Step: journal.RowRefused, Doc: v.row.Doc, Detail: "COLLECT"})
-				return nil
-			}
-			rep.Collected++
-			r.told(v, rep)
+	err := r.Parallel.Try(maxParallel, len(victims), func(i int) error {
+		v := victims[i]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		_, err := r.write(ctx, shard.Collect(v.row, shard.MicrosOf(r.Clock.Now())))
+		_, refused := shard.AsRefused(err)
+		if err != nil && !refused {
+			return fmt.Errorf("collect %s: %w", v.row.Doc, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		if refused {
+			rep.Changed++
+			r.note(journal.Note{Step: journal.RowRefused, Doc: v.row.Doc, Detail: "COLLECT"})
 			return nil
-		})
-	}
-	err := g.Wait()
+		}
+		rep.Collected++
+		r.told(v, rep)
+		return nil
+	})
 	rep.Left += len(victims) - done
 	return err
 }

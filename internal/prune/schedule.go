@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -128,18 +126,14 @@ func (r *run) delay(it schedule.Item) time.Duration {
 
 // forget deletes items that were sent or parked.
 func (r *run) forget(ctx context.Context, items []schedule.Item) error {
-	var g errgroup.Group
-	g.SetLimit(maxParallel)
-	for _, it := range items {
-		g.Go(func() error {
-			err := r.try(ctx, func() error { return r.Schedule.Delete(ctx, it.ID) })
-			if err != nil {
-				return fmt.Errorf("delete the event of %s, which was sent: %w", it.Doc, err)
-			}
-			return nil
-		})
-	}
-	return g.Wait()
+	return r.Parallel.Try(maxParallel, len(items), func(i int) error {
+		it := items[i]
+		err := r.try(ctx, func() error { return r.Schedule.Delete(ctx, it.ID) })
+		if err != nil {
+			return fmt.Errorf("delete the event of %s, which was sent: %w", it.Doc, err)
+		}
+		return nil
+	})
 }
 
 // parkItem makes a dead letter of an event that no queue will ever take.
