@@ -31,6 +31,8 @@ type devFlags struct {
 	exitWhenIdle                       bool
 	report, dump                       string
 	verbose                            bool
+
+	from time.Time // the data folder's newest fence: the clock does not go back behind it
 }
 
 const defaultListen = "127.0.0.1:7070"
@@ -81,15 +83,15 @@ func runDev(c *cobra.Command, f devFlags) error {
 	}
 	defer input.Close()
 
-	clk := clock.Clock(clock.System{})
-	if f.speed != 1 {
-		clk = clock.NewFast(f.speed)
-	}
-	sinks, dir, closeSinks, err := openSinks(c.Context(), cfg, f)
+	sinks, dir, closeSinks, err := openSinks(c.Context(), cfg, &f)
 	if err != nil {
 		return usage(err)
 	}
 	defer closeSinks()
+	clk := clock.Clock(clock.System{})
+	if f.speed != 1 || f.from.After(time.Now()) {
+		clk = clock.NewFast(f.speed).From(f.from)
+	}
 
 	narrator := dev.NewNarrator(out, clk.Now())
 	rec := &dev.Recorder{}

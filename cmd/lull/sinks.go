@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 
@@ -19,17 +20,17 @@ import (
 )
 
 // openSinks opens what the settings name. dir is the data folder of the Bleve indexes.
-func openSinks(ctx context.Context, cfg *config.Config, f devFlags) (sinks map[string]sink.Sink, dir string, closeAll func(), err error) {
+func openSinks(ctx context.Context, cfg *config.Config, f *devFlags) (sinks map[string]sink.Sink, dir string, closeAll func(), err error) {
 	sinks = map[string]sink.Sink{}
 	var closers []func()
-	closeAll = func() {
+	closing := func() {
 		for i := len(closers) - 1; i >= 0; i-- {
 			closers[i]()
 		}
 	}
 	defer func() {
 		if err != nil {
-			closeAll()
+			closing()
 		}
 	}()
 	if dir = f.data; dir == "" {
@@ -52,7 +53,12 @@ func openSinks(ctx context.Context, cfg *config.Config, f devFlags) (sinks map[s
 				return nil, "", nil, fmt.Errorf("--data: %w", err)
 			}
 			closers = append(closers, func() { _ = index.Close() })
-			sinks[name] = index
+			sinks[name] = patient{index, index, cfg.Index.SinkDeadline}
+			if newest, err := index.Newest(); err != nil {
+				return nil, "", nil, fmt.Errorf("--data: %w", err)
+			} else if at := time.UnixMicro(int64(newest)); at.After(f.from) {
+				f.from = at
+			}
 		case config.SinkOpenSearch:
 			remote, err := openSearch(ctx, cfg, name)
 			if err != nil {
@@ -62,12 +68,12 @@ func openSinks(ctx context.Context, cfg *config.Config, f devFlags) (sinks map[s
 				return nil, "", nil, fmt.Errorf("sinks.%s.url: %w", name, err)
 			}
 			closers = append(closers, func() { _ = remote.Close() })
-			sinks[name] = remote
+			sinks[name] = patient{remote, remote, cfg.Index.SinkDeadline}
 		default:
 			return nil, "", nil, fmt.Errorf("sinks.%s.kind: %s is not supported", name, s.Kind)
 		}
 	}
-	return sinks, dir, closeAll, nil
+	return sinks, dir, closing, nil
 }
 
 // openSearch connects to a sink of the settings with the credentials that this process has.
@@ -103,4 +109,17 @@ func openSearch(ctx context.Context, cfg *config.Config, name string) (*opensear
 		return nil, fmt.Errorf("sinks.%s: %w", name, err)
 	}
 	return remote, nil
+}
+
+// patient gives a real sink its deadline in real time: --speed makes waits shorter, not disks faster.
+type patient struct {
+	sink.Sink
+	sink.Reader
+	deadline time.Duration
+}
+
+func (p patient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.deadline)
+	defer cancel()
+	return p.Sink.Write(ctx, ops)
 }

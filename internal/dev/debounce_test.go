@@ -441,3 +441,60 @@ func (s *scene) deleteBehindTheFlight(id string) {
 	}
 	s.t.Fatalf("no flight holds %s", id)
 }
+
+func notBefore(when time.Time, m Timed) Timed {
+	m.Body = m.Body[:len(m.Body)-1] + fmt.Sprintf(`,"notbefore":%q}`, when.UTC().Format(time.RFC3339Nano))
+	return m
+}
+
+func TestScheduledEventIsWrittenToTheSecondAndHidesNothing(t *testing.T) {
+	for _, ahead := range []time.Duration{3 * time.Second, time.Minute, 14*time.Minute + 59*time.Second, 2 * time.Hour, 20 * 24 * time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			stage{}.play(t, func(s *scene) {
+				when := time.Now().Add(ahead)
+				s.send(put(0, "a", 1), notBefore(when, put(0, "a", 2)))
+				s.wait(min(ahead-time.Second, 20*time.Second))
+				if ahead > 20*time.Second {
+					s.holds("a", "1") // what is due before it is not hidden
+				}
+				s.wait(time.Until(when) + 12*time.Second)
+				s.holds("a", "2")
+				var at time.Time
+				for _, n := range s.notes.of(journal.Committed) {
+					if VersionText(n.Key) == "2" {
+						at = n.At
+					}
+				}
+				if at.Before(when) || at.Sub(when) > 8*time.Second {
+					t.Errorf("written %s after its time, want between 0 and window, a second of rounding and the wake", at.Sub(when))
+				}
+				s.settle()
+			})
+		})
+	}
+}
+
+func TestEventTooFarAheadIsADeadLetter(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.send(notBefore(time.Now().Add(29*24*time.Hour), put(0, "a", 1)))
+		r := s.settle()
+		if len(r.DeadLetters) != 1 || r.DeadLetters[0].Reason != "too_far_ahead" {
+			t.Errorf("dead letters %+v, want one that is too far ahead", r.DeadLetters)
+		}
+	})
+}
+
+func TestScheduledEventsDoNotKeepTheStackFromBeingIdle(t *testing.T) {
+	for _, ahead := range []time.Duration{10 * time.Minute, 10 * time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			stage{}.play(t, func(s *scene) {
+				begin := time.Now()
+				s.send(notBefore(begin.Add(ahead), put(0, "a", 1)), put(0, "b", 1))
+				r := s.settle()
+				if r.Scheduled != 1 || r.Written != 1 || time.Since(begin) > time.Minute {
+					t.Errorf("scheduled %d, written %d after %s, want 1 and 1 at once", r.Scheduled, r.Written, time.Since(begin))
+				}
+			})
+		})
+	}
+}

@@ -87,15 +87,26 @@ func (e *Engine) Play(ctx context.Context, in Input) error {
 
 // Idle reports whether nothing waits, is held or runs. Scheduled events do not count.
 func (e *Engine) Idle() bool {
+	delayed := 0
 	for _, name := range e.order {
 		p := e.pipes[name]
 		// In this order: a message leaves the queue only after whatever it caused has begun.
-		if p.live.Counts().Total()+p.bulk.Counts().Total() > 0 || p.machine.Running() > 0 || p.dead.Counts().Total() > 0 ||
-			p.live.Counts().Total()+p.bulk.Counts().Total() > 0 {
+		before, late := p.waiting()
+		if before > 0 || p.machine.Running() > 0 || p.dead.Counts().Total() > 0 {
 			return false
 		}
+		if after, _ := p.waiting(); after > 0 {
+			return false
+		}
+		delayed += late
 	}
-	return true
+	return delayed <= e.ledger.scheduled()
+}
+
+// waiting counts the messages of both lanes, the delayed ones apart: copies of scheduled events wait in the queue for their last minutes.
+func (p *pipe) waiting() (n, delayed int) {
+	l, b := p.live.Counts(), p.bulk.Counts()
+	return l.Visible + l.InFlight + b.Visible + b.InFlight, l.Delayed + b.Delayed
 }
 
 // Settle waits until the engine is idle. It looks every tenth of a second of the engine's time.
@@ -113,9 +124,10 @@ func (e *Engine) Left() int {
 	n := 0
 	for _, name := range e.order {
 		p := e.pipes[name]
-		n += p.live.Counts().Total() + p.bulk.Counts().Total() + p.dead.Counts().Total()
+		waiting, delayed := p.waiting()
+		n += waiting + delayed + p.dead.Counts().Total()
 	}
-	return n
+	return max(n-e.ledger.scheduled(), 0)
 }
 
 // Report adds up what happened so far.

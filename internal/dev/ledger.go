@@ -23,6 +23,7 @@ type Ledger struct {
 	rewrite int
 	reject  int
 	fresh   histogram
+	waiting map[uint64]int // scheduled events by document and key
 	flights int
 	refused int
 	alarms  map[journal.Step]int
@@ -48,6 +49,7 @@ func NewLedger() *Ledger {
 	return &Ledger{
 		seed: maphash.MakeSeed(), ends: map[uint64]end{}, written: map[uint64]bool{}, dead: map[string]int{}, letters: map[uint64]string{},
 		counts: map[end]int{}, held: map[uint64]bool{}, alarms: map[journal.Step]int{}, fresh: histogram{},
+		waiting: map[uint64]int{},
 	}
 }
 
@@ -59,6 +61,13 @@ func (l *Ledger) hash(a, b string, n int) uint64 {
 	_, _ = h.WriteString(b)
 	_, _ = h.Write([]byte{0, byte(n), byte(n >> 8)})
 	return h.Sum64()
+}
+
+// knows says that a version was written in an earlier life: an event with it is a duplicate.
+func (l *Ledger) knows(doc shard.DocID, k shard.OrderKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.written[l.hash(string(doc), string(k), 0)] = true
 }
 
 // Note takes a decision.
@@ -95,9 +104,9 @@ func (l *Ledger) Note(n journal.Note) {
 		n.Letter = l.letters[version()]
 		l.die(n)
 	case journal.Scheduled:
-		l.end(n, endScheduled)
-	case journal.Enqueued:
-		l.counts[endScheduled]-- // the copy on its way is counted when it ends
+		if l.end(n, endScheduled) {
+			l.waiting[version()]++
+		}
 	case journal.Redriven, journal.Returned:
 		if n.Step == journal.Redriven {
 			l.counts[endDead]--
@@ -156,7 +165,21 @@ func (l *Ledger) end(n journal.Note, how end) bool {
 	}
 	l.ends[id] = how
 	l.counts[how]++
+	if n.Key == "" || how == endScheduled {
+		return true
+	}
+	if v := l.hash(string(n.Doc), string(n.Key), 0); l.waiting[v] > 0 { // the copy of a scheduled event has come to its end
+		l.waiting[v]--
+		l.counts[endScheduled]--
+	}
 	return true
+}
+
+// scheduled is how many events wait for their notbefore.
+func (l *Ledger) scheduled() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counts[endScheduled]
 }
 
 // histogram counts durations by the millisecond.

@@ -177,6 +177,7 @@ func (s *scene) noted(step journal.Step, want int) {
 type scripted struct {
 	mu    sync.Mutex
 	plans []plan
+	rule  func(op fault.Op) (fault.Verdict, bool)
 }
 
 type plan struct {
@@ -216,7 +217,13 @@ func (s *scripted) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) f
 		}
 		return what
 	}
+	rule := s.rule
 	s.mu.Unlock()
+	if rule != nil {
+		if v, yes := rule(op); yes {
+			return v
+		}
+	}
 	return fault.OK
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/memory"
@@ -336,6 +337,56 @@ func TestMessageOlderThanRowsMeetsTheAgeGuard(t *testing.T) {
 		s.holds("known", "2")
 		if len(r.DeadLetters) != 1 || r.DeadLetters[0].Reason != "too_old_to_judge" {
 			t.Errorf("dead letters %+v, want the unknown document's, too old to judge", r.DeadLetters)
+		}
+	})
+}
+
+func tableAway(s *scene, away *bool) {
+	s.inject.rule = func(op fault.Op) (fault.Verdict, bool) { return fault.FailBefore, *away && op.Service == fault.Table }
+}
+
+func outageOpen(c *config.Config) { c.TableOutage = config.TableOutageOpen }
+
+func TestOpenTableOutageNeverAcknowledges(t *testing.T) {
+	stage{cfg: outageOpen}.play(t, func(s *scene) {
+		away := true
+		tableAway(s, &away)
+		s.send(put(0, "a", 1), put(0, "a", 2), put(0, "b", 1))
+		s.wait(30 * time.Second)
+		s.holds("a", "2") // at once, without asking the row
+		s.holds("b", "1")
+		s.noted(journal.OpenWrite, 2)
+		s.noted(journal.Deleted, 0)
+		if n := s.p.live.Counts().Total(); n != 3 {
+			t.Errorf("%d messages in the queue, want all three unacknowledged", n)
+		}
+		away = false
+		r := s.settle()
+		s.holds("a", "2")
+		s.holds("b", "1")
+		if r.Written != 2 || r.Superseded != 1 || r.Dead != 0 {
+			t.Errorf("written %d, superseded %d, dead %d: want the messages judged as usual afterwards", r.Written, r.Superseded, r.Dead)
+		}
+	})
+}
+
+func TestDeletesAreReassertedAfterAnOpenOutage(t *testing.T) {
+	stage{cfg: outageOpen, sink: memory.SinkSettings{ForgetAfter: time.Minute}}.play(t, func(s *scene) {
+		s.send(del(0, "gone", 5), put(0, "newer", 5))
+		s.settle()
+		s.wait(5 * time.Minute) // the sink has forgotten the delete
+		away := true
+		tableAway(s, &away)
+		s.send(put(0, "gone", 4), put(0, "newer", 4))
+		s.wait(30 * time.Second)
+		s.holds("gone", "4") // promise 1 is suspended while it lasts
+		away = false
+		s.settle()
+		s.holds("gone", "")
+		s.noted(journal.Reasserted, 1)
+		s.noted(journal.OpenResync, 1) // of "newer": its body is not at hand
+		if row := s.row("gone"); row.Owner != "" || row.LastWrite == 0 {
+			t.Errorf("row %+v, want no lease left behind", row)
 		}
 	})
 }

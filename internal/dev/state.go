@@ -119,6 +119,7 @@ func (e *Engine) Load(ctx context.Context, dir string) error {
 			w.Update = append(w.Update, shard.Action{Verb: shard.Set, Attr: a, Val: v})
 		}
 		_, err := e.Shards.Write(ctx, w)
+		e.ledger.knows(doc, w.Apply(shard.Row{}).Committed)
 		return err
 	})
 	if err != nil {
@@ -177,6 +178,7 @@ func (e *Engine) raise(ctx context.Context, s sink.Stored) error {
 		}
 	}
 	_, err = e.Shards.Write(ctx, w)
+	e.ledger.knows(s.Doc, k)
 	return err
 }
 

@@ -73,6 +73,7 @@ type State struct {
 	Leg          int    `json:"leg"`     // how many executions came before this one
 	Started      int64  `json:"started"` // microseconds: when this execution began
 	Done         bool   `json:"done"`
+	Open         bool   `json:"open,omitempty"` // written without rows while the table is away (`tableOutage: open`): nothing is acknowledged
 }
 
 // Wake is WakeAt as a time; the zero time where it cannot be read.

@@ -77,6 +77,9 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 		return s, fmt.Errorf("get manifest of flight %s: %w", s.Flight, err)
 	}
 	t.load(m)
+	if s.Open {
+		return t.open(ctx), nil
+	}
 	return t.run(ctx), nil
 }
 

@@ -32,16 +32,7 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 	if len(ops) == 0 {
 		return
 	}
-	limit := min(t.h.Config.Index.SinkDeadline, t.remaining()-sinkMargin)
-	call, cancel := t.h.Clock.Deadline(ctx, max(limit, time.Millisecond))
-	outcomes := t.h.Sink.Write(call, ops)
-	cancel()
-	if len(outcomes) != len(ops) { // a sink that cannot count is not to be believed in anything
-		outcomes = make([]sink.Outcome, len(ops))
-		for i := range outcomes {
-			outcomes[i] = sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}
-		}
-	}
+	outcomes := t.send(ctx, ops)
 	t.judgeHealth(ctx, sent, outcomes)
 	results := make([]func(), len(sent))
 	t.h.Parallel.Each(maxParallel, len(sent), func(i int) { results[i] = t.outcome(ctx, sent[i], outcomes[i]) })

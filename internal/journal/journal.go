@@ -55,7 +55,9 @@ const (
 	Conflict    Step = "version_conflict"
 	Blocked     Step = "blocked_by_unknown"
 	Schema      Step = "unknown_schema"
-	OpenWrite   Step = "open_write" // table outage open: written at once, not acknowledged (audit)
+	OpenWrite   Step = "open_write"  // table outage open: written at once, not acknowledged (audit); Detail is the sink's answer
+	Reasserted  Step = "reasserted"  // after an open outage: the row's delete was written again
+	OpenResync  Step = "open_resync" // after an open outage: the sink may hold an older version: resync this document
 )
 
 // Note is one decision.

@@ -53,7 +53,7 @@ var halves = []string{
 	module + "/internal/sqs",
 	module + "/internal/s3",
 	module + "/internal/stepfunctions",
-	module + "/internal/sink/bleve",
+	module + "/internal/sink/blevesink",
 	module + "/internal/sink/opensearch",
 	module + "/internal/dev",
 	module + "/internal/sim",
@@ -83,7 +83,7 @@ var rules = []rule{
 	},
 	{
 		name:     "use cases know only seams",
-		packages: []string{"internal/receive", "internal/index", "internal/prune", "internal/dlq"},
+		packages: []string{"internal/receive", "internal/index", "internal/prune", "internal/dlq", "internal/redrive", "internal/operate"},
 		forbid:   join(aws, cdk, bleve, commandLine, yaml, testOnly, halves),
 	},
 	{
@@ -96,7 +96,7 @@ var rules = []rule{
 		packages: []string{"functions/receive", "functions/index", "functions/prune", "functions/dlq"},
 		forbid: join(cdk, bleve, commandLine, yaml, testOnly, []string{
 			module + "/internal/memory",
-			module + "/internal/sink/bleve",
+			module + "/internal/sink/blevesink",
 			module + "/internal/dev",
 			module + "/internal/sim",
 			module + "/internal/model",

@@ -2,6 +2,7 @@ package receive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/event"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -60,10 +62,17 @@ func (b *batch) place(ctx context.Context, p pending) {
 		return
 	}
 	m := &b.msgs[p.msg]
-	err := b.h.Schedule.Put(ctx, schedule.Item{
-		ID: letter.ID(p.Doc, p.Key, m.Body), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: b.h.Sink, Lane: b.h.Lane,
-		FirstSent: m.FirstSent(), MessageID: m.ID, Body: m.Body, Attributes: m.Attributes,
-	})
+	err := queue.ErrTooLarge
+	if ahead <= queue.MaxDelay-time.Second {
+		// The queue itself can keep it that long, to the second; prune comes by every few minutes only.
+		err = b.delay(ctx, m, ahead)
+	}
+	if errors.Is(err, queue.ErrTooLarge) { // or no room for the mark that makes a copy no newer than its original
+		err = b.h.Schedule.Put(ctx, schedule.Item{
+			ID: letter.ID(p.Doc, p.Key, m.Body), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: b.h.Sink, Lane: b.h.Lane,
+			FirstSent: m.FirstSent(), MessageID: m.ID, Body: m.Body, Attributes: m.Attributes,
+		})
+	}
 	if err != nil {
 		b.fail(&p, "store the scheduled event: "+err.Error())
 		return
@@ -72,6 +81,15 @@ func (b *batch) place(ctx context.Context, p pending) {
 	n := b.about(&p, journal.Scheduled, "")
 	n.Until = p.NotBefore
 	b.h.note(n)
+}
+
+// delay sends a copy that the queue shows when the event is due. The original is done once that succeeded.
+func (b *batch) delay(ctx context.Context, m *queue.Message, ahead time.Duration) error {
+	out, err := letter.Copy(m.Body, m.Attributes, m.FirstSent(), ahead)
+	if err != nil {
+		return err
+	}
+	return queue.ErrorAt(b.h.Ingest.Send(ctx, []queue.Outgoing{out}), 0)
 }
 
 // docState is one document of the batch: its events newest first and what its row says.

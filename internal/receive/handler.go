@@ -37,15 +37,6 @@ type Handler struct {
 	Journal  journal.Journal
 	NewID    func() flight.ID // a fresh ULID at each call
 	Parallel fanout.Runner    // nil for goroutines
-
-	// Open, where the settings allow it, writes to the sink at once while the table is unreachable (`tableOutage: open`).
-	Open func(ctx context.Context, held []OpenEvent) error
-}
-
-// OpenEvent is an event that `tableOutage: open` writes without asking the row.
-type OpenEvent struct {
-	Message queue.Message
-	Event   event.Event
 }
 
 // maxParallel bounds the conditional writes in flight of one invocation.

@@ -47,11 +47,16 @@ func (b *batch) hold(ctx context.Context) {
 		WakeAt:       flight.WakeText(wake.Time()),
 		VisibleUntil: b.start.Add(b.h.Config.Queues.Visibility - lane.Window - pollMargin).UnixMicro(),
 	}
+	b.launch(ctx, m, state, wake.Time())
+}
+
+// launch stores the manifest and starts its execution, in this order.
+func (b *batch) launch(ctx context.Context, m *flight.Manifest, state flight.State, wake time.Time) {
 	err := backoff.Row().Do(ctx, b.h.Clock, func() error { return b.h.Flights.Put(ctx, m) })
 	if err == nil {
 		err = backoff.Row().Do(ctx, b.h.Clock, func() error { return b.h.Launcher.Start(ctx, state) })
 	}
-	n := journal.Note{Step: journal.Launched, Flight: string(m.Flight), Count: len(m.Records), Until: wake.Time()}
+	n := journal.Note{Step: journal.Launched, Flight: string(m.Flight), Count: len(m.Records), Until: wake}
 	if err != nil {
 		n.Step, n.Detail = journal.LaunchLost, err.Error()
 	}

@@ -33,6 +33,9 @@ func (b *batch) sendLetters(ctx context.Context) {
 	if b.h.Config.DeadLetters == config.DeadLettersNone {
 		for i := range b.letters {
 			l := &b.letters[i]
+			if l.reason == letter.DeadDeadline && !b.park(ctx, l) {
+				continue
+			}
 			b.done(&l.p, journal.Dropped, string(l.reason)+": "+l.detail)
 		}
 		return

@@ -215,6 +215,28 @@ func Redrive(doc DocID, k OrderKey, now Micros) Write {
 	}, Update: remove(AttrDead)}
 }
 
+// Reassert takes the lease of a row whose delete a write without a claim may have undone (`tableOutage: open`), to delete the document
+// from the sink again. Nothing is claimed: the version is committed already. It is refused where anything newer waits, which will be
+// written anyway, and its time is a fence like a claim's.
+func Reassert(doc DocID, committed OrderKey, token Token, now, until Micros) Write {
+	return Write{Name: "REASSERT", Doc: doc, Cond: []Clause{
+		known(),
+		must(AttrCommitted, Equal, keyValue(committed)),
+		must(AttrCommittedOp, Equal, textValue(string(Delete))),
+		absentOr(AttrPending, AtMost, keyValue(committed)),
+		absentOr(AttrLeaseUntil, Less, timeValue(now)),
+		absentOr(AttrLastWrite, Less, timeValue(now)),
+	}, Update: []Action{set(AttrOwner, textValue(string(token))), set(AttrLeaseUntil, timeValue(until))}}
+}
+
+// Reasserted ends a reassertion whose delete was applied: the fence that it used is the last write.
+func Reasserted(l Lease) Write {
+	return Write{Name: "REASSERTED", Doc: l.Doc, Cond: []Clause{
+		known(),
+		must(AttrOwner, Equal, textValue(string(l.Token))),
+	}, Update: append([]Action{set(AttrLastWrite, timeValue(l.At))}, remove(AttrOwner, AttrLeaseUntil)...)}
+}
+
 // Collect deletes a row that nobody can need any more, if it is as prune read it: see [Collectable].
 func Collect(read Row, now Micros) Write {
 	same := func(a Attr) Clause {

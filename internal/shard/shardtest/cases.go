@@ -106,7 +106,7 @@ func Cases() []Case {
 	var all []Case
 	for _, list := range [][]Case{
 		admitCases(false), admitCases(true), claimCases(false), claimCases(true), commitCases(), commitNewerCases(),
-		releaseCases(), rejectCases(), rejectNotPendingCases(), parkCases(), parkNotPendingCases(), redriveCases(),
+		releaseCases(), rejectCases(), rejectNotPendingCases(), parkCases(), parkNotPendingCases(), redriveCases(), reassertCases(), reassertedCases(),
 		collectCases(), healthCases(), runCases(),
 	} {
 		all = append(all, list...)
@@ -394,6 +394,41 @@ func redriveCases() []Case {
 	b.refused("when an older version is marked", dead(k1))
 	b.refused("when none is marked", dead(""))
 	b.leased(of)
+	b.foreign()
+	return b.cases
+}
+
+func reassertCases() []Case {
+	b := &book{
+		write: shard.Reassert("", k2, token, now, until),
+		base:  shard.Row{VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at, ExpiresAt: expires},
+	}
+	of := func(changes ...change) shard.Row { return with(with(b.base, owner(token), lease(until)), changes...) }
+	b.allowed("when the delete is still the newest: the lease is ours", of())
+	b.allowed("where its own version stands pending", of(pending(k2)), pending(k2))
+	b.refused("when a newer version waits: it will be written anyway", pending(k3))
+	b.refused("when a newer version is committed", func(r *shard.Row) { r.Committed = k3 })
+	b.refused("when an older version is committed", func(r *shard.Row) { r.Committed = k1 })
+	b.refused("when the commit was no delete", func(r *shard.Row) { r.CommittedOp = shard.Put })
+	b.refused("when the commit was an operation that we do not know", func(r *shard.Row) { r.CommittedOp = "archive" })
+	b.refused("before the time of the last write, by a clock that is late", lastWrite(now+1))
+	b.refused("when the last write is as late as this one: the fence must grow", func(r *shard.Row) { r.LastWrite = now })
+	b.allowed("where nothing was written yet by this clock", of(func(r *shard.Row) { r.LastWrite = 0 }), func(r *shard.Row) { r.LastWrite = 0 })
+	b.leased(func(...change) shard.Row { return of() })
+	b.foreign()
+	return b.cases
+}
+
+func reassertedCases() []Case {
+	b := &book{
+		write: shard.Reasserted(shard.Lease{Key: k2, Token: token, At: now}),
+		base: shard.Row{
+			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at, Owner: token, LeaseUntil: until, ExpiresAt: expires,
+		},
+	}
+	done := with(b.base, owner(""), lease(0), func(r *shard.Row) { r.LastWrite = now })
+	b.allowed("under our lease: its fence is the last write", done)
+	b.owned()
 	b.foreign()
 	return b.cases
 }

@@ -171,7 +171,7 @@ func mutants() []named {
 	return all
 }
 
-// equivalent are changes after which the write means the same. Each says why.
+// equivalent are changes after which a CLAIM means the same. Each says why.
 var equivalent = map[string]string{
 	`"last_write <" made "<>" in (last_write absent or last_write <)`: "a last write after now is refused by last_write <= now - minInterval as well",
 	`"pending =" made "<=" in (pending = or burst_start <=)`:          "pending < k is refused by pending >= k as well",
@@ -183,7 +183,7 @@ func TestTheSuiteKillsEveryMutantOfEveryWrite(t *testing.T) {
 	count := map[string]int{}
 	for _, m := range mutants() {
 		by, dead := killed(t, m.write, m.mutation)
-		if why := equivalent[m.text]; why != "" {
+		if why := equivalent[m.text]; why != "" && strings.HasPrefix(m.write, "CLAIM") {
 			if dead {
 				t.Errorf("%s %s is killed by %q and is said to mean the same: %s", m.write, m.text, by, why)
 			}
@@ -218,7 +218,7 @@ func TestEveryWriteOfTheModelIsInTheSuite(t *testing.T) {
 	forms := writes()
 	for _, name := range []string{
 		"ADMIT", "CLAIM", "CLAIM again", "COMMIT", "COMMIT, newer waiting", "RELEASE", "REJECT", "REJECT, not pending", "PARK",
-		"PARK, not pending", "REDRIVE", "COLLECT", "TRIP", "PROBE", "CLOSE", "START RUN", "END RUN",
+		"PARK, not pending", "REDRIVE", "REASSERT", "REASSERTED", "COLLECT", "TRIP", "PROBE", "CLOSE", "START RUN", "END RUN",
 	} {
 		if len(forms[name]) == 0 {
 			t.Errorf("%s has no case", name)

@@ -1,0 +1,113 @@
+package index
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/sink"
+)
+
+// open is the turn of a flight that exists because the table is away and the settings say `tableOutage: open`. While it is away the
+// documents are written once, without a claim, and audited; nothing is acknowledged. When it is back, deletes that the rows know and
+// that such a write may have undone are asserted again, and documents whose row knows a newer version are listed for a resync.
+// Everything else will be judged as the messages are received again.
+func (t *turn) open(ctx context.Context) flight.State {
+	if err := t.read(ctx, t.docs, shard.Consistent); err != nil {
+		if t.state.Turn == 0 {
+			t.writeOpen(ctx)
+		}
+		next := t.state
+		next.Turn++
+		wake := t.now().Add(max(t.delay(next.Turn), time.Second))
+		next.WakeAt = flight.WakeText(wake.Time())
+		if t.outlives(shard.MicrosOf(next.Wake())) && t.goOn(ctx, next) {
+			return finished(next)
+		}
+		return next
+	}
+	if t.state.Turn > 0 { // otherwise nothing was written open
+		t.reassert(ctx)
+	}
+	return t.end(ctx)
+}
+
+// writeOpen writes every document with the present time as its fence.
+func (t *turn) writeOpen(ctx context.Context) {
+	var ops []sink.Op
+	var docs []*document
+	for _, d := range t.prepare(ctx, t.docs) {
+		if d.fault != "" {
+			continue // receive will make it a dead letter when the table is back
+		}
+		e := d.newest()
+		now := t.now()
+		ops = append(ops, sink.Op{
+			Doc: d.id, Kind: e.Op, Fence: shard.Fence(now), Key: e.Key, Version: d.version, At: now.Time(), Document: d.body,
+		})
+		docs = append(docs, d)
+	}
+	if len(ops) == 0 {
+		return
+	}
+	for i, o := range t.send(ctx, ops) {
+		t.note(t.about(docs[i], docs[i].newest(), journal.OpenWrite, o.Kind.String()))
+	}
+}
+
+// reassert compares what was written open with the rows.
+func (t *turn) reassert(ctx context.Context) {
+	for _, d := range t.docs {
+		e := d.newest()
+		switch {
+		case e == nil || d.row.Committed <= e.Key: // judged as new when its message is received again
+		case d.row.CommittedOp != shard.Delete:
+			t.note(t.about(d, e, journal.OpenResync, "the row knows version key "+d.row.Committed.String()))
+		default:
+			if err := t.deleteAgain(ctx, d); err != nil {
+				t.note(t.about(d, e, journal.OpenResync, "its delete could not be asserted: "+err.Error()))
+				continue
+			}
+			t.note(t.about(d, e, journal.Reasserted, "the row knows it deleted"))
+		}
+	}
+}
+
+// deleteAgain writes a committed delete once more, under a lease.
+func (t *turn) deleteAgain(ctx context.Context, d *document) error {
+	l := shard.Lease{Doc: d.id, Key: d.row.Committed, Token: t.h.NewToken(), At: t.now()}
+	_, err := t.put(ctx, shard.Reassert(l.Doc, l.Key, l.Token, l.At, t.leaseEnd()))
+	if refused, ok := shard.AsRefused(err); err != nil && (!ok || refused.Row.Owner != l.Token) { // ours where only the answer was lost
+		return err
+	}
+	o := t.send(ctx, []sink.Op{{Doc: l.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key, At: l.At.Time()}})[0]
+	if o.Kind != sink.Applied {
+		return &openError{o}
+	}
+	_, err = t.put(ctx, shard.Reasserted(l))
+	if refused, ok := shard.AsRefused(err); ok && refused.Row.LastWrite >= l.At {
+		err = nil
+	}
+	return err
+}
+
+type openError struct{ sink.Outcome }
+
+func (e *openError) Error() string { return e.Kind.String() + ": " + e.Reason }
+
+// send is one bulk call with its deadline. A sink that cannot count is not to be believed in anything.
+func (t *turn) send(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	limit := min(t.h.Config.Index.SinkDeadline, t.remaining()-sinkMargin)
+	call, cancel := t.h.Clock.Deadline(ctx, max(limit, time.Millisecond))
+	defer cancel()
+	outcomes := t.h.Sink.Write(call, ops)
+	if len(outcomes) != len(ops) {
+		outcomes = make([]sink.Outcome, len(ops))
+		for i := range outcomes {
+			outcomes[i] = sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}
+		}
+	}
+	return outcomes
+}
