@@ -50,14 +50,7 @@ func (b *batch) readRows(ctx context.Context) {
 func (b *batch) admit(ctx context.Context) {
 	b.admitted = b.h.Clock.Now()
 	flightID := string(b.flightID())
-	b.h.Parallel.Each(maxParallel, len(b.docs), func(i int) { // errors are kept per document
-		d := &b.docs[i]
-		p := b.top(d)
-		if d.read && (b.overdue(p) || shard.Judge(d.after, p.Key, p.Class, b.aged(p)) != shard.Held || d.after.Pending >= p.Key) {
-			return // the row has decided, or another flight has admitted this version or a newer one
-		}
-		b.admitOne(ctx, d, p, flightID)
-	})
+	b.h.Parallel.Each(maxParallel, len(b.docs), func(i int) { b.admitNewest(ctx, &b.docs[i], flightID) }) // errors are kept per document
 	tried, lost := 0, 0
 	for i := range b.docs {
 		if d := &b.docs[i]; d.admitted || d.err != nil {
@@ -68,6 +61,25 @@ func (b *batch) admit(ctx context.Context) {
 		}
 	}
 	b.unreachable = lost > 0 && lost == tried
+}
+
+// admitNewest admits the newest version of the document that its row does not decide. One that is a dead letter, or becomes one here,
+// must not stand in for older ones: nobody else would admit them.
+func (b *batch) admitNewest(ctx context.Context, d *docState, flightID string) {
+	known := d.read
+	for _, e := range d.events {
+		p := &b.events[e]
+		if known && d.after.Pending >= p.Key {
+			return // another flight has admitted this version or a newer one
+		}
+		if known && (b.overdue(p) || shard.Judge(d.after, p.Key, p.Class, b.aged(p)) != shard.Held) {
+			continue
+		}
+		if b.admitOne(ctx, d, p, flightID); d.admitted || d.err != nil {
+			return
+		}
+		known = true // by the image of the refused write
+	}
 }
 
 func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID string) {

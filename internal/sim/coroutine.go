@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"iter"
+	"time"
+)
+
+// coroutine is a goroutine that runs only while the scheduler, or another coroutine that started it, waits for it. It takes one job
+// after the other.
+type coroutine struct {
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool
+
+	job   func()
+	after func() // called when the job has ended
+	owner *invocation
+	park  uint64 // which park it is in, 0 where it runs or waits for its parts
+	ended bool
+}
+
+// scheduler runs coroutines and occasions, one at a time, in virtual time.
+type scheduler struct {
+	now    time.Duration // since the epoch of the simulation
+	agenda agenda
+	cur    *coroutine // the one that runs; nil between them
+	idle   []*coroutine
+	made   []*coroutine
+	parks  uint64
+	closed bool
+}
+
+// after makes something happen d from now.
+func (s *scheduler) after(d time.Duration, do func()) {
+	s.agenda.add(occasion{at: s.now + max(d, 0), do: do})
+}
+
+// start runs a job as a coroutine until it parks for the first time or ends. after is called when it has ended, by whoever sees it.
+func (s *scheduler) start(owner *invocation, job, after func()) {
+	var c *coroutine
+	if n := len(s.idle); n > 0 {
+		c, s.idle = s.idle[n-1], s.idle[:n-1]
+	} else {
+		c = &coroutine{}
+		c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
+			c.yield = yield
+			for {
+				c.job()
+				c.ended = true
+				if !yield(struct{}{}) {
+					return
+				}
+			}
+		})
+		s.made = append(s.made, c)
+	}
+	c.job, c.after, c.owner, c.ended = job, after, owner, false
+	owner.coroutines = append(owner.coroutines, c)
+	s.resume(c)
+}
+
+// resume lets a coroutine run until it parks or its job ends.
+func (s *scheduler) resume(c *coroutine) {
+	before := s.cur
+	s.cur, c.park = c, 0
+	c.next()
+	s.cur = before
+	if !c.ended {
+		return
+	}
+	after := c.after
+	c.owner.leave(c)
+	c.job, c.after, c.owner = nil, nil, nil
+	s.idle = append(s.idle, c)
+	after()
+}
+
+// wait parks the running coroutine until somebody resumes it.
+func (s *scheduler) wait() { s.cur.yield(struct{}{}) }
+
+// waitUntil parks the running coroutine until a moment, or until somebody resumes it before.
+func (s *scheduler) waitUntil(at time.Duration) {
+	c := s.cur
+	s.parks++
+	c.park = s.parks
+	s.agenda.add(occasion{at: max(at, s.now), co: c, park: c.park})
+	c.yield(struct{}{})
+}
+
+// each is the fanout.Runner of an invocation: the parts are coroutines of their own.
+func (s *scheduler) each(owner *invocation, limit, n int, f func(int)) {
+	if n == 1 {
+		f(0)
+		return
+	}
+	parent := s.cur
+	next, running := 0, 0
+	starting, waiting := false, false
+	var more func()
+	more = func() {
+		if starting {
+			return
+		}
+		starting = true
+		for next < n && running < limit {
+			i := next
+			next++
+			running++
+			s.start(owner, func() { f(i) }, func() {
+				running--
+				more()
+				if waiting && running == 0 {
+					waiting = false
+					s.resume(parent)
+				}
+			})
+		}
+		starting = false
+	}
+	more()
+	if running > 0 {
+		waiting = true
+		s.wait()
+	}
+}
+
+// close ends every coroutine. Jobs that have not ended run on without effect: their invocations are dead by then.
+func (s *scheduler) close() {
+	s.closed = true
+	for _, c := range s.made {
+		c.stop()
+	}
+	s.made, s.idle = nil, nil
+}

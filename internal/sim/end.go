@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// checkSettled says whether everything is where it belongs once nothing waits any more: every version committed, superseded or a dead letter;
+// the sink at what is committed; no row that waits for nobody.
+func (w *World) checkSettled() {
+	o := w.oracle
+	for _, doc := range o.sorted() {
+		l := o.docs[doc]
+		row := w.table.row(doc)
+		for _, k := range l.keys {
+			if k > l.committed && !o.isDead(doc, k) && !o.lost(doc, k) {
+				o.violate("every accepted version is indexed or a dead letter", fmt.Sprintf("%s %s; committed is %s, the row %+v", doc, k, l.committed, row))
+			}
+		}
+		if l.inSink != l.committed && !o.isDead(doc, l.inSink) {
+			o.violate("the sink holds what is committed", fmt.Sprintf("%s: %s in the sink, %s committed", doc, l.inSink, l.committed))
+		}
+		if row.Pending > row.Committed {
+			o.violate("every row settles", fmt.Sprintf("%s: %+v", doc, row))
+		}
+		w.checkHeld(doc, l)
+	}
+}
+
+// checkHeld compares the oracle's books with the sink itself.
+func (w *World) checkHeld(doc shard.DocID, l *ledger) {
+	stored, there, _ := w.pipeOf(doc).engine.docs.Get(background, doc) // fails only with its context
+	want := l.inSink != "" && l.inSinkOp == shard.Put
+	if there != want || there && stored.Key != l.inSink.String() {
+		w.oracle.violate("the books are right", fmt.Sprintf("%s: the sink holds %q, the books say %s %s", doc, stored.Key, l.inSinkOp, l.inSink))
+	}
+}
+
+func (o *oracle) lost(doc shard.DocID, k shard.OrderKey) bool {
+	e := o.events[idOf(doc, k)]
+	return e != nil && e.lost
+}
+
+// checkEnd says whether, with the sink healed and every letter redriven, every document is at its newest version and nothing is left behind.
+func (w *World) checkEnd() {
+	o := w.oracle
+	w.checkSettled()
+	for _, doc := range o.sorted() {
+		l := o.docs[doc]
+		for _, k := range l.keys {
+			if k > l.committed && !o.lost(doc, k) {
+				o.violate("the newest version is indexed", fmt.Sprintf("%s: %s committed, %s was sent", doc, l.committed, k))
+			}
+		}
+	}
+	flights, _, _ := w.flights.List(background, "", 1) // fails only with its context
+	if len(flights) > 0 {
+		o.violate("no manifest is left", fmt.Sprintf("%s and perhaps more", flights[0].ID))
+	}
+	for _, p := range w.pipes {
+		for _, q := range []*sqsQueue{p.live, p.bulk, p.dead} {
+			if got := q.deleted + q.moved + q.expired + q.total(); got != q.made {
+				o.violate("messages are conserved", fmt.Sprintf("%s: %d entered, %d are known", q.name, q.made, got))
+			}
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/fault"
+)
+
+// Level says how much goes wrong.
+type Level string
+
+// The levels: nothing, the standard fault mix of docs/faults.md, or rates that the seed draws, far beyond it.
+const (
+	NoFaults Level = "none"
+	Standard Level = "standard"
+	Swarm    Level = "swarm"
+)
+
+// ParseLevel reads a level as the command line spells it.
+func ParseLevel(s string) (Level, error) {
+	all := []Level{NoFaults, Standard, Swarm}
+	if slices.Contains(all, Level(s)) {
+		return Level(s), nil
+	}
+	return "", fmt.Errorf("%q is no level of faults: want none, standard or swarm", s)
+}
+
+// Rates are the probabilities of everything that may go wrong, the standard mix's and the simulator's own.
+type Rates struct {
+	fault.Rates
+
+	LateKill      time.Duration // how much later than its time-out an invocation may be killed
+	Stall         float64       // per I/O: the caller pauses, or the request or the answer hangs, by up to StallBy
+	StallBy       time.Duration //
+	SinkLate      float64       // per sink request: it lands after we hung up, within sinkSettle where the sink has no versions
+	SinkError     float64       // per sink request: no answer worth the name, a part of the items applied
+	ItemThrottle  float64       // per item: 429
+	ItemRefused   float64       // per item: an error of no known class
+	DocumentPause time.Duration // items for a document written more recently: 429
+	StaleRead     float64       // per eventually consistent read of a row: an older one
+	StaleBy       time.Duration // how old
+	TableBudget   int           // writes a second and document, 0 for no limit
+	EntryFails    float64       // per entry of a batch call to SQS
+	StaleReceipt  float64       // per use of an old receipt handle: it is honoured all the same
+	Undelete      float64       // per deleted message: delivered once more
+	EarlyAgain    float64       // per received message: delivered again although it is invisible
+	AnswerLost    float64       // per answer of receive or dlq: the mapping never gets it
+	PollDelay     time.Duration // how long an idle queue may keep its first message to itself
+	WakeEarly     time.Duration // how much too early a Wait may end
+	StopFlight    float64       // per execution: an operator stops it
+	InvokeRefuse  float64       // per invocation of index: throttled by Lambda
+	Slow          float64       // how many times slower than usual every service is; 0 is 1
+}
+
+// StandardRates is the standard fault mix and nothing else.
+func StandardRates() Rates {
+	return Rates{Rates: fault.Standard(), StaleRead: 0.05, StaleBy: 500 * time.Millisecond, PollDelay: 200 * time.Millisecond}
+}
+
+// quietRates is how services behave on a good day: reads may still be stale, for that is no fault.
+func quietRates() Rates {
+	return Rates{StaleRead: 0.05, StaleBy: 500 * time.Millisecond, PollDelay: 200 * time.Millisecond}
+}
+
+// outage is a service that fails every request for a time.
+type outage struct {
+	service  fault.Service
+	from, to time.Duration
+}
+
+// swarm draws rates: each fault is missing in some worlds and common in others, so that none hides behind another. guard and versions
+// bound what the design's promises bound.
+func (d dice) swarm(guard time.Duration, versions bool) Rates {
+	r := Rates{Rates: fault.Standard()}
+	rate := func(high float64) float64 {
+		if d.chance(0.45) {
+			return 0
+		}
+		return d.logUniform(high/100, high)
+	}
+	long := func(high time.Duration) time.Duration {
+		if d.chance(0.4) {
+			return 0
+		}
+		return d.upTo(high)
+	}
+	r.DeliverTwice, r.Reorder, r.ReorderBy = rate(0.3), rate(0.4), 200*time.Millisecond+d.upTo(20*time.Second)
+	r.FlightLost, r.FlightTwice = rate(0.3), rate(0.3)
+	r.IOFailBefore, r.IOFailAfter, r.IOThrottle = rate(0.1), rate(0.1), rate(0.2)
+	r.Kill, r.SinkThrottle = rate(0.3), rate(0.3)
+	r.Skew = long(guard / 2)
+	r.LateKill = d.upTo(max(guard-2*r.Skew, 0))
+	if versions && d.chance(0.15) {
+		r.Skew = d.upTo(20 * time.Second) // beyond the guard: the fence bears it
+	}
+	r.Stall, r.StallBy = rate(0.1), 100*time.Millisecond+d.upTo(15*time.Second)
+	r.SinkLate, r.SinkError, r.ItemThrottle, r.ItemRefused = rate(0.3), rate(0.3), rate(0.2), rate(0.1)
+	r.DocumentPause = long(time.Second)
+	r.StaleRead, r.StaleBy = rate(0.8), 100*time.Millisecond+d.upTo(5*time.Second)
+	if d.chance(0.2) {
+		r.TableBudget = 1 + d.IntN(10)
+	}
+	r.EntryFails, r.StaleReceipt, r.Undelete, r.EarlyAgain = rate(0.1), rate(1), rate(0.1), rate(0.1)
+	r.AnswerLost, r.PollDelay, r.WakeEarly = rate(0.1), 50*time.Millisecond+long(20*time.Second), long(2*time.Second)
+	r.StopFlight, r.InvokeRefuse = rate(0.1), rate(0.2)
+	r.Slow = d.logUniform(0.3, 5)
+	return r
+}
+
+// outages draws when whole services are away before the faults end.
+func (d dice) outages(until time.Duration) []outage {
+	var out []outage
+	for _, s := range []fault.Service{fault.Table, fault.SQS, fault.Bucket, fault.States, fault.Search} {
+		if d.chance(0.12) {
+			from := d.upTo(until)
+			out = append(out, outage{s, from, from + time.Second + d.upTo(min(until-from, 2*time.Minute)+1)})
+		}
+	}
+	return out
+}
+
+// String lists the rates that are not zero, for a failing seed.
+func (r Rates) String() string {
+	type plain Rates // without this method
+	s := fmt.Sprintf("%+v", plain(r))
+	var kept []string
+	for _, field := range strings.Fields(strings.NewReplacer("{", " ", "}", " ").Replace(s)) {
+		if _, v, ok := strings.Cut(field, ":"); ok && v != "0" && v != "0s" && v != "" {
+			kept = append(kept, field)
+		}
+	}
+	return strings.Join(kept, " ")
+}

@@ -1,0 +1,194 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// event is one upstream change and every place in which it is. As long as it is not done it must be in one of them.
+type event struct {
+	doc       shard.DocID
+	key       shard.OrderKey // empty where no order key can be made: a dead letter is all that it can become
+	op        shard.Operation
+	sent      time.Duration  // the first time
+	waiting   int            // messages of the ingest queues that carry it
+	copies    map[string]int // those among them that lull sent itself, by message id: scheduled, given back or redriven
+	dying     int            // messages of the dead-letter queues
+	parked    bool           // a dead letter is stored
+	scheduled bool
+	lost      bool // SQS itself lost it: nobody's fault here
+	seen      bool // committed, or a newer version was, at seenAt
+	died      bool // was a dead letter once
+}
+
+// truth is what a message carries: an event that matters.
+type truth struct {
+	*event
+	id string
+}
+
+// departure is why a message left a queue.
+type departure byte
+
+const (
+	wasDeleted departure = iota
+	movedToDead
+	lostByQueue
+)
+
+// arrived books a message's events in a queue.
+func (o *oracle) arrived(q *sqsQueue, m *message) {
+	list := o.carries(q, m)
+	for _, t := range list {
+		if q.dead == nil {
+			t.dying++
+			t.died = true
+			continue
+		}
+		t.waiting++
+		if m.copied() {
+			if t.copies == nil {
+				t.copies = map[string]int{}
+			}
+			t.copies[m.ID]++
+		}
+	}
+	m.events = list
+	o.w.trace.message(q, m, "is here")
+}
+
+// copied reports whether lull sent the message.
+func (m *message) copied() bool { return m.Attributes[queue.AttrFirstSent].String != "" }
+
+// elsewhere reports whether lull has sent the event again in another message than this one.
+func (e *event) elsewhere(id string) bool {
+	for other, n := range e.copies {
+		if other != id && n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// carries decodes a message, independently of whoever handles it.
+func (o *oracle) carries(q *sqsQueue, m *message) []truth {
+	if q.dead == nil {
+		if l, err := letter.Read(m.Message); err == nil {
+			return []truth{o.event(l.ID, l.Doc, l.Key, "", m.Message)}
+		}
+	}
+	var list []truth
+	for _, r := range o.w.sources.Decode(m.Message) {
+		switch {
+		case r.Skip != "":
+		case r.Fault != nil:
+			list = append(list, o.event(letter.ID(r.Fault.Doc, r.Fault.Key, m.Body), r.Fault.Doc, "", "", m.Message))
+		default:
+			e := r.Event
+			list = append(list, o.event(letter.ID(e.Doc, e.Key, m.Body), e.Doc, e.Key, e.Op, m.Message))
+		}
+	}
+	return list
+}
+
+func (o *oracle) event(id string, doc shard.DocID, key shard.OrderKey, op shard.Operation, m queue.Message) truth {
+	e := o.events[id]
+	if e == nil {
+		e = &event{doc: doc, key: key, op: op, sent: m.Sent.Sub(epoch)}
+		o.events[id] = e
+		if key != "" {
+			l := o.ledger(doc)
+			l.keys = append(l.keys, key)
+		}
+	}
+	return truth{e, id}
+}
+
+// done reports whether the event's version, or a newer one, was committed.
+func (o *oracle) done(e *event) bool { return e.key != "" && o.ledger(e.doc).committed >= e.key }
+
+// isDead reports whether a version is, or is about to become, a dead letter.
+func (o *oracle) isDead(doc shard.DocID, k shard.OrderKey) bool {
+	e := o.events[idOf(doc, k)]
+	return e != nil && (e.dying > 0 || e.parked)
+}
+
+// left checks that a message's events may do without it.
+func (o *oracle) left(q *sqsQueue, m *message, why departure) {
+	o.w.trace.message(q, m, [...]string{"is deleted", "moves to the dead-letter queue", "is past its retention"}[why])
+	for _, e := range m.events {
+		if q.dead == nil {
+			e.dying--
+		} else {
+			e.waiting--
+			if m.copied() {
+				e.copies[m.ID]--
+			}
+		}
+		switch {
+		case why == lostByQueue:
+			e.lost = true
+		case o.done(e.event), e.dying > 0, e.parked, e.scheduled, e.elsewhere(m.ID):
+		default:
+			o.violate("a deleted message is done", fmt.Sprintf("%s left %s, but %s %s is neither committed nor stored", m.ID, q.name, e.doc, e.key))
+		}
+	}
+}
+
+// parked books a stored dead letter.
+func (o *oracle) parked(f letter.Facts, _ bool) {
+	if e := o.events[f.ID]; e != nil {
+		e.parked, e.died = true, true
+		return
+	}
+	o.violate("a letter belongs to an event", fmt.Sprintf("letter %s of %s", f.ID, f.Doc))
+}
+
+// dropped checks that a dead letter that goes is not needed.
+func (o *oracle) dropped(f letter.Facts) {
+	e := o.events[f.ID]
+	if e == nil {
+		return
+	}
+	e.parked = false
+	if !o.done(e) {
+		o.violate("a letter stays until its version is committed", fmt.Sprintf("%s %s", f.Doc, f.Key))
+	}
+}
+
+func (o *oracle) scheduled(it schedule.Item) {
+	if e := o.events[it.ID]; e != nil {
+		e.scheduled = true
+	}
+}
+
+func (o *oracle) unscheduled(id string) {
+	e := o.events[id]
+	if e == nil || !e.scheduled {
+		return
+	}
+	e.scheduled = false
+	if !o.done(e) && e.waiting == 0 && e.dying == 0 && !e.parked {
+		o.violate("a scheduled event is deleted after its sending", fmt.Sprintf("%s %s", e.doc, e.key))
+	}
+}
+
+// fresh books how long the versions up to k were on their way.
+func (o *oracle) fresh(doc shard.DocID, k shard.OrderKey) {
+	e := o.events[idOf(doc, k)]
+	if e == nil || e.seen {
+		return
+	}
+	e.seen = true
+	if !e.died {
+		o.w.freshness = append(o.w.freshness, o.w.now-e.sent)
+	}
+}
+
+// idOf is the id of a version's dead letter, by which its event is known.
+func idOf(doc shard.DocID, k shard.OrderKey) string { return letter.ID(doc, k, "") }

@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Result is what a run came to.
+type Result struct {
+	Seed       uint64
+	Violations []Violation
+	Hash       uint64        // of the whole trace
+	Decisions  int           // I/Os decided
+	Virtual    time.Duration // how much time passed in the world
+	Settled    time.Duration // from the end of the faults until nothing was left
+	Freshness  []time.Duration
+	Counts     Counts
+	Rates      Rates
+}
+
+// How long a run goes on, in virtual time.
+const (
+	lookEvery    = time.Second
+	landing      = time.Minute // after everything has settled: requests that nobody waits for land
+	settleWithin = 12 * time.Minute
+	tableHold    = 15 * time.Minute // how long receive keeps messages away while the table is
+	redriveTries = 8
+)
+
+// Run runs the world to its end: the upstream and the faults, then the settling, then the redrive of every dead letter by an operator
+// once the sink takes what it refused, then what prune has to clear away. It may be called once.
+func (w *World) Run() Result {
+	defer w.close()
+	w.after(w.dice.upTo(w.cfg.Lifecycle.PruneEvery), w.pruning)
+	w.after(w.options.Upstream.Calm, w.quieten)
+	r := Result{Seed: w.options.Seed}
+	for !w.calm && w.step() {
+	}
+	since := w.now
+	if w.settle(settleWithin) {
+		r.Settled = w.now - since
+		w.checkSettled()
+		w.lastOrders()
+	}
+	r.Violations, r.Hash, r.Decisions, r.Virtual = w.oracle.found, w.trace.hash, w.decisions, w.now
+	r.Freshness, r.Counts, r.Rates = w.freshness, w.counts, w.rates
+	return r
+}
+
+// step does what comes next, and reports whether there was anything and nothing is broken.
+func (w *World) step() bool {
+	o, ok := w.agenda.next()
+	if !ok || len(w.oracle.found) > 0 {
+		return false
+	}
+	w.now = o.at
+	switch {
+	case o.co == nil:
+		o.do()
+	case o.co.park == o.park:
+		owner := o.co.owner
+		w.resume(o.co)
+		w.reap(owner)
+	}
+	return true
+}
+
+// quieten ends the faults. Clocks are right from now on, and what no redelivery mends is mended.
+func (w *World) quieten() {
+	w.calm = true
+	w.outages = nil
+	w.rates = quietRates()
+	w.heal(false)
+	w.trace.mark("calm", "", 0)
+}
+
+// pruning runs prune at its interval, as the rule does.
+func (w *World) pruning() {
+	for _, p := range w.pipes {
+		w.prune(p)
+	}
+	w.after(w.cfg.Lifecycle.PruneEvery, w.pruning)
+}
+
+// settle runs until nothing waits, is held or works, and then until everything has landed.
+func (w *World) settle(within time.Duration) bool {
+	limit := w.now + within
+	if w.counts.Unreachable > 0 {
+		limit += tableHold
+	}
+	looked := w.now
+	for !w.idle() {
+		for w.now < looked+lookEvery {
+			if !w.step() {
+				return false
+			}
+		}
+		looked = w.now
+		if w.now > limit {
+			w.oracle.violate("everything settles", fmt.Sprintf("after %s there is left: %s", within, w.rest()))
+			return false
+		}
+	}
+	w.run(landing)
+	return len(w.oracle.found) == 0
+}
+
+// run lets time pass.
+func (w *World) run(d time.Duration) {
+	done := false
+	w.after(d, func() { done = true })
+	for !done && w.step() {
+	}
+}
+
+func (w *World) idle() bool {
+	for _, p := range w.pipes {
+		if p.live.total()+p.bulk.total()+p.dead.total()+p.machine.running > 0 {
+			return false
+		}
+		for _, m := range p.mappings {
+			if !m.idle() {
+				return false
+			}
+		}
+	}
+	return len(w.live) == 0 && w.schedule.Len() == 0 && w.operator == 0
+}
+
+// rest says what is not settled.
+func (w *World) rest() string {
+	s := fmt.Sprintf("%d invocations, %d scheduled", len(w.live), w.schedule.Len())
+	for _, p := range w.pipes {
+		s += fmt.Sprintf("; %s: %d live, %d bulk, %d dead messages, %d executions", p.name, p.live.total(), p.bulk.total(), p.dead.total(), p.machine.running)
+		for _, q := range []*sqsQueue{p.live, p.bulk, p.dead} {
+			for _, m := range q.messages {
+				for _, e := range m.events {
+					s += fmt.Sprintf("; %s %s %s, row %+v", m.ID, e.doc, e.key, w.table.row(e.doc))
+				}
+				return s
+			}
+		}
+	}
+	return s
+}
+
+// lastOrders heals the sink, sends the dead letters again and lets prune clear up.
+func (w *World) lastOrders() {
+	w.heal(true)
+	for try := 0; w.parked() > 0; try++ {
+		if try == redriveTries {
+			w.oracle.violate("every letter can be redriven", fmt.Sprintf("%d are left after %d tries", w.parked(), try))
+			return
+		}
+		w.redrive()
+		w.run(lookEvery)
+		if !w.settle(settleWithin) {
+			return
+		}
+	}
+	w.run(w.cfg.Debounce.MaxWait + w.cfg.Debounce.CapGrace + 10*time.Minute + 2*w.cfg.Queues.Visibility + 2*w.cfg.Lifecycle.PruneEvery)
+	if w.settle(settleWithin) {
+		w.checkEnd()
+	}
+}
+
+// parked is how many letters with an order key are not superseded yet.
+func (w *World) parked() int {
+	n := 0
+	for cursor := ""; ; {
+		list, next, _ := w.letters.List(background, letter.Filter{}, cursor, 1000) // fails only with its context
+		for _, f := range list {
+			if f.Key != "" && w.oracle.ledger(f.Doc).committed < f.Key {
+				n++
+			}
+		}
+		if cursor = next; cursor == "" {
+			return n
+		}
+	}
+}
+
+// close ends whatever still runs.
+func (w *World) close() {
+	w.ended = true
+	ids := make([]int64, 0, len(w.live))
+	for id := range w.live {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		if v := w.live[id]; v != nil {
+			w.kill(v, "end")
+		}
+	}
+	w.scheduler.close()
+}
+
+// sorted lists the documents that were heard of.
+func (o *oracle) sorted() []shard.DocID {
+	docs := make([]shard.DocID, 0, len(o.docs))
+	for doc := range o.docs {
+		docs = append(docs, doc)
+	}
+	slices.Sort(docs)
+	return docs
+}

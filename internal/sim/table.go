@@ -1,0 +1,141 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// table is the table `shards` with what a half in memory does not have: reads of older rows, and a budget per partition.
+type table struct {
+	w     *World
+	rows  *memory.Shards
+	past  map[shard.DocID][]image
+	spent map[shard.DocID]spending
+}
+
+// image is a row as it was until a moment.
+type image struct {
+	until time.Duration
+	row   shard.Row
+}
+
+// kept is how many images of one row are kept for eventually consistent reads.
+const kept = 8
+
+type spending struct {
+	second time.Duration
+	writes int
+}
+
+func newTable(w *World) *table {
+	return &table{w: w, rows: memory.NewShards(), past: map[shard.DocID][]image{}, spent: map[shard.DocID]spending{}}
+}
+
+// row is the row as it is, for the oracles.
+func (t *table) row(doc shard.DocID) shard.Row {
+	rows, _ := t.rows.Read(context.Background(), []shard.DocID{doc}, shard.Consistent) // fails only with its context
+	return rows[0]
+}
+
+// write is one write, now.
+func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
+	t.w.counts.Writes[w.Name]++
+	if budget := t.w.rates.TableBudget; budget > 0 && w.Doc.IsDocument() {
+		s := t.spent[w.Doc]
+		if second := t.w.now.Truncate(time.Second); s.second != second {
+			s = spending{second: second}
+		}
+		s.writes++
+		if t.spent[w.Doc] = s; s.writes > budget {
+			return shard.Row{}, shard.ErrThrottled
+		}
+	}
+	old, err := t.rows.Write(context.Background(), w)
+	if err != nil {
+		if _, refused := shard.AsRefused(err); refused {
+			t.w.counts.Refused++
+			t.w.trace.write(v, w, false)
+		}
+		return old, err
+	}
+	t.w.trace.write(v, w, true)
+	past := append(t.past[w.Doc], image{t.w.now, old})
+	if len(past) > kept {
+		past = past[len(past)-kept:]
+	}
+	t.past[w.Doc] = past
+	if w.Doc.IsDocument() {
+		t.w.oracle.wrote(v, w, old, t.row(w.Doc))
+	}
+	return old, nil
+}
+
+// read is one read, now.
+func (t *table) read(docs []shard.DocID, c shard.Consistency) []shard.Row {
+	rows, _ := t.rows.Read(context.Background(), docs, c)
+	units := 1
+	if c == shard.Consistent {
+		units = 2 // half units: a consistent read costs twice
+	}
+	t.w.counts.ReadHalves += int64(units * len(docs))
+	if c == shard.Consistent {
+		return rows
+	}
+	for i, doc := range docs {
+		if !t.w.dice.chance(t.w.rates.StaleRead) {
+			continue
+		}
+		since := t.w.now - t.w.dice.upTo(t.w.rates.StaleBy)
+		for _, old := range t.past[doc] {
+			if old.until > since {
+				rows[i] = old.row
+				break
+			}
+		}
+	}
+	return rows
+}
+
+// tableClient is the table as one invocation reaches it.
+type tableClient struct{ v *invocation }
+
+func (c tableClient) Read(ctx context.Context, docs []shard.DocID, how shard.Consistency) (rows []shard.Row, err error) {
+	err = c.v.request(ctx, fault.Table, func() { rows = c.v.w.table.read(docs, how) })
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+func (c tableClient) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	var old shard.Row
+	var answer error
+	id := c.v.w.history.called(c.v, w)
+	err := c.v.request(ctx, fault.Table, func() { old, answer = c.v.w.table.write(c.v, w) })
+	if err != nil {
+		return shard.Row{}, err
+	}
+	c.v.w.history.returned(id, old, answer)
+	return old, answer
+}
+
+func (c tableClient) Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []shard.Row, next string, err error) {
+	var answer error
+	err = c.v.request(ctx, fault.Table, func() {
+		rows, next, answer = c.v.w.table.rows.Scan(context.Background(), segment, segments, cursor, limit)
+		c.v.w.counts.ReadHalves += int64(len(rows))
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return rows, next, answer
+}
+
+var (
+	_ shard.Store   = tableClient{}
+	_ shard.Scanner = tableClient{}
+)

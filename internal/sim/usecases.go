@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/lullhq/lull/internal/dlq"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Hooks put something between the use cases and the world: how the protocol's mutants are made, without a flag in the product. They see
+// each invocation's handler before it runs and may change every seam of it. Nil fields do nothing.
+type Hooks struct {
+	Receive func(*receive.Handler)
+	Index   func(*index.Handler)
+	Dlq     func(*dlq.Handler)
+	Desk    func(*redrive.Desk)
+	Prune   func(*prune.Pruner)
+	// Answer changes what receive answers.
+	Answer func(h *receive.Handler, batch []queue.Message, failed []string) []string
+}
+
+func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invocation, []queue.Message) []string {
+	return func(ctx context.Context, v *invocation, batch []queue.Message) []string {
+		h := receive.Handler{
+			Shards: v.Shards(tableClient{v}), Flights: v.Flights(flightClient{v}), Launcher: v.Launcher(machineClient{v, p.machine}),
+			Ingest: v.Queue(queueClient{v, p.lane(lane)}), Dead: v.Queue(queueClient{v, p.dead}), Schedule: v.Schedule(scheduleClient{v}),
+			Sources: w.sources, Config: w.cfg, Sink: p.name, Lane: lane, Clock: v.clock, Journal: v,
+			NewID: func() flight.ID { return w.newID(v.clock.Now()) }, Parallel: v.parallel(),
+		}
+		if hook := w.options.Hooks.Receive; hook != nil {
+			hook(&h)
+		}
+		failed := h.Handle(ctx, batch)
+		if hook := w.options.Hooks.Answer; hook != nil {
+			failed = hook(&h, batch, failed)
+		}
+		return failed
+	}
+}
+
+func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (flight.State, error) {
+	return func(ctx context.Context, v *invocation, s flight.State) (flight.State, error) {
+		h := index.Handler{
+			Shards: v.Shards(tableClient{v}), Flights: v.Flights(flightClient{v}), Launcher: v.Launcher(machineClient{v, p.machine}),
+			Queues: map[flight.Lane]queue.Queue{
+				flight.Live: v.Queue(queueClient{v, p.live}), flight.Bulk: v.Queue(queueClient{v, p.bulk}),
+			},
+			Dead: v.Queue(queueClient{v, p.dead}), Sink: v.Sink(engineClient{v, p.engine}), SinkName: p.name, Sources: w.sources,
+			Config: w.cfg, Clock: v.clock, Journal: v, NewToken: w.newToken, Jitter: w.dice.Float64, Parallel: v.parallel(),
+		}
+		if hook := w.options.Hooks.Index; hook != nil {
+			hook(&h)
+		}
+		return h.Turn(ctx, s)
+	}
+}
+
+func (w *World) dlq(p *pipe) func(context.Context, *invocation, []queue.Message) []string {
+	return func(ctx context.Context, v *invocation, batch []queue.Message) []string {
+		h := dlq.Handler{
+			Shards: v.Shards(tableClient{v}), Letters: v.Letters(letterClient{v}), Sources: w.sources,
+			Live: v.Queue(queueClient{v, p.live}), Bulk: v.Queue(queueClient{v, p.bulk}), Dead: v.Queue(queueClient{v, p.dead}),
+			Config: w.cfg, Sink: p.name, Clock: v.clock, Journal: v, Parallel: v.parallel(),
+		}
+		if hook := w.options.Hooks.Dlq; hook != nil {
+			hook(&h)
+		}
+		return h.Handle(ctx, batch)
+	}
+}
+
+// pruneTimeout is the time-out of the function prune.
+const pruneTimeout = time.Minute
+
+// prune runs prune of one sink. Its parts run one after the other: it has the time.
+func (w *World) prune(p *pipe) {
+	w.invoke("prune", pruneTimeout, func(ctx context.Context, v *invocation) {
+		r := prune.Pruner{
+			Shards: v.Shards(tableClient{v}), Scanner: v.Scanner(tableClient{v}), Flights: v.Flights(flightClient{v}),
+			Letters: v.Letters(letterClient{v}), Schedule: v.Schedule(scheduleClient{v}), Live: v.Queue(queueClient{v, p.live}),
+			Bulk: v.Queue(queueClient{v, p.bulk}), Launcher: v.Launcher(machineClient{v, p.machine}), Config: w.cfg, Sink: p.name,
+			Clock: v.clock, Journal: v, NewToken: w.newToken, NewID: func() flight.ID { return w.newID(v.clock.Now()) }, Parallel: v.parallel(),
+		}
+		if hook := w.options.Hooks.Prune; hook != nil {
+			hook(&r)
+		}
+		_, _ = r.Run(ctx) // what failed is tried again by the next run
+	}, func(error) {})
+}
+
+// redrive is an operator who sends every dead letter again.
+func (w *World) redrive() {
+	const patience = 10 * time.Minute
+	w.operator++
+	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
+		desk := redrive.Desk{
+			Shards: v.Shards(tableClient{v}), Letters: v.Letters(letterClient{v}), Flights: v.Flights(flightClient{v}),
+			Queues: func(sink string, lane flight.Lane) queue.Queue {
+				for _, p := range w.pipes {
+					if p.name == sink {
+						return v.Queue(queueClient{v, p.lane(lane)})
+					}
+				}
+				return nil
+			},
+			Config: w.cfg, Clock: v.clock, Journal: v,
+		}
+		if hook := w.options.Hooks.Desk; hook != nil {
+			hook(&desk)
+		}
+		_, _ = desk.Redrive(ctx, redrive.Order{How: redrive.How{By: "the simulator"}}) // busy ones are tried again
+	}, func(error) { w.operator-- })
+}
+
+// ulidOf is a ULID of a moment and of how many were made before.
+func ulidOf(now time.Time, made *int) string {
+	*made++
+	var id ulid.ULID
+	_ = id.SetTime(ulid.Timestamp(now)) // fails in the year 10889
+	for i, n := 15, *made; i > 5; i, n = i-1, n>>8 {
+		id[i] = byte(n)
+	}
+	return id.String()
+}
+
+var _ shard.Store = tableClient{}
