@@ -142,7 +142,7 @@ func (e *Engine) pipe(name string, s sink.Sink) *pipe {
 	p.live = memory.NewQueue(e.clk, ingest)
 	ingest.Name = name + "-bulk"
 	p.bulk = memory.NewQueue(e.clk, ingest)
-	limit := time.Duration(memory.ExpressLimit)
+	limit := memory.ExpressLimit
 	if e.cfg.Flight.Kind == config.FlightStandard {
 		limit = 0
 	}

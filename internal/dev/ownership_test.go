@@ -128,7 +128,7 @@ func TestZombieWriteNeedsALeaseShorterThanTheTimeout(t *testing.T) {
 			t.Errorf("lease of %s, want the rest of the invocation, guard and sinkSettle: about %s", got, want)
 		}
 		s.send(put(0, "a", 2))
-		s.wait(row.LeaseUntil.Time().Sub(time.Now()) - time.Second)
+		s.wait(time.Until(row.LeaseUntil.Time()) - time.Second)
 		if got := len(s.notes.of(journal.Claimed)); got != 1 {
 			t.Errorf("%d claims while a request may still land, want 1", got)
 		}

@@ -182,7 +182,6 @@ type scripted struct {
 
 type plan struct {
 	call  string
-	skip  int
 	times int
 	what  fault.Verdict
 	then  func()

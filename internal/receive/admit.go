@@ -118,16 +118,16 @@ func (b *batch) conflict(p *pending, row shard.Row) {
 }
 
 // judge is the rest of step 3 and step 4: every event by the row, and when the held ones are due.
-func (b *batch) judge(ctx context.Context) {
+func (b *batch) judge() {
 	for i := range b.docs {
 		d := &b.docs[i]
 		for _, e := range d.events {
-			b.judgeOne(ctx, d, &b.events[e])
+			b.judgeOne(d, &b.events[e])
 		}
 	}
 }
 
-func (b *batch) judgeOne(ctx context.Context, d *docState, p *pending) {
+func (b *batch) judgeOne(d *docState, p *pending) {
 	if d.err != nil {
 		b.fail(p, "ADMIT: "+d.err.Error())
 		return

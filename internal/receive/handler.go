@@ -51,7 +51,7 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	b.collapse()
 	b.readRows(ctx)
 	b.admit(ctx)
-	b.judge(ctx)
+	b.judge()
 	b.sendLetters(ctx)
 	if b.unreachable {
 		b.outage(ctx)
