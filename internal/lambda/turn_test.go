@@ -119,7 +119,9 @@ func TestATurnAnswersWithTheNextState(t *testing.T) {
 func TestATurnThatFailsOrPanicsIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(context.Context, flight.State) (flight.State, error){
-		"fails":  func(context.Context, flight.State) (flight.State, error) { return flight.State{}, errors.New("no manifest") },
+		"fails": func(context.Context, flight.State) (flight.State, error) {
+			return flight.State{}, errors.New("no manifest")
+		},
 		"panics": func(context.Context, flight.State) (flight.State, error) { panic("hunter2") },
 	} {
 		answer, out, err := turn(t, 10*time.Second, take)

@@ -7,6 +7,6 @@
 //   - Metrics leave as one line of CloudWatch's embedded metric format per flush and lane, written to the function's
 //     output: no request, no permission, no time. Flush is called once at the end of every invocation.
 //   - What an operator must see is a log line, one JSON object, at level WARN or ERROR; what only explains is at DEBUG, and costs nothing unless
-//     the function's log level asks for it.
+//     the function's log level asks for it. A step gets a few lines per invocation; what is left out is said.
 //   - Neither ever holds a document's content: notes have none.
 package metrics

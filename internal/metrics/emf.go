@@ -37,6 +37,15 @@ type metric struct{ Name, Unit string }
 // Flush writes the metrics and starts anew. request is the invocation's id.
 func (j *Journal) Flush(now time.Time, request string) {
 	j.mu.Lock()
+	lines := maps.Clone(j.lines)
+	clear(j.lines)
+	j.mu.Unlock()
+	for _, step := range slices.Sorted(maps.Keys(lines)) {
+		if left := lines[step] - maxLines; left > 0 {
+			j.log.Warn("lines left out", "step", step, "count", left)
+		}
+	}
+	j.mu.Lock()
 	defer j.mu.Unlock()
 	places := map[place]bool{}
 	for p := range j.counts {

@@ -30,8 +30,12 @@ type Journal struct {
 	mu     sync.Mutex
 	counts map[place]map[string]int
 	fresh  map[place][]int64 // milliseconds
+	lines  map[journal.Step]int
 	out    io.Writer
 }
+
+// maxLines is how many lines one step gets between two flushes: an outage fails a thousand messages at once, all for the same reason.
+const maxLines = 20
 
 // Base is what every line of a function says.
 type Base struct {
@@ -46,7 +50,7 @@ var _ journal.Journal = (*Journal)(nil)
 
 // New returns a journal that writes to out, which is the function's standard output.
 func New(out io.Writer, level slog.Level, base Base) *Journal {
-	j := &Journal{base: base, counts: map[place]map[string]int{}, fresh: map[place][]int64{}, out: out}
+	j := &Journal{base: base, counts: map[place]map[string]int{}, fresh: map[place][]int64{}, lines: map[journal.Step]int{}, out: out}
 	// One lock for both kinds of lines: they go to the same output.
 	h := slog.NewJSONHandler(&locked{j}, &slog.HandlerOptions{Level: level, ReplaceAttr: timestamp})
 	j.log = slog.New(h).With("stack", base.Stack, "function", base.Function)
@@ -100,13 +104,19 @@ func (j *Journal) Note(n journal.Note) {
 	if counted[n.Step] {
 		add = n.Count
 	}
+	l := level(n.Step)
+	logged := j.log.Enabled(context.Background(), l)
 	j.mu.Lock()
+	if logged {
+		j.lines[n.Step]++
+		logged = j.lines[n.Step] <= maxLines
+	}
 	j.count(at, Name(n.Step), add)
 	if n.Step == journal.Committed && !n.Sent.IsZero() {
 		j.fresh[at] = append(j.fresh[at], max(n.At.Sub(n.Sent).Milliseconds(), 0))
 	}
 	j.mu.Unlock()
-	if l := level(n.Step); j.log.Enabled(context.Background(), l) {
+	if logged {
 		j.log.LogAttrs(context.Background(), l, string(n.Step), attrs(n, sink)...)
 	}
 }

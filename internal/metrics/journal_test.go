@@ -184,6 +184,35 @@ func TestWhatMustBeSeenIsALine(t *testing.T) {
 	}
 }
 
+func TestAnOutageDoesNotFloodTheLog(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	j := New(&out, slog.LevelInfo, base)
+	for range 3 {
+		out.Reset()
+		for range 1000 {
+			j.Note(journal.Note{Step: journal.Failed, Detail: "no"})
+			j.Note(journal.Note{Step: journal.Held}) // below the level: not left out either
+		}
+		j.Note(journal.Note{Step: journal.Unreachable})
+		j.Flush(now, "")
+		byText := map[string]int{}
+		for _, line := range lines(t, &out) {
+			text, _ := line["msg"].(string)
+			byText[text]++
+			if text == "lines left out" && (line["step"] != "failed" || line["count"] != 980.0) {
+				t.Errorf("got %v", line)
+			}
+			if line["Failed"] != nil && line["Failed"] != 1000.0 {
+				t.Errorf("counted %v, want all of them", line["Failed"])
+			}
+		}
+		if byText["failed"] != maxLines || byText["unreachable"] != 1 || byText["lines left out"] != 1 {
+			t.Errorf("got %v", byText)
+		}
+	}
+}
+
 func TestLevelsAreLambdas(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]slog.Level{
@@ -211,7 +240,8 @@ func TestNotesFromManyGoroutinesAreAllCounted(t *testing.T) {
 	wg.Wait()
 	out.Reset()
 	j.Flush(now, "")
-	if got := lines(t, &out)[0]["Failed"]; got != 1000.0 {
+	all := lines(t, &out)
+	if got := all[len(all)-1]["Failed"]; got != 1000.0 {
 		t.Errorf("got %v, want 1000", got)
 	}
 }
