@@ -92,6 +92,10 @@ func (b Bounds) String() string {
 	add(int(l.Prunes), "one row collected", "rows collected")
 	add(int(l.Outages), "one outage of the table", "outages of the table")
 	add(int(l.Ages), "one message that outlives rows", "messages that outlive rows")
+	add(int(l.Stale), "one read of an older image", "reads of older images")
+	if b.Latecomers {
+		out = append(out, "messages older than rows are kept may still be in the queue")
+	}
 	if b.Clocks {
 		out = append(out, "clocks apart")
 	}

@@ -220,7 +220,7 @@ func TestConditionsAgreeOnAnyRow(t *testing.T) {
 	t.Parallel()
 	n := 30_000
 	if *large {
-		n = 3_000_000
+		n = 1_000_000
 	}
 	keys := orderKeys(t)
 	random := rand.New(rand.NewPCG(5, 8))

@@ -25,7 +25,9 @@ var designs = func() map[string]func() explored {
 func (h Holding) explore() explored {
 	rows := map[Row]bool{}
 	r := Explore(Model{Rules: h.Rules, Bounds: h.Bounds}, Options{Watch: h.watch(), Stuck: true, Visit: func(s any) {
-		rows[s.(State).Row] = true
+		if s, ok := s.(State); ok {
+			rows[s.Row] = true
+		}
 	}})
 	return explored{r, rows}
 }

@@ -10,11 +10,11 @@ const (
 	MaxKey Key = 3
 )
 
-// KeySet is a set of versions, Set a set of messages: bit n is version n, or message n.
-type (
-	KeySet uint8
-	Set    uint8
-)
+// KeySet is a set of versions: bit k is version k.
+type KeySet uint8
+
+// Set is a set of messages: bit n is message n.
+type Set uint8
 
 // Keys makes a set of versions.
 func Keys(keys ...Key) KeySet {
