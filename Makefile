@@ -31,7 +31,8 @@ help: ## List the targets
 
 .PHONY: dev
 dev: ## Run the whole pipeline in one process with a demo stream (needs Go only)
-	go run ./cmd/lull dev $(ARGS)
+	@go build -o $(DIST)/host/lull ./cmd/lull
+	@$(DIST)/host/lull dev $(ARGS)
 
 ##@ Checking it
 
