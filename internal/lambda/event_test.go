@@ -112,7 +112,13 @@ func record(change func(r map[string]any)) string {
 func TestARecordThatCannotBeReadFailsAlone(t *testing.T) {
 	t.Parallel()
 	attribute := func(name string, v any) func(map[string]any) {
-		return func(r map[string]any) { r["attributes"].(map[string]any)[name] = v }
+		return func(r map[string]any) {
+			attributes, ok := r["attributes"].(map[string]any)
+			if !ok {
+				t.Fatal("the good record has no attributes")
+			}
+			attributes[name] = v
+		}
 	}
 	message := func(a map[string]any) func(map[string]any) {
 		return func(r map[string]any) { r["messageAttributes"] = map[string]any{"a": a} }

@@ -49,6 +49,11 @@ var (
 // halves fill the seams; nothing further in may know which one it runs on.
 var halves = []string{
 	module + "/internal/memory",
+	module + "/internal/account",
+	module + "/internal/secret",
+	module + "/internal/payload",
+	module + "/internal/lambda",
+	module + "/internal/metrics",
 	module + "/internal/dynamodb",
 	module + "/internal/sqs",
 	module + "/internal/s3",

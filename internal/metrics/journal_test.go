@@ -37,6 +37,29 @@ func lines(t *testing.T, out *bytes.Buffer) []map[string]any {
 	return all
 }
 
+// at walks into decoded JSON by names and numbers.
+func at[T any](t *testing.T, v any, path ...any) T {
+	t.Helper()
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			m, _ := v.(map[string]any)
+			v = m[step]
+		case int:
+			list, _ := v.([]any)
+			if step >= len(list) {
+				t.Fatalf("%v: there are %d", path, len(list))
+			}
+			v = list[step]
+		}
+	}
+	out, ok := v.(T)
+	if !ok {
+		t.Fatalf("%v: got %T", path, v)
+	}
+	return out
+}
+
 func TestNotesAreCountedUnderTheirNames(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -59,17 +82,16 @@ func TestNotesAreCountedUnderTheirNames(t *testing.T) {
 		{"Sink": "search", "RowReads": 7.0},
 		{"Sink": "search", "Lane": "live", "Held": 3.0, "Received": 1000.0},
 	} {
-		meta := got[i]["_aws"].(map[string]any)
-		delete(got[i], "_aws")
-		if meta["Timestamp"] != float64(now.UnixMilli()) {
-			t.Errorf("timestamp %v", meta["Timestamp"])
+		if stamp := at[float64](t, got[i], "_aws", "Timestamp"); stamp != float64(now.UnixMilli()) {
+			t.Errorf("timestamp %v", stamp)
 		}
-		directive := meta["CloudWatchMetrics"].([]any)[0].(map[string]any)
+		directive := at[map[string]any](t, got[i], "_aws", "CloudWatchMetrics", 0)
+		delete(got[i], "_aws")
 		if directive["Namespace"] != "lull" || !reflect.DeepEqual(directive["Dimensions"], []any{[]any{"Stack", "Sink"}}) {
 			t.Errorf("got %v", directive)
 		}
-		for _, m := range directive["Metrics"].([]any) {
-			if name := m.(map[string]any)["Name"].(string); want[name] == nil {
+		for _, m := range at[[]any](t, directive, "Metrics") {
+			if name := at[string](t, m, "Name"); want[name] == nil {
 				t.Errorf("line %d: metric %s has no value", i, name)
 			}
 		}
@@ -97,24 +119,24 @@ func TestFreshnessIsMeasuredPerLane(t *testing.T) {
 	var live, bulk []float64
 	committed := 0.0
 	for _, line := range lines(t, &out) {
-		values := line["Freshness"].([]any)
+		values := at[[]any](t, line, "Freshness")
 		if len(values) > 100 {
 			t.Errorf("%d values in a line, 100 are allowed", len(values))
 		}
-		directives := line["_aws"].(map[string]any)["CloudWatchMetrics"].([]any)
-		last := directives[len(directives)-1].(map[string]any)
+		directives := at[[]any](t, line, "_aws", "CloudWatchMetrics")
+		last := at[map[string]any](t, directives, len(directives)-1)
 		if !reflect.DeepEqual(last["Dimensions"], []any{[]any{"Stack", "Sink", "Lane"}}) {
 			t.Errorf("got %v", last)
 		}
 		for _, v := range values {
 			if line["Lane"] == "live" {
-				live = append(live, v.(float64))
+				live = append(live, at[float64](t, v))
 			} else {
-				bulk = append(bulk, v.(float64))
+				bulk = append(bulk, at[float64](t, v))
 			}
 		}
-		if c, ok := line["Committed"]; ok {
-			committed += c.(float64)
+		if line["Committed"] != nil {
+			committed += at[float64](t, line, "Committed")
 		}
 	}
 	if len(live) != n || live[n-1] != n-1 || len(bulk) != 1 || bulk[0] != 0 {
@@ -134,8 +156,8 @@ func TestALineHasAtMostAHundredMetricsInADirective(t *testing.T) {
 	}
 	j.Flush(now, "")
 	got := 0
-	for _, d := range lines(t, &out)[0]["_aws"].(map[string]any)["CloudWatchMetrics"].([]any) {
-		n := len(d.(map[string]any)["Metrics"].([]any))
+	for _, d := range at[[]any](t, lines(t, &out)[0], "_aws", "CloudWatchMetrics") {
+		n := len(at[[]any](t, d, "Metrics"))
 		if n > 100 {
 			t.Errorf("a directive with %d metrics", n)
 		}
@@ -170,7 +192,7 @@ func TestWhatMustBeSeenIsALine(t *testing.T) {
 	if len(got) != 1 {
 		t.Fatalf("got %d lines, want the error alone: %s", len(got), out.String())
 	}
-	if _, err := time.Parse(time.RFC3339Nano, got[0]["timestamp"].(string)); err != nil {
+	if _, err := time.Parse(time.RFC3339Nano, at[string](t, got[0], "timestamp")); err != nil {
 		t.Errorf("timestamp: %v", err)
 	}
 	delete(got[0], "timestamp")
