@@ -1,7 +1,9 @@
 package index
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/journal"
@@ -165,6 +167,8 @@ func (t *turn) rounds(claims []*document) [][]*document {
 		n := min(size, len(some))
 		out, some = append(out, some[:n]), some[n:]
 	}
+	// The least suspect first: one that kills invocations must not starve those behind it.
+	slices.SortStableFunc(alone, func(a, b *document) int { return cmp.Compare(a.row.Attempts, b.row.Attempts) })
 	for _, d := range alone {
 		out = append(out, []*document{d})
 	}

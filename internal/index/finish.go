@@ -109,8 +109,10 @@ func (t *turn) probe(ctx context.Context) {
 		t.gate = shard.GateOpen
 		return
 	}
-	if _, err := t.put(ctx, shard.Close(t.h.SinkName, until, t.now())); err == nil {
-		t.note(journal.Note{Step: journal.Closed})
+	if _, err := t.put(ctx, shard.Close(t.h.SinkName, until, t.now())); err != nil {
+		t.gate, t.gateNext = shard.GateOpen, until // somebody else has tripped it, or probes
+		return
 	}
+	t.note(journal.Note{Step: journal.Closed})
 	t.gate, t.gateNext = shard.GateClosed, 0
 }

@@ -21,6 +21,7 @@ func (t *turn) open(ctx context.Context) flight.State {
 		}
 		next := t.state
 		next.Turn++
+		next.VisibleUntil = 0 // of an open flight: when reasserting may begin
 		wake := t.now().Add(max(t.delay(next.Turn), time.Second))
 		next.WakeAt = flight.WakeText(wake.Time())
 		if t.outlives(shard.MicrosOf(next.Wake())) && t.goOn(ctx, next) {
@@ -28,9 +29,21 @@ func (t *turn) open(ctx context.Context) flight.State {
 		}
 		return next
 	}
-	if t.state.Turn > 0 { // otherwise nothing was written open
-		t.reassert(ctx)
+	if t.state.Turn == 0 { // nothing was written open
+		return t.end(ctx)
 	}
+	if t.state.VisibleUntil == 0 {
+		// Another invocation that found the table away may still be writing: not before it has certainly ended.
+		next := t.state
+		next.Turn++
+		next.VisibleUntil = int64(t.now().Add(t.h.Config.Lease(t.h.SinkName)))
+		next.WakeAt = flight.WakeText(shard.Micros(next.VisibleUntil).Time())
+		return next
+	}
+	if now := t.now(); now < shard.Micros(t.state.VisibleUntil) { // woken early
+		return t.state
+	}
+	t.reassert(ctx)
 	return t.end(ctx)
 }
 

@@ -33,7 +33,7 @@ func (b *batch) sendLetters(ctx context.Context) {
 	if b.h.Config.DeadLetters == config.DeadLettersNone {
 		for i := range b.letters {
 			l := &b.letters[i]
-			if l.reason == letter.DeadDeadline && !b.park(ctx, l) {
+			if parks(l.reason) && !b.park(ctx, l) {
 				continue
 			}
 			b.done(&l.p, journal.Dropped, string(l.reason)+": "+l.detail)
@@ -60,7 +60,7 @@ func (b *batch) sendLetters(ctx context.Context) {
 			b.fail(&l.p, "send the dead letter: "+err.Error())
 			continue
 		}
-		if l.reason == letter.DeadDeadline && !b.park(ctx, l) {
+		if parks(l.reason) && !b.park(ctx, l) {
 			continue
 		}
 		b.state[l.p.msg].open--
@@ -69,6 +69,10 @@ func (b *batch) sendLetters(ctx context.Context) {
 		b.h.note(n)
 	}
 }
+
+// parks says which letters are followed by PARK: those of versions that may be pending, which nobody would end otherwise (docs/model.md,
+// aged-while-pending).
+func parks(r letter.Reason) bool { return r == letter.DeadDeadline || r == letter.TooOld }
 
 // park marks the version dead after its letter is stored. Where somebody holds the lease the message stays, to be judged
 // when the lease has ended.
