@@ -1,0 +1,249 @@
+package infra
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/metrics"
+	"github.com/lullhq/lull/internal/names"
+)
+
+// alarm watches for something that must never happen, or must not last. Expected refusals (stale, duplicate, a busy lease) are in none.
+type alarm struct {
+	kind string // the page in docs/runbook
+	says string // what is the matter, in one sentence
+	// of are the metrics, added up where there are several.
+	of        []metric
+	statistic string
+	period    time.Duration
+	periods   int // how many in a row
+	threshold float64
+	// below alarms when the value is less than the threshold, and when there is none. Otherwise it alarms from the threshold on, and
+	// no value is a good one.
+	below bool
+}
+
+type metric struct {
+	namespace, name string
+	dimensions      map[string]string
+}
+
+const (
+	alarmPeriod = 5 * time.Minute
+
+	// liveAge and bulkAge are the oldest a message may be: a live one is held for half a minute, a bulk one waits for a resync to pass.
+	liveAge = 10 * time.Minute
+	bulkAge = 6 * time.Hour
+	// deadAge is how long a letter may lie unjudged; one that waits for a lease lies a minute.
+	deadAge = time.Hour
+	// freshnessPromise is promise 4's, after one lost invocation. A sink without versions adds what it may still apply.
+	freshnessPromise = time.Minute
+	// errorsPerPeriod are function errors and failed flights that redelivery heals unnoticed.
+	errorsPerPeriod = 5
+)
+
+// never is an alarm on a metric that counts what must never happen: at once, at the first.
+func (s *Sink) never(kind, says, name string) alarm {
+	return alarm{kind: kind, says: says, of: []metric{s.own(name)}, statistic: "Sum", period: alarmPeriod, periods: 1, threshold: 1}
+}
+
+// alarms are the sink's.
+func (s *Sink) alarms() []alarm {
+	c := s.lull.props.Config
+	return []alarm{
+		s.never("stuck", "prune found a flight or a row that nothing works on any more", metrics.Name(journal.Stuck)),
+		s.never("sink-newer", "the sink holds a newer external version than the live lease's: somebody else writes to the index", metrics.Name(journal.SinkNewer)),
+		s.never("blocked-by-unknown", "a version whose outcome is unknown became a dead letter and keeps older ones out", metrics.Name(journal.Blocked)),
+		s.never("unknown-schema", "a row, manifest, state or letter was written by newer code", metrics.Name(journal.Schema)),
+		s.never("bad-settings", "a function started with settings that it refuses, and answers every message as failed", metrics.BadSettings),
+		s.never("lease-lost", "a write was not committed because its lease had ended: an invocation outlived its lease", metrics.Name(journal.LeaseLost)),
+		s.never("panics", "a batch or a turn ended in a panic", metrics.Panics),
+		s.never("dead-letters", "a message became a dead letter", metrics.Name(journal.Parked)),
+		lasting(s.never("sink-down", "the sink refuses or does not answer", metrics.Name(journal.Tripped)), 3),
+		lasting(s.never("table-unreachable", "receive cannot reach the table", metrics.Name(journal.Unreachable)), 2),
+		s.age("live-age", "a message of the live queue is older than 10 minutes", s.names().Queue(s.Name, flight.Live), liveAge),
+		s.age("bulk-age", "a message of the bulk queue is older than 6 hours", s.names().Queue(s.Name, flight.Bulk), bulkAge),
+		s.age("dead-age", "a message of the dead-letter queue is older than an hour: dlq does not judge it", s.names().DeadQueue(s.Name), deadAge),
+		{
+			kind: "in-flight", says: "a queue holds almost as many messages as SQS allows, and will stop delivering",
+			of: []metric{s.held(flight.Live), s.held(flight.Bulk)}, statistic: "Maximum", period: time.Minute, periods: 2, threshold: float64(c.Queues.MaxInFlight),
+		},
+		{
+			kind: "freshness", says: "one live write in a hundred comes later than promised",
+			of:        []metric{{metrics.Namespace, metrics.Freshness, s.dimensions(metrics.DimensionLane, string(flight.Live))}},
+			statistic: "p99", period: alarmPeriod, periods: 3, threshold: float64((freshnessPromise + c.SinkSettle(s.Name)).Milliseconds()),
+		},
+		{
+			kind: "function-errors", says: "functions fail or are killed",
+			of: s.functions("Errors"), statistic: "Sum", period: alarmPeriod, periods: 1, threshold: errorsPerPeriod,
+		},
+		{
+			kind: "throttles", says: "functions are throttled: the account's or a function's concurrency is used up",
+			of: s.functions("Throttles"), statistic: "Sum", period: alarmPeriod, periods: 3, threshold: 1,
+		},
+		{
+			kind: "flights-failed", says: "flights end before their messages are settled, which SQS then delivers again",
+			of:        s.executions("ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"),
+			statistic: "Sum", period: alarmPeriod, periods: 1, threshold: errorsPerPeriod,
+		},
+		{
+			kind: "prune-idle", says: "prune has not run for an hour",
+			of:        []metric{{"AWS/Lambda", "Invocations", map[string]string{"FunctionName": s.names().Function(s.Name, names.Prune)}}},
+			statistic: "Sum", period: time.Hour, periods: 1, threshold: 1, below: true,
+		},
+	}
+}
+
+// alarms are those of what the sinks share.
+func (l *Lull) alarms() []alarm {
+	table := map[string]string{"TableName": names.Of(l.props.Config).Table()}
+	return []alarm{{
+		kind: "table-throttled", says: "the table throttles reads or writes",
+		of: []metric{{"AWS/DynamoDB", "ReadThrottleEvents", table}, {"AWS/DynamoDB", "WriteThrottleEvents", table}}, statistic: "Sum",
+		period: alarmPeriod, periods: 3, threshold: 1,
+	}}
+}
+
+// lasting is an alarm that only goes off after so many periods in a row.
+func lasting(a alarm, periods int) alarm {
+	a.periods = periods
+	return a
+}
+
+func (s *Sink) age(kind, says, queue string, limit time.Duration) alarm {
+	return alarm{
+		kind: kind, says: says, of: []metric{{"AWS/SQS", "ApproximateAgeOfOldestMessage", map[string]string{"QueueName": queue}}},
+		statistic: "Maximum", period: alarmPeriod, periods: 1, threshold: limit.Seconds(),
+	}
+}
+
+// own is a metric that the functions count.
+func (s *Sink) own(name string) metric {
+	return metric{metrics.Namespace, name, s.dimensions()}
+}
+
+// dimensions are those of the sink, and further pairs of name and value.
+func (s *Sink) dimensions(more ...string) map[string]string {
+	d := map[string]string{metrics.DimensionStack: s.lull.props.Config.Stack, metrics.DimensionSink: s.Name}
+	for i := 0; i+1 < len(more); i += 2 {
+		d[more[i]] = more[i+1]
+	}
+	return d
+}
+
+func (s *Sink) functions(name string) []metric {
+	var all []metric
+	for _, f := range names.Functions() {
+		all = append(all, metric{"AWS/Lambda", name, map[string]string{"FunctionName": s.names().Function(s.Name, f)}})
+	}
+	return all
+}
+
+func (s *Sink) executions(counts ...string) []metric {
+	var all []metric
+	for _, name := range counts {
+		all = append(all, metric{"AWS/States", name, map[string]string{"StateMachineArn": s.machineARN()}})
+	}
+	return all
+}
+
+// newAlarms are the alarms of the stack and of each sink.
+func (l *Lull) newAlarms() {
+	for _, a := range l.alarms() {
+		l.newAlarm("", a)
+	}
+	for _, name := range sinkNames(l.props.Config) {
+		for _, a := range l.Sinks[name].alarms() {
+			l.newAlarm(name, a)
+		}
+	}
+}
+
+func (l *Lull) newAlarm(sink string, a alarm) {
+	scope, subject := l.Construct, "lull "+l.props.Config.Stack
+	if sink != "" {
+		scope, subject = l.Sinks[sink].scope, subject+", sink "+sink
+	}
+	props := &awscloudwatch.CfnAlarmProps{
+		AlarmName:          jsii.String(names.Of(l.props.Config).Alarm(sink, a.kind)),
+		AlarmDescription:   jsii.String(fmt.Sprintf("%s: %s. See docs/runbook/%s.md.", subject, a.says, a.kind)),
+		ComparisonOperator: jsii.String("GreaterThanOrEqualToThreshold"),
+		EvaluationPeriods:  jsii.Number(float64(a.periods)),
+		Threshold:          jsii.Number(a.threshold),
+		TreatMissingData:   jsii.String("notBreaching"),
+	}
+	if a.below {
+		props.ComparisonOperator, props.TreatMissingData = jsii.String("LessThanThreshold"), jsii.String("breaching")
+	}
+	if l.props.AlarmTopic != nil {
+		actions := []any{l.props.AlarmTopic.TopicArn()}
+		props.AlarmActions, props.OkActions = &actions, &actions
+	}
+	a.watch(props)
+	awscloudwatch.NewCfnAlarm(scope, jsii.String("Alarm-"+a.kind), props)
+}
+
+// watch gives the alarm its metric, or the sum of its metrics.
+func (a alarm) watch(props *awscloudwatch.CfnAlarmProps) {
+	if len(a.of) == 1 {
+		m := a.of[0]
+		props.Namespace, props.MetricName, props.Period = &m.namespace, &m.name, jsii.Number(a.period.Seconds())
+		props.Dimensions = m.pairs()
+		if strings.HasPrefix(a.statistic, "p") {
+			props.ExtendedStatistic = &a.statistic
+		} else {
+			props.Statistic = &a.statistic
+		}
+		return
+	}
+	ids := make([]string, len(a.of))
+	queries := make([]any, len(a.of), len(a.of)+1)
+	for i, m := range a.of {
+		ids[i] = fmt.Sprintf("m%d", i)
+		queries[i] = &awscloudwatch.CfnAlarm_MetricDataQueryProperty{
+			Id: &ids[i], ReturnData: jsii.Bool(false),
+			MetricStat: &awscloudwatch.CfnAlarm_MetricStatProperty{
+				Metric: &awscloudwatch.CfnAlarm_MetricProperty{Namespace: &m.namespace, MetricName: &m.name, Dimensions: m.pairs()},
+				Period: jsii.Number(a.period.Seconds()), Stat: &a.statistic,
+			},
+		}
+	}
+	// A metric without data in a period would make the sum none.
+	filled := make([]string, len(ids))
+	for i, id := range ids {
+		filled[i] = "FILL(" + id + ", 0)"
+	}
+	join := " + "
+	if a.statistic == "Maximum" {
+		join = ", "
+	}
+	expression := strings.Join(filled, join)
+	if a.statistic == "Maximum" {
+		expression = "MAX([" + expression + "])"
+	}
+	queries = append(queries, &awscloudwatch.CfnAlarm_MetricDataQueryProperty{
+		Id: jsii.String("all"), Expression: &expression, Label: jsii.String(a.kind), ReturnData: jsii.Bool(true),
+	})
+	props.Metrics = queries
+}
+
+// pairs are the dimensions, in a stable order.
+func (m metric) pairs() []any {
+	var pairs []any
+	for _, name := range sortedKeys(m.dimensions) {
+		value := m.dimensions[name]
+		pairs = append(pairs, &awscloudwatch.CfnAlarm_DimensionProperty{Name: jsii.String(name), Value: &value})
+	}
+	return pairs
+}
+
+// held are the messages of a lane that were received and not deleted.
+func (s *Sink) held(lane flight.Lane) metric {
+	return metric{"AWS/SQS", "ApproximateNumberOfMessagesNotVisible", map[string]string{"QueueName": s.names().Queue(s.Name, lane)}}
+}

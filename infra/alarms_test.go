@@ -1,0 +1,222 @@
+package infra
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/metrics"
+)
+
+const runbook = "../docs/runbook"
+
+// kinds are the alarms that a stack has, by their pages.
+func kinds(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, r := range stackOf(t, fullStack).all("AWS::CloudWatch::Alarm") {
+		_, page, ok := strings.Cut(r.Properties["AlarmDescription"].(string), "See docs/runbook/")
+		if !ok {
+			t.Errorf("alarm %v names no page", r.Properties["AlarmName"])
+		}
+		if page = strings.TrimSuffix(page, ".md."); !slices.Contains(all, page) {
+			all = append(all, page)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestEveryAlarmHasAPageAndEveryPageAnAlarm(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(runbook, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pages []string
+	for _, file := range files {
+		if name := strings.TrimSuffix(filepath.Base(file), ".md"); name != "README" {
+			pages = append(pages, name)
+		}
+	}
+	all := kinds(t)
+	for _, kind := range all {
+		if !slices.Contains(pages, kind) {
+			t.Errorf("alarm %s has no page docs/runbook/%s.md", kind, kind)
+		}
+	}
+	for _, page := range pages {
+		if !slices.Contains(all, page) {
+			t.Errorf("docs/runbook/%s.md is about no alarm", page)
+		}
+	}
+}
+
+func TestEveryPageSaysWhatItMeansWhatToLookAtAndWhatMendsIt(t *testing.T) {
+	t.Parallel()
+	index, err := os.ReadFile(filepath.Join(runbook, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range kinds(t) {
+		text, err := os.ReadFile(filepath.Join(runbook, kind+".md"))
+		if err != nil {
+			continue // said above
+		}
+		at := 0
+		for _, heading := range []string{"# " + kind + "\n", "\n## What it means\n", "\n## What to look at\n", "\n## What mends it\n"} {
+			found := strings.Index(string(text)[at:], heading)
+			if found < 0 {
+				t.Errorf("%s.md has no %q, or not in its place", kind, strings.TrimSpace(heading))
+				break
+			}
+			at += found
+		}
+		if mends := string(text)[at:]; !strings.Contains(mends, "`") {
+			t.Errorf("%s.md names no command that mends it", kind)
+		}
+		if !strings.Contains(string(index), "("+kind+".md)") {
+			t.Errorf("docs/runbook/README.md does not list %s.md", kind)
+		}
+	}
+}
+
+// What must never happen alarms at its first time; what is expected never does.
+func TestAlarmsWatchWhatMustNeverHappen(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, plainStack)
+	counted := make(map[string]resource)
+	for _, r := range s.all("AWS::CloudWatch::Alarm") {
+		if r.Properties["Namespace"] == metrics.Namespace {
+			counted[r.Properties["MetricName"].(string)] = r
+		}
+	}
+	for _, name := range []string{
+		metrics.Name(journal.Stuck), metrics.Name(journal.SinkNewer), metrics.Name(journal.Blocked), metrics.Name(journal.Schema),
+		metrics.Name(journal.LeaseLost), metrics.Name(journal.Parked), metrics.BadSettings, metrics.Panics,
+	} {
+		same(t, name, counted[name], map[string]any{
+			"Statistic": "Sum", "Threshold": 1.0, "EvaluationPeriods": 1.0, "Period": 300.0, "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+			"TreatMissingData": "notBreaching", "Dimensions.#0.Name": metrics.DimensionSink, "Dimensions.#0.Value": "search",
+			"Dimensions.#1.Name": metrics.DimensionStack, "Dimensions.#1.Value": plainStack, "Dimensions.#2": nil,
+		})
+		delete(counted, name)
+	}
+	for _, expected := range []journal.Step{
+		journal.Stale, journal.Duplicate, journal.Superseded, journal.Stored, journal.Skipped, journal.RowRefused, journal.Released, journal.Waiting,
+		journal.DeleteLost, journal.Returned, journal.Extended,
+	} {
+		if _, ok := counted[metrics.Name(expected)]; ok {
+			t.Errorf("%s is expected, and alarms", expected)
+		}
+	}
+	for _, lasting := range []string{metrics.Name(journal.Tripped), metrics.Name(journal.Unreachable), metrics.Freshness} {
+		if r, ok := counted[lasting]; !ok || r.Properties["EvaluationPeriods"].(float64) < 2 {
+			t.Errorf("%s: %v, want an alarm when it lasts", lasting, r.Properties)
+		}
+	}
+}
+
+func TestAlarmsOnServicesNameWhatIsThere(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, fullStack)
+	there := make(map[string]bool)
+	for _, r := range s.Resources {
+		for _, property := range []string{"TableName", "QueueName", "FunctionName"} {
+			if name, ok := r.Properties[property].(string); ok {
+				there[name] = true
+			}
+		}
+		if name, ok := r.Properties["StateMachineName"].(string); ok {
+			there["arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:"+name] = true
+		}
+	}
+	watched := 0
+	check := func(alarm string, namespace, dimensions any) {
+		if namespace == metrics.Namespace {
+			return
+		}
+		for _, d := range dimensions.([]any) {
+			watched++
+			if value := s.text(dig(d, "Value")); !there[value] {
+				t.Errorf("alarm %s watches %s, which is not in the stack", alarm, value)
+			}
+		}
+	}
+	for _, r := range s.all("AWS::CloudWatch::Alarm") {
+		name := s.text(r.Properties["AlarmName"])
+		if r.Properties["MetricName"] != nil {
+			check(name, r.Properties["Namespace"], r.Properties["Dimensions"])
+			continue
+		}
+		for _, q := range r.Properties["Metrics"].([]any) {
+			if dig(q, "MetricStat") != nil {
+				check(name, dig(q, "MetricStat", "Metric", "Namespace"), dig(q, "MetricStat", "Metric", "Dimensions"))
+			} else if dig(q, "ReturnData") != true || dig(q, "Expression") == nil {
+				t.Errorf("alarm %s: %v returns nothing", name, q)
+			}
+		}
+		same(t, name, r, map[string]any{"AlarmActions": []any{alarmARN}, "OKActions": []any{alarmARN}})
+	}
+	if watched < 20 {
+		t.Errorf("watched %d dimensions: the test looks in the wrong place", watched)
+	}
+}
+
+func TestPruneThatStopsIsNoticed(t *testing.T) {
+	t.Parallel()
+	same(t, "prune-idle", stackOf(t, plainStack).named(t, "AWS::CloudWatch::Alarm", "AlarmName", "plain-search-prune-idle"), map[string]any{
+		"ComparisonOperator": "LessThanThreshold", "Threshold": 1.0, "TreatMissingData": "breaching", "Period": 3600.0, "MetricName": "Invocations",
+	})
+}
+
+// A sink without versions may take longer, by what it may still apply.
+func TestTheFreshnessAlarmIsThePromise(t *testing.T) {
+	t.Parallel()
+	same(t, "freshness", stackOf(t, plainStack).named(t, "AWS::CloudWatch::Alarm", "AlarmName", "plain-search-freshness"), map[string]any{
+		"ExtendedStatistic": "p99", "Statistic": nil, "Threshold": 60_000.0, "Dimensions.#0.Name": metrics.DimensionLane, "Dimensions.#0.Value": "live",
+	})
+}
+
+func TestTheDashboardShowsEachSink(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, fullStack)
+	for _, r := range s.all("AWS::CloudWatch::Dashboard") {
+		text, ok := dig(r.Properties, "DashboardBody", "Fn::Sub").(string)
+		if !ok {
+			t.Fatalf("the body is %v", r.Properties["DashboardBody"])
+		}
+		var body struct {
+			Widgets []struct {
+				X, Y       int
+				Properties struct {
+					Title, Region string
+					Metrics       [][]any
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &body); err != nil {
+			t.Fatal(err)
+		}
+		places := make(map[[2]int]bool)
+		sinks := make(map[string]int)
+		for _, w := range body.Widgets {
+			sink, _, _ := strings.Cut(w.Properties.Title, ":")
+			sinks[sink]++
+			if places[[2]int{w.X, w.Y}] || w.X > 16 {
+				t.Errorf("%s is at %d, %d, where another is, or outside", w.Properties.Title, w.X, w.Y)
+			}
+			places[[2]int{w.X, w.Y}] = true
+			if len(w.Properties.Metrics) == 0 || w.Properties.Region != "${AWS::Region}" {
+				t.Errorf("%s shows nothing", w.Properties.Title)
+			}
+		}
+		if sinks["archive"] != 10 || sinks["search"] != 10 || sinks["table"] != 1 {
+			t.Errorf("got graphs %v", sinks)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package infra
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/s3"
+)
+
+// flightDays is how long a flight's objects stay where nobody deletes them: longer than a queue can keep their messages, which is 14
+// days. Dead letters and scheduled events never expire.
+const flightDays = 15
+
+// newBucket is the bucket of flights, dead letters and scheduled events.
+func newBucket(scope constructs.Construct, p *Props) awss3.Bucket {
+	props := &awss3.BucketProps{
+		BucketName:        jsii.String(names.Of(p.Config).Bucket(*awscdk.Aws_ACCOUNT_ID(), *awscdk.Aws_REGION())),
+		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
+		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
+		Encryption:        awss3.BucketEncryption_S3_MANAGED,
+		EnforceSSL:        jsii.Bool(!p.PlainHTTP),
+		LifecycleRules: &[]*awss3.LifecycleRule{{
+			Id:         jsii.String("flights"),
+			Prefix:     jsii.String(s3.FlightPrefix),
+			Expiration: awscdk.Duration_Days(jsii.Number(flightDays)),
+		}},
+		RemovalPolicy: p.removal(),
+	}
+	if !p.PlainHTTP {
+		props.MinimumTLSVersion = jsii.Number(1.2)
+	}
+	if p.Key != nil {
+		props.Encryption, props.EncryptionKey = awss3.BucketEncryption_KMS, p.Key
+		props.BucketKeyEnabled = jsii.Bool(true) // one call to KMS for many objects
+	}
+	return awss3.NewBucket(scope, jsii.String("Bucket"), props)
+}

@@ -1,0 +1,99 @@
+// Command cmd synthesises the CloudFormation template of a lull stack.
+//
+// It is what `cdk deploy --app` runs, and runs without the CDK command line too: CDK_OUTDIR says where to write. Everything
+// it may be told is listed by -help. Faults are printed all at once, before anything is synthesised.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/infra"
+	"github.com/lullhq/lull/internal/config"
+)
+
+func main() {
+	if len(os.Args) > 1 {
+		usage(os.Stdout)
+		if os.Args[1] != "-help" && os.Args[1] != "--help" && os.Args[1] != "-h" {
+			os.Exit(2)
+		}
+		return
+	}
+	if err := run(os.LookupEnv); err != nil {
+		report(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run synthesises the stack, or says why not.
+func run(lookup func(string) (string, bool)) error {
+	defer jsii.Close() // importing CDK unpacks its runtime, even where nothing is synthesised
+	o, err := read(lookup)
+	if o == nil {
+		return err
+	}
+	if err := errors.Join(err, o.props.Validate()); err != nil {
+		return err
+	}
+	app := awscdk.NewApp(nil)
+	o.build(app)
+	app.Synth(nil)
+	return nil
+}
+
+// build makes the stack. What only CDK can make of the options is made here, after they were found to be good.
+func (o *options) build(app awscdk.App) {
+	c := o.props.Config
+	stack := awscdk.NewStack(app, jsii.String(c.Stack), &awscdk.StackProps{
+		StackName:             jsii.String(c.Stack),
+		Description:           jsii.String("lull: debounced indexing"),
+		Env:                   o.env,
+		TerminationProtection: jsii.Bool(!o.props.Ephemeral),
+	})
+	o.complete(stack)
+	infra.NewLull(stack, "Lull", o.props)
+}
+
+// report prints every fault on a line of its own.
+func report(w io.Writer, err error) {
+	var lines []string
+	for _, e := range apart(err) {
+		faults := config.Faults(e)
+		for _, f := range faults {
+			lines = append(lines, f.Error())
+		}
+		if len(faults) == 0 {
+			lines = append(lines, e.Error())
+		}
+	}
+	_, _ = fmt.Fprintf(w, "lull: nothing was synthesised: %s\n", plural(len(lines), "fault"))
+	for _, line := range lines {
+		_, _ = fmt.Fprintln(w, "  "+line)
+	}
+}
+
+// apart are the errors that were joined.
+func apart(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, apart(e)...)
+	}
+	return all
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

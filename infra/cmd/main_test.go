@@ -1,0 +1,132 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/internal/flight"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// settings writes a lull.yaml and returns its path.
+func settings(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lull.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const good = "sinks:\n  search:\n    kind: opensearch\n    url: https://search.example.org\n"
+
+// environment is a lookup in a map.
+func environment(m map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := m[name]
+		return v, ok
+	}
+}
+
+func TestOptionsComeFromTheEnvironmentAndFromContext(t *testing.T) {
+	t.Parallel()
+	o, err := read(environment(map[string]string{
+		"LULL_CONFIG": settings(t, good), "LULL_DIST": "bin",
+		"CDK_CONTEXT_JSON":         `{"dist":"other","topics":"arn:aws:sns:eu-west-1:1:a, search/bulk=arn:aws:sns:eu-west-1:1:b","aws:cdk:enable-path-metadata":true}`,
+		"LULL_SENDERS":             "444455556666",
+		"LULL_BUCKETS":             "/bulk=arn:aws:s3:::incoming",
+		"LULL_EVENT_BUS":           "content",
+		"LULL_EVENT_SOURCES":       "cms,shop",
+		"LULL_VPC_SUBNETS":         "subnet-a,subnet-b",
+		"LULL_VPC_SECURITY_GROUPS": "sg-a",
+		"LULL_KMS_KEY":             "arn:aws:kms:eu-west-1:1:key/k",
+		"LULL_SINK_ARNS":           "search=arn:aws:es:eu-west-1:1:domain/search",
+		"LULL_EPHEMERAL":           "true",
+		"CDK_DEFAULT_ACCOUNT":      "111122223333",
+		"CDK_DEFAULT_REGION":       "eu-west-1",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := o.props.AssetDir, "bin"; got != want {
+		t.Errorf("binaries are in %s, want %s: the environment wins", got, want)
+	}
+	if want := []target{{"", flight.Live, "arn:aws:sns:eu-west-1:1:a"}, {"search", flight.Bulk, "arn:aws:sns:eu-west-1:1:b"}}; len(o.topics) != 2 || o.topics[0] != want[0] || o.topics[1] != want[1] {
+		t.Errorf("got topics %v, want %v", o.topics, want)
+	}
+	if want := (target{"", flight.Bulk, "arn:aws:s3:::incoming"}); len(o.buckets) != 1 || o.buckets[0] != want {
+		t.Errorf("got buckets %v, want %v", o.buckets, want)
+	}
+	if len(o.senders) != 1 || o.senders[0].arn != "444455556666" || len(o.sources) != 2 || o.bus != "content" {
+		t.Errorf("got senders %v, bus %s with %v", o.senders, o.bus, o.sources)
+	}
+	if v := o.props.Vpc; v == nil || len(v.SubnetIDs) != 2 || len(v.SecurityGroupIDs) != 1 {
+		t.Errorf("got VPC %v", v)
+	}
+	if !o.props.Ephemeral || o.props.PlainHTTP || o.props.SinkARNs["search"] == "" || o.key == "" || *o.env.Region != "eu-west-1" {
+		t.Errorf("got %+v", o.props)
+	}
+}
+
+func TestFaultsOfOptionsAndSettingsComeAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	err := run(environment(map[string]string{
+		"LULL_CONFIG": settings(t, "sinks:\n  search: {kind: bleve}\n"), "LULL_DIST": dir, "LULL_EVENT_BUS": "content", "LULL_EPHEMERAL": "perhaps",
+		"LULL_KMS_KEY": "key", "LULL_TOPICS": "nowhere/live=arn:aws:sns:::x,search/fast=arn:aws:sns:::y,z", "LULL_SINK_ARNS": "search",
+	}))
+	if err == nil {
+		t.Fatal("got no fault")
+	}
+	var out strings.Builder
+	report(&out, err)
+	for _, want := range []string{
+		"nothing was synthesised: ", "sinks.search.kind (bleve)", "run make build", "LULL_EVENT_SOURCES", "perhaps", "LULL_KMS_KEY is no ARN", "LULL_KMS_KEY needs",
+		"nowhere", "fast", `"z" is no ARN`, "LULL_SINK_ARNS is not a list",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, out.String())
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("got %v in the folder: %v", entries, err)
+	}
+}
+
+func TestSettingsThatCannotBeReadSayWhere(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ path, want string }{
+		"missing":   {filepath.Join(t.TempDir(), "none.yaml"), "LULL_CONFIG says where"},
+		"no yaml":   {settings(t, "a: [b"), "LULL_CONFIG says where"},
+		"a mistake": {settings(t, "stak: x\n"+good), "did you mean stack?"},
+	} {
+		err := run(environment(map[string]string{"LULL_CONFIG": tt.path}))
+		if err == nil {
+			t.Errorf("%s: got no error", name)
+			continue
+		}
+		var out strings.Builder
+		if report(&out, err); !strings.Contains(out.String(), tt.want) {
+			t.Errorf("%s: %q is missing in\n%s", name, tt.want, out.String())
+		}
+	}
+	if _, err := read(environment(map[string]string{"CDK_CONTEXT_JSON": "{"})); err == nil {
+		t.Error("a broken context passed")
+	}
+}
+
+func TestUsageListsEveryOption(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	usage(&out)
+	for _, o := range allOptions {
+		if !strings.Contains(out.String(), o.env) || !strings.Contains(out.String(), o.context) {
+			t.Errorf("%s is not listed", o.env)
+		}
+	}
+}

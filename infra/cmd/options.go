@@ -1,0 +1,273 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/infra"
+	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/flight"
+)
+
+// option is one thing that may be said, as an environment variable or as CDK context (`cdk deploy -c config=lull.yaml`).
+type option struct{ env, context, otherwise, doc string }
+
+// The options.
+var (
+	optConfig     = option{"LULL_CONFIG", "config", "lull.yaml", "the settings"}
+	optDist       = option{"LULL_DIST", "dist", "dist", "the folder with the functions' binaries"}
+	optTopics     = option{"LULL_TOPICS", "topics", "", "ARNs of SNS topics to subscribe to; each may begin with SINK/LANE="}
+	optBus        = option{"LULL_EVENT_BUS", "eventBus", "", "the name or ARN of an EventBridge bus to take events from"}
+	optSources    = option{"LULL_EVENT_SOURCES", "eventSources", "", "the sources of events to take from it; required with it"}
+	optSenders    = option{"LULL_SENDERS", "senders", "", "ARNs of roles or ids of accounts that may send directly; each may begin with SINK/LANE="}
+	optBuckets    = option{"LULL_BUCKETS", "buckets", "", "ARNs of S3 buckets that may notify directly; each may begin with SINK/LANE="}
+	optSinkARNs   = option{"LULL_SINK_ARNS", "sinkARNs", "", "SINK=ARN of sinks with sigv4 whose url does not tell"}
+	optSubnets    = option{"LULL_VPC_SUBNETS", "vpcSubnets", "", "subnet ids for index"}
+	optGroups     = option{"LULL_VPC_SECURITY_GROUPS", "vpcSecurityGroups", "", "security group ids for index"}
+	optKey        = option{"LULL_KMS_KEY", "kmsKey", "", "the ARN of a KMS key that encrypts queues, table and bucket"}
+	optOperators  = option{"LULL_OPERATORS", "operators", "", "the ARN of who may assume the command line's roles; otherwise the account decides"}
+	optAlarmTopic = option{"LULL_ALARM_TOPIC", "alarmTopic", "", "the ARN of an SNS topic that alarms are sent to"}
+	optEphemeral  = option{"LULL_EPHEMERAL", "ephemeral", "false", "for tests: everything is deleted with the stack"}
+	optPlainHTTP  = option{"LULL_PLAIN_HTTP", "plainHTTP", "false", "for emulators: no policies that demand TLS"}
+)
+
+var allOptions = []option{
+	optConfig, optDist, optTopics, optBus, optSources, optSenders, optBuckets, optSinkARNs, optSubnets, optGroups, optKey, optOperators, optAlarmTopic,
+	optEphemeral, optPlainHTTP,
+}
+
+// Variables that the CDK command line sets.
+const (
+	envContext = "CDK_CONTEXT_JSON"
+	envAccount = "CDK_DEFAULT_ACCOUNT"
+	envRegion  = "CDK_DEFAULT_REGION"
+)
+
+// options are what was said, before CDK was asked anything.
+type options struct {
+	props *infra.Props
+	env   *awscdk.Environment
+
+	topics, senders, buckets []target
+	bus                      string
+	sources                  []string
+	key, operators, topic    string
+}
+
+// target is an upstream and where it sends.
+type target struct {
+	sink string
+	lane flight.Lane
+	arn  string
+}
+
+// read takes the options from the environment and from CDK's context; the environment wins. It returns the options beside the faults
+// that it found in them, so that those of the settings can be looked for too; without settings there are no options.
+func read(lookup func(string) (string, bool)) (*options, error) {
+	context, err := contextOf(lookup)
+	if err != nil {
+		return nil, err
+	}
+	get := func(o option) string {
+		if v, ok := lookup(o.env); ok && v != "" {
+			return v
+		}
+		if v, ok := context[o.context]; ok && v != "" {
+			return v
+		}
+		return o.otherwise
+	}
+	c, err := yamlfile.Load(get(optConfig))
+	if err != nil {
+		return nil, fmt.Errorf("%w (LULL_CONFIG says where the settings are)", err)
+	}
+	r := reader{}
+	o := &options{
+		props: &infra.Props{
+			Config: &c, AssetDir: get(optDist), SinkARNs: r.pairs(optSinkARNs, get(optSinkARNs)),
+			Ephemeral: r.flag(optEphemeral, get(optEphemeral)), PlainHTTP: r.flag(optPlainHTTP, get(optPlainHTTP)),
+		},
+		topics: r.targets(optTopics, get(optTopics)), senders: r.targets(optSenders, get(optSenders)), buckets: r.targets(optBuckets, get(optBuckets)),
+		bus: get(optBus), sources: list(get(optSources)), key: get(optKey), operators: get(optOperators), topic: get(optAlarmTopic),
+	}
+	if subnets, groups := list(get(optSubnets)), list(get(optGroups)); len(subnets)+len(groups) > 0 {
+		o.props.Vpc = &infra.Vpc{SubnetIDs: subnets, SecurityGroupIDs: groups}
+	}
+	account, _ := lookup(envAccount)
+	region, _ := lookup(envRegion)
+	if account != "" && region != "" {
+		o.env = &awscdk.Environment{Account: &account, Region: &region}
+	}
+	o.check(&r)
+	return o, errors.Join(r.errs...)
+}
+
+// check looks at what Props cannot tell before CDK has made something of it.
+func (o *options) check(r *reader) {
+	if (o.bus == "") != (len(o.sources) == 0) {
+		r.fault(optBus, "and "+optSources.env+" belong together: set both")
+	}
+	if o.key != "" && o.env == nil {
+		r.fault(optKey, "needs an environment: set "+envAccount+" and "+envRegion)
+	}
+	for _, list := range [][]target{o.topics, o.senders, o.buckets} {
+		for _, t := range list {
+			if _, ok := o.props.Config.Sinks[t.sink]; t.sink != "" && !ok {
+				r.errs = append(r.errs, fmt.Errorf("%s: sink %s names nothing under sinks", t.arn, t.sink))
+			}
+			if t.lane != flight.Live && t.lane != flight.Bulk {
+				r.errs = append(r.errs, fmt.Errorf("%s: lane %s is neither live nor bulk", t.arn, t.lane))
+			}
+		}
+	}
+	for o, arn := range map[option]string{optKey: o.key, optOperators: o.operators, optAlarmTopic: o.topic} {
+		if arn != "" && !strings.HasPrefix(arn, "arn:") {
+			r.fault(o, "is no ARN: "+arn)
+		}
+	}
+	for _, list := range [][]target{o.topics, o.buckets} {
+		for _, t := range list {
+			if !strings.HasPrefix(t.arn, "arn:") {
+				r.errs = append(r.errs, fmt.Errorf("%q is no ARN", t.arn))
+			}
+		}
+	}
+}
+
+// complete makes of the options what only CDK can make.
+func (o *options) complete(stack constructs.Construct) {
+	p := o.props
+	for i, t := range o.topics {
+		topic := awssns.Topic_FromTopicArn(stack, jsii.String("Topic"+strconv.Itoa(i)), jsii.String(t.arn))
+		p.Upstreams = append(p.Upstreams, infra.Upstream{Sink: t.sink, Lane: t.lane, Topic: topic})
+	}
+	for _, t := range o.senders {
+		p.Upstreams = append(p.Upstreams, infra.Upstream{Sink: t.sink, Lane: t.lane, Sender: principal(t.arn)})
+	}
+	for _, t := range o.buckets {
+		s3 := awsiam.NewServicePrincipal(jsii.String("s3.amazonaws.com"), nil)
+		p.Upstreams = append(p.Upstreams, infra.Upstream{Sink: t.sink, Lane: t.lane, Sender: s3, SenderARN: t.arn})
+	}
+	if o.bus != "" {
+		p.Upstreams = append(p.Upstreams, infra.Upstream{
+			Bus:     busOf(stack, o.bus),
+			Pattern: &awsevents.EventPattern{Source: jsii.Strings(o.sources...)},
+		})
+	}
+	if o.key != "" {
+		p.Key = awskms.Key_FromKeyArn(stack, jsii.String("Key"), jsii.String(o.key))
+	}
+	if o.operators != "" {
+		p.Operators = awsiam.NewArnPrincipal(jsii.String(o.operators))
+	}
+	if o.topic != "" {
+		p.AlarmTopic = awssns.Topic_FromTopicArn(stack, jsii.String("AlarmTopic"), jsii.String(o.topic))
+	}
+}
+
+func busOf(stack constructs.Construct, bus string) awsevents.IEventBus {
+	if strings.HasPrefix(bus, "arn:") {
+		return awsevents.EventBus_FromEventBusArn(stack, jsii.String("Bus"), jsii.String(bus))
+	}
+	return awsevents.EventBus_FromEventBusName(stack, jsii.String("Bus"), jsii.String(bus))
+}
+
+func principal(who string) awsiam.IPrincipal {
+	if strings.HasPrefix(who, "arn:") {
+		return awsiam.NewArnPrincipal(jsii.String(who))
+	}
+	return awsiam.NewAccountPrincipal(who)
+}
+
+// contextOf is the context that the CDK command line hands on, and nothing where there is none.
+func contextOf(lookup func(string) (string, bool)) (map[string]string, error) {
+	text, ok := lookup(envContext)
+	if !ok || text == "" {
+		return nil, nil
+	}
+	var all map[string]any
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("read %s: %w", envContext, err)
+	}
+	context := make(map[string]string)
+	for name, value := range all {
+		if s, ok := value.(string); ok {
+			context[name] = s
+		}
+	}
+	return context, nil
+}
+
+// reader gathers what is wrong.
+type reader struct{ errs []error }
+
+func (r *reader) fault(o option, problem string) {
+	r.errs = append(r.errs, fmt.Errorf("%s %s", o.env, problem))
+}
+
+func (r *reader) flag(o option, text string) bool {
+	v, err := strconv.ParseBool(text)
+	if err != nil {
+		r.fault(o, "is neither true nor false: "+text)
+	}
+	return v
+}
+
+func (r *reader) pairs(o option, text string) map[string]string {
+	m := make(map[string]string)
+	for _, item := range list(text) {
+		name, value, ok := strings.Cut(item, "=")
+		if !ok || !strings.HasPrefix(value, "arn:") {
+			r.fault(o, "is not a list of SINK=ARN: "+item)
+			continue
+		}
+		m[name] = value
+	}
+	return m
+}
+
+// targets reads [SINK][/LANE]=ARN. Without it the default sink and the live lane are meant.
+func (r *reader) targets(_ option, text string) []target {
+	var all []target
+	for _, item := range list(text) {
+		t := target{lane: flight.Live, arn: item}
+		if where, arn, ok := strings.Cut(item, "="); ok {
+			sink, lane, named := strings.Cut(where, "/")
+			t.sink, t.arn = sink, arn
+			if named {
+				t.lane = flight.Lane(lane)
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// list takes apart what commas join.
+func list(text string) []string {
+	return slices.DeleteFunc(strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }), func(s string) bool { return s == "" })
+}
+
+func usage(w io.Writer) {
+	_, _ = fmt.Fprintln(w, "Synthesises the CloudFormation template of a lull stack into CDK_OUTDIR (otherwise cdk.out).\n\nIt takes no arguments, but these variables, or the same as CDK context:")
+	for _, o := range allOptions {
+		otherwise := ""
+		if o.otherwise != "" {
+			otherwise = " (" + o.otherwise + ")"
+		}
+		_, _ = fmt.Fprintf(w, "  %-26s %-20s %s%s\n", o.env, o.context, o.doc, otherwise)
+	}
+}

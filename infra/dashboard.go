@@ -1,0 +1,108 @@
+package infra
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/metrics"
+	"github.com/lullhq/lull/internal/names"
+)
+
+// A dashboard is 24 columns wide: three graphs in a row.
+const (
+	graphWidth  = 8
+	graphHeight = 6
+	graphsInRow = 3
+)
+
+// graph is one widget of the dashboard.
+type graph struct {
+	title     string
+	statistic string
+	of        []metric
+}
+
+// newDashboard shows, for the stack and for each sink, what the runbook's pages look at first.
+func (l *Lull) newDashboard() {
+	table := map[string]string{"TableName": names.Of(l.props.Config).Table()}
+	graphs := []graph{{"table: units", "Sum", []metric{
+		{"AWS/DynamoDB", "ConsumedWriteCapacityUnits", table}, {"AWS/DynamoDB", "ConsumedReadCapacityUnits", table},
+	}}}
+	for _, name := range sinkNames(l.props.Config) {
+		graphs = append(graphs, l.Sinks[name].graphs()...)
+	}
+	widgets := make([]any, len(graphs))
+	for i, g := range graphs {
+		widgets[i] = g.widget(i)
+	}
+	body, err := json.Marshal(map[string]any{"widgets": widgets})
+	if err != nil {
+		panic(fmt.Errorf("write dashboard: %w", err)) // texts and numbers: cannot happen
+	}
+	awscloudwatch.NewCfnDashboard(l.Construct, jsii.String("Dashboard"), &awscloudwatch.CfnDashboardProps{
+		DashboardName: jsii.String(names.Of(l.props.Config).Dashboard()),
+		DashboardBody: awscdk.Fn_Sub(jsii.String(string(body)), nil),
+	})
+}
+
+func (s *Sink) graphs() []graph {
+	queues := func(metricName string) []metric {
+		var all []metric
+		for _, name := range []string{s.names().Queue(s.Name, flight.Live), s.names().Queue(s.Name, flight.Bulk), s.names().DeadQueue(s.Name)} {
+			all = append(all, metric{"AWS/SQS", metricName, map[string]string{"QueueName": name}})
+		}
+		return all
+	}
+	steps := func(all ...journal.Step) []metric {
+		var of []metric
+		for _, step := range all {
+			of = append(of, s.own(metrics.Name(step)))
+		}
+		return of
+	}
+	fresh := []metric{
+		{metrics.Namespace, metrics.Freshness, s.dimensions(metrics.DimensionLane, string(flight.Live))},
+		{metrics.Namespace, metrics.Freshness, s.dimensions(metrics.DimensionLane, string(flight.Bulk))},
+	}
+	return []graph{
+		{s.Name + ": freshness, p99 in ms", "p99", fresh},
+		{s.Name + ": what became of events", "Sum", steps(journal.Received, journal.Committed, journal.Superseded, journal.Stale, journal.Duplicate)},
+		{s.Name + ": what must not be", "Sum", steps(journal.Stuck, journal.SinkNewer, journal.Blocked, journal.Schema, journal.LeaseLost, journal.Parked)},
+		{s.Name + ": the sink's health", "Sum", steps(journal.Tripped, journal.UnknownSink, journal.Released, journal.Rejected)},
+		{s.Name + ": messages waiting", "Maximum", queues("ApproximateNumberOfMessagesVisible")},
+		{s.Name + ": messages held", "Maximum", queues("ApproximateNumberOfMessagesNotVisible")},
+		{s.Name + ": oldest message, s", "Maximum", queues("ApproximateAgeOfOldestMessage")},
+		{s.Name + ": function errors", "Sum", s.functions("Errors")},
+		{s.Name + ": function time, p99 in ms", "p99", s.functions("Duration")},
+		{s.Name + ": concurrency", "Maximum", s.functions("ConcurrentExecutions")},
+	}
+}
+
+// widget is the graph as CloudWatch reads it, in its place.
+func (g graph) widget(i int) map[string]any {
+	lines := make([]any, len(g.of))
+	for n, m := range g.of {
+		line := []any{m.namespace, m.name}
+		for _, name := range sortedKeys(m.dimensions) {
+			line = append(line, name, m.dimensions[name])
+		}
+		lines[n] = line
+	}
+	return map[string]any{
+		"type": "metric", "width": graphWidth, "height": graphHeight,
+		"x": i % graphsInRow * graphWidth, "y": i / graphsInRow * graphHeight,
+		"properties": map[string]any{
+			"title": g.title, "stat": g.statistic, "period": int(alarmPeriod.Seconds()), "region": "${AWS::Region}", "metrics": lines,
+		},
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,160 @@
+package infra
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/names"
+)
+
+// maxFunctionName is Lambda's limit. The names of queues, roles, buckets and state machines never reach theirs.
+const maxFunctionName = 64
+
+// Validate returns every fault of the settings and of the Props at once, joined; nil means that they can be synthesised.
+// config.Faults takes the error apart. It reads the first bytes of the binaries and changes nothing.
+func (p *Props) Validate() error {
+	if p == nil || p.Config == nil {
+		return errors.New("there are no settings")
+	}
+	var fs faultList
+	if err := p.Config.ValidateDeployed(); err != nil {
+		fs = append(fs, err)
+	}
+	p.checkNames(&fs)
+	p.checkAuth(&fs)
+	p.checkReach(&fs)
+	p.checkUpstreams(&fs)
+	p.checkPlace(&fs)
+	p.checkAssets(&fs)
+	return errors.Join(fs...)
+}
+
+type faultList []error
+
+func (fs *faultList) add(setting, value, problem, fix string) {
+	*fs = append(*fs, &config.Fault{Rule: "deployed", Setting: setting, Value: value, Problem: problem, Fix: fix})
+}
+
+// checkNames looks for names that are longer than the service takes: the longest of each kind.
+func (p *Props) checkNames(fs *faultList) {
+	n := names.Of(p.Config)
+	for _, sink := range sinkNames(p.Config) {
+		if name := n.Function(sink, names.Receive); len(name) > maxFunctionName {
+			fs.add("sinks."+sink, "", "its function "+name+" would have "+strconv.Itoa(len(name))+" characters: Lambda takes "+strconv.Itoa(maxFunctionName),
+				"shorten stack or the sink's name")
+		}
+	}
+}
+
+// checkAuth looks for credentials that a deployed function cannot have, and for sinks that no role can name.
+func (p *Props) checkAuth(fs *faultList) {
+	for _, name := range sinkNames(p.Config) {
+		s := p.Config.Sinks[name]
+		for _, v := range []struct{ setting, value string }{{"userEnv", s.Auth.UserEnv}, {"passwordEnv", s.Auth.PasswordEnv}} {
+			if v.value != "" {
+				fs.add("sinks."+name+".auth."+v.setting, v.value, "a deployed function's environment holds names and ARNs only",
+					"store the user and the password as a secret and write its ARN as sinks."+name+".auth.secretARN")
+			}
+		}
+		_, _, known := sinkResource(s.URL)
+		if s.Auth.Kind == config.AuthSigV4 && known == "" && p.SinkARNs[name] == "" {
+			fs.add("sinks."+name+".url", s.URL, "does not tell which domain or collection it is, so no role can name it",
+				"give its ARN: Props.SinkARNs, or LULL_SINK_ARNS="+name+"=arn:aws:es:...")
+		}
+	}
+	for name := range p.SinkARNs {
+		if s, ok := p.Config.Sinks[name]; !ok || s.Auth.Kind != config.AuthSigV4 {
+			fs.add("SinkARNs", name, "is no sink with auth.kind sigv4", "give ARNs of such sinks only")
+		}
+	}
+}
+
+// checkReach refuses a sink on the function's own machine, except on an emulator, where it is the host's.
+func (p *Props) checkReach(fs *faultList) {
+	for _, name := range sinkNames(p.Config) {
+		u, err := url.Parse(p.Config.Sinks[name].URL)
+		if err != nil || p.Ephemeral {
+			continue
+		}
+		ip, err := netip.ParseAddr(u.Hostname())
+		if u.Hostname() == "localhost" || err == nil && ip.IsLoopback() {
+			fs.add("sinks."+name+".url", p.Config.Sinks[name].URL, "is the function's own machine", "write an address that a deployed function reaches")
+		}
+	}
+}
+
+func (p *Props) checkUpstreams(fs *faultList) {
+	for i, u := range p.Upstreams {
+		at := fmt.Sprintf("Upstreams[%d]", i)
+		if _, ok := p.Config.Sinks[u.sink(p.Config)]; !ok {
+			fs.add(at+".Sink", u.Sink, "names nothing under sinks", "write one of "+strings.Join(sinkNames(p.Config), ", "))
+		}
+		if !slices.Contains([]flight.Lane{flight.Live, flight.Bulk}, u.lane()) {
+			fs.add(at+".Lane", string(u.Lane), "is no lane", "write live or bulk")
+		}
+		set := 0
+		for _, is := range []bool{u.Topic != nil, u.Bus != nil, u.Sender != nil} {
+			if is {
+				set++
+			}
+		}
+		if set != 1 {
+			fs.add(at, "", "has "+strconv.Itoa(set)+" of Topic, Bus and Sender", "set exactly one")
+		}
+		if (u.Bus == nil) != (u.Pattern == nil) {
+			fs.add(at+".Pattern", "", "and Bus belong together", "set both: without a pattern every event of the bus would be sent")
+		}
+	}
+}
+
+// checkPlace looks at where and how everything is deployed.
+func (p *Props) checkPlace(fs *faultList) {
+	if p.Vpc != nil && (len(p.Vpc.SubnetIDs) == 0 || len(p.Vpc.SecurityGroupIDs) == 0) {
+		fs.add("Vpc", "", "has no subnets or no security groups", "give at least one of each, or leave Vpc out")
+	}
+	if p.Config.TableOutage == config.TableOutageOpen {
+		fs.add("tableOutage", string(config.TableOutageOpen), "cannot be deployed: receive has no way to the sink", "write closed")
+	}
+	if a := p.architecture(); a != ARM64 && a != X86_64 {
+		fs.add("Architecture", string(a), "is none of Lambda's", "write arm64 or x86_64")
+	}
+	if p.PlainHTTP && !p.Ephemeral {
+		fs.add("PlainHTTP", "true", "would let messages travel unencrypted", "remove it: it is for emulators, with Ephemeral")
+	}
+}
+
+// checkAssets looks for the binaries and for what they run on: an arm64 function with an x86 binary deploys and never starts.
+func (p *Props) checkAssets(fs *faultList) {
+	want := map[Architecture]elf.Machine{ARM64: elf.EM_AARCH64, X86_64: elf.EM_X86_64}[p.architecture()]
+	for _, f := range names.Functions() {
+		path := filepath.Join(p.AssetDir, string(f), bootstrap)
+		file, err := elf.Open(path)
+		var format *elf.FormatError
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			fs.add("AssetDir", path, "does not exist", "run make build")
+			continue
+		case errors.As(err, &format):
+			fs.add("AssetDir", path, "is no Linux program", "run make build")
+			continue
+		case err != nil:
+			fs.add("AssetDir", path, "cannot be read: "+err.Error(), "run make build")
+			continue
+		}
+		machine := file.Machine
+		_ = file.Close()
+		if machine != want && !p.Ephemeral {
+			fs.add("AssetDir", path, "is built for "+machine.String()+", the function is "+string(p.architecture()), "run make build without ARCH, or set Architecture")
+		}
+	}
+}

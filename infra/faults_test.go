@@ -1,0 +1,185 @@
+package infra
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/names"
+)
+
+// built is a folder with four programs for arm64.
+func built(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, f := range names.Functions() {
+		if err := writeProgram(filepath.Join(dir, string(f), bootstrap), string(f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestGoodPropsHaveNoFault(t *testing.T) {
+	t.Parallel()
+	if err := (&Props{Config: deployable("lull"), AssetDir: built(t)}).Validate(); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
+	t.Parallel()
+	sink := func(change func(*config.Sink)) func(*Props) {
+		return func(p *Props) {
+			s := p.Config.Sinks["search"]
+			change(&s)
+			p.Config.Sinks["search"] = s
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func(*Props)
+		want   []string // the settings at fault
+	}{
+		"no settings":           {func(p *Props) { p.Config = nil }, nil},
+		"a sink in the process": {sink(func(s *config.Sink) { s.Kind, s.URL = config.SinkBleve, "" }), []string{"sinks.search.kind"}},
+		"settings that clash":   {func(p *Props) { p.Config.Queues.Visibility = 10_000_000_000 }, []string{"queues.visibility"}},
+		"names that are too long": {func(p *Props) {
+			p.Config.Stack = strings.Repeat("a", 32)
+			renameSink(p.Config, strings.Repeat("b", 32))
+		}, []string{"sinks." + strings.Repeat("b", 32)}},
+		"a password in the environment": {
+			sink(func(s *config.Sink) {
+				s.Auth = config.Auth{Kind: config.AuthBasic, UserEnv: "USER", PasswordEnv: "PASSWORD"}
+			}),
+			[]string{"sinks.search.auth.userEnv", "sinks.search.auth.passwordEnv"},
+		},
+		"a domain without a name": {sink(func(s *config.Sink) { s.Auth = config.Auth{Kind: config.AuthSigV4, Service: "es"} }), []string{"sinks.search.url"}},
+		"an ARN for nothing":      {func(p *Props) { p.SinkARNs = map[string]string{"other": "arn:aws:es:::domain/x"} }, []string{"SinkARNs"}},
+		"an open outage":          {func(p *Props) { p.Config.TableOutage = config.TableOutageOpen }, []string{"tableOutage"}},
+		"the function's own host": {sink(func(s *config.Sink) { s.URL = "http://127.0.0.1:9200" }), []string{"sinks.search.url"}},
+		"a VPC without subnets":   {func(p *Props) { p.Vpc = &Vpc{SecurityGroupIDs: []string{"sg"}} }, []string{"Vpc"}},
+		"an unknown architecture": {func(p *Props) { p.Architecture = "mips" }, []string{"Architecture", "AssetDir", "AssetDir", "AssetDir", "AssetDir"}},
+		"plain HTTP for real":     {func(p *Props) { p.PlainHTTP = true }, []string{"PlainHTTP"}},
+		"an unknown sink":         {func(p *Props) { p.Upstreams = []Upstream{{Sink: "other"}} }, []string{"Upstreams[0].Sink", "Upstreams[0]"}},
+		"an unknown lane":         {func(p *Props) { p.Upstreams = []Upstream{{Lane: flight.Lane("fast")}} }, []string{"Upstreams[0].Lane", "Upstreams[0]"}},
+		"a pattern without a bus": {func(p *Props) { p.Upstreams = []Upstream{{Pattern: &awsevents.EventPattern{}}} }, []string{"Upstreams[0]", "Upstreams[0].Pattern"}},
+		"nothing built": {
+			func(p *Props) { p.AssetDir = filepath.Join(p.AssetDir, "nowhere") }, []string{"AssetDir", "AssetDir", "AssetDir", "AssetDir"},
+		},
+		"a script for a program": {
+			func(p *Props) { overwrite(t, filepath.Join(p.AssetDir, "dlq", bootstrap), "#!/bin/sh\n") }, []string{"AssetDir"},
+		},
+		"a program for another machine": {
+			func(p *Props) {
+				if err := writeELF(filepath.Join(p.AssetDir, "index", bootstrap), 62, ""); err != nil {
+					t.Error(err)
+				}
+			}, []string{"AssetDir"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &Props{Config: deployable("lull"), AssetDir: built(t)}
+			tt.change(p)
+			err := p.Validate()
+			if err == nil {
+				t.Fatal("got no fault")
+			}
+			var got []string
+			for _, f := range config.Faults(err) {
+				if f.Problem == "" || f.Fix == "" {
+					t.Errorf("%v says too little", f)
+				}
+				if len(got) == 0 || got[len(got)-1] != f.Setting || f.Setting == "AssetDir" {
+					got = append(got, f.Setting)
+				}
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("no fault of %s in\n%v", want, err)
+				}
+			}
+			if len(tt.want) > 0 && len(got) < len(tt.want) {
+				t.Errorf("got faults of %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// Every fault is said at once: nobody mends one, deploys, and finds the next.
+func TestAllFaultsComeAtOnce(t *testing.T) {
+	t.Parallel()
+	c := deployable("lull")
+	c.Receive.Timeout, c.TableOutage = 0, config.TableOutageOpen
+	err := (&Props{Config: c, AssetDir: t.TempDir(), PlainHTTP: true}).Validate()
+	for _, want := range []string{"receive.timeout", "tableOutage", "PlainHTTP", "receive/bootstrap", "dlq/bootstrap", "run make build"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is missing in\n%v", want, err)
+		}
+	}
+}
+
+// Emulators run what the host can; what is deployed is what the template says.
+func TestAnEphemeralStackTakesAnyMachinesPrograms(t *testing.T) {
+	t.Parallel()
+	dir := built(t)
+	if err := writeELF(filepath.Join(dir, "index", bootstrap), 62, ""); err != nil {
+		t.Fatal(err)
+	}
+	p := &Props{Config: deployable("lull"), AssetDir: dir, Ephemeral: true}
+	if err := p.Validate(); err != nil {
+		t.Errorf("got %v", err)
+	}
+	overwrite(t, filepath.Join(dir, "index", bootstrap), "text")
+	if err := p.Validate(); err == nil {
+		t.Error("a text passed for a program")
+	}
+}
+
+func TestAddressesTellDomainsAndCollections(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		domainURL: "es eu-west-1 domain/content",
+		"https://search-my-domain-abcdefghijklmnopqrstuvwxyz.us-east-1.es.amazonaws.com/path": "es us-east-1 domain/my-domain",
+		"https://search-my-domain-abcdefghijklmnopqrstuvwxyz.aos.us-east-1.on.aws":            "es us-east-1 domain/my-domain",
+		"https://0123456789abcdefghij.eu-central-1.aoss.amazonaws.com":                        "aoss eu-central-1 collection/0123456789abcdefghij",
+		"https://search.example.org": "  ",
+		"https://search-my-domain-abcdefghijklmnopqrstuvwxyz.us-east-1.es.amazonaws.com.evil.org": "  ",
+		"https://es.amazonaws.com": "  ",
+		"://":                      "  ",
+	} {
+		service, region, resource := sinkResource(address)
+		if got := service + " " + region + " " + resource; got != want {
+			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
+	}
+}
+
+// NewLull refuses before it builds anything: a nil scope would panic otherwise.
+func TestNewLullPanicsWithTheFaults(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		err, ok := recover().(error)
+		if !ok || !strings.Contains(err.Error(), "run make build") {
+			t.Errorf("got %v", err)
+		}
+	}()
+	NewLull(nil, "Lull", &Props{Config: deployable("lull"), AssetDir: t.TempDir()})
+}
+
+func renameSink(c *config.Config, to string) {
+	c.Sinks = map[string]config.Sink{to: c.Sinks["search"]}
+	c.DefaultSink = to
+}
+
+func overwrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Error(err)
+	}
+}

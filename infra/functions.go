@@ -1,0 +1,132 @@
+package infra
+
+import (
+	"time"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/internal/lambda"
+	"github.com/lullhq/lull/internal/names"
+)
+
+// Deployed is a function and the alias by which it is called.
+type Deployed struct {
+	awslambda.Function
+	Alias awslambda.Alias
+	Log   awslogs.LogGroup
+}
+
+// pruneTimeout is longer than what a run takes, 40 s, and the lease by which there is one at a time.
+const pruneTimeout = time.Minute
+
+// deadVisibility is six times dlq's time-out, as AWS advises. A letter whose document is leased is made to wait longer by dlq.
+const deadVisibility = 6 * lambda.DLQTimeout
+
+// Memory in MB. A function has processor time in proportion: 1,769 MB is one core. receive decodes 1,000 messages and writes 32 rows at a
+// time, index the same and a bulk request of 5 MB; the others wait for the network.
+var memory = map[names.Function]float64{names.Receive: 512, names.Index: 1024, names.Prune: 512, names.DLQ: 256}
+
+// Purposes of the functions, for people who find them in the console.
+var purposes = map[names.Function]string{
+	names.Receive: "lull: admits events and holds their messages in a flight",
+	names.Index:   "lull: a turn of a flight: claims, writes to the sink, commits, deletes messages",
+	names.Prune:   "lull: collects settled rows, enqueues scheduled events, finds orphaned flights",
+	names.DLQ:     "lull: judges what reaches the dead-letter queue and parks or returns it",
+}
+
+func (s *Sink) timeout(f names.Function) time.Duration {
+	c := s.lull.props.Config
+	switch f {
+	case names.Receive:
+		return c.Receive.Timeout
+	case names.Index:
+		return c.Index.Timeout
+	case names.Prune:
+		return pruneTimeout
+	default:
+		return lambda.DLQTimeout
+	}
+}
+
+// newFunction is one function with its role, log group, version and alias.
+func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
+	p, id := s.lull.props, title(string(f))
+	log := awslogs.NewLogGroup(s.scope, jsii.String(id+"Log"), &awslogs.LogGroupProps{
+		LogGroupName:  jsii.String(s.names().FunctionLog(s.Name, f)),
+		Retention:     p.logRetention(),
+		RemovalPolicy: awscdk.RemovalPolicy_DESTROY, // it has an end anyway, and a name that a new stack needs
+	})
+	role := newRole(s.scope, id+"Role", purposes[f], awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil), s.rights(f))
+	fn := awslambda.NewFunction(s.scope, jsii.String(id), &awslambda.FunctionProps{
+		FunctionName: jsii.String(s.names().Function(s.Name, f)),
+		Description:  jsii.String(purposes[f]),
+		Runtime:      awslambda.Runtime_PROVIDED_AL2023(),
+		Architecture: p.lambdaArchitecture(),
+		Handler:      jsii.String(bootstrap),
+		Code:         code,
+		Timeout:      seconds(s.timeout(f)),
+		MemorySize:   jsii.Number(memory[f]),
+		Role:         role,
+		LogGroup:     log,
+		Environment:  s.environment(f),
+		// A redrive or a scheduled event passes SQS and this function many times and is no loop: Lambda would stop it at the 16th.
+		RecursiveLoop: awslambda.RecursiveLoop_ALLOW,
+		CurrentVersionOptions: &awslambda.VersionOptions{
+			RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+		},
+	})
+	s.place(f, fn)
+	return &Deployed{Function: fn, Log: log, Alias: awslambda.NewAlias(s.scope, jsii.String(id+"Alias"), &awslambda.AliasProps{
+		AliasName: jsii.String(names.Alias),
+		Version:   fn.CurrentVersion(),
+	})}
+}
+
+// environment is what a function needs to know beside its settings: names and ARNs, never a secret.
+func (s *Sink) environment(f names.Function) *map[string]*string {
+	env := map[string]*string{
+		lambda.EnvSink:      jsii.String(s.Name),
+		lambda.EnvTable:     s.lull.Table.TableName(),
+		lambda.EnvBucket:    s.lull.Bucket.BucketName(),
+		lambda.EnvLiveQueue: s.Queues.Live.QueueUrl(),
+		lambda.EnvBulkQueue: s.Queues.Bulk.QueueUrl(),
+	}
+	if f != names.Prune {
+		env[lambda.EnvDeadQueue] = s.Queues.Dead.QueueUrl()
+	}
+	if f == names.Receive || f == names.Index {
+		env[lambda.EnvStateMachine] = jsii.String(s.machineARN())
+	}
+	return &env
+}
+
+// place puts index into the VPC. The others talk to AWS's services only.
+func (s *Sink) place(f names.Function, fn awslambda.Function) {
+	vpc := s.lull.props.Vpc
+	if vpc == nil || f != names.Index {
+		return
+	}
+	cfn := fn.Node().DefaultChild().(awslambda.CfnFunction)
+	cfn.SetVpcConfig(&awslambda.CfnFunction_VpcConfigProperty{
+		SubnetIds:        jsii.Strings(vpc.SubnetIDs...),
+		SecurityGroupIds: jsii.Strings(vpc.SecurityGroupIDs...),
+	})
+}
+
+func (p *Props) lambdaArchitecture() awslambda.Architecture {
+	if p.architecture() == X86_64 {
+		return awslambda.Architecture_X86_64()
+	}
+	return awslambda.Architecture_ARM_64()
+}
+
+func (p *Props) logRetention() awslogs.RetentionDays {
+	if p.LogRetention == "" {
+		return awslogs.RetentionDays_ONE_MONTH
+	}
+	return p.LogRetention
+}

@@ -1,0 +1,353 @@
+package infra
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/lambda"
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/stepfunctions"
+)
+
+func TestFunctionsAreDeployedAsTheSettingsSay(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, plainStack)
+	if got := len(s.all("AWS::Lambda::Function")); got != 4 {
+		t.Errorf("got %d functions, want 4 and no helper of CDK's", got)
+	}
+	for f, timeout := range map[names.Function]float64{names.Receive: 6, names.Index: 10, names.Prune: 60, names.DLQ: 30} {
+		name := "plain-search-" + string(f)
+		r := s.named(t, "AWS::Lambda::Function", "FunctionName", name)
+		same(t, name, r, map[string]any{
+			"Runtime": "provided.al2023", "Handler": "bootstrap", "Architectures.#0": "arm64", "Architectures.#1": nil,
+			"Timeout": timeout, "MemorySize": memory[f], "RecursiveLoop": "Allow", "VpcConfig": nil, "Layers": nil, "DeadLetterConfig": nil,
+			"ReservedConcurrentExecutions": nil,
+		})
+		log := s.named(t, "AWS::Logs::LogGroup", "LogGroupName", "/aws/lambda/"+name)
+		same(t, name, log, map[string]any{"RetentionInDays": 30.0})
+		if got, want := s.text(dig(r.Properties, "LoggingConfig", "LogGroup")), "{loggroup /aws/lambda/"+name+"}"; got != want {
+			t.Errorf("%s logs to %s, want %s", name, got, want)
+		}
+	}
+}
+
+// Lambda refuses a mapping whose function may run longer than its queue keeps messages invisible.
+func TestNoFunctionOutlivesItsQueuesVisibility(t *testing.T) {
+	t.Parallel()
+	for _, stack := range []string{plainStack, fullStack, testStack} {
+		s := stackOf(t, stack)
+		for id, m := range s.all("AWS::Lambda::EventSourceMapping") {
+			var visibility, timeout float64
+			for qid, q := range s.all("AWS::SQS::Queue") {
+				if s.reference(qid) == s.text(m.Properties["EventSourceArn"]) {
+					visibility = q.Properties["VisibilityTimeout"].(float64)
+				}
+			}
+			f := s.text(s.alias(m).Properties["FunctionName"])
+			for fid, r := range s.all("AWS::Lambda::Function") {
+				if s.reference(fid) == f {
+					timeout = r.Properties["Timeout"].(float64)
+				}
+			}
+			window, _ := m.Properties["MaximumBatchingWindowInSeconds"].(float64)
+			if timeout == 0 || visibility < 6*timeout+window {
+				t.Errorf("%s: visibility %v s, function %v s, window %v s", id, visibility, timeout, window)
+			}
+		}
+	}
+}
+
+func TestTheEnvironmentHoldsNamesAndARNsOnly(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, fullStack)
+	machine := "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:full-archive"
+	common := map[string]string{
+		lambda.EnvSink: "archive", lambda.EnvTable: "{globaltable full-shards}", lambda.EnvBucket: "{bucket full-${AWS::AccountId}-${AWS::Region}}",
+		lambda.EnvLiveQueue: "{queue full-archive-live}", lambda.EnvBulkQueue: "{queue full-archive-bulk}",
+	}
+	for f, more := range map[names.Function]map[string]string{
+		names.Receive: {lambda.EnvDeadQueue: "{queue full-archive-dead}", lambda.EnvStateMachine: machine},
+		names.Index:   {lambda.EnvDeadQueue: "{queue full-archive-dead}", lambda.EnvStateMachine: machine},
+		names.DLQ:     {lambda.EnvDeadQueue: "{queue full-archive-dead}"},
+		names.Prune:   {},
+	} {
+		got := make(map[string]string)
+		for name, value := range dig(s.named(t, "AWS::Lambda::Function", "FunctionName", "full-archive-"+string(f)).Properties, "Environment", "Variables").(map[string]any) {
+			got[name] = s.text(value)
+		}
+		for name, value := range common {
+			more[name] = value
+		}
+		if !reflect.DeepEqual(got, more) {
+			t.Errorf("%s: got %v, want %v", f, got, more)
+		}
+	}
+}
+
+func TestEveryFunctionHasAnAliasOnItsVersion(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, fullStack)
+	aliases := s.all("AWS::Lambda::Alias")
+	if len(aliases) != 8 {
+		t.Errorf("got %d aliases, want 8: four functions for each of two sinks", len(aliases))
+	}
+	for id, a := range aliases {
+		version, _ := dig(a.Properties, "FunctionVersion", "Fn::GetAtt", 0).(string)
+		v, ok := s.Resources[version]
+		if !ok || v.Type != "AWS::Lambda::Version" || a.Properties["Name"] != names.Alias {
+			t.Errorf("%s: %v is no alias %s of a version", id, a.Properties, names.Alias)
+			continue
+		}
+		if s.text(v.Properties["FunctionName"]) != s.text(a.Properties["FunctionName"]) {
+			t.Errorf("%s: alias of %s, version of %s", id, s.text(a.Properties["FunctionName"]), s.text(v.Properties["FunctionName"]))
+		}
+	}
+}
+
+func TestOnlyIndexIsInTheVPC(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, fullStack)
+	for _, r := range s.all("AWS::Lambda::Function") {
+		name := s.text(r.Properties["FunctionName"])
+		want := any(nil)
+		if strings.HasSuffix(name, "-index") {
+			want = map[string]any{"SubnetIds": []any{"subnet-a", "subnet-b"}, "SecurityGroupIds": []any{"sg-a"}}
+		}
+		if got := r.Properties["VpcConfig"]; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+}
+
+// Four functions with one source folder once got one binary.
+func TestEachFunctionHasItsOwnProgramAndTheSettings(t *testing.T) {
+	t.Parallel()
+	for _, stack := range []string{plainStack, fullStack} {
+		s := stackOf(t, stack)
+		keys := make(map[string]string) // object key -> function
+		for _, r := range s.all("AWS::Lambda::Function") {
+			name := s.text(r.Properties["FunctionName"])
+			f := name[strings.LastIndex(name, "-")+1:]
+			key := dig(r.Properties, "Code", "S3Key").(string)
+			if other, taken := keys[key]; taken && other != f {
+				t.Errorf("%s: %s and %s have one program", stack, f, other)
+			}
+			keys[key] = f
+		}
+		if len(keys) != 4 {
+			t.Errorf("%s: got %d programs, want 4", stack, len(keys))
+		}
+		for hash, file := range s.assets.Files {
+			f, ok := keys[hash+".zip"]
+			if !ok {
+				continue // the template itself
+			}
+			dir := filepath.Join(folder, "out", file.Source.Path)
+			program, err := os.ReadFile(filepath.Join(dir, "bootstrap"))
+			if err != nil || !strings.HasSuffix(string(program), f) {
+				t.Errorf("%s: the program of %s ends in %q: %v", stack, f, program[max(0, len(program)-10):], err)
+			}
+			if info, err := os.Stat(filepath.Join(dir, "bootstrap")); err != nil || info.Mode().Perm()&0o111 != 0o111 {
+				t.Errorf("%s: the program of %s cannot be run: %v", stack, f, err)
+			}
+			c, err := config.LoadJSON(filepath.Join(dir, "config.json"))
+			if err != nil {
+				t.Errorf("%s: settings of %s: %v", stack, f, err)
+				continue
+			}
+			if err := c.ValidateDeployed(); err != nil || c.Stack != stack {
+				t.Errorf("%s: settings of %s are those of %s: %v", stack, f, c.Stack, err)
+			}
+			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+				t.Errorf("%s: %s is deployed with %v: %v", stack, f, entries, err)
+			}
+			delete(keys, hash+".zip")
+		}
+		if len(keys) != 0 {
+			t.Errorf("%s: no asset for %v", stack, keys)
+		}
+	}
+}
+
+func TestMappingsHoldMessagesAndFilterNone(t *testing.T) {
+	t.Parallel()
+	for stack, want := range map[string]map[string]string{
+		plainStack: {
+			"{queue plain-search-live}": `{"BatchSize":1000,"Concurrency":20,"Window":2}`,
+			"{queue plain-search-bulk}": `{"BatchSize":1000,"Concurrency":4,"Window":3}`,
+			"{queue plain-search-dead}": `{"BatchSize":10,"Concurrency":2,"Window":null}`,
+		},
+		testStack: {
+			"{queue ephemeral-search-live}": `{"BatchSize":10,"Concurrency":2,"Window":null}`,
+			"{queue ephemeral-search-bulk}": `{"BatchSize":1000,"Concurrency":4,"Window":3}`,
+			"{queue ephemeral-search-dead}": `{"BatchSize":10,"Concurrency":2,"Window":null}`,
+		},
+	} {
+		s := stackOf(t, stack)
+		got := make(map[string]string)
+		for id, m := range s.all("AWS::Lambda::EventSourceMapping") {
+			same(t, id, m, map[string]any{
+				"FunctionResponseTypes": []any{"ReportBatchItemFailures"}, "FilterCriteria": nil, "Enabled": nil, "DestinationConfig": nil,
+			})
+			if s.alias(m).Type == "" {
+				t.Errorf("%s calls %v, want an alias", id, m.Properties["FunctionName"])
+			}
+			text, err := json.Marshal(map[string]any{
+				"BatchSize": m.Properties["BatchSize"], "Window": m.Properties["MaximumBatchingWindowInSeconds"],
+				"Concurrency": dig(m.Properties, "ScalingConfig", "MaximumConcurrency"),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[s.text(m.Properties["EventSourceArn"])] = string(text)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v, want %v", stack, got, want)
+		}
+	}
+}
+
+func TestTheStateMachineIsTheFile(t *testing.T) {
+	t.Parallel()
+	for stack, want := range map[string]struct{ sink, kind string }{plainStack: {"search", "EXPRESS"}, fullStack: {"archive", "STANDARD"}} {
+		s := stackOf(t, stack)
+		name := stack + "-" + want.sink
+		r := s.named(t, "AWS::StepFunctions::StateMachine", "StateMachineName", name)
+		same(t, name, r, map[string]any{
+			"StateMachineType": want.kind, "LoggingConfiguration.Level": "ERROR", "LoggingConfiguration.IncludeExecutionData": false, "DefinitionS3Location": nil,
+			"DefinitionSubstitutions": nil,
+		})
+		if got, want := s.text(dig(r.Properties, "LoggingConfiguration", "Destinations", 0, "CloudWatchLogsLogGroup", "LogGroupArn")), "{loggroup /aws/vendedlogs/states/"+name+"}"; got != want {
+			t.Errorf("%s logs to %s, want %s", name, got, want)
+		}
+		c := deployable(stack)
+		if stack == fullStack {
+			c.Sinks["archive"], c.Flight.Kind = c.Sinks["search"], config.FlightStandard
+		}
+		const index = "INDEX"
+		text, err := stepfunctions.Render(definition, stepfunctions.ParametersFor(c, want.sink, index))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file, deployed map[string]any
+		if err := json.Unmarshal([]byte(text), &file); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(s.text(r.Properties["DefinitionString"])), &deployed); err != nil {
+			t.Fatalf("%s: %v in %s", name, err, s.text(r.Properties["DefinitionString"]))
+		}
+		arguments := dig(deployed, "States", "Index", "Arguments").(map[string]any)
+		if got, want := arguments["FunctionName"], "{"+stack+"/Lull/Sink-"+want.sink+"/IndexAlias}"; got != want {
+			t.Errorf("%s calls %s, want %s", name, got, want)
+		}
+		arguments["FunctionName"] = index
+		if !reflect.DeepEqual(deployed, file) {
+			t.Errorf("%s: deployed %v, the file has %v", name, deployed, file)
+		}
+	}
+}
+
+func TestPruneRunsByItsRuleAndAfterADeploy(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, testStack)
+	rules := s.all("AWS::Events::Rule")
+	if len(rules) != 2 {
+		t.Errorf("got %d rules, want 2", len(rules))
+	}
+	every := s.named(t, "AWS::Events::Rule", "Name", "ephemeral-search-prune")
+	same(t, "rule", every, map[string]any{"ScheduleExpression": "rate(1 minute)", "State": "ENABLED", "EventPattern": nil})
+	first := s.named(t, "AWS::Events::Rule", "Name", "ephemeral-search-prune-deployed")
+	same(t, "first run", first, map[string]any{
+		"ScheduleExpression": nil, "State": "ENABLED",
+		"EventPattern": map[string]any{
+			"source": []any{"aws.cloudformation"}, "detail-type": []any{"CloudFormation Stack Status Change"},
+			"detail": map[string]any{
+				"stack-id":       []any{map[string]any{"Ref": "AWS::StackId"}},
+				"status-details": map[string]any{"status": []any{"CREATE_COMPLETE", "UPDATE_COMPLETE"}},
+			},
+		},
+	})
+	allowed := make(map[string]bool)
+	for _, p := range s.all("AWS::Lambda::Permission") {
+		same(t, "permission", p, map[string]any{"Action": "lambda:InvokeFunction", "Principal": "events.amazonaws.com"})
+		allowed[s.text(p.Properties["FunctionName"])+" by "+s.text(p.Properties["SourceArn"])] = true
+	}
+	if len(allowed) != 2 {
+		t.Errorf("got permissions %v, want one for each rule", allowed)
+	}
+	for _, r := range []resource{every, first} {
+		if got, want := s.text(dig(r.Properties, "Targets", 0, "Arn")), "{ephemeral/Lull/Sink-search/PruneAlias}"; got != want {
+			t.Errorf("the rule runs %s, want %s", got, want)
+		}
+		same(t, "target", r, map[string]any{"Targets.#1": nil, "Targets.#0.RetryPolicy.MaximumRetryAttempts": 0.0, "Targets.#0.RetryPolicy.MaximumEventAgeInSeconds": 60.0})
+	}
+	for _, r := range s.all("AWS::Lambda::EventInvokeConfig") {
+		same(t, "asynchronous calls", r, map[string]any{"MaximumRetryAttempts": 0.0, "MaximumEventAgeInSeconds": 60.0})
+	}
+}
+
+func TestUpstreamsMaySendAndNobodyElse(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, fullStack)
+	var got []string
+	for _, r := range s.all("AWS::SQS::QueuePolicy") {
+		for _, st := range statements(r.Properties["PolicyDocument"]) {
+			if st["Effect"] != "Allow" {
+				continue
+			}
+			condition, err := json.Marshal(resolve(s, st["Condition"]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, s.text(resolve(s, st["Principal"]))+" "+strings.Join(s.texts(st["Action"]), ",")+" "+s.text(st["Resource"])+" "+string(condition))
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		`{"AWS":"arn:${AWS::Partition}:iam::444455556666:root"} sqs:SendMessage {queue full-archive-live} null`,
+		`{"Service":"events.amazonaws.com"} sqs:SendMessage {queue full-search-bulk} {"ArnEquals":{"aws:SourceArn":"{full/Lull/Sink-search/Upstream1}"}}`,
+		`{"Service":"events.amazonaws.com"} sqs:SendMessage {queue full-search-dead} {"ArnEquals":{"aws:SourceArn":"{full/Lull/Sink-search/Upstream1}"}}`,
+		`{"Service":"s3.amazonaws.com"} sqs:SendMessage {queue full-archive-bulk} {"ArnEquals":{"aws:SourceArn":"` + bucketARN + `"},"StringEquals":{"aws:SourceAccount":"${AWS::AccountId}"}}`,
+		`{"Service":"sns.amazonaws.com"} sqs:SendMessage {queue full-search-dead} {"ArnEquals":{"aws:SourceArn":"` + topicARN + `"}}`,
+		`{"Service":"sns.amazonaws.com"} sqs:SendMessage {queue full-search-live} {"ArnEquals":{"aws:SourceArn":"` + topicARN + `"}}`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, r := range s.all("AWS::SNS::Subscription") {
+		same(t, "subscription", r, map[string]any{"Protocol": "sqs", "TopicArn": topicARN, "RawMessageDelivery": true, "FilterPolicy": nil})
+		if got, want := s.text(dig(r.Properties, "RedrivePolicy", "deadLetterTargetArn")), "{queue full-search-dead}"; got != want {
+			t.Errorf("what SNS cannot deliver goes to %s, want %s", got, want)
+		}
+	}
+}
+
+// resolve writes every reference in a value as text.
+func resolve(s *template, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, function := range []string{"Ref", "Fn::GetAtt", "Fn::Join"} {
+			if _, ok := v[function]; ok {
+				return s.text(v)
+			}
+		}
+		out := make(map[string]any, len(v))
+		for k, item := range v {
+			out[k] = resolve(s, item)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = resolve(s, item)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,187 @@
+package infra
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
+	"github.com/aws/jsii-runtime-go"
+	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/names"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the files of expected results")
+
+// Everything is synthesised once for all tests: Node takes seconds to start.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	jsii.Close()
+	if folder != "" {
+		_ = os.RemoveAll(folder)
+	}
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// The stacks: one with nothing but the defaults, one with everything, one for tests on an emulator.
+const (
+	plainStack = "plain"
+	fullStack  = "full"
+	testStack  = "ephemeral"
+)
+
+// folder is where the tests' assets and the synthesised app are.
+var folder string
+
+// app synthesises all stacks and reads them back.
+var app = sync.OnceValues(func() (map[string]*template, error) {
+	var err error
+	if folder, err = os.MkdirTemp("", "lull-infra-"); err != nil {
+		return nil, err
+	}
+	for _, f := range names.Functions() {
+		if err := writeProgram(filepath.Join(folder, "dist", string(f), bootstrap), string(f)); err != nil {
+			return nil, err
+		}
+	}
+	a := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(filepath.Join(folder, "out")), AnalyticsReporting: jsii.Bool(false),
+		PostCliContext: &map[string]any{"aws:cdk:enable-path-metadata": true}})
+	NewLull(awscdk.NewStack(a, jsii.String(plainStack), nil), "Lull", plainProps())
+	full := awscdk.NewStack(a, jsii.String(fullStack), &awscdk.StackProps{Env: &awscdk.Environment{Account: jsii.String("111122223333"), Region: jsii.String("eu-west-1")}})
+	NewLull(full, "Lull", fullProps(full))
+	NewLull(awscdk.NewStack(a, jsii.String(testStack), nil), "Lull", testProps())
+	awscdk.Aspects_Of(full).Add(cdknag.NewAwsSolutionsChecks(nil), nil)
+	a.Synth(nil)
+	stacks := make(map[string]*template)
+	for _, name := range []string{plainStack, fullStack, testStack} {
+		t := &template{}
+		if err := readJSON(filepath.Join(folder, "out", name+".template.json"), t); err != nil {
+			return nil, err
+		}
+		if err := readJSON(filepath.Join(folder, "out", name+".assets.json"), &t.assets); err != nil {
+			return nil, err
+		}
+		stacks[name] = t
+	}
+	return stacks, nil
+})
+
+// stackOf is one synthesised stack.
+func stackOf(t *testing.T, name string) *template {
+	t.Helper()
+	stacks, err := app()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stacks[name]
+}
+
+// deployable are settings with one OpenSearch sink that needs no credentials.
+func deployable(stack string) *config.Config {
+	c := config.Default()
+	c.Stack = stack
+	c.Sinks = map[string]config.Sink{"search": {Kind: config.SinkOpenSearch, URL: "https://search.example.org"}}
+	c.DefaultSink = ""
+	c.Complete()
+	return &c
+}
+
+func plainProps() *Props {
+	return &Props{Config: deployable(plainStack), AssetDir: filepath.Join(folder, "dist")}
+}
+
+const (
+	secretARN = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:archive-AbCdEf"
+	topicARN  = "arn:aws:sns:eu-west-1:111122223333:published"
+	alarmARN  = "arn:aws:sns:eu-west-1:111122223333:alarms"
+	bucketARN = "arn:aws:s3:::incoming"
+	domainURL = "https://vpc-content-abcdefghijklmnopqrstuvwxyz.eu-west-1.es.amazonaws.com"
+)
+
+// fullProps use everything that there is.
+func fullProps(stack awscdk.Stack) *Props {
+	c := deployable(fullStack)
+	c.Sinks = map[string]config.Sink{
+		"search":  {Kind: config.SinkOpenSearch, URL: domainURL, Auth: config.Auth{Kind: config.AuthSigV4}},
+		"archive": {Kind: config.SinkOpenSearch, URL: "https://archive.example.org", Auth: config.Auth{Kind: config.AuthBasic, SecretARN: secretARN}},
+	}
+	c.DefaultSink = "search"
+	c.Collections["old-news"] = config.Collection{Sink: "archive"}
+	c.DefaultCollection = "content"
+	c.Payload.Allow = []config.BucketPrefix{{Bucket: "bodies", Prefix: "published/"}, {Bucket: "bodies", Prefix: "drafts/"}}
+	c.Flight.Kind = config.FlightStandard
+	c.Queues.ExpectedRate = 20
+	c.Complete()
+	return &Props{
+		Config: c, AssetDir: filepath.Join(folder, "dist"),
+		Upstreams: []Upstream{
+			{Topic: awssns.Topic_FromTopicArn(stack, jsii.String("Topic"), jsii.String(topicARN))},
+			{Bus: awsevents.EventBus_FromEventBusName(stack, jsii.String("Bus"), jsii.String("content")), Pattern: &awsevents.EventPattern{Source: jsii.Strings("cms")}, Lane: flight.Bulk},
+			{Sender: awsiam.NewAccountPrincipal("444455556666"), Sink: "archive"},
+			{Sender: awsiam.NewServicePrincipal(jsii.String("s3.amazonaws.com"), nil), SenderARN: bucketARN, Sink: "archive", Lane: flight.Bulk},
+		},
+		Vpc:        &Vpc{SubnetIDs: []string{"subnet-a", "subnet-b"}, SecurityGroupIDs: []string{"sg-a"}},
+		Key:        awskms.Key_FromKeyArn(stack, jsii.String("Key"), jsii.String("arn:aws:kms:eu-west-1:111122223333:key/11111111-2222-3333-4444-555555555555")),
+		Operators:  awsiam.NewArnPrincipal(jsii.String("arn:aws:iam::111122223333:role/support")),
+		AlarmTopic: awssns.Topic_FromTopicArn(stack, jsii.String("Alarms"), jsii.String(alarmARN)),
+	}
+}
+
+// testProps are what an end-to-end test deploys: binaries of another architecture are accepted.
+func testProps() *Props {
+	c := deployable(testStack)
+	c.Sinks["search"] = config.Sink{Kind: config.SinkOpenSearch, URL: "http://127.0.0.1:9200"}
+	c.Queues.Live = config.Lane{Batch: 10, Window: 0, MaxConcurrency: 2}
+	c.Lifecycle.PruneEvery = time.Minute
+	c.Complete()
+	return &Props{Config: c, AssetDir: filepath.Join(folder, "dist"), Architecture: X86_64, Ephemeral: true, PlainHTTP: true}
+}
+
+// writeProgram writes the beginning of an arm64 program, and then the text that makes it differ.
+func writeProgram(path, text string) error {
+	return writeELF(path, 183, text)
+}
+
+// writeELF writes an ELF header for a machine.
+func writeELF(path string, machine uint16, text string) error {
+	header := make([]byte, 64)
+	copy(header, "\x7fELF\x02\x01\x01")
+	binary.LittleEndian.PutUint16(header[16:], 2) // executable
+	binary.LittleEndian.PutUint16(header[18:], machine)
+	binary.LittleEndian.PutUint32(header[20:], 1)
+	binary.LittleEndian.PutUint16(header[52:], 64)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(header, text...), 0o755)
+}
+
+func readJSON(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package infra
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/internal/names"
+)
+
+// newPruneRules run prune at its interval, and once when a deploy of this stack is complete. A run that fails is not repeated: the next one
+// is never far, and prune itself sees to it that there is one at a time.
+func (s *Sink) newPruneRules() {
+	prune := s.Functions[names.Prune].Alias
+	prune.ConfigureAsyncInvoke(&awslambda.EventInvokeConfigOptions{
+		RetryAttempts: jsii.Number(0),
+		MaxEventAge:   seconds(s.lull.props.Config.Lifecycle.PruneEvery),
+	})
+	target := awseventstargets.NewLambdaFunction(prune, &awseventstargets.LambdaFunctionProps{
+		RetryAttempts: jsii.Number(0),
+		MaxEventAge:   seconds(s.lull.props.Config.Lifecycle.PruneEvery),
+	})
+	awsevents.NewRule(s.scope, jsii.String("PruneRule"), &awsevents.RuleProps{
+		RuleName:    jsii.String(s.names().Function(s.Name, names.Prune)),
+		Description: jsii.String("lull: runs prune"),
+		Schedule:    awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(s.lull.props.Config.Lifecycle.PruneEvery.Minutes()))),
+		Targets:     &[]awsevents.IRuleTarget{target},
+	})
+	// CloudFormation's own event, so that a deploy neither waits for prune nor fails with it.
+	awsevents.NewRule(s.scope, jsii.String("FirstPruneRule"), &awsevents.RuleProps{
+		RuleName:    jsii.String(s.names().Function(s.Name, names.Prune) + "-deployed"),
+		Description: jsii.String("lull: runs prune when a deploy is complete"),
+		EventPattern: &awsevents.EventPattern{
+			Source:     jsii.Strings("aws.cloudformation"),
+			DetailType: jsii.Strings("CloudFormation Stack Status Change"),
+			Detail: &map[string]any{
+				"stack-id":       []any{awscdk.Aws_STACK_ID()},
+				"status-details": map[string]any{"status": []any{"CREATE_COMPLETE", "UPDATE_COMPLETE"}},
+			},
+		},
+		Targets: &[]awsevents.IRuleTarget{target},
+	})
+}

@@ -1,0 +1,68 @@
+package infra
+
+import (
+	"time"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// Queues are the three queues of a sink.
+type Queues struct {
+	Live awssqs.Queue
+	Bulk awssqs.Queue
+	Dead awssqs.Queue
+}
+
+// Of is the queue of a lane.
+func (q Queues) Of(l flight.Lane) awssqs.Queue {
+	if l == flight.Bulk {
+		return q.Bulk
+	}
+	return q.Live
+}
+
+// newQueues are the queues of a sink. They are standard queues: in a FIFO queue a held message blocks its group.
+func newQueues(scope constructs.Construct, p *Props, sink string) Queues {
+	c, n := p.Config, names.Of(p.Config)
+	dead := p.queue(n.DeadQueue(sink), c.Queues.DeadLetterRetention, deadVisibility)
+	q := Queues{Dead: awssqs.NewQueue(scope, jsii.String("Dead"), dead)}
+	lane := func(id string, l flight.Lane) awssqs.Queue {
+		props := p.queue(n.Queue(sink, l), c.Queues.Retention, c.Queues.Visibility)
+		props.DeadLetterQueue = &awssqs.DeadLetterQueue{Queue: q.Dead, MaxReceiveCount: jsii.Number(float64(c.MaxReceiveCount()))}
+		return awssqs.NewQueue(scope, jsii.String(id), props)
+	}
+	q.Live, q.Bulk = lane("Live", flight.Live), lane("Bulk", flight.Bulk)
+	return q
+}
+
+func (p *Props) queue(name string, retention, visibility time.Duration) *awssqs.QueueProps {
+	props := &awssqs.QueueProps{
+		QueueName:           jsii.String(name),
+		RetentionPeriod:     seconds(retention),
+		VisibilityTimeout:   seconds(visibility),
+		MaxMessageSizeBytes: jsii.Number(float64(queue.MaxBytes)),
+		EnforceSSL:          jsii.Bool(!p.PlainHTTP),
+		Encryption:          awssqs.QueueEncryption_SQS_MANAGED,
+		RemovalPolicy:       p.removal(),
+	}
+	if p.Key != nil {
+		props.Encryption, props.EncryptionMasterKey = awssqs.QueueEncryption_KMS, p.Key
+		props.DataKeyReuse = seconds(keyReuse)
+	}
+	return props
+}
+
+// keyReuse is how long SQS uses one data key: an hour costs a twelfth of the default's calls to KMS.
+const keyReuse = time.Hour
+
+// seconds is a duration of whole seconds for CDK.
+func seconds(d time.Duration) awscdk.Duration {
+	return awscdk.Duration_Seconds(jsii.Number(d.Seconds()))
+}

@@ -1,0 +1,115 @@
+package infra
+
+import (
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/internal/dynamodb"
+)
+
+// right is one statement of a role: these actions on these resources, and what they are for.
+type right struct {
+	sid       string // letters and digits
+	actions   []string
+	resources []string
+	// only are conditions: operator, key, values.
+	only map[string]map[string]any
+}
+
+// anything is for actions that AWS grants on no single resource.
+var anything = []string{"*"}
+
+// newRole is a role with these rights and no others. Its policy is inline, so that role and rights come and go together.
+func newRole(scope constructs.Construct, id, description string, trusted awsiam.IPrincipal, rights []right) awsiam.Role {
+	return awsiam.NewRole(scope, jsii.String(id), &awsiam.RoleProps{
+		AssumedBy:      trusted,
+		Description:    jsii.String(description),
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"rights": document(rights)},
+	})
+}
+
+func document(rights []right) awsiam.PolicyDocument {
+	statements := make([]awsiam.PolicyStatement, len(rights))
+	for i, r := range rights {
+		props := &awsiam.PolicyStatementProps{
+			Sid:       jsii.String(r.sid),
+			Effect:    awsiam.Effect_ALLOW,
+			Actions:   jsii.Strings(r.actions...),
+			Resources: jsii.Strings(r.resources...),
+		}
+		if len(r.only) > 0 {
+			conditions := make(map[string]any, len(r.only))
+			for operator, keys := range r.only {
+				conditions[operator] = keys
+			}
+			props.Conditions = &conditions
+		}
+		statements[i] = awsiam.NewPolicyStatement(props)
+	}
+	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &statements})
+}
+
+// service is an AWS service as a principal, on behalf of this account only.
+func service(name string) awsiam.IPrincipal {
+	return awsiam.NewServicePrincipal(jsii.String(name), &awsiam.ServicePrincipalOpts{
+		Conditions: &map[string]any{"StringEquals": map[string]any{"aws:SourceAccount": awscdk.Aws_ACCOUNT_ID()}},
+	})
+}
+
+// objects are the objects of the bucket below prefixes.
+func (l *Lull) objects(prefixes ...string) []string {
+	arns := make([]string, len(prefixes))
+	for i, prefix := range prefixes {
+		arns[i] = *l.Bucket.BucketArn() + "/" + prefix + "*"
+	}
+	return arns
+}
+
+// mayList is the right to list the bucket. Whoever reads an object that may be gone needs it: without it S3 answers "denied" for a
+// missing one. Limited to prefixes it would not serve, because a request for an object has none.
+func (l *Lull) mayList() right {
+	return right{sid: "List", actions: []string{"s3:ListBucket"}, resources: []string{*l.Bucket.BucketArn()}}
+}
+
+// table is a right on the table's items.
+func (l *Lull) table(sid string, actions ...string) right {
+	return right{sid: sid, actions: prefixed("dynamodb:", actions), resources: []string{*l.Table.TableArn()}}
+}
+
+// waiting is the right to read the table's index.
+func (l *Lull) waiting(sid string) right {
+	return right{sid: sid, actions: []string{"dynamodb:Query"}, resources: []string{*l.Table.TableArn() + "/index/" + dynamodb.IndexName}}
+}
+
+// key is the right to use the customer's key through the services that encrypt with it, none where there is no such key.
+func (l *Lull) key() []right {
+	if l.props.Key == nil {
+		return nil
+	}
+	via := make([]string, 0, 3)
+	for _, s := range []string{"dynamodb", "s3", "sqs"} {
+		via = append(via, s+"."+*awscdk.Aws_REGION()+"."+*awscdk.Aws_URL_SUFFIX())
+	}
+	return []right{{
+		sid: "UseKey", actions: []string{"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey", "kms:ReEncryptFrom", "kms:ReEncryptTo"},
+		resources: []string{*l.props.Key.KeyArn()},
+		only:      map[string]map[string]any{"StringEquals": {"kms:ViaService": via}},
+	}}
+}
+
+func prefixed(prefix string, actions []string) []string {
+	all := make([]string, len(actions))
+	for i, a := range actions {
+		all[i] = prefix + a
+	}
+	return all
+}
+
+// arn is the ARN of a resource of this account and region, from its name alone.
+func arn(service, resource string) string {
+	return strings.Join([]string{"arn", *awscdk.Aws_PARTITION(), service, *awscdk.Aws_REGION(), *awscdk.Aws_ACCOUNT_ID(), resource}, ":")
+}

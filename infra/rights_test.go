@@ -1,0 +1,167 @@
+package infra
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// roles writes every role of a stack, with every statement, for people.
+func roles(s *template) string {
+	var b strings.Builder
+	byPath := make(map[string]resource)
+	for id, r := range s.all("AWS::IAM::Role") {
+		byPath[strings.TrimSuffix(fmt.Sprint(r.Metadata["aws:cdk:path"]), "/Resource")] = s.Resources[id]
+	}
+	for _, path := range slices.Sorted(maps.Keys(byPath)) {
+		r := byPath[path]
+		fmt.Fprintf(&b, "%s\n", path)
+		for _, st := range statements(r.Properties["AssumeRolePolicyDocument"]) {
+			fmt.Fprintf(&b, "  assumed by %s%s\n", s.text(resolve(s, st["Principal"])), s.only(st))
+		}
+		for _, st := range statements(dig(r.Properties, "Policies", 0, "PolicyDocument")) {
+			fmt.Fprintf(&b, "  %s: %s%s\n", st["Sid"], strings.Join(s.texts(st["Action"]), ", "), s.only(st))
+			for _, resource := range s.texts(st["Resource"]) {
+				fmt.Fprintf(&b, "    %s\n", resource)
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// only is a statement's condition.
+func (s *template) only(statement map[string]any) string {
+	if statement["Condition"] == nil {
+		return ""
+	}
+	text, err := json.Marshal(resolve(s, statement["Condition"]))
+	if err != nil {
+		return err.Error()
+	}
+	return " only " + string(text)
+}
+
+// Whoever changes a right reads it here, and so does whoever reviews it.
+func TestRightsAreThoseThatWereReviewed(t *testing.T) {
+	t.Parallel()
+	for _, stack := range []string{plainStack, fullStack} {
+		path := filepath.Join("testdata", "rights-"+stack+".golden")
+		got := []byte(roles(stackOf(t, stack)))
+		if *rewrite {
+			if err := os.WriteFile(path, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("the rights of %s differ from %s (review them, then go test -rewrite):\n%s", stack, path, got)
+		}
+	}
+}
+
+// Inline policies of roles are all there are: nothing that CDK adds by itself, no managed policies.
+func TestRolesHaveOneInlinePolicyAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for _, stack := range []string{plainStack, fullStack, testStack} {
+		s := stackOf(t, stack)
+		for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User", "AWS::Logs::ResourcePolicy"} {
+			if found := s.all(kind); len(found) > 0 {
+				t.Errorf("%s: %d of %s", stack, len(found), kind)
+			}
+		}
+		for id, r := range s.all("AWS::IAM::Role") {
+			if n := len(r.Properties["Policies"].([]any)); n != 1 || r.Properties["ManagedPolicyArns"] != nil {
+				t.Errorf("%s: %s has %d inline policies and %v", stack, id, n, r.Properties["ManagedPolicyArns"])
+			}
+		}
+	}
+}
+
+func TestNobodyScansButPrune(t *testing.T) {
+	t.Parallel()
+	for _, stack := range []string{plainStack, fullStack} {
+		s := stackOf(t, stack)
+		scanners := 0
+		for _, r := range s.all("AWS::IAM::Role") {
+			path := fmt.Sprint(r.Metadata["aws:cdk:path"])
+			for _, st := range statements(dig(r.Properties, "Policies", 0, "PolicyDocument")) {
+				if slices.Contains(s.texts(st["Action"]), "dynamodb:Scan") {
+					scanners++
+					if !strings.Contains(path, "/PruneRole/") {
+						t.Errorf("%s may scan", path)
+					}
+				}
+			}
+		}
+		if scanners == 0 {
+			t.Errorf("%s: nobody may scan: the test looks in the wrong place", stack)
+		}
+	}
+}
+
+// unnamed are the actions that AWS grants on no single resource.
+var unnamed = []string{
+	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
+	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
+	"logs:CreateLogDelivery", "logs:DeleteLogDelivery", "logs:DescribeLogGroups", "logs:DescribeResourcePolicies", "logs:GetLogDelivery",
+	"logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:UpdateLogDelivery",
+}
+
+func TestWildcardsStandOnlyWhereAWSHasNone(t *testing.T) {
+	t.Parallel()
+	for _, stack := range []string{plainStack, fullStack} {
+		s := stackOf(t, stack)
+		for _, r := range s.all("AWS::IAM::Role") {
+			path := fmt.Sprint(r.Metadata["aws:cdk:path"])
+			for _, st := range statements(dig(r.Properties, "Policies", 0, "PolicyDocument")) {
+				for _, action := range s.texts(st["Action"]) {
+					if strings.Contains(action, "*") {
+						t.Errorf("%s may do %s", path, action)
+					}
+					if slices.Contains(s.texts(st["Resource"]), "*") && !slices.Contains(unnamed, action) {
+						t.Errorf("%s may %s on everything", path, action)
+					}
+				}
+				for _, resource := range s.texts(st["Resource"]) {
+					star := strings.Index(resource, "*")
+					// The end of a key below a prefix, or a stream of a log group.
+					if star < 0 || resource == "*" || strings.HasSuffix(resource, ":*") || strings.Contains(resource[:star], "/") {
+						continue
+					}
+					t.Errorf("%s: %s", path, resource)
+				}
+			}
+		}
+	}
+}
+
+// Lambda itself sees to it that a function's role is of the function's account; Step Functions asks for this condition.
+func TestStepFunctionsAssumeTheRoleForThisAccountOnly(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, plainStack)
+	found := 0
+	for id, r := range s.all("AWS::IAM::Role") {
+		for _, st := range statements(r.Properties["AssumeRolePolicyDocument"]) {
+			if dig(st, "Principal", "Service") != "states.amazonaws.com" {
+				continue
+			}
+			found++
+			if got := s.text(dig(st, "Condition", "StringEquals", "aws:SourceAccount")); got != "${AWS::AccountId}" {
+				t.Errorf("%s is assumed for account %q", id, got)
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("got %d roles of Step Functions, want 1", found)
+	}
+}

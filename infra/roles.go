@@ -1,0 +1,153 @@
+package infra
+
+import (
+	"slices"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/s3"
+)
+
+// What the mapping does in the function's name.
+var consume = []string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
+
+// rights are what a sink's function may do: what its code calls, no more.
+func (s *Sink) rights(f names.Function) []right {
+	var all []right
+	switch f {
+	case names.Receive:
+		all = s.receiveRights()
+	case names.Index:
+		all = s.indexRights()
+	case names.Prune:
+		all = s.pruneRights()
+	case names.DLQ:
+		all = s.dlqRights()
+	}
+	all = append(all, s.lull.key()...)
+	return append(all, right{
+		sid: "Log", actions: []string{"logs:CreateLogStream", "logs:PutLogEvents"},
+		resources: []string{arn("logs", "log-group:"+s.names().FunctionLog(s.Name, f)+":*")},
+	})
+}
+
+// receiveRights: read and admit rows, write manifests and scheduled events, start flights, send dead letters, back off visibility
+// while the table is out of reach.
+func (s *Sink) receiveRights() []right {
+	return append([]right{
+		{sid: "Consume", actions: append([]string{"sqs:ChangeMessageVisibility"}, consume...), resources: arns(s.Queues.Live, s.Queues.Bulk)},
+		{sid: "SendLetters", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Dead)},
+		s.lull.table("Rows", "BatchGetItem", "UpdateItem"),
+		{sid: "PutFlights", actions: []string{"s3:PutObject"}, resources: s.lull.objects(s3.FlightPrefix, s3.SchedulePrefix)},
+		s.startFlights(),
+	}, s.references()...)
+}
+
+// indexRights: read, claim and commit rows, read, continue and delete flights, extend and delete messages, write to the sink.
+func (s *Sink) indexRights() []right {
+	all := []right{
+		{sid: "HoldAndDelete", actions: []string{"sqs:ChangeMessageVisibility", "sqs:DeleteMessage"}, resources: arns(s.Queues.Live, s.Queues.Bulk)},
+		{sid: "SendLetters", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Dead)},
+		s.lull.table("Rows", "BatchGetItem", "UpdateItem"),
+		{sid: "Flights", actions: []string{"s3:DeleteObject", "s3:GetObject"}, resources: s.lull.objects(s3.FlightPrefix)},
+		{sid: "ContinueFlights", actions: []string{"s3:PutObject"}, resources: s.lull.objects(s3.FlightPrefix + "*/next-")},
+		s.lull.mayList(),
+		s.startFlights(),
+	}
+	all = append(all, s.references()...)
+	all = append(all, s.writeRights()...)
+	if s.lull.props.Vpc != nil {
+		all = append(all, vpcRights())
+	}
+	return all
+}
+
+// pruneRights: scan, collect and redrive; nobody else may scan.
+func (s *Sink) pruneRights() []right {
+	return []right{
+		s.lull.table("Rows", "BatchGetItem", "DeleteItem", "GetItem", "Scan", "UpdateItem"),
+		s.lull.waiting("Waiting"),
+		s.lull.mayList(),
+		{
+			sid: "Collect", actions: []string{"s3:DeleteObject", "s3:GetObject"},
+			resources: s.lull.objects(s3.DeadPrefix, s3.FlightPrefix, s3.SchedulePrefix),
+		},
+		{sid: "Enqueue", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Live, s.Queues.Bulk)},
+	}
+}
+
+// dlqRights: judge by the row, park, return what never ran.
+func (s *Sink) dlqRights() []right {
+	return append([]right{
+		{sid: "Consume", actions: append([]string{"sqs:ChangeMessageVisibility"}, consume...), resources: arns(s.Queues.Dead)},
+		{sid: "Return", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Live, s.Queues.Bulk)},
+		s.lull.table("Rows", "BatchGetItem", "UpdateItem"),
+		{sid: "Park", actions: []string{"s3:PutObject"}, resources: s.lull.objects(s3.DeadPrefix)},
+	}, s.references()...)
+}
+
+// startFlights names the state machine by its name: it names the function in turn.
+func (s *Sink) startFlights() right {
+	return right{sid: "StartFlights", actions: []string{"states:StartExecution"}, resources: []string{s.machineARN()}}
+}
+
+// references are the places in S3 that messages may point to, as the settings list them. Their buckets may be listed, so that an object
+// which is gone is told from one that is denied: the first is a dead letter, the second waits for an operator.
+func (s *Sink) references() []right {
+	places := s.lull.props.Config.Payload.Allow
+	if len(places) == 0 {
+		return nil
+	}
+	var objects, buckets []string
+	for _, place := range places {
+		bucket := "arn:" + *awscdk.Aws_PARTITION() + ":s3:::" + place.Bucket
+		objects = append(objects, bucket+"/"+place.Prefix+"*")
+		if !slices.Contains(buckets, bucket) {
+			buckets = append(buckets, bucket)
+		}
+	}
+	return []right{
+		{sid: "LoadReferences", actions: []string{"s3:GetObject"}, resources: objects},
+		{sid: "MissReferences", actions: []string{"s3:ListBucket"}, resources: buckets},
+	}
+}
+
+// writeRights are what index needs for its sink: its credentials, or the sink itself where requests are signed.
+func (s *Sink) writeRights() []right {
+	settings := s.lull.props.Config.Sinks[s.Name]
+	switch {
+	case settings.Auth.SecretARN != "":
+		return []right{{sid: "ReadPassword", actions: []string{"secretsmanager:GetSecretValue"}, resources: []string{settings.Auth.SecretARN}}}
+	case settings.Auth.Kind != config.AuthSigV4:
+		return nil
+	case settings.Serverless:
+		return []right{{sid: "WriteSink", actions: []string{"aoss:APIAccessAll"}, resources: []string{s.lull.props.sinkARN(s.Name)}}}
+	}
+	// The bulk request, and the greeting by which a sink is probed after an outage.
+	domain := s.lull.props.sinkARN(s.Name)
+	return []right{
+		{sid: "WriteSink", actions: []string{"es:ESHttpPost"}, resources: []string{domain + "/_bulk"}},
+		{sid: "ProbeSink", actions: []string{"es:ESHttpGet"}, resources: []string{domain, domain + "/"}},
+	}
+}
+
+// vpcRights are for the network interface of a function in a VPC, which Lambda manages in the function's name.
+func vpcRights() right {
+	return right{
+		sid: "NetworkInterface", actions: []string{
+			"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
+			"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
+		}, resources: anything,
+	}
+}
+
+func arns(queues ...awssqs.Queue) []string {
+	all := make([]string, len(queues))
+	for i, q := range queues {
+		all[i] = *q.QueueArn()
+	}
+	return all
+}

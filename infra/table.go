@@ -1,0 +1,47 @@
+package infra
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/names"
+)
+
+// newTable is the table `shards`: paid by request, with point-in-time recovery, and the one index, which only letters and scheduled
+// events are in.
+func newTable(scope constructs.Construct, p *Props) awsdynamodb.TableV2 {
+	text := func(name string) *awsdynamodb.Attribute {
+		return &awsdynamodb.Attribute{Name: jsii.String(name), Type: awsdynamodb.AttributeType_STRING}
+	}
+	encryption := awsdynamodb.TableEncryptionV2_DynamoOwnedKey()
+	if p.Key != nil {
+		encryption = awsdynamodb.TableEncryptionV2_CustomerManagedKey(p.Key, nil)
+	}
+	return awsdynamodb.NewTableV2(scope, jsii.String("Table"), &awsdynamodb.TablePropsV2{
+		TableName:    jsii.String(names.Of(p.Config).Table()),
+		PartitionKey: text(dynamodb.PartitionKey),
+		GlobalSecondaryIndexes: &[]*awsdynamodb.GlobalSecondaryIndexPropsV2{{
+			IndexName:      jsii.String(dynamodb.IndexName),
+			PartitionKey:   text(dynamodb.IndexPartition),
+			SortKey:        text(dynamodb.IndexSort),
+			ProjectionType: awsdynamodb.ProjectionType_ALL,
+		}},
+		Billing:                          awsdynamodb.Billing_OnDemand(nil),
+		Encryption:                       encryption,
+		TimeToLiveAttribute:              jsii.String(dynamodb.TTLAttribute),
+		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: jsii.Bool(true)},
+		DeletionProtection:               jsii.Bool(!p.Ephemeral),
+		RemovalPolicy:                    p.removal(),
+	})
+}
+
+// removal is what becomes of what holds state when the stack goes.
+func (p *Props) removal() awscdk.RemovalPolicy {
+	if p.Ephemeral {
+		return awscdk.RemovalPolicy_DESTROY
+	}
+	return awscdk.RemovalPolicy_RETAIN
+}

@@ -1,0 +1,173 @@
+package infra
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/names"
+)
+
+// template is a synthesised stack.
+type template struct {
+	Resources map[string]resource
+	Outputs   map[string]any
+
+	assets struct {
+		Files map[string]struct {
+			Source struct{ Path, Packaging string }
+		}
+	}
+}
+
+type resource struct {
+	Type                string
+	Properties          map[string]any
+	DeletionPolicy      string
+	UpdateReplacePolicy string
+	Metadata            map[string]any
+}
+
+// all are the resources of a type, by logical id.
+func (s *template) all(kind string) map[string]resource {
+	found := make(map[string]resource)
+	for id, r := range s.Resources {
+		if r.Type == kind {
+			found[id] = r
+		}
+	}
+	return found
+}
+
+// named is the resource of a type whose property has that value.
+func (s *template) named(t *testing.T, kind, property, value string) resource {
+	t.Helper()
+	for _, r := range s.all(kind) {
+		if s.text(r.Properties[property]) == value {
+			return r
+		}
+	}
+	t.Fatalf("no %s with %s %s", kind, property, value)
+	return resource{}
+}
+
+// text writes a value for people: references by what they refer to, joins joined.
+func (s *template) text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case map[string]any:
+		if ref, ok := v["Ref"].(string); ok {
+			return s.reference(ref)
+		}
+		if get, ok := v["Fn::GetAtt"].([]any); ok {
+			if s.Resources[get[0].(string)].Type == "AWS::IAM::Role" || get[1] != "Arn" && get[1] != "StateMachineArn" {
+				return fmt.Sprintf("%s.%s", s.reference(get[0].(string)), get[1])
+			}
+			return s.reference(get[0].(string))
+		}
+		if join, ok := v["Fn::Join"].([]any); ok {
+			var parts []string
+			for _, part := range join[1].([]any) {
+				parts = append(parts, s.text(part))
+			}
+			return strings.Join(parts, join[0].(string))
+		}
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// reference is a resource by its name, or by its path in the stack where it has none.
+func (s *template) reference(id string) string {
+	r, ok := s.Resources[id]
+	if !ok {
+		return "${" + id + "}"
+	}
+	for _, property := range []string{"TableName", "BucketName", "QueueName", "FunctionName", "LogGroupName", "StateMachineName", "RoleName"} {
+		if name := s.text(r.Properties[property]); name != "" && r.Type != "AWS::Lambda::Alias" && r.Type != "AWS::Lambda::Version" {
+			kind := strings.ToLower(r.Type[strings.LastIndex(r.Type, ":")+1:])
+			return "{" + kind + " " + name + "}"
+		}
+	}
+	path, _ := r.Metadata["aws:cdk:path"].(string)
+	return "{" + strings.TrimSuffix(path, "/Resource") + "}"
+}
+
+// dig follows names and indices into a value.
+func dig(v any, path ...any) any {
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			m, _ := v.(map[string]any)
+			v = m[step]
+		case int:
+			list, _ := v.([]any)
+			if step >= len(list) {
+				return nil
+			}
+			v = list[step]
+		}
+	}
+	return v
+}
+
+// same compares what is at each path with what is wanted.
+func same(t *testing.T, what string, r resource, want map[string]any) {
+	t.Helper()
+	for path, value := range want {
+		var steps []any
+		for _, step := range strings.Split(path, ".") {
+			var n int
+			if _, err := fmt.Sscanf(step, "#%d", &n); err == nil {
+				steps = append(steps, n)
+				continue
+			}
+			steps = append(steps, step)
+		}
+		if got := dig(r.Properties, steps...); !reflect.DeepEqual(got, value) {
+			t.Errorf("%s: %s is %v, want %v", what, path, got, value)
+		}
+	}
+}
+
+// statements are the statements of a policy document.
+func statements(document any) []map[string]any {
+	var all []map[string]any
+	for _, s := range dig(document, "Statement").([]any) {
+		all = append(all, s.(map[string]any))
+	}
+	return all
+}
+
+// texts makes one list of a value and a list of values.
+func (s *template) texts(v any) []string {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	var all []string
+	for _, item := range list {
+		all = append(all, s.text(item))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// alias is the alias that a mapping calls, zero where it calls none. CDK takes the function's name out of the alias's ARN and puts the
+// alias's name behind it.
+func (s *template) alias(mapping resource) resource {
+	id, _ := dig(mapping.Properties["FunctionName"], "Fn::Join", 1, 0, "Fn::Select", 1, "Fn::Split", 1, "Ref").(string)
+	if r := s.Resources[id]; r.Type == "AWS::Lambda::Alias" && dig(mapping.Properties["FunctionName"], "Fn::Join", 1, 1) == ":"+names.Alias {
+		return r
+	}
+	return resource{}
+}

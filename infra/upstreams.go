@@ -1,0 +1,80 @@
+package infra
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssnssubscriptions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// newUpstreams let upstream systems send: through a topic, through a bus, or directly.
+func (l *Lull) newUpstreams() {
+	for i, u := range l.props.Upstreams {
+		s := l.Sinks[u.sink(l.props.Config)]
+		queue := s.Queues.Of(u.lane())
+		switch {
+		case u.Topic != nil:
+			s.subscribe(u.Topic, queue)
+		case u.Bus != nil:
+			s.follow(i, u, queue)
+		default:
+			admit(i, u, queue)
+		}
+	}
+}
+
+// subscribe has the topic's messages delivered raw: with their attributes, without an envelope. What SNS cannot deliver goes to the
+// dead-letter queue, from where dlq sends it to the live queue as a message that never ran.
+func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.Queue) {
+	topic.AddSubscription(awssnssubscriptions.NewSqsSubscription(queue, &awssnssubscriptions.SqsSubscriptionProps{
+		RawMessageDelivery: jsii.Bool(true),
+		DeadLetterQueue:    s.Queues.Dead,
+	}))
+}
+
+// follow has a rule of the bus send what matches the pattern, and what it cannot deliver to the dead-letter queue. The policies are our
+// own: CDK's target lets any account's rules send to an encrypted queue.
+func (s *Sink) follow(i int, u Upstream, queue awssqs.Queue) {
+	id := fmt.Sprintf("Upstream%d", i)
+	rule := awsevents.NewRule(s.scope, jsii.String(id), &awsevents.RuleProps{
+		Description:  jsii.String("lull: sends events to " + s.names().Queue(s.Name, u.lane())),
+		EventBus:     u.Bus,
+		EventPattern: u.Pattern,
+	})
+	rule.Node().DefaultChild().(awsevents.CfnRule).SetTargets([]any{&awsevents.CfnRule_TargetProperty{
+		Id: jsii.String("Queue"), Arn: queue.QueueArn(),
+		DeadLetterConfig: &awsevents.CfnRule_DeadLetterConfigProperty{Arn: s.Queues.Dead.QueueArn()},
+	}})
+	for _, q := range []awssqs.Queue{queue, s.Queues.Dead} {
+		maySend(q, id, awsiam.NewServicePrincipal(jsii.String("events.amazonaws.com"), nil), map[string]any{
+			"ArnEquals": map[string]any{"aws:SourceArn": rule.RuleArn()},
+		})
+	}
+}
+
+// admit lets a principal send to the queue, and nothing else.
+func admit(i int, u Upstream, queue awssqs.Queue) {
+	var only map[string]any
+	if u.SenderARN != "" {
+		only = map[string]any{
+			"ArnEquals":    map[string]any{"aws:SourceArn": u.SenderARN},
+			"StringEquals": map[string]any{"aws:SourceAccount": awscdk.Aws_ACCOUNT_ID()},
+		}
+	}
+	maySend(queue, fmt.Sprintf("Upstream%d", i), u.Sender, only)
+}
+
+func maySend(queue awssqs.Queue, sid string, who awsiam.IPrincipal, only map[string]any) {
+	props := &awsiam.PolicyStatementProps{
+		Sid: jsii.String(sid), Principals: &[]awsiam.IPrincipal{who}, Actions: jsii.Strings("sqs:SendMessage"), Resources: &[]*string{queue.QueueArn()},
+	}
+	if only != nil {
+		props.Conditions = &only
+	}
+	queue.AddToResourcePolicy(awsiam.NewPolicyStatement(props))
+}
