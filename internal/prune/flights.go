@@ -19,7 +19,7 @@ type FlightsReport struct {
 	Seen    int
 	Old     int
 	Deleted int         // everything in them is done
-	Waiting int         // not done, and the sink has not been well for long enough
+	Waiting int         // not done: the sink has not been well for long enough, or a newer version that may be in it keeps them out
 	Stuck   []flight.ID // not done, and nothing explains it: alarm
 	Foreign int         // manifests of a newer schema
 	Failed  int
@@ -111,13 +111,13 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 			return nil // another pruner's
 		}
 	}
-	left, err := r.undone(ctx, m)
+	left, out, err := r.undone(ctx, m)
 	switch {
 	case err != nil:
 		return err
 	case len(left) == 0:
 		return r.deleteFlight(ctx, s.ID)
-	case !shard.WellSince(r.gate, shard.MicrosOf(r.Clock.Now()), r.orphanAge()):
+	case out == len(left), !shard.WellSince(r.gate, shard.MicrosOf(r.Clock.Now()), r.orphanAge()):
 		rep.Waiting++
 		return nil
 	}
@@ -145,8 +145,9 @@ func (r *run) deleteFlight(ctx context.Context, id flight.ID) error {
 	return nil
 }
 
-// undone lists the events of a manifest that are neither committed nor dead letters.
-func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) ([]flight.Entry, error) {
+// undone lists the events of a manifest that are neither committed nor dead letters, and counts those of them that wait because a
+// newer version was claimed and may be in the sink: their messages come back for as long as that lasts.
+func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.Entry, out int, err error) {
 	index := map[shard.DocID]int{}
 	var docs []shard.DocID
 	for _, rec := range m.Records {
@@ -158,30 +159,33 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) ([]flight.Entry
 		}
 	}
 	if len(docs) == 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
 	var rows []shard.Row
-	err := p.try(ctx, func() (err error) {
+	err = p.try(ctx, func() (err error) {
 		rows, err = p.Shards.Read(ctx, docs, shard.Consistent) // dead = k is believed from no other read
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the rows: %w", err)
+		return nil, 0, fmt.Errorf("read the rows: %w", err)
 	}
-	var left []flight.Entry
 	for _, rec := range m.Records {
 		for _, e := range rec.Events {
-			if row := rows[index[e.Doc]]; row.Committed >= e.Key || row.Dead == e.Key {
+			row := rows[index[e.Doc]]
+			if row.Committed >= e.Key || row.Dead == e.Key {
 				continue
 			}
 			_, stored, err := p.Letters.Get(ctx, letter.ID(e.Doc, e.Key, rec.Message.Body))
 			if err != nil {
-				return nil, fmt.Errorf("look for a dead letter: %w", err)
+				return nil, 0, fmt.Errorf("look for a dead letter: %w", err)
 			}
-			if !stored {
-				left = append(left, e)
+			if stored {
+				continue
+			}
+			if left = append(left, e); row.Claimed > e.Key {
+				out++
 			}
 		}
 	}
-	return left, nil
+	return left, out, nil
 }

@@ -30,7 +30,7 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	if err != nil {
 		return "", fmt.Errorf("get the manifest: %w", err)
 	}
-	left, err := p.undone(ctx, old)
+	left, _, err := p.undone(ctx, old)
 	if err != nil {
 		return "", err
 	}

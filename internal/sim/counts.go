@@ -22,6 +22,7 @@ type Counts struct {
 	Invocations map[string]int64 `json:"invocations"` // by function
 	Killed      int64            `json:"killed"`
 	Unreachable int64            `json:"unreachable"` // batches that found no table
+	Blocked     int64            `json:"blocked"`     // times that a dead version of unknown outcome kept older ones out
 
 	Busy map[string]time.Duration `json:"-"` // how long the functions ran
 }

@@ -94,3 +94,22 @@ func TestSeeds(t *testing.T) {
 		})
 	}
 }
+
+// TestLong simulates new seeds for as long as -for says.
+func TestLong(t *testing.T) {
+	if *longRun == 0 {
+		t.Skip("no -for")
+	}
+	began := time.Now()
+	level := Level(*oneLevel)
+	bad, seeds := 0, 0
+	for seed := uint64(began.Unix()) << 16; time.Since(began) < *longRun && bad < 5; seed++ {
+		r := build(t, seed, level).Run()
+		report(t, r, level)
+		seeds++
+		if len(r.Violations) > 0 {
+			bad++
+		}
+	}
+	t.Logf("%d seeds", seeds)
+}

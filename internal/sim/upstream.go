@@ -126,6 +126,9 @@ func (a *author) join() {
 		if a.chance(0.3) {
 			n = min(2+a.IntN(2), len(a.list)-i)
 		}
+		if a.poisonous(a.list[i:i+n]) > 1 {
+			n = 1 // a row knows one dead version: see TestPoisonVersionsInOneMessageEndByTheDeadDeadline
+		}
 		if n == 1 {
 			out = append(out, a.list[i])
 		} else {
@@ -138,6 +141,18 @@ func (a *author) join() {
 		i += n
 	}
 	a.list = out
+}
+
+// poisonous counts the versions that no sink takes.
+func (a *author) poisonous(list []Arrival) int {
+	n := 0
+	for _, one := range list {
+		e := a.sources.Decode(queue.Message{Body: one.Message.Body, Sent: epoch})[0].Event
+		if a.poison[version{e.Doc, e.Key}] != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // heal takes away what is wrong with versions: all of it, or only what keeps a document waiting for its dead deadline.

@@ -39,6 +39,7 @@ type World struct {
 	cfg     *config.Config
 	dice    dice
 	rates   Rates
+	drawn   Rates // the rates before the faults ended
 	outages []outage
 	calm    bool // the faults have ended
 	poisons map[version]poison
@@ -133,6 +134,7 @@ func (w *World) draw() {
 	default:
 		w.rates = quietRates()
 	}
+	w.drawn = w.rates
 	w.beyondGuard = 2*w.rates.Skew+w.rates.LateKill > guard
 }
 
