@@ -6,7 +6,6 @@ import (
 
 	"github.com/lullhq/lull/internal/account"
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/dynamodb"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/lambda"
@@ -24,9 +23,6 @@ func wire(s *lambda.Setup) (lambda.Handler, error) {
 	sources, bad := source.New(s.Config)
 	if err := errors.Join(err, bad); err != nil {
 		return nil, err
-	}
-	if s.Config.TableOutage == config.TableOutageOpen {
-		return nil, errors.New("tableOutage is open, but this function has no way to the sink: write closed")
 	}
 	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
 	handler := func(lane flight.Lane, queue string) lambda.Handle {

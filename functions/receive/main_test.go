@@ -82,12 +82,3 @@ func TestItNeedsCredentials(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-func TestATableOutageThatItCannotBridgeIsRefused(t *testing.T) {
-	t.Parallel()
-	s := setup(environment())
-	s.Config.TableOutage = config.TableOutageOpen
-	if _, err := wire(s); err == nil || !strings.Contains(err.Error(), "tableOutage") {
-		t.Errorf("got %v", err)
-	}
-}

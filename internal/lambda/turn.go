@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -67,59 +68,70 @@ func (t *Turn) take(ctx context.Context, s flight.State) (next flight.State, err
 	return t.Take(ctx, s)
 }
 
-// number is an integer as JSONata may hand it on: 1763665205000000, 1.763665205E15 or 1763665205000000.0.
-type number int64
-
-// UnmarshalJSON reads a whole number in any of JSON's spellings. Numbers beyond 2^53 went through a float on their way and are refused.
-func (n *number) UnmarshalJSON(b []byte) error {
-	if i, err := strconv.ParseInt(string(b), 10, 64); err == nil {
-		*n = number(i)
-		return nil
-	}
-	f, err := strconv.ParseFloat(string(b), 64)
-	if err != nil || f != float64(int64(f)) || f > 1<<53 || f < -1<<53 {
-		return errors.New("no whole number")
-	}
-	*n = number(f)
-	return nil
-}
-
-// wireState is flight.State as it comes from the state machine, with the time at which the execution began.
-type wireState struct {
-	Schema       number      `json:"schema"`
-	Flight       flight.ID   `json:"flight"`
-	WakeAt       string      `json:"wakeAt"`
-	VisibleUntil number      `json:"visibleUntil"`
-	Left         flight.Left `json:"left"`
-	Turn         number      `json:"turn"`
-	Leg          number      `json:"leg"`
-	Started      number      `json:"started"`
-	StartedAt    string      `json:"startedAt"`
-	Done         bool        `json:"done"`
-}
-
-// ReadState reads the payload of a turn. Of a state with a newer schema it reads no more than whose it is.
+// ReadState reads the payload of a turn: the state, and in startedAt when the execution began. Whole numbers may be spelt as JSONata hands
+// them on: 1763665205000000, 1.763665205E15 or 1763665205000000.0. Of a state with a newer schema it reads no more than whose it is.
 func ReadState(payload []byte) (flight.State, error) {
-	if schema := gjson.GetBytes(payload, "schema").Int(); schema > flight.SchemaVersion && gjson.ValidBytes(payload) {
-		return flight.State{Schema: int(min(schema, 1<<30)), Flight: flight.ID(gjson.GetBytes(payload, "flight").String())}, nil
+	if !gjson.ValidBytes(payload) || !gjson.ParseBytes(payload).IsObject() {
+		return flight.State{}, errNoState
 	}
-	var w wireState
-	if err := json.Unmarshal(payload, &w); err != nil {
-		return flight.State{}, fmt.Errorf("event is no state of a flight: %w", err)
+	in := gjson.ParseBytes(payload)
+	if schema := in.Get("schema").Int(); schema > flight.SchemaVersion {
+		return flight.State{Schema: int(min(schema, 1<<30)), Flight: flight.ID(in.Get("flight").String())}, nil
 	}
-	if w.Flight == "" || strings.ContainsAny(string(w.Flight), "/~") {
-		return flight.State{}, errors.New("event is no state of a flight: it names none")
+	plain, began, err := plainState(in)
+	if err != nil {
+		return flight.State{}, err
 	}
-	s := flight.State{
-		Schema: int(w.Schema), Flight: w.Flight, WakeAt: w.WakeAt, VisibleUntil: int64(w.VisibleUntil), Left: w.Left,
-		Turn: int(w.Turn), Leg: int(w.Leg), Started: int64(w.Started), Done: w.Done,
+	var s flight.State
+	if err := json.Unmarshal(plain, &s); err != nil {
+		return flight.State{}, fmt.Errorf("%w: %w", errNoState, err)
 	}
-	if w.StartedAt != "" {
-		began, err := time.Parse(time.RFC3339Nano, w.StartedAt)
-		if err != nil {
-			return flight.State{}, errors.New("event is no state of a flight: startedAt is no time")
-		}
+	if s.Flight == "" || strings.ContainsAny(string(s.Flight), "/~") {
+		return flight.State{}, fmt.Errorf("%w: it names none", errNoState)
+	}
+	if !began.IsZero() {
 		s.Started = began.UnixMicro()
 	}
 	return s, nil
+}
+
+var errNoState = errors.New("event is no state of a flight")
+
+// plainState is the state with its numbers as integers, without what the state machine added.
+func plainState(in gjson.Result) (plain []byte, began time.Time, err error) {
+	plain = append(make([]byte, 0, len(in.Raw)), '{')
+	in.ForEach(func(key, value gjson.Result) bool {
+		raw := value.Raw
+		switch {
+		case key.Str == "startedAt":
+			if began, err = time.Parse(time.RFC3339Nano, value.String()); err != nil {
+				err = fmt.Errorf("%w: startedAt is no time", errNoState)
+			}
+			return err == nil
+		case value.Type == gjson.Number:
+			var n int64
+			if n, err = whole(raw); err != nil {
+				return false
+			}
+			raw = strconv.FormatInt(n, 10)
+		}
+		if len(plain) > 1 {
+			plain = append(plain, ',')
+		}
+		plain = append(append(append(plain, key.Raw...), ':'), raw...)
+		return true
+	})
+	return append(plain, '}'), began, err
+}
+
+// whole reads a whole number in any of JSON's spellings. One beyond 2^53 in another than an integer's went through a float on its way.
+func whole(raw string) (int64, error) {
+	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
+		return n, nil
+	}
+	f, err := strconv.ParseFloat(raw, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, fmt.Errorf("%w: a number of it is not whole", errNoState)
+	}
+	return int64(f), nil
 }

@@ -40,6 +40,34 @@ func TestTheStateComesAsTheMachineHandsItOn(t *testing.T) {
 	}
 }
 
+// A field that is added to the state must come through without anybody thinking of it here.
+func TestEveryFieldOfTheStateComesThrough(t *testing.T) {
+	t.Parallel()
+	var want flight.State
+	v := reflect.ValueOf(&want).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Interface().(type) {
+		case int, int64:
+			f.SetInt(int64(i) + 2)
+		case bool:
+			f.SetBool(true)
+		case flight.Left:
+			f.Set(reflect.ValueOf(flight.AllLeft(9)))
+		default:
+			f.SetString("2026-11-20T19:00:05Z")
+		}
+	}
+	want.Schema = flight.SchemaVersion
+	b, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadState(b)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
 func TestAStateThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{

@@ -7,6 +7,7 @@
 //   - Metrics leave as one line of CloudWatch's embedded metric format per flush and lane, written to the function's
 //     output: no request, no permission, no time. Flush is called once at the end of every invocation.
 //   - What an operator must see is a log line, one JSON object, at level WARN or ERROR; what only explains is at DEBUG, and costs nothing unless
-//     the function's log level asks for it. A step gets a few lines per invocation; what is left out is said.
+//     the function's log level asks for it. A step gets a few lines per invocation, and how many were left out is said;
+//     steps that an audit asks for get all of theirs.
 //   - Neither ever holds a document's content: notes have none.
 package metrics

@@ -37,6 +37,12 @@ type Journal struct {
 // maxLines is how many lines one step gets between two flushes: an outage fails a thousand messages at once, all for the same reason.
 const maxLines = 20
 
+// audited lists the steps of which every line counts: what was dropped, sent elsewhere or written without a lease.
+var audited = map[journal.Step]bool{
+	journal.Lettered: true, journal.Rejected: true, journal.Parked: true, journal.Dropped: true, journal.Returned: true, journal.Redriven: true,
+	journal.OpenWrite: true, journal.OpenResync: true, journal.Reasserted: true,
+}
+
 // Base is what every line of a function says.
 type Base struct {
 	Stack    string
@@ -107,7 +113,7 @@ func (j *Journal) Note(n journal.Note) {
 	l := level(n.Step)
 	logged := j.log.Enabled(context.Background(), l)
 	j.mu.Lock()
-	if logged {
+	if logged && !audited[n.Step] {
 		j.lines[n.Step]++
 		logged = j.lines[n.Step] <= maxLines
 	}
@@ -155,13 +161,13 @@ func Name(s journal.Step) string {
 // happens when something outside fails is a warning; what an auditor asks for is information.
 func level(s journal.Step) slog.Level {
 	switch s {
-	case journal.SinkNewer, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema, journal.OpenWrite:
+	case journal.SinkNewer, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema, journal.OpenResync:
 		return slog.LevelError
 	case journal.Failed, journal.LaunchLost, journal.UnknownSink, journal.DeleteLost, journal.TwelveHours, journal.Tripped,
-		journal.Unreachable, journal.Conflict:
+		journal.Unreachable, journal.Conflict, journal.OpenWrite:
 		return slog.LevelWarn
 	case journal.Lettered, journal.Rejected, journal.Released, journal.Closed, journal.Continued, journal.Parked, journal.Dropped,
-		journal.Returned, journal.Redriven:
+		journal.Returned, journal.Redriven, journal.Reasserted:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug

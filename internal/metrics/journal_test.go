@@ -235,6 +235,20 @@ func TestAnOutageDoesNotFloodTheLog(t *testing.T) {
 	}
 }
 
+func TestWhatIsAuditedIsNeverLeftOut(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	j := New(&out, slog.LevelInfo, base)
+	for step := range audited {
+		for range 100 {
+			j.Note(journal.Note{Step: step})
+		}
+	}
+	if got := len(lines(t, &out)); got != 100*len(audited) {
+		t.Errorf("got %d lines, want %d", got, 100*len(audited))
+	}
+}
+
 func TestLevelsAreLambdas(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]slog.Level{
