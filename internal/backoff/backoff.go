@@ -22,10 +22,10 @@ type Policy struct {
 // Row is the policy for single calls to the table, S3 and Step Functions inside an invocation.
 func Row() Policy { return Policy{Min: 50 * time.Millisecond, Max: 800 * time.Millisecond, Tries: 4} }
 
-// Delay is the wait before try n+1 (n >= 0): a random part of min(Max, Min x 2^n), so that callers spread.
+// Delay is the wait before try n+1: a random part of min(Max, Min x 2^n), so that callers spread. A negative n counts as 0.
 func (p Policy) Delay(n int) time.Duration {
 	d := p.Max
-	if n < 32 && p.Min<<n > 0 && p.Min<<n < p.Max {
+	if n = max(n, 0); n < 32 && p.Min<<n > 0 && p.Min<<n < p.Max {
 		d = p.Min << n
 	}
 	j := rand.Float64

@@ -54,3 +54,13 @@ func TestWhatRepeatingCannotMendIsNotRepeated(t *testing.T) {
 		}
 	}
 }
+
+func TestDelayGrowsFromMinToMaxForAnyNumber(t *testing.T) {
+	t.Parallel()
+	p := Policy{Min: time.Second, Max: 10 * time.Second, Jitter: func() float64 { return 1 }}
+	for n, want := range map[int]time.Duration{-7: time.Second, 0: time.Second, 1: 2 * time.Second, 3: 8 * time.Second, 4: 10 * time.Second, 31: 10 * time.Second, 32: 10 * time.Second, 1000: 10 * time.Second} {
+		if got := p.Delay(n); got != want {
+			t.Errorf("delay %d: %s, want %s", n, got, want)
+		}
+	}
+}

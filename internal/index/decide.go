@@ -89,7 +89,7 @@ func (t *turn) settle(d *document, consistent bool) shard.Act {
 		now := t.now()
 		turns := 0
 		if timing.Quiet > 0 {
-			turns = int(now.Sub(e.Due) / timing.Quiet) // each wait for quiet takes quiet
+			turns = max(int(now.Sub(e.Due)/timing.Quiet), 0) // each wait for quiet takes quiet; an older version may be due later
 		}
 		d.step = shard.Decide(d.row, shard.Hold{Key: e.Key, Admitted: e.Admitted}, shard.View{
 			Now: now, Consistent: consistent || d.known, Turn: turns, Backoff: now.Add(t.delay(turns)),

@@ -106,7 +106,10 @@ func (s *scheduler) each(owner *invocation, limit, n int, f func(int)) {
 			i := next
 			next++
 			running++
-			s.start(owner, func() { f(i) }, func() {
+			s.start(owner, func() {
+				defer owner.w.caught(owner)
+				f(i)
+			}, func() {
 				running--
 				more()
 				if waiting && running == 0 {

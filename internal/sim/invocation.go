@@ -3,6 +3,8 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/lullhq/lull/internal/fanout"
@@ -38,7 +40,10 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 	w.live[v.ID] = v
 	ctx, _ := limit(context.Background(), &w.scheduler, v.deadline)
 	w.after(timeout+w.lateKill(), func() { w.kill(v, "time-out") })
-	w.start(v, func() { job(ctx, v) }, func() {
+	w.start(v, func() {
+		defer w.caught(v)
+		job(ctx, v)
+	}, func() {
 		if v.doom > 0 { // it did less I/O than that: killed before its answer
 			v.Kill()
 			w.trace.mark("kill", name, v.ID)
@@ -46,6 +51,14 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 		w.finish(v)
 	})
 	w.reap(v)
+}
+
+// caught makes a panic of a use case a violation: on the platform it fails the invocation, and the next, and the one after that.
+func (w *World) caught(v *invocation) {
+	if r := recover(); r != nil {
+		w.oracle.violate("no use case panics", fmt.Sprintf("%s: %v\n%s", v.Name, r, debug.Stack()))
+		v.Kill()
+	}
 }
 
 // killWithin bounds at which I/O of a killed invocation the kill comes.
