@@ -5,7 +5,10 @@
 // zero Runner starts goroutines.
 package fanout
 
-import "golang.org/x/sync/errgroup"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Runner calls f(0) to f(n-1), at most limit of them at once, in no order that f may rely on, and returns when all have.
 // nil is the zero Runner. A Runner is safe for concurrent use.
@@ -21,15 +24,17 @@ func (r Runner) Each(limit, n int, f func(i int)) {
 		f(0)
 		return
 	}
-	var g errgroup.Group
-	g.SetLimit(limit)
-	for i := range n {
-		g.Go(func() error {
-			f(i)
-			return nil
+	// As many goroutines as the limit, not as parts: a stack that has grown to a client's depth once serves the parts that follow.
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(max(limit, 1), n) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				f(int(i))
+			}
 		})
 	}
-	_ = g.Wait() // no part returns an error
+	wg.Wait()
 }
 
 // Try is Each for parts that may fail: all of them run, and the error is that of the first in order that failed.
