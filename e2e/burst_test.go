@@ -1,0 +1,103 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/e2e/ground"
+)
+
+// An event by each of the three ways arrives in the sink, as it was sent.
+func TestEveryUpstreamReachesTheSink(t *testing.T) {
+	s := express(t)
+	c := s.Collection("upstreams")
+	s.Publish(t, ground.Event{Collection: c, ID: "by-topic", Version: 1, Data: map[string]any{"way": "SNS", "price": 1.10}})
+	s.Put(t, ground.Event{Collection: c, ID: "by-bus", Version: 2, Data: map[string]any{"way": "EventBridge"}})
+	s.Direct(t, ground.Event{Collection: c, ID: "by-queue", Version: 3, Data: map[string]any{"way": "SQS"}})
+	s.Committed(t, ground.Key(c, "by-topic"), 1)
+	s.Committed(t, ground.Key(c, "by-bus"), 2)
+	s.Committed(t, ground.Key(c, "by-queue"), 3)
+	s.Holds(t, c, map[string]int{"by-topic": 1, "by-bus": 2, "by-queue": 3})
+	hits := s.Search.Documents(t, s.Index(c))
+	for id, way := range map[string]string{"by-topic": "SNS", "by-bus": "EventBridge", "by-queue": "SQS"} {
+		if got := hits[id].Fields["way"]; got != way {
+			t.Errorf("%s: got way %v, want %s", id, got, way)
+		}
+	}
+	s.Drained(t)
+}
+
+// Thirty versions of a document, by three ways and out of order, are one write of the newest. OpenSearch itself counts the writes.
+func TestBurstIsOneWriteOfTheNewest(t *testing.T) {
+	s := express(t)
+	c := s.Collection("burst")
+	const versions = 30
+	want := make(map[string]int)
+	for try := range 3 {
+		id := fmt.Sprintf("doc-%d", try)
+		before, counts := s.Search.Writes(t, s.Index(c)), s.Counts(t)
+		began := time.Now()
+		s.Spread(t, shuffled(c, id, versions)...)
+		took := time.Since(began)
+		s.Committed(t, ground.Key(c, id), versions)
+		s.Drained(t)
+		want[id] = versions
+		s.Holds(t, c, want)
+		if took > s.Config.Queues.BurstSpread {
+			t.Logf("this machine took %s to send a burst, longer than bursts are (%s): once more", took, s.Config.Queues.BurstSpread)
+			continue
+		}
+		if got := s.Search.Writes(t, s.Index(c)) - before; got != 1 {
+			t.Errorf("OpenSearch counts %d writes, want 1", got)
+		}
+		s.Counted(t, counts, "Committed", 1)
+		s.Counted(t, counts, "Deleted", versions)
+		return
+	}
+	t.Fatal("this machine is too slow to send a burst")
+}
+
+// shuffled are versions 1 to n of a document, in any order.
+func shuffled(c, id string, n int) []ground.Event {
+	events := make([]ground.Event, n)
+	for i := range events {
+		events[i] = ground.Event{Collection: c, ID: id, Version: i + 1}
+	}
+	rand.Shuffle(n, func(i, j int) { events[i], events[j] = events[j], events[i] })
+	return events
+}
+
+// A message that waits for its flight stays in the queue, and nobody can receive it, until the row says that it is done.
+func TestHeldMessagesAreInvisibleUntilTheCommit(t *testing.T) {
+	s := express(t)
+	c := s.Collection("held")
+	key := ground.Key(c, "doc")
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 7})
+	ground.Until(t, ground.Patience, "the message is received", func(context.Context) (bool, string) {
+		d := s.Depth(t, s.Live)
+		return d == ground.Depth{InFlight: 1}, fmt.Sprintf("%+v", d)
+	})
+	held := 0
+	ground.Until(t, ground.Patience, "version 7 is committed", func(context.Context) (bool, string) {
+		taken, depth := s.Receive(t, s.Live), s.Depth(t, s.Live)
+		if row := s.Row(t, key); row.Committed != "" {
+			return true, ""
+		}
+		held++
+		if taken != 0 || depth != (ground.Depth{InFlight: 1}) {
+			t.Fatalf("before its commit the queue shows %+v and gives %d messages, want 1 in flight and none", depth, taken)
+		}
+		return false, "pending"
+	})
+	if held == 0 {
+		t.Error("it was committed before anybody could look")
+	}
+	t.Logf("looked %d times while it was held", held)
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"doc": 7})
+}

@@ -1,0 +1,140 @@
+package ground
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/s3"
+	"github.com/lullhq/lull/internal/sink/opensearch"
+)
+
+// EventSource is the source under which events go through EventBridge.
+const EventSource = "lull.e2e"
+
+// Bootstrap prepares the account, as `cdk bootstrap` does.
+func (g *Ground) Bootstrap(ctx context.Context) error {
+	return g.cdk(ctx, nil, "bootstrap", "aws://"+AccountID+"/"+g.Account.Region)
+}
+
+// Deploy deploys a stack with its upstreams: a topic and a bus, which are not lull's.
+func (g *Ground) Deploy(ctx context.Context, settings Settings) (*Stack, error) {
+	s, env, err := g.prepare(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
+	out := filepath.Join(g.work, settings.Stack+".out")
+	err = g.cdk(ctx, env, "deploy", "--app", filepath.Join(g.work, "infra"), "--output", out, "--require-approval", "never")
+	if err != nil {
+		return nil, err
+	}
+	return s, s.findQueues(ctx)
+}
+
+// prepare makes everything around a stack, and tells what its template is made from.
+func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, []string, error) {
+	deployed, here, c, err := g.write(settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	n := names.Of(c)
+	s := &Stack{
+		Ground: g, Config: c, Names: n, settings: here,
+		Bus: settings.Stack + "-changes",
+		SQS: sqs.NewFromConfig(g.Account), Steps: sfn.NewFromConfig(g.Account),
+		Rows: dynamodb.New(g.Account, n.Table()), Objects: s3.New(g.Account, n.Bucket(AccountID, g.Account.Region)),
+		seen: make(map[string]string), sums: make(Counts),
+	}
+	s.Letters = dynamodb.NewLetters(s.Rows, s3.NewBodies(s.Objects, s3.DeadPrefix))
+	s.Schedule = dynamodb.NewSchedule(s.Rows, s3.NewBodies(s.Objects, s3.SchedulePrefix))
+	s.Flights = s3.NewFlights(s.Objects)
+	if s.Topic, err = g.topic(ctx, settings.Stack+"-changes"); err != nil {
+		return nil, nil, err
+	}
+	if err := g.bus(ctx, s.Bus); err != nil {
+		return nil, nil, err
+	}
+	if err := s.template(ctx); err != nil {
+		return nil, nil, err
+	}
+	return s, []string{
+		"LULL_CONFIG=" + deployed, "LULL_DIST=" + g.dist, "LULL_EPHEMERAL=true",
+		"LULL_TOPICS=" + s.Topic, "LULL_EVENT_BUS=" + s.Bus, "LULL_EVENT_SOURCES=" + EventSource,
+		"LULL_SENDERS=" + AccountID,
+	}, nil
+}
+
+// template installs the index template that ships with lull, as an operator does before the first document.
+func (s *Stack) template(ctx context.Context) error {
+	o := opensearch.FromConfig(s.Config.Sinks[Sink], nil)
+	o.Template = s.Config.Stack
+	sink, err := opensearch.New(o)
+	if err != nil {
+		return err
+	}
+	defer sink.Close()
+	return sink.EnsureTemplate(ctx)
+}
+
+// findQueues asks for the queues' addresses, which only the service knows.
+func (s *Stack) findQueues(ctx context.Context) error {
+	for name, to := range map[string]*string{
+		s.Names.Queue(Sink, flight.Live): &s.Live, s.Names.Queue(Sink, flight.Bulk): &s.Bulk, s.Names.DeadQueue(Sink): &s.Dead,
+	} {
+		out, err := s.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
+		if err != nil {
+			return fmt.Errorf("find queue %s: %w", name, err)
+		}
+		*to = *out.QueueUrl
+	}
+	return nil
+}
+
+// cdk runs the pinned command line. What it prints is shown where it fails.
+func (g *Ground) cdk(ctx context.Context, env []string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "cdk", args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Dir = g.work // nothing of the caller's folder: cdk.json and cdk.context.json would count
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("cdk %s: %w\n%s", args[0], err, out.Bytes())
+	}
+	return nil
+}
+
+var topicARN = regexp.MustCompile(`<TopicArn>([^<]+)</TopicArn>`)
+
+// topic makes an SNS topic, or finds it.
+func (g *Ground) topic(ctx context.Context, name string) (string, error) {
+	answer, err := g.query(ctx, "sns", "2010-03-31", "CreateTopic", url.Values{"Name": {name}})
+	if err != nil {
+		return "", err
+	}
+	m := topicARN.FindSubmatch(answer)
+	if m == nil {
+		return "", fmt.Errorf("make topic %s: no ARN in %s", name, answer)
+	}
+	return string(m[1]), nil
+}
+
+// bus makes an EventBridge bus, or finds it.
+func (g *Ground) bus(ctx context.Context, name string) error {
+	err := g.target(ctx, "events", "AWSEvents.CreateEventBus", map[string]any{"Name": name}, nil)
+	if err != nil && strings.Contains(err.Error(), "ResourceAlreadyExists") {
+		return nil
+	}
+	return err
+}

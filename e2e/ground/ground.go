@@ -1,0 +1,89 @@
+package ground
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+)
+
+// The environment: run.sh sets it, from localstack/env.sh.
+const (
+	envEndpoint = "AWS_ENDPOINT_URL"
+	envSearch   = "OPENSEARCH_URL"
+	envWork     = "LULL_E2E_WORK"     // the folder of this run, with the programs infra and lull
+	envDist     = "LULL_E2E_DIST"     // the functions' binaries, for the machine that runs them
+	envSinkURL  = "LULL_E2E_SINK_URL" // OpenSearch as the functions see it, where that differs
+	envServers  = "LULL_E2E_SERVERS"  // "ours" where run.sh started the servers: tests may stop and kill them
+)
+
+// Ground is a running emulator and a running OpenSearch.
+type Ground struct {
+	Account aws.Config // the account, as its owner
+	Search  *Search
+
+	root, work, dist string
+	sinkURL          string
+	ours             bool
+}
+
+// Open finds the servers. It asks them nothing.
+func Open() (*Ground, error) {
+	var errs []error
+	need := func(name string) string {
+		v := os.Getenv(name)
+		if v == "" {
+			errs = append(errs, fmt.Errorf("%s is not set", name))
+		}
+		return v
+	}
+	endpoint, search, work, dist := need(envEndpoint), need(envSearch), need(envWork), need(envDist)
+	root, err := repository()
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, fmt.Errorf("no ground to test on (run make e2e or make e2e-iam): %w", err)
+	}
+	g := &Ground{
+		Account: account(endpoint, "test", "test", ""),
+		Search:  &Search{url: search, root: root},
+		root:    root, work: work, dist: dist, sinkURL: search, ours: os.Getenv(envServers) == "ours",
+	}
+	if url := os.Getenv(envSinkURL); url != "" {
+		g.sinkURL = url
+	}
+	return g, nil
+}
+
+// account is the emulator's account for somebody's credentials.
+func account(endpoint, key, secret, token string) aws.Config {
+	return aws.Config{
+		Region:       "us-east-1",
+		Credentials:  credentials.NewStaticCredentialsProvider(key, secret, token),
+		BaseEndpoint: aws.String(endpoint),
+		HTTPClient:   &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
+	}
+}
+
+// repository is the folder with go.mod.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the repository: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("find the repository: no go.mod above the tests")
+		}
+		dir = up
+	}
+}
+
+// AccountID is the emulators' account.
+const AccountID = "000000000000"

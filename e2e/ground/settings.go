@@ -1,0 +1,49 @@
+package ground
+
+import (
+	_ "embed" // settings.yaml
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/config/yamlfile"
+)
+
+//go:embed settings.yaml
+var settingsText string
+
+// Sink is the name of the one sink of a stack under test.
+const Sink = "search"
+
+// Settings is what stacks under test differ in.
+type Settings struct {
+	Stack string
+	Kind  config.FlightKind
+}
+
+// write writes the settings as the functions need them, and as an operator on this machine does, who may reach the sink under another
+// address. It returns the first file, the second, and what they say.
+func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err error) {
+	for _, f := range []struct {
+		path *string
+		name string
+		url  string
+	}{{&deployed, "deployed", g.sinkURL}, {&here, "lull", g.Search.url}} {
+		*f.path = filepath.Join(g.work, s.Stack+"-"+f.name+".yaml")
+		text := os.Expand(settingsText, func(name string) string {
+			return map[string]string{"STACK": s.Stack, "KIND": string(s.Kind), "SINK_URL": f.url, "INDEX": s.Stack + "-{collection}"}[name]
+		})
+		if err := os.WriteFile(*f.path, []byte(text), 0o644); err != nil {
+			return "", "", nil, fmt.Errorf("write settings: %w", err)
+		}
+	}
+	settings, err := yamlfile.Load(here)
+	if err == nil {
+		err = settings.ValidateDeployed()
+	}
+	if err != nil {
+		return "", "", nil, fmt.Errorf("settings of stack %s: %w", s.Stack, err)
+	}
+	return deployed, here, &settings, nil
+}

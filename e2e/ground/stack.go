@@ -1,0 +1,171 @@
+package ground
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/s3"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Stack is a deployed stack and its two upstreams.
+type Stack struct {
+	*Ground
+	Config *config.Config
+	Names  names.Names
+
+	Topic, Bus       string // where upstream systems publish
+	Live, Bulk, Dead string // addresses of the queues
+
+	SQS      *sqs.Client
+	Steps    *sfn.Client
+	Rows     *dynamodb.Table
+	Objects  *s3.Bucket
+	Letters  *dynamodb.Letters
+	Schedule *dynamodb.Schedule
+	Flights  *s3.Flights
+
+	settings string // for the command line
+
+	mu   sync.Mutex
+	seen map[string]string // log stream -> where to read on
+	sums Counts
+}
+
+// Collection is the name of a collection that no other test has, whatever ran on these servers before.
+func (s *Stack) Collection(name string) string {
+	return name + "-" + strconv.FormatUint(rand.Uint64N(36*36*36*36*36), 36)
+}
+
+// Index is the index of a collection.
+func (s *Stack) Index(collection string) string { return s.Config.Stack + "-" + collection }
+
+// Key is a document's key.
+func Key(collection, id string) shard.DocID { return shard.DocID(collection + "#" + id) }
+
+// Row is a document's row, read consistently; the zero Row where there is none.
+func (s *Stack) Row(t testing.TB, key shard.DocID) shard.Row {
+	t.Helper()
+	var row shard.Row
+	Until(t, Patience, "read the row of "+string(key), func(ctx context.Context) (bool, string) {
+		rows, err := s.Rows.Read(ctx, []shard.DocID{key}, shard.Consistent)
+		if err != nil {
+			return false, err.Error()
+		}
+		row = rows[0]
+		return true, ""
+	})
+	return row
+}
+
+// Version is the upstream's version in an order key, "" for none.
+func Version(k shard.OrderKey) string {
+	if k == "" {
+		return ""
+	}
+	p, err := k.Parts()
+	if err != nil {
+		return "unreadable: " + err.Error()
+	}
+	return p.Version.Text()
+}
+
+// Committed waits until a version is committed: that one, not a newer one.
+func (s *Stack) Committed(t testing.TB, key shard.DocID, version int) shard.Row {
+	t.Helper()
+	var row shard.Row
+	Until(t, Patience, fmt.Sprintf("version %d of %s is committed", version, key), func(context.Context) (bool, string) {
+		row = s.Row(t, key)
+		return Version(row.Committed) == strconv.Itoa(version), fmt.Sprintf("committed %q, pending %q, dead %q, last error %q",
+			Version(row.Committed), Version(row.Pending), Version(row.Dead), row.LastError)
+	})
+	return row
+}
+
+// Depth is how many messages of a queue are visible, in flight and delayed.
+type Depth struct{ Visible, InFlight, Delayed int }
+
+// Depth counts the messages of a queue. The emulators count exactly.
+func (s *Stack) Depth(t testing.TB, queue string) Depth {
+	t.Helper()
+	out, err := s.SQS.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &queue, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
+	if err != nil {
+		t.Fatalf("count the messages of %s: %v", queue, err)
+	}
+	number := func(name types.QueueAttributeName) int {
+		n, err := strconv.Atoi(out.Attributes[string(name)])
+		if err != nil {
+			t.Fatalf("count the messages of %s: %s is %q", queue, name, out.Attributes[string(name)])
+		}
+		return n
+	}
+	return Depth{
+		number(types.QueueAttributeNameApproximateNumberOfMessages), number(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible),
+		number(types.QueueAttributeNameApproximateNumberOfMessagesDelayed),
+	}
+}
+
+// Receive asks a queue for messages as any consumer could, and returns how many it gave. They stay visible.
+func (s *Stack) Receive(t testing.TB, queue string) int {
+	t.Helper()
+	out, err := s.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, VisibilityTimeout: 0})
+	if err != nil {
+		t.Fatalf("receive from %s: %v", queue, err)
+	}
+	return len(out.Messages)
+}
+
+// Drained waits until no queue holds anything: every message was deleted.
+func (s *Stack) Drained(t testing.TB) {
+	t.Helper()
+	Until(t, Patience, "every queue is empty", func(context.Context) (bool, string) {
+		var saw []string
+		for name, queue := range map[string]string{"live": s.Live, "bulk": s.Bulk, "dead": s.Dead} {
+			if d := s.Depth(t, queue); d != (Depth{}) {
+				saw = append(saw, fmt.Sprintf("%s %+v", name, d))
+			}
+		}
+		slices.Sort(saw)
+		return len(saw) == 0, strings.Join(saw, ", ")
+	})
+}
+
+// Holds fails the test unless the sink holds exactly these versions, by id, each under the fence that lull wrote into it and with the order
+// key that its row shows as committed.
+func (s *Stack) Holds(t testing.TB, collection string, want map[string]int) {
+	t.Helper()
+	hits := s.Search.Documents(t, s.Index(collection))
+	got := make(map[string]int)
+	for id, h := range hits {
+		version, err := strconv.Atoi(h.Meta.Version)
+		if err != nil {
+			t.Errorf("document %s of %s: version %q", id, collection, h.Meta.Version)
+		}
+		got[id] = version
+		row := s.Row(t, Key(collection, id))
+		if h.Version != int64(h.Meta.Fence) || h.Meta.Key != row.Committed.String() {
+			t.Errorf("document %s of %s: external version %d, fence %d, order key %s; its row says %s", id, collection, h.Version, h.Meta.Fence, h.Meta.Key, row.Committed)
+		}
+		// The fence is the time of the claim, which is not later than the commit.
+		if fence := shard.Micros(h.Meta.Fence); fence <= 0 || fence > row.LastWrite {
+			t.Errorf("document %s of %s: fence %d, but its row was last written at %d", id, collection, fence, row.LastWrite)
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%s holds %v, want %v", s.Index(collection), got, want)
+	}
+}

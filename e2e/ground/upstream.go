@@ -1,0 +1,134 @@
+package ground
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/sqs"
+)
+
+// Event is a change as an upstream system tells it.
+type Event struct {
+	Collection, ID string
+	Version        int
+	Delete         bool
+	Data           map[string]any // default: a title that names the version
+	NotBefore      time.Time
+}
+
+// Body is the event as a message's body: CloudEvents in JSON.
+func (e Event) Body() string {
+	body := map[string]any{
+		"specversion": "1.0", "id": fmt.Sprintf("%s/%s/%d", e.Collection, e.ID, e.Version), "source": "/e2e", "type": "doc.changed",
+		"collection": e.Collection, "subject": e.ID, "sequence": strconv.Itoa(e.Version), "sequencetype": "int",
+	}
+	switch {
+	case e.Delete:
+		body["type"] = "doc.deleted"
+	case e.Data != nil:
+		body["data"] = e.Data
+	default:
+		body["data"] = map[string]any{"title": fmt.Sprintf("version %d", e.Version)}
+	}
+	if !e.NotBefore.IsZero() {
+		body["notbefore"] = e.NotBefore.UTC().Format(time.RFC3339Nano)
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // maps of texts and numbers
+	}
+	return string(text)
+}
+
+// batch is what SNS, EventBridge and SQS take at once.
+const batch = 10
+
+// Direct sends events to the live queue.
+func (s *Stack) Direct(t testing.TB, events ...Event) {
+	t.Helper()
+	must(t, s.direct(t.Context(), events))
+}
+
+// Publish sends events to the SNS topic.
+func (s *Stack) Publish(t testing.TB, events ...Event) {
+	t.Helper()
+	must(t, s.publish(t.Context(), events))
+}
+
+// Put sends events to the EventBridge bus.
+func (s *Stack) Put(t testing.TB, events ...Event) { t.Helper(); must(t, s.put(t.Context(), events)) }
+
+// Spread sends events by all three ways at the same time, each a third of them.
+func (s *Stack) Spread(t testing.TB, events ...Event) {
+	t.Helper()
+	ways := []func(context.Context, []Event) error{s.direct, s.publish, s.put}
+	parts, errs := make([][]Event, len(ways)), make([]error, len(ways))
+	for i, e := range events {
+		parts[i%len(ways)] = append(parts[i%len(ways)], e)
+	}
+	var all sync.WaitGroup
+	for i, send := range ways {
+		all.Go(func() { errs[i] = send(t.Context(), parts[i]) })
+	}
+	all.Wait()
+	must(t, errors.Join(errs...))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Stack) direct(ctx context.Context, events []Event) error {
+	out := make([]queue.Outgoing, len(events))
+	for i, e := range events {
+		out[i] = queue.Outgoing{Body: e.Body()}
+	}
+	if err := errors.Join(sqs.New(s.Account, s.Live).Send(ctx, out)...); err != nil {
+		return fmt.Errorf("send to the live queue: %w", err)
+	}
+	return nil
+}
+
+func (s *Stack) publish(ctx context.Context, events []Event) error {
+	for part := range slices.Chunk(events, batch) {
+		form := url.Values{"TopicArn": {s.Topic}}
+		for i, e := range part {
+			entry := fmt.Sprintf("PublishBatchRequestEntries.member.%d.", i+1)
+			form.Set(entry+"Id", strconv.Itoa(i))
+			form.Set(entry+"Message", e.Body())
+		}
+		if _, err := s.query(ctx, "sns", "2010-03-31", "PublishBatch", form); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Stack) put(ctx context.Context, events []Event) error {
+	for part := range slices.Chunk(events, batch) {
+		var entries []map[string]any
+		for _, e := range part {
+			entries = append(entries, map[string]any{"EventBusName": s.Bus, "Source": EventSource, "DetailType": "changed", "Detail": e.Body()})
+		}
+		var answer struct{ FailedEntryCount int }
+		if err := s.target(ctx, "events", "AWSEvents.PutEvents", map[string]any{"Entries": entries}, &answer); err != nil {
+			return err
+		}
+		if answer.FailedEntryCount > 0 {
+			return fmt.Errorf("put events: %d of %d failed", answer.FailedEntryCount, len(part))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/config"
+)
+
+var here *ground.Ground
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	var err error
+	if here, err = ground.Open(); err == nil {
+		err = here.Bootstrap(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// The stacks are deployed when a test first asks for them, and serve every test.
+var (
+	expressStack  = sync.OnceValues(func() (*ground.Stack, error) { return deploy("lull-e2e", config.FlightExpress) })
+	standardStack = sync.OnceValues(func() (*ground.Stack, error) { return deploy("lull-e2e-std", config.FlightStandard) })
+)
+
+func deploy(name string, kind config.FlightKind) (*ground.Stack, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	return here.Deploy(ctx, ground.Settings{Stack: name, Kind: kind})
+}
+
+// express is the stack with Express flights, with nothing under way.
+func express(t *testing.T) *ground.Stack { t.Helper(); return ready(t, expressStack) }
+
+// standard is the stack with Standard flights.
+func standard(t *testing.T) *ground.Stack { t.Helper(); return ready(t, standardStack) }
+
+func ready(t *testing.T, stack func() (*ground.Stack, error)) *ground.Stack {
+	t.Helper()
+	s, err := stack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Drained(t)
+	return s
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Runs the end-to-end tests: starts servers, runs the tests, stops what it started, also after a failure.
+#
+#   run.sh stack [ARGS]   LocalStack and OpenSearch: the suites of the AWS halves and of the sink, then the deployed stack
+#   run.sh iam [ARGS]     ministack, which enforces IAM, and OpenSearch
+#
+# ARGS go to the go command that runs the tests of this folder, such as -run TestBurst. localstack/setup.sh and
+# `make build ARCH=<this machine's>` come first; make e2e and make e2e-iam do all of it.
+#
+# Servers that run already, such as those of localstack/compose.yml, are used and left alone:
+#   LULL_E2E_ENDPOINT     AWS, such as http://127.0.0.1:4566
+#   LULL_E2E_OPENSEARCH   OpenSearch, such as http://127.0.0.1:9200
+#   LULL_E2E_SINK_URL     OpenSearch as the functions see it, where they run in containers: http://opensearch:9200
+# LULL_E2E_DIST is where the functions' binaries are (default dist/<architecture>, or dist on arm64).
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+what=${1:-}
+shift || true
+case $what in
+  stack) backend=localstack tags=e2e tests=./e2e limit=40m ;;
+  iam) backend=ministack tags=e2eiam tests=./e2e/iam limit=20m ;;
+  *) echo "usage: e2e/run.sh stack|iam [ARGS]" >&2; exit 2 ;;
+esac
+
+arch=$(go env GOHOSTARCH)
+dist=dist/$arch
+[ "$arch" != arm64 ] || dist=dist
+export LULL_E2E_DIST=${LULL_E2E_DIST:-$root/$dist}
+[ -x "$LULL_E2E_DIST/index/bootstrap" ] || { echo "e2e: no functions in $LULL_E2E_DIST: make build ARCH=$arch" >&2; exit 1; }
+
+started=()
+cleanup() {
+  local status=$?
+  trap - EXIT INT TERM
+  if [ ${#started[@]} -gt 0 ]; then
+    localstack/stop.sh "${started[@]}" || status=1
+  fi
+  exit $status
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+if [ -z "${LULL_E2E_ENDPOINT:-}" ]; then
+  started+=("$backend")
+  port=${LOCALSTACK_PORT:-}
+  [ "$backend" = localstack ] || port=${MINISTACK_PORT:-}
+  # shellcheck disable=SC2086 # no port is no argument
+  localstack/start.sh "$backend" $port
+fi
+if [ -z "${LULL_E2E_OPENSEARCH:-}" ]; then
+  started+=(opensearch)
+  # shellcheck disable=SC2086 # no port is no argument
+  localstack/start.sh opensearch ${OPENSEARCH_PORT:-} --fresh
+fi
+
+LULL_E2E_BACKEND=$backend
+. localstack/env.sh
+export AWS_ENDPOINT_URL=${LULL_E2E_ENDPOINT:-$AWS_ENDPOINT_URL}
+export OPENSEARCH_URL=${LULL_E2E_OPENSEARCH:-$OPENSEARCH_URL}
+[ ${#started[@]} -lt 2 ] || export LULL_E2E_SERVERS=ours
+
+export LULL_E2E_WORK=$LULL_E2E_RUN/$what
+rm -rf "$LULL_E2E_WORK"
+mkdir -p "$LULL_E2E_WORK"
+go build -o "$LULL_E2E_WORK/infra" ./infra/cmd
+go build -o "$LULL_E2E_WORK/lull" ./cmd/lull
+
+if [ "$what" = stack ] && [ $# = 0 ]; then
+  # The suites that every half of a seam passes, and the sink's, against the real protocols.
+  LULL_TEST_AWS=$AWS_ENDPOINT_URL LULL_TEST_OPENSEARCH=$OPENSEARCH_URL \
+    go test -count=1 -p 1 -timeout 15m ./internal/dynamodb ./internal/sqs ./internal/s3 ./internal/stepfunctions ./internal/sink/opensearch
+fi
+go test -tags "$tags" -count=1 -v -timeout "$limit" "$tests" "$@"

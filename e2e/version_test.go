@@ -1,0 +1,68 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+
+	"github.com/lullhq/lull/e2e/ground"
+)
+
+// What is older than what was committed, or the same, is acknowledged and never written.
+func TestStaleAndDuplicateAreNotWritten(t *testing.T) {
+	s := express(t)
+	c := s.Collection("stale")
+	key := ground.Key(c, "doc")
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 5})
+	first := s.Committed(t, key, 5)
+	s.Drained(t)
+	before, writes := s.Counts(t), s.Search.Writes(t, s.Index(c))
+	s.Spread(t,
+		ground.Event{Collection: c, ID: "doc", Version: 4},
+		ground.Event{Collection: c, ID: "doc", Version: 5},
+		ground.Event{Collection: c, ID: "doc", Version: 3},
+	)
+	s.Counted(t, before, "Stale", 2)
+	s.Counted(t, before, "Duplicate", 1)
+	s.Drained(t)
+	if got := s.Search.Writes(t, s.Index(c)); got != writes {
+		t.Errorf("OpenSearch counts %d writes, want %d as before", got, writes)
+	}
+	if row := s.Row(t, key); row.Committed != first.Committed || row.LastWrite != first.LastWrite {
+		t.Errorf("the row changed from %s at %d to %s at %d", first.Committed, first.LastWrite, row.Committed, row.LastWrite)
+	}
+	s.Holds(t, c, map[string]int{"doc": 5})
+}
+
+// A delete is a version: what is older than it stays out, also after OpenSearch has forgotten that there was a delete.
+func TestDeleteIsAVersion(t *testing.T) {
+	s := express(t)
+	c := s.Collection("delete")
+	key := ground.Key(c, "doc")
+	s.Search.Must(t, "PUT", "/"+s.Index(c), map[string]any{"settings": map[string]any{"gc_deletes": "0s"}})
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1}, ground.Event{Collection: c, ID: "other", Version: 1})
+	s.Committed(t, key, 1)
+	s.Committed(t, ground.Key(c, "other"), 1)
+	s.Holds(t, c, map[string]int{"doc": 1, "other": 1})
+
+	s.Publish(t, ground.Event{Collection: c, ID: "doc", Version: 3, Delete: true})
+	s.Committed(t, key, 3)
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"other": 1})
+
+	before := s.Counts(t)
+	s.Put(t, ground.Event{Collection: c, ID: "doc", Version: 2})
+	s.Counted(t, before, "Stale", 1)
+	s.Holds(t, c, map[string]int{"other": 1})
+
+	// In a burst the version decides, not the order of arrival; and what was never there can be deleted.
+	s.Direct(t,
+		ground.Event{Collection: c, ID: "doc", Version: 5},
+		ground.Event{Collection: c, ID: "doc", Version: 4, Delete: true},
+		ground.Event{Collection: c, ID: "never", Version: 1, Delete: true},
+	)
+	s.Committed(t, key, 5)
+	s.Committed(t, ground.Key(c, "never"), 1)
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"other": 1, "doc": 5})
+}
