@@ -22,11 +22,28 @@ var (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// settingsOf are the settings of a seed: half of the worlds have a sink without versions.
+// settingsOf are the settings of a seed. Half of the worlds have a sink without versions; some give up early, so that the dead-letter queue sees
+// everything; some write the leading edge, have no minimal interval, other windows, or executions with a history.
 func settingsOf(seed uint64) *config.Config {
 	cfg := config.Default()
 	versions := seed%2 == 0
 	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory, Versions: &versions}}
+	if seed%5 == 0 {
+		cfg.Retry.DeadDeadline = time.Minute + time.Duration(seed%7)*20*time.Second
+	}
+	switch seed % 7 {
+	case 1:
+		cfg.Debounce.Quiet, cfg.Queues.BurstSpread = 3*time.Second, time.Second
+		cfg.Queues.Live.Window, cfg.Queues.Bulk.Window = time.Second, 2*time.Second
+	case 2:
+		cfg.Queues.Live = config.Lane{Batch: 10, Window: 0, MaxConcurrency: 20}
+	case 3:
+		cfg.Debounce.MinInterval = 0
+	case 4:
+		cfg.Debounce.Leading = true
+	case 5:
+		cfg.Flight.Kind = config.FlightStandard
+	}
 	cfg.Complete()
 	return &cfg
 }
