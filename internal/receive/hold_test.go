@@ -1,0 +1,310 @@
+package receive_test
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+func millis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
+
+func in(collection, body string) string {
+	return body[:len(body)-1] + `,"collection":"` + collection + `"}`
+}
+
+// Every transition of a Standard execution costs: it wakes once, when the last document of the flight is due. An Express one wakes for
+// the first.
+func TestAStandardFlightWakesOnceAtTheLastDue(t *testing.T) {
+	slow := 20 * time.Second
+	for kind, want := range map[config.FlightKind]time.Duration{config.FlightExpress: 5 * time.Second, config.FlightStandard: slow} {
+		t.Run(string(kind), func(t *testing.T) {
+			play(t, func(c *config.Config) {
+				c.Flight.Kind = kind
+				c.Collections["slow"] = config.Collection{Quiet: &slow}
+				c.DefaultCollection = "content"
+			}, func(b *bench) {
+				begin := time.Now()
+				b.send(put("a", 1), in("slow", put("a", 1)))
+				b.poll()
+				time.Sleep(time.Minute)
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				if len(b.woken) != 1 || !b.woken[0].Wake().Equal(begin.Add(want)) {
+					b.Fatalf("executions woke %+v, want one %s after the batch", b.woken, want)
+				}
+				if n := len(slices.Collect(left(b.woken[0], 3))); n != 2 {
+					b.Errorf("%d items left, want both", n)
+				}
+			})
+		})
+	}
+}
+
+func left(s flight.State, n int) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		for i := range n {
+			if s.Left.Has(i) && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// What the flight believes of visibility must never be later than what SQS does: the clock of the first message of the batch started
+// before the window.
+func TestAFlightKnowsWhenItsMessagesBecomeVisible(t *testing.T) {
+	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
+		t.Run(string(lane), func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				window := b.cfg.Queues.Live.Window
+				if lane == flight.Bulk {
+					window = b.cfg.Queues.Bulk.Window
+				}
+				polled := time.Now()
+				b.send(put("a", 1))
+				batch, err := b.live.Receive(b.Context(), 10, 0)
+				if err != nil {
+					b.Fatal(err)
+				}
+				time.Sleep(window + 4*time.Second) // a full window and a slow start of the function
+				h, _ := b.handler()
+				h.Lane = lane
+				h.Handle(b.Context(), batch)
+				time.Sleep(10 * time.Second)
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				visible := polled.Add(b.cfg.Queues.Visibility)
+				if got := time.UnixMicro(b.woken[0].VisibleUntil); got.After(visible) || got.Before(visible.Add(-2*time.Second)) {
+					b.Errorf("believes in visibility at %s, it is %s", got, visible)
+				}
+				if m := b.manifests()[0]; m.Received.After(polled.Add(window)) || m.Lane != lane {
+					b.Errorf("twelve hours of the %s lane counted from %s, polled at %s", m.Lane, m.Received, polled)
+				}
+			})
+		})
+	}
+}
+
+func TestAManifestHoldsWhatIsNotDone(t *testing.T) {
+	play(t, several, func(b *bench) {
+		body := removed("done@01", "open@02", "new@03")
+		events := b.sources.Decode(queue.Message{Body: body, Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")}})
+		b.change("b/done", func(r *shard.Row) { r.Committed = events[0].Event.Key })
+		b.change("b/open", func(r *shard.Row) { r.Committed = "\x00" })
+		out := queue.Outgoing{Body: body, Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")}}
+		if errs := b.live.Send(b.Context(), []queue.Outgoing{out}); errs != nil {
+			b.Fatal(errs)
+		}
+		if kept := b.poll(); len(kept) != 1 {
+			b.Errorf("kept %v, want the notification until its last event is done", kept)
+		}
+		m := b.manifests()
+		if len(m) != 1 || len(m[0].Records) != 1 {
+			b.Fatalf("flights %+v, want one of one message", m)
+		}
+		var at []int
+		for _, e := range m[0].Records[0].Events {
+			at = append(at, e.Index)
+			if e.Op != shard.Delete || e.Class != shard.ClassSeq || e.Admitted != now() {
+				b.Errorf("entry %+v, want a delete with a sequencer, admitted now", e)
+			}
+		}
+		if !slices.Equal(at, []int{1, 2}) {
+			b.Errorf("events %v of the message are held, want 1 and 2", at)
+		}
+		if r := m[0].Records[0].Message; r.Body != body || r.Receipt == "" || r.Attributes[queue.AttrSource].String != "s3" {
+			b.Errorf("message %+v, want it as it was received", r)
+		}
+	})
+}
+
+// A message of which one event could not be judged stays out of the flight: nothing in it may count the message as done.
+func TestAFailedEventTakesItsMessageOutOfTheFlight(t *testing.T) {
+	play(t, several, func(b *bench) {
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "ADMIT" && op.Doc == doc("b/two") {
+				return fault.FailBefore
+			}
+			return fault.OK
+		})
+		out := queue.Outgoing{Body: removed("one@01", "two@01"), Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")}}
+		if errs := b.live.Send(b.Context(), []queue.Outgoing{out}); errs != nil {
+			b.Fatal(errs)
+		}
+		b.send(put("c", 1))
+		if kept := b.poll(); len(kept) != 2 {
+			b.Errorf("kept %v, want both", kept)
+		}
+		if m := b.manifests(); len(m) != 1 || len(m[0].Records) != 1 || m[0].Records[0].Events[0].Doc != doc("c") {
+			b.Errorf("flights %+v, want one with the other message", m)
+		}
+	})
+}
+
+func TestAFlightThatCannotBeStartedKeepsItsMessages(t *testing.T) {
+	for _, call := range []string{"PutManifest", "StartExecution"} {
+		t.Run(call, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				tries := 0
+				b.inject = decide(func(op fault.Op) fault.Verdict {
+					if op.Call == call {
+						tries++
+						return fault.FailBefore
+					}
+					return fault.OK
+				})
+				b.send(put("a", 1))
+				if kept := b.poll(); len(kept) != 1 {
+					b.Errorf("kept %v, want the message", kept)
+				}
+				b.noted(journal.LaunchLost, 1)
+				b.noted(journal.Launched, 0)
+				if tries < 2 {
+					b.Errorf("%d tries, want it tried again in this invocation", tries)
+				}
+				b.inject = decide(func(fault.Op) fault.Verdict { return fault.OK })
+				time.Sleep(41 * time.Second)
+				b.poll()
+				b.noted(journal.Launched, 1)
+			})
+		})
+	}
+}
+
+func TestAnEventOfTheFutureHidesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		ahead                       time.Duration
+		held, delayed, stored, dead int
+	}{
+		"within quiet":              {5 * time.Second, 2, 0, 0, 0},
+		"within what a queue keeps": {10 * time.Minute, 1, 1, 0, 0},
+		"later":                     {2 * time.Hour, 1, 0, 1, 0},
+		"too far":                   {28*24*time.Hour + time.Minute, 1, 0, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				when := time.Now().Add(c.ahead)
+				later := notBefore(put("a", 2), when)
+				b.send(put("a", 1), later)
+				if kept := b.poll(); len(kept) != c.held {
+					b.Errorf("kept %v, want %d messages", kept, c.held)
+				}
+				pending := b.event(put("a", 1)).Key
+				if c.held == 2 {
+					pending = b.event(later).Key
+				}
+				if r := b.row("a"); r.Pending != pending {
+					b.Errorf("row %+v, want nothing pending that is not due soon", r)
+				}
+				items, _, err := b.schedule.Due(b.Context(), when, "", 10)
+				if err != nil || len(items) != c.stored {
+					b.Errorf("%d items are stored (%v), want %d", len(items), err, c.stored)
+				}
+				if n := b.live.Counts().Delayed; n != c.delayed {
+					b.Errorf("%d copies wait in the queue, want %d", n, c.delayed)
+				}
+				if l := b.letters(); len(l) != c.dead {
+					b.Errorf("%d letters, want %d", len(l), c.dead)
+				}
+				if c.delayed == 1 {
+					b.wantCopy(when)
+				}
+			})
+		})
+	}
+}
+
+// wantCopy waits for the copy of a scheduled event and checks that it comes to the second and is no newer than its original.
+func (b *bench) wantCopy(when time.Time) {
+	b.Helper()
+	sent := time.Now()
+	time.Sleep(time.Until(when) - time.Second)
+	if n := b.live.Counts().Delayed; n != 1 {
+		b.Error("the copy came more than a second early")
+	}
+	time.Sleep(2 * time.Second)
+	got, err := b.live.Receive(b.Context(), 10, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	i := slices.IndexFunc(got, func(m queue.Message) bool { return m.ReceiveCount == 1 })
+	if i < 0 || !got[i].FirstSent().Equal(sent) || got[i].Attributes[queue.AttrFirstSent].String != millis(sent) {
+		b.Errorf("received %+v, want a copy that says when its original was sent", got)
+	}
+}
+
+func TestAScheduledEventThatCannotBeStoredKeepsItsMessage(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"PutScheduled": 2 * time.Hour, "SendMessageBatch": 5 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				b.inject = decide(func(op fault.Op) fault.Verdict {
+					if op.Call == name {
+						return fault.FailBefore
+					}
+					return fault.OK
+				})
+				b.send(notBefore(put("a", 1), time.Now().Add(ahead)))
+				if kept := b.poll(); len(kept) != 1 {
+					b.Errorf("kept %v, want the message", kept)
+				}
+				b.noted(journal.Scheduled, 0)
+				b.noted(journal.Failed, 1)
+			})
+		})
+	}
+}
+
+// A copy has to carry a mark of eight bytes and more. Where the queue has no room for it the event is stored.
+func TestAScheduledEventTooLargeToBeMarkedIsStored(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		when := time.Now().Add(5 * time.Minute)
+		body := notBefore(put("a", 1), when)
+		body += string(slices.Repeat([]byte{' '}, queue.MaxBytes-len(body)))
+		b.send(body)
+		if kept := b.poll(); len(kept) != 0 {
+			b.Errorf("kept %v, want it stored", kept)
+		}
+		items, _, err := b.schedule.Due(b.Context(), when, "", 10)
+		if err != nil || len(items) != 1 || items[0].Body != body {
+			b.Errorf("%d items are stored (%v), want the message as it was", len(items), err)
+		}
+	})
+}
+
+// While the table is away the messages wait, longer each time, up to a quarter of an hour: receives are not burnt.
+func TestAnOutageOfTheTableIsWaitedOutLongerEachTime(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Service == fault.Table {
+				return fault.FailBefore
+			}
+			return fault.OK
+		})
+		b.send(put("a", 1))
+		for i, want := range []time.Duration{40, 80, 160, 320, 640, 900, 900, 900, 900} {
+			want *= time.Second
+			if kept := b.poll(); len(kept) != 1 {
+				b.Fatalf("receive %d: kept %v, want the message", i+1, kept)
+			}
+			begin := time.Now()
+			for b.live.Counts().Visible == 0 {
+				time.Sleep(time.Second)
+			}
+			if waited := time.Since(begin); waited < want-2*time.Second || waited > want+time.Second {
+				b.Errorf("receive %d: back after %s, want %s", i+1, waited, want)
+			}
+		}
+		b.noted(journal.Unreachable, 9)
+		if m := b.manifests(); len(m) != 0 {
+			b.Errorf("%d flights without a row", len(m))
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package receive_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Faults, line 33: the table deletes expired items within days, not at once.
+func TestRowPastItsTTLCountsInFull(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.admit(put("a", 2))
+		b.commit(b.event(put("a", 2)))
+		time.Sleep(b.cfg.Lifecycle.RowRetention + b.cfg.Lifecycle.TTLExtra + time.Hour)
+		if r := b.row("a"); r.ExpiresAt == 0 || r.ExpiresAt >= time.Now().Unix() {
+			b.Fatalf("row %+v is not past its TTL", r)
+		}
+		b.send(put("a", 1), put("a", 2))
+		if kept := b.poll(); len(kept) != 0 {
+			b.Errorf("kept %v, want both acknowledged by the row", kept)
+		}
+		b.noted(journal.Stale, 1)
+		b.noted(journal.Duplicate, 1)
+		b.send(put("a", 3)) // and a newer one takes the time to expire away
+		b.poll()
+		if r := b.row("a"); r.Pending != b.event(put("a", 3)).Key || r.ExpiresAt != 0 {
+			b.Errorf("row %+v, want version 3 pending and no time to expire", r)
+		}
+	})
+}
+
+// Faults, line 49.
+func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.admit(put("a", 1))
+		b.commit(b.event(put("a", 1)))
+		b.change("a", func(r *shard.Row) { r.Schema = shard.SchemaVersion + 1 })
+		before := b.row("a")
+		b.send(put("a", 1), put("a", 2), put("b", 1)) // not even a duplicate is believed: what committed means then is not known
+		if kept := b.poll(); len(kept) != 3 {
+			b.Errorf("kept %v, want all three", kept)
+		}
+		b.noted(journal.Schema, 2)
+		if r := b.row("a"); r != before {
+			b.Errorf("row %+v, want it untouched: %+v", r, before)
+		}
+		if m := b.manifests(); len(m) != 1 || len(m[0].Records) != 1 || m[0].Records[0].Events[0].Doc != doc("b") {
+			b.Errorf("flights %+v, want the other document's alone", m)
+		}
+		time.Sleep(73 * time.Hour) // long past the dead deadline: still nothing this code may decide
+		if kept := b.poll(); len(kept) != 2 {
+			b.Errorf("kept %v, want both of the newer schema, still", kept)
+		}
+		for _, l := range b.letters() {
+			if l.Doc == doc("a") {
+				b.Errorf("letter %+v of a row that this code cannot read", l.Facts)
+			}
+		}
+		b.change("a", func(r *shard.Row) { r.Schema = shard.SchemaVersion }) // rolled back
+		time.Sleep(time.Minute)
+		b.poll()
+		b.noted(journal.Duplicate, 1)
+	})
+}
+
+func TestAMessageTooOldToJudgeIsALetterAndLeavesAMark(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.admit(put("known", 1))
+		b.commit(b.event(put("known", 1)))
+		b.send(put("a", 1), put("known", 2))
+		time.Sleep(b.cfg.Lifecycle.RowRetention - b.cfg.Lifecycle.ProducerLateness + time.Minute)
+		b.poll()
+		l := b.letters()
+		if len(l) != 2 || l[0].Reason != letter.TooOld && l[1].Reason != letter.TooOld {
+			b.Errorf("letters %+v, want the unknown document's too old to judge, the known one's overdue", l)
+		}
+		if r := b.row("a"); r.Dead != b.event(put("a", 1)).Key || r.Committed != "" {
+			b.Errorf("row %+v, want the version dead, never new", r)
+		}
+	})
+}
+
+func TestTheSameVersionWithAnotherPayloadIsCounted(t *testing.T) {
+	other := `{"type":"doc.changed","subject":"a","sequence":"1","data":{"title":"another"}}`
+	for name, first := range map[string]func(b *bench){
+		"in the batch": func(b *bench) { b.send(put("a", 1)) },
+		"pending":      func(b *bench) { b.admit(put("a", 1)) },
+		"committed":    func(b *bench) { b.admit(put("a", 1)); b.commit(b.event(put("a", 1))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				first(b)
+				b.send(other)
+				b.poll()
+				b.noted(journal.Conflict, 1)
+				want := max(b.event(put("a", 1)).Key, b.event(other).Key)
+				if r := b.row("a"); max(r.Pending, r.Committed) != want {
+					b.Errorf("row %+v, want the greater key to win", r)
+				}
+			})
+		})
+	}
+	t.Run("the same payload is no conflict", func(t *testing.T) {
+		play(t, nil, func(b *bench) {
+			b.admit(put("a", 1))
+			b.send(put("a", 1), put("a", 1), put("a", 2))
+			b.poll()
+			b.noted(journal.Conflict, 0)
+		})
+	})
+}
+
+// A redelivery reads its row first: a refused ADMIT would cost more than the read.
+func TestARedeliveryReadsBeforeItWrites(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		writes := 0
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "ADMIT" {
+				writes++
+			}
+			return fault.OK
+		})
+		b.send(put("a", 1), put("b", 1))
+		b.poll()
+		if writes != 2 {
+			b.Errorf("%d row writes for two new documents, want 2", writes)
+		}
+		b.commit(b.event(put("a", 1)))
+		time.Sleep(41 * time.Second)
+		if kept := b.poll(); len(kept) != 1 {
+			b.Errorf("kept %v, want the one that is still pending", kept)
+		}
+		if writes != 2 {
+			b.Errorf("%d row writes after a redelivery that changes nothing, want 2 still", writes)
+		}
+		b.noted(journal.Duplicate, 1)
+	})
+}
+
+func TestAReadThatFailsLeavesTheJudgementToADMIT(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.send(put("a", 1))
+		b.poll()
+		b.commit(b.event(put("a", 1)))
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "Read" {
+				return fault.FailBefore
+			}
+			return fault.OK
+		})
+		time.Sleep(41 * time.Second)
+		if kept := b.poll(); len(kept) != 0 {
+			b.Errorf("kept %v, want a duplicate by the image of the refused ADMIT", kept)
+		}
+		b.noted(journal.Duplicate, 1)
+		b.noted(journal.RowRefused, 1)
+	})
+}
+
+func TestOneDocumentsTroubleIsItsOwn(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "ADMIT" && op.Doc == doc("a") {
+				return fault.Throttle
+			}
+			return fault.OK
+		})
+		b.send(put("a", 1), put("b", 1))
+		if kept := b.poll(); len(kept) != 2 {
+			b.Errorf("kept %v, want both", kept)
+		}
+		b.noted(journal.Failed, 1)
+		b.noted(journal.Unreachable, 0)
+		if m := b.manifests(); len(m) != 1 || len(m[0].Records) != 1 || m[0].Records[0].Events[0].Doc != doc("b") {
+			b.Errorf("flights %+v, want one with the other document", m)
+		}
+	})
+}
+
+// A copy that lull sent carries when the first was sent. It can make a message older, never newer.
+func TestFirstSentMakesOlderNeverNewer(t *testing.T) {
+	for name, c := range map[string]struct {
+		first   time.Duration
+		letters int
+	}{
+		"older": {-30 * 24 * time.Hour, 1},
+		"newer": {time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				ms := queue.Attribute{Type: "Number", String: millis(time.Now().Add(c.first))}
+				out := queue.Outgoing{Body: put("a", 1), Attributes: map[string]queue.Attribute{queue.AttrFirstSent: ms}}
+				if errs := b.live.Send(b.Context(), []queue.Outgoing{out}); errs != nil {
+					b.Fatal(errs)
+				}
+				b.poll()
+				if l := b.letters(); len(l) != c.letters {
+					b.Errorf("%d letters, want %d", len(l), c.letters)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,324 @@
+package receive_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// at runs f at the first call of that name and lets all calls through.
+func at(call string, f func()) fault.Injector {
+	return decide(func(op fault.Op) fault.Verdict {
+		if op.Call == call && f != nil {
+			g := f
+			f = nil
+			g()
+		}
+		return fault.OK
+	})
+}
+
+// overdue leaves a message in the queue until its dead deadline has passed.
+func (b *bench) overdue(body string) {
+	b.Helper()
+	b.send(body)
+	time.Sleep(b.cfg.Retry.DeadDeadline + time.Minute)
+}
+
+func (b *bench) wantLetter(reason letter.Reason, version int) {
+	b.Helper()
+	l := b.letters()
+	if len(l) != 1 || l[0].Reason != reason || l[0].Key != b.event(put("a", version)).Key || l[0].Body != put("a", version) {
+		b.Errorf("letters %+v, want one, %s, of version %d", l, reason, version)
+	}
+}
+
+func TestDeadDeadlineIsALetterThenPARK(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.overdue(put("a", 1))
+		key := b.event(put("a", 1)).Key
+		b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart, r.Flight = key, now(), "a flight that died" })
+		b.inject = at("PARK", func() {
+			if n := b.dead.Counts().Total(); n != 1 {
+				b.Errorf("%d letters are stored before PARK, want one: a crash between the two must not lose it", n)
+			}
+		})
+		if kept := b.poll(); len(kept) != 0 {
+			b.Errorf("kept %v, want it acknowledged", kept)
+		}
+		b.wantLetter(letter.DeadDeadline, 1)
+		if r := b.row("a"); r.Dead != key || r.Pending != "" || r.BurstStart != 0 || r.ExpiresAt == 0 {
+			b.Errorf("row %+v, want it dead and settled", r)
+		}
+		b.noted(journal.Lettered, 1)
+	})
+}
+
+func TestDeadDeadlineOfAMessageThatNobodyAdmittedLeavesAMark(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.overdue(put("a", 1))
+		b.poll()
+		b.wantLetter(letter.DeadDeadline, 1)
+		if r := b.row("a"); r.Dead != b.event(put("a", 1)).Key || r.ExpiresAt == 0 {
+			b.Errorf("row %+v, want a mark that expires: a redelivery must make no second letter", r)
+		}
+		b.noted(journal.Admitted, 0)
+	})
+}
+
+func TestDeadDeadlineWaitsWhileTheVersionIsBeingWritten(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.overdue(put("a", 1))
+		key := b.event(put("a", 1)).Key
+		b.change("a", func(r *shard.Row) {
+			r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = key, key, now(), "somebody", now().Add(30*time.Second)
+		})
+		if kept := b.poll(); len(kept) != 1 {
+			b.Errorf("kept %v, want the message held while somebody has the lease", kept)
+		}
+		if n := b.dead.Counts().Total(); n != 0 {
+			b.Errorf("%d letters of a version that is being written", n)
+		}
+		time.Sleep(41 * time.Second) // visible again, and the lease is over
+		if kept := b.poll(); len(kept) != 0 {
+			b.Errorf("kept %v after the lease", kept)
+		}
+		b.wantLetter(letter.DeadDeadline, 1)
+	})
+}
+
+func TestPARKRefusedBecauseLeasedKeepsTheMessage(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.overdue(put("a", 1))
+		key := b.event(put("a", 1)).Key
+		b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
+		b.inject = at("PARK", func() { // an old flight wakes between the judgement and PARK
+			b.write(shard.Claim(shard.Bid{Doc: doc("a"), Key: key, Token: "t", Now: now(), Until: now().Add(13 * time.Second)}))
+		})
+		if kept := b.poll(); len(kept) != 1 {
+			b.Errorf("kept %v, want the message: its version may be in the sink in a moment", kept)
+		}
+		if r := b.row("a"); r.Dead != "" || r.Owner != "t" {
+			b.Errorf("row %+v, want the lease untouched", r)
+		}
+		b.letters() // it was stored already; dlq drops it once the version is committed
+		time.Sleep(41 * time.Second)
+		b.admit(put("a", 2))
+		b.commit(b.event(put("a", 2)))
+		if kept := b.poll(); len(kept) != 0 {
+			b.Errorf("kept %v after a newer commit", kept)
+		}
+		if l := b.letters(); len(l) != 0 {
+			b.Errorf("letters %+v of a version that was superseded", l)
+		}
+		b.noted(journal.Stale, 1)
+	})
+}
+
+func TestPARKFollowsTheRow(t *testing.T) {
+	for name, c := range map[string]struct {
+		race func(b *bench, key shard.OrderKey)
+		dead bool
+	}{
+		"a newer version was admitted":   {func(b *bench, _ shard.OrderKey) { b.admit(put("a", 2)) }, false},
+		"a newer version was committed":  {func(b *bench, _ shard.OrderKey) { b.admit(put("a", 2)); b.commit(b.event(put("a", 2))) }, false},
+		"it was committed itself":        {func(b *bench, _ shard.OrderKey) { b.commit(b.event(put("a", 1))) }, false},
+		"it was parked by somebody else": {func(b *bench, k shard.OrderKey) { b.write(shard.Park(doc("a"), k, now(), 1, b.row("a"))) }, true},
+		"its admission was undone": {func(b *bench, _ shard.OrderKey) {
+			b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart = "", 0 })
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				b.overdue(put("a", 1))
+				key := b.event(put("a", 1)).Key
+				b.change("a", func(r *shard.Row) { r.VersionClass, r.Pending, r.BurstStart = shard.ClassInt, key, now() })
+				b.inject = at("PARK", func() { c.race(b, key) })
+				if kept := b.poll(); len(kept) != 0 {
+					b.Errorf("kept %v, want it acknowledged: its letter is stored", kept)
+				}
+				if r := b.row("a"); (r.Dead == key) != c.dead || r.Committed > key && r.Pending != "" {
+					b.Errorf("row %+v, want marked dead: %v", r, c.dead)
+				}
+			})
+		})
+	}
+}
+
+func (b *bench) admit(body string) {
+	b.Helper()
+	e := b.event(body)
+	b.write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: "f", Now: now()}))
+}
+
+func TestAnOverdueVersionDoesNotStandInForANewerOne(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.overdue(put("a", 1))
+		b.send(put("a", 2))
+		if kept := b.poll(); len(kept) != 1 {
+			b.Errorf("kept %v, want the newer version held and the old one acknowledged", kept)
+		}
+		b.wantLetter(letter.DeadDeadline, 1)
+		if r := b.row("a"); r.Pending != b.event(put("a", 2)).Key {
+			b.Errorf("row %+v, want version 2 pending", r)
+		}
+	})
+}
+
+func TestADeadNewestVersionLetsAnOlderOneBeAdmitted(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.overdue(put("a", 2))
+		b.send(put("a", 1)) // sent later, by a slower producer
+		if kept := b.poll(); len(kept) != 1 {
+			b.Errorf("kept %v, want version 1 held", kept)
+		}
+		if r := b.row("a"); r.Pending != b.event(put("a", 1)).Key || r.Dead != b.event(put("a", 2)).Key {
+			b.Errorf("row %+v, want version 1 pending and version 2 dead", r)
+		}
+	})
+}
+
+func TestEachLetterStandsForItself(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		for i := range 11 { // two batches of the queue's
+			b.send(fmt.Sprintf("broken %d", i))
+		}
+		down := true
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "SendMessageBatch" && down {
+				down = false
+				return fault.FailBefore
+			}
+			return fault.OK
+		})
+		if kept := b.poll(); len(kept) != 10 {
+			b.Errorf("%d messages kept, want the ten whose letters were not sent", len(kept))
+		}
+		if l := b.letters(); len(l) != 1 || l[0].Body != "broken 10" {
+			b.Errorf("letters %+v, want the last message's", l)
+		}
+	})
+}
+
+func TestWithoutDeadLettersMessagesAreDroppedAloud(t *testing.T) {
+	play(t, func(c *config.Config) { c.DeadLetters = config.DeadLettersNone }, func(b *bench) {
+		b.overdue(put("a", 1))
+		key := b.event(put("a", 1)).Key
+		b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
+		b.send("not json", put("b", 1))
+		if kept := b.poll(); len(kept) != 1 {
+			b.Errorf("kept %v, want the good message held and the others dropped", kept)
+		}
+		b.noted(journal.Dropped, 2)
+		b.noted(journal.Lettered, 0)
+		for _, n := range b.notes.of(journal.Dropped) {
+			if n.Message == "" || n.Detail == "" {
+				b.Errorf("note %+v, want the message and the reason", n)
+			}
+		}
+		if n := b.dead.Counts().Total(); n != 0 {
+			b.Errorf("%d messages in a dead-letter queue that nobody wants", n)
+		}
+		if r := b.row("a"); r.Dead != key || r.Pending != "" {
+			b.Errorf("row %+v, want it settled: nobody is left to write version 1", r)
+		}
+	})
+}
+
+func TestWithoutDeadLettersALeasedVersionIsKept(t *testing.T) {
+	play(t, func(c *config.Config) { c.DeadLetters = config.DeadLettersNone }, func(b *bench) {
+		b.overdue(put("a", 1))
+		key := b.event(put("a", 1)).Key
+		b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
+		b.inject = at("PARK", func() {
+			b.write(shard.Claim(shard.Bid{Doc: doc("a"), Key: key, Token: "t", Now: now(), Until: now().Add(13 * time.Second)}))
+		})
+		if kept := b.poll(); len(kept) != 1 {
+			b.Errorf("kept %v, want the message: somebody is writing it", kept)
+		}
+		b.noted(journal.Dropped, 0)
+	})
+}
+
+// A body that only a pointer names may be had later: the message is neither done nor dead.
+func TestABodyThatCannotBeLoadedNowKeepsTheMessage(t *testing.T) {
+	place := func(c *config.Config) { c.Payload.Allow = []config.BucketPrefix{{Bucket: "b"}} }
+	pointer := `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"large"}]`
+	for name, c := range map[string]struct {
+		err           error
+		kept, letters int
+	}{
+		"not now":  {errors.New("throttled"), 1, 0},
+		"for good": {&event.Fault{Reason: letter.Payload, Problem: "no such object"}, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, place, func(b *bench) {
+				broken := true
+				b.sources = b.sources.WithLoader(func(context.Context, string, string) ([]byte, error) {
+					if broken {
+						return nil, c.err
+					}
+					return []byte(put("a", 1)), nil
+				})
+				b.send(pointer)
+				if kept := b.poll(); len(kept) != c.kept {
+					b.Errorf("kept %v, want %d messages", kept, c.kept)
+				}
+				if l := b.letters(); len(l) != c.letters {
+					b.Errorf("%d letters, want %d", len(l), c.letters)
+				}
+				b.noted(journal.Failed, c.kept)
+				broken = false
+				time.Sleep(41 * time.Second)
+				if b.poll(); c.kept == 1 && b.row("a").Pending == "" {
+					b.Error("the message was not admitted once its body could be loaded")
+				}
+			})
+		})
+	}
+}
+
+func TestACollectionOfAnotherSinkIsADeadLetter(t *testing.T) {
+	play(t, func(c *config.Config) {
+		c.Sinks["other"] = config.Sink{Kind: config.SinkMemory}
+		c.Collections["elsewhere"] = config.Collection{Sink: "other"}
+		c.DefaultSink, c.DefaultCollection = "search", "content"
+	}, func(b *bench) {
+		body := put("a", 1)
+		b.send(body[:len(body)-1]+`,"collection":"elsewhere"}`, put("a", 1))
+		if kept := b.poll(); len(kept) != 1 {
+			b.Errorf("kept %v, want the message of this sink", kept)
+		}
+		if l := b.letters(); len(l) != 1 || l[0].Reason != letter.Contract || l[0].Doc.Collection() != "elsewhere" {
+			b.Errorf("letters %+v, want the stray one", l)
+		}
+	})
+}
+
+func TestAVersionOfAnotherClassIsADeadLetter(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.change("a", func(r *shard.Row) { r.VersionClass, r.Committed = shard.ClassSeq, "\x01" })
+		before := b.row("a")
+		b.send(put("a", 1), put("a", 2), put("b", 1))
+		if kept := b.poll(); len(kept) != 1 {
+			b.Errorf("kept %v, want the other document's message", kept)
+		}
+		l := b.letters()
+		if len(l) != 2 || slices.ContainsFunc(l, func(l letter.Letter) bool { return l.Reason != letter.ClassMismatch }) {
+			b.Errorf("letters %+v, want both versions, never guessed", l)
+		}
+		if r := b.row("a"); r != before {
+			b.Errorf("row %+v, want it untouched: %+v", r, before)
+		}
+	})
+}
