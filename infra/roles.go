@@ -34,11 +34,11 @@ func (s *Sink) rights(f names.Function) []right {
 	})
 }
 
-// receiveRights: read and admit rows, write manifests and scheduled events, start flights, send dead letters, back off visibility
-// while the table is out of reach.
+// receiveRights: read and admit rows, write manifests and scheduled events, start flights, send dead letters, send again with a delay what
+// is due within minutes, back off visibility while the table is out of reach.
 func (s *Sink) receiveRights() []right {
 	return append([]right{
-		{sid: "Consume", actions: append([]string{"sqs:ChangeMessageVisibility"}, consume...), resources: arns(s.Queues.Live, s.Queues.Bulk)},
+		{sid: "Consume", actions: append([]string{"sqs:ChangeMessageVisibility", "sqs:SendMessage"}, consume...), resources: arns(s.Queues.Live, s.Queues.Bulk)},
 		{sid: "SendLetters", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Dead)},
 		s.lull.table("Rows", "BatchGetItem", "UpdateItem"),
 		{sid: "PutFlights", actions: []string{"s3:PutObject"}, resources: s.lull.objects(s3.FlightPrefix, s3.SchedulePrefix)},
@@ -65,7 +65,7 @@ func (s *Sink) indexRights() []right {
 	return all
 }
 
-// pruneRights: scan, collect and redrive; nobody else may scan.
+// pruneRights: scan, collect, enqueue, redrive, and park what cannot be enqueued. Nobody else may scan.
 func (s *Sink) pruneRights() []right {
 	return []right{
 		s.lull.table("Rows", "BatchGetItem", "DeleteItem", "GetItem", "Scan", "UpdateItem"),
@@ -75,6 +75,7 @@ func (s *Sink) pruneRights() []right {
 			sid: "Collect", actions: []string{"s3:DeleteObject", "s3:GetObject"},
 			resources: s.lull.objects(s3.DeadPrefix, s3.FlightPrefix, s3.SchedulePrefix),
 		},
+		{sid: "Park", actions: []string{"s3:PutObject"}, resources: s.lull.objects(s3.DeadPrefix)},
 		{sid: "Enqueue", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Live, s.Queues.Bulk)},
 	}
 }
