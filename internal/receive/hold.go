@@ -71,6 +71,7 @@ func (b *batch) manifest() (m *flight.Manifest, first, last shard.Micros) {
 		Received: b.start.Add(-pollMargin),
 	}
 	at := make(map[int]int, len(b.msgs))
+	entries := make([]flight.Entry, 0, len(b.events)) // the first entry of each record: most have one
 	for i := range b.events {
 		p := &b.events[i]
 		if !p.hold || b.state[p.msg].failed {
@@ -83,9 +84,15 @@ func (b *batch) manifest() (m *flight.Manifest, first, last shard.Micros) {
 			at[p.msg] = r
 			m.Records = append(m.Records, flight.Record{Message: b.msgs[p.msg]})
 		}
-		m.Records[r].Events = append(m.Records[r].Events, flight.Entry{
+		e := flight.Entry{
 			Index: p.Index, Doc: p.Doc, Key: p.Key, Class: p.Class, Op: p.Op, Due: p.due, Admitted: shard.MicrosOf(b.admitted),
-		})
+		}
+		if m.Records[r].Events != nil {
+			m.Records[r].Events = append(m.Records[r].Events, e)
+			continue
+		}
+		entries = append(entries, e)
+		m.Records[r].Events = entries[len(entries)-1 : len(entries) : len(entries)]
 	}
 	for i := range b.docs {
 		// A document's turn comes with its newest held version.
