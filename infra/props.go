@@ -13,8 +13,8 @@ import (
 
 // Props are what Lull is made from. Config and AssetDir are required; the zero value of everything else is a good default.
 type Props struct {
-	// Config are the settings: read, completed and valid for deployment (config.ValidateDeployed).
-	Config *config.Config
+	// Config are the settings, as LoadSettings reads them.
+	Config *Settings
 	// AssetDir is the folder with receive/bootstrap, index/bootstrap, prune/bootstrap and dlq/bootstrap: what `make build` makes.
 	AssetDir string
 	// Architecture is what the functions are deployed as. Default ARM64, which costs a fifth less.
@@ -57,8 +57,8 @@ const (
 type Upstream struct {
 	// Sink is whose queue it sends to. Default: the settings' defaultSink.
 	Sink string
-	// Lane is flight.Live or flight.Bulk. Default live.
-	Lane flight.Lane
+	// Lane is Live or Bulk. Default Live.
+	Lane Lane
 
 	// Topic is subscribed to, with raw delivery: message attributes such as lull-source arrive. Messages that cannot be delivered go
 	// to the dead-letter queue.

@@ -18,7 +18,6 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/infra"
-	"github.com/lullhq/lull/internal/config/yamlfile"
 	"github.com/lullhq/lull/internal/flight"
 )
 
@@ -90,14 +89,14 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 		}
 		return o.otherwise
 	}
-	c, err := yamlfile.Load(get(optConfig))
+	c, err := infra.LoadSettings(get(optConfig))
 	if err != nil {
 		return nil, fmt.Errorf("%w (LULL_CONFIG says where the settings are)", err)
 	}
 	r := reader{}
 	o := &options{
 		props: &infra.Props{
-			Config: &c, AssetDir: get(optDist), SinkARNs: r.pairs(optSinkARNs, get(optSinkARNs)),
+			Config: c, AssetDir: get(optDist), SinkARNs: r.pairs(optSinkARNs, get(optSinkARNs)),
 			Ephemeral: r.flag(optEphemeral, get(optEphemeral)), PlainHTTP: r.flag(optPlainHTTP, get(optPlainHTTP)),
 		},
 		topics: r.targets(optTopics, get(optTopics)), senders: r.targets(optSenders, get(optSenders)), buckets: r.targets(optBuckets, get(optBuckets)),
