@@ -53,7 +53,7 @@ func openSinks(ctx context.Context, cfg *config.Config, f *devFlags) (sinks map[
 				return nil, "", nil, fmt.Errorf("--data: %w", err)
 			}
 			closers = append(closers, func() { _ = index.Close() })
-			sinks[name] = patient{index, index, cfg.Index.SinkDeadline}
+			sinks[name] = index
 			if newest, err := index.Newest(); err != nil {
 				return nil, "", nil, fmt.Errorf("--data: %w", err)
 			} else if at := time.UnixMicro(int64(newest)); at.After(f.from) {
@@ -68,7 +68,7 @@ func openSinks(ctx context.Context, cfg *config.Config, f *devFlags) (sinks map[
 				return nil, "", nil, fmt.Errorf("sinks.%s.url: %w", name, err)
 			}
 			closers = append(closers, func() { _ = remote.Close() })
-			sinks[name] = patient{remote, remote, cfg.Index.SinkDeadline}
+			sinks[name] = remote
 		default:
 			return nil, "", nil, fmt.Errorf("sinks.%s.kind: %s is not supported", name, s.Kind)
 		}
@@ -109,17 +109,4 @@ func openSearch(ctx context.Context, cfg *config.Config, name string) (*opensear
 		return nil, fmt.Errorf("sinks.%s: %w", name, err)
 	}
 	return remote, nil
-}
-
-// patient gives a real sink its deadline in real time: --speed makes waits shorter, not disks faster.
-type patient struct {
-	sink.Sink
-	sink.Reader
-	deadline time.Duration
-}
-
-func (p patient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.deadline)
-	defer cancel()
-	return p.Sink.Write(ctx, ops)
 }

@@ -5,7 +5,6 @@ package clock
 
 import (
 	"context"
-	"math"
 	"time"
 )
 
@@ -51,52 +50,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// Fast runs a number of times faster than the machine's clock from the moment it was made: waits are shorter, durations that it shows stay as they would be.
-type Fast struct {
-	speed  float64
-	start  time.Time // what it shows at origin
-	origin time.Time
-}
-
-// NewFast returns a clock that runs speed times faster. A speed that is not positive and finite counts as 1.
-func NewFast(speed float64) *Fast {
-	if !(speed > 0) || math.IsInf(speed, 1) {
-		speed = 1
-	}
-	now := time.Now()
-	return &Fast{speed: speed, start: now, origin: now}
-}
-
-// From makes the clock show at least t from now on: a clock that ran ahead in an earlier run must not go back.
-func (f *Fast) From(t time.Time) *Fast {
-	if t.After(f.start) {
-		return &Fast{speed: f.speed, start: t, origin: f.origin}
-	}
-	return f
-}
-
-// Now is the start plus the elapsed time times the speed.
-func (f *Fast) Now() time.Time {
-	return f.start.Add(time.Duration(float64(time.Since(f.origin)) * f.speed))
-}
-
-// Sleep waits d divided by the speed.
-func (f *Fast) Sleep(ctx context.Context, d time.Duration) error {
-	return sleep(ctx, f.real(d))
-}
-
-// Deadline ends d of this clock's time from now.
-func (f *Fast) Deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, f.real(d))
-}
-
-func (f *Fast) real(d time.Duration) time.Duration {
-	if d <= 0 {
-		return d
-	}
-	return max(time.Duration(float64(d)/f.speed), 1)
 }
 
 // Skewed is a clock that is off by a constant.

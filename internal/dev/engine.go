@@ -213,6 +213,8 @@ func (e *Engine) end(inv *fault.Invocation) error {
 }
 
 func (e *Engine) receive(ctx context.Context, p *pipe, lane flight.Lane, batch []queue.Message) ([]string, error) {
+	done := clock.Working(e.clk)
+	defer done()
 	inv, clk := e.begin("receive")
 	ctx, cancel := e.clk.Deadline(ctx, e.cfg.Receive.Timeout)
 	defer cancel()
@@ -232,6 +234,8 @@ func (e *Engine) turn(ctx context.Context, p *pipe, s flight.State) (flight.Stat
 	case <-ctx.Done():
 		return s, ctx.Err()
 	}
+	done := clock.Working(e.clk)
+	defer done()
 	e.Meter.Turns.Add(1)
 	inv, clk := e.begin("index")
 	ctx, cancel := e.clk.Deadline(ctx, e.cfg.Index.Timeout)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
@@ -20,6 +21,8 @@ func (e *Engine) Publish(ctx context.Context, out queue.Outgoing) error {
 
 // publish sends to the lane given, or, where that is empty, to the one that the events ask for.
 func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.Lane) error {
+	done := clock.Working(e.clk)
+	defer func() { done() }()
 	now := e.clk.Now()
 	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: now}
 	name, lane, events := e.cfg.DefaultSink, flight.Live, 0
@@ -46,7 +49,9 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 	p := e.pipes[name]
 	q := p.lane(lane)
 	for q.Counts().Total() >= maxBacklog {
-		if err := e.clk.Sleep(ctx, 100*time.Millisecond); err != nil {
+		done()
+		err := e.clk.Sleep(ctx, 100*time.Millisecond)
+		if done = clock.Working(e.clk); err != nil {
 			return err
 		}
 	}

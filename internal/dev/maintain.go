@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/dlq"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 )
 
 func (e *Engine) letters(ctx context.Context, p *pipe, batch []queue.Message) ([]string, error) {
+	done := clock.Working(e.clk)
+	defer done()
 	inv, clk := e.begin("dlq")
 	h := dlq.Handler{
 		Shards: inv.Shards(e.Shards), Letters: inv.Letters(e.Letters), Sources: e.sources, Live: inv.Queue(p.live),
@@ -32,6 +35,8 @@ func (e *Engine) pruning(ctx context.Context, p *pipe) {
 }
 
 func (e *Engine) prune(ctx context.Context, p *pipe) error {
+	done := clock.Working(e.clk)
+	defer done()
 	inv, clk := e.begin("prune")
 	r := prune.Pruner{
 		Shards: inv.Shards(e.Shards), Scanner: inv.Scanner(e.Shards), Flights: inv.Flights(e.Flights), Letters: inv.Letters(e.Letters),

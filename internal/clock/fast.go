@@ -1,0 +1,262 @@
+package clock
+
+import (
+	"container/heap"
+	"context"
+	"math"
+	"sync"
+	"time"
+)
+
+// Fast lets waits pass a number of times faster; what it shows stays as it would be. Only waiting is faster: while somebody works (see
+// [Working]), and until whoever it woke is running again, it goes as fast as the machine's clock, because a disk or a
+// computation does not get faster. Nor does it pass the time at which it owes somebody a wake-up: a timer that comes late costs
+// nothing.
+type Fast struct {
+	speed float64
+
+	mu       sync.Mutex
+	shown    time.Time // what it showed at real time at
+	at       time.Time
+	slow     int // who works, and who was woken and has not run yet
+	sleepers sleepers
+	timer    *time.Timer
+}
+
+// NewFast returns a clock whose waits pass speed times faster. A speed that is not positive and finite counts as 1.
+func NewFast(speed float64) *Fast {
+	if !(speed > 0) || math.IsInf(speed, 1) {
+		speed = 1
+	}
+	now := time.Now()
+	return &Fast{speed: speed, shown: now, at: now}
+}
+
+// From makes the clock show at least t from now on: a clock that ran ahead in an earlier run must not go back. Call it before anybody
+// waits.
+func (f *Fast) From(t time.Time) *Fast {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := f.advance(); t.After(now) {
+		f.shown = t
+	}
+	return f
+}
+
+// Working tells the clock that somebody works until done is called, once. Clocks that do not care ignore it.
+func Working(c Clock) (done func()) {
+	f, ok := c.(*Fast)
+	if !ok {
+		return func() {}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.advance()
+	f.slow++
+	f.arm()
+	return f.awake
+}
+
+// awake ends one reason to be slow.
+func (f *Fast) awake() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.advance()
+	f.slow--
+	f.arm()
+}
+
+// Now is what the clock shows.
+func (f *Fast) Now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.advance()
+}
+
+// advance moves shown to the present, and at most to the next wake-up.
+func (f *Fast) advance() time.Time {
+	now := time.Now()
+	passed := now.Sub(f.at)
+	if f.slow == 0 {
+		passed = time.Duration(float64(passed) * f.speed)
+	}
+	f.at, f.shown = now, f.shown.Add(passed)
+	if len(f.sleepers) > 0 && f.shown.After(f.sleepers[0].until) {
+		f.shown = f.sleepers[0].until
+	}
+	return f.shown
+}
+
+// arm sets the timer to the next wake-up. Call it after advance.
+func (f *Fast) arm() {
+	if len(f.sleepers) == 0 {
+		if f.timer != nil {
+			f.timer.Stop()
+		}
+		return
+	}
+	wait := f.real(f.sleepers[0].until.Sub(f.shown))
+	if f.timer == nil {
+		f.timer = time.AfterFunc(wait, f.tick)
+		return
+	}
+	f.timer.Reset(wait)
+}
+
+// real is how long the machine's clock takes to a time d ahead, if nobody begins or ends to work until then. It is never nothing.
+func (f *Fast) real(d time.Duration) time.Duration {
+	if f.slow == 0 {
+		d = time.Duration(math.Ceil(float64(d) / f.speed))
+	}
+	return max(d, 1)
+}
+
+// tick wakes whoever's time has come. Each makes the clock slow until it says that it runs.
+func (f *Fast) tick() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.advance()
+	for len(f.sleepers) > 0 && !f.sleepers[0].until.After(now) {
+		s := f.sleepers.pop()
+		s.woken = true
+		f.slow++
+		s.wake()
+	}
+	f.arm()
+}
+
+// add begins a wait of d > 0. wake is called under the lock.
+func (f *Fast) add(d time.Duration, wake func()) *sleeper {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := &sleeper{until: f.advance().Add(d), wake: wake}
+	heap.Push(&f.sleepers, s)
+	f.arm()
+	return s
+}
+
+// end ends a wait: whoever waited runs again. It may be called twice.
+func (f *Fast) end(s *sleeper) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.advance()
+	switch {
+	case s.woken:
+		s.woken = false
+		f.slow--
+	case s.place >= 0:
+		heap.Remove(&f.sleepers, s.place)
+	}
+	f.arm()
+}
+
+// Sleep waits until the clock shows d more.
+func (f *Fast) Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	woken := make(chan struct{})
+	s := f.add(d, func() { close(woken) })
+	defer f.end(s)
+	select {
+	case <-woken:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Deadline returns a context that ends when the clock shows d more.
+func (f *Fast) Deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return context.WithTimeout(ctx, d)
+	}
+	c := &deadline{Context: ctx, done: make(chan struct{})}
+	s := f.add(d, func() { c.end(context.DeadlineExceeded) })
+	c.at = f.expect(ctx, d)
+	stop := context.AfterFunc(ctx, func() { c.end(ctx.Err()) })
+	return c, func() {
+		stop()
+		c.end(context.Canceled)
+		f.end(s)
+	}
+}
+
+// expect is when by the machine's clock a deadline will come, as far as can be seen now.
+func (f *Fast) expect(ctx context.Context, d time.Duration) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := time.Now().Add(f.real(d))
+	if parent, ok := ctx.Deadline(); ok && parent.Before(at) {
+		return parent
+	}
+	return at
+}
+
+// deadline is a context that ends by a Fast.
+type deadline struct {
+	context.Context
+	at   time.Time // about, by the machine's clock
+	done chan struct{}
+
+	mu  sync.Mutex
+	err error
+}
+
+func (c *deadline) Deadline() (time.Time, bool) { return c.at, true }
+
+func (c *deadline) Done() <-chan struct{} { return c.done }
+
+func (c *deadline) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+func (c *deadline) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = err
+		close(c.done)
+	}
+}
+
+// sleeper is one wait.
+type sleeper struct {
+	until time.Time
+	wake  func()
+	place int // in the heap, -1 outside
+	woken bool
+}
+
+// sleepers sorts by when they wake.
+type sleepers []*sleeper
+
+func (h sleepers) Len() int           { return len(h) }
+func (h sleepers) Less(i, j int) bool { return h[i].until.Before(h[j].until) }
+func (h sleepers) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+func (h *sleepers) Push(x any) {
+	s := x.(*sleeper) //nolint:errcheck,forcetypeassert // only sleepers are pushed
+	s.place = len(*h)
+	*h = append(*h, s)
+}
+
+func (h *sleepers) Pop() any {
+	old := *h
+	s := old[len(old)-1]
+	old[len(old)-1] = nil
+	s.place = -1
+	*h = old[:len(old)-1]
+	return s
+}
+
+func (h *sleepers) pop() *sleeper {
+	s := (*h)[0]
+	heap.Pop(h)
+	return s
+}
