@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/config"
+)
+
+// initCommand prepares what a deployment cannot: the sinks' index templates. It needs the sinks only, no AWS stack.
+func initCommand(t *target) *cobra.Command {
+	return &cobra.Command{
+		Use: "init", Short: "Put the index template on every OpenSearch sink of --settings, before the first document",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := t.settings()
+			if err != nil {
+				return usage(err)
+			}
+			done := []string{}
+			for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
+				if cfg.Sinks[name].Kind != config.SinkOpenSearch {
+					continue
+				}
+				s, err := openSearch(c.Context(), cfg, name)
+				if err != nil {
+					return usage(err)
+				}
+				err = s.EnsureTemplate(c.Context())
+				_ = s.Close() // nothing is buffered
+				if err != nil {
+					return &exitError{exitFailed, fmt.Errorf("sink %s: put the index template: %w", name, err)}
+				}
+				done = append(done, name)
+			}
+			return t.print(c, map[string][]string{"templates": done}, func(w io.Writer) {
+				for _, name := range done {
+					fmt.Fprintf(w, "sink %s has its index template\n", name)
+				}
+			})
+		},
+	}
+}
