@@ -87,23 +87,25 @@ func TestAMessageTooOldToJudgeIsALetterAndLeavesAMark(t *testing.T) {
 
 func TestTheSameVersionWithAnotherPayloadIsCounted(t *testing.T) {
 	other := `{"type":"doc.changed","subject":"a","sequence":"1","data":{"title":"another"}}`
-	for name, first := range map[string]func(b *bench){
-		"in the batch": func(b *bench) { b.send(put("a", 1)) },
-		"pending":      func(b *bench) { b.admit(put("a", 1)) },
-		"committed":    func(b *bench) { b.admit(put("a", 1)); b.commit(b.event(put("a", 1))) },
+	for name, first := range map[string]func(b *bench, body string){
+		"in the batch": func(b *bench, body string) { b.send(body) },
+		"pending":      func(b *bench, body string) { b.admit(body) },
+		"committed":    func(b *bench, body string) { b.admit(body); b.commit(b.event(body)) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, nil, func(b *bench) {
-				first(b)
-				b.send(other)
-				b.poll()
-				b.noted(journal.Conflict, 1)
-				want := max(b.event(put("a", 1)).Key, b.event(other).Key)
-				if r := b.row("a"); max(r.Pending, r.Committed) != want {
-					b.Errorf("row %+v, want the greater key to win", r)
-				}
+		for order, bodies := range map[string][2]string{"one way": {put("a", 1), other}, "the other way": {other, put("a", 1)}} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				play(t, nil, func(b *bench) {
+					first(b, bodies[0])
+					b.send(bodies[1])
+					b.poll()
+					b.noted(journal.Conflict, 1)
+					want := max(b.event(bodies[0]).Key, b.event(bodies[1]).Key)
+					if r := b.row("a"); max(r.Pending, r.Committed) != want {
+						b.Errorf("row %+v, want the greater key to win", r)
+					}
+				})
 			})
-		})
+		}
 	}
 	t.Run("the same payload is no conflict", func(t *testing.T) {
 		play(t, nil, func(b *bench) {
@@ -112,6 +114,21 @@ func TestTheSameVersionWithAnotherPayloadIsCounted(t *testing.T) {
 			b.poll()
 			b.noted(journal.Conflict, 0)
 		})
+	})
+}
+
+// Nobody else would admit the older version: its own batch must, where the newest turns out to be a dead letter.
+func TestAnOlderVersionIsAdmittedWhereTheNewestIsADeadLetter(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.change("a", func(r *shard.Row) { r.VersionClass, r.Dead = shard.ClassInt, b.event(put("a", 2)).Key })
+		b.send(put("a", 2), put("a", 1))
+		if kept := b.poll(); len(kept) != 1 {
+			b.Errorf("kept %v, want version 1 held", kept)
+		}
+		if r := b.row("a"); r.Pending != b.event(put("a", 1)).Key {
+			b.Errorf("row %+v, want version 1 pending", r)
+		}
+		b.noted(journal.Stored, 1)
 	})
 }
 
