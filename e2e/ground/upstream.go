@@ -58,6 +58,12 @@ func (s *Stack) Direct(t testing.TB, events ...Event) {
 	must(t, s.direct(t.Context(), events))
 }
 
+// DirectBodies sends messages to the live queue, whatever they hold.
+func (s *Stack) DirectBodies(t testing.TB, bodies ...string) {
+	t.Helper()
+	must(t, s.send(t.Context(), bodies))
+}
+
 // Publish sends events to the SNS topic.
 func (s *Stack) Publish(t testing.TB, events ...Event) {
 	t.Helper()
@@ -91,9 +97,17 @@ func must(t testing.TB, err error) {
 }
 
 func (s *Stack) direct(ctx context.Context, events []Event) error {
-	out := make([]queue.Outgoing, len(events))
+	bodies := make([]string, len(events))
 	for i, e := range events {
-		out[i] = queue.Outgoing{Body: e.Body()}
+		bodies[i] = e.Body()
+	}
+	return s.send(ctx, bodies)
+}
+
+func (s *Stack) send(ctx context.Context, bodies []string) error {
+	out := make([]queue.Outgoing, len(bodies))
+	for i, body := range bodies {
+		out[i] = queue.Outgoing{Body: body}
 	}
 	if err := errors.Join(sqs.New(s.Account, s.Live).Send(ctx, out)...); err != nil {
 		return fmt.Errorf("send to the live queue: %w", err)

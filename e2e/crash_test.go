@@ -1,0 +1,139 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/names"
+)
+
+// An Express execution dies: index fails until the state machine's retries have ended. Nothing has to be undone; the message becomes
+// visible, a new flight is started for it, and that one writes it.
+func TestDeadExpressExecutionIsRecovered(t *testing.T) {
+	s := express(t)
+	c := s.Collection("dead-flight")
+	before := s.Counts(t)
+	flights := s.FlightIDs(t)
+	restore := s.BreakAlias(t, names.Index)
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
+
+	// The first try and two retries, each a lease apart. Then nobody works on it any more.
+	s.Counted(t, before, "BadSettings", 3)
+	if row := s.Row(t, ground.Key(c, "doc")); row.Committed != "" || row.Claimed != "" {
+		t.Fatalf("committed %q, claimed %q while index is broken", row.Committed, row.Claimed)
+	}
+	restore()
+	s.Committed(t, ground.Key(c, "doc"), 1)
+	s.Drained(t)
+	s.Counted(t, before, "Launched", 2)
+	s.Counted(t, before, "Received", 2)
+	s.Holds(t, c, map[string]int{"doc": 1})
+	if got := s.Search.Writes(t, s.Index(c)); got != 1 {
+		t.Errorf("OpenSearch counts %d writes, want 1", got)
+	}
+	// The dead flight's manifest stays for prune, which takes it when it is older than any flight; that of the flight that ended is gone.
+	if got := len(s.FlightIDs(t)) - len(flights); got != 1 {
+		t.Errorf("%d manifests are left, want the dead flight's only", got)
+	}
+}
+
+// index is killed while its request is under way. Its lease runs out, the retry claims the document again and writes it.
+func TestKilledIndexIsRecovered(t *testing.T) {
+	s := express(t)
+	s.NeedServers(t)
+	c := s.Collection("killed")
+	key := ground.Key(c, "doc")
+	s.Direct(t, ground.Event{Collection: c, ID: "other", Version: 1})
+	s.Committed(t, ground.Key(c, "other"), 1)
+	s.Drained(t)
+
+	before := s.Counts(t)
+	thaw := s.Search.Freeze(t)
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
+	ground.Until(t, ground.Patience, "the document is claimed", func(context.Context) (bool, string) {
+		row := s.Row(t, key)
+		return row.Owner != "", fmt.Sprintf("pending %q", ground.Version(row.Pending))
+	})
+	if n := s.KillFunction(t, s.Names.Function(ground.Sink, names.Index)); n == 0 {
+		t.Fatal("no process of index was found to kill")
+	}
+	if row := s.Row(t, key); row.Owner == "" || row.Committed != "" {
+		t.Fatalf("index had finished before it was killed: owner %q, committed %q", row.Owner, ground.Version(row.Committed))
+	}
+	thaw()
+	s.Committed(t, key, 1)
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"doc": 1, "other": 1})
+	s.Counted(t, before, "Deleted", 1)
+	got := s.Counts(t).Since(before)
+	if got["Received"] != 1 {
+		t.Errorf("receive was given %d messages, want 1: the flight itself went on", got["Received"])
+	}
+	// The killed request may have been applied, then the document was written twice, the second time under a higher fence.
+	if n := s.Search.Writes(t, s.Index(c)); n != 2 && n != 3 {
+		t.Errorf("OpenSearch counts %d writes, want 2 or 3", n)
+	}
+	for _, never := range []string{"LeaseLost", "SinkNewer", "Lettered"} {
+		if got[never] != 0 {
+			t.Errorf("%s: got %d, want 0", never, got[never])
+		}
+	}
+}
+
+// A Standard execution is stopped by an operator while it waits: recovered as above. Standard wakes once, at the last due time.
+func TestStoppedStandardExecutionIsRecovered(t *testing.T) {
+	s := standard(t)
+	c := s.Collection("stopped")
+	machine := fmt.Sprintf("arn:aws:states:%s:%s:stateMachine:%s", s.Account.Region, ground.AccountID, s.Names.StateMachine(ground.Sink))
+	before := s.Counts(t)
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
+	running := &sfn.ListExecutionsInput{StateMachineArn: &machine, StatusFilter: types.ExecutionStatusRunning}
+	var execution *string
+	ground.Until(t, ground.Patience, "an execution runs", func(ctx context.Context) (bool, string) {
+		out, err := s.Steps.ListExecutions(ctx, running)
+		if err != nil || len(out.Executions) != 1 {
+			return false, fmt.Sprintf("%d executions, %v", len(out.Executions), err)
+		}
+		execution = out.Executions[0].ExecutionArn
+		return true, ""
+	})
+	if _, err := s.Steps.StopExecution(t.Context(), &sfn.StopExecutionInput{ExecutionArn: execution, Cause: aws.String("stopped by a test")}); err != nil {
+		t.Fatal(err)
+	}
+	ground.Until(t, ground.Patience, "the execution has ended", func(ctx context.Context) (bool, string) {
+		out, err := s.Steps.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: execution})
+		if err != nil {
+			return false, err.Error()
+		}
+		if out.Status == types.ExecutionStatusSucceeded {
+			t.Fatal("the execution had finished before it was stopped")
+		}
+		return out.Status == types.ExecutionStatusAborted, string(out.Status)
+	})
+	if row := s.Row(t, ground.Key(c, "doc")); row.Committed != "" {
+		t.Fatal("committed although its execution was stopped")
+	}
+	s.Committed(t, ground.Key(c, "doc"), 1)
+	s.Drained(t)
+	s.Counted(t, before, "Launched", 2)
+	s.Counted(t, before, "Received", 2)
+	s.Holds(t, c, map[string]int{"doc": 1})
+
+	// A burst is one write here too.
+	writes := s.Search.Writes(t, s.Index(c))
+	s.Direct(t, shuffled(c, "burst", 5)...)
+	s.Committed(t, ground.Key(c, "burst"), 5)
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"doc": 1, "burst": 5})
+	if got := s.Search.Writes(t, s.Index(c)) - writes; got != 1 {
+		t.Errorf("OpenSearch counts %d writes for a burst, want 1", got)
+	}
+}

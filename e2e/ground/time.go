@@ -1,0 +1,79 @@
+package ground
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// What takes weeks is told to the table, as if the weeks had passed. Everything else runs in real time.
+
+// Age makes a settled row older.
+func (s *Stack) Age(t testing.TB, key shard.DocID, by time.Duration) {
+	t.Helper()
+	row := s.Row(t, key)
+	if row.ExpiresAt == 0 || row.Pending != "" {
+		t.Fatalf("%s is not settled: %+v", key, row)
+	}
+	s.update(t, string(key), "SET #write = #write - :micros, #expires = #expires - :seconds",
+		map[string]string{"#write": string(shard.AttrLastWrite), "#expires": string(shard.AttrExpiresAt)},
+		map[string]int64{":micros": by.Microseconds(), ":seconds": int64(by / time.Second)})
+}
+
+// ForgetPass lets the next run of prune pass over the rows again, as it does once a day. The rule must be off.
+func (s *Stack) ForgetPass(t testing.TB) {
+	t.Helper()
+	Until(t, Patience, "no run of prune is under way", func(context.Context) (bool, string) {
+		row := s.Row(t, shard.RunRow("prune-"+Sink))
+		return row.Owner == "", fmt.Sprintf("owner %q", row.Owner)
+	})
+	s.update(t, string(shard.RunRow("rows")), "REMOVE #cursor", map[string]string{"#cursor": string(shard.AttrCursor)}, nil)
+}
+
+func (s *Stack) update(t testing.TB, key, expression string, attrs map[string]string, values map[string]int64) {
+	t.Helper()
+	in := &sdk.UpdateItemInput{
+		TableName: aws.String(s.Names.Table()), Key: map[string]types.AttributeValue{dynamodb.PartitionKey: &types.AttributeValueMemberS{Value: key}},
+		UpdateExpression: &expression, ExpressionAttributeNames: attrs,
+	}
+	for name, n := range values {
+		if in.ExpressionAttributeValues == nil {
+			in.ExpressionAttributeValues = make(map[string]types.AttributeValue)
+		}
+		in.ExpressionAttributeValues[name] = &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+	}
+	if _, err := sdk.NewFromConfig(s.Account).UpdateItem(t.Context(), in); err != nil {
+		t.Fatalf("change the row %s: %v", key, err)
+	}
+}
+
+// PruneRule turns the rule that runs prune on or off. It is on again when the test ends.
+func (s *Stack) PruneRule(t testing.TB, on bool) {
+	t.Helper()
+	set := func(on bool) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		action := "AWSEvents.DisableRule"
+		if on {
+			action = "AWSEvents.EnableRule"
+		}
+		if err := s.target(ctx, "events", action, map[string]any{"Name": s.Names.Function(Sink, names.Prune)}, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if !on {
+		t.Cleanup(func() { set(true) })
+	}
+	set(on)
+}

@@ -1,0 +1,173 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/operate"
+)
+
+// strict makes the index of a collection, where the sink refuses every field but title.
+func strict(t *testing.T, s *ground.Stack, c string) {
+	t.Helper()
+	s.Search.Must(t, "PUT", "/"+s.Index(c), map[string]any{"mappings": map[string]any{
+		"dynamic": "strict",
+		"properties": map[string]any{
+			"title": map[string]any{"type": "text"},
+			"_lull": map[string]any{"dynamic": "true", "type": "object"},
+		},
+	}})
+}
+
+// letters waits until that many letters of a collection are parked, and returns them.
+func letters(t *testing.T, s *ground.Stack, c string, want int) []operate.Letter {
+	t.Helper()
+	var list []operate.Letter
+	ground.Until(t, ground.Patience, fmt.Sprintf("%d dead letters of %s", want, c), func(context.Context) (bool, string) {
+		s.JSON(t, &list, "dead", "list", "--collection", c)
+		return len(list) == want, fmt.Sprint(len(list))
+	})
+	return list
+}
+
+// A version that the sink refuses for good is parked with its reason, and what else was in its burst, its batch and its bulk request is
+// written: the newest good version too. When the mapping is mended the letter is redriven by the command line and written; then prune,
+// by its rule, takes the letter away.
+func TestPoisonIsParkedMendedAndRedriven(t *testing.T) {
+	s := express(t)
+	c := s.Collection("poison")
+	key := ground.Key(c, "bad")
+	strict(t, s, c)
+	before := s.Counts(t)
+	poison := ground.Event{Collection: c, ID: "bad", Version: 3, Data: map[string]any{"title": "three", "secret": "not to be logged"}}
+	s.Direct(t,
+		ground.Event{Collection: c, ID: "bad", Version: 1},
+		ground.Event{Collection: c, ID: "bad", Version: 2},
+		poison,
+		ground.Event{Collection: c, ID: "good", Version: 1},
+	)
+	s.Committed(t, key, 2)
+	s.Committed(t, ground.Key(c, "good"), 1)
+	parked := letters(t, s, c, 1)[0]
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"bad": 2, "good": 1})
+	s.Counted(t, before, "Parked", 1)
+	s.Counted(t, before, "Deleted", 4)
+	if parked.Reason != letter.RejectedBySink || parked.Key != key || parked.Version != "3" || parked.State != letter.Parked {
+		t.Errorf("got letter %+v", parked)
+	}
+	if strings.Contains(parked.Detail+parked.LastError, "not to be logged") {
+		t.Errorf("the letter's facts hold the document's content: %q", parked.Detail)
+	}
+	var shown operate.Letter
+	s.JSON(t, &shown, "dead", "show", parked.ID)
+	if shown.Body != poison.Body() {
+		t.Errorf("the letter's body is %q, want what was sent: %q", shown.Body, poison.Body())
+	}
+	if a := s.Lull(t, "explain", string(key)); a.Code != 0 || !strings.Contains(a.Out, "Version 2 is in the sink; the newer version 3 is a dead letter (rejected)") {
+		t.Errorf("explain: exit %d: %s%s", a.Code, a.Out, a.Errors)
+	}
+	if a := s.Lull(t, "wait", string(key), "--version", "3", "--timeout", "5s"); a.Code != 3 {
+		t.Errorf("wait for a dead letter's version: exit %d, want 3: %s", a.Code, a.Errors)
+	}
+
+	// Redriven into the same mapping it is refused again, and nothing is lost.
+	var result operate.LetterResult
+	s.JSON(t, &result, "dead", "redrive", "--key", string(key), "--dry-run")
+	if result.Outcomes["sent"] != 1 {
+		t.Errorf("a dry run says %v, want one that would be sent", result.Outcomes)
+	}
+	s.JSON(t, &result, "dead", "redrive", "--key", string(key))
+	s.Counted(t, before, "Parked", 2)
+	if again := letters(t, s, c, 1)[0]; again.State != letter.Parked || again.Redrives != 1 {
+		t.Errorf("after a redrive in vain the letter is %s with %d redrives, want parked with 1", again.State, again.Redrives)
+	}
+	s.Drained(t)
+
+	s.Search.Must(t, "PUT", "/"+s.Index(c)+"/_mapping", map[string]any{"properties": map[string]any{"secret": map[string]any{"type": "keyword"}}})
+	result = operate.LetterResult{}
+	s.JSON(t, &result, "dead", "redrive", "--reason", "rejected", "--collection", c)
+	if result.Outcomes["sent"] != 1 {
+		t.Errorf("redrive says %v, want one sent", result.Outcomes)
+	}
+	s.Committed(t, key, 3)
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"bad": 3, "good": 1})
+	letters(t, s, c, 0)
+	if a := s.Lull(t, "explain", string(key)); !strings.Contains(a.Out, "It is fresh: version 3") {
+		t.Errorf("explain: %s%s", a.Out, a.Errors)
+	}
+}
+
+// A letter that is redriven after a newer version was committed is dropped, and the sink never goes back.
+func TestRedriveAfterANewerCommitIsDropped(t *testing.T) {
+	s := express(t)
+	s.PruneRule(t, false) // or prune may be first
+	c := s.Collection("old-letter")
+	key := ground.Key(c, "doc")
+	strict(t, s, c)
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1, Data: map[string]any{"wrong": 1}})
+	letters(t, s, c, 1)
+	s.Drained(t)
+	s.Search.Must(t, "PUT", "/"+s.Index(c)+"/_mapping", map[string]any{"properties": map[string]any{"wrong": map[string]any{"type": "long"}}})
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 2})
+	s.Committed(t, key, 2)
+	s.Drained(t)
+	writes := s.Search.Writes(t, s.Index(c))
+
+	var result operate.LetterResult
+	s.JSON(t, &result, "dead", "redrive", "--key", string(key))
+	if result.Outcomes["superseded"] != 1 || len(result.Outcomes) != 1 {
+		t.Errorf("redrive says %v, want one superseded", result.Outcomes)
+	}
+	letters(t, s, c, 0)
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"doc": 2})
+	if got := s.Search.Writes(t, s.Index(c)); got != writes {
+		t.Errorf("OpenSearch counts %d writes, want %d as before", got, writes)
+	}
+}
+
+// What cannot be read is parked byte for byte, beside good messages of its batch, and can be dropped.
+func TestUndecodableIsParkedAndDropped(t *testing.T) {
+	s := express(t)
+	c := s.Collection("undecodable")
+	body := "{\"not\": json \u00e9" + c
+	noVersion := strings.Replace(ground.Event{Collection: c, ID: "doc", Version: 1}.Body(), `"sequence":"1"`, `"sequence":"-1"`, 1)
+	s.DirectBodies(t, body, noVersion, ground.Event{Collection: c, ID: "good", Version: 1}.Body())
+	s.Committed(t, ground.Key(c, "good"), 1)
+	var list []operate.Letter
+	ground.Until(t, ground.Patience, "both letters are parked", func(context.Context) (bool, string) {
+		s.JSON(t, &list, "dead", "list", "--after", "10m")
+		return len(list) == 2, fmt.Sprintf("%+v", list)
+	})
+	s.Drained(t)
+	want := map[letter.Reason]string{letter.Undecodable: body, letter.VersionInvalid: noVersion}
+	for _, l := range list {
+		var shown operate.Letter
+		s.JSON(t, &shown, "dead", "show", l.ID)
+		if shown.Body != want[l.Reason] {
+			t.Errorf("letter for %s holds %q, want %q", l.Reason, shown.Body, want[l.Reason])
+		}
+		delete(want, l.Reason)
+		var result operate.LetterResult
+		s.JSON(t, &result, "dead", "drop", l.ID)
+		if result.Outcomes["dropped"] != 1 {
+			t.Errorf("drop says %v, want one dropped", result.Outcomes)
+		}
+	}
+	for reason := range want {
+		t.Errorf("no letter for %s", reason)
+	}
+	s.JSON(t, &list, "dead", "list")
+	if len(list) != 0 {
+		t.Errorf("%d letters are left, want none", len(list))
+	}
+	s.Holds(t, c, map[string]int{"good": 1})
+}

@@ -1,0 +1,84 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// OpenSearch is away for longer than messages stay invisible by themselves and than one execution lasts. Meanwhile the flight extends its
+// messages, continues as a new execution, and nobody else receives them; when OpenSearch is back everything is written, the newest
+// versions only, nothing was refused and nothing is a dead letter.
+func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
+	s := express(t)
+	s.NeedServers(t)
+	c := s.Collection("outage")
+	// The sink was seen well and the index is there: what follows is the outage's.
+	s.Direct(t, ground.Event{Collection: c, ID: "doc-0", Version: 1})
+	s.Committed(t, ground.Key(c, "doc-0"), 1)
+	s.Drained(t)
+
+	before := s.Counts(t)
+	s.Search.Stop(t)
+	s.Direct(t,
+		ground.Event{Collection: c, ID: "doc-0", Version: 2},
+		ground.Event{Collection: c, ID: "doc-1", Version: 1},
+		ground.Event{Collection: c, ID: "doc-2", Version: 1, Delete: true},
+	)
+	s.Publish(t, ground.Event{Collection: c, ID: "doc-1", Version: 2})
+	const sent = 4
+	inFlight := func(context.Context) (bool, string) {
+		d := s.Depth(t, s.Live)
+		return d == ground.Depth{InFlight: sent}, fmt.Sprintf("%+v", d)
+	}
+	ground.Until(t, ground.Patience, "all messages are received", inFlight)
+
+	away := max(s.Config.Queues.Visibility, s.Config.Flight.ContinueAfter) + 13*time.Second
+	ground.During(t, away, "all messages are held", func(ctx context.Context) (bool, string) {
+		if n := s.Receive(t, s.Live); n > 0 {
+			return false, fmt.Sprintf("another consumer was given %d", n)
+		}
+		return inFlight(ctx)
+	})
+	s.Search.Start(t)
+	s.Committed(t, ground.Key(c, "doc-0"), 2)
+	s.Committed(t, ground.Key(c, "doc-1"), 2)
+	s.Committed(t, ground.Key(c, "doc-2"), 1)
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"doc-0": 2, "doc-1": 2})
+
+	s.Counted(t, before, "Deleted", sent)
+	got := s.Counts(t).Since(before)
+	if got["Received"] != sent {
+		t.Errorf("receive was given %d messages, want %d: each once", got["Received"], sent)
+	}
+	if got["Extended"] < sent { // and none became visible in a time longer than V: each was extended at least once
+		t.Errorf("visibility was extended %d times, want %d or more", got["Extended"], sent)
+	}
+	if got["Continued"] < 1 {
+		t.Error("no flight went on as a new execution")
+	}
+	for _, never := range []string{"Lettered", "Rejected", "TwelveHours", "SinkNewer", "LeaseLost"} {
+		if got[never] != 0 {
+			t.Errorf("%s: got %d, want 0", never, got[never])
+		}
+	}
+	if got["Tripped"] < 1 || got["Closed"] < 1 {
+		t.Errorf("the sink's gate opened %d times and closed %d times, want both", got["Tripped"], got["Closed"])
+	}
+	for _, id := range []string{"doc-0", "doc-1"} {
+		if row := s.Row(t, ground.Key(c, id)); row.Refusals != 0 {
+			t.Errorf("%s: %d refusals, want none: nobody refused it", id, row.Refusals)
+		}
+	}
+	if h := s.Row(t, shard.HealthRow(ground.Sink)); h.OpenUntil != 0 {
+		t.Errorf("the sink still counts as unwell until %s", h.OpenUntil.Time())
+	}
+	t.Logf("away for %s: %v", away, got)
+}

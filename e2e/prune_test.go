@@ -1,0 +1,127 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/source"
+)
+
+// prune, run by its rule and by nobody else, collects the row that is older than rows are kept, and no other; enqueues the scheduled
+// event that falls due, to the second; and leaves the one that does not.
+//
+// Rows are kept for thirty days and prune passes over them once a day. So the row is aged by the test, and the pass set back, as time
+// would: nothing else is.
+func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
+	s := express(t)
+	c := s.Collection("prune")
+	old, fresh, deleted := ground.Key(c, "old"), ground.Key(c, "fresh"), ground.Key(c, "deleted")
+	s.Direct(t,
+		ground.Event{Collection: c, ID: "old", Version: 1}, ground.Event{Collection: c, ID: "fresh", Version: 1},
+		ground.Event{Collection: c, ID: "deleted", Version: 1, Delete: true},
+	)
+	for _, key := range []shard.DocID{old, fresh, deleted} {
+		s.Committed(t, key, 1)
+	}
+	s.Drained(t)
+
+	// An event for next week is stored, not held.
+	before := s.Counts(t)
+	later := ground.Event{Collection: c, ID: "later", Version: 2, NotBefore: time.Now().Add(7 * 24 * time.Hour)}
+	s.Direct(t, later)
+	s.Counted(t, before, "Scheduled", 1)
+	s.Drained(t)
+	if row := s.Row(t, ground.Key(c, "later")); row.Exists() {
+		t.Errorf("an event that is not due has a row: %+v", row)
+	}
+	// And one that was stored a week ago falls due in a moment.
+	due := time.Now().Add(20 * time.Second)
+	store(t, s, ground.Event{Collection: c, ID: "due", Version: 3, NotBefore: due})
+
+	s.PruneRule(t, false)
+	// Older than rows are kept, not so old that the table's own expiry may take them.
+	aged := s.Config.Lifecycle.RowRetention + 3*24*time.Hour
+	s.Age(t, old, aged)
+	s.Age(t, deleted, aged)
+	s.ForgetPass(t)
+	s.PruneRule(t, true)
+
+	s.Counted(t, before, "Enqueued", 1)
+	s.Counted(t, before, "Collected", 2)
+	for key, want := range map[shard.DocID]bool{old: false, deleted: false, fresh: true} {
+		if row := s.Row(t, key); row.Exists() != want {
+			t.Errorf("%s: its row is there: %t, want %t", key, row.Exists(), want)
+		}
+	}
+	row := s.Committed(t, ground.Key(c, "due"), 3)
+	if at := row.LastWrite.Time(); at.Before(due) {
+		t.Errorf("the scheduled event was written at %s, before its time %s", at, due)
+	}
+	s.Drained(t)
+	got := s.Search.Documents(t, s.Index(c))
+	if len(got) != 3 || got["due"].Meta.Version != "3" || got["old"].Meta.Version != "1" || got["fresh"].Meta.Version != "1" {
+		t.Errorf("the sink holds %v", got)
+	}
+	// Next week's is still stored; nobody may wait for it.
+	items, _, err := s.Schedule.Due(t.Context(), later.NotBefore.Add(time.Minute), "", 10)
+	if err != nil || len(items) != 1 || items[0].Doc != ground.Key(c, "later") {
+		t.Fatalf("scheduled: %+v, %v", items, err)
+	}
+	if err := s.Schedule.Delete(t.Context(), items[0].ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An event that is due within the longest delay of a queue waits in the queue, and is not written before its time.
+func TestAnEventForTheNextMinutesWaitsInTheQueue(t *testing.T) {
+	s := express(t)
+	c := s.Collection("soon")
+	before := s.Counts(t)
+	due := time.Now().Add(15 * time.Second)
+	s.Put(t, ground.Event{Collection: c, ID: "doc", Version: 2, NotBefore: due}, ground.Event{Collection: c, ID: "doc", Version: 1})
+	s.Committed(t, ground.Key(c, "doc"), 1)
+	s.Counted(t, before, "Scheduled", 1)
+	s.Holds(t, c, map[string]int{"doc": 1})
+	ground.Until(t, ground.Patience, "the event waits in the queue", func(context.Context) (bool, string) {
+		d := s.Depth(t, s.Live)
+		return d == ground.Depth{Delayed: 1}, fmt.Sprintf("%+v", d)
+	})
+	row := s.Committed(t, ground.Key(c, "doc"), 2)
+	if at := row.LastWrite.Time(); at.Before(due) {
+		t.Errorf("written at %s, before its time %s", at, due)
+	}
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"doc": 2})
+}
+
+// store puts an event where receive stores those that are not due for long.
+func store(t *testing.T, s *ground.Stack, e ground.Event) {
+	t.Helper()
+	sources, err := source.New(s.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := queue.Message{ID: "stored-by-a-test", Body: e.Body(), Sent: time.Now()}
+	decoded := sources.Decode(m)
+	if len(decoded) != 1 || decoded[0].Fault != nil {
+		t.Fatalf("decode %s: %+v", m.Body, decoded)
+	}
+	ev := decoded[0].Event
+	err = s.Schedule.Put(t.Context(), schedule.Item{
+		ID: letter.ID(ev.Doc, ev.Key, m.Body), Doc: ev.Doc, Key: ev.Key, NotBefore: ev.NotBefore, Sink: ground.Sink, Lane: flight.Live,
+		FirstSent: m.Sent, MessageID: m.ID, Body: m.Body,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
