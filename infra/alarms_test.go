@@ -19,7 +19,7 @@ func kinds(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, r := range stackOf(t, fullStack).all("AWS::CloudWatch::Alarm") {
-		_, page, ok := strings.Cut(r.Properties["AlarmDescription"].(string), "See docs/runbook/")
+		_, page, ok := strings.Cut(word(r.Properties["AlarmDescription"]), "See docs/runbook/")
 		if !ok {
 			t.Errorf("alarm %v names no page", r.Properties["AlarmName"])
 		}
@@ -92,7 +92,7 @@ func TestAlarmsWatchWhatMustNeverHappen(t *testing.T) {
 	counted := make(map[string]resource)
 	for _, r := range s.all("AWS::CloudWatch::Alarm") {
 		if r.Properties["Namespace"] == metrics.Namespace {
-			counted[r.Properties["MetricName"].(string)] = r
+			counted[word(r.Properties["MetricName"])] = r
 		}
 	}
 	for _, name := range []string{
@@ -115,7 +115,7 @@ func TestAlarmsWatchWhatMustNeverHappen(t *testing.T) {
 		}
 	}
 	for _, lasting := range []string{metrics.Name(journal.Tripped), metrics.Name(journal.Unreachable), metrics.Freshness} {
-		if r, ok := counted[lasting]; !ok || r.Properties["EvaluationPeriods"].(float64) < 2 {
+		if r, ok := counted[lasting]; !ok || number(r.Properties["EvaluationPeriods"]) < 2 {
 			t.Errorf("%s: %v, want an alarm when it lasts", lasting, r.Properties)
 		}
 	}
@@ -140,7 +140,7 @@ func TestAlarmsOnServicesNameWhatIsThere(t *testing.T) {
 		if namespace == metrics.Namespace {
 			return
 		}
-		for _, d := range dimensions.([]any) {
+		for _, d := range items(dimensions) {
 			watched++
 			if value := s.text(dig(d, "Value")); !there[value] {
 				t.Errorf("alarm %s watches %s, which is not in the stack", alarm, value)
@@ -153,7 +153,7 @@ func TestAlarmsOnServicesNameWhatIsThere(t *testing.T) {
 			check(name, r.Properties["Namespace"], r.Properties["Dimensions"])
 			continue
 		}
-		for _, q := range r.Properties["Metrics"].([]any) {
+		for _, q := range items(r.Properties["Metrics"]) {
 			if dig(q, "MetricStat") != nil {
 				check(name, dig(q, "MetricStat", "Metric", "Namespace"), dig(q, "MetricStat", "Metric", "Dimensions"))
 			} else if dig(q, "ReturnData") != true || dig(q, "Expression") == nil {

@@ -110,8 +110,7 @@ func (s *Sink) place(f names.Function, fn awslambda.Function) {
 	if vpc == nil || f != names.Index {
 		return
 	}
-	cfn := fn.Node().DefaultChild().(awslambda.CfnFunction)
-	cfn.SetVpcConfig(&awslambda.CfnFunction_VpcConfigProperty{
+	raw[awslambda.CfnFunction](fn).SetVpcConfig(&awslambda.CfnFunction_VpcConfigProperty{
 		SubnetIds:        jsii.Strings(vpc.SubnetIDs...),
 		SecurityGroupIds: jsii.Strings(vpc.SecurityGroupIDs...),
 	})

@@ -46,16 +46,16 @@ func TestNoFunctionOutlivesItsQueuesVisibility(t *testing.T) {
 			var visibility, timeout float64
 			for qid, q := range s.all("AWS::SQS::Queue") {
 				if s.reference(qid) == s.text(m.Properties["EventSourceArn"]) {
-					visibility = q.Properties["VisibilityTimeout"].(float64)
+					visibility = number(q.Properties["VisibilityTimeout"])
 				}
 			}
 			f := s.text(s.alias(m).Properties["FunctionName"])
 			for fid, r := range s.all("AWS::Lambda::Function") {
 				if s.reference(fid) == f {
-					timeout = r.Properties["Timeout"].(float64)
+					timeout = number(r.Properties["Timeout"])
 				}
 			}
-			window, _ := m.Properties["MaximumBatchingWindowInSeconds"].(float64)
+			window := number(m.Properties["MaximumBatchingWindowInSeconds"])
 			if timeout == 0 || visibility < 6*timeout+window {
 				t.Errorf("%s: visibility %v s, function %v s, window %v s", id, visibility, timeout, window)
 			}
@@ -78,7 +78,8 @@ func TestTheEnvironmentHoldsNamesAndARNsOnly(t *testing.T) {
 		names.Prune:   {},
 	} {
 		got := make(map[string]string)
-		for name, value := range dig(s.named(t, "AWS::Lambda::Function", "FunctionName", "full-archive-"+string(f)).Properties, "Environment", "Variables").(map[string]any) {
+		function := s.named(t, "AWS::Lambda::Function", "FunctionName", "full-archive-"+string(f))
+		for name, value := range fields(dig(function.Properties, "Environment", "Variables")) {
 			got[name] = s.text(value)
 		}
 		for name, value := range common {
@@ -98,7 +99,7 @@ func TestEveryFunctionHasAnAliasOnItsVersion(t *testing.T) {
 		t.Errorf("got %d aliases, want 8: four functions for each of two sinks", len(aliases))
 	}
 	for id, a := range aliases {
-		version, _ := dig(a.Properties, "FunctionVersion", "Fn::GetAtt", 0).(string)
+		version := word(dig(a.Properties, "FunctionVersion", "Fn::GetAtt", 0))
 		v, ok := s.Resources[version]
 		if !ok || v.Type != "AWS::Lambda::Version" || a.Properties["Name"] != names.Alias {
 			t.Errorf("%s: %v is no alias %s of a version", id, a.Properties, names.Alias)
@@ -134,7 +135,7 @@ func TestEachFunctionHasItsOwnProgramAndTheSettings(t *testing.T) {
 		for _, r := range s.all("AWS::Lambda::Function") {
 			name := s.text(r.Properties["FunctionName"])
 			f := name[strings.LastIndex(name, "-")+1:]
-			key := dig(r.Properties, "Code", "S3Key").(string)
+			key := word(dig(r.Properties, "Code", "S3Key"))
 			if other, taken := keys[key]; taken && other != f {
 				t.Errorf("%s: %s and %s have one program", stack, f, other)
 			}
@@ -242,7 +243,7 @@ func TestTheStateMachineIsTheFile(t *testing.T) {
 		if err := json.Unmarshal([]byte(s.text(r.Properties["DefinitionString"])), &deployed); err != nil {
 			t.Fatalf("%s: %v in %s", name, err, s.text(r.Properties["DefinitionString"]))
 		}
-		arguments := dig(deployed, "States", "Index", "Arguments").(map[string]any)
+		arguments := fields(dig(deployed, "States", "Index", "Arguments"))
 		if got, want := arguments["FunctionName"], "{"+stack+"/Lull/Sink-"+want.sink+"/IndexAlias}"; got != want {
 			t.Errorf("%s calls %s, want %s", name, got, want)
 		}

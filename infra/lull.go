@@ -49,3 +49,12 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	l.newOutputs()
 	return l
 }
+
+// raw is the CloudFormation resource of a construct, for what the construct itself does not offer.
+func raw[T any](of constructs.IConstruct) T {
+	r, ok := of.Node().DefaultChild().(T)
+	if !ok {
+		panic(fmt.Sprintf("%s is made of %T", *of.Node().Path(), of.Node().DefaultChild())) // CDK is pinned: cannot happen
+	}
+	return r
+}

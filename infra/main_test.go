@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -63,8 +64,10 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 			return nil, err
 		}
 	}
-	a := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(filepath.Join(folder, "out")), AnalyticsReporting: jsii.Bool(false),
-		PostCliContext: &map[string]any{"aws:cdk:enable-path-metadata": true}})
+	a := awscdk.NewApp(&awscdk.AppProps{
+		Outdir: jsii.String(filepath.Join(folder, "out")), AnalyticsReporting: jsii.Bool(false),
+		PostCliContext: &map[string]any{"aws:cdk:enable-path-metadata": true},
+	})
 	NewLull(awscdk.NewStack(a, jsii.String(plainStack), nil), "Lull", plainProps())
 	full := awscdk.NewStack(a, jsii.String(fullStack), &awscdk.StackProps{Env: &awscdk.Environment{Account: jsii.String("111122223333"), Region: jsii.String("eu-west-1")}})
 	NewLull(full, "Lull", fullProps(full))
@@ -172,7 +175,7 @@ func writeELF(path string, machine uint16, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(header, text...), 0o755)
+	return os.WriteFile(path, slices.Concat(header, []byte(text)), 0o755)
 }
 
 func readJSON(path string, into any) error {

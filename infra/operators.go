@@ -40,7 +40,7 @@ func (l *Lull) newOperators() {
 		l.Operators[o.name] = Operator{newRole(l.Construct, o.id, o.purpose, trusted, o.rights), o.purpose}
 	}
 	for _, name := range []string{Publisher, Reader, Repairer} {
-		l.Operators[name].Node().DefaultChild().(awsiam.CfnRole).SetRoleName(jsii.String(names.Of(l.props.Config).Role(name, *awscdk.Aws_REGION())))
+		raw[awsiam.CfnRole](l.Operators[name]).SetRoleName(jsii.String(names.Of(l.props.Config).Role(name, *awscdk.Aws_REGION())))
 	}
 }
 

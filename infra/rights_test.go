@@ -80,7 +80,7 @@ func TestRolesHaveOneInlinePolicyAndNothingElse(t *testing.T) {
 			}
 		}
 		for id, r := range s.all("AWS::IAM::Role") {
-			if n := len(r.Properties["Policies"].([]any)); n != 1 || r.Properties["ManagedPolicyArns"] != nil {
+			if n := len(items(r.Properties["Policies"])); n != 1 || r.Properties["ManagedPolicyArns"] != nil {
 				t.Errorf("%s: %s has %d inline policies and %v", stack, id, n, r.Properties["ManagedPolicyArns"])
 			}
 		}

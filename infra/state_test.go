@@ -46,10 +46,10 @@ func TestTheTableIsTheOneThatTheCodeDefines(t *testing.T) {
 	for i, k := range want.KeySchema {
 		same(t, "table", r, map[string]any{"KeySchema.#" + string(rune('0'+i)) + ".AttributeName": *k.AttributeName, "KeySchema.#" + string(rune('0'+i)) + ".KeyType": string(k.KeyType)})
 	}
-	if got := len(dig(r.Properties, "AttributeDefinitions").([]any)); got != len(want.AttributeDefinitions) {
+	if got := len(items(dig(r.Properties, "AttributeDefinitions"))); got != len(want.AttributeDefinitions) {
 		t.Errorf("got %d attributes, want %d", got, len(want.AttributeDefinitions))
 	}
-	if got := len(dig(r.Properties, "GlobalSecondaryIndexes").([]any)); got != len(want.GlobalSecondaryIndexes) {
+	if got := len(items(dig(r.Properties, "GlobalSecondaryIndexes"))); got != len(want.GlobalSecondaryIndexes) {
 		t.Errorf("got %d indexes, want %d", got, len(want.GlobalSecondaryIndexes))
 	}
 }

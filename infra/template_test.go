@@ -65,18 +65,18 @@ func (s *template) text(v any) string {
 		if ref, ok := v["Ref"].(string); ok {
 			return s.reference(ref)
 		}
-		if get, ok := v["Fn::GetAtt"].([]any); ok {
-			if s.Resources[get[0].(string)].Type == "AWS::IAM::Role" || get[1] != "Arn" && get[1] != "StateMachineArn" {
-				return fmt.Sprintf("%s.%s", s.reference(get[0].(string)), get[1])
+		if get := items(v["Fn::GetAtt"]); len(get) == 2 {
+			if get[1] != "Arn" {
+				return s.reference(word(get[0])) + "." + word(get[1])
 			}
-			return s.reference(get[0].(string))
+			return s.reference(word(get[0]))
 		}
-		if join, ok := v["Fn::Join"].([]any); ok {
+		if join := items(v["Fn::Join"]); len(join) == 2 {
 			var parts []string
-			for _, part := range join[1].([]any) {
+			for _, part := range items(join[1]) {
 				parts = append(parts, s.text(part))
 			}
-			return strings.Join(parts, join[0].(string))
+			return strings.Join(parts, word(join[0]))
 		}
 	}
 	text, err := json.Marshal(v)
@@ -98,8 +98,31 @@ func (s *template) reference(id string) string {
 			return "{" + kind + " " + name + "}"
 		}
 	}
-	path, _ := r.Metadata["aws:cdk:path"].(string)
-	return "{" + strings.TrimSuffix(path, "/Resource") + "}"
+	return "{" + strings.TrimSuffix(word(r.Metadata["aws:cdk:path"]), "/Resource") + "}"
+}
+
+// items is a list, nil where the value is none.
+func items(v any) []any {
+	list, _ := v.([]any)
+	return list
+}
+
+// word is a text, empty where the value is none.
+func word(v any) string {
+	text, _ := v.(string)
+	return text
+}
+
+// number is a number, 0 where the value is none.
+func number(v any) float64 {
+	n, _ := v.(float64)
+	return n
+}
+
+// fields is an object, nil where the value is none.
+func fields(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
 }
 
 // dig follows names and indices into a value.
@@ -107,10 +130,9 @@ func dig(v any, path ...any) any {
 	for _, step := range path {
 		switch step := step.(type) {
 		case string:
-			m, _ := v.(map[string]any)
-			v = m[step]
+			v = fields(v)[step]
 		case int:
-			list, _ := v.([]any)
+			list := items(v)
 			if step >= len(list) {
 				return nil
 			}
@@ -142,8 +164,8 @@ func same(t *testing.T, what string, r resource, want map[string]any) {
 // statements are the statements of a policy document.
 func statements(document any) []map[string]any {
 	var all []map[string]any
-	for _, s := range dig(document, "Statement").([]any) {
-		all = append(all, s.(map[string]any))
+	for _, s := range items(dig(document, "Statement")) {
+		all = append(all, fields(s))
 	}
 	return all
 }
@@ -165,7 +187,7 @@ func (s *template) texts(v any) []string {
 // alias is the alias that a mapping calls, zero where it calls none. CDK takes the function's name out of the alias's ARN and puts the
 // alias's name behind it.
 func (s *template) alias(mapping resource) resource {
-	id, _ := dig(mapping.Properties["FunctionName"], "Fn::Join", 1, 0, "Fn::Select", 1, "Fn::Split", 1, "Ref").(string)
+	id := word(dig(mapping.Properties["FunctionName"], "Fn::Join", 1, 0, "Fn::Select", 1, "Fn::Split", 1, "Ref"))
 	if r := s.Resources[id]; r.Type == "AWS::Lambda::Alias" && dig(mapping.Properties["FunctionName"], "Fn::Join", 1, 1) == ":"+names.Alias {
 		return r
 	}

@@ -46,7 +46,7 @@ func (s *Sink) follow(i int, u Upstream, queue awssqs.Queue) {
 		EventBus:     u.Bus,
 		EventPattern: u.Pattern,
 	})
-	rule.Node().DefaultChild().(awsevents.CfnRule).SetTargets([]any{&awsevents.CfnRule_TargetProperty{
+	raw[awsevents.CfnRule](rule).SetTargets([]any{&awsevents.CfnRule_TargetProperty{
 		Id: jsii.String("Queue"), Arn: queue.QueueArn(),
 		DeadLetterConfig: &awsevents.CfnRule_DeadLetterConfigProperty{Arn: s.Queues.Dead.QueueArn()},
 	}})

@@ -1,0 +1,4 @@
+package infra
+
+// WriteProgram writes what passes for an arm64 program.
+var WriteProgram = writeProgram
