@@ -68,11 +68,12 @@ sim: ## Simulate the pipeline under faults for ten minutes
 	go test -count=1 -v -timeout 30m ./internal/sim -args -for 10m
 
 .PHONY: bench
-bench: ## Measure all contenders over one trace: requests, dollars, freshness, CPU
-	go run ./internal/bench/cmd $(ARGS)
+bench: ## Measure all contenders over one trace and write docs/numbers.md (takes minutes)
+	go test -count=1 -v -timeout 60m -run '^TestNumbers$$' ./internal/bench -args -write
 
 .PHONY: bench-smoke
 bench-smoke: ## Run every benchmark once, briefly, so that none of them rots
+	go test -count=1 -run '^TestSmoke$$' ./internal/bench
 	go test -run '^$$' -bench . -benchtime 1x -timeout 15m $$(go list ./internal/... ./functions/...)
 
 .PHONY: e2e
@@ -165,12 +166,12 @@ LULL_CONFIG ?= $(firstword $(wildcard lull.yaml) docs/lull.yaml)
 ifeq ($(LULL_CONFIG),docs/lull.yaml)
 LULL_SINK_ARNS ?= search=arn:aws:es:eu-west-1:111122223333:domain/search
 endif
-export LULL_CONFIG LULL_SINK_ARNS
 
 # CDK calls deprecated parts of itself, and says so; Node 20 serves, and is said to be old.
 .PHONY: synth
 synth: build ## Synthesise the CloudFormation template into cdk.out (needs Node; LULL_CONFIG=lull.yaml)
-	CDK_OUTDIR=$(CURDIR)/cdk.out LULL_DIST=$(DIST) JSII_DEPRECATED=quiet JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=18,20 go run ./infra/cmd
+	LULL_CONFIG=$(LULL_CONFIG) LULL_SINK_ARNS=$(LULL_SINK_ARNS) LULL_DIST=$(DIST) CDK_OUTDIR=$(CURDIR)/cdk.out \
+	  JSII_DEPRECATED=quiet JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=18,20 go run ./infra/cmd
 
 # W3005 (a dependency that a reference implies) is how CDK writes templates.
 .PHONY: lint-template

@@ -172,6 +172,31 @@ func TestNewLullPanicsWithTheFaults(t *testing.T) {
 	NewLull(nil, "Lull", &Props{Config: deployable("lull"), AssetDir: t.TempDir()})
 }
 
+// Names that pass are short enough for every service.
+func TestTheLongestNamesFit(t *testing.T) {
+	t.Parallel()
+	c := deployable(strings.Repeat("a", 32))
+	longest := strings.Repeat("b", 23)
+	renameSink(c, longest)
+	if err := (&Props{Config: c, AssetDir: built(t)}).Validate(); err != nil {
+		t.Fatal(err)
+	}
+	n := names.Of(c)
+	for name, limit := range map[string]int{
+		n.Function(longest, names.Receive): 64, n.StateMachine(longest): 80, n.Queue(longest, flight.Live): 80, n.DeadQueue(longest): 80,
+		firstRule(n, longest): 64, n.Function(longest, names.Prune): 64, n.Table(): 255, n.Bucket("111122223333", "ap-southeast-1"): 63,
+		n.Role(Publisher, "ap-southeast-1"): 64, n.StateMachineLog(longest): 512, n.Dashboard(): 255, n.Alarm(longest, "blocked-by-unknown"): 255,
+	} {
+		if len(name) > limit {
+			t.Errorf("%s has %d characters, at most %d are allowed", name, len(name), limit)
+		}
+	}
+	renameSink(c, longest+"b")
+	if err := (&Props{Config: c, AssetDir: built(t)}).Validate(); err == nil {
+		t.Error("a name of 65 characters passed")
+	}
+}
+
 func renameSink(c *config.Config, to string) {
 	c.Sinks = map[string]config.Sink{to: c.Sinks["search"]}
 	c.DefaultSink = to

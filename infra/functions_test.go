@@ -263,7 +263,7 @@ func TestPruneRunsByItsRuleAndAfterADeploy(t *testing.T) {
 	}
 	every := s.named(t, "AWS::Events::Rule", "Name", "ephemeral-search-prune")
 	same(t, "rule", every, map[string]any{"ScheduleExpression": "rate(1 minute)", "State": "ENABLED", "EventPattern": nil})
-	first := s.named(t, "AWS::Events::Rule", "Name", "ephemeral-search-prune-deployed")
+	first := s.named(t, "AWS::Events::Rule", "Name", "ephemeral-search-first")
 	same(t, "first run", first, map[string]any{
 		"ScheduleExpression": nil, "State": "ENABLED",
 		"EventPattern": map[string]any{
