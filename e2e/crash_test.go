@@ -137,3 +137,24 @@ func TestStoppedStandardExecutionIsRecovered(t *testing.T) {
 		t.Errorf("OpenSearch counts %d writes for a burst, want 1", got)
 	}
 }
+
+// A function that starts with settings it refuses keeps every message, counts BadSettings, and loses nothing.
+func TestBadSettingsLoseNothing(t *testing.T) {
+	s := express(t)
+	c := s.Collection("bad-settings")
+	before := s.Counts(t)
+	restore := s.BreakAlias(t, names.Receive)
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1}, ground.Event{Collection: c, ID: "gone", Version: 1, Delete: true})
+	ground.Until(t, ground.Patience, "receive says what is wrong", func(context.Context) (bool, string) {
+		got := s.Counts(t).Since(before)
+		return got["BadSettings"] > 0, fmt.Sprint(got)
+	})
+	restore()
+	if row := s.Row(t, ground.Key(c, "doc")); row.Exists() {
+		t.Errorf("a function with bad settings wrote a row: %+v", row)
+	}
+	s.Committed(t, ground.Key(c, "doc"), 1)
+	s.Committed(t, ground.Key(c, "gone"), 1)
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"doc": 1})
+}

@@ -171,3 +171,17 @@ func TestUndecodableIsParkedAndDropped(t *testing.T) {
 	}
 	s.Holds(t, c, map[string]int{"good": 1})
 }
+
+// A message that reaches the dead-letter queue without ever having been tried, as when SNS could not deliver it, is sent to the live queue
+// and written.
+func TestAMessageThatNeverRanIsReturned(t *testing.T) {
+	s := express(t)
+	c := s.Collection("never-ran")
+	before := s.Counts(t)
+	s.Undeliverable(t, ground.Event{Collection: c, ID: "doc", Version: 1})
+	s.Committed(t, ground.Key(c, "doc"), 1)
+	s.Drained(t)
+	s.Counted(t, before, "Returned", 1)
+	s.Holds(t, c, map[string]int{"doc": 1})
+	letters(t, s, c, 0)
+}

@@ -96,6 +96,15 @@ func (s *Stack) Committed(t testing.TB, key shard.DocID, version int) shard.Row 
 	return row
 }
 
+// Pending waits until a version is admitted.
+func (s *Stack) Pending(t testing.TB, key shard.DocID, version int) {
+	t.Helper()
+	Until(t, Patience, fmt.Sprintf("version %d of %s is pending", version, key), func(context.Context) (bool, string) {
+		row := s.Row(t, key)
+		return Version(row.Pending) == strconv.Itoa(version), fmt.Sprintf("pending %q", Version(row.Pending))
+	})
+}
+
 // Depth is how many messages of a queue are visible, in flight and delayed.
 type Depth struct{ Visible, InFlight, Delayed int }
 

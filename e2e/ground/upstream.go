@@ -61,7 +61,13 @@ func (s *Stack) Direct(t testing.TB, events ...Event) {
 // DirectBodies sends messages to the live queue, whatever they hold.
 func (s *Stack) DirectBodies(t testing.TB, bodies ...string) {
 	t.Helper()
-	must(t, s.send(t.Context(), bodies))
+	must(t, s.send(t.Context(), s.Live, bodies))
+}
+
+// Undeliverable sends an event to the dead-letter queue, as a service does that cannot deliver it.
+func (s *Stack) Undeliverable(t testing.TB, e Event) {
+	t.Helper()
+	must(t, s.send(t.Context(), s.Dead, []string{e.Body()}))
 }
 
 // Publish sends events to the SNS topic.
@@ -101,16 +107,16 @@ func (s *Stack) direct(ctx context.Context, events []Event) error {
 	for i, e := range events {
 		bodies[i] = e.Body()
 	}
-	return s.send(ctx, bodies)
+	return s.send(ctx, s.Live, bodies)
 }
 
-func (s *Stack) send(ctx context.Context, bodies []string) error {
+func (s *Stack) send(ctx context.Context, queueURL string, bodies []string) error {
 	out := make([]queue.Outgoing, len(bodies))
 	for i, body := range bodies {
 		out[i] = queue.Outgoing{Body: body}
 	}
-	if err := errors.Join(sqs.New(s.Account, s.Live).Send(ctx, out)...); err != nil {
-		return fmt.Errorf("send to the live queue: %w", err)
+	if err := errors.Join(sqs.New(s.Account, queueURL).Send(ctx, out)...); err != nil {
+		return fmt.Errorf("send to %s: %w", queueURL, err)
 	}
 	return nil
 }

@@ -1,0 +1,184 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/operate"
+)
+
+// lines are messages as `lull publish` reads them.
+func lines(events ...ground.Event) string {
+	var text strings.Builder
+	for _, e := range events {
+		text.WriteString(e.Body() + "\n")
+	}
+	return text.String()
+}
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What a publisher and an operator do with a stack, by the command line: publish, wait, get, status, explain.
+func TestCommandsPublishWaitAndShow(t *testing.T) {
+	s := express(t)
+	c := s.Collection("commands")
+	file := writeFile(t, "events.ndjson", lines(
+		ground.Event{Collection: c, ID: "a", Version: 1}, ground.Event{Collection: c, ID: "a", Version: 2}, ground.Event{Collection: c, ID: "b", Version: 1},
+	))
+	var published operate.Published
+	s.JSON(t, &published, "publish", file)
+	if published.Messages != 3 || published.Events != 3 || len(published.Refused) != 0 {
+		t.Errorf("publish a file: %+v", published)
+	}
+	a := s.LullWith(t, lines(ground.Event{Collection: c, ID: "c", Version: 9}), "publish", "--source", "events", "-")
+	if a.Code != 0 || !strings.HasPrefix(a.Out, "1 messages with 1 events sent, 0 refused") {
+		t.Errorf("publish standard input: exit %d: %s%s", a.Code, a.Out, a.Errors)
+	}
+	var status operate.Status
+	s.JSON(t, &status, "status")
+	waiting := 0
+	for _, q := range status.Queues {
+		waiting += q.Visible + q.InFlight
+	}
+	if waiting == 0 || len(status.Queues) != 3 || len(status.Sinks) != 1 || status.Sinks[0].Open {
+		t.Errorf("status while messages wait: %+v", status)
+	}
+
+	if a := s.Lull(t, "wait", string(ground.Key(c, "a")), "--version", "2", "--timeout", "2m"); a.Code != 0 || !strings.Contains(a.Out, "It is fresh: version 2 is in the sink") {
+		t.Errorf("wait: exit %d: %s%s", a.Code, a.Out, a.Errors)
+	}
+	if a := s.Lull(t, "wait", string(ground.Key(c, "c")), "--version", "7", "--timeout", "2m"); a.Code != 0 { // 9 is newer
+		t.Errorf("wait for an older version: exit %d: %s%s", a.Code, a.Out, a.Errors)
+	}
+	if a := s.Lull(t, "wait", string(ground.Key(c, "a")), "--version", "3", "--timeout", "2s"); a.Code != 4 || !strings.Contains(a.Errors, "was not committed within 2s") {
+		t.Errorf("wait for what never comes: exit %d: %s%s", a.Code, a.Out, a.Errors)
+	}
+	var doc operate.Document
+	s.JSON(t, &doc, "get", string(ground.Key(c, "a")))
+	if doc.Version != "2" || doc.Collection != c || !strings.Contains(string(doc.Document), "version 2") {
+		t.Errorf("get: %+v", doc)
+	}
+	if a := s.Lull(t, "get", string(ground.Key(c, "nothing"))); a.Code != 4 {
+		t.Errorf("get what is not there: exit %d, want 4: %s", a.Code, a.Errors)
+	}
+	s.Drained(t)
+	if a := s.Lull(t, "explain", string(ground.Key(c, "nothing"))); a.Code != 0 || !strings.Contains(a.Out, "No event of this document was ever judged") {
+		t.Errorf("explain what is not there: exit %d: %s%s", a.Code, a.Out, a.Errors)
+	}
+	s.Holds(t, c, map[string]int{"a": 2, "b": 1, "c": 9})
+}
+
+// doctor examines the stack and sends an event through it.
+func TestDoctor(t *testing.T) {
+	s := express(t)
+	if a := s.Lull(t, "doctor", "--collection", s.Collection("doctor")); a.Code != 0 || strings.Contains(a.Out, "BAD") || !strings.Contains(a.Out, "the delete is committed") {
+		t.Errorf("exit %d:\n%s%s", a.Code, a.Out, a.Errors)
+	}
+	s.Drained(t)
+}
+
+// resync publishes a collection again through the bulk lane: an equal version is written once more, an older one is not.
+func TestResyncGoesThroughTheBulkLane(t *testing.T) {
+	s := express(t)
+	c := s.Collection("resync")
+	s.Direct(t, ground.Event{Collection: c, ID: "same", Version: 2}, ground.Event{Collection: c, ID: "newer", Version: 5})
+	s.Committed(t, ground.Key(c, "same"), 2)
+	s.Committed(t, ground.Key(c, "newer"), 5)
+	s.Drained(t)
+	writes := s.Search.Writes(t, s.Index(c))
+	file := writeFile(t, "all.ndjson", lines(
+		ground.Event{Collection: c, ID: "same", Version: 2, Data: map[string]any{"title": "again"}},
+		ground.Event{Collection: c, ID: "newer", Version: 4}, ground.Event{Collection: c, ID: "missing", Version: 1},
+	))
+	if a := s.Lull(t, "resync", file, "--rate", "100"); a.Code != 0 || !strings.HasPrefix(a.Out, "3 messages sent in resync run") {
+		t.Fatalf("exit %d: %s%s", a.Code, a.Out, a.Errors)
+	}
+	s.Committed(t, ground.Key(c, "missing"), 1)
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"same": 2, "newer": 5, "missing": 1})
+	if got := s.Search.Documents(t, s.Index(c))["same"].Fields["title"]; got != "again" {
+		t.Errorf("the resync's document was not written: title %q", got)
+	}
+	if got := s.Search.Writes(t, s.Index(c)) - writes; got != 2 {
+		t.Errorf("OpenSearch counts %d writes for a resync with one stale document of three, want 2", got)
+	}
+	if _, err := os.Stat(file + ".checkpoint"); !os.IsNotExist(err) {
+		t.Errorf("the checkpoint is left: %v", err)
+	}
+}
+
+// cancel makes the pending version a dead letter before it is written, and says so in the audit.
+func TestCancel(t *testing.T) {
+	s := express(t)
+	c := s.Collection("cancel")
+	key := ground.Key(c, "doc")
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
+	s.Committed(t, key, 1)
+	s.Drained(t)
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 2})
+	s.Pending(t, key, 2)
+	var cancelled operate.Letter
+	a := s.Lull(t, "cancel", string(key), "-o", "json")
+	if a.Code != 0 || !strings.Contains(a.Errors, `"audit":true`) {
+		t.Fatalf("cancel: exit %d: %s%s", a.Code, a.Out, a.Errors)
+	}
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"doc": 1})
+	s.JSON(t, &cancelled, "dead", "show", letters(t, s, c, 1)[0].ID)
+	if cancelled.Reason != letter.Cancelled || cancelled.Version != "2" || cancelled.Body != (ground.Event{Collection: c, ID: "doc", Version: 2}).Body() {
+		t.Errorf("got letter %+v", cancelled)
+	}
+	if a := s.Lull(t, "dead", "drop", cancelled.ID); a.Code != 0 {
+		t.Errorf("drop: exit %d: %s", a.Code, a.Errors)
+	}
+	letters(t, s, c, 0)
+}
+
+// Wrong questions have a clear answer and change nothing.
+func TestCommandsRefuseWhatIsWrong(t *testing.T) {
+	s := express(t)
+	c := s.Collection("wrong")
+	before := s.Counts(t)
+	elsewhere := writeFile(t, "lull.yaml", "stack: not-deployed\nsources: {events: {kind: native}}\nsinks: {search: {kind: opensearch, url: 'http://127.0.0.1:1', index: 'x-{collection}'}}\n")
+	for name, ask := range map[string]struct {
+		args []string
+		in   string
+		code int
+		says string
+	}{
+		"no stack":           {[]string{"status", "--settings", elsewhere}, "", 2, "find queue not-deployed-search-live"},
+		"no settings":        {[]string{"status", "--settings", elsewhere + ".missing"}, "", 2, "open settings"},
+		"a key without id":   {[]string{"explain", "content"}, "", 2, ""},
+		"an unknown reason":  {[]string{"dead", "list", "--reason", "bad-luck"}, "", 2, "bad-luck"},
+		"an unknown letter":  {[]string{"dead", "show", "0123456789abcdef"}, "", 4, ""},
+		"an unknown flight":  {[]string{"rescue", "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "", 4, ""},
+		"nothing selected":   {[]string{"dead", "redrive"}, "", 2, "nothing is selected"},
+		"nothing pending":    {[]string{"cancel", string(ground.Key(c, "doc"))}, "", 1, "nothing is pending"},
+		"a broken contract":  {[]string{"publish"}, `{"subject":"x","collection":"` + c + `","type":"doc.changed","data":{}}` + "\n", 1, "refused: message 1: "},
+		"a missing file":     {[]string{"publish", elsewhere + ".missing"}, "", 2, ""},
+		"a broken rate":      {[]string{"resync", elsewhere, "--rate", "0"}, "", 2, "--rate"},
+		"an unknown command": {[]string{"reindex"}, "", 2, "reindex"},
+	} {
+		a := s.LullWith(t, ask.in, ask.args...)
+		if a.Code != ask.code || !strings.Contains(a.Errors, ask.says) || a.Errors == "" {
+			t.Errorf("%s: exit %d, want %d; %q, want it to say %q", name, a.Code, ask.code, a.Errors, ask.says)
+		}
+	}
+	s.Drained(t)
+	if got := s.Counts(t).Since(before)["Received"]; got != 0 {
+		t.Errorf("%d messages were received, want none", got)
+	}
+}
