@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/metrics"
@@ -56,7 +57,7 @@ func (s *Sink) never(kind, says, name string) alarm {
 // alarms are the sink's.
 func (s *Sink) alarms() []alarm {
 	c := s.lull.props.Config
-	return []alarm{
+	all := []alarm{
 		s.never("stuck", "prune found a flight or a row that nothing works on any more", metrics.Name(journal.Stuck)),
 		s.never("sink-newer", "the sink holds a newer external version than the live lease's: somebody else writes to the index", metrics.Name(journal.SinkNewer)),
 		s.never("blocked-by-unknown", "a version whose outcome is unknown became a dead letter and keeps older ones out", metrics.Name(journal.Blocked)),
@@ -98,6 +99,10 @@ func (s *Sink) alarms() []alarm {
 			statistic: "Sum", period: time.Hour, periods: 1, threshold: 1, below: true,
 		},
 	}
+	if c.TableOutage == config.TableOutageOpen {
+		all = append(all, s.never("open-writes", "documents were written without asking the table", metrics.Name(journal.OpenWrite)))
+	}
+	return all
 }
 
 // alarms are those of what the sinks share.

@@ -167,6 +167,19 @@ func TestAlarmsOnServicesNameWhatIsThere(t *testing.T) {
 	}
 }
 
+// Only a stack that may write through an outage of its table can be caught at it.
+func TestOpenWritesAlarmWhereTheyMayHappen(t *testing.T) {
+	t.Parallel()
+	same(t, "open-writes", stackOf(t, fullStack).named(t, "AWS::CloudWatch::Alarm", "AlarmName", "full-search-open-writes"), map[string]any{
+		"MetricName": metrics.Name(journal.OpenWrite), "Threshold": 1.0, "EvaluationPeriods": 1.0,
+	})
+	for _, r := range stackOf(t, plainStack).all("AWS::CloudWatch::Alarm") {
+		if r.Properties["MetricName"] == metrics.Name(journal.OpenWrite) {
+			t.Error("plain alarms on what its settings exclude")
+		}
+	}
+}
+
 func TestPruneThatStopsIsNoticed(t *testing.T) {
 	t.Parallel()
 	same(t, "prune-idle", stackOf(t, plainStack).named(t, "AWS::CloudWatch::Alarm", "AlarmName", "plain-search-prune-idle"), map[string]any{

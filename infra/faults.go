@@ -122,9 +122,6 @@ func (p *Props) checkPlace(fs *faultList) {
 	if p.Vpc != nil && (len(p.Vpc.SubnetIDs) == 0 || len(p.Vpc.SecurityGroupIDs) == 0) {
 		fs.add("Vpc", "", "has no subnets or no security groups", "give at least one of each, or leave Vpc out")
 	}
-	if p.Config.TableOutage == config.TableOutageOpen {
-		fs.add("tableOutage", string(config.TableOutageOpen), "cannot be deployed: receive has no way to the sink", "write closed")
-	}
 	if a := p.architecture(); a != ARM64 && a != X86_64 {
 		fs.add("Architecture", string(a), "is none of Lambda's", "write arm64 or x86_64")
 	}

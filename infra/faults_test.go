@@ -60,7 +60,6 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 		},
 		"a domain without a name": {sink(func(s *config.Sink) { s.Auth = config.Auth{Kind: config.AuthSigV4, Service: "es"} }), []string{"sinks.search.url"}},
 		"an ARN for nothing":      {func(p *Props) { p.SinkARNs = map[string]string{"other": "arn:aws:es:::domain/x"} }, []string{"SinkARNs"}},
-		"an open outage":          {func(p *Props) { p.Config.TableOutage = config.TableOutageOpen }, []string{"tableOutage"}},
 		"the function's own host": {sink(func(s *config.Sink) { s.URL = "http://127.0.0.1:9200" }), []string{"sinks.search.url"}},
 		"a VPC without subnets":   {func(p *Props) { p.Vpc = &Vpc{SecurityGroupIDs: []string{"sg"}} }, []string{"Vpc"}},
 		"an unknown architecture": {func(p *Props) { p.Architecture = "mips" }, []string{"Architecture", "AssetDir", "AssetDir", "AssetDir", "AssetDir"}},
@@ -115,9 +114,9 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 func TestAllFaultsComeAtOnce(t *testing.T) {
 	t.Parallel()
 	c := deployable("lull")
-	c.Receive.Timeout, c.TableOutage = 0, config.TableOutageOpen
+	c.Receive.Timeout = 0
 	err := (&Props{Config: c, AssetDir: t.TempDir(), PlainHTTP: true}).Validate()
-	for _, want := range []string{"receive.timeout", "tableOutage", "PlainHTTP", "receive/bootstrap", "dlq/bootstrap", "run make build"} {
+	for _, want := range []string{"receive.timeout", "PlainHTTP", "receive/bootstrap", "dlq/bootstrap", "run make build"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is missing in\n%v", want, err)
 		}

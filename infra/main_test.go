@@ -132,6 +132,7 @@ func fullProps(stack awscdk.Stack) *Props {
 	c.DefaultCollection = "content"
 	c.Payload.Allow = []config.BucketPrefix{{Bucket: "bodies", Prefix: "published/"}, {Bucket: "bodies", Prefix: "drafts/"}}
 	c.Flight.Kind = config.FlightStandard
+	c.TableOutage = config.TableOutageOpen
 	c.Queues.ExpectedRate = 20
 	c.Complete()
 	return &Props{
