@@ -126,8 +126,6 @@ func (b billedFlights) List(ctx context.Context, cursor string, limit int) ([]fl
 }
 
 // launcher is the machine, billed; under the standard fault mix it loses some starts and doubles others.
-func (l *lull) launcher() flight.Launcher { return launcher{l} }
-
 type launcher struct{ *lull }
 
 func (l launcher) Start(ctx context.Context, s flight.State) error {

@@ -33,10 +33,20 @@ type lull struct {
 	schedule *memory.Schedule
 	letters  *memory.Letters
 	machine  *memory.Machine
+
+	// What a variant may replace.
+	store  func(v *fault.Invocation) flight.Store
+	launch func(v *fault.Invocation) flight.Launcher
+	take   handler
 }
 
 // Lull starts the stack.
 func Lull(ctx context.Context, w *World) (stop func(), err error) {
+	return start(ctx, w, func(*lull) {})
+}
+
+// start builds the stack, lets change put other halves in, and starts it.
+func start(ctx context.Context, w *World, change func(l *lull)) (stop func(), err error) {
 	sources, err := source.New(w.Config)
 	if err != nil {
 		return nil, err
@@ -58,18 +68,19 @@ func Lull(ctx context.Context, w *World) (stop func(), err error) {
 		},
 	}, l.turn)
 	w.busy = l.machine.Running
-	w.poll(ctx, "receive", receiveMegabytes, w.Config.Receive.Timeout, l.receive)
+	l.store = func(v *fault.Invocation) flight.Store { return v.Flights(l.flights) }
+	l.launch = func(v *fault.Invocation) flight.Launcher { return v.Launcher(launcher{l}) }
+	l.take = l.receive
+	change(l)
+	w.poll(ctx, "receive", receiveMegabytes, w.Config.Receive.Timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
+		return l.take(ctx, v, clk, batch)
+	})
 	w.wg.Go(func() { l.pruning(ctx) })
 	return l.machine.Close, nil
 }
 
 func (l *lull) receive(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
-	h := receive.Handler{
-		Shards: v.Shards(l.rows), Flights: v.Flights(l.flights), Launcher: v.Launcher(l.launcher()), Ingest: l.queueFor(v), Dead: v.Queue(l.dead),
-		Schedule: v.Schedule(l.schedule), Sources: l.sources, Config: l.Config, Sink: sinkName, Lane: flight.Live, Clock: clk,
-		Journal: journal.Discard{}, NewID: l.newID,
-	}
-	return h.Handle(ctx, batch)
+	return l.receiver(v, clk).Handle(ctx, batch)
 }
 
 // turn is the state machine's task: a transition, the function, and the transitions around it.
@@ -78,12 +89,7 @@ func (l *lull) turn(ctx context.Context, s flight.State) (flight.State, error) {
 	var out flight.State
 	var failed error
 	err := l.invoke(ctx, "index", indexMegabytes, l.Config.Index.Timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
-		h := index.Handler{
-			Shards: v.Shards(l.rows), Flights: v.Flights(l.flights), Launcher: v.Launcher(l.launcher()),
-			Queues: map[flight.Lane]queue.Queue{flight.Live: l.queueFor(v), flight.Bulk: l.queueFor(v)}, Dead: v.Queue(l.dead), Sink: v.Sink(l.Sink),
-			SinkName: sinkName, Sources: l.sources, Config: l.Config, Clock: clk, Journal: journal.Discard{}, NewToken: newToken, Jitter: mrand.Float64,
-		}
-		out, failed = h.Turn(ctx, s)
+		out, failed = l.indexer(v, clk).Turn(ctx, s)
 	})
 	if err == nil {
 		err = failed
@@ -93,13 +99,31 @@ func (l *lull) turn(ctx context.Context, s flight.State) (flight.State, error) {
 	return out, err
 }
 
+// receiver is receive for one invocation.
+func (l *lull) receiver(v *fault.Invocation, clk clock.Clock) *receive.Handler {
+	return &receive.Handler{
+		Shards: v.Shards(l.rows), Flights: l.store(v), Launcher: l.launch(v), Ingest: l.queueFor(v), Dead: v.Queue(l.dead),
+		Schedule: v.Schedule(l.schedule), Sources: l.sources, Config: l.Config, Sink: sinkName, Lane: flight.Live, Clock: clk,
+		Journal: journal.Discard{}, NewID: l.newID,
+	}
+}
+
+// indexer is index for one invocation.
+func (l *lull) indexer(v *fault.Invocation, clk clock.Clock) *index.Handler {
+	return &index.Handler{
+		Shards: v.Shards(l.rows), Flights: l.store(v), Launcher: l.launch(v),
+		Queues: map[flight.Lane]queue.Queue{flight.Live: l.queueFor(v), flight.Bulk: l.queueFor(v)}, Dead: v.Queue(l.dead), Sink: v.Sink(l.Sink),
+		SinkName: sinkName, Sources: l.sources, Config: l.Config, Clock: clk, Journal: journal.Discard{}, NewToken: newToken, Jitter: mrand.Float64,
+	}
+}
+
 // pruning runs prune at start and at its interval, as the rule does.
 func (l *lull) pruning(ctx context.Context) {
 	for {
 		_ = l.invoke(ctx, "prune", pruneMegabytes, time.Minute, func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
 			r := prune.Pruner{
-				Shards: v.Shards(l.rows), Scanner: v.Scanner(l.rows), Flights: v.Flights(l.flights), Letters: v.Letters(l.letters),
-				Schedule: v.Schedule(l.schedule), Live: l.queueFor(v), Bulk: l.queueFor(v), Launcher: v.Launcher(l.launcher()), Config: l.Config,
+				Shards: v.Shards(l.rows), Scanner: v.Scanner(l.rows), Flights: l.store(v), Letters: v.Letters(l.letters),
+				Schedule: v.Schedule(l.schedule), Live: l.queueFor(v), Bulk: l.queueFor(v), Launcher: l.launch(v), Config: l.Config,
 				Sink: sinkName, Clock: clk, Journal: journal.Discard{},
 			}
 			if _, err := r.Run(ctx); err != nil && l.mix == nil && ctx.Err() == nil {
