@@ -3,7 +3,6 @@ package operate
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/lullhq/lull/internal/flight"
@@ -26,21 +25,16 @@ type API interface {
 	Letters(ctx context.Context, f LetterFilter) ([]Letter, error)
 	// Letter shows one letter with its body. ErrNotFound where there is none.
 	Letter(ctx context.Context, id string) (Letter, error)
-	// Redrive sends selected letters again, to be judged by their version. The letters stay parked until then.
+	// Redrive sends selected letters again, to be judged by their version. The letters stay parked until then. The result is valid beside
+	// an error, too: it says what was done before.
 	Redrive(ctx context.Context, o LetterOrder) (LetterResult, error)
-	// Drop deletes selected letters for good.
+	// Drop deletes selected letters for good. The result is valid beside an error, too.
 	Drop(ctx context.Context, o LetterOrder) (LetterResult, error)
-	// Cancel makes the pending version of a document a dead letter.
+	// Cancel makes the pending version of a document a dead letter. ErrNotFound where nothing is pending.
 	Cancel(ctx context.Context, key shard.DocID, by string) (Letter, error)
-	// Rescue starts a flight from the manifest of a stuck one.
+	// Rescue starts a flight from the manifest of a stuck one. ErrNotFound where there is none, or nothing left in it.
 	Rescue(ctx context.Context, id flight.ID) (flight.ID, error)
 }
-
-// ErrNotFound says that what was asked for is not there. Act on it, not on its text.
-var ErrNotFound = errors.New("not found")
-
-// ErrInput says that the question was wrong; nothing was changed.
-var ErrInput = errors.New("bad input")
 
 // Publication is a list of messages to publish.
 type Publication struct {
@@ -101,15 +95,29 @@ type SinkStatus struct {
 // Explanation is everything known about a document, ending in one sentence.
 type Explanation struct {
 	Key       shard.DocID    `json:"key"`
+	Known     bool           `json:"known"`            // there is a row or a dead letter
 	Row       map[string]any `json:"row"`              // order keys in print, times as text
 	InSink    string         `json:"in_sink"`          // the version in the sink, "" for none
 	Committed string         `json:"committed"`        // order key in print
 	Pending   string         `json:"pending"`          // order key in print
 	Version   string         `json:"version"`          // the committed version, for people
 	Flight    string         `json:"flight,omitempty"` // that holds the pending version
+	Held      []Held         `json:"held,omitempty"`   // the messages of that flight that are about the document
 	Letters   []Letter       `json:"letters,omitempty"`
 	Decisions []Decision     `json:"decisions,omitempty"` // the latest, where the stack keeps them
 	Sentence  string         `json:"sentence"`
+}
+
+// Held is a message that waits in a flight.
+type Held struct {
+	MessageID string    `json:"message_id"`
+	Version   string    `json:"version"`
+	OrderKey  string    `json:"order_key"`
+	Operation string    `json:"operation"` // put or delete
+	Lane      string    `json:"lane"`
+	Sent      time.Time `json:"sent_at,omitzero"`
+	Due       time.Time `json:"due_at,omitzero"`
+	Receives  int       `json:"receives"` // how often it was received
 }
 
 // Decision is one line of the timeline.
@@ -138,12 +146,14 @@ type LetterOrder struct {
 	All    bool    `json:"all,omitempty"`   // an empty selection means everything
 	Rate   float64 `json:"rate,omitempty"`  // letters a second, 0 for no limit
 	By     string  `json:"by"`              // who asks, for the audit
+
+	Progress func(LetterLine) `json:"-"` // told of each letter as it is done, from one goroutine; nil for nobody
 }
 
 // LetterResult counts what became of the letters.
 type LetterResult struct {
 	Outcomes map[string]int `json:"outcomes"`
-	Lines    []LetterLine   `json:"lines"`
+	Lines    []LetterLine   `json:"lines"` // the first thousand; Outcomes counts all
 }
 
 // LetterLine is one letter's outcome.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -33,19 +36,53 @@ func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, e
 	if x.Letters, err = o.Letters(ctx, LetterFilter{Key: key}); err != nil {
 		return Explanation{}, fmt.Errorf("explain %s: %w", key, err)
 	}
+	if x.Held, err = o.held(ctx, row); err != nil {
+		return Explanation{}, fmt.Errorf("explain %s: %w", key, err)
+	}
 	if o.History != nil {
 		x.Decisions = o.History(key)
 	}
+	x.Known = row.Exists() || len(x.Letters) > 0
 	x.Sentence = sentence(row, health, x.Letters, shard.MicrosOf(o.Clock.Now()), o.Config.Timing(key.Collection()))
 	return x, nil
+}
+
+// held lists the messages about the row's document in its flight, newest version first. A flight that is gone holds none.
+func (o *Operator) held(ctx context.Context, row shard.Row) ([]Held, error) {
+	if row.Flight == "" || row.Pending == "" {
+		return nil, nil
+	}
+	m, err := o.Flights.Get(ctx, flight.ID(row.Flight))
+	if errors.Is(err, flight.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get the manifest: %w", err)
+	}
+	var out []Held
+	for _, r := range m.Records {
+		for _, e := range r.Events {
+			if e.Doc != row.Doc {
+				continue
+			}
+			out = append(out, Held{
+				MessageID: r.Message.ID, Version: versionText(e.Key), OrderKey: e.Key.String(), Operation: string(e.Op), Lane: string(m.Lane),
+				Sent: r.Message.Sent, Due: e.Due.Time(), Receives: r.Message.ReceiveCount,
+			})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Held) int { return strings.Compare(b.OrderKey, a.OrderKey) })
+	return out, nil
 }
 
 // sentence says why the document is as fresh as it is.
 func sentence(r, health shard.Row, letters []Letter, now shard.Micros, t shard.Timing) string {
 	k := r.Pending
 	switch {
-	case !r.Exists() && len(letters) > 0:
-		return fmt.Sprintf("Nothing was ever committed; its only events are %d dead letters, the last for %s.", len(letters), letters[len(letters)-1].Reason)
+	case !r.Exists() && len(letters) == 1:
+		return fmt.Sprintf("Nothing was ever committed: its only event is a dead letter (%s).", letters[0].Reason)
+	case !r.Exists() && len(letters) > 1:
+		return fmt.Sprintf("Nothing was ever committed: its only events are %d dead letters, the last for %s.", len(letters), letters[len(letters)-1].Reason)
 	case !r.Exists():
 		return "No event of this document was ever judged, or its row was collected after the retention of rows."
 	case r.Foreign():
@@ -75,28 +112,52 @@ func sentence(r, health shard.Row, letters []Letter, now shard.Micros, t shard.T
 		v, waited.Round(100*time.Millisecond), t.Quiet, t.MaxWait)
 }
 
+// settledSentence is for a row that waits for nothing.
 func settledSentence(r shard.Row, letters []Letter) string {
-	for _, l := range letters {
-		k, err := shard.ParseOrderKey(l.OrderKey)
-		if err == nil && k > r.Committed && l.State == letter.Parked {
-			if r.Committed == "" {
-				return fmt.Sprintf("Nothing is in the sink: version %s is a dead letter (%s), and no good version was held.", l.Version, l.Reason)
-			}
-			return fmt.Sprintf("Version %s is in the sink; the newer version %s is a dead letter (%s): mend the cause and `lull dead redrive`.",
-				versionText(r.Committed), l.Version, l.Reason)
+	newest := newestLetter(r, letters)
+	switch {
+	case newest == nil && r.Committed == "":
+		return "Nothing is committed and nothing is pending: its version is a dead letter that was dropped."
+	case newest == nil:
+		what := "is in the sink"
+		if r.CommittedOp == shard.Delete {
+			what = "deleted it"
+		}
+		return fmt.Sprintf("It is fresh: version %s %s since %s, and nothing newer is known.", versionText(r.Committed), what, clockText(r.LastWrite))
+	}
+	now, then := "Nothing is in the sink", "no good version was held: mend the cause and `lull dead redrive`"
+	if r.Committed != "" {
+		now, then = fmt.Sprintf("Version %s is in the sink", versionText(r.Committed)), "mend the cause and `lull dead redrive`"
+		if r.CommittedOp == shard.Delete {
+			now = fmt.Sprintf("It was deleted by version %s", versionText(r.Committed))
 		}
 	}
+	what := "the newer version"
 	if r.Committed == "" {
-		return "Nothing is committed and nothing is pending: its version is a dead letter that was dropped."
+		what = "version"
 	}
-	what := "is in the sink"
-	if r.CommittedOp == shard.Delete {
-		what = "deleted it"
+	if newest.State == letter.Redriven {
+		return fmt.Sprintf("%s; %s %s, a dead letter (%s), was sent again at %s and is judged when it is received.", now, what, newest.Version, newest.Reason,
+			newest.Redriven.UTC().Format(clockLayout))
 	}
-	return fmt.Sprintf("It is fresh: version %s %s since %s, and nothing newer is known.", versionText(r.Committed), what, clockText(r.LastWrite))
+	return fmt.Sprintf("%s; %s %s is a dead letter (%s): %s.", now, what, newest.Version, newest.Reason, then)
 }
 
-func clockText(m shard.Micros) string { return m.Time().Format("2006-01-02T15:04:05.000Z07:00") }
+// newestLetter is the letter of the newest version that is newer than what is committed, nil for none.
+func newestLetter(r shard.Row, letters []Letter) *Letter {
+	var newest *Letter
+	var key shard.OrderKey
+	for i, l := range letters {
+		if k, err := shard.ParseOrderKey(l.OrderKey); err == nil && k > r.Committed && k > key {
+			newest, key = &letters[i], k
+		}
+	}
+	return newest
+}
+
+const clockLayout = "2006-01-02T15:04:05.000Z07:00"
+
+func clockText(m shard.Micros) string { return m.Time().Format(clockLayout) }
 
 func versionText(k shard.OrderKey) string {
 	p, err := k.Parts()

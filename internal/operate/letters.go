@@ -2,8 +2,6 @@ package operate
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/redrive"
@@ -27,17 +25,6 @@ func asLetter(f letter.Facts) Letter {
 	return l
 }
 
-// wrong turns what the use case calls a wrong selection into ErrInput, and a missing letter into ErrNotFound.
-func wrong(err error) error {
-	switch {
-	case errors.Is(err, redrive.ErrFilter):
-		return input(err)
-	case errors.Is(err, redrive.ErrUnknown):
-		return fmt.Errorf("%w: %w", ErrNotFound, err)
-	}
-	return err
-}
-
 // Letters lists dead letters.
 func (o *Operator) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 	out := []Letter{}
@@ -45,14 +32,14 @@ func (o *Operator) Letters(ctx context.Context, f LetterFilter) ([]Letter, error
 		out = append(out, asLetter(facts))
 		return nil
 	})
-	return out, wrong(err)
+	return out, kind(err)
 }
 
 // Letter shows one.
 func (o *Operator) Letter(ctx context.Context, id string) (Letter, error) {
 	full, err := o.desk().Show(ctx, id)
 	if err != nil {
-		return Letter{}, wrong(err)
+		return Letter{}, kind(err)
 	}
 	l := asLetter(full.Facts)
 	l.Body, l.Attributes = full.Body, full.Attributes
@@ -61,41 +48,46 @@ func (o *Operator) Letter(ctx context.Context, id string) (Letter, error) {
 
 // Redrive sends letters again.
 func (o *Operator) Redrive(ctx context.Context, r LetterOrder) (LetterResult, error) {
-	var res LetterResult
-	tally, err := o.desk().Redrive(ctx, r.order(&res))
-	return res.counted(tally), wrong(err)
+	return r.do(ctx, o.desk().Redrive)
 }
 
 // Drop deletes letters.
 func (o *Operator) Drop(ctx context.Context, r LetterOrder) (LetterResult, error) {
-	var res LetterResult
-	tally, err := o.desk().Drop(ctx, r.order(&res))
-	return res.counted(tally), wrong(err)
+	return r.do(ctx, o.desk().Drop)
+}
+
+func (r LetterOrder) do(ctx context.Context, campaign func(context.Context, redrive.Order) (redrive.Tally, error)) (LetterResult, error) {
+	res := LetterResult{Outcomes: map[string]int{}, Lines: []LetterLine{}}
+	switch {
+	case r.By == "":
+		return res, inputf("nobody is named for the audit")
+	case !(r.Rate >= 0):
+		return res, inputf("rate %g: want letters a second, or 0 for no limit", r.Rate)
+	}
+	tally, err := campaign(ctx, redrive.Order{
+		Selection: r.selection(), How: redrive.How{Force: r.Force, DryRun: r.DryRun, By: r.By}, Rate: r.Rate, All: r.All,
+		Progress: func(p redrive.Progress) {
+			line := LetterLine{Letter: asLetter(p.Facts), Outcome: string(p.Outcome)}
+			if p.Err != nil {
+				line.Error = p.Err.Error()
+			}
+			res.add(line)
+			if r.Progress != nil {
+				r.Progress(line)
+			}
+		},
+	})
+	for o, n := range tally {
+		res.Outcomes[string(o)] = n
+	}
+	return res, kind(err)
 }
 
 // maxLines is how many letters an answer names; the counts are of all.
 const maxLines = 1000
 
-func (r LetterOrder) order(res *LetterResult) redrive.Order {
-	return redrive.Order{
-		Selection: r.selection(), How: redrive.How{Force: r.Force, DryRun: r.DryRun, By: r.By}, Rate: r.Rate, All: r.All,
-		Progress: func(p redrive.Progress) {
-			if len(res.Lines) >= maxLines {
-				return
-			}
-			line := LetterLine{Letter: asLetter(p.Facts), Outcome: string(p.Outcome)}
-			if p.Err != nil {
-				line.Error = p.Err.Error()
-			}
-			res.Lines = append(res.Lines, line)
-		},
+func (r *LetterResult) add(l LetterLine) {
+	if len(r.Lines) < maxLines {
+		r.Lines = append(r.Lines, l)
 	}
-}
-
-func (r LetterResult) counted(t redrive.Tally) LetterResult {
-	r.Outcomes = map[string]int{}
-	for o, n := range t {
-		r.Outcomes[string(o)] = n
-	}
-	return r
 }

@@ -43,11 +43,12 @@ type Operator struct {
 
 var _ API = (*Operator)(nil)
 
-func input(err error) error { return fmt.Errorf("%w: %w", ErrInput, err) }
-
 // Publish sends messages. One that breaks the contract is refused and named; the others are sent.
 func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error) {
 	var done Published
+	if p.Lane != "" && p.Lane != flight.Live && p.Lane != flight.Bulk {
+		return done, inputf("lane %q: want %s or %s", p.Lane, flight.Live, flight.Bulk)
+	}
 	for i, out := range p.Messages {
 		name, lane, events, why := o.route(out)
 		if p.Lane != "" {
@@ -107,7 +108,7 @@ func (o *Operator) Get(ctx context.Context, key shard.DocID) (Document, error) {
 	name, _ := o.Config.SinkFor(string(key.Collection()))
 	r := o.Readers[name]
 	if r == nil {
-		return Document{}, fmt.Errorf("%w: sink %s of collection %s cannot be read from here", ErrInput, name, key.Collection())
+		return Document{}, inputf("sink %s of collection %s cannot be read from here", name, key.Collection())
 	}
 	s, found, err := r.Get(ctx, key)
 	if err != nil {
@@ -192,18 +193,25 @@ func (o *Operator) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) 
 	if err != nil {
 		return "", fmt.Errorf("rescue flight %s: %w", id, err)
 	}
+	if _, ours := o.Config.Sinks[m.Sink]; !ours {
+		return "", inputf("rescue flight %s: it is of sink %q, which these settings do not name: is it another stack's?", id, m.Sink)
+	}
 	p := prune.Pruner{
 		Shards: o.Shards, Flights: o.Flights, Letters: o.Dead, Schedule: o.Schedule, Live: o.Queues(m.Sink, flight.Live),
 		Bulk: o.Queues(m.Sink, flight.Bulk), Launcher: o.Launcher(m.Sink), Config: o.Config, Sink: m.Sink, Clock: o.Clock, Journal: o.Journal,
 	}
-	return p.Rescue(ctx, id)
+	next, err := p.Rescue(ctx, id)
+	return next, kind(err)
 }
 
 // Cancel makes the pending version of a document a dead letter.
 func (o *Operator) Cancel(ctx context.Context, key shard.DocID, by string) (Letter, error) {
+	if by == "" {
+		return Letter{}, inputf("nobody is named for the audit")
+	}
 	f, err := o.desk().Cancel(ctx, key, by)
 	if err != nil {
-		return Letter{}, err
+		return Letter{}, kind(err)
 	}
 	return asLetter(f), nil
 }

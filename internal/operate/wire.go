@@ -48,8 +48,8 @@ func Handler(api API) http.Handler {
 	})
 	route(mux, "letters", api.Letters)
 	route(mux, "letter", func(ctx context.Context, q byID) (Letter, error) { return api.Letter(ctx, q.ID) })
-	route(mux, "redrive", api.Redrive)
-	route(mux, "drop", api.Drop)
+	campaign(mux, "redrive", api.Redrive)
+	campaign(mux, "drop", api.Drop)
 	route(mux, "cancel", func(ctx context.Context, q byKey) (Letter, error) {
 		return keyed(q, func(k shard.DocID) (Letter, error) { return api.Cancel(ctx, k, q.By) })
 	})
@@ -86,11 +86,15 @@ func route[Q, A any](mux *http.ServeMux, name string, f func(context.Context, Q)
 		}
 		if err != nil {
 			w.WriteHeader(status(err))
-			_ = json.NewEncoder(w).Encode(wireError{err.Error(), errors.Is(err, ErrNotFound), errors.Is(err, ErrInput)}) // the client went away
+			_ = json.NewEncoder(w).Encode(wired(err)) // the client went away
 			return
 		}
 		_ = json.NewEncoder(w).Encode(a) // the client went away
 	})
+}
+
+func wired(err error) *wireError {
+	return &wireError{err.Error(), errors.Is(err, ErrNotFound), errors.Is(err, ErrInput)}
 }
 
 func status(err error) int {
@@ -111,19 +115,27 @@ type Client struct {
 
 var _ API = (*Client)(nil)
 
-func ask[Q, A any](ctx context.Context, c *Client, name string, q Q) (a A, err error) {
+func (c *Client) post(ctx context.Context, name string, q any) (*http.Response, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
-		return a, fmt.Errorf("ask %s: %w", name, err)
+		return nil, fmt.Errorf("ask %s: %w", name, err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.Base, "/")+prefix+name, bytes.NewReader(body))
 	if err != nil {
-		return a, input(err)
+		return nil, input(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
-		return a, fmt.Errorf("ask %s: %w (is `lull dev` running there?)", c.Base, err)
+		return nil, fmt.Errorf("ask %s: %w (is `lull dev` running there?)", c.Base, err)
+	}
+	return resp, nil
+}
+
+func ask[Q, A any](ctx context.Context, c *Client, name string, q Q) (a A, err error) {
+	resp, err := c.post(ctx, name, q)
+	if err != nil {
+		return a, err
 	}
 	defer func() { _ = resp.Body.Close() }() // read to its end
 	if resp.StatusCode == http.StatusOK {
@@ -132,11 +144,16 @@ func ask[Q, A any](ctx context.Context, c *Client, name string, q Q) (a A, err e
 		}
 		return a, nil
 	}
+	return a, c.refused(resp)
+}
+
+// refused is the error of an answer that is none.
+func (c *Client) refused(resp *http.Response) error {
 	var e wireError
 	if err := json.NewDecoder(resp.Body).Decode(&e); err != nil || e.Error == "" {
-		return a, fmt.Errorf("%s answers %s: it is no `lull dev`, or one of another version", c.Base, resp.Status)
+		return fmt.Errorf("%s answers %s: it is no `lull dev`, or one of another version", c.Base, resp.Status)
 	}
-	return a, &remoteError{e}
+	return &remoteError{e}
 }
 
 // remoteError keeps what kind of error it was across the wire.
@@ -176,16 +193,6 @@ func (c *Client) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) 
 // Letter shows one.
 func (c *Client) Letter(ctx context.Context, id string) (Letter, error) {
 	return ask[byID, Letter](ctx, c, "letter", byID{id})
-}
-
-// Redrive sends letters again.
-func (c *Client) Redrive(ctx context.Context, o LetterOrder) (LetterResult, error) {
-	return ask[LetterOrder, LetterResult](ctx, c, "redrive", o)
-}
-
-// Drop deletes letters.
-func (c *Client) Drop(ctx context.Context, o LetterOrder) (LetterResult, error) {
-	return ask[LetterOrder, LetterResult](ctx, c, "drop", o)
 }
 
 // Cancel makes the pending version of a document a dead letter.

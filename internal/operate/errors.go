@@ -1,0 +1,38 @@
+package operate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/redrive"
+)
+
+// ErrNotFound says that what was asked for is not there. Act on it, not on its text.
+var ErrNotFound = errors.New("not found")
+
+// ErrInput says that the question was wrong; nothing was changed.
+var ErrInput = errors.New("bad input")
+
+// kindError gives an error its kind and keeps its text.
+type kindError struct {
+	error
+	kind error
+}
+
+func (e *kindError) Unwrap() []error { return []error{e.error, e.kind} }
+
+func input(err error) error { return &kindError{err, ErrInput} }
+
+func inputf(format string, args ...any) error { return input(fmt.Errorf(format, args...)) }
+
+// kind says which errors of the use cases are wrong questions, and which are questions about what is not there.
+func kind(err error) error {
+	switch {
+	case errors.Is(err, redrive.ErrFilter):
+		return input(err)
+	case errors.Is(err, redrive.ErrUnknown), errors.Is(err, redrive.ErrNotPending), errors.Is(err, prune.ErrNothingToRescue):
+		return &kindError{err, ErrNotFound}
+	}
+	return err
+}

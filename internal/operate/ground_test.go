@@ -1,0 +1,214 @@
+package operate_test
+
+import (
+	"context"
+	"fmt"
+
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/sink"
+	"github.com/lullhq/lull/internal/source"
+)
+
+// ground is an Operator over the halves in memory; nothing runs but what a test does by hand.
+type ground struct {
+	*testing.T
+	*operate.Operator
+	shards   *memory.Shards
+	letters  *memory.Letters
+	flights  *memory.Flights
+	queues   map[string]*memory.Queue // "search live"
+	sink     *memory.Sink
+	machine  *memory.Machine // its turns never end
+	notes    *notes
+}
+
+type notes struct {
+	mu   sync.Mutex
+	list []journal.Note
+}
+
+func (n *notes) Note(x journal.Note) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = append(n.list, x)
+}
+
+func (n *notes) count(step journal.Step) (c int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, x := range n.list {
+		if x.Step == step {
+			c++
+		}
+	}
+	return c
+}
+
+func setup(t *testing.T) *ground {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}, "remote": {Kind: config.SinkMemory}}
+	cfg.DefaultSink = "search"
+	cfg.Collections["far"] = config.Collection{Sink: "remote"}
+	cfg.DefaultCollection = "content"
+	cfg.Complete()
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := source.New(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &ground{
+		T: t, shards: memory.NewShards(), letters: memory.NewLetters(), flights: memory.NewFlights(clock.System{}), queues: map[string]*memory.Queue{},
+		sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}), notes: &notes{},
+	}
+	g.machine = memory.NewMachine(clock.System{}, memory.MachineSettings{}, func(ctx context.Context, s flight.State) (flight.State, error) {
+		<-ctx.Done()
+		return s, ctx.Err()
+	})
+	t.Cleanup(g.machine.Close)
+	for name := range cfg.Sinks {
+		for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
+			q := name + " " + string(lane)
+			g.queues[q] = memory.NewQueue(clock.System{}, memory.QueueSettings{Name: q, Visibility: time.Minute, Retention: time.Hour})
+		}
+	}
+	g.Operator = &operate.Operator{
+		Shards: g.shards, Dead: g.letters, Schedule: memory.NewSchedule(), Flights: g.flights, Config: &cfg, Sources: sources, Clock: clock.System{}, Journal: g.notes,
+		Launcher: func(string) flight.Launcher { return g.machine },
+		Queues: func(sink string, lane flight.Lane) queue.Queue {
+			if q := g.queues[sink+" "+string(lane)]; q != nil {
+				return q
+			}
+			return nil
+		},
+		Counts: func(context.Context) ([]operate.QueueStatus, error) {
+			c := g.queues["search live"].Counts()
+			return []operate.QueueStatus{{Queue: "search live", Visible: c.Visible, InFlight: c.InFlight, Delayed: c.Delayed}}, nil
+		},
+		Readers: map[string]sink.Reader{"search": g.sink},
+		History: func(doc shard.DocID) []operate.Decision {
+			return []operate.Decision{{At: time.UnixMicro(1).UTC(), Step: "ADMIT", Text: "about " + string(doc)}}
+		},
+	}
+	return g
+}
+
+// client asks the same Operator over HTTP.
+func (g *ground) client() *operate.Client {
+	s := httptest.NewServer(operate.Handler(g.Operator))
+	g.Cleanup(s.Close)
+	return &operate.Client{Base: s.URL + "/", HTTP: s.Client()}
+}
+
+// everyWay runs a test on the Operator itself and over HTTP, each on a ground of its own.
+func everyWay(t *testing.T, test func(t *testing.T, g *ground, api operate.API)) {
+	t.Helper()
+	t.Run("operator", func(t *testing.T) {
+		t.Parallel()
+		g := setup(t)
+		test(t, g, g.Operator)
+	})
+	t.Run("client", func(t *testing.T) {
+		t.Parallel()
+		g := setup(t)
+		test(t, g, g.client())
+	})
+}
+
+func put(id string, version int) string {
+	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version, version)
+}
+
+func outgoing(bodies ...string) (out []queue.Outgoing) {
+	for _, b := range bodies {
+		out = append(out, queue.Outgoing{Body: b})
+	}
+	return out
+}
+
+func (g *ground) event(body string) event.Event {
+	g.Helper()
+	r := g.Sources.Decode(queue.Message{Body: body, Sent: time.Now()})
+	if len(r) != 1 || r[0].Fault != nil {
+		g.Fatalf("decode: %+v", r)
+	}
+	return r[0].Event
+}
+
+func (g *ground) write(w shard.Write) {
+	g.Helper()
+	if _, err := g.shards.Write(g.Context(), w); err != nil {
+		g.Fatalf("%s: %v", w.Name, err)
+	}
+}
+
+func (g *ground) row(doc shard.DocID) shard.Row {
+	g.Helper()
+	rows, err := g.shards.Read(g.Context(), []shard.DocID{doc}, shard.Consistent)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return rows[0]
+}
+
+func micros() shard.Micros { return shard.MicrosOf(time.Now()) }
+
+// hold admits the event into a flight of its name.
+func (g *ground) hold(id flight.ID, body string) event.Event {
+	g.Helper()
+	e := g.event(body)
+	g.write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(id), Now: micros()}))
+	m := queue.Message{ID: "m-" + string(id), Receipt: "r", Body: body, Sent: time.Now().UTC().Truncate(time.Millisecond), ReceiveCount: 1}
+	err := g.flights.Put(g.Context(), &flight.Manifest{
+		Schema: flight.SchemaVersion, Flight: id, Sink: "search", Lane: flight.Live, Received: time.Now(),
+		Records: []flight.Record{{Message: m, Events: []flight.Entry{{Doc: e.Doc, Key: e.Key, Class: e.Class, Op: e.Op, Due: micros(), Admitted: micros()}}}},
+	})
+	if err != nil {
+		g.Fatal(err)
+	}
+	return e
+}
+
+// commit writes an admitted version to the sink and commits it.
+func (g *ground) commit(e event.Event, document string) {
+	g.Helper()
+	l := shard.Lease{Doc: e.Doc, Key: e.Key, Token: "token-" + shard.Token(e.Version), At: micros()}
+	g.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
+	op := sink.Op{Doc: e.Doc, Kind: shard.Put, Fence: shard.Fence(l.At), Key: e.Key, Version: e.Version, At: l.At.Time(), Document: []byte(document)}
+	if out := g.sink.Write(g.Context(), []sink.Op{op}); out[0].Kind != sink.Applied {
+		g.Fatalf("write: %+v", out)
+	}
+	g.write(shard.Commit(l, shard.Put, micros(), time.Now().Add(time.Hour).Unix(), g.row(e.Doc)))
+}
+
+// die parks the letter of a version and marks its row.
+func (g *ground) die(body string, reason letter.Reason) string {
+	g.Helper()
+	e := g.event(body)
+	l := letter.New(queue.Message{ID: "m-" + e.Version, Body: body, Sent: time.Now()}, reason, "mapper_parsing_exception", e.Doc, e.Key, 0, time.Now())
+	l.Sink, l.Lane = "search", string(flight.Live)
+	if _, err := g.letters.Park(g.Context(), l); err != nil {
+		g.Fatal(err)
+	}
+	g.write(shard.Park(e.Doc, e.Key, micros(), time.Now().Add(time.Hour).Unix(), g.row(e.Doc)))
+	return l.ID
+}
+
+// sent counts the messages of a queue.
+func (g *ground) sent(q string) int { return g.queues[q].Counts().Total() }
