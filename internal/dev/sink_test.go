@@ -3,6 +3,7 @@ package dev
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -341,16 +342,23 @@ func TestMessageOlderThanRowsMeetsTheAgeGuard(t *testing.T) {
 	})
 }
 
-func tableAway(s *scene, away *bool) {
-	s.inject.rule = func(op fault.Op) (fault.Verdict, bool) { return fault.FailBefore, *away && op.Service == fault.Table }
+// tableAway takes the table away until the answer is set to false.
+func tableAway(s *scene) *atomic.Bool {
+	away := new(atomic.Bool)
+	away.Store(true)
+	s.inject.mu.Lock()
+	defer s.inject.mu.Unlock()
+	s.inject.rule = func(op fault.Op) (fault.Verdict, bool) {
+		return fault.FailBefore, away.Load() && op.Service == fault.Table
+	}
+	return away
 }
 
 func outageOpen(c *config.Config) { c.TableOutage = config.TableOutageOpen }
 
 func TestOpenTableOutageNeverAcknowledges(t *testing.T) {
 	stage{cfg: outageOpen}.play(t, func(s *scene) {
-		away := true
-		tableAway(s, &away)
+		away := tableAway(s)
 		s.send(put(0, "a", 1), put(0, "a", 2), put(0, "b", 1))
 		s.wait(30 * time.Second)
 		s.holds("a", "2") // at once, without asking the row
@@ -360,7 +368,7 @@ func TestOpenTableOutageNeverAcknowledges(t *testing.T) {
 		if n := s.p.live.Counts().Total(); n != 3 {
 			t.Errorf("%d messages in the queue, want all three unacknowledged", n)
 		}
-		away = false
+		away.Store(false)
 		r := s.settle()
 		s.holds("a", "2")
 		s.holds("b", "1")
@@ -375,12 +383,11 @@ func TestDeletesAreReassertedAfterAnOpenOutage(t *testing.T) {
 		s.send(del(0, "gone", 5), put(0, "newer", 5))
 		s.settle()
 		s.wait(5 * time.Minute) // the sink has forgotten the delete
-		away := true
-		tableAway(s, &away)
+		away := tableAway(s)
 		s.send(put(0, "gone", 4), put(0, "newer", 4))
 		s.wait(30 * time.Second)
 		s.holds("gone", "4") // promise 1 is suspended while it lasts
-		away = false
+		away.Store(false)
 		s.settle()
 		s.holds("gone", "")
 		s.noted(journal.Reasserted, 1)
