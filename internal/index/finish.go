@@ -19,6 +19,9 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	next := t.state
 	next.Left, next.Turn = t.left, t.state.Turn+1
 	wake := max(t.wake, t.now()+1) // the next whole second at the earliest: no turn spins
+	if t.h.Config.Flight.Kind == config.FlightExpress {
+		wake = min(wake, t.now().Add(t.h.Config.Flight.ContinueAfter)) // an execution that slept longer would be ended before it wakes
+	}
 	next.WakeAt = flight.WakeText(wake.Time())
 	wake = shard.MicrosOf(next.Wake())
 	t.extend(ctx, wake.Add(2*t.h.Config.Index.Timeout))

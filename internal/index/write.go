@@ -164,7 +164,9 @@ func (t *turn) rejected(d *document, e *held, row shard.Row, letterID, why strin
 	t.note(t.about(d, e, journal.Rejected, why))
 	t.drop(e)
 	n := t.about(d, e, journal.Lettered, why)
-	n.Letter = letterID
+	if n.Letter = letterID; letterID == "" {
+		n.Step = journal.Dropped // `deadLetters: none`
+	}
 	t.note(n)
 	t.doneStored(d, e.Key)
 	if next := d.newest(); next != nil {
@@ -175,10 +177,10 @@ func (t *turn) rejected(d *document, e *held, row shard.Row, letterID, why strin
 	}
 }
 
+// sendLetter returns the letter's id, none where the settings want no dead letters.
 func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason letter.Reason, detail string) (id string, err error) {
 	m := *t.message(e)
 	if t.h.Config.DeadLetters == config.DeadLettersNone {
-		t.note(t.about(d, e, journal.Dropped, string(reason)+": "+detail))
 		return "", nil
 	}
 	l := letter.New(m, reason, detail, d.id, e.Key, e.Index, t.h.Clock.Now())

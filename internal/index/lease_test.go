@@ -1,0 +1,323 @@
+package index_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/sink"
+)
+
+// Faults, line 7. Both read a lease that has run out before either of them claims.
+func TestTwoTakersOfAnExpiredLeaseHaveOneWinner(t *testing.T) {
+	stage{sink: memory.SinkSettings{Latency: 2 * time.Second}}.play(t, func(b *bench) {
+		first := b.hold(put("a", 1))
+		b.inject = fails("CLAIM", fault.CrashAfter, 1)
+		time.Sleep(time.Until(first.Wake()))
+		if _, inv, _ := b.invoke(first); !inv.Killed() {
+			b.Fatal("the first owner lived")
+		}
+		time.Sleep(b.cfg.Queues.Visibility) // redelivered, and the lease is long over
+		second := b.receive(flight.Live)
+		i := b.invocation()
+		i.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "CLAIM again" {
+				time.Sleep(10 * time.Millisecond) // until both have read
+			}
+			return fault.OK
+		})
+		var after [2]flight.State
+		var wg sync.WaitGroup
+		for n, s := range []flight.State{first, second} {
+			wg.Go(func() {
+				var err error
+				if after[n], err = b.run(i, fault.NewInvocation(i.inject, "index", int64(n)), s); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		b.noted(journal.Claimed, 1) // the first owner died before it could say so
+		b.noted(journal.Committed, 1)
+		b.noted(journal.LeaseLost, 0)
+		b.noted(journal.RowRefused, 1)
+		if after[0].Done == after[1].Done {
+			b.Errorf("done %v and %v, want the winner's flight alone", after[0].Done, after[1].Done)
+		}
+		for _, s := range after {
+			b.fly(s, 1) // the loser finds it committed
+		}
+		if n := len(b.sink.History(doc("a"))); n != 1 {
+			b.Errorf("%d writes applied, want 1", n)
+		}
+		b.inQueue(0)
+	})
+}
+
+// zombie is a sink whose requests land when they land, whatever their caller waits for.
+type zombie struct {
+	sink.Sink
+	lands time.Time // not before
+	spans *spans
+}
+
+// spans are the requests of all writers: when each began and when it was applied.
+type spans struct {
+	mu   sync.Mutex
+	list []span
+}
+
+type span struct {
+	version     string
+	from, until time.Time
+}
+
+func (z zombie) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	begin := time.Now()
+	time.Sleep(time.Until(z.lands))
+	out := z.Sink.Write(context.WithoutCancel(ctx), ops)
+	z.spans.mu.Lock()
+	defer z.spans.mu.Unlock()
+	z.spans.list = append(z.spans.list, span{ops[0].Version, begin, time.Now()})
+	return out
+}
+
+// duel lets an invocation with one clock claim version 1 and its write land late, while another with a second clock tries to write
+// version 2 all the time.
+type duel struct {
+	first, second time.Duration // how far their clocks are off
+	lands         time.Duration // after the first invocation's start
+	commits       time.Duration // the first one's COMMIT comes no sooner than this after its start; 0: it is killed when its write lands
+	takes         time.Duration // until when the second one's write lands, at the earliest
+}
+
+func (d duel) fight(b *bench) (writes []span, loser flight.State) {
+	b.Helper()
+	one := b.hold(put("a", 1))
+	time.Sleep(time.Until(one.Wake()) + 2*time.Second) // due by any clock
+	two := b.hold(put("a", 2))
+	if two.Done {
+		b.Fatal("version 2 was not held")
+	}
+	b.change("a", func(r *shard.Row) { // the burst has gone on for long: version 1 may be written though a newer one waits
+		r.BurstStart = now().Add(-b.cfg.Debounce.MaxWait - b.cfg.Debounce.CapGrace - time.Minute)
+	})
+	begin := time.Now()
+	var log spans
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		i := b.invocation()
+		i.clock = clock.Skewed{Clock: clock.System{}, By: d.first}
+		i.sink = zombie{b.sink, begin.Add(d.lands), &log}
+		i.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "COMMIT" || op.Call == "COMMIT, newer waiting" {
+				if d.commits == 0 {
+					return fault.CrashBefore
+				}
+				time.Sleep(time.Until(begin.Add(d.commits)))
+			}
+			return fault.OK
+		})
+		loser, _ = b.run(i, fault.NewInvocation(i.inject, "index", 1), one)
+	})
+	wg.Go(func() {
+		i := b.invocation()
+		i.clock = clock.Skewed{Clock: clock.System{}, By: d.second}
+		i.sink = zombie{b.sink, begin.Add(d.takes), &log}
+		time.Sleep(100 * time.Millisecond)
+		for s := two; !s.Done; time.Sleep(10 * time.Millisecond) {
+			var err error
+			if s, err = b.run(i, fault.NewInvocation(i.inject, "index", 2), s); err != nil {
+				b.Error(err)
+				return
+			}
+			if time.Since(begin) > 2*time.Minute {
+				b.Errorf("version 2 not written after %s", time.Since(begin))
+				return
+			}
+		}
+	})
+	wg.Wait()
+	return log.list, loser
+}
+
+// Faults, line 30. The guard is for both: how late the platform kills and how far clocks differ. The worst case is an owner whose write
+// lands at the last moment, and a taker whose clock is ahead by all that is left of the guard.
+func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
+	const blink = time.Millisecond
+	for _, versions := range []bool{true, false} {
+		for _, late := range []time.Duration{0, time.Second, 2 * time.Second} {
+			for _, ahead := range []time.Duration{-1, 0, 1} {
+				t.Run(fmt.Sprintf("versions %v, killed %s late, taker %+d", versions, late, ahead), func(t *testing.T) {
+					stage{noVers: !versions}.play(t, func(b *bench) {
+						skew := b.cfg.Index.Guard - late
+						lands := b.cfg.Index.Timeout + late + b.cfg.SinkSettle("search") - blink
+						got, _ := duel{first: -ahead * skew / 2, second: ahead * skew / 2, lands: lands}.fight(b)
+						if len(got) != 2 || got[0].version != "1" || got[1].version != "2" {
+							b.Fatalf("writes %+v, want version 1, then version 2", got)
+						}
+						if got[1].from.Before(got[0].until) {
+							b.Errorf("version 2 was being written %s before version 1 had landed", got[0].until.Sub(got[1].from))
+						}
+						b.holds("a", "2")
+						if r := b.row("a"); r.Committed != b.key("a", 2) {
+							b.Errorf("row %+v, want version 2 committed", r)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// Faults, line 30: beyond the guard two may write at once. The row refuses the older owner's commit, a sink with versions its write.
+func TestSkewBeyondTheGuardIsRefusedAtCommit(t *testing.T) {
+	for name, takes := range map[string]time.Duration{"the row, after the other's commit": 0, "the row, while the other writes": 11 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				_, one := duel{second: 8 * time.Second, lands: 2 * time.Second, commits: 9 * time.Second, takes: takes}.fight(b)
+				b.noted(journal.LeaseLost, 1)
+				if n := b.notes.of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
+					b.Errorf("commits %+v, want version 2 alone", n)
+				}
+				if one.Done {
+					b.Error("the loser counts its version as done without looking again")
+				}
+				b.inQueue(1)
+				b.fly(one, 1)
+				b.noted(journal.Superseded, 1) // by the row, not by its own write
+				b.inQueue(0)
+			})
+		})
+	}
+	t.Run("the sink", func(t *testing.T) {
+		stage{}.play(t, func(b *bench) {
+			got, one := duel{second: 8 * time.Second, lands: 9 * time.Second, commits: 9 * time.Second}.fight(b)
+			if len(got) != 2 || got[0].version != "2" || got[1].version != "1" {
+				b.Fatalf("writes %+v, want version 1 to land after version 2", got)
+			}
+			b.holds("a", "2")
+			if n := b.sink.Counts().Newer; n != 1 {
+				b.Errorf("the sink refused %d writes, want the older one", n)
+			}
+			if n := b.notes.of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
+				b.Errorf("commits %+v, want version 2 alone", n)
+			}
+			b.fly(one, 2)
+			b.holds("a", "2")
+		})
+	})
+}
+
+// A lease that was written is at least as long as its invocation can go on, and not much longer.
+func TestALeaseOutlivesItsInvocation(t *testing.T) {
+	for name, st := range map[string]stage{"versions": {}, "no versions": {noVers: true}} {
+		t.Run(name, func(t *testing.T) {
+			st.play(t, func(b *bench) {
+				s := b.hold(put("a", 1))
+				time.Sleep(time.Until(s.Wake()))
+				begin := now()
+				b.inject = decide(func(op fault.Op) fault.Verdict {
+					if op.Call == "Read" {
+						time.Sleep(time.Second) // an invocation that claims late has no more time than one that claims at once
+					}
+					return fault.OK
+				})
+				b.turn(s)
+				claims := b.notes.of(journal.Claimed)
+				if len(claims) != 1 || shard.MicrosOf(claims[0].Until) != begin.Add(b.cfg.Lease("search")) {
+					b.Errorf("claims %+v, want a lease of %s from the start of the invocation", claims, b.cfg.Lease("search"))
+				}
+			})
+		})
+	}
+}
+
+// hand is a clock that a test moves.
+type hand struct {
+	mu        sync.Mutex
+	base      time.Time
+	gone      time.Duration
+	jump      time.Duration // how far its wall was set forward
+	deadlines []time.Duration
+}
+
+func (c *hand) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return setForward(c.base.Add(c.gone), c.jump)
+}
+
+func (c *hand) Sleep(_ context.Context, d time.Duration) error {
+	c.pass(d)
+	return nil
+}
+
+func (c *hand) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone += d
+}
+
+func (c *hand) Deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadlines = append(c.deadlines, d)
+	return context.WithCancel(ctx)
+}
+
+// busy is a sink whose requests take that long by the hand clock.
+type busy struct {
+	sink.Sink
+	takes time.Duration
+	clk   *hand
+	done  func() // after each request
+}
+
+func (s busy) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	s.clk.pass(s.takes)
+	out := s.Sink.Write(ctx, ops)
+	s.done()
+	return out
+}
+
+// Faults, line 30: what is left of an invocation does not depend on where somebody sets its clock meanwhile.
+func TestBudgetsAreMonotonic(t *testing.T) {
+	t.Parallel()
+	for _, jump := range []time.Duration{0, -time.Hour, time.Hour} {
+		t.Run(fmt.Sprint(jump), func(t *testing.T) {
+			t.Parallel()
+			b := stage{}.setup(t)
+			s := b.hold(put("a", 1), put("b", 1), put("c", 1), put("d", 1))
+			for _, id := range []string{"a", "b", "c", "d"} {
+				b.change(id, func(r *shard.Row) { r.Attempts = 3 }) // under suspicion: a request for each
+			}
+			clk := &hand{base: time.Now().Add(10 * time.Second)}
+			b.clock = clk
+			b.through = func(s sink.Sink) sink.Sink {
+				return busy{s, 3 * time.Second, clk, func() { clk.mu.Lock(); defer clk.mu.Unlock(); clk.jump = jump }}
+			}
+			if _, _, err := b.invoke(s); err != nil {
+				t.Fatal(err)
+			}
+			// Ten seconds: requests at 0, 3 and 6 s; at 9 s there is no time for another and its commit.
+			if n := b.sink.Counts().Requests; n != 3 {
+				t.Errorf("%d requests, want 3", n)
+			}
+			// The invocation's own, then what each request may take: six seconds, or what is left but two.
+			if want := []time.Duration{10 * time.Second, 6 * time.Second, 5 * time.Second, 2 * time.Second}; !slices.Equal(clk.deadlines, want) {
+				t.Errorf("deadlines %v, want %v", clk.deadlines, want)
+			}
+			b.noted(journal.Committed, 3)
+		})
+	}
+}

@@ -1,0 +1,206 @@
+package index_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/sink"
+)
+
+// deletions records what a queue is asked to delete.
+type deletions struct {
+	queue.Queue
+	mu    *sync.Mutex
+	calls *[][]string
+}
+
+func (d deletions) Delete(ctx context.Context, receipts []string) []error {
+	d.mu.Lock()
+	*d.calls = append(*d.calls, slices.Clone(receipts))
+	d.mu.Unlock()
+	return d.Queue.Delete(ctx, receipts)
+}
+
+func (b *bench) recordDeletions() (calls *[][]string) {
+	calls = new([][]string)
+	var mu sync.Mutex
+	b.between = func(q queue.Queue) queue.Queue { return deletions{q, &mu, calls} }
+	return calls
+}
+
+func removed(keys ...string) queue.Outgoing {
+	var records []string
+	for _, key := range keys {
+		id, sequencer, _ := strings.Cut(key, "@")
+		records = append(records, fmt.Sprintf(`{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectRemoved:Delete",`+
+			`"eventTime":"2026-05-04T10:00:00Z","s3":{"bucket":{"name":"b"},"object":{"key":%q,"sequencer":%q}}}`, id, sequencer))
+	}
+	return queue.Outgoing{
+		Body: `{"Records":[` + strings.Join(records, ",") + `]}`, Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")},
+	}
+}
+
+func throttled() memory.Answer {
+	return memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "too_many_requests"}}
+}
+
+// Faults, line 29: however many events a message carries, in however many turns they are done, it is deleted once, after the last.
+func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		calls := b.recordDeletions()
+		b.sink.Script("content#b/two", throttled())
+		b.sink.Script("content#b/three", throttled(), throttled())
+		s := b.holdOn(flight.Live, removed("one@01", "two@01", "three@01", "one@02"), removed("one@03", "two@01"), queue.Outgoing{Body: put("a", 1)}, queue.Outgoing{Body: put("a", 2)})
+		s = b.turn(s)
+		if len(*calls) != 1 || len((*calls)[0]) != 2 {
+			b.Fatalf("deleted %v in the first turn, want the two messages of a", *calls)
+		}
+		b.inQueue(2)
+		if turns := b.fly(s, 10); turns < 2 {
+			b.Errorf("done after %d more turns, want one for each throttle at least", turns)
+		}
+		var all []string
+		for _, c := range *calls {
+			if len(c) == 0 {
+				b.Error("a call that deletes nothing")
+			}
+			all = append(all, c...)
+		}
+		slices.Sort(all)
+		if len(all) != 4 || len(slices.Compact(slices.Clone(all))) != 4 {
+			b.Errorf("deleted %v, want each of four messages once", all)
+		}
+		b.inQueue(0)
+	})
+}
+
+// Faults, line 29: a batch call that failed is one entry's trouble each, and none of the others'.
+func TestPerEntryFailuresAreRead(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		var bodies []string
+		for i := range 12 { // two batches of the queue's
+			bodies = append(bodies, put(fmt.Sprintf("doc-%02d", i), 1))
+		}
+		s := b.hold(bodies...)
+		b.inject = fails("DeleteMessageBatch", fault.FailBefore, 1)
+		b.fly(s, 1)
+		b.noted(journal.DeleteLost, 10)
+		b.noted(journal.Deleted, 2)
+		b.inQueue(10)
+		lost := map[string]bool{}
+		for _, n := range b.notes.of(journal.DeleteLost) {
+			lost[n.Message] = true
+		}
+		for _, n := range b.notes.of(journal.Deleted) {
+			if lost[n.Message] {
+				b.Errorf("%s counts as deleted and as lost", n.Message)
+			}
+		}
+		requests := b.sink.Counts().Requests
+		time.Sleep(time.Minute)
+		if s := b.receive(flight.Live); !s.Done {
+			b.Error("a redelivery of what was committed started a flight")
+		}
+		b.noted(journal.Duplicate, 10)
+		b.inQueue(0)
+		if n := b.sink.Counts().Requests; n != requests {
+			b.Errorf("%d more sink requests, want none", n-requests)
+		}
+	})
+}
+
+// A message that leaves the flight is given back at once, with all its events: what is left in the flight must not count it as done.
+func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.holdOn(flight.Live, removed("one@01", "two@01"), queue.Outgoing{Body: put("a", 1)})
+		b.write(shard.Write{Name: "LOST", Doc: "content#b/two", Drop: true}) // its row was restored from before, say
+		b.fly(s, 1)
+		b.noted(journal.Left, 1)
+		b.noted(journal.Deleted, 1)
+		if c := b.live.Counts(); c.Visible != 1 || c.Total() != 1 {
+			b.Errorf("queue %+v, want the notification visible at once", c)
+		}
+		again := b.receive(flight.Live)
+		b.fly(again, 1)
+		b.inQueue(0)
+		if r := b.read("content#b/two"); r.Committed == "" {
+			b.Errorf("row %+v, want it admitted again and committed", r)
+		}
+	})
+}
+
+// Visibility is extended where it would end before the write and its commit, and the common flight needs no extension.
+func TestTheCommonFlightIsNeverExtended(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1), put("b", 1))
+		b.fly(s, 1)
+		b.noted(journal.Extended, 0)
+	})
+}
+
+func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1), put("b", 1))
+		b.change("a", func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(2*time.Minute), r.Pending })
+		s = b.turn(s)
+		n := b.notes.of(journal.Extended)
+		if len(n) != 1 || n[0].Count != 1 || n[0].Until.Before(s.Wake().Add(2*b.cfg.Index.Timeout)) {
+			b.Errorf("extensions %+v, want the message that is left, past the next turn at %s", n, s.Wake())
+		}
+		if c := b.live.Counts(); c.InFlight != 1 || c.Total() != 1 {
+			b.Errorf("queue %+v, want one message held", c)
+		}
+		time.Sleep(time.Until(s.Wake()) - time.Second)
+		if c := b.live.Counts(); c.Visible != 0 {
+			b.Error("visible before its next turn")
+		}
+		b.fly(s, 2)
+		b.inQueue(0)
+	})
+}
+
+func TestTwelveHoursAreKeptToTheMinute(t *testing.T) {
+	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightStandard }}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		b.change("a", func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(20*time.Hour), r.Pending })
+		s = b.turn(s)
+		if c := b.live.Counts(); c.InFlight != 1 {
+			b.Fatalf("queue %+v, want the message held", c)
+		}
+		for _, n := range b.notes.of(journal.Extended) {
+			if held := n.Until.Sub(b.manifest(s.Flight).Received); held > queue.MaxHold {
+				b.Errorf("asked for %s since the receive: SQS would refuse", held)
+			}
+		}
+		time.Sleep(queue.MaxHold - 14*time.Minute) // a turn shortly before the end
+		next, _, err := b.invoke(s)
+		if err != nil || !next.Done {
+			b.Fatalf("state %+v (%v), want the flight ended", next, err)
+		}
+		b.noted(journal.TwelveHours, 1)
+		if c := b.live.Counts(); c.Visible != 1 {
+			b.Errorf("queue %+v, want the message visible at once", c)
+		}
+	})
+}
+
+func (b *bench) manifest(id flight.ID) *flight.Manifest {
+	b.Helper()
+	m, err := b.flights.Get(b.Context(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return m
+}

@@ -1,0 +1,448 @@
+package index_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
+	"github.com/lullhq/lull/internal/sink"
+)
+
+func TestATurnWorksOnSoManyDocuments(t *testing.T) {
+	stage{cfg: func(c *config.Config) { c.Index.MaxItemsPerTurn = 10 }}.play(t, func(b *bench) {
+		var bodies []string
+		for i := range 25 {
+			bodies = append(bodies, put(fmt.Sprintf("doc-%02d", i), 1), put(fmt.Sprintf("doc-%02d", i), 2))
+		}
+		s := b.hold(bodies...)
+		for _, want := range []int{10, 20, 25} {
+			s = b.turn(s)
+			b.noted(journal.Committed, want)
+		}
+		if !s.Done {
+			b.Error("not done after three turns")
+		}
+		b.noted(journal.Superseded, 25) // older versions ride along and do not count
+		b.inQueue(0)
+	})
+}
+
+// writes records the sizes of the requests, and the first document of each.
+type writes struct {
+	sink.Sink
+	sizes *[]int
+	first *[]string
+}
+
+func (w writes) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	*w.sizes = append(*w.sizes, len(ops))
+	*w.first = append(*w.first, ops[0].Doc.ID())
+	return w.Sink.Write(ctx, ops)
+}
+
+// A document that kills requests is found alone: healthy ones go first and together, then quarters, then each for itself, the least
+// suspect first.
+func TestSuspectsAreWrittenApart(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		attempts := map[string]int64{"a": 9, "b": 0, "c": 2, "d": 3, "e": 2, "f": 1, "g": 2, "h": 2, "i": 0, "j": 2, "k": 0, "l": 4}
+		var bodies []string
+		for id := range attempts {
+			bodies = append(bodies, put(id, 1))
+		}
+		slices.Sort(bodies)
+		s := b.hold(bodies...)
+		for id, n := range attempts {
+			b.change(id, func(r *shard.Row) { r.Attempts = n })
+		}
+		var sizes []int
+		var first []string
+		b.through = func(s sink.Sink) sink.Sink { return writes{s, &sizes, &first} }
+		b.fly(s, 1)
+		if want := []int{4, 3, 2, 1, 1, 1}; !slices.Equal(sizes, want) {
+			b.Errorf("requests of %v documents, want %v", sizes, want)
+		}
+		if want := []string{"b", "c", "h", "d", "l", "a"}; !slices.Equal(first, want) {
+			b.Errorf("requests beginning with %v, want %v", first, want)
+		}
+	})
+}
+
+func TestWhatDoesNotFitIntoAnInvocationWaitsForTheNext(t *testing.T) {
+	stage{sink: memory.SinkSettings{Latency: 2500 * time.Millisecond}}.play(t, func(b *bench) {
+		var bodies []string
+		for i := range 5 {
+			bodies = append(bodies, put(fmt.Sprint(i), 1))
+		}
+		s := b.hold(bodies...)
+		for i := range 5 {
+			b.change(fmt.Sprint(i), func(r *shard.Row) { r.Attempts = 3 })
+		}
+		s = b.turn(s)
+		b.noted(journal.Committed, 3) // the third at 7.5 s of 10: another one might not come to its commit
+		b.noted(journal.Claimed, 3)
+		if s.Done || s.Turn != 1 || !s.Left.Has(3) || !s.Left.Has(4) || s.Left.Has(0) {
+			b.Errorf("state %+v, want the last two left", s)
+		}
+		b.fly(s, 1)
+		b.inQueue(0)
+	})
+}
+
+// An Express execution lives for five minutes. Before they are over the flight goes on in another one, once, however many invocations
+// see that it must.
+func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.sink.SetDown(errors.New("connection refused"))
+		s := b.hold(put("a", 1))
+		begin := time.UnixMicro(s.Started)
+		var last flight.State
+		for legs := 1; legs < 4; legs++ {
+			for !s.Done {
+				if s.Wake().Sub(begin) > memory.ExpressLimit-b.cfg.Index.Timeout {
+					b.Fatalf("wakes %s after its execution began", s.Wake().Sub(begin))
+				}
+				last, s = s, b.turn(s)
+			}
+			if len(b.launched.list) != legs+1 {
+				b.Fatalf("%d executions, want %d", len(b.launched.list), legs+1)
+			}
+			s = b.launched.list[legs]
+			if s.Leg != legs || s.Flight != last.Flight || s.Turn != last.Turn+1 || s.Left.Empty() {
+				b.Errorf("goes on with %+v after %+v", s, last)
+			}
+			if again, _, err := b.invoke(last); err != nil || !again.Done { // the same turn once more: its answer was lost
+				b.Errorf("state %+v (%v), want the flight left to the new execution", again, err)
+			}
+			if len(b.launched.list) != legs+1 {
+				b.Fatal("continued twice")
+			}
+			begin = time.UnixMicro(s.Started)
+		}
+		if n := len(b.notes.of(journal.Received)); n != 1 {
+			b.Errorf("%d receives, want one: an outage burns none", n)
+		}
+		b.sink.SetDown(nil)
+		b.fly(s, 3)
+		b.holds("a", "1")
+		b.inQueue(0)
+		if list, _, err := b.flights.List(b.Context(), "", 10); err != nil || len(list) != 0 {
+			b.Errorf("%v is left of the flight (%v), want nothing, checkpoints neither", list, err)
+		}
+	})
+}
+
+// A sink may ask for more patience than an execution has: the flight wakes in between and goes on.
+func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
+	for _, kind := range []config.FlightKind{config.FlightExpress, config.FlightStandard} {
+		t.Run(string(kind), func(t *testing.T) {
+			stage{cfg: func(c *config.Config) { c.Flight.Kind = kind }}.play(t, func(b *bench) {
+				a := throttled()
+				a.Outcome.RetryAfter = 30 * time.Minute
+				b.sink.ScriptRequests(a)
+				s := b.hold(put("a", 1))
+				tripped := s.Wake()
+				for turns := 0; ; turns++ {
+					for legs := len(b.launched.list); s.Done && b.live.Counts().Total() > 0; {
+						s = b.launched.list[legs-1]
+					}
+					if s.Done {
+						if kind == config.FlightStandard && turns > 3 {
+							b.Errorf("%d turns, want a Standard flight to sleep through: its turns cost", turns)
+						}
+						break
+					}
+					if began := time.UnixMicro(s.Started); kind == config.FlightExpress && s.Wake().Sub(began) > memory.ExpressLimit-b.cfg.Index.Timeout {
+						b.Fatalf("wakes %s after its execution began: it will not be there", s.Wake().Sub(began))
+					}
+					s = b.turn(s)
+				}
+				n := b.notes.of(journal.Committed)
+				if len(n) != 1 || n[0].At.Sub(tripped) < 30*time.Minute || n[0].At.Sub(tripped) > 31*time.Minute {
+					b.Errorf("commits %+v, want one half an hour after %s", n, tripped)
+				}
+				b.noted(journal.Received, 1)
+			})
+		})
+	}
+}
+
+// A Standard execution has 25,000 events, seven or so for each turn.
+func TestAStandardFlightGoesOnBeforeItsEventsAreUsedUp(t *testing.T) {
+	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightStandard }}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		b.change("a", func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(time.Hour), r.Pending })
+		s.Turn = 1998
+		if s = b.turn(s); s.Done {
+			b.Fatal("continued too early")
+		}
+		s, _, err := b.invoke(s)
+		if err != nil || !s.Done || len(b.launched.list) != 2 || b.launched.list[1].Turn != 2000 {
+			b.Errorf("state %+v (%v), executions %+v, want the flight to go on in a second one", s, err, b.launched.list)
+		}
+	})
+}
+
+func TestAContinuationThatFails(t *testing.T) {
+	late := func(b *bench) flight.State {
+		s := b.hold(put("a", 1))
+		b.change("a", func(r *shard.Row) {
+			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(12*time.Second), r.Pending
+		})
+		s.Started = time.Now().Add(-b.cfg.Flight.ContinueAfter + 10*time.Second).UnixMicro()
+		return s
+	}
+	t.Run("without its checkpoint is tried again", func(t *testing.T) {
+		stage{}.play(t, func(b *bench) {
+			s := late(b)
+			b.inject = fails("PutNext", fault.FailBefore, 1)
+			if s = b.turn(s); s.Done || len(b.launched.list) != 1 {
+				b.Errorf("state %+v, want the execution to go on for another turn", s)
+			}
+			b.fly(s, 2)
+			b.holds("a", "1")
+		})
+	})
+	t.Run("without its execution leaves the messages to redelivery", func(t *testing.T) {
+		stage{}.play(t, func(b *bench) {
+			s := late(b)
+			b.inject = fails("StartExecution", fault.FailBefore, 10)
+			if s = b.turn(s); !s.Done || len(b.launched.list) != 1 {
+				b.Errorf("state %+v, want the flight dead", s)
+			}
+			b.noted(journal.LaunchLost, 1)
+			b.inject = well
+			time.Sleep(time.Minute)
+			b.fly(b.receive(flight.Live), 2)
+			b.holds("a", "1")
+			b.inQueue(0)
+		})
+	})
+}
+
+func TestAFlightWithoutManifestIsDone(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		if err := b.flights.Delete(b.Context(), s.Flight); err != nil {
+			b.Fatal(err)
+		}
+		b.fly(s, 1)
+		b.inQueue(1) // redelivery's business
+	})
+}
+
+// Nothing is known without the manifest: the state machine tries the same turn again.
+func TestAManifestThatCannotBeReadFailsTheTurn(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		b.inject = fails("GetManifest", fault.FailBefore, 1)
+		time.Sleep(time.Until(s.Wake()))
+		next, _, err := b.invoke(s)
+		if !errors.Is(err, fault.ErrInjected) || next.Done || next.Turn != s.Turn {
+			b.Errorf("state %+v, error %v, want the same turn again", next, err)
+		}
+		b.fly(s, 1)
+		b.holds("a", "1")
+	})
+}
+
+// What cannot be removed at the end is collected by prune; the flight is done all the same.
+func TestAManifestThatCannotBeDeletedIsLeftToPrune(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		b.inject = fails("DeleteManifest", fault.FailBefore, 1)
+		b.fly(s, 1)
+		if n := b.notes.of(journal.Ended); len(n) != 1 || n[0].Detail == "" {
+			b.Errorf("notes %+v, want one that says so", n)
+		}
+	})
+}
+
+// Faults, line 54.
+func TestUnknownSchemaIsLeftToRedelivery(t *testing.T) {
+	t.Run("state", func(t *testing.T) {
+		stage{}.play(t, func(b *bench) {
+			s := b.hold(put("a", 1))
+			s.Schema = flight.SchemaVersion + 1
+			b.leftToRedelivery(s)
+		})
+	})
+	t.Run("manifest", func(t *testing.T) {
+		stage{}.play(t, func(b *bench) {
+			s := b.hold(put("a", 1))
+			m := b.manifest(s.Flight)
+			m.Schema = flight.SchemaVersion + 1
+			if err := b.flights.Put(b.Context(), m); err != nil {
+				b.Fatal(err)
+			}
+			b.leftToRedelivery(s)
+		})
+	})
+}
+
+// leftToRedelivery wants the flight ended with an alarm and nothing else, and its message written by another flight.
+func (b *bench) leftToRedelivery(s flight.State) {
+	b.Helper()
+	before := b.row("a")
+	b.fly(s, 1)
+	b.noted(journal.Schema, 1)
+	b.noted(journal.Deleted, 0)
+	if r := b.row("a"); r != before || b.sink.Counts().Requests != 0 {
+		b.Errorf("row %+v, want it untouched and nothing written: %+v", r, before)
+	}
+	if list, _, err := b.flights.List(b.Context(), "", 10); err != nil || len(list) != 1 {
+		b.Errorf("flights %v (%v), want the manifest to be there for the code that can read it", list, err)
+	}
+	time.Sleep(b.cfg.Queues.Visibility)
+	b.fly(b.receive(flight.Live), 2)
+	b.holds("a", "1")
+	b.inQueue(0)
+}
+
+// Faults, line 49: a newer build's row is believed in nothing, neither as read nor as the image of a refused claim.
+func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
+	newer := func(b *bench) {
+		b.change("a", func(r *shard.Row) { r.Schema, r.Committed = shard.SchemaVersion+1, b.key("a", 9) })
+	}
+	for name, when := range map[string]func(b *bench){
+		"as read":               newer,
+		"as the claim finds it": func(b *bench) { b.inject = at("CLAIM", func() { newer(b) }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.hold(put("a", 1), put("a", 2), put("b", 1))
+				when(b)
+				b.fly(s, 1)
+				b.holds("a", "")
+				b.holds("b", "1")
+				b.noted(journal.Schema, 2)
+				b.noted(journal.Left, 2)
+				if r := b.row("a"); r.Owner != "" || r.Attempts != 0 || r.Pending == "" {
+					b.Errorf("row %+v, want it untouched", r)
+				}
+				if c := b.live.Counts(); c.Visible != 2 || c.Total() != 2 {
+					b.Errorf("queue %+v, want both messages given back", c)
+				}
+			})
+		})
+	}
+}
+
+func TestWhileTheTableCannotBeReadTheFlightWaits(t *testing.T) {
+	t.Run("the first time", func(t *testing.T) {
+		stage{}.play(t, func(b *bench) {
+			s := b.hold(put("a", 1))
+			b.inject = fails("Read", fault.FailBefore, 1+4) // health, then the rows with their tries
+			if s = b.turn(s); s.Done || b.sink.Counts().Requests != 0 {
+				b.Errorf("state %+v, want the flight to wait", s)
+			}
+			b.fly(s, 1)
+			b.holds("a", "1")
+		})
+	})
+	t.Run("once more consistently", func(t *testing.T) {
+		stage{}.play(t, func(b *bench) {
+			s := b.hold(put("a", 1), put("b", 1))
+			b.change("a", func(r *shard.Row) { r.Pending, r.Dead = "", r.Pending }) // to be believed from a consistent read only
+			reads := 0
+			b.inject = decide(func(op fault.Op) fault.Verdict {
+				if op.Call != "Read" {
+					return fault.OK
+				}
+				if reads++; reads > 2 && reads <= 6 {
+					return fault.FailBefore
+				}
+				return fault.OK
+			})
+			s = b.turn(s)
+			b.holds("b", "1") // that row is believed
+			if s.Done || len(b.notes.of(journal.Stored)) != 0 {
+				b.Errorf("state %+v, want the doubtful document to wait", s)
+			}
+			b.fly(s, 1)
+			b.noted(journal.Stored, 1)
+			b.inQueue(0)
+		})
+	})
+}
+
+func TestOneProberPingsASinkThatWasUnwell(t *testing.T) {
+	open := func(b *bench) {
+		b.write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Second), Level: 3}))
+	}
+	health := func(b *bench) shard.Row { return b.read(shard.HealthRow("search")) }
+	for name, c := range map[string]struct {
+		race    func(b *bench)
+		pings   int64
+		written bool
+	}{
+		"well again": {func(*bench) {}, 1, true},
+		"still down": {func(b *bench) { b.sink.SetDown(errors.New("refused")) }, 1, false},
+		"somebody else probes": {func(b *bench) {
+			b.inject = at("PROBE", func() { b.write(shard.Probe("search", now(), now().Add(time.Second))) })
+		}, 0, false},
+		"tripped again while it pinged":   {func(b *bench) { b.inject = at("CLOSE", func() { open(b) }) }, 1, false},
+		"its answer cannot be written":    {func(b *bench) { b.inject = fails("CLOSE", fault.FailBefore, 4) }, 1, false},
+		"the ping is a throttled request": {func(b *bench) { b.inject = fails("ping", fault.Throttle, 1) }, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.hold(put("a", 1))
+				open(b)
+				c.race(b)
+				s = b.turn(s)
+				if n := b.sink.Counts().Pings; n != c.pings {
+					b.Errorf("%d pings, want %d", n, c.pings)
+				}
+				if got := b.sink.Counts().Requests == 1; got != c.written || s.Done != c.written {
+					b.Errorf("written %v, done %v, want %v", got, s.Done, c.written)
+				}
+				if h := health(b); (h.OpenUntil == 0) != c.written {
+					b.Errorf("health %+v, want the gate closed: %v", h, c.written)
+				}
+				b.noted(journal.Claimed, len(b.notes.of(journal.Committed)))
+				b.sink.SetDown(nil)
+				b.inject = well
+				b.fly(s, 5)
+				b.holds("a", "1")
+			})
+		})
+	}
+}
+
+// One document's trouble opens no gate; a request that nobody answers does.
+func TestOnlyTheSinksOwnTroubleOpensTheGate(t *testing.T) {
+	unknown := memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Status: 503}}
+	for name, c := range map[string]struct {
+		script func(b *bench)
+		open   bool
+	}{
+		"one of two unknown":        {func(b *bench) { b.sink.Script(doc("a"), unknown) }, false},
+		"both unknown":              {func(b *bench) { b.sink.ScriptRequests(unknown) }, true},
+		"one of two throttled":      {func(b *bench) { b.sink.Script(doc("a"), throttled()) }, true},
+		"one of two rejected":       {func(b *bench) { b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected}}) }, false},
+		"both refused":              {func(b *bench) { b.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused}}) }, false},
+		"a suspect alone, unknown":  {func(b *bench) { b.change("a", func(r *shard.Row) { r.Attempts = 3 }); b.sink.Script(doc("a"), unknown) }, false},
+		"a newcomer alone, unknown": {func(b *bench) { b.change("b", func(r *shard.Row) { r.Attempts = 3 }); b.sink.Script(doc("a"), unknown) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.hold(put("a", 1), put("b", 1))
+				c.script(b)
+				b.turn(s)
+				if got := b.read(shard.HealthRow("search")).OpenUntil != 0; got != c.open {
+					b.Errorf("gate open: %v, want %v", got, c.open)
+				}
+			})
+		})
+	}
+}

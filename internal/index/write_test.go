@@ -1,0 +1,259 @@
+package index_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/sink"
+)
+
+func poison() memory.Answer {
+	return memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapper_parsing_exception: field title"}}
+}
+
+// admit makes a version pending as another receive would, while this flight is in the air.
+func (b *bench) admit(body string) {
+	b.Helper()
+	e := b.event(body)
+	b.write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: "another", Now: now()}))
+}
+
+// The form of COMMIT follows from the image in hand. Where the row has changed under it, the other form is used, and the burst of the
+// version that came meanwhile goes on.
+func TestAVersionThatComesDuringTheWriteStaysPending(t *testing.T) {
+	stage{sink: memory.SinkSettings{Latency: time.Second}}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		b.inject = at("COMMIT", func() { b.admit(put("a", 2)) })
+		b.fly(s, 1)
+		b.noted(journal.Committed, 1)
+		b.noted(journal.RowRefused, 1)
+		b.noted(journal.LeaseLost, 0)
+		if r := b.row("a"); r.Committed != b.key("a", 1) || r.Pending != b.key("a", 2) || r.BurstStart != now() || r.Owner != "" {
+			b.Errorf("row %+v, want version 1 committed and version 2 pending in a burst that begins now", r)
+		}
+		b.inQueue(0)
+	})
+}
+
+func TestAVersionThatComesDuringARejectedWriteStaysPending(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.sink.Script(doc("a"), poison())
+		s := b.hold(put("a", 1))
+		b.inject = at("REJECT", func() { b.admit(put("a", 2)) })
+		b.fly(s, 1)
+		if r := b.row("a"); r.Dead != b.key("a", 1) || r.Pending != b.key("a", 2) || r.Claimed != "" || r.Owner != "" {
+			b.Errorf("row %+v, want version 1 dead and version 2 pending, unclaimed", r)
+		}
+		b.inQueue(0)
+	})
+}
+
+// A write that got no answer from the table is under a lease still: the document is left alone until it has run out.
+func TestAnAnswerOfTheTableThatNeverCame(t *testing.T) {
+	for _, c := range []struct {
+		call    string
+		answer  memory.Answer
+		what    fault.Verdict
+		tries   int
+		waits   bool // for the end of the lease
+		letters int
+	}{
+		{"CLAIM", memory.Answer{}, fault.FailBefore, 4, true, 0},
+		{"CLAIM", memory.Answer{}, fault.FailAfter, 1, false, 0},
+		{"COMMIT", memory.Answer{}, fault.FailBefore, 4, true, 0},
+		{"COMMIT", memory.Answer{}, fault.FailAfter, 1, false, 0},
+		{"COMMIT", memory.Answer{}, fault.Throttle, 3, false, 0},
+		{"RELEASE", throttled(), fault.FailBefore, 4, true, 0},
+		{"RELEASE", throttled(), fault.FailAfter, 1, false, 0},
+		{"REJECT", poison(), fault.FailBefore, 4, true, 2},
+		{"REJECT", poison(), fault.FailAfter, 1, false, 1},
+	} {
+		t.Run(c.call+" "+c.what.String(), func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				if c.answer.Outcome.Status != 0 {
+					b.sink.Script(doc("a"), c.answer, c.answer)
+				}
+				s := b.hold(put("a", 1))
+				b.inject = fails(c.call, c.what, c.tries)
+				begin := s.Wake()
+				s = b.turn(s)
+				lease := begin.Add(b.cfg.Lease("search"))
+				if c.waits != (!s.Done && s.Wake().After(lease)) {
+					b.Errorf("done %v, wakes %s after the turn: want it to wait for the lease of %s: %v", s.Done, s.Wake().Sub(begin), b.cfg.Lease("search"), c.waits)
+				}
+				if s.Done == (c.waits || c.call == "RELEASE") {
+					b.Errorf("done %v", s.Done)
+				}
+				b.fly(s, 4)
+				if l := b.letters(); len(l) != c.letters || c.letters == 2 && l[0].ID != l[1].ID {
+					b.Errorf("letters %+v, want %d, the same one", l, c.letters)
+				}
+				if c.letters == 0 {
+					b.holds("a", "1")
+				}
+				b.noted(journal.LeaseLost, 0)
+				b.inQueue(0)
+			})
+		})
+	}
+}
+
+// A claim that another receive or flight has overtaken between the read and the write is decided again by the row's image.
+func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		race func(b *bench)
+		left bool
+		note journal.Step
+	}{
+		"by a newer version": {func(b *bench) { b.admit(put("a", 2)) }, true, journal.Waiting},
+		"by another owner": {func(b *bench) {
+			b.write(shard.Claim(shard.Bid{Doc: doc("a"), Key: b.key("a", 1), Token: "t", Now: now(), Until: now().Add(13 * time.Second)}))
+		}, true, journal.Waiting},
+		"by an earlier claim of its own": {func(b *bench) { // whose lease has run out: the other form of CLAIM
+			b.write(shard.Claim(shard.Bid{Doc: doc("a"), Key: b.key("a", 1), Token: "t", Now: now() - 10, Until: now() - 5}))
+		}, false, journal.Committed},
+		"by a commit": {func(b *bench) {
+			l := shard.Lease{Doc: doc("a"), Key: b.key("a", 1), Token: "t", At: now() - 1}
+			b.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: now()}))
+			b.write(shard.Commit(l, shard.Put, now(), 1, b.row("a")))
+		}, false, journal.Duplicate},
+		"by its dead letter": {func(b *bench) { b.write(shard.Park(doc("a"), b.key("a", 1), now(), 1, b.row("a"))) }, false, journal.Stored},
+		"by its row's end":   {func(b *bench) { b.write(shard.Write{Name: "COLLECT", Doc: doc("a"), Drop: true}) }, false, journal.Left},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.hold(put("a", 1))
+				b.inject = at("CLAIM", func() { c.race(b) })
+				s = b.turn(s)
+				if s.Done == c.left {
+					b.Errorf("done %v, want what is left in the flight: %v", s.Done, c.left)
+				}
+				b.noted(c.note, 1)
+				b.noted(journal.LeaseLost, 0)
+				if c.note != journal.Committed && b.sink.Counts().Requests != 0 {
+					b.Error("written without a claim")
+				}
+			})
+		})
+	}
+}
+
+// Behind a dead newest version the older one of the same flight is next; one claim of a document is followed by none of another version
+// of it in the same turn.
+func TestAnOlderVersionHasItsTurnAfterADeadOne(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1), put("a", 2))
+		b.inject = at("CLAIM", func() { b.write(shard.Park(doc("a"), b.key("a", 2), now(), 1, b.row("a"))) })
+		s = b.turn(s)
+		b.noted(journal.Stored, 1)
+		b.noted(journal.Claimed, 0)
+		b.inject = well
+		b.inQueue(1) // the dead one's message may go
+		b.fly(s, 1)  // version 1 is not pending any more: it is admitted again
+		b.fly(b.receive(flight.Live), 1)
+		b.holds("a", "1")
+		b.inQueue(0)
+	})
+}
+
+// A version that may be in the sink and is no dead letter keeps older ones out, aloud.
+func TestWhatMayBeInTheSinkBlocksOlderVersions(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1), put("a", 3))
+		b.change("a", func(r *shard.Row) { r.Claimed, r.LeaseUntil = b.key("a", 2), now() }) // claimed by somebody, outcome unknown
+		b.sink.Script(doc("a"), poison())
+		s = b.turn(s)
+		b.noted(journal.Rejected, 1)
+		b.noted(journal.Blocked, 1)
+		if r := b.row("a"); r.Claimed != b.key("a", 2) {
+			b.Errorf("row %+v, want version 2 to count as claimed still", r)
+		}
+		b.holds("a", "")
+		if s.Done {
+			b.Error("version 1 left the flight: nobody else holds it")
+		}
+	})
+}
+
+// An unknown outcome that is answered after the lease has ended: whoever has the lease now wrote something newer, as it should be.
+func TestA409AfterTheLeaseHasEndedIsNoAlarm(t *testing.T) {
+	for name, after := range map[string]time.Duration{"under a live lease": 5 * time.Second, "after it": 14 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.hold(put("a", 1))
+				b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Newer, Status: 409}})
+				var log spans
+				b.through = func(to sink.Sink) sink.Sink { return zombie{to, s.Wake().Add(after), &log} }
+				s = b.turn(s)
+				want := 0
+				if after < b.cfg.Lease("search") {
+					want = 1
+				}
+				b.noted(journal.SinkNewer, want)
+				b.noted(journal.Committed, 0)
+				b.inQueue(1)
+				if s.Done {
+					b.Error("taken for success")
+				}
+				b.fly(s, 2)
+				b.holds("a", "1")
+			})
+		})
+	}
+}
+
+func TestALetterThatCannotBeSentKeepsTheMessage(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.sink.Script(doc("a"), poison(), poison())
+		s := b.hold(put("a", 1))
+		b.inject = fails("SendMessageBatch", fault.FailBefore, 1)
+		s = b.turn(s)
+		if r := b.row("a"); s.Done || r.Dead != "" || r.Owner != "" || r.Refusals != 0 {
+			b.Errorf("done %v, row %+v: want the lease given back, nothing dead or counted", s.Done, r)
+		}
+		b.inQueue(1)
+		b.fly(s, 2)
+		if l := b.letters(); len(l) != 1 || l[0].Reason != letter.RejectedBySink {
+			b.Errorf("letters %+v, want one in the end", l)
+		}
+		b.inQueue(0)
+	})
+}
+
+func TestRefusalsAreInTheLetter(t *testing.T) {
+	stage{cfg: func(c *config.Config) { c.Retry.MaxRefusals = 2 }}.play(t, func(b *bench) {
+		refused := memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Status: 500, Reason: "some_exception"}}
+		b.sink.Script(doc("a"), refused, refused)
+		b.fly(b.hold(put("a", 1)), 3)
+		l := b.letters()
+		if len(l) != 1 || l[0].Reason != letter.Refusals || l[0].Refusals != 1 || !strings.Contains(l[0].FirstError, "some_exception") || l[0].Lane != "live" || l[0].Sink != "search" {
+			b.Errorf("letters %+v, want one that tells of the refusal before", l)
+		}
+	})
+}
+
+// Without a dead-letter queue what cannot be written is dropped aloud: counted once, and never as a letter that nobody can find.
+func TestWithoutDeadLettersWhatCannotBeWrittenIsDroppedAloud(t *testing.T) {
+	stage{cfg: func(c *config.Config) { c.DeadLetters = config.DeadLettersNone }}.play(t, func(b *bench) {
+		b.sink.Script(doc("a"), poison())
+		b.fly(b.hold(put("a", 1), put("b", 1)), 1)
+		b.noted(journal.Dropped, 1)
+		b.noted(journal.Lettered, 0)
+		if n := b.dead.Counts().Total(); n != 0 {
+			b.Errorf("%d messages in a dead-letter queue that nobody wants", n)
+		}
+		if r := b.row("a"); r.Dead != b.key("a", 1) || r.Pending != "" {
+			b.Errorf("row %+v, want the version dead", r)
+		}
+		b.holds("b", "1")
+		b.inQueue(0)
+	})
+}
