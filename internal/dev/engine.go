@@ -31,8 +31,12 @@ import (
 // maxTurns is how many turns run at once: the concurrency of the index function. More only make each other late in front of one index.
 const maxTurns = 16
 
-// maxBacklog is how many messages of one queue may wait or be held before the feeder waits: it bounds the memory.
-const maxBacklog = 100_000
+// How much of one queue may wait or be held before the feeder waits: it bounds the memory. 20,000 messages a second are held for the quiet window,
+// the batching window and a write.
+const (
+	maxBacklog      = 250_000
+	maxBacklogBytes = 256 << 20
+)
 
 // Options are what an engine is made of.
 type Options struct {
@@ -71,6 +75,7 @@ type Engine struct {
 	turns    chan struct{} // a slot for each turn that runs
 	invoked  atomic.Int64
 	messages atomic.Int64
+	bytes    atomic.Int64 // of their bodies
 	events   atomic.Int64
 	refused  atomic.Int64 // messages too large or empty for the queue
 	wg       sync.WaitGroup
@@ -134,6 +139,7 @@ func (e *Engine) pipe(name string, s sink.Sink) *pipe {
 	p.dead = memory.NewQueue(e.clk, memory.QueueSettings{Name: name + "-dead", Visibility: q.Visibility, Retention: q.DeadLetterRetention})
 	ingest := memory.QueueSettings{
 		Visibility: q.Visibility, Retention: q.Retention, MaxReceiveCount: e.cfg.MaxReceiveCount(), DeadLetter: p.dead,
+		MaxInFlight: maxBacklog, // a laptop has one queue where a stack of this rate has several
 	}
 	if e.mix != nil {
 		ingest.Deliver = e.deliver

@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/memory"
 	"github.com/lullhq/lull/internal/queue"
 )
 
@@ -48,7 +49,7 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 	}
 	p := e.pipes[name]
 	q := p.lane(lane)
-	for q.Counts().Total() >= maxBacklog {
+	for e.full(q) {
 		done()
 		err := e.clk.Sleep(ctx, 100*time.Millisecond)
 		if done = clock.Working(e.clk); err != nil {
@@ -56,12 +57,19 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 		}
 	}
 	e.messages.Add(1)
+	e.bytes.Add(int64(len(out.Body)))
 	e.events.Add(int64(events))
 	err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
 	return e.refuse(ctx, p, m, events, err)
+}
+
+// full reports whether as much waits in the queue as may, by number or, taking the average, by size.
+func (e *Engine) full(q *memory.Queue) bool {
+	waiting := int64(q.Counts().Total())
+	return waiting >= maxBacklog || waiting > 0 && waiting*(e.bytes.Load()/max(e.messages.Load(), 1)) >= maxBacklogBytes
 }
 
 // refuse parks a message that the queue does not take: too large, or empty.

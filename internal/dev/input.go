@@ -3,27 +3,22 @@ package dev
 import (
 	"bufio"
 	"bytes"
-	"container/heap"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// maxLine bounds one input line. It is above SQS's limit, so that a message that is too large is refused as a message, with its reason, and not
-// as a broken file.
-const maxLine = 8 << 20
+// maxLine bounds one input line. It is far above SQS's limit, however much JSON escapes: a message that is too large is refused as a message,
+// with its reason, and not as a broken file.
+const maxLine = 64 << 20
 
 // Timed is one input message and when to send it, counted from the start.
 type Timed struct {
@@ -31,13 +26,14 @@ type Timed struct {
 	queue.Outgoing
 }
 
-// ParseLine reads one input message. An object whose only keys are among after_ms, attributes and body is a timed message; anything else is
+// ParseLine reads one input message. An object whose only keys are among after_ms, attributes and body is a timed message: a body that is a
+// string is the raw text, any other value its own bytes, none is an empty message (which no queue takes). Anything else, {} too, is
 // sent as it stands. The error names the field.
 func ParseLine(line []byte) (Timed, error) {
 	text := string(line)
 	var t Timed
 	doc := gjson.Parse(text)
-	if !doc.IsObject() || !gjson.Valid(text) || !isTimed(doc) {
+	if !doc.IsObject() || !isTimed(doc) || !gjson.Valid(text) {
 		t.Body = text
 		return t, nil
 	}
@@ -55,8 +51,6 @@ func ParseLine(line []byte) (Timed, error) {
 		t.Attributes = attrs
 	}
 	switch v := doc.Get("body"); {
-	case !v.Exists():
-		return t, fmt.Errorf("body: missing in a timed message")
 	case v.Type == gjson.String:
 		t.Body = v.Str
 	default:
@@ -115,28 +109,24 @@ type Input interface {
 // OpenInput opens a file of NDJSON, a folder (its *.json, by name, one message each) or "-" for in.
 func OpenInput(path string, in io.Reader) (Input, error) {
 	if path == "-" {
-		return newLines("standard input", io.NopCloser(in)), nil
+		l := newLines("standard input", io.NopCloser(in))
+		l.slow = true
+		return l, nil
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("open events: %w", err)
 	}
 	if info.IsDir() {
-		names, err := filepath.Glob(filepath.Join(path, "*.json"))
-		if err != nil {
-			return nil, fmt.Errorf("open events: %w", err)
-		}
-		if len(names) == 0 {
-			return nil, fmt.Errorf("open events: folder %s has no *.json", path)
-		}
-		slices.Sort(names)
-		return &folder{names: names}, nil
+		return openFolder(path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open events: %w", err)
 	}
-	return newLines(path, f), nil
+	l := newLines(path, f)
+	l.slow = !info.Mode().IsRegular() // a pipe
+	return l, nil
 }
 
 type lines struct {
@@ -144,7 +134,11 @@ type lines struct {
 	c    io.Closer
 	s    *bufio.Scanner
 	n    int
+	slow bool // somebody may still be writing it
 }
+
+// utf8BOM is how some editors begin a file.
+const utf8BOM = "\ufeff"
 
 func newLines(name string, r io.ReadCloser) *lines {
 	s := bufio.NewScanner(r)
@@ -156,6 +150,9 @@ func (l *lines) Next() (Timed, error) {
 	for l.s.Scan() {
 		l.n++
 		line := bytes.TrimSuffix(l.s.Bytes(), []byte("\r"))
+		if l.n == 1 {
+			line = bytes.TrimPrefix(line, []byte(utf8BOM))
+		}
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
@@ -176,8 +173,27 @@ func (l *lines) Next() (Timed, error) {
 
 func (l *lines) Close() error { return l.c.Close() }
 
+func (l *lines) live() bool { return l.slow }
+
 type folder struct {
 	names []string
+}
+
+func openFolder(path string) (*folder, error) {
+	entries, err := os.ReadDir(path) // sorted by name
+	if err != nil {
+		return nil, fmt.Errorf("open events: %w", err)
+	}
+	f := &folder{}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".json" && !e.IsDir() {
+			f.names = append(f.names, filepath.Join(path, e.Name()))
+		}
+	}
+	if len(f.names) == 0 {
+		return nil, fmt.Errorf("open events: folder %s has no *.json", path)
+	}
+	return f, nil
 }
 
 func (f *folder) Next() (Timed, error) {
@@ -190,7 +206,7 @@ func (f *folder) Next() (Timed, error) {
 	if err != nil {
 		return Timed{}, fmt.Errorf("read events: %w", err)
 	}
-	t, err := ParseLine([]byte(strings.TrimSpace(string(b))))
+	t, err := ParseLine(bytes.TrimSpace(bytes.TrimPrefix(b, []byte(utf8BOM))))
 	if err != nil {
 		return t, fmt.Errorf("%s: %w", name, err)
 	}
@@ -198,62 +214,3 @@ func (f *folder) Next() (Timed, error) {
 }
 
 func (f *folder) Close() error { return nil }
-
-// lookahead is how many messages are read ahead of their time, so that after_ms need not be sorted further apart than that.
-const lookahead = 50_000
-
-// play sends an input's messages at their times until it ends.
-func play(ctx context.Context, clk clock.Clock, in Input, send func(context.Context, Timed) error) error {
-	start := clk.Now()
-	var ahead timedHeap
-	ended := false
-	for order := 0; !ended || len(ahead) > 0; {
-		for !ended && len(ahead) < lookahead && (len(ahead) == 0 || clk.Now().Sub(start) < ahead[0].After) {
-			t, err := in.Next()
-			if errors.Is(err, io.EOF) {
-				ended = true
-				break
-			}
-			if err != nil {
-				return err
-			}
-			order++
-			heap.Push(&ahead, timedOrder{t, order})
-		}
-		if len(ahead) == 0 {
-			continue
-		}
-		next := ahead[0]
-		if wait := next.After - clk.Now().Sub(start); wait > 0 {
-			if err := clk.Sleep(ctx, wait); err != nil {
-				return err
-			}
-		}
-		heap.Pop(&ahead)
-		if err := send(ctx, next.Timed); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-type timedOrder struct {
-	Timed
-	order int
-}
-
-// timedHeap sorts by time, then by the order of the input.
-type timedHeap []timedOrder
-
-func (h timedHeap) Len() int { return len(h) }
-func (h timedHeap) Less(i, j int) bool {
-	return h[i].After < h[j].After || h[i].After == h[j].After && h[i].order < h[j].order
-}
-func (h timedHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *timedHeap) Push(x any)   { *h = append(*h, x.(timedOrder)) }
-func (h *timedHeap) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
-}

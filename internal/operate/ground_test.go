@@ -27,13 +27,13 @@ import (
 type ground struct {
 	*testing.T
 	*operate.Operator
-	shards   *memory.Shards
-	letters  *memory.Letters
-	flights  *memory.Flights
-	queues   map[string]*memory.Queue // "search live"
-	sink     *memory.Sink
-	machine  *memory.Machine // its turns never end
-	notes    *notes
+	shards  *memory.Shards
+	letters *memory.Letters
+	flights *memory.Flights
+	queues  map[string]*memory.Queue // "search live"
+	sink    *memory.Sink
+	machine *memory.Machine // its turns never end
+	notes   *notes
 }
 
 type notes struct {

@@ -1,0 +1,195 @@
+package dev
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+)
+
+// How much is read ahead of its time, so that after_ms need not be sorted further apart than that.
+const (
+	lookahead      = 50_000   // messages
+	lookaheadBytes = 64 << 20 // of bodies
+)
+
+// The clock of after_ms starts when a live input pauses for a breath, and at the latest after a few. Both are real time.
+const (
+	breath  = 50 * time.Millisecond
+	breaths = 10
+)
+
+// player sends an input's messages at their times.
+type player struct {
+	clk    clock.Clock
+	read   <-chan reading
+	live   bool
+	ended  bool
+	ahead  timedHeap
+	order  int
+	bytes  int
+	failed error // of the input: what was read before it is not sent
+}
+
+// reading is what one Next answered.
+type reading struct {
+	t   Timed
+	err error
+}
+
+// play sends an input's messages at their times until it ends. A broken input stops it: its error names the line.
+func play(ctx context.Context, clk clock.Clock, in Input, send func(context.Context, Timed) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := &player{clk: clk, read: readAhead(ctx, in)}
+	if l, ok := in.(interface{ live() bool }); ok {
+		p.live = l.live()
+	}
+	p.begin(ctx)
+	for start := clk.Now(); ; {
+		if err := p.fill(ctx); err != nil {
+			return err
+		}
+		if len(p.ahead) == 0 {
+			if p.ended {
+				return nil
+			}
+			continue
+		}
+		wait := p.ahead[0].After - clk.Now().Sub(start)
+		if wait > 0 {
+			if more, err := p.wait(ctx, wait); err != nil {
+				return err
+			} else if more {
+				continue // perhaps something earlier
+			}
+		}
+		next := heap.Pop(&p.ahead).(timedOrder) //nolint:errcheck,forcetypeassert // nothing else is in it
+		p.bytes -= len(next.Body)
+		if err := send(ctx, next.Timed); err != nil {
+			return err
+		}
+	}
+}
+
+// readAhead reads in a goroutine of its own, which ends with ctx or the input: nobody waits for an input that is slow or never ends.
+func readAhead(ctx context.Context, in Input) <-chan reading {
+	read := make(chan reading, 64)
+	go func() {
+		for {
+			t, err := in.Next()
+			select {
+			case read <- reading{t, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return read
+}
+
+// begin reads what a live input has to say at once.
+func (p *player) begin(ctx context.Context) {
+	if !p.live {
+		return
+	}
+	pause, enough := time.NewTimer(breath), time.NewTimer(breaths*breath)
+	defer pause.Stop()
+	defer enough.Stop()
+	for p.room() {
+		select {
+		case r := <-p.read:
+			p.take(r)
+			pause.Reset(breath)
+		case <-pause.C:
+			return
+		case <-enough.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *player) room() bool {
+	return !p.ended && p.failed == nil && len(p.ahead) < lookahead && p.bytes < lookaheadBytes
+}
+
+func (p *player) take(r reading) {
+	switch {
+	case errors.Is(r.err, io.EOF):
+		p.ended = true
+	case r.err != nil:
+		p.failed = r.err
+	default:
+		p.order++
+		p.bytes += len(r.t.Body)
+		heap.Push(&p.ahead, timedOrder{r.t, p.order})
+	}
+}
+
+// fill reads ahead: as far as there is room, or, of a live input, what is there; and one message at least where none is at hand.
+func (p *player) fill(ctx context.Context) error {
+	for p.room() {
+		if p.live && len(p.ahead) > 0 {
+			select {
+			case r := <-p.read:
+				p.take(r)
+				continue
+			default:
+				return ctx.Err()
+			}
+		}
+		select {
+		case r := <-p.read:
+			p.take(r)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return p.failed
+}
+
+// wait waits for d, or until a live input has something more.
+func (p *player) wait(ctx context.Context, d time.Duration) (more bool, err error) {
+	if !p.live || !p.room() {
+		return false, p.clk.Sleep(ctx, d)
+	}
+	timed, cancel := p.clk.Deadline(ctx, d)
+	defer cancel()
+	select {
+	case r := <-p.read:
+		p.take(r)
+		return true, nil
+	case <-timed.Done():
+		return false, ctx.Err()
+	}
+}
+
+type timedOrder struct {
+	Timed
+	order int
+}
+
+// timedHeap sorts by time, then by the order of the input.
+type timedHeap []timedOrder
+
+func (h timedHeap) Len() int { return len(h) }
+func (h timedHeap) Less(i, j int) bool {
+	return h[i].After < h[j].After || h[i].After == h[j].After && h[i].order < h[j].order
+}
+func (h timedHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *timedHeap) Push(x any)   { *h = append(*h, x.(timedOrder)) } //nolint:errcheck,forcetypeassert // only those are pushed
+func (h *timedHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	old[len(old)-1] = timedOrder{}
+	*h = old[:len(old)-1]
+	return x
+}
