@@ -74,7 +74,7 @@ func command() *cobra.Command {
 	}
 	t := &target{}
 	t.flags(root.PersistentFlags())
-	root.AddCommand(devCommand(), publishCommand(t), getCommand(t), statusCommand(t), waitCommand(t), explainCommand(t), deadCommand(t),
+	root.AddCommand(devCommand(), simulateCommand(), publishCommand(t), getCommand(t), statusCommand(t), waitCommand(t), explainCommand(t), deadCommand(t),
 		cancelCommand(t), rescueCommand(t), resyncCommand(t), doctorCommand(t), initCommand(t))
 	return root
 }

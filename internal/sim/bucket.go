@@ -29,14 +29,14 @@ var (
 func (c flightClient) Put(ctx context.Context, m *flight.Manifest) error {
 	copied := *m // the caller goes on, the request is on its way
 	return c.v.ask(ctx, fault.Bucket, func() error {
-		c.v.w.counts.Puts++
+		c.v.w.counts.put()
 		return c.v.w.flights.Put(background, &copied)
 	})
 }
 
 func (c flightClient) Get(ctx context.Context, id flight.ID) (m *flight.Manifest, err error) {
 	err = c.v.ask(ctx, fault.Bucket, func() (err error) {
-		c.v.w.counts.Gets++
+		c.v.w.counts.got()
 		m, err = c.v.w.flights.Get(background, id)
 		return err
 	})
@@ -46,7 +46,7 @@ func (c flightClient) Get(ctx context.Context, id flight.ID) (m *flight.Manifest
 func (c flightClient) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (created bool, err error) {
 	s.Left = s.Left.Clone()
 	err = c.v.ask(ctx, fault.Bucket, func() (err error) {
-		c.v.w.counts.Puts++
+		c.v.w.counts.put()
 		created, err = c.v.w.flights.Continue(background, id, n, s)
 		return err
 	})

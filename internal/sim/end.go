@@ -24,6 +24,9 @@ func (w *World) checkSettled() {
 		if row.Pending > row.Committed {
 			o.violate("every row settles", fmt.Sprintf("%s: %+v", doc, row))
 		}
+		if row.Exists() && row.ExpiresAt == 0 {
+			o.violate("every row settles", fmt.Sprintf("%s never expires: %+v", doc, row))
+		}
 		w.checkHeld(doc, l)
 	}
 }

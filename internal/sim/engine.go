@@ -94,7 +94,7 @@ func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	if ctx.Err() != nil {
 		return out
 	}
-	if w.dice.chance(r.Stall) && w.dice.chance(0.5) && v.pause(w.dice.upTo(r.StallBy)) != nil {
+	if w.dice.chance(r.Stall) && v.pause(w.dice.upTo(r.StallBy)) != nil {
 		return out // killed before it was sent
 	}
 	w.counts.Requests++
@@ -119,7 +119,9 @@ func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	apply := func(from, to int) {
 		dead := v.over && w.now > v.hungUp+late // the connection was torn long ago
 		for i := from; i < to && i < fails && !dead; i++ {
-			answers[i] = c.e.answer(ops[i], under[i])
+			if answers[i] = c.e.answer(ops[i], under[i]); answers[i].Kind == sink.Applied {
+				w.history.done(ctx, i)
+			}
 		}
 		if to == len(ops) {
 			w.oracle.landed(under)

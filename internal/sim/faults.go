@@ -96,7 +96,7 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	if versions && d.chance(0.15) {
 		r.Skew = d.upTo(20 * time.Second) // beyond the guard: the fence bears it
 	}
-	r.Stall, r.StallBy = rate(0.1), 100*time.Millisecond+d.upTo(15*time.Second)
+	r.Stall, r.StallBy = rate(0.2), 100*time.Millisecond+d.upTo(30*time.Second)
 	r.SinkLate, r.SinkError, r.ItemThrottle, r.ItemRefused = rate(0.3), rate(0.3), rate(0.2), rate(0.1)
 	r.DocumentPause = long(time.Second)
 	r.StaleRead, r.StaleBy = rate(0.8), 100*time.Millisecond+d.upTo(5*time.Second)
@@ -107,6 +107,10 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	r.AnswerLost, r.PollDelay, r.WakeEarly = rate(0.1), 50*time.Millisecond+long(20*time.Second), long(2*time.Second)
 	r.StopFlight, r.InvokeRefuse = rate(0.1), rate(0.2)
 	r.Slow = d.logUniform(0.3, 5)
+	if d.chance(0.25) { // a world of zombies: whoever hangs goes on as late as it may
+		r.Stall, r.StallBy, r.SinkLate = 0.05+0.3*d.Float64(), 10*time.Second+d.upTo(20*time.Second), 0.3*d.Float64()
+		r.LateKill = max(guard-2*r.Skew, 0)
+	}
 	return r
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/price"
 )
 
 // machine runs executions of the flight state machine (infra/flight.asl.json): Hold until wakeAt, Index, done or Hold again. An execution that
@@ -41,6 +42,9 @@ type execution struct {
 func (m *machine) launch(input []byte) {
 	w := m.w
 	w.counts.Executions++
+	if m.limit > 0 {
+		w.counts.usage.ExpressStarts++
+	}
 	if w.dice.chance(w.rates.FlightLost) {
 		w.trace.mark("execution lost", "", 0)
 		return
@@ -71,6 +75,9 @@ func (e *execution) end(why string) {
 	}
 	e.ended = true
 	e.m.running--
+	if e.m.limit > 0 {
+		e.m.w.counts.usage.ExpressGBSecs += price.ExpressGBSeconds(e.m.w.now - e.started)
+	}
 	if why != "" {
 		e.m.w.trace.mark("execution "+why, "", 0)
 	}
@@ -94,6 +101,9 @@ func (e *execution) hold() {
 		return
 	}
 	w.counts.Transitions += 3 // Hold, Index, Left
+	if e.m.limit == 0 {
+		w.counts.usage.Transitions += 3 // Express is billed by its time
+	}
 	wait := s.Wake().Sub(epoch) - w.now
 	if wait > 0 {
 		wait = max(wait-w.dice.upTo(w.rates.WakeEarly), 0) + w.travel(fault.States)

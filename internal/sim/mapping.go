@@ -19,6 +19,8 @@ type mapping struct {
 	window  time.Duration
 	timeout time.Duration
 	pollers []*poller
+	most    int // pollers, under load
+	growing bool
 	handle  func(ctx context.Context, v *invocation, batch []queue.Message) []string
 }
 
@@ -36,10 +38,11 @@ const (
 	chunk    = 10
 	envelope = 700
 	between  = 20 * time.Millisecond // from one ReceiveMessage of a poller to its next
+	growth   = 5                     // pollers added each second
 )
 
-func newMapping(w *World, q *sqsQueue, name string, batch int, window, timeout time.Duration, pollers int) *mapping {
-	m := &mapping{w: w, q: q, name: name, batch: batch, window: window, timeout: timeout}
+func newMapping(w *World, q *sqsQueue, name string, batch int, window, timeout time.Duration, pollers, most int) *mapping {
+	m := &mapping{w: w, q: q, name: name, batch: batch, window: window, timeout: timeout, most: most}
 	for range max(pollers, 1) {
 		m.pollers = append(m.pollers, &poller{})
 	}
@@ -47,27 +50,48 @@ func newMapping(w *World, q *sqsQueue, name string, batch int, window, timeout t
 	return m
 }
 
-// look sends a poller that has room, if none is on its way.
+// look sends pollers that have room, as many as there are messages for.
 func (m *mapping) look() {
 	var free []*poller
+	coming := 0
 	for _, p := range m.pollers {
 		switch {
 		case p.busy:
 		case p.asked:
-			return
+			coming += chunk
 		default:
 			free = append(free, p)
 		}
 	}
-	if len(free) == 0 {
+	for ; len(free) > 0 && coming < m.q.count[visible]; coming += chunk {
+		i := m.w.dice.IntN(len(free))
+		p := free[i]
+		free[i] = free[len(free)-1]
+		free = free[:len(free)-1]
+		delay := between
+		if len(p.held) == 0 {
+			delay += m.w.dice.upTo(m.w.rates.PollDelay)
+		}
+		m.ask(p, delay)
+	}
+	if len(free) == 0 && coming < m.q.count[visible] {
+		m.grow()
+	}
+}
+
+// grow adds pollers while there is more to receive than they can carry, as the service does: a few each second.
+func (m *mapping) grow() {
+	if m.growing || len(m.pollers) >= m.most {
 		return
 	}
-	p := oneOf(m.w.dice, free...)
-	delay := between
-	if len(p.held) == 0 {
-		delay += m.w.dice.upTo(m.w.rates.PollDelay)
-	}
-	m.ask(p, delay)
+	m.growing = true
+	m.w.after(time.Second, func() {
+		m.growing = false
+		for range min(growth, m.most-len(m.pollers)) {
+			m.pollers = append(m.pollers, &poller{})
+		}
+		m.look()
+	})
 }
 
 func (m *mapping) ask(p *poller, delay time.Duration) {
@@ -86,8 +110,12 @@ func (m *mapping) ask(p *poller, delay time.Duration) {
 
 // receive is one ReceiveMessage.
 func (m *mapping) receive(p *poller) {
-	m.w.counts.QueueCalls++
 	got := m.q.take(min(chunk, m.batch-len(p.held)))
+	bytes := 0
+	for _, g := range got {
+		bytes += g.bytes
+	}
+	m.w.counts.queued(bytes)
 	if len(got) == 0 {
 		return
 	}
@@ -157,7 +185,9 @@ func (m *mapping) settle(batch []queue.Message, failed []string) {
 			calls++
 		}
 	}
-	m.w.counts.QueueCalls += int64((calls + queue.MaxEntries - 1) / queue.MaxEntries)
+	for ; calls > 0; calls -= queue.MaxEntries {
+		m.w.counts.queued(0)
+	}
 }
 
 // idle reports whether no batch is gathered or worked on.

@@ -91,8 +91,9 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 		o.granted(v, l, row)
 	case "COMMIT", "COMMIT, newer waiting":
 		o.committed(w, l, old, row)
+		o.ended(v, l, old, 0)
 	case "RELEASE", "REJECT", "REJECT, not pending":
-		l.end(old.Owner, row.LeaseUntil)
+		o.ended(v, l, old, row.LeaseUntil)
 	}
 }
 
@@ -125,18 +126,23 @@ func (o *oracle) committed(w shard.Write, l *ledger, old, row shard.Row) {
 	if interval := o.w.timing(w.Doc).MinInterval; old.LastWrite != 0 && row.LastWrite.Sub(old.LastWrite) < interval {
 		o.violate("min interval", fmt.Sprintf("%s: two committed writes within %s", w.Doc, row.LastWrite.Sub(old.LastWrite)))
 	}
-	l.end(old.Owner, 0)
 	l.committed = max(l.committed, k)
 	l.commits++
 	o.fresh(w.Doc, k)
 }
 
-// end ends a claim: the newest of this token, and of this time where the write names one.
-func (l *ledger) end(token shard.Token, at shard.Micros) {
+// ended sees a claim that is given back: the newest of this invocation, and of this time where the write names one. Nobody else's.
+func (o *oracle) ended(v *invocation, l *ledger, old shard.Row, at shard.Micros) {
 	for i := len(l.grants) - 1; i >= 0; i-- {
-		if g := l.grants[i]; g.token == token && !g.ended && (at == 0 || g.at == 0 || g.at == at) {
+		if g := l.grants[i]; g.v == v && !g.ended && (at == 0 || g.at == 0 || g.at == at) {
 			g.ended = true
-			return
+			break
+		}
+	}
+	for _, g := range l.grants {
+		if g.v != v && g.token == old.Owner && !g.ended && o.w.now < g.until.Time().Sub(epoch) {
+			o.violate("one writer inside a lease", fmt.Sprintf("%s: %s %d ends the lease of %s %d, which lasts until %s",
+				old.Doc, v.Name, v.ID, g.v.Name, g.v.ID, o.w.trace.micros(g.until)))
 		}
 	}
 }
@@ -183,7 +189,6 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 		}
 		l.inSink, l.inSinkOp = op.Key, op.Kind
 		l.writes++
-		o.w.history.applied(op)
 	}
 }
 

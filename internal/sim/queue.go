@@ -246,29 +246,36 @@ type queueClient struct {
 var _ queue.Queue = queueClient{}
 
 func (c queueClient) Send(ctx context.Context, out []queue.Outgoing) []error {
-	return entries(ctx, c.v, out, c.q.send)
+	return entries(ctx, c.v, out, func(o queue.Outgoing) int { return queue.Bytes(o.Body, o.Attributes) }, c.q.send)
 }
 
 func (c queueClient) Hold(ctx context.Context, receipts []string, d time.Duration) []error {
-	return entries(ctx, c.v, receipts, func(r string) error { return c.q.hold(r, d) })
+	return entries(ctx, c.v, receipts, small, func(r string) error { return c.q.hold(r, d) })
 }
 
 func (c queueClient) Delete(ctx context.Context, receipts []string) []error {
-	return entries(ctx, c.v, receipts, func(r string) error {
+	return entries(ctx, c.v, receipts, small, func(r string) error {
 		c.q.remove(r)
 		return nil
 	})
 }
 
+// small is the size of an entry that is no message.
+func small(string) int { return 0 }
+
 // entries is one batch call after the other.
-func entries[T any](ctx context.Context, v *invocation, in []T, do func(T) error) []error {
+func entries[T any](ctx context.Context, v *invocation, in []T, size func(T) int, do func(T) error) []error {
 	errs := make([]error, len(in))
 	failed := false
 	for at := 0; at < len(in); at += queue.MaxEntries {
 		end := min(at+queue.MaxEntries, len(in))
 		answers := make([]error, end-at)
 		err := v.request(ctx, fault.SQS, func() {
-			v.w.counts.QueueCalls++
+			bytes := 0
+			for i := at; i < end; i++ {
+				bytes += size(in[i])
+			}
+			v.w.counts.queued(bytes)
 			for i := at; i < end; i++ {
 				if v.w.dice.chance(v.w.rates.EntryFails) {
 					answers[i-at] = fault.ErrInjected

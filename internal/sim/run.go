@@ -18,7 +18,7 @@ type Result struct {
 	Virtual    time.Duration // how much time passed in the world
 	Settled    time.Duration // from the end of the faults until nothing was left
 	Freshness  []time.Duration
-	Counts     Counts
+	Counts     Counts // until everything had settled
 	Rates      Rates
 }
 
@@ -41,15 +41,17 @@ func (w *World) Run() Result {
 	for !w.calm && w.step() {
 	}
 	since := w.now
-	if w.settle(settleWithin) {
-		r.Settled = w.now - since
+	settled := w.settle(settleWithin)
+	r.Counts = w.counts.clone()
+	if settled {
+		r.Settled = w.now - since - landing
 		if w.idle() {
 			w.checkSettled()
 		}
 		w.lastOrders()
 	}
 	r.Violations, r.Hash, r.Decisions, r.Virtual = w.oracle.found, w.trace.hash, w.decisions, w.now
-	r.Freshness, r.Counts, r.Rates = w.freshness, w.counts, w.drawn
+	r.Freshness, r.Rates = w.freshness, w.drawn
 	return r
 }
 

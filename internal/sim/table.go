@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lullhq/lull/internal/fault"
@@ -37,13 +38,13 @@ func newTable(w *World) *table {
 
 // row is the row as it is, for the oracles.
 func (t *table) row(doc shard.DocID) shard.Row {
-	rows, _ := t.rows.Read(context.Background(), []shard.DocID{doc}, shard.Consistent) // fails only with its context
+	rows, _ := t.rows.Read(background, []shard.DocID{doc}, shard.Consistent) // fails only with its context
 	return rows[0]
 }
 
 // write is one write, now.
 func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
-	t.w.counts.Writes[w.Name]++
+	t.w.counts.wrote(w.Name)
 	if budget := t.w.rates.TableBudget; budget > 0 && w.Doc.IsDocument() {
 		s := t.spent[w.Doc]
 		if second := t.w.now.Truncate(time.Second); s.second != second {
@@ -54,7 +55,7 @@ func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
 			return shard.Row{}, shard.ErrThrottled
 		}
 	}
-	old, err := t.rows.Write(context.Background(), w)
+	old, err := t.rows.Write(background, w)
 	if err != nil {
 		if _, refused := shard.AsRefused(err); refused {
 			t.w.counts.Refused++
@@ -76,12 +77,8 @@ func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
 
 // read is one read, now.
 func (t *table) read(docs []shard.DocID, c shard.Consistency) []shard.Row {
-	rows, _ := t.rows.Read(context.Background(), docs, c)
-	units := 1
-	if c == shard.Consistent {
-		units = 2 // half units: a consistent read costs twice
-	}
-	t.w.counts.ReadHalves += int64(units * len(docs))
+	rows, _ := t.rows.Read(background, docs, c)
+	t.w.counts.read(len(docs), bool(c))
 	if c == shard.Consistent {
 		return rows
 	}
@@ -113,26 +110,22 @@ func (c tableClient) Read(ctx context.Context, docs []shard.DocID, how shard.Con
 
 func (c tableClient) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	var old shard.Row
-	var answer error
-	id := c.v.w.history.called(c.v, w)
-	err := c.v.request(ctx, fault.Table, func() { old, answer = c.v.w.table.write(c.v, w) })
-	if err != nil {
-		return shard.Row{}, err
-	}
-	c.v.w.history.returned(id, old, answer)
-	return old, answer
+	err := c.v.ask(ctx, fault.Table, func() (err error) {
+		if old, err = c.v.w.table.write(c.v, w); !errors.Is(err, shard.ErrThrottled) {
+			c.v.w.history.done(ctx, 0)
+		}
+		return err
+	})
+	return old, err
 }
 
 func (c tableClient) Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []shard.Row, next string, err error) {
-	var answer error
-	err = c.v.request(ctx, fault.Table, func() {
-		rows, next, answer = c.v.w.table.rows.Scan(context.Background(), segment, segments, cursor, limit)
-		c.v.w.counts.ReadHalves += int64(len(rows))
+	err = c.v.ask(ctx, fault.Table, func() (err error) {
+		rows, next, err = c.v.w.table.rows.Scan(background, segment, segments, cursor, limit)
+		c.v.w.counts.read(1+len(rows)/20, false) // a page is read as one, about twenty rows a unit
+		return err
 	})
-	if err != nil {
-		return nil, "", err
-	}
-	return rows, next, answer
+	return rows, next, err
 }
 
 var (

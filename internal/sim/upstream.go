@@ -50,7 +50,7 @@ type author struct {
 // default collection.
 func Write(seed uint64, sources *source.Set) Upstream {
 	a := &author{dice: newDice(seed, 0x75707374), poison: map[version]poison{}, sources: sources}
-	docs := 1 + a.IntN(6)
+	docs := 1 + a.IntN(1+a.IntN(6))
 	span := 20*time.Second + a.upTo(90*time.Second)
 	for d := range docs {
 		a.document(fmt.Sprintf("doc-%d", d), span)
@@ -70,11 +70,12 @@ func Write(seed uint64, sources *source.Set) Upstream {
 func (a *author) document(id string, span time.Duration) {
 	at, v := a.upTo(span/2), 0
 	for range 1 + a.IntN(4) {
-		spread := a.upTo(2 * time.Second)
-		if a.chance(0.15) { // never quiet
+		spread, versions := a.upTo(2*time.Second), 1+a.IntN(6)
+		if a.chance(0.3) { // never quiet
 			spread = a.upTo(span)
+			versions += int(spread / (4 * time.Second))
 		}
-		for range 1 + a.IntN(6) {
+		for range versions {
 			if v == 0 || !a.chance(0.05) { // otherwise the same version with another payload
 				v += 1 + a.IntN(3)
 			}

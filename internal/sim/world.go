@@ -25,11 +25,13 @@ type Options struct {
 	Faults   Level
 	Rates    *Rates // in place of those that Faults and the seed give; nil for those
 	Upstream Upstream
-	Pollers  int             // of each lane; 0 for a number that the seed draws
-	Journal  journal.Journal // hears every note of the use cases; nil for nobody
-	Story    io.Writer       // is told what happens, step by step; nil for nobody
-	History  bool            // keep what callers asked and heard, see [World.History]
-	Hooks    Hooks
+	Pollers  int // of each lane; 0 for a number that the seed draws
+	// MostPollers is how many there may be under load, within the lane's concurrency; 0 for no more than Pollers.
+	MostPollers int
+	Journal     journal.Journal // hears every note of the use cases; nil for nobody
+	Story       io.Writer       // is told what happens, step by step; nil for nobody
+	History     bool            // keep what callers asked and heard, see [World.History]
+	Hooks       Hooks
 }
 
 // World is a stack and everything around it.
@@ -62,7 +64,7 @@ type World struct {
 
 	oracle  *oracle
 	trace   trace
-	history history
+	history recorder
 	counts  Counts
 	ended   bool
 }
@@ -100,7 +102,7 @@ func New(o Options) (*World, error) {
 	w.flights = memory.NewFlights(trueClock{&w.scheduler})
 	w.counts = newCounts()
 	w.trace = trace{w: w, hash: hashBegin, story: o.Story}
-	w.history.on = o.History
+	w.history = recorder{w: w, on: o.History}
 	w.oracle = newOracle(w)
 	w.table = newTable(w)
 	if w.poisons == nil {
@@ -109,6 +111,9 @@ func New(o Options) (*World, error) {
 	w.draw()
 	for _, name := range slices.Sorted(maps.Keys(o.Config.Sinks)) {
 		w.pipes = append(w.pipes, w.pipe(name))
+	}
+	if o.History {
+		w.after(0, w.history.searching)
 	}
 	for _, a := range o.Upstream.Arrivals {
 		w.after(a.At, func() { w.publish(a.Message) })
@@ -165,11 +170,12 @@ func (w *World) pipe(name string) *pipe {
 		if pollers == 0 {
 			pollers = 1 + w.dice.IntN(5)
 		}
-		m := newMapping(w, l.q, "receive", l.lane.Batch, l.lane.Window, cfg.Receive.Timeout, min(pollers, l.lane.MaxConcurrency))
+		m := newMapping(w, l.q, "receive", l.lane.Batch, l.lane.Window, cfg.Receive.Timeout, min(pollers, l.lane.MaxConcurrency), w.options.MostPollers)
+		m.most = min(m.most, l.lane.MaxConcurrency)
 		m.handle = w.receive(p, l.name)
 		p.mappings = append(p.mappings, m)
 	}
-	dead := newMapping(w, p.dead, "dlq", 10, 0, cfg.Receive.Timeout, 2)
+	dead := newMapping(w, p.dead, "dlq", 10, 0, cfg.Receive.Timeout, 2, 2)
 	dead.handle = w.dlq(p)
 	p.mappings = append(p.mappings, dead)
 	return p

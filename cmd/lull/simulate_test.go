@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/sim"
+)
+
+// simulated runs `lull simulate` and returns what it printed and its report.
+func simulated(t *testing.T, args ...string) (string, sim.Summary) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.json")
+	var out bytes.Buffer
+	root := command()
+	root.SetOut(&out)
+	root.SetArgs(append([]string{"simulate", "--report", file}, args...))
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatalf("simulate %v: %v\n%s", args, err, out.String())
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s sim.Summary
+	if err := json.Unmarshal(b, &s); err != nil {
+		t.Fatal(err)
+	}
+	return out.String(), s
+}
+
+func TestSimulateShowsWhatABurstCosts(t *testing.T) {
+	t.Parallel()
+	events := filepath.Join(t.TempDir(), "burst.ndjson")
+	var lines strings.Builder
+	for _, l := range []string{
+		`{"after_ms":0,"body":{"type":"doc.changed","subject":"a","sequence":"1","data":{"title":"one"}}}`,
+		`{"after_ms":700,"body":{"type":"doc.changed","subject":"a","sequence":"3","data":{"title":"three"}}}`,
+		`{"after_ms":900,"body":{"type":"doc.changed","subject":"a","sequence":"2","data":{"title":"two"}}}`,
+	} {
+		lines.WriteString(l + "\n")
+	}
+	if err := os.WriteFile(events, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, s := simulated(t, "--events", events, "--pollers", "1")
+	if s.Counts.Events != 3 || s.Counts.Applied != 1 || s.Freshness.Count != 1 {
+		t.Errorf("%d events, %d sink writes, %d versions written, want 3, 1 and 1", s.Counts.Events, s.Counts.Applied, s.Freshness.Count)
+	}
+	if s.Freshness.Max < 5000 || s.Freshness.Max > 8000 {
+		t.Errorf("freshness %d ms, want between quiet and quiet + window + 1 s", s.Freshness.Max)
+	}
+	if s.Bill.PerMillion <= 0 {
+		t.Error("a burst costs nothing")
+	}
+	if !strings.Contains(out, "every promise held") {
+		t.Errorf("printed %q", out)
+	}
+}
+
+func TestSimulateGivesTheSameRunForTheSameSeed(t *testing.T) {
+	t.Parallel()
+	out, one := simulated(t, "--faults", "swarm", "--seed", "11")
+	again, two := simulated(t, "--faults", "swarm", "--seed", "11")
+	if one.Trace != two.Trace || out != again {
+		t.Errorf("traces %s and %s, printed\n%s\nand\n%s", one.Trace, two.Trace, out, again)
+	}
+	if _, other := simulated(t, "--faults", "swarm", "--seed", "12"); other.Trace == one.Trace {
+		t.Error("another seed gave the same trace")
+	}
+}
+
+func TestSimulateRefusesWhatItCannotRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"faults", []string{"--faults", "some"}, "none, standard or swarm"},
+		{"pollers", []string{"--pollers", "0"}, "at least 1"},
+		{"events", []string{"--events", "there-is-no-such-file.ndjson"}, "there-is-no-such-file"},
+		{"source", []string{"--source", "telepathy"}, "telepathy"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			root := command()
+			root.SetOut(&bytes.Buffer{})
+			root.SetArgs(append([]string{"simulate"}, c.args...))
+			err := root.ExecuteContext(t.Context())
+			var exit *exitError
+			if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want a usage error that says %q", err, c.says)
+			}
+		})
+	}
+}

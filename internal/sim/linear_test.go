@@ -1,0 +1,141 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// rowModel is a row as DESIGN section 5 states it, alone in the world: each write happens at one moment, on the row as it is then.
+var rowModel = porcupine.Model{
+	Init: func() any { return shard.Row{} },
+	Step: func(state, input, output any) (bool, any) {
+		row, call := state.(shard.Row), input.(RowCall)
+		row.Doc = call.Write.Doc
+		allowed := !call.Read && call.Write.Allowed(row)
+		next := row
+		if allowed {
+			next = call.Write.Apply(row)
+		}
+		switch {
+		case call.Return == 0: // nobody heard whether it was refused
+			return true, next
+		case call.Read:
+			return call.Row == row, row
+		case call.Refused:
+			return !allowed && call.Row == row, row
+		}
+		return allowed && call.Row == row, next
+	},
+	DescribeOperation: func(input, _ any) string {
+		c := input.(RowCall)
+		return fmt.Sprintf("%d: %s %s refused %v saw %+v", c.Client, c.Write.Name, c.Write.Doc, c.Refused, c.Row)
+	},
+}
+
+// held is what the sink holds of a document.
+type held struct {
+	key shard.OrderKey
+	op  shard.Operation
+}
+
+// sinkModel is a register that never goes back: a write of an older version does nothing, a search finds the newest that was written.
+var sinkModel = porcupine.Model{
+	Init: func() any { return held{} },
+	Step: func(state, input, _ any) (bool, any) {
+		now, call := state.(held), input.(SinkCall)
+		if !call.Read {
+			if call.Key > now.key {
+				now = held{call.Key, call.Kind}
+			}
+			return true, now
+		}
+		want := ""
+		if now.op == shard.Put {
+			want = now.key.String()
+		}
+		return call.Found == want, now
+	},
+	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
+}
+
+// operations are a history's calls about each document. A call without an answer that was carried out had its effect when it was, or before; one
+// that was never carried out had none.
+func operations[T any](calls []T, about func(T) (doc shard.DocID, client, call, ret, done int64)) map[shard.DocID][]porcupine.Operation {
+	all := map[shard.DocID][]porcupine.Operation{}
+	for _, c := range calls {
+		doc, client, call, ret, done := about(c)
+		if ret == 0 {
+			ret = done
+		}
+		if ret != 0 {
+			all[doc] = append(all[doc], porcupine.Operation{ClientId: int(client), Input: c, Call: call, Return: ret})
+		}
+	}
+	return all
+}
+
+func TestHistoriesAreLinearizable(t *testing.T) {
+	t.Parallel()
+	seeds := uint64(60)
+	if testing.Short() || raceEnabled {
+		seeds = 8
+	}
+	rows, sinks := 0, 0
+	for _, level := range []Level{Standard, Swarm} {
+		for seed := uint64(1); seed <= seeds; seed++ {
+			w := build(t, seed, level, func(o *Options) { o.History = true })
+			report(t, w.Run(), level)
+			h := w.History()
+			rows, sinks = rows+len(h.Rows), sinks+len(h.Sinks)
+			for doc, ops := range operations(h.Rows, func(c RowCall) (shard.DocID, int64, int64, int64, int64) {
+				return c.Write.Doc, c.Client, c.Call, c.Return, c.Done
+			}) {
+				linearizable(t, seed, level, "row of "+string(doc), rowModel, ops)
+			}
+			for doc, ops := range operations(h.Sinks, func(c SinkCall) (shard.DocID, int64, int64, int64, int64) {
+				return c.Doc, c.Client, c.Call, c.Return, c.Done
+			}) {
+				if !w.HasDied(doc) {
+					linearizable(t, seed, level, "sink's "+string(doc), sinkModel, ops)
+				}
+			}
+		}
+	}
+	t.Logf("%d calls to rows, %d to sinks", rows, sinks)
+}
+
+func linearizable(t *testing.T, seed uint64, level Level, what string, m porcupine.Model, ops []porcupine.Operation) {
+	t.Helper()
+	if got := porcupine.CheckOperationsTimeout(m, ops, 20*time.Second); got != porcupine.Ok {
+		t.Errorf("seed %d, %s: %s: %d calls are not linearizable: %s", seed, level, what, len(ops), got)
+	}
+}
+
+// A checker that accepts everything would not be noticed.
+func TestTheLinearizabilityCheckFindsASinkThatGoesBack(t *testing.T) {
+	t.Parallel()
+	older, newer := shard.OrderKey("a"), shard.OrderKey("b")
+	calls := []SinkCall{
+		{Client: 1, Doc: "c#d", Key: newer, Kind: shard.Put, Call: 1, Return: 2},
+		{Client: 2, Doc: "c#d", Key: older, Kind: shard.Put, Call: 3, Done: 4}, // without an answer
+		{Client: 3, Doc: "c#d", Read: true, Found: newer.String(), Call: 5, Return: 6},
+	}
+	check := func() porcupine.CheckResult {
+		ops := operations(calls, func(c SinkCall) (shard.DocID, int64, int64, int64, int64) {
+			return c.Doc, c.Client, c.Call, c.Return, c.Done
+		})
+		return porcupine.CheckOperationsTimeout(sinkModel, ops["c#d"], time.Second)
+	}
+	if got := check(); got != porcupine.Ok {
+		t.Errorf("a search that finds the newest: %s", got)
+	}
+	calls[2].Found = older.String()
+	if got := check(); got != porcupine.Illegal {
+		t.Errorf("a search that finds the older one: %s, want it refused", got)
+	}
+}

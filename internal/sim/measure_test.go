@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// bursts is an upstream of exact bursts: each document gets ten versions within two seconds, shuffled, twice, a minute apart.
+func bursts(seed uint64, docs int) (Upstream, int) {
+	const versions, twice = 10, 2
+	d := newDice(seed, 0x62757273)
+	var up Upstream
+	for i := range docs {
+		at := d.upTo(20 * time.Second)
+		for b := range twice {
+			for v := range versions {
+				body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","data":{"title":"%d"}}`, i, b*versions+v+1, v)
+				up.Arrivals = append(up.Arrivals, Arrival{at + time.Duration(b)*time.Minute + d.upTo(2*time.Second), queue.Outgoing{Body: body}})
+			}
+		}
+	}
+	slices.SortStableFunc(up.Arrivals, func(x, y Arrival) int { return cmp.Compare(x.At, y.At) })
+	up.Calm = 10 * time.Minute
+	return up, docs * twice
+}
+
+// quantile is the smallest duration that at least q of all do not exceed.
+func quantile(all []time.Duration, q float64) time.Duration {
+	slices.Sort(all)
+	return all[min(int(q*float64(len(all))), len(all)-1)]
+}
+
+// measured are the figures of several worlds of bursts.
+type measured struct {
+	bursts    int
+	applied   int64
+	claims    int64
+	commits   int64
+	admits    int64
+	refused   int64
+	freshness []time.Duration
+}
+
+func measure(t *testing.T, level Level, worlds uint64) measured {
+	t.Helper()
+	var m measured
+	for seed := uint64(1); seed <= worlds; seed++ {
+		up, n := bursts(seed, 20)
+		even := seed * 14 // the default settings, and a sink with versions
+		r := build(t, even, level, func(o *Options) { o.Seed, o.Upstream, o.Pollers = seed, up, 1 }).Run()
+		report(t, r, level)
+		m.bursts += n
+		m.applied += r.Counts.Applied
+		m.claims += r.Counts.Writes["CLAIM"] + r.Counts.Writes["CLAIM again"]
+		m.commits += r.Counts.Writes["COMMIT"] + r.Counts.Writes["COMMIT, newer waiting"]
+		m.admits += r.Counts.Writes["ADMIT"]
+		m.refused += r.Counts.Refused
+		m.freshness = append(m.freshness, r.Freshness...)
+	}
+	return m
+}
+
+func TestWithoutFaultsABurstIsOneClaimOneWriteAndOneCommit(t *testing.T) {
+	t.Parallel()
+	m := measure(t, NoFaults, 5)
+	if n := int64(m.bursts); m.claims != n || m.applied != n || m.commits != n {
+		t.Errorf("%d bursts: %d claims, %d sink writes, %d commits, want one each", n, m.claims, m.applied, m.commits)
+	}
+	if per := float64(m.admits) / float64(m.bursts); per > 2.2 {
+		t.Errorf("%.2f ADMITs a burst, want about one for each batch that it meets", per)
+	}
+	// quiet + window + 1 s: what DESIGN section 3 promises at p99, and here nothing is slower.
+	if got, limit := quantile(m.freshness, 1), 8*time.Second; got > limit {
+		t.Errorf("the slowest version was written after %s, want at most %s", got, limit)
+	}
+	t.Logf("%d bursts: p50 %s, max %s; %.2f ADMITs a burst", m.bursts, quantile(m.freshness, 0.5), quantile(m.freshness, 1), float64(m.admits)/float64(m.bursts))
+}
+
+func TestUnderTheStandardMixWritesStayFewAndFresh(t *testing.T) {
+	t.Parallel()
+	m := measure(t, Standard, seeds(50))
+	if per := float64(m.applied) / float64(m.bursts); per > 1.15 {
+		t.Errorf("%.3f sink writes a burst, want at most 1.15", per)
+	}
+	if got := quantile(m.freshness, 0.99); got > time.Minute {
+		t.Errorf("p99 of freshness is %s, want at most a minute", got)
+	}
+	t.Logf("%d bursts: %.3f writes a burst, p50 %s, p99 %s, max %s", m.bursts, float64(m.applied)/float64(m.bursts),
+		quantile(m.freshness, 0.5), quantile(m.freshness, 0.99), quantile(m.freshness, 1))
+}

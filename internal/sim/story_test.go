@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/source"
+)
+
+// story is a world with a plot: what is sent when, and what the sink thinks of it. What a story is about is checked by the oracles, as in every
+// world; seeds find stories, this is where they are told.
+type story struct {
+	cfg  func(*config.Config)
+	sent []line
+	calm time.Duration
+}
+
+// line is one message: one event, or several.
+type line struct {
+	at     time.Duration
+	events []change
+}
+
+// change is one version of the document "a".
+type change struct {
+	version int
+	ahead   time.Duration // not before this long after the beginning
+	poison  poison
+}
+
+func (s story) tell(t *testing.T, seed uint64) Result {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
+	if s.cfg != nil {
+		s.cfg(&cfg)
+	}
+	cfg.Complete()
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := source.New(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := Upstream{Calm: s.calm, poisons: map[version]poison{}}
+	for _, l := range s.sent {
+		var bodies []string
+		for _, c := range l.events {
+			when := ""
+			if c.ahead > 0 {
+				when = fmt.Sprintf(`,"notbefore":%q`, epoch.Add(c.ahead).Format(time.RFC3339Nano))
+			}
+			body := fmt.Sprintf(`{"type":"doc.changed","subject":"a","sequence":"%d"%s,"data":{"title":"a %d"}}`, c.version, when, c.version)
+			e := sources.Decode(queue.Message{Body: body, Sent: epoch})[0].Event
+			if c.poison != 0 {
+				up.poisons[version{e.Doc, e.Key}] = c.poison
+			}
+			bodies = append(bodies, body)
+		}
+		up.Arrivals = append(up.Arrivals, Arrival{l.at, queue.Outgoing{Body: wrap(bodies)}})
+	}
+	w, err := New(Options{Config: &cfg, Seed: seed, Faults: NoFaults, Upstream: up, Pollers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.Run()
+	report(t, r, NoFaults)
+	return r
+}
+
+// wrap puts several events into one message.
+func wrap(bodies []string) string {
+	if len(bodies) == 1 {
+		return bodies[0]
+	}
+	var parts []string
+	for _, b := range bodies {
+		parts = append(parts, fmt.Sprintf(`{"basicProperties":{},"data":%q}`, base64.StdEncoding.EncodeToString([]byte(b))))
+	}
+	return `{"rmqMessagesByQueue":{"changes::/":[` + strings.Join(parts, ",") + `]}}`
+}
+
+// receive once admitted only the newest version of a batch: where that was a dead letter nobody admitted the older one, and the message went round for ever.
+func TestOlderVersionBesideADeadOneInOneMessageIsWritten(t *testing.T) {
+	t.Parallel()
+	r := story{calm: time.Minute, sent: []line{{0, []change{{version: 2, poison: rejected}, {version: 1}}}}}.tell(t, 1)
+	if r.Settled > lookEvery {
+		t.Errorf("settled %s after the minute that was given, want within it", r.Settled)
+	}
+}
+
+// index once panicked: a newer version was out of the way, and the older one of the same flight was not due for longer than quiet.
+func TestOlderVersionThatIsDueLaterOutlivesTheNewerOne(t *testing.T) {
+	t.Parallel()
+	impatient := func(c *config.Config) {
+		c.Debounce.Quiet, c.Queues.BurstSpread = time.Second, 500*time.Millisecond
+		c.Queues.Live, c.Queues.Bulk = config.Lane{Batch: 10, MaxConcurrency: 2}, config.Lane{Batch: 10, MaxConcurrency: 2}
+	}
+	s := story{cfg: impatient, calm: time.Minute, sent: []line{
+		{0, []change{{version: 2, poison: rejected}}},
+		{500 * time.Millisecond, []change{{version: 2, poison: rejected}}},
+		{500 * time.Millisecond, []change{{version: 1, ahead: 3400 * time.Millisecond}}},
+	}}
+	for seed := range uint64(20) {
+		s.tell(t, seed)
+	}
+}
+
+// The known remainder of one `dead` in a row: two dead versions, one of which shares its message with an older version that is not done, take turns. Each
+// redelivery forgets one of them, so the older version is never admitted. The dead deadline ends it, and nothing is lost.
+func TestPoisonBesideOlderVersionsEndsByTheDeadDeadline(t *testing.T) {
+	t.Parallel()
+	deadline := 3 * time.Minute
+	story{
+		cfg:  func(c *config.Config) { c.Retry.DeadDeadline = deadline },
+		calm: 10 * time.Second,
+		sent: []line{{0, []change{{version: 1}, {version: 2, poison: rejected}, {version: 3, poison: rejected}}}},
+	}.tell(t, 1)
+}
