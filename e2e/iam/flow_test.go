@@ -1,0 +1,23 @@
+//go:build e2eiam
+
+package iam
+
+import (
+	"testing"
+
+	"github.com/lullhq/lull/e2e/ground"
+)
+
+// With the roles as they are deployed everything works: what is below only counts beside this.
+func TestTheFlowPassesWithTheDeployedRoles(t *testing.T) {
+	s := stack
+	c := s.Collection("flow")
+	s.Publish(t, ground.Event{Collection: c, ID: "by-topic", Version: 1})
+	s.Put(t, ground.Event{Collection: c, ID: "by-bus", Version: 1})
+	s.Direct(t, ground.Event{Collection: c, ID: "by-queue", Version: 1}, ground.Event{Collection: c, ID: "by-queue", Version: 2})
+	s.Committed(t, ground.Key(c, "by-topic"), 1)
+	s.Committed(t, ground.Key(c, "by-bus"), 1)
+	s.Committed(t, ground.Key(c, "by-queue"), 2)
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"by-topic": 1, "by-bus": 1, "by-queue": 2})
+}
