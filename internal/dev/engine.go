@@ -28,9 +28,6 @@ import (
 	"github.com/lullhq/lull/internal/source"
 )
 
-// maxTurns is how many turns run at once: the concurrency of the index function. More only make each other late in front of one index.
-const maxTurns = 16
-
 // How much of one queue may wait or be held before the feeder waits: it bounds the memory. 20,000 messages a second are held for the quiet window,
 // the batching window and a write.
 const (
@@ -71,8 +68,8 @@ type Engine struct {
 	notes    journal.Journal
 
 	pipes    map[string]*pipe
-	order    []string      // the sinks' names, sorted
-	turns    chan struct{} // a slot for each turn that runs
+	order    []string // the sinks' names, sorted
+	turns    *slots   // for the turns that run
 	invoked  atomic.Int64
 	messages atomic.Int64
 	bytes    atomic.Int64 // of their bodies
@@ -106,7 +103,7 @@ func New(o Options) (*Engine, error) {
 		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report, payloads: o.Payloads, pollers: max(o.Pollers, 1),
 		Shards: memory.NewShards(), Letters: memory.NewLetters(), Schedule: memory.NewSchedule(),
 		Flights: memory.NewFlights(o.Clock), Meter: &Meter{}, ledger: NewLedger(), bursts: NewDebouncer(),
-		pipes: map[string]*pipe{}, turns: make(chan struct{}, maxTurns),
+		pipes: map[string]*pipe{}, turns: newSlots(),
 	}
 	if e.report == nil {
 		e.report = func(error) {}
@@ -224,22 +221,29 @@ func (e *Engine) receive(ctx context.Context, p *pipe, lane flight.Lane, batch [
 	inv, clk := e.begin("receive")
 	ctx, cancel := e.clk.Deadline(ctx, e.cfg.Receive.Timeout)
 	defer cancel()
+	newID := e.newID
+	if lane == flight.Bulk {
+		newID = func() flight.ID {
+			id := e.newID()
+			e.turns.mark(id)
+			return id
+		}
+	}
 	h := receive.Handler{
 		Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(p)),
 		Ingest: inv.Queue(p.lane(lane)), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule), Sources: e.sources,
-		Config: e.cfg, Sink: p.name, Lane: lane, Clock: clk, Journal: muted{inv, e.notes}, NewID: e.newID,
+		Config: e.cfg, Sink: p.name, Lane: lane, Clock: clk, Journal: muted{inv, e.notes}, NewID: newID,
 	}
 	failed := h.Handle(ctx, batch)
 	return failed, e.end(inv)
 }
 
 func (e *Engine) turn(ctx context.Context, p *pipe, s flight.State) (flight.State, error) {
-	select {
-	case e.turns <- struct{}{}:
-		defer func() { <-e.turns }()
-	case <-ctx.Done():
-		return s, ctx.Err()
+	release, err := e.turns.take(ctx, s.Flight)
+	if err != nil {
+		return s, err
 	}
+	defer release()
 	done := clock.Working(e.clk)
 	defer done()
 	e.Meter.Turns.Add(1)
@@ -256,6 +260,7 @@ func (e *Engine) turn(ctx context.Context, p *pipe, s flight.State) (flight.Stat
 	if killed := e.end(inv); killed != nil {
 		return s, killed
 	}
+	e.turns.turned(s, out)
 	return out, err
 }
 

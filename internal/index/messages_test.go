@@ -60,16 +60,19 @@ func throttled() memory.Answer {
 func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		calls := b.recordDeletions()
-		b.sink.Script("content#b/two", throttled())
-		b.sink.Script("content#b/three", throttled(), throttled())
-		s := b.holdOn(flight.Live, removed("one@01", "two@01", "three@01", "one@02"), removed("one@03", "two@01"), queue.Outgoing{Body: put("a", 1)}, queue.Outgoing{Body: put("a", 2)})
+		refused := memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "some_exception"}}
+		b.sink.Script("content#b/two", refused)
+		b.sink.Script("content#b/three", refused, refused)
+		s := b.holdOn(flight.Live, removed("one@01", "two@01", "three@01", "one@02"), removed("one@03", "two@01"),
+			queue.Outgoing{Body: put("a", 1)}, queue.Outgoing{Body: put("a", 2)})
+		b.changeRow("content#b/one", func(r *shard.Row) { r.Attempts = 3 }) // a request of its own: the turn deletes twice
 		s = b.turn(s)
 		if len(*calls) != 1 || len((*calls)[0]) != 2 {
 			b.Fatalf("deleted %v in the first turn, want the two messages of a", *calls)
 		}
 		b.inQueue(2)
 		if turns := b.fly(s, 10); turns < 2 {
-			b.Errorf("done after %d more turns, want one for each throttle at least", turns)
+			b.Errorf("done after %d more turns, want one for each refusal at least", turns)
 		}
 		var all []string
 		for _, c := range *calls {
@@ -126,18 +129,36 @@ func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.holdOn(flight.Live, removed("one@01", "two@01"), queue.Outgoing{Body: put("a", 1)})
 		b.write(shard.Write{Name: "LOST", Doc: "content#b/two", Drop: true}) // its row was restored from before, say
-		b.fly(s, 1)
+		b.sink.Script("content#b/one", throttled())                          // its other event has to wait
+		if s = b.turn(s); !s.Done {
+			b.Errorf("state %+v, want nothing of the message left in the flight", s)
+		}
 		b.noted(journal.Left, 1)
 		b.noted(journal.Deleted, 1)
 		if c := b.live.Counts(); c.Visible != 1 || c.Total() != 1 {
 			b.Errorf("queue %+v, want the notification visible at once", c)
 		}
-		again := b.receive(flight.Live)
-		b.fly(again, 1)
+		b.fly(b.receive(flight.Live), 3)
 		b.inQueue(0)
 		if r := b.read("content#b/two"); r.Committed == "" {
 			b.Errorf("row %+v, want it admitted again and committed", r)
 		}
+	})
+}
+
+// A turn that begins shortly before its messages would be visible extends them first: nobody may receive them during the write.
+func TestVisibilityIsExtendedBeforeALateWrite(t *testing.T) {
+	stage{sink: memory.SinkSettings{Latency: 5 * time.Second}}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		time.Sleep(b.cfg.Queues.Visibility - 3*time.Second)
+		b.inject = at("COMMIT", func() {
+			if c := b.live.Counts(); c.Visible != 0 {
+				b.Error("visible while it is being written")
+			}
+		})
+		b.fly(s, 1)
+		b.noted(journal.Extended, 1)
+		b.inQueue(0)
 	})
 }
 
@@ -154,7 +175,17 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1))
 		b.change("a", func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(2*time.Minute), r.Pending })
+		asked := 0
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "ChangeMessageVisibilityBatch" {
+				asked += op.Count
+			}
+			return fault.OK
+		})
 		s = b.turn(s)
+		if asked != 1 {
+			b.Errorf("asked to extend %d messages, want the one that is left", asked)
+		}
 		n := b.notes.of(journal.Extended)
 		if len(n) != 1 || n[0].Count != 1 || n[0].Until.Before(s.Wake().Add(2*b.cfg.Index.Timeout)) {
 			b.Errorf("extensions %+v, want the message that is left, past the next turn at %s", n, s.Wake())

@@ -315,7 +315,12 @@ func (b *bench) row(id string) shard.Row { return b.read(doc(id)) }
 // change puts the row of a document as f leaves it.
 func (b *bench) change(id string, f func(r *shard.Row)) {
 	b.Helper()
-	r := b.row(id)
+	b.changeRow(doc(id), f)
+}
+
+func (b *bench) changeRow(id shard.DocID, f func(r *shard.Row)) {
+	b.Helper()
+	r := b.read(id)
 	f(&r)
 	b.write(shardtest.Put(r))
 }

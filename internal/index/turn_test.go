@@ -98,6 +98,43 @@ func TestWhatDoesNotFitIntoAnInvocationWaitsForTheNext(t *testing.T) {
 	})
 }
 
+// Once the sink has said that it is unwell, the rest of the turn asks it for nothing more.
+func TestATrippedGateEndsTheTurnsWriting(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1), put("b", 1), put("c", 1))
+		for _, id := range []string{"a", "b", "c"} {
+			b.change(id, func(r *shard.Row) { r.Attempts = 3 })
+		}
+		b.sink.ScriptRequests(throttled())
+		s = b.turn(s)
+		if n := b.sink.Counts().Requests; n != 1 {
+			b.Errorf("%d requests, want no more after the 429", n)
+		}
+		b.noted(journal.Claimed, 1)
+		b.fly(s, 5)
+		b.inQueue(0)
+	})
+}
+
+// The flight wakes for the first thing that it waits for.
+func TestTheEarliestReasonWakesTheFlight(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1), put("b", 1), put("c", 1))
+		begin := s.Wake()
+		for id, wait := range map[string]time.Duration{"a": 30 * time.Second, "b": 12 * time.Second, "c": time.Minute} {
+			b.change(id, func(r *shard.Row) {
+				r.Owner, r.Claimed, r.LeaseUntil = "somebody", r.Pending, shard.MicrosOf(begin.Add(wait))
+			})
+		}
+		s = b.turn(s)
+		if got := s.Wake().Sub(begin); got < 12*time.Second || got > 13*time.Second {
+			b.Errorf("wakes after %s, want the end of the first lease, 12s", got)
+		}
+		b.fly(s, 3)
+		b.inQueue(0)
+	})
+}
+
 // An Express execution lives for five minutes. Before they are over the flight goes on in another one, once, however many invocations
 // see that it must.
 func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {

@@ -164,6 +164,39 @@ func TestAnOlderVersionHasItsTurnAfterADeadOne(t *testing.T) {
 	})
 }
 
+// What was prepared for one version is never written as another.
+func TestAnOlderVersionIsNeverClaimedWithTheNewestsBody(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1), put("a", 2))
+		b.inject = at("CLAIM", func() {
+			b.write(shard.Park(doc("a"), b.key("a", 2), now(), 1, b.row("a")))
+			b.admit(put("a", 1)) // redelivered beside
+		})
+		s = b.turn(s)
+		b.noted(journal.Stored, 1)
+		b.noted(journal.Claimed, 0)
+		b.fly(s, 2)
+		got, _, err := b.sink.Get(b.Context(), doc("a"))
+		if err != nil || got.Version != "1" || string(got.Document) != `{"title":"v1"}` {
+			b.Errorf("version %s, document %s (%v), want both of version 1", got.Version, got.Document, err)
+		}
+		b.inQueue(0)
+	})
+}
+
+func TestTwoMessagesOfADeadVersionAreOneLetter(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.sink.Script(doc("a"), poison())
+		b.fly(b.hold(put("a", 1), put("a", 1)), 1)
+		if l := b.letters(); len(l) != 1 {
+			b.Errorf("%d letters, want one", len(l))
+		}
+		b.noted(journal.Lettered, 1)
+		b.noted(journal.Stored, 1)
+		b.inQueue(0)
+	})
+}
+
 // A version that may be in the sink and is no dead letter keeps older ones out, aloud.
 func TestWhatMayBeInTheSinkBlocksOlderVersions(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
