@@ -74,19 +74,20 @@ bench: ## Measure all contenders over one trace and write docs/numbers.md (takes
 .PHONY: bench-smoke
 bench-smoke: ## Run every benchmark once, briefly, so that none of them rots
 	go test -count=1 -run '^TestSmoke$$' ./internal/bench
-	go test -run '^$$' -bench . -benchtime 1x -timeout 15m $$(go list ./internal/... ./functions/...)
+	go test -run '^$$' -bench . -benchtime 1x -timeout 15m \
+	  $$(grep -rlE --include='*_test.go' '^func Benchmark' internal functions | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: e2e
 e2e: ## Deploy to LocalStack (no Docker) and prove the stack end to end
 	localstack/setup.sh
 	$(MAKE) build ARCH=$(host)
-	trap localstack/stop.sh EXIT; go test -tags e2e -count=1 -v -timeout 40m ./e2e/...
+	e2e/run.sh stack
 
 .PHONY: e2e-iam
 e2e-iam: ## The same flow with IAM enforced; each permission taken away breaks it
 	localstack/setup.sh
 	$(MAKE) build ARCH=$(host)
-	trap localstack/stop.sh EXIT; go test -tags e2eiam -count=1 -v -timeout 20m ./e2e/...
+	e2e/run.sh iam
 
 ##@ Keeping it tidy
 
@@ -184,7 +185,7 @@ clean: ## Remove what was built; what the end-to-end tests installed stays
 
 ##@ Everything
 
-stages := lint test race sizes reproducible synth bench-smoke e2e e2e-iam
+stages := lint test faults race sizes reproducible synth bench-smoke e2e e2e-iam
 
 .PHONY: ci
 ci: ## What CI runs: lint, tests, race, builds, benchmarks, end to end

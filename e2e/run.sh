@@ -30,6 +30,11 @@ dist=dist/$arch
 export LULL_E2E_DIST=${LULL_E2E_DIST:-$root/$dist}
 [ -x "$LULL_E2E_DIST/index/bootstrap" ] || { echo "e2e: no functions in $LULL_E2E_DIST: make build ARCH=$arch" >&2; exit 1; }
 
+suites=(./internal/dynamodb ./internal/sqs ./internal/s3 ./internal/stepfunctions ./internal/sink/opensearch)
+# Compiled before anything is started: an emulator that shares the processors with a compiler answers late.
+go test -run '^$' "${suites[@]}" >/dev/null
+go test -tags "$tags" -run '^$' -c -o /dev/null "$tests"
+
 started=()
 cleanup() {
   local status=$?
@@ -71,6 +76,6 @@ go build -o "$LULL_E2E_WORK/lull" ./cmd/lull
 if [ "$what" = stack ] && [ $# = 0 ]; then
   # The suites that every half of a seam passes, and the sink's, against the real protocols.
   LULL_TEST_AWS=$AWS_ENDPOINT_URL LULL_TEST_OPENSEARCH=$OPENSEARCH_URL \
-    go test -count=1 -p 1 -timeout 15m ./internal/dynamodb ./internal/sqs ./internal/s3 ./internal/stepfunctions ./internal/sink/opensearch
+    go test -count=1 -p 1 -timeout 15m "${suites[@]}"
 fi
 go test -tags "$tags" -count=1 -v -timeout "$limit" "$tests" "$@"
