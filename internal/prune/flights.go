@@ -19,7 +19,7 @@ type FlightsReport struct {
 	Seen    int
 	Old     int
 	Deleted int         // everything in them is done
-	Waiting int         // not done: the sink has not been well for long enough, or a newer version that may be in it keeps them out
+	Waiting int         // not done: sink or table have not been well for long enough, or their rows show that somebody works on them
 	Stuck   []flight.ID // not done, and nothing explains it: alarm
 	Foreign int         // manifests of a newer schema
 	Failed  int
@@ -117,7 +117,7 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 		return err
 	case len(left) == 0:
 		return r.deleteFlight(ctx, s.ID)
-	case out == len(left), !shard.WellSince(r.gate, shard.MicrosOf(r.Clock.Now()), r.orphanAge()):
+	case out == len(left), !r.wellSince(r.orphanAge()):
 		rep.Waiting++
 		return nil
 	}
@@ -128,6 +128,22 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 		Detail: "flight: " + plural(len(left), "event") + " neither committed nor parked, and no message brings them back",
 	})
 	return nil
+}
+
+// worked reports whether a row explains why a version waits: a newer one was claimed and may be in the sink, or there was a sign of
+// life a shorter time ago than a flight and a message that receive keeps away take together.
+func (p *Pruner) worked(r shard.Row, k shard.OrderKey) bool {
+	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite)
+	return r.Claimed > k || sign.Add(p.orphanAge()+tableHold) > shard.MicrosOf(p.Clock.Now())
+}
+
+// tableHold is how long receive keeps messages away while the table cannot be reached.
+const tableHold = 15 * time.Minute
+
+// wellSince reports whether the sink, and the table, have been there for at least d: before, flights had no chance to end.
+func (r *run) wellSince(d time.Duration) bool {
+	now := shard.MicrosOf(r.Clock.Now())
+	return shard.WellSince(r.gate, now, d) && (r.state.Since == 0 || r.state.Since.Add(tableHold+d) <= now)
 }
 
 func plural(n int, what string) string {
@@ -145,8 +161,8 @@ func (r *run) deleteFlight(ctx context.Context, id flight.ID) error {
 	return nil
 }
 
-// undone lists the events of a manifest that are neither committed nor dead letters, and counts those of them that wait because a
-// newer version was claimed and may be in the sink: their messages come back for as long as that lasts.
+// undone lists the events of a manifest that are neither committed nor dead letters, and counts those of them that somebody works on by their row,
+// from messages that this flight does not know.
 func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.Entry, out int, err error) {
 	index := map[shard.DocID]int{}
 	var docs []shard.DocID
@@ -182,7 +198,7 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.
 			if stored {
 				continue
 			}
-			if left = append(left, e); row.Claimed > e.Key {
+			if left = append(left, e); p.worked(row, e.Key) {
 				out++
 			}
 		}

@@ -26,6 +26,9 @@ import (
 // orphan is how old a flight's newest object is before prune looks into it: 5 minutes + cap + lease + visibility.
 const orphan = 5*time.Minute + 40*time.Second + 13*time.Second + 40*time.Second
 
+// silent is how long after the last sign of life in its row an event is stuck: receive may have kept its message away for 15 minutes besides.
+const silent = orphan + 15*time.Minute
+
 func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -62,11 +65,16 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 				b.Fatal(err)
 			}
 		}, orphan + 1, true, false, false},
-		{"pending, and nobody works on it", func(*bench, flight.ID) {}, orphan + 1, false, true, false},
+		{"pending, a short time ago", func(*bench, flight.ID) {}, orphan + 1, false, false, true},
+		{"pending, and nobody works on it", func(*bench, flight.ID) {}, silent + 1, false, true, false},
+		{"pending, and a claim that got no answer", func(b *bench, id flight.ID) {
+			time.Sleep(orphan)
+			b.claim(doc(1), 2)
+		}, silent - 1, false, false, true},
 		{"an older version committed", func(b *bench, id flight.ID) {
 			b.write(shard.Write{Doc: doc(1), Drop: true})
 			b.commit(doc(1), 1, shard.Put)
-		}, orphan + 1, false, true, false},
+		}, silent + 1, false, true, false},
 		{"pending, and the sink is down", func(b *bench, id flight.ID) { b.write(shard.Trip("search", now(), now().Add(time.Hour), 1)) }, orphan + 1, false, false, true},
 	}
 	for _, tt := range tests {
@@ -213,7 +221,7 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 				b := setup(t)
 				fixed := b.hold(native(doc(1), 3), native(doc(2), 1))
 				b.commitPending(doc(2))
-				time.Sleep(orphan)
+				time.Sleep(silent)
 				tt.row(b)
 				if rep := b.next(); len(rep.Flights.Stuck) != 1 {
 					t.Fatalf("report %+v, want it stuck", rep.Flights)

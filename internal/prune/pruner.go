@@ -96,10 +96,20 @@ type run struct {
 	gate   shard.Row // the sink's health row
 }
 
-// cursors is where the next run goes on, kept in the run row.
+// cursors is where the next run goes on, and since when runs have ended one after the other, kept in the run row. Times are microseconds since 1970.
 type cursors struct {
-	Flights string `json:"flights,omitempty"`
-	Letters string `json:"letters,omitempty"`
+	Flights string       `json:"flights,omitempty"`
+	Letters string       `json:"letters,omitempty"`
+	Ended   shard.Micros `json:"ended,omitempty"` // the last run that came to its end
+	Since   shard.Micros `json:"since,omitempty"` // the first one after the table was away for longer than a run may be missed; 0 for always
+}
+
+// missed notes where runs were missed: the table was away, or prune was.
+func (c *cursors) missed(now shard.Micros, every time.Duration) {
+	if c.Ended != 0 && c.Ended.Add(2*every) < now {
+		c.Since = now
+	}
+	c.Ended = now
 }
 
 // Run does one run, if it is this caller's turn. The error joins what failed, each named by its segment; the report is valid beside it.
@@ -117,6 +127,7 @@ func (p *Pruner) Run(ctx context.Context) (Report, error) {
 	if json.Unmarshal([]byte(saved), &r.state) != nil {
 		r.state = cursors{} // of another version: a pass from the beginning does no harm
 	}
+	r.state.missed(shard.MicrosOf(r.start), r.Config.Lifecycle.PruneEvery)
 	failures := r.segments(ctx)
 	next, err := json.Marshal(r.state)
 	if err == nil {

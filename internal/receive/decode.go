@@ -146,7 +146,12 @@ func (b *batch) aged(p *pending) bool {
 	return b.start.Sub(b.msgs[p.msg].FirstSent()) > l.RowRetention-l.ProducerLateness
 }
 
-// overdue says that this message has been tried for longer than deadDeadline, counted from its own SentTimestamp.
+// overdue says that this message has been tried for longer than deadDeadline, counted from its own SentTimestamp, or from when the event was
+// due where the queue kept it back until then.
 func (b *batch) overdue(p *pending) bool {
-	return b.start.Sub(b.msgs[p.msg].Sent) > b.h.Config.Retry.DeadDeadline
+	from := b.msgs[p.msg].Sent
+	if p.NotBefore.After(from) {
+		from = p.NotBefore
+	}
+	return b.start.Sub(from) > b.h.Config.Retry.DeadDeadline
 }
