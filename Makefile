@@ -190,6 +190,10 @@ stages := lint test faults race sizes reproducible synth bench-smoke e2e e2e-iam
 .PHONY: ci
 ci: ## What CI runs: lint, tests, race, builds, benchmarks, end to end
 	@began=$$SECONDS; for stage in $(stages); do \
-	  printf '\n=== %s\n' $$stage; start=$$SECONDS; $(MAKE) $$stage; \
+	  printf '\n=== %s\n' $$stage; start=$$SECONDS; \
+	  case $$stage in \
+	    e2e*) $(MAKE) $$stage || { printf '=== %s once more: an emulator may answer late on a busy machine\n' $$stage; $(MAKE) $$stage; } ;; \
+	    *) $(MAKE) $$stage ;; \
+	  esac; \
 	  printf '=== %s took %d s\n' $$stage $$((SECONDS - start)); \
 	done; printf '\n=== all of it took %d s\n' $$((SECONDS - began))
