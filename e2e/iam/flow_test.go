@@ -12,6 +12,7 @@ import (
 func TestTheFlowPassesWithTheDeployedRoles(t *testing.T) {
 	s := stack
 	c := s.Collection("flow")
+	before := s.Counts(t)
 	s.Publish(t, ground.Event{Collection: c, ID: "by-topic", Version: 1})
 	s.Put(t, ground.Event{Collection: c, ID: "by-bus", Version: 1})
 	s.Direct(t, ground.Event{Collection: c, ID: "by-queue", Version: 1}, ground.Event{Collection: c, ID: "by-queue", Version: 2})
@@ -20,4 +21,11 @@ func TestTheFlowPassesWithTheDeployedRoles(t *testing.T) {
 	s.Committed(t, ground.Key(c, "by-queue"), 2)
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"by-topic": 1, "by-bus": 1, "by-queue": 2})
+	s.Counted(t, before, "Deleted", 4)
+	got := s.Counts(t).Since(before)
+	for _, symptom := range []string{"Unreachable", "LaunchLost", "Failed", "TurnsLost", "DeleteLost", "Released"} {
+		if got[symptom] != 0 {
+			t.Errorf("%s: got %d, want 0 where nothing is missing", symptom, got[symptom])
+		}
+	}
 }

@@ -1,0 +1,143 @@
+package ground
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// rights is the name of the one policy that a role of lull has.
+const rights = "rights"
+
+// iamVersion is the version of IAM's protocol.
+const iamVersion = "2010-05-08"
+
+// TakeAway takes an action away from a function's role. It is given back by the function that it returns, or when the test ends. A
+// role that has no such action fails the test.
+func (s *Stack) TakeAway(t testing.TB, f names.Function, action string) (giveBack func()) {
+	t.Helper()
+	role := s.roleOf(t, f)
+	before := s.policy(t, role)
+	var document struct {
+		Version   string
+		Statement []map[string]any
+	}
+	if err := json.Unmarshal([]byte(before), &document); err != nil {
+		t.Fatalf("read the policy of %s: %v", role, err)
+	}
+	taken := false
+	document.Statement = slices.DeleteFunc(document.Statement, func(statement map[string]any) bool {
+		var rest []any
+		switch actions := statement["Action"].(type) {
+		case string:
+			rest = append(rest, actions)
+		case []any:
+			rest = actions
+		}
+		kept := slices.DeleteFunc(slices.Clone(rest), func(a any) bool { return a == action })
+		taken = taken || len(kept) < len(rest)
+		statement["Action"] = kept
+		return len(kept) == 0
+	})
+	if !taken {
+		t.Fatalf("the role of %s has no %s to take away", f, action)
+	}
+	after, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.setPolicy(t, role, string(after))
+	given := false
+	giveBack = func() {
+		if !given {
+			given = true
+			s.setPolicy(t, role, before)
+		}
+	}
+	t.Cleanup(giveBack)
+	return giveBack
+}
+
+func (s *Stack) roleOf(t testing.TB, f names.Function) string {
+	t.Helper()
+	var settings struct{ Role string }
+	if err := s.rest(t.Context(), http.MethodGet, functionsPath+s.Names.Function(Sink, f)+"/configuration", nil, &settings); err != nil {
+		t.Fatal(err)
+	}
+	return settings.Role[strings.LastIndex(settings.Role, "/")+1:]
+}
+
+func (s *Stack) policy(t testing.TB, role string) string {
+	t.Helper()
+	answer, err := s.query(t.Context(), "iam", iamVersion, "GetRolePolicy", url.Values{"RoleName": {role}, "PolicyName": {rights}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(answer), "<PolicyDocument>")
+	text, _, _ := strings.Cut(rest, "<")
+	document, err := url.QueryUnescape(text)
+	if err != nil {
+		t.Fatalf("read the policy of %s: %v", role, err)
+	}
+	return document
+}
+
+func (s *Stack) setPolicy(t testing.TB, role, document string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	form := url.Values{"RoleName": {role}, "PolicyName": {rights}, "PolicyDocument": {document}}
+	if _, err := s.query(ctx, "iam", iamVersion, "PutRolePolicy", form); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Prune runs prune now, whenever it ran last, and returns the error that it ends with, nil for none. The rule must be off.
+func (s *Stack) Prune(t testing.TB) error {
+	t.Helper()
+	client := sdk.NewFromConfig(s.Account)
+	for _, name := range []string{"prune-" + Sink, "rows"} {
+		_, err := client.DeleteItem(t.Context(), &sdk.DeleteItemInput{
+			TableName: aws.String(s.Names.Table()),
+			Key:       map[string]types.AttributeValue{dynamodb.PartitionKey: &types.AttributeValueMemberS{Value: string(shard.RunRow(name))}},
+		})
+		if err != nil {
+			t.Fatalf("forget the last run: %v", err)
+		}
+	}
+	var answer struct{ ErrorType, ErrorMessage string }
+	path := functionsPath + s.Names.Function(Sink, names.Prune) + "/invocations?Qualifier=" + names.Alias
+	if err := s.rest(t.Context(), http.MethodPost, path, map[string]any{}, &answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.ErrorMessage != "" {
+		return fmt.Errorf("prune: %s: %s", answer.ErrorType, answer.ErrorMessage)
+	}
+	return nil
+}
+
+// LettersReturnAfter sets how long a letter that dlq could not settle stays invisible. As deployed it is three minutes.
+func (s *Stack) LettersReturnAfter(t testing.TB, d time.Duration) {
+	t.Helper()
+	_, err := s.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
+		QueueUrl: &s.Dead, Attributes: map[string]string{"VisibilityTimeout": fmt.Sprint(int(d / time.Second))},
+	})
+	if err != nil {
+		t.Fatalf("set the visibility of the dead-letter queue: %v", err)
+	}
+}
