@@ -21,7 +21,7 @@ ARGS ?=
 FUZZTIME ?= 10s
 
 sources := $(wildcard cmd e2e functions infra internal tools)
-scripts := $(wildcard .ci/run localstack/*.sh localstack/*/*.sh)
+scripts := $(wildcard .ci/run e2e/*.sh localstack/*.sh localstack/*/*.sh)
 
 ##@ Using it
 
