@@ -24,6 +24,7 @@ type Ledger struct {
 	reject  int
 	fresh   histogram
 	waiting map[uint64]int // scheduled events by document and key
+	earlier int            // events of an earlier life of the data folder that go on in this one
 	flights int
 	refused int
 	alarms  map[journal.Step]int
@@ -70,6 +71,15 @@ func (l *Ledger) knows(doc shard.DocID, k shard.OrderKey) {
 	l.written[l.hash(string(doc), string(k), 0)] = true
 }
 
+// awaits says that an event was scheduled in an earlier life and still waits.
+func (l *Ledger) awaits(doc shard.DocID, k shard.OrderKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.earlier++
+	l.counts[endScheduled]++
+	l.waiting[l.hash(string(doc), string(k), 0)]++
+}
+
 // Note takes a decision.
 func (l *Ledger) Note(n journal.Note) {
 	l.mu.Lock()
@@ -107,10 +117,8 @@ func (l *Ledger) Note(n journal.Note) {
 		if l.end(n, endScheduled) {
 			l.waiting[version()]++
 		}
-	case journal.Redriven, journal.Returned:
-		if n.Step == journal.Redriven {
-			l.counts[endDead]--
-		}
+	case journal.Redriven:
+		l.revive(n)
 	case journal.Held:
 		l.held[l.hash(n.Message, "", n.Event)] = true
 	case journal.Launched:
@@ -155,6 +163,16 @@ func (l *Ledger) die(n journal.Note) {
 			l.letters[l.hash(string(n.Doc), string(n.Key), 0)] = n.Letter
 		}
 	}
+}
+
+// revive takes an event back whose dead letter is sent again: what becomes of the copy counts. A letter of an earlier life is an event more.
+func (l *Ledger) revive(n journal.Note) {
+	if l.dead[n.Letter] == 0 {
+		l.earlier++
+		return
+	}
+	l.dead[n.Letter]--
+	l.counts[endDead]--
 }
 
 // end counts an event once; it reports whether this was the first time.

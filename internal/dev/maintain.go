@@ -39,7 +39,7 @@ func (e *Engine) prune(ctx context.Context, p *pipe) error {
 	defer done()
 	inv, clk := e.begin("prune")
 	r := prune.Pruner{
-		Shards: inv.Shards(e.Shards), Scanner: inv.Scanner(e.Shards), Flights: inv.Flights(e.Flights), Letters: inv.Letters(e.Letters),
+		Shards: inv.Shards(e.Shards), Scanner: inv.Scanner(scanned{e.Shards, e.Meter}), Flights: inv.Flights(e.Flights), Letters: inv.Letters(e.Letters),
 		Schedule: inv.Schedule(e.Schedule), Live: inv.Queue(p.live), Bulk: inv.Queue(p.bulk), Launcher: inv.Launcher(e.launcher(p)),
 		Config: e.cfg, Sink: p.name, Clock: clk, Journal: muted{inv, e.notes},
 	}

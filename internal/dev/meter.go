@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // Meter counts I/O on its way to the next injector, nil for none. It is safe for concurrent use.
@@ -21,8 +22,9 @@ func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 	switch op.Service {
 	case fault.Table:
 		switch {
-		case op.Call == "Read" || op.Call == "Scan":
+		case op.Call == "Read":
 			m.RowReads.Add(int64(op.Count))
+		case op.Call == "Scan": // its count is the limit: see scanned
 		case strings.ToUpper(op.Call[:2]) == op.Call[:2]: // ADMIT, CLAIM, ...: writes of rows
 			m.RowWrites.Add(1)
 		}
@@ -47,4 +49,16 @@ func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 		return fault.OK
 	}
 	return m.Next.Decide(ctx, v, op)
+}
+
+// scanned counts the rows that a scan really read.
+type scanned struct {
+	shard.Scanner
+	meter *Meter
+}
+
+func (s scanned) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string, error) {
+	rows, next, err := s.Scanner.Scan(ctx, segment, segments, cursor, limit)
+	s.meter.RowReads.Add(int64(len(rows)))
+	return rows, next, err
 }

@@ -67,6 +67,7 @@ func (l *Ledger) fill(r *Report) {
 	r.Superseded, r.Written, r.Deleted, r.Scheduled = l.counts[endSuperseded], l.counts[endWritten], l.counts[endDeleted], l.counts[endScheduled]
 	r.Rewritten, r.Rejected, r.Held, r.Flights = l.rewrite, l.reject, len(l.held), l.flights
 	r.Freshness = l.fresh.summary()
+	r.Events += l.earlier
 }
 
 // summary gives the quantiles; a quantile is the least value that at least that share does not exceed.

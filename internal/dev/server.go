@@ -1,23 +1,27 @@
 package dev
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/operate"
-	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/sink"
 )
 
 // Handler serves the engine over HTTP: a page, search, publish, and what the commands ask a stack for. It is meant for 127.0.0.1: there is no
-// authentication.
+// authentication, but what another site's page makes a browser send is refused.
 //
 //	GET  /search?q=&field=&collection=&limit=   {"hits":[{"id","collection","version","document"}]}
 //	POST /publish                               one message in the body, or NDJSON; answers {"messages":n}
@@ -33,7 +37,7 @@ func (e *Engine) Handler(rec *Recorder) http.Handler {
 	mux.HandleFunc("POST /publish", e.servePublish)
 	mux.HandleFunc("GET /status", e.serveStatus)
 	mux.Handle("/operate/", operate.Handler(e.Operator(rec)))
-	return mux
+	return http.NewCrossOriginProtection().Handler(mux)
 }
 
 func (e *Engine) serveSearch(w http.ResponseWriter, r *http.Request) {
@@ -74,24 +78,44 @@ func (e *Engine) serveSearch(w http.ResponseWriter, r *http.Request) {
 }
 
 func (e *Engine) servePublish(w http.ResponseWriter, r *http.Request) {
-	in := newLines("request", http.MaxBytesReader(w, r.Body, 64<<20))
-	n := 0
-	for {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLine))
+	if err != nil {
+		fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("read the request: %v", err))
+		return
+	}
+	var in Input = newLines("request", io.NopCloser(bytes.NewReader(body)))
+	if gjson.ValidBytes(body) { // one message, on however many lines
+		in = &one{body: bytes.TrimSpace(body)}
+	}
+	for n := 0; ; n++ {
 		t, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			answer(w, map[string]any{"messages": n})
 			return
 		}
 		if err == nil {
-			err = e.Publish(r.Context(), queue.Outgoing{Body: t.Body, Attributes: t.Attributes})
+			err = e.Publish(r.Context(), t.Outgoing)
 		}
 		if err != nil {
 			fail(w, http.StatusBadRequest, fmt.Sprintf("%v (%d messages before it were published)", err, n))
 			return
 		}
-		n++
 	}
 }
+
+// one is an input of one message.
+type one struct{ body []byte }
+
+func (o *one) Next() (Timed, error) {
+	if o.body == nil {
+		return Timed{}, io.EOF
+	}
+	t, err := ParseLine(o.body)
+	o.body = nil
+	return t, err
+}
+
+func (o *one) Close() error { return nil }
 
 func (e *Engine) serveStatus(w http.ResponseWriter, r *http.Request) {
 	report, err := e.Report(r.Context())
@@ -115,18 +139,17 @@ func fail(w http.ResponseWriter, status int, problem string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": problem}) // the client went away
 }
 
-// Serve answers on l until ctx ends.
-func Serve(ctx context.Context, server *http.Server, serve func() error) error {
+// Serve answers on l until ctx ends, and closes it. What is being answered then is told so by its context.
+func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	stopped := make(chan error, 1)
-	go func() { stopped <- serve() }()
+	go func() { stopped <- server.Serve(l) }()
 	select {
 	case err := <-stopped:
-		return err
+		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 	case <-ctx.Done():
 		err := server.Shutdown(context.WithoutCancel(ctx))
-		if served := <-stopped; !errors.Is(served, http.ErrServerClosed) {
-			return served
-		}
+		<-stopped
 		return err
 	}
 }

@@ -1,0 +1,133 @@
+package dev
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// The files beside the index in a data folder.
+const (
+	markerFile    = "lull.json"
+	rowsFile      = "rows.ndjson"
+	lettersFile   = "letters.ndjson"
+	scheduledFile = "scheduled.ndjson"
+	deletesFile   = "deletes.ndjson"
+)
+
+// Folder is a data folder: where the next run finds what this one knew. It is a journal: a delete is noted as it is committed, because a sink
+// that was killed with the process keeps no trace of what it deleted. Everything else is written by [Engine.Save].
+type Folder struct {
+	dir string
+
+	mu      sync.Mutex
+	deletes *os.File
+	err     error // of the first note that could not be written
+}
+
+// deleted is a line of deletesFile.
+type deleted struct {
+	Doc shard.DocID `json:"doc"`
+	Key string      `json:"key"`
+	At  int64       `json:"at"` // microseconds
+}
+
+var _ journal.Journal = (*Folder)(nil)
+
+// OpenFolder opens a data folder that is lull's: see [ClaimFolder].
+func OpenFolder(dir string) (*Folder, error) {
+	f, err := os.OpenFile(filepath.Join(dir, deletesFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open data folder: %w", err)
+	}
+	return &Folder{dir: dir, deletes: f}, nil
+}
+
+// Note keeps committed deletes. Each is one write: a process that is killed has written it or not.
+func (f *Folder) Note(n journal.Note) {
+	if n.Step != journal.Committed || n.Op != shard.Delete {
+		return
+	}
+	line, err := json.Marshal(deleted{n.Doc, n.Key.String(), n.At.UnixMicro()})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil {
+		_, err = f.deletes.Write(append(line, '\n'))
+	}
+	if f.err == nil && err != nil {
+		f.err = fmt.Errorf("note a delete in the data folder: %w", err)
+	}
+}
+
+// settle forgets the notes: what they say is in the rows now.
+func (f *Folder) settle() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return f.err
+	}
+	if err := f.deletes.Truncate(0); err != nil {
+		return fmt.Errorf("settle the data folder: %w", err)
+	}
+	return nil
+}
+
+// Close closes the folder.
+func (f *Folder) Close() error { return f.deletes.Close() }
+
+// marker says whose a folder is, and of which sinks: rows that speak of another sink would make everything there look old.
+type marker struct {
+	Holds  string            `json:"holds"`
+	Schema int               `json:"schema"`
+	Sinks  map[string]string `json:"sinks"`
+}
+
+const markerHolds = "lull dev state"
+
+// ClaimFolder takes a folder that is empty, missing or lull's, of the same sinks: their addresses by name. It is for stacks that are not just
+// one Bleve index, which claims its folder itself.
+func ClaimFolder(dir string, sinks map[string]string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make data folder: %w", err)
+	}
+	path := filepath.Join(dir, markerFile)
+	text, err := os.ReadFile(path)
+	switch {
+	case err == nil:
+		return checkMarker(dir, text, sinks)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("read data folder: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("read data folder: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("data folder %s is not empty and has no %s: choose an empty folder, a new one, or one that lull made", dir, markerFile)
+	}
+	return replaceFile(path, func(f *os.File) error {
+		return json.NewEncoder(f).Encode(marker{markerHolds, 1, sinks})
+	})
+}
+
+func checkMarker(dir string, text []byte, sinks map[string]string) error {
+	var m marker
+	if err := json.Unmarshal(text, &m); err != nil || m.Holds != markerHolds {
+		return fmt.Errorf("data folder %s has a %s of something else: choose an empty folder, or a new one", dir, markerFile)
+	}
+	if m.Schema > 1 {
+		return fmt.Errorf("data folder %s was written by a newer lull", dir)
+	}
+	if !maps.Equal(m.Sinks, sinks) {
+		return fmt.Errorf("data folder %s is of other sinks (%v): what it knows is not true of %v: choose another folder", dir, m.Sinks, sinks)
+	}
+	return nil
+}
