@@ -2,16 +2,16 @@ package main
 
 import (
 	"context"
+	"io"
 	"log/slog"
-	"os"
 
 	"github.com/lullhq/lull/internal/journal"
 )
 
-// audit writes what an operator's command changed to standard error, one line each: keep it with your tickets.
+// audit writes what an operator's command changed to standard error, one line of JSON each: keep it with your tickets.
 type audit struct{ log *slog.Logger }
 
-func newAudit() audit { return audit{slog.New(slog.NewJSONHandler(os.Stderr, nil))} }
+func newAudit(w io.Writer) audit { return audit{slog.New(slog.NewJSONHandler(w, nil))} }
 
 // Note writes the decisions that change something. Bodies are never among them.
 func (a audit) Note(n journal.Note) {

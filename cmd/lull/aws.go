@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -28,8 +27,8 @@ import (
 )
 
 // openAWS finds a deployed stack by the names of its resources.
-func openAWS(ctx context.Context, cfg *config.Config) (*operate.Operator, error) {
-	a, err := awsconfig.LoadDefaultConfig(ctx)
+func (app *app) openAWS(ctx context.Context, cfg *config.Config) (*operate.Operator, error) {
+	a, err := app.aws(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find AWS credentials: %w", err)
 	}
@@ -76,14 +75,14 @@ func openAWS(ctx context.Context, cfg *config.Config) (*operate.Operator, error)
 			}
 			return out, nil
 		},
-		Readers: map[string]sink.Reader{}, Sources: sources, Config: cfg, Clock: clock.System{}, Journal: newAudit(),
+		Readers: map[string]sink.Reader{}, Sources: sources, Config: cfg, Clock: clock.System{}, Journal: newAudit(app.err),
 	}
 	for name, s := range cfg.Sinks {
 		if s.Kind != config.SinkOpenSearch {
 			continue
 		}
 		// Reading the sink is a convenience: an operator may have no way to it.
-		if r, err := openSearch(ctx, cfg, name); err == nil {
+		if r, err := app.openSearch(ctx, cfg, name); err == nil {
 			o.Readers[name] = r
 		}
 	}

@@ -3,18 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
-	"net/http"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/config/yamlfile"
 	"github.com/lullhq/lull/internal/dev"
 	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/journal"
@@ -31,187 +31,118 @@ type devFlags struct {
 	exitWhenIdle                       bool
 	report, dump                       string
 	verbose                            bool
-
-	from time.Time // the data folder's newest fence: the clock does not go back behind it
 }
 
 const defaultListen = "127.0.0.1:7070"
 
-func devCommand() *cobra.Command {
+func (a *app) devCommand() *cobra.Command {
 	var f devFlags
 	c := &cobra.Command{
 		Use:   "dev",
 		Short: "Run the whole pipeline in this process",
-		Long: "Runs receive, index, prune and dead letters in one process, with in-memory queues and table and a Bleve index on disk.\n" +
-			"Without --events it plays a small demo stream and explains each decision.",
+		Long: "Runs receive, index, prune and dead letters in one process, with queues and table in memory and a Bleve index on disk, and serves search.\n" +
+			"Without --events it plays a small demo stream and explains each decision.\n\n" +
+			"Messages are NDJSON, one on each line that is not blank; or the *.json of a folder, by name. An object whose only keys are among after_ms,\n" +
+			"attributes and body is a timed message: its body (a text as it is, any other value as its own bytes) is sent after_ms milliseconds after\n" +
+			"the start, without it at once. Anything else is sent as it stands.\n\n" +
+			"It stays up until Ctrl-C, unless told to --exit-when-idle: when the input has ended, every after_ms has passed, and nothing waits in a queue,\n" +
+			"in a flight or among the dead letters to be judged. Scheduled events do not keep it.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return runDev(c, f) },
+		RunE: func(c *cobra.Command, _ []string) error { return a.dev(c, f) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.config, "config", "", "settings, a lull.yaml; without it the defaults")
-	fl.StringVar(&f.events, "events", "", "messages: a file of NDJSON, a folder of *.json, or - for standard input")
-	fl.StringVar(&f.source, "source", "", "what decodes the messages: native or govuk, or a source of --config")
-	fl.StringVar(&f.collection, "collection", "", "collection of events that name none")
-	fl.DurationVar(&f.quiet, "quiet", 0, "debounce window")
-	fl.DurationVar(&f.maxWait, "max-wait", 0, "longest that a never-quiet document is postponed")
-	fl.Float64Var(&f.speed, "speed", 1, "how many times faster waits pass; durations shown stay as they would be")
-	fl.StringVar(&f.data, "data", "", "folder of the index, empty or lull's own; without it a temporary one, removed at the end")
-	fl.StringVar(&f.sink, "sink", "", "URL of an OpenSearch to write to instead of Bleve")
-	fl.StringVar(&f.listen, "listen", defaultListen, "address of the HTTP search endpoint; with --exit-when-idle only if given")
+	fl.StringVar(&f.config, "config", "", "settings, a `FILE` like lull.yaml; without it the defaults")
+	fl.StringVar(&f.events, "events", "", "messages: `FILE|DIR|-`, NDJSON, a folder of *.json, or standard input")
+	fl.StringVar(&f.source, "source", "", "`NAME` of what decodes the messages: native or govuk, or a source of --config")
+	fl.StringVar(&f.collection, "collection", "", "collection `NAME` of events that name none")
+	fl.DurationVar(&f.quiet, "quiet", 0, "debounce window `D`, such as 2s")
+	fl.DurationVar(&f.maxWait, "max-wait", 0, "`D`, the longest that a never-quiet document is postponed")
+	fl.Float64Var(&f.speed, "speed", 1, "waits pass `N` times faster; durations shown stay as they would be")
+	fl.StringVar(&f.data, "data", "", "data folder `DIR`, empty or lull's own; without it a temporary one, removed at the end")
+	fl.StringVar(&f.sink, "sink", "", "`URL` of an OpenSearch to write to instead of Bleve")
+	fl.StringVar(&f.listen, "listen", defaultListen, "`ADDR` of the HTTP search endpoint; with --exit-when-idle only if given")
 	fl.BoolVar(&f.faults, "faults", false, "inject the standard fault mix (docs/faults.md)")
-	fl.Uint64Var(&f.seed, "seed", 1, "seed of the faults")
-	fl.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "end when the input has ended and everything is settled")
-	fl.StringVar(&f.report, "report", "", "file for the report, one JSON object")
-	fl.StringVar(&f.dump, "dump", "", "file for the documents read back from the sink, NDJSON")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed `N` of the faults")
+	fl.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "end when everything is settled")
+	fl.StringVar(&f.report, "report", "", "`FILE` for the report, one JSON object")
+	fl.StringVar(&f.dump, "dump", "", "`FILE` for the documents read back from the sink, NDJSON, sorted by collection and id")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "explain every decision, as the demo does")
-	return c
+	return exits(c, map[int]string{
+		exitOK: "everything is settled, or Ctrl-C ended a run without --events", exitFailed: "something stopped the run or left work",
+		exitUsage: "usage or settings, before anything was read", exitLetters: "everything is settled, but dead letters are parked",
+	})
 }
 
-func runDev(c *cobra.Command, f devFlags) error {
+// dev prepares a run: whatever may be wrong with flags, settings, folders and addresses shows here, before anything is read.
+func (a *app) dev(c *cobra.Command, f devFlags) error {
+	if err := f.check(); err != nil {
+		return usage(err)
+	}
 	cfg, adapted, err := devConfig(c, f)
 	if err != nil {
 		return usage(err)
 	}
-	if !(f.speed > 0) {
-		return usage(fmt.Errorf("--speed %g: want a number above 0", f.speed))
+	r := &devRun{devFlags: f, out: a.out, demo: f.events == "" && cfg.Sources[cfg.DefaultSource].Kind == config.SourceNative}
+	if r.input, err = a.devInput(r); err != nil {
+		return usage(err)
 	}
-	out := c.OutOrStdout()
-	demo := f.events == ""
-	input, err := devInput(c, f)
+	defer r.input.Close()
+	o, err := a.openSinks(c.Context(), cfg, &f)
 	if err != nil {
 		return usage(err)
 	}
-	defer input.Close()
-
-	sinks, dir, closeSinks, err := openSinks(c.Context(), cfg, &f)
-	if err != nil {
+	defer o.close()
+	r.folder, r.clock = o.folder, clock.System{}
+	if f.speed != 1 || o.from.After(time.Now()) {
+		r.clock = clock.NewFast(f.speed).From(o.from)
+	}
+	if err := r.build(c.Context(), cfg, o); err != nil {
 		return usage(err)
 	}
-	defer closeSinks()
-	clk := clock.Clock(clock.System{})
-	if f.speed != 1 || f.from.After(time.Now()) {
-		clk = clock.NewFast(f.speed).From(f.from)
-	}
-
-	narrator := dev.NewNarrator(out, clk.Now())
-	rec := &dev.Recorder{}
-	notes := journal.Tee{rec}
-	if demo || f.verbose {
-		notes = append(notes, narrator)
-	}
-	o := dev.Options{Config: cfg, Clock: clk, Sinks: sinks, Journal: notes}
-	if f.faults {
-		o.Faults = fault.NewMix(fault.Standard(), f.seed)
-	}
-	engine, err := dev.New(o)
-	if err != nil {
-		return usage(err)
-	}
-	if f.data != "" {
-		if err := engine.Load(c.Context(), dir); err != nil {
-			return usage(err)
-		}
-	}
-	listener, err := listen(c, f)
-	if err != nil {
+	if r.listener, err = f.open(c); err != nil {
 		return usage(err)
 	}
 	for _, line := range adapted {
-		fmt.Fprintln(out, line)
+		fmt.Fprintln(a.out, line)
 	}
-	greet(out, cfg, f, listener, demo)
-	return devRun(c.Context(), engine, input, listener, rec, narrator, out, f, demo, dir, clk)
+	r.greet(cfg)
+	return r.run(c.Context())
 }
 
-// devRun plays the input, waits as the flags say, and leaves report, dump and data behind.
-func devRun(ctx context.Context, e *dev.Engine, in dev.Input, l net.Listener, rec *dev.Recorder, say *dev.Narrator, out io.Writer,
-	f devFlags, demo bool, dir string, clk clock.Clock,
-) error {
-	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	e.Start(work)
-	served := make(chan error, 1)
-	if l != nil {
-		server := &http.Server{Handler: e.Handler(rec), ReadHeaderTimeout: 10 * time.Second}
-		go func() { served <- dev.Serve(ctx, server, func() error { return server.Serve(l) }) }()
+// check judges what needs no settings.
+func (f *devFlags) check() error {
+	if !(f.speed > 0) || math.IsInf(f.speed, 0) {
+		return fmt.Errorf("--speed %g: want a number above 0", f.speed)
 	}
-	err := e.Play(ctx, in)
-	if err == nil {
-		err = e.Settle(ctx)
-	}
-	interrupted := ctx.Err() != nil
-	if !interrupted && err == nil && !f.exitWhenIdle {
-		say.Say(clk.Now(), "everything has settled. Ctrl-C ends; POST messages to /publish, or search.")
-		select {
-		case <-ctx.Done():
-		case err = <-served:
+	for _, to := range []struct{ flag, path string }{{"--report", f.report}, {"--dump", f.dump}} {
+		if to.path == "" {
+			continue
+		}
+		if info, err := os.Stat(to.path); err == nil && info.IsDir() {
+			return fmt.Errorf("%s %s: is a folder: name a file", to.flag, to.path)
+		}
+		if info, err := os.Stat(filepath.Dir(to.path)); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s %s: there is no folder %s", to.flag, to.path, filepath.Dir(to.path))
 		}
 	}
-	if interrupted {
-		err = nil
-	}
-	left := e.Left()
-	cancel()
-	e.Stop()
-	if err != nil {
-		return &exitError{exitFailed, err}
-	}
-	return finishDev(context.WithoutCancel(ctx), e, out, f, demo, dir, left)
-}
-
-// finishDev writes what was asked for and chooses the exit code.
-func finishDev(ctx context.Context, e *dev.Engine, out io.Writer, f devFlags, demo bool, dir string, left int) error {
-	report, err := e.Report(ctx)
-	if err != nil {
-		return &exitError{exitFailed, err}
-	}
-	fmt.Fprintf(out, "%d messages, %d events: %d written, %d deleted in %d bursts; %d superseded, %d stale, %d duplicates, %d skipped, %d scheduled, %d dead\n",
-		report.Messages, report.Events, report.Written, report.Deleted, report.Bursts, report.Superseded, report.Stale,
-		report.Duplicates, report.Skipped, report.Scheduled, report.Dead)
-	for i, d := range report.DeadLetters {
-		if i == 20 {
-			fmt.Fprintf(out, "... and %d more dead letters\n", len(report.DeadLetters)-i)
-			break
-		}
-		key := d.Key
-		if key == "" {
-			key = "message " + d.MessageID
-		}
-		fmt.Fprintf(out, "dead letter: %s: %s\n", key, d.Reason)
-	}
-	if f.report != "" {
-		err = dev.WriteReport(f.report, report)
-	}
-	if err == nil && f.dump != "" {
-		err = e.Dump(ctx, f.dump)
-	}
-	if err == nil && f.data != "" {
-		err = e.Save(ctx, dir)
-	}
-	switch {
-	case err != nil:
-		return &exitError{exitFailed, err}
-	case left > 0 && !demo:
-		return &exitError{exitFailed, fmt.Errorf("%d messages were not settled", left)}
-	case left == 0:
-		if err := report.Check(); err != nil {
-			return &exitError{exitFailed, err}
-		}
-	}
-	if len(report.DeadLetters) > 0 && f.exitWhenIdle {
-		return &exitError{exitLetters, nil}
+	if f.report != "" && filepath.Clean(f.report) == filepath.Clean(f.dump) {
+		return fmt.Errorf("--report and --dump name the same file %s", f.report)
 	}
 	return nil
 }
 
-func devInput(c *cobra.Command, f devFlags) (dev.Input, error) {
-	if f.events != "" {
-		return dev.OpenInput(f.events, c.InOrStdin())
+func (a *app) devInput(r *devRun) (dev.Input, error) {
+	switch {
+	case r.events != "":
+		return dev.OpenInput(r.events, a.in)
+	case r.demo:
+		return dev.OpenInput("-", bytes.NewReader(dev.Demo))
 	}
-	return dev.OpenInput("-", bytes.NewReader(dev.Demo))
+	return dev.OpenInput("-", bytes.NewReader(nil)) // the demo's events are native
 }
 
-func listen(c *cobra.Command, f devFlags) (net.Listener, error) {
+// open listens, where the flags ask for it.
+func (f *devFlags) open(c *cobra.Command) (net.Listener, error) {
 	if f.exitWhenIdle && !c.Flags().Changed("listen") {
 		return nil, nil
 	}
@@ -222,83 +153,161 @@ func listen(c *cobra.Command, f devFlags) (net.Listener, error) {
 	return l, nil
 }
 
-func greet(out io.Writer, cfg *config.Config, f devFlags, l net.Listener, demo bool) {
-	fmt.Fprintf(out, "lull dev: a document is written %s after its last change, at the latest %s after the first.\n", cfg.Debounce.Quiet, cfg.Debounce.MaxWait)
-	if l != nil {
-		fmt.Fprintf(out, "search on http://%s/  (GET /search?q=vienna&field=title, POST /publish)\n", l.Addr())
+// devRun is one run of `lull dev`.
+type devRun struct {
+	devFlags
+	out      io.Writer
+	demo     bool
+	input    dev.Input
+	clock    clock.Clock
+	listener net.Listener // nil for none
+	folder   *dev.Folder  // nil for none
+
+	engine   *dev.Engine
+	recorder *dev.Recorder
+	narrator *dev.Narrator
+}
+
+func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err error) {
+	r.recorder, r.narrator = &dev.Recorder{}, dev.NewNarrator(r.out, r.clock.Now())
+	notes := journal.Tee{r.recorder}
+	if r.demo || r.verbose {
+		notes = append(notes, r.narrator)
 	}
-	if f.faults {
-		fmt.Fprintf(out, "faults: the standard mix, seed %d\n", f.seed)
+	if r.folder != nil {
+		notes = append(notes, r.folder)
 	}
-	if demo {
-		fmt.Fprint(out, "\nThe demo sends a burst of five versions of \"vienna\", out of order; poison (\"linz\", \"salzburg\"); later a late old version,\n"+
+	options := dev.Options{Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes}
+	if r.faults {
+		options.Faults = fault.NewMix(fault.Standard(), r.seed)
+	}
+	if r.engine, err = dev.New(options); err != nil {
+		return err
+	}
+	if r.folder != nil {
+		return r.engine.Load(ctx, r.folder)
+	}
+	return nil
+}
+
+func (r *devRun) greet(cfg *config.Config) {
+	fmt.Fprintf(r.out, "lull dev: a document is written %s after its last change, at the latest %s after the first.\n", cfg.Debounce.Quiet, cfg.Debounce.MaxWait)
+	if r.listener != nil {
+		fmt.Fprintf(r.out, "search on http://%s/  (GET /search?q=vienna&field=title, POST /publish)\n", r.listener.Addr())
+	}
+	if r.faults {
+		fmt.Fprintf(r.out, "faults: the standard mix, seed %d\n", r.seed)
+	}
+	if r.demo {
+		fmt.Fprint(r.out, "\nThe demo sends a burst of five versions of \"vienna\", out of order; poison (\"linz\", \"salzburg\"); later a late old version,\n"+
 			"a delete of \"graz\" and an older put after it. Watch what its row makes of each:\n\n")
 	}
 }
 
-// devConfig is the settings with the flags applied, validated. Where --quiet makes the default batching window impossible and no file says
-// otherwise, the window is fitted, and a line says so.
-func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
-	cfg := config.Default()
-	if f.config != "" {
-		loaded, err := yamlfile.Load(f.config)
-		if err != nil {
-			return nil, nil, err
-		}
-		cfg = loaded
+// run plays the input, waits as the flags say, and leaves report, dump and data behind.
+func (r *devRun) run(ctx context.Context) error {
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	r.engine.Start(work)
+	serving, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	served := make(chan error, 1)
+	if r.listener == nil {
+		served <- nil
+	} else {
+		go func() { served <- dev.Serve(serving, r.listener, r.engine.Handler(r.recorder)) }()
 	}
-	changed := c.Flags().Changed
-	if f.source != "" {
-		if _, known := cfg.Sources[f.source]; !known {
-			if f.config != "" {
-				return nil, nil, fmt.Errorf("--source %s: %s names no such source", f.source, f.config)
-			}
-			cfg.Sources = map[string]config.Source{f.source: {Kind: config.SourceKind(f.source)}}
-		}
-		cfg.DefaultSource = f.source
+	ended, err := r.play(ctx, served)
+	hangUp()
+	if e := <-served; err == nil {
+		err = e
 	}
-	if f.collection != "" {
-		cfg.DefaultCollection = f.collection
-		if _, known := cfg.Collections[f.collection]; !known {
-			cfg.Collections[f.collection] = config.Collection{}
-		}
-		if s, ok := cfg.Sources[cfg.DefaultSource]; ok {
-			s.Collection = f.collection
-			cfg.Sources[cfg.DefaultSource] = s
-		}
+	stop()
+	r.engine.Stop()
+	if err != nil {
+		return &exitError{exitFailed, err}
 	}
-	if f.sink != "" {
-		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkOpenSearch, URL: f.sink}}
-		cfg.DefaultSink = "search"
-	}
-	if changed("max-wait") {
-		cfg.Debounce.MaxWait = f.maxWait
-	}
-	var adapted []string
-	if changed("quiet") {
-		cfg.Debounce.Quiet = f.quiet
-		if f.config == "" {
-			adapted = fitWindow(&cfg)
-		}
-	}
-	cfg.Complete()
-	if err := cfg.Validate(); err != nil {
-		return nil, nil, errors.Join(errors.New("the settings cannot keep lull's promises:"), err)
-	}
-	return &cfg, adapted, nil
+	return r.finish(context.WithoutCancel(ctx), ended)
 }
 
-// fitWindow makes the default batching window and burst spread fit a shorter quiet window.
-func fitWindow(cfg *config.Config) []string {
-	q, d := &cfg.Queues, cfg.Debounce
-	if q.Bulk.Window+q.BurstSpread <= d.Quiet {
-		return nil
+// ending is how a run came to its end.
+type ending struct {
+	played      bool // the whole input
+	interrupted bool // by Ctrl-C
+}
+
+// play plays the input and settles. Ctrl-C is no error.
+func (r *devRun) play(ctx context.Context, served chan error) (e ending, err error) {
+	if err = r.engine.Play(ctx, r.input); err == nil {
+		e.played = true
+		err = r.engine.Settle(ctx)
 	}
-	window := (d.Quiet / 2).Truncate(time.Second)
-	q.Live.Window, q.Bulk.Window = min(q.Live.Window, window), min(q.Bulk.Window, window)
-	q.BurstSpread = d.Quiet - q.Bulk.Window
-	if window == 0 {
-		q.Live.Batch, q.Bulk.Batch = 10, 10 // SQS gathers larger batches over at least a second
+	if ctx.Err() == nil && err == nil && !r.exitWhenIdle {
+		r.narrator.Say(r.clock.Now(), "everything has settled. Ctrl-C ends; POST messages to /publish, or search.")
+		select {
+		case <-ctx.Done():
+		case err = <-served:
+			served <- nil
+			return e, err
+		}
 	}
-	return []string{fmt.Sprintf("--quiet %s: for this run batches gather for %s, and a burst may spread over %s", d.Quiet, window, q.BurstSpread)}
+	if ctx.Err() != nil {
+		return ending{e.played, true}, nil
+	}
+	return e, err
+}
+
+// finish writes what was asked for and chooses the exit code.
+func (r *devRun) finish(ctx context.Context, e ending) error {
+	report, err := r.engine.Report(ctx)
+	if err != nil {
+		return &exitError{exitFailed, err}
+	}
+	r.sum(report)
+	if r.report != "" {
+		err = dev.WriteReport(r.report, report)
+	}
+	if err == nil && r.dump != "" {
+		err = r.engine.Dump(ctx, r.dump)
+	}
+	if err == nil && r.folder != nil {
+		err = r.engine.Save(ctx, r.folder)
+	}
+	left := r.engine.Left()
+	if err == nil && left == 0 {
+		err = report.Check()
+	}
+	switch {
+	case err != nil:
+		return &exitError{exitFailed, err}
+	case r.events == "" && e.interrupted:
+		return nil // the demo, or a server: it stays up until then
+	case left > 0:
+		return &exitError{exitFailed, fmt.Errorf("%d messages were not settled", left)}
+	case !e.played:
+		return &exitError{exitFailed, fmt.Errorf("interrupted before the input ended")}
+	case len(report.DeadLetters) > 0:
+		return &exitError{exitLetters, nil}
+	}
+	return nil
+}
+
+// shownLetters is how many dead letters are listed at the end.
+const shownLetters = 20
+
+func (r *devRun) sum(report dev.Report) {
+	fmt.Fprintf(r.out, "%d messages, %d events: %d written, %d deleted in %d bursts; %d superseded, %d stale, %d duplicates, %d skipped, %d scheduled, %d dead\n",
+		report.Messages, report.Events, report.Written, report.Deleted, report.Bursts, report.Superseded, report.Stale,
+		report.Duplicates, report.Skipped, report.Scheduled, report.Dead)
+	for i, d := range report.DeadLetters {
+		if i == shownLetters {
+			fmt.Fprintf(r.out, "... and %d more dead letters\n", len(report.DeadLetters)-i)
+			break
+		}
+		key := d.Key
+		if key == "" {
+			key = "message " + d.MessageID
+		}
+		fmt.Fprintf(r.out, "dead letter: %s: %s\n", key, d.Reason)
+	}
 }

@@ -20,24 +20,28 @@ type check struct {
 	Found string `json:"found"`
 }
 
-func doctorCommand(t *target) *cobra.Command {
-	var collection string
-	var timeout time.Duration
-	c := t.verb(&cobra.Command{
+func (a *app) doctorCommand() *cobra.Command {
+	var d doctor
+	c := &cobra.Command{
 		Use: "doctor", Short: "Examine a stack and send one synthetic event through it",
 		Long: "Reads queues, table and sinks, then publishes a synthetic document, waits until it is committed, reads it back from the sink, deletes it and\n" +
-			"waits for that too. Exit 1 if anything is wrong.",
+			"waits for that too.",
 		Args: cobra.NoArgs,
-	}, func(c *cobra.Command, api operate.API, _ []string) error {
-		checks := examine(c.Context(), api, shard.Collection(collection), timeout)
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
+		if d.timeout <= 0 {
+			return usagef("--timeout %s: want a time above 0", d.timeout)
+		}
+		d.api = api
+		d.examine(c.Context())
 		bad := 0
-		for _, x := range checks {
+		for _, x := range d.checks {
 			if !x.OK {
 				bad++
 			}
 		}
-		if err := t.print(c, checks, func(w io.Writer) {
-			for _, x := range checks {
+		if err := a.print(d.checks, func(w io.Writer) {
+			for _, x := range d.checks {
 				mark := "ok"
 				if !x.OK {
 					mark = "BAD"
@@ -48,70 +52,87 @@ func doctorCommand(t *target) *cobra.Command {
 			return err
 		}
 		if bad > 0 {
-			return &exitError{exitFailed, fmt.Errorf("%d of %d checks are bad", bad, len(checks))}
+			return &exitError{exitFailed, fmt.Errorf("%d of %d checks are bad", bad, len(d.checks))}
 		}
 		return nil
 	})
-	c.Flags().StringVar(&collection, "collection", "content", "collection of the synthetic document; its source must accept native events")
-	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long each of the two writes may take")
-	return c
+	c.Flags().StringVar(&d.collection, "collection", "content", "collection `NAME` of the synthetic document")
+	c.Flags().StringVar(&d.source, "source", "", "`NAME` of a native source, where the default one is of another kind")
+	c.Flags().DurationVar(&d.timeout, "timeout", time.Minute, "how long each of the two writes may take, at most `D`")
+	return exits(c, map[int]string{exitOK: "all is well", exitFailed: "something is not", exitUsage: "usage or settings"})
 }
 
-func examine(ctx context.Context, api operate.API, collection shard.Collection, timeout time.Duration) []check {
-	var out []check
-	add := func(name string, err error, found string) bool {
-		if err != nil {
-			found = err.Error()
-		}
-		out = append(out, check{name, err == nil, found})
-		return err == nil
+// doctor sends a synthetic event through a stack.
+type doctor struct {
+	api                operate.API
+	collection, source string
+	timeout            time.Duration
+	checks             []check
+}
+
+// add notes a check and reports whether it went well.
+func (d *doctor) add(name string, err error, found string) bool {
+	if err != nil {
+		found = err.Error()
 	}
-	s, err := api.Status(ctx)
-	if !add("queues and table can be read", err, fmt.Sprintf("%d queues, %d flights", len(s.Queues), s.Flights)) {
-		return out
+	d.checks = append(d.checks, check{name, err == nil, found})
+	return err == nil
+}
+
+func (d *doctor) examine(ctx context.Context) {
+	s, err := d.api.Status(ctx)
+	if !d.add("queues and table can be read", err, fmt.Sprintf("%d queues, %d flights", len(s.Queues), s.Flights)) {
+		return
 	}
 	for _, k := range s.Sinks {
 		var unwell error
 		if k.Open {
 			unwell = fmt.Errorf("unwell until %s", k.OpenUntil.Format(time.RFC3339))
 		}
-		add("sink "+k.Sink+" is well", unwell, "nothing keeps claims back")
+		d.add("sink "+k.Sink+" is well", unwell, "nothing keeps claims back")
 	}
 	var parked error
 	if s.Letters > 0 {
 		parked = fmt.Errorf("%d parked: see `lull dead list`", s.Letters)
 	}
-	add("no dead letters are parked", parked, "none")
-	key, err := shard.NewDocID(collection, "lull-doctor")
-	if !add("collection", err, string(collection)) {
-		return out
+	d.add("no dead letters are parked", parked, "none")
+	key, err := shard.NewDocID(shard.Collection(d.collection), "lull-doctor")
+	if d.add("the collection has a name", err, d.collection) {
+		d.send(ctx, key)
 	}
-	version := time.Now().UnixMilli()
-	body := `{"type":%q,"source":"/lull/doctor","subject":"lull-doctor","collection":%q,"sequence":"%d"%s}`
-	put := fmt.Sprintf(body, "doc.changed", collection, version, `,"data":{"title":"lull doctor","synthetic":true}`)
-	del := fmt.Sprintf(body, "doc.deleted", collection, version+1, "")
-	began := time.Now()
-	if !add("a synthetic event is published", publishOne(ctx, api, put), string(key)) {
-		return out
-	}
-	_, err = waitFor(ctx, api, key, fmt.Sprint(version), timeout)
-	if !add("it is committed", err, "after "+time.Since(began).Round(100*time.Millisecond).String()) {
-		return out
-	}
-	d, err := api.Get(ctx, key)
-	if err == nil && d.Version != fmt.Sprint(version) {
-		err = fmt.Errorf("the sink holds version %s, want %d", d.Version, version)
-	}
-	add("the sink holds it", err, "version "+d.Version)
-	if add("its delete is published", publishOne(ctx, api, del), string(key)) {
-		_, err = waitFor(ctx, api, key, fmt.Sprint(version+1), timeout)
-		add("the delete is committed", err, "the synthetic document is gone")
-	}
-	return out
 }
 
-func publishOne(ctx context.Context, api operate.API, body string) error {
-	p, err := api.Publish(ctx, operate.Publication{Messages: []queue.Outgoing{{Body: body}}})
+// send puts the synthetic document and deletes it. Its versions grow from call to call.
+func (d *doctor) send(ctx context.Context, key shard.DocID) {
+	version := time.Now().UnixMilli()
+	body := `{"type":%q,"source":"/lull/doctor","subject":"lull-doctor","collection":%q,"sequence":"%d"%s}`
+	put := fmt.Sprintf(body, "doc.changed", d.collection, version, `,"data":{"title":"lull doctor","synthetic":true}`)
+	del := fmt.Sprintf(body, "doc.deleted", d.collection, version+1, "")
+	began := time.Now()
+	if !d.add("a synthetic event is published", d.publish(ctx, put), string(key)) {
+		return
+	}
+	_, err := waitFor(ctx, d.api, key, fmt.Sprint(version), d.timeout)
+	if !d.add("it is committed", err, "after "+time.Since(began).Round(100*time.Millisecond).String()) {
+		return
+	}
+	doc, err := d.api.Get(ctx, key)
+	if err == nil && doc.Version != fmt.Sprint(version) {
+		err = fmt.Errorf("the sink holds version %s, want %d", doc.Version, version)
+	}
+	d.add("the sink holds it", err, "version "+doc.Version)
+	if d.add("its delete is published", d.publish(ctx, del), string(key)) {
+		_, err = waitFor(ctx, d.api, key, fmt.Sprint(version+1), d.timeout)
+		d.add("the delete is committed", err, "the synthetic document is gone")
+	}
+}
+
+func (d *doctor) publish(ctx context.Context, body string) error {
+	m := queue.Outgoing{Body: body}
+	if d.source != "" {
+		m.Attributes = map[string]queue.Attribute{queue.AttrSource: queue.Text(d.source)}
+	}
+	p, err := d.api.Publish(ctx, operate.Publication{Messages: []queue.Outgoing{m}})
 	if err == nil && len(p.Refused) > 0 {
 		err = fmt.Errorf("refused: %s", p.Refused[0].Why)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
+// keyArg reads a document's key.
 func keyArg(s string) (shard.DocID, error) {
 	k, err := shard.ParseDocID(s)
 	if err != nil {
@@ -19,10 +20,12 @@ func keyArg(s string) (shard.DocID, error) {
 	return k, nil
 }
 
-func getCommand(t *target) *cobra.Command {
-	return t.verb(&cobra.Command{
-		Use: "get KEY", Short: "Print a document as its sink holds it (KEY is <collection>#<id>)", Args: cobra.ExactArgs(1),
-	}, func(c *cobra.Command, api operate.API, args []string) error {
+func (a *app) getCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "get KEY", Short: "Print a document as its sink holds it", Args: cobra.ExactArgs(1),
+		Long: "Reads the document back from its sink. KEY is <collection>#<id>.",
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		key, err := keyArg(args[0])
 		if err != nil {
 			return err
@@ -31,51 +34,24 @@ func getCommand(t *target) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return t.print(c, d, func(w io.Writer) {
+		return a.print(d, func(w io.Writer) {
 			fmt.Fprintf(w, "key\t%s#%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n\n%s\n", d.Collection, d.ID, d.Version, d.OrderKey, d.Fence,
 				d.Indexed.Format(time.RFC3339Nano), d.Document)
 		})
 	})
-}
-
-func statusCommand(t *target) *cobra.Command {
-	return t.verb(&cobra.Command{
-		Use: "status", Short: "Show what waits where, how the sinks are, and parked letters", Args: cobra.NoArgs,
-	}, func(c *cobra.Command, api operate.API, _ []string) error {
-		s, err := api.Status(c.Context())
-		if err != nil {
-			return err
-		}
-		return t.print(c, s, func(w io.Writer) {
-			fmt.Fprintln(w, "QUEUE\tVISIBLE\tHELD\tDELAYED")
-			for _, q := range s.Queues {
-				fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", q.Queue, q.Visible, q.InFlight, q.Delayed)
-			}
-			fmt.Fprintln(w, "\nSINK\tHEALTH")
-			for _, k := range s.Sinks {
-				health := "well"
-				if k.Open {
-					health = fmt.Sprintf("unwell: nothing is claimed before %s (level %d)", k.OpenUntil.Format(time.RFC3339), k.Level)
-				}
-				fmt.Fprintf(w, "%s\t%s\n", k.Sink, health)
-			}
-			more := ""
-			if s.Capped {
-				more = " or more"
-			}
-			fmt.Fprintf(w, "\n%d flights%s, %d dead letters parked%s", s.Flights, more, s.Letters, more)
-			if !s.Pruned.IsZero() {
-				fmt.Fprintf(w, ", pruned at %s", s.Pruned.Format(time.RFC3339))
-			}
-			fmt.Fprintln(w)
-		})
+	return exits(c, map[int]string{
+		exitOK: "it was printed", exitFailed: "the stack or the sink did not answer", exitUsage: "usage or settings, or a sink that cannot be read from here",
+		exitMissing: "the sink does not hold it",
 	})
 }
 
-func explainCommand(t *target) *cobra.Command {
-	return t.verb(&cobra.Command{
+func (a *app) explainCommand() *cobra.Command {
+	c := &cobra.Command{
 		Use: "explain KEY", Short: "Say why a document is as fresh as it is", Args: cobra.ExactArgs(1),
-	}, func(c *cobra.Command, api operate.API, args []string) error {
+		Long: "Prints what is known of a document: its row, its version in the sink, the messages that wait for it, its dead letters, the latest decisions\n" +
+			"(where the stack keeps them), and one sentence that says why it is as fresh as it is. KEY is <collection>#<id>.",
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		key, err := keyArg(args[0])
 		if err != nil {
 			return err
@@ -84,31 +60,54 @@ func explainCommand(t *target) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return t.print(c, x, func(w io.Writer) {
-			fmt.Fprintf(w, "%s\n\nROW\n", x.Key)
-			for _, a := range shard.Attrs() {
-				if v, ok := x.Row[string(a)]; ok {
-					fmt.Fprintf(w, "  %s\t%v\n", a, v)
-				}
-			}
-			inSink := x.InSink
-			if inSink == "" {
-				inSink = "nothing"
-			}
-			fmt.Fprintf(w, "\nSINK\n  version\t%s\n", inSink)
-			if len(x.Letters) > 0 {
-				fmt.Fprintln(w, "\nDEAD LETTERS")
-				for _, l := range x.Letters {
-					fmt.Fprintf(w, "  %s\tv%s\t%s\t%s\t%s\n", l.ID, l.Version, l.Reason, l.State, l.Detail)
-				}
-			}
-			if len(x.Decisions) > 0 {
-				fmt.Fprintln(w, "\nDECISIONS")
-				for _, d := range x.Decisions {
-					fmt.Fprintf(w, "  %s\t%s\t%s\n", d.At.Format("15:04:05.000"), d.Step, d.Text)
-				}
-			}
-			fmt.Fprintf(w, "\n%s\n", x.Sentence)
-		})
+		err = a.print(x, func(w io.Writer) { explain(w, x) })
+		if err == nil && !x.Known {
+			return &exitError{exitMissing, fmt.Errorf("%s: %w", key, errUnknownKey)}
+		}
+		return err
+	})
+	return exits(c, map[int]string{
+		exitOK: "it was explained", exitFailed: "the stack did not answer", exitUsage: "usage or settings", exitMissing: "nothing is known of it",
 	})
 }
+
+var errUnknownKey = fmt.Errorf("nothing is known of this key: %w", operate.ErrNotFound)
+
+func explain(w io.Writer, x operate.Explanation) {
+	fmt.Fprintf(w, "%s\n", x.Key)
+	if len(x.Row) > 0 {
+		fmt.Fprintln(w, "\nROW")
+	}
+	for _, attr := range shard.Attrs() {
+		if v, ok := x.Row[string(attr)]; ok {
+			fmt.Fprintf(w, "  %s\t%v\n", attr, v)
+		}
+	}
+	inSink := x.InSink
+	if inSink == "" {
+		inSink = "none"
+	}
+	fmt.Fprintf(w, "\nSINK\n  version\t%s\n", inSink)
+	if len(x.Held) > 0 {
+		fmt.Fprintf(w, "\nHELD in flight %s\n", x.Flight)
+		for _, h := range x.Held {
+			fmt.Fprintf(w, "  v%s\t%s\t%s\tsent %s\tdue %s\treceived %d times\tmessage %s\n", h.Version, h.Operation, h.Lane, h.Sent.UTC().Format(clockLayout),
+				h.Due.UTC().Format(clockLayout), h.Receives, h.MessageID)
+		}
+	}
+	if len(x.Letters) > 0 {
+		fmt.Fprintln(w, "\nDEAD LETTERS")
+		for _, l := range x.Letters {
+			fmt.Fprintf(w, "  %s\tv%s\t%s\t%s\t%s\n", l.ID, l.Version, l.Reason, l.State, l.Detail)
+		}
+	}
+	if len(x.Decisions) > 0 {
+		fmt.Fprintln(w, "\nDECISIONS")
+		for _, d := range x.Decisions {
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", d.At.UTC().Format(clockLayout), d.Step, d.Text)
+		}
+	}
+	fmt.Fprintf(w, "\n%s\n", x.Sentence)
+}
+
+const clockLayout = "15:04:05.000"

@@ -12,12 +12,12 @@ import (
 )
 
 // initCommand prepares what a deployment cannot: the sinks' index templates. It needs the sinks only, no AWS stack.
-func initCommand(t *target) *cobra.Command {
-	return &cobra.Command{
+func (a *app) initCommand() *cobra.Command {
+	return exits(&cobra.Command{
 		Use: "init", Short: "Put the index template on every OpenSearch sink of --settings, before the first document",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := t.settings()
+			cfg, err := a.settings()
 			if err != nil {
 				return usage(err)
 			}
@@ -26,7 +26,7 @@ func initCommand(t *target) *cobra.Command {
 				if cfg.Sinks[name].Kind != config.SinkOpenSearch {
 					continue
 				}
-				s, err := openSearch(c.Context(), cfg, name)
+				s, err := a.openSearch(c.Context(), cfg, name)
 				if err != nil {
 					return usage(err)
 				}
@@ -37,11 +37,11 @@ func initCommand(t *target) *cobra.Command {
 				}
 				done = append(done, name)
 			}
-			return t.print(c, map[string][]string{"templates": done}, func(w io.Writer) {
+			return a.print(map[string][]string{"templates": done}, func(w io.Writer) {
 				for _, name := range done {
 					fmt.Fprintf(w, "sink %s has its index template\n", name)
 				}
 			})
 		},
-	}
+	}, map[int]string{exitOK: "every sink has its template", exitFailed: "a sink refused it or was not reached", exitUsage: "usage or settings"})
 }

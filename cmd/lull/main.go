@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/cobra"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 )
 
 // The exit codes of every command.
@@ -21,7 +23,7 @@ const (
 	exitMissing = 4 // what was asked for is not there, or not yet
 )
 
-// exitError carries an exit code. A nil err prints nothing.
+// exitError carries an exit code. A nil err prints nothing: what there was to say has been said.
 type exitError struct {
 	code int
 	err  error
@@ -38,16 +40,36 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func usage(err error) error { return &exitError{exitUsage, err} }
 
+func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
+
+// app is what the commands have in common: where they read and write, and which stack they talk to.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	aws      func(context.Context) (aws.Config, error) // endpoint, region and credentials as the SDK finds them
+
+	target target
+}
+
+func newApp(in io.Reader, out, err io.Writer) *app {
+	return &app{in: in, out: out, err: err, aws: func(ctx context.Context) (aws.Config, error) { return awsconfig.LoadDefaultConfig(ctx) }}
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:])
+	context.AfterFunc(ctx, stop) // the second Ctrl-C ends at once
+	code := newApp(os.Stdin, os.Stdout, os.Stderr).run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-func run(ctx context.Context, args []string) int {
-	root := command()
+// run is the program: it says what went wrong and returns the exit code.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.command()
 	root.SetArgs(args)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
@@ -57,24 +79,7 @@ func run(ctx context.Context, args []string) int {
 		exit = &exitError{exitUsage, err} // cobra's own: an unknown command or flag
 	}
 	if exit.err != nil {
-		fmt.Fprintln(os.Stderr, "lull:", exit.err)
+		fmt.Fprintln(a.err, "lull:", exit.err)
 	}
 	return exit.code
-}
-
-func command() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "lull",
-		Short: "Event-driven debounced indexing",
-		Long: "lull indexes a document in the lull after a burst of changes: the newest version, once per burst, and never backwards.\n\n" +
-			"Exit codes: 0 done; 1 something stopped the run or left work; 2 usage or configuration; 3 settled, but dead letters are parked;\n" +
-			"4 what was asked for is not there, or not in time.",
-		SilenceErrors: true, SilenceUsage: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-	}
-	t := &target{}
-	t.flags(root.PersistentFlags())
-	root.AddCommand(devCommand(), simulateCommand(), publishCommand(t), getCommand(t), statusCommand(t), waitCommand(t), explainCommand(t), deadCommand(t),
-		cancelCommand(t), rescueCommand(t), resyncCommand(t), doctorCommand(t), initCommand(t))
-	return root
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 
 	"github.com/spf13/cobra"
 
@@ -17,87 +18,109 @@ import (
 // publishBatch is how many messages are published with one question.
 const publishBatch = 100
 
-func publishCommand(t *target) *cobra.Command {
+func (a *app) publishCommand() *cobra.Command {
 	var source, lane string
-	c := t.verb(&cobra.Command{
+	c := &cobra.Command{
 		Use:   "publish [FILE|DIR|-]",
-		Short: "Send messages to the stack's queues",
-		Long: "Sends NDJSON (a file or standard input), or the *.json of a folder, one message each, to the queues that their events belong to.\n" +
-			"A message that breaks the contract is refused and named; the others are sent. Times (after_ms) are ignored.",
+		Short: "Send messages to the queues that their events belong to",
+		Long: "Sends NDJSON (a file, or standard input), or the *.json of a folder, one message each. A message that breaks the contract is refused and\n" +
+			"named on standard error; the others are sent. Timed messages ({\"after_ms\", \"attributes\", \"body\"}) are sent at once.",
 		Args: cobra.MaximumNArgs(1),
-	}, func(c *cobra.Command, api operate.API, args []string) error {
-		in, err := dev.OpenInput(argument(args, "-"), c.InOrStdin())
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
+		if err := checkLane(lane); err != nil {
+			return err
+		}
+		in, err := dev.OpenInput(argument(args, "-"), a.in)
 		if err != nil {
 			return usage(err)
 		}
 		defer in.Close()
-		total, err := publishAll(c.Context(), api, in, source, flight.Lane(lane), 0, nil)
-		for _, r := range total.Refused {
-			fmt.Fprintf(c.ErrOrStderr(), "refused: message %d: %s\n", r.Message+1, r.Why)
+		p := publisher{api: api, source: source, lane: flight.Lane(lane)}
+		err = p.all(c.Context(), in)
+		for _, r := range p.total.Refused {
+			fmt.Fprintf(a.err, "refused: message %d: %s\n", r.Message+1, r.Why)
 		}
-		if printed := t.print(c, total, func(w io.Writer) {
-			fmt.Fprintf(w, "%d messages with %d events sent, %d refused\n", total.Messages, total.Events, len(total.Refused))
+		if printed := a.print(p.total, func(w io.Writer) {
+			fmt.Fprintf(w, "%d messages with %d events sent, %d refused\n", p.total.Messages, p.total.Events, len(p.total.Refused))
 		}); err == nil {
 			err = printed
 		}
-		if err == nil && len(total.Refused) > 0 {
+		if err == nil && len(p.total.Refused) > 0 {
 			err = &exitError{exitFailed, nil}
 		}
 		return err
 	})
-	c.Flags().StringVar(&source, "source", "", "source that decodes the messages (attribute lull-source)")
-	c.Flags().StringVar(&lane, "lane", "", "live or bulk; without it live, and bulk for resyncs")
-	return c
+	c.Flags().StringVar(&source, "source", "", "`NAME` of the source that decodes the messages (the attribute lull-source)")
+	c.Flags().StringVar(&lane, "lane", "", "`LANE`, live or bulk; without it live, and bulk for resyncs")
+	return exits(c, map[int]string{exitOK: "everything was sent", exitFailed: "a message was refused, or something stopped it", exitUsage: "usage or settings: nothing was sent"})
 }
 
-// publishAll sends an input in batches. after, where given, is told how many messages of the input are sent so far, refused ones counted.
-func publishAll(ctx context.Context, api operate.API, in dev.Input, source string, lane flight.Lane, skip int, after func(int) error) (operate.Published, error) {
-	var total operate.Published
-	read := 0
+func checkLane(lane string) error {
+	if lane != "" && lane != string(flight.Live) && lane != string(flight.Bulk) {
+		return usagef("--lane %s: want live or bulk", lane)
+	}
+	return nil
+}
+
+// publisher sends an input in batches.
+type publisher struct {
+	api    operate.API
+	source string
+	lane   flight.Lane
+	after  func(read int) error // told how many messages of the input are done, refused ones too; nil for nobody
+
+	total operate.Published
+	read  int // messages of the input
+}
+
+func (p *publisher) all(ctx context.Context, in dev.Input) error {
 	for {
-		batch := operate.Publication{Lane: lane}
-		var ended error
-		for len(batch.Messages) < publishBatch {
-			m, err := in.Next()
-			if err != nil {
-				ended = err
-				break
-			}
-			if read++; read <= skip {
-				continue
-			}
-			if source != "" {
-				attrs := map[string]queue.Attribute{queue.AttrSource: queue.Text(source)}
-				for k, v := range m.Attributes {
-					attrs[k] = v
-				}
-				m.Attributes = attrs
-			}
-			batch.Messages = append(batch.Messages, m.Outgoing)
-		}
+		batch, ended := p.batch(in)
 		if n := len(batch.Messages); n > 0 {
-			done, err := api.Publish(ctx, batch)
-			total.Messages += done.Messages
-			total.Events += done.Events
+			done, err := p.api.Publish(ctx, batch)
+			p.total.Messages += done.Messages
+			p.total.Events += done.Events
 			for _, r := range done.Refused {
-				total.Refused = append(total.Refused, operate.Refusal{Message: read - n + r.Message, Why: r.Why})
+				p.total.Refused = append(p.total.Refused, operate.Refusal{Message: p.read - n + r.Message, Why: r.Why})
 			}
 			if err != nil {
-				return total, fmt.Errorf("after %d messages: %w", total.Messages, err)
+				return fmt.Errorf("after %d messages: %w", p.total.Messages, err)
 			}
-			if after != nil {
-				if err := after(read); err != nil {
-					return total, err
+			if p.after != nil {
+				if err := p.after(p.read); err != nil {
+					return err
 				}
 			}
 		}
-		if errors.Is(ended, io.EOF) {
-			return total, nil
-		}
-		if ended != nil {
-			return total, ended
+		switch {
+		case errors.Is(ended, io.EOF):
+			return nil
+		case ended != nil:
+			return ended
+		case ctx.Err() != nil:
+			return ctx.Err()
 		}
 	}
+}
+
+// batch reads the next messages. What was read before an error is in it.
+func (p *publisher) batch(in dev.Input) (operate.Publication, error) {
+	batch := operate.Publication{Lane: p.lane}
+	for len(batch.Messages) < publishBatch {
+		m, err := in.Next()
+		if err != nil {
+			return batch, err
+		}
+		p.read++
+		if p.source != "" {
+			attrs := map[string]queue.Attribute{queue.AttrSource: queue.Text(p.source)}
+			maps.Copy(attrs, m.Attributes)
+			m.Attributes = attrs
+		}
+		batch.Messages = append(batch.Messages, m.Outgoing)
+	}
+	return batch, nil
 }
 
 func argument(args []string, otherwise string) string {

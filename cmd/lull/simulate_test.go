@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +18,7 @@ func simulated(t *testing.T, args ...string) (string, sim.Summary) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.json")
 	var out bytes.Buffer
-	root := command()
+	root := newApp(strings.NewReader(""), io.Discard, io.Discard).command()
 	root.SetOut(&out)
 	root.SetArgs(append([]string{"simulate", "--report", file}, args...))
 	if err := root.ExecuteContext(t.Context()); err != nil {
@@ -89,7 +90,7 @@ func TestSimulateRefusesWhatItCannotRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			root := command()
+			root := newApp(strings.NewReader(""), io.Discard, io.Discard).command()
 			root.SetOut(&bytes.Buffer{})
 			root.SetArgs(append([]string{"simulate"}, c.args...))
 			err := root.ExecuteContext(t.Context())

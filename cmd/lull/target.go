@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/user"
 	"text/tabwriter"
@@ -21,59 +22,92 @@ import (
 
 // target says which stack a command talks to: a `lull dev` by its address, or a deployed stack by its settings.
 type target struct {
-	dev    string
-	stack  bool
-	config string
-	output string
+	dev      string
+	stack    bool
+	settings string
+	output   string
 }
+
+// awsEnv makes --aws the default.
+const awsEnv = "LULL_AWS"
 
 func (t *target) flags(f *pflag.FlagSet) {
-	f.StringVar(&t.dev, "dev", "http://"+defaultListen, "address of a running `lull dev`")
-	f.BoolVar(&t.stack, "aws", os.Getenv("LULL_AWS") != "", "talk to the deployed stack of --settings; endpoint, region and credentials as the AWS SDK finds them")
-	f.StringVar(&t.config, "settings", "lull.yaml", "with --aws: the settings that were deployed")
-	f.StringVarP(&t.output, "output", "o", "table", "table or json")
+	f.StringVar(&t.dev, "dev", "http://"+defaultListen, "talk to the 'lull dev' at this `URL`")
+	f.BoolVar(&t.stack, "aws", false, "talk to the deployed stack of --settings, as "+awsEnv+"=1 does; endpoint, region and credentials as the AWS SDK finds them")
+	f.StringVar(&t.settings, "settings", "lull.yaml", "with --aws: the `FILE` of settings that was deployed")
+	f.StringVarP(&t.output, "output", "o", "table", "`FORMAT` of the answer: table or json")
 }
 
-// open connects. Nothing is sent yet.
-func (t *target) open(ctx context.Context) (operate.API, error) {
+// check refuses what makes no sense.
+func (t *target) check(f *pflag.FlagSet) error {
 	if t.output != "table" && t.output != "json" {
-		return nil, usage(fmt.Errorf("-o %s: want table or json", t.output))
+		return usagef("-o %s: want table or json", t.output)
 	}
-	if !t.stack {
-		return &operate.Client{Base: t.dev, HTTP: &http.Client{}}, nil
+	dev, aws := f.Changed("dev"), f.Changed("aws")
+	if dev && aws && t.stack {
+		return usagef("--dev and --aws: choose one stack to talk to")
 	}
-	cfg, err := t.settings()
+	if !dev && !aws {
+		t.stack = os.Getenv(awsEnv) != ""
+	}
+	if u, err := url.Parse(t.dev); !t.stack && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return usagef("--dev %s: want an address such as http://%s", t.dev, defaultListen)
+	}
+	return nil
+}
+
+// open connects. Nothing is sent to the stack yet but the question where its queues are.
+func (a *app) open(ctx context.Context) (operate.API, error) {
+	if !a.target.stack {
+		return &operate.Client{Base: a.target.dev, HTTP: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}, nil
+	}
+	cfg, err := a.settings()
 	if err != nil {
 		return nil, usage(err)
 	}
-	o, err := openAWS(ctx, cfg)
+	o, err := a.openAWS(ctx, cfg)
 	if err != nil {
 		return nil, usage(err)
 	}
 	return o, nil
 }
 
-func (t *target) settings() (*config.Config, error) {
-	cfg, err := yamlfile.Load(t.config)
+// settings are the valid ones of --settings.
+func (a *app) settings() (*config.Config, error) {
+	cfg, err := yamlfile.Load(a.target.settings)
 	if err != nil {
 		return nil, fmt.Errorf("--settings: %w", err)
 	}
 	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("--settings %s: %w", t.config, err)
+		return nil, fmt.Errorf("--settings %s: %w", a.target.settings, err)
 	}
 	return &cfg, nil
 }
 
+// verb makes a command that asks the stack.
+func (a *app) verb(c *cobra.Command, run func(c *cobra.Command, api operate.API, args []string) error) *cobra.Command {
+	c.RunE = func(c *cobra.Command, args []string) error {
+		api, err := a.open(c.Context())
+		if err != nil {
+			return err
+		}
+		if client, ok := api.(*operate.Client); ok {
+			defer client.HTTP.CloseIdleConnections()
+		}
+		return failed(run(c, api, args))
+	}
+	return c
+}
+
 // print writes the answer as JSON, or as a table by f.
-func (t *target) print(c *cobra.Command, v any, f func(w io.Writer)) error {
-	out := c.OutOrStdout()
-	if t.output == "json" {
-		enc := json.NewEncoder(out)
+func (a *app) print(v any, f func(w io.Writer)) error {
+	if a.target.output == "json" {
+		enc := json.NewEncoder(a.out)
 		enc.SetIndent("", "  ")
 		enc.SetEscapeHTML(false)
 		return enc.Encode(v)
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
 	f(w)
 	return w.Flush()
 }
@@ -86,6 +120,8 @@ func failed(err error) error {
 		return nil
 	case errors.As(err, &exit):
 		return err
+	case errors.Is(err, context.Canceled):
+		return &exitError{exitFailed, fmt.Errorf("interrupted: %w", err)}
 	case errors.Is(err, operate.ErrNotFound):
 		return &exitError{exitMissing, err}
 	case errors.Is(err, operate.ErrInput):
@@ -104,16 +140,4 @@ func whoami() string {
 		who += "@" + host
 	}
 	return who
-}
-
-// verb makes a command that asks the target.
-func (t *target) verb(c *cobra.Command, run func(c *cobra.Command, api operate.API, args []string) error) *cobra.Command {
-	c.RunE = func(c *cobra.Command, args []string) error {
-		api, err := t.open(c.Context())
-		if err != nil {
-			return err
-		}
-		return failed(run(c, api, args))
-	}
-	return c
 }

@@ -9,90 +9,114 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-func waitCommand(t *target) *cobra.Command {
+func (a *app) waitCommand() *cobra.Command {
 	var version string
 	var timeout time.Duration
-	c := t.verb(&cobra.Command{
+	c := &cobra.Command{
 		Use: "wait KEY --version V", Short: "Wait until a version of a document, or a newer one, is committed",
-		Long: "What a publish button needs. Exit 0 once the version, or a newer one, is committed; 3 if it is a dead letter; 4 if the time is up.",
+		Long: "What a publish button needs. Looks every quarter of a second, and says at the end why the document is as fresh as it is.",
 		Args: cobra.ExactArgs(1),
-	}, func(c *cobra.Command, api operate.API, args []string) error {
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		key, err := keyArg(args[0])
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if version == "" {
-			return usage(fmt.Errorf("--version: say which version to wait for"))
+		case version == "":
+			return usagef("--version: say which version to wait for")
+		case timeout <= 0:
+			return usagef("--timeout %s: want a time above 0", timeout)
 		}
 		x, err := waitFor(c.Context(), api, key, version, timeout)
 		if err != nil {
 			return err
 		}
-		return t.print(c, x, func(w io.Writer) { fmt.Fprintln(w, x.Sentence) })
+		return a.print(x, func(w io.Writer) { fmt.Fprintln(w, x.Sentence) })
 	})
-	c.Flags().StringVar(&version, "version", "", "the upstream's version")
-	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait")
-	return c
+	c.Flags().StringVar(&version, "version", "", "the upstream's version `V`")
+	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait, at most `D`")
+	return exits(c, map[int]string{
+		exitOK: "the version, or a newer one, is committed", exitFailed: "the stack did not answer", exitUsage: "usage or settings, or no version of the document's kind",
+		exitLetters: "the version is a dead letter", exitMissing: "the time is up",
+	})
 }
 
-// waitFor asks until the version is committed or newer ones are.
+// waitStep is how often waitFor looks.
+const waitStep = 250 * time.Millisecond
+
+// waitFor asks until the version is committed or a newer one is. An answer that fails is final at first; later it may be a moment's trouble.
 func waitFor(ctx context.Context, api operate.API, key shard.DocID, version string, timeout time.Duration) (operate.Explanation, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var last operate.Explanation
-	for {
-		x, err := api.Explain(ctx, key)
-		switch {
-		case err != nil && ctx.Err() == nil:
+	for asked := false; ; asked = true {
+		x, err := api.Explain(limited, key)
+		if err != nil && limited.Err() == nil && !asked {
 			return x, err
-		case err == nil:
+		}
+		if err == nil {
 			last = x
-			reached, err := reaches(x, version)
-			if err != nil {
-				return x, usage(err)
-			}
-			if reached {
-				return x, nil
-			}
-			for _, l := range x.Letters {
-				if l.Version == version && x.Pending == "" {
-					return x, &exitError{exitLetters, fmt.Errorf("version %s of %s is a dead letter: %s: %s", version, key, l.Reason, l.Detail)}
-				}
+			if reached, err := reaches(x, version); reached || err != nil {
+				return x, err
 			}
 		}
-		timer := time.NewTimer(250 * time.Millisecond)
+		timer := time.NewTimer(waitStep)
 		select {
 		case <-timer.C:
-		case <-ctx.Done():
+			continue
+		case <-limited.Done():
 			timer.Stop()
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return last, &exitError{exitMissing, fmt.Errorf("version %s of %s was not committed within %s. %s", version, key, timeout, last.Sentence)}
-			}
+		}
+		if ctx.Err() != nil {
 			return last, ctx.Err()
 		}
+		text := fmt.Sprintf("version %s of %s was not committed within %s. %s", version, key, timeout, last.Sentence)
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			text += " (" + err.Error() + ")"
+		}
+		return last, &exitError{exitMissing, errors.New(text)}
 	}
 }
 
-// reaches reports whether the committed version is the one asked for or a newer one. The class is the row's.
+// reaches reports whether the committed version is the one asked for or a newer one. Its error says that it never will be.
 func reaches(x operate.Explanation, version string) (bool, error) {
-	if x.Committed == "" {
-		return false, nil
+	committed, err := compare(x.Committed, version)
+	if err != nil || committed >= 0 && x.Committed != "" {
+		return err == nil, err
 	}
-	k, err := shard.ParseOrderKey(x.Committed)
+	pending, err := compare(x.Pending, version)
+	if err != nil || pending >= 0 && x.Pending != "" {
+		return false, err
+	}
+	for _, l := range x.Letters {
+		if l.Version == version && l.State == letter.Parked {
+			return false, &exitError{exitLetters, fmt.Errorf("version %s of %s is a dead letter: %s: %s", version, x.Key, l.Reason, l.Detail)}
+		}
+	}
+	return false, nil
+}
+
+// compare compares the version of a printed order key, "" for none, with a version in the upstream's words. The class is the key's.
+func compare(printed, version string) (int, error) {
+	if printed == "" {
+		return -1, nil
+	}
+	k, err := shard.ParseOrderKey(printed)
 	if err != nil {
-		return false, fmt.Errorf("read the row's order key: %w", err)
+		return 0, fmt.Errorf("read the row's order key: %w", err)
 	}
 	p, err := k.Parts()
 	if err != nil {
-		return false, fmt.Errorf("read the row's order key: %w", err)
+		return 0, fmt.Errorf("read the row's order key: %w", err)
 	}
 	want, err := shard.ParseVersion(p.Version.Class(), version)
 	if err != nil {
-		return false, fmt.Errorf("--version: %w", err)
+		return 0, usagef("--version: %w", err)
 	}
-	return p.Version.Compare(want) >= 0, nil
+	return p.Version.Compare(want), nil
 }

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// checkpoint is how far a resync has come. Its run stays the same when it goes on.
+type checkpoint struct {
+	Input  string `json:"input"` // for people
+	Run    string `json:"run"`
+	Sent   int    `json:"sent"`   // messages that are done, refused ones too
+	Bytes  int64  `json:"bytes"`  // of the input, up to there
+	Digest string `json:"digest"` // SHA-256 of those bytes: another input under the same name is noticed
+}
+
+// openCheckpoint goes on where a checkpoint says: in stands there then. Where there is none it begins one, before anything is sent, because a
+// second beginning would be a second run. A broken one, or one of another input, changes nothing.
+func openCheckpoint(path string, in *resyncInput, run string) (*checkpoint, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return beginCheckpoint(path, in, run)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the checkpoint: %w", err)
+	}
+	broken := func(why error) error {
+		return fmt.Errorf("checkpoint %s is broken (%w): remove it to begin anew", path, why)
+	}
+	var cp checkpoint
+	if err := json.Unmarshal(b, &cp); err != nil {
+		return nil, broken(err)
+	}
+	if _, err := shard.ParseRun(cp.Run); err != nil || cp.Run == "" {
+		return nil, broken(fmt.Errorf("run %q is none", cp.Run))
+	}
+	if cp.Sent < 0 || cp.Bytes < 0 {
+		return nil, broken(fmt.Errorf("%d messages, %d bytes", cp.Sent, cp.Bytes))
+	}
+	if run != "" && run != cp.Run {
+		return nil, fmt.Errorf("--run %s: checkpoint %s goes on with run %s", run, path, cp.Run)
+	}
+	sent, err := in.skip(cp.Bytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("go on from checkpoint %s: %w", path, err)
+	}
+	if in.read != cp.Bytes || sent != cp.Sent || in.digest() != cp.Digest {
+		return nil, fmt.Errorf("checkpoint %s is of another input: remove it to begin anew", path)
+	}
+	return &cp, nil
+}
+
+func beginCheckpoint(path string, in *resyncInput, run string) (*checkpoint, error) {
+	if run == "" {
+		run = ulid.MustNew(ulid.Now(), rand.Reader).String()
+	}
+	if _, err := shard.ParseRun(run); err != nil {
+		return nil, fmt.Errorf("--run: %w", err)
+	}
+	cp := &checkpoint{Input: in.name, Run: run, Digest: in.digest()}
+	return cp, cp.save(path)
+}
+
+// reach notes that everything read so far is done.
+func (c *checkpoint) reach(sent int, in *resyncInput) {
+	c.Sent, c.Bytes, c.Digest = sent, in.read, in.digest()
+}
+
+func (c *checkpoint) save(path string) error {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("save the checkpoint: %w", err)
+	}
+	tmp := path + ".tmp"
+	if err := os.WriteFile(tmp, append(b, '\n'), 0o600); err != nil {
+		return fmt.Errorf("save the checkpoint: %w", err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("save the checkpoint: %w", err)
+	}
+	return nil
+}
+
+func (c *checkpoint) remove(path string) error {
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("remove the checkpoint: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// devConfig is the settings with the flags applied, validated. Where --quiet makes the default batching window impossible and no file says
+// otherwise, the window is fitted, and a line says so.
+func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
+	cfg := config.Default()
+	if f.config != "" {
+		loaded, err := yamlfile.Load(f.config)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--config: %w", err)
+		}
+		cfg = loaded
+	}
+	if err := f.chooseSource(&cfg); err != nil {
+		return nil, nil, err
+	}
+	if err := f.chooseCollection(&cfg); err != nil {
+		return nil, nil, err
+	}
+	if f.sink != "" {
+		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkOpenSearch, URL: f.sink}}
+		cfg.DefaultSink = "search"
+		for name, col := range cfg.Collections {
+			col.Sink = ""
+			cfg.Collections[name] = col
+		}
+	}
+	if c.Flags().Changed("max-wait") {
+		cfg.Debounce.MaxWait = f.maxWait
+	}
+	var fitted bool
+	if c.Flags().Changed("quiet") {
+		cfg.Debounce.Quiet = f.quiet
+		fitted = f.config == "" && fitWindow(&cfg)
+	}
+	cfg.Complete()
+	if err := cfg.Validate(); err != nil {
+		return nil, nil, errors.Join(errors.New("the settings cannot keep lull's promises:"), err)
+	}
+	if !fitted {
+		return &cfg, nil, nil
+	}
+	line := fmt.Sprintf("--quiet %s: for this run batches gather for %s, and a burst may spread over %s", cfg.Debounce.Quiet, cfg.Queues.Live.Window, cfg.Queues.BurstSpread)
+	if cfg.Queues.Live.Window == 0 {
+		// SQS would need a window for this. The queue in memory hands over what there is without one.
+		standard := config.Default()
+		cfg.Queues.Live.Batch, cfg.Queues.Bulk.Batch = standard.Queues.Live.Batch, standard.Queues.Bulk.Batch
+	}
+	return &cfg, []string{line}, nil
+}
+
+// chooseSource applies --source.
+func (f *devFlags) chooseSource(cfg *config.Config) error {
+	if f.source == "" {
+		return nil
+	}
+	if _, known := cfg.Sources[f.source]; !known {
+		kind := config.SourceKind(f.source)
+		switch {
+		case f.config != "":
+			return fmt.Errorf("--source %s: %s names no such source", f.source, f.config)
+		case kind != config.SourceNative && kind != config.SourceGovuk:
+			return fmt.Errorf("--source %s: want native or govuk, or a source that --config names", f.source)
+		}
+		cfg.Sources = map[string]config.Source{f.source: {Kind: kind}}
+	}
+	cfg.DefaultSource = f.source
+	return nil
+}
+
+// chooseCollection applies --collection.
+func (f *devFlags) chooseCollection(cfg *config.Config) error {
+	if f.collection == "" {
+		return nil
+	}
+	if err := shard.Collection(f.collection).Validate(); err != nil {
+		return fmt.Errorf("--collection: %w", err)
+	}
+	cfg.DefaultCollection = f.collection
+	if _, known := cfg.Collections[f.collection]; !known {
+		cfg.Collections[f.collection] = config.Collection{}
+	}
+	if s, ok := cfg.Sources[cfg.DefaultSource]; ok {
+		s.Collection = f.collection
+		cfg.Sources[cfg.DefaultSource] = s
+	}
+	return nil
+}
+
+// fitWindow makes the default batching window and burst spread fit a shorter quiet window, and reports whether it had to.
+func fitWindow(cfg *config.Config) bool {
+	q, quiet := &cfg.Queues, max(cfg.Debounce.Quiet, 0)
+	if q.Bulk.Window+q.BurstSpread <= quiet {
+		return false
+	}
+	window := (quiet / 2).Truncate(time.Second)
+	q.Live.Window, q.Bulk.Window = min(q.Live.Window, window), min(q.Bulk.Window, window)
+	q.BurstSpread = quiet - q.Bulk.Window
+	if window == 0 {
+		q.Live.Batch, q.Bulk.Batch = 10, 10 // what SQS gathers without a window
+	}
+	return true
+}

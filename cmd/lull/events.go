@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/lullhq/lull/internal/dev"
+)
+
+// resyncInput turns native events into events of a resync run. It knows how far it has read, byte by byte.
+type resyncInput struct {
+	io.Closer
+	name       string // of a file its path, of an object the last part of its key
+	size       int64  // 0 where it is not known
+	in         *bufio.Reader
+	run        string
+	collection string
+
+	read int64
+	sum  hash.Hash
+}
+
+// openEvents opens a file, or an object s3://bucket/key.
+func (a *app) openEvents(ctx context.Context, from string) (*resyncInput, error) {
+	if rest, ok := strings.CutPrefix(from, "s3://"); ok {
+		in, err := a.openObject(ctx, rest)
+		if err != nil {
+			return nil, fmt.Errorf("open events: %s: %w", from, err)
+		}
+		return in, nil
+	}
+	f, err := os.Open(from)
+	if err != nil {
+		return nil, fmt.Errorf("open events: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder", from)
+	}
+	if err != nil {
+		_ = f.Close() // read only
+		return nil, fmt.Errorf("open events: %w", err)
+	}
+	return newResyncInput(from, info.Size(), f), nil
+}
+
+func (a *app) openObject(ctx context.Context, name string) (*resyncInput, error) {
+	bucket, key, _ := strings.Cut(name, "/")
+	if bucket == "" || key == "" || strings.HasSuffix(key, "/") {
+		return nil, errors.New("want s3://BUCKET/KEY")
+	}
+	cfg, err := a.aws(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find AWS credentials: %w", err)
+	}
+	client := awss3.NewFromConfig(cfg, func(o *awss3.Options) { o.UsePathStyle = o.BaseEndpoint != nil })
+	out, err := client.GetObject(ctx, &awss3.GetObjectInput{Bucket: &bucket, Key: &key})
+	if err != nil {
+		return nil, err
+	}
+	return newResyncInput(path.Base(key), aws.ToInt64(out.ContentLength), out.Body), nil
+}
+
+func newResyncInput(name string, size int64, r io.ReadCloser) *resyncInput {
+	return &resyncInput{Closer: r, name: name, size: size, in: bufio.NewReaderSize(r, 1<<20), sum: sha256.New()}
+}
+
+// line reads the next line that is not blank.
+func (r *resyncInput) line() ([]byte, error) {
+	for {
+		line, err := r.in.ReadBytes('\n')
+		r.read += int64(len(line))
+		r.sum.Write(line)
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, nil // an error comes again
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// skip reads what a checkpoint says was done, n bytes, and counts its messages.
+func (r *resyncInput) skip(n int64) (messages int, err error) {
+	for r.read < n {
+		if _, err := r.line(); err != nil {
+			return messages, err
+		}
+		messages++
+	}
+	return messages, nil
+}
+
+func (r *resyncInput) digest() string { return hex.EncodeToString(r.sum.Sum(nil)) }
+
+// Next is the next event, marked. What is no JSON object is left as it is: it is refused when it is published.
+func (r *resyncInput) Next() (dev.Timed, error) {
+	line, err := r.line()
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			err = fmt.Errorf("read events: %w", err)
+		}
+		return dev.Timed{}, err
+	}
+	t, err := dev.ParseLine(line)
+	if err != nil {
+		return t, fmt.Errorf("after byte %d: %w", r.read-int64(len(line)), err)
+	}
+	if !gjson.Valid(t.Body) || !gjson.Parse(t.Body).IsObject() {
+		return t, nil
+	}
+	for _, set := range [][2]string{{"mode", "resync"}, {"resyncrun", r.run}, {"collection", r.collection}} {
+		if set[1] == "" {
+			continue
+		}
+		if t.Body, err = sjson.Set(t.Body, set[0], set[1]); err != nil {
+			return t, fmt.Errorf("mark an event: %w", err)
+		}
+	}
+	return t, nil
+}
+
+// progress is a bar on standard error, where that is a terminal.
+type progress struct {
+	out   io.Writer
+	size  int64
+	shown bool
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func (p *progress) show(sent int, read int64) {
+	if !p.shown {
+		return
+	}
+	const width = 30
+	part := 1.0
+	if p.size > 0 {
+		part = min(float64(read)/float64(p.size), 1)
+	}
+	full := int(part * width)
+	fmt.Fprintf(p.out, "\r[%s%s] %3.0f%%  %d messages", strings.Repeat("=", full), strings.Repeat(" ", width-full), part*100, sent)
+}
+
+func (p *progress) end() {
+	if p.shown {
+		fmt.Fprintln(p.out)
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/operate"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "status", Short: "Show what waits where, how the sinks are, and how many letters are parked", Args: cobra.NoArgs,
+		Long: "Counts the messages of every queue (on AWS approximately): visible ones, held ones, and those that wait for their time; the flights;\n" +
+			"the parked dead letters; and says which sinks are unwell.",
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
+		s, err := api.Status(c.Context())
+		if err != nil {
+			return err
+		}
+		return a.print(s, func(w io.Writer) {
+			fmt.Fprintln(w, "QUEUE\tVISIBLE\tHELD\tDELAYED")
+			for _, q := range s.Queues {
+				fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", q.Queue, q.Visible, q.InFlight, q.Delayed)
+			}
+			fmt.Fprintln(w, "\nSINK\tHEALTH")
+			for _, k := range s.Sinks {
+				health := "well"
+				if k.Open {
+					health = fmt.Sprintf("unwell: nothing is claimed before %s (level %d)", k.OpenUntil.Format(time.RFC3339), k.Level)
+				}
+				fmt.Fprintf(w, "%s\t%s\n", k.Sink, health)
+			}
+			more := ""
+			if s.Capped {
+				more = " or more"
+			}
+			fmt.Fprintf(w, "\n%d flights%s, %d dead letters parked%s", s.Flights, more, s.Letters, more)
+			if !s.Pruned.IsZero() {
+				fmt.Fprintf(w, ", pruned at %s", s.Pruned.Format(time.RFC3339))
+			}
+			fmt.Fprintln(w)
+		})
+	})
+	return exits(c, map[int]string{exitOK: "the stack answered, whatever waits", exitFailed: "it did not", exitUsage: "usage or settings"})
+}
