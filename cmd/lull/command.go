@@ -66,7 +66,11 @@ func standAlone(c *cobra.Command) {
 func (a *app) check(c *cobra.Command, _ []string) error {
 	if c.Annotations[alone] != "" {
 		var wrong []string
-		c.InheritedFlags().Visit(func(f *pflag.Flag) { wrong = append(wrong, "--"+f.Name) })
+		c.InheritedFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Changed {
+				wrong = append(wrong, "--"+f.Name)
+			}
+		})
 		if len(wrong) > 0 {
 			return usagef("%s: %s talks to no stack", strings.Join(wrong, ", "), c.CommandPath())
 		}

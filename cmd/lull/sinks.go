@@ -36,22 +36,25 @@ func (o *opened) close() {
 }
 
 // openSinks opens what the settings name, in the data folder or, without one, in a temporary one that close removes.
-func (a *app) openSinks(ctx context.Context, cfg *config.Config, f *devFlags) (o *opened, err error) {
-	o = &opened{sinks: map[string]sink.Sink{}}
-	defer func() {
-		if err != nil {
-			o.close()
-		}
-	}()
+func (a *app) openSinks(ctx context.Context, cfg *config.Config, f *devFlags) (*opened, error) {
+	o := &opened{sinks: map[string]sink.Sink{}}
+	if err := a.openInto(ctx, o, cfg, f); err != nil {
+		o.close()
+		return nil, err
+	}
+	return o, nil
+}
+
+func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *devFlags) (err error) {
 	dir := f.data
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "lull-dev-"); err != nil {
-			return nil, fmt.Errorf("make a temporary data folder: %w", err)
+			return fmt.Errorf("make a temporary data folder: %w", err)
 		}
 		o.closes = append(o.closes, func() { _ = os.RemoveAll(dir) })
 	} else if where := addresses(cfg); len(where) > 0 {
 		if err := dev.ClaimFolder(dir, where); err != nil {
-			return nil, fmt.Errorf("--data: %w", err)
+			return fmt.Errorf("--data: %w", err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
@@ -70,16 +73,16 @@ func (a *app) openSinks(ctx context.Context, cfg *config.Config, f *devFlags) (o
 			err = fmt.Errorf("sinks.%s.kind: %s is not supported", name, s.Kind)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if f.data != "" {
 		if o.folder, err = dev.OpenFolder(dir); err != nil {
-			return nil, fmt.Errorf("--data: %w", err)
+			return fmt.Errorf("--data: %w", err)
 		}
 		o.closes = append(o.closes, func() { _ = o.folder.Close() }) // each note is written at once
 	}
-	return o, nil
+	return nil
 }
 
 // addresses are the sinks of a stack that is not just one Bleve index, which knows its folder itself.
