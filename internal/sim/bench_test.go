@@ -1,27 +1,62 @@
 package sim
 
-import "testing"
+import (
+	"sync/atomic"
+	"testing"
+)
 
-// BenchmarkSwarm runs one world after the other under drawn faults. The figures that matter are its own: I/O decisions a second and how many times
-// faster than the world's own clock it runs.
-func BenchmarkSwarm(b *testing.B) { benchmark(b, Swarm) }
+// The figures that matter are the benchmarks' own: I/O decisions a second and how many times faster than the worlds' own clocks they run. Each
+// goes through worlds with new seeds, on one processor and on all of them.
 
-// BenchmarkStandard is the same under the standard fault mix.
-func BenchmarkStandard(b *testing.B) { benchmark(b, Standard) }
+func BenchmarkSwarmOnOneProcessor(b *testing.B) { oneByOne(b, Swarm) }
 
-func benchmark(b *testing.B, level Level) {
+func BenchmarkStandardOnOneProcessor(b *testing.B) { oneByOne(b, Standard) }
+
+func BenchmarkSwarm(b *testing.B) { together(b, Swarm) }
+
+func BenchmarkStandard(b *testing.B) { together(b, Standard) }
+
+// BenchmarkBursts is a busy world: 20 documents of twenty versions each.
+func BenchmarkBursts(b *testing.B) {
 	var decisions int
 	var virtual float64
-	seed := uint64(1)
+	seed := uint64(0)
 	for b.Loop() {
-		r := build(b, seed, level).Run()
-		if len(r.Violations) > 0 {
-			b.Fatalf("seed %d: %s", seed, r.Violations[0])
-		}
+		seed++
+		up, _ := bursts(seed, 20)
+		r := build(b, 14, Standard, func(o *Options) { o.Seed, o.Upstream = seed, up }).Run()
 		decisions += r.Decisions
 		virtual += r.Virtual.Seconds()
-		seed++
 	}
+	rates(b, decisions, virtual)
+}
+
+func oneByOne(b *testing.B, level Level) {
+	var decisions int
+	var virtual float64
+	seed := uint64(0)
+	for b.Loop() {
+		seed++
+		r := build(b, seed, level).Run()
+		decisions += r.Decisions
+		virtual += r.Virtual.Seconds()
+	}
+	rates(b, decisions, virtual)
+}
+
+func together(b *testing.B, level Level) {
+	var seed, decisions, virtual atomic.Int64
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			r := build(b, uint64(seed.Add(1)), level).Run()
+			decisions.Add(int64(r.Decisions))
+			virtual.Add(int64(r.Virtual.Seconds()))
+		}
+	})
+	rates(b, int(decisions.Load()), float64(virtual.Load()))
+}
+
+func rates(b *testing.B, decisions int, virtual float64) {
 	b.ReportMetric(float64(decisions)/b.Elapsed().Seconds(), "decisions/s")
 	b.ReportMetric(virtual/b.Elapsed().Seconds(), "times-real-time")
 }

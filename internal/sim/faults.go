@@ -35,6 +35,7 @@ type Rates struct {
 	LateKill      time.Duration // how much later than its time-out an invocation may be killed
 	Stall         float64       // per I/O: the caller pauses, or the request or the answer hangs, by up to StallBy
 	StallBy       time.Duration //
+	LateEnd       float64       // per COMMIT, RELEASE and REJECT: it arrives up to StallBy late
 	SinkLate      float64       // per sink request: it lands after we hung up, within sinkSettle where the sink has no versions
 	SinkError     float64       // per sink request: no answer worth the name, a part of the items applied
 	ItemThrottle  float64       // per item: 429
@@ -43,6 +44,8 @@ type Rates struct {
 	StaleRead     float64       // per eventually consistent read of a row: an older one
 	StaleBy       time.Duration // how old
 	TableBudget   int           // writes a second and document, 0 for no limit
+	InFlight      int           // messages in flight at most, 0 for SQS's own limit
+	Receives      int           // receives before a message moves to the dead-letter queue, 0 for what the settings ask for
 	EntryFails    float64       // per entry of a batch call to SQS
 	StaleReceipt  float64       // per use of an old receipt handle: it is honoured all the same
 	Undelete      float64       // per deleted message: delivered once more
@@ -103,13 +106,24 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	if d.chance(0.2) {
 		r.TableBudget = 1 + d.IntN(10)
 	}
+	if d.chance(0.1) {
+		r.InFlight = 2 + d.IntN(20)
+	}
+	if d.chance(0.15) {
+		r.Receives = 2 + d.IntN(5)
+	}
 	r.EntryFails, r.StaleReceipt, r.Undelete, r.EarlyAgain = rate(0.1), rate(1), rate(0.1), rate(0.1)
 	r.AnswerLost, r.PollDelay, r.WakeEarly = rate(0.1), 50*time.Millisecond+long(20*time.Second), long(2*time.Second)
 	r.StopFlight, r.InvokeRefuse = rate(0.1), rate(0.2)
 	r.Slow = d.logUniform(0.3, 5)
+	r.LateEnd = rate(0.2)
 	if d.chance(0.25) { // a world of zombies: whoever hangs goes on as late as it may
-		r.Stall, r.StallBy, r.SinkLate = 0.05+0.3*d.Float64(), 10*time.Second+d.upTo(20*time.Second), 0.3*d.Float64()
+		r.StallBy, r.SinkLate = 10*time.Second+d.upTo(20*time.Second), 0.3*d.Float64()
+		r.Stall, r.LateEnd = oneOf(d, 0.05, 0.2, 0.4)*d.Float64(), 0.5*d.Float64()
 		r.LateKill = max(guard-2*r.Skew, 0)
+	}
+	if d.chance(0.2) { // a world whose sink answers little
+		r.SinkError, r.SinkLate, r.ItemRefused, r.SinkThrottle = 0.2+0.4*d.Float64(), 0.4*d.Float64(), 0.2*d.Float64(), 0
 	}
 	return r
 }
@@ -120,7 +134,8 @@ func (d dice) outages(until time.Duration) []outage {
 	for _, s := range []fault.Service{fault.Table, fault.SQS, fault.Bucket, fault.States, fault.Search} {
 		if d.chance(0.12) {
 			from := d.upTo(until)
-			out = append(out, outage{s, from, from + time.Second + d.upTo(min(until-from, 2*time.Minute)+1)})
+			rest := (until - from).Seconds()
+			out = append(out, outage{s, from, from + time.Duration(d.logUniform(1, max(rest, 2))*float64(time.Second))})
 		}
 	}
 	return out

@@ -55,7 +55,7 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 
 // caught makes a panic of a use case a violation: on the platform it fails the invocation, and the next, and the one after that.
 func (w *World) caught(v *invocation) {
-	if r := recover(); r != nil {
+	if r := recover(); r != nil { //nolint:revive // deferred by its callers
 		w.oracle.violate("no use case panics", fmt.Sprintf("%s: %v\n%s", v.Name, r, debug.Stack()))
 		v.Kill()
 	}

@@ -18,6 +18,8 @@ type oracle struct {
 	events map[string]*event // by the id that a dead letter of it would have
 	found  []Violation
 	alarms map[journal.Step]int
+
+	lastDue time.Duration // of what was scheduled
 }
 
 // Violation is a broken promise.

@@ -165,6 +165,7 @@ func (o *oracle) scheduled(it schedule.Item) {
 	if e := o.events[it.ID]; e != nil {
 		e.scheduled = true
 	}
+	o.lastDue = max(o.lastDue, it.NotBefore.Sub(epoch))
 }
 
 func (o *oracle) unscheduled(id string) {

@@ -95,6 +95,7 @@ func (q *sqsQueue) enter(m queue.Message, bytes int, delay time.Duration) {
 	q.w.oracle.arrived(q, e)
 	if delay > 0 {
 		q.put(e, delayed, q.w.now+delay)
+		q.w.oracle.lastDue = max(q.w.oracle.lastDue, q.w.now+delay)
 	} else {
 		q.put(e, visible, 0)
 	}
@@ -128,7 +129,11 @@ func (q *sqsQueue) put(m *message, to place, at time.Duration) {
 // take is one ReceiveMessage: up to limit messages.
 func (q *sqsQueue) take(limit int) []*message {
 	var out []*message
-	for len(out) < limit && q.count[inFlight] < q.cap {
+	room := q.cap
+	if n := q.w.rates.InFlight; n > 0 {
+		room = n
+	}
+	for len(out) < limit && q.count[inFlight] < room {
 		m := q.first()
 		if m == nil {
 			break
@@ -166,7 +171,7 @@ func (q *sqsQueue) first() *message {
 		case q.w.now >= m.expires:
 			q.expired++
 			q.leave(m, lostByQueue)
-		case q.dead != nil && m.ReceiveCount >= q.most:
+		case q.dead != nil && m.ReceiveCount >= q.receives():
 			q.moved++
 			q.move(m)
 		default:
@@ -175,6 +180,14 @@ func (q *sqsQueue) first() *message {
 	}
 	q.visible, q.head = q.visible[:0], 0
 	return nil
+}
+
+// receives is how often a message is received before it moves.
+func (q *sqsQueue) receives() int {
+	if n := q.w.rates.Receives; n > 0 {
+		return n
+	}
+	return q.most
 }
 
 // move is the redrive policy: the message keeps its id and when it was sent, and its receives are counted anew.

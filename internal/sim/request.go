@@ -69,11 +69,16 @@ func (w *World) travel(s fault.Service) time.Duration {
 // request is one request of an invocation to a service: it is carried out at one moment and answered at another. Once sent, it is carried
 // out whatever becomes of the caller. The error is for a caller that heard nothing.
 func (v *invocation) request(ctx context.Context, s fault.Service, do func()) error {
+	return v.requestLate(ctx, s, 0, do)
+}
+
+// requestLate is a request that needs so much longer on its way.
+func (v *invocation) requestLate(ctx context.Context, s fault.Service, late time.Duration, do func()) error {
 	w := v.w
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	there, back := w.travel(s), w.travel(s)
+	there, back := w.travel(s)+late, w.travel(s)
 	if w.dice.chance(w.rates.Stall) {
 		switch by := w.dice.upTo(w.rates.StallBy); w.dice.IntN(3) {
 		case 0: // the caller pauses after its last look at the clock
@@ -92,8 +97,12 @@ func (v *invocation) request(ctx context.Context, s fault.Service, do func()) er
 
 // ask is a request whose service may refuse: the error is the service's, or that nothing was heard of it.
 func (v *invocation) ask(ctx context.Context, s fault.Service, do func() error) error {
+	return v.askLate(ctx, s, 0, do)
+}
+
+func (v *invocation) askLate(ctx context.Context, s fault.Service, late time.Duration, do func() error) error {
 	var answer error
-	if err := v.request(ctx, s, func() { answer = do() }); err != nil {
+	if err := v.requestLate(ctx, s, late, func() { answer = do() }); err != nil {
 		return err
 	}
 	return answer

@@ -35,8 +35,12 @@ const (
 // once the sink takes what it refused, then what prune has to clear away. It may be called once.
 func (w *World) Run() Result {
 	defer w.close()
-	w.after(w.dice.upTo(w.cfg.Lifecycle.PruneEvery), w.pruning)
+	for _, p := range w.pipes {
+		w.prune(p) // once at deploy
+	}
+	w.after(w.cfg.Lifecycle.PruneEvery+w.dice.upTo(w.cfg.Lifecycle.PruneEvery), w.pruning)
 	w.after(w.options.Upstream.Calm, w.quieten)
+	w.after(ttlEvery, w.table.expire)
 	r := Result{Seed: w.options.Seed}
 	for !w.calm && w.step() {
 	}
@@ -104,6 +108,7 @@ func (w *World) settle(within time.Duration) bool {
 			}
 		}
 		looked = w.now
+		limit = max(limit, w.oracle.lastDue+within)
 		if w.now > limit && w.blocked() {
 			w.counts.Blocked++
 			return true

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -8,16 +9,19 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/source"
 )
 
 // story is a world with a plot: what is sent when, and what the sink thinks of it. What a story is about is checked by the oracles, as in every
 // world; seeds find stories, this is where they are told.
 type story struct {
-	cfg  func(*config.Config)
-	sent []line
-	calm time.Duration
+	cfg   func(*config.Config)
+	sent  []line
+	calm  time.Duration
+	hooks Hooks
 }
 
 // line is one message: one event, or several.
@@ -34,6 +38,13 @@ type change struct {
 }
 
 func (s story) tell(t *testing.T, seed uint64) Result {
+	t.Helper()
+	r := s.world(t, seed).Run()
+	report(t, r, NoFaults)
+	return r
+}
+
+func (s story) world(t *testing.T, seed uint64) *World {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
@@ -65,13 +76,11 @@ func (s story) tell(t *testing.T, seed uint64) Result {
 		}
 		up.Arrivals = append(up.Arrivals, Arrival{l.at, queue.Outgoing{Body: wrap(bodies)}})
 	}
-	w, err := New(Options{Config: &cfg, Seed: seed, Faults: NoFaults, Upstream: up, Pollers: 1})
+	w, err := New(Options{Config: &cfg, Seed: seed, Faults: NoFaults, Upstream: up, Pollers: 1, Hooks: s.hooks})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := w.Run()
-	report(t, r, NoFaults)
-	return r
+	return w
 }
 
 // wrap puts several events into one message.
@@ -122,4 +131,61 @@ func TestPoisonBesideOlderVersionsEndsByTheDeadDeadline(t *testing.T) {
 		calm: 10 * time.Second,
 		sent: []line{{0, []change{{version: 1}, {version: 2, poison: rejected}, {version: 3, poison: rejected}}}},
 	}.tell(t, 1)
+}
+
+// receive once counted the age of a delayed event from when it was sent: with a short dead deadline an event scheduled beyond it was never tried.
+func TestScheduledEventOutlivesAShortDeadDeadline(t *testing.T) {
+	t.Parallel()
+	r := story{
+		cfg:  func(c *config.Config) { c.Retry.DeadDeadline = time.Minute },
+		calm: time.Minute,
+		sent: []line{{0, []change{{version: 1, ahead: 12 * time.Minute}}}, {0, []change{{version: 2, ahead: 40 * time.Minute}}}},
+	}.tell(t, 1)
+	if len(r.Freshness) != 2 {
+		t.Errorf("%d versions were written without having been dead letters, want both", len(r.Freshness))
+	}
+}
+
+// A row goes when its time has come, by prune or, much later, by the table's own TTL. What comes then is new, and finds the sink as it was left.
+func TestVersionAfterItsRowHasExpiredIsWritten(t *testing.T) {
+	t.Parallel()
+	short := func(c *config.Config) {
+		q, l := &c.Queues, &c.Lifecycle
+		q.Retention, q.DeadLetterRetention, c.Retry.DeadDeadline = time.Hour, 2*time.Hour, time.Hour
+		l.RowRetention, l.TTLExtra, l.ProducerLateness, l.RedriveSpan = 48*time.Hour, 24*time.Hour, 0, 0
+		l.PruneEvery = 10 * time.Minute
+	}
+	blind := Hooks{Prune: func(p *prune.Pruner) { p.Scanner = emptyTable{} }}
+	for _, tt := range []struct {
+		name  string
+		hooks Hooks
+		early bool // gone before its expires_at
+	}{
+		{"by prune", Hooks{}, true},
+		{"by TTL", blind, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			const expires = 48*time.Hour + 24*time.Hour
+			const later = expires + ttlLate + 24*time.Hour
+			w := story{cfg: short, hooks: tt.hooks, calm: later + time.Minute, sent: []line{
+				{0, []change{{version: 1}}}, {later, []change{{version: 2}}},
+			}}.world(t, 1)
+			exists := map[time.Duration]bool{}
+			for _, at := range []time.Duration{47 * time.Hour, expires - time.Minute, later - time.Minute} {
+				w.after(at, func() { exists[at] = w.table.row("content#a").Exists() })
+			}
+			report(t, w.Run(), NoFaults)
+			if !exists[47*time.Hour] || exists[expires-time.Minute] == tt.early || exists[later-time.Minute] {
+				t.Errorf("the row was there: %v", exists)
+			}
+		})
+	}
+}
+
+// emptyTable is a table in which prune finds nothing.
+type emptyTable struct{}
+
+func (emptyTable) Scan(context.Context, int, int, string, int) ([]shard.Row, string, error) {
+	return nil, "", nil
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/lullhq/lull/internal/fault"
@@ -97,6 +98,25 @@ func (t *table) read(docs []shard.DocID, c shard.Consistency) []shard.Row {
 	return rows
 }
 
+// ttlEvery is how often the table looks for rows past their expires_at, ttlLate how late it may be with one: AWS says within a few days.
+const (
+	ttlEvery = time.Hour
+	ttlLate  = 48 * time.Hour
+)
+
+// expire is the table's TTL: it asks no condition.
+func (t *table) expire() {
+	t.w.after(ttlEvery, t.expire)
+	rows, _, _ := t.rows.Scan(background, 0, 1, "", math.MaxInt32) // fails only with its context
+	for _, r := range rows {
+		over := time.Duration(epoch.Add(t.w.now).Unix()-r.ExpiresAt) * time.Second
+		if r.ExpiresAt != 0 && over >= 0 && (over >= ttlLate || t.w.dice.chance(float64(ttlEvery)/float64(ttlLate))) {
+			_, _ = t.rows.Write(background, shard.Write{Name: "TTL", Doc: r.Doc, Drop: true}) // nothing refuses it
+			t.w.trace.mark("ttl "+string(r.Doc), "", 0)
+		}
+	}
+}
+
 // tableClient is the table as one invocation reaches it.
 type tableClient struct{ v *invocation }
 
@@ -110,13 +130,26 @@ func (c tableClient) Read(ctx context.Context, docs []shard.DocID, how shard.Con
 
 func (c tableClient) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	var old shard.Row
-	err := c.v.ask(ctx, fault.Table, func() (err error) {
+	late := time.Duration(0)
+	if r := &c.v.w.rates; endsLease(w.Name) && c.v.w.dice.chance(r.LateEnd) {
+		late = c.v.w.dice.upTo(r.StallBy)
+	}
+	err := c.v.askLate(ctx, fault.Table, late, func() (err error) {
 		if old, err = c.v.w.table.write(c.v, w); !errors.Is(err, shard.ErrThrottled) {
 			c.v.w.history.done(ctx, 0)
 		}
 		return err
 	})
 	return old, err
+}
+
+// endsLease reports whether a write gives a lease back: one that comes late must find that it is somebody else's.
+func endsLease(name string) bool {
+	switch name {
+	case "COMMIT", "COMMIT, newer waiting", "RELEASE", "REJECT", "REJECT, not pending":
+		return true
+	}
+	return false
 }
 
 func (c tableClient) Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []shard.Row, next string, err error) {

@@ -61,9 +61,16 @@ func Write(seed uint64, sources *source.Set) Upstream {
 	if a.chance(0.2) {
 		a.send(a.upTo(span), `not json`)
 	}
+	if a.chance(0.2) {
+		a.send(a.upTo(span), `{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"changes"}`)
+	}
+	calm := span + 5*time.Second + a.upTo(60*time.Second)
+	if a.chance(0.12) { // time for an outage that outlives executions and dead deadlines
+		calm += 4*time.Minute + a.upTo(6*time.Minute)
+	}
 	a.join()
 	slices.SortStableFunc(a.list, func(x, y Arrival) int { return cmp.Compare(x.At, y.At) })
-	return Upstream{Arrivals: a.list, Calm: span + 5*time.Second + a.upTo(60*time.Second), poisons: a.poison}
+	return Upstream{Arrivals: a.list, Calm: calm, poisons: a.poison}
 }
 
 // document writes the bursts of one document.
@@ -97,6 +104,8 @@ func (a *author) change(id string, v int, at time.Duration) {
 		extra = `,"mode":"resync","resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S2"`
 	case a.chance(0.03):
 		extra = fmt.Sprintf(`,"notbefore":%q`, epoch.Add(at+5*time.Second+a.upTo(20*time.Second)).Format(time.RFC3339))
+	case a.chance(0.015): // longer than a queue can keep it
+		extra = fmt.Sprintf(`,"notbefore":%q`, epoch.Add(at+15*time.Minute+a.upTo(30*time.Minute)).Format(time.RFC3339))
 	}
 	body := fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d"%s,"data":{"title":"%s %d %d"}}`, id, v, extra, id, v, a.count)
 	if a.chance(0.1) {
@@ -106,7 +115,7 @@ func (a *author) change(id string, v int, at time.Duration) {
 	if a.chance(0.05) {
 		a.send(at+a.upTo(30*time.Second), body)
 	}
-	if a.chance(0.05) {
+	if a.chance(0.07) {
 		e := a.sources.Decode(queue.Message{Body: body, Sent: epoch})[0].Event
 		a.poison[version{e.Doc, e.Key}] = oneOf(a.dice, rejected, rejected, refused, kills)
 	}

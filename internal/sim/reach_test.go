@@ -1,0 +1,36 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/lullhq/lull/internal/journal"
+)
+
+// A simulator that no longer gets anywhere would pass every test. These are the places that its swarm must come by.
+func TestTheSwarmGetsAround(t *testing.T) {
+	t.Parallel()
+	if raceEnabled || testing.Short() {
+		t.Skip("hundreds of worlds")
+	}
+	steps := []journal.Step{
+		journal.Skipped, journal.Admitted, journal.Held, journal.Stale, journal.Duplicate, journal.Stored, journal.Lettered, journal.Scheduled,
+		journal.Failed, journal.Launched, journal.LaunchLost, journal.Superseded, journal.Waiting, journal.Left, journal.Claimed, journal.Committed,
+		journal.Released, journal.Rejected, journal.UnknownSink, journal.Deleted, journal.DeleteLost, journal.Extended,
+		journal.Continued, journal.Ended, journal.Tripped, journal.Closed, journal.RowRefused, journal.Unreachable, journal.Parked, journal.Dropped,
+		journal.Returned, journal.Redriven, journal.Enqueued, journal.Conflict, journal.Blocked,
+	}
+	writes := []string{
+		"ADMIT", "CLAIM", "CLAIM again", "COMMIT", "COMMIT, newer waiting", "RELEASE", "REJECT", "REJECT, not pending", "PARK", "PARK, not pending",
+		"TRIP", "PROBE", "CLOSE", "REDRIVE", "START RUN", "END RUN",
+	}
+	for seed := uint64(1); seed <= 600 && len(steps)+len(writes) > 0; seed++ {
+		w := build(t, seed, Swarm)
+		report(t, w.Run(), Swarm)
+		steps = slices.DeleteFunc(steps, func(s journal.Step) bool { return w.oracle.alarms[s] > 0 })
+		writes = slices.DeleteFunc(writes, func(name string) bool { return w.counts.Writes[name] > 0 })
+	}
+	if len(steps)+len(writes) > 0 {
+		t.Errorf("600 worlds never got to %q and %q", steps, writes)
+	}
+}
