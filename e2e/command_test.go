@@ -75,7 +75,7 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 		t.Errorf("get what is not there: exit %d, want 4: %s", a.Code, a.Errors)
 	}
 	s.Drained(t)
-	if a := s.Lull(t, "explain", string(ground.Key(c, "nothing"))); a.Code != 0 || !strings.Contains(a.Out, "No event of this document was ever judged") {
+	if a := s.Lull(t, "explain", string(ground.Key(c, "nothing"))); a.Code != 4 || !strings.Contains(a.Out, "No event of this document was ever judged") {
 		t.Errorf("explain what is not there: exit %d: %s%s", a.Code, a.Out, a.Errors)
 	}
 	s.Holds(t, c, map[string]int{"a": 2, "b": 1, "c": 9})
@@ -166,7 +166,7 @@ func TestCommandsRefuseWhatIsWrong(t *testing.T) {
 		"an unknown letter":  {[]string{"dead", "show", "0123456789abcdef"}, "", 4, ""},
 		"an unknown flight":  {[]string{"rescue", "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "", 4, ""},
 		"nothing selected":   {[]string{"dead", "redrive"}, "", 2, "nothing is selected"},
-		"nothing pending":    {[]string{"cancel", string(ground.Key(c, "doc"))}, "", 1, "nothing is pending"},
+		"nothing pending":    {[]string{"cancel", string(ground.Key(c, "doc"))}, "", 4, "nothing is pending"},
 		"a broken contract":  {[]string{"publish"}, `{"subject":"x","collection":"` + c + `","type":"doc.changed","data":{}}` + "\n", 1, "refused: message 1: "},
 		"a missing file":     {[]string{"publish", elsewhere + ".missing"}, "", 2, ""},
 		"a broken rate":      {[]string{"resync", elsewhere, "--rate", "0"}, "", 2, "--rate"},

@@ -252,7 +252,7 @@ func (r *devRun) play(ctx context.Context, served chan error) (e ending, err err
 		}
 	}
 	if ctx.Err() != nil {
-		return ending{e.played, true}, nil
+		return ending{e.played, true}, nil //nolint:nilerr // Ctrl-C ended it: what it broke off is no fault
 	}
 	return e, err
 }

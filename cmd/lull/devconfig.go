@@ -47,7 +47,7 @@ func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 	}
 	cfg.Complete()
 	if err := cfg.Validate(); err != nil {
-		return nil, nil, errors.Join(errors.New("the settings cannot keep lull's promises:"), err)
+		return nil, nil, errors.Join(errors.New("the settings cannot keep lull's promises"), err)
 	}
 	if !fitted {
 		return &cfg, nil, nil

@@ -59,7 +59,7 @@ func (t *target) check(f *pflag.FlagSet) error {
 // open connects. Nothing is sent to the stack yet but the question where its queues are.
 func (a *app) open(ctx context.Context) (operate.API, error) {
 	if !a.target.stack {
-		return &operate.Client{Base: a.target.dev, HTTP: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}, nil
+		return &operate.Client{Base: a.target.dev, HTTP: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}}, nil
 	}
 	cfg, err := a.settings()
 	if err != nil {
@@ -84,8 +84,8 @@ func (a *app) settings() (*config.Config, error) {
 	return &cfg, nil
 }
 
-// verb makes a command that asks the stack.
-func (a *app) verb(c *cobra.Command, run func(c *cobra.Command, api operate.API, args []string) error) *cobra.Command {
+// verb makes c a command that asks the stack.
+func (a *app) verb(c *cobra.Command, run func(c *cobra.Command, api operate.API, args []string) error) {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		api, err := a.open(c.Context())
 		if err != nil {
@@ -96,7 +96,6 @@ func (a *app) verb(c *cobra.Command, run func(c *cobra.Command, api operate.API,
 		}
 		return failed(run(c, api, args))
 	}
-	return c
 }
 
 // print writes the answer as JSON, or as a table by f.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -204,6 +203,6 @@ func (g *Ground) KillFunction(t testing.TB, name string) int {
 func (g *Ground) NeedServers(t testing.TB) {
 	t.Helper()
 	if !g.ours {
-		t.Skip(fmt.Sprintf("the servers were not started by run.sh (%s): this test stops or kills them", envServers))
+		t.Skipf("the servers were not started by run.sh (%s): this test stops or kills them", envServers)
 	}
 }

@@ -50,8 +50,8 @@ func ParseLine(line []byte) (Timed, error) {
 		}
 		t.Attributes = attrs
 	}
-	switch v := doc.Get("body"); {
-	case v.Type == gjson.String:
+	switch v := doc.Get("body"); v.Type {
+	case gjson.String:
 		t.Body = v.Str
 	default:
 		t.Body = v.Raw

@@ -149,7 +149,9 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 	case <-ctx.Done():
 		err := server.Shutdown(context.WithoutCancel(ctx))
-		<-stopped
+		if served := <-stopped; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
 		return err
 	}
 }

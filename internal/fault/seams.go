@@ -65,18 +65,18 @@ type queues struct {
 }
 
 func (d queues) Send(ctx context.Context, out []queue.Outgoing) []error {
-	return batches(d.v, ctx, "SendMessageBatch", out, func(b []queue.Outgoing) []error { return d.q.Send(ctx, b) })
+	return batches(ctx, d.v, "SendMessageBatch", out, func(b []queue.Outgoing) []error { return d.q.Send(ctx, b) })
 }
 
 func (d queues) Hold(ctx context.Context, receipts []string, dur time.Duration) []error {
-	return batches(d.v, ctx, "ChangeMessageVisibilityBatch", receipts, func(b []string) []error { return d.q.Hold(ctx, b, dur) })
+	return batches(ctx, d.v, "ChangeMessageVisibilityBatch", receipts, func(b []string) []error { return d.q.Hold(ctx, b, dur) })
 }
 
 func (d queues) Delete(ctx context.Context, receipts []string) []error {
-	return batches(d.v, ctx, "DeleteMessageBatch", receipts, func(b []string) []error { return d.q.Delete(ctx, b) })
+	return batches(ctx, d.v, "DeleteMessageBatch", receipts, func(b []string) []error { return d.q.Delete(ctx, b) })
 }
 
-func batches[T any](v *Invocation, ctx context.Context, call string, in []T, f func([]T) []error) []error {
+func batches[T any](ctx context.Context, v *Invocation, call string, in []T, f func([]T) []error) []error {
 	var all []error
 	for at := 0; at < len(in); at += queue.MaxEntries {
 		part := in[at:min(at+queue.MaxEntries, len(in))]

@@ -23,9 +23,6 @@ func Functions() []Function { return []Function{Receive, Index, Prune, DLQ} }
 // Alias is the alias by which every function is called, so that a version can be taken back.
 const Alias = "current"
 
-// maxFunctionName is Lambda's limit. The names of queues, roles, buckets and state machines never reach theirs.
-const maxFunctionName = 64
-
 // Names are the names of the resources of a stack.
 type Names struct{ Stack string }
 

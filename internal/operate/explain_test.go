@@ -134,7 +134,7 @@ func TestARowIsReadable(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got[name], v)
 		}
 	}
-	if !strings.Contains(got["committed"].(string), "i013") {
+	if text, ok := got["committed"].(string); !ok || !strings.Contains(text, "i013") {
 		t.Errorf("committed: %v, want it in print", got["committed"])
 	}
 }
