@@ -1,6 +1,7 @@
 package index_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -289,4 +290,31 @@ func TestWithoutDeadLettersWhatCannotBeWrittenIsDroppedAloud(t *testing.T) {
 		b.holds("b", "1")
 		b.inQueue(0)
 	})
+}
+
+// miscounts is a sink that answers for another number of documents than it was asked for.
+type miscounts struct {
+	sink.Sink
+	answers int
+}
+
+func (m miscounts) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	m.Sink.Write(ctx, ops)
+	return make([]sink.Outcome, m.answers) // all of them "applied"
+}
+
+// A sink that cannot count is believed in nothing.
+func TestAnAnswerOfTheWrongLengthIsUnknown(t *testing.T) {
+	for name, n := range map[string]int{"none": 0, "too short": 1, "too long": 3} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.hold(put("a", 1), put("b", 1))
+				b.through = func(to sink.Sink) sink.Sink { return miscounts{to, n} }
+				b.turn(s)
+				b.noted(journal.UnknownSink, 2)
+				b.noted(journal.Committed, 0)
+				b.inQueue(2)
+			})
+		})
+	}
 }

@@ -1,0 +1,178 @@
+package index_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// away makes the table fail until back is called.
+func (b *bench) away() (back func()) {
+	b.inject = decide(func(op fault.Op) fault.Verdict {
+		if op.Service == fault.Table {
+			return fault.FailBefore
+		}
+		return fault.OK
+	})
+	return func() { b.inject = well }
+}
+
+// open is a flight that receive starts while the table is away and the settings say to write all the same. The rows are then as given.
+func (b *bench) open(bodies ...string) flight.State {
+	b.Helper()
+	s := b.hold(bodies...)
+	s.Open, s.VisibleUntil = true, 0
+	return s
+}
+
+func deleted(version shard.OrderKey) func(r *shard.Row) {
+	return func(r *shard.Row) {
+		*r = shard.Row{Doc: r.Doc, VersionClass: shard.ClassInt, Committed: version, CommittedOp: shard.Delete, LastWrite: 1}
+	}
+}
+
+func TestAnOpenFlightWritesOnceAndAcknowledgesNothing(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.open(put("a", 1), put("a", 2), put("b", 1))
+		back := b.away()
+		for range 4 {
+			s = b.turn(s)
+		}
+		b.holds("a", "2")
+		b.holds("b", "1")
+		b.noted(journal.OpenWrite, 2) // audited, a line for each document
+		if n := b.sink.Counts().Requests; n != 1 {
+			b.Errorf("%d requests in four turns, want one", n)
+		}
+		back()
+		b.fly(s, 3)
+		b.noted(journal.Deleted, 0)
+		b.inQueue(3)
+		if list, _, err := b.flights.List(b.Context(), "", 10); err != nil || len(list) != 0 {
+			b.Errorf("flights %v (%v), want none left", list, err)
+		}
+	})
+}
+
+func TestAnOpenFlightWhoseTableIsBackWritesNothing(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.fly(b.open(put("a", 1)), 1)
+		if n := b.sink.Counts().Requests; n != 0 {
+			b.Errorf("%d requests, want none: the table was not away", n)
+		}
+		b.inQueue(1)
+	})
+}
+
+// An outage may last longer than an execution.
+func TestAnOpenFlightGoesOnWhileTheTableIsAway(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.open(put("a", 1))
+		back := b.away()
+		for !s.Done {
+			s = b.turn(s)
+		}
+		if len(b.launched.list) != 2 || !b.launched.list[1].Open {
+			b.Fatalf("executions %+v, want a second one, open too", b.launched.list)
+		}
+		back()
+		b.fly(b.launched.list[1], 3)
+		if n := b.sink.Counts().Requests; n != 1 {
+			b.Errorf("%d requests, want the first execution's", n)
+		}
+	})
+}
+
+// What the rows know better after the outage: a delete is written again, under a lease; of anything else lull has no body, and says so.
+func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
+	for name, c := range map[string]struct {
+		row        func(b *bench)
+		race       func(b *bench)
+		reasserted int
+		resync     string // part of the note
+		holds      string
+	}{
+		"nothing committed": {func(*bench) {}, nil, 0, "", "4"},
+		"committed itself":  {func(b *bench) { b.change("a", func(r *shard.Row) { r.Committed = b.key("a", 4) }) }, nil, 0, "", "4"},
+		"a newer put": {func(b *bench) {
+			b.change("a", func(r *shard.Row) { r.Committed, r.CommittedOp = b.key("a", 5), shard.Put })
+		}, nil, 0, "the row knows", "4"},
+		"a newer delete": {func(b *bench) { b.change("a", deleted(b.key("a", 5))) }, nil, 1, "", ""},
+		"a delete, and a newer version is admitted meanwhile": {
+			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.inject = at("REASSERT", func() { b.admit(put("a", 6)) }) },
+			0, "could not be asserted", "4",
+		},
+		"a delete, and the sink is throttled": {
+			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.sink.Script(doc("a"), throttled()) },
+			0, "could not be asserted", "4",
+		},
+		"a delete, and its lease was granted without an answer": {
+			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.inject = fails("REASSERT", fault.FailAfter, 1) },
+			1, "", "",
+		},
+		"a delete, and its end was written without an answer": {
+			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.inject = fails("REASSERTED", fault.FailAfter, 1) },
+			1, "", "",
+		},
+		"a delete, and its end cannot be written": {
+			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.inject = fails("REASSERTED", fault.FailBefore, 4) },
+			0, "could not be asserted", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.open(put("a", 4))
+				back := b.away()
+				s = b.turn(s)
+				b.holds("a", "4")
+				back()
+				c.row(b)
+				s = b.turn(s)
+				if s.Done || s.Wake().Before(time.Now().Add(b.cfg.Lease("search"))) {
+					b.Errorf("state %+v: want it to wait until nobody can be writing open any more", s)
+				}
+				b.noted(journal.Reasserted, 0)
+				if c.race != nil {
+					c.race(b)
+				}
+				before := b.row("a").LastWrite
+				b.fly(s, 1)
+				b.noted(journal.Reasserted, c.reasserted)
+				notes := b.notes.of(journal.OpenResync)
+				if (len(notes) == 1) != (c.resync != "") || len(notes) == 1 && !strings.Contains(notes[0].Detail, c.resync) {
+					b.Errorf("notes %+v, want one for a resync that says %q", notes, c.resync)
+				}
+				b.holds("a", c.holds)
+				if r := b.row("a"); c.reasserted == 1 && (r.Owner != "" || r.LastWrite <= before) {
+					b.Errorf("row %+v, want no lease left and the fence in last_write", r)
+				}
+				b.inQueue(1)
+			})
+		})
+	}
+}
+
+// Without a row there is nobody to say that a document can never be made: it is left to receive.
+func TestAnOpenFlightLeavesWhatIsNoDocumentToReceive(t *testing.T) {
+	stage{cfg: openBucket}.play(t, func(b *bench) {
+		s := b.open(touched("a", 1)) // and no loader
+		b.away()
+		b.turn(s)
+		if n := b.sink.Counts().Requests; n != 0 {
+			b.Errorf("%d requests for what is no document", n)
+		}
+		if l := b.letters(); len(l) != 0 {
+			b.Errorf("letters %+v without a row", l)
+		}
+	})
+}
