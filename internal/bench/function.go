@@ -132,6 +132,7 @@ func firstAnswer(ctx context.Context, dir string) (wall, cpu time.Duration, err 
 		w.Header().Set("Content-Type", a.Header.Get("Content-Type"))
 		w.WriteHeader(a.StatusCode)
 		_, _ = io.Copy(w, a.Body)
+		_ = a.Body.Close() // it is in memory
 	}))
 	if err != nil {
 		return 0, 0, err

@@ -194,7 +194,11 @@ func (p *inprocess) batchGet(ctx context.Context, body []byte) (*http.Response, 
 
 // entries says that every entry of a batch went well.
 func entries(body []byte) *http.Response {
-	var in struct{ Entries []struct{ Id string } } //nolint:revive // the name is SQS's
+	var in struct {
+		Entries []struct {
+			ID string `json:"Id"`
+		}
+	}
 	if json.Unmarshal(body, &in) != nil {
 		return answer(400, "application/x-amz-json-1.0", []byte(`{}`))
 	}
@@ -203,7 +207,7 @@ func entries(body []byte) *http.Response {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, `{"Id":"`...), e.Id...), `"}`...)
+		out = append(append(append(out, `{"Id":"`...), e.ID...), `"}`...)
 	}
 	return answer(200, "application/x-amz-json-1.0", append(out, `]}`...))
 }

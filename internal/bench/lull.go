@@ -56,7 +56,7 @@ func start(ctx context.Context, w *World, change func(l *lull)) (stop func(), er
 		dead:     memory.NewQueue(w.clk, memory.QueueSettings{Name: "dead", Visibility: w.Config.Queues.Visibility}),
 		schedule: memory.NewSchedule(), letters: memory.NewLetters(),
 	}
-	limit := time.Duration(memory.ExpressLimit)
+	limit := memory.ExpressLimit
 	if w.Config.Flight.Kind == config.FlightStandard {
 		limit = 0
 	}
@@ -72,7 +72,7 @@ func start(ctx context.Context, w *World, change func(l *lull)) (stop func(), er
 	l.launch = func(v *fault.Invocation) flight.Launcher { return v.Launcher(launcher{l}) }
 	l.take = l.receive
 	change(l)
-	w.poll(ctx, "receive", receiveMegabytes, w.Config.Receive.Timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
+	w.poll(ctx, "receive", w.Config.Receive.Timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
 		return l.take(ctx, v, clk, batch)
 	})
 	w.wg.Go(func() { l.pruning(ctx) })

@@ -119,11 +119,14 @@ func machine() string {
 // TestSmoke runs a little of everything, so that nothing of `make bench` rots, and holds lull's exact figures to their bounds.
 func TestSmoke(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("make bench-smoke runs it")
+	}
 	n := NewNumbers(time.Now().UTC(), machine())
 	jobs := Jobs()
 	for i := range jobs {
 		shape := &jobs[i].Scenario.Shape
-		shape.For = min(shape.For/15, 3*time.Minute)
+		shape.For = min(shape.For/20, 3*time.Minute)
 		if shape.Docs > 0 {
 			shape.For *= 2 // so that every document has a second burst
 			shape.Docs = min(shape.Docs, 3000)

@@ -43,22 +43,22 @@ func Contenders() []Contender {
 		{
 			Name: "execution per document", Start: Executions,
 			About: "a row remembers the newest version and its payload, one Standard execution per burst waits until the document was quiet and writes it alone.",
-			Lacks: "a message is acknowledged as soon as the row has it: a lost or stopped execution is a lost document, and nothing sends it again; one sink request per document; 25,000 open executions and 300 starts a second are quotas one meets",
+			Lacks: "a message that outlives its execution: it is acknowledged as soon as the row has it, and a lost or stopped execution is a lost document; bulk requests; a cap: a document that is never quiet is never written; room below the quota of a few hundred starts a second",
 		},
 		{
 			Name: "idempotency table", Start: Idempotency,
 			About: "as in Powertools: one write before and one after each message, one sink write per event, at once.",
-			Lacks: "no order: an older message that comes later overwrites a newer one; no debounce: one sink write per event",
+			Lacks: "order: an older message that comes later overwrites a newer one, unless the sink compares the upstream's versions; debounce: it writes once per event",
 		},
 		{
 			Name: "lock polling", Start: LockPolling,
 			About: "as in GOV.UK's consumer: a lock with expiry, a version key, a blocking wait for the lock, one sink write per newer event, at once.",
-			Lacks: "no debounce; waits inside the function for somebody else's lock; a lock that expires during a write lets an older version win",
+			Lacks: "debounce; a function that does not wait for somebody else's lock; safety where a lock expires during a write: an older version may win",
 		},
 		{
 			Name: "visibility only", Start: Visibility,
 			About: "each message is made invisible until it is due, then the batch is collapsed and written in bulk; no table.",
-			Lacks: "no order across batches; one write per burst only where the burst comes back in one batch; each hold burns a receive, so that maxReceiveCount no longer tells poison",
+			Lacks: "order across batches; one write per burst where the burst comes back in several; a hold that burns no receive, so that maxReceiveCount tells poison",
 			Visibility: func(s Scenario) time.Duration {
 				return 6*peerTimeout + s.Window
 			},
@@ -66,7 +66,7 @@ func Contenders() []Contender {
 		{
 			Name: "DelaySeconds", Start: Delayed, Delay: true,
 			About: "the upstream sends with DelaySeconds = quiet; the batch is collapsed and written in bulk; no table.",
-			Lacks: "no order across batches; no quiet: the delay counts from each message, so that a burst is written as often as it spans batches; every producer must set the delay",
+			Lacks: "order across batches; quiet: the delay counts from each message, and a burst is written as often as it spans batches; freedom of the producers, each of which must set the delay",
 		},
 	}
 }

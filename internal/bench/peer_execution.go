@@ -28,7 +28,7 @@ type executions struct {
 func Executions(ctx context.Context, w *World) (stop func(), err error) {
 	e := &executions{World: w, rows: newTable(w, executionBytes), all: ctx}
 	w.busy = func() int { return int(e.open.Load()) }
-	w.poll(ctx, "remember", receiveMegabytes, peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
+	w.poll(ctx, "remember", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
 		msgs := parseAll(batch)
 		failed := map[int]bool{}
 		var mu sync.Mutex

@@ -19,7 +19,7 @@ const (
 // a write that says "completed". A message that somebody else works on stays and comes back.
 func Idempotency(ctx context.Context, w *World) (stop func(), err error) {
 	t := newTable(w, idempotencyBytes)
-	w.poll(ctx, "loop", receiveMegabytes, peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
+	w.poll(ctx, "loop", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
 		return each(parseAll(batch), func(m parsed) bool {
 			now := clk.Now()
 			r, begun := t.write(ctx, v, eventKey(m), func(r *record) bool {
@@ -54,7 +54,7 @@ const (
 // version key are items here, so that every contender is priced by requests.
 func LockPolling(ctx context.Context, w *World) (stop func(), err error) {
 	locks, versions := newTable(w, lockBytes), newTable(w, lockBytes)
-	w.poll(ctx, "consumer", receiveMegabytes, peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
+	w.poll(ctx, "consumer", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
 		return each(parseAll(batch), func(m parsed) bool {
 			me := w.invoked.Add(1) // a fresh owner
 			for {

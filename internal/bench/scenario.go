@@ -72,6 +72,7 @@ const (
 	standardName  = "Standard flights"
 	singlesName   = "single events"
 	leadingName   = "single events, leading"
+	crowdedName   = "5,000 events a second, two pollers"
 	disorderAbout = "the base trace, with 2 % of the events sent twice and 5 % late by up to 5 s"
 )
 
@@ -91,10 +92,16 @@ func Axes() []Axis {
 	}
 	rates.Name = "events a second"
 	for _, r := range []struct {
+		name string
 		rate float64
 		d    time.Duration
-	}{{4, time.Hour}, {50, 20 * time.Minute}, {500, 2 * time.Minute}, {5000, 24 * time.Second}} {
-		rates.Values = append(rates.Values, vary(thousands(int(r.rate)), func(s *Scenario) { s.Shape.Rate, s.Shape.For = r.rate, r.d }))
+	}{{"4", 4, time.Hour}, {"50", 50, 20 * time.Minute}, {"500", 500, 2 * time.Minute}, {"5,000 (five pollers)", 5000, time.Minute}} {
+		rates.Values = append(rates.Values, vary(r.name, func(s *Scenario) {
+			s.Shape.Rate, s.Shape.For = r.rate, r.d
+			if r.rate > 2000 {
+				s.Pollers = 5 // two are at their limit: see crowded
+			}
+		}))
 	}
 	pollers.Name = "pollers"
 	for _, n := range []int{1, 2, 5} {
@@ -137,6 +144,7 @@ func Alone() []Scenario {
 		vary(faultsName, func(s *Scenario) { s.Faults, s.Shape.For = true, 6*time.Minute }),
 		vary(fewDocsName, func(s *Scenario) { s.Shape.Docs, s.Shape.For = 2000, 8*time.Minute }),
 		vary(manyDocsName, func(s *Scenario) { s.Shape.Docs, s.Shape.For = 20_000, 8*time.Minute }),
+		vary(crowdedName, func(s *Scenario) { s.Shape.Rate, s.Shape.For = 5000, time.Minute }),
 		vary(standardName, func(s *Scenario) { s.Kind = config.FlightStandard }),
 		vary(singlesName, func(s *Scenario) { s.Shape.Burst, s.Shape.Rate, s.Shape.For = 1, 50, 10*time.Minute }),
 		vary(leadingName, func(s *Scenario) {

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/dev"
@@ -146,7 +145,15 @@ const (
 	versionWide  = 9
 )
 
-var filler = strings.Repeat("lorem ipsum dolor sit amet ", 20)
+// filler is text that does not pack: a manifest of it is as large as one of real texts at the worst.
+var filler = func() string {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, 540)
+	for i := range b {
+		b[i] = "abcdefghijklmnopqrstuvwxyz      "[r.IntN(32)]
+	}
+	return string(b)
+}()
 
 func docName(doc int) string { return fmt.Sprintf("f4c394f9-7a30-11e4-a3cb-%012d", doc) }
 

@@ -105,11 +105,10 @@ func SmallByVisibility(ctx context.Context, w *World) (stop func(), err error) {
 			}
 			stay := []string{}
 			for _, m := range batch {
-				doc, _ := parse(m.Body)
 				switch {
 				case m.ReceiveCount == 1:
 					fresh = append(fresh, m)
-				case l.superseded(ctx, doc, m):
+				case l.superseded(ctx, m):
 					stay = append(stay, m.ID)
 					hold(m, l.Config.Debounce.Quiet)
 				default:
@@ -141,7 +140,7 @@ func SmallByVisibility(ctx context.Context, w *World) (stop func(), err error) {
 }
 
 // superseded reads the row and says whether a newer version than the message's is pending.
-func (l *lull) superseded(ctx context.Context, doc int, m queue.Message) bool {
+func (l *lull) superseded(ctx context.Context, m queue.Message) bool {
 	e := l.sources.Decode(m)[0].Event
 	rows, err := l.rows.Read(ctx, []shard.DocID{e.Doc}, shard.Consistent)
 	return err == nil && rows[0].Pending > e.Key && rows[0].Committed < e.Key

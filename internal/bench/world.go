@@ -155,7 +155,7 @@ func (w *World) work(ctx context.Context, v *fault.Invocation, cpu time.Duration
 type handler func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string
 
 // poll runs the event source mapping until ctx ends.
-func (w *World) poll(ctx context.Context, name string, megabytes int, timeout time.Duration, h handler) {
+func (w *World) poll(ctx context.Context, name string, timeout time.Duration, h handler) {
 	l := w.Config.Queues.Live
 	set := memory.MappingSettings{Batch: l.Batch, Window: l.Window, Pollers: w.Scenario.Pollers, Report: func(err error) {
 		if w.mix == nil {
@@ -164,7 +164,7 @@ func (w *World) poll(ctx context.Context, name string, megabytes int, timeout ti
 	}}
 	m := memory.NewMapping(w.Queue, set, func(ctx context.Context, batch []queue.Message) (failed []string, err error) {
 		w.received(batch, l.Window)
-		err = w.invoke(ctx, name, megabytes, timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
+		err = w.invoke(ctx, name, receiveMegabytes, timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
 			w.work(ctx, v, time.Duration(len(batch))*messageCPU)
 			failed = h(ctx, v, clk, batch)
 		})
