@@ -146,6 +146,7 @@ func (a *app) openSearch(ctx context.Context, cfg *config.Config, name string) (
 		}
 	}
 	o := opensearch.FromConfig(s, collections)
+	o.Template = cfg.Stack + "-" + name // of its own: several may write to one cluster
 	switch s.Auth.Kind {
 	case config.AuthBasic:
 		user, password := os.Getenv(s.Auth.UserEnv), os.Getenv(s.Auth.PasswordEnv)
