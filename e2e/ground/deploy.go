@@ -18,7 +18,6 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/s3"
-	"github.com/lullhq/lull/internal/sink/opensearch"
 )
 
 // EventSource is the source under which events go through EventBridge.
@@ -66,7 +65,7 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, []stri
 	if err := g.bus(ctx, s.Bus); err != nil {
 		return nil, nil, err
 	}
-	if err := s.template(ctx); err != nil {
+	if err := s.init(ctx); err != nil {
 		return nil, nil, err
 	}
 	return s, []string{
@@ -76,16 +75,13 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, []stri
 	}, nil
 }
 
-// template installs the index template that ships with lull, as an operator does before the first document.
-func (s *Stack) template(ctx context.Context) error {
-	o := opensearch.FromConfig(s.Config.Sinks[Sink], nil)
-	o.Template = s.Config.Stack
-	sink, err := opensearch.New(o)
-	if err != nil {
-		return err
+// init prepares the sink, as an operator does before the first document.
+func (s *Stack) init(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.work, "lull"), "init", "--settings", s.settings)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("lull init: %w\n%s", err, out)
 	}
-	defer sink.Close()
-	return sink.EnsureTemplate(ctx)
+	return nil
 }
 
 // findQueues asks for the queues' addresses, which only the service knows.
