@@ -171,11 +171,11 @@ type devRun struct {
 func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err error) {
 	r.recorder, r.narrator = &dev.Recorder{}, dev.NewNarrator(r.out, r.clock.Now())
 	notes := journal.Tee{r.recorder}
+	if r.folder != nil { // before anybody hears of it
+		notes = append(notes, r.folder)
+	}
 	if r.demo || r.verbose {
 		notes = append(notes, r.narrator)
-	}
-	if r.folder != nil {
-		notes = append(notes, r.folder)
 	}
 	options := dev.Options{Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes}
 	if r.faults {
@@ -209,7 +209,7 @@ func (r *devRun) run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	r.engine.Start(work)
-	serving, hangUp := context.WithCancel(ctx)
+	serving, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
 	served := make(chan error, 1)
 	if r.listener == nil {

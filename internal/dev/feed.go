@@ -56,12 +56,15 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 			return err
 		}
 	}
+	err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0)
+	if err != nil && ctx.Err() != nil {
+		return err // not sent
+	}
 	e.messages.Add(1)
 	e.bytes.Add(int64(len(out.Body)))
 	e.events.Add(int64(events))
-	err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0)
-	if err == nil || ctx.Err() != nil {
-		return err
+	if err == nil {
+		return nil
 	}
 	return e.refuse(ctx, p, m, events, err)
 }

@@ -1,0 +1,453 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"maps"
+)
+
+func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unreachable := "http://" + nobody.Addr().String()
+	_ = nobody.Close()
+	theirs := filepath.Dir(file("theirs/thesis.txt", "x"))
+	broken := filepath.Join(dir, "broken")
+	lull(t, "", "dev", "--events", "-", "--exit-when-idle", "--data", broken).want(t, "make a data folder", exitOK)
+	file("broken/rows.ndjson", "{\n")
+	for _, tt := range []struct {
+		name string
+		args []string
+		says []string
+	}{
+		{"an unknown flag", []string{"--bogus"}, []string{"unknown flag: --bogus"}},
+		{"an argument", []string{"events.ndjson"}, []string{"events.ndjson"}},
+		{"a flag for stacks", []string{"--aws"}, []string{"--aws", "no stack"}},
+		{"no duration", []string{"--quiet", "soon"}, []string{"--quiet"}},
+		{"a quiet window below zero", []string{"--quiet", "-1s"}, []string{"debounce.quiet"}},
+		{"quiet above max wait", []string{"--quiet", "3s", "--max-wait", "2s"}, []string{"debounce.quiet (3s)", "debounce.maxWait of 2s"}},
+		{"a wait that breaks a promise", []string{"--max-wait", "5m"}, []string{"debounce.maxWait"}},
+		{"no speed", []string{"--speed", "0"}, []string{"--speed 0"}},
+		{"an infinite speed", []string{"--speed", "Inf"}, []string{"--speed"}},
+		{"a speed that is no number", []string{"--speed", "NaN"}, []string{"--speed"}},
+		{"a missing settings file", []string{"--config", filepath.Join(dir, "missing.yaml")}, []string{"--config", "missing.yaml"}},
+		{"an unknown setting", []string{"--config", file("unknown.yaml", "debounce: {silence: 5s}\n")}, []string{"silence", "no such setting"}},
+		{
+			"contradictory settings, all of them", []string{"--config", file("contradictory.yaml", "debounce: {quiet: 40s}\nindex: {timeout: 2s}\n")},
+			[]string{"debounce.quiet", "index.timeout"},
+		},
+		{"an unknown source", []string{"--source", "telepathy"}, []string{"--source telepathy", "native or govuk"}},
+		{"a source that the settings do not name", []string{"--config", file("plain.yaml", "stack: x\n"), "--source", "govuk"}, []string{"names no such source"}},
+		{"a bad collection", []string{"--collection", "No"}, []string{"--collection", `"No"`}},
+		{"missing events", []string{"--events", filepath.Join(dir, "missing.ndjson")}, []string{"missing.ndjson"}},
+		{"a folder without events", []string{"--events", theirs}, []string{"*.json"}},
+		{"somebody's folder", []string{"--data", theirs}, []string{"--data", "theirs"}},
+		{"a file for a folder", []string{"--data", file("file", "")}, []string{"--data", "is a file"}},
+		{"a broken data folder", []string{"--data", broken}, []string{"rows.ndjson line 1"}},
+		{"somebody's folder beside a remote sink", []string{"--sink", unreachable, "--data", theirs}, []string{"--data", "theirs"}},
+		{"no address", []string{"--sink", "elsewhere"}, []string{"elsewhere", "address"}},
+		{"a sink that does not answer", []string{"--sink", unreachable}, []string{"--sink " + unreachable, "refused"}},
+		{"a port in use", []string{"--listen", taken.Addr().String()}, []string{"--listen", "in use"}},
+		{"a report in no folder", []string{"--report", filepath.Join(dir, "no", "report.json")}, []string{"--report", "no folder"}},
+		{"a dump into a folder", []string{"--dump", theirs}, []string{"--dump", "is a folder"}},
+		{"one file for two", []string{"--dump", filepath.Join(dir, "x"), "--report", filepath.Join(dir, ".", "x")}, []string{"same file"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			in := strings.NewReader(put("a", "1", "{}"))
+			var out, errs strings.Builder
+			args := []string{"dev", "--exit-when-idle", "--speed", "100"}
+			if !slices.Contains(tt.args, "--events") {
+				args = append(args, "--events", "-")
+			}
+			code := newApp(in, &out, &errs).run(t.Context(), append(args, tt.args...))
+			answer{code, out.String(), errs.String()}.want(t, tt.name, exitUsage, tt.says...)
+			if in.Len() != int(in.Size()) {
+				t.Error("the input was read")
+			}
+			if strings.Contains(errs.String(), "panic") {
+				t.Error(errs.String())
+			}
+		})
+	}
+	t.Cleanup(func() { // after the subtests
+		if left, err := os.ReadDir(theirs); err != nil || len(left) != 1 {
+			t.Errorf("somebody's folder holds %v now, error %v", left, err)
+		}
+	})
+}
+
+func TestDevSettlesPublishingMessages(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil, "--events", "testdata/govuk", "--source", "govuk", "--speed", "100")
+	s.out.await(t, "everything has settled")
+	var found struct{ Hits []dumped }
+	get(t, s.url+"/search?field=title&q="+url.QueryEscape("Vienna"), &found)
+	if len(found.Hits) != 1 || !strings.Contains(string(found.Hits[0].Document), `"locale":"en"`) {
+		t.Errorf("titles with Vienna: %+v, want one, in English", found.Hits)
+	}
+	s.stopped().want(t, "Ctrl-C when everything is settled", exitOK)
+
+	p := play(t, "", "--events", "testdata/govuk", "--source", "govuk")
+	r := p.report
+	if p.code != exitOK || r.Messages != 10 || r.Events != 10 || r.Written != 7 || r.Deleted != 2 || r.Skipped != 1 || r.Bursts != 9 || r.SinkItems != 9 {
+		t.Errorf("exit %d, %+v; want seven documents, two deletes, one skip", p.code, r)
+	}
+	if !slices.IsSortedFunc(p.dump, func(a, b dumped) int { return strings.Compare(a.ID, b.ID) }) || len(p.dump) != 7 {
+		t.Errorf("dump %+v", p.dump)
+	}
+	if v := p.versions()["content#00000000-0000-4000-8000-000000000008"]; v != "9007199254740993" {
+		t.Errorf("version %s, want every digit", v)
+	}
+}
+
+func get(t *testing.T, address string, into any) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, req, http.StatusOK, into)
+}
+
+// do sends a request on a connection of its own.
+func do(t *testing.T, req *http.Request, status int, into any) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != status {
+		t.Fatalf("%s: %s, error %v: %s", req.URL, resp.Status, err, text)
+	}
+	if err := json.Unmarshal(text, into); into != nil && err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+}
+
+func TestDevPutsBadMessagesAsideAndNothingElse(t *testing.T) {
+	t.Parallel()
+	huge := put("huge", "1", `{"x":"`+strings.Repeat("x", 1<<20)+`"}`)
+	events := write(t,
+		"not JSON", "", "   ", `{}`, `[1]`, `"text"`, `42`, huge, `{"after_ms":5}`,
+		`{"type":"doc.changed","sequence":"1","data":{}}`,
+		`{"type":"doc.changed","subject":"missing","data":{}}`,
+		put("negative", "-1", "{}"), put("long", strings.Repeat("9", 41), "{}"), `{"type":"doc.changed","subject":"float","sequence":1.5,"data":{}}`,
+		put("letters", "abc", "{}"), `{"type":"doc.changed","subject":"class","sequence":"5","sequencetype":"lex","data":{}}`,
+		put("fine", "1", `{"n":1.10,"big":123456789012345678901234567890,"exp":1E+2,"text":"é\u0001<&>"}`),
+		put("number", "2", "{}"), del("number", "3"),
+	)
+	p := play(t, "", "--events", events)
+	if p.code != exitLetters || p.report.Messages != 17 || p.report.Events != 17 || p.report.Dead != 14 || p.report.Rejected != 14 || p.report.Written != 1 || p.report.Superseded+p.report.Deleted != 2 {
+		t.Errorf("exit %d, %+v", p.code, p.report)
+	}
+	reasons := map[string]int{}
+	for _, d := range p.report.DeadLetters {
+		reasons[d.Reason]++
+		if d.MessageID == "" {
+			t.Errorf("%+v has no message id", d)
+		}
+	}
+	want := map[string]int{"undecodable": 3, "contract": 5, "version_invalid": 5, "version_class_mismatch": 1}
+	if !maps.Equal(reasons, want) {
+		t.Errorf("reasons %v, want %v", reasons, want)
+	}
+	if len(p.dump) != 1 || string(p.dump[0].Document) != `{"n":1.10,"big":123456789012345678901234567890,"exp":1E+2,"text":"é\u0001<&>"}` {
+		t.Errorf("dump %+v, want every digit", p.dump)
+	}
+}
+
+func TestDevStopsAtABrokenInput(t *testing.T) {
+	t.Parallel()
+	events := write(t, put("a", "1", "{}"), `{"after_ms":-5,"body":{}}`)
+	report := filepath.Join(t.TempDir(), "report.json")
+	a := lull(t, "", "dev", "--events", events, "--exit-when-idle", "--speed", "100", "--report", report)
+	a.want(t, "a time before the start", exitFailed, "line 2", "after_ms")
+	if _, err := os.Stat(report); !os.IsNotExist(err) {
+		t.Errorf("a report was written all the same: %v", err)
+	}
+}
+
+// published makes documents of ten versions within two seconds each, shuffled, some twice, some ending in a delete, and says what must remain.
+func published(seed uint64, docs int) (lines []string, want map[string]string) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	want = map[string]string{}
+	for d := range docs {
+		id := fmt.Sprintf("doc-%03d", d)
+		want["content#"+id] = "10"
+		for v := 1; v <= 10; v++ {
+			body := put(id, fmt.Sprint(v), fmt.Sprintf(`{"v":%d}`, v))
+			if v == 10 && r.IntN(50) == 0 {
+				body = del(id, "10")
+				delete(want, "content#"+id)
+			}
+			line := fmt.Sprintf(`{"after_ms":%d,"body":%s}`, r.IntN(2000), body)
+			lines = append(lines, line)
+			if r.IntN(20) == 0 {
+				lines = append(lines, line)
+			}
+		}
+	}
+	r.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+	return lines, want
+}
+
+func TestDevWritesEachBurstOnceAtAnySpeedAndUnderFaults(t *testing.T) {
+	t.Parallel()
+	lines, want := published(1, 200)
+	events := write(t, lines...)
+	for _, tt := range []struct {
+		name string
+		args []string
+	}{
+		{"fast", []string{"--speed", "50"}},
+		{"very fast", []string{"--speed", "1000"}},
+		{"under faults", []string{"--faults", "--seed", "3", "--speed", "100"}},
+		{"shorter waits", []string{"--quiet", "2s", "--max-wait", "10s"}},
+		{"no quiet window at all", []string{"--quiet", "0s"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := play(t, "", append([]string{"--events", events}, tt.args...)...)
+			if p.code != exitOK || !maps.Equal(p.versions(), want) {
+				t.Errorf("exit %d, %d documents, want %d at their newest version", p.code, len(p.dump), len(want))
+			}
+			if p.report.Messages != len(lines) || p.report.Written+p.report.Deleted > int(p.report.SinkItems) {
+				t.Errorf("%+v", p.report)
+			}
+		})
+	}
+}
+
+func TestDevFitsTheWindowToAShortQuietWindowAndSaysSo(t *testing.T) {
+	t.Parallel()
+	for quiet, says := range map[string]string{
+		"500ms": "--quiet 500ms: for this run batches gather for 0s, and a burst may spread over 500ms",
+		"2s":    "--quiet 2s: for this run batches gather for 1s, and a burst may spread over 1s",
+		"6s":    "",
+	} {
+		p := play(t, put("a", "1", "{}"), "--events", "-", "--quiet", quiet)
+		if fitted := strings.Contains(p.out, "for this run"); fitted != (says != "") || !strings.Contains(p.out, says) {
+			t.Errorf("--quiet %s said %q, want %q", quiet, p.out, says)
+		}
+	}
+	settings := filepath.Join(t.TempDir(), "lull.yaml")
+	if err := os.WriteFile(settings, []byte("stack: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lull(t, "", "dev", "--events", "-", "--exit-when-idle", "--config", settings, "--quiet", "2s").want(t, "a file says otherwise", exitUsage, "burstSpread")
+}
+
+func TestDevKnowsCollectionsAndSources(t *testing.T) {
+	t.Parallel()
+	p := play(t, put("a", "1", "{}")+"\n"+`{"type":"doc.changed","collection":"other","subject":"b","sequence":"1","data":{}}`, "--events", "-", "--collection", "news")
+	if got, want := p.versions(), map[string]string{"news#a": "1", "other#b": "1"}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	settings := filepath.Join(t.TempDir(), "lull.yaml")
+	text := "sources:\n  pages: {kind: govuk, collection: pages}\n  mine: {kind: native, collection: mine}\ndefaultSource: pages\nsinks: {a: {kind: bleve}, b: {kind: bleve}}\n" +
+		"defaultSink: a\ncollections: {mine: {sink: b}, pages: {}}\ndefaultCollection: pages\n"
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = play(t, put("a", "1", "{}"), "--events", "-", "--config", settings, "--source", "mine")
+	if got, want := p.versions(), map[string]string{"mine#a": "1"}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	for range 2 {
+		p = play(t, put("a", "1", "{}"), "--events", "-", "--config", settings, "--source", "mine", "--data", data)
+	}
+	if p.report.Duplicates != 1 || p.report.Written != 0 {
+		t.Errorf("several sinks, again: %+v, want a duplicate", p.report)
+	}
+}
+
+func TestADataFolderIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	first := play(t, strings.Join([]string{put("a", "5", `{"v":5}`), put("gone", "5", "{}"), put("poison", "1", "[]")}, "\n"), "--events", "-", "--data", data, "--speed", "1000")
+	if first.code != exitLetters || first.report.Written != 2 {
+		t.Fatalf("%+v", first.report)
+	}
+	second := play(t, strings.Join([]string{put("a", "4", `{"v":4}`), put("a", "5", `{"v":5}`), del("gone", "6")}, "\n"), "--events", "-", "--data", data)
+	if r := second.report; second.code != exitLetters || r.Stale != 1 || r.Duplicates != 1 || r.Deleted != 1 || r.Dead != 0 || len(r.DeadLetters) != 1 {
+		t.Errorf("exit %d, %+v; want one stale, one duplicate, one delete and the letter of the first run", second.code, r)
+	}
+	third := play(t, put("gone", "5", "{}"), "--events", "-", "--data", data)
+	if got, want := third.versions(), map[string]string{"content#a": "5"}; third.report.Stale != 1 || !maps.Equal(got, want) {
+		t.Errorf("%+v, %v; want the older put refused", third.report, got)
+	}
+	s := start(t, strings.NewReader(""), "--events", "-", "--data", data)
+	lull(t, "", "dev", "--exit-when-idle", "--data", data).want(t, "a folder in use", exitUsage, "in use")
+	s.stopped().want(t, "Ctrl-C with a letter parked", exitLetters)
+}
+
+func TestAKilledRunLosesNothingThatTheSinkHas(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	cmd := program(t, "dev", "--events", "-", "--exit-when-idle", "--data", data, "--speed", "100", "-v")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := newScreen()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(in, put("a", "5", `{"v":5}`)+"\n"+put("gone", "5", "{}")+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	out.await(t, `SETTLE +content#gone v5`)
+	out.await(t, `SETTLE +content#a v5`)
+	if _, err := io.WriteString(in, del("gone", "6")+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	out.await(t, `SETTLE +content#gone v6`)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	p := play(t, strings.Join([]string{put("a", "4", `{"v":4}`), put("gone", "5", "{}"), put("b", "1", "{}")}, "\n"), "--events", "-", "--data", data)
+	if got, want := p.versions(), map[string]string{"content#a": "5", "content#b": "1"}; p.report.Stale != 2 || !maps.Equal(got, want) {
+		t.Errorf("%+v, %v; want %v and both older versions refused", p.report, got, want)
+	}
+}
+
+func TestCtrlCEndsADemoWithoutAnError(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{"Watch what its row makes of each", `HOLD +content#vienna`, "everything has settled"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			cmd := program(t, "dev", "--listen", "127.0.0.1:0", "--speed", "20")
+			out := newScreen()
+			cmd.Stdout, cmd.Stderr = out, out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			out.await(t, when)
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("%v:\n%s", err, out)
+			}
+		})
+	}
+}
+
+func TestCtrlCBeforeTheEndIsAnError(t *testing.T) {
+	t.Parallel()
+	r, w := io.Pipe()
+	defer w.Close()
+	s := start(t, r, "--events", "-", "--exit-when-idle")
+	s.stopped().want(t, "while the input goes on", exitFailed, "before the input ended")
+
+	s = start(t, strings.NewReader(put("a", "1", "{}")), "--events", "-", "-v")
+	s.out.await(t, "HOLD")
+	s.stopped().want(t, "while a message is held", exitFailed, "1 messages were not settled")
+
+	s = start(t, strings.NewReader(""), "--events", "-")
+	s.out.await(t, "everything has settled")
+	s.stopped().want(t, "when all is done", exitOK)
+}
+
+func TestTheDemoEndsWithItsPoisonParked(t *testing.T) {
+	t.Parallel()
+	a := lull(t, "", "dev", "--exit-when-idle", "--speed", "500")
+	a.want(t, "the demo", exitLetters)
+	for _, word := range []string{"ADMIT", "HOLD", "CLAIM", "SETTLE", "STALE", "DEAD", "PARK", "superseded", "tombstone", "dead letter: content#linz: version_invalid"} {
+		if !strings.Contains(a.out, word) {
+			t.Errorf("the demo does not show %q:\n%s", word, a.out)
+		}
+	}
+}
+
+func TestTheServerAnswersBrowsersAndPublishers(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil, "--source", "native", "--speed", "100", "--events", write(t, put("a", "1", `{"title":"One tree"}`)))
+	post := func(path, body string, status int, into any, header ...string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i+1 < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		do(t, req, status, into)
+	}
+	var sent struct{ Messages int }
+	post("/publish", put("b", "1", `{"title":"Two trees"}`)+"\n\n"+put("c", "1", `{"title":"Three"}`), http.StatusOK, &sent)
+	if sent.Messages != 2 {
+		t.Errorf("%d messages of two lines", sent.Messages)
+	}
+	post("/publish", strings.ReplaceAll(put("d", "1", `{"title":"Four trees"}`), ",", ",\n"), http.StatusOK, &sent)
+	if sent.Messages != 1 {
+		t.Errorf("%d messages of one on many lines", sent.Messages)
+	}
+	post("/publish", `{"after_ms":-1}`, http.StatusBadRequest, &struct{}{})
+	post("/publish", put("e", "1", "{}"), http.StatusForbidden, nil, "Sec-Fetch-Site", "cross-site", "Origin", "http://elsewhere.example")
+	for _, id := range []string{"a", "b", "c", "d"} {
+		s.ask("wait", "content#"+id, "--version", "1").want(t, "wait", exitOK)
+	}
+	var found struct{ Hits []dumped }
+	get(t, s.url+"/search?q=tree", &found)
+	if len(found.Hits) != 3 {
+		t.Errorf("found %+v", found.Hits)
+	}
+	get(t, s.url+"/search?q=tree&limit=1&collection=content&field=title", &found)
+	if len(found.Hits) != 1 {
+		t.Errorf("found %+v", found.Hits)
+	}
+	for _, wrong := range []string{"/search", "/search?q=x&limit=0", "/search?q=x&limit=many"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+wrong, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(t, req, http.StatusBadRequest, &struct{}{})
+	}
+	var state struct {
+		Report struct{ Written int }
+		Idle   bool
+	}
+	get(t, s.url+"/status", &state)
+	if state.Report.Written != 4 {
+		t.Errorf("status %+v", state)
+	}
+}

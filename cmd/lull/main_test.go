@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/internal/dev"
+)
+
+// asProgram makes the test binary be the program: for what only a process of its own can show, such as a kill.
+const asProgram = "LULL_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/blevesearch/bleve_index_api.AnalysisWorker"))
+}
+
+// answer is what a command said.
+type answer struct {
+	code        int
+	out, errors string
+}
+
+// lull runs a command to its end.
+func lull(t *testing.T, in string, args ...string) answer {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := newApp(strings.NewReader(in), &out, &errs).run(t.Context(), args)
+	return answer{code, out.String(), errs.String()}
+}
+
+// want checks the exit code, and that something was said: on standard output where the code is 0, on standard error otherwise.
+func (a answer) want(t *testing.T, name string, code int, says ...string) {
+	t.Helper()
+	text := a.errors
+	if code == exitOK {
+		text = a.out
+	}
+	if a.code != code {
+		t.Errorf("%s: exit %d, want %d: %s%s", name, a.code, code, a.out, a.errors)
+	}
+	for _, s := range says {
+		if !strings.Contains(text, s) {
+			t.Errorf("%s: said %q, want %q in it", name, text, s)
+		}
+	}
+}
+
+// into decodes what -o json printed.
+func (a answer) into(t *testing.T, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.out), v); err != nil {
+		t.Fatalf("%v in %q (%s)", err, a.out, a.errors)
+	}
+}
+
+// screen is an output on which a test waits for words.
+type screen struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	more  chan struct{} // closed at the next write
+	ended bool
+}
+
+func newScreen() *screen { return &screen{more: make(chan struct{})} }
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(p)
+	close(s.more)
+	s.more = make(chan struct{})
+	return len(p), nil
+}
+
+// end says that nothing more will come.
+func (s *screen) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	close(s.more)
+	s.more = make(chan struct{})
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// await waits for the pattern and returns its first group.
+func (s *screen) await(t *testing.T, pattern string) string {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	for {
+		s.mu.Lock()
+		text, more, ended := s.text.String(), s.more, s.ended
+		s.mu.Unlock()
+		if m := re.FindStringSubmatch(text); m != nil {
+			return m[len(m)-1]
+		}
+		if ended {
+			t.Fatalf("it ended without %q:\n%s", pattern, text)
+		}
+		<-more
+	}
+}
+
+// stack is a `lull dev` that stays up.
+type stack struct {
+	t       *testing.T
+	out     *screen
+	url     string
+	stopped func() answer
+}
+
+// start runs `lull dev` and waits until it answers. The test's end stops it.
+func start(t *testing.T, in io.Reader, args ...string) *stack {
+	t.Helper()
+	s := &stack{t: t, out: newScreen()}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var errs bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- newApp(in, s.out, &errs).run(ctx, append([]string{"dev", "--listen", "127.0.0.1:0"}, args...))
+		s.out.end()
+	}()
+	s.stopped = sync.OnceValue(func() answer {
+		cancel()
+		return answer{<-ended, s.out.String(), errs.String()}
+	})
+	t.Cleanup(func() { s.stopped() })
+	s.url = s.out.await(t, `search on (http://[^/]+)/`)
+	return s
+}
+
+// ask runs a command against the stack.
+func (s *stack) ask(args ...string) answer {
+	s.t.Helper()
+	return lull(s.t, "", append(args, "--dev", s.url)...)
+}
+
+// publish sends events through `lull publish`.
+func (s *stack) publish(events ...string) {
+	s.t.Helper()
+	lull(s.t, strings.Join(events, "\n"), "publish", "--dev", s.url).want(s.t, "publish", exitOK)
+}
+
+func put(id, version, data string) string {
+	return `{"type":"doc.changed","subject":"` + id + `","sequence":"` + version + `","data":` + data + `}`
+}
+
+func del(id, version string) string {
+	return `{"type":"doc.deleted","subject":"` + id + `","sequence":"` + version + `"}`
+}
+
+// write makes a file of lines.
+func write(t *testing.T, lines ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "events.ndjson")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// played is what a run that ended by itself left behind.
+type played struct {
+	answer
+	report dev.Report
+	dump   []dumped
+}
+
+type dumped struct {
+	ID         string          `json:"id"`
+	Collection string          `json:"collection"`
+	Version    string          `json:"version"`
+	Document   json.RawMessage `json:"document"`
+}
+
+// play runs `lull dev` until it is idle. Waits pass fast.
+func play(t *testing.T, in string, args ...string) played {
+	t.Helper()
+	dir := t.TempDir()
+	report, dump := filepath.Join(dir, "report.json"), filepath.Join(dir, "dump.ndjson")
+	args = append([]string{"dev", "--exit-when-idle", "--report", report, "--dump", dump}, args...)
+	if !slices.Contains(args, "--speed") {
+		args = append(args, "--speed", "200")
+	}
+	p := played{answer: lull(t, in, args...)}
+	if p.code != exitOK && p.code != exitLetters {
+		t.Fatalf("exit %d: %s%s", p.code, p.out, p.errors)
+	}
+	b, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &p.report); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.report.Check(); err != nil {
+		t.Error(err)
+	}
+	f, err := os.Open(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var d dumped
+		if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
+			t.Fatalf("%v in %s", err, lines.Text())
+		}
+		p.dump = append(p.dump, d)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("report and dump left %v, error %v", left, err)
+	}
+	return p
+}
+
+// versions are the dumped documents as key and version.
+func (p played) versions() map[string]string {
+	out := map[string]string{}
+	for _, d := range p.dump {
+		out[d.Collection+"#"+d.ID] = d.Version
+	}
+	return out
+}
+
+// program is `lull` in a process of its own.
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	return cmd
+}
