@@ -205,6 +205,7 @@ func (n *Numbers) cheaper(p *page) {
 			p.line("- **%s** is cheaper at %s. It does not give: %s.", c.Name, strings.Join(where, ", "), c.Lacks)
 		}
 	}
+	p.line("")
 	p.text(`
 
 What lull gives in each of these: the newest version wins in whatever order events come, one sink write a burst, one receive a hold, and a message that
