@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lullhq/lull/internal/dlq"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/letter"
@@ -109,6 +110,11 @@ var mutants = []mutant{
 	{"dead taken for committed", "what dead = k says of k is said of everything older, too", seeing(func(s shard.Store) shard.Store {
 		return seenStore{s, func(r *shard.Row) { r.Committed = max(r.Committed, r.Dead) }}
 	})},
+	{"admit although committed", "ADMIT does not ask for committed < k", editing(func(w *shard.Write) {
+		if w.Name == "ADMIT" {
+			without(w, shard.AttrCommitted)
+		}
+	})},
 	{"cap without claimed", "an older version is claimed at the cap although a newer one was claimed", func(w **World) Hooks {
 		return Hooks{Index: func(h *index.Handler) {
 			h.Shards = seenStore{editedStore{h.Shards, func(w *shard.Write) {
@@ -144,6 +150,33 @@ var mutants = []mutant{
 		return w.cfg.SinkSettle("search")
 	})},
 	{"lease without guard", "lease_until leaves out the guard", shorterLease(func(w *World) time.Duration { return w.cfg.Index.Guard })},
+	{"fence of the invocation", "the external version is when the invocation began", func(**World) Hooks {
+		return Hooks{Index: func(h *index.Handler) {
+			began := h.Clock.Now()
+			h.Sink = sinkFunc{h.Sink, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+				for i := range ops {
+					ops[i].Fence = shard.Fence(began.UnixMicro())
+				}
+				return to.Write(ctx, ops)
+			}}
+		}}
+	}},
+	{"fence of the version", "the external version is a number of the version's own", func(**World) Hooks {
+		return Hooks{Index: func(h *index.Handler) {
+			h.Sink = sinkFunc{h.Sink, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+				for i := range ops {
+					ops[i].Fence = shard.Fence(ops[i].Key[len(ops[i].Key)-1])
+				}
+				out := to.Write(ctx, ops)
+				for i := range out {
+					if out[i].Kind == sink.Newer {
+						out[i].Kind = sink.Applied
+					}
+				}
+				return out
+			}}
+		}}
+	}},
 	{"owner is the flight", "the token is the flight's id", func(**World) Hooks { return Hooks{Index: tokenOfFlight} }},
 	{"own claim by key alone", "a refused CLAIM counts as ours because claimed = k", seeing(func(s shard.Store) shard.Store { return ownByKey{s} })},
 	{"commit without owner", "COMMIT does not ask for owner = token", editing(func(w *shard.Write) {
@@ -210,6 +243,13 @@ var mutants = []mutant{
 		if isReject(w) {
 			keeping(w, shard.AttrPending, shard.AttrBurstStart, shard.AttrFlight)
 		}
+	})},
+	{"park keeps pending", "PARK leaves pending at the dead version", everywhere(func(s shard.Store) shard.Store {
+		return editedStore{s, func(w *shard.Write) {
+			if w.Name == "PARK" {
+				keeping(w, shard.AttrPending, shard.AttrBurstStart, shard.AttrFlight)
+			}
+		}}
 	})},
 	{"redrive deletes the letter", "a redrive deletes the parked item after sending", func(**World) Hooks {
 		return Hooks{
@@ -357,4 +397,13 @@ type forgetful struct{ letter.Store }
 
 func (f forgetful) MarkRedriven(ctx context.Context, id string, _ time.Time, _ bool) error {
 	return f.Drop(ctx, id)
+}
+
+// everywhere is seeing, dlq included.
+func everywhere(wrap func(shard.Store) shard.Store) func(**World) Hooks {
+	return func(w **World) Hooks {
+		h := seeing(wrap)(w)
+		h.Dlq = func(d *dlq.Handler) { d.Shards = wrap(d.Shards) }
+		return h
+	}
 }
