@@ -176,3 +176,31 @@ func TestAnOpenFlightLeavesWhatIsNoDocumentToReceive(t *testing.T) {
 		}
 	})
 }
+
+// Whoever found the table away may still be writing: the wait for that begins anew with each time it was found away, and ends by the clock,
+// whenever the flight is woken.
+func TestReassertingWaitsUntilNobodyCanBeWritingOpen(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.open(put("a", 4))
+		back := b.away()
+		s = b.turn(s)
+		back()
+		b.change("a", deleted(b.key("a", 5)))
+		s = b.turn(s) // waits for a lease
+		back = b.away()
+		s = b.turn(s) // away again
+		back()
+		s = b.turn(s)
+		if s.Done || s.Wake().Before(time.Now().Add(b.cfg.Lease("search"))) {
+			b.Errorf("state %+v, want it to wait for another lease", s)
+		}
+		early, _, err := b.invoke(s) // Step Functions may end a Wait early
+		if err != nil || early.Done || early.WakeAt != s.WakeAt {
+			b.Errorf("state %+v (%v) of a turn that was woken early, want %+v", early, err, s)
+		}
+		b.noted(journal.Reasserted, 0)
+		b.fly(early, 1)
+		b.noted(journal.Reasserted, 1)
+		b.holds("a", "")
+	})
+}
