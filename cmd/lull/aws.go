@@ -26,23 +26,23 @@ import (
 	"github.com/lullhq/lull/internal/stepfunctions"
 )
 
-// openAWS finds a deployed stack by the names of its resources.
-func (app *app) openAWS(ctx context.Context, cfg *config.Config) (*operate.Operator, error) {
+// openAWS finds a deployed stack by the names of its resources. done closes what was opened.
+func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Operator, done func(), err error) {
 	a, err := app.aws(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find AWS credentials: %w", err)
+		return nil, nil, fmt.Errorf("find AWS credentials: %w", err)
 	}
 	if a.Region == "" {
-		return nil, fmt.Errorf("no AWS region: set AWS_REGION, or a profile that has one")
+		return nil, nil, fmt.Errorf("no AWS region: set AWS_REGION, or a profile that has one")
 	}
 	who, err := sts.NewFromConfig(a).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return nil, fmt.Errorf("ask AWS who we are: %w", err)
+		return nil, nil, fmt.Errorf("ask AWS who we are: %w", err)
 	}
 	n, account := names.Of(cfg), aws.ToString(who.Account)
 	sources, err := source.New(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	client := awssqs.NewFromConfig(a)
 	urls := map[string]string{} // by queue name
@@ -51,13 +51,13 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (*operate.Opera
 		for _, q := range []string{n.Queue(name, flight.Live), n.Queue(name, flight.Bulk), n.DeadQueue(name)} {
 			out, err := client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &q})
 			if err != nil {
-				return nil, fmt.Errorf("find queue %s of stack %s in %s (is it deployed, and may we?): %w", q, cfg.Stack, a.Region, err)
+				return nil, nil, fmt.Errorf("find queue %s of stack %s in %s (is it deployed, and may we?): %w", q, cfg.Stack, a.Region, err)
 			}
 			urls[q], queues[q] = aws.ToString(out.QueueUrl), sqs.New(a, aws.ToString(out.QueueUrl))
 		}
 	}
 	table, bucket := dynamodb.New(a, n.Table()), s3.New(a, n.Bucket(account, a.Region))
-	o := &operate.Operator{
+	o = &operate.Operator{
 		Shards: table, Dead: dynamodb.NewLetters(table, s3.NewBodies(bucket, s3.DeadPrefix)),
 		Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)), Flights: s3.NewFlights(bucket),
 		Launcher: func(name string) flight.Launcher {
@@ -77,6 +77,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (*operate.Opera
 		},
 		Readers: map[string]sink.Reader{}, Sources: sources, Config: cfg, Clock: clock.System{}, Journal: newAudit(app.err),
 	}
+	var closes []func() error
 	for name, s := range cfg.Sinks {
 		if s.Kind != config.SinkOpenSearch {
 			continue
@@ -84,9 +85,14 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (*operate.Opera
 		// Reading the sink is a convenience: an operator may have no way to it.
 		if r, err := app.openSearch(ctx, cfg, name); err == nil {
 			o.Readers[name] = r
+			closes = append(closes, r.Close)
 		}
 	}
-	return o, nil
+	return o, func() {
+		for _, f := range closes {
+			_ = f() // nothing is buffered
+		}
+	}, nil
 }
 
 func countQueue(ctx context.Context, client *awssqs.Client, name, url string) (operate.QueueStatus, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -14,8 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"maps"
 )
 
 func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
@@ -64,7 +63,8 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		{"a missing settings file", []string{"--config", filepath.Join(dir, "missing.yaml")}, []string{"--config", "missing.yaml"}},
 		{"an unknown setting", []string{"--config", file("unknown.yaml", "debounce: {silence: 5s}\n")}, []string{"silence", "no such setting"}},
 		{
-			"contradictory settings, all of them", []string{"--config", file("contradictory.yaml", "debounce: {quiet: 40s}\nindex: {timeout: 2s}\n")},
+			"contradictory settings, all of them",
+			[]string{"--config", file("contradictory.yaml", "debounce: {quiet: 40s}\nindex: {timeout: 2s}\n")},
 			[]string{"debounce.quiet", "index.timeout"},
 		},
 		{"an unknown source", []string{"--source", "telepathy"}, []string{"--source telepathy", "native or govuk"}},

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,9 @@ import (
 // keyArg reads a document's key.
 func keyArg(s string) (shard.DocID, error) {
 	k, err := shard.ParseDocID(s)
+	if err != nil && !strings.Contains(err.Error(), strconv.Quote(s)) {
+		err = fmt.Errorf("key %q: %w", s, err)
+	}
 	if err != nil {
 		return "", usage(err)
 	}

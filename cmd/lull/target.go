@@ -56,20 +56,21 @@ func (t *target) check(f *pflag.FlagSet) error {
 	return nil
 }
 
-// open connects. Nothing is sent to the stack yet but the question where its queues are.
-func (a *app) open(ctx context.Context) (operate.API, error) {
+// open connects; done closes the connections. Nothing is sent to the stack yet but the question where its queues are.
+func (a *app) open(ctx context.Context) (api operate.API, done func(), err error) {
 	if !a.target.stack {
-		return &operate.Client{Base: a.target.dev, HTTP: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}}, nil
+		client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}
+		return &operate.Client{Base: a.target.dev, HTTP: client}, client.CloseIdleConnections, nil
 	}
 	cfg, err := a.settings()
 	if err != nil {
-		return nil, usage(err)
+		return nil, nil, usage(err)
 	}
-	o, err := a.openAWS(ctx, cfg)
+	o, done, err := a.openAWS(ctx, cfg)
 	if err != nil {
-		return nil, usage(err)
+		return nil, nil, usage(err)
 	}
-	return o, nil
+	return o, done, nil
 }
 
 // settings are the valid ones of --settings.
@@ -87,13 +88,11 @@ func (a *app) settings() (*config.Config, error) {
 // verb makes c a command that asks the stack.
 func (a *app) verb(c *cobra.Command, run func(c *cobra.Command, api operate.API, args []string) error) {
 	c.RunE = func(c *cobra.Command, args []string) error {
-		api, err := a.open(c.Context())
+		api, done, err := a.open(c.Context())
 		if err != nil {
 			return err
 		}
-		if client, ok := api.(*operate.Client); ok {
-			defer client.HTTP.CloseIdleConnections()
-		}
+		defer done()
 		return failed(run(c, api, args))
 	}
 }

@@ -3,7 +3,6 @@ package operate_test
 import (
 	"context"
 	"fmt"
-
 	"net/http/httptest"
 	"sync"
 	"testing"
