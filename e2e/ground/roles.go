@@ -107,6 +107,22 @@ func (s *Stack) setPolicy(t testing.TB, role, document string) {
 	}
 }
 
+// As is the account for a role of it, as somebody who may assume the role.
+func (g *Ground) As(ctx context.Context, role string) (aws.Config, error) {
+	answer, err := g.query(ctx, "sts", "2011-06-15", "AssumeRole", url.Values{
+		"RoleArn": {"arn:aws:iam::" + AccountID + ":role/" + role}, "RoleSessionName": {"e2e"},
+	})
+	if err != nil {
+		return aws.Config{}, err
+	}
+	field := func(name string) string {
+		_, rest, _ := strings.Cut(string(answer), "<"+name+">")
+		value, _, _ := strings.Cut(rest, "<")
+		return value
+	}
+	return account(aws.ToString(g.Account.BaseEndpoint), field("AccessKeyId"), field("SecretAccessKey"), field("SessionToken")), nil
+}
+
 // Prune runs prune now, whenever it ran last, and returns the error that it ends with, nil for none. The rule must be off.
 func (s *Stack) Prune(t testing.TB) error {
 	t.Helper()

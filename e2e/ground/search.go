@@ -7,12 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -128,81 +122,4 @@ func (s *Search) Writes(t testing.TB, index string) int {
 		t.Fatalf("count writes of %s: status %d, %v", index, status, err)
 	}
 	return answer.All.Primaries.Indexing.Index + answer.All.Primaries.Indexing.Delete
-}
-
-// Stop stops OpenSearch and starts it again when the test ends, unless Start was called before.
-func (s *Search) Stop(t testing.TB) {
-	t.Helper()
-	t.Cleanup(func() { s.Start(t) })
-	s.script(t, "stop.sh", "opensearch")
-}
-
-// Start starts OpenSearch where it does not run, with the data it had.
-func (s *Search) Start(t testing.TB) {
-	t.Helper()
-	s.script(t, "start.sh", "opensearch", s.url[strings.LastIndex(s.url, ":")+1:])
-}
-
-func (s *Search) script(t testing.TB, name string, args ...string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(s.root, "localstack", name), args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
-}
-
-// Freeze halts OpenSearch's process in the middle of whatever it does, until the function that it returns is called or the test ends:
-// it accepts connections and answers nothing.
-func (s *Search) Freeze(t testing.TB) (thaw func()) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(os.Getenv("LULL_E2E_RUN"), "opensearch", "pid"))
-	pid, bad := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err := errors.Join(err, bad); err != nil {
-		t.Fatalf("find OpenSearch's process: %v", err)
-	}
-	signal := func(sig syscall.Signal) {
-		if err := syscall.Kill(pid, sig); err != nil {
-			t.Errorf("send %s to OpenSearch: %v", sig, err)
-		}
-	}
-	signal(syscall.SIGSTOP)
-	frozen := true
-	thaw = func() {
-		if frozen {
-			frozen = false
-			signal(syscall.SIGCONT)
-		}
-	}
-	t.Cleanup(thaw)
-	return thaw
-}
-
-// KillFunction kills every running process of a function, and reports how many there were.
-func (g *Ground) KillFunction(t testing.TB, name string) int {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), filepath.Join(g.root, "localstack", "functions.sh"), name).Output()
-	if err != nil {
-		t.Fatalf("find processes of %s: %v", name, err)
-	}
-	killed := 0
-	for _, line := range strings.Fields(string(out)) {
-		pid, err := strconv.Atoi(line)
-		if err != nil {
-			t.Fatalf("find processes of %s: %v", name, err)
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
-			killed++
-		}
-	}
-	return killed
-}
-
-// NeedServers skips a test that stops or kills servers where they are not ours to stop.
-func (g *Ground) NeedServers(t testing.TB) {
-	t.Helper()
-	if !g.ours {
-		t.Skipf("the servers were not started by run.sh (%s): this test stops or kills them", envServers)
-	}
 }
