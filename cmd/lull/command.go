@@ -46,7 +46,9 @@ func (a *app) command() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add(groupHere, a.devCommand(), simulateCommand())
+	add(groupHere, a.devCommand(), exits(simulateCommand(), map[int]string{
+		exitOK: "every promise held", exitFailed: "a promise was broken, or something stopped it", exitUsage: "usage or settings, before anything was run",
+	}))
 	add(groupAsk, a.publishCommand(), a.waitCommand(), a.getCommand(), a.explainCommand(), a.statusCommand(), a.doctorCommand())
 	add(groupMend, a.deadCommand(), a.cancelCommand(), a.rescueCommand(), a.resyncCommand(), a.initCommand())
 	root.SetHelpCommand(helpCommand(root))

@@ -13,6 +13,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
+// sinkPatience is how long Explain waits for the sink, to which an operator may have no way: the row says more.
+const sinkPatience = 5 * time.Second
+
 // Explain gathers row, sink, letters and decisions, and ends in one sentence.
 func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, error) {
 	name, _ := o.Config.SinkFor(string(key.Collection()))
@@ -26,7 +29,9 @@ func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, e
 		Flight: row.Flight,
 	}
 	if o.Readers[name] != nil {
-		switch d, err := o.Get(ctx, key); {
+		patient, cancel := context.WithTimeout(ctx, sinkPatience)
+		defer cancel()
+		switch d, err := o.Get(patient, key); {
 		case err == nil:
 			x.InSink = d.Version
 		case !errors.Is(err, ErrNotFound):

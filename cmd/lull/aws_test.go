@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/lullhq/lull/internal/awstest"
+	"github.com/lullhq/lull/internal/journal"
+)
+
+// account is an AWS account as the commands see it: who they are, and what each operation answers.
+type account struct {
+	settings string
+	answers  map[string]awstest.Reply // by operation; others succeed with nothing in them
+
+	mu    sync.Mutex
+	calls []string
+}
+
+func newAccount(t *testing.T, answers map[string]awstest.Reply) *account {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lull.yaml")
+	text := "stack: shop\nsinks: {search: {kind: opensearch, url: 'http://127.0.0.1:1'}}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &account{settings: path, answers: answers}
+}
+
+const identity = `<GetCallerIdentityResponse><GetCallerIdentityResult><Account>123456789012</Account><Arn>arn:aws:iam::123456789012:user/ann</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>`
+
+func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	_, op, isJSON := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	if !isJSON {
+		op = "GetCallerIdentity"
+	}
+	a.mu.Lock()
+	a.calls = append(a.calls, op)
+	a.mu.Unlock()
+	reply, scripted := a.answers[op]
+	switch {
+	case !scripted && op == "GetCallerIdentity":
+		reply.Body = identity
+	case !scripted && op == "GetQueueUrl":
+		var q struct{ QueueName string }
+		_ = json.Unmarshal(body, &q) // the answer shows it
+		reply.Body = map[string]string{"QueueUrl": "http://" + r.Host + "/123456789012/" + q.QueueName}
+	case !scripted && op == "GetQueueAttributes":
+		reply.Body = map[string]any{"Attributes": map[string]string{"ApproximateNumberOfMessages": "3"}}
+	case !scripted:
+		reply.Body = map[string]any{}
+	}
+	text, isText := reply.Body.(string)
+	if !isText {
+		b, _ := json.Marshal(reply.Body) // maps of texts
+		text = string(b)
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	}
+	if reply.Status != 0 {
+		w.WriteHeader(reply.Status)
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+// ask runs a command against the account.
+func (a *account) ask(t *testing.T, args ...string) answer {
+	t.Helper()
+	cfg := awstest.Serve(t, a)
+	var out, errs bytes.Buffer
+	p := newApp(strings.NewReader(put("a", "1", "{}")), &out, &errs)
+	p.aws = func(context.Context) (aws.Config, error) { return cfg, nil }
+	code := p.run(t.Context(), append([]string{"--aws", "--settings", a.settings}, args...))
+	return answer{code, out.String(), errs.String()}
+}
+
+func TestAnotherStackOrAMissingPermissionIsNamed(t *testing.T) {
+	t.Parallel()
+	denied := awstest.Failure(http.StatusBadRequest, "AccessDeniedException", "User ann is not authorized to perform: it")
+	for _, tt := range []struct {
+		name    string
+		answers map[string]awstest.Reply
+		args    []string
+		code    int
+		says    []string
+	}{
+		{
+			"another stack",
+			map[string]awstest.Reply{"GetQueueUrl": awstest.Failure(http.StatusBadRequest, "com.amazonaws.sqs#QueueDoesNotExist", "it does not exist")},
+			[]string{"publish"},
+			exitUsage,
+			[]string{"find queue shop-search-live of stack shop in us-east-1", "is it deployed"},
+		},
+		{
+			"nobody",
+			map[string]awstest.Reply{"GetCallerIdentity": {Status: http.StatusForbidden, Body: `<ErrorResponse><Error><Code>InvalidClientTokenId</Code><Message>the token is invalid</Message></Error></ErrorResponse>`}},
+			[]string{"status"},
+			exitUsage,
+			[]string{"ask AWS who we are", "InvalidClientTokenId"},
+		},
+		{"no queue may be found", map[string]awstest.Reply{"GetQueueUrl": denied}, []string{"status"}, exitUsage, []string{"find queue", "not authorized"}},
+		{"nothing may be sent", map[string]awstest.Reply{"SendMessageBatch": denied}, []string{"publish"}, exitFailed, []string{"after 0 messages", "not authorized"}},
+		{"the table may not be read", map[string]awstest.Reply{"BatchGetItem": denied}, []string{"explain", "content#a"}, exitFailed, []string{"explain content#a", "not authorized"}},
+		{"the table is missing", map[string]awstest.Reply{"BatchGetItem": awstest.Failure(http.StatusBadRequest, "ResourceNotFoundException", "no table shop-shards")}, []string{"status"}, exitFailed, []string{"ResourceNotFoundException"}},
+		{"queues may not be counted", map[string]awstest.Reply{"GetQueueAttributes": denied}, []string{"status"}, exitFailed, []string{"count queue", "not authorized"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			a := newAccount(t, tt.answers)
+			a.ask(t, tt.args...).want(t, tt.name, tt.code, tt.says...)
+			for _, call := range a.calls {
+				if strings.HasPrefix(call, "Update") || strings.HasPrefix(call, "Put") || strings.HasPrefix(call, "Delete") {
+					t.Errorf("%s was called", call)
+				}
+			}
+		})
+	}
+}
+
+func TestADeployedStackIsFoundByItsSettings(t *testing.T) {
+	t.Parallel()
+	newAccount(t, nil).ask(t, "publish").want(t, "publish", exitFailed) // an empty answer to a send is none
+	a := newAccount(t, map[string]awstest.Reply{"SendMessageBatch": {Body: map[string]any{"Successful": []map[string]string{{"Id": "0", "MessageId": "m"}}}}})
+	a.ask(t, "publish").want(t, "publish", exitOK, "1 messages with 1 events sent")
+	for _, wrong := range []string{"stack: shop\nsinks: {search: {kind: opensearch}}\n", "stack: [\n", "debounce: {quiet: 9m}\n"} {
+		if err := os.WriteFile(a.settings, []byte(wrong), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		calls := len(a.calls)
+		a.ask(t, "status").want(t, "bad settings", exitUsage, "--settings", "lull.yaml")
+		if len(a.calls) != calls {
+			t.Errorf("AWS was asked %v", a.calls[calls:])
+		}
+	}
+}
+
+func TestWithoutARegionOrCredentialsNothingIsAsked(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, nil)
+	for says, load := range map[string]func(context.Context) (aws.Config, error){
+		"AWS_REGION": func(context.Context) (aws.Config, error) { return aws.Config{}, nil },
+		"no profile": func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("no profile") },
+	} {
+		var out, errs bytes.Buffer
+		p := newApp(strings.NewReader(""), &out, &errs)
+		p.aws = load
+		code := p.run(t.Context(), []string{"status", "--aws", "--settings", a.settings})
+		answer{code, out.String(), errs.String()}.want(t, says, exitUsage, says)
+	}
+}
+
+func TestTheAuditHasALineForWhatChanges(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log := newAudit(&out)
+	for _, step := range []journal.Step{journal.Redriven, journal.Dropped, journal.Lettered, journal.Launched, journal.Parked, journal.Admitted, journal.Held} {
+		log.Note(journal.Note{Step: step, Doc: "content#a", Letter: "l", Detail: "by ann"})
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 5 {
+		t.Fatalf("%d lines, want five:\n%s", len(lines), out.String())
+	}
+	for _, line := range lines {
+		var l struct {
+			Audit               bool
+			Key, Letter, Detail string
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil || !l.Audit || l.Key != "content#a" || l.Letter != "l" || l.Detail != "by ann" {
+			t.Errorf("line %s, error %v", line, err)
+		}
+	}
+}
+
+func TestPartitionsFollowTheRegion(t *testing.T) {
+	t.Parallel()
+	for region, want := range map[string]string{"eu-west-1": "aws", "cn-north-1": "aws-cn", "us-gov-west-1": "aws-us-gov", "us-east-1": "aws", "": "aws"} {
+		if got := partition(region); got != want {
+			t.Errorf("%q: got %s, want %s", region, got, want)
+		}
+	}
+}

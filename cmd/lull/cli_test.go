@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "write docs/cli.md anew")
+
+const docHead = `# The command line
+
+What ` + "`lull`" + ` can be asked. This page is written from the commands themselves (` + "`go test ./cmd/lull -run TestCommandsDocument -update`" + `) and a test keeps
+it so.
+
+- Answers go to standard output, as a table or with ` + "`-o json`" + ` as one JSON value; everything else goes to standard error.
+- What changes a deployed stack leaves a line of JSON with ` + "`\"audit\":true`" + ` on standard error: keep it with your tickets.
+- A duration is a number with ms, s, m or h: 500ms, 5s, 1h30m. A KEY is ` + "`<collection>#<id>`" + `: quote it, a shell takes # for a comment.
+- Exit codes: 0 done; 1 something stopped it, or is left to do; 2 usage or settings, before anything was read or changed; 3 dead letters are
+  parked; 4 what was asked for is not there, or not in time. What they mean for each command is said there.
+
+## Which stack
+
+The commands talk to the ` + "`lull dev`" + ` on this machine, unless told otherwise:
+
+`
+
+func tree() *cobra.Command { return newApp(strings.NewReader(""), io.Discard, io.Discard).command() }
+
+// commands lists every command that can be called, the root apart, in the order of the help.
+func commands(c *cobra.Command) (out []*cobra.Command) {
+	for _, sub := range c.Commands() {
+		if !sub.IsAvailableCommand() || sub.Name() == "help" {
+			continue
+		}
+		out = append(out, sub)
+		out = append(out, commands(sub)...)
+	}
+	return out
+}
+
+// document renders docs/cli.md.
+func document() string {
+	root := tree()
+	var b strings.Builder
+	b.WriteString(docHead)
+	fmt.Fprintf(&b, "```\n%s```\n", root.PersistentFlags().FlagUsages())
+	for _, group := range root.Groups() {
+		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(group.Title, ":"))
+		for _, c := range commands(root) {
+			top := c
+			for top.Parent() != root {
+				top = top.Parent()
+			}
+			if top.GroupID != group.ID {
+				continue
+			}
+			long := c.Long
+			if long == "" {
+				long = c.Short
+			}
+			text, codes, _ := strings.Cut(long, "\n\nExit codes:\n")
+			fmt.Fprintf(&b, "\n### %s\n\n%s\n\n```\n%s\n", c.CommandPath(), strings.ReplaceAll(text, "<", `\<`), c.UseLine())
+			if own := c.NonInheritedFlags().FlagUsages(); own != "" {
+				fmt.Fprintf(&b, "\n%s", own)
+			}
+			b.WriteString("```\n")
+			if codes != "" {
+				fmt.Fprintf(&b, "\n| exit code | |\n|---|---|\n")
+				for line := range strings.Lines(codes) {
+					code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
+					fmt.Fprintf(&b, "| %s | %s |\n", code, meaning)
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+func TestCommandsDocument(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join("..", "..", "docs", "cli.md")
+	want := document()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("docs/cli.md differs from the commands: go test ./cmd/lull -run TestCommandsDocument -update")
+	}
+}
+
+func TestEveryCommandIsDescribedAlike(t *testing.T) {
+	t.Parallel()
+	root := tree()
+	for _, c := range commands(root) {
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") || c.Short[:1] != strings.ToUpper(c.Short[:1]) {
+			t.Errorf("%s: %q: want a phrase that begins with a capital", c.CommandPath(), c.Short)
+		}
+		if c.HasSubCommands() {
+			continue
+		}
+		if !strings.Contains(c.Long, "Exit codes:\n  0  ") {
+			t.Errorf("%s does not say its exit codes", c.CommandPath())
+		}
+		if c.Args == nil {
+			t.Errorf("%s takes any arguments", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Long) {
+			if len(line) > 160 {
+				t.Errorf("%s: a line of %d characters: %s", c.CommandPath(), len(line), line)
+			}
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") {
+				t.Errorf("%s --%s: %q: want a phrase", c.CommandPath(), f.Name, f.Usage)
+			}
+		})
+	}
+}
+
+func TestHelpShowsOnlyWhatACommandTakes(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"dev", "--help"}, {"help", "dev"}, {"simulate", "-h"}} {
+		a := lull(t, "", args...)
+		a.want(t, strings.Join(args, " "), exitOK, "--events")
+		if strings.Contains(a.out, "--aws") || strings.Contains(a.out, "--settings") {
+			t.Errorf("%v shows flags of stacks:\n%s", args, a.out)
+		}
+	}
+	lull(t, "", "status", "--help").want(t, "status", exitOK, "--aws", "--settings FILE", "--dev URL", "-o, --output FORMAT")
+	for _, args := range [][]string{nil, {"help"}, {"--help"}} {
+		lull(t, "", args...).want(t, "lull", exitOK, "Run it here:", "Publish and ask:", "Prepare and mend:", "dev ", "resync ")
+	}
+	lull(t, "", "dead").want(t, "dead", exitOK, "redrive", "drop")
+}
+
+// The flags that choose a stack may stand before the command, too.
+func TestFlagsMayComeFirst(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	code := newApp(strings.NewReader(""), &out, &errs).run(t.Context(), []string{"--aws", "--settings", "missing.yaml", "-o", "json", "status"})
+	answer{code, out.String(), errs.String()}.want(t, "status", exitUsage, "missing.yaml")
+}

@@ -1,0 +1,346 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/lullhq/lull/internal/awstest"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/source"
+)
+
+// desk is a stack that keeps what is published, and is down from some message on.
+type desk struct {
+	sent []queue.Outgoing
+	most int // messages that it takes, 0 for any number
+}
+
+var errDown = errors.New("the stack is down")
+
+func (d *desk) api(t *testing.T) operate.API {
+	t.Helper()
+	cfg := config.Default()
+	sources, err := source.New(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &operate.Operator{
+		Config: &cfg, Sources: sources, Clock: clock.System{},
+		Publisher: func(_ context.Context, _ string, lane flight.Lane, out queue.Outgoing) error {
+			if lane != flight.Bulk {
+				t.Errorf("published to lane %s", lane)
+			}
+			if d.most > 0 && len(d.sent) == d.most {
+				return errDown
+			}
+			d.sent = append(d.sent, out)
+			return nil
+		},
+	}
+}
+
+// marks are what resync sets in an event.
+type marks struct {
+	Subject, Sequence, Mode, Resyncrun, Collection string
+	Data                                           json.RawMessage
+}
+
+func marked(t *testing.T, out queue.Outgoing) (m marks) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(out.Body), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// many are lines of events.
+func many(n int) []string {
+	lines := make([]string, n)
+	for i := range lines {
+		lines[i] = put("doc-"+strings.Repeat("x", i%3), "1", `{"n":1.10}`)
+	}
+	return lines
+}
+
+// resync runs one against the desk.
+func (d *desk) resync(t *testing.T, from string, f resyncFlags) (resynced, string, error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	a := newApp(strings.NewReader(""), &out, &errs)
+	a.target.output = "json"
+	f.rate = 1e6
+	err := a.resync(t.Context(), d.api(t), from, f)
+	var r resynced
+	if out.Len() > 0 {
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r, errs.String(), err
+}
+
+func TestAResyncMarksItsEventsAndGoesOnWithTheSameRun(t *testing.T) {
+	t.Parallel()
+	file := write(t, append(append([]string{"", put("first", "7", `{"n":1.10,"big":12345678901234567890}`)}, many(349)...), "", put("last", "1", "{}"))...)
+	at := file + ".checkpoint"
+	d := &desk{most: 201}
+	_, said, err := d.resync(t, file, resyncFlags{collection: "next"})
+	if !errors.Is(err, errDown) || !strings.Contains(err.Error(), "goes on from "+at) || said != "" {
+		t.Fatalf("error %v, said %q; want the stack's and what to do", err, said)
+	}
+	first := marked(t, d.sent[0])
+	if first.Mode != "resync" || first.Collection != "next" || len(first.Resyncrun) != 26 || string(first.Data) != `{"n":1.10,"big":12345678901234567890}` {
+		t.Errorf("event %+v, want it marked and its data untouched", first)
+	}
+	if _, err := os.Stat(at); err != nil {
+		t.Fatal(err)
+	}
+
+	again := &desk{}
+	r, _, err := again.resync(t, file, resyncFlags{collection: "next"})
+	if err != nil || r.Run != first.Resyncrun || r.Before != 200 || r.Messages != 151 || len(again.sent) != 151 {
+		t.Errorf("got %+v, error %v, %d sent; want the same run from message 201 on", r, err, len(again.sent))
+	}
+	if last := marked(t, again.sent[150]); last.Subject != "last" || last.Resyncrun != first.Resyncrun {
+		t.Errorf("last %+v", last)
+	}
+	if _, err := os.Stat(at); !os.IsNotExist(err) {
+		t.Errorf("the checkpoint is left: %v", err)
+	}
+	if r, _, err := again.resync(t, file, resyncFlags{}); err != nil || r.Run == first.Resyncrun || r.Before != 0 {
+		t.Errorf("after its end: %+v, error %v; want a new run", r, err)
+	}
+}
+
+// A run that dies before its first answer has begun already: beginning again would be a second run, which accepts everything once more.
+func TestARunBeginsOnce(t *testing.T) {
+	t.Parallel()
+	file := write(t, many(3)...)
+	d := &desk{most: 1}
+	if _, _, err := d.resync(t, file, resyncFlags{}); !errors.Is(err, errDown) {
+		t.Fatal(err)
+	}
+	again := &desk{}
+	if r, _, err := again.resync(t, file, resyncFlags{}); err != nil || r.Run != marked(t, d.sent[0]).Resyncrun || r.Messages != 3 {
+		t.Errorf("got %+v, error %v; want the run that had begun", r, err)
+	}
+}
+
+func TestACheckpointThatDoesNotFitChangesNothing(t *testing.T) {
+	t.Parallel()
+	interrupted := func(t *testing.T, lines ...string) (file, at string) {
+		t.Helper()
+		file = write(t, lines...)
+		if _, _, err := (&desk{most: 201}).resync(t, file, resyncFlags{}); !errors.Is(err, errDown) {
+			t.Fatal(err)
+		}
+		return file, file + ".checkpoint"
+	}
+	edit := func(t *testing.T, path string, change func(string) string) {
+		t.Helper()
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(change(string(b))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(t *testing.T, file, at string) resyncFlags
+		says   string
+	}{
+		{"broken", func(t *testing.T, _, at string) resyncFlags {
+			edit(t, at, func(string) string { return `{"run":` })
+			return resyncFlags{}
+		}, "is broken"},
+		{"without a run", func(t *testing.T, _, at string) resyncFlags {
+			edit(t, at, func(string) string { return `{}` })
+			return resyncFlags{}
+		}, "is broken"},
+		{"below zero", func(t *testing.T, _, at string) resyncFlags {
+			edit(t, at, func(s string) string { return strings.Replace(s, `"sent":200`, `"sent":-200`, 1) })
+			return resyncFlags{}
+		}, "is broken"},
+		{"of another count", func(t *testing.T, _, at string) resyncFlags {
+			edit(t, at, func(s string) string { return strings.Replace(s, `"sent":200`, `"sent":100`, 1) })
+			return resyncFlags{}
+		}, "of another input"},
+		{"of another file", func(t *testing.T, file, _ string) resyncFlags {
+			edit(t, file, func(s string) string { return strings.Replace(s, `1.10`, `1.20`, 1) })
+			return resyncFlags{}
+		}, "of another input"},
+		{"of a longer file", func(t *testing.T, file, _ string) resyncFlags {
+			edit(t, file, func(s string) string { return s[:1000] })
+			return resyncFlags{}
+		}, "of another input"},
+		{"of another run", func(*testing.T, string, string) resyncFlags { return resyncFlags{run: "01ARZ3NDEKTSV4RRFFQ69G5FAV"} }, "--run"},
+		{"that is a folder", func(t *testing.T, _, _ string) resyncFlags { return resyncFlags{checkpoint: t.TempDir()} }, "read the checkpoint"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			file, at := interrupted(t, many(350)...)
+			f := tt.change(t, file, at)
+			before, err := os.ReadFile(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := &desk{}
+			_, _, err = d.resync(t, file, f)
+			var exit *exitError
+			if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v, want a usage error that says %q", err, tt.says)
+			}
+			if after, _ := os.ReadFile(at); len(d.sent) != 0 || !bytes.Equal(after, before) {
+				t.Errorf("%d messages were sent, the checkpoint is %s, was %s", len(d.sent), after, before)
+			}
+		})
+	}
+	t.Run("a file that grew goes on", func(t *testing.T) {
+		t.Parallel()
+		file, _ := interrupted(t, many(350)...)
+		edit(t, file, func(s string) string { return s + put("more", "1", "{}") + "\n" })
+		d := &desk{}
+		if r, _, err := d.resync(t, file, resyncFlags{}); err != nil || r.Messages != 151 {
+			t.Errorf("got %+v, error %v", r, err)
+		}
+	})
+}
+
+func TestResyncRefusesWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		from string
+		f    resyncFlags
+		says string
+	}{
+		"a missing file": {"missing.ndjson", resyncFlags{}, "missing.ndjson"}, "a folder": {t.TempDir(), resyncFlags{}, "is a folder"},
+		"no object": {"s3://bucket", resyncFlags{}, "s3://BUCKET/KEY"}, "no bucket": {"s3:///key", resyncFlags{}, "s3://BUCKET/KEY"},
+		"no run": {write(t, many(1)...), resyncFlags{run: "x"}, "--run"},
+	} {
+		d := &desk{}
+		_, _, err := d.resync(t, tt.from, tt.f)
+		var exit *exitError
+		if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), tt.says) || len(d.sent) > 0 {
+			t.Errorf("%s: %v, want a usage error that says %q", name, err, tt.says)
+		}
+	}
+	d := &desk{}
+	file := write(t, put("a", "1", "{}"), `{"after_ms":-1}`)
+	if _, _, err := d.resync(t, file, resyncFlags{}); err == nil || !strings.Contains(err.Error(), "after_ms") || len(d.sent) != 1 {
+		t.Errorf("a broken line: %v, %d sent", err, len(d.sent))
+	}
+}
+
+func TestResyncReadsAnObjectInS3(t *testing.T) {
+	t.Parallel()
+	body := strings.Join(many(120), "\n")
+	cfg := awstest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/exports/2026/all.ndjson":
+			_, _ = w.Write([]byte(body))
+		case "/exports/secret.ndjson":
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`<Error><Code>AccessDenied</Code><Message>not yours</Message></Error>`))
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`<Error><Code>NoSuchKey</Code></Error>`))
+		}
+	}))
+	at := filepath.Join(t.TempDir(), "checkpoint")
+	resync := func(from string) (*desk, string, error) {
+		var out, errs bytes.Buffer
+		a := newApp(strings.NewReader(""), &out, &errs)
+		a.aws = func(context.Context) (aws.Config, error) { return cfg, nil }
+		d := &desk{}
+		err := a.resync(t.Context(), d.api(t), from, resyncFlags{rate: 1e6, checkpoint: at})
+		return d, out.String(), err
+	}
+	d, said, err := resync("s3://exports/2026/all.ndjson")
+	if err != nil || len(d.sent) != 120 || marked(t, d.sent[119]).Mode != "resync" || !strings.HasPrefix(said, "120 messages sent in resync run") {
+		t.Errorf("%d sent, error %v, said %q", len(d.sent), err, said)
+	}
+	for from, says := range map[string]string{"s3://exports/secret.ndjson": "AccessDenied", "s3://exports/nothing": "NoSuchKey"} {
+		d, _, err := resync(from)
+		var exit *exitError
+		if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), from) || len(d.sent) > 0 {
+			t.Errorf("%s: %v, want a usage error that says %s", from, err, says)
+		}
+	}
+	if _, err := os.Stat(at); !os.IsNotExist(err) {
+		t.Errorf("a checkpoint is left: %v", err)
+	}
+	a := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
+	a.aws = func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("no profile") }
+	if err := a.resync(t.Context(), (&desk{}).api(t), "s3://exports/x", resyncFlags{rate: 1}); err == nil || !strings.Contains(err.Error(), "no profile") {
+		t.Errorf("without credentials: %v", err)
+	}
+}
+
+func TestAResyncIsAcceptedOncePerRun(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil, "--events", write(t, put("same", "2", `{"t":"old"}`), put("newer", "5", "{}")), "--speed", "100")
+	s.out.await(t, "everything has settled")
+	const run = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+	file := write(t, put("same", "2", `{"t":"again"}`), put("newer", "4", "{}"), "not JSON", put("missing", "1", "{}"))
+	a := s.ask("resync", file, "--run", run, "--rate", "5000")
+	a.want(t, "resync", exitFailed, "refused: message 3:")
+	if strings.Contains(a.errors, "\r") || !strings.Contains(a.out, "3 messages sent in resync run "+run+", 1 refused") {
+		t.Errorf("said %q, and %q; want no bar where nobody looks", a.out, a.errors)
+	}
+	s.ask("wait", "content#missing", "--version", "1").want(t, "wait", exitOK)
+	for { // the equal version is written a moment later, or was already
+		if a := s.ask("get", "content#same"); strings.Contains(a.out, "again") {
+			break
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("it was not written")
+		}
+	}
+	s.ask("get", "content#newer").want(t, "a newer version", exitOK, "version    5")
+	var before struct{ Report struct{ Written int } }
+	get(t, s.url+"/status", &before)
+	s.ask("resync", write(t, put("same", "2", `{"t":"again"}`)), "--run", run)
+	s.publish(put("end", "1", "{}"))
+	s.ask("wait", "content#end", "--version", "1").want(t, "wait", exitOK)
+	if got := s.stopped(); !strings.Contains(got.out, "1 stale, 1 duplicates") {
+		t.Errorf("the same run again: %s", got.out)
+	}
+}
+
+func TestAProgressBarIsForPeople(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	bar := progress{out: &out, size: 100, shown: true}
+	bar.show(5, 50)
+	bar.show(10, 100)
+	bar.end()
+	if got := out.String(); !strings.Contains(got, "\r[===============               ]  50%  5 messages") || !strings.HasSuffix(got, "100%  10 messages\n") {
+		t.Errorf("shown %q", got)
+	}
+	if isTerminal(&out) {
+		t.Error("a buffer is no terminal")
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if isTerminal(f) {
+		t.Error("a file is no terminal")
+	}
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/operate"
+)
+
+func TestCommandsPublishWaitAndShow(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil, "--events", write(t), "--speed", "100")
+	var sent operate.Published
+	lull(t, put("a", "1", `{"t":1}`)+"\n"+put("a", "2", `{"t":2}`), "publish", "--dev", s.url, "-o", "json").into(t, &sent)
+	if sent.Messages != 2 || sent.Events != 2 || len(sent.Refused) != 0 {
+		t.Errorf("publish: %+v", sent)
+	}
+	a := lull(t, `{"after_ms":5,"body":`+put("b", "1", "{}")+"}\nnot JSON\n"+put("c", "1", "[]"), "publish", "-", "--dev", s.url)
+	a.want(t, "publish bad messages", exitFailed, "refused: message 2:", "refused: message 3: contract: data")
+	if !strings.Contains(a.out, "1 messages with 1 events sent, 2 refused") {
+		t.Errorf("publish said %q", a.out)
+	}
+	s.ask("publish", "testdata/govuk", "--source", "native").want(t, "publish what is not native", exitFailed, "message 10")
+	s.ask("wait", "content#a", "--version", "2").want(t, "wait", exitOK, "It is fresh: version 2 is in the sink")
+	s.ask("wait", "content#a", "--version", "1").want(t, "wait for an older version", exitOK)
+	s.ask("wait", "content#a", "--version", "3", "--timeout", "1ms").want(t, "wait for what does not come", exitMissing, "was not committed within 1ms")
+	s.ask("wait", "content#a", "--version", "latest").want(t, "wait for no version", exitUsage, "--version", "latest")
+	var doc operate.Document
+	s.ask("get", "content#a", "-o", "json").into(t, &doc)
+	if doc.Version != "2" || doc.ID != "a" || doc.Collection != "content" || doc.Fence == 0 {
+		t.Errorf("get: %+v", doc)
+	}
+	s.ask("get", "content#a").want(t, "get", exitOK, "version    2", `{"t":2}`)
+	s.ask("get", "content#nothing").want(t, "get what is not there", exitMissing, "content#nothing", "not found")
+	var status operate.Status
+	s.ask("status", "-o", "json").into(t, &status)
+	if len(status.Queues) != 3 || len(status.Sinks) != 1 || status.Sinks[0].Open {
+		t.Errorf("status: %+v", status)
+	}
+	s.ask("status").want(t, "status", exitOK, "search-live", "well", "0 dead letters parked")
+	var x operate.Explanation
+	s.ask("explain", "content#a", "-o", "json").into(t, &x)
+	if !x.Known || x.Version != "2" || x.InSink != "2" || len(x.Decisions) == 0 {
+		t.Errorf("explain: %+v", x)
+	}
+	s.ask("explain", "content#a").want(t, "explain", exitOK, "ROW", "committed", "SINK", "DECISIONS", "SETTLE", "It is fresh")
+	a = s.ask("explain", "content#nothing")
+	a.want(t, "explain what is not known", exitMissing, "nothing is known of this key")
+	if !strings.Contains(a.out, "No event of this document was ever judged") {
+		t.Errorf("explain said %q", a.out)
+	}
+}
+
+func TestExplainShowsWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	s := start(t, strings.NewReader(put("a", "1", "{}")), "--events", "-", "-v")
+	s.out.await(t, `HOLD +content#a v1`)
+	for { // the row is written before the manifest
+		if a := s.ask("explain", "content#a"); strings.Contains(a.out, "HELD in flight") {
+			a.want(t, "explain", exitOK, "v1", "put", "live", "Version 1 waits for the lull")
+			break
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("nothing is held")
+		}
+	}
+	var letter operate.Letter
+	s.ask("cancel", "content#a", "-o", "json").into(t, &letter)
+	if letter.Version != "1" || letter.Reason != "cancelled" {
+		t.Errorf("cancel: %+v", letter)
+	}
+	s.ask("cancel", "content#a").want(t, "cancel again", exitMissing, "nothing is pending")
+	s.ask("explain", "content#a").want(t, "explain", exitOK, "DEAD LETTERS", "version 1 is a dead letter (cancelled)")
+	s.ask("wait", "content#a", "--version", "1").want(t, "wait for a dead letter", exitLetters, "cancelled")
+}
+
+func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil, "--events", write(t, put("a", "1", "[]"), put("b", "x", "{}"), "not JSON"), "--speed", "100")
+	s.out.await(t, "everything has settled")
+	list := func(args ...string) []operate.Letter {
+		t.Helper()
+		var out []operate.Letter
+		s.ask(append([]string{"dead", "list", "-o", "json"}, args...)...).into(t, &out)
+		return out
+	}
+	for name, want := range map[string]struct {
+		args []string
+		n    int
+	}{
+		"all": {nil, 3}, "by reason": {[]string{"--reason", "version_invalid"}, 1}, "by collection": {[]string{"--collection", "content"}, 2},
+		"by key": {[]string{"--key", "content#a"}, 1}, "by an unknown key": {[]string{"--key", "content#z"}, 0}, "by state": {[]string{"--state", "redriven"}, 0},
+		"by time": {[]string{"--after", "1h"}, 3}, "by another time": {[]string{"--before", "2020-01-01T00:00:00Z"}, 0},
+	} {
+		if got := list(want.args...); len(got) != want.n {
+			t.Errorf("%s: %d letters, want %d", name, len(got), want.n)
+		}
+	}
+	s.ask("dead", "list").want(t, "list", exitOK, "REASON", "version_invalid", "content#b")
+	id := list("--key", "content#a")[0].ID
+	s.ask("dead", "show", id).want(t, "show", exitOK, put("a", "1", "[]"), "contract")
+	var shown operate.Letter
+	s.ask("dead", "show", id, "-o", "json").into(t, &shown)
+	if shown.Body != put("a", "1", "[]") || shown.State != letter.Parked {
+		t.Errorf("show: %+v", shown)
+	}
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"an unknown letter", []string{"show", "0123"}, exitMissing, "0123"},
+		{"an unknown reason", []string{"list", "--reason", "bad-luck"}, exitUsage, "bad-luck"},
+		{"an unknown state", []string{"list", "--state", "lost"}, exitUsage, "lost"},
+		{"a bad key", []string{"list", "--key", "content"}, exitUsage, "<collection>#<id>"},
+		{"a bad time", []string{"list", "--after", "yesterday"}, exitUsage, "--after"},
+		{"nothing selected", []string{"redrive"}, exitUsage, "nothing is selected"},
+		{"nothing selected to drop", []string{"drop"}, exitUsage, "nothing is selected"},
+		{"everything and something", []string{"drop", id, "--all"}, exitUsage, "--all"},
+		{"a rate below zero", []string{"redrive", "--all", "--rate", "-1"}, exitUsage, "--rate"},
+		{"an unknown letter to redrive", []string{"redrive", "0123"}, exitMissing, "0123"},
+		{"an unknown letter to drop", []string{"drop", "0123"}, exitMissing, "0123"},
+		{"an unknown key to redrive", []string{"redrive", "--key", "content#z"}, exitMissing, "content#z"},
+		{"an unknown reason to drop", []string{"drop", "--reason", "bad-luck"}, exitUsage, "bad-luck"},
+		{"two letters", []string{"redrive", id, id}, exitUsage, "accepts at most 1"},
+		{"an unknown verb", []string{"bury"}, exitUsage, "bury"},
+	} {
+		s.ask(append([]string{"dead"}, tt.args...)...).want(t, tt.name, tt.code, tt.says)
+	}
+	if got := list(); len(got) != 3 || got[0].State != letter.Parked {
+		t.Errorf("something was changed: %+v", got)
+	}
+	s.ask("dead", "redrive", "--key", "content#a", "--dry-run").want(t, "dry run", exitOK, id, "sent: 1", "nothing was changed")
+	s.ask("dead", "redrive", "--all", "--rate", "1000").want(t, "redrive", exitOK, id, "content#a", "message ", "sent: 3")
+	var res operate.LetterResult
+	s.ask("dead", "drop", "--key", "content#b", "-o", "json").into(t, &res)
+	if res.Outcomes["dropped"] != 1 || len(res.Lines) != 1 {
+		t.Errorf("drop: %+v", res)
+	}
+	s.ask("dead", "drop", "--reason", "payload").want(t, "drop of none", exitOK, "no letter is selected")
+}
+
+func TestDoctorSendsAnEventThrough(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil, "--events", write(t), "--speed", "100")
+	s.ask("doctor").want(t, "doctor", exitOK, "it is committed", "the sink holds it", "the delete is committed")
+	var checks []check
+	s.ask("doctor", "-o", "json", "--collection", "other", "--source", "native").into(t, &checks)
+	for _, c := range checks {
+		if !c.OK {
+			t.Errorf("%+v", c)
+		}
+	}
+	s.ask("get", "content#lull-doctor").want(t, "the synthetic document", exitMissing)
+	s.ask("doctor", "--collection", "No").want(t, "doctor of no collection", exitFailed, "1 of")
+	s.ask("doctor", "--timeout", "0s").want(t, "doctor in no time", exitUsage, "--timeout")
+}
+
+func TestWrongQuestionsHaveClearAnswers(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	file := write(t, put("a", "1", "{}"))
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"nobody there", []string{"status", "--dev", gone.URL}, exitFailed, "is `lull dev` running there?"},
+		{"something else", []string{"status", "--dev", other.URL}, exitFailed, "it is no `lull dev`"},
+		{"nobody to publish to", []string{"publish", file, "--dev", gone.URL}, exitFailed, "after 0 messages"},
+		{"nobody to wait for", []string{"wait", "content#a", "--version", "1", "--dev", gone.URL}, exitFailed, "running there"},
+		{"nobody to examine", []string{"doctor", "--dev", gone.URL}, exitFailed, "1 of 1 checks"},
+		{"no address", []string{"status", "--dev", "there"}, exitUsage, "--dev there"},
+		{"two stacks", []string{"status", "--aws", "--dev", gone.URL}, exitUsage, "choose one"},
+		{"an unknown format", []string{"status", "-o", "xml"}, exitUsage, "-o xml"},
+		{"no settings", []string{"status", "--aws", "--settings", "missing.yaml"}, exitUsage, "missing.yaml"},
+		{"no key", []string{"get", "content"}, exitUsage, "<collection>#<id>"},
+		{"no key to explain", []string{"explain", "#a"}, exitUsage, "#a"},
+		{"no key to cancel", []string{"cancel", "content#"}, exitUsage, "content#"},
+		{"no key to wait for", []string{"wait", "content", "--version", "1"}, exitUsage, "<collection>#<id>"},
+		{"no version", []string{"wait", "content#a"}, exitUsage, "--version"},
+		{"no time", []string{"wait", "content#a", "--version", "1", "--timeout", "-1s"}, exitUsage, "--timeout"},
+		{"nothing to get", []string{"get"}, exitUsage, "accepts 1 arg"},
+		{"a missing file", []string{"publish", file + ".missing"}, exitUsage, "missing"},
+		{"an unknown lane", []string{"publish", file, "--lane", "fast"}, exitUsage, "--lane fast"},
+		{"an unknown command", []string{"reindex"}, exitUsage, "reindex"},
+		{"help about nothing", []string{"help", "reindex"}, exitUsage, "reindex"},
+		{"help about nothing below", []string{"help", "dead", "bury"}, exitUsage, "bury"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			lull(t, "", tt.args...).want(t, tt.name, tt.code, tt.says)
+		})
+	}
+}
+
+func TestUnknownFlightsAreNotRescued(t *testing.T) {
+	t.Parallel()
+	s := start(t, strings.NewReader(put("a", "1", "{}")), "--events", "-", "-v", "--quiet", "10s")
+	s.ask("rescue", "01ARZ3NDEKTSV4RRFFQ69G5FAV").want(t, "rescue", exitMissing, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	s.out.await(t, `HOLD +content#a v1`)
+	var x operate.Explanation
+	for x.Held == nil && t.Context().Err() == nil {
+		s.ask("explain", "content#a", "-o", "json").into(t, &x)
+	}
+	var rescued struct{ Flight string }
+	s.ask("rescue", x.Flight, "-o", "json").into(t, &rescued)
+	if rescued.Flight == "" || rescued.Flight == x.Flight {
+		t.Errorf("rescue: %+v, want a new flight", rescued)
+	}
+}
+
+// What -o json prints is one JSON value, and nothing else is on standard output.
+func TestEveryAnswerIsJSONOnRequest(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil, "--events", write(t, put("a", "1", "{}"), "not JSON"), "--speed", "100")
+	s.out.await(t, "everything has settled")
+	file := write(t, put("b", "1", "{}"))
+	for _, args := range [][]string{
+		{"publish", file},
+		{"status"},
+		{"get", "content#a"},
+		{"explain", "content#a"},
+		{"explain", "content#z"},
+		{"wait", "content#a", "--version", "1"},
+		{"dead", "list"},
+		{"dead", "redrive", "--all", "--dry-run"},
+		{"dead", "drop", "--all"},
+		{"resync", file},
+		{"doctor"},
+	} {
+		a := s.ask(append(args, "-o", "json")...)
+		if !json.Valid([]byte(a.out)) {
+			t.Errorf("%v printed %q (%s)", args, a.out, a.errors)
+		}
+	}
+}
