@@ -66,7 +66,7 @@ func main() {
 // run is the program: it says what went wrong and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.command()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // cobra takes nil for the process's own
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
