@@ -142,6 +142,7 @@ func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
 			t.Fatalf("the first run: %+v", r)
 		}
 		r = l.live(t, nil, func(e *Engine) {
+			time.Sleep(time.Second) // REJECT ends the lease at its own instant: until that has passed, the letter is busy
 			if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
 				t.Error(err)
 			}
@@ -162,6 +163,7 @@ func TestARedrivenLetterThatDiesAgainIsDeadOnce(t *testing.T) {
 		rejected := memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}}
 		l.sink.Script(doc("a"), rejected, rejected)
 		r := l.live(t, []Timed{put(0, "a", 1)}, func(e *Engine) {
+			time.Sleep(time.Second) // REJECT ends the lease at its own instant: until that has passed, the letter is busy
 			if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
 				t.Error(err)
 			}
