@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lullhq/lull/internal/plot"
 	"github.com/lullhq/lull/internal/price"
 )
 
@@ -407,16 +408,16 @@ func (n *Numbers) Summary() string {
 
 // Plots are the pictures of the page, by file name.
 func (n *Numbers) Plots() map[string]string {
-	cost := Plot{Title: "Dollars a million events, by events a burst", XName: "events a burst", YName: "$ a million events", LogX: true, LogY: true}
-	fresh := Plot{Title: "Freshness: share of bursts visible after", XName: "seconds from the newest event's being sent", YName: "share"}
+	cost := plot.Plot{Title: "Dollars a million events, by events a burst", XName: "events a burst", YName: "$ a million events", LogX: true, LogY: true}
+	fresh := plot.Plot{Title: "Freshness: share of bursts visible after", XName: "seconds from the newest event's being sent", YName: "share"}
 	for _, c := range Contenders() {
-		s := Series{Name: c.Name}
+		s := plot.Series{Name: c.Name}
 		for _, v := range n.Axes[0].Values {
 			s.X, s.Y = append(s.X, float64(v.Shape.Burst)), append(s.Y, n.Results[axisKey(n.Axes[0], v)][c.Name].Dollars())
 		}
 		cost.Series = append(cost.Series, s)
 		r := n.Results[baseName][c.Name]
-		f := Series{Name: c.Name}
+		f := plot.Series{Name: c.Name}
 		for i := range 101 {
 			share := float64(i) / 100
 			f.X, f.Y = append(f.X, r.Fresh.At(share).Seconds()), append(f.Y, share)

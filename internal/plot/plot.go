@@ -1,4 +1,4 @@
-package bench
+package plot
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ type Series struct {
 	X, Y []float64
 }
 
-// Plot is a line chart.
+// Plot is a line chart. On an axis in logarithms every value must be positive.
 type Plot struct {
 	Title, XName, YName string
 	LogX, LogY          bool
@@ -30,13 +30,16 @@ const (
 var colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"}
 
 // SVG draws the chart.
-func (p Plot) SVG() string {
+func (p Plot) SVG() string { return p.draw(plotHigh, `xmlns="http://www.w3.org/2000/svg"`) }
+
+// draw draws the chart so high, with further attributes of its element.
+func (p Plot) draw(high int, attributes string) string {
 	x, y := p.scale(true), p.scale(false)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" role="img" aria-label="%s">`+"\n", plotWide, plotHigh, escape(p.Title))
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="%s"/>`+"\n", plotWide, plotHigh, ground)
+	fmt.Fprintf(&b, `<svg %s viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" role="img" aria-label="%s">`+"\n", attributes, plotWide, high, escape(p.Title))
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="%s"/>`+"\n", plotWide, high, ground)
 	fmt.Fprintf(&b, `<text x="%d" y="22" font-size="15">%s</text>`+"\n", plotLeft, escape(p.Title))
-	bottom, right := plotHigh-plotBottom, plotWide-plotRight
+	bottom, right := high-plotBottom, plotWide-plotRight
 	for _, v := range x.ticks() {
 		at := x.at(v, plotLeft, float64(right))
 		fmt.Fprintf(&b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="%s"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", at, plotTop, at, bottom, gridColour, at, bottom+16, number(v))
@@ -45,7 +48,7 @@ func (p Plot) SVG() string {
 		at := y.at(v, float64(bottom), plotTop)
 		fmt.Fprintf(&b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", plotLeft, at, right, at, gridColour, plotLeft-6, at+4, number(v))
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", (plotLeft+right)/2, plotHigh-12, escape(p.XName))
+	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", (plotLeft+right)/2, high-12, escape(p.XName))
 	fmt.Fprintf(&b, `<text transform="translate(18 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n", (plotTop+bottom)/2, escape(p.YName))
 	fmt.Fprintf(&b, `<path d="M%d %dV%dH%d" fill="none" stroke="%s"/>`+"\n", plotLeft, plotTop, bottom, right, axisColour)
 	for i, s := range p.Series {
@@ -81,6 +84,15 @@ func number(v float64) string {
 		return thousands(int(v))
 	}
 	return fmt.Sprintf("%.4g", v)
+}
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // scale maps values to pixels.

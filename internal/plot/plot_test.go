@@ -1,0 +1,89 @@
+package plot
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// elements are the names of a document's elements, in order; the test fails where it is no XML.
+func elements(t *testing.T, svg string) (names []string) {
+	t.Helper()
+	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return names
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			names = append(names, start.Name.Local)
+		}
+	}
+}
+
+func count(names []string, name string) int {
+	return len(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n != name }))
+}
+
+func line(name string, y ...float64) Series {
+	s := Series{Name: name, Y: y}
+	for i := range y {
+		s.X = append(s.X, float64(i+1))
+	}
+	return s
+}
+
+func TestAPlotHasALineAndALegendForEverySeries(t *testing.T) {
+	t.Parallel()
+	svg := Plot{Title: "growth <of> \"things\"", XName: "n", YName: "units", Series: []Series{line("one & only", 1, 2, 3), line("two", 3, 2, 1)}}.SVG()
+	names := elements(t, svg)
+	if got, want := count(names, "path"), 3; got != want { // two lines and the axes
+		t.Errorf("%d paths, want %d", got, want)
+	}
+	for _, text := range []string{"growth &lt;of&gt; &quot;things&quot;", "one &amp; only", ">two<"} {
+		if !strings.Contains(svg, text) {
+			t.Errorf("the picture does not say %s", text)
+		}
+	}
+}
+
+// Ten times as much is as far on an axis in logarithms, wherever it begins.
+func TestLogarithmsSpreadEvenly(t *testing.T) {
+	t.Parallel()
+	s := Plot{LogX: true, LogY: true, Series: []Series{line("", 10, 100, 1000)}}.scale(false)
+	if low, middle, high := s.at(10, 0, 100), s.at(100, 0, 100), s.at(1000, 0, 100); low != 0 || middle < 49.99 || middle > 50.01 || high != 100 {
+		t.Errorf("10, 100 and 1,000 are at %v, %v and %v of 100", low, middle, high)
+	}
+}
+
+// A scale of its own for every chart: what is flat in one must not be flattened by another.
+func TestAStackDrawsEveryChartWhole(t *testing.T) {
+	t.Parallel()
+	small := Plot{Title: "small", Series: []Series{line("a", 1, 2)}}
+	large := Plot{Title: "large", Series: []Series{line("b", 1e6, 2e6)}}
+	svg := Stack("both", small, large)
+	names := elements(t, svg)
+	if got, want := count(names, "svg"), 3; got != want {
+		t.Errorf("%d svg elements, want %d: one around two", got, want)
+	}
+	for _, text := range []string{`aria-label="both"`, ">small<", ">large<", "2,000,000", `y="210"`} {
+		if !strings.Contains(svg, text) {
+			t.Errorf("the picture lacks %s", text)
+		}
+	}
+}
+
+// A chart of nothing, or of one value, has an axis all the same.
+func TestAFlatLineHasAScale(t *testing.T) {
+	t.Parallel()
+	for _, p := range []Plot{{Series: []Series{line("", 0, 0)}}, {Series: []Series{line("", 7)}}} {
+		if svg := p.SVG(); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+			t.Errorf("%+v draws %s", p, svg)
+		}
+	}
+}
