@@ -21,8 +21,8 @@ const (
 )
 
 // FromEnv returns the settings for clients of the account that the environment names: AWS_REGION, AWS_ACCESS_KEY_ID,
-// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, as Lambda sets them, and AWS_ENDPOINT_URL for an emulator. What is missing is named
-// in the error, all at once.
+// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, as Lambda sets them, and AWS_ENDPOINT_URL for an endpoint of one's own. What is missing is
+// named in the error, all at once.
 func FromEnv(getenv func(string) string) (aws.Config, error) {
 	region, key, secret := getenv("AWS_REGION"), getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY")
 	var errs []error

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -50,15 +49,6 @@ func Throttled(code string) bool { return slices.Contains(throttles, code) }
 
 // Denied reports whether a code, in the spelling of Code, says that permission or credentials are wrong. Trying again does not help.
 func Denied(code string) bool { return slices.Contains(denials, code) }
-
-// patience multiplies the limits of requests. AWS answers in milliseconds and a late answer is no answer; an emulator on a busy machine answers
-// late.
-var patience = func() time.Duration {
-	if os.Getenv("AWS_ENDPOINT_URL") != "" {
-		return 5
-	}
-	return 1
-}()
 
 // Attempt makes one request that may take no longer than limit. A request without an answer in that time is an error of
 // its own, not the context's: the caller's time is not up, and what became of the request is unknown.
