@@ -300,16 +300,4 @@ func TestInvocationKilledMidBatchKeepsWhatWasFinished(t *testing.T) {
 	})
 }
 
-func TestLostBatchResponseIsHarmless(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.send(put(0, "a", 1))
-		s.settle()
-		s.inject.when("StartExecution", func() { s.inject.next("GetManifest", fault.OK, 0) })
-		s.send(put(0, "a", 1)) // a duplicate: receive acknowledges it by leaving it out of its answer
-		s.settle()
-		s.writes("a", 1)
-		s.noted(journal.Duplicate, 1)
-	})
-}
-
 var errDown = errors.New("connection refused")
