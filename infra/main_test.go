@@ -43,11 +43,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The stacks: one with nothing but the defaults, one with everything, one for tests on an emulator.
+// The stacks: one with nothing but the defaults, one with everything, one that writes to a serverless collection, one for tests on an
+// emulator.
 const (
-	plainStack = "plain"
-	fullStack  = "full"
-	testStack  = "ephemeral"
+	plainStack      = "plain"
+	fullStack       = "full"
+	serverlessStack = "serverless"
+	testStack       = "ephemeral"
 )
 
 // folder is where the tests' assets and the synthesised app are.
@@ -71,11 +73,12 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	NewLull(awscdk.NewStack(a, jsii.String(plainStack), nil), "Lull", plainProps())
 	full := awscdk.NewStack(a, jsii.String(fullStack), &awscdk.StackProps{Env: &awscdk.Environment{Account: jsii.String("111122223333"), Region: jsii.String("eu-west-1")}})
 	NewLull(full, "Lull", fullProps(full))
+	NewLull(awscdk.NewStack(a, jsii.String(serverlessStack), nil), "Lull", serverlessProps())
 	NewLull(awscdk.NewStack(a, jsii.String(testStack), nil), "Lull", testProps())
 	awscdk.Aspects_Of(full).Add(cdknag.NewAwsSolutionsChecks(nil), nil)
 	a.Synth(nil)
 	stacks := make(map[string]*template)
-	for _, name := range []string{plainStack, fullStack, testStack} {
+	for _, name := range []string{plainStack, fullStack, serverlessStack, testStack} {
 		t := &template{}
 		if err := readJSON(filepath.Join(folder, "out", name+".template.json"), t); err != nil {
 			return nil, err
@@ -148,6 +151,17 @@ func fullProps(stack awscdk.Stack) *Props {
 		Operators:  awsiam.NewArnPrincipal(jsii.String("arn:aws:iam::111122223333:role/support")),
 		AlarmTopic: awssns.Topic_FromTopicArn(stack, jsii.String("Alarms"), jsii.String(alarmARN)),
 	}
+}
+
+// serverlessProps write to a collection of OpenSearch Serverless, which has no versions.
+func serverlessProps() *Props {
+	c := deployable(serverlessStack)
+	c.Sinks["search"] = config.Sink{
+		Kind: config.SinkOpenSearch, URL: "https://abcdefghij0123456789.eu-west-1.aoss.amazonaws.com", Serverless: true,
+		Auth: config.Auth{Kind: config.AuthSigV4},
+	}
+	c.Complete()
+	return &Props{Config: c, AssetDir: filepath.Join(folder, "dist")}
 }
 
 // testProps are what an end-to-end test deploys: binaries of another architecture are accepted.

@@ -1,0 +1,209 @@
+package infra
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rightsDoc is the page that lists every right, between two marks, and how it is written.
+var (
+	rightsDoc   = filepath.Join("..", "docs", "functions.md")
+	rightsBegin = []byte("<!-- rights: go test ./infra -run TestRights -rewrite -->\n")
+	rightsEnd   = []byte("<!-- end of rights -->\n")
+)
+
+// documented are the roles in the order of the page, by the end of their path.
+var documented = []struct{ path, name string }{
+	{"/ReceiveRole", "receive"},
+	{"/IndexRole", "index"},
+	{"/PruneRole", "prune"},
+	{"/DlqRole", "dlq"},
+	{"/MachineRole", "state machine"},
+	{"/Publisher", "publisher"},
+	{"/Reader", "reader"},
+	{"/Operator", "operator"},
+}
+
+// onlyWhere says which statements a stack may do without, and what brings them. All others are in every stack.
+var onlyWhere = map[string]string{
+	"LoadReferences":      "`payload.allow` lists places",
+	"MissReferences":      "`payload.allow` lists places",
+	"ReadPassword":        "`auth.secretARN` is set",
+	"WriteSink":           "`auth.kind` is `sigv4`",
+	"ProbeSink":           "`auth.kind` is `sigv4`",
+	"WriteSinkServerless": "`auth.kind` is `sigv4`, `serverless: true`",
+	"NetworkInterface":    "index runs in a VPC",
+	"UseKey":              "there is a key of yours",
+}
+
+// places bring a resource into the page's words. The first that fits holds.
+var places = []struct {
+	resource *regexp.Regexp
+	words    string
+}{
+	{regexp.MustCompile(`^\{queue [a-z-]+-(live|bulk)\}$`), "${1} queue"},
+	{regexp.MustCompile(`^\{queue [a-z-]+-dead\}$`), "dead-letter queue"},
+	{regexp.MustCompile(`^\{globaltable [a-z-]+\}$`), "table"},
+	{regexp.MustCompile(`^\{globaltable [a-z-]+\}/index/([a-z]+)$`), "table's index `${1}`"},
+	{regexp.MustCompile(`^\{bucket [^}]+\}[^}]*\}[^}]*\}$`), "bucket"},
+	{regexp.MustCompile(`^\{bucket [^}]+\}[^}]*\}[^}]*\}/(.+)$`), "bucket, `${1}`"},
+	{regexp.MustCompile(`^arn:.*:stateMachine:[a-z-]+$`), "state machine"},
+	{regexp.MustCompile(`^arn:.*:s3:::[a-z-]+/.*\*$`), "those places"},
+	{regexp.MustCompile(`^arn:.*:s3:::[a-z-]+$`), "their buckets"},
+	{regexp.MustCompile(`^arn:.*:secretsmanager:.*:secret:.*$`), "the secret"},
+	{regexp.MustCompile(`^arn:.*:es:.*:domain/[a-z-]+$`), "domain"},
+	{regexp.MustCompile(`^arn:.*:es:.*:domain/[a-z-]+(/.*)$`), "domain, `${1}`"},
+	{regexp.MustCompile(`^arn:.*:aoss:.*:collection/.*$`), "collection"},
+	{regexp.MustCompile(`^arn:.*:logs:.*:log-group:.*:\*$`), "its log group"},
+	{regexp.MustCompile(`^arn:.*:kms:.*:key/.*$`), "the key"},
+	{regexp.MustCompile(`^\{[a-z]+/.*/IndexAlias\}$`), "index, by alias"},
+	{regexp.MustCompile(`^\*$`), "everything (AWS has it no narrower)"},
+}
+
+// line is one right in the page: a statement of a role.
+type line struct{ role, sid, actions, on string }
+
+func (l line) String() string {
+	where := onlyWhere[l.sid]
+	return fmt.Sprintf("| %s | `%s` | %s | %s | %s |\n", l.role, strings.TrimSuffix(l.sid, "Serverless"), l.actions, l.on, where)
+}
+
+// lines are the rights of every role of a stack, those of several sinks once.
+func lines(t *testing.T, s *template) []line {
+	t.Helper()
+	var all []line
+	for _, r := range s.all("AWS::IAM::Role") {
+		path := strings.TrimSuffix(word(r.Metadata["aws:cdk:path"]), "/Resource")
+		i := slices.IndexFunc(documented, func(d struct{ path, name string }) bool { return strings.HasSuffix(path, d.path) })
+		if i < 0 {
+			t.Errorf("%s is a role that %s does not know", path, rightsDoc)
+			continue
+		}
+		for _, st := range statements(dig(r.Properties, "Policies", 0, "PolicyDocument")) {
+			l := line{role: documented[i].name, sid: word(st["Sid"]), actions: actionsInWords(s.texts(st["Action"]))}
+			if strings.Contains(l.actions, "aoss:") {
+				l.sid += "Serverless"
+			}
+			var on []string
+			for _, resource := range s.texts(st["Resource"]) {
+				on = append(on, placeInWords(t, path, resource))
+			}
+			slices.Sort(on)
+			l.on = strings.Join(slices.Compact(on), "; ")
+			if via := items(dig(st, "Condition", "StringEquals", "kms:ViaService")); via != nil {
+				var services []string
+				for _, v := range via {
+					service, _, _ := strings.Cut(s.text(v), ".")
+					services = append(services, service)
+				}
+				l.on += ", through " + strings.Join(services, ", ")
+			} else if st["Condition"] != nil {
+				t.Errorf("%s: %s has a condition that %s does not show: %s", path, l.sid, rightsDoc, s.only(st))
+			}
+			if !slices.Contains(all, l) {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
+}
+
+// actionsInWords writes a service once: `s3:GetObject`, `PutObject`.
+func actionsInWords(actions []string) string {
+	var words []string
+	last := ""
+	for _, a := range actions {
+		service, action, _ := strings.Cut(a, ":")
+		if service == last {
+			a = action
+		}
+		last = service
+		words = append(words, "`"+a+"`")
+	}
+	return strings.Join(words, ", ")
+}
+
+func placeInWords(t *testing.T, path, resource string) string {
+	t.Helper()
+	for _, p := range places {
+		if p.resource.MatchString(resource) {
+			return p.resource.ReplaceAllString(resource, p.words)
+		}
+	}
+	t.Errorf("%s: %s has no word in %s", path, resource, rightsDoc)
+	return resource
+}
+
+// The page is written from the templates, so that neither can leave the other behind.
+func TestRightsAreThoseOfThePage(t *testing.T) {
+	t.Parallel()
+	plain := lines(t, stackOf(t, plainStack))
+	for _, l := range plain {
+		if onlyWhere[l.sid] != "" {
+			t.Errorf("%s of %s is in every stack, not only where %s", l.sid, l.role, onlyWhere[l.sid])
+		}
+	}
+	all := slices.Clone(plain)
+	for _, stack := range []string{fullStack, serverlessStack} {
+		for _, l := range lines(t, stackOf(t, stack)) {
+			if slices.Contains(all, l) {
+				continue
+			}
+			if onlyWhere[l.sid] == "" {
+				t.Errorf("%s: %s of %s is another than that of %s: %v", stack, l.sid, l.role, plainStack, l)
+			}
+			all = append(all, l)
+		}
+	}
+	var table bytes.Buffer
+	table.WriteString("| role | statement | actions | on | only where |\n|---|---|---|---|---|\n")
+	for _, d := range documented {
+		for _, sid := range order(all) {
+			for _, l := range all {
+				if l.role == d.name && l.sid == sid {
+					table.WriteString(l.String())
+				}
+			}
+		}
+	}
+	page, err := os.ReadFile(rightsDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begun := bytes.Cut(page, rightsBegin)
+	is, after, ended := bytes.Cut(rest, rightsEnd)
+	if !begun || !ended {
+		t.Fatalf("%s has not both of %q and %q", rightsDoc, rightsBegin, rightsEnd)
+	}
+	if *rewrite {
+		is = table.Bytes()
+		if err := os.WriteFile(rightsDoc, slices.Concat(before, rightsBegin, is, rightsEnd, after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(is, table.Bytes()) {
+		t.Errorf("the rights differ from those in %s (review them, then go test -rewrite):\n%s", rightsDoc, table.Bytes())
+	}
+}
+
+// order are the statements' names, what every stack has first.
+func order(all []line) []string {
+	var sids []string
+	for _, always := range []bool{true, false} {
+		var part []string
+		for _, l := range all {
+			if (onlyWhere[l.sid] == "") == always && !slices.Contains(part, l.sid) {
+				part = append(part, l.sid)
+			}
+		}
+		slices.Sort(part)
+		sids = append(sids, part...)
+	}
+	return sids
+}
