@@ -33,7 +33,7 @@ func wire(s *lambda.Setup) (lambda.Handler, error) {
 	}
 	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
 	h := &index.Handler{
-		Shards:   table,
+		Shards:   s.Reported(table),
 		Flights:  s3.NewFlights(bucket),
 		Launcher: stepfunctions.New(aws, s.Name(lambda.EnvStateMachine)),
 		Queues: map[flight.Lane]queue.Queue{

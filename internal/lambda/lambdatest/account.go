@@ -1,0 +1,159 @@
+package lambdatest
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Account is an account in which nothing has happened yet: its table has no rows, its queues take and delete what they are asked to, its state machine
+// starts, its bucket keeps objects. Any of them may be missing.
+type Account struct {
+	server *httptest.Server
+
+	mu      sync.Mutex
+	missing []string
+	objects map[string][]byte
+	calls   []string
+}
+
+// Resources that may be missing.
+const (
+	Table   = "DynamoDB"
+	Queue   = "AmazonSQS"
+	Machine = "AWSStepFunctions"
+	Bucket  = "S3"
+)
+
+// NewAccount starts one. It ends with the test.
+func NewAccount(t testing.TB) *Account {
+	t.Helper()
+	a := &Account{objects: map[string][]byte{}}
+	a.server = httptest.NewServer(a)
+	t.Cleanup(a.server.Close)
+	// The functions' clients live as long as their process does.
+	t.Cleanup(a.server.CloseClientConnections)
+	return a
+}
+
+// Environment is a complete one of this account.
+func (a *Account) Environment() map[string]string {
+	vars := Environment()
+	vars["AWS_ENDPOINT_URL"] = a.server.URL
+	return vars
+}
+
+// Lose makes resources missing.
+func (a *Account) Lose(resources ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.missing = append(a.missing, resources...)
+}
+
+// Calls are the requests so far whose name contains the text: "AmazonSQS.DeleteMessageBatch", "S3.PUT /bucket/key".
+func (a *Account) Calls(text string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := 0
+	for _, call := range a.calls {
+		if strings.Contains(call, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// ServeHTTP answers one request.
+func (a *Account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client hung up while it sent
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	service, operation, json := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	service, _, _ = strings.Cut(service, "_")
+	if !json {
+		service, operation = Bucket, r.Method+" "+r.URL.Path
+	}
+	a.calls = append(a.calls, service+"."+operation)
+	lost := slices.Contains(a.missing, service)
+	if service == Bucket {
+		a.object(w, r, body, lost)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	if lost {
+		w.WriteHeader(http.StatusBadRequest)
+		code := map[string]string{
+			Table: "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException", Queue: "com.amazonaws.sqs#QueueDoesNotExist", Machine: "StateMachineDoesNotExist",
+		}[service]
+		_, _ = fmt.Fprintf(w, `{"__type":%q,"message":"it is not there"}`, code)
+		return
+	}
+	_, _ = w.Write(answer(operation, body))
+}
+
+// answer is what an operation of the JSON protocols says where all is well.
+func answer(operation string, body []byte) []byte {
+	var in struct {
+		Entries []struct{ ID string }
+	}
+	_ = json.Unmarshal(body, &in) // what has no entries needs none
+	entries := make([]map[string]string, len(in.Entries))
+	for i, e := range in.Entries {
+		entries[i] = map[string]string{"Id": e.ID, "MessageId": e.ID, "MD5OfMessageBody": ""}
+	}
+	out := map[string]any{}
+	switch operation {
+	case "BatchGetItem":
+		out["Responses"], out["UnprocessedKeys"] = map[string]any{}, map[string]any{}
+	case "Scan", "Query":
+		out["Items"], out["Count"] = []any{}, 0
+	case "StartExecution":
+		out["executionArn"], out["startDate"] = "arn", time.Now().Unix()
+	default:
+		if strings.HasSuffix(operation, "Batch") {
+			out["Successful"] = entries
+		}
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		panic(err) // texts and numbers: cannot happen
+	}
+	return text
+}
+
+// object is S3: it puts and gets, and everything else succeeds without doing anything.
+func (a *Account) object(w http.ResponseWriter, r *http.Request, body []byte, lost bool) {
+	fail := func(status int, code string) {
+		w.WriteHeader(status)
+		_ = xml.NewEncoder(w).Encode(struct {
+			XMLName xml.Name `xml:"Error"`
+			Code    string
+		}{Code: code})
+	}
+	object, found := a.objects[r.URL.Path]
+	switch {
+	case lost:
+		fail(http.StatusNotFound, "NoSuchBucket")
+	case r.Method == http.MethodPut:
+		a.objects[r.URL.Path] = body
+	case r.Method == http.MethodGet && r.URL.Query().Has("list-type"):
+		_, _ = io.WriteString(w, `<ListBucketResult></ListBucketResult>`)
+	case r.Method == http.MethodGet && found:
+		_, _ = w.Write(object)
+	case r.Method == http.MethodGet:
+		fail(http.StatusNotFound, "NoSuchKey")
+	default:
+		_, _ = io.WriteString(w, `<DeleteResult></DeleteResult>`)
+	}
+}

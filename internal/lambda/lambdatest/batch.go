@@ -1,0 +1,46 @@
+package lambdatest
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Batch is an event of SQS with a message for each body, sent just now; their ids are message-0 and so on.
+func Batch(t testing.TB, queue string, bodies ...string) []byte {
+	t.Helper()
+	records := make([]map[string]any, len(bodies))
+	now := fmt.Sprint(time.Now().UnixMilli())
+	for i, body := range bodies {
+		records[i] = map[string]any{
+			"messageId": fmt.Sprintf("message-%d", i), "receiptHandle": fmt.Sprintf("receipt-%d", i), "body": body,
+			"attributes": map[string]string{
+				"SentTimestamp": now, "ApproximateFirstReceiveTimestamp": now, "ApproximateReceiveCount": "1",
+			},
+			"eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:" + queue,
+		}
+	}
+	event, err := json.Marshal(map[string]any{"Records": records})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return event
+}
+
+// Failures is how many messages an answer keeps.
+func Failures(t testing.TB, answer []byte) int {
+	t.Helper()
+	var a struct {
+		BatchItemFailures []struct{ ItemIdentifier string }
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		t.Fatalf("answer %q: %v", answer, err)
+	}
+	return len(a.BatchItemFailures)
+}
+
+// Put is the body of an event that puts a document.
+func Put(id string) string {
+	return fmt.Sprintf(`{"type":"doc.changed","collection":"content","subject":%q,"sequence":"1","data":{"title":"hidden"}}`, id)
+}

@@ -1,0 +1,42 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Reported is a table of which the function says what no repetition will cure: that it does not exist, that the role may not. A turn
+// waits where the table does not answer, as it must, and would wait in silence.
+func (s *Setup) Reported(table shard.Store) shard.Store { return reported{table, s.Journal} }
+
+type reported struct {
+	shard.Store
+	to journal.Journal
+}
+
+// Read reads, and reports.
+func (r reported) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
+	rows, err := r.Store.Read(ctx, docs, c)
+	r.report(err)
+	return rows, err
+}
+
+// Write writes, and reports. A refused condition is an answer.
+func (r reported) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	old, err := r.Store.Write(ctx, w)
+	r.report(err)
+	return old, err
+}
+
+func (r reported) report(err error) {
+	_, refused := shard.AsRefused(err)
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) // the invocation's time, not the table's fault
+	if err != nil && !refused && !ended && backoff.Final(err) {
+		r.to.Note(journal.Note{Step: journal.Unreachable, At: time.Now(), Detail: err.Error()})
+	}
+}
