@@ -148,6 +148,12 @@ type Lifecycle struct {
 	PruneEvery time.Duration `json:"pruneEvery"`
 }
 
+// Aged says that a message, first sent then, is older than rows are certain to be kept: only a commit in its row can judge it (docs/design.md,
+// sections 5 and 6).
+func (l Lifecycle) Aged(firstSent, now time.Time) bool {
+	return now.Sub(firstSent) > l.RowRetention-l.ProducerLateness
+}
+
 // FlightKind is the kind of state machine that times the flights.
 type FlightKind string
 

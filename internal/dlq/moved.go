@@ -200,8 +200,7 @@ func (h *Handler) overdue(m queue.Message) bool {
 
 // aged says that the message is older than rows are certain to be kept (DESIGN sections 5 and 6).
 func (h *Handler) aged(m queue.Message) bool {
-	l := h.Config.Lifecycle
-	return h.Clock.Now().Sub(m.FirstSent()) > l.RowRetention-l.ProducerLateness
+	return h.Config.Lifecycle.Aged(m.FirstSent(), h.Clock.Now())
 }
 
 // bury parks an event and marks its row.

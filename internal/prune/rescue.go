@@ -80,7 +80,6 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 	newest := map[shard.DocID]shard.Admission{}
 	var docs []shard.DocID
 	now := p.Clock.Now()
-	lifecycle := p.Config.Lifecycle
 	for _, rec := range old.Records {
 		for _, e := range rec.Events {
 			if a, seen := newest[e.Doc]; !contains(left, e) || seen && a.Key > e.Key {
@@ -90,7 +89,7 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 			}
 			newest[e.Doc] = shard.Admission{
 				Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(to), Now: shard.MicrosOf(now),
-				Aged: now.Sub(rec.Message.FirstSent()) > lifecycle.RowRetention-lifecycle.ProducerLateness,
+				Aged: p.Config.Lifecycle.Aged(rec.Message.FirstSent(), now),
 			}
 		}
 	}

@@ -142,8 +142,7 @@ func (b *batch) top(d *docState) *pending { return &b.events[d.events[0]] }
 
 // aged says that the message is older than rows are certain to be kept (DESIGN sections 5 and 6).
 func (b *batch) aged(p *pending) bool {
-	l := b.h.Config.Lifecycle
-	return b.start.Sub(b.msgs[p.msg].FirstSent()) > l.RowRetention-l.ProducerLateness
+	return b.h.Config.Lifecycle.Aged(b.msgs[p.msg].FirstSent(), b.start)
 }
 
 // overdue says that this message has been tried for longer than deadDeadline, counted from its own SentTimestamp, or from when the event was

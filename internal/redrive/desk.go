@@ -124,8 +124,7 @@ func (d *Desk) decide(r shard.Row, f letter.Facts, force bool) Outcome {
 
 // aged says that the letter is older than rows are certain to be kept (DESIGN sections 5 and 6).
 func (d *Desk) aged(f letter.Facts, now time.Time) bool {
-	l := d.Config.Lifecycle
-	return now.Sub(f.FirstSent) > l.RowRetention-l.ProducerLateness
+	return d.Config.Lifecycle.Aged(f.FirstSent, now)
 }
 
 // ClassOf is the version class of a key, 0 where it cannot be read.
