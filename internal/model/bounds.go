@@ -37,6 +37,7 @@ type Bounds struct {
 	Fickle      KeySet // accepted, or refused for good: it may change between two tries
 	LateAdmits  bool   // an ADMIT without an answer may arrive at any later time
 	Latecomers  bool   // messages that are older than rows are kept may still be in the queue
+	NoCap       bool   // max wait is never over: only the pending version is claimed
 	Clocks      bool   // clocks differ by any amount: times are not forgotten
 	MaxRefusals uint8  // item errors until the dead letter
 	Budget      Budget
@@ -95,6 +96,9 @@ func (b Bounds) String() string {
 	add(int(l.Stale), "one read of an older image", "reads of older images")
 	if b.Latecomers {
 		out = append(out, "messages older than rows are kept may still be in the queue")
+	}
+	if b.NoCap {
+		out = append(out, "max wait is never over")
 	}
 	if b.Clocks {
 		out = append(out, "clocks apart")

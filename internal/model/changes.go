@@ -270,9 +270,19 @@ func beyond() []Change {
 			Bounds: Bounds{Messages: []Message{{Keys: Keys(1), Other: true}}, Execs: 1, Batch: 1},
 		},
 		{
-			Name: "admit-highest-only", What: "receive tries ADMIT for the highest version of a document only, although it is a dead letter",
-			Rules: Rules{AdmitHighestOnly: true}, Stuck: true,
+			Name: "admit-highest-only", What: "receive tries ADMIT for the highest version of a document only, although it is a dead letter, and index leaves what is behind it to redelivery",
+			Rules: Rules{AdmitHighestOnly: true, LeaveBehindDead: true}, Stuck: true,
 			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2)}}, Execs: 1, Batch: 1, Poison: Keys(2)},
+		},
+		{
+			Name: "leave-behind-a-dead-version", What: "index leaves the versions behind a dead one to redelivery: two dead versions of a message take turns (dead holds one key)",
+			Rules: Rules{LeaveBehindDead: true}, Stuck: true,
+			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2, 3)}}, Execs: 1, Batch: 1, Poison: Keys(2, 3), NoCap: true},
+		},
+		{
+			Name: "aged-while-pending", What: "no PARK after too_old_to_judge: a message outlives row retention while its own version is pending",
+			Rules: Rules{AgedUnparked: true}, Stuck: true,
+			Bounds: Bounds{Messages: join(One(1), Spares(1)), Execs: 2, Batch: 1, Budget: Budget{Crashes: 1, Ages: 1}},
 		},
 		{
 			Name: "done-not-remembered", What: "which events of a message are done is judged by the row alone (dead holds one key)",

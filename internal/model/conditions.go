@@ -106,13 +106,19 @@ func (r Row) commit(rl Rules, k Key, claimed Clock) Row {
 
 func (r Row) releases(t Token) bool { return r.Owner == t }
 
-func (r Row) release(rl Rules, claimed Clock, refused bool) Row {
+func (r Row) release(rl Rules, claimed Clock, refused, first bool) Row {
 	r.Owner, r.Lease, r.LeaseUntil = 0, false, claimed
 	if rl.ReleaseErasesLease {
 		r.LeaseUntil = 0
 	}
 	if rl.ReleaseResetsClaimed {
 		r.Claimed = None
+	}
+	if first && rl.ReleaseRestores {
+		if r.Claimed = r.ClaimedWas; r.Claimed == Lowest {
+			r.Claimed = None
+		}
+		r.ClaimedWas = None
 	}
 	if refused {
 		r.Refusals++

@@ -60,6 +60,14 @@ func Holdings() []Holding {
 			Messages: join([]Message{{Keys: Keys(2, 3)}}, One(1), Spares(2, 3)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
 			Budget: Budget{Crashes: 1},
 		}},
+		{Name: "a message with a good version and two poison ones", Bounds: Bounds{
+			Messages: join([]Message{{Keys: Keys(1, 2, 3)}}, One(1)), Execs: 2, Batch: 2, Poison: Keys(2, 3), NoCap: true,
+			Budget: Budget{Crashes: 1, Throttles: 1},
+		}},
+		{Name: "two messages that share a good version, each with a poison one", Bounds: Bounds{
+			Messages: []Message{{Keys: Keys(1, 3)}, {Keys: Keys(1, 2)}}, Execs: 2, Batch: 2, Poison: Keys(2, 3), NoCap: true,
+			Budget: Budget{Crashes: 1, Throttles: 1},
+		}},
 		{Name: "messages with an event of another document", Bounds: Bounds{
 			Messages: []Message{{Keys: Keys(1), Other: true}, {Keys: Keys(2)}}, Execs: 2, Batch: 2, Budget: faults,
 		}},
@@ -118,6 +126,10 @@ func largeHoldings() []Holding {
 		{Name: "several events, two crashes", Large: true, Bounds: Bounds{
 			Messages: []Message{{Keys: Keys(1, 3)}, {Keys: Keys(2, 3)}}, Execs: 2, Batch: 2, Poison: Keys(3),
 			Budget: Budget{Crashes: 2, Duplicates: 1, Throttles: 1},
+		}},
+		{Name: "two poison versions above a good one, two crashes", Large: true, Bounds: Bounds{
+			Messages: join([]Message{{Keys: Keys(1, 2, 3)}}, One(1)), Execs: 2, Batch: 2, Poison: Keys(2, 3), NoCap: true,
+			Budget: Budget{Crashes: 2, Throttles: 1},
 		}},
 		{Name: "item errors and crashes", Large: true, Bounds: Bounds{
 			Messages: join(One(1, 2, 3), Spares(3)), Execs: 2, Batch: 2, Stubborn: Keys(3), MaxRefusals: 3, Budget: Budget{Crashes: 1, Duplicates: 1},

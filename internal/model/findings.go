@@ -15,14 +15,19 @@ func Findings() []Change {
 			Bounds: Bounds{Messages: join(One(1, 2), Spares(2)), Execs: 2, Batch: 1, MaxRefusals: 2, Budget: Budget{Refusals: 2}},
 		},
 		{
-			Name: "finding-aged-while-pending", What: "a message outlives row retention while its own version is pending: its letter is not followed by PARK",
-			Stuck: true, Against: Rules{ParkAged: true},
-			Bounds: Bounds{Messages: join(One(1), Spares(1)), Execs: 2, Batch: 1, Budget: Budget{Crashes: 1, Ages: 1}},
-		},
-		{
 			Name: "finding-late-admit", What: "an ADMIT without an answer arrives after its version and an older one were rejected: dead holds one key",
 			Stuck:  true,
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Poison: Keys(1, 2), LateAdmits: true, Budget: Budget{Crashes: 1}},
+		},
+		{
+			Name: "finding-throttled-between-two-dead-versions", What: "without the dead deadline: a version is throttled, a newer one is rejected, then the version itself: it keeps older ones out, although it was never applied",
+			Rules: Rules{NoDeadline: true}, Stuck: true, Against: Rules{NoDeadline: true, ReleaseRestores: true},
+			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2, 3)}}, Execs: 1, Batch: 1, Poison: Keys(2, 3), Budget: Budget{Throttles: 1}},
+		},
+		{
+			Name: "finding-admitted-twice", What: "a message with two dead versions is delivered twice at once: a dead one is pending again when the message goes (dead holds one key)",
+			Stuck:  true,
+			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2, 3)}}, Execs: 2, Batch: 1, Poison: Keys(2, 3), NoCap: true, Budget: Budget{Crashes: 1, Duplicates: 1}},
 		},
 		{
 			Name: "finding-redrive-overtaken", What: "a REJECT arrives between the two steps of a redrive: the letter says redriven, although nothing is on its way",

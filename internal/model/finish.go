@@ -3,7 +3,7 @@ package model
 // rest ends the claim of an invocation: the flight waits for its next turn.
 func (x *step) rest(t *State, e int) {
 	f := &t.Execs[e]
-	f.Phase, f.Key, f.Fence, f.Hand, f.Refusals = Waiting, None, 0, None, 0
+	f.Phase, f.Key, f.Fence, f.Hand, f.Refusals, f.First = Waiting, None, 0, None, 0, false
 	if !x.Rules.TokenOfFlight && !x.Rules.TokenOfInvocation {
 		f.Token = 0
 	}
@@ -80,7 +80,7 @@ func (x *step) apply(s *State, w RowWrite, f Exec) (Row, bool, Broken) {
 		if !s.Row.releases(w.Token) {
 			return s.Row, false, 0
 		}
-		return s.Row.release(x.Rules, w.Fence, f.Phase == Refused), true, 0
+		return s.Row.release(x.Rules, w.Fence, f.Phase == Refused, f.First), true, 0
 	case AdmitWrite:
 		if !s.Row.admits(x.Rules, rk, x.aged(s, maxMessages, w.Key)) {
 			return s.Row, false, 0

@@ -28,7 +28,7 @@ func (x *step) flight(e int) {
 		t.Execs[e] = Exec{}
 		x.edge(t, false, 0, Label{Text: "flight {f} is lost", Exec: uint8(e)})
 	}
-	if n, ok := x.s.freeExec(); f.Phase == Waiting && (!ok || n >= x.Bounds.Execs || x.blocked(x.keys(f.Messages))) {
+	if n, ok := x.s.freeExec(); f.Phase == Waiting && (!ok || n >= x.Bounds.Execs || x.Bounds.NoCap || x.blocked(x.keys(f.Messages))) {
 		// Only where nothing else could go on: a flight may wait for half a day.
 		t := *x.s
 		t.Execs[e] = Exec{}
@@ -85,10 +85,11 @@ func (x *step) turn(e int) {
 			x.deleteDead(e, k, "index ({f}): reads an older image, dead = {k}: deletes {m}")
 		}
 		if s.Row.Pending < rk {
-			t := *s
-			t.Execs[e].Messages &^= x.with(f.Messages, k)
-			l.Text = "index ({f}): pending < {k}: leaves the flight"
-			x.free(t, l)
+			if s.Row.Dead > rk && !x.Rules.LeaveBehindDead {
+				x.next(e, k)
+				continue
+			}
+			x.leave(e, k, "index ({f}): pending < {k}: leaves the flight")
 			continue
 		}
 		if x.Rules.ClaimedInHand && f.Phase == Waiting {
@@ -101,6 +102,37 @@ func (x *step) turn(e int) {
 		if f.Phase == Waiting || f.Key == k {
 			x.claim(e, k)
 		}
+	}
+}
+
+// leave takes the messages with k out of the flight: redelivery admits k again.
+func (x *step) leave(e int, k Key, text string) {
+	t := *x.s
+	t.Execs[e].Messages &^= x.with(t.Execs[e].Messages, k)
+	x.free(t, Label{Exec: uint8(e), Key: k, Text: text})
+}
+
+// next is ADMIT by index: a newer version died, and k is the newest that this flight holds behind it. Each message that carries k may be
+// the one whose age counts; one that is gone, or has no place any more, is left.
+func (x *step) next(e int, k Key) {
+	s, f := x.s, &x.s.Execs[e]
+	rk := x.rowKey(k)
+	for i := range x.Bounds.Messages {
+		if !x.with(f.Messages, k).Has(i) {
+			continue
+		}
+		if s.Messages[i] == Gone || !s.Row.admits(x.Rules, rk, x.aged(s, i, k)) {
+			x.leave(e, k, "index ({f}): cannot ADMIT {k}: leaves the flight")
+			continue
+		}
+		l := Label{Exec: uint8(e), Key: k, Text: "index ({f}): a newer version is dead: ADMIT {k}: applied"}
+		if late, ok := x.crash(*s); ok && x.Bounds.LateAdmits && late.addWrite(RowWrite{Kind: AdmitWrite, Key: k}) {
+			late.Execs[e] = Exec{}
+			x.edge(late, false, 0, Label{Exec: uint8(e), Key: k, Text: "index ({f}): crash; ADMIT {k} is still on its way"})
+		}
+		t := *s
+		t.Row = s.Row.admit(rk)
+		x.free(t, l)
 	}
 }
 
@@ -123,7 +155,7 @@ func (x *step) claim(e int, k Key) {
 			l.Text = "index ({f}): CLAIM again {k}: applied; the request goes to the sink"
 		}
 		switch {
-		case s.Row.claims(x.Rules, rk, again, true, now):
+		case s.Row.claims(x.Rules, rk, again, !x.Bounds.NoCap, now):
 			if s.Row.Pending > rk {
 				l.Text = "index ({f}): the cap is past: CLAIM {k}: applied; the request goes to the sink"
 				if again {
@@ -180,6 +212,7 @@ func (x *step) claimLater(e int, w RowWrite, again bool) {
 func (x *step) take(t *State, e int, k Key, token Token, now Clock) {
 	f := &t.Execs[e]
 	f.Phase, f.Key, f.Token, f.Fence = Sent, k, token, now
+	f.First = x.Rules.ReleaseRestores && x.s.Row.Claimed != x.rowKey(k)
 	if x.Bounds.MaxRefusals > 0 {
 		f.Refusals = t.Row.Refusals
 	}

@@ -115,7 +115,7 @@ func (x *step) batch(batch Set) {
 			v.Hold |= only
 		}
 	}
-	if old != 0 && x.Rules.ParkAged {
+	if old != 0 && !x.Rules.AgedUnparked {
 		for k := MaxKey; k > None; k-- {
 			if x.keys(old).Has(k) {
 				t.Row = x.parkNow(t.Row, k)
@@ -253,7 +253,11 @@ func init() {
 // deadline is receive's other letter: dead_deadline, then PARK.
 func (x *step) deadline(only Set) {
 	k := x.top(only)
-	if x.alone(only, k) == 0 || x.done(x.s.Row, k) {
+	if x.alone(only, k) == 0 {
+		x.deadlines(only)
+		return
+	}
+	if x.done(x.s.Row, k) {
 		return
 	}
 	t := *x.s
@@ -273,4 +277,22 @@ func (x *step) deadline(only Set) {
 		}
 	}
 	x.edge(t, blocked, 0, Label{Text: "receive {m}: its dead deadline is over: the dead letter is stored", Messages: only})
+}
+
+// deadlines is the same for a message with several events, in one step and only where a dead version keeps one of them out: those that
+// are not done become dead letters, and PARK follows each.
+func (x *step) deadlines(only Set) {
+	t := *x.s
+	keys := x.keys(only)
+	if !x.blocked(keys) || t.Row.Lease {
+		return
+	}
+	for k := MaxKey; k > None; k-- {
+		if keys.Has(k) && !x.done(t.Row, k) {
+			t.Letters[k] = Parked
+			t.Row = x.parkNow(t.Row, k)
+		}
+	}
+	broken := x.remove(&t, only)
+	x.edge(t, true, broken, Label{Text: "receive {m}: its dead deadline is over: dead letters and PARK for what is not done; acknowledged", Messages: only})
 }

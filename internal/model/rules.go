@@ -11,6 +11,7 @@ type Rules struct {
 	DeleteByOneEvent   bool // a message goes when one of its events is done
 	DoneForgotten      bool // what is done is judged by the row alone, not remembered by the flight
 	AdmitHighestOnly   bool // receive tries ADMIT for the highest version only, even if it is a dead letter
+	LeaveBehindDead    bool // index leaves the versions behind a dead one to redelivery
 
 	// The claim.
 	CapIgnoresClaimed     bool // at the cap committed < k is enough
@@ -41,7 +42,7 @@ type Rules struct {
 	DeadFromStaleRead    bool // dead = k is believed from an eventually consistent read
 	RedriveDeletesLetter bool // the parked item is deleted after sending
 	RedriveAtAnyTime     bool // a redrive asks for nothing
-	ParkAged             bool // proposed: PARK follows too_old_to_judge as well
+	AgedUnparked         bool // no PARK follows too_old_to_judge
 
 	// Age.
 	NoAgeGuard      bool // aged messages are judged like others
@@ -58,5 +59,6 @@ type Rules struct {
 
 	// Refusals.
 	RefusalsOfVersion bool // proposed: a version's refusals do not count against another one
+	ReleaseRestores   bool // proposed: RELEASE of a claim in the first form sets claimed back to claimed_was
 	BlockAfterUnknown bool // proposed: CLAIM again after a claim without an answer sets claimed_was = k
 }

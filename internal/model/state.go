@@ -92,6 +92,7 @@ type Exec struct {
 	Fence    Clock
 	Hand     Key   // claimed as it was read, where a change keeps it in hand
 	Refusals uint8 // as the claim's answer showed them
+	First    bool  // the claim had the first form, where a change asks for it
 }
 
 // Receiver is a receive invocation between ADMIT and its answer.
