@@ -141,7 +141,12 @@ func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 		return false, false
 	}
 	d.row, d.known = a.row, true
-	if t.settle(d, true) != shard.ActClaim {
+	switch t.settle(d, true) {
+	case shard.ActClaim:
+	case shard.ActAdmit:
+		t.wait(d, t.now(), "an older version has its turn next")
+		return false, false
+	default:
 		return false, false
 	}
 	if d.newest() != e {

@@ -21,13 +21,15 @@ func (t *turn) decide(ctx context.Context) []*document {
 		t.again(t.now().Add(t.delay(0)))
 		return nil
 	}
-	var claims, doubtful []*document
+	var claims, doubtful, behind []*document
 	for _, d := range due {
 		switch t.settle(d, false) {
 		case shard.ActClaim:
 			claims = append(claims, d)
 		case shard.ActReadAgain:
 			doubtful = append(doubtful, d)
+		case shard.ActAdmit:
+			behind = append(behind, d)
 		}
 	}
 	if len(doubtful) > 0 {
@@ -36,12 +38,15 @@ func (t *turn) decide(ctx context.Context) []*document {
 			return t.gated(claims)
 		}
 		for _, d := range doubtful {
-			if t.settle(d, true) == shard.ActClaim {
+			switch t.settle(d, true) {
+			case shard.ActClaim:
 				claims = append(claims, d)
+			case shard.ActAdmit:
+				behind = append(behind, d)
 			}
 		}
 	}
-	return t.gated(claims)
+	return t.gated(append(claims, t.admit(ctx, behind)...))
 }
 
 // due picks the documents whose newest held version is due, at most maxItemsPerTurn. The others set the next wake.

@@ -71,7 +71,7 @@ func (t *turn) remainingReceipts() []string {
 // extend makes what is held invisible until the given time, if it would be visible before, never past SQS's twelve hours. A refused extension
 // changes nothing: the message is received again and judged by its row.
 func (t *turn) extend(ctx context.Context, until shard.Micros) {
-	until = min(until, shard.MicrosOf(t.manifest.Received.Add(queue.MaxHold-time.Minute)))
+	until = min(until, t.longestHold())
 	if t.state.VisibleUntil >= int64(until) {
 		return
 	}
@@ -79,11 +79,7 @@ func (t *turn) extend(ctx context.Context, until shard.Micros) {
 	if len(receipts) == 0 {
 		return
 	}
-	d := until.Sub(t.now())
-	if rest := d % time.Second; rest > 0 {
-		d += time.Second - rest
-	}
-	errs := t.queue().Hold(ctx, receipts, d)
+	errs := t.queue().Hold(ctx, receipts, wholeSeconds(until.Sub(t.now())))
 	failed := 0
 	for i := range receipts {
 		if queue.ErrorAt(errs, i) != nil {
@@ -95,6 +91,14 @@ func (t *turn) extend(ctx context.Context, until shard.Micros) {
 	}
 	t.note(journal.Note{Step: journal.Extended, Count: len(receipts) - failed, Until: until.Time()})
 }
+
+// longestHold is how long SQS keeps a message invisible since it was received, less a minute.
+func (t *turn) longestHold() shard.Micros {
+	return shard.MicrosOf(t.manifest.Received.Add(queue.MaxHold - time.Minute))
+}
+
+// wholeSeconds rounds up: SQS counts in seconds.
+func wholeSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 // twelveHours gives everything back before SQS ends the invisibility by itself: one receive in twelve hours.
 func (t *turn) twelveHours(ctx context.Context) flight.State {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/fault"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/memory"
@@ -145,24 +144,6 @@ func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Behind a dead newest version the older one of the same flight is next; one claim of a document is followed by none of another version
-// of it in the same turn.
-func TestAnOlderVersionHasItsTurnAfterADeadOne(t *testing.T) {
-	stage{}.play(t, func(b *bench) {
-		s := b.hold(put("a", 1), put("a", 2))
-		b.inject = at("CLAIM", func() { b.write(shard.Park(doc("a"), b.key("a", 2), now(), 1, b.row("a"))) })
-		s = b.turn(s)
-		b.noted(journal.Stored, 1)
-		b.noted(journal.Claimed, 0)
-		b.inject = well
-		b.inQueue(1) // the dead one's message may go
-		b.fly(s, 1)  // version 1 is not pending any more: it is admitted again
-		b.fly(b.receive(flight.Live), 1)
-		b.holds("a", "1")
-		b.inQueue(0)
-	})
 }
 
 // What was prepared for one version is never written as another.

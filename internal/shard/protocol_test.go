@@ -259,6 +259,10 @@ func (w *world) decide(t *rapid.T) {
 		if row.Dead != h.Key {
 			t.Fatalf("%s counts as stored with %s dead", h.Key, row.Dead)
 		}
+	case shard.ActAdmit:
+		if row.Pending >= h.Key || row.Dead <= h.Key {
+			t.Fatalf("%s is to be admitted with %s pending and %s dead", h.Key, row.Pending, row.Dead)
+		}
 	case shard.ActLeave:
 		if !row.Foreign() && row.Pending >= h.Key {
 			t.Fatalf("%s is left with %s pending", h.Key, row.Pending)

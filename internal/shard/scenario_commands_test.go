@@ -146,6 +146,8 @@ func decide(t *testing.T, s *story, l *line) string {
 		return "done"
 	case shard.ActStored:
 		return "stored"
+	case shard.ActAdmit:
+		return "admit"
 	case shard.ActLeave:
 		return "leave: " + step.Why
 	case shard.ActReadAgain:

@@ -9,6 +9,7 @@ const (
 	ActWait                 // wake at Until
 	ActDone                 // committed >= k: delete the messages with this and older versions
 	ActStored               // dead = k, read consistently: its dead letter is stored; delete this version's messages only
+	ActAdmit                // a newer version died, and this is the next: ADMIT it here
 	ActLeave                // nobody admitted it, or a newer schema: leave the flight without deleting
 	ActReadAgain            // what the row shows must not be believed from an eventually consistent read
 )
@@ -50,6 +51,9 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 	}
 	if r.Dead == k {
 		return Step{Act: ActStored}
+	}
+	if r.Pending < k && r.Dead > k {
+		return Step{Act: ActAdmit}
 	}
 	if r.Pending < k {
 		return Step{Act: ActLeave, Why: "nothing admits it any more: redelivery will"}

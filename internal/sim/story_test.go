@@ -121,16 +121,19 @@ func TestOlderVersionThatIsDueLaterOutlivesTheNewerOne(t *testing.T) {
 	}
 }
 
-// The known remainder of one `dead` in a row: two dead versions, one of which shares its message with an older version that is not done, take turns. Each
-// redelivery forgets one of them, so the older version is never admitted. The dead deadline ends it, and nothing is lost.
-func TestPoisonBesideOlderVersionsEndsByTheDeadDeadline(t *testing.T) {
+// A row remembers one dead version. With two of them above a good one in one message, each redelivery once tried the other one again, until the
+// dead deadline: the flight that holds them goes on to the next by itself (ADR 0014).
+func TestDeadVersionsAboveAGoodOneInOneMessageDoNotTakeTurns(t *testing.T) {
 	t.Parallel()
-	deadline := 3 * time.Minute
-	story{
-		cfg:  func(c *config.Config) { c.Retry.DeadDeadline = deadline },
-		calm: 10 * time.Second,
-		sent: []line{{0, []change{{version: 1}, {version: 2, poison: rejected}, {version: 3, poison: rejected}}}},
-	}.tell(t, 1)
+	for seed := range uint64(20) {
+		r := story{calm: time.Minute, sent: []line{{0, []change{{version: 1}, {version: 2, poison: rejected}, {version: 3, poison: rejected}, {version: 4, poison: rejected}}}}}.tell(t, seed)
+		if r.Settled > lookEvery {
+			t.Errorf("seed %d: settled %s after the minute that was given, want within it", seed, r.Settled)
+		}
+		if len(r.Freshness) != 1 {
+			t.Errorf("seed %d: %d versions were written, want the good one", seed, len(r.Freshness))
+		}
+	}
 }
 
 // receive once counted the age of a delayed event from when it was sent: with a short dead deadline an event scheduled beyond it was never tried.

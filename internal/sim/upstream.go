@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/source"
 )
 
@@ -137,9 +136,6 @@ func (a *author) join() {
 		if a.chance(0.3) {
 			n = min(2+a.IntN(2), len(a.list)-i)
 		}
-		if a.poisonous(a.list[i : i+n]) {
-			n = 1
-		}
 		if n == 1 {
 			out = append(out, a.list[i])
 		} else {
@@ -152,21 +148,6 @@ func (a *author) join() {
 		i += n
 	}
 	a.list = out
-}
-
-// poisonous reports whether a version that no sink takes would share a message with another version of its document. A row knows one dead
-// version: with two of them such a message goes round until its dead deadline, see TestPoisonBesideOlderVersionsEndsByTheDeadDeadline.
-func (a *author) poisonous(list []Arrival) bool {
-	docs := map[shard.DocID]int{}
-	var bad []shard.DocID
-	for _, one := range list {
-		e := a.sources.Decode(queue.Message{Body: one.Message.Body, Sent: epoch})[0].Event
-		docs[e.Doc]++
-		if a.poison[version{e.Doc, e.Key}] != 0 {
-			bad = append(bad, e.Doc)
-		}
-	}
-	return slices.ContainsFunc(bad, func(d shard.DocID) bool { return docs[d] > 1 })
 }
 
 // heal takes away what is wrong with versions: all of it, or only what keeps a document waiting for its dead deadline.

@@ -1,0 +1,103 @@
+package index
+
+import (
+	"context"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// admit is ADMIT by index (step 1, ADR 0014): a newer version became a dead letter, and the newest that this flight holds behind it has its
+// turn. Redelivery would try the versions of a message from the top again, and a row remembers one dead version only. It returns the
+// documents to claim.
+func (t *turn) admit(ctx context.Context, docs []*document) []*document {
+	docs = t.stillHeld(ctx, docs)
+	answers := make([]admitAnswer, len(docs))
+	t.h.Parallel.Each(maxParallel, len(docs), func(i int) { answers[i] = t.admitOne(ctx, docs[i]) })
+	var claims []*document
+	for i, d := range docs { // the flight's own books are kept by one goroutine
+		if t.admitted(d, answers[i]) {
+			claims = append(claims, d)
+		}
+	}
+	return claims
+}
+
+// stillHeld keeps the messages invisible for this turn and the next, and with that asks whether they exist: nothing may be pending that no
+// message stands for. A document whose message is not ours any more leaves its version to redelivery.
+func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
+	if len(docs) == 0 {
+		return nil
+	}
+	until := max(shard.Micros(t.state.VisibleUntil), shard.MicrosOf(t.hard.Add(t.h.Config.Index.Timeout)))
+	until = min(until, t.longestHold())
+	receipts := make([]string, len(docs))
+	for i, d := range docs {
+		receipts[i] = t.message(d.newest()).Receipt
+	}
+	errs := t.queue().Hold(ctx, receipts, wholeSeconds(until.Sub(t.now())))
+	var ours []*document
+	for i, d := range docs {
+		if err := queue.ErrorAt(errs, i); err == nil {
+			ours = append(ours, d)
+			continue
+		}
+		t.giveUp(d, d.newest(), "a newer version is dead, and this message is not held any more: redelivery admits it")
+		if d.newest() != nil {
+			t.wait(d, t.now(), "an older version has its turn next")
+		}
+	}
+	return ours
+}
+
+type admitAnswer struct {
+	old, row shard.Row
+	err      error
+}
+
+func (t *turn) admitOne(ctx context.Context, d *document) (a admitAnswer) {
+	e := d.newest()
+	now := t.h.Clock.Now()
+	w := shard.Admit(shard.Admission{
+		Doc: d.id, Key: e.Key, Class: e.Class, Flight: string(t.state.Flight), Now: shard.MicrosOf(now),
+		Aged: t.h.Config.Lifecycle.Aged(t.message(e).FirstSent(), now),
+	})
+	a.old, a.err = t.put(ctx, w)
+	if refused, ok := shard.AsRefused(a.err); ok {
+		a.row = refused.Row
+		return a
+	}
+	a.row = w.Apply(a.old)
+	return a
+}
+
+// admitted books the answer of one ADMIT. A refusal's image decides once more; what it would admit again has no place, and leaves.
+func (t *turn) admitted(d *document, a admitAnswer) (claim bool) {
+	e := d.newest()
+	_, refused := shard.AsRefused(a.err)
+	if a.err != nil && !refused {
+		t.wait(d, t.now().Add(t.delay(t.state.Turn)), "ADMIT got no answer")
+		return false
+	}
+	d.row, d.known = a.row, true
+	if a.err == nil {
+		n := t.about(d, e, journal.Admitted, "behind a dead letter")
+		n.Old = a.old
+		t.note(n)
+	}
+	switch t.settle(d, true) {
+	case shard.ActClaim:
+		return true
+	case shard.ActAdmit:
+		if d.newest() != e { // the row has changed; the next one is looked at in the next turn
+			t.wait(d, t.now(), "an older version has its turn next")
+			return false
+		}
+		t.giveUp(d, e, "ADMIT refused: redelivery judges it")
+		if d.newest() != nil {
+			t.wait(d, t.now(), "an older version has its turn next")
+		}
+	}
+	return false
+}

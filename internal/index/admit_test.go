@@ -1,0 +1,142 @@
+package index_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// rejects lets the sink refuse the next n writes of a document for good.
+func (b *bench) rejects(id string, n int) {
+	for range n {
+		b.sink.Script(doc(id), poison())
+	}
+}
+
+// The newest good version behind any number of dead ones is written by the flight that holds them, without a redelivery: a row remembers one
+// dead version, and what comes back would be tried from the top.
+func TestDeadVersionsAboveAGoodOneEndInOneFlight(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.rejects("a", 3)
+		s := b.hold(put("a", 1), put("a", 2), put("a", 3), put("a", 4))
+		b.fly(s, 4)
+		b.holds("a", "1")
+		b.noted(journal.Admitted, 4) // receive's and three here
+		b.noted(journal.Left, 0)
+		b.noted(journal.Committed, 1)
+		if l := b.letters(); len(l) != 3 {
+			b.Errorf("%d letters, want one for each dead version", len(l))
+		}
+		b.inQueue(0)
+	})
+}
+
+// A version whose message somebody else has deleted, or has received anew, is not made pending: nothing would stand for it.
+func TestAVersionWhoseMessageIsGoneIsNotAdmitted(t *testing.T) {
+	for name, lose := range map[string]func(b *bench, m queue.Message){
+		"deleted":   func(b *bench, m queue.Message) { b.live.Delete(b.Context(), []string{m.Receipt}) },
+		"redrawn":   func(b *bench, m queue.Message) { b.live.Hold(b.Context(), []string{m.Receipt}, 0) },
+		"no answer": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				b.rejects("a", 1)
+				s := b.turn(b.hold(put("a", 1), put("a", 2)))
+				if s.Done {
+					b.Fatal("done with version 1 left")
+				}
+				m, err := b.flights.Get(b.Context(), s.Flight)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if lose != nil {
+					lose(b, m.Records[0].Message)
+				} else {
+					b.inject = fails("ChangeMessageVisibilityBatch", fault.FailBefore, 10)
+				}
+				b.fly(s, 1)
+				b.noted(journal.Left, 1)
+				if r := b.row("a"); r.Pending != "" || r.Committed != "" {
+					b.Errorf("row %+v, want nothing pending", r)
+				}
+			})
+		})
+	}
+}
+
+// The age guard holds here as in receive: without a commit nothing can judge a message that is older than rows are kept.
+func TestAVersionTooOldToJudgeIsLeftToReceive(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.rejects("a", 1)
+		span := b.cfg.Lifecycle.RowRetention - b.cfg.Lifecycle.ProducerLateness
+		sent := time.Now().Add(-span).Add(7 * time.Second) // too old between receive and the turn after the dead letter
+		old := queue.Outgoing{Body: put("a", 1), Attributes: map[string]queue.Attribute{queue.AttrFirstSent: queue.Text(strconv.FormatInt(sent.UnixMilli(), 10))}}
+		s := b.holdOn(flight.Live, old, queue.Outgoing{Body: put("a", 2)})
+		time.Sleep(8 * time.Second)
+		b.fly(s, 3)
+		b.noted(journal.Rejected, 1)
+		b.noted(journal.Left, 1)
+		b.holds("a", "")
+		b.inQueue(1)
+	})
+}
+
+func TestAnADMITWithoutAnAnswerIsTriedInTheNextTurn(t *testing.T) {
+	for what, turns := range map[fault.Verdict]int{fault.FailBefore: 3, fault.FailAfter: 2} {
+		t.Run(what.String(), func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				b.rejects("a", 1)
+				s := b.turn(b.hold(put("a", 1), put("a", 2)))
+				b.inject = fails("ADMIT", what, 4)
+				b.fly(s, turns)
+				b.holds("a", "1")
+				b.noted(journal.Left, 0)
+				b.inQueue(0)
+			})
+		})
+	}
+}
+
+// A version that overtakes the ADMIT decides: the older one waits behind it, or is superseded.
+func TestAnADMITThatIsOvertakenIsDecidedByTheRow(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.rejects("a", 1)
+		s := b.turn(b.hold(put("a", 1), put("a", 2)))
+		var other flight.State
+		b.inject = at("ADMIT", func() {
+			b.inject = well
+			other = b.hold(put("a", 3))
+		})
+		s = b.turn(s)
+		if r := b.row("a"); s.Done || r.Pending != b.key("a", 3) {
+			b.Errorf("done %v, row %+v, want version 1 to wait behind version 3", s.Done, r)
+		}
+		b.fly(other, 3)
+		b.fly(s, 9)
+		b.holds("a", "3")
+		b.inQueue(0)
+	})
+}
+
+// A document whose dead version was parked by somebody else between the read and the claim has its turn too.
+func TestAnOlderVersionHasItsTurnBehindAParkedOne(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1), put("a", 2))
+		b.inject = at("CLAIM", func() { b.write(shard.Park(doc("a"), b.key("a", 2), now(), 1, b.row("a"))) })
+		s = b.turn(s)
+		b.noted(journal.Stored, 1)
+		b.noted(journal.Claimed, 0)
+		b.inject = well
+		b.inQueue(1) // the dead one's message may go
+		b.fly(s, 1)  // version 1 is not pending any more: it is admitted here
+		b.noted(journal.Left, 0)
+		b.holds("a", "1")
+		b.inQueue(0)
+	})
+}
