@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +57,9 @@ func (p *Props) checkNames(fs *faultList) {
 	}
 }
 
+// sinkARNPattern is an ARN of what takes signed requests.
+var sinkARNPattern = regexp.MustCompile(`^arn:aws[a-z-]*:(es:[a-z0-9-]+:[0-9]{12}:domain/[a-z][a-z0-9-]{2,27}|aoss:[a-z0-9-]+:[0-9]{12}:collection/[a-z0-9]{3,40})$`)
+
 // checkAuth looks for credentials that a deployed function cannot have, and for sinks that no role can name.
 func (p *Props) checkAuth(fs *faultList) {
 	for _, name := range sinkNames(p.Config) {
@@ -72,7 +76,11 @@ func (p *Props) checkAuth(fs *faultList) {
 				"give its ARN: Props.SinkARNs, or LULL_SINK_ARNS="+name+"=arn:aws:es:...")
 		}
 	}
-	for name := range p.SinkARNs {
+	for name, arn := range p.SinkARNs {
+		if !sinkARNPattern.MatchString(arn) {
+			fs.add("SinkARNs", name+"="+arn, "is the ARN of no domain and no collection",
+				"write arn:aws:es:REGION:ACCOUNT:domain/NAME or arn:aws:aoss:REGION:ACCOUNT:collection/ID (LULL_SINK_ARNS)")
+		}
 		if s, ok := p.Config.Sinks[name]; !ok || s.Auth.Kind != config.AuthSigV4 {
 			fs.add("SinkARNs", name, "is no sink with auth.kind sigv4", "give ARNs of such sinks only")
 		}

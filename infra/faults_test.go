@@ -60,6 +60,10 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 		},
 		"a domain without a name": {sink(func(s *config.Sink) { s.Auth = config.Auth{Kind: config.AuthSigV4, Service: "es"} }), []string{"sinks.search.url"}},
 		"an ARN for nothing":      {func(p *Props) { p.SinkARNs = map[string]string{"other": "arn:aws:es:::domain/x"} }, []string{"SinkARNs"}},
+		"an ARN of something else": {func(p *Props) {
+			sink(func(s *config.Sink) { s.Auth = config.Auth{Kind: config.AuthSigV4, Service: "es"} })(p)
+			p.SinkARNs = map[string]string{"search": "arn:aws:es:eu-west-1:111122223333:index/x"}
+		}, []string{"SinkARNs"}},
 		"the function's own host": {sink(func(s *config.Sink) { s.URL = "http://127.0.0.1:9200" }), []string{"sinks.search.url"}},
 		"a VPC without subnets":   {func(p *Props) { p.Vpc = &Vpc{SecurityGroupIDs: []string{"sg"}} }, []string{"Vpc"}},
 		"an unknown architecture": {func(p *Props) { p.Architecture = "mips" }, []string{"Architecture", "AssetDir", "AssetDir", "AssetDir", "AssetDir"}},

@@ -132,16 +132,25 @@ func (o *options) check(r *reader) {
 			}
 		}
 	}
-	for o, arn := range map[option]string{optKey: o.key, optOperators: o.operators, optAlarmTopic: o.topic} {
-		if arn != "" && !strings.HasPrefix(arn, "arn:") {
-			r.fault(o, "is no ARN: "+arn)
+	r.holds(optKey, aKey, o.key)
+	r.holds(optOperators, aPerson, o.operators)
+	r.holds(optAlarmTopic, aTopic, o.topic)
+	r.holds(optBus, aBus, o.bus)
+	if vpc := o.props.Vpc; vpc != nil {
+		for _, id := range vpc.SubnetIDs {
+			r.holds(optSubnets, aSubnet, id)
+		}
+		for _, id := range vpc.SecurityGroupIDs {
+			r.holds(optGroups, aGroup, id)
 		}
 	}
-	for _, list := range [][]target{o.topics, o.buckets} {
-		for _, t := range list {
-			if !strings.HasPrefix(t.arn, "arn:") {
-				r.errs = append(r.errs, fmt.Errorf("%q is no ARN", t.arn))
-			}
+	for _, list := range []struct {
+		option
+		shape
+		targets []target
+	}{{optTopics, aTopic, o.topics}, {optBuckets, aBucket, o.buckets}, {optSenders, aSender, o.senders}} {
+		for _, t := range list.targets {
+			r.holds(list.option, list.shape, t.arn)
 		}
 	}
 }
