@@ -23,6 +23,18 @@ FUZZTIME ?= 10s
 sources := $(wildcard cmd e2e functions infra internal tools)
 scripts := $(wildcard .ci/run e2e/*.sh localstack/*.sh localstack/*/*.sh)
 
+# make dies of Ctrl-C whatever the command answers, because a terminal sends the signal to both. In a terminal it is read as a key here, and
+# sent to the command alone, whose exit code is make's then.
+define as_a_key
+run() { \
+	  [ -t 0 ] || exec "$$@"; \
+	  local keys pid reader; keys=$$(stty -g); exec 3<&0; trap "stty $$keys" EXIT; stty -isig -icanon -echo; \
+	  "$$@" </dev/null & pid=$$!; \
+	  while key=$$(head -c 1 <&3); do if [ "$$key" = $$'\x03' ]; then kill -INT $$pid; fi; done & reader=$$!; \
+	  local code=0; wait $$pid || code=$$?; kill $$reader 2>/dev/null || true; return $$code; \
+	}; run
+endef
+
 ##@ Using it
 
 .PHONY: help
@@ -32,7 +44,7 @@ help: ## List the targets
 .PHONY: dev
 dev: ## Run the whole pipeline in one process with a demo stream (needs Go only)
 	@go build -o $(DIST)/host/lull ./cmd/lull
-	@$(DIST)/host/lull dev $(ARGS)
+	@$(as_a_key) $(DIST)/host/lull dev $(ARGS)
 
 ##@ Checking it
 
