@@ -2,10 +2,12 @@ package index
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/sink"
 )
@@ -44,7 +46,16 @@ func (t *turn) open(ctx context.Context) flight.State {
 		return t.state
 	}
 	t.reassert(ctx)
-	return t.end(ctx)
+	if t.left.Empty() {
+		return t.end(ctx)
+	}
+	next := t.state
+	next.Left, next.Turn = t.left, t.state.Turn+1
+	next.WakeAt = flight.WakeText(t.now().Add(max(t.delay(t.state.Turn), time.Second)).Time())
+	if t.outlives(shard.MicrosOf(next.Wake())) && t.goOn(ctx, next) {
+		return finished(next)
+	}
+	return next
 }
 
 // writeOpen writes every document with the present time as its fence.
@@ -70,8 +81,9 @@ func (t *turn) writeOpen(ctx context.Context) {
 	}
 }
 
-// reassert compares what was written open with the rows.
+// reassert compares what was written open with the rows, and takes out of the flight what needs nothing more.
 func (t *turn) reassert(ctx context.Context) {
+	last := t.h.Clock.Now().After(t.manifest.Received.Add(queue.MaxHold - holdMargin))
 	for _, d := range t.docs {
 		e := d.newest()
 		switch {
@@ -79,20 +91,42 @@ func (t *turn) reassert(ctx context.Context) {
 		case d.row.CommittedOp != shard.Delete:
 			t.note(t.about(d, e, journal.OpenResync, "the row knows version key "+d.row.Committed.String()))
 		default:
-			if err := t.deleteAgain(ctx, d); err != nil {
+			err := t.deleteAgain(ctx, d)
+			var refused *openError
+			switch {
+			case err == nil:
+				t.note(t.about(d, e, journal.Reasserted, "the row knows it deleted"))
+			case last || errors.Is(err, errOvertaken) || errors.As(err, &refused) && refused.Kind == sink.Rejected:
 				t.note(t.about(d, e, journal.OpenResync, "its delete could not be asserted: "+err.Error()))
+			default: // throttled, no answer, or leased: once more
+				t.note(t.about(d, e, journal.Waiting, "its delete is asserted again later: "+err.Error()))
 				continue
 			}
-			t.note(t.about(d, e, journal.Reasserted, "the row knows it deleted"))
+		}
+		for _, e := range d.held {
+			if !e.gone {
+				t.drop(e)
+			}
 		}
 	}
 }
+
+// errOvertaken says that the row knows something newer than the delete, which will be written unless it turns out to be poison.
+var errOvertaken = errors.New("a newer version has come")
 
 // deleteAgain writes a committed delete once more, under a lease.
 func (t *turn) deleteAgain(ctx context.Context, d *document) error {
 	l := shard.Lease{Doc: d.id, Key: d.row.Committed, Token: t.h.NewToken(), At: t.now()}
 	_, err := t.put(ctx, shard.Reassert(l.Doc, l.Key, l.Token, l.At, t.leaseEnd()))
-	if refused, ok := shard.AsRefused(err); err != nil && (!ok || refused.Row.Owner != l.Token) { // ours where only the answer was lost
+	if refused, ok := shard.AsRefused(err); ok {
+		switch row := refused.Row; {
+		case row.Owner == l.Token: // only the answer was lost
+			err = nil
+		case row.Committed != l.Key || row.Pending > l.Key:
+			return errOvertaken
+		}
+	}
+	if err != nil {
 		return err
 	}
 	o := t.send(ctx, []sink.Op{{Doc: l.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key, At: l.At.Time()}})[0]
