@@ -118,6 +118,7 @@ func (p Plot) scale(x bool) scale {
 	switch {
 	case s.log && !x:
 		s.low, s.high = math.Pow(10, math.Floor(math.Log10(s.low))), math.Pow(10, math.Ceil(math.Log10(s.high)))
+	case !s.log && x && s.low > s.high-s.low: // a stretch far from zero: zero would squeeze it
 	case !s.log:
 		s.low = min(s.low, 0)
 	}
@@ -149,7 +150,7 @@ func (s scale) ticks() []float64 {
 	for (s.high-s.low)/step > 8 {
 		step *= 2
 	}
-	for v := s.low; v <= s.high*1.0001; v += step {
+	for v := math.Ceil(s.low/step) * step; v <= s.high*1.0001; v += step {
 		out = append(out, v)
 	}
 	return out

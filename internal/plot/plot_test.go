@@ -78,6 +78,18 @@ func TestAStackDrawsEveryChartWhole(t *testing.T) {
 	}
 }
 
+// A stretch far from zero fills the chart, with round numbers below it; one near to zero shows it.
+func TestAStretchFarFromZeroFillsTheChart(t *testing.T) {
+	t.Parallel()
+	far := Plot{Series: []Series{{X: []float64{124.5, 136.2}, Y: []float64{1, 2}}}}.scale(true)
+	if far.low != 124.5 || !slices.Equal(far.ticks()[:2], []float64{126, 128}) {
+		t.Errorf("begins at %v with ticks %v, want 124.5 and 126, 128, ...", far.low, far.ticks())
+	}
+	if near := (Plot{Series: []Series{{X: []float64{3, 10}, Y: []float64{1, 2}}}}).scale(true); near.low != 0 {
+		t.Errorf("begins at %v, want 0", near.low)
+	}
+}
+
 // A chart of nothing, or of one value, has an axis all the same.
 func TestAFlatLineHasAScale(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ type engine struct {
 	settle  time.Duration // how long after we hung up it may still apply a request; it has no versions where this is not 0
 	applied map[shard.DocID]time.Duration
 	refuses map[version]int // how often it still refuses a version
+	room    capacity
 }
 
 // version is one version of one document.
@@ -30,7 +31,7 @@ const lateness = 20 * time.Second
 
 func newEngine(w *World, versions bool, settle, forget time.Duration) *engine {
 	return &engine{
-		w: w, settle: settle, applied: map[shard.DocID]time.Duration{}, refuses: map[version]int{},
+		w: w, settle: settle, room: newCapacity(w.options.Strain.Rate), applied: map[shard.DocID]time.Duration{}, refuses: map[version]int{},
 		docs: memory.NewSink(trueClock{&w.scheduler}, memory.SinkSettings{Versions: versions, ForgetAfter: forget}),
 	}
 }
@@ -47,7 +48,8 @@ func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
 			e.refuses[v]--
 		}
 		return sink.Outcome{Kind: sink.Refused, Status: 500, Reason: "item failed"}
-	case w.dice.chance(r.ItemThrottle), e.hot(op.Doc):
+	case w.dice.chance(r.ItemThrottle), e.hot(op.Doc), !e.room.take(w.now):
+		w.timeline.now().Throttled++
 		return sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "es_rejected_execution"}
 	}
 	out := e.docs.Write(background, []sink.Op{op})[0]
@@ -55,6 +57,7 @@ func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
 	w.oracle.answered(op, under, out)
 	if out.Kind == sink.Applied {
 		w.counts.Applied++
+		w.timeline.now().Written++
 		e.applied[op.Doc] = w.now
 	}
 	return out

@@ -88,6 +88,7 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 	if row.Committed < old.Committed {
 		o.violate("committed is monotone", fmt.Sprintf("%s: %s took committed from %s to %s", w.Doc, w.Name, old.Committed, row.Committed))
 	}
+	o.w.worst.Refusals = max(o.w.worst.Refusals, int(row.Refusals))
 	switch w.Name {
 	case "CLAIM", "CLAIM again":
 		o.granted(v, l, row)

@@ -142,6 +142,7 @@ func (o *oracle) left(q *sqsQueue, m *message, why departure) {
 
 // parked books a stored dead letter.
 func (o *oracle) parked(f letter.Facts, _ bool) {
+	o.w.worst.Letters++
 	if e := o.events[f.ID]; e != nil {
 		e.parked, e.died = true, true
 		return
@@ -188,6 +189,7 @@ func (o *oracle) fresh(doc shard.DocID, k shard.OrderKey) {
 	e.seen = true
 	if !e.died {
 		o.w.freshness = append(o.w.freshness, o.w.now-e.sent)
+		o.w.timeline.committed(o.w.now - e.sent)
 	}
 }
 

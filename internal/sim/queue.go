@@ -144,6 +144,9 @@ func (q *sqsQueue) take(limit int) []*message {
 			m.FirstReceived = epoch.Add(q.w.now).Truncate(time.Millisecond)
 		}
 		m.received = q.w.now
+		if q.dead != nil {
+			q.w.worst.Receives = max(q.w.worst.Receives, m.ReceiveCount)
+		}
 		again := q.w.now + q.visibility
 		if q.w.dice.chance(q.w.rates.EarlyAgain) {
 			again = q.w.now + q.w.dice.upTo(q.visibility)
@@ -173,6 +176,7 @@ func (q *sqsQueue) first() *message {
 			q.leave(m, lostByQueue)
 		case q.dead != nil && m.ReceiveCount >= q.receives():
 			q.moved++
+			q.w.worst.Moved++
 			q.move(m)
 		default:
 			return m

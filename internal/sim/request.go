@@ -18,6 +18,7 @@ func (w *World) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 	inv := w.live[v.ID]
 	verdict := w.verdict(inv, op)
 	w.decisions++
+	w.timeline.decided(op, verdict)
 	w.trace.decision(v, op, verdict)
 	switch verdict {
 	case fault.FailBefore, fault.Throttle, fault.CrashBefore:

@@ -20,6 +20,8 @@ type Result struct {
 	Freshness  []time.Duration
 	Counts     Counts // until everything had settled
 	Rates      Rates
+	Extremes   Extremes // until everything had settled
+	Timeline   []Second // where the options ask for it, of the same time
 }
 
 // How long a run goes on, in virtual time.
@@ -47,6 +49,7 @@ func (w *World) Run() Result {
 	since := w.now
 	settled := w.settle(settleWithin)
 	r.Counts = w.counts.clone()
+	r.Extremes, r.Timeline = w.worst, w.timeline.told()
 	if settled {
 		r.Settled = w.now - since - landing
 		if w.idle() {

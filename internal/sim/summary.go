@@ -58,10 +58,16 @@ func spread(all []time.Duration) Spread {
 	if len(all) == 0 {
 		return Spread{}
 	}
-	all = slices.Clone(all)
-	slices.Sort(all)
-	at := func(q float64) int64 { return all[min(int(q*float64(len(all))), len(all)-1)].Milliseconds() }
-	return Spread{Count: len(all), P50: at(0.5), P99: at(0.99), Max: at(1)}
+	return Spread{Count: len(all), P50: at(all, 0.5).Milliseconds(), P99: at(all, 0.99).Milliseconds(), Max: at(all, 1).Milliseconds()}
+}
+
+// at is the quantile of some durations, 0 of none.
+func at(all []time.Duration, q float64) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	all = slices.Sorted(slices.Values(all))
+	return all[min(int(q*float64(len(all))), len(all)-1)]
 }
 
 func bill(c Counts) Bill {

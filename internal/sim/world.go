@@ -28,6 +28,8 @@ type Options struct {
 	Pollers  int // of each lane; 0 for a number that the seed draws
 	// MostPollers is how many there may be under load, within the lane's concurrency; 0 for no more than Pollers.
 	MostPollers int
+	Strain      Strain
+	Timeline    bool            // keep what happened second by second, see [Result.Timeline]
 	Journal     journal.Journal // hears every note of the use cases; nil for nobody
 	Story       io.Writer       // is told what happens, step by step; nil for nobody
 	History     bool            // keep what callers asked and heard, see [World.History]
@@ -62,11 +64,13 @@ type World struct {
 	named     int // ids and tokens drawn
 	freshness []time.Duration
 
-	oracle  *oracle
-	trace   trace
-	history recorder
-	counts  Counts
-	ended   bool
+	oracle   *oracle
+	trace    trace
+	history  recorder
+	timeline timeline
+	worst    Extremes
+	counts   Counts
+	ended    bool
 }
 
 // pipe is what one sink has for itself.
@@ -109,6 +113,9 @@ func New(o Options) (*World, error) {
 		w.poisons = map[version]poison{}
 	}
 	w.draw()
+	w.plan(o.Strain)
+	w.timeline = timeline{w: w, on: o.Timeline}
+	w.after(0, w.timeline.begin)
 	for _, name := range slices.Sorted(maps.Keys(o.Config.Sinks)) {
 		w.pipes = append(w.pipes, w.pipe(name))
 	}
