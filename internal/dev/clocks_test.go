@@ -107,7 +107,11 @@ func TestASinkWithoutVersionsNeverGoesBack(t *testing.T) {
 					t.Error(w)
 				}
 				docs := map[string]string{}
-				if err := search.Sink.(sink.Reader).All(t.Context(), func(s sink.Stored) error {
+				reader, ok := search.Sink.(sink.Reader)
+				if !ok {
+					t.Fatalf("%T cannot be read", search.Sink)
+				}
+				if err := reader.All(t.Context(), func(s sink.Stored) error {
 					docs[string(s.Doc)] = s.Version
 					return nil
 				}); err != nil {
