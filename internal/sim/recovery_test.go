@@ -105,7 +105,7 @@ func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 			if limit := recoveryRefused * wrote; refused > limit {
 				t.Errorf("%d documents answered with 429 beside %d written, want at most %d", refused, wrote, limit)
 			}
-			if d, limit := s.drained(r), 2*recoveryDocuments/(recoveryTakes-recoveryPerSecond)*time.Second+2*time.Minute; d > limit {
+			if d, limit := s.drained(r), 3*recoveryDocuments/(recoveryTakes-recoveryPerSecond)*time.Second+2*time.Minute; d > limit {
 				t.Errorf("back to normal after %s, want within %s: %d documents at %d a second, three times over, and two minutes", d, limit, recoveryDocuments, recoveryTakes-recoveryPerSecond)
 			}
 			// And fresh as before.

@@ -1,0 +1,266 @@
+package prune_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/price"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+var update = flag.Bool("update", false, "write what a pass costs into docs/lifecycles.md (make lifecycles)")
+
+// bill is what prune asked of the table in a day, in the units that DynamoDB bills.
+type bill struct {
+	mu                    sync.Mutex
+	rows, collected, runs int
+	pages                 int
+	scanned               float64 // read units of the scan
+	fixed                 float64 // write units of the runs' turns
+	deleted               float64 // write units of the collected rows
+	other                 int     // requests of other kinds: the health row, what waits in the two indexes, the list of flights
+	longest               int     // rows that one run read at most
+}
+
+// readUnit is what half a read unit, an eventually consistent read, brings; a page of a scan is rounded up to it as a whole.
+const readUnit = 4 << 10
+
+// tally counts as DynamoDB would.
+type tally struct {
+	scanner shard.Scanner
+	shard.Store
+	*bill
+}
+
+func (t tally) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string, error) {
+	rows, next, err := t.scanner.Scan(ctx, segment, segments, cursor, limit)
+	bytes := 0
+	for _, r := range rows {
+		bytes += itemSize(r)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pages++
+	t.scanned += price.ReadUnits(bytes, false)
+	return rows, next, err
+}
+
+func (t tally) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	old, err := t.Store.Write(ctx, w)
+	units := price.WriteUnits(max(itemSize(old), itemSize(w.Apply(old))))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.Doc.IsDocument() {
+		t.deleted += units
+	} else {
+		t.fixed += units
+	}
+	return old, err
+}
+
+// itemSize is the size of a row's item by DynamoDB's published rules: see the same in package shard's tests, which hold it to 200 bytes.
+func itemSize(r shard.Row) int {
+	if !r.Exists() {
+		return 0
+	}
+	n := len("doc") + len(r.Doc)
+	for _, a := range shard.Attrs() {
+		v, ok := r.Get(a)
+		if !ok {
+			continue
+		}
+		n += len(a) + len(v.Text)
+		if v.Kind == shard.KindNumber {
+			n += 1 + (len(strings.Trim(strconv.FormatInt(v.Num, 10), "-0"))+1)/2
+		}
+	}
+	return n
+}
+
+// id is as long as a UUID.
+func id(i int) shard.DocID {
+	return shard.DocID(fmt.Sprintf("content#%08x-7a86-4ce0-aa36-7a63f0bc1bd5", i))
+}
+
+// aDay runs prune for a day over a table of settled rows, every hundredth of which is past its retention. It is a table's second day: on its
+// first nobody knows how large it is.
+func aDay(t *testing.T, rows int) (b *bill) {
+	synctest.Test(t, func(t *testing.T) {
+		s := setup(t)
+		old := rows / 100
+		for i := range old {
+			s.settle(id(i))
+		}
+		time.Sleep(s.cfg.Lifecycle.RowRetention - 12*time.Hour)
+		for i := old; i < rows; i++ {
+			s.settle(id(i))
+		}
+		perDay := int(day / s.cfg.Lifecycle.PruneEvery)
+		b = &bill{}
+		calls := 0
+		for run := range 2 * perDay {
+			if run == perDay {
+				b, calls = &bill{}, 0
+			}
+			p, v := s.faulty(decide(func(fault.Op) fault.Verdict {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				calls++
+				return fault.OK
+			}))
+			counted := tally{scanner: p.Scanner, Store: p.Shards, bill: b}
+			p.Scanner, p.Shards, p.Journal = counted, counted, &notes{}
+			rep, err := p.Run(t.Context())
+			if err != nil || !rep.Ran || v.Killed() {
+				t.Fatalf("run %d: %+v, error %v", run, rep, err)
+			}
+			b.runs++
+			b.rows += rep.Rows.Read
+			b.longest = max(b.longest, rep.Rows.Read)
+			b.collected += rep.Rows.Collected
+			time.Sleep(s.cfg.Lifecycle.PruneEvery)
+		}
+		b.other = calls - b.pages - int(b.fixed) - int(b.deleted)
+	})
+	return b
+}
+
+// settle is ADMIT, CLAIM and COMMIT of version 1.
+func (b *bench) settle(d shard.DocID) {
+	b.Helper()
+	k := b.key(1)
+	at := now()
+	b.write(shard.Admit(shard.Admission{Doc: d, Key: k, Class: shard.ClassInt, Flight: "01JV0000000000000000000000", Now: at}))
+	l := shard.Lease{Doc: d, Key: k, Token: "token", At: at}
+	b.write(shard.Claim(shard.Bid{Doc: d, Key: k, Token: l.Token, Now: at, Until: at.Add(13 * time.Second)}))
+	b.write(shard.Commit(l, shard.Put, at, b.cfg.Expires(time.Now()), b.row(d)))
+}
+
+// rowBytes is the size of the rows above.
+func rowBytes(t *testing.T) (bytes int) {
+	synctest.Test(t, func(t *testing.T) {
+		s := setup(t)
+		s.settle(id(1))
+		bytes = itemSize(s.row(id(1)))
+	})
+	return bytes
+}
+
+// Issue 6, point 1. What a day of prune reads and writes grows with the table, by exactly as much as DynamoDB's rounding allows: every row is read
+// once, a page is rounded up once, a row that goes is one write, and what runs cost besides does not depend on the table.
+func TestADayOfPruneCostsInProportionToTheTable(t *testing.T) {
+	t.Parallel()
+	sizes := []int{1_000, 10_000, 100_000}
+	if testing.Short() {
+		sizes = sizes[:2]
+	}
+	bytes := rowBytes(t)
+	var first *bill
+	for i, n := range sizes {
+		b := aDay(t, n)
+		t.Logf("%d rows of %d bytes: %d pages, %.1f read units, %d requests of other kinds, %d rows in a run at most", n, bytes, b.pages, b.scanned, b.other, b.longest)
+		if b.rows < n || b.rows > n+housekeeping {
+			t.Errorf("%d rows read of %d in a day, want each once", b.rows, n)
+		}
+		least := float64(n*bytes) / readUnit / 2
+		if most := least + float64(b.pages)/2 + 1; b.scanned < least || b.scanned > most {
+			t.Errorf("%d rows: %.1f read units, want %.1f to %.1f: each of %d pages rounded up once", n, b.scanned, least, most, b.pages)
+		}
+		if want := n / 100; b.collected != want || b.deleted != float64(want) {
+			t.Errorf("%d rows: %d collected for %.0f write units, want %d for as many", n, b.collected, b.deleted, want)
+		}
+		if i == 0 {
+			first = b
+		}
+		if b.runs != first.runs || b.fixed != first.fixed || b.other != first.other {
+			t.Errorf("%d rows: %d runs, %.0f write units of their own, %d other requests; with %d rows it was %d, %.0f, %d: want it the same",
+				n, b.runs, b.fixed, b.other, sizes[0], first.runs, first.fixed, first.other)
+		}
+	}
+}
+
+// housekeeping is how many rows are no documents: what runs save.
+const housekeeping = 2
+
+// extrapolated is the day of a table that nobody measured.
+func extrapolated(n, bytes int, like *bill) *bill {
+	b := bill{rows: n, collected: n / 100, deleted: float64(n / 100), runs: like.runs, fixed: like.fixed, other: like.other, longest: quota(n)}
+	b.pages = int(math.Ceil(float64(n) / 1000))
+	b.scanned = float64(b.pages) * price.ReadUnits(1000*bytes, false)
+	return &b
+}
+
+// readsOfRun is what a run reads besides rows: the health row, and the eight partitions of each of the two indexes, half a unit each. The list of
+// flights is billed like a write to the bucket.
+const readsOfRun = 0.5 + 2*8*0.5
+
+// quota is how many rows a run reads of a table of that size: a quarter more than there are, spread over three quarters of the day's runs.
+func quota(n int) int { return max((n+n/4)/216, 2000) }
+
+// TestWriteCost writes the table of docs/lifecycles.md.
+func TestWriteCost(t *testing.T) {
+	if !*update {
+		t.Skip("make lifecycles runs it with -update")
+	}
+	bytes := rowBytes(t)
+	var page strings.Builder
+	fmt.Fprintf(&page, "Rows of %d bytes, each hundredth past its retention; prices of %s, %s.\n\n", bytes, price.USEast1.Region, price.USEast1.Date)
+	page.WriteString("| rows | read in a run, at most | pages | read units | writes: rows that go | writes: the runs' own | other requests | $ a day |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	line := func(n int, how string, b *bill) {
+		usage := price.Usage{ReadUnits: b.scanned + float64(b.runs)*readsOfRun, WriteUnits: b.fixed + b.deleted, ObjectWrites: float64(b.runs)}
+		fmt.Fprintf(&page, "| %s%s | %s | %s | %s | %s | %s | %s | %.4f |\n", commas(n), how, commas(b.longest), commas(b.pages), commas(int(math.Round(b.scanned))),
+			commas(int(b.deleted)), commas(int(b.fixed)), commas(b.other), price.USEast1.Dollars(usage))
+	}
+	var last *bill
+	for _, n := range []int{1_000, 10_000, 100_000, 1_000_000} {
+		last = aDay(t, n)
+		line(n, "", last)
+		if want := extrapolated(n, bytes, last); n == 1_000_000 && (math.Abs(want.scanned-last.scanned) > 0.1*last.scanned || want.deleted != last.deleted) {
+			t.Errorf("by the formula %.1f read units and %.0f writes, measured %.1f and %.0f", want.scanned, want.deleted, last.scanned, last.deleted)
+		}
+	}
+	line(10_000_000, " (by the formula)", extrapolated(10_000_000, bytes, last))
+	insert(t, filepath.Join("..", "..", "docs", "lifecycles.md"), "cost", page.String())
+}
+
+func commas(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// insert puts text between the two marks of a page that carry its name.
+func insert(t *testing.T, path, name, text string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+name+": begin, written by make lifecycles -->\n", "<!-- "+name+": end -->"
+	before, rest, found := strings.Cut(string(b), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no marks for %s", path, name)
+	}
+	if err := os.WriteFile(path, []byte(before+begin+text+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	_ shard.Store   = tally{}
+	_ shard.Scanner = tally{}
+)
