@@ -118,6 +118,13 @@ func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 	if _, err := os.Stat(file + ".checkpoint"); !os.IsNotExist(err) {
 		t.Errorf("the checkpoint is left: %v", err)
 	}
+	// An export in a bucket, too.
+	object := s.Object(t, c+"/export.ndjson", lines(ground.Event{Collection: c, ID: "exported", Version: 3}))
+	if a := s.Lull(t, "resync", object, "--checkpoint", file+".s3"); a.Code != 0 || !strings.HasPrefix(a.Out, "1 messages sent in resync run") {
+		t.Fatalf("exit %d: %s%s", a.Code, a.Out, a.Errors)
+	}
+	s.Committed(t, ground.Key(c, "exported"), 3)
+	s.Drained(t)
 }
 
 // cancel makes the pending version a dead letter before it is written, and says so in the audit.

@@ -5,6 +5,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -12,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
 	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
 )
 
@@ -42,6 +45,37 @@ func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	// The dead flight's manifest stays for prune, which takes it when it is older than any flight; that of the flight that ended is gone.
 	if got := len(s.FlightIDs(t)) - len(flights); got != 1 {
 		t.Errorf("%d manifests are left, want the dead flight's only", got)
+	}
+}
+
+// SQS loses the message of a flight that died. Nothing brings the version back but its manifest: `lull rescue` writes it.
+func TestRescueWritesWhatNoMessageBringsBack(t *testing.T) {
+	s := express(t)
+	c := s.Collection("rescued")
+	before, known := s.Counts(t), s.FlightIDs(t)
+	restore := s.BreakAlias(t, names.Index)
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
+	var id flight.ID
+	ground.Until(t, ground.Patience, "a flight has its manifest", func(context.Context) (bool, string) {
+		for _, f := range s.FlightIDs(t) {
+			if !slices.Contains(known, f) {
+				id = f
+			}
+		}
+		return id != "", fmt.Sprint(len(known), " flights, none of them new")
+	})
+	s.Lose(t, id)
+	s.Drained(t)
+	s.Counted(t, before, "BadSettings", 3) // its execution has died
+	restore()
+	if a := s.Lull(t, "rescue", string(id)); a.Code != 0 {
+		t.Fatalf("exit %d: %s%s", a.Code, a.Out, a.Errors)
+	}
+	s.Committed(t, ground.Key(c, "doc"), 1)
+	s.Holds(t, c, map[string]int{"doc": 1})
+	s.Counted(t, before, "Received", 1)
+	if a := s.Lull(t, "rescue", string(id)); a.Code == 0 || !strings.Contains(a.Errors, "nothing in the flight is left") {
+		t.Errorf("a second rescue: exit %d: %s%s", a.Code, a.Out, a.Errors)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/lambda"
 	"github.com/lullhq/lull/internal/names"
@@ -28,6 +30,20 @@ func (s *Stack) FlightIDs(t testing.TB) []flight.ID {
 		if cursor = next; cursor == "" {
 			slices.Sort(ids)
 			return ids
+		}
+	}
+}
+
+// Lose deletes the messages that a flight holds, as if SQS had lost them.
+func (s *Stack) Lose(t testing.TB, id flight.ID) {
+	t.Helper()
+	m, err := s.Flights.Get(t.Context(), id)
+	if err != nil {
+		t.Fatalf("get manifest: %v", err)
+	}
+	for _, r := range m.Records {
+		if _, err := s.SQS.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &s.Live, ReceiptHandle: &r.Message.Receipt}); err != nil {
+			t.Fatalf("delete a message: %v", err)
 		}
 	}
 }

@@ -8,9 +8,12 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/sqs"
@@ -93,6 +96,18 @@ func (s *Stack) Spread(t testing.TB, events ...Event) {
 	}
 	all.Wait()
 	must(t, errors.Join(errs...))
+}
+
+// Object puts a file into a bucket of its own and returns its s3:// address.
+func (s *Stack) Object(t testing.TB, key, text string) string {
+	t.Helper()
+	client := s3.NewFromConfig(s.Account, func(o *s3.Options) { o.UsePathStyle = true })
+	bucket := s.Config.Stack + "-exports"
+	_, made := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}) // for the first of them
+	if _, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(text)}); err != nil {
+		t.Fatal("put an export: ", errors.Join(err, made))
+	}
+	return "s3://" + bucket + "/" + key
 }
 
 func must(t testing.TB, err error) {
