@@ -19,7 +19,7 @@ import (
 const publishBatch = 100
 
 func (a *app) publishCommand() *cobra.Command {
-	var source, lane string
+	var source, lane, group string
 	c := &cobra.Command{
 		Use:   "publish [FILE|DIR|-]",
 		Short: "Send messages to the queues that their events belong to",
@@ -28,7 +28,7 @@ func (a *app) publishCommand() *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		if err := checkLane(lane); err != nil {
+		if err := errors.Join(checkLane(lane), checkGroup(group)); err != nil {
 			return err
 		}
 		in, err := dev.OpenInput(argument(args, "-"), a.in)
@@ -36,7 +36,7 @@ func (a *app) publishCommand() *cobra.Command {
 			return usage(err)
 		}
 		defer in.Close()
-		p := publisher{api: api, source: source, lane: flight.Lane(lane)}
+		p := publisher{api: api, source: source, group: group, lane: flight.Lane(lane)}
 		err = p.all(c.Context(), in)
 		for _, r := range p.total.Refused {
 			fmt.Fprintf(a.err, "refused: message %d: %s\n", r.Message+1, r.Why)
@@ -53,6 +53,7 @@ func (a *app) publishCommand() *cobra.Command {
 	})
 	c.Flags().StringVar(&source, "source", "", "`NAME` of the source that decodes the messages (the attribute lull-source)")
 	c.Flags().StringVar(&lane, "lane", "", "`LANE`, live or bulk; without it live, and bulk for resyncs")
+	groupFlag(c, &group)
 	return exits(c, map[int]string{exitOK: "everything was sent", exitFailed: "a message was refused, or something stopped it", exitUsage: "usage or settings: nothing was sent"})
 }
 
@@ -63,10 +64,23 @@ func checkLane(lane string) error {
 	return nil
 }
 
+func checkGroup(group string) error {
+	if group != "" && !queue.ValidGroup(group) {
+		return usagef("--group %q: want 1 to 128 letters, digits or punctuation marks of ASCII", group)
+	}
+	return nil
+}
+
+// groupFlag is the flag --group.
+func groupFlag(c *cobra.Command, group *string) {
+	c.Flags().StringVar(group, "group", "", "message group `NAME`, a tenant, of messages that name none (the attribute lull-group): the queue is fair to groups")
+}
+
 // publisher sends an input in batches.
 type publisher struct {
 	api    operate.API
 	source string
+	group  string
 	lane   flight.Lane
 	after  func(read int) error // told how many messages of the input are done, refused ones too; nil for nobody
 
@@ -113,9 +127,14 @@ func (p *publisher) batch(in dev.Input) (operate.Publication, error) {
 			return batch, err
 		}
 		p.read++
-		if p.source != "" {
-			attrs := map[string]queue.Attribute{queue.AttrSource: queue.Text(p.source)}
-			maps.Copy(attrs, m.Attributes)
+		attrs := map[string]queue.Attribute{}
+		for name, value := range map[string]string{queue.AttrSource: p.source, queue.AttrGroup: p.group} {
+			if value != "" {
+				attrs[name] = queue.Text(value)
+			}
+		}
+		if len(attrs) > 0 {
+			maps.Copy(attrs, m.Attributes) // what a message says itself goes first
 			m.Attributes = attrs
 		}
 		batch.Messages = append(batch.Messages, m.Outgoing)

@@ -16,6 +16,7 @@ import (
 type resyncFlags struct {
 	rate                                float64
 	checkpoint, run, source, collection string
+	group                               string
 }
 
 func (a *app) resyncCommand() *cobra.Command {
@@ -32,6 +33,9 @@ func (a *app) resyncCommand() *cobra.Command {
 		if !(f.rate > 0) || f.rate > 1e6 {
 			return usagef("--rate %g: want messages a second, above 0", f.rate)
 		}
+		if err := checkGroup(f.group); err != nil {
+			return err
+		}
 		return a.resync(c.Context(), api, args[0], f)
 	})
 	c.Flags().Float64Var(&f.rate, "rate", 200, "`N` messages a second")
@@ -39,6 +43,7 @@ func (a *app) resyncCommand() *cobra.Command {
 	c.Flags().StringVar(&f.run, "run", "", "resync run, a `ULID`; without it a new one")
 	c.Flags().StringVar(&f.source, "source", "", "`NAME` of a native source, where the default one is of another kind")
 	c.Flags().StringVar(&f.collection, "collection", "", "write to this collection `NAME` instead: rebuild beside live traffic, then switch")
+	groupFlag(c, &f.group)
 	return exits(c, map[int]string{
 		exitOK: "everything was sent", exitFailed: "a message was refused, or something stopped it: run it again to go on",
 		exitUsage: "usage, settings, or a checkpoint that does not fit: nothing was sent",
@@ -62,7 +67,7 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 	in.run, in.collection = cp.Run, f.collection
 	bar := progress{out: a.err, size: in.size, shown: isTerminal(a.err)}
 	began, first := time.Now(), cp.Sent
-	p := publisher{api: api, source: f.source, lane: flight.Bulk, read: cp.Sent, after: func(read int) error {
+	p := publisher{api: api, source: f.source, group: f.group, lane: flight.Bulk, read: cp.Sent, after: func(read int) error {
 		cp.reach(read, in)
 		if err := cp.save(at); err != nil {
 			return err

@@ -125,6 +125,27 @@ func TestAResyncMarksItsEventsAndGoesOnWithTheSameRun(t *testing.T) {
 	}
 }
 
+// A group marks the messages that name none of their own.
+func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
+	t.Parallel()
+	own := `{"after_ms":0,"attributes":{"lull-group":{"type":"String","string":"tenant-b"}},"body":` + put("own", "1", "{}") + `}`
+	d := &desk{}
+	if _, _, err := d.resync(t, write(t, put("first", "7", "{}"), own), resyncFlags{group: "tenant-a", source: "native"}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"tenant-a", "tenant-b"} {
+		if got := queue.Group(d.sent[i].Attributes); got != want || d.sent[i].Attributes[queue.AttrSource].String != "native" {
+			t.Errorf("message %d is of group %q, attributes %+v; want %q, and its source", i, got, d.sent[i].Attributes, want)
+		}
+	}
+	for _, bad := range []string{"two words", strings.Repeat("x", 129), "größe"} {
+		var exit *exitError
+		if err := checkGroup(bad); !errors.As(err, &exit) || exit.code != exitUsage {
+			t.Errorf("group %q: %v, want a usage error", bad, err)
+		}
+	}
+}
+
 // A run that dies before its first answer has begun already: beginning again would be a second run, which accepts everything once more.
 func TestARunBeginsOnce(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,32 @@ const AttrFirstSent = "lull-first-sent"
 // AttrSource chooses the source that decodes a message, by its name in the configuration.
 const AttrSource = "lull-source"
 
+// AttrGroup names the message group, a tenant, in which lull sends a message: SQS's MessageGroupId, by which a standard queue is fair to groups
+// that send little. Being an attribute it stays with every copy. What an upstream sets as MessageGroupId alone is heeded by SQS when it
+// delivers the message, and is not on copies.
+const AttrGroup = "lull-group"
+
+// maxGroup is the length of the longest MessageGroupId.
+const maxGroup = 128
+
+// Group is the message group that attributes name, empty where they name none or one that SQS does not take: a message is never lost for its group.
+func Group(attrs map[string]Attribute) string {
+	if g := attrs[AttrGroup].String; ValidGroup(g) {
+		return g
+	}
+	return ""
+}
+
+// ValidGroup reports whether SQS takes a MessageGroupId: 1 to 128 letters, digits or punctuation marks of ASCII.
+func ValidGroup(g string) bool {
+	for i := range len(g) {
+		if g[i] <= ' ' || g[i] > '~' {
+			return false
+		}
+	}
+	return g != "" && len(g) <= maxGroup
+}
+
 // Limits of SQS.
 const (
 	MaxDelay   = 15 * time.Minute

@@ -57,6 +57,9 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 				Id: name(n), MessageBody: &out[i].Body, MessageAttributes: attributes(out[i].Attributes),
 				DelaySeconds: int32((out[i].Delay + time.Second - 1) / time.Second),
 			}
+			if g := queue.Group(out[i].Attributes); g != "" {
+				in[n].MessageGroupId = &g
+			}
 		}
 		res, err := q.api.SendMessageBatch(ctx, &sdk.SendMessageBatchInput{QueueUrl: &q.url, Entries: in})
 		if err != nil {

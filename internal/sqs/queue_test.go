@@ -3,6 +3,7 @@ package sqs
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ type entry struct {
 	Id                string
 	MessageBody       string
 	DelaySeconds      int
+	MessageGroupId    string
 	ReceiptHandle     string
 	VisibilityTimeout *int
 	MessageAttributes map[string]struct {
@@ -306,5 +308,35 @@ func TestAFailedCallFailsItsEntries(t *testing.T) {
 				t.Errorf("got %d calls, want %d", calls, tt.calls)
 			}
 		})
+	}
+}
+
+// A message's attribute names its group; it stays an attribute, so that copies have it. One that SQS would refuse costs no message.
+func TestSendSetsTheMessageGroup(t *testing.T) {
+	t.Parallel()
+	group := func(g string) map[string]queue.Attribute {
+		return map[string]queue.Attribute{queue.AttrGroup: queue.Text(g)}
+	}
+	q, s := scripted(t, nil)
+	errs := q.Send(t.Context(), []queue.Outgoing{
+		{Body: "a", Attributes: group("tenant-a")},
+		{Body: "b"},
+		{Body: "c", Attributes: group("")},
+		{Body: "d", Attributes: group("two words")},
+		{Body: "e", Attributes: group(strings.Repeat("x", 129))},
+		{Body: "f", Attributes: group("{tenant}:b")},
+	})
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	var got []string
+	for _, e := range s.batches[0].Entries {
+		got = append(got, e.MessageGroupId)
+		if a, ok := e.MessageAttributes[queue.AttrGroup]; e.MessageBody == "a" && (!ok || *a.StringValue != "tenant-a") {
+			t.Errorf("the attribute is gone: %+v", e.MessageAttributes)
+		}
+	}
+	if want := []string{"tenant-a", "", "", "", "", "{tenant}:b"}; !slices.Equal(got, want) {
+		t.Errorf("groups %q, want %q", got, want)
 	}
 }
