@@ -103,16 +103,16 @@ type Store interface {
 	Continue(ctx context.Context, id ID, n int, s State) (created bool, err error)
 	// Delete removes the manifest and its checkpoints. Deleting what is not there is no error.
 	Delete(ctx context.Context, id ID) error
-	// List returns up to limit flights after the cursor, oldest first, with the time of the newest object and the last
-	// checkpoint's state where there is one.
+	// List returns up to limit flights after the cursor, oldest first, and the cursor of the next call, empty at the end. A flight of
+	// which only checkpoints are left is among them.
 	List(ctx context.Context, cursor string, limit int) (flights []Stored, next string, err error)
 }
 
 // Stored is a flight as the store lists it.
 type Stored struct {
 	ID     ID
-	Newest time.Time
-	Legs   int
+	Newest time.Time // when its newest object, manifest or checkpoint, was written, by the store's clock
+	Legs   int       // how many executions it has gone on in: its checkpoints
 }
 
 // Errors of a Store.

@@ -65,13 +65,21 @@ func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, erro
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("get manifest: %w", err)
 	}
-	f.mu.Lock()
-	s := f.flights[id]
-	f.mu.Unlock()
-	if s == nil || s.manifest == nil {
+	b := f.manifest(id)
+	if b == nil {
 		return nil, fmt.Errorf("get manifest %s: %w", id, flight.ErrNotFound)
 	}
-	return flight.Decode(s.manifest)
+	return flight.Decode(b)
+}
+
+// manifest is a flight's manifest as it is stored, nil for none. Its bytes never change: Put brings others.
+func (f *Flights) manifest(id flight.ID) []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.flights[id]; s != nil {
+		return s.manifest
+	}
+	return nil
 }
 
 // Continue creates the checkpoint unless it is there.
