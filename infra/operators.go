@@ -34,7 +34,7 @@ func (l *Lull) newOperators() {
 		rights            []right
 	}{
 		{Publisher, "Publisher", "lull: publishes events", l.publisherRights()},
-		{Reader, "Reader", "lull: reads rows, flights, dead letters and the depth of queues", l.readerRights()},
+		{Reader, "Reader", "lull: reads rows, flights, dead letters, logs and the depth of queues", l.readerRights()},
 		{Repairer, "Operator", "lull: redrives, drops, cancels and rescues; can read what reader can", append(l.readerRights(), l.operatorRights()...)},
 	} {
 		l.Operators[o.name] = Operator{newRole(l.Construct, o.id, o.purpose, trusted, o.rights), o.purpose}
@@ -56,7 +56,7 @@ func (l *Lull) publisherRights() []right {
 	}, l.key()...)
 }
 
-// readerRights include dead letters' and held messages' bodies: `lull dead show` prints them.
+// readerRights include dead letters' and held messages' bodies: `lull dead show` prints them. Logs hold none.
 func (l *Lull) readerRights() []right {
 	return append([]right{
 		l.findQueues(),
@@ -65,7 +65,19 @@ func (l *Lull) readerRights() []right {
 		l.waiting("Waiting"),
 		{sid: "Objects", actions: []string{"s3:GetObject"}, resources: l.objects(s3.DeadPrefix, s3.FlightPrefix, s3.SchedulePrefix)},
 		l.mayList(),
+		{sid: "ReadLogs", actions: []string{"logs:FilterLogEvents"}, resources: l.logs()},
 	}, l.key()...)
+}
+
+// logs are the log groups of all functions: `lull explain --logs` reads decisions there.
+func (l *Lull) logs() []string {
+	var all []string
+	for _, sink := range sinkNames(l.props.Config) {
+		for _, f := range names.Functions() {
+			all = append(all, arn("logs", "log-group:"+names.Of(l.props.Config).FunctionLog(sink, f)+":*"))
+		}
+	}
+	return all
 }
 
 // operatorRights change rows and letters, send messages and start flights.

@@ -60,7 +60,7 @@ var places = []struct {
 	{regexp.MustCompile(`^arn:.*:es:.*:domain/[a-z-]+$`), "domain"},
 	{regexp.MustCompile(`^arn:.*:es:.*:domain/[a-z-]+(/.*)$`), "domain, `${1}`"},
 	{regexp.MustCompile(`^arn:.*:aoss:.*:collection/.*$`), "collection"},
-	{regexp.MustCompile(`^arn:.*:logs:.*:log-group:.*:\*$`), "its log group"},
+	{regexp.MustCompile(`^arn:.*:logs:.*:log-group:/aws/lambda/.*-(receive|index|prune|dlq):\*$`), "log group of ${1}"},
 	{regexp.MustCompile(`^arn:.*:kms:.*:key/.*$`), "the key"},
 	{regexp.MustCompile(`^\{[a-z]+/.*/IndexAlias\}$`), "index, by alias"},
 	{regexp.MustCompile(`^\*$`), "everything (AWS has it no narrower)"},

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/cloudwatchlogs"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/dynamodb"
 	"github.com/lullhq/lull/internal/flight"
@@ -20,6 +22,7 @@ import (
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/s3"
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/sink"
 	"github.com/lullhq/lull/internal/source"
 	"github.com/lullhq/lull/internal/sqs"
@@ -77,6 +80,9 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		},
 		Readers: map[string]sink.Reader{}, Sources: sources, Config: cfg, Clock: clock.System{}, Journal: newAudit(app.err),
 	}
+	if app.logs > 0 {
+		o.History = app.history(cloudwatchlogs.New(a), cfg)
+	}
 	var closes []func() error
 	for name, s := range cfg.Sinks {
 		if s.Kind != config.SinkOpenSearch {
@@ -93,6 +99,18 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 			_ = f() // nothing is buffered
 		}
 	}, nil
+}
+
+// history reads what the functions of a document's sink logged about it.
+func (app *app) history(logs *cloudwatchlogs.Logs, cfg *config.Config) func(context.Context, shard.DocID) ([]operate.Decision, error) {
+	return func(ctx context.Context, doc shard.DocID) ([]operate.Decision, error) {
+		name, _ := cfg.SinkFor(string(doc.Collection()))
+		var groups []string
+		for _, f := range names.Functions() {
+			groups = append(groups, names.Of(cfg).FunctionLog(name, f))
+		}
+		return logs.History(ctx, groups, doc, time.Now().Add(-app.logs))
+	}
 }
 
 func countQueue(ctx context.Context, client *awssqs.Client, name, url string) (operate.QueueStatus, error) {

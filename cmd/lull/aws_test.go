@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -125,6 +126,38 @@ func TestAnotherStackOrAMissingPermissionIsNamed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A deployed stack keeps its decisions in its functions' logs, which are read on request only, and within what was asked for.
+func TestExplainReadsWhatFunctionsLogged(t *testing.T) {
+	t.Parallel()
+	line := `{"timestamp":"2026-11-20T12:00:00Z","level":"INFO","msg":"released","function":"index","doc":"content#a","detail":"throttled: http 429"}`
+	events := awstest.Reply{Body: map[string]any{"events": []map[string]any{{"message": line, "timestamp": 1_795_000_000_000}}}}
+	a := newAccount(t, map[string]awstest.Reply{"FilterLogEvents": events})
+	got := a.ask(t, "explain", "content#a", "--logs", "3h")
+	got.want(t, "logs without a row", exitMissing)
+	for _, want := range []string{"DECISIONS", "2026-11-20 12:00:00.000", "released", "index, throttled: http 429"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%q is missing in\n%s", want, got.out)
+		}
+	}
+	if n := len(slices.DeleteFunc(slices.Clone(a.calls), func(c string) bool { return c != "FilterLogEvents" })); n != 4 {
+		t.Errorf("%d searches in %v, want one for each function", n, a.calls)
+	}
+	a = newAccount(t, map[string]awstest.Reply{"FilterLogEvents": events})
+	if got := a.ask(t, "explain", "content#a"); strings.Contains(got.out, "DECISIONS") || slices.Contains(a.calls, "FilterLogEvents") {
+		t.Errorf("without --logs: %s%v", got.out, a.calls)
+	}
+	denied := awstest.Failure(http.StatusBadRequest, "AccessDeniedException", "User ann is not authorized to perform: it")
+	newAccount(t, map[string]awstest.Reply{"FilterLogEvents": denied}).ask(t, "explain", "content#a", "--logs", "3h").
+		want(t, "denied", exitFailed, "explain content#a", "/aws/lambda/shop-search-", "grant logs:FilterLogEvents")
+	for _, wrong := range []string{"1s", "-1h", "8000h"} {
+		a := newAccount(t, nil)
+		a.ask(t, "explain", "content#a", "--logs", wrong).want(t, wrong, exitUsage, "--logs", "1m to 744h")
+		if len(a.calls) > 0 {
+			t.Errorf("--logs %s: AWS was asked %v", wrong, a.calls)
+		}
 	}
 }
 

@@ -53,8 +53,22 @@ func (a *app) getCommand() *cobra.Command {
 func (a *app) explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain KEY", Short: "Say why a document is as fresh as it is", Args: cobra.ExactArgs(1),
-		Long: "Prints what is known of a document: its row, its version in the sink, the messages that wait for it, its dead letters, the latest decisions\n" +
-			"(where the stack keeps them), and one sentence that says why it is as fresh as it is. KEY is <collection>#<id>.",
+		Long: "Prints what is known of a document: its row, its version in the sink, the messages that wait for it, its dead letters, the latest decisions,\n" +
+			"and one sentence that says why it is as fresh as it is. KEY is <collection>#<id>.\n\n" +
+			"A 'lull dev' keeps its latest decisions. A deployed stack has them in its functions' logs: --logs reads those of the last hours, with the\n" +
+			"reader's role. At the log level INFO they tell what went wrong and what must be audited, at DEBUG everything; at most 200 lines are shown.",
+	}
+	c.Flags().DurationVar(&a.logs, "logs", 0, "with --aws: also the decisions that the functions logged in the last `DURATION`, such as 3h")
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		switch {
+		case !c.Flags().Changed("logs"):
+			return nil
+		case !a.target.stack:
+			return usagef("--logs reads the functions' logs: use it with --aws; a 'lull dev' shows its decisions without it")
+		case a.logs < time.Minute || a.logs > maxLogs:
+			return usagef("--logs %s: want 1m to %dh", a.logs, int(maxLogs.Hours()))
+		}
+		return nil
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		key, err := keyArg(args[0])
@@ -75,6 +89,9 @@ func (a *app) explainCommand() *cobra.Command {
 		exitOK: "it was explained", exitFailed: "the stack did not answer", exitUsage: "usage or settings", exitMissing: "nothing is known of it",
 	})
 }
+
+// maxLogs is as long as the functions' logs are kept, unless a stack of one's own says otherwise.
+const maxLogs = 31 * 24 * time.Hour
 
 var errUnknownKey = fmt.Errorf("nothing is known of this key: %w", operate.ErrNotFound)
 
@@ -109,10 +126,14 @@ func explain(w io.Writer, x operate.Explanation) {
 	if len(x.Decisions) > 0 {
 		fmt.Fprintln(w, "\nDECISIONS")
 		for _, d := range x.Decisions {
-			fmt.Fprintf(w, "  %s\t%s\t%s\n", d.At.UTC().Format(clockLayout), d.Step, d.Text)
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", d.At.UTC().Format(dayLayout), d.Step, d.Text)
 		}
 	}
 	fmt.Fprintf(w, "\n%s\n", x.Sentence)
 }
 
-const clockLayout = "15:04:05.000"
+// Times of what is now, and of what may be days ago.
+const (
+	clockLayout = "15:04:05.000"
+	dayLayout   = "2006-01-02 15:04:05.000"
+)

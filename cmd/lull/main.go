@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
@@ -49,6 +50,7 @@ type app struct {
 	aws      func(context.Context) (aws.Config, error) // endpoint, region and credentials as the SDK finds them
 
 	target target
+	logs   time.Duration // how far back explain reads the functions' logs, 0 for not at all
 }
 
 func newApp(in io.Reader, out, err io.Writer) *app {

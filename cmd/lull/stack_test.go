@@ -184,6 +184,7 @@ func TestWrongQuestionsHaveClearAnswers(t *testing.T) {
 		{"an unknown format", []string{"status", "-o", "xml"}, exitUsage, "-o xml"},
 		{"no settings", []string{"status", "--aws", "--settings", "missing.yaml"}, exitUsage, "missing.yaml"},
 		{"no key", []string{"get", "content"}, exitUsage, "<collection>#<id>"},
+		{"logs without functions", []string{"explain", "content#a", "--logs", "1h"}, exitUsage, "--aws"},
 		{"no key to explain", []string{"explain", "#a"}, exitUsage, "#a"},
 		{"no key to cancel", []string{"cancel", "content#"}, exitUsage, "content#"},
 		{"no key to wait for", []string{"wait", "content", "--version", "1"}, exitUsage, "<collection>#<id>"},

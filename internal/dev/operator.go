@@ -33,7 +33,7 @@ func (e *Engine) Operator(rec *Recorder) *operate.Operator {
 		}
 	}
 	if rec != nil {
-		o.History = rec.decisions
+		o.History = func(_ context.Context, doc shard.DocID) ([]operate.Decision, error) { return rec.decisions(doc), nil }
 	}
 	return o
 }

@@ -54,6 +54,7 @@ var halves = []string{
 	module + "/internal/payload",
 	module + "/internal/lambda",
 	module + "/internal/metrics",
+	module + "/internal/cloudwatchlogs",
 	module + "/internal/dynamodb",
 	module + "/internal/sqs",
 	module + "/internal/s3",

@@ -45,7 +45,9 @@ func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, e
 		return Explanation{}, fmt.Errorf("explain %s: %w", key, err)
 	}
 	if o.History != nil {
-		x.Decisions = o.History(key)
+		if x.Decisions, err = o.History(ctx, key); err != nil {
+			return Explanation{}, fmt.Errorf("explain %s: read its history: %w", key, err)
+		}
 	}
 	x.Known = row.Exists() || len(x.Letters) > 0
 	x.Sentence = sentence(row, health, x.Letters, shard.MicrosOf(o.Clock.Now()), o.Config.Timing(key.Collection()))

@@ -101,8 +101,8 @@ func setup(t *testing.T) *ground {
 			return []operate.QueueStatus{{Queue: "search live", Visible: c.Visible, InFlight: c.InFlight, Delayed: c.Delayed}}, nil
 		},
 		Readers: map[string]sink.Reader{"search": g.sink},
-		History: func(doc shard.DocID) []operate.Decision {
-			return []operate.Decision{{At: time.UnixMicro(1).UTC(), Step: "ADMIT", Text: "about " + string(doc)}}
+		History: func(_ context.Context, doc shard.DocID) ([]operate.Decision, error) {
+			return []operate.Decision{{At: time.UnixMicro(1).UTC(), Step: "ADMIT", Text: "about " + string(doc)}}, nil
 		},
 	}
 	return g

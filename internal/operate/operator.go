@@ -35,7 +35,8 @@ type Operator struct {
 	Config   *config.Config
 	Clock    clock.Clock
 	Journal  journal.Journal
-	History  func(doc shard.DocID) []Decision // the latest decisions about a document, nil where nobody keeps them
+	// History tells the latest decisions about a document, oldest first. Nil where nobody keeps them, or nobody asks for them.
+	History func(ctx context.Context, doc shard.DocID) ([]Decision, error)
 
 	// Publisher replaces sending to a queue, where the stack wants to count what it is sent.
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error
