@@ -77,24 +77,32 @@ func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 
 // readHealth reads the sink's shared row. Where its gate has been open long enough this turn may become the one prober.
 func (t *turn) readHealth(ctx context.Context) {
-	rows, err := t.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(t.h.SinkName)}, shard.Eventual)
-	if err != nil {
+	if !t.lookAtGate(ctx) {
 		return // the rows of the documents will say that the table is away
 	}
-	t.health = rows[0]
-	t.gate, t.gateNext = shard.Health(t.health, t.now())
+	if t.gate == shard.GateClosed && t.state.Turn > 0 && !shard.WellSince(t.health, t.now(), 2*t.h.Config.Retry.BackoffMax) {
+		// Flights wake at whole seconds. Those that have waited for a sink would all ask it in the same instant: the first of a second
+		// can say that it is still too much before the last asks.
+		if t.h.Clock.Sleep(ctx, time.Duration(t.h.Jitter()*float64(time.Second))) != nil || !t.lookAtGate(ctx) {
+			return
+		}
+	}
 	if t.gate == shard.GateProbe {
 		t.probe(ctx)
 	}
 	if t.gate == shard.GateOpen {
-		// Spread those who wait, and let live go before bulk.
-		spread := t.h.Config.Retry.BackoffMin
-		if t.manifest.Lane == flight.Bulk {
-			spread = 4 * spread
-			t.gateNext = t.gateNext.Add(spread)
-		}
-		t.gateNext = t.gateNext.Add(time.Duration(t.h.Jitter() * float64(spread)))
+		t.gateNext = t.behindGate(t.gateNext, t.health.Level)
 	}
+}
+
+func (t *turn) lookAtGate(ctx context.Context) bool {
+	rows, err := t.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(t.h.SinkName)}, shard.Eventual)
+	if err != nil {
+		return false
+	}
+	t.health = rows[0]
+	t.gate, t.gateNext = shard.Health(t.health, t.now())
+	return true
 }
 
 // probe pings the sink, never with a document.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/sink"
@@ -30,16 +31,31 @@ func (t *turn) judgeHealth(ctx context.Context, docs []*document, outcomes []sin
 	}
 }
 
+// openFor is how long the gate stays open at a level: doubled from level to level.
+func (t *turn) openFor(level int64) time.Duration {
+	r := t.h.Config.Retry
+	if level > 16 || r.BackoffMin<<max(level-1, 0) > r.BackoffMax {
+		return r.BackoffMax
+	}
+	return r.BackoffMin << max(level-1, 0)
+}
+
+// behindGate is when this flight asks again. Those who wait are spread over as long as the gate is open, so that a sink that is back after
+// hours gets a share of them at a time; and live goes before bulk.
+func (t *turn) behindGate(open shard.Micros, level int64) shard.Micros {
+	spread := t.openFor(level)
+	if t.manifest.Lane == flight.Bulk {
+		spread *= 4
+		open = open.Add(4 * t.h.Config.Retry.BackoffMin)
+	}
+	return open.Add(time.Duration(t.h.Jitter() * float64(spread)))
+}
+
 // trip opens the gate, for longer at each level, or for as long as the sink asked.
 func (t *turn) trip(ctx context.Context, retryAfter time.Duration) {
 	level := t.health.Level + 1
-	r := t.h.Config.Retry
-	wait := r.BackoffMax
-	if level < 16 && r.BackoffMin<<(level-1) < r.BackoffMax {
-		wait = r.BackoffMin << (level - 1)
-	}
-	until := t.now().Add(max(wait, retryAfter))
-	t.tripped, t.gateNext = true, until+1
+	until := t.now().Add(max(t.openFor(level), retryAfter))
+	t.tripped, t.gateNext = true, t.behindGate(until+1, level)
 	if _, err := t.put(ctx, shard.Trip(t.h.SinkName, t.now(), until, level)); err == nil {
 		n := journal.Note{Step: journal.Tripped, Count: int(level)}
 		n.Until = until.Time()

@@ -143,11 +143,13 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 		s := b.hold(put("a", 1))
 		begin := time.UnixMicro(s.Started)
 		var last flight.State
+		var health shard.Row // before the last turn
 		for legs := 1; legs < 4; legs++ {
 			for !s.Done {
 				if s.Wake().Sub(begin) > memory.ExpressLimit-b.cfg.Index.Timeout {
 					b.Fatalf("wakes %s after its execution began", s.Wake().Sub(begin))
 				}
+				health = b.read(shard.HealthRow("search"))
 				last, s = s, b.turn(s)
 			}
 			if len(b.launched.list) != legs+1 {
@@ -157,6 +159,7 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 			if s.Leg != legs || s.Flight != last.Flight || s.Turn != last.Turn+1 || s.Left.Empty() {
 				b.Errorf("goes on with %+v after %+v", s, last)
 			}
+			b.changeRow(health.Doc, func(r *shard.Row) { *r = health })
 			if again, _, err := b.invoke(last); err != nil || !again.Done { // the same turn once more: its answer was lost
 				b.Errorf("state %+v (%v), want the flight left to the new execution", again, err)
 			}

@@ -119,8 +119,8 @@ func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 
 // Bounds of the way back: requests in one second for each document that the sink takes in one, and documents answered with 429 for each that was written.
 const (
-	recoveryMost    = 25
-	recoveryRefused = 4
+	recoveryMost    = 4
+	recoveryRefused = 1
 )
 
 // deaf is a table that never hears that the sink is unwell.
