@@ -56,7 +56,7 @@ test: ## Vet and run every test that needs Go and Node only
 # CDK's bindings take minutes to compile with the race detector and share no memory with us.
 .PHONY: race
 race: ## Run the tests with the race detector
-	go test -race -short -timeout 30m $$(go list ./... | grep -v -e /infra -e /functions/)
+	go test -race -timeout 30m $$(go list ./... | grep -v -e /infra -e /functions/)
 
 .PHONY: faults
 faults: ## Check that every line of docs/faults.md names tests that exist
