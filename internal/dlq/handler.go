@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
@@ -156,11 +155,3 @@ func (h *Handler) note(n journal.Note) {
 }
 
 func (h *Handler) now() shard.Micros { return shard.MicrosOf(h.Clock.Now()) }
-
-// wholeSeconds rounds up: SQS counts in seconds, and nothing comes back before its time.
-func wholeSeconds(d time.Duration) time.Duration {
-	if rest := d % time.Second; rest > 0 {
-		d += time.Second - rest
-	}
-	return d
-}

@@ -171,7 +171,7 @@ func (h *Handler) held(m queue.Message, ln flight.Lane, v *verdict) (fate, lette
 
 // wait keeps the message away until the lease has ended.
 func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros) bool {
-	d := min(wholeSeconds(until.Sub(h.now())+1), queue.MaxHold)
+	d := min(queue.WholeSeconds(until.Sub(h.now())+1), queue.MaxHold)
 	_ = h.Dead.Hold(ctx, []string{m.Receipt}, d) // refused: it comes back when its visibility ends, and is judged again
 	h.note(journal.Note{Step: journal.Waiting, Message: m.ID, Sent: m.Sent, Until: until.Time(), Detail: "leased: not parked before the lease ends"})
 	return false

@@ -290,7 +290,7 @@ func TestMessageThatHasNoRoomToBeSentAgainIsParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, nil)
 		attrs := map[string]queue.Attribute{}
-		for i := range queue.MaxEntries {
+		for i := range queue.MaxAttributes {
 			attrs[fmt.Sprint("a", i)] = queue.Text("x")
 		}
 		b.move(b.live, b.send(b.live, body("1", 1), attrs))
@@ -299,8 +299,8 @@ func TestMessageThatHasNoRoomToBeSentAgainIsParked(t *testing.T) {
 		}
 		b.want(1, 0, 0)
 		l, _, _ := b.letters.Get(t.Context(), b.parked()[0].ID)
-		if len(l.Attributes) != queue.MaxEntries {
-			t.Errorf("letter has %d attributes, want %d", len(l.Attributes), queue.MaxEntries)
+		if len(l.Attributes) != queue.MaxAttributes {
+			t.Errorf("letter has %d attributes, want %d", len(l.Attributes), queue.MaxAttributes)
 		}
 	})
 }

@@ -19,16 +19,13 @@ func Copy(body string, attrs map[string]queue.Attribute, firstSent time.Time, de
 		}
 	}
 	out.Attributes[queue.AttrFirstSent] = queue.Text(strconv.FormatInt(max(firstSent.UnixMilli(), 0), 10))
-	if n := len(out.Attributes); n > queue.MaxEntries {
+	if n := len(out.Attributes); n > queue.MaxAttributes {
 		return queue.Outgoing{}, fmt.Errorf("copy with %s has %d attributes: %w", queue.AttrFirstSent, n, queue.ErrTooLarge)
 	}
 	if n := queue.Bytes(out.Body, out.Attributes); n > queue.MaxBytes {
 		return queue.Outgoing{}, fmt.Errorf("copy with %s has %d bytes: %w", queue.AttrFirstSent, n, queue.ErrTooLarge)
 	}
-	if rest := delay % time.Second; rest > 0 {
-		delay += time.Second - rest
-	}
-	out.Delay = max(delay, 0)
+	out.Delay = max(queue.WholeSeconds(delay), 0)
 	return out, nil
 }
 

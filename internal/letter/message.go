@@ -21,7 +21,7 @@ const AttrLetter = "lull-letter"
 const SchemaVersion = 1
 
 // maxVisible is how many of the original attributes a letter shows as such: SQS takes ten, two are ours.
-const maxVisible = queue.MaxEntries - 2
+const maxVisible = queue.MaxAttributes - 2
 
 // Errors of Read.
 var (

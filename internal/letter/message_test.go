@@ -97,8 +97,8 @@ func TestLetterArrivesByteForByte(t *testing.T) {
 			if n := queue.Bytes(out.Body, out.Attributes); n > queue.MaxBytes {
 				t.Errorf("message has %d bytes, SQS takes %d", n, queue.MaxBytes)
 			}
-			if n := len(out.Attributes); n > queue.MaxEntries {
-				t.Errorf("message has %d attributes, SQS takes %d", n, queue.MaxEntries)
+			if n := len(out.Attributes); n > queue.MaxAttributes {
+				t.Errorf("message has %d attributes, SQS takes %d", n, queue.MaxAttributes)
 			}
 			if got := out.Body != tt.body; got != tt.packed {
 				t.Errorf("body packed: got %t, want %t", got, tt.packed)
@@ -224,7 +224,7 @@ func FuzzLetter(f *testing.F) {
 			}
 			return
 		}
-		if len(out.Attributes) > queue.MaxEntries || queue.Bytes(out.Body, out.Attributes) > queue.MaxBytes {
+		if len(out.Attributes) > queue.MaxAttributes || queue.Bytes(out.Body, out.Attributes) > queue.MaxBytes {
 			t.Fatalf("SQS would not take %d attributes, %d bytes", len(out.Attributes), queue.Bytes(out.Body, out.Attributes))
 		}
 		got, err := Read(received(out))

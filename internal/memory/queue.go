@@ -89,7 +89,7 @@ func (q *Queue) Name() string { return q.set.Name }
 
 func (q *Queue) now() time.Duration { return q.clk.Now().Sub(q.origin) }
 
-// Send puts messages into the queue, each with a limit of 1 MiB and a delay of at most 15 minutes.
+// Send puts messages into the queue, each with a body, within 1 MiB and ten attributes, and with a delay of at most 15 minutes.
 func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 	if err := ctx.Err(); err != nil {
 		return all(len(out), fmt.Errorf("send: %w", err))
@@ -150,6 +150,8 @@ func sendable(o *queue.Outgoing, bytes int) error {
 		return fmt.Errorf("send: body is empty")
 	case o.Delay < 0 || o.Delay > queue.MaxDelay:
 		return fmt.Errorf("send: delay %s is not between 0 and %s", o.Delay, queue.MaxDelay)
+	case len(o.Attributes) > queue.MaxAttributes:
+		return fmt.Errorf("send: %d attributes, at most %d are allowed", len(o.Attributes), queue.MaxAttributes)
 	}
 	return nil
 }

@@ -117,11 +117,7 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item) error {
 
 // delay is how long SQS keeps the event back: whole seconds, so that it comes not before its time. Less than a second late is the price.
 func (r *run) delay(it schedule.Item) time.Duration {
-	d := it.NotBefore.Sub(r.Clock.Now())
-	if rest := d % time.Second; rest > 0 {
-		d += time.Second - rest
-	}
-	return min(max(d, 0), queue.MaxDelay)
+	return min(max(queue.WholeSeconds(it.NotBefore.Sub(r.Clock.Now())), 0), queue.MaxDelay)
 }
 
 // forget deletes items that were sent or parked.

@@ -72,10 +72,11 @@ func ValidGroup(g string) bool {
 
 // Limits of SQS.
 const (
-	MaxDelay   = 15 * time.Minute
-	MaxHold    = 12 * time.Hour // visibility ends this long after the receive, whatever is asked
-	MaxBytes   = 1 << 20        // body and attributes together
-	MaxEntries = 10             // of a batch call
+	MaxDelay      = 15 * time.Minute
+	MaxHold       = 12 * time.Hour // visibility ends this long after the receive, whatever is asked
+	MaxBytes      = 1 << 20        // body and attributes together
+	MaxAttributes = 10             // of a message
+	MaxEntries    = 10             // of a batch call
 )
 
 // Queue sends, holds and deletes. Implementations split calls into batches of ten, read per-entry failures inside a
@@ -131,6 +132,14 @@ func Bytes(body string, attrs map[string]Attribute) int {
 		n += len(name) + len(a.Type) + len(a.String) + len(a.Binary)
 	}
 	return n
+}
+
+// WholeSeconds rounds up: SQS counts delays and visibility in seconds, and nothing may come back before its time.
+func WholeSeconds(d time.Duration) time.Duration {
+	if rest := d % time.Second; rest > 0 {
+		d += time.Second - rest
+	}
+	return d
 }
 
 // ErrorAt is the error of entry i of a Queue method's answer.

@@ -75,6 +75,23 @@ func TestBytesCountsWhatSQSCounts(t *testing.T) {
 	})
 }
 
+func TestWholeSecondsRoundsUp(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]time.Duration{
+		-1500 * time.Millisecond: -1500 * time.Millisecond, // past is past
+		0:                        0,
+		1:                        time.Second,
+		time.Second - 1:          time.Second,
+		time.Second:              time.Second,
+		time.Second + 1:          2 * time.Second,
+		queue.MaxHold - 1:        queue.MaxHold,
+	} {
+		if got := queue.WholeSeconds(d); got != want {
+			t.Errorf("%s becomes %s, want %s", d, got, want)
+		}
+	}
+}
+
 func TestErrorAtReadsAnAnswer(t *testing.T) {
 	t.Parallel()
 	failed := errors.New(strings.Repeat("x", 3))

@@ -3,6 +3,7 @@ package queuetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -78,6 +79,34 @@ func tooLarge(t *testing.T, open Open) {
 		}
 	}
 	all(t, collect(t, b.Receive, 2), []string{"small", just.Body})
+}
+
+func unsendable(t *testing.T, open Open) {
+	b := open(t, long)
+	attrs := func(n int) map[string]queue.Attribute {
+		m := map[string]queue.Attribute{}
+		for i := range n {
+			m[fmt.Sprintf("a%d", i)] = queue.Text("x")
+		}
+		return m
+	}
+	errs := b.Queue.Send(t.Context(), []queue.Outgoing{
+		{Body: "as many attributes as may be", Attributes: attrs(queue.MaxAttributes)},
+		{Body: "one more", Attributes: attrs(queue.MaxAttributes + 1)},
+		{Body: ""},
+		{Body: "too late", Delay: queue.MaxDelay + time.Second},
+		{Body: "too early", Delay: -time.Second},
+		{Body: "plain"},
+	})
+	if len(errs) != 6 {
+		t.Fatalf("%d errors, want one for each entry", len(errs))
+	}
+	for i, bad := range []bool{false, true, true, true, true, false} {
+		if got := errs[i] != nil; got != bad {
+			t.Errorf("entry %d: %v, want an error: %v", i, errs[i], bad)
+		}
+	}
+	all(t, collect(t, b.Receive, 2), []string{"as many attributes as may be", "plain"})
 }
 
 func nothing(t *testing.T, open Open) {

@@ -54,6 +54,7 @@ func Run(t *testing.T, open Open, c Capabilities) {
 		{"many messages are sent by one call", true, sendsMany},
 		{"a call may be larger than a message", true, sendsLarge},
 		{"a message that is too large fails alone", true, tooLarge},
+		{"a message that no queue takes fails alone", true, unsendable},
 		{"sending, holding and deleting nothing is no error", true, nothing},
 		{"a delayed message comes after its delay", true, delays},
 		{"a received message is invisible until its visibility ends, then comes again", true, visibility},
