@@ -10,13 +10,13 @@ import (
 // Rates are probabilities. Standard is the standard fault mix of docs/faults.md.
 type Rates struct {
 	DeliverTwice float64       // per message
-	Reorder      float64       // per message, by up to ReorderBy
-	ReorderBy    time.Duration //
+	Reorder      float64       // per message
+	ReorderBy    time.Duration // how much later a reordered message comes at most
 	FlightLost   float64       // per StartExecution that reported success
-	FlightTwice  float64       //
+	FlightTwice  float64       // per StartExecution
 	IOFailBefore float64       // per I/O
-	IOFailAfter  float64       //
-	IOThrottle   float64       //
+	IOFailAfter  float64       // per I/O
+	IOThrottle   float64       // per I/O
 	Kill         float64       // per invocation, at a random I/O of it
 	SinkThrottle float64       // per sink request: 429, Retry-After 1 s
 	Skew         time.Duration // clocks are off by up to this
