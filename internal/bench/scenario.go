@@ -69,6 +69,7 @@ const (
 	fewDocsName   = "2,000 documents"
 	manyDocsName  = "20,000 documents"
 	monthName     = "a month at GOV.UK's peak"
+	patientName   = "a month, window 5 s, quiet 8 s"
 	standardName  = "Standard flights"
 	singlesName   = "single events"
 	leadingName   = "single events, leading"
@@ -137,6 +138,13 @@ func month() Scenario {
 	})
 }
 
+// patient is the month of somebody who can wait three seconds longer: larger batches, fewer flights.
+func patient() Scenario {
+	s := month()
+	s.Name, s.Window, s.Quiet = patientName, 5*time.Second, 8*time.Second
+	return s
+}
+
 // Alone are the scenarios that only lull runs.
 func Alone() []Scenario {
 	return []Scenario{
@@ -145,6 +153,7 @@ func Alone() []Scenario {
 		vary(fewDocsName, func(s *Scenario) { s.Shape.Docs, s.Shape.For = 2000, 8*time.Minute }),
 		vary(manyDocsName, func(s *Scenario) { s.Shape.Docs, s.Shape.For = 20_000, 8*time.Minute }),
 		vary(crowdedName, func(s *Scenario) { s.Shape.Rate, s.Shape.For = 5000, time.Minute }),
+		patient(),
 		vary(standardName, func(s *Scenario) { s.Kind = config.FlightStandard }),
 		vary(singlesName, func(s *Scenario) { s.Shape.Burst, s.Shape.Rate, s.Shape.For = 1, 50, 10*time.Minute }),
 		vary(leadingName, func(s *Scenario) {
