@@ -8,6 +8,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
@@ -96,7 +97,7 @@ const executionLimit = 5 * time.Minute
 // flight deletes an old flight that is done, and says what became of any other.
 func (r *run) flight(ctx context.Context, s flight.Stored) error {
 	rep := &r.report.Flights
-	m, err := r.Flights.Get(ctx, s.ID)
+	m, err := r.manifest(ctx, s.ID)
 	switch {
 	case errors.Is(err, flight.ErrSchema):
 		rep.Foreign++
@@ -146,6 +147,27 @@ func (r *run) wellSince(d time.Duration) bool {
 	return shard.WellSince(r.gate, now, d) && (r.state.Since == 0 || r.state.Since.Add(tableHold+d) <= now)
 }
 
+// manifest reads a flight. That it is not there, or of a newer schema, is an answer and not asked again.
+func (p *Pruner) manifest(ctx context.Context, id flight.ID) (m *flight.Manifest, err error) {
+	err = p.try(ctx, func() (err error) {
+		m, err = p.Flights.Get(ctx, id)
+		if errors.Is(err, flight.ErrNotFound) || errors.Is(err, flight.ErrSchema) {
+			return backoff.Permanent(err)
+		}
+		return err
+	})
+	return m, err
+}
+
+// parked reports whether a letter is stored.
+func (p *Pruner) parked(ctx context.Context, id string) (stored bool, err error) {
+	err = p.try(ctx, func() (err error) {
+		_, stored, err = p.Letters.Get(ctx, id)
+		return err
+	})
+	return stored, err
+}
+
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -191,7 +213,7 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.
 			if row.Committed >= e.Key || row.Dead == e.Key {
 				continue
 			}
-			_, stored, err := p.Letters.Get(ctx, letter.ID(e.Doc, e.Key, rec.Message.Body))
+			stored, err := p.parked(ctx, letter.ID(e.Doc, e.Key, rec.Message.Body))
 			if err != nil {
 				return nil, 0, fmt.Errorf("look for a dead letter: %w", err)
 			}

@@ -146,7 +146,8 @@ func (r *run) letter(ctx context.Context, f letter.Facts, row shard.Row) error {
 	}
 	now := r.Clock.Now()
 	if f.State == letter.Redriven && f.Shown(now, r.Config.Queues.DeadLetterRetention) == letter.Parked {
-		if err := r.parkAgain(ctx, f); err != nil {
+		there, err := r.parkAgain(ctx, f)
+		if err != nil || !there {
 			return err
 		}
 		rep.Parked++
@@ -190,18 +191,25 @@ func autoWait(n int) time.Duration {
 	return d
 }
 
-// parkAgain sets a letter back that was sent again and of which neither a commit nor another death was heard.
-func (r *run) parkAgain(ctx context.Context, f letter.Facts) error {
-	l, ok, err := r.Letters.Get(ctx, f.ID)
-	if err == nil && ok {
-		_, err = r.Letters.Park(ctx, l)
-	}
-	if err != nil {
-		return fmt.Errorf("park the redriven letter %s again: %w", f.ID, err)
+// parkAgain sets a letter back that was sent again and of which neither a commit nor another death was heard. It reports whether the letter
+// is still there: somebody may have dropped it since it was listed.
+func (r *run) parkAgain(ctx context.Context, f letter.Facts) (there bool, err error) {
+	err = r.try(ctx, func() error {
+		l, ok, err := r.Letters.Get(ctx, f.ID)
+		if there = ok; err == nil && ok {
+			_, err = r.Letters.Park(ctx, l)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("park the redriven letter %s again: %w", f.ID, err)
+	case !there:
+		return false, nil
 	}
 	r.note(journal.Note{
 		Step: journal.Parked, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Letter: f.ID,
 		Detail: string(f.Reason) + ": sent again on " + f.RedrivenAt.UTC().Format(time.RFC3339) + " and not committed",
 	})
-	return nil
+	return true, nil
 }

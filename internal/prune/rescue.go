@@ -26,7 +26,7 @@ func (p *Pruner) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 }
 
 func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
-	old, err := p.Flights.Get(ctx, id)
+	old, err := p.manifest(ctx, id)
 	if err != nil {
 		return "", fmt.Errorf("get the manifest: %w", err)
 	}
@@ -61,10 +61,10 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 		Schema: flight.SchemaVersion, Flight: m.Flight, Left: flight.AllLeft(m.Items()), WakeAt: flight.WakeText(now.Time()),
 		VisibleUntil: m.Received.Add(queue.MaxHold).UnixMicro(), // there is nothing to extend
 	}
-	if err := p.Flights.Put(ctx, m); err != nil {
+	if err := p.try(ctx, func() error { return p.Flights.Put(ctx, m) }); err != nil {
 		return "", fmt.Errorf("write the new manifest: %w", err)
 	}
-	if err := p.Launcher.Start(ctx, state); err != nil {
+	if err := p.try(ctx, func() error { return p.Launcher.Start(ctx, state) }); err != nil { // two executions of it do no harm
 		_ = p.Flights.Delete(ctx, m.Flight) // should it run all the same, it ends at once
 		return "", fmt.Errorf("start the new flight: %w", err)
 	}

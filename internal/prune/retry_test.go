@@ -1,0 +1,92 @@
+package prune_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+)
+
+// once makes the first call of every name fail so, and lets all others through. Queues are left out: what is not sent is sent by the next run.
+func once(v fault.Verdict, called map[string]int) fault.Injector {
+	var mu sync.Mutex
+	return decide(func(op fault.Op) fault.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		called[op.Call]++
+		if op.Service == fault.SQS || called[op.Call] > 1 {
+			return fault.OK
+		}
+		return v
+	})
+}
+
+// One answer that is lost, or one throttled call, is no alarm: the call is tried again in the same run.
+func TestOneLostAnswerFailsNoSegment(t *testing.T) {
+	t.Parallel()
+	for _, v := range []fault.Verdict{fault.FailBefore, fault.FailAfter, fault.Throttle} {
+		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := setup(t)
+				again := b.letter(doc("redriven"), 1, letter.Contract)
+				if err := b.letters.MarkRedriven(t.Context(), again, time.Now(), false); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(b.cfg.Queues.DeadLetterRetention - time.Hour)
+				b.flight(entry{doc("undone"), 1})
+				b.letter(doc("undone"), 1, letter.Contract)
+				time.Sleep(time.Hour)
+				called := map[string]int{}
+				p, _ := b.faulty(once(v, called))
+				rep, err := p.Run(t.Context())
+				if err != nil {
+					t.Errorf("run: %v, want no failure", err)
+				}
+				if rep.Letters.Parked != 1 || rep.Flights.Deleted != 1 || len(b.notes.of(journal.Parked)) != 1 {
+					t.Errorf("report %+v, want one letter parked again and one flight deleted", rep)
+				}
+				for _, call := range []string{"GetManifest", "GetLetter", "PutLetter", "DeleteManifest", "ListLetters", "ListFlights", "ListScheduled", "Scan"} {
+					if called[call] < 2 {
+						t.Errorf("%s was called %d times, want it tried again", call, called[call])
+					}
+				}
+			})
+		})
+	}
+}
+
+// A letter that somebody dropped after it was listed is not parked again, nor told of.
+func TestALetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		id := b.letter(doc(1), 1, letter.Refusals)
+		if err := b.letters.MarkRedriven(t.Context(), id, time.Now(), false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(b.cfg.Queues.DeadLetterRetention)
+		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "GetLetter" {
+				if err := b.letters.Drop(t.Context(), id); err != nil {
+					t.Error(err)
+				}
+			}
+			return fault.OK
+		}))
+		rep, err := p.Run(t.Context())
+		if err != nil || rep.Letters.Parked != 0 || rep.Letters.Redriven != 0 {
+			t.Errorf("report %+v, error %v; want nothing parked or sent", rep.Letters, err)
+		}
+		if n := b.notes.of(journal.Parked); len(n) != 0 {
+			t.Errorf("notes %+v of a letter that is gone", n)
+		}
+		if _, ok := b.facts(id); ok {
+			t.Error("the letter is back")
+		}
+	})
+}
