@@ -92,7 +92,7 @@ func (l *Loader) get(ctx context.Context, u *url.URL) ([]byte, error) {
 	case errors.Is(err, errForbidden):
 		return nil, fault("its host has an address that is not public")
 	case err != nil:
-		return nil, fmt.Errorf("load reference: %w", err)
+		return nil, fmt.Errorf("load reference: %w", withoutURL(err))
 	}
 	defer res.Body.Close()
 	switch status := res.StatusCode; {
@@ -115,6 +115,15 @@ func (l *Loader) get(ctx context.Context, u *url.URL) ([]byte, error) {
 		return nil, l.tooLarge()
 	}
 	return body, nil
+}
+
+// withoutURL takes the address off an error of the client: the query of a signed one is a secret.
+func withoutURL(err error) error {
+	var with *url.Error
+	if errors.As(err, &with) {
+		return with.Err
+	}
+	return err
 }
 
 func (l *Loader) tooLarge() error {

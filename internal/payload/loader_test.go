@@ -120,6 +120,27 @@ func TestAnAddressThatIsNotPublicIsNotConnectedTo(t *testing.T) {
 	}
 }
 
+// The query of a signed address is a secret, and the client's own errors quote it.
+func TestAnErrorDoesNotQuoteTheAddress(t *testing.T) {
+	t.Parallel()
+	l, base := loader(t, func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = c.Close() // no answer
+	}, anywhere)
+	_, err := l.Load(t.Context(), base+"/x?X-Amz-Signature=secret")
+	var f *event.Fault
+	if err == nil || errors.As(err, &f) {
+		t.Fatalf("got %v, want an error that may pass", err)
+	}
+	if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), base) {
+		t.Errorf("got %q, which quotes the address", err)
+	}
+}
+
 func TestTheConnectionHasNoProxy(t *testing.T) {
 	t.Parallel()
 	transport, ok := New(nil, nil, limit).client.Transport.(*http.Transport)
