@@ -484,6 +484,22 @@ func TestEventTooFarAheadIsADeadLetter(t *testing.T) {
 	})
 }
 
+func TestMessageThatComesLateKeepsTheStackFromBeingIdleWhateverIsScheduled(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.send(notBefore(time.Now().Add(10*time.Hour), put(0, "a", 1)), notBefore(time.Now().Add(10*time.Hour), put(0, "b", 1)))
+		s.settle()
+		late := put(0, "c", 1)
+		late.Delay = 20 * time.Second
+		s.send(late)
+		if s.e.Idle() || s.e.Left() != 1 {
+			t.Errorf("idle %t, %d left while a message comes late, want 1 left", s.e.Idle(), s.e.Left())
+		}
+		if r := s.settle(); r.Written != 1 || r.Scheduled != 2 {
+			t.Errorf("written %d, scheduled %d, want 1 and 2", r.Written, r.Scheduled)
+		}
+	})
+}
+
 func TestScheduledEventsDoNotKeepTheStackFromBeingIdle(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Minute, 10 * time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"github.com/lullhq/lull/internal/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/sink"
 	"github.com/lullhq/lull/internal/source"
@@ -61,6 +62,7 @@ type Engine struct {
 	Shards   *memory.Shards
 	Letters  *memory.Letters
 	Schedule *memory.Schedule
+	copies   *copies // of scheduled events
 	Flights  *memory.Flights
 	Meter    *Meter
 	ledger   *Ledger
@@ -105,6 +107,7 @@ func New(o Options) (*Engine, error) {
 		Flights: memory.NewFlights(o.Clock), Meter: &Meter{}, ledger: NewLedger(), bursts: NewDebouncer(),
 		pipes: map[string]*pipe{}, turns: newSlots(),
 	}
+	e.copies = &copies{clk: e.clk, sources: sources, items: map[string]schedule.Item{}}
 	if e.report == nil {
 		e.report = func(error) {}
 	}
@@ -231,7 +234,7 @@ func (e *Engine) receive(ctx context.Context, p *pipe, lane flight.Lane, batch [
 	}
 	h := receive.Handler{
 		Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(p)),
-		Ingest: inv.Queue(p.lane(lane)), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule), Sources: e.sources,
+		Ingest: inv.Queue(e.copies.watch(p.lane(lane), p.name, lane)), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule), Sources: e.sources,
 		Config: e.cfg, Sink: p.name, Lane: lane, Clock: clk, Journal: muted{inv, e.notes}, NewID: newID,
 	}
 	failed := h.Handle(ctx, batch)

@@ -116,8 +116,12 @@ func (e *Engine) Idle() bool {
 		}
 		delayed += late
 	}
-	return delayed <= e.ledger.scheduled()
+	return delayed <= e.awaited()
 }
+
+// awaited is how many scheduled events are in the queues, as copies that have not come to their end. The others are stored: what else is
+// delayed counts.
+func (e *Engine) awaited() int { return max(e.ledger.scheduled()-e.Schedule.Len(), 0) }
 
 // waiting counts the messages of both lanes, the delayed ones apart: copies of scheduled events wait in the queue for their last minutes.
 func (p *pipe) waiting() (n, delayed int) {
@@ -143,7 +147,7 @@ func (e *Engine) Left() int {
 		waiting, delayed := p.waiting()
 		n += waiting + delayed + p.dead.Counts().Total()
 	}
-	return max(n-e.ledger.scheduled(), 0)
+	return max(n-e.awaited(), 0)
 }
 
 // Report adds up what happened so far.

@@ -22,6 +22,7 @@ type Ledger struct {
 	held    map[uint64]bool
 	rewrite int
 	reject  int
+	refusal map[string]bool // dead letters that receive made
 	fresh   histogram
 	waiting map[uint64]int // scheduled events by document and key
 	earlier int            // events of an earlier life of the data folder that go on in this one
@@ -50,7 +51,7 @@ func NewLedger() *Ledger {
 	return &Ledger{
 		seed: maphash.MakeSeed(), ends: map[uint64]end{}, written: map[uint64]bool{}, dead: map[string]int{}, letters: map[uint64]string{},
 		counts: map[end]int{}, held: map[uint64]bool{}, alarms: map[journal.Step]int{}, fresh: histogram{},
-		waiting: map[uint64]int{},
+		waiting: map[uint64]int{}, refusal: map[string]bool{},
 	}
 }
 
@@ -156,6 +157,7 @@ func (l *Ledger) die(n journal.Note) {
 	}
 	if n.Flight == "" && n.Step == journal.Lettered {
 		l.reject++
+		l.refusal[n.Letter] = true
 	}
 	if n.Letter != "" {
 		l.dead[n.Letter]++
@@ -173,6 +175,10 @@ func (l *Ledger) revive(n journal.Note) {
 	}
 	l.dead[n.Letter]--
 	l.counts[endDead]--
+	if l.refusal[n.Letter] {
+		delete(l.refusal, n.Letter)
+		l.reject--
+	}
 }
 
 // end counts an event once; it reports whether this was the first time.

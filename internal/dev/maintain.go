@@ -6,6 +6,7 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/dlq"
+	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 )
@@ -40,9 +41,11 @@ func (e *Engine) prune(ctx context.Context, p *pipe) error {
 	inv, clk := e.begin("prune")
 	r := prune.Pruner{
 		Shards: inv.Shards(e.Shards), Scanner: inv.Scanner(scanned{e.Shards, e.Meter}), Flights: inv.Flights(e.Flights), Letters: inv.Letters(e.Letters),
-		Schedule: inv.Schedule(e.Schedule), Live: inv.Queue(p.live), Bulk: inv.Queue(p.bulk), Launcher: inv.Launcher(e.launcher(p)),
+		Schedule: inv.Schedule(e.Schedule), Launcher: inv.Launcher(e.launcher(p)),
+		Live: inv.Queue(e.copies.watch(p.live, p.name, flight.Live)), Bulk: inv.Queue(e.copies.watch(p.bulk, p.name, flight.Bulk)),
 		Config: e.cfg, Sink: p.name, Clock: clk, Journal: muted{inv, e.notes},
 	}
 	_, err := r.Run(ctx)
-	return errors.Join(err, e.end(inv))
+	_, forgot := e.copies.unsettled(ctx, e.Shards)
+	return errors.Join(err, forgot, e.end(inv))
 }

@@ -90,13 +90,31 @@ func (e *Engine) saveLetters(ctx context.Context, enc *json.Encoder) error {
 const farAway = 100 * 365 * 24 * time.Hour
 
 func (e *Engine) saveScheduled(ctx context.Context, enc *json.Encoder) error {
+	saved := map[string]bool{} // one that was sent and is stored still is in both lists
+	save := func(items []schedule.Item) error {
+		for _, it := range items {
+			if saved[it.ID] {
+				continue
+			}
+			saved[it.ID] = true
+			it.Key = shard.OrderKey(it.Key.String())
+			if err := enc.Encode(it); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	sent, err := e.copies.unsettled(ctx, e.Shards)
+	if err != nil {
+		return err
+	}
+	if err := save(sent); err != nil {
+		return err
+	}
 	return pages(func(cursor string) (string, error) {
 		items, next, err := e.Schedule.Due(ctx, e.clk.Now().Add(farAway), cursor, statePage)
-		for _, it := range items {
-			it.Key = shard.OrderKey(it.Key.String())
-			if err == nil {
-				err = enc.Encode(it)
-			}
+		if err == nil {
+			err = save(items)
 		}
 		return next, err
 	})

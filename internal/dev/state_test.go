@@ -132,6 +132,37 @@ func TestLettersAndScheduledEventsGoOnInTheNextRun(t *testing.T) {
 	})
 }
 
+func TestScheduledEventThatWaitsInTheQueueGoesOnInTheNextRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+		soon := time.Now().Add(10 * time.Minute)
+		r := l.live(t, []Timed{notBefore(soon, put(0, "a", 1)), notBefore(soon, del(0, "b", 2)), put(0, "b", 1), notBefore(soon.Add(9*time.Minute), put(0, "c", 1))}, func(e *Engine) {
+			time.Sleep(6 * time.Minute)
+			synctest.Wait()
+			if n := e.Schedule.Len(); n != 0 {
+				t.Fatalf("%d events are stored, want none: all wait in the queue, two from the beginning, one since prune came by", n)
+			}
+		})
+		if r.Scheduled != 3 || r.Written != 1 {
+			t.Fatalf("the first run: %+v", r)
+		}
+		r = l.live(t, nil, func(e *Engine) {
+			time.Sleep(20 * time.Minute)
+			synctest.Wait()
+			if err := e.Settle(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		if r.Events != 3 || r.Scheduled != 0 || r.Written != 2 || r.Deleted != 1 {
+			t.Errorf("the second run: %+v", r)
+		}
+		if r = l.live(t, nil, nil); r.Events != 0 {
+			t.Errorf("the third run: %+v, want nothing left of the first", r)
+		}
+	})
+}
+
 func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,6 +204,27 @@ func TestARedrivenLetterThatDiesAgainIsDeadOnce(t *testing.T) {
 		})
 		if r.Events != 1 || r.Dead != 1 || r.Duplicates != 0 || len(r.DeadLetters) != 1 {
 			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestALetterThatReceiveRefusesAgainIsRejectedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+		r := l.live(t, []Timed{put(0, "a", 1, `[]`), put(0, "b", 1)}, func(e *Engine) {
+			for range 3 {
+				time.Sleep(time.Second)
+				if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
+					t.Error(err)
+				}
+				if err := e.Settle(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if r.Events != 2 || r.Dead != 1 || r.Rejected != 1 {
+			t.Errorf("%d events, %d dead, %d of them rejected, want 2, 1 and 1", r.Events, r.Dead, r.Rejected)
 		}
 	})
 }
