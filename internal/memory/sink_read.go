@@ -60,16 +60,12 @@ func copyOf(d sink.Stored) sink.Stored {
 	return d
 }
 
-// Search looks for whole words in texts and numbers, without regard to case. A document with more of them comes first. A
-// field within a field is named with a dot between.
+// Search looks for whole words in texts and numbers, without regard to case. A document in which they stand more often comes first.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	wanted := map[string]bool{}
-	for _, w := range words(q.Text) {
-		wanted[w] = true
-	}
+	wanted := words(q.Text)
 	type hit struct {
 		sink.Stored
 		score int
@@ -80,14 +76,12 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 		if err != nil {
 			return nil, fmt.Errorf("search %s: %w", d.Doc, err)
 		}
-		if n := count(value, wanted); n > 0 {
+		if n := score(value, wanted); n > 0 {
 			hits = append(hits, hit{d, n})
 		}
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int { return b.score - a.score })
-	if q.Limit > 0 && len(hits) > q.Limit {
-		hits = hits[:q.Limit]
-	}
+	hits = hits[:min(len(hits), max(q.Limit, 0))]
 	out := make([]sink.Stored, len(hits))
 	for i := range hits {
 		out[i] = hits[i].Stored
@@ -115,30 +109,38 @@ func field(document []byte, name string) (any, error) {
 	return value, nil
 }
 
-// count is how many of the value's words are wanted.
-func count(value any, wanted map[string]bool) int {
+// score is how often the wanted words stand in a value, 0 where one of them does not.
+func score(value any, wanted []string) int {
+	found := map[string]int{}
+	count(value, found)
 	n := 0
+	for _, w := range wanted {
+		if found[w] == 0 {
+			return 0
+		}
+		n += found[w]
+	}
+	return n
+}
+
+// count adds the words of a value to found.
+func count(value any, found map[string]int) {
 	switch v := value.(type) {
 	case string:
 		for _, w := range words(v) {
-			if wanted[w] {
-				n++
-			}
+			found[w]++
 		}
 	case json.Number:
-		if wanted[v.String()] {
-			n++
-		}
+		found[v.String()]++
 	case []any:
 		for _, e := range v {
-			n += count(e, wanted)
+			count(e, found)
 		}
 	case map[string]any:
 		for _, e := range v {
-			n += count(e, wanted)
+			count(e, found)
 		}
 	}
-	return n
 }
 
 func words(text string) []string {

@@ -141,11 +141,11 @@ func TestSearchFindsWordsBestFirst(t *testing.T) {
 		q    sink.Query
 		want []shard.DocID
 	}{
-		{sink.Query{Text: "tax"}, []shard.DocID{"b#1", "a#1", "a#2"}},
+		{sink.Query{Text: "tax", Limit: 9}, []shard.DocID{"b#1", "a#1", "a#2"}},
 		{sink.Query{Text: "tax", Limit: 1}, []shard.DocID{"b#1"}},
-		{sink.Query{Text: "Tax", Collection: "a"}, []shard.DocID{"a#1", "a#2"}},
-		{sink.Query{Text: "tax", Field: "title"}, []shard.DocID{"b#1", "a#1"}},
-		{sink.Query{Text: "none"}, nil},
+		{sink.Query{Text: "Tax", Collection: "a", Limit: 9}, []shard.DocID{"a#1", "a#2"}},
+		{sink.Query{Text: "tax", Field: "title", Limit: 9}, []shard.DocID{"b#1", "a#1"}},
+		{sink.Query{Text: "none", Limit: 9}, nil},
 	} {
 		got, err := s.Search(t.Context(), c.q)
 		if err != nil {

@@ -1,6 +1,6 @@
 // Package sink is the seam to search engines: where documents are written.
 //
-// A sink with versions promises that a write with a smaller fence than the one it holds is refused (OutcomeNewer), for as
+// A sink with versions promises that a write with a smaller fence than the one it holds is refused ([Newer]), for as
 // long as it remembers the document; an equal fence is applied again. A sink without versions applies whatever comes last; lull then needs
 // the lease to outlive every request, including the time the sink may still apply one after we hung up (sinkSettle).
 package sink
@@ -67,16 +67,17 @@ type Reader interface {
 	Get(ctx context.Context, doc shard.DocID) (Stored, bool, error)
 	// All calls f for each document, sorted by collection and id, until it returns an error.
 	All(ctx context.Context, f func(Stored) error) error
-	// Search returns up to limit documents whose text matches, best first. field may be empty for all fields, collection for all.
+	// Search returns the documents that contain every word of the query's text, best first. What a word is, and which forms of it count
+	// as the same, is each engine's own.
 	Search(ctx context.Context, q Query) ([]Stored, error)
 }
 
 // Query is a plain search.
 type Query struct {
 	Text       string
-	Field      string
-	Collection shard.Collection
-	Limit      int
+	Field      string           // with dots between the names of nested ones; empty for all fields
+	Collection shard.Collection // empty for all collections
+	Limit      int              // how many documents at most; 0 or less finds none
 }
 
 // Stored is a document as the sink holds it, without `_lull`.

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/sink"
 )
 
-// searching are the duties of Search. What "matches" means beyond whole words is each engine's own.
+// searching are the duties of Search. What a word is beyond the plain ones used here is each engine's own.
 var searching = []duty{
 	{"search finds what was written, by text, field and collection", always, func(t *testing.T, b *bundle) {
 		vienna, berlin, news := docID("content", "vienna"), docID("content", "berlin"), docID("news", "vienna")
@@ -35,6 +35,11 @@ var searching = []duty{
 			{sink.Query{Text: "Vienna", Field: "nosuchfield", Limit: 10}, nil},
 			{sink.Query{Text: "Vienna", Collection: "nosuchcollection", Limit: 10}, nil},
 			{sink.Query{Text: "nosuchword", Limit: 10}, nil},
+			{sink.Query{Text: "embassy Vienna", Limit: 10}, []shard.DocID{berlin, vienna}},
+			{sink.Query{Text: "embassy Vienna", Field: "title", Limit: 10}, []shard.DocID{vienna}},
+			{sink.Query{Text: "Vienna nosuchword", Limit: 10}, nil},
+			{sink.Query{Text: "Vienna"}, nil},
+			{sink.Query{Text: "Vienna", Limit: -1}, nil},
 		}
 		for _, tt := range tests {
 			got := b.search(t, tt.query)
