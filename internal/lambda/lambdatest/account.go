@@ -22,7 +22,7 @@ type Account struct {
 	mu      sync.Mutex
 	missing []string
 	objects map[string][]byte
-	calls   []string
+	asked   []string
 }
 
 // Resources that may be missing.
@@ -58,12 +58,12 @@ func (a *Account) Lose(resources ...string) {
 	a.missing = append(a.missing, resources...)
 }
 
-// Calls are the requests so far whose name contains the text: "AmazonSQS.DeleteMessageBatch", "S3.PUT /bucket/key".
-func (a *Account) Calls(text string) int {
+// calls counts the requests so far whose name contains the text: "AmazonSQS.DeleteMessageBatch", "S3.PUT /bucket/key".
+func (a *Account) calls(text string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := 0
-	for _, call := range a.calls {
+	for _, call := range a.asked {
 		if strings.Contains(call, text) {
 			n++
 		}
@@ -84,7 +84,7 @@ func (a *Account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !json {
 		service, operation = Bucket, r.Method+" "+r.URL.Path
 	}
-	a.calls = append(a.calls, service+"."+operation)
+	a.asked = append(a.asked, service+"."+operation)
 	lost := slices.Contains(a.missing, service)
 	if service == Bucket {
 		a.object(w, r, body, lost)

@@ -40,7 +40,10 @@ func Failures(t testing.TB, answer []byte) int {
 	return len(a.BatchItemFailures)
 }
 
+// content stands for what is in a document, and in no log.
+const content = "hidden"
+
 // Put is the body of an event that puts a document.
 func Put(id string) string {
-	return fmt.Sprintf(`{"type":"doc.changed","collection":"content","subject":%q,"sequence":"1","data":{"title":"hidden"}}`, id)
+	return fmt.Sprintf(`{"type":"doc.changed","collection":"content","subject":%q,"sequence":"1","data":{"title":%q}}`, id, content)
 }
