@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +25,19 @@ type simulateFlags struct {
 	events, faults             string
 	seed                       uint64
 	pollers                    int
-	report, story              string
+	report, story, plot        string
+	load                       float64
+	lasting                    time.Duration
+	sinkDown                   string
+	sinkTakes                  int
 }
+
+const (
+	// steadyDocuments is how many documents --load changes again and again.
+	steadyDocuments = 1000
+	// maxLoad keeps a simulation within a machine's memory.
+	maxLoad = 1000
+)
 
 // An event source mapping of SQS begins with five pollers; more come under load.
 const (
@@ -40,7 +52,8 @@ func simulateCommand() *cobra.Command {
 		Short: "Run events through the whole stack in virtual time",
 		Long: "Runs the real functions against simulated AWS services and a simulated sink, in virtual time: a day takes seconds. Shows how fresh documents\n" +
 			"are with your settings and your events, what that writes and costs, and checks every promise on the way. The same seed, settings\n" +
-			"and events give the same run, to the bit. Without --events the seed writes some of its own.",
+			"and events give the same run, to the bit. Without --events the seed writes some of its own, or so many a second as --load says.\n\n" +
+			"What an outage of the sink comes to: --load 5 --for 3h --sink-down 15m-2h15m --sink-takes 20 --plot outage.svg",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runSimulate(c, f) },
 	}
@@ -53,6 +66,11 @@ func simulateCommand() *cobra.Command {
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of everything that is left to chance")
 	fl.IntVar(&f.pollers, "pollers", pollersAtFirst, "pollers that each event source mapping begins with")
 	fl.StringVar(&f.report, "report", "", "file for the report, one JSON object")
+	fl.Float64Var(&f.load, "load", 0, "`N` events a second, for as long as --for says, in place of --events: changes of 1,000 documents")
+	fl.DurationVar(&f.lasting, "for", time.Hour, "how long --load goes on")
+	fl.StringVar(&f.sinkDown, "sink-down", "", "`FROM-TO`, counted from the beginning: the sinks do not answer meanwhile")
+	fl.IntVar(&f.sinkTakes, "sink-takes", 0, "`N` documents a second that a sink takes: it answers the others with 429; 0 for any number")
+	fl.StringVar(&f.plot, "plot", "", "file for a picture of what the sinks got, how fresh it was and what waited: SVG")
 	fl.StringVar(&f.story, "story", "", "file for everything that happens, line by line")
 	return c
 }
@@ -73,7 +91,13 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 	if err != nil {
 		return usage(err)
 	}
-	o := sim.Options{Config: cfg, Seed: f.seed, Faults: level, Upstream: up, Pollers: f.pollers, MostPollers: maxPollers}
+	strain, err := f.strain(up)
+	if err != nil {
+		return usage(err)
+	}
+	o := sim.Options{
+		Config: cfg, Seed: f.seed, Faults: level, Upstream: up, Pollers: f.pollers, MostPollers: maxPollers, Strain: strain, Timeline: f.plot != "",
+	}
 	var story *os.File
 	if f.story != "" {
 		if story, err = os.Create(f.story); err != nil {
@@ -85,10 +109,15 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 	if err != nil {
 		return usage(err)
 	}
-	s := w.Run().Summary(level)
+	r := w.Run()
+	s := r.Summary(level)
 	fmt.Fprint(c.OutOrStdout(), s)
 	if story != nil {
 		err = story.Close()
+	}
+	if f.plot != "" {
+		svg := sim.Chart(r.Timeline, strain.Rate, 0, time.Duration(len(r.Timeline))*time.Second)
+		err = errors.Join(err, os.WriteFile(f.plot, []byte(svg), 0o600))
 	}
 	if f.report != "" {
 		b, encoding := json.MarshalIndent(s, "", "  ")
@@ -103,8 +132,33 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 	return nil
 }
 
+// strain is what --sink-down and --sink-takes say.
+func (f simulateFlags) strain(up sim.Upstream) (s sim.Strain, err error) {
+	if f.sinkTakes < 0 {
+		return s, fmt.Errorf("--sink-takes %d: want documents a second, or 0", f.sinkTakes)
+	}
+	s.Rate = f.sinkTakes
+	if f.sinkDown == "" {
+		return s, nil
+	}
+	from, to, _ := strings.Cut(f.sinkDown, "-")
+	var wrong error
+	s.DownFrom, err = time.ParseDuration(from)
+	s.DownTo, wrong = time.ParseDuration(to)
+	if err != nil || wrong != nil || s.DownFrom < 0 || s.DownTo <= s.DownFrom || s.DownTo > up.Calm {
+		return s, fmt.Errorf("--sink-down %s: want FROM-TO, like 15m-2h15m, before the events end at %s", f.sinkDown, up.Calm)
+	}
+	return s, nil
+}
+
 // upstream is what --events says, or what the seed writes. The faults go on until what was sent last has long been written.
 func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstream, error) {
+	if f.load != 0 {
+		if f.events != "" || f.load < 0 || f.load > maxLoad || f.lasting <= 0 {
+			return sim.Upstream{}, fmt.Errorf("--load %g, --for %s: want up to %d events a second for a while, and no --events", f.load, f.lasting, maxLoad)
+		}
+		return sim.Steady(f.seed, f.load, steadyDocuments, f.lasting), nil
+	}
 	if f.events == "" {
 		sources, err := source.New(cfg)
 		if err != nil {

@@ -76,6 +76,25 @@ func TestSimulateGivesTheSameRunForTheSameSeed(t *testing.T) {
 	}
 }
 
+// An outage on demand: what waited is written, once the sink is back and by what it takes, and there is a picture of it.
+func TestSimulateDrawsAnOutage(t *testing.T) {
+	t.Parallel()
+	svg := filepath.Join(t.TempDir(), "outage.svg")
+	out, s := simulated(t, "--load", "5", "--for", "15m", "--sink-down", "3m-8m", "--sink-takes", "20", "--pollers", "1", "--plot", svg)
+	if s.Freshness.Max < 5*60*1000 || s.Counts.Events < 4000 || !strings.Contains(out, "every promise held") {
+		t.Errorf("the oldest of %d events written after %d ms: the sink was away for five minutes\n%s", s.Counts.Events, s.Freshness.Max, out)
+	}
+	b, err := os.ReadFile(svg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"<svg", "Requests to the sink", "what the sink takes: 20", "</svg>"} {
+		if !strings.Contains(string(b), text) {
+			t.Errorf("the picture lacks %q", text)
+		}
+	}
+}
+
 func TestSimulateRefusesWhatItCannotRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -87,6 +106,12 @@ func TestSimulateRefusesWhatItCannotRun(t *testing.T) {
 		{"pollers", []string{"--pollers", "0"}, "at least 1"},
 		{"events", []string{"--events", "there-is-no-such-file.ndjson"}, "there-is-no-such-file"},
 		{"source", []string{"--source", "telepathy"}, "telepathy"},
+		{"load and events", []string{"--load", "5", "--events", "-"}, "no --events"},
+		{"negative load", []string{"--load", "-5"}, "--load -5"},
+		{"an outage that ends before it begins", []string{"--load", "5", "--sink-down", "20m-10m"}, "FROM-TO"},
+		{"an outage without an end", []string{"--load", "5", "--sink-down", "20m"}, "FROM-TO"},
+		{"an outage beyond the end", []string{"--load", "5", "--for", "30m", "--sink-down", "20m-40m"}, "30m"},
+		{"a sink that takes less than nothing", []string{"--sink-takes", "-1"}, "--sink-takes -1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
