@@ -109,7 +109,7 @@ func (a *app) deadShowCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(d, func(w io.Writer) {
+		err = a.print(d, func(w io.Writer) {
 			fmt.Fprintf(w, "id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nstate\t%s\nsink, lane\t%s, %s\nmessage\t%s\nsent\t%s\ndied\t%s\n"+
 				"refusals\t%d\nfirst error\t%s\nlast error\t%s\nredrives\t%d (%d by itself)\n", d.ID, d.Key, d.Version, d.OrderKey, d.Reason, d.Detail,
 				d.State, d.Sink, d.Lane, d.MessageID, d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano), d.Refusals, d.FirstError,
@@ -117,8 +117,8 @@ func (a *app) deadShowCommand() *cobra.Command {
 			for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
 				fmt.Fprintf(w, "attribute %s\t%s\n", name, d.Attributes[name].String)
 			}
-			fmt.Fprintf(w, "\n%s\n", d.Body)
 		})
+		return a.below(err, d.Body)
 	})
 	return exits(c, map[int]string{exitOK: "it was shown", exitFailed: "the stack did not answer", exitUsage: "usage or settings", exitMissing: "there is no such letter"})
 }

@@ -39,10 +39,11 @@ func (a *app) getCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(d, func(w io.Writer) {
-			fmt.Fprintf(w, "key\t%s#%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n\n%s\n", d.Collection, d.ID, d.Version, d.OrderKey, d.Fence,
-				d.Indexed.Format(time.RFC3339Nano), d.Document)
+		err = a.print(d, func(w io.Writer) {
+			fmt.Fprintf(w, "key\t%s#%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n", d.Collection, d.ID, d.Version, d.OrderKey, d.Fence,
+				d.Indexed.Format(time.RFC3339Nano))
 		})
+		return a.below(err, string(d.Document))
 	})
 	return exits(c, map[int]string{
 		exitOK: "it was printed", exitFailed: "the stack or the sink did not answer", exitUsage: "usage or settings, or a sink that cannot be read from here",

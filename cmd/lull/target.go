@@ -110,6 +110,16 @@ func (a *app) print(v any, f func(w io.Writer)) error {
 	return w.Flush()
 }
 
+// below prints a text byte for byte under what print printed, unless that was JSON, which has it already. A table would take its tabs for
+// columns.
+func (a *app) below(err error, text string) error {
+	if err != nil || a.target.output == "json" {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "\n%s\n", text)
+	return err
+}
+
 // failed gives an error of a stack its exit code.
 func failed(err error) error {
 	var exit *exitError

@@ -14,7 +14,7 @@ import (
 // Dump writes every document read back from the sinks as NDJSON, sorted by collection and id: {"id","collection","version","document"}, the
 // version as the upstream wrote it, the document digit for digit. The file appears whole or not at all.
 func (e *Engine) Dump(ctx context.Context, path string) error {
-	return replaceFile(path, func(f *os.File) error {
+	return replaceFile(path, public, func(f *os.File) error {
 		w := bufio.NewWriterSize(f, 1<<20)
 		if len(e.order) == 1 {
 			if err := e.dumpSink(ctx, e.order[0], w); err != nil {

@@ -113,7 +113,7 @@ func ClaimFolder(dir string, sinks map[string]string) error {
 	if len(entries) > 0 {
 		return fmt.Errorf("data folder %s is not empty and has no %s: choose an empty folder, a new one, or one that lull made", dir, markerFile)
 	}
-	return replaceFile(path, func(f *os.File) error {
+	return replaceFile(path, public, func(f *os.File) error {
 		return json.NewEncoder(f).Encode(marker{markerHolds, 1, sinks})
 	})
 }

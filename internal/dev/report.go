@@ -3,6 +3,7 @@ package dev
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -101,14 +102,20 @@ func WriteReport(path string, r Report) error {
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
-	return replaceFile(path, func(f *os.File) error {
+	return replaceFile(path, public, func(f *os.File) error {
 		_, err := f.Write(append(b, '\n'))
 		return err
 	})
 }
 
+// Who may read a file: what was asked for is for everybody, what a data folder keeps holds documents.
+const (
+	public  fs.FileMode = 0o644
+	private fs.FileMode = 0o600
+)
+
 // replaceFile lets fill write a temporary file beside path and renames it to path.
-func replaceFile(path string, fill func(*os.File) error) (err error) {
+func replaceFile(path string, mode fs.FileMode, fill func(*os.File) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -119,7 +126,7 @@ func replaceFile(path string, fill func(*os.File) error) (err error) {
 		}
 	}()
 	if err = fill(f); err == nil {
-		err = f.Chmod(0o644)
+		err = f.Chmod(mode)
 	}
 	if closed := f.Close(); err == nil {
 		err = closed

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/schedule"
@@ -25,7 +26,7 @@ func (e *Engine) Save(ctx context.Context, f *Folder) error {
 		file  string
 		write func(context.Context, *json.Encoder) error
 	}{{rowsFile, e.saveRows}, {lettersFile, e.saveLetters}, {scheduledFile, e.saveScheduled}} {
-		err := replaceFile(filepath.Join(f.dir, part.file), func(to *os.File) error {
+		err := replaceFile(filepath.Join(f.dir, part.file), private, func(to *os.File) error {
 			w := bufio.NewWriter(to)
 			if err := part.write(ctx, json.NewEncoder(w)); err != nil {
 				return err
@@ -63,6 +64,12 @@ func (e *Engine) saveRows(ctx context.Context, enc *json.Encoder) error {
 	})
 }
 
+// savedLetter is a line of lettersFile.
+type savedLetter struct {
+	letter.Letter
+	Base64 []byte `json:",omitempty"` // the body, where it is no text
+}
+
 func (e *Engine) saveLetters(ctx context.Context, enc *json.Encoder) error {
 	return pages(func(cursor string) (string, error) {
 		facts, next, err := e.Letters.List(ctx, letter.Filter{}, cursor, statePage)
@@ -78,7 +85,11 @@ func (e *Engine) saveLetters(ctx context.Context, enc *json.Encoder) error {
 				continue
 			}
 			l.Key = shard.OrderKey(l.Key.String()) // packed keys are no text
-			if err := enc.Encode(l); err != nil {
+			s := savedLetter{Letter: l}
+			if !utf8.ValidString(l.Body) {
+				s.Body, s.Base64 = "", []byte(l.Body)
+			}
+			if err := enc.Encode(s); err != nil {
 				return "", err
 			}
 		}
@@ -198,9 +209,13 @@ func (e *Engine) loadRow(ctx context.Context, line []byte) error {
 }
 
 func (e *Engine) loadLetter(ctx context.Context, line []byte) error {
-	var l letter.Letter
-	if err := json.Unmarshal(line, &l); err != nil {
+	var s savedLetter
+	if err := json.Unmarshal(line, &s); err != nil {
 		return err
+	}
+	l := s.Letter
+	if s.Base64 != nil {
+		l.Body = string(s.Base64)
 	}
 	k, err := loadKey(l.Key)
 	if err != nil {

@@ -163,6 +163,32 @@ func TestScheduledEventThatWaitsInTheQueueGoesOnInTheNextRun(t *testing.T) {
 	})
 }
 
+func TestALetterThatIsNoUTF8GoesOnByteForByteAndForNobodyElseToRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+		const body = "{\"title\":\"x\xff\xfe\tü\"}"
+		var bad Timed
+		bad.Body = body
+		l.live(t, []Timed{bad}, nil)
+		for range 2 {
+			l.live(t, nil, func(e *Engine) {
+				all, _, err := e.Letters.List(t.Context(), letter.Filter{}, "", 10)
+				if err != nil || len(all) != 1 {
+					t.Fatalf("%d letters, error %v, want 1", len(all), err)
+				}
+				if got, _, err := e.Letters.Get(t.Context(), all[0].ID); err != nil || got.Body != body {
+					t.Errorf("got %q, error %v, want %q", got.Body, err, body)
+				}
+			})
+		}
+		info, err := os.Stat(filepath.Join(l.dir, lettersFile))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, error %v, want a file that only its owner reads", info.Mode(), err)
+		}
+	})
+}
+
 func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

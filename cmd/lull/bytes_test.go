@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/operate"
+)
+
+func TestBodiesAndDocumentsAreShownByteForByte(t *testing.T) {
+	t.Parallel()
+	const bad = "{\"subject\":\t\"a\",\t\"x\xff\xfey\":\t1}"
+	const good = "{\"type\":\"doc.changed\",\"subject\":\"b\",\"sequence\":1,\"data\":{\"a\":\t1.10,\t\"b\":\t1E400}}"
+	s := start(t, strings.NewReader(bad+"\n"+good+"\n"), "--events", "-", "--speed", "100")
+	s.out.await(t, "everything has settled")
+	ask := func(args ...string) answer { return lull(t, "", append(args, "--dev", s.url)...) }
+	var letters []operate.Letter
+	ask("dead", "list", "-o", "json").into(t, &letters)
+	if len(letters) != 1 {
+		t.Fatalf("letters %+v, want one", letters)
+	}
+	id := letters[0].ID
+	ask("dead", "show", id).want(t, "a letter", exitOK, "\n\n"+bad+"\n")
+	var l operate.Letter
+	if ask("dead", "show", id, "-o", "json").into(t, &l); l.Body != bad {
+		t.Errorf("as JSON: %q, want %q", l.Body, bad)
+	}
+	var plain struct {
+		Body   *string
+		Base64 []byte `json:"body_base64"`
+	}
+	if ask("dead", "show", id, "-o", "json").into(t, &plain); plain.Body != nil || string(plain.Base64) != bad {
+		t.Errorf("for people: %+v, want the body in base64", plain)
+	}
+	ask("get", "content#b").want(t, "a document", exitOK, "\n\n{\"a\":1.10,\"b\":1E400}\n") // JSON on the wire: no white space, every digit
+	if got := lull(t, bad, "publish", "--dev", s.url); got.code != exitFailed || !strings.Contains(got.errors, "UTF-8") {
+		t.Errorf("publish what is no UTF-8: %+v, want a refusal", got)
+	}
+}

@@ -1,0 +1,90 @@
+package operate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+)
+
+// JSON text is Unicode: a body that is no UTF-8 would arrive changed, and a change can turn a message that is refused into a document. Such
+// bodies travel in base64, beside the text that they have no place in.
+
+// wirePublication is a Publication as it travels.
+type wirePublication struct {
+	plainPublication
+	Base64 map[int][]byte `json:"base64,omitempty"` // bodies by the position of their message
+}
+
+type plainPublication Publication
+
+// MarshalJSON keeps every body byte for byte.
+func (p Publication) MarshalJSON() ([]byte, error) {
+	w := wirePublication{plainPublication: plainPublication(p)}
+	for i, m := range p.Messages {
+		if utf8.ValidString(m.Body) {
+			continue
+		}
+		if w.Base64 == nil {
+			w.Base64 = map[int][]byte{}
+			w.Messages = append(w.Messages[:0:0], w.Messages...) // the caller's stay as they are
+		}
+		w.Base64[i], w.Messages[i].Body = []byte(m.Body), ""
+	}
+	return marshal(w)
+}
+
+// UnmarshalJSON puts the bodies back in their places.
+func (p *Publication) UnmarshalJSON(b []byte) error {
+	var w wirePublication
+	if err := json.Unmarshal(b, &w); err != nil {
+		return err
+	}
+	for i, body := range w.Base64 {
+		if i < 0 || i >= len(w.Messages) {
+			return fmt.Errorf("base64: there is no message %d", i)
+		}
+		w.Messages[i].Body = string(body)
+	}
+	*p = Publication(w.plainPublication)
+	return nil
+}
+
+// wireLetter is a Letter as it travels, and as people see it with -o json.
+type wireLetter struct {
+	plainLetter
+	Base64 []byte `json:"body_base64,omitempty"` // instead of the body
+}
+
+type plainLetter Letter
+
+// MarshalJSON keeps the body byte for byte.
+func (l Letter) MarshalJSON() ([]byte, error) {
+	w := wireLetter{plainLetter: plainLetter(l)}
+	if !utf8.ValidString(l.Body) {
+		w.Base64, w.Body = []byte(l.Body), ""
+	}
+	return marshal(w)
+}
+
+// UnmarshalJSON puts the body back in its place.
+func (l *Letter) UnmarshalJSON(b []byte) error {
+	var w wireLetter
+	if err := json.Unmarshal(b, &w); err != nil {
+		return err
+	}
+	if w.Base64 != nil {
+		w.Body = string(w.Base64)
+	}
+	*l = Letter(w.plainLetter)
+	return nil
+}
+
+// marshal leaves HTML alone: whoever wants it escaped does so around this.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return b.Bytes(), err
+}
