@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -133,7 +134,7 @@ func (d *Desk) park(ctx context.Context, image shard.Row, f letter.Facts) error 
 			return ErrOvertaken
 		}
 		last = ErrWriting
-		if err := d.Clock.Sleep(ctx, image.LeaseUntil.Sub(shard.MicrosOf(d.Clock.Now()))+1000); err != nil {
+		if err := d.Clock.Sleep(ctx, image.LeaseUntil.Sub(shard.MicrosOf(d.Clock.Now()))+time.Microsecond); err != nil {
 			return err
 		}
 	}
