@@ -103,8 +103,8 @@ type Store interface {
 	Continue(ctx context.Context, id ID, n int, s State) (created bool, err error)
 	// Delete removes the manifest and its checkpoints. Deleting what is not there is no error.
 	Delete(ctx context.Context, id ID) error
-	// List returns up to limit flights after the cursor, oldest first, and the cursor of the next call, empty at the end. A flight of
-	// which only checkpoints are left is among them.
+	// List returns up to limit flights after the cursor, oldest first, and the cursor of the next call, empty at the end. The cursor is a
+	// flight's id, the last one seen. A flight of which only checkpoints are left is among them.
 	List(ctx context.Context, cursor string, limit int) (flights []Stored, next string, err error)
 }
 

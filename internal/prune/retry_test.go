@@ -9,6 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/fault"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // once makes the first call of every name fail so, and lets all others through. Queues are left out: what is not sent is sent by the next run.
@@ -87,6 +89,39 @@ func TestALetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 		}
 		if _, ok := b.facts(id); ok {
 			t.Error("the letter is back")
+		}
+	})
+}
+
+// A flight that takes a run's whole time does not keep those behind it from their turn: the next run goes on after it.
+func TestALargeFlightDoesNotStandInTheWayOfOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		var large []entry
+		for i := range 2000 {
+			large = append(large, entry{doc(i), 1})
+		}
+		stuck := b.flight(large...)
+		d := doc("done")
+		done := b.flight(entry{d, 1})
+		b.commit(d, 1, shard.Put)
+		time.Sleep(time.Hour)
+		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "GetLetter" {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return fault.OK
+		}))
+		p.Budget = prune.Budget{Time: 10 * time.Second} // about a third of it for flights; 2,000 looks, 16 at a time, take six seconds
+		for range 2 {
+			if _, err := p.Run(t.Context()); err != nil {
+				t.Errorf("run: %v, want time that is up to be no failure", err)
+			}
+			time.Sleep(b.cfg.Lifecycle.PruneEvery)
+		}
+		if got := b.stored(); len(got) != 1 || got[0] != stuck {
+			t.Errorf("flights %v are left, want the large one %s alone, without %s, which is done", got, stuck, done)
 		}
 	})
 }

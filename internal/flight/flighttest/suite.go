@@ -287,6 +287,9 @@ func lists(t *testing.T, s flight.Store) {
 			}
 		}
 	}
+	if page, _, err := s.List(t.Context(), string(ids[4]), 1); err != nil || len(page) != 1 || page[0].ID <= ids[4] || page[0].ID > ids[5] {
+		t.Errorf("after %s comes %v (%v), want the next flight, %s at the latest", ids[4], page, err, ids[5])
+	}
 	if !slices.IsSorted(ids) {
 		t.Fatal("the test's own ids do not sort by age")
 	}
