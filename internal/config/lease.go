@@ -2,9 +2,9 @@ package config
 
 import "time"
 
-// receiveEvery is the shortest time in which one message can burn a receive while an outage of the table lasts: receive backs
-// the visibility off to this long. Waiting for a sink burns one receive in twelve hours.
-const receiveEvery = 15 * time.Minute
+// TableHold is how long receive keeps messages away at most, between two tries, while the table cannot be reached: in an outage that
+// lasts a message burns a receive that often. Waiting for a sink burns one receive in twelve hours.
+const TableHold = 15 * time.Minute
 
 // spareReceives are the receives of a message's ordinary life: holds and lost flights.
 const spareReceives = 10
@@ -34,7 +34,7 @@ func (c *Config) AmbiguousRetry(sink string) time.Duration {
 // MaxReceiveCount returns the queue's last resort against a message that kills every invocation: 10 receives and one for every
 // 15 minutes until its dead deadline, 298 by default. Poison is judged long before by refusals and age.
 func (c *Config) MaxReceiveCount() int {
-	return spareReceives + int(ceil(c.Retry.DeadDeadline, receiveEvery)/receiveEvery)
+	return spareReceives + int(ceil(c.Retry.DeadDeadline, TableHold)/TableHold)
 }
 
 // ceil rounds a duration up to a multiple of unit.

@@ -42,6 +42,6 @@ func checkRowRetention(c *Config, f *checker) {
 func checkReceiveCount(c *Config, f *checker) {
 	if n := c.MaxReceiveCount(); n > maxReceives {
 		f.fault("retry.deadDeadline", c.Retry.DeadDeadline, fmt.Sprintf("asks for a maxReceiveCount of %d: a queue allows %d", n, maxReceives),
-			"lower it to at most "+words((maxReceives-spareReceives)*receiveEvery))
+			"lower it to at most "+words((maxReceives-spareReceives)*TableHold))
 	}
 }

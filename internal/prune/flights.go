@@ -9,6 +9,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
@@ -136,16 +137,13 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 // life a shorter time ago than a flight and a message that receive keeps away take together.
 func (p *Pruner) worked(r shard.Row, k shard.OrderKey) bool {
 	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite)
-	return r.Claimed > k || sign.Add(p.orphanAge()+tableHold) > shard.MicrosOf(p.Clock.Now())
+	return r.Claimed > k || sign.Add(p.orphanAge()+config.TableHold) > shard.MicrosOf(p.Clock.Now())
 }
-
-// tableHold is how long receive keeps messages away while the table cannot be reached.
-const tableHold = 15 * time.Minute
 
 // wellSince reports whether the sink, and the table, have been there for at least d: before, flights had no chance to end.
 func (r *run) wellSince(d time.Duration) bool {
 	now := shard.MicrosOf(r.Clock.Now())
-	return shard.WellSince(r.gate, now, d) && (r.state.Since == 0 || r.state.Since.Add(tableHold+d) <= now)
+	return shard.WellSince(r.gate, now, d) && (r.state.Since == 0 || r.state.Since.Add(config.TableHold+d) <= now)
 }
 
 // manifest reads a flight. That it is not there, or of a newer schema, is an answer and not asked again.
