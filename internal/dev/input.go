@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -19,6 +20,9 @@ import (
 // maxLine bounds one input line. It is far above SQS's limit, however much JSON escapes: a message that is too large is refused as a message,
 // with its reason, and not as a broken file.
 const maxLine = 64 << 20
+
+// maxAfter is the latest after_ms, some thirty years.
+const maxAfter = 1e12
 
 // Timed is one input message and when to send it, counted from the start.
 type Timed struct {
@@ -38,8 +42,8 @@ func ParseLine(line []byte) (Timed, error) {
 		return t, nil
 	}
 	if v := doc.Get("after_ms"); v.Exists() {
-		if v.Type != gjson.Number || v.Num < 0 || v.Num > 1e12 {
-			return t, fmt.Errorf("after_ms: want milliseconds from the start as a number of at least 0")
+		if v.Type != gjson.Number || v.Num < 0 || v.Num > maxAfter {
+			return t, fmt.Errorf("after_ms: want milliseconds from the start, a number from 0 to %d", int64(maxAfter))
 		}
 		t.After = time.Duration(v.Num * float64(time.Millisecond))
 	}
@@ -88,7 +92,9 @@ func parseAttributes(v gjson.Result) (map[string]queue.Attribute, error) {
 			out[k.Str] = queue.Attribute{Type: "Number", String: a.Raw}
 		case a.IsObject():
 			var full queue.Attribute
-			if err = json.Unmarshal([]byte(a.Raw), &full); err != nil || full.Type == "" {
+			dec := json.NewDecoder(strings.NewReader(a.Raw))
+			dec.DisallowUnknownFields() // a value under another name would be an empty one
+			if err = dec.Decode(&full); err != nil || full.Type == "" {
 				err = fmt.Errorf("attributes.%s: want a text or {type, string}", k.Str)
 			}
 			out[k.Str] = full

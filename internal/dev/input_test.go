@@ -56,6 +56,8 @@ func TestALineIsATimedMessageOrSentAsItStands(t *testing.T) {
 		{name: "a time beyond all", line: `{"after_ms":1e300,"body":"x"}`, problem: "after_ms"},
 		{name: "attributes that are none", line: `{"body":"x","attributes":[]}`, problem: "attributes"},
 		{name: "an attribute that is none", line: `{"body":"x","attributes":{"a":true}}`, problem: "attributes.a"},
+		{name: "an attribute with its value under another name", line: `{"body":"x","attributes":{"a":{"type":"String","value":"x"}}}`, problem: "attributes.a"},
+		{name: "a time beyond thirty years", line: `{"body":"x","after_ms":1e13}`, problem: "from 0 to 1000000000000"},
 		{name: "an attribute without a type", line: `{"body":"x","attributes":{"a":{"string":"x"}}}`, problem: "attributes.a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
