@@ -66,6 +66,9 @@ func standAlone(c *cobra.Command) {
 
 // check refuses flags that make no sense together, before a command runs.
 func (a *app) check(c *cobra.Command, _ []string) error {
+	if err := checkEmpty(c.Flags()); err != nil {
+		return err
+	}
 	if c.Annotations[alone] != "" {
 		var wrong []string
 		c.InheritedFlags().VisitAll(func(f *pflag.Flag) {
@@ -79,6 +82,16 @@ func (a *app) check(c *cobra.Command, _ []string) error {
 		return nil
 	}
 	return a.target.check(c.Flags())
+}
+
+// checkEmpty refuses a flag that was given nothing: a script's variable that was never set must not widen a filter, or begin the demo.
+func checkEmpty(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {
+			err = usagef("--%s: is empty: leave it out, or say what", f.Name)
+		}
+	})
+	return err
 }
 
 // exits adds to a command's help what its exit codes mean.

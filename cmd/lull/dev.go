@@ -3,12 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
-	"os"
-	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,6 +33,9 @@ type devFlags struct {
 }
 
 const defaultListen = "127.0.0.1:7070"
+
+// maxSpeed is where a week, after which a queue drops its messages, is not yet over before anybody looks.
+const maxSpeed = 1_000_000
 
 func (a *app) devCommand() *cobra.Command {
 	var f devFlags
@@ -111,24 +113,10 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 
 // check judges what needs no settings.
 func (f *devFlags) check() error {
-	if !(f.speed > 0) || math.IsInf(f.speed, 0) {
-		return fmt.Errorf("--speed %g: want a number above 0", f.speed)
+	if !(f.speed > 0 && f.speed <= maxSpeed) {
+		return fmt.Errorf("--speed %g: want a number above 0, at most %d", f.speed, maxSpeed)
 	}
-	for _, to := range []struct{ flag, path string }{{"--report", f.report}, {"--dump", f.dump}} {
-		if to.path == "" {
-			continue
-		}
-		if info, err := os.Stat(to.path); err == nil && info.IsDir() {
-			return fmt.Errorf("%s %s: is a folder: name a file", to.flag, to.path)
-		}
-		if info, err := os.Stat(filepath.Dir(to.path)); err != nil || !info.IsDir() {
-			return fmt.Errorf("%s %s: there is no folder %s", to.flag, to.path, filepath.Dir(to.path))
-		}
-	}
-	if f.report != "" && filepath.Clean(f.report) == filepath.Clean(f.dump) {
-		return fmt.Errorf("--report and --dump name the same file %s", f.report)
-	}
-	return nil
+	return f.checkOutputs()
 }
 
 func (a *app) devInput(r *devRun) (dev.Input, error) {
@@ -148,7 +136,10 @@ func (f *devFlags) open(c *cobra.Command) (net.Listener, error) {
 	}
 	l, err := (&net.ListenConfig{}).Listen(c.Context(), "tcp", f.listen)
 	if err != nil {
-		return nil, fmt.Errorf("--listen %s: %w (is it in use? choose another address, or port 0 for any)", f.listen, err)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			err = fmt.Errorf("%w: choose another address, or port 0 for any", err)
+		}
+		return nil, fmt.Errorf("--listen %s: %w", f.listen, err)
 	}
 	return l, nil
 }

@@ -45,6 +45,11 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 	broken := filepath.Join(dir, "broken")
 	lull(t, "", "dev", "--events", "-", "--exit-when-idle", "--data", broken).want(t, "make a data folder", exitOK)
 	file("broken/rows.ndjson", "{\n")
+	own, linked, events := filepath.Join(dir, "own"), filepath.Join(dir, "linked"), file("events.ndjson", "{}\n")
+	lull(t, "", "dev", "--events", "-", "--exit-when-idle", "--data", own).want(t, "make a data folder", exitOK)
+	if err := os.Symlink(dir, linked); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -60,6 +65,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		{"no speed", []string{"--speed", "0"}, []string{"--speed 0"}},
 		{"an infinite speed", []string{"--speed", "Inf"}, []string{"--speed"}},
 		{"a speed that is no number", []string{"--speed", "NaN"}, []string{"--speed"}},
+		{"a speed at which a week passes at once", []string{"--speed", "1e9"}, []string{"--speed 1e+09", "at most 1000000"}},
 		{"a missing settings file", []string{"--config", filepath.Join(dir, "missing.yaml")}, []string{"--config", "missing.yaml"}},
 		{"an unknown setting", []string{"--config", file("unknown.yaml", "debounce: {silence: 5s}\n")}, []string{"silence", "no such setting"}},
 		{
@@ -81,6 +87,15 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		{"a port in use", []string{"--listen", taken.Addr().String()}, []string{"--listen", "in use"}},
 		{"a report in no folder", []string{"--report", filepath.Join(dir, "no", "report.json")}, []string{"--report", "no folder"}},
 		{"a dump into a folder", []string{"--dump", theirs}, []string{"--dump", "is a folder"}},
+		{"one file for two, by two names", []string{"--dump", filepath.Join(linked, "x"), "--report", filepath.Join(dir, "x")}, []string{"same file"}},
+		{"a dump over the events", []string{"--events", events, "--dump", filepath.Join(linked, "events.ndjson")}, []string{"--events and --dump", "same file"}},
+		{"a report over the settings", []string{"--config", file("mine.yaml", "stack: x\n"), "--report", filepath.Join(dir, "mine.yaml")}, []string{"--config and --report"}},
+		{"a dump into the data folder", []string{"--data", filepath.Join(dir, "new"), "--dump", filepath.Join(dir, "new", "index.ndjson")}, []string{"--dump", "no folder"}},
+		{"a dump over lull's own", []string{"--data", own, "--dump", filepath.Join(own, "rows.ndjson")}, []string{"--dump", "data folder"}},
+		{"a folder that takes no files", []string{"--report", "/proc/self/report.json"}, []string{"--report"}},
+		{"events that were not said", []string{"--events", ""}, []string{"--events", "is empty"}},
+		{"an address that was not said", []string{"--listen", ""}, []string{"--listen", "is empty"}},
+		{"no port", []string{"--listen", "localhost"}, []string{"--listen", "missing port"}},
 		{"one file for two", []string{"--dump", filepath.Join(dir, "x"), "--report", filepath.Join(dir, ".", "x")}, []string{"same file"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -395,6 +410,22 @@ func TestTheDemoEndsWithItsPoisonParked(t *testing.T) {
 		if !strings.Contains(a.out, word) {
 			t.Errorf("the demo does not show %q:\n%s", word, a.out)
 		}
+	}
+}
+
+func TestTheServerAnswersToNoNameThatSomebodyElseOwns(t *testing.T) {
+	t.Parallel()
+	s := start(t, strings.NewReader(""), "--events", "-")
+	for host, status := range map[string]int{
+		"": http.StatusOK, "localhost:1": http.StatusOK, "LOCALHOST": http.StatusOK, "lull.localhost": http.StatusOK, "127.0.0.1": http.StatusOK, "[::1]:80": http.StatusOK,
+		"elsewhere.example": http.StatusMisdirectedRequest, "localhost.elsewhere.example:80": http.StatusMisdirectedRequest,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/status", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		do(t, req, status, &struct{}{})
 	}
 }
 

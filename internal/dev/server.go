@@ -9,7 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -139,8 +141,12 @@ func fail(w http.ResponseWriter, status int, problem string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": problem}) // the client went away
 }
 
-// Serve answers on l until ctx ends, and closes it. What is being answered then is told so by its context.
+// Serve answers on l until ctx ends, and closes it. What is being answered then is told so by its context. On a loopback address it answers
+// only to a loopback name: a page whose own name was made to resolve to this machine would pass for this origin otherwise.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	if at, ok := l.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
+		h = local(h)
+	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Serve(l) }()
@@ -154,6 +160,19 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		}
 		return err
 	}
+}
+
+// local refuses requests to any name but localhost. An address is no name that somebody could bend.
+func local(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u := url.URL{Host: r.Host}
+		host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+		if host != "" && host != "localhost" && !strings.HasSuffix(host, ".localhost") && net.ParseIP(host) == nil {
+			fail(w, http.StatusMisdirectedRequest, "this is localhost, not the host that was asked for")
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 var _ journal.Journal = (*Recorder)(nil)

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// checkOutputs judges --report and --dump before anything is read: each can be written, and writing it destroys nothing that the run needs.
+func (f *devFlags) checkOutputs() error {
+	type named struct{ flag, path string }
+	taken := []named{{"--config", f.config}, {"--events", f.events}}
+	for _, to := range []named{{"--report", f.report}, {"--dump", f.dump}} {
+		if to.path == "" {
+			continue
+		}
+		if err := writable(to.path); err != nil {
+			return fmt.Errorf("%s %s: %w", to.flag, to.path, err)
+		}
+		for _, other := range taken {
+			if other.path != "" && sameFile(to.path, other.path) {
+				return fmt.Errorf("%s and %s name the same file %s", other.flag, to.flag, to.path)
+			}
+		}
+		if f.data != "" && within(to.path, f.data) {
+			return fmt.Errorf("%s %s: lies in the data folder %s, which is lull's own: name another folder", to.flag, to.path, f.data)
+		}
+		taken = append(taken, to)
+	}
+	return nil
+}
+
+// writable says why a file cannot be written by a temporary one beside it.
+func writable(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("is a folder: name a file")
+	}
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("there is no folder %s", dir)
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("cannot be written: %w", err)
+	}
+	_ = f.Close() // it is empty
+	if err := os.Remove(f.Name()); err != nil {
+		return fmt.Errorf("cannot be replaced: %w", err)
+	}
+	return nil
+}
+
+// sameFile reports whether two names are of one file, which need not exist.
+func sameFile(a, b string) bool {
+	if ia, err := os.Stat(a); err == nil {
+		if ib, err := os.Stat(b); err == nil {
+			return os.SameFile(ia, ib)
+		}
+		return false
+	}
+	return resolved(a) == resolved(b)
+}
+
+// within reports whether a file lies in a folder, at any depth.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(resolved(dir), resolved(path))
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// resolved is an absolute path without symbolic links, as far as it exists.
+func resolved(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return filepath.Clean(path)
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		return real
+	}
+	if dir := filepath.Dir(abs); dir != abs {
+		return filepath.Join(resolved(dir), filepath.Base(abs))
+	}
+	return abs
+}
