@@ -5,10 +5,12 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/operate"
 )
@@ -72,6 +74,11 @@ func TestPoisonIsParkedMendedAndRedriven(t *testing.T) {
 	}
 	if a := s.Lull(t, "explain", string(key)); a.Code != 0 || !strings.Contains(a.Out, "Version 2 is in the sink; the newer version 3 is a dead letter (rejected)") {
 		t.Errorf("explain: exit %d: %s%s", a.Code, a.Out, a.Errors)
+	}
+	var told operate.Explanation
+	s.JSON(t, &told, "explain", string(key), "--logs", "15m")
+	if !slices.ContainsFunc(told.Decisions, func(d operate.Decision) bool { return d.Step == string(journal.Rejected) && strings.Contains(d.Text, parked.OrderKey) }) {
+		t.Errorf("what the functions logged does not tell that version 3 was rejected: %+v", told.Decisions)
 	}
 	if a := s.Lull(t, "wait", string(key), "--version", "3", "--timeout", "5s"); a.Code != 3 {
 		t.Errorf("wait for a dead letter's version: exit %d, want 3: %s", a.Code, a.Errors)
