@@ -87,10 +87,13 @@ func (t *turn) readHealth(ctx context.Context) {
 			return
 		}
 	}
-	if t.gate == shard.GateProbe {
+	switch {
+	case t.gate == shard.GateProbe && t.manifest.Lane == flight.Bulk && t.now() < t.health.OpenUntil.Add(t.openFor(t.health.Level)):
+		t.gate, t.gateNext = shard.GateOpen, t.health.OpenUntil // who asks writes first, and live is not through yet
+	case t.gate == shard.GateProbe:
 		t.probe(ctx)
 	}
-	if t.gate == shard.GateOpen {
+	if t.gate == shard.GateOpen && !t.tripped {
 		t.gateNext = t.behindGate(t.gateNext, t.health.Level)
 	}
 }

@@ -45,8 +45,8 @@ func (t *turn) openFor(level int64) time.Duration {
 func (t *turn) behindGate(open shard.Micros, level int64) shard.Micros {
 	spread := t.openFor(level)
 	if t.manifest.Lane == flight.Bulk {
+		open = open.Add(spread) // live may take as long as that
 		spread *= 4
-		open = open.Add(4 * t.h.Config.Retry.BackoffMin)
 	}
 	return open.Add(time.Duration(t.h.Jitter() * float64(spread)))
 }
