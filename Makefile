@@ -101,6 +101,10 @@ e2e-iam: ## The same flow with IAM enforced; each permission taken away breaks i
 	$(MAKE) build ARCH=$(host)
 	e2e/run.sh iam
 
+.PHONY: lifecycles
+lifecycles: ## Simulate an outage, count what prune costs, and write docs/lifecycles.md
+	go test -count=1 -timeout 30m -run '^TestWrite(Recovery|Cost)$$' ./internal/sim ./internal/prune -args -update
+
 ##@ Keeping it tidy
 
 .PHONY: lint
