@@ -5,7 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lullhq/lull/internal/sink/blevesink"
@@ -88,6 +90,68 @@ func TestOpenFinishesAFolderThatWasOnlyMarked(t *testing.T) {
 	if err := open(t, dir).Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// Bleve makes an index in steps. One that a crash left half made is nobody's, and never stands where the next run looks for a whole one.
+func TestOpenClearsAnIndexThatWasLeftHalfMade(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	half := filepath.Join(dir, "new-1", "index")
+	if err := os.MkdirAll(filepath.Join(half, "store"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		filepath.Join(dir, "lull.json"):        `{"holds":"lull search index","schema":1}`,
+		filepath.Join(half, "index_meta.json"): `{"storage":"scorch"`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := open(t, dir)
+	if err := x.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var names []string
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if err != nil || !slices.Equal(names, []string{"index", "lull.json"}) {
+		t.Errorf("the folder holds %v (%v), want index and lull.json alone", names, err)
+	}
+}
+
+// Of many that find a folder which is marked and has no index yet, one makes it; the others are told that it is in use.
+func TestOneOfManyMakesTheIndex(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "lull.json"), []byte(`{"holds":"lull search index","schema":1}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	opened, errs := make([]*blevesink.Index, 5), make([]error, 5)
+	var wg sync.WaitGroup
+	for i := range opened {
+		wg.Go(func() { opened[i], errs[i] = blevesink.Open(dir) })
+	}
+	wg.Wait()
+	n := 0
+	for i, x := range opened {
+		var inUse *blevesink.InUseError
+		switch {
+		case errs[i] == nil:
+			n++
+			if err := x.Close(); err != nil {
+				t.Error(err)
+			}
+		case !errors.As(errs[i], &inUse):
+			t.Errorf("open: %v, want an InUseError", errs[i])
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d have it open, want one", n)
+	}
+	open(t, dir)
 }
 
 func TestOneOpenAtATime(t *testing.T) {
