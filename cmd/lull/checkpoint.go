@@ -16,19 +16,24 @@ import (
 
 // checkpoint is how far a resync has come. Its run stays the same when it goes on.
 type checkpoint struct {
-	Input  string `json:"input"` // for people
-	Run    string `json:"run"`
+	Input string `json:"input"` // for people
+	Run   string `json:"run"`
+	// Where the run writes: to go on anywhere else would leave both places half done.
+	Stack      string `json:"stack,omitempty"`
+	Source     string `json:"source,omitempty"`
+	Collection string `json:"collection,omitempty"`
+
 	Sent   int    `json:"sent"`   // messages that are done, refused ones too
 	Bytes  int64  `json:"bytes"`  // of the input, up to there
 	Digest string `json:"digest"` // SHA-256 of those bytes: another input under the same name is noticed
 }
 
 // openCheckpoint goes on where a checkpoint says: in stands there then. Where there is none it begins one, before anything is sent, because a
-// second beginning would be a second run. A broken one, or one of another input, changes nothing.
-func openCheckpoint(path string, in *resyncInput, run string) (*checkpoint, error) {
+// second beginning would be a second run. A broken one, or one of another input or place, changes nothing.
+func openCheckpoint(path string, in *resyncInput, want checkpoint) (*checkpoint, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return beginCheckpoint(path, in, run)
+		return beginCheckpoint(path, in, want)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the checkpoint: %w", err)
@@ -46,8 +51,8 @@ func openCheckpoint(path string, in *resyncInput, run string) (*checkpoint, erro
 	if cp.Sent < 0 || cp.Bytes < 0 {
 		return nil, broken(fmt.Errorf("%d messages, %d bytes", cp.Sent, cp.Bytes))
 	}
-	if run != "" && run != cp.Run {
-		return nil, fmt.Errorf("--run %s: checkpoint %s goes on with run %s", run, path, cp.Run)
+	if err := cp.fits(want); err != nil {
+		return nil, fmt.Errorf("checkpoint %s %w: say the same, or remove it to begin anew", path, err)
 	}
 	sent, err := in.skip(cp.Bytes)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -59,15 +64,36 @@ func openCheckpoint(path string, in *resyncInput, run string) (*checkpoint, erro
 	return &cp, nil
 }
 
-func beginCheckpoint(path string, in *resyncInput, run string) (*checkpoint, error) {
-	if run == "" {
-		run = ulid.MustNew(ulid.Now(), rand.Reader).String()
+// fits says what of a checkpoint is not as it is wanted now.
+func (c *checkpoint) fits(want checkpoint) error {
+	named := func(s string) string {
+		if s == "" {
+			return "none"
+		}
+		return s
 	}
-	if _, err := shard.ParseRun(run); err != nil {
+	switch {
+	case want.Run != "" && want.Run != c.Run:
+		return fmt.Errorf("goes on with --run %s, not %s", c.Run, want.Run)
+	case want.Collection != c.Collection:
+		return fmt.Errorf("goes on with --collection %s, not %s", named(c.Collection), named(want.Collection))
+	case want.Source != c.Source:
+		return fmt.Errorf("goes on with --source %s, not %s", named(c.Source), named(want.Source))
+	case want.Stack != c.Stack && c.Stack != "":
+		return fmt.Errorf("is of the stack %s, not %s", c.Stack, named(want.Stack))
+	}
+	return nil
+}
+
+func beginCheckpoint(path string, in *resyncInput, want checkpoint) (*checkpoint, error) {
+	if want.Run == "" {
+		want.Run = ulid.MustNew(ulid.Now(), rand.Reader).String()
+	}
+	if _, err := shard.ParseRun(want.Run); err != nil {
 		return nil, fmt.Errorf("--run: %w", err)
 	}
-	cp := &checkpoint{Input: in.name, Run: run, Digest: in.digest()}
-	return cp, cp.save(path)
+	want.Input, want.Digest = in.name, in.digest()
+	return &want, want.save(path)
 }
 
 // reach notes that everything read so far is done.

@@ -110,7 +110,11 @@ func (r *resyncInput) digest() string { return hex.EncodeToString(r.sum.Sum(nil)
 
 // Next is the next event, marked. What is no JSON object is left as it is: it is refused when it is published.
 func (r *resyncInput) Next() (dev.Timed, error) {
+	first := r.read == 0
 	line, err := r.line()
+	if first {
+		line = bytes.TrimPrefix(line, []byte("\ufeff")) // how some editors begin a file
+	}
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
 			err = fmt.Errorf("read events: %w", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // resyncFlags are the flags of `lull resync`.
@@ -26,7 +27,7 @@ func (a *app) resyncCommand() *cobra.Command {
 		Long: "Publishes native events (NDJSON) to the bulk lane, with mode resync and one resync run for all of them: an equal version is accepted once\n" +
 			"per run, an older one never. Live traffic goes first. An object in S3 is read with the AWS SDK's credentials.\n\n" +
 			"How far it came is kept in a checkpoint. Interrupted, the same command goes on from there with the same run, so no message is accepted\n" +
-			"twice. A checkpoint that is broken, or of another input, is refused and nothing is sent.",
+			"twice. A checkpoint that is broken, or of another input, stack, source or collection, is refused and nothing is sent.",
 		Args: cobra.ExactArgs(1),
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
@@ -35,6 +36,11 @@ func (a *app) resyncCommand() *cobra.Command {
 		}
 		if err := checkGroup(f.group); err != nil {
 			return err
+		}
+		if f.collection != "" {
+			if err := shard.Collection(f.collection).Validate(); err != nil {
+				return usagef("--collection: %w", err)
+			}
 		}
 		return a.resync(c.Context(), api, args[0], f)
 	})
@@ -60,7 +66,7 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 	if at == "" {
 		at = in.name + ".checkpoint"
 	}
-	cp, err := openCheckpoint(at, in, f.run)
+	cp, err := openCheckpoint(at, in, checkpoint{Run: f.run, Stack: a.target.name(), Source: f.source, Collection: f.collection})
 	if err != nil {
 		return usage(err)
 	}

@@ -125,6 +125,15 @@ func TestAResyncMarksItsEventsAndGoesOnWithTheSameRun(t *testing.T) {
 	}
 }
 
+func TestAResyncTakesAFileThatBeginsWithABOM(t *testing.T) {
+	t.Parallel()
+	d := &desk{}
+	r, said, err := d.resync(t, write(t, "\ufeff"+put("first", "7", "{}"), put("second", "7", "{}")), resyncFlags{})
+	if err != nil || r.Messages != 2 || marked(t, d.sent[0]).Subject != "first" {
+		t.Errorf("got %+v, error %v, said %q; want both messages", r, err, said)
+	}
+}
+
 // A group marks the messages that name none of their own.
 func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
 	t.Parallel()
@@ -210,6 +219,12 @@ func TestACheckpointThatDoesNotFitChangesNothing(t *testing.T) {
 			return resyncFlags{}
 		}, "of another input"},
 		{"of another run", func(*testing.T, string, string) resyncFlags { return resyncFlags{run: "01ARZ3NDEKTSV4RRFFQ69G5FAV"} }, "--run"},
+		{"of another collection", func(*testing.T, string, string) resyncFlags { return resyncFlags{collection: "next"} }, "--collection none, not next"},
+		{"of another source", func(*testing.T, string, string) resyncFlags { return resyncFlags{source: "other"} }, "--source none, not other"},
+		{"of another stack", func(t *testing.T, _, at string) resyncFlags {
+			edit(t, at, func(s string) string { return strings.Replace(s, `"sent"`, `"stack":"http://elsewhere","sent"`, 1) })
+			return resyncFlags{}
+		}, "is of the stack http://elsewhere"},
 		{"that is a folder", func(t *testing.T, _, _ string) resyncFlags { return resyncFlags{checkpoint: t.TempDir()} }, "read the checkpoint"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -318,6 +333,10 @@ func TestAResyncIsAcceptedOncePerRun(t *testing.T) {
 	s.out.await(t, "everything has settled")
 	const run = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	file := write(t, put("same", "2", `{"t":"again"}`), put("newer", "4", "{}"), "not JSON", put("missing", "1", "{}"))
+	s.ask("resync", file, "--collection", "No").want(t, "a bad collection", exitUsage, "--collection")
+	if _, err := os.Stat(file + ".checkpoint"); !os.IsNotExist(err) {
+		t.Errorf("a checkpoint was begun: %v", err)
+	}
 	a := s.ask("resync", file, "--run", run, "--rate", "5000")
 	a.want(t, "resync", exitFailed, "refused: message 3:")
 	if strings.Contains(a.errors, "\r") || !strings.Contains(a.out, "3 messages sent in resync run "+run+", 1 refused") {

@@ -56,6 +56,14 @@ func (t *target) check(f *pflag.FlagSet) error {
 	return nil
 }
 
+// name is the stack's, for people and to compare.
+func (t *target) name() string {
+	if t.stack {
+		return "--settings " + t.settings
+	}
+	return t.dev
+}
+
 // open connects; done closes the connections. Nothing is sent to the stack yet but the question where its queues are.
 func (a *app) open(ctx context.Context) (api operate.API, done func(), err error) {
 	if !a.target.stack {
