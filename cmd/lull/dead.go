@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -157,7 +158,9 @@ func (a *app) campaignCommand(c *cobra.Command, do func(operate.API, context.Con
 			return usagef("nothing is selected: give an ID, a filter, or --all")
 		case f != (operate.LetterFilter{}) && o.All:
 			return usagef("--all: it excludes an ID and filters")
-		case !(o.Rate >= 0):
+		case f.ID != "" && f != (operate.LetterFilter{ID: f.ID}):
+			return usagef("an ID and a filter exclude each other")
+		case !(o.Rate >= 0) || math.IsInf(o.Rate, 0):
 			return usagef("--rate %g: want letters a second, or 0 for no limit", o.Rate)
 		}
 		order := *o

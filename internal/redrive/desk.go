@@ -37,6 +37,7 @@ const (
 	Busy       Outcome = "busy"             // pending or leased: somebody works on it, later
 	TooOld     Outcome = "too_old_to_judge" // may be forced
 	TooLarge   Outcome = "too_large"        // no room for lull-first-sent: the upstream has to publish again
+	Empty      Outcome = "empty"            // no queue takes an empty body: the upstream has to publish again
 	Foreign    Outcome = "unknown_schema"   // the row has a newer schema
 	Gone       Outcome = "gone"             // somebody else took the letter away meanwhile
 	Dropped    Outcome = "dropped"
@@ -155,6 +156,9 @@ func (d *Desk) send(ctx context.Context, l letter.Letter, row shard.Row, how How
 	first := l.FirstSent
 	if how.Force {
 		first = later(first, d.judgeable(now))
+	}
+	if l.Body == "" {
+		return Empty, nil
 	}
 	out, err := letter.Copy(l.Body, l.Attributes, first, 0)
 	if errors.Is(err, queue.ErrTooLarge) {

@@ -303,6 +303,13 @@ func TestLetterThatCannotBeCopiedStays(t *testing.T) {
 			m.Attributes[fmt.Sprint("a", i)] = queue.Text("x")
 		}
 		b.one(b.die(m), redrive.How{}, redrive.TooLarge)
+		empty := letter.New(message(""), letter.Undecodable, "", "", "", 0, time.Now())
+		empty.Sink = "search"
+		if _, err := b.letters.Park(t.Context(), empty); err != nil {
+			t.Fatal(err)
+		}
+		b.one(empty.ID, redrive.How{}, redrive.Empty)
+		b.one(empty.ID, redrive.How{DryRun: true}, redrive.Empty)
 		lost := letter.New(message("x"), letter.Undecodable, "", "", "", 0, time.Now())
 		lost.Sink = "gone"
 		if _, err := b.letters.Park(t.Context(), lost); err != nil {
