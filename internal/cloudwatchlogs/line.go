@@ -36,7 +36,7 @@ func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, boo
 	}
 	words := []string{l.Function}
 	for _, w := range []struct{ name, value string }{
-		{"", l.Lane}, {"", l.Op}, {"version ", l.Version}, {"flight ", l.Flight}, {"message ", l.Message}, {"letter ", l.Letter}, {"", l.Detail},
+		{"", l.Lane}, {"", l.Op}, {"version ", readable(l.Version)}, {"flight ", l.Flight}, {"message ", l.Message}, {"letter ", l.Letter}, {"", l.Detail},
 	} {
 		if w.value != "" {
 			words = append(words, w.name+w.value)
@@ -46,4 +46,17 @@ func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, boo
 		words = append(words, "until "+l.Until.UTC().Format(time.RFC3339))
 	}
 	return operate.Decision{At: l.Timestamp.UTC(), Step: l.Step, Text: strings.Join(words, ", ")}, true
+}
+
+// readable is the upstream's version in an order key as it is logged; what is no order key stays as it is.
+func readable(key string) string {
+	k, err := shard.ParseOrderKey(key)
+	if err != nil {
+		return key
+	}
+	p, err := k.Parts()
+	if err != nil {
+		return key
+	}
+	return p.Version.Text()
 }

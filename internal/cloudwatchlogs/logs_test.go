@@ -56,15 +56,23 @@ func at(seconds int, doc, step string) string {
 
 func TestWhatFunctionsLogIsRead(t *testing.T) {
 	t.Parallel()
+	v, err := shard.ParseVersion(shard.ClassInt, "7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := shard.NewOrderKey(shard.Parts{Version: v})
+	if err != nil {
+		t.Fatal(err)
+	}
 	line := logged(t, journal.Note{
-		Step: journal.Released, Doc: "content#a", Op: shard.Put, Lane: "live", Flight: "f1", Message: "m1", Letter: "l1", Until: began, Detail: "throttled: http 429",
+		Step: journal.Released, Doc: "content#a", Key: key, Op: shard.Put, Lane: "live", Flight: "f1", Message: "m1", Letter: "l1", Until: began, Detail: "throttled: http 429",
 	})
 	logs := New(awstest.JSON(t, func(awstest.Call) awstest.Reply { return page("", line) }))
 	got, err := logs.History(awstest.Context(t), []string{"/aws/lambda/lull-search-index"}, "content#a", began)
 	if err != nil || len(got) != 1 || got[0].Step != "released" || time.Since(got[0].At) > time.Minute {
 		t.Fatalf("got %v, %v", got, err)
 	}
-	if want := "index, live, put, flight f1, message m1, letter l1, throttled: http 429, until 2026-11-20T12:00:00Z"; got[0].Text != want {
+	if want := "index, live, put, version 7, flight f1, message m1, letter l1, throttled: http 429, until 2026-11-20T12:00:00Z"; got[0].Text != want {
 		t.Errorf("got %q, want %q", got[0].Text, want)
 	}
 }
