@@ -165,6 +165,9 @@ func (e *Engine) Report(ctx context.Context) (Report, error) {
 			return r, fmt.Errorf("list dead letters: %w", err)
 		}
 		for _, f := range facts {
+			if f.Shown(e.clk.Now(), e.cfg.Queues.DeadLetterRetention) != letter.Parked {
+				continue // it was sent again: prune takes it away once its version is committed
+			}
 			r.DeadLetters = append(r.DeadLetters, DeadLine{Key: string(f.Doc), Reason: string(f.Reason), MessageID: f.MessageID})
 		}
 		if cursor = next; cursor == "" {

@@ -207,8 +207,8 @@ func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if r.Events != 1 || r.Written != 1 || r.Dead != 0 {
-			t.Errorf("the second run: %+v", r)
+		if r.Events != 1 || r.Written != 1 || r.Dead != 0 || len(r.DeadLetters) != 0 {
+			t.Errorf("the second run: %+v, want the document written and no letter parked", r)
 		}
 	})
 }
