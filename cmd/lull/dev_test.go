@@ -92,6 +92,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		{"a report over the settings", []string{"--config", file("mine.yaml", "stack: x\n"), "--report", filepath.Join(dir, "mine.yaml")}, []string{"--config and --report"}},
 		{"a dump into the data folder", []string{"--data", filepath.Join(dir, "new"), "--dump", filepath.Join(dir, "new", "index.ndjson")}, []string{"--dump", "no folder"}},
 		{"a dump over lull's own", []string{"--data", own, "--dump", filepath.Join(own, "rows.ndjson")}, []string{"--dump", "data folder"}},
+		{"a device", []string{"--dump", os.DevNull}, []string{"--dump", "no regular file"}},
 		{"a folder that takes no files", []string{"--report", "/proc/self/report.json"}, []string{"--report"}},
 		{"events that were not said", []string{"--events", ""}, []string{"--events", "is empty"}},
 		{"an address that was not said", []string{"--listen", ""}, []string{"--listen", "is empty"}},

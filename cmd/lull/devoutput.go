@@ -33,8 +33,12 @@ func (f *devFlags) checkOutputs() error {
 
 // writable says why a file cannot be written by a temporary one beside it.
 func writable(path string) error {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	switch info, err := os.Stat(path); {
+	case err != nil:
+	case info.IsDir():
 		return fmt.Errorf("is a folder: name a file")
+	case !info.Mode().IsRegular(): // a device or a pipe would be replaced by a file, for everybody
+		return fmt.Errorf("is no regular file: name another")
 	}
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
