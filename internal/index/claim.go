@@ -11,19 +11,26 @@ import (
 )
 
 // prepare makes the documents' bodies before anything is claimed: payloads by reference are loaded first, so that a lease
-// is never spent on waiting for them. A document that can never be made is claimed all the same, to be rejected.
-func (t *turn) prepare(ctx context.Context, docs []*document) []*document {
-	ready := make([]bool, len(docs))
-	t.h.Parallel.Each(maxParallel, len(docs), func(i int) { ready[i] = t.prepareOne(ctx, docs[i]) })
-	var out []*document
-	for i, d := range docs {
-		if ready[i] {
-			out = append(out, d)
-		} else {
-			t.wait(d, t.now().Add(t.delay(t.state.Turn)), "its payload cannot be loaded now")
+// is never spent on waiting for them. A document that can never be made is claimed all the same, to be rejected. Loading has half of the
+// time that is left, and stops at the bytes of one bulk request: rest is for the next round.
+func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*document) {
+	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
+	defer cancel()
+	limit, bytes := t.h.Config.Sinks[t.h.SinkName].BulkBytes, int64(0)
+	for rest = docs; len(rest) > 0 && ctx.Err() == nil && (bytes == 0 || bytes < int64(limit)); {
+		part := rest[:min(maxParallel, len(rest))]
+		rest = rest[len(part):]
+		made := make([]bool, len(part))
+		t.h.Parallel.Each(maxParallel, len(part), func(i int) { made[i] = t.prepareOne(ctx, part[i]) })
+		for i, d := range part {
+			if bytes += int64(len(d.body)); made[i] {
+				ready = append(ready, d)
+			} else {
+				t.wait(d, t.now().Add(t.delay(t.state.Turn)), "its payload cannot be loaded now")
+			}
 		}
 	}
-	return out
+	return ready, rest
 }
 
 func (t *turn) prepareOne(ctx context.Context, d *document) bool {

@@ -165,8 +165,10 @@ func (t *turn) rounds(claims []*document) [][]*document {
 		}
 	}
 	var out [][]*document
-	if len(healthy) > 0 {
-		out = append(out, healthy)
+	if n := len(healthy); n > 0 {
+		// From another one in each turn: payloads that take all the time must not starve those behind them.
+		first := t.state.Turn * maxParallel % n
+		out = append(out, slices.Concat(healthy[first:], healthy[:first]))
 	}
 	for size := shard.GroupSize(2, len(claims)); len(some) > 0; {
 		n := min(size, len(some))

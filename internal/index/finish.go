@@ -26,11 +26,17 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	wake = shard.MicrosOf(next.Wake())
 	t.extend(ctx, wake.Add(2*t.h.Config.Index.Timeout))
 	next.VisibleUntil = t.state.VisibleUntil
-	if t.outlives(wake) && t.goOn(ctx, next) {
-		return finished(next)
+	if t.outlives(wake) {
+		if t.goOn(ctx, next) {
+			return finished(next)
+		}
+		next.WakeAt = flight.WakeText(min(wake, t.now().Add(checkpointAgain)).Time())
 	}
 	return next
 }
+
+// checkpointAgain is how long a turn whose checkpoint could not be written waits: an execution has about a minute left then.
+const checkpointAgain = 5 * time.Second
 
 // end removes the manifest and its checkpoints. What cannot be removed now is collected by prune.
 func (t *turn) end(ctx context.Context) flight.State {
@@ -57,10 +63,16 @@ func (t *turn) outlives(wake shard.Micros) bool {
 func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 	next.Leg++
 	next.Started = 0
-	created, err := t.h.Flights.Continue(ctx, next.Flight, next.Leg, next)
+	created, tries := false, 0
+	err := backoff.Row().Do(ctx, t.h.Clock, func() (err error) {
+		tries++
+		created, err = t.h.Flights.Continue(ctx, next.Flight, next.Leg, next)
+		return err
+	})
 	if err != nil {
-		return false // the next turn tries again: there is a minute left for it
+		return false // the next turn tries again
 	}
+	created = created || tries > 1 // there already, after a try without an answer, is most likely ours; a second start does no harm
 	n := journal.Note{Step: journal.Continued, Count: next.Leg}
 	if !created {
 		n.Detail = "somebody else has continued it"

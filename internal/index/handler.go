@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/event"
@@ -66,7 +67,7 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	}
 	t := &turn{h: h, start: h.Clock.Now(), state: s, left: s.Left.Clone()}
 	t.hard = t.start.Add(h.Config.Index.Timeout)
-	m, err := h.Flights.Get(ctx, s.Flight)
+	m, err := t.get(ctx)
 	switch {
 	case errors.Is(err, flight.ErrNotFound):
 		return finished(s), nil // finished by another turn, or collected
@@ -81,6 +82,18 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 		return t.open(ctx), nil
 	}
 	return t.run(ctx), nil
+}
+
+// get reads the manifest. That it is gone, or of a newer schema, is an answer.
+func (t *turn) get(ctx context.Context) (m *flight.Manifest, err error) {
+	err = backoff.Row().Do(ctx, t.h.Clock, func() (err error) {
+		m, err = t.h.Flights.Get(ctx, t.state.Flight)
+		if errors.Is(err, flight.ErrNotFound) || errors.Is(err, flight.ErrSchema) {
+			return backoff.Permanent(err)
+		}
+		return err
+	})
+	return m, err
 }
 
 func finished(s flight.State) flight.State {
@@ -115,12 +128,19 @@ func (t *turn) run(ctx context.Context) flight.State {
 	claims := t.decide(ctx)
 	t.deleteDone(ctx)
 	for _, group := range t.rounds(claims) {
-		if !t.mayWrite() {
-			t.postpone(group)
-			continue
+		for len(group) > 0 && t.mayWrite() {
+			ready, rest := t.prepare(ctx, group)
+			t.write(ctx, t.claim(ctx, ready))
+			t.deleteDone(ctx)
+			if len(rest) == len(group) {
+				break // no time to load anything
+			}
+			for _, d := range ready {
+				d.body = nil // a flight's payloads may be more than a function has room for
+			}
+			group = rest
 		}
-		t.write(ctx, t.claim(ctx, t.prepare(ctx, group)))
-		t.deleteDone(ctx)
+		t.postpone(group)
 	}
 	t.giveBack(ctx)
 	return t.finish(ctx)

@@ -11,14 +11,16 @@ import (
 )
 
 // judgeHealth opens the sink's gate on throttles and on requests that got no answer for any document, so that all flights
-// slow down together. One document's trouble does not open it.
+// slow down together. One document's trouble does not open it, nor does one index's.
 func (t *turn) judgeHealth(ctx context.Context, docs []*document, outcomes []sink.Outcome) {
 	var throttled, unknown int
 	var after time.Duration
 	for _, o := range outcomes {
 		switch o.Kind {
 		case sink.Throttled:
-			throttled++
+			if !o.Apart {
+				throttled++
+			}
 			after = max(after, o.RetryAfter)
 		case sink.Unknown:
 			unknown++

@@ -313,8 +313,8 @@ func TestBudgetsAreMonotonic(t *testing.T) {
 			if n := b.sink.Counts().Requests; n != 3 {
 				t.Errorf("%d requests, want 3", n)
 			}
-			// The invocation's own, then what each request may take: six seconds, or what is left but two.
-			if want := []time.Duration{10 * time.Second, 6 * time.Second, 5 * time.Second, 2 * time.Second}; !slices.Equal(clk.deadlines, want) {
+			// The invocation's own; then, of what is left but two, half for payloads, and what each request may take: six seconds, or all of it.
+			if want := []time.Duration{10 * time.Second, 4 * time.Second, 6 * time.Second, 2500 * time.Millisecond, 5 * time.Second, time.Second, 2 * time.Second}; !slices.Equal(clk.deadlines, want) {
 				t.Errorf("deadlines %v, want %v", clk.deadlines, want)
 			}
 			b.noted(journal.Committed, 3)

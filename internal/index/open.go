@@ -62,7 +62,11 @@ func (t *turn) open(ctx context.Context) flight.State {
 func (t *turn) writeOpen(ctx context.Context) {
 	var ops []sink.Op
 	var docs []*document
-	for _, d := range t.prepare(ctx, t.docs) {
+	ready, rest := t.prepare(ctx, t.docs)
+	for _, d := range rest {
+		t.note(t.about(d, d.newest(), journal.Waiting, "no room or time to write it open: until the table is back"))
+	}
+	for _, d := range ready {
 		if d.fault != "" {
 			continue // receive will make it a dead letter when the table is back
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/event"
@@ -13,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/sink"
 	"github.com/lullhq/lull/internal/source"
 )
 
@@ -178,5 +180,71 @@ func TestABodyThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 		away = false
 		b.fly(s, 1)
 		b.holds("a", "1")
+	})
+}
+
+// sinkMargin is what index keeps of an invocation for COMMIT and DeleteMessage.
+const sinkMargin = 2 * time.Second
+
+// Payloads that take all the time are no reason to leave others unwritten, turn after turn.
+func TestSlowPayloadsDoNotStarveOtherDocuments(t *testing.T) {
+	stage{cfg: openBucket}.play(t, func(b *bench) {
+		b.payloads = payload.New(func(ctx context.Context, _, _ string) ([]byte, error) {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(3 * time.Second):
+				return nil, errors.New("time-out")
+			}
+		}, nil, 1<<20)
+		var bodies []string
+		for i := range 150 {
+			bodies = append(bodies, touched(fmt.Sprint("slow", i), 1))
+		}
+		s := b.hold(append(bodies, put("plain", 1))...)
+		for range 6 {
+			begin := s.Wake()
+			if s = b.turn(s); time.Since(begin) > b.cfg.Index.Timeout-sinkMargin {
+				b.Errorf("a turn took %s", time.Since(begin))
+			}
+		}
+		b.holds("plain", "1")
+		b.noted(journal.Claimed, 1)
+		b.inQueue(150)
+	})
+}
+
+// fullest is a sink that keeps the most bytes that it was given at once.
+type fullest struct {
+	sink.Sink
+	most *int
+}
+
+func (f fullest) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	n := 0
+	for _, o := range ops {
+		n += len(o.Document)
+	}
+	*f.most = max(*f.most, n)
+	return f.Sink.Write(ctx, ops)
+}
+
+// A flight may refer to more than a function has room for: it is loaded and written a bulk request at a time.
+func TestPayloadsAreLoadedABulkRequestAtATime(t *testing.T) {
+	stage{cfg: openBucket}.play(t, func(b *bench) {
+		const size, documents = 256 << 10, 200
+		b.objects(func(string) ([]byte, error) { return fmt.Appendf(nil, `{"t":"%0*d"}`, size, 1), nil })
+		most := 0
+		b.through = func(s sink.Sink) sink.Sink { return fullest{s, &most} }
+		var bodies []string
+		for i := range documents {
+			bodies = append(bodies, touched(fmt.Sprint(i), 1))
+		}
+		b.fly(b.hold(bodies...), 1)
+		b.noted(journal.Committed, documents)
+		if limit := int(b.cfg.Sinks["search"].BulkBytes) + 32*(size+64); most > limit {
+			b.Errorf("%d bytes of documents in memory at once, want at most %d: a bulk request and what is loaded at the same time", most, limit)
+		}
+		b.inQueue(0)
 	})
 }

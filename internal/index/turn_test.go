@@ -244,11 +244,26 @@ func TestAContinuationThatFails(t *testing.T) {
 	t.Run("without its checkpoint is tried again", func(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			s := late(b)
-			b.inject = fails("PutNext", fault.FailBefore, 1)
-			if s = b.turn(s); s.Done || len(b.launched.list) != 1 {
-				b.Errorf("state %+v, want the execution to go on for another turn", s)
+			b.change("a", func(r *shard.Row) { r.LeaseUntil = now().Add(2 * time.Minute) }) // beyond what an execution has left
+			b.inject = fails("PutNext", fault.FailBefore, 4)
+			if s = b.turn(s); s.Done || len(b.launched.list) != 1 || time.Until(s.Wake()) > 6*time.Second {
+				b.Errorf("state %+v, want the execution to go on for another turn soon", s)
 			}
-			b.fly(s, 2)
+			if s = b.turn(s); !s.Done || len(b.launched.list) != 2 {
+				b.Errorf("state %+v, want the flight to go on in a second execution", s)
+			}
+			b.fly(b.launched.list[1], 2)
+			b.holds("a", "1")
+		})
+	})
+	t.Run("whose checkpoint got no answer goes on", func(t *testing.T) {
+		stage{}.play(t, func(b *bench) {
+			s := late(b)
+			b.inject = fails("PutNext", fault.FailAfter, 1)
+			if s = b.turn(s); !s.Done || len(b.launched.list) != 2 {
+				b.Errorf("state %+v, want the flight to go on in a second execution", s)
+			}
+			b.fly(b.launched.list[1], 2)
 			b.holds("a", "1")
 		})
 	})
@@ -284,12 +299,13 @@ func TestAFlightWithoutManifestIsDone(t *testing.T) {
 func TestAManifestThatCannotBeReadFailsTheTurn(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
-		b.inject = fails("GetManifest", fault.FailBefore, 1)
+		b.inject = fails("GetManifest", fault.FailBefore, 4)
 		time.Sleep(time.Until(s.Wake()))
 		next, _, err := b.invoke(s)
 		if !errors.Is(err, fault.ErrInjected) || next.Done || next.Turn != s.Turn {
 			b.Errorf("state %+v, error %v, want the same turn again", next, err)
 		}
+		b.inject = fails("GetManifest", fault.FailBefore, 3) // and one try less is no reason to wait for a lease
 		b.fly(s, 1)
 		b.holds("a", "1")
 	})

@@ -16,10 +16,10 @@ import (
 // write is step 4: one bulk call for all claimed documents, then each outcome's row of the table.
 func (t *turn) write(ctx context.Context, docs []*document) {
 	var ops []sink.Op
-	var sent []*document
+	var sent, broken []*document
 	for _, d := range docs {
 		if d.fault != "" {
-			t.reject(ctx, d, letter.Reason(d.faultFor), d.fault)
+			broken = append(broken, d)
 			continue
 		}
 		e := d.newest()
@@ -29,15 +29,22 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 		})
 		sent = append(sent, d)
 	}
-	if len(ops) == 0 {
-		return
+	if len(ops) > 0 {
+		outcomes := t.send(ctx, ops)
+		t.judgeHealth(ctx, sent, outcomes)
+		t.finishAll(len(sent), func(i int) func() { return t.outcome(ctx, sent[i], outcomes[i]) })
 	}
-	outcomes := t.send(ctx, ops)
-	t.judgeHealth(ctx, sent, outcomes)
-	results := make([]func(), len(sent))
-	t.h.Parallel.Each(maxParallel, len(sent), func(i int) { results[i] = t.outcome(ctx, sent[i], outcomes[i]) })
+	t.finishAll(len(broken), func(i int) func() {
+		return t.rejecting(ctx, broken[i], letter.Reason(broken[i].faultFor), broken[i].fault)
+	})
+}
+
+// finishAll does n documents' I/O in parallel; what it returns keeps the flight's own books, one after the other.
+func (t *turn) finishAll(n int, do func(i int) func()) {
+	results := make([]func(), n)
+	t.h.Parallel.Each(maxParallel, n, func(i int) { results[i] = do(i) })
 	for _, finish := range results {
-		finish() // the flight's own books are kept by one goroutine
+		finish()
 	}
 }
 
@@ -126,11 +133,6 @@ func (t *turn) release(ctx context.Context, d *document, e *held, o sink.Outcome
 	}
 }
 
-// reject is rejecting where nothing else runs beside it.
-func (t *turn) reject(ctx context.Context, d *document, reason letter.Reason, detail string) {
-	t.rejecting(ctx, d, reason, detail)()
-}
-
 // rejecting sends the dead letter and then does REJECT. Where the letter cannot be sent the message stays and is tried again.
 func (t *turn) rejecting(ctx context.Context, d *document, reason letter.Reason, detail string) func() {
 	e := d.newest()
@@ -185,8 +187,10 @@ func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason lett
 	}
 	l := letter.New(m, reason, detail, d.id, e.Key, e.Index, t.h.Clock.Now())
 	l.Sink, l.Lane = t.h.SinkName, string(t.manifest.Lane)
-	l.Refusals = d.row.Refusals
-	l.FirstError = d.row.LastError
+	if l.Refusals = d.row.Refusals; reason == letter.Refusals {
+		l.Refusals++ // this one, which REJECT ends and no RELEASE counts
+	}
+	l.FirstError, l.LastError = d.row.LastError, detail
 	out, err := l.Message()
 	if err != nil {
 		return "", err

@@ -2,6 +2,7 @@ package index_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -249,7 +250,7 @@ func TestRefusalsAreInTheLetter(t *testing.T) {
 		b.sink.Script(doc("a"), refused, refused)
 		b.fly(b.hold(put("a", 1)), 3)
 		l := b.letters()
-		if len(l) != 1 || l[0].Reason != letter.Refusals || l[0].Refusals != 1 || !strings.Contains(l[0].FirstError, "some_exception") || l[0].Lane != "live" || l[0].Sink != "search" {
+		if len(l) != 1 || l[0].Reason != letter.Refusals || l[0].Refusals != 2 || !strings.Contains(l[0].FirstError, "some_exception") || l[0].LastError != "some_exception" || l[0].Lane != "live" || l[0].Sink != "search" {
 			b.Errorf("letters %+v, want one that tells of the refusal before", l)
 		}
 	})
@@ -295,6 +296,49 @@ func TestAnAnswerOfTheWrongLengthIsUnknown(t *testing.T) {
 				b.noted(journal.UnknownSink, 2)
 				b.noted(journal.Committed, 0)
 				b.inQueue(2)
+			})
+		})
+	}
+}
+
+// Documents that can never be made are rejected beside each other, as written ones are committed: a batch of them fits into an invocation.
+func TestBrokenDocumentsAreRejectedTogether(t *testing.T) {
+	stage{cfg: openBucket}.play(t, func(b *bench) {
+		const documents = 1000
+		var bodies []string
+		for i := range documents {
+			bodies = append(bodies, touched(fmt.Sprint(i), 1)) // and no loader
+		}
+		s := b.hold(bodies...)
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "REJECT" || op.Call == "SendMessageBatch" {
+				time.Sleep(8 * time.Millisecond)
+			}
+			return fault.OK
+		})
+		time.Sleep(time.Until(s.Wake()))
+		begin := time.Now()
+		b.fly(s, 1)
+		if took := time.Since(begin); took > b.cfg.Index.Timeout/2 {
+			b.Errorf("rejecting %d documents took %s", documents, took)
+		}
+		b.noted(journal.Rejected, documents)
+		b.inQueue(0)
+	})
+}
+
+// A missing index is one collection's trouble: nobody else waits for it. A sink that refuses everybody is everybody's.
+func TestOneIndexInTroubleOpensNoGate(t *testing.T) {
+	for apart, want := range map[bool]int{true: 0, false: 1} {
+		t.Run(fmt.Sprint("apart ", apart), func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 404, Apart: apart, Reason: "sink_config: index_not_found_exception"}})
+				s := b.turn(b.hold(put("a", 1), put("b", 1)))
+				b.noted(journal.Tripped, want)
+				b.noted(journal.Released, 1)
+				b.holds("b", "1")
+				b.fly(s, 3)
+				b.holds("a", "1")
 			})
 		})
 	}

@@ -57,8 +57,8 @@ type Facts struct {
 	FirstSent  time.Time // of the first message of which it may be a copy
 	Sent       time.Time
 	Refusals   int64
-	FirstError string
-	LastError  string
+	FirstError string // what the row knew before: a row keeps one error
+	LastError  string // of the refusal that it died of
 	Died       time.Time
 	State      State
 	RedrivenAt time.Time

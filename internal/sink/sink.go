@@ -46,6 +46,7 @@ type Outcome struct {
 	Kind       Kind
 	RetryAfter time.Duration // Throttled: what the sink asked for, 0 for nothing
 	Status     int           // the sink's status code, 0 for none
+	Apart      bool          // Throttled: only this document's place is in trouble, such as a missing index; others may be written
 	Reason     string        // class and field, never content: "mapper_parsing_exception: field title"
 }
 

@@ -79,10 +79,10 @@ func (s *Sink) itemOutcome(kind shard.Operation, status int, f fault, after time
 		o.Kind = sink.Newer
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && refusedBefore[f.Type]:
 		o.Kind, o.RetryAfter = sink.Throttled, after
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound:
-		return configFault(status, f)
-	case status == http.StatusBadRequest && (configTypes[f.Type] || strings.HasPrefix(f.Reason, noWriteIndex)):
-		return configFault(status, f)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound,
+		status == http.StatusBadRequest && (configTypes[f.Type] || strings.HasPrefix(f.Reason, noWriteIndex)):
+		o = configFault(status, f)
+		o.Apart = true
 	case status == http.StatusBadRequest && strings.Contains(f.Reason, typeConflict):
 		o.Kind = sink.Refused
 	case status == http.StatusBadRequest, status == http.StatusRequestEntityTooLarge:
