@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// page is a Markdown page that grows.
+// page is Markdown under construction.
 type page struct{ strings.Builder }
 
 func (p *page) line(format string, a ...any) { fmt.Fprintf(p, format+"\n", a...) }

@@ -9,7 +9,6 @@ import (
 	"github.com/lullhq/lull/internal/price"
 )
 
-// page is Markdown under construction.
 // Page is docs/numbers.md.
 func (n *Numbers) Page() string {
 	p := &page{}
