@@ -1,4 +1,4 @@
-// Index is the function behind a sink's state machine: one turn of a flight (DESIGN section 8).
+// Index is the function behind a sink's state machine: one turn of a flight (design section 8).
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Prune is the function behind a sink's rule: the lifecycle (DESIGN section 9).
+// Prune is the function behind a sink's rule: the lifecycle (design section 9).
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package dlq consumes the dead-letter queue of one sink (DESIGN section 10): it judges every message there by its row and
+// Package dlq consumes the dead-letter queue of one sink (design section 10): it judges every message there by its row and
 // then drops it as superseded, gives it back, or parks it with a reason.
 //
 // What it promises:

@@ -198,7 +198,7 @@ func (h *Handler) overdue(m queue.Message) bool {
 	return h.Clock.Now().Sub(m.FirstSent()) > h.Config.Retry.DeadDeadline
 }
 
-// aged says that the message is older than rows are certain to be kept (DESIGN sections 5 and 6).
+// aged says that the message is older than rows are certain to be kept (design sections 5 and 6).
 func (h *Handler) aged(m queue.Message) bool {
 	return h.Config.Lifecycle.Aged(m.FirstSent(), h.Clock.Now())
 }

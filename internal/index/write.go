@@ -48,7 +48,7 @@ func (t *turn) finishAll(n int, do func(i int) func()) {
 	}
 }
 
-// outcome carries out one row of the table of DESIGN section 8. It does the I/O and returns what to note in the flight's books.
+// outcome carries out one row of the table of design section 8. It does the I/O and returns what to note in the flight's books.
 func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() {
 	e := d.newest()
 	switch o.Kind {

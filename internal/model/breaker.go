@@ -1,6 +1,6 @@
 package model
 
-// Breaker is the sink's shared health row (DESIGN section 8) with flights that look at it: TRIP, PROBE, CLOSE. Each flight has one
+// Breaker is the sink's shared health row (design section 8) with flights that look at it: TRIP, PROBE, CLOSE. Each flight has one
 // document. The sink may be ill at any time, within the budget, and gets well by itself.
 type Breaker struct {
 	Rules   BreakerRules

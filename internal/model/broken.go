@@ -2,7 +2,7 @@ package model
 
 import "strings"
 
-// What can be broken. The first group are the damages that the promises of DESIGN section 3 exclude, the second are the
+// What can be broken. The first group are the damages that the promises of design section 3 exclude, the second are the
 // rules that keep them away: a rule breaks earlier, a damage says why it matters.
 const (
 	WentBack    Broken = 1 << iota // the sink's content was replaced by an older version

@@ -1,6 +1,6 @@
 package model
 
-// This file is the model's own statement of DESIGN section 5: every condition and every update, as pure functions over a
+// This file is the model's own statement of design section 5: every condition and every update, as pure functions over a
 // row. conditions_test.go compares it with the writes of internal/shard on every small row. A change from the
 // table in docs/model.md is a switch in Rules, and stands here where it concerns a row.
 

@@ -1,6 +1,6 @@
 package model
 
-// dead is the dead-letter function: DESIGN section 10.
+// dead is the dead-letter function: design section 10.
 func (x *step) dead() {
 	s := x.s
 	if s.Parker.Message != 0 {

@@ -1,6 +1,6 @@
 package model
 
-// Groups is `attempts` (DESIGN section 8): eight documents of one flight, the first of which kills every request that carries it, or
+// Groups is `attempts` (design section 8): eight documents of one flight, the first of which kills every request that carries it, or
 // the whole invocation. The good ones must get through all the same. The flight's next turn comes when the leases
 // of a killed one have ended. Nothing here is left to chance: what a fixed order does, it does for ever.
 type Groups struct {

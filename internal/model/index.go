@@ -1,6 +1,6 @@
 package model
 
-// exec is what an execution of a flight can do next: DESIGN section 8.
+// exec is what an execution of a flight can do next: design section 8.
 func (x *step) exec(e int) {
 	f := &x.s.Execs[e]
 	if f.Messages == 0 && f.Phase == Waiting {

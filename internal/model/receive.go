@@ -53,7 +53,7 @@ func (x *step) receive() {
 	}
 }
 
-// batch is DESIGN section 6, steps 1 to 3: letters for what is too old to judge, ADMIT for the newest that is not done,
+// batch is design section 6, steps 1 to 3: letters for what is too old to judge, ADMIT for the newest that is not done,
 // and a verdict on each message by the row that it left.
 func (x *step) batch(batch Set) {
 	t := *x.s

@@ -1,4 +1,4 @@
-// Package prune is the lifecycle (DESIGN section 9): a run every few minutes, for one sink, that collects what nobody needs any more
+// Package prune is the lifecycle (design section 9): a run every few minutes, for one sink, that collects what nobody needs any more
 // and sends what has become due.
 //
 // A run has four segments: scheduled events, dead letters, orphaned flights, rows. Each first only reads, with a cursor and within

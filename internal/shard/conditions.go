@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// This file is the one home of every condition (DESIGN section 5). A condition is a conjunction of clauses; CLAIM's
+// This file is the one home of every condition (design section 5). A condition is a conjunction of clauses; CLAIM's
 // "pending = k or (pending > k and burst_start <= cap)" stands here as the two clauses (pending >= k) and (pending = k
 // or burst_start <= cap), which is the same.
 

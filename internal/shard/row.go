@@ -90,7 +90,7 @@ func (r Row) Leased(now Micros) bool { return r.Owner != "" && r.LeaseUntil >= n
 // Attr names an attribute of the item, spelt as in the table.
 type Attr string
 
-// The attributes of DESIGN section 5.
+// The attributes of design section 5.
 const (
 	AttrSchema       Attr = "schema"
 	AttrVersionClass Attr = "version_class"

@@ -3,7 +3,7 @@ package shard
 // Act is what index does with the newest held version of a document in this turn.
 type Act byte
 
-// The acts of DESIGN section 8, step 1.
+// The acts of design section 8, step 1.
 const (
 	ActClaim     Act = iota // try CLAIM
 	ActWait                 // wake at Until

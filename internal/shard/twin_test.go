@@ -6,7 +6,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// twin is a row and the protocol as DESIGN section 5 words it, in ifs and assignments: slow, obvious, and sharing no
+// twin is a row and the protocol as design section 5 words it, in ifs and assignments: slow, obvious, and sharing no
 // line with conditions.go. Pointers are attributes that may be absent. Times are microseconds.
 type twin struct {
 	schema                   int64

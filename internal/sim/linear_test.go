@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// rowModel is a row as DESIGN section 5 states it, alone in the world: each write happens at one moment, on the row as it is then.
+// rowModel is a row as design section 5 states it, alone in the world: each write happens at one moment, on the row as it is then.
 var rowModel = porcupine.Model{
 	Init: func() any { return shard.Row{} },
 	Step: func(state, input, output any) (bool, any) {

@@ -74,7 +74,7 @@ func TestWithoutFaultsABurstIsOneClaimOneWriteAndOneCommit(t *testing.T) {
 	if per := float64(m.admits) / float64(m.bursts); per > 2.2 {
 		t.Errorf("%.2f ADMITs a burst, want about one for each batch that it meets", per)
 	}
-	// quiet + window + 1 s: what DESIGN section 3 promises at p99, and here nothing is slower.
+	// quiet + window + 1 s: what design section 3 promises at p99, and here nothing is slower.
 	if got, limit := quantile(m.freshness, 1), 8*time.Second; got > limit {
 		t.Errorf("the slowest version was written after %s, want at most %s", got, limit)
 	}

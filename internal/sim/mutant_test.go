@@ -17,7 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/sink"
 )
 
-// This file breaks the protocol on purpose: each mutant is one rule of DESIGN sections 5 to 10 that somebody might simplify. They stand between
+// This file breaks the protocol on purpose: each mutant is one rule of design sections 5 to 10 that somebody might simplify. They stand between
 // the use cases and the world (see Hooks); no flag in the product makes them.
 
 // mutant is one of them. make is called once for each world: what a mutant remembers belongs to one.

@@ -26,7 +26,7 @@ type Op struct {
 // Kind says what became of one Op.
 type Kind byte
 
-// The outcome rows of DESIGN section 8.
+// The outcome rows of design section 8.
 const (
 	Applied   Kind = iota // written, or a delete of a missing document: COMMIT
 	Throttled             // refused before anything was applied: RELEASE without a refusal
