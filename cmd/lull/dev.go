@@ -80,6 +80,8 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 	if err := f.check(); err != nil {
 		return usage(err)
 	}
+	ctx, stop := a.untilHungUp(c.Context())
+	defer stop()
 	cfg, adapted, err := devConfig(c, f)
 	if err != nil {
 		return usage(err)
@@ -89,7 +91,7 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 		return usage(err)
 	}
 	defer r.input.Close()
-	o, err := a.openSinks(c.Context(), cfg, &f)
+	o, err := a.openSinks(ctx, cfg, &f)
 	if err != nil {
 		return usage(err)
 	}
@@ -98,7 +100,7 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 	if f.speed != 1 || o.from.After(time.Now()) {
 		r.clock = clock.NewFast(f.speed).From(o.from)
 	}
-	if err := r.build(c.Context(), cfg, o); err != nil {
+	if err := r.build(ctx, cfg, o); err != nil {
 		return usage(err)
 	}
 	if r.listener, err = f.open(c); err != nil {
@@ -108,7 +110,7 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 		fmt.Fprintln(a.out, line)
 	}
 	r.greet(cfg)
-	return r.run(c.Context())
+	return r.run(ctx)
 }
 
 // check judges what needs no settings.

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// untilHungUp ends the context when nobody reads standard output any more, as in `lull dev | head`. The signal would end the process as a kill
+// does: with the temporary folder left behind, and no report.
+func (a *app) untilHungUp(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	if f, ok := a.out.(*os.File); ok {
+		signal.Ignore(syscall.SIGPIPE)
+		a.out = hangUp{f, stop}
+	}
+	return ctx, stop
+}
+
+type hangUp struct {
+	to   io.Writer
+	stop func()
+}
+
+func (h hangUp) Write(p []byte) (int, error) {
+	n, err := h.to.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		h.stop()
+	}
+	return n, err
+}
