@@ -2,7 +2,6 @@ package receive
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,17 +9,18 @@ import (
 	"github.com/lullhq/lull/internal/event"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
+
+// maxLoads bounds the bodies that are loaded at once: each may be as large as one bulk request, and is held twice for a moment.
+const maxLoads = 16
 
 // decode is step 1: every message through its source; what is skipped is done, what is broken becomes a letter, what is
 // not due for long is scheduled.
 func (b *batch) decode(ctx context.Context) {
 	b.events = make([]pending, 0, len(b.msgs))
-	for i := range b.msgs {
-		for j, r := range b.h.Sources.DecodeContext(ctx, b.msgs[i]) {
+	for i, results := range b.results(ctx) {
+		for j, r := range results {
 			b.state[i].open++
 			switch {
 			case r.Fault != nil && r.Fault.Transient():
@@ -31,10 +31,28 @@ func (b *batch) decode(ctx context.Context) {
 			case r.Skip != "":
 				b.done(&pending{msg: i, Event: event.Event{Index: j, Doc: r.Event.Doc}}, journal.Skipped, r.Skip)
 			default:
-				b.place(ctx, pending{msg: i, Event: r.Event})
+				b.place(pending{msg: i, Event: r.Event})
 			}
 		}
 	}
+	b.schedule(ctx)
+}
+
+// results decodes every message. Bodies that pointers name are loaded beside each other, and for a part of the invocation's time only: what
+// could not be loaded by then is received again, and does not keep the rest from being admitted.
+func (b *batch) results(ctx context.Context) [][]event.Result {
+	ctx, cancel := b.until(ctx, loadShare)
+	defer cancel()
+	results := make([][]event.Result, len(b.msgs))
+	b.h.Parallel.Each(maxLoads, len(b.msgs), func(i int) {
+		results[i] = b.h.Sources.DecodeContext(ctx, b.msgs[i])
+		for j := range results[i] {
+			// Each may be a part of a body that was loaded, and would keep the whole of it. The order key is made; index decodes again.
+			e := &results[i][j].Event
+			e.Data, e.DataRef, e.Version = "", "", ""
+		}
+	})
+	return results
 }
 
 func faultDetail(f *event.Fault) string {
@@ -45,7 +63,7 @@ func faultDetail(f *event.Fault) string {
 }
 
 // place takes an event in, unless it belongs elsewhere or is not due for longer than the quiet window.
-func (b *batch) place(ctx context.Context, p pending) {
+func (b *batch) place(p pending) {
 	cfg := b.h.Config
 	if sink, _ := cfg.SinkFor(string(p.Doc.Collection())); sink != b.h.Sink {
 		b.letter(&p, letter.Contract, fmt.Sprintf("collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(), sink, b.h.Sink))
@@ -61,35 +79,7 @@ func (b *batch) place(ctx context.Context, p pending) {
 		b.letter(&p, letter.TooFarAhead, fmt.Sprintf("notbefore: at most %s ahead, so that its row outlives it", limit))
 		return
 	}
-	m := &b.msgs[p.msg]
-	err := queue.ErrTooLarge
-	if ahead <= queue.MaxDelay-time.Second {
-		// The queue itself can keep it that long, to the second; prune comes by every few minutes only.
-		err = b.delay(ctx, m, ahead)
-	}
-	if errors.Is(err, queue.ErrTooLarge) { // or no room for the mark that makes a copy no newer than its original
-		err = b.h.Schedule.Put(ctx, schedule.Item{
-			ID: letter.ID(p.Doc, p.Key, m.Body), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: b.h.Sink, Lane: b.h.Lane,
-			FirstSent: m.FirstSent(), MessageID: m.ID, Body: m.Body, Attributes: m.Attributes,
-		})
-	}
-	if err != nil {
-		b.fail(&p, "store the scheduled event: "+err.Error())
-		return
-	}
-	b.state[p.msg].open--
-	n := b.about(&p, journal.Scheduled, "")
-	n.Until = p.NotBefore
-	b.h.note(n)
-}
-
-// delay sends a copy that the queue shows when the event is due. The original is done once that succeeded.
-func (b *batch) delay(ctx context.Context, m *queue.Message, ahead time.Duration) error {
-	out, err := letter.Copy(m.Body, m.Attributes, m.FirstSent(), ahead)
-	if err != nil {
-		return err
-	}
-	return queue.ErrorAt(b.h.Ingest.Send(ctx, []queue.Outgoing{out}), 0)
+	b.later = append(b.later, laterEvent{p: p})
 }
 
 // docState is one document of the batch: its events newest first and what its row says.

@@ -42,6 +42,19 @@ type Handler struct {
 // maxParallel bounds the conditional writes in flight of one invocation.
 const maxParallel = 32
 
+// Eighths of Tr by which a step is over, whatever it has not come to, so that what follows has its time: nothing that a slow bucket
+// delays may keep what was judged from being held.
+const (
+	loadShare     = 3
+	scheduleShare = 4
+)
+
+// until is a context that ends when so many eighths of the function's time have passed.
+func (b *batch) until(ctx context.Context, eighths time.Duration) (context.Context, context.CancelFunc) {
+	end := b.start.Add(b.h.Config.Receive.Timeout * eighths / 8)
+	return b.h.Clock.Deadline(ctx, end.Sub(b.h.Clock.Now()))
+}
+
 // Handle judges the batch and returns the ids of the messages that SQS must keep, never nil, each once. It does not
 // fail as a whole: whatever goes wrong keeps the messages it concerns.
 func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
@@ -74,6 +87,7 @@ type batch struct {
 	state []messageState
 
 	events      []pending // the events that are neither skipped nor faulty
+	later       []laterEvent
 	docs        []docState
 	letters     []outLetter
 	unreachable bool

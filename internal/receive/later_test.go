@@ -1,0 +1,100 @@
+package receive_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/journal"
+)
+
+// slow makes every call of a name take as long, or until the caller has no more time.
+type slow struct {
+	call string
+	d    time.Duration
+}
+
+func (s slow) Decide(ctx context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
+	if op.Call != s.call {
+		return fault.OK
+	}
+	select {
+	case <-ctx.Done():
+		return fault.FailBefore
+	case <-time.After(s.d):
+		return fault.OK
+	}
+}
+
+// One after the other, at 10 ms each, a thousand would take longer than the function may run, and what is due now would wait for them.
+func TestAThousandScheduledEventsFitIntoOneInvocation(t *testing.T) {
+	for call, ahead := range map[string]time.Duration{"PutScheduled": 2 * time.Hour, "SendMessageBatch": 10 * time.Minute} {
+		t.Run(call, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				b.inject = slow{call, 10 * time.Millisecond}
+				when := time.Now().Add(ahead)
+				for i := range 999 {
+					b.send(notBefore(put(fmt.Sprint("later ", i), 1), when))
+				}
+				b.send(put("now", 1))
+				kept, took := b.invoke(1000)
+				if len(kept) != 1 || took > 2*time.Second {
+					b.Errorf("%d messages kept after %s, want only what is due now, within 2s", len(kept), took)
+				}
+				b.noted(journal.Scheduled, 999)
+				b.noted(journal.Launched, 1)
+			})
+		})
+	}
+}
+
+// What cannot be put away within its time is received again: what is due now has its own time.
+func TestASlowScheduleDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.inject = slow{"PutScheduled", time.Second}
+		for i := range 300 {
+			b.send(notBefore(put(fmt.Sprint("later ", i), 1), time.Now().Add(2*time.Hour)))
+		}
+		b.send(put("now", 1))
+		kept, took := b.invoke(301)
+		stored := len(b.notes.of(journal.Scheduled))
+		if took > 3*time.Second || stored == 0 || len(kept) != 301-stored || b.schedule.Len() != stored {
+			b.Errorf("%d kept after %s, %d acknowledged, %d stored: want what was stored acknowledged, the rest kept", len(kept), took, stored, b.schedule.Len())
+		}
+		b.noted(journal.Launched, 1)
+	})
+}
+
+// Each is done by its own confirmation: of the copies, one of SQS's batches fails; of the items, one.
+func TestEachScheduledEventStandsForItself(t *testing.T) {
+	for call, c := range map[string]struct {
+		ahead       time.Duration
+		fails, done int
+	}{"PutScheduled": {2 * time.Hour, 1, 24}, "SendMessageBatch": {10 * time.Minute, 10, 15}} {
+		t.Run(call, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				down := true
+				b.inject = decide(func(op fault.Op) fault.Verdict {
+					if op.Call == call && down && (op.Doc == "" || op.Doc == doc("later 7")) {
+						down = false
+						return fault.FailBefore
+					}
+					return fault.OK
+				})
+				for i := range 25 {
+					b.send(notBefore(put(fmt.Sprint("later ", i), 1), time.Now().Add(c.ahead)))
+				}
+				if kept := b.poll(); len(kept) != c.fails {
+					b.Errorf("%d messages kept, want the %d that were not confirmed", len(kept), c.fails)
+				}
+				b.noted(journal.Scheduled, c.done)
+				b.noted(journal.Failed, c.fails)
+				if n := b.schedule.Len() + b.live.Counts().Delayed; n != c.done {
+					b.Errorf("%d are stored, want %d", n, c.done)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,112 @@
+package receive_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/journal"
+)
+
+func pointers(c *config.Config) { c.Payload.Allow = []config.BucketPrefix{{Bucket: "b"}} }
+
+// sendPointers sends messages whose bodies lie in a bucket, under the keys k0, k1 and so on.
+func (b *bench) sendPointers(n int) {
+	b.Helper()
+	for i := range n {
+		b.send(fmt.Sprintf(`["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k%d"}]`, i))
+	}
+}
+
+// invoke gives n messages to the handler for as long as a function with the default settings has, and returns how long it took.
+func (b *bench) invoke(n int) (kept []string, took time.Duration) {
+	b.Helper()
+	batch, err := b.live.Receive(b.Context(), n, 0)
+	if err != nil || len(batch) != n {
+		b.Fatalf("received %d messages (%v), want %d", len(batch), err, n)
+	}
+	ctx, cancel := context.WithTimeout(b.Context(), b.cfg.Receive.Timeout-500*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	h, _ := b.handler()
+	return h.Handle(ctx, batch), time.Since(begin)
+}
+
+// A bucket answers within some 20 ms: one after the other a thousand bodies would take longer than the function may run.
+func TestAThousandPointersFitIntoOneInvocation(t *testing.T) {
+	play(t, pointers, func(b *bench) {
+		b.sources = b.sources.WithLoader(func(_ context.Context, _, key string) ([]byte, error) {
+			time.Sleep(20 * time.Millisecond)
+			return []byte(put(key, 1)), nil
+		})
+		b.sendPointers(1000)
+		kept, took := b.invoke(1000)
+		if len(kept) != 1000 || took > 2*time.Second {
+			b.Errorf("%d messages kept after %s, want all held within 2s", len(kept), took)
+		}
+		b.noted(journal.Admitted, 1000)
+		b.noted(journal.Failed, 0)
+	})
+}
+
+// What a slow bucket does not give in time is received again. It takes nothing along, and says nothing of the table.
+func TestASlowBucketDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
+	play(t, pointers, func(b *bench) {
+		b.sources = b.sources.WithLoader(func(ctx context.Context, _, key string) ([]byte, error) {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(500 * time.Millisecond):
+				return []byte(put(key, 1)), nil
+			}
+		})
+		b.sendPointers(300)
+		b.send(put("plain", 1))
+		kept, took := b.invoke(301)
+		if len(kept) != 301 || took > 3*time.Second {
+			b.Errorf("%d messages kept after %s, want all within 3s", len(kept), took)
+		}
+		loaded, failed := len(b.notes.of(journal.Admitted)), len(b.notes.of(journal.Failed))
+		if loaded < 2 || failed == 0 || loaded+failed != 301 {
+			b.Errorf("%d admitted and %d failed, want what was loaded, and the rest failed", loaded, failed)
+		}
+		if b.row("plain").Pending == "" {
+			b.Error("the message that needs no bucket was not admitted")
+		}
+		if m := b.manifests(); len(m) != 1 || len(m[0].Records) != loaded {
+			b.Errorf("%d flights, want one of the %d messages that were admitted", len(m), loaded)
+		}
+		b.noted(journal.Unreachable, 0)
+	})
+}
+
+// Sixty bodies of a megabyte would fill a small function, a thousand a large one. It is not parallel: it looks at the memory of the whole process.
+func TestLoadedBodiesAreNotKept(t *testing.T) { //nolint:paralleltest // see above
+	const size, n = 1 << 20, 60
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t, pointers)
+		defer b.machine.Close()
+		body := strings.Repeat("x", size)
+		b.sources = b.sources.WithLoader(func(_ context.Context, _, key string) ([]byte, error) {
+			return fmt.Appendf(nil, `{"type":"doc.changed","subject":%q,"sequence":"1","data":{"title":%q}}`, key, body), nil
+		})
+		var before, during runtime.MemStats
+		b.inject = at("PutManifest", func() {
+			runtime.GC()
+			runtime.ReadMemStats(&during)
+		})
+		b.sendPointers(n)
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		b.poll()
+		b.noted(journal.Admitted, n)
+		if grown := int64(during.HeapAlloc) - int64(before.HeapAlloc); grown > n*size/4 {
+			t.Errorf("%d MB are kept after %d MB were decoded", grown>>20, n*size>>20)
+		}
+	})
+}
