@@ -2,12 +2,30 @@ package receive
 
 import (
 	"context"
+	"errors"
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/shard"
 )
+
+// ask is what receive wants to know of the table, and whether it got answers. A throttled request was answered. Where the invocation's own time
+// has ended nothing is known of the table.
+func (b *batch) ask(ctx context.Context) {
+	call, cancel := b.until(ctx, tableShare)
+	defer cancel()
+	b.readRows(call)
+	b.admit(call)
+	answered, lost := false, false
+	for i := range b.docs {
+		d := &b.docs[i]
+		throttled := errors.Is(d.err, shard.ErrThrottled)
+		answered = answered || d.answered || throttled
+		lost = lost || d.err != nil && !throttled
+	}
+	b.unreachable = lost && !answered && ctx.Err() == nil
+}
 
 // readRows reads the sink's health, once per batch, and the rows of documents that a redelivery or an old message names: a
 // refused ADMIT would cost more than the read.
@@ -16,6 +34,7 @@ func (b *batch) readRows(ctx context.Context) {
 		return
 	}
 	if rows, err := b.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(b.h.Sink)}, shard.Eventual); err == nil {
+		b.readable = true
 		if gate, _ := shard.Health(rows[0], b.now()); gate != shard.GateClosed {
 			b.level = rows[0].Level
 		}
@@ -41,6 +60,7 @@ func (b *batch) readRows(ctx context.Context) {
 	if err != nil {
 		return // ADMIT will say what is wrong
 	}
+	b.readable = true
 	for i, d := range which {
 		b.docs[d].read, b.docs[d].before, b.docs[d].after = true, rows[i], rows[i]
 	}
@@ -51,16 +71,6 @@ func (b *batch) admit(ctx context.Context) {
 	b.admitted = b.h.Clock.Now()
 	flightID := string(b.flightID())
 	b.h.Parallel.Each(maxParallel, len(b.docs), func(i int) { b.admitNewest(ctx, &b.docs[i], flightID) }) // errors are kept per document
-	tried, lost := 0, 0
-	for i := range b.docs {
-		if d := &b.docs[i]; d.admitted || d.err != nil {
-			tried++
-			if d.err != nil {
-				lost++
-			}
-		}
-	}
-	b.unreachable = lost > 0 && lost == tried
 }
 
 // admitNewest admits the newest version of the document that its row does not decide. One that is a dead letter, or becomes one here,
@@ -75,6 +85,7 @@ func (b *batch) admitNewest(ctx context.Context, d *docState, flightID string) {
 		if known && (b.overdue(p) || shard.Judge(d.after, p.Key, p.Class, b.aged(p)) != shard.Held) {
 			continue
 		}
+		d.asked = e
 		if b.admitOne(ctx, d, p, flightID); d.admitted || d.err != nil {
 			return
 		}
@@ -92,7 +103,7 @@ func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID 
 		return err
 	})
 	if refused, ok := shard.AsRefused(err); ok {
-		d.before, d.after = refused.Row, refused.Row
+		d.before, d.after, d.answered = refused.Row, refused.Row, true
 		b.h.note(b.about(p, journal.RowRefused, w.Name))
 		b.conflict(p, refused.Row)
 		return
@@ -100,7 +111,7 @@ func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID 
 	if d.err = err; err != nil {
 		return
 	}
-	d.before, d.after, d.admitted = old, w.Apply(old), true
+	d.before, d.after, d.answered, d.admitted = old, w.Apply(old), true, true
 	n := b.about(p, journal.Admitted, "newer")
 	if old.Pending == "" {
 		n.Detail = "new burst"

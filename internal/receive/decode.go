@@ -89,8 +89,10 @@ type docState struct {
 	read     bool  // row was read before (consistently)
 	before   shard.Row
 	after    shard.Row
+	asked    int  // the event that was the last to be ADMITted
+	answered bool // an ADMIT was applied or refused
 	admitted bool
-	err      error
+	err      error // why the last ADMIT is neither
 }
 
 // collapse is step 2: one ADMIT per document, for the highest order key; the others ride in the same flight.
@@ -126,9 +128,6 @@ func (b *batch) collapse() {
 		}
 	}
 }
-
-// top is the newest event of the document in this batch.
-func (b *batch) top(d *docState) *pending { return &b.events[d.events[0]] }
 
 // aged says that the message is older than rows are certain to be kept (DESIGN sections 5 and 6).
 func (b *batch) aged(p *pending) bool {

@@ -42,11 +42,12 @@ type Handler struct {
 // maxParallel bounds the conditional writes in flight of one invocation.
 const maxParallel = 32
 
-// Eighths of Tr by which a step is over, whatever it has not come to, so that what follows has its time: nothing that a slow bucket
-// delays may keep what was judged from being held.
+// Eighths of Tr by which a step is over, whatever it has not come to, so that what follows has its time: nothing that a slow bucket or
+// table delays may keep what was judged from being held.
 const (
 	loadShare     = 3
 	scheduleShare = 4
+	tableShare    = 6
 )
 
 // until is a context that ends when so many eighths of the function's time have passed.
@@ -62,8 +63,7 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	h.note(journal.Note{Step: journal.Received, Count: len(msgs), Flight: ""})
 	b.decode(ctx)
 	b.collapse()
-	b.readRows(ctx)
-	b.admit(ctx)
+	b.ask(ctx)
 	b.judge()
 	b.sendLetters(ctx)
 	if b.unreachable {
@@ -90,7 +90,8 @@ type batch struct {
 	later       []laterEvent
 	docs        []docState
 	letters     []outLetter
-	unreachable bool
+	readable    bool  // the table answered a read
+	unreachable bool  // the table answered no ADMIT, not even by a refusal
 	level       int64 // how often the sink's gate opened in a row: widens the quiet window
 	admitted    time.Time
 	id          flight.ID

@@ -2,8 +2,12 @@ package receive
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -17,40 +21,81 @@ const maxOutageHold = 15 * time.Minute
 // Open (an operator's choice that suspends promise 1): a flight of their own also writes them to the sink at once. Either way none is
 // acknowledged: when the table is back they are judged as if nothing had been written.
 func (b *batch) outage(ctx context.Context) {
-	var receipts []string
-	count := 1
+	lost := make([]bool, len(b.msgs))
+	var cause error
 	for i := range b.events {
-		if p := &b.events[i]; b.docs[p.doc].err != nil {
-			m := b.msgs[p.msg]
-			receipts = append(receipts, m.Receipt)
-			count = max(count, m.ReceiveCount)
+		p := &b.events[i]
+		if err := b.docs[p.doc].err; err != nil {
+			lost[p.msg], cause = true, err
 		}
 	}
-	wait := maxOutageHold
-	if count < 8 {
-		wait = min(wait, b.h.Config.Queues.Visibility<<(count-1))
+	waits := map[time.Duration][]string{}
+	n := journal.Note{Step: journal.Unreachable, Detail: class(cause)}
+	for i := range b.msgs {
+		if !lost[i] {
+			continue
+		}
+		wait := b.outageHold(b.msgs[i].ReceiveCount)
+		waits[wait] = append(waits[wait], b.msgs[i].Receipt)
+		n.Count, n.Until = n.Count+1, later(n.Until, b.h.Clock.Now().Add(wait))
 	}
-	b.h.note(journal.Note{Step: journal.Unreachable, Count: len(receipts), Until: b.h.Clock.Now().Add(wait)})
-	if b.h.Config.TableOutage == config.TableOutageOpen && count == 1 { // once is enough: a redelivery brings nothing new
+	b.h.note(n)
+	if b.h.Config.TableOutage == config.TableOutageOpen && !b.readable { // what can be read is no outage
 		b.writeOpen(ctx)
 	}
-	_ = b.h.Ingest.Hold(ctx, receipts, wait) // a refused extension changes nothing: they come back earlier
+	for _, wait := range slices.Sorted(maps.Keys(waits)) {
+		_ = b.h.Ingest.Hold(ctx, waits[wait], wait) // a refused extension changes nothing: they come back earlier
+	}
 }
 
-// writeOpen starts a flight that writes the newest version of each document without asking its row.
+// outageHold is how long a message waits that was received so often: visibility, doubled each time.
+func (b *batch) outageHold(count int) time.Duration {
+	if count >= 8 {
+		return maxOutageHold
+	}
+	return min(maxOutageHold, b.h.Config.Queues.Visibility<<max(count-1, 0))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// class says in a word or two why the table did not answer. The error's own text may quote what was asked.
+func class(err error) string {
+	var coded interface{ ErrorCode() string } // of an AWS service
+	var timed interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &coded):
+		return coded.ErrorCode()
+	case errors.As(err, &timed) && timed.Timeout():
+		return "no answer in time"
+	case backoff.Final(err):
+		return "refused for good"
+	}
+	return "no answer"
+}
+
+// writeOpen starts a flight that writes, without asking its row, the version of each document that could not be admitted: a newer one may be
+// known to be a dead letter. Only what is received for the first time: once is enough, a redelivery brings nothing new.
 func (b *batch) writeOpen(ctx context.Context) {
 	m := &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: b.h.NewID(), Sink: b.h.Sink, Lane: b.h.Lane, Received: b.start.Add(-pollMargin),
 	}
 	for i := range b.docs {
 		d := &b.docs[i]
-		if d.err == nil {
+		p := &b.events[d.asked]
+		if d.err == nil || b.msgs[p.msg].ReceiveCount > 1 {
 			continue
 		}
-		p := b.top(d)
 		m.Records = append(m.Records, flight.Record{Message: b.msgs[p.msg], Events: []flight.Entry{{
 			Index: p.Index, Doc: p.Doc, Key: p.Key, Class: p.Class, Op: p.Op, Due: shard.MicrosOf(b.start), Admitted: shard.MicrosOf(b.start),
 		}}})
+	}
+	if len(m.Records) == 0 {
+		return
 	}
 	b.launch(ctx, m, flight.State{
 		Schema: flight.SchemaVersion, Flight: m.Flight, Left: flight.AllLeft(m.Items()), WakeAt: flight.WakeText(b.start), Open: true,
