@@ -158,11 +158,17 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 		b.h.note(b.about(p, journal.Schema, "row"))
 		b.fail(p, "the row has a newer schema")
 	case shard.Held:
-		if b.overdue(p) && !d.after.Leased(b.now()) {
+		switch {
+		case !b.overdue(p):
+			b.keep(d, p)
+		case !d.after.Leased(b.now()):
 			b.letter(p, letter.DeadDeadline, "tried for longer than "+b.h.Config.Retry.DeadDeadline.String())
-			return
+		case d.after.Pending < p.Key:
+			// Nobody admits it any more, so a flight would let it go at once, again and again until the lease ends. Visibility is about as long.
+			b.fail(p, "overdue, and its row is leased for another version")
+		default:
+			b.keep(d, p)
 		}
-		b.keep(d, p)
 	}
 }
 

@@ -97,6 +97,33 @@ func TestDeadDeadlineWaitsWhileTheVersionIsBeingWritten(t *testing.T) {
 	})
 }
 
+// Nobody has admitted the overdue version, and nobody will: a flight would leave it at once, and it would be received all the time until
+// the lease of the other version ends.
+func TestAnOverdueVersionBesideALeasedOneWaitsOutsideAFlight(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.overdue(put("a", 2))
+		older := b.event(put("a", 1)).Key
+		b.change("a", func(r *shard.Row) {
+			r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = older, older, now(), "somebody", now().Add(13*time.Second)
+		})
+		if kept := b.poll(); len(kept) != 1 {
+			b.Errorf("kept %v, want the message", kept)
+		}
+		if m, l := b.manifests(), b.letters(); len(m) != 0 || len(l) != 0 {
+			b.Errorf("%d flights and %d letters, want neither while somebody writes the document", len(m), len(l))
+		}
+		time.Sleep(39 * time.Second)
+		if n := b.live.Counts().Visible; n != 0 {
+			b.Errorf("%d messages are visible, want it left to its visibility", n)
+		}
+		time.Sleep(2 * time.Second)
+		if kept := b.poll(); len(kept) != 0 {
+			b.Errorf("kept %v after the lease", kept)
+		}
+		b.wantLetter(letter.DeadDeadline, 2)
+	})
+}
+
 func TestPARKRefusedBecauseLeasedKeepsTheMessage(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 1))
