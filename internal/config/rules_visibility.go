@@ -6,7 +6,7 @@ import (
 )
 
 // pollSlack is what a flight takes off its visibility beside the window: the visibility clock starts at the poll, and receive
-// knows only when it was invoked. DESIGN: visibleUntil = invocation start - W - 5 s + V.
+// knows only when it was invoked. design section 7: visibleUntil = invocation start - W - 5 s + V.
 const pollSlack = 5 * time.Second
 
 // wakeRounding is what a wake time loses by being rounded up to whole seconds.

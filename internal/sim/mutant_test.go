@@ -99,7 +99,7 @@ func answering(change func(sink.Outcome) sink.Outcome) func(**World) Hooks {
 	})
 }
 
-// mutants are all of them, in the order of DESIGN's sections.
+// mutants are all of them, in the order of the design's sections.
 var mutants = []mutant{
 	{"delete at hold", "receive acknowledges what it holds", func(**World) Hooks {
 		return Hooks{Answer: func(*receive.Handler, []queue.Message, []string) []string { return []string{} }}
