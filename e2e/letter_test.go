@@ -77,7 +77,9 @@ func TestPoisonIsParkedMendedAndRedriven(t *testing.T) {
 	}
 	var told operate.Explanation
 	s.JSON(t, &told, "explain", string(key), "--logs", "15m")
-	if !slices.ContainsFunc(told.Decisions, func(d operate.Decision) bool { return d.Step == string(journal.Rejected) && strings.Contains(d.Text, "version 3") }) {
+	if !slices.ContainsFunc(told.Decisions, func(d operate.Decision) bool {
+		return d.Step == string(journal.Rejected) && strings.Contains(d.Text, "version 3")
+	}) {
 		t.Errorf("what the functions logged does not tell that version 3 was rejected: %+v", told.Decisions)
 	}
 	if a := s.Lull(t, "wait", string(key), "--version", "3", "--timeout", "5s"); a.Code != 3 {
