@@ -118,7 +118,7 @@ func TestEventBeforeMaxWaitDoesNotPushPastIt(t *testing.T) {
 
 func TestOldFlightThatWakesLateDoesNothing(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.inject.next("GetManifest", fault.FailBefore, 1) // the old flight's turn fails and is tried again after a lease
+		s.inject.next("GetManifest", fault.FailBefore, 4) // the old flight's turn fails and is tried again after a lease
 		s.send(put(0, "a", 1))
 		s.wait(4 * time.Second)
 		s.send(put(0, "a", 2))
