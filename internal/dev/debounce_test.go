@@ -474,6 +474,16 @@ func TestScheduledEventIsWrittenToTheSecondAndHidesNothing(t *testing.T) {
 	}
 }
 
+func TestWithoutDeadLettersNothingIsParkedAndWhatReceiveRefusesIsRejected(t *testing.T) {
+	stage{cfg: func(c *config.Config) { c.DeadLetters = config.DeadLettersNone }}.play(t, func(s *scene) {
+		var empty Timed
+		s.send(empty, put(0, "a", 1, "[]"), put(0, "b", 1))
+		if r := s.settle(); len(r.DeadLetters) != 0 || r.Dead != 2 || r.Rejected != 2 || r.Written != 1 {
+			t.Errorf("%d letters parked, %d dead, %d rejected, %d written; want 0, 2, 2 and 1", len(r.DeadLetters), r.Dead, r.Rejected, r.Written)
+		}
+	})
+}
+
 func TestEventTooFarAheadIsADeadLetter(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.send(notBefore(time.Now().Add(29*24*time.Hour), put(0, "a", 1)))

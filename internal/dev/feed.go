@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
@@ -84,12 +85,15 @@ func (e *Engine) refuse(ctx context.Context, p *pipe, m queue.Message, events in
 	}
 	l := letter.New(m, letter.Undecodable, problem, "", "", 0, e.clk.Now())
 	l.Sink, l.Lane = p.name, string(flight.Live)
-	if _, err := e.Letters.Park(ctx, l); err != nil {
+	step := journal.Lettered
+	if e.cfg.DeadLetters == config.DeadLettersNone {
+		step, l.ID = journal.Dropped, ""
+	} else if _, err := e.Letters.Park(ctx, l); err != nil {
 		return fmt.Errorf("park a refused message: %w", err)
 	}
 	for i := range events {
 		e.notes.Note(journal.Note{
-			Step: journal.Lettered, At: e.clk.Now(), Sink: p.name, Lane: string(flight.Live), Message: m.ID, Event: i, Sent: m.Sent,
+			Step: step, At: e.clk.Now(), Sink: p.name, Lane: string(flight.Live), Message: m.ID, Event: i, Sent: m.Sent,
 			Letter: l.ID, Detail: string(letter.Undecodable) + ": " + problem,
 		})
 	}

@@ -155,7 +155,7 @@ func (l *Ledger) die(n journal.Note) {
 	if !l.end(n, endDead) {
 		return
 	}
-	if n.Flight == "" && n.Step == journal.Lettered {
+	if n.Flight == "" && (n.Step == journal.Lettered || n.Step == journal.Dropped) {
 		l.reject++
 		l.refusal[n.Letter] = true
 	}
