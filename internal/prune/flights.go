@@ -134,10 +134,11 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 }
 
 // worked reports whether a row explains why a version waits: a newer one was claimed and may be in the sink, or there was a sign of
-// life a shorter time ago than a flight and a message that receive keeps away take together.
-func (p *Pruner) worked(r shard.Row, k shard.OrderKey) bool {
-	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite)
-	return r.Claimed > k || sign.Add(p.orphanAge()+config.TableHold) > shard.MicrosOf(p.Clock.Now())
+// life a shorter time ago than a flight and a message that receive keeps away take together. That the version was admitted to its flight is one,
+// too: a row whose newest version became a dead letter shows no other.
+func (p *Pruner) worked(r shard.Row, e flight.Entry) bool {
+	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite, e.Admitted)
+	return r.Claimed > e.Key || sign.Add(p.orphanAge()+config.TableHold) > shard.MicrosOf(p.Clock.Now())
 }
 
 // wellSince reports whether the sink, and the table, have been there for at least d: before, flights had no chance to end.
@@ -226,7 +227,7 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.
 		if stored[i] {
 			continue
 		}
-		if left = append(left, o.Entry); p.worked(o.row, o.Key) {
+		if left = append(left, o.Entry); p.worked(o.row, o.Entry) {
 			out++
 		}
 	}

@@ -66,6 +66,7 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			}
 		}, orphan + 1, true, false, false},
 		{"pending, a short time ago", func(*bench, flight.ID) {}, orphan + 1, false, false, true},
+		{"a row that shows nothing, a short time ago", func(b *bench, _ flight.ID) { b.write(shard.Write{Doc: doc(1), Drop: true}) }, silent - 1, false, false, true},
 		{"pending, and nobody works on it", func(*bench, flight.ID) {}, silent + 1, false, true, false},
 		{"pending, and a claim that got no answer", func(b *bench, id flight.ID) {
 			time.Sleep(orphan)
