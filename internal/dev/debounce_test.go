@@ -142,7 +142,7 @@ func TestLostFlightIsRecoveredByRedelivery(t *testing.T) {
 				t.Errorf("could not stop the flight of %v (%v)", list, err)
 			}
 		},
-		"retries exhausted":   func(s *scene) { s.inject.next("GetManifest", fault.FailBefore, 4) },
+		"retries exhausted":   func(s *scene) { s.inject.next("GetManifest", fault.FailBefore, 4*4) }, // four calls a turn, four turns
 		"invocation killed":   func(s *scene) { s.inject.next("StartExecution", fault.CrashBefore, 1) },
 		"killed after start":  func(s *scene) { s.inject.next("StartExecution", fault.CrashAfter, 1) },
 		"killed before admit": func(s *scene) { s.inject.next("ADMIT", fault.CrashBefore, 1) },
@@ -155,8 +155,11 @@ func TestLostFlightIsRecoveredByRedelivery(t *testing.T) {
 				r := s.settle()
 				s.holds("a", "2")
 				s.writes("a", 1)
-				if r.Freshness.Max > 60_000 && name != "retries exhausted" {
+				if late := r.Freshness.Max > 60_000; late && name != "retries exhausted" {
 					t.Errorf("recovered after %d ms, want within a minute", r.Freshness.Max)
+				}
+				if n := len(s.notes.of(journal.Launched)); name == "retries exhausted" && n != 2 {
+					t.Errorf("%d flights, want one that dies and one that redelivery starts", n)
 				}
 			})
 		})
