@@ -232,7 +232,7 @@ func TestTwoBuildsSideBySideFinishEachOthersFlights(t *testing.T) {
 			}
 			return memory.Answer{}, false
 		})
-		s.inject.next("GetManifest", fault.FailBefore, 2)
+		s.inject.next("GetManifest", fault.FailBefore, 8)
 		const documents, versions = 60, 5
 		for v := 1; v <= versions; v++ {
 			for d := range documents {
