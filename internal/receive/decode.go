@@ -129,7 +129,7 @@ func (b *batch) collapse() {
 	}
 }
 
-// aged says that the message is older than rows are certain to be kept (DESIGN sections 5 and 6).
+// aged says that the message is older than rows are certain to be kept (design sections 5 and 6).
 func (b *batch) aged(p *pending) bool {
 	return b.h.Config.Lifecycle.Aged(b.msgs[p.msg].FirstSent(), b.start)
 }

@@ -1,4 +1,4 @@
-// Package receive carries out DESIGN section 6: it judges a batch of messages by their rows, lets go what is done, and
+// Package receive carries out design section 6: it judges a batch of messages by their rows, lets go what is done, and
 // holds the rest in one flight.
 //
 // What it promises: a message is acknowledged (left out of the answer) only when every event in it is done: committed >=

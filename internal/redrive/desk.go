@@ -123,7 +123,7 @@ func (d *Desk) decide(r shard.Row, f letter.Facts, force bool) Outcome {
 	return Sent
 }
 
-// aged says that the letter is older than rows are certain to be kept (DESIGN sections 5 and 6).
+// aged says that the letter is older than rows are certain to be kept (design sections 5 and 6).
 func (d *Desk) aged(f letter.Facts, now time.Time) bool {
 	return d.Config.Lifecycle.Aged(f.FirstSent, now)
 }

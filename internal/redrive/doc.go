@@ -1,5 +1,5 @@
 // Package redrive is what operators do with dead letters: list, show, send again, drop, and cancel what is still pending
-// (DESIGN section 10). prune uses the same code for the bounded automatic redrives.
+// (design section 10). prune uses the same code for the bounded automatic redrives.
 //
 // What it promises:
 //
