@@ -36,7 +36,7 @@ func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 	for i, d := range docs {
 		receipts[i] = t.message(d.newest()).Receipt
 	}
-	errs := t.queue().Hold(ctx, receipts, wholeSeconds(until.Sub(t.now())))
+	errs := t.queue().Hold(ctx, receipts, queue.WholeSeconds(until.Sub(t.now())))
 	var ours []*document
 	for i, d := range docs {
 		if err := queue.ErrorAt(errs, i); err == nil {

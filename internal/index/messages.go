@@ -79,7 +79,7 @@ func (t *turn) extend(ctx context.Context, until shard.Micros) {
 	if len(receipts) == 0 {
 		return
 	}
-	errs := t.queue().Hold(ctx, receipts, wholeSeconds(until.Sub(t.now())))
+	errs := t.queue().Hold(ctx, receipts, queue.WholeSeconds(until.Sub(t.now())))
 	failed := 0
 	for i := range receipts {
 		if queue.ErrorAt(errs, i) != nil {
@@ -96,9 +96,6 @@ func (t *turn) extend(ctx context.Context, until shard.Micros) {
 func (t *turn) longestHold() shard.Micros {
 	return shard.MicrosOf(t.manifest.Received.Add(queue.MaxHold - time.Minute))
 }
-
-// wholeSeconds rounds up: SQS counts in seconds.
-func wholeSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 // twelveHours gives everything back before SQS ends the invisibility by itself: one receive in twelve hours.
 func (t *turn) twelveHours(ctx context.Context) flight.State {

@@ -132,7 +132,7 @@ func settledSentence(r shard.Row, letters []Letter) string {
 		}
 		return fmt.Sprintf("It is fresh: version %s %s since %s, and nothing newer is known.", versionText(r.Committed), what, clockText(r.LastWrite))
 	}
-	now, then := "Nothing is in the sink", "no good version was held: mend the cause and `lull dead redrive`"
+	now, then := "Nothing is in the sink", "an older good version follows by itself if one is held; otherwise mend the cause and `lull dead redrive`"
 	if r.Committed != "" {
 		now, then = fmt.Sprintf("Version %s is in the sink", versionText(r.Committed)), "mend the cause and `lull dead redrive`"
 		if r.CommittedOp == shard.Delete {

@@ -87,7 +87,7 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			shard.Row{Doc: "content#a", Dead: key(t, 4)},
 			shard.Row{},
 			[]Letter{dead(4, letter.Parked, letter.RejectedBySink)},
-			"Nothing is in the sink; version 4 is a dead letter (rejected): no good version was held: mend the cause and `lull dead redrive`.",
+			"Nothing is in the sink; version 4 is a dead letter (rejected): an older good version follows by itself if one is held; otherwise mend the cause and `lull dead redrive`.",
 		},
 		{
 			"its letter was dropped",
