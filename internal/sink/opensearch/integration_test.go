@@ -216,7 +216,7 @@ func TestRealServerBlocked(t *testing.T) {
 	call(t, http.MethodPut, indexURL(s, "closed"), "")
 	call(t, http.MethodPost, indexURL(s, "closed")+"/_close", "")
 	got := s.Write(t.Context(), []sink.Op{put("closed#a", 1, `{}`)})[0]
-	if want := (sink.Outcome{Kind: sink.Throttled, Status: 400, Reason: "sink_config: index_closed_exception"}); got != want {
+	if want := (sink.Outcome{Kind: sink.Throttled, Status: 400, Apart: true, Reason: "sink_config: index_closed_exception"}); got != want {
 		t.Errorf("closed: %+v, want %+v", got, want)
 	}
 }
