@@ -134,11 +134,12 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 }
 
 // worked reports whether a row explains why a version waits: a newer one was claimed and may be in the sink, or there was a sign of
-// life a shorter time ago than a flight and a message that receive keeps away take together. That the version was admitted to its flight is one,
-// too: a row whose newest version became a dead letter shows no other.
+// life a shorter time ago than a flight, an outage of the table that prune's own runs need not notice, and a message that receive keeps away
+// in its last moment take together. That the version was admitted to its flight is one, too: a row whose newest version became a dead letter
+// shows no other.
 func (p *Pruner) worked(r shard.Row, e flight.Entry) bool {
 	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite, e.Admitted)
-	return r.Claimed > e.Key || sign.Add(p.orphanAge()+config.TableHold) > shard.MicrosOf(p.Clock.Now())
+	return r.Claimed > e.Key || sign.Add(p.orphanAge()+2*config.TableHold) > shard.MicrosOf(p.Clock.Now())
 }
 
 // wellSince reports whether the sink, and the table, have been there for at least d: before, flights had no chance to end.
