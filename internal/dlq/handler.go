@@ -95,16 +95,8 @@ const supersededDetail = "superseded: its version or a newer one is committed"
 
 // superseded reports whether the row makes the letter pointless. Keys of another class do not compare.
 func superseded(r shard.Row, k shard.OrderKey) bool {
-	j := shard.Judge(r, k, classOf(k), false)
+	j := shard.Judge(r, k, k.Class(), false)
 	return j == shard.Stale || j == shard.Duplicate
-}
-
-func classOf(k shard.OrderKey) shard.Class {
-	p, err := k.Parts()
-	if err != nil {
-		return 0
-	}
-	return p.Version.Class()
 }
 
 // store parks the letter.

@@ -89,7 +89,7 @@ func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane) ([
 				h.note(h.about(m, ln, &v.Event, journal.Failed, r.Fault.Error()))
 				return nil, false
 			}
-			v.Doc, v.Key, v.Class = r.Fault.Doc, r.Fault.Key, classOf(r.Fault.Key)
+			v.Doc, v.Key, v.Class = r.Fault.Doc, r.Fault.Key, r.Fault.Key.Class()
 			v.fate, v.reason, v.detail = isDead, r.Fault.Reason, r.Fault.Problem
 			if r.Fault.Field != "" {
 				v.detail = r.Fault.Field + ": " + r.Fault.Problem

@@ -131,7 +131,7 @@ func blocking(row shard.Row, f letter.Facts) bool {
 func (r *run) letter(ctx context.Context, f letter.Facts, row shard.Row) error {
 	rep := &r.report.Letters
 	if f.Key != "" {
-		switch shard.Judge(row, f.Key, redrive.ClassOf(f.Key), false) {
+		switch shard.Judge(row, f.Key, f.Key.Class(), false) {
 		case shard.Stale, shard.Duplicate:
 			if err := r.try(ctx, func() error { return r.Letters.Drop(ctx, f.ID) }); err != nil {
 				return fmt.Errorf("delete the superseded letter %s: %w", f.ID, err)

@@ -108,7 +108,7 @@ func (d *Desk) judge(ctx context.Context, f letter.Facts, force bool) (shard.Row
 
 func (d *Desk) decide(r shard.Row, f letter.Facts, force bool) Outcome {
 	now := d.Clock.Now()
-	switch shard.Judge(r, f.Key, ClassOf(f.Key), false) {
+	switch shard.Judge(r, f.Key, f.Key.Class(), false) {
 	case shard.Foreign:
 		return Foreign
 	case shard.Stale, shard.Duplicate:
@@ -126,15 +126,6 @@ func (d *Desk) decide(r shard.Row, f letter.Facts, force bool) Outcome {
 // aged says that the letter is older than rows are certain to be kept (design sections 5 and 6).
 func (d *Desk) aged(f letter.Facts, now time.Time) bool {
 	return d.Config.Lifecycle.Aged(f.FirstSent, now)
-}
-
-// ClassOf is the version class of a key, 0 where it cannot be read.
-func ClassOf(k shard.OrderKey) shard.Class {
-	p, err := k.Parts()
-	if err != nil {
-		return 0
-	}
-	return p.Version.Class()
 }
 
 // supersede takes a letter away whose version, or a newer one, is committed.

@@ -86,6 +86,15 @@ func (k OrderKey) Parts() (Parts, error) {
 	return p, nil
 }
 
+// Class is the class of the key's version, 0 where the key cannot be read.
+func (k OrderKey) Class() Class {
+	p, err := k.Parts()
+	if err != nil {
+		return 0
+	}
+	return p.Version.Class()
+}
+
 func takeApart(s string) (p Parts, ok bool) {
 	if s == "" {
 		return p, false
