@@ -20,7 +20,7 @@ gobuild := go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags "-s -w
 ARGS ?=
 FUZZTIME ?= 10s
 
-sources := $(wildcard cmd e2e functions infra internal tools)
+sources := $(wildcard cmd e2e event functions infra internal sink source tools)
 scripts := $(wildcard .ci/run e2e/*.sh localstack/*.sh localstack/*/*.sh)
 
 # make dies of Ctrl-C whatever the command answers, because a terminal sends the signal to both. In a terminal it is read as a key here, and
@@ -60,11 +60,11 @@ race: ## Run the tests with the race detector
 
 .PHONY: faults
 faults: ## Check that every line of docs/faults.md names tests that exist
-	go test -tags faults ./internal/faultmap
+	go test -tags faults ./internal/proof/faultmap
 
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder for a short while each (FUZZTIME=10s)
-	@grep -rlE --include='*_test.go' '^func Fuzz[A-Z]' internal cmd | while read -r file; do \
+	@grep -rlE --include='*_test.go' '^func Fuzz[A-Z]' cmd event internal sink source | while read -r file; do \
 	  grep -oE '^func Fuzz[A-Za-z0-9_]+' "$$file" | while read -r _ name; do \
 	    echo "$$(dirname "$$file") $$name"; \
 	    go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")"; \
@@ -73,21 +73,21 @@ fuzz: ## Fuzz every decoder for a short while each (FUZZTIME=10s)
 
 .PHONY: model
 model: ## Check the protocol exhaustively: the large runs
-	go test -count=1 -v -timeout 60m ./internal/model -args -large
+	go test -count=1 -v -timeout 60m ./internal/proof/model -args -large
 
 .PHONY: sim
 sim: ## Simulate the pipeline under faults for ten minutes
-	go test -count=1 -v -timeout 30m ./internal/sim -args -for 10m
+	go test -count=1 -v -timeout 30m ./internal/proof/sim -args -for 10m
 
 .PHONY: bench
 bench: ## Measure all contenders over one trace and write docs/numbers.md (takes minutes)
-	go test -count=1 -v -timeout 60m -run '^TestNumbers$$' ./internal/bench -args -write
+	go test -count=1 -v -timeout 60m -run '^TestNumbers$$' ./internal/proof/bench -args -write
 
 .PHONY: bench-smoke
 bench-smoke: ## Run every benchmark once, briefly, so that none of them rots
-	go test -count=1 -run '^TestSmoke$$' ./internal/bench
+	go test -count=1 -run '^TestSmoke$$' ./internal/proof/bench
 	go test -run '^$$' -bench . -benchtime 1x -timeout 15m \
-	  $$(grep -rlE --include='*_test.go' '^func Benchmark' internal functions | xargs -n1 dirname | sort -u | sed 's|^|./|')
+	  $$(grep -rlE --include='*_test.go' '^func Benchmark' event functions internal sink source | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: e2e
 e2e: ## Deploy to LocalStack (no Docker) and prove the stack end to end
@@ -103,7 +103,7 @@ e2e-iam: ## The same flow with IAM enforced; each permission taken away breaks i
 
 .PHONY: lifecycles
 lifecycles: ## Simulate an outage, count what prune costs, and write docs/lifecycles.md
-	go test -count=1 -timeout 30m -run '^TestWrite(Recovery|Cost)$$' ./internal/sim ./internal/prune -args -update
+	go test -count=1 -timeout 30m -run '^TestWrite(Recovery|Cost)$$' ./internal/proof/sim ./internal/prune -args -update
 
 ##@ Keeping it tidy
 
@@ -171,7 +171,7 @@ sizes: build ## Check that receive, prune and dlq have at most 11 MB, index 12 M
 .PHONY: reproducible
 reproducible: build ## Check that a build in another folder gives the same bytes
 	@copy=$$(mktemp -d); trap 'rm -rf "$$copy"' EXIT; \
-	cp -r go.mod go.sum functions internal "$$copy"; \
+	cp -r go.mod go.sum event functions internal sink source "$$copy"; \
 	for name in $(functions); do \
 	  (cd "$$copy" && CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(gobuild) -o "again/$$name" ./functions/$$name); \
 	  cmp "$(DIST)/$$name/bootstrap" "$$copy/again/$$name"; \

@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/source"
+	"github.com/lullhq/lull/source"
 )
 
 // prune, run by its rule and by nobody else, collects the row that is older than rows are kept, and no other; enqueues the scheduled

@@ -30,7 +30,7 @@ dist=dist/$arch
 export LULL_E2E_DIST=${LULL_E2E_DIST:-$root/$dist}
 [ -x "$LULL_E2E_DIST/index/bootstrap" ] || { echo "e2e: no functions in $LULL_E2E_DIST: make build ARCH=$arch" >&2; exit 1; }
 
-suites=(./internal/dynamodb ./internal/sqs ./internal/s3 ./internal/stepfunctions ./internal/sink/opensearch)
+suites=(./internal/aws/dynamodb ./internal/aws/sqs ./internal/aws/s3 ./internal/aws/stepfunctions ./sink/opensearch)
 # Compiled before anything is started: an emulator that shares the processors with a compiler answers late.
 go test -run '^$' "${suites[@]}" >/dev/null
 go test -tags "$tags" -run '^$' -c -o /dev/null "$tests"

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/lambda"
+	"github.com/lullhq/lull/internal/aws/lambda"
 )
 
 // invocation is an event that every function answers without a request of its own: a queue that is none of theirs, no state of a flight.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/metrics"
+	"github.com/lullhq/lull/internal/aws/metrics"
 )
 
 const runbook = "../docs/runbook"

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/lullhq/lull/internal/lambda"
+	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/names"
 )
 

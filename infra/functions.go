@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/lullhq/lull/internal/lambda"
+	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/names"
 )
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/lambda"
+	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/stepfunctions"
+	"github.com/lullhq/lull/internal/aws/stepfunctions"
 )
 
 func TestFunctionsAreDeployedAsTheSettingsSay(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/stepfunctions"
+	"github.com/lullhq/lull/internal/aws/stepfunctions"
 )
 
 //go:embed flight.asl.json

@@ -6,7 +6,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/s3"
+	"github.com/lullhq/lull/internal/aws/s3"
 )
 
 // Operator is a role of the command line.

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/aws/dynamodb"
 )
 
 // right is one statement of a role: these actions on these resources, and what they are for.

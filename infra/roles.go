@@ -8,7 +8,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/s3"
+	"github.com/lullhq/lull/internal/aws/s3"
 )
 
 // What the mapping does in the function's name.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/aws/dynamodb"
 )
 
 // What emulators drop, and what nobody sees missing before it is needed.

@@ -6,7 +6,7 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/aws/dynamodb"
 	"github.com/lullhq/lull/internal/names"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/lullhq/lull/internal/awstest"
+	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/journal"
 )
 

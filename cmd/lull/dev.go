@@ -14,8 +14,8 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/dev"
-	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/journal"
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"github.com/lullhq/lull/internal/dev"
+	"github.com/lullhq/lull/internal/local/dev"
 )
 
 // resyncInput turns native events into events of a resync run. It knows how far it has read, byte by byte.

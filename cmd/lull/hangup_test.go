@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/dev"
+	"github.com/lullhq/lull/internal/local/dev"
 )
 
 func TestDevWhoseReaderLeavesEndsAsByCtrlC(t *testing.T) {

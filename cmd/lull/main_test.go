@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/dev"
+	"github.com/lullhq/lull/internal/local/dev"
 )
 
 // asProgram makes the test binary be the program: for what only a process of its own can show, such as a kill.

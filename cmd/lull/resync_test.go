@@ -13,13 +13,13 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/lullhq/lull/internal/awstest"
+	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/source"
+	"github.com/lullhq/lull/source"
 )
 
 // desk is a stack that keeps what is published, and is down from some message on.

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/dev"
-	"github.com/lullhq/lull/internal/sim"
-	"github.com/lullhq/lull/internal/source"
+	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/source"
 )
 
 // simulateFlags are the flags of `lull simulate`.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/sim"
+	"github.com/lullhq/lull/internal/proof/sim"
 )
 
 // simulated runs `lull simulate` and returns what it printed and its report.

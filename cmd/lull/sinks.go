@@ -12,12 +12,12 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/dev"
-	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/sink"
-	"github.com/lullhq/lull/internal/sink/blevesink"
-	"github.com/lullhq/lull/internal/sink/opensearch"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/blevesink"
+	"github.com/lullhq/lull/sink/opensearch"
 )
 
 // opened is what the settings name, opened.

@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/aws/dynamodb"
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/shard"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/sink"
+	"github.com/lullhq/lull/sink"
 )
 
 // Search is OpenSearch, asked behind lull's back.

@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/sqs"
+	"github.com/lullhq/lull/internal/aws/sqs"
 )
 
 // Event is a change as an upstream system tells it.

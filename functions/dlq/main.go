@@ -4,20 +4,20 @@ package main
 import (
 	"errors"
 
-	"github.com/lullhq/lull/internal/account"
+	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/dlq"
-	"github.com/lullhq/lull/internal/dynamodb"
-	"github.com/lullhq/lull/internal/lambda"
-	"github.com/lullhq/lull/internal/s3"
-	"github.com/lullhq/lull/internal/source"
-	"github.com/lullhq/lull/internal/sqs"
+	"github.com/lullhq/lull/internal/aws/dynamodb"
+	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/source"
+	"github.com/lullhq/lull/internal/aws/sqs"
 )
 
 func main() { lambda.Main("dlq", wire) }
 
 func wire(s *lambda.Setup) (lambda.Handler, error) {
-	aws, err := account.FromEnv(s.Getenv)
+	aws, err := client.FromEnv(s.Getenv)
 	sources, bad := source.New(s.Config)
 	if err := errors.Join(err, bad); err != nil {
 		return nil, err

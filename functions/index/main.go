@@ -5,24 +5,24 @@ import (
 	"errors"
 	"math/rand/v2"
 
-	"github.com/lullhq/lull/internal/account"
+	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/dynamodb"
+	"github.com/lullhq/lull/internal/aws/dynamodb"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/lambda"
+	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/s3"
-	"github.com/lullhq/lull/internal/source"
-	"github.com/lullhq/lull/internal/sqs"
-	"github.com/lullhq/lull/internal/stepfunctions"
+	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/source"
+	"github.com/lullhq/lull/internal/aws/sqs"
+	"github.com/lullhq/lull/internal/aws/stepfunctions"
 )
 
 func main() { lambda.Main("index", wire) }
 
 func wire(s *lambda.Setup) (lambda.Handler, error) {
-	aws, err := account.FromEnv(s.Getenv)
+	aws, err := client.FromEnv(s.Getenv)
 	sources, bad := source.New(s.Config)
 	if err := errors.Join(err, bad); err != nil {
 		return nil, err

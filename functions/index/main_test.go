@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/lambda"
-	"github.com/lullhq/lull/internal/lambda/lambdatest"
+	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 )
 
 func TestWiring(t *testing.T) {

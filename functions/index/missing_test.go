@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/account"
+	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/lambda"
-	"github.com/lullhq/lull/internal/lambda/lambdatest"
+	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/s3"
+	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/source"
+	"github.com/lullhq/lull/source"
 )
 
 // hold puts a flight of one message into the bucket and returns its state.
@@ -31,7 +31,7 @@ func hold(t *testing.T, s *lambda.Setup) flight.State {
 			{Doc: e.Doc, Key: e.Key, Class: e.Class, Op: e.Op, Due: shard.MicrosOf(now), Admitted: shard.MicrosOf(now)},
 		}}},
 	}
-	cfg, err := account.FromEnv(s.Getenv)
+	cfg, err := client.FromEnv(s.Getenv)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/lambda"
-	"github.com/lullhq/lull/internal/secret"
+	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/aws/secret"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/sink/opensearch"
+	"github.com/lullhq/lull/sink/opensearch"
 )
 
 // newSink is the sink that the settings describe, with credentials that are read when they are first needed.

@@ -4,19 +4,19 @@ package main
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/account"
+	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/dynamodb"
-	"github.com/lullhq/lull/internal/lambda"
+	"github.com/lullhq/lull/internal/aws/dynamodb"
+	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/prune"
-	"github.com/lullhq/lull/internal/s3"
-	"github.com/lullhq/lull/internal/sqs"
+	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/internal/aws/sqs"
 )
 
 func main() { lambda.Main("prune", wire) }
 
 func wire(s *lambda.Setup) (lambda.Handler, error) {
-	aws, err := account.FromEnv(s.Getenv)
+	aws, err := client.FromEnv(s.Getenv)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,8 @@ package main
 import (
 	"testing"
 
-	"github.com/lullhq/lull/internal/lambda"
-	"github.com/lullhq/lull/internal/lambda/lambdatest"
+	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 )
 
 func TestWiring(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/lambda"
-	"github.com/lullhq/lull/internal/lambda/lambdatest"
+	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 )
 
 func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"

@@ -9,13 +9,13 @@ import (
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/sink"
+	"github.com/lullhq/lull/sink"
 )
 
 // Source decodes messages again and makes the document of an event.

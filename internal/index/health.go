@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/sink"
+	"github.com/lullhq/lull/sink"
 )
 
 // judgeHealth opens the sink's gate on throttles and on requests that got no answer for any document, so that all flights

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/sink"
+	"github.com/lullhq/lull/sink"
 )
 
 // Faults, line 7. Both read a lease that has run out before either of them claims.

@@ -9,7 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/sink"
+	"github.com/lullhq/lull/sink"
 )
 
 // open is the turn of a flight that exists because the table is away and the settings say `tableOutage: open`. While it is away the

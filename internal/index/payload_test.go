@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/sink"
-	"github.com/lullhq/lull/internal/source"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
 )
 
 func touched(id string, version int) string {

@@ -11,19 +11,19 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/event"
-	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
-	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
-	"github.com/lullhq/lull/internal/sink"
-	"github.com/lullhq/lull/internal/source"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
 )
 
 // bench is index on the halves in memory, with virtual time. Flights are made by receive; their turns are taken by the test.

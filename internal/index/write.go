@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/sink"
+	"github.com/lullhq/lull/sink"
 )
 
 // write is step 4: one bulk call for all claimed documents, then each outcome's row of the table.

@@ -17,8 +17,8 @@ import (
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/sink"
-	"github.com/lullhq/lull/internal/source"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
 )
 
 // Operator answers from the seams of a stack. All fields are required, except Readers, History and Publisher.

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/letter"
 )
 

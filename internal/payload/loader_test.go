@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/event"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

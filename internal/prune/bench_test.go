@@ -8,7 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/shard"
 )

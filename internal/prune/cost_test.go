@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/fault"
-	"github.com/lullhq/lull/internal/price"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/proof/price"
 	"github.com/lullhq/lull/internal/shard"
 )
 

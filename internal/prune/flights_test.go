@@ -11,16 +11,16 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
-	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/source"
+	"github.com/lullhq/lull/source"
 )
 
 // orphan is how old a flight's newest object is before prune looks into it: 5 minutes + cap + lease + visibility.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/prune"

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"

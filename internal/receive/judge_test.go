@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"

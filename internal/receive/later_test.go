@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/journal"
 )
 

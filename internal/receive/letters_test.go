@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/event"
-	"github.com/lullhq/lull/internal/fault"
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/shard"

@@ -11,15 +11,15 @@ import (
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/dlq"
-	"github.com/lullhq/lull/internal/event"
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/letter"
-	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/source"
+	"github.com/lullhq/lull/source"
 )
 
 // bench is the desk and dlq on the halves in memory, with virtual time.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/memory"
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )

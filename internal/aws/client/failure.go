@@ -1,0 +1,65 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/smithy-go"
+)
+
+// Code is the code of an AWS error in one spelling: without a namespace, an old protocol's prefix or the ending Exception.
+// It is empty for an error that no service sent. "com.amazonaws.sqs#MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight" and
+// "MessageNotInflightException" are all MessageNotInflight.
+func Code(err error) string {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return ""
+	}
+	return Normal(api.ErrorCode())
+}
+
+// Normal is Code for the code of one entry of a batch.
+func Normal(code string) string {
+	if i := strings.LastIndexAny(code, "#."); i >= 0 {
+		code = code[i+1:]
+	}
+	return strings.TrimSuffix(code, "Exception")
+}
+
+// Codes that say the request was turned away before anything was done, because there were too many.
+var throttles = []string{
+	"Throttling", "ThrottledRequest", "ThrottlingError", "Throttled", "RequestThrottled", "RequestThrottledError", "RequestLimitExceeded",
+	"ProvisionedThroughputExceeded", "TooManyRequests", "SlowDown", "BandwidthLimitExceeded", "ExecutionLimitExceeded",
+	"KmsThrottled", "KmsThrottling", "KMSThrottling", "PriorRequestNotComplete", "TransactionConflict", "ReplicatedWriteConflict",
+}
+
+// Codes that say the caller may not, or that its credentials are no good.
+var denials = []string{
+	"AccessDenied", "AuthorizationError", "UnauthorizedOperation", "UnrecognizedClient", "InvalidClientTokenId", "InvalidAccessKeyId",
+	"SignatureDoesNotMatch", "InvalidSignature", "IncompleteSignature", "MissingAuthenticationToken", "ExpiredToken", "InvalidToken",
+	"NotAuthorized", "OptInRequired", "Forbidden", "KmsAccessDenied", "KMSAccessDenied", "KmsDisabled", "KMSDisabled",
+}
+
+// Throttled reports whether a code, in the spelling of Code, says that nothing was done because there were too many requests.
+func Throttled(code string) bool { return slices.Contains(throttles, code) }
+
+// Denied reports whether a code, in the spelling of Code, says that permission or credentials are wrong. Trying again does not help.
+func Denied(code string) bool { return slices.Contains(denials, code) }
+
+// Attempt makes one request that may take no longer than limit. A request without an answer in that time is an error of
+// its own, not the context's: the caller's time is not up, and what became of the request is unknown.
+func Attempt[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
+	limit *= patience
+	call, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	out, err := f(call)
+	if err != nil && ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || call.Err() != nil) {
+		// Not wrapped: a deadline in the chain would say that repeating is useless.
+		return out, fmt.Errorf("no answer within %s", limit)
+	}
+	return out, err
+}

@@ -1,0 +1,62 @@
+package cloudwatchlogs
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// line is a line of internal/aws/metrics' journal, as far as it tells of a decision.
+type line struct {
+	Timestamp time.Time   `json:"timestamp"`
+	Step      string      `json:"msg"`
+	Function  string      `json:"function"`
+	Doc       shard.DocID `json:"doc"`
+	Lane      string      `json:"lane"`
+	Version   string      `json:"version"`
+	Op        string      `json:"op"`
+	Flight    string      `json:"flight"`
+	Message   string      `json:"message"`
+	Letter    string      `json:"letter"`
+	Until     time.Time   `json:"until"`
+	Detail    string      `json:"detail"`
+}
+
+// decision reads a line; false for one that is no decision about the document. at is when CloudWatch got it, for a line without a time.
+func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, bool) {
+	var l line
+	if err := json.Unmarshal([]byte(text), &l); err != nil || l.Doc != doc || l.Step == "" {
+		return operate.Decision{}, false
+	}
+	if l.Timestamp.IsZero() {
+		l.Timestamp = at
+	}
+	words := []string{l.Function}
+	for _, w := range []struct{ name, value string }{
+		{"", l.Lane}, {"", l.Op}, {"version ", readable(l.Version)}, {"flight ", l.Flight}, {"message ", l.Message}, {"letter ", l.Letter}, {"", l.Detail},
+	} {
+		if w.value != "" {
+			words = append(words, w.name+w.value)
+		}
+	}
+	if !l.Until.IsZero() {
+		words = append(words, "until "+l.Until.UTC().Format(time.RFC3339))
+	}
+	return operate.Decision{At: l.Timestamp.UTC(), Step: l.Step, Text: strings.Join(words, ", ")}, true
+}
+
+// readable is the upstream's version in an order key as it is logged; what is no order key stays as it is.
+func readable(key string) string {
+	k, err := shard.ParseOrderKey(key)
+	if err != nil {
+		return key
+	}
+	p, err := k.Parts()
+	if err != nil {
+		return key
+	}
+	return p.Version.Text()
+}

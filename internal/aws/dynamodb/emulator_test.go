@@ -1,0 +1,92 @@
+package dynamodb
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/aws/awstest"
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
+)
+
+// create makes a table at the emulator and returns its name. The table goes with the test.
+func create(t *testing.T, cfg aws.Config) string {
+	t.Helper()
+	api := sdk.NewFromConfig(client.Plain(cfg))
+	name := awstest.Name(t)
+	if _, err := api.CreateTable(awstest.Context(t), Definition(name)); err != nil {
+		t.Fatalf("create table: %v", err)
+	}
+	t.Cleanup(func() {
+		if _, err := api.DeleteTable(context.WithoutCancel(t.Context()), &sdk.DeleteTableInput{TableName: &name}); err != nil {
+			t.Errorf("delete table: %v", err)
+		}
+	})
+	err := sdk.NewTableExistsWaiter(api, func(o *sdk.TableExistsWaiterOptions) { o.MinDelay = 50 * time.Millisecond }).
+		Wait(awstest.Context(t), &sdk.DescribeTableInput{TableName: &name}, time.Minute)
+	if err != nil {
+		t.Fatalf("wait for table: %v", err)
+	}
+	return name
+}
+
+func TestTheTableKeepsThePromisesOfAShardStore(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.Emulator(t)
+	table := New(cfg, create(t, cfg))
+	shardtest.Run(t, func(*testing.T) shard.Store { return table }, shardtest.Capabilities{Scan: true, Rounds: 5})
+}
+
+// Where a service accepts overlapping paths, the suite above says nothing about whether every expression of the protocol is
+// valid: this test says which kind of service it was.
+func TestTheEmulatorRefusesWhatDynamoDBRefuses(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.Emulator(t)
+	name := create(t, cfg)
+	api := sdk.NewFromConfig(client.Plain(cfg))
+	for what, update := range map[string]string{
+		"an attribute set twice":         "SET #a = :one, #a = :two",
+		"an attribute set and removed":   "SET #a = :one REMOVE #a",
+		"a reserved word without a name": "SET owner = :one ADD #a :two",
+	} {
+		in := &sdk.UpdateItemInput{
+			TableName: &name, Key: key("c#1"), UpdateExpression: &update,
+			ExpressionAttributeNames: map[string]string{"#a": "attempts"},
+			ExpressionAttributeValues: map[string]types.AttributeValue{
+				":one": &types.AttributeValueMemberN{Value: "1"}, ":two": &types.AttributeValueMemberN{Value: "2"},
+			},
+		}
+		if _, err := api.UpdateItem(awstest.Context(t), in); client.Code(err) != "Validation" {
+			t.Errorf("%s: got %v, want a validation error", what, err)
+		}
+	}
+}
+
+func TestAMissingTableSaysSo(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.Emulator(t)
+	table := New(cfg, awstest.Name(t))
+	ctx := awstest.Context(t)
+	for what, f := range map[string]func() error{
+		"read":  func() error { _, err := table.Read(ctx, []shard.DocID{"c#1"}, shard.Consistent); return err },
+		"write": func() error { _, err := table.Write(ctx, shard.Redrive("c#1", "k", 1)); return err },
+		"scan":  func() error { _, _, err := table.Scan(ctx, 0, 1, "", 10); return err },
+		"list":  func() error { _, _, err := NewLetters(table, nil).List(ctx, letter.Filter{}, "", 10); return err },
+	} {
+		late := backoff.Policy{Min: 200 * time.Millisecond, Max: 2 * time.Second, Tries: 20} // an emulator's first answers may be
+		err := late.Do(ctx, clock.System{}, f)
+		if err == nil || !backoff.Final(err) || !strings.Contains(err.Error(), table.name) {
+			t.Errorf("%s: got %v, want an error for good that names the table", what, err)
+		}
+	}
+}

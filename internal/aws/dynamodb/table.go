@@ -1,0 +1,105 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// attemptTimeout bounds one request. DynamoDB answers within 20 ms; a request this late will not be answered.
+const attemptTimeout = 2 * time.Second
+
+// Table is the table `shards`. It is safe for concurrent use.
+type Table struct {
+	api     *sdk.Client
+	name    string
+	clk     clock.Clock
+	reads   atomic.Int64
+	writes  atomic.Int64
+	refused atomic.Int64
+}
+
+var (
+	_ shard.Store   = (*Table)(nil)
+	_ shard.Scanner = (*Table)(nil)
+)
+
+// New returns the table of that name. The account's settings are used without retries of the SDK's own.
+func New(cfg aws.Config, name string) *Table {
+	return &Table{api: sdk.NewFromConfig(client.Plain(cfg)), name: name, clk: clock.System{}}
+}
+
+// Counts returns the rows read, the writes sent and the writes refused since the Table was made. Refused ones are among the
+// writes: each uses its write unit, and the SDK's exception carries no capacity.
+func (t *Table) Counts() (reads, writes, refused int64) {
+	return t.reads.Load(), t.writes.Load(), t.refused.Load()
+}
+
+// Write sends the write as one request and returns the row as it was before.
+func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	e := w.Expression()
+	values := make(map[string]types.AttributeValue, len(e.Values))
+	for name, v := range e.Values {
+		values[name] = encode(v)
+	}
+	if len(values) == 0 {
+		values = nil // an empty map is a validation error
+	}
+	t.writes.Add(1)
+	item, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (map[string]types.AttributeValue, error) {
+		if w.Drop {
+			out, err := t.api.DeleteItem(ctx, &sdk.DeleteItemInput{
+				TableName: &t.name, Key: key(string(w.Doc)), ReturnValues: types.ReturnValueAllOld,
+				ConditionExpression: text(e.Condition), ExpressionAttributeNames: e.Names, ExpressionAttributeValues: values,
+				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+			})
+			if err != nil {
+				return nil, err
+			}
+			return out.Attributes, nil
+		}
+		out, err := t.api.UpdateItem(ctx, &sdk.UpdateItemInput{
+			TableName: &t.name, Key: key(string(w.Doc)), ReturnValues: types.ReturnValueAllOld, UpdateExpression: text(e.Update),
+			ConditionExpression: text(e.Condition), ExpressionAttributeNames: e.Names, ExpressionAttributeValues: values,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return out.Attributes, nil
+	})
+	if err == nil {
+		return decode(w.Doc, item)
+	}
+	var failed *types.ConditionalCheckFailedException
+	if !errors.As(err, &failed) {
+		return shard.Row{}, t.failure("write "+w.Name, err)
+	}
+	t.refused.Add(1)
+	row, err := decode(w.Doc, failed.Item)
+	if err != nil {
+		return shard.Row{}, err
+	}
+	return shard.Row{}, &shard.Refused{Write: w.Name, Row: row}
+}
+
+func key(doc string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{PartitionKey: &types.AttributeValueMemberS{Value: doc}}
+}
+
+// text is nil for an empty expression, which DynamoDB would refuse.
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

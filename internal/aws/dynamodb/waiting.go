@@ -1,0 +1,199 @@
+package dynamodb
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Bodies keeps the messages of letters and scheduled events byte for byte: they are too large for an item. It is safe for
+// concurrent use.
+type Bodies interface {
+	// Put stores the message under the id, in place of one that is there.
+	Put(ctx context.Context, id, body string, attrs map[string]queue.Attribute) error
+	// Get returns the message, or false.
+	Get(ctx context.Context, id string) (body string, attrs map[string]queue.Attribute, found bool, err error)
+	// Delete removes the message; deleting what is not there is no error.
+	Delete(ctx context.Context, id string) error
+}
+
+// kind is one of the two kinds of items that wait.
+type kind string
+
+const (
+	dead  kind = "dead"
+	sched kind = "sched"
+)
+
+// buckets is how many partitions of the index the items of one kind are spread over.
+const buckets = 8
+
+// doc is the partition key of an item.
+func (k kind) doc(id string) string { return "!" + string(k) + "#" + id }
+
+func (k kind) partition(n uint32) string { return string(k) + "#" + strconv.Itoa(int(n)) }
+
+// bucket is the item's partition in the index.
+func (k kind) bucket(id string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	return k.partition(h.Sum32() % buckets)
+}
+
+// moment is a time as the beginning of a sort key: texts sort as the times do.
+func moment(t time.Time) string { return fmt.Sprintf("%020d", max(shard.MicrosOf(t), 0)) }
+
+// sortKey is an item's place in the order of its kind, which no other item has.
+func sortKey(t time.Time, id string) string { return moment(t) + "#" + id }
+
+// span is a range of sort keys: after < key <= to.
+type span struct{ after, to string }
+
+// until ends the span with the moment t, which belongs to it.
+func (s span) until(t time.Time) span { return span{s.after, moment(t) + "$"} }
+
+// whole is everything behind the cursor.
+func whole(cursor string) span { return span{cursor, "~"} }
+
+type item = map[string]types.AttributeValue
+
+// stream reads one partition of the index, page by page.
+type stream struct {
+	partition string
+	page      []item
+	after     string
+	ended     bool
+}
+
+// waiting returns up to limit items of a kind that keep accepts, in the order of their sort keys over all partitions, and the cursor of
+// the next call. It looks at no more than look items, so that a filter which matches nothing comes back, too.
+func (t *Table) waiting(ctx context.Context, k kind, within span, limit, look int, keep func(item) bool) ([]item, string, error) {
+	streams := make([]*stream, buckets)
+	for n := range streams {
+		streams[n] = &stream{partition: k.partition(uint32(n)), after: within.after}
+	}
+	size := min(max(limit/2, 10), 200)
+	var found []item
+	for last := ""; ; look-- {
+		if err := t.fill(ctx, streams, within.to, size); err != nil {
+			return nil, "", err
+		}
+		next := first(streams)
+		if next == nil {
+			return found, "", nil
+		}
+		if len(found) == limit || look == 0 {
+			return found, last, nil
+		}
+		it := next.page[0]
+		next.page = next.page[1:]
+		last = textOf(it[IndexSort])
+		if keep(it) {
+			found = append(found, it)
+		}
+	}
+}
+
+// fill gives every stream that has run dry its next page, all at once.
+func (t *Table) fill(ctx context.Context, streams []*stream, to string, size int) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, s := range streams {
+		if len(s.page) > 0 || s.ended {
+			continue
+		}
+		g.Go(func() error { return t.next(ctx, s, to, size) })
+	}
+	return g.Wait()
+}
+
+func (t *Table) next(ctx context.Context, s *stream, to string, size int) error {
+	// "!" sorts before anything that an id may continue with: the first key behind the last one.
+	from := s.after + "!"
+	if to < from {
+		s.ended = true
+		return nil
+	}
+	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.QueryOutput, error) {
+		return t.api.Query(ctx, &sdk.QueryInput{
+			TableName: &t.name, IndexName: aws.String(IndexName), Limit: aws.Int32(int32(size)),
+			KeyConditionExpression:   aws.String("#bucket = :bucket AND #at BETWEEN :from AND :to"),
+			ExpressionAttributeNames: map[string]string{"#bucket": IndexPartition, "#at": IndexSort},
+			ExpressionAttributeValues: item{
+				":bucket": &types.AttributeValueMemberS{Value: s.partition},
+				":from":   &types.AttributeValueMemberS{Value: from},
+				":to":     &types.AttributeValueMemberS{Value: to},
+			},
+		})
+	})
+	if err != nil {
+		return t.failure("list "+s.partition, err)
+	}
+	t.reads.Add(int64(len(out.Items)))
+	s.page = out.Items
+	if n := len(out.Items); n > 0 {
+		s.after = textOf(out.Items[n-1][IndexSort])
+	}
+	s.ended = len(out.LastEvaluatedKey) == 0
+	return nil
+}
+
+// first is the stream whose next item comes first, nil where there is none.
+func first(streams []*stream) *stream {
+	var best *stream
+	for _, s := range streams {
+		if len(s.page) > 0 && (best == nil || textOf(s.page[0][IndexSort]) < textOf(best.page[0][IndexSort])) {
+			best = s
+		}
+	}
+	return best
+}
+
+// get reads one item consistently; nil is an absent one.
+func (t *Table) get(ctx context.Context, doc string) (item, error) {
+	t.reads.Add(1)
+	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.GetItemOutput, error) {
+		return t.api.GetItem(ctx, &sdk.GetItemInput{TableName: &t.name, Key: key(doc), ConsistentRead: aws.Bool(true)})
+	})
+	if err != nil {
+		return nil, t.failure("read item", err)
+	}
+	return out.Item, nil
+}
+
+// update changes one item and returns it as it was; nil is an absent one.
+func (t *Table) update(ctx context.Context, doing, doc string, c *change) (item, error) {
+	t.writes.Add(1)
+	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.UpdateItemOutput, error) {
+		return t.api.UpdateItem(ctx, &sdk.UpdateItemInput{
+			TableName: &t.name, Key: key(doc), ReturnValues: types.ReturnValueAllOld, UpdateExpression: text(c.expression()),
+			ConditionExpression: text(c.condition), ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values,
+		})
+	})
+	if err != nil {
+		return nil, t.failure(doing, err)
+	}
+	return out.Attributes, nil
+}
+
+// remove deletes one item; deleting an absent one is no error.
+func (t *Table) remove(ctx context.Context, doing, doc string) error {
+	t.writes.Add(1)
+	_, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.DeleteItemOutput, error) {
+		return t.api.DeleteItem(ctx, &sdk.DeleteItemInput{TableName: &t.name, Key: key(doc)})
+	})
+	if err != nil {
+		return t.failure(doing, err)
+	}
+	return nil
+}

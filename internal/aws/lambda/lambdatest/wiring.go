@@ -1,0 +1,77 @@
+package lambdatest
+
+import (
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/aws/metrics"
+)
+
+// Environment is a complete one, as Lambda and the infrastructure set it. The caller may change it.
+func Environment() map[string]string {
+	const queues = "https://sqs.eu-west-1.amazonaws.com/123456789012/lull-search-"
+	return map[string]string{
+		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
+		lambda.EnvSink: "search", lambda.EnvTable: "lull-shards", lambda.EnvBucket: "lull-123456789012-eu-west-1",
+		lambda.EnvLiveQueue: queues + "live", lambda.EnvBulkQueue: queues + "bulk", lambda.EnvDeadQueue: queues + "dead",
+		lambda.EnvStateMachine: "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search",
+	}
+}
+
+// Setup is what a function is wired from: the defaults with one OpenSearch sink, an environment, and a journal that writes to out.
+func Setup(function string, vars map[string]string, out io.Writer) *lambda.Setup {
+	c := config.Default()
+	s := c.Sinks["search"]
+	s.Kind, s.URL = config.SinkOpenSearch, "https://search.example.org"
+	c.Sinks["search"] = s
+	return &lambda.Setup{
+		Config: &c, Sink: "search", Getenv: func(name string) string { return vars[name] },
+		Journal: metrics.New(out, slog.LevelInfo, metrics.Base{Stack: "lull", Sink: "search", Function: function}),
+	}
+}
+
+// Wiring tests that a function is wired from a complete environment, says which names it needs, all at once and no others, and
+// needs credentials. wired looks at what a complete environment makes.
+func Wiring(t *testing.T, function string, wire lambda.Wire, needed []string, wired func(t *testing.T, s *lambda.Setup, h lambda.Handler)) {
+	t.Run("ItIsWiredFromItsNames", func(t *testing.T) {
+		t.Parallel()
+		s := Setup(function, Environment(), io.Discard)
+		h, err := wire(s)
+		if err != nil || h == nil || s.Missing() != nil {
+			t.Fatalf("got %v, %v, missing %v", h, err, s.Missing())
+		}
+		wired(t, s, h)
+	})
+	t.Run("ItSaysWhichNamesItNeeds", func(t *testing.T) {
+		t.Parallel()
+		vars := Environment()
+		maps.DeleteFunc(vars, func(name, _ string) bool { return strings.HasPrefix(name, "LULL_") })
+		s := Setup(function, vars, io.Discard)
+		if _, err := wire(s); err != nil {
+			t.Fatalf("wire: %v", err)
+		}
+		err := s.Missing()
+		if err == nil {
+			t.Fatal("nothing is missing")
+		}
+		for name := range Environment() {
+			if strings.HasPrefix(name, "LULL_") && name != lambda.EnvSink && strings.Contains(err.Error(), name) != slices.Contains(needed, name) {
+				t.Errorf("%s: needed %v: %v", name, slices.Contains(needed, name), err)
+			}
+		}
+	})
+	t.Run("ItNeedsCredentials", func(t *testing.T) {
+		t.Parallel()
+		vars := Environment()
+		delete(vars, "AWS_ACCESS_KEY_ID")
+		if _, err := wire(Setup(function, vars, io.Discard)); err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package lambda
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	runtime "github.com/aws/aws-lambda-go/lambda"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Names of the environment. It holds names and ARNs only; what a function does is in its settings.
+const (
+	EnvSink         = "LULL_SINK"              // the sink's name in the settings
+	EnvTable        = "LULL_TABLE"             // the table's name
+	EnvBucket       = "LULL_BUCKET"            // the bucket's name
+	EnvLiveQueue    = "LULL_LIVE_QUEUE_URL"    // the sink's live queue
+	EnvBulkQueue    = "LULL_BULK_QUEUE_URL"    // the sink's bulk queue
+	EnvDeadQueue    = "LULL_DEAD_QUEUE_URL"    // the sink's dead-letter queue
+	EnvStateMachine = "LULL_STATE_MACHINE_ARN" // the sink's state machine
+)
+
+// DLQTimeout is the time-out of dlq, for which the settings have none.
+const DLQTimeout = 30 * time.Second
+
+// SettingsFile is the name of the settings beside a function's binary.
+const SettingsFile = "config.json"
+
+// Setup is what a function is wired from.
+type Setup struct {
+	Config  *config.Config
+	Sink    string
+	Journal *metrics.Journal
+	Getenv  func(string) string
+
+	missing []string
+}
+
+// Name is the value of a variable that must be there. What is missing is reported once, by Missing.
+func (s *Setup) Name(variable string) string {
+	v := s.Getenv(variable)
+	if v == "" {
+		s.missing = append(s.missing, variable)
+	}
+	return v
+}
+
+// QueueName is the name of the queue with the URL in that variable.
+func (s *Setup) QueueName(variable string) string { return queueName(s.Getenv(variable)) }
+
+// Missing is an error that names every variable that Name did not find, nil for none.
+func (s *Setup) Missing() error {
+	if len(s.missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("environment: not set: %s", strings.Join(s.missing, ", "))
+}
+
+// Rows returns a function that counts what a table was asked since it was called last: Done of a handler.
+func (s *Setup) Rows(counts func() (reads, writes, refused int64)) func() {
+	var r, w, n int64
+	return func() {
+		reads, writes, refused := counts()
+		s.Journal.Count(metrics.RowReads, int(reads-r))
+		s.Journal.Count(metrics.RowWrites, int(writes-w))
+		s.Journal.Count(metrics.RowRefusals, int(refused-n))
+		r, w, n = reads, writes, refused
+	}
+}
+
+// Wire makes a function's handler. It makes no request: what may fail for a moment fails at its first use, and is tried again there.
+type Wire func(*Setup) (Handler, error)
+
+// Main runs a function. It does not return.
+func Main(function string, wire Wire) {
+	runtime.Start(New(function, os.Getenv, folders(os.Getenv), os.Stdout, wire))
+}
+
+// folders are where the settings may be: beside the binary, otherwise where Lambda puts a function's code.
+func folders(getenv func(string) string) []string {
+	var out []string
+	if exe, err := os.Executable(); err == nil {
+		out = append(out, filepath.Dir(exe))
+	}
+	if root := getenv("LAMBDA_TASK_ROOT"); root != "" {
+		out = append(out, root)
+	}
+	return out
+}
+
+// New makes the handler of a function from its environment and the settings in the first of the folders that has them. Where anything
+// is wrong with either, the handler is one that refuses every invocation and says why.
+func New(function string, getenv func(string) string, folders []string, out io.Writer, wire Wire) Handler {
+	s := &Setup{Getenv: getenv, Sink: getenv(EnvSink)}
+	cfg, err := settings(folders)
+	s.Config = &cfg
+	s.Journal = metrics.New(out, metrics.Level(getenv("AWS_LAMBDA_LOG_LEVEL")), metrics.Base{
+		Stack: cmp.Or(cfg.Stack, stackOf(getenv("AWS_LAMBDA_FUNCTION_NAME"), s.Sink, function), "unknown"), Sink: cmp.Or(s.Sink, "unknown"), Function: function,
+	})
+	if err == nil {
+		err = s.checkSink()
+	}
+	var h Handler
+	if err == nil {
+		h, err = wire(s)
+	}
+	if err == nil {
+		err = s.Missing()
+	}
+	if err != nil {
+		return &Refusal{Err: err, Journal: s.Journal}
+	}
+	return h
+}
+
+// stackOf is the stack of a function that is called <stack>-<sink>-<function>: for metrics where the settings cannot be read.
+func stackOf(name, sink, function string) string {
+	stack, _ := strings.CutSuffix(name, "-"+sink+"-"+function)
+	return stack
+}
+
+func settings(folders []string) (config.Config, error) {
+	for _, dir := range folders {
+		cfg, err := config.LoadJSON(filepath.Join(dir, SettingsFile))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return config.Config{}, err
+		}
+		return cfg, cfg.ValidateDeployed()
+	}
+	return config.Config{}, fmt.Errorf("%s is not beside the function's binary: build and deploy them together", SettingsFile)
+}
+
+func (s *Setup) checkSink() error {
+	if s.Name(EnvSink) == "" {
+		return s.Missing()
+	}
+	if _, ok := s.Config.Sinks[s.Sink]; !ok {
+		return fmt.Errorf("%s is %q, but the settings have no such sink", EnvSink, s.Sink)
+	}
+	return nil
+}
+
+// Refusal is a function with bad settings: it answers every message as failed, fails every other invocation, and says why each time.
+type Refusal struct {
+	Err     error
+	Journal *metrics.Journal
+}
+
+var _ Handler = (*Refusal)(nil)
+
+// Invoke refuses.
+func (r *Refusal) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	defer finish(ctx, r.Journal, nil)
+	r.Journal.Count(metrics.BadSettings, 1)
+	r.Journal.Log().Error("bad settings", "error", r.Err.Error())
+	batch, err := ReadBatch(payload)
+	if err != nil {
+		return nil, fmt.Errorf("bad settings: %w", r.Err)
+	}
+	return Answer(append(batch.Unread, ids(batch.Messages)...)), nil
+}
+
+// NewFlight is a fresh id: a ULID with secret randomness, so that ids of all functions sort by time and never meet.
+func NewFlight() flight.ID {
+	return flight.ID(ulid.MustNew(ulid.Now(), rand.Reader).String())
+}
+
+// NewToken is a fresh token: 128 random bits.
+func NewToken() shard.Token { return shard.Token(rand.Text()) }

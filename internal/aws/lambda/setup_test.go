@@ -1,0 +1,166 @@
+package lambda
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// deployed are settings that may be deployed.
+func deployed() config.Config {
+	c := config.Default()
+	s := c.Sinks["search"]
+	s.Kind, s.URL = config.SinkOpenSearch, "https://search.example.org"
+	c.Sinks["search"] = s
+	return c
+}
+
+// folder holds settings as the infrastructure writes them.
+func folder(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, SettingsFile), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func settingsText(t *testing.T, c config.Config) string {
+	t.Helper()
+	b, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func getenv(vars map[string]string) func(string) string {
+	return func(name string) string { return vars[name] }
+}
+
+func wireGood(s *Setup) (Handler, error) {
+	s.Name(EnvTable)
+	return &Queues{Journal: s.Journal, Limit: s.Config.Receive.Timeout, Handles: map[string]Handle{
+		"q": func(context.Context, []queue.Message) []string { return nil },
+	}}, nil
+}
+
+func TestAFunctionIsWiredFromItsSettingsAndNames(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	empty := t.TempDir()
+	env := getenv(map[string]string{EnvSink: "search", EnvTable: "shards"})
+	h := New("receive", env, []string{empty, folder(t, settingsText(t, deployed()))}, &out, wireGood)
+	answer, err := h.Invoke(t.Context(), messages(2))
+	if err != nil || len(failures(t, answer)) != 0 {
+		t.Errorf("got %s, %v: %s", answer, err, &out)
+	}
+}
+
+func TestBadSettingsKeepEveryMessageAndSaySo(t *testing.T) {
+	t.Parallel()
+	good := settingsText(t, deployed())
+	contradictory := deployed()
+	contradictory.Queues.Visibility = 1_000_000_000
+	bleve := config.Default()
+	names := map[string]string{EnvSink: "search", EnvTable: "shards", "AWS_LAMBDA_FUNCTION_NAME": "prod-search-receive"}
+	tests := map[string]struct {
+		settings string // empty for no file
+		env      map[string]string
+		wire     Wire
+		says     string
+	}{
+		"no settings":            {"", names, wireGood, "config.json"},
+		"no JSON":                {"{", names, wireGood, "config.json"},
+		"an unknown setting":     {`{"quite":"5s"}`, names, wireGood, "quite"},
+		"contradictory settings": {settingsText(t, contradictory), names, wireGood, "queues.visibility"},
+		"a sink in one process":  {settingsText(t, bleve), names, wireGood, "sinks.search.kind"},
+		"no sink":                {good, map[string]string{EnvTable: "shards"}, wireGood, EnvSink},
+		"another sink":           {good, map[string]string{EnvSink: "other"}, wireGood, `"other"`},
+		"a name is missing":      {good, map[string]string{EnvSink: "search"}, wireGood, EnvTable},
+		"wiring fails":           {good, names, func(*Setup) (Handler, error) { return nil, errors.New("sources: no") }, "sources: no"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if tt.settings != "" {
+				dir = folder(t, tt.settings)
+			}
+			var out bytes.Buffer
+			h := New("receive", getenv(tt.env), []string{dir}, &out, tt.wire)
+			for range 2 { // each time, not only the first
+				out.Reset()
+				answer, err := h.Invoke(t.Context(), messages(3))
+				if err != nil || len(failures(t, answer)) != 3 {
+					t.Errorf("got %s, %v, want every message as failed", answer, err)
+				}
+				if total(t, &out, metrics.BadSettings) != 1 || !strings.Contains(out.String(), strings.ReplaceAll(tt.says, `"`, `\"`)) {
+					t.Errorf("want BadSettings and %q: %s", tt.says, &out)
+				}
+			}
+			if !strings.Contains(out.String(), `"Stack":"lull"`) && !strings.Contains(out.String(), `"Stack":"prod"`) {
+				t.Errorf("an alarm would not find the metric: %s", &out)
+			}
+			// What is no SQS event fails: the state machine and the rule count that.
+			if answer, err := h.Invoke(t.Context(), []byte(`{"flight":"f"}`)); err == nil {
+				t.Errorf("got %s, want an error", answer)
+			}
+		})
+	}
+}
+
+func TestRowsAreCountedPerInvocation(t *testing.T) {
+	t.Parallel()
+	j, out := newJournal()
+	s := &Setup{Journal: j}
+	var r, w, n int64
+	done := s.Rows(func() (int64, int64, int64) { return r, w, n })
+	for i := range 3 {
+		r, w, n = r+10, w+5, n+int64(i)
+		out.Reset()
+		done()
+		finish(t.Context(), j, nil)
+		if total(t, out, metrics.RowReads) != 10 || total(t, out, metrics.RowWrites) != 5 || total(t, out, metrics.RowRefusals) != float64(i) {
+			t.Errorf("invocation %d: %s", i, out)
+		}
+	}
+}
+
+func TestIdsAreFresh(t *testing.T) {
+	t.Parallel()
+	flights, tokens := map[any]bool{}, map[any]bool{}
+	for range 1000 {
+		id := NewFlight()
+		if _, err := ulid.ParseStrict(string(id)); err != nil {
+			t.Fatalf("%s: %v", id, err)
+		}
+		flights[id], tokens[NewToken()] = true, true
+	}
+	if len(flights) != 1000 || len(tokens) != 1000 {
+		t.Errorf("got %d flights and %d tokens of 1000", len(flights), len(tokens))
+	}
+}
+
+func TestAQueueIsKnownByItsName(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{
+		"arn:aws:sqs:eu-west-1:123456789012:lull-search-live", "https://sqs.eu-west-1.amazonaws.com/123456789012/lull-search-live",
+		"http://127.0.0.1:4566/000000000000/lull-search-live", "http://sqs.us-east-1.localhost.localstack.cloud:4566/000000000000/lull-search-live",
+	} {
+		if got := queueName(s); got != "lull-search-live" {
+			t.Errorf("%s: got %s", s, got)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package lambda
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/aws/metrics"
+)
+
+// Turn is the index function behind the state machine: a state in, the next one out.
+type Turn struct {
+	Take    func(ctx context.Context, s flight.State) (flight.State, error)
+	Limit   time.Duration // the function's time-out by the settings, from which leases are computed
+	Journal *metrics.Journal
+	Done    func() // called at the end of each invocation, before the metrics leave; nil for nothing
+}
+
+var _ Handler = (*Turn)(nil)
+
+// limitSlack is how much longer than the settings say an invocation may seem to last: the runtime's clock is not ours. The guard of every
+// lease, at least two seconds, covers it.
+const limitSlack = time.Second
+
+// Invoke takes one turn. Any error means that nothing is known: the state machine tries again after the lease of a lost
+// invocation can have ended.
+func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err error) {
+	defer finish(ctx, t.Journal, t.Done)
+	defer func() {
+		if err != nil {
+			t.Journal.Count(metrics.TurnsLost, 1)
+			t.Journal.Log().Error("turn lost", "error", err.Error())
+		}
+	}()
+	s, err := ReadState(payload)
+	if err != nil {
+		t.Journal.Count(metrics.BadEvents, 1)
+		return nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > t.Limit+limitSlack {
+		// Leases would end while this invocation may still write.
+		t.Journal.Count(metrics.BadSettings, 1)
+		return nil, fmt.Errorf("this function may run for %s, but index.timeout is %s: deploy both with the same number", time.Until(deadline).Round(time.Second), t.Limit)
+	}
+	call, cancel := within(ctx, t.Limit, 0)
+	defer cancel()
+	next, err := t.take(call, s)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(next)
+}
+
+func (t *Turn) take(ctx context.Context, s flight.State) (next flight.State, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(t.Journal, p)
+		}
+	}()
+	return t.Take(ctx, s)
+}
+
+// ReadState reads the payload of a turn: the state, and in startedAt when the execution began. Whole numbers may be spelt as JSONata hands
+// them on: 1763665205000000, 1.763665205E15 or 1763665205000000.0. Of a state with a newer schema it reads no more than whose it is.
+func ReadState(payload []byte) (flight.State, error) {
+	if !gjson.ValidBytes(payload) || !gjson.ParseBytes(payload).IsObject() {
+		return flight.State{}, errNoState
+	}
+	in := gjson.ParseBytes(payload)
+	if schema := in.Get("schema").Int(); schema > flight.SchemaVersion {
+		return flight.State{Schema: int(min(schema, 1<<30)), Flight: flight.ID(in.Get("flight").String())}, nil
+	}
+	plain, began, err := plainState(in)
+	if err != nil {
+		return flight.State{}, err
+	}
+	var s flight.State
+	if err := json.Unmarshal(plain, &s); err != nil {
+		return flight.State{}, fmt.Errorf("%w: %w", errNoState, err)
+	}
+	if s.Flight == "" || strings.ContainsAny(string(s.Flight), "/~") {
+		return flight.State{}, fmt.Errorf("%w: it names none", errNoState)
+	}
+	if !began.IsZero() {
+		s.Started = began.UnixMicro()
+	}
+	return s, nil
+}
+
+var errNoState = errors.New("event is no state of a flight")
+
+// plainState is the state with its numbers as integers, without what the state machine added.
+func plainState(in gjson.Result) (plain []byte, began time.Time, err error) {
+	plain = append(make([]byte, 0, len(in.Raw)), '{')
+	in.ForEach(func(key, value gjson.Result) bool {
+		raw := value.Raw
+		switch {
+		case key.Str == "startedAt":
+			if began, err = time.Parse(time.RFC3339Nano, value.String()); err != nil {
+				err = fmt.Errorf("%w: startedAt is no time", errNoState)
+			}
+			return err == nil
+		case value.Type == gjson.Number:
+			var n int64
+			if n, err = whole(raw); err != nil {
+				return false
+			}
+			raw = strconv.FormatInt(n, 10)
+		}
+		if len(plain) > 1 {
+			plain = append(plain, ',')
+		}
+		plain = append(append(append(plain, key.Raw...), ':'), raw...)
+		return true
+	})
+	return append(plain, '}'), began, err
+}
+
+// whole reads a whole number in any of JSON's spellings. One beyond 2^53 in another than an integer's went through a float on its way.
+func whole(raw string) (int64, error) {
+	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
+		return n, nil
+	}
+	f, err := strconv.ParseFloat(raw, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, fmt.Errorf("%w: a number of it is not whole", errNoState)
+	}
+	return int64(f), nil
+}

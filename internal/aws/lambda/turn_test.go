@@ -1,0 +1,197 @@
+package lambda
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/aws/metrics"
+)
+
+const id = "01KAJ0000000000000000000AB"
+
+func TestTheStateComesAsTheMachineHandsItOn(t *testing.T) {
+	t.Parallel()
+	want := flight.State{
+		Schema: 1, Flight: id, WakeAt: "2026-11-20T19:00:05Z", VisibleUntil: 1763665205000001, Left: flight.AllLeft(9), Turn: 7, Leg: 2,
+		Started: 1763665200123000,
+	}
+	left, err := json.Marshal(want.Left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, numbers := range map[string][2]string{
+		"as they were":  {"1763665205000001", "7"},
+		"as floats":     {"1763665205000001.0", "7.0"},
+		"as exponents":  {"1.763665205000001E15", "7e0"},
+		"signed powers": {"1763665205000001E+0", "0.7E1"},
+	} {
+		payload := `{"schema":1,"flight":"` + id + `","wakeAt":"2026-11-20T19:00:05Z","visibleUntil":` + numbers[0] + `,"left":` + string(left) +
+			`,"turn":` + numbers[1] + `,"leg":2,"started":0,"done":false,"startedAt":"2025-11-20T19:00:00.123Z"}`
+		got, err := ReadState([]byte(payload))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, want)
+		}
+	}
+}
+
+// A field that is added to the state must come through without anybody thinking of it here.
+func TestEveryFieldOfTheStateComesThrough(t *testing.T) {
+	t.Parallel()
+	var want flight.State
+	v := reflect.ValueOf(&want).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Interface().(type) {
+		case int, int64:
+			f.SetInt(int64(i) + 2)
+		case bool:
+			f.SetBool(true)
+		case flight.Left:
+			f.Set(reflect.ValueOf(flight.AllLeft(9)))
+		default:
+			f.SetString("2026-11-20T19:00:05Z")
+		}
+	}
+	want.Schema = flight.SchemaVersion
+	b, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadState(b)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestAStateThatIsNoneIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, payload := range []string{
+		"", "{", "[]", "null", `{}`, `{"flight":""}`, `{"flight":"a/b"}`, `{"flight":"f","turn":1.5}`, `{"flight":"f","turn":"1"}`,
+		`{"flight":"f","visibleUntil":1e30}`, `{"flight":"f","left":"*"}`, `{"flight":"f","startedAt":"yesterday"}`, `{"schema":9}x`,
+	} {
+		if got, err := ReadState([]byte(payload)); err == nil {
+			t.Errorf("%s: got %+v, want an error", payload, got)
+		}
+	}
+}
+
+func TestAStateOfANewerSchemaIsReadNoFurther(t *testing.T) {
+	t.Parallel()
+	got, err := ReadState([]byte(`{"schema":99,"flight":"` + id + `","left":{"another":"form"},"turn":"many"}`))
+	if err != nil || got.Schema != 99 || got.Flight != id {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func FuzzReadState(f *testing.F) {
+	b, err := json.Marshal(flight.State{Schema: 1, Flight: id, WakeAt: "2026-11-20T19:00:05Z", Left: flight.AllLeft(20), Turn: 3})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte(`{"flight":"f","turn":1.0E1,"startedAt":"2026-11-20T19:00:05.5Z"}`))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		s, err := ReadState(payload)
+		if err != nil || s.Schema > flight.SchemaVersion {
+			return
+		}
+		again, err := json.Marshal(s)
+		if err != nil {
+			t.Fatalf("encode: %v", err)
+		}
+		back, err := ReadState(again)
+		if err != nil || back.Flight != s.Flight || back.Turn != s.Turn || back.VisibleUntil != s.VisibleUntil || back.Started != s.Started || back.Left.Count() != s.Left.Count() {
+			t.Fatalf("got %+v, %v, want %+v", back, err, s)
+		}
+	})
+}
+
+// turn invokes Take with a state and the given time left.
+func turn(t *testing.T, left time.Duration, take func(context.Context, flight.State) (flight.State, error)) ([]byte, string, error) {
+	t.Helper()
+	j, out := newJournal()
+	h := &Turn{Take: take, Limit: 10 * time.Second, Journal: j}
+	ctx, cancel := context.WithTimeout(t.Context(), left)
+	defer cancel()
+	answer, err := h.Invoke(ctx, []byte(`{"schema":1,"flight":"`+id+`","left":"_w","turn":1}`))
+	if err != nil && total(t, out, metrics.TurnsLost) != 1 {
+		t.Errorf("the lost turn was not counted: %s", out)
+	}
+	return answer, out.String(), err
+}
+
+func TestATurnAnswersWithTheNextState(t *testing.T) {
+	t.Parallel()
+	answer, _, err := turn(t, 10*time.Second, func(ctx context.Context, s flight.State) (flight.State, error) {
+		if _, ok := ctx.Deadline(); !ok {
+			t.Error("the turn has no end")
+		}
+		s.Turn++
+		s.WakeAt = "2026-11-20T19:00:05Z"
+		return s, nil
+	})
+	if err != nil {
+		t.Fatalf("Invoke: %v", err)
+	}
+	got, err := ReadState(answer)
+	if err != nil || got.Turn != 2 || got.Left.Count() != 8 || got.WakeAt != "2026-11-20T19:00:05Z" {
+		t.Errorf("got %s, %v", answer, err)
+	}
+}
+
+func TestATurnThatFailsOrPanicsIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, take := range map[string]func(context.Context, flight.State) (flight.State, error){
+		"fails": func(context.Context, flight.State) (flight.State, error) {
+			return flight.State{}, errors.New("no manifest")
+		},
+		"panics": func(context.Context, flight.State) (flight.State, error) { panic("hunter2") },
+	} {
+		answer, out, err := turn(t, 10*time.Second, take)
+		if err == nil || answer != nil || strings.Contains(out+err.Error(), "hunter2") {
+			t.Errorf("%s: got %s, %v: %s", name, answer, err, out)
+		}
+	}
+}
+
+// A lease is computed from the settings' time-out. An invocation that may live longer could write after its lease has ended.
+func TestAFunctionThatMayRunLongerThanItsLeaseRefuses(t *testing.T) {
+	t.Parallel()
+	_, out, err := turn(t, 15*time.Second, func(_ context.Context, s flight.State) (flight.State, error) {
+		t.Error("the turn was taken")
+		return s, nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "index.timeout is 10s") || !strings.Contains(out, metrics.BadSettings) {
+		t.Errorf("got %v: %s", err, out)
+	}
+	if _, _, err = turn(t, 5*time.Second, func(_ context.Context, s flight.State) (flight.State, error) { return s, nil }); err != nil {
+		t.Errorf("less time is safe: got %v", err)
+	}
+}
+
+func TestATaskRuns(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		run  func(context.Context) error
+		says string
+	}{
+		"well":   {func(ctx context.Context) error { return ctx.Err() }, ""},
+		"fails":  {func(context.Context) error { return errors.New("segment rows: denied") }, "segment rows"},
+		"panics": {func(context.Context) error { panic("hunter2") }, "panic: string"},
+	} {
+		j, out := newJournal()
+		task := &Task{Run: tt.run, Limit: time.Minute, Journal: j}
+		answer, err := task.Invoke(t.Context(), []byte(`{"source":"aws.events"}`))
+		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) || err == nil && string(answer) != "{}" {
+			t.Errorf("%s: got %s, %v", name, answer, err)
+		}
+		if strings.Contains(out.String(), "hunter2") {
+			t.Errorf("%s: what was thrown is in the log", name)
+		}
+	}
+}

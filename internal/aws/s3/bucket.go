@@ -1,0 +1,127 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/backoff"
+)
+
+const (
+	// attemptTimeout bounds one request. The largest manifests have a few megabytes.
+	attemptTimeout = 4 * time.Second
+	// maxObject is the most bytes read of one object.
+	maxObject = 64 << 20
+)
+
+// errMissing says that an object is not there.
+var errMissing = errors.New("object not found")
+
+// Bucket is the bucket in which lull keeps what is too large for a row. It is safe for concurrent use.
+type Bucket struct {
+	api  *sdk.Client
+	name string
+}
+
+// New returns the bucket of that name. The account's settings are used without retries of the SDK's own; at an endpoint
+// that is not AWS's the bucket stands in the path, because an emulator's address has no names below it.
+func New(cfg aws.Config, name string) *Bucket {
+	return &Bucket{name: name, api: sdk.NewFromConfig(client.Plain(cfg), func(o *sdk.Options) {
+		o.UsePathStyle = cfg.BaseEndpoint != nil
+	})}
+}
+
+// put writes an object.
+func (b *Bucket) put(ctx context.Context, key string, body []byte) error {
+	_, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.PutObjectOutput, error) {
+		return b.api.PutObject(ctx, &sdk.PutObjectInput{Bucket: &b.name, Key: &key, Body: bytes.NewReader(body)})
+	})
+	return b.failure(err)
+}
+
+// create writes an object unless it is there, and reports whether it did.
+func (b *Bucket) create(ctx context.Context, key string, body []byte) (bool, error) {
+	_, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.PutObjectOutput, error) {
+		return b.api.PutObject(ctx, &sdk.PutObjectInput{Bucket: &b.name, Key: &key, Body: bytes.NewReader(body), IfNoneMatch: aws.String("*")})
+	})
+	if client.Code(err) == "PreconditionFailed" {
+		return false, nil
+	}
+	return err == nil, b.failure(err)
+}
+
+// get reads an object of at most limit bytes whole, or errMissing.
+func (b *Bucket) get(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
+	body, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) ([]byte, error) {
+		out, err := b.api.GetObject(ctx, &sdk.GetObjectInput{Bucket: &bucket, Key: &key})
+		if err != nil {
+			return nil, err
+		}
+		defer out.Body.Close()
+		if size := aws.ToInt64(out.ContentLength); size > limit {
+			return nil, backoff.Permanent(fmt.Errorf("%w: %d bytes, at most %d are read", errTooLarge, size, limit))
+		}
+		body, err := io.ReadAll(io.LimitReader(out.Body, limit+1))
+		if err == nil && int64(len(body)) > limit {
+			return nil, backoff.Permanent(fmt.Errorf("%w: more than %d bytes", errTooLarge, limit))
+		}
+		return body, err
+	})
+	return body, failure(bucket, err)
+}
+
+// delete removes objects, at most a thousand. Removing what is not there is no error.
+func (b *Bucket) delete(ctx context.Context, keys ...string) error {
+	ids := make([]types.ObjectIdentifier, len(keys))
+	for i := range keys {
+		ids[i].Key = &keys[i]
+	}
+	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.DeleteObjectsOutput, error) {
+		return b.api.DeleteObjects(ctx, &sdk.DeleteObjectsInput{Bucket: &b.name, Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)}})
+	})
+	if err != nil {
+		return b.failure(err)
+	}
+	for _, e := range out.Errors {
+		code := client.Normal(aws.ToString(e.Code))
+		if code == "NoSuchKey" {
+			continue
+		}
+		err := fmt.Errorf("bucket %s: delete %s: %s", b.name, aws.ToString(e.Key), code)
+		if client.Denied(code) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}
+	return nil
+}
+
+func (b *Bucket) failure(err error) error { return failure(b.name, err) }
+
+// failure says what an error of S3 means.
+func failure(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var missing *types.NoSuchKey
+	var absent *types.NotFound
+	var bucket *types.NoSuchBucket
+	switch code := client.Code(err); {
+	case errors.As(err, &missing), errors.As(err, &absent), code == "NoSuchKey":
+		return fmt.Errorf("%w: %w", errMissing, err)
+	case errors.As(err, &bucket), code == "NoSuchBucket":
+		return backoff.Permanent(fmt.Errorf("bucket %s does not exist: deploy the stack, or correct the bucket's name: %w", name, err))
+	case client.Denied(code):
+		return backoff.Permanent(fmt.Errorf("bucket %s: the credentials may not do this: grant the role the action named here: %w", name, err))
+	}
+	return fmt.Errorf("bucket %s: %w", name, err)
+}

@@ -1,0 +1,86 @@
+package s3
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/aws/awstest"
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/flight/flighttest"
+)
+
+// create makes a bucket at the emulator. Emulators forget it when they stop.
+func create(t *testing.T, cfg aws.Config) *Bucket {
+	t.Helper()
+	api := sdk.NewFromConfig(client.Plain(cfg), func(o *sdk.Options) { o.UsePathStyle = true })
+	name := awstest.Name(t)
+	if _, err := api.CreateBucket(awstest.Context(t), &sdk.CreateBucketInput{Bucket: &name}); err != nil {
+		t.Fatalf("create bucket: %v", err)
+	}
+	return New(cfg, name)
+}
+
+func TestTheBucketKeepsThePromisesOfAFlightStore(t *testing.T) {
+	t.Parallel()
+	bucket := create(t, awstest.Emulator(t))
+	flighttest.Run(t, func(*testing.T) flight.Store { return NewFlights(bucket) })
+}
+
+// An old flight is deleted by listing it: the suite's flights are young.
+func TestOldFlightsKeepThePromisesToo(t *testing.T) {
+	t.Parallel()
+	bucket := create(t, awstest.Emulator(t))
+	flighttest.Run(t, func(*testing.T) flight.Store {
+		f := NewFlights(bucket)
+		f.clk = clock.Skewed{Clock: clock.System{}, By: time.Hour}
+		return f
+	})
+}
+
+func TestAnOldFlightGoesWithAllItsLegs(t *testing.T) {
+	t.Parallel()
+	ctx := awstest.Context(t)
+	f := NewFlights(create(t, awstest.Emulator(t)))
+	f.clk = clock.Skewed{Clock: clock.System{}, By: time.Hour}
+	id, other := flight.ID(ulid.Make().String()), flight.ID(ulid.Make().String())
+	for n := 1; n <= youngLegs+3; n++ {
+		for _, id := range []flight.ID{id, other} {
+			if created, err := f.Continue(ctx, id, n, flight.State{Flight: id}); err != nil || !created {
+				t.Fatalf("Continue: %v, %v", created, err)
+			}
+		}
+	}
+	if err := f.Delete(ctx, id); err != nil {
+		t.Fatalf("Delete: %v", err)
+	}
+	left, _, err := f.List(ctx, "", 10)
+	if err != nil || len(left) != 1 || left[0].ID != other || left[0].Legs != youngLegs+3 {
+		t.Errorf("got %v, %v, want the other flight with all its legs", left, err)
+	}
+}
+
+func TestAMissingBucketSaysSo(t *testing.T) {
+	t.Parallel()
+	ctx := awstest.Context(t)
+	b := New(awstest.Emulator(t), awstest.Name(t))
+	f, id := NewFlights(b), flight.ID(ulid.Make().String())
+	_, getErr := f.Get(ctx, id)
+	_, continueErr := f.Continue(ctx, id, 1, flight.State{})
+	_, _, listErr := f.List(ctx, "", 10)
+	_, _, _, bodyErr := NewBodies(b, DeadPrefix).Get(ctx, "x")
+	for what, err := range map[string]error{
+		"put": f.Put(ctx, &flight.Manifest{Flight: id}), "get": getErr, "continue": continueErr, "delete": f.Delete(ctx, id), "list": listErr, "body": bodyErr,
+	} {
+		if err == nil || !backoff.Final(err) || errors.Is(err, flight.ErrNotFound) {
+			t.Errorf("%s: got %v, want an error for good", what, err)
+		}
+	}
+}

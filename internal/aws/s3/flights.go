@@ -1,0 +1,230 @@
+package s3
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/flight"
+)
+
+// Prefixes of keys, for roles and lifecycle rules.
+const (
+	FlightPrefix    = "flights/"
+	DeadPrefix      = "dead/"
+	SchedulePrefix  = "scheduled/"
+	manifestName    = "manifest"
+	checkpointStart = "next-"
+)
+
+const (
+	// youngFlight is the age below which a flight has few enough legs to delete them by their names: the common flight ends after
+	// seconds, and a listing costs as much as a write while deletions cost nothing.
+	youngFlight = time.Minute
+	// youngLegs covers a young flight: a leg lasts at least ten seconds (flight.continueAfter).
+	youngLegs = 8
+	// listPage is how many keys one listing returns at most.
+	listPage = 1000
+)
+
+// Flights keeps manifests. It is safe for concurrent use.
+type Flights struct {
+	bucket *Bucket
+	clk    clock.Clock
+}
+
+var _ flight.Store = (*Flights)(nil)
+
+// NewFlights returns the flights of a bucket.
+func NewFlights(b *Bucket) *Flights { return &Flights{bucket: b, clk: clock.System{}} }
+
+func folder(id flight.ID) string      { return FlightPrefix + string(id) + "/" }
+func manifestKey(id flight.ID) string { return folder(id) + manifestName }
+
+func checkpointKey(id flight.ID, n int) string {
+	return folder(id) + checkpointStart + strconv.Itoa(n)
+}
+
+// Put writes the manifest as one object.
+func (f *Flights) Put(ctx context.Context, m *flight.Manifest) error {
+	if err := checkID(m.Flight); err != nil {
+		return fmt.Errorf("put manifest: %w", err)
+	}
+	b, err := flight.Encode(m)
+	if err != nil {
+		return fmt.Errorf("put manifest: %w", err)
+	}
+	if err := f.bucket.put(ctx, manifestKey(m.Flight), b); err != nil {
+		return fmt.Errorf("put manifest of flight %s: %w", m.Flight, err)
+	}
+	return nil
+}
+
+// checkID refuses an id that would name another flight's objects.
+func checkID(id flight.ID) error {
+	if id == "" || strings.ContainsAny(string(id), "/~") {
+		return fmt.Errorf("flight id %q is no ULID", id)
+	}
+	return nil
+}
+
+// Get reads and unpacks the manifest.
+func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
+	if err := checkID(id); err != nil {
+		return nil, fmt.Errorf("get manifest: %w", err)
+	}
+	b, err := f.bucket.get(ctx, f.bucket.name, manifestKey(id), maxObject)
+	if errors.Is(err, errMissing) {
+		return nil, fmt.Errorf("get manifest of flight %s: %w", id, flight.ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get manifest of flight %s: %w", id, err)
+	}
+	return flight.Decode(b)
+}
+
+// Continue creates the checkpoint under the condition that nothing is there.
+func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (bool, error) {
+	if err := checkID(id); err != nil {
+		return false, fmt.Errorf("create checkpoint: %w", err)
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return false, fmt.Errorf("create checkpoint: %w", err)
+	}
+	created, err := f.bucket.create(ctx, checkpointKey(id, n), b)
+	if err != nil {
+		return false, fmt.Errorf("create checkpoint %d of flight %s: %w", n, id, err)
+	}
+	return created, nil
+}
+
+// Delete removes the manifest and the checkpoints: one request for a young flight, a listing more for an old one.
+func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
+	if err := checkID(id); err != nil {
+		return fmt.Errorf("delete flight: %w", err)
+	}
+	keys := []string{manifestKey(id)}
+	if f.young(id) {
+		for n := 1; n <= youngLegs; n++ {
+			keys = append(keys, checkpointKey(id, n))
+		}
+		if err := f.bucket.delete(ctx, keys...); err != nil {
+			return fmt.Errorf("delete flight %s: %w", id, err)
+		}
+		return nil
+	}
+	for after := ""; ; {
+		page, err := f.list(ctx, folder(id), after, listPage)
+		if err != nil {
+			return fmt.Errorf("delete flight %s: %w", id, err)
+		}
+		for _, o := range page.objects {
+			if o.key != manifestKey(id) {
+				keys = append(keys, o.key)
+			}
+			after = o.key
+		}
+		for len(keys) > 0 {
+			n := min(len(keys), listPage)
+			if err := f.bucket.delete(ctx, keys[:n]...); err != nil {
+				return fmt.Errorf("delete flight %s: %w", id, err)
+			}
+			keys = keys[n:]
+		}
+		if !page.more {
+			return nil
+		}
+	}
+}
+
+// young reports whether the flight began less than youngFlight ago, by the time in its id.
+func (f *Flights) young(id flight.ID) bool {
+	u, err := ulid.ParseStrict(string(id))
+	if err != nil {
+		return false
+	}
+	age := f.clk.Now().Sub(ulid.Time(u.Time()))
+	return age > -youngFlight && age < youngFlight
+}
+
+// object is one line of a listing.
+type object struct {
+	key      string
+	modified time.Time
+}
+
+type page struct {
+	objects []object
+	more    bool
+}
+
+// list returns the keys below prefix that sort after the given one.
+func (f *Flights) list(ctx context.Context, prefix, after string, limit int) (page, error) {
+	in := &sdk.ListObjectsV2Input{Bucket: &f.bucket.name, Prefix: &prefix, MaxKeys: aws.Int32(int32(limit))}
+	if after != "" {
+		in.StartAfter = &after
+	}
+	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.ListObjectsV2Output, error) {
+		return f.bucket.api.ListObjectsV2(ctx, in)
+	})
+	if err != nil {
+		return page{}, f.bucket.failure(err)
+	}
+	p := page{more: aws.ToBool(out.IsTruncated), objects: make([]object, len(out.Contents))}
+	for i, o := range out.Contents {
+		p.objects[i] = object{aws.ToString(o.Key), aws.ToTime(o.LastModified)}
+	}
+	return p, nil
+}
+
+// List goes through the keys in their order, which is that of the flights' ages. The cursor is the last flight listed.
+func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
+	if limit < 1 {
+		return nil, "", fmt.Errorf("list flights: limit %d is not positive", limit)
+	}
+	after := ""
+	if cursor != "" {
+		after = folder(flight.ID(cursor)) + "~" // behind every object of that flight
+	}
+	var flights []flight.Stored
+	for {
+		p, err := f.list(ctx, FlightPrefix, after, listPage)
+		if err != nil {
+			return nil, "", fmt.Errorf("list flights: %w", err)
+		}
+		for _, o := range p.objects {
+			after = o.key
+			id, rest, ok := strings.Cut(strings.TrimPrefix(o.key, FlightPrefix), "/")
+			if !ok {
+				continue // not ours
+			}
+			if n := len(flights); n == 0 || flights[n-1].ID != flight.ID(id) {
+				if n == limit {
+					return flights, string(flights[n-1].ID), nil
+				}
+				flights = append(flights, flight.Stored{ID: flight.ID(id)})
+			}
+			s := &flights[len(flights)-1]
+			if o.modified.After(s.Newest) {
+				s.Newest = o.modified
+			}
+			if n, err := strconv.Atoi(strings.TrimPrefix(rest, checkpointStart)); err == nil && strings.HasPrefix(rest, checkpointStart) {
+				s.Legs = max(s.Legs, n)
+			}
+		}
+		if !p.more {
+			return flights, "", nil
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package secret
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/internal/aws/awstest"
+	"github.com/lullhq/lull/internal/backoff"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf"
+
+// scripted is a login whose secret is what reply says, and the requests so far.
+func scripted(t *testing.T, reply func(n int) awstest.Reply) (*Login, *[]awstest.Call) {
+	t.Helper()
+	var mu sync.Mutex
+	var calls []awstest.Call
+	cfg := awstest.JSON(t, func(c awstest.Call) awstest.Reply {
+		mu.Lock()
+		defer mu.Unlock()
+		calls = append(calls, c)
+		return reply(len(calls))
+	})
+	return NewLogin(cfg, arn), &calls
+}
+
+func value(text string) awstest.Reply {
+	return awstest.Reply{Body: map[string]string{"ARN": arn, "SecretString": text}}
+}
+
+func TestASecretIsReadWhenNeededAndKeptForAWhile(t *testing.T) {
+	t.Parallel()
+	l, calls := scripted(t, func(n int) awstest.Reply {
+		if n == 1 {
+			return value(`{"username":"lull","password":"first"}`)
+		}
+		return value(`{"username":"lull","password":"rotated","engine":"x"}`)
+	})
+	now := time.Unix(1_777_888_800, 0)
+	l.now = func() time.Time { return now }
+	for _, want := range []struct {
+		after    time.Duration
+		password string
+		requests int
+	}{{0, "first", 1}, {fresh - time.Second, "first", 1}, {time.Second, "rotated", 2}} {
+		now = now.Add(want.after)
+		user, password, err := l.Credentials(awstest.Context(t))
+		if err != nil || user != "lull" || password != want.password || len(*calls) != want.requests {
+			t.Errorf("got %s, %s, %v after %d requests, want %+v", user, password, err, len(*calls), want)
+		}
+	}
+	if c := (*calls)[0]; c.Operation != "GetSecretValue" || string(c.Body) != `{"SecretId":"`+arn+`"}` {
+		t.Errorf("got %s %s", c.Operation, c.Body)
+	}
+}
+
+func TestWhileItCannotBeReadAnewTheLastOneServes(t *testing.T) {
+	t.Parallel()
+	l, calls := scripted(t, func(n int) awstest.Reply {
+		if n == 2 {
+			return awstest.Failure(500, "InternalServiceError", "oops")
+		}
+		return value(`{"username":"lull","password":"` + strings.Repeat("x", n) + `"}`)
+	})
+	now := time.Unix(1_777_888_800, 0)
+	l.now = func() time.Time { return now }
+	for _, want := range []struct {
+		after    time.Duration
+		password string
+		requests int
+	}{{0, "x", 1}, {fresh, "x", 2}, {again - 1, "x", 2}, {1, "xxx", 3}} {
+		now = now.Add(want.after)
+		_, password, err := l.Credentials(awstest.Context(t))
+		if err != nil || password != want.password || len(*calls) != want.requests {
+			t.Errorf("got %s, %v after %d requests, want %+v", password, err, len(*calls), want)
+		}
+	}
+}
+
+func TestErrorsNameTheSecretAndHoldNoneOfIt(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		reply awstest.Reply
+		final bool
+		says  string
+	}{
+		"missing":             {awstest.Failure(400, "ResourceNotFoundException", "gone"), true, "does not exist"},
+		"denied":              {awstest.Failure(400, "com.amazonaws#AccessDeniedException", "no"), true, "grant"},
+		"a key of one's own":  {awstest.Failure(400, "DecryptionFailure", "no"), true, "kms:Decrypt"},
+		"marked for deletion": {awstest.Failure(400, "InvalidRequestException", "deleted"), true, "deletion"},
+		"unavailable":         {awstest.Failure(503, "ServiceUnavailable", "oops"), false, ""},
+		"a proxy's page":      {awstest.Reply{Status: 502, Body: "<html>hunter2</html>"}, false, "502"},
+		"no JSON":             {value("hunter2"), true, "username and password"},
+		"no password":         {value(`{"username":"hunter2"}`), true, "username and password"},
+		"another type":        {value(`{"username":"lull","password":["hunter2"]}`), true, "username and password"},
+		"binary":              {awstest.Reply{Body: map[string]string{"SecretBinary": "aHVudGVyMg=="}}, false, "as text"},
+		"an answer in pieces": {awstest.Reply{Body: `{"SecretString":"hunter2`}, false, "as text"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := scripted(t, func(int) awstest.Reply { return tt.reply })
+			user, password, err := l.Credentials(awstest.Context(t))
+			if err == nil || user != "" || password != "" {
+				t.Fatalf("got %q, %q, %v, want an error", user, password, err)
+			}
+			if strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), arn) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %v", err)
+			}
+			if backoff.Final(err) != tt.final {
+				t.Errorf("final: got %v, want %v: %v", !tt.final, tt.final, err)
+			}
+		})
+	}
+}
+
+func TestTheServiceIsInTheAccountsRegion(t *testing.T) {
+	t.Parallel()
+	for region, want := range map[string]string{
+		"eu-west-1":  "https://secretsmanager.eu-west-1.amazonaws.com/",
+		"cn-north-1": "https://secretsmanager.cn-north-1.amazonaws.com.cn/",
+	} {
+		if got := NewLogin(aws.Config{Region: region}, arn).endpoint(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package sqs
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// entryFailure says what the code of a failed entry means. Its text is for people only.
+func entryFailure(doing string, b types.BatchResultErrorEntry) error {
+	code := client.Normal(aws.ToString(b.Code))
+	err := fmt.Errorf("%s: %s: %s", doing, code, aws.ToString(b.Message))
+	switch code {
+	case "ReceiptHandleIsInvalid", "MessageNotInflight":
+		return fmt.Errorf("%w: %w", queue.ErrGone, err)
+	case "InvalidParameterValue":
+		// How AWS spells a handle whose message is deleted or visible again. What else could be invalid in an entry was checked before
+		// it was sent, except the sum of all holds, which ends at the same moment as the hold.
+		if doing != "send" {
+			return fmt.Errorf("%w: %w", queue.ErrGone, err)
+		}
+	}
+	if b.SenderFault && !client.Throttled(code) {
+		return backoff.Permanent(err)
+	}
+	return err
+}
+
+// failure says what an error of a whole call means.
+func (q *Queue) failure(err error) error {
+	var missing *types.QueueDoesNotExist
+	var deleted *types.QueueDeletedRecently
+	var long *types.BatchRequestTooLong
+	switch code := client.Code(err); {
+	case errors.As(err, &missing), errors.As(err, &deleted), code == "NonExistentQueue", code == "QueueDoesNotExist", code == "InvalidAddress":
+		return backoff.Permanent(fmt.Errorf("queue %s does not exist in this account and region: deploy the stack, or correct the queue's URL: %w", q.url, err))
+	case errors.As(err, &long), code == "BatchRequestTooLong":
+		return backoff.Permanent(fmt.Errorf("queue %s: %w: %w", q.url, queue.ErrTooLarge, err))
+	case client.Denied(code):
+		return backoff.Permanent(fmt.Errorf("queue %s: the credentials may not do this: grant the role the action named here: %w", q.url, err))
+	}
+	return fmt.Errorf("queue %s: %w", q.url, err)
+}

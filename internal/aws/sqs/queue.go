@@ -1,0 +1,138 @@
+package sqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+const (
+	// attemptTimeout bounds one batch call.
+	attemptTimeout = 3 * time.Second
+	// maxParallel bounds the batch calls of one method call at a time: 1,000 messages are seven rounds.
+	maxParallel = 16
+	// maxAttributes is how many attributes SQS takes with one message.
+	maxAttributes = 10
+)
+
+// Queue is one standard queue. It is safe for concurrent use.
+type Queue struct {
+	api *sdk.Client
+	url string
+	clk clock.Clock
+}
+
+var _ queue.Queue = (*Queue)(nil)
+
+// New returns the queue with that URL. The account's settings are used without retries of the SDK's own.
+func New(cfg aws.Config, url string) *Queue {
+	return &Queue{api: sdk.NewFromConfig(client.Plain(cfg)), url: url, clk: clock.System{}}
+}
+
+// Send sends messages. What SQS would refuse is refused here with the reason, before a batch is spoilt by it.
+func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
+	errs := make([]error, len(out))
+	var good, sizes []int
+	for i := range out {
+		size := queue.Bytes(out[i].Body, out[i].Attributes)
+		if errs[i] = sendable(&out[i], size); errs[i] == nil {
+			good, sizes = append(good, i), append(sizes, size)
+		}
+	}
+	q.each(ctx, batches(good, sizes), func(ctx context.Context, batch []int) ([]failed, error) {
+		in := make([]types.SendMessageBatchRequestEntry, len(batch))
+		for n, i := range batch {
+			in[n] = types.SendMessageBatchRequestEntry{
+				Id: name(n), MessageBody: &out[i].Body, MessageAttributes: attributes(out[i].Attributes),
+				DelaySeconds: int32((out[i].Delay + time.Second - 1) / time.Second),
+			}
+			if g := queue.Group(out[i].Attributes); g != "" {
+				in[n].MessageGroupId = &g
+			}
+		}
+		res, err := q.api.SendMessageBatch(ctx, &sdk.SendMessageBatchInput{QueueUrl: &q.url, Entries: in})
+		if err != nil {
+			return nil, err
+		}
+		ok := make([]*string, len(res.Successful))
+		for i := range res.Successful {
+			ok[i] = res.Successful[i].Id
+		}
+		return answers("send", len(batch), ok, res.Failed), nil
+	}, errs)
+	return compact(errs)
+}
+
+func sendable(o *queue.Outgoing, size int) error {
+	switch {
+	case size > queue.MaxBytes:
+		return fmt.Errorf("send %d bytes: %w", size, queue.ErrTooLarge)
+	case o.Body == "":
+		return backoff.Permanent(errors.New("send: body is empty"))
+	case o.Delay < 0 || o.Delay > queue.MaxDelay:
+		return backoff.Permanent(fmt.Errorf("send: delay %s is not between 0 and %s", o.Delay, queue.MaxDelay))
+	case len(o.Attributes) > maxAttributes:
+		return backoff.Permanent(fmt.Errorf("send: %d attributes, SQS takes %d", len(o.Attributes), maxAttributes))
+	}
+	return nil
+}
+
+// batches packs entries, in order, into batches of ten and 1 MiB. sizes are theirs; nil stands for no size worth counting.
+func batches(entries, sizes []int) [][]int {
+	var out [][]int
+	bytes := 0
+	for n, i := range entries {
+		size := 0
+		if sizes != nil {
+			size = sizes[n]
+		}
+		last := len(out) - 1
+		if last < 0 || len(out[last]) == queue.MaxEntries || bytes+size > queue.MaxBytes {
+			out, bytes, last = append(out, nil), 0, last+1
+		}
+		out[last] = append(out[last], i)
+		bytes += size
+	}
+	return out
+}
+
+func attributes(in map[string]queue.Attribute) map[string]types.MessageAttributeValue {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make(map[string]types.MessageAttributeValue, len(in))
+	for name, a := range in {
+		v := types.MessageAttributeValue{DataType: aws.String(a.Type)}
+		if a.Binary != nil {
+			v.BinaryValue = a.Binary
+		} else {
+			v.StringValue = aws.String(a.String)
+		}
+		out[name] = v
+	}
+	return out
+}
+
+// name is an entry's name within its batch.
+func name(n int) *string { return aws.String(strconv.Itoa(n)) }
+
+// compact is nil where every entry went well.
+func compact(errs []error) []error {
+	for _, err := range errs {
+		if err != nil {
+			return errs
+		}
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package stepfunctions
+
+import (
+	"context"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/aws/awstest"
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+)
+
+// The service itself parses the definition here; running it needs the index function, which the end-to-end tests deploy.
+func TestTheServiceTakesTheDefinitionAndStartsEachLegOnce(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.Emulator(t)
+	ctx := awstest.Context(t)
+	api := sdk.NewFromConfig(client.Plain(cfg))
+	for _, kind := range []types.StateMachineType{types.StateMachineTypeExpress, types.StateMachineTypeStandard} {
+		c := config.Default()
+		definition, err := Render(file(t), ParametersFor(&c, "search", indexARN))
+		if err != nil {
+			t.Fatalf("Render: %v", err)
+		}
+		out, err := api.CreateStateMachine(ctx, &sdk.CreateStateMachineInput{
+			Name: aws.String(awstest.Name(t)), Type: kind, Definition: &definition, RoleArn: aws.String("arn:aws:iam::000000000000:role/flights"),
+		})
+		if err != nil {
+			t.Fatalf("create %s machine: %v", kind, err)
+		}
+		t.Cleanup(func() {
+			in := &sdk.DeleteStateMachineInput{StateMachineArn: out.StateMachineArn}
+			if _, err := api.DeleteStateMachine(context.WithoutCancel(ctx), in); err != nil {
+				t.Errorf("delete machine: %v", err)
+			}
+		})
+		l := New(cfg, aws.ToString(out.StateMachineArn))
+		s := flight.State{Schema: 1, Flight: flight.ID(awstest.Name(t)), WakeAt: "2099-01-01T00:00:00Z", Left: flight.AllLeft(3)}
+		for range 2 {
+			if err := backoff.Row().Do(ctx, clock.System{}, func() error { return l.Start(ctx, s) }); err != nil {
+				t.Errorf("%s: Start: %v", kind, err)
+			}
+		}
+		s.Leg++
+		if err := l.Start(ctx, s); err != nil {
+			t.Errorf("%s: Start of the next leg: %v", kind, err)
+		}
+		if kind == types.StateMachineTypeStandard {
+			list, err := api.ListExecutions(ctx, &sdk.ListExecutionsInput{StateMachineArn: out.StateMachineArn})
+			if err != nil || len(list.Executions) != 2 {
+				t.Errorf("got %d executions, %v, want one for each leg", len(list.Executions), err)
+			}
+		}
+	}
+}
+
+func TestAMissingMachineSaysSo(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.Emulator(t)
+	for _, arn := range []string{"arn:aws:states:us-east-1:000000000000:stateMachine:missing", "no arn"} {
+		l, ctx := New(cfg, arn), awstest.Context(t)
+		err := backoff.Row().Do(ctx, clock.System{}, func() error { return l.Start(ctx, flight.State{Flight: "f"}) }) // the first answer may be late
+		if err == nil || !backoff.Final(err) {
+			t.Errorf("%s: got %v, want an error for good", arn, err)
+		}
+	}
+}

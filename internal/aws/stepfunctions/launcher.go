@@ -1,0 +1,84 @@
+package stepfunctions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/flight"
+)
+
+const (
+	// attemptTimeout bounds one request.
+	attemptTimeout = 2 * time.Second
+	// maxInput is what an execution takes as its input, in bytes.
+	maxInput = 256 << 10
+)
+
+// Launcher starts executions of one state machine. It is safe for concurrent use.
+type Launcher struct {
+	api *sdk.Client
+	arn string
+}
+
+var _ flight.Launcher = (*Launcher)(nil)
+
+// New returns the launcher of the state machine with that ARN. The account's settings are used without retries of the SDK's own.
+func New(cfg aws.Config, arn string) *Launcher {
+	return &Launcher{api: sdk.NewFromConfig(client.Plain(cfg)), arn: arn}
+}
+
+// Start begins the execution of a flight's leg.
+func (l *Launcher) Start(ctx context.Context, s flight.State) error {
+	input, err := json.Marshal(s)
+	if err != nil {
+		return backoff.Permanent(fmt.Errorf("start execution: %w", err))
+	}
+	if len(input) > maxInput {
+		return backoff.Permanent(fmt.Errorf("start execution: state has %d bytes, at most %d are allowed", len(input), maxInput))
+	}
+	_, err = client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.StartExecutionOutput, error) {
+		return l.api.StartExecution(ctx, &sdk.StartExecutionInput{
+			StateMachineArn: &l.arn, Name: aws.String(executionName(s)), Input: aws.String(string(input)),
+		})
+	})
+	return l.failure(err)
+}
+
+// executionName is the same for every start of one leg.
+func executionName(s flight.State) string { return string(s.Flight) + "-" + strconv.Itoa(s.Leg) }
+
+// failure says what an error of Step Functions means.
+func (l *Launcher) failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	var (
+		running  *types.ExecutionAlreadyExists
+		missing  *types.StateMachineDoesNotExist
+		deleting *types.StateMachineDeleting
+		arn      *types.InvalidArn
+		name     *types.InvalidName
+		input    *types.InvalidExecutionInput
+	)
+	switch code := client.Code(err); {
+	case errors.As(err, &running), code == "ExecutionAlreadyExists":
+		return nil
+	case errors.As(err, &missing), errors.As(err, &deleting), errors.As(err, &arn):
+		return backoff.Permanent(fmt.Errorf("start execution: state machine %s does not exist in this account and region: deploy the stack, or correct the ARN: %w", l.arn, err))
+	case errors.As(err, &name), errors.As(err, &input):
+		return backoff.Permanent(fmt.Errorf("start execution: state machine %s refuses the flight: %w", l.arn, err))
+	case client.Denied(code):
+		return backoff.Permanent(fmt.Errorf("start execution: state machine %s: the credentials may not do this: grant states:StartExecution: %w", l.arn, err))
+	}
+	return fmt.Errorf("start execution of %s: %w", l.arn, err)
+}

@@ -1,0 +1,84 @@
+package dev
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
+)
+
+// copies remembers the scheduled events whose copies wait in a queue for their last minutes. Their upstream's messages were acknowledged and
+// the stored items deleted, and a queue in memory ends with the process: [Engine.Save] keeps them.
+type copies struct {
+	clk     clock.Clock
+	sources *source.Set
+
+	mu    sync.Mutex
+	items map[string]schedule.Item // by id: not known to be settled
+}
+
+// watched is a queue whose delayed copies are remembered.
+type watched struct {
+	queue.Queue
+	copies *copies
+	sink   string
+	lane   flight.Lane
+}
+
+func (c *copies) watch(q queue.Queue, sink string, lane flight.Lane) queue.Queue {
+	return watched{q, c, sink, lane}
+}
+
+// Send sends, and remembers what is not due yet.
+func (w watched) Send(ctx context.Context, out []queue.Outgoing) []error {
+	errs := w.Queue.Send(ctx, out)
+	for i := range out {
+		if out[i].Delay > 0 && queue.ErrorAt(errs, i) == nil {
+			w.copies.add(&out[i], w.sink, w.lane)
+		}
+	}
+	return errs
+}
+
+func (c *copies) add(o *queue.Outgoing, sink string, lane flight.Lane) {
+	now := c.clk.Now()
+	m := queue.Message{Body: o.Body, Attributes: o.Attributes, Sent: now}
+	for _, r := range c.sources.Decode(m) {
+		if r.Fault != nil || r.Skip != "" || !r.Event.NotBefore.After(now) {
+			continue // a redriven letter, which is kept as such
+		}
+		it := schedule.Item{
+			ID: letter.ID(r.Event.Doc, r.Event.Key, o.Body), Doc: r.Event.Doc, Key: r.Event.Key, NotBefore: r.Event.NotBefore, Sink: sink,
+			Lane: lane, FirstSent: m.FirstSent(), Body: o.Body, Attributes: o.Attributes,
+		}
+		c.mu.Lock()
+		c.items[it.ID] = it
+		c.mu.Unlock()
+	}
+}
+
+// unsettled lists the copies whose rows do not say yet that they are done, and forgets the others.
+func (c *copies) unsettled(ctx context.Context, rows shard.Store) ([]schedule.Item, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var left []schedule.Item
+	for id, it := range c.items {
+		r, err := rows.Read(ctx, []shard.DocID{it.Doc}, shard.Consistent)
+		if err != nil {
+			return nil, fmt.Errorf("judge the scheduled event of %s: %w", it.Doc, err)
+		}
+		if r[0].Committed >= it.Key || r[0].Dead == it.Key {
+			delete(c.items, id)
+			continue
+		}
+		left = append(left, it)
+	}
+	return left, nil
+}

@@ -1,0 +1,240 @@
+package dev
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
+)
+
+// flow is one run of the whole engine in virtual time.
+type flow struct {
+	arrivals []Timed
+	cfg      func(*config.Config)
+	faults   *fault.Mix
+	pollers  int
+	script   func(*memory.Sink)
+	journal  *Recorder
+}
+
+// outcome is what a flow left behind.
+type outcome struct {
+	report Report
+	engine *Engine
+	sink   *memory.Sink
+	docs   map[string]string // key -> version in the sink
+}
+
+// run plays the flow until it is idle, inside a synctest bubble.
+func (f flow) run(t *testing.T) outcome {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
+	if f.cfg != nil {
+		f.cfg(&cfg)
+	}
+	cfg.Complete()
+	if err := cfg.Validate(); err != nil {
+		t.Fatalf("settings: %v", err)
+	}
+	var out outcome
+	synctest.Test(t, func(t *testing.T) {
+		clk := clock.System{}
+		out.sink = memory.NewSink(clk, memory.SinkSettings{Versions: cfg.Versions("search")})
+		if f.script != nil {
+			f.script(out.sink)
+		}
+		o := Options{
+			Config: &cfg, Clock: clk, Sinks: map[string]sink.Sink{"search": out.sink}, Faults: f.faults, Pollers: f.pollers,
+		}
+		if f.journal != nil {
+			o.Journal = f.journal
+		}
+		e, err := New(o)
+		if err != nil {
+			t.Fatalf("new engine: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		e.Start(ctx)
+		if err := e.Play(ctx, &slice{f.arrivals}); err != nil {
+			t.Fatalf("play: %v", err)
+		}
+		if err := e.Settle(ctx); err != nil {
+			t.Fatalf("settle: %v", err)
+		}
+		cancel()
+		e.Stop()
+		if out.report, err = e.Report(context.WithoutCancel(ctx)); err != nil {
+			t.Fatalf("report: %v", err)
+		}
+		out.engine, out.docs = e, map[string]string{}
+		err = out.sink.All(context.WithoutCancel(ctx), func(s sink.Stored) error {
+			out.docs[string(s.Doc)] = s.Version
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("read back: %v", err)
+		}
+	})
+	if err := out.report.Check(); err != nil {
+		t.Error(err)
+	}
+	return out
+}
+
+type slice struct{ rest []Timed }
+
+func (s *slice) Next() (Timed, error) {
+	if len(s.rest) == 0 {
+		return Timed{}, io.EOF
+	}
+	t := s.rest[0]
+	s.rest = s.rest[1:]
+	return t, nil
+}
+
+func (s *slice) Close() error { return nil }
+
+// put and del are native events at a time.
+func put(after time.Duration, id string, version int, fields ...string) Timed {
+	data := fmt.Sprintf(`{"title":"%s %d"}`, id, version)
+	if len(fields) > 0 {
+		data = fields[0]
+	}
+	return Timed{after, queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":%s}`, id, version, data)}}
+}
+
+func del(after time.Duration, id string, version int) Timed {
+	return Timed{after, queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.deleted","subject":%q,"sequence":"%d"}`, id, version)}}
+}
+
+// publishing makes docs documents of 10 versions each, sent within spread of each other, shuffled, 5 % of them twice, 2 % of the
+// documents ending in a delete; the documents begin over the given time.
+func publishing(seed uint64, docs int, spread, over time.Duration) []Timed {
+	r := rand.New(rand.NewPCG(seed, 1))
+	var all []Timed
+	for d := range docs {
+		id := fmt.Sprintf("doc-%04d", d)
+		begin := time.Duration(r.Int64N(int64(over) + 1))
+		for v := 1; v <= 10; v++ {
+			at := begin + time.Duration(r.Int64N(int64(spread)+1))
+			m := put(at, id, v)
+			if v == 10 && r.Float64() < 0.02 {
+				m = del(at, id, v)
+			}
+			all = append(all, m)
+			if r.Float64() < 0.05 {
+				m.After += time.Duration(r.Int64N(int64(spread) + 1))
+				all = append(all, m)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Timed) int { return cmp.Compare(a.After, b.After) })
+	return all
+}
+
+// expected sorts the events of each document by order key and keeps the newest: what the sink must hold in the end. It knows nothing of
+// rows, leases or flights.
+func expected(t *testing.T, arrivals []Timed) map[string]string {
+	t.Helper()
+	cfg := config.Default()
+	set, err := source.New(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := map[shard.DocID]shard.OrderKey{}
+	want := map[string]string{}
+	for _, a := range arrivals {
+		e := set.Decode(queue.Message{Body: a.Body})[0].Event
+		if e.Key <= newest[e.Doc] {
+			continue
+		}
+		newest[e.Doc] = e.Key
+		delete(want, string(e.Doc))
+		if e.Op == shard.Put {
+			want[string(e.Doc)] = e.Version
+		}
+	}
+	return want
+}
+
+func diff(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	bad := 0
+	for k, v := range want {
+		if got[k] != v {
+			if bad++; bad < 5 {
+				t.Errorf("%s: version %q in the sink, want %q", k, got[k], v)
+			}
+		}
+	}
+	for k, v := range got {
+		if _, ok := want[k]; !ok {
+			if bad++; bad < 5 {
+				t.Errorf("%s: version %q in the sink, want none", k, v)
+			}
+		}
+	}
+	if bad > 0 {
+		t.Errorf("%d documents differ", bad)
+	}
+}
+
+func TestAThousandDocumentsOfTenVersionsSettleAtTheNewest(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name         string
+		spread, over time.Duration
+	}{
+		{"all within two seconds", 2 * time.Second, 0},
+		{"bursts over a minute", 2 * time.Second, time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			arrivals := publishing(1, 1000, c.spread, c.over)
+			out := flow{arrivals: arrivals}.run(t)
+			diff(t, out.docs, expected(t, arrivals))
+			r := out.report
+			if ratio := float64(r.SinkItems) / float64(r.Bursts); ratio > 1.05 {
+				t.Errorf("%d sink items for %d bursts: %.3f a burst, want at most 1.05", r.SinkItems, r.Bursts, ratio)
+			}
+			if limit := int64(8000); r.Freshness.P99 > limit {
+				t.Errorf("freshness p99 %d ms, want at most quiet + window + 1 s = %d", r.Freshness.P99, limit)
+			}
+			t.Logf("%+v", r)
+		})
+	}
+}
+
+func TestUnderTheStandardFaultMixNothingIsLost(t *testing.T) {
+	t.Parallel()
+	seeds := 100
+	if testing.Short() {
+		seeds = 10
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			arrivals := publishing(uint64(seed), 200, 2*time.Second, 20*time.Second)
+			out := flow{arrivals: arrivals, faults: fault.NewMix(fault.Standard(), uint64(seed)), pollers: 3}.run(t)
+			diff(t, out.docs, expected(t, arrivals))
+			for _, l := range out.report.DeadLetters {
+				t.Errorf("dead letter %+v", l)
+			}
+		})
+	}
+}

@@ -1,0 +1,365 @@
+package dev
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// The flows of docs/faults.md: what operators do and see.
+
+// commits keeps how fresh each lane's writes were, and nothing else: a resync makes millions of notes.
+type commits struct {
+	mu   sync.Mutex
+	ages map[string][]time.Duration
+	last map[string]time.Time
+	bad  map[journal.Step]int
+}
+
+func (c *commits) Note(n journal.Note) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch n.Step {
+	case journal.Committed:
+		c.ages[n.Lane] = append(c.ages[n.Lane], n.At.Sub(n.Sent))
+		c.last[n.Lane] = n.At
+	case journal.LeaseLost, journal.SinkNewer, journal.Lettered, journal.Stuck, journal.Failed:
+		c.bad[n.Step]++
+	}
+}
+
+// p99 sorts the ages.
+func p99(ages []time.Duration) time.Duration {
+	if len(ages) == 0 {
+		return 0
+	}
+	slices.Sort(ages)
+	return ages[len(ages)*99/100]
+}
+
+// services is how long the services behind the seams take.
+type services map[fault.Service]time.Duration
+
+func (s services) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
+	time.Sleep(s[op.Service])
+	return fault.OK
+}
+
+// Faults, line 50. A full resync is sent at once, beside live changes of the same documents. Services and sink take their time, so that what
+// queues up behind the resync would show.
+func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
+	t.Parallel()
+	documents := 100_000
+	if testing.Short() {
+		documents = 10_000
+	}
+	const (
+		perSecond = 20
+		lasting   = 5 * time.Minute
+		resynced  = 5 // the version that the whole resync has
+	)
+	r := rand.New(rand.NewPCG(1, 50))
+	newest := make([]int, documents) // by live events
+	var live []Timed
+	for at := time.Duration(0); at < lasting; at += time.Second / perSecond {
+		d := r.IntN(documents)
+		if r.IntN(3) == 0 {
+			d = r.IntN(100) // some change all the time
+		}
+		if newest[d] == 0 {
+			newest[d] = resynced
+		}
+		newest[d]++
+		live = append(live, put(at, fmt.Sprint("doc-", d), newest[d]))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config.Default()
+		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
+		cfg.Complete()
+		search := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, RememberOps: true, Latency: 200 * time.Millisecond, MaxDocuments: 500})
+		seen := &commits{ages: map[string][]time.Duration{}, last: map[string]time.Time{}, bad: map[journal.Step]int{}}
+		e, err := New(Options{
+			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": search}, Journal: seen, Pollers: 4,
+			Inject: services{fault.Table: 4 * time.Millisecond, fault.SQS: 10 * time.Millisecond, fault.Bucket: 40 * time.Millisecond, fault.States: 30 * time.Millisecond},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		e.Start(ctx)
+		begin := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := e.Play(ctx, &slice{live}); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(30 * time.Second) // some documents were changed before the resync, most during it or never
+		for d := range documents {
+			body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","mode":"resync","resyncrun":"01K0000000000000000000000A","data":{"title":"resynced"}}`, d, resynced)
+			if err := e.Publish(ctx, queue.Outgoing{Body: body}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wg.Wait()
+		if err := e.Settle(ctx); err != nil {
+			t.Fatal(err)
+		}
+		report, err := e.Report(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		e.Stop()
+		if err := report.Check(); err != nil {
+			t.Error(err)
+		}
+		promise := cfg.Debounce.Quiet + cfg.Queues.Live.Window + time.Second
+		if got := p99(seen.ages[string(flight.Live)]); got > promise || got == 0 {
+			t.Errorf("live freshness p99 %s, want at most %s", got, promise)
+		}
+		if len(seen.bad) != 0 {
+			t.Errorf("noted %v, want none of them", seen.bad)
+		}
+		if n := len(seen.ages[string(flight.Bulk)]); n < documents/2 {
+			t.Errorf("%d writes of the resync: live traffic cannot have taken its place for %d documents", n, documents)
+		}
+		for d := range documents {
+			id := shard.DocID(fmt.Sprint("content#doc-", d))
+			want := fmt.Sprint(max(newest[d], resynced))
+			got, _, err := search.Get(t.Context(), id)
+			if err != nil || got.Version != want {
+				t.Fatalf("%s: version %q in the sink, want %q (%v)", id, got.Version, want, err)
+			}
+			var last shard.OrderKey
+			for _, op := range search.History(id) {
+				if op.Key < last {
+					t.Fatalf("%s went back to version %s", id, op.Version)
+				}
+				last = op.Key
+			}
+		}
+		t.Logf("%d documents resynced in %s; live p99 %s; %d requests", documents, seen.last[string(flight.Bulk)].Sub(begin)-30*time.Second,
+			p99(seen.ages[string(flight.Live)]), search.Counts().Requests)
+	})
+}
+
+// alarms are the metrics that an alarm of the infrastructure watches at their first count (infra, alarms).
+var alarms = []journal.Step{
+	journal.Stuck, journal.SinkNewer, journal.Blocked, journal.Schema, journal.LeaseLost, journal.Parked, journal.Unreachable, journal.Tripped, journal.OpenWrite,
+}
+
+// told is what the functions would have logged and counted.
+type told struct {
+	out  bytes.Buffer
+	json *metrics.Journal
+}
+
+func newTold() *told {
+	l := &told{}
+	l.json = metrics.New(&l.out, slog.LevelDebug, metrics.Base{Stack: "lull", Sink: "search", Function: "index"})
+	return l
+}
+
+// errors are the lines of level ERROR and the alarms' metrics that were counted.
+func (l *told) errors(t *testing.T) (found []string) {
+	t.Helper()
+	l.json.Flush(time.Now(), "request")
+	watched := map[string]bool{metrics.BadSettings: true, metrics.Panics: true, metrics.BadEvents: true, metrics.TurnsLost: true}
+	for _, step := range alarms {
+		watched[metrics.Name(step)] = true
+	}
+	for line := range strings.Lines(l.out.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		if fields["level"] == slog.LevelError.String() {
+			found = append(found, fmt.Sprint("logged: ", fields["msg"]))
+		}
+		for name := range fields {
+			if watched[name] {
+				found = append(found, "counted: "+name)
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// hung is a sink whose next request hangs until somebody else has taken over, and is then refused: 409.
+type hung struct {
+	sink.Sink
+	first *sync.Once
+	hangs time.Duration
+}
+
+func (h hung) Write(ctx context.Context, ops []sink.Op) (out []sink.Outcome) {
+	h.first.Do(func() {
+		time.Sleep(h.hangs)
+		out = make([]sink.Outcome, len(ops))
+		for i := range out {
+			out[i] = sink.Outcome{Kind: sink.Newer, Status: 409, Reason: "version_conflict"}
+		}
+	})
+	if out == nil {
+		out = h.Sink.Write(ctx, ops)
+	}
+	return out
+}
+
+// Faults, line 53: what is to be expected is neither an error in the log nor an alarm. What is not to be expected is both.
+func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
+	for name, c := range map[string]struct {
+		story func(s *scene)
+		saw   journal.Step // shows that the story came to what it is about
+		want  []string
+	}{
+		"stale": {func(s *scene) {
+			s.send(put(0, "a", 2))
+			s.settle()
+			s.send(put(0, "a", 1))
+		}, journal.Stale, nil},
+		"duplicate": {func(s *scene) {
+			s.send(put(0, "a", 1), put(0, "a", 1))
+			s.settle()
+			s.send(put(0, "a", 1))
+		}, journal.Duplicate, nil},
+		"superseded": {func(s *scene) {
+			s.send(put(0, "a", 1))
+			s.wait(2100 * time.Millisecond) // the first one's flight is in the air
+			s.send(put(0, "a", 2))
+		}, journal.Superseded, nil},
+		"lease busy": {func(s *scene) {
+			s.p.sink = slow{s.p.sink, 3 * time.Second}
+			s.send(put(0, "a", 1))
+			s.wait(6 * time.Second)
+			s.startAgain(flight.ID(s.notes.of(journal.Launched)[0].Flight)) // its turn comes while the first one writes
+		}, journal.Waiting, nil},
+		"refused by the row": {func(s *scene) {
+			s.inject.when("CLAIM", func() {
+				row := s.row("a")
+				w := shard.Claim(shard.Bid{Doc: row.Doc, Key: row.Pending, Token: "another", Now: shard.MicrosOf(time.Now()), Until: shard.MicrosOf(time.Now()) + 1})
+				if _, err := s.e.Shards.Write(s.ctx, w); err != nil {
+					s.t.Error(err)
+				}
+			})
+			s.send(put(0, "a", 1))
+		}, journal.RowRefused, nil},
+		"409 of a lease that has ended": {func(s *scene) {
+			s.p.sink = hung{s.p.sink, &sync.Once{}, 20 * time.Second}
+			s.send(put(0, "a", 1))
+		}, journal.UnknownSink, nil},
+		"409 under a live lease": {func(s *scene) {
+			s.p.sink = hung{s.p.sink, &sync.Once{}, time.Second}
+			s.send(put(0, "a", 1))
+		}, journal.SinkNewer, []string{"counted: SinkNewer", "logged: sink_newer"}},
+		"a lease that was lost": {func(s *scene) {
+			s.inject.when("COMMIT", func() {
+				w := shard.Write{Name: "TAKEOVER", Doc: doc("a"), Update: []shard.Action{
+					{Verb: shard.Set, Attr: shard.AttrOwner, Val: shard.Value{Kind: shard.KindString, Text: "somebody else"}},
+				}}
+				if _, err := s.e.Shards.Write(s.ctx, w); err != nil {
+					s.t.Error(err)
+				}
+			})
+			s.send(put(0, "a", 1))
+		}, journal.LeaseLost, []string{"counted: LeaseLost", "logged: lease_lost"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(s *scene) {
+				c.story(s)
+				s.settle()
+				l := newTold()
+				for _, n := range s.notes.all() {
+					l.json.Note(n)
+				}
+				if len(s.notes.of(c.saw)) == 0 {
+					t.Errorf("no note %q: the story is about something else", c.saw)
+				}
+				if got := l.errors(t); !slices.Equal(got, c.want) {
+					t.Errorf("%v, want %v", got, c.want)
+				}
+				if strings.Contains(l.out.String(), "title") {
+					t.Error("a document's content reached the log")
+				}
+			})
+		})
+	}
+}
+
+// all are the notes so far.
+func (b *notebook) all() []journal.Note {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.notes)
+}
+
+// slow is a sink whose requests take that long.
+type slow struct {
+	sink.Sink
+	takes time.Duration
+}
+
+func (s slow) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	time.Sleep(s.takes)
+	return s.Sink.Write(ctx, ops)
+}
+
+// Faults, line 20: the answer of receive is lost, though all it did was done. The event source mapping keeps the whole batch.
+func TestBatchWhoseAnswerIsLostIsJudgedAgain(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.send(put(0, "done", 1))
+		s.settle()
+		requests := s.sink.Counts().Requests
+		s.inject.next("StartExecution", fault.CrashAfter, 1)
+		s.send(put(0, "done", 1), put(0, "new", 1), put(0, "broken", 1, `"no object"`))
+		s.wait(4 * time.Second)
+		if n := s.p.live.Counts().Total(); n != 3 {
+			t.Errorf("%d messages in the queue, want all three: nobody read the answer", n)
+		}
+		r := s.settle()
+		s.writes("done", 1)
+		s.writes("new", 1) // by the flight whose start nobody knew of, not by a second one
+		if n := s.sink.Counts().Requests - requests; n != 1 {
+			t.Errorf("%d sink requests, want one", n)
+		}
+		if len(r.DeadLetters) != 1 || r.Duplicates != 1 || r.Dead != 1 {
+			t.Errorf("letters %+v, duplicates %d, dead %d: want one letter, though it was sent twice", r.DeadLetters, r.Duplicates, r.Dead)
+		}
+	})
+}
+
+// A sink may ask for more patience than an execution has. That burns no receive and loses no execution.
+func TestALongRetryAfterBurnsNoReceive(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, RetryAfter: 30 * time.Minute}})
+		s.send(put(0, "a", 1))
+		s.settle()
+		s.holds("a", "1")
+		s.noted(journal.Received, 1)
+		if n := s.notes.of(journal.Continued); len(n) < 6 {
+			t.Errorf("continued %d times in half an hour, want once in four minutes", len(n))
+		}
+	})
+}

@@ -1,0 +1,67 @@
+package dev
+
+import (
+	"context"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// Operator answers the commands' questions from this engine. rec keeps the timeline, nil for none.
+func (e *Engine) Operator(rec *Recorder) *operate.Operator {
+	o := &operate.Operator{
+		Shards: e.Shards, Dead: e.Letters, Schedule: e.Schedule, Flights: e.Flights,
+		Launcher: func(name string) flight.Launcher { return e.launcher(e.pipes[name]) },
+		Queues: func(name string, lane flight.Lane) queue.Queue {
+			if p := e.pipes[name]; p != nil {
+				return p.lane(lane)
+			}
+			return nil
+		},
+		Counts: e.queueStatus, Readers: map[string]sink.Reader{}, Sources: e.sources, Config: e.cfg, Clock: e.clk, Journal: e.notes,
+		Publisher: func(ctx context.Context, _ string, lane flight.Lane, out queue.Outgoing) error {
+			return e.publish(ctx, out, lane)
+		},
+	}
+	for name, p := range e.pipes {
+		if r, ok := p.sink.(sink.Reader); ok {
+			o.Readers[name] = r
+		}
+	}
+	if rec != nil {
+		o.History = func(_ context.Context, doc shard.DocID) ([]operate.Decision, error) { return rec.decisions(doc), nil }
+	}
+	return o
+}
+
+func (e *Engine) queueStatus(context.Context) ([]operate.QueueStatus, error) {
+	var out []operate.QueueStatus
+	for _, name := range e.order {
+		p := e.pipes[name]
+		for _, q := range []*memory.Queue{p.live, p.bulk, p.dead} {
+			c := q.Counts()
+			out = append(out, operate.QueueStatus{Queue: q.Name(), Visible: c.Visible, InFlight: c.InFlight, Delayed: c.Delayed})
+		}
+	}
+	return out, nil
+}
+
+// decisions is the timeline of a document in the words of the narrator.
+func (r *Recorder) decisions(doc shard.DocID) []operate.Decision {
+	var out []operate.Decision
+	for _, n := range r.About(doc) {
+		word, text := tell(n)
+		if word == "" {
+			continue
+		}
+		if n.Key != "" {
+			text = "v" + VersionText(n.Key) + ": " + text
+		}
+		out = append(out, operate.Decision{At: n.At, Step: word, Text: text})
+	}
+	return out
+}

@@ -1,0 +1,303 @@
+package dev
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// The flows of docs/faults.md: who owns a document, and what a commit is worth.
+
+func TestRedeliveryDuringProcessingIsDeferred(t *testing.T) {
+	stage{sink: memory.SinkSettings{Latency: 3 * time.Second}}.play(t, func(s *scene) {
+		m := put(0, "a", 1)
+		s.send(m)
+		s.wait(8*time.Second + 500*time.Millisecond) // its write is under way
+		s.send(m)                                    // the same event once more
+		r := s.settle()
+		s.holds("a", "1")
+		s.writes("a", 1)
+		if r.Duplicates != 1 || r.Dead != 0 {
+			t.Errorf("%d duplicates, %d dead, want 1 and 0", r.Duplicates, r.Dead)
+		}
+		if row := s.row("a"); row.Refusals != 0 || row.Attempts != 0 {
+			t.Errorf("refusals %d, attempts %d, want nothing counted against it", row.Refusals, row.Attempts)
+		}
+	})
+}
+
+func TestOneMessageToTwoReceiversIsWrittenOnce(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		m := put(0, "a", 1)
+		s.send(m)
+		s.wait(2500 * time.Millisecond) // the first copy is held by one flight
+		s.send(m)
+		s.settle()
+		s.writes("a", 1)
+		if n := s.e.Left(); n != 0 {
+			t.Errorf("%d messages left, want both acknowledged", n)
+		}
+	})
+}
+
+func TestTwoVersionsInOneBatchAreOneAdmitAndOneWrite(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.send(put(0, "a", 1), put(0, "a", 2))
+		s.wait(3 * time.Second)
+		s.noted(journal.Admitted, 1)
+		s.noted(journal.Held, 2)
+		s.settle()
+		s.writes("a", 1)
+		s.holds("a", "2")
+	})
+}
+
+func TestLowerVersionOfABatchIsHeldUntilTheNewestIsCommitted(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.inject.when("COMMIT", func() {
+			if n := s.p.live.Counts().Total(); n != 2 {
+				t.Errorf("%d messages in the queue before the commit, want both", n)
+			}
+		})
+		s.send(put(0, "a", 1), put(0, "a", 2))
+		s.settle()
+		s.noted(journal.Deleted, 2)
+		if c, d := s.notes.of(journal.Committed), s.notes.of(journal.Deleted); len(c) == 1 && d[0].At.Before(c[0].At) {
+			t.Error("a message was deleted before the commit")
+		}
+	})
+}
+
+func TestCommitAfterLostLeaseIsRefusedAndNotAcknowledged(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		m := put(0, "a", 1)
+		s.inject.when("COMMIT", func() { // another owner has taken over meanwhile, and is still writing
+			row := s.row("a")
+			w := shard.Write{Name: "TAKEOVER", Doc: doc("a"), Update: []shard.Action{
+				{Verb: shard.Set, Attr: shard.AttrOwner, Val: shard.Value{Kind: shard.KindString, Text: "somebody else"}},
+				{Verb: shard.Set, Attr: shard.AttrLeaseUntil, Val: shard.Value{Kind: shard.KindNumber, Num: int64(row.LeaseUntil)}},
+			}}
+			if _, err := s.e.Shards.Write(s.ctx, w); err != nil {
+				t.Error(err)
+			}
+		})
+		s.send(m)
+		s.wait(9 * time.Second)
+		s.noted(journal.LeaseLost, 1)
+		s.noted(journal.Committed, 0)
+		s.noted(journal.Deleted, 0)
+		if row := s.row("a"); row.Committed != "" {
+			t.Error("a commit without the lease was accepted")
+		}
+		s.settle() // the other owner never came back: its lease runs out
+		s.holds("a", "1")
+		s.noted(journal.Committed, 1)
+	})
+}
+
+func TestZombieWriteIsRefusedByAVersionedSink(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.send(put(0, "a", 1))
+		s.settle()
+		old := s.sink.History(doc("a"))[0]
+		s.send(put(0, "a", 2))
+		s.settle()
+		out := s.sink.Write(s.ctx, []sink.Op{old}) // a request that hung in the network until now
+		if out[0].Kind != sink.Newer {
+			t.Errorf("zombie write: %v, want %v", out[0].Kind, sink.Newer)
+		}
+		s.holds("a", "2")
+	})
+}
+
+func TestZombieWriteNeedsALeaseShorterThanTheTimeout(t *testing.T) {
+	stage{noVers: true}.play(t, func(s *scene) {
+		s.inject.next("_bulk", fault.FailAfter, 1) // the request is under way, nobody has an answer
+		s.send(put(0, "a", 1))
+		s.wait(9 * time.Second)
+		row := s.row("a")
+		cfg := s.e.cfg
+		claim := s.notes.of(journal.Claimed)[0]
+		if got, want := row.LeaseUntil.Sub(shard.MicrosOf(claim.At)), cfg.Lease("search"); got > want || got < want-time.Second {
+			t.Errorf("lease of %s, want the rest of the invocation, guard and sinkSettle: about %s", got, want)
+		}
+		s.send(put(0, "a", 2))
+		s.wait(time.Until(row.LeaseUntil.Time()) - time.Second)
+		if got := len(s.notes.of(journal.Claimed)); got != 1 {
+			t.Errorf("%d claims while a request may still land, want 1", got)
+		}
+		s.settle()
+		s.holds("a", "2")
+	})
+}
+
+func TestTakeoverIsAFreshLease(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.inject.next("COMMIT", fault.CrashBefore, 1)
+		s.send(put(0, "a", 1))
+		s.wait(9 * time.Second)
+		first := s.row("a")
+		s.inject.next("COMMIT", fault.CrashBefore, 1)
+		s.wait(14 * time.Second)
+		second := s.row("a")
+		if second.Owner == first.Owner || second.LeaseUntil <= first.LeaseUntil {
+			t.Errorf("lease of %s until %d after one of %s until %d, want a fresh one", second.Owner, second.LeaseUntil, first.Owner, first.LeaseUntil)
+		}
+		s.settle()
+		s.holds("a", "1")
+		s.noted(journal.Committed, 1)
+	})
+}
+
+func TestRetryNeverWaitsForItsOwnLease(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "unclassified"}})
+		s.send(put(0, "a", 1))
+		r := s.settle()
+		if r.Freshness.Max > 12_000 { // a lease is 13 s
+			t.Errorf("written after %d ms: the retry waited for its own lease", r.Freshness.Max)
+		}
+		s.noted(journal.Released, 1)
+	})
+}
+
+func TestLateReleaseNeverFreesTheNextClaim(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "unclassified"}})
+		s.send(put(0, "a", 1))
+		var late shard.Write
+		s.inject.when("RELEASE", func() {
+			row := s.row("a")
+			late = shard.Release(shard.Lease{Doc: doc("a"), Key: row.Claimed, Token: row.Owner, At: 1}, "late", false)
+		})
+		s.inject.when("COMMIT", func() { // the next claim is alive
+			if _, err := s.e.Shards.Write(s.ctx, late); err == nil {
+				t.Error("a late RELEASE was accepted under the next claim")
+			}
+			if s.row("a").Owner == "" {
+				t.Error("the late RELEASE freed the lease")
+			}
+		})
+		s.settle()
+		s.writes("a", 1)
+	})
+}
+
+func TestLostClaimAnswerIsRecognisedAsOwn(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.inject.next("CLAIM", fault.FailAfter, 1)
+		s.send(put(0, "a", 1))
+		r := s.settle()
+		if r.Freshness.Max > 7500 {
+			t.Errorf("written after %d ms: the claim was not recognised as its own", r.Freshness.Max)
+		}
+		s.noted(journal.Claimed, 1)
+		s.writes("a", 1)
+	})
+}
+
+func TestLostCommitAnswerIsRecognisedAsDone(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.inject.next("COMMIT", fault.FailAfter, 1)
+		s.send(put(0, "a", 1))
+		r := s.settle()
+		if r.Freshness.Max > 7500 {
+			t.Errorf("settled after %d ms: the commit was not recognised", r.Freshness.Max)
+		}
+		s.noted(journal.LeaseLost, 0)
+		s.writes("a", 1)
+	})
+}
+
+func TestOverlappingInvocationsOfOneFlightHaveTokensOfTheirOwn(t *testing.T) {
+	stage{sink: memory.SinkSettings{Latency: time.Second}}.play(t, func(s *scene) {
+		s.inject.when("StartExecution", func() {})
+		s.send(put(0, "a", 1))
+		s.wait(3 * time.Second)
+		list, _, err := s.e.Flights.List(s.ctx, "", 10)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("flights %v, %v", list, err)
+		}
+		s.startAgain(list[0].ID) // the same flight twice
+		s.settle()
+		s.writes("a", 1)
+		s.noted(journal.Claimed, 1)
+	})
+}
+
+func TestFailedDeleteAfterCommitIsADuplicate(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.inject.next("DeleteMessageBatch", fault.FailBefore, 1)
+		s.send(put(0, "a", 1))
+		s.wait(10 * time.Second)
+		s.noted(journal.DeleteLost, 1)
+		requests := s.sink.Counts().Requests
+		s.settle()
+		s.noted(journal.Duplicate, 1)
+		if got := s.sink.Counts().Requests; got != requests {
+			t.Errorf("%d sink requests after the redelivery, want none", got-requests)
+		}
+	})
+}
+
+func TestCrashBetweenWriteAndCommitWritesTheSameAgain(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.inject.next("COMMIT", fault.CrashBefore, 1)
+		s.send(put(0, "a", 1))
+		s.settle()
+		h := s.sink.History(doc("a"))
+		if len(h) != 2 || h[0].Key != h[1].Key || h[1].Fence <= h[0].Fence {
+			t.Errorf("writes %v, want the same version twice with a growing fence", h)
+		}
+		s.noted(journal.Committed, 1)
+	})
+}
+
+func TestCrashAfterClaimWaitsForTheLease(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.inject.next("CLAIM", fault.CrashAfter, 1)
+		s.send(put(0, "a", 1))
+		s.wait(9 * time.Second)
+		until := s.row("a").LeaseUntil.Time()
+		s.settle()
+		s.writes("a", 1)
+		if c := s.notes.of(journal.Committed)[0]; c.At.Before(until) {
+			t.Errorf("written at %s, before the lease of the dead ended at %s", c.At, until)
+		}
+	})
+}
+
+func TestInvocationKilledMidBatchKeepsWhatWasFinished(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.send(put(0, "a", 1), put(0, "b", 1), put(0, "c", 1), put(0, "d", 1))
+		done := 0
+		s.inject.when("COMMIT", func() {
+			done++
+			s.inject.next("COMMIT", fault.CrashBefore, 1)
+		})
+		s.wait(10 * time.Second)
+		finished := 0
+		for _, id := range []string{"a", "b", "c", "d"} {
+			if row := s.row(id); row.Committed != "" {
+				finished++
+			} else if limit := time.Now().Add(s.e.cfg.Lease("search")); row.LeaseUntil.Time().After(limit) {
+				t.Errorf("%s: a lease until %s outlives its time", id, row.LeaseUntil.Time())
+			}
+		}
+		if finished == 0 || finished == 4 {
+			t.Errorf("%d of 4 documents committed when the invocation was killed, want some", finished)
+		}
+		s.settle()
+		for _, id := range []string{"a", "b", "c", "d"} {
+			s.holds(id, "1")
+		}
+	})
+}
+
+var errDown = errors.New("connection refused")

@@ -1,0 +1,274 @@
+package dev
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
+)
+
+// scene is a running stack in virtual time, for stories of a few messages.
+type scene struct {
+	t      *testing.T
+	ctx    context.Context
+	e      *Engine
+	sink   *memory.Sink
+	p      *pipe
+	notes  *notebook
+	inject *scripted
+	start  time.Time
+}
+
+// stage describes a scene.
+type stage struct {
+	cfg    func(*config.Config)
+	sink   memory.SinkSettings
+	noVers bool
+
+	pollers int
+}
+
+// play runs a story in a synctest bubble.
+func (st stage) play(t *testing.T, story func(s *scene)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config.Default()
+		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
+		if st.noVers {
+			no := false
+			cfg.Sinks["search"] = config.Sink{Kind: config.SinkMemory, Versions: &no}
+		}
+		if st.cfg != nil {
+			st.cfg(&cfg)
+		}
+		cfg.Complete()
+		st.sink.Versions, st.sink.RememberOps = !st.noVers, true
+		s := &scene{t: t, notes: &notebook{}, inject: &scripted{}, start: time.Now()}
+		s.sink = memory.NewSink(clock.System{}, st.sink)
+		var err error
+		s.e, err = New(Options{
+			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s.sink}, Journal: s.notes, Inject: s.inject,
+			Pollers: st.pollers,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.p = s.e.pipes["search"]
+		ctx, cancel := context.WithCancel(t.Context())
+		s.ctx = ctx
+		s.e.Start(ctx)
+		story(s)
+		cancel()
+		s.e.Stop()
+	})
+}
+
+// send publishes now; the times of the messages do not count.
+func (s *scene) send(messages ...Timed) {
+	s.t.Helper()
+	for _, m := range messages {
+		if err := s.e.Publish(s.ctx, m.Outgoing); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// wait lets time pass.
+func (s *scene) wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// settle waits until nothing is left, and checks the books.
+func (s *scene) settle() Report {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, 80*24*time.Hour)
+	defer cancel()
+	if err := s.e.Settle(ctx); err != nil {
+		s.t.Fatalf("not settled: %v", err)
+	}
+	r, err := s.e.Report(s.ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := r.Check(); err != nil {
+		s.t.Error(err)
+	}
+	return r
+}
+
+// holds checks the version of a document in the sink, "" for none.
+func (s *scene) holds(id, want string) {
+	s.t.Helper()
+	got, _, err := s.sink.Get(s.ctx, doc(id))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if got.Version != want {
+		s.t.Errorf("%s: version %q in the sink, want %q", id, got.Version, want)
+	}
+}
+
+// writes checks how many writes of the document the sink applied.
+func (s *scene) writes(id string, want int) {
+	s.t.Helper()
+	if got := len(s.sink.History(doc(id))); got != want {
+		s.t.Errorf("%s: %d writes applied, want %d", id, got, want)
+	}
+}
+
+func (s *scene) row(id string) shard.Row {
+	s.t.Helper()
+	rows, err := s.e.Shards.Read(s.ctx, []shard.DocID{doc(id)}, shard.Consistent)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return rows[0]
+}
+
+func doc(id string) shard.DocID { return shard.DocID("content#" + id) }
+
+// notebook keeps all notes.
+type notebook struct {
+	mu    sync.Mutex
+	notes []journal.Note
+}
+
+func (b *notebook) Note(n journal.Note) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notes = append(b.notes, n)
+}
+
+// of lists the notes of a step.
+func (b *notebook) of(step journal.Step) []journal.Note {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []journal.Note
+	for _, n := range b.notes {
+		if n.Step == step {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (s *scene) noted(step journal.Step, want int) {
+	s.t.Helper()
+	if got := len(s.notes.of(step)); got != want {
+		s.t.Errorf("%d notes %q, want %d", got, step, want)
+	}
+}
+
+// scripted injects faults into named calls.
+type scripted struct {
+	mu    sync.Mutex
+	plans []plan
+	rule  func(op fault.Op) (fault.Verdict, bool)
+}
+
+type plan struct {
+	call  string
+	times int
+	what  fault.Verdict
+	then  func()
+}
+
+// next makes the next calls of that name fail so.
+func (s *scripted) next(call string, what fault.Verdict, times int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plans = append(s.plans, plan{call: call, what: what, times: times})
+}
+
+// when runs f at the next call of that name, before it is performed.
+func (s *scripted) when(call string, f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plans = append(s.plans, plan{call: call, times: 1, then: f})
+}
+
+func (s *scripted) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
+	s.mu.Lock()
+	for i := range s.plans {
+		p := &s.plans[i]
+		if p.times == 0 || p.call != op.Call {
+			continue
+		}
+		p.times--
+		then, what := p.then, p.what
+		s.mu.Unlock()
+		if then != nil {
+			then()
+		}
+		return what
+	}
+	rule := s.rule
+	s.mu.Unlock()
+	if rule != nil {
+		if v, yes := rule(op); yes {
+			return v
+		}
+	}
+	return fault.OK
+}
+
+// key is the order key of a native put as put() makes it.
+func (s *scene) key(m Timed) shard.OrderKey {
+	s.t.Helper()
+	r := s.e.sources.Decode(m.message())
+	if r[0].Fault != nil {
+		s.t.Fatal(r[0].Fault)
+	}
+	return r[0].Event.Key
+}
+
+var (
+	_ = fmt.Sprint
+	_ = flight.Live
+)
+
+// startAgain starts another execution of a flight.
+func (s *scene) startAgain(id flight.ID) {
+	s.t.Helper()
+	m, err := s.e.Flights.Get(s.ctx, id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	err = s.p.machine.Start(s.ctx, flight.State{
+		Schema: flight.SchemaVersion, Flight: id, Left: flight.AllLeft(m.Items()), WakeAt: flight.WakeText(m.Records[0].Events[0].Due.Time()),
+		VisibleUntil: time.Now().Add(30 * time.Second).UnixMicro(),
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// withEpoch is the engine's source after an operator raised its epoch.
+func (e *Engine) withEpoch(t *testing.T, epoch uint32) *source.Set {
+	t.Helper()
+	cfg := *e.cfg
+	cfg.Sources = map[string]config.Source{}
+	for name, s := range e.cfg.Sources {
+		s.Epoch = epoch
+		cfg.Sources[name] = s
+	}
+	set, err := source.New(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}

@@ -1,0 +1,409 @@
+package dev
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/sink"
+)
+
+// The flows of docs/faults.md: what a sink may answer.
+
+func TestRetryAfterSlowsAllFlightsDown(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, RetryAfter: 20 * time.Second, Reason: "too_many_requests"}})
+		s.send(put(0, "a", 1))
+		s.wait(3 * time.Second)
+		s.send(put(0, "b", 1)) // another flight, due while the gate is open
+		s.wait(7 * time.Second)
+		at := s.notes.of(journal.Tripped)[0].At
+		s.settle()
+		s.holds("a", "1")
+		s.holds("b", "1")
+		for _, n := range s.notes.of(journal.Committed) {
+			if n.At.Sub(at) < 20*time.Second {
+				t.Errorf("%s written %s after the 429, before its Retry-After of 20 s", n.Doc, n.At.Sub(at))
+			}
+		}
+		if row := s.row("a"); row.Refusals != 0 {
+			t.Errorf("%d refusals, want a throttle to count none", row.Refusals)
+		}
+		if p := s.sink.Counts().Pings; p != 1 {
+			t.Errorf("%d pings, want one prober", p)
+		}
+	})
+}
+
+// Flights that waited for a sink come back spread over some time each, so two of them may come in either order: many show it.
+func TestLiveGoesBeforeBulk(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		const flights = 24 // of each lane
+		s.sink.SetDown(errDown)
+		for i := range flights {
+			s.send(native(fmt.Sprintf("bulk%d", i), `"1"`, `,"mode":"resync","resyncrun":"01K0000000000000000000000A"`), put(0, fmt.Sprintf("live%d", i), 1))
+			s.wait(4 * time.Second) // longer than the windows: the next ones are other flights
+		}
+		s.wait(2 * time.Minute)
+		up := time.Now()
+		s.sink.SetDown(nil)
+		s.settle()
+		waited, n := map[string]time.Duration{}, map[string]int{}
+		for _, c := range s.notes.of(journal.Committed) {
+			waited[c.Lane] += c.At.Sub(up)
+			n[c.Lane]++
+		}
+		if n["live"] != flights || n["bulk"] != flights {
+			t.Fatalf("committed %v, want %d of each lane", n, flights)
+		}
+		if live, bulk := waited["live"]/flights, waited["bulk"]/flights; live >= bulk {
+			t.Errorf("after the outage live waited %s on average, bulk %s: want live first", live, bulk)
+		}
+	})
+}
+
+func TestUnknownOutcomeKeepsLeaseAndClaimed(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		m := put(0, "a", 1)
+		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Status: 503}, Apply: true})
+		s.send(m)
+		s.wait(9 * time.Second)
+		row := s.row("a")
+		if row.Owner == "" || row.Claimed != s.key(m) || row.Committed != "" || row.Refusals != 0 {
+			t.Errorf("row %+v, want lease and claimed to stay, nothing committed or refused", row)
+		}
+		until := row.LeaseUntil.Time()
+		s.settle()
+		h := s.sink.History(doc("a"))
+		if len(h) != 2 || h[0].Key != h[1].Key {
+			t.Errorf("%d writes, want the same one again", len(h))
+		}
+		if h[1].At.Before(until) {
+			t.Errorf("written again at %s, before the lease ended at %s", h[1].At, until)
+		}
+	})
+}
+
+func TestConflictUnderALiveLeaseIsNoSuccess(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Newer, Status: 409}})
+		s.send(put(0, "a", 1))
+		s.wait(9 * time.Second)
+		s.noted(journal.SinkNewer, 1)
+		s.noted(journal.Committed, 0)
+		s.noted(journal.Deleted, 0)
+		s.settle()
+		s.holds("a", "1")
+	})
+}
+
+func TestRequestThatLandsLateIsHarmless(t *testing.T) {
+	stage{noVers: true}.play(t, func(s *scene) {
+		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "timeout"}})
+		s.send(put(0, "a", 1))
+		s.wait(9 * time.Second)
+		s.send(put(0, "a", 2))
+		s.wait(25 * time.Second) // within sinkSettle the sink applies what we hung up on
+		late := sink.Op{Doc: doc("a"), Kind: "put", Key: s.key(put(0, "a", 1)), Version: "1", Document: []byte(`{"title":"late"}`)}
+		s.sink.Write(s.ctx, []sink.Op{late})
+		s.settle()
+		s.holds("a", "2")
+	})
+}
+
+func TestDeleteOfMissingDocumentSucceeds(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.send(del(0, "never-there", 1))
+		r := s.settle()
+		if r.Deleted != 1 || r.Dead != 0 {
+			t.Errorf("deleted %d, dead %d, want 1 and 0", r.Deleted, r.Dead)
+		}
+	})
+}
+
+func TestMappingErrorIsADeadLetterAtOnce(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.sink.Script(doc("a"), poison("mapper_parsing_exception: field price"))
+		s.send(put(0, "a", 1))
+		r := s.settle()
+		if len(r.DeadLetters) != 1 || r.SinkCalls != 1 {
+			t.Errorf("%d dead letters after %d sink calls, want one after one", len(r.DeadLetters), r.SinkCalls)
+		}
+	})
+}
+
+func TestUnclassifiedErrorsAreRetriedUntilMaxRefusals(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) {
+			return memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "some_exception"}}, op.Doc == doc("a")
+		})
+		s.send(put(0, "a", 1), put(0, "b", 1))
+		r := s.settle()
+		s.holds("b", "1")
+		if len(r.DeadLetters) != 1 || r.DeadLetters[0].Reason != "refusals" {
+			t.Fatalf("dead letters %+v, want one for its refusals", r.DeadLetters)
+		}
+		if got := len(s.notes.of(journal.Released)); got != s.e.cfg.Retry.MaxRefusals-1 {
+			t.Errorf("released %d times, want one less than maxRefusals", got)
+		}
+	})
+}
+
+func TestPoisonDoesNotHoldUpOthers(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return poison("too_large"), op.Doc == doc("bad") })
+		s.send(put(0, "bad", 1))
+		for i := range 20 {
+			s.send(put(0, fmt.Sprintf("good-%d", i), 1))
+		}
+		r := s.settle()
+		if r.Written != 20 || r.Freshness.Max > 8000 {
+			t.Errorf("%d written, the last after %d ms, want 20 as if there were no poison", r.Written, r.Freshness.Max)
+		}
+	})
+}
+
+func TestBadItemOfABulkIsNeitherLostNorSentTwice(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.sink.Script(doc("b"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429}})
+		s.send(put(0, "a", 1), put(0, "b", 1), put(0, "c", 1))
+		s.settle()
+		for _, id := range []string{"a", "b", "c"} {
+			s.holds(id, "1")
+			s.writes(id, 1)
+		}
+	})
+}
+
+func TestBulkAnswerOfWrongLengthIsUnknown(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.p.sink = short{s.p.sink, new(int)}
+		s.send(put(0, "a", 1), put(0, "b", 1))
+		s.wait(9 * time.Second)
+		s.noted(journal.UnknownSink, 2)
+		s.noted(journal.Committed, 0)
+		s.settle()
+		s.holds("a", "1")
+		s.holds("b", "1")
+	})
+}
+
+func TestADocumentThatKillsRequestsIsFoundAlone(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		killer := doc("killer")
+		var sizes []int
+		s.p.sink = fatal{s.p.sink, func(ops []sink.Op) bool {
+			for _, op := range ops {
+				if op.Doc == killer {
+					sizes = append(sizes, len(ops))
+					return len(sizes) < 6
+				}
+			}
+			return false
+		}}
+		s.send(put(0, "killer", 1))
+		for i := range 15 {
+			s.send(put(0, fmt.Sprintf("good-%02d", i), 1))
+		}
+		r := s.settle()
+		if r.Written != 16 || r.Dead != 0 {
+			t.Errorf("%d written, %d dead, want all written in the end", r.Written, r.Dead)
+		}
+		if last := sizes[len(sizes)-1]; last != 1 {
+			t.Errorf("requests with the killer had %v documents, want it alone in the end", sizes)
+		}
+	})
+}
+
+// short answers one outcome too few, once.
+type short struct {
+	sink.Sink
+	done *int
+}
+
+func (s short) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	out := s.Sink.Write(ctx, ops)
+	if *s.done++; *s.done == 1 {
+		return out[:len(out)-1]
+	}
+	return out
+}
+
+// fatal gives no answer to requests that it is told to kill.
+type fatal struct {
+	sink.Sink
+	kill func([]sink.Op) bool
+}
+
+func (s fatal) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	if !s.kill(ops) {
+		return s.Sink.Write(ctx, ops)
+	}
+	out := make([]sink.Outcome, len(ops))
+	for i := range out {
+		out[i].Kind = sink.Unknown
+	}
+	return out
+}
+
+func TestHoursOfOutageMakeNoDeadLetters(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.sink.SetDown(errDown)
+		for i := range 50 {
+			s.send(put(0, fmt.Sprintf("doc-%d", i), 1))
+		}
+		s.wait(3 * time.Hour)
+		for i := range 50 {
+			s.send(put(0, fmt.Sprintf("doc-%d", i), 2))
+		}
+		s.wait(2 * time.Hour)
+		back := time.Now()
+		s.sink.SetDown(nil)
+		r := s.settle()
+		for i := range 50 {
+			s.holds(fmt.Sprintf("doc-%d", i), "2")
+			if row := s.row(fmt.Sprintf("doc-%d", i)); row.Refusals != 0 {
+				t.Errorf("doc-%d: %d refusals, want none", i, row.Refusals)
+			}
+		}
+		if r.Dead != 0 {
+			t.Errorf("%d dead letters, want none", r.Dead)
+		}
+		for _, n := range s.notes.of(journal.Committed) {
+			if n.At.Sub(back) > 5*time.Minute {
+				t.Errorf("%s fresh only %s after the sink came back", n.Doc, n.At.Sub(back))
+			}
+		}
+		if n := len(s.notes.of(journal.Received)); n > 10 {
+			t.Errorf("%d batches received: an outage burns receives", n)
+		}
+	})
+}
+
+func TestThrottledWriteBacksOffThenFailsTheMessage(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.inject.next("ADMIT", fault.Throttle, 4)
+		s.send(put(0, "a", 1))
+		s.wait(5 * time.Second)
+		s.noted(journal.Failed, 1)
+		s.noted(journal.Launched, 0)
+		s.settle()
+		s.holds("a", "1")
+	})
+}
+
+func TestNoSinkWriteWithoutClaim(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.inject.next("CLAIM", fault.Throttle, 4)
+		s.send(put(0, "a", 1))
+		s.wait(8 * time.Second)
+		if n := s.sink.Counts().Requests; n != 0 {
+			t.Errorf("%d sink requests without a claim", n)
+		}
+		s.settle()
+		s.holds("a", "1")
+	})
+}
+
+func TestClosedTableOutageLosesNothing(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		s.inject.next("ADMIT", fault.FailBefore, 40)
+		s.inject.next("Read", fault.FailBefore, 40)
+		for i := range 5 {
+			s.send(put(0, fmt.Sprintf("doc-%d", i), 1))
+		}
+		r := s.settle()
+		if len(s.notes.of(journal.Unreachable)) == 0 {
+			t.Error("the outage was not noticed")
+		}
+		for i := range 5 {
+			s.holds(fmt.Sprintf("doc-%d", i), "1")
+		}
+		if r.Dead != 0 || r.SinkItems != 5 {
+			t.Errorf("dead %d, sink items %d, want 0 and 5", r.Dead, r.SinkItems)
+		}
+	})
+}
+
+func TestMessageOlderThanRowsMeetsTheAgeGuard(t *testing.T) {
+	stage{}.play(t, func(s *scene) {
+		ms := time.Now().Add(-29*24*time.Hour - time.Minute).UnixMilli()
+		old := func(id string, v int) Timed {
+			m := put(0, id, v)
+			m.Attributes = map[string]queue.Attribute{queue.AttrFirstSent: {Type: "Number", String: fmt.Sprint(ms)}}
+			return m
+		}
+		s.send(put(0, "known", 1))
+		s.settle()
+		s.send(old("unknown", 1), old("known", 2))
+		r := s.settle()
+		s.holds("unknown", "")
+		s.holds("known", "2")
+		if len(r.DeadLetters) != 1 || r.DeadLetters[0].Reason != "too_old_to_judge" {
+			t.Errorf("dead letters %+v, want the unknown document's, too old to judge", r.DeadLetters)
+		}
+	})
+}
+
+// tableAway takes the table away until the answer is set to false.
+func tableAway(s *scene) *atomic.Bool {
+	away := new(atomic.Bool)
+	away.Store(true)
+	s.inject.mu.Lock()
+	defer s.inject.mu.Unlock()
+	s.inject.rule = func(op fault.Op) (fault.Verdict, bool) {
+		return fault.FailBefore, away.Load() && op.Service == fault.Table
+	}
+	return away
+}
+
+func outageOpen(c *config.Config) { c.TableOutage = config.TableOutageOpen }
+
+func TestOpenTableOutageNeverAcknowledges(t *testing.T) {
+	stage{cfg: outageOpen}.play(t, func(s *scene) {
+		away := tableAway(s)
+		s.send(put(0, "a", 1), put(0, "a", 2), put(0, "b", 1))
+		s.wait(30 * time.Second)
+		s.holds("a", "2") // at once, without asking the row
+		s.holds("b", "1")
+		s.noted(journal.OpenWrite, 2)
+		s.noted(journal.Deleted, 0)
+		if n := s.p.live.Counts().Total(); n != 3 {
+			t.Errorf("%d messages in the queue, want all three unacknowledged", n)
+		}
+		away.Store(false)
+		r := s.settle()
+		s.holds("a", "2")
+		s.holds("b", "1")
+		if r.Written != 2 || r.Superseded != 1 || r.Dead != 0 {
+			t.Errorf("written %d, superseded %d, dead %d: want the messages judged as usual afterwards", r.Written, r.Superseded, r.Dead)
+		}
+	})
+}
+
+func TestDeletesAreReassertedAfterAnOpenOutage(t *testing.T) {
+	stage{cfg: outageOpen, sink: memory.SinkSettings{ForgetAfter: time.Minute}}.play(t, func(s *scene) {
+		s.send(del(0, "gone", 5), put(0, "newer", 5))
+		s.settle()
+		s.wait(5 * time.Minute) // the sink has forgotten the delete
+		away := tableAway(s)
+		s.send(put(0, "gone", 4), put(0, "newer", 4))
+		s.wait(30 * time.Second)
+		s.holds("gone", "4") // promise 1 is suspended while it lasts
+		away.Store(false)
+		s.settle()
+		s.holds("gone", "")
+		s.noted(journal.Reasserted, 1)
+		s.noted(journal.OpenResync, 1) // of "newer": its body is not at hand
+		if row := s.row("gone"); row.Owner != "" || row.LastWrite == 0 {
+			t.Errorf("row %+v, want no lease left behind", row)
+		}
+	})
+}

@@ -1,0 +1,404 @@
+package dev
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// life is one run of a process on a data folder: its sink outlives it.
+type life struct {
+	dir    string
+	sink   *memory.Sink
+	killed bool // nothing is saved
+}
+
+// live plays messages until they are settled and returns the report; check sees the engine while it runs.
+func (l life) live(t *testing.T, messages []Timed, check func(e *Engine)) Report {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
+	cfg.Complete()
+	f, err := OpenFolder(l.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	e, err := New(Options{Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": l.sink}, Journal: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Load(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	e.Start(ctx)
+	if err := e.Play(ctx, &slice{messages}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Settle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if check != nil {
+		check(e)
+	}
+	cancel()
+	e.Stop()
+	r, err := e.Report(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+	if !l.killed {
+		if err := e.Save(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func TestTheNextRunRefusesWhatTheLastOneMadeOld(t *testing.T) {
+	t.Parallel()
+	for _, killed := range []bool{false, true} {
+		name := "ended"
+		if killed {
+			name = "killed"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, ForgetAfter: time.Minute}), killed: killed}
+				l.live(t, []Timed{put(0, "a", 5), put(0, "gone", 5), del(time.Minute, "gone", 6)}, nil)
+				time.Sleep(time.Hour)
+				r := l.live(t, []Timed{put(0, "a", 4), put(0, "a", 5), put(0, "gone", 5), del(0, "gone", 6), put(0, "b", 1)}, nil)
+				if r.Stale != 2 || r.Duplicates != 2 || r.Written != 1 || r.Deleted != 0 {
+					t.Errorf("the second run: %+v", r)
+				}
+				r = l.live(t, []Timed{put(0, "a", 6), put(0, "gone", 7)}, nil)
+				if r.Written != 2 {
+					t.Errorf("the third run: %+v", r)
+				}
+			})
+		})
+	}
+}
+
+func TestLettersAndScheduledEventsGoOnInTheNextRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+		later := put(0, "later", 1)
+		later.Body = strings.Replace(later.Body, `"data"`, `"notbefore":"`+time.Now().Add(2*time.Hour).Format(time.RFC3339)+`","data"`, 1)
+		poison := put(0, "poison", 1, `[]`)
+		r := l.live(t, []Timed{later, poison, put(0, "sick", 1)}, nil)
+		if r.Scheduled != 1 || r.Dead != 1 || len(r.DeadLetters) != 1 {
+			t.Fatalf("the first run: %+v", r)
+		}
+		r = l.live(t, nil, nil)
+		if r.Events != 1 || r.Scheduled != 1 || len(r.DeadLetters) != 1 || r.DeadLetters[0].Reason != string(letter.Contract) {
+			t.Errorf("the second run: %+v", r)
+		}
+		r = l.live(t, nil, func(e *Engine) {
+			time.Sleep(3 * time.Hour)
+			synctest.Wait()
+			if err := e.Settle(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		if r.Events != 1 || r.Scheduled != 0 || r.Written != 1 {
+			t.Errorf("the third run: %+v", r)
+		}
+		if got, _, err := l.sink.Get(t.Context(), doc("later")); err != nil || got.Version != "1" {
+			t.Errorf("the scheduled event: %+v, error %v", got, err)
+		}
+	})
+}
+
+func TestScheduledEventThatWaitsInTheQueueGoesOnInTheNextRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+		soon := time.Now().Add(10 * time.Minute)
+		r := l.live(t, []Timed{notBefore(soon, put(0, "a", 1)), notBefore(soon, del(0, "b", 2)), put(0, "b", 1), notBefore(soon.Add(9*time.Minute), put(0, "c", 1))}, func(e *Engine) {
+			time.Sleep(6 * time.Minute)
+			synctest.Wait()
+			if n := e.Schedule.Len(); n != 0 {
+				t.Fatalf("%d events are stored, want none: all wait in the queue, two from the beginning, one since prune came by", n)
+			}
+		})
+		if r.Scheduled != 3 || r.Written != 1 {
+			t.Fatalf("the first run: %+v", r)
+		}
+		r = l.live(t, nil, func(e *Engine) {
+			time.Sleep(20 * time.Minute)
+			synctest.Wait()
+			if err := e.Settle(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		if r.Events != 3 || r.Scheduled != 0 || r.Written != 2 || r.Deleted != 1 {
+			t.Errorf("the second run: %+v", r)
+		}
+		if r = l.live(t, nil, nil); r.Events != 0 {
+			t.Errorf("the third run: %+v, want nothing left of the first", r)
+		}
+	})
+}
+
+func TestALetterThatIsNoUTF8GoesOnByteForByteAndForNobodyElseToRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+		const body = "{\"title\":\"x\xff\xfe\tü\"}"
+		var bad Timed
+		bad.Body = body
+		l.live(t, []Timed{bad}, nil)
+		for range 2 {
+			l.live(t, nil, func(e *Engine) {
+				all, _, err := e.Letters.List(t.Context(), letter.Filter{}, "", 10)
+				if err != nil || len(all) != 1 {
+					t.Fatalf("%d letters, error %v, want 1", len(all), err)
+				}
+				if got, _, err := e.Letters.Get(t.Context(), all[0].ID); err != nil || got.Body != body {
+					t.Errorf("got %q, error %v, want %q", got.Body, err, body)
+				}
+			})
+		}
+		info, err := os.Stat(filepath.Join(l.dir, lettersFile))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, error %v, want a file that only its owner reads", info.Mode(), err)
+		}
+	})
+}
+
+func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+		l.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}})
+		r := l.live(t, []Timed{put(0, "a", 1)}, nil)
+		if r.Dead != 1 {
+			t.Fatalf("the first run: %+v", r)
+		}
+		r = l.live(t, nil, func(e *Engine) {
+			time.Sleep(time.Second) // REJECT ends the lease at its own instant: until that has passed, the letter is busy
+			if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
+				t.Error(err)
+			}
+			if err := e.Settle(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		if r.Events != 1 || r.Written != 1 || r.Dead != 0 || len(r.DeadLetters) != 0 {
+			t.Errorf("the second run: %+v, want the document written and no letter parked", r)
+		}
+	})
+}
+
+func TestARedrivenLetterThatDiesAgainIsDeadOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+		rejected := memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}}
+		l.sink.Script(doc("a"), rejected, rejected)
+		r := l.live(t, []Timed{put(0, "a", 1)}, func(e *Engine) {
+			time.Sleep(time.Second) // REJECT ends the lease at its own instant: until that has passed, the letter is busy
+			if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
+				t.Error(err)
+			}
+			if err := e.Settle(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		if r.Events != 1 || r.Dead != 1 || r.Duplicates != 0 || len(r.DeadLetters) != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestALetterThatReceiveRefusesAgainIsRejectedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+		r := l.live(t, []Timed{put(0, "a", 1, `[]`), put(0, "b", 1)}, func(e *Engine) {
+			for range 3 {
+				time.Sleep(time.Second)
+				if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
+					t.Error(err)
+				}
+				if err := e.Settle(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if r.Events != 2 || r.Dead != 1 || r.Rejected != 1 {
+			t.Errorf("%d events, %d dead, %d of them rejected, want 2, 1 and 1", r.Events, r.Dead, r.Rejected)
+		}
+	})
+}
+
+func TestABrokenDataFolderIsSaidToBeBroken(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{rowsFile, lettersFile, scheduledFile} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, file), []byte("{\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f, err := OpenFolder(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			cfg := config.Default()
+			e, err := New(Options{Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{})}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Load(t.Context(), f); err == nil || !strings.Contains(err.Error(), file+" line 1") {
+				t.Errorf("got %v, want the file and the line", err)
+			}
+		})
+	}
+}
+
+func TestHalfANoteOfADeleteIsPassedOver(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Note(journal.Note{Step: journal.Committed, Op: shard.Put, Doc: "content#a"})
+	f.Note(journal.Note{Step: journal.Stale, Op: shard.Delete, Doc: "content#a"})
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, deletesFile)
+	if b, err := os.ReadFile(path); err != nil || len(b) > 0 {
+		t.Errorf("%q was noted, error %v; want nothing but committed deletes", b, err)
+	}
+	if err := os.WriteFile(path, []byte(`{"doc":"content#a","ke`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = OpenFolder(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cfg := config.Default()
+	e, err := New(Options{Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Load(t.Context(), f); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADataFolderIsClaimedForItsSinks(t *testing.T) {
+	t.Parallel()
+	sinks := map[string]string{"search": "opensearch http://127.0.0.1:9200"}
+	dir := filepath.Join(t.TempDir(), "new", "folder")
+	for range 2 {
+		if err := ClaimFolder(dir, sinks); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ClaimFolder(dir, map[string]string{"search": "opensearch http://127.0.0.1:9201"}); err == nil || !strings.Contains(err.Error(), "9201") {
+		t.Errorf("another sink: %v, want a refusal that names it", err)
+	}
+	for name, files := range map[string]map[string]string{
+		"somebody's": {"thesis.txt": "x"}, "a Bleve index": {markerFile: `{"holds":"lull search index","schema":1}`}, "no JSON": {markerFile: "x"},
+		"a newer lull's": {markerFile: `{"holds":"lull dev state","schema":2}`},
+	} {
+		dir := writeFiles(t, files)
+		if err := ClaimFolder(dir, sinks); err == nil || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: %v, want a refusal that names the folder", name, err)
+		}
+		for file, text := range files {
+			if b, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(b) != text {
+				t.Errorf("%s was changed to %q, error %v", file, b, err)
+			}
+		}
+	}
+	file := filepath.Join(writeFiles(t, map[string]string{"file": ""}), "file")
+	if err := ClaimFolder(file, sinks); err == nil {
+		t.Error("a file was claimed")
+	}
+}
+
+func TestTheReportHasExactlyItsFields(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "report.json")
+	if err := WriteReport(path, Report{DeadLetters: []DeadLine{{Key: "content#a", Reason: "rejected", MessageID: "m"}}}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"messages":0,"events":0,"skipped":0,"rejected":0,"duplicates":0,"stale":0,"held":0,"superseded":0,"written":0,"deleted":0,"rewritten":0,"scheduled":0,"dead":0,` +
+		`"dead_letters":[{"key":"content#a","reason":"rejected","message_id":"m"}],"bursts":0,"flights":0,"turns":0,"row_writes":0,"row_reads":0,"sink_calls":0,"sink_items":0,"freshness_ms":{"p50":0,"p99":0,"max":0}}`
+	var got bytes.Buffer
+	if err := json.Compact(&got, b); err != nil || got.String() != want {
+		t.Errorf("got  %s\nwant %s (error %v)", got.String(), want, err)
+	}
+	if err := WriteReport(path, Report{}); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(path); !bytes.Contains(b, []byte(`"dead_letters": []`)) {
+		t.Errorf("no letters are %s, want an empty list", b)
+	}
+	left, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(left) != 1 {
+		t.Errorf("%v is left beside the report, error %v", left, err)
+	}
+}
+
+func TestTheBooksBalance(t *testing.T) {
+	t.Parallel()
+	r := Report{Events: 36, Skipped: 1, Dead: 2, Rejected: 2, Duplicates: 3, Stale: 4, Superseded: 5, Written: 6, Rewritten: 6, Held: 9, Deleted: 7, Scheduled: 8}
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+	r.Events++
+	if err := r.Check(); err == nil || !strings.Contains(err.Error(), "37 events") {
+		t.Errorf("got %v, want an error that says the sum", err)
+	}
+}
+
+func TestQuantilesAreTheLeastValueThatTheirShareDoesNotExceed(t *testing.T) {
+	t.Parallel()
+	h := histogram{}
+	if got := h.summary(); got != (Freshness{}) {
+		t.Errorf("of nothing: %+v", got)
+	}
+	for i := range 1000 {
+		h.add(time.Duration(i+1) * time.Millisecond)
+	}
+	h.add(-time.Second) // clocks differ
+	if got, want := h.summary(), (Freshness{P50: 500, P99: 990, Max: 1000}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+var redriveAll = operate.LetterOrder{All: true, By: "ann"}

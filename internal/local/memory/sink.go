@@ -1,0 +1,228 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// SinkSettings describe a search engine.
+type SinkSettings struct {
+	Versions     bool          // refuse smaller fences
+	ForgetAfter  time.Duration // how long the fence of a deleted document is remembered, 0 for always
+	Latency      time.Duration // of a request
+	RememberOps  bool          // keep what was applied for [Sink.History]
+	MaxDocuments int           // of a request, 0 for no limit: Write makes several, one after the other
+}
+
+// Answer is what a sink is told to say instead of doing its work.
+type Answer struct {
+	Outcome sink.Outcome
+	Apply   bool // do the work all the same: a write that was applied and got no answer
+}
+
+// Rule answers an op for as long as it wants to: a poison document, an outage. False lets the op through.
+type Rule func(op sink.Op) (Answer, bool)
+
+// Sink holds documents in memory. Scripted answers come first, then the rule, then the work.
+type Sink struct {
+	clk clock.Clock
+	set SinkSettings
+
+	mu      sync.Mutex
+	docs    map[shard.DocID]held
+	script  map[shard.DocID][]Answer
+	request []Answer
+	rule    Rule
+	down    error
+	history map[shard.DocID][]sink.Op
+	counts  SinkCounts
+}
+
+// held is a document, or the fence of a deleted one.
+type held struct {
+	sink.Stored
+	deleted bool
+	at      time.Time
+}
+
+// SinkCounts say what a sink was asked for.
+type SinkCounts struct{ Requests, Ops, Applied, Newer, Pings int64 }
+
+var (
+	_ sink.Sink   = (*Sink)(nil)
+	_ sink.Reader = (*Sink)(nil)
+)
+
+// NewSink returns an empty sink.
+func NewSink(clk clock.Clock, set SinkSettings) *Sink {
+	return &Sink{
+		clk: clk, set: set,
+		docs: map[shard.DocID]held{}, script: map[shard.DocID][]Answer{}, history: map[shard.DocID][]sink.Op{},
+	}
+}
+
+// Versions reports whether the sink refuses smaller fences.
+func (s *Sink) Versions() bool { return s.set.Versions }
+
+// Script queues answers for the next ops on a document, one each.
+func (s *Sink) Script(doc shard.DocID, answers ...Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script[doc] = append(s.script[doc], answers...)
+}
+
+// ScriptRequests queues answers for the next requests: every op of such a request gets its answer.
+func (s *Sink) ScriptRequests(answers ...Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.request = append(s.request, answers...)
+}
+
+// SetRule puts a rule in place of the last one; nil for none.
+func (s *Sink) SetRule(r Rule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rule = r
+}
+
+// SetDown makes Ping fail and every op unknown, without being applied, until it is called with nil.
+func (s *Sink) SetDown(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = err
+}
+
+// Counts returns what was asked for since the sink was made.
+func (s *Sink) Counts() SinkCounts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts
+}
+
+// History returns the ops that were applied to a document, in order, where the settings keep them.
+func (s *Sink) History(doc shard.DocID) []sink.Op {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]sink.Op(nil), s.history[doc]...)
+}
+
+// Ping waits the latency and fails while the sink is down.
+func (s *Sink) Ping(ctx context.Context) error {
+	if err := s.clk.Sleep(ctx, s.set.Latency); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts.Pings++
+	return s.down
+}
+
+// Write applies the ops after the latency. When ctx ends first nothing of that request is applied.
+func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	out := make([]sink.Outcome, len(ops))
+	for i := 0; i < len(ops); {
+		n := len(ops) - i
+		if s.set.MaxDocuments > 0 {
+			n = min(n, s.set.MaxDocuments)
+		}
+		if err := s.clk.Sleep(ctx, s.set.Latency); err != nil {
+			for ; i < len(ops); i++ {
+				out[i] = sink.Outcome{Kind: sink.Unknown, Reason: reasonOf(err)}
+			}
+			return out
+		}
+		s.answer(ops[i:i+n], out[i:i+n])
+		i += n
+	}
+	return out
+}
+
+func reasonOf(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "time-out"
+	}
+	return "called off"
+}
+
+// answer is one request.
+func (s *Sink) answer(ops []sink.Op, out []sink.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts.Requests++
+	s.counts.Ops += int64(len(ops))
+	var whole *Answer
+	if len(s.request) > 0 {
+		whole, s.request = &s.request[0], s.request[1:]
+	}
+	for i, op := range ops {
+		a, told := s.told(op, whole)
+		if !told || a.Apply {
+			done := s.apply(op)
+			if !told {
+				out[i] = done
+				continue
+			}
+		}
+		out[i] = a.Outcome
+	}
+}
+
+func (s *Sink) told(op sink.Op, whole *Answer) (Answer, bool) {
+	switch {
+	case s.down != nil:
+		return Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Status: 503, Reason: "unavailable"}}, true
+	case whole != nil:
+		return *whole, true
+	case len(s.script[op.Doc]) > 0:
+		a := s.script[op.Doc][0]
+		if s.script[op.Doc] = s.script[op.Doc][1:]; len(s.script[op.Doc]) == 0 {
+			delete(s.script, op.Doc)
+		}
+		return a, true
+	case s.rule != nil:
+		return s.rule(op)
+	}
+	return Answer{}, false
+}
+
+// apply does what a search engine does with one item.
+func (s *Sink) apply(op sink.Op) sink.Outcome {
+	var document []byte
+	if op.Kind == shard.Put {
+		plain, fault := sink.Plain(op.Document)
+		if fault != nil {
+			return fault.Outcome()
+		}
+		document = plain
+	}
+	now := s.clk.Now()
+	old, there := s.docs[op.Doc]
+	if there && old.deleted && s.set.ForgetAfter > 0 && !now.Before(old.at.Add(s.set.ForgetAfter)) {
+		delete(s.docs, op.Doc)
+		old, there = held{}, false
+	}
+	if s.set.Versions && there && op.Fence < old.Fence {
+		s.counts.Newer++
+		return sink.Outcome{Kind: sink.Newer, Status: 409, Reason: "version_conflict"}
+	}
+	status := 200
+	if op.Kind == shard.Delete && (!there || old.deleted) {
+		status = 404
+	}
+	if op.Kind == shard.Delete && !s.set.Versions {
+		delete(s.docs, op.Doc)
+	} else {
+		s.docs[op.Doc] = held{deleted: op.Kind == shard.Delete, at: now, Stored: op.Meta().Stored(op.Doc, document)}
+	}
+	s.counts.Applied++
+	if s.set.RememberOps {
+		s.history[op.Doc] = append(s.history[op.Doc], op)
+	}
+	return sink.Outcome{Kind: sink.Applied, Status: status}
+}

@@ -1,0 +1,148 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// Get returns the document.
+func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return sink.Stored{}, false, fmt.Errorf("get document: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, ok := s.docs[doc]
+	if !ok || d.deleted {
+		return sink.Stored{}, false, nil
+	}
+	return copyOf(d.Stored), true, nil
+}
+
+// All calls f on a snapshot.
+func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
+	for _, d := range s.snapshot("") {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("list documents: %w", err)
+		}
+		if err := f(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// snapshot is the documents of a collection, or of all, sorted. # sorts before every other character of a collection's name.
+func (s *Sink) snapshot(c shard.Collection) []sink.Stored {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	docs := make([]sink.Stored, 0, len(s.docs))
+	for id, d := range s.docs {
+		if !d.deleted && (c == "" || id.Collection() == c) {
+			docs = append(docs, copyOf(d.Stored))
+		}
+	}
+	slices.SortFunc(docs, func(a, b sink.Stored) int { return cmp.Compare(a.Doc, b.Doc) })
+	return docs
+}
+
+func copyOf(d sink.Stored) sink.Stored {
+	d.Document = bytes.Clone(d.Document)
+	return d
+}
+
+// Search looks for whole words in texts and numbers, without regard to case. A document in which they stand more often comes first.
+func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	wanted := words(q.Text)
+	type hit struct {
+		sink.Stored
+		score int
+	}
+	var hits []hit
+	for _, d := range s.snapshot(q.Collection) {
+		value, err := field(d.Document, q.Field)
+		if err != nil {
+			return nil, fmt.Errorf("search %s: %w", d.Doc, err)
+		}
+		if n := score(value, wanted); n > 0 {
+			hits = append(hits, hit{d, n})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return b.score - a.score })
+	hits = hits[:min(len(hits), max(q.Limit, 0))]
+	out := make([]sink.Stored, len(hits))
+	for i := range hits {
+		out[i] = hits[i].Stored
+	}
+	return out, nil
+}
+
+// field is the value of a field, the whole document for no name, nil for a field that is not there.
+func field(document []byte, name string) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(document))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return nil, fmt.Errorf("read document: %w", err)
+	}
+	for name != "" {
+		var first string
+		first, name, _ = strings.Cut(name, ".")
+		object, ok := value.(map[string]any)
+		if !ok {
+			return nil, nil
+		}
+		value = object[first]
+	}
+	return value, nil
+}
+
+// score is how often the wanted words stand in a value, 0 where one of them does not.
+func score(value any, wanted []string) int {
+	found := map[string]int{}
+	count(value, found)
+	n := 0
+	for _, w := range wanted {
+		if found[w] == 0 {
+			return 0
+		}
+		n += found[w]
+	}
+	return n
+}
+
+// count adds the words of a value to found.
+func count(value any, found map[string]int) {
+	switch v := value.(type) {
+	case string:
+		for _, w := range words(v) {
+			found[w]++
+		}
+	case json.Number:
+		found[v.String()]++
+	case []any:
+		for _, e := range v {
+			count(e, found)
+		}
+	case map[string]any:
+		for _, e := range v {
+			count(e, found)
+		}
+	}
+}
+
+func words(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}

@@ -1,0 +1,180 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+func put(doc shard.DocID, fence shard.Fence, body string) sink.Op {
+	return sink.Op{Doc: doc, Kind: shard.Put, Fence: fence, Version: "1", Document: []byte(body)}
+}
+
+func del(doc shard.DocID, fence shard.Fence) sink.Op {
+	return sink.Op{Doc: doc, Kind: shard.Delete, Fence: fence}
+}
+
+func kinds(out []sink.Outcome) []sink.Kind {
+	k := make([]sink.Kind, len(out))
+	for i := range out {
+		k[i] = out[i].Kind
+	}
+	return k
+}
+
+func expect(t *testing.T, s *memory.Sink, ops []sink.Op, want ...sink.Kind) {
+	t.Helper()
+	if got := kinds(s.Write(t.Context(), ops)); !slices.Equal(got, want) {
+		t.Errorf("outcomes %v, want %v", got, want)
+	}
+}
+
+func TestASinkWithVersionsRefusesASmallerFence(t *testing.T) {
+	t.Parallel()
+	s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
+	expect(t, s, []sink.Op{put("a#1", 10, `{"n":1}`)}, sink.Applied)
+	expect(t, s, []sink.Op{put("a#1", 9, `{"n":0}`)}, sink.Newer)
+	expect(t, s, []sink.Op{put("a#1", 10, `{"n":2}`)}, sink.Applied)
+	expect(t, s, []sink.Op{del("a#1", 9)}, sink.Newer)
+	expect(t, s, []sink.Op{del("a#1", 11)}, sink.Applied)
+	expect(t, s, []sink.Op{put("a#1", 10, `{"n":3}`)}, sink.Newer)
+	if _, ok, _ := s.Get(t.Context(), "a#1"); ok {
+		t.Error("the deleted document is there")
+	}
+}
+
+func TestASinkWithoutVersionsAppliesWhateverComesLast(t *testing.T) {
+	t.Parallel()
+	s := memory.NewSink(clock.System{}, memory.SinkSettings{})
+	expect(t, s, []sink.Op{put("a#1", 10, `{"n":1}`)}, sink.Applied)
+	expect(t, s, []sink.Op{put("a#1", 9, `{"n":0}`)}, sink.Applied)
+	if got, _, _ := s.Get(t.Context(), "a#1"); string(got.Document) != `{"n":0}` {
+		t.Errorf("holds %s, want what came last", got.Document)
+	}
+}
+
+func TestASinkForgetsDeletes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, ForgetAfter: time.Minute})
+		expect(t, s, []sink.Op{del("a#1", 10)}, sink.Applied)
+		time.Sleep(time.Minute - 1)
+		expect(t, s, []sink.Op{put("a#1", 9, `{}`)}, sink.Newer)
+		time.Sleep(time.Nanosecond)
+		expect(t, s, []sink.Op{put("a#1", 9, `{}`)}, sink.Applied)
+	})
+}
+
+func TestScriptedAnswersComeFirst(t *testing.T) {
+	t.Parallel()
+	s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, RememberOps: true})
+	throttled := memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, RetryAfter: time.Second}}
+	lost := memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown}, Apply: true}
+	s.Script("a#1", throttled, lost)
+	ops := []sink.Op{put("a#1", 1, `{}`), put("a#2", 1, `{}`)}
+	expect(t, s, ops, sink.Throttled, sink.Applied)
+	if _, ok, _ := s.Get(t.Context(), "a#1"); ok {
+		t.Error("a throttled write was applied")
+	}
+	expect(t, s, ops, sink.Unknown, sink.Applied)
+	if _, ok, _ := s.Get(t.Context(), "a#1"); !ok {
+		t.Error("the write whose answer was lost was not applied")
+	}
+	expect(t, s, ops, sink.Applied, sink.Applied)
+	s.ScriptRequests(throttled)
+	expect(t, s, ops, sink.Throttled, sink.Throttled)
+	s.SetRule(func(op sink.Op) (memory.Answer, bool) {
+		return memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected}}, op.Doc == "a#2"
+	})
+	expect(t, s, ops, sink.Applied, sink.Rejected)
+	s.SetDown(errors.New("down"))
+	expect(t, s, ops, sink.Unknown, sink.Unknown)
+	if s.Ping(t.Context()) == nil {
+		t.Error("a sink that is down answered a ping")
+	}
+	s.SetDown(nil)
+	s.SetRule(nil)
+	expect(t, s, ops, sink.Applied, sink.Applied)
+	if got, want := len(s.History("a#1")), 4; got != want {
+		t.Errorf("%d ops applied to a#1, want %d", got, want)
+	}
+}
+
+func TestAWriteWithoutAnAnswerInTimeIsUnknown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.NewSink(clock.System{}, memory.SinkSettings{Latency: 2 * time.Second, MaxDocuments: 1})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		got := kinds(s.Write(ctx, []sink.Op{put("a#1", 1, `{}`), put("a#2", 1, `{}`), put("a#3", 1, `{}`)}))
+		if want := []sink.Kind{sink.Applied, sink.Unknown, sink.Unknown}; !slices.Equal(got, want) {
+			t.Errorf("outcomes %v, want %v", got, want)
+		}
+	})
+}
+
+func TestADocumentThatIsNoObjectIsRejected(t *testing.T) {
+	t.Parallel()
+	s := memory.NewSink(clock.System{}, memory.SinkSettings{})
+	expect(t, s, []sink.Op{put("a#1", 1, ``), put("a#2", 1, `[]`), put("a#3", 1, `{"a":`), put("a#4", 1, " {}")},
+		sink.Rejected, sink.Rejected, sink.Rejected, sink.Applied)
+}
+
+func TestSearchFindsWordsBestFirst(t *testing.T) {
+	t.Parallel()
+	s := memory.NewSink(clock.System{}, memory.SinkSettings{})
+	expect(t, s, []sink.Op{
+		put("a#1", 1, `{"title":"Tax","body":"about tax and TAX"}`),
+		put("a#2", 1, `{"title":"Other","tags":["tax"]}`),
+		put("b#1", 1, `{"title":"tax tax tax tax"}`),
+		put("a#3", 1, `{"title":"Taxi"}`),
+	}, sink.Applied, sink.Applied, sink.Applied, sink.Applied)
+	for _, c := range []struct {
+		q    sink.Query
+		want []shard.DocID
+	}{
+		{sink.Query{Text: "tax", Limit: 9}, []shard.DocID{"b#1", "a#1", "a#2"}},
+		{sink.Query{Text: "tax", Limit: 1}, []shard.DocID{"b#1"}},
+		{sink.Query{Text: "Tax", Collection: "a", Limit: 9}, []shard.DocID{"a#1", "a#2"}},
+		{sink.Query{Text: "tax", Field: "title", Limit: 9}, []shard.DocID{"b#1", "a#1"}},
+		{sink.Query{Text: "none", Limit: 9}, nil},
+	} {
+		got, err := s.Search(t.Context(), c.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var docs []shard.DocID
+		for _, d := range got {
+			docs = append(docs, d.Doc)
+		}
+		if !slices.Equal(docs, c.want) {
+			t.Errorf("%+v finds %v, want %v", c.q, docs, c.want)
+		}
+	}
+}
+
+func TestAllGoesByCollectionAndID(t *testing.T) {
+	t.Parallel()
+	s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
+	expect(t, s, []sink.Op{put("a-b#1", 1, `{}`), put("a#2", 1, `{}`), put("a#1", 1, `{}`), del("a#3", 1)},
+		sink.Applied, sink.Applied, sink.Applied, sink.Applied)
+	var got []shard.DocID
+	stop := errors.New("enough")
+	err := s.All(t.Context(), func(d sink.Stored) error {
+		if got = append(got, d.Doc); len(got) == 3 {
+			return stop
+		}
+		return nil
+	})
+	if want := []shard.DocID{"a#1", "a#2", "a-b#1"}; !slices.Equal(got, want) || !errors.Is(err, stop) {
+		t.Errorf("got %v, %v, want %v and the callback's error", got, err, want)
+	}
+}

@@ -1,0 +1,58 @@
+package memory_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/flight/flighttest"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/letter/lettertest"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue/queuetest"
+	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/schedule/scheduletest"
+	"github.com/lullhq/lull/sink/sinktest"
+)
+
+func TestTheQueueIsAQueue(t *testing.T) {
+	t.Parallel()
+	queuetest.Run(t, func(_ *testing.T, s queuetest.Settings) queuetest.Backend {
+		dead := memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "dead"})
+		q := memory.NewQueue(clock.System{}, memory.QueueSettings{
+			Name: "live", Visibility: s.Visibility, MaxReceiveCount: s.MaxReceiveCount, DeadLetter: dead,
+		})
+		return queuetest.Backend{Queue: q, Receive: q.Receive, Dead: dead.Receive, Moved: "live"}
+	}, queuetest.Capabilities{Bubble: synctest.Test, StaleIsGone: true, TwelveHours: true, Redrive: true})
+}
+
+func TestFlightsAreAStore(t *testing.T) {
+	t.Parallel()
+	flighttest.Run(t, func(*testing.T) flight.Store { return memory.NewFlights(clock.System{}) })
+}
+
+func TestLettersAreAStore(t *testing.T) {
+	t.Parallel()
+	lettertest.Run(t, func(*testing.T) letter.Store { return memory.NewLetters() })
+}
+
+func TestTheScheduleIsAStore(t *testing.T) {
+	t.Parallel()
+	scheduletest.Run(t, func(*testing.T) schedule.Store { return memory.NewSchedule() })
+}
+
+func TestTheSinkIsASink(t *testing.T) {
+	t.Parallel()
+	for _, versions := range []bool{true, false} {
+		t.Run(map[bool]string{true: "with versions", false: "without versions"}[versions], func(t *testing.T) {
+			t.Parallel()
+			sinktest.Run(t, sinktest.Options{
+				New: func(*testing.T) sinktest.Sink {
+					return memory.NewSink(clock.System{}, memory.SinkSettings{Versions: versions})
+				},
+				Versions: versions,
+			})
+		})
+	}
+}

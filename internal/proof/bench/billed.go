@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// billedRows is lull's table with a meter: what AWS would have applied is billed, by the sizes of the rows.
+type billedRows struct {
+	*memory.Shards
+	meter *Meter
+}
+
+// Write uses the units of the larger image, and where the condition refuses it those of the row that is there.
+func (b billedRows) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	old, err := b.Shards.Write(ctx, w)
+	size, refused := 0, 0
+	if r, ok := shard.AsRefused(err); ok {
+		size, refused = rowBytes(r.Row), 1
+	} else if err == nil {
+		size = max(rowBytes(old), rowBytes(w.Apply(old)))
+	}
+	b.meter.count(func(c *Counts, u *price.Usage) {
+		c.RowWrites++
+		c.RowRefused += refused
+		u.WriteUnits += price.WriteUnits(size)
+	})
+	return old, err
+}
+
+func (b billedRows) Read(ctx context.Context, docs []shard.DocID, consistent shard.Consistency) ([]shard.Row, error) {
+	rows, err := b.Shards.Read(ctx, docs, consistent)
+	b.meter.count(func(c *Counts, u *price.Usage) {
+		c.RowReads += len(docs)
+		for i := range rows {
+			u.ReadUnits += price.ReadUnits(rowBytes(rows[i]), bool(consistent))
+		}
+	})
+	return rows, err
+}
+
+// Scan reads pages: the units of a page are those of its bytes together.
+func (b billedRows) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string, error) {
+	rows, next, err := b.Shards.Scan(ctx, segment, segments, cursor, limit)
+	bytes := 0
+	for i := range rows {
+		bytes += rowBytes(rows[i])
+	}
+	b.meter.count(func(_ *Counts, u *price.Usage) { u.ReadUnits += price.ReadUnits(bytes, false) })
+	return rows, next, err
+}
+
+// rowBytes is the size of an item as DynamoDB counts it: names and values; a number takes about half its digits and one.
+func rowBytes(r shard.Row) int {
+	if !r.Exists() {
+		return 0
+	}
+	n := len("doc") + len(r.Doc)
+	for _, a := range rowAttrs {
+		v, ok := r.Get(a)
+		if !ok {
+			continue
+		}
+		n += len(a) + len(v.Text)
+		if v.Kind == shard.KindNumber {
+			n += 9 // sixteen digits of a time in microseconds
+		}
+	}
+	return n
+}
+
+var rowAttrs = shard.Attrs()
+
+// maxInline is how large a manifest may be to travel in an execution's input of 256 KiB as base64, with room for the state.
+const maxInline = 180 << 10
+
+// billedFlights is the bucket with a meter.
+type billedFlights struct {
+	*memory.Flights
+	meter *Meter
+}
+
+func (b billedFlights) Put(ctx context.Context, m *flight.Manifest) error {
+	packed, err := flight.Encode(m)
+	if err != nil {
+		return err
+	}
+	b.meter.count(func(c *Counts, u *price.Usage) {
+		c.Puts++
+		u.ObjectWrites++
+		c.Manifests++
+		c.ManifestBytes += len(packed)
+		if len(packed) <= maxInline {
+			c.Small++
+		}
+	})
+	return b.Flights.Put(ctx, m)
+}
+
+func (b billedFlights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
+	m, err := b.Flights.Get(ctx, id)
+	b.meter.count(func(c *Counts, u *price.Usage) {
+		c.Gets++
+		u.ObjectReads++
+	})
+	return m, err
+}
+
+func (b billedFlights) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (bool, error) {
+	b.meter.count(func(c *Counts, u *price.Usage) {
+		c.Puts++
+		u.ObjectWrites++
+	})
+	return b.Flights.Continue(ctx, id, n, s)
+}
+
+func (b billedFlights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
+	b.meter.count(func(_ *Counts, u *price.Usage) { u.ObjectWrites++ }) // a listing costs what a write costs
+	return b.Flights.List(ctx, cursor, limit)
+}
+
+// launcher is the machine, billed; under the standard fault mix it loses some starts and doubles others.
+type launcher struct{ *lull }
+
+func (l launcher) Start(ctx context.Context, s flight.State) error {
+	starts := 1
+	if l.mix != nil {
+		switch {
+		case l.mix.Chance(l.mix.Rates.FlightLost):
+			return nil
+		case l.mix.Chance(l.mix.Rates.FlightTwice):
+			starts = 2
+		}
+	}
+	for range starts {
+		l.Meter.count(func(c *Counts, u *price.Usage) {
+			c.Starts++
+			c.Transitions++ // Done
+			if l.Config.Flight.Kind == config.FlightStandard {
+				u.Transitions++
+			} else {
+				u.ExpressStarts++
+			}
+		})
+		if err := l.machine.Start(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turnTransitions are the states of one turn: Hold, Index, Left.
+const turnTransitions = 3
+
+// billTurn bills the transitions of a turn, and the execution's time where it ends.
+func (l *lull) billTurn(s, out flight.State, err error) {
+	ended := err == nil && out.Done
+	l.Meter.count(func(c *Counts, u *price.Usage) {
+		c.Turns++
+		c.Transitions += turnTransitions
+		standard := l.Config.Flight.Kind == config.FlightStandard
+		if standard {
+			u.Transitions += turnTransitions
+		}
+		if ended {
+			flown := l.clk.Now().Sub(time.UnixMicro(s.Started))
+			c.Flown += flown
+			if !standard {
+				u.ExpressGBSecs += price.ExpressGBSeconds(flown)
+			}
+		}
+	})
+}

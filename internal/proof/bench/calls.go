@@ -1,0 +1,112 @@
+package bench
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/fanout"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// received counts what the batch cost to receive, and how many documents it has.
+func (w *World) received(batch []queue.Message, window time.Duration) {
+	docs := map[int]bool{}
+	bytes := 0
+	for i := range batch {
+		bytes += len(batch[i].Body)
+		if batch[i].ReceiveCount == 1 {
+			doc, _ := parse(batch[i].Body)
+			docs[doc] = true
+		}
+	}
+	full := (len(batch) + queue.MaxEntries - 1) / queue.MaxEntries
+	billed := max(float64(full), price.QueueRequests(bytes))
+	eager := eagerPolls(batch, w.clk.Now().Add(-window))
+	w.Meter.count(func(c *Counts, u *price.Usage) {
+		c.Received += len(batch)
+		c.Receives += full
+		c.EagerPolls += eager
+		u.QueueRequests += billed
+		if len(docs) > 0 {
+			c.Batches++
+			c.Admissions += len(docs)
+		}
+	})
+}
+
+// eagerPolls is how many ReceiveMessage calls gather a batch if each call follows the last one at once and long polling
+// answers as soon as there is one message: an upper bound for a poller, as full requests of ten are a lower one.
+func eagerPolls(batch []queue.Message, began time.Time) int {
+	arrivals := make([]time.Time, len(batch))
+	for i := range batch {
+		arrivals[i] = batch[i].Sent
+		if batch[i].ReceiveCount > 1 || arrivals[i].Before(began) {
+			arrivals[i] = began
+		}
+	}
+	slices.SortFunc(arrivals, time.Time.Compare)
+	calls, last := 0, began
+	for i := 0; i < len(arrivals); calls++ {
+		answer := last.Add(pollLatency)
+		if arrivals[i].After(answer) {
+			answer = arrivals[i]
+		}
+		for n := 0; n < queue.MaxEntries && i < len(arrivals) && !arrivals[i].After(answer); n++ {
+			i++
+		}
+		last = answer
+	}
+	return calls
+}
+
+// queueFor is the queue as an invocation sees it: batch calls of ten, in parallel and bounded, each billed.
+func (w *World) queueFor(v *fault.Invocation) queue.Queue {
+	return calls{v.Queue(billedQueue{w.Queue, w.Meter})}
+}
+
+// calls makes batch calls beside each other.
+type calls struct{ queue.Queue }
+
+func (c calls) Hold(ctx context.Context, receipts []string, d time.Duration) []error {
+	return inTens(receipts, func(part []string) []error { return c.Queue.Hold(ctx, part, d) })
+}
+
+func (c calls) Delete(ctx context.Context, receipts []string) []error {
+	return inTens(receipts, func(part []string) []error { return c.Queue.Delete(ctx, part) })
+}
+
+func inTens(in []string, f func(part []string) []error) []error {
+	parts := slices.Collect(slices.Chunk(in, queue.MaxEntries))
+	answers := make([][]error, len(parts))
+	fanout.Runner(nil).Each(callParallel, len(parts), func(i int) { answers[i] = f(parts[i]) })
+	var errs []error
+	for i, a := range answers {
+		for j, err := range a {
+			if err != nil {
+				if errs == nil {
+					errs = make([]error, len(in))
+				}
+				errs[i*queue.MaxEntries+j] = err
+			}
+		}
+	}
+	return errs
+}
+
+type billedQueue struct {
+	queue.Queue
+	meter *Meter
+}
+
+func (b billedQueue) Hold(ctx context.Context, receipts []string, d time.Duration) []error {
+	b.meter.count(func(c *Counts, u *price.Usage) { c.Holds++; u.QueueRequests++ })
+	return b.Queue.Hold(ctx, receipts, d)
+}
+
+func (b billedQueue) Delete(ctx context.Context, receipts []string) []error {
+	b.meter.count(func(c *Counts, u *price.Usage) { c.Deletes++; u.QueueRequests++ })
+	return b.Queue.Delete(ctx, receipts)
+}

@@ -1,0 +1,359 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	mrand "math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/aws/dynamodb"
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/fanout"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/opensearch"
+	"github.com/lullhq/lull/source"
+	"github.com/lullhq/lull/internal/aws/sqs"
+	"github.com/lullhq/lull/internal/aws/stepfunctions"
+)
+
+// workload is a list of receive batches; their messages are due already, so that nothing waits.
+type workload struct {
+	events  int
+	bursts  int
+	batches [][]queue.Message
+}
+
+// newWorkload cuts bursts into batches as the trace of a scenario is cut: a burst's events are spread over A batches that follow
+// each other.
+func newWorkload(bursts, burst, a, documentsPerBatch, round int) workload {
+	w := workload{bursts: bursts, events: bursts * burst}
+	sent := time.Now().Add(-20 * time.Second).Truncate(time.Millisecond)
+	for first := 0; first < bursts; first += documentsPerBatch {
+		parts := make([][]queue.Message, a)
+		for d := first; d < min(first+documentsPerBatch, bursts); d++ {
+			for v := range burst {
+				p := v * a / burst
+				id := strconv.Itoa(round) + "-" + strconv.Itoa(d) + "-" + strconv.Itoa(v)
+				parts[p] = append(parts[p], queue.Message{
+					ID: id, Receipt: "AQEB" + id + filler[:120], Body: Event{Doc: round*bursts + d, Version: v + 1}.body(), Sent: sent, FirstReceived: sent, ReceiveCount: 1,
+				})
+			}
+		}
+		w.batches = append(w.batches, parts...)
+	}
+	return w
+}
+
+// worker handles a workload with real clients.
+type worker interface {
+	do(ctx context.Context, w workload) error
+	close()
+}
+
+// lullWorker is receive and index on the AWS halves.
+type lullWorker struct {
+	net     *inprocess
+	cfg     *config.Config
+	sources *source.Set
+	receive *receive.Handler
+	index   *index.Handler
+
+	mu     sync.Mutex
+	states []flight.State
+}
+
+func newLullWorker(withSink bool) (*lullWorker, error) {
+	s := base()
+	cfg, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	sources, err := source.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	l := &lullWorker{net: newInprocess(), cfg: cfg, sources: sources}
+	account := l.net.config()
+	rows := sdkRows{dynamodb.New(account, "shards")}
+	flights := s3.NewFlights(s3.New(account, "lull"))
+	live := sqs.New(account, "https://sqs.us-east-1.amazonaws.com/123456789012/live")
+	launch := collecting{stepfunctions.New(account, "arn:aws:states:us-east-1:123456789012:stateMachine:flight"), l}
+	out, err := newSink(l.net, withSink)
+	if err != nil {
+		return nil, err
+	}
+	l.receive = &receive.Handler{
+		Shards: rows, Flights: flights, Launcher: launch, Ingest: live, Dead: live, Sources: sources, Config: cfg, Sink: sinkName,
+		Lane: flight.Live, Clock: clock.System{}, Journal: journal.Discard{},
+		NewID: func() flight.ID { return flight.ID(ulid.Make().String()) },
+	}
+	l.index = &index.Handler{
+		Shards: rows, Flights: flights, Launcher: launch, Queues: map[flight.Lane]queue.Queue{flight.Live: live}, Dead: live, Sink: out,
+		SinkName: sinkName, Sources: sources, Config: cfg, Clock: clock.System{}, Journal: journal.Discard{}, NewToken: newToken, Jitter: mrand.Float64,
+	}
+	return l, nil
+}
+
+// newSink is the OpenSearch client, or nothing at all: documents are then taken for written, to see the rest alone.
+func newSink(p *inprocess, real bool) (sink.Sink, error) {
+	if !real {
+		return takenForWritten{}, nil
+	}
+	return opensearch.New(opensearch.Options{
+		URL: "http://search.invalid", Collections: []shard.Collection{"content"}, Versions: true, Transport: p,
+	})
+}
+
+type takenForWritten struct{}
+
+func (takenForWritten) Write(_ context.Context, ops []sink.Op) []sink.Outcome {
+	return make([]sink.Outcome, len(ops))
+}
+func (takenForWritten) Ping(context.Context) error { return nil }
+func (takenForWritten) Versions() bool             { return true }
+
+// collecting starts executions and remembers their input.
+type collecting struct {
+	flight.Launcher
+	to *lullWorker
+}
+
+func (c collecting) Start(ctx context.Context, s flight.State) error {
+	c.to.mu.Lock()
+	c.to.states = append(c.to.states, s)
+	c.to.mu.Unlock()
+	return c.Launcher.Start(ctx, s)
+}
+
+func (l *lullWorker) close() { closeSink(l.index.Sink) }
+func (l *loopWorker) close() { closeSink(l.sink) }
+
+func closeSink(s sink.Sink) {
+	if c, ok := s.(io.Closer); ok {
+		_ = c.Close() // nothing is left to write
+	}
+}
+
+// maxTurnsEach bounds the turns of one flight: nothing in a workload needs more than a few.
+const maxTurnsEach = 10
+
+// do receives every batch, then gives turns to the flights, the newest first, so that an older one finds its documents committed.
+func (l *lullWorker) do(ctx context.Context, w workload) error {
+	l.states = l.states[:0]
+	for _, b := range w.batches {
+		if kept := l.receive.Handle(ctx, b); len(kept) != len(b) {
+			return fmt.Errorf("receive: %d messages of %d are held", len(kept), len(b))
+		}
+	}
+	for i := len(l.states) - 1; i >= 0; i-- {
+		s := l.states[i]
+		for n := 0; !s.Done; n++ {
+			var err error
+			if s, err = l.index.Turn(ctx, s); err != nil {
+				return err
+			}
+			if n == maxTurnsEach {
+				return fmt.Errorf("index: flight %s is not done after %d turns", s.Flight, n)
+			}
+		}
+	}
+	return nil
+}
+
+// loopWorker is the idempotency loop: two writes and one sink request for each message, and the same decoding.
+type loopWorker struct {
+	table   *sdk.Client
+	sources *source.Set
+	sink    sink.Sink
+}
+
+func newLoopWorker(withSink bool) (*loopWorker, error) {
+	s := base()
+	cfg, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	sources, err := source.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	net := newInprocess()
+	out, err := newSink(net, withSink)
+	if err != nil {
+		return nil, err
+	}
+	return &loopWorker{table: sdk.NewFromConfig(client.Plain(net.config())), sources: sources, sink: out}, nil
+}
+
+func (l *loopWorker) do(ctx context.Context, w workload) error {
+	for _, b := range w.batches {
+		errs := make([]error, len(b))
+		fanout.Runner(nil).Each(peerParallel, len(b), func(i int) { errs[i] = l.one(ctx, b[i]) })
+		for _, err := range errs {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// one is a message: PutItem "in progress" under a condition, the document, UpdateItem "completed".
+func (l *loopWorker) one(ctx context.Context, m queue.Message) error {
+	r := l.sources.Decode(m)[0]
+	if r.Fault != nil {
+		return r.Fault
+	}
+	body, err := l.sources.Document(m, r.Event)
+	if err != nil {
+		return err
+	}
+	now := strconv.FormatInt(time.Now().Unix(), 10)
+	id := &types.AttributeValueMemberS{Value: "consumer#" + m.ID}
+	_, err = l.table.PutItem(ctx, &sdk.PutItemInput{
+		TableName: aws.String("idempotency"),
+		Item: map[string]types.AttributeValue{
+			"id": id, "expiration": &types.AttributeValueMemberN{Value: now}, "status": &types.AttributeValueMemberS{Value: "INPROGRESS"},
+			"in_progress_expiration": &types.AttributeValueMemberN{Value: now},
+		},
+		ConditionExpression:      aws.String("attribute_not_exists(#id) OR #expiry < :now OR (#status = :inprogress AND attribute_exists(#in_progress_expiry) AND #in_progress_expiry < :now)"),
+		ExpressionAttributeNames: map[string]string{"#id": "id", "#expiry": "expiration", "#status": "status", "#in_progress_expiry": "in_progress_expiration"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":now": &types.AttributeValueMemberN{Value: now}, ":inprogress": &types.AttributeValueMemberS{Value: "INPROGRESS"},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if o := l.sink.Write(ctx, []sink.Op{op(r.Event, body)}); o[0].Kind != sink.Applied {
+		return fmt.Errorf("sink: %s", o[0].Reason)
+	}
+	_, err = l.table.UpdateItem(ctx, &sdk.UpdateItemInput{
+		TableName: aws.String("idempotency"), Key: map[string]types.AttributeValue{"id": id},
+		UpdateExpression:         aws.String("SET #response_data = :response_data, #expiry = :expiry, #status = :status"),
+		ExpressionAttributeNames: map[string]string{"#response_data": "data", "#expiry": "expiration", "#status": "status"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":response_data": &types.AttributeValueMemberS{Value: "{}"}, ":expiry": &types.AttributeValueMemberN{Value: now},
+			":status": &types.AttributeValueMemberS{Value: "COMPLETED"},
+		},
+	})
+	return err
+}
+
+func op(e event.Event, body []byte) sink.Op {
+	return sink.Op{Doc: e.Doc, Kind: e.Op, Fence: shard.Fence(time.Now().UnixMicro()), Key: e.Key, Version: e.Version, At: time.Now(), Document: body}
+}
+
+// Cost is what an event costs this machine.
+type Cost struct {
+	CPU    time.Duration
+	Allocs float64
+	Bytes  float64
+}
+
+// measure runs a workload and divides what the process spent by its events. Garbage is collected within.
+func measure(ctx context.Context, x worker, w workload) (Cost, error) {
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began, err := processorTime()
+	if err != nil {
+		return Cost{}, err
+	}
+	if err := x.do(ctx, w); err != nil {
+		return Cost{}, err
+	}
+	runtime.GC()
+	ended, err := processorTime()
+	if err != nil {
+		return Cost{}, err
+	}
+	runtime.ReadMemStats(&after)
+	n := float64(w.events)
+	return Cost{
+		CPU: time.Duration(float64(ended-began) / n), Allocs: float64(after.Mallocs-before.Mallocs) / n,
+		Bytes: float64(after.TotalAlloc-before.TotalAlloc) / n,
+	}, nil
+}
+
+// processorTime is what this process has used of all its cores.
+func processorTime() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, fmt.Errorf("read processor time: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+}
+
+// Pair is lull and the idempotency loop over the same workload, in turns.
+type Pair struct {
+	Name       string
+	Burst, A   int
+	Sink       bool
+	Lull, Loop Cost      // medians
+	Ratios     []float64 // of processor time, one each round, sorted
+}
+
+// Ratio is the median.
+func (p Pair) Ratio() float64 { return p.Ratios[len(p.Ratios)/2] }
+
+// Compare measures in rounds: lull, loop, lull, loop, so that whatever else the machine does hits both.
+func Compare(ctx context.Context, name string, bursts, burst, a, rounds int, withSink bool) (Pair, error) {
+	l, err := newLullWorker(withSink)
+	if err != nil {
+		return Pair{}, err
+	}
+	defer l.close()
+	o, err := newLoopWorker(withSink)
+	if err != nil {
+		return Pair{}, err
+	}
+	defer o.close()
+	p := Pair{Name: name, Burst: burst, A: a, Sink: withSink}
+	var lulls, loops []Cost
+	for round := range rounds + 1 {
+		w := newWorkload(bursts, burst, a, max(1, 1000*a/burst/2), round)
+		cl, err := measure(ctx, l, w)
+		if err != nil {
+			return p, fmt.Errorf("lull: %w", err)
+		}
+		co, err := measure(ctx, o, w)
+		if err != nil {
+			return p, fmt.Errorf("loop: %w", err)
+		}
+		if round == 0 {
+			continue // connections, caches, code
+		}
+		lulls, loops = append(lulls, cl), append(loops, co)
+		p.Ratios = append(p.Ratios, float64(cl.CPU)/float64(co.CPU))
+	}
+	slices.Sort(p.Ratios)
+	p.Lull, p.Loop = median(lulls), median(loops)
+	return p, nil
+}
+
+func median(c []Cost) Cost {
+	slices.SortFunc(c, func(a, b Cost) int { return int(a.CPU - b.CPU) })
+	return c[len(c)/2]
+}

@@ -1,0 +1,251 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// inprocess answers the real SDK clients, and the OpenSearch client, in this process: every request is built, signed, sent to a
+// function and its answer parsed, but there are no sockets and no TLS. What the function itself needs counts for its caller.
+type inprocess struct {
+	rows *memory.Shards
+
+	mu       sync.Mutex
+	objects  map[string][]byte
+	requests map[string]int
+}
+
+func newInprocess() *inprocess {
+	return &inprocess{rows: memory.NewShards(), objects: map[string][]byte{}, requests: map[string]int{}}
+}
+
+// config is an account whose every request comes here.
+func (p *inprocess) config() aws.Config {
+	return aws.Config{
+		Region: "us-east-1", HTTPClient: p,
+		Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "example", strings.Repeat("session token ", 40)),
+	}
+}
+
+// rowWrite carries a conditional write past the SDK: the function that stands for DynamoDB evaluates it without parsing expressions.
+type rowWrite struct{}
+
+// sdkRows is the real table client in front of rows in memory.
+type sdkRows struct {
+	shard.Store
+}
+
+func (s sdkRows) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	return s.Store.Write(context.WithValue(ctx, rowWrite{}, &w), w)
+}
+
+// Do answers.
+func (p *inprocess) Do(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, fmt.Errorf("read request: %w", err)
+		}
+	}
+	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	if op == "" {
+		op = r.Method
+	}
+	p.mu.Lock()
+	p.requests[op]++
+	p.mu.Unlock()
+	switch op {
+	case "UpdateItem":
+		return p.update(r)
+	case "PutItem":
+		return answer(200, "application/x-amz-json-1.0", []byte(`{}`)), nil
+	case "BatchGetItem":
+		return p.batchGet(r.Context(), body)
+	case "DeleteMessageBatch":
+		return entries(body), nil
+	case "StartExecution":
+		return answer(200, "application/x-amz-json-1.0",
+			[]byte(`{"executionArn":"arn:aws:states:us-east-1:123456789012:execution:flight:01","startDate":1.7e9}`)), nil
+	}
+	return p.object(r, body)
+}
+
+// RoundTrip answers the OpenSearch client.
+func (p *inprocess) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read request: %w", err)
+	}
+	p.mu.Lock()
+	p.requests["_bulk"]++
+	p.mu.Unlock()
+	out := []byte(`{"took":1,"errors":false,"items":[`)
+	first := true
+	for line := range bytes.Lines(body) {
+		_, rest, isAction := bytes.Cut(line, []byte(`"_id":"`))
+		if !isAction || !bytes.HasPrefix(line, []byte(`{"index":{`)) {
+			continue
+		}
+		id, _, _ := bytes.Cut(rest, []byte(`"`))
+		if !first {
+			out = append(out, ',')
+		}
+		first = false
+		out = append(append(append(out, `{"index":{"_index":"content","_id":"`...), id...), `","_version":1,"result":"created","status":201}}`...)
+	}
+	return answer(200, "application/json", append(out, `]}`...)), nil
+}
+
+func answer(status int, contentType string, body []byte) *http.Response {
+	return &http.Response{
+		StatusCode: status, Status: strconv.Itoa(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:        http.Header{"Content-Type": {contentType}},
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
+	}
+}
+
+// update evaluates the write that travels in the context, or takes any other one as done.
+func (p *inprocess) update(r *http.Request) (*http.Response, error) {
+	w, ours := r.Context().Value(rowWrite{}).(*shard.Write)
+	if !ours {
+		return answer(200, "application/x-amz-json-1.0", []byte(`{}`)), nil
+	}
+	old, err := p.rows.Write(r.Context(), *w)
+	var refused *shard.Refused
+	switch {
+	case errors.As(err, &refused):
+		body := append([]byte(`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed","Item":`),
+			item(nil, refused.Row)...)
+		return answer(400, "application/x-amz-json-1.0", append(body, '}')), nil
+	case err != nil:
+		return nil, err
+	case !old.Exists():
+		return answer(200, "application/x-amz-json-1.0", []byte(`{}`)), nil
+	}
+	return answer(200, "application/x-amz-json-1.0", append(item([]byte(`{"Attributes":`), old), '}')), nil
+}
+
+// item appends a row as DynamoDB's JSON.
+func item(b []byte, r shard.Row) []byte {
+	b = append(append(append(b, `{"doc":{"S":"`...), r.Doc...), `"}`...)
+	for _, a := range rowAttrs {
+		v, ok := r.Get(a)
+		if !ok {
+			continue
+		}
+		b = append(append(append(b, `,"`...), a...), `":{"`...)
+		b = append(b, byte(v.Kind), '"', ':', '"')
+		switch v.Kind {
+		case shard.KindBinary:
+			b = base64.StdEncoding.AppendEncode(b, []byte(v.Text))
+		case shard.KindNumber:
+			b = strconv.AppendInt(b, v.Num, 10)
+		default:
+			b = append(b, v.Text...)
+		}
+		b = append(b, `"}`...)
+	}
+	return append(b, '}')
+}
+
+// batchGet finds the keys in the request by their shape.
+func (p *inprocess) batchGet(ctx context.Context, body []byte) (*http.Response, error) {
+	out := []byte(`{"Responses":{"shards":[`)
+	first := true
+	for rest := body; ; {
+		_, after, found := bytes.Cut(rest, []byte(`{"doc":{"S":"`))
+		if !found {
+			break
+		}
+		key, more, _ := bytes.Cut(after, []byte(`"`))
+		rest = more
+		rows, err := p.rows.Read(ctx, []shard.DocID{shard.DocID(key)}, shard.Consistent)
+		if err != nil {
+			return nil, err
+		}
+		if !rows[0].Exists() {
+			continue
+		}
+		if !first {
+			out = append(out, ',')
+		}
+		first = false
+		out = item(out, rows[0])
+	}
+	return answer(200, "application/x-amz-json-1.0", append(out, `]},"UnprocessedKeys":{}}`...)), nil
+}
+
+// entries says that every entry of a batch went well.
+func entries(body []byte) *http.Response {
+	var in struct {
+		Entries []struct {
+			ID string `json:"Id"`
+		}
+	}
+	if json.Unmarshal(body, &in) != nil {
+		return answer(400, "application/x-amz-json-1.0", []byte(`{}`))
+	}
+	out := []byte(`{"Failed":[],"Successful":[`)
+	for i, e := range in.Entries {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, `{"Id":"`...), e.ID...), `"}`...)
+	}
+	return answer(200, "application/x-amz-json-1.0", append(out, `]}`...))
+}
+
+// object is S3.
+func (p *inprocess) object(r *http.Request, body []byte) (*http.Response, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch r.Method {
+	case http.MethodPut:
+		p.objects[r.URL.Path] = plain(r, body)
+		return answer(200, "application/xml", nil), nil
+	case http.MethodGet:
+		b, found := p.objects[r.URL.Path]
+		if !found {
+			return answer(404, "application/xml", []byte(`<Error><Code>NoSuchKey</Code></Error>`)), nil
+		}
+		return answer(200, "application/octet-stream", b), nil
+	case http.MethodPost:
+		clear(p.objects)
+		return answer(200, "application/xml", []byte(`<DeleteResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"></DeleteResult>`)), nil
+	}
+	return nil, fmt.Errorf("%s %s: nothing here answers that", r.Method, r.URL.Path)
+}
+
+// plain takes the SDK's chunked upload with a trailing checksum apart.
+func plain(r *http.Request, body []byte) []byte {
+	if r.Header.Get("Content-Encoding") != "aws-chunked" {
+		return body
+	}
+	var out []byte
+	for {
+		head, rest, found := bytes.Cut(body, []byte("\r\n"))
+		size, _, _ := bytes.Cut(head, []byte(";"))
+		n, err := strconv.ParseInt(string(size), 16, 64)
+		if !found || err != nil || n == 0 || int(n) > len(rest) {
+			return out
+		}
+		out, body = append(out, rest[:n]...), bytes.TrimPrefix(rest[n:], []byte("\r\n"))
+	}
+}

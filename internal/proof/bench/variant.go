@@ -1,0 +1,261 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Variants are ideas for making small flights cheaper: lull's real receive and index on other halves than the ones that are
+// deployed. They exist to be measured (docs/numbers.md); no stack uses them.
+func Variants() []Contender {
+	lull := Contenders()[0]
+	make := func(name, about string, start func(ctx context.Context, w *World) (func(), error)) Contender {
+		c := lull
+		c.Name, c.About, c.Start = name, about, start
+		return c
+	}
+	return []Contender{
+		make("manifest inline", "a manifest of at most 180 KB travels in the execution's input instead of S3.", Inline),
+		make("visibility for small flights",
+			"a batch of at most ten messages is admitted and made invisible until W before it is due; a flight starts when it comes back.", SmallByVisibility),
+		make("queue as clock",
+			"a flight is a message with DelaySeconds in a second queue, with its manifest inside up to 700 KB; index consumes that queue. No Step Functions, no S3.", QueueClock),
+	}
+}
+
+// Inline is lull with small manifests in the execution's input.
+func Inline(ctx context.Context, w *World) (stop func(), err error) {
+	return start(ctx, w, func(l *lull) { l.store = func(*fault.Invocation) flight.Store { return newPocket(l, maxInline) } })
+}
+
+// pocket keeps manifests that travel with the execution: up to a size they cost no request. Larger ones go to the bucket.
+type pocket struct {
+	*lull
+	limit int
+}
+
+func newPocket(l *lull, limit int) pocket { return pocket{l, limit} }
+
+func (p pocket) small(m *flight.Manifest) (int, bool) {
+	b, err := flight.Encode(m)
+	return len(b), err == nil && len(b) <= p.limit
+}
+
+func (p pocket) Put(ctx context.Context, m *flight.Manifest) error {
+	n, small := p.small(m)
+	if !small {
+		return p.flights.Put(ctx, m)
+	}
+	p.Meter.count(func(c *Counts, _ *price.Usage) {
+		c.Manifests++
+		c.ManifestBytes += n
+		c.Small++
+	})
+	return p.flights.Flights.Put(ctx, m)
+}
+
+func (p pocket) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
+	m, err := p.flights.Flights.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if _, small := p.small(m); small {
+		return m, nil
+	}
+	return p.flights.Get(ctx, id)
+}
+
+func (p pocket) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (bool, error) {
+	return p.flights.Continue(ctx, id, n, s)
+}
+
+func (p pocket) Delete(ctx context.Context, id flight.ID) error { return p.flights.Delete(ctx, id) }
+
+func (p pocket) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
+	return p.flights.List(ctx, cursor, limit)
+}
+
+// smallBatch is what counts as a small flight for SmallByVisibility.
+const smallBatch = 10
+
+// SmallByVisibility lets SQS's visibility be the clock of small batches. A message that comes back while a newer version of its document waits is
+// held once more, for quiet.
+func SmallByVisibility(ctx context.Context, w *World) (stop func(), err error) {
+	return start(ctx, w, func(l *lull) {
+		flown := l.take
+		l.take = func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
+			if len(batch) > smallBatch {
+				return flown(ctx, v, clk, batch)
+			}
+			var fresh, again []queue.Message
+			holds := map[int][]string{}
+			hold := func(m queue.Message, d time.Duration) {
+				s := int(seconds(d).Seconds())
+				holds[s] = append(holds[s], m.Receipt)
+			}
+			stay := []string{}
+			for _, m := range batch {
+				switch {
+				case m.ReceiveCount == 1:
+					fresh = append(fresh, m)
+				case l.superseded(ctx, m):
+					stay = append(stay, m.ID)
+					hold(m, l.Config.Debounce.Quiet)
+				default:
+					again = append(again, m)
+				}
+			}
+			if len(fresh) > 0 {
+				h := l.receiver(v, clk)
+				h.Flights, h.Launcher = nowhere{}, nowhere{}
+				kept := map[string]bool{}
+				for _, id := range h.Handle(ctx, fresh) {
+					stay, kept[id] = append(stay, id), true
+				}
+				for _, m := range fresh {
+					if kept[m.ID] {
+						hold(m, m.Sent.Add(l.Config.Debounce.Quiet-l.Config.Queues.Live.Window).Sub(l.clk.Now()))
+					}
+				}
+			}
+			if len(again) > 0 {
+				stay = append(stay, flown(ctx, v, clk, again)...)
+			}
+			for s, receipts := range holds {
+				l.queueFor(v).Hold(ctx, receipts, time.Duration(s)*time.Second) // one that fails comes back later
+			}
+			return stay
+		}
+	})
+}
+
+// superseded reads the row and says whether a newer version than the message's is pending.
+func (l *lull) superseded(ctx context.Context, m queue.Message) bool {
+	e := l.sources.Decode(m)[0].Event
+	rows, err := l.rows.Read(ctx, []shard.DocID{e.Doc}, shard.Consistent)
+	return err == nil && rows[0].Pending > e.Key && rows[0].Committed < e.Key
+}
+
+// nowhere takes flights that are not to fly.
+type nowhere struct{ flight.Store }
+
+func (nowhere) Put(context.Context, *flight.Manifest) error { return nil }
+func (nowhere) Start(context.Context, flight.State) error   { return nil }
+
+// maxWake is how large a manifest may be to travel in a message, as base64.
+const maxWake = 700 << 10
+
+// wakes is a queue of flights: the clock of QueueClock.
+type wakes struct {
+	*lull
+	pocket
+	queue *memory.Queue
+}
+
+// QueueClock is lull with a delay queue in the place of Step Functions. A turn that leaves something sends the flight anew and deletes the message it
+// came by.
+func QueueClock(ctx context.Context, w *World) (stop func(), err error) {
+	var k *wakes
+	_, err = start(ctx, w, func(l *lull) {
+		k = &wakes{lull: l, pocket: newPocket(l, maxWake)}
+		k.queue = memory.NewQueue(w.clk, memory.QueueSettings{Name: "wakes", Visibility: l.Config.Queues.Visibility})
+		l.store = func(*fault.Invocation) flight.Store { return k.pocket }
+		l.launch = func(v *fault.Invocation) flight.Launcher { return wakeSender{k, v} }
+		w.busy = func() int { return k.queue.Counts().Total() }
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := memory.NewMapping(k.queue, memory.MappingSettings{Batch: queue.MaxEntries, Pollers: w.Scenario.Pollers, Report: w.fail}, k.wake)
+	w.wg.Go(func() { m.Run(ctx) })
+	return func() {}, nil
+}
+
+// wakeSender sends flights as messages.
+type wakeSender struct {
+	*wakes
+	v *fault.Invocation
+}
+
+func (s wakeSender) Start(ctx context.Context, st flight.State) error {
+	body, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	m, err := s.flights.Flights.Get(ctx, st.Flight)
+	if err != nil {
+		return err
+	}
+	n, small := s.small(m)
+	if !small {
+		n = 0
+	}
+	bytes := len(body) + n*4/3
+	s.Meter.Decide(ctx, s.v, fault.Op{Service: fault.SQS, Call: "SendMessage", Count: 1})
+	s.Meter.count(func(c *Counts, u *price.Usage) {
+		c.Starts++
+		u.QueueRequests += 2 * price.QueueRequests(bytes) // sent, and received
+	})
+	now := s.lull.clk.Now()
+	return queue.ErrorAt(s.queue.Send(ctx, []queue.Outgoing{{Body: string(body), Delay: seconds(wakeOf(m, st, now).Sub(now))}}), 0)
+}
+
+// wakeOf is the flight's next wake before it was rounded up to a whole second: a delay is rounded up too, and once is enough. Where nothing falls
+// due then, the flight waits for another one's write: a second more, so that it finds that done.
+func wakeOf(m *flight.Manifest, s flight.State, now time.Time) time.Time {
+	newest := map[shard.DocID]flight.Entry{}
+	item := 0
+	for i := range m.Records {
+		for _, e := range m.Records[i].Events {
+			if n, seen := newest[e.Doc]; s.Left.Has(item) && (!seen || e.Key > n.Key) {
+				newest[e.Doc] = e
+			}
+			item++
+		}
+	}
+	wake := s.Wake()
+	exact := wake
+	for _, e := range newest {
+		if due := e.Due.Time(); due.Before(exact) && due.After(wake.Add(-time.Second)) && due.After(now) {
+			exact = due
+		}
+	}
+	if exact.Equal(wake) {
+		return wake.Add(time.Second)
+	}
+	return exact
+}
+
+// wake is index behind the queue of flights: each message one turn.
+func (k *wakes) wake(ctx context.Context, batch []queue.Message) (failed []string, err error) {
+	err = k.invoke(ctx, "index", indexMegabytes, k.Config.Index.Timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
+		for _, m := range batch {
+			var s flight.State
+			if err = json.Unmarshal([]byte(m.Body), &s); err != nil {
+				return
+			}
+			s.Started = 0
+			out, e := k.indexer(v, clk).Turn(ctx, s)
+			k.Meter.count(func(c *Counts, _ *price.Usage) { c.Turns++ })
+			if e == nil && !out.Done {
+				e = wakeSender{k, v}.Start(ctx, out)
+			}
+			if e != nil {
+				k.fail(fmt.Errorf("turn: %w", e))
+				failed = append(failed, m.ID)
+			}
+		}
+	})
+	k.Meter.count(func(_ *Counts, u *price.Usage) { u.QueueRequests++ }) // the batch's deletion
+	return failed, err
+}

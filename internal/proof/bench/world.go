@@ -1,0 +1,182 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/sink"
+)
+
+// Memory of the functions, as infra gives it to lull's; the peers' functions have receive's.
+const (
+	receiveMegabytes = 512
+	indexMegabytes   = 1024
+	pruneMegabytes   = 512
+)
+
+const (
+	// peerTimeout is the peers' function timeout: long enough for a batch of a thousand one by one.
+	peerTimeout = 60 * time.Second
+	// peerParallel bounds how many messages of a batch a peer works on at a time, as many as lull's writes. Powertools and GOV.UK
+	// go one by one: this is generous.
+	peerParallel = 32
+	// callParallel bounds the batch calls of SQS at a time, as internal/aws/sqs does.
+	callParallel = 16
+)
+
+// World is what a contender lives in.
+type World struct {
+	Scenario Scenario
+	Trace    *Trace
+	Config   *config.Config
+	Queue    *memory.Queue
+	Sink     sink.Sink
+	Meter    *Meter
+
+	clk     clock.Clock
+	watch   *watched
+	mix     *fault.Mix // nil for none
+	invoked atomic.Int64
+	running atomic.Int64 // invocations under way
+	busy    func() int   // executions that have not ended; nil for none
+	wg      sync.WaitGroup
+	fail    func(error)
+}
+
+func newWorld(s Scenario, t *Trace, versions bool, visibility time.Duration, fail func(error)) (*World, error) {
+	cfg, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	w := &World{Scenario: s, Trace: t, Config: cfg, clk: clock.System{}, fail: fail}
+	w.Meter = newMeter(w.clk, newLatency(s.Shape.Seed), nil)
+	set := memory.QueueSettings{Name: "live", Visibility: visibility, Retention: cfg.Queues.Retention}
+	if s.Faults {
+		w.mix = fault.NewMix(fault.Standard(), s.Shape.Seed)
+		w.Meter.next = w.mix
+		set.Deliver = w.deliver
+	}
+	w.Queue = memory.NewQueue(w.clk, set)
+	w.watch = &watched{
+		Sink: memory.NewSink(w.clk, memory.SinkSettings{Versions: versions}), clk: w.clk, meter: w.Meter,
+		docs: make([]watchedDoc, t.Docs),
+	}
+	w.Sink = w.watch
+	return w, nil
+}
+
+// deliver is what the standard fault mix does to a message.
+func (w *World) deliver() (late time.Duration, twice bool) {
+	if w.mix.Chance(w.mix.Rates.Reorder) {
+		late = max(w.mix.Between(w.mix.Rates.ReorderBy), 0)
+	}
+	return late, w.mix.Chance(w.mix.Rates.DeliverTwice)
+}
+
+// play sends the trace and waits until nothing is left.
+func (w *World) play(ctx context.Context, delay time.Duration) error {
+	begin := w.clk.Now()
+	for _, e := range w.Trace.Events {
+		if err := w.clk.Sleep(ctx, e.At-w.clk.Now().Sub(begin)); err != nil {
+			return err
+		}
+		w.watch.arrive(e)
+		if err := queue.ErrorAt(w.Queue.Send(ctx, []queue.Outgoing{{Body: e.body(), Delay: delay}}), 0); err != nil {
+			return fmt.Errorf("send: %w", err)
+		}
+	}
+	for !w.idle() {
+		if w.clk.Now().Sub(begin) > w.Trace.Shape.For+settleLimit {
+			return fmt.Errorf("%d messages are left after %s", w.Queue.Counts().Total(), settleLimit)
+		}
+		if err := w.clk.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *World) idle() bool {
+	return w.Queue.Counts().Total() == 0 && w.running.Load() == 0 && (w.busy == nil || w.busy() == 0)
+}
+
+// settleLimit is how long after the last burst a contender may go on before it counts as hanging.
+const settleLimit = 2 * time.Hour
+
+// killed says that an invocation was.
+type killed struct{ name string }
+
+func (k killed) Error() string { return k.name + " was killed" }
+
+// invoke runs f as a function: it starts after a while, has a time-out and a part of a processor, and is billed.
+func (w *World) invoke(ctx context.Context, name string, megabytes int, timeout time.Duration, f func(ctx context.Context, v *fault.Invocation, clk clock.Clock)) error {
+	w.running.Add(1)
+	defer w.running.Add(-1)
+	if err := w.clk.Sleep(ctx, w.Meter.lat.draw(invokeLatency)); err != nil {
+		return err
+	}
+	v := fault.NewInvocation(w.Meter, name, w.invoked.Add(1))
+	clk := w.clk
+	if w.mix != nil {
+		w.mix.Begin(v)
+		clk = clock.Skewed{Clock: clk, By: w.mix.Between(w.mix.Rates.Skew)}
+	}
+	began := w.clk.Now()
+	w.Meter.begin(v, megabytes)
+	alive, cancel := w.clk.Deadline(ctx, timeout)
+	w.work(alive, v, invocationCPU)
+	f(alive, v, clk)
+	cancel()
+	w.Meter.end(v, w.clk.Now().Sub(began), megabytes)
+	if w.mix != nil {
+		w.mix.End(v)
+	}
+	if v.Killed() {
+		return killed{name}
+	}
+	return nil
+}
+
+// work spends the invocation's processor time.
+func (w *World) work(ctx context.Context, v *fault.Invocation, cpu time.Duration) {
+	_ = w.clk.Sleep(ctx, w.Meter.compute(v, cpu)) // a time-out is noticed by what follows
+}
+
+// handler is a contender's function behind the event source mapping. It returns the ids that must stay.
+type handler func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string
+
+// poll runs the event source mapping until ctx ends.
+func (w *World) poll(ctx context.Context, name string, timeout time.Duration, h handler) {
+	l := w.Config.Queues.Live
+	set := memory.MappingSettings{Batch: l.Batch, Window: l.Window, Pollers: w.Scenario.Pollers, Report: func(err error) {
+		if w.mix == nil {
+			w.fail(err)
+		}
+	}}
+	m := memory.NewMapping(w.Queue, set, func(ctx context.Context, batch []queue.Message) (failed []string, err error) {
+		w.received(batch, l.Window)
+		err = w.invoke(ctx, name, receiveMegabytes, timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
+			w.work(ctx, v, time.Duration(len(batch))*messageCPU)
+			failed = h(ctx, v, clk, batch)
+		})
+		if err == nil {
+			done := len(batch) - len(failed)
+			w.Meter.count(func(c *Counts, u *price.Usage) {
+				calls := (done + queue.MaxEntries - 1) / queue.MaxEntries
+				c.Deletes += calls
+				u.QueueRequests += float64(calls)
+			})
+		}
+		return failed, err
+	})
+	w.wg.Go(func() { m.Run(ctx) })
+}

@@ -1,0 +1,80 @@
+package model
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+const docs = "../../../docs/model.md"
+
+// TestTablesOfTheDocsAreUpToDate explores everything once more and compares the tables of docs/model.md.
+func TestTablesOfTheDocsAreUpToDate(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(text)
+	for name, table := range map[string]string{
+		"holds": holdsTable(), "changes": changesTable(t, Changes()), "machines": machinesTable(), "findings": changesTable(t, Findings()),
+	} {
+		begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->"
+		i, j := strings.Index(got, begin), strings.Index(got, end)
+		if i < 0 || j < i {
+			t.Fatalf("%s has no place for the table %q", docs, name)
+		}
+		got = got[:i+len(begin)] + table + got[j:]
+	}
+	golden(t, docs, got)
+}
+
+func holdsTable() string {
+	var b strings.Builder
+	b.WriteString("| bounds | states | steps |\n|---|---|---|\n")
+	for _, h := range Holdings() {
+		if h.Large {
+			continue
+		}
+		r := designs[h.Name]()
+		fmt.Fprintf(&b, "| %s: %s | %d | %d |\n", h.Name, h.Bounds, r.States, r.Edges)
+	}
+	return b.String()
+}
+
+func changesTable(t *testing.T, changes []Change) string {
+	var b strings.Builder
+	b.WriteString("| change | what breaks | lines | states |\n|---|---|---|---|\n")
+	for _, c := range changes {
+		m := Model{Rules: c.Rules, Bounds: c.Bounds}
+		r := Explore(m, Options{Watch: c.Watch, Stuck: c.Stuck})
+		if len(r.Path) == 0 {
+			t.Fatalf("%s holds", c.Name)
+		}
+		breaks := r.Broken.String()
+		if r.Stuck {
+			breaks = "never settles: " + m.Describe(r.Path[len(r.Path)-1].To)
+		}
+		fmt.Fprintf(&b, "| [%s](../internal/proof/model/testdata/%s.txt) | %s | %d | %d |\n", c.What, c.Name, breaks, len(r.Path), r.States)
+	}
+	return b.String()
+}
+
+func machinesTable() string {
+	var b strings.Builder
+	b.WriteString("| machine | what is explored | what breaks | lines | states |\n|---|---|---|---|---|\n")
+	for _, c := range Cases() {
+		r := c.Run()
+		what, breaks, lines := c.What, "nothing: the design holds", "-"
+		if c.Name != "" {
+			what = fmt.Sprintf("[%s](../internal/proof/model/testdata/%s.txt)", c.What, c.Name)
+			breaks, lines = r.Broken.String(), fmt.Sprint(r.Steps)
+			if r.Stuck {
+				breaks = "never settles"
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %d |\n", c.Machine, what, breaks, lines, r.States)
+	}
+	return b.String()
+}

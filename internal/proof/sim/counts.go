@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"maps"
+	"time"
+
+	"github.com/lullhq/lull/internal/proof/price"
+)
+
+// Counts say what a stack asked of its services: what costs money.
+type Counts struct {
+	Messages    int              `json:"messages"`
+	Events      int              `json:"events"`
+	Unsent      int              `json:"unsent"`        // the queue did not take them
+	Writes      map[string]int64 `json:"rowWrites"`     // by name, refused ones too
+	Refused     int64            `json:"refusedWrites"` // among the writes: a refusal costs its unit
+	RowsRead    int64            `json:"rowsRead"`
+	Requests    int64            `json:"sinkRequests"`
+	Items       int64            `json:"sinkItems"`
+	Applied     int64            `json:"sinkApplied"`
+	Puts        int64            `json:"bucketPuts"`
+	Gets        int64            `json:"bucketGets"`
+	QueueCalls  int64            `json:"queueCalls"`
+	Executions  int64            `json:"executions"`
+	Transitions int64            `json:"transitions"`
+	Turns       int64            `json:"turns"`
+	Invocations map[string]int64 `json:"invocations"` // by function
+	Killed      int64            `json:"killed"`
+	Unreachable int64            `json:"unreachable"` // batches that found no table
+	Blocked     int64            `json:"blocked"`     // times that a dead version of unknown outcome kept older ones out
+
+	usage price.Usage
+}
+
+// Usage is the same in billed units, of Lambda, DynamoDB, SQS, S3 and Step Functions.
+func (c Counts) Usage() price.Usage { return c.usage }
+
+// The functions' memory, as infra gives it to them unless told otherwise.
+const (
+	indexMegabytes = 1024
+	otherMegabytes = 512
+)
+
+// ran bills an invocation.
+func (c *Counts) ran(name string, took time.Duration) {
+	memory := otherMegabytes
+	switch name {
+	case "index":
+		memory = indexMegabytes
+	case "operator":
+		return // no function
+	}
+	c.usage.Invocations++
+	c.usage.LambdaGBSeconds += price.LambdaGBSeconds(took, memory)
+}
+
+// queued bills a call to SQS.
+func (c *Counts) queued(bytes int) {
+	c.QueueCalls++
+	c.usage.QueueRequests += price.QueueRequests(bytes)
+}
+
+// put and got bill a request to S3.
+func (c *Counts) put() {
+	c.Puts++
+	c.usage.ObjectWrites++
+}
+
+func (c *Counts) got() {
+	c.Gets++
+	c.usage.ObjectReads++
+}
+
+// wrote and read bill a request to the table. Rows stay below the first unit's size: last_error is cut for that.
+func (c *Counts) wrote(name string) {
+	c.Writes[name]++
+	c.usage.WriteUnits++
+}
+
+func (c *Counts) read(rows int, consistent bool) {
+	c.RowsRead += int64(rows)
+	c.usage.ReadUnits += float64(rows) * price.ReadUnits(0, consistent)
+}
+
+func newCounts() Counts {
+	return Counts{Writes: map[string]int64{}, Invocations: map[string]int64{}}
+}
+
+// RowWrites is all of them.
+func (c Counts) RowWrites() int64 {
+	var n int64
+	for _, m := range c.Writes {
+		n += m
+	}
+	return n
+}
+
+// clone is the counts as they are now.
+func (c Counts) clone() Counts {
+	c.Writes, c.Invocations = maps.Clone(c.Writes), maps.Clone(c.Invocations)
+	return c
+}

@@ -1,0 +1,157 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// engine is a search engine. The half in memory holds the documents; here it is slow, refuses, fails in part and applies late.
+type engine struct {
+	w       *World
+	docs    *memory.Sink
+	settle  time.Duration // how long after we hung up it may still apply a request; it has no versions where this is not 0
+	applied map[shard.DocID]time.Duration
+	refuses map[version]int // how often it still refuses a version
+	room    capacity
+}
+
+// version is one version of one document.
+type version struct {
+	doc shard.DocID
+	key shard.OrderKey
+}
+
+// lateness bounds a request to a sink with versions, whose fences bear any; it stays below the time after which deletes are forgotten.
+const lateness = 20 * time.Second
+
+func newEngine(w *World, versions bool, settle, forget time.Duration) *engine {
+	return &engine{
+		w: w, settle: settle, room: newCapacity(w.options.Strain.Rate), applied: map[shard.DocID]time.Duration{}, refuses: map[version]int{},
+		docs: memory.NewSink(trueClock{&w.scheduler}, memory.SinkSettings{Versions: versions, ForgetAfter: forget}),
+	}
+}
+
+// answer is what becomes of one item, now.
+func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
+	w, r := e.w, &e.w.rates
+	v := version{op.Doc, op.Key}
+	switch p := w.poisons[v]; {
+	case p == rejected:
+		return sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapper_parsing_exception: field title"}
+	case p == refused || e.refuses[v] > 0 || w.dice.chance(r.ItemRefused):
+		if e.refuses[v] > 0 {
+			e.refuses[v]--
+		}
+		return sink.Outcome{Kind: sink.Refused, Status: 500, Reason: "item failed"}
+	case w.dice.chance(r.ItemThrottle), e.hot(op.Doc), !e.room.take(w.now):
+		w.timeline.now().Throttled++
+		return sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "es_rejected_execution"}
+	}
+	out := e.docs.Write(background, []sink.Op{op})[0]
+	w.counts.Items++
+	w.oracle.answered(op, under, out)
+	if out.Kind == sink.Applied {
+		w.counts.Applied++
+		w.timeline.now().Written++
+		e.applied[op.Doc] = w.now
+	}
+	return out
+}
+
+// hot says that the document was written too short a time ago, of engines that allow so many updates of one.
+func (e *engine) hot(doc shard.DocID) bool {
+	at, written := e.applied[doc]
+	return written && e.w.now-at < e.w.rates.DocumentPause
+}
+
+// engineClient is the sink as one invocation reaches it.
+type engineClient struct {
+	v *invocation
+	e *engine
+}
+
+var _ sink.Sink = engineClient{}
+
+func (c engineClient) Versions() bool { return c.e.docs.Versions() }
+
+func (c engineClient) Ping(ctx context.Context) error {
+	return c.v.request(ctx, fault.Search, func() {})
+}
+
+// spaced is how many items of a request are applied one after the other; of a larger one all at once.
+const spaced = 16
+
+// Write is one bulk request. Its items are applied one after the other, some may be without their answers' knowing, and all may be applied long
+// after nobody waits for them any more.
+func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	v, w, r := c.v, c.v.w, &c.v.w.rates
+	out := make([]sink.Outcome, len(ops))
+	for i := range out {
+		out[i] = sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}
+	}
+	if ctx.Err() != nil {
+		return out
+	}
+	if w.dice.chance(r.Stall) && v.pause(w.dice.upTo(r.StallBy)) != nil {
+		return out // killed before it was sent
+	}
+	w.counts.Requests++
+	end, _ := ctx.Deadline()
+	under := w.oracle.sent(v, ops)
+	late := c.e.settle
+	if late == 0 {
+		late = lateness
+	}
+	there, back := w.travel(fault.Search), w.travel(fault.Search)
+	if w.dice.chance(r.SinkLate) {
+		there += w.dice.upTo(max(end.Sub(epoch)-w.now, 0) + late)
+	}
+	fails := len(ops)
+	if w.dice.chance(r.SinkError) {
+		fails = w.dice.IntN(len(ops) + 1) // what comes from here on is not applied
+	}
+	if w.killers(ops) {
+		fails = 0
+	}
+	answers := make([]sink.Outcome, len(ops))
+	apply := func(from, to int) {
+		dead := v.over && w.now > v.hungUp+late // the connection was torn long ago
+		for i := from; i < to && i < fails && !dead; i++ {
+			if answers[i] = c.e.answer(ops[i], under[i]); answers[i].Kind == sink.Applied {
+				w.history.done(ctx, i)
+			}
+		}
+		if to == len(ops) {
+			w.oracle.landed(under)
+		}
+	}
+	took := time.Duration(0)
+	if len(ops) <= spaced {
+		for i := range ops {
+			w.after(there+took, func() { apply(i, i+1) })
+			took += w.dice.upTo(time.Millisecond)
+		}
+	} else {
+		w.after(there, func() { apply(0, len(ops)) })
+	}
+	err := v.await(ctx, w.now+there+took+back)
+	switch {
+	case err != nil:
+		return out
+	case fails < len(ops) && w.dice.chance(0.5): // an answer worth nothing: 5xx, a body cut short
+		return out[:oneOf(w.dice, len(out), fails)]
+	}
+	for i := range answers {
+		if i < fails {
+			out[i] = answers[i]
+		} else {
+			out[i].Reason = "503"
+		}
+	}
+	return out
+}

@@ -1,0 +1,141 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/lullhq/lull/internal/fanout"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/journal"
+)
+
+// invocation is one run of a Lambda function, or of an operator's command.
+type invocation struct {
+	*fault.Invocation
+	w          *World
+	clock      *skewed
+	began      time.Duration
+	deadline   time.Duration // when its context ends
+	hungUp     time.Duration // when it ended or was killed
+	coroutines []*coroutine
+	over       bool
+	ended      func(error)
+	doom       int // I/Os until it is killed, 0 for never
+}
+
+var errKilled = errors.New("invocation was killed")
+
+// invoke runs a function. ended is called once: with nil when the function has answered, otherwise when it was killed.
+func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.Context, v *invocation), ended func(error)) {
+	w.counts.Invocations[name]++
+	w.invoked++
+	v := &invocation{Invocation: fault.NewInvocation(w, name, w.invoked), w: w, began: w.now, deadline: w.now + timeout, ended: ended}
+	v.clock = &skewed{inv: v, by: w.dice.within(w.rates.Skew)}
+	if w.dice.chance(w.rates.Kill) {
+		v.doom = 1 + w.dice.IntN(killWithin)
+	}
+	w.live[v.ID] = v
+	ctx, _ := limit(context.Background(), &w.scheduler, v.deadline)
+	w.after(timeout+w.lateKill(), func() { w.kill(v, "time-out") })
+	w.start(v, func() {
+		defer w.caught(v)
+		job(ctx, v)
+	}, func() {
+		if v.doom > 0 { // it did less I/O than that: killed before its answer
+			v.Kill()
+			w.trace.mark("kill", name, v.ID)
+		}
+		w.finish(v)
+	})
+	w.reap(v)
+}
+
+// caught makes a panic of a use case a violation: on the platform it fails the invocation, and the next, and the one after that.
+func (w *World) caught(v *invocation) {
+	if r := recover(); r != nil { //nolint:revive // deferred by its callers
+		w.oracle.violate("no use case panics", fmt.Sprintf("%s: %v\n%s", v.Name, r, debug.Stack()))
+		v.Kill()
+	}
+}
+
+// killWithin bounds at which I/O of a killed invocation the kill comes.
+const killWithin = 24
+
+// lateKill is how much later than its time-out the platform kills an invocation.
+func (w *World) lateKill() time.Duration {
+	if w.rates.LateKill == 0 || !w.dice.chance(0.5) {
+		return 0
+	}
+	return w.dice.upTo(w.rates.LateKill)
+}
+
+// finish ends the invocation's life and tells its caller.
+func (w *World) finish(v *invocation) {
+	v.over, v.hungUp = true, w.now
+	delete(w.live, v.ID)
+	w.counts.ran(v.Name, w.now-v.began)
+	if v.Killed() {
+		w.counts.Killed++
+		v.ended(errKilled)
+		return
+	}
+	v.ended(nil)
+}
+
+// kill ends an invocation: nothing that it does from now on has any effect.
+func (w *World) kill(v *invocation, why string) {
+	if v.over {
+		return
+	}
+	w.trace.mark(why, v.Name, v.ID)
+	v.Kill()
+	w.reap(v)
+}
+
+// reap lets the coroutines of a killed invocation run to their end: each I/O fails at once and changes nothing.
+func (w *World) reap(v *invocation) {
+	if !v.Killed() || v.over || w.cur != nil && w.cur.owner == v {
+		return // it lives, or is told by itself; then its caller reaps
+	}
+	for !v.over {
+		c := v.parked()
+		if c == nil {
+			return
+		}
+		w.resume(c)
+	}
+}
+
+func (v *invocation) parked() *coroutine {
+	for _, c := range v.coroutines {
+		if c.park != 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+// leave takes a coroutine whose job has ended off the list.
+func (v *invocation) leave(c *coroutine) {
+	for i, other := range v.coroutines {
+		if other == c {
+			v.coroutines = append(v.coroutines[:i], v.coroutines[i+1:]...)
+			return
+		}
+	}
+}
+
+// parallel runs parts of the invocation beside each other.
+func (v *invocation) parallel() fanout.Runner {
+	return func(limit, n int, f func(int)) { v.w.each(v, limit, n, f) }
+}
+
+// Note is the journal of an invocation: what a killed one says, nobody reads.
+func (v *invocation) Note(n journal.Note) {
+	if !v.Killed() {
+		v.w.noted(v, n)
+	}
+}

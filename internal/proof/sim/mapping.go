@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// mapping is an event source mapping with ReportBatchItemFailures: pollers that gather batches and hand them to a function, each one
+// batch at a time.
+type mapping struct {
+	w       *World
+	q       *sqsQueue
+	name    string
+	batch   int
+	window  time.Duration
+	timeout time.Duration
+	pollers []*poller
+	most    int // pollers, under load
+	growing bool
+	handle  func(ctx context.Context, v *invocation, batch []queue.Message) []string
+}
+
+// poller gathers, or waits for its function.
+type poller struct {
+	asked bool // a ReceiveMessage of its is under way
+	busy  bool // its function runs
+	held  []*message
+	bytes int
+	round int // which batch it gathers: a window of an earlier one means nothing
+}
+
+// chunk is how many messages one ReceiveMessage brings; envelope is about what a record adds to its body in the invocation's payload.
+const (
+	chunk    = 10
+	envelope = 700
+	between  = 20 * time.Millisecond // from one ReceiveMessage of a poller to its next
+	growth   = 5                     // pollers added each second
+)
+
+func newMapping(w *World, q *sqsQueue, name string, batch int, window, timeout time.Duration, pollers, most int) *mapping {
+	m := &mapping{w: w, q: q, name: name, batch: batch, window: window, timeout: timeout, most: most}
+	for range max(pollers, 1) {
+		m.pollers = append(m.pollers, &poller{})
+	}
+	q.notify = m.look
+	return m
+}
+
+// look sends pollers that have room, as many as there are messages for.
+func (m *mapping) look() {
+	var free []*poller
+	coming := 0
+	for _, p := range m.pollers {
+		switch {
+		case p.busy:
+		case p.asked:
+			coming += chunk
+		default:
+			free = append(free, p)
+		}
+	}
+	for ; len(free) > 0 && coming < m.q.count[visible]; coming += chunk {
+		i := m.w.dice.IntN(len(free))
+		p := free[i]
+		free[i] = free[len(free)-1]
+		free = free[:len(free)-1]
+		delay := between
+		if len(p.held) == 0 {
+			delay += m.w.dice.upTo(m.w.rates.PollDelay)
+		}
+		m.ask(p, delay)
+	}
+	if len(free) == 0 && coming < m.q.count[visible] {
+		m.grow()
+	}
+}
+
+// grow adds pollers while there is more to receive than they can carry, as the service does: a few each second.
+func (m *mapping) grow() {
+	if m.growing || len(m.pollers) >= m.most {
+		return
+	}
+	m.growing = true
+	m.w.after(time.Second, func() {
+		m.growing = false
+		for range min(growth, m.most-len(m.pollers)) {
+			m.pollers = append(m.pollers, &poller{})
+		}
+		m.look()
+	})
+}
+
+func (m *mapping) ask(p *poller, delay time.Duration) {
+	p.asked = true
+	round := p.round
+	m.w.after(delay, func() {
+		p.asked = false
+		if p.round == round && !p.busy {
+			m.receive(p)
+		}
+		if m.q.count[visible] > 0 {
+			m.look()
+		}
+	})
+}
+
+// receive is one ReceiveMessage.
+func (m *mapping) receive(p *poller) {
+	got := m.q.take(min(chunk, m.batch-len(p.held)))
+	bytes := 0
+	for _, g := range got {
+		bytes += g.bytes
+	}
+	m.w.counts.queued(bytes)
+	if len(got) == 0 {
+		return
+	}
+	if len(p.held) == 0 {
+		round := p.round
+		m.w.after(m.window, func() {
+			if p.round == round && !p.busy {
+				m.invoke(p)
+			}
+		})
+	}
+	for _, g := range got {
+		p.held = append(p.held, g)
+		p.bytes += g.bytes + envelope
+	}
+	if len(p.held) >= m.batch || p.bytes > memory.MaxBatchBytes-queue.MaxBytes {
+		m.invoke(p)
+	}
+}
+
+// invoke hands the batch to the function. What it does not report as failed is deleted, unless the answer never arrives.
+func (m *mapping) invoke(p *poller) {
+	p.busy = true
+	batch := make([]queue.Message, len(p.held))
+	for i, g := range p.held {
+		batch[i] = g.Message
+	}
+	p.held, p.bytes = nil, 0
+	var failed []string
+	m.w.invoke(m.name, m.timeout, func(ctx context.Context, v *invocation) {
+		failed = m.handle(ctx, v, batch)
+	}, func(err error) {
+		p.busy = false
+		p.round++
+		if err == nil && !m.w.dice.chance(m.w.rates.AnswerLost) {
+			m.settle(batch, failed)
+		}
+		if m.q.count[visible] > 0 {
+			m.look()
+		}
+	})
+}
+
+// settle deletes what succeeded. An answer that names what was not in the batch keeps all of it, and is a fault of the function.
+func (m *mapping) settle(batch []queue.Message, failed []string) {
+	keep := map[string]bool{}
+	for _, id := range failed {
+		keep[id] = true
+	}
+	known := 0
+	for id := range keep {
+		for i := range batch {
+			if batch[i].ID == id {
+				known++
+				break
+			}
+		}
+	}
+	if failed == nil || known < len(keep) {
+		m.w.oracle.violate("batch answer", fmt.Sprintf("%s answered %d messages with %d identifiers, %d of them known", m.name, len(batch), len(failed), known))
+		return
+	}
+	calls := 0
+	for i := range batch {
+		if !keep[batch[i].ID] {
+			m.q.remove(batch[i].Receipt)
+			calls++
+		}
+	}
+	for ; calls > 0; calls -= queue.MaxEntries {
+		m.w.counts.queued(0)
+	}
+}
+
+// idle reports whether no batch is gathered or worked on.
+func (m *mapping) idle() bool {
+	for _, p := range m.pollers {
+		if p.busy || len(p.held) > 0 {
+			return false
+		}
+	}
+	return true
+}

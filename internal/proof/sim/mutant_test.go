@@ -1,0 +1,409 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/dlq"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// This file breaks the protocol on purpose: each mutant is one rule of design sections 5 to 10 that somebody might simplify. They stand between
+// the use cases and the world (see Hooks); no flag in the product makes them.
+
+// mutant is one of them. make is called once for each world: what a mutant remembers belongs to one.
+type mutant struct {
+	name   string
+	change string // what is different, in the words of the design
+	make   func(w **World) Hooks
+}
+
+// editing is a mutant of the conditions: edit may change every write.
+func editing(edit func(w *shard.Write)) func(**World) Hooks {
+	return seeing(func(s shard.Store) shard.Store { return editedStore{s, edit} })
+}
+
+// seeing is a mutant of what index, receive, dlq and the desk see of the table.
+func seeing(wrap func(shard.Store) shard.Store) func(**World) Hooks {
+	return func(**World) Hooks {
+		return Hooks{
+			Receive: func(h *receive.Handler) { h.Shards = wrap(h.Shards) },
+			Index:   func(h *index.Handler) { h.Shards = wrap(h.Shards) },
+			Desk:    func(d *redrive.Desk) { d.Shards = wrap(d.Shards) },
+			Prune:   func(p *prune.Pruner) { p.Shards = wrap(p.Shards) },
+		}
+	}
+}
+
+type editedStore struct {
+	shard.Store
+	edit func(w *shard.Write)
+}
+
+func (s editedStore) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	w.Cond, w.Update = slices.Clone(w.Cond), slices.Clone(w.Update)
+	s.edit(&w)
+	return s.Store.Write(ctx, w)
+}
+
+// without takes the clauses of a condition away that speak of an attribute.
+func without(w *shard.Write, attr shard.Attr) {
+	w.Cond = slices.DeleteFunc(w.Cond, func(c shard.Clause) bool {
+		return slices.ContainsFunc(c, func(t shard.Term) bool { return t.Attr == attr })
+	})
+}
+
+// keeping takes the actions of an update away that touch an attribute.
+func keeping(w *shard.Write, attrs ...shard.Attr) {
+	w.Update = slices.DeleteFunc(w.Update, func(a shard.Action) bool { return slices.Contains(attrs, a.Attr) })
+}
+
+func isClaim(w *shard.Write) bool  { return w.Name == "CLAIM" || w.Name == "CLAIM again" }
+func isCommit(w *shard.Write) bool { return w.Name == "COMMIT" || w.Name == "COMMIT, newer waiting" }
+func isReject(w *shard.Write) bool { return w.Name == "REJECT" || w.Name == "REJECT, not pending" }
+
+// sinking is a mutant of what index makes of the sink.
+func sinking(wrap func(sink.Sink) sink.Sink) func(**World) Hooks {
+	return func(**World) Hooks { return Hooks{Index: func(h *index.Handler) { h.Sink = wrap(h.Sink) }} }
+}
+
+// sinkFunc is a sink whose Write is changed.
+type sinkFunc struct {
+	sink.Sink
+	write func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome
+}
+
+func (s sinkFunc) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	return s.write(ctx, ops, s.Sink)
+}
+
+// answering changes the outcomes that the sink gives.
+func answering(change func(sink.Outcome) sink.Outcome) func(**World) Hooks {
+	return sinking(func(s sink.Sink) sink.Sink {
+		return sinkFunc{s, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+			out := to.Write(ctx, ops)
+			for i := range out {
+				out[i] = change(out[i])
+			}
+			return out
+		}}
+	})
+}
+
+// mutants are all of them, in the order of the design's sections.
+var mutants = []mutant{
+	{"delete at hold", "receive acknowledges what it holds", func(**World) Hooks {
+		return Hooks{Answer: func(*receive.Handler, []queue.Message, []string) []string { return []string{} }}
+	}},
+	{"acknowledge because pending is newer", "receive acknowledges v because pending > v", func(**World) Hooks {
+		return Hooks{Answer: acknowledgeOlder}
+	}},
+	{"dead taken for committed", "what dead = k says of k is said of everything older, too", seeing(func(s shard.Store) shard.Store {
+		return seenStore{s, func(r *shard.Row) { r.Committed = max(r.Committed, r.Dead) }}
+	})},
+	{"admit although committed", "ADMIT does not ask for committed < k", editing(func(w *shard.Write) {
+		if w.Name == "ADMIT" {
+			without(w, shard.AttrCommitted)
+		}
+	})},
+	{"cap without claimed", "an older version is claimed at the cap although a newer one was claimed", func(w **World) Hooks {
+		return Hooks{Index: func(h *index.Handler) {
+			h.Shards = seenStore{editedStore{h.Shards, func(w *shard.Write) {
+				if w.Name == "CLAIM" {
+					without(w, shard.AttrClaimed)
+				}
+			}}, func(r *shard.Row) { r.Claimed = "" }}
+		}}
+	}},
+	{"claim without lease", "CLAIM does not ask for lease_until < now", editing(func(w *shard.Write) {
+		if isClaim(w) {
+			without(w, shard.AttrLeaseUntil)
+		}
+	})},
+	{"no interval between writes", "index looks at last_write neither before nor in CLAIM", func(**World) Hooks {
+		return Hooks{Index: func(h *index.Handler) {
+			h.Shards = seenStore{editedStore{h.Shards, func(w *shard.Write) {
+				if isClaim(w) {
+					without(w, shard.AttrLastWrite)
+				}
+			}}, func(r *shard.Row) { r.LastWrite = 0 }}
+		}}
+	}},
+	{"claim of a dead version", "neither ADMIT nor CLAIM asks for dead <> k", editing(func(w *shard.Write) {
+		if isClaim(w) || w.Name == "ADMIT" {
+			without(w, shard.AttrDead)
+		}
+	})},
+	{"lease shorter than the invocation", "lease_until leaves out Ti: it is guard + sinkSettle from now", shorterLease(func(w *World) time.Duration {
+		return w.cfg.Index.Timeout
+	})},
+	{"lease without sinkSettle", "lease_until leaves out sinkSettle, for a sink without versions", shorterLease(func(w *World) time.Duration {
+		return w.cfg.SinkSettle("search")
+	})},
+	{"lease without guard", "lease_until leaves out the guard", shorterLease(func(w *World) time.Duration { return w.cfg.Index.Guard })},
+	{"fence of the invocation", "the external version is when the invocation began", func(**World) Hooks {
+		return Hooks{Index: func(h *index.Handler) {
+			began := h.Clock.Now()
+			h.Sink = sinkFunc{h.Sink, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+				for i := range ops {
+					ops[i].Fence = shard.Fence(began.UnixMicro())
+				}
+				return to.Write(ctx, ops)
+			}}
+		}}
+	}},
+	{"fence of the version", "the external version is a number of the version's own", func(**World) Hooks {
+		return Hooks{Index: func(h *index.Handler) {
+			h.Sink = sinkFunc{h.Sink, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+				for i := range ops {
+					ops[i].Fence = shard.Fence(ops[i].Key[len(ops[i].Key)-1])
+				}
+				out := to.Write(ctx, ops)
+				for i := range out {
+					if out[i].Kind == sink.Newer {
+						out[i].Kind = sink.Applied
+					}
+				}
+				return out
+			}}
+		}}
+	}},
+	{"owner is the flight", "the token is the flight's id", func(**World) Hooks { return Hooks{Index: tokenOfFlight} }},
+	{"own claim by key alone", "a refused CLAIM counts as ours because claimed = k", seeing(func(s shard.Store) shard.Store { return ownByKey{s} })},
+	{"commit without owner", "COMMIT does not ask for owner = token", editing(func(w *shard.Write) {
+		if isCommit(w) {
+			without(w, shard.AttrOwner)
+		}
+	})},
+	{"commit waits for nobody", "COMMIT always has its form for a newer version that waits", editing(func(w *shard.Write) {
+		if w.Name == "COMMIT" {
+			keeping(w, shard.AttrPending, shard.AttrFlight, shard.AttrExpiresAt)
+			without(w, shard.AttrPending)
+		}
+	})},
+	{"release forgets claimed", "RELEASE sets claimed to committed", editing(func(w *shard.Write) {
+		if w.Name == "RELEASE" {
+			w.Update = append(w.Update, shard.Action{Verb: shard.Copy, Attr: shard.AttrClaimed, From: shard.AttrCommitted})
+		}
+	})},
+	{"release after no answer", "an unknown outcome is RELEASEd as if nothing had been applied", answering(func(o sink.Outcome) sink.Outcome {
+		if o.Kind == sink.Unknown {
+			o.Kind = sink.Throttled
+		}
+		return o
+	})},
+	{"second request under one claim", "a request without an answer is sent again under the same claim", sinking(func(s sink.Sink) sink.Sink {
+		return sinkFunc{s, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+			out := to.Write(ctx, ops)
+			for range 3 {
+				if len(out) == len(ops) && !slices.ContainsFunc(out, func(o sink.Outcome) bool { return o.Kind == sink.Unknown }) {
+					break
+				}
+				out = to.Write(ctx, ops)
+			}
+			return out
+		}}
+	})},
+	{"short answers count", "a bulk answer with too few items is success for the rest", sinking(func(s sink.Sink) sink.Sink {
+		return sinkFunc{s, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+			out := to.Write(ctx, ops)
+			for len(out) < len(ops) {
+				out = append(out, sink.Outcome{Kind: sink.Applied})
+			}
+			return out
+		}}
+	})},
+	{"no answer is success", "a request without an answer counts as applied", answering(func(o sink.Outcome) sink.Outcome {
+		if o.Kind == sink.Unknown {
+			o.Kind = sink.Applied
+		}
+		return o
+	})},
+	{"delete before commit", "index deletes messages when the sink has answered, before COMMIT", deleteAround(true)},
+	{"delete before write", "index deletes messages when it has claimed, before the write", deleteAround(false)},
+	{"reject before the letter", "REJECT does not wait until the dead letter is stored", func(**World) Hooks {
+		return Hooks{Index: func(h *index.Handler) { h.Dead = unstored{h.Dead} }}
+	}},
+	{"reject forgets claimed", "REJECT takes claimed away instead of setting it to claimed_was", editing(func(w *shard.Write) {
+		if isReject(w) {
+			keeping(w, shard.AttrClaimed)
+			w.Update = append(w.Update, shard.Action{Verb: shard.Remove, Attr: shard.AttrClaimed})
+		}
+	})},
+	{"reject keeps pending", "REJECT leaves pending at the dead version", editing(func(w *shard.Write) {
+		if isReject(w) {
+			keeping(w, shard.AttrPending, shard.AttrBurstStart, shard.AttrFlight)
+		}
+	})},
+	{"park keeps pending", "PARK leaves pending at the dead version", everywhere(func(s shard.Store) shard.Store {
+		return editedStore{s, func(w *shard.Write) {
+			if w.Name == "PARK" {
+				keeping(w, shard.AttrPending, shard.AttrBurstStart, shard.AttrFlight)
+			}
+		}}
+	})},
+	{"redrive deletes the letter", "a redrive deletes the parked item after sending", func(**World) Hooks {
+		return Hooks{
+			Desk:  func(d *redrive.Desk) { d.Letters = forgetful{d.Letters} },
+			Prune: func(p *prune.Pruner) { p.Letters = forgetful{p.Letters} },
+		}
+	}},
+	{"acknowledge an unsent copy", "a scheduled event counts as stored although its sending failed", func(**World) Hooks {
+		return Hooks{Receive: func(h *receive.Handler) { h.Ingest = unstored{h.Ingest} }}
+	}},
+}
+
+// acknowledgeOlder is the mutant of the answer: a message goes when every event of it is older than what its row waits for.
+func acknowledgeOlder(h *receive.Handler, batch []queue.Message, failed []string) []string {
+	keep := make([]string, 0, len(failed))
+	for _, m := range batch {
+		if !slices.Contains(failed, m.ID) || slices.Contains(keep, m.ID) {
+			continue
+		}
+		older := true
+		for _, r := range h.Sources.DecodeContext(context.Background(), m) {
+			rows, err := h.Shards.Read(context.Background(), []shard.DocID{r.Event.Doc}, shard.Consistent)
+			older = older && r.Fault == nil && r.Skip == "" && err == nil && rows[0].Pending > r.Event.Key
+		}
+		if !older {
+			keep = append(keep, m.ID)
+		}
+	}
+	return keep
+}
+
+// seenStore changes the rows that are read, and the images of refusals.
+type seenStore struct {
+	shard.Store
+	change func(*shard.Row)
+}
+
+func (s seenStore) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
+	rows, err := s.Store.Read(ctx, docs, c)
+	for i := range rows {
+		s.change(&rows[i])
+	}
+	return rows, err
+}
+
+func (s seenStore) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	old, err := s.Store.Write(ctx, w)
+	if refused, ok := shard.AsRefused(err); ok {
+		s.change(&refused.Row)
+	}
+	return old, err
+}
+
+// ownByKey takes a refused CLAIM for its own because the row shows the key.
+type ownByKey struct{ shard.Store }
+
+func (s ownByKey) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	old, err := s.Store.Write(ctx, w)
+	if refused, ok := shard.AsRefused(err); ok && isClaim(&w) {
+		after := w.Apply(refused.Row)
+		if refused.Row.Claimed == after.Claimed && refused.Row.Owner != "" && refused.Row.Committed < after.Claimed {
+			return refused.Row, nil
+		}
+	}
+	return old, err
+}
+
+// shorterLease takes something out of every lease.
+func shorterLease(by func(*World) time.Duration) func(**World) Hooks {
+	return func(w **World) Hooks {
+		return Hooks{Index: func(h *index.Handler) {
+			h.Shards = editedStore{h.Shards, func(wr *shard.Write) {
+				if !isClaim(wr) {
+					return
+				}
+				for i := range wr.Update {
+					if a := &wr.Update[i]; a.Attr == shard.AttrLeaseUntil {
+						a.Val.Num -= by(*w).Microseconds()
+					}
+				}
+			}}
+		}}
+	}
+}
+
+// tokenOfFlight makes the flight the owner.
+func tokenOfFlight(h *index.Handler) {
+	f := &seenFlights{Store: h.Flights}
+	h.Flights = f
+	h.NewToken = func() shard.Token { return shard.Token(f.last.Flight) }
+}
+
+// seenFlights remembers the manifest that was read last.
+type seenFlights struct {
+	flight.Store
+	last *flight.Manifest
+}
+
+func (f *seenFlights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
+	m, err := f.Store.Get(ctx, id)
+	f.last = m
+	return m, err
+}
+
+// deleteAround deletes the messages of the documents that are written, before or after the write, without asking the row.
+func deleteAround(after bool) func(**World) Hooks {
+	return func(**World) Hooks {
+		return Hooks{Index: func(h *index.Handler) {
+			f := &seenFlights{Store: h.Flights}
+			h.Flights = f
+			h.Sink = sinkFunc{h.Sink, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+				var out []sink.Outcome
+				if after {
+					out = to.Write(ctx, ops)
+				}
+				for i, op := range ops {
+					if after && (len(out) != len(ops) || out[i].Kind != sink.Applied) {
+						continue
+					}
+					for _, r := range f.last.Records {
+						if len(r.Events) == 1 && r.Events[0].Doc == op.Doc && r.Events[0].Key == op.Key {
+							h.Queues[f.last.Lane].Delete(ctx, []string{r.Message.Receipt})
+						}
+					}
+				}
+				if !after {
+					out = to.Write(ctx, ops)
+				}
+				return out
+			}}
+		}}
+	}
+}
+
+// unstored is a queue whose failures to send go unnoticed.
+type unstored struct{ queue.Queue }
+
+func (q unstored) Send(ctx context.Context, out []queue.Outgoing) []error {
+	q.Queue.Send(ctx, out)
+	return nil
+}
+
+// forgetful deletes a letter where it should be marked as redriven.
+type forgetful struct{ letter.Store }
+
+func (f forgetful) MarkRedriven(ctx context.Context, id string, _ time.Time, _ bool) error {
+	return f.Drop(ctx, id)
+}
+
+// everywhere is seeing, dlq included.
+func everywhere(wrap func(shard.Store) shard.Store) func(**World) Hooks {
+	return func(w **World) Hooks {
+		h := seeing(wrap)(w)
+		h.Dlq = func(d *dlq.Handler) { d.Shards = wrap(d.Shards) }
+		return h
+	}
+}

@@ -1,0 +1,210 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// oracle watches what the world does and says where it breaks a promise. It knows the truth: what was sent, what the sink holds, who
+// is alive. It decides nothing.
+type oracle struct {
+	w      *World
+	docs   map[shard.DocID]*ledger
+	events map[string]*event // by the id that a dead letter of it would have
+	found  []Violation
+	alarms map[journal.Step]int
+
+	lastDue time.Duration // of what was scheduled
+}
+
+// Violation is a broken promise.
+type Violation struct {
+	At     time.Duration // since the simulation began
+	Rule   string
+	Detail string
+}
+
+func (v Violation) String() string { return fmt.Sprintf("%s at %s: %s", v.Rule, v.At, v.Detail) }
+
+// ledger is the truth about one document.
+type ledger struct {
+	committed shard.OrderKey // the newest ever
+	inSink    shard.OrderKey // the version that the sink holds, as a put or as a delete
+	inSinkOp  shard.Operation
+	grants    []*grant
+	writes    int // applied
+	commits   int
+	keys      []shard.OrderKey
+}
+
+// grant is a claim that the table granted.
+type grant struct {
+	v        *invocation
+	token    shard.Token
+	key      shard.OrderKey
+	at       shard.Micros // the fence, once a request was sent under it
+	until    shard.Micros
+	inFlight int // requests of its that the sink may still apply
+	ended    bool
+}
+
+// alive reports whether the claim's owner may still send a request under it.
+func (g *grant) alive() bool { return !g.ended && !g.v.over && !g.v.Killed() }
+
+func newOracle(w *World) *oracle {
+	return &oracle{w: w, docs: map[shard.DocID]*ledger{}, events: map[string]*event{}, alarms: map[journal.Step]int{}}
+}
+
+// most is how many violations of one run are kept: the first is the one that matters.
+const most = 10
+
+func (o *oracle) violate(rule, detail string) {
+	o.w.trace.tell("VIOLATION %s: %s", rule, detail)
+	if len(o.found) < most {
+		o.found = append(o.found, Violation{o.w.now, rule, detail})
+	}
+}
+
+func (o *oracle) ledger(doc shard.DocID) *ledger {
+	l := o.docs[doc]
+	if l == nil {
+		l = &ledger{}
+		o.docs[doc] = l
+	}
+	return l
+}
+
+// wrote sees every write that the table allowed.
+func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
+	l := o.ledger(w.Doc)
+	if w.Drop {
+		return
+	}
+	if row.Committed < old.Committed {
+		o.violate("committed is monotone", fmt.Sprintf("%s: %s took committed from %s to %s", w.Doc, w.Name, old.Committed, row.Committed))
+	}
+	o.w.worst.Refusals = max(o.w.worst.Refusals, int(row.Refusals))
+	switch w.Name {
+	case "CLAIM", "CLAIM again":
+		o.granted(v, l, row)
+	case "COMMIT", "COMMIT, newer waiting":
+		o.committed(w, l, old, row)
+		o.ended(v, l, old, 0)
+	case "RELEASE", "REJECT", "REJECT, not pending":
+		o.ended(v, l, old, row.LeaseUntil)
+	}
+}
+
+// granted checks that a new claim meets no other writer.
+func (o *oracle) granted(v *invocation, l *ledger, row shard.Row) {
+	g := &grant{v: v, token: row.Owner, key: row.Claimed, until: row.LeaseUntil}
+	for _, other := range l.grants {
+		switch {
+		case o.w.beyondGuard:
+		case other.alive():
+			o.violate("one writer inside a lease", fmt.Sprintf("%s: claim of %s by %s %d while %s %d holds one of %s until %s",
+				row.Doc, g.key, v.Name, v.ID, other.v.Name, other.v.ID, other.key, o.w.trace.micros(other.until)))
+		case other.inFlight > 0 && !o.w.pipeOf(row.Doc).versions:
+			o.violate("one writer inside a lease", fmt.Sprintf("%s: claim of %s while the sink may still apply a request for %s", row.Doc, g.key, other.key))
+		}
+	}
+	l.grants = slices.DeleteFunc(l.grants, func(g *grant) bool { return !g.alive() && g.inFlight == 0 && g.v.over })
+	l.grants = append(l.grants, g)
+}
+
+// committed checks that what is committed is in the sink.
+func (o *oracle) committed(w shard.Write, l *ledger, old, row shard.Row) {
+	k := row.Committed
+	if k < l.committed {
+		o.violate("no old version becomes new", fmt.Sprintf("%s: %s was committed after %s", w.Doc, k, l.committed))
+	}
+	if l.inSink < k {
+		o.violate("what is committed is in the sink", fmt.Sprintf("%s: %s was committed, the sink holds %s", w.Doc, k, l.inSink))
+	}
+	if interval := o.w.timing(w.Doc).MinInterval; old.LastWrite != 0 && row.LastWrite.Sub(old.LastWrite) < interval {
+		o.violate("min interval", fmt.Sprintf("%s: two committed writes within %s", w.Doc, row.LastWrite.Sub(old.LastWrite)))
+	}
+	l.committed = max(l.committed, k)
+	l.commits++
+	o.fresh(w.Doc, k)
+}
+
+// ended sees a claim that is given back: the newest of this invocation, and of this time where the write names one. Nobody else's.
+func (o *oracle) ended(v *invocation, l *ledger, old shard.Row, at shard.Micros) {
+	for i := len(l.grants) - 1; i >= 0; i-- {
+		if g := l.grants[i]; g.v == v && !g.ended && (at == 0 || g.at == 0 || g.at == at) {
+			g.ended = true
+			break
+		}
+	}
+	for _, g := range l.grants {
+		if g.v != v && g.token == old.Owner && !g.ended && o.w.now < g.until.Time().Sub(epoch) {
+			o.violate("one writer inside a lease", fmt.Sprintf("%s: %s %d ends the lease of %s %d, which lasts until %s",
+				old.Doc, v.Name, v.ID, g.v.Name, g.v.ID, o.w.trace.micros(g.until)))
+		}
+	}
+}
+
+// sent sees a request on its way to the sink, and finds the claims that it is made under.
+func (o *oracle) sent(v *invocation, ops []sink.Op) []*grant {
+	under := make([]*grant, len(ops))
+	for i, op := range ops {
+		grants := o.ledger(op.Doc).grants
+		for j := len(grants) - 1; j >= 0 && under[i] == nil; j-- {
+			if g := grants[j]; g.v == v && g.key == op.Key {
+				under[i] = g
+			}
+		}
+		if under[i] == nil {
+			o.violate("no write without a claim", fmt.Sprintf("%s: %s %d writes %s", op.Doc, v.Name, v.ID, op.Key))
+			under[i] = &grant{v: v, key: op.Key}
+		}
+		under[i].at = shard.Micros(op.Fence)
+		under[i].inFlight++
+	}
+	return under
+}
+
+// landed sees a request whose fate is known: nothing of it is applied from now on.
+func (o *oracle) landed(under []*grant) {
+	for _, g := range under {
+		g.inFlight--
+	}
+}
+
+// answered sees what the sink did with an item.
+func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
+	o.w.trace.item(op, out)
+	l := o.ledger(op.Doc)
+	switch out.Kind {
+	case sink.Newer:
+		if n := len(l.grants); n > 0 && g == l.grants[n-1] && g.alive() && !o.w.beyondGuard {
+			o.violate("no 409 under a live lease", fmt.Sprintf("%s: %s", op.Doc, op.Key))
+		}
+	case sink.Applied:
+		if op.Key < l.inSink && !o.isDead(op.Doc, l.inSink) {
+			o.violate("the sink never goes back", fmt.Sprintf("%s: from %s (%s) to %s (%s)", op.Doc, l.inSink, l.inSinkOp, op.Key, op.Kind))
+		}
+		l.inSink, l.inSinkOp = op.Key, op.Kind
+		l.writes++
+	}
+}
+
+// noted sees what the use cases say.
+func (w *World) noted(v *invocation, n journal.Note) {
+	w.oracle.alarms[n.Step]++
+	if n.Step == journal.Unreachable {
+		w.counts.Unreachable++
+	}
+	if n.Step == journal.Stuck {
+		w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))
+	}
+	if w.options.Journal != nil {
+		w.options.Journal.Note(n)
+	}
+}

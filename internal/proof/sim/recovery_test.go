@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// recovery is a sink that is away while its upstream goes on, and comes back with little room.
+type recovery struct {
+	versions bool
+	away     time.Duration
+	hooks    Hooks
+}
+
+const (
+	recoveryPerSecond = 5 // events
+	recoveryTakes     = 20
+	recoveryDocuments = 1000
+	recoveryBefore    = 5 * time.Minute
+	recoveryAfter     = 20 * time.Minute
+)
+
+// back is when the sink answers again.
+func (r recovery) back() time.Duration { return recoveryBefore + r.away }
+
+func (r recovery) run(t *testing.T) Result {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory, Versions: &r.versions}}
+	cfg.Complete()
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	w, err := New(Options{
+		Config: &cfg, Seed: 1, Faults: NoFaults, Pollers: 1, Timeline: true, Hooks: r.hooks,
+		Upstream: Steady(1, recoveryPerSecond, recoveryDocuments, r.back()+recoveryAfter),
+		Strain:   Strain{DownFrom: recoveryBefore, DownTo: r.back(), Rate: recoveryTakes},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Run()
+}
+
+// between are the seconds of a stretch.
+func (r Result) between(from, to time.Duration) []Second {
+	return r.Timeline[from/time.Second : to/time.Second]
+}
+
+func requests(s Second) int  { return s.Requests }
+func pings(s Second) int     { return s.Pings }
+func written(s Second) int   { return s.Written }
+func throttled(s Second) int { return s.Throttled }
+
+// drained is how long after the sink is back what waits is no more than twice what waited before it went.
+func (r recovery) drained(res Result) time.Duration {
+	usual := peak(res.between(time.Minute, recoveryBefore), func(s Second) int { return s.Waiting })
+	for i := r.back(); i < r.back()+recoveryAfter; i += time.Second {
+		if res.Timeline[i/time.Second].Waiting <= 2*usual {
+			return i - r.back()
+		}
+	}
+	return recoveryAfter
+}
+
+// Issue 6, point 5. Every document is updated several times while the sink is away; the oracles see to it that it comes back in version order, and
+// that every newest version is there in the end. What is bounded here is what the way back costs: see docs/lifecycles.md for its picture.
+func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
+	t.Parallel()
+	for _, versions := range []bool{true, false} {
+		t.Run(fmt.Sprintf("versions %t", versions), func(t *testing.T) {
+			t.Parallel()
+			s := recovery{versions: versions, away: 40 * time.Minute}
+			if testing.Short() || raceEnabled {
+				s.away = 10 * time.Minute
+			}
+			r := s.run(t)
+			report(t, r, NoFaults)
+			if r.Extremes != (Extremes{Receives: 1}) {
+				t.Errorf("%+v, want one receive of each message, and neither refusals nor dead letters", r.Extremes)
+			}
+			// Away: after the first minute nobody sends documents, and one asks once a minute.
+			away := r.between(recoveryBefore+time.Minute, s.back())
+			if n, asked := total(away, requests), total(away, pings); n > 0 || asked > 2*int(s.away/time.Minute) {
+				t.Errorf("%d requests and %d pings to a sink that is away for %s, want no requests and about a ping a minute", n, asked, s.away)
+			}
+			if waiting := away[len(away)-1].Waiting; waiting < len(away)*recoveryPerSecond*9/10 {
+				t.Errorf("%d messages wait in the end: there is nothing to recover from", waiting)
+			}
+			// Back: it gets what it takes all the time, is not run over, and is done.
+			soon := r.between(s.back(), s.back()+10*time.Minute)
+			most, refused, wrote := peak(soon, requests), total(soon, throttled), total(soon, written)
+			if limit := recoveryMost * recoveryTakes; most > limit {
+				t.Errorf("%d requests in one second to a sink that takes %d documents, want at most %d", most, recoveryTakes, limit)
+			}
+			if limit := recoveryRefused * wrote; refused > limit {
+				t.Errorf("%d documents answered with 429 beside %d written, want at most %d", refused, wrote, limit)
+			}
+			if d, limit := s.drained(r), 3*recoveryDocuments/(recoveryTakes-recoveryPerSecond)*time.Second+2*time.Minute; d > limit {
+				t.Errorf("back to normal after %s, want within %s: %d documents at %d a second, three times over, and two minutes", d, limit, recoveryDocuments, recoveryTakes-recoveryPerSecond)
+			}
+			// And fresh as before.
+			if got, limit := aged(r.between(s.back()+15*time.Minute, s.back()+recoveryAfter), 1), 8*time.Second; got > limit {
+				t.Errorf("in the end the oldest version is written after %s, want quiet + window + 1 s", got)
+			}
+			t.Logf("%d requests in the worst second, %d documents answered with 429 beside %d written, normal after %s", most, refused, wrote, s.drained(r))
+		})
+	}
+}
+
+// Bounds of the way back: requests in one second for each document that the sink takes in one, and documents answered with 429 for each that was written.
+const (
+	recoveryMost    = 4
+	recoveryRefused = 1
+)
+
+// deaf is a table that never hears that the sink is unwell.
+type deaf struct{ shard.Store }
+
+func (d deaf) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	if w.Name == "TRIP" {
+		return shard.Row{}, nil
+	}
+	return d.Store.Write(ctx, w)
+}
+
+// The bounds above mean something only if they are the shared row's doing: without it every flight goes on asking by itself.
+func TestWithoutTheSharedRowASinkIsAskedAllTheTime(t *testing.T) {
+	t.Parallel()
+	s := recovery{versions: true, away: 5 * time.Minute, hooks: Hooks{Index: func(h *index.Handler) { h.Shards = deaf{h.Shards} }}}
+	r := s.run(t)
+	report(t, r, NoFaults)
+	away := r.between(recoveryBefore+time.Minute, s.back())
+	if n := total(away, requests); n < 50*int(s.away/time.Minute) {
+		t.Errorf("%d requests to a sink that is away for %s: it is not the shared row that keeps them back", n, s.away)
+	}
+}
+
+// TestWriteRecovery writes the pictures and figures of docs/lifecycles.md: two hours away.
+func TestWriteRecovery(t *testing.T) {
+	if !*update {
+		t.Skip("make lifecycles runs it with -update")
+	}
+	s := recovery{versions: true, away: 2 * time.Hour}
+	r := s.run(t)
+	report(t, r, NoFaults)
+	docs := filepath.Join("..", "..", "..", "docs")
+	for name, svg := range map[string]string{
+		"outage.svg":   Chart(r.Timeline, recoveryTakes, 0, s.back()+recoveryAfter),
+		"recovery.svg": Chart(r.Timeline, recoveryTakes, s.back()-time.Minute, s.back()+11*time.Minute),
+	} {
+		if err := os.WriteFile(filepath.Join(docs, "img", name), []byte(svg), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	away, soon := r.between(recoveryBefore+time.Minute, s.back()), r.between(s.back(), s.back()+10*time.Minute)
+	end := r.between(s.back()+15*time.Minute, s.back()+recoveryAfter)
+	var table strings.Builder
+	row := func(what, format string, args ...any) {
+		fmt.Fprintf(&table, "| %s | %s |\n", what, fmt.Sprintf(format, args...))
+	}
+	table.WriteString("| | |\n|---|---|\n")
+	row("events sent, documents", "%d, %d", r.Counts.Events, recoveryDocuments)
+	row("away: messages that wait in the end", "%d", away[len(away)-1].Waiting)
+	row("away, after its first minute: requests; pings", "%d; %d", total(away, requests), total(away, pings))
+	row("back: normal again after", "%s", s.drained(r))
+	row("back, ten minutes: documents written; answered with 429", "%d; %d", total(soon, written), total(soon, throttled))
+	row("back, ten minutes: requests; most in one second", "%d; %d", total(soon, requests), peak(soon, requests))
+	row("oldest version written, fifteen minutes later", "%s", aged(end, 1).Round(10*time.Millisecond))
+	row("receives of a message, at most", "%d", r.Extremes.Receives)
+	row("refusals counted; dead letters; messages moved by SQS", "%d; %d; %d", r.Extremes.Refusals, r.Extremes.Letters, r.Extremes.Moved)
+	row("promises broken", "%d", len(r.Violations))
+	insert(t, filepath.Join(docs, "lifecycles.md"), "recovery", table.String())
+}
+
+// insert puts text between the two marks of a page that carry its name.
+func insert(t *testing.T, path, name, text string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+name+": begin, written by make lifecycles -->\n", "<!-- "+name+": end -->"
+	before, rest, found := strings.Cut(string(b), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no marks for %s", path, name)
+	}
+	if err := os.WriteFile(path, []byte(before+begin+text+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,219 @@
+package sim
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/source"
+)
+
+var (
+	oneSeed   = flag.Uint64("seed", 0, "simulate this seed only, and tell its story")
+	oneLevel  = flag.String("faults", string(Swarm), "the faults of -seed and -for: none, standard or swarm")
+	longRun   = flag.Duration("for", 0, "simulate seeds for this long")
+	firstSeed = flag.Uint64("from", 0, "where -for begins; 0 for where nobody was before")
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// settingsOf are the settings of a seed. Half of the worlds have a sink without versions; some give up early, so that the dead-letter queue sees
+// everything; some write the leading edge, have no minimal interval, other windows, or executions with a history.
+func settingsOf(seed uint64) *config.Config {
+	cfg := config.Default()
+	versions := seed%2 == 0
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory, Versions: &versions}}
+	if seed%5 == 0 {
+		cfg.Retry.DeadDeadline = time.Minute + time.Duration(seed%7)*20*time.Second
+	}
+	switch seed % 7 {
+	case 1:
+		cfg.Debounce.Quiet, cfg.Queues.BurstSpread = 3*time.Second, time.Second
+		cfg.Queues.Live.Window, cfg.Queues.Bulk.Window = time.Second, 2*time.Second
+	case 2:
+		cfg.Queues.Live = config.Lane{Batch: 10, Window: 0, MaxConcurrency: 20}
+	case 3:
+		cfg.Debounce.MinInterval = 0
+	case 4:
+		cfg.Debounce.Leading = true
+	case 5:
+		cfg.Flight.Kind = config.FlightStandard
+	}
+	cfg.Complete()
+	return &cfg
+}
+
+// build makes the world of a seed.
+func build(t testing.TB, seed uint64, level Level, change ...func(*Options)) *World {
+	t.Helper()
+	cfg := settingsOf(seed)
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := source.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Config: cfg, Seed: seed, Faults: level, Upstream: Write(seed, sources)}
+	for _, c := range change {
+		c(&o)
+	}
+	w, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// report fails the test where a promise was broken, and says how to see it again.
+func report(t *testing.T, r Result, level Level) {
+	t.Helper()
+	for _, v := range r.Violations {
+		t.Errorf("seed %d: %s", r.Seed, v)
+	}
+	if len(r.Violations) > 0 {
+		t.Errorf("again: go test ./internal/proof/sim -run 'TestSeed$' -v -args -seed %d -faults %s\nrates: %s", r.Seed, level, r.Rates)
+	}
+}
+
+// seeds are how many worlds a test runs.
+func seeds(most int) uint64 {
+	if testing.Short() || raceEnabled {
+		return uint64(most / 10)
+	}
+	return uint64(most)
+}
+
+// TestSeed tells the story of -seed.
+func TestSeed(t *testing.T) {
+	if *oneSeed == 0 {
+		t.Skip("without -seed there is nothing to tell")
+	}
+	r := build(t, *oneSeed, Level(*oneLevel), func(o *Options) { o.Story = os.Stdout }).Run()
+	report(t, r, Level(*oneLevel))
+}
+
+func TestEveryPromiseHoldsInEveryWorld(t *testing.T) {
+	t.Parallel()
+	for _, level := range []Level{NoFaults, Standard, Swarm} {
+		t.Run(string(level), func(t *testing.T) {
+			t.Parallel()
+			for seed := uint64(1); seed <= seeds(200) && !t.Failed(); seed++ {
+				report(t, build(t, seed, level).Run(), level)
+			}
+		})
+	}
+}
+
+// A seed that failed once is kept in testdata/regressions, one a line: seed, faults, and what was wrong. What an upstream sends follows from
+// its seed as long as upstream.go stays; a bug that must never come back is told as a story besides.
+func TestRegressions(t *testing.T) {
+	t.Parallel()
+	f, err := os.Open(filepath.Join("testdata", "regressions.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	ran := 0
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 0 || fields[0] == "#" {
+			continue
+		}
+		seed, err := strconv.ParseUint(fields[0], 10, 64)
+		if err != nil || len(fields) < 3 {
+			t.Fatalf("line %q: want seed, faults and what was wrong", lines.Text())
+		}
+		level, err := ParseLevel(fields[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		report(t, build(t, seed, level).Run(), level)
+		ran++
+	}
+	if ran == 0 {
+		t.Error("no seed is kept: is this the right file?")
+	}
+}
+
+// Everything that a world does follows from its seed: not from how many processors there are, nor from what runs beside it.
+func TestTheSameSeedGivesTheSameTraceOnAnyNumberOfProcessors(t *testing.T) {
+	traces := map[string]uint64{}
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	for _, processors := range []int{1, 2, 8} {
+		runtime.GOMAXPROCS(processors)
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for seed := uint64(1); seed <= seeds(40); seed++ {
+			for _, level := range []Level{Standard, Swarm} {
+				w := build(t, seed, level)
+				all.Go(func() {
+					r := w.Run()
+					mu.Lock()
+					defer mu.Unlock()
+					name := fmt.Sprintf("seed %d, %s", seed, level)
+					if other, ran := traces[name]; ran && other != r.Hash {
+						t.Errorf("%s: trace %x on %d processors, %x before", name, r.Hash, processors, other)
+					}
+					traces[name] = r.Hash
+				})
+			}
+		}
+		all.Wait()
+	}
+	different := map[uint64]bool{}
+	for _, hash := range traces {
+		different[hash] = true
+	}
+	if len(different) != len(traces) {
+		t.Errorf("%d different traces of %d worlds: the hash sees too little", len(different), len(traces))
+	}
+}
+
+// TestLong simulates for as long as -for says, on all processors.
+func TestLong(t *testing.T) {
+	if *longRun == 0 {
+		t.Skip("without -for there is no end")
+	}
+	began, level := time.Now(), Level(*oneLevel)
+	next := *firstSeed
+	if next == 0 {
+		next = uint64(began.Unix()) << 16
+	}
+	first := next
+	var virtual, decisions atomic.Int64
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for time.Since(began) < *longRun && !t.Failed() {
+				mu.Lock()
+				seed := next
+				next++
+				mu.Unlock()
+				r := build(t, seed, level).Run()
+				virtual.Add(int64(r.Virtual / time.Second))
+				decisions.Add(int64(r.Decisions))
+				mu.Lock()
+				report(t, r, level)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	took := time.Since(began).Seconds()
+	t.Logf("%d seeds from %d: %.0f decisions a second, %.0f times real time", next-first, first, float64(decisions.Load())/took, float64(virtual.Load())/took)
+}

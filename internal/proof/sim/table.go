@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// table is the table `shards` with what a half in memory does not have: reads of older rows, and a budget per partition.
+type table struct {
+	w     *World
+	rows  *memory.Shards
+	past  map[shard.DocID][]image
+	spent map[shard.DocID]spending
+}
+
+// image is a row as it was until a moment.
+type image struct {
+	until time.Duration
+	row   shard.Row
+}
+
+// kept is how many images of one row are kept for eventually consistent reads.
+const kept = 8
+
+type spending struct {
+	second time.Duration
+	writes int
+}
+
+func newTable(w *World) *table {
+	return &table{w: w, rows: memory.NewShards(), past: map[shard.DocID][]image{}, spent: map[shard.DocID]spending{}}
+}
+
+// row is the row as it is, for the oracles.
+func (t *table) row(doc shard.DocID) shard.Row {
+	rows, _ := t.rows.Read(background, []shard.DocID{doc}, shard.Consistent) // fails only with its context
+	return rows[0]
+}
+
+// write is one write, now.
+func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
+	t.w.counts.wrote(w.Name)
+	if budget := t.w.rates.TableBudget; budget > 0 && w.Doc.IsDocument() {
+		s := t.spent[w.Doc]
+		if second := t.w.now.Truncate(time.Second); s.second != second {
+			s = spending{second: second}
+		}
+		s.writes++
+		if t.spent[w.Doc] = s; s.writes > budget {
+			return shard.Row{}, shard.ErrThrottled
+		}
+	}
+	old, err := t.rows.Write(background, w)
+	if err != nil {
+		if _, refused := shard.AsRefused(err); refused {
+			t.w.counts.Refused++
+			t.w.trace.write(v, w, false)
+		}
+		return old, err
+	}
+	t.w.trace.write(v, w, true)
+	past := append(t.past[w.Doc], image{t.w.now, old})
+	if len(past) > kept {
+		past = past[len(past)-kept:]
+	}
+	t.past[w.Doc] = past
+	if w.Doc.IsDocument() {
+		t.w.oracle.wrote(v, w, old, t.row(w.Doc))
+	}
+	return old, nil
+}
+
+// read is one read, now.
+func (t *table) read(docs []shard.DocID, c shard.Consistency) []shard.Row {
+	rows, _ := t.rows.Read(background, docs, c)
+	t.w.counts.read(len(docs), bool(c))
+	if c == shard.Consistent {
+		return rows
+	}
+	for i, doc := range docs {
+		if !t.w.dice.chance(t.w.rates.StaleRead) {
+			continue
+		}
+		since := t.w.now - t.w.dice.upTo(t.w.rates.StaleBy)
+		for _, old := range t.past[doc] {
+			if old.until > since {
+				rows[i] = old.row
+				break
+			}
+		}
+	}
+	return rows
+}
+
+// ttlEvery is how often the table looks for rows past their expires_at, ttlLate how late it may be with one: AWS says within a few days.
+const (
+	ttlEvery = time.Hour
+	ttlLate  = 48 * time.Hour
+)
+
+// expire is the table's TTL: it asks no condition.
+func (t *table) expire() {
+	t.w.after(ttlEvery, t.expire)
+	rows, _, _ := t.rows.Scan(background, 0, 1, "", math.MaxInt32) // fails only with its context
+	for _, r := range rows {
+		over := time.Duration(epoch.Add(t.w.now).Unix()-r.ExpiresAt) * time.Second
+		if r.ExpiresAt != 0 && over >= 0 && (over >= ttlLate || t.w.dice.chance(float64(ttlEvery)/float64(ttlLate))) {
+			_, _ = t.rows.Write(background, shard.Write{Name: "TTL", Doc: r.Doc, Drop: true}) // nothing refuses it
+			t.w.trace.mark("ttl "+string(r.Doc), "", 0)
+		}
+	}
+}
+
+// tableClient is the table as one invocation reaches it.
+type tableClient struct{ v *invocation }
+
+func (c tableClient) Read(ctx context.Context, docs []shard.DocID, how shard.Consistency) (rows []shard.Row, err error) {
+	err = c.v.request(ctx, fault.Table, func() { rows = c.v.w.table.read(docs, how) })
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+func (c tableClient) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	var old shard.Row
+	late := time.Duration(0)
+	if r := &c.v.w.rates; endsLease(w.Name) && c.v.w.dice.chance(r.LateEnd) {
+		late = c.v.w.dice.upTo(r.StallBy)
+	}
+	err := c.v.askLate(ctx, fault.Table, late, func() (err error) {
+		if old, err = c.v.w.table.write(c.v, w); !errors.Is(err, shard.ErrThrottled) {
+			c.v.w.history.done(ctx, 0)
+		}
+		return err
+	})
+	return old, err
+}
+
+// endsLease reports whether a write gives a lease back: one that comes late must find that it is somebody else's.
+func endsLease(name string) bool {
+	switch name {
+	case "COMMIT", "COMMIT, newer waiting", "RELEASE", "REJECT", "REJECT, not pending":
+		return true
+	}
+	return false
+}
+
+func (c tableClient) Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []shard.Row, next string, err error) {
+	err = c.v.ask(ctx, fault.Table, func() (err error) {
+		rows, next, err = c.v.w.table.rows.Scan(background, segment, segments, cursor, limit)
+		c.v.w.counts.read(1+len(rows)/20, false) // a page is read as one, about twenty rows a unit
+		return err
+	})
+	return rows, next, err
+}
+
+var (
+	_ shard.Store   = tableClient{}
+	_ shard.Scanner = tableClient{}
+)

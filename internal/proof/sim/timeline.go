@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/local/fault"
+)
+
+// Second is what happened in one second of a run.
+type Second struct {
+	Requests  int // bulk requests sent to a sink
+	Pings     int // questions whether it is back
+	Failed    int // of both, those that it did not answer: it was away, or throttled by the faults
+	Written   int // documents applied
+	Throttled int // documents answered with 429
+	Waiting   int // messages in the live and bulk queues at its beginning, held ones too
+
+	// Ages of the versions that were committed, from sent to committed, ascending.
+	Ages []time.Duration
+}
+
+// Extremes are the worst of a run.
+type Extremes struct {
+	Receives int // the most receives of one message of an ingest queue
+	Refusals int // the most refusals that a row ever counted
+	Moved    int // messages that SQS moved to a dead-letter queue
+	Letters  int // times that a dead letter was stored
+}
+
+// timeline keeps the seconds.
+type timeline struct {
+	w       *World
+	on      bool
+	seconds []Second
+}
+
+// begin samples what waits, at the beginning of every second.
+func (t *timeline) begin() {
+	if !t.on || t.w.ended {
+		return
+	}
+	t.now().Waiting = t.w.waiting()
+	t.w.after(time.Second, t.begin)
+}
+
+// now is this second. Where nobody wants a timeline it is one that nobody reads.
+func (t *timeline) now() *Second {
+	if !t.on {
+		return &Second{}
+	}
+	n := int(t.w.now / time.Second)
+	for len(t.seconds) <= n {
+		t.seconds = append(t.seconds, Second{})
+	}
+	return &t.seconds[n]
+}
+
+// committed sees a version that was committed for the first time.
+func (t *timeline) committed(age time.Duration) {
+	if s := t.now(); t.on {
+		s.Ages = append(s.Ages, age)
+	}
+}
+
+// decided sees every I/O before it is carried out.
+func (t *timeline) decided(op fault.Op, verdict fault.Verdict) {
+	if op.Service != fault.Search {
+		return
+	}
+	s := t.now()
+	if op.Call == "_bulk" {
+		s.Requests++
+	} else {
+		s.Pings++
+	}
+	if verdict == fault.FailBefore || verdict == fault.Throttle {
+		s.Failed++
+	}
+}
+
+// told is the timeline so far.
+func (t *timeline) told() []Second {
+	for i := range t.seconds {
+		slices.Sort(t.seconds[i].Ages)
+	}
+	return slices.Clone(t.seconds)
+}
+
+// waiting is how many messages have not left the ingest queues.
+func (w *World) waiting() int {
+	n := 0
+	for _, p := range w.pipes {
+		n += p.live.total() + p.bulk.total()
+	}
+	return n
+}

@@ -1,0 +1,160 @@
+package sim
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/source"
+)
+
+// Arrival is one message of an upstream and when it is sent, counted from the beginning.
+type Arrival struct {
+	At      time.Duration
+	Message queue.Outgoing
+}
+
+// Upstream is everything that is sent to a World.
+type Upstream struct {
+	Arrivals []Arrival
+	Calm     time.Duration // when the faults end
+
+	poisons map[version]poison
+}
+
+// poison is what is wrong with a version.
+type poison byte
+
+const (
+	rejected poison = iota + 1 // the sink refuses it for good
+	refused                    // the sink refuses it every time, for no known reason
+	kills                      // every request that carries it goes without an answer
+)
+
+// author writes what an upstream sends. It draws from dice of its own, so that the same seed sends the same events whatever fails.
+type author struct {
+	dice
+	list    []Arrival
+	poison  map[version]poison
+	sources *source.Set
+	count   int
+}
+
+// Write makes the upstream of a seed: a few documents in bursts, out of order and more than once, with deletes, equal versions with different
+// payloads, poison, junk, several events in one message, resyncs and events that are due later. All of them are native events of the
+// default collection.
+func Write(seed uint64, sources *source.Set) Upstream {
+	a := &author{dice: newDice(seed, 0x75707374), poison: map[version]poison{}, sources: sources}
+	docs := 1 + a.IntN(1+a.IntN(6))
+	span := 20*time.Second + a.upTo(90*time.Second)
+	for d := range docs {
+		a.document(fmt.Sprintf("doc-%d", d), span)
+	}
+	if a.chance(0.3) {
+		a.send(a.upTo(span), `{"type":"doc.changed","subject":"junk"}`)
+	}
+	if a.chance(0.2) {
+		a.send(a.upTo(span), `not json`)
+	}
+	if a.chance(0.2) {
+		a.send(a.upTo(span), `{"Service":"Amazon S3","Event":"s3:TestEvent","Bucket":"changes"}`)
+	}
+	calm := span + 5*time.Second + a.upTo(60*time.Second)
+	if a.chance(0.12) { // time for an outage that outlives executions and dead deadlines
+		calm += 4*time.Minute + a.upTo(6*time.Minute)
+	}
+	a.join()
+	slices.SortStableFunc(a.list, func(x, y Arrival) int { return cmp.Compare(x.At, y.At) })
+	return Upstream{Arrivals: a.list, Calm: calm, poisons: a.poison}
+}
+
+// document writes the bursts of one document.
+func (a *author) document(id string, span time.Duration) {
+	at, v := a.upTo(span/2), 0
+	for range 1 + a.IntN(4) {
+		spread, versions := a.upTo(2*time.Second), 1+a.IntN(6)
+		if a.chance(0.3) { // never quiet
+			spread = a.upTo(span)
+			versions += int(spread / (4 * time.Second))
+		}
+		for range versions {
+			if v == 0 || !a.chance(0.05) { // otherwise the same version with another payload
+				v += 1 + a.IntN(3)
+			}
+			a.change(id, v, at+a.upTo(spread+1))
+		}
+		at += spread + 8*time.Second + a.upTo(20*time.Second)
+		if at > span {
+			break
+		}
+	}
+}
+
+// change writes one version, and perhaps what is wrong with it.
+func (a *author) change(id string, v int, at time.Duration) {
+	a.count++
+	extra := ""
+	switch {
+	case a.chance(0.04):
+		extra = `,"mode":"resync","resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S2"`
+	case a.chance(0.03):
+		extra = fmt.Sprintf(`,"notbefore":%q`, epoch.Add(at+5*time.Second+a.upTo(20*time.Second)).Format(time.RFC3339))
+	case a.chance(0.015): // longer than a queue can keep it
+		extra = fmt.Sprintf(`,"notbefore":%q`, epoch.Add(at+15*time.Minute+a.upTo(30*time.Minute)).Format(time.RFC3339))
+	}
+	body := fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d"%s,"data":{"title":"%s %d %d"}}`, id, v, extra, id, v, a.count)
+	if a.chance(0.1) {
+		body = fmt.Sprintf(`{"type":"doc.deleted","subject":%q,"sequence":"%d"%s}`, id, v, extra)
+	}
+	a.send(at, body)
+	if a.chance(0.05) {
+		a.send(at+a.upTo(30*time.Second), body)
+	}
+	if a.chance(0.07) {
+		e := a.sources.Decode(queue.Message{Body: body, Sent: epoch})[0].Event
+		a.poison[version{e.Doc, e.Key}] = oneOf(a.dice, rejected, rejected, refused, kills)
+	}
+}
+
+func (a *author) send(at time.Duration, body string) {
+	a.list = append(a.list, Arrival{at, queue.Outgoing{Body: body}})
+}
+
+// join packs some neighbours into one message, in an envelope that carries several events.
+func (a *author) join() {
+	if !a.chance(0.4) {
+		return
+	}
+	slices.SortStableFunc(a.list, func(x, y Arrival) int { return cmp.Compare(x.At, y.At) })
+	var out []Arrival
+	for i := 0; i < len(a.list); {
+		n := 1
+		if a.chance(0.3) {
+			n = min(2+a.IntN(2), len(a.list)-i)
+		}
+		if n == 1 {
+			out = append(out, a.list[i])
+		} else {
+			var parts []string
+			for _, one := range a.list[i : i+n] {
+				parts = append(parts, fmt.Sprintf(`{"basicProperties":{},"data":%q}`, base64.StdEncoding.EncodeToString([]byte(one.Message.Body))))
+			}
+			out = append(out, Arrival{a.list[i+n-1].At, queue.Outgoing{Body: `{"rmqMessagesByQueue":{"changes::/":[` + strings.Join(parts, ",") + `]}}`}})
+		}
+		i += n
+	}
+	a.list = out
+}
+
+// heal takes away what is wrong with versions: all of it, or only what keeps a document waiting for its dead deadline.
+func (w *World) heal(all bool) {
+	for v, p := range w.poisons {
+		if all || p == kills {
+			delete(w.poisons, v)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
+)
+
+// Options are what a World is made of.
+type Options struct {
+	Config   *config.Config // must be valid
+	Seed     uint64
+	Faults   Level
+	Rates    *Rates // in place of those that Faults and the seed give; nil for those
+	Upstream Upstream
+	Pollers  int // of each lane; 0 for a number that the seed draws
+	// MostPollers is how many there may be under load, within the lane's concurrency; 0 for no more than Pollers.
+	MostPollers int
+	Strain      Strain
+	Timeline    bool            // keep what happened second by second, see [Result.Timeline]
+	Journal     journal.Journal // hears every note of the use cases; nil for nobody
+	Story       io.Writer       // is told what happens, step by step; nil for nobody
+	History     bool            // keep what callers asked and heard, see [World.History]
+	Hooks       Hooks
+}
+
+// World is a stack and everything around it.
+type World struct {
+	scheduler
+	options Options
+	cfg     *config.Config
+	dice    dice
+	rates   Rates
+	drawn   Rates // the rates before the faults ended
+	outages []outage
+	calm    bool // the faults have ended
+	poisons map[version]poison
+
+	beyondGuard bool // clocks differ by more than the guard allows: what only the guard forbids may happen
+
+	sources  *source.Set
+	table    *table
+	flights  *memory.Flights
+	letters  *memory.Letters
+	schedule *memory.Schedule
+	pipes    []*pipe
+
+	invoked   int64
+	live      map[int64]*invocation
+	decisions int
+	operator  int // commands of the operator that run
+	named     int // ids and tokens drawn
+	freshness []time.Duration
+
+	oracle   *oracle
+	trace    trace
+	history  recorder
+	timeline timeline
+	worst    Extremes
+	counts   Counts
+	ended    bool
+}
+
+// pipe is what one sink has for itself.
+type pipe struct {
+	name             string
+	versions         bool
+	live, bulk, dead *sqsQueue
+	mappings         []*mapping
+	machine          *machine
+	engine           *engine
+}
+
+func (p *pipe) lane(l flight.Lane) *sqsQueue {
+	if l == flight.Bulk {
+		return p.bulk
+	}
+	return p.live
+}
+
+// forgetsDeletes is how long search engines remember the version of a deleted document.
+const forgetsDeletes = time.Minute
+
+// New builds a World. Nothing has happened in it yet.
+func New(o Options) (*World, error) {
+	sources, err := source.New(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	w := &World{
+		options: o, cfg: o.Config, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
+		letters: memory.NewLetters(), schedule: memory.NewSchedule(), poisons: maps.Clone(o.Upstream.poisons),
+	}
+	w.flights = memory.NewFlights(trueClock{&w.scheduler})
+	w.counts = newCounts()
+	w.trace = trace{w: w, hash: hashBegin, story: o.Story}
+	w.history = recorder{w: w, on: o.History}
+	w.oracle = newOracle(w)
+	w.table = newTable(w)
+	if w.poisons == nil {
+		w.poisons = map[version]poison{}
+	}
+	w.draw()
+	w.plan(o.Strain)
+	w.timeline = timeline{w: w, on: o.Timeline}
+	w.after(0, w.timeline.begin)
+	for _, name := range slices.Sorted(maps.Keys(o.Config.Sinks)) {
+		w.pipes = append(w.pipes, w.pipe(name))
+	}
+	if o.History {
+		w.after(0, w.history.searching)
+	}
+	for _, a := range o.Upstream.Arrivals {
+		w.after(a.At, func() { w.publish(a.Message) })
+	}
+	return w, nil
+}
+
+// draw makes the rates of this world.
+func (w *World) draw() {
+	versions := true
+	for name := range w.cfg.Sinks {
+		versions = versions && w.cfg.Versions(name)
+	}
+	guard := w.cfg.Index.Guard
+	switch o := &w.options; {
+	case o.Rates != nil:
+		w.rates = *o.Rates
+	case o.Faults == Standard:
+		w.rates = StandardRates()
+	case o.Faults == Swarm:
+		w.rates = w.dice.swarm(guard, versions)
+		w.outages = w.dice.outages(w.options.Upstream.Calm)
+	default:
+		w.rates = quietRates()
+	}
+	w.drawn = w.rates
+	w.beyondGuard = 2*w.rates.Skew+w.rates.LateKill > guard
+}
+
+func (w *World) pipe(name string) *pipe {
+	q, cfg := w.cfg.Queues, w.cfg
+	p := &pipe{name: name, versions: cfg.Versions(name)}
+	p.dead = newQueue(w, name+"-dead", q.Visibility, q.DeadLetterRetention)
+	p.live, p.bulk = newQueue(w, name+"-live", q.Visibility, q.Retention), newQueue(w, name+"-bulk", q.Visibility, q.Retention)
+	for _, to := range []*sqsQueue{p.live, p.bulk} {
+		to.dead, to.most = p.dead, cfg.MaxReceiveCount()
+	}
+	settle := cfg.SinkSettle(name)
+	forget := time.Duration(0)
+	if p.versions {
+		forget = forgetsDeletes
+	}
+	p.engine = newEngine(w, p.versions, settle, forget)
+	p.machine = &machine{w: w, again: cfg.AmbiguousRetry(name), limit: memory.ExpressLimit, turn: w.turn(p)}
+	if cfg.Flight.Kind == config.FlightStandard {
+		p.machine.limit = 0
+	}
+	for _, l := range []struct {
+		q    *sqsQueue
+		lane config.Lane
+		name flight.Lane
+	}{{p.live, q.Live, flight.Live}, {p.bulk, q.Bulk, flight.Bulk}} {
+		pollers := w.options.Pollers
+		if pollers == 0 {
+			pollers = 1 + w.dice.IntN(5)
+		}
+		m := newMapping(w, l.q, "receive", l.lane.Batch, l.lane.Window, cfg.Receive.Timeout, min(pollers, l.lane.MaxConcurrency), w.options.MostPollers)
+		m.most = min(m.most, l.lane.MaxConcurrency)
+		m.handle = w.receive(p, l.name)
+		p.mappings = append(p.mappings, m)
+	}
+	dead := newMapping(w, p.dead, "dlq", 10, 0, cfg.Receive.Timeout, 2, 2)
+	dead.handle = w.dlq(p)
+	p.mappings = append(p.mappings, dead)
+	return p
+}
+
+// publish sends one message as an upstream would: by its collection's sink, resyncs to the bulk lane.
+func (w *World) publish(out queue.Outgoing) {
+	w.counts.Messages++
+	name, lane := w.cfg.DefaultSink, flight.Live
+	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: epoch.Add(w.now)}
+	for i, r := range w.sources.Decode(m) {
+		w.counts.Events++
+		if r.Fault != nil || r.Skip != "" {
+			continue
+		}
+		if r.Event.Resync {
+			lane = flight.Bulk
+		}
+		if i == 0 {
+			name, _ = w.cfg.SinkFor(string(r.Event.Doc.Collection()))
+		}
+	}
+	for _, p := range w.pipes {
+		if p.name == name {
+			if err := p.lane(lane).send(out); err != nil {
+				w.counts.Unsent++
+			}
+			return
+		}
+	}
+}
+
+func (w *World) timing(doc shard.DocID) shard.Timing { return w.cfg.Timing(doc.Collection()) }
+
+func (w *World) pipeOf(doc shard.DocID) *pipe {
+	name, _ := w.cfg.SinkFor(string(doc.Collection()))
+	for _, p := range w.pipes {
+		if p.name == name {
+			return p
+		}
+	}
+	return w.pipes[0]
+}
+
+// newToken and newID are unique, and the same in every run of a seed.
+func (w *World) newToken() shard.Token {
+	w.named++
+	return shard.Token(fmt.Sprintf("token-%d", w.named))
+}
+
+func (w *World) newID(now time.Time) flight.ID { return flight.ID(ulidOf(now, &w.named)) }
+
+// killers reports whether a document is among the ops with which every request fails.
+func (w *World) killers(ops []sink.Op) bool {
+	for _, op := range ops {
+		if w.poisons[version{op.Doc, op.Key}] == kills {
+			return true
+		}
+	}
+	return false
+}
+
+var _ fault.Injector = (*World)(nil)

@@ -1,0 +1,200 @@
+package blevesink_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lullhq/lull/sink/blevesink"
+)
+
+func TestOpenLeavesForeignFoldersAlone(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, file, content, reason string
+	}{
+		{"somebody's files", "thesis.txt", "years of work", "is not empty"},
+		{"another program's marker", "lull.json", `{"holds":"tides"}`, "lull did not write"},
+		{"a marker that is no JSON", "lull.json", "lull", "lull did not write"},
+		{"a newer schema", "lull.json", `{"holds":"lull search index","schema":2}`, "newer lull (schema 2, this one knows 1)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file := filepath.Join(dir, tt.file)
+			if err := os.WriteFile(file, []byte(tt.content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			refused(t, dir, tt.reason)
+			if got, err := os.ReadFile(file); err != nil || string(got) != tt.content {
+				t.Errorf("the file holds %q, %v", got, err)
+			}
+			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+				t.Errorf("the folder holds %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+func TestOpenRefusesAFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, file, "is a file")
+}
+
+// refused checks that the error names the folder, what was found and what to do.
+func refused(t *testing.T, dir, reason string) {
+	t.Helper()
+	x, err := blevesink.Open(dir)
+	if err == nil {
+		t.Fatalf("opened %v", x.Close())
+	}
+	var foreign *blevesink.ForeignFolderError
+	if !errors.As(err, &foreign) || foreign.Dir != dir {
+		t.Fatalf("error %v, want a ForeignFolderError of %s", err, dir)
+	}
+	for _, part := range []string{dir, reason, "choose an empty folder"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q does not say %q", err, part)
+		}
+	}
+}
+
+func TestOpenMakesTheFolder(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	if err := open(t, dir).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "lull.json")); err != nil {
+		t.Error(err)
+	}
+}
+
+// The marker is written first: a process that ended between the two left a folder that is ours and has no index yet.
+func TestOpenFinishesAFolderThatWasOnlyMarked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "lull.json"), []byte(`{"holds":"lull search index","schema":1}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, dir).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Bleve makes an index in steps. One that a crash left half made is nobody's, and never stands where the next run looks for a whole one.
+func TestOpenClearsAnIndexThatWasLeftHalfMade(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	half := filepath.Join(dir, "new-1", "index")
+	if err := os.MkdirAll(filepath.Join(half, "store"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		filepath.Join(dir, "lull.json"):        `{"holds":"lull search index","schema":1}`,
+		filepath.Join(half, "index_meta.json"): `{"storage":"scorch"`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := open(t, dir)
+	if err := x.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var names []string
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if err != nil || !slices.Equal(names, []string{"index", "lull.json"}) {
+		t.Errorf("the folder holds %v (%v), want index and lull.json alone", names, err)
+	}
+}
+
+// Of many that find a folder which is marked and has no index yet, one makes it; the others are told that it is in use.
+func TestOneOfManyMakesTheIndex(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "lull.json"), []byte(`{"holds":"lull search index","schema":1}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	opened, errs := make([]*blevesink.Index, 5), make([]error, 5)
+	var wg sync.WaitGroup
+	for i := range opened {
+		wg.Go(func() { opened[i], errs[i] = blevesink.Open(dir) })
+	}
+	wg.Wait()
+	n := 0
+	for i, x := range opened {
+		var inUse *blevesink.InUseError
+		switch {
+		case errs[i] == nil:
+			n++
+			if err := x.Close(); err != nil {
+				t.Error(err)
+			}
+		case !errors.As(errs[i], &inUse):
+			t.Errorf("open: %v, want an InUseError", errs[i])
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d have it open, want one", n)
+	}
+	open(t, dir)
+}
+
+func TestOneOpenAtATime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := blevesink.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := blevesink.Open(dir)
+	var inUse *blevesink.InUseError
+	if !errors.As(err, &inUse) || inUse.Dir != dir || !strings.Contains(err.Error(), dir) {
+		t.Errorf("second open: %v, %v; want an InUseError of %s", second, err, dir)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir)
+}
+
+// copyFolder copies what a crash would leave on the disk.
+func copyFolder(t *testing.T, from string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy")
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), content, 0o644)
+	})
+	if err != nil {
+		t.Fatalf("copy folder: %v", err)
+	}
+	return to
+}

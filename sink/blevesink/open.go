@@ -1,0 +1,150 @@
+package blevesink
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/blevesearch/bleve/v2"
+	"github.com/blevesearch/bleve/v2/analysis"
+	"github.com/blevesearch/bleve/v2/index/scorch"
+	"github.com/blevesearch/bleve/v2/mapping"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// indexName is the folder of Bleve's own files inside ours.
+const indexName = "index"
+
+// lockWait is how long Open waits for the lock of another process, in Bleve's terms. It must exceed one poll of the lock, 50 ms.
+const lockWait = "200ms"
+
+// Index is a Bleve index in a folder. It is safe for concurrent use.
+type Index struct {
+	dir      string
+	bleve    bleve.Index
+	analyzer analysis.Analyzer
+	locks    locks
+
+	mu      sync.Mutex
+	closed  bool
+	writing sync.WaitGroup // batches under way, also those that nobody waits for any more
+}
+
+var (
+	_ sink.Sink   = (*Index)(nil)
+	_ sink.Reader = (*Index)(nil)
+)
+
+// Open opens the index in dir, which is made if it does not exist. The error is a *ForeignFolderError where the folder
+// holds something else, and an *InUseError where somebody has it open. Close it after use.
+func Open(dir string) (*Index, error) {
+	marked, err := claimFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMapping()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, indexName)
+	config := map[string]any{
+		"bolt_timeout": lockWait,
+		// One snapshot: nobody rolls back.
+		"numSnapshotsToKeep": 1,
+	}
+	var b bleve.Index
+	if marked {
+		b, err = bleve.OpenUsing(path, config)
+	}
+	if !marked || errors.Is(err, bleve.ErrorIndexPathDoesNotExist) {
+		if err = create(dir, path, m); err == nil {
+			b, err = bleve.OpenUsing(path, config)
+		}
+	}
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout), errors.Is(err, fs.ErrExist):
+		return nil, &InUseError{Dir: dir}
+	case err != nil:
+		return nil, fmt.Errorf("open index in %s: %w", dir, err)
+	}
+	if err := sweep(dir); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return &Index{dir: dir, bleve: b, analyzer: m.AnalyzerNamed(analyzerName), locks: locks{busy: make(map[shard.DocID]struct{})}}, nil
+}
+
+// unfinished begins the names of folders in which indices are made.
+const unfinished = "new-"
+
+// create makes an empty index at path. Bleve does that in steps, and after a crash between two of them nobody could open what is there: so it
+// is made beside and moved when it is whole. Where somebody else has made one meanwhile the error is fs.ErrExist.
+func create(dir, path string, m mapping.IndexMapping) error {
+	room, err := os.MkdirTemp(dir, unfinished)
+	if err != nil {
+		return fmt.Errorf("make index: %w", err)
+	}
+	made := filepath.Join(room, indexName)
+	b, err := bleve.NewUsing(made, m, scorch.Name, scorch.Name, nil)
+	if err == nil {
+		err = b.Close()
+	}
+	if err == nil {
+		err = os.Rename(made, path)
+	}
+	_ = os.RemoveAll(room) // what stays is swept
+	if _, there := os.Stat(path); err != nil && there == nil {
+		return fs.ErrExist
+	}
+	if err != nil {
+		return fmt.Errorf("make index: %w", err)
+	}
+	return nil
+}
+
+// sweep removes what a crash while an index was made has left. The caller has the index open: whoever is still
+// making one is too late, and is told so.
+func sweep(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), unfinished) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("clear data folder: %w", err)
+	}
+	return nil
+}
+
+// Close waits for the batches under way and closes the index. Write answers Throttled afterwards, readers get an error.
+func (x *Index) Close() error {
+	x.mu.Lock()
+	closed := x.closed
+	x.closed = true
+	x.mu.Unlock()
+	x.writing.Wait()
+	if closed {
+		return nil
+	}
+	if err := x.bleve.Close(); err != nil {
+		return fmt.Errorf("close index in %s: %w", x.dir, err)
+	}
+	return nil
+}
+
+// begin reports whether the index is open, and keeps it open until writing is done.
+func (x *Index) begin() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.closed {
+		x.writing.Add(1)
+	}
+	return !x.closed
+}

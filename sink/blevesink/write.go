@@ -1,0 +1,168 @@
+package blevesink
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/blevesearch/bleve/v2"
+	"github.com/blevesearch/bleve/v2/document"
+	index "github.com/blevesearch/bleve_index_api"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// Reasons of outcomes that are no document's fault.
+const (
+	reasonClosed    = "closed"
+	reasonRead      = "index_read_failed"
+	reasonWrite     = "index_write_failed"
+	reasonInterrupt = "interrupted"
+)
+
+// Versions is true: fences are compared here.
+func (x *Index) Versions() bool { return true }
+
+// Ping reports whether the index is open.
+func (x *Index) Ping(context.Context) error {
+	if !x.begin() {
+		return fmt.Errorf("index in %s is closed", x.dir)
+	}
+	x.writing.Done()
+	return nil
+}
+
+// Write writes the ops in one batch; see sink.Sink. When ctx ends first, the batch goes on by itself and its ops are Unknown.
+func (x *Index) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	outcomes := make([]sink.Outcome, len(ops))
+	if len(ops) == 0 {
+		return outcomes
+	}
+	if ctx.Err() != nil {
+		return fill(outcomes, sink.Outcome{Kind: sink.Unknown, Reason: reasonInterrupt})
+	}
+	if !x.begin() {
+		return fill(outcomes, sink.Outcome{Kind: sink.Throttled, Reason: reasonClosed})
+	}
+	work := x.prepare(ops, outcomes)
+	answer := make(chan []sink.Outcome, 1)
+	go func() {
+		defer x.writing.Done()
+		answer <- x.apply(ctx, work)
+	}()
+	var answers []sink.Outcome
+	select {
+	case answers = <-answer:
+	case <-ctx.Done():
+		answers = fill(make([]sink.Outcome, len(work)), sink.Outcome{Kind: sink.Unknown, Reason: reasonInterrupt})
+	}
+	for i, w := range work {
+		outcomes[w.op] = answers[i]
+	}
+	return outcomes
+}
+
+// item is one op that can be written.
+type item struct {
+	op    int // its position
+	doc   shard.DocID
+	fence shard.Fence
+	bleve *document.Document
+}
+
+// prepare takes the documents apart and gives the ops that cannot be written their outcome. It copies all it needs of ops.
+func (x *Index) prepare(ops []sink.Op, outcomes []sink.Outcome) []item {
+	work := make([]item, 0, len(ops))
+	for i, op := range ops {
+		d, fault := x.build(op)
+		if fault != nil {
+			outcomes[i] = fault.Outcome()
+			continue
+		}
+		work = append(work, item{op: i, doc: op.Doc, fence: op.Fence, bleve: d})
+	}
+	return work
+}
+
+// apply compares the fences and writes one batch while nobody else writes these documents.
+func (x *Index) apply(ctx context.Context, work []item) []sink.Outcome {
+	outcomes := make([]sink.Outcome, len(work))
+	docs := make([]shard.DocID, len(work))
+	for i, w := range work {
+		docs[i] = w.doc
+	}
+	if err := x.locks.acquire(ctx, docs); err != nil {
+		return fill(outcomes, sink.Outcome{Kind: sink.Unknown, Reason: reasonInterrupt})
+	}
+	defer x.locks.release(docs)
+
+	batch := x.bleve.NewBatch()
+	if err := x.view(func(r index.IndexReader) error { return compare(r, work, batch, outcomes) }); err != nil {
+		return fill(outcomes, sink.Outcome{Kind: sink.Throttled, Reason: reasonRead})
+	}
+	if batch.Size() == 0 {
+		return outcomes
+	}
+	if err := x.bleve.Batch(batch); err != nil {
+		for i := range outcomes {
+			if outcomes[i].Kind == sink.Applied {
+				outcomes[i] = sink.Outcome{Kind: sink.Unknown, Reason: reasonWrite}
+			}
+		}
+	}
+	return outcomes
+}
+
+// compare puts the documents whose fence is not smaller than the one held into batch, and calls the others Newer.
+func compare(r index.IndexReader, work []item, batch *bleve.Batch, outcomes []sink.Outcome) error {
+	for i, w := range work {
+		held, ok, err := load(r, w.doc)
+		if err != nil {
+			return err
+		}
+		if ok && held.meta.Fence > w.fence {
+			outcomes[i] = sink.Outcome{Kind: sink.Newer, Reason: "newer_fence"}
+			continue
+		}
+		if err := batch.IndexAdvanced(w.bleve); err != nil {
+			return fmt.Errorf("add to batch: %w", err)
+		}
+	}
+	return nil
+}
+
+func fill(outcomes []sink.Outcome, o sink.Outcome) []sink.Outcome {
+	for i := range outcomes {
+		outcomes[i] = o
+	}
+	return outcomes
+}
+
+// record is what the index holds under one id.
+type record struct {
+	meta   sink.Meta
+	source []byte // nil for a tombstone
+}
+
+// load reads a record; false where the index never heard of the document.
+func load(r index.IndexReader, doc shard.DocID) (record, bool, error) {
+	d, err := r.Document(string(doc))
+	if err != nil || d == nil {
+		return record{}, false, err
+	}
+	var rec record
+	d.VisitFields(func(f index.Field) {
+		switch f.Name() {
+		case fieldMeta:
+			err = json.Unmarshal(f.Value(), &rec.meta)
+		case fieldSource:
+			rec.source = f.Value()
+		}
+	})
+	if err != nil {
+		return record{}, false, fmt.Errorf("read metadata of %s: %w", doc, err)
+	}
+	rec.meta.Indexed = rec.meta.Indexed.UTC()
+	return rec, true, nil
+}

@@ -1,0 +1,272 @@
+package opensearch_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/opensearch"
+)
+
+// Whatever an engine answers, the whole pipeline in front of it loses nothing: a message stays until its document is written or a dead
+// letter. The sink is the real one and the engine an HTTP server; queues, table and clock are lull dev's, in virtual time. The requests
+// leave the bubble: it waits for them, and time stands still meanwhile.
+
+// bad is an engine that answers badly until it is mended.
+type bad struct {
+	*engine
+	answer func(http.ResponseWriter, request)
+	mended atomic.Bool
+	refuse bool // connections, instead of answering
+
+	mu      sync.Mutex
+	written []string // ids that were applied, in order
+}
+
+func startBad(t *testing.T, answer func(http.ResponseWriter, request)) *bad {
+	t.Helper()
+	b := &bad{answer: answer, refuse: answer == nil}
+	b.engine = start(t, func(w http.ResponseWriter, r request) {
+		if b.answer != nil && !b.mended.Load() {
+			b.answer(w, r)
+			return
+		}
+		b.apply(w, r, "")
+	})
+	return b
+}
+
+// apply answers as a good engine does, except for one document, which change answers for.
+func (b *bad) apply(w http.ResponseWriter, r request, except string, change ...func(item map[string]any)) {
+	if r.URL.Path != "/_bulk" {
+		_, _ = w.Write([]byte(`{"version":{"number":"2.19.3","distribution":"opensearch"}}`))
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, _ = w.Write(bulkAnswer(r, func(id string, item map[string]any) {
+		if id == except {
+			change[0](item)
+			return
+		}
+		b.written = append(b.written, id)
+	}))
+}
+
+// applied are the documents that were written so far, sorted.
+func (b *bad) applied() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ids := slices.Clone(b.written)
+	slices.Sort(ids)
+	return strings.Join(ids, " ")
+}
+
+// dial connects, where the engine is there. Nothing listens on the discard port of the loopback address.
+func (b *bad) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if b.refuse && !b.mended.Load() {
+		address = "127.0.0.1:9"
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, address)
+}
+
+// pipeline runs lull in front of the engine, in a bubble, for the length of a story. What the functions log is in log.
+func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log *bytes.Buffer)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config.Default()
+		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkOpenSearch, URL: b.URL}}
+		cfg.Complete()
+		o := opensearch.FromConfig(cfg.Sinks["search"], nil)
+		// An idle connection would be waited for as long as it lives.
+		o.Transport = &http.Transport{DisableKeepAlives: true, DialContext: b.dial}
+		s, err := opensearch.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		j := metrics.New(&log, slog.LevelInfo, metrics.Base{Stack: "lull", Sink: "search", Function: "index"})
+		e, err := dev.New(dev.Options{Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s}, Journal: j})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		e.Start(ctx)
+		story(t, e, &log)
+		cancel()
+		e.Stop()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// publish sends the two documents of every story: what is bad about the first is no fault of the second.
+func publish(t *testing.T, e *dev.Engine) {
+	t.Helper()
+	for _, id := range []string{"bad", "good"} {
+		body := `{"type":"doc.changed","subject":"` + id + `","collection":"content","sequence":"1","data":{"title":"secret"}}`
+		if err := e.Publish(t.Context(), queue.Outgoing{Body: body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// settled waits until nothing is left, for a day at most, and returns the dead letters.
+func settled(t *testing.T, e *dev.Engine) []dev.DeadLine {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+	defer cancel()
+	if err := e.Settle(ctx); err != nil {
+		t.Fatalf("not settled: %v", err)
+	}
+	r, err := e.Report(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+	return r.DeadLetters
+}
+
+// says checks that the log names the reason, and quotes no content.
+func says(t *testing.T, log *bytes.Buffer, reason string) {
+	t.Helper()
+	if !strings.Contains(log.String(), reason) {
+		t.Errorf("the log does not say %q:\n%s", reason, log)
+	}
+	if strings.Contains(log.String(), "secret") {
+		t.Errorf("the log quotes content:\n%s", log)
+	}
+}
+
+// No document is at fault: both wait, however long it takes, and are written once the sink is well again.
+func TestABadSinkKeepsEveryMessage(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		answer func(http.ResponseWriter, request) // nil for no connection
+		says   string
+	}{
+		{"400 of something that is no engine", respond(400, "<html>secret</html>"), "sink_config: http 400"},
+		{"401", respond(401, "Unauthorized"), "sink_config: http 401"},
+		{"403", respond(403, `{"Message":"User: secret is not authorized"}`), "sink_config: http 403"},
+		{"404", respond(404, whole("index_not_found_exception")), "sink_config: index_not_found_exception"},
+		{"409", respond(409, whole("resource_already_exists_exception")), "sink_config: resource_already_exists_exception"},
+		{"429", respond(429, whole("circuit_breaking_exception"), "Retry-After", "90"), "throttled: circuit_breaking_exception"},
+		{"503", respond(503, "secret"), "server_error"},
+		{"503 before anything was applied", respond(503, whole("cluster_block_exception"), "Retry-After", "5"), "throttled: cluster_block_exception"},
+		{"unreachable", nil, "throttled: unreachable"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := startBad(t, tt.answer)
+			b.pipeline(t, func(t *testing.T, e *dev.Engine, log *bytes.Buffer) {
+				publish(t, e)
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				r, err := e.Report(t.Context())
+				if n := e.Left(); n != 2 || err != nil || len(r.DeadLetters) > 0 || b.applied() != "" {
+					t.Errorf("after an hour: %d messages, letters %v, written %q, %v: want both messages and nothing else", n, r.DeadLetters, b.applied(), err)
+				}
+				says(t, log, tt.says)
+				b.mended.Store(true)
+				if letters := settled(t, e); len(letters) > 0 || b.applied() != "bad good" {
+					t.Errorf("mended: letters %v, written %q, want both documents once", letters, b.applied())
+				}
+			})
+		})
+	}
+}
+
+// One document is at fault: it is a dead letter with the reason, and the other one is written.
+func TestABadDocumentIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	item := func(status int, kind string) func(*bad) func(http.ResponseWriter, request) {
+		return func(b *bad) func(http.ResponseWriter, request) {
+			return func(w http.ResponseWriter, r request) {
+				b.apply(w, r, "bad", func(item map[string]any) { item["status"], item["error"] = status, failure(kind, "secret") })
+			}
+		}
+	}
+	ofRequest := func(answer func(http.ResponseWriter, request)) func(*bad) func(http.ResponseWriter, request) {
+		return func(b *bad) func(http.ResponseWriter, request) {
+			return func(w http.ResponseWriter, r request) {
+				if slices.Contains(r.ids(), "bad") {
+					answer(w, r)
+					return
+				}
+				b.apply(w, r, "")
+			}
+		}
+	}
+	tests := []struct {
+		name   string
+		answer func(*bad) func(http.ResponseWriter, request)
+		reason letter.Reason
+		says   string
+	}{
+		{"400 for the document", item(400, "mapper_parsing_exception"), letter.RejectedBySink, "mapper_parsing_exception"},
+		{"400 for the request", ofRequest(respond(400, whole("illegal_argument_exception"))), letter.Refusals, "illegal_argument_exception"},
+		{"413 for the document", item(413, "too_large_exception"), letter.RejectedBySink, "too_large_exception"},
+		{"413 for the request", ofRequest(respond(413, "<html>secret</html>")), letter.RejectedBySink, sink.TooLarge},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := startBad(t, func(http.ResponseWriter, request) {})
+			b.answer = tt.answer(b)
+			b.pipeline(t, func(t *testing.T, e *dev.Engine, log *bytes.Buffer) {
+				publish(t, e)
+				letters := settled(t, e)
+				if len(letters) != 1 || letters[0].Key != "content#bad" || letters[0].Reason != string(tt.reason) || b.applied() != "good" {
+					t.Errorf("letters %v, written %q: want one of content#bad, %s, and the other document", letters, b.applied(), tt.reason)
+				}
+				says(t, log, tt.says)
+			})
+		})
+	}
+}
+
+// A conflict says that something newer is in the sink, or that two wrote at once: never that this was written.
+func TestAConflictKeepsTheMessage(t *testing.T) {
+	t.Parallel()
+	b := startBad(t, func(http.ResponseWriter, request) {})
+	b.answer = func(w http.ResponseWriter, r request) {
+		b.apply(w, r, "bad", func(item map[string]any) {
+			item["status"], item["error"] = 409, failure("version_conflict_engine_exception", "secret")
+		})
+	}
+	b.pipeline(t, func(t *testing.T, e *dev.Engine, log *bytes.Buffer) {
+		publish(t, e)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		r, err := e.Report(t.Context())
+		if n := e.Left(); n != 1 || err != nil || len(r.DeadLetters) > 0 || b.applied() != "good" {
+			t.Errorf("after an hour: %d messages, letters %v, written %q, %v: want the message of the conflict", n, r.DeadLetters, b.applied(), err)
+		}
+		says(t, log, "sink_newer")
+		b.mended.Store(true)
+		if letters := settled(t, e); len(letters) > 0 || b.applied() != "bad good" {
+			t.Errorf("mended: letters %v, written %q, want both documents", letters, b.applied())
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package opensearch
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/lullhq/lull/sink"
+)
+
+// Error says that a request other than a write failed. It holds no text of the answer.
+type Error struct {
+	Status int    // 0 where there was no answer
+	Class  string // the type that OpenSearch gives, "" for none
+	Err    error  // why there was no answer
+}
+
+// Unwrap returns why there was no answer.
+func (e *Error) Unwrap() error { return e.Err }
+
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("opensearch: %v", e.Err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "opensearch: HTTP %d", e.Status)
+	if e.Class != "" {
+		b.WriteString(" " + e.Class)
+	}
+	if hint := hints[e.Status]; hint != "" {
+		b.WriteString(": " + hint)
+	}
+	return b.String()
+}
+
+var hints = map[int]string{
+	http.StatusUnauthorized:          "the credentials are missing or wrong: check the sink's auth",
+	http.StatusForbidden:             "the credentials are not allowed to do this: check the role and the access policy",
+	http.StatusNotFound:              "nothing is there: check the url and the index",
+	http.StatusTooManyRequests:       "the cluster is overloaded or its disk is full",
+	http.StatusServiceUnavailable:    "the cluster is not ready",
+	http.StatusRequestEntityTooLarge: "the request is too large: lower bulkBytes",
+}
+
+func requestError(a answer) error {
+	if a.err != nil {
+		return &Error{Status: a.status, Err: a.err}
+	}
+	f, _ := parseFault(a.body)
+	return &Error{Status: a.status, Class: f.class()}
+}
+
+// fault is OpenSearch's description of an error. Reason quotes content and stays in here.
+type fault struct {
+	Type     string `json:"type"`
+	Reason   string `json:"reason"`
+	CausedBy *fault `json:"caused_by"`
+}
+
+// parseFault reads the body of an answer that is an error as a whole; false where that is no error of OpenSearch's.
+func parseFault(body []byte) (fault, bool) {
+	var whole struct {
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(body, &whole) != nil || len(whole.Error) == 0 {
+		return fault{}, false
+	}
+	var f fault
+	err := json.Unmarshal(whole.Error, &f)
+	return f, err == nil && f.Type != ""
+}
+
+var plainType = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
+// class is the error's type where it looks like one.
+func (f fault) class() string {
+	if plainType.MatchString(f.Type) {
+		return f.Type
+	}
+	return ""
+}
+
+// fieldIn finds the name of a field in the texts that OpenSearch 2.x writes. What is found is printed only if it looks like a name.
+var fieldIn = []*regexp.Regexp{
+	regexp.MustCompile(`\bfield \[([^\[\]]*)\]`),            // failed to parse field [views] of type [long]
+	regexp.MustCompile(`\bintroduction of \[([^\[\]]*)\]`),  // dynamic introduction of [color] within [_doc] is not allowed
+	regexp.MustCompile(`\bmapper \[([^\[\]]*)\]`),           // mapper [views] cannot be changed from type [long] to [text]
+	regexp.MustCompile(`\bin field="([^"]*)"`),              // immense term in field="title"
+	regexp.MustCompile(`\bobject mapping for \[([^\[\]]*)`), // object mapping for [details] tried to parse
+}
+
+// field is the name of the field to blame, "" where it is not known.
+func (f fault) field() string {
+	for c := &f; c != nil; c = c.CausedBy {
+		for _, re := range fieldIn {
+			if m := re.FindStringSubmatch(c.Reason); m != nil {
+				return m[1]
+			}
+		}
+	}
+	return ""
+}
+
+// reason is what may be told of the error.
+func (f fault) reason() string {
+	class := f.class()
+	if class == "" {
+		class = "unclassified"
+	}
+	return sink.Reason(class, f.field())
+}

@@ -1,0 +1,98 @@
+package opensearch
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// Whatever a bulk answer says: one outcome per op, none applied without a status that says so, no content in a reason.
+func FuzzBulkAnswer(f *testing.F) {
+	for _, body := range []string{
+		`{"items":[{"index":{"_id":"a","status":201}},{"delete":{"_id":"b","status":404}}]}`,
+		`{"items":[{"index":{"_id":"a","status":400,"error":{"type":"t","reason":"field [x] \u0000","caused_by":{"type":"u"}}}},{"delete":{"_id":"b","status":409,"error":"x"}}]}`,
+		`{"error":{"type":"t"},"status":500}`, `{"items":null}`, `[`, ``,
+	} {
+		f.Add(200, body)
+		f.Add(400, body)
+	}
+	s := &Sink{Options: Options{Versions: true}}
+	f.Fuzz(func(t *testing.T, status int, body string) {
+		a := answer{status: status, header: http.Header{}, body: []byte(body), sent: true}
+		var outcomes []sink.Outcome
+		if a.ok() {
+			outcomes = []sink.Outcome{{Kind: sink.Unknown}, {Kind: sink.Unknown}}
+			s.read(a, []entry{{op: 0, kind: shard.Put, id: "a"}, {op: 1, kind: shard.Delete, id: "b"}}, outcomes)
+		} else {
+			o, split := wholeOutcome(a)
+			if split && o.Kind != sink.Rejected && o.Kind != sink.Refused {
+				t.Fatalf("cut after %+v", o)
+			}
+			outcomes = []sink.Outcome{o}
+		}
+		for i, o := range outcomes {
+			if o.Kind == sink.Applied && !(o.Status >= 200 && o.Status < 300 || i == 1 && o.Status == http.StatusNotFound) {
+				t.Fatalf("applied with %+v", o)
+			}
+			for _, r := range strings.TrimPrefix(o.Reason, ClassConfig+": http ") {
+				if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@-: ", r) {
+					t.Fatalf("reason %q", o.Reason)
+				}
+			}
+		}
+	})
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
+	for _, s := range []string{"", "0", "17", "-1", "99999999999999999999", "1.5", "Fri, 20 Nov 2026 16:00:30 GMT", "soon"} {
+		f.Add(s, "")
+		f.Add(s, "Fri, 20 Nov 2026 15:59:00 GMT")
+	}
+	f.Fuzz(func(t *testing.T, after, date string) {
+		h := http.Header{}
+		h.Set("Retry-After", after)
+		h.Set("Date", date)
+		if d := retryAfter(h, now); d < 0 || d > maxRetryAfter {
+			t.Fatalf("Retry-After %q, Date %q: %s", after, date, d)
+		}
+	})
+}
+
+func TestNamesGoThereAndBack(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		pattern, index string
+		want           shard.Collection
+		ok             bool
+	}{
+		{"{collection}", "content", "content", true},
+		{"{collection}", ".opendistro", "", false},
+		{"{collection}", "Upper", "", false},
+		{"lull-{collection}-v1", "lull-content-v1", "content", true},
+		{"lull-{collection}-v1", "lull--v1", "", false},
+		{"lull-{collection}-v1", "lull-v1", "", false},
+		{"lull-{collection}-v1", "other-content-v1", "", false},
+		{"docs", "docs", "only", true},
+		{"docs", "docs-2", "", false},
+	}
+	for _, tt := range tests {
+		n, err := newNames(tt.pattern, []shard.Collection{"only"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, ok := n.collection(tt.index)
+		if ok != tt.ok || ok && c != tt.want {
+			t.Errorf("%s in %s: %q, %t", tt.index, tt.pattern, c, ok)
+		}
+		if ok {
+			if index, ok := n.index(c); !ok || index != tt.index {
+				t.Errorf("index of %s in %s: %s, %t", c, tt.pattern, index, ok)
+			}
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package opensearch_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/opensearch"
+	"github.com/lullhq/lull/sink/sinktest"
+)
+
+// serverVariable names the address of a real OpenSearch 2.x without security; make e2e starts one.
+const serverVariable = "LULL_TEST_OPENSEARCH"
+
+func server(t *testing.T) string {
+	t.Helper()
+	url := os.Getenv(serverVariable)
+	if url == "" {
+		t.Skipf("%s is not set: no OpenSearch to test against", serverVariable)
+	}
+	return strings.TrimRight(url, "/")
+}
+
+// real returns a sink on the server with indices of its own, which are deleted afterwards.
+func real(t *testing.T, change func(*opensearch.Options)) *opensearch.Sink {
+	t.Helper()
+	prefix := "lull-test-" + strings.ToLower(rand.Text()[:12]) + "-"
+	o := opensearch.Options{URL: server(t), Index: prefix + "{collection}", Versions: true, Template: prefix + "template"}
+	if change != nil {
+		change(&o)
+	}
+	s := newSink(t, o)
+	if err := s.EnsureTemplate(t.Context()); err != nil {
+		t.Fatalf("install template: %v", err)
+	}
+	t.Cleanup(func() {
+		call(t, http.MethodDelete, o.URL+"/"+strings.ReplaceAll(o.Index, "{collection}", "*")+"?expand_wildcards=all", "")
+		call(t, http.MethodDelete, o.URL+"/_index_template/"+o.Template, "")
+	})
+	return s
+}
+
+func indexURL(s *opensearch.Sink, c string) string {
+	return s.URL + "/" + strings.ReplaceAll(s.Index, "{collection}", c)
+}
+
+// call asks the server something that the sink has no method for.
+func call(t *testing.T, method, url, body string) map[string]any {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode >= 300 {
+		t.Fatalf("%s %s: HTTP %d %s %v", method, url, resp.StatusCode, text, err)
+	}
+	var answer map[string]any
+	if err := json.Unmarshal(text, &answer); err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	return answer
+}
+
+func refresh(t *testing.T, s sinktest.Sink) {
+	t.Helper()
+	remote, ok := s.(*opensearch.Sink)
+	if !ok {
+		t.Fatalf("%T is no OpenSearch", s)
+	}
+	if err := remote.Refresh(t.Context()); err != nil {
+		t.Fatalf("refresh: %v", err)
+	}
+}
+
+func TestRealServer(t *testing.T) {
+	t.Parallel()
+	sinktest.Run(t, sinktest.Options{New: func(t *testing.T) sinktest.Sink { return real(t, nil) }, Versions: true, Refresh: refresh})
+}
+
+func TestRealServerWithoutVersions(t *testing.T) {
+	t.Parallel()
+	without := func(o *opensearch.Options) { o.Versions = false }
+	sinktest.Run(t, sinktest.Options{New: func(t *testing.T) sinktest.Sink { return real(t, without) }, Refresh: refresh})
+}
+
+func TestRealServerInSmallRequests(t *testing.T) {
+	t.Parallel()
+	s := real(t, func(o *opensearch.Options) { o.BulkDocuments, o.BulkBytes = 7, 2_000 })
+	ops := make([]sink.Op, 50)
+	for i := range ops {
+		ops[i] = put(fmt.Sprintf("content#%d", i), 1, fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", i*100)))
+	}
+	for i, o := range s.Write(t.Context(), ops) {
+		if o.Kind != sink.Applied {
+			t.Errorf("op %d: %s (%s)", i, o.Kind, o.Reason)
+		}
+	}
+}
+
+func TestRealServerRejectsWhatTheMappingForbids(t *testing.T) {
+	t.Parallel()
+	s := real(t, nil)
+	call(t, http.MethodPut, indexURL(s, "strict"), `{"mappings":{"dynamic":"strict","properties":{
+		"_lull":{"type":"object","dynamic":true},"title":{"type":"text"},"views":{"type":"long"},"details":{"properties":{"size":{"type":"integer"}}},"tag":{"type":"keyword"}}}}`)
+	tests := []struct{ document, reason string }{
+		{`{"title":"fine","views":1}`, ""},
+		{`{"title":"x","color":"secret"}`, "strict_dynamic_mapping_exception: field color"},
+		{`{"views":"secret"}`, "mapper_parsing_exception: field views"},
+		{`{"details":{"size":"secret"}}`, "mapper_parsing_exception: field details.size"},
+		{`{"details":"secret"}`, "mapper_parsing_exception: field details"},
+		{`{"tag":"` + strings.Repeat("secret", 6_000) + `"}`, "illegal_argument_exception: field tag"},
+		{`{"title":{"secret":1}}`, "mapper_parsing_exception: field title"},
+		{`{"title":"fine too"}`, ""},
+	}
+	ops := make([]sink.Op, len(tests))
+	for i, tt := range tests {
+		ops[i] = put(fmt.Sprintf("strict#%d", i), 1, tt.document)
+	}
+	for i, o := range s.Write(t.Context(), ops) {
+		want := sink.Outcome{Kind: sink.Rejected, Status: http.StatusBadRequest, Reason: tests[i].reason}
+		if tests[i].reason == "" {
+			want = sink.Outcome{Kind: sink.Applied, Status: http.StatusCreated}
+		}
+		if o != want {
+			t.Errorf("%.60s: %+v, want %+v", tests[i].document, o, want)
+		}
+	}
+}
+
+// The template lets a field's values differ in kind as far as OpenSearch can; what it cannot is tried again before it is given up.
+func TestRealServerWithTheTemplate(t *testing.T) {
+	t.Parallel()
+	s := real(t, nil)
+	write(t, s, sink.Applied,
+		put("content#1", 1, `{"n":[1,2.5],"when":"2026-11-20","tag":"x"}`), put("content#2", 1, `{"n":"many","when":"soon","tag":1.5}`),
+		put("content#3", 1, `{"n":99999999999999999999999,"when":20,"tag":true}`))
+	got := s.Write(t.Context(), []sink.Op{put("content#4", 1, `{"mixed":[1,"x"]}`)})[0]
+	if want := (sink.Outcome{Kind: sink.Refused, Status: http.StatusBadRequest, Reason: "illegal_argument_exception: field mixed"}); got != want {
+		t.Errorf("two types at once: %+v, want %+v", got, want)
+	}
+	write(t, s, sink.Applied, put("content#5", 1, `{"mixed":1}`))
+	write(t, s, sink.Applied, put("content#4", 2, `{"mixed":[1,"x"]}`))
+}
+
+func TestRealServerTakesTheFenceAsExternalVersion(t *testing.T) {
+	t.Parallel()
+	s := real(t, nil)
+	write(t, s, sink.Applied, put("content#a", 1_700_000_000_000_001, `{}`))
+	doc := call(t, http.MethodGet, indexURL(s, "content")+"/_doc/a", "")
+	if got := doc["_version"]; got != 1_700_000_000_000_001.0 {
+		t.Errorf("_version %v", got)
+	}
+	write(t, s, sink.Newer, put("content#a", 1_700_000_000_000_000, `{}`))
+}
+
+// A sink that forgot a delete applies what is older: the row must refuse it, and here is why.
+func TestRealServerForgetsDeletes(t *testing.T) {
+	t.Parallel()
+	s := real(t, nil)
+	call(t, http.MethodPut, indexURL(s, "content"), `{"settings":{"index.gc_deletes":"10ms","number_of_replicas":0}}`)
+	write(t, s, sink.Applied, put("content#a", 5, `{}`))
+	write(t, s, sink.Applied, del("content#a", 10))
+	// Deletes are forgotten at a refresh, once they are old enough.
+	deadline, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for kind := sink.Newer; kind == sink.Newer; {
+		if deadline.Err() != nil {
+			t.Fatal("the delete was remembered for 30 s")
+		}
+		write(t, s, sink.Applied, put("content#other", 1, `{}`))
+		refresh(t, s)
+		kind = s.Write(t.Context(), []sink.Op{put("content#a", 9, `{"back":"from the dead"}`)})[0].Kind
+		if kind != sink.Newer && kind != sink.Applied {
+			t.Fatalf("outcome %s", kind)
+		}
+	}
+	if _, found, err := s.Get(t.Context(), "content#a"); !found || err != nil {
+		t.Errorf("found %t, %v", found, err)
+	}
+}
+
+func TestRealServerBlocked(t *testing.T) {
+	t.Parallel()
+	s := real(t, nil)
+	for name, index := range map[string]string{
+		"read-only": `{"settings":{"index.blocks.write":true}}`,
+		"disk-full": `{"settings":{"index.blocks.read_only_allow_delete":true}}`,
+	} {
+		call(t, http.MethodPut, indexURL(s, name), index)
+		got := s.Write(t.Context(), []sink.Op{put(name+"#a", 1, `{}`), put("fine#"+name, 1, `{}`)})
+		if got[0].Kind != sink.Throttled || !strings.Contains(got[0].Reason, "cluster_block_exception") {
+			t.Errorf("%s: %+v, want throttled", name, got[0])
+		}
+		if got[1].Kind != sink.Applied {
+			t.Errorf("the neighbour of %s: %+v", name, got[1])
+		}
+	}
+	call(t, http.MethodPut, indexURL(s, "closed"), "")
+	call(t, http.MethodPost, indexURL(s, "closed")+"/_close", "")
+	got := s.Write(t.Context(), []sink.Op{put("closed#a", 1, `{}`)})[0]
+	if want := (sink.Outcome{Kind: sink.Throttled, Status: 400, Apart: true, Reason: "sink_config: index_closed_exception"}); got != want {
+		t.Errorf("closed: %+v, want %+v", got, want)
+	}
+}
+
+func TestRealServerAliases(t *testing.T) {
+	t.Parallel()
+	s := real(t, nil)
+	call(t, http.MethodPut, indexURL(s, "content-v2"), fmt.Sprintf(`{"aliases":{%q:{"is_write_index":true}}}`, strings.ReplaceAll(s.Index, "{collection}", "content")))
+	write(t, s, sink.Applied, put("content#a", 1, `{"title":"Vienna"}`))
+	var all []shard.DocID
+	if err := s.All(t.Context(), func(d sink.Stored) error { all = append(all, d.Doc); return nil }); err != nil || len(all) != 1 || all[0] != "content#a" {
+		t.Errorf("all: %q, %v", all, err)
+	}
+	found, err := s.Search(t.Context(), sink.Query{Text: "vienna", Limit: 5})
+	if err != nil || len(found) != 1 || found[0].Doc != "content#a" {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	for _, n := range []string{"1", "2"} {
+		call(t, http.MethodPut, indexURL(s, "both-"+n), fmt.Sprintf(`{"aliases":{%q:{}}}`, strings.ReplaceAll(s.Index, "{collection}", "both")))
+	}
+	got := s.Write(t.Context(), []sink.Op{put("both#a", 1, `{}`)})[0]
+	if got.Kind != sink.Throttled || !strings.HasPrefix(got.Reason, opensearch.ClassConfig) {
+		t.Errorf("an alias without write index: %+v", got)
+	}
+}
+
+func TestRealServerKeepsForeignDocumentsOut(t *testing.T) {
+	t.Parallel()
+	s := real(t, nil)
+	call(t, http.MethodPut, indexURL(s, "content")+"/_doc/foreign?refresh=true", `{"title":"Vienna"}`)
+	write(t, s, sink.Applied, put("content#a", 1, `{"title":"Vienna"}`))
+	refresh(t, s)
+	count := 0
+	if err := s.All(t.Context(), func(sink.Stored) error { count++; return nil }); err != nil || count != 1 {
+		t.Errorf("read %d documents, %v", count, err)
+	}
+	if found, err := s.Search(t.Context(), sink.Query{Text: "vienna", Limit: 5}); err != nil || len(found) != 1 {
+		t.Errorf("found %d documents, %v", len(found), err)
+	}
+	if _, found, err := s.Get(t.Context(), "content#foreign"); err != nil || found {
+		t.Errorf("got the foreign document: %t, %v", found, err)
+	}
+}

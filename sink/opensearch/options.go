@@ -1,0 +1,153 @@
+package opensearch
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/opensearch-project/opensearch-go/v4/opensearchtransport"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// Options say where a sink is and how to write to it.
+type Options struct {
+	// URL is the engine's address, http or https, with a path where it is behind one, without credentials.
+	URL string
+	// Index is the name of a collection's index; {collection} stands for the collection's name. Without it there is one index for one
+	// collection. Empty means "{collection}".
+	Index string
+	// Collections are the collections known to be written here. EnsureTemplate names their indices; without {collection} in Index it
+	// must be exactly one.
+	Collections []shard.Collection
+	// BulkDocuments and BulkBytes bound a request; a document larger than BulkBytes goes alone. 0 means 500 and 5 MB.
+	BulkDocuments int
+	BulkBytes     int64
+	// Versions sends fences as external versions.
+	Versions bool
+	// Serverless leaves out what serverless collections do not offer. It excludes Versions.
+	Serverless bool
+	// Auth authenticates each request. Nil sends none.
+	Auth Auth
+	// Template is the name of the index template. Empty means "lull".
+	Template string
+	// Transport sends requests. Nil means one of our own, which Close closes.
+	Transport http.RoundTripper
+}
+
+// Defaults of Options.
+const (
+	defaultIndex         = placeholder
+	defaultBulkDocuments = 500
+	defaultBulkBytes     = 5 << 20
+	defaultTemplate      = "lull"
+)
+
+// FromConfig takes over what the settings of a sink say. Auth is left to the caller, who knows where secrets come from.
+func FromConfig(s config.Sink, collections []shard.Collection) Options {
+	return Options{
+		URL: s.URL, Index: s.Index, Collections: collections, BulkDocuments: s.BulkDocuments, BulkBytes: int64(s.BulkBytes),
+		Versions: s.HasVersions(), Serverless: s.Serverless,
+	}
+}
+
+// dialTimeout is shorter than any sensible deadline of a write: a host that does not answer must show as a request that was never
+// sent, not as one whose outcome is unknown.
+const dialTimeout = 2 * time.Second
+
+// Sink writes to OpenSearch and reads back. It is safe for concurrent use.
+type Sink struct {
+	Options
+	names     names
+	transport *opensearchtransport.Client
+}
+
+var (
+	_ sink.Sink   = (*Sink)(nil)
+	_ sink.Reader = (*Sink)(nil)
+)
+
+// New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.
+func New(o Options) (*Sink, error) {
+	if o.Index == "" {
+		o.Index = defaultIndex
+	}
+	if o.BulkDocuments <= 0 {
+		o.BulkDocuments = defaultBulkDocuments
+	}
+	if o.BulkBytes <= 0 {
+		o.BulkBytes = defaultBulkBytes
+	}
+	if o.Template == "" {
+		o.Template = defaultTemplate
+	}
+	if o.Versions && o.Serverless {
+		return nil, errors.New("a serverless collection has no versions: leave Versions out")
+	}
+	address, err := parseURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	names, err := newNames(o.Index, o.Collections)
+	if err != nil {
+		return nil, err
+	}
+	if o.Transport == nil {
+		o.Transport = newTransport()
+	}
+	transport, err := opensearchtransport.New(opensearchtransport.Config{
+		URLs:   []*url.URL{address},
+		Signer: signer(o.Auth),
+		// One layer retries, and it is not this one.
+		DisableRetry: true,
+		// Nothing is asked but what we ask: no probes, no polling of node statistics.
+		HealthCheck:           opensearchtransport.NoOpHealthCheck,
+		MaxRetryClusterHealth: -1,
+		NodeStatsInterval:     -1,
+		Transport:             o.Transport,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return &Sink{Options: o, names: names, transport: transport}, nil
+}
+
+// parseURL never quotes a URL: it might hold a password.
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, errors.New("sink url: not a URL")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, errors.New("sink url: want http://host:port or https://host")
+	case u.User != nil:
+		return nil, errors.New("sink url: holds credentials: put them where auth says")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("sink url: has a query or a fragment")
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	return u, nil
+}
+
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout: dialTimeout,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 8,
+		IdleConnTimeout:     30 * time.Second,
+	}
+}
+
+// Versions reports whether fences are sent and compared.
+func (s *Sink) Versions() bool { return s.Options.Versions }
+
+// Close ends what runs in the background and closes idle connections.
+func (s *Sink) Close() error { return s.transport.Close() }

@@ -1,0 +1,315 @@
+package opensearch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// pageSize is how many documents All holds at a time.
+const pageSize = 100
+
+// object is shorter for the bodies of requests.
+type object = map[string]any
+
+// ours selects the documents that lull wrote.
+var ours = object{"exists": object{"field": sink.MetaField + ".fence"}}
+
+// Ping asks for the engine's greeting, with credentials.
+func (s *Sink) Ping(ctx context.Context) error {
+	var greeting struct {
+		Version struct {
+			Number string `json:"number"`
+		} `json:"version"`
+	}
+	err := s.ask(ctx, http.MethodGet, "/", nil, &greeting)
+	var refused *Error
+	if s.Serverless && errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return nil // serverless collections have no greeting; this is what they say to those they let in
+	}
+	if err == nil && greeting.Version.Number == "" {
+		err = errNotOpenSearch
+	}
+	if err != nil {
+		return fmt.Errorf("ping: %w", err)
+	}
+	return nil
+}
+
+// Get returns the document as it is now, refreshed or not; false also where the index is missing or lull did not write the document.
+func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
+	index, ok := s.names.index(doc.Collection())
+	if !ok {
+		return sink.Stored{}, false, nil
+	}
+	var answer struct {
+		Docs []struct {
+			Found  bool            `json:"found"`
+			Source json.RawMessage `json:"_source"`
+			Error  *fault          `json:"error"`
+		} `json:"docs"`
+	}
+	// _mget takes the id in the body, where no path cleaning can touch it.
+	err := s.ask(ctx, http.MethodPost, "/_mget", object{"docs": []object{{"_index": index, "_id": doc.ID()}}}, &answer)
+	if err != nil {
+		return sink.Stored{}, false, fmt.Errorf("get document: %w", err)
+	}
+	if len(answer.Docs) != 1 {
+		return sink.Stored{}, false, errors.New("get document: opensearch: the answer does not fit the request")
+	}
+	d := answer.Docs[0]
+	if d.Error != nil && d.Error.Type != "index_not_found_exception" {
+		return sink.Stored{}, false, fmt.Errorf("get document: opensearch: %s", d.Error.reason())
+	}
+	if !d.Found {
+		return sink.Stored{}, false, nil
+	}
+	return unseal(doc, d.Source)
+}
+
+func unseal(doc shard.DocID, source []byte) (sink.Stored, bool, error) {
+	m, plain, ok, err := sink.Unseal(source)
+	if err != nil || !ok {
+		return sink.Stored{}, false, err
+	}
+	return m.Stored(doc, plain), true, nil
+}
+
+// Refresh makes what was written visible to All and Search.
+func (s *Sink) Refresh(ctx context.Context) error {
+	indices, err := s.indices(ctx)
+	if err != nil {
+		return err
+	}
+	return s.refresh(ctx, indices)
+}
+
+func (s *Sink) refresh(ctx context.Context, indices map[string]shard.Collection) error {
+	if len(indices) == 0 {
+		return nil
+	}
+	if err := s.ask(ctx, http.MethodPost, "/"+s.target(indices)+"/_refresh?ignore_unavailable=true", nil, nil); err != nil {
+		return fmt.Errorf("refresh: %w", err)
+	}
+	return nil
+}
+
+// longestTarget bounds the names in a path: OpenSearch takes 4,096 bytes of request line.
+const longestTarget = 2_000
+
+// target names indices in a path: one by one, because a wildcard may hit indices that we may not read, unless they are too many.
+func (s *Sink) target(indices map[string]shard.Collection) string {
+	all := strings.Join(slices.Sorted(maps.Keys(indices)), ",")
+	if len(all) > longestTarget {
+		all = s.names.wildcard()
+	}
+	return pathOf(all)
+}
+
+// pathOf escapes the name of an index, keeping what separates and stands for names.
+func pathOf(index string) string {
+	return strings.NewReplacer("%2A", "*", "%2C", ",").Replace(url.PathEscape(index))
+}
+
+// All calls f for each document that lull wrote, by collection and id. It pages by id, so that a document is seen once however long f
+// takes; what is written meanwhile is seen or not. It needs the cluster's permission to sort by _id (indices.id_field_data.enabled), and
+// refreshes first where it may.
+func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
+	indices, err := s.indices(ctx)
+	if err != nil {
+		return err
+	}
+	var refused *Error
+	if err := s.refresh(ctx, indices); err != nil && (!errors.As(err, &refused) || refused.Status == 0) {
+		return err
+	}
+	collections := make([]shard.Collection, 0, len(indices))
+	for _, c := range indices {
+		if !slices.Contains(collections, c) {
+			collections = append(collections, c)
+		}
+	}
+	slices.Sort(collections)
+	for _, c := range collections {
+		if err := s.allOf(ctx, c, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hits is what a search answers.
+type hits struct {
+	Hits struct {
+		Hits []struct {
+			Index  string            `json:"_index"`
+			ID     string            `json:"_id"`
+			Source json.RawMessage   `json:"_source"`
+			Sort   []json.RawMessage `json:"sort"`
+		} `json:"hits"`
+	} `json:"hits"`
+}
+
+// searchIn searches in target, which is escaped.
+func (s *Sink) searchIn(ctx context.Context, target string, body object) (hits, error) {
+	var h hits
+	err := s.ask(ctx, http.MethodPost, "/"+target+"/_search?ignore_unavailable=true", body, &h)
+	return h, err
+}
+
+// allOf pages through one collection.
+func (s *Sink) allOf(ctx context.Context, c shard.Collection, f func(sink.Stored) error) error {
+	index, _ := s.names.index(c)
+	page := object{"size": pageSize, "sort": []object{{"_id": "asc"}}, "query": ours, "track_total_hits": false}
+	for {
+		h, err := s.searchIn(ctx, pathOf(index), page)
+		if err != nil {
+			return fmt.Errorf("read all of %s: %w", c, err)
+		}
+		for _, hit := range h.Hits.Hits {
+			stored, ok, err := unseal(shard.DocID(string(c)+"#"+hit.ID), hit.Source)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				continue
+			}
+			if err := f(stored); err != nil {
+				return err
+			}
+		}
+		if len(h.Hits.Hits) < pageSize {
+			return nil
+		}
+		page["search_after"] = h.Hits.Hits[len(h.Hits.Hits)-1].Sort
+	}
+}
+
+// Search finds documents that contain every word of the text, in one field or anywhere, best first. It sees what has been refreshed.
+func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
+	if q.Limit <= 0 {
+		return nil, nil
+	}
+	if _, ok := s.names.index(q.Collection); !ok && q.Collection != "" {
+		return nil, nil
+	}
+	indices, err := s.indices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(indices, func(_ string, c shard.Collection) bool { return q.Collection != "" && c != q.Collection })
+	if len(indices) == 0 {
+		return nil, nil
+	}
+	target := s.target(indices)
+	fields := []string{q.Field}
+	if q.Field == "" {
+		if fields, err = s.fields(ctx, target); err != nil || len(fields) == 0 {
+			return nil, err
+		}
+	}
+	h, err := s.searchIn(ctx, target, object{"size": q.Limit, "query": object{"bool": object{
+		"filter": ours,
+		"must": object{"simple_query_string": object{
+			"query": q.Text, "fields": fields, "default_operator": "and", "flags": "WHITESPACE", "lenient": true,
+		}},
+	}}})
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	var found []sink.Stored
+	for _, hit := range h.Hits.Hits {
+		c, ok := indices[hit.Index]
+		if !ok {
+			continue
+		}
+		stored, ok, err := unseal(shard.DocID(string(c)+"#"+hit.ID), hit.Source)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			found = append(found, stored)
+		}
+	}
+	return found, nil
+}
+
+// fields are the searchable fields of documents: not OpenSearch's own, not lull's.
+func (s *Sink) fields(ctx context.Context, target string) ([]string, error) {
+	var caps struct {
+		Fields map[string]map[string]struct {
+			Searchable bool `json:"searchable"`
+		} `json:"fields"`
+	}
+	if err := s.ask(ctx, http.MethodGet, "/"+target+"/_field_caps?fields=*&ignore_unavailable=true", nil, &caps); err != nil {
+		return nil, fmt.Errorf("list fields: %w", err)
+	}
+	var fields []string
+	for name, types := range caps.Fields {
+		if strings.HasPrefix(name, "_") {
+			continue
+		}
+		for _, t := range types {
+			if t.Searchable {
+				fields = append(fields, name)
+				break
+			}
+		}
+	}
+	slices.Sort(fields)
+	return fields, nil
+}
+
+// indices finds the indices that hold collections, by the names that searches answer with. An index behind an alias that
+// is a collection's belongs to that collection, whatever its own name. Without permission to look, the collections known from the options count.
+func (s *Sink) indices(ctx context.Context) (map[string]shard.Collection, error) {
+	found := make(map[string]shard.Collection)
+	for _, c := range s.Collections {
+		if index, ok := s.names.index(c); ok {
+			found[index] = c
+		}
+	}
+	var resolved struct {
+		Indices []struct {
+			Name       string   `json:"name"`
+			Attributes []string `json:"attributes"`
+		} `json:"indices"`
+		Aliases []struct {
+			Name    string   `json:"name"`
+			Indices []string `json:"indices"`
+		} `json:"aliases"`
+	}
+	err := s.ask(ctx, http.MethodGet, "/_resolve/index/"+pathOf(s.names.wildcard()), nil, &resolved)
+	var refused *Error
+	if errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 && len(found) > 0 {
+		return found, nil
+	}
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return found, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list indices: %w", err)
+	}
+	for _, i := range resolved.Indices {
+		if c, ok := s.names.collection(i.Name); ok && slices.Contains(i.Attributes, "open") {
+			found[i.Name] = c
+		}
+	}
+	for _, a := range resolved.Aliases {
+		if c, ok := s.names.collection(a.Name); ok {
+			for _, i := range a.Indices {
+				found[i] = c
+			}
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,202 @@
+package opensearch_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/sink/opensearch"
+)
+
+func TestPing(t *testing.T) {
+	t.Parallel()
+	const greeting = `{"name":"n","version":{"number":"2.19.3"}}`
+	tests := []struct {
+		name       string
+		answer     func(http.ResponseWriter, request)
+		serverless bool
+		want       string
+	}{
+		{"fine", respond(200, greeting), false, ""},
+		{"401", respond(401, "secret"), false, "check the sink's auth"},
+		{"403", respond(403, whole("security_exception")), false, "HTTP 403 security_exception: the credentials are not allowed"},
+		{"404", respond(404, ""), false, "check the url"},
+		{"503", respond(503, whole("cluster_block_exception")), false, "not ready"},
+		{"a login page", respond(200, "<html>secret</html>"), false, "not what OpenSearch answers"},
+		{"another service", respond(200, `{"status":"up"}`), false, "not what OpenSearch answers"},
+		{"serverless", respond(404, ""), true, ""},
+		{"serverless without permission", respond(403, `{"error":{"reason":"secret","type":"Forbidden"}}`), true, "HTTP 403"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			e := start(t, tt.answer)
+			err := e.sink(t, func(o *opensearch.Options) { o.Versions, o.Serverless = !tt.serverless, tt.serverless }).Ping(t.Context())
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("ping: %v", err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret")):
+				t.Errorf("ping: %v, want %q", err, tt.want)
+			}
+			if r := e.seen()[0]; r.Method != http.MethodGet || r.URL.Path != "/" || len(e.seen()) != 1 {
+				t.Errorf("%d requests, the first %s %s", len(e.seen()), r.Method, r.URL)
+			}
+		})
+	}
+}
+
+// Errors say what was asked and what came back, by type, and can be told apart.
+func TestReadersFailLoudly(t *testing.T) {
+	t.Parallel()
+	for status, answer := range map[int]string{403: whole("security_exception"), 500: whole("secret thing"), 200: "<html>secret</html>"} {
+		e := start(t, respond(status, answer))
+		s := e.sink(t, nil)
+		_, _, get := s.Get(t.Context(), "c#a")
+		_, search := s.Search(t.Context(), sink.Query{Text: "secret", Limit: 1})
+		all := s.All(t.Context(), func(sink.Stored) error { return nil })
+		for verb, err := range map[string]error{"get": get, "search": search, "all": all, "template": s.EnsureTemplate(t.Context())} {
+			if verb == "template" && status == 200 {
+				continue // nothing is read of that answer
+			}
+			if err == nil || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%s after %d: %v", verb, status, err)
+			}
+			var refused *opensearch.Error
+			if status != 200 && (!errors.As(err, &refused) || refused.Status != status) {
+				t.Errorf("%s after %d: %v is no Error with that status", verb, status, err)
+			}
+		}
+	}
+}
+
+func TestGetKnowsTheKindsOfMissing(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		answer string
+		found  bool
+		failed bool
+	}{
+		{`{"docs":[{"found":false}]}`, false, false},
+		{`{"docs":[{"error":{"type":"index_not_found_exception","reason":"secret"}}]}`, false, false},
+		{`{"docs":[{"found":true,"_source":{"title":"not lull's"}}]}`, false, false},
+		{`{"docs":[{"found":true,"_source":{"_lull":{"version":"7"},"n":1.10}}]}`, true, false},
+		{`{"docs":[{"error":{"type":"security_exception","reason":"secret"}}]}`, false, true},
+		{`{"docs":[{"found":true,"_source":"secret"}]}`, false, true},
+		{`{"docs":[]}`, false, true},
+	}
+	for _, tt := range tests {
+		got, found, err := start(t, respond(200, tt.answer)).sink(t, nil).Get(t.Context(), "c#a")
+		if found != tt.found || (err != nil) != tt.failed {
+			t.Errorf("%s: %+v, %t, %v", tt.answer, got, found, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v quotes content", tt.answer, err)
+		}
+		if found && (got.Version != "7" || string(got.Document) != `{"n":1.10}`) {
+			t.Errorf("%s: %+v", tt.answer, got)
+		}
+	}
+}
+
+// A fixed index holds one collection: another's documents would take the places of its own.
+func TestAFixedIndexHoldsOneCollection(t *testing.T) {
+	t.Parallel()
+	e := start(t, applied)
+	s := e.sink(t, func(o *opensearch.Options) { o.Index, o.Collections = "docs", []shard.Collection{"content"} })
+	got := s.Write(t.Context(), []sink.Op{put("content#a", 1, `{}`), put("news#a", 1, `{}`)})
+	if got[0].Kind != sink.Applied || got[1].Kind != sink.Rejected || !strings.HasPrefix(got[1].Reason, opensearch.ClassConfig) {
+		t.Errorf("outcomes %+v", got)
+	}
+	if _, found, err := s.Get(t.Context(), "news#a"); found || err != nil {
+		t.Errorf("get: %t, %v", found, err)
+	}
+	if found, err := s.Search(t.Context(), sink.Query{Text: "x", Collection: "news", Limit: 1}); len(found) != 0 || err != nil {
+		t.Errorf("search: %v, %v", found, err)
+	}
+	if n := len(e.seen()); n != 1 {
+		t.Errorf("%d requests, want that of the write alone", n)
+	}
+}
+
+func TestTemplateIsForOurIndicesOnly(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		index       string
+		collections []shard.Collection
+		want        string
+	}{
+		{"lull-{collection}", nil, `["lull-*"]`},
+		{"{collection}_v1", []shard.Collection{"content"}, `["*_v1"]`},
+		{"{collection}", []shard.Collection{"content", "news"}, `["content","news"]`},
+		{"docs", []shard.Collection{"content"}, `["docs"]`},
+		{"{collection}", nil, ""},
+	}
+	for _, tt := range tests {
+		s := newSink(t, opensearch.Options{URL: "http://127.0.0.1", Index: tt.index, Collections: tt.collections})
+		text, err := s.Template()
+		if tt.want == "" {
+			if err == nil || !strings.Contains(err.Error(), "name the collections") {
+				t.Errorf("template for %s: %s, %v", tt.index, text, err)
+			}
+			continue
+		}
+		var template struct {
+			Patterns json.RawMessage `json:"index_patterns"`
+			Template struct {
+				Mappings struct {
+					Properties map[string]struct {
+						Properties map[string]struct{ Type string }
+					}
+				}
+			}
+		}
+		if err := errors.Join(err, json.Unmarshal(text, &template)); err != nil {
+			t.Fatal(err)
+		}
+		if string(template.Patterns) != tt.want {
+			t.Errorf("patterns of %s: %s, want %s", tt.index, template.Patterns, tt.want)
+		}
+		// Every field of the metadata is mapped, and nothing else.
+		var meta map[string]map[string]any
+		if err := json.Unmarshal(sink.Seal(nil, []byte(`{}`), sink.Meta{}), &meta); err != nil {
+			t.Fatal(err)
+		}
+		mapped := template.Template.Mappings.Properties[sink.MetaField].Properties
+		for name := range meta[sink.MetaField] {
+			if mapped[name].Type == "" {
+				t.Errorf("%s.%s is not mapped", sink.MetaField, name)
+			}
+			delete(mapped, name)
+		}
+		if len(mapped) != 0 {
+			t.Errorf("mapped without being written: %v", mapped)
+		}
+	}
+}
+
+func TestSettingsBecomeOptions(t *testing.T) {
+	t.Parallel()
+	no := false
+	for _, tt := range []struct {
+		settings config.Sink
+		versions bool
+	}{
+		{config.Sink{Kind: config.SinkOpenSearch, URL: "https://host", Index: "x-{collection}", BulkDocuments: 3, BulkBytes: 4 * config.KB}, true},
+		{config.Sink{Kind: config.SinkOpenSearch, URL: "https://host", Serverless: true}, false},
+		{config.Sink{Kind: config.SinkOpenSearch, URL: "https://host", Versions: &no}, false},
+	} {
+		o := opensearch.FromConfig(tt.settings, []shard.Collection{"content"})
+		if o.URL != tt.settings.URL || o.Index != tt.settings.Index || o.BulkDocuments != tt.settings.BulkDocuments || o.BulkBytes != int64(tt.settings.BulkBytes) ||
+			o.Versions != tt.versions || o.Serverless != tt.settings.Serverless || len(o.Collections) != 1 {
+			t.Errorf("%+v became %+v", tt.settings, o)
+		}
+		if got := newSink(t, o).Versions(); got != tt.versions {
+			t.Errorf("versions %t, want %t", got, tt.versions)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package sinktest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// reading are the duties of Get and All.
+var reading = []duty{
+	{"a missing document is not found", always, func(t *testing.T, b *bundle) {
+		b.apply(t, put(docID("content", "there"), 1, `{}`))
+		b.holds(t, del(docID("content", "missing"), 1))
+		b.holds(t, del(docID("no-such-collection", "missing"), 1))
+	}},
+	{"documents are read back digit for digit", always, digitForDigit},
+	{"the upstream's version is text", always, func(t *testing.T, b *bundle) {
+		for i, version := range []string{"007", "0", "12345678901234567890123456789012345678901", "16/B374D848", "2026-11-20T16:00:00+01:00", "ä"} {
+			op := put(docID("content", fmt.Sprint(i)), 1, `{}`)
+			op.Version = version
+			b.apply(t, op)
+			b.holds(t, op)
+		}
+	}},
+	{"every id that is allowed", always, func(t *testing.T, b *bundle) {
+		var ops []sink.Op
+		for i, id := range oddIDs() {
+			ops = append(ops, put(docID("content", id), 1, fmt.Sprintf(`{"n":%d}`, i)))
+		}
+		b.apply(t, ops...)
+		for _, op := range ops {
+			b.holds(t, op)
+		}
+		sorted(t, b.all(t), ops)
+	}},
+	{"all of an empty sink", always, func(t *testing.T, b *bundle) {
+		if got := b.all(t); len(got) != 0 {
+			t.Errorf("read %+v", got)
+		}
+	}},
+	{"all are sorted by collection and id, without what was deleted", always, func(t *testing.T, b *bundle) {
+		var ops []sink.Op
+		for i := range 150 {
+			collection := []string{"content", "content-2", "a", "z0", "cont"}[i%5]
+			ops = append(ops, put(docID(collection, fmt.Sprintf("%d", i*7919%150)), 1, fmt.Sprintf(`{"n":%d}`, i)))
+		}
+		b.apply(t, ops...)
+		b.apply(t, del(ops[0].Doc, 2), del(ops[77].Doc, 2))
+		changed := put(ops[5].Doc, 2, `{"changed":true}`)
+		b.apply(t, changed)
+		ops[5] = changed
+		ops = append(ops[1:77:77], ops[78:]...)
+		sorted(t, b.all(t), ops)
+	}},
+	{"all stops at the first error", always, func(t *testing.T, b *bundle) {
+		b.apply(t, put(docID("content", "a"), 1, `{}`), put(docID("content", "b"), 1, `{}`), put(docID("content", "c"), 1, `{}`))
+		b.refresh(t)
+		stop, calls := errors.New("stop"), 0
+		err := b.sink.All(t.Context(), func(sink.Stored) error {
+			if calls++; calls == 2 {
+				return stop
+			}
+			return nil
+		})
+		if !errors.Is(err, stop) || calls != 2 {
+			t.Errorf("error %v after %d calls", err, calls)
+		}
+	}},
+}
+
+// oddIDs are ids that a path, a query, a line of JSON or a file name would spoil.
+func oddIDs() []string {
+	return []string{
+		"a", "A", "0", "00", "10", "9", "a b", " ", "a/b", "../..", ".", "..", "a#b", "#", "a%2Fb", "a?b=c&d", "*", "_all", "_id", "-", "ä", "東京", "🎉",
+		"\"quoted\"", "back\\slash", "new\nline", "tab\t", "nul\x00", "<&>", "5b4bcb8e-7c1e-4d8a-9d7c-0a4d2ab3a001",
+		strings.Repeat("x", shard.MaxIDBytes), strings.Repeat("ä", shard.MaxIDBytes/2),
+	}
+}
+
+// digitForDigit writes documents that a decoder into float64, a sorter of members or a normaliser of text would change.
+func digitForDigit(t *testing.T, b *bundle) {
+	var ops []sink.Op
+	for i, document := range []string{
+		`{}`,
+		`{"price":12345678901234567890.10,"zero":0.0,"minus":-0,"exp":1E+02,"tiny":1e-400,"huge":1e400}`,
+		`{"id":9007199254740993,"long":123456789012345678901234567890123456789}`,
+		`{"z":1,"a":2,"m":3}`,
+		`{"text":"Z\u00fcrich Zürich 東京 🎉 \ud83c\udf89 \u2028 \/ <b>&amp;</b> \"q\" \\ \n\t"}`,
+		`{"nested":{"numbers":[1,[3.50,[-0.0]]],"objects":[{"deep":[]},{}],"flags":[true,false,null],"empty":""},"null":null}`,
+		`{"spa ce":1,"dot.ted":{"x.y":"z"},"_id2":"x","ünï":"c"}`,
+		"{\n  \"pretty\" : [ 1 , 2 ]\n}\n",
+		`{"looks_like_a_date":"2026-11-20T16:00:00Z","looks_like_a_number":"007","bool_text":"true"}`,
+		`{"long_text":"` + strings.Repeat("lorem ipsum ", 20_000) + `"}`,
+		`{"one_word":"` + strings.Repeat("x", 40_000) + `"}`,
+	} {
+		op := put(docID("digits", fmt.Sprintf("%02d", i)), 1, document)
+		b.apply(t, op)
+		b.holds(t, op)
+		ops = append(ops, op)
+	}
+	sorted(t, b.all(t), ops)
+}
+
+// sorted checks that got is what ops wrote, by collection and id.
+func sorted(t *testing.T, got []sink.Stored, ops []sink.Op) {
+	t.Helper()
+	want := slices.Clone(ops)
+	slices.SortFunc(want, func(a, b sink.Op) int {
+		if c := strings.Compare(string(a.Doc.Collection()), string(b.Doc.Collection())); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Doc.ID(), b.Doc.ID())
+	})
+	if len(got) != len(want) {
+		t.Errorf("read %d documents, want %d", len(got), len(want))
+	}
+	for i := range min(len(got), len(want)) {
+		if got[i].Doc != want[i].Doc {
+			t.Fatalf("document %d is %q, want %q", i, got[i].Doc, want[i].Doc)
+		}
+		equal(t, got[i], want[i])
+	}
+}

@@ -1,0 +1,183 @@
+package sinktest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// Sink is a sink that can be read back.
+type Sink interface {
+	sink.Sink
+	sink.Reader
+}
+
+// Options say what is tested and what may be expected of it.
+type Options struct {
+	// New returns a sink without documents, for one test; what it holds is given back with t.Cleanup. Tests run at the same time.
+	New func(t *testing.T) Sink
+	// Versions is what Sink.Versions must say, and selects the duties of one with or without versions.
+	Versions bool
+	// ForgetsDeletes excuses a sink with versions from refusing what is older than a delete.
+	ForgetsDeletes bool
+	// Refresh makes what was written visible to All and Search. Nil means that it is at once.
+	Refresh func(t *testing.T, s Sink)
+}
+
+// duty is one test of the suite.
+type duty struct {
+	name    string
+	applies func(Options) bool
+	test    func(*testing.T, *bundle)
+}
+
+func always(Options) bool            { return true }
+func withVersions(o Options) bool    { return o.Versions }
+func withoutVersions(o Options) bool { return !o.Versions }
+func remembers(o Options) bool       { return o.Versions && !o.ForgetsDeletes }
+
+// Run tests a sink against every duty that applies to it.
+func Run(t *testing.T, o Options) {
+	t.Helper()
+	for _, duties := range [][]duty{writing, fences, reading, searching} {
+		for _, d := range duties {
+			if !d.applies(o) {
+				continue
+			}
+			t.Run(d.name, func(t *testing.T) {
+				t.Parallel()
+				d.test(t, &bundle{Options: o, sink: o.New(t)})
+			})
+		}
+	}
+}
+
+// bundle is a sink under test and what the tests do with it.
+type bundle struct {
+	Options
+	sink Sink
+}
+
+// instant is when the documents of the suite were indexed.
+var instant = time.Date(2026, 11, 20, 16, 4, 5, 123456000, time.UTC)
+
+func docID(collection, id string) shard.DocID {
+	return shard.DocID(collection + "#" + id)
+}
+
+// put is an op whose metadata differs with its fence.
+func put(doc shard.DocID, fence shard.Fence, document string) sink.Op {
+	version, err := shard.ParseVersion(shard.ClassInt, fmt.Sprint(fence))
+	if err != nil {
+		panic(err) // fences of the suite are small positive numbers
+	}
+	key, err := shard.NewOrderKey(shard.Parts{Version: version})
+	if err != nil {
+		panic(err)
+	}
+	return sink.Op{
+		Doc: doc, Kind: shard.Put, Fence: fence, Key: key, Version: fmt.Sprintf("%03d", fence),
+		At: instant.Add(time.Duration(fence) * time.Second), Document: []byte(document),
+	}
+}
+
+func del(doc shard.DocID, fence shard.Fence) sink.Op {
+	op := put(doc, fence, "")
+	op.Kind, op.Document = shard.Delete, nil
+	return op
+}
+
+// write sends ops in one call and checks what became of each.
+func (b *bundle) write(t *testing.T, ops []sink.Op, want ...sink.Kind) []sink.Outcome {
+	t.Helper()
+	outcomes := b.sink.Write(t.Context(), ops)
+	if len(outcomes) != len(ops) {
+		t.Fatalf("%d outcomes for %d ops: %+v", len(outcomes), len(ops), outcomes)
+	}
+	for i, o := range outcomes {
+		if o.Kind != want[min(i, len(want)-1)] {
+			t.Fatalf("op %d (%s %s, fence %d): %s (%s), want %s", i, ops[i].Kind, ops[i].Doc, ops[i].Fence, o.Kind, o.Reason, want[min(i, len(want)-1)])
+		}
+	}
+	return outcomes
+}
+
+// apply writes ops that must be applied.
+func (b *bundle) apply(t *testing.T, ops ...sink.Op) {
+	t.Helper()
+	b.write(t, ops, sink.Applied)
+}
+
+// holds checks that the sink holds what op wrote, or nothing after a delete.
+func (b *bundle) holds(t *testing.T, op sink.Op) {
+	t.Helper()
+	got, ok, err := b.sink.Get(t.Context(), op.Doc)
+	if err != nil {
+		t.Fatalf("get %s: %v", op.Doc, err)
+	}
+	if ok != (op.Kind == shard.Put) {
+		t.Fatalf("get %s: found %t after a %s with fence %d (%+v)", op.Doc, ok, op.Kind, op.Fence, got)
+	}
+	if ok {
+		equal(t, got, op)
+	}
+}
+
+// equal compares a stored document with the op that wrote it.
+func equal(t *testing.T, got sink.Stored, op sink.Op) {
+	t.Helper()
+	if g, w := compact(t, got.Document), compact(t, op.Document); !bytes.Equal(g, w) {
+		t.Errorf("%s: document\n got %.500s\nwant %.500s", op.Doc, g, w)
+	}
+	g, w := got, op.Meta().Stored(op.Doc, nil)
+	g.Document = nil
+	if g.Doc != w.Doc || g.Version != w.Version || g.Key != w.Key || g.Fence != w.Fence || !g.Indexed.Equal(w.Indexed) {
+		t.Errorf("%s: metadata\n got %+v\nwant %+v", op.Doc, g, w)
+	}
+}
+
+func compact(t *testing.T, document []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, document); err != nil {
+		t.Fatalf("read %.100q: %v", document, err)
+	}
+	return b.Bytes()
+}
+
+func (b *bundle) refresh(t *testing.T) {
+	t.Helper()
+	if b.Refresh != nil {
+		b.Refresh(t, b.sink)
+	}
+}
+
+// all reads everything back, in the sink's order.
+func (b *bundle) all(t *testing.T) []sink.Stored {
+	t.Helper()
+	b.refresh(t)
+	var got []sink.Stored
+	if err := b.sink.All(t.Context(), func(s sink.Stored) error { got = append(got, s); return nil }); err != nil {
+		t.Fatalf("read everything: %v", err)
+	}
+	return got
+}
+
+// search returns the documents found, best first.
+func (b *bundle) search(t *testing.T, q sink.Query) []shard.DocID {
+	t.Helper()
+	found, err := b.sink.Search(t.Context(), q)
+	if err != nil {
+		t.Fatalf("search %+v: %v", q, err)
+	}
+	docs := make([]shard.DocID, len(found))
+	for i, s := range found {
+		docs[i] = s.Doc
+	}
+	return docs
+}

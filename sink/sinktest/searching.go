@@ -1,0 +1,85 @@
+package sinktest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// searching are the duties of Search. What a word is beyond the plain ones used here is each engine's own.
+var searching = []duty{
+	{"search finds what was written, by text, field and collection", always, func(t *testing.T, b *bundle) {
+		vienna, berlin, news := docID("content", "vienna"), docID("content", "berlin"), docID("news", "vienna")
+		b.apply(t,
+			put(vienna, 1, `{"title":"British Embassy Vienna","description":"help in Austria","details":{"body":"passports"},"tags":["consular","visa"]}`),
+			put(berlin, 1, `{"title":"British Embassy Berlin","description":"far from Vienna","details":{"body":"passports"},"year":2026}`),
+			put(news, 1, `{"title":"Talks in Vienna","open":true}`),
+		)
+		b.refresh(t)
+		tests := []struct {
+			query sink.Query
+			want  []shard.DocID
+		}{
+			{sink.Query{Text: "Vienna", Limit: 10}, []shard.DocID{berlin, vienna, news}},
+			{sink.Query{Text: "Vienna", Field: "title", Limit: 10}, []shard.DocID{vienna, news}},
+			{sink.Query{Text: "Vienna", Field: "title", Collection: "content", Limit: 10}, []shard.DocID{vienna}},
+			{sink.Query{Text: "vienna", Collection: "news", Limit: 10}, []shard.DocID{news}},
+			{sink.Query{Text: "passports", Field: "details.body", Limit: 10}, []shard.DocID{berlin, vienna}},
+			{sink.Query{Text: "consular", Field: "tags", Limit: 10}, []shard.DocID{vienna}},
+			{sink.Query{Text: "visa", Limit: 10}, []shard.DocID{vienna}},
+			{sink.Query{Text: "2026", Field: "year", Limit: 10}, []shard.DocID{berlin}},
+			{sink.Query{Text: "passports", Field: "title", Limit: 10}, nil},
+			{sink.Query{Text: "Vienna", Field: "nosuchfield", Limit: 10}, nil},
+			{sink.Query{Text: "Vienna", Collection: "nosuchcollection", Limit: 10}, nil},
+			{sink.Query{Text: "nosuchword", Limit: 10}, nil},
+			{sink.Query{Text: "embassy Vienna", Limit: 10}, []shard.DocID{berlin, vienna}},
+			{sink.Query{Text: "embassy Vienna", Field: "title", Limit: 10}, []shard.DocID{vienna}},
+			{sink.Query{Text: "Vienna nosuchword", Limit: 10}, nil},
+			{sink.Query{Text: "Vienna"}, nil},
+			{sink.Query{Text: "Vienna", Limit: -1}, nil},
+		}
+		for _, tt := range tests {
+			got := b.search(t, tt.query)
+			slices.Sort(got)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("search %+v: got %q, want %q", tt.query, got, tt.want)
+			}
+		}
+	}},
+	{"search returns the document and its metadata", always, func(t *testing.T, b *bundle) {
+		op := put(docID("content", "a"), 3, `{"title":"Vienna","n":1.10}`)
+		b.apply(t, op)
+		b.refresh(t)
+		found, err := b.sink.Search(t.Context(), sink.Query{Text: "Vienna", Limit: 1})
+		if err != nil || len(found) != 1 {
+			t.Fatalf("found %+v, %v", found, err)
+		}
+		equal(t, found[0], op)
+	}},
+	{"search returns the best first and no more than the limit", always, func(t *testing.T, b *bundle) {
+		for i := range 20 {
+			b.apply(t, put(docID("content", fmt.Sprint(i)), 1, fmt.Sprintf(`{"title":"a very long title about a walk number %d along the river in Vienna and elsewhere"}`, i)))
+		}
+		best := docID("content", "best")
+		b.apply(t, put(best, 1, `{"title":"Vienna Vienna"}`))
+		b.refresh(t)
+		if got := b.search(t, sink.Query{Text: "Vienna", Field: "title", Limit: 5}); len(got) != 5 || got[0] != best {
+			t.Errorf("found %q, want five, %q first", got, best)
+		}
+	}},
+	{"search knows deletes and replacements", always, func(t *testing.T, b *bundle) {
+		replaced, deleted := docID("content", "replaced"), docID("content", "deleted")
+		b.apply(t, put(replaced, 1, `{"title":"winter"}`), put(deleted, 1, `{"title":"winter"}`))
+		b.apply(t, put(replaced, 2, `{"title":"summer"}`), del(deleted, 2))
+		b.refresh(t)
+		if got := b.search(t, sink.Query{Text: "winter", Limit: 10}); len(got) != 0 {
+			t.Errorf("found %q by text that is gone", got)
+		}
+		if got := b.search(t, sink.Query{Text: "summer", Limit: 10}); !slices.Equal(got, []shard.DocID{replaced}) {
+			t.Errorf("found %q, want %q", got, replaced)
+		}
+	}},
+}

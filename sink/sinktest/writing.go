@@ -1,0 +1,132 @@
+package sinktest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// writing are the duties of Write and Ping that every sink has.
+var writing = []duty{
+	{"says whether it has versions", always, func(t *testing.T, b *bundle) {
+		if got := b.sink.Versions(); got != b.Options.Versions {
+			t.Errorf("Versions() = %t, want %t", got, b.Options.Versions)
+		}
+	}},
+	{"answers a ping", always, func(t *testing.T, b *bundle) {
+		if err := b.sink.Ping(t.Context()); err != nil {
+			t.Errorf("ping: %v", err)
+		}
+	}},
+	{"nothing to write", always, func(t *testing.T, b *bundle) {
+		for _, ops := range [][]sink.Op{nil, {}} {
+			if got := b.sink.Write(t.Context(), ops); len(got) != 0 {
+				t.Errorf("outcomes of nothing: %+v", got)
+			}
+		}
+	}},
+	{"put and delete", always, func(t *testing.T, b *bundle) {
+		ops := []sink.Op{put(docID("content", "a"), 1, `{"n":1}`), put(docID("content", "a"), 2, `{"n":2}`), del(docID("content", "a"), 3), put(docID("content", "a"), 4, `{"n":4}`)}
+		for _, op := range ops {
+			b.apply(t, op)
+			b.holds(t, op)
+		}
+	}},
+	{"a put replaces the whole document", always, func(t *testing.T, b *bundle) {
+		b.apply(t, put(docID("content", "a"), 1, `{"title":"old","gone":true}`))
+		op := put(docID("content", "a"), 2, `{"title":"new"}`)
+		b.apply(t, op)
+		b.holds(t, op)
+	}},
+	{"delete of a missing document is applied", always, func(t *testing.T, b *bundle) {
+		b.apply(t, put(docID("content", "other"), 1, `{}`))
+		op := del(docID("content", "missing"), 5)
+		b.apply(t, op)
+		b.holds(t, op)
+	}},
+	{"one outcome per op, in order", always, oneOutcomePerOp},
+	{"as many documents as a turn has", always, func(t *testing.T, b *bundle) {
+		const n = 2_000
+		ops := make([]sink.Op, n)
+		for i := range ops {
+			ops[i] = put(docID("content", fmt.Sprintf("%04d", i)), 1, fmt.Sprintf(`{"n":%d}`, i))
+		}
+		b.apply(t, ops...)
+		got := b.all(t)
+		if len(got) != n {
+			t.Fatalf("read %d documents back, want %d", len(got), n)
+		}
+		for i, s := range got {
+			equal(t, s, ops[i])
+		}
+	}},
+	{"a rejected document harms no neighbour", always, func(t *testing.T, b *bundle) {
+		good := []sink.Op{put(docID("content", "a"), 1, `{"n":1}`), put(docID("content", "c"), 1, `{"n":3}`), del(docID("content", "d"), 1)}
+		poison := put(docID("content", "b"), 1, `["no object"]`)
+		b.write(t, []sink.Op{good[0], poison, good[1], good[2]}, sink.Applied, sink.Rejected, sink.Applied, sink.Applied)
+		for _, op := range good {
+			b.holds(t, op)
+		}
+		b.holds(t, del(poison.Doc, 1))
+	}},
+	{"a rejected document leaves what is there", always, func(t *testing.T, b *bundle) {
+		op := put(docID("content", "a"), 1, `{"n":1}`)
+		b.apply(t, op)
+		b.write(t, []sink.Op{put(op.Doc, 2, `{"_lull":{}}`)}, sink.Rejected)
+		b.holds(t, op)
+	}},
+	{"what no sink can hold is rejected, and the reason does not quote it", always, func(t *testing.T, b *bundle) {
+		for i, document := range []string{"", "{", `{"secret":}`, `{} {"secret":1}`, `["secret"]`, `"secret"`, "1", "null", "{\"a\":\"secret\xff\"}", `{"_lull":"secret"}`} {
+			doc := docID("content", fmt.Sprint(i))
+			o := b.write(t, []sink.Op{put(doc, 1, document)}, sink.Rejected)[0]
+			if o.Reason == "" || strings.Contains(o.Reason, "secret") {
+				t.Errorf("reason for %q: %q", document, o.Reason)
+			}
+			b.holds(t, del(doc, 1))
+		}
+	}},
+	{"a context that has ended leaves every op unknown", always, func(t *testing.T, b *bundle) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for i, o := range b.sink.Write(ctx, []sink.Op{put(docID("content", "a"), 1, `{}`), del(docID("content", "b"), 1)}) {
+			if o.Kind != sink.Unknown {
+				t.Errorf("op %d: %s, want unknown", i, o.Kind)
+			}
+		}
+	}},
+	{"one id in two collections is two documents", always, func(t *testing.T, b *bundle) {
+		one, two := put(docID("one", "a"), 1, `{"n":1}`), put(docID("two", "a"), 1, `{"n":2}`)
+		b.apply(t, one, two)
+		b.apply(t, del(two.Doc, 2))
+		b.holds(t, one)
+		b.holds(t, del(two.Doc, 2))
+	}},
+}
+
+// oneOutcomePerOp mixes every kind of op, so that an answer in the wrong place shows.
+func oneOutcomePerOp(t *testing.T, b *bundle) {
+	var ops []sink.Op
+	var want []sink.Kind
+	for i := range 60 {
+		doc := docID([]string{"content", "news"}[i%2], fmt.Sprintf("%02d", i))
+		switch i % 5 {
+		case 0, 1:
+			ops, want = append(ops, put(doc, 1, fmt.Sprintf(`{"n":%d}`, i))), append(want, sink.Applied)
+		case 2:
+			ops, want = append(ops, put(doc, 1, `"poison"`)), append(want, sink.Rejected)
+		default:
+			ops, want = append(ops, del(doc, 1)), append(want, sink.Applied)
+		}
+	}
+	b.write(t, ops, want...)
+	for i, op := range ops {
+		if want[i] == sink.Rejected {
+			op.Kind = shard.Delete
+		}
+		b.holds(t, op)
+	}
+}

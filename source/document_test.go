@@ -1,0 +1,190 @@
+package source_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+func TestLoadedPayloadIsCheckedBeforeItBecomesADocument(t *testing.T) {
+	t.Parallel()
+	set := newSet(t)
+	m := message("native-projected", `{"type":"doc.touched","subject":"a","sequence":"1","dataref":"s3://open-bucket/a"}`)
+	e := one(t, set, m)
+	for name, data := range map[string]string{
+		"empty": "", "not JSON": "<p>", "list": "[1]", "cut off": `{"a":`, "not UTF-8": "{\"a\":\"\xff\"}", "too deep": strings.Repeat(`{"a":`, 300) + "1" + strings.Repeat("}", 300),
+	} {
+		e.Data = data
+		_, err := set.Document(m, e)
+		var f *event.Fault
+		if !errors.As(err, &f) || f.Reason != letter.Payload || f.Field != "dataref" || f.Doc != e.Doc || f.Key != e.Key {
+			t.Errorf("%s: got %v, want a payload fault of the event", name, err)
+		}
+	}
+	e.Data = ` {"title":"T","more":1} ` + "\n"
+	if got, err := set.Document(m, e); err != nil || string(got) != `{"title":"T"}` {
+		t.Errorf("got %s, %v, want the projection of what was loaded", got, err)
+	}
+}
+
+func TestDeleteHasNoDocument(t *testing.T) {
+	t.Parallel()
+	set := newSet(t)
+	m := message("native", `{"type":"doc.deleted","subject":"a","sequence":"1"}`)
+	var f *event.Fault
+	if doc, err := set.Document(m, one(t, set, m)); !errors.As(err, &f) {
+		t.Errorf("got %s, %v, want a fault", doc, err)
+	}
+}
+
+// TestProjectionIsWhatThePointersName compares with a slow projection over decoded values.
+func TestProjectionIsWhatThePointersName(t *testing.T) {
+	t.Parallel()
+	set := newSet(t)
+	names := []string{"title", "details", "body", "rank", "tags", "a/b", "c~d", "x", "0", "1", "_lull"}
+	var value func(depth int) *rapid.Generator[any]
+	value = func(depth int) *rapid.Generator[any] {
+		leaves := []*rapid.Generator[any]{
+			rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.String().AsAny(),
+			rapid.Map(rapid.SampledFrom([]string{"0", "-1.50", "1e400", "123456789012345678901234567890"}), func(s string) json.Number { return json.Number(s) }).AsAny(),
+		}
+		if depth > 0 {
+			leaves = append(leaves,
+				rapid.MapOfN(rapid.SampledFrom(names), rapid.Deferred(func() *rapid.Generator[any] { return value(depth - 1) }), 0, 5).AsAny(),
+				rapid.SliceOfN(rapid.Deferred(func() *rapid.Generator[any] { return value(depth - 1) }), 0, 3).AsAny())
+		}
+		return rapid.OneOf(leaves...)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		data := rapid.MapOfN(rapid.SampledFrom(names), value(3), 0, 8).Draw(t, "data")
+		text, err := json.Marshal(data)
+		if err != nil {
+			t.Fatalf("write the data: %v", err)
+		}
+		for name, want := range map[string]any{"native": without(data), "native-projected": project(data)} {
+			m := message(name, `{"type":"doc.changed","subject":"a","sequence":"1","data":`+string(text)+`}`)
+			doc, err := set.Document(m, set.Decode(m)[0].Event)
+			if err != nil {
+				t.Fatalf("make a document of %s: %v", text, err)
+			}
+			wanted, err := json.Marshal(want)
+			if err != nil {
+				t.Fatalf("write what is wanted: %v", err)
+			}
+			if got := canonical(t, doc); !bytes.Equal(got, canonical(t, wanted)) {
+				t.Fatalf("%s of %s: got %s, want %s", name, text, got, wanted)
+			}
+		}
+	})
+}
+
+// project is the projection of the source native-projected, spelt out.
+func project(data map[string]any) map[string]any {
+	out := map[string]any{}
+	take := func(from, to map[string]any, name string) {
+		if v, ok := from[name]; ok {
+			to[name] = v
+		}
+	}
+	inside := func(name string, names ...string) {
+		if from, ok := data[name].(map[string]any); ok {
+			to := map[string]any{}
+			for _, n := range names {
+				take(from, to, n)
+			}
+			if len(to) > 0 {
+				out[name] = to
+			}
+		}
+	}
+	take(data, out, "title")
+	inside("details", "body", "rank")
+	inside("a/b", "c~d")
+	switch tags := data["tags"].(type) {
+	case []any:
+		if len(tags) > 1 {
+			out["tags"] = tags[1:2]
+		}
+	case map[string]any:
+		inside("tags", "1")
+	}
+	return out
+}
+
+func without(data map[string]any) map[string]any {
+	out := map[string]any{}
+	for name, v := range data {
+		if name != "_lull" {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// canonical reads JSON and writes it with sorted names, numbers digit for digit.
+func canonical(t interface{ Fatalf(string, ...any) }, text []byte) []byte {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("read %s: %v", text, err)
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		t.Fatalf("write: %v", err)
+	}
+	return out
+}
+
+func TestDocumentOfGovukIsTextOnly(t *testing.T) {
+	t.Parallel()
+	set := newSet(t)
+	tests := []struct{ name, html, want string }{
+		{"blocks part words", "<h2>One</h2><p>two</p>three<br>four<br/>five", "One two three four five"},
+		{"inline elements do not", "t<b>w</b>o <a href='x'>l<i>in</i>k</a>s", "two links"},
+		{"entities", "a &amp; b &lt;c&gt; &#233; &nbsp; d", "a & b <c> é d"},
+		{"white space", "  a\n\n\t b \u00a0 c  ", "a b c"},
+		{"scripts", "a<script>if (1 < 2) { '</p>' }</script>b<STYLE>p{}</STYLE>c", "a b c"},
+		{"script that never ends", "a<script>b", "a"},
+		{"script with a slash", "a<script/>b</script>c", "a c"},
+		{"comments", "a<!-- b --> c", "a c"},
+		{"a lone bracket", "a < b", "a < b"},
+		{"tags that are not closed", "<p>a<p>b<li", "a b"},
+		{"table", "<table><tr><td>a</td><td>b</td></tr></table>", "a b"},
+		{"no text", "<p></p>", ""},
+	}
+	for _, tt := range tests {
+		body, err := json.Marshal(map[string]any{
+			"content_id": "c", "payload_version": "1", "document_type": "guide", "base_path": "/x", "details": map[string]any{"body": tt.html},
+		})
+		if err != nil {
+			t.Fatalf("write the message: %v", err)
+		}
+		m := message("govuk", string(body))
+		doc, err := set.Document(m, one(t, set, m))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		var got struct{ Text string }
+		if err := json.Unmarshal(doc, &got); err != nil || got.Text != tt.want {
+			t.Errorf("%s: got %q, %v, want %q", tt.name, got.Text, err, tt.want)
+		}
+	}
+}
+
+func TestPutHasPayloadOrReference(t *testing.T) {
+	t.Parallel()
+	e := one(t, newSet(t), message("native", `{"type":"doc.deleted","subject":"a","sequence":"1","data":{"x":1}}`))
+	if e.Op != shard.Delete || e.Data != "" || e.DataRef != "" {
+		t.Errorf("a delete: got %+v, want no payload", e)
+	}
+}
