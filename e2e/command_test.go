@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/e2e/ground"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/operate"
 )
 
@@ -145,7 +145,7 @@ func TestCancel(t *testing.T) {
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"doc": 1})
 	s.JSON(t, &cancelled, "dead", "show", letters(t, s, c, 1)[0].ID)
-	if cancelled.Reason != letter.Cancelled || cancelled.Version != "2" || cancelled.Body != (ground.Event{Collection: c, ID: "doc", Version: 2}).Body() {
+	if cancelled.Reason != deadletter.Cancelled || cancelled.Version != "2" || cancelled.Body != (ground.Event{Collection: c, ID: "doc", Version: 2}).Body() {
 		t.Errorf("got letter %+v", cancelled)
 	}
 	if a := s.Lull(t, "dead", "drop", cancelled.ID); a.Code != 0 {

@@ -29,7 +29,7 @@ func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
 
 	// The first try and two retries, each a lease apart. Then nobody works on it any more.
-	s.Counted(t, before, "BadSettings", 3)
+	s.Counted(t, before, "ConfigurationErrors", 3)
 	if row := s.Row(t, ground.Key(c, "doc")); row.Committed != "" || row.Claimed != "" {
 		t.Fatalf("committed %q, claimed %q while index is broken", row.Committed, row.Claimed)
 	}
@@ -66,7 +66,7 @@ func TestRescueWritesWhatNoMessageBringsBack(t *testing.T) {
 	})
 	s.Lose(t, id)
 	s.Drained(t)
-	s.Counted(t, before, "BadSettings", 3) // its execution has died
+	s.Counted(t, before, "ConfigurationErrors", 3) // its execution has died
 	restore()
 	if a := s.Lull(t, "rescue", string(id)); a.Code != 0 {
 		t.Fatalf("exit %d: %s%s", a.Code, a.Out, a.Errors)
@@ -115,7 +115,7 @@ func TestKilledIndexIsRecovered(t *testing.T) {
 	if n := s.Search.Writes(t, s.Index(c)); n != 2 && n != 3 {
 		t.Errorf("OpenSearch counts %d writes, want 2 or 3", n)
 	}
-	for _, never := range []string{"LeaseLost", "SinkNewer", "Lettered"} {
+	for _, never := range []string{"LeaseLost", "SinkNewer", "DeadLettered"} {
 		if got[never] != 0 {
 			t.Errorf("%s: got %d, want 0", never, got[never])
 		}
@@ -172,16 +172,16 @@ func TestStoppedStandardExecutionIsRecovered(t *testing.T) {
 	}
 }
 
-// A function that starts with settings it refuses keeps every message, counts BadSettings, and loses nothing.
+// A function that starts with settings it refuses keeps every message, counts ConfigurationErrors, and loses nothing.
 func TestBadSettingsLoseNothing(t *testing.T) {
 	s := express(t)
-	c := s.Collection("bad-settings")
+	c := s.Collection("configuration-errors")
 	before := s.Counts(t)
 	restore := s.BreakAlias(t, names.Receive)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1}, ground.Event{Collection: c, ID: "gone", Version: 1, Delete: true})
 	ground.Until(t, ground.Patience, "receive says what is wrong", func(context.Context) (bool, string) {
 		got := s.Counts(t).Since(before)
-		return got["BadSettings"] > 0, fmt.Sprint(got)
+		return got["ConfigurationErrors"] > 0, fmt.Sprint(got)
 	})
 	restore()
 	if row := s.Row(t, ground.Key(c, "doc")); row.Exists() {

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/operate"
 )
 
@@ -61,7 +61,7 @@ func TestPoisonIsParkedMendedAndRedriven(t *testing.T) {
 	s.Holds(t, c, map[string]int{"bad": 2, "good": 1})
 	s.Counted(t, before, "Parked", 1)
 	s.Counted(t, before, "Deleted", 4)
-	if parked.Reason != letter.RejectedBySink || parked.Key != key || parked.Version != "3" || parked.State != letter.Parked {
+	if parked.Reason != deadletter.RejectedBySink || parked.Key != key || parked.Version != "3" || parked.State != deadletter.Parked {
 		t.Errorf("got letter %+v", parked)
 	}
 	if strings.Contains(parked.Detail+parked.LastError, "not to be logged") {
@@ -94,7 +94,7 @@ func TestPoisonIsParkedMendedAndRedriven(t *testing.T) {
 	}
 	s.JSON(t, &result, "dead", "redrive", "--key", string(key))
 	s.Counted(t, before, "Parked", 2)
-	if again := letters(t, s, c, 1)[0]; again.State != letter.Parked || again.Redrives != 1 {
+	if again := letters(t, s, c, 1)[0]; again.State != deadletter.Parked || again.Redrives != 1 {
 		t.Errorf("after a redrive in vain the letter is %s with %d redrives, want parked with 1", again.State, again.Redrives)
 	}
 	s.Drained(t)
@@ -157,7 +157,7 @@ func TestUndecodableIsParkedAndDropped(t *testing.T) {
 		return len(list) == 2, fmt.Sprintf("%+v", list)
 	})
 	s.Drained(t)
-	want := map[letter.Reason]string{letter.Undecodable: body, letter.VersionInvalid: noVersion}
+	want := map[deadletter.Reason]string{deadletter.Undecodable: body, deadletter.VersionInvalid: noVersion}
 	for _, l := range list {
 		var shown operate.Letter
 		s.JSON(t, &shown, "dead", "show", l.ID)

@@ -50,7 +50,7 @@ func TestAThousandMessages(t *testing.T) {
 	s.Holds(t, c, want)
 	got := s.Counts(t).Since(before)
 	t.Logf("%d documents, %d of them deleted, %d writes: %v", documents, documents-len(want), s.Search.Writes(t, s.Index(c)), got)
-	for _, never := range []string{"Lettered", "Rejected", "LeaseLost", "SinkNewer", "Schema", "Panics"} {
+	for _, never := range []string{"DeadLettered", "Rejected", "LeaseLost", "SinkNewer", "Schema", "Panics"} {
 		if got[never] != 0 {
 			t.Errorf("%s: got %d, want 0", never, got[never])
 		}

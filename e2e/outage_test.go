@@ -64,13 +64,13 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 	if got["Continued"] < 1 {
 		t.Error("no flight went on as a new execution")
 	}
-	for _, never := range []string{"Lettered", "Rejected", "TwelveHours", "SinkNewer", "LeaseLost"} {
+	for _, never := range []string{"DeadLettered", "Rejected", "TwelveHours", "SinkNewer", "LeaseLost"} {
 		if got[never] != 0 {
 			t.Errorf("%s: got %d, want 0", never, got[never])
 		}
 	}
-	if got["Tripped"] < 1 || got["Closed"] < 1 {
-		t.Errorf("the sink's gate opened %d times and closed %d times, want both", got["Tripped"], got["Closed"])
+	if got["CircuitOpened"] < 1 || got["CircuitClosed"] < 1 {
+		t.Errorf("the sink's gate opened %d times and closed %d times, want both", got["CircuitOpened"], got["CircuitClosed"])
 	}
 	for _, id := range []string{"doc-0", "doc-1"} {
 		if row := s.Row(t, ground.Key(c, id)); row.Refusals != 0 {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
@@ -118,7 +118,7 @@ func store(t *testing.T, s *ground.Stack, e ground.Event) {
 	}
 	ev := decoded[0].Event
 	err = s.Schedule.Put(t.Context(), schedule.Item{
-		ID: letter.ID(ev.Doc, ev.Key, m.Body), Doc: ev.Doc, Key: ev.Key, NotBefore: ev.NotBefore, Sink: ground.Sink, Lane: flight.Live,
+		ID: deadletter.ID(ev.Doc, ev.Key, m.Body), Doc: ev.Doc, Key: ev.Key, NotBefore: ev.NotBefore, Sink: ground.Sink, Lane: flight.Live,
 		FirstSent: m.Sent, MessageID: m.ID, Body: m.Body,
 	})
 	if err != nil {

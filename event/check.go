@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 )
 
 // MaxDepth is how deep the objects and arrays of a body may nest. Readers of JSON recurse: without a limit a body of a megabyte of
@@ -70,7 +70,7 @@ func place(text string) string {
 }
 
 func undecodable(format string, args ...any) *Fault {
-	return &Fault{Reason: letter.Undecodable, Problem: fmt.Sprintf(format, args...)}
+	return &Fault{Reason: deadletter.Undecodable, Problem: fmt.Sprintf(format, args...)}
 }
 
 // Quote quotes a field that identifies something for a Fault's problem: at most 64 bytes of it.

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 )
 
 func TestCheckNamesTheByteWhereJSONBreaks(t *testing.T) {
@@ -24,7 +24,7 @@ func TestCheckNamesTheByteWhereJSONBreaks(t *testing.T) {
 	}
 	for _, tt := range tests {
 		f := event.Check(tt.body)
-		if f == nil || f.Reason != letter.Undecodable || !strings.Contains(f.Problem, tt.want) {
+		if f == nil || f.Reason != deadletter.Undecodable || !strings.Contains(f.Problem, tt.want) {
 			t.Errorf("%.40q: got %+v, want undecodable with %q", tt.body, f, tt.want)
 		}
 	}
@@ -78,12 +78,12 @@ func TestQuoteKeepsCharactersWhole(t *testing.T) {
 
 func TestFaultSaysItsReasonFieldAndProblem(t *testing.T) {
 	t.Parallel()
-	f := &event.Fault{Reason: letter.Contract, Field: "type", Problem: "type is missing"}
+	f := &event.Fault{Reason: deadletter.Contract, Field: "type", Problem: "type is missing"}
 	if got, want := f.Error(), "contract: type: type is missing"; got != want || f.Transient() {
 		t.Errorf("got %s, want %s, for good", got, want)
 	}
 	cause := errors.New("throttled")
-	f = &event.Fault{Reason: letter.Payload, Problem: "not now", Err: cause}
+	f = &event.Fault{Reason: deadletter.Payload, Problem: "not now", Err: cause}
 	if got, want := f.Error(), "payload: not now"; got != want || !f.Transient() || !errors.Is(f, cause) {
 		t.Errorf("got %s, want %s, which may pass", got, want)
 	}

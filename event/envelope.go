@@ -5,7 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 )
 
 // Unwrapper takes envelopes off. It is safe for concurrent use if Load is.
@@ -94,7 +94,7 @@ func (u Unwrapper) unpack(dst []Body, k envelope, meta Meta, left int) []Body {
 func (u Unwrapper) notification(dst []Body, k envelope, meta Meta, left int) []Body {
 	if kind := k.snsType.Str; kind != "Notification" {
 		return append(dst, Body{Meta: meta, Fault: &Fault{
-			Reason: letter.Contract, Field: "Type",
+			Reason: deadletter.Contract, Field: "Type",
 			Problem: Quote(kind) + " is a message of SNS itself, not an event: confirm the subscription at its topic",
 		}})
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
 )
 
@@ -41,7 +41,7 @@ func TestEnvelopesComeOffUpToTheDepth(t *testing.T) {
 			if n <= depth && (len(got) != 1 || got[0].Text != body) {
 				t.Errorf("%d envelopes, depth %d: got %+v, want the event", n, depth, got)
 			}
-			if n > depth && (len(got) != 1 || got[0].Fault == nil || got[0].Fault.Reason != letter.Undecodable) {
+			if n > depth && (len(got) != 1 || got[0].Fault == nil || got[0].Fault.Reason != deadletter.Undecodable) {
 				t.Errorf("%d envelopes, depth %d: got %+v, want undecodable", n, depth, got)
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -32,7 +32,7 @@ type Result struct {
 
 // Fault says that an event breaks the contract: it becomes a dead letter, the rest of its batch goes on.
 type Fault struct {
-	Reason  letter.Reason
+	Reason  deadletter.Reason
 	Field   string         // the field's name in the message, "" for the whole of it
 	Problem string         // what is wrong and what is allowed; quotes at most 64 bytes of a field that identifies, never of a body
 	Index   int            // position among the message's events

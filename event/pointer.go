@@ -5,7 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 )
 
 // pointer reads what the extended client libraries of SQS and SNS send in place of a large body: a list of a class name and an object. The
@@ -35,7 +35,7 @@ func (u Unwrapper) follow(dst []Body, p Pointer, meta Meta, left int) []Body {
 	}
 	if u.Load == nil {
 		return refuse(&Fault{
-			Reason: letter.Payload, Field: "s3Key",
+			Reason: deadletter.Payload, Field: "s3Key",
 			Problem: "the body is a pointer to an object in S3, which cannot be loaded here",
 		})
 	}

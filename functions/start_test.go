@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/config"
 )
 
 // invocation is an event that every function answers without a request of its own: a queue that is none of theirs, no state of a flight.

@@ -8,10 +8,10 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/names"
 )
 
@@ -62,11 +62,11 @@ func (s *Sink) alarms() []alarm {
 		s.never("sink-newer", "the sink holds a newer external version than the live lease's: somebody else writes to the index", metrics.Name(journal.SinkNewer)),
 		s.never("blocked-by-unknown", "a version whose outcome is unknown became a dead letter and keeps older ones out", metrics.Name(journal.Blocked)),
 		s.never("unknown-schema", "a row, manifest, state or letter was written by newer code", metrics.Name(journal.Schema)),
-		s.never("bad-settings", "a function started with settings that it refuses, and answers every message as failed", metrics.BadSettings),
+		s.never("configuration-errors", "a function started with settings that it refuses, and answers every message as failed", metrics.ConfigurationErrors),
 		s.never("lease-lost", "a write was not committed because its lease had ended: an invocation outlived its lease", metrics.Name(journal.LeaseLost)),
 		s.never("panics", "a batch or a turn ended in a panic", metrics.Panics),
 		s.never("dead-letters", "a message became a dead letter", metrics.Name(journal.Parked)),
-		lasting(s.never("sink-down", "the sink refuses or does not answer", metrics.Name(journal.Tripped)), 3),
+		lasting(s.never("sink-down", "the sink refuses or does not answer", metrics.Name(journal.CircuitOpened)), 3),
 		lasting(s.never("table-unreachable", "receive cannot reach the table", metrics.Name(journal.Unreachable)), 2),
 		s.age("live-age", "a message of the live queue is older than 10 minutes", s.names().Queue(s.Name, flight.Live), liveAge),
 		s.age("bulk-age", "a message of the bulk queue is older than 6 hours", s.names().Queue(s.Name, flight.Bulk), bulkAge),
@@ -78,7 +78,7 @@ func (s *Sink) alarms() []alarm {
 		{
 			kind: "freshness", says: "one live write in a hundred comes later than promised",
 			of:        []metric{{metrics.Namespace, metrics.Freshness, s.dimensions(metrics.DimensionLane, string(flight.Live))}},
-			statistic: "p99", period: alarmPeriod, periods: 3, threshold: float64((freshnessPromise + c.SinkSettle(s.Name)).Milliseconds()),
+			statistic: "p99", period: alarmPeriod, periods: 3, threshold: float64((freshnessPromise + c.ApplyDelay(s.Name)).Milliseconds()),
 		},
 		{
 			kind: "function-errors", says: "functions fail or are killed",
@@ -100,7 +100,7 @@ func (s *Sink) alarms() []alarm {
 		},
 	}
 	if c.TableOutage == config.TableOutageOpen {
-		all = append(all, s.never("open-writes", "documents were written without asking the table", metrics.Name(journal.OpenWrite)))
+		all = append(all, s.never("outage-writes", "documents were written without asking the table", metrics.Name(journal.OutageWrite)))
 	}
 	return all
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/journal"
 )
 
 const runbook = "../docs/runbook"
@@ -97,7 +97,7 @@ func TestAlarmsWatchWhatMustNeverHappen(t *testing.T) {
 	}
 	for _, name := range []string{
 		metrics.Name(journal.Stuck), metrics.Name(journal.SinkNewer), metrics.Name(journal.Blocked), metrics.Name(journal.Schema),
-		metrics.Name(journal.LeaseLost), metrics.Name(journal.Parked), metrics.BadSettings, metrics.Panics,
+		metrics.Name(journal.LeaseLost), metrics.Name(journal.Parked), metrics.ConfigurationErrors, metrics.Panics,
 	} {
 		same(t, name, counted[name], map[string]any{
 			"Statistic": "Sum", "Threshold": 1.0, "EvaluationPeriods": 1.0, "Period": 300.0, "ComparisonOperator": "GreaterThanOrEqualToThreshold",
@@ -107,14 +107,14 @@ func TestAlarmsWatchWhatMustNeverHappen(t *testing.T) {
 		delete(counted, name)
 	}
 	for _, expected := range []journal.Step{
-		journal.Stale, journal.Duplicate, journal.Superseded, journal.Stored, journal.Skipped, journal.RowRefused, journal.Released, journal.Waiting,
+		journal.Stale, journal.Duplicate, journal.Superseded, journal.AlreadyDead, journal.Skipped, journal.RowRefused, journal.Released, journal.Waiting,
 		journal.DeleteLost, journal.Returned, journal.Extended,
 	} {
 		if _, ok := counted[metrics.Name(expected)]; ok {
 			t.Errorf("%s is expected, and alarms", expected)
 		}
 	}
-	for _, lasting := range []string{metrics.Name(journal.Tripped), metrics.Name(journal.Unreachable), metrics.Freshness} {
+	for _, lasting := range []string{metrics.Name(journal.CircuitOpened), metrics.Name(journal.Unreachable), metrics.Freshness} {
 		if r, ok := counted[lasting]; !ok || number(r.Properties["EvaluationPeriods"]) < 2 {
 			t.Errorf("%s: %v, want an alarm when it lasts", lasting, r.Properties)
 		}
@@ -170,11 +170,11 @@ func TestAlarmsOnServicesNameWhatIsThere(t *testing.T) {
 // Only a stack that may write through an outage of its table can be caught at it.
 func TestOpenWritesAlarmWhereTheyMayHappen(t *testing.T) {
 	t.Parallel()
-	same(t, "open-writes", stackOf(t, fullStack).named(t, "AWS::CloudWatch::Alarm", "AlarmName", "full-search-open-writes"), map[string]any{
-		"MetricName": metrics.Name(journal.OpenWrite), "Threshold": 1.0, "EvaluationPeriods": 1.0,
+	same(t, "outage-writes", stackOf(t, fullStack).named(t, "AWS::CloudWatch::Alarm", "AlarmName", "full-search-outage-writes"), map[string]any{
+		"MetricName": metrics.Name(journal.OutageWrite), "Threshold": 1.0, "EvaluationPeriods": 1.0,
 	})
 	for _, r := range stackOf(t, plainStack).all("AWS::CloudWatch::Alarm") {
-		if r.Properties["MetricName"] == metrics.Name(journal.OpenWrite) {
+		if r.Properties["MetricName"] == metrics.Name(journal.OutageWrite) {
 			t.Error("plain alarms on what its settings exclude")
 		}
 	}

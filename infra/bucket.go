@@ -6,8 +6,8 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/internal/names"
 )
 
 // flightDays is how long a flight's objects stay where nobody deletes them: longer than a queue can keep their messages, which is 14

@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/names"
 )
 
@@ -76,7 +76,7 @@ func (s *Sink) graphs() []graph {
 		{s.Name + ": freshness, p99 in ms", "p99", fresh},
 		{s.Name + ": what became of events", "Sum", steps(journal.Received, journal.Committed, journal.Superseded, journal.Stale, journal.Duplicate)},
 		{s.Name + ": what must not be", "Sum", steps(journal.Stuck, journal.SinkNewer, journal.Blocked, journal.Schema, journal.LeaseLost, journal.Parked)},
-		{s.Name + ": the sink's health", "Sum", steps(journal.Tripped, journal.UnknownSink, journal.Released, journal.Rejected)},
+		{s.Name + ": the sink's health", "Sum", steps(journal.CircuitOpened, journal.OutcomeUnknown, journal.Released, journal.Rejected)},
 		{s.Name + ": messages waiting", "Maximum", queues("ApproximateNumberOfMessagesVisible")},
 		{s.Name + ": messages held", "Maximum", queues("ApproximateNumberOfMessagesNotVisible")},
 		{s.Name + ": oldest message, s", "Maximum", queues("ApproximateAgeOfOldestMessage")},

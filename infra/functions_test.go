@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/aws/lambda"
-	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/aws/stepfunctions"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/names"
 )
 
 func TestFunctionsAreDeployedAsTheSettingsSay(t *testing.T) {

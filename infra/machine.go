@@ -9,9 +9,9 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/lullhq/lull/internal/aws/stepfunctions"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/aws/stepfunctions"
 )
 
 //go:embed flight.asl.json

@@ -5,8 +5,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/internal/names"
 )
 
 // Operator is a role of the command line.

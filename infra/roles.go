@@ -6,9 +6,9 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 
+	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/aws/s3"
 )
 
 // What the mapping does in the function's name.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
+	"github.com/lullhq/lull/internal/config"
 )
 
 // What emulators drop, and what nobody sees missing before it is needed.

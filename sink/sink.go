@@ -2,7 +2,7 @@
 //
 // A sink with versions promises that a write with a smaller fence than the one it holds is refused ([Newer]), for as
 // long as it remembers the document; an equal fence is applied again. A sink without versions applies whatever comes last; lull then needs
-// the lease to outlive every request, including the time the sink may still apply one after we hung up (sinkSettle).
+// the lease to outlive every request, including the time the sink may still apply one after we hung up (applyDelay).
 package sink
 
 import (

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -25,7 +25,7 @@ func TestLoadedPayloadIsCheckedBeforeItBecomesADocument(t *testing.T) {
 		e.Data = data
 		_, err := set.Document(m, e)
 		var f *event.Fault
-		if !errors.As(err, &f) || f.Reason != letter.Payload || f.Field != "dataref" || f.Doc != e.Doc || f.Key != e.Key {
+		if !errors.As(err, &f) || f.Reason != deadletter.Payload || f.Field != "dataref" || f.Doc != e.Doc || f.Key != e.Key {
 			t.Errorf("%s: got %v, want a payload fault of the event", name, err)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/shard"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -26,7 +26,7 @@ func TestMissingNegativeNonNumericOrLongVersionIsADeadLetter(t *testing.T) {
 	} {
 		for _, op := range []string{"doc.changed", "doc.deleted"} {
 			f := fault(t, set, message("native", `{"type":"`+op+`","subject":"a",`+sequence+`"data":{}}`))
-			if f.Reason != letter.VersionInvalid || f.Field != "sequence" || f.Doc != "content#a" {
+			if f.Reason != deadletter.VersionInvalid || f.Field != "sequence" || f.Doc != "content#a" {
 				t.Errorf("%s, %s: got %+v, want version_invalid of sequence of content#a", name, op, f)
 			}
 			if !strings.Contains(f.Problem, "send ") {

@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -148,10 +148,10 @@ func (s *native) order(n *nativeFields, d *draft) *event.Fault {
 		return nil
 	}
 	if _, err := shard.ParseClass(class); err != nil {
-		return &event.Fault{Reason: letter.VersionInvalid, Field: "sequencetype", Problem: fmt.Sprintf(
+		return &event.Fault{Reason: deadletter.VersionInvalid, Field: "sequencetype", Problem: fmt.Sprintf(
 			"sequencetype %s is unknown: source %s has class %s; send that or leave it out", event.Quote(class), s.name, s.class)}
 	}
-	return &event.Fault{Reason: letter.ClassMismatch, Field: "sequencetype", Problem: fmt.Sprintf(
+	return &event.Fault{Reason: deadletter.ClassMismatch, Field: "sequencetype", Problem: fmt.Sprintf(
 		"sequencetype is %s, but versions of source %s have class %s, which is fixed: send %[3]s", class, s.name, s.class)}
 }
 

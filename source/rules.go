@@ -12,9 +12,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -78,7 +78,7 @@ func (r *rules) finish(o origin, d *draft) event.Result {
 	}
 	key, err := shard.NewOrderKey(shard.Parts{Epoch: r.epoch, Version: v, Run: d.run, Time: d.at, Digest: digest(d.op, d.data, d.ref)})
 	if err != nil {
-		return event.Result{Fault: &event.Fault{Reason: letter.Contract, Field: "time", Problem: err.Error(), Doc: d.doc}}
+		return event.Result{Fault: &event.Fault{Reason: deadletter.Contract, Field: "time", Problem: err.Error(), Doc: d.doc}}
 	}
 	e := event.Event{
 		Doc: d.doc, Op: d.op, Version: text, Class: class, Key: key, Time: d.at, NotBefore: d.notBefore, Resync: d.resync,
@@ -196,7 +196,7 @@ func (r *rules) reference(field, ref string) *event.Fault {
 }
 
 func contract(field, format string, args ...any) *event.Fault {
-	return &event.Fault{Reason: letter.Contract, Field: field, Problem: fmt.Sprintf(format, args...)}
+	return &event.Fault{Reason: deadletter.Contract, Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
 func failed(f *event.Fault) event.Result { return event.Result{Fault: f} }

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -105,7 +105,7 @@ func (s *Set) DecodeContext(ctx context.Context, m queue.Message) []event.Result
 	f, fault := s.choose(m)
 	if fault == nil && len(m.Body) > queue.MaxBytes {
 		fault = &event.Fault{
-			Reason:  letter.Undecodable,
+			Reason:  deadletter.Undecodable,
 			Problem: fmt.Sprintf("the body has %d bytes, at most %d are allowed: send a large payload by dataref", len(m.Body), queue.MaxBytes),
 		}
 	}
@@ -155,16 +155,16 @@ func (s *Set) Document(m queue.Message, e event.Event) ([]byte, error) {
 
 func (s *Set) documentOf(f format, e event.Event) ([]byte, *event.Fault) {
 	if e.Op == shard.Delete {
-		return nil, &event.Fault{Reason: letter.Contract, Field: "data", Problem: "a delete has no document"}
+		return nil, &event.Fault{Reason: deadletter.Contract, Field: "data", Problem: "a delete has no document"}
 	}
 	if e.DataRef != "" { // what was loaded is the first thing here that nobody has checked
 		if bad := event.Check(e.Data); bad != nil {
-			return nil, &event.Fault{Reason: letter.Payload, Field: "dataref", Problem: "what it names is no document: " + bad.Problem}
+			return nil, &event.Fault{Reason: deadletter.Payload, Field: "dataref", Problem: "what it names is no document: " + bad.Problem}
 		}
 	}
 	doc, fault := f.document(e.Data)
 	if fault != nil && e.DataRef != "" {
-		fault.Reason, fault.Field = letter.Payload, "dataref"
+		fault.Reason, fault.Field = deadletter.Payload, "dataref"
 	}
 	return doc, fault
 }
@@ -182,7 +182,7 @@ func (s *Set) choose(m queue.Message) (format, *event.Fault) {
 	if name == "" {
 		problem = fmt.Sprintf("the message names no source and there is no defaultSource: want one of %s", s.names)
 	}
-	return nil, &event.Fault{Reason: letter.Contract, Field: queue.AttrSource, Problem: problem}
+	return nil, &event.Fault{Reason: deadletter.Contract, Field: queue.AttrSource, Problem: problem}
 }
 
 // body fetches what a pointer names, if the source may refer to it.
@@ -199,6 +199,6 @@ func (s *Set) body(ctx context.Context, r *rules, p event.Pointer) (string, *eve
 		return "", fault
 	}
 	return "", &event.Fault{
-		Reason: letter.Payload, Field: "s3Key", Problem: "the body that the pointer names cannot be loaded now", Err: err,
+		Reason: deadletter.Payload, Field: "s3Key", Problem: "the body that the pointer names cannot be loaded now", Err: err,
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
@@ -40,7 +40,7 @@ func TestOddBodiesAreClassified(t *testing.T) {
 	}
 	for _, tt := range tests {
 		f := fault(t, set, message("native", tt.body))
-		if f.Reason != letter.Undecodable || f.Index != 0 || !strings.Contains(f.Problem, tt.problem) {
+		if f.Reason != deadletter.Undecodable || f.Index != 0 || !strings.Contains(f.Problem, tt.problem) {
 			t.Errorf("%s: got %+v, want undecodable with %q", tt.name, f, tt.problem)
 		}
 		if len(f.Problem) > 200 {
@@ -89,11 +89,11 @@ func TestS3TestEventIsSkipped(t *testing.T) {
 func TestBodyOfAPointerIsLoadedOnlyFromAllowedPlaces(t *testing.T) {
 	t.Parallel()
 	body := `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"shared-bucket","s3Key":"out/big.json"}]`
-	if f := fault(t, newSet(t).WithLoader(bucket), message("native", body)); f.Reason != letter.Contract || f.Transient() {
+	if f := fault(t, newSet(t).WithLoader(bucket), message("native", body)); f.Reason != deadletter.Contract || f.Transient() {
 		t.Errorf("outside the prefix: got %+v, want contract for good", f)
 	}
 	body = strings.Replace(body, "out/", "in/", 1)
-	if f := fault(t, newSet(t), message("native", body)); f.Reason != letter.Payload {
+	if f := fault(t, newSet(t), message("native", body)); f.Reason != deadletter.Payload {
 		t.Errorf("without a loader: got %+v, want payload", f)
 	}
 	f := fault(t, newSet(t).WithLoader(bucket), message("native", body))
@@ -117,7 +117,7 @@ func TestMessageWithoutASourceIsAContractFault(t *testing.T) {
 	for name, attributes := range map[string]map[string]queue.Attribute{"no attribute": nil, "empty": m.Attributes} {
 		m.Attributes = attributes
 		f := fault(t, set, m)
-		if f.Reason != letter.Contract || f.Field != queue.AttrSource || !strings.Contains(f.Problem, "govuk, ") {
+		if f.Reason != deadletter.Contract || f.Field != queue.AttrSource || !strings.Contains(f.Problem, "govuk, ") {
 			t.Errorf("%s: got %+v, want a fault that lists the sources", name, f)
 		}
 		if _, err := set.Document(m, event.Event{}); !errors.As(err, &f) {

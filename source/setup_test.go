@@ -6,8 +6,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/source"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -41,13 +41,13 @@ var example = map[shard.Class]string{
 // null, is none: the policy arrival never stands in for a broken one.
 func (r *rules) judge(o origin, v version) (shard.Version, shard.Class, string, *event.Fault) {
 	bad := func(problem string) (shard.Version, shard.Class, string, *event.Fault) {
-		return shard.Version{}, 0, "", &event.Fault{Reason: letter.VersionInvalid, Field: v.field, Problem: problem + ": " + advice[r.class]}
+		return shard.Version{}, 0, "", &event.Fault{Reason: deadletter.VersionInvalid, Field: v.field, Problem: problem + ": " + advice[r.class]}
 	}
 	var text string
 	switch v.value.Type {
 	case gjson.Null:
 		if !r.arrival {
-			return shard.Version{}, 0, "", &event.Fault{Reason: letter.VersionInvalid, Field: v.field, Problem: fmt.Sprintf(
+			return shard.Version{}, 0, "", &event.Fault{Reason: deadletter.VersionInvalid, Field: v.field, Problem: fmt.Sprintf(
 				`%s is missing: send the version of the document, deletes included, e.g. %q:%q`, v.field, lastToken(v.field), example[r.class])}
 		}
 		parsed, err := shard.TimeVersion(o.sent)

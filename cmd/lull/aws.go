@@ -13,20 +13,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/aws/cloudwatchlogs"
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
+	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/internal/aws/sqs"
+	"github.com/lullhq/lull/internal/aws/stepfunctions"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
-	"github.com/lullhq/lull/internal/aws/sqs"
-	"github.com/lullhq/lull/internal/aws/stepfunctions"
 )
 
 // openAWS finds a deployed stack by the names of its resources. done closes what was opened.

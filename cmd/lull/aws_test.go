@@ -197,7 +197,7 @@ func TestTheAuditHasALineForWhatChanges(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log := newAudit(&out)
-	for _, step := range []journal.Step{journal.Redriven, journal.Dropped, journal.Lettered, journal.Launched, journal.Parked, journal.Admitted, journal.Held} {
+	for _, step := range []journal.Step{journal.Redriven, journal.Dropped, journal.DeadLettered, journal.Launched, journal.Parked, journal.Admitted, journal.Held} {
 		log.Note(journal.Note{Step: step, Doc: "content#a", Letter: "l", Detail: "by ann"})
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

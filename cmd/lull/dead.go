@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -33,7 +33,7 @@ type letterFlags struct {
 
 func (l *letterFlags) add(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&l.reason, "reason", "", "only letters of this `REASON`: "+letter.Reasons())
+	f.StringVar(&l.reason, "reason", "", "only letters of this `REASON`: "+deadletter.Reasons())
 	f.StringVar(&l.collection, "collection", "", "only letters of this collection `NAME`")
 	f.StringVar(&l.key, "key", "", "only letters of the document `KEY`, <collection>#<id>")
 	f.StringVar(&l.state, "state", "", "only letters in this `STATE`: parked or redriven")
@@ -42,7 +42,7 @@ func (l *letterFlags) add(c *cobra.Command) {
 }
 
 func (l *letterFlags) filter(args []string) (operate.LetterFilter, error) {
-	f := operate.LetterFilter{Reason: letter.Reason(l.reason), Collection: shard.Collection(l.collection), State: letter.State(l.state)}
+	f := operate.LetterFilter{Reason: deadletter.Reason(l.reason), Collection: shard.Collection(l.collection), State: deadletter.State(l.state)}
 	if len(args) > 0 {
 		f.ID = args[0]
 	}

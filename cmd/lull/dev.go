@@ -14,9 +14,9 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/journal"
 )
 
 // devFlags are the flags of `lull dev`.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/operate"
 )
 
@@ -105,7 +105,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 	s.ask("dead", "show", id).want(t, "show", exitOK, put("a", "1", "[]"), "contract")
 	var shown operate.Letter
 	s.ask("dead", "show", id, "-o", "json").into(t, &shown)
-	if shown.Body != put("a", "1", "[]") || shown.State != letter.Parked {
+	if shown.Body != put("a", "1", "[]") || shown.State != deadletter.Parked {
 		t.Errorf("show: %+v", shown)
 	}
 	for _, tt := range []struct {
@@ -135,7 +135,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 	} {
 		s.ask(append([]string{"dead"}, tt.args...)...).want(t, tt.name, tt.code, tt.says)
 	}
-	if got := list(); len(got) != 3 || got[0].State != letter.Parked {
+	if got := list(); len(got) != 3 || got[0].State != deadletter.Parked {
 		t.Errorf("something was changed: %+v", got)
 	}
 	s.ask("dead", "redrive", "--key", "content#a", "--dry-run").want(t, "dry run", exitOK, id, "sent: 1", "nothing was changed")

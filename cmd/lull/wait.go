@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -94,7 +94,7 @@ func reaches(x operate.Explanation, version string) (bool, error) {
 		return false, err
 	}
 	for _, l := range x.Letters {
-		if l.Version == version && l.State == letter.Parked {
+		if l.Version == version && l.State == deadletter.Parked {
 			return false, &exitError{exitLetters, fmt.Errorf("version %s of %s is a dead letter: %s: %s", version, x.Key, l.Reason, l.Detail)}
 		}
 	}

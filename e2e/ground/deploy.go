@@ -15,9 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/lullhq/lull/internal/aws/dynamodb"
+	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
-	"github.com/lullhq/lull/internal/aws/s3"
 )
 
 // EventSource is the source under which events go through EventBridge.

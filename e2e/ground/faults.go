@@ -10,8 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
 )
 

@@ -15,10 +15,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
-	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/shard"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/aws/sqs"
+	"github.com/lullhq/lull/internal/queue"
 )
 
 // Event is a change as an upstream system tells it.

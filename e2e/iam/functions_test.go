@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/e2e/ground"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/operate"
 )
@@ -36,7 +36,7 @@ func TestOneActionLessBreaksAFunction(t *testing.T) {
 		s.Search.Must(t, "PUT", "/"+s.Index(c), map[string]any{"mappings": map[string]any{"properties": map[string]any{"n": map[string]any{"type": "long"}}}})
 		s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1, Data: map[string]any{"n": "no number"}})
 	}
-	parked := func(reason letter.Reason) func(c string) settle {
+	parked := func(reason deadletter.Reason) func(c string) settle {
 		return func(c string) settle {
 			return func(t *testing.T, s *ground.Stack) {
 				if l := letterOf(t, s, c); l.Reason != reason {
@@ -56,14 +56,14 @@ func TestOneActionLessBreaksAFunction(t *testing.T) {
 		{names.Receive, "dynamodb:UpdateItem", change, "Unreachable", written},
 		{names.Receive, "s3:PutObject", change, "LaunchLost", written},
 		{names.Receive, "states:StartExecution", change, "LaunchLost", written},
-		{names.Receive, "sqs:SendMessage", broken, "Failed", parked(letter.Undecodable)},
+		{names.Receive, "sqs:SendMessage", broken, "Failed", parked(deadletter.Undecodable)},
 		{names.Index, "s3:GetObject", change, "TurnsLost", written},
 		{names.Index, "dynamodb:UpdateItem", change, "Waiting", written},
 		{names.Index, "sqs:DeleteMessage", change, "DeleteLost", written},
-		{names.Index, "sqs:SendMessage", poison, "Released", parked(letter.RejectedBySink)},
-		{names.DLQ, "dynamodb:UpdateItem", broken, "Failed", parked(letter.Undecodable)},
-		{names.DLQ, "s3:PutObject", broken, "Failed", parked(letter.Undecodable)},
-		{names.DLQ, "dynamodb:BatchGetItem", poison, "Failed", parked(letter.RejectedBySink)},
+		{names.Index, "sqs:SendMessage", poison, "Released", parked(deadletter.RejectedBySink)},
+		{names.DLQ, "dynamodb:UpdateItem", broken, "Failed", parked(deadletter.Undecodable)},
+		{names.DLQ, "s3:PutObject", broken, "Failed", parked(deadletter.Undecodable)},
+		{names.DLQ, "dynamodb:BatchGetItem", poison, "Failed", parked(deadletter.RejectedBySink)},
 		{names.DLQ, "sqs:SendMessage", func(c string) { s.Undeliverable(t, ground.Event{Collection: c, ID: "doc", Version: 1}) }, "Failed", written},
 	} {
 		name := string(withheld.from) + " without " + withheld.action

@@ -6,17 +6,17 @@ import (
 	"math/rand/v2"
 
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/aws/lambda"
-	"github.com/lullhq/lull/internal/payload"
-	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/aws/s3"
-	"github.com/lullhq/lull/source"
 	"github.com/lullhq/lull/internal/aws/sqs"
 	"github.com/lullhq/lull/internal/aws/stepfunctions"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/source"
 )
 
 func main() { lambda.Main("index", wire) }

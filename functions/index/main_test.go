@@ -7,9 +7,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
+	"github.com/lullhq/lull/internal/config"
 )
 
 func TestWiring(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
-	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )

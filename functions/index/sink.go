@@ -8,9 +8,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/secret"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink/opensearch"
 )

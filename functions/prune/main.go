@@ -5,12 +5,12 @@ import (
 	"context"
 
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
 	"github.com/lullhq/lull/internal/aws/lambda"
-	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/aws/sqs"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/prune"
 )
 
 func main() { lambda.Main("prune", wire) }

@@ -5,15 +5,15 @@ import (
 	"errors"
 
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/aws/lambda"
-	"github.com/lullhq/lull/internal/receive"
 	"github.com/lullhq/lull/internal/aws/s3"
-	"github.com/lullhq/lull/source"
 	"github.com/lullhq/lull/internal/aws/sqs"
 	"github.com/lullhq/lull/internal/aws/stepfunctions"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/source"
 )
 
 func main() { lambda.Main("receive", wire) }

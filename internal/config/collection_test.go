@@ -91,7 +91,7 @@ func TestVersionsAndSettleOfSinks(t *testing.T) {
 		{"versions off", Sink{Kind: SinkOpenSearch, Versions: ptr(false)}, false, 30 * second},
 		{"serverless", Sink{Kind: SinkOpenSearch, Serverless: true}, false, 30 * second},
 		{"serverless beats versions", Sink{Kind: SinkOpenSearch, Serverless: true, Versions: ptr(true)}, false, 30 * second},
-		{"settle set", Sink{Kind: SinkOpenSearch, SinkSettle: ptr(4 * second)}, true, 4 * second},
+		{"settle set", Sink{Kind: SinkOpenSearch, ApplyDelay: ptr(4 * second)}, true, 4 * second},
 		{"no kind at all", Sink{}, false, 30 * second},
 	} {
 		c := Default()
@@ -99,7 +99,7 @@ func TestVersionsAndSettleOfSinks(t *testing.T) {
 		if got := c.Versions("s"); got != tt.versions {
 			t.Errorf("%s: versions: got %t, want %t", tt.name, got, tt.versions)
 		}
-		if got := c.SinkSettle("s"); got != tt.settle {
+		if got := c.ApplyDelay("s"); got != tt.settle {
 			t.Errorf("%s: settle: got %s, want %s", tt.name, got, tt.settle)
 		}
 		if got, want := c.Lease("s"), 13*second+tt.settle; got != want {

@@ -12,7 +12,7 @@ func TestFileReplacesDefaults(t *testing.T) {
 	c, err := ParseJSON([]byte(`{
 		"stack": "pub",
 		"sources": {"govuk": {"kind": "govuk", "epoch": 4294967295, "govuk": {"ignoreTypes": []}}},
-		"sinks": {"os": {"kind": "opensearch", "url": "https://h.example.org", "versions": false, "bulkBytes": "1MB", "sinkSettle": "20s"}},
+		"sinks": {"os": {"kind": "opensearch", "url": "https://h.example.org", "versions": false, "bulkBytes": "1MB", "applyDelay": "20s"}},
 		"collections": {"news": {"quiet": "6s", "leading": true}, "2024": null},
 		"debounce": {"maxWait": "35s"},
 		"queues": {"live": {"batch": 500}, "retention": "4d12h", "maxInFlight": 90000},
@@ -26,7 +26,7 @@ func TestFileReplacesDefaults(t *testing.T) {
 	want.Stack = "pub"
 	want.Sources = map[string]Source{"govuk": {Kind: SourceGovuk, Epoch: 1<<32 - 1, Govuk: Govuk{IgnoreTypes: []string{}}}}
 	sink := newSink(SinkOpenSearch)
-	sink.URL, sink.Versions, sink.BulkBytes, sink.SinkSettle = "https://h.example.org", ptr(false), MB, ptr(20*second)
+	sink.URL, sink.Versions, sink.BulkBytes, sink.ApplyDelay = "https://h.example.org", ptr(false), MB, ptr(20*second)
 	want.Sinks = map[string]Sink{"os": sink}
 	want.Collections = map[string]Collection{"news": {Quiet: ptr(6 * second), Leading: ptr(true)}, "2024": {}}
 	want.Debounce.MaxWait = 35 * second
@@ -53,7 +53,7 @@ func TestBadFilesAreRefused(t *testing.T) {
 		{"other case", `{"debounce": {"maxwait": "5s"}}`, []string{"1 debounce.maxwait: did you mean debounce.maxWait?"}},
 		{"other spelling", `{"queues": {"dead-letter-retention": "5s"}}`, []string{"1 queues.dead-letter-retention: did you mean queues.deadLetterRetention?"}},
 		{"wrong group", "{\n\"quiet\": \"5s\"}", []string{"2 quiet: did you mean debounce.quiet?"}},
-		{"wrong group, option", `{"sinkSettle": "5s"}`, []string{"1 sinkSettle: did you mean sinks.<name>.sinkSettle?"}},
+		{"wrong group, option", `{"applyDelay": "5s"}`, []string{"1 applyDelay: did you mean sinks.<name>.applyDelay?"}},
 		{"nothing like it", `{"flight": {"colour": 1}}`, []string{"1 flight.colour: remove it; here are allowed: ambiguousRetry, continueAfter, kind"}},
 		{"strange key", `{"flight": {"a.b\u0000": 1}}`, []string{`1 flight."a.b\x00": remove it`}},
 		{"twice", "{\"stack\": \"a\",\n\"stack\": \"b\"}", []string{"2 stack: keep one"}},

@@ -9,15 +9,15 @@ const TableHold = 15 * time.Minute
 // spareReceives are the receives of a message's ordinary life: holds and lost flights.
 const spareReceives = 10
 
-// Lease returns how long a claim on a document of this sink lasts at least: Ti + G + sinkSettle. It must outlive the invocation
+// Lease returns how long a claim on a document of this sink lasts at least: Ti + G + applyDelay. It must outlive the invocation
 // that claims (which the platform may kill late, by a clock that differs) and every request of its that the sink still applies.
 // An unknown name counts as a sink without versions: the longer lease is the safe one.
 func (c *Config) Lease(sink string) time.Duration {
-	return c.Index.Timeout + c.Index.Guard + c.SinkSettle(sink)
+	return c.Index.Timeout + c.Index.Guard + c.ApplyDelay(sink)
 }
 
-// SinkSettle returns how long this sink may still apply a request after we hung up.
-func (c *Config) SinkSettle(sink string) time.Duration { return c.Sinks[sink].Settle() }
+// ApplyDelay returns how long this sink may still apply a request after we hung up.
+func (c *Config) ApplyDelay(sink string) time.Duration { return c.Sinks[sink].Delay() }
 
 // Versions reports whether this sink compares the fence itself. An unknown name counts as a sink without versions.
 func (c *Config) Versions(sink string) bool { return c.Sinks[sink].HasVersions() }

@@ -29,7 +29,7 @@ func checkMinInterval(c *Config, f *checker) {
 	for _, t := range c.timings() {
 		if t.MinInterval > t.lease {
 			f.fault(t.minInterval(), t.MinInterval, fmt.Sprintf("is longer than the lease of sinks.%s, %s", t.sink, words(t.lease)),
-				fmt.Sprintf("lower it to at most %s, or raise sinks.%s.sinkSettle or index.guard", words(t.lease), t.sink))
+				fmt.Sprintf("lower it to at most %s, or raise sinks.%s.applyDelay or index.guard", words(t.lease), t.sink))
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// recovery is promise 4: fresh within a minute after one lost invocation or flight. A sink without versions adds its sinkSettle.
+// recovery is promise 4: fresh within a minute after one lost invocation or flight. A sink without versions adds its applyDelay.
 const recovery = time.Minute
 
 // recoverySlack is what polling, starting and waking take together.
@@ -16,8 +16,8 @@ const flightSpan = 240 * time.Second
 
 // recoveryRules keep a document fresh after a loss.
 var recoveryRules = []Rule{
-	{"recovery-flight", "V + W + quiet + 2s <= 60s (plus sinkSettle without versions): a lost flight is made good within a minute.", checkRecoveryFlight},
-	{"recovery-invocation", "W + max wait + 1s + lease + 2s <= 60s (plus sinkSettle without versions): a lost invocation is made good within a minute. A longer ambiguous retry counts in place of the lease.", checkRecoveryInvocation},
+	{"recovery-flight", "V + W + quiet + 2s <= 60s (plus applyDelay without versions): a lost flight is made good within a minute.", checkRecoveryFlight},
+	{"recovery-invocation", "W + max wait + 1s + lease + 2s <= 60s (plus applyDelay without versions): a lost invocation is made good within a minute. A longer ambiguous retry counts in place of the lease.", checkRecoveryInvocation},
 	{"flight-span", "max wait + 2 leases < 240s and < continueAfter: a flight survives a lost invocation inside one execution.", checkFlightSpan},
 	{"express-limit", "continueAfter + 2 Ti <= 300s: the last turn ends before Express stops the execution.", checkExpressLimit},
 }
@@ -27,7 +27,7 @@ func (t timing) limit() (time.Duration, string) {
 	if t.versions {
 		return recovery, words(recovery)
 	}
-	return recovery + t.settle, fmt.Sprintf("60s + sinks.%s.sinkSettle = %s", t.sink, words(recovery+t.settle))
+	return recovery + t.settle, fmt.Sprintf("60s + sinks.%s.applyDelay = %s", t.sink, words(recovery+t.settle))
 }
 
 func checkRecoveryFlight(c *Config, f *checker) {
@@ -78,7 +78,7 @@ func checkFlightSpan(c *Config, f *checker) {
 	for _, t := range c.timings() {
 		if need := t.MaxWait + 2*t.lease; need >= limit {
 			f.fault(t.maxWait(), t.MaxWait, fmt.Sprintf("+ 2 leases of sinks.%s of %s = %s is not less than %s", t.sink, words(t.lease), words(need), words(limit)),
-				fmt.Sprintf("lower it, or twice index.timeout, index.guard or sinks.%s.sinkSettle, by more than %s; flight.continueAfter counts up to 240s", t.sink, words(need-limit)))
+				fmt.Sprintf("lower it, or twice index.timeout, index.guard or sinks.%s.applyDelay, by more than %s; flight.continueAfter counts up to 240s", t.sink, words(need-limit)))
 		}
 	}
 }

@@ -14,7 +14,7 @@ var sinkRules = []Rule{
 	{"sink-url", "opensearch has an http or https address without a password in it; the other kinds have none.", checkSinkURL},
 	{"sink-auth", "Each kind of authentication has what it needs and nothing that it would ignore; passwords travel encrypted.", checkSinkAuth},
 	{"sink-versions", "External versions are not verified on serverless collections, which therefore count as without.", checkSinkVersions},
-	{"sink-settle", "A sink without versions applies requests after we hung up: the lease must cover that, or a late write is a silent loss.", checkSinkSettle},
+	{"sink-settle", "A sink without versions applies requests after we hung up: the lease must cover that, or a late write is a silent loss.", checkApplyDelay},
 	{"sink-index", "Two collections in one index would overwrite each other's documents under the same id.", checkSinkIndex},
 }
 
@@ -112,10 +112,10 @@ func checkSinkVersions(c *Config, f *checker) {
 	})
 }
 
-func checkSinkSettle(c *Config, f *checker) {
+func checkApplyDelay(c *Config, f *checker) {
 	eachSink(c, func(_, path string, s Sink) {
-		if !s.HasVersions() && s.Settle() < minSettle {
-			f.fault(path+".sinkSettle", s.Settle(), "is too short for a sink without versions: a write that lands after the lease is a silent loss",
+		if !s.HasVersions() && s.Delay() < minSettle {
+			f.fault(path+".applyDelay", s.Delay(), "is too short for a sink without versions: a write that lands after the lease is a silent loss",
 				"remove it for "+FormatDuration(settleWithoutVersions)+", or raise it to at least "+FormatDuration(minSettle))
 		}
 	})

@@ -107,9 +107,9 @@ var brokenSinks = []broken{
 	},
 	{
 		rule:    "sink-settle",
-		holds:   func(c *Config) { withoutVersions(c); setSink(c, func(s *Sink) { s.SinkSettle = ptr(second) }) },
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.SinkSettle = ptr(second - time.Millisecond) }) },
-		setting: "sinks.search.sinkSettle", fix: "remove it for 30s, or raise it to at least 1s",
+		holds:   func(c *Config) { withoutVersions(c); setSink(c, func(s *Sink) { s.ApplyDelay = ptr(second) }) },
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.ApplyDelay = ptr(second - time.Millisecond) }) },
+		setting: "sinks.search.applyDelay", fix: "remove it for 30s, or raise it to at least 1s",
 	},
 	{
 		rule:    "sink-index",

@@ -123,7 +123,7 @@ var brokenTimes = []broken{
 		setting: "queues.visibility", fix: "lower it, debounce.quiet or queues.bulk.window by 1s together",
 	},
 	{
-		rule: "recovery-flight", name: "a sink without versions adds its sinkSettle",
+		rule: "recovery-flight", name: "a sink without versions adds its applyDelay",
 		holds:   func(c *Config) { withoutVersions(c); c.Queues.Visibility = 80 * second },
 		breaks:  func(c *Config) { c.Queues.Visibility = 81 * second },
 		setting: "queues.visibility", fix: "by 1s together",
@@ -135,7 +135,7 @@ var brokenTimes = []broken{
 		setting: "debounce.maxWait", fix: "the lease (index.timeout, index.guard) by 1s together",
 	},
 	{
-		rule: "recovery-invocation", name: "a sink without versions adds its sinkSettle",
+		rule: "recovery-invocation", name: "a sink without versions adds its applyDelay",
 		holds:   func(c *Config) { withoutVersions(c); c.Debounce.MaxWait = 41 * second },
 		breaks:  func(c *Config) { c.Debounce.MaxWait = 42 * second },
 		setting: "debounce.maxWait", fix: "by 1s together",
@@ -150,10 +150,10 @@ var brokenTimes = []broken{
 		rule: "flight-span",
 		holds: func(c *Config) {
 			withoutVersions(c)
-			setSink(c, func(s *Sink) { s.SinkSettle = ptr(92*second - time.Millisecond) })
+			setSink(c, func(s *Sink) { s.ApplyDelay = ptr(92*second - time.Millisecond) })
 		},
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.SinkSettle = ptr(92 * second) }) },
-		setting: "debounce.maxWait", fix: "sinks.search.sinkSettle",
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.ApplyDelay = ptr(92 * second) }) },
+		setting: "debounce.maxWait", fix: "sinks.search.applyDelay",
 	},
 	{
 		rule: "flight-span", name: "before the flight continues",
@@ -286,12 +286,12 @@ var brokenOverrides = []broken{
 		rule: "flight-span", name: "collection on a slow sink",
 		holds: func(c *Config) {
 			slow := newSink(SinkMemory)
-			slow.Versions, slow.SinkSettle = ptr(false), ptr(100*second)
+			slow.Versions, slow.ApplyDelay = ptr(false), ptr(100*second)
 			c.Sinks["slow"] = slow
 			news(c, Collection{Sink: "slow", MaxWait: ptr(13 * second)})
 		},
 		breaks:  func(c *Config) { news(c, Collection{Sink: "slow", MaxWait: ptr(14 * second)}) },
-		setting: "collections.news.maxWait", fix: "sinks.slow.sinkSettle",
+		setting: "collections.news.maxWait", fix: "sinks.slow.applyDelay",
 	},
 	{
 		rule: "in-flight", name: "collection",

@@ -31,7 +31,7 @@ func (c *Config) timings() []timing {
 
 func (c *Config) timing(collection, path, sink string) timing {
 	t := timing{
-		Debounce: c.Debounce, sink: sink, lease: c.Lease(sink), settle: c.SinkSettle(sink),
+		Debounce: c.Debounce, sink: sink, lease: c.Lease(sink), settle: c.ApplyDelay(sink),
 		retry: c.AmbiguousRetry(sink), versions: c.Versions(sink),
 	}
 	if path != "" {

@@ -152,7 +152,7 @@ var sinkSettings = []Setting{
 	text("sinks.<name>.index", indexPattern, "an index name of lower-case letters, digits, _, . and -, with {collection} for the collection's name",
 		"The index that documents go to."),
 	onOff("sinks.<name>.versions", "Whether the sink itself refuses a write that is older than what it holds.").otherwise("true; false where serverless"),
-	duration("sinks.<name>.sinkSettle", 0, maxSettle, 0, "How long the sink may still apply a request after we hung up; part of the lease.").
+	duration("sinks.<name>.applyDelay", 0, maxSettle, 0, "How long the sink may still apply a request after we hung up; part of the lease.").
 		otherwise("0s with versions, 30s without"),
 	choice("sinks.<name>.auth.kind", "How requests are authenticated.", "none", "basic", "sigv4"),
 	text("sinks.<name>.auth.secretARN", arnPattern, "the ARN of a secret, or nothing", "A secret with the fields username and password, for basic.").otherwise("none"),

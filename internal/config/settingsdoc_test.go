@@ -69,7 +69,7 @@ func document() string {
 
 | number | from | with the defaults |
 |---|---|---|
-| lease | index.timeout + index.guard + the sink's sinkSettle | %s with versions, %s without |
+| lease | index.timeout + index.guard + the sink's applyDelay | %s with versions, %s without |
 | maxReceiveCount of every queue | 10 + retry.deadDeadline / 15m, rounded up | %d |
 | first ambiguous retry | flight.ambiguousRetry, or the lease rounded up to whole seconds | %s with versions, %s without |
 `, words(c.Lease("search")), words(noVersions.Lease("search")), c.MaxReceiveCount(), words(c.AmbiguousRetry("search")), words(noVersions.AmbiguousRetry("search")))

@@ -32,8 +32,8 @@ type Sink struct {
 	Index string `json:"index"`
 	// Versions says whether the sink compares the fence itself. Nil means by kind: true for all three, false where Serverless.
 	Versions *bool `json:"versions"`
-	// SinkSettle is how long the sink may still apply a request after we hung up. Nil means 0s with versions, 30s without.
-	SinkSettle *time.Duration `json:"sinkSettle"`
+	// ApplyDelay is how long the sink may still apply a request after we hung up. Nil means 0s with versions, 30s without.
+	ApplyDelay *time.Duration `json:"applyDelay"`
 	// Auth is how requests are authenticated.
 	Auth Auth `json:"auth"`
 	// BulkDocuments is the most documents of one bulk request. Default 500.
@@ -59,7 +59,7 @@ type Auth struct {
 	Service string `json:"service"`
 }
 
-// settleWithoutVersions is the default SinkSettle of a sink without versions.
+// settleWithoutVersions is the default ApplyDelay of a sink without versions.
 const settleWithoutVersions = 30 * time.Second
 
 // HasVersions reports whether the sink refuses a write whose fence is smaller than the one it holds.
@@ -73,10 +73,10 @@ func (s Sink) HasVersions() bool {
 	return s.Kind == SinkBleve || s.Kind == SinkMemory || s.Kind == SinkOpenSearch
 }
 
-// Settle returns how long the sink may still apply a request after we hung up: SinkSettle, or its default.
-func (s Sink) Settle() time.Duration {
-	if s.SinkSettle != nil {
-		return *s.SinkSettle
+// Settle returns how long the sink may still apply a request after we hung up: ApplyDelay, or its default.
+func (s Sink) Delay() time.Duration {
+	if s.ApplyDelay != nil {
+		return *s.ApplyDelay
 	}
 	if s.HasVersions() {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -39,11 +39,11 @@ func (s *downShards) Write(ctx context.Context, w shard.Write) (shard.Row, error
 
 // downLetters fails to park while it is down.
 type downLetters struct {
-	letter.Store
+	deadletter.Store
 	down bool
 }
 
-func (s *downLetters) Park(ctx context.Context, l letter.Letter) (bool, error) {
+func (s *downLetters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
 	if s.down {
 		return false, errDown
 	}
@@ -153,7 +153,7 @@ func TestLetterDeliveredTwiceIsParkedOnce(t *testing.T) {
 		e := b.event(m)
 		b.admit(e)
 		for range 3 {
-			b.letterOf(m, e, letter.RejectedBySink)
+			b.letterOf(m, e, deadletter.RejectedBySink)
 		}
 		b.handle()
 		b.want(1, 0, 0)
@@ -171,7 +171,7 @@ func TestLetterOfACommittedVersionIsDroppedAsSuperseded(t *testing.T) {
 		newer := b.event(queue.Message{Body: body("1", 2)})
 		b.admit(newer)
 		b.commit(b.claim(newer))
-		b.letterOf(m, b.event(m), letter.Refusals)
+		b.letterOf(m, b.event(m), deadletter.Refusals)
 		b.handle()
 		b.want(0, 0, 0)
 		if got := b.notes.count(journal.Dropped); got != 1 {
@@ -184,8 +184,8 @@ func TestLetterOfANewerLullIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, nil)
-		b.dead.Send(t.Context(), []queue.Outgoing{{Body: "x", Attributes: map[string]queue.Attribute{letter.AttrLetter: queue.Text(`{"schema":2}`)}}})
-		b.dead.Send(t.Context(), []queue.Outgoing{{Body: "y", Attributes: map[string]queue.Attribute{letter.AttrLetter: queue.Text(`forged`)}}})
+		b.dead.Send(t.Context(), []queue.Outgoing{{Body: "x", Attributes: map[string]queue.Attribute{deadletter.AttrLetter: queue.Text(`{"schema":2}`)}}})
+		b.dead.Send(t.Context(), []queue.Outgoing{{Body: "y", Attributes: map[string]queue.Attribute{deadletter.AttrLetter: queue.Text(`forged`)}}})
 		if kept := b.handle(); len(kept) != 1 {
 			t.Errorf("kept %v, want the one with a newer schema", kept)
 		}

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -25,7 +25,7 @@ type Decoder interface {
 // Handler is dlq for one sink. All fields are required except Parallel.
 type Handler struct {
 	Shards  shard.Store
-	Letters letter.Store
+	Letters deadletter.Store
 	Sources Decoder
 	Live    queue.Queue // where messages that never ran go back to
 	Bulk    queue.Queue
@@ -59,11 +59,11 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 
 // settle reports whether the message may go.
 func (h *Handler) settle(ctx context.Context, m queue.Message) bool {
-	l, err := letter.Read(m)
+	l, err := deadletter.Read(m)
 	switch {
 	case err == nil:
 		return h.sent(ctx, l)
-	case errors.Is(err, letter.ErrSchema):
+	case errors.Is(err, deadletter.ErrSchema):
 		h.note(journal.Note{Step: journal.Schema, Message: m.ID, Detail: "letter"})
 		return false
 	}
@@ -71,7 +71,7 @@ func (h *Handler) settle(ctx context.Context, m queue.Message) bool {
 }
 
 // sent settles a letter that receive or index sent: its event was counted there.
-func (h *Handler) sent(ctx context.Context, l letter.Letter) bool {
+func (h *Handler) sent(ctx context.Context, l deadletter.Letter) bool {
 	if h.Config.DeadLetters == config.DeadLettersNone {
 		h.note(h.of(l.Facts, journal.Dropped, string(l.Reason)+": "+l.Detail))
 		return true
@@ -100,7 +100,7 @@ func superseded(r shard.Row, k shard.OrderKey) bool {
 }
 
 // store parks the letter.
-func (h *Handler) store(ctx context.Context, l letter.Letter) bool {
+func (h *Handler) store(ctx context.Context, l deadletter.Letter) bool {
 	err := backoff.Row().Do(ctx, h.Clock, func() error {
 		_, err := h.Letters.Park(ctx, l)
 		return err
@@ -137,7 +137,7 @@ func (h *Handler) queue(l flight.Lane) queue.Queue {
 }
 
 // of is a note about a letter, not about a message.
-func (h *Handler) of(f letter.Facts, step journal.Step, detail string) journal.Note {
+func (h *Handler) of(f deadletter.Facts, step journal.Step, detail string) journal.Note {
 	return journal.Note{Step: step, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Detail: detail, Letter: f.ID}
 }
 

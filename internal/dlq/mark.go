@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -17,7 +17,7 @@ const markTries = 4
 // marks reports whether the row gets to know. It does not of a message that could not be read, came to the wrong queue or has keys
 // that do not compare with the row's: none of them says anything about the version that the row waits for.
 func (v *verdict) marks() bool {
-	return v.row.Doc == v.Doc && v.Key != "" && (v.reason == letter.ReceiveCount || v.reason == letter.TooOld)
+	return v.row.Doc == v.Doc && v.Key != "" && (v.reason == deadletter.ReceiveCount || v.reason == deadletter.TooOld)
 }
 
 // mark is PARK, whose form follows from the newest image of the row. It reports whether the message may go: PARK was applied, or the

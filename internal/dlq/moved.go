@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -29,7 +29,7 @@ const (
 type verdict struct {
 	event.Event
 	fate   fate
-	reason letter.Reason
+	reason deadletter.Reason
 	detail string
 	row    shard.Row    // read consistently
 	until  shard.Micros // isLeased: the end of the lease
@@ -65,7 +65,7 @@ func (h *Handler) moved(ctx context.Context, m queue.Message) bool {
 	for i := range verdicts {
 		v := &verdicts[i]
 		if v.fate == neverRan {
-			v.reason, v.detail = letter.ReceiveCount, "never ran, and has no room to be sent again"
+			v.reason, v.detail = deadletter.ReceiveCount, "never ran, and has no room to be sent again"
 			v.fate = isDead
 		}
 		if v.fate == isDead && !h.bury(ctx, m, ln, v) {
@@ -130,8 +130,8 @@ func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict) {
 		h.note(h.about(m, ln, &v.Event, journal.Duplicate, "this version is committed"))
 		return
 	case shard.Parked:
-		n := h.about(m, ln, &v.Event, journal.Stored, "its dead letter is stored")
-		n.Letter = letter.ID(v.Doc, k, m.Body)
+		n := h.about(m, ln, &v.Event, journal.AlreadyDead, "its dead letter is stored")
+		n.Letter = deadletter.ID(v.Doc, k, m.Body)
 		h.note(n)
 		return
 	case shard.Foreign:
@@ -139,11 +139,11 @@ func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict) {
 		v.fate = isUnsure
 		return
 	case shard.ClassMismatch:
-		v.fate, v.reason = isDead, letter.ClassMismatch
+		v.fate, v.reason = isDead, deadletter.ClassMismatch
 		v.detail = fmt.Sprintf("version: the row has versions of class %s, this one is %s", r.VersionClass, v.Class)
 		return
 	case shard.TooOld:
-		v.fate, v.reason, v.detail = isDead, letter.TooOld, "older than rows are kept, and nothing committed to judge it by"
+		v.fate, v.reason, v.detail = isDead, deadletter.TooOld, "older than rows are kept, and nothing committed to judge it by"
 	case shard.Held:
 		v.fate, v.reason, v.detail = h.held(m, ln, v)
 	}
@@ -153,20 +153,20 @@ func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict) {
 }
 
 // held is the fate of a version that nothing has decided yet.
-func (h *Handler) held(m queue.Message, ln flight.Lane, v *verdict) (fate, letter.Reason, string) {
+func (h *Handler) held(m queue.Message, ln flight.Lane, v *verdict) (fate, deadletter.Reason, string) {
 	if sink, _ := h.Config.SinkFor(string(v.Doc.Collection())); sink != h.Sink {
-		return isDead, letter.Contract, fmt.Sprintf("collection: %s belongs to sink %s, but this was in a queue of sink %s", v.Doc.Collection(), sink, h.Sink)
+		return isDead, deadletter.Contract, fmt.Sprintf("collection: %s belongs to sink %s, but this was in a queue of sink %s", v.Doc.Collection(), sink, h.Sink)
 	}
 	switch {
 	case v.row.Claimed > v.Key:
 		h.note(h.about(m, ln, &v.Event, journal.Blocked, "a newer version was claimed and may be in the sink"))
-		return isDead, letter.ReceiveCount, "a newer version was claimed without an answer"
+		return isDead, deadletter.ReceiveCount, "a newer version was claimed without an answer"
 	case v.row.Claimed < v.Key && !h.overdue(m):
 		return neverRan, "", ""
 	case v.row.Claimed < v.Key:
-		return isDead, letter.ReceiveCount, "never ran, for longer than " + h.Config.Retry.DeadDeadline.String()
+		return isDead, deadletter.ReceiveCount, "never ran, for longer than " + h.Config.Retry.DeadDeadline.String()
 	}
-	return isDead, letter.ReceiveCount, fmt.Sprintf("claimed %d times without an answer", v.row.Attempts)
+	return isDead, deadletter.ReceiveCount, fmt.Sprintf("claimed %d times without an answer", v.row.Attempts)
 }
 
 // wait keeps the message away until the lease has ended.
@@ -179,7 +179,7 @@ func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros)
 
 // giveBack sends the message to its lane again, no newer than it is. A crash after it sends it twice, which the rows bear.
 func (h *Handler) giveBack(ctx context.Context, m queue.Message, ln flight.Lane) error {
-	out, err := letter.Copy(m.Body, m.Attributes, m.FirstSent(), h.Config.Retry.BackoffMax)
+	out, err := deadletter.Copy(m.Body, m.Attributes, m.FirstSent(), h.Config.Retry.BackoffMax)
 	if err != nil {
 		return err
 	}
@@ -205,12 +205,12 @@ func (h *Handler) aged(m queue.Message) bool {
 
 // bury parks an event and marks its row.
 func (h *Handler) bury(ctx context.Context, m queue.Message, ln flight.Lane, v *verdict) bool {
-	l := letter.New(m, v.reason, v.detail, v.Doc, v.Key, v.Index, h.Clock.Now())
+	l := deadletter.New(m, v.reason, v.detail, v.Doc, v.Key, v.Index, h.Clock.Now())
 	l.Sink, l.Lane = h.Sink, string(ln)
 	if v.Key != "" && (v.row.Pending == v.Key || v.row.Claimed == v.Key) {
 		l.Refusals, l.LastError = v.row.Refusals, v.row.LastError
 	}
-	step := journal.Lettered
+	step := journal.DeadLettered
 	if h.Config.DeadLetters == config.DeadLettersNone {
 		step = journal.Dropped
 	} else if !h.store(ctx, l) {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -69,7 +69,7 @@ func TestReceiveCountIsNoAttemptCount(t *testing.T) {
 					t.Errorf("%d notes of a return, want 2", got)
 				}
 				parked := b.parked()
-				if len(parked) != 1 || parked[0].Reason != letter.ReceiveCount || parked[0].Lane != lane || parked[0].Sink != "search" {
+				if len(parked) != 1 || parked[0].Reason != deadletter.ReceiveCount || parked[0].Lane != lane || parked[0].Sink != "search" {
 					t.Fatalf("parked %+v, want one letter of reason receive_count in lane %s", parked, lane)
 				}
 				if r := b.row("content#1"); r.Dead != parked[0].Key || r.Pending != "" || r.ExpiresAt == 0 {
@@ -125,7 +125,7 @@ func TestClaimWithoutAnswerIsParkedOnceItsLeaseHasEnded(t *testing.T) {
 			t.Fatalf("kept %v, want it parked", kept)
 		}
 		b.want(1, 0, 0)
-		if got := b.parked()[0]; got.Reason != letter.ReceiveCount || got.Key != e.Key || got.MessageID != m.ID {
+		if got := b.parked()[0]; got.Reason != deadletter.ReceiveCount || got.Key != e.Key || got.MessageID != m.ID {
 			t.Errorf("parked %+v", got)
 		}
 		// What may be in the sink keeps older versions out, and says so.
@@ -147,7 +147,7 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 		name   string
 		body   string
 		row    func(b *bench, m queue.Message) // what happened to the document
-		reason letter.Reason                   // parked with it; empty for not parked
+		reason deadletter.Reason               // parked with it; empty for not parked
 		kept   bool
 		step   journal.Step
 		pend   bool // something waits in the row afterwards
@@ -165,7 +165,7 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 			e := b.event(m)
 			b.admit(e)
 			b.write(shard.Park(e.Doc, e.Key, now(), b.cfg.Expires(time.Now()), b.row(e.Doc)))
-		}, "", false, journal.Stored, false},
+		}, "", false, journal.AlreadyDead, false},
 		{"row of a newer schema", body("1", 5), func(b *bench, m queue.Message) {
 			b.write(shard.Write{Name: "future", Doc: "content#1", Update: []shard.Action{
 				{Verb: shard.Set, Attr: shard.AttrSchema, Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1}},
@@ -174,12 +174,12 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 		{"a newer version waits, this one never ran and is old", body("1", 5), func(b *bench, m queue.Message) {
 			time.Sleep(b.cfg.Retry.DeadDeadline + time.Second)
 			b.admit(b.event(queue.Message{Body: body("1", 6)}))
-		}, letter.ReceiveCount, false, journal.Lettered, true},
+		}, deadletter.ReceiveCount, false, journal.DeadLettered, true},
 		{"nobody knows it any more", body("1", 5), func(b *bench, m queue.Message) {
 			time.Sleep(b.cfg.Retry.DeadDeadline + time.Second)
-		}, letter.ReceiveCount, false, journal.Lettered, false},
-		{"not JSON", "hello", nil, letter.Undecodable, false, journal.Lettered, false},
-		{"no version", `{"type":"doc.changed","subject":"1","data":{}}`, nil, letter.VersionInvalid, false, journal.Lettered, false},
+		}, deadletter.ReceiveCount, false, journal.DeadLettered, false},
+		{"not JSON", "hello", nil, deadletter.Undecodable, false, journal.DeadLettered, false},
+		{"no version", `{"type":"doc.changed","subject":"1","data":{}}`, nil, deadletter.VersionInvalid, false, journal.DeadLettered, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 			before := b.row(e.Doc)
 			b.move(b.live, b.send(b.live, mismatched, map[string]queue.Attribute{queue.AttrSource: queue.Text("lex")}))
 			b.handle()
-			if parked := b.parked(); len(parked) != 1 || parked[0].Reason != letter.ClassMismatch {
+			if parked := b.parked(); len(parked) != 1 || parked[0].Reason != deadletter.ClassMismatch {
 				t.Fatalf("parked %+v, want one for version_class_mismatch", parked)
 			}
 			if got := b.row(e.Doc); got != before {
@@ -312,7 +312,7 @@ func TestMessageOlderThanRowsIsParkedAsTooOld(t *testing.T) {
 		old := fmt.Sprint(time.Now().Add(-30 * 24 * time.Hour).UnixMilli())
 		b.move(b.live, b.send(b.live, body("1", 1), map[string]queue.Attribute{queue.AttrFirstSent: queue.Text(old)}))
 		b.handle()
-		if parked := b.parked(); len(parked) != 1 || parked[0].Reason != letter.TooOld {
+		if parked := b.parked(); len(parked) != 1 || parked[0].Reason != deadletter.TooOld {
 			t.Errorf("parked %+v, want one for too_old_to_judge", parked)
 		}
 	})
@@ -327,7 +327,7 @@ func TestWithoutDeadLettersEverythingIsCountedAndGone(t *testing.T) {
 		b.admit(e)
 		time.Sleep(b.cfg.Retry.DeadDeadline + time.Second)
 		b.move(b.live, m)
-		b.letterOf(queue.Message{Body: "x", Sent: time.Now()}, b.event(queue.Message{Body: body("2", 1)}), letter.RejectedBySink)
+		b.letterOf(queue.Message{Body: "x", Sent: time.Now()}, b.event(queue.Message{Body: body("2", 1)}), deadletter.RejectedBySink)
 		b.handle()
 		b.want(0, 0, 0)
 		if got := b.notes.count(journal.Dropped); got != 2 {
@@ -352,7 +352,7 @@ func TestRowPastItsTTLCountsInFull(t *testing.T) {
 			t.Fatalf("row %+v is not past its TTL", r)
 		}
 		b.move(b.live, b.send(b.live, body("1", 5), nil))
-		b.letterOf(queue.Message{ID: "m", Body: body("1", 4), Sent: time.Now()}, b.event(queue.Message{Body: body("1", 4)}), letter.Refusals)
+		b.letterOf(queue.Message{ID: "m", Body: body("1", 4), Sent: time.Now()}, b.event(queue.Message{Body: body("1", 4)}), deadletter.Refusals)
 		b.handle()
 		b.want(0, 0, 0)
 		if got := b.notes.count(journal.Superseded) + b.notes.count(journal.Dropped); got != 2 {

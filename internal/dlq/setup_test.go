@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/dlq"
-	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -182,9 +182,9 @@ func (b *bench) row(doc shard.DocID) shard.Row {
 	return rows[0]
 }
 
-func (b *bench) parked() []letter.Facts {
+func (b *bench) parked() []deadletter.Facts {
 	b.Helper()
-	all, next, err := b.letters.List(b.Context(), letter.Filter{}, "", 1000)
+	all, next, err := b.letters.List(b.Context(), deadletter.Filter{}, "", 1000)
 	if err != nil || next != "" {
 		b.Fatalf("list letters: %v, next %q", err, next)
 	}
@@ -206,9 +206,9 @@ func (b *bench) want(parked, live, dead int) {
 }
 
 // letterOf is what index sends for an event that the sink refused for good.
-func (b *bench) letterOf(m queue.Message, e event.Event, reason letter.Reason) {
+func (b *bench) letterOf(m queue.Message, e event.Event, reason deadletter.Reason) {
 	b.Helper()
-	l := letter.New(m, reason, "mapper_parsing_exception: field title", e.Doc, e.Key, e.Index, time.Now())
+	l := deadletter.New(m, reason, "mapper_parsing_exception: field title", e.Doc, e.Key, e.Index, time.Now())
 	l.Sink, l.Lane = "search", "live"
 	out, err := l.Message()
 	if err != nil {

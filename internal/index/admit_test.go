@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -28,7 +28,7 @@ func TestDeadVersionsAboveAGoodOneEndInOneFlight(t *testing.T) {
 		b.fly(s, 4)
 		b.holds("a", "1")
 		b.noted(journal.Admitted, 4) // receive's and three here
-		b.noted(journal.Left, 0)
+		b.noted(journal.LeftFlight, 0)
 		b.noted(journal.Committed, 1)
 		if l := b.letters(); len(l) != 3 {
 			b.Errorf("%d letters, want one for each dead version", len(l))
@@ -61,7 +61,7 @@ func TestAVersionWhoseMessageIsGoneIsNotAdmitted(t *testing.T) {
 					b.inject = fails("ChangeMessageVisibilityBatch", fault.FailBefore, 10)
 				}
 				b.fly(s, 1)
-				b.noted(journal.Left, 1)
+				b.noted(journal.LeftFlight, 1)
 				if r := b.row("a"); r.Pending != "" || r.Committed != "" {
 					b.Errorf("row %+v, want nothing pending", r)
 				}
@@ -81,7 +81,7 @@ func TestAVersionTooOldToJudgeIsLeftToReceive(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		b.fly(s, 3)
 		b.noted(journal.Rejected, 1)
-		b.noted(journal.Left, 1)
+		b.noted(journal.LeftFlight, 1)
 		b.holds("a", "")
 		b.inQueue(1)
 	})
@@ -96,7 +96,7 @@ func TestAnADMITWithoutAnAnswerIsTriedInTheNextTurn(t *testing.T) {
 				b.inject = fails("ADMIT", what, 4)
 				b.fly(s, turns)
 				b.holds("a", "1")
-				b.noted(journal.Left, 0)
+				b.noted(journal.LeftFlight, 0)
 				b.inQueue(0)
 			})
 		})
@@ -130,12 +130,12 @@ func TestAnOlderVersionHasItsTurnBehindAParkedOne(t *testing.T) {
 		s := b.hold(put("a", 1), put("a", 2))
 		b.inject = at("CLAIM", func() { b.write(shard.Park(doc("a"), b.key("a", 2), now(), 1, b.row("a"))) })
 		s = b.turn(s)
-		b.noted(journal.Stored, 1)
+		b.noted(journal.AlreadyDead, 1)
 		b.noted(journal.Claimed, 0)
 		b.inject = well
 		b.inQueue(1) // the dead one's message may go
 		b.fly(s, 1)  // version 1 is not pending any more: it is admitted here
-		b.noted(journal.Left, 0)
+		b.noted(journal.LeftFlight, 0)
 		b.holds("a", "1")
 		b.inQueue(0)
 	})

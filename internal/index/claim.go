@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -42,7 +42,7 @@ func (t *turn) prepareOne(ctx context.Context, d *document) bool {
 		return false
 	}
 	if e.Index >= len(results) || results[e.Index].Fault != nil || results[e.Index].Event.Doc != d.id {
-		d.fault, d.faultFor = "the message decodes differently than when it was held: were the source's settings changed?", string(letter.Contract)
+		d.fault, d.faultFor = "the message decodes differently than when it was held: were the source's settings changed?", string(deadletter.Contract)
 		return true
 	}
 	ev := results[e.Index].Event
@@ -53,12 +53,12 @@ func (t *turn) prepareOne(ctx context.Context, d *document) bool {
 	var fault *event.Fault
 	if ev.DataRef != "" {
 		if t.h.Payloads == nil {
-			d.fault, d.faultFor = "dataref: payloads by reference are not configured", string(letter.Payload)
+			d.fault, d.faultFor = "dataref: payloads by reference are not configured", string(deadletter.Payload)
 			return true
 		}
 		data, err := t.h.Payloads.Load(ctx, ev.DataRef)
 		if errors.As(err, &fault) {
-			d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(letter.Payload)
+			d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(deadletter.Payload)
 			return true
 		}
 		if err != nil {
@@ -68,7 +68,7 @@ func (t *turn) prepareOne(ctx context.Context, d *document) bool {
 	}
 	body, err := t.h.Sources.Document(*m, ev)
 	if err != nil {
-		d.fault, d.faultFor = err.Error(), string(letter.RejectedBySink)
+		d.fault, d.faultFor = err.Error(), string(deadletter.RejectedBySink)
 		if errors.As(err, &fault) {
 			d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(fault.Reason)
 		}
@@ -164,8 +164,8 @@ func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 }
 
 // leaseEnd is the safety-critical number: no request of this invocation can be applied after it. The platform kills late and clocks differ
-// (guard), and a sink without versions may still apply a request after we hung up (sinkSettle).
+// (guard), and a sink without versions may still apply a request after we hung up (applyDelay).
 func (t *turn) leaseEnd() shard.Micros {
 	c := t.h.Config
-	return shard.MicrosOf(t.hard.Add(c.Index.Guard + c.SinkSettle(t.h.SinkName)))
+	return shard.MicrosOf(t.hard.Add(c.Index.Guard + c.ApplyDelay(t.h.SinkName)))
 }

@@ -109,7 +109,7 @@ func (t *turn) doneUpTo(d *document, k shard.OrderKey) {
 func (t *turn) doneStored(d *document, k shard.OrderKey) {
 	for _, e := range d.held {
 		if e.Key == k {
-			t.done(d, e, journal.Stored, "its dead letter is stored")
+			t.done(d, e, journal.AlreadyDead, "its dead letter is stored")
 		}
 	}
 }
@@ -119,7 +119,7 @@ func (t *turn) doneStored(d *document, k shard.OrderKey) {
 func (t *turn) giveUp(d *document, e *held, why string) {
 	t.records[e.record].given = true
 	t.drop(e)
-	t.note(t.about(d, e, journal.Left, why))
+	t.note(t.about(d, e, journal.LeftFlight, why))
 }
 
 func (t *turn) about(d *document, e *held, step journal.Step, detail string) journal.Note {

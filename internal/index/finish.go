@@ -139,6 +139,6 @@ func (t *turn) probe(ctx context.Context) {
 		t.gate, t.gateNext = shard.GateOpen, until // somebody else has tripped it, or probes
 		return
 	}
-	t.note(journal.Note{Step: journal.Closed})
+	t.note(journal.Note{Step: journal.CircuitClosed})
 	t.gate, t.gateNext = shard.GateClosed, 0
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"

@@ -59,7 +59,7 @@ func (t *turn) trip(ctx context.Context, retryAfter time.Duration) {
 	until := t.now().Add(max(t.openFor(level), retryAfter))
 	t.tripped, t.gateNext = true, t.behindGate(until+1, level)
 	if _, err := t.put(ctx, shard.Trip(t.h.SinkName, t.now(), until, level)); err == nil {
-		n := journal.Note{Step: journal.Tripped, Count: int(level)}
+		n := journal.Note{Step: journal.CircuitOpened, Count: int(level)}
 		n.Until = until.Time()
 		t.note(n)
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -160,7 +160,7 @@ func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 				t.Run(fmt.Sprintf("versions %v, killed %s late, taker %+d", versions, late, ahead), func(t *testing.T) {
 					stage{noVers: !versions}.play(t, func(b *bench) {
 						skew := b.cfg.Index.Guard - late
-						lands := b.cfg.Index.Timeout + late + b.cfg.SinkSettle("search") - blink
+						lands := b.cfg.Index.Timeout + late + b.cfg.ApplyDelay("search") - blink
 						got, _ := duel{first: -ahead * skew / 2, second: ahead * skew / 2, lands: lands}.fight(b)
 						if len(got) != 2 || got[0].version != "1" || got[1].version != "2" {
 							b.Fatalf("writes %+v, want version 1, then version 2", got)

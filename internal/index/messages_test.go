@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -133,7 +133,7 @@ func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
 		if s = b.turn(s); !s.Done {
 			b.Errorf("state %+v, want nothing of the message left in the flight", s)
 		}
-		b.noted(journal.Left, 1)
+		b.noted(journal.LeftFlight, 1)
 		b.noted(journal.Deleted, 1)
 		if c := b.live.Counts(); c.Visible != 1 || c.Total() != 1 {
 			b.Errorf("queue %+v, want the notification visible at once", c)

@@ -81,7 +81,7 @@ func (t *turn) writeOpen(ctx context.Context) {
 		return
 	}
 	for i, o := range t.send(ctx, ops) {
-		t.note(t.about(docs[i], docs[i].newest(), journal.OpenWrite, o.Kind.String()))
+		t.note(t.about(docs[i], docs[i].newest(), journal.OutageWrite, o.Kind.String()))
 	}
 }
 
@@ -93,7 +93,7 @@ func (t *turn) reassert(ctx context.Context) {
 		switch {
 		case e == nil || d.row.Committed <= e.Key: // judged as new when its message is received again
 		case d.row.CommittedOp != shard.Delete:
-			t.note(t.about(d, e, journal.OpenResync, "the row knows version key "+d.row.Committed.String()))
+			t.note(t.about(d, e, journal.OutageResync, "the row knows version key "+d.row.Committed.String()))
 		default:
 			err := t.deleteAgain(ctx, d)
 			var refused *openError
@@ -101,7 +101,7 @@ func (t *turn) reassert(ctx context.Context) {
 			case err == nil:
 				t.note(t.about(d, e, journal.Reasserted, "the row knows it deleted"))
 			case last || errors.Is(err, errOvertaken) || errors.As(err, &refused) && refused.Kind == sink.Rejected:
-				t.note(t.about(d, e, journal.OpenResync, "its delete could not be asserted: "+err.Error()))
+				t.note(t.about(d, e, journal.OutageResync, "its delete could not be asserted: "+err.Error()))
 			default: // throttled, no answer, or leased: once more
 				t.note(t.about(d, e, journal.Waiting, "its delete is asserted again later: "+err.Error()))
 				continue

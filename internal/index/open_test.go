@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -47,7 +47,7 @@ func TestAnOpenFlightWritesOnceAndAcknowledgesNothing(t *testing.T) {
 		}
 		b.holds("a", "2")
 		b.holds("b", "1")
-		b.noted(journal.OpenWrite, 2) // audited, a line for each document
+		b.noted(journal.OutageWrite, 2) // audited, a line for each document
 		if n := b.sink.Counts().Requests; n != 1 {
 			b.Errorf("%d requests in four turns, want one", n)
 		}
@@ -172,7 +172,7 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 					}
 				}
 				b.noted(journal.Reasserted, c.reasserted)
-				notes := b.notes.of(journal.OpenResync)
+				notes := b.notes.of(journal.OutageResync)
 				if (len(notes) == 1) != (c.resync != "") || len(notes) == 1 && !strings.Contains(notes[0].Detail, c.resync) {
 					b.Errorf("notes %+v, want one for a resync that says %q", notes, c.resync)
 				}

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -92,30 +92,30 @@ func TestAPayloadThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 
 // What can never become a document is a dead letter, without asking the sink, and the newest good version has its turn.
 func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
-	gone := &event.Fault{Reason: letter.Payload, Field: "dataref", Problem: "no such object"}
+	gone := &event.Fault{Reason: deadletter.Payload, Field: "dataref", Problem: "no such object"}
 	for name, c := range map[string]struct {
 		spoil  func(b *bench)
-		reason letter.Reason
+		reason deadletter.Reason
 		detail string
 	}{
 		"no such object": {func(b *bench) {
 			b.objects(func(string) ([]byte, error) { return nil, gone })
-		}, letter.Payload, "no such object"},
+		}, deadletter.Payload, "no such object"},
 		"no document in it": {func(b *bench) {
 			b.objects(func(string) ([]byte, error) { return []byte(`[1,2]`), nil })
-		}, letter.Payload, "dataref: data is an array"},
-		"no loader": {func(*bench) {}, letter.Payload, "not configured"},
+		}, deadletter.Payload, "dataref: data is an array"},
+		"no loader": {func(*bench) {}, deadletter.Payload, "not configured"},
 		"its place is forbidden now": {func(b *bench) {
 			cfg := b.cfg
 			cfg.Payload.Allow = nil
 			b.deploy(&cfg)
-		}, letter.Contract, "were the source's settings changed?"},
+		}, deadletter.Contract, "were the source's settings changed?"},
 		"it belongs elsewhere now": {func(b *bench) {
 			cfg := b.cfg
 			cfg.DefaultCollection = "elsewhere"
 			cfg.Sources = map[string]config.Source{"native": {Kind: config.SourceNative, Collection: "elsewhere"}}
 			b.deploy(&cfg)
-		}, letter.Contract, "were the source's settings changed?"},
+		}, deadletter.Contract, "were the source's settings changed?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage{cfg: openBucket}.play(t, func(b *bench) {
@@ -132,7 +132,7 @@ func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 				if r := b.row("a"); r.Pending != "" || r.Owner != "" || r.Dead == "" {
 					b.Errorf("row %+v, want it settled with the version dead", r)
 				}
-				b.noted(journal.Lettered, 1)
+				b.noted(journal.DeadLettered, 1)
 				b.inQueue(0)
 			})
 		})
@@ -176,7 +176,7 @@ func TestABodyThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 		away = true
 		s = b.turn(s)
 		b.noted(journal.Claimed, 0)
-		b.noted(journal.Lettered, 0)
+		b.noted(journal.DeadLettered, 0)
 		away = false
 		b.fly(s, 1)
 		b.holds("a", "1")

@@ -9,14 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
@@ -333,15 +333,15 @@ func (b *bench) write(w shard.Write) {
 }
 
 // letters takes the dead letters that were sent out of their queue.
-func (b *bench) letters() []letter.Letter {
+func (b *bench) letters() []deadletter.Letter {
 	b.Helper()
 	ms, err := b.dead.Receive(b.Context(), 1000, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
-	var out []letter.Letter
+	var out []deadletter.Letter
 	for _, m := range ms {
-		l, err := letter.Read(m)
+		l, err := deadletter.Read(m)
 		if err != nil {
 			b.Fatalf("read a dead letter: %v", err)
 		}

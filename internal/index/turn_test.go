@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
@@ -381,7 +381,7 @@ func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 				b.holds("a", "")
 				b.holds("b", "1")
 				b.noted(journal.Schema, 2)
-				b.noted(journal.Left, 2)
+				b.noted(journal.LeftFlight, 2)
 				if r := b.row("a"); r.Owner != "" || r.Attempts != 0 || r.Pending == "" {
 					b.Errorf("row %+v, want it untouched", r)
 				}
@@ -421,11 +421,11 @@ func TestWhileTheTableCannotBeReadTheFlightWaits(t *testing.T) {
 			})
 			s = b.turn(s)
 			b.holds("b", "1") // that row is believed
-			if s.Done || len(b.notes.of(journal.Stored)) != 0 {
+			if s.Done || len(b.notes.of(journal.AlreadyDead)) != 0 {
 				b.Errorf("state %+v, want the doubtful document to wait", s)
 			}
 			b.fly(s, 1)
-			b.noted(journal.Stored, 1)
+			b.noted(journal.AlreadyDead, 1)
 			b.inQueue(0)
 		})
 	})

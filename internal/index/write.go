@@ -6,8 +6,8 @@ import (
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -35,7 +35,7 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 		t.finishAll(len(sent), func(i int) func() { return t.outcome(ctx, sent[i], outcomes[i]) })
 	}
 	t.finishAll(len(broken), func(i int) func() {
-		return t.rejecting(ctx, broken[i], letter.Reason(broken[i].faultFor), broken[i].fault)
+		return t.rejecting(ctx, broken[i], deadletter.Reason(broken[i].faultFor), broken[i].fault)
 	})
 }
 
@@ -58,17 +58,17 @@ func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() 
 		return t.release(ctx, d, e, o, false)
 	case sink.Refused:
 		if d.row.Refusals+1 >= int64(t.h.Config.Retry.MaxRefusals) {
-			return t.rejecting(ctx, d, letter.Refusals, o.Reason)
+			return t.rejecting(ctx, d, deadletter.Refusals, o.Reason)
 		}
 		return t.release(ctx, d, e, o, true)
 	case sink.Rejected:
-		return t.rejecting(ctx, d, letter.RejectedBySink, o.Reason)
+		return t.rejecting(ctx, d, deadletter.RejectedBySink, o.Reason)
 	default: // Unknown, and Newer under a live lease: lease and claimed stay and run out
 		return func() {
 			if o.Kind == sink.Newer && t.now() <= d.row.LeaseUntil {
 				t.note(t.about(d, e, journal.SinkNewer, o.Reason))
 			}
-			t.note(t.about(d, e, journal.UnknownSink, o.Kind.String()+": "+o.Reason))
+			t.note(t.about(d, e, journal.OutcomeUnknown, o.Kind.String()+": "+o.Reason))
 			t.wait(d, d.row.LeaseUntil+1, "the write's outcome is unknown")
 		}
 	}
@@ -134,7 +134,7 @@ func (t *turn) release(ctx context.Context, d *document, e *held, o sink.Outcome
 }
 
 // rejecting sends the dead letter and then does REJECT. Where the letter cannot be sent the message stays and is tried again.
-func (t *turn) rejecting(ctx context.Context, d *document, reason letter.Reason, detail string) func() {
+func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Reason, detail string) func() {
 	e := d.newest()
 	id, err := t.sendLetter(ctx, d, e, reason, detail)
 	if err != nil {
@@ -165,7 +165,7 @@ func (t *turn) rejected(d *document, e *held, row shard.Row, letterID, why strin
 	d.row, d.known = row, true
 	t.note(t.about(d, e, journal.Rejected, why))
 	t.drop(e)
-	n := t.about(d, e, journal.Lettered, why)
+	n := t.about(d, e, journal.DeadLettered, why)
 	if n.Letter = letterID; letterID == "" {
 		n.Step = journal.Dropped // `deadLetters: none`
 	}
@@ -180,14 +180,14 @@ func (t *turn) rejected(d *document, e *held, row shard.Row, letterID, why strin
 }
 
 // sendLetter returns the letter's id, none where the settings want no dead letters.
-func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason letter.Reason, detail string) (id string, err error) {
+func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason deadletter.Reason, detail string) (id string, err error) {
 	m := *t.message(e)
 	if t.h.Config.DeadLetters == config.DeadLettersNone {
 		return "", nil
 	}
-	l := letter.New(m, reason, detail, d.id, e.Key, e.Index, t.h.Clock.Now())
+	l := deadletter.New(m, reason, detail, d.id, e.Key, e.Index, t.h.Clock.Now())
 	l.Sink, l.Lane = t.h.SinkName, string(t.manifest.Lane)
-	if l.Refusals = d.row.Refusals; reason == letter.Refusals {
+	if l.Refusals = d.row.Refusals; reason == deadletter.Refusals {
 		l.Refusals++ // this one, which REJECT ends and no RELEASE counts
 	}
 	l.FirstError, l.LastError = d.row.LastError, detail

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -126,8 +126,8 @@ func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 			b.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: now()}))
 			b.write(shard.Commit(l, shard.Put, now(), 1, b.row("a")))
 		}, false, journal.Duplicate},
-		"by its dead letter": {func(b *bench) { b.write(shard.Park(doc("a"), b.key("a", 1), now(), 1, b.row("a"))) }, false, journal.Stored},
-		"by its row's end":   {func(b *bench) { b.write(shard.Write{Name: "COLLECT", Doc: doc("a"), Drop: true}) }, false, journal.Left},
+		"by its dead letter": {func(b *bench) { b.write(shard.Park(doc("a"), b.key("a", 1), now(), 1, b.row("a"))) }, false, journal.AlreadyDead},
+		"by its row's end":   {func(b *bench) { b.write(shard.Write{Name: "COLLECT", Doc: doc("a"), Drop: true}) }, false, journal.LeftFlight},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage{}.play(t, func(b *bench) {
@@ -156,7 +156,7 @@ func TestAnOlderVersionIsNeverClaimedWithTheNewestsBody(t *testing.T) {
 			b.admit(put("a", 1)) // redelivered beside
 		})
 		s = b.turn(s)
-		b.noted(journal.Stored, 1)
+		b.noted(journal.AlreadyDead, 1)
 		b.noted(journal.Claimed, 0)
 		b.fly(s, 2)
 		got, _, err := b.sink.Get(b.Context(), doc("a"))
@@ -174,8 +174,8 @@ func TestTwoMessagesOfADeadVersionAreOneLetter(t *testing.T) {
 		if l := b.letters(); len(l) != 1 {
 			b.Errorf("%d letters, want one", len(l))
 		}
-		b.noted(journal.Lettered, 1)
-		b.noted(journal.Stored, 1)
+		b.noted(journal.DeadLettered, 1)
+		b.noted(journal.AlreadyDead, 1)
 		b.inQueue(0)
 	})
 }
@@ -237,7 +237,7 @@ func TestALetterThatCannotBeSentKeepsTheMessage(t *testing.T) {
 		}
 		b.inQueue(1)
 		b.fly(s, 2)
-		if l := b.letters(); len(l) != 1 || l[0].Reason != letter.RejectedBySink {
+		if l := b.letters(); len(l) != 1 || l[0].Reason != deadletter.RejectedBySink {
 			b.Errorf("letters %+v, want one in the end", l)
 		}
 		b.inQueue(0)
@@ -250,7 +250,7 @@ func TestRefusalsAreInTheLetter(t *testing.T) {
 		b.sink.Script(doc("a"), refused, refused)
 		b.fly(b.hold(put("a", 1)), 3)
 		l := b.letters()
-		if len(l) != 1 || l[0].Reason != letter.Refusals || l[0].Refusals != 2 || !strings.Contains(l[0].FirstError, "some_exception") || l[0].LastError != "some_exception" || l[0].Lane != "live" || l[0].Sink != "search" {
+		if len(l) != 1 || l[0].Reason != deadletter.Refusals || l[0].Refusals != 2 || !strings.Contains(l[0].FirstError, "some_exception") || l[0].LastError != "some_exception" || l[0].Lane != "live" || l[0].Sink != "search" {
 			b.Errorf("letters %+v, want one that tells of the refusal before", l)
 		}
 	})
@@ -262,7 +262,7 @@ func TestWithoutDeadLettersWhatCannotBeWrittenIsDroppedAloud(t *testing.T) {
 		b.sink.Script(doc("a"), poison())
 		b.fly(b.hold(put("a", 1), put("b", 1)), 1)
 		b.noted(journal.Dropped, 1)
-		b.noted(journal.Lettered, 0)
+		b.noted(journal.DeadLettered, 0)
 		if n := b.dead.Counts().Total(); n != 0 {
 			b.Errorf("%d messages in a dead-letter queue that nobody wants", n)
 		}
@@ -293,7 +293,7 @@ func TestAnAnswerOfTheWrongLengthIsUnknown(t *testing.T) {
 				s := b.hold(put("a", 1), put("b", 1))
 				b.through = func(to sink.Sink) sink.Sink { return miscounts{to, n} }
 				b.turn(s)
-				b.noted(journal.UnknownSink, 2)
+				b.noted(journal.OutcomeUnknown, 2)
 				b.noted(journal.Committed, 0)
 				b.inQueue(2)
 			})
@@ -334,7 +334,7 @@ func TestOneIndexInTroubleOpensNoGate(t *testing.T) {
 			stage{}.play(t, func(b *bench) {
 				b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 404, Apart: apart, Reason: "sink_config: index_not_found_exception"}})
 				s := b.turn(b.hold(put("a", 1), put("b", 1)))
-				b.noted(journal.Tripped, want)
+				b.noted(journal.CircuitOpened, want)
 				b.noted(journal.Released, 1)
 				b.holds("b", "1")
 				b.fly(s, 3)

@@ -13,51 +13,51 @@ type Step string
 
 // The steps. The ones marked (end) complete an event: its message may go once all its events are complete.
 const (
-	Received    Step = "received"     // Count messages in one batch
-	Skipped     Step = "skipped"      // (end) by the source's rule, Detail says which
-	Admitted    Step = "admitted"     // pending = k now; Detail "new burst" or "newer"
-	Held        Step = "held"         // kept in its flight; Until is when it is due
-	Stale       Step = "stale"        // (end) committed > k, judged by receive
-	Duplicate   Step = "duplicate"    // (end) committed = k, judged by receive
-	Stored      Step = "stored"       // (end) dead = k: its dead letter is stored
-	Lettered    Step = "lettered"     // (end) a dead letter was sent; Detail "reason: why"
-	Scheduled   Step = "scheduled"    // (end) stored until notbefore, which is Until
-	Failed      Step = "failed"       // could not be judged in this invocation: back to the queue
-	Launched    Step = "launched"     // a flight of Count messages; Until is its first wake
-	LaunchLost  Step = "launch_lost"  // manifest or execution failed: the messages come back by themselves
-	Superseded  Step = "superseded"   // (end) held, and a newer version was committed
-	Waiting     Step = "waiting"      // index waits for the document until Until; Detail says for what
-	Left        Step = "left"         // left the flight without being deleted; Detail says why
-	Claimed     Step = "claimed"      // the lease is ours; Until is its end
-	Committed   Step = "committed"    // (end) written and committed; Old is the row before
-	Released    Step = "released"     // nothing was applied, the lease is given back; Detail is the sink's answer
-	Rejected    Step = "rejected"     // refused for good; the letter is stored
-	UnknownSink Step = "unknown"      // no answer, or none to be trusted: lease and claimed stay
-	SinkNewer   Step = "sink_newer"   // 409 under a live lease: alarm
-	LeaseLost   Step = "lease_lost"   // COMMIT refused: somebody else is the owner
-	Deleted     Step = "deleted"      // the message was deleted from the queue
-	DeleteLost  Step = "delete_lost"  // the deletion failed: a redelivery will be a duplicate
-	Extended    Step = "extended"     // visibility extended to Until, Count messages
-	Continued   Step = "continued"    // the flight goes on in a new execution
-	Ended       Step = "ended"        // the flight is done
-	TwelveHours Step = "twelve_hours" // the flight ends before SQS's limit; its messages are visible again
-	Tripped     Step = "tripped"      // the sink's gate opened until Until
-	Closed      Step = "closed"       // the sink is well again
-	RowRefused  Step = "row_refused"  // a conditional write was refused (a write unit all the same); Detail is its name
-	Unreachable Step = "unreachable"  // the table cannot be reached; the batch is backed off
-	Parked      Step = "parked"       // dlq stored the letter
-	Dropped     Step = "dropped"      // a letter superseded by a newer commit, or dropped by an operator or by `deadLetters: none`
-	Returned    Step = "returned"     // a letter that never ran went back to its queue
-	Redriven    Step = "redriven"     // a letter was sent again
-	Collected   Step = "collected"    // prune deleted a row
-	Stuck       Step = "stuck"        // prune found what should not be: alarm
-	Enqueued    Step = "enqueued"     // prune sent a scheduled event
-	Conflict    Step = "version_conflict"
-	Blocked     Step = "blocked_by_unknown"
-	Schema      Step = "unknown_schema"
-	OpenWrite   Step = "open_write"  // table outage open: written at once, not acknowledged (audit); Detail is the sink's answer
-	Reasserted  Step = "reasserted"  // after an open outage: the row's delete was written again
-	OpenResync  Step = "open_resync" // after an open outage: the sink may hold an older version: resync this document
+	Received       Step = "received"        // Count messages in one batch
+	Skipped        Step = "skipped"         // (end) by the source's rule, Detail says which
+	Admitted       Step = "admitted"        // pending = k now; Detail "new burst" or "newer"
+	Held           Step = "held"            // kept in its flight; Until is when it is due
+	Stale          Step = "stale"           // (end) committed > k, judged by receive
+	Duplicate      Step = "duplicate"       // (end) committed = k, judged by receive
+	AlreadyDead    Step = "already_dead"    // (end) dead = k: its dead letter is stored
+	DeadLettered   Step = "dead_lettered"   // (end) a dead letter was sent; Detail "reason: why"
+	Scheduled      Step = "scheduled"       // (end) stored until notbefore, which is Until
+	Failed         Step = "failed"          // could not be judged in this invocation: back to the queue
+	Launched       Step = "launched"        // a flight of Count messages; Until is its first wake
+	LaunchLost     Step = "launch_lost"     // manifest or execution failed: the messages come back by themselves
+	Superseded     Step = "superseded"      // (end) held, and a newer version was committed
+	Waiting        Step = "waiting"         // index waits for the document until Until; Detail says for what
+	LeftFlight     Step = "left_flight"     // left the flight without being deleted; Detail says why
+	Claimed        Step = "claimed"         // the lease is ours; Until is its end
+	Committed      Step = "committed"       // (end) written and committed; Old is the row before
+	Released       Step = "released"        // nothing was applied, the lease is given back; Detail is the sink's answer
+	Rejected       Step = "rejected"        // refused for good; the letter is stored
+	OutcomeUnknown Step = "outcome_unknown" // no answer, or none to be trusted: lease and claimed stay
+	SinkNewer      Step = "sink_newer"      // 409 under a live lease: alarm
+	LeaseLost      Step = "lease_lost"      // COMMIT refused: somebody else is the owner
+	Deleted        Step = "deleted"         // the message was deleted from the queue
+	DeleteLost     Step = "delete_lost"     // the deletion failed: a redelivery will be a duplicate
+	Extended       Step = "extended"        // visibility extended to Until, Count messages
+	Continued      Step = "continued"       // the flight goes on in a new execution
+	Ended          Step = "ended"           // the flight is done
+	TwelveHours    Step = "twelve_hours"    // the flight ends before SQS's limit; its messages are visible again
+	CircuitOpened  Step = "circuit_opened"  // the sink's gate opened until Until
+	CircuitClosed  Step = "circuit_closed"  // the sink is well again
+	RowRefused     Step = "row_refused"     // a conditional write was refused (a write unit all the same); Detail is its name
+	Unreachable    Step = "unreachable"     // the table cannot be reached; the batch is backed off
+	Parked         Step = "parked"          // dlq stored the letter
+	Dropped        Step = "dropped"         // a letter superseded by a newer commit, or dropped by an operator or by `deadLetters: none`
+	Returned       Step = "returned"        // a letter that never ran went back to its queue
+	Redriven       Step = "redriven"        // a letter was sent again
+	Collected      Step = "collected"       // prune deleted a row
+	Stuck          Step = "stuck"           // prune found what should not be: alarm
+	Enqueued       Step = "enqueued"        // prune sent a scheduled event
+	Conflict       Step = "version_conflict"
+	Blocked        Step = "blocked_by_unknown"
+	Schema         Step = "unknown_schema"
+	OutageWrite    Step = "outage_write"  // table outage open: written at once, not acknowledged (audit); Detail is the sink's answer
+	Reasserted     Step = "reasserted"    // after an open outage: the row's delete was written again
+	OutageResync   Step = "outage_resync" // after an open outage: the sink may hold an older version: resync this document
 )
 
 // Note is one decision.

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -129,13 +129,13 @@ type Decision struct {
 
 // LetterFilter selects letters; zero fields select everything.
 type LetterFilter struct {
-	ID         string           `json:"id,omitempty"`
-	Reason     letter.Reason    `json:"reason,omitempty"`
-	Collection shard.Collection `json:"collection,omitempty"`
-	Key        shard.DocID      `json:"key,omitempty"`
-	After      time.Time        `json:"after,omitzero"`
-	Before     time.Time        `json:"before,omitzero"`
-	State      letter.State     `json:"state,omitempty"`
+	ID         string            `json:"id,omitempty"`
+	Reason     deadletter.Reason `json:"reason,omitempty"`
+	Collection shard.Collection  `json:"collection,omitempty"`
+	Key        shard.DocID       `json:"key,omitempty"`
+	After      time.Time         `json:"after,omitzero"`
+	Before     time.Time         `json:"before,omitzero"`
+	State      deadletter.State  `json:"state,omitempty"`
 }
 
 // LetterOrder is what to do with a selection of letters.
@@ -169,9 +169,9 @@ type Letter struct {
 	Key        shard.DocID                `json:"key,omitempty"`
 	OrderKey   string                     `json:"order_key,omitempty"`
 	Version    string                     `json:"version,omitempty"`
-	Reason     letter.Reason              `json:"reason"`
+	Reason     deadletter.Reason          `json:"reason"`
 	Detail     string                     `json:"detail"`
-	State      letter.State               `json:"state"`
+	State      deadletter.State           `json:"state"`
 	Sink       string                     `json:"sink"`
 	Lane       string                     `json:"lane"`
 	MessageID  string                     `json:"message_id"`

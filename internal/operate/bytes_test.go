@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 )
@@ -33,7 +33,7 @@ func TestLetterIsShownByteForByteAlsoWhereItIsNoUTF8(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		for _, body := range []string{notUTF8, "", "<b>\t&\u2028 ü"} {
-			l := letter.New(queue.Message{ID: "m", Body: body, Sent: g.Clock.Now()}, letter.Undecodable, "", "", "", 0, g.Clock.Now())
+			l := deadletter.New(queue.Message{ID: "m", Body: body, Sent: g.Clock.Now()}, deadletter.Undecodable, "", "", "", 0, g.Clock.Now())
 			l.Sink, l.Lane = "search", "live"
 			if _, err := g.letters.Park(t.Context(), l); err != nil {
 				t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -143,7 +143,7 @@ func settledSentence(r shard.Row, letters []Letter) string {
 	if r.Committed == "" {
 		what = "version"
 	}
-	if newest.State == letter.Redriven {
+	if newest.State == deadletter.Redriven {
 		return fmt.Sprintf("%s; %s %s, a dead letter (%s), was sent again at %s and is judged when it is received.", now, what, newest.Version, newest.Reason,
 			newest.Redriven.UTC().Format(clockLayout))
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -28,10 +28,10 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) shard.Micros { return shard.MicrosOf(now.Add(d)) }
-	dead := func(version int, state letter.State, reason letter.Reason) Letter {
+	dead := func(version int, state deadletter.State, reason deadletter.Reason) Letter {
 		return Letter{OrderKey: key(t, version).String(), Version: fmt.Sprint(version), State: state, Reason: reason, Redriven: now.Add(-time.Minute)}
 	}
-	noKey := Letter{Reason: letter.VersionInvalid, State: letter.Parked}
+	noKey := Letter{Reason: deadletter.VersionInvalid, State: deadletter.Parked}
 	pending := func(change func(*shard.Row)) shard.Row {
 		r := shard.Row{Doc: "content#a", VersionClass: shard.ClassInt, Committed: key(t, 3), CommittedOp: shard.Put, Pending: key(t, 5), BurstStart: at(-4 * time.Second)}
 		if change != nil {
@@ -56,37 +56,37 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			"letters, no row",
 			shard.Row{Doc: "content#a"},
 			shard.Row{},
-			[]Letter{dead(1, letter.Parked, letter.Contract), noKey},
+			[]Letter{dead(1, deadletter.Parked, deadletter.Contract), noKey},
 			"Nothing was ever committed: its only events are 2 dead letters, the last for version_invalid.",
 		},
 		{"newer schema", shard.Row{Doc: "content#a", Schema: shard.SchemaVersion + 1}, shard.Row{}, nil, "Its row has a newer schema than this program: update lull."},
 		{"fresh", settled, shard.Row{}, nil, "It is fresh: version 3 is in the sink since 2026-11-20T15:00:00.000Z, and nothing newer is known."},
 		{"pending is committed", pending(func(r *shard.Row) { r.Pending, r.LastWrite = r.Committed, at(-time.Hour) }), shard.Row{}, nil, "It is fresh: version 3 is in the sink since 2026-11-20T15:00:00.000Z, and nothing newer is known."},
 		{"deleted", deleted, shard.Row{}, nil, "It is fresh: version 3 deleted it since 2026-11-20T15:00:00.000Z, and nothing newer is known."},
-		{"an older letter", settled, shard.Row{}, []Letter{dead(2, letter.Parked, letter.RejectedBySink), noKey}, "It is fresh: version 3 is in the sink since 2026-11-20T15:00:00.000Z, and nothing newer is known."},
+		{"an older letter", settled, shard.Row{}, []Letter{dead(2, deadletter.Parked, deadletter.RejectedBySink), noKey}, "It is fresh: version 3 is in the sink since 2026-11-20T15:00:00.000Z, and nothing newer is known."},
 		{
 			"the newest is dead", settled,
 			shard.Row{},
-			[]Letter{dead(6, letter.Parked, letter.RejectedBySink), dead(4, letter.Parked, letter.Refusals)},
+			[]Letter{dead(6, deadletter.Parked, deadletter.RejectedBySink), dead(4, deadletter.Parked, deadletter.Refusals)},
 			"Version 3 is in the sink; the newer version 6 is a dead letter (rejected): mend the cause and `lull dead redrive`.",
 		},
 		{
 			"deleted, the newest is dead", deleted,
 			shard.Row{},
-			[]Letter{dead(4, letter.Parked, letter.RejectedBySink)},
+			[]Letter{dead(4, deadletter.Parked, deadletter.RejectedBySink)},
 			"It was deleted by version 3; the newer version 4 is a dead letter (rejected): mend the cause and `lull dead redrive`.",
 		},
 		{
 			"redriven, not received", settled,
 			shard.Row{},
-			[]Letter{dead(4, letter.Redriven, letter.Refusals)},
+			[]Letter{dead(4, deadletter.Redriven, deadletter.Refusals)},
 			"Version 3 is in the sink; the newer version 4, a dead letter (refusals), was sent again at 2026-11-20T15:59:00.000Z and is judged when it is received.",
 		},
 		{
 			"the only version is dead",
 			shard.Row{Doc: "content#a", Dead: key(t, 4)},
 			shard.Row{},
-			[]Letter{dead(4, letter.Parked, letter.RejectedBySink)},
+			[]Letter{dead(4, deadletter.Parked, deadletter.RejectedBySink)},
 			"Nothing is in the sink; version 4 is a dead letter (rejected): an older good version follows by itself if one is held; otherwise mend the cause and `lull dead redrive`.",
 		},
 		{

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
@@ -197,10 +197,10 @@ func (g *ground) commit(e event.Event, document string) {
 }
 
 // die parks the letter of a version and marks its row.
-func (g *ground) die(body string, reason letter.Reason) string {
+func (g *ground) die(body string, reason deadletter.Reason) string {
 	g.Helper()
 	e := g.event(body)
-	l := letter.New(queue.Message{ID: "m-" + e.Version, Body: body, Sent: time.Now()}, reason, "mapper_parsing_exception", e.Doc, e.Key, 0, time.Now())
+	l := deadletter.New(queue.Message{ID: "m-" + e.Version, Body: body, Sent: time.Now()}, reason, "mapper_parsing_exception", e.Doc, e.Key, 0, time.Now())
 	l.Sink, l.Lane = "search", string(flight.Live)
 	if _, err := g.letters.Park(g.Context(), l); err != nil {
 		g.Fatal(err)

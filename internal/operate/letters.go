@@ -3,17 +3,17 @@ package operate
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/redrive"
 )
 
 func (f LetterFilter) selection() redrive.Selection {
-	return redrive.Selection{ID: f.ID, Filter: letter.Filter{
+	return redrive.Selection{ID: f.ID, Filter: deadletter.Filter{
 		Reason: f.Reason, Collection: f.Collection, Doc: f.Key, After: f.After, Before: f.Before, State: f.State,
 	}}
 }
 
-func asLetter(f letter.Facts) Letter {
+func asLetter(f deadletter.Facts) Letter {
 	l := Letter{
 		ID: f.ID, Key: f.Doc, OrderKey: f.Key.String(), Reason: f.Reason, Detail: f.Detail, State: f.State, Sink: f.Sink, Lane: f.Lane,
 		MessageID: f.MessageID, Sent: f.Sent, Died: f.Died, Refusals: f.Refusals, FirstError: f.FirstError, LastError: f.LastError,
@@ -28,7 +28,7 @@ func asLetter(f letter.Facts) Letter {
 // Letters lists dead letters.
 func (o *Operator) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 	out := []Letter{}
-	err := o.desk().List(ctx, f.selection(), func(facts letter.Facts) error {
+	err := o.desk().List(ctx, f.selection(), func(facts deadletter.Facts) error {
 		out = append(out, asLetter(facts))
 		return nil
 	})

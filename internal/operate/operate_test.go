@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -96,8 +96,8 @@ func TestStatusCountsQueuesFlightsAndLetters(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.hold("f", put("a", 7))
-		redriven := g.die(put("b", 1), letter.RejectedBySink)
-		g.die(put("c", 1), letter.RejectedBySink)
+		redriven := g.die(put("b", 1), deadletter.RejectedBySink)
+		g.die(put("c", 1), deadletter.RejectedBySink)
 		if err := g.letters.MarkRedriven(t.Context(), redriven, time.Now(), false); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestExplainGathersRowSinkFlightLettersAndDecisions(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.commit(g.hold("f", put("a", 7)), `{}`)
-		g.die(put("a", 8), letter.RejectedBySink)
+		g.die(put("a", 8), deadletter.RejectedBySink)
 		e := g.hold("g", put("a", 9))
 		x, err := api.Explain(t.Context(), "content#a")
 		if err != nil || !x.Known || x.Version != "7" || x.InSink != "7" || x.Pending != e.Key.String() || x.Flight != "g" || x.Row["flight"] != "g" {
@@ -163,18 +163,18 @@ func TestLettersAreListedAndShown(t *testing.T) {
 		if err != nil || list == nil || len(list) != 0 {
 			t.Errorf("none: %v, error %v; want an empty list", list, err)
 		}
-		g.die(put("a", 1), letter.RejectedBySink)
-		id := g.die(put("b", 1), letter.Refusals)
+		g.die(put("a", 1), deadletter.RejectedBySink)
+		id := g.die(put("b", 1), deadletter.Refusals)
 		for name, f := range map[string]operate.LetterFilter{
-			"reason": {Reason: letter.Refusals}, "key": {Key: "content#b"}, "id": {ID: id},
+			"reason": {Reason: deadletter.Refusals}, "key": {Key: "content#b"}, "id": {ID: id},
 		} {
 			list, err := api.Letters(t.Context(), f)
-			if err != nil || len(list) != 1 || list[0].ID != id || list[0].Key != "content#b" || list[0].Version != "1" || list[0].State != letter.Parked {
+			if err != nil || len(list) != 1 || list[0].ID != id || list[0].Key != "content#b" || list[0].Version != "1" || list[0].State != deadletter.Parked {
 				t.Errorf("by %s: %+v, error %v", name, list, err)
 			}
 		}
 		l, err := api.Letter(t.Context(), id)
-		if err != nil || l.Body != put("b", 1) || l.Reason != letter.Refusals || l.Lane != "live" || l.MessageID != "m-1" {
+		if err != nil || l.Body != put("b", 1) || l.Reason != deadletter.Refusals || l.Lane != "live" || l.MessageID != "m-1" {
 			t.Errorf("shown: %+v, error %v", l, err)
 		}
 		if _, err := api.Letter(t.Context(), "nothing"); !errors.Is(err, operate.ErrNotFound) || !strings.Contains(err.Error(), "nothing") {
@@ -189,8 +189,8 @@ func TestLettersAreListedAndShown(t *testing.T) {
 func TestRedriveTellsEachLetterAndKeepsItParked(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
-		sent := g.die(put("a", 1), letter.RejectedBySink)
-		g.die(put("b", 1), letter.RejectedBySink)
+		sent := g.die(put("a", 1), deadletter.RejectedBySink)
+		g.die(put("b", 1), deadletter.RejectedBySink)
 		g.commit(g.hold("f", put("b", 2)), `{}`)
 		var told []string
 		order := operate.LetterOrder{By: "ann", DryRun: true, Progress: func(l operate.LetterLine) {
@@ -209,7 +209,7 @@ func TestRedriveTellsEachLetterAndKeepsItParked(t *testing.T) {
 		if got := strings.Join(told, ", "); got != "content#a sent, content#b superseded" {
 			t.Errorf("told %q", got)
 		}
-		if l, err := api.Letter(t.Context(), sent); err != nil || l.State != letter.Redriven || l.Redrives != 1 {
+		if l, err := api.Letter(t.Context(), sent); err != nil || l.State != deadletter.Redriven || l.Redrives != 1 {
 			t.Errorf("the letter that was sent: %+v, error %v; want it kept", l, err)
 		}
 		if n := g.notes.count(journal.Redriven); n != 1 {
@@ -221,8 +221,8 @@ func TestRedriveTellsEachLetterAndKeepsItParked(t *testing.T) {
 func TestDropDeletesWhatIsSelected(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
-		id := g.die(put("a", 1), letter.RejectedBySink)
-		g.die(put("b", 1), letter.RejectedBySink)
+		id := g.die(put("a", 1), deadletter.RejectedBySink)
+		g.die(put("b", 1), deadletter.RejectedBySink)
 		res, err := api.Drop(t.Context(), operate.LetterOrder{By: "ann", LetterFilter: operate.LetterFilter{ID: id}})
 		if err != nil || res.Outcomes["dropped"] != 1 {
 			t.Errorf("drop: %+v, error %v", res, err)
@@ -236,7 +236,7 @@ func TestDropDeletesWhatIsSelected(t *testing.T) {
 func TestWrongOrdersChangeNothing(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
-		g.die(put("a", 1), letter.RejectedBySink)
+		g.die(put("a", 1), deadletter.RejectedBySink)
 		for _, tt := range []struct {
 			name string
 			o    operate.LetterOrder
@@ -260,7 +260,7 @@ func TestWrongOrdersChangeNothing(t *testing.T) {
 		if _, err := api.Cancel(t.Context(), "content#a", ""); !errors.Is(err, operate.ErrInput) {
 			t.Errorf("cancel by nobody: %v, want ErrInput", err)
 		}
-		if list, err := api.Letters(t.Context(), operate.LetterFilter{}); err != nil || len(list) != 1 || list[0].State != letter.Parked || g.sent("search live") != 0 {
+		if list, err := api.Letters(t.Context(), operate.LetterFilter{}); err != nil || len(list) != 1 || list[0].State != deadletter.Parked || g.sent("search live") != 0 {
 			t.Errorf("something was changed: %+v, error %v", list, err)
 		}
 	})
@@ -269,12 +269,12 @@ func TestWrongOrdersChangeNothing(t *testing.T) {
 func TestAFailingLetterIsNamedAndTheOthersAreDone(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
-		stray := letter.New(queue.Message{ID: "m", Body: "x", Sent: time.Now()}, letter.Undecodable, "", "", "", 0, time.Now())
+		stray := deadletter.New(queue.Message{ID: "m", Body: "x", Sent: time.Now()}, deadletter.Undecodable, "", "", "", 0, time.Now())
 		stray.Sink = "gone"
 		if _, err := g.letters.Park(t.Context(), stray); err != nil {
 			t.Fatal(err)
 		}
-		g.die(put("a", 1), letter.RejectedBySink)
+		g.die(put("a", 1), deadletter.RejectedBySink)
 		res, err := api.Redrive(t.Context(), operate.LetterOrder{By: "ann", All: true})
 		if err == nil || res.Outcomes["sent"] != 1 || res.Outcomes["failed"] != 1 || len(res.Lines) != 2 || !strings.Contains(res.Lines[0].Error, `"gone"`) {
 			t.Errorf("got %+v, error %v; want one sent, one failed and why", res, err)
@@ -287,7 +287,7 @@ func TestCancelParksThePendingVersion(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		e := g.hold("f", put("a", 7))
 		l, err := api.Cancel(t.Context(), "content#a", "ann")
-		if err != nil || l.Reason != letter.Cancelled || l.Version != "7" || l.Key != "content#a" {
+		if err != nil || l.Reason != deadletter.Cancelled || l.Version != "7" || l.Key != "content#a" {
 			t.Errorf("got %+v, error %v", l, err)
 		}
 		if r := g.row("content#a"); r.Pending != "" || r.Dead != e.Key {
@@ -395,7 +395,7 @@ func TestExplanationsAndListsHoldNoContent(t *testing.T) {
 	g := setup(t)
 	secret := `{"type":"doc.changed","subject":"a","sequence":"1","data":{"title":"secret"}}`
 	g.hold("f", secret)
-	g.die(strings.Replace(secret, `"1"`, `"2"`, 1), letter.RejectedBySink)
+	g.die(strings.Replace(secret, `"1"`, `"2"`, 1), deadletter.RejectedBySink)
 	x, err := g.Explain(t.Context(), "content#a")
 	if err != nil {
 		t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
@@ -24,7 +24,7 @@ import (
 // Operator answers from the seams of a stack. All fields are required, except Readers, History and Publisher.
 type Operator struct {
 	Shards   shard.Store
-	Dead     letter.Store
+	Dead     deadletter.Store
 	Schedule schedule.Store
 	Flights  flight.Store
 	Launcher func(sink string) flight.Launcher
@@ -151,8 +151,8 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 		}
 	}
 	errEnough := errors.New("enough")
-	err = o.desk().List(ctx, redrive.Selection{}, func(f letter.Facts) error {
-		if f.State != letter.Parked {
+	err = o.desk().List(ctx, redrive.Selection{}, func(f deadletter.Facts) error {
+		if f.State != deadletter.Parked {
 			return nil
 		}
 		if s.Letters++; s.Letters >= maxCount {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 )
 
 // Objects loads an object from S3, with a limit of its own.
@@ -131,7 +131,7 @@ func (l *Loader) tooLarge() error {
 }
 
 func fault(problem string) error {
-	return &event.Fault{Reason: letter.Payload, Field: "dataref", Problem: problem}
+	return &event.Fault{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
 }
 
 // reserved are ranges that are not the public internet's beyond those that netip names: this network, shared addresses, protocol

@@ -10,9 +10,9 @@ import (
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -212,7 +212,7 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.
 	for _, rec := range m.Records {
 		for _, e := range rec.Events {
 			if row := rows[index[e.Doc]]; row.Committed < e.Key && row.Dead != e.Key {
-				open = append(open, undecided{e, row, letter.ID(e.Doc, e.Key, rec.Message.Body)})
+				open = append(open, undecided{e, row, deadletter.ID(e.Doc, e.Key, rec.Message.Body)})
 			}
 		}
 	}

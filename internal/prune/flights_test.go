@@ -11,11 +11,11 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
@@ -48,7 +48,7 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			l := letter.New(m.Records[0].Message, letter.Refusals, "", doc(1), b.key(2), 0, time.Now())
+			l := deadletter.New(m.Records[0].Message, deadletter.Refusals, "", doc(1), b.key(2), 0, time.Now())
 			l.Sink = "search"
 			if _, err := b.letters.Park(b.Context(), l); err != nil {
 				b.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -33,10 +33,10 @@ func (r *run) letters(ctx context.Context) error {
 	rep := &r.report.Letters
 	var first error
 	for rep.Seen < r.budget.Letters {
-		var page []letter.Facts
+		var page []deadletter.Facts
 		var next string
 		err := r.try(ctx, func() (err error) {
-			page, next, err = r.Letters.List(ctx, letter.Filter{}, r.state.Letters, letterPage)
+			page, next, err = r.Letters.List(ctx, deadletter.Filter{}, r.state.Letters, letterPage)
 			return err
 		})
 		if err != nil {
@@ -61,9 +61,9 @@ func (r *run) letters(ctx context.Context) error {
 }
 
 // letterPage reads the rows of a page of letters and then acts: first on those that keep older versions of their documents out.
-func (r *run) letterPage(ctx context.Context, page []letter.Facts) error {
+func (r *run) letterPage(ctx context.Context, page []deadletter.Facts) error {
 	var docs []shard.DocID
-	var facts []letter.Facts
+	var facts []deadletter.Facts
 	for _, f := range page {
 		if !r.mine(f.Sink, f.Doc) {
 			continue
@@ -123,12 +123,12 @@ func (r *run) rowsOf(ctx context.Context, docs []shard.DocID) ([]shard.Row, erro
 
 // blocking says that the letter's version was claimed without an answer before it died: it may be in the sink, so nothing older of its
 // document may be written until it is.
-func blocking(row shard.Row, f letter.Facts) bool {
+func blocking(row shard.Row, f deadletter.Facts) bool {
 	return f.Key != "" && row.Claimed == f.Key && row.Dead == f.Key && row.Committed < f.Key
 }
 
 // letter does what is due for one letter.
-func (r *run) letter(ctx context.Context, f letter.Facts, row shard.Row) error {
+func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) error {
 	rep := &r.report.Letters
 	if f.Key != "" {
 		switch shard.Judge(row, f.Key, f.Key.Class(), false) {
@@ -145,15 +145,15 @@ func (r *run) letter(ctx context.Context, f letter.Facts, row shard.Row) error {
 		}
 	}
 	now := r.Clock.Now()
-	if f.State == letter.Redriven && f.Shown(now, r.Config.Queues.DeadLetterRetention) == letter.Parked {
+	if f.State == deadletter.Redriven && f.Shown(now, r.Config.Queues.DeadLetterRetention) == deadletter.Parked {
 		there, err := r.parkAgain(ctx, f)
 		if err != nil || !there {
 			return err
 		}
 		rep.Parked++
-		f.State = letter.Parked
+		f.State = deadletter.Parked
 	}
-	if f.State != letter.Parked {
+	if f.State != deadletter.Parked {
 		return nil
 	}
 	urgent := blocking(row, f)
@@ -178,7 +178,7 @@ func (r *run) letter(ctx context.Context, f letter.Facts, row shard.Row) error {
 }
 
 // auto says that the letter may still be sent again by itself.
-func (r *run) auto(f letter.Facts) bool {
+func (r *run) auto(f deadletter.Facts) bool {
 	return f.Reason.Transient() && f.Auto < r.Config.Retry.AutoRedrives
 }
 
@@ -193,7 +193,7 @@ func autoWait(n int) time.Duration {
 
 // parkAgain sets a letter back that was sent again and of which neither a commit nor another death was heard. It reports whether the letter
 // is still there: somebody may have dropped it since it was listed.
-func (r *run) parkAgain(ctx context.Context, f letter.Facts) (there bool, err error) {
+func (r *run) parkAgain(ctx context.Context, f deadletter.Facts) (there bool, err error) {
 	err = r.try(ctx, func() error {
 		l, ok, err := r.Letters.Get(ctx, f.ID)
 		if there = ok; err == nil && ok {

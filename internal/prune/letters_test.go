@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -41,8 +41,8 @@ func TestLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := setup(t)
 				tt.row(b, doc(1))
-				id := b.letter(doc(1), 5, letter.Contract)
-				undecodable := b.letter("", 5, letter.Undecodable)
+				id := b.letter(doc(1), 5, deadletter.Contract)
+				undecodable := b.letter("", 5, deadletter.Undecodable)
 				rep := b.run()
 				if _, ok := b.facts(id); ok == tt.gone || rep.Letters.Superseded == 1 != tt.gone {
 					t.Errorf("letter there: %t, report %+v; want gone %t", ok, rep.Letters, tt.gone)
@@ -61,10 +61,10 @@ func TestTransientLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {
 		b := setup(t)
 		d := doc(1)
 		var waits []time.Duration
-		b.letter(doc(2), 1, letter.RejectedBySink) // for an operator
+		b.letter(doc(2), 1, deadletter.RejectedBySink) // for an operator
 		b.admit(d, 1)
 		b.park(d, 1)
-		id := b.letter(d, 1, letter.Refusals)
+		id := b.letter(d, 1, deadletter.Refusals)
 		died := time.Now()
 		for range 3 * 288 {
 			rep := b.next()
@@ -82,7 +82,7 @@ func TestTransientLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {
 			b.live.Delete(t.Context(), []string{ms[0].Receipt})
 			b.admit(d, 1) // and the sink refuses it again
 			b.park(d, 1)
-			b.letter(d, 1, letter.Refusals)
+			b.letter(d, 1, deadletter.Refusals)
 			died = time.Now()
 		}
 		if len(waits) != b.cfg.Retry.AutoRedrives {
@@ -93,7 +93,7 @@ func TestTransientLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {
 				t.Errorf("redrive %d after %s, want about %s", i, waits[i], want)
 			}
 		}
-		if f, ok := b.facts(id); !ok || f.Auto != 3 || f.Redrives != 3 || f.State != letter.Parked {
+		if f, ok := b.facts(id); !ok || f.Auto != 3 || f.Redrives != 3 || f.State != deadletter.Parked {
 			t.Errorf("letter %+v, there %t; want it parked after three automatic redrives", f, ok)
 		}
 	})
@@ -103,7 +103,7 @@ func TestNothingIsRedrivenByItselfWhileTheSinkIsNotWell(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)
-		b.letter(doc(1), 1, letter.DeadDeadline)
+		b.letter(doc(1), 1, deadletter.DeadDeadline)
 		b.write(shard.Trip("search", now(), now().Add(time.Minute), 1))
 		time.Sleep(time.Hour)
 		if rep := b.run(); rep.Letters.Redriven != 0 {
@@ -124,22 +124,22 @@ func TestWhatMayBeInTheSinkIsRedrivenFirst(t *testing.T) {
 		b := setup(t)
 		b.cfg.Retry.AutoRedrives = 1
 		d := doc(1)
-		b.letter(doc(2), 1, letter.ReceiveCount)
+		b.letter(doc(2), 1, deadletter.ReceiveCount)
 		b.admit(d, 2)
 		b.claim(d, 2) // no answer, and SQS moves its message
 		time.Sleep(14 * time.Second)
 		b.park(d, 2)
-		id := b.letter(d, 2, letter.ReceiveCount)
+		id := b.letter(d, 2, deadletter.ReceiveCount)
 		b.admit(d, 1) // waits for it
 		if rep := b.run(); rep.Letters.Redriven != 1 || rep.Letters.Blocking != 0 {
 			t.Errorf("report %+v, want it redriven at once", rep.Letters)
 		}
-		if f, _ := b.facts(id); f.State != letter.Redriven {
+		if f, _ := b.facts(id); f.State != deadletter.Redriven {
 			t.Errorf("letter %+v, want it redriven", f)
 		}
 		b.admit(d, 2)
 		b.park(d, 2)
-		b.letter(d, 2, letter.ReceiveCount) // dies again
+		b.letter(d, 2, deadletter.ReceiveCount) // dies again
 		if rep := b.next(); rep.Letters.Redriven != 0 || rep.Letters.Blocking != 1 {
 			t.Errorf("report %+v, want it to be an operator's", rep.Letters)
 		}
@@ -153,7 +153,7 @@ func TestRedrivenAndHeardOfNoMoreIsParkedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)
-		id := b.letter(doc(1), 1, letter.Contract)
+		id := b.letter(doc(1), 1, deadletter.Contract)
 		if err := b.letters.MarkRedriven(t.Context(), id, time.Now(), false); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestRedrivenAndHeardOfNoMoreIsParkedAgain(t *testing.T) {
 			t.Errorf("report %+v: too early", rep.Letters)
 		}
 		rep := b.next()
-		if f, ok := b.facts(id); !ok || f.State != letter.Parked || f.Redrives != 1 || rep.Letters.Parked != 1 {
+		if f, ok := b.facts(id); !ok || f.State != deadletter.Parked || f.Redrives != 1 || rep.Letters.Parked != 1 {
 			t.Errorf("letter %+v, there %t, report %+v; want it parked and its redrive remembered", f, ok, rep.Letters)
 		}
 	})

@@ -13,10 +13,10 @@ import (
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/schedule"
@@ -28,7 +28,7 @@ type Pruner struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
 	Flights  flight.Store
-	Letters  letter.Store
+	Letters  deadletter.Store
 	Schedule schedule.Store
 	Live     queue.Queue
 	Bulk     queue.Queue

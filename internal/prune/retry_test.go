@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -35,13 +35,13 @@ func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := setup(t)
-				again := b.letter(doc("redriven"), 1, letter.Contract)
+				again := b.letter(doc("redriven"), 1, deadletter.Contract)
 				if err := b.letters.MarkRedriven(t.Context(), again, time.Now(), false); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(b.cfg.Queues.DeadLetterRetention - time.Hour)
 				b.flight(entry{doc("undone"), 1})
-				b.letter(doc("undone"), 1, letter.Contract)
+				b.letter(doc("undone"), 1, deadletter.Contract)
 				time.Sleep(time.Hour)
 				called := map[string]int{}
 				p, _ := b.faulty(once(v, called))
@@ -67,7 +67,7 @@ func TestALetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)
-		id := b.letter(doc(1), 1, letter.Refusals)
+		id := b.letter(doc(1), 1, deadletter.Refusals)
 		if err := b.letters.MarkRedriven(t.Context(), id, time.Now(), false); err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/shard"
 )
 

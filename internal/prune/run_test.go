@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -84,11 +84,11 @@ func (b *bench) world() {
 	time.Sleep(30*day - time.Hour)
 	b.commit(doc("young"), 1, shard.Put)
 	b.commit(doc("superseded"), 2, shard.Put)
-	b.letter(doc("superseded"), 1, letter.RejectedBySink)
+	b.letter(doc("superseded"), 1, deadletter.RejectedBySink)
 	b.admit(doc("transient"), 1)
 	b.park(doc("transient"), 1)
-	b.letter(doc("transient"), 1, letter.Refusals)
-	b.letter(doc("kept"), 1, letter.Contract)
+	b.letter(doc("transient"), 1, deadletter.Refusals)
+	b.letter(doc("kept"), 1, deadletter.Contract)
 	b.flight(entry{doc("young"), 1})
 	b.flight(entry{doc("waits"), 1})
 	time.Sleep(time.Hour)
@@ -110,7 +110,7 @@ func (b *bench) end() string {
 	for _, id := range []string{"young", "superseded", "transient", "kept", "waits"} {
 		fmt.Fprintf(&s, "%s %t; ", id, b.row(doc(id)).Exists())
 	}
-	facts, _, err := b.letters.List(b.Context(), letter.Filter{}, "", 100)
+	facts, _, err := b.letters.List(b.Context(), deadletter.Filter{}, "", 100)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestRunStaysWithinItsBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)
 		for i := range 600 {
-			b.letter(doc(i), 1, letter.Contract)
+			b.letter(doc(i), 1, deadletter.Contract)
 		}
 		p := b.pruner()
 		p.Budget = prune.Budget{Letters: 150, Time: 10 * time.Second}

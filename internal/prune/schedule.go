@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 )
@@ -71,7 +71,7 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item) error {
 			continue
 		}
 		rep.Due++
-		o, err := letter.Copy(it.Body, it.Attributes, it.FirstSent, 0)
+		o, err := deadletter.Copy(it.Body, it.Attributes, it.FirstSent, 0)
 		if errors.Is(err, queue.ErrTooLarge) {
 			if err := r.parkItem(ctx, it, err); err != nil {
 				fail(err)
@@ -135,7 +135,7 @@ func (r *run) forget(ctx context.Context, items []schedule.Item) error {
 // parkItem makes a dead letter of an event that no queue will ever take.
 func (r *run) parkItem(ctx context.Context, it schedule.Item, why error) error {
 	m := queue.Message{ID: it.MessageID, Body: it.Body, Attributes: it.Attributes, Sent: it.FirstSent}
-	l := letter.New(m, letter.Contract, "scheduled: "+why.Error(), it.Doc, it.Key, 0, r.Clock.Now())
+	l := deadletter.New(m, deadletter.Contract, "scheduled: "+why.Error(), it.Doc, it.Key, 0, r.Clock.Now())
 	l.Sink, l.Lane = r.Sink, string(it.Lane)
 	if r.Config.DeadLetters == config.DeadLettersNone {
 		r.note(journal.Note{Step: journal.Dropped, Doc: it.Doc, Key: it.Key, Message: it.MessageID, Sent: it.FirstSent, Detail: string(l.Reason) + ": " + l.Detail})

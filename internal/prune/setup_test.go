@@ -12,10 +12,10 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
@@ -170,10 +170,10 @@ func (b *bench) park(d shard.DocID, version int) {
 }
 
 // letter parks a dead letter.
-func (b *bench) letter(d shard.DocID, version int, reason letter.Reason) string {
+func (b *bench) letter(d shard.DocID, version int, reason deadletter.Reason) string {
 	b.Helper()
 	m := queue.Message{ID: fmt.Sprint("m-", d, "-", version), Body: fmt.Sprint(d, version), Sent: time.Now()}
-	l := letter.New(m, reason, "", d, b.key(version), 0, time.Now())
+	l := deadletter.New(m, reason, "", d, b.key(version), 0, time.Now())
 	l.Sink, l.Lane = "search", "live"
 	if _, err := b.letters.Park(b.Context(), l); err != nil {
 		b.Fatal(err)
@@ -181,7 +181,7 @@ func (b *bench) letter(d shard.DocID, version int, reason letter.Reason) string 
 	return l.ID
 }
 
-func (b *bench) facts(id string) (letter.Facts, bool) {
+func (b *bench) facts(id string) (deadletter.Facts, bool) {
 	b.Helper()
 	l, ok, err := b.letters.Get(b.Context(), id)
 	if err != nil {

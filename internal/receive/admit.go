@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -149,11 +149,11 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 	case shard.Duplicate:
 		b.done(p, journal.Duplicate, "this version is committed")
 	case shard.Parked:
-		b.done(p, journal.Stored, "its dead letter is stored")
+		b.done(p, journal.AlreadyDead, "its dead letter is stored")
 	case shard.ClassMismatch:
-		b.letter(p, letter.ClassMismatch, "version: the row has versions of class "+d.after.VersionClass.String()+", this one is "+p.Class.String())
+		b.letter(p, deadletter.ClassMismatch, "version: the row has versions of class "+d.after.VersionClass.String()+", this one is "+p.Class.String())
 	case shard.TooOld:
-		b.letter(p, letter.TooOld, "older than rows are kept, and nothing committed to judge it by")
+		b.letter(p, deadletter.TooOld, "older than rows are kept, and nothing committed to judge it by")
 	case shard.Foreign:
 		b.h.note(b.about(p, journal.Schema, "row"))
 		b.fail(p, "the row has a newer schema")
@@ -162,7 +162,7 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 		case !b.overdue(p):
 			b.keep(d, p)
 		case !d.after.Leased(b.now()):
-			b.letter(p, letter.DeadDeadline, "tried for longer than "+b.h.Config.Retry.DeadDeadline.String())
+			b.letter(p, deadletter.DeadDeadline, "tried for longer than "+b.h.Config.Retry.DeadDeadline.String())
 		case d.after.Pending < p.Key:
 			// Nobody admits it any more, so a flight would let it go at once, again and again until the lease ends. Visibility is about as long.
 			b.fail(p, "overdue, and its row is leased for another version")

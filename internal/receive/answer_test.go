@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
@@ -127,7 +127,7 @@ func troubles(seed uint64, percent int) fault.Injector {
 // ends is where the events of messages have come to, by what the stores hold.
 type ends struct {
 	dead      map[shard.DocID]shard.OrderKey // whose letter was stored before: another version's mark may take its place
-	letters   []letter.Letter
+	letters   []deadletter.Letter
 	scheduled []schedule.Item
 	delayed   map[string]bool // bodies
 }
@@ -156,7 +156,7 @@ func (b *bench) ends() ends {
 func (b *bench) why(m queue.Message, e ends) string {
 	b.Helper()
 	for i, r := range b.sources.Decode(m) {
-		stored := slices.ContainsFunc(e.letters, func(l letter.Letter) bool { return l.MessageID == m.ID && l.Event == i })
+		stored := slices.ContainsFunc(e.letters, func(l deadletter.Letter) bool { return l.MessageID == m.ID && l.Event == i })
 		if r.Skip != "" || stored {
 			continue
 		}

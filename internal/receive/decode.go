@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -66,7 +66,7 @@ func faultDetail(f *event.Fault) string {
 func (b *batch) place(p pending) {
 	cfg := b.h.Config
 	if sink, _ := cfg.SinkFor(string(p.Doc.Collection())); sink != b.h.Sink {
-		b.letter(&p, letter.Contract, fmt.Sprintf("collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(), sink, b.h.Sink))
+		b.letter(&p, deadletter.Contract, fmt.Sprintf("collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(), sink, b.h.Sink))
 		return
 	}
 	// A version that is not due within quiet must not become pending: it would hide what is due before it.
@@ -76,7 +76,7 @@ func (b *batch) place(p pending) {
 		return
 	}
 	if limit := cfg.Lifecycle.RowRetention - cfg.Lifecycle.ProducerLateness - 24*time.Hour; ahead > limit {
-		b.letter(&p, letter.TooFarAhead, fmt.Sprintf("notbefore: at most %s ahead, so that its row outlives it", limit))
+		b.letter(&p, deadletter.TooFarAhead, fmt.Sprintf("notbefore: at most %s ahead, so that its row outlives it", limit))
 		return
 	}
 	b.later = append(b.later, laterEvent{p: p})

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -76,7 +76,7 @@ func TestAMessageTooOldToJudgeIsALetterAndLeavesAMark(t *testing.T) {
 		time.Sleep(b.cfg.Lifecycle.RowRetention - b.cfg.Lifecycle.ProducerLateness + time.Minute)
 		b.poll()
 		l := b.letters()
-		if len(l) != 2 || l[0].Reason != letter.TooOld && l[1].Reason != letter.TooOld {
+		if len(l) != 2 || l[0].Reason != deadletter.TooOld && l[1].Reason != deadletter.TooOld {
 			b.Errorf("letters %+v, want the unknown document's too old to judge, the known one's overdue", l)
 		}
 		if r := b.row("a"); r.Dead != b.event(put("a", 1)).Key || r.Committed != "" {
@@ -128,7 +128,7 @@ func TestAnOlderVersionIsAdmittedWhereTheNewestIsADeadLetter(t *testing.T) {
 		if r := b.row("a"); r.Pending != b.event(put("a", 1)).Key {
 			b.Errorf("row %+v, want version 1 pending", r)
 		}
-		b.noted(journal.Stored, 1)
+		b.noted(journal.AlreadyDead, 1)
 	})
 }
 

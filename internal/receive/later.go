@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 )
@@ -54,7 +54,7 @@ func (b *batch) delay(ctx context.Context) {
 		}
 		m := &b.msgs[l.p.msg]
 		var o queue.Outgoing
-		if o, l.err = letter.Copy(m.Body, m.Attributes, m.FirstSent(), ahead); l.err == nil {
+		if o, l.err = deadletter.Copy(m.Body, m.Attributes, m.FirstSent(), ahead); l.err == nil {
 			out, sent = append(out, o), append(sent, l)
 		}
 	}
@@ -78,7 +78,7 @@ func (b *batch) store(ctx context.Context) {
 	b.h.Parallel.Each(maxParallel, len(far), func(i int) {
 		p, m := &far[i].p, &b.msgs[far[i].p.msg]
 		far[i].err = b.h.Schedule.Put(ctx, schedule.Item{
-			ID: letter.ID(p.Doc, p.Key, m.Body), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: b.h.Sink, Lane: b.h.Lane,
+			ID: deadletter.ID(p.Doc, p.Key, m.Body), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: b.h.Sink, Lane: b.h.Lane,
 			FirstSent: m.FirstSent(), MessageID: m.ID, Body: m.Body, Attributes: m.Attributes,
 		})
 	})

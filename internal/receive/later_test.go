@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 )
 
 // slow makes every call of a name take as long, or until the caller has no more time.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -14,13 +14,13 @@ import (
 // outLetter is a dead letter on its way.
 type outLetter struct {
 	p      pending
-	reason letter.Reason
+	reason deadletter.Reason
 	detail string
 	id     string
 }
 
 // letter notes that the event becomes a dead letter; sendLetters sends it.
-func (b *batch) letter(p *pending, reason letter.Reason, detail string) {
+func (b *batch) letter(p *pending, reason deadletter.Reason, detail string) {
 	b.letters = append(b.letters, outLetter{p: *p, reason: reason, detail: detail})
 }
 
@@ -44,7 +44,7 @@ func (b *batch) sendLetters(ctx context.Context) {
 	var sent []*outLetter
 	for i := range b.letters {
 		l := &b.letters[i]
-		dead := letter.New(b.msgs[l.p.msg], l.reason, l.detail, l.p.Doc, l.p.Key, l.p.Index, b.start)
+		dead := deadletter.New(b.msgs[l.p.msg], l.reason, l.detail, l.p.Doc, l.p.Key, l.p.Index, b.start)
 		l.id = dead.ID
 		dead.Sink, dead.Lane = b.h.Sink, string(b.h.Lane)
 		o, err := dead.Message()
@@ -64,7 +64,7 @@ func (b *batch) sendLetters(ctx context.Context) {
 			continue
 		}
 		b.state[l.p.msg].open--
-		n := b.about(&l.p, journal.Lettered, string(l.reason)+": "+l.detail)
+		n := b.about(&l.p, journal.DeadLettered, string(l.reason)+": "+l.detail)
 		n.Letter = l.id
 		b.h.note(n)
 	}
@@ -72,7 +72,7 @@ func (b *batch) sendLetters(ctx context.Context) {
 
 // parks says which letters are followed by PARK: those of versions that may be pending, which nobody would end otherwise (docs/model.md,
 // aged-while-pending).
-func parks(r letter.Reason) bool { return r == letter.DeadDeadline || r == letter.TooOld }
+func parks(r deadletter.Reason) bool { return r == deadletter.DeadDeadline || r == deadletter.TooOld }
 
 // park marks the version dead after its letter is stored. Where somebody holds the lease the message stays, to be judged
 // when the lease has ended.

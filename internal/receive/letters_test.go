@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -35,7 +35,7 @@ func (b *bench) overdue(body string) {
 	time.Sleep(b.cfg.Retry.DeadDeadline + time.Minute)
 }
 
-func (b *bench) wantLetter(reason letter.Reason, version int) {
+func (b *bench) wantLetter(reason deadletter.Reason, version int) {
 	b.Helper()
 	l := b.letters()
 	if len(l) != 1 || l[0].Reason != reason || l[0].Key != b.event(put("a", version)).Key || l[0].Body != put("a", version) {
@@ -56,11 +56,11 @@ func TestDeadDeadlineIsALetterThenPARK(t *testing.T) {
 		if kept := b.poll(); len(kept) != 0 {
 			b.Errorf("kept %v, want it acknowledged", kept)
 		}
-		b.wantLetter(letter.DeadDeadline, 1)
+		b.wantLetter(deadletter.DeadDeadline, 1)
 		if r := b.row("a"); r.Dead != key || r.Pending != "" || r.BurstStart != 0 || r.ExpiresAt == 0 {
 			b.Errorf("row %+v, want it dead and settled", r)
 		}
-		b.noted(journal.Lettered, 1)
+		b.noted(journal.DeadLettered, 1)
 	})
 }
 
@@ -68,7 +68,7 @@ func TestDeadDeadlineOfAMessageThatNobodyAdmittedLeavesAMark(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 1))
 		b.poll()
-		b.wantLetter(letter.DeadDeadline, 1)
+		b.wantLetter(deadletter.DeadDeadline, 1)
 		if r := b.row("a"); r.Dead != b.event(put("a", 1)).Key || r.ExpiresAt == 0 {
 			b.Errorf("row %+v, want a mark that expires: a redelivery must make no second letter", r)
 		}
@@ -93,7 +93,7 @@ func TestDeadDeadlineWaitsWhileTheVersionIsBeingWritten(t *testing.T) {
 		if kept := b.poll(); len(kept) != 0 {
 			b.Errorf("kept %v after the lease", kept)
 		}
-		b.wantLetter(letter.DeadDeadline, 1)
+		b.wantLetter(deadletter.DeadDeadline, 1)
 	})
 }
 
@@ -120,7 +120,7 @@ func TestAnOverdueVersionBesideALeasedOneWaitsOutsideAFlight(t *testing.T) {
 		if kept := b.poll(); len(kept) != 0 {
 			b.Errorf("kept %v after the lease", kept)
 		}
-		b.wantLetter(letter.DeadDeadline, 2)
+		b.wantLetter(deadletter.DeadDeadline, 2)
 	})
 }
 
@@ -195,7 +195,7 @@ func TestAnOverdueVersionDoesNotStandInForANewerOne(t *testing.T) {
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the newer version held and the old one acknowledged", kept)
 		}
-		b.wantLetter(letter.DeadDeadline, 1)
+		b.wantLetter(deadletter.DeadDeadline, 1)
 		if r := b.row("a"); r.Pending != b.event(put("a", 2)).Key {
 			b.Errorf("row %+v, want version 2 pending", r)
 		}
@@ -247,7 +247,7 @@ func TestWithoutDeadLettersMessagesAreDroppedAloud(t *testing.T) {
 			b.Errorf("kept %v, want the good message held and the others dropped", kept)
 		}
 		b.noted(journal.Dropped, 2)
-		b.noted(journal.Lettered, 0)
+		b.noted(journal.DeadLettered, 0)
 		for _, n := range b.notes.of(journal.Dropped) {
 			if n.Message == "" || n.Detail == "" {
 				b.Errorf("note %+v, want the message and the reason", n)
@@ -286,7 +286,7 @@ func TestABodyThatCannotBeLoadedNowKeepsTheMessage(t *testing.T) {
 		kept, letters int
 	}{
 		"not now":  {errors.New("throttled"), 1, 0},
-		"for good": {&event.Fault{Reason: letter.Payload, Problem: "no such object"}, 0, 1},
+		"for good": {&event.Fault{Reason: deadletter.Payload, Problem: "no such object"}, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, place, func(b *bench) {
@@ -326,7 +326,7 @@ func TestACollectionOfAnotherSinkIsADeadLetter(t *testing.T) {
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the message of this sink", kept)
 		}
-		if l := b.letters(); len(l) != 1 || l[0].Reason != letter.Contract || l[0].Doc.Collection() != "elsewhere" {
+		if l := b.letters(); len(l) != 1 || l[0].Reason != deadletter.Contract || l[0].Doc.Collection() != "elsewhere" {
 			b.Errorf("letters %+v, want the stray one", l)
 		}
 	})
@@ -341,7 +341,7 @@ func TestAVersionOfAnotherClassIsADeadLetter(t *testing.T) {
 			b.Errorf("kept %v, want the other document's message", kept)
 		}
 		l := b.letters()
-		if len(l) != 2 || slices.ContainsFunc(l, func(l letter.Letter) bool { return l.Reason != letter.ClassMismatch }) {
+		if len(l) != 2 || slices.ContainsFunc(l, func(l deadletter.Letter) bool { return l.Reason != deadletter.ClassMismatch }) {
 			b.Errorf("letters %+v, want both versions, never guessed", l)
 		}
 		if r := b.row("a"); r != before {

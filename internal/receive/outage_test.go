@@ -9,8 +9,8 @@ import (
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/shard"
 )
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 )
 
 // Order is what an operator wants done with a selection of letters.
@@ -20,7 +20,7 @@ type Order struct {
 
 // Progress is one letter's outcome and how many letters there were so far.
 type Progress struct {
-	Facts   letter.Facts
+	Facts   deadletter.Facts
 	Outcome Outcome
 	Err     error // of Failed, or of a letter that was sent and could not be marked
 	Done    int
@@ -42,9 +42,9 @@ func (t Tally) Total() int {
 // a letter that fails; the error then says how many did and why the first. The tally is valid beside an error too.
 func (d *Desk) Redrive(ctx context.Context, o Order) (Tally, error) {
 	if o.ID == "" && o.State == "" {
-		o.State = letter.Parked
+		o.State = deadletter.Parked
 	}
-	return d.each(ctx, o, "redrive", func(f letter.Facts) (Outcome, error) { return d.One(ctx, f.ID, o.How) })
+	return d.each(ctx, o, "redrive", func(f deadletter.Facts) (Outcome, error) { return d.One(ctx, f.ID, o.How) })
 }
 
 // Drop deletes the selected letters for good. The rows keep dead = k: a copy that is still under way is not tried again. Each
@@ -56,7 +56,7 @@ func (d *Desk) Drop(ctx context.Context, o Order) (Tally, error) {
 	if o.Selection == (Selection{}) && !o.All {
 		return nil, fmt.Errorf("drop dead letters: %w: nothing is selected; say that you mean all of them", ErrFilter)
 	}
-	return d.each(ctx, o, "drop", func(f letter.Facts) (Outcome, error) {
+	return d.each(ctx, o, "drop", func(f deadletter.Facts) (Outcome, error) {
 		if o.DryRun {
 			return Dropped, nil
 		}
@@ -69,7 +69,7 @@ func (d *Desk) Drop(ctx context.Context, o Order) (Tally, error) {
 }
 
 // each does one thing to every selected letter, no faster than the rate.
-func (d *Desk) each(ctx context.Context, o Order, verb string, do func(letter.Facts) (Outcome, error)) (Tally, error) {
+func (d *Desk) each(ctx context.Context, o Order, verb string, do func(deadletter.Facts) (Outcome, error)) (Tally, error) {
 	if o.Rate < 0 {
 		return nil, fmt.Errorf("%s dead letters: a rate of %g a second is negative", verb, o.Rate)
 	}
@@ -81,7 +81,7 @@ func (d *Desk) each(ctx context.Context, o Order, verb string, do func(letter.Fa
 	var first error
 	failed := 0
 	next := d.Clock.Now()
-	err := d.List(ctx, o.Selection, func(f letter.Facts) error {
+	err := d.List(ctx, o.Selection, func(f deadletter.Facts) error {
 		if err := d.Clock.Sleep(ctx, next.Sub(d.Clock.Now())); err != nil {
 			return err
 		}

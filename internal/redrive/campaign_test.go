@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/redrive"
 )
 
@@ -24,7 +24,7 @@ func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 		}
 		time.Sleep(400 * 24 * time.Hour)
 		n := 0
-		if err := b.desk.List(t.Context(), redrive.Selection{}, func(letter.Facts) error { n++; return nil }); err != nil || n != letters {
+		if err := b.desk.List(t.Context(), redrive.Selection{}, func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
 			t.Errorf("listed %d letters, error %v; want %d", n, err, letters)
 		}
 		tally, err := b.desk.Redrive(t.Context(), redrive.Order{How: redrive.How{Force: true}})
@@ -32,7 +32,7 @@ func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 			t.Errorf("redrive: %v, error %v; want %d sent", tally, err, letters)
 		}
 		n = 0
-		if err := b.desk.List(t.Context(), redrive.Selection{}, func(letter.Facts) error { n++; return nil }); err != nil || n != letters {
+		if err := b.desk.List(t.Context(), redrive.Selection{}, func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
 			t.Errorf("%d letters are left, error %v; want %d: a redrive deletes none", n, err, letters)
 		}
 	})
@@ -43,12 +43,12 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)
 		start := time.Now()
-		b.letter(message(body("1", 1)), letter.RejectedBySink)
+		b.letter(message(body("1", 1)), deadletter.RejectedBySink)
 		time.Sleep(time.Hour)
-		b.letter(message(body("2", 1)), letter.Refusals)
+		b.letter(message(body("2", 1)), deadletter.Refusals)
 		time.Sleep(time.Hour)
-		third := b.letter(message(`{"type":"doc.changed","collection":"other","subject":"3","sequence":"1","data":{}}`), letter.RejectedBySink)
-		b.letter(message(`not JSON`), letter.Undecodable)
+		third := b.letter(message(`{"type":"doc.changed","collection":"other","subject":"3","sequence":"1","data":{}}`), deadletter.RejectedBySink)
+		b.letter(message(`not JSON`), deadletter.Undecodable)
 		if err := b.letters.MarkRedriven(t.Context(), third, time.Now(), false); err != nil {
 			t.Fatal(err)
 		}
@@ -58,28 +58,28 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 			want string
 		}{
 			{"everything, oldest first", redrive.Selection{}, "1 2 3 "},
-			{"reason", redrive.Selection{Filter: letter.Filter{Reason: letter.RejectedBySink}}, "1 3"},
-			{"collection", redrive.Selection{Filter: letter.Filter{Collection: "content"}}, "1 2"},
-			{"after", redrive.Selection{Filter: letter.Filter{After: start.Add(time.Minute)}}, "2 3 "},
-			{"before", redrive.Selection{Filter: letter.Filter{Before: start.Add(time.Minute)}}, "1"},
-			{"key", redrive.Selection{Filter: letter.Filter{Doc: "content#2"}}, "2"},
-			{"unknown key", redrive.Selection{Filter: letter.Filter{Doc: "content#4"}}, ""},
-			{"parked", redrive.Selection{Filter: letter.Filter{State: letter.Parked}}, "1 2 "},
-			{"redriven", redrive.Selection{Filter: letter.Filter{State: letter.Redriven}}, "3"},
+			{"reason", redrive.Selection{Filter: deadletter.Filter{Reason: deadletter.RejectedBySink}}, "1 3"},
+			{"collection", redrive.Selection{Filter: deadletter.Filter{Collection: "content"}}, "1 2"},
+			{"after", redrive.Selection{Filter: deadletter.Filter{After: start.Add(time.Minute)}}, "2 3 "},
+			{"before", redrive.Selection{Filter: deadletter.Filter{Before: start.Add(time.Minute)}}, "1"},
+			{"key", redrive.Selection{Filter: deadletter.Filter{Doc: "content#2"}}, "2"},
+			{"unknown key", redrive.Selection{Filter: deadletter.Filter{Doc: "content#4"}}, ""},
+			{"parked", redrive.Selection{Filter: deadletter.Filter{State: deadletter.Parked}}, "1 2 "},
+			{"redriven", redrive.Selection{Filter: deadletter.Filter{State: deadletter.Redriven}}, "3"},
 			{"id", redrive.Selection{ID: third}, "3"},
 		}
 		for _, tt := range tests {
-			var got []letter.Facts
-			err := b.desk.List(t.Context(), tt.s, func(f letter.Facts) error { got = append(got, f); return nil })
+			var got []deadletter.Facts
+			err := b.desk.List(t.Context(), tt.s, func(f deadletter.Facts) error { got = append(got, f); return nil })
 			if err != nil || ids(got) != tt.want {
 				t.Errorf("%s: got %q, error %v; want %q", tt.name, ids(got), err, tt.want)
 			}
 		}
 		// Sent again and heard of no more: it shows as parked once the dead-letter queue would have forgotten it.
 		time.Sleep(b.cfg.Queues.DeadLetterRetention)
-		var got []letter.Facts
-		parked := redrive.Selection{Filter: letter.Filter{State: letter.Parked}}
-		if err := b.desk.List(t.Context(), parked, func(f letter.Facts) error { got = append(got, f); return nil }); err != nil || len(got) != 4 {
+		var got []deadletter.Facts
+		parked := redrive.Selection{Filter: deadletter.Filter{State: deadletter.Parked}}
+		if err := b.desk.List(t.Context(), parked, func(f deadletter.Facts) error { got = append(got, f); return nil }); err != nil || len(got) != 4 {
 			t.Errorf("%d letters show as parked, error %v; want 4", len(got), err)
 		}
 	})
@@ -97,24 +97,24 @@ func TestBadSelectionsChangeNothing(t *testing.T) {
 			want error
 		}{
 			{"unknown reason", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: letter.Filter{Reason: "nope"}}})
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: deadletter.Filter{Reason: "nope"}}})
 				return err
 			}, redrive.ErrFilter},
 			{"unknown state", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: letter.Filter{State: "nope"}}})
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: deadletter.Filter{State: "nope"}}})
 				return err
 			}, redrive.ErrFilter},
 			{"bad collection", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: letter.Filter{Collection: "No"}}})
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: deadletter.Filter{Collection: "No"}}})
 				return err
 			}, redrive.ErrFilter},
 			{"times the wrong way round", func() error {
-				f := letter.Filter{After: time.Now(), Before: time.Now().Add(-1)}
+				f := deadletter.Filter{After: time.Now(), Before: time.Now().Add(-1)}
 				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: f}})
 				return err
 			}, redrive.ErrFilter},
 			{"id and filter", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{ID: "x", Filter: letter.Filter{Doc: "content#1"}}})
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{ID: "x", Filter: deadletter.Filter{Doc: "content#1"}}})
 				return err
 			}, redrive.ErrFilter},
 			{"unknown id", func() error {
@@ -204,7 +204,7 @@ func TestCampaignGoesOnAfterALetterThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)
 		b.die(message(body("1", 1)))
-		stray := letter.New(message("x"), letter.Undecodable, "", "", "", 0, time.Now())
+		stray := deadletter.New(message("x"), deadletter.Undecodable, "", "", "", 0, time.Now())
 		stray.Sink = "gone"
 		if _, err := b.letters.Park(t.Context(), stray); err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestDropIsAudited(t *testing.T) {
 		for i := range 3 {
 			b.die(message(body(fmt.Sprint(i), 1)))
 		}
-		order := redrive.Order{Selection: redrive.Selection{Filter: letter.Filter{Doc: "content#1"}}, How: redrive.How{By: "ann", DryRun: true}}
+		order := redrive.Order{Selection: redrive.Selection{Filter: deadletter.Filter{Doc: "content#1"}}, How: redrive.How{By: "ann", DryRun: true}}
 		if tally, err := b.desk.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 || len(b.notes.of(journal.Dropped)) != 0 {
 			t.Errorf("dry run: %v, error %v", tally, err)
 		}
@@ -239,8 +239,8 @@ func TestDropIsAudited(t *testing.T) {
 		if r := b.row("content#1"); r.Dead == "" {
 			t.Error("the row forgot it: a copy under way would be tried again")
 		}
-		var left []letter.Facts
-		_ = b.desk.List(t.Context(), redrive.Selection{}, func(f letter.Facts) error { left = append(left, f); return nil })
+		var left []deadletter.Facts
+		_ = b.desk.List(t.Context(), redrive.Selection{}, func(f deadletter.Facts) error { left = append(left, f); return nil })
 		if got := ids(left); got != "0 2" {
 			t.Errorf("left: %q, want 0 2", got)
 		}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -28,38 +28,38 @@ const cancelTries = 3
 
 // Cancel makes the pending version of a document a dead letter `cancelled`, from its manifest, and marks the row. What was held
 // besides it, if anything, is the newest then and is written. It returns the letter's facts; an operator may redrive it.
-func (d *Desk) Cancel(ctx context.Context, doc shard.DocID, by string) (letter.Facts, error) {
+func (d *Desk) Cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
 	if by == "" {
-		return letter.Facts{}, fmt.Errorf("cancel %s: nobody is named for the audit", doc)
+		return deadletter.Facts{}, fmt.Errorf("cancel %s: nobody is named for the audit", doc)
 	}
 	f, err := d.cancel(ctx, doc, by)
 	if err != nil {
-		return letter.Facts{}, fmt.Errorf("cancel %s: %w", doc, err)
+		return deadletter.Facts{}, fmt.Errorf("cancel %s: %w", doc, err)
 	}
 	return f, nil
 }
 
-func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (letter.Facts, error) {
+func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
 	var rows []shard.Row
 	err := d.try(ctx, func() (err error) {
 		rows, err = d.Shards.Read(ctx, []shard.DocID{doc}, shard.Consistent)
 		return err
 	})
 	if err != nil {
-		return letter.Facts{}, fmt.Errorf("read the row: %w", err)
+		return deadletter.Facts{}, fmt.Errorf("read the row: %w", err)
 	}
 	row := rows[0]
 	switch {
 	case row.Foreign():
-		return letter.Facts{}, ErrForeign
+		return deadletter.Facts{}, ErrForeign
 	case row.Pending == "" || row.Pending <= row.Committed:
-		return letter.Facts{}, ErrNotPending
+		return deadletter.Facts{}, ErrNotPending
 	case row.LeaseUntil >= shard.MicrosOf(d.Clock.Now()):
-		return letter.Facts{}, ErrWriting
+		return deadletter.Facts{}, ErrWriting
 	}
 	l, err := d.fromManifest(ctx, row)
 	if err != nil {
-		return letter.Facts{}, err
+		return deadletter.Facts{}, err
 	}
 	l.Detail = "by " + by
 	err = d.try(ctx, func() error {
@@ -67,14 +67,14 @@ func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (letter.F
 		return err
 	})
 	if err != nil {
-		return letter.Facts{}, fmt.Errorf("park the letter: %w", err)
+		return deadletter.Facts{}, fmt.Errorf("park the letter: %w", err)
 	}
 	if err := d.park(ctx, row, l.Facts); err != nil {
-		return letter.Facts{}, err
+		return deadletter.Facts{}, err
 	}
 	n := journal.Note{
-		Step: journal.Lettered, At: d.Clock.Now(), Doc: doc, Key: l.Key, Sink: l.Sink, Lane: l.Lane, Message: l.MessageID,
-		Event: l.Event, Sent: l.Sent, Detail: string(letter.Cancelled) + ": operator " + by, Letter: l.ID,
+		Step: journal.DeadLettered, At: d.Clock.Now(), Doc: doc, Key: l.Key, Sink: l.Sink, Lane: l.Lane, Message: l.MessageID,
+		Event: l.Event, Sent: l.Sent, Detail: string(deadletter.Cancelled) + ": operator " + by, Letter: l.ID,
 	}
 	d.Journal.Note(n)
 	d.note(l.Facts, journal.Parked, n.Detail)
@@ -82,28 +82,28 @@ func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (letter.F
 }
 
 // fromManifest makes the letter of the pending version from the flight that holds it.
-func (d *Desk) fromManifest(ctx context.Context, row shard.Row) (letter.Letter, error) {
+func (d *Desk) fromManifest(ctx context.Context, row shard.Row) (deadletter.Letter, error) {
 	m, err := d.Flights.Get(ctx, flight.ID(row.Flight))
 	switch {
 	case errors.Is(err, flight.ErrNotFound):
-		return letter.Letter{}, ErrUnheld
+		return deadletter.Letter{}, ErrUnheld
 	case err != nil:
-		return letter.Letter{}, fmt.Errorf("get the manifest: %w", err)
+		return deadletter.Letter{}, fmt.Errorf("get the manifest: %w", err)
 	}
 	for _, r := range m.Records {
 		for _, e := range r.Events {
 			if e.Doc == row.Doc && e.Key == row.Pending {
-				l := letter.New(r.Message, letter.Cancelled, "", e.Doc, e.Key, e.Index, d.Clock.Now())
+				l := deadletter.New(r.Message, deadletter.Cancelled, "", e.Doc, e.Key, e.Index, d.Clock.Now())
 				l.Sink, l.Lane = m.Sink, string(m.Lane)
 				return l, nil
 			}
 		}
 	}
-	return letter.Letter{}, ErrUnheld
+	return deadletter.Letter{}, ErrUnheld
 }
 
 // park is PARK after the letter is stored. Where a claim came in between, the outcome of its write decides.
-func (d *Desk) park(ctx context.Context, image shard.Row, f letter.Facts) error {
+func (d *Desk) park(ctx context.Context, image shard.Row, f deadletter.Facts) error {
 	var last error
 	for range cancelTries {
 		now := d.Clock.Now()

@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
@@ -39,7 +39,7 @@ func TestCancelMakesThePendingVersionADeadLetter(t *testing.T) {
 		e := b.event(m)
 		b.hold(m)
 		f, err := b.desk.Cancel(t.Context(), "content#1", "ann")
-		if err != nil || f.Reason != letter.Cancelled || f.Key != e.Key || f.Lane != "bulk" || f.MessageID != m.ID {
+		if err != nil || f.Reason != deadletter.Cancelled || f.Key != e.Key || f.Lane != "bulk" || f.MessageID != m.ID {
 			t.Fatalf("cancel: %+v, error %v", f, err)
 		}
 		l, err := b.desk.Show(t.Context(), f.ID)
@@ -49,7 +49,7 @@ func TestCancelMakesThePendingVersionADeadLetter(t *testing.T) {
 		if r := b.row(e.Doc); r.Dead != e.Key || r.Pending != "" {
 			t.Errorf("row %+v: want it dead", r)
 		}
-		if n := b.notes.of(journal.Lettered); len(n) != 1 || n[0].Message != m.ID || n[0].Detail != "cancelled: operator ann" {
+		if n := b.notes.of(journal.DeadLettered); len(n) != 1 || n[0].Message != m.ID || n[0].Detail != "cancelled: operator ann" {
 			t.Errorf("audit %+v", n)
 		}
 		// It can be had back.
@@ -124,7 +124,7 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 				}
 				lease = shard.Lease{}
 				n := 0
-				_ = b.desk.List(t.Context(), redrive.Selection{}, func(letter.Facts) error { n++; return nil })
+				_ = b.desk.List(t.Context(), redrive.Selection{}, func(deadletter.Facts) error { n++; return nil })
 				if got := n == 1; got != tt.stored {
 					t.Errorf("a letter is stored: %t, want %t", got, tt.stored)
 				}

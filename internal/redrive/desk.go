@@ -9,9 +9,9 @@ import (
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -19,7 +19,7 @@ import (
 // Desk works on parked letters. All fields are required, except Flights, which only Cancel needs. It is safe for concurrent use.
 type Desk struct {
 	Shards  shard.Store
-	Letters letter.Store
+	Letters deadletter.Store
 	Flights flight.Store
 	Queues  func(sink string, lane flight.Lane) queue.Queue // nil for a queue that does not exist
 	Config  *config.Config
@@ -56,13 +56,13 @@ type How struct {
 var ErrUnknown = errors.New("no such dead letter")
 
 // Show returns a letter with its body, or ErrUnknown.
-func (d *Desk) Show(ctx context.Context, id string) (letter.Letter, error) {
+func (d *Desk) Show(ctx context.Context, id string) (deadletter.Letter, error) {
 	l, ok, err := d.get(ctx, id)
 	switch {
 	case err != nil:
-		return letter.Letter{}, fmt.Errorf("show dead letter %s: %w", id, err)
+		return deadletter.Letter{}, fmt.Errorf("show dead letter %s: %w", id, err)
 	case !ok:
-		return letter.Letter{}, fmt.Errorf("show dead letter %s: %w", id, ErrUnknown)
+		return deadletter.Letter{}, fmt.Errorf("show dead letter %s: %w", id, ErrUnknown)
 	}
 	l.State = l.Shown(d.Clock.Now(), d.Config.Queues.DeadLetterRetention)
 	return l, nil
@@ -91,7 +91,7 @@ func (d *Desk) One(ctx context.Context, id string, how How) (Outcome, error) {
 }
 
 // judge says what the row, read consistently, allows.
-func (d *Desk) judge(ctx context.Context, f letter.Facts, force bool) (shard.Row, Outcome, error) {
+func (d *Desk) judge(ctx context.Context, f deadletter.Facts, force bool) (shard.Row, Outcome, error) {
 	if f.Doc == "" || f.Key == "" {
 		return shard.Row{}, Sent, nil // nothing to judge it by before it can be decoded
 	}
@@ -106,7 +106,7 @@ func (d *Desk) judge(ctx context.Context, f letter.Facts, force bool) (shard.Row
 	return rows[0], d.decide(rows[0], f, force), nil
 }
 
-func (d *Desk) decide(r shard.Row, f letter.Facts, force bool) Outcome {
+func (d *Desk) decide(r shard.Row, f deadletter.Facts, force bool) Outcome {
 	now := d.Clock.Now()
 	switch shard.Judge(r, f.Key, f.Key.Class(), false) {
 	case shard.Foreign:
@@ -124,12 +124,12 @@ func (d *Desk) decide(r shard.Row, f letter.Facts, force bool) Outcome {
 }
 
 // aged says that the letter is older than rows are certain to be kept (design sections 5 and 6).
-func (d *Desk) aged(f letter.Facts, now time.Time) bool {
+func (d *Desk) aged(f deadletter.Facts, now time.Time) bool {
 	return d.Config.Lifecycle.Aged(f.FirstSent, now)
 }
 
 // supersede takes a letter away whose version, or a newer one, is committed.
-func (d *Desk) supersede(ctx context.Context, f letter.Facts, how How) error {
+func (d *Desk) supersede(ctx context.Context, f deadletter.Facts, how How) error {
 	if how.DryRun {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (d *Desk) supersede(ctx context.Context, f letter.Facts, how How) error {
 
 // send takes the mark off the row, sends the copy and only then notes it in the letter, which stays. A crash in between sends it
 // again later, and every copy is judged by version.
-func (d *Desk) send(ctx context.Context, l letter.Letter, row shard.Row, how How) (Outcome, error) {
+func (d *Desk) send(ctx context.Context, l deadletter.Letter, row shard.Row, how How) (Outcome, error) {
 	now := d.Clock.Now()
 	first := l.FirstSent
 	if how.Force {
@@ -151,7 +151,7 @@ func (d *Desk) send(ctx context.Context, l letter.Letter, row shard.Row, how How
 	if l.Body == "" {
 		return Empty, nil
 	}
-	out, err := letter.Copy(l.Body, l.Attributes, first, 0)
+	out, err := deadletter.Copy(l.Body, l.Attributes, first, 0)
 	if errors.Is(err, queue.ErrTooLarge) {
 		return TooLarge, nil
 	}
@@ -194,7 +194,7 @@ func (d *Desk) send(ctx context.Context, l letter.Letter, row shard.Row, how How
 }
 
 // unmark is REDRIVE: dead = k goes, so that the copy is not taken for stored. A refusal is judged by the row that it returns.
-func (d *Desk) unmark(ctx context.Context, f letter.Facts, how How) (Outcome, error) {
+func (d *Desk) unmark(ctx context.Context, f deadletter.Facts, how How) (Outcome, error) {
 	w := shard.Redrive(f.Doc, f.Key, shard.MicrosOf(d.Clock.Now()))
 	err := d.try(ctx, func() error {
 		_, err := d.Shards.Write(ctx, w)
@@ -233,7 +233,7 @@ func (d *Desk) try(ctx context.Context, f func() error) error {
 	return backoff.Row().Do(ctx, d.Clock, f)
 }
 
-func (d *Desk) get(ctx context.Context, id string) (l letter.Letter, ok bool, err error) {
+func (d *Desk) get(ctx context.Context, id string) (l deadletter.Letter, ok bool, err error) {
 	err = d.try(ctx, func() (err error) {
 		l, ok, err = d.Letters.Get(ctx, id)
 		return err
@@ -242,7 +242,7 @@ func (d *Desk) get(ctx context.Context, id string) (l letter.Letter, ok bool, er
 }
 
 // note speaks of a letter, not of a message.
-func (d *Desk) note(f letter.Facts, step journal.Step, detail string) {
+func (d *Desk) note(f deadletter.Facts, step journal.Step, detail string) {
 	d.Journal.Note(journal.Note{
 		Step: step, At: d.Clock.Now(), Doc: f.Doc, Key: f.Key, Sink: f.Sink, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Detail: detail, Letter: f.ID,
 	})

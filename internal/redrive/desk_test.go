@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
@@ -39,7 +39,7 @@ func TestRedrivenLetterIsSentByteForByteAndStays(t *testing.T) {
 		if first := got[0].FirstSent(); !first.Equal(m.Sent.Truncate(time.Millisecond)) {
 			t.Errorf("first sent %s, want %s", first, m.Sent)
 		}
-		if f, ok := b.facts(id); !ok || f.State != letter.Redriven || f.Redrives != 1 || f.Auto != 0 || !f.RedrivenAt.Equal(time.Now()) {
+		if f, ok := b.facts(id); !ok || f.State != deadletter.Redriven || f.Redrives != 1 || f.Auto != 0 || !f.RedrivenAt.Equal(time.Now()) {
 			t.Errorf("letter %+v, there %t; want it redriven once by an operator", f, ok)
 		}
 		if n := b.notes.of(journal.Redriven); len(n) != 1 || n[0].Detail != "by ann" {
@@ -84,12 +84,12 @@ func TestRedriveThatOvertakesRejectStaysParked(t *testing.T) {
 		e := b.event(m)
 		b.admit(e)
 		l := b.claim(e)
-		id := b.letter(m, letter.RejectedBySink)
+		id := b.letter(m, deadletter.RejectedBySink)
 		b.one(id, redrive.How{}, redrive.Busy) // leased
 		time.Sleep(14 * time.Second)
 		b.one(id, redrive.How{}, redrive.Busy) // the invocation died: pending still
 		b.reject(l)
-		if f, ok := b.facts(id); !ok || f.State != letter.Parked || f.Redrives != 0 {
+		if f, ok := b.facts(id); !ok || f.State != deadletter.Parked || f.Redrives != 0 {
 			t.Fatalf("letter %+v, there %t; want it parked", f, ok)
 		}
 		if got := b.received(b.live); len(got) != 0 {
@@ -115,7 +115,7 @@ func TestRefusedRedriveStaysParked(t *testing.T) {
 			if again := b.die(copies[0]); again != id { // the sink refuses it again
 				t.Fatalf("letter %s, want %s: one letter for one version", again, id)
 			}
-			if f, ok := b.facts(id); !ok || f.State != letter.Parked || f.Redrives != n+1 {
+			if f, ok := b.facts(id); !ok || f.State != deadletter.Parked || f.Redrives != n+1 {
 				t.Fatalf("letter %+v, there %t; want it parked and %d redrives", f, ok, n+1)
 			}
 		}
@@ -223,7 +223,7 @@ func TestRowDecidesWhatARedriveMayDo(t *testing.T) {
 				b := setup(t)
 				m := message(body("1", 5))
 				e := b.event(m)
-				l := letter.New(m, letter.Refusals, "", e.Doc, e.Key, 0, time.Now())
+				l := deadletter.New(m, deadletter.Refusals, "", e.Doc, e.Key, 0, time.Now())
 				l.Sink, l.Lane = "search", "bulk"
 				if _, err := b.letters.Park(t.Context(), l); err != nil {
 					t.Fatal(err)
@@ -260,7 +260,7 @@ func (downQueue) Send(_ context.Context, out []queue.Outgoing) []error {
 }
 
 // downLetters loses marks.
-type downLetters struct{ letter.Store }
+type downLetters struct{ deadletter.Store }
 
 func (downLetters) MarkRedriven(context.Context, string, time.Time, bool) error { return errDown }
 
@@ -276,7 +276,7 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 		if got, err := b.desk.One(t.Context(), id, redrive.How{}); got != redrive.Failed || !errors.Is(err, errDown) {
 			t.Errorf("send failed: got %s, error %v; want failed", got, err)
 		}
-		if f, ok := b.facts(id); !ok || f.State != letter.Parked {
+		if f, ok := b.facts(id); !ok || f.State != deadletter.Parked {
 			t.Fatalf("letter %+v, there %t; want it parked", f, ok)
 		}
 		b.desk.Queues = good
@@ -303,14 +303,14 @@ func TestLetterThatCannotBeCopiedStays(t *testing.T) {
 			m.Attributes[fmt.Sprint("a", i)] = queue.Text("x")
 		}
 		b.one(b.die(m), redrive.How{}, redrive.TooLarge)
-		empty := letter.New(message(""), letter.Undecodable, "", "", "", 0, time.Now())
+		empty := deadletter.New(message(""), deadletter.Undecodable, "", "", "", 0, time.Now())
 		empty.Sink = "search"
 		if _, err := b.letters.Park(t.Context(), empty); err != nil {
 			t.Fatal(err)
 		}
 		b.one(empty.ID, redrive.How{}, redrive.Empty)
 		b.one(empty.ID, redrive.How{DryRun: true}, redrive.Empty)
-		lost := letter.New(message("x"), letter.Undecodable, "", "", "", 0, time.Now())
+		lost := deadletter.New(message("x"), deadletter.Undecodable, "", "", "", 0, time.Now())
 		lost.Sink = "gone"
 		if _, err := b.letters.Park(t.Context(), lost); err != nil {
 			t.Fatal(err)

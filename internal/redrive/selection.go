@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 )
 
 // page is how many facts are listed at a time.
@@ -17,19 +17,19 @@ var ErrFilter = errors.New("filter")
 
 // Selection is which letters a command works on.
 type Selection struct {
-	letter.Filter
+	deadletter.Filter
 	ID string // one letter; the filter is not asked then
 }
 
 // Validate says what is wrong with the selection, in the words of the command line, or nil.
 func (s Selection) Validate() error {
 	switch {
-	case s.ID != "" && s.Filter != (letter.Filter{}):
+	case s.ID != "" && s.Filter != (deadletter.Filter{}):
 		return fmt.Errorf("%w: an id and a filter exclude each other", ErrFilter)
 	case s.Reason != "" && !s.Reason.Known():
-		return fmt.Errorf("%w: reason %q is unknown; want one of %s", ErrFilter, s.Reason, letter.Reasons())
-	case s.State != "" && s.State != letter.Parked && s.State != letter.Redriven:
-		return fmt.Errorf("%w: state %q is unknown; want %s or %s", ErrFilter, s.State, letter.Parked, letter.Redriven)
+		return fmt.Errorf("%w: reason %q is unknown; want one of %s", ErrFilter, s.Reason, deadletter.Reasons())
+	case s.State != "" && s.State != deadletter.Parked && s.State != deadletter.Redriven:
+		return fmt.Errorf("%w: state %q is unknown; want %s or %s", ErrFilter, s.State, deadletter.Parked, deadletter.Redriven)
 	case !s.After.IsZero() && !s.Before.IsZero() && !s.After.Before(s.Before):
 		return fmt.Errorf("%w: after %s lies not before %s", ErrFilter, s.After.Format(time.RFC3339), s.Before.Format(time.RFC3339))
 	}
@@ -43,7 +43,7 @@ func (s Selection) Validate() error {
 
 // List calls f with the facts of every letter that is selected, oldest first, with its state as people see it, until f returns an
 // error. Letters that die after the call began are left out, so that a letter that dies again is not met twice. There is no other limit.
-func (d *Desk) List(ctx context.Context, s Selection, f func(letter.Facts) error) error {
+func (d *Desk) List(ctx context.Context, s Selection, f func(deadletter.Facts) error) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (d *Desk) List(ctx context.Context, s Selection, f func(letter.Facts) error
 		filter.Before = end
 	}
 	for cursor := ""; ; {
-		var found []letter.Facts
+		var found []deadletter.Facts
 		var next string
 		err := d.try(ctx, func() (err error) {
 			found, next, err = d.Letters.List(ctx, filter, cursor, page)

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/dlq"
-	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
@@ -154,13 +154,13 @@ func (b *bench) row(doc shard.DocID) shard.Row {
 }
 
 // letter sends what index sends for an event that the sink refused for good, and lets dlq park it.
-func (b *bench) letter(m queue.Message, reason letter.Reason) string {
+func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	b.Helper()
 	var e event.Event
 	if r := b.sources.Decode(m)[0]; r.Fault == nil {
 		e = r.Event
 	}
-	l := letter.New(m, reason, "mapper_parsing_exception: field title", e.Doc, e.Key, e.Index, time.Now())
+	l := deadletter.New(m, reason, "mapper_parsing_exception: field title", e.Doc, e.Key, e.Index, time.Now())
 	l.Sink, l.Lane = "search", "live"
 	out, err := l.Message()
 	if err != nil {
@@ -186,7 +186,7 @@ func (b *bench) die(m queue.Message) string {
 	e := b.event(m)
 	b.admit(e)
 	l := b.claim(e)
-	id := b.letter(m, letter.RejectedBySink)
+	id := b.letter(m, deadletter.RejectedBySink)
 	b.reject(l)
 	return id
 }
@@ -201,7 +201,7 @@ func (b *bench) one(id string, how redrive.How, want redrive.Outcome) {
 }
 
 // facts are what is kept of a letter; ok says whether it is.
-func (b *bench) facts(id string) (letter.Facts, bool) {
+func (b *bench) facts(id string) (deadletter.Facts, bool) {
 	b.Helper()
 	l, ok, err := b.letters.Get(b.Context(), id)
 	if err != nil {
@@ -223,7 +223,7 @@ func (b *bench) received(q *memory.Queue) []queue.Message {
 	return ms
 }
 
-func ids(facts []letter.Facts) string {
+func ids(facts []deadletter.Facts) string {
 	var out []string
 	for _, f := range facts {
 		out = append(out, f.Doc.ID())

@@ -68,7 +68,7 @@ type Bid struct {
 	Key         OrderKey
 	Token       Token  // fresh for this claim
 	Now         Micros // the claim's time: the fence
-	Until       Micros // >= the invocation's hard deadline + guard + sinkSettle
+	Until       Micros // >= the invocation's hard deadline + guard + applyDelay
 	Cap         Micros // a burst that began at or before it may be overridden: now - maxWait, or - capGrace too
 	MinInterval time.Duration
 	Again       bool // the row shows claimed = k: an earlier claim of the same version got no commit

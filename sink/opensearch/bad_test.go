@@ -14,11 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/local/dev"
-	"github.com/lullhq/lull/internal/letter"
-	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/opensearch"
@@ -221,13 +221,13 @@ func TestABadDocumentIsADeadLetter(t *testing.T) {
 	tests := []struct {
 		name   string
 		answer func(*bad) func(http.ResponseWriter, request)
-		reason letter.Reason
+		reason deadletter.Reason
 		says   string
 	}{
-		{"400 for the document", item(400, "mapper_parsing_exception"), letter.RejectedBySink, "mapper_parsing_exception"},
-		{"400 for the request", ofRequest(respond(400, whole("illegal_argument_exception"))), letter.Refusals, "illegal_argument_exception"},
-		{"413 for the document", item(413, "too_large_exception"), letter.RejectedBySink, "too_large_exception"},
-		{"413 for the request", ofRequest(respond(413, "<html>secret</html>")), letter.RejectedBySink, sink.TooLarge},
+		{"400 for the document", item(400, "mapper_parsing_exception"), deadletter.RejectedBySink, "mapper_parsing_exception"},
+		{"400 for the request", ofRequest(respond(400, whole("illegal_argument_exception"))), deadletter.Refusals, "illegal_argument_exception"},
+		{"413 for the document", item(413, "too_large_exception"), deadletter.RejectedBySink, "too_large_exception"},
+		{"413 for the request", ofRequest(respond(413, "<html>secret</html>")), deadletter.RejectedBySink, sink.TooLarge},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

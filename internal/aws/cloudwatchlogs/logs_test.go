@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -88,7 +88,7 @@ func TestHistoryIsOneDocumentsInTheOrderOfTime(t *testing.T) {
 		case c.Operation != "FilterLogEvents":
 			t.Errorf("asked %s", c.Operation)
 		case s.LogGroupName == "receive":
-			return page("", at(1, "content#a", "held"), at(9, "content#ab", "held"), at(5, "content#a", "lettered"))
+			return page("", at(1, "content#a", "held"), at(9, "content#ab", "held"), at(5, "content#a", "dead_lettered"))
 		case s.NextToken == "":
 			return page("2") // nothing in the first part
 		}

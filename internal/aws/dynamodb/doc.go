@@ -1,4 +1,4 @@
-// Package dynamodb is the DynamoDB half of the seams shard.Store, shard.Scanner, letter.Store and schedule.Store: one table
+// Package dynamodb is the DynamoDB half of the seams shard.Store, shard.Scanner, deadletter.Store and schedule.Store: one table
 // for everything that lull remembers.
 //
 // What it promises:

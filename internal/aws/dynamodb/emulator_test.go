@@ -10,11 +10,11 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/awstest"
+	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
@@ -81,7 +81,7 @@ func TestAMissingTableSaysSo(t *testing.T) {
 		"read":  func() error { _, err := table.Read(ctx, []shard.DocID{"c#1"}, shard.Consistent); return err },
 		"write": func() error { _, err := table.Write(ctx, shard.Redrive("c#1", "k", 1)); return err },
 		"scan":  func() error { _, _, err := table.Scan(ctx, 0, 1, "", 10); return err },
-		"list":  func() error { _, _, err := NewLetters(table, nil).List(ctx, letter.Filter{}, "", 10); return err },
+		"list":  func() error { _, _, err := NewLetters(table, nil).List(ctx, deadletter.Filter{}, "", 10); return err },
 	} {
 		late := backoff.Policy{Min: 200 * time.Millisecond, Max: 2 * time.Second, Tries: 20} // an emulator's first answers may be
 		err := late.Do(ctx, clock.System{}, f)

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/lullhq/lull/internal/backoff"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -23,7 +23,7 @@ type Letters struct {
 	bodies Bodies
 }
 
-var _ letter.Store = (*Letters)(nil)
+var _ deadletter.Store = (*Letters)(nil)
 
 // NewLetters returns the letters of a table.
 func NewLetters(t *Table, bodies Bodies) *Letters { return &Letters{table: t, bodies: bodies} }
@@ -32,7 +32,7 @@ func NewLetters(t *Table, bodies Bodies) *Letters { return &Letters{table: t, bo
 const lookFactor = 20
 
 // Park stores the message and then the facts.
-func (s *Letters) Park(ctx context.Context, l letter.Letter) (bool, error) {
+func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
 	if l.ID == "" {
 		return false, backoff.Permanent(errors.New("park letter: it has no id"))
 	}
@@ -56,43 +56,43 @@ func (s *Letters) Park(ctx context.Context, l letter.Letter) (bool, error) {
 	c.first("first_error", l.FirstError)
 	c.text("last_error", l.LastError)
 	c.time("died", l.Died)
-	c.text("state", string(letter.Parked))
+	c.text("state", string(deadletter.Parked))
 	old, err := s.table.update(ctx, "park letter "+l.ID, dead.doc(l.ID), c)
 	return len(old) == 0, err
 }
 
-func facts(it item) letter.Facts {
+func facts(it item) deadletter.Facts {
 	f := fields(it)
-	return letter.Facts{
-		ID: strings.TrimPrefix(f.text(PartitionKey), dead.doc("")), Reason: letter.Reason(f.text("reason")), Detail: f.text("detail"),
+	return deadletter.Facts{
+		ID: strings.TrimPrefix(f.text(PartitionKey), dead.doc("")), Reason: deadletter.Reason(f.text("reason")), Detail: f.text("detail"),
 		Doc: shard.DocID(f.text("about")), Key: shard.OrderKey(f.bytes("order_key")), Event: int(f.number("event")),
 		Sink: f.text("sink"), Lane: f.text("lane"), MessageID: f.text("message"),
 		FirstSent: f.time("first_sent"), Sent: f.time("sent"),
 		Refusals: f.number("refusals"), FirstError: f.text("first_error"), LastError: f.text("last_error"), Died: f.time("died"),
-		State: letter.State(f.text("state")), RedrivenAt: f.time("redriven_at"),
+		State: deadletter.State(f.text("state")), RedrivenAt: f.time("redriven_at"),
 		Redrives: int(f.number("redrives")), Auto: int(f.number("auto")),
 	}
 }
 
 // Get reads the facts consistently, then the message.
-func (s *Letters) Get(ctx context.Context, id string) (letter.Letter, bool, error) {
+func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, error) {
 	it, err := s.table.get(ctx, dead.doc(id))
 	if err != nil || len(it) == 0 {
-		return letter.Letter{}, false, err
+		return deadletter.Letter{}, false, err
 	}
 	body, attrs, ok, err := s.bodies.Get(ctx, id)
 	if err != nil {
-		return letter.Letter{}, false, fmt.Errorf("get letter %s: %w", id, err)
+		return deadletter.Letter{}, false, fmt.Errorf("get letter %s: %w", id, err)
 	}
 	if !ok {
-		return letter.Letter{}, false, backoff.Permanent(fmt.Errorf("get letter %s: its message is gone: drop the letter and publish the document again", id))
+		return deadletter.Letter{}, false, backoff.Permanent(fmt.Errorf("get letter %s: its message is gone: drop the letter and publish the document again", id))
 	}
-	return letter.Letter{Facts: facts(it), Body: body, Attributes: attrs}, true, nil
+	return deadletter.Letter{Facts: facts(it), Body: body, Attributes: attrs}, true, nil
 }
 
 // List goes through the index, oldest first. It may return fewer than limit letters, even none, and still a cursor: then the filter
 // passed over the rest of what it looked at. The index follows the table within moments.
-func (s *Letters) List(ctx context.Context, f letter.Filter, cursor string, limit int) ([]letter.Facts, string, error) {
+func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string, error) {
 	if limit < 1 {
 		return nil, "", fmt.Errorf("list letters: limit %d is not positive", limit)
 	}
@@ -107,7 +107,7 @@ func (s *Letters) List(ctx context.Context, f letter.Filter, cursor string, limi
 	if err != nil {
 		return nil, "", fmt.Errorf("list letters: %w", err)
 	}
-	out := make([]letter.Facts, len(items))
+	out := make([]deadletter.Facts, len(items))
 	for i, it := range items {
 		out[i] = facts(it)
 	}
@@ -118,7 +118,7 @@ func (s *Letters) List(ctx context.Context, f letter.Filter, cursor string, limi
 func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
 	c := newChange()
 	c.condition = "attribute_exists(" + c.name(PartitionKey) + ")"
-	c.text("state", string(letter.Redriven))
+	c.text("state", string(deadletter.Redriven))
 	c.time("redriven_at", at)
 	c.add("redrives", 1)
 	if auto {

@@ -10,11 +10,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/letter"
-	"github.com/lullhq/lull/internal/letter/lettertest"
+	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/deadletter/deadlettertest"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/schedule/scheduletest"
 )
@@ -34,7 +34,7 @@ func TestLettersKeepTheirPromises(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)
 	store := NewLetters(New(cfg, create(t, cfg)), s3.NewBodies(bucket(t, cfg), s3.DeadPrefix))
-	lettertest.Run(t, func(*testing.T) letter.Store { return store })
+	deadlettertest.Run(t, func(*testing.T) deadletter.Store { return store })
 }
 
 func TestScheduledEventsKeepTheirPromises(t *testing.T) {
@@ -108,7 +108,7 @@ func TestTheIndexIsMergedInOrderOverItsPartitions(t *testing.T) {
 		var ids []string
 		pages := 0
 		for cursor := ""; ; {
-			facts, next, err := NewLetters(table, nil).List(awstest.Context(t), letter.Filter{}, cursor, limit)
+			facts, next, err := NewLetters(table, nil).List(awstest.Context(t), deadletter.Filter{}, cursor, limit)
 			if err != nil {
 				t.Fatalf("List: %v", err)
 			}
@@ -147,7 +147,7 @@ func TestAFilterThatMatchesNothingComesBack(t *testing.T) {
 	table := New(awstest.JSON(t, func(c awstest.Call) awstest.Reply { return x.answer(t, c) }), "shards")
 	calls := 0
 	for cursor := ""; ; calls++ {
-		facts, next, err := NewLetters(table, nil).List(awstest.Context(t), letter.Filter{Reason: letter.Cancelled}, cursor, 5)
+		facts, next, err := NewLetters(table, nil).List(awstest.Context(t), deadletter.Filter{Reason: deadletter.Cancelled}, cursor, 5)
 		if err != nil || len(facts) != 0 {
 			t.Fatalf("got %v, %v", facts, err)
 		}

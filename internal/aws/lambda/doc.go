@@ -9,6 +9,6 @@
 //     which the state machine tries again after the lease.
 //   - Nothing runs past its time: the context ends before the platform kills the invocation, and no invocation may live longer than the
 //     settings say, because leases are computed from them.
-//   - A function that starts with bad settings answers every message as failed, counts BadSettings and says at each invocation what is
+//   - A function that starts with bad settings answers every message as failed, counts ConfigurationErrors and says at each invocation what is
 //     wrong. Nothing is lost, and nothing is silent.
 package lambda

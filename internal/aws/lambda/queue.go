@@ -40,20 +40,20 @@ func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	defer finish(ctx, q.Journal, q.Done)
 	batch, err := ReadBatch(payload)
 	if err != nil {
-		q.Journal.Count(metrics.BadEvents, 1)
+		q.Journal.Count(metrics.InvalidEvents, 1)
 		q.Journal.Log().Error("bad event", "error", err.Error(), "bytes", len(payload))
 		return nil, err
 	}
 	failed := batch.Unread
 	if n := len(batch.Unread); n > 0 {
-		q.Journal.Count(metrics.BadEvents, n)
+		q.Journal.Count(metrics.InvalidEvents, n)
 		q.Journal.Log().Error("records cannot be read", "count", n, "message", batch.Unread[0])
 	}
 	handle := q.Handles[batch.Queue]
 	switch {
 	case len(batch.Messages) == 0:
 	case handle == nil:
-		q.Journal.Count(metrics.BadSettings, 1)
+		q.Journal.Count(metrics.ConfigurationErrors, 1)
 		q.Journal.Log().Error("bad settings", "error", fmt.Sprintf("queue %s is none of this function's: compare its event source mappings with its environment", batch.Queue))
 		failed = append(failed, ids(batch.Messages)...)
 	default:

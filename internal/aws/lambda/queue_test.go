@@ -187,7 +187,7 @@ func TestRecordsThatCannotBeReadStay(t *testing.T) {
 	payload := []byte(`{"Records":[` + record(func(map[string]any) {}) + `,` +
 		record(func(r map[string]any) { r["messageId"] = "bad"; delete(r, "attributes") }) + `]}`)
 	answer, err := q.Invoke(t.Context(), payload)
-	if err != nil || !slices.Equal(failures(t, answer), []string{"bad"}) || total(t, out, metrics.BadEvents) != 1 {
+	if err != nil || !slices.Equal(failures(t, answer), []string{"bad"}) || total(t, out, metrics.InvalidEvents) != 1 {
 		t.Errorf("got %s, %v, want the bad one alone: %s", answer, err, out)
 	}
 }
@@ -201,7 +201,7 @@ func TestAnotherQueuesMessagesStay(t *testing.T) {
 		return nil
 	}}
 	answer, err := q.Invoke(t.Context(), messages(3))
-	if err != nil || len(failures(t, answer)) != 3 || total(t, out, metrics.BadSettings) != 1 {
+	if err != nil || len(failures(t, answer)) != 3 || total(t, out, metrics.ConfigurationErrors) != 1 {
 		t.Errorf("got %s, %v: %s", answer, err, out)
 	}
 }
@@ -213,7 +213,7 @@ func TestWhatIsNoBatchFailsTheInvocation(t *testing.T) {
 	if answer, err := q.Invoke(t.Context(), []byte(`{"detail":"hunter2"}`)); !errors.Is(err, errNoBatch) || answer != nil {
 		t.Errorf("got %s, %v", answer, err)
 	}
-	if strings.Contains(out.String(), "hunter2") || total(t, out, metrics.BadEvents) != 1 {
+	if strings.Contains(out.String(), "hunter2") || total(t, out, metrics.InvalidEvents) != 1 {
 		t.Errorf("got %s", out)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	runtime "github.com/aws/aws-lambda-go/lambda"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -167,7 +167,7 @@ var _ Handler = (*Refusal)(nil)
 // Invoke refuses.
 func (r *Refusal) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	defer finish(ctx, r.Journal, nil)
-	r.Journal.Count(metrics.BadSettings, 1)
+	r.Journal.Count(metrics.ConfigurationErrors, 1)
 	r.Journal.Log().Error("bad settings", "error", r.Err.Error())
 	batch, err := ReadBatch(payload)
 	if err != nil {

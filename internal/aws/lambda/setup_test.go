@@ -12,8 +12,8 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/queue"
 )
 
@@ -106,8 +106,8 @@ func TestBadSettingsKeepEveryMessageAndSaySo(t *testing.T) {
 				if err != nil || len(failures(t, answer)) != 3 {
 					t.Errorf("got %s, %v, want every message as failed", answer, err)
 				}
-				if total(t, &out, metrics.BadSettings) != 1 || !strings.Contains(out.String(), strings.ReplaceAll(tt.says, `"`, `\"`)) {
-					t.Errorf("want BadSettings and %q: %s", tt.says, &out)
+				if total(t, &out, metrics.ConfigurationErrors) != 1 || !strings.Contains(out.String(), strings.ReplaceAll(tt.says, `"`, `\"`)) {
+					t.Errorf("want ConfigurationErrors and %q: %s", tt.says, &out)
 				}
 			}
 			if !strings.Contains(out.String(), `"Stack":"lull"`) && !strings.Contains(out.String(), `"Stack":"prod"`) {

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/shard"
 )
 

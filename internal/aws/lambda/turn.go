@@ -12,8 +12,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/flight"
 )
 
 // Turn is the index function behind the state machine: a state in, the next one out.
@@ -42,12 +42,12 @@ func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err erro
 	}()
 	s, err := ReadState(payload)
 	if err != nil {
-		t.Journal.Count(metrics.BadEvents, 1)
+		t.Journal.Count(metrics.InvalidEvents, 1)
 		return nil, err
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > t.Limit+limitSlack {
 		// Leases would end while this invocation may still write.
-		t.Journal.Count(metrics.BadSettings, 1)
+		t.Journal.Count(metrics.ConfigurationErrors, 1)
 		return nil, fmt.Errorf("this function may run for %s, but index.timeout is %s: deploy both with the same number", time.Until(deadline).Round(time.Second), t.Limit)
 	}
 	call, cancel := within(ctx, t.Limit, 0)

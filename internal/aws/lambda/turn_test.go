@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/flight"
 )
 
 const id = "01KAJ0000000000000000000AB"
@@ -166,7 +166,7 @@ func TestAFunctionThatMayRunLongerThanItsLeaseRefuses(t *testing.T) {
 		t.Error("the turn was taken")
 		return s, nil
 	})
-	if err == nil || !strings.Contains(err.Error(), "index.timeout is 10s") || !strings.Contains(out, metrics.BadSettings) {
+	if err == nil || !strings.Contains(err.Error(), "index.timeout is 10s") || !strings.Contains(out, metrics.ConfigurationErrors) {
 		t.Errorf("got %v: %s", err, out)
 	}
 	if _, _, err = turn(t, 5*time.Second, func(_ context.Context, s flight.State) (flight.State, error) { return s, nil }); err != nil {

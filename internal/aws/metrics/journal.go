@@ -13,13 +13,13 @@ import (
 
 // Metrics that no note stands for.
 const (
-	BadSettings = "BadSettings" // a function started with settings that it refuses: it does nothing until they are mended
-	Panics      = "Panics"      // a batch or a turn ended in a panic
-	BadEvents   = "BadEvents"   // an invocation or a record of it is not what the function is for
-	TurnsLost   = "TurnsLost"   // a turn ended in an error: the state machine tries it again
-	RowReads    = "RowReads"    // rows asked for
-	RowWrites   = "RowWrites"   // conditional writes, refused ones among them
-	RowRefusals = "RowRefusals" // conditional writes refused: each costs its unit all the same
+	ConfigurationErrors = "ConfigurationErrors" // a function started with settings that it refuses: it does nothing until they are mended
+	Panics              = "Panics"              // a batch or a turn ended in a panic
+	InvalidEvents       = "InvalidEvents"       // an invocation or a record of it is not what the function is for
+	TurnsLost           = "TurnsLost"           // a turn ended in an error: the state machine tries it again
+	RowReads            = "RowReads"            // rows asked for
+	RowWrites           = "RowWrites"           // conditional writes, refused ones among them
+	RowRefusals         = "RowRefusals"         // conditional writes refused: each costs its unit all the same
 )
 
 // Journal counts notes until they are flushed, and logs what is worth a line. It is safe for concurrent use.
@@ -39,8 +39,8 @@ const maxLines = 20
 
 // audited lists the steps of which every line counts: what was dropped, sent elsewhere or written without a lease.
 var audited = map[journal.Step]bool{
-	journal.Lettered: true, journal.Rejected: true, journal.Parked: true, journal.Dropped: true, journal.Returned: true, journal.Redriven: true,
-	journal.OpenWrite: true, journal.OpenResync: true, journal.Reasserted: true,
+	journal.DeadLettered: true, journal.Rejected: true, journal.Parked: true, journal.Dropped: true, journal.Returned: true, journal.Redriven: true,
+	journal.OutageWrite: true, journal.OutageResync: true, journal.Reasserted: true,
 }
 
 // Base is what every line of a function says.
@@ -161,12 +161,12 @@ func Name(s journal.Step) string {
 // happens when something outside fails is a warning; what an auditor asks for is information.
 func level(s journal.Step) slog.Level {
 	switch s {
-	case journal.SinkNewer, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema, journal.OpenResync:
+	case journal.SinkNewer, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema, journal.OutageResync:
 		return slog.LevelError
-	case journal.Failed, journal.LaunchLost, journal.UnknownSink, journal.DeleteLost, journal.TwelveHours, journal.Tripped,
-		journal.Unreachable, journal.Conflict, journal.OpenWrite:
+	case journal.Failed, journal.LaunchLost, journal.OutcomeUnknown, journal.DeleteLost, journal.TwelveHours, journal.CircuitOpened,
+		journal.Unreachable, journal.Conflict, journal.OutageWrite:
 		return slog.LevelWarn
-	case journal.Lettered, journal.Rejected, journal.Released, journal.Closed, journal.Continued, journal.Parked, journal.Dropped,
+	case journal.DeadLettered, journal.Rejected, journal.Released, journal.CircuitClosed, journal.Continued, journal.Parked, journal.Dropped,
 		journal.Returned, journal.Redriven, journal.Reasserted:
 		return slog.LevelInfo
 	}

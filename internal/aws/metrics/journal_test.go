@@ -287,7 +287,7 @@ func TestTheNamesThatAlarmsWatch(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[journal.Step]string{
 		journal.SinkNewer: "SinkNewer", journal.LeaseLost: "LeaseLost", journal.Stuck: "Stuck", journal.Blocked: "BlockedByUnknown",
-		journal.Dropped: "Dropped", journal.Conflict: "VersionConflict", journal.Schema: "UnknownSchema", journal.OpenWrite: "OpenWrite",
+		journal.Dropped: "Dropped", journal.Conflict: "VersionConflict", journal.Schema: "UnknownSchema", journal.OutageWrite: "OutageWrite",
 		journal.Parked: "Parked", journal.LaunchLost: "LaunchLost", journal.Unreachable: "Unreachable",
 	} {
 		if got := Name(step); got != want {

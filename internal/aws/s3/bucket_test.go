@@ -11,12 +11,12 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/letter"
 )
 
 // answers serves one answer to everything and counts the requests.
@@ -211,7 +211,7 @@ func TestAReferenceThatCannotBeHadIsAFault(t *testing.T) {
 			if (err == nil) != tt.good || isFault != (tt.fault != "") || tt.good && string(got) != tt.body {
 				t.Fatalf("got %d bytes, %v, want fault %q", len(got), err, tt.fault)
 			}
-			if isFault && (!strings.Contains(f.Problem, tt.fault) || f.Reason != letter.Payload) {
+			if isFault && (!strings.Contains(f.Problem, tt.fault) || f.Reason != deadletter.Payload) {
 				t.Errorf("got %+v, want %q", f, tt.fault)
 			}
 			if !strings.HasPrefix(requests[0], "GET /payloads/a/b%20c?") {

@@ -9,8 +9,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/oklog/ulid/v2"
 
-	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/awstest"
+	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"

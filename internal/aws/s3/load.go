@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 )
 
 // errTooLarge says that an object is larger than what may be read of one.
@@ -30,5 +30,5 @@ func (b *Bucket) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	default:
 		return body, nil
 	}
-	return nil, &event.Fault{Reason: letter.Payload, Field: "dataref", Problem: problem}
+	return nil, &event.Fault{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
 }

@@ -11,8 +11,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/awstest"
+	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/queue/queuetest"

@@ -8,8 +8,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
-	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/awstest"
+	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"

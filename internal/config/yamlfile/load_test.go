@@ -207,7 +207,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(example)
 	for _, seed := range []string{
-		"", "---", "stack: |\n  a\n  b", "defaultSink: \"a\\tb\"", "stack: a\nstack: b", "a: &x [*x]", "sinks: {s: {kind: memory, versions: false, sinkSettle: 1s}}", "collections: {a: , b: {quiet: 1d2h}}",
+		"", "---", "stack: |\n  a\n  b", "defaultSink: \"a\\tb\"", "stack: a\nstack: b", "a: &x [*x]", "sinks: {s: {kind: memory, versions: false, applyDelay: 1s}}", "collections: {a: , b: {quiet: 1d2h}}",
 		"payload: {allow: [{bucket: abc, sources: []}]}", "queues: {live: {batch: 0x10, window: -1s}}", "? a\n: |\n  b\n", "\"\\u0000\": .inf", "<<: a", "sources: {\"\": {kind: govuk, govuk: {locales: []}}}",
 	} {
 		f.Add([]byte(seed))

@@ -20,7 +20,7 @@ import (
 
 // The flows of docs/faults.md: clocks that disagree, and requests that land when nobody waits for them any more.
 
-// lagging is a sink that now and then applies a request only after its caller has hung up, as late as sinkSettle allows.
+// lagging is a sink that now and then applies a request only after its caller has hung up, as late as applyDelay allows.
 type lagging struct {
 	sink.Sink
 	settle time.Duration
@@ -87,7 +87,7 @@ func TestASinkWithoutVersionsNeverGoesBack(t *testing.T) {
 					IOFailBefore: 0.01, IOFailAfter: 0.02, IOThrottle: 0.01, Skew: (cfg.Index.Guard - killedLate) / 2,
 				}, seed)
 				search := &lagging{
-					Sink: memory.NewSink(clock.System{}, memory.SinkSettings{}), settle: cfg.SinkSettle("search"),
+					Sink: memory.NewSink(clock.System{}, memory.SinkSettings{}), settle: cfg.ApplyDelay("search"),
 					rnd: rand.New(rand.NewPCG(seed, 30)), last: map[shard.DocID]sink.Op{},
 				}
 				e, err := New(Options{Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": search}, Faults: mix, Pollers: 3})

@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
@@ -55,7 +55,7 @@ func (c *copies) add(o *queue.Outgoing, sink string, lane flight.Lane) {
 			continue // a redriven letter, which is kept as such
 		}
 		it := schedule.Item{
-			ID: letter.ID(r.Event.Doc, r.Event.Key, o.Body), Doc: r.Event.Doc, Key: r.Event.Key, NotBefore: r.Event.NotBefore, Sink: sink,
+			ID: deadletter.ID(r.Event.Doc, r.Event.Key, o.Body), Doc: r.Event.Doc, Key: r.Event.Key, NotBefore: r.Event.NotBefore, Sink: sink,
 			Lane: lane, FirstSent: m.FirstSent(), Body: o.Body, Attributes: o.Attributes,
 		}
 		c.mu.Lock()

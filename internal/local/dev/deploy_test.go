@@ -17,9 +17,9 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/sink"
 )

@@ -8,9 +8,9 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 )
@@ -83,9 +83,9 @@ func (e *Engine) refuse(ctx context.Context, p *pipe, m queue.Message, events in
 	if errors.Is(why, queue.ErrTooLarge) {
 		problem = fmt.Sprintf("body: %d bytes with its attributes, a message may have %d: send the payload by dataref", queue.Bytes(m.Body, m.Attributes), queue.MaxBytes)
 	}
-	l := letter.New(m, letter.Undecodable, problem, "", "", 0, e.clk.Now())
+	l := deadletter.New(m, deadletter.Undecodable, problem, "", "", 0, e.clk.Now())
 	l.Sink, l.Lane = p.name, string(flight.Live)
-	step := journal.Lettered
+	step := journal.DeadLettered
 	if e.cfg.DeadLetters == config.DeadLettersNone {
 		step, l.ID = journal.Dropped, ""
 	} else if _, err := e.Letters.Park(ctx, l); err != nil {
@@ -94,7 +94,7 @@ func (e *Engine) refuse(ctx context.Context, p *pipe, m queue.Message, events in
 	for i := range events {
 		e.notes.Note(journal.Note{
 			Step: step, At: e.clk.Now(), Sink: p.name, Lane: string(flight.Live), Message: m.ID, Event: i, Sent: m.Sent,
-			Letter: l.ID, Detail: string(letter.Undecodable) + ": " + problem,
+			Letter: l.ID, Detail: string(deadletter.Undecodable) + ": " + problem,
 		})
 	}
 	return nil
@@ -164,12 +164,12 @@ func (e *Engine) Report(ctx context.Context) (Report, error) {
 	e.ledger.fill(&r)
 	cursor := ""
 	for {
-		facts, next, err := e.Letters.List(ctx, letter.Filter{}, cursor, 1000)
+		facts, next, err := e.Letters.List(ctx, deadletter.Filter{}, cursor, 1000)
 		if err != nil {
 			return r, fmt.Errorf("list dead letters: %w", err)
 		}
 		for _, f := range facts {
-			if f.Shown(e.clk.Now(), e.cfg.Queues.DeadLetterRetention) != letter.Parked {
+			if f.Shown(e.clk.Now(), e.cfg.Queues.DeadLetterRetention) != deadletter.Parked {
 				continue // it was sent again: prune takes it away once its version is committed
 			}
 			r.DeadLetters = append(r.DeadLetters, DeadLine{Key: string(f.Doc), Reason: string(f.Reason), MessageID: f.MessageID})

@@ -106,12 +106,12 @@ func (l *Ledger) Note(n journal.Note) {
 			l.rewrite++
 		}
 		l.commit(n, v)
-	case journal.Lettered, journal.Dropped:
+	case journal.DeadLettered, journal.Dropped:
 		if n.Message == "" {
 			return // dlq and prune speak of letters, not of messages
 		}
 		l.die(n)
-	case journal.Stored:
+	case journal.AlreadyDead:
 		n.Letter = l.letters[version()]
 		l.die(n)
 	case journal.Scheduled:
@@ -155,7 +155,7 @@ func (l *Ledger) die(n journal.Note) {
 	if !l.end(n, endDead) {
 		return
 	}
-	if n.Flight == "" && (n.Step == journal.Lettered || n.Step == journal.Dropped) {
+	if n.Flight == "" && (n.Step == journal.DeadLettered || n.Step == journal.Dropped) {
 		l.reject++
 		l.refusal[n.Letter] = true
 	}

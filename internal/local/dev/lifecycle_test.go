@@ -14,13 +14,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -43,7 +43,7 @@ func (c *commits) Note(n journal.Note) {
 	case journal.Committed:
 		c.ages[n.Lane] = append(c.ages[n.Lane], n.At.Sub(n.Sent))
 		c.last[n.Lane] = n.At
-	case journal.LeaseLost, journal.SinkNewer, journal.Lettered, journal.Stuck, journal.Failed:
+	case journal.LeaseLost, journal.SinkNewer, journal.DeadLettered, journal.Stuck, journal.Failed:
 		c.bad[n.Step]++
 	}
 }
@@ -166,7 +166,7 @@ func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 
 // alarms are the metrics that an alarm of the infrastructure watches at their first count (infra, alarms).
 var alarms = []journal.Step{
-	journal.Stuck, journal.SinkNewer, journal.Blocked, journal.Schema, journal.LeaseLost, journal.Parked, journal.Unreachable, journal.Tripped, journal.OpenWrite,
+	journal.Stuck, journal.SinkNewer, journal.Blocked, journal.Schema, journal.LeaseLost, journal.Parked, journal.Unreachable, journal.CircuitOpened, journal.OutageWrite,
 }
 
 // told is what the functions would have logged and counted.
@@ -185,7 +185,7 @@ func newTold() *told {
 func (l *told) errors(t *testing.T) (found []string) {
 	t.Helper()
 	l.json.Flush(time.Now(), "request")
-	watched := map[string]bool{metrics.BadSettings: true, metrics.Panics: true, metrics.BadEvents: true, metrics.TurnsLost: true}
+	watched := map[string]bool{metrics.ConfigurationErrors: true, metrics.Panics: true, metrics.InvalidEvents: true, metrics.TurnsLost: true}
 	for _, step := range alarms {
 		watched[metrics.Name(step)] = true
 	}
@@ -269,7 +269,7 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 		"409 of a lease that has ended": {func(s *scene) {
 			s.p.sink = hung{s.p.sink, &sync.Once{}, 20 * time.Second}
 			s.send(put(0, "a", 1))
-		}, journal.UnknownSink, nil},
+		}, journal.OutcomeUnknown, nil},
 		"409 under a live lease": {func(s *scene) {
 			s.p.sink = hung{s.p.sink, &sync.Once{}, time.Second}
 			s.send(put(0, "a", 1))

@@ -71,9 +71,9 @@ func tell(n journal.Note) (word, text string) {
 		return "STALE", "a newer version is committed already: acknowledged, the sink is not touched"
 	case journal.Duplicate:
 		return "DUPLICATE", "this very version is committed: acknowledged"
-	case journal.Stored:
+	case journal.AlreadyDead:
 		return "STORED", "its dead letter is stored: acknowledged"
-	case journal.Lettered:
+	case journal.DeadLettered:
 		return "DEAD", "dead letter: " + n.Detail
 	case journal.Dropped:
 		return "DROP", n.Detail
@@ -85,7 +85,7 @@ func tell(n journal.Note) (word, text string) {
 		return "SETTLE", "superseded: a newer version of the burst was written for it; message deleted"
 	case journal.Waiting:
 		return "WAIT", n.Detail + "; looks again " + in(n)
-	case journal.Left:
+	case journal.LeftFlight:
 		return "LEAVE", n.Detail + "; its message becomes visible again"
 	case journal.Claimed:
 		return "CLAIM", "the lull has come: lease taken under a fresh token, its time is the fence"
@@ -99,7 +99,7 @@ func tell(n journal.Note) (word, text string) {
 		return "RELEASE", "nothing was applied, lease given back: " + n.Detail
 	case journal.Rejected:
 		return "REJECT", "refused for good, letter stored, older versions may go: " + n.Detail
-	case journal.UnknownSink:
+	case journal.OutcomeUnknown:
 		return "UNKNOWN", "no answer to be trusted: the lease stays and runs out: " + n.Detail
 	case journal.SinkNewer:
 		return "ALARM", "the sink holds a newer fence under a live lease (SinkNewer)"
@@ -107,9 +107,9 @@ func tell(n journal.Note) (word, text string) {
 		return "LOST", "somebody else has the lease: not acknowledged"
 	case journal.LaunchLost:
 		return "LOST", "the flight did not start: its messages come back by themselves"
-	case journal.Tripped:
+	case journal.CircuitOpened:
 		return "BREAKER", "the sink is unwell: nothing is claimed for " + strings.TrimPrefix(in(n), "in ")
-	case journal.Closed:
+	case journal.CircuitClosed:
 		return "BREAKER", "the sink is well again"
 	case journal.Parked:
 		return "PARK", "letter stored byte for byte; `lull dead list` shows it"

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -125,7 +125,7 @@ func TestZombieWriteNeedsALeaseShorterThanTheTimeout(t *testing.T) {
 		cfg := s.e.cfg
 		claim := s.notes.of(journal.Claimed)[0]
 		if got, want := row.LeaseUntil.Sub(shard.MicrosOf(claim.At)), cfg.Lease("search"); got > want || got < want-time.Second {
-			t.Errorf("lease of %s, want the rest of the invocation, guard and sinkSettle: about %s", got, want)
+			t.Errorf("lease of %s, want the rest of the invocation, guard and applyDelay: about %s", got, want)
 		}
 		s.send(put(0, "a", 2))
 		s.wait(time.Until(row.LeaseUntil.Time()) - time.Second)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/sink"
@@ -24,7 +24,7 @@ func TestRetryAfterSlowsAllFlightsDown(t *testing.T) {
 		s.wait(3 * time.Second)
 		s.send(put(0, "b", 1)) // another flight, due while the gate is open
 		s.wait(7 * time.Second)
-		at := s.notes.of(journal.Tripped)[0].At
+		at := s.notes.of(journal.CircuitOpened)[0].At
 		s.settle()
 		s.holds("a", "1")
 		s.holds("b", "1")
@@ -110,7 +110,7 @@ func TestRequestThatLandsLateIsHarmless(t *testing.T) {
 		s.send(put(0, "a", 1))
 		s.wait(9 * time.Second)
 		s.send(put(0, "a", 2))
-		s.wait(25 * time.Second) // within sinkSettle the sink applies what we hung up on
+		s.wait(25 * time.Second) // within applyDelay the sink applies what we hung up on
 		late := sink.Op{Doc: doc("a"), Kind: "put", Key: s.key(put(0, "a", 1)), Version: "1", Document: []byte(`{"title":"late"}`)}
 		s.sink.Write(s.ctx, []sink.Op{late})
 		s.settle()
@@ -187,7 +187,7 @@ func TestBulkAnswerOfWrongLengthIsUnknown(t *testing.T) {
 		s.p.sink = short{s.p.sink, new(int)}
 		s.send(put(0, "a", 1), put(0, "b", 1))
 		s.wait(9 * time.Second)
-		s.noted(journal.UnknownSink, 2)
+		s.noted(journal.OutcomeUnknown, 2)
 		s.noted(journal.Committed, 0)
 		s.settle()
 		s.holds("a", "1")
@@ -373,7 +373,7 @@ func TestOpenTableOutageNeverAcknowledges(t *testing.T) {
 		s.wait(30 * time.Second)
 		s.holds("a", "2") // at once, without asking the row
 		s.holds("b", "1")
-		s.noted(journal.OpenWrite, 2)
+		s.noted(journal.OutageWrite, 2)
 		s.noted(journal.Deleted, 0)
 		if n := s.p.live.Counts().Total(); n != 3 {
 			t.Errorf("%d messages in the queue, want all three unacknowledged", n)
@@ -401,7 +401,7 @@ func TestDeletesAreReassertedAfterAnOpenOutage(t *testing.T) {
 		s.settle()
 		s.holds("gone", "")
 		s.noted(journal.Reasserted, 1)
-		s.noted(journal.OpenResync, 1) // of "newer": its body is not at hand
+		s.noted(journal.OutageResync, 1) // of "newer": its body is not at hand
 		if row := s.row("gone"); row.Owner != "" || row.LastWrite == 0 {
 			t.Errorf("row %+v, want no lease left behind", row)
 		}

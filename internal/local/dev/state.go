@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -66,13 +66,13 @@ func (e *Engine) saveRows(ctx context.Context, enc *json.Encoder) error {
 
 // savedLetter is a line of lettersFile.
 type savedLetter struct {
-	letter.Letter
+	deadletter.Letter
 	Base64 []byte `json:",omitempty"` // the body, where it is no text
 }
 
 func (e *Engine) saveLetters(ctx context.Context, enc *json.Encoder) error {
 	return pages(func(cursor string) (string, error) {
-		facts, next, err := e.Letters.List(ctx, letter.Filter{}, cursor, statePage)
+		facts, next, err := e.Letters.List(ctx, deadletter.Filter{}, cursor, statePage)
 		if err != nil {
 			return "", err
 		}
@@ -222,7 +222,7 @@ func (e *Engine) loadLetter(ctx context.Context, line []byte) error {
 		return err
 	}
 	l.Key = k
-	if _, err = e.Letters.Park(ctx, l); err != nil || l.State != letter.Redriven {
+	if _, err = e.Letters.Park(ctx, l); err != nil || l.State != deadletter.Redriven {
 		return err
 	}
 	return e.Letters.MarkRedriven(ctx, l.ID, l.RedrivenAt, false)

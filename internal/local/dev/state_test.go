@@ -13,8 +13,8 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
@@ -113,7 +113,7 @@ func TestLettersAndScheduledEventsGoOnInTheNextRun(t *testing.T) {
 			t.Fatalf("the first run: %+v", r)
 		}
 		r = l.live(t, nil, nil)
-		if r.Events != 1 || r.Scheduled != 1 || len(r.DeadLetters) != 1 || r.DeadLetters[0].Reason != string(letter.Contract) {
+		if r.Events != 1 || r.Scheduled != 1 || len(r.DeadLetters) != 1 || r.DeadLetters[0].Reason != string(deadletter.Contract) {
 			t.Errorf("the second run: %+v", r)
 		}
 		r = l.live(t, nil, func(e *Engine) {
@@ -173,7 +173,7 @@ func TestALetterThatIsNoUTF8GoesOnByteForByteAndForNobodyElseToRead(t *testing.T
 		l.live(t, []Timed{bad}, nil)
 		for range 2 {
 			l.live(t, nil, func(e *Engine) {
-				all, _, err := e.Letters.List(t.Context(), letter.Filter{}, "", 10)
+				all, _, err := e.Letters.List(t.Context(), deadletter.Filter{}, "", 10)
 				if err != nil || len(all) != 1 {
 					t.Fatalf("%d letters, error %v, want 1", len(all), err)
 				}

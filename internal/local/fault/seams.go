@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
@@ -194,14 +194,14 @@ func (d sinks) Ping(ctx context.Context) error {
 func (d sinks) Versions() bool { return d.s.Versions() }
 
 // Letters is the letter store as this invocation sees it.
-func (v *Invocation) Letters(s letter.Store) letter.Store { return letters{v, s} }
+func (v *Invocation) Letters(s deadletter.Store) deadletter.Store { return letters{v, s} }
 
 type letters struct {
 	v *Invocation
-	s letter.Store
+	s deadletter.Store
 }
 
-func (d letters) Park(ctx context.Context, l letter.Letter) (fresh bool, err error) {
+func (d letters) Park(ctx context.Context, l deadletter.Letter) (fresh bool, err error) {
 	err = d.v.do(ctx, Op{Service: Bucket, Call: "PutLetter", Doc: l.Doc, Count: 1}, errThrottled, func() (err error) {
 		fresh, err = d.s.Park(ctx, l)
 		return err
@@ -209,7 +209,7 @@ func (d letters) Park(ctx context.Context, l letter.Letter) (fresh bool, err err
 	return fresh, err
 }
 
-func (d letters) Get(ctx context.Context, id string) (l letter.Letter, ok bool, err error) {
+func (d letters) Get(ctx context.Context, id string) (l deadletter.Letter, ok bool, err error) {
 	err = d.v.do(ctx, Op{Service: Bucket, Call: "GetLetter", Count: 1}, errThrottled, func() (err error) {
 		l, ok, err = d.s.Get(ctx, id)
 		return err
@@ -217,7 +217,7 @@ func (d letters) Get(ctx context.Context, id string) (l letter.Letter, ok bool, 
 	return l, ok, err
 }
 
-func (d letters) List(ctx context.Context, f letter.Filter, cursor string, limit int) (list []letter.Facts, next string, err error) {
+func (d letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) (list []deadletter.Facts, next string, err error) {
 	err = d.v.do(ctx, Op{Service: Table, Call: "ListLetters", Count: limit}, errThrottled, func() (err error) {
 		list, next, err = d.s.List(ctx, f, cursor, limit)
 		return err

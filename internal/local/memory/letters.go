@@ -11,29 +11,29 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 )
 
 // Letters keeps dead letters.
 type Letters struct {
 	mu      sync.Mutex
-	letters map[string]letter.Letter
+	letters map[string]deadletter.Letter
 }
 
-var _ letter.Store = (*Letters)(nil)
+var _ deadletter.Store = (*Letters)(nil)
 
 // NewLetters returns an empty store.
-func NewLetters() *Letters { return &Letters{letters: map[string]letter.Letter{}} }
+func NewLetters() *Letters { return &Letters{letters: map[string]deadletter.Letter{}} }
 
 // Park keeps the letter. One that is there already takes the new facts and keeps its redrives and its first error.
-func (s *Letters) Park(ctx context.Context, l letter.Letter) (bool, error) {
+func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, fmt.Errorf("park letter: %w", err)
 	}
 	if l.ID == "" {
 		return false, fmt.Errorf("park letter: it has no id")
 	}
-	l.State, l.Attributes = letter.Parked, maps.Clone(l.Attributes)
+	l.State, l.Attributes = deadletter.Parked, maps.Clone(l.Attributes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, known := s.letters[l.ID]
@@ -46,9 +46,9 @@ func (s *Letters) Park(ctx context.Context, l letter.Letter) (bool, error) {
 }
 
 // Get returns a copy.
-func (s *Letters) Get(ctx context.Context, id string) (letter.Letter, bool, error) {
+func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, error) {
 	if err := ctx.Err(); err != nil {
-		return letter.Letter{}, false, fmt.Errorf("get letter: %w", err)
+		return deadletter.Letter{}, false, fmt.Errorf("get letter: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *Letters) Get(ctx context.Context, id string) (letter.Letter, bool, erro
 }
 
 // List sorts by when the letters died, then by id; the cursor is where the last one stood.
-func (s *Letters) List(ctx context.Context, f letter.Filter, cursor string, limit int) ([]letter.Facts, string, error) {
+func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", fmt.Errorf("list letters: %w", err)
 	}
@@ -69,7 +69,7 @@ func (s *Letters) List(ctx context.Context, f letter.Filter, cursor string, limi
 	if limit < 1 {
 		return nil, "", fmt.Errorf("list letters: limit %d is not positive", limit)
 	}
-	var all []letter.Facts
+	var all []deadletter.Facts
 	s.mu.Lock()
 	for id, l := range s.letters {
 		if f.Matches(l.Facts) && (position{l.Died, id}).compare(after) > 0 {
@@ -77,7 +77,7 @@ func (s *Letters) List(ctx context.Context, f letter.Filter, cursor string, limi
 		}
 	}
 	s.mu.Unlock()
-	slices.SortFunc(all, func(a, b letter.Facts) int { return position{a.Died, a.ID}.compare(position{b.Died, b.ID}) })
+	slices.SortFunc(all, func(a, b deadletter.Facts) int { return position{a.Died, a.ID}.compare(position{b.Died, b.ID}) })
 	if len(all) <= limit {
 		return all, "", nil
 	}
@@ -96,7 +96,7 @@ func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, aut
 	if !ok {
 		return fmt.Errorf("mark letter %s: it is not there", id)
 	}
-	l.State, l.RedrivenAt = letter.Redriven, at
+	l.State, l.RedrivenAt = deadletter.Redriven, at
 	l.Redrives++
 	if auto {
 		l.Auto++

@@ -5,10 +5,10 @@ import (
 	"testing/synctest"
 
 	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/deadletter/deadlettertest"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/flight/flighttest"
-	"github.com/lullhq/lull/internal/letter"
-	"github.com/lullhq/lull/internal/letter/lettertest"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue/queuetest"
 	"github.com/lullhq/lull/internal/schedule"
@@ -34,7 +34,7 @@ func TestFlightsAreAStore(t *testing.T) {
 
 func TestLettersAreAStore(t *testing.T) {
 	t.Parallel()
-	lettertest.Run(t, func(*testing.T) letter.Store { return memory.NewLetters() })
+	deadlettertest.Run(t, func(*testing.T) deadletter.Store { return memory.NewLetters() })
 }
 
 func TestTheScheduleIsAStore(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/queue"
 )
 

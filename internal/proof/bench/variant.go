@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/proof/price"
 	"github.com/lullhq/lull/internal/queue"

@@ -82,7 +82,7 @@ var rules = []rule{
 		name: "nouns know no vendor",
 		packages: []string{
 			"internal/clock", "event", "source", "internal/queue",
-			"internal/flight", "sink", "internal/letter", "internal/schedule",
+			"internal/flight", "sink", "internal/deadletter", "internal/schedule",
 			"internal/backoff", "internal/journal",
 		},
 		forbid: join(aws, cdk, bleve, commandLine, yaml, testOnly, halves),

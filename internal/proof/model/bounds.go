@@ -8,7 +8,7 @@ import (
 // SinkKind says what a sink promises about versions.
 type SinkKind uint8
 
-// The sinks. A lease outlives every request only where sinkSettle is set: for plain sinks. With versions it may end at
+// The sinks. A lease outlives every request only where applyDelay is set: for plain sinks. With versions it may end at
 // any time, and requests may arrive at any time. A forgetful sink has versions, but forgets those of deletes, after every
 // older request has arrived.
 const (

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/schedule"
 )
 
@@ -19,9 +19,9 @@ type (
 )
 
 var (
-	_ flight.Store   = flightClient{}
-	_ letter.Store   = letterClient{}
-	_ schedule.Store = scheduleClient{}
+	_ flight.Store     = flightClient{}
+	_ deadletter.Store = letterClient{}
+	_ schedule.Store   = scheduleClient{}
 
 	background = context.Background()
 )
@@ -65,7 +65,7 @@ func (c flightClient) List(ctx context.Context, cursor string, limit int) (list 
 	return list, next, err
 }
 
-func (c letterClient) Park(ctx context.Context, l letter.Letter) (fresh bool, err error) {
+func (c letterClient) Park(ctx context.Context, l deadletter.Letter) (fresh bool, err error) {
 	err = c.v.ask(ctx, fault.Bucket, func() (err error) {
 		if fresh, err = c.v.w.letters.Park(background, l); err == nil {
 			c.v.w.oracle.parked(l.Facts, fresh)
@@ -75,7 +75,7 @@ func (c letterClient) Park(ctx context.Context, l letter.Letter) (fresh bool, er
 	return fresh, err
 }
 
-func (c letterClient) Get(ctx context.Context, id string) (l letter.Letter, ok bool, err error) {
+func (c letterClient) Get(ctx context.Context, id string) (l deadletter.Letter, ok bool, err error) {
 	err = c.v.ask(ctx, fault.Bucket, func() (err error) {
 		l, ok, err = c.v.w.letters.Get(background, id)
 		return err
@@ -83,7 +83,7 @@ func (c letterClient) Get(ctx context.Context, id string) (l letter.Letter, ok b
 	return l, ok, err
 }
 
-func (c letterClient) List(ctx context.Context, f letter.Filter, cursor string, limit int) (list []letter.Facts, next string, err error) {
+func (c letterClient) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) (list []deadletter.Facts, next string, err error) {
 	err = c.v.ask(ctx, fault.Table, func() (err error) {
 		list, next, err = c.v.w.letters.List(background, f, cursor, limit)
 		return err

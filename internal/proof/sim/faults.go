@@ -36,7 +36,7 @@ type Rates struct {
 	Stall         float64       // per I/O: the caller pauses, or the request or the answer hangs, by up to StallBy
 	StallBy       time.Duration //
 	LateEnd       float64       // per COMMIT, RELEASE and REJECT: it arrives up to StallBy late
-	SinkLate      float64       // per sink request: it lands after we hung up, within sinkSettle where the sink has no versions
+	SinkLate      float64       // per sink request: it lands after we hung up, within applyDelay where the sink has no versions
 	SinkError     float64       // per sink request: no answer worth the name, a part of the items applied
 	ItemThrottle  float64       // per item: 429
 	ItemRefused   float64       // per item: an error of no known class

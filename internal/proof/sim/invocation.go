@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/fanout"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 )
 
 // invocation is one run of a Lambda function, or of an operator's command.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/dlq"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/letter"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
@@ -143,11 +143,11 @@ var mutants = []mutant{
 			without(w, shard.AttrDead)
 		}
 	})},
-	{"lease shorter than the invocation", "lease_until leaves out Ti: it is guard + sinkSettle from now", shorterLease(func(w *World) time.Duration {
+	{"lease shorter than the invocation", "lease_until leaves out Ti: it is guard + applyDelay from now", shorterLease(func(w *World) time.Duration {
 		return w.cfg.Index.Timeout
 	})},
-	{"lease without sinkSettle", "lease_until leaves out sinkSettle, for a sink without versions", shorterLease(func(w *World) time.Duration {
-		return w.cfg.SinkSettle("search")
+	{"lease without applyDelay", "lease_until leaves out applyDelay, for a sink without versions", shorterLease(func(w *World) time.Duration {
+		return w.cfg.ApplyDelay("search")
 	})},
 	{"lease without guard", "lease_until leaves out the guard", shorterLease(func(w *World) time.Duration { return w.cfg.Index.Guard })},
 	{"fence of the invocation", "the external version is when the invocation began", func(**World) Hooks {
@@ -393,7 +393,7 @@ func (q unstored) Send(ctx context.Context, out []queue.Outgoing) []error {
 }
 
 // forgetful deletes a letter where it should be marked as redriven.
-type forgetful struct{ letter.Store }
+type forgetful struct{ deadletter.Store }
 
 func (f forgetful) MarkRedriven(ctx context.Context, id string, _ time.Time, _ bool) error {
 	return f.Drop(ctx, id)

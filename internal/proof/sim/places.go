@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
@@ -78,7 +78,7 @@ func (e *event) elsewhere(id string) bool {
 // carries decodes a message, independently of whoever handles it.
 func (o *oracle) carries(q *sqsQueue, m *message) []truth {
 	if q.dead == nil {
-		if l, err := letter.Read(m.Message); err == nil {
+		if l, err := deadletter.Read(m.Message); err == nil {
 			return []truth{o.event(l.ID, l.Doc, l.Key, "", m.Message)}
 		}
 	}
@@ -87,10 +87,10 @@ func (o *oracle) carries(q *sqsQueue, m *message) []truth {
 		switch {
 		case r.Skip != "":
 		case r.Fault != nil:
-			list = append(list, o.event(letter.ID(r.Fault.Doc, r.Fault.Key, m.Body), r.Fault.Doc, "", "", m.Message))
+			list = append(list, o.event(deadletter.ID(r.Fault.Doc, r.Fault.Key, m.Body), r.Fault.Doc, "", "", m.Message))
 		default:
 			e := r.Event
-			list = append(list, o.event(letter.ID(e.Doc, e.Key, m.Body), e.Doc, e.Key, e.Op, m.Message))
+			list = append(list, o.event(deadletter.ID(e.Doc, e.Key, m.Body), e.Doc, e.Key, e.Op, m.Message))
 		}
 	}
 	return list
@@ -141,7 +141,7 @@ func (o *oracle) left(q *sqsQueue, m *message, why departure) {
 }
 
 // parked books a stored dead letter.
-func (o *oracle) parked(f letter.Facts, _ bool) {
+func (o *oracle) parked(f deadletter.Facts, _ bool) {
 	o.w.worst.Letters++
 	if e := o.events[f.ID]; e != nil {
 		e.parked, e.died = true, true
@@ -151,7 +151,7 @@ func (o *oracle) parked(f letter.Facts, _ bool) {
 }
 
 // dropped checks that a dead letter that goes is not needed.
-func (o *oracle) dropped(f letter.Facts) {
+func (o *oracle) dropped(f deadletter.Facts) {
 	e := o.events[f.ID]
 	if e == nil {
 		return
@@ -194,4 +194,4 @@ func (o *oracle) fresh(doc shard.DocID, k shard.OrderKey) {
 }
 
 // idOf is the id of a version's dead letter, by which its event is known.
-func idOf(doc shard.DocID, k shard.OrderKey) string { return letter.ID(doc, k, "") }
+func idOf(doc shard.DocID, k shard.OrderKey) string { return deadletter.ID(doc, k, "") }

@@ -17,10 +17,10 @@ func TestTheSwarmGetsAround(t *testing.T) {
 		t.Skip("hundreds of worlds")
 	}
 	steps := []journal.Step{
-		journal.Skipped, journal.Admitted, journal.Held, journal.Stale, journal.Duplicate, journal.Stored, journal.Lettered, journal.Scheduled,
-		journal.Failed, journal.Launched, journal.LaunchLost, journal.Superseded, journal.Waiting, journal.Left, journal.Claimed, journal.Committed,
-		journal.Released, journal.Rejected, journal.UnknownSink, journal.Deleted, journal.DeleteLost, journal.Extended,
-		journal.Continued, journal.Ended, journal.Tripped, journal.Closed, journal.RowRefused, journal.Unreachable, journal.Parked, journal.Dropped,
+		journal.Skipped, journal.Admitted, journal.Held, journal.Stale, journal.Duplicate, journal.AlreadyDead, journal.DeadLettered, journal.Scheduled,
+		journal.Failed, journal.Launched, journal.LaunchLost, journal.Superseded, journal.Waiting, journal.LeftFlight, journal.Claimed, journal.Committed,
+		journal.Released, journal.Rejected, journal.OutcomeUnknown, journal.Deleted, journal.DeleteLost, journal.Extended,
+		journal.Continued, journal.Ended, journal.CircuitOpened, journal.CircuitClosed, journal.RowRefused, journal.Unreachable, journal.Parked, journal.Dropped,
 		journal.Returned, journal.Redriven, journal.Enqueued, journal.Conflict, journal.Blocked,
 	}
 	writes := []string{

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -217,7 +217,7 @@ func (w *World) lastOrders() {
 func (w *World) parked() int {
 	n := 0
 	for cursor := ""; ; {
-		list, next, _ := w.letters.List(background, letter.Filter{}, cursor, 1000) // fails only with its context
+		list, next, _ := w.letters.List(background, deadletter.Filter{}, cursor, 1000) // fails only with its context
 		for _, f := range list {
 			if f.Key != "" && w.oracle.ledger(f.Doc).committed < f.Key {
 				n++

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -158,7 +158,7 @@ func (w *World) pipe(name string) *pipe {
 	for _, to := range []*sqsQueue{p.live, p.bulk} {
 		to.dead, to.most = p.dead, cfg.MaxReceiveCount()
 	}
-	settle := cfg.SinkSettle(name)
+	settle := cfg.ApplyDelay(name)
 	forget := time.Duration(0)
 	if p.versions {
 		forget = forgetsDeletes

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/config"
 )
 
 // Environment is a complete one, as Lambda and the infrastructure set it. The caller may change it.

@@ -1,4 +1,4 @@
-package lettertest
+package deadlettertest
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/letter"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 // Run is the suite. open makes a store, or another handle on a shared one.
-func Run(t *testing.T, open func(t *testing.T) letter.Store) {
+func Run(t *testing.T, open func(t *testing.T) deadletter.Store) {
 	t.Helper()
 	for _, test := range []struct {
 		name string
@@ -47,7 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) letter.Store) {
 
 // run is one test with a name of its own in what it stores.
 type run struct {
-	letter.Store
+	deadletter.Store
 	name string
 	n    int
 }
@@ -55,14 +55,14 @@ type run struct {
 var died = time.UnixMilli(1_777_888_800_123).UTC()
 
 // letter is a new letter; each died a minute after the one before.
-func (r *run) letter() letter.Letter {
+func (r *run) letter() deadletter.Letter {
 	r.n++
-	return letter.Letter{
-		Facts: letter.Facts{
-			ID: fmt.Sprintf("%s-%d", r.name, r.n), Reason: letter.RejectedBySink, Detail: "mapper_parsing_exception: field title",
+	return deadletter.Letter{
+		Facts: deadletter.Facts{
+			ID: fmt.Sprintf("%s-%d", r.name, r.n), Reason: deadletter.RejectedBySink, Detail: "mapper_parsing_exception: field title",
 			Doc: shard.DocID(fmt.Sprintf("pages#%s-%d", r.name, r.n)), Key: "\x00\x22\x30\x39\x00\xff", Event: 2, Sink: "search", Lane: "bulk",
 			MessageID: "m-1", FirstSent: died.Add(-72 * time.Hour), Sent: died.Add(-time.Hour), Refusals: 5, FirstError: "first", LastError: "last",
-			Died: died.Add(time.Duration(r.n) * time.Minute), State: letter.Parked,
+			Died: died.Add(time.Duration(r.n) * time.Minute), State: deadletter.Parked,
 		},
 		Body: "{\"title\":\"größer \\u0000 <&>\"\n}",
 		Attributes: map[string]queue.Attribute{
@@ -71,7 +71,7 @@ func (r *run) letter() letter.Letter {
 	}
 }
 
-func (r *run) park(t *testing.T, l letter.Letter, fresh bool) {
+func (r *run) park(t *testing.T, l deadletter.Letter, fresh bool) {
 	t.Helper()
 	got, err := r.Park(t.Context(), l)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *run) park(t *testing.T, l letter.Letter, fresh bool) {
 	}
 }
 
-func (r *run) expect(t *testing.T, want letter.Letter) {
+func (r *run) expect(t *testing.T, want deadletter.Letter) {
 	t.Helper()
 	got, ok, err := r.Get(t.Context(), want.ID)
 	if err != nil || !ok {
@@ -99,7 +99,7 @@ func (r *run) expect(t *testing.T, want letter.Letter) {
 	}
 }
 
-func utc(f letter.Facts) letter.Facts {
+func utc(f deadletter.Facts) deadletter.Facts {
 	for _, t := range []*time.Time{&f.FirstSent, &f.Sent, &f.Died, &f.RedrivenAt} {
 		*t = t.UTC()
 	}
@@ -120,7 +120,7 @@ func largeLetter(t *testing.T, r *run) {
 }
 
 func undecodable(t *testing.T, r *run) {
-	l := letter.Letter{Facts: letter.Facts{ID: r.name, Reason: letter.Undecodable, Died: died, State: letter.Parked}, Body: "not JSON"}
+	l := deadletter.Letter{Facts: deadletter.Facts{ID: r.name, Reason: deadletter.Undecodable, Died: died, State: deadletter.Parked}, Body: "not JSON"}
 	r.park(t, l, true)
 	r.expect(t, l)
 }
@@ -157,7 +157,7 @@ func parksAgain(t *testing.T, r *run) {
 	r.park(t, again, false)
 	again.RedrivenAt, again.Redrives, again.Auto = at, 2, 1
 	r.expect(t, again)
-	if got := r.all(t, letter.Filter{}, 1000); len(got) != 1 {
+	if got := r.all(t, deadletter.Filter{}, 1000); len(got) != 1 {
 		t.Errorf("%d letters listed, want 1", len(got))
 	}
 }
@@ -171,7 +171,7 @@ func redriven(t *testing.T, r *run) {
 			t.Fatalf("mark: %v", err)
 		}
 	}
-	l.State, l.Redrives, l.Auto = letter.Redriven, 3, 2
+	l.State, l.Redrives, l.Auto = deadletter.Redriven, 3, 2
 	r.expect(t, l)
 }
 
@@ -193,14 +193,14 @@ func drops(t *testing.T, r *run) {
 			t.Errorf("get: %v, %v, want false and no error", ok, err)
 		}
 	}
-	if got := r.all(t, letter.Filter{}, 1000); len(got) != 0 {
+	if got := r.all(t, deadletter.Filter{}, 1000); len(got) != 0 {
 		t.Errorf("%d letters listed, want none", len(got))
 	}
 	r.park(t, l, true)
 }
 
 // all walks through the list, checks its order and returns the ids that are this test's.
-func (r *run) all(t *testing.T, f letter.Filter, limit int) []string {
+func (r *run) all(t *testing.T, f deadletter.Filter, limit int) []string {
 	t.Helper()
 	var ids []string
 	var last time.Time
@@ -229,7 +229,7 @@ func (r *run) all(t *testing.T, f letter.Filter, limit int) []string {
 
 func lists(t *testing.T, r *run) {
 	var want []string
-	letters := make([]letter.Letter, 17)
+	letters := make([]deadletter.Letter, 17)
 	for i := range letters {
 		letters[i] = r.letter()
 		want = append(want, letters[i].ID)
@@ -238,7 +238,7 @@ func lists(t *testing.T, r *run) {
 		r.park(t, letters[i*5%len(letters)], true)
 	}
 	for _, limit := range []int{1, 4, 1000} {
-		if got := r.all(t, letter.Filter{}, limit); !slices.Equal(got, want) {
+		if got := r.all(t, deadletter.Filter{}, limit); !slices.Equal(got, want) {
 			t.Errorf("pages of %d: %v, want %v", limit, got, want)
 		}
 	}
@@ -247,7 +247,7 @@ func lists(t *testing.T, r *run) {
 		t.Fatalf("get: %v, %v", ok, err)
 	}
 	for cursor := ""; ; {
-		page, next, err := r.List(t.Context(), letter.Filter{Doc: full.Doc}, cursor, 10)
+		page, next, err := r.List(t.Context(), deadletter.Filter{Doc: full.Doc}, cursor, 10)
 		if err != nil {
 			t.Fatalf("list: %v", err)
 		}
@@ -265,10 +265,10 @@ func lists(t *testing.T, r *run) {
 func filters(t *testing.T, r *run) {
 	c := shard.Collection("c" + r.name)
 	a, b, d, e := r.letter(), r.letter(), r.letter(), r.letter()
-	b.Reason, b.Doc = letter.DeadDeadline, shard.DocID(c+"#1")
+	b.Reason, b.Doc = deadletter.DeadDeadline, shard.DocID(c+"#1")
 	d.Doc = shard.DocID(c + "x#1")
-	e.Doc, e.Key, e.Reason = "", "", letter.Undecodable
-	for _, l := range []letter.Letter{a, b, d, e} {
+	e.Doc, e.Key, e.Reason = "", "", deadletter.Undecodable
+	for _, l := range []deadletter.Letter{a, b, d, e} {
 		r.park(t, l, true)
 	}
 	if err := r.MarkRedriven(t.Context(), d.ID, died, false); err != nil {
@@ -276,20 +276,20 @@ func filters(t *testing.T, r *run) {
 	}
 	for _, test := range []struct {
 		name string
-		f    letter.Filter
+		f    deadletter.Filter
 		want []string
 	}{
-		{"everything", letter.Filter{}, []string{a.ID, b.ID, d.ID, e.ID}},
-		{"reason", letter.Filter{Reason: letter.DeadDeadline}, []string{b.ID}},
-		{"collection", letter.Filter{Collection: c}, []string{b.ID}},
-		{"document", letter.Filter{Doc: d.Doc}, []string{d.ID}},
-		{"after", letter.Filter{After: b.Died}, []string{d.ID, e.ID}},
-		{"before", letter.Filter{Before: d.Died}, []string{a.ID, b.ID}},
-		{"between", letter.Filter{After: a.Died, Before: d.Died}, []string{b.ID}},
-		{"parked", letter.Filter{State: letter.Parked}, []string{a.ID, b.ID, e.ID}},
-		{"redriven", letter.Filter{State: letter.Redriven}, []string{d.ID}},
-		{"two at once", letter.Filter{State: letter.Parked, Reason: letter.RejectedBySink}, []string{a.ID}},
-		{"nothing", letter.Filter{State: letter.Redriven, Collection: c}, nil},
+		{"everything", deadletter.Filter{}, []string{a.ID, b.ID, d.ID, e.ID}},
+		{"reason", deadletter.Filter{Reason: deadletter.DeadDeadline}, []string{b.ID}},
+		{"collection", deadletter.Filter{Collection: c}, []string{b.ID}},
+		{"document", deadletter.Filter{Doc: d.Doc}, []string{d.ID}},
+		{"after", deadletter.Filter{After: b.Died}, []string{d.ID, e.ID}},
+		{"before", deadletter.Filter{Before: d.Died}, []string{a.ID, b.ID}},
+		{"between", deadletter.Filter{After: a.Died, Before: d.Died}, []string{b.ID}},
+		{"parked", deadletter.Filter{State: deadletter.Parked}, []string{a.ID, b.ID, e.ID}},
+		{"redriven", deadletter.Filter{State: deadletter.Redriven}, []string{d.ID}},
+		{"two at once", deadletter.Filter{State: deadletter.Parked, Reason: deadletter.RejectedBySink}, []string{a.ID}},
+		{"nothing", deadletter.Filter{State: deadletter.Redriven, Collection: c}, nil},
 	} {
 		for _, limit := range []int{1, 100} {
 			if got := r.all(t, test.f, limit); !slices.Equal(got, test.want) {
@@ -310,7 +310,7 @@ func endedContext(t *testing.T, r *run) {
 	if _, ok, err := r.Get(ended, l.ID); err == nil || ok {
 		t.Errorf("get: %v, %v, want an error", ok, err)
 	}
-	if _, _, err := r.List(ended, letter.Filter{}, "", 10); err == nil {
+	if _, _, err := r.List(ended, deadletter.Filter{}, "", 10); err == nil {
 		t.Error("list: no error")
 	}
 	if err := r.MarkRedriven(ended, l.ID, died, true); err == nil {

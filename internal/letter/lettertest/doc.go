@@ -1,3 +1,0 @@
-// Package lettertest is the conformance suite of [letter.Store]. It uses letters of its own and looks through the seam only, so it may run
-// beside others against shared storage.
-package lettertest
