@@ -16,7 +16,10 @@ import (
 func TestEveryUpstreamReachesTheSink(t *testing.T) {
 	s := express(t)
 	c := s.Collection("upstreams")
-	s.Publish(t, ground.Event{Collection: c, ID: "by-topic", Version: 1, Data: map[string]any{"way": "SNS", "price": 1.10}})
+	s.Publish(t, ground.Event{
+		Collection: c, ID: "by-topic", Version: 1,
+		Data: map[string]any{"way": "SNS", "price": 1.10},
+	})
 	s.Put(t, ground.Event{Collection: c, ID: "by-bus", Version: 2, Data: map[string]any{"way": "EventBridge"}})
 	s.Direct(t, ground.Event{Collection: c, ID: "by-queue", Version: 3, Data: map[string]any{"way": "SQS"}})
 	s.Committed(t, ground.Key(c, "by-topic"), 1)
@@ -32,7 +35,8 @@ func TestEveryUpstreamReachesTheSink(t *testing.T) {
 	s.Drained(t)
 }
 
-// Thirty versions of a document, by three ways and out of order, are one write of the newest. OpenSearch itself counts the writes.
+// Thirty versions of a document, by three ways and out of order, are one write of the newest.
+// OpenSearch itself counts the writes.
 func TestBurstIsOneWriteOfTheNewest(t *testing.T) {
 	s := express(t)
 	c := s.Collection("burst")
@@ -49,7 +53,8 @@ func TestBurstIsOneWriteOfTheNewest(t *testing.T) {
 		want[id] = versions
 		s.Holds(t, c, want)
 		if took > s.Config.Queues.BurstSpread {
-			t.Logf("this machine took %s to send a burst, longer than bursts are (%s): once more", took, s.Config.Queues.BurstSpread)
+			t.Logf("this machine took %s to send a burst, longer than bursts are (%s): once more", took,
+				s.Config.Queues.BurstSpread)
 			continue
 		}
 		if got := s.Search.Writes(t, s.Index(c)) - before; got != 1 {
@@ -72,7 +77,8 @@ func shuffled(c, id string, n int) []ground.Event {
 	return events
 }
 
-// A message that waits for its flight stays in the queue, and nobody can receive it, until the row says that it is done.
+// A message that waits for its flight stays in the queue, and nobody can receive it, until the row
+// says that it is done.
 func TestHeldMessagesAreInvisibleUntilTheCommit(t *testing.T) {
 	s := express(t)
 	c := s.Collection("held")
@@ -90,7 +96,8 @@ func TestHeldMessagesAreInvisibleUntilTheCommit(t *testing.T) {
 		}
 		held++
 		if taken != 0 || depth != (ground.Depth{InFlight: 1}) {
-			t.Fatalf("before its commit the queue shows %+v and gives %d messages, want 1 in flight and none", depth, taken)
+			t.Fatalf("before its commit the queue shows %+v and gives %d messages, want 1 in flight and none", depth,
+				taken)
 		}
 		return false, "pending"
 	})

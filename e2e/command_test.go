@@ -31,12 +31,14 @@ func writeFile(t *testing.T, name, text string) string {
 	return path
 }
 
-// What a publisher and an operator do with a stack, by the command line: publish, wait, get, status, explain.
+// What a publisher and an operator do with a stack, by the command line: publish, wait, get,
+// status, explain.
 func TestCommandsPublishWaitAndShow(t *testing.T) {
 	s := express(t)
 	c := s.Collection("commands")
 	file := writeFile(t, "events.ndjson", lines(
-		ground.Event{Collection: c, ID: "a", Version: 1}, ground.Event{Collection: c, ID: "a", Version: 2}, ground.Event{Collection: c, ID: "b", Version: 1},
+		ground.Event{Collection: c, ID: "a", Version: 1}, ground.Event{Collection: c, ID: "a", Version: 2},
+		ground.Event{Collection: c, ID: "b", Version: 1},
 	))
 	var published operate.Published
 	s.JSON(t, &published, "publish", file)
@@ -57,13 +59,16 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 		t.Errorf("status while messages wait: %+v", status)
 	}
 
-	if a := s.Lull(t, "wait", string(ground.Key(c, "a")), "--version", "2", "--timeout", "2m"); a.Code != 0 || !strings.Contains(a.Out, "It is fresh: version 2 is in the sink") {
+	if a := s.Lull(t, "wait", string(ground.Key(c, "a")), "--version", "2", "--timeout", "2m"); a.Code != 0 ||
+		!strings.Contains(a.Out, "It is fresh: version 2 is in the sink") {
 		t.Errorf("wait: exit %d: %s%s", a.Code, a.Out, a.Errors)
 	}
-	if a := s.Lull(t, "wait", string(ground.Key(c, "c")), "--version", "7", "--timeout", "2m"); a.Code != 0 { // 9 is newer
+	// 9 is newer
+	if a := s.Lull(t, "wait", string(ground.Key(c, "c")), "--version", "7", "--timeout", "2m"); a.Code != 0 {
 		t.Errorf("wait for an older version: exit %d: %s%s", a.Code, a.Out, a.Errors)
 	}
-	if a := s.Lull(t, "wait", string(ground.Key(c, "a")), "--version", "3", "--timeout", "2s"); a.Code != 4 || !strings.Contains(a.Errors, "was not committed within 2s") {
+	if a := s.Lull(t, "wait", string(ground.Key(c, "a")), "--version", "3", "--timeout", "2s"); a.Code != 4 ||
+		!strings.Contains(a.Errors, "was not committed within 2s") {
 		t.Errorf("wait for what never comes: exit %d: %s%s", a.Code, a.Out, a.Errors)
 	}
 	var doc operate.Document
@@ -75,7 +80,8 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 		t.Errorf("get what is not there: exit %d, want 4: %s", a.Code, a.Errors)
 	}
 	s.Drained(t)
-	if a := s.Lull(t, "explain", string(ground.Key(c, "nothing"))); a.Code != 4 || !strings.Contains(a.Out, "No event of this document was ever judged") {
+	if a := s.Lull(t, "explain", string(ground.Key(c, "nothing"))); a.Code != 4 ||
+		!strings.Contains(a.Out, "No event of this document was ever judged") {
 		t.Errorf("explain what is not there: exit %d: %s%s", a.Code, a.Out, a.Errors)
 	}
 	s.Holds(t, c, map[string]int{"a": 2, "b": 1, "c": 9})
@@ -84,17 +90,20 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 // doctor examines the stack and sends an event through it.
 func TestDoctor(t *testing.T) {
 	s := express(t)
-	if a := s.Lull(t, "doctor", "--collection", s.Collection("doctor")); a.Code != 0 || strings.Contains(a.Out, "BAD") || !strings.Contains(a.Out, "the delete is committed") {
+	if a := s.Lull(t, "doctor", "--collection", s.Collection("doctor")); a.Code != 0 ||
+		strings.Contains(a.Out, "BAD") || !strings.Contains(a.Out, "the delete is committed") {
 		t.Errorf("exit %d:\n%s%s", a.Code, a.Out, a.Errors)
 	}
 	s.Drained(t)
 }
 
-// resync publishes a collection again through the bulk lane: an equal version is written once more, an older one is not.
+// resync publishes a collection again through the bulk lane: an equal version is written once more,
+// an older one is not.
 func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 	s := express(t)
 	c := s.Collection("resync")
-	s.Direct(t, ground.Event{Collection: c, ID: "same", Version: 2}, ground.Event{Collection: c, ID: "newer", Version: 5})
+	s.Direct(t, ground.Event{Collection: c, ID: "same", Version: 2},
+		ground.Event{Collection: c, ID: "newer", Version: 5})
 	s.Committed(t, ground.Key(c, "same"), 2)
 	s.Committed(t, ground.Key(c, "newer"), 5)
 	s.Drained(t)
@@ -103,7 +112,8 @@ func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 		ground.Event{Collection: c, ID: "same", Version: 2, Data: map[string]any{"title": "again"}},
 		ground.Event{Collection: c, ID: "newer", Version: 4}, ground.Event{Collection: c, ID: "missing", Version: 1},
 	))
-	if a := s.Lull(t, "resync", file, "--rate", "100"); a.Code != 0 || !strings.HasPrefix(a.Out, "3 messages sent in resync run") {
+	if a := s.Lull(t, "resync", file, "--rate", "100"); a.Code != 0 ||
+		!strings.HasPrefix(a.Out, "3 messages sent in resync run") {
 		t.Fatalf("exit %d: %s%s", a.Code, a.Out, a.Errors)
 	}
 	s.Committed(t, ground.Key(c, "missing"), 1)
@@ -120,7 +130,8 @@ func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 	}
 	// An export in a bucket, too.
 	object := s.Object(t, c+"/export.ndjson", lines(ground.Event{Collection: c, ID: "exported", Version: 3}))
-	if a := s.Lull(t, "resync", object, "--checkpoint", file+".s3"); a.Code != 0 || !strings.HasPrefix(a.Out, "1 messages sent in resync run") {
+	if a := s.Lull(t, "resync", object, "--checkpoint", file+".s3"); a.Code != 0 ||
+		!strings.HasPrefix(a.Out, "1 messages sent in resync run") {
 		t.Fatalf("exit %d: %s%s", a.Code, a.Out, a.Errors)
 	}
 	s.Committed(t, ground.Key(c, "exported"), 3)
@@ -145,7 +156,8 @@ func TestCancel(t *testing.T) {
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"doc": 1})
 	s.JSON(t, &cancelled, "dead", "show", letters(t, s, c, 1)[0].ID)
-	if cancelled.Reason != deadletter.Cancelled || cancelled.Version != "2" || cancelled.Body != (ground.Event{Collection: c, ID: "doc", Version: 2}).Body() {
+	if cancelled.Reason != deadletter.Cancelled || cancelled.Version != "2" ||
+		cancelled.Body != (ground.Event{Collection: c, ID: "doc", Version: 2}).Body() {
 		t.Errorf("got letter %+v", cancelled)
 	}
 	if a := s.Lull(t, "dead", "drop", cancelled.ID); a.Code != 0 {
@@ -159,22 +171,29 @@ func TestCommandsRefuseWhatIsWrong(t *testing.T) {
 	s := express(t)
 	c := s.Collection("wrong")
 	before := s.Counts(t)
-	elsewhere := writeFile(t, "lull.yaml", "stack: not-deployed\nsources: {events: {kind: native}}\nsinks: {search: {kind: opensearch, url: 'http://127.0.0.1:1', index: 'x-{collection}'}}\n")
+	elsewhere := writeFile(t, "lull.yaml",
+		"stack: not-deployed\nsources: {events: {kind: native}}\nsinks: {search: {kind: opensearch, url: "+
+			"'http://127.0.0.1:1', index: 'x-{collection}'}}\n")
 	for name, ask := range map[string]struct {
 		args []string
 		in   string
 		code int
 		says string
 	}{
-		"no stack":           {[]string{"status", "--settings", elsewhere}, "", 2, "find queue not-deployed-search-live"},
-		"no settings":        {[]string{"status", "--settings", elsewhere + ".missing"}, "", 2, "open settings"},
-		"a key without id":   {[]string{"explain", "content"}, "", 2, ""},
-		"an unknown reason":  {[]string{"dead", "list", "--reason", "bad-luck"}, "", 2, "bad-luck"},
-		"an unknown letter":  {[]string{"dead", "show", "0123456789abcdef"}, "", 4, ""},
-		"an unknown flight":  {[]string{"rescue", "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "", 4, ""},
-		"nothing selected":   {[]string{"dead", "redrive"}, "", 2, "nothing is selected"},
-		"nothing pending":    {[]string{"cancel", string(ground.Key(c, "doc"))}, "", 4, "nothing is pending"},
-		"a broken contract":  {[]string{"publish"}, `{"subject":"x","collection":"` + c + `","type":"doc.changed","data":{}}` + "\n", 1, "refused: message 1: "},
+		"no stack": {
+			[]string{"status", "--settings", elsewhere},
+			"", 2,
+			"find queue not-deployed-search-live",
+		},
+		"no settings":       {[]string{"status", "--settings", elsewhere + ".missing"}, "", 2, "open settings"},
+		"a key without id":  {[]string{"explain", "content"}, "", 2, ""},
+		"an unknown reason": {[]string{"dead", "list", "--reason", "bad-luck"}, "", 2, "bad-luck"},
+		"an unknown letter": {[]string{"dead", "show", "0123456789abcdef"}, "", 4, ""},
+		"an unknown flight": {[]string{"rescue", "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "", 4, ""},
+		"nothing selected":  {[]string{"dead", "redrive"}, "", 2, "nothing is selected"},
+		"nothing pending":   {[]string{"cancel", string(ground.Key(c, "doc"))}, "", 4, "nothing is pending"},
+		"a broken contract": {[]string{"publish"}, `{"subject":"x","collection":"` + c +
+			`","type":"doc.changed","data":{}}` + "\n", 1, "refused: message 1: "},
 		"a missing file":     {[]string{"publish", elsewhere + ".missing"}, "", 2, ""},
 		"a broken rate":      {[]string{"resync", elsewhere, "--rate", "0"}, "", 2, "--rate"},
 		"an unknown command": {[]string{"reindex"}, "", 2, "reindex"},

@@ -18,8 +18,9 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// An Express execution dies: index fails until the state machine's retries have ended. Nothing has to be undone; the message becomes
-// visible, a new flight is started for it, and that one writes it.
+// An Express execution dies: index fails until the state machine's retries have ended. Nothing has
+// to be undone; the message becomes visible, a new flight is started for it, and that one writes
+// it.
 func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	s := express(t)
 	c := s.Collection("dead-flight")
@@ -42,13 +43,15 @@ func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	if got := s.Search.Writes(t, s.Index(c)); got != 1 {
 		t.Errorf("OpenSearch counts %d writes, want 1", got)
 	}
-	// The dead flight's manifest stays for prune, which takes it when it is older than any flight; that of the flight that ended is gone.
+	// The dead flight's manifest stays for prune, which takes it when it is older than any flight;
+	// that of the flight that ended is gone.
 	if got := len(s.FlightIDs(t)) - len(flights); got != 1 {
 		t.Errorf("%d manifests are left, want the dead flight's only", got)
 	}
 }
 
-// SQS loses the message of a flight that died. Nothing brings the version back but its manifest: `lull rescue` writes it.
+// SQS loses the message of a flight that died. Nothing brings the version back but its manifest:
+// `lull rescue` writes it.
 func TestRescueWritesWhatNoMessageBringsBack(t *testing.T) {
 	s := express(t)
 	c := s.Collection("rescued")
@@ -74,12 +77,14 @@ func TestRescueWritesWhatNoMessageBringsBack(t *testing.T) {
 	s.Committed(t, ground.Key(c, "doc"), 1)
 	s.Holds(t, c, map[string]int{"doc": 1})
 	s.Counted(t, before, "Received", 1)
-	if a := s.Lull(t, "rescue", string(id)); a.Code == 0 || !strings.Contains(a.Errors, "nothing in the flight is left") {
+	if a := s.Lull(t, "rescue", string(id)); a.Code == 0 ||
+		!strings.Contains(a.Errors, "nothing in the flight is left") {
 		t.Errorf("a second rescue: exit %d: %s%s", a.Code, a.Out, a.Errors)
 	}
 }
 
-// index is killed while its request is under way. Its lease runs out, the retry claims the document again and writes it.
+// index is killed while its request is under way. Its lease runs out, the retry claims the document
+// again and writes it.
 func TestKilledIndexIsRecovered(t *testing.T) {
 	s := express(t)
 	s.NeedServers(t)
@@ -100,7 +105,8 @@ func TestKilledIndexIsRecovered(t *testing.T) {
 		t.Fatal("no process of index was found to kill")
 	}
 	if row := s.Row(t, key); row.Owner == "" || row.Committed != "" {
-		t.Fatalf("index had finished before it was killed: owner %q, committed %q", row.Owner, ground.Version(row.Committed))
+		t.Fatalf("index had finished before it was killed: owner %q, committed %q", row.Owner,
+			ground.Version(row.Committed))
 	}
 	thaw()
 	s.Committed(t, key, 1)
@@ -111,7 +117,8 @@ func TestKilledIndexIsRecovered(t *testing.T) {
 	if got["Received"] != 1 {
 		t.Errorf("receive was given %d messages, want 1: the flight itself went on", got["Received"])
 	}
-	// The killed request may have been applied, then the document was written twice, the second time under a higher fence.
+	// The killed request may have been applied, then the document was written twice, the second
+	// time under a higher fence.
 	if n := s.Search.Writes(t, s.Index(c)); n != 2 && n != 3 {
 		t.Errorf("OpenSearch counts %d writes, want 2 or 3", n)
 	}
@@ -122,11 +129,13 @@ func TestKilledIndexIsRecovered(t *testing.T) {
 	}
 }
 
-// A Standard execution is stopped by an operator while it waits: recovered as above. Standard wakes once, at the last due time.
+// A Standard execution is stopped by an operator while it waits: recovered as above. Standard wakes
+// once, at the last due time.
 func TestStoppedStandardExecutionIsRecovered(t *testing.T) {
 	s := standard(t)
 	c := s.Collection("stopped")
-	machine := fmt.Sprintf("arn:aws:states:%s:%s:stateMachine:%s", s.Account.Region, ground.AccountID, s.Names.StateMachine(ground.Sink))
+	machine := fmt.Sprintf("arn:aws:states:%s:%s:stateMachine:%s", s.Account.Region, ground.AccountID,
+		s.Names.StateMachine(ground.Sink))
 	before := s.Counts(t)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
 	running := &sfn.ListExecutionsInput{StateMachineArn: &machine, StatusFilter: types.ExecutionStatusRunning}
@@ -139,7 +148,8 @@ func TestStoppedStandardExecutionIsRecovered(t *testing.T) {
 		execution = out.Executions[0].ExecutionArn
 		return true, ""
 	})
-	if _, err := s.Steps.StopExecution(t.Context(), &sfn.StopExecutionInput{ExecutionArn: execution, Cause: aws.String("stopped by a test")}); err != nil {
+	if _, err := s.Steps.StopExecution(t.Context(),
+		&sfn.StopExecutionInput{ExecutionArn: execution, Cause: aws.String("stopped by a test")}); err != nil {
 		t.Fatal(err)
 	}
 	ground.Until(t, ground.Patience, "the execution has ended", func(ctx context.Context) (bool, string) {
@@ -172,13 +182,15 @@ func TestStoppedStandardExecutionIsRecovered(t *testing.T) {
 	}
 }
 
-// A function that starts with settings it refuses keeps every message, counts ConfigurationErrors, and loses nothing.
+// A function that starts with settings it refuses keeps every message, counts ConfigurationErrors,
+// and loses nothing.
 func TestBadSettingsLoseNothing(t *testing.T) {
 	s := express(t)
 	c := s.Collection("configuration-errors")
 	before := s.Counts(t)
 	restore := s.BreakAlias(t, names.Receive)
-	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1}, ground.Event{Collection: c, ID: "gone", Version: 1, Delete: true})
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1},
+		ground.Event{Collection: c, ID: "gone", Version: 1, Delete: true})
 	ground.Until(t, ground.Patience, "receive says what is wrong", func(context.Context) (bool, string) {
 		got := s.Counts(t).Since(before)
 		return got["ConfigurationErrors"] > 0, fmt.Sprint(got)

@@ -31,23 +31,28 @@ func strict(t *testing.T, s *ground.Stack, c string) {
 func letters(t *testing.T, s *ground.Stack, c string, want int) []operate.Letter {
 	t.Helper()
 	var list []operate.Letter
-	ground.Until(t, ground.Patience, fmt.Sprintf("%d dead letters of %s", want, c), func(context.Context) (bool, string) {
-		s.JSON(t, &list, "dead", "list", "--collection", c)
-		return len(list) == want, fmt.Sprint(len(list))
-	})
+	ground.Until(t, ground.Patience, fmt.Sprintf("%d dead letters of %s", want, c),
+		func(context.Context) (bool, string) {
+			s.JSON(t, &list, "dead", "list", "--collection", c)
+			return len(list) == want, fmt.Sprint(len(list))
+		})
 	return list
 }
 
-// A version that the sink refuses for good is parked with its reason, and what else was in its burst, its batch and its bulk request is
-// written: the newest good version too. When the mapping is mended the letter is redriven by the command line and written; then prune,
-// by its rule, takes the letter away.
+// A version that the sink refuses for good is parked with its reason, and what else was in its
+// burst, its batch and its bulk request is written: the newest good version too. When the mapping
+// is mended the letter is redriven by the command line and written; then prune, by its rule, takes
+// the letter away.
 func TestPoisonIsParkedMendedAndRedriven(t *testing.T) {
 	s := express(t)
 	c := s.Collection("poison")
 	key := ground.Key(c, "bad")
 	strict(t, s, c)
 	before := s.Counts(t)
-	poison := ground.Event{Collection: c, ID: "bad", Version: 3, Data: map[string]any{"title": "three", "secret": "not to be logged"}}
+	poison := ground.Event{
+		Collection: c, ID: "bad", Version: 3,
+		Data: map[string]any{"title": "three", "secret": "not to be logged"},
+	}
 	s.Direct(t,
 		ground.Event{Collection: c, ID: "bad", Version: 1},
 		ground.Event{Collection: c, ID: "bad", Version: 2},
@@ -61,7 +66,8 @@ func TestPoisonIsParkedMendedAndRedriven(t *testing.T) {
 	s.Holds(t, c, map[string]int{"bad": 2, "good": 1})
 	s.Counted(t, before, "Parked", 1)
 	s.Counted(t, before, "Deleted", 4)
-	if parked.Reason != deadletter.RejectedBySink || parked.Key != key || parked.Version != "3" || parked.State != deadletter.Parked {
+	if parked.Reason != deadletter.RejectedBySink || parked.Key != key || parked.Version != "3" ||
+		parked.State != deadletter.Parked {
 		t.Errorf("got letter %+v", parked)
 	}
 	if strings.Contains(parked.Detail+parked.LastError, "not to be logged") {
@@ -72,7 +78,8 @@ func TestPoisonIsParkedMendedAndRedriven(t *testing.T) {
 	if shown.Body != poison.Body() {
 		t.Errorf("the letter's body is %q, want what was sent: %q", shown.Body, poison.Body())
 	}
-	if a := s.Lull(t, "explain", string(key)); a.Code != 0 || !strings.Contains(a.Out, "Version 2 is in the sink; the newer version 3 is a dead letter (rejected)") {
+	if a := s.Lull(t, "explain", string(key)); a.Code != 0 ||
+		!strings.Contains(a.Out, "Version 2 is in the sink; the newer version 3 is a dead letter (rejected)") {
 		t.Errorf("explain: exit %d: %s%s", a.Code, a.Out, a.Errors)
 	}
 	var told operate.Explanation
@@ -95,11 +102,13 @@ func TestPoisonIsParkedMendedAndRedriven(t *testing.T) {
 	s.JSON(t, &result, "dead", "redrive", "--key", string(key))
 	s.Counted(t, before, "Parked", 2)
 	if again := letters(t, s, c, 1)[0]; again.State != deadletter.Parked || again.Redrives != 1 {
-		t.Errorf("after a redrive in vain the letter is %s with %d redrives, want parked with 1", again.State, again.Redrives)
+		t.Errorf("after a redrive in vain the letter is %s with %d redrives, want parked with 1", again.State,
+			again.Redrives)
 	}
 	s.Drained(t)
 
-	s.Search.Must(t, "PUT", "/"+s.Index(c)+"/_mapping", map[string]any{"properties": map[string]any{"secret": map[string]any{"type": "keyword"}}})
+	s.Search.Must(t, "PUT", "/"+s.Index(c)+"/_mapping",
+		map[string]any{"properties": map[string]any{"secret": map[string]any{"type": "keyword"}}})
 	result = operate.LetterResult{}
 	s.JSON(t, &result, "dead", "redrive", "--reason", "rejected", "--collection", c)
 	if result.Outcomes["sent"] != 1 {
@@ -114,7 +123,8 @@ func TestPoisonIsParkedMendedAndRedriven(t *testing.T) {
 	}
 }
 
-// A letter that is redriven after a newer version was committed is dropped, and the sink never goes back.
+// A letter that is redriven after a newer version was committed is dropped, and the sink never goes
+// back.
 func TestRedriveAfterANewerCommitIsDropped(t *testing.T) {
 	s := express(t)
 	s.PruneRule(t, false) // or prune may be first
@@ -124,7 +134,8 @@ func TestRedriveAfterANewerCommitIsDropped(t *testing.T) {
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1, Data: map[string]any{"wrong": 1}})
 	letters(t, s, c, 1)
 	s.Drained(t)
-	s.Search.Must(t, "PUT", "/"+s.Index(c)+"/_mapping", map[string]any{"properties": map[string]any{"wrong": map[string]any{"type": "long"}}})
+	s.Search.Must(t, "PUT", "/"+s.Index(c)+"/_mapping",
+		map[string]any{"properties": map[string]any{"wrong": map[string]any{"type": "long"}}})
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 2})
 	s.Committed(t, key, 2)
 	s.Drained(t)
@@ -143,12 +154,14 @@ func TestRedriveAfterANewerCommitIsDropped(t *testing.T) {
 	}
 }
 
-// What cannot be read is parked byte for byte, beside good messages of its batch, and can be dropped.
+// What cannot be read is parked byte for byte, beside good messages of its batch, and can be
+// dropped.
 func TestUndecodableIsParkedAndDropped(t *testing.T) {
 	s := express(t)
 	c := s.Collection("undecodable")
 	body := "{\"not\": json \u00e9" + c
-	noVersion := strings.Replace(ground.Event{Collection: c, ID: "doc", Version: 1}.Body(), `"sequence":"1"`, `"sequence":"-1"`, 1)
+	noVersion := strings.Replace(ground.Event{Collection: c, ID: "doc", Version: 1}.Body(), `"sequence":"1"`,
+		`"sequence":"-1"`, 1)
 	s.DirectBodies(t, body, noVersion, ground.Event{Collection: c, ID: "good", Version: 1}.Body())
 	s.Committed(t, ground.Key(c, "good"), 1)
 	var list []operate.Letter
@@ -181,8 +194,8 @@ func TestUndecodableIsParkedAndDropped(t *testing.T) {
 	s.Holds(t, c, map[string]int{"good": 1})
 }
 
-// A message that reaches the dead-letter queue without ever having been tried, as when SNS could not deliver it, is sent to the live queue
-// and written.
+// A message that reaches the dead-letter queue without ever having been tried, as when SNS could
+// not deliver it, is sent to the live queue and written.
 func TestAMessageThatNeverRanIsReturned(t *testing.T) {
 	s := express(t)
 	c := s.Collection("never-ran")

@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/e2e/ground"
 )
 
-// A thousand messages by three ways, in any order, some of them deletes: OpenSearch ends up with exactly the newest version of every
-// document, and the queues with nothing.
+// A thousand messages by three ways, in any order, some of them deletes: OpenSearch ends up with
+// exactly the newest version of every document, and the queues with nothing.
 func TestAThousandMessages(t *testing.T) {
 	s := express(t)
 	c := s.Collection("thousand")
@@ -23,7 +23,10 @@ func TestAThousandMessages(t *testing.T) {
 	want := make(map[string]int)
 	newest := make(map[string]ground.Event)
 	for i := range messages {
-		e := ground.Event{Collection: c, ID: fmt.Sprintf("doc-%03d", i%documents), Version: 1 + i/documents, Delete: i%7 == 0}
+		e := ground.Event{
+			Collection: c, ID: fmt.Sprintf("doc-%03d", i%documents), Version: 1 + i/documents,
+			Delete: i%7 == 0,
+		}
 		events = append(events, e)
 		newest[e.ID] = e // versions of a document grow with i
 	}
@@ -49,7 +52,8 @@ func TestAThousandMessages(t *testing.T) {
 	s.Drained(t)
 	s.Holds(t, c, want)
 	got := s.Counts(t).Since(before)
-	t.Logf("%d documents, %d of them deleted, %d writes: %v", documents, documents-len(want), s.Search.Writes(t, s.Index(c)), got)
+	t.Logf("%d documents, %d of them deleted, %d writes: %v", documents, documents-len(want),
+		s.Search.Writes(t, s.Index(c)), got)
 	for _, never := range []string{"DeadLettered", "Rejected", "LeaseLost", "SinkNewer", "Schema", "Panics"} {
 		if got[never] != 0 {
 			t.Errorf("%s: got %d, want 0", never, got[never])

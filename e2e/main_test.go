@@ -36,8 +36,16 @@ func run(m *testing.M) int {
 
 // The stacks are deployed when a test first asks for them, and serve every test.
 var (
-	expressStack  = sync.OnceValues(func() (*ground.Stack, error) { return deploy("lull-express", config.FlightExpress) })
-	standardStack = sync.OnceValues(func() (*ground.Stack, error) { return deploy("lull-standard", config.FlightStandard) })
+	expressStack = sync.OnceValues(func() (*ground.Stack,
+		error,
+	) {
+		return deploy("lull-express", config.FlightExpress)
+	})
+	standardStack = sync.OnceValues(func() (*ground.Stack,
+		error,
+	) {
+		return deploy("lull-standard", config.FlightStandard)
+	})
 )
 
 func deploy(name string, kind config.FlightKind) (*ground.Stack, error) {

@@ -12,9 +12,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// OpenSearch is away for longer than messages stay invisible by themselves and than one execution lasts. Meanwhile the flight extends its
-// messages, continues as a new execution, and nobody else receives them; when OpenSearch is back everything is written, the newest
-// versions only, nothing was refused and nothing is a dead letter.
+// OpenSearch is away for longer than messages stay invisible by themselves and than one execution
+// lasts. Meanwhile the flight extends its messages, continues as a new execution, and nobody else
+// receives them; when OpenSearch is back everything is written, the newest versions only, nothing
+// was refused and nothing is a dead letter.
 func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 	s := express(t)
 	s.NeedServers(t)
@@ -70,7 +71,8 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 		}
 	}
 	if got["CircuitOpened"] < 1 || got["CircuitClosed"] < 1 {
-		t.Errorf("the sink's gate opened %d times and closed %d times, want both", got["CircuitOpened"], got["CircuitClosed"])
+		t.Errorf("the sink's gate opened %d times and closed %d times, want both", got["CircuitOpened"],
+			got["CircuitClosed"])
 	}
 	for _, id := range []string{"doc-0", "doc-1"} {
 		if row := s.Row(t, ground.Key(c, id)); row.Refusals != 0 {

@@ -17,11 +17,12 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// prune, run by its rule and by nobody else, collects the row that is older than rows are kept, and no other; enqueues the scheduled
-// event that falls due, to the second; and leaves the one that does not.
+// prune, run by its rule and by nobody else, collects the row that is older than rows are kept, and
+// no other; enqueues the scheduled event that falls due, to the second; and leaves the one that
+// does not.
 //
-// Rows are kept for thirty days and prune passes over them once a day. So the row is aged by the test, and the pass set back, as time
-// would: nothing else is.
+// Rows are kept for thirty days and prune passes over them once a day. So the row is aged by the
+// test, and the pass set back, as time would: nothing else is.
 func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 	s := express(t)
 	c := s.Collection("prune")
@@ -69,7 +70,8 @@ func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 	}
 	s.Drained(t)
 	got := s.Search.Documents(t, s.Index(c))
-	if len(got) != 3 || got["due"].Meta.Version != "3" || got["old"].Meta.Version != "1" || got["fresh"].Meta.Version != "1" {
+	if len(got) != 3 || got["due"].Meta.Version != "3" || got["old"].Meta.Version != "1" ||
+		got["fresh"].Meta.Version != "1" {
 		t.Errorf("the sink holds %v", got)
 	}
 	// Next week's is still stored; nobody may wait for it.
@@ -82,13 +84,15 @@ func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 	}
 }
 
-// An event that is due within the longest delay of a queue waits in the queue, and is not written before its time.
+// An event that is due within the longest delay of a queue waits in the queue, and is not written
+// before its time.
 func TestAnEventForTheNextMinutesWaitsInTheQueue(t *testing.T) {
 	s := express(t)
 	c := s.Collection("soon")
 	before := s.Counts(t)
 	due := time.Now().Add(15 * time.Second)
-	s.Put(t, ground.Event{Collection: c, ID: "doc", Version: 2, NotBefore: due}, ground.Event{Collection: c, ID: "doc", Version: 1})
+	s.Put(t, ground.Event{Collection: c, ID: "doc", Version: 2, NotBefore: due},
+		ground.Event{Collection: c, ID: "doc", Version: 1})
 	s.Committed(t, ground.Key(c, "doc"), 1)
 	s.Counted(t, before, "Scheduled", 1)
 	s.Holds(t, c, map[string]int{"doc": 1})
@@ -118,7 +122,8 @@ func store(t *testing.T, s *ground.Stack, e ground.Event) {
 	}
 	ev := decoded[0].Event
 	err = s.Schedule.Put(t.Context(), schedule.Item{
-		ID: deadletter.ID(ev.Doc, ev.Key, m.Body), Doc: ev.Doc, Key: ev.Key, NotBefore: ev.NotBefore, Sink: ground.Sink, Lane: flight.Live,
+		ID: deadletter.ID(ev.Doc, ev.Key, m.Body), Doc: ev.Doc, Key: ev.Key, NotBefore: ev.NotBefore, Sink: ground.Sink,
+		Lane:      flight.Live,
 		FirstSent: m.Sent, MessageID: m.ID, Body: m.Body,
 	})
 	if err != nil {

@@ -29,18 +29,21 @@ func TestStaleAndDuplicateAreNotWritten(t *testing.T) {
 		t.Errorf("OpenSearch counts %d writes, want %d as before", got, writes)
 	}
 	if row := s.Row(t, key); row.Committed != first.Committed || row.LastWrite != first.LastWrite {
-		t.Errorf("the row changed from %s at %d to %s at %d", first.Committed, first.LastWrite, row.Committed, row.LastWrite)
+		t.Errorf("the row changed from %s at %d to %s at %d", first.Committed, first.LastWrite, row.Committed,
+			row.LastWrite)
 	}
 	s.Holds(t, c, map[string]int{"doc": 5})
 }
 
-// A delete is a version: what is older than it stays out, also after OpenSearch has forgotten that there was a delete.
+// A delete is a version: what is older than it stays out, also after OpenSearch has forgotten that
+// there was a delete.
 func TestDeleteIsAVersion(t *testing.T) {
 	s := express(t)
 	c := s.Collection("delete")
 	key := ground.Key(c, "doc")
 	s.Search.Must(t, "PUT", "/"+s.Index(c), map[string]any{"settings": map[string]any{"gc_deletes": "0s"}})
-	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1}, ground.Event{Collection: c, ID: "other", Version: 1})
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1},
+		ground.Event{Collection: c, ID: "other", Version: 1})
 	s.Committed(t, key, 1)
 	s.Committed(t, ground.Key(c, "other"), 1)
 	s.Holds(t, c, map[string]int{"doc": 1, "other": 1})
@@ -55,7 +58,8 @@ func TestDeleteIsAVersion(t *testing.T) {
 	s.Counted(t, before, "Stale", 1)
 	s.Holds(t, c, map[string]int{"other": 1})
 
-	// In a burst the version decides, not the order of arrival; and what was never there can be deleted.
+	// In a burst the version decides, not the order of arrival; and what was never there can be
+	// deleted.
 	s.Direct(t,
 		ground.Event{Collection: c, ID: "doc", Version: 5},
 		ground.Event{Collection: c, ID: "doc", Version: 4, Delete: true},

@@ -7,10 +7,12 @@ type Shape byte
 const (
 	Plain    Shape = iota // what the upstream wrote
 	S3Record              // one record of an S3 notification: its key is URL-encoded
-	S3Change              // the detail of an EventBridge event from S3: its key is as it is, Meta.Type says what happened
+	// the detail of an EventBridge event from S3: its key is as it is, Meta.Type says what happened
+	S3Change
 )
 
-// Body is what is left of a message, or of one part of it, when the envelopes are off: a text, a skip or a fault.
+// Body is what is left of a message, or of one part of it, when the envelopes are off: a text, a
+// skip or a fault.
 type Body struct {
 	Text  string // one JSON value, checked; a substring of the message where no envelope demands decoding
 	Shape Shape
@@ -19,8 +21,8 @@ type Body struct {
 	Fault *Fault
 }
 
-// Meta is what envelopes and attributes say beside a body. None of it is part of an order key but Run, which comes from the
-// body of the message only.
+// Meta is what envelopes and attributes say beside a body. None of it is part of an order key but
+// Run, which comes from the body of the message only.
 type Meta struct {
 	ContentType string
 	Type        string // event type: RabbitMQ's property type, EventBridge's detail-type
@@ -50,7 +52,8 @@ type Pointer struct {
 	Key    string
 }
 
-// MaxEvents is how many events one message may carry: RabbitMQ's envelope holds at most as many messages.
+// MaxEvents is how many events one message may carry: RabbitMQ's envelope holds at most as many
+// messages.
 const MaxEvents = 10_000
 
 // heartbeat is the content type of GOV.UK's heartbeats. They need not be JSON.

@@ -12,11 +12,13 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 )
 
-// MaxDepth is how deep the objects and arrays of a body may nest. Readers of JSON recurse: without a limit a body of a megabyte of
-// brackets takes hundreds of megabytes of stack. No search engine maps documents nearly as deep.
+// MaxDepth is how deep the objects and arrays of a body may nest. Readers of JSON recurse: without
+// a limit a body of a megabyte of brackets takes hundreds of megabytes of stack. No search engine
+// maps documents nearly as deep.
 const MaxDepth = 256
 
-// Check says why a text is no body, or nil: it must be UTF-8 and one JSON value that nests at most MaxDepth deep.
+// Check says why a text is no body, or nil: it must be UTF-8 and one JSON value that nests at most
+// MaxDepth deep.
 func Check(text string) *Fault {
 	switch {
 	case strings.TrimLeft(text, whitespace) == "":
@@ -34,7 +36,8 @@ func Check(text string) *Fault {
 // whitespace is what JSON allows around a value.
 const whitespace = " \t\r\n"
 
-// tooDeep must not recurse itself. Most bodies have fewer brackets than the limit, which is quick to see.
+// tooDeep must not recurse itself. Most bodies have fewer brackets than the limit, which is quick
+// to see.
 func tooDeep(text string) bool {
 	if strings.Count(text, "{")+strings.Count(text, "[") <= MaxDepth {
 		return false
@@ -59,8 +62,8 @@ func tooDeep(text string) bool {
 	return false
 }
 
-// place says where the JSON breaks. It is only called for broken bodies, so that the slower reader does not matter, and
-// takes only the offset from it: its words quote the body.
+// place says where the JSON breaks. It is only called for broken bodies, so that the slower reader
+// does not matter, and takes only the offset from it: its words quote the body.
 func place(text string) string {
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal([]byte(text), new(json.RawMessage)); errors.As(err, &syntax) {

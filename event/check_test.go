@@ -43,9 +43,13 @@ func TestCheckCountsBracketsOutsideOfTextOnly(t *testing.T) {
 	}
 }
 
-// FuzzCheck compares with the standard library's reader, which needs no limit of depth below 10,000 and accepts broken UTF-8.
+// FuzzCheck compares with the standard library's reader, which needs no limit of depth below 10,000
+// and accepts broken UTF-8.
 func FuzzCheck(f *testing.F) {
-	for _, seed := range []string{"", " ", "{}", "01", "-", "-0", "1.", "1e", "1E+9", `"\u12G4"`, `"\x"`, "[1,]", `{"a"}`, "nul", "\ufeff1", "\"\xff\"", "1 2", "[[[[]]]]"} {
+	for _, seed := range []string{
+		"", " ", "{}", "01", "-", "-0", "1.", "1e", "1E+9", `"\u12G4"`, `"\x"`, "[1,]",
+		`{"a"}`, "nul", "\ufeff1", "\"\xff\"", "1 2", "[[[[]]]]",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {

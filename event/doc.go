@@ -1,12 +1,15 @@
-// Package event is one upstream change, decoded, and what can be wrong with one. Package source makes events; the
-// envelopes that services wrap around them are taken off here.
+// Package event is one upstream change, decoded, and what can be wrong with one. Package source
+// makes events; the envelopes that services wrap around them are taken off here.
 //
 // # What the package promises
 //
-//   - Nothing panics and nothing is guessed: a body is checked once (UTF-8, JSON, depth) before anything looks inside.
-//   - Envelopes are taken off repeatedly, up to a depth: raw, SNS, EventBridge, notifications of S3, records of DynamoDB
+//   - Nothing panics and nothing is guessed: a body is checked once (UTF-8, JSON, depth) before
+//     anything looks inside.
+//   - Envelopes are taken off repeatedly, up to a depth: raw, SNS, EventBridge, notifications of
+//     S3, records of DynamoDB
 //     Streams, Amazon MQ for RabbitMQ, the pointer of the extended client libraries of SQS.
-//   - What comes out is a function of the body. Attributes of the message add only what the envelopes say themselves
+//   - What comes out is a function of the body. Attributes of the message add only what the
+//     envelopes say themselves
 //     where there are some (content type, event type, routing key), and none of it is part of an order key.
 //   - A raw body is neither copied nor parsed into values.
 //

@@ -16,11 +16,13 @@ type Unwrapper struct {
 	Load func(Pointer) (string, *Fault)
 }
 
-// Unwrap appends what a message holds to dst: at least one Body, at most MaxEvents. A raw body is passed on as it is.
+// Unwrap appends what a message holds to dst: at least one Body, at most MaxEvents. A raw body is
+// passed on as it is.
 func (u Unwrapper) Unwrap(dst []Body, text string, meta Meta) []Body {
 	dst = u.open(dst, text, meta, u.Depth)
 	if len(dst) > MaxEvents { // a message of which a part was left out must not count as decoded
-		return append(dst[:0], Body{Fault: undecodable("the message carries more than %d events: send fewer in one", MaxEvents)})
+		return append(dst[:0], Body{Fault: undecodable("the message carries more than %d events: send fewer in one",
+			MaxEvents)})
 	}
 	return dst
 }
@@ -53,7 +55,11 @@ func (u Unwrapper) peel(dst []Body, text string, meta Meta, left int) []Body {
 			return append(dst, Body{Skip: "s3:TestEvent", Meta: meta})
 		}
 		if left == 0 {
-			return append(dst, Body{Fault: undecodable("the event lies in more than %d envelopes (payload.envelopeDepth)", u.Depth), Meta: meta})
+			return append(dst,
+				Body{
+					Fault: undecodable("the event lies in more than %d envelopes (payload.envelopeDepth)", u.Depth),
+					Meta:  meta,
+				})
 		}
 		return u.unpack(dst, k, meta, left-1)
 	}

@@ -20,7 +20,10 @@ func sns(body string) string {
 
 func TestRawBodyIsPassedOnAsItIs(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{`{"type":"x"}`, `[]`, `null`, `12`, `"text"`, `{"detail":{}}`, `{"Message":"{}"}`, `{"Records":[{"eventSource":"aws:sqs"}]}`, `["a",{"s3BucketName":"b","s3Key":"k"}]`} {
+	for _, body := range []string{
+		`{"type":"x"}`, `[]`, `null`, `12`, `"text"`, `{"detail":{}}`, `{"Message":"{}"}`,
+		`{"Records":[{"eventSource":"aws:sqs"}]}`, `["a",{"s3BucketName":"b","s3Key":"k"}]`,
+	} {
 		got := event.Unwrapper{Depth: 1}.Unwrap(nil, " "+body+"\n", event.Meta{Type: "t"})
 		if len(got) != 1 || got[0] != (event.Body{Text: body, Meta: event.Meta{Type: "t"}}) {
 			t.Errorf("%s: got %+v, want it as it is", body, got)
@@ -51,8 +54,12 @@ func TestEnvelopesComeOffUpToTheDepth(t *testing.T) {
 func TestInnermostEnvelopeSaysWhatTheBodyIs(t *testing.T) {
 	t.Parallel()
 	inner := `{"basicProperties":{"contentType":"inner","type":null,"headers":{"routing_key":{"bytes":[107,49]},"resyncrun":"r"}},"data":"e30="}`
-	outer := strings.TrimSuffix(sns(inner), "}") + `,"MessageAttributes":{"content_type":{"Type":"String","Value":"outer"},"event_type":{"Type":"String","Value":"e"}}}`
-	meta := event.MetaOf(map[string]queue.Attribute{"content_type": queue.Text("attribute"), "routing_key": queue.Text("k0"), "resyncrun": queue.Text("no")})
+	outer := strings.TrimSuffix(sns(inner), "}") +
+		`,"MessageAttributes":{"content_type":{"Type":"String","Value":"outer"},"event_type":{"Type":"String","Value":"e"}}}`
+	meta := event.MetaOf(map[string]queue.Attribute{
+		"content_type": queue.Text("attribute"),
+		"routing_key":  queue.Text("k0"), "resyncrun": queue.Text("no"),
+	})
 	got := event.Unwrapper{Depth: 4}.Unwrap(nil, outer, meta)
 	want := event.Body{Text: "{}", Meta: event.Meta{ContentType: "inner", Type: "e", RoutingKey: "k1", Run: "r"}}
 	if len(got) != 1 || got[0] != want {
@@ -66,7 +73,9 @@ func TestInnermostEnvelopeSaysWhatTheBodyIs(t *testing.T) {
 func TestEveryMessageOfAnEnvelopeIsABody(t *testing.T) {
 	t.Parallel()
 	rabbits := func(n int) string {
-		return `{"rmqMessagesByQueue":{"a::/":[` + strings.TrimSuffix(strings.Repeat(`{"basicProperties":{},"data":"e30="},`, n), ",") + `],"b::/":[],"c::/":null}}`
+		return `{"rmqMessagesByQueue":{"a::/":[` +
+			strings.TrimSuffix(strings.Repeat(`{"basicProperties":{},"data":"e30="},`, n), ",") +
+			`],"b::/":[],"c::/":null}}`
 	}
 	tests := []struct {
 		name, body string
@@ -88,7 +97,10 @@ func TestEveryMessageOfAnEnvelopeIsABody(t *testing.T) {
 			t.Errorf("%s: got %d bodies, want %d", tt.name, len(got), tt.want)
 		}
 	}
-	for name, body := range map[string]string{"one too many": rabbits(event.MaxEvents + 1), "one too many inside": sns(rabbits(event.MaxEvents + 1)), "none": rabbits(0)} {
+	for name, body := range map[string]string{
+		"one too many":        rabbits(event.MaxEvents + 1),
+		"one too many inside": sns(rabbits(event.MaxEvents + 1)), "none": rabbits(0),
+	} {
 		if got := (event.Unwrapper{Depth: 4}).Unwrap(nil, body, event.Meta{}); len(got) != 1 || got[0].Fault == nil {
 			t.Errorf("%s: got %d bodies, want one fault", name, len(got))
 		}
@@ -97,14 +109,20 @@ func TestEveryMessageOfAnEnvelopeIsABody(t *testing.T) {
 
 func FuzzUnwrap(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, sns(`{}`), sns(sns(`[1]`)), `{"detail-type":"x","source":"aws.s3","detail":{}}`, `{"detail-type":"x","source":"y","detail":"{}"}`,
-		`{"Records":[{"eventSource":"aws:s3"},1]}`, `{"rmqMessagesByQueue":{"q":[{"basicProperties":{"headers":{"type":{"bytes":[1,300,-1]}}},"data":"e30="}]}}`,
-		`["x.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]`, `{"Service":"Amazon S3","Event":"s3:TestEvent"}`, `{"basicProperties":{},"data":"e30="}`,
+		`{}`, sns(`{}`), sns(sns(`[1]`)), `{"detail-type":"x","source":"aws.s3","detail":{}}`,
+		`{"detail-type":"x","source":"y","detail":"{}"}`,
+		`{"Records":[{"eventSource":"aws:s3"},1]}`,
+		`{"rmqMessagesByQueue":{"q":[{"basicProperties":{"headers":{"type":{"bytes":[1,300,-1]}}},"data":"e30="}]}}`,
+		`["x.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]`, `{"Service":"Amazon S3","Event":"s3:TestEvent"}`,
+		`{"basicProperties":{},"data":"e30="}`,
 	} {
 		f.Add(seed, byte(4))
 	}
 	f.Fuzz(func(t *testing.T, body string, depth byte) {
-		u := event.Unwrapper{Depth: int(depth % 8), Load: func(p event.Pointer) (string, *event.Fault) { return p.Key, nil }}
+		u := event.Unwrapper{Depth: int(depth % 8), Load: func(p event.Pointer) (string, *event.Fault) {
+			return p.Key,
+				nil
+		}}
 		got := u.Unwrap(nil, body, event.Meta{})
 		if len(got) == 0 || len(got) > event.MaxEvents {
 			t.Fatalf("%q: got %d bodies", body, len(got))

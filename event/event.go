@@ -23,28 +23,33 @@ type Event struct {
 	DataRef   string // s3://bucket/key or https://..., fetched when it is written
 }
 
-// Result is what a source makes of one event of a message: exactly one of an event, a skip and a fault.
+// Result is what a source makes of one event of a message: exactly one of an event, a skip and a
+// fault.
 type Result struct {
 	Event Event  // valid where Skip is empty and Fault is nil
 	Skip  string // why the source's rule passes it over: "heartbeat", "locale de"
 	Fault *Fault
 }
 
-// Fault says that an event breaks the contract: it becomes a dead letter, the rest of its batch goes on.
+// Fault says that an event breaks the contract: it becomes a dead letter, the rest of its batch
+// goes on.
 type Fault struct {
-	Reason  deadletter.Reason
-	Field   string         // the field's name in the message, "" for the whole of it
-	Problem string         // what is wrong and what is allowed; quotes at most 64 bytes of a field that identifies, never of a body
+	Reason deadletter.Reason
+	Field  string // the field's name in the message, "" for the whole of it
+	// what is wrong and what is allowed; quotes at most 64 bytes of a field that identifies, never
+	// of a body
+	Problem string
 	Index   int            // position among the message's events
 	Doc     shard.DocID    // where it is known
 	Key     shard.OrderKey // where it is known
 
-	// Err is what kept a body that a pointer names from being loaded, where that may pass. See Transient.
+	// Err is what kept a body that a pointer names from being loaded, where that may pass. See
+	// Transient.
 	Err error
 }
 
-// Transient reports whether the same message may decode well later: the body is a pointer and could not be loaded now. Such a message is
-// better left in its queue than made a dead letter.
+// Transient reports whether the same message may decode well later: the body is a pointer and could
+// not be loaded now. Such a message is better left in its queue than made a dead letter.
 func (f *Fault) Transient() bool { return f.Err != nil }
 
 // Unwrap gives the cause of a transient fault.

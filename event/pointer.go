@@ -8,8 +8,9 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 )
 
-// pointer reads what the extended client libraries of SQS and SNS send in place of a large body: a list of a class name and an object. The
-// names differ between versions of the libraries; their ends do not.
+// pointer reads what the extended client libraries of SQS and SNS send in place of a large body: a
+// list of a class name and an object. The names differ between versions of the libraries; their
+// ends do not.
 func pointer(text string) (Pointer, bool) {
 	var class string
 	var p Pointer
@@ -27,7 +28,8 @@ func pointer(text string) (Pointer, bool) {
 	return p, n == 2 && known && p.Bucket != "" && p.Key != ""
 }
 
-// follow loads the body that a pointer names. It counts as an envelope, so that pointers to pointers end.
+// follow loads the body that a pointer names. It counts as an envelope, so that pointers to
+// pointers end.
 func (u Unwrapper) follow(dst []Body, p Pointer, meta Meta, left int) []Body {
 	refuse := func(f *Fault) []Body { return append(dst, Body{Fault: f, Meta: meta}) }
 	if left == 0 {

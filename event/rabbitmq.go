@@ -6,7 +6,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// rabbits opens Lambda's envelope of Amazon MQ for RabbitMQ: lists of messages by "queue::virtual host".
+// rabbits opens Lambda's envelope of Amazon MQ for RabbitMQ: lists of messages by "queue::virtual
+// host".
 func (u Unwrapper) rabbits(dst []Body, k envelope, meta Meta, left int) []Body {
 	before := len(dst)
 	k.queues.ForEach(func(_, list gjson.Result) bool {

@@ -30,8 +30,9 @@ type envelope struct {
 	queues                       gjson.Result
 }
 
-// recognise looks at the names of an object's top level, once. A body with a name that only an event of ours has is no
-// envelope, whatever else it holds, so the scan of most events ends at its first fields.
+// recognise looks at the names of an object's top level, once. A body with a name that only an
+// event of ours has is no envelope, whatever else it holds, so the scan of most events ends at its
+// first fields.
 func recognise(text string) envelope {
 	k := envelope{whole: gjson.Parse(text)}
 	var topic, service, test, properties, payload, event bool
@@ -87,7 +88,8 @@ func recognise(text string) envelope {
 	return k
 }
 
-// wrapsRecords reports whether the first record comes from a service whose records are events. An empty list is none.
+// wrapsRecords reports whether the first record comes from a service whose records are events. An
+// empty list is none.
 func wrapsRecords(list gjson.Result) bool {
 	known := false
 	list.ForEach(func(_, r gjson.Result) bool {
@@ -100,8 +102,8 @@ func wrapsRecords(list gjson.Result) bool {
 
 func recordSource(r gjson.Result) string { return field(r, "eventSource").Str }
 
-// field is a field of an object by its name as it is: unlike gjson's paths it knows no special characters and takes the last of
-// two fields of one name.
+// field is a field of an object by its name as it is: unlike gjson's paths it knows no special
+// characters and takes the last of two fields of one name.
 func field(object gjson.Result, name string) gjson.Result {
 	var found gjson.Result
 	if object.IsObject() {

@@ -19,12 +19,14 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// invocation is an event that every function answers without a request of its own: a queue that is none of theirs, no state of a flight.
-// Prune knows no such event; it asks a table that nobody serves.
+// invocation is an event that every function answers without a request of its own: a queue that is
+// none of theirs, no state of a flight. Prune knows no such event; it asks a table that nobody
+// serves.
 const invocation = `{"Records":[{"messageId":"m","receiptHandle":"r","body":"x","eventSource":"aws:sqs","eventSourceARN":"arn:aws:sqs:eu-west-1:1:other",
 "attributes":{"SentTimestamp":"1777888800123","ApproximateReceiveCount":"1","ApproximateFirstReceiveTimestamp":"1777888800123"}}]}`
 
-// runtimeAPI is Lambda's Runtime API for one invocation. ready is closed when the function asks for it, answered when it has answered.
+// runtimeAPI is Lambda's Runtime API for one invocation. ready is closed when the function asks for
+// it, answered when it has answered.
 type runtimeAPI struct {
 	ready, answered   chan struct{}
 	first, firstReply sync.Once
@@ -48,7 +50,8 @@ func (r *runtimeAPI) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.firstReply.Do(func() { close(r.answered) })
 }
 
-// BenchmarkColdStart starts each function as a process: ms-to-ready until it asks for its first event, ns/op until it has answered.
+// BenchmarkColdStart starts each function as a process: ms-to-ready until it asks for its first
+// event, ns/op until it has answered.
 func BenchmarkColdStart(b *testing.B) {
 	settings := config.Default()
 	sink := settings.Sinks["search"]
@@ -61,7 +64,8 @@ func BenchmarkColdStart(b *testing.B) {
 	for _, name := range []string{"receive", "index", "dlq"} {
 		dir := b.TempDir()
 		program := filepath.Join(dir, "bootstrap")
-		build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-tags", "lambda.norpc", "-ldflags", "-s -w", "-o", program, "./"+name)
+		build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-tags", "lambda.norpc", "-ldflags",
+			"-s -w", "-o", program, "./"+name)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			b.Fatalf("build %s: %v\n%s", name, err, out)
@@ -79,7 +83,8 @@ func BenchmarkColdStart(b *testing.B) {
 	}
 }
 
-// start runs the program until it has answered one invocation and returns how long it took to ask for it.
+// start runs the program until it has answered one invocation and returns how long it took to ask
+// for it.
 func start(b *testing.B, program string) time.Duration {
 	b.Helper()
 	api := &runtimeAPI{ready: make(chan struct{}), answered: make(chan struct{})}
@@ -90,7 +95,8 @@ func start(b *testing.B, program string) time.Duration {
 		"AWS_LAMBDA_RUNTIME_API=" + strings.TrimPrefix(server.URL, "http://"),
 		"AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
 		lambda.EnvSink + "=search", lambda.EnvTable + "=shards", lambda.EnvBucket + "=bucket",
-		lambda.EnvLiveQueue + "=https://sqs/1/live", lambda.EnvBulkQueue + "=https://sqs/1/bulk", lambda.EnvDeadQueue + "=https://sqs/1/dead",
+		lambda.EnvLiveQueue + "=https://sqs/1/live", lambda.EnvBulkQueue + "=https://sqs/1/bulk",
+		lambda.EnvDeadQueue + "=https://sqs/1/dead",
 		lambda.EnvStateMachine + "=arn:aws:states:eu-west-1:1:stateMachine:lull-search",
 	}
 	began := time.Now()

@@ -15,7 +15,8 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// alarm watches for something that must never happen, or must not last. Expected refusals (stale, duplicate, a busy lease) are in none.
+// alarm watches for something that must never happen, or must not last. Expected refusals (stale,
+// duplicate, a busy lease) are in none.
 type alarm struct {
 	kind string // the page in docs/runbook
 	says string // what is the matter, in one sentence
@@ -25,8 +26,8 @@ type alarm struct {
 	period    time.Duration
 	periods   int // how many in a row
 	threshold float64
-	// below alarms when the value is less than the threshold, and when there is none. Otherwise it alarms from the threshold on, and
-	// no value is a good one.
+	// below alarms when the value is less than the threshold, and when there is none. Otherwise it
+	// alarms from the threshold on, and no value is a good one.
 	below bool
 }
 
@@ -38,12 +39,14 @@ type metric struct {
 const (
 	alarmPeriod = 5 * time.Minute
 
-	// liveAge and bulkAge are the oldest a message may be: a live one is held for half a minute, a bulk one waits for a resync to pass.
+	// liveAge and bulkAge are the oldest a message may be: a live one is held for half a minute, a
+	// bulk one waits for a resync to pass.
 	liveAge = 10 * time.Minute
 	bulkAge = 6 * time.Hour
 	// deadAge is how long a letter may lie unjudged; one that waits for a lease lies a minute.
 	deadAge = time.Hour
-	// freshnessPromise is promise 4's, after one lost invocation. A sink without versions adds what it may still apply.
+	// freshnessPromise is promise 4's, after one lost invocation. A sink without versions adds what
+	// it may still apply.
 	freshnessPromise = time.Minute
 	// errorsPerPeriod are function errors and failed flights that redelivery heals unnoticed.
 	errorsPerPeriod = 5
@@ -51,7 +54,10 @@ const (
 
 // never is an alarm on a metric that counts what must never happen: at once, at the first.
 func (s *Sink) never(kind, says, name string) alarm {
-	return alarm{kind: kind, says: says, of: []metric{s.own(name)}, statistic: "Sum", period: alarmPeriod, periods: 1, threshold: 1}
+	return alarm{
+		kind: kind, says: says, of: []metric{s.own(name)}, statistic: "Sum", period: alarmPeriod, periods: 1,
+		threshold: 1,
+	}
 }
 
 // alarms are the sink's.
@@ -59,26 +65,42 @@ func (s *Sink) alarms() []alarm {
 	c := s.lull.props.Config
 	all := []alarm{
 		s.never("stuck", "prune found a flight or a row that nothing works on any more", metrics.Name(journal.Stuck)),
-		s.never("sink-newer", "the sink holds a newer external version than the live lease's: somebody else writes to the index", metrics.Name(journal.SinkNewer)),
-		s.never("blocked-by-unknown", "a version whose outcome is unknown became a dead letter and keeps older ones out", metrics.Name(journal.Blocked)),
-		s.never("unknown-schema", "a row, manifest, state or letter was written by newer code", metrics.Name(journal.Schema)),
-		s.never("configuration-errors", "a function started with settings that it refuses, and answers every message as failed", metrics.ConfigurationErrors),
-		s.never("lease-lost", "a write was not committed because its lease had ended: an invocation outlived its lease", metrics.Name(journal.LeaseLost)),
+		s.never("sink-newer",
+			"the sink holds a newer external version than the live lease's: somebody else writes to the index",
+			metrics.Name(journal.SinkNewer)),
+		s.never("blocked-by-unknown",
+			"a version whose outcome is unknown became a dead letter and keeps older ones out",
+			metrics.Name(journal.Blocked)),
+		s.never("unknown-schema", "a row, manifest, state or letter was written by newer code",
+			metrics.Name(journal.Schema)),
+		s.never("configuration-errors",
+			"a function started with settings that it refuses, and answers every message as failed",
+			metrics.ConfigurationErrors),
+		s.never("lease-lost", "a write was not committed because its lease had ended: an invocation outlived its lease",
+			metrics.Name(journal.LeaseLost)),
 		s.never("panics", "a batch or a turn ended in a panic", metrics.Panics),
 		s.never("dead-letters", "a message became a dead letter", metrics.Name(journal.Parked)),
 		lasting(s.never("sink-down", "the sink refuses or does not answer", metrics.Name(journal.CircuitOpened)), 3),
 		lasting(s.never("table-unreachable", "receive cannot reach the table", metrics.Name(journal.Unreachable)), 2),
-		s.age("live-age", "a message of the live queue is older than 10 minutes", s.names().Queue(s.Name, flight.Live), liveAge),
-		s.age("bulk-age", "a message of the bulk queue is older than 6 hours", s.names().Queue(s.Name, flight.Bulk), bulkAge),
-		s.age("dead-age", "a message of the dead-letter queue is older than an hour: dlq does not judge it", s.names().DeadQueue(s.Name), deadAge),
+		s.age("live-age", "a message of the live queue is older than 10 minutes", s.names().Queue(s.Name, flight.Live),
+			liveAge),
+		s.age("bulk-age", "a message of the bulk queue is older than 6 hours", s.names().Queue(s.Name, flight.Bulk),
+			bulkAge),
+		s.age("dead-age", "a message of the dead-letter queue is older than an hour: dlq does not judge it",
+			s.names().DeadQueue(s.Name), deadAge),
 		{
 			kind: "in-flight", says: "a queue holds almost as many messages as SQS allows, and will stop delivering",
-			of: []metric{s.held(flight.Live), s.held(flight.Bulk)}, statistic: "Maximum", period: time.Minute, periods: 2, threshold: float64(c.Queues.MaxInFlight),
+			of: []metric{s.held(flight.Live), s.held(flight.Bulk)}, statistic: "Maximum", period: time.Minute,
+			periods: 2, threshold: float64(c.Queues.MaxInFlight),
 		},
 		{
 			kind: "freshness", says: "one live write in a hundred comes later than promised",
-			of:        []metric{{metrics.Namespace, metrics.Freshness, s.dimensions(metrics.DimensionLane, string(flight.Live))}},
-			statistic: "p99", period: alarmPeriod, periods: 3, threshold: float64((freshnessPromise + c.ApplyDelay(s.Name)).Milliseconds()),
+			of: []metric{{
+				metrics.Namespace, metrics.Freshness,
+				s.dimensions(metrics.DimensionLane, string(flight.Live)),
+			}},
+			statistic: "p99", period: alarmPeriod, periods: 3,
+			threshold: float64((freshnessPromise + c.ApplyDelay(s.Name)).Milliseconds()),
 		},
 		{
 			kind: "function-errors", says: "functions fail or are killed",
@@ -89,18 +111,23 @@ func (s *Sink) alarms() []alarm {
 			of: s.functions("Throttles"), statistic: "Sum", period: alarmPeriod, periods: 3, threshold: 1,
 		},
 		{
-			kind: "flights-failed", says: "flights end before their messages are settled, which SQS then delivers again",
+			kind:      "flights-failed",
+			says:      "flights end before their messages are settled, which SQS then delivers again",
 			of:        s.executions("ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"),
 			statistic: "Sum", period: alarmPeriod, periods: 1, threshold: errorsPerPeriod,
 		},
 		{
 			kind: "prune-idle", says: "prune has not run for an hour",
-			of:        []metric{{"AWS/Lambda", "Invocations", map[string]string{"FunctionName": s.names().Function(s.Name, names.Prune)}}},
+			of: []metric{{
+				"AWS/Lambda", "Invocations",
+				map[string]string{"FunctionName": s.names().Function(s.Name, names.Prune)},
+			}},
 			statistic: "Sum", period: time.Hour, periods: 1, threshold: 1, below: true,
 		},
 	}
 	if c.TableOutage == config.TableOutageOpen {
-		all = append(all, s.never("outage-writes", "documents were written without asking the table", metrics.Name(journal.OutageWrite)))
+		all = append(all, s.never("outage-writes", "documents were written without asking the table",
+			metrics.Name(journal.OutageWrite)))
 	}
 	return all
 }
@@ -110,8 +137,12 @@ func (l *Lull) alarms() []alarm {
 	table := map[string]string{"TableName": names.Of(l.props.Config).Table()}
 	return []alarm{{
 		kind: "table-throttled", says: "the table throttles reads or writes",
-		of: []metric{{"AWS/DynamoDB", "ReadThrottleEvents", table}, {"AWS/DynamoDB", "WriteThrottleEvents", table}}, statistic: "Sum",
-		period: alarmPeriod, periods: 3, threshold: 1,
+		of: []metric{
+			{"AWS/DynamoDB", "ReadThrottleEvents", table},
+			{"AWS/DynamoDB", "WriteThrottleEvents", table},
+		},
+		statistic: "Sum",
+		period:    alarmPeriod, periods: 3, threshold: 1,
 	}}
 }
 
@@ -123,7 +154,10 @@ func lasting(a alarm, periods int) alarm {
 
 func (s *Sink) age(kind, says, queue string, limit time.Duration) alarm {
 	return alarm{
-		kind: kind, says: says, of: []metric{{"AWS/SQS", "ApproximateAgeOfOldestMessage", map[string]string{"QueueName": queue}}},
+		kind: kind, says: says, of: []metric{{
+			"AWS/SQS", "ApproximateAgeOfOldestMessage",
+			map[string]string{"QueueName": queue},
+		}},
 		statistic: "Maximum", period: alarmPeriod, periods: 1, threshold: limit.Seconds(),
 	}
 }
@@ -214,7 +248,10 @@ func (a alarm) watch(props *awscloudwatch.CfnAlarmProps) {
 		queries[i] = &awscloudwatch.CfnAlarm_MetricDataQueryProperty{
 			Id: &ids[i], ReturnData: jsii.Bool(false),
 			MetricStat: &awscloudwatch.CfnAlarm_MetricStatProperty{
-				Metric: &awscloudwatch.CfnAlarm_MetricProperty{Namespace: &m.namespace, MetricName: &m.name, Dimensions: m.pairs()},
+				Metric: &awscloudwatch.CfnAlarm_MetricProperty{
+					Namespace: &m.namespace, MetricName: &m.name,
+					Dimensions: m.pairs(),
+				},
 				Period: jsii.Number(a.period.Seconds()), Stat: &a.statistic,
 			},
 		}
@@ -250,5 +287,8 @@ func (m metric) pairs() []any {
 
 // held are the messages of a lane that were received and not deleted.
 func (s *Sink) held(lane flight.Lane) metric {
-	return metric{"AWS/SQS", "ApproximateNumberOfMessagesNotVisible", map[string]string{"QueueName": s.names().Queue(s.Name, lane)}}
+	return metric{
+		"AWS/SQS", "ApproximateNumberOfMessagesNotVisible",
+		map[string]string{"QueueName": s.names().Queue(s.Name, lane)},
+	}
 }

@@ -68,7 +68,10 @@ func TestEveryPageSaysWhatItMeansWhatToLookAtAndWhatMendsIt(t *testing.T) {
 			continue // said above
 		}
 		at := 0
-		for _, heading := range []string{"# " + kind + "\n", "\n## What it means\n", "\n## What to look at\n", "\n## What mends it\n"} {
+		for _, heading := range []string{
+			"# " + kind + "\n", "\n## What it means\n", "\n## What to look at\n",
+			"\n## What mends it\n",
+		} {
 			found := strings.Index(string(text)[at:], heading)
 			if found < 0 {
 				t.Errorf("%s.md has no %q, or not in its place", kind, strings.TrimSpace(heading))
@@ -96,25 +99,32 @@ func TestAlarmsWatchWhatMustNeverHappen(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		metrics.Name(journal.Stuck), metrics.Name(journal.SinkNewer), metrics.Name(journal.Blocked), metrics.Name(journal.Schema),
+		metrics.Name(journal.Stuck), metrics.Name(journal.SinkNewer), metrics.Name(journal.Blocked),
+		metrics.Name(journal.Schema),
 		metrics.Name(journal.LeaseLost), metrics.Name(journal.Parked), metrics.ConfigurationErrors, metrics.Panics,
 	} {
 		same(t, name, counted[name], map[string]any{
-			"Statistic": "Sum", "Threshold": 1.0, "EvaluationPeriods": 1.0, "Period": 300.0, "ComparisonOperator": "GreaterThanOrEqualToThreshold",
-			"TreatMissingData": "notBreaching", "Dimensions.#0.Name": metrics.DimensionSink, "Dimensions.#0.Value": "search",
-			"Dimensions.#1.Name": metrics.DimensionStack, "Dimensions.#1.Value": plainStack, "Dimensions.#2": nil,
+			"Statistic": "Sum", "Threshold": 1.0, "EvaluationPeriods": 1.0, "Period": 300.0,
+			"ComparisonOperator": "GreaterThanOrEqualToThreshold",
+			"TreatMissingData":   "notBreaching", "Dimensions.#0.Name": metrics.DimensionSink,
+			"Dimensions.#0.Value": "search",
+			"Dimensions.#1.Name":  metrics.DimensionStack, "Dimensions.#1.Value": plainStack, "Dimensions.#2": nil,
 		})
 		delete(counted, name)
 	}
 	for _, expected := range []journal.Step{
-		journal.Stale, journal.Duplicate, journal.Superseded, journal.AlreadyDead, journal.Skipped, journal.RowRefused, journal.Released, journal.Waiting,
+		journal.Stale, journal.Duplicate, journal.Superseded, journal.AlreadyDead, journal.Skipped, journal.RowRefused,
+		journal.Released, journal.Waiting,
 		journal.DeleteLost, journal.Returned, journal.Extended,
 	} {
 		if _, ok := counted[metrics.Name(expected)]; ok {
 			t.Errorf("%s is expected, and alarms", expected)
 		}
 	}
-	for _, lasting := range []string{metrics.Name(journal.CircuitOpened), metrics.Name(journal.Unreachable), metrics.Freshness} {
+	for _, lasting := range []string{
+		metrics.Name(journal.CircuitOpened), metrics.Name(journal.Unreachable),
+		metrics.Freshness,
+	} {
 		if r, ok := counted[lasting]; !ok || number(r.Properties["EvaluationPeriods"]) < 2 {
 			t.Errorf("%s: %v, want an alarm when it lasts", lasting, r.Properties)
 		}
@@ -170,7 +180,8 @@ func TestAlarmsOnServicesNameWhatIsThere(t *testing.T) {
 // Only a stack that may write through an outage of its table can be caught at it.
 func TestOpenWritesAlarmWhereTheyMayHappen(t *testing.T) {
 	t.Parallel()
-	same(t, "outage-writes", stackOf(t, fullStack).named(t, "AWS::CloudWatch::Alarm", "AlarmName", "full-search-outage-writes"), map[string]any{
+	same(t, "outage-writes", stackOf(t, fullStack).named(t, "AWS::CloudWatch::Alarm", "AlarmName",
+		"full-search-outage-writes"), map[string]any{
 		"MetricName": metrics.Name(journal.OutageWrite), "Threshold": 1.0, "EvaluationPeriods": 1.0,
 	})
 	for _, r := range stackOf(t, plainStack).all("AWS::CloudWatch::Alarm") {
@@ -182,16 +193,20 @@ func TestOpenWritesAlarmWhereTheyMayHappen(t *testing.T) {
 
 func TestPruneThatStopsIsNoticed(t *testing.T) {
 	t.Parallel()
-	same(t, "prune-idle", stackOf(t, plainStack).named(t, "AWS::CloudWatch::Alarm", "AlarmName", "plain-search-prune-idle"), map[string]any{
-		"ComparisonOperator": "LessThanThreshold", "Threshold": 1.0, "TreatMissingData": "breaching", "Period": 3600.0, "MetricName": "Invocations",
+	same(t, "prune-idle", stackOf(t, plainStack).named(t, "AWS::CloudWatch::Alarm", "AlarmName",
+		"plain-search-prune-idle"), map[string]any{
+		"ComparisonOperator": "LessThanThreshold", "Threshold": 1.0, "TreatMissingData": "breaching", "Period": 3600.0,
+		"MetricName": "Invocations",
 	})
 }
 
 // A sink without versions may take longer, by what it may still apply.
 func TestTheFreshnessAlarmIsThePromise(t *testing.T) {
 	t.Parallel()
-	same(t, "freshness", stackOf(t, plainStack).named(t, "AWS::CloudWatch::Alarm", "AlarmName", "plain-search-freshness"), map[string]any{
-		"ExtendedStatistic": "p99", "Statistic": nil, "Threshold": 60_000.0, "Dimensions.#0.Name": metrics.DimensionLane, "Dimensions.#0.Value": "live",
+	same(t, "freshness", stackOf(t, plainStack).named(t, "AWS::CloudWatch::Alarm", "AlarmName",
+		"plain-search-freshness"), map[string]any{
+		"ExtendedStatistic": "p99", "Statistic": nil, "Threshold": 60_000.0,
+		"Dimensions.#0.Name": metrics.DimensionLane, "Dimensions.#0.Value": "live",
 	})
 }
 

@@ -18,12 +18,13 @@ import (
 // bootstrap is the name of the program in a function's zip; lambda.SettingsFile lies beside it.
 const bootstrap = "bootstrap"
 
-// assets are the functions' code. Each is staged once and serves every sink: the settings are the same, the environment says which
-// sink it is.
+// assets are the functions' code. Each is staged once and serves every sink: the settings are the
+// same, the environment says which sink it is.
 type assets map[names.Function]awslambda.Code
 
-// stage lays binary and settings side by side in one folder per function. CDK copies an asset when a function takes it, so the folder
-// is only needed until the construct stands; the caller removes it.
+// stage lays binary and settings side by side in one folder per function. CDK copies an asset when
+// a function takes it, so the folder is only needed until the construct stands; the caller removes
+// it.
 func stage(p *Props) (dir string, err error) {
 	settings, err := json.Marshal(p.Config)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// flightDays is how long a flight's objects stay where nobody deletes them: longer than a queue can keep their messages, which is 14
-// days. Dead letters and scheduled events never expire.
+// flightDays is how long a flight's objects stay where nobody deletes them: longer than a queue can
+// keep their messages, which is 14 days. Dead letters and scheduled events never expire.
 const flightDays = 15
 
 // newBucket is the bucket of flights, dead letters and scheduled events.

@@ -56,7 +56,10 @@ func (l *Lull) newDashboard() {
 func (s *Sink) graphs() []graph {
 	queues := func(metricName string) []metric {
 		var all []metric
-		for _, name := range []string{s.names().Queue(s.Name, flight.Live), s.names().Queue(s.Name, flight.Bulk), s.names().DeadQueue(s.Name)} {
+		for _, name := range []string{
+			s.names().Queue(s.Name, flight.Live), s.names().Queue(s.Name, flight.Bulk),
+			s.names().DeadQueue(s.Name),
+		} {
 			all = append(all, metric{"AWS/SQS", metricName, map[string]string{"QueueName": name}})
 		}
 		return all
@@ -74,9 +77,12 @@ func (s *Sink) graphs() []graph {
 	}
 	return []graph{
 		{s.Name + ": freshness, p99 in ms", "p99", fresh},
-		{s.Name + ": what became of events", "Sum", steps(journal.Received, journal.Committed, journal.Superseded, journal.Stale, journal.Duplicate)},
-		{s.Name + ": what must not be", "Sum", steps(journal.Stuck, journal.SinkNewer, journal.Blocked, journal.Schema, journal.LeaseLost, journal.Parked)},
-		{s.Name + ": the sink's health", "Sum", steps(journal.CircuitOpened, journal.OutcomeUnknown, journal.Released, journal.Rejected)},
+		{s.Name + ": what became of events", "Sum", steps(journal.Received, journal.Committed, journal.Superseded,
+			journal.Stale, journal.Duplicate)},
+		{s.Name + ": what must not be", "Sum", steps(journal.Stuck, journal.SinkNewer, journal.Blocked, journal.Schema,
+			journal.LeaseLost, journal.Parked)},
+		{s.Name + ": the sink's health", "Sum", steps(journal.CircuitOpened, journal.OutcomeUnknown, journal.Released,
+			journal.Rejected)},
 		{s.Name + ": messages waiting", "Maximum", queues("ApproximateNumberOfMessagesVisible")},
 		{s.Name + ": messages held", "Maximum", queues("ApproximateNumberOfMessagesNotVisible")},
 		{s.Name + ": oldest message, s", "Maximum", queues("ApproximateAgeOfOldestMessage")},
@@ -100,7 +106,8 @@ func (g graph) widget(i int) map[string]any {
 		"type": "metric", "width": graphWidth, "height": graphHeight,
 		"x": i % graphsInRow * graphWidth, "y": i / graphsInRow * graphHeight,
 		"properties": map[string]any{
-			"title": g.title, "stat": g.statistic, "period": int(alarmPeriod.Seconds()), "region": "${AWS::Region}", "metrics": lines,
+			"title": g.title, "stat": g.statistic, "period": int(alarmPeriod.Seconds()), "region": "${AWS::Region}",
+			"metrics": lines,
 		},
 	}
 }

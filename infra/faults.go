@@ -18,11 +18,13 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// maxFunctionName is Lambda's limit. The names of queues, roles, buckets and state machines never reach theirs.
+// maxFunctionName is Lambda's limit. The names of queues, roles, buckets and state machines never
+// reach theirs.
 const maxFunctionName = 64
 
-// Validate returns every fault of the settings and of the Props at once, joined; nil means that they can be synthesised.
-// config.Faults takes the error apart. It reads the first bytes of the binaries and changes nothing.
+// Validate returns every fault of the settings and of the Props at once, joined; nil means that
+// they can be synthesised. config.Faults takes the error apart. It reads the first bytes of the
+// binaries and changes nothing.
 func (p *Props) Validate() error {
 	if p == nil || p.Config == nil {
 		return errors.New("there are no settings")
@@ -51,35 +53,44 @@ func (p *Props) checkNames(fs *faultList) {
 	n := names.Of(p.Config)
 	for _, sink := range sinkNames(p.Config) {
 		if name := n.Function(sink, names.Receive); len(name) > maxFunctionName {
-			fs.add("sinks."+sink, "", "its function "+name+" would have "+strconv.Itoa(len(name))+" characters: Lambda takes "+strconv.Itoa(maxFunctionName),
+			fs.add("sinks."+sink, "", "its function "+name+" would have "+strconv.Itoa(len(name))+
+				" characters: Lambda takes "+strconv.Itoa(maxFunctionName),
 				"shorten stack or the sink's name")
 		}
 	}
 }
 
 // sinkARNPattern is an ARN of what takes signed requests.
-var sinkARNPattern = regexp.MustCompile(`^arn:aws[a-z-]*:(es:[a-z0-9-]+:[0-9]{12}:domain/[a-z][a-z0-9-]{2,27}|aoss:[a-z0-9-]+:[0-9]{12}:collection/[a-z0-9]{3,40})$`)
+var sinkARNPattern = regexp.MustCompile(
+	`^arn:aws[a-z-]*:(es:[a-z0-9-]+:[0-9]{12}:domain/[a-z][a-z0-9-]{2,27}|aoss:[a-z0-9-]+:[0-9]{12}:collection/[a-z0-9]{3,40})$`)
 
-// checkAuth looks for credentials that a deployed function cannot have, and for sinks that no role can name.
+// checkAuth looks for credentials that a deployed function cannot have, and for sinks that no role
+// can name.
 func (p *Props) checkAuth(fs *faultList) {
 	for _, name := range sinkNames(p.Config) {
 		s := p.Config.Sinks[name]
-		for _, v := range []struct{ setting, value string }{{"userEnv", s.Auth.UserEnv}, {"passwordEnv", s.Auth.PasswordEnv}} {
+		for _, v := range []struct{ setting, value string }{
+			{"userEnv", s.Auth.UserEnv},
+			{"passwordEnv", s.Auth.PasswordEnv},
+		} {
 			if v.value != "" {
-				fs.add("sinks."+name+".auth."+v.setting, v.value, "a deployed function's environment holds names and ARNs only",
+				fs.add("sinks."+name+".auth."+v.setting, v.value,
+					"a deployed function's environment holds names and ARNs only",
 					"store the user and the password as a secret and write its ARN as sinks."+name+".auth.secretARN")
 			}
 		}
 		_, _, known := sinkResource(s.URL)
 		if s.Auth.Kind == config.AuthSigV4 && known == "" && p.SinkARNs[name] == "" {
-			fs.add("sinks."+name+".url", s.URL, "does not tell which domain or collection it is, so no role can name it",
+			fs.add("sinks."+name+".url", s.URL,
+				"does not tell which domain or collection it is, so no role can name it",
 				"give its ARN: Props.SinkARNs, or LULL_SINK_ARNS="+name+"=arn:aws:es:...")
 		}
 	}
 	for name, arn := range p.SinkARNs {
 		if !sinkARNPattern.MatchString(arn) {
 			fs.add("SinkARNs", name+"="+arn, "is the ARN of no domain and no collection",
-				"write arn:aws:es:REGION:ACCOUNT:domain/NAME or arn:aws:aoss:REGION:ACCOUNT:collection/ID (LULL_SINK_ARNS)")
+				"write arn:aws:es:REGION:ACCOUNT:domain/NAME or arn:aws:aoss:REGION:ACCOUNT:collection/ID "+
+					"(LULL_SINK_ARNS)")
 		}
 		if s, ok := p.Config.Sinks[name]; !ok || s.Auth.Kind != config.AuthSigV4 {
 			fs.add("SinkARNs", name, "is no sink with auth.kind sigv4", "give ARNs of such sinks only")
@@ -87,7 +98,8 @@ func (p *Props) checkAuth(fs *faultList) {
 	}
 }
 
-// checkReach refuses a sink on the function's own machine, except on an emulator, where it is the host's.
+// checkReach refuses a sink on the function's own machine, except on an emulator, where it is the
+// host's.
 func (p *Props) checkReach(fs *faultList) {
 	for _, name := range sinkNames(p.Config) {
 		u, err := url.Parse(p.Config.Sinks[name].URL)
@@ -96,7 +108,8 @@ func (p *Props) checkReach(fs *faultList) {
 		}
 		ip, err := netip.ParseAddr(u.Hostname())
 		if u.Hostname() == "localhost" || err == nil && ip.IsLoopback() {
-			fs.add("sinks."+name+".url", p.Config.Sinks[name].URL, "is the function's own machine", "write an address that a deployed function reaches")
+			fs.add("sinks."+name+".url", p.Config.Sinks[name].URL, "is the function's own machine",
+				"write an address that a deployed function reaches")
 		}
 	}
 }
@@ -105,7 +118,8 @@ func (p *Props) checkUpstreams(fs *faultList) {
 	for i, u := range p.Upstreams {
 		at := fmt.Sprintf("Upstreams[%d]", i)
 		if _, ok := p.Config.Sinks[u.sink(p.Config)]; !ok {
-			fs.add(at+".Sink", u.Sink, "names nothing under sinks", "write one of "+strings.Join(sinkNames(p.Config), ", "))
+			fs.add(at+".Sink", u.Sink, "names nothing under sinks",
+				"write one of "+strings.Join(sinkNames(p.Config), ", "))
 		}
 		if !slices.Contains([]flight.Lane{flight.Live, flight.Bulk}, u.lane()) {
 			fs.add(at+".Lane", string(u.Lane), "is no lane", "write live or bulk")
@@ -120,7 +134,8 @@ func (p *Props) checkUpstreams(fs *faultList) {
 			fs.add(at, "", "has "+strconv.Itoa(set)+" of Topic, Bus and Sender", "set exactly one")
 		}
 		if (u.Bus == nil) != (u.Pattern == nil) {
-			fs.add(at+".Pattern", "", "and Bus belong together", "set both: without a pattern every event of the bus would be sent")
+			fs.add(at+".Pattern", "", "and Bus belong together",
+				"set both: without a pattern every event of the bus would be sent")
 		}
 	}
 }
@@ -134,11 +149,13 @@ func (p *Props) checkPlace(fs *faultList) {
 		fs.add("Architecture", string(a), "is none of Lambda's", "write arm64 or x86_64")
 	}
 	if p.PlainHTTP && !p.Ephemeral {
-		fs.add("PlainHTTP", "true", "would let messages travel unencrypted", "remove it: it is for emulators, with Ephemeral")
+		fs.add("PlainHTTP", "true", "would let messages travel unencrypted",
+			"remove it: it is for emulators, with Ephemeral")
 	}
 }
 
-// checkAssets looks for the binaries and for what they run on: an arm64 function with an x86 binary deploys and never starts.
+// checkAssets looks for the binaries and for what they run on: an arm64 function with an x86 binary
+// deploys and never starts.
 func (p *Props) checkAssets(fs *faultList) {
 	want := map[Architecture]elf.Machine{ARM64: elf.EM_AARCH64, X86_64: elf.EM_X86_64}[p.architecture()]
 	for _, f := range names.Functions() {
@@ -159,7 +176,8 @@ func (p *Props) checkAssets(fs *faultList) {
 		machine := file.Machine
 		_ = file.Close()
 		if machine != want && !p.Ephemeral {
-			fs.add("AssetDir", path, "is built for "+machine.String()+", the function is "+string(p.architecture()), "run make build without ARCH, or set Architecture")
+			fs.add("AssetDir", path, "is built for "+machine.String()+", the function is "+string(p.architecture()),
+				"run make build without ARCH, or set Architecture")
 		}
 	}
 }

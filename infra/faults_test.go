@@ -45,9 +45,15 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 		change func(*Props)
 		want   []string // the settings at fault
 	}{
-		"no settings":           {func(p *Props) { p.Config = nil }, nil},
-		"a sink in the process": {sink(func(s *config.Sink) { s.Kind, s.URL = config.SinkBleve, "" }), []string{"sinks.search.kind"}},
-		"settings that clash":   {func(p *Props) { p.Config.Queues.Visibility = 10_000_000_000 }, []string{"queues.visibility"}},
+		"no settings": {func(p *Props) { p.Config = nil }, nil},
+		"a sink in the process": {
+			sink(func(s *config.Sink) { s.Kind, s.URL = config.SinkBleve, "" }),
+			[]string{"sinks.search.kind"},
+		},
+		"settings that clash": {
+			func(p *Props) { p.Config.Queues.Visibility = 10_000_000_000 },
+			[]string{"queues.visibility"},
+		},
 		"names that are too long": {func(p *Props) {
 			p.Config.Stack = strings.Repeat("a", 32)
 			renameSink(p.Config, strings.Repeat("b", 32))
@@ -58,24 +64,49 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 			}),
 			[]string{"sinks.search.auth.userEnv", "sinks.search.auth.passwordEnv"},
 		},
-		"a domain without a name": {sink(func(s *config.Sink) { s.Auth = config.Auth{Kind: config.AuthSigV4, Service: "es"} }), []string{"sinks.search.url"}},
-		"an ARN for nothing":      {func(p *Props) { p.SinkARNs = map[string]string{"other": "arn:aws:es:::domain/x"} }, []string{"SinkARNs"}},
+		"a domain without a name": {sink(func(s *config.Sink) {
+			s.Auth = config.Auth{
+				Kind:    config.AuthSigV4,
+				Service: "es",
+			}
+		}), []string{"sinks.search.url"}},
+		"an ARN for nothing": {
+			func(p *Props) { p.SinkARNs = map[string]string{"other": "arn:aws:es:::domain/x"} },
+			[]string{"SinkARNs"},
+		},
 		"an ARN of something else": {func(p *Props) {
 			sink(func(s *config.Sink) { s.Auth = config.Auth{Kind: config.AuthSigV4, Service: "es"} })(p)
 			p.SinkARNs = map[string]string{"search": "arn:aws:es:eu-west-1:111122223333:index/x"}
 		}, []string{"SinkARNs"}},
-		"the function's own host": {sink(func(s *config.Sink) { s.URL = "http://127.0.0.1:9200" }), []string{"sinks.search.url"}},
-		"a VPC without subnets":   {func(p *Props) { p.Vpc = &Vpc{SecurityGroupIDs: []string{"sg"}} }, []string{"Vpc"}},
-		"an unknown architecture": {func(p *Props) { p.Architecture = "mips" }, []string{"Architecture", "AssetDir", "AssetDir", "AssetDir", "AssetDir"}},
-		"plain HTTP for real":     {func(p *Props) { p.PlainHTTP = true }, []string{"PlainHTTP"}},
-		"an unknown sink":         {func(p *Props) { p.Upstreams = []Upstream{{Sink: "other"}} }, []string{"Upstreams[0].Sink", "Upstreams[0]"}},
-		"an unknown lane":         {func(p *Props) { p.Upstreams = []Upstream{{Lane: flight.Lane("fast")}} }, []string{"Upstreams[0].Lane", "Upstreams[0]"}},
-		"a pattern without a bus": {func(p *Props) { p.Upstreams = []Upstream{{Pattern: &awsevents.EventPattern{}}} }, []string{"Upstreams[0]", "Upstreams[0].Pattern"}},
+		"the function's own host": {
+			sink(func(s *config.Sink) { s.URL = "http://127.0.0.1:9200" }),
+			[]string{"sinks.search.url"},
+		},
+		"a VPC without subnets": {func(p *Props) { p.Vpc = &Vpc{SecurityGroupIDs: []string{"sg"}} }, []string{"Vpc"}},
+		"an unknown architecture": {
+			func(p *Props) { p.Architecture = "mips" },
+			[]string{"Architecture", "AssetDir", "AssetDir", "AssetDir", "AssetDir"},
+		},
+		"plain HTTP for real": {func(p *Props) { p.PlainHTTP = true }, []string{"PlainHTTP"}},
+		"an unknown sink": {
+			func(p *Props) { p.Upstreams = []Upstream{{Sink: "other"}} },
+			[]string{"Upstreams[0].Sink", "Upstreams[0]"},
+		},
+		"an unknown lane": {
+			func(p *Props) { p.Upstreams = []Upstream{{Lane: flight.Lane("fast")}} },
+			[]string{"Upstreams[0].Lane", "Upstreams[0]"},
+		},
+		"a pattern without a bus": {
+			func(p *Props) { p.Upstreams = []Upstream{{Pattern: &awsevents.EventPattern{}}} },
+			[]string{"Upstreams[0]", "Upstreams[0].Pattern"},
+		},
 		"nothing built": {
-			func(p *Props) { p.AssetDir = filepath.Join(p.AssetDir, "nowhere") }, []string{"AssetDir", "AssetDir", "AssetDir", "AssetDir"},
+			func(p *Props) { p.AssetDir = filepath.Join(p.AssetDir, "nowhere") },
+			[]string{"AssetDir", "AssetDir", "AssetDir", "AssetDir"},
 		},
 		"a script for a program": {
-			func(p *Props) { overwrite(t, filepath.Join(p.AssetDir, "dlq", bootstrap), "#!/bin/sh\n") }, []string{"AssetDir"},
+			func(p *Props) { overwrite(t, filepath.Join(p.AssetDir, "dlq", bootstrap), "#!/bin/sh\n") },
+			[]string{"AssetDir"},
 		},
 		"a program for another machine": {
 			func(p *Props) {
@@ -120,7 +151,10 @@ func TestAllFaultsComeAtOnce(t *testing.T) {
 	c := deployable("lull")
 	c.Receive.Timeout = 0
 	err := (&Props{Config: c, AssetDir: t.TempDir(), PlainHTTP: true}).Validate()
-	for _, want := range []string{"receive.timeout", "PlainHTTP", "receive/bootstrap", "dlq/bootstrap", "run make build"} {
+	for _, want := range []string{
+		"receive.timeout", "PlainHTTP", "receive/bootstrap", "dlq/bootstrap",
+		"run make build",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is missing in\n%v", want, err)
 		}
@@ -186,9 +220,12 @@ func TestTheLongestNamesFit(t *testing.T) {
 	}
 	n := names.Of(c)
 	for name, limit := range map[string]int{
-		n.Function(longest, names.Receive): 64, n.StateMachine(longest): 80, n.Queue(longest, flight.Live): 80, n.DeadQueue(longest): 80,
-		firstRule(n, longest): 64, n.Function(longest, names.Prune): 64, n.Table(): 255, n.Bucket("111122223333", "ap-southeast-1"): 63,
-		n.Role(Publisher, "ap-southeast-1"): 64, n.StateMachineLog(longest): 512, n.Dashboard(): 255, n.Alarm(longest, "blocked-by-unknown"): 255,
+		n.Function(longest, names.Receive): 64, n.StateMachine(longest): 80, n.Queue(longest, flight.Live): 80,
+		n.DeadQueue(longest):  80,
+		firstRule(n, longest): 64, n.Function(longest, names.Prune): 64, n.Table(): 255,
+		n.Bucket("111122223333", "ap-southeast-1"): 63,
+		n.Role(Publisher, "ap-southeast-1"):        64, n.StateMachineLog(longest): 512, n.Dashboard(): 255,
+		n.Alarm(longest, "blocked-by-unknown"): 255,
 	} {
 		if len(name) > limit {
 			t.Errorf("%s has %d characters, at most %d are allowed", name, len(name), limit)

@@ -20,14 +20,17 @@ type Deployed struct {
 	Log   awslogs.LogGroup
 }
 
-// pruneTimeout is longer than what a run takes, 40 s, and the lease by which there is one at a time.
+// pruneTimeout is longer than what a run takes, 40 s, and the lease by which there is one at a
+// time.
 const pruneTimeout = time.Minute
 
-// deadVisibility is six times dlq's time-out, as AWS advises. A letter whose document is leased is made to wait longer by dlq.
+// deadVisibility is six times dlq's time-out, as AWS advises. A letter whose document is leased is
+// made to wait longer by dlq.
 const deadVisibility = 6 * lambda.DLQTimeout
 
-// Memory in MB. A function has processor time in proportion: 1,769 MB is one core. receive decodes 1,000 messages and writes 32 rows at a
-// time, index the same and a bulk request of 5 MB; the others wait for the network.
+// Memory in MB. A function has processor time in proportion: 1,769 MB is one core. receive decodes
+// 1,000 messages and writes 32 rows at a time, index the same and a bulk request of 5 MB; the
+// others wait for the network.
 var memory = map[names.Function]float64{names.Receive: 512, names.Index: 1024, names.Prune: 512, names.DLQ: 256}
 
 // Purposes of the functions, for people who find them in the console.
@@ -60,7 +63,8 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		Retention:     p.logRetention(),
 		RemovalPolicy: awscdk.RemovalPolicy_DESTROY, // it has an end anyway, and a name that a new stack needs
 	})
-	role := newRole(s.scope, id+"Role", purposes[f], awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil), s.rights(f))
+	role := newRole(s.scope, id+"Role", purposes[f], awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"),
+		nil), s.rights(f))
 	fn := awslambda.NewFunction(s.scope, jsii.String(id), &awslambda.FunctionProps{
 		FunctionName: jsii.String(s.names().Function(s.Name, f)),
 		Description:  jsii.String(purposes[f]),
@@ -73,17 +77,19 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		Role:         role,
 		LogGroup:     log,
 		Environment:  s.environment(f),
-		// A redrive or a scheduled event passes SQS and this function many times and is no loop: Lambda would stop it at the 16th.
+		// A redrive or a scheduled event passes SQS and this function many times and is no loop:
+		// Lambda would stop it at the 16th.
 		RecursiveLoop: awslambda.RecursiveLoop_ALLOW,
 		CurrentVersionOptions: &awslambda.VersionOptions{
 			RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 		},
 	})
 	s.place(f, fn)
-	return &Deployed{Function: fn, Log: log, Alias: awslambda.NewAlias(s.scope, jsii.String(id+"Alias"), &awslambda.AliasProps{
-		AliasName: jsii.String(names.Alias),
-		Version:   fn.CurrentVersion(),
-	})}
+	return &Deployed{Function: fn, Log: log, Alias: awslambda.NewAlias(s.scope, jsii.String(id+"Alias"),
+		&awslambda.AliasProps{
+			AliasName: jsii.String(names.Alias),
+			Version:   fn.CurrentVersion(),
+		})}
 }
 
 // environment is what a function needs to know beside its settings: names and ARNs, never a secret.

@@ -21,17 +21,22 @@ func TestFunctionsAreDeployedAsTheSettingsSay(t *testing.T) {
 	if got := len(s.all("AWS::Lambda::Function")); got != 4 {
 		t.Errorf("got %d functions, want 4 and no helper of CDK's", got)
 	}
-	for f, timeout := range map[names.Function]float64{names.Receive: 6, names.Index: 10, names.Prune: 60, names.DLQ: 30} {
+	for f, timeout := range map[names.Function]float64{
+		names.Receive: 6, names.Index: 10, names.Prune: 60,
+		names.DLQ: 30,
+	} {
 		name := "plain-search-" + string(f)
 		r := s.named(t, "AWS::Lambda::Function", "FunctionName", name)
 		same(t, name, r, map[string]any{
 			"Runtime": "provided.al2023", "Handler": "bootstrap", "Architectures.#0": "arm64", "Architectures.#1": nil,
-			"Timeout": timeout, "MemorySize": memory[f], "RecursiveLoop": "Allow", "VpcConfig": nil, "Layers": nil, "DeadLetterConfig": nil,
+			"Timeout": timeout, "MemorySize": memory[f], "RecursiveLoop": "Allow", "VpcConfig": nil, "Layers": nil,
+			"DeadLetterConfig":             nil,
 			"ReservedConcurrentExecutions": nil,
 		})
 		log := s.named(t, "AWS::Logs::LogGroup", "LogGroupName", "/aws/lambda/"+name)
 		same(t, name, log, map[string]any{"RetentionInDays": 30.0})
-		if got, want := s.text(dig(r.Properties, "LoggingConfig", "LogGroup")), "{loggroup /aws/lambda/"+name+"}"; got != want {
+		if got, want := s.text(dig(r.Properties, "LoggingConfig", "LogGroup")), "{loggroup /aws/lambda/"+name+
+			"}"; got != want {
 			t.Errorf("%s logs to %s, want %s", name, got, want)
 		}
 	}
@@ -68,7 +73,8 @@ func TestTheEnvironmentHoldsNamesAndARNsOnly(t *testing.T) {
 	s := stackOf(t, fullStack)
 	machine := "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:full-archive"
 	common := map[string]string{
-		lambda.EnvSink: "archive", lambda.EnvTable: "{globaltable full-shards}", lambda.EnvBucket: "{bucket full-${AWS::AccountId}-${AWS::Region}}",
+		lambda.EnvSink: "archive", lambda.EnvTable: "{globaltable full-shards}",
+		lambda.EnvBucket:    "{bucket full-${AWS::AccountId}-${AWS::Region}}",
 		lambda.EnvLiveQueue: "{queue full-archive-live}", lambda.EnvBulkQueue: "{queue full-archive-bulk}",
 	}
 	for f, more := range map[names.Function]map[string]string{
@@ -106,7 +112,8 @@ func TestEveryFunctionHasAnAliasOnItsVersion(t *testing.T) {
 			continue
 		}
 		if s.text(v.Properties["FunctionName"]) != s.text(a.Properties["FunctionName"]) {
-			t.Errorf("%s: alias of %s, version of %s", id, s.text(a.Properties["FunctionName"]), s.text(v.Properties["FunctionName"]))
+			t.Errorf("%s: alias of %s, version of %s", id, s.text(a.Properties["FunctionName"]),
+				s.text(v.Properties["FunctionName"]))
 		}
 	}
 }
@@ -194,7 +201,8 @@ func TestMappingsHoldMessagesAndFilterNone(t *testing.T) {
 		got := make(map[string]string)
 		for id, m := range s.all("AWS::Lambda::EventSourceMapping") {
 			same(t, id, m, map[string]any{
-				"FunctionResponseTypes": []any{"ReportBatchItemFailures"}, "FilterCriteria": nil, "Enabled": nil, "DestinationConfig": nil,
+				"FunctionResponseTypes": []any{"ReportBatchItemFailures"}, "FilterCriteria": nil, "Enabled": nil,
+				"DestinationConfig": nil,
 			})
 			if s.alias(m).Type == "" {
 				t.Errorf("%s calls %v, want an alias", id, m.Properties["FunctionName"])
@@ -216,15 +224,20 @@ func TestMappingsHoldMessagesAndFilterNone(t *testing.T) {
 
 func TestTheStateMachineIsTheFile(t *testing.T) {
 	t.Parallel()
-	for stack, want := range map[string]struct{ sink, kind string }{plainStack: {"search", "EXPRESS"}, fullStack: {"archive", "STANDARD"}} {
+	for stack, want := range map[string]struct{ sink, kind string }{
+		plainStack: {"search", "EXPRESS"},
+		fullStack:  {"archive", "STANDARD"},
+	} {
 		s := stackOf(t, stack)
 		name := stack + "-" + want.sink
 		r := s.named(t, "AWS::StepFunctions::StateMachine", "StateMachineName", name)
 		same(t, name, r, map[string]any{
-			"StateMachineType": want.kind, "LoggingConfiguration.Level": "ERROR", "LoggingConfiguration.IncludeExecutionData": false, "DefinitionS3Location": nil,
+			"StateMachineType": want.kind, "LoggingConfiguration.Level": "ERROR",
+			"LoggingConfiguration.IncludeExecutionData": false, "DefinitionS3Location": nil,
 			"DefinitionSubstitutions": nil,
 		})
-		if got, want := s.text(dig(r.Properties, "LoggingConfiguration", "Destinations", 0, "CloudWatchLogsLogGroup", "LogGroupArn")), "{loggroup /aws/vendedlogs/states/"+name+"}"; got != want {
+		if got, want := s.text(dig(r.Properties, "LoggingConfiguration", "Destinations", 0, "CloudWatchLogsLogGroup",
+			"LogGroupArn")), "{loggroup /aws/vendedlogs/states/"+name+"}"; got != want {
 			t.Errorf("%s logs to %s, want %s", name, got, want)
 		}
 		c := deployable(stack)
@@ -262,7 +275,10 @@ func TestPruneRunsByItsRuleAndAfterADeploy(t *testing.T) {
 		t.Errorf("got %d rules, want 2", len(rules))
 	}
 	every := s.named(t, "AWS::Events::Rule", "Name", "ephemeral-search-prune")
-	same(t, "rule", every, map[string]any{"ScheduleExpression": "rate(1 minute)", "State": "ENABLED", "EventPattern": nil})
+	same(t, "rule", every, map[string]any{
+		"ScheduleExpression": "rate(1 minute)", "State": "ENABLED",
+		"EventPattern": nil,
+	})
 	first := s.named(t, "AWS::Events::Rule", "Name", "ephemeral-search-first")
 	same(t, "first run", first, map[string]any{
 		"ScheduleExpression": nil, "State": "ENABLED",
@@ -283,10 +299,14 @@ func TestPruneRunsByItsRuleAndAfterADeploy(t *testing.T) {
 		t.Errorf("got permissions %v, want one for each rule", allowed)
 	}
 	for _, r := range []resource{every, first} {
-		if got, want := s.text(dig(r.Properties, "Targets", 0, "Arn")), "{ephemeral/Lull/Sink-search/PruneAlias}"; got != want {
+		if got, want := s.text(dig(r.Properties, "Targets", 0, "Arn")),
+			"{ephemeral/Lull/Sink-search/PruneAlias}"; got != want {
 			t.Errorf("the rule runs %s, want %s", got, want)
 		}
-		same(t, "target", r, map[string]any{"Targets.#1": nil, "Targets.#0.RetryPolicy.MaximumRetryAttempts": 0.0, "Targets.#0.RetryPolicy.MaximumEventAgeInSeconds": 60.0})
+		same(t, "target", r, map[string]any{
+			"Targets.#1": nil, "Targets.#0.RetryPolicy.MaximumRetryAttempts": 0.0,
+			"Targets.#0.RetryPolicy.MaximumEventAgeInSeconds": 60.0,
+		})
 	}
 	for _, r := range s.all("AWS::Lambda::EventInvokeConfig") {
 		same(t, "asynchronous calls", r, map[string]any{"MaximumRetryAttempts": 0.0, "MaximumEventAgeInSeconds": 60.0})
@@ -306,7 +326,8 @@ func TestUpstreamsMaySendAndNobodyElse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, s.text(resolve(s, st["Principal"]))+" "+strings.Join(s.texts(st["Action"]), ",")+" "+s.text(st["Resource"])+" "+string(condition))
+			got = append(got, s.text(resolve(s, st["Principal"]))+" "+strings.Join(s.texts(st["Action"]), ",")+" "+
+				s.text(st["Resource"])+" "+string(condition))
 		}
 	}
 	slices.Sort(got)
@@ -314,16 +335,23 @@ func TestUpstreamsMaySendAndNobodyElse(t *testing.T) {
 		`{"AWS":"arn:${AWS::Partition}:iam::444455556666:root"} sqs:SendMessage {queue full-archive-live} null`,
 		`{"Service":"events.amazonaws.com"} sqs:SendMessage {queue full-search-bulk} {"ArnEquals":{"aws:SourceArn":"{full/Lull/Sink-search/Upstream1}"}}`,
 		`{"Service":"events.amazonaws.com"} sqs:SendMessage {queue full-search-dead} {"ArnEquals":{"aws:SourceArn":"{full/Lull/Sink-search/Upstream1}"}}`,
-		`{"Service":"s3.amazonaws.com"} sqs:SendMessage {queue full-archive-bulk} {"ArnEquals":{"aws:SourceArn":"` + bucketARN + `"},"StringEquals":{"aws:SourceAccount":"${AWS::AccountId}"}}`,
-		`{"Service":"sns.amazonaws.com"} sqs:SendMessage {queue full-search-dead} {"ArnEquals":{"aws:SourceArn":"` + topicARN + `"}}`,
-		`{"Service":"sns.amazonaws.com"} sqs:SendMessage {queue full-search-live} {"ArnEquals":{"aws:SourceArn":"` + topicARN + `"}}`,
+		`{"Service":"s3.amazonaws.com"} sqs:SendMessage {queue full-archive-bulk} {"ArnEquals":{"aws:SourceArn":"` +
+			bucketARN + `"},"StringEquals":{"aws:SourceAccount":"${AWS::AccountId}"}}`,
+		`{"Service":"sns.amazonaws.com"} sqs:SendMessage {queue full-search-dead} {"ArnEquals":{"aws:SourceArn":"` +
+			topicARN + `"}}`,
+		`{"Service":"sns.amazonaws.com"} sqs:SendMessage {queue full-search-live} {"ArnEquals":{"aws:SourceArn":"` +
+			topicARN + `"}}`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, r := range s.all("AWS::SNS::Subscription") {
-		same(t, "subscription", r, map[string]any{"Protocol": "sqs", "TopicArn": topicARN, "RawMessageDelivery": true, "FilterPolicy": nil})
-		if got, want := s.text(dig(r.Properties, "RedrivePolicy", "deadLetterTargetArn")), "{queue full-search-dead}"; got != want {
+		same(t, "subscription", r, map[string]any{
+			"Protocol": "sqs", "TopicArn": topicARN, "RawMessageDelivery": true,
+			"FilterPolicy": nil,
+		})
+		if got, want := s.text(dig(r.Properties, "RedrivePolicy", "deadLetterTargetArn")),
+			"{queue full-search-dead}"; got != want {
 			t.Errorf("what SNS cannot deliver goes to %s, want %s", got, want)
 		}
 	}

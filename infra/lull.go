@@ -10,7 +10,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Lull is the whole of lull as a construct. Its parts are exported so that a stack can add to them, never to replace them.
+// Lull is the whole of lull as a construct. Its parts are exported so that a stack can add to them,
+// never to replace them.
 type Lull struct {
 	constructs.Construct
 
@@ -23,8 +24,9 @@ type Lull struct {
 	props *Props
 }
 
-// NewLull builds lull below scope. It panics where Props.Validate has faults, before anything is built, and where the binaries
-// cannot be copied. There is at most one with the same setting `stack` in an account and region: its names are fixed.
+// NewLull builds lull below scope. It panics where Props.Validate has faults, before anything is
+// built, and where the binaries cannot be copied. There is at most one with the same setting
+// `stack` in an account and region: its names are fixed.
 func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	if err := props.Validate(); err != nil {
 		panic(fmt.Errorf("lull cannot be deployed:\n%w", err))
@@ -54,7 +56,8 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 func raw[T any](of constructs.IConstruct) T {
 	r, ok := of.Node().DefaultChild().(T)
 	if !ok {
-		panic(fmt.Sprintf("%s is made of %T", *of.Node().Path(), of.Node().DefaultChild())) // CDK is pinned: cannot happen
+		// CDK is pinned: cannot happen
+		panic(fmt.Sprintf("%s is made of %T", *of.Node().Path(), of.Node().DefaultChild()))
 	}
 	return r
 }

@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The stacks: one with nothing but the defaults, one with everything, one that writes to a serverless collection, one for tests on an
-// emulator.
+// The stacks: one with nothing but the defaults, one with everything, one that writes to a
+// serverless collection, one for tests on an emulator.
 const (
 	plainStack      = "plain"
 	fullStack       = "full"
@@ -71,7 +71,11 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 		PostCliContext: &map[string]any{"aws:cdk:enable-path-metadata": true},
 	})
 	NewLull(awscdk.NewStack(a, jsii.String(plainStack), nil), "Lull", plainProps())
-	full := awscdk.NewStack(a, jsii.String(fullStack), &awscdk.StackProps{Env: &awscdk.Environment{Account: jsii.String("111122223333"), Region: jsii.String("eu-west-1")}})
+	full := awscdk.NewStack(a, jsii.String(fullStack),
+		&awscdk.StackProps{Env: &awscdk.Environment{
+			Account: jsii.String("111122223333"),
+			Region:  jsii.String("eu-west-1"),
+		}})
 	NewLull(full, "Lull", fullProps(full))
 	NewLull(awscdk.NewStack(a, jsii.String(serverlessStack), nil), "Lull", serverlessProps())
 	NewLull(awscdk.NewStack(a, jsii.String(testStack), nil), "Lull", testProps())
@@ -127,13 +131,19 @@ const (
 func fullProps(stack awscdk.Stack) *Props {
 	c := deployable(fullStack)
 	c.Sinks = map[string]config.Sink{
-		"search":  {Kind: config.SinkOpenSearch, URL: domainURL, Auth: config.Auth{Kind: config.AuthSigV4}},
-		"archive": {Kind: config.SinkOpenSearch, URL: "https://archive.example.org", Auth: config.Auth{Kind: config.AuthBasic, SecretARN: secretARN}},
+		"search": {Kind: config.SinkOpenSearch, URL: domainURL, Auth: config.Auth{Kind: config.AuthSigV4}},
+		"archive": {
+			Kind: config.SinkOpenSearch, URL: "https://archive.example.org",
+			Auth: config.Auth{Kind: config.AuthBasic, SecretARN: secretARN},
+		},
 	}
 	c.DefaultSink = "search"
 	c.Collections["old-news"] = config.Collection{Sink: "archive"}
 	c.DefaultCollection = "content"
-	c.Payload.Allow = []config.BucketPrefix{{Bucket: "bodies", Prefix: "published/"}, {Bucket: "bodies", Prefix: "drafts/"}}
+	c.Payload.Allow = []config.BucketPrefix{
+		{Bucket: "bodies", Prefix: "published/"},
+		{Bucket: "bodies", Prefix: "drafts/"},
+	}
 	c.Flight.Kind = config.FlightStandard
 	c.TableOutage = config.TableOutageOpen
 	c.Queues.ExpectedRate = 20
@@ -142,12 +152,19 @@ func fullProps(stack awscdk.Stack) *Props {
 		Config: c, AssetDir: filepath.Join(folder, "dist"),
 		Upstreams: []Upstream{
 			{Topic: awssns.Topic_FromTopicArn(stack, jsii.String("Topic"), jsii.String(topicARN))},
-			{Bus: awsevents.EventBus_FromEventBusName(stack, jsii.String("Bus"), jsii.String("content")), Pattern: &awsevents.EventPattern{Source: jsii.Strings("cms")}, Lane: flight.Bulk},
+			{
+				Bus:     awsevents.EventBus_FromEventBusName(stack, jsii.String("Bus"), jsii.String("content")),
+				Pattern: &awsevents.EventPattern{Source: jsii.Strings("cms")}, Lane: flight.Bulk,
+			},
 			{Sender: awsiam.NewAccountPrincipal("444455556666"), Sink: "archive"},
-			{Sender: awsiam.NewServicePrincipal(jsii.String("s3.amazonaws.com"), nil), SenderARN: bucketARN, Sink: "archive", Lane: flight.Bulk},
+			{
+				Sender: awsiam.NewServicePrincipal(jsii.String("s3.amazonaws.com"), nil), SenderARN: bucketARN,
+				Sink: "archive", Lane: flight.Bulk,
+			},
 		},
-		Vpc:        &Vpc{SubnetIDs: []string{"subnet-a", "subnet-b"}, SecurityGroupIDs: []string{"sg-a"}},
-		Key:        awskms.Key_FromKeyArn(stack, jsii.String("Key"), jsii.String("arn:aws:kms:eu-west-1:111122223333:key/11111111-2222-3333-4444-555555555555")),
+		Vpc: &Vpc{SubnetIDs: []string{"subnet-a", "subnet-b"}, SecurityGroupIDs: []string{"sg-a"}},
+		Key: awskms.Key_FromKeyArn(stack, jsii.String("Key"),
+			jsii.String("arn:aws:kms:eu-west-1:111122223333:key/11111111-2222-3333-4444-555555555555")),
 		Operators:  awsiam.NewArnPrincipal(jsii.String("arn:aws:iam::111122223333:role/support")),
 		AlarmTopic: awssns.Topic_FromTopicArn(stack, jsii.String("Alarms"), jsii.String(alarmARN)),
 	}
@@ -171,7 +188,10 @@ func testProps() *Props {
 	c.Queues.Live = config.Lane{Batch: 10, Window: 0, MaxConcurrency: 2}
 	c.Lifecycle.PruneEvery = time.Minute
 	c.Complete()
-	return &Props{Config: c, AssetDir: filepath.Join(folder, "dist"), Architecture: X86_64, Ephemeral: true, PlainHTTP: true}
+	return &Props{
+		Config: c, AssetDir: filepath.Join(folder, "dist"), Architecture: X86_64, Ephemeral: true,
+		PlainHTTP: true,
+	}
 }
 
 // writeProgram writes the beginning of an arm64 program, and then the text that makes it differ.

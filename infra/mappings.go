@@ -9,20 +9,22 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// The mapping of the dead-letter queue: ten letters at once, two invocations at a time, without a window. Letters are rare, and where there
-// are many, nobody waits for them.
+// The mapping of the dead-letter queue: ten letters at once, two invocations at a time, without a
+// window. Letters are rare, and where there are many, nobody waits for them.
 const (
 	deadBatch       = 10
 	deadConcurrency = 2
 )
 
-// newMappings connect the queues with receive and dlq. All of them report failures per message, which is how a message is held, and none
-// has filter criteria: a mapping deletes what does not match.
+// newMappings connect the queues with receive and dlq. All of them report failures per message,
+// which is how a message is held, and none has filter criteria: a mapping deletes what does not
+// match.
 func (s *Sink) newMappings() {
 	q := s.lull.props.Config.Queues
 	s.newMapping("LiveMapping", names.Receive, *s.Queues.Of(flight.Live).QueueArn(), q.Live)
 	s.newMapping("BulkMapping", names.Receive, *s.Queues.Of(flight.Bulk).QueueArn(), q.Bulk)
-	s.newMapping("DeadMapping", names.DLQ, *s.Queues.Dead.QueueArn(), config.Lane{Batch: deadBatch, MaxConcurrency: deadConcurrency})
+	s.newMapping("DeadMapping", names.DLQ, *s.Queues.Dead.QueueArn(),
+		config.Lane{Batch: deadBatch, MaxConcurrency: deadConcurrency})
 }
 
 func (s *Sink) newMapping(id string, f names.Function, queue string, l config.Lane) {

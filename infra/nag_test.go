@@ -9,14 +9,30 @@ import (
 	"testing"
 )
 
-// acknowledged are findings of cdk-nag that are meant to be so, each with its reason. A path is a regular expression.
+// acknowledged are findings of cdk-nag that are meant to be so, each with its reason. A path is a
+// regular expression.
 var acknowledged = []struct{ rule, path, reason string }{
-	{"AwsSolutions-IAM5", `/Sink-[a-z]+/(Receive|Index|Prune|Dlq)Role/`, "keys below a prefix, streams of one log group, and network interfaces, which have no names before they are made; rights_test.go lists them all"},
+	{
+		"AwsSolutions-IAM5", `/Sink-[a-z]+/(Receive|Index|Prune|Dlq)Role/`,
+		"keys below a prefix, streams of one log group, and network interfaces, which have no names before they are " +
+			"made; rights_test.go lists them all",
+	},
 	{"AwsSolutions-IAM5", `/Sink-[a-z]+/MachineRole/`, "log delivery belongs to no resource"},
 	{"AwsSolutions-IAM5", `/(Operator|Reader)/`, "keys below a prefix"},
-	{"AwsSolutions-S1", `/Bucket/`, "access logs of the bucket would need a bucket of their own; CloudTrail's data events say the same, where somebody wants them"},
-	{"AwsSolutions-SF1", `/Machine$`, "a log line for every state of every flight costs more than the flight; failed ones are logged, and every decision is in the functions' logs"},
-	{"AwsSolutions-SF2", `/Machine$`, "traces cost more than the flight; the journal follows a document from end to end"},
+	{
+		"AwsSolutions-S1", `/Bucket/`,
+		"access logs of the bucket would need a bucket of their own; CloudTrail's data events say the same, where " +
+			"somebody wants them",
+	},
+	{
+		"AwsSolutions-SF1", `/Machine$`,
+		"a log line for every state of every flight costs more than the flight; failed ones are logged, and every " +
+			"decision is in the functions' logs",
+	},
+	{
+		"AwsSolutions-SF2", `/Machine$`,
+		"traces cost more than the flight; the journal follows a document from end to end",
+	},
 }
 
 // TestNagFindsNothingThatIsNotAcknowledged reads the report that cdk-nag wrote beside the template.

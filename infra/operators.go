@@ -22,7 +22,8 @@ const (
 	Repairer  = "operator"  // lull dead redrive, dead drop, cancel, rescue
 )
 
-// newOperators are the roles that people assume, so that a person's own role needs nothing but to assume them.
+// newOperators are the roles that people assume, so that a person's own role needs nothing but to
+// assume them.
 func (l *Lull) newOperators() {
 	trusted := l.props.Operators
 	if trusted == nil {
@@ -35,12 +36,16 @@ func (l *Lull) newOperators() {
 	}{
 		{Publisher, "Publisher", "lull: publishes events", l.publisherRights()},
 		{Reader, "Reader", "lull: reads rows, flights, dead letters, logs and the depth of queues", l.readerRights()},
-		{Repairer, "Operator", "lull: redrives, drops, cancels and rescues; can read what reader can", append(l.readerRights(), l.operatorRights()...)},
+		{
+			Repairer, "Operator", "lull: redrives, drops, cancels and rescues; can read what reader can",
+			append(l.readerRights(), l.operatorRights()...),
+		},
 	} {
 		l.Operators[o.name] = Operator{newRole(l.Construct, o.id, o.purpose, trusted, o.rights), o.purpose}
 	}
 	for _, name := range []string{Publisher, Reader, Repairer} {
-		raw[awsiam.CfnRole](l.Operators[name]).SetRoleName(jsii.String(names.Of(l.props.Config).Role(name, *awscdk.Aws_REGION())))
+		raw[awsiam.CfnRole](l.Operators[name]).SetRoleName(
+			jsii.String(names.Of(l.props.Config).Role(name, *awscdk.Aws_REGION())))
 	}
 }
 
@@ -56,14 +61,18 @@ func (l *Lull) publisherRights() []right {
 	}, l.key()...)
 }
 
-// readerRights include dead letters' and held messages' bodies: `lull dead show` prints them. Logs hold none.
+// readerRights include dead letters' and held messages' bodies: `lull dead show` prints them. Logs
+// hold none.
 func (l *Lull) readerRights() []right {
 	return append([]right{
 		l.findQueues(),
 		{sid: "CountMessages", actions: []string{"sqs:GetQueueAttributes"}, resources: append(l.ingest(), l.dead()...)},
 		l.table("Rows", "BatchGetItem", "GetItem"),
 		l.waiting("Waiting"),
-		{sid: "Objects", actions: []string{"s3:GetObject"}, resources: l.objects(s3.DeadPrefix, s3.FlightPrefix, s3.SchedulePrefix)},
+		{
+			sid: "Objects", actions: []string{"s3:GetObject"},
+			resources: l.objects(s3.DeadPrefix, s3.FlightPrefix, s3.SchedulePrefix),
+		},
 		l.mayList(),
 		{sid: "ReadLogs", actions: []string{"logs:FilterLogEvents"}, resources: l.logs()},
 	}, l.key()...)
@@ -88,10 +97,16 @@ func (l *Lull) operatorRights() []right {
 	}
 	return []right{
 		l.table("ChangeRows", "DeleteItem", "UpdateItem"),
-		{sid: "ChangeLetters", actions: []string{"s3:DeleteObject", "s3:PutObject"}, resources: l.objects(s3.DeadPrefix)},
+		{
+			sid: "ChangeLetters", actions: []string{"s3:DeleteObject", "s3:PutObject"},
+			resources: l.objects(s3.DeadPrefix),
+		},
 		{sid: "Redrive", actions: []string{"sqs:SendMessage"}, resources: l.ingest()},
 		{sid: "Rescue", actions: []string{"states:StartExecution"}, resources: machines},
-		{sid: "RescueFlights", actions: []string{"s3:DeleteObject", "s3:PutObject"}, resources: l.objects(s3.FlightPrefix)},
+		{
+			sid: "RescueFlights", actions: []string{"s3:DeleteObject", "s3:PutObject"},
+			resources: l.objects(s3.FlightPrefix),
+		},
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// newOutputs tell what a stack's names do not: where to send, what to read, which roles there are. Their names are the same wherever
-// the construct stands: LullTable, or, for a sink called news-archive, LullNewsArchiveLiveQueue.
+// newOutputs tell what a stack's names do not: where to send, what to read, which roles there are.
+// Their names are the same wherever the construct stands: LullTable, or, for a sink called
+// news-archive, LullNewsArchiveLiveQueue.
 func (l *Lull) newOutputs() {
 	l.output(l.Construct, "Table", l.Table.TableName())
 	l.output(l.Construct, "Bucket", l.Bucket.BucketName())
@@ -31,7 +32,8 @@ func (l *Lull) newOutputs() {
 }
 
 func (l *Lull) output(scope constructs.Construct, id string, value *string) {
-	awscdk.NewCfnOutput(scope, jsii.String("Out"+id), &awscdk.CfnOutputProps{Value: value}).OverrideLogicalId(jsii.String("Lull" + id))
+	awscdk.NewCfnOutput(scope, jsii.String("Out"+id),
+		&awscdk.CfnOutputProps{Value: value}).OverrideLogicalId(jsii.String("Lull" + id))
 }
 
 // title makes one capitalised word of words with hyphens.

@@ -11,36 +11,45 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 )
 
-// Props are what Lull is made from. Config and AssetDir are required; the zero value of everything else is a good default.
+// Props are what Lull is made from. Config and AssetDir are required; the zero value of everything
+// else is a good default.
 type Props struct {
 	// Config are the settings, as LoadSettings reads them.
 	Config *Settings
-	// AssetDir is the folder with receive/bootstrap, index/bootstrap, prune/bootstrap and dlq/bootstrap: what `make build` makes.
+	// AssetDir is the folder with receive/bootstrap, index/bootstrap, prune/bootstrap and
+	// dlq/bootstrap: what `make build` makes.
 	AssetDir string
 	// Architecture is what the functions are deployed as. Default ARM64, which costs a fifth less.
 	Architecture Architecture
 
-	// Upstreams are who may send, and to which queue. Without any, only principals with sqs:SendMessage of their own can.
+	// Upstreams are who may send, and to which queue. Without any, only principals with
+	// sqs:SendMessage of their own can.
 	Upstreams []Upstream
-	// SinkARNs are the ARNs of sinks with auth.kind sigv4, by the sink's name, where its URL does not tell them.
+	// SinkARNs are the ARNs of sinks with auth.kind sigv4, by the sink's name, where its URL does
+	// not tell them.
 	SinkARNs map[string]string
 	// Vpc is where index runs. Default nil: outside of any.
 	Vpc *Vpc
-	// Key encrypts queues, table and bucket. Default nil: keys that AWS owns. An imported key's policy must let the upstreams'
-	// services and this account's roles use it. It needs a stack with an environment (account and region).
+	// Key encrypts queues, table and bucket. Default nil: keys that AWS owns. An imported key's
+	// policy must let the upstreams' services and this account's roles use it. It needs a stack
+	// with an environment (account and region).
 	Key awskms.IKey
 
-	// Operators may assume the roles of the command line. Default: what the account's own policies allow to.
+	// Operators may assume the roles of the command line. Default: what the account's own policies
+	// allow to.
 	Operators awsiam.IPrincipal
-	// AlarmTopic is told when an alarm goes off and when it ends. Default nil: alarms are only seen in CloudWatch.
+	// AlarmTopic is told when an alarm goes off and when it ends. Default nil: alarms are only seen
+	// in CloudWatch.
 	AlarmTopic awssns.ITopic
 	// LogRetention is how long logs are kept. Default a month.
 	LogRetention awslogs.RetentionDays
 
-	// Ephemeral is for tests: everything is deleted with the stack, and binaries of another architecture are accepted, because
-	// emulators run what the host can. Never set it where documents matter.
+	// Ephemeral is for tests: everything is deleted with the stack, and binaries of another
+	// architecture are accepted, because emulators run what the host can. Never set it where
+	// documents matter.
 	Ephemeral bool
-	// PlainHTTP leaves out the policies that demand TLS: an emulator that enforces IAM has an http endpoint. Only with Ephemeral.
+	// PlainHTTP leaves out the policies that demand TLS: an emulator that enforces IAM has an http
+	// endpoint. Only with Ephemeral.
 	PlainHTTP bool
 }
 
@@ -60,20 +69,22 @@ type Upstream struct {
 	// Lane is Live or Bulk. Default Live.
 	Lane Lane
 
-	// Topic is subscribed to, with raw delivery: message attributes such as lull-source arrive. Messages that cannot be delivered go
-	// to the dead-letter queue.
+	// Topic is subscribed to, with raw delivery: message attributes such as lull-source arrive.
+	// Messages that cannot be delivered go to the dead-letter queue.
 	Topic awssns.ITopic
 	// Bus has a rule made with Pattern: events that match are sent whole.
 	Bus     awsevents.IEventBus
 	Pattern *awsevents.EventPattern
 	// Sender sends directly: a role, an account, or a service such as S3.
 	Sender awsiam.IPrincipal
-	// SenderARN limits a Sender that is a service to one resource, such as the bucket that notifies. Required for services.
+	// SenderARN limits a Sender that is a service to one resource, such as the bucket that
+	// notifies. Required for services.
 	SenderARN string
 }
 
-// Vpc is where index runs, when the sink is only reached from there. The subnets need a way to DynamoDB, S3, SQS, Step Functions and,
-// with a secret, Secrets Manager: gateway and interface endpoints, or NAT.
+// Vpc is where index runs, when the sink is only reached from there. The subnets need a way to
+// DynamoDB, S3, SQS, Step Functions and, with a secret, Secrets Manager: gateway and interface
+// endpoints, or NAT.
 type Vpc struct {
 	SubnetIDs        []string
 	SecurityGroupIDs []string

@@ -10,8 +10,9 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// newPruneRules run prune at its interval, and once when a deploy of this stack is complete. A run that fails is not repeated: the next one
-// is never far, and prune itself sees to it that there is one at a time.
+// newPruneRules run prune at its interval, and once when a deploy of this stack is complete. A run
+// that fails is not repeated: the next one is never far, and prune itself sees to it that there is
+// one at a time.
 func (s *Sink) newPruneRules() {
 	prune := s.Functions[names.Prune].Alias
 	prune.ConfigureAsyncInvoke(&awslambda.EventInvokeConfigOptions{
@@ -25,8 +26,9 @@ func (s *Sink) newPruneRules() {
 	awsevents.NewRule(s.scope, jsii.String("PruneRule"), &awsevents.RuleProps{
 		RuleName:    jsii.String(s.names().Function(s.Name, names.Prune)),
 		Description: jsii.String("lull: runs prune"),
-		Schedule:    awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(s.lull.props.Config.Lifecycle.PruneEvery.Minutes()))),
-		Targets:     &[]awsevents.IRuleTarget{target},
+		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(
+			jsii.Number(s.lull.props.Config.Lifecycle.PruneEvery.Minutes()))),
+		Targets: &[]awsevents.IRuleTarget{target},
 	})
 	// CloudFormation's own event, so that a deploy neither waits for prune nor fails with it.
 	awsevents.NewRule(s.scope, jsii.String("FirstPruneRule"), &awsevents.RuleProps{
@@ -44,5 +46,6 @@ func (s *Sink) newPruneRules() {
 	})
 }
 
-// firstRule is shorter than the longest name of a function, which Validate holds to 64 characters: so many may a rule have, too.
+// firstRule is shorter than the longest name of a function, which Validate holds to 64 characters:
+// so many may a rule have, too.
 func firstRule(n names.Names, sink string) string { return n.StateMachine(sink) + "-first" }

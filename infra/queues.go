@@ -28,14 +28,18 @@ func (q Queues) Of(l flight.Lane) awssqs.Queue {
 	return q.Live
 }
 
-// newQueues are the queues of a sink. They are standard queues: in a FIFO queue a held message blocks its group.
+// newQueues are the queues of a sink. They are standard queues: in a FIFO queue a held message
+// blocks its group.
 func newQueues(scope constructs.Construct, p *Props, sink string) Queues {
 	c, n := p.Config, names.Of(p.Config)
 	dead := p.queue(n.DeadQueue(sink), c.Queues.DeadLetterRetention, deadVisibility)
 	q := Queues{Dead: awssqs.NewQueue(scope, jsii.String("Dead"), dead)}
 	lane := func(id string, l flight.Lane) awssqs.Queue {
 		props := p.queue(n.Queue(sink, l), c.Queues.Retention, c.Queues.Visibility)
-		props.DeadLetterQueue = &awssqs.DeadLetterQueue{Queue: q.Dead, MaxReceiveCount: jsii.Number(float64(c.MaxReceiveCount()))}
+		props.DeadLetterQueue = &awssqs.DeadLetterQueue{
+			Queue:           q.Dead,
+			MaxReceiveCount: jsii.Number(float64(c.MaxReceiveCount())),
+		}
 		return awssqs.NewQueue(scope, jsii.String(id), props)
 	}
 	q.Live, q.Bulk = lane("Live", flight.Live), lane("Bulk", flight.Bulk)
@@ -59,7 +63,8 @@ func (p *Props) queue(name string, retention, visibility time.Duration) *awssqs.
 	return props
 }
 
-// keyReuse is how long SQS uses one data key: an hour costs a twelfth of the default's calls to KMS.
+// keyReuse is how long SQS uses one data key: an hour costs a twelfth of the default's calls to
+// KMS.
 const keyReuse = time.Hour
 
 // seconds is a duration of whole seconds for CDK.

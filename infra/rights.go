@@ -23,8 +23,11 @@ type right struct {
 // anything is for actions that AWS grants on no single resource.
 var anything = []string{"*"}
 
-// newRole is a role with these rights and no others. Its policy is inline, so that role and rights come and go together.
-func newRole(scope constructs.Construct, id, description string, trusted awsiam.IPrincipal, rights []right) awsiam.Role {
+// newRole is a role with these rights and no others. Its policy is inline, so that role and rights
+// come and go together.
+func newRole(scope constructs.Construct, id, description string, trusted awsiam.IPrincipal,
+	rights []right,
+) awsiam.Role {
 	return awsiam.NewRole(scope, jsii.String(id), &awsiam.RoleProps{
 		AssumedBy:      trusted,
 		Description:    jsii.String(description),
@@ -69,8 +72,9 @@ func (l *Lull) objects(prefixes ...string) []string {
 	return arns
 }
 
-// mayList is the right to list the bucket. Whoever reads an object that may be gone needs it: without it S3 answers "denied" for a
-// missing one. Limited to prefixes it would not serve, because a request for an object has none.
+// mayList is the right to list the bucket. Whoever reads an object that may be gone needs it:
+// without it S3 answers "denied" for a missing one. Limited to prefixes it would not serve, because
+// a request for an object has none.
 func (l *Lull) mayList() right {
 	return right{sid: "List", actions: []string{"s3:ListBucket"}, resources: []string{*l.Bucket.BucketArn()}}
 }
@@ -82,10 +86,14 @@ func (l *Lull) table(sid string, actions ...string) right {
 
 // waiting is the right to read the table's index.
 func (l *Lull) waiting(sid string) right {
-	return right{sid: sid, actions: []string{"dynamodb:Query"}, resources: []string{*l.Table.TableArn() + "/index/" + dynamodb.IndexName}}
+	return right{
+		sid: sid, actions: []string{"dynamodb:Query"},
+		resources: []string{*l.Table.TableArn() + "/index/" + dynamodb.IndexName},
+	}
 }
 
-// key is the right to use the customer's key through the services that encrypt with it, none where there is no such key.
+// key is the right to use the customer's key through the services that encrypt with it, none where
+// there is no such key.
 func (l *Lull) key() []right {
 	if l.props.Key == nil {
 		return nil
@@ -95,7 +103,10 @@ func (l *Lull) key() []right {
 		via = append(via, s+"."+*awscdk.Aws_REGION()+"."+*awscdk.Aws_URL_SUFFIX())
 	}
 	return []right{{
-		sid: "UseKey", actions: []string{"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey", "kms:ReEncryptFrom", "kms:ReEncryptTo"},
+		sid: "UseKey", actions: []string{
+			"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey",
+			"kms:ReEncryptFrom", "kms:ReEncryptTo",
+		},
 		resources: []string{*l.props.Key.KeyArn()},
 		only:      map[string]map[string]any{"StringEquals": {"kms:ViaService": via}},
 	}}
@@ -111,5 +122,8 @@ func prefixed(prefix string, actions []string) []string {
 
 // arn is the ARN of a resource of this account and region, from its name alone.
 func arn(service, resource string) string {
-	return strings.Join([]string{"arn", *awscdk.Aws_PARTITION(), service, *awscdk.Aws_REGION(), *awscdk.Aws_ACCOUNT_ID(), resource}, ":")
+	return strings.Join([]string{
+		"arn", *awscdk.Aws_PARTITION(), service, *awscdk.Aws_REGION(),
+		*awscdk.Aws_ACCOUNT_ID(), resource,
+	}, ":")
 }

@@ -74,7 +74,10 @@ func TestRolesHaveOneInlinePolicyAndNothingElse(t *testing.T) {
 	t.Parallel()
 	for _, stack := range []string{plainStack, fullStack, testStack} {
 		s := stackOf(t, stack)
-		for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User", "AWS::Logs::ResourcePolicy"} {
+		for _, kind := range []string{
+			"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User",
+			"AWS::Logs::ResourcePolicy",
+		} {
 			if found := s.all(kind); len(found) > 0 {
 				t.Errorf("%s: %d of %s", stack, len(found), kind)
 			}
@@ -111,9 +114,11 @@ func TestNobodyScansButPrune(t *testing.T) {
 
 // unnamed are the actions that AWS grants on no single resource.
 var unnamed = []string{
-	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
+	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface",
+	"ec2:DescribeNetworkInterfaces",
 	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
-	"logs:CreateLogDelivery", "logs:DeleteLogDelivery", "logs:DescribeLogGroups", "logs:DescribeResourcePolicies", "logs:GetLogDelivery",
+	"logs:CreateLogDelivery", "logs:DeleteLogDelivery", "logs:DescribeLogGroups", "logs:DescribeResourcePolicies",
+	"logs:GetLogDelivery",
 	"logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:UpdateLogDelivery",
 }
 
@@ -135,7 +140,8 @@ func TestWildcardsStandOnlyWhereAWSHasNone(t *testing.T) {
 				for _, resource := range s.texts(st["Resource"]) {
 					star := strings.Index(resource, "*")
 					// The end of a key below a prefix, or a stream of a log group.
-					if star < 0 || resource == "*" || strings.HasSuffix(resource, ":*") || strings.Contains(resource[:star], "/") {
+					if star < 0 || resource == "*" || strings.HasSuffix(resource, ":*") ||
+						strings.Contains(resource[:star], "/") {
 						continue
 					}
 					t.Errorf("%s: %s", path, resource)
@@ -145,7 +151,8 @@ func TestWildcardsStandOnlyWhereAWSHasNone(t *testing.T) {
 	}
 }
 
-// Lambda itself sees to it that a function's role is of the function's account; Step Functions asks for this condition.
+// Lambda itself sees to it that a function's role is of the function's account; Step Functions asks
+// for this condition.
 func TestStepFunctionsAssumeTheRoleForThisAccountOnly(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, plainStack)

@@ -30,7 +30,8 @@ var documented = []struct{ path, name string }{
 	{"/Operator", "operator"},
 }
 
-// onlyWhere says which statements a stack may do without, and what brings them. All others are in every stack.
+// onlyWhere says which statements a stack may do without, and what brings them. All others are in
+// every stack.
 var onlyWhere = map[string]string{
 	"LoadReferences":      "`payload.allow` lists places",
 	"MissReferences":      "`payload.allow` lists places",
@@ -71,7 +72,8 @@ type line struct{ role, sid, actions, on string }
 
 func (l line) String() string {
 	where := onlyWhere[l.sid]
-	return fmt.Sprintf("| %s | `%s` | %s | %s | %s |\n", l.role, strings.TrimSuffix(l.sid, "Serverless"), l.actions, l.on, where)
+	return fmt.Sprintf("| %s | `%s` | %s | %s | %s |\n", l.role, strings.TrimSuffix(l.sid, "Serverless"), l.actions,
+		l.on, where)
 }
 
 // lines are the rights of every role of a stack, those of several sinks once.
@@ -80,7 +82,9 @@ func lines(t *testing.T, s *template) []line {
 	var all []line
 	for _, r := range s.all("AWS::IAM::Role") {
 		path := strings.TrimSuffix(word(r.Metadata["aws:cdk:path"]), "/Resource")
-		i := slices.IndexFunc(documented, func(d struct{ path, name string }) bool { return strings.HasSuffix(path, d.path) })
+		i := slices.IndexFunc(documented, func(d struct{ path, name string }) bool {
+			return strings.HasSuffix(path, d.path)
+		})
 		if i < 0 {
 			t.Errorf("%s is a role that %s does not know", path, rightsDoc)
 			continue
@@ -188,7 +192,8 @@ func TestRightsAreThoseOfThePage(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(is, table.Bytes()) {
-		t.Errorf("the rights differ from those in %s (review them, then go test -rewrite):\n%s", rightsDoc, table.Bytes())
+		t.Errorf("the rights differ from those in %s (review them, then go test -rewrite):\n%s", rightsDoc,
+			table.Bytes())
 	}
 }
 

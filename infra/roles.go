@@ -34,26 +34,43 @@ func (s *Sink) rights(f names.Function) []right {
 	})
 }
 
-// receiveRights: read and admit rows, write manifests and scheduled events, start flights, send dead letters, send again with a delay what
-// is due within minutes, back off visibility while the table is out of reach.
+// receiveRights: read and admit rows, write manifests and scheduled events, start flights, send
+// dead letters, send again with a delay what is due within minutes, back off visibility while the
+// table is out of reach.
 func (s *Sink) receiveRights() []right {
 	return append([]right{
-		{sid: "Consume", actions: append([]string{"sqs:ChangeMessageVisibility", "sqs:SendMessage"}, consume...), resources: arns(s.Queues.Live, s.Queues.Bulk)},
+		{
+			sid: "Consume", actions: append([]string{"sqs:ChangeMessageVisibility", "sqs:SendMessage"}, consume...),
+			resources: arns(s.Queues.Live, s.Queues.Bulk),
+		},
 		{sid: "SendLetters", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Dead)},
 		s.lull.table("Rows", "BatchGetItem", "UpdateItem"),
-		{sid: "PutFlights", actions: []string{"s3:PutObject"}, resources: s.lull.objects(s3.FlightPrefix, s3.SchedulePrefix)},
+		{
+			sid: "PutFlights", actions: []string{"s3:PutObject"},
+			resources: s.lull.objects(s3.FlightPrefix, s3.SchedulePrefix),
+		},
 		s.startFlights(),
 	}, s.references()...)
 }
 
-// indexRights: read, claim and commit rows, read, continue and delete flights, extend and delete messages, write to the sink.
+// indexRights: read, claim and commit rows, read, continue and delete flights, extend and delete
+// messages, write to the sink.
 func (s *Sink) indexRights() []right {
 	all := []right{
-		{sid: "HoldAndDelete", actions: []string{"sqs:ChangeMessageVisibility", "sqs:DeleteMessage"}, resources: arns(s.Queues.Live, s.Queues.Bulk)},
+		{
+			sid: "HoldAndDelete", actions: []string{"sqs:ChangeMessageVisibility", "sqs:DeleteMessage"},
+			resources: arns(s.Queues.Live, s.Queues.Bulk),
+		},
 		{sid: "SendLetters", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Dead)},
 		s.lull.table("Rows", "BatchGetItem", "UpdateItem"),
-		{sid: "Flights", actions: []string{"s3:DeleteObject", "s3:GetObject"}, resources: s.lull.objects(s3.FlightPrefix)},
-		{sid: "ContinueFlights", actions: []string{"s3:PutObject"}, resources: s.lull.objects(s3.FlightPrefix + "*/next-")},
+		{
+			sid: "Flights", actions: []string{"s3:DeleteObject", "s3:GetObject"},
+			resources: s.lull.objects(s3.FlightPrefix),
+		},
+		{
+			sid: "ContinueFlights", actions: []string{"s3:PutObject"},
+			resources: s.lull.objects(s3.FlightPrefix + "*/next-"),
+		},
 		s.lull.mayList(),
 		s.startFlights(),
 	}
@@ -65,7 +82,8 @@ func (s *Sink) indexRights() []right {
 	return all
 }
 
-// pruneRights: scan, collect, enqueue, redrive, and park what cannot be enqueued. Nobody else may scan.
+// pruneRights: scan, collect, enqueue, redrive, and park what cannot be enqueued. Nobody else may
+// scan.
 func (s *Sink) pruneRights() []right {
 	return []right{
 		s.lull.table("Rows", "BatchGetItem", "DeleteItem", "GetItem", "Scan", "UpdateItem"),
@@ -83,7 +101,10 @@ func (s *Sink) pruneRights() []right {
 // dlqRights: judge by the row, park, return what never ran.
 func (s *Sink) dlqRights() []right {
 	return append([]right{
-		{sid: "Consume", actions: append([]string{"sqs:ChangeMessageVisibility"}, consume...), resources: arns(s.Queues.Dead)},
+		{
+			sid: "Consume", actions: append([]string{"sqs:ChangeMessageVisibility"}, consume...),
+			resources: arns(s.Queues.Dead),
+		},
 		{sid: "Return", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Live, s.Queues.Bulk)},
 		s.lull.table("Rows", "BatchGetItem", "UpdateItem"),
 		{sid: "Park", actions: []string{"s3:PutObject"}, resources: s.lull.objects(s3.DeadPrefix)},
@@ -95,8 +116,9 @@ func (s *Sink) startFlights() right {
 	return right{sid: "StartFlights", actions: []string{"states:StartExecution"}, resources: []string{s.machineARN()}}
 }
 
-// references are the places in S3 that messages may point to, as the settings list them. Their buckets may be listed, so that an object
-// which is gone is told from one that is denied: the first is a dead letter, the second waits for an operator.
+// references are the places in S3 that messages may point to, as the settings list them. Their
+// buckets may be listed, so that an object which is gone is told from one that is denied: the first
+// is a dead letter, the second waits for an operator.
 func (s *Sink) references() []right {
 	places := s.lull.props.Config.Payload.Allow
 	if len(places) == 0 {
@@ -116,16 +138,23 @@ func (s *Sink) references() []right {
 	}
 }
 
-// writeRights are what index needs for its sink: its credentials, or the sink itself where requests are signed.
+// writeRights are what index needs for its sink: its credentials, or the sink itself where requests
+// are signed.
 func (s *Sink) writeRights() []right {
 	settings := s.lull.props.Config.Sinks[s.Name]
 	switch {
 	case settings.Auth.SecretARN != "":
-		return []right{{sid: "ReadPassword", actions: []string{"secretsmanager:GetSecretValue"}, resources: []string{settings.Auth.SecretARN}}}
+		return []right{{
+			sid: "ReadPassword", actions: []string{"secretsmanager:GetSecretValue"},
+			resources: []string{settings.Auth.SecretARN},
+		}}
 	case settings.Auth.Kind != config.AuthSigV4:
 		return nil
 	case settings.Serverless:
-		return []right{{sid: "WriteSink", actions: []string{"aoss:APIAccessAll"}, resources: []string{s.lull.props.sinkARN(s.Name)}}}
+		return []right{{
+			sid: "WriteSink", actions: []string{"aoss:APIAccessAll"},
+			resources: []string{s.lull.props.sinkARN(s.Name)},
+		}}
 	}
 	// The bulk request, and the greeting by which a sink is probed after an outage.
 	domain := s.lull.props.sinkARN(s.Name)
@@ -135,11 +164,13 @@ func (s *Sink) writeRights() []right {
 	}
 }
 
-// vpcRights are for the network interface of a function in a VPC, which Lambda manages in the function's name.
+// vpcRights are for the network interface of a function in a VPC, which Lambda manages in the
+// function's name.
 func vpcRights() right {
 	return right{
 		sid: "NetworkInterface", actions: []string{
-			"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
+			"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface",
+			"ec2:DescribeNetworkInterfaces",
 			"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
 		}, resources: anything,
 	}

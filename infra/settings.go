@@ -31,7 +31,8 @@ const (
 	DLQ     = names.DLQ
 )
 
-// LoadSettings reads lull.yaml. The faults of the text come all at once; Props.Validate looks for contradictions.
+// LoadSettings reads lull.yaml. The faults of the text come all at once; Props.Validate looks for
+// contradictions.
 func LoadSettings(path string) (*Settings, error) {
 	c, err := yamlfile.Load(path)
 	if err != nil {

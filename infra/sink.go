@@ -16,7 +16,8 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// Sink is everything that serves one sink, apart from what serves another's, so that a dead sink fills no queue but its own.
+// Sink is everything that serves one sink, apart from what serves another's, so that a dead sink
+// fills no queue but its own.
 type Sink struct {
 	Name      string
 	Queues    Queues
@@ -29,7 +30,10 @@ type Sink struct {
 
 // newSink builds one sink's part of the stack.
 func newSink(l *Lull, name string, code assets) *Sink {
-	s := &Sink{Name: name, lull: l, scope: constructs.NewConstruct(l.Construct, jsii.String("Sink-"+name)), Functions: make(map[names.Function]*Deployed)}
+	s := &Sink{
+		Name: name, lull: l, scope: constructs.NewConstruct(l.Construct, jsii.String("Sink-"+name)),
+		Functions: make(map[names.Function]*Deployed),
+	}
 	s.Queues = newQueues(s.scope, l.props, name)
 	for _, f := range names.Functions() {
 		s.Functions[f] = s.newFunction(f, code[f])
@@ -45,14 +49,17 @@ func sinkNames(c *config.Config) []string { return slices.Sorted(maps.Keys(c.Sin
 
 func (s *Sink) names() names.Names { return names.Of(s.lull.props.Config) }
 
-// machineARN is the state machine's ARN from its name: the functions name the machine, which names a function.
+// machineARN is the state machine's ARN from its name: the functions name the machine, which names
+// a function.
 func (s *Sink) machineARN() string {
 	return arn("states", "stateMachine:"+s.names().StateMachine(s.Name))
 }
 
-// Endpoints that AWS gives to domains and collections. A custom endpoint says nothing about what is behind it.
+// Endpoints that AWS gives to domains and collections. A custom endpoint says nothing about what is
+// behind it.
 var (
-	domainHost     = regexp.MustCompile(`^(?:search|vpc)-([a-z][a-z0-9-]{2,27})-[a-z0-9]{26}\.(?:aos\.)?([a-z0-9-]+)\.(?:es\.amazonaws\.com|on\.aws)$`)
+	domainHost = regexp.MustCompile(
+		`^(?:search|vpc)-([a-z][a-z0-9-]{2,27})-[a-z0-9]{26}\.(?:aos\.)?([a-z0-9-]+)\.(?:es\.amazonaws\.com|on\.aws)$`)
 	collectionHost = regexp.MustCompile(`^([a-z0-9]{3,40})\.([a-z0-9-]+)\.aoss\.amazonaws\.com$`)
 )
 
@@ -62,10 +69,12 @@ func (p *Props) sinkARN(sink string) string {
 		return given
 	}
 	service, region, resource := sinkResource(p.Config.Sinks[sink].URL)
-	return strings.Join([]string{"arn", *awscdk.Aws_PARTITION(), service, region, *awscdk.Aws_ACCOUNT_ID(), resource}, ":")
+	return strings.Join([]string{"arn", *awscdk.Aws_PARTITION(), service, region, *awscdk.Aws_ACCOUNT_ID(), resource},
+		":")
 }
 
-// sinkResource is what an address tells of the domain or collection behind it; all empty where it tells nothing.
+// sinkResource is what an address tells of the domain or collection behind it; all empty where it
+// tells nothing.
 func sinkResource(address string) (service, region, resource string) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -44,7 +44,10 @@ func TestTheTableIsTheOneThatTheCodeDefines(t *testing.T) {
 	r := stackOf(t, plainStack).named(t, "AWS::DynamoDB::GlobalTable", "TableName", "plain-shards")
 	want := dynamodb.Definition("plain-shards")
 	for i, k := range want.KeySchema {
-		same(t, "table", r, map[string]any{"KeySchema.#" + string(rune('0'+i)) + ".AttributeName": *k.AttributeName, "KeySchema.#" + string(rune('0'+i)) + ".KeyType": string(k.KeyType)})
+		same(t, "table", r, map[string]any{
+			"KeySchema.#" + string(rune('0'+i)) + ".AttributeName": *k.AttributeName,
+			"KeySchema.#" + string(rune('0'+i)) + ".KeyType":       string(k.KeyType),
+		})
 	}
 	if got := len(items(dig(r.Properties, "AttributeDefinitions"))); got != len(want.AttributeDefinitions) {
 		t.Errorf("got %d attributes, want %d", got, len(want.AttributeDefinitions))
@@ -90,8 +93,14 @@ func TestQueuesKeepWhatTheyAreSent(t *testing.T) {
 		t.Errorf("got %d queues, want 3", got)
 	}
 	for name, want := range map[string]map[string]any{
-		"plain-search-live": {"VisibilityTimeout": 40.0, "MessageRetentionPeriod": 604_800.0, "RedrivePolicy.maxReceiveCount": float64(c.MaxReceiveCount())},
-		"plain-search-bulk": {"VisibilityTimeout": 40.0, "MessageRetentionPeriod": 604_800.0, "RedrivePolicy.maxReceiveCount": float64(c.MaxReceiveCount())},
+		"plain-search-live": {
+			"VisibilityTimeout": 40.0, "MessageRetentionPeriod": 604_800.0,
+			"RedrivePolicy.maxReceiveCount": float64(c.MaxReceiveCount()),
+		},
+		"plain-search-bulk": {
+			"VisibilityTimeout": 40.0, "MessageRetentionPeriod": 604_800.0,
+			"RedrivePolicy.maxReceiveCount": float64(c.MaxReceiveCount()),
+		},
 		"plain-search-dead": {"VisibilityTimeout": 180.0, "MessageRetentionPeriod": 1_209_600.0, "RedrivePolicy": nil},
 	} {
 		r := s.named(t, "AWS::SQS::Queue", "QueueName", name)
@@ -99,7 +108,8 @@ func TestQueuesKeepWhatTheyAreSent(t *testing.T) {
 		want["MaximumMessageSize"], want["DelaySeconds"] = 1_048_576.0, nil
 		same(t, name, r, want)
 		if name != "plain-search-dead" {
-			if got, want := s.text(dig(r.Properties, "RedrivePolicy", "deadLetterTargetArn")), "{queue plain-search-dead}"; got != want {
+			if got, want := s.text(dig(r.Properties, "RedrivePolicy", "deadLetterTargetArn")),
+				"{queue plain-search-dead}"; got != want {
 				t.Errorf("%s: dead letters go to %s, want %s", name, got, want)
 			}
 		}
@@ -114,10 +124,14 @@ func TestNothingIsReachedWithoutTLS(t *testing.T) {
 	for _, stack := range []string{plainStack, fullStack} {
 		s := stackOf(t, stack)
 		closed := make(map[string]bool)
-		for kind, target := range map[string]string{"AWS::SQS::QueuePolicy": "Queues", "AWS::S3::BucketPolicy": "Bucket"} {
+		for kind, target := range map[string]string{
+			"AWS::SQS::QueuePolicy": "Queues",
+			"AWS::S3::BucketPolicy": "Bucket",
+		} {
 			for _, r := range s.all(kind) {
 				for _, st := range statements(r.Properties["PolicyDocument"]) {
-					if st["Effect"] == "Deny" && dig(st, "Condition", "Bool", "aws:SecureTransport") == "false" && dig(st, "Principal", "AWS") == "*" {
+					if st["Effect"] == "Deny" && dig(st, "Condition", "Bool", "aws:SecureTransport") == "false" &&
+						dig(st, "Principal", "AWS") == "*" {
 						for _, name := range s.texts(r.Properties[target]) {
 							closed[name] = true
 						}
@@ -140,17 +154,22 @@ func TestACustomersKeyEncryptsEverything(t *testing.T) {
 	const key = "arn:aws:kms:eu-west-1:111122223333:key/11111111-2222-3333-4444-555555555555"
 	s := stackOf(t, fullStack)
 	for id, r := range s.all("AWS::SQS::Queue") {
-		same(t, s.reference(id), r, map[string]any{"KmsMasterKeyId": key, "KmsDataKeyReusePeriodSeconds": 3600.0, "SqsManagedSseEnabled": nil})
+		same(t, s.reference(id), r, map[string]any{
+			"KmsMasterKeyId": key, "KmsDataKeyReusePeriodSeconds": 3600.0,
+			"SqsManagedSseEnabled": nil,
+		})
 	}
 	for id, r := range s.all("AWS::S3::Bucket") {
 		const by = "BucketEncryption.ServerSideEncryptionConfiguration.#0."
 		same(t, s.reference(id), r, map[string]any{
-			by + "ServerSideEncryptionByDefault.SSEAlgorithm": "aws:kms", by + "ServerSideEncryptionByDefault.KMSMasterKeyID": key, by + "BucketKeyEnabled": true,
+			by + "ServerSideEncryptionByDefault.SSEAlgorithm":   "aws:kms",
+			by + "ServerSideEncryptionByDefault.KMSMasterKeyID": key, by + "BucketKeyEnabled": true,
 		})
 	}
 	for id, r := range s.all("AWS::DynamoDB::GlobalTable") {
 		same(t, s.reference(id), r, map[string]any{
-			"SSESpecification.SSEEnabled": true, "SSESpecification.SSEType": "KMS", "Replicas.#0.SSESpecification.KMSMasterKeyId": key,
+			"SSESpecification.SSEEnabled": true, "SSESpecification.SSEType": "KMS",
+			"Replicas.#0.SSESpecification.KMSMasterKeyId": key,
 		})
 	}
 }
@@ -186,12 +205,14 @@ func TestOnlyWhatHoldsStateIsRetained(t *testing.T) {
 	}
 }
 
-// A row must outlive every message that could resurrect its document, and so must a flight's manifest.
+// A row must outlive every message that could resurrect its document, and so must a flight's
+// manifest.
 func TestFlightsOutliveTheirMessages(t *testing.T) {
 	t.Parallel()
 	for _, setting := range config.Settings() {
 		if setting.Name == "queues.retention" && setting.Max >= int64(flightDays)*24*int64(3_600_000_000_000) {
-			t.Errorf("a queue may keep a message for %d ns, a flight's objects expire after %d days", setting.Max, flightDays)
+			t.Errorf("a queue may keep a message for %d ns, a flight's objects expire after %d days", setting.Max,
+				flightDays)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// newTable is the table `shards`: paid by request, with point-in-time recovery, and the one index, which only letters and scheduled
-// events are in.
+// newTable is the table `shards`: paid by request, with point-in-time recovery, and the one index,
+// which only letters and scheduled events are in.
 func newTable(scope constructs.Construct, p *Props) awsdynamodb.TableV2 {
 	text := func(name string) *awsdynamodb.Attribute {
 		return &awsdynamodb.Attribute{Name: jsii.String(name), Type: awsdynamodb.AttributeType_STRING}
@@ -29,12 +29,14 @@ func newTable(scope constructs.Construct, p *Props) awsdynamodb.TableV2 {
 			SortKey:        text(dynamodb.IndexSort),
 			ProjectionType: awsdynamodb.ProjectionType_ALL,
 		}},
-		Billing:                          awsdynamodb.Billing_OnDemand(nil),
-		Encryption:                       encryption,
-		TimeToLiveAttribute:              jsii.String(dynamodb.TTLAttribute),
-		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: jsii.Bool(true)},
-		DeletionProtection:               jsii.Bool(!p.Ephemeral),
-		RemovalPolicy:                    p.removal(),
+		Billing:             awsdynamodb.Billing_OnDemand(nil),
+		Encryption:          encryption,
+		TimeToLiveAttribute: jsii.String(dynamodb.TTLAttribute),
+		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
+			PointInTimeRecoveryEnabled: jsii.Bool(true),
+		},
+		DeletionProtection: jsii.Bool(!p.Ephemeral),
+		RemovalPolicy:      p.removal(),
 	})
 }
 

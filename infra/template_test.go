@@ -92,8 +92,12 @@ func (s *template) reference(id string) string {
 	if !ok {
 		return "${" + id + "}"
 	}
-	for _, property := range []string{"TableName", "BucketName", "QueueName", "FunctionName", "LogGroupName", "StateMachineName", "RoleName"} {
-		if name := s.text(r.Properties[property]); name != "" && r.Type != "AWS::Lambda::Alias" && r.Type != "AWS::Lambda::Version" {
+	for _, property := range []string{
+		"TableName", "BucketName", "QueueName", "FunctionName", "LogGroupName",
+		"StateMachineName", "RoleName",
+	} {
+		if name := s.text(r.Properties[property]); name != "" && r.Type != "AWS::Lambda::Alias" &&
+			r.Type != "AWS::Lambda::Version" {
 			kind := strings.ToLower(r.Type[strings.LastIndex(r.Type, ":")+1:])
 			return "{" + kind + " " + name + "}"
 		}
@@ -184,11 +188,12 @@ func (s *template) texts(v any) []string {
 	return all
 }
 
-// alias is the alias that a mapping calls, zero where it calls none. CDK takes the function's name out of the alias's ARN and puts the
-// alias's name behind it.
+// alias is the alias that a mapping calls, zero where it calls none. CDK takes the function's name
+// out of the alias's ARN and puts the alias's name behind it.
 func (s *template) alias(mapping resource) resource {
 	id := word(dig(mapping.Properties["FunctionName"], "Fn::Join", 1, 0, "Fn::Select", 1, "Fn::Split", 1, "Ref"))
-	if r := s.Resources[id]; r.Type == "AWS::Lambda::Alias" && dig(mapping.Properties["FunctionName"], "Fn::Join", 1, 1) == ":"+names.Alias {
+	if r := s.Resources[id]; r.Type == "AWS::Lambda::Alias" &&
+		dig(mapping.Properties["FunctionName"], "Fn::Join", 1, 1) == ":"+names.Alias {
 		return r
 	}
 	return resource{}

@@ -28,8 +28,9 @@ func (l *Lull) newUpstreams() {
 	}
 }
 
-// subscribe has the topic's messages delivered raw: with their attributes, without an envelope. What SNS cannot deliver goes to the
-// dead-letter queue, from where dlq sends it to the live queue as a message that never ran.
+// subscribe has the topic's messages delivered raw: with their attributes, without an envelope.
+// What SNS cannot deliver goes to the dead-letter queue, from where dlq sends it to the live queue
+// as a message that never ran.
 func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.Queue) {
 	topic.AddSubscription(awssnssubscriptions.NewSqsSubscription(queue, &awssnssubscriptions.SqsSubscriptionProps{
 		RawMessageDelivery: jsii.Bool(true),
@@ -37,8 +38,9 @@ func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.Queue) {
 	}))
 }
 
-// follow has a rule of the bus send what matches the pattern, and what it cannot deliver to the dead-letter queue. The policies are our
-// own: CDK's target lets any account's rules send to an encrypted queue.
+// follow has a rule of the bus send what matches the pattern, and what it cannot deliver to the
+// dead-letter queue. The policies are our own: CDK's target lets any account's rules send to an
+// encrypted queue.
 func (s *Sink) follow(i int, u Upstream, queue awssqs.Queue) {
 	id := fmt.Sprintf("Upstream%d", i)
 	rule := awsevents.NewRule(s.scope, jsii.String(id), &awsevents.RuleProps{
@@ -71,7 +73,8 @@ func admit(i int, u Upstream, queue awssqs.Queue) {
 
 func maySend(queue awssqs.Queue, sid string, who awsiam.IPrincipal, only map[string]any) {
 	props := &awsiam.PolicyStatementProps{
-		Sid: jsii.String(sid), Principals: &[]awsiam.IPrincipal{who}, Actions: jsii.Strings("sqs:SendMessage"), Resources: &[]*string{queue.QueueArn()},
+		Sid: jsii.String(sid), Principals: &[]awsiam.IPrincipal{who}, Actions: jsii.Strings("sqs:SendMessage"),
+		Resources: &[]*string{queue.QueueArn()},
 	}
 	if only != nil {
 		props.Conditions = &only

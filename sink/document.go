@@ -11,7 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// MetaField is the member that lull writes beside a document's own, so that an operator can verify from the sink's side.
+// MetaField is the member that lull writes beside a document's own, so that an operator can verify
+// from the sink's side.
 const MetaField = "_lull"
 
 // Meta is the content of MetaField.
@@ -24,7 +25,10 @@ type Meta struct {
 
 // Meta is what a sink stores beside the op's document.
 func (op Op) Meta() Meta {
-	return Meta{Version: op.Version, Key: op.Key.String(), Fence: op.Fence, Indexed: op.At.UTC().Truncate(time.Microsecond)}
+	return Meta{
+		Version: op.Version, Key: op.Key.String(), Fence: op.Fence,
+		Indexed: op.At.UTC().Truncate(time.Microsecond),
+	}
 }
 
 // Stored is the document as a Reader returns it.
@@ -57,7 +61,8 @@ func (e *DocumentError) Error() string { return Reason(e.Class, e.Field) }
 // Outcome is the answer for an op whose document is at fault: Rejected.
 func (e *DocumentError) Outcome() Outcome { return Outcome{Kind: Rejected, Reason: e.Error()} }
 
-// plainField is a field name that may be printed. Names come from documents too: one that looks like anything but a name is content.
+// plainField is a field name that may be printed. Names come from documents too: one that looks
+// like anything but a name is content.
 var plainField = regexp.MustCompile(`^[A-Za-z0-9_.@-]{1,64}$`)
 
 // Reason joins a class and a field's name, "" for none. A name that might be content is left out.
@@ -68,8 +73,9 @@ func Reason(class, field string) string {
 	return class + ": field " + field
 }
 
-// Plain checks that a document is a JSON object that a sink can hold, and returns a copy on one line: insignificant space is
-// gone, every number and string is as it was, digit for digit. Every sink stores this form. The error is nil or the fault, which is for good.
+// Plain checks that a document is a JSON object that a sink can hold, and returns a copy on one
+// line: insignificant space is gone, every number and string is as it was, digit for digit. Every
+// sink stores this form. The error is nil or the fault, which is for good.
 func Plain(document []byte) ([]byte, *DocumentError) {
 	if len(document) == 0 {
 		return nil, &DocumentError{Class: MissingDocument}
@@ -105,7 +111,8 @@ func Seal(dst, plain []byte, m Meta) []byte {
 	return append(dst, plain[1:]...)
 }
 
-// Unseal splits what a sink holds into meta and plain document. ok is false where there is no meta: the document is not lull's.
+// Unseal splits what a sink holds into meta and plain document. ok is false where there is no meta:
+// the document is not lull's.
 func Unseal(sealed []byte) (m Meta, plain []byte, ok bool, err error) {
 	b := bytes.NewBuffer(make([]byte, 0, len(sealed)))
 	if err := json.Compact(b, sealed); err != nil || b.Bytes()[0] != '{' {
@@ -117,13 +124,15 @@ func Unseal(sealed []byte) (m Meta, plain []byte, ok bool, err error) {
 		return Meta{}, plain, false, nil
 	}
 	if err := json.Unmarshal(plain[at.value:at.end], &m); err != nil {
-		return Meta{}, nil, false, fmt.Errorf("read %s: %w", MetaField, &DocumentError{Class: NotJSON, Field: MetaField})
+		return Meta{}, nil, false, fmt.Errorf("read %s: %w", MetaField,
+			&DocumentError{Class: NotJSON, Field: MetaField})
 	}
 	m.Indexed = m.Indexed.UTC()
 	return m, at.cut(plain), true, nil
 }
 
-// member is where a top-level member of a plain object lies: name at start, value at value, both before end.
+// member is where a top-level member of a plain object lies: name at start, value at value, both
+// before end.
 type member struct{ start, value, end int }
 
 // cut takes the member and one of its commas away, in place.
@@ -137,7 +146,8 @@ func (m member) cut(plain []byte) []byte {
 	return append(plain[:m.start], plain[m.end:]...)
 }
 
-// findMeta looks for MetaField among the top-level members of a valid object without insignificant space.
+// findMeta looks for MetaField among the top-level members of a valid object without insignificant
+// space.
 func findMeta(plain []byte) (member, bool) {
 	for i := 1; i < len(plain) && plain[i] == '"'; {
 		m := member{start: i, value: stringEnd(plain, i) + 1}

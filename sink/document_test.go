@@ -49,7 +49,10 @@ func TestPlainKeepsEveryDigit(t *testing.T) {
 		{" {\n\t\"n\" : 12345678901234567890.10 ,\r\n \"e\":1E+02}\n", `{"n":12345678901234567890.10,"e":1E+02}`},
 		{`{"s":"a  b\u00e4<&>"}`, `{"s":"a  b\u00e4<&>"}`},
 		{`{}`, `{}`},
-		{`{"a":{"_lull":1},"b":["_lull"],"c":"\"_lull\":1","_lull2":0}`, `{"a":{"_lull":1},"b":["_lull"],"c":"\"_lull\":1","_lull2":0}`},
+		{
+			`{"a":{"_lull":1},"b":["_lull"],"c":"\"_lull\":1","_lull2":0}`,
+			`{"a":{"_lull":1},"b":["_lull"],"c":"\"_lull\":1","_lull2":0}`,
+		},
 	}
 	for _, tt := range tests {
 		got, err := sink.Plain([]byte(tt.document))
@@ -77,7 +80,10 @@ func TestReasonNamesFieldsThatAreNames(t *testing.T) {
 func TestUnsealFindsMetaWhereverItStands(t *testing.T) {
 	t.Parallel()
 	const meta = `"_lull":{"version":"007","order_key":"k","fence":9007199254740993,"indexed_at":"2026-11-20T16:00:00.123456Z"}`
-	want := sink.Meta{Version: "007", Key: "k", Fence: 9007199254740993, Indexed: time.Date(2026, 11, 20, 16, 0, 0, 123456000, time.UTC)}
+	want := sink.Meta{
+		Version: "007", Key: "k", Fence: 9007199254740993,
+		Indexed: time.Date(2026, 11, 20, 16, 0, 0, 123456000, time.UTC),
+	}
 	tests := []struct{ sealed, plain string }{
 		{`{` + meta + `}`, `{}`},
 		{`{` + meta + `,"a":1}`, `{"a":1}`},
@@ -101,7 +107,10 @@ func TestUnsealFindsMetaWhereverItStands(t *testing.T) {
 }
 
 func FuzzSealUnseal(f *testing.F) {
-	for _, s := range []string{`{}`, `{"a":1.10}`, `{"a":{"_lull":[]},"b":"}\"\\"}`, `{"_l\u0075ll":1}`, `[`, "{\"a\":\"\xff\"}"} {
+	for _, s := range []string{
+		`{}`, `{"a":1.10}`, `{"a":{"_lull":[]},"b":"}\"\\"}`, `{"_l\u0075ll":1}`, `[`,
+		"{\"a\":\"\xff\"}",
+	} {
 		f.Add([]byte(s), "007", int64(1))
 	}
 	f.Fuzz(func(t *testing.T, document []byte, version string, fence int64) {
@@ -116,7 +125,10 @@ func FuzzSealUnseal(f *testing.F) {
 		if err := json.Compact(&compact, document); err != nil || !bytes.Equal(compact.Bytes(), plain) {
 			t.Fatalf("plain %q, want %q (%v)", plain, compact.Bytes(), err)
 		}
-		op := sink.Op{Version: strings.ToValidUTF8(version, ""), At: time.UnixMicro(fence % (1 << 50)), Document: document}
+		op := sink.Op{
+			Version: strings.ToValidUTF8(version, ""), At: time.UnixMicro(fence % (1 << 50)),
+			Document: document,
+		}
 		sealed := sink.Seal([]byte("before"), plain, op.Meta())[len("before"):]
 		if !json.Valid(sealed) || bytes.ContainsRune(sealed, '\n') {
 			t.Fatalf("sealed document is no line of JSON: %q", sealed)

@@ -1,8 +1,9 @@
 // Package sink is the seam to search engines: where documents are written.
 //
-// A sink with versions promises that a write with a smaller fence than the one it holds is refused ([Newer]), for as
-// long as it remembers the document; an equal fence is applied again. A sink without versions applies whatever comes last; lull then needs
-// the lease to outlive every request, including the time the sink may still apply one after we hung up (applyDelay).
+// A sink with versions promises that a write with a smaller fence than the one it holds is refused
+// ([Newer]), for as long as it remembers the document; an equal fence is applied again. A sink
+// without versions applies whatever comes last; lull then needs the lease to outlive every request,
+// including the time the sink may still apply one after we hung up (applyDelay).
 package sink
 
 import (
@@ -31,9 +32,11 @@ const (
 	Applied   Kind = iota // written, or a delete of a missing document: COMMIT
 	Throttled             // refused before anything was applied: RELEASE without a refusal
 	Unknown               // time-out, 5xx, reset, count mismatch: lease and claimed stay
-	Newer                 // 409: a greater fence is there; under a live lease never a success: alarm SinkNewer, outcome unknown
-	Refused               // this item failed for an unclassified reason and was not applied: RELEASE with a refusal
-	Rejected              // for good: mapping error, too large: dead letter, REJECT
+	// 409: a greater fence is there; under a live lease never a success: alarm SinkNewer, outcome
+	// unknown
+	Newer
+	Refused  // this item failed for an unclassified reason and was not applied: RELEASE with a refusal
+	Rejected // for good: mapping error, too large: dead letter, REJECT
 )
 
 // String is the word used in logs and metrics.
@@ -46,15 +49,18 @@ type Outcome struct {
 	Kind       Kind
 	RetryAfter time.Duration // Throttled: what the sink asked for, 0 for nothing
 	Status     int           // the sink's status code, 0 for none
-	Apart      bool          // Throttled: only this document's place is in trouble, such as a missing index; others may be written
-	Reason     string        // class and field, never content: "mapper_parsing_exception: field title"
+	// Throttled: only this document's place is in trouble, such as a missing index; others may be
+	// written
+	Apart  bool
+	Reason string // class and field, never content: "mapper_parsing_exception: field title"
 }
 
 // Sink writes documents. It is safe for concurrent use.
 type Sink interface {
-	// Write sends the ops in one bulk request (or several where the sink bounds a request's size) and returns exactly one outcome per op, in
-	// order. It never retries: a second request under one claim may only follow a definite refusal. When ctx ends the ops without an
-	// answer are Unknown. Ops name distinct documents.
+	// Write sends the ops in one bulk request (or several where the sink bounds a request's size)
+	// and returns exactly one outcome per op, in order. It never retries: a second request under
+	// one claim may only follow a definite refusal. When ctx ends the ops without an answer are
+	// Unknown. Ops name distinct documents.
 	Write(ctx context.Context, ops []Op) []Outcome
 	// Ping asks whether the sink would work, without touching a document.
 	Ping(ctx context.Context) error
@@ -68,8 +74,8 @@ type Reader interface {
 	Get(ctx context.Context, doc shard.DocID) (Stored, bool, error)
 	// All calls f for each document, sorted by collection and id, until it returns an error.
 	All(ctx context.Context, f func(Stored) error) error
-	// Search returns the documents that contain every word of the query's text, best first. What a word is, and which forms of it count
-	// as the same, is each engine's own.
+	// Search returns the documents that contain every word of the query's text, best first. What a
+	// word is, and which forms of it count as the same, is each engine's own.
 	Search(ctx context.Context, q Query) ([]Stored, error)
 }
 

@@ -22,10 +22,12 @@ func BenchmarkDecodeNative(b *testing.B) {
 	}
 	quoted := strings.ReplaceAll(nativeBody(871), `"`, `\"`)
 	b.Run("sns/871", func(b *testing.B) {
-		benchmark(b, config.SourceNative, `{"Type":"Notification","MessageId":"x","TopicArn":"arn:aws:sns:eu-west-1:1:t","Message":"`+quoted+`"}`)
+		benchmark(b, config.SourceNative,
+			`{"Type":"Notification","MessageId":"x","TopicArn":"arn:aws:sns:eu-west-1:1:t","Message":"`+quoted+`"}`)
 	})
 	b.Run("eventbridge/871", func(b *testing.B) {
-		benchmark(b, config.SourceNative, `{"version":"0","id":"x","detail-type":"doc","source":"cms","detail":`+nativeBody(871)+`}`)
+		benchmark(b, config.SourceNative, `{"version":"0","id":"x","detail-type":"doc","source":"cms","detail":`+
+			nativeBody(871)+`}`)
 	})
 }
 

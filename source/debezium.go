@@ -12,8 +12,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// debezium is the format of Debezium's change events. The body is the value, with or without schema, alone or beside the key in an
-// object {"key":...,"value":...}, where both may be text or base64 as EventBridge Pipes has them from Kafka.
+// debezium is the format of Debezium's change events. The body is the value, with or without
+// schema, alone or beside the key in an object {"key":...,"value":...}, where both may be text or
+// base64 as EventBridge Pipes has them from Kafka.
 type debezium struct {
 	*rules
 	key     pointer // the empty one means the message's key
@@ -70,10 +71,12 @@ func (s *debezium) decode(o origin, b event.Body) event.Result {
 		}
 		d.data = after.Raw
 	}
-	// A snapshot reads rows again under the version of the snapshot. It has no run of its own, so that it is told from live
-	// events by its later time only; that writes an equal row again, harmlessly.
+	// A snapshot reads rows again under the version of the snapshot. It has no run of its own, so
+	// that it is told from live events by its later time only; that writes an equal row again,
+	// harmlessly.
 	d.resync = op.Str == "r"
-	// The source's time, not the connector's: a restarted connector sends the same change again, which must be a duplicate.
+	// The source's time, not the connector's: a restarted connector sends the same change again,
+	// which must be a duplicate.
 	if d.at, f = instant("source/ts_ms", child(child(value, "source"), "ts_ms"), true); f != nil {
 		return with(d.doc, f)
 	}
@@ -84,8 +87,8 @@ func (s *debezium) decode(o origin, b event.Body) event.Result {
 // tombstone is a null value: it lets Kafka compact the delete before it away.
 const tombstone = "tombstone"
 
-// docID is the configured key, or the key of the message. A configured key in the row's new image is looked up in its old one for a
-// delete, which has no other.
+// docID is the configured key, or the key of the message. A configured key in the row's new image
+// is looked up in its old one for a delete, which has no other.
 func (s *debezium) docID(key, value gjson.Result, op string) (shard.DocID, *event.Fault) {
 	const after, before = "after", "before"
 	if len(s.key.tokens) > 0 {
@@ -110,7 +113,9 @@ func (s *debezium) docID(key, value gjson.Result, op string) (shard.DocID, *even
 func (s *debezium) keyText(key gjson.Result) (string, *event.Fault) {
 	switch {
 	case key.Type == gjson.Null:
-		return "", contract("key", "the message carries no key: send it beside the value, or set sources.%s.debezium.key", s.name)
+		return "",
+			contract("key", "the message carries no key: send it beside the value, or set sources.%s.debezium.key",
+				s.name)
 	case !key.IsObject():
 		return identity("key", key)
 	}
@@ -163,7 +168,8 @@ func half(field string, v gjson.Result) (gjson.Result, *event.Fault) {
 	return gjson.Parse(text), nil
 }
 
-// withoutSchema takes a key's pair of schema and payload apart, which the JSON converter of Kafka Connect writes unless told not to.
+// withoutSchema takes a key's pair of schema and payload apart, which the JSON converter of Kafka
+// Connect writes unless told not to.
 func withoutSchema(v gjson.Result) gjson.Result {
 	if payload := child(v, "payload"); payload.Exists() && child(v, "schema").Exists() {
 		return payload

@@ -17,15 +17,18 @@ import (
 func TestLoadedPayloadIsCheckedBeforeItBecomesADocument(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
-	m := message("native-projected", `{"type":"doc.touched","subject":"a","sequence":"1","dataref":"s3://open-bucket/a"}`)
+	m := message("native-projected",
+		`{"type":"doc.touched","subject":"a","sequence":"1","dataref":"s3://open-bucket/a"}`)
 	e := one(t, set, m)
 	for name, data := range map[string]string{
-		"empty": "", "not JSON": "<p>", "list": "[1]", "cut off": `{"a":`, "not UTF-8": "{\"a\":\"\xff\"}", "too deep": strings.Repeat(`{"a":`, 300) + "1" + strings.Repeat("}", 300),
+		"empty": "", "not JSON": "<p>", "list": "[1]", "cut off": `{"a":`, "not UTF-8": "{\"a\":\"\xff\"}",
+		"too deep": strings.Repeat(`{"a":`, 300) + "1" + strings.Repeat("}", 300),
 	} {
 		e.Data = data
 		_, err := set.Document(m, e)
 		var f *event.Fault
-		if !errors.As(err, &f) || f.Reason != deadletter.Payload || f.Field != "dataref" || f.Doc != e.Doc || f.Key != e.Key {
+		if !errors.As(err, &f) || f.Reason != deadletter.Payload || f.Field != "dataref" || f.Doc != e.Doc ||
+			f.Key != e.Key {
 			t.Errorf("%s: got %v, want a payload fault of the event", name, err)
 		}
 	}
@@ -54,11 +57,14 @@ func TestProjectionIsWhatThePointersName(t *testing.T) {
 	value = func(depth int) *rapid.Generator[any] {
 		leaves := []*rapid.Generator[any]{
 			rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.String().AsAny(),
-			rapid.Map(rapid.SampledFrom([]string{"0", "-1.50", "1e400", "123456789012345678901234567890"}), func(s string) json.Number { return json.Number(s) }).AsAny(),
+			rapid.Map(rapid.SampledFrom([]string{"0", "-1.50", "1e400", "123456789012345678901234567890"}),
+				func(s string) json.Number { return json.Number(s) }).AsAny(),
 		}
 		if depth > 0 {
 			leaves = append(leaves,
-				rapid.MapOfN(rapid.SampledFrom(names), rapid.Deferred(func() *rapid.Generator[any] { return value(depth - 1) }), 0, 5).AsAny(),
+				rapid.MapOfN(rapid.SampledFrom(names), rapid.Deferred(func() *rapid.Generator[any] {
+					return value(depth - 1)
+				}), 0, 5).AsAny(),
 				rapid.SliceOfN(rapid.Deferred(func() *rapid.Generator[any] { return value(depth - 1) }), 0, 3).AsAny())
 		}
 		return rapid.OneOf(leaves...)
@@ -163,7 +169,8 @@ func TestDocumentOfGovukIsTextOnly(t *testing.T) {
 	}
 	for _, tt := range tests {
 		body, err := json.Marshal(map[string]any{
-			"content_id": "c", "payload_version": "1", "document_type": "guide", "base_path": "/x", "details": map[string]any{"body": tt.html},
+			"content_id": "c", "payload_version": "1", "document_type": "guide", "base_path": "/x",
+			"details": map[string]any{"body": tt.html},
 		})
 		if err != nil {
 			t.Fatalf("write the message: %v", err)

@@ -11,8 +11,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// stream is the format dynamodb-stream: one record of DynamoDB Streams, as EventBridge Pipes sends it or in Lambda's list of Records.
-// Events have no time: its resolution is a second or so, and sequence numbers never repeat.
+// stream is the format dynamodb-stream: one record of DynamoDB Streams, as EventBridge Pipes sends
+// it or in Lambda's list of Records. Events have no time: its resolution is a second or so, and
+// sequence numbers never repeat.
 type stream struct{ *rules }
 
 func (s *stream) decode(o origin, b event.Body) event.Result {
@@ -22,7 +23,8 @@ func (s *stream) decode(o origin, b event.Body) event.Result {
 	root := gjson.Parse(b.Text)
 	change := child(root, "dynamodb")
 	if !change.IsObject() {
-		return failed(contract("dynamodb", "dynamodb is %s: the message is no record of DynamoDB Streams", typeName(change)))
+		return failed(contract("dynamodb", "dynamodb is %s: the message is no record of DynamoDB Streams",
+			typeName(change)))
 	}
 	id, f := streamID(child(change, "Keys"))
 	if f != nil {
@@ -36,13 +38,16 @@ func (s *stream) decode(o origin, b event.Body) event.Result {
 	case "INSERT", "MODIFY":
 		image := child(change, "NewImage")
 		if !image.IsObject() {
-			return with(d.doc, contract("NewImage", "NewImage is %s: set the stream's view type to NEW_IMAGE or NEW_AND_OLD_IMAGES", typeName(image)))
+			return with(d.doc,
+				contract("NewImage", "NewImage is %s: set the stream's view type to NEW_IMAGE or NEW_AND_OLD_IMAGES",
+					typeName(image)))
 		}
 		d.data = image.Raw
 	case "REMOVE":
 		d.op = shard.Delete
 	default:
-		return with(d.doc, contract("eventName", "eventName %s is unknown: want INSERT, MODIFY or REMOVE", event.Quote(name)))
+		return with(d.doc, contract("eventName", "eventName %s is unknown: want INSERT, MODIFY or REMOVE",
+			event.Quote(name)))
 	}
 	return s.finish(o, &d)
 }
@@ -76,7 +81,8 @@ func streamID(keys gjson.Result) (string, *event.Fault) {
 // part is one attribute or column of a composite key.
 type part struct{ name, value string }
 
-// joinKey joins the values in the order of the names by |, with | and \ inside a value escaped by \, so that no two keys become one id.
+// joinKey joins the values in the order of the names by |, with | and \ inside a value escaped by
+// \, so that no two keys become one id.
 func joinKey(parts []part) string {
 	slices.SortStableFunc(parts, func(a, b part) int { return strings.Compare(a.name, b.name) })
 	var id strings.Builder
@@ -97,7 +103,8 @@ func joinKey(parts []part) string {
 	return id.String()
 }
 
-// single is the type and value of an attribute value such as {"S":"text"}: the type is "" unless there is exactly one.
+// single is the type and value of an attribute value such as {"S":"text"}: the type is "" unless
+// there is exactly one.
 func single(v gjson.Result) (kind string, value gjson.Result) {
 	if !v.IsObject() {
 		return "", value
@@ -143,7 +150,9 @@ func appendMembers(out []byte, object gjson.Result) ([]byte, *event.Fault) {
 	return append(out, '}'), fault
 }
 
-func appendElements(out []byte, list gjson.Result, element func([]byte, gjson.Result) ([]byte, *event.Fault)) ([]byte, *event.Fault) {
+func appendElements(out []byte, list gjson.Result, element func([]byte, gjson.Result) ([]byte, *event.Fault)) ([]byte,
+	*event.Fault,
+) {
 	var fault *event.Fault
 	out = append(out, '[')
 	first := true
@@ -158,7 +167,8 @@ func appendElements(out []byte, list gjson.Result, element func([]byte, gjson.Re
 	return append(out, ']'), fault
 }
 
-// appendPlain appends one attribute value as plain JSON: numbers digit for digit, binary values as base64. The depth is bounded by event.MaxDepth.
+// appendPlain appends one attribute value as plain JSON: numbers digit for digit, binary values as
+// base64. The depth is bounded by event.MaxDepth.
 func appendPlain(out []byte, v gjson.Result) ([]byte, *event.Fault) {
 	kind, value := single(v)
 	switch {
@@ -192,7 +202,8 @@ func appendBinary(out []byte, v gjson.Result) ([]byte, *event.Fault) {
 }
 
 func appendNumber(out []byte, v gjson.Result) ([]byte, *event.Fault) {
-	if v.Type == gjson.String && v.Str != "" && (v.Str[0] == '-' || '0' <= v.Str[0] && v.Str[0] <= '9') && gjson.Valid(v.Str) {
+	if v.Type == gjson.String && v.Str != "" && (v.Str[0] == '-' || '0' <= v.Str[0] && v.Str[0] <= '9') &&
+		gjson.Valid(v.Str) {
 		return append(out, v.Str...), nil
 	}
 	return out, contract("NewImage", "a number attribute is not digits in text")

@@ -80,7 +80,8 @@ func checkResults(t *testing.T, m queue.Message, results []event.Result) {
 			t.Fatalf("decode %q: document %q: %v", m.Body, e.Doc, err)
 		}
 		payloads := count(e.Data != "", e.DataRef != "")
-		if e.Op == shard.Put && payloads != 1 || e.Op == shard.Delete && payloads != 0 || e.Op != shard.Put && e.Op != shard.Delete {
+		if e.Op == shard.Put && payloads != 1 || e.Op == shard.Delete && payloads != 0 || e.Op != shard.Put &&
+			e.Op != shard.Delete {
 			t.Fatalf("decode %q: %s has %d payloads", m.Body, e.Op, payloads)
 		}
 	}
@@ -99,12 +100,18 @@ func checkFault(t *testing.T, m queue.Message, i int, f *event.Fault) {
 	}
 }
 
-// checkRepeatable says that the same body gives the same answer, whatever the attributes and times are.
-func checkRepeatable(t *testing.T, decode func(queue.Message) []event.Result, m queue.Message, first []event.Result, name string) {
+// checkRepeatable says that the same body gives the same answer, whatever the attributes and times
+// are.
+func checkRepeatable(t *testing.T, decode func(queue.Message) []event.Result, m queue.Message, first []event.Result,
+	name string,
+) {
 	t.Helper()
 	if !strings.HasSuffix(name, "-arrival") {
 		m.Sent = m.Sent.Add(time.Hour)
-		m.Attributes = map[string]queue.Attribute{queue.AttrSource: queue.Text(name), "routing_key": queue.Text("x.bulk.y"), queue.AttrFirstSent: queue.Text("5")}
+		m.Attributes = map[string]queue.Attribute{
+			queue.AttrSource: queue.Text(name),
+			"routing_key":    queue.Text("x.bulk.y"), queue.AttrFirstSent: queue.Text("5"),
+		}
 	}
 	again := decode(m)
 	if len(again) != len(first) {
@@ -112,14 +119,17 @@ func checkRepeatable(t *testing.T, decode func(queue.Message) []event.Result, m 
 	}
 	for i := range again {
 		// A run counts in mode resync only, into which the routing key put what was live.
-		became := again[i].Event.Resync && !first[i].Event.Resync || again[i].Fault != nil && again[i].Fault.Field == "resyncrun"
+		became := again[i].Event.Resync && !first[i].Event.Resync || again[i].Fault != nil &&
+			again[i].Fault.Field == "resyncrun"
 		if !became && (again[i].Event.Key != first[i].Event.Key || (again[i].Fault == nil) != (first[i].Fault == nil)) {
 			t.Fatalf("decode %q again: got %+v, want %+v", m.Body, again[i], first[i])
 		}
 	}
 }
 
-func checkDocument(t *testing.T, m queue.Message, e event.Event, document func(queue.Message, event.Event) ([]byte, error)) {
+func checkDocument(t *testing.T, m queue.Message, e event.Event,
+	document func(queue.Message, event.Event) ([]byte, error),
+) {
 	t.Helper()
 	doc, err := document(m, e)
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// TestMessagesDecodeAsWritten reads testdata/decode: one file for each source and one for the envelopes. A case is a message and
-// what becomes of it, to the last byte of its order key and its document:
+// TestMessagesDecodeAsWritten reads testdata/decode: one file for each source and one for the
+// envelopes. A case is a message and what becomes of it, to the last byte of its order key and its
+// document:
 //
 //	decode source=native [attributes=(name,value,...)] [sent=2026-11-20T16:00:00Z]
 //	<body>
@@ -64,7 +65,8 @@ func bucket(_ context.Context, name, key string) ([]byte, error) {
 	case "big.json":
 		return []byte(`{"type":"doc.changed","subject":"big","sequence":"1","data":{"from":"` + name + `"}}`), nil
 	case "loop.json":
-		return []byte(`["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"open-bucket","s3Key":"loop.json"}]`), nil
+		return []byte(
+			`["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"open-bucket","s3Key":"loop.json"}]`), nil
 	case "absent.json":
 		return nil, &event.Fault{Reason: "payload", Field: "s3Key", Problem: "the object does not exist"}
 	}
@@ -84,11 +86,13 @@ func render(set *source.Set, m queue.Message) string {
 			if r.Fault.Transient() {
 				transient = " transient"
 			}
-			fmt.Fprintf(&out, "%d fault%s %s field=%q doc=%q\n  %s\n", i, transient, r.Fault.Reason, r.Fault.Field, r.Fault.Doc, r.Fault.Problem)
+			fmt.Fprintf(&out, "%d fault%s %s field=%q doc=%q\n  %s\n", i, transient, r.Fault.Reason, r.Fault.Field,
+				r.Fault.Doc, r.Fault.Problem)
 		case r.Skip != "":
 			fmt.Fprintf(&out, "%d skip: %s\n", i, r.Skip)
 		default:
-			fmt.Fprintf(&out, "%d %s %q version=%s class=%s%s\n  key %s\n", i, e.Op, string(e.Doc), e.Version, e.Class, options(e), e.Key)
+			fmt.Fprintf(&out, "%d %s %q version=%s class=%s%s\n  key %s\n", i, e.Op, string(e.Doc), e.Version, e.Class,
+				options(e), e.Key)
 			if e.DataRef != "" {
 				fmt.Fprintf(&out, "  ref %s\n", e.DataRef)
 			} else if e.Op == shard.Put {

@@ -11,8 +11,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// govuk is the format of GOV.UK's publishing messages. A message is a put, a delete or a skip; the rules and their order are those of the
-// publishing system's own consumers. Events have no time: a message names the time of publication only, which editors may set.
+// govuk is the format of GOV.UK's publishing messages. A message is a put, a delete or a skip; the
+// rules and their order are those of the publishing system's own consumers. Events have no time: a
+// message names the time of publication only, which editors may set.
 type govuk struct {
 	*rules
 	types, prefixes, locales []string
@@ -21,7 +22,8 @@ type govuk struct {
 
 func newGovuk(r *rules, c config.Govuk) format {
 	s := &govuk{
-		rules: r, types: slices.Clone(c.IgnoreTypes), prefixes: slices.Clone(c.IgnorePrefixes), locales: slices.Clone(c.Locales),
+		rules: r, types: slices.Clone(c.IgnoreTypes), prefixes: slices.Clone(c.IgnorePrefixes),
+		locales: slices.Clone(c.Locales),
 	}
 	for _, path := range c.OverridePaths {
 		s.paths = append(s.paths, strings.Split(path, "/"))
@@ -71,7 +73,8 @@ func (s *govuk) decode(o origin, b event.Body) event.Result {
 	if locale == "" {
 		locale = "en"
 	}
-	// Skip is judged before delete: another locale of the same content_id may be the one that is indexed.
+	// Skip is judged before delete: another locale of the same content_id may be the one that is
+	// indexed.
 	if !slices.Contains(s.locales, locale) {
 		return event.Result{Skip: "locale " + clip(locale)}
 	}
@@ -84,7 +87,8 @@ func (s *govuk) decode(o origin, b event.Body) event.Result {
 		return failed(f)
 	}
 	if g.kind.Type != gjson.String || g.kind.Str == "" {
-		return with(d.doc, contract("document_type", "document_type is missing: it decides whether the document is indexed"))
+		return with(d.doc, contract("document_type",
+			"document_type is missing: it decides whether the document is indexed"))
 	}
 	if s.deletes(&g) {
 		d.op = shard.Delete
@@ -161,14 +165,16 @@ func link(path, details gjson.Result) string {
 	return ""
 }
 
-// isBulk reports whether a routing key or event type belongs to a full requeue: bulk.*, as it is or after the schema's name.
+// isBulk reports whether a routing key or event type belongs to a full requeue: bulk.*, as it is or
+// after the schema's name.
 func isBulk(key string) bool {
 	return strings.HasPrefix(key, "bulk.") || strings.Contains(key, ".bulk.")
 }
 
-// govukRun is the resync run of a bulk message. GOV.UK has none: a requeue stamps one new version on every document, which
-// orders it without a run. A producer that repeats a version gives the run in the field resyncrun or in a header inside the
-// envelope; an attribute of the message would not do, because the order key comes from the body alone.
+// govukRun is the resync run of a bulk message. GOV.UK has none: a requeue stamps one new version
+// on every document, which orders it without a run. A producer that repeats a version gives the run
+// in the field resyncrun or in a header inside the envelope; an attribute of the message would not
+// do, because the order key comes from the body alone.
 func govukRun(b event.Body, g govukFields) (shard.Run, *event.Fault) {
 	if g.run.Type == gjson.Null {
 		if b.Run == "" {

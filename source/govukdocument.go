@@ -8,8 +8,8 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// document is the projection of the configuration, or GOV.UK's default: what a reader searches for, never the whole message, whose fields
-// are more than a search engine maps.
+// document is the projection of the configuration, or GOV.UK's default: what a reader searches for,
+// never the whole message, whose fields are more than a search engine maps.
 func (s *govuk) document(data string) ([]byte, *event.Fault) {
 	if s.projection != nil {
 		return s.projection.object(data)
@@ -66,8 +66,8 @@ func description(v gjson.Result) string {
 	return richText(v)
 }
 
-// richText is the text of HTML, or of a list that offers the same content in several types, of which HTML is preferred: the other one is
-// the source that it was made from.
+// richText is the text of HTML, or of a list that offers the same content in several types, of
+// which HTML is preferred: the other one is the source that it was made from.
 func richText(v gjson.Result) string {
 	switch {
 	case v.Type == gjson.String:

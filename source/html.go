@@ -9,8 +9,9 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// textOf is the text that a reader of HTML sees: without tags, scripts and styles, entities resolved, white space collapsed. Words
-// of different blocks are kept apart, parts of a word in different inline elements are not.
+// textOf is the text that a reader of HTML sees: without tags, scripts and styles, entities
+// resolved, white space collapsed. Words of different blocks are kept apart, parts of a word in
+// different inline elements are not.
 func textOf(source string) string {
 	if !strings.ContainsAny(source, "<&") {
 		return collapse(source)
@@ -49,9 +50,12 @@ var unseen = map[atom.Atom]bool{atom.Script: true, atom.Style: true}
 
 // inline are elements that do not part words.
 var inline = map[atom.Atom]bool{
-	atom.A: true, atom.Abbr: true, atom.B: true, atom.Bdi: true, atom.Bdo: true, atom.Cite: true, atom.Code: true, atom.Data: true,
-	atom.Del: true, atom.Dfn: true, atom.Em: true, atom.Font: true, atom.I: true, atom.Ins: true, atom.Kbd: true, atom.Mark: true,
-	atom.Q: true, atom.S: true, atom.Samp: true, atom.Small: true, atom.Span: true, atom.Strong: true, atom.Sub: true,
+	atom.A: true, atom.Abbr: true, atom.B: true, atom.Bdi: true, atom.Bdo: true, atom.Cite: true, atom.Code: true,
+	atom.Data: true,
+	atom.Del:  true, atom.Dfn: true, atom.Em: true, atom.Font: true, atom.I: true, atom.Ins: true, atom.Kbd: true,
+	atom.Mark: true,
+	atom.Q:    true, atom.S: true, atom.Samp: true, atom.Small: true, atom.Span: true, atom.Strong: true,
+	atom.Sub: true,
 	atom.Sup: true, atom.Time: true, atom.U: true, atom.Var: true, atom.Wbr: true,
 }
 

@@ -38,7 +38,8 @@ func newPointed(r *rules, c config.JSON) (format, error) {
 		return &p
 	}
 	s.id, s.version = read("id", c.ID), read("version", c.Version)
-	s.at, s.operation, s.collectionName = maybe("time", c.Time), maybe("operation", c.Operation), maybe("collection", c.Collection)
+	s.at, s.operation, s.collectionName = maybe("time", c.Time), maybe("operation", c.Operation),
+		maybe("collection", c.Collection)
 	if c.ID == "" {
 		errs = append(errs, errors.New("json.id is missing: point to the document's id, such as /id"))
 	}
@@ -89,7 +90,8 @@ func (s *pointed) docID(collection, id string) (shard.DocID, *event.Fault) {
 	return doc, f
 }
 
-// operationText is the value that tells a delete from a put: text as it is, other values as JSON. What is missing is "".
+// operationText is the value that tells a delete from a put: text as it is, other values as JSON.
+// What is missing is "".
 func operationText(v gjson.Result) string {
 	if v.Type == gjson.String {
 		return v.Str

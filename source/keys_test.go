@@ -19,10 +19,14 @@ func TestMissingNegativeNonNumericOrLongVersionIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
 	for name, sequence := range map[string]string{
-		"missing": "", "null": `"sequence":null,`, "empty": `"sequence":"",`, "negative": `"sequence":-1,`, "negative text": `"sequence":"-1",`,
-		"word": `"sequence":"new",`, "41 digits": `"sequence":` + strings.Repeat("1", 41) + `,`, "41 zeros": `"sequence":"` + strings.Repeat("0", 41) + `",`,
-		"fraction": `"sequence":1.0,`, "fraction as text": `"sequence":"1.0",`, "exponent": `"sequence":1e3,`, "signed": `"sequence":"+1",`, "space": `"sequence":" 1",`,
-		"boolean": `"sequence":true,`, "list": `"sequence":[1],`, "hexadecimal": `"sequence":"0x1f",`, "other digits": `"sequence":"١٢",`,
+		"missing": "", "null": `"sequence":null,`, "empty": `"sequence":"",`, "negative": `"sequence":-1,`,
+		"negative text": `"sequence":"-1",`,
+		"word":          `"sequence":"new",`, "41 digits": `"sequence":` + strings.Repeat("1", 41) + `,`,
+		"41 zeros": `"sequence":"` + strings.Repeat("0", 41) + `",`,
+		"fraction": `"sequence":1.0,`, "fraction as text": `"sequence":"1.0",`, "exponent": `"sequence":1e3,`,
+		"signed": `"sequence":"+1",`, "space": `"sequence":" 1",`,
+		"boolean": `"sequence":true,`, "list": `"sequence":[1],`, "hexadecimal": `"sequence":"0x1f",`,
+		"other digits": `"sequence":"١٢",`,
 	} {
 		for _, op := range []string{"doc.changed", "doc.deleted"} {
 			f := fault(t, set, message("native", `{"type":"`+op+`","subject":"a",`+sequence+`"data":{}}`))
@@ -37,7 +41,8 @@ func TestMissingNegativeNonNumericOrLongVersionIsADeadLetter(t *testing.T) {
 	for _, digits := range []string{"0", "1", "9223372036854775808", "18446744073709551616", strings.Repeat("9", 40)} {
 		for _, sequence := range []string{digits, `"` + digits + `"`} {
 			e := one(t, set, message("native", `{"type":"doc.deleted","subject":"a","sequence":`+sequence+`}`))
-			if p, err := e.Key.Parts(); err != nil || p.Version.String() != fmt.Sprintf("i%02d%s", len(digits), digits) || e.Version != digits {
+			if p, err := e.Key.Parts(); err != nil ||
+				p.Version.String() != fmt.Sprintf("i%02d%s", len(digits), digits) || e.Version != digits {
 				t.Errorf("version %s: got %s %v (%v), want every digit", sequence, e.Version, p.Version, err)
 			}
 		}
@@ -48,7 +53,10 @@ func TestSamePayloadWithLaterTimeIsALaterKey(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
 	at := func(second int, data string) shard.OrderKey {
-		return one(t, set, message("native", fmt.Sprintf(`{"type":"doc.changed","subject":"a","sequence":"5","time":"2026-11-20T16:00:%02dZ","data":{"n":%s}}`, second, data))).Key
+		return one(t, set,
+			message("native",
+				fmt.Sprintf(
+					`{"type":"doc.changed","subject":"a","sequence":"5","time":"2026-11-20T16:00:%02dZ","data":{"n":%s}}`, second, data))).Key
 	}
 	if a, b := at(1, "1"), at(1, "1"); a != b {
 		t.Errorf("the same event twice: got %s and %s, want equal keys", a, b)
@@ -67,7 +75,8 @@ func TestSamePayloadWithLaterTimeIsALaterKey(t *testing.T) {
 func TestRaisedEpochIsNewerThanAnyVersionBefore(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
-	before := one(t, set, message("native", `{"type":"doc.deleted","subject":"a","sequence":"`+strings.Repeat("9", 40)+`"}`))
+	before := one(t, set, message("native", `{"type":"doc.deleted","subject":"a","sequence":"`+strings.Repeat("9", 40)+
+		`"}`))
 	after := one(t, set, message("native-epoch", `{"type":"doc.deleted","subject":"a","sequence":"1"}`))
 	if !(after.Key > before.Key) {
 		t.Errorf("got %s after %s, want it to be newer", after.Key, before.Key)
@@ -78,7 +87,8 @@ func TestResyncOfAnEqualVersionIsANewKeyOncePerRun(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
 	key := func(more string) shard.OrderKey {
-		return one(t, set, message("native", `{"type":"doc.changed","subject":"a","sequence":"5","data":{}`+more+`}`)).Key
+		return one(t, set, message("native", `{"type":"doc.changed","subject":"a","sequence":"5","data":{}`+more+
+			`}`)).Key
 	}
 	live := key("")
 	first := key(`,"mode":"resync","resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S2"`)
@@ -116,12 +126,14 @@ func TestArrivalCopyIsNotNewerThanItsOriginal(t *testing.T) {
 		}
 		m.Attributes[queue.AttrFirstSent] = queue.Text(strconv.FormatInt(m.Sent.Add(time.Hour).UnixMilli(), 10))
 		if forged := set.Decode(m)[0].Event; forged.Version != m.Sent.Format(time.RFC3339Nano) {
-			t.Fatalf("an attribute that makes a message newer: got %s, want %s", forged.Version, m.Sent.Format(time.RFC3339Nano))
+			t.Fatalf("an attribute that makes a message newer: got %s, want %s", forged.Version,
+				m.Sent.Format(time.RFC3339Nano))
 		}
 	})
 }
 
-// TestKeysSortAsVersionsDo compares the order of keys with the slow and obvious order of the versions, whatever else the events hold.
+// TestKeysSortAsVersionsDo compares the order of keys with the slow and obvious order of the
+// versions, whatever else the events hold.
 func TestKeysSortAsVersionsDo(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
@@ -155,7 +167,10 @@ func TestKeysSortAsVersionsDo(t *testing.T) {
 			bt, _ := time.Parse(time.RFC3339Nano, b)
 			return at.Compare(bt)
 		}},
-		{"native-lsn", rapid.StringMatching(`[0-9A-F]{1,8}/[0-9A-F]{1,8}`), func(a, b string) int { return lsn(a).Cmp(lsn(b)) }},
+		{
+			"native-lsn", rapid.StringMatching(`[0-9A-F]{1,8}/[0-9A-F]{1,8}`),
+			func(a, b string) int { return lsn(a).Cmp(lsn(b)) },
+		},
 		{"native-lex", rapid.StringMatching(`[0-9A-Za-z_-]{1,20}`), strings.Compare},
 	}
 	for _, c := range classes {
@@ -166,7 +181,8 @@ func TestKeysSortAsVersionsDo(t *testing.T) {
 					v := c.draw.Draw(t, label)
 					body := fmt.Sprintf(`{"type":%q,"subject":"a","sequence":%q,"time":%q,"data":{"n":%d}}`,
 						rapid.SampledFrom([]string{"doc.changed", "doc.deleted"}).Draw(t, "type"), v,
-						time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "time"), 0).UTC().Format(time.RFC3339), rapid.Int().Draw(t, "n"))
+						time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "time"), 0).UTC().Format(time.RFC3339),
+						rapid.Int().Draw(t, "n"))
 					r := set.Decode(message(c.source, body))[0]
 					if r.Fault != nil {
 						t.Fatalf("decode %s: %v", body, r.Fault)
@@ -204,13 +220,17 @@ func TestKeyComesFromTheBodyAlone(t *testing.T) {
 		name := rapid.SampledFrom([]string{"native", "govuk", "stream", "json"}).Draw(t, "source")
 		want := set.Decode(message(name, bodies[name]))[0].Event
 		body := bodies[name]
-		for _, wrap := range rapid.SliceOfN(rapid.SampledFrom([]string{"sns", "eventbridge", "quoted", "rabbit", "batch"}), 0, 4).Draw(t, "envelopes") {
+		for _, wrap := range rapid.SliceOfN(rapid.SampledFrom([]string{
+			"sns", "eventbridge", "quoted", "rabbit",
+			"batch",
+		}), 0, 4).Draw(t, "envelopes") {
 			body = wrapped(wrap, body)
 		}
 		m := message(name, body)
 		m.Sent = sent.Add(time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "later")))
 		for _, a := range []string{"routing_key", "event_type", "resyncrun", queue.AttrFirstSent, "x"} {
-			if v := rapid.SampledFrom([]string{"", "bulk.reindex", "01JD2V6Y5T3KQ8Z4M7N9P0R1S2", "1795190400000"}).Draw(t, a); v != "" {
+			if v := rapid.SampledFrom([]string{"", "bulk.reindex", "01JD2V6Y5T3KQ8Z4M7N9P0R1S2", "1795190400000"}).Draw(
+				t, a); v != "" {
 				m.Attributes[a] = queue.Text(v)
 			}
 		}
@@ -218,7 +238,8 @@ func TestKeyComesFromTheBodyAlone(t *testing.T) {
 		if len(results) != 1 || results[0].Fault != nil {
 			t.Fatalf("decode %s: got %+v, want one event", body, results)
 		}
-		if got := results[0].Event; got.Key != want.Key || got.Doc != want.Doc || got.Op != want.Op || got.Version != want.Version || got.Data != want.Data {
+		if got := results[0].Event; got.Key != want.Key || got.Doc != want.Doc || got.Op != want.Op ||
+			got.Version != want.Version || got.Data != want.Data {
 			t.Fatalf("decode %s: got %+v, want %+v", body, got, want)
 		}
 	})

@@ -11,7 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// native is the format of docs/events.md: CloudEvents 1.0 structured JSON, or the same fields without specversion.
+// native is the format of docs/events.md: CloudEvents 1.0 structured JSON, or the same fields
+// without specversion.
 type native struct{ *rules }
 
 // The types of native events.
@@ -114,9 +115,11 @@ func (s *native) operation(n *nativeFields, d *draft) *event.Fault {
 	case n.kind.Type == gjson.String && n.kind.Str == typeDeleted:
 		d.op = shard.Delete
 	case n.kind.Type == gjson.String:
-		return contract("type", "type %s is unknown: want %s, %s or %s", event.Quote(n.kind.Str), typeChanged, typeDeleted, typeTouched)
+		return contract("type", "type %s is unknown: want %s, %s or %s", event.Quote(n.kind.Str), typeChanged,
+			typeDeleted, typeTouched)
 	default:
-		return contract("type", "type is %s: want %s, %s or %s", typeName(n.kind), typeChanged, typeDeleted, typeTouched)
+		return contract("type", "type is %s: want %s, %s or %s", typeName(n.kind), typeChanged, typeDeleted,
+			typeTouched)
 	}
 	return nil
 }
@@ -149,20 +152,26 @@ func (s *native) order(n *nativeFields, d *draft) *event.Fault {
 	}
 	if _, err := shard.ParseClass(class); err != nil {
 		return &event.Fault{Reason: deadletter.VersionInvalid, Field: "sequencetype", Problem: fmt.Sprintf(
-			"sequencetype %s is unknown: source %s has class %s; send that or leave it out", event.Quote(class), s.name, s.class)}
+			"sequencetype %s is unknown: source %s has class %s; send that or leave it out", event.Quote(class), s.name,
+			s.class)}
 	}
 	return &event.Fault{Reason: deadletter.ClassMismatch, Field: "sequencetype", Problem: fmt.Sprintf(
-		"sequencetype is %s, but versions of source %s have class %s, which is fixed: send %[3]s", class, s.name, s.class)}
+		"sequencetype is %s, but versions of source %s have class %s, which is fixed: send %[3]s", class, s.name,
+		s.class)}
 }
 
-// resyncRun reads the run of an event in mode resync: without one the same version could not be told from a duplicate.
+// resyncRun reads the run of an event in mode resync: without one the same version could not be
+// told from a duplicate.
 func resyncRun(v gjson.Result) (shard.Run, *event.Fault) {
 	if v.Type != gjson.String || v.Str == "" {
-		return shard.Run{}, contract("resyncrun", "resyncrun is missing: with mode resync send the run's ULID, e.g. \"resyncrun\":\"01JD2V6Y5T3KQ8Z4M7N9P0R1S2\"")
+		return shard.Run{}, contract("resyncrun",
+			"resyncrun is missing: with mode resync send the run's ULID, e.g. "+
+				"\"resyncrun\":\"01JD2V6Y5T3KQ8Z4M7N9P0R1S2\"")
 	}
 	run, err := shard.ParseRun(v.Str)
 	if err != nil {
-		return shard.Run{}, contract("resyncrun", "%s is no ULID: send 26 characters of Crockford's base 32, not all zero", event.Quote(v.Str))
+		return shard.Run{}, contract("resyncrun",
+			"%s is no ULID: send 26 characters of Crockford's base 32, not all zero", event.Quote(v.Str))
 	}
 	return run, nil
 }
@@ -199,13 +208,16 @@ func (s *native) payload(n *nativeFields, d *draft) *event.Fault {
 	case n.kind.Str == typeTouched && data:
 		return contract("data", "%s has no data: send dataref, or type %s", typeTouched, typeChanged)
 	case n.kind.Str == typeTouched && ref == "":
-		return contract("dataref", "dataref is missing: %s names the payload there, e.g. \"dataref\":\"s3://bucket/key\"", typeTouched)
+		return contract("dataref",
+			"dataref is missing: %s names the payload there, e.g. \"dataref\":\"s3://bucket/key\"", typeTouched)
 	case ref == "" && !data:
-		return contract("data", "data is %s: send the document as a JSON object, or name it in dataref", typeName(n.data))
+		return contract("data", "data is %s: send the document as a JSON object, or name it in dataref",
+			typeName(n.data))
 	case data && !n.data.IsObject():
 		return contract("data", "data is %s: send a JSON object", typeName(n.data))
 	case n.contentType.Exists() && !isJSON(n.contentType.Str):
-		return contract("datacontenttype", "datacontenttype %s is not indexed: send application/json", event.Quote(n.contentType.Str))
+		return contract("datacontenttype", "datacontenttype %s is not indexed: send application/json",
+			event.Quote(n.contentType.Str))
 	case ref != "":
 		return s.reference("dataref", ref)
 	}
@@ -233,7 +245,9 @@ func optional(field string, v gjson.Result) (string, *event.Fault) {
 // object says why a body cannot be the event of a source that reads JSON objects, or nil.
 func object(b event.Body) *event.Fault {
 	if b.Shape != event.Plain {
-		return contract("", "the message is a notification of S3: it needs a source of kind s3, chosen by the attribute lull-source or as defaultSource")
+		return contract("",
+			"the message is a notification of S3: it needs a source of kind s3, chosen by the attribute lull-source "+
+				"or as defaultSource")
 	}
 	if b.Text[0] != '{' {
 		return contract("", "the body is %s: send a JSON object", typeName(gjson.Parse(b.Text)))

@@ -10,12 +10,13 @@ import (
 	"github.com/lullhq/lull/event"
 )
 
-// reserved is the key that sinks add to a document. A document that holds one of its own, because it was read back from a sink, loses it.
+// reserved is the key that sinks add to a document. A document that holds one of its own, because
+// it was read back from a sink, loses it.
 const reserved = "_lull"
 
-// tree is a projection: the pointers of a source by their common beginnings. What a pointer names stays where it was: /details/title
-// becomes {"details":{"title":...}}, an element of an array stays in an array. Values are copied byte for byte. The nil
-// tree is no projection.
+// tree is a projection: the pointers of a source by their common beginnings. What a pointer names
+// stays where it was: /details/title becomes {"details":{"title":...}}, an element of an array
+// stays in an array. Values are copied byte for byte. The nil tree is no projection.
 type tree struct {
 	token    string
 	leaf     bool // everything below belongs to the document
@@ -77,13 +78,15 @@ func (t *tree) object(data string) ([]byte, *event.Fault) {
 	return out, nil
 }
 
-// cut appends what the tree selects of v. Nothing selected appends nothing: an object that lost everything is left out.
+// cut appends what the tree selects of v. Nothing selected appends nothing: an object that lost
+// everything is left out.
 func (t *tree) cut(out []byte, v gjson.Result) ([]byte, bool) {
 	switch {
 	case t.leaf:
 		return append(out, strings.TrimSpace(v.Raw)...), true
 	case v.IsObject():
-		// In the order of the configuration, so that of two members of one name the last one counts.
+		// In the order of the configuration, so that of two members of one name the last one
+		// counts.
 		found := make([]gjson.Result, len(t.children))
 		v.ForEach(func(name, value gjson.Result) bool {
 			if c := t.find(name.Str); c >= 0 {
@@ -128,7 +131,9 @@ func (t *tree) cut(out []byte, v gjson.Result) ([]byte, bool) {
 }
 
 // join appends n parts between brackets, or nothing where no part has anything.
-func (t *tree) join(out []byte, open, shut byte, part func(out []byte, sep bool, i int) ([]byte, bool), n int) ([]byte, bool) {
+func (t *tree) join(out []byte, open, shut byte, part func(out []byte, sep bool, i int) ([]byte, bool), n int) ([]byte,
+	bool,
+) {
 	start := len(out)
 	out = append(out, open)
 	any := false

@@ -76,12 +76,19 @@ func (r *rules) finish(o origin, d *draft) event.Result {
 		f.Doc = d.doc
 		return event.Result{Fault: f}
 	}
-	key, err := shard.NewOrderKey(shard.Parts{Epoch: r.epoch, Version: v, Run: d.run, Time: d.at, Digest: digest(d.op, d.data, d.ref)})
+	key, err := shard.NewOrderKey(shard.Parts{
+		Epoch: r.epoch, Version: v, Run: d.run, Time: d.at,
+		Digest: digest(d.op, d.data, d.ref),
+	})
 	if err != nil {
-		return event.Result{Fault: &event.Fault{Reason: deadletter.Contract, Field: "time", Problem: err.Error(), Doc: d.doc}}
+		return event.Result{Fault: &event.Fault{
+			Reason: deadletter.Contract, Field: "time", Problem: err.Error(),
+			Doc: d.doc,
+		}}
 	}
 	e := event.Event{
-		Doc: d.doc, Op: d.op, Version: text, Class: class, Key: key, Time: d.at, NotBefore: d.notBefore, Resync: d.resync,
+		Doc: d.doc, Op: d.op, Version: text, Class: class, Key: key, Time: d.at, NotBefore: d.notBefore,
+		Resync: d.resync,
 	}
 	if d.op == shard.Put {
 		e.Data, e.DataRef = d.data, d.ref
@@ -89,8 +96,8 @@ func (r *rules) finish(o origin, d *draft) event.Result {
 	return event.Result{Event: e}
 }
 
-// digest is the first 8 bytes of SHA-256 over the operation, whether data or a reference follows, and that. Operations hold no
-// zero byte, so that no two different events have one input.
+// digest is the first 8 bytes of SHA-256 over the operation, whether data or a reference follows,
+// and that. Operations hold no zero byte, so that no two different events have one input.
 func digest(op shard.Operation, data, ref string) shard.Digest {
 	h := hashers.Get().(*hasher) //nolint:errcheck // the pool holds nothing else
 	h.Reset()
@@ -124,7 +131,8 @@ func (h *hasher) add(s string) {
 	}
 }
 
-// id makes a document id of a collection, empty for the source's own, and a text. field names the text in faults.
+// id makes a document id of a collection, empty for the source's own, and a text. field names the
+// text in faults.
 func (r *rules) id(collection shard.Collection, field, text string) (shard.DocID, *event.Fault) {
 	if collection == "" {
 		collection = r.collection
@@ -136,7 +144,8 @@ func (r *rules) id(collection shard.Collection, field, text string) (shard.DocID
 	case text == "":
 		return "", contract(field, "%s is empty: send the document's id, 1 to %d bytes", field, shard.MaxIDBytes)
 	case len(text) > shard.MaxIDBytes:
-		return "", contract(field, "the document's id has %d bytes, at most %d are allowed", len(text), shard.MaxIDBytes)
+		return "", contract(field, "the document's id has %d bytes, at most %d are allowed", len(text),
+			shard.MaxIDBytes)
 	}
 	doc, err := shard.NewDocID(collection, text)
 	if err != nil {
@@ -145,8 +154,8 @@ func (r *rules) id(collection shard.Collection, field, text string) (shard.DocID
 	return doc, nil
 }
 
-// identity reads a text that identifies a document. Half a surrogate pair would read as U+FFFD, as any other half does: two ids would
-// become one document.
+// identity reads a text that identifies a document. Half a surrogate pair would read as U+FFFD, as
+// any other half does: two ids would become one document.
 func identity(field string, v gjson.Result) (string, *event.Fault) {
 	switch v.Type {
 	case gjson.String:
@@ -169,7 +178,8 @@ func (r *rules) allowed(field, bucket, key string) *event.Fault {
 			return nil
 		}
 	}
-	return contract(field, "the object's place in bucket %s is not open to source %s: list bucket and prefix under payload.allow",
+	return contract(field,
+		"the object's place in bucket %s is not open to source %s: list bucket and prefix under payload.allow",
 		event.Quote(bucket), r.name)
 }
 
@@ -190,7 +200,8 @@ func (r *rules) reference(field, ref string) *event.Fault {
 		return contract(field, "a reference holds neither a user nor a port: want https://host/path")
 	}
 	if !slices.Contains(r.hosts, strings.ToLower(u.Hostname())) {
-		return contract(field, "host %s may not be referred to: list it under payload.httpHosts", event.Quote(u.Hostname()))
+		return contract(field, "host %s may not be referred to: list it under payload.httpHosts",
+			event.Quote(u.Hostname()))
 	}
 	return nil
 }

@@ -24,8 +24,9 @@ type Set struct {
 	load     Loader
 }
 
-// Loader fetches an object from S3: the body of a message that only carries a pointer. It bounds the size before it reads. An
-// error that is an *event.Fault is for good; any other may pass, and the fault that it becomes is Transient.
+// Loader fetches an object from S3: the body of a message that only carries a pointer. It bounds
+// the size before it reads. An error that is an *event.Fault is for good; any other may pass, and
+// the fault that it becomes is Transient.
 type Loader func(ctx context.Context, bucket, key string) ([]byte, error)
 
 // format is one upstream's format with the settings of one source.
@@ -38,13 +39,16 @@ type format interface {
 	common() *rules
 }
 
-// New builds every configured source. Settings that are left empty have the defaults of package config; cfg is not changed and
-// not kept. An error names every source that cannot be built.
+// New builds every configured source. Settings that are left empty have the defaults of package
+// config; cfg is not changed and not kept. An error names every source that cannot be built.
 func New(cfg *config.Config) (*Set, error) {
 	c := *cfg
 	c.Sources, c.Sinks = maps.Clone(cfg.Sources), maps.Clone(cfg.Sinks)
 	c.Complete()
-	s := &Set{sources: make(map[string]format, len(c.Sources)), fallback: c.DefaultSource, depth: c.Payload.EnvelopeDepth}
+	s := &Set{
+		sources: make(map[string]format, len(c.Sources)), fallback: c.DefaultSource,
+		depth: c.Payload.EnvelopeDepth,
+	}
 	names := slices.Sorted(maps.Keys(c.Sources))
 	s.names = strings.Join(names, ", ")
 	var errs []error
@@ -57,7 +61,8 @@ func New(cfg *config.Config) (*Set, error) {
 		s.sources[name] = f
 	}
 	if _, ok := c.Sources[s.fallback]; !ok && s.fallback != "" {
-		errs = append(errs, fmt.Errorf("defaultSource %s is no source: want one of %s", event.Quote(s.fallback), s.names))
+		errs = append(errs, fmt.Errorf("defaultSource %s is no source: want one of %s", event.Quote(s.fallback),
+			s.names))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -85,17 +90,20 @@ func newFormat(c *config.Config, name string) (format, error) {
 	case config.SourceJSON:
 		return newPointed(r, settings.JSON)
 	}
-	return nil, fmt.Errorf("kind %s is unknown: want native, govuk, s3, dynamodb-stream, debezium or json", event.Quote(string(settings.Kind)))
+	return nil, fmt.Errorf("kind %s is unknown: want native, govuk, s3, dynamodb-stream, debezium or json",
+		event.Quote(string(settings.Kind)))
 }
 
-// WithLoader returns a set that also decodes messages whose body is a pointer to an object in S3, where payload.allow lists its place.
+// WithLoader returns a set that also decodes messages whose body is a pointer to an object in S3,
+// where payload.allow lists its place.
 func (s *Set) WithLoader(load Loader) *Set {
 	with := *s
 	with.load = load
 	return &with
 }
 
-// Decode makes the events of a message. The answer is never empty; an undecodable message is one fault at index 0.
+// Decode makes the events of a message. The answer is never empty; an undecodable message is one
+// fault at index 0.
 func (s *Set) Decode(m queue.Message) []event.Result {
 	return s.DecodeContext(context.Background(), m)
 }
@@ -105,8 +113,9 @@ func (s *Set) DecodeContext(ctx context.Context, m queue.Message) []event.Result
 	f, fault := s.choose(m)
 	if fault == nil && len(m.Body) > queue.MaxBytes {
 		fault = &event.Fault{
-			Reason:  deadletter.Undecodable,
-			Problem: fmt.Sprintf("the body has %d bytes, at most %d are allowed: send a large payload by dataref", len(m.Body), queue.MaxBytes),
+			Reason: deadletter.Undecodable,
+			Problem: fmt.Sprintf("the body has %d bytes, at most %d are allowed: send a large payload by dataref",
+				len(m.Body), queue.MaxBytes),
 		}
 	}
 	if fault != nil {
@@ -137,9 +146,9 @@ func (s *Set) DecodeContext(ctx context.Context, m queue.Message) []event.Result
 	return results
 }
 
-// Document makes the JSON object to write for a put: the projection of e.Data, which was loaded before where the event has a
-// DataRef, without _lull, which belongs to the sinks. An error is an *event.Fault where trying again is no use, and no other
-// errors are known.
+// Document makes the JSON object to write for a put: the projection of e.Data, which was loaded
+// before where the event has a DataRef, without _lull, which belongs to the sinks. An error is an
+// *event.Fault where trying again is no use, and no other errors are known.
 func (s *Set) Document(m queue.Message, e event.Event) ([]byte, error) {
 	f, fault := s.choose(m)
 	if fault != nil {
@@ -159,7 +168,10 @@ func (s *Set) documentOf(f format, e event.Event) ([]byte, *event.Fault) {
 	}
 	if e.DataRef != "" { // what was loaded is the first thing here that nobody has checked
 		if bad := event.Check(e.Data); bad != nil {
-			return nil, &event.Fault{Reason: deadletter.Payload, Field: "dataref", Problem: "what it names is no document: " + bad.Problem}
+			return nil, &event.Fault{
+				Reason: deadletter.Payload, Field: "dataref",
+				Problem: "what it names is no document: " + bad.Problem,
+			}
 		}
 	}
 	doc, fault := f.document(e.Data)
@@ -199,6 +211,7 @@ func (s *Set) body(ctx context.Context, r *rules, p event.Pointer) (string, *eve
 		return "", fault
 	}
 	return "", &event.Fault{
-		Reason: deadletter.Payload, Field: "s3Key", Problem: "the body that the pointer names cannot be loaded now", Err: err,
+		Reason: deadletter.Payload, Field: "s3Key", Problem: "the body that the pointer names cannot be loaded now",
+		Err: err,
 	}
 }

@@ -36,7 +36,10 @@ func TestOddBodiesAreClassified(t *testing.T) {
 		{"above 1 MiB", fill(1<<20 + 1), "1048577 bytes, at most 1048576"},
 		{"too deep", deep(256), "nests more than 256"},
 		{"a megabyte of brackets", strings.Repeat("[", 1<<20), "nests more than 256"},
-		{"too many events", `{"Records":[{"eventSource":"aws:s3"}` + strings.Repeat(`,{}`, 10_000) + `]}`, "more than 10000 events"},
+		{
+			"too many events", `{"Records":[{"eventSource":"aws:s3"}` + strings.Repeat(`,{}`, 10_000) + `]}`,
+			"more than 10000 events",
+		},
 	}
 	for _, tt := range tests {
 		f := fault(t, set, message("native", tt.body))
@@ -57,9 +60,11 @@ func TestOddBodiesAreClassified(t *testing.T) {
 func TestTwoRecordsInOneS3NotificationAreTwoEvents(t *testing.T) {
 	t.Parallel()
 	record := func(key, sequencer string) string {
-		return fmt.Sprintf(`{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"open-bucket"},"object":{"key":%q,"sequencer":%q}}}`, key, sequencer)
+		return fmt.Sprintf(
+			`{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"open-bucket"},"object":{"key":%q,"sequencer":%q}}}`, key, sequencer)
 	}
-	results := newSet(t).Decode(message("s3", `{"Records":[`+record("a", "01")+`,`+record("b", "no")+`,`+record("c", "03")+`]}`))
+	results := newSet(t).Decode(message("s3", `{"Records":[`+record("a", "01")+`,`+record("b", "no")+`,`+
+		record("c", "03")+`]}`))
 	if len(results) != 3 {
 		t.Fatalf("got %d results, want 3", len(results))
 	}
@@ -79,7 +84,8 @@ func TestS3TestEventIsSkipped(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
 	for _, name := range []string{"s3", "native"} {
-		results := set.Decode(message(name, `{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-20T16:00:00.000Z","Bucket":"b"}`))
+		results := set.Decode(message(name,
+			`{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-20T16:00:00.000Z","Bucket":"b"}`))
 		if len(results) != 1 || results[0].Skip != "s3:TestEvent" {
 			t.Errorf("%s: got %+v, want one skip", name, results)
 		}
@@ -89,7 +95,8 @@ func TestS3TestEventIsSkipped(t *testing.T) {
 func TestBodyOfAPointerIsLoadedOnlyFromAllowedPlaces(t *testing.T) {
 	t.Parallel()
 	body := `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"shared-bucket","s3Key":"out/big.json"}]`
-	if f := fault(t, newSet(t).WithLoader(bucket), message("native", body)); f.Reason != deadletter.Contract || f.Transient() {
+	if f := fault(t, newSet(t).WithLoader(bucket), message("native", body)); f.Reason != deadletter.Contract ||
+		f.Transient() {
 		t.Errorf("outside the prefix: got %+v, want contract for good", f)
 	}
 	body = strings.Replace(body, "out/", "in/", 1)
@@ -131,7 +138,8 @@ func TestBadSettingsAreAllNamed(t *testing.T) {
 	c := config.Default()
 	c.Sources = map[string]config.Source{
 		"a": {Kind: "ftp"}, "b": {Kind: config.SourceNative, Class: "float"}, "c": {Kind: config.SourceJSON},
-		"d": {Kind: config.SourceNative, Projection: []string{"title"}}, "e": {Kind: config.SourceNative, Projection: []string{"/_lull/version"}},
+		"d": {Kind: config.SourceNative, Projection: []string{"title"}},
+		"e": {Kind: config.SourceNative, Projection: []string{"/_lull/version"}},
 		"f": {Kind: config.SourceDebezium, Debezium: config.Debezium{Key: "/a~2"}},
 	}
 	c.DefaultSource = "z"
@@ -139,7 +147,10 @@ func TestBadSettingsAreAllNamed(t *testing.T) {
 	if err == nil {
 		t.Fatal("got no error")
 	}
-	for _, want := range []string{`a: kind "ftp"`, `b: read its class`, `json.id is missing`, `json.version is missing`, `"title"`, `"/_lull/version"`, `"/a~2"`, `defaultSource "z"`} {
+	for _, want := range []string{
+		`a: kind "ftp"`, `b: read its class`, `json.id is missing`, `json.version is missing`,
+		`"title"`, `"/_lull/version"`, `"/a~2"`, `defaultSource "z"`,
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want it to say %s", err, want)
 		}
@@ -152,7 +163,8 @@ func TestBadSettingsAreAllNamed(t *testing.T) {
 func TestSetIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
-	m := message("govuk", `{"content_id":"c","payload_version":7,"document_type":"guide","base_path":"/x","details":{"body":"<p>é</p>"}}`)
+	m := message("govuk",
+		`{"content_id":"c","payload_version":7,"document_type":"guide","base_path":"/x","details":{"body":"<p>é</p>"}}`)
 	want := one(t, set, m)
 	var wg sync.WaitGroup
 	for range 8 {

@@ -22,25 +22,38 @@ func settings() config.Config {
 	c := config.Default()
 	c.DefaultSource = "native"
 	c.Sources = map[string]config.Source{
-		"native":           {Kind: config.SourceNative},
-		"native-arrival":   {Kind: config.SourceNative, NoVersion: config.NoVersionArrival},
-		"native-epoch":     {Kind: config.SourceNative, Epoch: 7, Collection: "restored"},
-		"native-seq":       {Kind: config.SourceNative, Class: config.ClassSeq},
-		"native-time":      {Kind: config.SourceNative, Class: config.ClassTime},
-		"native-lsn":       {Kind: config.SourceNative, Class: config.ClassLSN},
-		"native-lex":       {Kind: config.SourceNative, Class: config.ClassLex},
-		"native-projected": {Kind: config.SourceNative, Projection: []string{"/title", "/details/body", "/details/rank", "/tags/1", "/a~1b/c~0d"}},
-		"govuk":            {Kind: config.SourceGovuk},
-		"govuk-own":        {Kind: config.SourceGovuk, Govuk: config.Govuk{IgnoreTypes: []string{"secret"}, IgnorePrefixes: []string{}, OverridePaths: []string{"/open/*/x"}, Locales: []string{"cy"}}},
+		"native":         {Kind: config.SourceNative},
+		"native-arrival": {Kind: config.SourceNative, NoVersion: config.NoVersionArrival},
+		"native-epoch":   {Kind: config.SourceNative, Epoch: 7, Collection: "restored"},
+		"native-seq":     {Kind: config.SourceNative, Class: config.ClassSeq},
+		"native-time":    {Kind: config.SourceNative, Class: config.ClassTime},
+		"native-lsn":     {Kind: config.SourceNative, Class: config.ClassLSN},
+		"native-lex":     {Kind: config.SourceNative, Class: config.ClassLex},
+		"native-projected": {Kind: config.SourceNative, Projection: []string{
+			"/title", "/details/body", "/details/rank",
+			"/tags/1", "/a~1b/c~0d",
+		}},
+		"govuk": {Kind: config.SourceGovuk},
+		"govuk-own": {
+			Kind: config.SourceGovuk,
+			Govuk: config.Govuk{
+				IgnoreTypes: []string{"secret"}, IgnorePrefixes: []string{},
+				OverridePaths: []string{"/open/*/x"}, Locales: []string{"cy"},
+			},
+		},
 		"govuk-projected":  {Kind: config.SourceGovuk, Projection: []string{"/title", "/details/body"}},
 		"s3":               {Kind: config.SourceS3},
 		"s3-strip":         {Kind: config.SourceS3, S3: config.S3{StripPrefix: "docs/", StripSuffix: ".json"}},
 		"stream":           {Kind: config.SourceDynamoDBStream},
 		"stream-projected": {Kind: config.SourceDynamoDBStream, Projection: []string{"/title"}},
 		"debezium":         {Kind: config.SourceDebezium},
-		"debezium-keyed":   {Kind: config.SourceDebezium, Class: config.ClassTime, Debezium: config.Debezium{Key: "/after/id", Version: "/source/ts_ms"}},
+		"debezium-keyed": {
+			Kind: config.SourceDebezium, Class: config.ClassTime,
+			Debezium: config.Debezium{Key: "/after/id", Version: "/source/ts_ms"},
+		},
 		"json": {Kind: config.SourceJSON, Class: config.ClassTime, JSON: config.JSON{
-			ID: "/meta/id", Version: "/meta/updated_at", Time: "/meta/seen", Operation: "/op", DeleteValues: []string{"removed", "true"}, Collection: "/meta/kind",
+			ID: "/meta/id", Version: "/meta/updated_at", Time: "/meta/seen", Operation: "/op",
+			DeleteValues: []string{"removed", "true"}, Collection: "/meta/kind",
 		}},
 		"json-arrival": {Kind: config.SourceJSON, NoVersion: config.NoVersionArrival, JSON: config.JSON{ID: "/id"}},
 	}
@@ -65,7 +78,10 @@ func newSet(t testing.TB) *source.Set {
 
 // message is a message for a source.
 func message(name, body string) queue.Message {
-	return queue.Message{ID: "m-1", Body: body, Sent: sent, Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text(name)}}
+	return queue.Message{
+		ID: "m-1", Body: body, Sent: sent,
+		Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text(name)},
+	}
 }
 
 // one decodes a message of one event that must be good.

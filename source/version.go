@@ -37,18 +37,26 @@ var example = map[shard.Class]string{
 	shard.ClassLex:  "01JD2V6Y5T3KQ8Z4M7N9P0R1S2",
 }
 
-// judge reads a version and its text as the upstream wrote it. A number is taken digit for digit. Only a version that is not there at all, or
-// null, is none: the policy arrival never stands in for a broken one.
+// judge reads a version and its text as the upstream wrote it. A number is taken digit for digit.
+// Only a version that is not there at all, or null, is none: the policy arrival never stands in for
+// a broken one.
 func (r *rules) judge(o origin, v version) (shard.Version, shard.Class, string, *event.Fault) {
 	bad := func(problem string) (shard.Version, shard.Class, string, *event.Fault) {
-		return shard.Version{}, 0, "", &event.Fault{Reason: deadletter.VersionInvalid, Field: v.field, Problem: problem + ": " + advice[r.class]}
+		return shard.Version{}, 0, "", &event.Fault{
+			Reason: deadletter.VersionInvalid, Field: v.field,
+			Problem: problem + ": " + advice[r.class],
+		}
 	}
 	var text string
 	switch v.value.Type {
 	case gjson.Null:
 		if !r.arrival {
-			return shard.Version{}, 0, "", &event.Fault{Reason: deadletter.VersionInvalid, Field: v.field, Problem: fmt.Sprintf(
-				`%s is missing: send the version of the document, deletes included, e.g. %q:%q`, v.field, lastToken(v.field), example[r.class])}
+			return shard.Version{}, 0, "", &event.Fault{
+				Reason: deadletter.VersionInvalid, Field: v.field,
+				Problem: fmt.Sprintf(
+					`%s is missing: send the version of the document, deletes included, e.g. %q:%q`, v.field,
+					lastToken(v.field), example[r.class]),
+			}
 		}
 		parsed, err := shard.TimeVersion(o.sent)
 		if err != nil {
@@ -82,7 +90,8 @@ func (r *rules) judge(o origin, v version) (shard.Version, shard.Class, string, 
 	return parsed, r.class, text, nil
 }
 
-// instant reads a time: RFC 3339, or digits since 1970 where a source allows them. Nothing and null are the zero time.
+// instant reads a time: RFC 3339, or digits since 1970 where a source allows them. Nothing and null
+// are the zero time.
 func instant(field string, v gjson.Result, digits bool) (time.Time, *event.Fault) {
 	var err error
 	var t time.Time
@@ -100,7 +109,8 @@ func instant(field string, v gjson.Result, digits bool) (time.Time, *event.Fault
 	default:
 		return t, contract(field, "%s is %s: send an RFC 3339 time such as 2026-11-20T16:00:00Z", field, typeName(v))
 	}
-	return t, contract(field, "%s %s is no RFC 3339 time: send one such as 2026-11-20T16:00:00Z", field, event.Quote(v.Str+numberText(v)))
+	return t, contract(field, "%s %s is no RFC 3339 time: send one such as 2026-11-20T16:00:00Z", field,
+		event.Quote(v.Str+numberText(v)))
 }
 
 // numberText is a number's digits as they were sent.
@@ -111,7 +121,8 @@ func numberText(v gjson.Result) string {
 	return ""
 }
 
-// fromDigits reads a count since 1970: milliseconds, unless the field's name says otherwise as Debezium's do (ts_us, ts_ns).
+// fromDigits reads a count since 1970: milliseconds, unless the field's name says otherwise as
+// Debezium's do (ts_us, ts_ns).
 func fromDigits(field, text string) (time.Time, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

@@ -15,11 +15,14 @@ func wrapped(envelope, body string) string {
 		base64.StdEncoding.EncodeToString([]byte(body)) + `"}`
 	switch envelope {
 	case "sns":
-		return `{"Type":"Notification","MessageId":"m","TopicArn":"arn:aws:sns:eu-west-1:123456789012:t","Message":` + string(quoted) + `}`
+		return `{"Type":"Notification","MessageId":"m","TopicArn":"arn:aws:sns:eu-west-1:123456789012:t","Message":` +
+			string(quoted) + `}`
 	case "eventbridge":
-		return `{"version":"0","id":"i","detail-type":"changed","source":"cms","region":"eu-west-1","detail":` + body + `}`
+		return `{"version":"0","id":"i","detail-type":"changed","source":"cms","region":"eu-west-1","detail":` + body +
+			`}`
 	case "quoted":
-		return `{"version":"0","id":"i","detail-type":"changed","source":"cms","region":"eu-west-1","detail":` + string(quoted) + `}`
+		return `{"version":"0","id":"i","detail-type":"changed","source":"cms","region":"eu-west-1","detail":` +
+			string(quoted) + `}`
 	case "rabbit":
 		return rabbit
 	case "batch":

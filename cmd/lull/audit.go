@@ -8,7 +8,8 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 )
 
-// audit writes what an operator's command changed to standard error, one line of JSON each: keep it with your tickets.
+// audit writes what an operator's command changed to standard error, one line of JSON each: keep it
+// with your tickets.
 type audit struct{ log *slog.Logger }
 
 func newAudit(w io.Writer) audit { return audit{slog.New(slog.NewJSONHandler(w, nil))} }
@@ -20,7 +21,8 @@ func (a audit) Note(n journal.Note) {
 	default:
 		return
 	}
-	a.log.LogAttrs(context.Background(), slog.LevelInfo, string(n.Step), slog.Bool("audit", true), slog.String("key", string(n.Doc)),
+	a.log.LogAttrs(context.Background(), slog.LevelInfo, string(n.Step), slog.Bool("audit", true),
+		slog.String("key", string(n.Doc)),
 		slog.String("order_key", n.Key.String()), slog.String("letter", n.Letter), slog.String("flight", n.Flight),
 		slog.String("message", n.Message), slog.String("detail", n.Detail))
 }

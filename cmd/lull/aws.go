@@ -54,7 +54,8 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		for _, q := range []string{n.Queue(name, flight.Live), n.Queue(name, flight.Bulk), n.DeadQueue(name)} {
 			out, err := client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &q})
 			if err != nil {
-				return nil, nil, fmt.Errorf("find queue %s of stack %s in %s (is it deployed, and may we?): %w", q, cfg.Stack, a.Region, err)
+				return nil, nil, fmt.Errorf("find queue %s of stack %s in %s (is it deployed, and may we?): %w", q,
+					cfg.Stack, a.Region, err)
 			}
 			urls[q], queues[q] = aws.ToString(out.QueueUrl), sqs.New(a, aws.ToString(out.QueueUrl))
 		}
@@ -64,7 +65,8 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		Shards: table, Dead: dynamodb.NewLetters(table, s3.NewBodies(bucket, s3.DeadPrefix)),
 		Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)), Flights: s3.NewFlights(bucket),
 		Launcher: func(name string) flight.Launcher {
-			return stepfunctions.New(a, fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s", partition(a.Region), a.Region, account, n.StateMachine(name)))
+			return stepfunctions.New(a, fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s", partition(a.Region),
+				a.Region, account, n.StateMachine(name)))
 		},
 		Queues: func(name string, lane flight.Lane) queue.Queue { return queues[n.Queue(name, lane)] },
 		Counts: func(ctx context.Context) ([]operate.QueueStatus, error) {
@@ -78,7 +80,8 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 			}
 			return out, nil
 		},
-		Readers: map[string]sink.Reader{}, Sources: sources, Config: cfg, Clock: clock.System{}, Journal: newAudit(app.err),
+		Readers: map[string]sink.Reader{}, Sources: sources, Config: cfg, Clock: clock.System{},
+		Journal: newAudit(app.err),
 	}
 	if app.logs > 0 {
 		o.History = app.history(cloudwatchlogs.New(a), cfg)
@@ -102,7 +105,8 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 }
 
 // history reads what the functions of a document's sink logged about it.
-func (app *app) history(logs *cloudwatchlogs.Logs, cfg *config.Config) func(context.Context, shard.DocID) ([]operate.Decision, error) {
+func (app *app) history(logs *cloudwatchlogs.Logs, cfg *config.Config) func(context.Context,
+	shard.DocID) ([]operate.Decision, error) {
 	return func(ctx context.Context, doc shard.DocID) ([]operate.Decision, error) {
 		name, _ := cfg.SinkFor(string(doc.Collection()))
 		var groups []string
@@ -114,10 +118,12 @@ func (app *app) history(logs *cloudwatchlogs.Logs, cfg *config.Config) func(cont
 }
 
 func countQueue(ctx context.Context, client *awssqs.Client, name, url string) (operate.QueueStatus, error) {
-	out, err := client.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{
-		types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
-		types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
-	}})
+	out, err := client.GetQueueAttributes(ctx,
+		&awssqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{
+			types.QueueAttributeNameApproximateNumberOfMessages,
+			types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+			types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+		}})
 	if err != nil {
 		return operate.QueueStatus{}, fmt.Errorf("count queue %s: %w", name, err)
 	}
@@ -127,7 +133,8 @@ func countQueue(ctx context.Context, client *awssqs.Client, name, url string) (o
 	}
 	return operate.QueueStatus{
 		Queue: name, Visible: n(types.QueueAttributeNameApproximateNumberOfMessages),
-		InFlight: n(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible), Delayed: n(types.QueueAttributeNameApproximateNumberOfMessagesDelayed),
+		InFlight: n(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible),
+		Delayed:  n(types.QueueAttributeNameApproximateNumberOfMessagesDelayed),
 	}, nil
 }
 

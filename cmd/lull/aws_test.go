@@ -88,7 +88,8 @@ func (a *account) ask(t *testing.T, args ...string) answer {
 
 func TestAnotherStackOrAMissingPermissionIsNamed(t *testing.T) {
 	t.Parallel()
-	denied := awstest.Failure(http.StatusBadRequest, "AccessDeniedException", "User ann is not authorized to perform: it")
+	denied := awstest.Failure(http.StatusBadRequest, "AccessDeniedException",
+		"User ann is not authorized to perform: it")
 	for _, tt := range []struct {
 		name    string
 		answers map[string]awstest.Reply
@@ -98,30 +99,66 @@ func TestAnotherStackOrAMissingPermissionIsNamed(t *testing.T) {
 	}{
 		{
 			"another stack",
-			map[string]awstest.Reply{"GetQueueUrl": awstest.Failure(http.StatusBadRequest, "com.amazonaws.sqs#QueueDoesNotExist", "it does not exist")},
+			map[string]awstest.Reply{"GetQueueUrl": awstest.Failure(http.StatusBadRequest,
+				"com.amazonaws.sqs#QueueDoesNotExist", "it does not exist")},
 			[]string{"publish"},
 			exitUsage,
 			[]string{"find queue shop-search-live of stack shop in us-east-1", "is it deployed"},
 		},
 		{
 			"nobody",
-			map[string]awstest.Reply{"GetCallerIdentity": {Status: http.StatusForbidden, Body: `<ErrorResponse><Error><Code>InvalidClientTokenId</Code><Message>the token is invalid</Message></Error></ErrorResponse>`}},
+			map[string]awstest.Reply{"GetCallerIdentity": {
+				Status: http.StatusForbidden,
+				Body:   `<ErrorResponse><Error><Code>InvalidClientTokenId</Code><Message>the token is invalid</Message></Error></ErrorResponse>`,
+			}},
 			[]string{"status"},
 			exitUsage,
 			[]string{"ask AWS who we are", "InvalidClientTokenId"},
 		},
-		{"no queue may be found", map[string]awstest.Reply{"GetQueueUrl": denied}, []string{"status"}, exitUsage, []string{"find queue", "not authorized"}},
-		{"nothing may be sent", map[string]awstest.Reply{"SendMessageBatch": denied}, []string{"publish"}, exitFailed, []string{"after 0 messages", "not authorized"}},
-		{"the table may not be read", map[string]awstest.Reply{"BatchGetItem": denied}, []string{"explain", "content#a"}, exitFailed, []string{"explain content#a", "not authorized"}},
-		{"the table is missing", map[string]awstest.Reply{"BatchGetItem": awstest.Failure(http.StatusBadRequest, "ResourceNotFoundException", "no table shop-shards")}, []string{"status"}, exitFailed, []string{"ResourceNotFoundException"}},
-		{"queues may not be counted", map[string]awstest.Reply{"GetQueueAttributes": denied}, []string{"status"}, exitFailed, []string{"count queue", "not authorized"}},
+		{
+			"no queue may be found",
+			map[string]awstest.Reply{"GetQueueUrl": denied},
+			[]string{"status"},
+			exitUsage,
+			[]string{"find queue", "not authorized"},
+		},
+		{
+			"nothing may be sent",
+			map[string]awstest.Reply{"SendMessageBatch": denied},
+			[]string{"publish"},
+			exitFailed,
+			[]string{"after 0 messages", "not authorized"},
+		},
+		{
+			"the table may not be read",
+			map[string]awstest.Reply{"BatchGetItem": denied},
+			[]string{"explain", "content#a"},
+			exitFailed,
+			[]string{"explain content#a", "not authorized"},
+		},
+		{
+			"the table is missing",
+			map[string]awstest.Reply{"BatchGetItem": awstest.Failure(http.StatusBadRequest,
+				"ResourceNotFoundException", "no table shop-shards")},
+			[]string{"status"},
+			exitFailed,
+			[]string{"ResourceNotFoundException"},
+		},
+		{
+			"queues may not be counted",
+			map[string]awstest.Reply{"GetQueueAttributes": denied},
+			[]string{"status"},
+			exitFailed,
+			[]string{"count queue", "not authorized"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			a := newAccount(t, tt.answers)
 			a.ask(t, tt.args...).want(t, tt.name, tt.code, tt.says...)
 			for _, call := range a.calls {
-				if strings.HasPrefix(call, "Update") || strings.HasPrefix(call, "Put") || strings.HasPrefix(call, "Delete") {
+				if strings.HasPrefix(call, "Update") || strings.HasPrefix(call, "Put") ||
+					strings.HasPrefix(call, "Delete") {
 					t.Errorf("%s was called", call)
 				}
 			}
@@ -129,11 +166,14 @@ func TestAnotherStackOrAMissingPermissionIsNamed(t *testing.T) {
 	}
 }
 
-// A deployed stack keeps its decisions in its functions' logs, which are read on request only, and within what was asked for.
+// A deployed stack keeps its decisions in its functions' logs, which are read on request only, and
+// within what was asked for.
 func TestExplainReadsWhatFunctionsLogged(t *testing.T) {
 	t.Parallel()
 	line := `{"timestamp":"2026-11-20T12:00:00Z","level":"INFO","msg":"released","function":"index","doc":"content#a","detail":"throttled: http 429"}`
-	events := awstest.Reply{Body: map[string]any{"events": []map[string]any{{"message": line, "timestamp": 1_795_000_000_000}}}}
+	events := awstest.Reply{Body: map[string]any{
+		"events": []map[string]any{{"message": line, "timestamp": 1_795_000_000_000}},
+	}}
 	a := newAccount(t, map[string]awstest.Reply{"FilterLogEvents": events})
 	got := a.ask(t, "explain", "content#a", "--logs", "3h")
 	got.want(t, "logs without a row", exitMissing)
@@ -142,14 +182,17 @@ func TestExplainReadsWhatFunctionsLogged(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, got.out)
 		}
 	}
-	if n := len(slices.DeleteFunc(slices.Clone(a.calls), func(c string) bool { return c != "FilterLogEvents" })); n != 4 {
+	if n := len(slices.DeleteFunc(slices.Clone(a.calls),
+		func(c string) bool { return c != "FilterLogEvents" })); n != 4 {
 		t.Errorf("%d searches in %v, want one for each function", n, a.calls)
 	}
 	a = newAccount(t, map[string]awstest.Reply{"FilterLogEvents": events})
-	if got := a.ask(t, "explain", "content#a"); strings.Contains(got.out, "DECISIONS") || slices.Contains(a.calls, "FilterLogEvents") {
+	if got := a.ask(t, "explain", "content#a"); strings.Contains(got.out, "DECISIONS") ||
+		slices.Contains(a.calls, "FilterLogEvents") {
 		t.Errorf("without --logs: %s%v", got.out, a.calls)
 	}
-	denied := awstest.Failure(http.StatusBadRequest, "AccessDeniedException", "User ann is not authorized to perform: it")
+	denied := awstest.Failure(http.StatusBadRequest, "AccessDeniedException",
+		"User ann is not authorized to perform: it")
 	newAccount(t, map[string]awstest.Reply{"FilterLogEvents": denied}).ask(t, "explain", "content#a", "--logs", "3h").
 		want(t, "denied", exitFailed, "explain content#a", "/aws/lambda/shop-search-", "grant logs:FilterLogEvents")
 	for _, wrong := range []string{"1s", "-1h", "8000h"} {
@@ -164,9 +207,14 @@ func TestExplainReadsWhatFunctionsLogged(t *testing.T) {
 func TestADeployedStackIsFoundByItsSettings(t *testing.T) {
 	t.Parallel()
 	newAccount(t, nil).ask(t, "publish").want(t, "publish", exitFailed) // an empty answer to a send is none
-	a := newAccount(t, map[string]awstest.Reply{"SendMessageBatch": {Body: map[string]any{"Successful": []map[string]string{{"Id": "0", "MessageId": "m"}}}}})
+	a := newAccount(t, map[string]awstest.Reply{
+		"SendMessageBatch": {Body: map[string]any{"Successful": []map[string]string{{"Id": "0", "MessageId": "m"}}}},
+	})
 	a.ask(t, "publish").want(t, "publish", exitOK, "1 messages with 1 events sent")
-	for _, wrong := range []string{"stack: shop\nsinks: {search: {kind: opensearch}}\n", "stack: [\n", "debounce: {quiet: 9m}\n"} {
+	for _, wrong := range []string{
+		"stack: shop\nsinks: {search: {kind: opensearch}}\n", "stack: [\n",
+		"debounce: {quiet: 9m}\n",
+	} {
 		if err := os.WriteFile(a.settings, []byte(wrong), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +245,10 @@ func TestTheAuditHasALineForWhatChanges(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log := newAudit(&out)
-	for _, step := range []journal.Step{journal.Redriven, journal.Dropped, journal.DeadLettered, journal.Launched, journal.Parked, journal.Admitted, journal.Held} {
+	for _, step := range []journal.Step{
+		journal.Redriven, journal.Dropped, journal.DeadLettered, journal.Launched,
+		journal.Parked, journal.Admitted, journal.Held,
+	} {
 		log.Note(journal.Note{Step: step, Doc: "content#a", Letter: "l", Detail: "by ann"})
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -209,7 +260,8 @@ func TestTheAuditHasALineForWhatChanges(t *testing.T) {
 			Audit               bool
 			Key, Letter, Detail string
 		}
-		if err := json.Unmarshal([]byte(line), &l); err != nil || !l.Audit || l.Key != "content#a" || l.Letter != "l" || l.Detail != "by ann" {
+		if err := json.Unmarshal([]byte(line), &l); err != nil || !l.Audit || l.Key != "content#a" || l.Letter != "l" ||
+			l.Detail != "by ann" {
 			t.Errorf("line %s, error %v", line, err)
 		}
 	}
@@ -217,7 +269,10 @@ func TestTheAuditHasALineForWhatChanges(t *testing.T) {
 
 func TestPartitionsFollowTheRegion(t *testing.T) {
 	t.Parallel()
-	for region, want := range map[string]string{"eu-west-1": "aws", "cn-north-1": "aws-cn", "us-gov-west-1": "aws-us-gov", "us-east-1": "aws", "": "aws"} {
+	for region, want := range map[string]string{
+		"eu-west-1": "aws", "cn-north-1": "aws-cn",
+		"us-gov-west-1": "aws-us-gov", "us-east-1": "aws", "": "aws",
+	} {
 		if got := partition(region); got != want {
 			t.Errorf("%q: got %s, want %s", region, got, want)
 		}

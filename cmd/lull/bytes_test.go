@@ -32,8 +32,10 @@ func TestBodiesAndDocumentsAreShownByteForByte(t *testing.T) {
 	if ask("dead", "show", id, "-o", "json").into(t, &plain); plain.Body != nil || string(plain.Base64) != bad {
 		t.Errorf("for people: %+v, want the body in base64", plain)
 	}
-	ask("get", "content#b").want(t, "a document", exitOK, "\n\n{\"a\":1.10,\"b\":1E400}\n") // JSON on the wire: no white space, every digit
-	if got := lull(t, bad, "publish", "--dev", s.url); got.code != exitFailed || !strings.Contains(got.errors, "UTF-8") {
+	// JSON on the wire: no white space, every digit
+	ask("get", "content#b").want(t, "a document", exitOK, "\n\n{\"a\":1.10,\"b\":1E400}\n")
+	if got := lull(t, bad, "publish", "--dev", s.url); got.code != exitFailed ||
+		!strings.Contains(got.errors, "UTF-8") {
 		t.Errorf("publish what is no UTF-8: %+v, want a refusal", got)
 	}
 }

@@ -28,8 +28,9 @@ type checkpoint struct {
 	Digest string `json:"digest"` // SHA-256 of those bytes: another input under the same name is noticed
 }
 
-// openCheckpoint goes on where a checkpoint says: in stands there then. Where there is none it begins one, before anything is sent, because a
-// second beginning would be a second run. A broken one, or one of another input or place, changes nothing.
+// openCheckpoint goes on where a checkpoint says: in stands there then. Where there is none it
+// begins one, before anything is sent, because a second beginning would be a second run. A broken
+// one, or one of another input or place, changes nothing.
 func openCheckpoint(path string, in *resyncInput, want checkpoint) (*checkpoint, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

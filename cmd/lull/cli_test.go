@@ -68,7 +68,8 @@ func document() string {
 				long = c.Short
 			}
 			text, codes, _ := strings.Cut(long, "\n\nExit codes:\n")
-			fmt.Fprintf(&b, "\n### %s\n\n%s\n\n```\n%s\n", c.CommandPath(), strings.ReplaceAll(text, "<", `\<`), c.UseLine())
+			fmt.Fprintf(&b, "\n### %s\n\n%s\n\n```\n%s\n", c.CommandPath(), strings.ReplaceAll(text, "<", `\<`),
+				c.UseLine())
 			if own := c.NonInheritedFlags().FlagUsages(); own != "" {
 				fmt.Fprintf(&b, "\n%s", own)
 			}
@@ -141,9 +142,11 @@ func TestHelpShowsOnlyWhatACommandTakes(t *testing.T) {
 			t.Errorf("%v shows flags of stacks:\n%s", args, a.out)
 		}
 	}
-	lull(t, "", "status", "--help").want(t, "status", exitOK, "--aws", "--settings FILE", "--dev URL", "-o, --output FORMAT")
+	lull(t, "", "status", "--help").want(t, "status", exitOK, "--aws", "--settings FILE", "--dev URL",
+		"-o, --output FORMAT")
 	for _, args := range [][]string{nil, {"help"}, {"--help"}} {
-		lull(t, "", args...).want(t, "lull", exitOK, "Run it here:", "Publish and ask:", "Prepare and mend:", "dev ", "resync ")
+		lull(t, "", args...).want(t, "lull", exitOK, "Run it here:", "Publish and ask:", "Prepare and mend:", "dev ",
+			"resync ")
 	}
 	lull(t, "", "dead").want(t, "dead", exitOK, "redrive", "drop")
 }
@@ -152,6 +155,7 @@ func TestHelpShowsOnlyWhatACommandTakes(t *testing.T) {
 func TestFlagsMayComeFirst(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
-	code := newApp(strings.NewReader(""), &out, &errs).run(t.Context(), []string{"--aws", "--settings", "missing.yaml", "-o", "json", "status"})
+	code := newApp(strings.NewReader(""), &out, &errs).run(t.Context(),
+		[]string{"--aws", "--settings", "missing.yaml", "-o", "json", "status"})
 	answer{code, out.String(), errs.String()}.want(t, "status", exitUsage, "missing.yaml")
 }

@@ -25,8 +25,10 @@ func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lull",
 		Short: "Event-driven debounced indexing",
-		Long: "lull indexes a document in the lull after a burst of changes: the newest version, once per burst, and never backwards.\n\n" +
-			"`lull dev` runs it in one process. The other commands talk to a stack: to a running `lull dev`, or with --aws to a deployed one.",
+		Long: "lull indexes a document in the lull after a burst of changes: the newest version, once per burst, and " +
+			"never backwards.\n\n" +
+			"`lull dev` runs it in one process. The other commands talk to a stack: to a running `lull dev`, or with " +
+			"--aws to a deployed one.",
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRunE: a.check,
@@ -47,15 +49,18 @@ func (a *app) command() *cobra.Command {
 		}
 	}
 	add(groupHere, a.devCommand(), exits(simulateCommand(), map[int]string{
-		exitOK: "every promise held", exitFailed: "a promise was broken, or something stopped it", exitUsage: "usage or settings, before anything was run",
+		exitOK: "every promise held", exitFailed: "a promise was broken, or something stopped it",
+		exitUsage: "usage or settings, before anything was run",
 	}))
-	add(groupAsk, a.publishCommand(), a.waitCommand(), a.getCommand(), a.explainCommand(), a.statusCommand(), a.doctorCommand())
+	add(groupAsk, a.publishCommand(), a.waitCommand(), a.getCommand(), a.explainCommand(), a.statusCommand(),
+		a.doctorCommand())
 	add(groupMend, a.deadCommand(), a.cancelCommand(), a.rescueCommand(), a.resyncCommand(), a.initCommand())
 	root.SetHelpCommand(helpCommand(root))
 	return root
 }
 
-// standAlone marks a command that talks to no stack: the flags that choose one are not its own, and not in its help.
+// standAlone marks a command that talks to no stack: the flags that choose one are not its own, and
+// not in its help.
 func standAlone(c *cobra.Command) {
 	if c.Annotations == nil {
 		c.Annotations = map[string]string{}
@@ -84,7 +89,8 @@ func (a *app) check(c *cobra.Command, _ []string) error {
 	return a.target.check(c.Flags())
 }
 
-// checkEmpty refuses a flag that was given nothing: a script's variable that was never set must not widen a filter, or begin the demo.
+// checkEmpty refuses a flag that was given nothing: a script's variable that was never set must not
+// widen a filter, or begin the demo.
 func checkEmpty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {

@@ -37,12 +37,16 @@ func (l *letterFlags) add(c *cobra.Command) {
 	f.StringVar(&l.collection, "collection", "", "only letters of this collection `NAME`")
 	f.StringVar(&l.key, "key", "", "only letters of the document `KEY`, <collection>#<id>")
 	f.StringVar(&l.state, "state", "", "only letters in this `STATE`: parked or redriven")
-	f.StringVar(&l.after, "after", "", "only letters that died after `TIME`: RFC 3339, or a duration such as 2h for that long ago")
+	f.StringVar(&l.after, "after", "",
+		"only letters that died after `TIME`: RFC 3339, or a duration such as 2h for that long ago")
 	f.StringVar(&l.before, "before", "", "only letters that died before `TIME`")
 }
 
 func (l *letterFlags) filter(args []string) (operate.LetterFilter, error) {
-	f := operate.LetterFilter{Reason: deadletter.Reason(l.reason), Collection: shard.Collection(l.collection), State: deadletter.State(l.state)}
+	f := operate.LetterFilter{
+		Reason: deadletter.Reason(l.reason), Collection: shard.Collection(l.collection),
+		State: deadletter.State(l.state),
+	}
 	if len(args) > 0 {
 		f.ID = args[0]
 	}
@@ -95,12 +99,16 @@ func (a *app) deadListCommand() *cobra.Command {
 		return a.print(list, func(w io.Writer) {
 			fmt.Fprintln(w, "ID\tDIED\tSTATE\tREASON\tKEY\tVERSION\tDETAIL")
 			for _, d := range list {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.Died.Format(time.RFC3339), d.State, d.Reason, d.Key, d.Version, d.Detail)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.Died.Format(time.RFC3339), d.State, d.Reason,
+					d.Key, d.Version, d.Detail)
 			}
 		})
 	})
 	l.add(c)
-	return exits(c, map[int]string{exitOK: "they were listed, even if there are none", exitFailed: "the stack did not answer", exitUsage: "usage or settings, or a filter that selects nothing"})
+	return exits(c, map[int]string{
+		exitOK:     "they were listed, even if there are none",
+		exitFailed: "the stack did not answer", exitUsage: "usage or settings, or a filter that selects nothing",
+	})
 }
 
 func (a *app) deadShowCommand() *cobra.Command {
@@ -111,9 +119,14 @@ func (a *app) deadShowCommand() *cobra.Command {
 			return err
 		}
 		err = a.print(d, func(w io.Writer) {
-			fmt.Fprintf(w, "id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nstate\t%s\nsink, lane\t%s, %s\nmessage\t%s\nsent\t%s\ndied\t%s\n"+
-				"refusals\t%d\nfirst error\t%s\nlast error\t%s\nredrives\t%d (%d by itself)\n", d.ID, d.Key, d.Version, d.OrderKey, d.Reason, d.Detail,
-				d.State, d.Sink, d.Lane, d.MessageID, d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano), d.Refusals, d.FirstError,
+			fmt.Fprintf(w,
+				"id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nstate\t%s\nsink, lane\t%s, "+
+					"%s\nmessage\t%s\nsent\t%s\ndied\t%s\n"+
+					"refusals\t%d\nfirst error\t%s\nlast error\t%s\nredrives\t%d (%d by itself)\n", d.ID, d.Key,
+				d.Version,
+				d.OrderKey, d.Reason, d.Detail,
+				d.State, d.Sink, d.Lane, d.MessageID, d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano),
+				d.Refusals, d.FirstError,
 				d.LastError, d.Redrives, d.Auto)
 			for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
 				fmt.Fprintf(w, "attribute %s\t%s\n", name, d.Attributes[name].String)
@@ -121,15 +134,21 @@ func (a *app) deadShowCommand() *cobra.Command {
 		})
 		return a.below(err, d.Body)
 	})
-	return exits(c, map[int]string{exitOK: "it was shown", exitFailed: "the stack did not answer", exitUsage: "usage or settings", exitMissing: "there is no such letter"})
+	return exits(c, map[int]string{
+		exitOK: "it was shown", exitFailed: "the stack did not answer",
+		exitUsage: "usage or settings", exitMissing: "there is no such letter",
+	})
 }
 
 func (a *app) deadRedriveCommand() *cobra.Command {
 	c, o := a.campaignCommand(&cobra.Command{
 		Use: "redrive [ID]", Short: "Send dead letters again, to be judged by their version",
-		Long: "Sends one letter, those of a filter, or --all to their queues again, oldest first: the parked ones, unless --state says otherwise. Each is\n" +
-			"judged by its version when it is received, so a document never goes backwards. A letter stays until its version, or a newer one, is\n" +
-			"committed. One that somebody still works on is left for later (busy). Each is named as it is done, and audited.",
+		Long: "Sends one letter, those of a filter, or --all to their queues again, oldest first: the parked ones, " +
+			"unless --state says otherwise. Each is\n" +
+			"judged by its version when it is received, so a document never goes backwards. A letter stays until its " +
+			"version, or a newer one, is\n" +
+			"committed. One that somebody still works on is left for later (busy). Each is named as it is done, and " +
+			"audited.",
 	}, operate.API.Redrive)
 	c.Flags().BoolVar(&o.Force, "force", false, "even letters too old to be judged by their rows")
 	return c
@@ -138,13 +157,17 @@ func (a *app) deadRedriveCommand() *cobra.Command {
 func (a *app) deadDropCommand() *cobra.Command {
 	c, _ := a.campaignCommand(&cobra.Command{
 		Use: "drop [ID]", Short: "Delete dead letters for good",
-		Long: "Deletes one letter, those of a filter, or --all: their messages are lost for good. Each is named as it is done, and audited.",
+		Long: "Deletes one letter, those of a filter, or --all: their messages are lost for good. Each is named as " +
+			"it is done, and audited.",
 	}, operate.API.Drop)
 	return c
 }
 
 // campaignCommand is redrive or drop.
-func (a *app) campaignCommand(c *cobra.Command, do func(operate.API, context.Context, operate.LetterOrder) (operate.LetterResult, error)) (*cobra.Command, *operate.LetterOrder) {
+func (a *app) campaignCommand(c *cobra.Command,
+	do func(operate.API, context.Context, operate.LetterOrder) (operate.LetterResult, error)) (*cobra.Command,
+	*operate.LetterOrder,
+) {
 	var l letterFlags
 	o := &operate.LetterOrder{}
 	c.Args = cobra.MaximumNArgs(1)
@@ -182,7 +205,8 @@ func (a *app) campaignCommand(c *cobra.Command, do func(operate.API, context.Con
 	c.Flags().BoolVar(&o.All, "all", false, "all letters")
 	c.Flags().Float64Var(&o.Rate, "rate", 0, "at most `N` letters a second, 0 for no limit")
 	return exits(c, map[int]string{
-		exitOK: "every selected letter has its outcome", exitFailed: "some failed, or something stopped it", exitUsage: "usage or settings: nothing was changed",
+		exitOK: "every selected letter has its outcome", exitFailed: "some failed, or something stopped it",
+		exitUsage:   "usage or settings: nothing was changed",
 		exitMissing: "there is no such letter",
 	}), o
 }
@@ -217,8 +241,10 @@ func campaignEnd(w io.Writer, res operate.LetterResult, dry bool) {
 func (a *app) cancelCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "cancel KEY", Short: "Make the pending version of a document a dead letter", Args: cobra.ExactArgs(1),
-		Long: "The version that waits for the lull is not written; its message becomes a dead letter with the reason cancelled, which may be redriven.\n" +
-			"What is held besides it, if anything, is the newest then and is written. KEY is <collection>#<id>. Audited.",
+		Long: "The version that waits for the lull is not written; its message becomes a dead letter with the reason " +
+			"cancelled, which may be redriven.\n" +
+			"What is held besides it, if anything, is the newest then and is written. KEY is <collection>#<id>. " +
+			"Audited.",
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		key, err := keyArg(args[0])
@@ -234,7 +260,9 @@ func (a *app) cancelCommand() *cobra.Command {
 		})
 	})
 	return exits(c, map[int]string{
-		exitOK: "it is a dead letter", exitFailed: "it could not be cancelled: it is being written, or no flight holds it at the moment", exitUsage: "usage or settings",
+		exitOK:      "it is a dead letter",
+		exitFailed:  "it could not be cancelled: it is being written, or no flight holds it at the moment",
+		exitUsage:   "usage or settings",
 		exitMissing: "nothing is pending",
 	})
 }

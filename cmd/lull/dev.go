@@ -34,7 +34,8 @@ type devFlags struct {
 
 const defaultListen = "127.0.0.1:7070"
 
-// maxSpeed is where a week, after which a queue drops its messages, is not yet over before anybody looks.
+// maxSpeed is where a week, after which a queue drops its messages, is not yet over before anybody
+// looks.
 const maxSpeed = 1_000_000
 
 func (a *app) devCommand() *cobra.Command {
@@ -42,12 +43,16 @@ func (a *app) devCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dev",
 		Short: "Run the whole pipeline in this process",
-		Long: "Runs receive, index, prune and dead letters in one process, with queues and table in memory and a Bleve index on disk, and serves search.\n" +
+		Long: "Runs receive, index, prune and dead letters in one process, with queues and table in memory and a " +
+			"Bleve index on disk, and serves search.\n" +
 			"Without --events it plays a small demo stream and explains each decision.\n\n" +
-			"Messages are NDJSON, one on each line that is not blank; or the *.json of a folder, by name. An object whose only keys are among after_ms,\n" +
-			"attributes and body is a timed message: its body (a text as it is, any other value as its own bytes) is sent after_ms milliseconds after\n" +
+			"Messages are NDJSON, one on each line that is not blank; or the *.json of a folder, by name. An object " +
+			"whose only keys are among after_ms,\n" +
+			"attributes and body is a timed message: its body (a text as it is, any other value as its own bytes) is " +
+			"sent after_ms milliseconds after\n" +
 			"the start, without it at once. Anything else is sent as it stands.\n\n" +
-			"It stays up until Ctrl-C, unless told to --exit-when-idle: when the input has ended, every after_ms has passed, and nothing waits in a queue,\n" +
+			"It stays up until Ctrl-C, unless told to --exit-when-idle: when the input has ended, every after_ms has " +
+			"passed, and nothing waits in a queue,\n" +
 			"in a flight or among the dead letters to be judged. Scheduled events do not keep it.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.dev(c, f) },
@@ -55,27 +60,34 @@ func (a *app) devCommand() *cobra.Command {
 	fl := c.Flags()
 	fl.StringVar(&f.config, "config", "", "settings, a `FILE` like lull.yaml; without it the defaults")
 	fl.StringVar(&f.events, "events", "", "messages: `FILE|DIR|-`, NDJSON, a folder of *.json, or standard input")
-	fl.StringVar(&f.source, "source", "", "`NAME` of what decodes the messages: native or govuk, or a source of --config")
+	fl.StringVar(&f.source, "source", "",
+		"`NAME` of what decodes the messages: native or govuk, or a source of --config")
 	fl.StringVar(&f.collection, "collection", "", "collection `NAME` of events that name none")
 	fl.DurationVar(&f.quiet, "quiet", 0, "debounce window `D`, such as 2s")
 	fl.DurationVar(&f.maxWait, "max-wait", 0, "`D`, the longest that a never-quiet document is postponed")
 	fl.Float64Var(&f.speed, "speed", 1, "waits pass `N` times faster; durations shown stay as they would be")
-	fl.StringVar(&f.data, "data", "", "data folder `DIR`, empty or lull's own; without it a temporary one, removed at the end")
+	fl.StringVar(&f.data, "data", "",
+		"data folder `DIR`, empty or lull's own; without it a temporary one, removed at the end")
 	fl.StringVar(&f.sink, "sink", "", "`URL` of an OpenSearch to write to instead of Bleve")
-	fl.StringVar(&f.listen, "listen", defaultListen, "`ADDR` of the HTTP search endpoint; with --exit-when-idle only if given")
+	fl.StringVar(&f.listen, "listen", defaultListen,
+		"`ADDR` of the HTTP search endpoint; with --exit-when-idle only if given")
 	fl.BoolVar(&f.faults, "faults", false, "inject the standard fault mix (docs/faults.md)")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed `N` of the faults")
 	fl.BoolVar(&f.exitWhenIdle, "exit-when-idle", false, "end when everything is settled")
 	fl.StringVar(&f.report, "report", "", "`FILE` for the report, one JSON object")
-	fl.StringVar(&f.dump, "dump", "", "`FILE` for the documents read back from the sink, NDJSON, sorted by collection and id")
+	fl.StringVar(&f.dump, "dump", "",
+		"`FILE` for the documents read back from the sink, NDJSON, sorted by collection and id")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "explain every decision, as the demo does")
 	return exits(c, map[int]string{
-		exitOK: "everything is settled, or Ctrl-C ended a run without --events", exitFailed: "something stopped the run or left work",
-		exitUsage: "usage or settings, before anything was read", exitLetters: "everything is settled, but dead letters are parked",
+		exitOK:      "everything is settled, or Ctrl-C ended a run without --events",
+		exitFailed:  "something stopped the run or left work",
+		exitUsage:   "usage or settings, before anything was read",
+		exitLetters: "everything is settled, but dead letters are parked",
 	})
 }
 
-// dev prepares a run: whatever may be wrong with flags, settings, folders and addresses shows here, before anything is read.
+// dev prepares a run: whatever may be wrong with flags, settings, folders and addresses shows here,
+// before anything is read.
 func (a *app) dev(c *cobra.Command, f devFlags) error {
 	if err := f.check(); err != nil {
 		return usage(err)
@@ -86,7 +98,8 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 	if err != nil {
 		return usage(err)
 	}
-	r := &devRun{devFlags: f, out: a.out, demo: f.events == "" && cfg.Sources[cfg.DefaultSource].Kind == config.SourceNative}
+	r := &devRun{devFlags: f, out: a.out, demo: f.events == "" &&
+		cfg.Sources[cfg.DefaultSource].Kind == config.SourceNative}
 	if r.input, err = a.devInput(r); err != nil {
 		return usage(err)
 	}
@@ -184,16 +197,20 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err 
 }
 
 func (r *devRun) greet(cfg *config.Config) {
-	fmt.Fprintf(r.out, "lull dev: a document is written %s after its last change, at the latest %s after the first.\n", cfg.Debounce.Quiet, cfg.Debounce.MaxWait)
+	fmt.Fprintf(r.out, "lull dev: a document is written %s after its last change, at the latest %s after the first.\n",
+		cfg.Debounce.Quiet, cfg.Debounce.MaxWait)
 	if r.listener != nil {
-		fmt.Fprintf(r.out, "search on http://%s/  (GET /search?q=vienna&field=title, POST /publish)\n", r.listener.Addr())
+		fmt.Fprintf(r.out, "search on http://%s/  (GET /search?q=vienna&field=title, POST /publish)\n",
+			r.listener.Addr())
 	}
 	if r.faults {
 		fmt.Fprintf(r.out, "faults: the standard mix, seed %d\n", r.seed)
 	}
 	if r.demo {
-		fmt.Fprint(r.out, "\nThe demo sends a burst of five versions of \"vienna\", out of order; poison (\"linz\", \"salzburg\"); later a late old version,\n"+
-			"a delete of \"graz\" and an older put after it. Watch what its row makes of each:\n\n")
+		fmt.Fprint(r.out,
+			"\nThe demo sends a burst of five versions of \"vienna\", out of order; poison (\"linz\", \"salzburg\"); "+
+				"later a late old version,\n"+
+				"a delete of \"graz\" and an older put after it. Watch what its row makes of each:\n\n")
 	}
 }
 
@@ -289,7 +306,9 @@ func (r *devRun) finish(ctx context.Context, e ending) error {
 const shownLetters = 20
 
 func (r *devRun) sum(report dev.Report) {
-	fmt.Fprintf(r.out, "%d messages, %d events: %d written, %d deleted in %d bursts; %d superseded, %d stale, %d duplicates, %d skipped, %d scheduled, %d dead\n",
+	fmt.Fprintf(r.out,
+		"%d messages, %d events: %d written, %d deleted in %d bursts; %d superseded, %d stale, %d duplicates, %d "+
+			"skipped, %d scheduled, %d dead\n",
 		report.Messages, report.Events, report.Written, report.Deleted, report.Bursts, report.Superseded, report.Stale,
 		report.Duplicates, report.Skipped, report.Scheduled, report.Dead)
 	for i, d := range report.DeadLetters {

@@ -60,44 +60,92 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		{"a flag for stacks", []string{"--aws"}, []string{"--aws", "no stack"}},
 		{"no duration", []string{"--quiet", "soon"}, []string{"--quiet"}},
 		{"a quiet window below zero", []string{"--quiet", "-1s"}, []string{"debounce.quiet"}},
-		{"quiet above max wait", []string{"--quiet", "3s", "--max-wait", "2s"}, []string{"debounce.quiet (3s)", "debounce.maxWait of 2s"}},
+		{
+			"quiet above max wait",
+			[]string{"--quiet", "3s", "--max-wait", "2s"},
+			[]string{"debounce.quiet (3s)", "debounce.maxWait of 2s"},
+		},
 		{"a wait that breaks a promise", []string{"--max-wait", "5m"}, []string{"debounce.maxWait"}},
 		{"no speed", []string{"--speed", "0"}, []string{"--speed 0"}},
 		{"an infinite speed", []string{"--speed", "Inf"}, []string{"--speed"}},
 		{"a speed that is no number", []string{"--speed", "NaN"}, []string{"--speed"}},
-		{"a speed at which a week passes at once", []string{"--speed", "1e9"}, []string{"--speed 1e+09", "at most 1000000"}},
-		{"a missing settings file", []string{"--config", filepath.Join(dir, "missing.yaml")}, []string{"--config", "missing.yaml"}},
-		{"an unknown setting", []string{"--config", file("unknown.yaml", "debounce: {silence: 5s}\n")}, []string{"silence", "no such setting"}},
+		{
+			"a speed at which a week passes at once",
+			[]string{"--speed", "1e9"},
+			[]string{"--speed 1e+09", "at most 1000000"},
+		},
+		{
+			"a missing settings file",
+			[]string{"--config", filepath.Join(dir, "missing.yaml")},
+			[]string{"--config", "missing.yaml"},
+		},
+		{
+			"an unknown setting",
+			[]string{"--config", file("unknown.yaml", "debounce: {silence: 5s}\n")},
+			[]string{"silence", "no such setting"},
+		},
 		{
 			"contradictory settings, all of them",
 			[]string{"--config", file("contradictory.yaml", "debounce: {quiet: 40s}\nindex: {timeout: 2s}\n")},
 			[]string{"debounce.quiet", "index.timeout"},
 		},
 		{"an unknown source", []string{"--source", "telepathy"}, []string{"--source telepathy", "native or govuk"}},
-		{"a source that the settings do not name", []string{"--config", file("plain.yaml", "stack: x\n"), "--source", "govuk"}, []string{"names no such source"}},
+		{"a source that the settings do not name", []string{
+			"--config", file("plain.yaml", "stack: x\n"), "--source",
+			"govuk",
+		}, []string{"names no such source"}},
 		{"a bad collection", []string{"--collection", "No"}, []string{"--collection", `"No"`}},
 		{"missing events", []string{"--events", filepath.Join(dir, "missing.ndjson")}, []string{"missing.ndjson"}},
 		{"a folder without events", []string{"--events", theirs}, []string{"*.json"}},
 		{"somebody's folder", []string{"--data", theirs}, []string{"--data", "theirs"}},
 		{"a file for a folder", []string{"--data", file("file", "")}, []string{"--data", "is a file"}},
 		{"a broken data folder", []string{"--data", broken}, []string{"rows.ndjson line 1"}},
-		{"somebody's folder beside a remote sink", []string{"--sink", unreachable, "--data", theirs}, []string{"--data", "theirs"}},
+		{
+			"somebody's folder beside a remote sink",
+			[]string{"--sink", unreachable, "--data", theirs},
+			[]string{"--data", "theirs"},
+		},
 		{"no address", []string{"--sink", "elsewhere"}, []string{"elsewhere", "address"}},
 		{"a sink that does not answer", []string{"--sink", unreachable}, []string{"--sink " + unreachable, "refused"}},
 		{"a port in use", []string{"--listen", taken.Addr().String()}, []string{"--listen", "in use"}},
-		{"a report in no folder", []string{"--report", filepath.Join(dir, "no", "report.json")}, []string{"--report", "no folder"}},
+		{
+			"a report in no folder",
+			[]string{"--report", filepath.Join(dir, "no", "report.json")},
+			[]string{"--report", "no folder"},
+		},
 		{"a dump into a folder", []string{"--dump", theirs}, []string{"--dump", "is a folder"}},
-		{"one file for two, by two names", []string{"--dump", filepath.Join(linked, "x"), "--report", filepath.Join(dir, "x")}, []string{"same file"}},
-		{"a dump over the events", []string{"--events", events, "--dump", filepath.Join(linked, "events.ndjson")}, []string{"--events and --dump", "same file"}},
-		{"a report over the settings", []string{"--config", file("mine.yaml", "stack: x\n"), "--report", filepath.Join(dir, "mine.yaml")}, []string{"--config and --report"}},
-		{"a dump into the data folder", []string{"--data", filepath.Join(dir, "new"), "--dump", filepath.Join(dir, "new", "index.ndjson")}, []string{"--dump", "no folder"}},
-		{"a dump over lull's own", []string{"--data", own, "--dump", filepath.Join(own, "rows.ndjson")}, []string{"--dump", "data folder"}},
+		{"one file for two, by two names", []string{
+			"--dump", filepath.Join(linked, "x"), "--report",
+			filepath.Join(dir, "x"),
+		}, []string{"same file"}},
+		{
+			"a dump over the events",
+			[]string{"--events", events, "--dump", filepath.Join(linked, "events.ndjson")},
+			[]string{"--events and --dump", "same file"},
+		},
+		{"a report over the settings", []string{
+			"--config", file("mine.yaml", "stack: x\n"), "--report",
+			filepath.Join(dir, "mine.yaml"),
+		}, []string{"--config and --report"}},
+		{"a dump into the data folder", []string{
+			"--data", filepath.Join(dir, "new"), "--dump",
+			filepath.Join(dir, "new", "index.ndjson"),
+		}, []string{"--dump", "no folder"}},
+		{
+			"a dump over lull's own",
+			[]string{"--data", own, "--dump", filepath.Join(own, "rows.ndjson")},
+			[]string{"--dump", "data folder"},
+		},
 		{"a device", []string{"--dump", os.DevNull}, []string{"--dump", "no regular file"}},
 		{"a folder that takes no files", []string{"--report", "/proc/self/report.json"}, []string{"--report"}},
 		{"events that were not said", []string{"--events", ""}, []string{"--events", "is empty"}},
 		{"an address that was not said", []string{"--listen", ""}, []string{"--listen", "is empty"}},
 		{"no port", []string{"--listen", "localhost"}, []string{"--listen", "missing port"}},
-		{"one file for two", []string{"--dump", filepath.Join(dir, "x"), "--report", filepath.Join(dir, ".", "x")}, []string{"same file"}},
+		{
+			"one file for two",
+			[]string{"--dump", filepath.Join(dir, "x"), "--report", filepath.Join(dir, ".", "x")},
+			[]string{"same file"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +185,8 @@ func TestDevSettlesPublishingMessages(t *testing.T) {
 
 	p := play(t, "", "--events", "testdata/govuk", "--source", "govuk")
 	r := p.report
-	if p.code != exitOK || r.Messages != 10 || r.Events != 10 || r.Written != 7 || r.Deleted != 2 || r.Skipped != 1 || r.Bursts != 9 || r.SinkItems != 9 {
+	if p.code != exitOK || r.Messages != 10 || r.Events != 10 || r.Written != 7 || r.Deleted != 2 || r.Skipped != 1 ||
+		r.Bursts != 9 || r.SinkItems != 9 {
 		t.Errorf("exit %d, %+v; want seven documents, two deletes, one skip", p.code, r)
 	}
 	if !slices.IsSortedFunc(p.dump, func(a, b dumped) int { return strings.Compare(a.ID, b.ID) }) || len(p.dump) != 7 {
@@ -182,13 +231,16 @@ func TestDevPutsBadMessagesAsideAndNothingElse(t *testing.T) {
 		"not JSON", "", "   ", `{}`, `[1]`, `"text"`, `42`, huge, `{"after_ms":5}`,
 		`{"type":"doc.changed","sequence":"1","data":{}}`,
 		`{"type":"doc.changed","subject":"missing","data":{}}`,
-		put("negative", "-1", "{}"), put("long", strings.Repeat("9", 41), "{}"), `{"type":"doc.changed","subject":"float","sequence":1.5,"data":{}}`,
-		put("letters", "abc", "{}"), `{"type":"doc.changed","subject":"class","sequence":"5","sequencetype":"lex","data":{}}`,
+		put("negative", "-1", "{}"), put("long", strings.Repeat("9", 41), "{}"),
+		`{"type":"doc.changed","subject":"float","sequence":1.5,"data":{}}`,
+		put("letters", "abc", "{}"),
+		`{"type":"doc.changed","subject":"class","sequence":"5","sequencetype":"lex","data":{}}`,
 		put("fine", "1", `{"n":1.10,"big":123456789012345678901234567890,"exp":1E+2,"text":"é\u0001<&>"}`),
 		put("number", "2", "{}"), del("number", "3"),
 	)
 	p := play(t, "", "--events", events)
-	if p.code != exitLetters || p.report.Messages != 17 || p.report.Events != 17 || p.report.Dead != 14 || p.report.Rejected != 14 || p.report.Written != 1 || p.report.Superseded+p.report.Deleted != 2 {
+	if p.code != exitLetters || p.report.Messages != 17 || p.report.Events != 17 || p.report.Dead != 14 ||
+		p.report.Rejected != 14 || p.report.Written != 1 || p.report.Superseded+p.report.Deleted != 2 {
 		t.Errorf("exit %d, %+v", p.code, p.report)
 	}
 	reasons := map[string]int{}
@@ -202,7 +254,8 @@ func TestDevPutsBadMessagesAsideAndNothingElse(t *testing.T) {
 	if !maps.Equal(reasons, want) {
 		t.Errorf("reasons %v, want %v", reasons, want)
 	}
-	if len(p.dump) != 1 || string(p.dump[0].Document) != `{"n":1.10,"big":123456789012345678901234567890,"exp":1E+2,"text":"é\u0001<&>"}` {
+	if len(p.dump) != 1 ||
+		string(p.dump[0].Document) != `{"n":1.10,"big":123456789012345678901234567890,"exp":1E+2,"text":"é\u0001<&>"}` {
 		t.Errorf("dump %+v, want every digit", p.dump)
 	}
 }
@@ -218,7 +271,8 @@ func TestDevStopsAtABrokenInput(t *testing.T) {
 	}
 }
 
-// published makes documents of ten versions within two seconds each, shuffled, some twice, some ending in a delete, and says what must remain.
+// published makes documents of ten versions within two seconds each, shuffled, some twice, some
+// ending in a delete, and says what must remain.
 func published(seed uint64, docs int) (lines []string, want map[string]string) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	want = map[string]string{}
@@ -285,18 +339,23 @@ func TestDevFitsTheWindowToAShortQuietWindowAndSaysSo(t *testing.T) {
 	if err := os.WriteFile(settings, []byte("stack: x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lull(t, "", "dev", "--events", "-", "--exit-when-idle", "--config", settings, "--quiet", "2s").want(t, "a file says otherwise", exitUsage, "burstSpread")
+	lull(t, "", "dev", "--events", "-", "--exit-when-idle", "--config", settings, "--quiet", "2s").want(t,
+		"a file says otherwise", exitUsage, "burstSpread")
 }
 
 func TestDevKnowsCollectionsAndSources(t *testing.T) {
 	t.Parallel()
-	p := play(t, put("a", "1", "{}")+"\n"+`{"type":"doc.changed","collection":"other","subject":"b","sequence":"1","data":{}}`, "--events", "-", "--collection", "news")
+	p := play(t, put("a", "1", "{}")+"\n"+
+		`{"type":"doc.changed","collection":"other","subject":"b","sequence":"1","data":{}}`, "--events", "-",
+		"--collection", "news")
 	if got, want := p.versions(), map[string]string{"news#a": "1", "other#b": "1"}; !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	settings := filepath.Join(t.TempDir(), "lull.yaml")
-	text := "sources:\n  pages: {kind: govuk, collection: pages}\n  mine: {kind: native, collection: mine}\ndefaultSource: pages\nsinks: {a: {kind: bleve}, b: {kind: bleve}}\n" +
-		"defaultSink: a\ncollections: {mine: {sink: b}, pages: {}}\ndefaultCollection: pages\n"
+	text :=
+		"sources:\n  pages: {kind: govuk, collection: pages}\n  mine: {kind: native, collection: " +
+			"mine}\ndefaultSource: pages\nsinks: {a: {kind: bleve}, b: {kind: bleve}}\n" +
+			"defaultSink: a\ncollections: {mine: {sink: b}, pages: {}}\ndefaultCollection: pages\n"
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -316,16 +375,21 @@ func TestDevKnowsCollectionsAndSources(t *testing.T) {
 func TestADataFolderIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
-	first := play(t, strings.Join([]string{put("a", "5", `{"v":5}`), put("gone", "5", "{}"), put("poison", "1", "[]")}, "\n"), "--events", "-", "--data", data, "--speed", "1000")
+	first := play(t, strings.Join([]string{put("a", "5", `{"v":5}`), put("gone", "5", "{}"), put("poison", "1", "[]")},
+		"\n"), "--events", "-", "--data", data, "--speed", "1000")
 	if first.code != exitLetters || first.report.Written != 2 {
 		t.Fatalf("%+v", first.report)
 	}
-	second := play(t, strings.Join([]string{put("a", "4", `{"v":4}`), put("a", "5", `{"v":5}`), del("gone", "6")}, "\n"), "--events", "-", "--data", data)
-	if r := second.report; second.code != exitLetters || r.Stale != 1 || r.Duplicates != 1 || r.Deleted != 1 || r.Dead != 0 || len(r.DeadLetters) != 1 {
-		t.Errorf("exit %d, %+v; want one stale, one duplicate, one delete and the letter of the first run", second.code, r)
+	second := play(t, strings.Join([]string{put("a", "4", `{"v":4}`), put("a", "5", `{"v":5}`), del("gone", "6")},
+		"\n"), "--events", "-", "--data", data)
+	if r := second.report; second.code != exitLetters || r.Stale != 1 || r.Duplicates != 1 || r.Deleted != 1 ||
+		r.Dead != 0 || len(r.DeadLetters) != 1 {
+		t.Errorf("exit %d, %+v; want one stale, one duplicate, one delete and the letter of the first run", second.code,
+			r)
 	}
 	third := play(t, put("gone", "5", "{}"), "--events", "-", "--data", data)
-	if got, want := third.versions(), map[string]string{"content#a": "5"}; third.report.Stale != 1 || !maps.Equal(got, want) {
+	if got, want := third.versions(), map[string]string{"content#a": "5"}; third.report.Stale != 1 ||
+		!maps.Equal(got, want) {
 		t.Errorf("%+v, %v; want the older put refused", third.report, got)
 	}
 	s := start(t, strings.NewReader(""), "--events", "-", "--data", data)
@@ -359,15 +423,20 @@ func TestAKilledRunLosesNothingThatTheSinkHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // killed
-	p := play(t, strings.Join([]string{put("a", "4", `{"v":4}`), put("gone", "5", "{}"), put("b", "1", "{}")}, "\n"), "--events", "-", "--data", data)
-	if got, want := p.versions(), map[string]string{"content#a": "5", "content#b": "1"}; p.report.Stale != 2 || !maps.Equal(got, want) {
+	p := play(t, strings.Join([]string{put("a", "4", `{"v":4}`), put("gone", "5", "{}"), put("b", "1", "{}")}, "\n"),
+		"--events", "-", "--data", data)
+	if got, want := p.versions(), map[string]string{"content#a": "5", "content#b": "1"}; p.report.Stale != 2 ||
+		!maps.Equal(got, want) {
 		t.Errorf("%+v, %v; want %v and both older versions refused", p.report, got, want)
 	}
 }
 
 func TestCtrlCEndsADemoWithoutAnError(t *testing.T) {
 	t.Parallel()
-	for _, when := range []string{"Watch what its row makes of each", `HOLD +content#vienna`, "everything has settled"} {
+	for _, when := range []string{
+		"Watch what its row makes of each", `HOLD +content#vienna`,
+		"everything has settled",
+	} {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			cmd := program(t, "dev", "--listen", "127.0.0.1:0", "--speed", "20")
@@ -407,7 +476,10 @@ func TestTheDemoEndsWithItsPoisonParked(t *testing.T) {
 	t.Parallel()
 	a := lull(t, "", "dev", "--exit-when-idle", "--speed", "500")
 	a.want(t, "the demo", exitLetters)
-	for _, word := range []string{"ADMIT", "HOLD", "CLAIM", "SETTLE", "STALE", "DEAD", "PARK", "superseded", "tombstone", "dead letter: content#linz: version_invalid"} {
+	for _, word := range []string{
+		"ADMIT", "HOLD", "CLAIM", "SETTLE", "STALE", "DEAD", "PARK", "superseded",
+		"tombstone", "dead letter: content#linz: version_invalid",
+	} {
 		if !strings.Contains(a.out, word) {
 			t.Errorf("the demo does not show %q:\n%s", word, a.out)
 		}
@@ -418,8 +490,10 @@ func TestTheServerAnswersToNoNameThatSomebodyElseOwns(t *testing.T) {
 	t.Parallel()
 	s := start(t, strings.NewReader(""), "--events", "-")
 	for host, status := range map[string]int{
-		"": http.StatusOK, "localhost:1": http.StatusOK, "LOCALHOST": http.StatusOK, "lull.localhost": http.StatusOK, "127.0.0.1": http.StatusOK, "[::1]:80": http.StatusOK,
-		"elsewhere.example": http.StatusMisdirectedRequest, "localhost.elsewhere.example:80": http.StatusMisdirectedRequest,
+		"": http.StatusOK, "localhost:1": http.StatusOK, "LOCALHOST": http.StatusOK, "lull.localhost": http.StatusOK,
+		"127.0.0.1": http.StatusOK, "[::1]:80": http.StatusOK,
+		"elsewhere.example":              http.StatusMisdirectedRequest,
+		"localhost.elsewhere.example:80": http.StatusMisdirectedRequest,
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/status", nil)
 		if err != nil {
@@ -432,7 +506,8 @@ func TestTheServerAnswersToNoNameThatSomebodyElseOwns(t *testing.T) {
 
 func TestTheServerAnswersBrowsersAndPublishers(t *testing.T) {
 	t.Parallel()
-	s := start(t, nil, "--source", "native", "--speed", "100", "--events", write(t, put("a", "1", `{"title":"One tree"}`)))
+	s := start(t, nil, "--source", "native", "--speed", "100", "--events",
+		write(t, put("a", "1", `{"title":"One tree"}`)))
 	post := func(path, body string, status int, into any, header ...string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
@@ -445,7 +520,8 @@ func TestTheServerAnswersBrowsersAndPublishers(t *testing.T) {
 		do(t, req, status, into)
 	}
 	var sent struct{ Messages int }
-	post("/publish", put("b", "1", `{"title":"Two trees"}`)+"\n\n"+put("c", "1", `{"title":"Three"}`), http.StatusOK, &sent)
+	post("/publish", put("b", "1", `{"title":"Two trees"}`)+"\n\n"+put("c", "1", `{"title":"Three"}`), http.StatusOK,
+		&sent)
 	if sent.Messages != 2 {
 		t.Errorf("%d messages of two lines", sent.Messages)
 	}
@@ -454,7 +530,8 @@ func TestTheServerAnswersBrowsersAndPublishers(t *testing.T) {
 		t.Errorf("%d messages of one on many lines", sent.Messages)
 	}
 	post("/publish", `{"after_ms":-1}`, http.StatusBadRequest, &struct{}{})
-	post("/publish", put("e", "1", "{}"), http.StatusForbidden, nil, "Sec-Fetch-Site", "cross-site", "Origin", "http://elsewhere.example")
+	post("/publish", put("e", "1", "{}"), http.StatusForbidden, nil, "Sec-Fetch-Site", "cross-site", "Origin",
+		"http://elsewhere.example")
 	for _, id := range []string{"a", "b", "c", "d"} {
 		s.ask("wait", "content#"+id, "--version", "1").want(t, "wait", exitOK)
 	}

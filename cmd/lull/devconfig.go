@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// devConfig is the settings with the flags applied, validated. Where --quiet makes the default batching window impossible and no file says
-// otherwise, the window is fitted, and a line says so.
+// devConfig is the settings with the flags applied, validated. Where --quiet makes the default
+// batching window impossible and no file says otherwise, the window is fitted, and a line says so.
 func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 	cfg := config.Default()
 	if f.config != "" {
@@ -52,9 +52,11 @@ func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 	if !fitted {
 		return &cfg, nil, nil
 	}
-	line := fmt.Sprintf("--quiet %s: for this run batches gather for %s, and a burst may spread over %s", cfg.Debounce.Quiet, cfg.Queues.Live.Window, cfg.Queues.BurstSpread)
+	line := fmt.Sprintf("--quiet %s: for this run batches gather for %s, and a burst may spread over %s",
+		cfg.Debounce.Quiet, cfg.Queues.Live.Window, cfg.Queues.BurstSpread)
 	if cfg.Queues.Live.Window == 0 {
-		// SQS would need a window for this. The queue in memory hands over what there is without one.
+		// SQS would need a window for this. The queue in memory hands over what there is without
+		// one.
 		standard := config.Default()
 		cfg.Queues.Live.Batch, cfg.Queues.Bulk.Batch = standard.Queues.Live.Batch, standard.Queues.Bulk.Batch
 	}
@@ -99,7 +101,8 @@ func (f *devFlags) chooseCollection(cfg *config.Config) error {
 	return nil
 }
 
-// fitWindow makes the default batching window and burst spread fit a shorter quiet window, and reports whether it had to.
+// fitWindow makes the default batching window and burst spread fit a shorter quiet window, and
+// reports whether it had to.
 func fitWindow(cfg *config.Config) bool {
 	q, quiet := &cfg.Queues, max(cfg.Debounce.Quiet, 0)
 	if q.Bulk.Window+q.BurstSpread <= quiet {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// checkOutputs judges --report and --dump before anything is read: each can be written, and writing it destroys nothing that the run needs.
+// checkOutputs judges --report and --dump before anything is read: each can be written, and writing
+// it destroys nothing that the run needs.
 func (f *devFlags) checkOutputs() error {
 	type named struct{ flag, path string }
 	taken := []named{{"--config", f.config}, {"--events", f.events}}
@@ -24,7 +25,8 @@ func (f *devFlags) checkOutputs() error {
 			}
 		}
 		if f.data != "" && within(to.path, f.data) {
-			return fmt.Errorf("%s %s: lies in the data folder %s, which is lull's own: name another folder", to.flag, to.path, f.data)
+			return fmt.Errorf("%s %s: lies in the data folder %s, which is lull's own: name another folder", to.flag,
+				to.path, f.data)
 		}
 		taken = append(taken, to)
 	}

@@ -24,7 +24,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	var d doctor
 	c := &cobra.Command{
 		Use: "doctor", Short: "Examine a stack and send one synthetic event through it",
-		Long: "Reads queues, table and sinks, then publishes a synthetic document, waits until it is committed, reads it back from the sink, deletes it and\n" +
+		Long: "Reads queues, table and sinks, then publishes a synthetic document, waits until it is committed, " +
+			"reads it back from the sink, deletes it and\n" +
 			"waits for that too.",
 		Args: cobra.NoArgs,
 	}
@@ -59,7 +60,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	c.Flags().StringVar(&d.collection, "collection", "content", "collection `NAME` of the synthetic document")
 	c.Flags().StringVar(&d.source, "source", "", "`NAME` of a native source, where the default one is of another kind")
 	c.Flags().DurationVar(&d.timeout, "timeout", time.Minute, "how long each of the two writes may take, at most `D`")
-	return exits(c, map[int]string{exitOK: "all is well", exitFailed: "something is not", exitUsage: "usage or settings"})
+	return exits(c, map[int]string{
+		exitOK: "all is well", exitFailed: "something is not",
+		exitUsage: "usage or settings",
+	})
 }
 
 // doctor sends a synthetic event through a stack.

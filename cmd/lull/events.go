@@ -22,7 +22,8 @@ import (
 	"github.com/lullhq/lull/internal/local/dev"
 )
 
-// resyncInput turns native events into events of a resync run. It knows how far it has read, byte by byte.
+// resyncInput turns native events into events of a resync run. It knows how far it has read, byte
+// by byte.
 type resyncInput struct {
 	io.Closer
 	name       string // of a file its path, of an object the last part of its key
@@ -108,7 +109,8 @@ func (r *resyncInput) skip(n int64) (messages int, err error) {
 
 func (r *resyncInput) digest() string { return hex.EncodeToString(r.sum.Sum(nil)) }
 
-// Next is the next event, marked. What is no JSON object is left as it is: it is refused when it is published.
+// Next is the next event, marked. What is no JSON object is left as it is: it is refused when it is
+// published.
 func (r *resyncInput) Next() (dev.Timed, error) {
 	first := r.read == 0
 	line, err := r.line()
@@ -165,7 +167,8 @@ func (p *progress) show(sent int, read int64) {
 		part = min(float64(read)/float64(p.size), 1)
 	}
 	full := int(part * width)
-	fmt.Fprintf(p.out, "\r[%s%s] %3.0f%%  %d messages", strings.Repeat("=", full), strings.Repeat(" ", width-full), part*100, sent)
+	fmt.Fprintf(p.out, "\r[%s%s] %3.0f%%  %d messages", strings.Repeat("=", full), strings.Repeat(" ", width-full),
+		part*100, sent)
 }
 
 func (p *progress) end() {

@@ -40,13 +40,15 @@ func (a *app) getCommand() *cobra.Command {
 			return err
 		}
 		err = a.print(d, func(w io.Writer) {
-			fmt.Fprintf(w, "key\t%s#%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n", d.Collection, d.ID, d.Version, d.OrderKey, d.Fence,
+			fmt.Fprintf(w, "key\t%s#%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n", d.Collection, d.ID,
+				d.Version, d.OrderKey, d.Fence,
 				d.Indexed.Format(time.RFC3339Nano))
 		})
 		return a.below(err, string(d.Document))
 	})
 	return exits(c, map[int]string{
-		exitOK: "it was printed", exitFailed: "the stack or the sink did not answer", exitUsage: "usage or settings, or a sink that cannot be read from here",
+		exitOK: "it was printed", exitFailed: "the stack or the sink did not answer",
+		exitUsage:   "usage or settings, or a sink that cannot be read from here",
 		exitMissing: "the sink does not hold it",
 	})
 }
@@ -54,18 +56,23 @@ func (a *app) getCommand() *cobra.Command {
 func (a *app) explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain KEY", Short: "Say why a document is as fresh as it is", Args: cobra.ExactArgs(1),
-		Long: "Prints what is known of a document: its row, its version in the sink, the messages that wait for it, its dead letters, the latest decisions,\n" +
+		Long: "Prints what is known of a document: its row, its version in the sink, the messages that wait for it, " +
+			"its dead letters, the latest decisions,\n" +
 			"and one sentence that says why it is as fresh as it is. KEY is <collection>#<id>.\n\n" +
-			"A 'lull dev' keeps its latest decisions. A deployed stack has them in its functions' logs: --logs reads those of the last hours, with the\n" +
-			"reader's role. At the log level INFO they tell what went wrong and what must be audited, at DEBUG everything; at most 200 lines are shown.",
+			"A 'lull dev' keeps its latest decisions. A deployed stack has them in its functions' logs: --logs reads " +
+			"those of the last hours, with the\n" +
+			"reader's role. At the log level INFO they tell what went wrong and what must be audited, at DEBUG " +
+			"everything; at most 200 lines are shown.",
 	}
-	c.Flags().DurationVar(&a.logs, "logs", 0, "with --aws: also the decisions that the functions logged in the last `DURATION`, such as 3h")
+	c.Flags().DurationVar(&a.logs, "logs", 0,
+		"with --aws: also the decisions that the functions logged in the last `DURATION`, such as 3h")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		switch {
 		case !c.Flags().Changed("logs"):
 			return nil
 		case !a.target.stack:
-			return usagef("--logs reads the functions' logs: use it with --aws; a 'lull dev' shows its decisions without it")
+			return usagef(
+				"--logs reads the functions' logs: use it with --aws; a 'lull dev' shows its decisions without it")
 		case a.logs < time.Minute || a.logs > maxLogs:
 			return usagef("--logs %s: want 1m to %dh", a.logs, int(maxLogs.Hours()))
 		}
@@ -87,7 +94,8 @@ func (a *app) explainCommand() *cobra.Command {
 		return err
 	})
 	return exits(c, map[int]string{
-		exitOK: "it was explained", exitFailed: "the stack did not answer", exitUsage: "usage or settings", exitMissing: "nothing is known of it",
+		exitOK: "it was explained", exitFailed: "the stack did not answer", exitUsage: "usage or settings",
+		exitMissing: "nothing is known of it",
 	})
 }
 
@@ -114,7 +122,8 @@ func explain(w io.Writer, x operate.Explanation) {
 	if len(x.Held) > 0 {
 		fmt.Fprintf(w, "\nHELD in flight %s\n", x.Flight)
 		for _, h := range x.Held {
-			fmt.Fprintf(w, "  v%s\t%s\t%s\tsent %s\tdue %s\treceived %d times\tmessage %s\n", h.Version, h.Operation, h.Lane, h.Sent.UTC().Format(clockLayout),
+			fmt.Fprintf(w, "  v%s\t%s\t%s\tsent %s\tdue %s\treceived %d times\tmessage %s\n", h.Version, h.Operation,
+				h.Lane, h.Sent.UTC().Format(clockLayout),
 				h.Due.UTC().Format(clockLayout), h.Receives, h.MessageID)
 		}
 	}

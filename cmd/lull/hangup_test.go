@@ -37,7 +37,8 @@ func TestDevWhoseReaderLeavesEndsAsByCtrlC(t *testing.T) {
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := in.Write([]byte(put("a", "1", "{}") + "\n")); err != nil { // there is something to tell, and more to come
+	// there is something to tell, and more to come
+	if _, err := in.Write([]byte(put("a", "1", "{}") + "\n")); err != nil {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError

@@ -11,7 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// initCommand prepares what a deployment cannot: the sinks' index templates. It needs the sinks only, no AWS stack.
+// initCommand prepares what a deployment cannot: the sinks' index templates. It needs the sinks
+// only, no AWS stack.
 func (a *app) initCommand() *cobra.Command {
 	return exits(&cobra.Command{
 		Use: "init", Short: "Put the index template on every OpenSearch sink of --settings, before the first document",
@@ -43,5 +44,8 @@ func (a *app) initCommand() *cobra.Command {
 				}
 			})
 		},
-	}, map[int]string{exitOK: "every sink has its template", exitFailed: "a sink refused it or was not reached", exitUsage: "usage or settings"})
+	}, map[int]string{
+		exitOK: "every sink has its template", exitFailed: "a sink refused it or was not reached",
+		exitUsage: "usage or settings",
+	})
 }

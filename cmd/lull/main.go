@@ -54,7 +54,11 @@ type app struct {
 }
 
 func newApp(in io.Reader, out, err io.Writer) *app {
-	return &app{in: in, out: out, err: err, aws: func(ctx context.Context) (aws.Config, error) { return awsconfig.LoadDefaultConfig(ctx) }}
+	return &app{in: in, out: out, err: err, aws: func(ctx context.Context) (aws.Config,
+		error,
+	) {
+		return awsconfig.LoadDefaultConfig(ctx)
+	}}
 }
 
 func main() {

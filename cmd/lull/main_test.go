@@ -20,7 +20,8 @@ import (
 	"github.com/lullhq/lull/internal/local/dev"
 )
 
-// asProgram makes the test binary be the program: for what only a process of its own can show, such as a kill.
+// asProgram makes the test binary be the program: for what only a process of its own can show, such
+// as a kill.
 const asProgram = "LULL_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -45,7 +46,8 @@ func lull(t *testing.T, in string, args ...string) answer {
 	return answer{code, out.String(), errs.String()}
 }
 
-// want checks the exit code, and that something was said: on standard output where the code is 0, on standard error otherwise.
+// want checks the exit code, and that something was said: on standard output where the code is 0,
+// on standard error otherwise.
 func (a answer) want(t *testing.T, name string, code int, says ...string) {
 	t.Helper()
 	text := a.errors

@@ -23,8 +23,10 @@ func (a *app) publishCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "publish [FILE|DIR|-]",
 		Short: "Send messages to the queues that their events belong to",
-		Long: "Sends NDJSON (a file, or standard input), or the *.json of a folder, one message each. A message that breaks the contract is refused and\n" +
-			"named on standard error; the others are sent. Timed messages ({\"after_ms\", \"attributes\", \"body\"}) are sent at once.",
+		Long: "Sends NDJSON (a file, or standard input), or the *.json of a folder, one message each. A message that " +
+			"breaks the contract is refused and\n" +
+			"named on standard error; the others are sent. Timed messages ({\"after_ms\", \"attributes\", \"body\"}) " +
+			"are sent at once.",
 		Args: cobra.MaximumNArgs(1),
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
@@ -42,7 +44,8 @@ func (a *app) publishCommand() *cobra.Command {
 			fmt.Fprintf(a.err, "refused: message %d: %s\n", r.Message+1, r.Why)
 		}
 		if printed := a.print(p.total, func(w io.Writer) {
-			fmt.Fprintf(w, "%d messages with %d events sent, %d refused\n", p.total.Messages, p.total.Events, len(p.total.Refused))
+			fmt.Fprintf(w, "%d messages with %d events sent, %d refused\n", p.total.Messages, p.total.Events,
+				len(p.total.Refused))
 		}); err == nil {
 			err = printed
 		}
@@ -51,10 +54,14 @@ func (a *app) publishCommand() *cobra.Command {
 		}
 		return err
 	})
-	c.Flags().StringVar(&source, "source", "", "`NAME` of the source that decodes the messages (the attribute lull-source)")
+	c.Flags().StringVar(&source, "source", "",
+		"`NAME` of the source that decodes the messages (the attribute lull-source)")
 	c.Flags().StringVar(&lane, "lane", "", "`LANE`, live or bulk; without it live, and bulk for resyncs")
 	groupFlag(c, &group)
-	return exits(c, map[int]string{exitOK: "everything was sent", exitFailed: "a message was refused, or something stopped it", exitUsage: "usage or settings: nothing was sent"})
+	return exits(c, map[int]string{
+		exitOK:     "everything was sent",
+		exitFailed: "a message was refused, or something stopped it", exitUsage: "usage or settings: nothing was sent",
+	})
 }
 
 func checkLane(lane string) error {
@@ -73,7 +80,9 @@ func checkGroup(group string) error {
 
 // groupFlag is the flag --group.
 func groupFlag(c *cobra.Command, group *string) {
-	c.Flags().StringVar(group, "group", "", "message group `NAME`, a tenant, of messages that name none (the attribute lull-group): the queue is fair to groups")
+	c.Flags().StringVar(group, "group", "",
+		"message group `NAME`, a tenant, of messages that name none (the attribute lull-group): the queue is fair to "+
+			"groups")
 }
 
 // publisher sends an input in batches.

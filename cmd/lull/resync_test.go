@@ -94,7 +94,8 @@ func (d *desk) resync(t *testing.T, from string, f resyncFlags) (resynced, strin
 
 func TestAResyncMarksItsEventsAndGoesOnWithTheSameRun(t *testing.T) {
 	t.Parallel()
-	file := write(t, append(append([]string{"", put("first", "7", `{"n":1.10,"big":12345678901234567890}`)}, many(349)...), "", put("last", "1", "{}"))...)
+	file := write(t, append(append([]string{"", put("first", "7", `{"n":1.10,"big":12345678901234567890}`)},
+		many(349)...), "", put("last", "1", "{}"))...)
 	at := file + ".checkpoint"
 	d := &desk{most: 201}
 	_, said, err := d.resync(t, file, resyncFlags{collection: "next"})
@@ -102,7 +103,8 @@ func TestAResyncMarksItsEventsAndGoesOnWithTheSameRun(t *testing.T) {
 		t.Fatalf("error %v, said %q; want the stack's and what to do", err, said)
 	}
 	first := marked(t, d.sent[0])
-	if first.Mode != "resync" || first.Collection != "next" || len(first.Resyncrun) != 26 || string(first.Data) != `{"n":1.10,"big":12345678901234567890}` {
+	if first.Mode != "resync" || first.Collection != "next" || len(first.Resyncrun) != 26 ||
+		string(first.Data) != `{"n":1.10,"big":12345678901234567890}` {
 		t.Errorf("event %+v, want it marked and its data untouched", first)
 	}
 	if _, err := os.Stat(at); err != nil {
@@ -137,14 +139,18 @@ func TestAResyncTakesAFileThatBeginsWithABOM(t *testing.T) {
 // A group marks the messages that name none of their own.
 func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
 	t.Parallel()
-	own := `{"after_ms":0,"attributes":{"lull-group":{"type":"String","string":"tenant-b"}},"body":` + put("own", "1", "{}") + `}`
+	own := `{"after_ms":0,"attributes":{"lull-group":{"type":"String","string":"tenant-b"}},"body":` +
+		put("own", "1", "{}") + `}`
 	d := &desk{}
-	if _, _, err := d.resync(t, write(t, put("first", "7", "{}"), own), resyncFlags{group: "tenant-a", source: "native"}); err != nil {
+	if _, _, err := d.resync(t, write(t, put("first", "7", "{}"), own),
+		resyncFlags{group: "tenant-a", source: "native"}); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"tenant-a", "tenant-b"} {
-		if got := queue.Group(d.sent[i].Attributes); got != want || d.sent[i].Attributes[queue.AttrSource].String != "native" {
-			t.Errorf("message %d is of group %q, attributes %+v; want %q, and its source", i, got, d.sent[i].Attributes, want)
+		if got := queue.Group(d.sent[i].Attributes); got != want ||
+			d.sent[i].Attributes[queue.AttrSource].String != "native" {
+			t.Errorf("message %d is of group %q, attributes %+v; want %q, and its source", i, got, d.sent[i].Attributes,
+				want)
 		}
 	}
 	for _, bad := range []string{"two words", strings.Repeat("x", 129), "größe"} {
@@ -155,7 +161,8 @@ func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
 	}
 }
 
-// A run that dies before its first answer has begun already: beginning again would be a second run, which accepts everything once more.
+// A run that dies before its first answer has begun already: beginning again would be a second run,
+// which accepts everything once more.
 func TestARunBeginsOnce(t *testing.T) {
 	t.Parallel()
 	file := write(t, many(3)...)
@@ -164,7 +171,8 @@ func TestARunBeginsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := &desk{}
-	if r, _, err := again.resync(t, file, resyncFlags{}); err != nil || r.Run != marked(t, d.sent[0]).Resyncrun || r.Messages != 3 {
+	if r, _, err := again.resync(t, file, resyncFlags{}); err != nil || r.Run != marked(t, d.sent[0]).Resyncrun ||
+		r.Messages != 3 {
 		t.Errorf("got %+v, error %v; want the run that had begun", r, err)
 	}
 }
@@ -218,14 +226,26 @@ func TestACheckpointThatDoesNotFitChangesNothing(t *testing.T) {
 			edit(t, file, func(s string) string { return s[:1000] })
 			return resyncFlags{}
 		}, "of another input"},
-		{"of another run", func(*testing.T, string, string) resyncFlags { return resyncFlags{run: "01ARZ3NDEKTSV4RRFFQ69G5FAV"} }, "--run"},
-		{"of another collection", func(*testing.T, string, string) resyncFlags { return resyncFlags{collection: "next"} }, "--collection none, not next"},
-		{"of another source", func(*testing.T, string, string) resyncFlags { return resyncFlags{source: "other"} }, "--source none, not other"},
+		{"of another run", func(*testing.T, string, string) resyncFlags {
+			return resyncFlags{run: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}
+		}, "--run"},
+		{"of another collection", func(*testing.T, string, string) resyncFlags {
+			return resyncFlags{collection: "next"}
+		}, "--collection none, not next"},
+		{
+			"of another source", func(*testing.T, string, string) resyncFlags { return resyncFlags{source: "other"} },
+			"--source none, not other",
+		},
 		{"of another stack", func(t *testing.T, _, at string) resyncFlags {
-			edit(t, at, func(s string) string { return strings.Replace(s, `"sent"`, `"stack":"http://elsewhere","sent"`, 1) })
+			edit(t, at, func(s string) string {
+				return strings.Replace(s, `"sent"`, `"stack":"http://elsewhere","sent"`,
+					1)
+			})
 			return resyncFlags{}
 		}, "is of the stack http://elsewhere"},
-		{"that is a folder", func(t *testing.T, _, _ string) resyncFlags { return resyncFlags{checkpoint: t.TempDir()} }, "read the checkpoint"},
+		{"that is a folder", func(t *testing.T, _, _ string) resyncFlags {
+			return resyncFlags{checkpoint: t.TempDir()}
+		}, "read the checkpoint"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -264,20 +284,24 @@ func TestResyncRefusesWhatItCannotRead(t *testing.T) {
 		f    resyncFlags
 		says string
 	}{
-		"a missing file": {"missing.ndjson", resyncFlags{}, "missing.ndjson"}, "a folder": {t.TempDir(), resyncFlags{}, "is a folder"},
-		"no object": {"s3://bucket", resyncFlags{}, "s3://BUCKET/KEY"}, "no bucket": {"s3:///key", resyncFlags{}, "s3://BUCKET/KEY"},
-		"no run": {write(t, many(1)...), resyncFlags{run: "x"}, "--run"},
+		"a missing file": {"missing.ndjson", resyncFlags{}, "missing.ndjson"},
+		"a folder":       {t.TempDir(), resyncFlags{}, "is a folder"},
+		"no object":      {"s3://bucket", resyncFlags{}, "s3://BUCKET/KEY"},
+		"no bucket":      {"s3:///key", resyncFlags{}, "s3://BUCKET/KEY"},
+		"no run":         {write(t, many(1)...), resyncFlags{run: "x"}, "--run"},
 	} {
 		d := &desk{}
 		_, _, err := d.resync(t, tt.from, tt.f)
 		var exit *exitError
-		if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), tt.says) || len(d.sent) > 0 {
+		if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), tt.says) ||
+			len(d.sent) > 0 {
 			t.Errorf("%s: %v, want a usage error that says %q", name, err, tt.says)
 		}
 	}
 	d := &desk{}
 	file := write(t, put("a", "1", "{}"), `{"after_ms":-1}`)
-	if _, _, err := d.resync(t, file, resyncFlags{}); err == nil || !strings.Contains(err.Error(), "after_ms") || len(d.sent) != 1 {
+	if _, _, err := d.resync(t, file, resyncFlags{}); err == nil || !strings.Contains(err.Error(), "after_ms") ||
+		len(d.sent) != 1 {
 		t.Errorf("a broken line: %v, %d sent", err, len(d.sent))
 	}
 }
@@ -307,13 +331,18 @@ func TestResyncReadsAnObjectInS3(t *testing.T) {
 		return d, out.String(), err
 	}
 	d, said, err := resync("s3://exports/2026/all.ndjson")
-	if err != nil || len(d.sent) != 120 || marked(t, d.sent[119]).Mode != "resync" || !strings.HasPrefix(said, "120 messages sent in resync run") {
+	if err != nil || len(d.sent) != 120 || marked(t, d.sent[119]).Mode != "resync" ||
+		!strings.HasPrefix(said, "120 messages sent in resync run") {
 		t.Errorf("%d sent, error %v, said %q", len(d.sent), err, said)
 	}
-	for from, says := range map[string]string{"s3://exports/secret.ndjson": "AccessDenied", "s3://exports/nothing": "NoSuchKey"} {
+	for from, says := range map[string]string{
+		"s3://exports/secret.ndjson": "AccessDenied",
+		"s3://exports/nothing":       "NoSuchKey",
+	} {
 		d, _, err := resync(from)
 		var exit *exitError
-		if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), from) || len(d.sent) > 0 {
+		if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), from) || len(d.sent) > 0 {
 			t.Errorf("%s: %v, want a usage error that says %s", from, err, says)
 		}
 	}
@@ -322,7 +351,8 @@ func TestResyncReadsAnObjectInS3(t *testing.T) {
 	}
 	a := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
 	a.aws = func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("no profile") }
-	if err := a.resync(t.Context(), (&desk{}).api(t), "s3://exports/x", resyncFlags{rate: 1}); err == nil || !strings.Contains(err.Error(), "no profile") {
+	if err := a.resync(t.Context(), (&desk{}).api(t), "s3://exports/x", resyncFlags{rate: 1}); err == nil ||
+		!strings.Contains(err.Error(), "no profile") {
 		t.Errorf("without credentials: %v", err)
 	}
 }
@@ -339,7 +369,8 @@ func TestAResyncIsAcceptedOncePerRun(t *testing.T) {
 	}
 	a := s.ask("resync", file, "--run", run, "--rate", "5000")
 	a.want(t, "resync", exitFailed, "refused: message 3:")
-	if strings.Contains(a.errors, "\r") || !strings.Contains(a.out, "3 messages sent in resync run "+run+", 1 refused") {
+	if strings.Contains(a.errors, "\r") || !strings.Contains(a.out, "3 messages sent in resync run "+run+
+		", 1 refused") {
 		t.Errorf("said %q, and %q; want no bar where nobody looks", a.out, a.errors)
 	}
 	s.ask("wait", "content#missing", "--version", "1").want(t, "wait", exitOK)
@@ -369,7 +400,8 @@ func TestAProgressBarIsForPeople(t *testing.T) {
 	bar.show(5, 50)
 	bar.show(10, 100)
 	bar.end()
-	if got := out.String(); !strings.Contains(got, "\r[===============               ]  50%  5 messages") || !strings.HasSuffix(got, "100%  10 messages\n") {
+	if got := out.String(); !strings.Contains(got, "\r[===============               ]  50%  5 messages") ||
+		!strings.HasSuffix(got, "100%  10 messages\n") {
 		t.Errorf("shown %q", got)
 	}
 	if isTerminal(&out) {

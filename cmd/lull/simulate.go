@@ -50,26 +50,35 @@ func simulateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "simulate",
 		Short: "Run events through the whole stack in virtual time",
-		Long: "Runs the real functions against simulated AWS services and a simulated sink, in virtual time: a day takes seconds. Shows how fresh documents\n" +
-			"are with your settings and your events, what that writes and costs, and checks every promise on the way. The same seed, settings\n" +
-			"and events give the same run, to the bit. Without --events the seed writes some of its own, or so many a second as --load says.\n\n" +
-			"What an outage of the sink comes to: --load 5 --for 3h --sink-down 15m-2h15m --sink-takes 20 --plot outage.svg",
+		Long: "Runs the real functions against simulated AWS services and a simulated sink, in virtual time: a day " +
+			"takes seconds. Shows how fresh documents\n" +
+			"are with your settings and your events, what that writes and costs, and checks every promise on the " +
+			"way. The same seed, settings\n" +
+			"and events give the same run, to the bit. Without --events the seed writes some of its own, or so many " +
+			"a second as --load says.\n\n" +
+			"What an outage of the sink comes to: --load 5 --for 3h --sink-down 15m-2h15m --sink-takes 20 --plot " +
+			"outage.svg",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runSimulate(c, f) },
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.config, "config", "", "settings, a lull.yaml; without it the defaults")
-	fl.StringVar(&f.events, "events", "", "messages: a file of NDJSON with after_ms, a folder of *.json, or - for standard input")
+	fl.StringVar(&f.events, "events", "",
+		"messages: a file of NDJSON with after_ms, a folder of *.json, or - for standard input")
 	fl.StringVar(&f.source, "source", "", "what decodes the messages: native or govuk, or a source of --config")
 	fl.StringVar(&f.collection, "collection", "", "collection of events that name none")
-	fl.StringVar(&f.faults, "faults", string(sim.NoFaults), "none, standard (docs/faults.md), or swarm: rates that the seed draws, far beyond it")
+	fl.StringVar(&f.faults, "faults", string(sim.NoFaults),
+		"none, standard (docs/faults.md), or swarm: rates that the seed draws, far beyond it")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of everything that is left to chance")
 	fl.IntVar(&f.pollers, "pollers", pollersAtFirst, "pollers that each event source mapping begins with")
 	fl.StringVar(&f.report, "report", "", "file for the report, one JSON object")
-	fl.Float64Var(&f.load, "load", 0, "`N` events a second, for as long as --for says, in place of --events: changes of 1,000 documents")
+	fl.Float64Var(&f.load, "load", 0,
+		"`N` events a second, for as long as --for says, in place of --events: changes of 1,000 documents")
 	fl.DurationVar(&f.lasting, "for", time.Hour, "how long --load goes on")
-	fl.StringVar(&f.sinkDown, "sink-down", "", "`FROM-TO`, counted from the beginning: the sinks do not answer meanwhile")
-	fl.IntVar(&f.sinkTakes, "sink-takes", 0, "`N` documents a second that a sink takes: it answers the others with 429; 0 for any number")
+	fl.StringVar(&f.sinkDown, "sink-down", "",
+		"`FROM-TO`, counted from the beginning: the sinks do not answer meanwhile")
+	fl.IntVar(&f.sinkTakes, "sink-takes", 0,
+		"`N` documents a second that a sink takes: it answers the others with 429; 0 for any number")
 	fl.StringVar(&f.plot, "plot", "", "file for a picture of what the sinks got, how fresh it was and what waited: SVG")
 	fl.StringVar(&f.story, "story", "", "file for everything that happens, line by line")
 	return c
@@ -96,7 +105,8 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 		return usage(err)
 	}
 	o := sim.Options{
-		Config: cfg, Seed: f.seed, Faults: level, Upstream: up, Pollers: f.pollers, MostPollers: maxPollers, Strain: strain, Timeline: f.plot != "",
+		Config: cfg, Seed: f.seed, Faults: level, Upstream: up, Pollers: f.pollers, MostPollers: maxPollers,
+		Strain: strain, Timeline: f.plot != "",
 	}
 	var story *os.File
 	if f.story != "" {
@@ -146,16 +156,20 @@ func (f simulateFlags) strain(up sim.Upstream) (s sim.Strain, err error) {
 	s.DownFrom, err = time.ParseDuration(from)
 	s.DownTo, wrong = time.ParseDuration(to)
 	if err != nil || wrong != nil || s.DownFrom < 0 || s.DownTo <= s.DownFrom || s.DownTo > up.Calm {
-		return s, fmt.Errorf("--sink-down %s: want FROM-TO, like 15m-2h15m, before the events end at %s", f.sinkDown, up.Calm)
+		return s, fmt.Errorf("--sink-down %s: want FROM-TO, like 15m-2h15m, before the events end at %s", f.sinkDown,
+			up.Calm)
 	}
 	return s, nil
 }
 
-// upstream is what --events says, or what the seed writes. The faults go on until what was sent last has long been written.
+// upstream is what --events says, or what the seed writes. The faults go on until what was sent
+// last has long been written.
 func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstream, error) {
 	if f.load != 0 {
 		if f.events != "" || f.load < 0 || f.load > maxLoad || f.lasting <= 0 {
-			return sim.Upstream{}, fmt.Errorf("--load %g, --for %s: want up to %d events a second for a while, and no --events", f.load, f.lasting, maxLoad)
+			return sim.Upstream{},
+				fmt.Errorf("--load %g, --for %s: want up to %d events a second for a while, and no --events", f.load,
+					f.lasting, maxLoad)
 		}
 		return sim.Steady(f.seed, f.load, steadyDocuments, f.lasting), nil
 	}

@@ -51,7 +51,8 @@ func TestSimulateShowsWhatABurstCosts(t *testing.T) {
 	}
 	out, s := simulated(t, "--events", events, "--pollers", "1")
 	if s.Counts.Events != 3 || s.Counts.Applied != 1 || s.Freshness.Count != 1 {
-		t.Errorf("%d events, %d sink writes, %d versions written, want 3, 1 and 1", s.Counts.Events, s.Counts.Applied, s.Freshness.Count)
+		t.Errorf("%d events, %d sink writes, %d versions written, want 3, 1 and 1", s.Counts.Events, s.Counts.Applied,
+			s.Freshness.Count)
 	}
 	if s.Freshness.Max < 5000 || s.Freshness.Max > 8000 {
 		t.Errorf("freshness %d ms, want between quiet and quiet + window + 1 s", s.Freshness.Max)
@@ -76,13 +77,16 @@ func TestSimulateGivesTheSameRunForTheSameSeed(t *testing.T) {
 	}
 }
 
-// An outage on demand: what waited is written, once the sink is back and by what it takes, and there is a picture of it.
+// An outage on demand: what waited is written, once the sink is back and by what it takes, and
+// there is a picture of it.
 func TestSimulateDrawsAnOutage(t *testing.T) {
 	t.Parallel()
 	svg := filepath.Join(t.TempDir(), "outage.svg")
-	out, s := simulated(t, "--load", "5", "--for", "15m", "--sink-down", "3m-8m", "--sink-takes", "20", "--pollers", "1", "--plot", svg)
+	out, s := simulated(t, "--load", "5", "--for", "15m", "--sink-down", "3m-8m", "--sink-takes", "20", "--pollers",
+		"1", "--plot", svg)
 	if s.Freshness.Max < 5*60*1000 || s.Counts.Events < 4000 || !strings.Contains(out, "every promise held") {
-		t.Errorf("the oldest of %d events written after %d ms: the sink was away for five minutes\n%s", s.Counts.Events, s.Freshness.Max, out)
+		t.Errorf("the oldest of %d events written after %d ms: the sink was away for five minutes\n%s", s.Counts.Events,
+			s.Freshness.Max, out)
 	}
 	b, err := os.ReadFile(svg)
 	if err != nil {

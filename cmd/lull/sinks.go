@@ -35,7 +35,8 @@ func (o *opened) close() {
 	}
 }
 
-// openSinks opens what the settings name, in the data folder or, without one, in a temporary one that close removes.
+// openSinks opens what the settings name, in the data folder or, without one, in a temporary one
+// that close removes.
 func (a *app) openSinks(ctx context.Context, cfg *config.Config, f *devFlags) (*opened, error) {
 	o := &opened{sinks: map[string]sink.Sink{}}
 	if err := a.openInto(ctx, o, cfg, f); err != nil {
@@ -85,7 +86,8 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 	return nil
 }
 
-// addresses are the sinks of a stack that is not just one Bleve index, which knows its folder itself.
+// addresses are the sinks of a stack that is not just one Bleve index, which knows its folder
+// itself.
 func addresses(cfg *config.Config) map[string]string {
 	out := map[string]string{}
 	for name, s := range cfg.Sinks {
@@ -151,7 +153,9 @@ func (a *app) openSearch(ctx context.Context, cfg *config.Config, name string) (
 	case config.AuthBasic:
 		user, password := os.Getenv(s.Auth.UserEnv), os.Getenv(s.Auth.PasswordEnv)
 		if user == "" || password == "" {
-			return nil, fmt.Errorf("sinks.%s.auth: set the environment variables that userEnv and passwordEnv name (%q, %q)", name, s.Auth.UserEnv, s.Auth.PasswordEnv)
+			return nil,
+				fmt.Errorf("sinks.%s.auth: set the environment variables that userEnv and passwordEnv name (%q, %q)",
+					name, s.Auth.UserEnv, s.Auth.PasswordEnv)
 		}
 		o.Auth = opensearch.Basic(func(context.Context) (string, string, error) { return user, password, nil })
 	case config.AuthSigV4:

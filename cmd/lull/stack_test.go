@@ -15,19 +15,23 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil, "--events", write(t), "--speed", "100")
 	var sent operate.Published
-	lull(t, put("a", "1", `{"t":1}`)+"\n"+put("a", "2", `{"t":2}`), "publish", "--dev", s.url, "-o", "json").into(t, &sent)
+	lull(t, put("a", "1", `{"t":1}`)+"\n"+put("a", "2", `{"t":2}`), "publish", "--dev", s.url, "-o", "json").into(t,
+		&sent)
 	if sent.Messages != 2 || sent.Events != 2 || len(sent.Refused) != 0 {
 		t.Errorf("publish: %+v", sent)
 	}
-	a := lull(t, `{"after_ms":5,"body":`+put("b", "1", "{}")+"}\nnot JSON\n"+put("c", "1", "[]"), "publish", "-", "--dev", s.url)
+	a := lull(t, `{"after_ms":5,"body":`+put("b", "1", "{}")+"}\nnot JSON\n"+put("c", "1", "[]"), "publish", "-",
+		"--dev", s.url)
 	a.want(t, "publish bad messages", exitFailed, "refused: message 2:", "refused: message 3: contract: data")
 	if !strings.Contains(a.out, "1 messages with 1 events sent, 2 refused") {
 		t.Errorf("publish said %q", a.out)
 	}
-	s.ask("publish", "testdata/govuk", "--source", "native").want(t, "publish what is not native", exitFailed, "message 10")
+	s.ask("publish", "testdata/govuk", "--source", "native").want(t, "publish what is not native", exitFailed,
+		"message 10")
 	s.ask("wait", "content#a", "--version", "2").want(t, "wait", exitOK, "It is fresh: version 2 is in the sink")
 	s.ask("wait", "content#a", "--version", "1").want(t, "wait for an older version", exitOK)
-	s.ask("wait", "content#a", "--version", "3", "--timeout", "1ms").want(t, "wait for what does not come", exitMissing, "was not committed within 1ms")
+	s.ask("wait", "content#a", "--version", "3", "--timeout", "1ms").want(t, "wait for what does not come", exitMissing,
+		"was not committed within 1ms")
 	s.ask("wait", "content#a", "--version", "latest").want(t, "wait for no version", exitUsage, "--version", "latest")
 	var doc operate.Document
 	s.ask("get", "content#a", "-o", "json").into(t, &doc)
@@ -47,7 +51,8 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 	if !x.Known || x.Version != "2" || x.InSink != "2" || len(x.Decisions) == 0 {
 		t.Errorf("explain: %+v", x)
 	}
-	s.ask("explain", "content#a").want(t, "explain", exitOK, "ROW", "committed", "SINK", "DECISIONS", "SETTLE", "It is fresh")
+	s.ask("explain", "content#a").want(t, "explain", exitOK, "ROW", "committed", "SINK", "DECISIONS", "SETTLE",
+		"It is fresh")
 	a = s.ask("explain", "content#nothing")
 	a.want(t, "explain what is not known", exitMissing, "nothing is known of this key")
 	if !strings.Contains(a.out, "No event of this document was ever judged") {
@@ -92,9 +97,14 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 		args []string
 		n    int
 	}{
-		"all": {nil, 3}, "by reason": {[]string{"--reason", "version_invalid"}, 1}, "by collection": {[]string{"--collection", "content"}, 2},
-		"by key": {[]string{"--key", "content#a"}, 1}, "by an unknown key": {[]string{"--key", "content#z"}, 0}, "by state": {[]string{"--state", "redriven"}, 0},
-		"by time": {[]string{"--after", "1h"}, 3}, "by another time": {[]string{"--before", "2020-01-01T00:00:00Z"}, 0},
+		"all": {nil, 3}, "by reason": {[]string{"--reason", "version_invalid"}, 1},
+		"by collection": {[]string{"--collection", "content"}, 2},
+		"by key":        {[]string{"--key", "content#a"}, 1}, "by an unknown key": {[]string{"--key", "content#z"}, 0},
+		"by state": {[]string{"--state", "redriven"}, 0},
+		"by time":  {[]string{"--after", "1h"}, 3}, "by another time": {
+			[]string{"--before", "2020-01-01T00:00:00Z"},
+			0,
+		},
 	} {
 		if got := list(want.args...); len(got) != want.n {
 			t.Errorf("%s: %d letters, want %d", name, len(got), want.n)
@@ -124,8 +134,18 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 		{"everything and something", []string{"drop", id, "--all"}, exitUsage, "--all"},
 		{"a rate below zero", []string{"redrive", "--all", "--rate", "-1"}, exitUsage, "--rate"},
 		{"a rate without end", []string{"redrive", "--all", "--rate", "Inf"}, exitUsage, "--rate"},
-		{"a letter and a filter", []string{"redrive", id, "--reason", "contract"}, exitUsage, "an ID and a filter exclude each other"},
-		{"a filter that was not said", []string{"drop", "--reason", "contract", "--key", ""}, exitUsage, "--key: is empty"},
+		{
+			"a letter and a filter",
+			[]string{"redrive", id, "--reason", "contract"},
+			exitUsage,
+			"an ID and a filter exclude each other",
+		},
+		{
+			"a filter that was not said",
+			[]string{"drop", "--reason", "contract", "--key", ""},
+			exitUsage,
+			"--key: is empty",
+		},
 		{"an unknown letter to redrive", []string{"redrive", "0123"}, exitMissing, "0123"},
 		{"an unknown letter to drop", []string{"drop", "0123"}, exitMissing, "0123"},
 		{"an unknown key to redrive", []string{"redrive", "--key", "content#z"}, exitMissing, "content#z"},
@@ -138,8 +158,10 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 	if got := list(); len(got) != 3 || got[0].State != deadletter.Parked {
 		t.Errorf("something was changed: %+v", got)
 	}
-	s.ask("dead", "redrive", "--key", "content#a", "--dry-run").want(t, "dry run", exitOK, id, "sent: 1", "nothing was changed")
-	s.ask("dead", "redrive", "--all", "--rate", "1000").want(t, "redrive", exitOK, id, "content#a", "message ", "sent: 3")
+	s.ask("dead", "redrive", "--key", "content#a", "--dry-run").want(t, "dry run", exitOK, id, "sent: 1",
+		"nothing was changed")
+	s.ask("dead", "redrive", "--all", "--rate", "1000").want(t, "redrive", exitOK, id, "content#a", "message ",
+		"sent: 3")
 	var res operate.LetterResult
 	s.ask("dead", "drop", "--key", "content#b", "-o", "json").into(t, &res)
 	if res.Outcomes["dropped"] != 1 || len(res.Lines) != 1 {
@@ -180,7 +202,12 @@ func TestWrongQuestionsHaveClearAnswers(t *testing.T) {
 		{"nobody there", []string{"status", "--dev", gone.URL}, exitFailed, "is `lull dev` running there?"},
 		{"something else", []string{"status", "--dev", other.URL}, exitFailed, "it is no `lull dev`"},
 		{"nobody to publish to", []string{"publish", file, "--dev", gone.URL}, exitFailed, "after 0 messages"},
-		{"nobody to wait for", []string{"wait", "content#a", "--version", "1", "--dev", gone.URL}, exitFailed, "running there"},
+		{
+			"nobody to wait for",
+			[]string{"wait", "content#a", "--version", "1", "--dev", gone.URL},
+			exitFailed,
+			"running there",
+		},
 		{"nobody to examine", []string{"doctor", "--dev", gone.URL}, exitFailed, "1 of 1 checks"},
 		{"no address", []string{"status", "--dev", "there"}, exitUsage, "--dev there"},
 		{"two stacks", []string{"status", "--aws", "--dev", gone.URL}, exitUsage, "choose one"},

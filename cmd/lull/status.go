@@ -12,8 +12,10 @@ import (
 
 func (a *app) statusCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "status", Short: "Show what waits where, how the sinks are, and how many letters are parked", Args: cobra.NoArgs,
-		Long: "Counts the messages of every queue (on AWS approximately): visible ones, held ones, and those that wait for their time; the flights;\n" +
+		Use: "status", Short: "Show what waits where, how the sinks are, and how many letters are parked",
+		Args: cobra.NoArgs,
+		Long: "Counts the messages of every queue (on AWS approximately): visible ones, held ones, and those that " +
+			"wait for their time; the flights;\n" +
 			"the parked dead letters; and says which sinks are unwell.",
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
@@ -30,7 +32,8 @@ func (a *app) statusCommand() *cobra.Command {
 			for _, k := range s.Sinks {
 				health := "well"
 				if k.Open {
-					health = fmt.Sprintf("unwell: nothing is claimed before %s (level %d)", k.OpenUntil.Format(time.RFC3339), k.Level)
+					health = fmt.Sprintf("unwell: nothing is claimed before %s (level %d)",
+						k.OpenUntil.Format(time.RFC3339), k.Level)
 				}
 				fmt.Fprintf(w, "%s\t%s\n", k.Sink, health)
 			}
@@ -45,5 +48,8 @@ func (a *app) statusCommand() *cobra.Command {
 			fmt.Fprintln(w)
 		})
 	})
-	return exits(c, map[int]string{exitOK: "the stack answered, whatever waits", exitFailed: "it did not", exitUsage: "usage or settings"})
+	return exits(c, map[int]string{
+		exitOK: "the stack answered, whatever waits", exitFailed: "it did not",
+		exitUsage: "usage or settings",
+	})
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/lullhq/lull/internal/operate"
 )
 
-// target says which stack a command talks to: a `lull dev` by its address, or a deployed stack by its settings.
+// target says which stack a command talks to: a `lull dev` by its address, or a deployed stack by
+// its settings.
 type target struct {
 	dev      string
 	stack    bool
@@ -33,7 +34,8 @@ const awsEnv = "LULL_AWS"
 
 func (t *target) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.dev, "dev", "http://"+defaultListen, "talk to the 'lull dev' at this `URL`")
-	f.BoolVar(&t.stack, "aws", false, "talk to the deployed stack of --settings, as "+awsEnv+"=1 does; endpoint, region and credentials as the AWS SDK finds them")
+	f.BoolVar(&t.stack, "aws", false, "talk to the deployed stack of --settings, as "+awsEnv+
+		"=1 does; endpoint, region and credentials as the AWS SDK finds them")
 	f.StringVar(&t.settings, "settings", "lull.yaml", "with --aws: the `FILE` of settings that was deployed")
 	f.StringVarP(&t.output, "output", "o", "table", "`FORMAT` of the answer: table or json")
 }
@@ -50,7 +52,8 @@ func (t *target) check(f *pflag.FlagSet) error {
 	if !dev && !aws {
 		t.stack = os.Getenv(awsEnv) != ""
 	}
-	if u, err := url.Parse(t.dev); !t.stack && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+	if u, err := url.Parse(t.dev); !t.stack && (err != nil || u.Scheme != "http" && u.Scheme != "https" ||
+		u.Host == "") {
 		return usagef("--dev %s: want an address such as http://%s", t.dev, defaultListen)
 	}
 	return nil
@@ -64,7 +67,8 @@ func (t *target) name() string {
 	return t.dev
 }
 
-// open connects; done closes the connections. Nothing is sent to the stack yet but the question where its queues are.
+// open connects; done closes the connections. Nothing is sent to the stack yet but the question
+// where its queues are.
 func (a *app) open(ctx context.Context) (api operate.API, done func(), err error) {
 	if !a.target.stack {
 		client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}
@@ -118,8 +122,8 @@ func (a *app) print(v any, f func(w io.Writer)) error {
 	return w.Flush()
 }
 
-// below prints a text byte for byte under what print printed, unless that was JSON, which has it already. A table would take its tabs for
-// columns.
+// below prints a text byte for byte under what print printed, unless that was JSON, which has it
+// already. A table would take its tabs for columns.
 func (a *app) below(err error, text string) error {
 	if err != nil || a.target.output == "json" {
 		return err

@@ -19,7 +19,8 @@ func (a *app) waitCommand() *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use: "wait KEY --version V", Short: "Wait until a version of a document, or a newer one, is committed",
-		Long: "What a publish button needs. Looks every quarter of a second, and says at the end why the document is as fresh as it is.",
+		Long: "What a publish button needs. Looks every quarter of a second, and says at the end why the document is " +
+			"as fresh as it is.",
 		Args: cobra.ExactArgs(1),
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
@@ -41,7 +42,8 @@ func (a *app) waitCommand() *cobra.Command {
 	c.Flags().StringVar(&version, "version", "", "the upstream's version `V`")
 	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait, at most `D`")
 	return exits(c, map[int]string{
-		exitOK: "the version, or a newer one, is committed", exitFailed: "the stack did not answer", exitUsage: "usage or settings, or no version of the document's kind",
+		exitOK: "the version, or a newer one, is committed", exitFailed: "the stack did not answer",
+		exitUsage:   "usage or settings, or no version of the document's kind",
 		exitLetters: "the version is a dead letter", exitMissing: "the time is up",
 	})
 }
@@ -49,8 +51,11 @@ func (a *app) waitCommand() *cobra.Command {
 // waitStep is how often waitFor looks.
 const waitStep = 250 * time.Millisecond
 
-// waitFor asks until the version is committed or a newer one is. An answer that fails is final at first; later it may be a moment's trouble.
-func waitFor(ctx context.Context, api operate.API, key shard.DocID, version string, timeout time.Duration) (operate.Explanation, error) {
+// waitFor asks until the version is committed or a newer one is. An answer that fails is final at
+// first; later it may be a moment's trouble.
+func waitFor(ctx context.Context, api operate.API, key shard.DocID, version string,
+	timeout time.Duration,
+) (operate.Explanation, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var last operate.Explanation
@@ -83,7 +88,8 @@ func waitFor(ctx context.Context, api operate.API, key shard.DocID, version stri
 	}
 }
 
-// reaches reports whether the committed version is the one asked for or a newer one. Its error says that it never will be.
+// reaches reports whether the committed version is the one asked for or a newer one. Its error says
+// that it never will be.
 func reaches(x operate.Explanation, version string) (bool, error) {
 	committed, err := compare(x.Committed, version)
 	if err != nil || committed >= 0 && x.Committed != "" {
@@ -95,13 +101,15 @@ func reaches(x operate.Explanation, version string) (bool, error) {
 	}
 	for _, l := range x.Letters {
 		if l.Version == version && l.State == deadletter.Parked {
-			return false, &exitError{exitLetters, fmt.Errorf("version %s of %s is a dead letter: %s: %s", version, x.Key, l.Reason, l.Detail)}
+			return false, &exitError{exitLetters, fmt.Errorf("version %s of %s is a dead letter: %s: %s", version,
+				x.Key, l.Reason, l.Detail)}
 		}
 	}
 	return false, nil
 }
 
-// compare compares the version of a printed order key, "" for none, with a version in the upstream's words. The class is the key's.
+// compare compares the version of a printed order key, "" for none, with a version in the
+// upstream's words. The class is the key's.
 func compare(printed, version string) (int, error) {
 	if printed == "" {
 		return -1, nil

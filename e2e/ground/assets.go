@@ -16,7 +16,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// upload puts a stack's assets where its template expects them, and returns the address of the template, which is one of them.
+// upload puts a stack's assets where its template expects them, and returns the address of the
+// template, which is one of them.
 func (g *Ground) upload(ctx context.Context, out, stack string) (template string, err error) {
 	text, err := os.ReadFile(filepath.Join(out, stack+".assets.json"))
 	if err != nil {
@@ -42,7 +43,10 @@ func (g *Ground) upload(ctx context.Context, out, stack string) (template string
 		}
 		for _, to := range file.Destinations {
 			_, made := client.CreateBucket(ctx, &sdk.CreateBucketInput{Bucket: &to.BucketName}) // for the first of them
-			_, err := client.PutObject(ctx, &sdk.PutObjectInput{Bucket: &to.BucketName, Key: &to.ObjectKey, Body: bytes.NewReader(body)})
+			_, err := client.PutObject(ctx, &sdk.PutObjectInput{
+				Bucket: &to.BucketName, Key: &to.ObjectKey,
+				Body: bytes.NewReader(body),
+			})
 			if err != nil {
 				return "", fmt.Errorf("upload asset %s: %w", file.Source.Path, errors.Join(err, made))
 			}

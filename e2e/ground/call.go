@@ -17,7 +17,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// The services that lull itself never calls are called by hand, signed: their SDKs would be dependencies of the product's module.
+// The services that lull itself never calls are called by hand, signed: their SDKs would be
+// dependencies of the product's module.
 
 // CallError is an answer that is no success.
 type CallError struct {
@@ -77,7 +78,8 @@ func (g *Ground) rest(ctx context.Context, method, path string, in, out any) err
 }
 
 func (g *Ground) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(aws.ToString(g.Account.BaseEndpoint), "/")+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(aws.ToString(g.Account.BaseEndpoint), "/")+
+		path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
@@ -101,7 +103,8 @@ func (g *Ground) do(req *http.Request, service, what string, body []byte) ([]byt
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	hash := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(req.Context(), who, req, hex.EncodeToString(hash[:]), service, g.Account.Region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(req.Context(), who, req, hex.EncodeToString(hash[:]), service, g.Account.Region,
+		time.Now()); err != nil {
 		return nil, fmt.Errorf("%s: sign: %w", what, err)
 	}
 	res, err := g.Account.HTTPClient.Do(req)

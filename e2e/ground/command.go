@@ -45,7 +45,10 @@ func (s *Stack) Role(t testing.TB, what string) Who {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Who{"AWS_ACCESS_KEY_ID=" + keys.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + keys.SecretAccessKey, "AWS_SESSION_TOKEN=" + keys.SessionToken}
+	return Who{
+		"AWS_ACCESS_KEY_ID=" + keys.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + keys.SecretAccessKey,
+		"AWS_SESSION_TOKEN=" + keys.SessionToken,
+	}
 }
 
 // LullAs is LullWith by somebody else.
@@ -58,7 +61,8 @@ func (s *Stack) run(t testing.TB, input string, who Who, args ...string) Answer 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(s.work, "lull"), append([]string{"--aws", "--settings", s.settings}, args...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(s.work, "lull"),
+		append([]string{"--aws", "--settings", s.settings}, args...)...)
 	cmd.Env, cmd.Stdin = append(os.Environ(), who...), strings.NewReader(input)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -10,7 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// Counts are the metrics that the functions have written to their logs, by name, summed over all of them.
+// Counts are the metrics that the functions have written to their logs, by name, summed over all of
+// them.
 type Counts map[string]int
 
 // Since is what was added after before.
@@ -24,8 +25,8 @@ func (c Counts) Since(before Counts) Counts {
 	return added
 }
 
-// Counts reads on in the functions' logs and returns the sums since the stack was deployed. Logs arrive after the invocation has
-// ended: wait for what must come.
+// Counts reads on in the functions' logs and returns the sums since the stack was deployed. Logs
+// arrive after the invocation has ended: wait for what must come.
 func (s *Stack) Counts(t testing.TB) Counts {
 	t.Helper()
 	s.mu.Lock()
@@ -42,7 +43,8 @@ func (s *Stack) Counts(t testing.TB) Counts {
 	return now
 }
 
-// Counted waits until a metric has grown to what is wanted since before, and fails the test where it is more.
+// Counted waits until a metric has grown to what is wanted since before, and fails the test where
+// it is more.
 func (s *Stack) Counted(t testing.TB, before Counts, name string, want int) {
 	t.Helper()
 	var got int

@@ -35,7 +35,8 @@ func (g *Ground) Deploy(ctx context.Context, settings Settings) (*Stack, error) 
 		return nil, err
 	}
 	out := filepath.Join(g.work, settings.Stack+".out")
-	err = g.cdk(ctx, env, "deploy", "--app", filepath.Join(g.work, "infra"), "--output", out, "--require-approval", "never")
+	err = g.cdk(ctx, env, "deploy", "--app", filepath.Join(g.work, "infra"), "--output", out, "--require-approval",
+		"never")
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,8 @@ func (s *Stack) init(ctx context.Context) error {
 // findQueues asks for the queues' addresses, which only the service knows.
 func (s *Stack) findQueues(ctx context.Context) error {
 	for name, to := range map[string]*string{
-		s.Names.Queue(Sink, flight.Live): &s.Live, s.Names.Queue(Sink, flight.Bulk): &s.Bulk, s.Names.DeadQueue(Sink): &s.Dead,
+		s.Names.Queue(Sink, flight.Live): &s.Live, s.Names.Queue(Sink, flight.Bulk): &s.Bulk,
+		s.Names.DeadQueue(Sink): &s.Dead,
 	} {
 		out, err := s.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
 		if err != nil {

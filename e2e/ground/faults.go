@@ -42,7 +42,8 @@ func (s *Stack) Lose(t testing.TB, id flight.ID) {
 		t.Fatalf("get manifest: %v", err)
 	}
 	for _, r := range m.Records {
-		if _, err := s.SQS.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &s.Live, ReceiptHandle: &r.Message.Receipt}); err != nil {
+		if _, err := s.SQS.DeleteMessage(t.Context(),
+			&sqs.DeleteMessageInput{QueueUrl: &s.Live, ReceiptHandle: &r.Message.Receipt}); err != nil {
 			t.Fatalf("delete a message: %v", err)
 		}
 	}
@@ -50,8 +51,8 @@ func (s *Stack) Lose(t testing.TB, id flight.ID) {
 
 const functionsPath = "/2015-03-31/functions/"
 
-// BreakAlias points a function's alias at a version whose settings are wrong, so that every invocation fails. It is mended by the
-// function that it returns, or when the test ends.
+// BreakAlias points a function's alias at a version whose settings are wrong, so that every
+// invocation fails. It is mended by the function that it returns, or when the test ends.
 func (s *Stack) BreakAlias(t testing.TB, f names.Function) (restore func()) {
 	t.Helper()
 	path := functionsPath + s.Names.Function(Sink, f)

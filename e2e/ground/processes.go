@@ -36,8 +36,8 @@ func (s *Search) script(t testing.TB, name string, args ...string) {
 	}
 }
 
-// Freeze halts OpenSearch's process in the middle of whatever it does, until the function that it returns is called or the test ends:
-// it accepts connections and answers nothing.
+// Freeze halts OpenSearch's process in the middle of whatever it does, until the function that it
+// returns is called or the test ends: it accepts connections and answers nothing.
 func (s *Search) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(os.Getenv("LULL_E2E_RUN"), "opensearch", "pid"))

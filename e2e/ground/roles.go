@@ -27,8 +27,8 @@ const rights = "rights"
 // iamVersion is the version of IAM's protocol.
 const iamVersion = "2010-05-08"
 
-// TakeAway takes an action away from a function's role. It is given back by the function that it returns, or when the test ends. A
-// role that has no such action fails the test.
+// TakeAway takes an action away from a function's role. It is given back by the function that it
+// returns, or when the test ends. A role that has no such action fails the test.
 func (s *Stack) TakeAway(t testing.TB, f names.Function, action string) (giveBack func()) {
 	t.Helper()
 	role := s.roleOf(t, f)
@@ -76,7 +76,8 @@ func (s *Stack) TakeAway(t testing.TB, f names.Function, action string) (giveBac
 func (s *Stack) roleOf(t testing.TB, f names.Function) string {
 	t.Helper()
 	var settings struct{ Role string }
-	if err := s.rest(t.Context(), http.MethodGet, functionsPath+s.Names.Function(Sink, f)+"/configuration", nil, &settings); err != nil {
+	if err := s.rest(t.Context(), http.MethodGet, functionsPath+s.Names.Function(Sink, f)+"/configuration", nil,
+		&settings); err != nil {
 		t.Fatal(err)
 	}
 	return settings.Role[strings.LastIndex(settings.Role, "/")+1:]
@@ -84,7 +85,8 @@ func (s *Stack) roleOf(t testing.TB, f names.Function) string {
 
 func (s *Stack) policy(t testing.TB, role string) string {
 	t.Helper()
-	answer, err := s.query(t.Context(), "iam", iamVersion, "GetRolePolicy", url.Values{"RoleName": {role}, "PolicyName": {rights}})
+	answer, err := s.query(t.Context(), "iam", iamVersion, "GetRolePolicy",
+		url.Values{"RoleName": {role}, "PolicyName": {rights}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,17 +122,21 @@ func (g *Ground) As(ctx context.Context, role string) (aws.Config, error) {
 		value, _, _ := strings.Cut(rest, "<")
 		return value
 	}
-	return account(aws.ToString(g.Account.BaseEndpoint), field("AccessKeyId"), field("SecretAccessKey"), field("SessionToken")), nil
+	return account(aws.ToString(g.Account.BaseEndpoint), field("AccessKeyId"), field("SecretAccessKey"),
+		field("SessionToken")), nil
 }
 
-// Prune runs prune now, whenever it ran last, and returns the error that it ends with, nil for none. The rule must be off.
+// Prune runs prune now, whenever it ran last, and returns the error that it ends with, nil for
+// none. The rule must be off.
 func (s *Stack) Prune(t testing.TB) error {
 	t.Helper()
 	client := sdk.NewFromConfig(s.Account)
 	for _, name := range []string{"prune-" + Sink, "rows"} {
 		_, err := client.DeleteItem(t.Context(), &sdk.DeleteItemInput{
 			TableName: aws.String(s.Names.Table()),
-			Key:       map[string]types.AttributeValue{dynamodb.PartitionKey: &types.AttributeValueMemberS{Value: string(shard.RunRow(name))}},
+			Key: map[string]types.AttributeValue{
+				dynamodb.PartitionKey: &types.AttributeValueMemberS{Value: string(shard.RunRow(name))},
+			},
 		})
 		if err != nil {
 			t.Fatalf("forget the last run: %v", err)
@@ -147,7 +153,8 @@ func (s *Stack) Prune(t testing.TB) error {
 	return nil
 }
 
-// LettersReturnAfter sets how long a letter that dlq could not settle stays invisible. As deployed it is three minutes.
+// LettersReturnAfter sets how long a letter that dlq could not settle stays invisible. As deployed
+// it is three minutes.
 func (s *Stack) LettersReturnAfter(t testing.TB, d time.Duration) {
 	t.Helper()
 	_, err := s.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{

@@ -79,7 +79,8 @@ func (s *Search) Documents(t testing.TB, index string) map[string]Hit {
 			}
 		}
 	}
-	text := s.Must(t, http.MethodPost, "/"+index+"/_search", map[string]any{"size": 10_000, "version": true, "query": map[string]any{"match_all": map[string]any{}}})
+	text := s.Must(t, http.MethodPost, "/"+index+"/_search",
+		map[string]any{"size": 10_000, "version": true, "query": map[string]any{"match_all": map[string]any{}}})
 	if err := json.Unmarshal(text, &answer); err != nil {
 		t.Fatalf("read OpenSearch's answer: %v", err)
 	}
@@ -99,7 +100,8 @@ func (s *Search) Documents(t testing.TB, index string) map[string]Hit {
 	return all
 }
 
-// Writes is how often an index was written to or deleted from since it was made: OpenSearch's own count.
+// Writes is how often an index was written to or deleted from since it was made: OpenSearch's own
+// count.
 func (s *Search) Writes(t testing.TB, index string) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -22,8 +22,9 @@ type Settings struct {
 	Kind  config.FlightKind
 }
 
-// write writes the settings as the functions need them, and as an operator on this machine does, who may reach the sink under another
-// address. It returns the first file, the second, and what they say.
+// write writes the settings as the functions need them, and as an operator on this machine does,
+// who may reach the sink under another address. It returns the first file, the second, and what
+// they say.
 func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err error) {
 	for _, f := range []struct {
 		path *string
@@ -32,7 +33,10 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 	}{{&deployed, "deployed", g.sinkURL}, {&here, "lull", g.Search.url}} {
 		*f.path = filepath.Join(g.work, s.Stack+"-"+f.name+".yaml")
 		text := os.Expand(settingsText, func(name string) string {
-			return map[string]string{"STACK": s.Stack, "KIND": string(s.Kind), "SINK_URL": f.url, "INDEX": s.Stack + "-{collection}"}[name]
+			return map[string]string{
+				"STACK": s.Stack, "KIND": string(s.Kind), "SINK_URL": f.url,
+				"INDEX": s.Stack + "-{collection}",
+			}[name]
 		})
 		if err := os.WriteFile(*f.path, []byte(text), 0o644); err != nil {
 			return "", "", nil, fmt.Errorf("write settings: %w", err)

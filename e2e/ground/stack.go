@@ -46,7 +46,8 @@ type Stack struct {
 	sums Counts
 }
 
-// Collection is the name of a collection that no other test has, whatever ran on these servers before.
+// Collection is the name of a collection that no other test has, whatever ran on these servers
+// before.
 func (s *Stack) Collection(name string) string {
 	return name + "-" + strconv.FormatUint(rand.Uint64N(36*36*36*36*36), 36)
 }
@@ -88,11 +89,13 @@ func Version(k shard.OrderKey) string {
 func (s *Stack) Committed(t testing.TB, key shard.DocID, version int) shard.Row {
 	t.Helper()
 	var row shard.Row
-	Until(t, Patience, fmt.Sprintf("version %d of %s is committed", version, key), func(context.Context) (bool, string) {
-		row = s.Row(t, key)
-		return Version(row.Committed) == strconv.Itoa(version), fmt.Sprintf("committed %q, pending %q, dead %q, last error %q",
-			Version(row.Committed), Version(row.Pending), Version(row.Dead), row.LastError)
-	})
+	Until(t, Patience, fmt.Sprintf("version %d of %s is committed", version, key),
+		func(context.Context) (bool, string) {
+			row = s.Row(t, key)
+			return Version(row.Committed) == strconv.Itoa(version),
+				fmt.Sprintf("committed %q, pending %q, dead %q, last error %q",
+					Version(row.Committed), Version(row.Pending), Version(row.Dead), row.LastError)
+		})
 	return row
 }
 
@@ -111,7 +114,11 @@ type Depth struct{ Visible, InFlight, Delayed int }
 // Depth counts the messages of a queue. The emulators count exactly.
 func (s *Stack) Depth(t testing.TB, queue string) Depth {
 	t.Helper()
-	out, err := s.SQS.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &queue, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
+	out, err := s.SQS.GetQueueAttributes(t.Context(),
+		&sqs.GetQueueAttributesInput{
+			QueueUrl:       &queue,
+			AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
+		})
 	if err != nil {
 		t.Fatalf("count the messages of %s: %v", queue, err)
 	}
@@ -123,15 +130,20 @@ func (s *Stack) Depth(t testing.TB, queue string) Depth {
 		return n
 	}
 	return Depth{
-		number(types.QueueAttributeNameApproximateNumberOfMessages), number(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible),
+		number(types.QueueAttributeNameApproximateNumberOfMessages),
+		number(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible),
 		number(types.QueueAttributeNameApproximateNumberOfMessagesDelayed),
 	}
 }
 
-// Receive asks a queue for messages as any consumer could, and returns how many it gave. They stay visible.
+// Receive asks a queue for messages as any consumer could, and returns how many it gave. They stay
+// visible.
 func (s *Stack) Receive(t testing.TB, queue string) int {
 	t.Helper()
-	out, err := s.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, VisibilityTimeout: 0})
+	out, err := s.SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: &queue, MaxNumberOfMessages: 10,
+		VisibilityTimeout: 0,
+	})
 	if err != nil {
 		t.Fatalf("receive from %s: %v", queue, err)
 	}
@@ -153,8 +165,8 @@ func (s *Stack) Drained(t testing.TB) {
 	})
 }
 
-// Holds fails the test unless the sink holds exactly these versions, by id, each under the fence that lull wrote into it and with the order
-// key that its row shows as committed.
+// Holds fails the test unless the sink holds exactly these versions, by id, each under the fence
+// that lull wrote into it and with the order key that its row shows as committed.
 func (s *Stack) Holds(t testing.TB, collection string, want map[string]int) {
 	t.Helper()
 	hits := s.Search.Documents(t, s.Index(collection))
@@ -167,11 +179,13 @@ func (s *Stack) Holds(t testing.TB, collection string, want map[string]int) {
 		got[id] = version
 		row := s.Row(t, Key(collection, id))
 		if h.Version != int64(h.Meta.Fence) || h.Meta.Key != row.Committed.String() {
-			t.Errorf("document %s of %s: external version %d, fence %d, order key %s; its row says %s", id, collection, h.Version, h.Meta.Fence, h.Meta.Key, row.Committed)
+			t.Errorf("document %s of %s: external version %d, fence %d, order key %s; its row says %s", id, collection,
+				h.Version, h.Meta.Fence, h.Meta.Key, row.Committed)
 		}
 		// The fence is the time of the claim, which is not later than the commit.
 		if fence := shard.Micros(h.Meta.Fence); fence <= 0 || fence > row.LastWrite {
-			t.Errorf("document %s of %s: fence %d, but its row was last written at %d", id, collection, fence, row.LastWrite)
+			t.Errorf("document %s of %s: fence %d, but its row was last written at %d", id, collection, fence,
+				row.LastWrite)
 		}
 	}
 	if !maps.Equal(got, want) {

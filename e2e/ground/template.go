@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// Create deploys a stack without the CDK command line, for an emulator that does not take it: the template as it is synthesised, except
-// for the policies that demand TLS and for alarms and dashboard, of which it does not know all kinds; the assets as they are staged; and
+// Create deploys a stack without the CDK command line, for an emulator that does not take it: the
+// template as it is synthesised, except for the policies that demand TLS and for alarms and
+// dashboard, of which it does not know all kinds; the assets as they are staged; and
 // CloudFormation's own call.
 func (g *Ground) Create(ctx context.Context, settings Settings) (*Stack, error) {
 	s, env, err := g.prepare(ctx, settings)
@@ -35,7 +36,10 @@ func (g *Ground) Create(ctx context.Context, settings Settings) (*Stack, error) 
 	if err != nil {
 		return nil, err
 	}
-	version := map[string]any{"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String", "Overwrite": true}
+	version := map[string]any{
+		"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String",
+		"Overwrite": true,
+	}
 	if err := g.target(ctx, "ssm", "AmazonSSM.PutParameter", version, nil); err != nil {
 		return nil, err
 	}
@@ -106,7 +110,8 @@ func (g *Ground) created(ctx context.Context, stack string) error {
 		case status == "CREATE_COMPLETE":
 			return nil
 		case strings.Contains(status, "FAILED"), strings.Contains(status, "ROLLBACK"):
-			events, err := g.query(ctx, "cloudformation", "2010-05-15", "DescribeStackEvents", url.Values{"StackName": {stack}})
+			events, err := g.query(ctx, "cloudformation", "2010-05-15", "DescribeStackEvents",
+				url.Values{"StackName": {stack}})
 			return errors.Join(fmt.Errorf("stack %s: %s\n%s", stack, status, failures(events)), err)
 		}
 		select {

@@ -16,7 +16,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// What takes weeks is told to the table, as if the weeks had passed. Everything else runs in real time.
+// What takes weeks is told to the table, as if the weeks had passed. Everything else runs in real
+// time.
 
 // Age makes a settled row older.
 func (s *Stack) Age(t testing.TB, key shard.DocID, by time.Duration) {
@@ -30,20 +31,24 @@ func (s *Stack) Age(t testing.TB, key shard.DocID, by time.Duration) {
 		map[string]int64{":micros": by.Microseconds(), ":seconds": int64(by / time.Second)})
 }
 
-// ForgetPass lets the next run of prune pass over the rows again, as it does once a day. The rule must be off.
+// ForgetPass lets the next run of prune pass over the rows again, as it does once a day. The rule
+// must be off.
 func (s *Stack) ForgetPass(t testing.TB) {
 	t.Helper()
 	Until(t, Patience, "no run of prune is under way", func(context.Context) (bool, string) {
 		row := s.Row(t, shard.RunRow("prune-"+Sink))
 		return row.Owner == "", fmt.Sprintf("owner %q", row.Owner)
 	})
-	s.update(t, string(shard.RunRow("rows")), "REMOVE #cursor", map[string]string{"#cursor": string(shard.AttrCursor)}, nil)
+	s.update(t, string(shard.RunRow("rows")), "REMOVE #cursor", map[string]string{"#cursor": string(shard.AttrCursor)},
+		nil)
 }
 
 func (s *Stack) update(t testing.TB, key, expression string, attrs map[string]string, values map[string]int64) {
 	t.Helper()
 	in := &sdk.UpdateItemInput{
-		TableName: aws.String(s.Names.Table()), Key: map[string]types.AttributeValue{dynamodb.PartitionKey: &types.AttributeValueMemberS{Value: key}},
+		TableName: aws.String(s.Names.Table()), Key: map[string]types.AttributeValue{
+			dynamodb.PartitionKey: &types.AttributeValueMemberS{Value: key},
+		},
 		UpdateExpression: &expression, ExpressionAttributeNames: attrs,
 	}
 	for name, n := range values {
@@ -68,7 +73,8 @@ func (s *Stack) PruneRule(t testing.TB, on bool) {
 		if on {
 			action = "AWSEvents.EnableRule"
 		}
-		if err := s.target(ctx, "events", action, map[string]any{"Name": s.Names.Function(Sink, names.Prune)}, nil); err != nil {
+		if err := s.target(ctx, "events", action, map[string]any{"Name": s.Names.Function(Sink, names.Prune)},
+			nil); err != nil {
 			t.Error(err)
 		}
 	}

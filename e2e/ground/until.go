@@ -9,10 +9,12 @@ import (
 // pace is how often something is asked again. Emulators share two cores with what they run.
 const pace = 250 * time.Millisecond
 
-// Patience is how long anything may take that is not itself about time: machines that run these tests are busy.
+// Patience is how long anything may take that is not itself about time: machines that run these
+// tests are busy.
 const Patience = 2 * time.Minute
 
-// Until asks until the answer is yes, and fails the test where the limit is over first, with what was seen last.
+// Until asks until the answer is yes, and fails the test where the limit is over first, with what
+// was seen last.
 func Until(t testing.TB, limit time.Duration, what string, ask func(ctx context.Context) (yes bool, saw string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -31,7 +31,8 @@ type Event struct {
 // Body is the event as a message's body: CloudEvents in JSON.
 func (e Event) Body() string {
 	body := map[string]any{
-		"specversion": "1.0", "id": fmt.Sprintf("%s/%s/%d", e.Collection, e.ID, e.Version), "source": "/e2e", "type": "doc.changed",
+		"specversion": "1.0", "id": fmt.Sprintf("%s/%s/%d", e.Collection, e.ID, e.Version), "source": "/e2e",
+		"type":       "doc.changed",
 		"collection": e.Collection, "subject": e.ID, "sequence": strconv.Itoa(e.Version), "sequencetype": "int",
 	}
 	switch {
@@ -104,7 +105,8 @@ func (s *Stack) Object(t testing.TB, key, text string) string {
 	client := s3.NewFromConfig(s.Account, func(o *s3.Options) { o.UsePathStyle = true })
 	bucket := s.Config.Stack + "-exports"
 	_, made := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}) // for the first of them
-	if _, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(text)}); err != nil {
+	if _, err := client.PutObject(t.Context(),
+		&s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(text)}); err != nil {
 		t.Fatal("put an export: ", errors.Join(err, made))
 	}
 	return "s3://" + bucket + "/" + key
@@ -155,10 +157,14 @@ func (s *Stack) put(ctx context.Context, events []Event) error {
 	for part := range slices.Chunk(events, batch) {
 		var entries []map[string]any
 		for _, e := range part {
-			entries = append(entries, map[string]any{"EventBusName": s.Bus, "Source": EventSource, "DetailType": "changed", "Detail": e.Body()})
+			entries = append(entries, map[string]any{
+				"EventBusName": s.Bus, "Source": EventSource,
+				"DetailType": "changed", "Detail": e.Body(),
+			})
 		}
 		var answer struct{ FailedEntryCount int }
-		if err := s.target(ctx, "events", "AWSEvents.PutEvents", map[string]any{"Entries": entries}, &answer); err != nil {
+		if err := s.target(ctx, "events", "AWSEvents.PutEvents", map[string]any{"Entries": entries},
+			&answer); err != nil {
 			return err
 		}
 		if answer.FailedEntryCount > 0 {

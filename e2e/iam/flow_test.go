@@ -15,7 +15,8 @@ func TestTheFlowPassesWithTheDeployedRoles(t *testing.T) {
 	before := s.Counts(t)
 	s.Publish(t, ground.Event{Collection: c, ID: "by-topic", Version: 1})
 	s.Put(t, ground.Event{Collection: c, ID: "by-bus", Version: 1})
-	s.Direct(t, ground.Event{Collection: c, ID: "by-queue", Version: 1}, ground.Event{Collection: c, ID: "by-queue", Version: 2})
+	s.Direct(t, ground.Event{Collection: c, ID: "by-queue", Version: 1},
+		ground.Event{Collection: c, ID: "by-queue", Version: 2})
 	s.Committed(t, ground.Key(c, "by-topic"), 1)
 	s.Committed(t, ground.Key(c, "by-bus"), 1)
 	s.Committed(t, ground.Key(c, "by-queue"), 2)

@@ -15,11 +15,13 @@ import (
 	"github.com/lullhq/lull/internal/operate"
 )
 
-// settle is what a case leaves behind, to be checked once its action was given back: nothing was lost.
+// settle is what a case leaves behind, to be checked once its action was given back: nothing was
+// lost.
 type settle func(t *testing.T, s *ground.Stack)
 
-// For each function, one action after the other is taken away. Then the function cannot do what it is for, says so, and loses nothing:
-// when the action is given back, what was sent meanwhile is done.
+// For each function, one action after the other is taken away. Then the function cannot do what it
+// is for, says so, and loses nothing: when the action is given back, what was sent meanwhile is
+// done.
 func TestOneActionLessBreaksAFunction(t *testing.T) {
 	s := stack
 	s.PruneRule(t, false)
@@ -33,7 +35,9 @@ func TestOneActionLessBreaksAFunction(t *testing.T) {
 	broken := func(c string) { s.DirectBodies(t, "{no json "+c) }
 	// poison is what the sink refuses for good: text where the mapping says a number.
 	poison := func(c string) {
-		s.Search.Must(t, "PUT", "/"+s.Index(c), map[string]any{"mappings": map[string]any{"properties": map[string]any{"n": map[string]any{"type": "long"}}}})
+		s.Search.Must(t, "PUT", "/"+s.Index(c), map[string]any{
+			"mappings": map[string]any{"properties": map[string]any{"n": map[string]any{"type": "long"}}},
+		})
 		s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1, Data: map[string]any{"n": "no number"}})
 	}
 	parked := func(reason deadletter.Reason) func(c string) settle {
@@ -64,7 +68,9 @@ func TestOneActionLessBreaksAFunction(t *testing.T) {
 		{names.DLQ, "dynamodb:UpdateItem", broken, "Failed", parked(deadletter.Undecodable)},
 		{names.DLQ, "s3:PutObject", broken, "Failed", parked(deadletter.Undecodable)},
 		{names.DLQ, "dynamodb:BatchGetItem", poison, "Failed", parked(deadletter.RejectedBySink)},
-		{names.DLQ, "sqs:SendMessage", func(c string) { s.Undeliverable(t, ground.Event{Collection: c, ID: "doc", Version: 1}) }, "Failed", written},
+		{names.DLQ, "sqs:SendMessage", func(c string) {
+			s.Undeliverable(t, ground.Event{Collection: c, ID: "doc", Version: 1})
+		}, "Failed", written},
 	} {
 		name := string(withheld.from) + " without " + withheld.action
 		t.Run(name, func(t *testing.T) {

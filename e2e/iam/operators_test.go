@@ -10,7 +10,8 @@ import (
 	"github.com/lullhq/lull/infra"
 )
 
-// The command line's roles do what their commands need, and no other's: what is missing is named, and nothing is changed.
+// The command line's roles do what their commands need, and no other's: what is missing is named,
+// and nothing is changed.
 func TestOperatorsRoles(t *testing.T) {
 	s := stack
 	c := s.Collection("operators")
@@ -27,7 +28,13 @@ func TestOperatorsRoles(t *testing.T) {
 	if a := s.LullAs(t, publisher, "", "explain", key); a.Code != 1 || !strings.Contains(a.Errors, "AccessDenied") {
 		t.Errorf("publisher explains: exit %d, want 1: %s%s", a.Code, a.Out, a.Errors)
 	}
-	for _, args := range [][]string{{"wait", key, "--version", "1", "--timeout", "2m"}, {"status"}, {"get", key}, {"explain", key}, {"dead", "list"}} {
+	for _, args := range [][]string{
+		{"wait", key, "--version", "1", "--timeout", "2m"},
+		{"status"},
+		{"get", key},
+		{"explain", key},
+		{"dead", "list"},
+	} {
 		if a := s.LullAs(t, reader, "", args...); a.Code != 0 {
 			t.Errorf("reader: lull %s: exit %d: %s%s", strings.Join(args, " "), a.Code, a.Out, a.Errors)
 		}
@@ -36,7 +43,8 @@ func TestOperatorsRoles(t *testing.T) {
 
 	s.DirectBodies(t, "{no json "+c)
 	id := letterOf(t, s, c).ID
-	if a := s.LullAs(t, reader, "", "dead", "drop", id); a.Code == 0 || !strings.Contains(a.Out+a.Errors, "AccessDenied") {
+	if a := s.LullAs(t, reader, "", "dead", "drop", id); a.Code == 0 ||
+		!strings.Contains(a.Out+a.Errors, "AccessDenied") {
 		t.Errorf("reader drops a letter: exit %d: %s%s", a.Code, a.Out, a.Errors)
 	}
 	if a := s.LullAs(t, reader, "", "dead", "show", id); a.Code != 0 {

@@ -1,4 +1,5 @@
-// Dlq is the function behind a sink's dead-letter queue: it judges letters by their rows, parks them or gives them back (design section 10).
+// Dlq is the function behind a sink's dead-letter queue: it judges letters by their rows, parks
+// them or gives them back (design section 10).
 package main
 
 import (

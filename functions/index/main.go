@@ -51,5 +51,6 @@ func wire(s *lambda.Setup) (lambda.Handler, error) {
 		NewToken: lambda.NewToken,
 		Jitter:   rand.Float64,
 	}
-	return &lambda.Turn{Take: h.Turn, Limit: s.Config.Index.Timeout, Journal: s.Journal, Done: s.Rows(table.Counts)}, nil
+	return &lambda.Turn{Take: h.Turn, Limit: s.Config.Index.Timeout, Journal: s.Journal, Done: s.Rows(table.Counts)},
+		nil
 }

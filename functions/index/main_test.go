@@ -14,7 +14,10 @@ import (
 
 func TestWiring(t *testing.T) {
 	t.Parallel()
-	needed := []string{lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue, lambda.EnvStateMachine}
+	needed := []string{
+		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue,
+		lambda.EnvStateMachine,
+	}
 	lambdatest.Wiring(t, "index", wire, needed, func(t *testing.T, s *lambda.Setup, h lambda.Handler) {
 		t.Helper()
 		turn, ok := h.(*lambda.Turn)
@@ -32,7 +35,10 @@ func TestTheSinkIsWhatTheSettingsSay(t *testing.T) {
 	}{
 		"no authentication": {func(*config.Sink) {}, ""},
 		"a secret": {func(s *config.Sink) {
-			s.Auth = config.Auth{Kind: config.AuthBasic, SecretARN: "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf"}
+			s.Auth = config.Auth{
+				Kind:      config.AuthBasic,
+				SecretARN: "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf",
+			}
 		}, ""},
 		"the environment": {func(s *config.Sink) {
 			s.Auth = config.Auth{Kind: config.AuthBasic, UserEnv: "SEARCH_USER", PasswordEnv: "SEARCH_PASSWORD"}

@@ -23,7 +23,10 @@ func hold(t *testing.T, s *lambda.Setup) flight.State {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	m := queue.Message{ID: "message-0", Receipt: "receipt-0", Body: lambdatest.Put("a"), Sent: now, FirstReceived: now, ReceiveCount: 1}
+	m := queue.Message{
+		ID: "message-0", Receipt: "receipt-0", Body: lambdatest.Put("a"), Sent: now, FirstReceived: now,
+		ReceiveCount: 1,
+	}
 	e := set.Decode(m)[0].Event
 	manifest := &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: lambda.NewFlight(), Sink: s.Sink, Lane: flight.Live, Received: now,
@@ -39,33 +42,38 @@ func hold(t *testing.T, s *lambda.Setup) flight.State {
 		t.Fatal(err)
 	}
 	return flight.State{
-		Schema: flight.SchemaVersion, Flight: manifest.Flight, WakeAt: flight.WakeText(now), VisibleUntil: now.Add(time.Minute).UnixMicro(), Left: flight.AllLeft(1),
+		Schema: flight.SchemaVersion, Flight: manifest.Flight, WakeAt: flight.WakeText(now),
+		VisibleUntil: now.Add(time.Minute).UnixMicro(), Left: flight.AllLeft(1),
 	}
 }
 
-// The message of the flight is neither written nor deleted. A turn without the table waits; one without its manifest fails, and the
-// state machine tries it again.
+// The message of the flight is neither written nor deleted. A turn without the table waits; one
+// without its manifest fails, and the state machine tries it again.
 func TestWhatIsMissingKeepsTheFlightAndIsNamed(t *testing.T) {
 	t.Parallel()
-	for missing, says := range map[string]string{lambdatest.Table: lambdatest.NoTable, lambdatest.Bucket: lambdatest.NoBucket} {
-		lambdatest.Missing(t, "index", wire, map[string]string{missing: says}, func(t *testing.T, s *lambda.Setup) ([]byte, func([]byte, error)) {
-			t.Helper()
-			payload, err := json.Marshal(hold(t, s))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return payload, func(answer []byte, err error) {
-				if lost := missing == lambdatest.Bucket; lost || err != nil {
-					if !lost || err == nil {
-						t.Errorf("got %s, %v", answer, err)
+	for missing, says := range map[string]string{
+		lambdatest.Table:  lambdatest.NoTable,
+		lambdatest.Bucket: lambdatest.NoBucket,
+	} {
+		lambdatest.Missing(t, "index", wire, map[string]string{missing: says},
+			func(t *testing.T, s *lambda.Setup) ([]byte, func([]byte, error)) {
+				t.Helper()
+				payload, err := json.Marshal(hold(t, s))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return payload, func(answer []byte, err error) {
+					if lost := missing == lambdatest.Bucket; lost || err != nil {
+						if !lost || err == nil {
+							t.Errorf("got %s, %v", answer, err)
+						}
+						return
 					}
-					return
+					var next flight.State
+					if err := json.Unmarshal(answer, &next); err != nil || next.Done || next.Left.Count() != 1 {
+						t.Errorf("got %s, %v: want the message still left", answer, err)
+					}
 				}
-				var next flight.State
-				if err := json.Unmarshal(answer, &next); err != nil || next.Done || next.Left.Count() != 1 {
-					t.Errorf("got %s, %v: want the message still left", answer, err)
-				}
-			}
-		})
+			})
 	}
 }

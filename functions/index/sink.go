@@ -15,7 +15,8 @@ import (
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
-// newSink is the sink that the settings describe, with credentials that are read when they are first needed.
+// newSink is the sink that the settings describe, with credentials that are read when they are
+// first needed.
 func newSink(account aws.Config, s *lambda.Setup) (*opensearch.Sink, error) {
 	settings := s.Config.Sinks[s.Sink]
 	if settings.Kind != config.SinkOpenSearch {
@@ -41,8 +42,10 @@ func newSink(account aws.Config, s *lambda.Setup) (*opensearch.Sink, error) {
 	return sink, nil
 }
 
-// login is where the name and the password come from: a secret, or two variables of the environment.
-func login(account aws.Config, auth config.Auth, getenv func(string) string) func(context.Context) (user, password string, err error) {
+// login is where the name and the password come from: a secret, or two variables of the
+// environment.
+func login(account aws.Config, auth config.Auth, getenv func(string) string) func(context.Context) (user,
+	password string, err error) {
 	if auth.SecretARN != "" {
 		return secret.NewLogin(account, auth.SecretARN).Credentials
 	}

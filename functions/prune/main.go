@@ -39,5 +39,6 @@ func wire(s *lambda.Setup) (lambda.Handler, error) {
 		s.Journal.Log().InfoContext(ctx, "run", "report", report)
 		return err
 	}
-	return &lambda.Task{Run: run, Limit: s.Config.Lifecycle.PruneEvery, Journal: s.Journal, Done: s.Rows(table.Counts)}, nil
+	return &lambda.Task{Run: run, Limit: s.Config.Lifecycle.PruneEvery, Journal: s.Journal, Done: s.Rows(table.Counts)},
+		nil
 }

@@ -1,4 +1,5 @@
-// Receive is the function behind a sink's queues: it admits events and holds their messages in a flight (design section 6).
+// Receive is the function behind a sink's queues: it admits events and holds their messages in a
+// flight (design section 6).
 package main
 
 import (

@@ -9,7 +9,10 @@ import (
 
 func TestWiring(t *testing.T) {
 	t.Parallel()
-	needed := []string{lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue, lambda.EnvStateMachine}
+	needed := []string{
+		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue,
+		lambda.EnvStateMachine,
+	}
 	lambdatest.Wiring(t, "receive", wire, needed, func(t *testing.T, _ *lambda.Setup, h lambda.Handler) {
 		t.Helper()
 		q, ok := h.(*lambda.Queues)

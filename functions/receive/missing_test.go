@@ -13,16 +13,18 @@ func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 	t.Parallel()
 	says := map[string]string{
 		lambdatest.Table: lambdatest.NoTable, lambdatest.Bucket: lambdatest.NoBucket,
-		lambdatest.Machine: "state machine arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search does not exist",
-		lambdatest.Queue:   "", // held messages stay without asking the queue
+		lambdatest.Machine: "state machine arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search does not " +
+			"exist",
+		lambdatest.Queue: "", // held messages stay without asking the queue
 	}
 	lambdatest.Missing(t, "receive", wire, says, func(t *testing.T, _ *lambda.Setup) ([]byte, func([]byte, error)) {
 		t.Helper()
-		return lambdatest.Batch(t, "lull-search-live", lambdatest.Put("a"), lambdatest.Put("b")), func(answer []byte, err error) {
-			if err != nil || lambdatest.Failures(t, answer) != 2 {
-				t.Errorf("got %s, %v: want both messages kept", answer, err)
+		return lambdatest.Batch(t, "lull-search-live", lambdatest.Put("a"), lambdatest.Put("b")),
+			func(answer []byte, err error) {
+				if err != nil || lambdatest.Failures(t, answer) != 2 {
+					t.Errorf("got %s, %v: want both messages kept", answer, err)
+				}
 			}
-		}
 	})
 }
 

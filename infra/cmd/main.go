@@ -1,7 +1,8 @@
 // Command cmd synthesises the CloudFormation template of a lull stack.
 //
-// It is what `cdk deploy --app` runs, and runs without the CDK command line too: CDK_OUTDIR says where to write. Everything
-// it may be told is listed by -help. Faults are printed all at once, before anything is synthesised.
+// It is what `cdk deploy --app` runs, and runs without the CDK command line too: CDK_OUTDIR says
+// where to write. Everything it may be told is listed by -help. Faults are printed all at once,
+// before anything is synthesised.
 package main
 
 import (
@@ -47,7 +48,8 @@ func run(lookup func(string) (string, bool)) error {
 	return nil
 }
 
-// build makes the stack. What only CDK can make of the options is made here, after they were found to be good.
+// build makes the stack. What only CDK can make of the options is made here, after they were found
+// to be good.
 func (o *options) build(app awscdk.App) {
 	c := o.props.Config
 	stack := awscdk.NewStack(app, jsii.String(c.Stack), &awscdk.StackProps{

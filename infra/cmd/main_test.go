@@ -58,7 +58,11 @@ func TestOptionsComeFromTheEnvironmentAndFromContext(t *testing.T) {
 	if got, want := o.props.AssetDir, "bin"; got != want {
 		t.Errorf("binaries are in %s, want %s: the environment wins", got, want)
 	}
-	if want := []target{{"", flight.Live, "arn:aws:sns:eu-west-1:111122223333:a"}, {"search", flight.Bulk, "arn:aws:sns:eu-west-1:111122223333:b"}}; len(o.topics) != 2 || o.topics[0] != want[0] || o.topics[1] != want[1] {
+	if want := []target{
+		{"", flight.Live, "arn:aws:sns:eu-west-1:111122223333:a"},
+		{"search", flight.Bulk, "arn:aws:sns:eu-west-1:111122223333:b"},
+	}; len(o.topics) != 2 ||
+		o.topics[0] != want[0] || o.topics[1] != want[1] {
 		t.Errorf("got topics %v, want %v", o.topics, want)
 	}
 	if want := (target{"", flight.Bulk, "arn:aws:s3:::incoming"}); len(o.buckets) != 1 || o.buckets[0] != want {
@@ -70,7 +74,8 @@ func TestOptionsComeFromTheEnvironmentAndFromContext(t *testing.T) {
 	if v := o.props.Vpc; v == nil || len(v.SubnetIDs) != 2 || len(v.SecurityGroupIDs) != 1 {
 		t.Errorf("got VPC %v", v)
 	}
-	if !o.props.Ephemeral || o.props.PlainHTTP || o.props.SinkARNs["search"] == "" || o.key == "" || *o.env.Region != "eu-west-1" {
+	if !o.props.Ephemeral || o.props.PlainHTTP || o.props.SinkARNs["search"] == "" || o.key == "" ||
+		*o.env.Region != "eu-west-1" {
 		t.Errorf("got %+v", o.props)
 	}
 }
@@ -79,8 +84,10 @@ func TestFaultsOfOptionsAndSettingsComeAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	err := run(environment(map[string]string{
-		"LULL_CONFIG": settings(t, "sinks:\n  search: {kind: bleve}\n"), "LULL_DIST": dir, "LULL_EVENT_BUS": "content", "LULL_EPHEMERAL": "perhaps",
-		"LULL_KMS_KEY": "key", "LULL_TOPICS": "nowhere/live=arn:aws:sns:::x,search/fast=arn:aws:sns:::y,z", "LULL_SINK_ARNS": "search",
+		"LULL_CONFIG": settings(t, "sinks:\n  search: {kind: bleve}\n"), "LULL_DIST": dir, "LULL_EVENT_BUS": "content",
+		"LULL_EPHEMERAL": "perhaps",
+		"LULL_KMS_KEY":   "key", "LULL_TOPICS": "nowhere/live=arn:aws:sns:::x,search/fast=arn:aws:sns:::y,z",
+		"LULL_SINK_ARNS": "search",
 	}))
 	if err == nil {
 		t.Fatal("got no fault")
@@ -88,7 +95,8 @@ func TestFaultsOfOptionsAndSettingsComeAtOnce(t *testing.T) {
 	var out strings.Builder
 	report(&out, err)
 	for _, want := range []string{
-		"nothing was synthesised: ", "sinks.search.kind (bleve)", "run make build", "LULL_EVENT_SOURCES", "perhaps", "LULL_KMS_KEY takes", "LULL_KMS_KEY needs",
+		"nothing was synthesised: ", "sinks.search.kind (bleve)", "run make build", "LULL_EVENT_SOURCES", "perhaps",
+		"LULL_KMS_KEY takes", "LULL_KMS_KEY needs",
 		"nowhere", "fast", "LULL_TOPICS takes arn:aws:sns:REGION:ACCOUNT:NAME, not z", "LULL_SINK_ARNS is not a list",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -106,24 +114,52 @@ func TestWrongARNsNameTheirVariable(t *testing.T) {
 	const role = "arn:aws:iam::111122223333:role/support"
 	for variable, tt := range map[string]struct{ good, bad []string }{
 		"LULL_TOPICS": {
-			[]string{"arn:aws:sns:eu-west-1:111122223333:published", "arn:aws-us-gov:sns:us-gov-west-1:111122223333:published", "search/bulk=arn:aws:sns:eu-west-1:111122223333:p"},
-			[]string{"published", "arn:aws:sqs:eu-west-1:111122223333:published", "arn:aws:sns:eu-west-1:1111:published", "arn:aws:sns:::published", "search/bulk=arn:aws:sns:eu-west-1:111122223333:"},
+			[]string{
+				"arn:aws:sns:eu-west-1:111122223333:published",
+				"arn:aws-us-gov:sns:us-gov-west-1:111122223333:published",
+				"search/bulk=arn:aws:sns:eu-west-1:111122223333:p",
+			},
+			[]string{
+				"published", "arn:aws:sqs:eu-west-1:111122223333:published",
+				"arn:aws:sns:eu-west-1:1111:published", "arn:aws:sns:::published",
+				"search/bulk=arn:aws:sns:eu-west-1:111122223333:",
+			},
 		},
-		"LULL_BUCKETS":             {[]string{"arn:aws:s3:::incoming"}, []string{"incoming", "arn:aws:s3:::incoming/folder", "arn:aws:s3:eu-west-1::incoming"}},
-		"LULL_SENDERS":             {[]string{"444455556666", role}, []string{"4444", "cms", "arn:aws:sqs:eu-west-1:111122223333:queue", "arn:aws:iam::1:role/cms"}},
-		"LULL_KMS_KEY":             {[]string{"arn:aws:kms:eu-west-1:111122223333:key/k"}, []string{"key/k", "arn:aws:kms:eu-west-1:111122223333:alias/lull", role}},
-		"LULL_OPERATORS":           {[]string{role, "arn:aws:iam::111122223333:root"}, []string{"support", "arn:aws:iam::111122223333:group/support"}},
-		"LULL_ALARM_TOPIC":         {[]string{"arn:aws:sns:eu-west-1:111122223333:alarms"}, []string{"alarms", role}},
-		"LULL_EVENT_BUS":           {[]string{"content", "arn:aws:events:eu-west-1:111122223333:event-bus/content"}, []string{"arn:aws:events:eu-west-1:111122223333:rule/content"}},
+		"LULL_BUCKETS": {
+			[]string{"arn:aws:s3:::incoming"},
+			[]string{"incoming", "arn:aws:s3:::incoming/folder", "arn:aws:s3:eu-west-1::incoming"},
+		},
+		"LULL_SENDERS": {
+			[]string{"444455556666", role},
+			[]string{"4444", "cms", "arn:aws:sqs:eu-west-1:111122223333:queue", "arn:aws:iam::1:role/cms"},
+		},
+		"LULL_KMS_KEY": {
+			[]string{"arn:aws:kms:eu-west-1:111122223333:key/k"},
+			[]string{"key/k", "arn:aws:kms:eu-west-1:111122223333:alias/lull", role},
+		},
+		"LULL_OPERATORS": {
+			[]string{role, "arn:aws:iam::111122223333:root"},
+			[]string{"support", "arn:aws:iam::111122223333:group/support"},
+		},
+		"LULL_ALARM_TOPIC": {[]string{"arn:aws:sns:eu-west-1:111122223333:alarms"}, []string{"alarms", role}},
+		"LULL_EVENT_BUS": {
+			[]string{"content", "arn:aws:events:eu-west-1:111122223333:event-bus/content"},
+			[]string{"arn:aws:events:eu-west-1:111122223333:rule/content"},
+		},
 		"LULL_VPC_SUBNETS":         {[]string{"subnet-0a1b2c"}, []string{"vpc-0a1b2c", "eu-west-1a"}},
 		"LULL_VPC_SECURITY_GROUPS": {[]string{"sg-0a1b2c"}, []string{"default"}},
-		"LULL_SINK_ARNS":           {nil, []string{"search", "search=domain/content", "search=arn:aws:es:::domain/content", "search=" + role}},
+		"LULL_SINK_ARNS": {nil, []string{
+			"search", "search=domain/content",
+			"search=arn:aws:es:::domain/content", "search=" + role,
+		}},
 	} {
 		dist := t.TempDir()
 		for _, value := range append(tt.good, tt.bad...) {
 			vars := map[string]string{
-				"LULL_CONFIG": settings(t, good+"    auth: {kind: sigv4}\n"), "LULL_DIST": dist, "LULL_EVENT_SOURCES": "cms",
-				"LULL_EVENT_BUS": "content", "CDK_DEFAULT_ACCOUNT": "111122223333", "CDK_DEFAULT_REGION": "eu-west-1",
+				"LULL_CONFIG": settings(t, good+"    auth: {kind: sigv4}\n"), "LULL_DIST": dist,
+				"LULL_EVENT_SOURCES": "cms",
+				"LULL_EVENT_BUS":     "content", "CDK_DEFAULT_ACCOUNT": "111122223333",
+				"CDK_DEFAULT_REGION": "eu-west-1",
 			}
 			vars[variable] = value
 			o, err := read(environment(vars))
@@ -135,7 +171,8 @@ func TestWrongARNsNameTheirVariable(t *testing.T) {
 			item := value[strings.LastIndex(value, "=")+1:]
 			named := false
 			for line := range strings.Lines(out.String()) {
-				named = named || strings.Contains(line, item) && (strings.Contains(line, variable) || strings.Contains(line, "SinkARNs"))
+				named = named || strings.Contains(line, item) &&
+					(strings.Contains(line, variable) || strings.Contains(line, "SinkARNs"))
 			}
 			if named != slices.Contains(tt.bad, value) {
 				t.Errorf("%s=%s: named %v in\n%s", variable, value, named, &out)

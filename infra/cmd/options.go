@@ -21,30 +21,50 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 )
 
-// option is one thing that may be said, as an environment variable or as CDK context (`cdk deploy -c config=lull.yaml`).
+// option is one thing that may be said, as an environment variable or as CDK context (`cdk deploy
+// -c config=lull.yaml`).
 type option struct{ env, context, otherwise, doc string }
 
 // The options.
 var (
-	optConfig     = option{"LULL_CONFIG", "config", "lull.yaml", "the settings"}
-	optDist       = option{"LULL_DIST", "dist", "dist", "the folder with the functions' binaries"}
-	optTopics     = option{"LULL_TOPICS", "topics", "", "ARNs of SNS topics to subscribe to; each may begin with SINK/LANE="}
-	optBus        = option{"LULL_EVENT_BUS", "eventBus", "", "the name or ARN of an EventBridge bus to take events from"}
-	optSources    = option{"LULL_EVENT_SOURCES", "eventSources", "", "the sources of events to take from it; required with it"}
-	optSenders    = option{"LULL_SENDERS", "senders", "", "ARNs of roles or ids of accounts that may send directly; each may begin with SINK/LANE="}
-	optBuckets    = option{"LULL_BUCKETS", "buckets", "", "ARNs of S3 buckets that may notify directly; each may begin with SINK/LANE="}
-	optSinkARNs   = option{"LULL_SINK_ARNS", "sinkARNs", "", "SINK=ARN of sinks with sigv4 whose url does not tell"}
-	optSubnets    = option{"LULL_VPC_SUBNETS", "vpcSubnets", "", "subnet ids for index"}
-	optGroups     = option{"LULL_VPC_SECURITY_GROUPS", "vpcSecurityGroups", "", "security group ids for index"}
-	optKey        = option{"LULL_KMS_KEY", "kmsKey", "", "the ARN of a KMS key that encrypts queues, table and bucket"}
-	optOperators  = option{"LULL_OPERATORS", "operators", "", "the ARN of who may assume the command line's roles; otherwise the account decides"}
+	optConfig = option{"LULL_CONFIG", "config", "lull.yaml", "the settings"}
+	optDist   = option{"LULL_DIST", "dist", "dist", "the folder with the functions' binaries"}
+	optTopics = option{
+		"LULL_TOPICS", "topics", "",
+		"ARNs of SNS topics to subscribe to; each may begin with SINK/LANE=",
+	}
+	optBus = option{
+		"LULL_EVENT_BUS", "eventBus", "",
+		"the name or ARN of an EventBridge bus to take events from",
+	}
+	optSources = option{
+		"LULL_EVENT_SOURCES", "eventSources", "",
+		"the sources of events to take from it; required with it",
+	}
+	optSenders = option{
+		"LULL_SENDERS", "senders", "",
+		"ARNs of roles or ids of accounts that may send directly; each may begin with SINK/LANE=",
+	}
+	optBuckets = option{
+		"LULL_BUCKETS", "buckets", "",
+		"ARNs of S3 buckets that may notify directly; each may begin with SINK/LANE=",
+	}
+	optSinkARNs  = option{"LULL_SINK_ARNS", "sinkARNs", "", "SINK=ARN of sinks with sigv4 whose url does not tell"}
+	optSubnets   = option{"LULL_VPC_SUBNETS", "vpcSubnets", "", "subnet ids for index"}
+	optGroups    = option{"LULL_VPC_SECURITY_GROUPS", "vpcSecurityGroups", "", "security group ids for index"}
+	optKey       = option{"LULL_KMS_KEY", "kmsKey", "", "the ARN of a KMS key that encrypts queues, table and bucket"}
+	optOperators = option{
+		"LULL_OPERATORS", "operators", "",
+		"the ARN of who may assume the command line's roles; otherwise the account decides",
+	}
 	optAlarmTopic = option{"LULL_ALARM_TOPIC", "alarmTopic", "", "the ARN of an SNS topic that alarms are sent to"}
 	optEphemeral  = option{"LULL_EPHEMERAL", "ephemeral", "false", "for tests: everything is deleted with the stack"}
 	optPlainHTTP  = option{"LULL_PLAIN_HTTP", "plainHTTP", "false", "for emulators: no policies that demand TLS"}
 )
 
 var allOptions = []option{
-	optConfig, optDist, optTopics, optBus, optSources, optSenders, optBuckets, optSinkARNs, optSubnets, optGroups, optKey, optOperators, optAlarmTopic,
+	optConfig, optDist, optTopics, optBus, optSources, optSenders, optBuckets, optSinkARNs, optSubnets, optGroups,
+	optKey, optOperators, optAlarmTopic,
 	optEphemeral, optPlainHTTP,
 }
 
@@ -73,8 +93,9 @@ type target struct {
 	arn  string
 }
 
-// read takes the options from the environment and from CDK's context; the environment wins. It returns the options beside the faults
-// that it found in them, so that those of the settings can be looked for too; without settings there are no options.
+// read takes the options from the environment and from CDK's context; the environment wins. It
+// returns the options beside the faults that it found in them, so that those of the settings can be
+// looked for too; without settings there are no options.
 func read(lookup func(string) (string, bool)) (*options, error) {
 	context, err := contextOf(lookup)
 	if err != nil {
@@ -99,8 +120,10 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 			Config: c, AssetDir: get(optDist), SinkARNs: r.pairs(optSinkARNs, get(optSinkARNs)),
 			Ephemeral: r.flag(optEphemeral, get(optEphemeral)), PlainHTTP: r.flag(optPlainHTTP, get(optPlainHTTP)),
 		},
-		topics: r.targets(optTopics, get(optTopics)), senders: r.targets(optSenders, get(optSenders)), buckets: r.targets(optBuckets, get(optBuckets)),
-		bus: get(optBus), sources: list(get(optSources)), key: get(optKey), operators: get(optOperators), topic: get(optAlarmTopic),
+		topics: r.targets(optTopics, get(optTopics)), senders: r.targets(optSenders, get(optSenders)),
+		buckets: r.targets(optBuckets, get(optBuckets)),
+		bus:     get(optBus), sources: list(get(optSources)), key: get(optKey), operators: get(optOperators),
+		topic: get(optAlarmTopic),
 	}
 	if subnets, groups := list(get(optSubnets)), list(get(optGroups)); len(subnets)+len(groups) > 0 {
 		o.props.Vpc = &infra.Vpc{SubnetIDs: subnets, SecurityGroupIDs: groups}
@@ -266,11 +289,15 @@ func (r *reader) targets(_ option, text string) []target {
 
 // list takes apart what commas join.
 func list(text string) []string {
-	return slices.DeleteFunc(strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }), func(s string) bool { return s == "" })
+	return slices.DeleteFunc(strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }),
+		func(s string) bool { return s == "" })
 }
 
 func usage(w io.Writer) {
-	_, _ = fmt.Fprintln(w, "Synthesises the CloudFormation template of a lull stack into CDK_OUTDIR (otherwise cdk.out).\n\nIt takes no arguments, but these variables, or the same as CDK context:")
+	_,
+		_ = fmt.Fprintln(w,
+		"Synthesises the CloudFormation template of a lull stack into CDK_OUTDIR (otherwise cdk.out).\n\nIt takes no "+
+			"arguments, but these variables, or the same as CDK context:")
 	for _, o := range allOptions {
 		otherwise := ""
 		if o.otherwise != "" {

@@ -1,5 +1,5 @@
-// Package backoff is lull's one layer of retries: exponential, full jitter, within a budget. Clients below it retry
-// nothing by themselves.
+// Package backoff is lull's one layer of retries: exponential, full jitter, within a budget.
+// Clients below it retry nothing by themselves.
 package backoff
 
 import (
@@ -22,7 +22,8 @@ type Policy struct {
 // Row is the policy for single calls to the table, S3 and Step Functions inside an invocation.
 func Row() Policy { return Policy{Min: 50 * time.Millisecond, Max: 800 * time.Millisecond, Tries: 4} }
 
-// Delay is the wait before try n+1: a random part of min(Max, Min x 2^n), so that callers spread. A negative n counts as 0.
+// Delay is the wait before try n+1: a random part of min(Max, Min x 2^n), so that callers spread. A
+// negative n counts as 0.
 func (p Policy) Delay(n int) time.Duration {
 	d := p.Max
 	if n = max(n, 0); n < 32 && p.Min<<n > 0 && p.Min<<n < p.Max {
@@ -35,8 +36,9 @@ func (p Policy) Delay(n int) time.Duration {
 	return time.Duration(j() * float64(d))
 }
 
-// Do calls f until it succeeds, its error is final, the tries are used up or ctx ends; the last error is returned. A
-// refused condition is final. f must be safe to repeat after an unknown outcome, as conditional writes with a token are.
+// Do calls f until it succeeds, its error is final, the tries are used up or ctx ends; the last
+// error is returned. A refused condition is final. f must be safe to repeat after an unknown
+// outcome, as conditional writes with a token are.
 func (p Policy) Do(ctx context.Context, c clock.Clock, f func() error) error {
 	for n := 0; ; n++ {
 		err := f()
@@ -49,8 +51,8 @@ func (p Policy) Do(ctx context.Context, c clock.Clock, f func() error) error {
 	}
 }
 
-// by takes the jitter from a clock that draws it too, where the policy has none of its own: a simulated clock, so that a seed decides
-// every wait.
+// by takes the jitter from a clock that draws it too, where the policy has none of its own: a
+// simulated clock, so that a seed decides every wait.
 func (p Policy) by(c clock.Clock) Policy {
 	if draws, ok := c.(interface{ Jitter() float64 }); ok && p.Jitter == nil {
 		p.Jitter = draws.Jitter

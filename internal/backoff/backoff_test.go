@@ -26,14 +26,18 @@ func TestWaitsTakeTheJitterOfAClockThatDrawsIt(t *testing.T) {
 		want   time.Duration
 	}{
 		{"the clock's", Row(), 25*time.Millisecond + 50*time.Millisecond + 100*time.Millisecond},
-		{"the policy's own comes first", Policy{Min: time.Second, Max: time.Second, Tries: 2, Jitter: func() float64 { return 0.25 }}, 250 * time.Millisecond},
+		{"the policy's own comes first", Policy{
+			Min: time.Second, Max: time.Second, Tries: 2,
+			Jitter: func() float64 { return 0.25 },
+		}, 250 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				failing := errors.New("no answer")
-				if err := c.policy.Do(t.Context(), drawing{jitter: 0.5}, func() error { return failing }); !errors.Is(err, failing) {
+				if err := c.policy.Do(t.Context(), drawing{jitter: 0.5},
+					func() error { return failing }); !errors.Is(err, failing) {
 					t.Errorf("error %v, want the last one", err)
 				}
 				if got := time.Since(began); got != c.want {
@@ -58,7 +62,10 @@ func TestWhatRepeatingCannotMendIsNotRepeated(t *testing.T) {
 func TestDelayGrowsFromMinToMaxForAnyNumber(t *testing.T) {
 	t.Parallel()
 	p := Policy{Min: time.Second, Max: 10 * time.Second, Jitter: func() float64 { return 1 }}
-	for n, want := range map[int]time.Duration{-7: time.Second, 0: time.Second, 1: 2 * time.Second, 3: 8 * time.Second, 4: 10 * time.Second, 31: 10 * time.Second, 32: 10 * time.Second, 1000: 10 * time.Second} {
+	for n, want := range map[int]time.Duration{
+		-7: time.Second, 0: time.Second, 1: 2 * time.Second, 3: 8 * time.Second,
+		4: 10 * time.Second, 31: 10 * time.Second, 32: 10 * time.Second, 1000: 10 * time.Second,
+	} {
 		if got := p.Delay(n); got != want {
 			t.Errorf("delay %d: %s, want %s", n, got, want)
 		}

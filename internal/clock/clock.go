@@ -1,6 +1,6 @@
-// Package clock is the seam to time. Use cases never call time.Now: a skewed, a faster or a simulated clock must be able
-// to stand in. Budgets within one invocation are differences of Now on one Clock and so survive a wall clock that jumps only if the
-// Clock is monotonic, as System is.
+// Package clock is the seam to time. Use cases never call time.Now: a skewed, a faster or a
+// simulated clock must be able to stand in. Budgets within one invocation are differences of Now on
+// one Clock and so survive a wall clock that jumps only if the Clock is monotonic, as System is.
 package clock
 
 import (
@@ -12,7 +12,8 @@ import (
 type Clock interface {
 	// Now is the present time; differences of two calls are monotonic.
 	Now() time.Time
-	// Sleep waits for d or until ctx ends, and then returns its error. It returns at once for d <= 0.
+	// Sleep waits for d or until ctx ends, and then returns its error. It returns at once for d <=
+	// 0.
 	Sleep(ctx context.Context, d time.Duration) error
 	// Deadline returns a context that ends d from now, by this clock.
 	Deadline(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)

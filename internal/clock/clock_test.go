@@ -19,11 +19,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func clocks(t *testing.T, test func(t *testing.T, c clock.Clock, speed float64)) {
 	t.Helper()
 	for name, open := range map[string]func() (clock.Clock, float64){
-		"system":                  func() (clock.Clock, float64) { return clock.System{}, 1 },
-		"sixty times faster":      func() (clock.Clock, float64) { return clock.NewFast(60), 60 },
-		"at half speed":           func() (clock.Clock, float64) { return clock.NewFast(0.5), 0.5 },
-		"skewed":                  func() (clock.Clock, float64) { return clock.Skewed{Clock: clock.System{}, By: -time.Hour}, 1 },
-		"skewed and faster":       func() (clock.Clock, float64) { return clock.Skewed{Clock: clock.NewFast(10), By: time.Hour}, 10 },
+		"system":             func() (clock.Clock, float64) { return clock.System{}, 1 },
+		"sixty times faster": func() (clock.Clock, float64) { return clock.NewFast(60), 60 },
+		"at half speed":      func() (clock.Clock, float64) { return clock.NewFast(0.5), 0.5 },
+		"skewed": func() (clock.Clock,
+			float64,
+		) {
+			return clock.Skewed{Clock: clock.System{}, By: -time.Hour}, 1
+		},
+		"skewed and faster": func() (clock.Clock,
+			float64,
+		) {
+			return clock.Skewed{Clock: clock.NewFast(10), By: time.Hour}, 10
+		},
 		"of a speed that is none": func() (clock.Clock, float64) { return clock.NewFast(-1), 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +145,8 @@ func TestASpeedThatIsNoSpeedCountsAsOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			if time.Since(begin) != time.Second || c.Now().Sub(shown) != time.Second {
-				t.Errorf("speed %v: slept %s, the clock went on by %s, want a second", speed, time.Since(begin), c.Now().Sub(shown))
+				t.Errorf("speed %v: slept %s, the clock went on by %s, want a second", speed, time.Since(begin),
+					c.Now().Sub(shown))
 			}
 		}
 	})

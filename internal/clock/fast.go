@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Fast lets waits pass a number of times faster; what it shows stays as it would be. Only waiting is faster: while somebody works (see
-// [Working]), and until whoever it woke is running again, it goes as fast as the machine's clock, because a disk or a
-// computation does not get faster. Nor does it pass the time at which it owes somebody a wake-up: a timer that comes late costs
-// nothing.
+// Fast lets waits pass a number of times faster; what it shows stays as it would be. Only waiting
+// is faster: while somebody works (see [Working]), and until whoever it woke is running again, it
+// goes as fast as the machine's clock, because a disk or a computation does not get faster. Nor
+// does it pass the time at which it owes somebody a wake-up: a timer that comes late costs nothing.
 type Fast struct {
 	speed float64
 
@@ -23,7 +23,8 @@ type Fast struct {
 	timer    *time.Timer
 }
 
-// NewFast returns a clock whose waits pass speed times faster. A speed that is not positive and finite counts as 1.
+// NewFast returns a clock whose waits pass speed times faster. A speed that is not positive and
+// finite counts as 1.
 func NewFast(speed float64) *Fast {
 	if !(speed > 0) || math.IsInf(speed, 1) {
 		speed = 1
@@ -32,8 +33,8 @@ func NewFast(speed float64) *Fast {
 	return &Fast{speed: speed, shown: now, at: now}
 }
 
-// From makes the clock show at least t from now on: a clock that ran ahead in an earlier run must not go back. Call it before anybody
-// waits.
+// From makes the clock show at least t from now on: a clock that ran ahead in an earlier run must
+// not go back. Call it before anybody waits.
 func (f *Fast) From(t time.Time) *Fast {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,7 +44,8 @@ func (f *Fast) From(t time.Time) *Fast {
 	return f
 }
 
-// Working tells the clock that somebody works until done is called, once. Clocks that do not care ignore it.
+// Working tells the clock that somebody works until done is called, once. Clocks that do not care
+// ignore it.
 func Working(c Clock) (done func()) {
 	f, ok := c.(*Fast)
 	if !ok {
@@ -103,7 +105,8 @@ func (f *Fast) arm() {
 	f.timer.Reset(wait)
 }
 
-// real is how long the machine's clock takes to a time d ahead, if nobody begins or ends to work until then. It is never nothing.
+// real is how long the machine's clock takes to a time d ahead, if nobody begins or ends to work
+// until then. It is never nothing.
 func (f *Fast) real(d time.Duration) time.Duration {
 	if f.slow == 0 {
 		d = time.Duration(math.Ceil(float64(d) / f.speed))

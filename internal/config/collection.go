@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Collection are the options of one collection. A nil override means the setting of Config.Debounce.
+// Collection are the options of one collection. A nil override means the setting of
+// Config.Debounce.
 type Collection struct {
 	// Sink names where its documents are written. Empty means Config.DefaultSink.
 	Sink string `json:"sink"`
@@ -21,7 +22,8 @@ type Collection struct {
 	Leading *bool `json:"leading"`
 }
 
-// For returns the timing of a collection: Debounce with the collection's overrides. A collection without an entry has Debounce itself.
+// For returns the timing of a collection: Debounce with the collection's overrides. A collection
+// without an entry has Debounce itself.
 func (c *Config) For(collection string) Debounce {
 	d, o := c.Debounce, c.Collections[collection]
 	override(&d.Quiet, o.Quiet)
@@ -38,8 +40,8 @@ func override[T any](to *T, by *T) {
 	}
 }
 
-// SinkFor returns the sink of a collection and its name: the one that its entry names, otherwise the default sink. The Sink is
-// zero where that name is no sink, which Validate refuses.
+// SinkFor returns the sink of a collection and its name: the one that its entry names, otherwise
+// the default sink. The Sink is zero where that name is no sink, which Validate refuses.
 func (c *Config) SinkFor(collection string) (string, Sink) {
 	name := c.Collections[collection].Sink
 	if name == "" {

@@ -90,7 +90,12 @@ func TestVersionsAndSettleOfSinks(t *testing.T) {
 		{"opensearch", Sink{Kind: SinkOpenSearch}, true, 0},
 		{"versions off", Sink{Kind: SinkOpenSearch, Versions: ptr(false)}, false, 30 * second},
 		{"serverless", Sink{Kind: SinkOpenSearch, Serverless: true}, false, 30 * second},
-		{"serverless beats versions", Sink{Kind: SinkOpenSearch, Serverless: true, Versions: ptr(true)}, false, 30 * second},
+		{
+			"serverless beats versions",
+			Sink{Kind: SinkOpenSearch, Serverless: true, Versions: ptr(true)},
+			false,
+			30 * second,
+		},
 		{"settle set", Sink{Kind: SinkOpenSearch, ApplyDelay: ptr(4 * second)}, true, 4 * second},
 		{"no kind at all", Sink{}, false, 30 * second},
 	} {
@@ -123,7 +128,10 @@ func TestAmbiguousRetryIsWholeSecondsAndNotBeforeTheLeaseEnds(t *testing.T) {
 
 func TestMaxReceiveCountRoundsUp(t *testing.T) {
 	t.Parallel()
-	for deadline, want := range map[time.Duration]int{time.Minute: 11, 15 * minute: 11, 16 * minute: 12, 72 * time.Hour: 298, 990 * 15 * minute: 1000} {
+	for deadline, want := range map[time.Duration]int{
+		time.Minute: 11, 15 * minute: 11, 16 * minute: 12,
+		72 * time.Hour: 298, 990 * 15 * minute: 1000,
+	} {
 		c := Default()
 		c.Retry.DeadDeadline = deadline
 		if got := c.MaxReceiveCount(); got != want {
@@ -135,8 +143,14 @@ func TestMaxReceiveCountRoundsUp(t *testing.T) {
 func TestTimingIsForInTheTermsOfTheProtocol(t *testing.T) {
 	t.Parallel()
 	c := Default()
-	news(&c, Collection{Quiet: ptr(7 * second), MaxWait: ptr(20 * second), CapGrace: ptr(2 * second), MinInterval: ptr(3 * second), Leading: ptr(true)})
-	want := shard.Timing{Quiet: 7 * second, MaxWait: 20 * second, CapGrace: 2 * second, MinInterval: 3 * second, Leading: true, Waits: 3}
+	news(&c, Collection{
+		Quiet: ptr(7 * second), MaxWait: ptr(20 * second), CapGrace: ptr(2 * second),
+		MinInterval: ptr(3 * second), Leading: ptr(true),
+	})
+	want := shard.Timing{
+		Quiet: 7 * second, MaxWait: 20 * second, CapGrace: 2 * second, MinInterval: 3 * second,
+		Leading: true, Waits: 3,
+	}
 	if got := c.Timing("news"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -4,25 +4,32 @@ import "time"
 
 // Config is everything lull.yaml may say. The zero value is not usable; start from Default.
 //
-// A Config is a plain value without locks: it may be read from many goroutines once nobody changes it any more.
+// A Config is a plain value without locks: it may be read from many goroutines once nobody changes
+// it any more.
 type Config struct {
 	// Stack is the prefix of every resource name: [a-z][a-z0-9-]{0,31}. Default "lull".
 	Stack string `json:"stack"`
 
-	// Sources are the adapters from upstream formats to events, by name ([a-z][a-z0-9-]{0,31}). Default: "native" of kind native.
+	// Sources are the adapters from upstream formats to events, by name ([a-z][a-z0-9-]{0,31}).
+	// Default: "native" of kind native.
 	Sources map[string]Source `json:"sources"`
-	// DefaultSource decodes a message without the attribute lull-source. Default: the only source; required where there are several.
+	// DefaultSource decodes a message without the attribute lull-source. Default: the only source;
+	// required where there are several.
 	DefaultSource string `json:"defaultSource"`
 
-	// Collections are options per collection, by name ([a-z0-9][a-z0-9-]{0,31}). A collection without an entry has the defaults:
-	// the settings of debounce and the default sink. Default: one entry, "content".
+	// Collections are options per collection, by name ([a-z0-9][a-z0-9-]{0,31}). A collection
+	// without an entry has the defaults: the settings of debounce and the default sink. Default:
+	// one entry, "content".
 	Collections map[string]Collection `json:"collections"`
-	// DefaultCollection is where an event goes that names none, unless its source says otherwise. Default: the only collection.
+	// DefaultCollection is where an event goes that names none, unless its source says otherwise.
+	// Default: the only collection.
 	DefaultCollection string `json:"defaultCollection"`
 
-	// Sinks are where documents are written, by name ([a-z][a-z0-9-]{0,31}). Default: "search" of kind bleve.
+	// Sinks are where documents are written, by name ([a-z][a-z0-9-]{0,31}). Default: "search" of
+	// kind bleve.
 	Sinks map[string]Sink `json:"sinks"`
-	// DefaultSink takes the collections that name none. Default: the only sink; required where there are several.
+	// DefaultSink takes the collections that name none. Default: the only sink; required where
+	// there are several.
 	DefaultSink string `json:"defaultSink"`
 
 	Debounce  Debounce  `json:"debounce"`
@@ -34,11 +41,13 @@ type Config struct {
 	Flight    Flight    `json:"flight"`
 	Payload   Payload   `json:"payload"`
 
-	// DeadLetters says what becomes of a message that will not be tried again: "queue" keeps it, "none" logs, counts and deletes
-	// it. Writing "none" is the operator's acknowledgement that messages are dropped. Default "queue".
+	// DeadLetters says what becomes of a message that will not be tried again: "queue" keeps it,
+	// "none" logs, counts and deletes it. Writing "none" is the operator's acknowledgement that
+	// messages are dropped. Default "queue".
 	DeadLetters DeadLetters `json:"deadLetters"`
-	// TableOutage says what receive does while the table is unreachable: "closed" lets everything wait, "open" writes to the sink
-	// at once and suspends the promise that the sink never goes back. Default "closed".
+	// TableOutage says what receive does while the table is unreachable: "closed" lets everything
+	// wait, "open" writes to the sink at once and suspends the promise that the sink never goes
+	// back. Default "closed".
 	TableOutage TableOutage `json:"tableOutage"`
 }
 
@@ -61,13 +70,17 @@ const (
 type Debounce struct {
 	// Quiet is the window: an event is due Quiet after it was sent. Default 5s.
 	Quiet time.Duration `json:"quiet"`
-	// MaxWait is the longest a never-quiet document is postponed, from the first event of the burst. Default 30s.
+	// MaxWait is the longest a never-quiet document is postponed, from the first event of the
+	// burst. Default 30s.
 	MaxWait time.Duration `json:"maxWait"`
-	// CapGrace is how much later than the cap a version admitted before it may be claimed, so that the newest goes first. Default 10s.
+	// CapGrace is how much later than the cap a version admitted before it may be claimed, so that
+	// the newest goes first. Default 10s.
 	CapGrace time.Duration `json:"capGrace"`
-	// MinInterval is the least time between two committed writes of one document. Default 1s; 0 for no limit.
+	// MinInterval is the least time between two committed writes of one document. Default 1s; 0 for
+	// no limit.
 	MinInterval time.Duration `json:"minInterval"`
-	// Leading makes the first event of a burst due at once when its document was not written within Quiet. Default false.
+	// Leading makes the first event of a burst due at once when its document was not written within
+	// Quiet. Default false.
 	Leading bool `json:"leading"`
 }
 
@@ -81,13 +94,15 @@ type Receive struct {
 type Index struct {
 	// Timeout, Ti, is the function's time-out in whole seconds. Default 10s.
 	Timeout time.Duration `json:"timeout"`
-	// Guard, G, is how far past its time-out an invocation may still run, and how far clocks may differ. Part of every lease. Default 3s.
+	// Guard, G, is how far past its time-out an invocation may still run, and how far clocks may
+	// differ. Part of every lease. Default 3s.
 	Guard time.Duration `json:"guard"`
 	// SinkDeadline is the longest one call to a sink may take. Default 6s.
 	SinkDeadline time.Duration `json:"sinkDeadline"`
 	// MaxItemsPerTurn bounds the documents that one turn of a flight works on. Default 2,000.
 	MaxItemsPerTurn int `json:"maxItemsPerTurn"`
-	// WaitingTurns is how often a superseded version wakes for the quiet window before it sleeps to the cap. Default 3.
+	// WaitingTurns is how often a superseded version wakes for the quiet window before it sleeps to
+	// the cap. Default 3.
 	WaitingTurns int `json:"waitingTurns"`
 }
 
@@ -101,13 +116,15 @@ type Queues struct {
 	Visibility time.Duration `json:"visibility"`
 	// Retention is how long a queue keeps a message, in whole seconds. Default 7d.
 	Retention time.Duration `json:"retention"`
-	// DeadLetterRetention is how long the dead-letter queue keeps one, counted from when it was first sent. Default 14d.
+	// DeadLetterRetention is how long the dead-letter queue keeps one, counted from when it was
+	// first sent. Default 14d.
 	DeadLetterRetention time.Duration `json:"deadLetterRetention"`
 	// BurstSpread is how far apart the events of one burst are sent. Default 2s.
 	BurstSpread time.Duration `json:"burstSpread"`
 	// ExpectedRate is the traffic of one queue, in messages a second. Default 500.
 	ExpectedRate int `json:"expectedRate"`
-	// MaxInFlight is how many messages of one queue may be held at once: two thirds of the quota of 120,000. Default 80,000.
+	// MaxInFlight is how many messages of one queue may be held at once: two thirds of the quota of
+	// 120,000. Default 80,000.
 	MaxInFlight int `json:"maxInFlight"`
 }
 
@@ -123,14 +140,16 @@ type Lane struct {
 
 // Retry is when to try again and when to give up.
 type Retry struct {
-	// MaxRefusals is how often a sink may refuse a document, for no known reason, before it is a dead letter. Default 5.
+	// MaxRefusals is how often a sink may refuse a document, for no known reason, before it is a
+	// dead letter. Default 5.
 	MaxRefusals int `json:"maxRefusals"`
 	// DeadDeadline is the age at which a message becomes a dead letter. Default 72h.
 	DeadDeadline time.Duration `json:"deadDeadline"`
 	// BackoffMin and BackoffMax bound the back-off, which has full jitter. Default 1s and 60s.
 	BackoffMin time.Duration `json:"backoffMin"`
 	BackoffMax time.Duration `json:"backoffMax"`
-	// AutoRedrives is how often a dead letter with a transient reason is redriven by itself. Default 3; 0 for never.
+	// AutoRedrives is how often a dead letter with a transient reason is redriven by itself.
+	// Default 3; 0 for never.
 	AutoRedrives int `json:"autoRedrives"`
 }
 
@@ -138,7 +157,8 @@ type Retry struct {
 type Lifecycle struct {
 	// RowRetention is how long a settled row is kept. Default 30d.
 	RowRetention time.Duration `json:"rowRetention"`
-	// TTLExtra is how much later than RowRetention the table's own expiry comes, as a backstop. Default 7d.
+	// TTLExtra is how much later than RowRetention the table's own expiry comes, as a backstop.
+	// Default 7d.
 	TTLExtra time.Duration `json:"ttlExtra"`
 	// ProducerLateness is how long after a change its message may still be sent. Default 1d.
 	ProducerLateness time.Duration `json:"producerLateness"`
@@ -148,8 +168,8 @@ type Lifecycle struct {
 	PruneEvery time.Duration `json:"pruneEvery"`
 }
 
-// Aged says that a message, first sent then, is older than rows are certain to be kept: only a commit in its row can judge it (docs/design.md,
-// sections 5 and 6).
+// Aged says that a message, first sent then, is older than rows are certain to be kept: only a
+// commit in its row can judge it (docs/design.md, sections 5 and 6).
 func (l Lifecycle) Aged(firstSent, now time.Time) bool {
 	return now.Sub(firstSent) > l.RowRetention-l.ProducerLateness
 }
@@ -169,8 +189,8 @@ type Flight struct {
 	Kind FlightKind `json:"kind"`
 	// ContinueAfter is the age at which an Express flight goes on as a new execution. Default 240s.
 	ContinueAfter time.Duration `json:"continueAfter"`
-	// AmbiguousRetry is the state machine's first retry, in whole seconds, after an invocation whose outcome is unknown.
-	// Default, and where 0: the sink's lease, rounded up.
+	// AmbiguousRetry is the state machine's first retry, in whole seconds, after an invocation
+	// whose outcome is unknown. Default, and where 0: the sink's lease, rounded up.
 	AmbiguousRetry time.Duration `json:"ambiguousRetry"`
 }
 

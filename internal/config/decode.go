@@ -20,10 +20,12 @@ var (
 	sourceType   = reflect.TypeFor[Source]()
 )
 
-// Decode turns a settings file into settings: the defaults, replaced by what the file says. A mapping of sources, collections or
-// sinks replaces the default one whole. Unknown and repeated keys, values of a wrong kind and values out of bounds are faults with
-// their line. Where there is one, the file's contradictions are reported with it, so that everything is said at once; a file that
-// decodes is not checked for contradictions, because flags may still change it: call Validate afterwards.
+// Decode turns a settings file into settings: the defaults, replaced by what the file says. A
+// mapping of sources, collections or sinks replaces the default one whole. Unknown and repeated
+// keys, values of a wrong kind and values out of bounds are faults with their line. Where there is
+// one, the file's contradictions are reported with it, so that everything is said at once; a file
+// that decodes is not checked for contradictions, because flags may still change it: call Validate
+// afterwards.
 func Decode(root tree.Node) (Config, error) {
 	c := Default()
 	c.DefaultSource, c.DefaultCollection, c.DefaultSink = "", "", ""
@@ -114,10 +116,12 @@ func (d *decoder) value(n tree.Node, v reflect.Value, p at) {
 	}
 }
 
-// group reports whether n may stand where a mapping is expected: nothing at all means that nothing is set there.
+// group reports whether n may stand where a mapping is expected: nothing at all means that nothing
+// is set there.
 func (d *decoder) group(n tree.Node, p at) bool {
 	if n.Kind != tree.Map && n.Kind != tree.Null {
-		d.wrong(n, p, "is "+n.Kind.String()+" where a group of settings is expected", "write its settings below it, each as name: value")
+		d.wrong(n, p, "is "+n.Kind.String()+" where a group of settings is expected",
+			"write its settings below it, each as name: value")
 		return false
 	}
 	return true
@@ -134,9 +138,15 @@ func (d *decoder) fields(n tree.Node, v reflect.Value, p at) {
 		name := p.key(printable(f.Key)).name
 		switch {
 		case seen[f.Key]:
-			d.add(&Fault{Rule: "repeated", Setting: name, Problem: "is set twice", Fix: "keep one of the two", Line: f.Line})
+			d.add(&Fault{
+				Rule: "repeated", Setting: name, Problem: "is set twice", Fix: "keep one of the two",
+				Line: f.Line,
+			})
 		case !ok:
-			d.add(&Fault{Rule: "unknown", Setting: name, Problem: "there is no such setting", Fix: instead(v.Type(), p, f.Key), Line: f.Line})
+			d.add(&Fault{
+				Rule: "unknown", Setting: name, Problem: "there is no such setting",
+				Fix: instead(v.Type(), p, f.Key), Line: f.Line,
+			})
 		default:
 			d.value(f.Value, v.Field(i), p.key(f.Key))
 		}
@@ -153,7 +163,10 @@ func (d *decoder) entries(n tree.Node, v reflect.Value, p at) {
 	for _, f := range n.Fields {
 		key := reflect.ValueOf(f.Key)
 		if v.MapIndex(key).IsValid() {
-			d.add(&Fault{Rule: "repeated", Setting: p.entry(f.Key).name, Problem: "is set twice", Fix: "keep one of the two", Line: f.Line})
+			d.add(&Fault{
+				Rule: "repeated", Setting: p.entry(f.Key).name, Problem: "is set twice",
+				Fix: "keep one of the two", Line: f.Line,
+			})
 			continue
 		}
 		elem := reflect.New(v.Type().Elem()).Elem()
@@ -238,7 +251,8 @@ func (d *decoder) scalar(n tree.Node, v reflect.Value, p at) {
 
 var wholePattern = regexp.MustCompile(`^-?(0|[1-9][0-9]*(_[0-9]{3})*)$`)
 
-// wholeNumber reads a number of plain digits, or in groups of three as 80_000. Octal and hexadecimal spellings are refused.
+// wholeNumber reads a number of plain digits, or in groups of three as 80_000. Octal and
+// hexadecimal spellings are refused.
 func wholeNumber(text string) (int64, error) {
 	if !wholePattern.MatchString(text) {
 		return 0, strconv.ErrSyntax
@@ -292,7 +306,8 @@ func fieldNames(t reflect.Type) []string {
 	return names
 }
 
-// instead says what an unknown key should have been: a neighbour spelt nearly so, a setting of that name elsewhere, or all there are.
+// instead says what an unknown key should have been: a neighbour spelt nearly so, a setting of that
+// name elsewhere, or all there are.
 func instead(t reflect.Type, p at, key string) string {
 	names := fieldNames(t)
 	if near := nearest(key, names); near != "" {
@@ -305,8 +320,8 @@ func instead(t reflect.Type, p at, key string) string {
 	return "remove it; here are allowed: " + strings.Join(names, ", ")
 }
 
-// elsewhere returns a setting of that name in another group, or "". A setting that exists once is likelier than an option of a
-// source, collection or sink.
+// elsewhere returns a setting of that name in another group, or "". A setting that exists once is
+// likelier than an option of a source, collection or sink.
 func elsewhere(p at, key string) string {
 	found := ""
 	for _, s := range settings {

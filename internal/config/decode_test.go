@@ -24,7 +24,10 @@ func TestFileReplacesDefaults(t *testing.T) {
 	}
 	want := Default()
 	want.Stack = "pub"
-	want.Sources = map[string]Source{"govuk": {Kind: SourceGovuk, Epoch: 1<<32 - 1, Govuk: Govuk{IgnoreTypes: []string{}}}}
+	want.Sources = map[string]Source{"govuk": {
+		Kind: SourceGovuk, Epoch: 1<<32 - 1,
+		Govuk: Govuk{IgnoreTypes: []string{}},
+	}}
 	sink := newSink(SinkOpenSearch)
 	sink.URL, sink.Versions, sink.BulkBytes, sink.ApplyDelay = "https://h.example.org", ptr(false), MB, ptr(20*second)
 	want.Sinks = map[string]Sink{"os": sink}
@@ -50,39 +53,92 @@ func TestBadFilesAreRefused(t *testing.T) {
 		want       []string // as the fault's line and setting and a part of its fix
 	}{
 		{"unknown key", `{"debounce": {"quite": "5s"}}`, []string{"1 debounce.quite: did you mean debounce.quiet?"}},
-		{"other case", `{"debounce": {"maxwait": "5s"}}`, []string{"1 debounce.maxwait: did you mean debounce.maxWait?"}},
-		{"other spelling", `{"queues": {"dead-letter-retention": "5s"}}`, []string{"1 queues.dead-letter-retention: did you mean queues.deadLetterRetention?"}},
+		{
+			"other case", `{"debounce": {"maxwait": "5s"}}`,
+			[]string{"1 debounce.maxwait: did you mean debounce.maxWait?"},
+		},
+		{
+			"other spelling", `{"queues": {"dead-letter-retention": "5s"}}`,
+			[]string{"1 queues.dead-letter-retention: did you mean queues.deadLetterRetention?"},
+		},
 		{"wrong group", "{\n\"quiet\": \"5s\"}", []string{"2 quiet: did you mean debounce.quiet?"}},
-		{"wrong group, option", `{"applyDelay": "5s"}`, []string{"1 applyDelay: did you mean sinks.<name>.applyDelay?"}},
-		{"nothing like it", `{"flight": {"colour": 1}}`, []string{"1 flight.colour: remove it; here are allowed: ambiguousRetry, continueAfter, kind"}},
+		{
+			"wrong group, option", `{"applyDelay": "5s"}`,
+			[]string{"1 applyDelay: did you mean sinks.<name>.applyDelay?"},
+		},
+		{
+			"nothing like it", `{"flight": {"colour": 1}}`,
+			[]string{"1 flight.colour: remove it; here are allowed: ambiguousRetry, continueAfter, kind"},
+		},
 		{"strange key", `{"flight": {"a.b\u0000": 1}}`, []string{`1 flight."a.b\x00": remove it`}},
 		{"twice", "{\"stack\": \"a\",\n\"stack\": \"b\"}", []string{"2 stack: keep one"}},
 		{"name twice", "{\"collections\": {\"a\": {},\n\"a\": {}}}", []string{"2 collections.a: keep one"}},
-		{"number for duration", `{"debounce": {"quiet": 5}}`, []string{"1 debounce.quiet: write a number with ms, s, m, h or d"}},
+		{
+			"number for duration", `{"debounce": {"quiet": 5}}`,
+			[]string{"1 debounce.quiet: write a number with ms, s, m, h or d"},
+		},
 		{"no unit", `{"debounce": {"quiet": "5"}}`, []string{"1 debounce.quiet: write a number with ms, s, m, h or d"}},
-		{"truth for duration", `{"debounce": {"quiet": true}}`, []string{"1 debounce.quiet: write a number with a unit, such as 5s"}},
-		{"truth for size", `{"payload": {"referenceAbove": true}}`, []string{"1 payload.referenceAbove: write a number with a unit, such as 256KB"}},
-		{"no size", `{"payload": {"referenceAbove": "1.5MB"}}`, []string{"1 payload.referenceAbove: write a whole number with B, KB, MB or GB"}},
-		{"text for count", `{"queues": {"live": {"batch": "10"}}}`, []string{"1 queues.live.batch: write digits without quotes"}},
+		{
+			"truth for duration", `{"debounce": {"quiet": true}}`,
+			[]string{"1 debounce.quiet: write a number with a unit, such as 5s"},
+		},
+		{
+			"truth for size", `{"payload": {"referenceAbove": true}}`,
+			[]string{"1 payload.referenceAbove: write a number with a unit, such as 256KB"},
+		},
+		{
+			"no size", `{"payload": {"referenceAbove": "1.5MB"}}`,
+			[]string{"1 payload.referenceAbove: write a whole number with B, KB, MB or GB"},
+		},
+		{
+			"text for count", `{"queues": {"live": {"batch": "10"}}}`,
+			[]string{"1 queues.live.batch: write digits without quotes"},
+		},
 		{"fraction", `{"queues": {"live": {"batch": 1.5}}}`, []string{"1 queues.live.batch: write digits"}},
 		{"exponent", `{"queues": {"live": {"batch": 1e3}}}`, []string{"1 queues.live.batch: write digits"}},
-		{"beyond int64", `{"queues": {"live": {"batch": 99999999999999999999}}}`, []string{"1 queues.live.batch: write digits"}},
-		{"negative epoch", `{"sources": {"a": {"kind": "native", "epoch": -1}}}`, []string{"1 sources.a.epoch: write digits"}},
-		{"text for flag", `{"debounce": {"leading": "yes"}}`, []string{"1 debounce.leading: write true or false without quotes"}},
+		{
+			"beyond int64", `{"queues": {"live": {"batch": 99999999999999999999}}}`,
+			[]string{"1 queues.live.batch: write digits"},
+		},
+		{
+			"negative epoch", `{"sources": {"a": {"kind": "native", "epoch": -1}}}`,
+			[]string{"1 sources.a.epoch: write digits"},
+		},
+		{
+			"text for flag", `{"debounce": {"leading": "yes"}}`,
+			[]string{"1 debounce.leading: write true or false without quotes"},
+		},
 		{"number for text", `{"stack": 7}`, []string{"1 stack: put it in quotes"}},
 		{"group for text", `{"stack": {}}`, []string{"1 stack: write one text"}},
 		{"no value", `{"stack": null}`, []string{"1 stack: give it a value or remove the line"}},
-		{"no override", `{"collections": {"a": {"quiet": null}}}`, []string{"1 collections.a.quiet: give it a value or remove the line"}},
+		{
+			"no override", `{"collections": {"a": {"quiet": null}}}`,
+			[]string{"1 collections.a.quiet: give it a value or remove the line"},
+		},
 		{"text for list", `{"payload": {"httpHosts": "a.example.org"}}`, []string{"1 payload.httpHosts: write a list"}},
-		{"number in list", `{"payload": {"httpHosts": ["a.example.org", 7]}}`, []string{"1 payload.httpHosts[1]: put it in quotes"}},
+		{
+			"number in list", `{"payload": {"httpHosts": ["a.example.org", 7]}}`,
+			[]string{"1 payload.httpHosts[1]: put it in quotes"},
+		},
 		{"text for group", `{"debounce": "5s"}`, []string{"1 debounce: write its settings below it"}},
 		{"text for names", `{"sinks": "search"}`, []string{"1 sinks: write its settings below it"}},
 		{"list for all", `[]`, []string{"1 the file: write its settings below it"}},
-		{"explicit zero", `{"sinks": {"s": {"kind": "memory", "bulkDocuments": 0}}}`, []string{"1 sinks.s.bulkDocuments: at least 1"}},
-		{"explicit nothing", `{"sources": {"s": {"kind": "native", "class": ""}}}`, []string{"1 sources.s.class: write one of int"}},
-		{"beside contradictions", "{\"stak\": \"a\",\n\"debounce\": {\"capGrace\": \"70s\"}, \"retry\": {\"backoffMin\": \"20s\", \"backoffMax\": \"10s\"}}", []string{
-			"1 stak: did you mean stack?", "2 debounce.capGrace: at most 1m", "0 retry.backoffMin: at most 10s",
-		}},
+		{
+			"explicit zero", `{"sinks": {"s": {"kind": "memory", "bulkDocuments": 0}}}`,
+			[]string{"1 sinks.s.bulkDocuments: at least 1"},
+		},
+		{
+			"explicit nothing", `{"sources": {"s": {"kind": "native", "class": ""}}}`,
+			[]string{"1 sources.s.class: write one of int"},
+		},
+		{
+			"beside contradictions",
+			"{\"stak\": \"a\",\n\"debounce\": {\"capGrace\": \"70s\"}, \"retry\": {\"backoffMin\": \"20s\", " +
+				"\"backoffMax\": \"10s\"}}",
+			[]string{
+				"1 stak: did you mean stack?", "2 debounce.capGrace: at most 1m", "0 retry.backoffMin: at most 10s",
+			},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -110,8 +166,9 @@ func TestNearestName(t *testing.T) {
 	t.Parallel()
 	names := []string{"quiet", "maxWait", "capGrace", "minInterval", "leading"}
 	for typed, want := range map[string]string{
-		"quite": "quiet", "Quiet": "quiet", "max_wait": "maxWait", "maxWiat": "maxWait", "grace": "", "interval": "minInterval",
-		"leadin": "leading", "": "", strings.Repeat("q", 10_000): "", "kind": "",
+		"quite": "quiet", "Quiet": "quiet", "max_wait": "maxWait", "maxWiat": "maxWait", "grace": "",
+		"interval": "minInterval",
+		"leadin":   "leading", "": "", strings.Repeat("q", 10_000): "", "kind": "",
 	} {
 		if got := nearest(typed, names); got != want {
 			t.Errorf("%.20q: got %q, want %q", typed, got, want)

@@ -4,8 +4,8 @@ import "time"
 
 const day = 24 * time.Hour
 
-// Default returns the settings of the design: one native source, one collection "content", one sink "search" on Bleve. Every call
-// returns maps of its own.
+// Default returns the settings of the design: one native source, one collection "content", one sink
+// "search" on Bleve. Every call returns maps of its own.
 func Default() Config {
 	c := scalars()
 	c.Sources = map[string]Source{"native": {Kind: SourceNative}}
@@ -15,7 +15,8 @@ func Default() Config {
 	return c
 }
 
-// scalars are the defaults of everything that has a name of its own, without the maps and what follows from them.
+// scalars are the defaults of everything that has a name of its own, without the maps and what
+// follows from them.
 func scalars() Config {
 	return Config{
 		Stack: "lull",
@@ -75,9 +76,10 @@ func newSink(kind SinkKind) Sink {
 	}
 }
 
-// Complete fills in what is left empty and follows from something else: the default source, collection and sink where there is
-// only one, a source's version class and lists by its kind, a sink's numbers. Reading a file does it already; call it after
-// building maps in code. It changes nothing that is set.
+// Complete fills in what is left empty and follows from something else: the default source,
+// collection and sink where there is only one, a source's version class and lists by its kind, a
+// sink's numbers. Reading a file does it already; call it after building maps in code. It changes
+// nothing that is set.
 func (c *Config) Complete() {
 	for name, s := range c.Sources {
 		c.Sources[name] = s.complete()
@@ -121,7 +123,8 @@ func (s Source) complete() Source {
 	return s
 }
 
-// classOf returns the version class that a kind of source has unless its configuration says otherwise.
+// classOf returns the version class that a kind of source has unless its configuration says
+// otherwise.
 func classOf(kind SourceKind) Class {
 	switch kind {
 	case SourceS3:

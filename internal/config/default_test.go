@@ -103,11 +103,15 @@ func TestCompleteFillsWhatFollows(t *testing.T) {
 	c.Collections = map[string]Collection{"news": {}}
 	c.Sinks = map[string]Sink{"os": {Kind: SinkOpenSearch, URL: "http://127.0.0.1:9200", Auth: Auth{Kind: AuthSigV4}}}
 	c.Complete()
-	if got := [3]string{c.DefaultSource, c.DefaultCollection, c.DefaultSink}; got != [3]string{"publishing", "news", "os"} {
+	if got := [3]string{c.DefaultSource, c.DefaultCollection, c.DefaultSink}; got != [3]string{
+		"publishing", "news",
+		"os",
+	} {
 		t.Errorf("defaults: got %v, want the only names", got)
 	}
 	source, sink := c.Sources["publishing"], c.Sinks["os"]
-	if source.Class != ClassInt || source.NoVersion != NoVersionRefuse || len(source.Govuk.IgnoreTypes) != 23 || len(source.Govuk.OverridePaths) != 7 {
+	if source.Class != ClassInt || source.NoVersion != NoVersionRefuse || len(source.Govuk.IgnoreTypes) != 23 ||
+		len(source.Govuk.OverridePaths) != 7 {
 		t.Errorf("source: got %+v, want GOV.UK's lists", source)
 	}
 	if sink.BulkDocuments != 500 || sink.Index != "{collection}" || sink.Auth.Service != "es" {
@@ -121,11 +125,15 @@ func TestCompleteFillsWhatFollows(t *testing.T) {
 func TestCompleteChangesNothingThatIsSet(t *testing.T) {
 	t.Parallel()
 	c := Default()
-	c.Sources["govuk"] = Source{Kind: SourceGovuk, Class: ClassTime, NoVersion: NoVersionArrival, Govuk: Govuk{IgnoreTypes: []string{}, Locales: []string{"cy"}}}
+	c.Sources["govuk"] = Source{
+		Kind: SourceGovuk, Class: ClassTime, NoVersion: NoVersionArrival,
+		Govuk: Govuk{IgnoreTypes: []string{}, Locales: []string{"cy"}},
+	}
 	c.Sinks["other"] = Sink{Kind: SinkMemory, Index: "one", BulkDocuments: 7, BulkBytes: MB}
 	c.Complete()
 	g := c.Sources["govuk"]
-	if g.Class != ClassTime || g.NoVersion != NoVersionArrival || len(g.Govuk.IgnoreTypes) != 0 || !reflect.DeepEqual(g.Govuk.Locales, []string{"cy"}) {
+	if g.Class != ClassTime || g.NoVersion != NoVersionArrival || len(g.Govuk.IgnoreTypes) != 0 ||
+		!reflect.DeepEqual(g.Govuk.Locales, []string{"cy"}) {
 		t.Errorf("source: got %+v, want what was set", g)
 	}
 	if s := c.Sinks["other"]; s.Index != "one" || s.BulkDocuments != 7 || s.BulkBytes != MB {

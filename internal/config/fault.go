@@ -7,14 +7,16 @@ import (
 	"unicode"
 )
 
-// Fault is one thing that is wrong with the settings. Read, Parse and Validate return all of them at once, joined; Faults takes the
-// joined error apart.
+// Fault is one thing that is wrong with the settings. Read, Parse and Validate return all of them
+// at once, joined; Faults takes the joined error apart.
 type Fault struct {
 	// Rule names the rule that was broken; docs/settings.md lists them.
 	Rule string
-	// Setting is the dotted name as in lull.yaml, such as queues.visibility or collections.news.quiet.
+	// Setting is the dotted name as in lull.yaml, such as queues.visibility or
+	// collections.news.quiet.
 	Setting string
-	// Value is the setting's value, as it is written in lull.yaml. Empty where it has none. It never holds a password.
+	// Value is the setting's value, as it is written in lull.yaml. Empty where it has none. It
+	// never holds a password.
 	Value string
 	// Problem says what is wrong.
 	Problem string
@@ -38,7 +40,8 @@ func (f *Fault) Error() string {
 	return b.String()
 }
 
-// Faults returns every Fault that an error of this package is made of, in their order. An error without any gives none.
+// Faults returns every Fault that an error of this package is made of, in their order. An error
+// without any gives none.
 func Faults(err error) []*Fault {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Fault
@@ -73,7 +76,8 @@ func (fs *faults) add(f *Fault) {
 	fs.list = append(fs.list, f)
 }
 
-// longestPart bounds each part of a fault: a name or a value in it may be any text that a file holds.
+// longestPart bounds each part of a fault: a name or a value in it may be any text that a file
+// holds.
 const longestPart = 500
 
 // oneLine makes text fit for a line of a log.

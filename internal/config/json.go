@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/internal/config/tree"
 )
 
-// MarshalJSON writes every setting, with durations and sizes as lull.yaml writes them. Overrides that are not set, nil lists and
-// the options of other kinds are left out.
+// MarshalJSON writes every setting, with durations and sizes as lull.yaml writes them. Overrides
+// that are not set, nil lists and the options of other kinds are left out.
 func (c Config) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	if err := encode(&b, reflect.ValueOf(c)); err != nil {
@@ -22,7 +22,8 @@ func (c Config) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// UnmarshalJSON reads settings as ParseJSON does: what the text does not say has its default, whatever c was before.
+// UnmarshalJSON reads settings as ParseJSON does: what the text does not say has its default,
+// whatever c was before.
 func (c *Config) UnmarshalJSON(text []byte) error {
 	parsed, err := ParseJSON(text)
 	if err == nil {
@@ -123,8 +124,9 @@ func encodeStruct(b *bytes.Buffer, v reflect.Value) error {
 	return nil
 }
 
-// leftOut reports whether a field of the struct t says nothing: an override that is not set, a nil list or map, a source's options
-// of another kind. A group whose settings are all zero says something: it replaces the defaults.
+// leftOut reports whether a field of the struct t says nothing: an override that is not set, a nil
+// list or map, a source's options of another kind. A group whose settings are all zero says
+// something: it replaces the defaults.
 func leftOut(t reflect.Type, v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:

@@ -30,7 +30,8 @@ func TestDefaultsSurviveJSON(t *testing.T) {
 	}
 }
 
-// Whatever a setting is within its bounds, it is read back as it was written. Rules between settings play no part in that.
+// Whatever a setting is within its bounds, it is read back as it was written. Rules between
+// settings play no part in that.
 func TestAnySettingsSurviveJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -60,7 +61,10 @@ func drawConfig(t *rapid.T) Config {
 		c.Sinks[name] = newSink(SinkMemory)
 	}
 	for name := range names.Draw(t, "sources") {
-		c.Sources[name] = Source{Kind: rapid.SampledFrom([]SourceKind{SourceNative, SourceGovuk, SourceS3, SourceDebezium, SourceJSON}).Draw(t, "kind")}
+		c.Sources[name] = Source{Kind: rapid.SampledFrom([]SourceKind{
+			SourceNative, SourceGovuk, SourceS3,
+			SourceDebezium, SourceJSON,
+		}).Draw(t, "kind")}
 	}
 	c.Payload.Allow = make([]BucketPrefix, rapid.IntRange(0, 2).Draw(t, "places"))
 	drawInto(t, reflect.ValueOf(&c).Elem(), at{})

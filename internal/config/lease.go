@@ -2,16 +2,18 @@ package config
 
 import "time"
 
-// TableHold is how long receive keeps messages away at most, between two tries, while the table cannot be reached: in an outage that
-// lasts a message burns a receive that often. Waiting for a sink burns one receive in twelve hours.
+// TableHold is how long receive keeps messages away at most, between two tries, while the table
+// cannot be reached: in an outage that lasts a message burns a receive that often. Waiting for a
+// sink burns one receive in twelve hours.
 const TableHold = 15 * time.Minute
 
 // spareReceives are the receives of a message's ordinary life: holds and lost flights.
 const spareReceives = 10
 
-// Lease returns how long a claim on a document of this sink lasts at least: Ti + G + applyDelay. It must outlive the invocation
-// that claims (which the platform may kill late, by a clock that differs) and every request of its that the sink still applies.
-// An unknown name counts as a sink without versions: the longer lease is the safe one.
+// Lease returns how long a claim on a document of this sink lasts at least: Ti + G + applyDelay. It
+// must outlive the invocation that claims (which the platform may kill late, by a clock that
+// differs) and every request of its that the sink still applies. An unknown name counts as a sink
+// without versions: the longer lease is the safe one.
 func (c *Config) Lease(sink string) time.Duration {
 	return c.Index.Timeout + c.Index.Guard + c.ApplyDelay(sink)
 }
@@ -19,11 +21,12 @@ func (c *Config) Lease(sink string) time.Duration {
 // ApplyDelay returns how long this sink may still apply a request after we hung up.
 func (c *Config) ApplyDelay(sink string) time.Duration { return c.Sinks[sink].Delay() }
 
-// Versions reports whether this sink compares the fence itself. An unknown name counts as a sink without versions.
+// Versions reports whether this sink compares the fence itself. An unknown name counts as a sink
+// without versions.
 func (c *Config) Versions(sink string) bool { return c.Sinks[sink].HasVersions() }
 
-// AmbiguousRetry returns the state machine's first retry after an invocation for this sink whose outcome is unknown, in whole
-// seconds: by then the lease of the lost invocation has ended.
+// AmbiguousRetry returns the state machine's first retry after an invocation for this sink whose
+// outcome is unknown, in whole seconds: by then the lease of the lost invocation has ended.
 func (c *Config) AmbiguousRetry(sink string) time.Duration {
 	if c.Flight.AmbiguousRetry > 0 {
 		return c.Flight.AmbiguousRetry
@@ -31,8 +34,9 @@ func (c *Config) AmbiguousRetry(sink string) time.Duration {
 	return ceil(c.Lease(sink), time.Second)
 }
 
-// MaxReceiveCount returns the queue's last resort against a message that kills every invocation: 10 receives and one for every
-// 15 minutes until its dead deadline, 298 by default. Poison is judged long before by refusals and age.
+// MaxReceiveCount returns the queue's last resort against a message that kills every invocation: 10
+// receives and one for every 15 minutes until its dead deadline, 298 by default. Poison is judged
+// long before by refusals and age.
 func (c *Config) MaxReceiveCount() int {
 	return spareReceives + int(ceil(c.Retry.DeadDeadline, TableHold)/TableHold)
 }

@@ -2,7 +2,8 @@ package config
 
 import "strings"
 
-// nearest returns the candidate that a typing error most likely meant, or "" where none is close. Case and hyphens do not count.
+// nearest returns the candidate that a typing error most likely meant, or "" where none is close.
+// Case and hyphens do not count.
 func nearest(typed string, candidates []string) string {
 	best, distance := "", 0
 	for _, c := range candidates {
@@ -24,7 +25,8 @@ func fold(s string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
 }
 
-// editDistance is the least number of bytes inserted, deleted, changed or swapped with their neighbour that turn a into b.
+// editDistance is the least number of bytes inserted, deleted, changed or swapped with their
+// neighbour that turn a into b.
 func editDistance(a, b string) int {
 	before, last, this := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -10,22 +10,35 @@ const maxReceives = 1_000
 
 // ageRules keep every record longer than what depends on it.
 var ageRules = []Rule{
-	{"dead-letter-retention", "Dead-letter retention > queue retention: a letter keeps its first send time and must outlive the queue.", checkDeadLetterRetention},
-	{"dead-deadline", "Queue retention >= dead deadline: a message becomes a dead letter before the queue drops it.", checkDeadDeadline},
-	{"row-retention", "Row retention >= queue retention + dead-letter retention + redrive span + producer lateness: a row outlives every message that could resurrect its document.", checkRowRetention},
+	{
+		"dead-letter-retention",
+		"Dead-letter retention > queue retention: a letter keeps its first send time and must outlive the queue.",
+		checkDeadLetterRetention,
+	},
+	{
+		"dead-deadline", "Queue retention >= dead deadline: a message becomes a dead letter before the queue drops it.",
+		checkDeadDeadline,
+	},
+	{
+		"row-retention",
+		"Row retention >= queue retention + dead-letter retention + redrive span + producer lateness: a row outlives " +
+			"every message that could resurrect its document.", checkRowRetention,
+	},
 	{"receive-count", "maxReceiveCount = 10 + dead deadline / 15m, rounded up, is at most 1,000.", checkReceiveCount},
 }
 
 func checkDeadLetterRetention(c *Config, f *checker) {
 	if q := c.Queues; q.DeadLetterRetention <= q.Retention {
-		f.fault("queues.deadLetterRetention", q.DeadLetterRetention, "is not longer than the queues.retention of "+words(q.Retention),
+		f.fault("queues.deadLetterRetention", q.DeadLetterRetention, "is not longer than the queues.retention of "+
+			words(q.Retention),
 			"raise it (14d at most), or lower queues.retention below it")
 	}
 }
 
 func checkDeadDeadline(c *Config, f *checker) {
 	if c.Queues.Retention < c.Retry.DeadDeadline {
-		f.fault("queues.retention", c.Queues.Retention, "is shorter than the retry.deadDeadline of "+words(c.Retry.DeadDeadline),
+		f.fault("queues.retention", c.Queues.Retention, "is shorter than the retry.deadDeadline of "+
+			words(c.Retry.DeadDeadline),
 			"raise it to at least "+words(ceil(c.Retry.DeadDeadline, time.Second))+", or lower retry.deadDeadline")
 	}
 }
@@ -34,14 +47,16 @@ func checkRowRetention(c *Config, f *checker) {
 	need := c.Queues.Retention + c.Queues.DeadLetterRetention + c.Lifecycle.RedriveSpan + c.Lifecycle.ProducerLateness
 	if c.Lifecycle.RowRetention < need {
 		f.fault("lifecycle.rowRetention", c.Lifecycle.RowRetention,
-			"is shorter than queues.retention + queues.deadLetterRetention + lifecycle.redriveSpan + lifecycle.producerLateness = "+words(need)+": an old message could resurrect a document",
+			"is shorter than queues.retention + queues.deadLetterRetention + lifecycle.redriveSpan + "+
+				"lifecycle.producerLateness = "+words(need)+": an old message could resurrect a document",
 			"raise it to at least "+words(need)+", or lower the others")
 	}
 }
 
 func checkReceiveCount(c *Config, f *checker) {
 	if n := c.MaxReceiveCount(); n > maxReceives {
-		f.fault("retry.deadDeadline", c.Retry.DeadDeadline, fmt.Sprintf("asks for a maxReceiveCount of %d: a queue allows %d", n, maxReceives),
+		f.fault("retry.deadDeadline", c.Retry.DeadDeadline,
+			fmt.Sprintf("asks for a maxReceiveCount of %d: a queue allows %d", n, maxReceives),
 			"lower it to at most "+words((maxReceives-spareReceives)*TableHold))
 	}
 }

@@ -5,8 +5,15 @@ import "fmt"
 // burstRules keep one burst one write.
 var burstRules = []Rule{
 	{"quiet-max-wait", "quiet <= max wait: an event is never due later than the cap.", checkQuiet},
-	{"min-interval", "minInterval <= lease: the lease of a lost invocation covers the wait for the next write.", checkMinInterval},
-	{"burst-spread", "W + burst spread <= quiet: otherwise a burst is written twice, once before its last event was received.", checkBurstSpread},
+	{
+		"min-interval", "minInterval <= lease: the lease of a lost invocation covers the wait for the next write.",
+		checkMinInterval,
+	},
+	{
+		"burst-spread",
+		"W + burst spread <= quiet: otherwise a burst is written twice, once before its last event was received.",
+		checkBurstSpread,
+	},
 	{"backoff", "The shortest back-off is not longer than the longest.", checkBackoff},
 }
 
@@ -17,19 +24,23 @@ func checkQuiet(c *Config, f *checker) {
 		}
 		if t.own.MaxWait != nil && t.own.Quiet == nil {
 			f.fault(t.maxWait(), t.MaxWait, "is shorter than the "+t.quiet()+" of "+words(t.Quiet),
-				fmt.Sprintf("raise it to at least %s, or set %s.quiet to at most %s", words(t.Quiet), t.path, words(t.MaxWait)))
+				fmt.Sprintf("raise it to at least %s, or set %s.quiet to at most %s", words(t.Quiet), t.path,
+					words(t.MaxWait)))
 			continue
 		}
 		f.fault(t.quiet(), t.Quiet, "is longer than the "+t.maxWait()+" of "+words(t.MaxWait),
-			fmt.Sprintf("lower it to at most %s, or raise %s to at least %s", words(t.MaxWait), t.maxWait(), words(t.Quiet)))
+			fmt.Sprintf("lower it to at most %s, or raise %s to at least %s", words(t.MaxWait), t.maxWait(),
+				words(t.Quiet)))
 	}
 }
 
 func checkMinInterval(c *Config, f *checker) {
 	for _, t := range c.timings() {
 		if t.MinInterval > t.lease {
-			f.fault(t.minInterval(), t.MinInterval, fmt.Sprintf("is longer than the lease of sinks.%s, %s", t.sink, words(t.lease)),
-				fmt.Sprintf("lower it to at most %s, or raise sinks.%s.applyDelay or index.guard", words(t.lease), t.sink))
+			f.fault(t.minInterval(), t.MinInterval, fmt.Sprintf("is longer than the lease of sinks.%s, %s", t.sink,
+				words(t.lease)),
+				fmt.Sprintf("lower it to at most %s, or raise sinks.%s.applyDelay or index.guard", words(t.lease),
+					t.sink))
 		}
 	}
 }
@@ -38,7 +49,8 @@ func checkBurstSpread(c *Config, f *checker) {
 	l := c.slowest()
 	for _, t := range c.timings() {
 		if need := l.Window + c.Queues.BurstSpread; need > t.Quiet {
-			f.fault(t.quiet(), t.Quiet, fmt.Sprintf("is less than %s.window + queues.burstSpread = %s: bursts would be written twice", l.path, words(need)),
+			f.fault(t.quiet(), t.Quiet, fmt.Sprintf(
+				"is less than %s.window + queues.burstSpread = %s: bursts would be written twice", l.path, words(need)),
 				fmt.Sprintf("raise it to at least %s, or lower %s.window or queues.burstSpread", words(need), l.path))
 		}
 	}
@@ -46,7 +58,8 @@ func checkBurstSpread(c *Config, f *checker) {
 
 func checkBackoff(c *Config, f *checker) {
 	if c.Retry.BackoffMin > c.Retry.BackoffMax {
-		f.fault("retry.backoffMin", c.Retry.BackoffMin, "is longer than the retry.backoffMax of "+words(c.Retry.BackoffMax),
+		f.fault("retry.backoffMin", c.Retry.BackoffMin, "is longer than the retry.backoffMax of "+
+			words(c.Retry.BackoffMax),
 			"lower it to at most "+words(c.Retry.BackoffMax)+", or raise retry.backoffMax")
 	}
 }

@@ -10,7 +10,10 @@ import (
 
 // nameRules are about names and what they refer to.
 var nameRules = []Rule{
-	{"names", "The names of sources, collections and sinks become parts of resource names, keys and indices.", checkNames},
+	{
+		"names", "The names of sources, collections and sinks become parts of resource names, keys and indices.",
+		checkNames,
+	},
 	{"some", "There is at least one source and one sink.", checkSome},
 	{"default", "Where there are several sources or sinks, one is the default; the default exists.", checkDefaults},
 	{"reference", "A sink or source that a setting names exists.", checkReferences},
@@ -32,10 +35,12 @@ func checkKeys[V any](f *checker, group string, m map[string]V, pattern *regexp.
 
 func checkSome(c *Config, f *checker) {
 	if len(c.Sources) == 0 {
-		f.fault("sources", nil, "there is no source: nothing could be decoded", "add one, such as native with kind: native, or remove sources")
+		f.fault("sources", nil, "there is no source: nothing could be decoded",
+			"add one, such as native with kind: native, or remove sources")
 	}
 	if len(c.Sinks) == 0 {
-		f.fault("sinks", nil, "there is no sink: nothing could be written", "add one, such as search with kind: bleve, or remove sinks")
+		f.fault("sinks", nil, "there is no sink: nothing could be written",
+			"add one, such as search with kind: bleve, or remove sinks")
 	}
 }
 
@@ -50,7 +55,8 @@ func checkDefault[V any](f *checker, setting, group, name string, m map[string]V
 	switch {
 	case len(m) == 0 || exists:
 	case name == "":
-		f.fault(setting, nil, fmt.Sprintf("is missing although there are %d %s", len(m), group), "set it to one of "+strings.Join(names, ", "))
+		f.fault(setting, nil, fmt.Sprintf("is missing although there are %d %s", len(m), group),
+			"set it to one of "+strings.Join(names, ", "))
 	default:
 		f.fault(setting, name, "names nothing under "+group, oneOf(name, names))
 	}
@@ -75,7 +81,8 @@ func checkReferences(c *Config, f *checker) {
 	for i, place := range c.Payload.Allow {
 		for j, source := range place.Sources {
 			if _, exists := c.Sources[source]; !exists {
-				f.fault(fmt.Sprintf("payload.allow[%d].sources[%d]", i, j), source, "names nothing under sources", oneOf(source, sources))
+				f.fault(fmt.Sprintf("payload.allow[%d].sources[%d]", i, j), source, "names nothing under sources",
+					oneOf(source, sources))
 			}
 		}
 	}

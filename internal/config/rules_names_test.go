@@ -109,7 +109,13 @@ var brokenSources = []broken{
 	{
 		rule: "source-options", name: "s3",
 		holds: func(c *Config) {
-			setSource(c, func(s *Source) { *s = Source{Kind: SourceS3, S3: S3{StripSuffix: ".json"}}; *s = s.complete() })
+			setSource(c, func(s *Source) {
+				*s = Source{
+					Kind: SourceS3,
+					S3:   S3{StripSuffix: ".json"},
+				}
+				*s = s.complete()
+			})
 		},
 		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class = SourceNative, ClassInt }) },
 		setting: "sources.native.s3", fix: "remove them",
@@ -121,14 +127,24 @@ var brokenSources = []broken{
 		setting: "sources.native.class", fix: "write seq",
 	},
 	{
-		rule:    "source-arrival",
-		holds:   func(c *Config) { setSource(c, func(s *Source) { s.NoVersion, s.Class = NoVersionArrival, ClassTime }) },
+		rule: "source-arrival",
+		holds: func(c *Config) {
+			setSource(c, func(s *Source) {
+				s.NoVersion, s.Class = NoVersionArrival,
+					ClassTime
+			})
+		},
 		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Class = ClassInt }) },
 		setting: "sources.native.class", fix: "class: time",
 	},
 	{
 		rule: "source-arrival", name: "a kind that always has versions",
-		holds:   func(c *Config) { setSource(c, func(s *Source) { *s = Source{Kind: SourceGovuk}; *s = s.complete() }) },
+		holds: func(c *Config) {
+			setSource(c, func(s *Source) {
+				*s = Source{Kind: SourceGovuk}
+				*s = s.complete()
+			})
+		},
 		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.NoVersion = NoVersionArrival }) },
 		setting: "sources.native.noVersion", fix: "write refuse",
 	},

@@ -8,7 +8,10 @@ import (
 
 // payloadRules are about what references may point to.
 var payloadRules = []Rule{
-	{"http-host", "A host is named, not numbered: loopback, link-local and private addresses are never fetched.", checkHTTPHosts},
+	{
+		"http-host", "A host is named, not numbered: loopback, link-local and private addresses are never fetched.",
+		checkHTTPHosts,
+	},
 	{"bulk-reference", "A payload that travels inside its message fits into a bulk request.", checkBulkReference},
 }
 
@@ -16,7 +19,8 @@ func checkHTTPHosts(c *Config, f *checker) {
 	for i, host := range c.Payload.HTTPHosts {
 		_, err := netip.ParseAddr(host)
 		if err == nil || strings.HasSuffix(host, ".localhost") {
-			f.fault(fmt.Sprintf("payload.httpHosts[%d]", i), host, "is an address, or this machine", "write the host's public name")
+			f.fault(fmt.Sprintf("payload.httpHosts[%d]", i), host, "is an address, or this machine",
+				"write the host's public name")
 		}
 	}
 }
@@ -24,7 +28,8 @@ func checkHTTPHosts(c *Config, f *checker) {
 func checkBulkReference(c *Config, f *checker) {
 	eachSink(c, func(_, path string, s Sink) {
 		if s.BulkBytes < c.Payload.ReferenceAbove {
-			f.fault(path+".bulkBytes", s.BulkBytes, "is less than the payload.referenceAbove of "+c.Payload.ReferenceAbove.String(),
+			f.fault(path+".bulkBytes", s.BulkBytes, "is less than the payload.referenceAbove of "+
+				c.Payload.ReferenceAbove.String(),
 				"raise it to at least "+c.Payload.ReferenceAbove.String()+", or lower payload.referenceAbove")
 		}
 	})

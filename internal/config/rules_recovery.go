@@ -5,21 +5,38 @@ import (
 	"time"
 )
 
-// recovery is promise 4: fresh within a minute after one lost invocation or flight. A sink without versions adds its applyDelay.
+// recovery is promise 4: fresh within a minute after one lost invocation or flight. A sink without
+// versions adds its applyDelay.
 const recovery = time.Minute
 
 // recoverySlack is what polling, starting and waking take together.
 const recoverySlack = 2 * time.Second
 
-// flightSpan is how long a common flight with one lost invocation may take, so that it need not continue as a new execution.
+// flightSpan is how long a common flight with one lost invocation may take, so that it need not
+// continue as a new execution.
 const flightSpan = 240 * time.Second
 
 // recoveryRules keep a document fresh after a loss.
 var recoveryRules = []Rule{
-	{"recovery-flight", "V + W + quiet + 2s <= 60s (plus applyDelay without versions): a lost flight is made good within a minute.", checkRecoveryFlight},
-	{"recovery-invocation", "W + max wait + 1s + lease + 2s <= 60s (plus applyDelay without versions): a lost invocation is made good within a minute. A longer ambiguous retry counts in place of the lease.", checkRecoveryInvocation},
-	{"flight-span", "max wait + 2 leases < 240s and < continueAfter: a flight survives a lost invocation inside one execution.", checkFlightSpan},
-	{"express-limit", "continueAfter + 2 Ti <= 300s: the last turn ends before Express stops the execution.", checkExpressLimit},
+	{
+		"recovery-flight",
+		"V + W + quiet + 2s <= 60s (plus applyDelay without versions): a lost flight is made good within a minute.",
+		checkRecoveryFlight,
+	},
+	{
+		"recovery-invocation",
+		"W + max wait + 1s + lease + 2s <= 60s (plus applyDelay without versions): a lost invocation is made good " +
+			"within a minute. A longer ambiguous retry counts in place of the lease.", checkRecoveryInvocation,
+	},
+	{
+		"flight-span",
+		"max wait + 2 leases < 240s and < continueAfter: a flight survives a lost invocation inside one execution.",
+		checkFlightSpan,
+	},
+	{
+		"express-limit", "continueAfter + 2 Ti <= 300s: the last turn ends before Express stops the execution.",
+		checkExpressLimit,
+	},
 }
 
 // limit returns the minute, longer where the sink has no versions, and says so.
@@ -38,12 +55,14 @@ func checkRecoveryFlight(c *Config, f *checker) {
 		if need <= limit {
 			continue
 		}
-		problem := fmt.Sprintf("queues.visibility + %s.window + %s + 2s = %s is more than %s: a lost flight would not be made good in time", l.path, t.quiet(), words(need), says)
+		problem := fmt.Sprintf(
+			"queues.visibility + %s.window + %s + 2s = %s is more than %s: a lost flight would not be made good in time", l.path, t.quiet(), words(need), says)
 		setting, value, others := "queues.visibility", c.Queues.Visibility, t.quiet()
 		if t.own.Quiet != nil {
 			setting, value, others = t.quiet(), t.Quiet, "queues.visibility"
 		}
-		f.fault(setting, value, problem, fmt.Sprintf("lower it, %s or %s.window by %s together", others, l.path, words(need-limit)))
+		f.fault(setting, value, problem, fmt.Sprintf("lower it, %s or %s.window by %s together", others, l.path,
+			words(need-limit)))
 	}
 }
 
@@ -60,7 +79,9 @@ func checkRecoveryInvocation(c *Config, f *checker) {
 			continue
 		}
 		f.fault(t.maxWait(), t.MaxWait,
-			fmt.Sprintf("%s.window + %s + 1s + %s of %s + 2s = %s is more than %s: a lost invocation would not be made good in time", l.path, t.maxWait(), name, words(again), words(need), says),
+			fmt.Sprintf(
+				"%s.window + %s + 1s + %s of %s + 2s = %s is more than %s: a lost invocation would not be made good "+
+					"in time", l.path, t.maxWait(), name, words(again), words(need), says),
 			fmt.Sprintf("lower it, %s.window or %s by %s together", l.path, shorterBy(name), words(need-limit)))
 	}
 }
@@ -77,8 +98,11 @@ func checkFlightSpan(c *Config, f *checker) {
 	limit := min(flightSpan, c.Flight.ContinueAfter)
 	for _, t := range c.timings() {
 		if need := t.MaxWait + 2*t.lease; need >= limit {
-			f.fault(t.maxWait(), t.MaxWait, fmt.Sprintf("+ 2 leases of sinks.%s of %s = %s is not less than %s", t.sink, words(t.lease), words(need), words(limit)),
-				fmt.Sprintf("lower it, or twice index.timeout, index.guard or sinks.%s.applyDelay, by more than %s; flight.continueAfter counts up to 240s", t.sink, words(need-limit)))
+			f.fault(t.maxWait(), t.MaxWait, fmt.Sprintf("+ 2 leases of sinks.%s of %s = %s is not less than %s", t.sink,
+				words(t.lease), words(need), words(limit)),
+				fmt.Sprintf(
+					"lower it, or twice index.timeout, index.guard or sinks.%s.applyDelay, by more than %s; "+
+						"flight.continueAfter counts up to 240s", t.sink, words(need-limit)))
 		}
 	}
 }
@@ -88,7 +112,9 @@ func checkExpressLimit(c *Config, f *checker) {
 		return
 	}
 	if need := c.Flight.ContinueAfter + 2*c.Index.Timeout; need > expressLimit {
-		f.fault("flight.continueAfter", c.Flight.ContinueAfter, "+ 2 x index.timeout = "+words(need)+" is more than the 300s that an Express execution may take",
-			"lower it to at most "+words(max(expressLimit-2*c.Index.Timeout, 0))+", lower index.timeout, or set flight.kind to standard")
+		f.fault("flight.continueAfter", c.Flight.ContinueAfter, "+ 2 x index.timeout = "+words(need)+
+			" is more than the 300s that an Express execution may take",
+			"lower it to at most "+words(max(expressLimit-2*c.Index.Timeout, 0))+
+				", lower index.timeout, or set flight.kind to standard")
 	}
 }

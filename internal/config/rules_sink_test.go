@@ -68,7 +68,8 @@ var brokenSinks = []broken{
 	},
 	{
 		rule: "sink-auth", name: "basic without password",
-		holds: auth(Auth{Kind: AuthBasic, UserEnv: "U", PasswordEnv: "P"}), breaks: auth(Auth{Kind: AuthBasic, UserEnv: "U"}),
+		holds:   auth(Auth{Kind: AuthBasic, UserEnv: "U", PasswordEnv: "P"}),
+		breaks:  auth(Auth{Kind: AuthBasic, UserEnv: "U"}),
 		setting: "sinks.search.auth.passwordEnv", fix: "variable",
 	},
 	{

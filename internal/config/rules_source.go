@@ -10,9 +10,16 @@ import (
 var sourceRules = []Rule{
 	{"source-options", "A source has the options of its own kind only: others would be ignored.", checkSourceOptions},
 	{"source-class", "The kinds govuk, s3 and dynamodb-stream have versions of one class.", checkSourceClass},
-	{"source-arrival", "The time of arrival is a version of the class time, and one document's versions are all of one class: arrival needs that class, and is not for govuk, s3 and dynamodb-stream.", checkSourceArrival},
+	{
+		"source-arrival",
+		"The time of arrival is a version of the class time, and one document's versions are all of one class: " +
+			"arrival needs that class, and is not for govuk, s3 and dynamodb-stream.", checkSourceArrival,
+	},
 	{"source-json", "A json source says where the id and the version are.", checkSourceJSON},
-	{"source-projection", "govuk has a projection of its own, and an s3 object is no message to take parts from.", checkSourceProjection},
+	{
+		"source-projection", "govuk has a projection of its own, and an s3 object is no message to take parts from.",
+		checkSourceProjection,
+	},
 }
 
 // eachSource calls check for every source, by name, with its path.
@@ -29,13 +36,16 @@ func checkSourceOptions(c *Config, f *checker) {
 			kind SourceKind
 			set  bool
 		}{
-			{"govuk", SourceGovuk, s.Govuk.IgnoreTypes != nil || s.Govuk.IgnorePrefixes != nil || s.Govuk.OverridePaths != nil || s.Govuk.Locales != nil},
-			{"json", SourceJSON, s.JSON.ID+s.JSON.Version+s.JSON.Time+s.JSON.Operation+s.JSON.Collection != "" || s.JSON.DeleteValues != nil},
+			{"govuk", SourceGovuk, s.Govuk.IgnoreTypes != nil || s.Govuk.IgnorePrefixes != nil ||
+				s.Govuk.OverridePaths != nil || s.Govuk.Locales != nil},
+			{"json", SourceJSON, s.JSON.ID+s.JSON.Version+s.JSON.Time+s.JSON.Operation+s.JSON.Collection != "" ||
+				s.JSON.DeleteValues != nil},
 			{"debezium", SourceDebezium, s.Debezium != Debezium{}},
 			{"s3", SourceS3, s.S3 != S3{}},
 		} {
 			if o.set && s.Kind != o.kind {
-				f.fault(path+"."+o.name, nil, "are options of the kind "+o.name+", but the source's kind is "+string(s.Kind),
+				f.fault(path+"."+o.name, nil, "are options of the kind "+o.name+", but the source's kind is "+
+					string(s.Kind),
 					"remove them, or set "+path+".kind to "+o.name)
 			}
 		}
@@ -45,7 +55,8 @@ func checkSourceOptions(c *Config, f *checker) {
 func checkSourceClass(c *Config, f *checker) {
 	eachSource(c, func(path string, s Source) {
 		if want := classOf(s.Kind); s.Kind.fixedClass() && s.Class != want {
-			f.fault(path+".class", string(s.Class), "is not the class of the versions that the kind "+string(s.Kind)+" has",
+			f.fault(path+".class", string(s.Class), "is not the class of the versions that the kind "+string(s.Kind)+
+				" has",
 				"remove it, or write "+string(want))
 		}
 	})
@@ -56,7 +67,8 @@ func checkSourceArrival(c *Config, f *checker) {
 		switch {
 		case s.NoVersion != NoVersionArrival:
 		case s.Kind.fixedClass():
-			f.fault(path+".noVersion", string(s.NoVersion), "does not fit the kind "+string(s.Kind)+", whose messages have versions of the class "+string(classOf(s.Kind)),
+			f.fault(path+".noVersion", string(s.NoVersion), "does not fit the kind "+string(s.Kind)+
+				", whose messages have versions of the class "+string(classOf(s.Kind)),
 				"write refuse")
 		case s.Class != ClassTime:
 			f.fault(path+".class", string(s.Class), "does not fit noVersion: arrival, whose versions are times",
@@ -74,10 +86,12 @@ func checkSourceJSON(c *Config, f *checker) {
 			f.fault(path+".json.id", nil, "is missing", "write where the document's id is, such as /id")
 		}
 		if s.JSON.Version == "" && s.NoVersion != NoVersionArrival {
-			f.fault(path+".json.version", nil, "is missing", "write where the version is, such as /version, or set "+path+".noVersion to arrival")
+			f.fault(path+".json.version", nil, "is missing", "write where the version is, such as /version, or set "+
+				path+".noVersion to arrival")
 		}
 		if s.JSON.Operation == "" && len(s.JSON.DeleteValues) > 0 {
-			f.fault(path+".json.operation", nil, "is missing although deleteValues has "+strings.Join(s.JSON.DeleteValues, ", "),
+			f.fault(path+".json.operation", nil, "is missing although deleteValues has "+
+				strings.Join(s.JSON.DeleteValues, ", "),
 				"write where the operation is, such as /op, or remove "+path+".json.deleteValues")
 		}
 		if s.JSON.Operation != "" && len(s.JSON.DeleteValues) == 0 {
@@ -90,7 +104,8 @@ func checkSourceJSON(c *Config, f *checker) {
 func checkSourceProjection(c *Config, f *checker) {
 	eachSource(c, func(path string, s Source) {
 		if len(s.Projection) > 0 && (s.Kind == SourceGovuk || s.Kind == SourceS3) {
-			f.fault(path+".projection", nil, "would be ignored: the kind "+string(s.Kind)+" decides itself what becomes the document", "remove it")
+			f.fault(path+".projection", nil, "would be ignored: the kind "+string(s.Kind)+
+				" decides itself what becomes the document", "remove it")
 		}
 	})
 }

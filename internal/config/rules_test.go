@@ -174,8 +174,10 @@ func TestEveryFaultIsReportedAtOnce(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"bounds:retry.maxRefusals", "bounds:tableOutage", "visibility-receive:queues.visibility", "visibility-flight:queues.visibility",
-		"min-interval:debounce.minInterval", "dead-letter-retention:queues.deadLetterRetention", "row-retention:lifecycle.rowRetention",
+		"bounds:retry.maxRefusals", "bounds:tableOutage", "visibility-receive:queues.visibility",
+		"visibility-flight:queues.visibility",
+		"min-interval:debounce.minInterval", "dead-letter-retention:queues.deadLetterRetention",
+		"row-retention:lifecycle.rowRetention",
 	} {
 		if i := slices.Index(got, want); i < 0 {
 			t.Errorf("got %q, want %s among them", got, want)
@@ -192,7 +194,8 @@ func TestDeployedSinksOutliveTheProcess(t *testing.T) {
 		c := Default()
 		setSink(&c, func(s *Sink) { s.Kind = kind })
 		faults := Faults(c.ValidateDeployed())
-		if len(faults) != 1 || label(faults[0]) != "deployed-sink:sinks.search.kind" || !strings.Contains(faults[0].Fix, "opensearch") {
+		if len(faults) != 1 || label(faults[0]) != "deployed-sink:sinks.search.kind" ||
+			!strings.Contains(faults[0].Fix, "opensearch") {
 			t.Errorf("%s: got %v, want the sink's kind", kind, faults)
 		}
 	}
@@ -208,7 +211,10 @@ func TestSettingsOfNothingAreRefused(t *testing.T) {
 
 func TestFaultReadsAsOneLine(t *testing.T) {
 	t.Parallel()
-	f := &Fault{Rule: "r", Setting: "queues.visibility", Value: "30s", Problem: "is too short", Fix: "raise it", Line: 4}
+	f := &Fault{
+		Rule: "r", Setting: "queues.visibility", Value: "30s", Problem: "is too short", Fix: "raise it",
+		Line: 4,
+	}
 	if got, want := f.Error(), "line 4: queues.visibility (30s): is too short: raise it"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

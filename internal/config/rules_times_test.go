@@ -23,7 +23,8 @@ var brokenTimes = []broken{
 			c.Index.Timeout, c.Index.SinkDeadline = 9*second, 6*second
 		},
 		breaks:  func(c *Config) { c.Queues.Visibility = 38 * second },
-		setting: "queues.visibility", fix: "raise queues.visibility to at least 39s, or lower receive.timeout to at most 5s",
+		setting: "queues.visibility",
+		fix:     "raise queues.visibility to at least 39s, or lower receive.timeout to at most 5s",
 	},
 	{
 		rule: "visibility-timeout", name: "receive",
@@ -36,13 +37,17 @@ var brokenTimes = []broken{
 		rule: "visibility-timeout", name: "index",
 		breaks:  func(c *Config) { c.Index.Timeout = 41 * second },
 		setting: "index.timeout", fix: "lower it to at most 40s",
-		also: []string{"visibility-flight:queues.visibility", "recovery-invocation:debounce.maxWait", "express-limit:flight.continueAfter"},
+		also: []string{
+			"visibility-flight:queues.visibility", "recovery-invocation:debounce.maxWait",
+			"express-limit:flight.continueAfter",
+		},
 	},
 	{
 		rule: "visibility-flight", name: "index timeout",
 		holds:   func(c *Config) { c.Index.Timeout = 12 * second },
 		breaks:  func(c *Config) { c.Index.Timeout = 13 * second },
-		setting: "queues.visibility", fix: "raise queues.visibility to at least 41s, or lower debounce.quiet, index.timeout (which counts twice)",
+		setting: "queues.visibility",
+		fix:     "raise queues.visibility to at least 41s, or lower debounce.quiet, index.timeout (which counts twice)",
 	},
 	{
 		rule: "visibility-flight", name: "a short receive is no help against the poll",
@@ -59,7 +64,9 @@ var brokenTimes = []broken{
 			c.Debounce.MaxWait = 34 * second
 		},
 		breaks:  func(c *Config) { c.Index.Timeout = 18 * second; c.Debounce.MaxWait = 30 * second },
-		setting: "queues.visibility", fix: "lower debounce.quiet, index.timeout (which counts twice) or queues.bulk.window by 1s together", not: "raise",
+		setting: "queues.visibility",
+		fix:     "lower debounce.quiet, index.timeout (which counts twice) or queues.bulk.window by 1s together",
+		not:     "raise",
 	},
 	{
 		rule:    "sink-deadline",
@@ -235,7 +242,8 @@ var brokenTimes = []broken{
 	},
 }
 
-// brokenOverrides break the same rules through a collection's own timing, which is then what the fault names.
+// brokenOverrides break the same rules through a collection's own timing, which is then what the
+// fault names.
 var brokenOverrides = []broken{
 	{
 		rule: "burst-spread", name: "collection",
@@ -247,7 +255,8 @@ var brokenOverrides = []broken{
 		rule: "quiet-max-wait", name: "collection's max wait",
 		holds:   func(c *Config) { news(c, Collection{MaxWait: ptr(5 * second)}) },
 		breaks:  func(c *Config) { news(c, Collection{MaxWait: ptr(4 * second)}) },
-		setting: "collections.news.maxWait", fix: "raise it to at least 5s, or set collections.news.quiet to at most 4s",
+		setting: "collections.news.maxWait",
+		fix:     "raise it to at least 5s, or set collections.news.quiet to at most 4s",
 	},
 	{
 		rule: "quiet-max-wait", name: "collection's quiet",
@@ -268,7 +277,8 @@ var brokenOverrides = []broken{
 		rule: "visibility-flight", name: "collection",
 		holds:   func(c *Config) { news(c, Collection{Quiet: ptr(10 * second)}) },
 		breaks:  func(c *Config) { news(c, Collection{Quiet: ptr(11 * second)}) },
-		setting: "collections.news.quiet", fix: "lower collections.news.quiet, index.timeout (which counts twice) or queues.bulk.window by 1s together",
+		setting: "collections.news.quiet",
+		fix:     "lower collections.news.quiet, index.timeout (which counts twice) or queues.bulk.window by 1s together",
 	},
 	{
 		rule: "recovery-flight", name: "collection",

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// timing is how the documents of one collection are timed on their sink, with the names of the settings that say so.
+// timing is how the documents of one collection are timed on their sink, with the names of the
+// settings that say so.
 type timing struct {
 	Debounce
 	own      Collection
@@ -40,7 +41,8 @@ func (c *Config) timing(collection, path, sink string) timing {
 	return t
 }
 
-// The names of the settings that a timing has its values from: the collection's override or the general one.
+// The names of the settings that a timing has its values from: the collection's override or the
+// general one.
 
 func (t timing) quiet() string       { return t.from(t.own.Quiet != nil, "quiet") }
 func (t timing) maxWait() string     { return t.from(t.own.MaxWait != nil, "maxWait") }
@@ -63,8 +65,8 @@ func (c *Config) lanes() []namedLane {
 	return []namedLane{{"queues.live", c.Queues.Live}, {"queues.bulk", c.Queues.Bulk}}
 }
 
-// slowest returns the lane with the longer window. What must hold for a window gets harder with its length, so it is judged for
-// this one.
+// slowest returns the lane with the longer window. What must hold for a window gets harder with its
+// length, so it is judged for this one.
 func (c *Config) slowest() namedLane {
 	lanes := c.lanes()
 	return slices.MaxFunc(lanes, func(a, b namedLane) int { return cmp.Compare(a.Window, b.Window) })

@@ -5,14 +5,16 @@ import (
 	"time"
 )
 
-// pollSlack is what a flight takes off its visibility beside the window: the visibility clock starts at the poll, and receive
-// knows only when it was invoked. design section 7: visibleUntil = invocation start - W - 5 s + V.
+// pollSlack is what a flight takes off its visibility beside the window: the visibility clock
+// starts at the poll, and receive knows only when it was invoked. design section 7: visibleUntil =
+// invocation start - W - 5 s + V.
 const pollSlack = 5 * time.Second
 
 // wakeRounding is what a wake time loses by being rounded up to whole seconds.
 const wakeRounding = time.Second
 
-// sinkMargin is what index keeps of its time-out for commits and deletions after a call to the sink.
+// sinkMargin is what index keeps of its time-out for commits and deletions after a call to the
+// sink.
 const sinkMargin = 2 * time.Second
 
 // smallBatch is the largest batch that the mapping gathers without a window.
@@ -20,12 +22,29 @@ const smallBatch = 10
 
 // visibilityRules keep a message invisible for as long as somebody works on it.
 var visibilityRules = []Rule{
-	{"batch-window", "A batch of more than 10 needs a window of at least 1s: the mapping demands it.", checkBatchWindow},
-	{"visibility-receive", "V >= 6 Tr + W: the mapping may retry a throttled invocation before the messages are visible again.", checkVisibilityReceive},
-	{"visibility-timeout", "Tr <= V and Ti <= V: a message that is worked on is invisible; the mapping refuses less.", checkVisibilityTimeout},
-	{"visibility-flight", "W + max(Tr, 5s) + quiet + 1s + 2 Ti <= V: the common flight ends without extending its messages' visibility.", checkVisibilityFlight},
+	{
+		"batch-window", "A batch of more than 10 needs a window of at least 1s: the mapping demands it.",
+		checkBatchWindow,
+	},
+	{
+		"visibility-receive",
+		"V >= 6 Tr + W: the mapping may retry a throttled invocation before the messages are visible again.",
+		checkVisibilityReceive,
+	},
+	{
+		"visibility-timeout", "Tr <= V and Ti <= V: a message that is worked on is invisible; the mapping refuses less.",
+		checkVisibilityTimeout,
+	},
+	{
+		"visibility-flight",
+		"W + max(Tr, 5s) + quiet + 1s + 2 Ti <= V: the common flight ends without extending its messages' visibility.",
+		checkVisibilityFlight,
+	},
 	{"sink-deadline", "The sink deadline + 2s < Ti: what the sink answered can still be committed.", checkSinkDeadline},
-	{"ambiguous-retry", "The first ambiguous retry >= the lease: by then the lease of a lost invocation has ended.", checkAmbiguousRetry},
+	{
+		"ambiguous-retry", "The first ambiguous retry >= the lease: by then the lease of a lost invocation has ended.",
+		checkAmbiguousRetry,
+	},
 }
 
 func checkBatchWindow(c *Config, f *checker) {
@@ -42,7 +61,8 @@ func checkVisibilityReceive(c *Config, f *checker) {
 	if need := 6*c.Receive.Timeout + l.Window; c.Queues.Visibility < need {
 		f.fault("queues.visibility", c.Queues.Visibility,
 			fmt.Sprintf("is less than 6 x receive.timeout + %s.window = %s", l.path, words(need)),
-			c.raiseVisibility(need)+fmt.Sprintf("lower receive.timeout to at most %s, or %s.window", words(max(0, floor((c.Queues.Visibility-l.Window)/6))), l.path))
+			c.raiseVisibility(need)+fmt.Sprintf("lower receive.timeout to at most %s, or %s.window",
+				words(max(0, floor((c.Queues.Visibility-l.Window)/6))), l.path))
 	}
 }
 
@@ -70,14 +90,18 @@ func checkVisibilityFlight(c *Config, f *checker) {
 			setting, value = t.quiet(), t.Quiet
 		}
 		f.fault(setting, value,
-			fmt.Sprintf("%s.window + receive.timeout (at least 5s) + %s + 1s + 2 x index.timeout = %s is more than the visibility of %s: every flight would extend its messages",
+			fmt.Sprintf(
+				"%s.window + receive.timeout (at least 5s) + %s + 1s + 2 x index.timeout = %s is more than the "+
+					"visibility of %s: every flight would extend its messages",
 				l.path, t.quiet(), words(need), words(c.Queues.Visibility)),
-			c.raiseVisibility(need)+fmt.Sprintf("lower %s, index.timeout (which counts twice) or %s.window by %s together", t.quiet(), l.path, words(need-c.Queues.Visibility)))
+			c.raiseVisibility(need)+
+				fmt.Sprintf("lower %s, index.timeout (which counts twice) or %s.window by %s together", t.quiet(),
+					l.path, words(need-c.Queues.Visibility)))
 	}
 }
 
-// raiseVisibility advises to raise the visibility to what is needed, or gives no advice where a lost flight could then not be made
-// good in time.
+// raiseVisibility advises to raise the visibility to what is needed, or gives no advice where a
+// lost flight could then not be made good in time.
 func (c *Config) raiseVisibility(need time.Duration) string {
 	whole := ceil(need, time.Second)
 	for _, t := range c.timings() {
@@ -100,7 +124,9 @@ func checkSinkDeadline(c *Config, f *checker) {
 func checkAmbiguousRetry(c *Config, f *checker) {
 	eachSink(c, func(name, path string, _ Sink) {
 		if retry, lease := c.AmbiguousRetry(name), c.Lease(name); retry < lease {
-			f.fault("flight.ambiguousRetry", retry, fmt.Sprintf("is less than the lease of %s, %s: the retry would find the document leased by the lost invocation", path, words(lease)),
+			f.fault("flight.ambiguousRetry", retry, fmt.Sprintf(
+				"is less than the lease of %s, %s: the retry would find the document leased by the lost invocation",
+				path, words(lease)),
 				"remove it, or raise it to at least "+words(ceil(lease, time.Second)))
 		}
 	})

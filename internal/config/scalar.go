@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Size is a number of bytes. Its text is a whole number with B, KB, MB or GB, which count 1,024 each as the queue service's limits do.
+// Size is a number of bytes. Its text is a whole number with B, KB, MB or GB, which count 1,024
+// each as the queue service's limits do.
 type Size int64
 
 // The units of Size.
@@ -29,7 +30,8 @@ var (
 	errDuration = errors.New("not a duration: write a number with ms, s, m, h or d, such as 5s or 7d")
 )
 
-// ParseSize reads a Size such as "256KB", "5 MB" or "1048576" (bytes). Negative sizes, fractions and sizes beyond int64 are errors.
+// ParseSize reads a Size such as "256KB", "5 MB" or "1048576" (bytes). Negative sizes, fractions
+// and sizes beyond int64 are errors.
 func ParseSize(text string) (Size, error) {
 	number, unit := strings.TrimSpace(text), Size(1)
 	for _, u := range sizeUnits {
@@ -55,7 +57,8 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10) + "B"
 }
 
-// ParseDuration reads a duration as Go writes them, and days: "5s", "1h30m", "7d", "1d12h". A day is 24 hours.
+// ParseDuration reads a duration as Go writes them, and days: "5s", "1h30m", "7d", "1d12h". A day
+// is 24 hours.
 func ParseDuration(text string) (time.Duration, error) {
 	text = strings.TrimSpace(text)
 	if text == "0" {
@@ -84,7 +87,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d + more, nil
 }
 
-// FormatDuration writes a duration in the form that ParseDuration reads: days where it is whole days, and no units of zero.
+// FormatDuration writes a duration in the form that ParseDuration reads: days where it is whole
+// days, and no units of zero.
 func FormatDuration(d time.Duration) string {
 	if d != 0 && d%day == 0 && d > 0 {
 		return fmt.Sprintf("%dd", d/day)

@@ -9,21 +9,27 @@ import (
 func TestDurations(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
-		"5s": 5 * second, "1.5s": 1500 * time.Millisecond, "250ms": 250 * time.Millisecond, "1h30m": 90 * minute, "7d": 7 * day,
+		"5s": 5 * second, "1.5s": 1500 * time.Millisecond, "250ms": 250 * time.Millisecond, "1h30m": 90 * minute,
+		"7d":    7 * day,
 		"1d12h": day + 12*time.Hour, "0s": 0, "0d": 0, " 5s ": 5 * second, "-5s": -5 * second, "106751d": 106751 * day,
 	} {
 		if got, err := ParseDuration(text); err != nil || got != want {
 			t.Errorf("%q: got %s and %v, want %s", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "5", "0", "s", "d", "5x", "1.5d", "-1d", "+1d", "1d-1h", "1d+1h", "1dd", "1d2d", "106752d", "106751d24h", "12h1d", "9999999999h", "7D", "1 d"} {
+	for _, text := range []string{
+		"", "5", "0", "s", "d", "5x", "1.5d", "-1d", "+1d", "1d-1h", "1d+1h", "1dd", "1d2d",
+		"106752d", "106751d24h", "12h1d", "9999999999h", "7D", "1 d",
+	} {
 		if got, err := ParseDuration(text); err == nil {
 			t.Errorf("%q: got %s, want it refused", text, got)
 		}
 	}
 	for d, want := range map[time.Duration]string{
-		0: "0s", 5 * second: "5s", minute: "1m", 90 * second: "1m30s", time.Hour: "1h", 25 * time.Hour: "25h", day: "1d", 14 * day: "14d",
-		10 * minute: "10m", 61 * minute: "1h1m", time.Hour + second: "1h0m1s", 100 * time.Millisecond: "100ms", -day: "-24h",
+		0: "0s", 5 * second: "5s", minute: "1m", 90 * second: "1m30s", time.Hour: "1h", 25 * time.Hour: "25h",
+		day: "1d", 14 * day: "14d",
+		10 * minute: "10m", 61 * minute: "1h1m", time.Hour + second: "1h0m1s", 100 * time.Millisecond: "100ms",
+		-day: "-24h",
 	} {
 		if got := FormatDuration(d); got != want {
 			t.Errorf("%s: got %s, want %s", d, got, want)
@@ -34,18 +40,25 @@ func TestDurations(t *testing.T) {
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Size{
-		"0": 0, "0B": 0, "1B": 1, "1000": 1000, "256KB": 256 << 10, "5 MB": 5 << 20, "1GB": 1 << 30, "9223372036854775807": math.MaxInt64,
+		"0": 0, "0B": 0, "1B": 1, "1000": 1000, "256KB": 256 << 10, "5 MB": 5 << 20, "1GB": 1 << 30,
+		"9223372036854775807": math.MaxInt64,
 	} {
 		if got, err := ParseSize(text); err != nil || got != want {
 			t.Errorf("%q: got %d and %v, want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "B", "KB", "-1", "1.5MB", "1kb", "1TB", "9223372036854775808", "9007199254740992KB", "1KBB", "0x10", "1_000"} {
+	for _, text := range []string{
+		"", "B", "KB", "-1", "1.5MB", "1kb", "1TB", "9223372036854775808",
+		"9007199254740992KB", "1KBB", "0x10", "1_000",
+	} {
 		if got, err := ParseSize(text); err == nil {
 			t.Errorf("%q: got %d, want it refused", text, got)
 		}
 	}
-	for s, want := range map[Size]string{0: "0B", 1: "1B", 1023: "1023B", KB: "1KB", 1536: "1536B", 5 * MB: "5MB", 3 * GB: "3GB", 2048 * GB: "2048GB"} {
+	for s, want := range map[Size]string{
+		0: "0B", 1: "1B", 1023: "1023B", KB: "1KB", 1536: "1536B", 5 * MB: "5MB",
+		3 * GB: "3GB", 2048 * GB: "2048GB",
+	} {
 		if got := s.String(); got != want {
 			t.Errorf("%d: got %s, want %s", int64(s), got, want)
 		}

@@ -25,7 +25,8 @@ const (
 
 // Setting describes one setting: what docs/settings.md says about it and what Validate holds it to.
 type Setting struct {
-	// Name is the dotted name. <name> stands for any name of a source, collection or sink, [] for any element of a list.
+	// Name is the dotted name. <name> stands for any name of a source, collection or sink, [] for
+	// any element of a list.
 	Name string
 	Unit Unit
 	// Min and Max are inclusive bounds for durations (nanoseconds), sizes (bytes) and counts.
@@ -34,11 +35,13 @@ type Setting struct {
 	Step time.Duration
 	// Choices are the values of a choice.
 	Choices []string
-	// Pattern is what text, or every element of a list of texts, must match whole. Nil for any text.
+	// Pattern is what text, or every element of a list of texts, must match whole. Nil for any
+	// text.
 	Pattern *regexp.Regexp
 	// Shape says in words what Pattern demands.
 	Shape string
-	// Default is the default in words where it follows from something else. Empty where it is a plain value.
+	// Default is the default in words where it follows from something else. Empty where it is a
+	// plain value.
 	Default string
 	// Doc says what the setting does, in one sentence.
 	Doc string

@@ -173,18 +173,39 @@ func TestValidateHoldsToBoundsWithoutAFile(t *testing.T) {
 	}{
 		{"duration", func(c *Config) { c.Index.Guard = second }, "index.guard", "raise it to at least 2s"},
 		{"negative", func(c *Config) { c.Debounce.CapGrace = -second }, "debounce.capGrace", "at least 0s"},
-		{"fraction", func(c *Config) { c.Receive.Timeout = 5500 * time.Millisecond }, "receive.timeout", "write 5s or 6s"},
+		{
+			"fraction", func(c *Config) { c.Receive.Timeout = 5500 * time.Millisecond }, "receive.timeout",
+			"write 5s or 6s",
+		},
 		{"minutes", func(c *Config) { c.Lifecycle.PruneEvery = 90 * second }, "lifecycle.pruneEvery", "write 1m or 2m"},
 		{"count", func(c *Config) { c.Queues.Live.MaxConcurrency = 1 }, "queues.live.maxConcurrency", "at least 2"},
 		{"choice", func(c *Config) { c.DeadLetters = "queues" }, "deadLetters", `did you mean "queue"?`},
-		{"empty choice", func(c *Config) { setSource(c, func(s *Source) { s.NoVersion = "" }) }, "sources.native.noVersion", "refuse, arrival"},
+		{
+			"empty choice", func(c *Config) { setSource(c, func(s *Source) { s.NoVersion = "" }) },
+			"sources.native.noVersion", "refuse, arrival",
+		},
 		{"name", func(c *Config) { c.Stack = "Lull" }, "stack", "lower-case"},
 		{"empty name", func(c *Config) { c.Stack = "" }, "stack", "lower-case"},
-		{"override", func(c *Config) { news(c, Collection{CapGrace: ptr(2 * minute)}) }, "collections.news.capGrace", "at most 1m"},
-		{"list", func(c *Config) { c.Payload.HTTPHosts = []string{"ok.example.org", "intranet"} }, "payload.httpHosts[1]", "host name"},
-		{"bucket", func(c *Config) { c.Payload.Allow = []BucketPrefix{{Bucket: "A"}} }, "payload.allow[0].bucket", "bucket"},
-		{"pointer", func(c *Config) { setSource(c, func(s *Source) { s.Projection = []string{"title"} }) }, "sources.native.projection[0]", "JSON pointer"},
-		{"index", func(c *Config) { setSink(c, func(s *Sink) { s.Index = "_all" }) }, "sinks.search.index", "index name"},
+		{
+			"override", func(c *Config) { news(c, Collection{CapGrace: ptr(2 * minute)}) }, "collections.news.capGrace",
+			"at most 1m",
+		},
+		{
+			"list", func(c *Config) { c.Payload.HTTPHosts = []string{"ok.example.org", "intranet"} },
+			"payload.httpHosts[1]", "host name",
+		},
+		{
+			"bucket", func(c *Config) { c.Payload.Allow = []BucketPrefix{{Bucket: "A"}} }, "payload.allow[0].bucket",
+			"bucket",
+		},
+		{
+			"pointer", func(c *Config) { setSource(c, func(s *Source) { s.Projection = []string{"title"} }) },
+			"sources.native.projection[0]", "JSON pointer",
+		},
+		{
+			"index", func(c *Config) { setSink(c, func(s *Sink) { s.Index = "_all" }) }, "sinks.search.index",
+			"index name",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -208,7 +229,10 @@ func TestValidateHoldsToBoundsWithoutAFile(t *testing.T) {
 
 func TestPasswordsAreNotRepeated(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"https://me:hunter2@host", "me:hunter2@host", "http://me:hunter2@ho st:port", "://me:hunter2@@"} {
+	for _, address := range []string{
+		"https://me:hunter2@host", "me:hunter2@host", "http://me:hunter2@ho st:port",
+		"://me:hunter2@@",
+	} {
 		c := Default()
 		openSearch(&c)
 		setSink(&c, func(s *Sink) { s.URL = address })

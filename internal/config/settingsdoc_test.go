@@ -48,7 +48,8 @@ func document() string {
 	for _, s := range Settings() {
 		if g := groupOf(s.Name); g != group {
 			group = g
-			fmt.Fprintf(&b, "\n## %s\n\n| setting | unit | default | bounds | meaning |\n|---|---|---|---|---|\n", group)
+			fmt.Fprintf(&b, "\n## %s\n\n| setting | unit | default | bounds | meaning |\n|---|---|---|---|---|\n",
+				group)
 		}
 		value := s.Default
 		if value == "" {
@@ -56,7 +57,9 @@ func document() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, s.Unit, value, s.Bounds(), s.Doc)
 	}
-	b.WriteString("\n## What must hold between settings\n\nA fault names its rule. What a collection overrides is held to the same rules and named with its path.\n\n| rule | what must hold |\n|---|---|\n")
+	b.WriteString(
+		"\n## What must hold between settings\n\nA fault names its rule. What a collection overrides is held to the " +
+			"same rules and named with its path.\n\n| rule | what must hold |\n|---|---|\n")
 	for _, r := range Rules() {
 		fmt.Fprintf(&b, "| %s | %s |\n", r.Name, r.Doc)
 	}

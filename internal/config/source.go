@@ -38,15 +38,19 @@ const (
 type Source struct {
 	// Kind is the format; required.
 	Kind SourceKind `json:"kind"`
-	// Class is how its versions compare. Default by kind: int; seq for s3; lsn for debezium; time where NoVersion is arrival.
+	// Class is how its versions compare. Default by kind: int; seq for s3; lsn for debezium; time
+	// where NoVersion is arrival.
 	Class Class `json:"class"`
-	// Epoch is raised by an operator after the upstream was restored from a backup and its counter went back. Default 0.
+	// Epoch is raised by an operator after the upstream was restored from a backup and its counter
+	// went back. Default 0.
 	Epoch uint32 `json:"epoch"`
-	// NoVersion is "refuse" or "arrival" (the last arrival wins; not for govuk, s3 and dynamodb-stream). Default "refuse".
+	// NoVersion is "refuse" or "arrival" (the last arrival wins; not for govuk, s3 and
+	// dynamodb-stream). Default "refuse".
 	NoVersion NoVersion `json:"noVersion"`
 	// Collection is where its events go that name none. Default: the config's DefaultCollection.
 	Collection string `json:"collection"`
-	// Projection are JSON pointers to the parts that become the document. Empty means the payload as it is.
+	// Projection are JSON pointers to the parts that become the document. Empty means the payload
+	// as it is.
 	Projection []string `json:"projection"`
 
 	// Options of one kind; set only beside that kind.
@@ -62,9 +66,11 @@ type Govuk struct {
 	IgnoreTypes []string `json:"ignoreTypes"`
 	// IgnorePrefixes are prefixes of document types, treated likewise.
 	IgnorePrefixes []string `json:"ignorePrefixes"`
-	// OverridePaths are base paths that are indexed whatever their type; the segment * stands for any one segment.
+	// OverridePaths are base paths that are indexed whatever their type; the segment * stands for
+	// any one segment.
 	OverridePaths []string `json:"overridePaths"`
-	// Locales are the locales to index; others are skipped. A message without a locale counts as en. Default [en].
+	// Locales are the locales to index; others are skipped. A message without a locale counts as
+	// en. Default [en].
 	Locales []string `json:"locales"`
 }
 
@@ -76,7 +82,8 @@ type JSON struct {
 	Version string `json:"version"`
 	// Time points to the event time. Empty means none.
 	Time string `json:"time"`
-	// Operation points to the value that tells a delete from a put. Empty means that everything is a put.
+	// Operation points to the value that tells a delete from a put. Empty means that everything is
+	// a put.
 	Operation string `json:"operation"`
 	// DeleteValues are the values at Operation that mean delete.
 	DeleteValues []string `json:"deleteValues"`
@@ -84,7 +91,8 @@ type JSON struct {
 	Collection string `json:"collection"`
 }
 
-// Debezium are the options of the kind debezium: pointers (RFC 6901) into the change event's payload.
+// Debezium are the options of the kind debezium: pointers (RFC 6901) into the change event's
+// payload.
 type Debezium struct {
 	// Key points to the document's id. Empty means the message's key payload.
 	Key string `json:"key"`
@@ -92,7 +100,8 @@ type Debezium struct {
 	Version string `json:"version"`
 }
 
-// S3 are the options of the kind s3. At most one prefix and one suffix are stripped, so that two keys never become one document.
+// S3 are the options of the kind s3. At most one prefix and one suffix are stripped, so that two
+// keys never become one document.
 type S3 struct {
 	// StripPrefix is removed from the beginning of a key. Empty means none.
 	StripPrefix string `json:"stripPrefix"`

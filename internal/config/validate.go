@@ -6,21 +6,23 @@ import (
 	"slices"
 )
 
-// Validate returns every fault of the settings at once, joined; nil means that they keep the promises. Faults takes the error
-// apart. It changes nothing.
+// Validate returns every fault of the settings at once, joined; nil means that they keep the
+// promises. Faults takes the error apart. It changes nothing.
 func (c *Config) Validate() error {
 	fs := faults{list: c.faults()}
 	return fs.err()
 }
 
-// ValidateDeployed is Validate for settings that are to be deployed: it refuses sinks that live in one process, too.
+// ValidateDeployed is Validate for settings that are to be deployed: it refuses sinks that live in
+// one process, too.
 func (c *Config) ValidateDeployed() error {
 	fs := faults{list: c.faults()}
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
 		if kind := c.Sinks[name].Kind; kind == SinkBleve || kind == SinkMemory {
 			fs.add(&Fault{
 				Rule: "deployed-sink", Setting: "sinks." + name + ".kind", Value: string(kind),
-				Problem: "lives in one process: a deployed function would lose it", Fix: "write opensearch, and its url",
+				Problem: "lives in one process: a deployed function would lose it",
+				Fix:     "write opensearch, and its url",
 			})
 		}
 	}
@@ -50,10 +52,12 @@ type Rule struct {
 	check func(c *Config, f *checker)
 }
 
-// Rules returns what must hold beyond the bounds of each setting, in the order in which Validate judges.
+// Rules returns what must hold beyond the bounds of each setting, in the order in which Validate
+// judges.
 func Rules() []Rule { return slices.Clone(rules) }
 
-var rules = slices.Concat(nameRules, sourceRules, sinkRules, payloadRules, visibilityRules, burstRules, recoveryRules, ageRules, loadRules)
+var rules = slices.Concat(nameRules, sourceRules, sinkRules, payloadRules, visibilityRules, burstRules, recoveryRules,
+	ageRules, loadRules)
 
 // checker adds the faults of one rule.
 type checker struct {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// walk calls visit for every setting of v that has a value, in the order of lull.yaml: maps by name, lists of texts element by
-// element, overrides only where they are set.
+// walk calls visit for every setting of v that has a value, in the order of lull.yaml: maps by
+// name, lists of texts element by element, overrides only where they are set.
 func walk(v reflect.Value, p at, visit func(p at, v reflect.Value)) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -87,7 +87,8 @@ func written(v reflect.Value) string {
 	}
 }
 
-// redact hides what stands before the last @, where a URL has its user and password: faults are logged.
+// redact hides what stands before the last @, where a URL has its user and password: faults are
+// logged.
 func redact(s string) string {
 	end := strings.LastIndex(s, "@")
 	if end < 0 {

@@ -8,10 +8,13 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// Copy is a message to send again: the same body and attributes, and in AttrFirstSent when the first of its copies was sent.
-// Without that mark a copy would pass for new, so where SQS's limits leave no room for it (ten attributes, 1 MiB) the error is
-// queue.ErrTooLarge and the upstream has to publish again. The delay is rounded up to whole seconds.
-func Copy(body string, attrs map[string]queue.Attribute, firstSent time.Time, delay time.Duration) (queue.Outgoing, error) {
+// Copy is a message to send again: the same body and attributes, and in AttrFirstSent when the
+// first of its copies was sent. Without that mark a copy would pass for new, so where SQS's limits
+// leave no room for it (ten attributes, 1 MiB) the error is queue.ErrTooLarge and the upstream has
+// to publish again. The delay is rounded up to whole seconds.
+func Copy(body string, attrs map[string]queue.Attribute, firstSent time.Time, delay time.Duration) (queue.Outgoing,
+	error,
+) {
 	out := queue.Outgoing{Body: body, Attributes: make(map[string]queue.Attribute, len(attrs)+1)}
 	for name, a := range attrs {
 		if name != AttrLetter {
@@ -20,7 +23,8 @@ func Copy(body string, attrs map[string]queue.Attribute, firstSent time.Time, de
 	}
 	out.Attributes[queue.AttrFirstSent] = queue.Text(strconv.FormatInt(max(firstSent.UnixMilli(), 0), 10))
 	if n := len(out.Attributes); n > queue.MaxAttributes {
-		return queue.Outgoing{}, fmt.Errorf("copy with %s has %d attributes: %w", queue.AttrFirstSent, n, queue.ErrTooLarge)
+		return queue.Outgoing{}, fmt.Errorf("copy with %s has %d attributes: %w", queue.AttrFirstSent, n,
+			queue.ErrTooLarge)
 	}
 	if n := queue.Bytes(out.Body, out.Attributes); n > queue.MaxBytes {
 		return queue.Outgoing{}, fmt.Errorf("copy with %s has %d bytes: %w", queue.AttrFirstSent, n, queue.ErrTooLarge)

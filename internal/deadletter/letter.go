@@ -8,7 +8,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Reason says why a message is a dead letter. It is a word for filters and metrics; Facts.Detail says more.
+// Reason says why a message is a dead letter. It is a word for filters and metrics; Facts.Detail
+// says more.
 type Reason string
 
 // The reasons.
@@ -88,12 +89,13 @@ func (f Filter) Matches(l Facts) bool {
 
 // Store keeps letters: bodies in S3, facts in the table. It is safe for concurrent use.
 type Store interface {
-	// Park stores the letter. Storing one with a known ID again sets it back to parked, keeps its redrive counts and reports fresh as false.
+	// Park stores the letter. Storing one with a known ID again sets it back to parked, keeps its
+	// redrive counts and reports fresh as false.
 	Park(ctx context.Context, l Letter) (fresh bool, err error)
 	// Get returns the letter, or false.
 	Get(ctx context.Context, id string) (Letter, bool, error)
-	// List returns the facts of up to limit letters that pass the filter, oldest first, and the cursor of the next call, empty at
-	// the end. It never leaves one out silently.
+	// List returns the facts of up to limit letters that pass the filter, oldest first, and the
+	// cursor of the next call, empty at the end. It never leaves one out silently.
 	List(ctx context.Context, f Filter, cursor string, limit int) ([]Facts, string, error)
 	// MarkRedriven notes that the letter was sent again. The letter stays.
 	MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error

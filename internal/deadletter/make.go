@@ -16,8 +16,8 @@ import (
 // MaxDetail is the longest Facts.Detail, in bytes.
 const MaxDetail = 200
 
-// ID names a letter: by document and order key, so that a version is parked once however often it dies; by its body where
-// it has no order key. IDs are 32 hexadecimal digits.
+// ID names a letter: by document and order key, so that a version is parked once however often it
+// dies; by its body where it has no order key. IDs are 32 hexadecimal digits.
 func ID(doc shard.DocID, key shard.OrderKey, body string) string {
 	h := sha256.New()
 	if doc != "" && key != "" {
@@ -34,9 +34,12 @@ func ID(doc shard.DocID, key shard.OrderKey, body string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// New makes the letter of one event of a message. doc and key may be empty where the message could not be decoded; index is
-// the event's position in it. The caller adds Sink and Lane, and what it knows of refusals and errors.
-func New(m queue.Message, reason Reason, detail string, doc shard.DocID, key shard.OrderKey, index int, now time.Time) Letter {
+// New makes the letter of one event of a message. doc and key may be empty where the message could
+// not be decoded; index is the event's position in it. The caller adds Sink and Lane, and what it
+// knows of refusals and errors.
+func New(m queue.Message, reason Reason, detail string, doc shard.DocID, key shard.OrderKey, index int,
+	now time.Time,
+) Letter {
 	return Letter{
 		Facts: Facts{
 			ID: ID(doc, key, m.Body), Reason: reason, Detail: cut(detail), Doc: doc, Key: key, Event: index,
@@ -57,8 +60,9 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-// Transient reports whether a letter with this reason may well succeed when it is tried again without anybody mending
-// anything: what it met was a state of the sink or of lull, not of the message.
+// Transient reports whether a letter with this reason may well succeed when it is tried again
+// without anybody mending anything: what it met was a state of the sink or of lull, not of the
+// message.
 func (r Reason) Transient() bool {
 	switch r {
 	case Refusals, ReceiveCount, DeadDeadline:
@@ -70,8 +74,9 @@ func (r Reason) Transient() bool {
 // Known reports whether r is one of the reasons.
 func (r Reason) Known() bool { return slices.Contains(reasons, r) }
 
-// Shown is the state as people see it: a letter that was redriven longer than the dead-letter queue's retention ago and is
-// still here was neither committed nor parked again, so it counts as parked.
+// Shown is the state as people see it: a letter that was redriven longer than the dead-letter
+// queue's retention ago and is still here was neither committed nor parked again, so it counts as
+// parked.
 func (f Facts) Shown(now time.Time, retention time.Duration) State {
 	if f.State == Redriven && !now.Before(f.RedrivenAt.Add(retention)) {
 		return Parked
@@ -81,7 +86,8 @@ func (f Facts) Shown(now time.Time, retention time.Duration) State {
 
 // reasons lists every reason.
 var reasons = []Reason{
-	Undecodable, Contract, VersionInvalid, ClassMismatch, TooOld, DeadDeadline, TooFarAhead, RejectedBySink, Refusals, Payload,
+	Undecodable, Contract, VersionInvalid, ClassMismatch, TooOld, DeadDeadline, TooFarAhead, RejectedBySink, Refusals,
+	Payload,
 	ReceiveCount, Cancelled,
 }
 

@@ -42,7 +42,10 @@ func TestLetterIsNamedByVersionOrByBody(t *testing.T) {
 
 func TestDetailIsCutBetweenCharacters(t *testing.T) {
 	t.Parallel()
-	for _, s := range []string{"", "short", strings.Repeat("ä", 200), "x" + strings.Repeat("😀", 100), strings.Repeat("\xff", 300), "\xff"} {
+	for _, s := range []string{
+		"", "short", strings.Repeat("ä", 200), "x" + strings.Repeat("😀", 100),
+		strings.Repeat("\xff", 300), "\xff",
+	} {
 		got := cut(s)
 		if len(got) > MaxDetail || !utf8.ValidString(got) {
 			t.Errorf("cut(%d bytes) has %d bytes, valid %t", len(s), len(got), utf8.ValidString(got))

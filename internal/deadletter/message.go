@@ -13,19 +13,21 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// AttrLetter is the attribute that holds the facts of a letter on its way to the dead-letter queue. The name is lull's own:
-// what a producer puts there is no letter and is not kept.
+// AttrLetter is the attribute that holds the facts of a letter on its way to the dead-letter queue.
+// The name is lull's own: what a producer puts there is no letter and is not kept.
 const AttrLetter = "lull-letter"
 
 // SchemaVersion is the newest form of AttrLetter that this code understands.
 const SchemaVersion = 1
 
-// maxVisible is how many of the original attributes a letter shows as such: SQS takes ten, two are ours.
+// maxVisible is how many of the original attributes a letter shows as such: SQS takes ten, two are
+// ours.
 const maxVisible = queue.MaxAttributes - 2
 
 // Errors of Read.
 var (
-	// ErrNoLetter says that the message is not a letter: SQS itself moved it here, or somebody else sent it.
+	// ErrNoLetter says that the message is not a letter: SQS itself moved it here, or somebody else
+	// sent it.
 	ErrNoLetter = errors.New("message is no letter")
 	// ErrSchema says that a newer lull wrote the letter: it is left alone.
 	ErrSchema = errors.New("letter has a newer schema")
@@ -63,12 +65,14 @@ type wireAttribute struct {
 	Binary []byte `json:"binary,omitempty"`
 }
 
-// Message packs the letter for the dead-letter queue. Body and attributes are the original ones; attributes for which SQS
-// has no room travel inside AttrLetter, and a body that leaves no room for the facts is packed, which AttrLetter notes. What does
-// not fit even so is queue.ErrTooLarge: the message then stays in its own queue, and SQS moves it by its receive count.
+// Message packs the letter for the dead-letter queue. Body and attributes are the original ones;
+// attributes for which SQS has no room travel inside AttrLetter, and a body that leaves no room for
+// the facts is packed, which AttrLetter notes. What does not fit even so is queue.ErrTooLarge: the
+// message then stays in its own queue, and SQS moves it by its receive count.
 func (l Letter) Message() (queue.Outgoing, error) {
 	w := wire{
-		Schema: SchemaVersion, Reason: l.Reason, Detail: cut(l.Detail), Event: l.Event, Sink: l.Sink, Lane: l.Lane, Message: l.MessageID,
+		Schema: SchemaVersion, Reason: l.Reason, Detail: cut(l.Detail), Event: l.Event, Sink: l.Sink, Lane: l.Lane,
+		Message:   l.MessageID,
 		FirstSent: micros(l.FirstSent), Sent: micros(l.Sent), Died: micros(l.Died),
 		Refusals: l.Refusals, First: cut(l.FirstError), Last: cut(l.LastError),
 	}
@@ -117,8 +121,9 @@ func (w wire) message(l Letter, visible map[string]queue.Attribute) (queue.Outgo
 	return out, nil
 }
 
-// split parts the original attributes into those that stay attributes and those that travel inside. The smallest go inside,
-// where bytes cost a third more. lull-first-sent is always inside: on the outside stands the letter's own.
+// split parts the original attributes into those that stay attributes and those that travel inside.
+// The smallest go inside, where bytes cost a third more. lull-first-sent is always inside: on the
+// outside stands the letter's own.
 func split(attrs map[string]queue.Attribute) (visible map[string]queue.Attribute, hidden map[string]wireAttribute) {
 	visible = make(map[string]queue.Attribute, len(attrs))
 	var names []string
@@ -158,8 +163,9 @@ func split(attrs map[string]queue.Attribute) (visible map[string]queue.Attribute
 	return visible, hidden
 }
 
-// Read takes a letter apart again. ErrNoLetter says that the message never was one, ErrSchema that it is of a newer lull; any
-// other error that AttrLetter is broken, so the message has to be judged by what it carries.
+// Read takes a letter apart again. ErrNoLetter says that the message never was one, ErrSchema that
+// it is of a newer lull; any other error that AttrLetter is broken, so the message has to be judged
+// by what it carries.
 func Read(m queue.Message) (Letter, error) {
 	a, ok := m.Attributes[AttrLetter]
 	if !ok || m.MovedFrom != "" {
@@ -190,7 +196,8 @@ func (w wire) letter(m queue.Message) (Letter, error) {
 	}
 	l := Letter{
 		Facts: Facts{
-			Reason: w.Reason, Detail: cut(w.Detail), Doc: shard.DocID(w.Doc), Event: w.Event, Sink: w.Sink, Lane: w.Lane, MessageID: w.Message,
+			Reason: w.Reason, Detail: cut(w.Detail), Doc: shard.DocID(w.Doc), Event: w.Event, Sink: w.Sink,
+			Lane: w.Lane, MessageID: w.Message,
 			FirstSent: instant(w.FirstSent), Sent: instant(w.Sent), Died: instant(w.Died), State: Parked,
 			Refusals: w.Refusals, FirstError: cut(w.First), LastError: cut(w.Last),
 		},

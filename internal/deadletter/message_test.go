@@ -34,7 +34,10 @@ func key(t testing.TB, version string) shard.OrderKey {
 
 // received is the outgoing message as the dead-letter queue delivers it.
 func received(o queue.Outgoing) queue.Message {
-	return queue.Message{ID: "dlq-1", Receipt: "r", Body: o.Body, Attributes: maps.Clone(o.Attributes), Sent: died, ReceiveCount: 1}
+	return queue.Message{
+		ID: "dlq-1", Receipt: "r", Body: o.Body, Attributes: maps.Clone(o.Attributes), Sent: died,
+		ReceiveCount: 1,
+	}
 }
 
 func attributes(n int) map[string]queue.Attribute {
@@ -71,7 +74,11 @@ func TestLetterArrivesByteForByte(t *testing.T) {
 	}{
 		{"plain", `{"a":1}`, nil, "content#1", false},
 		{"empty body", "", nil, "content#1", false},
-		{"text with every kind of character", "\"\\\n\t\u2028 😀 <&>", map[string]queue.Attribute{"x": queue.Text("ä\n😀")}, "content#ä😀<&>", false},
+		{
+			"text with every kind of character", "\"\\\n\t\u2028 😀 <&>",
+			map[string]queue.Attribute{"x": queue.Text("ä\n😀")},
+			"content#ä😀<&>", false,
+		},
 		{"eight attributes", "b", attributes(8), "content#1", false},
 		{"ten attributes", "b", ten, "content#1", false},
 		{"a copy with ten attributes", "b", copied, "content#1", false},
@@ -83,7 +90,10 @@ func TestLetterArrivesByteForByte(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			m := queue.Message{ID: "m-1", Receipt: "r", Body: tt.body, Attributes: tt.attrs, Sent: sent, ReceiveCount: 7}
+			m := queue.Message{
+				ID: "m-1", Receipt: "r", Body: tt.body, Attributes: tt.attrs, Sent: sent,
+				ReceiveCount: 7,
+			}
 			var k shard.OrderKey
 			if tt.doc != "" {
 				k = key(t, "12345")
@@ -202,7 +212,8 @@ func TestUnpackRefusesWhatNoMessageCouldHold(t *testing.T) {
 func FuzzLetter(f *testing.F) {
 	f.Add("body", "content#1", []byte("\x00\x20\x00"), "name", "String", "value", []byte{0, 1}, "detail", 3)
 	f.Add("", "", []byte{}, "lull-letter", "String", "{}", []byte{}, "\xff", 0)
-	f.Add("\x00\xff", "c#\xff", []byte("x"), queue.AttrFirstSent, "String", "12", []byte{}, strings.Repeat("ä", 200), 12)
+	f.Add("\x00\xff", "c#\xff", []byte("x"), queue.AttrFirstSent, "String", "12", []byte{}, strings.Repeat("ä", 200),
+		12)
 	f.Fuzz(func(t *testing.T, body, doc string, k []byte, name, typ, text string, binary []byte, detail string, n int) {
 		if name == "" || strings.ToValidUTF8(name+typ, "") != name+typ {
 			return // SQS takes ASCII here
@@ -225,7 +236,8 @@ func FuzzLetter(f *testing.F) {
 			return
 		}
 		if len(out.Attributes) > queue.MaxAttributes || queue.Bytes(out.Body, out.Attributes) > queue.MaxBytes {
-			t.Fatalf("SQS would not take %d attributes, %d bytes", len(out.Attributes), queue.Bytes(out.Body, out.Attributes))
+			t.Fatalf("SQS would not take %d attributes, %d bytes", len(out.Attributes),
+				queue.Bytes(out.Body, out.Attributes))
 		}
 		got, err := Read(received(out))
 		if err != nil {
@@ -242,13 +254,19 @@ func FuzzLetter(f *testing.F) {
 	})
 }
 
-// FuzzRead gives anything as facts: an error or a letter, never a panic, and what was read can be packed again.
+// FuzzRead gives anything as facts: an error or a letter, never a panic, and what was read can be
+// packed again.
 func FuzzRead(f *testing.F) {
-	f.Add("b", `{"schema":1,"reason":"rejected","key":"e010,i011,-,00000000000000000,0102030000000000","attributes":{"a":{"type":"String","string":"eA=="}}}`)
-	f.Add("H4sIAAAAAAAA/wEAAP//AAAAAAAAAAA=", `{"schema":1,"reason":"contract","encoding":"gzip+base64","docBytes":"/w==","keyBytes":"/w=="}`)
+	f.Add("b",
+		`{"schema":1,"reason":"rejected","key":"e010,i011,-,00000000000000000,0102030000000000","attributes":{"a":{"type":"String","string":"eA=="}}}`)
+	f.Add("H4sIAAAAAAAA/wEAAP//AAAAAAAAAAA=",
+		`{"schema":1,"reason":"contract","encoding":"gzip+base64","docBytes":"/w==","keyBytes":"/w=="}`)
 	f.Add("b", `{"schema":9}`)
 	f.Fuzz(func(t *testing.T, body, facts string) {
-		m := queue.Message{Body: body, Sent: sent, Attributes: map[string]queue.Attribute{AttrLetter: queue.Text(facts)}}
+		m := queue.Message{
+			Body: body, Sent: sent,
+			Attributes: map[string]queue.Attribute{AttrLetter: queue.Text(facts)},
+		}
 		l, err := Read(m)
 		if err != nil {
 			return

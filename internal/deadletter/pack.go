@@ -35,7 +35,8 @@ func pack(body string) (string, error) {
 	return text.String(), nil
 }
 
-// unpack reads what pack wrote. A body that would be larger than any message is refused: it is not one of ours.
+// unpack reads what pack wrote. A body that would be larger than any message is refused: it is not
+// one of ours.
 func unpack(text string) (string, error) {
 	zip, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 
 var errDown = errors.New("connection reset")
 
-// downShards fails writes while it is down; with after they are applied all the same. race, where set, happens once before the next write.
+// downShards fails writes while it is down; with after they are applied all the same. race, where
+// set, happens once before the next write.
 type downShards struct {
 	shard.Store
 	down, after bool
@@ -113,7 +114,9 @@ func TestParkGivesWayToWhatHappensMeanwhile(t *testing.T) {
 	}{
 		{"somebody claims it", func(b *bench, m queue.Message) { b.claim(b.event(m)) }, true, false},
 		{"somebody commits it", func(b *bench, m queue.Message) { b.commit(b.claim(b.event(m))) }, false, false},
-		{"a newer version is admitted", func(b *bench, m queue.Message) { b.admit(b.event(queue.Message{Body: body("1", 2)})) }, false, false},
+		{"a newer version is admitted", func(b *bench, m queue.Message) {
+			b.admit(b.event(queue.Message{Body: body("1", 2)}))
+		}, false, false},
 		{"another invocation parks it", func(b *bench, m queue.Message) {
 			e := b.event(m)
 			b.write(shard.Park(e.Doc, e.Key, now(), 1, b.row(e.Doc)))
@@ -184,8 +187,12 @@ func TestLetterOfANewerLullIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, nil)
-		b.dead.Send(t.Context(), []queue.Outgoing{{Body: "x", Attributes: map[string]queue.Attribute{deadletter.AttrLetter: queue.Text(`{"schema":2}`)}}})
-		b.dead.Send(t.Context(), []queue.Outgoing{{Body: "y", Attributes: map[string]queue.Attribute{deadletter.AttrLetter: queue.Text(`forged`)}}})
+		b.dead.Send(t.Context(), []queue.Outgoing{
+			{Body: "x", Attributes: map[string]queue.Attribute{deadletter.AttrLetter: queue.Text(`{"schema":2}`)}},
+		})
+		b.dead.Send(t.Context(), []queue.Outgoing{
+			{Body: "y", Attributes: map[string]queue.Attribute{deadletter.AttrLetter: queue.Text(`forged`)}},
+		})
 		if kept := b.handle(); len(kept) != 1 {
 			t.Errorf("kept %v, want the one with a newer schema", kept)
 		}
@@ -267,7 +274,8 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 						t.Error("the message is still there")
 					}
 					for _, step := range []journal.Step{
-						journal.Failed, journal.Stuck, journal.Schema, journal.Blocked, journal.LeaseLost, journal.SinkNewer, journal.Conflict,
+						journal.Failed, journal.Stuck, journal.Schema, journal.Blocked, journal.LeaseLost,
+						journal.SinkNewer, journal.Conflict,
 					} {
 						if n := b.notes.count(step); n != 0 {
 							t.Errorf("%d notes %s, want none: it was to be expected", n, step)

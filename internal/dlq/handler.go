@@ -17,7 +17,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Decoder turns a message into the events it carries. It returns at least one result and never fails as a whole.
+// Decoder turns a message into the events it carries. It returns at least one result and never
+// fails as a whole.
 type Decoder interface {
 	Decode(m queue.Message) []event.Result
 }
@@ -41,8 +42,8 @@ type Handler struct {
 // maxParallel bounds the messages that one invocation works on at once.
 const maxParallel = 16
 
-// Handle judges the batch and returns the ids of the messages that the queue must keep, never nil, each once. It does not fail as a
-// whole: whatever goes wrong keeps the message it concerns.
+// Handle judges the batch and returns the ids of the messages that the queue must keep, never nil,
+// each once. It does not fail as a whole: whatever goes wrong keeps the message it concerns.
 func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	settled := make([]bool, len(msgs))
 	h.Parallel.Each(maxParallel, len(msgs), func(i int) { settled[i] = h.settle(ctx, msgs[i]) })
@@ -77,7 +78,8 @@ func (h *Handler) sent(ctx context.Context, l deadletter.Letter) bool {
 		return true
 	}
 	if l.Doc != "" && l.Key != "" {
-		// committed only grows, and nothing else of the row is believed here: the cheaper read will do.
+		// committed only grows, and nothing else of the row is believed here: the cheaper read will
+		// do.
 		rows, err := h.read(ctx, []shard.DocID{l.Doc}, shard.Eventual)
 		if err != nil {
 			h.note(h.of(l.Facts, journal.Failed, "read the row: "+err.Error()))
@@ -93,7 +95,8 @@ func (h *Handler) sent(ctx context.Context, l deadletter.Letter) bool {
 
 const supersededDetail = "superseded: its version or a newer one is committed"
 
-// superseded reports whether the row makes the letter pointless. Keys of another class do not compare.
+// superseded reports whether the row makes the letter pointless. Keys of another class do not
+// compare.
 func superseded(r shard.Row, k shard.OrderKey) bool {
 	j := shard.Judge(r, k, k.Class(), false)
 	return j == shard.Stale || j == shard.Duplicate
@@ -121,7 +124,8 @@ func (h *Handler) read(ctx context.Context, docs []shard.DocID, c shard.Consiste
 	return rows, err
 }
 
-// lane is the lane of the queue that SQS moved a message from, by the end of its name: queues are called <stack>-<sink>-<lane>.
+// lane is the lane of the queue that SQS moved a message from, by the end of its name: queues are
+// called <stack>-<sink>-<lane>.
 func lane(movedFrom string) flight.Lane {
 	if strings.HasSuffix(movedFrom, "-"+string(flight.Bulk)) {
 		return flight.Bulk
@@ -138,7 +142,10 @@ func (h *Handler) queue(l flight.Lane) queue.Queue {
 
 // of is a note about a letter, not about a message.
 func (h *Handler) of(f deadletter.Facts, step journal.Step, detail string) journal.Note {
-	return journal.Note{Step: step, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Detail: detail, Letter: f.ID}
+	return journal.Note{
+		Step: step, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Detail: detail,
+		Letter: f.ID,
+	}
 }
 
 func (h *Handler) note(n journal.Note) {

@@ -11,17 +11,19 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// markTries bounds how often PARK is tried on a row that keeps changing. The message comes back anyway.
+// markTries bounds how often PARK is tried on a row that keeps changing. The message comes back
+// anyway.
 const markTries = 4
 
-// marks reports whether the row gets to know. It does not of a message that could not be read, came to the wrong queue or has keys
-// that do not compare with the row's: none of them says anything about the version that the row waits for.
+// marks reports whether the row gets to know. It does not of a message that could not be read, came
+// to the wrong queue or has keys that do not compare with the row's: none of them says anything
+// about the version that the row waits for.
 func (v *verdict) marks() bool {
 	return v.row.Doc == v.Doc && v.Key != "" && (v.reason == deadletter.ReceiveCount || v.reason == deadletter.TooOld)
 }
 
-// mark is PARK, whose form follows from the newest image of the row. It reports whether the message may go: PARK was applied, or the
-// row shows that nothing waits for this version.
+// mark is PARK, whose form follows from the newest image of the row. It reports whether the message
+// may go: PARK was applied, or the row shows that nothing waits for this version.
 func (h *Handler) mark(ctx context.Context, m queue.Message, ln flight.Lane, v *verdict) bool {
 	expires := h.Config.Expires(h.Clock.Now())
 	for range markTries {

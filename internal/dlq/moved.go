@@ -35,8 +35,9 @@ type verdict struct {
 	until  shard.Micros // isLeased: the end of the lease
 }
 
-// moved settles a message that SQS's receive count moved here. Its events are judged first; the message is one piece: while one of
-// them is leased all wait, and where one never ran all go back, to be judged again.
+// moved settles a message that SQS's receive count moved here. Its events are judged first; the
+// message is one piece: while one of them is leased all wait, and where one never ran all go back,
+// to be judged again.
 func (h *Handler) moved(ctx context.Context, m queue.Message) bool {
 	ln := lane(m.MovedFrom)
 	verdicts, ok := h.judge(ctx, m, ln)
@@ -143,7 +144,8 @@ func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict) {
 		v.detail = fmt.Sprintf("version: the row has versions of class %s, this one is %s", r.VersionClass, v.Class)
 		return
 	case shard.TooOld:
-		v.fate, v.reason, v.detail = isDead, deadletter.TooOld, "older than rows are kept, and nothing committed to judge it by"
+		v.fate, v.reason, v.detail = isDead, deadletter.TooOld,
+			"older than rows are kept, and nothing committed to judge it by"
 	case shard.Held:
 		v.fate, v.reason, v.detail = h.held(m, ln, v)
 	}
@@ -155,7 +157,8 @@ func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict) {
 // held is the fate of a version that nothing has decided yet.
 func (h *Handler) held(m queue.Message, ln flight.Lane, v *verdict) (fate, deadletter.Reason, string) {
 	if sink, _ := h.Config.SinkFor(string(v.Doc.Collection())); sink != h.Sink {
-		return isDead, deadletter.Contract, fmt.Sprintf("collection: %s belongs to sink %s, but this was in a queue of sink %s", v.Doc.Collection(), sink, h.Sink)
+		return isDead, deadletter.Contract, fmt.Sprintf(
+			"collection: %s belongs to sink %s, but this was in a queue of sink %s", v.Doc.Collection(), sink, h.Sink)
 	}
 	switch {
 	case v.row.Claimed > v.Key:
@@ -173,11 +176,15 @@ func (h *Handler) held(m queue.Message, ln flight.Lane, v *verdict) (fate, deadl
 func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros) bool {
 	d := min(queue.WholeSeconds(until.Sub(h.now())+1), queue.MaxHold)
 	_ = h.Dead.Hold(ctx, []string{m.Receipt}, d) // refused: it comes back when its visibility ends, and is judged again
-	h.note(journal.Note{Step: journal.Waiting, Message: m.ID, Sent: m.Sent, Until: until.Time(), Detail: "leased: not parked before the lease ends"})
+	h.note(journal.Note{
+		Step: journal.Waiting, Message: m.ID, Sent: m.Sent, Until: until.Time(),
+		Detail: "leased: not parked before the lease ends",
+	})
 	return false
 }
 
-// giveBack sends the message to its lane again, no newer than it is. A crash after it sends it twice, which the rows bear.
+// giveBack sends the message to its lane again, no newer than it is. A crash after it sends it
+// twice, which the rows bear.
 func (h *Handler) giveBack(ctx context.Context, m queue.Message, ln flight.Lane) error {
 	out, err := deadletter.Copy(m.Body, m.Attributes, m.FirstSent(), h.Config.Retry.BackoffMax)
 	if err != nil {
@@ -193,7 +200,8 @@ func (h *Handler) giveBack(ctx context.Context, m queue.Message, ln flight.Lane)
 	return nil
 }
 
-// overdue says that the message, or the first of which it is a copy, is older than the dead deadline: it is not given back for ever.
+// overdue says that the message, or the first of which it is a copy, is older than the dead
+// deadline: it is not given back for ever.
 func (h *Handler) overdue(m queue.Message) bool {
 	return h.Clock.Now().Sub(m.FirstSent()) > h.Config.Retry.DeadDeadline
 }
@@ -225,8 +233,11 @@ func (h *Handler) bury(ctx context.Context, m queue.Message, ln flight.Lane, v *
 	return true
 }
 
-func (h *Handler) about(m queue.Message, ln flight.Lane, e *event.Event, step journal.Step, detail string) journal.Note {
+func (h *Handler) about(m queue.Message, ln flight.Lane, e *event.Event, step journal.Step,
+	detail string,
+) journal.Note {
 	return journal.Note{
-		Step: step, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(ln), Message: m.ID, Event: e.Index, Sent: m.Sent, Detail: detail,
+		Step: step, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(ln), Message: m.ID, Event: e.Index, Sent: m.Sent,
+		Detail: detail,
 	}
 }

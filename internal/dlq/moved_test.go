@@ -69,7 +69,8 @@ func TestReceiveCountIsNoAttemptCount(t *testing.T) {
 					t.Errorf("%d notes of a return, want 2", got)
 				}
 				parked := b.parked()
-				if len(parked) != 1 || parked[0].Reason != deadletter.ReceiveCount || parked[0].Lane != lane || parked[0].Sink != "search" {
+				if len(parked) != 1 || parked[0].Reason != deadletter.ReceiveCount || parked[0].Lane != lane ||
+					parked[0].Sink != "search" {
 					t.Fatalf("parked %+v, want one letter of reason receive_count in lane %s", parked, lane)
 				}
 				if r := b.row("content#1"); r.Dead != parked[0].Key || r.Pending != "" || r.ExpiresAt == 0 {
@@ -168,7 +169,10 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 		}, "", false, journal.AlreadyDead, false},
 		{"row of a newer schema", body("1", 5), func(b *bench, m queue.Message) {
 			b.write(shard.Write{Name: "future", Doc: "content#1", Update: []shard.Action{
-				{Verb: shard.Set, Attr: shard.AttrSchema, Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1}},
+				{
+					Verb: shard.Set, Attr: shard.AttrSchema,
+					Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},
+				},
 			}})
 		}, "", true, journal.Schema, false},
 		{"a newer version waits, this one never ran and is old", body("1", 5), func(b *bench, m queue.Message) {
@@ -179,7 +183,10 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 			time.Sleep(b.cfg.Retry.DeadDeadline + time.Second)
 		}, deadletter.ReceiveCount, false, journal.DeadLettered, false},
 		{"not JSON", "hello", nil, deadletter.Undecodable, false, journal.DeadLettered, false},
-		{"no version", `{"type":"doc.changed","subject":"1","data":{}}`, nil, deadletter.VersionInvalid, false, journal.DeadLettered, false},
+		{
+			"no version", `{"type":"doc.changed","subject":"1","data":{}}`, nil, deadletter.VersionInvalid, false,
+			journal.DeadLettered, false,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -327,7 +334,8 @@ func TestWithoutDeadLettersEverythingIsCountedAndGone(t *testing.T) {
 		b.admit(e)
 		time.Sleep(b.cfg.Retry.DeadDeadline + time.Second)
 		b.move(b.live, m)
-		b.letterOf(queue.Message{Body: "x", Sent: time.Now()}, b.event(queue.Message{Body: body("2", 1)}), deadletter.RejectedBySink)
+		b.letterOf(queue.Message{Body: "x", Sent: time.Now()}, b.event(queue.Message{Body: body("2", 1)}),
+			deadletter.RejectedBySink)
 		b.handle()
 		b.want(0, 0, 0)
 		if got := b.notes.count(journal.Dropped); got != 2 {
@@ -352,7 +360,8 @@ func TestRowPastItsTTLCountsInFull(t *testing.T) {
 			t.Fatalf("row %+v is not past its TTL", r)
 		}
 		b.move(b.live, b.send(b.live, body("1", 5), nil))
-		b.letterOf(queue.Message{ID: "m", Body: body("1", 4), Sent: time.Now()}, b.event(queue.Message{Body: body("1", 4)}), deadletter.Refusals)
+		b.letterOf(queue.Message{ID: "m", Body: body("1", 4), Sent: time.Now()},
+			b.event(queue.Message{Body: body("1", 4)}), deadletter.Refusals)
 		b.handle()
 		b.want(0, 0, 0)
 		if got := b.notes.count(journal.Superseded) + b.notes.count(journal.Dropped); got != 2 {

@@ -71,8 +71,14 @@ func setup(t *testing.T, change func(*config.Config)) *bench {
 		t.Fatal(err)
 	}
 	clk := clock.System{}
-	b.dead = memory.NewQueue(clk, memory.QueueSettings{Name: "lull-search-dead", Visibility: 40 * time.Second, Retention: 14 * 24 * time.Hour})
-	ingest := memory.QueueSettings{Name: "lull-search-live", Visibility: 40 * time.Second, Retention: 7 * 24 * time.Hour, MaxReceiveCount: 1, DeadLetter: b.dead}
+	b.dead = memory.NewQueue(clk, memory.QueueSettings{
+		Name: "lull-search-dead", Visibility: 40 * time.Second,
+		Retention: 14 * 24 * time.Hour,
+	})
+	ingest := memory.QueueSettings{
+		Name: "lull-search-live", Visibility: 40 * time.Second,
+		Retention: 7 * 24 * time.Hour, MaxReceiveCount: 1, DeadLetter: b.dead,
+	}
 	b.live = memory.NewQueue(clk, ingest)
 	ingest.Name = "lull-search-bulk"
 	b.bulk = memory.NewQueue(clk, ingest)
@@ -84,7 +90,8 @@ func setup(t *testing.T, change func(*config.Config)) *bench {
 }
 
 func body(id string, version int) string {
-	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version, version)
+	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version,
+		version)
 }
 
 // send sends a message to the lane and gives it back as received, once.
@@ -124,7 +131,8 @@ func (b *bench) event(m queue.Message) event.Event {
 	return r[0].Event
 }
 
-// handle gives everything visible in the dead-letter queue to the handler and deletes what it does not keep.
+// handle gives everything visible in the dead-letter queue to the handler and deletes what it does
+// not keep.
 func (b *bench) handle() (kept []string) {
 	b.Helper()
 	ms, err := b.dead.Receive(b.Context(), 100, 0)
@@ -164,7 +172,10 @@ func (b *bench) claim(e event.Event) shard.Lease {
 	b.Helper()
 	l := shard.Lease{Doc: e.Doc, Key: e.Key, Token: shard.Token(fmt.Sprint("token-", time.Now().UnixNano())), At: now()}
 	row := b.row(e.Doc)
-	b.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(13 * time.Second), Again: row.Claimed == l.Key}))
+	b.write(shard.Claim(shard.Bid{
+		Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(13 * time.Second),
+		Again: row.Claimed == l.Key,
+	}))
 	return l
 }
 

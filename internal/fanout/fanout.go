@@ -1,8 +1,8 @@
 // Package fanout runs the parts of one invocation beside each other, bounded.
 //
-// It is the seam to goroutines, as package clock is the seam to time: a use case never says go by itself, so that the
-// simulator can run the parts as coroutines, one at a time and in an order that a seed decides. Nothing else is gained or lost: the
-// zero Runner starts goroutines.
+// It is the seam to goroutines, as package clock is the seam to time: a use case never says go by
+// itself, so that the simulator can run the parts as coroutines, one at a time and in an order that
+// a seed decides. Nothing else is gained or lost: the zero Runner starts goroutines.
 package fanout
 
 import (
@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// Runner calls f(0) to f(n-1), at most limit of them at once, in no order that f may rely on, and returns when all have.
-// nil is the zero Runner. A Runner is safe for concurrent use.
+// Runner calls f(0) to f(n-1), at most limit of them at once, in no order that f may rely on, and
+// returns when all have. nil is the zero Runner. A Runner is safe for concurrent use.
 type Runner func(limit, n int, f func(i int))
 
 // Each calls f(0) to f(n-1) and returns when all of them have. A single part runs where it is.
@@ -24,7 +24,8 @@ func (r Runner) Each(limit, n int, f func(i int)) {
 		f(0)
 		return
 	}
-	// As many goroutines as the limit, not as parts: a stack that has grown to a client's depth once serves the parts that follow.
+	// As many goroutines as the limit, not as parts: a stack that has grown to a client's depth
+	// once serves the parts that follow.
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(max(limit, 1), n) {
@@ -37,7 +38,8 @@ func (r Runner) Each(limit, n int, f func(i int)) {
 	wg.Wait()
 }
 
-// Try is Each for parts that may fail: all of them run, and the error is that of the first in order that failed.
+// Try is Each for parts that may fail: all of them run, and the error is that of the first in order
+// that failed.
 func (r Runner) Try(limit, n int, f func(i int) error) error {
 	errs := make([]error, n)
 	r.Each(limit, n, func(i int) { errs[i] = f(i) })

@@ -21,15 +21,17 @@ import (
 //	checksum        4 bytes, CRC-32C of the rest, little endian
 //	the rest        one S2 block
 //
-// and the block unpacked is the fields in the order of the types, numbers as varints, texts as length and bytes, lists as
-// count and items, attributes sorted by name. Nothing is a text inside a text: bodies go in and out as they are.
+// and the block unpacked is the fields in the order of the types, numbers as varints, texts as
+// length and bytes, lists as count and items, attributes sorted by name. Nothing is a text inside a
+// text: bodies go in and out as they are.
 const magic = "LULL"
 
-// MaxManifestBytes bounds a manifest unpacked. A batch has at most 6 MB of payload, receipts and attributes among them;
-// the rest is room for the entries of messages with many small events.
+// MaxManifestBytes bounds a manifest unpacked. A batch has at most 6 MB of payload, receipts and
+// attributes among them; the rest is room for the entries of messages with many small events.
 const MaxManifestBytes = 32 << 20
 
-// The fewest bytes that a record, an attribute and an entry take: a count beyond what fits is refused before memory is asked for.
+// The fewest bytes that a record, an attribute and an entry take: a count beyond what fits is
+// refused before memory is asked for.
 const (
 	minRecord    = 9
 	minAttribute = 4
@@ -41,7 +43,8 @@ var (
 	scratch    = sync.Pool{New: func() any { return new([]byte) }}
 )
 
-// Encode packs a manifest for the store. A Schema of 0 is written as [SchemaVersion]. Equal manifests give equal bytes.
+// Encode packs a manifest for the store. A Schema of 0 is written as [SchemaVersion]. Equal
+// manifests give equal bytes.
 func Encode(m *Manifest) ([]byte, error) {
 	schema := m.Schema
 	if schema == 0 {
@@ -69,8 +72,8 @@ func Encode(m *Manifest) ([]byte, error) {
 	return out[:len(head)+4+len(block)], nil
 }
 
-// Decode unpacks a manifest. It returns [ErrSchema] for one of a newer schema and another error for bytes that Encode
-// did not write.
+// Decode unpacks a manifest. It returns [ErrSchema] for one of a newer schema and another error for
+// bytes that Encode did not write.
 func Decode(b []byte) (*Manifest, error) {
 	if len(b) < len(magic) || string(b[:len(magic)]) != magic {
 		return nil, fmt.Errorf("decode manifest: no manifest of ours")
@@ -179,7 +182,8 @@ func (w *writer) entry(e *Entry) {
 	w.int(int64(e.Admitted))
 }
 
-// reader takes fields off the front of s. After a malformed one bad stays set and everything reads as zero.
+// reader takes fields off the front of s. After a malformed one bad stays set and everything reads
+// as zero.
 type reader struct {
 	s   string
 	bad bool

@@ -24,7 +24,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
-// sample is a manifest that uses every field, with what is awkward: no body, binary, no attributes, several events.
+// sample is a manifest that uses every field, with what is awkward: no body, binary, no attributes,
+// several events.
 func sample() *flight.Manifest {
 	at := time.Date(2026, 5, 4, 10, 0, 0, 123_456_789, time.UTC)
 	return &flight.Manifest{
@@ -38,14 +39,24 @@ func sample() *flight.Manifest {
 						queue.AttrFirstSent: {Type: "Number", String: "1777888800000"},
 						"trace":             {Type: "Binary.x", Binary: []byte{0, 1, 255}},
 					},
-					Sent: at.Truncate(time.Millisecond).Add(-time.Second), FirstReceived: at.Truncate(time.Millisecond), ReceiveCount: 1,
+					Sent: at.Truncate(time.Millisecond).Add(-time.Second), FirstReceived: at.Truncate(time.Millisecond),
+					ReceiveCount: 1,
 				},
 				Events: []flight.Entry{
-					{Index: 0, Doc: "pages#a", Key: "\x00\x22\x30\x39\x00", Class: shard.ClassInt, Op: shard.Put, Due: 1_777_888_805_000_000, Admitted: 1_777_888_800_500_000},
-					{Index: 2, Doc: "pages#b", Key: "\x00\x22\x30\x40\x00", Class: shard.ClassInt, Op: shard.Delete, Due: 1_777_888_805_000_000, Admitted: 1_777_888_800_500_000},
+					{
+						Index: 0, Doc: "pages#a", Key: "\x00\x22\x30\x39\x00", Class: shard.ClassInt, Op: shard.Put,
+						Due: 1_777_888_805_000_000, Admitted: 1_777_888_800_500_000,
+					},
+					{
+						Index: 2, Doc: "pages#b", Key: "\x00\x22\x30\x40\x00", Class: shard.ClassInt, Op: shard.Delete,
+						Due: 1_777_888_805_000_000, Admitted: 1_777_888_800_500_000,
+					},
 				},
 			},
-			{Message: queue.Message{ID: "m-2", Receipt: "r-2", Body: "", ReceiveCount: 298, MovedFrom: "arn:aws:sqs:eu-west-1:000000000000:live"}},
+			{Message: queue.Message{
+				ID: "m-2", Receipt: "r-2", Body: "", ReceiveCount: 298,
+				MovedFrom: "arn:aws:sqs:eu-west-1:000000000000:live",
+			}},
 		},
 	}
 }
@@ -100,12 +111,14 @@ func anyTime() *rapid.Generator[time.Time] {
 		if rapid.Bool().Draw(t, "none") {
 			return time.Time{}
 		}
-		return time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
+		return time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "s"),
+			rapid.Int64Range(0, 999_999_999).Draw(t, "ns")).UTC()
 	})
 }
 
 func anyManifest() *rapid.Generator[*flight.Manifest] {
-	text := rapid.OneOf(rapid.String(), rapid.Just(""), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 300), func(b []byte) string { return string(b) }))
+	text := rapid.OneOf(rapid.String(), rapid.Just(""),
+		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 300), func(b []byte) string { return string(b) }))
 	attribute := rapid.Custom(func(t *rapid.T) queue.Attribute {
 		a := queue.Attribute{Type: text.Draw(t, "type"), String: text.Draw(t, "string")}
 		if b := rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "binary"); len(b) > 0 {
@@ -115,7 +128,8 @@ func anyManifest() *rapid.Generator[*flight.Manifest] {
 	})
 	entry := rapid.Custom(func(t *rapid.T) flight.Entry {
 		return flight.Entry{
-			Index: rapid.Int().Draw(t, "index"), Doc: shard.DocID(text.Draw(t, "doc")), Key: shard.OrderKey(text.Draw(t, "key")),
+			Index: rapid.Int().Draw(t, "index"), Doc: shard.DocID(text.Draw(t, "doc")),
+			Key:   shard.OrderKey(text.Draw(t, "key")),
 			Class: shard.Class(rapid.Byte().Draw(t, "class")), Op: shard.Operation(text.Draw(t, "op")),
 			Due: shard.Micros(rapid.Int64().Draw(t, "due")), Admitted: shard.Micros(rapid.Int64().Draw(t, "admitted")),
 		}
@@ -196,7 +210,8 @@ func TestANewerSchemaIsToldApart(t *testing.T) {
 	if _, err := flight.Decode(b); !errors.Is(err, flight.ErrSchema) {
 		t.Errorf("decode: %v, want ErrSchema", err)
 	}
-	if _, err := flight.Decode(append([]byte("LULL\x02"), "whatever a newer build writes"...)); !errors.Is(err, flight.ErrSchema) {
+	if _, err := flight.Decode(append([]byte("LULL\x02"), "whatever a newer build writes"...)); !errors.Is(err,
+		flight.ErrSchema) {
 		t.Errorf("decode: %v, want ErrSchema", err)
 	}
 }
@@ -231,7 +246,9 @@ func TestDamagedManifestsAreRefused(t *testing.T) {
 
 func TestATooLargeManifestIsRefused(t *testing.T) {
 	t.Parallel()
-	m := &flight.Manifest{Records: []flight.Record{{Message: queue.Message{Body: strings.Repeat("x", flight.MaxManifestBytes)}}}}
+	m := &flight.Manifest{Records: []flight.Record{
+		{Message: queue.Message{Body: strings.Repeat("x", flight.MaxManifestBytes)}},
+	}}
 	if _, err := flight.Encode(m); err == nil {
 		t.Error("encoded")
 	}
@@ -251,10 +268,15 @@ func BenchmarkCodec(b *testing.B) {
 		}
 		m.Records = append(m.Records, flight.Record{
 			Message: queue.Message{
-				ID: id, Receipt: base64.StdEncoding.EncodeToString(receipt), Body: `{"specversion":"1.0","id":"` + id + `","data":{"text":"` + strings.Repeat("lorem ipsum ", 100) + `"}}`,
-				Sent: time.UnixMilli(1_777_888_800_000).UTC(), FirstReceived: time.UnixMilli(1_777_888_800_000).UTC(), ReceiveCount: 1,
+				ID: id, Receipt: base64.StdEncoding.EncodeToString(receipt), Body: `{"specversion":"1.0","id":"` + id +
+					`","data":{"text":"` + strings.Repeat("lorem ipsum ", 100) + `"}}`,
+				Sent: time.UnixMilli(1_777_888_800_000).UTC(), FirstReceived: time.UnixMilli(1_777_888_800_000).UTC(),
+				ReceiveCount: 1,
 			},
-			Events: []flight.Entry{{Doc: shard.DocID("pages#" + id), Key: shard.OrderKey(id[:21]), Class: shard.ClassInt, Op: shard.Put}},
+			Events: []flight.Entry{{
+				Doc: shard.DocID("pages#" + id), Key: shard.OrderKey(id[:21]),
+				Class: shard.ClassInt, Op: shard.Put,
+			}},
 		})
 	}
 	packed, err := flight.Encode(m)

@@ -1,5 +1,6 @@
-// Package flight holds what waits together: the messages of one receive batch, in one manifest, driven by one Step
-// Functions execution. A flight owns nothing that could be lost: if it dies, SQS shows its messages again.
+// Package flight holds what waits together: the messages of one receive batch, in one manifest,
+// driven by one Step Functions execution. A flight owns nothing that could be lost: if it dies, SQS
+// shows its messages again.
 package flight
 
 import (
@@ -23,7 +24,8 @@ const (
 	Bulk Lane = "bulk"
 )
 
-// SchemaVersion is the newest manifest and state schema this code understands. A newer one leaves the flight to redelivery.
+// SchemaVersion is the newest manifest and state schema this code understands. A newer one leaves
+// the flight to redelivery.
 const SchemaVersion = 1
 
 // Manifest is what one receive invocation holds.
@@ -73,7 +75,8 @@ type State struct {
 	Leg          int    `json:"leg"`     // how many executions came before this one
 	Started      int64  `json:"started"` // microseconds: when this execution began
 	Done         bool   `json:"done"`
-	Open         bool   `json:"open,omitempty"` // written without rows while the table is away (`tableOutage: open`): nothing is acknowledged
+	// written without rows while the table is away (`tableOutage: open`): nothing is acknowledged
+	Open bool `json:"open,omitempty"`
 }
 
 // Wake is WakeAt as a time; the zero time where it cannot be read.
@@ -85,7 +88,8 @@ func (s State) Wake() time.Time {
 	return t
 }
 
-// WakeText rounds up to whole seconds: Step Functions cuts fractions off, and nothing is due earlier than it is due.
+// WakeText rounds up to whole seconds: Step Functions cuts fractions off, and nothing is due
+// earlier than it is due.
 func WakeText(t time.Time) string {
 	if cut := t.Truncate(time.Second); !cut.Equal(t) {
 		t = cut.Add(time.Second)
@@ -97,14 +101,17 @@ func WakeText(t time.Time) string {
 type Store interface {
 	// Put writes the manifest. Writing the same flight again replaces it.
 	Put(ctx context.Context, m *Manifest) error
-	// Get returns the manifest, ErrNotFound, or ErrSchema for one of a newer schema. Its caller may change it.
+	// Get returns the manifest, ErrNotFound, or ErrSchema for one of a newer schema. Its caller may
+	// change it.
 	Get(ctx context.Context, id ID) (*Manifest, error)
-	// Continue creates the checkpoint next-<n> beside the manifest unless it is there, and reports whether this call did.
+	// Continue creates the checkpoint next-<n> beside the manifest unless it is there, and reports
+	// whether this call did.
 	Continue(ctx context.Context, id ID, n int, s State) (created bool, err error)
 	// Delete removes the manifest and its checkpoints. Deleting what is not there is no error.
 	Delete(ctx context.Context, id ID) error
-	// List returns up to limit flights after the cursor, oldest first, and the cursor of the next call, empty at the end. The cursor is a
-	// flight's id, the last one seen. A flight of which only checkpoints are left is among them.
+	// List returns up to limit flights after the cursor, oldest first, and the cursor of the next
+	// call, empty at the end. The cursor is a flight's id, the last one seen. A flight of which
+	// only checkpoints are left is among them.
 	List(ctx context.Context, cursor string, limit int) (flights []Stored, next string, err error)
 }
 
@@ -121,8 +128,8 @@ var (
 	ErrSchema   = errors.New("flight has a newer schema")
 )
 
-// Launcher starts an execution. After any error it is unknown whether it runs: the messages come back by themselves either way, and two
-// executions of one flight do no harm.
+// Launcher starts an execution. After any error it is unknown whether it runs: the messages come
+// back by themselves either way, and two executions of one flight do no harm.
 type Launcher interface {
 	Start(ctx context.Context, s State) error
 }

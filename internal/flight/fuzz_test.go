@@ -11,7 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 )
 
-// FuzzDecode feeds the decoder any bytes, as they are and as the content of a block whose checksum is right.
+// FuzzDecode feeds the decoder any bytes, as they are and as the content of a block whose checksum
+// is right.
 func FuzzDecode(f *testing.F) {
 	for _, m := range []*flight.Manifest{sample(), {}} {
 		b, err := flight.Encode(m)
@@ -29,7 +30,8 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, sealed bool) {
 		if sealed {
 			block := s2.Encode(nil, b)
-			b = binary.LittleEndian.AppendUint32([]byte("LULL\x01"), crc32.Checksum(block, crc32.MakeTable(crc32.Castagnoli)))
+			b = binary.LittleEndian.AppendUint32([]byte("LULL\x01"),
+				crc32.Checksum(block, crc32.MakeTable(crc32.Castagnoli)))
 			b = append(b, block...)
 		}
 		m, err := flight.Decode(b)

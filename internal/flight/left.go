@@ -6,8 +6,9 @@ import (
 	"fmt"
 )
 
-// Left is a set of entries by their number in the manifest: a bitmap, base64 in JSON. The 10,000 messages of the largest batch take 1.7 KB,
-// and no six megabytes of messages hold so many events that a state comes near its 256 KB. The zero Left is empty.
+// Left is a set of entries by their number in the manifest: a bitmap, base64 in JSON. The 10,000
+// messages of the largest batch take 1.7 KB, and no six megabytes of messages hold so many events
+// that a state comes near its 256 KB. The zero Left is empty.
 type Left struct{ bits []byte }
 
 // AllLeft is the set 0 to n-1.

@@ -50,8 +50,9 @@ func TestLeftIsASetOfNumbers(t *testing.T) {
 func TestAStateIsSmallForAnyBatch(t *testing.T) {
 	t.Parallel()
 	s := flight.State{
-		Schema: 1, Flight: "01JV0000000000000000000000", WakeAt: flight.WakeText(time.Now()), VisibleUntil: 1_777_888_800_000_000,
-		Left: flight.AllLeft(10_000), Turn: 1 << 20, Leg: 1 << 20, Started: 1_777_888_800_000_000,
+		Schema: 1, Flight: "01JV0000000000000000000000", WakeAt: flight.WakeText(time.Now()),
+		VisibleUntil: 1_777_888_800_000_000,
+		Left:         flight.AllLeft(10_000), Turn: 1 << 20, Leg: 1 << 20, Started: 1_777_888_800_000_000,
 	}
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -103,14 +104,19 @@ func TestWakeTimesAreRoundedUpToWholeSeconds(t *testing.T) {
 
 func TestAManifestCountsItsEntries(t *testing.T) {
 	t.Parallel()
-	m := flight.Manifest{Records: []flight.Record{{Events: make([]flight.Entry, 2)}, {}, {Events: make([]flight.Entry, 3)}}}
+	m := flight.Manifest{Records: []flight.Record{
+		{Events: make([]flight.Entry, 2)},
+		{},
+		{Events: make([]flight.Entry, 3)},
+	}}
 	if got, want := m.Items(), 5; got != want {
 		t.Errorf("%d entries, want %d", got, want)
 	}
 }
 
 func FuzzState(f *testing.F) {
-	f.Add(`{"schema":1,"flight":"f","wakeAt":"2026-05-04T12:00:00Z","visibleUntil":5,"left":"_w","turn":1,"leg":0,"started":9,"done":false}`)
+	f.Add(
+		`{"schema":1,"flight":"f","wakeAt":"2026-05-04T12:00:00Z","visibleUntil":5,"left":"_w","turn":1,"leg":0,"started":9,"done":false}`)
 	f.Add(`{"left":"!"}`)
 	f.Add(`{"left":7}`)
 	f.Fuzz(func(t *testing.T, text string) {
@@ -126,7 +132,8 @@ func FuzzState(f *testing.F) {
 		if err := json.Unmarshal(b, &again); err != nil {
 			t.Fatalf("%q became %q: %v", text, b, err)
 		}
-		if again.Left.Count() != s.Left.Count() || again.WakeAt != s.WakeAt || again.Turn != s.Turn || again.Done != s.Done {
+		if again.Left.Count() != s.Left.Count() || again.WakeAt != s.WakeAt || again.Turn != s.Turn ||
+			again.Done != s.Done {
 			t.Errorf("%q became %q", text, b)
 		}
 		s.Wake()

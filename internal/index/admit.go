@@ -8,9 +8,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// admit is ADMIT by index (step 1, ADR 0014): a newer version became a dead letter, and the newest that this flight holds behind it has its
-// turn. Redelivery would try the versions of a message from the top again, and a row remembers one dead version only. It returns the
-// documents to claim.
+// admit is ADMIT by index (step 1, ADR 0014): a newer version became a dead letter, and the newest
+// that this flight holds behind it has its turn. Redelivery would try the versions of a message
+// from the top again, and a row remembers one dead version only. It returns the documents to claim.
 func (t *turn) admit(ctx context.Context, docs []*document) []*document {
 	docs = t.stillHeld(ctx, docs)
 	answers := make([]admitAnswer, len(docs))
@@ -24,8 +24,9 @@ func (t *turn) admit(ctx context.Context, docs []*document) []*document {
 	return claims
 }
 
-// stillHeld keeps the messages invisible for this turn and the next, and with that asks whether they exist: nothing may be pending that no
-// message stands for. A document whose message is not ours any more leaves its version to redelivery.
+// stillHeld keeps the messages invisible for this turn and the next, and with that asks whether
+// they exist: nothing may be pending that no message stands for. A document whose message is not
+// ours any more leaves its version to redelivery.
 func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 	if len(docs) == 0 {
 		return nil
@@ -72,7 +73,8 @@ func (t *turn) admitOne(ctx context.Context, d *document) (a admitAnswer) {
 	return a
 }
 
-// admitted books the answer of one ADMIT. A refusal's image decides once more; what it would admit again has no place, and leaves.
+// admitted books the answer of one ADMIT. A refusal's image decides once more; what it would admit
+// again has no place, and leaves.
 func (t *turn) admitted(d *document, a admitAnswer) (claim bool) {
 	e := d.newest()
 	_, refused := shard.AsRefused(a.err)

@@ -19,8 +19,9 @@ func (b *bench) rejects(id string, n int) {
 	}
 }
 
-// The newest good version behind any number of dead ones is written by the flight that holds them, without a redelivery: a row remembers one
-// dead version, and what comes back would be tried from the top.
+// The newest good version behind any number of dead ones is written by the flight that holds them,
+// without a redelivery: a row remembers one dead version, and what comes back would be tried from
+// the top.
 func TestDeadVersionsAboveAGoodOneEndInOneFlight(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.rejects("a", 3)
@@ -37,7 +38,8 @@ func TestDeadVersionsAboveAGoodOneEndInOneFlight(t *testing.T) {
 	})
 }
 
-// A version whose message somebody else has deleted, or has received anew, is not made pending: nothing would stand for it.
+// A version whose message somebody else has deleted, or has received anew, is not made pending:
+// nothing would stand for it.
 func TestAVersionWhoseMessageIsGoneIsNotAdmitted(t *testing.T) {
 	for name, lose := range map[string]func(b *bench, m queue.Message){
 		"deleted":   func(b *bench, m queue.Message) { b.live.Delete(b.Context(), []string{m.Receipt}) },
@@ -70,13 +72,18 @@ func TestAVersionWhoseMessageIsGoneIsNotAdmitted(t *testing.T) {
 	}
 }
 
-// The age guard holds here as in receive: without a commit nothing can judge a message that is older than rows are kept.
+// The age guard holds here as in receive: without a commit nothing can judge a message that is
+// older than rows are kept.
 func TestAVersionTooOldToJudgeIsLeftToReceive(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.rejects("a", 1)
 		span := b.cfg.Lifecycle.RowRetention - b.cfg.Lifecycle.ProducerLateness
 		sent := time.Now().Add(-span).Add(7 * time.Second) // too old between receive and the turn after the dead letter
-		old := queue.Outgoing{Body: put("a", 1), Attributes: map[string]queue.Attribute{queue.AttrFirstSent: queue.Text(strconv.FormatInt(sent.UnixMilli(), 10))}}
+		old := queue.Outgoing{
+			Body: put("a", 1),
+			Attributes: map[string]queue.Attribute{queue.AttrFirstSent: queue.Text(strconv.FormatInt(sent.UnixMilli(),
+				10))},
+		}
 		s := b.holdOn(flight.Live, old, queue.Outgoing{Body: put("a", 2)})
 		time.Sleep(8 * time.Second)
 		b.fly(s, 3)
@@ -124,7 +131,8 @@ func TestAnADMITThatIsOvertakenIsDecidedByTheRow(t *testing.T) {
 	})
 }
 
-// A document whose dead version was parked by somebody else between the read and the claim has its turn too.
+// A document whose dead version was parked by somebody else between the read and the claim has its
+// turn too.
 func TestAnOlderVersionHasItsTurnBehindAParkedOne(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("a", 2))

@@ -10,9 +10,10 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// prepare makes the documents' bodies before anything is claimed: payloads by reference are loaded first, so that a lease
-// is never spent on waiting for them. A document that can never be made is claimed all the same, to be rejected. Loading has half of the
-// time that is left, and stops at the bytes of one bulk request: rest is for the next round.
+// prepare makes the documents' bodies before anything is claimed: payloads by reference are loaded
+// first, so that a lease is never spent on waiting for them. A document that can never be made is
+// claimed all the same, to be rejected. Loading has half of the time that is left, and stops at the
+// bytes of one bulk request: rest is for the next round.
 func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*document) {
 	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
 	defer cancel()
@@ -42,7 +43,9 @@ func (t *turn) prepareOne(ctx context.Context, d *document) bool {
 		return false
 	}
 	if e.Index >= len(results) || results[e.Index].Fault != nil || results[e.Index].Event.Doc != d.id {
-		d.fault, d.faultFor = "the message decodes differently than when it was held: were the source's settings changed?", string(deadletter.Contract)
+		d.fault,
+			d.faultFor = "the message decodes differently than when it was held: were the source's settings changed?",
+			string(deadletter.Contract)
 		return true
 	}
 	ev := results[e.Index].Event
@@ -78,8 +81,8 @@ func (t *turn) prepareOne(ctx context.Context, d *document) bool {
 	return true
 }
 
-// claim is step 3: CLAIM each document, in parallel and bounded, and return those that are ours. A refusal's image may
-// ask for the other form of CLAIM: then once more, with a token of its own.
+// claim is step 3: CLAIM each document, in parallel and bounded, and return those that are ours. A
+// refusal's image may ask for the other form of CLAIM: then once more, with a token of its own.
 func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 	var ours []*document
 	for range 3 {
@@ -111,8 +114,8 @@ type claimAnswer struct {
 	err error
 }
 
-// bid is one CLAIM with its retries. They carry the same token: the second of two that were applied is refused by the first, and
-// recognised as ours.
+// bid is one CLAIM with its retries. They carry the same token: the second of two that were applied
+// is refused by the first, and recognised as ours.
 func (t *turn) bid(ctx context.Context, d *document) claimAnswer {
 	a := claimAnswer{bid: shard.Bid{
 		Doc: d.id, Key: d.newest().Key, Token: t.h.NewToken(), Now: t.now(), Until: t.leaseEnd(), Cap: d.step.Cap,
@@ -131,7 +134,8 @@ func (t *turn) bid(ctx context.Context, d *document) claimAnswer {
 	return a
 }
 
-// claimed books the answer of one CLAIM: ours, worth another try with the row's new image, or neither.
+// claimed books the answer of one CLAIM: ours, worth another try with the row's new image, or
+// neither.
 func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 	e := d.newest()
 	if a.err == nil {
@@ -163,8 +167,9 @@ func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 	return false, true
 }
 
-// leaseEnd is the safety-critical number: no request of this invocation can be applied after it. The platform kills late and clocks differ
-// (guard), and a sink without versions may still apply a request after we hung up (applyDelay).
+// leaseEnd is the safety-critical number: no request of this invocation can be applied after it.
+// The platform kills late and clocks differ (guard), and a sink without versions may still apply a
+// request after we hung up (applyDelay).
 func (t *turn) leaseEnd() shard.Micros {
 	c := t.h.Config
 	return shard.MicrosOf(t.hard.Add(c.Index.Guard + c.ApplyDelay(t.h.SinkName)))

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// decide is step 1: read the rows of what is due and let shard.Decide say what to do with the newest version of each. It
-// returns the documents to claim.
+// decide is step 1: read the rows of what is due and let shard.Decide say what to do with the
+// newest version of each. It returns the documents to claim.
 func (t *turn) decide(ctx context.Context) []*document {
 	due := t.due()
 	if len(due) == 0 {
@@ -49,7 +49,8 @@ func (t *turn) decide(ctx context.Context) []*document {
 	return t.gated(append(claims, t.admit(ctx, behind)...))
 }
 
-// due picks the documents whose newest held version is due, at most maxItemsPerTurn. The others set the next wake.
+// due picks the documents whose newest held version is due, at most maxItemsPerTurn. The others set
+// the next wake.
 func (t *turn) due() []*document {
 	now, limit := t.now(), t.h.Config.Index.MaxItemsPerTurn
 	var due []*document
@@ -86,15 +87,16 @@ func (t *turn) read(ctx context.Context, docs []*document, c shard.Consistency) 
 	return nil
 }
 
-// settle decides for the newest version, then for the next one where the newest is out of the way, until one must be
-// claimed, waits, or nothing is left.
+// settle decides for the newest version, then for the next one where the newest is out of the way,
+// until one must be claimed, waits, or nothing is left.
 func (t *turn) settle(d *document, consistent bool) shard.Act {
 	for e := d.newest(); e != nil; e = d.newest() {
 		timing := t.h.Config.Timing(d.id.Collection())
 		now := t.now()
 		turns := 0
 		if timing.Quiet > 0 {
-			turns = max(int(now.Sub(e.Due)/timing.Quiet), 0) // each wait for quiet takes quiet; an older version may be due later
+			// each wait for quiet takes quiet; an older version may be due later
+			turns = max(int(now.Sub(e.Due)/timing.Quiet), 0)
 		}
 		d.step = shard.Decide(d.row, shard.Hold{Key: e.Key, Admitted: e.Admitted}, shard.View{
 			Now: now, Consistent: consistent || d.known, Turn: turns, Backoff: now.Add(t.delay(turns)),
@@ -150,8 +152,8 @@ func (t *turn) postpone(docs []*document) {
 	}
 }
 
-// rounds groups the claims by how often they went unanswered: healthy ones first and together, then quarters, then each alone, so
-// that a document that kills requests or invocations is found alone.
+// rounds groups the claims by how often they went unanswered: healthy ones first and together, then
+// quarters, then each alone, so that a document that kills requests or invocations is found alone.
 func (t *turn) rounds(claims []*document) [][]*document {
 	var healthy, some, alone []*document
 	for _, d := range claims {
@@ -166,7 +168,8 @@ func (t *turn) rounds(claims []*document) [][]*document {
 	}
 	var out [][]*document
 	if n := len(healthy); n > 0 {
-		// From another one in each turn: payloads that take all the time must not starve those behind them.
+		// From another one in each turn: payloads that take all the time must not starve those
+		// behind them.
 		first := t.state.Turn * maxParallel % n
 		out = append(out, slices.Concat(healthy[first:], healthy[:first]))
 	}

@@ -114,8 +114,8 @@ func (t *turn) doneStored(d *document, k shard.OrderKey) {
 	}
 }
 
-// giveUp lets the message of an entry leave the flight without being deleted: redelivery admits it again. Its other events leave too, so
-// that nothing in this flight can count the message as done.
+// giveUp lets the message of an entry leave the flight without being deleted: redelivery admits it
+// again. Its other events leave too, so that nothing in this flight can count the message as done.
 func (t *turn) giveUp(d *document, e *held, why string) {
 	t.records[e.record].given = true
 	t.drop(e)

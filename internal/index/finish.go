@@ -20,7 +20,8 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	next.Left, next.Turn = t.left, t.state.Turn+1
 	wake := max(t.wake, t.now()+1) // the next whole second at the earliest: no turn spins
 	if t.h.Config.Flight.Kind == config.FlightExpress {
-		wake = min(wake, t.now().Add(t.h.Config.Flight.ContinueAfter)) // an execution that slept longer would be ended before it wakes
+		// an execution that slept longer would be ended before it wakes
+		wake = min(wake, t.now().Add(t.h.Config.Flight.ContinueAfter))
 	}
 	next.WakeAt = flight.WakeText(wake.Time())
 	wake = shard.MicrosOf(next.Wake())
@@ -35,7 +36,8 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	return next
 }
 
-// checkpointAgain is how long a turn whose checkpoint could not be written waits: an execution has about a minute left then.
+// checkpointAgain is how long a turn whose checkpoint could not be written waits: an execution has
+// about a minute left then.
 const checkpointAgain = 5 * time.Second
 
 // end removes the manifest and its checkpoints. What cannot be removed now is collected by prune.
@@ -49,8 +51,8 @@ func (t *turn) end(ctx context.Context) flight.State {
 	return finished(t.state)
 }
 
-// outlives reports whether the next turn could not end inside this execution's limits: five minutes for Express, 25,000
-// events for Standard.
+// outlives reports whether the next turn could not end inside this execution's limits: five minutes
+// for Express, 25,000 events for Standard.
 func (t *turn) outlives(wake shard.Micros) bool {
 	if t.h.Config.Flight.Kind == config.FlightStandard {
 		return t.state.Turn%standardTurns == standardTurns-1
@@ -58,8 +60,8 @@ func (t *turn) outlives(wake shard.Micros) bool {
 	return t.state.Started != 0 && wake >= shard.Micros(t.state.Started).Add(t.h.Config.Flight.ContinueAfter)
 }
 
-// goOn starts the next execution on the same manifest, once: whoever creates the checkpoint starts it. If the start is lost
-// the flight is dead, and redelivery recovers it.
+// goOn starts the next execution on the same manifest, once: whoever creates the checkpoint starts
+// it. If the start is lost the flight is dead, and redelivery recovers it.
 func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 	next.Leg++
 	next.Started = 0
@@ -72,7 +74,9 @@ func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 	if err != nil {
 		return false // the next turn tries again
 	}
-	created = created || tries > 1 // there already, after a try without an answer, is most likely ours; a second start does no harm
+	// there already, after a try without an answer, is most likely ours; a second start does no
+	// harm
+	created = created || tries > 1
 	n := journal.Note{Step: journal.Continued, Count: next.Leg}
 	if !created {
 		n.Detail = "somebody else has continued it"
@@ -87,20 +91,24 @@ func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 	return true
 }
 
-// readHealth reads the sink's shared row. Where its gate has been open long enough this turn may become the one prober.
+// readHealth reads the sink's shared row. Where its gate has been open long enough this turn may
+// become the one prober.
 func (t *turn) readHealth(ctx context.Context) {
 	if !t.lookAtGate(ctx) {
 		return // the rows of the documents will say that the table is away
 	}
-	if t.gate == shard.GateClosed && t.state.Turn > 0 && !shard.WellSince(t.health, t.now(), 2*t.h.Config.Retry.BackoffMax) {
-		// Flights wake at whole seconds. Those that have waited for a sink would all ask it in the same instant: the first of a second
-		// can say that it is still too much before the last asks.
+	if t.gate == shard.GateClosed && t.state.Turn > 0 &&
+		!shard.WellSince(t.health, t.now(), 2*t.h.Config.Retry.BackoffMax) {
+		// Flights wake at whole seconds. Those that have waited for a sink would all ask it in the
+		// same instant: the first of a second can say that it is still too much before the last
+		// asks.
 		if t.h.Clock.Sleep(ctx, time.Duration(t.h.Jitter()*float64(time.Second))) != nil || !t.lookAtGate(ctx) {
 			return
 		}
 	}
 	switch {
-	case t.gate == shard.GateProbe && t.manifest.Lane == flight.Bulk && t.now() < t.health.OpenUntil.Add(t.openFor(t.health.Level)):
+	case t.gate == shard.GateProbe && t.manifest.Lane == flight.Bulk &&
+		t.now() < t.health.OpenUntil.Add(t.openFor(t.health.Level)):
 		t.gate, t.gateNext = shard.GateOpen, t.health.OpenUntil // who asks writes first, and live is not through yet
 	case t.gate == shard.GateProbe:
 		t.probe(ctx)

@@ -24,7 +24,8 @@ type Source interface {
 	Document(m queue.Message, e event.Event) ([]byte, error)
 }
 
-// Payloads loads a payload by reference. An error that is an *event.Fault is for good; any other may pass.
+// Payloads loads a payload by reference. An error that is an *event.Fault is for good; any other
+// may pass.
 type Payloads interface {
 	Load(ctx context.Context, ref string) ([]byte, error)
 }
@@ -58,8 +59,9 @@ const (
 	standardTurns = 2000
 )
 
-// Turn does one turn of a flight and returns the state for the next: Done, or what is left and when to wake. An error means that nothing
-// is known: the state machine tries the turn again after the lease of a lost invocation can have ended.
+// Turn does one turn of a flight and returns the state for the next: Done, or what is left and when
+// to wake. An error means that nothing is known: the state machine tries the turn again after the
+// lease of a lost invocation can have ended.
 func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error) {
 	if s.Schema > flight.SchemaVersion {
 		h.note(journal.Note{Step: journal.Schema, Flight: string(s.Flight), Detail: "state"})
@@ -146,7 +148,8 @@ func (t *turn) run(ctx context.Context) flight.State {
 	return t.finish(ctx)
 }
 
-// mayWrite reports whether a round still fits: the gate is open to us and there is time for a request and its commit.
+// mayWrite reports whether a round still fits: the gate is open to us and there is time for a
+// request and its commit.
 func (t *turn) mayWrite() bool {
 	return !t.tripped && t.remaining() > sinkMargin+time.Second
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// judgeHealth opens the sink's gate on throttles and on requests that got no answer for any document, so that all flights
-// slow down together. One document's trouble does not open it, nor does one index's.
+// judgeHealth opens the sink's gate on throttles and on requests that got no answer for any
+// document, so that all flights slow down together. One document's trouble does not open it, nor
+// does one index's.
 func (t *turn) judgeHealth(ctx context.Context, docs []*document, outcomes []sink.Outcome) {
 	var throttled, unknown int
 	var after time.Duration
@@ -42,8 +43,9 @@ func (t *turn) openFor(level int64) time.Duration {
 	return r.BackoffMin << max(level-1, 0)
 }
 
-// behindGate is when this flight asks again. Those who wait are spread over as long as the gate is open, so that a sink that is back after
-// hours gets a share of them at a time; and live goes before bulk.
+// behindGate is when this flight asks again. Those who wait are spread over as long as the gate is
+// open, so that a sink that is back after hours gets a share of them at a time; and live goes
+// before bulk.
 func (t *turn) behindGate(open shard.Micros, level int64) shard.Micros {
 	spread := t.openFor(level)
 	if t.manifest.Lane == flight.Bulk {

@@ -91,13 +91,15 @@ func (z zombie) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// duel lets an invocation with one clock claim version 1 and its write land late, while another with a second clock tries to write
-// version 2 all the time.
+// duel lets an invocation with one clock claim version 1 and its write land late, while another
+// with a second clock tries to write version 2 all the time.
 type duel struct {
 	first, second time.Duration // how far their clocks are off
 	lands         time.Duration // after the first invocation's start
-	commits       time.Duration // the first one's COMMIT comes no sooner than this after its start; 0: it is killed when its write lands
-	takes         time.Duration // until when the second one's write lands, at the earliest
+	// the first one's COMMIT comes no sooner than this after its start; 0: it is killed when its
+	// write lands
+	commits time.Duration
+	takes   time.Duration // until when the second one's write lands, at the earliest
 }
 
 func (d duel) fight(b *bench) (writes []span, loser flight.State) {
@@ -108,7 +110,8 @@ func (d duel) fight(b *bench) (writes []span, loser flight.State) {
 	if two.Done {
 		b.Fatal("version 2 was not held")
 	}
-	b.change("a", func(r *shard.Row) { // the burst has gone on for long: version 1 may be written though a newer one waits
+	// the burst has gone on for long: version 1 may be written though a newer one waits
+	b.change("a", func(r *shard.Row) {
 		r.BurstStart = now().Add(-b.cfg.Debounce.MaxWait - b.cfg.Debounce.CapGrace - time.Minute)
 	})
 	begin := time.Now()
@@ -150,8 +153,9 @@ func (d duel) fight(b *bench) (writes []span, loser flight.State) {
 	return log.list, loser
 }
 
-// Faults, line 30. The guard is for both: how late the platform kills and how far clocks differ. The worst case is an owner whose write
-// lands at the last moment, and a taker whose clock is ahead by all that is left of the guard.
+// Faults, line 30. The guard is for both: how late the platform kills and how far clocks differ.
+// The worst case is an owner whose write lands at the last moment, and a taker whose clock is ahead
+// by all that is left of the guard.
 func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 	const blink = time.Millisecond
 	for _, versions := range []bool{true, false} {
@@ -166,7 +170,8 @@ func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 							b.Fatalf("writes %+v, want version 1, then version 2", got)
 						}
 						if got[1].from.Before(got[0].until) {
-							b.Errorf("version 2 was being written %s before version 1 had landed", got[0].until.Sub(got[1].from))
+							b.Errorf("version 2 was being written %s before version 1 had landed",
+								got[0].until.Sub(got[1].from))
 						}
 						b.holds("a", "2")
 						if r := b.row("a"); r.Committed != b.key("a", 2) {
@@ -179,12 +184,19 @@ func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 	}
 }
 
-// Faults, line 30: beyond the guard two may write at once. The row refuses the older owner's commit, a sink with versions its write.
+// Faults, line 30: beyond the guard two may write at once. The row refuses the older owner's
+// commit, a sink with versions its write.
 func TestSkewBeyondTheGuardIsRefusedAtCommit(t *testing.T) {
-	for name, takes := range map[string]time.Duration{"the row, after the other's commit": 0, "the row, while the other writes": 11 * time.Second} {
+	for name, takes := range map[string]time.Duration{
+		"the row, after the other's commit": 0,
+		"the row, while the other writes":   11 * time.Second,
+	} {
 		t.Run(name, func(t *testing.T) {
 			stage{}.play(t, func(b *bench) {
-				_, one := duel{second: 8 * time.Second, lands: 2 * time.Second, commits: 9 * time.Second, takes: takes}.fight(b)
+				_, one := duel{
+					second: 8 * time.Second, lands: 2 * time.Second, commits: 9 * time.Second,
+					takes: takes,
+				}.fight(b)
 				b.noted(journal.LeaseLost, 1)
 				if n := b.notes.of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
 					b.Errorf("commits %+v, want version 2 alone", n)
@@ -228,14 +240,17 @@ func TestALeaseOutlivesItsInvocation(t *testing.T) {
 				begin := now()
 				b.inject = decide(func(op fault.Op) fault.Verdict {
 					if op.Call == "Read" {
-						time.Sleep(time.Second) // an invocation that claims late has no more time than one that claims at once
+						// an invocation that claims late has no more time than one that claims at
+						// once
+						time.Sleep(time.Second)
 					}
 					return fault.OK
 				})
 				b.turn(s)
 				claims := b.notes.of(journal.Claimed)
 				if len(claims) != 1 || shard.MicrosOf(claims[0].Until) != begin.Add(b.cfg.Lease("search")) {
-					b.Errorf("claims %+v, want a lease of %s from the start of the invocation", claims, b.cfg.Lease("search"))
+					b.Errorf("claims %+v, want a lease of %s from the start of the invocation", claims,
+						b.cfg.Lease("search"))
 				}
 			})
 		})
@@ -290,7 +305,8 @@ func (s busy) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// Faults, line 30: what is left of an invocation does not depend on where somebody sets its clock meanwhile.
+// Faults, line 30: what is left of an invocation does not depend on where somebody sets its clock
+// meanwhile.
 func TestBudgetsAreMonotonic(t *testing.T) {
 	t.Parallel()
 	for _, jump := range []time.Duration{0, -time.Hour, time.Hour} {
@@ -309,12 +325,17 @@ func TestBudgetsAreMonotonic(t *testing.T) {
 			if _, _, err := b.invoke(s); err != nil {
 				t.Fatal(err)
 			}
-			// Ten seconds: requests at 0, 3 and 6 s; at 9 s there is no time for another and its commit.
+			// Ten seconds: requests at 0, 3 and 6 s; at 9 s there is no time for another and its
+			// commit.
 			if n := b.sink.Counts().Requests; n != 3 {
 				t.Errorf("%d requests, want 3", n)
 			}
-			// The invocation's own; then, of what is left but two, half for payloads, and what each request may take: six seconds, or all of it.
-			if want := []time.Duration{10 * time.Second, 4 * time.Second, 6 * time.Second, 2500 * time.Millisecond, 5 * time.Second, time.Second, 2 * time.Second}; !slices.Equal(clk.deadlines, want) {
+			// The invocation's own; then, of what is left but two, half for payloads, and what each
+			// request may take: six seconds, or all of it.
+			if want := []time.Duration{
+				10 * time.Second, 4 * time.Second, 6 * time.Second, 2500 * time.Millisecond,
+				5 * time.Second, time.Second, 2 * time.Second,
+			}; !slices.Equal(clk.deadlines, want) {
 				t.Errorf("deadlines %v, want %v", clk.deadlines, want)
 			}
 			b.noted(journal.Committed, 3)

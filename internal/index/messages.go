@@ -12,8 +12,8 @@ import (
 
 func (t *turn) queue() queue.Queue { return t.h.Queues[t.manifest.Lane] }
 
-// deleteDone deletes the messages all of whose events are done. A deletion that fails costs a redelivery, which the row
-// will judge a duplicate.
+// deleteDone deletes the messages all of whose events are done. A deletion that fails costs a
+// redelivery, which the row will judge a duplicate.
 func (t *turn) deleteDone(ctx context.Context) {
 	var receipts []string
 	var which []int
@@ -36,8 +36,8 @@ func (t *turn) deleteDone(ctx context.Context) {
 	}
 }
 
-// giveBack makes the messages that leave the flight visible at once and takes their other events out: redelivery judges the
-// whole message again.
+// giveBack makes the messages that leave the flight visible at once and takes their other events
+// out: redelivery judges the whole message again.
 func (t *turn) giveBack(ctx context.Context) {
 	var receipts []string
 	for _, d := range t.docs {
@@ -68,8 +68,9 @@ func (t *turn) remainingReceipts() []string {
 	return out
 }
 
-// extend makes what is held invisible until the given time, if it would be visible before, never past SQS's twelve hours. A refused extension
-// changes nothing: the message is received again and judged by its row.
+// extend makes what is held invisible until the given time, if it would be visible before, never
+// past SQS's twelve hours. A refused extension changes nothing: the message is received again and
+// judged by its row.
 func (t *turn) extend(ctx context.Context, until shard.Micros) {
 	until = min(until, t.longestHold())
 	if t.state.VisibleUntil >= int64(until) {
@@ -97,7 +98,8 @@ func (t *turn) longestHold() shard.Micros {
 	return shard.MicrosOf(t.manifest.Received.Add(queue.MaxHold - time.Minute))
 }
 
-// twelveHours gives everything back before SQS ends the invisibility by itself: one receive in twelve hours.
+// twelveHours gives everything back before SQS ends the invisibility by itself: one receive in
+// twelve hours.
 func (t *turn) twelveHours(ctx context.Context) flight.State {
 	receipts := t.remainingReceipts()
 	_ = t.queue().Hold(ctx, receipts, 0)

@@ -44,11 +44,15 @@ func removed(keys ...string) queue.Outgoing {
 	var records []string
 	for _, key := range keys {
 		id, sequencer, _ := strings.Cut(key, "@")
-		records = append(records, fmt.Sprintf(`{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectRemoved:Delete",`+
-			`"eventTime":"2026-05-04T10:00:00Z","s3":{"bucket":{"name":"b"},"object":{"key":%q,"sequencer":%q}}}`, id, sequencer))
+		records = append(records,
+			fmt.Sprintf(`{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectRemoved:Delete",`+
+				`"eventTime":"2026-05-04T10:00:00Z","s3":{"bucket":{"name":"b"},"object":{"key":%q,"sequencer":%q}}}`,
+				id,
+				sequencer))
 	}
 	return queue.Outgoing{
-		Body: `{"Records":[` + strings.Join(records, ",") + `]}`, Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")},
+		Body:       `{"Records":[` + strings.Join(records, ",") + `]}`,
+		Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")},
 	}
 }
 
@@ -56,7 +60,8 @@ func throttled() memory.Answer {
 	return memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "too_many_requests"}}
 }
 
-// Faults, line 29: however many events a message carries, in however many turns they are done, it is deleted once, after the last.
+// Faults, line 29: however many events a message carries, in however many turns they are done, it
+// is deleted once, after the last.
 func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		calls := b.recordDeletions()
@@ -65,7 +70,8 @@ func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 		b.sink.Script("content#b/three", refused, refused)
 		s := b.holdOn(flight.Live, removed("one@01", "two@01", "three@01", "one@02"), removed("one@03", "two@01"),
 			queue.Outgoing{Body: put("a", 1)}, queue.Outgoing{Body: put("a", 2)})
-		b.changeRow("content#b/one", func(r *shard.Row) { r.Attempts = 3 }) // a request of its own: the turn deletes twice
+		// a request of its own: the turn deletes twice
+		b.changeRow("content#b/one", func(r *shard.Row) { r.Attempts = 3 })
 		s = b.turn(s)
 		if len(*calls) != 1 || len((*calls)[0]) != 2 {
 			b.Fatalf("deleted %v in the first turn, want the two messages of a", *calls)
@@ -124,7 +130,8 @@ func TestPerEntryFailuresAreRead(t *testing.T) {
 	})
 }
 
-// A message that leaves the flight is given back at once, with all its events: what is left in the flight must not count it as done.
+// A message that leaves the flight is given back at once, with all its events: what is left in the
+// flight must not count it as done.
 func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.holdOn(flight.Live, removed("one@01", "two@01"), queue.Outgoing{Body: put("a", 1)})
@@ -146,7 +153,8 @@ func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
 	})
 }
 
-// A turn that begins shortly before its messages would be visible extends them first: nobody may receive them during the write.
+// A turn that begins shortly before its messages would be visible extends them first: nobody may
+// receive them during the write.
 func TestVisibilityIsExtendedBeforeALateWrite(t *testing.T) {
 	stage{sink: memory.SinkSettings{Latency: 5 * time.Second}}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -162,7 +170,8 @@ func TestVisibilityIsExtendedBeforeALateWrite(t *testing.T) {
 	})
 }
 
-// Visibility is extended where it would end before the write and its commit, and the common flight needs no extension.
+// Visibility is extended where it would end before the write and its commit, and the common flight
+// needs no extension.
 func TestTheCommonFlightIsNeverExtended(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1))
@@ -174,7 +183,10 @@ func TestTheCommonFlightIsNeverExtended(t *testing.T) {
 func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1))
-		b.change("a", func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(2*time.Minute), r.Pending })
+		b.change("a", func(r *shard.Row) {
+			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(2*time.Minute),
+				r.Pending
+		})
 		asked := 0
 		b.inject = decide(func(op fault.Op) fault.Verdict {
 			if op.Call == "ChangeMessageVisibilityBatch" {
@@ -205,7 +217,10 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 func TestTwelveHoursAreKeptToTheMinute(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightStandard }}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
-		b.change("a", func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(20*time.Hour), r.Pending })
+		b.change("a", func(r *shard.Row) {
+			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(20*time.Hour),
+				r.Pending
+		})
 		s = b.turn(s)
 		if c := b.live.Counts(); c.InFlight != 1 {
 			b.Fatalf("queue %+v, want the message held", c)

@@ -12,10 +12,11 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// open is the turn of a flight that exists because the table is away and the settings say `tableOutage: open`. While it is away the
-// documents are written once, without a claim, and audited; nothing is acknowledged. When it is back, deletes that the rows know and
-// that such a write may have undone are asserted again, and documents whose row knows a newer version are listed for a resync.
-// Everything else will be judged as the messages are received again.
+// open is the turn of a flight that exists because the table is away and the settings say
+// `tableOutage: open`. While it is away the documents are written once, without a claim, and
+// audited; nothing is acknowledged. When it is back, deletes that the rows know and that such a
+// write may have undone are asserted again, and documents whose row knows a newer version are
+// listed for a resync. Everything else will be judged as the messages are received again.
 func (t *turn) open(ctx context.Context) flight.State {
 	if err := t.read(ctx, t.docs, shard.Consistent); err != nil {
 		if t.state.Turn == 0 {
@@ -35,7 +36,8 @@ func (t *turn) open(ctx context.Context) flight.State {
 		return t.end(ctx)
 	}
 	if t.state.VisibleUntil == 0 {
-		// Another invocation that found the table away may still be writing: not before it has certainly ended.
+		// Another invocation that found the table away may still be writing: not before it has
+		// certainly ended.
 		next := t.state
 		next.Turn++
 		next.VisibleUntil = int64(t.now().Add(t.h.Config.Lease(t.h.SinkName)))
@@ -73,7 +75,8 @@ func (t *turn) writeOpen(ctx context.Context) {
 		e := d.newest()
 		now := t.now()
 		ops = append(ops, sink.Op{
-			Doc: d.id, Kind: e.Op, Fence: shard.Fence(now), Key: e.Key, Version: d.version, At: now.Time(), Document: d.body,
+			Doc: d.id, Kind: e.Op, Fence: shard.Fence(now), Key: e.Key, Version: d.version, At: now.Time(),
+			Document: d.body,
 		})
 		docs = append(docs, d)
 	}
@@ -85,7 +88,8 @@ func (t *turn) writeOpen(ctx context.Context) {
 	}
 }
 
-// reassert compares what was written open with the rows, and takes out of the flight what needs nothing more.
+// reassert compares what was written open with the rows, and takes out of the flight what needs
+// nothing more.
 func (t *turn) reassert(ctx context.Context) {
 	last := t.h.Clock.Now().After(t.manifest.Received.Add(queue.MaxHold - holdMargin))
 	for _, d := range t.docs {
@@ -115,7 +119,8 @@ func (t *turn) reassert(ctx context.Context) {
 	}
 }
 
-// errOvertaken says that the row knows something newer than the delete, which will be written unless it turns out to be poison.
+// errOvertaken says that the row knows something newer than the delete, which will be written
+// unless it turns out to be poison.
 var errOvertaken = errors.New("a newer version has come")
 
 // deleteAgain writes a committed delete once more, under a lease.
@@ -133,7 +138,10 @@ func (t *turn) deleteAgain(ctx context.Context, d *document) error {
 	if err != nil {
 		return err
 	}
-	o := t.send(ctx, []sink.Op{{Doc: l.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key, At: l.At.Time()}})[0]
+	o := t.send(ctx, []sink.Op{{
+		Doc: l.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key,
+		At: l.At.Time(),
+	}})[0]
 	if o.Kind != sink.Applied {
 		return &openError{o}
 	}
@@ -148,7 +156,8 @@ type openError struct{ sink.Outcome }
 
 func (e *openError) Error() string { return e.Kind.String() + ": " + e.Reason }
 
-// send is one bulk call with its deadline. A sink that cannot count is not to be believed in anything.
+// send is one bulk call with its deadline. A sink that cannot count is not to be believed in
+// anything.
 func (t *turn) send(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	limit := min(t.h.Config.Index.SinkDeadline, t.remaining()-sinkMargin)
 	call, cancel := t.h.Clock.Deadline(ctx, max(limit, time.Millisecond))

@@ -24,7 +24,8 @@ func (b *bench) away() (back func()) {
 	return func() { b.inject = well }
 }
 
-// open is a flight that receive starts while the table is away and the settings say to write all the same. The rows are then as given.
+// open is a flight that receive starts while the table is away and the settings say to write all
+// the same. The rows are then as given.
 func (b *bench) open(bodies ...string) flight.State {
 	b.Helper()
 	s := b.hold(bodies...)
@@ -34,7 +35,10 @@ func (b *bench) open(bodies ...string) flight.State {
 
 func deleted(version shard.OrderKey) func(r *shard.Row) {
 	return func(r *shard.Row) {
-		*r = shard.Row{Doc: r.Doc, VersionClass: shard.ClassInt, Committed: version, CommittedOp: shard.Delete, LastWrite: 1}
+		*r = shard.Row{
+			Doc: r.Doc, VersionClass: shard.ClassInt, Committed: version, CommittedOp: shard.Delete,
+			LastWrite: 1,
+		}
 	}
 }
 
@@ -90,7 +94,8 @@ func TestAnOpenFlightGoesOnWhileTheTableIsAway(t *testing.T) {
 	})
 }
 
-// What the rows know better after the outage: a delete is written again, under a lease; of anything else lull has no body, and says so.
+// What the rows know better after the outage: a delete is written again, under a lease; of anything
+// else lull has no body, and says so.
 func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 	for name, c := range map[string]struct {
 		row        func(b *bench)
@@ -100,7 +105,10 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 		holds      string
 	}{
 		"nothing committed": {func(*bench) {}, nil, 0, "", "4"},
-		"committed itself":  {func(b *bench) { b.change("a", func(r *shard.Row) { r.Committed = b.key("a", 4) }) }, nil, 0, "", "4"},
+		"committed itself": {
+			func(b *bench) { b.change("a", func(r *shard.Row) { r.Committed = b.key("a", 4) }) }, nil,
+			0, "", "4",
+		},
 		"a newer put": {func(b *bench) {
 			b.change("a", func(r *shard.Row) { r.Committed, r.CommittedOp = b.key("a", 5), shard.Put })
 		}, nil, 0, "the row knows", "4"},
@@ -167,13 +175,15 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 				before := b.row("a").LastWrite
 				for !s.Done {
 					legs := len(b.launched.list)
-					if s = b.turn(s); len(b.launched.list) > legs { // an execution ends after minutes, the outage of the sink may not
+					// an execution ends after minutes, the outage of the sink may not
+					if s = b.turn(s); len(b.launched.list) > legs {
 						s = b.launched.list[legs]
 					}
 				}
 				b.noted(journal.Reasserted, c.reasserted)
 				notes := b.notes.of(journal.OutageResync)
-				if (len(notes) == 1) != (c.resync != "") || len(notes) == 1 && !strings.Contains(notes[0].Detail, c.resync) {
+				if (len(notes) == 1) != (c.resync != "") || len(notes) == 1 &&
+					!strings.Contains(notes[0].Detail, c.resync) {
 					b.Errorf("notes %+v, want one for a resync that says %q", notes, c.resync)
 				}
 				b.holds("a", c.holds)
@@ -201,8 +211,8 @@ func TestAnOpenFlightLeavesWhatIsNoDocumentToReceive(t *testing.T) {
 	})
 }
 
-// Whoever found the table away may still be writing: the wait for that begins anew with each time it was found away, and ends by the clock,
-// whenever the flight is woken.
+// Whoever found the table away may still be writing: the wait for that begins anew with each time
+// it was found away, and ends by the clock, whenever the flight is woken.
 func TestReassertingWaitsUntilNobodyCanBeWritingOpen(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.open(put("a", 4))

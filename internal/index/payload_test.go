@@ -19,7 +19,8 @@ import (
 )
 
 func touched(id string, version int) string {
-	return fmt.Sprintf(`{"type":"doc.touched","subject":%q,"sequence":"%d","dataref":"s3://open/%s-%d"}`, id, version, id, version)
+	return fmt.Sprintf(`{"type":"doc.touched","subject":%q,"sequence":"%d","dataref":"s3://open/%s-%d"}`, id, version,
+		id, version)
 }
 
 func openBucket(c *config.Config) { c.Payload.Allow = []config.BucketPrefix{{Bucket: "open"}} }
@@ -90,7 +91,8 @@ func TestAPayloadThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 	})
 }
 
-// What can never become a document is a dead letter, without asking the sink, and the newest good version has its turn.
+// What can never become a document is a dead letter, without asking the sink, and the newest good
+// version has its turn.
 func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 	gone := &event.Fault{Reason: deadletter.Payload, Field: "dataref", Problem: "no such object"}
 	for name, c := range map[string]struct {
@@ -123,7 +125,8 @@ func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 				c.spoil(b)
 				b.fly(s, 1)
 				l := b.letters()
-				if len(l) != 1 || l[0].Reason != c.reason || !strings.Contains(l[0].Detail, c.detail) || l[0].Body != touched("a", 2) || l[0].Key != b.keyOf(touched("a", 2)) {
+				if len(l) != 1 || l[0].Reason != c.reason || !strings.Contains(l[0].Detail, c.detail) ||
+					l[0].Body != touched("a", 2) || l[0].Key != b.keyOf(touched("a", 2)) {
 					b.Errorf("letters %+v, want one: %s, %s", l, c.reason, c.detail)
 				}
 				if n := b.sink.Counts().Requests; n != 0 {
@@ -162,7 +165,8 @@ func (b *bench) keyOf(body string) shard.OrderKey {
 	return b.event(body).Key
 }
 
-// A message whose body is a pointer is decoded again in every turn: while the body cannot be had, it waits.
+// A message whose body is a pointer is decoded again in every turn: while the body cannot be had,
+// it waits.
 func TestABodyThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		away := false
@@ -229,7 +233,8 @@ func (f fullest) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return f.Sink.Write(ctx, ops)
 }
 
-// A flight may refer to more than a function has room for: it is loaded and written a bulk request at a time.
+// A flight may refer to more than a function has room for: it is loaded and written a bulk request
+// at a time.
 func TestPayloadsAreLoadedABulkRequestAtATime(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		const size, documents = 256 << 10, 200
@@ -243,7 +248,9 @@ func TestPayloadsAreLoadedABulkRequestAtATime(t *testing.T) {
 		b.fly(b.hold(bodies...), 1)
 		b.noted(journal.Committed, documents)
 		if limit := int(b.cfg.Sinks["search"].BulkBytes) + 32*(size+64); most > limit {
-			b.Errorf("%d bytes of documents in memory at once, want at most %d: a bulk request and what is loaded at the same time", most, limit)
+			b.Errorf(
+				"%d bytes of documents in memory at once, want at most %d: a bulk request and what is loaded at the "+
+					"same time", most, limit)
 		}
 		b.inQueue(0)
 	})

@@ -26,7 +26,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// bench is index on the halves in memory, with virtual time. Flights are made by receive; their turns are taken by the test.
+// bench is index on the halves in memory, with virtual time. Flights are made by receive; their
+// turns are taken by the test.
 type bench struct {
 	*testing.T
 	cfg              config.Config
@@ -133,7 +134,10 @@ func (st stage) play(t *testing.T, story func(b *bench)) {
 func (st stage) setup(t *testing.T) *bench {
 	t.Helper()
 	clk := clock.System{}
-	b := &bench{T: t, cfg: config.Default(), shards: memory.NewShards(), flights: memory.NewFlights(clk), inject: well, clock: clk}
+	b := &bench{
+		T: t, cfg: config.Default(), shards: memory.NewShards(), flights: memory.NewFlights(clk), inject: well,
+		clock: clk,
+	}
 	b.through = func(s sink.Sink) sink.Sink { return s }
 	versions := !st.noVers
 	b.cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory, Versions: &versions}}
@@ -159,7 +163,8 @@ func (st stage) setup(t *testing.T) *bench {
 }
 
 func put(id string, version int) string {
-	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version, version)
+	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version,
+		version)
 }
 
 func doc(id string) shard.DocID { return shard.DocID("content#" + id) }
@@ -188,7 +193,8 @@ func (b *bench) holdOn(lane flight.Lane, out ...queue.Outgoing) flight.State {
 	return b.receive(lane)
 }
 
-// receive lets receive judge what is visible in a lane: as an event source mapping would, and returns the flight that it started.
+// receive lets receive judge what is visible in a lane: as an event source mapping would, and
+// returns the flight that it started.
 func (b *bench) receive(lane flight.Lane) flight.State {
 	b.Helper()
 	q := b.live
@@ -200,7 +206,8 @@ func (b *bench) receive(lane flight.Lane) flight.State {
 		b.Fatal(err)
 	}
 	h := receive.Handler{
-		Shards: b.shards, Flights: b.flights, Launcher: &b.launched, Ingest: q, Dead: b.dead, Schedule: memory.NewSchedule(), Sources: b.sources,
+		Shards: b.shards, Flights: b.flights, Launcher: &b.launched, Ingest: q, Dead: b.dead,
+		Schedule: memory.NewSchedule(), Sources: b.sources,
 		Config: &b.cfg, Sink: "search", Lane: lane, Clock: clock.System{}, Journal: &b.notes, NewID: func() flight.ID {
 			b.ids++
 			return flight.ID(fmt.Sprintf("flight-%02d", b.ids))
@@ -248,8 +255,10 @@ func (b *bench) run(i invocation, inv *fault.Invocation, s flight.State) (flight
 	}
 	h := index.Handler{
 		Shards: inv.Shards(b.shards), Flights: inv.Flights(b.flights), Launcher: inv.Launcher(&b.launched),
-		Queues: map[flight.Lane]queue.Queue{flight.Live: inv.Queue(live), flight.Bulk: inv.Queue(b.bulk)}, Dead: inv.Queue(b.dead),
-		Sink: inv.Sink(i.sink), SinkName: "search", Sources: b.sources, Payloads: b.payloads, Config: &b.cfg, Clock: i.clock,
+		Queues: map[flight.Lane]queue.Queue{flight.Live: inv.Queue(live), flight.Bulk: inv.Queue(b.bulk)},
+		Dead:   inv.Queue(b.dead),
+		Sink:   inv.Sink(i.sink), SinkName: "search", Sources: b.sources, Payloads: b.payloads, Config: &b.cfg,
+		Clock:   i.clock,
 		Journal: &b.notes, NewToken: b.token, Jitter: func() float64 { return 0.5 },
 	}
 	s.Left = s.Left.Clone() // as JSON between two states would

@@ -50,11 +50,14 @@ func (w writes) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return w.Sink.Write(ctx, ops)
 }
 
-// A document that kills requests is found alone: healthy ones go first and together, then quarters, then each for itself, the least
-// suspect first.
+// A document that kills requests is found alone: healthy ones go first and together, then quarters,
+// then each for itself, the least suspect first.
 func TestSuspectsAreWrittenApart(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
-		attempts := map[string]int64{"a": 9, "b": 0, "c": 2, "d": 3, "e": 2, "f": 1, "g": 2, "h": 2, "i": 0, "j": 2, "k": 0, "l": 4}
+		attempts := map[string]int64{
+			"a": 9, "b": 0, "c": 2, "d": 3, "e": 2, "f": 1, "g": 2, "h": 2, "i": 0, "j": 2,
+			"k": 0, "l": 4,
+		}
 		var bodies []string
 		for id := range attempts {
 			bodies = append(bodies, put(id, 1))
@@ -135,8 +138,8 @@ func TestTheEarliestReasonWakesTheFlight(t *testing.T) {
 	})
 }
 
-// An Express execution lives for five minutes. Before they are over the flight goes on in another one, once, however many invocations
-// see that it must.
+// An Express execution lives for five minutes. Before they are over the flight goes on in another
+// one, once, however many invocations see that it must.
 func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.sink.SetDown(errors.New("connection refused"))
@@ -160,7 +163,8 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 				b.Errorf("goes on with %+v after %+v", s, last)
 			}
 			b.changeRow(health.Doc, func(r *shard.Row) { *r = health })
-			if again, _, err := b.invoke(last); err != nil || !again.Done { // the same turn once more: its answer was lost
+			// the same turn once more: its answer was lost
+			if again, _, err := b.invoke(last); err != nil || !again.Done {
 				b.Errorf("state %+v (%v), want the flight left to the new execution", again, err)
 			}
 			if len(b.launched.list) != legs+1 {
@@ -201,7 +205,8 @@ func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
 						}
 						break
 					}
-					if began := time.UnixMicro(s.Started); kind == config.FlightExpress && s.Wake().Sub(began) > memory.ExpressLimit-b.cfg.Index.Timeout {
+					if began := time.UnixMicro(s.Started); kind == config.FlightExpress &&
+						s.Wake().Sub(began) > memory.ExpressLimit-b.cfg.Index.Timeout {
 						b.Fatalf("wakes %s after its execution began: it will not be there", s.Wake().Sub(began))
 					}
 					s = b.turn(s)
@@ -220,14 +225,18 @@ func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
 func TestAStandardFlightGoesOnBeforeItsEventsAreUsedUp(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightStandard }}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
-		b.change("a", func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(time.Hour), r.Pending })
+		b.change("a", func(r *shard.Row) {
+			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(time.Hour),
+				r.Pending
+		})
 		s.Turn = 1998
 		if s = b.turn(s); s.Done {
 			b.Fatal("continued too early")
 		}
 		s, _, err := b.invoke(s)
 		if err != nil || !s.Done || len(b.launched.list) != 2 || b.launched.list[1].Turn != 2000 {
-			b.Errorf("state %+v (%v), executions %+v, want the flight to go on in a second one", s, err, b.launched.list)
+			b.Errorf("state %+v (%v), executions %+v, want the flight to go on in a second one", s, err,
+				b.launched.list)
 		}
 	})
 }
@@ -244,7 +253,8 @@ func TestAContinuationThatFails(t *testing.T) {
 	t.Run("without its checkpoint is tried again", func(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			s := late(b)
-			b.change("a", func(r *shard.Row) { r.LeaseUntil = now().Add(2 * time.Minute) }) // beyond what an execution has left
+			// beyond what an execution has left
+			b.change("a", func(r *shard.Row) { r.LeaseUntil = now().Add(2 * time.Minute) })
 			b.inject = fails("PutNext", fault.FailBefore, 4)
 			if s = b.turn(s); s.Done || len(b.launched.list) != 1 || time.Until(s.Wake()) > 6*time.Second {
 				b.Errorf("state %+v, want the execution to go on for another turn soon", s)
@@ -345,7 +355,8 @@ func TestUnknownSchemaIsLeftToRedelivery(t *testing.T) {
 	})
 }
 
-// leftToRedelivery wants the flight ended with an alarm and nothing else, and its message written by another flight.
+// leftToRedelivery wants the flight ended with an alarm and nothing else, and its message written
+// by another flight.
 func (b *bench) leftToRedelivery(s flight.State) {
 	b.Helper()
 	before := b.row("a")
@@ -364,7 +375,8 @@ func (b *bench) leftToRedelivery(s flight.State) {
 	b.inQueue(0)
 }
 
-// Faults, line 49: a newer build's row is believed in nothing, neither as read nor as the image of a refused claim.
+// Faults, line 49: a newer build's row is believed in nothing, neither as read nor as the image of
+// a refused claim.
 func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 	newer := func(b *bench) {
 		b.change("a", func(r *shard.Row) { r.Schema, r.Committed = shard.SchemaVersion+1, b.key("a", 9) })
@@ -408,7 +420,8 @@ func TestWhileTheTableCannotBeReadTheFlightWaits(t *testing.T) {
 	t.Run("once more consistently", func(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			s := b.hold(put("a", 1), put("b", 1))
-			b.change("a", func(r *shard.Row) { r.Pending, r.Dead = "", r.Pending }) // to be believed from a consistent read only
+			// to be believed from a consistent read only
+			b.change("a", func(r *shard.Row) { r.Pending, r.Dead = "", r.Pending })
 			reads := 0
 			b.inject = decide(func(op fault.Op) fault.Verdict {
 				if op.Call != "Read" {
@@ -446,8 +459,11 @@ func TestOneProberPingsASinkThatWasUnwell(t *testing.T) {
 		"somebody else probes": {func(b *bench) {
 			b.inject = at("PROBE", func() { b.write(shard.Probe("search", now(), now().Add(time.Second))) })
 		}, 0, false},
-		"tripped again while it pinged":   {func(b *bench) { b.inject = at("CLOSE", func() { open(b) }) }, 1, false},
-		"its answer cannot be written":    {func(b *bench) { b.inject = fails("CLOSE", fault.FailBefore, 4) }, 1, false},
+		"tripped again while it pinged": {func(b *bench) { b.inject = at("CLOSE", func() { open(b) }) }, 1, false},
+		"its answer cannot be written": {
+			func(b *bench) { b.inject = fails("CLOSE", fault.FailBefore, 4) }, 1,
+			false,
+		},
 		"the ping is a throttled request": {func(b *bench) { b.inject = fails("ping", fault.Throttle, 1) }, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -482,13 +498,23 @@ func TestOnlyTheSinksOwnTroubleOpensTheGate(t *testing.T) {
 		script func(b *bench)
 		open   bool
 	}{
-		"one of two unknown":        {func(b *bench) { b.sink.Script(doc("a"), unknown) }, false},
-		"both unknown":              {func(b *bench) { b.sink.ScriptRequests(unknown) }, true},
-		"one of two throttled":      {func(b *bench) { b.sink.Script(doc("a"), throttled()) }, true},
-		"one of two rejected":       {func(b *bench) { b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected}}) }, false},
-		"both refused":              {func(b *bench) { b.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused}}) }, false},
-		"a suspect alone, unknown":  {func(b *bench) { b.change("a", func(r *shard.Row) { r.Attempts = 3 }); b.sink.Script(doc("a"), unknown) }, false},
-		"a newcomer alone, unknown": {func(b *bench) { b.change("b", func(r *shard.Row) { r.Attempts = 3 }); b.sink.Script(doc("a"), unknown) }, true},
+		"one of two unknown":   {func(b *bench) { b.sink.Script(doc("a"), unknown) }, false},
+		"both unknown":         {func(b *bench) { b.sink.ScriptRequests(unknown) }, true},
+		"one of two throttled": {func(b *bench) { b.sink.Script(doc("a"), throttled()) }, true},
+		"one of two rejected": {func(b *bench) {
+			b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected}})
+		}, false},
+		"both refused": {func(b *bench) {
+			b.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused}})
+		}, false},
+		"a suspect alone, unknown": {func(b *bench) {
+			b.change("a", func(r *shard.Row) { r.Attempts = 3 })
+			b.sink.Script(doc("a"), unknown)
+		}, false},
+		"a newcomer alone, unknown": {func(b *bench) {
+			b.change("b", func(r *shard.Row) { r.Attempts = 3 })
+			b.sink.Script(doc("a"), unknown)
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage{}.play(t, func(b *bench) {

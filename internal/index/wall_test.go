@@ -6,8 +6,9 @@ import (
 	"unsafe"
 )
 
-// setForward is the time that time.Now gives after somebody has set the clock forward, or back: the wall says something else, and
-// the monotonic reading beside it does not. Package time has no other way to make one.
+// setForward is the time that time.Now gives after somebody has set the clock forward, or back: the
+// wall says something else, and the monotonic reading beside it does not. Package time has no other
+// way to make one.
 func setForward(t time.Time, by time.Duration) time.Time {
 	const nanosecondBits = 30 // of the wall's word, below its seconds
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(by/time.Second) << nanosecondBits

@@ -39,7 +39,8 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 	})
 }
 
-// finishAll does n documents' I/O in parallel; what it returns keeps the flight's own books, one after the other.
+// finishAll does n documents' I/O in parallel; what it returns keeps the flight's own books, one
+// after the other.
 func (t *turn) finishAll(n int, do func(i int) func()) {
 	results := make([]func(), n)
 	t.h.Parallel.Each(maxParallel, n, func(i int) { results[i] = do(i) })
@@ -48,7 +49,8 @@ func (t *turn) finishAll(n int, do func(i int) func()) {
 	}
 }
 
-// outcome carries out one row of the table of design section 8. It does the I/O and returns what to note in the flight's books.
+// outcome carries out one row of the table of design section 8. It does the I/O and returns what to
+// note in the flight's books.
 func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() {
 	e := d.newest()
 	switch o.Kind {
@@ -74,7 +76,8 @@ func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() 
 	}
 }
 
-// commit is COMMIT, in the form that the newest image asks for; the other form only after a refusal.
+// commit is COMMIT, in the form that the newest image asks for; the other form only after a
+// refusal.
 func (t *turn) commit(ctx context.Context, d *document, e *held) func() {
 	image := d.row
 	for range 3 {
@@ -133,7 +136,8 @@ func (t *turn) release(ctx context.Context, d *document, e *held, o sink.Outcome
 	}
 }
 
-// rejecting sends the dead letter and then does REJECT. Where the letter cannot be sent the message stays and is tried again.
+// rejecting sends the dead letter and then does REJECT. Where the letter cannot be sent the message
+// stays and is tried again.
 func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Reason, detail string) func() {
 	e := d.newest()
 	id, err := t.sendLetter(ctx, d, e, reason, detail)
@@ -173,14 +177,17 @@ func (t *turn) rejected(d *document, e *held, row shard.Row, letterID, why strin
 	t.doneStored(d, e.Key)
 	if next := d.newest(); next != nil {
 		if row.Claimed > next.Key {
-			t.note(t.about(d, next, journal.Blocked, "a newer version may be in the sink and is a dead letter: redrive it first"))
+			t.note(t.about(d, next, journal.Blocked,
+				"a newer version may be in the sink and is a dead letter: redrive it first"))
 		}
 		t.wait(d, t.now(), "an older version has its turn next")
 	}
 }
 
 // sendLetter returns the letter's id, none where the settings want no dead letters.
-func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason deadletter.Reason, detail string) (id string, err error) {
+func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason deadletter.Reason,
+	detail string,
+) (id string, err error) {
 	m := *t.message(e)
 	if t.h.Config.DeadLetters == config.DeadLettersNone {
 		return "", nil

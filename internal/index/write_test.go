@@ -17,7 +17,10 @@ import (
 )
 
 func poison() memory.Answer {
-	return memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapper_parsing_exception: field title"}}
+	return memory.Answer{Outcome: sink.Outcome{
+		Kind: sink.Rejected, Status: 400,
+		Reason: "mapper_parsing_exception: field title",
+	}}
 }
 
 // admit makes a version pending as another receive would, while this flight is in the air.
@@ -27,8 +30,8 @@ func (b *bench) admit(body string) {
 	b.write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: "another", Now: now()}))
 }
 
-// The form of COMMIT follows from the image in hand. Where the row has changed under it, the other form is used, and the burst of the
-// version that came meanwhile goes on.
+// The form of COMMIT follows from the image in hand. Where the row has changed under it, the other
+// form is used, and the burst of the version that came meanwhile goes on.
 func TestAVersionThatComesDuringTheWriteStaysPending(t *testing.T) {
 	stage{sink: memory.SinkSettings{Latency: time.Second}}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
@@ -37,7 +40,8 @@ func TestAVersionThatComesDuringTheWriteStaysPending(t *testing.T) {
 		b.noted(journal.Committed, 1)
 		b.noted(journal.RowRefused, 1)
 		b.noted(journal.LeaseLost, 0)
-		if r := b.row("a"); r.Committed != b.key("a", 1) || r.Pending != b.key("a", 2) || r.BurstStart != now() || r.Owner != "" {
+		if r := b.row("a"); r.Committed != b.key("a", 1) || r.Pending != b.key("a", 2) || r.BurstStart != now() ||
+			r.Owner != "" {
 			b.Errorf("row %+v, want version 1 committed and version 2 pending in a burst that begins now", r)
 		}
 		b.inQueue(0)
@@ -57,7 +61,8 @@ func TestAVersionThatComesDuringARejectedWriteStaysPending(t *testing.T) {
 	})
 }
 
-// A write that got no answer from the table is under a lease still: the document is left alone until it has run out.
+// A write that got no answer from the table is under a lease still: the document is left alone
+// until it has run out.
 func TestAnAnswerOfTheTableThatNeverCame(t *testing.T) {
 	for _, c := range []struct {
 		call    string
@@ -88,7 +93,8 @@ func TestAnAnswerOfTheTableThatNeverCame(t *testing.T) {
 				s = b.turn(s)
 				lease := begin.Add(b.cfg.Lease("search"))
 				if c.waits != (!s.Done && s.Wake().After(lease)) {
-					b.Errorf("done %v, wakes %s after the turn: want it to wait for the lease of %s: %v", s.Done, s.Wake().Sub(begin), b.cfg.Lease("search"), c.waits)
+					b.Errorf("done %v, wakes %s after the turn: want it to wait for the lease of %s: %v", s.Done,
+						s.Wake().Sub(begin), b.cfg.Lease("search"), c.waits)
 				}
 				if s.Done == (c.waits || c.call == "RELEASE") {
 					b.Errorf("done %v", s.Done)
@@ -107,7 +113,8 @@ func TestAnAnswerOfTheTableThatNeverCame(t *testing.T) {
 	}
 }
 
-// A claim that another receive or flight has overtaken between the read and the write is decided again by the row's image.
+// A claim that another receive or flight has overtaken between the read and the write is decided
+// again by the row's image.
 func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		race func(b *bench)
@@ -116,18 +123,30 @@ func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 	}{
 		"by a newer version": {func(b *bench) { b.admit(put("a", 2)) }, true, journal.Waiting},
 		"by another owner": {func(b *bench) {
-			b.write(shard.Claim(shard.Bid{Doc: doc("a"), Key: b.key("a", 1), Token: "t", Now: now(), Until: now().Add(13 * time.Second)}))
+			b.write(shard.Claim(shard.Bid{
+				Doc: doc("a"), Key: b.key("a", 1), Token: "t", Now: now(),
+				Until: now().Add(13 * time.Second),
+			}))
 		}, true, journal.Waiting},
 		"by an earlier claim of its own": {func(b *bench) { // whose lease has run out: the other form of CLAIM
-			b.write(shard.Claim(shard.Bid{Doc: doc("a"), Key: b.key("a", 1), Token: "t", Now: now() - 10, Until: now() - 5}))
+			b.write(shard.Claim(shard.Bid{
+				Doc: doc("a"), Key: b.key("a", 1), Token: "t", Now: now() - 10,
+				Until: now() - 5,
+			}))
 		}, false, journal.Committed},
 		"by a commit": {func(b *bench) {
 			l := shard.Lease{Doc: doc("a"), Key: b.key("a", 1), Token: "t", At: now() - 1}
 			b.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: now()}))
 			b.write(shard.Commit(l, shard.Put, now(), 1, b.row("a")))
 		}, false, journal.Duplicate},
-		"by its dead letter": {func(b *bench) { b.write(shard.Park(doc("a"), b.key("a", 1), now(), 1, b.row("a"))) }, false, journal.AlreadyDead},
-		"by its row's end":   {func(b *bench) { b.write(shard.Write{Name: "COLLECT", Doc: doc("a"), Drop: true}) }, false, journal.LeftFlight},
+		"by its dead letter": {
+			func(b *bench) { b.write(shard.Park(doc("a"), b.key("a", 1), now(), 1, b.row("a"))) },
+			false, journal.AlreadyDead,
+		},
+		"by its row's end": {
+			func(b *bench) { b.write(shard.Write{Name: "COLLECT", Doc: doc("a"), Drop: true}) },
+			false, journal.LeftFlight,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage{}.play(t, func(b *bench) {
@@ -184,7 +203,8 @@ func TestTwoMessagesOfADeadVersionAreOneLetter(t *testing.T) {
 func TestWhatMayBeInTheSinkBlocksOlderVersions(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("a", 3))
-		b.change("a", func(r *shard.Row) { r.Claimed, r.LeaseUntil = b.key("a", 2), now() }) // claimed by somebody, outcome unknown
+		// claimed by somebody, outcome unknown
+		b.change("a", func(r *shard.Row) { r.Claimed, r.LeaseUntil = b.key("a", 2), now() })
 		b.sink.Script(doc("a"), poison())
 		s = b.turn(s)
 		b.noted(journal.Rejected, 1)
@@ -199,9 +219,13 @@ func TestWhatMayBeInTheSinkBlocksOlderVersions(t *testing.T) {
 	})
 }
 
-// An unknown outcome that is answered after the lease has ended: whoever has the lease now wrote something newer, as it should be.
+// An unknown outcome that is answered after the lease has ended: whoever has the lease now wrote
+// something newer, as it should be.
 func TestA409AfterTheLeaseHasEndedIsNoAlarm(t *testing.T) {
-	for name, after := range map[string]time.Duration{"under a live lease": 5 * time.Second, "after it": 14 * time.Second} {
+	for name, after := range map[string]time.Duration{
+		"under a live lease": 5 * time.Second,
+		"after it":           14 * time.Second,
+	} {
 		t.Run(name, func(t *testing.T) {
 			stage{}.play(t, func(b *bench) {
 				s := b.hold(put("a", 1))
@@ -250,13 +274,16 @@ func TestRefusalsAreInTheLetter(t *testing.T) {
 		b.sink.Script(doc("a"), refused, refused)
 		b.fly(b.hold(put("a", 1)), 3)
 		l := b.letters()
-		if len(l) != 1 || l[0].Reason != deadletter.Refusals || l[0].Refusals != 2 || !strings.Contains(l[0].FirstError, "some_exception") || l[0].LastError != "some_exception" || l[0].Lane != "live" || l[0].Sink != "search" {
+		if len(l) != 1 || l[0].Reason != deadletter.Refusals || l[0].Refusals != 2 ||
+			!strings.Contains(l[0].FirstError, "some_exception") || l[0].LastError != "some_exception" ||
+			l[0].Lane != "live" || l[0].Sink != "search" {
 			b.Errorf("letters %+v, want one that tells of the refusal before", l)
 		}
 	})
 }
 
-// Without a dead-letter queue what cannot be written is dropped aloud: counted once, and never as a letter that nobody can find.
+// Without a dead-letter queue what cannot be written is dropped aloud: counted once, and never as a
+// letter that nobody can find.
 func TestWithoutDeadLettersWhatCannotBeWrittenIsDroppedAloud(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.DeadLetters = config.DeadLettersNone }}.play(t, func(b *bench) {
 		b.sink.Script(doc("a"), poison())
@@ -301,7 +328,8 @@ func TestAnAnswerOfTheWrongLengthIsUnknown(t *testing.T) {
 	}
 }
 
-// Documents that can never be made are rejected beside each other, as written ones are committed: a batch of them fits into an invocation.
+// Documents that can never be made are rejected beside each other, as written ones are committed: a
+// batch of them fits into an invocation.
 func TestBrokenDocumentsAreRejectedTogether(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		const documents = 1000
@@ -327,12 +355,16 @@ func TestBrokenDocumentsAreRejectedTogether(t *testing.T) {
 	})
 }
 
-// A missing index is one collection's trouble: nobody else waits for it. A sink that refuses everybody is everybody's.
+// A missing index is one collection's trouble: nobody else waits for it. A sink that refuses
+// everybody is everybody's.
 func TestOneIndexInTroubleOpensNoGate(t *testing.T) {
 	for apart, want := range map[bool]int{true: 0, false: 1} {
 		t.Run(fmt.Sprint("apart ", apart), func(t *testing.T) {
 			stage{}.play(t, func(b *bench) {
-				b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 404, Apart: apart, Reason: "sink_config: index_not_found_exception"}})
+				b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{
+					Kind: sink.Throttled, Status: 404,
+					Apart: apart, Reason: "sink_config: index_not_found_exception",
+				}})
 				s := b.turn(b.hold(put("a", 1), put("b", 1)))
 				b.noted(journal.CircuitOpened, want)
 				b.noted(journal.Released, 1)

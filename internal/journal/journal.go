@@ -1,5 +1,6 @@
-// Package journal is where use cases say what they decided, one Note per decision: counters, logs, `lull dev`'s story,
-// `lull explain` and the simulator's oracles all read the same notes. Notes never hold a document's content.
+// Package journal is where use cases say what they decided, one Note per decision: counters, logs,
+// `lull dev`'s story, `lull explain` and the simulator's oracles all read the same notes. Notes
+// never hold a document's content.
 package journal
 
 import (
@@ -11,7 +12,8 @@ import (
 // Step is a decision, in the words of the design.
 type Step string
 
-// The steps. The ones marked (end) complete an event: its message may go once all its events are complete.
+// The steps. The ones marked (end) complete an event: its message may go once all its events are
+// complete.
 const (
 	Received       Step = "received"        // Count messages in one batch
 	Skipped        Step = "skipped"         // (end) by the source's rule, Detail says which
@@ -43,21 +45,25 @@ const (
 	TwelveHours    Step = "twelve_hours"    // the flight ends before SQS's limit; its messages are visible again
 	CircuitOpened  Step = "circuit_opened"  // the sink's gate opened until Until
 	CircuitClosed  Step = "circuit_closed"  // the sink is well again
-	RowRefused     Step = "row_refused"     // a conditional write was refused (a write unit all the same); Detail is its name
-	Unreachable    Step = "unreachable"     // the table cannot be reached; the batch is backed off
-	Parked         Step = "parked"          // dlq stored the letter
-	Dropped        Step = "dropped"         // a letter superseded by a newer commit, or dropped by an operator or by `deadLetters: none`
-	Returned       Step = "returned"        // a letter that never ran went back to its queue
-	Redriven       Step = "redriven"        // a letter was sent again
-	Collected      Step = "collected"       // prune deleted a row
-	Stuck          Step = "stuck"           // prune found what should not be: alarm
-	Enqueued       Step = "enqueued"        // prune sent a scheduled event
-	Conflict       Step = "version_conflict"
-	Blocked        Step = "blocked_by_unknown"
-	Schema         Step = "unknown_schema"
-	OutageWrite    Step = "outage_write"  // table outage open: written at once, not acknowledged (audit); Detail is the sink's answer
-	Reasserted     Step = "reasserted"    // after an open outage: the row's delete was written again
-	OutageResync   Step = "outage_resync" // after an open outage: the sink may hold an older version: resync this document
+	// a conditional write was refused (a write unit all the same); Detail is its name
+	RowRefused  Step = "row_refused"
+	Unreachable Step = "unreachable" // the table cannot be reached; the batch is backed off
+	Parked      Step = "parked"      // dlq stored the letter
+	// a letter superseded by a newer commit, or dropped by an operator or by `deadLetters: none`
+	Dropped   Step = "dropped"
+	Returned  Step = "returned"  // a letter that never ran went back to its queue
+	Redriven  Step = "redriven"  // a letter was sent again
+	Collected Step = "collected" // prune deleted a row
+	Stuck     Step = "stuck"     // prune found what should not be: alarm
+	Enqueued  Step = "enqueued"  // prune sent a scheduled event
+	Conflict  Step = "version_conflict"
+	Blocked   Step = "blocked_by_unknown"
+	Schema    Step = "unknown_schema"
+	// table outage open: written at once, not acknowledged (audit); Detail is the sink's answer
+	OutageWrite Step = "outage_write"
+	Reasserted  Step = "reasserted" // after an open outage: the row's delete was written again
+	// after an open outage: the sink may hold an older version: resync this document
+	OutageResync Step = "outage_resync"
 )
 
 // Note is one decision.

@@ -1,4 +1,5 @@
-// Package names is what the resources of a stack are called: infra makes them so, and the command line finds them by their names.
+// Package names is what the resources of a stack are called: infra makes them so, and the command
+// line finds them by their names.
 package names
 
 import (
@@ -58,8 +59,8 @@ func (n Names) FunctionLog(sink string, f Function) string {
 	return "/aws/lambda/" + n.Function(sink, f)
 }
 
-// StateMachineLog is the log group of a sink's state machine. Under this prefix a log group needs no resource policy, of which an
-// account has ten.
+// StateMachineLog is the log group of a sink's state machine. Under this prefix a log group needs
+// no resource policy, of which an account has ten.
 func (n Names) StateMachineLog(sink string) string {
 	return "/aws/vendedlogs/states/" + n.StateMachine(sink)
 }

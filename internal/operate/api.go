@@ -13,7 +13,8 @@ import (
 
 // API is what a stack can be asked. Implementations are safe for concurrent use.
 type API interface {
-	// Publish sends messages to the queues that their events belong to: by the collection's sink, resyncs to the bulk lane.
+	// Publish sends messages to the queues that their events belong to: by the collection's sink,
+	// resyncs to the bulk lane.
 	Publish(ctx context.Context, p Publication) (Published, error)
 	// Get reads a document back from its sink. ErrNotFound where it is not there.
 	Get(ctx context.Context, key shard.DocID) (Document, error)
@@ -25,14 +26,16 @@ type API interface {
 	Letters(ctx context.Context, f LetterFilter) ([]Letter, error)
 	// Letter shows one letter with its body. ErrNotFound where there is none.
 	Letter(ctx context.Context, id string) (Letter, error)
-	// Redrive sends selected letters again, to be judged by their version. The letters stay parked until then. The result is valid beside
-	// an error, too: it says what was done before.
+	// Redrive sends selected letters again, to be judged by their version. The letters stay parked
+	// until then. The result is valid beside an error, too: it says what was done before.
 	Redrive(ctx context.Context, o LetterOrder) (LetterResult, error)
 	// Drop deletes selected letters for good. The result is valid beside an error, too.
 	Drop(ctx context.Context, o LetterOrder) (LetterResult, error)
-	// Cancel makes the pending version of a document a dead letter. ErrNotFound where nothing is pending.
+	// Cancel makes the pending version of a document a dead letter. ErrNotFound where nothing is
+	// pending.
 	Cancel(ctx context.Context, key shard.DocID, by string) (Letter, error)
-	// Rescue starts a flight from the manifest of a stuck one. ErrNotFound where there is none, or nothing left in it.
+	// Rescue starts a flight from the manifest of a stuck one. ErrNotFound where there is none, or
+	// nothing left in it.
 	Rescue(ctx context.Context, id flight.ID) (flight.ID, error)
 }
 

@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON text is Unicode: a body that is no UTF-8 would arrive changed, and a change can turn a message that is refused into a document. Such
-// bodies travel in base64, beside the text that they have no place in.
+// JSON text is Unicode: a body that is no UTF-8 would arrive changed, and a change can turn a
+// message that is refused into a document. Such bodies travel in base64, beside the text that they
+// have no place in.
 
 // wirePublication is a Publication as it travels.
 type wirePublication struct {

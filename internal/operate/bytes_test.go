@@ -10,7 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// notUTF8 is an event but for two bytes. Mended on the way, it would become a document that nobody sent.
+// notUTF8 is an event but for two bytes. Mended on the way, it would become a document that nobody
+// sent.
 const notUTF8 = "{\"type\":\"doc.changed\",\"subject\":\"a\",\"sequence\":1,\"data\":{\"title\":\"x\xff\xfey\"}}"
 
 func TestPublishedBodyThatIsNoUTF8IsRefusedAsItIs(t *testing.T) {
@@ -33,7 +34,8 @@ func TestLetterIsShownByteForByteAlsoWhereItIsNoUTF8(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		for _, body := range []string{notUTF8, "", "<b>\t&\u2028 ü"} {
-			l := deadletter.New(queue.Message{ID: "m", Body: body, Sent: g.Clock.Now()}, deadletter.Undecodable, "", "", "", 0, g.Clock.Now())
+			l := deadletter.New(queue.Message{ID: "m", Body: body, Sent: g.Clock.Now()}, deadletter.Undecodable, "", "",
+				"", 0, g.Clock.Now())
 			l.Sink, l.Lane = "search", "live"
 			if _, err := g.letters.Park(t.Context(), l); err != nil {
 				t.Fatal(err)
@@ -49,7 +51,10 @@ func TestLetterIsShownByteForByteAlsoWhereItIsNoUTF8(t *testing.T) {
 func TestPublicationWithABodyOfNoMessageIsRefused(t *testing.T) {
 	t.Parallel()
 	var p operate.Publication
-	for _, text := range []string{`{"messages":[],"base64":{"0":"YQ=="}}`, `{"messages":[{}],"base64":{"-1":"YQ=="}}`, `{"base64":[]}`} {
+	for _, text := range []string{
+		`{"messages":[],"base64":{"0":"YQ=="}}`, `{"messages":[{}],"base64":{"-1":"YQ=="}}`,
+		`{"base64":[]}`,
+	} {
 		if err := json.Unmarshal([]byte(text), &p); err == nil {
 			t.Errorf("%s: no error", text)
 		}

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// update is one line of the answer to redrive and drop, which may take hours at a low rate: a letter that is done, or, last, the result
-// and the error.
+// update is one line of the answer to redrive and drop, which may take hours at a low rate: a
+// letter that is done, or, last, the result and the error.
 type update struct {
 	Line   *LetterLine    `json:"line,omitempty"`
 	Counts map[string]int `json:"counts,omitempty"`
@@ -17,7 +17,8 @@ type update struct {
 	End    bool           `json:"end,omitempty"`
 }
 
-// campaign answers line by line. It ends with the connection: what was not done by then is not done.
+// campaign answers line by line. It ends with the connection: what was not done by then is not
+// done.
 func campaign(mux *http.ServeMux, name string, f func(context.Context, LetterOrder) (LetterResult, error)) {
 	mux.HandleFunc("POST "+prefix+name, func(w http.ResponseWriter, r *http.Request) {
 		var o LetterOrder

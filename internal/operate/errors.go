@@ -26,12 +26,14 @@ func input(err error) error { return &kindError{err, ErrInput} }
 
 func inputf(format string, args ...any) error { return input(fmt.Errorf(format, args...)) }
 
-// kind says which errors of the use cases are wrong questions, and which are questions about what is not there.
+// kind says which errors of the use cases are wrong questions, and which are questions about what
+// is not there.
 func kind(err error) error {
 	switch {
 	case errors.Is(err, redrive.ErrFilter):
 		return input(err)
-	case errors.Is(err, redrive.ErrUnknown), errors.Is(err, redrive.ErrNotPending), errors.Is(err, prune.ErrNothingToRescue):
+	case errors.Is(err, redrive.ErrUnknown), errors.Is(err, redrive.ErrNotPending),
+		errors.Is(err, prune.ErrNothingToRescue):
 		return &kindError{err, ErrNotFound}
 	}
 	return err

@@ -13,7 +13,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// sinkPatience is how long Explain waits for the sink, to which an operator may have no way: the row says more.
+// sinkPatience is how long Explain waits for the sink, to which an operator may have no way: the
+// row says more.
 const sinkPatience = 5 * time.Second
 
 // Explain gathers row, sink, letters and decisions, and ends in one sentence.
@@ -25,8 +26,9 @@ func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, e
 	}
 	row, health := rows[0], rows[1]
 	x := Explanation{
-		Key: key, Row: Readable(row), Committed: row.Committed.String(), Pending: row.Pending.String(), Version: versionText(row.Committed),
-		Flight: row.Flight,
+		Key: key, Row: Readable(row), Committed: row.Committed.String(), Pending: row.Pending.String(),
+		Version: versionText(row.Committed),
+		Flight:  row.Flight,
 	}
 	if o.Readers[name] != nil {
 		patient, cancel := context.WithTimeout(ctx, sinkPatience)
@@ -54,7 +56,8 @@ func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, e
 	return x, nil
 }
 
-// held lists the messages about the row's document in its flight, newest version first. A flight that is gone holds none.
+// held lists the messages about the row's document in its flight, newest version first. A flight
+// that is gone holds none.
 func (o *Operator) held(ctx context.Context, row shard.Row) ([]Held, error) {
 	if row.Flight == "" || row.Pending == "" {
 		return nil, nil
@@ -73,7 +76,8 @@ func (o *Operator) held(ctx context.Context, row shard.Row) ([]Held, error) {
 				continue
 			}
 			out = append(out, Held{
-				MessageID: r.Message.ID, Version: versionText(e.Key), OrderKey: e.Key.String(), Operation: string(e.Op), Lane: string(m.Lane),
+				MessageID: r.Message.ID, Version: versionText(e.Key), OrderKey: e.Key.String(), Operation: string(e.Op),
+				Lane: string(m.Lane),
 				Sent: r.Message.Sent, Due: e.Due.Time(), Receives: r.Message.ReceiveCount,
 			})
 		}
@@ -89,7 +93,8 @@ func sentence(r, health shard.Row, letters []Letter, now shard.Micros, t shard.T
 	case !r.Exists() && len(letters) == 1:
 		return fmt.Sprintf("Nothing was ever committed: its only event is a dead letter (%s).", letters[0].Reason)
 	case !r.Exists() && len(letters) > 1:
-		return fmt.Sprintf("Nothing was ever committed: its only events are %d dead letters, the last for %s.", len(letters), letters[len(letters)-1].Reason)
+		return fmt.Sprintf("Nothing was ever committed: its only events are %d dead letters, the last for %s.",
+			len(letters), letters[len(letters)-1].Reason)
 	case !r.Exists():
 		return "No event of this document was ever judged, or its row was collected after the retention of rows."
 	case r.Foreign():
@@ -102,20 +107,29 @@ func sentence(r, health shard.Row, letters []Letter, now shard.Micros, t shard.T
 	case r.Leased(now):
 		return fmt.Sprintf("Version %s is being written: the lease runs until %s.", v, clockText(r.LeaseUntil))
 	case health.OpenUntil != 0:
-		return fmt.Sprintf("Version %s waits for the sink, which is unwell: nothing is claimed before %s.", v, clockText(health.OpenUntil))
+		return fmt.Sprintf("Version %s waits for the sink, which is unwell: nothing is claimed before %s.", v,
+			clockText(health.OpenUntil))
 	case r.Claimed > k:
-		return fmt.Sprintf("Version %s waits because version %s was claimed, got no answer and may be in the sink: redrive its dead letter first.", v, versionText(r.Claimed))
+		return fmt.Sprintf(
+			"Version %s waits because version %s was claimed, got no answer and may be in the sink: redrive its dead "+
+				"letter first.", v, versionText(r.Claimed))
 	case r.Attempts > 0:
-		return fmt.Sprintf("Version %s was claimed %d times without an answer; it is tried again in smaller groups.", v, r.Attempts)
+		return fmt.Sprintf("Version %s was claimed %d times without an answer; it is tried again in smaller groups.",
+			v, r.Attempts)
 	case r.Refusals > 0:
-		return fmt.Sprintf("Version %s was refused by the sink %d times (%s); it is tried again after a back-off.", v, r.Refusals, r.LastError)
+		return fmt.Sprintf("Version %s was refused by the sink %d times (%s); it is tried again after a back-off.", v,
+			r.Refusals, r.LastError)
 	}
 	waited := now.Sub(r.BurstStart)
 	if waited > t.MaxWait+t.CapGrace+time.Minute {
-		return fmt.Sprintf("Version %s has been pending for %s, longer than the cap of %s: its message will be received again when its visibility ends; see `lull status`.",
+		return fmt.Sprintf(
+			"Version %s has been pending for %s, longer than the cap of %s: its message will be received again when "+
+				"its visibility ends; see `lull status`.",
 			v, waited.Round(time.Second), t.MaxWait)
 	}
-	return fmt.Sprintf("Version %s waits for the lull: %s into its burst; written %s after the last change, at the latest %s after the first.",
+	return fmt.Sprintf(
+		"Version %s waits for the lull: %s into its burst; written %s after the last change, at the latest %s after "+
+			"the first.",
 		v, waited.Round(100*time.Millisecond), t.Quiet, t.MaxWait)
 }
 
@@ -130,11 +144,14 @@ func settledSentence(r shard.Row, letters []Letter) string {
 		if r.CommittedOp == shard.Delete {
 			what = "deleted it"
 		}
-		return fmt.Sprintf("It is fresh: version %s %s since %s, and nothing newer is known.", versionText(r.Committed), what, clockText(r.LastWrite))
+		return fmt.Sprintf("It is fresh: version %s %s since %s, and nothing newer is known.", versionText(r.Committed),
+			what, clockText(r.LastWrite))
 	}
-	now, then := "Nothing is in the sink", "an older good version follows by itself if one is held; otherwise mend the cause and `lull dead redrive`"
+	now, then := "Nothing is in the sink",
+		"an older good version follows by itself if one is held; otherwise mend the cause and `lull dead redrive`"
 	if r.Committed != "" {
-		now, then = fmt.Sprintf("Version %s is in the sink", versionText(r.Committed)), "mend the cause and `lull dead redrive`"
+		now, then = fmt.Sprintf("Version %s is in the sink", versionText(r.Committed)),
+			"mend the cause and `lull dead redrive`"
 		if r.CommittedOp == shard.Delete {
 			now = fmt.Sprintf("It was deleted by version %s", versionText(r.Committed))
 		}
@@ -144,13 +161,15 @@ func settledSentence(r shard.Row, letters []Letter) string {
 		what = "version"
 	}
 	if newest.State == deadletter.Redriven {
-		return fmt.Sprintf("%s; %s %s, a dead letter (%s), was sent again at %s and is judged when it is received.", now, what, newest.Version, newest.Reason,
+		return fmt.Sprintf("%s; %s %s, a dead letter (%s), was sent again at %s and is judged when it is received.",
+			now, what, newest.Version, newest.Reason,
 			newest.Redriven.UTC().Format(clockLayout))
 	}
 	return fmt.Sprintf("%s; %s %s is a dead letter (%s): %s.", now, what, newest.Version, newest.Reason, then)
 }
 
-// newestLetter is the letter of the newest version that is newer than what is committed, nil for none.
+// newestLetter is the letter of the newest version that is newer than what is committed, nil for
+// none.
 func newestLetter(r shard.Row, letters []Letter) *Letter {
 	var newest *Letter
 	var key shard.OrderKey

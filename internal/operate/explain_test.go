@@ -29,11 +29,17 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) shard.Micros { return shard.MicrosOf(now.Add(d)) }
 	dead := func(version int, state deadletter.State, reason deadletter.Reason) Letter {
-		return Letter{OrderKey: key(t, version).String(), Version: fmt.Sprint(version), State: state, Reason: reason, Redriven: now.Add(-time.Minute)}
+		return Letter{
+			OrderKey: key(t, version).String(), Version: fmt.Sprint(version), State: state, Reason: reason,
+			Redriven: now.Add(-time.Minute),
+		}
 	}
 	noKey := Letter{Reason: deadletter.VersionInvalid, State: deadletter.Parked}
 	pending := func(change func(*shard.Row)) shard.Row {
-		r := shard.Row{Doc: "content#a", VersionClass: shard.ClassInt, Committed: key(t, 3), CommittedOp: shard.Put, Pending: key(t, 5), BurstStart: at(-4 * time.Second)}
+		r := shard.Row{
+			Doc: "content#a", VersionClass: shard.ClassInt, Committed: key(t, 3), CommittedOp: shard.Put,
+			Pending: key(t, 5), BurstStart: at(-4 * time.Second),
+		}
 		if change != nil {
 			change(&r)
 		}
@@ -50,8 +56,20 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 		letters []Letter
 		want    string
 	}{
-		{"nothing known", shard.Row{Doc: "content#a"}, shard.Row{}, nil, "No event of this document was ever judged, or its row was collected after the retention of rows."},
-		{"one letter, no row", shard.Row{Doc: "content#a"}, shard.Row{}, []Letter{noKey}, "Nothing was ever committed: its only event is a dead letter (version_invalid)."},
+		{
+			"nothing known",
+			shard.Row{Doc: "content#a"},
+			shard.Row{},
+			nil,
+			"No event of this document was ever judged, or its row was collected after the retention of rows.",
+		},
+		{
+			"one letter, no row",
+			shard.Row{Doc: "content#a"},
+			shard.Row{},
+			[]Letter{noKey},
+			"Nothing was ever committed: its only event is a dead letter (version_invalid).",
+		},
 		{
 			"letters, no row",
 			shard.Row{Doc: "content#a"},
@@ -59,35 +77,71 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			[]Letter{dead(1, deadletter.Parked, deadletter.Contract), noKey},
 			"Nothing was ever committed: its only events are 2 dead letters, the last for version_invalid.",
 		},
-		{"newer schema", shard.Row{Doc: "content#a", Schema: shard.SchemaVersion + 1}, shard.Row{}, nil, "Its row has a newer schema than this program: update lull."},
-		{"fresh", settled, shard.Row{}, nil, "It is fresh: version 3 is in the sink since 2026-11-20T15:00:00.000Z, and nothing newer is known."},
-		{"pending is committed", pending(func(r *shard.Row) { r.Pending, r.LastWrite = r.Committed, at(-time.Hour) }), shard.Row{}, nil, "It is fresh: version 3 is in the sink since 2026-11-20T15:00:00.000Z, and nothing newer is known."},
-		{"deleted", deleted, shard.Row{}, nil, "It is fresh: version 3 deleted it since 2026-11-20T15:00:00.000Z, and nothing newer is known."},
-		{"an older letter", settled, shard.Row{}, []Letter{dead(2, deadletter.Parked, deadletter.RejectedBySink), noKey}, "It is fresh: version 3 is in the sink since 2026-11-20T15:00:00.000Z, and nothing newer is known."},
+		{
+			"newer schema",
+			shard.Row{Doc: "content#a", Schema: shard.SchemaVersion + 1},
+			shard.Row{},
+			nil,
+			"Its row has a newer schema than this program: update lull.",
+		},
+		{
+			"fresh", settled,
+			shard.Row{},
+			nil,
+			"It is fresh: version 3 is in the sink since 2026-11-20T15:00:00.000Z, and nothing newer is known.",
+		},
+		{
+			"pending is committed", pending(func(r *shard.Row) { r.Pending, r.LastWrite = r.Committed, at(-time.Hour) }),
+			shard.Row{},
+			nil,
+			"It is fresh: version 3 is in the sink since 2026-11-20T15:00:00.000Z, and nothing newer is known.",
+		},
+		{
+			"deleted", deleted,
+			shard.Row{},
+			nil,
+			"It is fresh: version 3 deleted it since 2026-11-20T15:00:00.000Z, and nothing newer is known.",
+		},
+		{
+			"an older letter", settled,
+			shard.Row{},
+			[]Letter{
+				dead(2, deadletter.Parked, deadletter.RejectedBySink),
+				noKey,
+			},
+			"It is fresh: version 3 is in the sink since 2026-11-20T15:00:00.000Z, and nothing newer is known.",
+		},
 		{
 			"the newest is dead", settled,
 			shard.Row{},
-			[]Letter{dead(6, deadletter.Parked, deadletter.RejectedBySink), dead(4, deadletter.Parked, deadletter.Refusals)},
-			"Version 3 is in the sink; the newer version 6 is a dead letter (rejected): mend the cause and `lull dead redrive`.",
+			[]Letter{
+				dead(6, deadletter.Parked, deadletter.RejectedBySink),
+				dead(4, deadletter.Parked, deadletter.Refusals),
+			},
+			"Version 3 is in the sink; the newer version 6 is a dead letter (rejected): mend the cause and `lull " +
+				"dead redrive`.",
 		},
 		{
 			"deleted, the newest is dead", deleted,
 			shard.Row{},
 			[]Letter{dead(4, deadletter.Parked, deadletter.RejectedBySink)},
-			"It was deleted by version 3; the newer version 4 is a dead letter (rejected): mend the cause and `lull dead redrive`.",
+			"It was deleted by version 3; the newer version 4 is a dead letter (rejected): mend the cause and `lull " +
+				"dead redrive`.",
 		},
 		{
 			"redriven, not received", settled,
 			shard.Row{},
 			[]Letter{dead(4, deadletter.Redriven, deadletter.Refusals)},
-			"Version 3 is in the sink; the newer version 4, a dead letter (refusals), was sent again at 2026-11-20T15:59:00.000Z and is judged when it is received.",
+			"Version 3 is in the sink; the newer version 4, a dead letter (refusals), was sent again at " +
+				"2026-11-20T15:59:00.000Z and is judged when it is received.",
 		},
 		{
 			"the only version is dead",
 			shard.Row{Doc: "content#a", Dead: key(t, 4)},
 			shard.Row{},
 			[]Letter{dead(4, deadletter.Parked, deadletter.RejectedBySink)},
-			"Nothing is in the sink; version 4 is a dead letter (rejected): an older good version follows by itself if one is held; otherwise mend the cause and `lull dead redrive`.",
+			"Nothing is in the sink; version 4 is a dead letter (rejected): an older good version follows by itself " +
+				"if one is held; otherwise mend the cause and `lull dead redrive`.",
 		},
 		{
 			"its letter was dropped",
@@ -97,20 +151,32 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			"Nothing is committed and nothing is pending: its version is a dead letter that was dropped.",
 		},
 		{
-			"being written", pending(func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Attempts = "token", at(13*time.Second), 1 }),
+			"being written", pending(func(r *shard.Row) {
+				r.Owner, r.LeaseUntil, r.Attempts = "token",
+					at(13*time.Second), 1
+			}),
 			shard.Row{OpenUntil: at(0)},
 			nil,
 			"Version 5 is being written: the lease runs until 2026-11-20T16:00:13.000Z.",
 		},
-		{"sink unwell", pending(nil), shard.Row{OpenUntil: at(time.Second)}, nil, "Version 5 waits for the sink, which is unwell: nothing is claimed before 2026-11-20T16:00:01.000Z."},
+		{
+			"sink unwell", pending(nil),
+			shard.Row{OpenUntil: at(time.Second)},
+			nil,
+			"Version 5 waits for the sink, which is unwell: nothing is claimed before 2026-11-20T16:00:01.000Z.",
+		},
 		{
 			"blocked by a claim", pending(func(r *shard.Row) { r.Claimed = key(t, 7) }),
 			shard.Row{},
 			nil,
-			"Version 5 waits because version 7 was claimed, got no answer and may be in the sink: redrive its dead letter first.",
+			"Version 5 waits because version 7 was claimed, got no answer and may be in the sink: redrive its dead " +
+				"letter first.",
 		},
 		{
-			"no answer", pending(func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Attempts = "token", at(-time.Second), 2 }),
+			"no answer", pending(func(r *shard.Row) {
+				r.Owner, r.LeaseUntil, r.Attempts = "token", at(-time.Second),
+					2
+			}),
 			shard.Row{},
 			nil,
 			"Version 5 was claimed 2 times without an answer; it is tried again in smaller groups.",
@@ -125,9 +191,16 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			"forgotten", pending(func(r *shard.Row) { r.BurstStart = at(-2 * time.Minute) }),
 			shard.Row{},
 			nil,
-			"Version 5 has been pending for 2m0s, longer than the cap of 30s: its message will be received again when its visibility ends; see `lull status`.",
+			"Version 5 has been pending for 2m0s, longer than the cap of 30s: its message will be received again " +
+				"when its visibility ends; see `lull status`.",
 		},
-		{"in its burst", pending(nil), shard.Row{}, nil, "Version 5 waits for the lull: 4s into its burst; written 5s after the last change, at the latest 30s after the first."},
+		{
+			"in its burst", pending(nil),
+			shard.Row{},
+			nil,
+			"Version 5 waits for the lull: 4s into its burst; written 5s after the last change, at the latest 30s " +
+				"after the first.",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -142,11 +215,13 @@ func TestARowIsReadable(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
 	got := Readable(shard.Row{
-		Doc: "content#a", VersionClass: shard.ClassInt, Committed: key(t, 3), CommittedOp: shard.Delete, LastWrite: shard.MicrosOf(at), Refusals: 2,
+		Doc: "content#a", VersionClass: shard.ClassInt, Committed: key(t, 3), CommittedOp: shard.Delete,
+		LastWrite: shard.MicrosOf(at), Refusals: 2,
 		ExpiresAt: at.Unix(), LastError: "400 mapping",
 	})
 	want := map[string]any{
-		"version_class": "i", "committed": key(t, 3).String(), "committed_op": "delete", "last_write": at, "refusals": int64(2), "expires_at": at, "last_error": "400 mapping",
+		"version_class": "i", "committed": key(t, 3).String(), "committed_op": "delete", "last_write": at,
+		"refusals": int64(2), "expires_at": at, "last_error": "400 mapping",
 	}
 	if len(got) != len(want) {
 		t.Errorf("got %v, want %v", got, want)

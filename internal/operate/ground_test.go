@@ -73,22 +73,26 @@ func setup(t *testing.T) *ground {
 		t.Fatal(err)
 	}
 	g := &ground{
-		T: t, shards: memory.NewShards(), letters: memory.NewLetters(), flights: memory.NewFlights(clock.System{}), queues: map[string]*memory.Queue{},
-		sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}), notes: &notes{},
+		T: t, shards: memory.NewShards(), letters: memory.NewLetters(), flights: memory.NewFlights(clock.System{}),
+		queues: map[string]*memory.Queue{},
+		sink:   memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}), notes: &notes{},
 	}
-	g.machine = memory.NewMachine(clock.System{}, memory.MachineSettings{}, func(ctx context.Context, s flight.State) (flight.State, error) {
-		<-ctx.Done()
-		return s, ctx.Err()
-	})
+	g.machine = memory.NewMachine(clock.System{}, memory.MachineSettings{},
+		func(ctx context.Context, s flight.State) (flight.State, error) {
+			<-ctx.Done()
+			return s, ctx.Err()
+		})
 	t.Cleanup(g.machine.Close)
 	for name := range cfg.Sinks {
 		for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
 			q := name + " " + string(lane)
-			g.queues[q] = memory.NewQueue(clock.System{}, memory.QueueSettings{Name: q, Visibility: time.Minute, Retention: time.Hour})
+			g.queues[q] = memory.NewQueue(clock.System{},
+				memory.QueueSettings{Name: q, Visibility: time.Minute, Retention: time.Hour})
 		}
 	}
 	g.Operator = &operate.Operator{
-		Shards: g.shards, Dead: g.letters, Schedule: memory.NewSchedule(), Flights: g.flights, Config: &cfg, Sources: sources, Clock: clock.System{}, Journal: g.notes,
+		Shards: g.shards, Dead: g.letters, Schedule: memory.NewSchedule(), Flights: g.flights, Config: &cfg,
+		Sources: sources, Clock: clock.System{}, Journal: g.notes,
 		Launcher: func(string) flight.Launcher { return g.machine },
 		Queues: func(sink string, lane flight.Lane) queue.Queue {
 			if q := g.queues[sink+" "+string(lane)]; q != nil {
@@ -98,7 +102,10 @@ func setup(t *testing.T) *ground {
 		},
 		Counts: func(context.Context) ([]operate.QueueStatus, error) {
 			c := g.queues["search live"].Counts()
-			return []operate.QueueStatus{{Queue: "search live", Visible: c.Visible, InFlight: c.InFlight, Delayed: c.Delayed}}, nil
+			return []operate.QueueStatus{{
+				Queue: "search live", Visible: c.Visible, InFlight: c.InFlight,
+				Delayed: c.Delayed,
+			}}, nil
 		},
 		Readers: map[string]sink.Reader{"search": g.sink},
 		History: func(_ context.Context, doc shard.DocID) ([]operate.Decision, error) {
@@ -131,7 +138,8 @@ func everyWay(t *testing.T, test func(t *testing.T, g *ground, api operate.API))
 }
 
 func put(id string, version int) string {
-	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version, version)
+	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version,
+		version)
 }
 
 func outgoing(bodies ...string) (out []queue.Outgoing) {
@@ -173,10 +181,16 @@ func (g *ground) hold(id flight.ID, body string) event.Event {
 	g.Helper()
 	e := g.event(body)
 	g.write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(id), Now: micros()}))
-	m := queue.Message{ID: "m-" + string(id), Receipt: "r", Body: body, Sent: time.Now().UTC().Truncate(time.Millisecond), ReceiveCount: 1}
+	m := queue.Message{
+		ID: "m-" + string(id), Receipt: "r", Body: body,
+		Sent: time.Now().UTC().Truncate(time.Millisecond), ReceiveCount: 1,
+	}
 	err := g.flights.Put(g.Context(), &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: id, Sink: "search", Lane: flight.Live, Received: time.Now(),
-		Records: []flight.Record{{Message: m, Events: []flight.Entry{{Doc: e.Doc, Key: e.Key, Class: e.Class, Op: e.Op, Due: micros(), Admitted: micros()}}}},
+		Records: []flight.Record{{Message: m, Events: []flight.Entry{{
+			Doc: e.Doc, Key: e.Key, Class: e.Class, Op: e.Op,
+			Due: micros(), Admitted: micros(),
+		}}}},
 	})
 	if err != nil {
 		g.Fatal(err)
@@ -189,7 +203,10 @@ func (g *ground) commit(e event.Event, document string) {
 	g.Helper()
 	l := shard.Lease{Doc: e.Doc, Key: e.Key, Token: "token-" + shard.Token(e.Version), At: micros()}
 	g.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
-	op := sink.Op{Doc: e.Doc, Kind: shard.Put, Fence: shard.Fence(l.At), Key: e.Key, Version: e.Version, At: l.At.Time(), Document: []byte(document)}
+	op := sink.Op{
+		Doc: e.Doc, Kind: shard.Put, Fence: shard.Fence(l.At), Key: e.Key, Version: e.Version,
+		At: l.At.Time(), Document: []byte(document),
+	}
 	if out := g.sink.Write(g.Context(), []sink.Op{op}); out[0].Kind != sink.Applied {
 		g.Fatalf("write: %+v", out)
 	}
@@ -200,7 +217,8 @@ func (g *ground) commit(e event.Event, document string) {
 func (g *ground) die(body string, reason deadletter.Reason) string {
 	g.Helper()
 	e := g.event(body)
-	l := deadletter.New(queue.Message{ID: "m-" + e.Version, Body: body, Sent: time.Now()}, reason, "mapper_parsing_exception", e.Doc, e.Key, 0, time.Now())
+	l := deadletter.New(queue.Message{ID: "m-" + e.Version, Body: body, Sent: time.Now()}, reason,
+		"mapper_parsing_exception", e.Doc, e.Key, 0, time.Now())
 	l.Sink, l.Lane = "search", string(flight.Live)
 	if _, err := g.letters.Park(g.Context(), l); err != nil {
 		g.Fatal(err)

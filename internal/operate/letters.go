@@ -15,9 +15,11 @@ func (f LetterFilter) selection() redrive.Selection {
 
 func asLetter(f deadletter.Facts) Letter {
 	l := Letter{
-		ID: f.ID, Key: f.Doc, OrderKey: f.Key.String(), Reason: f.Reason, Detail: f.Detail, State: f.State, Sink: f.Sink, Lane: f.Lane,
-		MessageID: f.MessageID, Sent: f.Sent, Died: f.Died, Refusals: f.Refusals, FirstError: f.FirstError, LastError: f.LastError,
-		Redriven: f.RedrivenAt, Redrives: f.Redrives, Auto: f.Auto,
+		ID: f.ID, Key: f.Doc, OrderKey: f.Key.String(), Reason: f.Reason, Detail: f.Detail, State: f.State,
+		Sink: f.Sink, Lane: f.Lane,
+		MessageID: f.MessageID, Sent: f.Sent, Died: f.Died, Refusals: f.Refusals, FirstError: f.FirstError,
+		LastError: f.LastError,
+		Redriven:  f.RedrivenAt, Redrives: f.Redrives, Auto: f.Auto,
 	}
 	if p, err := f.Key.Parts(); err == nil {
 		l.Version = p.Version.Text()
@@ -56,7 +58,9 @@ func (o *Operator) Drop(ctx context.Context, r LetterOrder) (LetterResult, error
 	return r.do(ctx, o.desk().Drop)
 }
 
-func (r LetterOrder) do(ctx context.Context, campaign func(context.Context, redrive.Order) (redrive.Tally, error)) (LetterResult, error) {
+func (r LetterOrder) do(ctx context.Context, campaign func(context.Context, redrive.Order) (redrive.Tally,
+	error),
+) (LetterResult, error) {
 	res := LetterResult{Outcomes: map[string]int{}, Lines: []LetterLine{}}
 	switch {
 	case r.By == "":
@@ -65,7 +69,8 @@ func (r LetterOrder) do(ctx context.Context, campaign func(context.Context, redr
 		return res, inputf("rate %g: want letters a second, or 0 for no limit", r.Rate)
 	}
 	tally, err := campaign(ctx, redrive.Order{
-		Selection: r.selection(), How: redrive.How{Force: r.Force, DryRun: r.DryRun, By: r.By}, Rate: r.Rate, All: r.All,
+		Selection: r.selection(), How: redrive.How{Force: r.Force, DryRun: r.DryRun, By: r.By}, Rate: r.Rate,
+		All: r.All,
 		Progress: func(p redrive.Progress) {
 			line := LetterLine{Letter: asLetter(p.Facts), Outcome: string(p.Outcome)}
 			if p.Err != nil {

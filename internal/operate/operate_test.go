@@ -28,7 +28,8 @@ func TestPublishSendsToTheQueueOfTheEventsAndNamesWhatItRefuses(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		resync := `{"type":"doc.changed","subject":"r","sequence":"1","mode":"resync","resyncrun":"01ARZ3NDEKTSV4RRFFQ69G5FAV","data":{}}`
 		far := `{"type":"doc.changed","subject":"f","collection":"far","sequence":"1","data":{}}`
-		got, err := api.Publish(t.Context(), operate.Publication{Messages: outgoing(put("a", 1), resync, far, "not JSON", strings.Repeat(" ", 1<<20)+put("b", 1), "")})
+		got, err := api.Publish(t.Context(), operate.Publication{Messages: outgoing(put("a", 1), resync, far,
+			"not JSON", strings.Repeat(" ", 1<<20)+put("b", 1), "")})
 		if err != nil || got.Messages != 3 || got.Events != 3 || len(got.Refused) != 3 {
 			t.Fatalf("got %+v, error %v; want three sent, three refused", got, err)
 		}
@@ -45,14 +46,22 @@ func TestPublishSendsToTheQueueOfTheEventsAndNamesWhatItRefuses(t *testing.T) {
 				t.Errorf("%s holds %d messages, want %d", q, n, want)
 			}
 		}
-		if _, err := api.Publish(t.Context(), operate.Publication{Messages: outgoing(put("a", 2)), Lane: "bulk"}); err != nil || g.sent("search bulk") != 2 {
+		if _, err := api.Publish(t.Context(), operate.Publication{
+			Messages: outgoing(put("a", 2)),
+			Lane:     "bulk",
+		}); err != nil || g.sent("search bulk") != 2 {
 			t.Errorf("into the bulk lane: error %v, %d messages there", err, g.sent("search bulk"))
 		}
-		if _, err := api.Publish(t.Context(), operate.Publication{Messages: outgoing(put("a", 2)), Lane: "fast"}); !errors.Is(err, operate.ErrInput) {
+		if _, err := api.Publish(t.Context(), operate.Publication{
+			Messages: outgoing(put("a", 2)),
+			Lane:     "fast",
+		}); !errors.Is(err, operate.ErrInput) {
 			t.Errorf("into a lane that is none: %v, want ErrInput", err)
 		}
 		attrs := map[string]queue.Attribute{queue.AttrSource: queue.Text("nobody")}
-		got, err = api.Publish(t.Context(), operate.Publication{Messages: []queue.Outgoing{{Body: put("a", 3), Attributes: attrs}}})
+		got, err = api.Publish(t.Context(), operate.Publication{
+			Messages: []queue.Outgoing{{Body: put("a", 3), Attributes: attrs}},
+		})
 		if err != nil || len(got.Refused) != 1 || !strings.Contains(got.Refused[0].Why, "nobody") {
 			t.Errorf("an unknown source: %+v, error %v", got, err)
 		}
@@ -69,7 +78,8 @@ func TestPublishTellsHowFarItCame(t *testing.T) {
 		return nil
 	}
 	got, err := g.Publish(t.Context(), operate.Publication{Messages: outgoing(put("a", 1), put("a", 2), put("a", 3))})
-	if err == nil || got.Messages != 1 || !strings.Contains(err.Error(), "message 1") || !strings.Contains(err.Error(), "no connection") {
+	if err == nil || got.Messages != 1 || !strings.Contains(err.Error(), "message 1") ||
+		!strings.Contains(err.Error(), "no connection") {
 		t.Errorf("got %+v, error %v; want one sent and the second named", got, err)
 	}
 }
@@ -80,13 +90,16 @@ func TestGetReadsTheSink(t *testing.T) {
 		e := g.hold("f", put("a", 7))
 		g.commit(e, `{"n":1.10}`)
 		d, err := api.Get(t.Context(), "content#a")
-		if err != nil || d.ID != "a" || d.Collection != "content" || d.Version != "7" || string(d.Document) != `{"n":1.10}` || d.OrderKey != e.Key.String() || d.Fence == 0 {
+		if err != nil || d.ID != "a" || d.Collection != "content" || d.Version != "7" ||
+			string(d.Document) != `{"n":1.10}` || d.OrderKey != e.Key.String() || d.Fence == 0 {
 			t.Errorf("got %+v, error %v", d, err)
 		}
-		if _, err := api.Get(t.Context(), "content#b"); !errors.Is(err, operate.ErrNotFound) || !strings.Contains(err.Error(), "content#b") {
+		if _, err := api.Get(t.Context(), "content#b"); !errors.Is(err, operate.ErrNotFound) ||
+			!strings.Contains(err.Error(), "content#b") {
 			t.Errorf("an unknown document: %v, want ErrNotFound and its name", err)
 		}
-		if _, err := api.Get(t.Context(), "far#b"); !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), "remote") {
+		if _, err := api.Get(t.Context(), "far#b"); !errors.Is(err, operate.ErrInput) ||
+			!strings.Contains(err.Error(), "remote") {
 			t.Errorf("a sink that cannot be read: %v, want ErrInput and its name", err)
 		}
 	})
@@ -113,7 +126,8 @@ func TestStatusCountsQueuesFlightsAndLetters(t *testing.T) {
 		if want := []operate.QueueStatus{{Queue: "search live", Visible: 1}}; !reflect.DeepEqual(s.Queues, want) {
 			t.Errorf("queues %+v, want %+v", s.Queues, want)
 		}
-		if len(s.Sinks) != 2 || s.Sinks[0].Sink != "remote" || !s.Sinks[0].Open || !s.Sinks[0].OpenUntil.Equal(until.Time()) || s.Sinks[0].Level != 2 || s.Sinks[1].Open {
+		if len(s.Sinks) != 2 || s.Sinks[0].Sink != "remote" || !s.Sinks[0].Open ||
+			!s.Sinks[0].OpenUntil.Equal(until.Time()) || s.Sinks[0].Level != 2 || s.Sinks[1].Open {
 			t.Errorf("sinks %+v", s.Sinks)
 		}
 	})
@@ -126,10 +140,13 @@ func TestExplainGathersRowSinkFlightLettersAndDecisions(t *testing.T) {
 		g.die(put("a", 8), deadletter.RejectedBySink)
 		e := g.hold("g", put("a", 9))
 		x, err := api.Explain(t.Context(), "content#a")
-		if err != nil || !x.Known || x.Version != "7" || x.InSink != "7" || x.Pending != e.Key.String() || x.Flight != "g" || x.Row["flight"] != "g" {
+		if err != nil || !x.Known || x.Version != "7" || x.InSink != "7" || x.Pending != e.Key.String() ||
+			x.Flight != "g" || x.Row["flight"] != "g" {
 			t.Errorf("got %+v, error %v", x, err)
 		}
-		if len(x.Held) != 1 || x.Held[0].MessageID != "m-g" || x.Held[0].Version != "9" || x.Held[0].Operation != "put" || x.Held[0].Lane != "live" || x.Held[0].Receives != 1 || x.Held[0].Sent.IsZero() || x.Held[0].Due.IsZero() {
+		if len(x.Held) != 1 || x.Held[0].MessageID != "m-g" || x.Held[0].Version != "9" ||
+			x.Held[0].Operation != "put" || x.Held[0].Lane != "live" || x.Held[0].Receives != 1 ||
+			x.Held[0].Sent.IsZero() || x.Held[0].Due.IsZero() {
 			t.Errorf("held %+v", x.Held)
 		}
 		if len(x.Letters) != 1 || x.Letters[0].Version != "8" || x.Letters[0].Body != "" {
@@ -169,18 +186,22 @@ func TestLettersAreListedAndShown(t *testing.T) {
 			"reason": {Reason: deadletter.Refusals}, "key": {Key: "content#b"}, "id": {ID: id},
 		} {
 			list, err := api.Letters(t.Context(), f)
-			if err != nil || len(list) != 1 || list[0].ID != id || list[0].Key != "content#b" || list[0].Version != "1" || list[0].State != deadletter.Parked {
+			if err != nil || len(list) != 1 || list[0].ID != id || list[0].Key != "content#b" ||
+				list[0].Version != "1" || list[0].State != deadletter.Parked {
 				t.Errorf("by %s: %+v, error %v", name, list, err)
 			}
 		}
 		l, err := api.Letter(t.Context(), id)
-		if err != nil || l.Body != put("b", 1) || l.Reason != deadletter.Refusals || l.Lane != "live" || l.MessageID != "m-1" {
+		if err != nil || l.Body != put("b", 1) || l.Reason != deadletter.Refusals || l.Lane != "live" ||
+			l.MessageID != "m-1" {
 			t.Errorf("shown: %+v, error %v", l, err)
 		}
-		if _, err := api.Letter(t.Context(), "nothing"); !errors.Is(err, operate.ErrNotFound) || !strings.Contains(err.Error(), "nothing") {
+		if _, err := api.Letter(t.Context(), "nothing"); !errors.Is(err, operate.ErrNotFound) ||
+			!strings.Contains(err.Error(), "nothing") {
 			t.Errorf("an unknown letter: %v, want ErrNotFound and its id", err)
 		}
-		if _, err := api.Letters(t.Context(), operate.LetterFilter{Reason: "bad-luck"}); !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), "rejected") {
+		if _, err := api.Letters(t.Context(), operate.LetterFilter{Reason: "bad-luck"}); !errors.Is(err,
+			operate.ErrInput) || !strings.Contains(err.Error(), "rejected") {
 			t.Errorf("an unknown reason: %v, want ErrInput and the reasons", err)
 		}
 	})
@@ -227,7 +248,8 @@ func TestDropDeletesWhatIsSelected(t *testing.T) {
 		if err != nil || res.Outcomes["dropped"] != 1 {
 			t.Errorf("drop: %+v, error %v", res, err)
 		}
-		if list, err := api.Letters(t.Context(), operate.LetterFilter{}); err != nil || len(list) != 1 || list[0].Key != "content#b" {
+		if list, err := api.Letters(t.Context(), operate.LetterFilter{}); err != nil || len(list) != 1 ||
+			list[0].Key != "content#b" {
 			t.Errorf("left: %+v, error %v", list, err)
 		}
 	})
@@ -244,11 +266,22 @@ func TestWrongOrdersChangeNothing(t *testing.T) {
 		}{
 			{"nobody asks", operate.LetterOrder{All: true}, operate.ErrInput},
 			{"a rate below zero", operate.LetterOrder{By: "ann", All: true, Rate: -1}, operate.ErrInput},
-			{"an unknown reason", operate.LetterOrder{By: "ann", LetterFilter: operate.LetterFilter{Reason: "bad-luck"}}, operate.ErrInput},
-			{"an unknown letter", operate.LetterOrder{By: "ann", LetterFilter: operate.LetterFilter{ID: "nothing"}}, operate.ErrNotFound},
-			{"a letter and a filter", operate.LetterOrder{By: "ann", LetterFilter: operate.LetterFilter{ID: "nothing", Key: "content#a"}}, operate.ErrInput},
+			{"an unknown reason", operate.LetterOrder{
+				By:           "ann",
+				LetterFilter: operate.LetterFilter{Reason: "bad-luck"},
+			}, operate.ErrInput},
+			{
+				"an unknown letter",
+				operate.LetterOrder{By: "ann", LetterFilter: operate.LetterFilter{ID: "nothing"}},
+				operate.ErrNotFound,
+			},
+			{"a letter and a filter", operate.LetterOrder{
+				By:           "ann",
+				LetterFilter: operate.LetterFilter{ID: "nothing", Key: "content#a"},
+			}, operate.ErrInput},
 		} {
-			for verb, do := range map[string]func(context.Context, operate.LetterOrder) (operate.LetterResult, error){"redrive": api.Redrive, "drop": api.Drop} {
+			for verb, do := range map[string]func(context.Context, operate.LetterOrder) (operate.LetterResult,
+				error){"redrive": api.Redrive, "drop": api.Drop} {
 				if _, err := do(t.Context(), tt.o); !errors.Is(err, tt.want) {
 					t.Errorf("%s, %s: %v, want %v", verb, tt.name, err, tt.want)
 				}
@@ -260,7 +293,8 @@ func TestWrongOrdersChangeNothing(t *testing.T) {
 		if _, err := api.Cancel(t.Context(), "content#a", ""); !errors.Is(err, operate.ErrInput) {
 			t.Errorf("cancel by nobody: %v, want ErrInput", err)
 		}
-		if list, err := api.Letters(t.Context(), operate.LetterFilter{}); err != nil || len(list) != 1 || list[0].State != deadletter.Parked || g.sent("search live") != 0 {
+		if list, err := api.Letters(t.Context(), operate.LetterFilter{}); err != nil || len(list) != 1 ||
+			list[0].State != deadletter.Parked || g.sent("search live") != 0 {
 			t.Errorf("something was changed: %+v, error %v", list, err)
 		}
 	})
@@ -269,14 +303,16 @@ func TestWrongOrdersChangeNothing(t *testing.T) {
 func TestAFailingLetterIsNamedAndTheOthersAreDone(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
-		stray := deadletter.New(queue.Message{ID: "m", Body: "x", Sent: time.Now()}, deadletter.Undecodable, "", "", "", 0, time.Now())
+		stray := deadletter.New(queue.Message{ID: "m", Body: "x", Sent: time.Now()}, deadletter.Undecodable, "", "", "",
+			0, time.Now())
 		stray.Sink = "gone"
 		if _, err := g.letters.Park(t.Context(), stray); err != nil {
 			t.Fatal(err)
 		}
 		g.die(put("a", 1), deadletter.RejectedBySink)
 		res, err := api.Redrive(t.Context(), operate.LetterOrder{By: "ann", All: true})
-		if err == nil || res.Outcomes["sent"] != 1 || res.Outcomes["failed"] != 1 || len(res.Lines) != 2 || !strings.Contains(res.Lines[0].Error, `"gone"`) {
+		if err == nil || res.Outcomes["sent"] != 1 || res.Outcomes["failed"] != 1 || len(res.Lines) != 2 ||
+			!strings.Contains(res.Lines[0].Error, `"gone"`) {
 			t.Errorf("got %+v, error %v; want one sent, one failed and why", res, err)
 		}
 	})
@@ -294,7 +330,8 @@ func TestCancelParksThePendingVersion(t *testing.T) {
 			t.Errorf("row %+v, want it dead", r)
 		}
 		for _, doc := range []shard.DocID{"content#a", "content#nobody"} {
-			if _, err := api.Cancel(t.Context(), doc, "ann"); !errors.Is(err, operate.ErrNotFound) || !strings.Contains(err.Error(), "nothing is pending") {
+			if _, err := api.Cancel(t.Context(), doc, "ann"); !errors.Is(err, operate.ErrNotFound) ||
+				!strings.Contains(err.Error(), "nothing is pending") {
 				t.Errorf("cancel %s: %v, want ErrNotFound", doc, err)
 			}
 		}
@@ -309,7 +346,8 @@ func TestRescueStartsAFlightFromAManifest(t *testing.T) {
 		if err != nil || id == "" || id == "f" || g.machine.Stop(id) != 1 {
 			t.Errorf("got %q, error %v; want a new flight that runs", id, err)
 		}
-		if _, err := api.Rescue(t.Context(), "nothing"); !errors.Is(err, operate.ErrNotFound) || !strings.Contains(err.Error(), "nothing") {
+		if _, err := api.Rescue(t.Context(), "nothing"); !errors.Is(err, operate.ErrNotFound) ||
+			!strings.Contains(err.Error(), "nothing") {
 			t.Errorf("an unknown flight: %v, want ErrNotFound and its name", err)
 		}
 		g.commit(e, `{}`)
@@ -317,7 +355,8 @@ func TestRescueStartsAFlightFromAManifest(t *testing.T) {
 			t.Errorf("a flight that is done: %v, want ErrNotFound", err)
 		}
 		delete(g.Config.Sinks, "search")
-		if _, err := api.Rescue(t.Context(), "f"); !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), "another stack") {
+		if _, err := api.Rescue(t.Context(), "f"); !errors.Is(err, operate.ErrInput) ||
+			!strings.Contains(err.Error(), "another stack") {
 			t.Errorf("a flight of another stack: %v, want ErrInput", err)
 		}
 	})
@@ -369,17 +408,23 @@ func TestTheClientSaysWhatItTalksTo(t *testing.T) {
 		client *operate.Client
 		want   string
 	}{
-		"nobody":           {&operate.Client{Base: gone.URL, HTTP: &http.Client{}}, "is `lull dev` running there?"},
-		"something else":   {serve(http.NotFound), "it is no `lull dev`"},
-		"no address":       {&operate.Client{Base: "http://[", HTTP: &http.Client{}}, "missing ']'"},
-		"half an answer":   {serve(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"queues":[`) }), "read the answer"},
-		"another's errors": {serve(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "{}", http.StatusTeapot) }), "it is no `lull dev`"},
+		"nobody":         {&operate.Client{Base: gone.URL, HTTP: &http.Client{}}, "is `lull dev` running there?"},
+		"something else": {serve(http.NotFound), "it is no `lull dev`"},
+		"no address":     {&operate.Client{Base: "http://[", HTTP: &http.Client{}}, "missing ']'"},
+		"half an answer": {serve(func(w http.ResponseWriter, _ *http.Request) {
+			_,
+				_ = io.WriteString(w, `{"queues":[`)
+		}), "read the answer"},
+		"another's errors": {serve(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "{}", http.StatusTeapot)
+		}), "it is no `lull dev`"},
 	} {
 		if _, err := tt.client.Status(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}
-	// A connection that breaks in the middle of a campaign: what is known to be done is in the result.
+	// A connection that breaks in the middle of a campaign: what is known to be done is in the
+	// result.
 	half := serve(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintln(w, `{"line":{"letter":{"id":"1"},"outcome":"sent"}}`)
 	})

@@ -21,7 +21,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Operator answers from the seams of a stack. All fields are required, except Readers, History and Publisher.
+// Operator answers from the seams of a stack. All fields are required, except Readers, History and
+// Publisher.
 type Operator struct {
 	Shards   shard.Store
 	Dead     deadletter.Store
@@ -35,7 +36,8 @@ type Operator struct {
 	Config   *config.Config
 	Clock    clock.Clock
 	Journal  journal.Journal
-	// History tells the latest decisions about a document, oldest first. Nil where nobody keeps them, or nobody asks for them.
+	// History tells the latest decisions about a document, oldest first. Nil where nobody keeps
+	// them, or nobody asks for them.
 	History func(ctx context.Context, doc shard.DocID) ([]Decision, error)
 
 	// Publisher replaces sending to a queue, where the stack wants to count what it is sent.
@@ -83,7 +85,8 @@ func (o *Operator) send(ctx context.Context, sink string, lane flight.Lane, out 
 	return queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0)
 }
 
-// route decodes a message as receive will, to find its queue. Publishing what receive would make a dead letter helps nobody.
+// route decodes a message as receive will, to find its queue. Publishing what receive would make a
+// dead letter helps nobody.
 func (o *Operator) route(out queue.Outgoing) (name string, lane flight.Lane, events int, why string) {
 	name, lane = o.Config.DefaultSink, flight.Live
 	for _, r := range o.Sources.Decode(queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}) {
@@ -145,7 +148,10 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	}
 	for i, name := range names {
 		h, run := rows[2*i], rows[2*i+1]
-		s.Sinks = append(s.Sinks, SinkStatus{Sink: name, Open: h.OpenUntil != 0, OpenUntil: h.OpenUntil.Time(), Level: h.Level})
+		s.Sinks = append(s.Sinks, SinkStatus{
+			Sink: name, Open: h.OpenUntil != 0, OpenUntil: h.OpenUntil.Time(),
+			Level: h.Level,
+		})
 		if at := run.RanAt.Time(); at.After(s.Pruned) {
 			s.Pruned = at
 		}
@@ -181,7 +187,8 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 
 func (o *Operator) desk() *redrive.Desk {
 	return &redrive.Desk{
-		Shards: o.Shards, Letters: o.Dead, Flights: o.Flights, Queues: o.Queues, Config: o.Config, Clock: o.Clock, Journal: o.Journal,
+		Shards: o.Shards, Letters: o.Dead, Flights: o.Flights, Queues: o.Queues, Config: o.Config, Clock: o.Clock,
+		Journal: o.Journal,
 	}
 }
 
@@ -195,11 +202,15 @@ func (o *Operator) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) 
 		return "", fmt.Errorf("rescue flight %s: %w", id, err)
 	}
 	if _, ours := o.Config.Sinks[m.Sink]; !ours {
-		return "", inputf("rescue flight %s: it is of sink %q, which these settings do not name: is it another stack's?", id, m.Sink)
+		return "",
+			inputf("rescue flight %s: it is of sink %q, which these settings do not name: is it another stack's?", id,
+				m.Sink)
 	}
 	p := prune.Pruner{
-		Shards: o.Shards, Flights: o.Flights, Letters: o.Dead, Schedule: o.Schedule, Live: o.Queues(m.Sink, flight.Live),
-		Bulk: o.Queues(m.Sink, flight.Bulk), Launcher: o.Launcher(m.Sink), Config: o.Config, Sink: m.Sink, Clock: o.Clock, Journal: o.Journal,
+		Shards: o.Shards, Flights: o.Flights, Letters: o.Dead, Schedule: o.Schedule,
+		Live: o.Queues(m.Sink, flight.Live),
+		Bulk: o.Queues(m.Sink, flight.Bulk), Launcher: o.Launcher(m.Sink), Config: o.Config, Sink: m.Sink,
+		Clock: o.Clock, Journal: o.Journal,
 	}
 	next, err := p.Rescue(ctx, id)
 	return next, kind(err)

@@ -35,7 +35,8 @@ type wireError struct {
 // maxRequest bounds what Handler reads of a request.
 const maxRequest = 64 << 20
 
-// Handler answers the questions of a Client from an API. There is no authentication: serve it on 127.0.0.1 only.
+// Handler answers the questions of a Client from an API. There is no authentication: serve it on
+// 127.0.0.1 only.
 func Handler(api API) http.Handler {
 	mux := http.NewServeMux()
 	route(mux, "publish", api.Publish)
@@ -120,7 +121,8 @@ func (c *Client) post(ctx context.Context, name string, q any) (*http.Response, 
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", name, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.Base, "/")+prefix+name, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.Base, "/")+prefix+name,
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, input(err)
 	}

@@ -36,7 +36,8 @@ const (
 	dialTimeout = 2 * time.Second
 )
 
-// New returns a loader that reads at most limit bytes over http from these hosts, and objects through the given function.
+// New returns a loader that reads at most limit bytes over http from these hosts, and objects
+// through the given function.
 func New(objects Objects, hosts []string, limit int64) *Loader {
 	return newLoader(objects, hosts, limit, Public)
 }
@@ -99,7 +100,8 @@ func (l *Loader) get(ctx context.Context, u *url.URL) ([]byte, error) {
 	case status == http.StatusOK:
 	case status >= 300 && status < 400:
 		return nil, fault(fmt.Sprintf("the host answered %d: redirects are not followed", status))
-	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests, status >= 500:
+	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
+		status >= 500:
 		return nil, fmt.Errorf("load reference: the host answered %d", status)
 	default:
 		return nil, fault(fmt.Sprintf("the host answered %d", status))
@@ -134,13 +136,17 @@ func fault(problem string) error {
 	return &event.Fault{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
 }
 
-// reserved are ranges that are not the public internet's beyond those that netip names: this network, shared addresses, protocol
-// assignments, benchmarks, documentation, the future, and the IPv6 ranges that carry an IPv4 address inside.
+// reserved are ranges that are not the public internet's beyond those that netip names: this
+// network, shared addresses, protocol assignments, benchmarks, documentation, the future, and the
+// IPv6 ranges that carry an IPv4 address inside.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
+	netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("100::/64"),
 	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
 }
 

@@ -153,8 +153,10 @@ func TestOnlyWhatTheSettingsListIsLoaded(t *testing.T) {
 	t.Parallel()
 	l := New(nil, []string{"payloads.example.org"}, limit)
 	for _, ref := range []string{
-		"", "s3://", "s3://bucket", "s3://bucket/", "s3:///key", "http://payloads.example.org/x", "file:///etc/passwd", "gopher://x/",
-		"https://other.example.org/x", "https://payloads.example.org.evil.org/x", "https://user:pw@payloads.example.org/x", "https:///x", "https://169.254.169.254/",
+		"", "s3://", "s3://bucket", "s3://bucket/", "s3:///key", "http://payloads.example.org/x", "file:///etc/passwd",
+		"gopher://x/",
+		"https://other.example.org/x", "https://payloads.example.org.evil.org/x",
+		"https://user:pw@payloads.example.org/x", "https:///x", "https://169.254.169.254/",
 	} {
 		_, err := l.Load(t.Context(), ref)
 		var f *event.Fault
@@ -168,7 +170,8 @@ func TestOnlyWhatTheSettingsListIsLoaded(t *testing.T) {
 
 func TestAnObjectIsLoadedByItsPlace(t *testing.T) {
 	t.Parallel()
-	l := New(func(_ context.Context, bucket, key string) ([]byte, error) { return []byte(bucket + " " + key), nil }, nil, limit)
+	l := New(func(_ context.Context, bucket, key string) ([]byte, error) { return []byte(bucket + " " + key), nil },
+		nil, limit)
 	if got, err := l.Load(t.Context(), "s3://payloads/a/b?c#d"); err != nil || string(got) != "payloads a/b?c#d" {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -182,9 +185,12 @@ func TestPublicAddresses(t *testing.T) {
 		}
 	}
 	for _, a := range []string{
-		"0.0.0.0", "0.1.2.3", "10.1.2.3", "100.64.0.1", "127.0.0.1", "127.8.8.8", "169.254.169.254", "172.16.0.1", "192.0.0.170", "192.0.2.1",
-		"192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255",
-		"::", "::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "2002:7f00:1::", "2001:db8::1",
+		"0.0.0.0", "0.1.2.3", "10.1.2.3", "100.64.0.1", "127.0.0.1", "127.8.8.8", "169.254.169.254", "172.16.0.1",
+		"192.0.0.170", "192.0.2.1",
+		"192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.1.1.1", "240.0.0.1",
+		"255.255.255.255",
+		"::", "::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1",
+		"2002:7f00:1::", "2001:db8::1",
 		"2001::1", "100::1", "fc00::1", "fd00:ec2::254", "fe80::1", "fe80::1%eth0", "ff02::1",
 	} {
 		if Public(netip.MustParseAddr(a)) {

@@ -13,8 +13,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// BenchmarkPass is one full pass over settled rows of which nothing goes: what a day costs. On DynamoDB a settled row has at most 200
-// bytes and an eventually consistent read unit is 8 KB, so a pass is rows/40 units.
+// BenchmarkPass is one full pass over settled rows of which nothing goes: what a day costs. On
+// DynamoDB a settled row has at most 200 bytes and an eventually consistent read unit is 8 KB, so a
+// pass is rows/40 units.
 func BenchmarkPass(b *testing.B) {
 	for _, rows := range []int{10_000, 40_000, 160_000} {
 		b.Run(fmt.Sprint(rows), func(b *testing.B) {
@@ -37,8 +38,10 @@ func BenchmarkPass(b *testing.B) {
 			}
 			clk := clock.System{}
 			p := &prune.Pruner{
-				Shards: shards, Scanner: shards, Flights: memory.NewFlights(clk), Letters: memory.NewLetters(), Schedule: memory.NewSchedule(),
-				Config: &cfg, Sink: "search", Journal: journal.Discard{}, Budget: prune.Budget{Rows: 2 * rows, Time: time.Minute},
+				Shards: shards, Scanner: shards, Flights: memory.NewFlights(clk), Letters: memory.NewLetters(),
+				Schedule: memory.NewSchedule(),
+				Config:   &cfg, Sink: "search", Journal: journal.Discard{},
+				Budget: prune.Budget{Rows: 2 * rows, Time: time.Minute},
 			}
 			cfg.Lifecycle.TTLExtra = -1 << 62 // nothing gets old, whatever the day
 			at, runs := time.Duration(0), 0

@@ -29,11 +29,13 @@ type bill struct {
 	scanned               float64 // read units of the scan
 	fixed                 float64 // write units of the runs' turns
 	deleted               float64 // write units of the collected rows
-	other                 int     // requests of other kinds: the health row, what waits in the two indexes, the list of flights
-	longest               int     // rows that one run read at most
+	// requests of other kinds: the health row, what waits in the two indexes, the list of flights
+	other   int
+	longest int // rows that one run read at most
 }
 
-// readUnit is what half a read unit, an eventually consistent read, brings; a page of a scan is rounded up to it as a whole.
+// readUnit is what half a read unit, an eventually consistent read, brings; a page of a scan is
+// rounded up to it as a whole.
 const readUnit = 4 << 10
 
 // tally counts as DynamoDB would.
@@ -69,7 +71,8 @@ func (t tally) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return old, err
 }
 
-// itemSize is the size of a row's item by DynamoDB's published rules: see the same in package shard's tests, which hold it to 200 bytes.
+// itemSize is the size of a row's item by DynamoDB's published rules: see the same in package
+// shard's tests, which hold it to 200 bytes.
 func itemSize(r shard.Row) int {
 	if !r.Exists() {
 		return 0
@@ -93,8 +96,8 @@ func id(i int) shard.DocID {
 	return shard.DocID(fmt.Sprintf("content#%08x-7a86-4ce0-aa36-7a63f0bc1bd5", i))
 }
 
-// aDay runs prune for a day over a table of settled rows, every hundredth of which is past its retention. It is a table's second day: on its
-// first nobody knows how large it is.
+// aDay runs prune for a day over a table of settled rows, every hundredth of which is past its
+// retention. It is a table's second day: on its first nobody knows how large it is.
 func aDay(t *testing.T, rows int) (b *bill) {
 	synctest.Test(t, func(t *testing.T) {
 		s := setup(t)
@@ -141,7 +144,10 @@ func (b *bench) settle(d shard.DocID) {
 	b.Helper()
 	k := b.key(1)
 	at := now()
-	b.write(shard.Admit(shard.Admission{Doc: d, Key: k, Class: shard.ClassInt, Flight: "01JV0000000000000000000000", Now: at}))
+	b.write(shard.Admit(shard.Admission{
+		Doc: d, Key: k, Class: shard.ClassInt, Flight: "01JV0000000000000000000000",
+		Now: at,
+	}))
 	l := shard.Lease{Doc: d, Key: k, Token: "token", At: at}
 	b.write(shard.Claim(shard.Bid{Doc: d, Key: k, Token: l.Token, Now: at, Until: at.Add(13 * time.Second)}))
 	b.write(shard.Commit(l, shard.Put, at, b.cfg.Expires(time.Now()), b.row(d)))
@@ -157,8 +163,9 @@ func rowBytes(t *testing.T) (bytes int) {
 	return bytes
 }
 
-// Issue 6, point 1. What a day of prune reads and writes grows with the table, by exactly as much as DynamoDB's rounding allows: every row is read
-// once, a page is rounded up once, a row that goes is one write, and what runs cost besides does not depend on the table.
+// Issue 6, point 1. What a day of prune reads and writes grows with the table, by exactly as much
+// as DynamoDB's rounding allows: every row is read once, a page is rounded up once, a row that goes
+// is one write, and what runs cost besides does not depend on the table.
 func TestADayOfPruneCostsInProportionToTheTable(t *testing.T) {
 	t.Parallel()
 	sizes := []int{1_000, 10_000, 100_000}
@@ -169,13 +176,15 @@ func TestADayOfPruneCostsInProportionToTheTable(t *testing.T) {
 	var first *bill
 	for i, n := range sizes {
 		b := aDay(t, n)
-		t.Logf("%d rows of %d bytes: %d pages, %.1f read units, %d requests of other kinds, %d rows in a run at most", n, bytes, b.pages, b.scanned, b.other, b.longest)
+		t.Logf("%d rows of %d bytes: %d pages, %.1f read units, %d requests of other kinds, %d rows in a run at most",
+			n, bytes, b.pages, b.scanned, b.other, b.longest)
 		if b.rows < n || b.rows > n+housekeeping {
 			t.Errorf("%d rows read of %d in a day, want each once", b.rows, n)
 		}
 		least := float64(n*bytes) / readUnit / 2
 		if most := least + float64(b.pages)/2 + 1; b.scanned < least || b.scanned > most {
-			t.Errorf("%d rows: %.1f read units, want %.1f to %.1f: each of %d pages rounded up once", n, b.scanned, least, most, b.pages)
+			t.Errorf("%d rows: %.1f read units, want %.1f to %.1f: each of %d pages rounded up once", n, b.scanned,
+				least, most, b.pages)
 		}
 		if want := n / 100; b.collected != want || b.deleted != float64(want) {
 			t.Errorf("%d rows: %d collected for %.0f write units, want %d for as many", n, b.collected, b.deleted, want)
@@ -184,7 +193,9 @@ func TestADayOfPruneCostsInProportionToTheTable(t *testing.T) {
 			first = b
 		}
 		if b.runs != first.runs || b.fixed != first.fixed || b.other != first.other {
-			t.Errorf("%d rows: %d runs, %.0f write units of their own, %d other requests; with %d rows it was %d, %.0f, %d: want it the same",
+			t.Errorf(
+				"%d rows: %d runs, %.0f write units of their own, %d other requests; with %d rows it was %d, %.0f, "+
+					"%d: want it the same",
 				n, b.runs, b.fixed, b.other, sizes[0], first.runs, first.fixed, first.other)
 		}
 	}
@@ -195,17 +206,21 @@ const housekeeping = 2
 
 // extrapolated is the day of a table that nobody measured.
 func extrapolated(n, bytes int, like *bill) *bill {
-	b := bill{rows: n, collected: n / 100, deleted: float64(n / 100), runs: like.runs, fixed: like.fixed, other: like.other, longest: quota(n)}
+	b := bill{
+		rows: n, collected: n / 100, deleted: float64(n / 100), runs: like.runs, fixed: like.fixed,
+		other: like.other, longest: quota(n),
+	}
 	b.pages = int(math.Ceil(float64(n) / 1000))
 	b.scanned = float64(b.pages) * price.ReadUnits(1000*bytes, false)
 	return &b
 }
 
-// readsOfRun is what a run reads besides rows: the health row, and the eight partitions of each of the two indexes, half a unit each. The list of
-// flights is billed like a write to the bucket.
+// readsOfRun is what a run reads besides rows: the health row, and the eight partitions of each of
+// the two indexes, half a unit each. The list of flights is billed like a write to the bucket.
 const readsOfRun = 0.5 + 2*8*0.5
 
-// quota is how many rows a run reads of a table of that size: a quarter more than there are, spread over three quarters of the day's runs.
+// quota is how many rows a run reads of a table of that size: a quarter more than there are, spread
+// over three quarters of the day's runs.
 func quota(n int) int { return max((n+n/4)/216, 2000) }
 
 // TestWriteCost writes the table of docs/lifecycles.md.
@@ -215,19 +230,28 @@ func TestWriteCost(t *testing.T) {
 	}
 	bytes := rowBytes(t)
 	var page strings.Builder
-	fmt.Fprintf(&page, "Rows of %d bytes, each hundredth past its retention; prices of %s, %s.\n\n", bytes, price.USEast1.Region, price.USEast1.Date)
-	page.WriteString("| rows | read in a run, at most | pages | read units | writes: rows that go | writes: the runs' own | other requests | $ a day |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	fmt.Fprintf(&page, "Rows of %d bytes, each hundredth past its retention; prices of %s, %s.\n\n", bytes,
+		price.USEast1.Region, price.USEast1.Date)
+	page.WriteString(
+		"| rows | read in a run, at most | pages | read units | writes: rows that go | writes: the runs' own | other " +
+			"requests | $ a day |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	line := func(n int, how string, b *bill) {
-		usage := price.Usage{ReadUnits: b.scanned + float64(b.runs)*readsOfRun, WriteUnits: b.fixed + b.deleted, ObjectWrites: float64(b.runs)}
-		fmt.Fprintf(&page, "| %s%s | %s | %s | %s | %s | %s | %s | %.4f |\n", commas(n), how, commas(b.longest), commas(b.pages), commas(int(math.Round(b.scanned))),
+		usage := price.Usage{
+			ReadUnits: b.scanned + float64(b.runs)*readsOfRun, WriteUnits: b.fixed + b.deleted,
+			ObjectWrites: float64(b.runs),
+		}
+		fmt.Fprintf(&page, "| %s%s | %s | %s | %s | %s | %s | %s | %.4f |\n", commas(n), how, commas(b.longest),
+			commas(b.pages), commas(int(math.Round(b.scanned))),
 			commas(int(b.deleted)), commas(int(b.fixed)), commas(b.other), price.USEast1.Dollars(usage))
 	}
 	var last *bill
 	for _, n := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		last = aDay(t, n)
 		line(n, "", last)
-		if want := extrapolated(n, bytes, last); n == 1_000_000 && (math.Abs(want.scanned-last.scanned) > 0.1*last.scanned || want.deleted != last.deleted) {
-			t.Errorf("by the formula %.1f read units and %.0f writes, measured %.1f and %.0f", want.scanned, want.deleted, last.scanned, last.deleted)
+		if want := extrapolated(n, bytes, last); n == 1_000_000 &&
+			(math.Abs(want.scanned-last.scanned) > 0.1*last.scanned || want.deleted != last.deleted) {
+			t.Errorf("by the formula %.1f read units and %.0f writes, measured %.1f and %.0f", want.scanned,
+				want.deleted, last.scanned, last.deleted)
 		}
 	}
 	line(10_000_000, " (by the formula)", extrapolated(10_000_000, bytes, last))

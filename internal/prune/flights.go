@@ -20,8 +20,10 @@ import (
 type FlightsReport struct {
 	Seen    int
 	Old     int
-	Deleted int         // everything in them is done
-	Waiting int         // not done: sink or table have not been well for long enough, or their rows show that somebody works on them
+	Deleted int // everything in them is done
+	// not done: sink or table have not been well for long enough, or their rows show that somebody
+	// works on them
+	Waiting int
 	Stuck   []flight.ID // not done, and nothing explains it: alarm
 	Foreign int         // manifests of a newer schema
 	Failed  int
@@ -61,7 +63,8 @@ func (r *run) flights(ctx context.Context) error {
 				}
 			}
 			if err := ctx.Err(); err != nil {
-				r.state.Flights = string(s.ID) // one that takes all the time there is must not be the first of every run
+				// one that takes all the time there is must not be the first of every run
+				r.state.Flights = string(s.ID)
 				return err
 			}
 		}
@@ -82,8 +85,9 @@ func (r *run) young(id flight.ID) bool {
 	return err == nil && r.Clock.Now().Sub(ulid.Time(u.Time())) <= r.orphanAge()
 }
 
-// orphanAge is how old the newest object of a flight is at least when nobody works on it any more: an execution writes a checkpoint
-// before its five minutes are over, and then there may be a cap to wait for, a lease to outlive and a visibility to lapse.
+// orphanAge is how old the newest object of a flight is at least when nobody works on it any more:
+// an execution writes a checkpoint before its five minutes are over, and then there may be a cap to
+// wait for, a lease to outlive and a visibility to lapse.
 func (p *Pruner) orphanAge() time.Duration {
 	longest := p.Config.Debounce.MaxWait + p.Config.Debounce.CapGrace
 	for name := range p.Config.Collections {
@@ -127,28 +131,33 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 	rep.Stuck = append(rep.Stuck, s.ID)
 	e := left[0]
 	r.note(journal.Note{
-		Step: journal.Stuck, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(m.Lane), Flight: string(s.ID), Count: len(left),
-		Detail: "flight: " + plural(len(left), "event") + " neither committed nor parked, and no message brings them back",
+		Step: journal.Stuck, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(m.Lane), Flight: string(s.ID),
+		Count: len(left),
+		Detail: "flight: " + plural(len(left), "event") +
+			" neither committed nor parked, and no message brings them back",
 	})
 	return nil
 }
 
-// worked reports whether a row explains why a version waits: a newer one was claimed and may be in the sink, or there was a sign of
-// life a shorter time ago than a flight, an outage of the table that prune's own runs need not notice, and a message that receive keeps away
-// in its last moment take together. That the version was admitted to its flight is one, too: a row whose newest version became a dead letter
-// shows no other.
+// worked reports whether a row explains why a version waits: a newer one was claimed and may be in
+// the sink, or there was a sign of life a shorter time ago than a flight, an outage of the table
+// that prune's own runs need not notice, and a message that receive keeps away in its last moment
+// take together. That the version was admitted to its flight is one, too: a row whose newest
+// version became a dead letter shows no other.
 func (p *Pruner) worked(r shard.Row, e flight.Entry) bool {
 	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite, e.Admitted)
 	return r.Claimed > e.Key || sign.Add(p.orphanAge()+2*config.TableHold) > shard.MicrosOf(p.Clock.Now())
 }
 
-// wellSince reports whether the sink, and the table, have been there for at least d: before, flights had no chance to end.
+// wellSince reports whether the sink, and the table, have been there for at least d: before,
+// flights had no chance to end.
 func (r *run) wellSince(d time.Duration) bool {
 	now := shard.MicrosOf(r.Clock.Now())
 	return shard.WellSince(r.gate, now, d) && (r.state.Since == 0 || r.state.Since.Add(config.TableHold+d) <= now)
 }
 
-// manifest reads a flight. That it is not there, or of a newer schema, is an answer and not asked again.
+// manifest reads a flight. That it is not there, or of a newer schema, is an answer and not asked
+// again.
 func (p *Pruner) manifest(ctx context.Context, id flight.ID) (m *flight.Manifest, err error) {
 	err = p.try(ctx, func() (err error) {
 		m, err = p.Flights.Get(ctx, id)
@@ -184,8 +193,8 @@ func (r *run) deleteFlight(ctx context.Context, id flight.ID) error {
 	return nil
 }
 
-// undone lists the events of a manifest that are neither committed nor dead letters, and counts those of them that somebody works on by their row,
-// from messages that this flight does not know.
+// undone lists the events of a manifest that are neither committed nor dead letters, and counts
+// those of them that somebody works on by their row, from messages that this flight does not know.
 func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.Entry, out int, err error) {
 	index := map[shard.DocID]int{}
 	var docs []shard.DocID

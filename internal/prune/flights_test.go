@@ -23,10 +23,12 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// orphan is how old a flight's newest object is before prune looks into it: 5 minutes + cap + lease + visibility.
+// orphan is how old a flight's newest object is before prune looks into it: 5 minutes + cap + lease
+// + visibility.
 const orphan = 5*time.Minute + 40*time.Second + 13*time.Second + 40*time.Second
 
-// silent is how long after the last sign of life in its row an event is stuck: a short outage, and what receive keeps messages away besides.
+// silent is how long after the last sign of life in its row an event is stuck: a short outage, and
+// what receive keeps messages away besides.
 const silent = orphan + 30*time.Minute
 
 func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
@@ -41,7 +43,10 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 	}{
 		{"young", func(b *bench, id flight.ID) { b.commit(doc(1), 2, shard.Put) }, orphan, false, false, false},
 		{"committed", func(b *bench, id flight.ID) { b.commit(doc(1), 2, shard.Put) }, orphan + 1, true, false, false},
-		{"a newer version committed", func(b *bench, id flight.ID) { b.commit(doc(1), 3, shard.Put) }, orphan + 1, true, false, false},
+		{
+			"a newer version committed", func(b *bench, id flight.ID) { b.commit(doc(1), 3, shard.Put) }, orphan + 1, true,
+			false, false,
+		},
 		{"dead", func(b *bench, id flight.ID) { b.park(doc(1), 2) }, orphan + 1, true, false, false},
 		{"its letter is parked, another version is dead", func(b *bench, id flight.ID) {
 			m, err := b.flights.Get(b.Context(), id)
@@ -66,7 +71,11 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			}
 		}, orphan + 1, true, false, false},
 		{"pending, a short time ago", func(*bench, flight.ID) {}, orphan + 1, false, false, true},
-		{"a row that shows nothing, a short time ago", func(b *bench, _ flight.ID) { b.write(shard.Write{Doc: doc(1), Drop: true}) }, silent - 1, false, false, true},
+		{
+			"a row that shows nothing, a short time ago",
+			func(b *bench, _ flight.ID) { b.write(shard.Write{Doc: doc(1), Drop: true}) }, silent - 1, false, false,
+			true,
+		},
 		{"pending, and nobody works on it", func(*bench, flight.ID) {}, silent + 1, false, true, false},
 		{"pending, and a claim that got no answer", func(b *bench, id flight.ID) {
 			time.Sleep(orphan)
@@ -76,7 +85,11 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			b.write(shard.Write{Doc: doc(1), Drop: true})
 			b.commit(doc(1), 1, shard.Put)
 		}, silent + 1, false, true, false},
-		{"pending, and the sink is down", func(b *bench, id flight.ID) { b.write(shard.Trip("search", now(), now().Add(time.Hour), 1)) }, orphan + 1, false, false, true},
+		{"pending, and the sink is down", func(b *bench,
+			id flight.ID,
+		) {
+			b.write(shard.Trip("search", now(), now().Add(time.Hour), 1))
+		}, orphan + 1, false, false, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,7 +103,8 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 				if got := len(b.stored()) == 0; got != tt.gone {
 					t.Errorf("gone: %t, want %t", got, tt.gone)
 				}
-				if got := len(rep.Flights.Stuck) == 1; got != tt.stuck || len(b.notes.of(journal.Stuck)) == 1 != tt.stuck {
+				if got := len(rep.Flights.Stuck) == 1; got != tt.stuck ||
+					len(b.notes.of(journal.Stuck)) == 1 != tt.stuck {
 					t.Errorf("report %+v, want stuck %t", rep.Flights, tt.stuck)
 				}
 				if got := rep.Flights.Waiting == 1; got != tt.waits {
@@ -153,9 +167,14 @@ func (b *bench) indexing(s *memory.Sink) *index.Handler {
 	}
 	clk := clock.System{}
 	return &index.Handler{
-		Shards: b.shards, Flights: b.flights, Queues: map[flight.Lane]queue.Queue{flight.Live: b.live, flight.Bulk: b.bulk},
-		Dead: memory.NewQueue(clk, memory.QueueSettings{Name: "dead"}), Sink: s, SinkName: "search", Sources: sources, Config: &b.cfg,
-		Clock: clk, Journal: &b.notes, NewToken: func() shard.Token { return shard.Token(time.Now().String()) }, Jitter: func() float64 { return 0.5 },
+		Shards: b.shards, Flights: b.flights, Queues: map[flight.Lane]queue.Queue{
+			flight.Live: b.live,
+			flight.Bulk: b.bulk,
+		},
+		Dead: memory.NewQueue(clk, memory.QueueSettings{Name: "dead"}), Sink: s, SinkName: "search", Sources: sources,
+		Config: &b.cfg,
+		Clock:  clk, Journal: &b.notes, NewToken: func() shard.Token { return shard.Token(time.Now().String()) },
+		Jitter: func() float64 { return 0.5 },
 	}
 }
 
@@ -168,9 +187,15 @@ func (b *bench) hold(bodies ...string) flight.ID {
 	}
 	b.id++
 	id := flight.ID(ulid.MustNew(ulid.Timestamp(time.Now()), constant(b.id)).String())
-	m := &flight.Manifest{Schema: flight.SchemaVersion, Flight: id, Sink: "search", Lane: flight.Live, Received: time.Now()}
+	m := &flight.Manifest{
+		Schema: flight.SchemaVersion, Flight: id, Sink: "search", Lane: flight.Live,
+		Received: time.Now(),
+	}
 	for _, body := range bodies {
-		msg := queue.Message{ID: "m" + body[len(body)-6:], Receipt: "gone", Body: body, Sent: time.Now(), ReceiveCount: 1}
+		msg := queue.Message{
+			ID: "m" + body[len(body)-6:], Receipt: "gone", Body: body, Sent: time.Now(),
+			ReceiveCount: 1,
+		}
 		e := sources.Decode(msg)[0].Event
 		b.write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(id), Now: now()}))
 		m.Records = append(m.Records, flight.Record{Message: msg, Events: []flight.Entry{{
@@ -229,7 +254,8 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 				}
 				s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
 				h := b.indexing(s)
-				m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(err error) { t.Error(err) }}, h.Turn)
+				m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(err error) { t.Error(err) }},
+					h.Turn)
 				defer m.Close()
 				h.Launcher = m
 				p := b.pruner()

@@ -23,7 +23,8 @@ type LettersReport struct {
 
 const (
 	letterPage = 100
-	// autoAfter is how long the first automatic redrive waits; each further one waits autoFactor times as long.
+	// autoAfter is how long the first automatic redrive waits; each further one waits autoFactor
+	// times as long.
 	autoAfter  = 15 * time.Minute
 	autoFactor = 4
 )
@@ -60,7 +61,8 @@ func (r *run) letters(ctx context.Context) error {
 	return nil
 }
 
-// letterPage reads the rows of a page of letters and then acts: first on those that keep older versions of their documents out.
+// letterPage reads the rows of a page of letters and then acts: first on those that keep older
+// versions of their documents out.
 func (r *run) letterPage(ctx context.Context, page []deadletter.Facts) error {
 	var docs []shard.DocID
 	var facts []deadletter.Facts
@@ -93,8 +95,9 @@ func (r *run) letterPage(ctx context.Context, page []deadletter.Facts) error {
 	return first
 }
 
-// rowsOf reads one row for each document; an undecodable letter has none. The rows may be a little old: what is believed of them is
-// that something was committed, and who acts on anything else reads again.
+// rowsOf reads one row for each document; an undecodable letter has none. The rows may be a little
+// old: what is believed of them is that something was committed, and who acts on anything else
+// reads again.
 func (r *run) rowsOf(ctx context.Context, docs []shard.DocID) ([]shard.Row, error) {
 	rows := make([]shard.Row, len(docs))
 	var named []shard.DocID
@@ -121,8 +124,8 @@ func (r *run) rowsOf(ctx context.Context, docs []shard.DocID) ([]shard.Row, erro
 	return rows, nil
 }
 
-// blocking says that the letter's version was claimed without an answer before it died: it may be in the sink, so nothing older of its
-// document may be written until it is.
+// blocking says that the letter's version was claimed without an answer before it died: it may be
+// in the sink, so nothing older of its document may be written until it is.
 func blocking(row shard.Row, f deadletter.Facts) bool {
 	return f.Key != "" && row.Claimed == f.Key && row.Dead == f.Key && row.Committed < f.Key
 }
@@ -191,8 +194,9 @@ func autoWait(n int) time.Duration {
 	return d
 }
 
-// parkAgain sets a letter back that was sent again and of which neither a commit nor another death was heard. It reports whether the letter
-// is still there: somebody may have dropped it since it was listed.
+// parkAgain sets a letter back that was sent again and of which neither a commit nor another death
+// was heard. It reports whether the letter is still there: somebody may have dropped it since it
+// was listed.
 func (r *run) parkAgain(ctx context.Context, f deadletter.Facts) (there bool, err error) {
 	err = r.try(ctx, func() error {
 		l, ok, err := r.Letters.Get(ctx, f.ID)

@@ -23,7 +23,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Pruner is prune for one sink. All fields are required, except Launcher, which only Rescue needs, and those that name their zero value.
+// Pruner is prune for one sink. All fields are required, except Launcher, which only Rescue needs,
+// and those that name their zero value.
 type Pruner struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -72,7 +73,8 @@ func (b Budget) complete() Budget {
 const (
 	// maxParallel bounds the writes in flight.
 	maxParallel = 16
-	// endMargin is how long a run's own lease outlives its budget: for writes under way and for END RUN.
+	// endMargin is how long a run's own lease outlives its budget: for writes under way and for END
+	// RUN.
 	endMargin = 15 * time.Second
 )
 
@@ -96,12 +98,14 @@ type run struct {
 	gate   shard.Row // the sink's health row
 }
 
-// cursors is where the next run goes on, and since when runs have ended one after the other, kept in the run row. Times are microseconds since 1970.
+// cursors is where the next run goes on, and since when runs have ended one after the other, kept
+// in the run row. Times are microseconds since 1970.
 type cursors struct {
 	Flights string       `json:"flights,omitempty"`
 	Letters string       `json:"letters,omitempty"`
 	Ended   shard.Micros `json:"ended,omitempty"` // the last run that came to its end
-	Since   shard.Micros `json:"since,omitempty"` // the first one after the table was away for longer than a run may be missed; 0 for always
+	// the first one after the table was away for longer than a run may be missed; 0 for always
+	Since shard.Micros `json:"since,omitempty"`
 }
 
 // missed notes where runs were missed: the table was away, or prune was.
@@ -112,7 +116,8 @@ func (c *cursors) missed(now shard.Micros, every time.Duration) {
 	c.Ended = now
 }
 
-// Run does one run, if it is this caller's turn. The error joins what failed, each named by its segment; the report is valid beside it.
+// Run does one run, if it is this caller's turn. The error joins what failed, each named by its
+// segment; the report is valid beside it.
 func (p *Pruner) Run(ctx context.Context) (Report, error) {
 	r := &run{Pruner: p, start: p.Clock.Now(), token: p.newToken(), budget: p.Budget.complete()}
 	name := "prune-" + p.Sink
@@ -139,7 +144,8 @@ func (p *Pruner) Run(ctx context.Context) (Report, error) {
 	return r.report, errors.Join(failures...)
 }
 
-// segments runs one segment after the other, the urgent ones first, each with its share of the time that is left.
+// segments runs one segment after the other, the urgent ones first, each with its share of the time
+// that is left.
 func (r *run) segments(ctx context.Context) (failures []error) {
 	var rows []shard.Row
 	err := r.try(ctx, func() (err error) {
@@ -164,15 +170,16 @@ func (r *run) segments(ctx context.Context) (failures []error) {
 		mine, cancel := r.Clock.Deadline(ctx, share)
 		err := s.do(mine)
 		cancel()
-		if err != nil && !(errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil) { // out of time is no fault: the next run goes on
+		// out of time is no fault: the next run goes on
+		if err != nil && !(errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil) {
 			failures = append(failures, fmt.Errorf("%s: %w", s.name, err))
 		}
 	}
 	return failures
 }
 
-// begin takes the turn by the run row and returns what the last run saved there. It is at most one per interval: a tenth less than the
-// rule's, which does not fire to the second.
+// begin takes the turn by the run row and returns what the last run saved there. It is at most one
+// per interval: a tenth less than the rule's, which does not fire to the second.
 func (r *run) begin(ctx context.Context, name string, length time.Duration) (saved string, mine bool, err error) {
 	now := shard.MicrosOf(r.Clock.Now())
 	every := r.Config.Lifecycle.PruneEvery
@@ -184,7 +191,8 @@ func (r *run) begin(ctx context.Context, name string, length time.Duration) (sav
 	return old.Cursor, err == nil, err
 }
 
-// end gives the turn back and saves where the next run goes on. Where somebody else has the turn by now it is not ours to save.
+// end gives the turn back and saves where the next run goes on. Where somebody else has the turn by
+// now it is not ours to save.
 func (r *run) end(ctx context.Context, name, save string) error {
 	_, err := r.write(ctx, shard.EndRun(name, r.token, save))
 	if _, ok := shard.AsRefused(err); ok {
@@ -207,7 +215,8 @@ func (p *Pruner) try(ctx context.Context, f func() error) error {
 	return backoff.Row().Do(ctx, p.Clock, f)
 }
 
-// mine reports whether what is meant for a sink, in a collection, is this pruner's: of a sink that is configured no more, it is the collection's now.
+// mine reports whether what is meant for a sink, in a collection, is this pruner's: of a sink that
+// is configured no more, it is the collection's now.
 func (p *Pruner) mine(sink string, doc shard.DocID) bool {
 	if _, ok := p.Config.Sinks[sink]; !ok {
 		sink, _ = p.Config.SinkFor(string(doc.Collection()))

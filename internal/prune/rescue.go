@@ -11,12 +11,14 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ErrNothingToRescue says that everything in the flight is done, or that no row accepts what is left.
+// ErrNothingToRescue says that everything in the flight is done, or that no row accepts what is
+// left.
 var ErrNothingToRescue = errors.New("nothing in the flight is left to write")
 
-// Rescue starts a new flight from the manifest of a stuck one: what is neither committed nor a dead letter is admitted again and
-// written with no message behind it. Deletions of its messages change nothing, and should one be in the queue after all, both are
-// judged by the row. It returns the new flight; the old manifest goes once its events are done. Rescuing twice does no harm.
+// Rescue starts a new flight from the manifest of a stuck one: what is neither committed nor a dead
+// letter is admitted again and written with no message behind it. Deletions of its messages change
+// nothing, and should one be in the queue after all, both are judged by the row. It returns the new
+// flight; the old manifest goes once its events are done. Rescuing twice does no harm.
 func (p *Pruner) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	next, err := p.rescue(ctx, id)
 	if err != nil {
@@ -58,25 +60,30 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 		return "", ErrNothingToRescue
 	}
 	state := flight.State{
-		Schema: flight.SchemaVersion, Flight: m.Flight, Left: flight.AllLeft(m.Items()), WakeAt: flight.WakeText(now.Time()),
+		Schema: flight.SchemaVersion, Flight: m.Flight, Left: flight.AllLeft(m.Items()),
+		WakeAt:       flight.WakeText(now.Time()),
 		VisibleUntil: m.Received.Add(queue.MaxHold).UnixMicro(), // there is nothing to extend
 	}
 	if err := p.try(ctx, func() error { return p.Flights.Put(ctx, m) }); err != nil {
 		return "", fmt.Errorf("write the new manifest: %w", err)
 	}
-	if err := p.try(ctx, func() error { return p.Launcher.Start(ctx, state) }); err != nil { // two executions of it do no harm
+	// two executions of it do no harm
+	if err := p.try(ctx, func() error { return p.Launcher.Start(ctx, state) }); err != nil {
 		_ = p.Flights.Delete(ctx, m.Flight) // should it run all the same, it ends at once
 		return "", fmt.Errorf("start the new flight: %w", err)
 	}
 	p.note(journal.Note{
-		Step: journal.Launched, Lane: string(m.Lane), Flight: string(m.Flight), Count: len(m.Records), Until: now.Time(), Detail: "rescue of " + string(id),
+		Step: journal.Launched, Lane: string(m.Lane), Flight: string(m.Flight), Count: len(m.Records),
+		Until: now.Time(), Detail: "rescue of " + string(id),
 	})
 	return m.Flight, nil
 }
 
-// admitAgain admits the newest of what is left of every document, because the row may have been collected or wait for nothing, and
-// reports which documents accept it. What waits already is fine.
-func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []flight.Entry, to flight.ID) (map[shard.DocID]bool, error) {
+// admitAgain admits the newest of what is left of every document, because the row may have been
+// collected or wait for nothing, and reports which documents accept it. What waits already is fine.
+func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []flight.Entry,
+	to flight.ID,
+) (map[shard.DocID]bool, error) {
 	newest := map[shard.DocID]shard.Admission{}
 	var docs []shard.DocID
 	now := p.Clock.Now()
@@ -104,7 +111,8 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 		case !ok:
 			return nil, fmt.Errorf("admit %s: %w", doc, err)
 		default:
-			accepted[doc] = shard.Judge(refused.Row, a.Key, a.Class, a.Aged) == shard.Held && refused.Row.Pending >= a.Key
+			accepted[doc] = shard.Judge(refused.Row, a.Key, a.Class, a.Aged) == shard.Held &&
+				refused.Row.Pending >= a.Key
 		}
 	}
 	return accepted, nil

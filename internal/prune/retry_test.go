@@ -13,7 +13,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// once makes the first call of every name fail so, and lets all others through. Queues are left out: what is not sent is sent by the next run.
+// once makes the first call of every name fail so, and lets all others through. Queues are left
+// out: what is not sent is sent by the next run.
 func once(v fault.Verdict, called map[string]int) fault.Injector {
 	var mu sync.Mutex
 	return decide(func(op fault.Op) fault.Verdict {
@@ -27,7 +28,8 @@ func once(v fault.Verdict, called map[string]int) fault.Injector {
 	})
 }
 
-// One answer that is lost, or one throttled call, is no alarm: the call is tried again in the same run.
+// One answer that is lost, or one throttled call, is no alarm: the call is tried again in the same
+// run.
 func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 	t.Parallel()
 	for _, v := range []fault.Verdict{fault.FailBefore, fault.FailAfter, fault.Throttle} {
@@ -52,7 +54,10 @@ func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 				if rep.Letters.Parked != 1 || rep.Flights.Deleted != 1 || len(b.notes.of(journal.Parked)) != 1 {
 					t.Errorf("report %+v, want one letter parked again and one flight deleted", rep)
 				}
-				for _, call := range []string{"GetManifest", "GetLetter", "PutLetter", "DeleteManifest", "ListLetters", "ListFlights", "ListScheduled", "Scan"} {
+				for _, call := range []string{
+					"GetManifest", "GetLetter", "PutLetter", "DeleteManifest", "ListLetters",
+					"ListFlights", "ListScheduled", "Scan",
+				} {
 					if called[call] < 2 {
 						t.Errorf("%s was called %d times, want it tried again", call, called[call])
 					}
@@ -93,7 +98,8 @@ func TestALetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 	})
 }
 
-// A flight that takes a run's whole time does not keep those behind it from their turn: the next run goes on after it.
+// A flight that takes a run's whole time does not keep those behind it from their turn: the next
+// run goes on after it.
 func TestALargeFlightDoesNotStandInTheWayOfOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +119,8 @@ func TestALargeFlightDoesNotStandInTheWayOfOthers(t *testing.T) {
 			}
 			return fault.OK
 		}))
-		p.Budget = prune.Budget{Time: 10 * time.Second} // about a third of it for flights; 2,000 looks, 16 at a time, take six seconds
+		// about a third of it for flights; 2,000 looks, 16 at a time, take six seconds
+		p.Budget = prune.Budget{Time: 10 * time.Second}
 		for range 2 {
 			if _, err := p.Run(t.Context()); err != nil {
 				t.Errorf("run: %v, want time that is up to be no failure", err)

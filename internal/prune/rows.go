@@ -36,7 +36,8 @@ const (
 	maxFailed    = 12 // runs, an hour by default, before a scan segment begins anew
 )
 
-// pass is one full pass over the table, kept in the run row. It belongs to the table, not to a sink.
+// pass is one full pass over the table, kept in the run row. It belongs to the table, not to a
+// sink.
 type pass struct {
 	Began   int64                   `json:"began"` // seconds; 0 before the first
 	Cursors [scanSegments]scanPoint `json:"at"`
@@ -61,7 +62,8 @@ func (p *pass) ended() bool {
 	return true
 }
 
-// begin starts the next pass where its day has come. A pass that took more than a day makes the next ones read more at a time.
+// begin starts the next pass where its day has come. A pass that took more than a day makes the
+// next ones read more at a time.
 func (p *pass) begin(now time.Time) (mine bool) {
 	switch {
 	case p.Began == 0:
@@ -77,7 +79,8 @@ func (p *pass) begin(now time.Time) (mine bool) {
 	return true
 }
 
-// quota is how many rows this run reads, so that the pass ends within its day: what is probably left, spread over the runs that are.
+// quota is how many rows this run reads, so that the pass ends within its day: what is probably
+// left, spread over the runs that are.
 func (p *pass) quota(now time.Time, every time.Duration, budget int) int {
 	limit := budget * max(p.Boost, 1)
 	runs := int((passAim - now.Sub(time.Unix(p.Began, 0))) / every)
@@ -226,8 +229,12 @@ func (r *run) told(v victim, rep *RowsReport) {
 		rep.Stuck++
 		r.note(journal.Note{
 			Step: journal.Stuck, Doc: v.row.Doc, Key: v.row.Pending, Flight: v.row.Flight, Old: v.row,
-			Detail: "row: pending since " + v.row.BurstStart.Time().Format(time.RFC3339) + ", longer than rows are kept",
+			Detail: "row: pending since " + v.row.BurstStart.Time().Format(time.RFC3339) +
+				", longer than rows are kept",
 		})
 	}
-	r.note(journal.Note{Step: journal.Collected, Doc: v.row.Doc, Key: v.row.Committed, Op: v.row.CommittedOp, Old: v.row})
+	r.note(journal.Note{
+		Step: journal.Collected, Doc: v.row.Doc, Key: v.row.Committed, Op: v.row.CommittedOp,
+		Old: v.row,
+	})
 }

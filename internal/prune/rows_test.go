@@ -25,25 +25,52 @@ func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 		gone  bool
 		stuck bool
 	}{
-		{"settled, younger than rows are kept", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention - time.Minute, nil, false, false},
+		{
+			"settled, younger than rows are kept", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) },
+			retention - time.Minute, nil, false, false,
+		},
 		{"settled", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention, nil, true, false},
-		{"tombstone, younger than rows are kept", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Delete) }, retention - time.Minute, nil, false, false},
+		{
+			"tombstone, younger than rows are kept", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Delete) },
+			retention - time.Minute, nil, false, false,
+		},
 		{"tombstone", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Delete) }, retention, nil, true, false},
-		{"dead, nothing pending", func(b *bench, d shard.DocID) { b.admit(d, 1); b.park(d, 1) }, retention, nil, true, false},
+		{
+			"dead, nothing pending", func(b *bench, d shard.DocID) { b.admit(d, 1); b.park(d, 1) }, retention, nil, true,
+			false,
+		},
 		{"marked dead, never admitted", func(b *bench, d shard.DocID) { b.park(d, 1) }, retention, nil, true, false},
-		{"settled long ago, and something new waits", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention, func(b *bench, d shard.DocID) { b.admit(d, 2) }, false, false},
-		{"settled long ago, and being written", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention, func(b *bench, d shard.DocID) {
-			b.admit(d, 2)
-			b.claim(d, 2)
-		}, false, false},
+		{
+			"settled long ago, and something new waits", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) },
+			retention, func(b *bench, d shard.DocID) { b.admit(d, 2) }, false, false,
+		},
+		{
+			"settled long ago, and being written", func(b *bench, d shard.DocID) { b.commit(d, 1, shard.Put) }, retention,
+			func(b *bench, d shard.DocID) {
+				b.admit(d, 2)
+				b.claim(d, 2)
+			}, false, false,
+		},
 		{"pending", func(b *bench, d shard.DocID) { b.admit(d, 1) }, retention - time.Minute, nil, false, false},
-		{"pending for longer than rows are kept", func(b *bench, d shard.DocID) { b.admit(d, 1) }, retention, nil, true, true},
-		{"pending for longer than rows are kept, and leased", func(b *bench, d shard.DocID) { b.admit(d, 1) }, retention, func(b *bench, d shard.DocID) { b.claim(d, 1) }, false, false},
-		{"claimed without an answer, long ago", func(b *bench, d shard.DocID) { b.admit(d, 1); b.claim(d, 1) }, retention, nil, true, true},
+		{
+			"pending for longer than rows are kept", func(b *bench, d shard.DocID) { b.admit(d, 1) }, retention, nil, true,
+			true,
+		},
+		{
+			"pending for longer than rows are kept, and leased", func(b *bench, d shard.DocID) { b.admit(d, 1) },
+			retention, func(b *bench, d shard.DocID) { b.claim(d, 1) }, false, false,
+		},
+		{
+			"claimed without an answer, long ago", func(b *bench, d shard.DocID) { b.admit(d, 1); b.claim(d, 1) },
+			retention, nil, true, true,
+		},
 		{"newer schema", func(b *bench, d shard.DocID) {
 			b.commit(d, 1, shard.Put)
 			b.write(shard.Write{Name: "future", Doc: d, Update: []shard.Action{
-				{Verb: shard.Set, Attr: shard.AttrSchema, Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1}},
+				{
+					Verb: shard.Set, Attr: shard.AttrSchema,
+					Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},
+				},
 			}})
 		}, retention, nil, false, false},
 	}
@@ -225,7 +252,9 @@ func TestCursorThatTheTableDoesNotTakeIsGivenUp(t *testing.T) {
 		b := setup(t)
 		b.commit(doc(1), 1, shard.Put)
 		time.Sleep(30 * day)
-		broken := fmt.Sprintf(`{"began":%d,"at":[{"c":"nonsense"},{"c":"nonsense"},{"c":"nonsense"},{"c":"nonsense"}],"rows":1}`, time.Now().Unix())
+		broken := fmt.Sprintf(
+			`{"began":%d,"at":[{"c":"nonsense"},{"c":"nonsense"},{"c":"nonsense"},{"c":"nonsense"}],"rows":1}`,
+			time.Now().Unix())
 		b.write(shard.StartRun("rows", "t", now(), now()+1, 0))
 		b.write(shard.EndRun("rows", "t", broken))
 		failed := 0
@@ -236,7 +265,8 @@ func TestCursorThatTheTableDoesNotTakeIsGivenUp(t *testing.T) {
 			}
 		}
 		if failed == 0 || b.row(doc(1)).Exists() {
-			t.Errorf("%d runs failed, row there: %t; want some to be reported, and then the row gone", failed, b.row(doc(1)).Exists())
+			t.Errorf("%d runs failed, row there: %t; want some to be reported, and then the row gone", failed,
+				b.row(doc(1)).Exists())
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // what another version saved
@@ -258,14 +288,17 @@ type brokenScan struct {
 	broken  bool
 }
 
-func (s *brokenScan) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string, error) {
+func (s *brokenScan) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
+	error,
+) {
 	if s.broken && segment == s.segment {
 		return nil, "", errScan
 	}
 	return s.Scanner.Scan(ctx, segment, segments, cursor, limit)
 }
 
-// What a pass costs grows with the table: one read of every row a day, one write of every row that goes.
+// What a pass costs grows with the table: one read of every row a day, one write of every row that
+// goes.
 func TestAPassReadsEachRowOnceAndWritesOnlyWhatGoes(t *testing.T) {
 	t.Parallel()
 	for _, rows := range []int{1_000, 4_000, 16_000} {

@@ -93,7 +93,8 @@ func (b *bench) world() {
 	b.flight(entry{doc("waits"), 1})
 	time.Sleep(time.Hour)
 	for i := range 5 {
-		b.schedules(fmt.Sprint("s", i), time.Now().Add(time.Duration(i)*time.Minute), []flight.Lane{flight.Live, flight.Bulk}[i%2])
+		b.schedules(fmt.Sprint("s", i), time.Now().Add(time.Duration(i)*time.Minute),
+			[]flight.Lane{flight.Live, flight.Bulk}[i%2])
 	}
 	b.schedules("later", time.Now().Add(2*time.Hour), flight.Live)
 }
@@ -172,7 +173,8 @@ func TestTwoPrunersComeToTheSameEnd(t *testing.T) {
 	})
 }
 
-// Faults, line 47: a run is killed at any of its calls, before or after it was applied, and the next one goes on.
+// Faults, line 47: a run is killed at any of its calls, before or after it was applied, and the
+// next one goes on.
 func TestRunKilledAnywhereComesToTheSameEnd(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []fault.Verdict{fault.CrashBefore, fault.CrashAfter} {
@@ -211,7 +213,10 @@ func TestRunKilledAnywhereComesToTheSameEnd(t *testing.T) {
 func TestFailingSegmentIsReportedAndTheOthersGoOn(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ call, segment string }{
-		{"ListScheduled", "scheduled events"}, {"ListLetters", "dead letters"}, {"ListFlights", "flights"}, {"Scan", "rows"},
+		{"ListScheduled", "scheduled events"},
+		{"ListLetters", "dead letters"},
+		{"ListFlights", "flights"},
+		{"Scan", "rows"},
 	} {
 		t.Run(tt.segment, func(t *testing.T) {
 			t.Parallel()

@@ -52,8 +52,8 @@ func (r *run) schedule(ctx context.Context) error {
 	return nil
 }
 
-// enqueue sends a page, each event to its lane, and deletes those that were sent. A crash in between sends them twice, which
-// the rows bear.
+// enqueue sends a page, each event to its lane, and deletes those that were sent. A crash in
+// between sends them twice, which the rows bear.
 func (r *run) enqueue(ctx context.Context, items []schedule.Item) error {
 	rep := &r.report.Schedule
 	var first error
@@ -105,7 +105,8 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item) error {
 			rep.Sent++
 			done = append(done, it)
 			r.note(journal.Note{
-				Step: journal.Enqueued, Doc: it.Doc, Key: it.Key, Lane: string(it.Lane), Message: it.MessageID, Sent: it.FirstSent, Until: it.NotBefore,
+				Step: journal.Enqueued, Doc: it.Doc, Key: it.Key, Lane: string(it.Lane), Message: it.MessageID,
+				Sent: it.FirstSent, Until: it.NotBefore,
 			})
 		}
 	}
@@ -115,7 +116,8 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item) error {
 	return first
 }
 
-// delay is how long SQS keeps the event back: whole seconds, so that it comes not before its time. Less than a second late is the price.
+// delay is how long SQS keeps the event back: whole seconds, so that it comes not before its time.
+// Less than a second late is the price.
 func (r *run) delay(it schedule.Item) time.Duration {
 	return min(max(queue.WholeSeconds(it.NotBefore.Sub(r.Clock.Now())), 0), queue.MaxDelay)
 }
@@ -138,7 +140,10 @@ func (r *run) parkItem(ctx context.Context, it schedule.Item, why error) error {
 	l := deadletter.New(m, deadletter.Contract, "scheduled: "+why.Error(), it.Doc, it.Key, 0, r.Clock.Now())
 	l.Sink, l.Lane = r.Sink, string(it.Lane)
 	if r.Config.DeadLetters == config.DeadLettersNone {
-		r.note(journal.Note{Step: journal.Dropped, Doc: it.Doc, Key: it.Key, Message: it.MessageID, Sent: it.FirstSent, Detail: string(l.Reason) + ": " + l.Detail})
+		r.note(journal.Note{
+			Step: journal.Dropped, Doc: it.Doc, Key: it.Key, Message: it.MessageID, Sent: it.FirstSent,
+			Detail: string(l.Reason) + ": " + l.Detail,
+		})
 		return nil
 	}
 	err := r.try(ctx, func() error {
@@ -148,6 +153,7 @@ func (r *run) parkItem(ctx context.Context, it schedule.Item, why error) error {
 	if err != nil {
 		return fmt.Errorf("park the event of %s: %w", it.Doc, err)
 	}
-	r.note(journal.Note{Step: journal.Parked, Doc: it.Doc, Key: it.Key, Sent: it.FirstSent, Detail: string(l.Reason) + ": " + l.Detail, Letter: l.ID})
+	r.note(journal.Note{Step: journal.Parked, Doc: it.Doc, Key: it.Key, Sent: it.FirstSent, Detail: string(l.Reason) +
+		": " + l.Detail, Letter: l.ID})
 	return nil
 }

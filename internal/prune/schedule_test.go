@@ -17,7 +17,8 @@ import (
 func TestScheduledEventIsEnqueuedToTheSecondAndNeverEarly(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{
-		-time.Hour, 0, time.Millisecond, 59*time.Second + 999*time.Millisecond, 15 * time.Minute, 15*time.Minute + time.Millisecond, 3*time.Hour + 333*time.Millisecond,
+		-time.Hour, 0, time.Millisecond, 59*time.Second + 999*time.Millisecond, 15 * time.Minute,
+		15*time.Minute + time.Millisecond, 3*time.Hour + 333*time.Millisecond,
 	} {
 		t.Run(ahead.String(), func(t *testing.T) {
 			t.Parallel()
@@ -61,8 +62,12 @@ func TestScheduledEventIsDeletedOnlyAfterItsSendSucceeded(t *testing.T) {
 		sent    int // messages after the run
 	}{
 		{"send fails", func(op fault.Op) fault.Verdict { return at(op, "SendMessageBatch", fault.FailBefore) }, 1, 0},
-		{"answer of the send is lost", func(op fault.Op) fault.Verdict { return at(op, "SendMessageBatch", fault.FailAfter) }, 1, 1},
-		{"killed between send and delete", func(op fault.Op) fault.Verdict { return at(op, "SendMessageBatch", fault.CrashAfter) }, 1, 1},
+		{"answer of the send is lost", func(op fault.Op) fault.Verdict {
+			return at(op, "SendMessageBatch", fault.FailAfter)
+		}, 1, 1},
+		{"killed between send and delete", func(op fault.Op) fault.Verdict {
+			return at(op, "SendMessageBatch", fault.CrashAfter)
+		}, 1, 1},
 		{"delete fails", func(op fault.Op) fault.Verdict { return at(op, "DeleteScheduled", fault.FailBefore) }, 1, 1},
 		{"all is well", func(fault.Op) fault.Verdict { return fault.OK }, 0, 1},
 	}
@@ -115,14 +120,19 @@ func TestScheduledEventsGoToTheirOwnQueues(t *testing.T) {
 		}
 		b.schedules("l", time.Now(), flight.Live)
 		for _, sink := range []string{"other", "gone"} {
-			err := b.schedule.Put(t.Context(), schedule.Item{ID: sink, Doc: doc(sink), Key: b.key(1), NotBefore: time.Now(), Sink: sink, FirstSent: time.Now(), Body: "x"})
+			err := b.schedule.Put(t.Context(), schedule.Item{
+				ID: sink, Doc: doc(sink), Key: b.key(1),
+				NotBefore: time.Now(), Sink: sink, FirstSent: time.Now(), Body: "x",
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
 		rep := b.run()
-		if live, bulk := b.live.Counts().Total(), b.bulk.Counts().Total(); live != 2 || bulk != 120 || rep.Schedule.Sent != 122 {
-			t.Errorf("%d live, %d bulk, %+v; want 2 (one whose sink is configured no more) and 120", live, bulk, rep.Schedule)
+		if live, bulk := b.live.Counts().Total(), b.bulk.Counts().Total(); live != 2 || bulk != 120 ||
+			rep.Schedule.Sent != 122 {
+			t.Errorf("%d live, %d bulk, %+v; want 2 (one whose sink is configured no more) and 120", live, bulk,
+				rep.Schedule)
 		}
 		if got := b.schedule.Len(); got != 1 {
 			t.Errorf("%d items left, want the other sink's", got)
@@ -141,7 +151,8 @@ func TestScheduledEventThatNoQueueTakesBecomesADeadLetter(t *testing.T) {
 				attrs[fmt.Sprint("a", i)] = queue.Text("x")
 			}
 			err := b.schedule.Put(t.Context(), schedule.Item{
-				ID: "1", Doc: doc(1), Key: b.key(1), NotBefore: time.Now(), Sink: "search", FirstSent: time.Now(), Body: "x", Attributes: attrs,
+				ID: "1", Doc: doc(1), Key: b.key(1), NotBefore: time.Now(), Sink: "search", FirstSent: time.Now(),
+				Body: "x", Attributes: attrs,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -151,7 +162,8 @@ func TestScheduledEventThatNoQueueTakesBecomesADeadLetter(t *testing.T) {
 				t.Errorf("report %+v, %d items left", rep.Schedule, b.schedule.Len())
 			}
 			kept, dropped := len(b.notes.of(journal.Parked)), len(b.notes.of(journal.Dropped))
-			if policy == config.DeadLettersQueue && (kept != 1 || dropped != 0) || policy == config.DeadLettersNone && (kept != 0 || dropped != 1) {
+			if policy == config.DeadLettersQueue && (kept != 1 || dropped != 0) || policy == config.DeadLettersNone &&
+				(kept != 0 || dropped != 1) {
 				t.Errorf("deadLetters %s: %d parked, %d dropped", policy, kept, dropped)
 			}
 		})

@@ -60,16 +60,26 @@ func (n *notes) of(step journal.Step) []journal.Note {
 func setup(t *testing.T) *bench {
 	t.Helper()
 	clk := clock.System{}
-	b := &bench{T: t, cfg: config.Default(), shards: memory.NewShards(), letters: memory.NewLetters(), schedule: memory.NewSchedule()}
+	b := &bench{
+		T: t, cfg: config.Default(), shards: memory.NewShards(), letters: memory.NewLetters(),
+		schedule: memory.NewSchedule(),
+	}
 	b.flights = memory.NewFlights(clk)
-	b.live = memory.NewQueue(clk, memory.QueueSettings{Name: "lull-search-live", Visibility: 40 * time.Second, Retention: 60 * day})
-	b.bulk = memory.NewQueue(clk, memory.QueueSettings{Name: "lull-search-bulk", Visibility: 40 * time.Second, Retention: 60 * day})
+	b.live = memory.NewQueue(clk, memory.QueueSettings{
+		Name: "lull-search-live", Visibility: 40 * time.Second,
+		Retention: 60 * day,
+	})
+	b.bulk = memory.NewQueue(clk, memory.QueueSettings{
+		Name: "lull-search-bulk", Visibility: 40 * time.Second,
+		Retention: 60 * day,
+	})
 	return b
 }
 
 func (b *bench) pruner() *prune.Pruner {
 	return &prune.Pruner{
-		Shards: b.shards, Scanner: b.shards, Flights: b.flights, Letters: b.letters, Schedule: b.schedule, Live: b.live, Bulk: b.bulk,
+		Shards: b.shards, Scanner: b.shards, Flights: b.flights, Letters: b.letters, Schedule: b.schedule, Live: b.live,
+		Bulk:   b.bulk,
 		Config: &b.cfg, Sink: "search", Clock: clock.System{}, Journal: &b.notes,
 	}
 }
@@ -78,7 +88,8 @@ func (b *bench) pruner() *prune.Pruner {
 func (b *bench) faulty(inj fault.Injector) (*prune.Pruner, *fault.Invocation) {
 	v := fault.NewInvocation(inj, "prune", 1)
 	p := b.pruner()
-	p.Shards, p.Scanner, p.Flights, p.Letters = v.Shards(b.shards), v.Scanner(b.shards), v.Flights(b.flights), v.Letters(b.letters)
+	p.Shards, p.Scanner, p.Flights, p.Letters = v.Shards(b.shards), v.Scanner(b.shards), v.Flights(b.flights),
+		v.Letters(b.letters)
 	p.Schedule, p.Live, p.Bulk = v.Schedule(b.schedule), v.Queue(b.live), v.Queue(b.bulk)
 	return p, v
 }
@@ -150,7 +161,10 @@ func (b *bench) claim(d shard.DocID, version int) shard.Lease {
 	b.Helper()
 	k := b.key(version)
 	l := shard.Lease{Doc: d, Key: k, Token: shard.Token(fmt.Sprint("token-", time.Now().UnixNano())), At: now()}
-	b.write(shard.Claim(shard.Bid{Doc: d, Key: k, Token: l.Token, Now: l.At, Until: l.At.Add(13 * time.Second), Again: b.row(d).Claimed == k}))
+	b.write(shard.Claim(shard.Bid{
+		Doc: d, Key: k, Token: l.Token, Now: l.At, Until: l.At.Add(13 * time.Second),
+		Again: b.row(d).Claimed == k,
+	}))
 	return l
 }
 
@@ -193,8 +207,9 @@ func (b *bench) facts(id string) (deadletter.Facts, bool) {
 func (b *bench) schedules(id string, notBefore time.Time, lane flight.Lane) {
 	b.Helper()
 	err := b.schedule.Put(b.Context(), schedule.Item{
-		ID: id, Doc: doc(id), Key: b.key(1), NotBefore: notBefore, Sink: "search", Lane: lane, FirstSent: time.Now(), MessageID: "m-" + id,
-		Body: "body of " + id, Attributes: map[string]queue.Attribute{"x": queue.Text("y")},
+		ID: id, Doc: doc(id), Key: b.key(1), NotBefore: notBefore, Sink: "search", Lane: lane, FirstSent: time.Now(),
+		MessageID: "m-" + id,
+		Body:      "body of " + id, Attributes: map[string]queue.Attribute{"x": queue.Text("y")},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -212,14 +227,23 @@ func (b *bench) flight(entries ...entry) flight.ID {
 	b.Helper()
 	b.id++
 	id := flight.ID(ulid.MustNew(ulid.Timestamp(time.Now()), constant(b.id)).String())
-	m := &flight.Manifest{Schema: flight.SchemaVersion, Flight: id, Sink: "search", Lane: flight.Live, Received: time.Now()}
+	m := &flight.Manifest{
+		Schema: flight.SchemaVersion, Flight: id, Sink: "search", Lane: flight.Live,
+		Received: time.Now(),
+	}
 	for _, e := range entries {
 		if r := b.row(e.doc); r.Pending < b.key(e.version) && r.Committed < b.key(e.version) {
 			b.admit(e.doc, e.version)
 		}
 		m.Records = append(m.Records, flight.Record{
-			Message: queue.Message{ID: fmt.Sprint("m-", e.doc, "-", e.version), Receipt: "r", Body: native(e.doc, e.version), Sent: time.Now(), ReceiveCount: 1},
-			Events:  []flight.Entry{{Doc: e.doc, Key: b.key(e.version), Class: shard.ClassInt, Op: shard.Put, Due: now(), Admitted: now()}},
+			Message: queue.Message{
+				ID: fmt.Sprint("m-", e.doc, "-", e.version), Receipt: "r",
+				Body: native(e.doc, e.version), Sent: time.Now(), ReceiveCount: 1,
+			},
+			Events: []flight.Entry{{
+				Doc: e.doc, Key: b.key(e.version), Class: shard.ClassInt, Op: shard.Put,
+				Due: now(), Admitted: now(),
+			}},
 		})
 	}
 	if err := b.flights.Put(b.Context(), m); err != nil {
@@ -229,7 +253,8 @@ func (b *bench) flight(entries ...entry) flight.ID {
 }
 
 func native(d shard.DocID, version int) string {
-	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, d.ID(), version, version)
+	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, d.ID(), version,
+		version)
 }
 
 // constant is no entropy at all, so that ids are known.

@@ -1,5 +1,6 @@
-// Package queue is the seam to SQS standard queues, in SQS's own terms. Whatever a queue does beyond its contract
-// (deliver twice, out of order, late) lull must bear: the row is the referee, not the queue.
+// Package queue is the seam to SQS standard queues, in SQS's own terms. Whatever a queue does
+// beyond its contract (deliver twice, out of order, late) lull must bear: the row is the referee,
+// not the queue.
 package queue
 
 import (
@@ -8,7 +9,8 @@ import (
 	"time"
 )
 
-// Message is a message as received. Body and attributes are never changed by lull: a dead letter holds them byte for byte.
+// Message is a message as received. Body and attributes are never changed by lull: a dead letter
+// holds them byte for byte.
 type Message struct {
 	ID            string
 	Receipt       string // receipt handle: new at each receive, no fence
@@ -20,7 +22,8 @@ type Message struct {
 	MovedFrom     string    // DeadLetterQueueSourceArn: set where SQS's redrive policy moved it
 }
 
-// Attribute is a message attribute: String or Binary according to Type ("String", "Number", "Binary", or with a suffix).
+// Attribute is a message attribute: String or Binary according to Type ("String", "Number",
+// "Binary", or with a suffix).
 type Attribute struct {
 	Type   string `json:"type"`
 	String string `json:"string,omitempty"`
@@ -37,22 +40,25 @@ type Outgoing struct {
 	Delay      time.Duration // whole seconds, at most 900
 }
 
-// AttrFirstSent is set on every copy that lull sends: the SentTimestamp of the first message, milliseconds since 1970. It is honoured
-// only where it is earlier than the message's own: it can make a message older, never newer.
+// AttrFirstSent is set on every copy that lull sends: the SentTimestamp of the first message,
+// milliseconds since 1970. It is honoured only where it is earlier than the message's own: it can
+// make a message older, never newer.
 const AttrFirstSent = "lull-first-sent"
 
 // AttrSource chooses the source that decodes a message, by its name in the configuration.
 const AttrSource = "lull-source"
 
-// AttrGroup names the message group, a tenant, in which lull sends a message: SQS's MessageGroupId, by which a standard queue is fair to groups
-// that send little. Being an attribute it stays with every copy. What an upstream sets as MessageGroupId alone is heeded by SQS when it
-// delivers the message, and is not on copies.
+// AttrGroup names the message group, a tenant, in which lull sends a message: SQS's MessageGroupId,
+// by which a standard queue is fair to groups that send little. Being an attribute it stays with
+// every copy. What an upstream sets as MessageGroupId alone is heeded by SQS when it delivers the
+// message, and is not on copies.
 const AttrGroup = "lull-group"
 
 // maxGroup is the length of the longest MessageGroupId.
 const maxGroup = 128
 
-// Group is the message group that attributes name, empty where they name none or one that SQS does not take: a message is never lost for its group.
+// Group is the message group that attributes name, empty where they name none or one that SQS does
+// not take: a message is never lost for its group.
 func Group(attrs map[string]Attribute) string {
 	if g := attrs[AttrGroup].String; ValidGroup(g) {
 		return g
@@ -60,7 +66,8 @@ func Group(attrs map[string]Attribute) string {
 	return ""
 }
 
-// ValidGroup reports whether SQS takes a MessageGroupId: 1 to 128 letters, digits or punctuation marks of ASCII.
+// ValidGroup reports whether SQS takes a MessageGroupId: 1 to 128 letters, digits or punctuation
+// marks of ASCII.
 func ValidGroup(g string) bool {
 	for i := range len(g) {
 		if g[i] <= ' ' || g[i] > '~' {
@@ -79,17 +86,20 @@ const (
 	MaxEntries    = 10             // of a batch call
 )
 
-// Queue sends, holds and deletes. Implementations split calls into batches of ten, read per-entry failures inside a
-// successful answer, and are safe for concurrent use. Each method returns nil where everything went well, otherwise a slice as
-// long as its input with an error, or nil, for each entry.
+// Queue sends, holds and deletes. Implementations split calls into batches of ten, read per-entry
+// failures inside a successful answer, and are safe for concurrent use. Each method returns nil
+// where everything went well, otherwise a slice as long as its input with an error, or nil, for
+// each entry.
 type Queue interface {
 	Send(ctx context.Context, out []Outgoing) []error
 
-	// Hold makes messages invisible for d from now; zero makes them visible at once (ChangeMessageVisibility).
-	// ErrGone is no failure of the batch: the handle is stale, the message deleted, or no longer in flight.
+	// Hold makes messages invisible for d from now; zero makes them visible at once
+	// (ChangeMessageVisibility). ErrGone is no failure of the batch: the handle is stale, the
+	// message deleted, or no longer in flight.
 	Hold(ctx context.Context, receipts []string, d time.Duration) []error
 
-	// Delete deletes. Duplicate handles enter a batch once. A handle that is gone is no error: done or redelivered.
+	// Delete deletes. Duplicate handles enter a batch once. A handle that is gone is no error: done
+	// or redelivered.
 	Delete(ctx context.Context, receipts []string) []error
 }
 
@@ -99,7 +109,8 @@ var ErrGone = errors.New("receipt handle is not in flight")
 // ErrTooLarge says that a message exceeds what the queue takes; sending it again cannot succeed.
 var ErrTooLarge = errors.New("message is too large")
 
-// FirstSent is when the first message of which this may be a copy was sent: the age guard counts from it.
+// FirstSent is when the first message of which this may be a copy was sent: the age guard counts
+// from it.
 func (m Message) FirstSent() time.Time {
 	if a, ok := m.Attributes[AttrFirstSent]; ok {
 		if ms, ok := parseMillis(a.String); ok {
@@ -134,7 +145,8 @@ func Bytes(body string, attrs map[string]Attribute) int {
 	return n
 }
 
-// WholeSeconds rounds up: SQS counts delays and visibility in seconds, and nothing may come back before its time.
+// WholeSeconds rounds up: SQS counts delays and visibility in seconds, and nothing may come back
+// before its time.
 func WholeSeconds(d time.Duration) time.Duration {
 	if rest := d % time.Second; rest > 0 {
 		d += time.Second - rest

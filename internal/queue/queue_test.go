@@ -23,7 +23,11 @@ func TestFirstSentMakesAMessageOlderNeverNewer(t *testing.T) {
 		want time.Time
 	}{
 		{"earlier", queue.Text("1777888800122"), sent.Add(-time.Millisecond)},
-		{"earlier, as a number", queue.Attribute{Type: "Number", String: "1777000000000"}, time.UnixMilli(1_777_000_000_000)},
+		{
+			"earlier, as a number",
+			queue.Attribute{Type: "Number", String: "1777000000000"},
+			time.UnixMilli(1_777_000_000_000),
+		},
 		{"long ago", queue.Text("0"), time.UnixMilli(0)},
 		{"the same", queue.Text("1777888800123"), sent},
 		{"later", queue.Text("1777888800124"), sent},

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ask is what receive wants to know of the table, and whether it got answers. A throttled request was answered. Where the invocation's own time
-// has ended nothing is known of the table.
+// ask is what receive wants to know of the table, and whether it got answers. A throttled request
+// was answered. Where the invocation's own time has ended nothing is known of the table.
 func (b *batch) ask(ctx context.Context) {
 	call, cancel := b.until(ctx, tableShare)
 	defer cancel()
@@ -27,8 +27,8 @@ func (b *batch) ask(ctx context.Context) {
 	b.unreachable = lost && !answered && ctx.Err() == nil
 }
 
-// readRows reads the sink's health, once per batch, and the rows of documents that a redelivery or an old message names: a
-// refused ADMIT would cost more than the read.
+// readRows reads the sink's health, once per batch, and the rows of documents that a redelivery or
+// an old message names: a refused ADMIT would cost more than the read.
 func (b *batch) readRows(ctx context.Context) {
 	if len(b.docs) == 0 {
 		return
@@ -70,11 +70,12 @@ func (b *batch) readRows(ctx context.Context) {
 func (b *batch) admit(ctx context.Context) {
 	b.admitted = b.h.Clock.Now()
 	flightID := string(b.flightID())
-	b.h.Parallel.Each(maxParallel, len(b.docs), func(i int) { b.admitNewest(ctx, &b.docs[i], flightID) }) // errors are kept per document
+	// errors are kept per document
+	b.h.Parallel.Each(maxParallel, len(b.docs), func(i int) { b.admitNewest(ctx, &b.docs[i], flightID) })
 }
 
-// admitNewest admits the newest version of the document that its row does not decide. One that is a dead letter, or becomes one here,
-// must not stand in for older ones: nobody else would admit them.
+// admitNewest admits the newest version of the document that its row does not decide. One that is a
+// dead letter, or becomes one here, must not stand in for older ones: nobody else would admit them.
 func (b *batch) admitNewest(ctx context.Context, d *docState, flightID string) {
 	known := d.read
 	for _, e := range d.events {
@@ -121,7 +122,8 @@ func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID 
 	b.conflict(p, old)
 }
 
-// conflict counts a version that the row knows with another payload. The greater key wins, in whatever order they come.
+// conflict counts a version that the row knows with another payload. The greater key wins, in
+// whatever order they come.
 func (b *batch) conflict(p *pending, row shard.Row) {
 	if shard.VersionConflict(row.Pending, p.Key) || shard.VersionConflict(row.Committed, p.Key) {
 		b.h.note(b.about(p, journal.Conflict, "another payload under the same version"))
@@ -151,7 +153,8 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 	case shard.Parked:
 		b.done(p, journal.AlreadyDead, "its dead letter is stored")
 	case shard.ClassMismatch:
-		b.letter(p, deadletter.ClassMismatch, "version: the row has versions of class "+d.after.VersionClass.String()+", this one is "+p.Class.String())
+		b.letter(p, deadletter.ClassMismatch, "version: the row has versions of class "+d.after.VersionClass.String()+
+			", this one is "+p.Class.String())
 	case shard.TooOld:
 		b.letter(p, deadletter.TooOld, "older than rows are kept, and nothing committed to judge it by")
 	case shard.Foreign:
@@ -164,7 +167,8 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 		case !d.after.Leased(b.now()):
 			b.letter(p, deadletter.DeadDeadline, "tried for longer than "+b.h.Config.Retry.DeadDeadline.String())
 		case d.after.Pending < p.Key:
-			// Nobody admits it any more, so a flight would let it go at once, again and again until the lease ends. Visibility is about as long.
+			// Nobody admits it any more, so a flight would let it go at once, again and again until
+			// the lease ends. Visibility is about as long.
 			b.fail(p, "overdue, and its row is leased for another version")
 		default:
 			b.keep(d, p)

@@ -30,8 +30,11 @@ func removed(keys ...string) string {
 	var records []string
 	for _, key := range keys {
 		id, sequencer, _ := strings.Cut(key, "@")
-		records = append(records, fmt.Sprintf(`{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectRemoved:Delete",`+
-			`"eventTime":"2026-05-04T10:00:00Z","s3":{"bucket":{"name":"b"},"object":{"key":%q,"sequencer":%q}}}`, id, sequencer))
+		records = append(records,
+			fmt.Sprintf(`{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectRemoved:Delete",`+
+				`"eventTime":"2026-05-04T10:00:00Z","s3":{"bucket":{"name":"b"},"object":{"key":%q,"sequencer":%q}}}`,
+				id,
+				sequencer))
 	}
 	return `{"Records":[` + strings.Join(records, ",") + `]}`
 }
@@ -48,7 +51,10 @@ func anyBatch(t *rapid.T) []queue.Message {
 	var batch []queue.Message
 	for i := range rapid.IntRange(0, 8).Draw(t, "messages") {
 		id, version := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "id"), rapid.IntRange(1, 3).Draw(t, "version")
-		age := rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 73 * time.Hour, 29*24*time.Hour + time.Minute}).Draw(t, "age")
+		age := rapid.SampledFrom([]time.Duration{
+			time.Second, time.Minute, 73 * time.Hour,
+			29*24*time.Hour + time.Minute,
+		}).Draw(t, "age")
 		m := queue.Message{
 			ID: fmt.Sprintf("m%d", i), Receipt: fmt.Sprintf("r%d", i), Body: put(id, version),
 			Sent: bubble.Add(-age), ReceiveCount: rapid.IntRange(1, 3).Draw(t, "receives"),
@@ -65,7 +71,10 @@ func anyBatch(t *rapid.T) []queue.Message {
 			m.Body = removed(fmt.Sprintf("%s@0%d", id, version), "d@01")
 			m.Attributes = map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")}
 		case 4:
-			ahead := rapid.SampledFrom([]time.Duration{3 * time.Second, 5 * time.Minute, 2 * time.Hour, 29 * 24 * time.Hour}).Draw(t, "ahead")
+			ahead := rapid.SampledFrom([]time.Duration{
+				3 * time.Second, 5 * time.Minute, 2 * time.Hour,
+				29 * 24 * time.Hour,
+			}).Draw(t, "ahead")
 			m.Body = notBefore(m.Body, bubble.Add(ahead))
 		}
 		batch = append(batch, m)
@@ -102,7 +111,8 @@ func (b *bench) prepare(rows map[string]rowState) (dead map[shard.DocID]shard.Or
 			case 3:
 				r.Dead, dead[doc(id)] = key, key
 			case 4:
-				r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = key, key, now().Add(-time.Second), "somebody", now().Add(10*time.Second)
+				r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = key, key, now().Add(-time.Second),
+					"somebody", now().Add(10*time.Second)
 			case 5:
 				r.Schema = shard.SchemaVersion + 1
 			case 6:
@@ -126,7 +136,8 @@ func troubles(seed uint64, percent int) fault.Injector {
 
 // ends is where the events of messages have come to, by what the stores hold.
 type ends struct {
-	dead      map[shard.DocID]shard.OrderKey // whose letter was stored before: another version's mark may take its place
+	// whose letter was stored before: another version's mark may take its place
+	dead      map[shard.DocID]shard.OrderKey
 	letters   []deadletter.Letter
 	scheduled []schedule.Item
 	delayed   map[string]bool // bodies
@@ -152,11 +163,15 @@ func (b *bench) ends() ends {
 	return e
 }
 
-// why says what keeps a message from being done, by the stores alone: nothing that receive says about itself.
+// why says what keeps a message from being done, by the stores alone: nothing that receive says
+// about itself.
 func (b *bench) why(m queue.Message, e ends) string {
 	b.Helper()
 	for i, r := range b.sources.Decode(m) {
-		stored := slices.ContainsFunc(e.letters, func(l deadletter.Letter) bool { return l.MessageID == m.ID && l.Event == i })
+		stored := slices.ContainsFunc(e.letters, func(l deadletter.Letter) bool {
+			return l.MessageID == m.ID &&
+				l.Event == i
+		})
 		if r.Skip != "" || stored {
 			continue
 		}
@@ -165,7 +180,10 @@ func (b *bench) why(m queue.Message, e ends) string {
 		}
 		ev := r.Event
 		row := b.row(ev.Doc.ID())
-		due := slices.ContainsFunc(e.scheduled, func(it schedule.Item) bool { return it.Doc == ev.Doc && it.Key == ev.Key })
+		due := slices.ContainsFunc(e.scheduled, func(it schedule.Item) bool {
+			return it.Doc == ev.Doc &&
+				it.Key == ev.Key
+		})
 		if row.Committed < ev.Key && row.Dead != ev.Key && e.dead[ev.Doc] != ev.Key && !due && !e.delayed[m.Body] {
 			return fmt.Sprintf("%s %s is neither committed, dead, scheduled nor in a letter", ev.Doc, ev.Version)
 		}
@@ -173,13 +191,15 @@ func (b *bench) why(m queue.Message, e ends) string {
 	return ""
 }
 
-// Faults, line 20. Whatever is in a batch and whatever fails: the answer is never nil, names messages of the batch only, each once, and
-// leaves none out of which an event is not done. What it names is held by the flight, or noted as failed.
+// Faults, line 20. Whatever is in a batch and whatever fails: the answer is never nil, names
+// messages of the batch only, each once, and leaves none out of which an event is not done. What it
+// names is held by the flight, or noted as failed.
 func TestBatchResponseNamesOnlyHeldMessages(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		rows, batch := anyRows(rt), anyBatch(rt)
-		seed, percent := rapid.Uint64().Draw(rt, "seed"), rapid.SampledFrom([]int{0, 10, 40, 100}).Draw(rt, "percent of I/O that fails")
+		seed, percent := rapid.Uint64().Draw(rt, "seed"),
+			rapid.SampledFrom([]int{0, 10, 40, 100}).Draw(rt, "percent of I/O that fails")
 		var wrong []string
 		synctest.Test(t, func(t *testing.T) {
 			b := setup(t, several)
@@ -207,7 +227,8 @@ func (b *bench) judge(batch []queue.Message, answer []string, dead map[shard.Doc
 		return []string{"the answer is nil"}
 	}
 	held := map[string]bool{}
-	for _, step := range []journal.Step{journal.Failed, journal.Held} { // a flight that was not stored held its messages too
+	// a flight that was not stored held its messages too
+	for _, step := range []journal.Step{journal.Failed, journal.Held} {
 		for _, n := range b.notes.of(step) {
 			held[n.Message] = true
 		}

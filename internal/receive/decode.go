@@ -12,11 +12,12 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// maxLoads bounds the bodies that are loaded at once: each may be as large as one bulk request, and is held twice for a moment.
+// maxLoads bounds the bodies that are loaded at once: each may be as large as one bulk request, and
+// is held twice for a moment.
 const maxLoads = 16
 
-// decode is step 1: every message through its source; what is skipped is done, what is broken becomes a letter, what is
-// not due for long is scheduled.
+// decode is step 1: every message through its source; what is skipped is done, what is broken
+// becomes a letter, what is not due for long is scheduled.
 func (b *batch) decode(ctx context.Context) {
 	b.events = make([]pending, 0, len(b.msgs))
 	for i, results := range b.results(ctx) {
@@ -24,7 +25,8 @@ func (b *batch) decode(ctx context.Context) {
 			b.state[i].open++
 			switch {
 			case r.Fault != nil && r.Fault.Transient():
-				b.fail(&pending{msg: i, Event: event.Event{Index: r.Fault.Index}}, "load the body that a pointer names: "+r.Fault.Err.Error())
+				b.fail(&pending{msg: i, Event: event.Event{Index: r.Fault.Index}},
+					"load the body that a pointer names: "+r.Fault.Err.Error())
 			case r.Fault != nil:
 				p := &pending{msg: i, Event: event.Event{Index: r.Fault.Index, Doc: r.Fault.Doc, Key: r.Fault.Key}}
 				b.letter(p, r.Fault.Reason, faultDetail(r.Fault))
@@ -38,8 +40,9 @@ func (b *batch) decode(ctx context.Context) {
 	b.schedule(ctx)
 }
 
-// results decodes every message. Bodies that pointers name are loaded beside each other, and for a part of the invocation's time only: what
-// could not be loaded by then is received again, and does not keep the rest from being admitted.
+// results decodes every message. Bodies that pointers name are loaded beside each other, and for a
+// part of the invocation's time only: what could not be loaded by then is received again, and does
+// not keep the rest from being admitted.
 func (b *batch) results(ctx context.Context) [][]event.Result {
 	ctx, cancel := b.until(ctx, loadShare)
 	defer cancel()
@@ -47,7 +50,8 @@ func (b *batch) results(ctx context.Context) [][]event.Result {
 	b.h.Parallel.Each(maxLoads, len(b.msgs), func(i int) {
 		results[i] = b.h.Sources.DecodeContext(ctx, b.msgs[i])
 		for j := range results[i] {
-			// Each may be a part of a body that was loaded, and would keep the whole of it. The order key is made; index decodes again.
+			// Each may be a part of a body that was loaded, and would keep the whole of it. The
+			// order key is made; index decodes again.
 			e := &results[i][j].Event
 			e.Data, e.DataRef, e.Version = "", "", ""
 		}
@@ -62,21 +66,25 @@ func faultDetail(f *event.Fault) string {
 	return f.Field + ": " + f.Problem
 }
 
-// place takes an event in, unless it belongs elsewhere or is not due for longer than the quiet window.
+// place takes an event in, unless it belongs elsewhere or is not due for longer than the quiet
+// window.
 func (b *batch) place(p pending) {
 	cfg := b.h.Config
 	if sink, _ := cfg.SinkFor(string(p.Doc.Collection())); sink != b.h.Sink {
-		b.letter(&p, deadletter.Contract, fmt.Sprintf("collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(), sink, b.h.Sink))
+		b.letter(&p, deadletter.Contract, fmt.Sprintf(
+			"collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(), sink, b.h.Sink))
 		return
 	}
-	// A version that is not due within quiet must not become pending: it would hide what is due before it.
+	// A version that is not due within quiet must not become pending: it would hide what is due
+	// before it.
 	ahead := p.NotBefore.Sub(b.start)
 	if p.NotBefore.IsZero() || ahead <= max(cfg.For(string(p.Doc.Collection())).Quiet, cfg.Index.Guard) {
 		b.events = append(b.events, p)
 		return
 	}
 	if limit := cfg.Lifecycle.RowRetention - cfg.Lifecycle.ProducerLateness - 24*time.Hour; ahead > limit {
-		b.letter(&p, deadletter.TooFarAhead, fmt.Sprintf("notbefore: at most %s ahead, so that its row outlives it", limit))
+		b.letter(&p, deadletter.TooFarAhead, fmt.Sprintf("notbefore: at most %s ahead, so that its row outlives it",
+			limit))
 		return
 	}
 	b.later = append(b.later, laterEvent{p: p})
@@ -95,7 +103,8 @@ type docState struct {
 	err      error // why the last ADMIT is neither
 }
 
-// collapse is step 2: one ADMIT per document, for the highest order key; the others ride in the same flight.
+// collapse is step 2: one ADMIT per document, for the highest order key; the others ride in the
+// same flight.
 func (b *batch) collapse() {
 	index := make(map[shard.DocID]int, len(b.events))
 	for i := range b.events {
@@ -134,8 +143,8 @@ func (b *batch) aged(p *pending) bool {
 	return b.h.Config.Lifecycle.Aged(b.msgs[p.msg].FirstSent(), b.start)
 }
 
-// overdue says that this message has been tried for longer than deadDeadline, counted from its own SentTimestamp, or from when the event was
-// due where the queue kept it back until then.
+// overdue says that this message has been tried for longer than deadDeadline, counted from its own
+// SentTimestamp, or from when the event was due where the queue kept it back until then.
 func (b *batch) overdue(p *pending) bool {
 	from := b.msgs[p.msg].Sent
 	if p.NotBefore.After(from) {

@@ -62,11 +62,17 @@ func TestWhenAFlightIsDue(t *testing.T) {
 			b.send(put("a", 2))
 		}, 5 * time.Second},
 		"a sink that throttles widens the quiet window": {nil, func(b *bench) {
-			b.write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute), Level: 2}))
+			b.write(shardtest.Put(shard.Row{
+				Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute),
+				Level: 2,
+			}))
 			b.send(put("a", 1))
 		}, 20 * time.Second},
 		"up to max wait": {nil, func(b *bench) {
-			b.write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute), Level: 9}))
+			b.write(shardtest.Put(shard.Row{
+				Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute),
+				Level: 9,
+			}))
 			b.send(put("a", 1))
 		}, 30 * time.Second},
 	} {

@@ -15,8 +15,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Decoder turns a message into the events it carries. It returns at least one result and never fails as a whole. A fault that is Transient
-// keeps the message: a body that a pointer names could not be loaded now.
+// Decoder turns a message into the events it carries. It returns at least one result and never
+// fails as a whole. A fault that is Transient keeps the message: a body that a pointer names could
+// not be loaded now.
 type Decoder interface {
 	DecodeContext(ctx context.Context, m queue.Message) []event.Result
 }
@@ -42,8 +43,8 @@ type Handler struct {
 // maxParallel bounds the conditional writes in flight of one invocation.
 const maxParallel = 32
 
-// Eighths of Tr by which a step is over, whatever it has not come to, so that what follows has its time: nothing that a slow bucket or
-// table delays may keep what was judged from being held.
+// Eighths of Tr by which a step is over, whatever it has not come to, so that what follows has its
+// time: nothing that a slow bucket or table delays may keep what was judged from being held.
 const (
 	loadShare     = 3
 	scheduleShare = 4
@@ -56,8 +57,8 @@ func (b *batch) until(ctx context.Context, eighths time.Duration) (context.Conte
 	return b.h.Clock.Deadline(ctx, end.Sub(b.h.Clock.Now()))
 }
 
-// Handle judges the batch and returns the ids of the messages that SQS must keep, never nil, each once. It does not
-// fail as a whole: whatever goes wrong keeps the messages it concerns.
+// Handle judges the batch and returns the ids of the messages that SQS must keep, never nil, each
+// once. It does not fail as a whole: whatever goes wrong keeps the messages it concerns.
 func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	b := &batch{h: h, start: h.Clock.Now(), msgs: msgs, state: make([]messageState, len(msgs))}
 	h.note(journal.Note{Step: journal.Received, Count: len(msgs), Flight: ""})
@@ -135,7 +136,10 @@ func (b *batch) fail(p *pending, detail string) {
 
 func (b *batch) about(p *pending, step journal.Step, detail string) journal.Note {
 	m := &b.msgs[p.msg]
-	return journal.Note{Step: step, Doc: p.Doc, Key: p.Key, Op: p.Op, Message: m.ID, Event: p.Index, Sent: m.Sent, Detail: detail}
+	return journal.Note{
+		Step: step, Doc: p.Doc, Key: p.Key, Op: p.Op, Message: m.ID, Event: p.Index, Sent: m.Sent,
+		Detail: detail,
+	}
 }
 
 func (h *Handler) note(n journal.Note) {

@@ -11,7 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// pollMargin is how much earlier than this invocation the visibility clock may have started, besides the window.
+// pollMargin is how much earlier than this invocation the visibility clock may have started,
+// besides the window.
 const pollMargin = 5 * time.Second
 
 func (b *batch) flightID() flight.ID {
@@ -63,8 +64,8 @@ func (b *batch) launch(ctx context.Context, m *flight.Manifest, state flight.Sta
 	b.h.note(n)
 }
 
-// manifest collects the messages that are held, each with the events that are not done, and the first and last time
-// anything of it is due.
+// manifest collects the messages that are held, each with the events that are not done, and the
+// first and last time anything of it is due.
 func (b *batch) manifest() (m *flight.Manifest, first, last shard.Micros) {
 	m = &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: b.flightID(), Sink: b.h.Sink, Lane: b.h.Lane,
@@ -85,7 +86,8 @@ func (b *batch) manifest() (m *flight.Manifest, first, last shard.Micros) {
 			m.Records = append(m.Records, flight.Record{Message: b.msgs[p.msg]})
 		}
 		e := flight.Entry{
-			Index: p.Index, Doc: p.Doc, Key: p.Key, Class: p.Class, Op: p.Op, Due: p.due, Admitted: shard.MicrosOf(b.admitted),
+			Index: p.Index, Doc: p.Doc, Key: p.Key, Class: p.Class, Op: p.Op, Due: p.due,
+			Admitted: shard.MicrosOf(b.admitted),
 		}
 		if m.Records[r].Events != nil {
 			m.Records[r].Events = append(m.Records[r].Events, e)

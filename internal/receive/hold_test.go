@@ -20,11 +20,14 @@ func in(collection, body string) string {
 	return body[:len(body)-1] + `,"collection":"` + collection + `"}`
 }
 
-// Every transition of a Standard execution costs: it wakes once, when the last document of the flight is due. An Express one wakes for
-// the first.
+// Every transition of a Standard execution costs: it wakes once, when the last document of the
+// flight is due. An Express one wakes for the first.
 func TestAStandardFlightWakesOnceAtTheLastDue(t *testing.T) {
 	slow := 20 * time.Second
-	for kind, want := range map[config.FlightKind]time.Duration{config.FlightExpress: 5 * time.Second, config.FlightStandard: slow} {
+	for kind, want := range map[config.FlightKind]time.Duration{
+		config.FlightExpress:  5 * time.Second,
+		config.FlightStandard: slow,
+	} {
 		t.Run(string(kind), func(t *testing.T) {
 			play(t, func(c *config.Config) {
 				c.Flight.Kind = kind
@@ -58,8 +61,8 @@ func left(s flight.State, n int) func(func(int) bool) {
 	}
 }
 
-// What the flight believes of visibility must never be later than what SQS does: the clock of the first message of the batch started
-// before the window.
+// What the flight believes of visibility must never be later than what SQS does: the clock of the
+// first message of the batch started before the window.
 func TestAFlightKnowsWhenItsMessagesBecomeVisible(t *testing.T) {
 	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
 		t.Run(string(lane), func(t *testing.T) {
@@ -82,7 +85,8 @@ func TestAFlightKnowsWhenItsMessagesBecomeVisible(t *testing.T) {
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				visible := polled.Add(b.cfg.Queues.Visibility)
-				if got := time.UnixMicro(b.woken[0].VisibleUntil); got.After(visible) || got.Before(visible.Add(-2*time.Second)) {
+				if got := time.UnixMicro(b.woken[0].VisibleUntil); got.After(visible) ||
+					got.Before(visible.Add(-2*time.Second)) {
 					b.Errorf("believes in visibility at %s, it is %s", got, visible)
 				}
 				if m := b.manifests()[0]; m.Received.After(polled.Add(window)) || m.Lane != lane {
@@ -96,7 +100,10 @@ func TestAFlightKnowsWhenItsMessagesBecomeVisible(t *testing.T) {
 func TestAManifestHoldsWhatIsNotDone(t *testing.T) {
 	play(t, several, func(b *bench) {
 		body := removed("done@01", "open@02", "new@03")
-		events := b.sources.Decode(queue.Message{Body: body, Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")}})
+		events := b.sources.Decode(queue.Message{
+			Body:       body,
+			Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")},
+		})
 		b.change("b/done", func(r *shard.Row) { r.Committed = events[0].Event.Key })
 		b.change("b/open", func(r *shard.Row) { r.Committed = "\x00" })
 		out := queue.Outgoing{Body: body, Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")}}
@@ -120,13 +127,15 @@ func TestAManifestHoldsWhatIsNotDone(t *testing.T) {
 		if !slices.Equal(at, []int{1, 2}) {
 			b.Errorf("events %v of the message are held, want 1 and 2", at)
 		}
-		if r := m[0].Records[0].Message; r.Body != body || r.Receipt == "" || r.Attributes[queue.AttrSource].String != "s3" {
+		if r := m[0].Records[0].Message; r.Body != body || r.Receipt == "" ||
+			r.Attributes[queue.AttrSource].String != "s3" {
 			b.Errorf("message %+v, want it as it was received", r)
 		}
 	})
 }
 
-// A message of which one event could not be judged stays out of the flight: nothing in it may count the message as done.
+// A message of which one event could not be judged stays out of the flight: nothing in it may count
+// the message as done.
 func TestAFailedEventTakesItsMessageOutOfTheFlight(t *testing.T) {
 	play(t, several, func(b *bench) {
 		b.inject = decide(func(op fault.Op) fault.Verdict {
@@ -135,7 +144,10 @@ func TestAFailedEventTakesItsMessageOutOfTheFlight(t *testing.T) {
 			}
 			return fault.OK
 		})
-		out := queue.Outgoing{Body: removed("one@01", "two@01"), Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")}}
+		out := queue.Outgoing{
+			Body:       removed("one@01", "two@01"),
+			Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")},
+		}
 		if errs := b.live.Send(b.Context(), []queue.Outgoing{out}); errs != nil {
 			b.Fatal(errs)
 		}
@@ -223,7 +235,8 @@ func TestAnEventOfTheFutureHidesNothing(t *testing.T) {
 	}
 }
 
-// wantCopy waits for the copy of a scheduled event and checks that it comes to the second and is no newer than its original.
+// wantCopy waits for the copy of a scheduled event and checks that it comes to the second and is no
+// newer than its original.
 func (b *bench) wantCopy(when time.Time) {
 	b.Helper()
 	sent := time.Now()
@@ -243,7 +256,10 @@ func (b *bench) wantCopy(when time.Time) {
 }
 
 func TestAScheduledEventThatCannotBeStoredKeepsItsMessage(t *testing.T) {
-	for name, ahead := range map[string]time.Duration{"PutScheduled": 2 * time.Hour, "SendMessageBatch": 5 * time.Minute} {
+	for name, ahead := range map[string]time.Duration{
+		"PutScheduled":     2 * time.Hour,
+		"SendMessageBatch": 5 * time.Minute,
+	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, nil, func(b *bench) {
 				b.inject = decide(func(op fault.Op) fault.Verdict {
@@ -263,7 +279,8 @@ func TestAScheduledEventThatCannotBeStoredKeepsItsMessage(t *testing.T) {
 	}
 }
 
-// A copy has to carry a mark of eight bytes and more. Where the queue has no room for it the event is stored.
+// A copy has to carry a mark of eight bytes and more. Where the queue has no room for it the event
+// is stored.
 func TestAScheduledEventTooLargeToBeMarkedIsStored(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		when := time.Now().Add(5 * time.Minute)
@@ -280,7 +297,8 @@ func TestAScheduledEventTooLargeToBeMarkedIsStored(t *testing.T) {
 	})
 }
 
-// While the table is away the messages wait, longer each time, up to a quarter of an hour: receives are not burnt.
+// While the table is away the messages wait, longer each time, up to a quarter of an hour: receives
+// are not burnt.
 func TestAnOutageOfTheTableIsWaitedOutLongerEachTime(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.inject = decide(func(op fault.Op) fault.Verdict {

@@ -41,7 +41,8 @@ func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 		b.commit(b.event(put("a", 1)))
 		b.change("a", func(r *shard.Row) { r.Schema = shard.SchemaVersion + 1 })
 		before := b.row("a")
-		b.send(put("a", 1), put("a", 2), put("b", 1)) // not even a duplicate is believed: what committed means then is not known
+		// not even a duplicate is believed: what committed means then is not known
+		b.send(put("a", 1), put("a", 2), put("b", 1))
 		if kept := b.poll(); len(kept) != 3 {
 			b.Errorf("kept %v, want all three", kept)
 		}
@@ -92,7 +93,10 @@ func TestTheSameVersionWithAnotherPayloadIsCounted(t *testing.T) {
 		"pending":      func(b *bench, body string) { b.admit(body) },
 		"committed":    func(b *bench, body string) { b.admit(body); b.commit(b.event(body)) },
 	} {
-		for order, bodies := range map[string][2]string{"one way": {put("a", 1), other}, "the other way": {other, put("a", 1)}} {
+		for order, bodies := range map[string][2]string{
+			"one way":       {put("a", 1), other},
+			"the other way": {other, put("a", 1)},
+		} {
 			t.Run(name+", "+order, func(t *testing.T) {
 				play(t, nil, func(b *bench) {
 					first(b, bodies[0])
@@ -117,7 +121,8 @@ func TestTheSameVersionWithAnotherPayloadIsCounted(t *testing.T) {
 	})
 }
 
-// Nobody else would admit the older version: its own batch must, where the newest turns out to be a dead letter.
+// Nobody else would admit the older version: its own batch must, where the newest turns out to be a
+// dead letter.
 func TestAnOlderVersionIsAdmittedWhereTheNewestIsADeadLetter(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.change("a", func(r *shard.Row) { r.VersionClass, r.Dead = shard.ClassInt, b.event(put("a", 2)).Key })
@@ -211,7 +216,10 @@ func TestFirstSentMakesOlderNeverNewer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, nil, func(b *bench) {
 				ms := queue.Attribute{Type: "Number", String: millis(time.Now().Add(c.first))}
-				out := queue.Outgoing{Body: put("a", 1), Attributes: map[string]queue.Attribute{queue.AttrFirstSent: ms}}
+				out := queue.Outgoing{
+					Body:       put("a", 1),
+					Attributes: map[string]queue.Attribute{queue.AttrFirstSent: ms},
+				}
 				if errs := b.live.Send(b.Context(), []queue.Outgoing{out}); errs != nil {
 					b.Fatal(errs)
 				}

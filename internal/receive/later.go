@@ -17,8 +17,9 @@ type laterEvent struct {
 	err error // why it is not stored
 }
 
-// schedule stores what is not due for long: as copies in the queue itself, all with one call, or as items, beside each other. An event is
-// done once its own copy or item was confirmed. It takes no more than a part of the invocation's time: what is due now comes after it.
+// schedule stores what is not due for long: as copies in the queue itself, all with one call, or as
+// items, beside each other. An event is done once its own copy or item was confirmed. It takes no
+// more than a part of the invocation's time: what is due now comes after it.
 func (b *batch) schedule(ctx context.Context) {
 	if len(b.later) == 0 {
 		return
@@ -40,8 +41,9 @@ func (b *batch) schedule(ctx context.Context) {
 	}
 }
 
-// delay sends copies of what the queue itself can keep for that long, to the second: prune comes by every few minutes only. For the others
-// the error is queue.ErrTooLarge: too far ahead, or no room for the mark that makes a copy no newer than its original.
+// delay sends copies of what the queue itself can keep for that long, to the second: prune comes by
+// every few minutes only. For the others the error is queue.ErrTooLarge: too far ahead, or no room
+// for the mark that makes a copy no newer than its original.
 func (b *batch) delay(ctx context.Context) {
 	var out []queue.Outgoing
 	var sent []*laterEvent
@@ -78,7 +80,8 @@ func (b *batch) store(ctx context.Context) {
 	b.h.Parallel.Each(maxParallel, len(far), func(i int) {
 		p, m := &far[i].p, &b.msgs[far[i].p.msg]
 		far[i].err = b.h.Schedule.Put(ctx, schedule.Item{
-			ID: deadletter.ID(p.Doc, p.Key, m.Body), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: b.h.Sink, Lane: b.h.Lane,
+			ID: deadletter.ID(p.Doc, p.Key, m.Body), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: b.h.Sink,
+			Lane:      b.h.Lane,
 			FirstSent: m.FirstSent(), MessageID: m.ID, Body: m.Body, Attributes: m.Attributes,
 		})
 	})

@@ -28,9 +28,13 @@ func (s slow) Decide(ctx context.Context, _ *fault.Invocation, op fault.Op) faul
 	}
 }
 
-// One after the other, at 10 ms each, a thousand would take longer than the function may run, and what is due now would wait for them.
+// One after the other, at 10 ms each, a thousand would take longer than the function may run, and
+// what is due now would wait for them.
 func TestAThousandScheduledEventsFitIntoOneInvocation(t *testing.T) {
-	for call, ahead := range map[string]time.Duration{"PutScheduled": 2 * time.Hour, "SendMessageBatch": 10 * time.Minute} {
+	for call, ahead := range map[string]time.Duration{
+		"PutScheduled":     2 * time.Hour,
+		"SendMessageBatch": 10 * time.Minute,
+	} {
 		t.Run(call, func(t *testing.T) {
 			play(t, nil, func(b *bench) {
 				b.inject = slow{call, 10 * time.Millisecond}
@@ -61,13 +65,15 @@ func TestASlowScheduleDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 		kept, took := b.invoke(301)
 		stored := len(b.notes.of(journal.Scheduled))
 		if took > 3*time.Second || stored == 0 || len(kept) != 301-stored || b.schedule.Len() != stored {
-			b.Errorf("%d kept after %s, %d acknowledged, %d stored: want what was stored acknowledged, the rest kept", len(kept), took, stored, b.schedule.Len())
+			b.Errorf("%d kept after %s, %d acknowledged, %d stored: want what was stored acknowledged, the rest kept",
+				len(kept), took, stored, b.schedule.Len())
 		}
 		b.noted(journal.Launched, 1)
 	})
 }
 
-// Each is done by its own confirmation: of the copies, one of SQS's batches fails; of the items, one.
+// Each is done by its own confirmation: of the copies, one of SQS's batches fails; of the items,
+// one.
 func TestEachScheduledEventStandsForItself(t *testing.T) {
 	for call, c := range map[string]struct {
 		ahead       time.Duration

@@ -24,8 +24,8 @@ func (b *batch) letter(p *pending, reason deadletter.Reason, detail string) {
 	b.letters = append(b.letters, outLetter{p: *p, reason: reason, detail: detail})
 }
 
-// sendLetters stores the dead letters. An event is done once its letter is in the dead-letter queue; where that fails the
-// message stays.
+// sendLetters stores the dead letters. An event is done once its letter is in the dead-letter
+// queue; where that fails the message stays.
 func (b *batch) sendLetters(ctx context.Context) {
 	if len(b.letters) == 0 {
 		return
@@ -70,12 +70,12 @@ func (b *batch) sendLetters(ctx context.Context) {
 	}
 }
 
-// parks says which letters are followed by PARK: those of versions that may be pending, which nobody would end otherwise (docs/model.md,
-// aged-while-pending).
+// parks says which letters are followed by PARK: those of versions that may be pending, which
+// nobody would end otherwise (docs/model.md, aged-while-pending).
 func parks(r deadletter.Reason) bool { return r == deadletter.DeadDeadline || r == deadletter.TooOld }
 
-// park marks the version dead after its letter is stored. Where somebody holds the lease the message stays, to be judged
-// when the lease has ended.
+// park marks the version dead after its letter is stored. Where somebody holds the lease the
+// message stays, to be judged when the lease has ended.
 func (b *batch) park(ctx context.Context, l *outLetter) bool {
 	image := b.docs[l.p.doc].after
 	expires := b.h.Config.Expires(b.start)

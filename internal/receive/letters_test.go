@@ -38,7 +38,8 @@ func (b *bench) overdue(body string) {
 func (b *bench) wantLetter(reason deadletter.Reason, version int) {
 	b.Helper()
 	l := b.letters()
-	if len(l) != 1 || l[0].Reason != reason || l[0].Key != b.event(put("a", version)).Key || l[0].Body != put("a", version) {
+	if len(l) != 1 || l[0].Reason != reason || l[0].Key != b.event(put("a", version)).Key ||
+		l[0].Body != put("a", version) {
 		b.Errorf("letters %+v, want one, %s, of version %d", l, reason, version)
 	}
 }
@@ -81,7 +82,8 @@ func TestDeadDeadlineWaitsWhileTheVersionIsBeingWritten(t *testing.T) {
 		b.overdue(put("a", 1))
 		key := b.event(put("a", 1)).Key
 		b.change("a", func(r *shard.Row) {
-			r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = key, key, now(), "somebody", now().Add(30*time.Second)
+			r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = key, key, now(), "somebody",
+				now().Add(30*time.Second)
 		})
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the message held while somebody has the lease", kept)
@@ -97,14 +99,15 @@ func TestDeadDeadlineWaitsWhileTheVersionIsBeingWritten(t *testing.T) {
 	})
 }
 
-// Nobody has admitted the overdue version, and nobody will: a flight would leave it at once, and it would be received all the time until
-// the lease of the other version ends.
+// Nobody has admitted the overdue version, and nobody will: a flight would leave it at once, and it
+// would be received all the time until the lease of the other version ends.
 func TestAnOverdueVersionBesideALeasedOneWaitsOutsideAFlight(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 2))
 		older := b.event(put("a", 1)).Key
 		b.change("a", func(r *shard.Row) {
-			r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = older, older, now(), "somebody", now().Add(13*time.Second)
+			r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = older, older, now(), "somebody",
+				now().Add(13*time.Second)
 		})
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the message", kept)
@@ -130,7 +133,10 @@ func TestPARKRefusedBecauseLeasedKeepsTheMessage(t *testing.T) {
 		key := b.event(put("a", 1)).Key
 		b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
 		b.inject = at("PARK", func() { // an old flight wakes between the judgement and PARK
-			b.write(shard.Claim(shard.Bid{Doc: doc("a"), Key: key, Token: "t", Now: now(), Until: now().Add(13 * time.Second)}))
+			b.write(shard.Claim(shard.Bid{
+				Doc: doc("a"), Key: key, Token: "t", Now: now(),
+				Until: now().Add(13 * time.Second),
+			}))
 		})
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the message: its version may be in the sink in a moment", kept)
@@ -157,10 +163,15 @@ func TestPARKFollowsTheRow(t *testing.T) {
 		race func(b *bench, key shard.OrderKey)
 		dead bool
 	}{
-		"a newer version was admitted":   {func(b *bench, _ shard.OrderKey) { b.admit(put("a", 2)) }, false},
-		"a newer version was committed":  {func(b *bench, _ shard.OrderKey) { b.admit(put("a", 2)); b.commit(b.event(put("a", 2))) }, false},
-		"it was committed itself":        {func(b *bench, _ shard.OrderKey) { b.commit(b.event(put("a", 1))) }, false},
-		"it was parked by somebody else": {func(b *bench, k shard.OrderKey) { b.write(shard.Park(doc("a"), k, now(), 1, b.row("a"))) }, true},
+		"a newer version was admitted": {func(b *bench, _ shard.OrderKey) { b.admit(put("a", 2)) }, false},
+		"a newer version was committed": {func(b *bench, _ shard.OrderKey) {
+			b.admit(put("a", 2))
+			b.commit(b.event(put("a", 2)))
+		}, false},
+		"it was committed itself": {func(b *bench, _ shard.OrderKey) { b.commit(b.event(put("a", 1))) }, false},
+		"it was parked by somebody else": {func(b *bench, k shard.OrderKey) {
+			b.write(shard.Park(doc("a"), k, now(), 1, b.row("a")))
+		}, true},
 		"its admission was undone": {func(b *bench, _ shard.OrderKey) {
 			b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart = "", 0 })
 		}, true},
@@ -169,7 +180,10 @@ func TestPARKFollowsTheRow(t *testing.T) {
 			play(t, nil, func(b *bench) {
 				b.overdue(put("a", 1))
 				key := b.event(put("a", 1)).Key
-				b.change("a", func(r *shard.Row) { r.VersionClass, r.Pending, r.BurstStart = shard.ClassInt, key, now() })
+				b.change("a", func(r *shard.Row) {
+					r.VersionClass, r.Pending, r.BurstStart = shard.ClassInt, key,
+						now()
+				})
 				b.inject = at("PARK", func() { c.race(b, key) })
 				if kept := b.poll(); len(kept) != 0 {
 					b.Errorf("kept %v, want it acknowledged: its letter is stored", kept)
@@ -268,7 +282,10 @@ func TestWithoutDeadLettersALeasedVersionIsKept(t *testing.T) {
 		key := b.event(put("a", 1)).Key
 		b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
 		b.inject = at("PARK", func() {
-			b.write(shard.Claim(shard.Bid{Doc: doc("a"), Key: key, Token: "t", Now: now(), Until: now().Add(13 * time.Second)}))
+			b.write(shard.Claim(shard.Bid{
+				Doc: doc("a"), Key: key, Token: "t", Now: now(),
+				Until: now().Add(13 * time.Second),
+			}))
 		})
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the message: somebody is writing it", kept)
@@ -341,7 +358,8 @@ func TestAVersionOfAnotherClassIsADeadLetter(t *testing.T) {
 			b.Errorf("kept %v, want the other document's message", kept)
 		}
 		l := b.letters()
-		if len(l) != 2 || slices.ContainsFunc(l, func(l deadletter.Letter) bool { return l.Reason != deadletter.ClassMismatch }) {
+		if len(l) != 2 || slices.ContainsFunc(l,
+			func(l deadletter.Letter) bool { return l.Reason != deadletter.ClassMismatch }) {
 			b.Errorf("letters %+v, want both versions, never guessed", l)
 		}
 		if r := b.row("a"); r != before {

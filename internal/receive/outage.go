@@ -17,9 +17,10 @@ import (
 // maxOutageHold is the longest that a message waits for the table between two tries.
 const maxOutageHold = 15 * time.Minute
 
-// outage is what happens while the table cannot be reached. Closed: the messages wait, longer at each receive, up to 15 minutes.
-// Open (an operator's choice that suspends promise 1): a flight of their own also writes them to the sink at once. Either way none is
-// acknowledged: when the table is back they are judged as if nothing had been written.
+// outage is what happens while the table cannot be reached. Closed: the messages wait, longer at
+// each receive, up to 15 minutes. Open (an operator's choice that suspends promise 1): a flight of
+// their own also writes them to the sink at once. Either way none is acknowledged: when the table
+// is back they are judged as if nothing had been written.
 func (b *batch) outage(ctx context.Context) {
 	lost := make([]bool, len(b.msgs))
 	var cause error
@@ -63,7 +64,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// class says in a word or two why the table did not answer. The error's own text may quote what was asked.
+// class says in a word or two why the table did not answer. The error's own text may quote what was
+// asked.
 func class(err error) string {
 	var coded interface{ ErrorCode() string } // of an AWS service
 	var timed interface{ Timeout() bool }
@@ -78,11 +80,13 @@ func class(err error) string {
 	return "no answer"
 }
 
-// writeOpen starts a flight that writes, without asking its row, the version of each document that could not be admitted: a newer one may be
-// known to be a dead letter. Only what is received for the first time: once is enough, a redelivery brings nothing new.
+// writeOpen starts a flight that writes, without asking its row, the version of each document that
+// could not be admitted: a newer one may be known to be a dead letter. Only what is received for
+// the first time: once is enough, a redelivery brings nothing new.
 func (b *batch) writeOpen(ctx context.Context) {
 	m := &flight.Manifest{
-		Schema: flight.SchemaVersion, Flight: b.h.NewID(), Sink: b.h.Sink, Lane: b.h.Lane, Received: b.start.Add(-pollMargin),
+		Schema: flight.SchemaVersion, Flight: b.h.NewID(), Sink: b.h.Sink, Lane: b.h.Lane,
+		Received: b.start.Add(-pollMargin),
 	}
 	for i := range b.docs {
 		d := &b.docs[i]
@@ -91,13 +95,15 @@ func (b *batch) writeOpen(ctx context.Context) {
 			continue
 		}
 		m.Records = append(m.Records, flight.Record{Message: b.msgs[p.msg], Events: []flight.Entry{{
-			Index: p.Index, Doc: p.Doc, Key: p.Key, Class: p.Class, Op: p.Op, Due: shard.MicrosOf(b.start), Admitted: shard.MicrosOf(b.start),
+			Index: p.Index, Doc: p.Doc, Key: p.Key, Class: p.Class, Op: p.Op, Due: shard.MicrosOf(b.start),
+			Admitted: shard.MicrosOf(b.start),
 		}}})
 	}
 	if len(m.Records) == 0 {
 		return
 	}
 	b.launch(ctx, m, flight.State{
-		Schema: flight.SchemaVersion, Flight: m.Flight, Left: flight.AllLeft(m.Items()), WakeAt: flight.WakeText(b.start), Open: true,
+		Schema: flight.SchemaVersion, Flight: m.Flight, Left: flight.AllLeft(m.Items()),
+		WakeAt: flight.WakeText(b.start), Open: true,
 	}, b.start)
 }

@@ -48,7 +48,8 @@ func (b *bench) written() (docs []shard.DocID) {
 	return docs
 }
 
-// A refusal and a throttle are answers: such a table is no reason to suspend a promise, nor is one that can be read.
+// A refusal and a throttle are answers: such a table is no reason to suspend a promise, nor is one
+// that can be read.
 func TestATableThatAnswersIsNotAway(t *testing.T) {
 	fail := func(verdicts map[string]fault.Verdict) fault.Injector {
 		return decide(func(op fault.Op) fault.Verdict {
@@ -64,12 +65,22 @@ func TestATableThatAnswersIsNotAway(t *testing.T) {
 		unreachable int
 		open        []shard.DocID
 	}{
-		"all throttled":              {map[string]fault.Verdict{"a": fault.Throttle, "b": fault.Throttle, "c": fault.Throttle, "Read": lost}, 0, nil},
+		"all throttled": {map[string]fault.Verdict{
+			"a": fault.Throttle, "b": fault.Throttle,
+			"c": fault.Throttle, "Read": lost,
+		}, 0, nil},
 		"one throttled, two refused": {map[string]fault.Verdict{"b": fault.Throttle, "Read": lost}, 0, nil},
 		"one lost, two refused":      {map[string]fault.Verdict{"b": lost, "Read": lost}, 0, nil},
-		"one lost, one throttled":    {map[string]fault.Verdict{"a": lost, "b": fault.Throttle, "c": lost, "Read": lost}, 0, nil},
-		"nothing can be written":     {map[string]fault.Verdict{"a": lost, "b": lost, "c": lost}, 1, nil},
-		"nor can anything be read":   {map[string]fault.Verdict{"a": lost, "b": lost, "c": lost, "Read": lost}, 1, []shard.DocID{doc("a"), doc("b"), doc("c")}},
+		"one lost, one throttled": {map[string]fault.Verdict{
+			"a": lost, "b": fault.Throttle, "c": lost,
+			"Read": lost,
+		}, 0, nil},
+		"nothing can be written": {map[string]fault.Verdict{"a": lost, "b": lost, "c": lost}, 1, nil},
+		"nor can anything be read": {
+			map[string]fault.Verdict{"a": lost, "b": lost, "c": lost, "Read": lost},
+			1,
+			[]shard.DocID{doc("a"), doc("b"), doc("c")},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, openly, func(b *bench) {
@@ -108,7 +119,8 @@ func TestAnInvocationWithoutTimeCallsNoTableUnreachable(t *testing.T) {
 	})
 }
 
-// A table that hangs uses up no more than its part of the invocation: the messages still get to wait for it.
+// A table that hangs uses up no more than its part of the invocation: the messages still get to
+// wait for it.
 func TestATableThatHangsIsWaitedOut(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.send(put("a", 1), put("b", 1))
@@ -129,7 +141,8 @@ func TestATableThatHangsIsWaitedOut(t *testing.T) {
 		if len(n) != 1 || n[0].Count != 2 {
 			b.Fatalf("notes %+v, want one of two messages", n)
 		}
-		for _, want := range []time.Duration{40 * time.Second, 80 * time.Second} { // of the new one, and of the redelivered one
+		// of the new one, and of the redelivered one
+		for _, want := range []time.Duration{40 * time.Second, 80 * time.Second} {
 			time.Sleep(40*time.Second - time.Millisecond)
 			back, err := b.live.Receive(b.Context(), 2, 0)
 			if err != nil || len(back) != 0 {
@@ -159,7 +172,8 @@ func TestANewMessageBesideARedeliveredOneIsWrittenOpen(t *testing.T) {
 	})
 }
 
-// A table that goes away between two answers leaves a document half judged: the version that its row calls dead is written by nobody.
+// A table that goes away between two answers leaves a document half judged: the version that its
+// row calls dead is written by nobody.
 func TestADeadVersionIsNotWrittenOpen(t *testing.T) {
 	play(t, openly, func(b *bench) {
 		b.change("a", func(r *shard.Row) { r.VersionClass, r.Dead = shard.ClassInt, b.event(put("a", 2)).Key })

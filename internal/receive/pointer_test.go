@@ -19,11 +19,13 @@ func pointers(c *config.Config) { c.Payload.Allow = []config.BucketPrefix{{Bucke
 func (b *bench) sendPointers(n int) {
 	b.Helper()
 	for i := range n {
-		b.send(fmt.Sprintf(`["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k%d"}]`, i))
+		b.send(fmt.Sprintf(`["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k%d"}]`,
+			i))
 	}
 }
 
-// invoke gives n messages to the handler for as long as a function with the default settings has, and returns how long it took.
+// invoke gives n messages to the handler for as long as a function with the default settings has,
+// and returns how long it took.
 func (b *bench) invoke(n int) (kept []string, took time.Duration) {
 	b.Helper()
 	batch, err := b.live.Receive(b.Context(), n, 0)
@@ -37,7 +39,8 @@ func (b *bench) invoke(n int) (kept []string, took time.Duration) {
 	return h.Handle(ctx, batch), time.Since(begin)
 }
 
-// A bucket answers within some 20 ms: one after the other a thousand bodies would take longer than the function may run.
+// A bucket answers within some 20 ms: one after the other a thousand bodies would take longer than
+// the function may run.
 func TestAThousandPointersFitIntoOneInvocation(t *testing.T) {
 	play(t, pointers, func(b *bench) {
 		b.sources = b.sources.WithLoader(func(_ context.Context, _, key string) ([]byte, error) {
@@ -54,7 +57,8 @@ func TestAThousandPointersFitIntoOneInvocation(t *testing.T) {
 	})
 }
 
-// What a slow bucket does not give in time is received again. It takes nothing along, and says nothing of the table.
+// What a slow bucket does not give in time is received again. It takes nothing along, and says
+// nothing of the table.
 func TestASlowBucketDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 	play(t, pointers, func(b *bench) {
 		b.sources = b.sources.WithLoader(func(ctx context.Context, _, key string) ([]byte, error) {
@@ -85,7 +89,8 @@ func TestASlowBucketDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 	})
 }
 
-// Sixty bodies of a megabyte would fill a small function, a thousand a large one. It is not parallel: it looks at the memory of the whole process.
+// Sixty bodies of a megabyte would fill a small function, a thousand a large one. It is not
+// parallel: it looks at the memory of the whole process.
 func TestLoadedBodiesAreNotKept(t *testing.T) { //nolint:paralleltest // see above
 	const size, n = 1 << 20, 60
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +98,8 @@ func TestLoadedBodiesAreNotKept(t *testing.T) { //nolint:paralleltest // see abo
 		defer b.machine.Close()
 		body := strings.Repeat("x", size)
 		b.sources = b.sources.WithLoader(func(_ context.Context, _, key string) ([]byte, error) {
-			return fmt.Appendf(nil, `{"type":"doc.changed","subject":%q,"sequence":"1","data":{"title":%q}}`, key, body), nil
+			return fmt.Appendf(nil, `{"type":"doc.changed","subject":%q,"sequence":"1","data":{"title":%q}}`, key,
+				body), nil
 		})
 		var before, during runtime.MemStats
 		b.inject = at("PutManifest", func() {

@@ -79,7 +79,8 @@ func play(t *testing.T, change func(*config.Config), story func(b *bench)) {
 	})
 }
 
-// setup must run inside a synctest bubble, so that every clock is the bubble's. The caller closes the machine.
+// setup must run inside a synctest bubble, so that every clock is the bubble's. The caller closes
+// the machine.
 func setup(t *testing.T, change func(*config.Config)) *bench {
 	t.Helper()
 	clk := clock.System{}
@@ -95,14 +96,18 @@ func setup(t *testing.T, change func(*config.Config)) *bench {
 		t.Fatal(err)
 	}
 	b.dead = memory.NewQueue(clk, memory.QueueSettings{Name: "dead", Retention: b.cfg.Queues.DeadLetterRetention})
-	b.live = memory.NewQueue(clk, memory.QueueSettings{Name: "live", Visibility: b.cfg.Queues.Visibility, Retention: 90 * 24 * time.Hour})
-	b.machine = memory.NewMachine(clk, memory.MachineSettings{}, func(_ context.Context, s flight.State) (flight.State, error) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.woken = append(b.woken, s)
-		s.Done = true
-		return s, nil
+	b.live = memory.NewQueue(clk, memory.QueueSettings{
+		Name: "live", Visibility: b.cfg.Queues.Visibility,
+		Retention: 90 * 24 * time.Hour,
 	})
+	b.machine = memory.NewMachine(clk, memory.MachineSettings{},
+		func(_ context.Context, s flight.State) (flight.State, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.woken = append(b.woken, s)
+			s.Done = true
+			return s, nil
+		})
 	return b
 }
 
@@ -110,8 +115,11 @@ func setup(t *testing.T, change func(*config.Config)) *bench {
 func (b *bench) handler() (*receive.Handler, *fault.Invocation) {
 	inv := fault.NewInvocation(b.inject, "receive", 1)
 	return &receive.Handler{
-		Shards: inv.Shards(b.shards), Flights: inv.Flights(b.flights), Launcher: inv.Launcher(b.machine), Ingest: inv.Queue(b.live),
-		Dead: inv.Queue(b.dead), Schedule: inv.Schedule(b.schedule), Sources: b.sources, Config: &b.cfg, Sink: "search", Lane: flight.Live,
+		Shards: inv.Shards(b.shards), Flights: inv.Flights(b.flights), Launcher: inv.Launcher(b.machine),
+		Ingest: inv.Queue(b.live),
+		Dead:   inv.Queue(b.dead), Schedule: inv.Schedule(b.schedule), Sources: b.sources, Config: &b.cfg,
+		Sink:  "search",
+		Lane:  flight.Live,
 		Clock: clock.System{}, Journal: &b.notes, NewID: func() flight.ID {
 			b.ids++
 			return flight.ID(fmt.Sprintf("flight-%02d", b.ids))
@@ -120,7 +128,8 @@ func (b *bench) handler() (*receive.Handler, *fault.Invocation) {
 }
 
 func put(id string, version int) string {
-	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version, version)
+	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version,
+		version)
 }
 
 func doc(id string) shard.DocID { return shard.DocID("content#" + id) }
@@ -137,7 +146,8 @@ func (b *bench) send(bodies ...string) {
 	}
 }
 
-// poll receives what is visible and gives it to the handler, as an event source mapping does: what is not in the answer is deleted.
+// poll receives what is visible and gives it to the handler, as an event source mapping does: what
+// is not in the answer is deleted.
 func (b *bench) poll() (kept []string) {
 	b.Helper()
 	batch, err := b.live.Receive(b.Context(), 100, 0)
@@ -195,7 +205,10 @@ func (b *bench) write(w shard.Write) {
 func (b *bench) commit(e event.Event) {
 	b.Helper()
 	l := shard.Lease{Doc: e.Doc, Key: e.Key, Token: shard.Token("token of " + e.Version), At: now()}
-	b.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(13 * time.Second)}))
+	b.write(shard.Claim(shard.Bid{
+		Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At,
+		Until: l.At.Add(13 * time.Second),
+	}))
 	rows, err := b.shards.Read(b.Context(), []shard.DocID{e.Doc}, shard.Consistent)
 	if err != nil {
 		b.Fatal(err)

@@ -38,8 +38,9 @@ func (t Tally) Total() int {
 	return n
 }
 
-// Redrive sends the selected letters again, oldest first: the parked ones, unless the selection names a state. It goes on after
-// a letter that fails; the error then says how many did and why the first. The tally is valid beside an error too.
+// Redrive sends the selected letters again, oldest first: the parked ones, unless the selection
+// names a state. It goes on after a letter that fails; the error then says how many did and why the
+// first. The tally is valid beside an error too.
 func (d *Desk) Redrive(ctx context.Context, o Order) (Tally, error) {
 	if o.ID == "" && o.State == "" {
 		o.State = deadletter.Parked
@@ -47,8 +48,9 @@ func (d *Desk) Redrive(ctx context.Context, o Order) (Tally, error) {
 	return d.each(ctx, o, "redrive", func(f deadletter.Facts) (Outcome, error) { return d.One(ctx, f.ID, o.How) })
 }
 
-// Drop deletes the selected letters for good. The rows keep dead = k: a copy that is still under way is not tried again. Each
-// leaves an audit note with By. A selection of everything has to be said by All.
+// Drop deletes the selected letters for good. The rows keep dead = k: a copy that is still under
+// way is not tried again. Each leaves an audit note with By. A selection of everything has to be
+// said by All.
 func (d *Desk) Drop(ctx context.Context, o Order) (Tally, error) {
 	if o.By == "" {
 		return nil, fmt.Errorf("drop dead letters: nobody is named for the audit")
@@ -69,7 +71,9 @@ func (d *Desk) Drop(ctx context.Context, o Order) (Tally, error) {
 }
 
 // each does one thing to every selected letter, no faster than the rate.
-func (d *Desk) each(ctx context.Context, o Order, verb string, do func(deadletter.Facts) (Outcome, error)) (Tally, error) {
+func (d *Desk) each(ctx context.Context, o Order, verb string, do func(deadletter.Facts) (Outcome, error)) (Tally,
+	error,
+) {
 	if o.Rate < 0 {
 		return nil, fmt.Errorf("%s dead letters: a rate of %g a second is negative", verb, o.Rate)
 	}

@@ -24,7 +24,8 @@ func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 		}
 		time.Sleep(400 * 24 * time.Hour)
 		n := 0
-		if err := b.desk.List(t.Context(), redrive.Selection{}, func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
+		if err := b.desk.List(t.Context(), redrive.Selection{},
+			func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
 			t.Errorf("listed %d letters, error %v; want %d", n, err, letters)
 		}
 		tally, err := b.desk.Redrive(t.Context(), redrive.Order{How: redrive.How{Force: true}})
@@ -32,7 +33,8 @@ func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 			t.Errorf("redrive: %v, error %v; want %d sent", tally, err, letters)
 		}
 		n = 0
-		if err := b.desk.List(t.Context(), redrive.Selection{}, func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
+		if err := b.desk.List(t.Context(), redrive.Selection{},
+			func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
 			t.Errorf("%d letters are left, error %v; want %d: a redrive deletes none", n, err, letters)
 		}
 	})
@@ -47,7 +49,8 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 		time.Sleep(time.Hour)
 		b.letter(message(body("2", 1)), deadletter.Refusals)
 		time.Sleep(time.Hour)
-		third := b.letter(message(`{"type":"doc.changed","collection":"other","subject":"3","sequence":"1","data":{}}`), deadletter.RejectedBySink)
+		third := b.letter(message(`{"type":"doc.changed","collection":"other","subject":"3","sequence":"1","data":{}}`),
+			deadletter.RejectedBySink)
 		b.letter(message(`not JSON`), deadletter.Undecodable)
 		if err := b.letters.MarkRedriven(t.Context(), third, time.Now(), false); err != nil {
 			t.Fatal(err)
@@ -75,11 +78,13 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 				t.Errorf("%s: got %q, error %v; want %q", tt.name, ids(got), err, tt.want)
 			}
 		}
-		// Sent again and heard of no more: it shows as parked once the dead-letter queue would have forgotten it.
+		// Sent again and heard of no more: it shows as parked once the dead-letter queue would have
+		// forgotten it.
 		time.Sleep(b.cfg.Queues.DeadLetterRetention)
 		var got []deadletter.Facts
 		parked := redrive.Selection{Filter: deadletter.Filter{State: deadletter.Parked}}
-		if err := b.desk.List(t.Context(), parked, func(f deadletter.Facts) error { got = append(got, f); return nil }); err != nil || len(got) != 4 {
+		if err := b.desk.List(t.Context(), parked,
+			func(f deadletter.Facts) error { got = append(got, f); return nil }); err != nil || len(got) != 4 {
 			t.Errorf("%d letters show as parked, error %v; want 4", len(got), err)
 		}
 	})
@@ -97,15 +102,21 @@ func TestBadSelectionsChangeNothing(t *testing.T) {
 			want error
 		}{
 			{"unknown reason", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: deadletter.Filter{Reason: "nope"}}})
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{
+					Selection: redrive.Selection{Filter: deadletter.Filter{Reason: "nope"}},
+				})
 				return err
 			}, redrive.ErrFilter},
 			{"unknown state", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: deadletter.Filter{State: "nope"}}})
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{
+					Selection: redrive.Selection{Filter: deadletter.Filter{State: "nope"}},
+				})
 				return err
 			}, redrive.ErrFilter},
 			{"bad collection", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: deadletter.Filter{Collection: "No"}}})
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{
+					Selection: redrive.Selection{Filter: deadletter.Filter{Collection: "No"}},
+				})
 				return err
 			}, redrive.ErrFilter},
 			{"times the wrong way round", func() error {
@@ -114,17 +125,34 @@ func TestBadSelectionsChangeNothing(t *testing.T) {
 				return err
 			}, redrive.ErrFilter},
 			{"id and filter", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{ID: "x", Filter: deadletter.Filter{Doc: "content#1"}}})
+				_, err := b.desk.Redrive(t.Context(), redrive.Order{
+					Selection: redrive.Selection{ID: "x", Filter: deadletter.Filter{Doc: "content#1"}},
+				})
 				return err
 			}, redrive.ErrFilter},
 			{"unknown id", func() error {
 				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{ID: "x"}})
 				return err
 			}, redrive.ErrUnknown},
-			{"show an unknown id", func() error { _, err := b.desk.Show(t.Context(), "x"); return err }, redrive.ErrUnknown},
-			{"negative rate", func() error { _, err := b.desk.Redrive(t.Context(), redrive.Order{Rate: -1}); return err }, nil},
-			{"drop without a name", func() error { _, err := b.desk.Drop(t.Context(), redrive.Order{All: true}); return err }, nil},
-			{"drop of everything, unsaid", func() error { _, err := b.desk.Drop(t.Context(), redrive.Order{How: ann}); return err }, redrive.ErrFilter},
+			{
+				"show an unknown id", func() error { _, err := b.desk.Show(t.Context(), "x"); return err },
+				redrive.ErrUnknown,
+			},
+			{"negative rate", func() error {
+				_, err := b.desk.Redrive(t.Context(),
+					redrive.Order{Rate: -1})
+				return err
+			}, nil},
+			{"drop without a name", func() error {
+				_,
+					err := b.desk.Drop(t.Context(), redrive.Order{All: true})
+				return err
+			}, nil},
+			{"drop of everything, unsaid", func() error {
+				_,
+					err := b.desk.Drop(t.Context(), redrive.Order{How: ann})
+				return err
+			}, redrive.ErrFilter},
 		}
 		for _, tt := range tests {
 			if err := tt.do(); err == nil || tt.want != nil && !errors.Is(err, tt.want) {
@@ -224,8 +252,12 @@ func TestDropIsAudited(t *testing.T) {
 		for i := range 3 {
 			b.die(message(body(fmt.Sprint(i), 1)))
 		}
-		order := redrive.Order{Selection: redrive.Selection{Filter: deadletter.Filter{Doc: "content#1"}}, How: redrive.How{By: "ann", DryRun: true}}
-		if tally, err := b.desk.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 || len(b.notes.of(journal.Dropped)) != 0 {
+		order := redrive.Order{
+			Selection: redrive.Selection{Filter: deadletter.Filter{Doc: "content#1"}},
+			How:       redrive.How{By: "ann", DryRun: true},
+		}
+		if tally, err := b.desk.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 ||
+			len(b.notes.of(journal.Dropped)) != 0 {
 			t.Errorf("dry run: %v, error %v", tally, err)
 		}
 		order.DryRun = false
@@ -240,7 +272,8 @@ func TestDropIsAudited(t *testing.T) {
 			t.Error("the row forgot it: a copy under way would be tried again")
 		}
 		var left []deadletter.Facts
-		_ = b.desk.List(t.Context(), redrive.Selection{}, func(f deadletter.Facts) error { left = append(left, f); return nil })
+		_ = b.desk.List(t.Context(), redrive.Selection{},
+			func(f deadletter.Facts) error { left = append(left, f); return nil })
 		if got := ids(left); got != "0 2" {
 			t.Errorf("left: %q, want 0 2", got)
 		}

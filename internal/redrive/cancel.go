@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Errors of Cancel. The version goes on then. Where the row changed under Cancel a letter may be stored already; it goes once its version,
-// or a newer one, is committed.
+// Errors of Cancel. The version goes on then. Where the row changed under Cancel a letter may be
+// stored already; it goes once its version, or a newer one, is committed.
 var (
 	ErrNotPending = errors.New("nothing is pending")
 	ErrWriting    = errors.New("it is being written: try again when its lease has ended")
@@ -26,8 +26,9 @@ var (
 // cancelTries bounds how often PARK waits for a lease that was taken after the letter was stored.
 const cancelTries = 3
 
-// Cancel makes the pending version of a document a dead letter `cancelled`, from its manifest, and marks the row. What was held
-// besides it, if anything, is the newest then and is written. It returns the letter's facts; an operator may redrive it.
+// Cancel makes the pending version of a document a dead letter `cancelled`, from its manifest, and
+// marks the row. What was held besides it, if anything, is the newest then and is written. It
+// returns the letter's facts; an operator may redrive it.
 func (d *Desk) Cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
 	if by == "" {
 		return deadletter.Facts{}, fmt.Errorf("cancel %s: nobody is named for the audit", doc)
@@ -73,8 +74,9 @@ func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (deadlett
 		return deadletter.Facts{}, err
 	}
 	n := journal.Note{
-		Step: journal.DeadLettered, At: d.Clock.Now(), Doc: doc, Key: l.Key, Sink: l.Sink, Lane: l.Lane, Message: l.MessageID,
-		Event: l.Event, Sent: l.Sent, Detail: string(deadletter.Cancelled) + ": operator " + by, Letter: l.ID,
+		Step: journal.DeadLettered, At: d.Clock.Now(), Doc: doc, Key: l.Key, Sink: l.Sink, Lane: l.Lane,
+		Message: l.MessageID,
+		Event:   l.Event, Sent: l.Sent, Detail: string(deadletter.Cancelled) + ": operator " + by, Letter: l.ID,
 	}
 	d.Journal.Note(n)
 	d.note(l.Facts, journal.Parked, n.Detail)
@@ -102,7 +104,8 @@ func (d *Desk) fromManifest(ctx context.Context, row shard.Row) (deadletter.Lett
 	return deadletter.Letter{}, ErrUnheld
 }
 
-// park is PARK after the letter is stored. Where a claim came in between, the outcome of its write decides.
+// park is PARK after the letter is stored. Where a claim came in between, the outcome of its write
+// decides.
 func (d *Desk) park(ctx context.Context, image shard.Row, f deadletter.Facts) error {
 	var last error
 	for range cancelTries {

@@ -49,7 +49,8 @@ func TestCancelMakesThePendingVersionADeadLetter(t *testing.T) {
 		if r := b.row(e.Doc); r.Dead != e.Key || r.Pending != "" {
 			t.Errorf("row %+v: want it dead", r)
 		}
-		if n := b.notes.of(journal.DeadLettered); len(n) != 1 || n[0].Message != m.ID || n[0].Detail != "cancelled: operator ann" {
+		if n := b.notes.of(journal.DeadLettered); len(n) != 1 || n[0].Message != m.ID ||
+			n[0].Detail != "cancelled: operator ann" {
 			t.Errorf("audit %+v", n)
 		}
 		// It can be had back.
@@ -81,7 +82,10 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 	t.Parallel()
 	future := func(b *bench) {
 		b.write(shard.Write{Name: "future", Doc: "content#1", Update: []shard.Action{
-			{Verb: shard.Set, Attr: shard.AttrSchema, Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1}},
+			{
+				Verb: shard.Set, Attr: shard.AttrSchema,
+				Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},
+			},
 		}})
 	}
 	m := func() queue.Message { return message(body("1", 3)) }
@@ -102,9 +106,18 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 			b.admit(b.event(m()))
 		}, nil, redrive.ErrUnheld, false},
 		{"newer schema", func(b *bench) { b.hold(m()); future(b) }, nil, redrive.ErrForeign, false},
-		{"claimed and committed meanwhile", func(b *bench) { b.hold(m()) }, func(b *bench) { b.commit(b.event(m())) }, redrive.ErrWritten, false},
-		{"claimed meanwhile, no answer", func(b *bench) { b.hold(m()) }, func(b *bench) { lease = b.claim(b.event(m())) }, nil, true},
-		{"overtaken meanwhile", func(b *bench) { b.hold(m()) }, func(b *bench) { b.admit(b.event(message(body("1", 4)))) }, redrive.ErrOvertaken, true},
+		{
+			"claimed and committed meanwhile", func(b *bench) { b.hold(m()) }, func(b *bench) { b.commit(b.event(m())) },
+			redrive.ErrWritten, false,
+		},
+		{
+			"claimed meanwhile, no answer", func(b *bench) { b.hold(m()) },
+			func(b *bench) { lease = b.claim(b.event(m())) }, nil, true,
+		},
+		{
+			"overtaken meanwhile", func(b *bench) { b.hold(m()) },
+			func(b *bench) { b.admit(b.event(message(body("1", 4)))) }, redrive.ErrOvertaken, true,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Desk works on parked letters. All fields are required, except Flights, which only Cancel needs. It is safe for concurrent use.
+// Desk works on parked letters. All fields are required, except Flights, which only Cancel needs.
+// It is safe for concurrent use.
 type Desk struct {
 	Shards  shard.Store
 	Letters deadletter.Store
@@ -140,8 +141,8 @@ func (d *Desk) supersede(ctx context.Context, f deadletter.Facts, how How) error
 	return nil
 }
 
-// send takes the mark off the row, sends the copy and only then notes it in the letter, which stays. A crash in between sends it
-// again later, and every copy is judged by version.
+// send takes the mark off the row, sends the copy and only then notes it in the letter, which
+// stays. A crash in between sends it again later, and every copy is judged by version.
 func (d *Desk) send(ctx context.Context, l deadletter.Letter, row shard.Row, how How) (Outcome, error) {
 	now := d.Clock.Now()
 	first := l.FirstSent
@@ -193,7 +194,8 @@ func (d *Desk) send(ctx context.Context, l deadletter.Letter, row shard.Row, how
 	return Sent, nil
 }
 
-// unmark is REDRIVE: dead = k goes, so that the copy is not taken for stored. A refusal is judged by the row that it returns.
+// unmark is REDRIVE: dead = k goes, so that the copy is not taken for stored. A refusal is judged
+// by the row that it returns.
 func (d *Desk) unmark(ctx context.Context, f deadletter.Facts, how How) (Outcome, error) {
 	w := shard.Redrive(f.Doc, f.Key, shard.MicrosOf(d.Clock.Now()))
 	err := d.try(ctx, func() error {
@@ -214,8 +216,9 @@ func (d *Desk) unmark(ctx context.Context, f deadletter.Facts, how How) (Outcome
 	return outcome, nil // Sent where the mark was gone already, perhaps by this very call
 }
 
-// judgeable is the oldest time of sending that receive still judges as new after the redrive span: what a forced copy pretends, and
-// no later, so that under policy arrival it passes for as old as it can.
+// judgeable is the oldest time of sending that receive still judges as new after the redrive span:
+// what a forced copy pretends, and no later, so that under policy arrival it passes for as old as
+// it can.
 func (d *Desk) judgeable(now time.Time) time.Time {
 	l := d.Config.Lifecycle
 	return now.Add(-(l.RowRetention - l.ProducerLateness - l.RedriveSpan))
@@ -244,6 +247,7 @@ func (d *Desk) get(ctx context.Context, id string) (l deadletter.Letter, ok bool
 // note speaks of a letter, not of a message.
 func (d *Desk) note(f deadletter.Facts, step journal.Step, detail string) {
 	d.Journal.Note(journal.Note{
-		Step: step, At: d.Clock.Now(), Doc: f.Doc, Key: f.Key, Sink: f.Sink, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Detail: detail, Letter: f.ID,
+		Step: step, At: d.Clock.Now(), Doc: f.Doc, Key: f.Key, Sink: f.Sink, Lane: f.Lane, Event: f.Event, Sent: f.Sent,
+		Detail: detail, Letter: f.ID,
 	})
 }

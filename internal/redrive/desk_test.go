@@ -33,13 +33,15 @@ func TestRedrivenLetterIsSentByteForByteAndStays(t *testing.T) {
 			t.Errorf("row %+v still says that it is stored: the copy would be deleted", r)
 		}
 		got := b.received(b.live)
-		if len(got) != 1 || got[0].Body != m.Body || got[0].Attributes["x"].String != "y" || len(got[0].Attributes) != 2 {
+		if len(got) != 1 || got[0].Body != m.Body || got[0].Attributes["x"].String != "y" ||
+			len(got[0].Attributes) != 2 {
 			t.Fatalf("sent %+v", got)
 		}
 		if first := got[0].FirstSent(); !first.Equal(m.Sent.Truncate(time.Millisecond)) {
 			t.Errorf("first sent %s, want %s", first, m.Sent)
 		}
-		if f, ok := b.facts(id); !ok || f.State != deadletter.Redriven || f.Redrives != 1 || f.Auto != 0 || !f.RedrivenAt.Equal(time.Now()) {
+		if f, ok := b.facts(id); !ok || f.State != deadletter.Redriven || f.Redrives != 1 || f.Auto != 0 ||
+			!f.RedrivenAt.Equal(time.Now()) {
 			t.Errorf("letter %+v, there %t; want it redriven once by an operator", f, ok)
 		}
 		if n := b.notes.of(journal.Redriven); len(n) != 1 || n[0].Detail != "by ann" {
@@ -143,7 +145,8 @@ func TestRedriveOlderThanRowsIsTooOldToJudge(t *testing.T) {
 			t.Fatalf("%d copies, want 1", len(copies))
 		}
 		// Young enough to be judged during the redrive span, and no younger.
-		if age, want := time.Since(copies[0].FirstSent()), limit-b.cfg.Lifecycle.RedriveSpan; age < want || age > want+time.Second {
+		if age, want := time.Since(copies[0].FirstSent()), limit-b.cfg.Lifecycle.RedriveSpan; age < want ||
+			age > want+time.Second {
 			t.Errorf("the forced copy is %s old, want %s", age, want)
 		}
 	})
@@ -198,8 +201,14 @@ func TestRowDecidesWhatARedriveMayDo(t *testing.T) {
 			e := b.event(message(body("1", 7)))
 			b.write(shard.Park(e.Doc, e.Key, now(), 1, b.row(e.Doc)))
 		}, redrive.Sent},
-		{"an older version is pending", func(b *bench, m queue.Message) { b.admit(b.event(message(body("1", 1)))) }, redrive.Sent},
-		{"a newer version is pending", func(b *bench, m queue.Message) { b.admit(b.event(message(body("1", 7)))) }, redrive.Sent},
+		{
+			"an older version is pending", func(b *bench, m queue.Message) { b.admit(b.event(message(body("1", 1)))) },
+			redrive.Sent,
+		},
+		{
+			"a newer version is pending", func(b *bench, m queue.Message) { b.admit(b.event(message(body("1", 7)))) },
+			redrive.Sent,
+		},
 		{"it is pending", func(b *bench, m queue.Message) { b.admit(b.event(m)) }, redrive.Busy},
 		{"a newer version is being written", func(b *bench, m queue.Message) {
 			e := b.event(message(body("1", 7)))
@@ -212,7 +221,10 @@ func TestRowDecidesWhatARedriveMayDo(t *testing.T) {
 		}, redrive.Superseded},
 		{"the row has a newer schema", func(b *bench, m queue.Message) {
 			b.write(shard.Write{Name: "future", Doc: "content#1", Update: []shard.Action{
-				{Verb: shard.Set, Attr: shard.AttrSchema, Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1}},
+				{
+					Verb: shard.Set, Attr: shard.AttrSchema,
+					Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},
+				},
 			}})
 		}, redrive.Foreign},
 	}

@@ -12,7 +12,8 @@ import (
 // page is how many facts are listed at a time.
 const page = 100
 
-// ErrFilter says that a filter cannot select anything, or would select everything where that has to be said.
+// ErrFilter says that a filter cannot select anything, or would select everything where that has to
+// be said.
 var ErrFilter = errors.New("filter")
 
 // Selection is which letters a command works on.
@@ -29,9 +30,11 @@ func (s Selection) Validate() error {
 	case s.Reason != "" && !s.Reason.Known():
 		return fmt.Errorf("%w: reason %q is unknown; want one of %s", ErrFilter, s.Reason, deadletter.Reasons())
 	case s.State != "" && s.State != deadletter.Parked && s.State != deadletter.Redriven:
-		return fmt.Errorf("%w: state %q is unknown; want %s or %s", ErrFilter, s.State, deadletter.Parked, deadletter.Redriven)
+		return fmt.Errorf("%w: state %q is unknown; want %s or %s", ErrFilter, s.State, deadletter.Parked,
+			deadletter.Redriven)
 	case !s.After.IsZero() && !s.Before.IsZero() && !s.After.Before(s.Before):
-		return fmt.Errorf("%w: after %s lies not before %s", ErrFilter, s.After.Format(time.RFC3339), s.Before.Format(time.RFC3339))
+		return fmt.Errorf("%w: after %s lies not before %s", ErrFilter, s.After.Format(time.RFC3339),
+			s.Before.Format(time.RFC3339))
 	}
 	if s.Collection != "" {
 		if err := s.Collection.Validate(); err != nil {
@@ -41,8 +44,9 @@ func (s Selection) Validate() error {
 	return nil
 }
 
-// List calls f with the facts of every letter that is selected, oldest first, with its state as people see it, until f returns an
-// error. Letters that die after the call began are left out, so that a letter that dies again is not met twice. There is no other limit.
+// List calls f with the facts of every letter that is selected, oldest first, with its state as
+// people see it, until f returns an error. Letters that die after the call began are left out, so
+// that a letter that dies again is not met twice. There is no other limit.
 func (d *Desk) List(ctx context.Context, s Selection, f func(deadletter.Facts) error) error {
 	if err := s.Validate(); err != nil {
 		return err

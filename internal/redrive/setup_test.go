@@ -68,9 +68,18 @@ func setup(t *testing.T) *bench {
 	clk := clock.System{}
 	retention := 60 * 24 * time.Hour
 	b.flights = memory.NewFlights(clk)
-	b.dead = memory.NewQueue(clk, memory.QueueSettings{Name: "lull-search-dead", Visibility: 40 * time.Second, Retention: retention})
-	b.live = memory.NewQueue(clk, memory.QueueSettings{Name: "lull-search-live", Visibility: 40 * time.Second, Retention: retention})
-	b.bulk = memory.NewQueue(clk, memory.QueueSettings{Name: "lull-search-bulk", Visibility: 40 * time.Second, Retention: retention})
+	b.dead = memory.NewQueue(clk, memory.QueueSettings{
+		Name: "lull-search-dead", Visibility: 40 * time.Second,
+		Retention: retention,
+	})
+	b.live = memory.NewQueue(clk, memory.QueueSettings{
+		Name: "lull-search-live", Visibility: 40 * time.Second,
+		Retention: retention,
+	})
+	b.bulk = memory.NewQueue(clk, memory.QueueSettings{
+		Name: "lull-search-bulk", Visibility: 40 * time.Second,
+		Retention: retention,
+	})
 	b.dlq = &dlq.Handler{
 		Shards: b.shards, Letters: b.letters, Sources: b.sources, Live: b.live, Bulk: b.bulk, Dead: b.dead,
 		Config: &b.cfg, Sink: "search", Clock: clk, Journal: &b.notes,
@@ -91,12 +100,16 @@ func setup(t *testing.T) *bench {
 }
 
 func body(id string, version int) string {
-	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version, version)
+	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version,
+		version)
 }
 
 // message is a message as received now.
 func message(text string) queue.Message {
-	return queue.Message{ID: fmt.Sprintf("m-%x", len(text)), Receipt: "r", Body: text, Sent: time.Now(), ReceiveCount: 1}
+	return queue.Message{
+		ID: fmt.Sprintf("m-%x", len(text)), Receipt: "r", Body: text, Sent: time.Now(),
+		ReceiveCount: 1,
+	}
 }
 
 // event decodes a message's only event.
@@ -127,7 +140,10 @@ func (b *bench) admit(e event.Event) {
 func (b *bench) claim(e event.Event) shard.Lease {
 	b.Helper()
 	l := shard.Lease{Doc: e.Doc, Key: e.Key, Token: shard.Token(fmt.Sprint("token-", time.Now().UnixNano())), At: now()}
-	b.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(13 * time.Second), Again: b.row(e.Doc).Claimed == l.Key}))
+	b.write(shard.Claim(shard.Bid{
+		Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(13 * time.Second),
+		Again: b.row(e.Doc).Claimed == l.Key,
+	}))
 	return l
 }
 
@@ -180,7 +196,8 @@ func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	return l.ID
 }
 
-// die is the whole life of a version that the sink refuses: admitted, claimed, its letter parked, rejected.
+// die is the whole life of a version that the sink refuses: admitted, claimed, its letter parked,
+// rejected.
 func (b *bench) die(m queue.Message) string {
 	b.Helper()
 	e := b.event(m)

@@ -1,5 +1,5 @@
-// Package schedule keeps events that are not due yet (notbefore): out of the queue, out of the way of what is due before
-// them, and enqueued to the second by prune.
+// Package schedule keeps events that are not due yet (notbefore): out of the queue, out of the way
+// of what is due before them, and enqueued to the second by prune.
 package schedule
 
 import (
@@ -29,8 +29,8 @@ type Item struct {
 type Store interface {
 	// Put stores the item and returns nil only once it is durable. The same ID again replaces it.
 	Put(ctx context.Context, it Item) error
-	// Due returns up to limit items with NotBefore <= until, earliest hour first, and the cursor of the next call, empty
-	// at the end. Bodies are loaded.
+	// Due returns up to limit items with NotBefore <= until, earliest hour first, and the cursor of
+	// the next call, empty at the end. Bodies are loaded.
 	Due(ctx context.Context, until time.Time, cursor string, limit int) (items []Item, next string, err error)
 	// Delete removes the item; deleting what is not there is no error.
 	Delete(ctx context.Context, id string) error

@@ -5,11 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// This file is the one home of every condition (design section 5). A condition is a conjunction of clauses; CLAIM's
-// "pending = k or (pending > k and burst_start <= cap)" stands here as the two clauses (pending >= k) and (pending = k
-// or burst_start <= cap), which is the same.
+// This file is the one home of every condition (design section 5). A condition is a conjunction of
+// clauses; CLAIM's "pending = k or (pending > k and burst_start <= cap)" stands here as the two
+// clauses (pending >= k) and (pending = k or burst_start <= cap), which is the same.
 
-// MaxLastError is the longest last_error kept, in bytes: a row above 1 KB doubles the cost of every write.
+// MaxLastError is the longest last_error kept, in bytes: a row above 1 KB doubles the cost of every
+// write.
 const MaxLastError = 200
 
 // known leaves rows of a newer schema alone.
@@ -39,7 +40,8 @@ type Admission struct {
 	Aged   bool // the message is older than retention - producerLateness: only a row with a commit can judge it
 }
 
-// Admit makes k the pending version if nothing shows that it is old, stored as a dead letter or of another class.
+// Admit makes k the pending version if nothing shows that it is old, stored as a dead letter or of
+// another class.
 func Admit(a Admission) Write {
 	k := keyValue(a.Key)
 	class := textValue(string(rune(a.Class)))
@@ -74,10 +76,14 @@ type Bid struct {
 	Again       bool // the row shows claimed = k: an earlier claim of the same version got no commit
 }
 
-// Claim takes the lease for writing k. A refused CLAIM is ours only if the row shows our token and claimed = k.
+// Claim takes the lease for writing k. A refused CLAIM is ours only if the row shows our token and
+// claimed = k.
 func Claim(b Bid) Write {
 	k, now := keyValue(b.Key), timeValue(b.Now)
-	claimed, was := absentOr(AttrClaimed, Less, k), Action{Verb: CopyOr, Attr: AttrClaimedWas, From: AttrClaimed, Val: keyValue(Lowest)}
+	claimed, was := absentOr(AttrClaimed, Less, k), Action{
+		Verb: CopyOr, Attr: AttrClaimedWas, From: AttrClaimed,
+		Val: keyValue(Lowest),
+	}
 	name := "CLAIM"
 	if b.Again {
 		name = "CLAIM again"
@@ -110,8 +116,9 @@ type Lease struct {
 	At    Micros // the claim's time, which is the fence
 }
 
-// Commit makes k the committed version. The form follows from the newest image of the row: where a newer version is
-// pending the burst goes on, from now; otherwise the row is settled and expires (seconds) as a backstop.
+// Commit makes k the committed version. The form follows from the newest image of the row: where a
+// newer version is pending the burst goes on, from now; otherwise the row is settled and expires
+// (seconds) as a backstop.
 func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 	k := keyValue(l.Key)
 	w := Write{Name: "COMMIT", Doc: l.Doc, Cond: []Clause{
@@ -135,8 +142,9 @@ func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 	return w
 }
 
-// Release gives the lease back after every request made under it was definitely not applied. claimed stays, and
-// lease_until becomes the claim's time instead of vanishing: the next fence must be greater. A refusal is counted only where the sink refused this very document.
+// Release gives the lease back after every request made under it was definitely not applied.
+// claimed stays, and lease_until becomes the claim's time instead of vanishing: the next fence must
+// be greater. A refusal is counted only where the sink refused this very document.
 func Release(l Lease, lastError string, refused bool) Write {
 	w := Write{Name: "RELEASE", Doc: l.Doc, Cond: []Clause{
 		known(),
@@ -151,8 +159,9 @@ func Release(l Lease, lastError string, refused bool) Write {
 	return w
 }
 
-// Reject ends a version whose dead letter is stored: claimed goes back to what it was before this version, so that the
-// newest good one still held may be written. The forms follow from the newest image.
+// Reject ends a version whose dead letter is stored: claimed goes back to what it was before this
+// version, so that the newest good one still held may be written. The forms follow from the newest
+// image.
 func Reject(l Lease, lastError string, expires int64, image Row) Write {
 	k := keyValue(l.Key)
 	w := Write{Name: "REJECT", Doc: l.Doc, Cond: []Clause{
@@ -180,8 +189,9 @@ func Reject(l Lease, lastError string, expires int64, image Row) Write {
 	return w
 }
 
-// Park marks a version dead whose letter is stored and which nobody is writing: by dlq for letters that SQS moved, by receive
-// after a dead_deadline letter. Form two, for a row where k is not pending, gives a row that it creates a time to expire.
+// Park marks a version dead whose letter is stored and which nobody is writing: by dlq for letters
+// that SQS moved, by receive after a dead_deadline letter. Form two, for a row where k is not
+// pending, gives a row that it creates a time to expire.
 func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 	key := keyValue(k)
 	w := Write{Name: "PARK", Doc: doc, Cond: []Clause{
@@ -203,8 +213,9 @@ func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 	return w
 }
 
-// Redrive takes the mark of a dead letter away before the letter is sent again. It is refused while anybody is still
-// working on the version. A row whose dead is another key needs no write; see [MayRedrive].
+// Redrive takes the mark of a dead letter away before the letter is sent again. It is refused while
+// anybody is still working on the version. A row whose dead is another key needs no write; see
+// [MayRedrive].
 func Redrive(doc DocID, k OrderKey, now Micros) Write {
 	key := keyValue(k)
 	return Write{Name: "REDRIVE", Doc: doc, Cond: []Clause{
@@ -215,9 +226,10 @@ func Redrive(doc DocID, k OrderKey, now Micros) Write {
 	}, Update: remove(AttrDead)}
 }
 
-// Reassert takes the lease of a row whose delete a write without a claim may have undone (`tableOutage: open`), to delete the document
-// from the sink again. Nothing is claimed: the version is committed already. It is refused where anything newer waits, which will be
-// written anyway, and its time is a fence like a claim's.
+// Reassert takes the lease of a row whose delete a write without a claim may have undone
+// (`tableOutage: open`), to delete the document from the sink again. Nothing is claimed: the
+// version is committed already. It is refused where anything newer waits, which will be written
+// anyway, and its time is a fence like a claim's.
 func Reassert(doc DocID, committed OrderKey, token Token, now, until Micros) Write {
 	return Write{Name: "REASSERT", Doc: doc, Cond: []Clause{
 		known(),
@@ -237,7 +249,8 @@ func Reasserted(l Lease) Write {
 	}, Update: append([]Action{set(AttrLastWrite, timeValue(l.At))}, remove(AttrOwner, AttrLeaseUntil)...)}
 }
 
-// Collect deletes a row that nobody can need any more, if it is as prune read it: see [Collectable].
+// Collect deletes a row that nobody can need any more, if it is as prune read it: see
+// [Collectable].
 func Collect(read Row, now Micros) Write {
 	same := func(a Attr) Clause {
 		if v, ok := read.Get(a); ok {
@@ -253,7 +266,8 @@ func Collect(read Row, now Micros) Write {
 	}}
 }
 
-// cut shortens an error to MaxLastError bytes without breaking a character. An empty one becomes "unknown": DynamoDB has no use for an empty reason.
+// cut shortens an error to MaxLastError bytes without breaking a character. An empty one becomes
+// "unknown": DynamoDB has no use for an empty reason.
 func cut(s string) string {
 	if s == "" {
 		return "unknown"

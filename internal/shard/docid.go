@@ -27,7 +27,8 @@ func (c Collection) Validate() error {
 	return nil
 }
 
-// DocID is the partition key of a row: "<collection>#<id>". Rows that are no documents begin with "!".
+// DocID is the partition key of a row: "<collection>#<id>". Rows that are no documents begin with
+// "!".
 type DocID string
 
 // NewDocID joins a collection and an id after checking both.
@@ -65,7 +66,8 @@ func (d DocID) ID() string {
 	return id
 }
 
-// IsDocument reports whether the row of this key is a document's, not one of lull's own ("!health#search").
+// IsDocument reports whether the row of this key is a document's, not one of lull's own
+// ("!health#search").
 func (d DocID) IsDocument() bool { return !strings.HasPrefix(string(d), "!") }
 
 func clip(s string) string {

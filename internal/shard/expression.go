@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Expression is a write as DynamoDB takes it. Every attribute goes through Names (owner, schema and others are reserved words).
+// Expression is a write as DynamoDB takes it. Every attribute goes through Names (owner, schema and
+// others are reserved words).
 type Expression struct {
 	Condition string
 	Update    string // empty for a DeleteItem

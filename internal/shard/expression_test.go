@@ -35,10 +35,11 @@ var (
 	words       = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 )
 
-// grammar are the words that may stand in an expression by themselves. Everything else goes through a placeholder: owner, schema and
-// others are reserved.
+// grammar are the words that may stand in an expression by themselves. Everything else goes through
+// a placeholder: owner, schema and others are reserved.
 var grammar = map[string]bool{
-	"AND": true, "OR": true, "SET": true, "REMOVE": true, "ADD": true, "attribute_exists": true, "attribute_not_exists": true, "if_not_exists": true,
+	"AND": true, "OR": true, "SET": true, "REMOVE": true, "ADD": true, "attribute_exists": true,
+	"attribute_not_exists": true, "if_not_exists": true,
 }
 
 func TestExpressionsAreWhatDynamoDBTakes(t *testing.T) {
@@ -122,8 +123,8 @@ func TestEveryWriteLeavesNewerSchemasAlone(t *testing.T) {
 	}
 }
 
-// TestExpressionsAsWritten keeps every expression as it goes to DynamoDB in a file, so that a change of one is seen in review. -rewrite
-// writes it.
+// TestExpressionsAsWritten keeps every expression as it goes to DynamoDB in a file, so that a
+// change of one is seen in review. -rewrite writes it.
 func TestExpressionsAsWritten(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

@@ -11,7 +11,8 @@ func RunRow(name string) DocID { return DocID("!run#" + name) }
 // Gate is what a health row says.
 type Gate byte
 
-// A closed gate lets everything through, an open one nothing; after its time an open one lets one prober ping.
+// A closed gate lets everything through, an open one nothing; after its time an open one lets one
+// prober ping.
 const (
 	GateClosed Gate = iota
 	GateOpen
@@ -51,12 +52,14 @@ func Probe(sink string, now, until Micros) Write {
 	}, Update: []Action{set(AttrProbeUntil, timeValue(until))}}
 }
 
-// Close closes the gate after a probe that succeeded. last_write keeps the time: prune wants to know since when the sink is well.
+// Close closes the gate after a probe that succeeded. last_write keeps the time: prune wants to
+// know since when the sink is well.
 func Close(sink string, probe, now Micros) Write {
 	return Write{Name: "CLOSE", Doc: HealthRow(sink), Cond: []Clause{
 		known(),
 		must(AttrProbeUntil, Equal, timeValue(probe)),
-	}, Update: append([]Action{set(AttrLastWrite, timeValue(now))}, remove(AttrOpenUntil, AttrLevel, AttrProbeUntil)...)}
+	}, Update: append([]Action{set(AttrLastWrite, timeValue(now))},
+		remove(AttrOpenUntil, AttrLevel, AttrProbeUntil)...)}
 }
 
 // WellSince reports whether the gate has been closed for at least d.
@@ -91,7 +94,8 @@ func EndRun(name string, token Token, cursor string) Write {
 	return w
 }
 
-// Widen is the effective quiet window while a sink is throttling: doubled per level, at most maxWait.
+// Widen is the effective quiet window while a sink is throttling: doubled per level, at most
+// maxWait.
 func Widen(t Timing, level int64) Timing {
 	for range level {
 		if t.Quiet >= t.MaxWait {

@@ -21,11 +21,15 @@ func (j Judgement) Done() bool { return j == Stale || j == Duplicate || j == Par
 
 // String is the word used in logs and metrics.
 func (j Judgement) String() string {
-	return [...]string{"held", "stale", "duplicate", "parked", "version_class_mismatch", "too_old_to_judge", "unknown_schema"}[j]
+	return [...]string{
+		"held", "stale", "duplicate", "parked", "version_class_mismatch", "too_old_to_judge",
+		"unknown_schema",
+	}[j]
 }
 
-// Judge says what the row makes of the event with key k. The row must be the image of a refused ADMIT, the row after a successful one,
-// or read consistently. aged says that the message is older than retention - producerLateness.
+// Judge says what the row makes of the event with key k. The row must be the image of a refused
+// ADMIT, the row after a successful one, or read consistently. aged says that the message is older
+// than retention - producerLateness.
 func Judge(r Row, k OrderKey, class Class, aged bool) Judgement {
 	switch {
 	case r.Foreign():
@@ -62,8 +66,9 @@ type Arrival struct {
 	NotBefore Micros // 0 for none
 }
 
-// Due says when the event's document is written: `quiet` after the event was sent, at most maxWait after the burst began,
-// never within minInterval of the last write. before is the row before ADMIT, after the row with the event's version (or a newer one) pending.
+// Due says when the event's document is written: `quiet` after the event was sent, at most maxWait
+// after the burst began, never within minInterval of the last write. before is the row before
+// ADMIT, after the row with the event's version (or a newer one) pending.
 func Due(before, after Row, a Arrival, t Timing) Micros {
 	due := a.Sent.Add(t.Quiet)
 	if after.BurstStart != 0 {
@@ -79,14 +84,16 @@ func Due(before, after Row, a Arrival, t Timing) Micros {
 	return max(due, a.NotBefore)
 }
 
-// MayRedrive reports whether nobody works on version k any more, so that its letter may be sent again.
+// MayRedrive reports whether nobody works on version k any more, so that its letter may be sent
+// again.
 func MayRedrive(r Row, k OrderKey, now Micros) bool { return r.Pending != k && !r.leasedRaw(now) }
 
 // leasedRaw is the lease as the conditions see it: lease_until alone.
 func (r Row) leasedRaw(now Micros) bool { return r.LeaseUntil != 0 && r.LeaseUntil >= now }
 
-// Collectable says whether a row is older than rows are kept. settled rows carry expires_at, which lies
-// retention + ttlExtra after their last write; a row that waits longer than retention for a version nobody has any more is stuck.
+// Collectable says whether a row is older than rows are kept. settled rows carry expires_at, which
+// lies retention + ttlExtra after their last write; a row that waits longer than retention for a
+// version nobody has any more is stuck.
 func Collectable(r Row, now Micros, retention, ttlExtra time.Duration) (collect, stuck bool) {
 	if !r.Doc.IsDocument() || r.Foreign() || r.Leased(now) {
 		return false, false

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// OrderKey is lull's byte string that sorts by (epoch, version, resync run, event time, digest): a total order per
-// document. Compare with < and ==. The empty key is none. A key for a version below 16 million takes 21 bytes.
+// OrderKey is lull's byte string that sorts by (epoch, version, resync run, event time, digest): a
+// total order per document. Compare with < and ==. The empty key is none. A key for a version below
+// 16 million takes 21 bytes.
 //
 //	epoch       1 byte below 248, else 1 + n bytes      which life of the source's counter
 //	version     3 bits class, 5 bits length, the bytes  what the upstream says
@@ -154,7 +155,8 @@ var greatestInt = func() string {
 	return string(n.Bytes())
 }()
 
-// versionSize is how many bytes of s the version takes that it begins with, 0 where it begins with none that [ParseVersion] makes.
+// versionSize is how many bytes of s the version takes that it begins with, 0 where it begins with
+// none that [ParseVersion] makes.
 func versionSize(s string) int {
 	if s == "" {
 		return 0
@@ -197,7 +199,8 @@ func versionSize(s string) int {
 //
 //	e010,i0512345,-,01763654400123456,9f86d081884c7d65
 //
-// epoch and version with the length of their digits before them, the run or -, microseconds, the digest in hex.
+// epoch and version with the length of their digits before them, the run or -, microseconds, the
+// digest in hex.
 func (k OrderKey) String() string {
 	switch k {
 	case "":
@@ -261,8 +264,8 @@ func ParseOrderKey(s string) (OrderKey, error) {
 	return NewOrderKey(p)
 }
 
-// SameContent reports whether two keys name the same version, run and payload and differ in event time only: writing the later one
-// is a repetition ("rewritten").
+// SameContent reports whether two keys name the same version, run and payload and differ in event
+// time only: writing the later one is a repetition ("rewritten").
 func SameContent(a, b OrderKey) bool {
 	pa, errA := a.Parts()
 	pb, errB := b.Parts()
@@ -274,7 +277,8 @@ func SameContent(a, b OrderKey) bool {
 func VersionConflict(a, b OrderKey) bool {
 	pa, errA := a.Parts()
 	pb, errB := b.Parts()
-	return errA == nil && errB == nil && pa.Epoch == pb.Epoch && pa.Version == pb.Version && pa.Run == pb.Run && pa.Digest != pb.Digest
+	return errA == nil && errB == nil && pa.Epoch == pb.Epoch && pa.Version == pb.Version && pa.Run == pb.Run &&
+		pa.Digest != pb.Digest
 }
 
 const crockfordDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

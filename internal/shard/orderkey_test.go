@@ -27,7 +27,8 @@ func TestPackedAndPrintedKeysSortAsTheirParts(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				a, b := anyKey(c).Draw(t, "a"), anyKey(c).Draw(t, "b")
 				if rapid.Bool().Draw(t, "same version") { // so that the parts behind it decide
-					b.parts.Version, b.parts.Epoch, b.plain.number, b.plain.text, b.plain.epoch = a.parts.Version, a.parts.Epoch, a.plain.number, a.plain.text, a.plain.epoch
+					b.parts.Version, b.parts.Epoch, b.plain.number, b.plain.text, b.plain.epoch = a.parts.Version,
+						a.parts.Epoch, a.plain.number, a.plain.text, a.plain.epoch
 				}
 				ka, kb := pack(t, a.parts), pack(t, b.parts)
 				want := a.plain.compare(b.plain)
@@ -71,7 +72,8 @@ func TestSameContentAndConflictsLookAtTheirPartsOnly(t *testing.T) {
 		a, b := anyKey(c).Draw(t, "a"), anyKey(c).Draw(t, "b")
 		b.parts.Epoch, b.parts.Version = a.parts.Epoch, a.parts.Version
 		for name, same := range map[string]func(){
-			"run": func() { b.parts.Run = a.parts.Run }, "time": func() { b.parts.Time = a.parts.Time }, "digest": func() { b.parts.Digest = a.parts.Digest },
+			"run": func() { b.parts.Run = a.parts.Run }, "time": func() { b.parts.Time = a.parts.Time },
+			"digest": func() { b.parts.Digest = a.parts.Digest },
 		} {
 			if rapid.Bool().Draw(t, name) {
 				same()
@@ -100,11 +102,20 @@ func TestCompactKeysOfCommonVersions(t *testing.T) {
 		{shard.ClassInt, "12345", 20, "e010,i0512345,-,00000000000000000,0000000000000000"},
 		{shard.ClassInt, "16777215", 21, "e010,i0816777215,-,00000000000000000,0000000000000000"},
 		{shard.ClassInt, "1778166900123456", 25, "e010,i161778166900123456,-,00000000000000000,0000000000000000"},
-		{shard.ClassSeq, "0055aed6dca90281e5", 34, "e010,s0055AED6DCA90281E500000000000000,-,00000000000000000,0000000000000000"},
-		{shard.ClassTime, "2026-05-04T12:00:00+02:00", 25, "e010,t161777888800000000,-,00000000000000000,0000000000000000"},
+		{
+			shard.ClassSeq, "0055aed6dca90281e5", 34,
+			"e010,s0055AED6DCA90281E500000000000000,-,00000000000000000,0000000000000000",
+		},
+		{
+			shard.ClassTime, "2026-05-04T12:00:00+02:00", 25,
+			"e010,t161777888800000000,-,00000000000000000,0000000000000000",
+		},
 		{shard.ClassLSN, "16/B374D848", 23, "e010,p1197500059720,-,00000000000000000,0000000000000000"},
 		{shard.ClassLSN, "97500059720", 23, "e010,p1197500059720,-,00000000000000000,0000000000000000"},
-		{shard.ClassLex, "01arz3ndektsv4rrffq69g5fav", 45, "e010,l01ARZ3NDEKTSV4RRFFQ69G5FAV,-,00000000000000000,0000000000000000"},
+		{
+			shard.ClassLex, "01arz3ndektsv4rrffq69g5fav", 45,
+			"e010,l01ARZ3NDEKTSV4RRFFQ69G5FAV,-,00000000000000000,0000000000000000",
+		},
 	} {
 		v, err := shard.ParseVersion(c.class, c.text)
 		if err != nil {
@@ -127,10 +138,19 @@ func TestVersionsThatAreNoneAreRefusedAndNeverCut(t *testing.T) {
 		class shard.Class
 		texts []string
 	}{
-		{shard.ClassInt, []string{"", "-1", "+1", "1.0", "1e3", " 1", "1 ", "0x10", "1_000", "١", strings.Repeat("1", 41)}},
+		{shard.ClassInt, []string{
+			"", "-1", "+1", "1.0", "1e3", " 1", "1 ", "0x10", "1_000", "١",
+			strings.Repeat("1", 41),
+		}},
 		{shard.ClassSeq, []string{"", "g", "0x1", strings.Repeat("0", 33), "12 "}},
-		{shard.ClassTime, []string{"", "2026-05-04", "2026-05-04T12:00:00", "1777888800", "1969-12-31T23:59:59Z", "5000-01-01T00:00:00Z", "2026-13-01T00:00:00Z"}},
-		{shard.ClassLSN, []string{"", "/", "16/", "/1", "G/1", "1/2/3", "123456789/1", "1/123456789", "-1", "18446744073709551616", "ff"}},
+		{shard.ClassTime, []string{
+			"", "2026-05-04", "2026-05-04T12:00:00", "1777888800", "1969-12-31T23:59:59Z",
+			"5000-01-01T00:00:00Z", "2026-13-01T00:00:00Z",
+		}},
+		{shard.ClassLSN, []string{
+			"", "/", "16/", "/1", "G/1", "1/2/3", "123456789/1", "1/123456789", "-1",
+			"18446744073709551616", "ff",
+		}},
 		{shard.ClassLex, []string{"", "a b", "a,b", "a#b", "ä", "a\x00", strings.Repeat("a", 65)}},
 		{0, []string{"1"}},
 		{'x', []string{"1"}},
@@ -215,7 +235,10 @@ func TestRunsAreULIDs(t *testing.T) {
 	if r[0] != 0x01 || r[1] != 0x56 {
 		t.Errorf("bytes %x, want those of the ULID: 0156...", r)
 	}
-	for _, bad := range []string{"", text[1:], text + "0", "81ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAU", strings.Repeat("0", 26)} {
+	for _, bad := range []string{
+		"", text[1:], text + "0", "81ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAU",
+		strings.Repeat("0", 26),
+	} {
 		if r, err := shard.ParseRun(bad); err == nil {
 			t.Errorf("%q was read as %s", bad, r)
 		}
@@ -245,7 +268,10 @@ func TestClassesHaveNames(t *testing.T) {
 
 func TestDocIDsAreCheckedAndTakenApart(t *testing.T) {
 	t.Parallel()
-	for _, good := range []string{"pages#a", "p#" + strings.Repeat("x", shard.MaxIDBytes), "a-1#b#c", strings.Repeat("a", 32) + "#1"} {
+	for _, good := range []string{
+		"pages#a", "p#" + strings.Repeat("x", shard.MaxIDBytes), "a-1#b#c",
+		strings.Repeat("a", 32) + "#1",
+	} {
 		d, err := shard.ParseDocID(good)
 		if err != nil {
 			t.Errorf("%.40q: %v", good, err)
@@ -255,7 +281,10 @@ func TestDocIDsAreCheckedAndTakenApart(t *testing.T) {
 			t.Errorf("%.40q is taken apart as %.40q, a document: %v", good, got, d.IsDocument())
 		}
 	}
-	for _, bad := range []string{"", "#", "a", "a#", "#a", "A#b", "-a#b", "a_b#c", "!health#search", strings.Repeat("a", 33) + "#b", "p#" + strings.Repeat("x", shard.MaxIDBytes+1)} {
+	for _, bad := range []string{
+		"", "#", "a", "a#", "#a", "A#b", "-a#b", "a_b#c", "!health#search",
+		strings.Repeat("a", 33) + "#b", "p#" + strings.Repeat("x", shard.MaxIDBytes+1),
+	} {
 		if d, err := shard.ParseDocID(bad); err == nil {
 			t.Errorf("%.40q was read as %.40q", bad, d)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// plainKey is an order key as anybody would write it down: the parts, compared one after the other. It is the slow and
-// obvious twin of the packed bytes.
+// plainKey is an order key as anybody would write it down: the parts, compared one after the other.
+// It is the slow and obvious twin of the packed bytes.
 type plainKey struct {
 	epoch  uint32
 	class  shard.Class
@@ -30,7 +30,8 @@ func (k plainKey) compare(l plainKey) int {
 	if c == 0 && k.number != nil {
 		c = k.number.Cmp(l.number)
 	}
-	return cmp.Or(c, strings.Compare(k.text, l.text), bytes.Compare(k.run[:], l.run[:]), cmp.Compare(k.micros, l.micros), bytes.Compare(k.digest[:], l.digest[:]))
+	return cmp.Or(c, strings.Compare(k.text, l.text), bytes.Compare(k.run[:], l.run[:]),
+		cmp.Compare(k.micros, l.micros), bytes.Compare(k.digest[:], l.digest[:]))
 }
 
 // written is a key by its parts as they come from outside, and its twin.
@@ -79,7 +80,8 @@ func plainVersion(c shard.Class, text string) (number *big.Int, canonical string
 
 var classes = []shard.Class{shard.ClassInt, shard.ClassSeq, shard.ClassTime, shard.ClassLSN, shard.ClassLex}
 
-// versionText draws a version of a class that is in order. Small numbers and shared beginnings come often, so that keys meet.
+// versionText draws a version of a class that is in order. Small numbers and shared beginnings come
+// often, so that keys meet.
 func versionText(c shard.Class) *rapid.Generator[string] {
 	switch c {
 	case shard.ClassInt:
@@ -87,7 +89,10 @@ func versionText(c shard.Class) *rapid.Generator[string] {
 			rapid.Map(rapid.IntRange(0, 20), func(n int) string { return big.NewInt(int64(n)).String() }),
 			rapid.Map(rapid.Uint64(), func(n uint64) string { return new(big.Int).SetUint64(n).String() }),
 			rapid.StringMatching(`[0-9]{1,40}`),
-			rapid.SampledFrom([]string{"007", "7", "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", strings.Repeat("9", 40), "255", "256", "16777215", "16777216"}),
+			rapid.SampledFrom([]string{
+				"007", "7", "9223372036854775807", "9223372036854775808", "18446744073709551615",
+				"18446744073709551616", strings.Repeat("9", 40), "255", "256", "16777215", "16777216",
+			}),
 		)
 	case shard.ClassSeq:
 		return rapid.OneOf(rapid.StringMatching(`[0-9a-f]{1,3}`), rapid.StringMatching(`[0-9a-fA-F]{1,32}`))
@@ -98,11 +103,14 @@ func versionText(c shard.Class) *rapid.Generator[string] {
 			return at.In(zone).Format(time.RFC3339Nano)
 		})
 	case shard.ClassLSN:
-		return rapid.OneOf(rapid.StringMatching(`[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}`), rapid.Map(rapid.Uint64(), func(n uint64) string { return new(big.Int).SetUint64(n).String() }))
+		return rapid.OneOf(rapid.StringMatching(`[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}`),
+			rapid.Map(rapid.Uint64(), func(n uint64) string { return new(big.Int).SetUint64(n).String() }))
 	default:
 		return rapid.OneOf(
-			rapid.StringMatching(`[a-c_-]{1,3}`), rapid.StringMatching(`[0-9A-Za-z_-]{1,64}`), rapid.StringMatching(`[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}`),
-			rapid.StringMatching(`[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}`), rapid.StringMatching(`[0-9A-Za-z]{27}`),
+			rapid.StringMatching(`[a-c_-]{1,3}`), rapid.StringMatching(`[0-9A-Za-z_-]{1,64}`),
+			rapid.StringMatching(`[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}`),
+			rapid.StringMatching(`[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-7[0-9A-Fa-f]{3}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}`),
+			rapid.StringMatching(`[0-9A-Za-z]{27}`),
 		)
 	}
 }
@@ -115,7 +123,8 @@ func anyKey(c shard.Class) *rapid.Generator[written] {
 		if err != nil {
 			t.Fatalf("version %q of class %s: %v", w.text, c, err)
 		}
-		w.parts = shard.Parts{Version: v, Epoch: rapid.OneOf(rapid.Uint32Range(0, 2), rapid.Uint32Range(240, 300), rapid.Uint32()).Draw(t, "epoch")}
+		w.parts = shard.Parts{Version: v, Epoch: rapid.OneOf(rapid.Uint32Range(0, 2), rapid.Uint32Range(240, 300),
+			rapid.Uint32()).Draw(t, "epoch")}
 		if rapid.Bool().Draw(t, "resync") {
 			copy(w.parts.Run[:], rapid.SliceOfN(rapid.ByteRange(0, 2), 16, 16).Draw(t, "run"))
 		}

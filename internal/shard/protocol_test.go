@@ -41,7 +41,10 @@ func newWorld(t *rapid.T) *world {
 		}
 		for variant := range byte(2) { // two payloads of each version
 			p := shard.Parts{Version: v, Digest: shard.Digest{variant}}
-			k := written{parts: p, plain: plainKey{number: big.NewInt(version), digest: p.Digest, class: shard.ClassInt}}
+			k := written{parts: p, plain: plainKey{
+				number: big.NewInt(version), digest: p.Digest,
+				class: shard.ClassInt,
+			}}
 			w.keys = append(w.keys, k)
 			w.packed[k.plain.name()] = pack(t, p)
 		}
@@ -77,11 +80,13 @@ func (w *world) write(t *rapid.T, wr shard.Write, allowed bool) bool {
 	if want := w.twin.row(w.doc, w.packed); after != want {
 		t.Fatalf("%s: row  %+v\n want %+v", wr.Name, after, want)
 	}
-	// What was committed never goes back while the row lives, nor does what was claimed, unless its version became a dead letter.
+	// What was committed never goes back while the row lives, nor does what was claimed, unless its
+	// version became a dead letter.
 	if after.Committed < before.Committed {
 		t.Fatalf("%s: committed went back from %s to %s", wr.Name, before.Committed, after.Committed)
 	}
-	if top := max(after.Claimed, after.Committed); top < max(before.Claimed, before.Committed) && after.Dead != before.Claimed {
+	if top := max(after.Claimed, after.Committed); top < max(before.Claimed, before.Committed) &&
+		after.Dead != before.Claimed {
 		t.Fatalf("%s: claimed went back from %s to %s", wr.Name, before.Claimed, top)
 	}
 	w.images = append(w.images, after)
@@ -112,13 +117,22 @@ func (w *world) actions() map[string]func(*rapid.T) {
 	const second = 1_000_000
 	return map[string]func(*rapid.T){
 		"time": func(t *rapid.T) {
-			w.now += rapid.SampledFrom([]int64{0, 1, second / 2, second, 5 * second, 13 * second, 60 * second, -1, -second}).Draw(t, "step")
+			w.now += rapid.SampledFrom([]int64{
+				0, 1, second / 2, second, 5 * second, 13 * second, 60 * second, -1,
+				-second,
+			}).Draw(t, "step")
 		},
 		"admit": func(t *rapid.T) {
 			k, aged := w.key(t), rapid.IntRange(0, 4).Draw(t, "aged") == 0
-			class := rapid.SampledFrom([]shard.Class{shard.ClassInt, shard.ClassInt, shard.ClassInt, shard.ClassSeq}).Draw(t, "class")
+			class := rapid.SampledFrom([]shard.Class{
+				shard.ClassInt, shard.ClassInt, shard.ClassInt,
+				shard.ClassSeq,
+			}).Draw(t, "class")
 			row := w.row(t)
-			wr := shard.Admit(shard.Admission{Doc: w.doc, Key: w.packed[k.plain.name()], Class: class, Flight: "f", Now: shard.Micros(w.now), Aged: aged})
+			wr := shard.Admit(shard.Admission{
+				Doc: w.doc, Key: w.packed[k.plain.name()], Class: class, Flight: "f",
+				Now: shard.Micros(w.now), Aged: aged,
+			})
 			admitted := w.write(t, wr, w.twin.admit(k.plain, class, "f", w.now, aged))
 			judged := shard.Judge(row, w.packed[k.plain.name()], class, aged)
 			if admitted && judged != shard.Held {
@@ -136,8 +150,9 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			w.tokens++
 			token := fmt.Sprint("token ", w.tokens)
 			b := shard.Bid{
-				Doc: w.doc, Key: w.packed[k.plain.name()], Token: shard.Token(token), Now: shard.Micros(w.now), Until: shard.Micros(until),
-				Cap: shard.Micros(limit), MinInterval: time.Duration(interval) * time.Microsecond, Again: again,
+				Doc: w.doc, Key: w.packed[k.plain.name()], Token: shard.Token(token), Now: shard.Micros(w.now),
+				Until: shard.Micros(until),
+				Cap:   shard.Micros(limit), MinInterval: time.Duration(interval) * time.Microsecond, Again: again,
 			}
 			w.claim(t, b, k, w.twin.claim(k.plain, token, w.now, until, limit, interval, again))
 		},
@@ -151,7 +166,8 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		},
 		"release": func(t *rapid.T) {
 			l, refused := w.lease(t), rapid.Bool().Draw(t, "refused")
-			w.write(t, shard.Release(l.Lease, "throttled", refused), w.twin.release(string(l.Token), int64(l.At), "throttled", refused))
+			w.write(t, shard.Release(l.Lease, "throttled", refused),
+				w.twin.release(string(l.Token), int64(l.At), "throttled", refused))
 		},
 		"reject": func(t *rapid.T) {
 			l, row := w.lease(t), w.row(t)
@@ -172,7 +188,8 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"redrive": func(t *rapid.T) {
 			k := w.key(t)
 			row := w.row(t)
-			allowed := w.write(t, shard.Redrive(w.doc, w.packed[k.plain.name()], shard.Micros(w.now)), w.twin.redrive(k.plain, w.now))
+			allowed := w.write(t, shard.Redrive(w.doc, w.packed[k.plain.name()], shard.Micros(w.now)),
+				w.twin.redrive(k.plain, w.now))
 			if allowed && !shard.MayRedrive(row, w.packed[k.plain.name()], shard.Micros(w.now)) {
 				t.Fatalf("a redrive was allowed while somebody worked on the version: %+v", row)
 			}
@@ -225,9 +242,18 @@ func (w *world) claim(t *rapid.T, b shard.Bid, k written, allowed bool) {
 // decide does what index does with one version, and checks that the decision keeps its word.
 func (w *world) decide(t *rapid.T) {
 	k := w.key(t)
-	timing := shard.Timing{Quiet: 5 * time.Second, MaxWait: 30 * time.Second, CapGrace: 10 * time.Second, MinInterval: time.Second, Waits: 3}
-	h := shard.Hold{Key: w.packed[k.plain.name()], Admitted: shard.Micros(w.now - rapid.Int64Range(0, 60_000_000).Draw(t, "admitted"))}
-	v := shard.View{Now: shard.Micros(w.now), Consistent: true, Turn: rapid.IntRange(0, 4).Draw(t, "turn"), Backoff: shard.Micros(w.now + 1)}
+	timing := shard.Timing{
+		Quiet: 5 * time.Second, MaxWait: 30 * time.Second, CapGrace: 10 * time.Second,
+		MinInterval: time.Second, Waits: 3,
+	}
+	h := shard.Hold{
+		Key:      w.packed[k.plain.name()],
+		Admitted: shard.Micros(w.now - rapid.Int64Range(0, 60_000_000).Draw(t, "admitted")),
+	}
+	v := shard.View{
+		Now: shard.Micros(w.now), Consistent: true, Turn: rapid.IntRange(0, 4).Draw(t, "turn"),
+		Backoff: shard.Micros(w.now + 1),
+	}
 	row := w.row(t)
 	step := shard.Decide(row, h, v, timing)
 	late := v
@@ -240,7 +266,8 @@ func (w *world) decide(t *rapid.T) {
 		w.tokens++
 		token := fmt.Sprint("token ", w.tokens)
 		b := shard.Bid{
-			Doc: w.doc, Key: h.Key, Token: shard.Token(token), Now: v.Now, Until: v.Now.Add(13 * time.Second), Cap: step.Cap,
+			Doc: w.doc, Key: h.Key, Token: shard.Token(token), Now: v.Now, Until: v.Now.Add(13 * time.Second),
+			Cap:         step.Cap,
 			MinInterval: timing.MinInterval, Again: step.Again,
 		}
 		if !shard.Claim(b).Allowed(row) {
@@ -277,7 +304,8 @@ func TestTheWritesDoWhatTheDesignSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { t.Repeat(newWorld(t).actions()) })
 }
 
-// TestTheNewestVersionIsWrittenInTheEnd lets anything happen to a row, then leaves one flight with the newest version alone with it.
+// TestTheNewestVersionIsWrittenInTheEnd lets anything happen to a row, then leaves one flight with
+// the newest version alone with it.
 func TestTheNewestVersionIsWrittenInTheEnd(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -293,14 +321,20 @@ func TestTheNewestVersionIsWrittenInTheEnd(t *testing.T) {
 		if w.row(t).Dead == key {
 			t.Skip("its dead letter is stored")
 		}
-		timing := shard.Timing{Quiet: 5 * time.Second, MaxWait: 30 * time.Second, CapGrace: 10 * time.Second, MinInterval: time.Second, Waits: 3}
+		timing := shard.Timing{
+			Quiet: 5 * time.Second, MaxWait: 30 * time.Second, CapGrace: 10 * time.Second,
+			MinInterval: time.Second, Waits: 3,
+		}
 		admitted := shard.Micros(w.now)
 		began := w.now
 		for turn := range 20 {
 			row := w.row(t)
 			if row.Pending != key {
 				w.twin.admit(newest.plain, shard.ClassInt, "f", w.now, false)
-				if _, err := w.store.Write(t.Context(), shard.Admit(shard.Admission{Doc: w.doc, Key: key, Class: shard.ClassInt, Flight: "f", Now: shard.Micros(w.now)})); err != nil {
+				if _, err := w.store.Write(t.Context(), shard.Admit(shard.Admission{
+					Doc: w.doc, Key: key,
+					Class: shard.ClassInt, Flight: "f", Now: shard.Micros(w.now),
+				})); err != nil {
 					if row.Committed == key {
 						return
 					}
@@ -308,7 +342,10 @@ func TestTheNewestVersionIsWrittenInTheEnd(t *testing.T) {
 				}
 				row = w.row(t)
 			}
-			v := shard.View{Now: shard.Micros(w.now), Consistent: true, Turn: turn, Backoff: shard.Micros(w.now + 1_000_000)}
+			v := shard.View{
+				Now: shard.Micros(w.now), Consistent: true, Turn: turn,
+				Backoff: shard.Micros(w.now + 1_000_000),
+			}
 			step := shard.Decide(row, shard.Hold{Key: key, Admitted: admitted}, v, timing)
 			switch step.Act {
 			case shard.ActDone:
@@ -316,7 +353,10 @@ func TestTheNewestVersionIsWrittenInTheEnd(t *testing.T) {
 			case shard.ActWait:
 				w.now = int64(step.Until)
 			case shard.ActClaim:
-				b := shard.Bid{Doc: w.doc, Key: key, Token: "last", Now: v.Now, Until: v.Now + 1, Cap: step.Cap, MinInterval: time.Second, Again: step.Again}
+				b := shard.Bid{
+					Doc: w.doc, Key: key, Token: "last", Now: v.Now, Until: v.Now + 1, Cap: step.Cap,
+					MinInterval: time.Second, Again: step.Again,
+				}
 				if _, err := w.store.Write(t.Context(), shard.Claim(b)); err != nil {
 					t.Fatalf("claim: %v", err)
 				}

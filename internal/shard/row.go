@@ -2,8 +2,8 @@ package shard
 
 import "time"
 
-// SchemaVersion is the newest row schema this code understands. A row without the attribute has schema 1. A row with a
-// newer one is left alone, by condition.
+// SchemaVersion is the newest row schema this code understands. A row without the attribute has
+// schema 1. A row with a newer one is left alone, by condition.
 const SchemaVersion = 1
 
 // Micros is a time in microseconds since 1970, by the writer's clock; 0 is none.
@@ -40,17 +40,20 @@ const (
 	Delete Operation = "delete"
 )
 
-// Token is the owner of a lease: random and fresh for every claim, never an invocation's, flight's or execution's id.
+// Token is the owner of a lease: random and fresh for every claim, never an invocation's, flight's
+// or execution's id.
 type Token string
 
-// Fence is the time of a claim in microseconds: the external version that sinks with versions get. It grows with every
-// applied write of a document.
+// Fence is the time of a claim in microseconds: the external version that sinks with versions get.
+// It grows with every applied write of a document.
 type Fence int64
 
-// Row is the item of one document in the table `shards`, and the only arbiter of what is new. Zero fields are absent
-// attributes. An absent Pending or Claimed means the same as Committed. A Row is a value: copies do not share state.
+// Row is the item of one document in the table `shards`, and the only arbiter of what is new. Zero
+// fields are absent attributes. An absent Pending or Claimed means the same as Committed. A Row is
+// a value: copies do not share state.
 //
-// Rows that are no documents (see [DocID.IsDocument]) use the last group of fields only, besides Owner and LeaseUntil.
+// Rows that are no documents (see [DocID.IsDocument]) use the last group of fields only, besides
+// Owner and LeaseUntil.
 type Row struct {
 	Doc          DocID
 	Schema       int64
@@ -78,13 +81,15 @@ type Row struct {
 	Cursor     string // run row: where the next pass goes on
 }
 
-// Exists reports whether the row holds anything: an item that was written once has some attribute besides its key.
+// Exists reports whether the row holds anything: an item that was written once has some attribute
+// besides its key.
 func (r Row) Exists() bool { return r != (Row{Doc: r.Doc}) }
 
 // Foreign reports a row of a newer schema: hands off.
 func (r Row) Foreign() bool { return r.Schema > SchemaVersion }
 
-// Leased reports whether somebody may be writing at now. The bound belongs to the lease: CLAIM needs lease_until < now.
+// Leased reports whether somebody may be writing at now. The bound belongs to the lease: CLAIM
+// needs lease_until < now.
 func (r Row) Leased(now Micros) bool { return r.Owner != "" && r.LeaseUntil >= now }
 
 // Attr names an attribute of the item, spelt as in the table.
@@ -181,7 +186,8 @@ func (r *Row) Get(a Attr) (Value, bool) {
 	return Value{}, false
 }
 
-// Set puts a value into the attribute's field; the zero Value takes it away. A value of the wrong kind is ignored and reported as false.
+// Set puts a value into the attribute's field; the zero Value takes it away. A value of the wrong
+// kind is ignored and reported as false.
 func (r *Row) Set(a Attr, v Value) bool {
 	switch p := r.field(a).(type) {
 	case *OrderKey:

@@ -40,7 +40,11 @@ func TestRowsTakeValuesOfTheirKindOnly(t *testing.T) {
 	for _, a := range shard.Attrs() {
 		var r shard.Row
 		kinds := 0
-		for _, v := range []shard.Value{{Kind: shard.KindBinary, Text: "k"}, {Kind: shard.KindString, Text: "s"}, {Kind: shard.KindNumber, Num: 7}} {
+		for _, v := range []shard.Value{
+			{Kind: shard.KindBinary, Text: "k"},
+			{Kind: shard.KindString, Text: "s"},
+			{Kind: shard.KindNumber, Num: 7},
+		} {
 			if !r.Set(a, v) {
 				continue
 			}

@@ -66,7 +66,8 @@ func setClock(_ *testing.T, s *story, l *line) string {
 
 func settings(_ *testing.T, s *story, l *line) string {
 	for key, d := range map[string]*int64{
-		"quiet": (*int64)(&s.timing.Quiet), "max-wait": (*int64)(&s.timing.MaxWait), "cap-grace": (*int64)(&s.timing.CapGrace),
+		"quiet": (*int64)(&s.timing.Quiet), "max-wait": (*int64)(&s.timing.MaxWait),
+		"cap-grace":    (*int64)(&s.timing.CapGrace),
 		"min-interval": (*int64)(&s.timing.MinInterval), "lease": (*int64)(&s.lease),
 	} {
 		if v, ok := l.arg(key); ok {
@@ -97,7 +98,10 @@ func admit(t *testing.T, s *story, l *line) string {
 		a.Sent = a.Now
 	}
 	k := l.key(class)
-	w := shard.Admit(shard.Admission{Doc: s.doc, Key: k, Class: class, Flight: l.text("flight", "f"+strings.TrimPrefix(version(k), "v")), Now: s.micros(), Aged: aged})
+	w := shard.Admit(shard.Admission{
+		Doc: s.doc, Key: k, Class: class,
+		Flight: l.text("flight", "f"+strings.TrimPrefix(version(k), "v")), Now: s.micros(), Aged: aged,
+	})
 	old, err := s.store.Write(t.Context(), w)
 	if refused, ok := shard.AsRefused(err); ok {
 		verdict := shard.Judge(refused.Row, k, class, aged)
@@ -122,7 +126,10 @@ func judge(t *testing.T, s *story, l *line) string {
 }
 
 func decide(t *testing.T, s *story, l *line) string {
-	v := shard.View{Now: s.micros(), Consistent: !l.flag("eventual"), Backoff: s.micros().Add(l.span(l.text("back-off", "1s")))}
+	v := shard.View{
+		Now: s.micros(), Consistent: !l.flag("eventual"),
+		Backoff: s.micros().Add(l.span(l.text("back-off", "1s"))),
+	}
 	if _, err := fmt.Sscan(l.text("turn", "0"), &v.Turn); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +167,8 @@ func claim(t *testing.T, s *story, l *line) string {
 	by := l.text("by", "")
 	b := shard.Bid{
 		Doc: s.doc, Token: shard.Token(by), Now: s.micros(), Until: s.micros().Add(s.lease),
-		Cap: s.micros().Add(-s.timing.MaxWait - s.timing.CapGrace), MinInterval: s.timing.MinInterval, Again: l.flag("again"),
+		Cap: s.micros().Add(-s.timing.MaxWait - s.timing.CapGrace), MinInterval: s.timing.MinInterval,
+		Again: l.flag("again"),
 	}
 	if c := l.time("cap"); c != 0 {
 		b.Cap = c
@@ -170,7 +178,8 @@ func claim(t *testing.T, s *story, l *line) string {
 	if repeat {
 		b = s.bids[by]
 	}
-	text := s.write(t, shard.Claim(b), "claimed, fence "+clockText(b.Now), func(r shard.Row) bool { return shard.OwnClaim(r, b) })
+	text := s.write(t, shard.Claim(b), "claimed, fence "+clockText(b.Now),
+		func(r shard.Row) bool { return shard.OwnClaim(r, b) })
 	if r := s.row(t); shard.OwnClaim(r, b) {
 		s.bids[by], s.images[by] = b, r
 		s.leases[by] = shard.Lease{Doc: s.doc, Key: b.Key, Token: b.Token, At: b.Now}
@@ -251,7 +260,8 @@ func trip(t *testing.T, s *story, l *line) string {
 	if _, err := fmt.Sscan(l.text("level", "1"), &level); err != nil {
 		t.Fatal(err)
 	}
-	return s.write(t, shard.Trip("search", s.micros(), s.micros().Add(l.span(l.text("for", "10s"))), level), "the gate is open", nil)
+	return s.write(t, shard.Trip("search", s.micros(), s.micros().Add(l.span(l.text("for", "10s"))), level),
+		"the gate is open", nil)
 }
 
 func probe(t *testing.T, s *story, l *line) string {
@@ -273,7 +283,8 @@ func health(t *testing.T, s *story, l *line) string {
 	since := l.span(l.text("since", "60s"))
 	gate, until := shard.Health(r, s.micros())
 	text := map[shard.Gate]string{
-		shard.GateClosed: "closed: everything goes through", shard.GateOpen: "open: nothing is claimed before " + clockText(until),
+		shard.GateClosed: "closed: everything goes through", shard.GateOpen: "open: nothing is claimed before " +
+			clockText(until),
 		shard.GateProbe: "open, its time is over: one may probe",
 	}[gate]
 	if shard.WellSince(r, s.micros(), since) {
@@ -291,7 +302,8 @@ func widen(t *testing.T, s *story, l *line) string {
 }
 
 func startRun(t *testing.T, s *story, l *line) string {
-	w := shard.StartRun("prune", shard.Token(l.text("by", "")), s.micros(), s.micros().Add(l.span(l.text("for", "60s"))), l.span(l.text("interval", "300s")))
+	w := shard.StartRun("prune", shard.Token(l.text("by", "")), s.micros(),
+		s.micros().Add(l.span(l.text("for", "60s"))), l.span(l.text("interval", "300s")))
 	return s.write(t, w, "runs", nil)
 }
 

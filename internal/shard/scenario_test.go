@@ -13,9 +13,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// TestScenarios tells the protocol as stories: testdata/scenarios holds a file for each rule, named after it.
-// `go test ./internal/shard -run Scenarios -rewrite` writes what the code does into them; read the difference as you would a change of
-// the specification.
+// TestScenarios tells the protocol as stories: testdata/scenarios holds a file for each rule, named
+// after it. `go test ./internal/shard -run Scenarios -rewrite` writes what the code does into them;
+// read the difference as you would a change of the specification.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/scenarios", func(t *testing.T, path string) {
@@ -55,8 +55,12 @@ type story struct {
 func newStory() *story {
 	return &story{
 		store: memory.NewShards(), doc: "pages#a", lease: 13 * time.Second, retain: 30 * 24 * time.Hour,
-		timing: shard.Timing{Quiet: 5 * time.Second, MaxWait: 30 * time.Second, CapGrace: 10 * time.Second, MinInterval: time.Second, Waits: 3},
-		leases: map[string]shard.Lease{}, bids: map[string]shard.Bid{}, images: map[string]shard.Row{}, probes: map[string]shard.Micros{},
+		timing: shard.Timing{
+			Quiet: 5 * time.Second, MaxWait: 30 * time.Second, CapGrace: 10 * time.Second,
+			MinInterval: time.Second, Waits: 3,
+		},
+		leases: map[string]shard.Lease{}, bids: map[string]shard.Bid{}, images: map[string]shard.Row{},
+		probes: map[string]shard.Micros{},
 	}
 }
 
@@ -80,7 +84,8 @@ func (s *story) rowOf(t *testing.T, doc shard.DocID) shard.Row {
 	return rows[0]
 }
 
-// write carries a write out and says what became of it: the outcome, then the row. recognised says that a refusal shows our own lost answer.
+// write carries a write out and says what became of it: the outcome, then the row. recognised says
+// that a refusal shows our own lost answer.
 func (s *story) write(t *testing.T, w shard.Write, done string, recognised func(shard.Row) bool) string {
 	t.Helper()
 	_, err := s.store.Write(t.Context(), w)
@@ -180,7 +185,8 @@ func (l *line) class() shard.Class {
 // runs gives the resync runs of a story their names.
 var runs = map[string]shard.Run{"first": {1}, "second": {2}}
 
-// key reads a version: v7, or with more of its order key: e2.v7 (epoch), v7.first (resync run), v7@+3s (event time), v7/b (payload).
+// key reads a version: v7, or with more of its order key: e2.v7 (epoch), v7.first (resync run),
+// v7@+3s (event time), v7/b (payload).
 func (l *line) key(class shard.Class) shard.OrderKey {
 	text := l.first()
 	bad := func(err error) shard.OrderKey {

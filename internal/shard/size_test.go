@@ -9,8 +9,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// itemSize is the size of a row's item by DynamoDB's published rules ("Item sizes and formats" in its developer guide): names and
-// texts in UTF-8, binary as it is, numbers a byte for every two significant digits, one more, and one for a sign.
+// itemSize is the size of a row's item by DynamoDB's published rules ("Item sizes and formats" in
+// its developer guide): names and texts in UTF-8, binary as it is, numbers a byte for every two
+// significant digits, one more, and one for a sign.
 func itemSize(r shard.Row) int {
 	n := len("doc") + len(r.Doc)
 	for _, a := range shard.Attrs() {
@@ -44,7 +45,10 @@ func sizedKey(t *testing.T) shard.OrderKey {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pack(t, shard.Parts{Version: v, Time: time.UnixMicro(1_777_888_812_345_678), Digest: shard.Digest{1, 2, 3, 4, 5, 6, 7, 8}})
+	return pack(t, shard.Parts{
+		Version: v, Time: time.UnixMicro(1_777_888_812_345_678),
+		Digest: shard.Digest{1, 2, 3, 4, 5, 6, 7, 8},
+	})
 }
 
 // settle takes a document with a 36-character id through ADMIT, CLAIM and COMMIT.
@@ -57,9 +61,16 @@ func settle(t *testing.T, r shard.Row, k shard.OrderKey) shard.Row {
 		}
 		r = w.Apply(r)
 	}
-	step(shard.Admit(shard.Admission{Doc: r.Doc, Key: k, Class: shard.ClassInt, Flight: "01JV0000000000000000000000", Now: now}))
-	step(shard.Claim(shard.Bid{Doc: r.Doc, Key: k, Token: "0123456789abcdef0123456789abcdef", Now: now + 1, Until: now + 13_000_001}))
-	step(shard.Commit(shard.Lease{Doc: r.Doc, Key: k, Token: "0123456789abcdef0123456789abcdef", At: now + 1}, shard.Delete, now+11, 1_781_111_111, r))
+	step(shard.Admit(shard.Admission{
+		Doc: r.Doc, Key: k, Class: shard.ClassInt, Flight: "01JV0000000000000000000000",
+		Now: now,
+	}))
+	step(shard.Claim(shard.Bid{
+		Doc: r.Doc, Key: k, Token: "0123456789abcdef0123456789abcdef", Now: now + 1,
+		Until: now + 13_000_001,
+	}))
+	step(shard.Commit(shard.Lease{Doc: r.Doc, Key: k, Token: "0123456789abcdef0123456789abcdef", At: now + 1},
+		shard.Delete, now+11, 1_781_111_111, r))
 	return r
 }
 
@@ -87,20 +98,26 @@ func TestTheFullestRowHasAtMostOneKilobyte(t *testing.T) {
 	k := sizedKey(t)
 	now := shard.Micros(1_777_888_812_345_671)
 	r := shard.Row{
-		Doc: longest, Schema: 1, VersionClass: shard.ClassInt, Pending: k, Committed: k, CommittedOp: shard.Delete, Claimed: k, ClaimedWas: k,
-		Dead: k, BurstStart: now, Flight: "01JV0000000000000000000000", Owner: shard.Token(strings.Repeat("f", 32)), LeaseUntil: now, LastWrite: now,
+		Doc: longest, Schema: 1, VersionClass: shard.ClassInt, Pending: k, Committed: k, CommittedOp: shard.Delete,
+		Claimed: k, ClaimedWas: k,
+		Dead: k, BurstStart: now, Flight: "01JV0000000000000000000000", Owner: shard.Token(strings.Repeat("f", 32)),
+		LeaseUntil: now, LastWrite: now,
 		Attempts: 1 << 40, Refusals: 1 << 40, ExpiresAt: 1_781_111_111,
 	}
 	l := shard.Lease{Doc: r.Doc, Key: k, Token: r.Owner, At: now}
 	r.LastError = shard.Release(l, strings.Repeat("ü", 500), true).Apply(r).LastError
 	if got := itemSize(r); got > 1024 || len(r.LastError) != shard.MaxLastError {
-		t.Errorf("%d bytes, with an error of %d, want at most 1024: each write would cost double", got, len(r.LastError))
+		t.Errorf("%d bytes, with an error of %d, want at most 1024: each write would cost double", got,
+			len(r.LastError))
 	}
 }
 
 func TestSizesOfNumbers(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int64]int{0: 1, 7: 2, 10: 2, 12: 2, 123: 3, -123: 4, 100_000: 2, 1_777_888_812_345_671: 9} {
+	for n, want := range map[int64]int{
+		0: 1, 7: 2, 10: 2, 12: 2, 123: 3, -123: 4, 100_000: 2,
+		1_777_888_812_345_671: 9,
+	} {
 		if got := numberSize(n); got != want {
 			t.Errorf("%d has %d bytes, want %d", n, got, want)
 		}

@@ -6,25 +6,26 @@ import (
 	"fmt"
 )
 
-// Store keeps the rows. It is safe for concurrent use. Every method may fail with an error for which
-// errors.Is(err, ErrThrottled) holds: nothing was applied, trying again after a back-off is safe. After any other error than
-// *Refused it is unknown whether a write was applied.
+// Store keeps the rows. It is safe for concurrent use. Every method may fail with an error for
+// which errors.Is(err, ErrThrottled) holds: nothing was applied, trying again after a back-off is
+// safe. After any other error than *Refused it is unknown whether a write was applied.
 type Store interface {
-	// Read returns one row for each document, in the order asked; a document without an item gives a Row with its
-	// Doc only. Duplicate documents are allowed. With Eventual the rows may be older than the last write; with
-	// Consistent they are not. "Row absent", "pending < k" and "dead = k" are believed only from a consistent read or
-	// from the image of a refused write.
+	// Read returns one row for each document, in the order asked; a document without an item gives
+	// a Row with its Doc only. Duplicate documents are allowed. With Eventual the rows may be older
+	// than the last write; with Consistent they are not. "Row absent", "pending < k" and "dead = k"
+	// are believed only from a consistent read or from the image of a refused write.
 	Read(ctx context.Context, docs []DocID, c Consistency) ([]Row, error)
 
-	// Write evaluates the condition and applies the update in one step and returns the row as it was before. A false
-	// condition changes nothing and returns *Refused with the row as it stands (one write unit is used all the same).
+	// Write evaluates the condition and applies the update in one step and returns the row as it
+	// was before. A false condition changes nothing and returns *Refused with the row as it stands
+	// (one write unit is used all the same).
 	Write(ctx context.Context, w Write) (old Row, err error)
 }
 
 // Scanner reads the whole table in segments. Only prune may.
 type Scanner interface {
-	// Scan returns up to limit rows of a segment (0 <= segment < segments) after the cursor, and the cursor of the
-	// next call, empty at the end. It is eventually consistent.
+	// Scan returns up to limit rows of a segment (0 <= segment < segments) after the cursor, and
+	// the cursor of the next call, empty at the end. It is eventually consistent.
 	Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []Row, next string, err error)
 }
 
@@ -40,7 +41,8 @@ const (
 // ErrThrottled says that the store refused to work and applied nothing.
 var ErrThrottled = errors.New("table is throttling")
 
-// Refused is a write whose condition was false. Row is the item as it stood: as good as a consistent read.
+// Refused is a write whose condition was false. Row is the item as it stood: as good as a
+// consistent read.
 type Refused struct {
 	Write string
 	Row   Row
@@ -55,12 +57,12 @@ func AsRefused(err error) (*Refused, bool) {
 	return r, ok
 }
 
-// OwnClaim reports whether the row that refused a CLAIM shows that this very claim had been applied and only its answer
-// was lost.
+// OwnClaim reports whether the row that refused a CLAIM shows that this very claim had been applied
+// and only its answer was lost.
 func OwnClaim(row Row, b Bid) bool { return row.Owner == b.Token && row.Claimed == b.Key }
 
-// Ended reports whether the row that refused a COMMIT, RELEASE or REJECT of a lease shows that the same write had been
-// applied before (its answer was lost), for each in its own way.
+// Ended reports whether the row that refused a COMMIT, RELEASE or REJECT of a lease shows that the
+// same write had been applied before (its answer was lost), for each in its own way.
 func Ended(row Row, l Lease, w Write) bool {
 	switch w.Name {
 	case "COMMIT", "COMMIT, newer waiting":

@@ -5,13 +5,14 @@ type Act byte
 
 // The acts of design section 8, step 1.
 const (
-	ActClaim     Act = iota // try CLAIM
-	ActWait                 // wake at Until
-	ActDone                 // committed >= k: delete the messages with this and older versions
-	ActStored               // dead = k, read consistently: its dead letter is stored; delete this version's messages only
-	ActAdmit                // a newer version died, and this is the next: ADMIT it here
-	ActLeave                // nobody admitted it, or a newer schema: leave the flight without deleting
-	ActReadAgain            // what the row shows must not be believed from an eventually consistent read
+	ActClaim Act = iota // try CLAIM
+	ActWait             // wake at Until
+	ActDone             // committed >= k: delete the messages with this and older versions
+	// dead = k, read consistently: its dead letter is stored; delete this version's messages only
+	ActStored
+	ActAdmit     // a newer version died, and this is the next: ADMIT it here
+	ActLeave     // nobody admitted it, or a newer schema: leave the flight without deleting
+	ActReadAgain // what the row shows must not be believed from an eventually consistent read
 )
 
 // Step is the decision for one version.
@@ -37,7 +38,8 @@ type View struct {
 	Backoff    Micros
 }
 
-// Decide says what to do with the newest version that a flight holds of a document. It steers; the conditions guard.
+// Decide says what to do with the newest version that a flight holds of a document. It steers; the
+// conditions guard.
 func Decide(r Row, h Hold, v View, t Timing) Step {
 	k := h.Key
 	if r.Foreign() {
@@ -84,13 +86,17 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 	case r.Claimed > k:
 		return Step{Act: ActWait, Until: v.Backoff, Why: "a newer version was claimed and may be in the sink"}
 	case r.LastWrite != 0 && (r.LastWrite >= v.Now || r.LastWrite.Add(t.MinInterval) > v.Now):
-		return Step{Act: ActWait, Until: max(r.LastWrite+1, r.LastWrite.Add(t.MinInterval)), Why: "written a moment ago"}
+		return Step{
+			Act: ActWait, Until: max(r.LastWrite+1, r.LastWrite.Add(t.MinInterval)),
+			Why: "written a moment ago",
+		}
 	}
 	return Step{Act: ActClaim, Again: r.Claimed == k, Cap: cap}
 }
 
-// GroupSize says how many documents may share a request with one whose claims got no answer `attempts` times: all, a
-// quarter, none. So a document that kills requests or invocations is found alone.
+// GroupSize says how many documents may share a request with one whose claims got no answer
+// `attempts` times: all, a quarter, none. So a document that kills requests or invocations is found
+// alone.
 func GroupSize(attempts int64, all int) int {
 	switch {
 	case attempts >= 3:

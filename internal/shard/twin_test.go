@@ -6,8 +6,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// twin is a row and the protocol as design section 5 words it, in ifs and assignments: slow, obvious, and sharing no
-// line with conditions.go. Pointers are attributes that may be absent. Times are microseconds.
+// twin is a row and the protocol as design section 5 words it, in ifs and assignments: slow,
+// obvious, and sharing no line with conditions.go. Pointers are attributes that may be absent.
+// Times are microseconds.
 type twin struct {
 	schema                   int64
 	class                    shard.Class
@@ -38,7 +39,8 @@ func (r *twin) foreign() bool { return r.schema > 1 }
 func past(t *int64, now int64) bool { return t == nil || *t < now }
 
 func (r *twin) admit(k plainKey, class shard.Class, flight string, now int64, aged bool) bool {
-	if r.foreign() || !older(r.pending, k) || !older(r.committed, k) || equal(r.dead, k) || r.class != 0 && r.class != class || aged && r.committed == nil {
+	if r.foreign() || !older(r.pending, k) || !older(r.committed, k) || equal(r.dead, k) || r.class != 0 &&
+		r.class != class || aged && r.committed == nil {
 		return false
 	}
 	r.class, r.pending, r.flight = class, &k, flight
@@ -81,7 +83,8 @@ func (r *twin) commit(k plainKey, token string, at int64, op shard.Operation, no
 		return false
 	}
 	r.committed, r.op, r.last = &k, op, at64(max(now, at))
-	r.owner, r.lease, r.claimed, r.claimedWas, r.lowest, r.attempts, r.refusals, r.lastError = "", nil, nil, nil, false, 0, 0, ""
+	r.owner, r.lease, r.claimed, r.claimedWas, r.lowest, r.attempts, r.refusals, r.lastError = "", nil, nil, nil, false,
+		0, 0, ""
 	if waiting {
 		r.burst = &now
 		return true
@@ -149,7 +152,8 @@ func (r *twin) redrive(k plainKey, now int64) bool {
 	return true
 }
 
-// row is the twin in the model's form, to be compared field by field. The packed keys come from their parts.
+// row is the twin in the model's form, to be compared field by field. The packed keys come from
+// their parts.
 func (r *twin) row(doc shard.DocID, packed map[string]shard.OrderKey) shard.Row {
 	key := func(k *plainKey) shard.OrderKey {
 		if k == nil {
@@ -164,9 +168,12 @@ func (r *twin) row(doc shard.DocID, packed map[string]shard.OrderKey) shard.Row 
 		return shard.Micros(*t)
 	}
 	out := shard.Row{
-		Doc: doc, Schema: r.schema, VersionClass: r.class, Pending: key(r.pending), Committed: key(r.committed), CommittedOp: r.op,
-		Claimed: key(r.claimed), ClaimedWas: key(r.claimedWas), Dead: key(r.dead), BurstStart: micros(r.burst), Flight: r.flight,
-		Owner: shard.Token(r.owner), LeaseUntil: micros(r.lease), LastWrite: micros(r.last), Attempts: r.attempts, Refusals: r.refusals, LastError: r.lastError,
+		Doc: doc, Schema: r.schema, VersionClass: r.class, Pending: key(r.pending), Committed: key(r.committed),
+		CommittedOp: r.op,
+		Claimed:     key(r.claimed), ClaimedWas: key(r.claimedWas), Dead: key(r.dead), BurstStart: micros(r.burst),
+		Flight: r.flight,
+		Owner:  shard.Token(r.owner), LeaseUntil: micros(r.lease), LastWrite: micros(r.last), Attempts: r.attempts,
+		Refusals: r.refusals, LastError: r.lastError,
 	}
 	if r.lowest {
 		out.ClaimedWas = shard.Lowest
@@ -179,5 +186,6 @@ func (r *twin) row(doc shard.DocID, packed map[string]shard.OrderKey) shard.Row 
 
 // name tells a twin's keys apart.
 func (k plainKey) name() string {
-	return k.number.String() + "@" + time.UnixMicro(k.micros).UTC().Format(time.RFC3339Nano) + "/" + string(k.digest[:]) + string(k.run[:])
+	return k.number.String() + "@" + time.UnixMicro(k.micros).UTC().Format(time.RFC3339Nano) + "/" +
+		string(k.digest[:]) + string(k.run[:])
 }

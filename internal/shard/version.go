@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Class says how versions of a source compare. It is fixed per source; the row keeps it, and ADMIT refuses another one.
+// Class says how versions of a source compare. It is fixed per source; the row keeps it, and ADMIT
+// refuses another one.
 type Class byte
 
 // The five classes of docs/events.md. The byte is the letter of the printed form.
@@ -21,7 +22,8 @@ const (
 	ClassLex  Class = 'l' // bytewise text: ULID, UUIDv7, KSUID
 )
 
-// tags packs the class in three bits; the order among classes means nothing, one document has one class.
+// tags packs the class in three bits; the order among classes means nothing, one document has one
+// class.
 var tags = map[Class]byte{ClassInt: 1, ClassSeq: 2, ClassTime: 3, ClassLSN: 4, ClassLex: 5}
 
 // ParseClass reads the name used in configuration: int, seq, time, lsn, lex.
@@ -58,7 +60,8 @@ func (c Class) String() string {
 	return "none"
 }
 
-// Version is an upstream version in canonical form: packed bytes that sort as the class says. The zero Version is none.
+// Version is an upstream version in canonical form: packed bytes that sort as the class says. The
+// zero Version is none.
 type Version struct{ packed string }
 
 const (
@@ -68,8 +71,8 @@ const (
 	maxMicros = 1<<56 - 1 // year 4253; times take seven bytes
 )
 
-// ParseVersion reads an upstream version of the given class. Nothing goes through a float: "1.0", "1e3", signs and
-// spaces are refused.
+// ParseVersion reads an upstream version of the given class. Nothing goes through a float: "1.0",
+// "1e3", signs and spaces are refused.
 func ParseVersion(c Class, text string) (Version, error) {
 	if text == "" {
 		return Version{}, fmt.Errorf("version is missing")
@@ -93,7 +96,8 @@ func ParseVersion(c Class, text string) (Version, error) {
 	return Version{}, fmt.Errorf("version class %q is unknown", string(rune(c)))
 }
 
-// TimeVersion is the version of class time for an instant, cut to microseconds. Instants before 1970 or after 4253 are refused.
+// TimeVersion is the version of class time for an instant, cut to microseconds. Instants before
+// 1970 or after 4253 are refused.
 func TimeVersion(t time.Time) (Version, error) {
 	us := t.UnixMicro()
 	if us < 0 || us > maxMicros {
@@ -127,7 +131,8 @@ func parseLSN(text string) (Version, error) {
 	if !ok { // Debezium gives the same position as one decimal number
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return Version{}, fmt.Errorf("version %q is no log sequence number (want 16/B374D848 or a decimal)", clip(text))
+			return Version{}, fmt.Errorf("version %q is no log sequence number (want 16/B374D848 or a decimal)",
+				clip(text))
 		}
 		return numeric(ClassLSN, n), nil
 	}
@@ -167,7 +172,8 @@ func parseLex(text string) (Version, error) {
 	return Version{string([]byte{tags[ClassLex] << 5}) + foldLex(text) + "\x00"}, nil
 }
 
-// foldLex brings ULIDs and UUIDs to one case, because their producers do not agree on it. A KSUID (27 characters, base62) stays as it is.
+// foldLex brings ULIDs and UUIDs to one case, because their producers do not agree on it. A KSUID
+// (27 characters, base62) stays as it is.
 func foldLex(text string) string {
 	switch {
 	case len(text) == 26 && isULID(text):
@@ -213,7 +219,8 @@ func numeric(c Class, n uint64) Version {
 	return magnitude(c, b[8-size:])
 }
 
-// magnitude packs a number: three bits of class, five of length, then the bytes, so that a longer number is greater.
+// magnitude packs a number: three bits of class, five of length, then the bytes, so that a longer
+// number is greater.
 func magnitude(c Class, b []byte) Version {
 	for len(b) > 0 && b[0] == 0 {
 		b = b[1:]
@@ -234,8 +241,8 @@ func (v Version) Class() Class {
 	return 0
 }
 
-// String is the printed form: a letter for the class and, for numbers, a two-digit length, so that printed versions sort
-// as the packed ones do: i0512345.
+// String is the printed form: a letter for the class and, for numbers, a two-digit length, so that
+// printed versions sort as the packed ones do: i0512345.
 func (v Version) String() string {
 	if v.packed == "" {
 		return ""
@@ -297,6 +304,6 @@ func (v Version) Text() string {
 	return ""
 }
 
-// Compare is negative, zero or positive as v is older than, equal to or newer than w. Versions of different classes do not compare
-// in any useful way.
+// Compare is negative, zero or positive as v is older than, equal to or newer than w. Versions of
+// different classes do not compare in any useful way.
 func (v Version) Compare(w Version) int { return strings.Compare(v.packed, w.packed) }

@@ -1,6 +1,7 @@
 package shard
 
-// Op compares an attribute with a value. An absent attribute makes every comparison false, as in DynamoDB.
+// Op compares an attribute with a value. An absent attribute makes every comparison false, as in
+// DynamoDB.
 type Op byte
 
 // The comparisons that the conditions need.
@@ -22,7 +23,8 @@ type Term struct {
 	Val  Value
 }
 
-// Clause is a list of terms of which one must hold. A condition is a list of clauses that must all hold: the unit that a mutant takes away.
+// Clause is a list of terms of which one must hold. A condition is a list of clauses that must all
+// hold: the unit that a mutant takes away.
 type Clause []Term
 
 // Holds evaluates the term on a row.
@@ -77,7 +79,8 @@ const (
 	Add                     // ADD attr value
 )
 
-// Action is one part of an update. Every action reads the row as it was before the update, as in DynamoDB.
+// Action is one part of an update. Every action reads the row as it was before the update, as in
+// DynamoDB.
 type Action struct {
 	Verb Verb
 	Attr Attr
@@ -104,7 +107,8 @@ func (w Write) Allowed(r Row) bool {
 	return true
 }
 
-// Apply is the row after the update: what a store keeps, and how a caller knows the new row from the ALL_OLD image.
+// Apply is the row after the update: what a store keeps, and how a caller knows the new row from
+// the ALL_OLD image.
 func (w Write) Apply(old Row) Row {
 	r := old
 	r.Doc = w.Doc

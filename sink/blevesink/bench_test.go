@@ -12,7 +12,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// vocabulary is made up, so that word frequencies are those of a language: few words often, many seldom.
+// vocabulary is made up, so that word frequencies are those of a language: few words often, many
+// seldom.
 var vocabulary = func() []string {
 	r := rand.New(rand.NewPCG(1, 2))
 	words := make([]string, 20_000)
@@ -41,8 +42,10 @@ func documents(n, bodyWords int) []sink.Op {
 	ops := make([]sink.Op, n)
 	for i := range ops {
 		ops[i] = sink.Op{
-			Doc: shard.DocID(fmt.Sprintf("content#%08x-7c1e-4d8a-9d7c-%012d", r.Uint32(), i)), Kind: shard.Put, Fence: 1, Version: "1", At: time.UnixMicro(1),
-			Document: fmt.Appendf(nil, `{"title":%q,"description":%q,"document_type":"guide","locale":"en","public_updated_at":"2026-11-20T16:00:00Z","details":{"body":%q}}`, prose(r, 8), prose(r, 15), prose(r, bodyWords)),
+			Doc: shard.DocID(fmt.Sprintf("content#%08x-7c1e-4d8a-9d7c-%012d", r.Uint32(), i)), Kind: shard.Put,
+			Fence: 1, Version: "1", At: time.UnixMicro(1),
+			Document: fmt.Appendf(nil,
+				`{"title":%q,"description":%q,"document_type":"guide","locale":"en","public_updated_at":"2026-11-20T16:00:00Z","details":{"body":%q}}`, prose(r, 8), prose(r, 15), prose(r, bodyWords)),
 		}
 	}
 	return ops

@@ -43,7 +43,10 @@ func TestSink(t *testing.T) {
 }
 
 func put(id string, fence shard.Fence, document string) sink.Op {
-	return sink.Op{Doc: shard.DocID("content#" + id), Kind: shard.Put, Fence: fence, Version: fmt.Sprint(fence), At: time.UnixMicro(int64(fence)), Document: []byte(document)}
+	return sink.Op{
+		Doc: shard.DocID("content#" + id), Kind: shard.Put, Fence: fence, Version: fmt.Sprint(fence),
+		At: time.UnixMicro(int64(fence)), Document: []byte(document),
+	}
 }
 
 func del(id string, fence shard.Fence) sink.Op {
@@ -84,7 +87,8 @@ func TestFencesAndTombstonesOutliveTheProcess(t *testing.T) {
 	remembered(t, open(t, dir))
 }
 
-// The folder is copied while the index is open and nothing told it to finish: what was answered as applied is in the copy.
+// The folder is copied while the index is open and nothing told it to finish: what was answered as
+// applied is in the copy.
 func TestWhatWasAppliedIsOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -114,11 +118,18 @@ func TestDocumentsBeyondTheLimitsAreRejected(t *testing.T) {
 	}{
 		{"depth", nested(blevesink.MaxDepth), sink.Outcome{}},
 		{"too deep", nested(blevesink.MaxDepth + 1), sink.Outcome{Kind: sink.Rejected, Reason: "too_deep"}},
-		{"too deep in lists", `{"a":` + strings.Repeat("[", blevesink.MaxDepth) + strings.Repeat("]", blevesink.MaxDepth) + "}", sink.Outcome{Kind: sink.Rejected, Reason: "too_deep"}},
+		{"too deep in lists", `{"a":` + strings.Repeat("[", blevesink.MaxDepth) +
+			strings.Repeat("]", blevesink.MaxDepth) + "}", sink.Outcome{Kind: sink.Rejected, Reason: "too_deep"}},
 		{"fields", fields(blevesink.MaxFields), sink.Outcome{}},
-		{"too many fields", fields(blevesink.MaxFields + 1), sink.Outcome{Kind: sink.Rejected, Reason: "too_many_fields"}},
+		{
+			"too many fields", fields(blevesink.MaxFields + 1),
+			sink.Outcome{Kind: sink.Rejected, Reason: "too_many_fields"},
+		},
 		{"path", name(blevesink.MaxPathBytes), sink.Outcome{}},
-		{"path too long", name(blevesink.MaxPathBytes + 1), sink.Outcome{Kind: sink.Rejected, Reason: "field_name_too_long"}},
+		{
+			"path too long", name(blevesink.MaxPathBytes + 1),
+			sink.Outcome{Kind: sink.Rejected, Reason: "field_name_too_long"},
+		},
 		{"size", size(blevesink.MaxDocumentBytes), sink.Outcome{}},
 		{"too large", size(blevesink.MaxDocumentBytes + 1), sink.Outcome{Kind: sink.Rejected, Reason: "too_large"}},
 		{"many values under one path", `{"a":[` + strings.Repeat("1,", 50_000) + `1]}`, sink.Outcome{}},

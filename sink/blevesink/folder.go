@@ -21,7 +21,8 @@ type marker struct {
 // ours is the marker of folders that this version understands.
 var ours = marker{Holds: "lull search index", Schema: 1}
 
-// ForeignFolderError says that a folder holds something else than lull's data. Nothing in it was touched.
+// ForeignFolderError says that a folder holds something else than lull's data. Nothing in it was
+// touched.
 type ForeignFolderError struct {
 	Dir    string
 	Reason string // what was found
@@ -38,8 +39,8 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("data folder %s is in use by another lull: stop that one or choose another folder", e.Dir)
 }
 
-// claimFolder makes sure that dir exists and is ours. It writes the marker into an empty folder, and reports whether the folder
-// was marked before.
+// claimFolder makes sure that dir exists and is ours. It writes the marker into an empty folder,
+// and reports whether the folder was marked before.
 func claimFolder(dir string) (marked bool, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		if errors.Is(err, fs.ErrExist) || isFile(dir) {
@@ -75,12 +76,14 @@ func checkMarker(dir string, text []byte) error {
 		return &ForeignFolderError{Dir: dir, Reason: fmt.Sprintf("has a %s that lull did not write", markerName)}
 	}
 	if m.Schema > ours.Schema {
-		return &ForeignFolderError{Dir: dir, Reason: fmt.Sprintf("was written by a newer lull (schema %d, this one knows %d)", m.Schema, ours.Schema)}
+		return &ForeignFolderError{Dir: dir, Reason: fmt.Sprintf(
+			"was written by a newer lull (schema %d, this one knows %d)", m.Schema, ours.Schema)}
 	}
 	return nil
 }
 
-// writeMarker fails where the file exists already: of two that start in one empty folder only one makes the index.
+// writeMarker fails where the file exists already: of two that start in one empty folder only one
+// makes the index.
 func writeMarker(dir string) error {
 	text, err := json.Marshal(ours)
 	if err != nil {

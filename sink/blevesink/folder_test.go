@@ -21,7 +21,10 @@ func TestOpenLeavesForeignFoldersAlone(t *testing.T) {
 		{"somebody's files", "thesis.txt", "years of work", "is not empty"},
 		{"another program's marker", "lull.json", `{"holds":"tides"}`, "lull did not write"},
 		{"a marker that is no JSON", "lull.json", "lull", "lull did not write"},
-		{"a newer schema", "lull.json", `{"holds":"lull search index","schema":2}`, "newer lull (schema 2, this one knows 1)"},
+		{
+			"a newer schema", "lull.json", `{"holds":"lull search index","schema":2}`,
+			"newer lull (schema 2, this one knows 1)",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,11 +83,13 @@ func TestOpenMakesTheFolder(t *testing.T) {
 	}
 }
 
-// The marker is written first: a process that ended between the two left a folder that is ours and has no index yet.
+// The marker is written first: a process that ended between the two left a folder that is ours and
+// has no index yet.
 func TestOpenFinishesAFolderThatWasOnlyMarked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "lull.json"), []byte(`{"holds":"lull search index","schema":1}`), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "lull.json"), []byte(`{"holds":"lull search index","schema":1}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := open(t, dir).Ping(t.Context()); err != nil {
@@ -92,7 +97,8 @@ func TestOpenFinishesAFolderThatWasOnlyMarked(t *testing.T) {
 	}
 }
 
-// Bleve makes an index in steps. One that a crash left half made is nobody's, and never stands where the next run looks for a whole one.
+// Bleve makes an index in steps. One that a crash left half made is nobody's, and never stands
+// where the next run looks for a whole one.
 func TestOpenClearsAnIndexThatWasLeftHalfMade(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -122,11 +128,13 @@ func TestOpenClearsAnIndexThatWasLeftHalfMade(t *testing.T) {
 	}
 }
 
-// Of many that find a folder which is marked and has no index yet, one makes it; the others are told that it is in use.
+// Of many that find a folder which is marked and has no index yet, one makes it; the others are
+// told that it is in use.
 func TestOneOfManyMakesTheIndex(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "lull.json"), []byte(`{"holds":"lull search index","schema":1}`), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "lull.json"), []byte(`{"holds":"lull search index","schema":1}`),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	opened, errs := make([]*blevesink.Index, 5), make([]error, 5)

@@ -8,15 +8,16 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// locks lets batches with different documents run side by side, and those that share one after another: between reading a
-// fence and writing a greater one nobody else may write the document.
+// locks lets batches with different documents run side by side, and those that share one after
+// another: between reading a fence and writing a greater one nobody else may write the document.
 type locks struct {
 	mu    sync.Mutex
 	busy  map[shard.DocID]struct{}
 	freed chan struct{} // closed at the next release; nil while nobody waits
 }
 
-// acquire takes all of docs at once, so that two callers never wait for each other. It returns ctx's error when that ends first.
+// acquire takes all of docs at once, so that two callers never wait for each other. It returns
+// ctx's error when that ends first.
 func (l *locks) acquire(ctx context.Context, docs []shard.DocID) error {
 	for {
 		l.mu.Lock()

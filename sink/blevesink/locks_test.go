@@ -60,7 +60,8 @@ func TestLocksLetGoOfWhoNoLongerWaits(t *testing.T) {
 	})
 }
 
-// The document's lock is held, so that the batch cannot be written: Write must come back all the same, and write nothing later.
+// The document's lock is held, so that the batch cannot be written: Write must come back all the
+// same, and write nothing later.
 func TestWriteComesBackWhenItsContextEnds(t *testing.T) {
 	t.Parallel()
 	x, err := Open(t.TempDir())
@@ -73,7 +74,10 @@ func TestWriteComesBackWhenItsContextEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	got := x.Write(ctx, []sink.Op{{Doc: "c#a", Kind: shard.Put, Fence: 1, Document: []byte(`{}`)}, {Doc: "c#b", Kind: shard.Put, Fence: 1, Document: []byte(`[]`)}})
+	got := x.Write(ctx, []sink.Op{
+		{Doc: "c#a", Kind: shard.Put, Fence: 1, Document: []byte(`{}`)},
+		{Doc: "c#b", Kind: shard.Put, Fence: 1, Document: []byte(`[]`)},
+	})
 	if got[0].Kind != sink.Unknown || got[1].Kind != sink.Rejected {
 		t.Errorf("outcomes %+v, want unknown and rejected", got)
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Limits on documents. What exceeds one is rejected for good: OpenSearch's defaults would, or nobody could search it.
+// Limits on documents. What exceeds one is rejected for good: OpenSearch's defaults would, or
+// nobody could search it.
 const (
 	MaxDocumentBytes = 10 << 20 // without insignificant space
 	MaxDepth         = 100      // objects and arrays inside one another
@@ -28,7 +29,8 @@ const (
 	MaxPathBytes     = 1_024    // of a path
 )
 
-// Names of Bleve's fields. A document's own have a prefix, so that none can pass for one of these or for Bleve's _id.
+// Names of Bleve's fields. A document's own have a prefix, so that none can pass for one of these
+// or for Bleve's _id.
 const (
 	fieldMeta       = "meta"       // stored: sink.Meta as JSON
 	fieldSource     = "source"     // stored: the plain document; absent for a tombstone
@@ -38,20 +40,25 @@ const (
 	prefixOwn       = "doc."
 )
 
-// analyzerName is English with an end: a token of a megabyte is no word, and Bleve's dictionaries choke on it.
+// analyzerName is English with an end: a token of a megabyte is no word, and Bleve's dictionaries
+// choke on it.
 const (
 	analyzerName   = "lull_english"
 	lengthName     = "lull_length"
 	longestTokenIn = 128 // characters
 )
 
-// newMapping says how queries are analysed. Documents are taken apart by this package, not by the mapping.
+// newMapping says how queries are analysed. Documents are taken apart by this package, not by the
+// mapping.
 func newMapping() (*mapping.IndexMappingImpl, error) {
 	m := bleve.NewIndexMapping()
 	m.DefaultMapping.Dynamic = false
 	m.DefaultAnalyzer = analyzerName
 	m.DefaultField = fieldAll
-	if err := m.AddCustomTokenFilter(lengthName, map[string]any{"type": length.Name, "max": float64(longestTokenIn), "min": float64(1)}); err != nil {
+	if err := m.AddCustomTokenFilter(lengthName, map[string]any{
+		"type": length.Name, "max": float64(longestTokenIn),
+		"min": float64(1),
+	}); err != nil {
 		return nil, fmt.Errorf("describe index: %w", err)
 	}
 	err := m.AddCustomAnalyzer(analyzerName, map[string]any{
@@ -65,7 +72,8 @@ func newMapping() (*mapping.IndexMappingImpl, error) {
 	return m, nil
 }
 
-// build makes Bleve's document of an op, a tombstone of a delete. The error is the document's fault, for good.
+// build makes Bleve's document of an op, a tombstone of a delete. The error is the document's
+// fault, for good.
 func (x *Index) build(op sink.Op) (*document.Document, *sink.DocumentError) {
 	d := document.NewDocument(string(op.Doc))
 	d.AddField(storedMeta(op))
@@ -89,7 +97,8 @@ func (x *Index) build(op sink.Op) (*document.Document, *sink.DocumentError) {
 	for _, f := range w.fields {
 		d.AddField(document.NewTextFieldCustom(prefixOwn+f.path, nil, f.text, index.IndexField, x.analyzer))
 	}
-	d.AddField(document.NewCompositeFieldWithIndexingOptions(fieldAll, true, nil, []string{fieldMeta, fieldSource, fieldCollection, fieldMinute, "_id"}, index.IndexField))
+	d.AddField(document.NewCompositeFieldWithIndexingOptions(fieldAll, true, nil,
+		[]string{fieldMeta, fieldSource, fieldCollection, fieldMinute, "_id"}, index.IndexField))
 	return d, nil
 }
 

@@ -9,10 +9,13 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Whatever the bytes, build makes a document that holds them digit for digit, or names the fault; and no field of the
-// document passes for one of ours.
+// Whatever the bytes, build makes a document that holds them digit for digit, or names the fault;
+// and no field of the document passes for one of ours.
 func FuzzBuild(f *testing.F) {
-	for _, s := range []string{`{}`, `{"a":{"b":[1,{"c":"d"}]},"_id":"x","":null}`, `{"a":"\ud83c\udf89\u0000"}`, `[1]`, `{"a":[[[`} {
+	for _, s := range []string{
+		`{}`, `{"a":{"b":[1,{"c":"d"}]},"_id":"x","":null}`, `{"a":"\ud83c\udf89\u0000"}`, `[1]`,
+		`{"a":[[[`,
+	} {
 		f.Add([]byte(s))
 	}
 	m, err := newMapping()

@@ -22,7 +22,8 @@ import (
 // indexName is the folder of Bleve's own files inside ours.
 const indexName = "index"
 
-// lockWait is how long Open waits for the lock of another process, in Bleve's terms. It must exceed one poll of the lock, 50 ms.
+// lockWait is how long Open waits for the lock of another process, in Bleve's terms. It must exceed
+// one poll of the lock, 50 ms.
 const lockWait = "200ms"
 
 // Index is a Bleve index in a folder. It is safe for concurrent use.
@@ -42,8 +43,9 @@ var (
 	_ sink.Reader = (*Index)(nil)
 )
 
-// Open opens the index in dir, which is made if it does not exist. The error is a *ForeignFolderError where the folder
-// holds something else, and an *InUseError where somebody has it open. Close it after use.
+// Open opens the index in dir, which is made if it does not exist. The error is a
+// *ForeignFolderError where the folder holds something else, and an *InUseError where somebody has
+// it open. Close it after use.
 func Open(dir string) (*Index, error) {
 	marked, err := claimFolder(dir)
 	if err != nil {
@@ -77,14 +79,18 @@ func Open(dir string) (*Index, error) {
 	if err := sweep(dir); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	return &Index{dir: dir, bleve: b, analyzer: m.AnalyzerNamed(analyzerName), locks: locks{busy: make(map[shard.DocID]struct{})}}, nil
+	return &Index{
+		dir: dir, bleve: b, analyzer: m.AnalyzerNamed(analyzerName),
+		locks: locks{busy: make(map[shard.DocID]struct{})},
+	}, nil
 }
 
 // unfinished begins the names of folders in which indices are made.
 const unfinished = "new-"
 
-// create makes an empty index at path. Bleve does that in steps, and after a crash between two of them nobody could open what is there: so it
-// is made beside and moved when it is whole. Where somebody else has made one meanwhile the error is fs.ErrExist.
+// create makes an empty index at path. Bleve does that in steps, and after a crash between two of
+// them nobody could open what is there: so it is made beside and moved when it is whole. Where
+// somebody else has made one meanwhile the error is fs.ErrExist.
 func create(dir, path string, m mapping.IndexMapping) error {
 	room, err := os.MkdirTemp(dir, unfinished)
 	if err != nil {
@@ -108,8 +114,8 @@ func create(dir, path string, m mapping.IndexMapping) error {
 	return nil
 }
 
-// sweep removes what a crash while an index was made has left. The caller has the index open: whoever is still
-// making one is too late, and is told so.
+// sweep removes what a crash while an index was made has left. The caller has the index open:
+// whoever is still making one is too late, and is told so.
 func sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -123,7 +129,8 @@ func sweep(dir string) error {
 	return nil
 }
 
-// Close waits for the batches under way and closes the index. Write answers Throttled afterwards, readers get an error.
+// Close waits for the batches under way and closes the index. Write answers Throttled afterwards,
+// readers get an error.
 func (x *Index) Close() error {
 	x.mu.Lock()
 	closed := x.closed

@@ -52,8 +52,9 @@ func (x *Index) Get(_ context.Context, doc shard.DocID) (s sink.Stored, found bo
 	return s, found, err
 }
 
-// All calls f for each document as of now, sorted by collection and id. It holds one document at a time: Bleve's own
-// dictionary of ids is sorted, and "#" is less than every character of a collection's name.
+// All calls f for each document as of now, sorted by collection and id. It holds one document at a
+// time: Bleve's own dictionary of ids is sorted, and "#" is less than every character of a
+// collection's name.
 func (x *Index) All(ctx context.Context, f func(sink.Stored) error) error {
 	return x.reading(func(r index.IndexReader) error {
 		ids, err := r.FieldDict("_id")
@@ -87,13 +88,15 @@ func (x *Index) All(ctx context.Context, f func(sink.Stored) error) error {
 	})
 }
 
-// microsPerMinute turns a fence, which is a time, into minutes: there are few of those, and each is a term.
+// microsPerMinute turns a fence, which is a time, into minutes: there are few of those, and each is
+// a term.
 const microsPerMinute = 60_000_000
 
 func minuteTerm(f shard.Fence) []byte { return fmt.Appendf(nil, "%016x", max(0, f)/microsPerMinute) }
 
-// Newest returns a fence that no fence in the index exceeds, a minute above the greatest at most; 0 for an empty index. A clock that ran
-// ahead (lull dev --speed) must go on from there the next time, or everything would be refused as older than what is there.
+// Newest returns a fence that no fence in the index exceeds, a minute above the greatest at most; 0
+// for an empty index. A clock that ran ahead (lull dev --speed) must go on from there the next
+// time, or everything would be refused as older than what is there.
 func (x *Index) Newest() (newest shard.Fence, err error) {
 	err = x.reading(func(r index.IndexReader) error {
 		minutes, err := r.FieldDict(fieldMinute)
@@ -119,7 +122,8 @@ func (x *Index) Newest() (newest shard.Fence, err error) {
 	return newest, err
 }
 
-// Search finds the documents that contain every word of the text, in one field or anywhere, best first.
+// Search finds the documents that contain every word of the text, in one field or anywhere, best
+// first.
 func (x *Index) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	if q.Limit <= 0 {
 		return nil, nil

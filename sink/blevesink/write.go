@@ -33,7 +33,8 @@ func (x *Index) Ping(context.Context) error {
 	return nil
 }
 
-// Write writes the ops in one batch; see sink.Sink. When ctx ends first, the batch goes on by itself and its ops are Unknown.
+// Write writes the ops in one batch; see sink.Sink. When ctx ends first, the batch goes on by
+// itself and its ops are Unknown.
 func (x *Index) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	outcomes := make([]sink.Outcome, len(ops))
 	if len(ops) == 0 {
@@ -71,7 +72,8 @@ type item struct {
 	bleve *document.Document
 }
 
-// prepare takes the documents apart and gives the ops that cannot be written their outcome. It copies all it needs of ops.
+// prepare takes the documents apart and gives the ops that cannot be written their outcome. It
+// copies all it needs of ops.
 func (x *Index) prepare(ops []sink.Op, outcomes []sink.Outcome) []item {
 	work := make([]item, 0, len(ops))
 	for i, op := range ops {
@@ -114,7 +116,8 @@ func (x *Index) apply(ctx context.Context, work []item) []sink.Outcome {
 	return outcomes
 }
 
-// compare puts the documents whose fence is not smaller than the one held into batch, and calls the others Newer.
+// compare puts the documents whose fence is not smaller than the one held into batch, and calls the
+// others Newer.
 func compare(r index.IndexReader, work []item, batch *bleve.Batch, outcomes []sink.Outcome) error {
 	for i, w := range work {
 		held, ok, err := load(r, w.doc)

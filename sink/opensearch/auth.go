@@ -15,12 +15,12 @@ import (
 	opensearchsigner "github.com/opensearch-project/opensearch-go/v4/signer"
 )
 
-// Auth authenticates a request by changing its headers. It is called for every request, and where it fails nothing is sent. Its
-// errors must not quote secrets.
+// Auth authenticates a request by changing its headers. It is called for every request, and where
+// it fails nothing is sent. Its errors must not quote secrets.
 type Auth func(*http.Request) error
 
-// Basic sends a user's name and password, which credentials gives. It is called for every request, so that a rotated
-// password is taken up, and should cache.
+// Basic sends a user's name and password, which credentials gives. It is called for every request,
+// so that a rotated password is taken up, and should cache.
 func Basic(credentials func(context.Context) (user, password string, err error)) Auth {
 	return func(r *http.Request) error {
 		user, password, err := credentials(r.Context())
@@ -102,5 +102,6 @@ type authError struct{ err error }
 func (e *authError) Error() string { return e.err.Error() }
 func (e *authError) Unwrap() error { return e.err }
 
-// OverrideSigningPort is part of the library's interface; the port in the URL is the one that is signed.
+// OverrideSigningPort is part of the library's interface; the port in the URL is the one that is
+// signed.
 func (authSigner) OverrideSigningPort(uint16) {}

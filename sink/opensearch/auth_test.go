@@ -58,7 +58,9 @@ func TestSigV4SignsWhatIsSent(t *testing.T) {
 					applied(w, r)
 					return
 				}
-				w.Write([]byte(`{"version":{"number":"2.19.3"},"indices":[{"name":"test-c","attributes":["open"]}],"hits":{"hits":[]},"docs":[{"found":false}]}`))
+				w.Write(
+					[]byte(
+						`{"version":{"number":"2.19.3"},"indices":[{"name":"test-c","attributes":["open"]}],"hits":{"hits":[]},"docs":[{"found":false}]}`))
 			})
 			s := e.sink(t, func(o *opensearch.Options) {
 				o.URL += "/search/"
@@ -106,7 +108,8 @@ func signature(t *testing.T, r request, service string) string {
 	return again.Header.Get("Authorization")
 }
 
-// Without credentials nothing is sent, nothing is anybody's fault, and the reason keeps the secret's name to itself.
+// Without credentials nothing is sent, nothing is anybody's fault, and the reason keeps the
+// secret's name to itself.
 func TestNoCredentials(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("secret arn:aws:secret is gone")

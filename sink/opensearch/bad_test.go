@@ -24,9 +24,10 @@ import (
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
-// Whatever an engine answers, the whole pipeline in front of it loses nothing: a message stays until its document is written or a dead
-// letter. The sink is the real one and the engine an HTTP server; queues, table and clock are lull dev's, in virtual time. The requests
-// leave the bubble: it waits for them, and time stands still meanwhile.
+// Whatever an engine answers, the whole pipeline in front of it loses nothing: a message stays
+// until its document is written or a dead letter. The sink is the real one and the engine an HTTP
+// server; queues, table and clock are lull dev's, in virtual time. The requests leave the bubble:
+// it waits for them, and time stands still meanwhile.
 
 // bad is an engine that answers badly until it is mended.
 type bad struct {
@@ -78,7 +79,8 @@ func (b *bad) applied() string {
 	return strings.Join(ids, " ")
 }
 
-// dial connects, where the engine is there. Nothing listens on the discard port of the loopback address.
+// dial connects, where the engine is there. Nothing listens on the discard port of the loopback
+// address.
 func (b *bad) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if b.refuse && !b.mended.Load() {
 		address = "127.0.0.1:9"
@@ -86,7 +88,8 @@ func (b *bad) dial(ctx context.Context, network, address string) (net.Conn, erro
 	return (&net.Dialer{}).DialContext(ctx, network, address)
 }
 
-// pipeline runs lull in front of the engine, in a bubble, for the length of a story. What the functions log is in log.
+// pipeline runs lull in front of the engine, in a bubble, for the length of a story. What the
+// functions log is in log.
 func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log *bytes.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +105,10 @@ func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log
 		}
 		var log bytes.Buffer
 		j := metrics.New(&log, slog.LevelInfo, metrics.Base{Stack: "lull", Sink: "search", Function: "index"})
-		e, err := dev.New(dev.Options{Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s}, Journal: j})
+		e, err := dev.New(dev.Options{
+			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s},
+			Journal: j,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,11 +123,13 @@ func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log
 	})
 }
 
-// publish sends the two documents of every story: what is bad about the first is no fault of the second.
+// publish sends the two documents of every story: what is bad about the first is no fault of the
+// second.
 func publish(t *testing.T, e *dev.Engine) {
 	t.Helper()
 	for _, id := range []string{"bad", "good"} {
-		body := `{"type":"doc.changed","subject":"` + id + `","collection":"content","sequence":"1","data":{"title":"secret"}}`
+		body := `{"type":"doc.changed","subject":"` + id +
+			`","collection":"content","sequence":"1","data":{"title":"secret"}}`
 		if err := e.Publish(t.Context(), queue.Outgoing{Body: body}); err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +165,8 @@ func says(t *testing.T, log *bytes.Buffer, reason string) {
 	}
 }
 
-// No document is at fault: both wait, however long it takes, and are written once the sink is well again.
+// No document is at fault: both wait, however long it takes, and are written once the sink is well
+// again.
 func TestABadSinkKeepsEveryMessage(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -169,10 +178,19 @@ func TestABadSinkKeepsEveryMessage(t *testing.T) {
 		{"401", respond(401, "Unauthorized"), "sink_config: http 401"},
 		{"403", respond(403, `{"Message":"User: secret is not authorized"}`), "sink_config: http 403"},
 		{"404", respond(404, whole("index_not_found_exception")), "sink_config: index_not_found_exception"},
-		{"409", respond(409, whole("resource_already_exists_exception")), "sink_config: resource_already_exists_exception"},
-		{"429", respond(429, whole("circuit_breaking_exception"), "Retry-After", "90"), "throttled: circuit_breaking_exception"},
+		{
+			"409", respond(409, whole("resource_already_exists_exception")),
+			"sink_config: resource_already_exists_exception",
+		},
+		{
+			"429", respond(429, whole("circuit_breaking_exception"), "Retry-After", "90"),
+			"throttled: circuit_breaking_exception",
+		},
 		{"503", respond(503, "secret"), "server_error"},
-		{"503 before anything was applied", respond(503, whole("cluster_block_exception"), "Retry-After", "5"), "throttled: cluster_block_exception"},
+		{
+			"503 before anything was applied", respond(503, whole("cluster_block_exception"), "Retry-After", "5"),
+			"throttled: cluster_block_exception",
+		},
 		{"unreachable", nil, "throttled: unreachable"},
 	}
 	for _, tt := range tests {
@@ -185,7 +203,9 @@ func TestABadSinkKeepsEveryMessage(t *testing.T) {
 				synctest.Wait()
 				r, err := e.Report(t.Context())
 				if n := e.Left(); n != 2 || err != nil || len(r.DeadLetters) > 0 || b.applied() != "" {
-					t.Errorf("after an hour: %d messages, letters %v, written %q, %v: want both messages and nothing else", n, r.DeadLetters, b.applied(), err)
+					t.Errorf(
+						"after an hour: %d messages, letters %v, written %q, %v: want both messages and nothing else",
+						n, r.DeadLetters, b.applied(), err)
 				}
 				says(t, log, tt.says)
 				b.mended.Store(true)
@@ -203,7 +223,10 @@ func TestABadDocumentIsADeadLetter(t *testing.T) {
 	item := func(status int, kind string) func(*bad) func(http.ResponseWriter, request) {
 		return func(b *bad) func(http.ResponseWriter, request) {
 			return func(w http.ResponseWriter, r request) {
-				b.apply(w, r, "bad", func(item map[string]any) { item["status"], item["error"] = status, failure(kind, "secret") })
+				b.apply(w, r, "bad", func(item map[string]any) {
+					item["status"], item["error"] = status,
+						failure(kind, "secret")
+				})
 			}
 		}
 	}
@@ -224,10 +247,19 @@ func TestABadDocumentIsADeadLetter(t *testing.T) {
 		reason deadletter.Reason
 		says   string
 	}{
-		{"400 for the document", item(400, "mapper_parsing_exception"), deadletter.RejectedBySink, "mapper_parsing_exception"},
-		{"400 for the request", ofRequest(respond(400, whole("illegal_argument_exception"))), deadletter.Refusals, "illegal_argument_exception"},
+		{
+			"400 for the document", item(400, "mapper_parsing_exception"), deadletter.RejectedBySink,
+			"mapper_parsing_exception",
+		},
+		{
+			"400 for the request", ofRequest(respond(400, whole("illegal_argument_exception"))), deadletter.Refusals,
+			"illegal_argument_exception",
+		},
 		{"413 for the document", item(413, "too_large_exception"), deadletter.RejectedBySink, "too_large_exception"},
-		{"413 for the request", ofRequest(respond(413, "<html>secret</html>")), deadletter.RejectedBySink, sink.TooLarge},
+		{
+			"413 for the request", ofRequest(respond(413, "<html>secret</html>")), deadletter.RejectedBySink,
+			sink.TooLarge,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -237,8 +269,10 @@ func TestABadDocumentIsADeadLetter(t *testing.T) {
 			b.pipeline(t, func(t *testing.T, e *dev.Engine, log *bytes.Buffer) {
 				publish(t, e)
 				letters := settled(t, e)
-				if len(letters) != 1 || letters[0].Key != "content#bad" || letters[0].Reason != string(tt.reason) || b.applied() != "good" {
-					t.Errorf("letters %v, written %q: want one of content#bad, %s, and the other document", letters, b.applied(), tt.reason)
+				if len(letters) != 1 || letters[0].Key != "content#bad" || letters[0].Reason != string(tt.reason) ||
+					b.applied() != "good" {
+					t.Errorf("letters %v, written %q: want one of content#bad, %s, and the other document", letters,
+						b.applied(), tt.reason)
 				}
 				says(t, log, tt.says)
 			})
@@ -246,7 +280,8 @@ func TestABadDocumentIsADeadLetter(t *testing.T) {
 	}
 }
 
-// A conflict says that something newer is in the sink, or that two wrote at once: never that this was written.
+// A conflict says that something newer is in the sink, or that two wrote at once: never that this
+// was written.
 func TestAConflictKeepsTheMessage(t *testing.T) {
 	t.Parallel()
 	b := startBad(t, func(http.ResponseWriter, request) {})
@@ -261,7 +296,8 @@ func TestAConflictKeepsTheMessage(t *testing.T) {
 		synctest.Wait()
 		r, err := e.Report(t.Context())
 		if n := e.Left(); n != 1 || err != nil || len(r.DeadLetters) > 0 || b.applied() != "good" {
-			t.Errorf("after an hour: %d messages, letters %v, written %q, %v: want the message of the conflict", n, r.DeadLetters, b.applied(), err)
+			t.Errorf("after an hour: %d messages, letters %v, written %q, %v: want the message of the conflict", n,
+				r.DeadLetters, b.applied(), err)
 		}
 		says(t, log, "sink_newer")
 		b.mended.Store(true)

@@ -1,14 +1,17 @@
-// Package opensearch is the sink for OpenSearch 2.x, Amazon OpenSearch Service and, without versions, its serverless collections.
+// Package opensearch is the sink for OpenSearch 2.x, Amazon OpenSearch Service and, without
+// versions, its serverless collections.
 //
 // # What it promises
 //
-// Every write is a whole document in a _bulk request, with the row's fence as its external version (version_type
-// external_gte): the engine refuses what is older than what it holds, deletes too, until it forgets a delete after
-// index.gc_deletes. A serverless collection, or Options.Versions = false, gets requests without versions.
+// Every write is a whole document in a _bulk request, with the row's fence as its external version
+// (version_type external_gte): the engine refuses what is older than what it holds, deletes too,
+// until it forgets a delete after index.gc_deletes. A serverless collection, or Options.Versions =
+// false, gets requests without versions.
 //
-// Every op gets one outcome, and nothing is repeated whose fate is unknown. The client library's retries are off. A second request
-// carries an op only after a definite refusal of the first: a request that was too large (413) or malformed (400) as a whole is
-// cut in halves until the document to blame is alone.
+// Every op gets one outcome, and nothing is repeated whose fate is unknown. The client library's
+// retries are off. A second request carries an op only after a definite refusal of the first: a
+// request that was too large (413) or malformed (400) as a whole is cut in halves until the
+// document to blame is alone.
 //
 //	the answer                                          outcome
 //	2xx; 404 of a delete                                Applied
@@ -21,12 +24,15 @@
 //
 // # Reasons
 //
-// OpenSearch quotes content in its error texts. A reason holds the type of the error and the name of the field, never more.
+// OpenSearch quotes content in its error texts. A reason holds the type of the error and the name
+// of the field, never more.
 //
 // # Indices
 //
-// A collection's index is Options.Index with the collection's name in it; the document's id is the _id. Beside the document stands
-// the object _lull (see sink.Meta). template.json maps it and keeps dynamic mapping from rejecting documents over trifles: dates stay
-// text, numbers are doubles (the document keeps its digits), and a number that does not fit is stored without being searchable. [Sink.EnsureTemplate] installs it; whoever
-// has index templates of their own copies the mapping of _lull from there. An index with strict mapping rejects every document without it.
+// A collection's index is Options.Index with the collection's name in it; the document's id is the
+// _id. Beside the document stands the object _lull (see sink.Meta). template.json maps it and keeps
+// dynamic mapping from rejecting documents over trifles: dates stay text, numbers are doubles (the
+// document keeps its digits), and a number that does not fit is stored without being searchable.
+// [Sink.EnsureTemplate] installs it; whoever has index templates of their own copies the mapping of
+// _lull from there. An index with strict mapping rejects every document without it.
 package opensearch

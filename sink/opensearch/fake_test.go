@@ -98,7 +98,8 @@ func applied(w http.ResponseWriter, r request) {
 	w.Write(bulkAnswer(r, func(string, map[string]any) {}))
 }
 
-// bulkAnswer is an answer that fits the request; change may give an item another status or an error.
+// bulkAnswer is an answer that fits the request; change may give an item another status or an
+// error.
 func bulkAnswer(r request, change func(id string, item map[string]any)) []byte {
 	items := []map[string]any{}
 	for line := range strings.Lines(r.body) {

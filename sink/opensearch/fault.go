@@ -59,7 +59,8 @@ type fault struct {
 	CausedBy *fault `json:"caused_by"`
 }
 
-// parseFault reads the body of an answer that is an error as a whole; false where that is no error of OpenSearch's.
+// parseFault reads the body of an answer that is an error as a whole; false where that is no error
+// of OpenSearch's.
 func parseFault(body []byte) (fault, bool) {
 	var whole struct {
 		Error json.RawMessage `json:"error"`
@@ -82,11 +83,14 @@ func (f fault) class() string {
 	return ""
 }
 
-// fieldIn finds the name of a field in the texts that OpenSearch 2.x writes. What is found is printed only if it looks like a name.
+// fieldIn finds the name of a field in the texts that OpenSearch 2.x writes. What is found is
+// printed only if it looks like a name.
 var fieldIn = []*regexp.Regexp{
-	regexp.MustCompile(`\bfield \[([^\[\]]*)\]`),            // failed to parse field [views] of type [long]
-	regexp.MustCompile(`\bintroduction of \[([^\[\]]*)\]`),  // dynamic introduction of [color] within [_doc] is not allowed
-	regexp.MustCompile(`\bmapper \[([^\[\]]*)\]`),           // mapper [views] cannot be changed from type [long] to [text]
+	regexp.MustCompile(`\bfield \[([^\[\]]*)\]`), // failed to parse field [views] of type [long]
+	// dynamic introduction of [color] within [_doc] is not allowed
+	regexp.MustCompile(`\bintroduction of \[([^\[\]]*)\]`),
+	// mapper [views] cannot be changed from type [long] to [text]
+	regexp.MustCompile(`\bmapper \[([^\[\]]*)\]`),
 	regexp.MustCompile(`\bin field="([^"]*)"`),              // immense term in field="title"
 	regexp.MustCompile(`\bobject mapping for \[([^\[\]]*)`), // object mapping for [details] tried to parse
 }

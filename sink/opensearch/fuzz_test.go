@@ -10,7 +10,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Whatever a bulk answer says: one outcome per op, none applied without a status that says so, no content in a reason.
+// Whatever a bulk answer says: one outcome per op, none applied without a status that says so, no
+// content in a reason.
 func FuzzBulkAnswer(f *testing.F) {
 	for _, body := range []string{
 		`{"items":[{"index":{"_id":"a","status":201}},{"delete":{"_id":"b","status":404}}]}`,
@@ -35,7 +36,8 @@ func FuzzBulkAnswer(f *testing.F) {
 			outcomes = []sink.Outcome{o}
 		}
 		for i, o := range outcomes {
-			if o.Kind == sink.Applied && !(o.Status >= 200 && o.Status < 300 || i == 1 && o.Status == http.StatusNotFound) {
+			if o.Kind == sink.Applied && !(o.Status >= 200 && o.Status < 300 || i == 1 &&
+				o.Status == http.StatusNotFound) {
 				t.Fatalf("applied with %+v", o)
 			}
 			for _, r := range strings.TrimPrefix(o.Reason, ClassConfig+": http ") {
@@ -49,7 +51,10 @@ func FuzzBulkAnswer(f *testing.F) {
 
 func FuzzRetryAfter(f *testing.F) {
 	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
-	for _, s := range []string{"", "0", "17", "-1", "99999999999999999999", "1.5", "Fri, 20 Nov 2026 16:00:30 GMT", "soon"} {
+	for _, s := range []string{
+		"", "0", "17", "-1", "99999999999999999999", "1.5", "Fri, 20 Nov 2026 16:00:30 GMT",
+		"soon",
+	} {
 		f.Add(s, "")
 		f.Add(s, "Fri, 20 Nov 2026 15:59:00 GMT")
 	}

@@ -34,7 +34,10 @@ func server(t *testing.T) string {
 func real(t *testing.T, change func(*opensearch.Options)) *opensearch.Sink {
 	t.Helper()
 	prefix := "lull-test-" + strings.ToLower(rand.Text()[:12]) + "-"
-	o := opensearch.Options{URL: server(t), Index: prefix + "{collection}", Versions: true, Template: prefix + "template"}
+	o := opensearch.Options{
+		URL: server(t), Index: prefix + "{collection}", Versions: true,
+		Template: prefix + "template",
+	}
 	if change != nil {
 		change(&o)
 	}
@@ -43,7 +46,8 @@ func real(t *testing.T, change func(*opensearch.Options)) *opensearch.Sink {
 		t.Fatalf("install template: %v", err)
 	}
 	t.Cleanup(func() {
-		call(t, http.MethodDelete, o.URL+"/"+strings.ReplaceAll(o.Index, "{collection}", "*")+"?expand_wildcards=all", "")
+		call(t, http.MethodDelete, o.URL+"/"+strings.ReplaceAll(o.Index, "{collection}", "*")+"?expand_wildcards=all",
+			"")
 		call(t, http.MethodDelete, o.URL+"/_index_template/"+o.Template, "")
 	})
 	return s
@@ -92,13 +96,19 @@ func refresh(t *testing.T, s sinktest.Sink) {
 
 func TestRealServer(t *testing.T) {
 	t.Parallel()
-	sinktest.Run(t, sinktest.Options{New: func(t *testing.T) sinktest.Sink { return real(t, nil) }, Versions: true, Refresh: refresh})
+	sinktest.Run(t, sinktest.Options{
+		New: func(t *testing.T) sinktest.Sink { return real(t, nil) }, Versions: true,
+		Refresh: refresh,
+	})
 }
 
 func TestRealServerWithoutVersions(t *testing.T) {
 	t.Parallel()
 	without := func(o *opensearch.Options) { o.Versions = false }
-	sinktest.Run(t, sinktest.Options{New: func(t *testing.T) sinktest.Sink { return real(t, without) }, Refresh: refresh})
+	sinktest.Run(t, sinktest.Options{
+		New:     func(t *testing.T) sinktest.Sink { return real(t, without) },
+		Refresh: refresh,
+	})
 }
 
 func TestRealServerInSmallRequests(t *testing.T) {
@@ -145,15 +155,20 @@ func TestRealServerRejectsWhatTheMappingForbids(t *testing.T) {
 	}
 }
 
-// The template lets a field's values differ in kind as far as OpenSearch can; what it cannot is tried again before it is given up.
+// The template lets a field's values differ in kind as far as OpenSearch can; what it cannot is
+// tried again before it is given up.
 func TestRealServerWithTheTemplate(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)
 	write(t, s, sink.Applied,
-		put("content#1", 1, `{"n":[1,2.5],"when":"2026-11-20","tag":"x"}`), put("content#2", 1, `{"n":"many","when":"soon","tag":1.5}`),
+		put("content#1", 1, `{"n":[1,2.5],"when":"2026-11-20","tag":"x"}`),
+		put("content#2", 1, `{"n":"many","when":"soon","tag":1.5}`),
 		put("content#3", 1, `{"n":99999999999999999999999,"when":20,"tag":true}`))
 	got := s.Write(t.Context(), []sink.Op{put("content#4", 1, `{"mixed":[1,"x"]}`)})[0]
-	if want := (sink.Outcome{Kind: sink.Refused, Status: http.StatusBadRequest, Reason: "illegal_argument_exception: field mixed"}); got != want {
+	if want := (sink.Outcome{
+		Kind: sink.Refused, Status: http.StatusBadRequest,
+		Reason: "illegal_argument_exception: field mixed",
+	}); got != want {
 		t.Errorf("two types at once: %+v, want %+v", got, want)
 	}
 	write(t, s, sink.Applied, put("content#5", 1, `{"mixed":1}`))
@@ -216,7 +231,10 @@ func TestRealServerBlocked(t *testing.T) {
 	call(t, http.MethodPut, indexURL(s, "closed"), "")
 	call(t, http.MethodPost, indexURL(s, "closed")+"/_close", "")
 	got := s.Write(t.Context(), []sink.Op{put("closed#a", 1, `{}`)})[0]
-	if want := (sink.Outcome{Kind: sink.Throttled, Status: 400, Apart: true, Reason: "sink_config: index_closed_exception"}); got != want {
+	if want := (sink.Outcome{
+		Kind: sink.Throttled, Status: 400, Apart: true,
+		Reason: "sink_config: index_closed_exception",
+	}); got != want {
 		t.Errorf("closed: %+v, want %+v", got, want)
 	}
 }
@@ -224,10 +242,12 @@ func TestRealServerBlocked(t *testing.T) {
 func TestRealServerAliases(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)
-	call(t, http.MethodPut, indexURL(s, "content-v2"), fmt.Sprintf(`{"aliases":{%q:{"is_write_index":true}}}`, strings.ReplaceAll(s.Index, "{collection}", "content")))
+	call(t, http.MethodPut, indexURL(s, "content-v2"),
+		fmt.Sprintf(`{"aliases":{%q:{"is_write_index":true}}}`, strings.ReplaceAll(s.Index, "{collection}", "content")))
 	write(t, s, sink.Applied, put("content#a", 1, `{"title":"Vienna"}`))
 	var all []shard.DocID
-	if err := s.All(t.Context(), func(d sink.Stored) error { all = append(all, d.Doc); return nil }); err != nil || len(all) != 1 || all[0] != "content#a" {
+	if err := s.All(t.Context(), func(d sink.Stored) error { all = append(all, d.Doc); return nil }); err != nil ||
+		len(all) != 1 || all[0] != "content#a" {
 		t.Errorf("all: %q, %v", all, err)
 	}
 	found, err := s.Search(t.Context(), sink.Query{Text: "vienna", Limit: 5})
@@ -235,7 +255,8 @@ func TestRealServerAliases(t *testing.T) {
 		t.Errorf("found %+v, %v", found, err)
 	}
 	for _, n := range []string{"1", "2"} {
-		call(t, http.MethodPut, indexURL(s, "both-"+n), fmt.Sprintf(`{"aliases":{%q:{}}}`, strings.ReplaceAll(s.Index, "{collection}", "both")))
+		call(t, http.MethodPut, indexURL(s, "both-"+n),
+			fmt.Sprintf(`{"aliases":{%q:{}}}`, strings.ReplaceAll(s.Index, "{collection}", "both")))
 	}
 	got := s.Write(t.Context(), []sink.Op{put("both#a", 1, `{}`)})[0]
 	if got.Kind != sink.Throttled || !strings.HasPrefix(got.Reason, opensearch.ClassConfig) {

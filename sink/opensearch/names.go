@@ -25,7 +25,8 @@ func newNames(pattern string, collections []shard.Collection) (names, error) {
 		return names{prefix: prefix, suffix: suffix}, nil
 	}
 	if len(collections) != 1 {
-		return names{}, fmt.Errorf("index %q is one index, and %d collections are written there: put %s into the name", pattern, len(collections), placeholder)
+		return names{}, fmt.Errorf("index %q is one index, and %d collections are written there: put %s into the name",
+			pattern, len(collections), placeholder)
 	}
 	return names{prefix: pattern, only: collections[0]}, nil
 }

@@ -31,7 +31,10 @@ func withDeadline(t *testing.T, d time.Duration) (context.Context, context.Cance
 }
 
 func put(doc string, fence shard.Fence, document string) sink.Op {
-	return sink.Op{Doc: shard.DocID(doc), Kind: shard.Put, Fence: fence, Version: fmt.Sprint(fence), At: time.UnixMicro(1_700_000_000_000_000), Document: []byte(document)}
+	return sink.Op{
+		Doc: shard.DocID(doc), Kind: shard.Put, Fence: fence, Version: fmt.Sprint(fence),
+		At: time.UnixMicro(1_700_000_000_000_000), Document: []byte(document),
+	}
 }
 
 func del(doc string, fence shard.Fence) sink.Op {

@@ -18,15 +18,17 @@ import (
 
 // Options say where a sink is and how to write to it.
 type Options struct {
-	// URL is the engine's address, http or https, with a path where it is behind one, without credentials.
+	// URL is the engine's address, http or https, with a path where it is behind one, without
+	// credentials.
 	URL string
-	// Index is the name of a collection's index; {collection} stands for the collection's name. Without it there is one index for one
-	// collection. Empty means "{collection}".
+	// Index is the name of a collection's index; {collection} stands for the collection's name.
+	// Without it there is one index for one collection. Empty means "{collection}".
 	Index string
-	// Collections are the collections known to be written here. EnsureTemplate names their indices; without {collection} in Index it
-	// must be exactly one.
+	// Collections are the collections known to be written here. EnsureTemplate names their indices;
+	// without {collection} in Index it must be exactly one.
 	Collections []shard.Collection
-	// BulkDocuments and BulkBytes bound a request; a document larger than BulkBytes goes alone. 0 means 500 and 5 MB.
+	// BulkDocuments and BulkBytes bound a request; a document larger than BulkBytes goes alone. 0
+	// means 500 and 5 MB.
 	BulkDocuments int
 	BulkBytes     int64
 	// Versions sends fences as external versions.
@@ -49,16 +51,18 @@ const (
 	defaultTemplate      = "lull"
 )
 
-// FromConfig takes over what the settings of a sink say. Auth is left to the caller, who knows where secrets come from.
+// FromConfig takes over what the settings of a sink say. Auth is left to the caller, who knows
+// where secrets come from.
 func FromConfig(s config.Sink, collections []shard.Collection) Options {
 	return Options{
-		URL: s.URL, Index: s.Index, Collections: collections, BulkDocuments: s.BulkDocuments, BulkBytes: int64(s.BulkBytes),
-		Versions: s.HasVersions(), Serverless: s.Serverless,
+		URL: s.URL, Index: s.Index, Collections: collections, BulkDocuments: s.BulkDocuments,
+		BulkBytes: int64(s.BulkBytes),
+		Versions:  s.HasVersions(), Serverless: s.Serverless,
 	}
 }
 
-// dialTimeout is shorter than any sensible deadline of a write: a host that does not answer must show as a request that was never
-// sent, not as one whose outcome is unknown.
+// dialTimeout is shorter than any sensible deadline of a write: a host that does not answer must
+// show as a request that was never sent, not as one whose outcome is unknown.
 const dialTimeout = 2 * time.Second
 
 // Sink writes to OpenSearch and reads back. It is safe for concurrent use.

@@ -11,8 +11,9 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// ClassConfig begins the reason of an outcome that no document caused and waiting alone will not cure: credentials, permissions, a
-// missing index, an address that is no OpenSearch. Nothing was applied.
+// ClassConfig begins the reason of an outcome that no document caused and waiting alone will not
+// cure: credentials, permissions, a missing index, an address that is no OpenSearch. Nothing was
+// applied.
 const ClassConfig = "sink_config"
 
 // Classes of outcomes that OpenSearch has no type for.
@@ -43,28 +44,31 @@ func notConnected(err error) sink.Outcome {
 	return sink.Outcome{Kind: sink.Throttled, Reason: classUnreachable}
 }
 
-// refusedBefore are the errors with status 503 that say that nothing was applied: the request was stopped at the door. Every other
-// 503 may come after the fact: a replica's node or a proxy gave up waiting.
+// refusedBefore are the errors with status 503 that say that nothing was applied: the request was
+// stopped at the door. Every other 503 may come after the fact: a replica's node or a proxy gave up
+// waiting.
 var refusedBefore = map[string]bool{
 	"cluster_block_exception":                  true,
 	"cluster_manager_not_discovered_exception": true,
 	"master_not_discovered_exception":          true,
 }
 
-// configTypes are errors with status 400 whose cause is the cluster or the settings, whatever the document.
+// configTypes are errors with status 400 whose cause is the cluster or the settings, whatever the
+// document.
 var configTypes = map[string]bool{
 	"index_closed_exception":       true,
 	"invalid_index_name_exception": true,
 	"validation_exception":         true, // no room for another index: maximum shards open
 }
 
-// noWriteIndex is how OpenSearch begins to say that an alias has several indices and none to write to. The error's type,
-// illegal_argument_exception, is also that of documents at fault, and no document must die of an alias.
+// noWriteIndex is how OpenSearch begins to say that an alias has several indices and none to write
+// to. The error's type, illegal_argument_exception, is also that of documents at fault, and no
+// document must die of an alias.
 const noWriteIndex = "no write index is defined for alias"
 
-// typeConflict is part of what OpenSearch says, with the type illegal_argument_exception, where two values bring a new field two
-// types: in one document, or in two that arrive together. The second of two succeeds once the first has made the mapping, so it
-// is not for good yet.
+// typeConflict is part of what OpenSearch says, with the type illegal_argument_exception, where two
+// values bring a new field two types: in one document, or in two that arrive together. The second
+// of two succeeds once the first has made the mapping, so it is not for good yet.
 const typeConflict = "cannot be changed from type"
 
 // itemOutcome judges the answer for one op. after is what the whole answer's Retry-After says.
@@ -95,8 +99,9 @@ func (s *Sink) itemOutcome(kind shard.Operation, status int, f fault, after time
 	return o
 }
 
-// wholeOutcome judges an answer that is no answer to a bulk request: what it says holds for every op. split says that the request
-// was refused for what is in it, so that a part of it may be sent again; the outcome is then that of an op that was alone.
+// wholeOutcome judges an answer that is no answer to a bulk request: what it says holds for every
+// op. split says that the request was refused for what is in it, so that a part of it may be sent
+// again; the outcome is then that of an op that was alone.
 func wholeOutcome(a answer) (o sink.Outcome, split bool) {
 	f, ours := parseFault(a.body)
 	o = sink.Outcome{Status: a.status, Reason: f.class()}
@@ -111,7 +116,8 @@ func wholeOutcome(a answer) (o sink.Outcome, split bool) {
 		o.Kind, o.Reason = sink.Refused, orElse(o.Reason, classBadRequest)
 		return o, true
 	case a.status == http.StatusTooManyRequests:
-		o.Kind, o.Reason, o.RetryAfter = sink.Throttled, orElse(o.Reason, classThrottled), retryAfter(a.header, time.Now())
+		o.Kind, o.Reason, o.RetryAfter = sink.Throttled, orElse(o.Reason, classThrottled),
+			retryAfter(a.header, time.Now())
 	case a.status == http.StatusServiceUnavailable && refusedBefore[f.Type]:
 		o.Kind, o.RetryAfter = sink.Throttled, retryAfter(a.header, time.Now())
 	case a.status >= 500, a.status == http.StatusRequestTimeout:
@@ -129,10 +135,12 @@ func orElse(s, otherwise string) string {
 	return s
 }
 
-// maxRetryAfter bounds what a sink may ask for: a slip in its clock must not stop indexing for a day.
+// maxRetryAfter bounds what a sink may ask for: a slip in its clock must not stop indexing for a
+// day.
 const maxRetryAfter = time.Hour
 
-// retryAfter reads the header of that name: seconds, or an HTTP date, which is relative to the answer's own date where it has one.
+// retryAfter reads the header of that name: seconds, or an HTTP date, which is relative to the
+// answer's own date where it has one.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if text == "" {

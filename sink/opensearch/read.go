@@ -45,7 +45,8 @@ func (s *Sink) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Get returns the document as it is now, refreshed or not; false also where the index is missing or lull did not write the document.
+// Get returns the document as it is now, refreshed or not; false also where the index is missing or
+// lull did not write the document.
 func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
 	index, ok := s.names.index(doc.Collection())
 	if !ok {
@@ -97,7 +98,8 @@ func (s *Sink) refresh(ctx context.Context, indices map[string]shard.Collection)
 	if len(indices) == 0 {
 		return nil
 	}
-	if err := s.ask(ctx, http.MethodPost, "/"+s.target(indices)+"/_refresh?ignore_unavailable=true", nil, nil); err != nil {
+	if err := s.ask(ctx, http.MethodPost, "/"+s.target(indices)+"/_refresh?ignore_unavailable=true", nil,
+		nil); err != nil {
 		return fmt.Errorf("refresh: %w", err)
 	}
 	return nil
@@ -106,7 +108,8 @@ func (s *Sink) refresh(ctx context.Context, indices map[string]shard.Collection)
 // longestTarget bounds the names in a path: OpenSearch takes 4,096 bytes of request line.
 const longestTarget = 2_000
 
-// target names indices in a path: one by one, because a wildcard may hit indices that we may not read, unless they are too many.
+// target names indices in a path: one by one, because a wildcard may hit indices that we may not
+// read, unless they are too many.
 func (s *Sink) target(indices map[string]shard.Collection) string {
 	all := strings.Join(slices.Sorted(maps.Keys(indices)), ",")
 	if len(all) > longestTarget {
@@ -120,9 +123,10 @@ func pathOf(index string) string {
 	return strings.NewReplacer("%2A", "*", "%2C", ",").Replace(url.PathEscape(index))
 }
 
-// All calls f for each document that lull wrote, by collection and id. It pages by id, so that a document is seen once however long f
-// takes; what is written meanwhile is seen or not. It needs the cluster's permission to sort by _id (indices.id_field_data.enabled), and
-// refreshes first where it may.
+// All calls f for each document that lull wrote, by collection and id. It pages by id, so that a
+// document is seen once however long f takes; what is written meanwhile is seen or not. It needs
+// the cluster's permission to sort by _id (indices.id_field_data.enabled), and refreshes first
+// where it may.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	indices, err := s.indices(ctx)
 	if err != nil {
@@ -194,7 +198,8 @@ func (s *Sink) allOf(ctx context.Context, c shard.Collection, f func(sink.Stored
 	}
 }
 
-// Search finds documents that contain every word of the text, in one field or anywhere, best first. It sees what has been refreshed.
+// Search finds documents that contain every word of the text, in one field or anywhere, best first.
+// It sees what has been refreshed.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	if q.Limit <= 0 {
 		return nil, nil
@@ -250,7 +255,8 @@ func (s *Sink) fields(ctx context.Context, target string) ([]string, error) {
 			Searchable bool `json:"searchable"`
 		} `json:"fields"`
 	}
-	if err := s.ask(ctx, http.MethodGet, "/"+target+"/_field_caps?fields=*&ignore_unavailable=true", nil, &caps); err != nil {
+	if err := s.ask(ctx, http.MethodGet, "/"+target+"/_field_caps?fields=*&ignore_unavailable=true", nil,
+		&caps); err != nil {
 		return nil, fmt.Errorf("list fields: %w", err)
 	}
 	var fields []string
@@ -269,8 +275,9 @@ func (s *Sink) fields(ctx context.Context, target string) ([]string, error) {
 	return fields, nil
 }
 
-// indices finds the indices that hold collections, by the names that searches answer with. An index behind an alias that
-// is a collection's belongs to that collection, whatever its own name. Without permission to look, the collections known from the options count.
+// indices finds the indices that hold collections, by the names that searches answer with. An index
+// behind an alias that is a collection's belongs to that collection, whatever its own name. Without
+// permission to look, the collections known from the options count.
 func (s *Sink) indices(ctx context.Context) (map[string]shard.Collection, error) {
 	found := make(map[string]shard.Collection)
 	for _, c := range s.Collections {

@@ -24,23 +24,33 @@ func TestPing(t *testing.T) {
 	}{
 		{"fine", respond(200, greeting), false, ""},
 		{"401", respond(401, "secret"), false, "check the sink's auth"},
-		{"403", respond(403, whole("security_exception")), false, "HTTP 403 security_exception: the credentials are not allowed"},
+		{
+			"403", respond(403, whole("security_exception")), false,
+			"HTTP 403 security_exception: the credentials are not allowed",
+		},
 		{"404", respond(404, ""), false, "check the url"},
 		{"503", respond(503, whole("cluster_block_exception")), false, "not ready"},
 		{"a login page", respond(200, "<html>secret</html>"), false, "not what OpenSearch answers"},
 		{"another service", respond(200, `{"status":"up"}`), false, "not what OpenSearch answers"},
 		{"serverless", respond(404, ""), true, ""},
-		{"serverless without permission", respond(403, `{"error":{"reason":"secret","type":"Forbidden"}}`), true, "HTTP 403"},
+		{
+			"serverless without permission", respond(403, `{"error":{"reason":"secret","type":"Forbidden"}}`), true,
+			"HTTP 403",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			e := start(t, tt.answer)
-			err := e.sink(t, func(o *opensearch.Options) { o.Versions, o.Serverless = !tt.serverless, tt.serverless }).Ping(t.Context())
+			err := e.sink(t, func(o *opensearch.Options) {
+				o.Versions, o.Serverless = !tt.serverless,
+					tt.serverless
+			}).Ping(t.Context())
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("ping: %v", err)
-			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "secret")):
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) ||
+				strings.Contains(err.Error(), "secret")):
 				t.Errorf("ping: %v, want %q", err, tt.want)
 			}
 			if r := e.seen()[0]; r.Method != http.MethodGet || r.URL.Path != "/" || len(e.seen()) != 1 {
@@ -53,13 +63,19 @@ func TestPing(t *testing.T) {
 // Errors say what was asked and what came back, by type, and can be told apart.
 func TestReadersFailLoudly(t *testing.T) {
 	t.Parallel()
-	for status, answer := range map[int]string{403: whole("security_exception"), 500: whole("secret thing"), 200: "<html>secret</html>"} {
+	for status, answer := range map[int]string{
+		403: whole("security_exception"), 500: whole("secret thing"),
+		200: "<html>secret</html>",
+	} {
 		e := start(t, respond(status, answer))
 		s := e.sink(t, nil)
 		_, _, get := s.Get(t.Context(), "c#a")
 		_, search := s.Search(t.Context(), sink.Query{Text: "secret", Limit: 1})
 		all := s.All(t.Context(), func(sink.Stored) error { return nil })
-		for verb, err := range map[string]error{"get": get, "search": search, "all": all, "template": s.EnsureTemplate(t.Context())} {
+		for verb, err := range map[string]error{
+			"get": get, "search": search, "all": all,
+			"template": s.EnsureTemplate(t.Context()),
+		} {
 			if verb == "template" && status == 200 {
 				continue // nothing is read of that answer
 			}
@@ -109,13 +125,15 @@ func TestAFixedIndexHoldsOneCollection(t *testing.T) {
 	e := start(t, applied)
 	s := e.sink(t, func(o *opensearch.Options) { o.Index, o.Collections = "docs", []shard.Collection{"content"} })
 	got := s.Write(t.Context(), []sink.Op{put("content#a", 1, `{}`), put("news#a", 1, `{}`)})
-	if got[0].Kind != sink.Applied || got[1].Kind != sink.Rejected || !strings.HasPrefix(got[1].Reason, opensearch.ClassConfig) {
+	if got[0].Kind != sink.Applied || got[1].Kind != sink.Rejected ||
+		!strings.HasPrefix(got[1].Reason, opensearch.ClassConfig) {
 		t.Errorf("outcomes %+v", got)
 	}
 	if _, found, err := s.Get(t.Context(), "news#a"); found || err != nil {
 		t.Errorf("get: %t, %v", found, err)
 	}
-	if found, err := s.Search(t.Context(), sink.Query{Text: "x", Collection: "news", Limit: 1}); len(found) != 0 || err != nil {
+	if found, err := s.Search(t.Context(), sink.Query{Text: "x", Collection: "news", Limit: 1}); len(found) != 0 ||
+		err != nil {
 		t.Errorf("search: %v, %v", found, err)
 	}
 	if n := len(e.seen()); n != 1 {
@@ -186,12 +204,16 @@ func TestSettingsBecomeOptions(t *testing.T) {
 		settings config.Sink
 		versions bool
 	}{
-		{config.Sink{Kind: config.SinkOpenSearch, URL: "https://host", Index: "x-{collection}", BulkDocuments: 3, BulkBytes: 4 * config.KB}, true},
+		{config.Sink{
+			Kind: config.SinkOpenSearch, URL: "https://host", Index: "x-{collection}", BulkDocuments: 3,
+			BulkBytes: 4 * config.KB,
+		}, true},
 		{config.Sink{Kind: config.SinkOpenSearch, URL: "https://host", Serverless: true}, false},
 		{config.Sink{Kind: config.SinkOpenSearch, URL: "https://host", Versions: &no}, false},
 	} {
 		o := opensearch.FromConfig(tt.settings, []shard.Collection{"content"})
-		if o.URL != tt.settings.URL || o.Index != tt.settings.Index || o.BulkDocuments != tt.settings.BulkDocuments || o.BulkBytes != int64(tt.settings.BulkBytes) ||
+		if o.URL != tt.settings.URL || o.Index != tt.settings.Index || o.BulkDocuments != tt.settings.BulkDocuments ||
+			o.BulkBytes != int64(tt.settings.BulkBytes) ||
 			o.Versions != tt.versions || o.Serverless != tt.settings.Serverless || len(o.Collections) != 1 {
 			t.Errorf("%+v became %+v", tt.settings, o)
 		}

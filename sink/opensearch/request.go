@@ -36,7 +36,9 @@ func (a answer) ok() bool { return a.err == nil && a.status >= 200 && a.status <
 // do sends one request, once. path is escaped and begins with a slash.
 func (s *Sink) do(ctx context.Context, method, path, contentType string, body []byte) answer {
 	var sent atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
+	})
 	var reader io.Reader = http.NoBody
 	if body != nil {
 		reader = bytes.NewReader(body)

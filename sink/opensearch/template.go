@@ -14,8 +14,9 @@ import (
 //go:embed template.json
 var template []byte
 
-// Template returns the index template that ships with lull, for the indices of this sink. It fails where the name of an index
-// has nothing but the collection and no collection is known: the template would be for every index of the cluster.
+// Template returns the index template that ships with lull, for the indices of this sink. It fails
+// where the name of an index has nothing but the collection and no collection is known: the
+// template would be for every index of the cluster.
 func (s *Sink) Template() ([]byte, error) {
 	var t map[string]any
 	if err := json.Unmarshal(template, &t); err != nil {
@@ -32,19 +33,23 @@ func (s *Sink) Template() ([]byte, error) {
 		}
 	}
 	if len(patterns) == 0 {
-		return nil, errors.New("index template: name the collections, or give the sink's index a prefix, such as lull-" + placeholder)
+		return nil,
+			errors.New("index template: name the collections, or give the sink's index a prefix, such as lull-" +
+				placeholder)
 	}
 	t["index_patterns"] = patterns
 	return json.Marshal(t)
 }
 
-// EnsureTemplate installs the index template, or replaces it. Indices that exist keep their mapping.
+// EnsureTemplate installs the index template, or replaces it. Indices that exist keep their
+// mapping.
 func (s *Sink) EnsureTemplate(ctx context.Context) error {
 	t, err := s.Template()
 	if err != nil {
 		return err
 	}
-	if err := s.ask(ctx, http.MethodPut, "/_index_template/"+url.PathEscape(s.Options.Template), json.RawMessage(t), nil); err != nil {
+	if err := s.ask(ctx, http.MethodPut, "/_index_template/"+url.PathEscape(s.Options.Template), json.RawMessage(t),
+		nil); err != nil {
 		return fmt.Errorf("install index template: %w", err)
 	}
 	return nil

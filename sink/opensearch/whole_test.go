@@ -14,7 +14,8 @@ import (
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
-// An answer that holds for the whole request gives every op the same outcome, and nothing is asked twice.
+// An answer that holds for the whole request gives every op the same outcome, and nothing is asked
+// twice.
 func TestAnswersToTheWholeRequest(t *testing.T) {
 	t.Parallel()
 	const date, later = "Fri, 20 Nov 2026 16:00:00 GMT", "Fri, 20 Nov 2026 16:02:30 GMT"
@@ -24,27 +25,72 @@ func TestAnswersToTheWholeRequest(t *testing.T) {
 		want   sink.Outcome
 	}{
 		{"401", respond(401, "Unauthorized"), sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 401"}},
-		{"403 of OpenSearch", respond(403, whole("security_exception")), sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: security_exception"}},
-		{"403 of AWS", respond(403, `{"Message":"User: secret is not authorized"}`), sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 403"}},
-		{"404", respond(404, whole("index_not_found_exception")), sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: index_not_found_exception"}},
+		{
+			"403 of OpenSearch", respond(403, whole("security_exception")),
+			sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: security_exception"},
+		},
+		{
+			"403 of AWS", respond(403, `{"Message":"User: secret is not authorized"}`),
+			sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 403"},
+		},
+		{
+			"404", respond(404, whole("index_not_found_exception")),
+			sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: index_not_found_exception"},
+		},
 		{"405", respond(405, ""), sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 405"}},
-		{"a redirect is not followed", respond(302, "", "Location", "/login"), sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 302"}},
-		{"400 of something else", respond(400, "<html>secret</html>"), sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 400"}},
+		{
+			"a redirect is not followed", respond(302, "", "Location", "/login"),
+			sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 302"},
+		},
+		{
+			"400 of something else", respond(400, "<html>secret</html>"),
+			sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 400"},
+		},
 		{"408", respond(408, ""), sink.Outcome{Kind: sink.Unknown, Reason: "server_error"}},
 		{"429", respond(429, "429 Too Many Requests /_bulk"), sink.Outcome{Kind: sink.Throttled, Reason: "throttled"}},
-		{"429 with seconds", respond(429, whole("circuit_breaking_exception"), "Retry-After", "17"), sink.Outcome{Kind: sink.Throttled, Reason: "circuit_breaking_exception", RetryAfter: 17 * time.Second}},
-		{"429 with a date", respond(429, "", "Retry-After", later, "Date", date), sink.Outcome{Kind: sink.Throttled, Reason: "throttled", RetryAfter: 150 * time.Second}},
-		{"429 with a date that is past", respond(429, "", "Retry-After", date, "Date", later), sink.Outcome{Kind: sink.Throttled, Reason: "throttled"}},
-		{"429 with nonsense", respond(429, "", "Retry-After", "soon"), sink.Outcome{Kind: sink.Throttled, Reason: "throttled"}},
-		{"429 with a year", respond(429, "", "Retry-After", "31536000"), sink.Outcome{Kind: sink.Throttled, Reason: "throttled", RetryAfter: time.Hour}},
-		{"500", respond(500, whole("null_pointer_exception")), sink.Outcome{Kind: sink.Unknown, Reason: "null_pointer_exception"}},
+		{
+			"429 with seconds", respond(429, whole("circuit_breaking_exception"), "Retry-After", "17"),
+			sink.Outcome{Kind: sink.Throttled, Reason: "circuit_breaking_exception", RetryAfter: 17 * time.Second},
+		},
+		{
+			"429 with a date", respond(429, "", "Retry-After", later, "Date", date),
+			sink.Outcome{Kind: sink.Throttled, Reason: "throttled", RetryAfter: 150 * time.Second},
+		},
+		{
+			"429 with a date that is past", respond(429, "", "Retry-After", date, "Date", later),
+			sink.Outcome{Kind: sink.Throttled, Reason: "throttled"},
+		},
+		{
+			"429 with nonsense", respond(429, "", "Retry-After", "soon"),
+			sink.Outcome{Kind: sink.Throttled, Reason: "throttled"},
+		},
+		{
+			"429 with a year", respond(429, "", "Retry-After", "31536000"),
+			sink.Outcome{Kind: sink.Throttled, Reason: "throttled", RetryAfter: time.Hour},
+		},
+		{
+			"500", respond(500, whole("null_pointer_exception")),
+			sink.Outcome{Kind: sink.Unknown, Reason: "null_pointer_exception"},
+		},
 		{"502", respond(502, "Bad Gateway"), sink.Outcome{Kind: sink.Unknown, Reason: "server_error"}},
-		{"503 of a proxy", respond(503, "secret", "Retry-After", "5"), sink.Outcome{Kind: sink.Unknown, Reason: "server_error"}},
-		{"503 before anything was applied", respond(503, whole("cluster_block_exception"), "Retry-After", "5"), sink.Outcome{Kind: sink.Throttled, Reason: "cluster_block_exception", RetryAfter: 5 * time.Second}},
-		{"503 without a manager", respond(503, whole("cluster_manager_not_discovered_exception")), sink.Outcome{Kind: sink.Throttled, Reason: "cluster_manager_not_discovered_exception"}},
+		{
+			"503 of a proxy", respond(503, "secret", "Retry-After", "5"),
+			sink.Outcome{Kind: sink.Unknown, Reason: "server_error"},
+		},
+		{
+			"503 before anything was applied", respond(503, whole("cluster_block_exception"), "Retry-After", "5"),
+			sink.Outcome{Kind: sink.Throttled, Reason: "cluster_block_exception", RetryAfter: 5 * time.Second},
+		},
+		{
+			"503 without a manager", respond(503, whole("cluster_manager_not_discovered_exception")),
+			sink.Outcome{Kind: sink.Throttled, Reason: "cluster_manager_not_discovered_exception"},
+		},
 		{"504", respond(504, "{}"), sink.Outcome{Kind: sink.Unknown, Reason: "server_error"}},
 		{"507", respond(507, `{"error":"secret"}`), sink.Outcome{Kind: sink.Unknown, Reason: "server_error"}},
-		{"an error type that is none", respond(500, whole("it is a secret")), sink.Outcome{Kind: sink.Unknown, Reason: "server_error"}},
+		{
+			"an error type that is none", respond(500, whole("it is a secret")),
+			sink.Outcome{Kind: sink.Unknown, Reason: "server_error"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -65,11 +111,13 @@ func TestAnswersToTheWholeRequest(t *testing.T) {
 	}
 }
 
-// An answer that cannot be read, or does not fit, leaves every op unknown: none is known to be applied, none is sent again.
+// An answer that cannot be read, or does not fit, leaves every op unknown: none is known to be
+// applied, none is sent again.
 func TestBulkAnswerOfWrongLengthIsUnknown(t *testing.T) {
 	t.Parallel()
 	answer := func(body string) func(http.ResponseWriter, request) { return respond(200, body) }
-	const a, b, c = `{"index":{"_id":"a","status":201}}`, `{"delete":{"_id":"b","status":404}}`, `{"index":{"_id":"c","status":200}}`
+	const a, b, c = `{"index":{"_id":"a","status":201}}`, `{"delete":{"_id":"b","status":404}}`,
+		`{"index":{"_id":"c","status":200}}`
 	items := func(items ...string) string { return `{"errors":false,"items":[` + strings.Join(items, ",") + `]}` }
 	tests := []struct {
 		name   string
@@ -164,7 +212,8 @@ func TestNoConnectionMeansThatNothingWasApplied(t *testing.T) {
 	write(t, newSink(t, opensearch.Options{URL: "https://" + e.Listener.Addr().String()}), sink.Throttled, three()...)
 }
 
-// The context ends while the second of three requests is under way: the first one's answer stays, the others are unknown.
+// The context ends while the second of three requests is under way: the first one's answer stays,
+// the others are unknown.
 func TestAContextThatEndsInBetween(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -188,7 +237,8 @@ func TestAContextThatEndsInBetween(t *testing.T) {
 	}
 }
 
-// A part that was refused for no document's sake keeps the rest back; one whose fate is unknown does not.
+// A part that was refused for no document's sake keeps the rest back; one whose fate is unknown
+// does not.
 func TestWhatFollowsAFailedPart(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -228,8 +278,8 @@ func TestWhatFollowsAFailedPart(t *testing.T) {
 	}
 }
 
-// A request that is too large is cut until it fits; the document that never fits is rejected alone. No op is sent again after an
-// answer that was no definite refusal.
+// A request that is too large is cut until it fits; the document that never fits is rejected alone.
+// No op is sent again after an answer that was no definite refusal.
 func TestTooLargeRequestsAreCutInHalves(t *testing.T) {
 	t.Parallel()
 	fits := func(r request) bool { return len(r.ids()) <= 4 && !strings.Contains(r.body, "huge") }
@@ -273,8 +323,11 @@ func TestTooLargeRequestsAreCutInHalves(t *testing.T) {
 func TestARequestRefusedForOneDocumentFindsIt(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]sink.Outcome{
-		"action_request_validation_exception": {Kind: sink.Rejected, Status: 400, Reason: "action_request_validation_exception"},
-		"illegal_argument_exception":          {Kind: sink.Refused, Status: 400, Reason: "illegal_argument_exception"},
+		"action_request_validation_exception": {
+			Kind: sink.Rejected, Status: 400,
+			Reason: "action_request_validation_exception",
+		},
+		"illegal_argument_exception": {Kind: sink.Refused, Status: 400, Reason: "illegal_argument_exception"},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -40,8 +40,8 @@ func actionName(kind shard.Operation) string {
 	return actionIndex
 }
 
-// Write sends the ops in as few requests as the bounds allow, one after another; see sink.Sink. After a request that was
-// refused for no document's sake the rest is not sent.
+// Write sends the ops in as few requests as the bounds allow, one after another; see sink.Sink.
+// After a request that was refused for no document's sake the rest is not sent.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	outcomes := make([]sink.Outcome, len(ops))
 	entries := make([]entry, 0, len(ops))
@@ -107,7 +107,8 @@ func (s *Sink) fit(entries []entry) int {
 	return len(entries)
 }
 
-// send makes one request, or several where a definite refusal of the first allows it. It returns the outcome that forbids sending more.
+// send makes one request, or several where a definite refusal of the first allows it. It returns
+// the outcome that forbids sending more.
 func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcome) (stop *sink.Outcome) {
 	a := s.do(ctx, http.MethodPost, bulkPath(ctx, s.Serverless), typeNDJSON, body(entries))
 	switch {
@@ -147,8 +148,8 @@ func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcom
 	return stop
 }
 
-// bulkPath tells OpenSearch for how long to wait for a shard: not longer than we wait for the answer, so that little can be
-// applied after we hung up.
+// bulkPath tells OpenSearch for how long to wait for a shard: not longer than we wait for the
+// answer, so that little can be applied after we hung up.
 func bulkPath(ctx context.Context, serverless bool) string {
 	const path = "/_bulk"
 	deadline, ok := ctx.Deadline()
@@ -176,9 +177,13 @@ func all(entries []entry, outcomes []sink.Outcome, o sink.Outcome) {
 	}
 }
 
-// notSent gives entries their outcome that were held back because of stop: nothing of them was applied.
+// notSent gives entries their outcome that were held back because of stop: nothing of them was
+// applied.
 func notSent(entries []entry, outcomes []sink.Outcome, stop sink.Outcome) {
-	all(entries, outcomes, sink.Outcome{Kind: sink.Throttled, RetryAfter: stop.RetryAfter, Status: stop.Status, Reason: classNotSent})
+	all(entries, outcomes, sink.Outcome{
+		Kind: sink.Throttled, RetryAfter: stop.RetryAfter, Status: stop.Status,
+		Reason: classNotSent,
+	})
 }
 
 // item is one element of a bulk answer.
@@ -188,7 +193,8 @@ type item struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// read takes the outcomes from a bulk answer. One that does not fit the request, item by item, says nothing of any of them.
+// read takes the outcomes from a bulk answer. One that does not fit the request, item by item, says
+// nothing of any of them.
 func (s *Sink) read(a answer, entries []entry, outcomes []sink.Outcome) {
 	var bulk struct {
 		Items []map[string]item `json:"items"`

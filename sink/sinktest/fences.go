@@ -36,7 +36,10 @@ var fences = []duty{
 	}},
 	{"a refused fence harms no neighbour", withVersions, func(t *testing.T, b *bundle) {
 		b.apply(t, put(docID("content", "b"), 10, `{}`))
-		ops := []sink.Op{put(docID("content", "a"), 1, `{}`), put(docID("content", "b"), 1, `{}`), put(docID("content", "c"), 1, `{}`)}
+		ops := []sink.Op{
+			put(docID("content", "a"), 1, `{}`), put(docID("content", "b"), 1, `{}`),
+			put(docID("content", "c"), 1, `{}`),
+		}
 		b.write(t, ops, sink.Applied, sink.Newer, sink.Applied)
 		b.holds(t, ops[0])
 		b.holds(t, ops[2])
@@ -71,8 +74,8 @@ var fences = []duty{
 	}},
 }
 
-// greatestFenceStays sends fences of the same documents from several goroutines: whatever the order, a write is applied or
-// refused as newer, and in the end the greatest fence is there.
+// greatestFenceStays sends fences of the same documents from several goroutines: whatever the
+// order, a write is applied or refused as newer, and in the end the greatest fence is there.
 func greatestFenceStays(t *testing.T, b *bundle) {
 	const writers, documents = 8, 5
 	var wg sync.WaitGroup

@@ -20,7 +20,10 @@ var reading = []duty{
 	}},
 	{"documents are read back digit for digit", always, digitForDigit},
 	{"the upstream's version is text", always, func(t *testing.T, b *bundle) {
-		for i, version := range []string{"007", "0", "12345678901234567890123456789012345678901", "16/B374D848", "2026-11-20T16:00:00+01:00", "ä"} {
+		for i, version := range []string{
+			"007", "0", "12345678901234567890123456789012345678901", "16/B374D848",
+			"2026-11-20T16:00:00+01:00", "ä",
+		} {
 			op := put(docID("content", fmt.Sprint(i)), 1, `{}`)
 			op.Version = version
 			b.apply(t, op)
@@ -58,7 +61,8 @@ var reading = []duty{
 		sorted(t, b.all(t), ops)
 	}},
 	{"all stops at the first error", always, func(t *testing.T, b *bundle) {
-		b.apply(t, put(docID("content", "a"), 1, `{}`), put(docID("content", "b"), 1, `{}`), put(docID("content", "c"), 1, `{}`))
+		b.apply(t, put(docID("content", "a"), 1, `{}`), put(docID("content", "b"), 1, `{}`),
+			put(docID("content", "c"), 1, `{}`))
 		b.refresh(t)
 		stop, calls := errors.New("stop"), 0
 		err := b.sink.All(t.Context(), func(sink.Stored) error {
@@ -76,13 +80,15 @@ var reading = []duty{
 // oddIDs are ids that a path, a query, a line of JSON or a file name would spoil.
 func oddIDs() []string {
 	return []string{
-		"a", "A", "0", "00", "10", "9", "a b", " ", "a/b", "../..", ".", "..", "a#b", "#", "a%2Fb", "a?b=c&d", "*", "_all", "_id", "-", "ä", "東京", "🎉",
+		"a", "A", "0", "00", "10", "9", "a b", " ", "a/b", "../..", ".", "..", "a#b", "#", "a%2Fb", "a?b=c&d", "*",
+		"_all", "_id", "-", "ä", "東京", "🎉",
 		"\"quoted\"", "back\\slash", "new\nline", "tab\t", "nul\x00", "<&>", "5b4bcb8e-7c1e-4d8a-9d7c-0a4d2ab3a001",
 		strings.Repeat("x", shard.MaxIDBytes), strings.Repeat("ä", shard.MaxIDBytes/2),
 	}
 }
 
-// digitForDigit writes documents that a decoder into float64, a sorter of members or a normaliser of text would change.
+// digitForDigit writes documents that a decoder into float64, a sorter of members or a normaliser
+// of text would change.
 func digitForDigit(t *testing.T, b *bundle) {
 	var ops []sink.Op
 	for i, document := range []string{

@@ -19,9 +19,11 @@ type Sink interface {
 
 // Options say what is tested and what may be expected of it.
 type Options struct {
-	// New returns a sink without documents, for one test; what it holds is given back with t.Cleanup. Tests run at the same time.
+	// New returns a sink without documents, for one test; what it holds is given back with
+	// t.Cleanup. Tests run at the same time.
 	New func(t *testing.T) Sink
-	// Versions is what Sink.Versions must say, and selects the duties of one with or without versions.
+	// Versions is what Sink.Versions must say, and selects the duties of one with or without
+	// versions.
 	Versions bool
 	// ForgetsDeletes excuses a sink with versions from refusing what is older than a delete.
 	ForgetsDeletes bool
@@ -101,7 +103,8 @@ func (b *bundle) write(t *testing.T, ops []sink.Op, want ...sink.Kind) []sink.Ou
 	}
 	for i, o := range outcomes {
 		if o.Kind != want[min(i, len(want)-1)] {
-			t.Fatalf("op %d (%s %s, fence %d): %s (%s), want %s", i, ops[i].Kind, ops[i].Doc, ops[i].Fence, o.Kind, o.Reason, want[min(i, len(want)-1)])
+			t.Fatalf("op %d (%s %s, fence %d): %s (%s), want %s", i, ops[i].Kind, ops[i].Doc, ops[i].Fence, o.Kind,
+				o.Reason, want[min(i, len(want)-1)])
 		}
 	}
 	return outcomes

@@ -9,13 +9,16 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// searching are the duties of Search. What a word is beyond the plain ones used here is each engine's own.
+// searching are the duties of Search. What a word is beyond the plain ones used here is each
+// engine's own.
 var searching = []duty{
 	{"search finds what was written, by text, field and collection", always, func(t *testing.T, b *bundle) {
 		vienna, berlin, news := docID("content", "vienna"), docID("content", "berlin"), docID("news", "vienna")
 		b.apply(t,
-			put(vienna, 1, `{"title":"British Embassy Vienna","description":"help in Austria","details":{"body":"passports"},"tags":["consular","visa"]}`),
-			put(berlin, 1, `{"title":"British Embassy Berlin","description":"far from Vienna","details":{"body":"passports"},"year":2026}`),
+			put(vienna, 1,
+				`{"title":"British Embassy Vienna","description":"help in Austria","details":{"body":"passports"},"tags":["consular","visa"]}`),
+			put(berlin, 1,
+				`{"title":"British Embassy Berlin","description":"far from Vienna","details":{"body":"passports"},"year":2026}`),
 			put(news, 1, `{"title":"Talks in Vienna","open":true}`),
 		)
 		b.refresh(t)
@@ -61,7 +64,9 @@ var searching = []duty{
 	}},
 	{"search returns the best first and no more than the limit", always, func(t *testing.T, b *bundle) {
 		for i := range 20 {
-			b.apply(t, put(docID("content", fmt.Sprint(i)), 1, fmt.Sprintf(`{"title":"a very long title about a walk number %d along the river in Vienna and elsewhere"}`, i)))
+			b.apply(t, put(docID("content", fmt.Sprint(i)), 1,
+				fmt.Sprintf(
+					`{"title":"a very long title about a walk number %d along the river in Vienna and elsewhere"}`, i)))
 		}
 		best := docID("content", "best")
 		b.apply(t, put(best, 1, `{"title":"Vienna Vienna"}`))

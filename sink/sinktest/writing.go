@@ -30,7 +30,10 @@ var writing = []duty{
 		}
 	}},
 	{"put and delete", always, func(t *testing.T, b *bundle) {
-		ops := []sink.Op{put(docID("content", "a"), 1, `{"n":1}`), put(docID("content", "a"), 2, `{"n":2}`), del(docID("content", "a"), 3), put(docID("content", "a"), 4, `{"n":4}`)}
+		ops := []sink.Op{
+			put(docID("content", "a"), 1, `{"n":1}`), put(docID("content", "a"), 2, `{"n":2}`),
+			del(docID("content", "a"), 3), put(docID("content", "a"), 4, `{"n":4}`),
+		}
 		for _, op := range ops {
 			b.apply(t, op)
 			b.holds(t, op)
@@ -65,9 +68,13 @@ var writing = []duty{
 		}
 	}},
 	{"a rejected document harms no neighbour", always, func(t *testing.T, b *bundle) {
-		good := []sink.Op{put(docID("content", "a"), 1, `{"n":1}`), put(docID("content", "c"), 1, `{"n":3}`), del(docID("content", "d"), 1)}
+		good := []sink.Op{
+			put(docID("content", "a"), 1, `{"n":1}`), put(docID("content", "c"), 1, `{"n":3}`),
+			del(docID("content", "d"), 1),
+		}
 		poison := put(docID("content", "b"), 1, `["no object"]`)
-		b.write(t, []sink.Op{good[0], poison, good[1], good[2]}, sink.Applied, sink.Rejected, sink.Applied, sink.Applied)
+		b.write(t, []sink.Op{good[0], poison, good[1], good[2]}, sink.Applied, sink.Rejected, sink.Applied,
+			sink.Applied)
 		for _, op := range good {
 			b.holds(t, op)
 		}
@@ -80,7 +87,10 @@ var writing = []duty{
 		b.holds(t, op)
 	}},
 	{"what no sink can hold is rejected, and the reason does not quote it", always, func(t *testing.T, b *bundle) {
-		for i, document := range []string{"", "{", `{"secret":}`, `{} {"secret":1}`, `["secret"]`, `"secret"`, "1", "null", "{\"a\":\"secret\xff\"}", `{"_lull":"secret"}`} {
+		for i, document := range []string{
+			"", "{", `{"secret":}`, `{} {"secret":1}`, `["secret"]`, `"secret"`, "1",
+			"null", "{\"a\":\"secret\xff\"}", `{"_lull":"secret"}`,
+		} {
 			doc := docID("content", fmt.Sprint(i))
 			o := b.write(t, []sink.Op{put(doc, 1, document)}, sink.Rejected)[0]
 			if o.Reason == "" || strings.Contains(o.Reason, "secret") {
@@ -92,7 +102,10 @@ var writing = []duty{
 	{"a context that has ended leaves every op unknown", always, func(t *testing.T, b *bundle) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		for i, o := range b.sink.Write(ctx, []sink.Op{put(docID("content", "a"), 1, `{}`), del(docID("content", "b"), 1)}) {
+		for i, o := range b.sink.Write(ctx, []sink.Op{
+			put(docID("content", "a"), 1, `{}`),
+			del(docID("content", "b"), 1),
+		}) {
 			if o.Kind != sink.Unknown {
 				t.Errorf("op %d: %s, want unknown", i, o.Kind)
 			}

@@ -1,5 +1,6 @@
-// Package awstest lets tests talk to AWS's protocols: to a server that a test scripts, for what no emulator shows
-// (throttling, unprocessed entries, lost answers), and to a real emulator, for everything else.
+// Package awstest lets tests talk to AWS's protocols: to a server that a test scripts, for what no
+// emulator shows (throttling, unprocessed entries, lost answers), and to a real emulator, for
+// everything else.
 package awstest
 
 import (
@@ -18,7 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// EndpointEnv names the environment variable that holds an emulator's endpoint, such as http://127.0.0.1:4566.
+// EndpointEnv names the environment variable that holds an emulator's endpoint, such as
+// http://127.0.0.1:4566.
 const EndpointEnv = "LULL_TEST_AWS"
 
 // Call is one request of the JSON protocols (DynamoDB, SQS, Step Functions).
@@ -35,7 +37,8 @@ func (c Call) Into(t testing.TB, v any) {
 	}
 }
 
-// Reply is what the server answers. Status 0 is 200. Body is sent as it is, or as JSON where it is no string.
+// Reply is what the server answers. Status 0 is 200. Body is sent as it is, or as JSON where it is
+// no string.
 type Reply struct {
 	Status int
 	Body   any
@@ -46,8 +49,8 @@ func Failure(status int, code, message string) Reply {
 	return Reply{Status: status, Body: map[string]any{"__type": code, "message": message}}
 }
 
-// JSON starts a server that answers the JSON protocols with f, which may be called concurrently, and returns settings for
-// clients of it. The server ends with the test.
+// JSON starts a server that answers the JSON protocols with f, which may be called concurrently,
+// and returns settings for clients of it. The server ends with the test.
 func JSON(t testing.TB, f func(Call) Reply) aws.Config {
 	t.Helper()
 	return Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,7 +84,8 @@ func Serve(t testing.TB, h http.Handler) aws.Config {
 	return at(t, s.URL)
 }
 
-// Emulator returns settings for clients of the emulator that LULL_TEST_AWS names, and skips the test where it names none.
+// Emulator returns settings for clients of the emulator that LULL_TEST_AWS names, and skips the
+// test where it names none.
 func Emulator(t testing.TB) aws.Config {
 	t.Helper()
 	endpoint := os.Getenv(EndpointEnv)
@@ -113,7 +117,8 @@ func Name(t testing.TB) string {
 	return "t-" + name[:min(len(name), 30)] + "-" + strings.ToLower(rand.Text()[:10])
 }
 
-// Context ends with the test, and at the latest after a minute: an emulator that hangs must not hang the tests.
+// Context ends with the test, and at the latest after a minute: an emulator that hangs must not
+// hang the tests.
 func Context(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)

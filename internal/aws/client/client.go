@@ -16,13 +16,15 @@ import (
 const (
 	// connectTimeout bounds a connection's set-up. Within a region it takes a few milliseconds.
 	connectTimeout = 2 * time.Second
-	// maxIdle keeps a connection for each of the parallel calls of one invocation: a new one costs a TLS handshake.
+	// maxIdle keeps a connection for each of the parallel calls of one invocation: a new one costs
+	// a TLS handshake.
 	maxIdle = 64
 )
 
-// FromEnv returns the settings for clients of the account that the environment names: AWS_REGION, AWS_ACCESS_KEY_ID,
-// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, as Lambda sets them, and AWS_ENDPOINT_URL for an endpoint of one's own. What is missing is
-// named in the error, all at once.
+// FromEnv returns the settings for clients of the account that the environment names: AWS_REGION,
+// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, as Lambda sets them, and
+// AWS_ENDPOINT_URL for an endpoint of one's own. What is missing is named in the error, all at
+// once.
 func FromEnv(getenv func(string) string) (aws.Config, error) {
 	region, key, secret := getenv("AWS_REGION"), getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY")
 	var errs []error
@@ -52,8 +54,9 @@ func FromEnv(getenv func(string) string) (aws.Config, error) {
 	return Plain(cfg), nil
 }
 
-// Plain returns the settings without the SDK's own retries and with connections enough for a function's parallel calls. Every half
-// applies it to the settings it is given, wherever they come from.
+// Plain returns the settings without the SDK's own retries and with connections enough for a
+// function's parallel calls. Every half applies it to the settings it is given, wherever they come
+// from.
 func Plain(cfg aws.Config) aws.Config {
 	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
 	cfg.RetryMaxAttempts, cfg.RetryMode = 0, ""

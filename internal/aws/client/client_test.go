@@ -23,14 +23,16 @@ func env(vars map[string]string) func(string) string {
 func TestTheEnvironmentNamesTheAccount(t *testing.T) {
 	t.Parallel()
 	cfg, err := FromEnv(env(map[string]string{
-		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
-		"AWS_ENDPOINT_URL": "http://127.0.0.1:4566",
+		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret",
+		"AWS_SESSION_TOKEN": "token",
+		"AWS_ENDPOINT_URL":  "http://127.0.0.1:4566",
 	}))
 	if err != nil {
 		t.Fatalf("FromEnv: %v", err)
 	}
 	who, err := cfg.Credentials.Retrieve(t.Context())
-	if err != nil || who.AccessKeyID != "AKIAEXAMPLE" || who.SecretAccessKey != "secret" || who.SessionToken != "token" {
+	if err != nil || who.AccessKeyID != "AKIAEXAMPLE" || who.SecretAccessKey != "secret" ||
+		who.SessionToken != "token" {
 		t.Errorf("got %+v, %v", who, err)
 	}
 	if cfg.Region != "eu-west-1" || aws.ToString(cfg.BaseEndpoint) != "http://127.0.0.1:4566" {
@@ -115,10 +117,13 @@ func TestAnAttemptEndsByItsOwnTime(t *testing.T) {
 		t.Errorf("got %v, want the caller's end", err)
 	}
 	// The transport's own time-outs pass for deadlines, too.
-	if _, err = Attempt(t.Context(), time.Minute, func(context.Context) (int, error) { return 0, context.DeadlineExceeded }); errors.Is(err, context.DeadlineExceeded) {
+	if _, err = Attempt(t.Context(), time.Minute,
+		func(context.Context) (int, error) { return 0, context.DeadlineExceeded }); errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	if n, err := Attempt(t.Context(), time.Minute, func(context.Context) (int, error) { return 7, nil }); n != 7 || err != nil {
+	if n, err := Attempt(t.Context(), time.Minute, func(context.Context) (int, error) { return 7, nil }); n != 7 ||
+		err != nil {
 		t.Errorf("got %d, %v", n, err)
 	}
 }

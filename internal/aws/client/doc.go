@@ -2,11 +2,14 @@
 //
 // It promises three things.
 //
-//   - FromEnv makes the settings of every client from the environment that Lambda gives a function. It does without the
+//   - FromEnv makes the settings of every client from the environment that Lambda gives a function.
+//     It does without the
 //     SDK's config package, which reads profiles, single sign-on and instance roles that a function never has and adds
 //     about two megabytes to its binary.
-//   - The SDK retries nothing. internal/backoff is lull's one layer of retries; a second one underneath multiplies the
+//   - The SDK retries nothing. internal/backoff is lull's one layer of retries; a second one
+//     underneath multiplies the
 //     tries and hides the outcome that a lease depends on.
-//   - Errors are told apart by type and code, never by their text. Emulators and protocols spell codes differently; Code
+//   - Errors are told apart by type and code, never by their text. Emulators and protocols spell
+//     codes differently; Code
 //     brings them into one spelling.
 package client

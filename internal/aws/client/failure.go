@@ -11,8 +11,9 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Code is the code of an AWS error in one spelling: without a namespace, an old protocol's prefix or the ending Exception.
-// It is empty for an error that no service sent. "com.amazonaws.sqs#MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight" and
+// Code is the code of an AWS error in one spelling: without a namespace, an old protocol's prefix
+// or the ending Exception. It is empty for an error that no service sent.
+// "com.amazonaws.sqs#MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight" and
 // "MessageNotInflightException" are all MessageNotInflight.
 func Code(err error) string {
 	var api smithy.APIError
@@ -32,26 +33,33 @@ func Normal(code string) string {
 
 // Codes that say the request was turned away before anything was done, because there were too many.
 var throttles = []string{
-	"Throttling", "ThrottledRequest", "ThrottlingError", "Throttled", "RequestThrottled", "RequestThrottledError", "RequestLimitExceeded",
+	"Throttling", "ThrottledRequest", "ThrottlingError", "Throttled", "RequestThrottled", "RequestThrottledError",
+	"RequestLimitExceeded",
 	"ProvisionedThroughputExceeded", "TooManyRequests", "SlowDown", "BandwidthLimitExceeded", "ExecutionLimitExceeded",
-	"KmsThrottled", "KmsThrottling", "KMSThrottling", "PriorRequestNotComplete", "TransactionConflict", "ReplicatedWriteConflict",
+	"KmsThrottled", "KmsThrottling", "KMSThrottling", "PriorRequestNotComplete", "TransactionConflict",
+	"ReplicatedWriteConflict",
 }
 
 // Codes that say the caller may not, or that its credentials are no good.
 var denials = []string{
-	"AccessDenied", "AuthorizationError", "UnauthorizedOperation", "UnrecognizedClient", "InvalidClientTokenId", "InvalidAccessKeyId",
-	"SignatureDoesNotMatch", "InvalidSignature", "IncompleteSignature", "MissingAuthenticationToken", "ExpiredToken", "InvalidToken",
+	"AccessDenied", "AuthorizationError", "UnauthorizedOperation", "UnrecognizedClient", "InvalidClientTokenId",
+	"InvalidAccessKeyId",
+	"SignatureDoesNotMatch", "InvalidSignature", "IncompleteSignature", "MissingAuthenticationToken", "ExpiredToken",
+	"InvalidToken",
 	"NotAuthorized", "OptInRequired", "Forbidden", "KmsAccessDenied", "KMSAccessDenied", "KmsDisabled", "KMSDisabled",
 }
 
-// Throttled reports whether a code, in the spelling of Code, says that nothing was done because there were too many requests.
+// Throttled reports whether a code, in the spelling of Code, says that nothing was done because
+// there were too many requests.
 func Throttled(code string) bool { return slices.Contains(throttles, code) }
 
-// Denied reports whether a code, in the spelling of Code, says that permission or credentials are wrong. Trying again does not help.
+// Denied reports whether a code, in the spelling of Code, says that permission or credentials are
+// wrong. Trying again does not help.
 func Denied(code string) bool { return slices.Contains(denials, code) }
 
-// Attempt makes one request that may take no longer than limit. A request without an answer in that time is an error of
-// its own, not the context's: the caller's time is not up, and what became of the request is unknown.
+// Attempt makes one request that may take no longer than limit. A request without an answer in that
+// time is an error of its own, not the context's: the caller's time is not up, and what became of
+// the request is unknown.
 func Attempt[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
 	limit *= patience
 	call, cancel := context.WithTimeout(ctx, limit)

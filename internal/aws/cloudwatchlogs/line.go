@@ -25,7 +25,8 @@ type line struct {
 	Detail    string      `json:"detail"`
 }
 
-// decision reads a line; false for one that is no decision about the document. at is when CloudWatch got it, for a line without a time.
+// decision reads a line; false for one that is no decision about the document. at is when
+// CloudWatch got it, for a line without a time.
 func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, bool) {
 	var l line
 	if err := json.Unmarshal([]byte(text), &l); err != nil || l.Doc != doc || l.Step == "" {
@@ -36,7 +37,13 @@ func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, boo
 	}
 	words := []string{l.Function}
 	for _, w := range []struct{ name, value string }{
-		{"", l.Lane}, {"", l.Op}, {"version ", readable(l.Version)}, {"flight ", l.Flight}, {"message ", l.Message}, {"letter ", l.Letter}, {"", l.Detail},
+		{"", l.Lane},
+		{"", l.Op},
+		{"version ", readable(l.Version)},
+		{"flight ", l.Flight},
+		{"message ", l.Message},
+		{"letter ", l.Letter},
+		{"", l.Detail},
 	} {
 		if w.value != "" {
 			words = append(words, w.name+w.value)
@@ -48,7 +55,8 @@ func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, boo
 	return operate.Decision{At: l.Timestamp.UTC(), Step: l.Step, Text: strings.Join(words, ", ")}, true
 }
 
-// readable is the upstream's version in an order key as it is logged; what is no order key stays as it is.
+// readable is the upstream's version in an order key as it is logged; what is no order key stays as
+// it is.
 func readable(key string) string {
 	k, err := shard.ParseOrderKey(key)
 	if err != nil {

@@ -20,9 +20,11 @@ import (
 )
 
 const (
-	// attemptTimeout bounds one request: CloudWatch searches what was written since, and answers with a part after seconds.
+	// attemptTimeout bounds one request: CloudWatch searches what was written since, and answers
+	// with a part after seconds.
 	attemptTimeout = 15 * time.Second
-	// maxPages bounds the requests for one log group. A page holds up to 10,000 lines, or those of the part that was searched.
+	// maxPages bounds the requests for one log group. A page holds up to 10,000 lines, or those of
+	// the part that was searched.
 	maxPages = 40
 	// maxDecisions is how many lines are returned, of all groups together.
 	maxDecisions = 200
@@ -39,9 +41,12 @@ func New(cfg aws.Config) *Logs {
 	return &Logs{api: sdk.NewFromConfig(client.Plain(cfg)), clk: clock.System{}}
 }
 
-// History returns what was logged about the document in the groups since then, oldest first: the newest 200 lines. Where a search ended
-// before all was searched, a last line of the step "logs" says so.
-func (l *Logs) History(ctx context.Context, groups []string, doc shard.DocID, since time.Time) ([]operate.Decision, error) {
+// History returns what was logged about the document in the groups since then, oldest first: the
+// newest 200 lines. Where a search ended before all was searched, a last line of the step "logs"
+// says so.
+func (l *Logs) History(ctx context.Context, groups []string, doc shard.DocID, since time.Time) ([]operate.Decision,
+	error,
+) {
 	var all []operate.Decision
 	unfinished := false
 	for _, group := range groups {
@@ -55,20 +60,29 @@ func (l *Logs) History(ctx context.Context, groups []string, doc shard.DocID, si
 	slices.SortStableFunc(all, func(a, b operate.Decision) int { return a.At.Compare(b.At) })
 	all = all[max(0, len(all)-maxDecisions):]
 	if unfinished {
-		all = append(all, operate.Decision{At: l.clk.Now(), Step: "logs", Text: "there is more than was searched: ask for a shorter time"})
+		all = append(all, operate.Decision{
+			At: l.clk.Now(), Step: "logs",
+			Text: "there is more than was searched: ask for a shorter time",
+		})
 	}
 	return all, nil
 }
 
 // search reads one group, and reports whether it came to its end.
-func (l *Logs) search(ctx context.Context, group string, doc shard.DocID, since time.Time) (found []operate.Decision, whole bool, err error) {
-	in := &sdk.FilterLogEventsInput{LogGroupName: &group, FilterPattern: aws.String(pattern(doc)), StartTime: aws.Int64(since.UnixMilli())}
+func (l *Logs) search(ctx context.Context, group string, doc shard.DocID, since time.Time) (found []operate.Decision,
+	whole bool, err error,
+) {
+	in := &sdk.FilterLogEventsInput{
+		LogGroupName: &group, FilterPattern: aws.String(pattern(doc)),
+		StartTime: aws.Int64(since.UnixMilli()),
+	}
 	for range maxPages {
 		var out *sdk.FilterLogEventsOutput
 		err := backoff.Row().Do(ctx, l.clk, func() (err error) {
-			out, err = client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.FilterLogEventsOutput, error) {
-				return l.api.FilterLogEvents(ctx, in)
-			})
+			out, err = client.Attempt(ctx, attemptTimeout,
+				func(ctx context.Context) (*sdk.FilterLogEventsOutput, error) {
+					return l.api.FilterLogEvents(ctx, in)
+				})
 			return failure(group, err)
 		})
 		if err != nil {
@@ -88,8 +102,8 @@ func (l *Logs) search(ctx context.Context, group string, doc shard.DocID, since 
 	return found, false, nil
 }
 
-// pattern selects lines by their field doc. What has a meaning in a pattern, or might have, is a wildcard there: lines of
-// other documents that it lets through are left out later.
+// pattern selects lines by their field doc. What has a meaning in a pattern, or might have, is a
+// wildcard there: lines of other documents that it lets through are left out later.
 func pattern(doc shard.DocID) string {
 	var b strings.Builder
 	for _, r := range string(doc) {
@@ -112,11 +126,17 @@ func failure(group string, err error) error {
 	var invalid *types.InvalidParameterException
 	switch code := client.Code(err); {
 	case errors.As(err, &missing):
-		return backoff.Permanent(fmt.Errorf("log group %s does not exist in this account and region: deploy the stack, or correct its name: %w", group, err))
+		return backoff.Permanent(
+			fmt.Errorf(
+				"log group %s does not exist in this account and region: deploy the stack, or correct its name: %w",
+				group, err))
 	case errors.As(err, &invalid):
 		return backoff.Permanent(fmt.Errorf("log group %s refuses the search: %w", group, err))
 	case client.Denied(code):
-		return backoff.Permanent(fmt.Errorf("log group %s: the credentials may not do this: assume the reader's role, or grant logs:FilterLogEvents: %w", group, err))
+		return backoff.Permanent(
+			fmt.Errorf(
+				"log group %s: the credentials may not do this: assume the reader's role, or grant "+
+					"logs:FilterLogEvents: %w", group, err))
 	}
 	return fmt.Errorf("log group %s: %w", group, err)
 }

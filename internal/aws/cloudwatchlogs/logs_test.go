@@ -65,7 +65,8 @@ func TestWhatFunctionsLogIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := logged(t, journal.Note{
-		Step: journal.Released, Doc: "content#a", Key: key, Op: shard.Put, Lane: "live", Flight: "f1", Message: "m1", Letter: "l1", Until: began, Detail: "throttled: http 429",
+		Step: journal.Released, Doc: "content#a", Key: key, Op: shard.Put, Lane: "live", Flight: "f1", Message: "m1",
+		Letter: "l1", Until: began, Detail: "throttled: http 429",
 	})
 	logs := New(awstest.JSON(t, func(awstest.Call) awstest.Reply { return page("", line) }))
 	got, err := logs.History(awstest.Context(t), []string{"/aws/lambda/lull-search-index"}, "content#a", began)
@@ -88,11 +89,13 @@ func TestHistoryIsOneDocumentsInTheOrderOfTime(t *testing.T) {
 		case c.Operation != "FilterLogEvents":
 			t.Errorf("asked %s", c.Operation)
 		case s.LogGroupName == "receive":
-			return page("", at(1, "content#a", "held"), at(9, "content#ab", "held"), at(5, "content#a", "dead_lettered"))
+			return page("", at(1, "content#a", "held"), at(9, "content#ab", "held"),
+				at(5, "content#a", "dead_lettered"))
 		case s.NextToken == "":
 			return page("2") // nothing in the first part
 		}
-		return page("", `START RequestId: content#a`, at(3, "content#a", "released"), `{"doc":"content#a"}`, `{"_aws":{},"Committed":1}`)
+		return page("", `START RequestId: content#a`, at(3, "content#a", "released"), `{"doc":"content#a"}`,
+			`{"_aws":{},"Committed":1}`)
 	}))
 	got, err := logs.History(awstest.Context(t), []string{"receive", "index"}, "content#a", began)
 	if err != nil {
@@ -102,7 +105,7 @@ func TestHistoryIsOneDocumentsInTheOrderOfTime(t *testing.T) {
 	for _, d := range got {
 		steps = append(steps, d.Step)
 	}
-	if want := "held released lettered"; strings.Join(steps, " ") != want {
+	if want := "held released dead_lettered"; strings.Join(steps, " ") != want {
 		t.Errorf("got %v, want %s", steps, want)
 	}
 	want := []search{
@@ -174,7 +177,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			calls := 0
-			logs := New(awstest.JSON(t, func(awstest.Call) awstest.Reply { calls++; return awstest.Failure(400, code, "no") }))
+			logs := New(awstest.JSON(t, func(awstest.Call) awstest.Reply {
+				calls++
+				return awstest.Failure(400, code,
+					"no")
+			}))
 			got, err := logs.History(awstest.Context(t), []string{"/aws/lambda/x"}, "content#a", began)
 			if err == nil || !strings.Contains(err.Error(), tt.says) || calls != tt.calls || got != nil {
 				t.Errorf("got %v, %v after %d requests, want %q after %d", got, err, calls, tt.says, tt.calls)

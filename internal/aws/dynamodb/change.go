@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// change builds the update of an item that is no document's row. Zero values take their attribute away, so that storing an item
-// again leaves nothing of the old one behind.
+// change builds the update of an item that is no document's row. Zero values take their attribute
+// away, so that storing an item again leaves nothing of the old one behind.
 type change struct {
 	sets, removes, adds []string
 	names               map[string]string

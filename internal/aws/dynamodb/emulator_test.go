@@ -28,7 +28,8 @@ func create(t *testing.T, cfg aws.Config) string {
 		t.Fatalf("create table: %v", err)
 	}
 	t.Cleanup(func() {
-		if _, err := api.DeleteTable(context.WithoutCancel(t.Context()), &sdk.DeleteTableInput{TableName: &name}); err != nil {
+		if _, err := api.DeleteTable(context.WithoutCancel(t.Context()),
+			&sdk.DeleteTableInput{TableName: &name}); err != nil {
 			t.Errorf("delete table: %v", err)
 		}
 	})
@@ -47,8 +48,8 @@ func TestTheTableKeepsThePromisesOfAShardStore(t *testing.T) {
 	shardtest.Run(t, func(*testing.T) shard.Store { return table }, shardtest.Capabilities{Scan: true, Rounds: 5})
 }
 
-// Where a service accepts overlapping paths, the suite above says nothing about whether every expression of the protocol is
-// valid: this test says which kind of service it was.
+// Where a service accepts overlapping paths, the suite above says nothing about whether every
+// expression of the protocol is valid: this test says which kind of service it was.
 func TestTheEmulatorRefusesWhatDynamoDBRefuses(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)
@@ -81,9 +82,14 @@ func TestAMissingTableSaysSo(t *testing.T) {
 		"read":  func() error { _, err := table.Read(ctx, []shard.DocID{"c#1"}, shard.Consistent); return err },
 		"write": func() error { _, err := table.Write(ctx, shard.Redrive("c#1", "k", 1)); return err },
 		"scan":  func() error { _, _, err := table.Scan(ctx, 0, 1, "", 10); return err },
-		"list":  func() error { _, _, err := NewLetters(table, nil).List(ctx, deadletter.Filter{}, "", 10); return err },
+		"list": func() error {
+			_, _, err := NewLetters(table, nil).List(ctx, deadletter.Filter{}, "",
+				10)
+			return err
+		},
 	} {
-		late := backoff.Policy{Min: 200 * time.Millisecond, Max: 2 * time.Second, Tries: 20} // an emulator's first answers may be
+		// an emulator's first answers may be
+		late := backoff.Policy{Min: 200 * time.Millisecond, Max: 2 * time.Second, Tries: 20}
 		err := late.Do(ctx, clock.System{}, f)
 		if err == nil || !backoff.Final(err) || !strings.Contains(err.Error(), table.name) {
 			t.Errorf("%s: got %v, want an error for good that names the table", what, err)

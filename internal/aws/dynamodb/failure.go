@@ -24,13 +24,21 @@ func (t *Table) failure(doing string, err error) error {
 	case errors.As(err, &busy), errors.As(err, &limit), errors.As(err, &throttle), client.Throttled(code):
 		return fmt.Errorf("%s: %w: %w", doing, shard.ErrThrottled, err)
 	case errors.As(err, &missing):
-		return backoff.Permanent(fmt.Errorf("%s: table %s or its index %s does not exist in this account and region: deploy the stack, or correct the table's name: %w",
-			doing, t.name, IndexName, err))
+		return backoff.Permanent(
+			fmt.Errorf(
+				"%s: table %s or its index %s does not exist in this account and region: deploy the stack, or "+
+					"correct the table's name: %w",
+				doing, t.name, IndexName, err))
 	case client.Denied(code):
-		return backoff.Permanent(fmt.Errorf("%s: table %s: the credentials may not do this: grant the role the action named here: %w", doing, t.name, err))
+		return backoff.Permanent(
+			fmt.Errorf("%s: table %s: the credentials may not do this: grant the role the action named here: %w", doing,
+				t.name, err))
 	case code == "Validation":
-		return backoff.Permanent(fmt.Errorf("%s: table %s does not take the request: compare its key (%s) and index (%s) with what the stack deploys: %w",
-			doing, t.name, PartitionKey, IndexName, err))
+		return backoff.Permanent(
+			fmt.Errorf(
+				"%s: table %s does not take the request: compare its key (%s) and index (%s) with what the stack "+
+					"deploys: %w",
+				doing, t.name, PartitionKey, IndexName, err))
 	}
 	return fmt.Errorf("%s: table %s: %w", doing, t.name, err)
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Letters keeps dead letters: facts in the table, messages in Bodies. It is safe for concurrent use.
+// Letters keeps dead letters: facts in the table, messages in Bodies. It is safe for concurrent
+// use.
 //
-// The message is stored before the facts and deleted after them, so facts without a message mean that the letter was dropped at the
-// moment at which it was parked again. Get says so.
+// The message is stored before the facts and deleted after them, so facts without a message mean
+// that the letter was dropped at the moment at which it was parked again. Get says so.
 type Letters struct {
 	table  *Table
 	bodies Bodies
@@ -64,11 +65,13 @@ func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
 func facts(it item) deadletter.Facts {
 	f := fields(it)
 	return deadletter.Facts{
-		ID: strings.TrimPrefix(f.text(PartitionKey), dead.doc("")), Reason: deadletter.Reason(f.text("reason")), Detail: f.text("detail"),
-		Doc: shard.DocID(f.text("about")), Key: shard.OrderKey(f.bytes("order_key")), Event: int(f.number("event")),
+		ID: strings.TrimPrefix(f.text(PartitionKey), dead.doc("")), Reason: deadletter.Reason(f.text("reason")),
+		Detail: f.text("detail"),
+		Doc:    shard.DocID(f.text("about")), Key: shard.OrderKey(f.bytes("order_key")), Event: int(f.number("event")),
 		Sink: f.text("sink"), Lane: f.text("lane"), MessageID: f.text("message"),
 		FirstSent: f.time("first_sent"), Sent: f.time("sent"),
-		Refusals: f.number("refusals"), FirstError: f.text("first_error"), LastError: f.text("last_error"), Died: f.time("died"),
+		Refusals: f.number("refusals"), FirstError: f.text("first_error"), LastError: f.text("last_error"),
+		Died:  f.time("died"),
 		State: deadletter.State(f.text("state")), RedrivenAt: f.time("redriven_at"),
 		Redrives: int(f.number("redrives")), Auto: int(f.number("auto")),
 	}
@@ -85,14 +88,18 @@ func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, 
 		return deadletter.Letter{}, false, fmt.Errorf("get letter %s: %w", id, err)
 	}
 	if !ok {
-		return deadletter.Letter{}, false, backoff.Permanent(fmt.Errorf("get letter %s: its message is gone: drop the letter and publish the document again", id))
+		return deadletter.Letter{}, false, backoff.Permanent(
+			fmt.Errorf("get letter %s: its message is gone: drop the letter and publish the document again", id))
 	}
 	return deadletter.Letter{Facts: facts(it), Body: body, Attributes: attrs}, true, nil
 }
 
-// List goes through the index, oldest first. It may return fewer than limit letters, even none, and still a cursor: then the filter
-// passed over the rest of what it looked at. The index follows the table within moments.
-func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string, error) {
+// List goes through the index, oldest first. It may return fewer than limit letters, even none, and
+// still a cursor: then the filter passed over the rest of what it looked at. The index follows the
+// table within moments.
+func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,
+	error,
+) {
 	if limit < 1 {
 		return nil, "", fmt.Errorf("list letters: limit %d is not positive", limit)
 	}
@@ -103,7 +110,8 @@ func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, 
 	if !f.Before.IsZero() {
 		within = within.until(f.Before)
 	}
-	items, next, err := s.table.waiting(ctx, dead, within, limit, lookFactor*limit, func(it item) bool { return f.Matches(facts(it)) })
+	items, next, err := s.table.waiting(ctx, dead, within, limit, lookFactor*limit,
+		func(it item) bool { return f.Matches(facts(it)) })
 	if err != nil {
 		return nil, "", fmt.Errorf("list letters: %w", err)
 	}

@@ -19,7 +19,8 @@ const (
 	maxKeys = 100
 	// maxReads is how many of them run at once: 2,000 documents of one turn take three rounds.
 	maxReads = 8
-	// maxRounds is how often keys that came back unprocessed are asked for again while others of theirs are answered.
+	// maxRounds is how often keys that came back unprocessed are asked for again while others of
+	// theirs are answered.
 	maxRounds = 10
 )
 
@@ -67,7 +68,8 @@ func (t *Table) readBatch(ctx context.Context, docs []shard.DocID, rows []shard.
 			doc := shard.DocID(textOf(item[PartitionKey]))
 			i, asked := place[doc]
 			if !asked {
-				return backoff.Permanent(fmt.Errorf("read rows: table %s answered with an item that was not asked for", t.name))
+				return backoff.Permanent(fmt.Errorf("read rows: table %s answered with an item that was not asked for",
+					t.name))
 			}
 			if rows[i], err = decode(doc, item); err != nil {
 				return err
@@ -90,7 +92,9 @@ func (t *Table) readBatch(ctx context.Context, docs []shard.DocID, rows []shard.
 }
 
 // getItems is one BatchGetItem: the items it found and the keys that it did not get to.
-func (t *Table) getItems(ctx context.Context, keys []map[string]types.AttributeValue, c shard.Consistency) (items, left []map[string]types.AttributeValue, err error) {
+func (t *Table) getItems(ctx context.Context, keys []map[string]types.AttributeValue, c shard.Consistency) (items,
+	left []map[string]types.AttributeValue, err error,
+) {
 	t.reads.Add(int64(len(keys)))
 	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.BatchGetItemOutput, error) {
 		return t.api.BatchGetItem(ctx, &sdk.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
@@ -110,12 +114,15 @@ func (t *Table) getItems(ctx context.Context, keys []map[string]types.AttributeV
 }
 
 // Scan reads one page of a segment. The cursor is the last key read.
-func (t *Table) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string, error) {
+func (t *Table) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
+	error,
+) {
 	if segments < 1 || segment < 0 || segment >= segments || limit < 1 {
 		return nil, "", fmt.Errorf("scan segment %d of %d, limit %d: out of range", segment, segments, limit)
 	}
 	in := &sdk.ScanInput{
-		TableName: &t.name, Segment: aws.Int32(int32(segment)), TotalSegments: aws.Int32(int32(segments)), Limit: aws.Int32(int32(limit)),
+		TableName: &t.name, Segment: aws.Int32(int32(segment)), TotalSegments: aws.Int32(int32(segments)),
+		Limit: aws.Int32(int32(limit)),
 	}
 	if cursor != "" {
 		in.ExclusiveStartKey = key(cursor)

@@ -13,7 +13,8 @@ import (
 // attrs is every attribute of a row, listed once.
 var attrs = shard.Attrs()
 
-// encode is a value as DynamoDB stores it: order keys binary, names strings, times and counts numbers.
+// encode is a value as DynamoDB stores it: order keys binary, names strings, times and counts
+// numbers.
 func encode(v shard.Value) types.AttributeValue {
 	switch v.Kind {
 	case shard.KindBinary:
@@ -25,8 +26,9 @@ func encode(v shard.Value) types.AttributeValue {
 	}
 }
 
-// decode is the row of an item, of which nil is an absent one. Attributes that are no row's are passed over: letters
-// have theirs, and a newer schema may. One of a row's with another type is an error: nothing may be decided on half a row.
+// decode is the row of an item, of which nil is an absent one. Attributes that are no row's are
+// passed over: letters have theirs, and a newer schema may. One of a row's with another type is an
+// error: nothing may be decided on half a row.
 func decode(doc shard.DocID, item map[string]types.AttributeValue) (shard.Row, error) {
 	row := shard.Row{Doc: doc}
 	if len(item) == 0 {

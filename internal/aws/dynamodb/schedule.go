@@ -15,7 +15,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Schedule keeps events that are not due yet: facts in the table, messages in Bodies. It is safe for concurrent use.
+// Schedule keeps events that are not due yet: facts in the table, messages in Bodies. It is safe
+// for concurrent use.
 type Schedule struct {
 	table  *Table
 	bodies Bodies
@@ -51,13 +52,16 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 	return err
 }
 
-// Due goes through the index, earliest first. An item whose message is gone has an empty Body: no queue takes that, so it is seen
-// and keeps nobody else waiting.
-func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string, error) {
+// Due goes through the index, earliest first. An item whose message is gone has an empty Body: no
+// queue takes that, so it is seen and keeps nobody else waiting.
+func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string,
+	error,
+) {
 	if limit < 1 {
 		return nil, "", fmt.Errorf("list scheduled events: limit %d is not positive", limit)
 	}
-	items, next, err := s.table.waiting(ctx, sched, whole(cursor).until(until), limit, limit, func(item) bool { return true })
+	items, next, err := s.table.waiting(ctx, sched, whole(cursor).until(until), limit, limit,
+		func(item) bool { return true })
 	if err != nil {
 		return nil, "", fmt.Errorf("list scheduled events: %w", err)
 	}

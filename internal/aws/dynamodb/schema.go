@@ -17,8 +17,8 @@ const (
 	TTLAttribute   = string(shard.AttrExpiresAt) // number, seconds
 )
 
-// Definition is the request that creates the table as the infrastructure does, for tests and emulators: paid by request, the
-// index with all attributes.
+// Definition is the request that creates the table as the infrastructure does, for tests and
+// emulators: paid by request, the index with all attributes.
 func Definition(name string) *sdk.CreateTableInput {
 	text := func(attr string) types.AttributeDefinition {
 		return types.AttributeDefinition{AttributeName: aws.String(attr), AttributeType: types.ScalarAttributeTypeS}
@@ -32,8 +32,11 @@ func Definition(name string) *sdk.CreateTableInput {
 		AttributeDefinitions: []types.AttributeDefinition{text(PartitionKey), text(IndexPartition), text(IndexSort)},
 		KeySchema:            []types.KeySchemaElement{key(PartitionKey, types.KeyTypeHash)},
 		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
-			IndexName:  aws.String(IndexName),
-			KeySchema:  []types.KeySchemaElement{key(IndexPartition, types.KeyTypeHash), key(IndexSort, types.KeyTypeRange)},
+			IndexName: aws.String(IndexName),
+			KeySchema: []types.KeySchemaElement{
+				key(IndexPartition, types.KeyTypeHash),
+				key(IndexSort, types.KeyTypeRange),
+			},
 			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
 		}},
 	}

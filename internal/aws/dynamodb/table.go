@@ -15,7 +15,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// attemptTimeout bounds one request. DynamoDB answers within 20 ms; a request this late will not be answered.
+// attemptTimeout bounds one request. DynamoDB answers within 20 ms; a request this late will not be
+// answered.
 const attemptTimeout = 2 * time.Second
 
 // Table is the table `shards`. It is safe for concurrent use.
@@ -33,13 +34,15 @@ var (
 	_ shard.Scanner = (*Table)(nil)
 )
 
-// New returns the table of that name. The account's settings are used without retries of the SDK's own.
+// New returns the table of that name. The account's settings are used without retries of the SDK's
+// own.
 func New(cfg aws.Config, name string) *Table {
 	return &Table{api: sdk.NewFromConfig(client.Plain(cfg)), name: name, clk: clock.System{}}
 }
 
-// Counts returns the rows read, the writes sent and the writes refused since the Table was made. Refused ones are among the
-// writes: each uses its write unit, and the SDK's exception carries no capacity.
+// Counts returns the rows read, the writes sent and the writes refused since the Table was made.
+// Refused ones are among the writes: each uses its write unit, and the SDK's exception carries no
+// capacity.
 func (t *Table) Counts() (reads, writes, refused int64) {
 	return t.reads.Load(), t.writes.Load(), t.refused.Load()
 }
@@ -55,11 +58,14 @@ func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 		values = nil // an empty map is a validation error
 	}
 	t.writes.Add(1)
-	item, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (map[string]types.AttributeValue, error) {
+	item, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (map[string]types.AttributeValue,
+		error,
+	) {
 		if w.Drop {
 			out, err := t.api.DeleteItem(ctx, &sdk.DeleteItemInput{
 				TableName: &t.name, Key: key(string(w.Doc)), ReturnValues: types.ReturnValueAllOld,
-				ConditionExpression: text(e.Condition), ExpressionAttributeNames: e.Names, ExpressionAttributeValues: values,
+				ConditionExpression: text(e.Condition), ExpressionAttributeNames: e.Names,
+				ExpressionAttributeValues:           values,
 				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 			})
 			if err != nil {
@@ -68,8 +74,10 @@ func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 			return out.Attributes, nil
 		}
 		out, err := t.api.UpdateItem(ctx, &sdk.UpdateItemInput{
-			TableName: &t.name, Key: key(string(w.Doc)), ReturnValues: types.ReturnValueAllOld, UpdateExpression: text(e.Update),
-			ConditionExpression: text(e.Condition), ExpressionAttributeNames: e.Names, ExpressionAttributeValues: values,
+			TableName: &t.name, Key: key(string(w.Doc)), ReturnValues: types.ReturnValueAllOld,
+			UpdateExpression:    text(e.Update),
+			ConditionExpression: text(e.Condition), ExpressionAttributeNames: e.Names,
+			ExpressionAttributeValues:           values,
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		})
 		if err != nil {

@@ -42,11 +42,15 @@ func testKey(t *testing.T, n string) shard.OrderKey {
 
 func TestWriteIsOneRequestMadeOfItsExpression(t *testing.T) {
 	t.Parallel()
-	w := shard.Admit(shard.Admission{Doc: "content#a", Key: testKey(t, "2"), Class: shard.ClassInt, Flight: "f1", Now: 42})
+	w := shard.Admit(shard.Admission{
+		Doc: "content#a", Key: testKey(t, "2"), Class: shard.ClassInt, Flight: "f1",
+		Now: 42,
+	})
 	var calls []awstest.Call
 	cfg := awstest.JSON(t, func(c awstest.Call) awstest.Reply {
 		calls = append(calls, c)
-		return awstest.Reply{Body: `{"Attributes":{"doc":{"S":"content#a"},"pending":{"B":"` + b64("key-1") + `"},"burst_start":{"N":"7"},"flight":{"S":"f0"}}}`}
+		return awstest.Reply{Body: `{"Attributes":{"doc":{"S":"content#a"},"pending":{"B":"` + b64("key-1") +
+			`"},"burst_start":{"N":"7"},"flight":{"S":"f0"}}}`}
 	})
 	table := New(cfg, "shards")
 	got, err := table.Write(awstest.Context(t), w)
@@ -66,7 +70,8 @@ func TestWriteIsOneRequestMadeOfItsExpression(t *testing.T) {
 		t.Errorf("got %q and %q, want %q and %q", r.ConditionExpression, r.UpdateExpression, e.Condition, e.Update)
 	}
 	if r.ReturnValues != "ALL_OLD" || r.ReturnValuesOnConditionCheckFailure != "ALL_OLD" {
-		t.Errorf("got return values %q and %q, want ALL_OLD twice", r.ReturnValues, r.ReturnValuesOnConditionCheckFailure)
+		t.Errorf("got return values %q and %q, want ALL_OLD twice", r.ReturnValues,
+			r.ReturnValuesOnConditionCheckFailure)
 	}
 	for name, v := range e.Values {
 		want := v.Text
@@ -97,7 +102,8 @@ func TestDropIsADeleteItem(t *testing.T) {
 		}
 		return awstest.Reply{Body: `{}`}
 	})
-	row, err := New(cfg, "shards").Write(awstest.Context(t), shard.Collect(shard.Row{Doc: "content#a", Committed: "k"}, 5))
+	row, err := New(cfg, "shards").Write(awstest.Context(t), shard.Collect(shard.Row{Doc: "content#a", Committed: "k"},
+		5))
 	if err != nil || row != (shard.Row{Doc: "content#a"}) {
 		t.Errorf("got %+v, %v, want an absent row", row, err)
 	}
@@ -118,15 +124,32 @@ func TestErrorsAreToldApart(t *testing.T) {
 		says      string
 	}{
 		{name: "refused", reply: awstest.Reply{Status: 400, Body: refusal}, refused: true, permanent: true},
-		{name: "throughput exceeded", reply: awstest.Failure(400, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "slow down"), throttled: true},
+		{name: "throughput exceeded", reply: awstest.Failure(400,
+			"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException", "slow down"), throttled: true},
 		{name: "request limit", reply: awstest.Failure(400, "RequestLimitExceeded", "slow down"), throttled: true},
-		{name: "throttling", reply: awstest.Failure(400, "com.amazon.coral.availability#ThrottlingException", "slow down"), throttled: true},
-		{name: "an emulator's spelling of throttling", reply: awstest.Failure(400, "DynamoDB.Throttling", "slow down"), throttled: true},
-		{name: "a transaction holds the item", reply: awstest.Failure(400, "TransactionConflictException", "conflict"), throttled: true},
-		{name: "no such table", reply: awstest.Failure(400, "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException", "not found"), permanent: true, says: "table shards"},
-		{name: "access denied", reply: awstest.Failure(400, "com.amazon.coral.service#AccessDeniedException", "not authorized"), permanent: true, says: "grant"},
-		{name: "expired credentials", reply: awstest.Failure(400, "com.amazon.coral.service#ExpiredTokenException", "expired"), permanent: true, says: "credentials"},
-		{name: "validation", reply: awstest.Failure(400, "com.amazon.coral.validate#ValidationException", "bad"), permanent: true, says: "table shards"},
+		{name: "throttling", reply: awstest.Failure(400, "com.amazon.coral.availability#ThrottlingException",
+			"slow down"), throttled: true},
+		{
+			name: "an emulator's spelling of throttling", reply: awstest.Failure(400, "DynamoDB.Throttling", "slow down"),
+			throttled: true,
+		},
+		{
+			name: "a transaction holds the item", reply: awstest.Failure(400, "TransactionConflictException", "conflict"),
+			throttled: true,
+		},
+		{
+			name: "no such table", reply: awstest.Failure(400,
+				"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException", "not found"), permanent: true,
+			says: "table shards",
+		},
+		{name: "access denied", reply: awstest.Failure(400, "com.amazon.coral.service#AccessDeniedException",
+			"not authorized"), permanent: true, says: "grant"},
+		{name: "expired credentials", reply: awstest.Failure(400, "com.amazon.coral.service#ExpiredTokenException",
+			"expired"), permanent: true, says: "credentials"},
+		{
+			name: "validation", reply: awstest.Failure(400, "com.amazon.coral.validate#ValidationException", "bad"),
+			permanent: true, says: "table shards",
+		},
 		{name: "internal error", reply: awstest.Failure(500, "InternalServerError", "oops")},
 		{name: "unavailable", reply: awstest.Failure(503, "ServiceUnavailable", "oops")},
 		{name: "a proxy's page", reply: awstest.Reply{Status: 502, Body: "<html>bad gateway</html>"}},
@@ -184,7 +207,8 @@ func TestAnAnswerThatDoesNotComeIsNotTheCallersDeadline(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(awstest.Context(t), 50*time.Millisecond)
 	defer cancel()
-	if _, err = New(cfg, "shards").Write(ctx, shard.Redrive("content#a", "k", 1)); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err = New(cfg, "shards").Write(ctx, shard.Redrive("content#a", "k", 1)); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("got %v, want the caller's deadline", err)
 	}
 }
@@ -206,7 +230,8 @@ func TestARowThatCannotBeReadIsAnError(t *testing.T) {
 			cfg := awstest.JSON(t, func(awstest.Call) awstest.Reply {
 				return awstest.Reply{Body: `{"Attributes":{"doc":{"S":"content#a"},` + attrs + `}}`}
 			})
-			if row, err := New(cfg, "shards").Write(awstest.Context(t), shard.Redrive("content#a", "k", 1)); err == nil {
+			if row, err := New(cfg, "shards").Write(awstest.Context(t),
+				shard.Redrive("content#a", "k", 1)); err == nil {
 				t.Errorf("got %+v, want an error", row)
 			}
 		})
@@ -321,7 +346,9 @@ func TestScanGoesByKey(t *testing.T) {
 			t.Errorf("got segment %d of %d, limit %d", r.Segment, r.TotalSegments, r.Limit)
 		}
 		if r.ExclusiveStartKey == nil {
-			return awstest.Reply{Body: `{"Items":[{"doc":{"S":"c#1"}},{"doc":{"S":"!dead#x"},"reason":{"S":"rejected"}}],"LastEvaluatedKey":{"doc":{"S":"!dead#x"}}}`}
+			return awstest.Reply{
+				Body: `{"Items":[{"doc":{"S":"c#1"}},{"doc":{"S":"!dead#x"},"reason":{"S":"rejected"}}],"LastEvaluatedKey":{"doc":{"S":"!dead#x"}}}`,
+			}
 		}
 		if got := r.ExclusiveStartKey["doc"]["S"]; got != "!dead#x" {
 			t.Errorf("cursor: got %q", got)

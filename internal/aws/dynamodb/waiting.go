@@ -17,8 +17,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Bodies keeps the messages of letters and scheduled events byte for byte: they are too large for an item. It is safe for
-// concurrent use.
+// Bodies keeps the messages of letters and scheduled events byte for byte: they are too large for
+// an item. It is safe for concurrent use.
 type Bodies interface {
 	// Put stores the message under the id, in place of one that is there.
 	Put(ctx context.Context, id, body string, attrs map[string]queue.Attribute) error
@@ -76,9 +76,12 @@ type stream struct {
 	ended     bool
 }
 
-// waiting returns up to limit items of a kind that keep accepts, in the order of their sort keys over all partitions, and the cursor of
-// the next call. It looks at no more than look items, so that a filter which matches nothing comes back, too.
-func (t *Table) waiting(ctx context.Context, k kind, within span, limit, look int, keep func(item) bool) ([]item, string, error) {
+// waiting returns up to limit items of a kind that keep accepts, in the order of their sort keys
+// over all partitions, and the cursor of the next call. It looks at no more than look items, so
+// that a filter which matches nothing comes back, too.
+func (t *Table) waiting(ctx context.Context, k kind, within span, limit, look int, keep func(item) bool) ([]item,
+	string, error,
+) {
 	streams := make([]*stream, buckets)
 	for n := range streams {
 		streams[n] = &stream{partition: k.partition(uint32(n)), after: within.after}
@@ -176,8 +179,10 @@ func (t *Table) update(ctx context.Context, doing, doc string, c *change) (item,
 	t.writes.Add(1)
 	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.UpdateItemOutput, error) {
 		return t.api.UpdateItem(ctx, &sdk.UpdateItemInput{
-			TableName: &t.name, Key: key(doc), ReturnValues: types.ReturnValueAllOld, UpdateExpression: text(c.expression()),
-			ConditionExpression: text(c.condition), ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values,
+			TableName: &t.name, Key: key(doc), ReturnValues: types.ReturnValueAllOld,
+			UpdateExpression:    text(c.expression()),
+			ConditionExpression: text(c.condition), ExpressionAttributeNames: c.names,
+			ExpressionAttributeValues: c.values,
 		})
 	})
 	if err != nil {

@@ -51,7 +51,8 @@ type query struct {
 	ExpressionAttributeValues map[string]map[string]string
 }
 
-// index answers queries from sort keys per partition, at most three at a time and some pages empty, as DynamoDB may.
+// index answers queries from sort keys per partition, at most three at a time and some pages empty,
+// as DynamoDB may.
 type index struct {
 	mu      sync.Mutex
 	keys    map[string][]string
@@ -77,7 +78,8 @@ func (x *index) answer(t *testing.T, c awstest.Call) awstest.Reply {
 			more = true
 			break
 		}
-		items = append(items, fmt.Sprintf(`{"doc":{"S":"!dead#%s"},"at":{"S":%q},"died":{"N":"1"}}`, at[len(at)-4:], at))
+		items = append(items, fmt.Sprintf(`{"doc":{"S":"!dead#%s"},"at":{"S":%q},"died":{"N":"1"}}`, at[len(at)-4:],
+			at))
 	}
 	body := `{"Items":[` + string(bytes.Join(raw(items), []byte{','})) + `]`
 	if more {
@@ -147,7 +149,8 @@ func TestAFilterThatMatchesNothingComesBack(t *testing.T) {
 	table := New(awstest.JSON(t, func(c awstest.Call) awstest.Reply { return x.answer(t, c) }), "shards")
 	calls := 0
 	for cursor := ""; ; calls++ {
-		facts, next, err := NewLetters(table, nil).List(awstest.Context(t), deadletter.Filter{Reason: deadletter.Cancelled}, cursor, 5)
+		facts, next, err := NewLetters(table, nil).List(awstest.Context(t),
+			deadletter.Filter{Reason: deadletter.Cancelled}, cursor, 5)
 		if err != nil || len(facts) != 0 {
 			t.Fatalf("got %v, %v", facts, err)
 		}

@@ -43,8 +43,9 @@ func TestTheGoldenEventIsReadWhole(t *testing.T) {
 		},
 		{
 			ID: "b1a7e3c0-0002-4c8e-9a51-0f6f0c1d2e3f", Receipt: "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a+second==",
-			Sent: time.UnixMilli(1777629600000).UTC(), FirstReceived: time.UnixMilli(1777629600500).UTC(), ReceiveCount: 298,
-			MovedFrom: "arn:aws:sqs:eu-west-1:123456789012:lull-search-bulk",
+			Sent: time.UnixMilli(1777629600000).UTC(), FirstReceived: time.UnixMilli(1777629600500).UTC(),
+			ReceiveCount: 298,
+			MovedFrom:    "arn:aws:sqs:eu-west-1:123456789012:lull-search-bulk",
 		},
 	}}
 	if !reflect.DeepEqual(got, want) {
@@ -52,7 +53,8 @@ func TestTheGoldenEventIsReadWhole(t *testing.T) {
 	}
 }
 
-// The platform's own types read the same event to the same end: what is read here by hand is not another shape.
+// The platform's own types read the same event to the same end: what is read here by hand is not
+// another shape.
 func TestTheEventIsWhatAWSsTypesReadAndWrite(t *testing.T) {
 	t.Parallel()
 	var theirs events.SQSEvent
@@ -70,7 +72,8 @@ func TestTheEventIsWhatAWSsTypesReadAndWrite(t *testing.T) {
 		}
 		for i, r := range theirs.Records {
 			m := ours.Messages[i]
-			if m.ID != r.MessageId || m.Receipt != r.ReceiptHandle || m.Body != r.Body || len(m.Attributes) != len(r.MessageAttributes) {
+			if m.ID != r.MessageId || m.Receipt != r.ReceiptHandle || m.Body != r.Body ||
+				len(m.Attributes) != len(r.MessageAttributes) {
 				t.Errorf("%s: got %+v, want %+v", name, m, r)
 			}
 			for key, a := range r.MessageAttributes {
@@ -78,7 +81,8 @@ func TestTheEventIsWhatAWSsTypesReadAndWrite(t *testing.T) {
 				if a.StringValue != nil {
 					text = *a.StringValue
 				}
-				if got := m.Attributes[key]; got.Type != a.DataType || got.String != text || string(got.Binary) != string(a.BinaryValue) {
+				if got := m.Attributes[key]; got.Type != a.DataType || got.String != text ||
+					string(got.Binary) != string(a.BinaryValue) {
 					t.Errorf("%s: attribute %s: got %+v, want %+v", name, key, got, a)
 				}
 			}
@@ -88,7 +92,8 @@ func TestTheEventIsWhatAWSsTypesReadAndWrite(t *testing.T) {
 		}
 	}
 	var answer events.SQSEventResponse
-	if err := json.Unmarshal(Answer([]string{"a", "b"}), &answer); err != nil || len(answer.BatchItemFailures) != 2 || answer.BatchItemFailures[1].ItemIdentifier != "b" {
+	if err := json.Unmarshal(Answer([]string{"a", "b"}), &answer); err != nil || len(answer.BatchItemFailures) != 2 ||
+		answer.BatchItemFailures[1].ItemIdentifier != "b" {
 		t.Errorf("got %+v, %v", answer, err)
 	}
 }
@@ -96,9 +101,11 @@ func TestTheEventIsWhatAWSsTypesReadAndWrite(t *testing.T) {
 // record is a good record with one change.
 func record(change func(r map[string]any)) string {
 	r := map[string]any{
-		"messageId": "m", "receiptHandle": "r", "body": "b", "eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:eu-west-1:1:q",
+		"messageId": "m", "receiptHandle": "r", "body": "b", "eventSource": "aws:sqs",
+		"eventSourceARN": "arn:aws:sqs:eu-west-1:1:q",
 		"attributes": map[string]any{
-			"SentTimestamp": "1777888800123", "ApproximateReceiveCount": "1", "ApproximateFirstReceiveTimestamp": "1777888800123",
+			"SentTimestamp": "1777888800123", "ApproximateReceiveCount": "1",
+			"ApproximateFirstReceiveTimestamp": "1777888800123",
 		},
 	}
 	change(r)
@@ -155,7 +162,8 @@ func TestARecordThatCannotBeReadFailsAlone(t *testing.T) {
 func TestWhatIsNoBatchIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{
-		"", "{", "null", "[]", "{}", `{"Records":null}`, `{"Records":{}}`, `{"Records":"hunter2"}`, `{"Records":[7]}`, `{"Records":[{}]}`,
+		"", "{", "null", "[]", "{}", `{"Records":null}`, `{"Records":{}}`, `{"Records":"hunter2"}`, `{"Records":[7]}`,
+		`{"Records":[{}]}`,
 		`{"Records":[` + record(func(r map[string]any) { r["messageId"] = "" }) + `]}`,
 		`{"Records":[` + record(func(r map[string]any) { r["eventSource"] = "aws:s3" }) + `]}`,
 		`{"Records":[` + record(func(map[string]any) {}) + `]`,
@@ -196,7 +204,10 @@ func TestTheAnswerAlwaysHoldsTheList(t *testing.T) {
 		{nil, `{"batchItemFailures":[]}`},
 		{[]string{}, `{"batchItemFailures":[]}`},
 		{[]string{"a"}, `{"batchItemFailures":[{"itemIdentifier":"a"}]}`},
-		{[]string{"a", "b\"\\\n<"}, `{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"b\"\\\n\u003c"}]}`},
+		{
+			[]string{"a", "b\"\\\n<"},
+			`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"b\"\\\n\u003c"}]}`,
+		},
 	} {
 		if got := string(Answer(tt.failed)); got != tt.want {
 			t.Errorf("got %s, want %s", got, tt.want)
@@ -236,7 +247,10 @@ func event(n int) []byte {
 	for i := range records {
 		records[i] = record(func(r map[string]any) {
 			r["messageId"], r["body"] = fmt.Sprintf("m-%d", i), body
-			r["messageAttributes"] = map[string]any{"lull-source": map[string]any{"dataType": "String", "stringValue": "native"}}
+			r["messageAttributes"] = map[string]any{"lull-source": map[string]any{
+				"dataType":    "String",
+				"stringValue": "native",
+			}}
 		})
 	}
 	return []byte(`{"Records":[` + strings.Join(records, ",") + `]}`)

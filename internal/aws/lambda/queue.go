@@ -19,10 +19,12 @@ type Handler interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
-// Handle works on the messages of one queue and returns the ids of those that must stay, as receive and dlq do.
+// Handle works on the messages of one queue and returns the ids of those that must stay, as receive
+// and dlq do.
 type Handle func(ctx context.Context, msgs []queue.Message) (failed []string)
 
-// Queues is a function behind event source mappings: one Handle for each queue, by the queue's name.
+// Queues is a function behind event source mappings: one Handle for each queue, by the queue's
+// name.
 type Queues struct {
 	Handles map[string]Handle
 	Limit   time.Duration // the function's time-out by the settings
@@ -32,10 +34,12 @@ type Queues struct {
 
 var _ Handler = (*Queues)(nil)
 
-// answerMargin is what stays of an invocation after the handle's context has ended: to come to an end and to answer.
+// answerMargin is what stays of an invocation after the handle's context has ended: to come to an
+// end and to answer.
 const answerMargin = 500 * time.Millisecond
 
-// Invoke handles one batch. It fails only where the payload is no SQS event: then nothing can be reported, and everything stays.
+// Invoke handles one batch. It fails only where the payload is no SQS event: then nothing can be
+// reported, and everything stays.
 func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	defer finish(ctx, q.Journal, q.Done)
 	batch, err := ReadBatch(payload)
@@ -54,7 +58,9 @@ func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	case len(batch.Messages) == 0:
 	case handle == nil:
 		q.Journal.Count(metrics.ConfigurationErrors, 1)
-		q.Journal.Log().Error("bad settings", "error", fmt.Sprintf("queue %s is none of this function's: compare its event source mappings with its environment", batch.Queue))
+		q.Journal.Log().Error("bad settings", "error",
+			fmt.Sprintf("queue %s is none of this function's: compare its event source mappings with its environment",
+				batch.Queue))
 		failed = append(failed, ids(batch.Messages)...)
 	default:
 		call, cancel := within(ctx, q.Limit, answerMargin)
@@ -64,8 +70,9 @@ func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return Answer(failed), nil
 }
 
-// isolate handles the messages; where that panics it handles the halves, until the messages that cause it are alone. What was done before
-// a panic is done again: every step bears that. When time runs out the rest stays.
+// isolate handles the messages; where that panics it handles the halves, until the messages that
+// cause it are alone. What was done before a panic is done again: every step bears that. When time
+// runs out the rest stays.
 func (q *Queues) isolate(ctx context.Context, handle Handle, msgs []queue.Message) []string {
 	failed, err := q.try(ctx, handle, msgs)
 	if err == nil {
@@ -88,7 +95,8 @@ func (q *Queues) try(ctx context.Context, handle Handle, msgs []queue.Message) (
 	return handle(ctx, msgs), nil
 }
 
-// panicked counts and logs a panic. Only the runtime's own texts are sure to hold nothing of a document.
+// panicked counts and logs a panic. Only the runtime's own texts are sure to hold nothing of a
+// document.
 func panicked(j *metrics.Journal, p any) error {
 	what := fmt.Sprintf("%T", p)
 	var own runtime.Error
@@ -100,7 +108,8 @@ func panicked(j *metrics.Journal, p any) error {
 	return fmt.Errorf("panic: %s", what)
 }
 
-// known keeps the ids that are the batch's, each once: an unknown or empty one fails the whole batch.
+// known keeps the ids that are the batch's, each once: an unknown or empty one fails the whole
+// batch.
 func known(failed []string, msgs []queue.Message) []string {
 	mine := make(map[string]bool, len(msgs))
 	for i := range msgs {
@@ -124,8 +133,9 @@ func ids(msgs []queue.Message) []string {
 	return out
 }
 
-// within is the context of the work: it ends margin before the invocation does, and no later than margin before limit from now. An
-// invocation without a deadline, or with one that has passed, is not one without a limit.
+// within is the context of the work: it ends margin before the invocation does, and no later than
+// margin before limit from now. An invocation without a deadline, or with one that has passed, is
+// not one without a limit.
 func within(ctx context.Context, limit, margin time.Duration) (context.Context, context.CancelFunc) {
 	end := time.Now().Add(limit)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {

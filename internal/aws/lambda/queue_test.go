@@ -210,7 +210,8 @@ func TestWhatIsNoBatchFailsTheInvocation(t *testing.T) {
 	t.Parallel()
 	j, out := newJournal()
 	q := queues(j, func(context.Context, []queue.Message) []string { return nil })
-	if answer, err := q.Invoke(t.Context(), []byte(`{"detail":"hunter2"}`)); !errors.Is(err, errNoBatch) || answer != nil {
+	if answer, err := q.Invoke(t.Context(), []byte(`{"detail":"hunter2"}`)); !errors.Is(err, errNoBatch) ||
+		answer != nil {
 		t.Errorf("got %s, %v", answer, err)
 	}
 	if strings.Contains(out.String(), "hunter2") || total(t, out, metrics.InvalidEvents) != 1 {

@@ -69,7 +69,8 @@ func (s *Setup) Missing() error {
 	return fmt.Errorf("environment: not set: %s", strings.Join(s.missing, ", "))
 }
 
-// Rows returns a function that counts what a table was asked since it was called last: Done of a handler.
+// Rows returns a function that counts what a table was asked since it was called last: Done of a
+// handler.
 func (s *Setup) Rows(counts func() (reads, writes, refused int64)) func() {
 	var r, w, n int64
 	return func() {
@@ -81,7 +82,8 @@ func (s *Setup) Rows(counts func() (reads, writes, refused int64)) func() {
 	}
 }
 
-// Wire makes a function's handler. It makes no request: what may fail for a moment fails at its first use, and is tried again there.
+// Wire makes a function's handler. It makes no request: what may fail for a moment fails at its
+// first use, and is tried again there.
 type Wire func(*Setup) (Handler, error)
 
 // Main runs a function. It does not return.
@@ -89,7 +91,8 @@ func Main(function string, wire Wire) {
 	runtime.Start(New(function, os.Getenv, folders(os.Getenv), os.Stdout, wire))
 }
 
-// folders are where the settings may be: beside the binary, otherwise where Lambda puts a function's code.
+// folders are where the settings may be: beside the binary, otherwise where Lambda puts a
+// function's code.
 func folders(getenv func(string) string) []string {
 	var out []string
 	if exe, err := os.Executable(); err == nil {
@@ -101,14 +104,16 @@ func folders(getenv func(string) string) []string {
 	return out
 }
 
-// New makes the handler of a function from its environment and the settings in the first of the folders that has them. Where anything
-// is wrong with either, the handler is one that refuses every invocation and says why.
+// New makes the handler of a function from its environment and the settings in the first of the
+// folders that has them. Where anything is wrong with either, the handler is one that refuses every
+// invocation and says why.
 func New(function string, getenv func(string) string, folders []string, out io.Writer, wire Wire) Handler {
 	s := &Setup{Getenv: getenv, Sink: getenv(EnvSink)}
 	cfg, err := settings(folders)
 	s.Config = &cfg
 	s.Journal = metrics.New(out, metrics.Level(getenv("AWS_LAMBDA_LOG_LEVEL")), metrics.Base{
-		Stack: cmp.Or(cfg.Stack, stackOf(getenv("AWS_LAMBDA_FUNCTION_NAME"), s.Sink, function), "unknown"), Sink: cmp.Or(s.Sink, "unknown"), Function: function,
+		Stack: cmp.Or(cfg.Stack, stackOf(getenv("AWS_LAMBDA_FUNCTION_NAME"), s.Sink, function), "unknown"),
+		Sink:  cmp.Or(s.Sink, "unknown"), Function: function,
 	})
 	if err == nil {
 		err = s.checkSink()
@@ -126,7 +131,8 @@ func New(function string, getenv func(string) string, folders []string, out io.W
 	return h
 }
 
-// stackOf is the stack of a function that is called <stack>-<sink>-<function>: for metrics where the settings cannot be read.
+// stackOf is the stack of a function that is called <stack>-<sink>-<function>: for metrics where
+// the settings cannot be read.
 func stackOf(name, sink, function string) string {
 	stack, _ := strings.CutSuffix(name, "-"+sink+"-"+function)
 	return stack
@@ -143,7 +149,8 @@ func settings(folders []string) (config.Config, error) {
 		}
 		return cfg, cfg.ValidateDeployed()
 	}
-	return config.Config{}, fmt.Errorf("%s is not beside the function's binary: build and deploy them together", SettingsFile)
+	return config.Config{}, fmt.Errorf("%s is not beside the function's binary: build and deploy them together",
+		SettingsFile)
 }
 
 func (s *Setup) checkSink() error {
@@ -156,7 +163,8 @@ func (s *Setup) checkSink() error {
 	return nil
 }
 
-// Refusal is a function with bad settings: it answers every message as failed, fails every other invocation, and says why each time.
+// Refusal is a function with bad settings: it answers every message as failed, fails every other
+// invocation, and says why each time.
 type Refusal struct {
 	Err     error
 	Journal *metrics.Journal
@@ -176,7 +184,8 @@ func (r *Refusal) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return Answer(append(batch.Unread, ids(batch.Messages)...)), nil
 }
 
-// NewFlight is a fresh id: a ULID with secret randomness, so that ids of all functions sort by time and never meet.
+// NewFlight is a fresh id: a ULID with secret randomness, so that ids of all functions sort by time
+// and never meet.
 func NewFlight() flight.ID {
 	return flight.ID(ulid.MustNew(ulid.Now(), rand.Reader).String())
 }

@@ -89,7 +89,10 @@ func TestBadSettingsKeepEveryMessageAndSaySo(t *testing.T) {
 		"no sink":                {good, map[string]string{EnvTable: "shards"}, wireGood, EnvSink},
 		"another sink":           {good, map[string]string{EnvSink: "other"}, wireGood, `"other"`},
 		"a name is missing":      {good, map[string]string{EnvSink: "search"}, wireGood, EnvTable},
-		"wiring fails":           {good, names, func(*Setup) (Handler, error) { return nil, errors.New("sources: no") }, "sources: no"},
+		"wiring fails": {
+			good, names, func(*Setup) (Handler, error) { return nil, errors.New("sources: no") },
+			"sources: no",
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +109,8 @@ func TestBadSettingsKeepEveryMessageAndSaySo(t *testing.T) {
 				if err != nil || len(failures(t, answer)) != 3 {
 					t.Errorf("got %s, %v, want every message as failed", answer, err)
 				}
-				if total(t, &out, metrics.ConfigurationErrors) != 1 || !strings.Contains(out.String(), strings.ReplaceAll(tt.says, `"`, `\"`)) {
+				if total(t, &out, metrics.ConfigurationErrors) != 1 ||
+					!strings.Contains(out.String(), strings.ReplaceAll(tt.says, `"`, `\"`)) {
 					t.Errorf("want ConfigurationErrors and %q: %s", tt.says, &out)
 				}
 			}
@@ -132,7 +136,8 @@ func TestRowsAreCountedPerInvocation(t *testing.T) {
 		out.Reset()
 		done()
 		finish(t.Context(), j, nil)
-		if total(t, out, metrics.RowReads) != 10 || total(t, out, metrics.RowWrites) != 5 || total(t, out, metrics.RowRefusals) != float64(i) {
+		if total(t, out, metrics.RowReads) != 10 || total(t, out, metrics.RowWrites) != 5 ||
+			total(t, out, metrics.RowRefusals) != float64(i) {
 			t.Errorf("invocation %d: %s", i, out)
 		}
 	}
@@ -156,8 +161,10 @@ func TestIdsAreFresh(t *testing.T) {
 func TestAQueueIsKnownByItsName(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{
-		"arn:aws:sqs:eu-west-1:123456789012:lull-search-live", "https://sqs.eu-west-1.amazonaws.com/123456789012/lull-search-live",
-		"http://127.0.0.1:4566/000000000000/lull-search-live", "http://sqs.us-east-1.localhost.localstack.cloud:4566/000000000000/lull-search-live",
+		"arn:aws:sqs:eu-west-1:123456789012:lull-search-live",
+		"https://sqs.eu-west-1.amazonaws.com/123456789012/lull-search-live",
+		"http://127.0.0.1:4566/000000000000/lull-search-live",
+		"http://sqs.us-east-1.localhost.localstack.cloud:4566/000000000000/lull-search-live",
 	} {
 		if got := queueName(s); got != "lull-search-live" {
 			t.Errorf("%s: got %s", s, got)

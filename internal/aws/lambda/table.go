@@ -10,8 +10,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Reported is a table of which the function says what no repetition will cure: that it does not exist, that the role may not. A turn
-// waits where the table does not answer, as it must, and would wait in silence.
+// Reported is a table of which the function says what no repetition will cure: that it does not
+// exist, that the role may not. A turn waits where the table does not answer, as it must, and would
+// wait in silence.
 func (s *Setup) Reported(table shard.Store) shard.Store { return reported{table, s.Journal} }
 
 type reported struct {
@@ -35,7 +36,8 @@ func (r reported) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 
 func (r reported) report(err error) {
 	_, refused := shard.AsRefused(err)
-	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) // the invocation's time, not the table's fault
+	// the invocation's time, not the table's fault
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if err != nil && !refused && !ended && backoff.Final(err) {
 		r.to.Note(journal.Note{Step: journal.Unreachable, At: time.Now(), Detail: err.Error()})
 	}

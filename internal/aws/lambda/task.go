@@ -17,7 +17,8 @@ type Task struct {
 
 var _ Handler = (*Task)(nil)
 
-// Invoke runs the task. An error makes the invocation one that failed, which the platform counts and tries again.
+// Invoke runs the task. An error makes the invocation one that failed, which the platform counts
+// and tries again.
 func (t *Task) Invoke(ctx context.Context, _ []byte) (out []byte, err error) {
 	defer finish(ctx, t.Journal, t.Done)
 	call, cancel := within(ctx, t.Limit, answerMargin)

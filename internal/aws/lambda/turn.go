@@ -26,12 +26,12 @@ type Turn struct {
 
 var _ Handler = (*Turn)(nil)
 
-// limitSlack is how much longer than the settings say an invocation may seem to last: the runtime's clock is not ours. The guard of every
-// lease, at least two seconds, covers it.
+// limitSlack is how much longer than the settings say an invocation may seem to last: the runtime's
+// clock is not ours. The guard of every lease, at least two seconds, covers it.
 const limitSlack = time.Second
 
-// Invoke takes one turn. Any error means that nothing is known: the state machine tries again after the lease of a lost
-// invocation can have ended.
+// Invoke takes one turn. Any error means that nothing is known: the state machine tries again after
+// the lease of a lost invocation can have ended.
 func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err error) {
 	defer finish(ctx, t.Journal, t.Done)
 	defer func() {
@@ -48,7 +48,9 @@ func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err erro
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > t.Limit+limitSlack {
 		// Leases would end while this invocation may still write.
 		t.Journal.Count(metrics.ConfigurationErrors, 1)
-		return nil, fmt.Errorf("this function may run for %s, but index.timeout is %s: deploy both with the same number", time.Until(deadline).Round(time.Second), t.Limit)
+		return nil,
+			fmt.Errorf("this function may run for %s, but index.timeout is %s: deploy both with the same number",
+				time.Until(deadline).Round(time.Second), t.Limit)
 	}
 	call, cancel := within(ctx, t.Limit, 0)
 	defer cancel()
@@ -68,8 +70,9 @@ func (t *Turn) take(ctx context.Context, s flight.State) (next flight.State, err
 	return t.Take(ctx, s)
 }
 
-// ReadState reads the payload of a turn: the state, and in startedAt when the execution began. Whole numbers may be spelt as JSONata hands
-// them on: 1763665205000000, 1.763665205E15 or 1763665205000000.0. Of a state with a newer schema it reads no more than whose it is.
+// ReadState reads the payload of a turn: the state, and in startedAt when the execution began.
+// Whole numbers may be spelt as JSONata hands them on: 1763665205000000, 1.763665205E15 or
+// 1763665205000000.0. Of a state with a newer schema it reads no more than whose it is.
 func ReadState(payload []byte) (flight.State, error) {
 	if !gjson.ValidBytes(payload) || !gjson.ParseBytes(payload).IsObject() {
 		return flight.State{}, errNoState
@@ -124,7 +127,8 @@ func plainState(in gjson.Result) (plain []byte, began time.Time, err error) {
 	return append(plain, '}'), began, err
 }
 
-// whole reads a whole number in any of JSON's spellings. One beyond 2^53 in another than an integer's went through a float on its way.
+// whole reads a whole number in any of JSON's spellings. One beyond 2^53 in another than an
+// integer's went through a float on its way.
 func whole(raw string) (int64, error) {
 	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
 		return n, nil

@@ -18,7 +18,8 @@ const id = "01KAJ0000000000000000000AB"
 func TestTheStateComesAsTheMachineHandsItOn(t *testing.T) {
 	t.Parallel()
 	want := flight.State{
-		Schema: 1, Flight: id, WakeAt: "2026-11-20T19:00:05Z", VisibleUntil: 1763665205000001, Left: flight.AllLeft(9), Turn: 7, Leg: 2,
+		Schema: 1, Flight: id, WakeAt: "2026-11-20T19:00:05Z", VisibleUntil: 1763665205000001, Left: flight.AllLeft(9),
+		Turn: 7, Leg: 2,
 		Started: 1763665200123000,
 	}
 	left, err := json.Marshal(want.Left)
@@ -31,7 +32,8 @@ func TestTheStateComesAsTheMachineHandsItOn(t *testing.T) {
 		"as exponents":  {"1.763665205000001E15", "7e0"},
 		"signed powers": {"1763665205000001E+0", "0.7E1"},
 	} {
-		payload := `{"schema":1,"flight":"` + id + `","wakeAt":"2026-11-20T19:00:05Z","visibleUntil":` + numbers[0] + `,"left":` + string(left) +
+		payload := `{"schema":1,"flight":"` + id + `","wakeAt":"2026-11-20T19:00:05Z","visibleUntil":` + numbers[0] +
+			`,"left":` + string(left) +
 			`,"turn":` + numbers[1] + `,"leg":2,"started":0,"done":false,"startedAt":"2025-11-20T19:00:00.123Z"}`
 		got, err := ReadState([]byte(payload))
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -71,8 +73,10 @@ func TestEveryFieldOfTheStateComesThrough(t *testing.T) {
 func TestAStateThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{
-		"", "{", "[]", "null", `{}`, `{"flight":""}`, `{"flight":"a/b"}`, `{"flight":"f","turn":1.5}`, `{"flight":"f","turn":"1"}`,
-		`{"flight":"f","visibleUntil":1e30}`, `{"flight":"f","left":"*"}`, `{"flight":"f","startedAt":"yesterday"}`, `{"schema":9}x`,
+		"", "{", "[]", "null", `{}`, `{"flight":""}`, `{"flight":"a/b"}`, `{"flight":"f","turn":1.5}`,
+		`{"flight":"f","turn":"1"}`,
+		`{"flight":"f","visibleUntil":1e30}`, `{"flight":"f","left":"*"}`, `{"flight":"f","startedAt":"yesterday"}`,
+		`{"schema":9}x`,
 	} {
 		if got, err := ReadState([]byte(payload)); err == nil {
 			t.Errorf("%s: got %+v, want an error", payload, got)
@@ -89,7 +93,10 @@ func TestAStateOfANewerSchemaIsReadNoFurther(t *testing.T) {
 }
 
 func FuzzReadState(f *testing.F) {
-	b, err := json.Marshal(flight.State{Schema: 1, Flight: id, WakeAt: "2026-11-20T19:00:05Z", Left: flight.AllLeft(20), Turn: 3})
+	b, err := json.Marshal(flight.State{
+		Schema: 1, Flight: id, WakeAt: "2026-11-20T19:00:05Z", Left: flight.AllLeft(20),
+		Turn: 3,
+	})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -105,14 +112,17 @@ func FuzzReadState(f *testing.F) {
 			t.Fatalf("encode: %v", err)
 		}
 		back, err := ReadState(again)
-		if err != nil || back.Flight != s.Flight || back.Turn != s.Turn || back.VisibleUntil != s.VisibleUntil || back.Started != s.Started || back.Left.Count() != s.Left.Count() {
+		if err != nil || back.Flight != s.Flight || back.Turn != s.Turn || back.VisibleUntil != s.VisibleUntil ||
+			back.Started != s.Started || back.Left.Count() != s.Left.Count() {
 			t.Fatalf("got %+v, %v, want %+v", back, err, s)
 		}
 	})
 }
 
 // turn invokes Take with a state and the given time left.
-func turn(t *testing.T, left time.Duration, take func(context.Context, flight.State) (flight.State, error)) ([]byte, string, error) {
+func turn(t *testing.T, left time.Duration, take func(context.Context, flight.State) (flight.State, error)) ([]byte,
+	string, error,
+) {
 	t.Helper()
 	j, out := newJournal()
 	h := &Turn{Take: take, Limit: 10 * time.Second, Journal: j}
@@ -159,17 +169,22 @@ func TestATurnThatFailsOrPanicsIsAnError(t *testing.T) {
 	}
 }
 
-// A lease is computed from the settings' time-out. An invocation that may live longer could write after its lease has ended.
+// A lease is computed from the settings' time-out. An invocation that may live longer could write
+// after its lease has ended.
 func TestAFunctionThatMayRunLongerThanItsLeaseRefuses(t *testing.T) {
 	t.Parallel()
 	_, out, err := turn(t, 15*time.Second, func(_ context.Context, s flight.State) (flight.State, error) {
 		t.Error("the turn was taken")
 		return s, nil
 	})
-	if err == nil || !strings.Contains(err.Error(), "index.timeout is 10s") || !strings.Contains(out, metrics.ConfigurationErrors) {
+	if err == nil || !strings.Contains(err.Error(), "index.timeout is 10s") ||
+		!strings.Contains(out, metrics.ConfigurationErrors) {
 		t.Errorf("got %v: %s", err, out)
 	}
-	if _, _, err = turn(t, 5*time.Second, func(_ context.Context, s flight.State) (flight.State, error) { return s, nil }); err != nil {
+	if _, _, err = turn(t, 5*time.Second, func(_ context.Context, s flight.State) (flight.State, error) {
+		return s,
+			nil
+	}); err != nil {
 		t.Errorf("less time is safe: got %v", err)
 	}
 }
@@ -187,7 +202,8 @@ func TestATaskRuns(t *testing.T) {
 		j, out := newJournal()
 		task := &Task{Run: tt.run, Limit: time.Minute, Journal: j}
 		answer, err := task.Invoke(t.Context(), []byte(`{"source":"aws.events"}`))
-		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) || err == nil && string(answer) != "{}" {
+		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) || err == nil &&
+			string(answer) != "{}" {
 			t.Errorf("%s: got %s, %v", name, answer, err)
 		}
 		if strings.Contains(out.String(), "hunter2") {

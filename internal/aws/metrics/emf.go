@@ -23,7 +23,8 @@ const (
 	DimensionLane  = "Lane"
 )
 
-// Freshness is the metric of the time from sent to committed, in milliseconds, by Stack, Sink and Lane.
+// Freshness is the metric of the time from sent to committed, in milliseconds, by Stack, Sink and
+// Lane.
 const Freshness = "Freshness"
 
 type directive struct {
@@ -100,7 +101,11 @@ func (j *Journal) line(now time.Time, request string, p place, counts map[string
 		if p.lane != "" {
 			dimensions = append(dimensions, DimensionLane)
 		}
-		directives = append(directives, directive{Namespace, [][]string{dimensions}, []metric{{Freshness, "Milliseconds"}}})
+		directives = append(directives, directive{
+			Namespace,
+			[][]string{dimensions},
+			[]metric{{Freshness, "Milliseconds"}},
+		})
 		fields[Freshness] = fresh
 	}
 	if len(directives) == 0 {

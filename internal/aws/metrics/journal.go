@@ -13,16 +13,18 @@ import (
 
 // Metrics that no note stands for.
 const (
-	ConfigurationErrors = "ConfigurationErrors" // a function started with settings that it refuses: it does nothing until they are mended
-	Panics              = "Panics"              // a batch or a turn ended in a panic
-	InvalidEvents       = "InvalidEvents"       // an invocation or a record of it is not what the function is for
-	TurnsLost           = "TurnsLost"           // a turn ended in an error: the state machine tries it again
-	RowReads            = "RowReads"            // rows asked for
-	RowWrites           = "RowWrites"           // conditional writes, refused ones among them
-	RowRefusals         = "RowRefusals"         // conditional writes refused: each costs its unit all the same
+	// a function started with settings that it refuses: it does nothing until they are mended
+	ConfigurationErrors = "ConfigurationErrors"
+	Panics              = "Panics"        // a batch or a turn ended in a panic
+	InvalidEvents       = "InvalidEvents" // an invocation or a record of it is not what the function is for
+	TurnsLost           = "TurnsLost"     // a turn ended in an error: the state machine tries it again
+	RowReads            = "RowReads"      // rows asked for
+	RowWrites           = "RowWrites"     // conditional writes, refused ones among them
+	RowRefusals         = "RowRefusals"   // conditional writes refused: each costs its unit all the same
 )
 
-// Journal counts notes until they are flushed, and logs what is worth a line. It is safe for concurrent use.
+// Journal counts notes until they are flushed, and logs what is worth a line. It is safe for
+// concurrent use.
 type Journal struct {
 	base Base
 	log  *slog.Logger
@@ -34,12 +36,15 @@ type Journal struct {
 	out    io.Writer
 }
 
-// maxLines is how many lines one step gets between two flushes: an outage fails a thousand messages at once, all for the same reason.
+// maxLines is how many lines one step gets between two flushes: an outage fails a thousand messages
+// at once, all for the same reason.
 const maxLines = 20
 
-// audited lists the steps of which every line counts: what was dropped, sent elsewhere or written without a lease.
+// audited lists the steps of which every line counts: what was dropped, sent elsewhere or written
+// without a lease.
 var audited = map[journal.Step]bool{
-	journal.DeadLettered: true, journal.Rejected: true, journal.Parked: true, journal.Dropped: true, journal.Returned: true, journal.Redriven: true,
+	journal.DeadLettered: true, journal.Rejected: true, journal.Parked: true, journal.Dropped: true,
+	journal.Returned: true, journal.Redriven: true,
 	journal.OutageWrite: true, journal.OutageResync: true, journal.Reasserted: true,
 }
 
@@ -56,7 +61,10 @@ var _ journal.Journal = (*Journal)(nil)
 
 // New returns a journal that writes to out, which is the function's standard output.
 func New(out io.Writer, level slog.Level, base Base) *Journal {
-	j := &Journal{base: base, counts: map[place]map[string]int{}, fresh: map[place][]int64{}, lines: map[journal.Step]int{}, out: out}
+	j := &Journal{
+		base: base, counts: map[place]map[string]int{}, fresh: map[place][]int64{},
+		lines: map[journal.Step]int{}, out: out,
+	}
 	// One lock for both kinds of lines: they go to the same output.
 	h := slog.NewJSONHandler(&locked{j}, &slog.HandlerOptions{Level: level, ReplaceAttr: timestamp})
 	j.log = slog.New(h).With("stack", base.Stack, "function", base.Function)
@@ -83,7 +91,8 @@ func (l *locked) Write(p []byte) (int, error) {
 // Log is for what no note says.
 func (j *Journal) Log() *slog.Logger { return j.log }
 
-// Level reads a level as Lambda's logging settings spell it (AWS_LAMBDA_LOG_LEVEL). What it does not know is INFO.
+// Level reads a level as Lambda's logging settings spell it (AWS_LAMBDA_LOG_LEVEL). What it does
+// not know is INFO.
 func Level(name string) slog.Level {
 	switch strings.ToUpper(name) {
 	case "TRACE", "DEBUG":
@@ -157,16 +166,19 @@ func Name(s journal.Step) string {
 	return b.String()
 }
 
-// level is how loud a step is. What must never happen is an error, and an alarm of the infrastructure's watches its metric; what
-// happens when something outside fails is a warning; what an auditor asks for is information.
+// level is how loud a step is. What must never happen is an error, and an alarm of the
+// infrastructure's watches its metric; what happens when something outside fails is a warning; what
+// an auditor asks for is information.
 func level(s journal.Step) slog.Level {
 	switch s {
 	case journal.SinkNewer, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema, journal.OutageResync:
 		return slog.LevelError
-	case journal.Failed, journal.LaunchLost, journal.OutcomeUnknown, journal.DeleteLost, journal.TwelveHours, journal.CircuitOpened,
+	case journal.Failed, journal.LaunchLost, journal.OutcomeUnknown, journal.DeleteLost, journal.TwelveHours,
+		journal.CircuitOpened,
 		journal.Unreachable, journal.Conflict, journal.OutageWrite:
 		return slog.LevelWarn
-	case journal.DeadLettered, journal.Rejected, journal.Released, journal.CircuitClosed, journal.Continued, journal.Parked, journal.Dropped,
+	case journal.DeadLettered, journal.Rejected, journal.Released, journal.CircuitClosed, journal.Continued,
+		journal.Parked, journal.Dropped,
 		journal.Returned, journal.Redriven, journal.Reasserted:
 		return slog.LevelInfo
 	}

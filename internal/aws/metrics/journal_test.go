@@ -87,7 +87,8 @@ func TestNotesAreCountedUnderTheirNames(t *testing.T) {
 		}
 		directive := at[map[string]any](t, got[i], "_aws", "CloudWatchMetrics", 0)
 		delete(got[i], "_aws")
-		if directive["Namespace"] != "lull" || !reflect.DeepEqual(directive["Dimensions"], []any{[]any{"Stack", "Sink"}}) {
+		if directive["Namespace"] != "lull" || !reflect.DeepEqual(directive["Dimensions"],
+			[]any{[]any{"Stack", "Sink"}}) {
 			t.Errorf("got %v", directive)
 		}
 		for _, m := range at[[]any](t, directive, "Metrics") {
@@ -112,7 +113,10 @@ func TestFreshnessIsMeasuredPerLane(t *testing.T) {
 	j := New(&out, slog.LevelError+1, base)
 	const n = 250
 	for i := range n {
-		j.Note(journal.Note{Step: journal.Committed, Lane: "live", Sent: now, At: now.Add(time.Duration(i) * time.Millisecond)})
+		j.Note(journal.Note{
+			Step: journal.Committed, Lane: "live", Sent: now,
+			At: now.Add(time.Duration(i) * time.Millisecond),
+		})
 	}
 	j.Note(journal.Note{Step: journal.Committed, Lane: "bulk", Sent: now, At: now.Add(-time.Second)}) // clocks differ
 	j.Flush(now, "")
@@ -179,7 +183,8 @@ func TestWhatMustBeSeenIsALine(t *testing.T) {
 		t.Fatal(err)
 	}
 	note := journal.Note{
-		Step: journal.SinkNewer, At: now.Add(1500 * time.Millisecond), Doc: "content#a", Key: k, Op: shard.Put, Lane: "live", Flight: "f",
+		Step: journal.SinkNewer, At: now.Add(1500 * time.Millisecond), Doc: "content#a", Key: k, Op: shard.Put,
+		Lane: "live", Flight: "f",
 		Message: "m", Event: 2, Sent: now, Until: now.Add(time.Minute), Count: 3, Detail: "newer: 409",
 	}
 	var out bytes.Buffer
@@ -197,8 +202,9 @@ func TestWhatMustBeSeenIsALine(t *testing.T) {
 	}
 	delete(got[0], "timestamp")
 	want := map[string]any{
-		"level": "ERROR", "msg": "sink_newer", "stack": "lull", "function": "index", "sink": "search", "lane": "live", "flight": "f",
-		"doc": "content#a", "version": k.String(), "op": "put", "message": "m", "event": 2.0, "count": 3.0,
+		"level": "ERROR", "msg": "sink_newer", "stack": "lull", "function": "index", "sink": "search", "lane": "live",
+		"flight": "f",
+		"doc":    "content#a", "version": k.String(), "op": "put", "message": "m", "event": 2.0, "count": 3.0,
 		"until": "2026-05-04T10:01:00Z", "age_ms": 1500.0, "detail": "newer: 409",
 	}
 	if !reflect.DeepEqual(got[0], want) {
@@ -252,7 +258,8 @@ func TestWhatIsAuditedIsNeverLeftOut(t *testing.T) {
 func TestLevelsAreLambdas(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]slog.Level{
-		"TRACE": slog.LevelDebug, "debug": slog.LevelDebug, "INFO": slog.LevelInfo, "": slog.LevelInfo, "?": slog.LevelInfo,
+		"TRACE": slog.LevelDebug, "debug": slog.LevelDebug, "INFO": slog.LevelInfo, "": slog.LevelInfo,
+		"?":    slog.LevelInfo,
 		"WARN": slog.LevelWarn, "ERROR": slog.LevelError, "FATAL": slog.LevelError,
 	} {
 		if got := Level(name); got != want {
@@ -286,9 +293,11 @@ func TestNotesFromManyGoroutinesAreAllCounted(t *testing.T) {
 func TestTheNamesThatAlarmsWatch(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[journal.Step]string{
-		journal.SinkNewer: "SinkNewer", journal.LeaseLost: "LeaseLost", journal.Stuck: "Stuck", journal.Blocked: "BlockedByUnknown",
-		journal.Dropped: "Dropped", journal.Conflict: "VersionConflict", journal.Schema: "UnknownSchema", journal.OutageWrite: "OutageWrite",
-		journal.Parked: "Parked", journal.LaunchLost: "LaunchLost", journal.Unreachable: "Unreachable",
+		journal.SinkNewer: "SinkNewer", journal.LeaseLost: "LeaseLost", journal.Stuck: "Stuck",
+		journal.Blocked: "BlockedByUnknown",
+		journal.Dropped: "Dropped", journal.Conflict: "VersionConflict", journal.Schema: "UnknownSchema",
+		journal.OutageWrite: "OutageWrite",
+		journal.Parked:      "Parked", journal.LaunchLost: "LaunchLost", journal.Unreachable: "Unreachable",
 	} {
 		if got := Name(step); got != want {
 			t.Errorf("got %s, want %s", got, want)

@@ -31,7 +31,8 @@ type head struct {
 	Attributes map[string]attribute `json:"attributes,omitempty"`
 }
 
-// attribute is a message attribute: its string as text where that is valid text, otherwise as bytes.
+// attribute is a message attribute: its string as text where that is valid text, otherwise as
+// bytes.
 type attribute struct {
 	Type   string `json:"type"`
 	Text   string `json:"text,omitempty"`
@@ -110,7 +111,9 @@ func (s *Bodies) Put(ctx context.Context, id, body string, attrs map[string]queu
 }
 
 // Get returns the message, or false.
-func (s *Bodies) Get(ctx context.Context, id string) (body string, attrs map[string]queue.Attribute, found bool, err error) {
+func (s *Bodies) Get(ctx context.Context, id string) (body string, attrs map[string]queue.Attribute, found bool,
+	err error,
+) {
 	key, err := s.key(id)
 	if err != nil {
 		return "", nil, false, err

@@ -20,10 +20,19 @@ func TestABodyIsTheTailOfItsObject(t *testing.T) {
 		{"empty", "", nil, `{"schema":1}`},
 		{"lines", "\n\n\nx", nil, `{"schema":1}`},
 		{"no text", "\xff\x00\xfe", nil, `{"schema":1}`},
-		{"attributes", "x", map[string]queue.Attribute{
-			"lull-source": queue.Text("govuk"), "n": {Type: "Number", String: "7"}, "b": {Type: "Binary", Binary: []byte{0, 255}},
-		}, `{"schema":1,"attributes":{"b":{"type":"Binary","binary":"AP8="},"lull-source":{"type":"String","text":"govuk"},"n":{"type":"Number","text":"7"}}}`},
-		{"attributes that are no text", "x", map[string]queue.Attribute{"a": {Type: "String", String: "\xff"}}, `{"schema":1,"attributes":{"a":{"type":"String","bytes":"/w=="}}}`},
+		{
+			"attributes", "x",
+			map[string]queue.Attribute{
+				"lull-source": queue.Text("govuk"), "n": {Type: "Number", String: "7"},
+				"b": {Type: "Binary", Binary: []byte{0, 255}},
+			},
+			`{"schema":1,"attributes":{"b":{"type":"Binary","binary":"AP8="},"lull-source":{"type":"String","text":"govuk"},"n":{"type":"Number","text":"7"}}}`,
+		},
+		{
+			"attributes that are no text", "x",
+			map[string]queue.Attribute{"a": {Type: "String", String: "\xff"}},
+			`{"schema":1,"attributes":{"a":{"type":"String","bytes":"/w=="}}}`,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -67,7 +76,10 @@ func TestIdsStayBelowTheirPrefix(t *testing.T) {
 }
 
 func FuzzDecodeBody(f *testing.F) {
-	for _, s := range []string{"{\"schema\":1}\nbody", "{\"schema\":1,\"attributes\":{\"a\":{\"type\":\"String\",\"bytes\":\"/w==\"}}}\n", "{\n", ""} {
+	for _, s := range []string{
+		"{\"schema\":1}\nbody",
+		"{\"schema\":1,\"attributes\":{\"a\":{\"type\":\"String\",\"bytes\":\"/w==\"}}}\n", "{\n", "",
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

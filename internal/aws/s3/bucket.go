@@ -26,14 +26,16 @@ const (
 // errMissing says that an object is not there.
 var errMissing = errors.New("object not found")
 
-// Bucket is the bucket in which lull keeps what is too large for a row. It is safe for concurrent use.
+// Bucket is the bucket in which lull keeps what is too large for a row. It is safe for concurrent
+// use.
 type Bucket struct {
 	api  *sdk.Client
 	name string
 }
 
-// New returns the bucket of that name. The account's settings are used without retries of the SDK's own; at an endpoint
-// that is not AWS's the bucket stands in the path, because an emulator's address has no names below it.
+// New returns the bucket of that name. The account's settings are used without retries of the SDK's
+// own; at an endpoint that is not AWS's the bucket stands in the path, because an emulator's
+// address has no names below it.
 func New(cfg aws.Config, name string) *Bucket {
 	return &Bucket{name: name, api: sdk.NewFromConfig(client.Plain(cfg), func(o *sdk.Options) {
 		o.UsePathStyle = cfg.BaseEndpoint != nil
@@ -51,7 +53,10 @@ func (b *Bucket) put(ctx context.Context, key string, body []byte) error {
 // create writes an object unless it is there, and reports whether it did.
 func (b *Bucket) create(ctx context.Context, key string, body []byte) (bool, error) {
 	_, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.PutObjectOutput, error) {
-		return b.api.PutObject(ctx, &sdk.PutObjectInput{Bucket: &b.name, Key: &key, Body: bytes.NewReader(body), IfNoneMatch: aws.String("*")})
+		return b.api.PutObject(ctx, &sdk.PutObjectInput{
+			Bucket: &b.name, Key: &key, Body: bytes.NewReader(body),
+			IfNoneMatch: aws.String("*"),
+		})
 	})
 	if client.Code(err) == "PreconditionFailed" {
 		return false, nil
@@ -86,7 +91,10 @@ func (b *Bucket) delete(ctx context.Context, keys ...string) error {
 		ids[i].Key = &keys[i]
 	}
 	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.DeleteObjectsOutput, error) {
-		return b.api.DeleteObjects(ctx, &sdk.DeleteObjectsInput{Bucket: &b.name, Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)}})
+		return b.api.DeleteObjects(ctx, &sdk.DeleteObjectsInput{
+			Bucket: &b.name,
+			Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)},
+		})
 	})
 	if err != nil {
 		return b.failure(err)
@@ -119,9 +127,12 @@ func failure(name string, err error) error {
 	case errors.As(err, &missing), errors.As(err, &absent), code == "NoSuchKey":
 		return fmt.Errorf("%w: %w", errMissing, err)
 	case errors.As(err, &bucket), code == "NoSuchBucket":
-		return backoff.Permanent(fmt.Errorf("bucket %s does not exist: deploy the stack, or correct the bucket's name: %w", name, err))
+		return backoff.Permanent(
+			fmt.Errorf("bucket %s does not exist: deploy the stack, or correct the bucket's name: %w", name, err))
 	case client.Denied(code):
-		return backoff.Permanent(fmt.Errorf("bucket %s: the credentials may not do this: grant the role the action named here: %w", name, err))
+		return backoff.Permanent(
+			fmt.Errorf("bucket %s: the credentials may not do this: grant the role the action named here: %w", name,
+				err))
 	}
 	return fmt.Errorf("bucket %s: %w", name, err)
 }

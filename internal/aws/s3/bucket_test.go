@@ -35,7 +35,8 @@ func answers(t *testing.T, status int, body string, requests *[]string) *Bucket 
 }
 
 func xmlFailure(code string) string {
-	return `<?xml version="1.0" encoding="UTF-8"?><Error><Code>` + code + `</Code><Message>as scripted</Message></Error>`
+	return `<?xml version="1.0" encoding="UTF-8"?><Error><Code>` + code +
+		`</Code><Message>as scripted</Message></Error>`
 }
 
 func TestErrorsAreToldApart(t *testing.T) {
@@ -100,7 +101,8 @@ func TestACheckpointIsCreatedUnderACondition(t *testing.T) {
 		if created != tt.created || (err != nil) != tt.fails {
 			t.Errorf("%d: got %v, %v, want %v, error %v", tt.status, created, err, tt.created, tt.fails)
 		}
-		if want := fmt.Sprintf("PUT /lull-flights/flights/%s/next-3?x-id=PutObject * ", id); len(requests) != 1 || !strings.HasPrefix(requests[0], want) {
+		if want := fmt.Sprintf("PUT /lull-flights/flights/%s/next-3?x-id=PutObject * ", id); len(requests) != 1 ||
+			!strings.HasPrefix(requests[0], want) {
 			t.Errorf("got %q, want %q", requests, want)
 		}
 	}
@@ -148,7 +150,8 @@ func TestFlightsKnowTheirAge(t *testing.T) {
 	f := NewFlights(&Bucket{})
 	f.clk = clock.System{}
 	for id, want := range map[flight.ID]bool{
-		at(0): true, at(-30 * time.Second): true, at(30 * time.Second): true, at(-2 * time.Minute): false, at(time.Hour): false, "flight-1": false,
+		at(0): true, at(-30 * time.Second): true, at(30 * time.Second): true, at(-2 * time.Minute): false,
+		at(time.Hour): false, "flight-1": false,
 	} {
 		if got := f.young(id); got != want {
 			t.Errorf("%s: got %v, want %v", id, got, want)

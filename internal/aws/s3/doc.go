@@ -1,5 +1,5 @@
-// Package s3 is the S3 half of the seam flight.Store, and keeps the messages of dead letters and scheduled events. One
-// bucket holds all of it:
+// Package s3 is the S3 half of the seam flight.Store, and keeps the messages of dead letters and
+// scheduled events. One bucket holds all of it:
 //
 //	flights/<flight>/manifest   what a flight holds, packed; expires by the bucket's lifecycle if nobody deletes it
 //	flights/<flight>/next-<n>   the checkpoint of leg n: its creation decides who starts that leg
@@ -9,10 +9,13 @@
 // What it promises:
 //
 //   - A checkpoint is created by one caller: the request carries If-None-Match: *.
-//   - A message is kept byte for byte: its body is the object's tail as it was, after one line with its attributes.
-//   - Requests are bounded in time and made once; package backoff is the one layer of retries. A missing bucket or permission is an
+//   - A message is kept byte for byte: its body is the object's tail as it was, after one line with
+//     its attributes.
+//   - Requests are bounded in time and made once; package backoff is the one layer of retries. A
+//     missing bucket or permission is an
 //     error that says what to mend and is not tried again.
 //
-// S3 answers "access denied" for a missing object where the caller may not list the bucket. Whoever reads flights therefore
-// needs s3:ListBucket for their prefix, or a finished flight looks like a broken one.
+// S3 answers "access denied" for a missing object where the caller may not list the bucket. Whoever
+// reads flights therefore needs s3:ListBucket for their prefix, or a finished flight looks like a
+// broken one.
 package s3

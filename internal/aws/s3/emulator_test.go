@@ -77,7 +77,8 @@ func TestAMissingBucketSaysSo(t *testing.T) {
 	_, _, listErr := f.List(ctx, "", 10)
 	_, _, _, bodyErr := NewBodies(b, DeadPrefix).Get(ctx, "x")
 	for what, err := range map[string]error{
-		"put": f.Put(ctx, &flight.Manifest{Flight: id}), "get": getErr, "continue": continueErr, "delete": f.Delete(ctx, id), "list": listErr, "body": bodyErr,
+		"put": f.Put(ctx, &flight.Manifest{Flight: id}), "get": getErr, "continue": continueErr,
+		"delete": f.Delete(ctx, id), "list": listErr, "body": bodyErr,
 	} {
 		if err == nil || !backoff.Final(err) || errors.Is(err, flight.ErrNotFound) {
 			t.Errorf("%s: got %v, want an error for good", what, err)

@@ -28,8 +28,9 @@ const (
 )
 
 const (
-	// youngFlight is the age below which a flight has few enough legs to delete them by their names: the common flight ends after
-	// seconds, and a listing costs as much as a write while deletions cost nothing.
+	// youngFlight is the age below which a flight has few enough legs to delete them by their
+	// names: the common flight ends after seconds, and a listing costs as much as a write while
+	// deletions cost nothing.
 	youngFlight = time.Minute
 	// youngLegs covers a young flight: a leg lasts at least ten seconds (flight.continueAfter).
 	youngLegs = 8
@@ -109,7 +110,8 @@ func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, s flight.St
 	return created, nil
 }
 
-// Delete removes the manifest and the checkpoints: one request for a young flight, a listing more for an old one.
+// Delete removes the manifest and the checkpoints: one request for a young flight, a listing more
+// for an old one.
 func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
 	if err := checkID(id); err != nil {
 		return fmt.Errorf("delete flight: %w", err)
@@ -188,7 +190,8 @@ func (f *Flights) list(ctx context.Context, prefix, after string, limit int) (pa
 	return p, nil
 }
 
-// List goes through the keys in their order, which is that of the flights' ages. The cursor is the last flight listed.
+// List goes through the keys in their order, which is that of the flights' ages. The cursor is the
+// last flight listed.
 func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
 	if limit < 1 {
 		return nil, "", fmt.Errorf("list flights: limit %d is not positive", limit)
@@ -219,7 +222,8 @@ func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.
 			if o.modified.After(s.Newest) {
 				s.Newest = o.modified
 			}
-			if n, err := strconv.Atoi(strings.TrimPrefix(rest, checkpointStart)); err == nil && strings.HasPrefix(rest, checkpointStart) {
+			if n, err := strconv.Atoi(strings.TrimPrefix(rest, checkpointStart)); err == nil &&
+				strings.HasPrefix(rest, checkpointStart) {
 				s.Legs = max(s.Legs, n)
 			}
 		}

@@ -12,11 +12,13 @@ import (
 // errTooLarge says that an object is larger than what may be read of one.
 var errTooLarge = errors.New("object is too large")
 
-// MaxReference is the most bytes read of an object that a message refers to: what one bulk request takes.
+// MaxReference is the most bytes read of an object that a message refers to: what one bulk request
+// takes.
 const MaxReference = 5 << 20
 
-// Load reads an object of any bucket that a message refers to. An error that is an *event.Fault is for good: the object is not there or is
-// too large. A denied permission is not: an operator may grant it.
+// Load reads an object of any bucket that a message refers to. An error that is an *event.Fault is
+// for good: the object is not there or is too large. A denied permission is not: an operator may
+// grant it.
 func (b *Bucket) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	body, err := b.get(ctx, bucket, key, MaxReference)
 	var problem string

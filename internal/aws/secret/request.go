@@ -38,7 +38,8 @@ func (l *Login) request(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("get credentials: %w", err)
 	}
 	hash := sha256.Sum256(payload)
-	if err := v4.NewSigner().SignHTTP(ctx, who, req, hex.EncodeToString(hash[:]), "secretsmanager", l.cfg.Region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(ctx, who, req, hex.EncodeToString(hash[:]), "secretsmanager", l.cfg.Region,
+		time.Now()); err != nil {
 		return "", fmt.Errorf("sign request: %w", err)
 	}
 	res, err := l.cfg.HTTPClient.Do(req)

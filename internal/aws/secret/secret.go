@@ -1,10 +1,11 @@
 // Package secret reads a user's name and password from Secrets Manager.
 //
-// It promises that a secret is read when it is first needed and again after a few minutes, so that a rotated password is taken up;
-// that while it cannot be read anew the last one is used; and that neither errors nor logs ever hold any of it.
+// It promises that a secret is read when it is first needed and again after a few minutes, so that
+// a rotated password is taken up; that while it cannot be read anew the last one is used; and that
+// neither errors nor logs ever hold any of it.
 //
-// The one request is made here, signed by the SDK: the service's own client would add 200 KB to the index function, which
-// has none to spare.
+// The one request is made here, signed by the SDK: the service's own client would add 200 KB to the
+// index function, which has none to spare.
 package secret
 
 import (
@@ -25,11 +26,13 @@ const (
 	attemptTimeout = 2 * time.Second
 	// fresh is how long a secret is used without asking again.
 	fresh = 5 * time.Minute
-	// again is how long after a failure to read it anew the next try comes, while an older one serves.
+	// again is how long after a failure to read it anew the next try comes, while an older one
+	// serves.
 	again = 15 * time.Second
 )
 
-// Login is a secret with the fields username and password, by its ARN. It is safe for concurrent use.
+// Login is a secret with the fields username and password, by its ARN. It is safe for concurrent
+// use.
 type Login struct {
 	cfg aws.Config
 	arn string
@@ -86,7 +89,10 @@ func (l *Login) failure(err error) error {
 	case code == "ResourceNotFound":
 		return backoff.Permanent(fmt.Errorf("secret %s does not exist: correct auth.secretARN: %w", l.arn, err))
 	case client.Denied(code), code == "DecryptionFailure":
-		return backoff.Permanent(fmt.Errorf("secret %s: the credentials may not read it: grant secretsmanager:GetSecretValue, and kms:Decrypt for a key of your own: %w", l.arn, err))
+		return backoff.Permanent(
+			fmt.Errorf(
+				"secret %s: the credentials may not read it: grant secretsmanager:GetSecretValue, and kms:Decrypt "+
+					"for a key of your own: %w", l.arn, err))
 	case code == "InvalidRequest":
 		return backoff.Permanent(errors.New("secret " + l.arn + " is marked for deletion"))
 	}

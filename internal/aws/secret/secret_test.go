@@ -100,7 +100,11 @@ func TestErrorsNameTheSecretAndHoldNoneOfIt(t *testing.T) {
 		"no JSON":             {value("hunter2"), true, "username and password"},
 		"no password":         {value(`{"username":"hunter2"}`), true, "username and password"},
 		"another type":        {value(`{"username":"lull","password":["hunter2"]}`), true, "username and password"},
-		"binary":              {awstest.Reply{Body: map[string]string{"SecretBinary": "aHVudGVyMg=="}}, false, "as text"},
+		"binary": {
+			awstest.Reply{Body: map[string]string{"SecretBinary": "aHVudGVyMg=="}},
+			false,
+			"as text",
+		},
 		"an answer in pieces": {awstest.Reply{Body: `{"SecretString":"hunter2`}, false, "as text"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +114,8 @@ func TestErrorsNameTheSecretAndHoldNoneOfIt(t *testing.T) {
 			if err == nil || user != "" || password != "" {
 				t.Fatalf("got %q, %q, %v, want an error", user, password, err)
 			}
-			if strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), arn) || !strings.Contains(err.Error(), tt.says) {
+			if strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), arn) ||
+				!strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v", err)
 			}
 			if backoff.Final(err) != tt.final {

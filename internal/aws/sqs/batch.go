@@ -21,7 +21,8 @@ type failed struct {
 	err   error
 }
 
-// call sends one batch, named by indexes into the caller's entries, and returns the entries that failed, or an error for all.
+// call sends one batch, named by indexes into the caller's entries, and returns the entries that
+// failed, or an error for all.
 type call func(ctx context.Context, batch []int) ([]failed, error)
 
 // each sends the batches, in parallel and bounded, and writes each entry's outcome to errs.
@@ -41,7 +42,8 @@ func (q *Queue) each(ctx context.Context, batches [][]int, f call, errs []error)
 func (q *Queue) settle(ctx context.Context, batch []int, f call, errs []error) {
 	policy := backoff.Row()
 	_ = policy.Do(ctx, q.clk, func() error {
-		fs, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) ([]failed, error) { return f(ctx, batch) })
+		fs, err := client.Attempt(ctx, attemptTimeout,
+			func(ctx context.Context) ([]failed, error) { return f(ctx, batch) })
 		if err != nil {
 			err = q.failure(err)
 			for _, i := range batch {

@@ -21,13 +21,17 @@ import (
 // create makes a queue that goes with the test and returns its URL and ARN.
 func create(t *testing.T, api *sdk.Client, attrs map[string]string) (url, arn string) {
 	t.Helper()
-	out, err := api.CreateQueue(awstest.Context(t), &sdk.CreateQueueInput{QueueName: aws.String(awstest.Name(t)), Attributes: attrs})
+	out, err := api.CreateQueue(awstest.Context(t), &sdk.CreateQueueInput{
+		QueueName:  aws.String(awstest.Name(t)),
+		Attributes: attrs,
+	})
 	if err != nil {
 		t.Fatalf("create queue: %v", err)
 	}
 	url = aws.ToString(out.QueueUrl)
 	t.Cleanup(func() {
-		if _, err := api.DeleteQueue(context.WithoutCancel(t.Context()), &sdk.DeleteQueueInput{QueueUrl: &url}); err != nil {
+		if _, err := api.DeleteQueue(context.WithoutCancel(t.Context()),
+			&sdk.DeleteQueueInput{QueueUrl: &url}); err != nil {
 			t.Errorf("delete queue: %v", err)
 		}
 	})
@@ -70,7 +74,10 @@ func receiver(api *sdk.Client, url string) queuetest.Receive {
 }
 
 func message(in *types.Message) (queue.Message, error) {
-	out := queue.Message{ID: aws.ToString(in.MessageId), Receipt: aws.ToString(in.ReceiptHandle), Body: aws.ToString(in.Body)}
+	out := queue.Message{
+		ID: aws.ToString(in.MessageId), Receipt: aws.ToString(in.ReceiptHandle),
+		Body: aws.ToString(in.Body),
+	}
 	number := func(name types.MessageSystemAttributeName) int64 {
 		n, err := strconv.ParseInt(in.Attributes[string(name)], 10, 64)
 		if err != nil {
@@ -86,7 +93,10 @@ func message(in *types.Message) (queue.Message, error) {
 		if out.Attributes == nil {
 			out.Attributes = map[string]queue.Attribute{}
 		}
-		out.Attributes[name] = queue.Attribute{Type: aws.ToString(a.DataType), String: aws.ToString(a.StringValue), Binary: a.BinaryValue}
+		out.Attributes[name] = queue.Attribute{
+			Type: aws.ToString(a.DataType), String: aws.ToString(a.StringValue),
+			Binary: a.BinaryValue,
+		}
 	}
 	return out, nil
 }
@@ -96,12 +106,16 @@ func TestTheQueueKeepsThePromisesOfAQueue(t *testing.T) {
 	cfg := awstest.Emulator(t)
 	api := sdk.NewFromConfig(client.Plain(cfg))
 	queuetest.Run(t, func(t *testing.T, s queuetest.Settings) queuetest.Backend {
-		attrs := map[string]string{"VisibilityTimeout": fmt.Sprint(int(s.Visibility / time.Second)), "MaximumMessageSize": fmt.Sprint(queue.MaxBytes)}
+		attrs := map[string]string{
+			"VisibilityTimeout":  fmt.Sprint(int(s.Visibility / time.Second)),
+			"MaximumMessageSize": fmt.Sprint(queue.MaxBytes),
+		}
 		var b queuetest.Backend
 		if s.MaxReceiveCount > 0 {
 			dead, arn := create(t, api, nil)
 			b.Dead = receiver(api, dead)
-			attrs["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, arn, s.MaxReceiveCount)
+			attrs["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, arn,
+				s.MaxReceiveCount)
 		}
 		url, arn := create(t, api, attrs)
 		b.Queue, b.Receive, b.Moved = New(cfg, url), receiver(api, url), arn

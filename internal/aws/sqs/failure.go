@@ -20,8 +20,9 @@ func entryFailure(doing string, b types.BatchResultErrorEntry) error {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":
 		return fmt.Errorf("%w: %w", queue.ErrGone, err)
 	case "InvalidParameterValue":
-		// How AWS spells a handle whose message is deleted or visible again. What else could be invalid in an entry was checked before
-		// it was sent, except the sum of all holds, which ends at the same moment as the hold.
+		// How AWS spells a handle whose message is deleted or visible again. What else could be
+		// invalid in an entry was checked before it was sent, except the sum of all holds, which
+		// ends at the same moment as the hold.
 		if doing != "send" {
 			return fmt.Errorf("%w: %w", queue.ErrGone, err)
 		}
@@ -38,12 +39,18 @@ func (q *Queue) failure(err error) error {
 	var deleted *types.QueueDeletedRecently
 	var long *types.BatchRequestTooLong
 	switch code := client.Code(err); {
-	case errors.As(err, &missing), errors.As(err, &deleted), code == "NonExistentQueue", code == "QueueDoesNotExist", code == "InvalidAddress":
-		return backoff.Permanent(fmt.Errorf("queue %s does not exist in this account and region: deploy the stack, or correct the queue's URL: %w", q.url, err))
+	case errors.As(err, &missing), errors.As(err, &deleted), code == "NonExistentQueue", code == "QueueDoesNotExist",
+		code == "InvalidAddress":
+		return backoff.Permanent(
+			fmt.Errorf(
+				"queue %s does not exist in this account and region: deploy the stack, or correct the queue's URL: %w",
+				q.url, err))
 	case errors.As(err, &long), code == "BatchRequestTooLong":
 		return backoff.Permanent(fmt.Errorf("queue %s: %w: %w", q.url, queue.ErrTooLarge, err))
 	case client.Denied(code):
-		return backoff.Permanent(fmt.Errorf("queue %s: the credentials may not do this: grant the role the action named here: %w", q.url, err))
+		return backoff.Permanent(
+			fmt.Errorf("queue %s: the credentials may not do this: grant the role the action named here: %w", q.url,
+				err))
 	}
 	return fmt.Errorf("queue %s: %w", q.url, err)
 }

@@ -20,7 +20,8 @@ import (
 const (
 	// attemptTimeout bounds one batch call.
 	attemptTimeout = 3 * time.Second
-	// maxParallel bounds the batch calls of one method call at a time: 1,000 messages are seven rounds.
+	// maxParallel bounds the batch calls of one method call at a time: 1,000 messages are seven
+	// rounds.
 	maxParallel = 16
 	// maxAttributes is how many attributes SQS takes with one message.
 	maxAttributes = 10
@@ -35,12 +36,14 @@ type Queue struct {
 
 var _ queue.Queue = (*Queue)(nil)
 
-// New returns the queue with that URL. The account's settings are used without retries of the SDK's own.
+// New returns the queue with that URL. The account's settings are used without retries of the SDK's
+// own.
 func New(cfg aws.Config, url string) *Queue {
 	return &Queue{api: sdk.NewFromConfig(client.Plain(cfg)), url: url, clk: clock.System{}}
 }
 
-// Send sends messages. What SQS would refuse is refused here with the reason, before a batch is spoilt by it.
+// Send sends messages. What SQS would refuse is refused here with the reason, before a batch is
+// spoilt by it.
 func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 	errs := make([]error, len(out))
 	var good, sizes []int
@@ -88,7 +91,8 @@ func sendable(o *queue.Outgoing, size int) error {
 	return nil
 }
 
-// batches packs entries, in order, into batches of ten and 1 MiB. sizes are theirs; nil stands for no size worth counting.
+// batches packs entries, in order, into batches of ten and 1 MiB. sizes are theirs; nil stands for
+// no size worth counting.
 func batches(entries, sizes []int) [][]int {
 	var out [][]int
 	bytes := 0

@@ -127,9 +127,12 @@ func TestSendSplitsAndFailsPerEntry(t *testing.T) {
 	})
 	out := make([]queue.Outgoing, 25)
 	for i := range out {
-		out[i] = queue.Outgoing{Body: fmt.Sprintf("message %d", i), Delay: 1500 * time.Millisecond, Attributes: map[string]queue.Attribute{
-			"text": queue.Text("x"), "bytes": {Type: "Binary", Binary: []byte{0, 255}},
-		}}
+		out[i] = queue.Outgoing{
+			Body: fmt.Sprintf("message %d", i), Delay: 1500 * time.Millisecond,
+			Attributes: map[string]queue.Attribute{
+				"text": queue.Text("x"), "bytes": {Type: "Binary", Binary: []byte{0, 255}},
+			},
+		}
 	}
 	errs := q.Send(awstest.Context(t), out)
 	if len(errs) != len(out) {
@@ -152,7 +155,8 @@ func TestSendSplitsAndFailsPerEntry(t *testing.T) {
 		}
 		for _, e := range b.Entries {
 			a := e.MessageAttributes
-			if e.DelaySeconds != 2 || *a["text"].StringValue != "x" || a["text"].DataType != "String" || string(a["bytes"].BinaryValue) != "\x00\xff" || a["bytes"].StringValue != nil {
+			if e.DelaySeconds != 2 || *a["text"].StringValue != "x" || a["text"].DataType != "String" ||
+				string(a["bytes"].BinaryValue) != "\x00\xff" || a["bytes"].StringValue != nil {
 				t.Errorf("got %+v", e)
 			}
 		}
@@ -201,7 +205,8 @@ func TestReceiptsGoOnceAndTellTheirFate(t *testing.T) {
 	q, s := scripted(t, func(_ int, e entry) (string, bool) { return codes[e.ReceiptHandle], true })
 	held := q.Hold(awstest.Context(t), receipts, 1001*time.Millisecond)
 	for i, r := range receipts {
-		if got, want := errors.Is(queue.ErrorAt(held, i), queue.ErrGone), codes[r] != ""; got != want || !want && held[i] != nil {
+		if got, want := errors.Is(queue.ErrorAt(held, i), queue.ErrGone), codes[r] != ""; got != want || !want &&
+			held[i] != nil {
 			t.Errorf("hold %s: got %v, want gone %v", r, held[i], want)
 		}
 	}
@@ -229,7 +234,8 @@ func TestAHoldOfZeroIsSent(t *testing.T) {
 		t.Errorf("got %d, want 0", *v)
 	}
 	for _, d := range []time.Duration{-1, queue.MaxHold + 1} {
-		if errs := q.Hold(awstest.Context(t), []string{"a", "b"}, d); len(errs) != 2 || errs[1] == nil || errors.Is(errs[1], queue.ErrGone) {
+		if errs := q.Hold(awstest.Context(t), []string{"a", "b"}, d); len(errs) != 2 || errs[1] == nil ||
+			errors.Is(errs[1], queue.ErrGone) {
 			t.Errorf("hold for %s: got %v, want errors", d, errs)
 		}
 	}
@@ -284,7 +290,10 @@ func TestAFailedCallFailsItsEntries(t *testing.T) {
 		says  string
 	}{
 		{"no such queue", awstest.Failure(400, "com.amazonaws.sqs#QueueDoesNotExist", "gone"), true, 1, url},
-		{"an old protocol's spelling", awstest.Failure(400, "AWS.SimpleQueueService.NonExistentQueue", "gone"), true, 1, "deploy"},
+		{
+			"an old protocol's spelling", awstest.Failure(400, "AWS.SimpleQueueService.NonExistentQueue", "gone"), true,
+			1, "deploy",
+		},
 		{"access denied", awstest.Failure(403, "com.amazonaws.sqs#AccessDeniedException", "no"), true, 1, "grant"},
 		{"throttled", awstest.Failure(400, "RequestThrottled", "slow"), false, backoff.Row().Tries, ""},
 		{"unavailable", awstest.Failure(503, "ServiceUnavailable", "oops"), false, backoff.Row().Tries, ""},
@@ -311,7 +320,8 @@ func TestAFailedCallFailsItsEntries(t *testing.T) {
 	}
 }
 
-// A message's attribute names its group; it stays an attribute, so that copies have it. One that SQS would refuse costs no message.
+// A message's attribute names its group; it stays an attribute, so that copies have it. One that
+// SQS would refuse costs no message.
 func TestSendSetsTheMessageGroup(t *testing.T) {
 	t.Parallel()
 	group := func(g string) map[string]queue.Attribute {
@@ -332,7 +342,8 @@ func TestSendSetsTheMessageGroup(t *testing.T) {
 	var got []string
 	for _, e := range s.batches[0].Entries {
 		got = append(got, e.MessageGroupId)
-		if a, ok := e.MessageAttributes[queue.AttrGroup]; e.MessageBody == "a" && (!ok || *a.StringValue != "tenant-a") {
+		if a, ok := e.MessageAttributes[queue.AttrGroup]; e.MessageBody == "a" &&
+			(!ok || *a.StringValue != "tenant-a") {
 			t.Errorf("the attribute is gone: %+v", e.MessageAttributes)
 		}
 	}

@@ -26,9 +26,13 @@ func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []
 	return q.receipts(ctx, receipts, func(ctx context.Context, batch []string) ([]failed, error) {
 		in := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 		for n := range batch {
-			in[n] = types.ChangeMessageVisibilityBatchRequestEntry{Id: name(n), ReceiptHandle: &batch[n], VisibilityTimeout: seconds}
+			in[n] = types.ChangeMessageVisibilityBatchRequestEntry{
+				Id: name(n), ReceiptHandle: &batch[n],
+				VisibilityTimeout: seconds,
+			}
 		}
-		res, err := q.api.ChangeMessageVisibilityBatch(ctx, &sdk.ChangeMessageVisibilityBatchInput{QueueUrl: &q.url, Entries: in})
+		res, err := q.api.ChangeMessageVisibilityBatch(ctx,
+			&sdk.ChangeMessageVisibilityBatchInput{QueueUrl: &q.url, Entries: in})
 		if err != nil {
 			return nil, err
 		}
@@ -65,8 +69,11 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return compact(errs)
 }
 
-// receipts runs a call over distinct handles and gives each handle's answer to every place where it was asked for.
-func (q *Queue) receipts(ctx context.Context, receipts []string, call func(context.Context, []string) ([]failed, error)) []error {
+// receipts runs a call over distinct handles and gives each handle's answer to every place where it
+// was asked for.
+func (q *Queue) receipts(ctx context.Context, receipts []string,
+	call func(context.Context, []string) ([]failed, error),
+) []error {
 	place := make(map[string]int, len(receipts))
 	var unique []string
 	var entries []int

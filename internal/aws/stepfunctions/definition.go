@@ -21,7 +21,8 @@ type Parameters struct {
 }
 
 const (
-	// turnSlack is how much longer than the function's time-out a turn may take: the platform kills late.
+	// turnSlack is how much longer than the function's time-out a turn may take: the platform kills
+	// late.
 	turnSlack = 5 * time.Second
 	// expressLimit and standardLimit end an execution. SQS ends every hold after twelve hours.
 	expressLimit  = 5 * time.Minute
@@ -31,7 +32,8 @@ const (
 // ParametersFor are the parameters that the settings ask for, for one sink.
 func ParametersFor(c *config.Config, sink, indexARN string) Parameters {
 	p := Parameters{
-		IndexARN: indexARN, TurnTimeout: c.Index.Timeout + turnSlack, AmbiguousRetry: c.AmbiguousRetry(sink), Limit: expressLimit,
+		IndexARN: indexARN, TurnTimeout: c.Index.Timeout + turnSlack, AmbiguousRetry: c.AmbiguousRetry(sink),
+		Limit: expressLimit,
 	}
 	if c.Flight.Kind == config.FlightStandard {
 		p.Limit = standardLimit
@@ -41,8 +43,9 @@ func ParametersFor(c *config.Config, sink, indexARN string) Parameters {
 
 var placeholder = regexp.MustCompile(`"?\$\{([A-Za-z]+)\}"?`)
 
-// Render fills the parameters into the definition file. In the file every placeholder is a JSON string, so that it is JSON before
-// and after; those of numbers lose their quotes. A placeholder that is unknown, or missing, is an error.
+// Render fills the parameters into the definition file. In the file every placeholder is a JSON
+// string, so that it is JSON before and after; those of numbers lose their quotes. A placeholder
+// that is unknown, or missing, is an error.
 func Render(file string, p Parameters) (string, error) {
 	values := map[string]string{"IndexARN": strconv.Quote(p.IndexARN)}
 	for name, d := range map[string]time.Duration{
@@ -72,7 +75,8 @@ func Render(file string, p Parameters) (string, error) {
 	}
 	if len(unknown) > 0 {
 		sort.Strings(unknown)
-		return "", fmt.Errorf("render state machine: placeholders that are unknown or missing: %s", strings.Join(unknown, ", "))
+		return "", fmt.Errorf("render state machine: placeholders that are unknown or missing: %s",
+			strings.Join(unknown, ", "))
 	}
 	if !json.Valid([]byte(out)) {
 		return "", fmt.Errorf("render state machine: the result is no JSON")

@@ -25,8 +25,8 @@ func file(t *testing.T) string {
 	return string(b)
 }
 
-// machine and state hold every field that the definition may use. A field that is spelt wrong, or belongs to the other query language,
-// fails the strict decoder.
+// machine and state hold every field that the definition may use. A field that is spelt wrong, or
+// belongs to the other query language, fails the strict decoder.
 type machine struct {
 	Comment        string
 	QueryLanguage  string
@@ -74,7 +74,8 @@ func rendered(t *testing.T, p Parameters) machine {
 	return m
 }
 
-// kinds are the settings that are deployed: Express and Standard, a sink with versions and one without.
+// kinds are the settings that are deployed: Express and Standard, a sink with versions and one
+// without.
 func kinds(t *testing.T) map[string]struct {
 	p     Parameters
 	lease time.Duration
@@ -188,7 +189,10 @@ func checkState(t *testing.T, name string, s state) {
 			t.Errorf("%s: function %q, want the index function by its alias", name, s.Arguments["FunctionName"])
 		}
 		for argument := range s.Arguments {
-			if !slices.Contains([]string{"FunctionName", "Payload", "Qualifier", "ClientContext", "InvocationType", "LogType"}, argument) {
+			if !slices.Contains([]string{
+				"FunctionName", "Payload", "Qualifier", "ClientContext", "InvocationType",
+				"LogType",
+			}, argument) {
 				t.Errorf("%s: lambda:invoke has no argument %s", name, argument)
 			}
 		}
@@ -219,7 +223,8 @@ func TestRetriesWaitForTheLease(t *testing.T) {
 					t.Errorf("retrier %d is out of range: %+v", i, r)
 				}
 				if r.MaxDelaySeconds != 0 && r.MaxDelaySeconds <= r.IntervalSeconds {
-					t.Errorf("retrier %d: MaxDelaySeconds %d must be above IntervalSeconds %d", i, r.MaxDelaySeconds, r.IntervalSeconds)
+					t.Errorf("retrier %d: MaxDelaySeconds %d must be above IntervalSeconds %d", i, r.MaxDelaySeconds,
+						r.IntervalSeconds)
 				}
 				if !slices.Contains([]string{"FULL", "NONE"}, r.JitterStrategy) {
 					t.Errorf("retrier %d: jitter %q", i, r.JitterStrategy)
@@ -251,9 +256,13 @@ func TestRetriesWaitForTheLease(t *testing.T) {
 }
 
 // refusedBeforeItRan are Lambda's errors that say the function was not started.
-var refusedBeforeItRan = []string{"Lambda.TooManyRequestsException", "Lambda.EC2ThrottledException", "Lambda.ENILimitReachedException"}
+var refusedBeforeItRan = []string{
+	"Lambda.TooManyRequestsException", "Lambda.EC2ThrottledException",
+	"Lambda.ENILimitReachedException",
+}
 
-// The machine reads three fields of the state and adds one. Renaming a field of flight.State would break it in silence.
+// The machine reads three fields of the state and adds one. Renaming a field of flight.State would
+// break it in silence.
 func TestTheMachineReadsFieldsThatTheStateHas(t *testing.T) {
 	t.Parallel()
 	b, err := json.Marshal(flight.State{})
@@ -267,7 +276,8 @@ func TestTheMachineReadsFieldsThatTheStateHas(t *testing.T) {
 	text := file(t)
 	for _, name := range []string{"wakeAt", "done"} {
 		if _, ok := fields[name]; !ok || !strings.Contains(text, "$states.input."+name) {
-			t.Errorf("%s: in the state %v, read by the machine %v", name, ok, strings.Contains(text, "$states.input."+name))
+			t.Errorf("%s: in the state %v, read by the machine %v", name, ok,
+				strings.Contains(text, "$states.input."+name))
 		}
 	}
 	if _, ok := fields["startedAt"]; ok || !strings.Contains(text, "'startedAt': $states.context.Execution.StartTime") {
@@ -287,11 +297,17 @@ func TestRenderRefusesWhatItCannotFill(t *testing.T) {
 	c := config.Default()
 	good := ParametersFor(&c, "search", indexARN)
 	for name, change := range map[string]func(*Parameters, *string){
-		"a fraction of a second":    func(p *Parameters, _ *string) { p.AmbiguousRetry += time.Millisecond },
-		"no time":                   func(p *Parameters, _ *string) { p.TurnTimeout = 0 },
-		"an unknown placeholder":    func(_ *Parameters, f *string) { *f = strings.Replace(*f, `"Hold"`, `"${Hold}"`, 1) },
-		"a placeholder that is not": func(_ *Parameters, f *string) { *f = strings.Replace(*f, `"${LimitSeconds}"`, `300`, 1) },
-		"no JSON":                   func(_ *Parameters, f *string) { *f += "}" },
+		"a fraction of a second": func(p *Parameters, _ *string) { p.AmbiguousRetry += time.Millisecond },
+		"no time":                func(p *Parameters, _ *string) { p.TurnTimeout = 0 },
+		"an unknown placeholder": func(_ *Parameters, f *string) {
+			*f = strings.Replace(*f, `"Hold"`, `"${Hold}"`,
+				1)
+		},
+		"a placeholder that is not": func(_ *Parameters, f *string) {
+			*f = strings.Replace(*f, `"${LimitSeconds}"`,
+				`300`, 1)
+		},
+		"no JSON": func(_ *Parameters, f *string) { *f += "}" },
 	} {
 		p, f := good, file(t)
 		change(&p, &f)

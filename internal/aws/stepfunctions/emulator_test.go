@@ -16,7 +16,8 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 )
 
-// The service itself parses the definition here; running it needs the index function, which the end-to-end tests deploy.
+// The service itself parses the definition here; running it needs the index function, which the
+// end-to-end tests deploy.
 func TestTheServiceTakesTheDefinitionAndStartsEachLegOnce(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)
@@ -29,7 +30,8 @@ func TestTheServiceTakesTheDefinitionAndStartsEachLegOnce(t *testing.T) {
 			t.Fatalf("Render: %v", err)
 		}
 		out, err := api.CreateStateMachine(ctx, &sdk.CreateStateMachineInput{
-			Name: aws.String(awstest.Name(t)), Type: kind, Definition: &definition, RoleArn: aws.String("arn:aws:iam::000000000000:role/flights"),
+			Name: aws.String(awstest.Name(t)), Type: kind, Definition: &definition,
+			RoleArn: aws.String("arn:aws:iam::000000000000:role/flights"),
 		})
 		if err != nil {
 			t.Fatalf("create %s machine: %v", kind, err)
@@ -41,7 +43,10 @@ func TestTheServiceTakesTheDefinitionAndStartsEachLegOnce(t *testing.T) {
 			}
 		})
 		l := New(cfg, aws.ToString(out.StateMachineArn))
-		s := flight.State{Schema: 1, Flight: flight.ID(awstest.Name(t)), WakeAt: "2099-01-01T00:00:00Z", Left: flight.AllLeft(3)}
+		s := flight.State{
+			Schema: 1, Flight: flight.ID(awstest.Name(t)), WakeAt: "2099-01-01T00:00:00Z",
+			Left: flight.AllLeft(3),
+		}
 		for range 2 {
 			if err := backoff.Row().Do(ctx, clock.System{}, func() error { return l.Start(ctx, s) }); err != nil {
 				t.Errorf("%s: Start: %v", kind, err)
@@ -65,7 +70,8 @@ func TestAMissingMachineSaysSo(t *testing.T) {
 	cfg := awstest.Emulator(t)
 	for _, arn := range []string{"arn:aws:states:us-east-1:000000000000:stateMachine:missing", "no arn"} {
 		l, ctx := New(cfg, arn), awstest.Context(t)
-		err := backoff.Row().Do(ctx, clock.System{}, func() error { return l.Start(ctx, flight.State{Flight: "f"}) }) // the first answer may be late
+		// the first answer may be late
+		err := backoff.Row().Do(ctx, clock.System{}, func() error { return l.Start(ctx, flight.State{Flight: "f"}) })
 		if err == nil || !backoff.Final(err) {
 			t.Errorf("%s: got %v, want an error for good", arn, err)
 		}

@@ -32,7 +32,8 @@ type Launcher struct {
 
 var _ flight.Launcher = (*Launcher)(nil)
 
-// New returns the launcher of the state machine with that ARN. The account's settings are used without retries of the SDK's own.
+// New returns the launcher of the state machine with that ARN. The account's settings are used
+// without retries of the SDK's own.
 func New(cfg aws.Config, arn string) *Launcher {
 	return &Launcher{api: sdk.NewFromConfig(client.Plain(cfg)), arn: arn}
 }
@@ -44,7 +45,8 @@ func (l *Launcher) Start(ctx context.Context, s flight.State) error {
 		return backoff.Permanent(fmt.Errorf("start execution: %w", err))
 	}
 	if len(input) > maxInput {
-		return backoff.Permanent(fmt.Errorf("start execution: state has %d bytes, at most %d are allowed", len(input), maxInput))
+		return backoff.Permanent(fmt.Errorf("start execution: state has %d bytes, at most %d are allowed", len(input),
+			maxInput))
 	}
 	_, err = client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.StartExecutionOutput, error) {
 		return l.api.StartExecution(ctx, &sdk.StartExecutionInput{
@@ -74,11 +76,17 @@ func (l *Launcher) failure(err error) error {
 	case errors.As(err, &running), code == "ExecutionAlreadyExists":
 		return nil
 	case errors.As(err, &missing), errors.As(err, &deleting), errors.As(err, &arn):
-		return backoff.Permanent(fmt.Errorf("start execution: state machine %s does not exist in this account and region: deploy the stack, or correct the ARN: %w", l.arn, err))
+		return backoff.Permanent(
+			fmt.Errorf(
+				"start execution: state machine %s does not exist in this account and region: deploy the stack, or "+
+					"correct the ARN: %w", l.arn, err))
 	case errors.As(err, &name), errors.As(err, &input):
 		return backoff.Permanent(fmt.Errorf("start execution: state machine %s refuses the flight: %w", l.arn, err))
 	case client.Denied(code):
-		return backoff.Permanent(fmt.Errorf("start execution: state machine %s: the credentials may not do this: grant states:StartExecution: %w", l.arn, err))
+		return backoff.Permanent(
+			fmt.Errorf(
+				"start execution: state machine %s: the credentials may not do this: grant states:StartExecution: %w",
+				l.arn, err))
 	}
 	return fmt.Errorf("start execution of %s: %w", l.arn, err)
 }

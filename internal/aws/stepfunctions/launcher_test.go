@@ -16,8 +16,9 @@ const arn = "arn:aws:states:us-east-1:123456789012:stateMachine:lull-search"
 func TestStartSendsTheStateUnderTheNameOfTheLeg(t *testing.T) {
 	t.Parallel()
 	state := flight.State{
-		Schema: 1, Flight: "01JD0000000000000000000000", WakeAt: "2026-11-20T19:00:05Z", VisibleUntil: 1_777_888_800_123_456,
-		Left: flight.AllLeft(1000), Turn: 7, Leg: 3,
+		Schema: 1, Flight: "01JD0000000000000000000000", WakeAt: "2026-11-20T19:00:05Z",
+		VisibleUntil: 1_777_888_800_123_456,
+		Left:         flight.AllLeft(1000), Turn: 7, Leg: 3,
 	}
 	var calls []awstest.Call
 	l := New(awstest.JSON(t, func(c awstest.Call) awstest.Reply {
@@ -53,9 +54,14 @@ func TestErrorsAreToldApart(t *testing.T) {
 		final bool
 		says  string
 	}{
-		{name: "it runs already", reply: awstest.Failure(400, "com.amazonaws.swf.service.v2.model#ExecutionAlreadyExists", "exists"), ok: true},
-		{name: "it runs already, spelt otherwise", reply: awstest.Failure(400, "ExecutionAlreadyExistsException", "exists"), ok: true},
-		{name: "no such machine", reply: awstest.Failure(400, "StateMachineDoesNotExist", "gone"), final: true, says: arn},
+		{name: "it runs already", reply: awstest.Failure(400,
+			"com.amazonaws.swf.service.v2.model#ExecutionAlreadyExists", "exists"), ok: true},
+		{name: "it runs already, spelt otherwise", reply: awstest.Failure(400, "ExecutionAlreadyExistsException",
+			"exists"), ok: true},
+		{
+			name: "no such machine", reply: awstest.Failure(400, "StateMachineDoesNotExist", "gone"), final: true,
+			says: arn,
+		},
 		{name: "wrong arn", reply: awstest.Failure(400, "InvalidArn", "bad"), final: true, says: "deploy"},
 		{name: "access denied", reply: awstest.Failure(400, "AccessDeniedException", "no"), final: true, says: "grant"},
 		{name: "input refused", reply: awstest.Failure(400, "InvalidExecutionInput", "no"), final: true},
@@ -88,7 +94,8 @@ func TestAStateThatIsTooLargeIsNotSent(t *testing.T) {
 		t.Error("it was sent")
 		return awstest.Reply{}
 	}), arn)
-	if err := l.Start(awstest.Context(t), flight.State{Flight: "f", Left: flight.AllLeft(2_000_000)}); err == nil || !backoff.Final(err) {
+	if err := l.Start(awstest.Context(t), flight.State{Flight: "f", Left: flight.AllLeft(2_000_000)}); err == nil ||
+		!backoff.Final(err) {
 		t.Errorf("got %v, want an error for good", err)
 	}
 }

@@ -17,7 +17,8 @@ var (
 	errKey        = errors.New("a key is not text")
 )
 
-// SyntaxError is text that is not of the file's format. Errors of this package wrap one where the line is known.
+// SyntaxError is text that is not of the file's format. Errors of this package wrap one where the
+// line is known.
 type SyntaxError struct {
 	Line int
 	Err  error

@@ -11,7 +11,9 @@ import (
 
 func TestJSONKeepsOrderLinesAndDigits(t *testing.T) {
 	t.Parallel()
-	got, err := ParseJSON([]byte("{\"b\": 1.50,\n \"a\": [true, null,\n  \"x\\ny\"],\n\"a\":\n123456789012345678901234567890}"))
+	got,
+		err := ParseJSON(
+		[]byte("{\"b\": 1.50,\n \"a\": [true, null,\n  \"x\\ny\"],\n\"a\":\n123456789012345678901234567890}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +82,10 @@ func (broken) Read([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 // FuzzJSON: what the standard library reads is read, and nothing else is.
 func FuzzJSON(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"a": [1, null, "x"]}`, `[`, `{"a" 1}`, `1 2`, `{"a":1,}`, "\xff", `"\ud800"`} {
+	for _, seed := range []string{
+		`{}`, `{"a": [1, null, "x"]}`, `[`, `{"a" 1}`, `1 2`, `{"a":1,}`, "\xff",
+		`"\ud800"`,
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

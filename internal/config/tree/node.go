@@ -36,11 +36,13 @@ type Node struct {
 	Kind Kind
 	// Line is where the value begins, from 1; 0 where it is not known.
 	Line int
-	// Text is the scalar: a string's value, a number as it was written, "true" or "false". Empty for the other kinds.
+	// Text is the scalar: a string's value, a number as it was written, "true" or "false". Empty
+	// for the other kinds.
 	Text string
 	// Items are the elements of a list.
 	Items []Node
-	// Fields are the entries of a mapping, in the order they were written. A key may occur twice: the decoder refuses it.
+	// Fields are the entries of a mapping, in the order they were written. A key may occur twice:
+	// the decoder refuses it.
 	Fields []Field
 }
 
@@ -51,7 +53,8 @@ type Field struct {
 	Value Node
 }
 
-// MaxBytes is the largest settings file that is read. A file of a thousand collections has a sixth of it.
+// MaxBytes is the largest settings file that is read. A file of a thousand collections has a sixth
+// of it.
 const MaxBytes = 256 << 10
 
 // MaxDepth is how deeply a settings file may nest. Settings themselves nest 5 deep.

@@ -9,9 +9,10 @@ import (
 	"github.com/lullhq/lull/internal/config/tree"
 )
 
-// Parse reads settings from the text of a lull.yaml. An empty text means the defaults. The faults of the text are *config.Fault,
-// joined; text that is no YAML is a *tree.SyntaxError. Contradictions are not looked for in a text without faults, because flags
-// may change it: call Validate afterwards.
+// Parse reads settings from the text of a lull.yaml. An empty text means the defaults. The faults
+// of the text are *config.Fault, joined; text that is no YAML is a *tree.SyntaxError.
+// Contradictions are not looked for in a text without faults, because flags may change it: call
+// Validate afterwards.
 func Parse(text []byte) (config.Config, error) {
 	root, err := parse(text)
 	if err != nil {

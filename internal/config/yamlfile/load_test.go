@@ -27,20 +27,25 @@ func TestExampleIsValid(t *testing.T) {
 	if err := c.ValidateDeployed(); err != nil {
 		t.Error(err)
 	}
-	if got := c.For("news"); got.Quiet != 6*time.Second || got.MaxWait != 40*time.Second || got.CapGrace != 10*time.Second {
+	if got := c.For("news"); got.Quiet != 6*time.Second || got.MaxWait != 40*time.Second ||
+		got.CapGrace != 10*time.Second {
 		t.Errorf("news: got %+v, want its overrides and the default cap grace", got)
 	}
 	if got := c.AllowFor("publishing"); len(got) != 0 {
 		t.Errorf("publishing may refer to %v, want nothing", got)
 	}
-	if name, sink := c.SinkFor("news"); name != "search" || sink.Index != "lull-{collection}" || sink.Auth.Service != "es" {
+	if name, sink := c.SinkFor("news"); name != "search" || sink.Index != "lull-{collection}" ||
+		sink.Auth.Service != "es" {
 		t.Errorf("news: got sink %s, %+v, want search", name, sink)
 	}
 }
 
 func TestEmptyFilesMeanTheDefaults(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "\n", "# only a comment\n", "---\n", "{}", "null", "debounce:\ncollections:\nqueues:\n  live:\n"} {
+	for _, text := range []string{
+		"", "\n", "# only a comment\n", "---\n", "{}", "null",
+		"debounce:\ncollections:\nqueues:\n  live:\n",
+	} {
 		if c, err := Parse([]byte(text)); err != nil || !reflect.DeepEqual(c, config.Default()) {
 			t.Errorf("%q: got %+v and %v, want the defaults", text, c, err)
 		}
@@ -198,8 +203,8 @@ func TestLoadNamesTheFile(t *testing.T) {
 	}
 }
 
-// FuzzParse: nothing panics; what is refused says why, and where it is a setting, which and how to put it right; what is without
-// faults survives config.json unchanged.
+// FuzzParse: nothing panics; what is refused says why, and where it is a setting, which and how to
+// put it right; what is without faults survives config.json unchanged.
 func FuzzParse(f *testing.F) {
 	example, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "lull.yaml"))
 	if err != nil {
@@ -207,8 +212,10 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(example)
 	for _, seed := range []string{
-		"", "---", "stack: |\n  a\n  b", "defaultSink: \"a\\tb\"", "stack: a\nstack: b", "a: &x [*x]", "sinks: {s: {kind: memory, versions: false, applyDelay: 1s}}", "collections: {a: , b: {quiet: 1d2h}}",
-		"payload: {allow: [{bucket: abc, sources: []}]}", "queues: {live: {batch: 0x10, window: -1s}}", "? a\n: |\n  b\n", "\"\\u0000\": .inf", "<<: a", "sources: {\"\": {kind: govuk, govuk: {locales: []}}}",
+		"", "---", "stack: |\n  a\n  b", "defaultSink: \"a\\tb\"", "stack: a\nstack: b", "a: &x [*x]",
+		"sinks: {s: {kind: memory, versions: false, applyDelay: 1s}}", "collections: {a: , b: {quiet: 1d2h}}",
+		"payload: {allow: [{bucket: abc, sources: []}]}", "queues: {live: {batch: 0x10, window: -1s}}",
+		"? a\n: |\n  b\n", "\"\\u0000\": .inf", "<<: a", "sources: {\"\": {kind: govuk, govuk: {locales: []}}}",
 	} {
 		f.Add([]byte(seed))
 	}

@@ -49,7 +49,8 @@ func parse(text []byte) (tree.Node, error) {
 	return root, nil
 }
 
-// syntaxError keeps the parser's message and line, without its excerpt of the file: a value may be something to hide.
+// syntaxError keeps the parser's message and line, without its excerpt of the file: a value may be
+// something to hide.
 func syntaxError(err error) error {
 	var syntax yaml.Error
 	if !errors.As(err, &syntax) {

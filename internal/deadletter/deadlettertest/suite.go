@@ -59,14 +59,18 @@ func (r *run) letter() deadletter.Letter {
 	r.n++
 	return deadletter.Letter{
 		Facts: deadletter.Facts{
-			ID: fmt.Sprintf("%s-%d", r.name, r.n), Reason: deadletter.RejectedBySink, Detail: "mapper_parsing_exception: field title",
-			Doc: shard.DocID(fmt.Sprintf("pages#%s-%d", r.name, r.n)), Key: "\x00\x22\x30\x39\x00\xff", Event: 2, Sink: "search", Lane: "bulk",
-			MessageID: "m-1", FirstSent: died.Add(-72 * time.Hour), Sent: died.Add(-time.Hour), Refusals: 5, FirstError: "first", LastError: "last",
+			ID: fmt.Sprintf("%s-%d", r.name, r.n), Reason: deadletter.RejectedBySink,
+			Detail: "mapper_parsing_exception: field title",
+			Doc:    shard.DocID(fmt.Sprintf("pages#%s-%d", r.name, r.n)), Key: "\x00\x22\x30\x39\x00\xff", Event: 2,
+			Sink: "search", Lane: "bulk",
+			MessageID: "m-1", FirstSent: died.Add(-72 * time.Hour), Sent: died.Add(-time.Hour), Refusals: 5,
+			FirstError: "first", LastError: "last",
 			Died: died.Add(time.Duration(r.n) * time.Minute), State: deadletter.Parked,
 		},
 		Body: "{\"title\":\"größer \\u0000 <&>\"\n}",
 		Attributes: map[string]queue.Attribute{
-			queue.AttrSource: queue.Text("govuk"), "key": {Type: "Binary", Binary: []byte{0, 1, 0xff}}, "n": {Type: "Number.int", String: "7"},
+			queue.AttrSource: queue.Text("govuk"), "key": {Type: "Binary", Binary: []byte{0, 1, 0xff}},
+			"n": {Type: "Number.int", String: "7"},
 		},
 	}
 }
@@ -120,7 +124,10 @@ func largeLetter(t *testing.T, r *run) {
 }
 
 func undecodable(t *testing.T, r *run) {
-	l := deadletter.Letter{Facts: deadletter.Facts{ID: r.name, Reason: deadletter.Undecodable, Died: died, State: deadletter.Parked}, Body: "not JSON"}
+	l := deadletter.Letter{Facts: deadletter.Facts{
+		ID: r.name, Reason: deadletter.Undecodable, Died: died,
+		State: deadletter.Parked,
+	}, Body: "not JSON"}
 	r.park(t, l, true)
 	r.expect(t, l)
 }

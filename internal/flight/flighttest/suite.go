@@ -55,13 +55,24 @@ func manifest(n int) *flight.Manifest {
 	for i := range n {
 		m.Records = append(m.Records, flight.Record{
 			Message: queue.Message{
-				ID: fmt.Sprintf("id-%d", i), Receipt: fmt.Sprintf("receipt-%d", i), Body: fmt.Sprintf("{\"n\":%d,\"title\":\"größer\"}", i),
-				Attributes: map[string]queue.Attribute{"key": {Type: "Binary", Binary: []byte{0, 0xff, byte(i)}}, queue.AttrSource: queue.Text("native")},
-				Sent:       time.UnixMilli(1_777_888_800_000 + int64(i)).UTC(), FirstReceived: time.UnixMilli(1_777_888_801_000).UTC(), ReceiveCount: i + 1,
+				ID: fmt.Sprintf("id-%d", i), Receipt: fmt.Sprintf("receipt-%d", i),
+				Body: fmt.Sprintf("{\"n\":%d,\"title\":\"größer\"}", i),
+				Attributes: map[string]queue.Attribute{
+					"key":            {Type: "Binary", Binary: []byte{0, 0xff, byte(i)}},
+					queue.AttrSource: queue.Text("native"),
+				},
+				Sent:          time.UnixMilli(1_777_888_800_000 + int64(i)).UTC(),
+				FirstReceived: time.UnixMilli(1_777_888_801_000).UTC(), ReceiveCount: i + 1,
 			},
 			Events: []flight.Entry{
-				{Index: 0, Doc: shard.DocID(fmt.Sprintf("pages#%d", i)), Key: "\x00\x22\x30\x39\x00", Class: shard.ClassInt, Op: shard.Put, Due: 7, Admitted: 8},
-				{Index: 3, Doc: "pages#x", Key: "\x00\x22\xff\xff\x00", Class: shard.ClassSeq, Op: shard.Delete, Due: 9, Admitted: 10},
+				{
+					Index: 0, Doc: shard.DocID(fmt.Sprintf("pages#%d", i)), Key: "\x00\x22\x30\x39\x00",
+					Class: shard.ClassInt, Op: shard.Put, Due: 7, Admitted: 8,
+				},
+				{
+					Index: 3, Doc: "pages#x", Key: "\x00\x22\xff\xff\x00", Class: shard.ClassSeq, Op: shard.Delete, Due: 9,
+					Admitted: 10,
+				},
 			},
 		})
 	}
@@ -82,7 +93,8 @@ func expect(t *testing.T, s flight.Store, want *flight.Manifest) {
 		t.Fatalf("get: %v", err)
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %d records of flight %s, not as they were put (%d of %s)", len(got.Records), got.Flight, len(want.Records), want.Flight)
+		t.Errorf("got %d records of flight %s, not as they were put (%d of %s)", len(got.Records), got.Flight,
+			len(want.Records), want.Flight)
 	}
 }
 
@@ -124,8 +136,8 @@ func replaces(t *testing.T, s flight.Store) {
 	expect(t, s, m)
 }
 
-// replacedWhileRead is what a repeated Put looks like beside the flight's first turn. Under the race detector it also finds a store that
-// shares its own state with readers.
+// replacedWhileRead is what a repeated Put looks like beside the flight's first turn. Under the
+// race detector it also finds a store that shares its own state with readers.
 func replacedWhileRead(t *testing.T, s flight.Store) {
 	m := manifest(3)
 	put(t, s, m)
@@ -176,7 +188,8 @@ func continues(t *testing.T, s flight.Store) {
 		n    int
 		want bool
 	}{{a.Flight, 1, true}, {a.Flight, 1, false}, {a.Flight, 2, true}, {b.Flight, 1, true}, {a.Flight, 2, false}} {
-		got, err := s.Continue(t.Context(), c.id, c.n, flight.State{Schema: 1, Flight: c.id, Leg: c.n, Left: flight.AllLeft(2)})
+		got, err := s.Continue(t.Context(), c.id, c.n,
+			flight.State{Schema: 1, Flight: c.id, Leg: c.n, Left: flight.AllLeft(2)})
 		if err != nil {
 			t.Fatalf("continue: %v", err)
 		}
@@ -194,7 +207,8 @@ func continueRace(t *testing.T, s flight.Store) {
 	var wg sync.WaitGroup
 	for i := range created {
 		wg.Go(func() {
-			created[i], errs[i] = s.Continue(t.Context(), m.Flight, 1, flight.State{Schema: 1, Flight: m.Flight, Leg: 1, Turn: i})
+			created[i], errs[i] = s.Continue(t.Context(), m.Flight, 1,
+				flight.State{Schema: 1, Flight: m.Flight, Leg: 1, Turn: i})
 		})
 	}
 	wg.Wait()
@@ -287,7 +301,8 @@ func lists(t *testing.T, s flight.Store) {
 			}
 		}
 	}
-	if page, _, err := s.List(t.Context(), string(ids[4]), 1); err != nil || len(page) != 1 || page[0].ID <= ids[4] || page[0].ID > ids[5] {
+	if page, _, err := s.List(t.Context(), string(ids[4]), 1); err != nil || len(page) != 1 || page[0].ID <= ids[4] ||
+		page[0].ID > ids[5] {
 		t.Errorf("after %s comes %v (%v), want the next flight, %s at the latest", ids[4], page, err, ids[5])
 	}
 	if !slices.IsSorted(ids) {

@@ -7,8 +7,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Debouncer counts bursts as a single-threaded debouncer would see them: arrivals in order, versions older than the newest seen
-// ignored, a burst ended by quiet or by maxWait. It is the yardstick for sink writes and shares nothing with the protocol.
+// Debouncer counts bursts as a single-threaded debouncer would see them: arrivals in order,
+// versions older than the newest seen ignored, a burst ended by quiet or by maxWait. It is the
+// yardstick for sink writes and shares nothing with the protocol.
 type Debouncer struct {
 	mu     sync.Mutex
 	docs   map[shard.DocID]burst

@@ -18,9 +18,11 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// The flows of docs/faults.md: clocks that disagree, and requests that land when nobody waits for them any more.
+// The flows of docs/faults.md: clocks that disagree, and requests that land when nobody waits for
+// them any more.
 
-// lagging is a sink that now and then applies a request only after its caller has hung up, as late as applyDelay allows.
+// lagging is a sink that now and then applies a request only after its caller has hung up, as late
+// as applyDelay allows.
 type lagging struct {
 	sink.Sink
 	settle time.Duration
@@ -52,21 +54,24 @@ func (l *lagging) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// apply writes and checks that the document does not go back: by the version, which is what matters, and by the claim.
+// apply writes and checks that the document does not go back: by the version, which is what
+// matters, and by the claim.
 func (l *lagging) apply(ops []sink.Op) []sink.Outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, op := range ops {
 		if was := l.last[op.Doc]; op.Key < was.Key || op.Fence < was.Fence {
-			l.wrong = append(l.wrong, fmt.Sprintf("%s: version %s of %s was applied after version %s of %s", op.Doc, op.Version, op.At, was.Version, was.At))
+			l.wrong = append(l.wrong, fmt.Sprintf("%s: version %s of %s was applied after version %s of %s", op.Doc,
+				op.Version, op.At, was.Version, was.At))
 		}
 		l.last[op.Doc] = op
 	}
 	return l.Sink.Write(context.Background(), ops)
 }
 
-// Faults, lines 5, 30 and 36, all at once and by the whole engine: clocks differ by what the guard allows besides a late kill, invocations die
-// at any I/O, flights run twice, answers are lost and requests land late, in front of a sink that takes whatever comes last.
+// Faults, lines 5, 30 and 36, all at once and by the whole engine: clocks differ by what the guard
+// allows besides a late kill, invocations die at any I/O, flights run twice, answers are lost and
+// requests land late, in front of a sink that takes whatever comes last.
 func TestASinkWithoutVersionsNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	seeds := 40
@@ -83,20 +88,25 @@ func TestASinkWithoutVersionsNeverGoesBack(t *testing.T) {
 				cfg.Complete()
 				const killedLate = 2 * time.Second // the platform's share of the guard
 				mix := fault.NewMix(fault.Rates{
-					DeliverTwice: 0.05, Reorder: 0.1, ReorderBy: 5 * time.Second, FlightLost: 0.02, FlightTwice: 0.2, Kill: 0.1,
+					DeliverTwice: 0.05, Reorder: 0.1, ReorderBy: 5 * time.Second, FlightLost: 0.02, FlightTwice: 0.2,
+					Kill:         0.1,
 					IOFailBefore: 0.01, IOFailAfter: 0.02, IOThrottle: 0.01, Skew: (cfg.Index.Guard - killedLate) / 2,
 				}, seed)
 				search := &lagging{
 					Sink: memory.NewSink(clock.System{}, memory.SinkSettings{}), settle: cfg.ApplyDelay("search"),
 					rnd: rand.New(rand.NewPCG(seed, 30)), last: map[shard.DocID]sink.Op{},
 				}
-				e, err := New(Options{Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": search}, Faults: mix, Pollers: 3})
+				e, err := New(Options{
+					Config: &cfg, Clock: clock.System{},
+					Sinks: map[string]sink.Sink{"search": search}, Faults: mix, Pollers: 3,
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				e.Start(ctx)
-				arrivals := publishing(seed, 20, time.Minute, 2*time.Minute) // ten versions each, over a minute: several bursts
+				// ten versions each, over a minute: several bursts
+				arrivals := publishing(seed, 20, time.Minute, 2*time.Minute)
 				if err := errors.Join(e.Play(ctx, &slice{arrivals}), e.Settle(ctx)); err != nil {
 					t.Fatal(err)
 				}

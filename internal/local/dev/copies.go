@@ -14,8 +14,9 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// copies remembers the scheduled events whose copies wait in a queue for their last minutes. Their upstream's messages were acknowledged and
-// the stored items deleted, and a queue in memory ends with the process: [Engine.Save] keeps them.
+// copies remembers the scheduled events whose copies wait in a queue for their last minutes. Their
+// upstream's messages were acknowledged and the stored items deleted, and a queue in memory ends
+// with the process: [Engine.Save] keeps them.
 type copies struct {
 	clk     clock.Clock
 	sources *source.Set
@@ -55,7 +56,8 @@ func (c *copies) add(o *queue.Outgoing, sink string, lane flight.Lane) {
 			continue // a redriven letter, which is kept as such
 		}
 		it := schedule.Item{
-			ID: deadletter.ID(r.Event.Doc, r.Event.Key, o.Body), Doc: r.Event.Doc, Key: r.Event.Key, NotBefore: r.Event.NotBefore, Sink: sink,
+			ID: deadletter.ID(r.Event.Doc, r.Event.Key, o.Body), Doc: r.Event.Doc, Key: r.Event.Key,
+			NotBefore: r.Event.NotBefore, Sink: sink,
 			Lane: lane, FirstSent: m.FirstSent(), Body: o.Body, Attributes: o.Attributes,
 		}
 		c.mu.Lock()

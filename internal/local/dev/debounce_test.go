@@ -109,7 +109,8 @@ func TestEventBeforeMaxWaitDoesNotPushPastIt(t *testing.T) {
 		s.settle()
 		first := s.notes.of(journal.Committed)[0]
 		cfg := s.e.cfg.Debounce
-		if limit := cfg.MaxWait + s.e.cfg.Queues.Live.Window + cfg.CapGrace + 2*time.Second; first.At.Sub(begin) > limit {
+		if limit := cfg.MaxWait + s.e.cfg.Queues.Live.Window + cfg.CapGrace +
+			2*time.Second; first.At.Sub(begin) > limit {
 			t.Errorf("first write %s after the first event, want at most %s", first.At.Sub(begin), limit)
 		}
 		s.holds("a", "99")
@@ -118,7 +119,8 @@ func TestEventBeforeMaxWaitDoesNotPushPastIt(t *testing.T) {
 
 func TestOldFlightThatWakesLateDoesNothing(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.inject.next("GetManifest", fault.FailBefore, 4) // the old flight's turn fails and is tried again after a lease
+		// the old flight's turn fails and is tried again after a lease
+		s.inject.next("GetManifest", fault.FailBefore, 4)
 		s.send(put(0, "a", 1))
 		s.wait(4 * time.Second)
 		s.send(put(0, "a", 2))
@@ -142,7 +144,8 @@ func TestLostFlightIsRecoveredByRedelivery(t *testing.T) {
 				t.Errorf("could not stop the flight of %v (%v)", list, err)
 			}
 		},
-		"retries exhausted":   func(s *scene) { s.inject.next("GetManifest", fault.FailBefore, 4*4) }, // four calls a turn, four turns
+		// four calls a turn, four turns
+		"retries exhausted":   func(s *scene) { s.inject.next("GetManifest", fault.FailBefore, 4*4) },
 		"invocation killed":   func(s *scene) { s.inject.next("StartExecution", fault.CrashBefore, 1) },
 		"killed after start":  func(s *scene) { s.inject.next("StartExecution", fault.CrashAfter, 1) },
 		"killed before admit": func(s *scene) { s.inject.next("ADMIT", fault.CrashBefore, 1) },
@@ -178,7 +181,8 @@ func TestFlightStartedTwiceWritesOnce(t *testing.T) {
 
 func TestDeleteInsideABurstIsJudgedByVersion(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.send(put(0, "a", 1), del(0, "a", 3), put(0, "a", 2)) // the delete is the newest, though not the last to arrive
+		// the delete is the newest, though not the last to arrive
+		s.send(put(0, "a", 1), del(0, "a", 3), put(0, "a", 2))
 		s.send(put(0, "b", 1), del(0, "b", 2), put(0, "b", 3))
 		s.settle()
 		s.holds("a", "")
@@ -372,7 +376,10 @@ func TestFailedDeadLetterKeepsTheMessage(t *testing.T) {
 }
 
 func TestS3NotificationWithTwoRecordsStaysUntilBothAreDone(t *testing.T) {
-	body := `{"Records":[` + strings.Join([]string{s3Record("one", "0055AED6DCD90281E5"), s3Record("two", "0055AED6DCD90281E6")}, ",") + `]}`
+	body := `{"Records":[` + strings.Join([]string{
+		s3Record("one", "0055AED6DCD90281E5"),
+		s3Record("two", "0055AED6DCD90281E6"),
+	}, ",") + `]}`
 	stage{cfg: func(c *config.Config) {
 		c.Sources = map[string]config.Source{"s3": {Kind: config.SourceS3, Collection: "content"}}
 		c.DefaultSource = "s3"
@@ -392,13 +399,19 @@ func TestS3NotificationWithTwoRecordsStaysUntilBothAreDone(t *testing.T) {
 }
 
 func s3Record(key, sequencer string) string {
-	return fmt.Sprintf(`{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectRemoved:Delete","eventTime":"2026-11-20T12:00:00Z",`+
-		`"s3":{"bucket":{"name":"bucket"},"object":{"key":%q,"sequencer":%q}}}`, key, sequencer)
+	return fmt.Sprintf(
+		`{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectRemoved:Delete","eventTime":"2026-11-20T12:00:00Z",`+
+			`"s3":{"bucket":{"name":"bucket"},"object":{"key":%q,"sequencer":%q}}}`, key, sequencer)
 }
 
 func TestS3TestEventIsAcknowledged(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.send(Timed{0, queue.Outgoing{Body: `{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-20T12:00:00Z","Bucket":"b"}`}})
+		s.send(Timed{
+			0,
+			queue.Outgoing{
+				Body: `{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-20T12:00:00Z","Bucket":"b"}`,
+			},
+		})
 		r := s.settle()
 		if r.Skipped != 1 || r.Dead != 0 {
 			t.Errorf("skipped %d, dead %d, want 1 and 0", r.Skipped, r.Dead)
@@ -407,7 +420,8 @@ func TestS3TestEventIsAcknowledged(t *testing.T) {
 }
 
 func TestOddBodiesAreClassified(t *testing.T) {
-	big := `{"type":"doc.changed","subject":"big","sequence":"1","data":{"t":"` + strings.Repeat("x", queue.MaxBytes) + `"}}`
+	big := `{"type":"doc.changed","subject":"big","sequence":"1","data":{"t":"` + strings.Repeat("x", queue.MaxBytes) +
+		`"}}`
 	stage{}.play(t, func(s *scene) {
 		for _, body := range []string{"not json", "", big, `[]`, `{"type":"doc.changed"}`, "\xff\xfe"} {
 			s.send(Timed{0, queue.Outgoing{Body: body}})
@@ -451,7 +465,10 @@ func notBefore(when time.Time, m Timed) Timed {
 }
 
 func TestScheduledEventIsWrittenToTheSecondAndHidesNothing(t *testing.T) {
-	for _, ahead := range []time.Duration{3 * time.Second, time.Minute, 14*time.Minute + 59*time.Second, 2 * time.Hour, 20 * 24 * time.Hour} {
+	for _, ahead := range []time.Duration{
+		3 * time.Second, time.Minute, 14*time.Minute + 59*time.Second, 2 * time.Hour,
+		20 * 24 * time.Hour,
+	} {
 		t.Run(ahead.String(), func(t *testing.T) {
 			stage{}.play(t, func(s *scene) {
 				when := time.Now().Add(ahead)
@@ -469,7 +486,8 @@ func TestScheduledEventIsWrittenToTheSecondAndHidesNothing(t *testing.T) {
 					}
 				}
 				if at.Before(when) || at.Sub(when) > 8*time.Second {
-					t.Errorf("written %s after its time, want between 0 and window, a second of rounding and the wake", at.Sub(when))
+					t.Errorf("written %s after its time, want between 0 and window, a second of rounding and the wake",
+						at.Sub(when))
 				}
 				s.settle()
 			})
@@ -482,7 +500,8 @@ func TestWithoutDeadLettersNothingIsParkedAndWhatReceiveRefusesIsRejected(t *tes
 		var empty Timed
 		s.send(empty, put(0, "a", 1, "[]"), put(0, "b", 1))
 		if r := s.settle(); len(r.DeadLetters) != 0 || r.Dead != 2 || r.Rejected != 2 || r.Written != 1 {
-			t.Errorf("%d letters parked, %d dead, %d rejected, %d written; want 0, 2, 2 and 1", len(r.DeadLetters), r.Dead, r.Rejected, r.Written)
+			t.Errorf("%d letters parked, %d dead, %d rejected, %d written; want 0, 2, 2 and 1", len(r.DeadLetters),
+				r.Dead, r.Rejected, r.Written)
 		}
 	})
 }
@@ -499,7 +518,8 @@ func TestEventTooFarAheadIsADeadLetter(t *testing.T) {
 
 func TestMessageThatComesLateKeepsTheStackFromBeingIdleWhateverIsScheduled(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.send(notBefore(time.Now().Add(10*time.Hour), put(0, "a", 1)), notBefore(time.Now().Add(10*time.Hour), put(0, "b", 1)))
+		s.send(notBefore(time.Now().Add(10*time.Hour), put(0, "a", 1)),
+			notBefore(time.Now().Add(10*time.Hour), put(0, "b", 1)))
 		s.settle()
 		late := put(0, "c", 1)
 		late.Delay = 20 * time.Second
@@ -521,7 +541,8 @@ func TestScheduledEventsDoNotKeepTheStackFromBeingIdle(t *testing.T) {
 				s.send(notBefore(begin.Add(ahead), put(0, "a", 1)), put(0, "b", 1))
 				r := s.settle()
 				if r.Scheduled != 1 || r.Written != 1 || time.Since(begin) > time.Minute {
-					t.Errorf("scheduled %d, written %d after %s, want 1 and 1 at once", r.Scheduled, r.Written, time.Since(begin))
+					t.Errorf("scheduled %d, written %d after %s, want 1 and 1 at once", r.Scheduled, r.Written,
+						time.Since(begin))
 				}
 			})
 		})

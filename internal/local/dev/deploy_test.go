@@ -26,7 +26,8 @@ import (
 
 // The flows of docs/faults.md: deploys while flights are in the air.
 
-// The golden files are a flight as the first release of schema 1 wrote it. They are never written again while that schema is read.
+// The golden files are a flight as the first release of schema 1 wrote it. They are never written
+// again while that schema is read.
 var rewriteFlight = flag.Bool("rewrite-flight", false, "write the golden files of a flight of schema 1")
 
 const (
@@ -34,7 +35,8 @@ const (
 	goldenState    = "flight.v1.state.json"
 )
 
-// oldFlight is the flight of the golden files, with the messages in it as the queue of this run knows them.
+// oldFlight is the flight of the golden files, with the messages in it as the queue of this run
+// knows them.
 func oldFlight(t *testing.T, today *flight.Manifest) (*flight.Manifest, flight.State) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", goldenManifest))
@@ -50,7 +52,8 @@ func oldFlight(t *testing.T, today *flight.Manifest) (*flight.Manifest, flight.S
 		t.Fatalf("decode a manifest of schema 1: %v", err)
 	}
 	for i := range m.Records {
-		m.Records[i].Message.ID, m.Records[i].Message.Receipt = today.Records[i].Message.ID, today.Records[i].Message.Receipt
+		m.Records[i].Message.ID, m.Records[i].Message.Receipt = today.Records[i].Message.ID,
+			today.Records[i].Message.Receipt
 	}
 	raw, err := os.ReadFile(filepath.Join("testdata", goldenState))
 	if err != nil {
@@ -63,16 +66,20 @@ func oldFlight(t *testing.T, today *flight.Manifest) (*flight.Manifest, flight.S
 	return m, s
 }
 
-// Faults, line 54, by golden files: code of today finishes what the first code of this schema began, and writes the same itself, so that
-// the first code can finish it.
+// Faults, line 54, by golden files: code of today finishes what the first code of this schema
+// began, and writes the same itself, so that the first code can finish it.
 func TestOldAndNewCodeFinishEachOthersFlights(t *testing.T) {
 	first := func(c *config.Config) { // the settings of the run that wrote the files
-		c.Debounce = config.Debounce{Quiet: 5 * time.Second, MaxWait: 30 * time.Second, CapGrace: 10 * time.Second, MinInterval: time.Second}
+		c.Debounce = config.Debounce{
+			Quiet: 5 * time.Second, MaxWait: 30 * time.Second, CapGrace: 10 * time.Second,
+			MinInterval: time.Second,
+		}
 		c.Queues.Live = config.Lane{Batch: 1000, Window: 2 * time.Second, MaxConcurrency: 20}
 		c.Queues.Visibility = 40 * time.Second
 	}
 	stage{cfg: first}.play(t, func(s *scene) {
-		// The machine shows the state that today's receive begins with, and goes on with the old flight only.
+		// The machine shows the state that today's receive begins with, and goes on with the old
+		// flight only.
 		var begun flight.State
 		old := flight.ID("01J00000000000000000000000")
 		s.replaceMachine(func(ctx context.Context, st flight.State) (flight.State, error) {
@@ -100,7 +107,8 @@ func TestOldAndNewCodeFinishEachOthersFlights(t *testing.T) {
 		}
 		m, st := oldFlight(t, today)
 		if !reflect.DeepEqual(m, today) {
-			t.Errorf("today's receive writes the manifest\n%+v\nwhere the first code of this schema wrote\n%+v", today, m)
+			t.Errorf("today's receive writes the manifest\n%+v\nwhere the first code of this schema wrote\n%+v", today,
+				m)
 		}
 		if a, b := stateText(t, began), stateText(t, st); a != b {
 			t.Errorf("today's receive begins with %s\nwhere the first code of this schema began with %s", a, b)
@@ -189,7 +197,10 @@ func (s *scene) beside(change func(*config.Config)) *Engine {
 	if err := cfg.Validate(); err != nil {
 		s.t.Fatalf("settings: %v", err)
 	}
-	next, err := New(Options{Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s.sink}, Inject: s.inject})
+	next, err := New(Options{
+		Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s.sink},
+		Inject: s.inject,
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -198,11 +209,14 @@ func (s *scene) beside(change func(*config.Config)) *Engine {
 	return next
 }
 
-// Faults, line 54: while two builds with other settings receive and take turns side by side, each finishes what the other began.
+// Faults, line 54: while two builds with other settings receive and take turns side by side, each
+// finishes what the other began.
 func TestTwoBuildsSideBySideFinishEachOthersFlights(t *testing.T) {
 	newer := func(c *config.Config) {
-		c.Debounce.Quiet, c.Debounce.MaxWait, c.Debounce.CapGrace, c.Debounce.MinInterval = 8*time.Second, 20*time.Second, 5*time.Second, 0
-		c.Index.Timeout, c.Index.Guard, c.Index.SinkDeadline, c.Index.MaxItemsPerTurn = 12*time.Second, 4*time.Second, 8*time.Second, 7
+		c.Debounce.Quiet, c.Debounce.MaxWait, c.Debounce.CapGrace, c.Debounce.MinInterval = 8*time.Second,
+			20*time.Second, 5*time.Second, 0
+		c.Index.Timeout, c.Index.Guard, c.Index.SinkDeadline, c.Index.MaxItemsPerTurn = 12*time.Second, 4*time.Second,
+			8*time.Second, 7
 		c.Queues.Visibility = 45 * time.Second
 		c.Retry.BackoffMin = 2 * time.Second
 	}
@@ -217,18 +231,21 @@ func TestTwoBuildsSideBySideFinishEachOthersFlights(t *testing.T) {
 			return builds[n].turn(ctx, s.p, st)
 		})
 		var starts atomic.Int64
-		s.inject.rule = func(op fault.Op) (fault.Verdict, bool) { // every flight twice: both builds take turns of it at the same time
+		// every flight twice: both builds take turns of it at the same time
+		s.inject.rule = func(op fault.Op) (fault.Verdict, bool) {
 			return fault.FailAfter, op.Call == "StartExecution" && starts.Add(1)%2 == 1
 		}
 		next.Start(s.ctx) // receives from the same queues from now on
 		failed := map[string]int{}
-		s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { // every document takes several turns; one answer in three never comes
+		// every document takes several turns; one answer in three never comes
+		s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) {
 			failed[op.Doc.ID()]++
 			switch failed[op.Doc.ID()] {
 			case 1:
 				return memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "some_exception"}}, true
 			case 2:
-				return memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, Apply: true}, len(op.Doc)%3 == 0
+				return memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, Apply: true},
+					len(op.Doc)%3 == 0
 			}
 			return memory.Answer{}, false
 		})

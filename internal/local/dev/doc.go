@@ -1,7 +1,9 @@
-// Package dev runs lull in one process: the same receive, index, prune and dead-letter code as on AWS, with in-memory halves of the
-// queues, the table, the flight store and the state machine, and a Bleve index on disk as the sink. It is what `lull dev` and the tests
-// of whole flows are made of.
+// Package dev runs lull in one process: the same receive, index, prune and dead-letter code as on
+// AWS, with in-memory halves of the queues, the table, the flight store and the state machine, and
+// a Bleve index on disk as the sink. It is what `lull dev` and the tests of whole flows are made
+// of.
 //
-// It promises what the deployed stack promises, within one life of the process: rows and dead letters are written to the data folder when it
-// stops, and rebuilt from the sink where it was killed.
+// It promises what the deployed stack promises, within one life of the process: rows and dead
+// letters are written to the data folder when it stops, and rebuilt from the sink where it was
+// killed.
 package dev

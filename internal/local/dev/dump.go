@@ -11,8 +11,9 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Dump writes every document read back from the sinks as NDJSON, sorted by collection and id: {"id","collection","version","document"}, the
-// version as the upstream wrote it, the document digit for digit. The file appears whole or not at all.
+// Dump writes every document read back from the sinks as NDJSON, sorted by collection and id:
+// {"id","collection","version","document"}, the version as the upstream wrote it, the document
+// digit for digit. The file appears whole or not at all.
 func (e *Engine) Dump(ctx context.Context, path string) error {
 	return replaceFile(path, public, func(f *os.File) error {
 		w := bufio.NewWriterSize(f, 1<<20)

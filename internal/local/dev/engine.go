@@ -29,8 +29,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// How much of one queue may wait or be held before the feeder waits: it bounds the memory. 20,000 messages a second are held for the quiet window,
-// the batching window and a write.
+// How much of one queue may wait or be held before the feeder waits: it bounds the memory. 20,000
+// messages a second are held for the quiet window, the batching window and a write.
 const (
 	maxBacklog      = 250_000
 	maxBacklogBytes = 256 << 20
@@ -102,8 +102,9 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report, payloads: o.Payloads, pollers: max(o.Pollers, 1),
-		Shards: memory.NewShards(), Letters: memory.NewLetters(), Schedule: memory.NewSchedule(),
+		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report, payloads: o.Payloads,
+		pollers: max(o.Pollers, 1),
+		Shards:  memory.NewShards(), Letters: memory.NewLetters(), Schedule: memory.NewSchedule(),
 		Flights: memory.NewFlights(o.Clock), Meter: &Meter{}, ledger: NewLedger(), bursts: NewDebouncer(),
 		pipes: map[string]*pipe{}, turns: newSlots(),
 	}
@@ -136,7 +137,10 @@ func New(o Options) (*Engine, error) {
 func (e *Engine) pipe(name string, s sink.Sink) *pipe {
 	q := e.cfg.Queues
 	p := &pipe{name: name, sink: s}
-	p.dead = memory.NewQueue(e.clk, memory.QueueSettings{Name: name + "-dead", Visibility: q.Visibility, Retention: q.DeadLetterRetention})
+	p.dead = memory.NewQueue(e.clk, memory.QueueSettings{
+		Name: name + "-dead", Visibility: q.Visibility,
+		Retention: q.DeadLetterRetention,
+	})
 	ingest := memory.QueueSettings{
 		Visibility: q.Visibility, Retention: q.Retention, MaxReceiveCount: e.cfg.MaxReceiveCount(), DeadLetter: p.dead,
 		MaxInFlight: maxBacklog, // a laptop has one queue where a stack of this rate has several
@@ -188,7 +192,10 @@ func (e *Engine) Stop() {
 }
 
 func (e *Engine) poll(ctx context.Context, p *pipe, q *memory.Queue, l config.Lane, lane flight.Lane) {
-	m := memory.NewMapping(q, memory.MappingSettings{Batch: l.Batch, Window: l.Window, Pollers: min(e.pollers, l.MaxConcurrency), Report: e.report},
+	m := memory.NewMapping(q, memory.MappingSettings{
+		Batch: l.Batch, Window: l.Window,
+		Pollers: min(e.pollers, l.MaxConcurrency), Report: e.report,
+	},
 		func(ctx context.Context, batch []queue.Message) ([]string, error) {
 			return e.receive(ctx, p, lane, batch)
 		})
@@ -234,7 +241,8 @@ func (e *Engine) receive(ctx context.Context, p *pipe, lane flight.Lane, batch [
 	}
 	h := receive.Handler{
 		Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(p)),
-		Ingest: inv.Queue(e.copies.watch(p.lane(lane), p.name, lane)), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule), Sources: e.sources,
+		Ingest: inv.Queue(e.copies.watch(p.lane(lane), p.name, lane)), Dead: inv.Queue(p.dead),
+		Schedule: inv.Schedule(e.Schedule), Sources: e.sources,
 		Config: e.cfg, Sink: p.name, Lane: lane, Clock: clk, Journal: muted{inv, e.notes}, NewID: newID,
 	}
 	failed := h.Handle(ctx, batch)
@@ -255,8 +263,9 @@ func (e *Engine) turn(ctx context.Context, p *pipe, s flight.State) (flight.Stat
 	defer cancel()
 	h := index.Handler{
 		Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(p)),
-		Queues: map[flight.Lane]queue.Queue{flight.Live: inv.Queue(p.live), flight.Bulk: inv.Queue(p.bulk)}, Dead: inv.Queue(p.dead),
-		Sink: inv.Sink(p.sink), SinkName: p.name, Sources: e.sources, Payloads: e.payloads, Config: e.cfg, Clock: clk,
+		Queues: map[flight.Lane]queue.Queue{flight.Live: inv.Queue(p.live), flight.Bulk: inv.Queue(p.bulk)},
+		Dead:   inv.Queue(p.dead),
+		Sink:   inv.Sink(p.sink), SinkName: p.name, Sources: e.sources, Payloads: e.payloads, Config: e.cfg, Clock: clk,
 		Journal: muted{inv, e.notes}, NewToken: newToken, Jitter: mrand.Float64,
 	}
 	out, err := h.Turn(ctx, s)

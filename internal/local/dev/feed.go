@@ -15,8 +15,9 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// Publish sends one message to the queue it belongs to, as an upstream would: by its collection's sink, resyncs to the bulk lane. It waits
-// while the queue is full. A message that no queue takes becomes a dead letter at once.
+// Publish sends one message to the queue it belongs to, as an upstream would: by its collection's
+// sink, resyncs to the bulk lane. It waits while the queue is full. A message that no queue takes
+// becomes a dead letter at once.
 func (e *Engine) Publish(ctx context.Context, out queue.Outgoing) error {
 	return e.publish(ctx, out, "")
 }
@@ -70,7 +71,8 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 	return e.refuse(ctx, p, m, events, err)
 }
 
-// full reports whether as much waits in the queue as may, by number or, taking the average, by size.
+// full reports whether as much waits in the queue as may, by number or, taking the average, by
+// size.
 func (e *Engine) full(q *memory.Queue) bool {
 	waiting := int64(q.Counts().Total())
 	return waiting >= maxBacklog || waiting > 0 && waiting*(e.bytes.Load()/max(e.messages.Load(), 1)) >= maxBacklogBytes
@@ -81,7 +83,8 @@ func (e *Engine) refuse(ctx context.Context, p *pipe, m queue.Message, events in
 	m.ID = fmt.Sprintf("refused-%d", e.refused.Add(1))
 	problem := "body: " + why.Error()
 	if errors.Is(why, queue.ErrTooLarge) {
-		problem = fmt.Sprintf("body: %d bytes with its attributes, a message may have %d: send the payload by dataref", queue.Bytes(m.Body, m.Attributes), queue.MaxBytes)
+		problem = fmt.Sprintf("body: %d bytes with its attributes, a message may have %d: send the payload by dataref",
+			queue.Bytes(m.Body, m.Attributes), queue.MaxBytes)
 	}
 	l := deadletter.New(m, deadletter.Undecodable, problem, "", "", 0, e.clk.Now())
 	l.Sink, l.Lane = p.name, string(flight.Live)
@@ -123,11 +126,12 @@ func (e *Engine) Idle() bool {
 	return delayed <= e.awaited()
 }
 
-// awaited is how many scheduled events are in the queues, as copies that have not come to their end. The others are stored: what else is
-// delayed counts.
+// awaited is how many scheduled events are in the queues, as copies that have not come to their
+// end. The others are stored: what else is delayed counts.
 func (e *Engine) awaited() int { return max(e.ledger.scheduled()-e.Schedule.Len(), 0) }
 
-// waiting counts the messages of both lanes, the delayed ones apart: copies of scheduled events wait in the queue for their last minutes.
+// waiting counts the messages of both lanes, the delayed ones apart: copies of scheduled events
+// wait in the queue for their last minutes.
 func (p *pipe) waiting() (n, delayed int) {
 	l, b := p.live.Counts(), p.bulk.Counts()
 	return l.Visible + l.InFlight + b.Visible + b.InFlight, l.Delayed + b.Delayed
@@ -172,7 +176,10 @@ func (e *Engine) Report(ctx context.Context) (Report, error) {
 			if f.Shown(e.clk.Now(), e.cfg.Queues.DeadLetterRetention) != deadletter.Parked {
 				continue // it was sent again: prune takes it away once its version is committed
 			}
-			r.DeadLetters = append(r.DeadLetters, DeadLine{Key: string(f.Doc), Reason: string(f.Reason), MessageID: f.MessageID})
+			r.DeadLetters = append(r.DeadLetters, DeadLine{
+				Key: string(f.Doc), Reason: string(f.Reason),
+				MessageID: f.MessageID,
+			})
 		}
 		if cursor = next; cursor == "" {
 			return r, nil

@@ -59,7 +59,8 @@ func (f flow) run(t *testing.T) outcome {
 			f.script(out.sink)
 		}
 		o := Options{
-			Config: &cfg, Clock: clk, Sinks: map[string]sink.Sink{"search": out.sink}, Faults: f.faults, Pollers: f.pollers,
+			Config: &cfg, Clock: clk, Sinks: map[string]sink.Sink{"search": out.sink}, Faults: f.faults,
+			Pollers: f.pollers,
 		}
 		if f.journal != nil {
 			o.Journal = f.journal
@@ -115,15 +116,21 @@ func put(after time.Duration, id string, version int, fields ...string) Timed {
 	if len(fields) > 0 {
 		data = fields[0]
 	}
-	return Timed{after, queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":%s}`, id, version, data)}}
+	return Timed{
+		after,
+		queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":%s}`, id, version,
+			data)},
+	}
 }
 
 func del(after time.Duration, id string, version int) Timed {
-	return Timed{after, queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.deleted","subject":%q,"sequence":"%d"}`, id, version)}}
+	return Timed{after, queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.deleted","subject":%q,"sequence":"%d"}`, id,
+		version)}}
 }
 
-// publishing makes docs documents of 10 versions each, sent within spread of each other, shuffled, 5 % of them twice, 2 % of the
-// documents ending in a delete; the documents begin over the given time.
+// publishing makes docs documents of 10 versions each, sent within spread of each other, shuffled,
+// 5 % of them twice, 2 % of the documents ending in a delete; the documents begin over the given
+// time.
 func publishing(seed uint64, docs int, spread, over time.Duration) []Timed {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var all []Timed
@@ -147,8 +154,8 @@ func publishing(seed uint64, docs int, spread, over time.Duration) []Timed {
 	return all
 }
 
-// expected sorts the events of each document by order key and keeps the newest: what the sink must hold in the end. It knows nothing of
-// rows, leases or flights.
+// expected sorts the events of each document by order key and keeps the newest: what the sink must
+// hold in the end. It knows nothing of rows, leases or flights.
 func expected(t *testing.T, arrivals []Timed) map[string]string {
 	t.Helper()
 	cfg := config.Default()

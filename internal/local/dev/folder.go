@@ -23,8 +23,9 @@ const (
 	deletesFile   = "deletes.ndjson"
 )
 
-// Folder is a data folder: where the next run finds what this one knew. It is a journal: a delete is noted as it is committed, because a sink
-// that was killed with the process keeps no trace of what it deleted. Everything else is written by [Engine.Save].
+// Folder is a data folder: where the next run finds what this one knew. It is a journal: a delete
+// is noted as it is committed, because a sink that was killed with the process keeps no trace of
+// what it deleted. Everything else is written by [Engine.Save].
 type Folder struct {
 	dir string
 
@@ -83,7 +84,8 @@ func (f *Folder) settle() error {
 // Close closes the folder.
 func (f *Folder) Close() error { return f.deletes.Close() }
 
-// marker says whose a folder is, and of which sinks: rows that speak of another sink would make everything there look old.
+// marker says whose a folder is, and of which sinks: rows that speak of another sink would make
+// everything there look old.
 type marker struct {
 	Holds  string            `json:"holds"`
 	Schema int               `json:"schema"`
@@ -92,8 +94,8 @@ type marker struct {
 
 const markerHolds = "lull dev state"
 
-// ClaimFolder takes a folder that is empty, missing or lull's, of the same sinks: their addresses by name. It is for stacks that are not just
-// one Bleve index, which claims its folder itself.
+// ClaimFolder takes a folder that is empty, missing or lull's, of the same sinks: their addresses
+// by name. It is for stacks that are not just one Bleve index, which claims its folder itself.
 func ClaimFolder(dir string, sinks map[string]string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
@@ -111,7 +113,9 @@ func ClaimFolder(dir string, sinks map[string]string) error {
 		return fmt.Errorf("read data folder: %w", err)
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("data folder %s is not empty and has no %s: choose an empty folder, a new one, or one that lull made", dir, markerFile)
+		return fmt.Errorf(
+			"data folder %s is not empty and has no %s: choose an empty folder, a new one, or one that lull made", dir,
+			markerFile)
 	}
 	return replaceFile(path, public, func(f *os.File) error {
 		return json.NewEncoder(f).Encode(marker{markerHolds, 1, sinks})
@@ -121,13 +125,16 @@ func ClaimFolder(dir string, sinks map[string]string) error {
 func checkMarker(dir string, text []byte, sinks map[string]string) error {
 	var m marker
 	if err := json.Unmarshal(text, &m); err != nil || m.Holds != markerHolds {
-		return fmt.Errorf("data folder %s has a %s of something else: choose an empty folder, or a new one", dir, markerFile)
+		return fmt.Errorf("data folder %s has a %s of something else: choose an empty folder, or a new one", dir,
+			markerFile)
 	}
 	if m.Schema > 1 {
 		return fmt.Errorf("data folder %s was written by a newer lull", dir)
 	}
 	if !maps.Equal(m.Sinks, sinks) {
-		return fmt.Errorf("data folder %s is of other sinks (%v): what it knows is not true of %v: choose another folder", dir, m.Sinks, sinks)
+		return fmt.Errorf(
+			"data folder %s is of other sinks (%v): what it knows is not true of %v: choose another folder", dir,
+			m.Sinks, sinks)
 	}
 	return nil
 }

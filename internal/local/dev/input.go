@@ -17,8 +17,8 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// maxLine bounds one input line. It is far above SQS's limit, however much JSON escapes: a message that is too large is refused as a message,
-// with its reason, and not as a broken file.
+// maxLine bounds one input line. It is far above SQS's limit, however much JSON escapes: a message
+// that is too large is refused as a message, with its reason, and not as a broken file.
 const maxLine = 64 << 20
 
 // maxAfter is the latest after_ms, some thirty years.
@@ -30,9 +30,10 @@ type Timed struct {
 	queue.Outgoing
 }
 
-// ParseLine reads one input message. An object whose only keys are among after_ms, attributes and body is a timed message: a body that is a
-// string is the raw text, any other value its own bytes, none is an empty message (which no queue takes). Anything else, {} too, is
-// sent as it stands. The error names the field.
+// ParseLine reads one input message. An object whose only keys are among after_ms, attributes and
+// body is a timed message: a body that is a string is the raw text, any other value its own bytes,
+// none is an empty message (which no queue takes). Anything else, {} too, is sent as it stands. The
+// error names the field.
 func ParseLine(line []byte) (Timed, error) {
 	text := string(line)
 	var t Timed
@@ -77,7 +78,8 @@ func isTimed(doc gjson.Result) bool {
 	return timed && any
 }
 
-// parseAttributes takes {"name": "text"} and SQS's own {"name": {"type": "String", "string": "text"}}.
+// parseAttributes takes {"name": "text"} and SQS's own {"name": {"type": "String", "string":
+// "text"}}.
 func parseAttributes(v gjson.Result) (map[string]queue.Attribute, error) {
 	if !v.IsObject() {
 		return nil, fmt.Errorf("attributes: want an object of names and texts")

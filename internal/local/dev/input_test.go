@@ -33,18 +33,34 @@ func TestALineIsATimedMessageOrSentAsItStands(t *testing.T) {
 		{name: "one key more", line: `{"body":"x","after_ms":5,"id":"1"}`, body: `{"body":"x","after_ms":5,"id":"1"}`},
 		{name: "no key", line: `{}`, body: `{}`},
 		{name: "a text body is raw text", line: `{"body":"{\"a\":\"\\u00e9\"}\n"}`, body: "{\"a\":\"\\u00e9\"}\n"},
-		{name: "an object body keeps its bytes", line: `{"after_ms":0,"body": {"n": 1.10, "big":12345678901234567890123 }}`, body: `{"n": 1.10, "big":12345678901234567890123 }`},
+		{
+			name: "an object body keeps its bytes",
+			line: `{"after_ms":0,"body": {"n": 1.10, "big":12345678901234567890123 }}`,
+			body: `{"n": 1.10, "big":12345678901234567890123 }`,
+		},
 		{name: "an array body", line: `{"body":[1, 2]}`, body: `[1, 2]`},
 		{name: "a number body", line: `{"body":1e2}`, body: `1e2`},
 		{name: "a null body", line: `{"body":null}`, body: `null`},
 		{name: "no body is an empty message", line: `{"after_ms":5}`, after: 5 * time.Millisecond},
 		{name: "a time", line: `{"after_ms":1500,"body":"x"}`, after: 1500 * time.Millisecond, body: "x"},
-		{name: "a fraction of a millisecond", line: `{"after_ms":0.25,"body":"x"}`, after: 250 * time.Microsecond, body: "x"},
+		{
+			name: "a fraction of a millisecond", line: `{"after_ms":0.25,"body":"x"}`, after: 250 * time.Microsecond,
+			body: "x",
+		},
 		{name: "no time is zero", line: `{"body":"x"}`, body: "x"},
 		{name: "text attributes", line: `{"body":"x","attributes":{"a":"1"}}`, attributes: text("1"), body: "x"},
-		{name: "number attributes", line: `{"body":"x","attributes":{"a":1.10}}`, attributes: map[string]queue.Attribute{"a": {Type: "Number", String: "1.10"}}, body: "x"},
-		{name: "full attributes", line: `{"body":"x","attributes":{"a":{"type":"String","string":"1"}}}`, attributes: text("1"), body: "x"},
-		{name: "no attributes", line: `{"body":"x","attributes":{}}`, attributes: map[string]queue.Attribute{}, body: "x"},
+		{
+			name: "number attributes", line: `{"body":"x","attributes":{"a":1.10}}`,
+			attributes: map[string]queue.Attribute{"a": {Type: "Number", String: "1.10"}}, body: "x",
+		},
+		{
+			name: "full attributes", line: `{"body":"x","attributes":{"a":{"type":"String","string":"1"}}}`,
+			attributes: text("1"), body: "x",
+		},
+		{
+			name: "no attributes", line: `{"body":"x","attributes":{}}`, attributes: map[string]queue.Attribute{},
+			body: "x",
+		},
 		{name: "not JSON", line: `body: x`, body: `body: x`},
 		{name: "half a timed message", line: `{"body":"x"`, body: `{"body":"x"`},
 		{name: "two values", line: `{"body":"x"} {"body":"y"}`, body: `{"body":"x"} {"body":"y"}`},
@@ -56,9 +72,15 @@ func TestALineIsATimedMessageOrSentAsItStands(t *testing.T) {
 		{name: "a time beyond all", line: `{"after_ms":1e300,"body":"x"}`, problem: "after_ms"},
 		{name: "attributes that are none", line: `{"body":"x","attributes":[]}`, problem: "attributes"},
 		{name: "an attribute that is none", line: `{"body":"x","attributes":{"a":true}}`, problem: "attributes.a"},
-		{name: "an attribute with its value under another name", line: `{"body":"x","attributes":{"a":{"type":"String","value":"x"}}}`, problem: "attributes.a"},
+		{
+			name: "an attribute with its value under another name",
+			line: `{"body":"x","attributes":{"a":{"type":"String","value":"x"}}}`, problem: "attributes.a",
+		},
 		{name: "a time beyond thirty years", line: `{"body":"x","after_ms":1e13}`, problem: "from 0 to 1000000000000"},
-		{name: "an attribute without a type", line: `{"body":"x","attributes":{"a":{"string":"x"}}}`, problem: "attributes.a"},
+		{
+			name: "an attribute without a type", line: `{"body":"x","attributes":{"a":{"string":"x"}}}`,
+			problem: "attributes.a",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +91,8 @@ func TestALineIsATimedMessageOrSentAsItStands(t *testing.T) {
 				}
 				return
 			}
-			same := maps.EqualFunc(got.Attributes, tt.attributes, func(a, b queue.Attribute) bool { return a.Type == b.Type && a.String == b.String })
+			same := maps.EqualFunc(got.Attributes, tt.attributes,
+				func(a, b queue.Attribute) bool { return a.Type == b.Type && a.String == b.String })
 			if err != nil || got.After != tt.after || got.Body != tt.body || !same {
 				t.Errorf("got %+v, error %v", got, err)
 			}
@@ -78,7 +101,10 @@ func TestALineIsATimedMessageOrSentAsItStands(t *testing.T) {
 }
 
 func FuzzParseLine(f *testing.F) {
-	for _, line := range []string{`{"after_ms":5,"attributes":{"a":"b"},"body":{"n":1.0}}`, `{"body":"x"}`, `{}`, `[`, "\xff", `{"body":1,"body":2}`} {
+	for _, line := range []string{
+		`{"after_ms":5,"attributes":{"a":"b"},"body":{"n":1.0}}`, `{"body":"x"}`, `{}`, `[`,
+		"\xff", `{"body":1,"body":2}`,
+	} {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
@@ -158,7 +184,8 @@ func TestInputsAreLinesOrFiles(t *testing.T) {
 			continue
 		}
 		got, err := all(t, in)
-		if !slices.Equal(got, tt.want) || (err == nil) != (tt.problem == "") || err != nil && !strings.Contains(err.Error(), tt.problem) {
+		if !slices.Equal(got, tt.want) || (err == nil) != (tt.problem == "") || err != nil &&
+			!strings.Contains(err.Error(), tt.problem) {
 			t.Errorf("%s: got %.80q, error %v; want %.80q, %s", tt.name, got, err, tt.want, tt.problem)
 		}
 	}
@@ -278,7 +305,8 @@ func TestABrokenInputAndAFailedSendStopThePlay(t *testing.T) {
 			t.Errorf("got %v, want the line", err)
 		}
 		full := errors.New("full")
-		err = play(t.Context(), clock.System{}, &slice{[]Timed{timed(0, "a"), timed(0, "b")}}, func(context.Context, Timed) error { return full })
+		err = play(t.Context(), clock.System{}, &slice{[]Timed{timed(0, "a"), timed(0, "b")}},
+			func(context.Context, Timed) error { return full })
 		if !errors.Is(err, full) {
 			t.Errorf("got %v, want the sender's error", err)
 		}

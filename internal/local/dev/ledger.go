@@ -9,7 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Ledger counts what became of every event, once each, however often its message is delivered. It is a journal.
+// Ledger counts what became of every event, once each, however often its message is delivered. It
+// is a journal.
 type Ledger struct {
 	seed maphash.Seed
 
@@ -49,8 +50,9 @@ const (
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
 	return &Ledger{
-		seed: maphash.MakeSeed(), ends: map[uint64]end{}, written: map[uint64]bool{}, dead: map[string]int{}, letters: map[uint64]string{},
-		counts: map[end]int{}, held: map[uint64]bool{}, alarms: map[journal.Step]int{}, fresh: histogram{},
+		seed: maphash.MakeSeed(), ends: map[uint64]end{}, written: map[uint64]bool{}, dead: map[string]int{},
+		letters: map[uint64]string{},
+		counts:  map[end]int{}, held: map[uint64]bool{}, alarms: map[journal.Step]int{}, fresh: histogram{},
 		waiting: map[uint64]int{}, refusal: map[string]bool{},
 	}
 }
@@ -146,7 +148,8 @@ func (l *Ledger) commit(n journal.Note, version uint64) {
 	}
 }
 
-// die counts the first event of a dead letter as dead, and others as its duplicates: there is one letter.
+// die counts the first event of a dead letter as dead, and others as its duplicates: there is one
+// letter.
 func (l *Ledger) die(n journal.Note) {
 	if n.Letter != "" && l.dead[n.Letter] > 0 {
 		l.end(n, endDuplicate)
@@ -167,7 +170,8 @@ func (l *Ledger) die(n journal.Note) {
 	}
 }
 
-// revive takes an event back whose dead letter is sent again: what becomes of the copy counts. A letter of an earlier life is an event more.
+// revive takes an event back whose dead letter is sent again: what becomes of the copy counts. A
+// letter of an earlier life is an event more.
 func (l *Ledger) revive(n journal.Note) {
 	if l.dead[n.Letter] == 0 {
 		l.earlier++
@@ -192,7 +196,8 @@ func (l *Ledger) end(n journal.Note, how end) bool {
 	if n.Key == "" || how == endScheduled {
 		return true
 	}
-	if v := l.hash(string(n.Doc), string(n.Key), 0); l.waiting[v] > 0 { // the copy of a scheduled event has come to its end
+	// the copy of a scheduled event has come to its end
+	if v := l.hash(string(n.Doc), string(n.Key), 0); l.waiting[v] > 0 {
 		l.waiting[v]--
 		l.counts[endScheduled]--
 	}

@@ -28,7 +28,8 @@ import (
 
 // The flows of docs/faults.md: what operators do and see.
 
-// commits keeps how fresh each lane's writes were, and nothing else: a resync makes millions of notes.
+// commits keeps how fresh each lane's writes were, and nothing else: a resync makes millions of
+// notes.
 type commits struct {
 	mu   sync.Mutex
 	ages map[string][]time.Duration
@@ -65,8 +66,8 @@ func (s services) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fa
 	return fault.OK
 }
 
-// Faults, line 50. A full resync is sent at once, beside live changes of the same documents. Services and sink take their time, so that what
-// queues up behind the resync would show.
+// Faults, line 50. A full resync is sent at once, beside live changes of the same documents.
+// Services and sink take their time, so that what queues up behind the resync would show.
 func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 	t.Parallel()
 	documents := 100_000
@@ -96,11 +97,16 @@ func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 		cfg := config.Default()
 		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
 		cfg.Complete()
-		search := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, RememberOps: true, Latency: 200 * time.Millisecond, MaxDocuments: 500})
+		search := memory.NewSink(clock.System{},
+			memory.SinkSettings{Versions: true, RememberOps: true, Latency: 200 * time.Millisecond, MaxDocuments: 500})
 		seen := &commits{ages: map[string][]time.Duration{}, last: map[string]time.Time{}, bad: map[journal.Step]int{}}
 		e, err := New(Options{
-			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": search}, Journal: seen, Pollers: 4,
-			Inject: services{fault.Table: 4 * time.Millisecond, fault.SQS: 10 * time.Millisecond, fault.Bucket: 40 * time.Millisecond, fault.States: 30 * time.Millisecond},
+			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": search}, Journal: seen,
+			Pollers: 4,
+			Inject: services{
+				fault.Table: 4 * time.Millisecond, fault.SQS: 10 * time.Millisecond,
+				fault.Bucket: 40 * time.Millisecond, fault.States: 30 * time.Millisecond,
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +122,8 @@ func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 		})
 		time.Sleep(30 * time.Second) // some documents were changed before the resync, most during it or never
 		for d := range documents {
-			body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","mode":"resync","resyncrun":"01K0000000000000000000000A","data":{"title":"resynced"}}`, d, resynced)
+			body := fmt.Sprintf(
+				`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","mode":"resync","resyncrun":"01K0000000000000000000000A","data":{"title":"resynced"}}`, d, resynced)
 			if err := e.Publish(ctx, queue.Outgoing{Body: body}); err != nil {
 				t.Fatal(err)
 			}
@@ -159,14 +166,17 @@ func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 				last = op.Key
 			}
 		}
-		t.Logf("%d documents resynced in %s; live p99 %s; %d requests", documents, seen.last[string(flight.Bulk)].Sub(begin)-30*time.Second,
+		t.Logf("%d documents resynced in %s; live p99 %s; %d requests", documents,
+			seen.last[string(flight.Bulk)].Sub(begin)-30*time.Second,
 			p99(seen.ages[string(flight.Live)]), search.Counts().Requests)
 	})
 }
 
-// alarms are the metrics that an alarm of the infrastructure watches at their first count (infra, alarms).
+// alarms are the metrics that an alarm of the infrastructure watches at their first count (infra,
+// alarms).
 var alarms = []journal.Step{
-	journal.Stuck, journal.SinkNewer, journal.Blocked, journal.Schema, journal.LeaseLost, journal.Parked, journal.Unreachable, journal.CircuitOpened, journal.OutageWrite,
+	journal.Stuck, journal.SinkNewer, journal.Blocked, journal.Schema, journal.LeaseLost, journal.Parked,
+	journal.Unreachable, journal.CircuitOpened, journal.OutageWrite,
 }
 
 // told is what the functions would have logged and counted.
@@ -185,7 +195,10 @@ func newTold() *told {
 func (l *told) errors(t *testing.T) (found []string) {
 	t.Helper()
 	l.json.Flush(time.Now(), "request")
-	watched := map[string]bool{metrics.ConfigurationErrors: true, metrics.Panics: true, metrics.InvalidEvents: true, metrics.TurnsLost: true}
+	watched := map[string]bool{
+		metrics.ConfigurationErrors: true, metrics.Panics: true, metrics.InvalidEvents: true,
+		metrics.TurnsLost: true,
+	}
 	for _, step := range alarms {
 		watched[metrics.Name(step)] = true
 	}
@@ -207,7 +220,8 @@ func (l *told) errors(t *testing.T) (found []string) {
 	return slices.Compact(found)
 }
 
-// hung is a sink whose next request hangs until somebody else has taken over, and is then refused: 409.
+// hung is a sink whose next request hangs until somebody else has taken over, and is then refused:
+// 409.
 type hung struct {
 	sink.Sink
 	first *sync.Once
@@ -228,7 +242,8 @@ func (h hung) Write(ctx context.Context, ops []sink.Op) (out []sink.Outcome) {
 	return out
 }
 
-// Faults, line 53: what is to be expected is neither an error in the log nor an alarm. What is not to be expected is both.
+// Faults, line 53: what is to be expected is neither an error in the log nor an alarm. What is not
+// to be expected is both.
 func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 	for name, c := range map[string]struct {
 		story func(s *scene)
@@ -259,7 +274,10 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 		"refused by the row": {func(s *scene) {
 			s.inject.when("CLAIM", func() {
 				row := s.row("a")
-				w := shard.Claim(shard.Bid{Doc: row.Doc, Key: row.Pending, Token: "another", Now: shard.MicrosOf(time.Now()), Until: shard.MicrosOf(time.Now()) + 1})
+				w := shard.Claim(shard.Bid{
+					Doc: row.Doc, Key: row.Pending, Token: "another",
+					Now: shard.MicrosOf(time.Now()), Until: shard.MicrosOf(time.Now()) + 1,
+				})
 				if _, err := s.e.Shards.Write(s.ctx, w); err != nil {
 					s.t.Error(err)
 				}
@@ -277,7 +295,10 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 		"a lease that was lost": {func(s *scene) {
 			s.inject.when("COMMIT", func() {
 				w := shard.Write{Name: "TAKEOVER", Doc: doc("a"), Update: []shard.Action{
-					{Verb: shard.Set, Attr: shard.AttrOwner, Val: shard.Value{Kind: shard.KindString, Text: "somebody else"}},
+					{
+						Verb: shard.Set, Attr: shard.AttrOwner,
+						Val: shard.Value{Kind: shard.KindString, Text: "somebody else"},
+					},
 				}}
 				if _, err := s.e.Shards.Write(s.ctx, w); err != nil {
 					s.t.Error(err)
@@ -326,7 +347,8 @@ func (s slow) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return s.Sink.Write(ctx, ops)
 }
 
-// Faults, line 20: the answer of receive is lost, though all it did was done. The event source mapping keeps the whole batch.
+// Faults, line 20: the answer of receive is lost, though all it did was done. The event source
+// mapping keeps the whole batch.
 func TestBatchWhoseAnswerIsLostIsJudgedAgain(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.send(put(0, "done", 1))
@@ -345,15 +367,20 @@ func TestBatchWhoseAnswerIsLostIsJudgedAgain(t *testing.T) {
 			t.Errorf("%d sink requests, want one", n)
 		}
 		if len(r.DeadLetters) != 1 || r.Duplicates != 1 || r.Dead != 1 {
-			t.Errorf("letters %+v, duplicates %d, dead %d: want one letter, though it was sent twice", r.DeadLetters, r.Duplicates, r.Dead)
+			t.Errorf("letters %+v, duplicates %d, dead %d: want one letter, though it was sent twice", r.DeadLetters,
+				r.Duplicates, r.Dead)
 		}
 	})
 }
 
-// A sink may ask for more patience than an execution has. That burns no receive and loses no execution.
+// A sink may ask for more patience than an execution has. That burns no receive and loses no
+// execution.
 func TestALongRetryAfterBurnsNoReceive(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, RetryAfter: 30 * time.Minute}})
+		s.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{
+			Kind: sink.Throttled, Status: 429,
+			RetryAfter: 30 * time.Minute,
+		}})
 		s.send(put(0, "a", 1))
 		s.settle()
 		s.holds("a", "1")

@@ -17,7 +17,8 @@ func (e *Engine) letters(ctx context.Context, p *pipe, batch []queue.Message) ([
 	inv, clk := e.begin("dlq")
 	h := dlq.Handler{
 		Shards: inv.Shards(e.Shards), Letters: inv.Letters(e.Letters), Sources: e.sources, Live: inv.Queue(p.live),
-		Bulk: inv.Queue(p.bulk), Dead: inv.Queue(p.dead), Config: e.cfg, Sink: p.name, Clock: clk, Journal: muted{inv, e.notes},
+		Bulk: inv.Queue(p.bulk), Dead: inv.Queue(p.dead), Config: e.cfg, Sink: p.name, Clock: clk,
+		Journal: muted{inv, e.notes},
 	}
 	failed := h.Handle(ctx, batch)
 	return failed, e.end(inv)
@@ -40,9 +41,11 @@ func (e *Engine) prune(ctx context.Context, p *pipe) error {
 	defer done()
 	inv, clk := e.begin("prune")
 	r := prune.Pruner{
-		Shards: inv.Shards(e.Shards), Scanner: inv.Scanner(scanned{e.Shards, e.Meter}), Flights: inv.Flights(e.Flights), Letters: inv.Letters(e.Letters),
+		Shards: inv.Shards(e.Shards), Scanner: inv.Scanner(scanned{e.Shards, e.Meter}), Flights: inv.Flights(e.Flights),
+		Letters:  inv.Letters(e.Letters),
 		Schedule: inv.Schedule(e.Schedule), Launcher: inv.Launcher(e.launcher(p)),
-		Live: inv.Queue(e.copies.watch(p.live, p.name, flight.Live)), Bulk: inv.Queue(e.copies.watch(p.bulk, p.name, flight.Bulk)),
+		Live:   inv.Queue(e.copies.watch(p.live, p.name, flight.Live)),
+		Bulk:   inv.Queue(e.copies.watch(p.bulk, p.name, flight.Bulk)),
 		Config: e.cfg, Sink: p.name, Clock: clk, Journal: muted{inv, e.notes},
 	}
 	_, err := r.Run(ctx)

@@ -57,7 +57,9 @@ type scanned struct {
 	meter *Meter
 }
 
-func (s scanned) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string, error) {
+func (s scanned) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
+	error,
+) {
 	rows, next, err := s.Scanner.Scan(ctx, segment, segments, cursor, limit)
 	s.meter.RowReads.Add(int64(len(rows)))
 	return rows, next, err

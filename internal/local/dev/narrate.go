@@ -25,7 +25,8 @@ func NewNarrator(out io.Writer, start time.Time) *Narrator { return &Narrator{ou
 func (w *Narrator) Say(at time.Time, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, _ = fmt.Fprintf(w.out, "%7.1fs  %s\n", at.Sub(w.start).Seconds(), fmt.Sprintf(format, args...)) // a closed terminal is nobody's fault
+	// a closed terminal is nobody's fault
+	_, _ = fmt.Fprintf(w.out, "%7.1fs  %s\n", at.Sub(w.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // Note tells a decision, if it is worth a line.

@@ -22,7 +22,8 @@ func (e *Engine) Operator(rec *Recorder) *operate.Operator {
 			}
 			return nil
 		},
-		Counts: e.queueStatus, Readers: map[string]sink.Reader{}, Sources: e.sources, Config: e.cfg, Clock: e.clk, Journal: e.notes,
+		Counts: e.queueStatus, Readers: map[string]sink.Reader{}, Sources: e.sources, Config: e.cfg, Clock: e.clk,
+		Journal: e.notes,
 		Publisher: func(ctx context.Context, _ string, lane flight.Lane, out queue.Outgoing) error {
 			return e.publish(ctx, out, lane)
 		},
@@ -33,7 +34,10 @@ func (e *Engine) Operator(rec *Recorder) *operate.Operator {
 		}
 	}
 	if rec != nil {
-		o.History = func(_ context.Context, doc shard.DocID) ([]operate.Decision, error) { return rec.decisions(doc), nil }
+		o.History = func(_ context.Context, doc shard.DocID) ([]operate.Decision, error) {
+			return rec.decisions(doc),
+				nil
+		}
 	}
 	return o
 }
@@ -44,7 +48,10 @@ func (e *Engine) queueStatus(context.Context) ([]operate.QueueStatus, error) {
 		p := e.pipes[name]
 		for _, q := range []*memory.Queue{p.live, p.bulk, p.dead} {
 			c := q.Counts()
-			out = append(out, operate.QueueStatus{Queue: q.Name(), Visible: c.Visible, InFlight: c.InFlight, Delayed: c.Delayed})
+			out = append(out, operate.QueueStatus{
+				Queue: q.Name(), Visible: c.Visible, InFlight: c.InFlight,
+				Delayed: c.Delayed,
+			})
 		}
 	}
 	return out, nil

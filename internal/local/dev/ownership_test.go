@@ -80,8 +80,14 @@ func TestCommitAfterLostLeaseIsRefusedAndNotAcknowledged(t *testing.T) {
 		s.inject.when("COMMIT", func() { // another owner has taken over meanwhile, and is still writing
 			row := s.row("a")
 			w := shard.Write{Name: "TAKEOVER", Doc: doc("a"), Update: []shard.Action{
-				{Verb: shard.Set, Attr: shard.AttrOwner, Val: shard.Value{Kind: shard.KindString, Text: "somebody else"}},
-				{Verb: shard.Set, Attr: shard.AttrLeaseUntil, Val: shard.Value{Kind: shard.KindNumber, Num: int64(row.LeaseUntil)}},
+				{
+					Verb: shard.Set, Attr: shard.AttrOwner,
+					Val: shard.Value{Kind: shard.KindString, Text: "somebody else"},
+				},
+				{
+					Verb: shard.Set, Attr: shard.AttrLeaseUntil,
+					Val: shard.Value{Kind: shard.KindNumber, Num: int64(row.LeaseUntil)},
+				},
 			}}
 			if _, err := s.e.Shards.Write(s.ctx, w); err != nil {
 				t.Error(err)
@@ -124,7 +130,8 @@ func TestZombieWriteNeedsALeaseShorterThanTheTimeout(t *testing.T) {
 		row := s.row("a")
 		cfg := s.e.cfg
 		claim := s.notes.of(journal.Claimed)[0]
-		if got, want := row.LeaseUntil.Sub(shard.MicrosOf(claim.At)), cfg.Lease("search"); got > want || got < want-time.Second {
+		if got, want := row.LeaseUntil.Sub(shard.MicrosOf(claim.At)), cfg.Lease("search"); got > want ||
+			got < want-time.Second {
 			t.Errorf("lease of %s, want the rest of the invocation, guard and applyDelay: about %s", got, want)
 		}
 		s.send(put(0, "a", 2))
@@ -147,7 +154,8 @@ func TestTakeoverIsAFreshLease(t *testing.T) {
 		s.wait(14 * time.Second)
 		second := s.row("a")
 		if second.Owner == first.Owner || second.LeaseUntil <= first.LeaseUntil {
-			t.Errorf("lease of %s until %d after one of %s until %d, want a fresh one", second.Owner, second.LeaseUntil, first.Owner, first.LeaseUntil)
+			t.Errorf("lease of %s until %d after one of %s until %d, want a fresh one", second.Owner, second.LeaseUntil,
+				first.Owner, first.LeaseUntil)
 		}
 		s.settle()
 		s.holds("a", "1")

@@ -16,7 +16,8 @@ const (
 	lookaheadBytes = 64 << 20 // of bodies
 )
 
-// The clock of after_ms starts when a live input pauses for a breath, and at the latest after a few. Both are real time.
+// The clock of after_ms starts when a live input pauses for a breath, and at the latest after a
+// few. Both are real time.
 const (
 	breath  = 50 * time.Millisecond
 	breaths = 10
@@ -40,7 +41,8 @@ type reading struct {
 	err error
 }
 
-// play sends an input's messages at their times until it ends. A broken input stops it: its error names the line.
+// play sends an input's messages at their times until it ends. A broken input stops it: its error
+// names the line.
 func play(ctx context.Context, clk clock.Clock, in Input, send func(context.Context, Timed) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -75,7 +77,8 @@ func play(ctx context.Context, clk clock.Clock, in Input, send func(context.Cont
 	}
 }
 
-// readAhead reads in a goroutine of its own, which ends with ctx or the input: nobody waits for an input that is slow or never ends.
+// readAhead reads in a goroutine of its own, which ends with ctx or the input: nobody waits for an
+// input that is slow or never ends.
 func readAhead(ctx context.Context, in Input) <-chan reading {
 	read := make(chan reading, 64)
 	go func() {
@@ -134,7 +137,8 @@ func (p *player) take(r reading) {
 	}
 }
 
-// fill reads ahead: as far as there is room, or, of a live input, what is there; and one message at least where none is at hand.
+// fill reads ahead: as far as there is room, or, of a live input, what is there; and one message at
+// least where none is at hand.
 func (p *player) fill(ctx context.Context) error {
 	for p.room() {
 		if p.live && len(p.ahead) > 0 {
@@ -185,7 +189,11 @@ func (h timedHeap) Less(i, j int) bool {
 	return h[i].After < h[j].After || h[i].After == h[j].After && h[i].order < h[j].order
 }
 func (h timedHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *timedHeap) Push(x any)   { *h = append(*h, x.(timedOrder)) } //nolint:errcheck,forcetypeassert // only those are pushed
+func (h *timedHeap) Push(x any) {
+	*h = append(*h,
+		x.(timedOrder))
+} //nolint:errcheck,forcetypeassert // only those are pushed
+
 func (h *timedHeap) Pop() any {
 	old := *h
 	x := old[len(old)-1]

@@ -13,12 +13,14 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// A collection is built again beside the one that is read, while its documents change: docs/lifecycles.md says how.
+// A collection is built again beside the one that is read, while its documents change:
+// docs/lifecycles.md says how.
 
 // newCollection is where the documents are built again.
 const newCollection = "content-v2"
 
-// upstream is what a publishing system knows of its documents: the newest version of each, and whether that is a delete.
+// upstream is what a publishing system knows of its documents: the newest version of each, and
+// whether that is a delete.
 type upstream struct {
 	s        *scene
 	r        *rand.Rand
@@ -28,16 +30,19 @@ type upstream struct {
 
 func (u *upstream) id(d int) string { return fmt.Sprint("doc-", d) }
 
-// event is a document's newest version as a native event. mark goes into it: a collection, a resync.
+// event is a document's newest version as a native event. mark goes into it: a collection, a
+// resync.
 func (u *upstream) event(d int, mark string) Timed {
 	kind, data := "doc.changed", fmt.Sprintf(`,"data":{"title":"version %d"}`, u.versions[d])
 	if u.gone[d] {
 		kind, data = "doc.deleted", ""
 	}
-	return Timed{0, queue.Outgoing{Body: fmt.Sprintf(`{"type":%q,"subject":%q,"sequence":"%d"%s%s}`, kind, u.id(d), u.versions[d], mark, data)}}
+	return Timed{0, queue.Outgoing{Body: fmt.Sprintf(`{"type":%q,"subject":%q,"sequence":"%d"%s%s}`, kind, u.id(d),
+		u.versions[d], mark, data)}}
 }
 
-// change makes a document's next version, one in eight a delete, and publishes it to every collection named.
+// change makes a document's next version, one in eight a delete, and publishes it to every
+// collection named.
 func (u *upstream) change(collections ...string) {
 	d := u.r.IntN(len(u.versions))
 	u.versions[d]++
@@ -51,7 +56,8 @@ func (u *upstream) change(collections ...string) {
 func (u *upstream) export(run string, deletes bool, docs func(d int) bool) (out []Timed) {
 	for d := range u.versions {
 		if docs(d) && (deletes || !u.gone[d]) {
-			out = append(out, u.event(d, fmt.Sprintf(`,"collection":%q,"mode":"resync","resyncrun":%q`, newCollection, run)))
+			out = append(out, u.event(d, fmt.Sprintf(`,"collection":%q,"mode":"resync","resyncrun":%q`, newCollection,
+				run)))
 		}
 	}
 	return out
@@ -85,13 +91,17 @@ func TestACollectionIsRebuiltBesideTheOneThatIsRead(t *testing.T) {
 	for name, twice := range map[string]bool{"every change published to both": true, "in two passes": false} {
 		t.Run(name, func(t *testing.T) {
 			stage{}.play(t, func(s *scene) {
-				u := &upstream{s: s, r: rand.New(rand.NewPCG(1, 6)), versions: make([]int, documents), gone: make([]bool, documents)}
+				u := &upstream{
+					s: s, r: rand.New(rand.NewPCG(1, 6)), versions: make([]int, documents),
+					gone: make([]bool, documents),
+				}
 				for d := range documents {
 					u.versions[d] = 1
 					s.send(u.event(d, ""))
 				}
 				s.settle()
-				// lull resync export.ndjson --collection content-v2, while documents change. Some change before their old version is sent again.
+				// lull resync export.ndjson --collection content-v2, while documents change. Some
+				// change before their old version is sent again.
 				old := u.export(first, false, func(int) bool { return true })
 				exported := append([]int(nil), u.versions...)
 				into := []string{"content"}
@@ -107,7 +117,8 @@ func TestACollectionIsRebuiltBesideTheOneThatIsRead(t *testing.T) {
 				}
 				versions, gone := append([]int(nil), u.versions...), append([]bool(nil), u.gone...)
 				if !twice {
-					// The upstream names the new collection from now on; then what changed since the export, deletes too.
+					// The upstream names the new collection from now on; then what changed since
+					// the export, deletes too.
 					for range changes / 20 {
 						u.change(newCollection)
 						s.wait(100 * time.Millisecond)
@@ -134,7 +145,8 @@ func TestACollectionIsRebuiltBesideTheOneThatIsRead(t *testing.T) {
 						bulk++
 					}
 				}
-				if got, promise := p99(live), s.e.cfg.Debounce.Quiet+s.e.cfg.Queues.Live.Window+time.Second; got > promise {
+				if got, promise := p99(live), s.e.cfg.Debounce.Quiet+s.e.cfg.Queues.Live.Window+
+					time.Second; got > promise {
 					t.Errorf("live freshness p99 %s, want at most %s", got, promise)
 				}
 				if bulk == 0 || len(live) < changes/4 {

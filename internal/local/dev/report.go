@@ -43,7 +43,8 @@ type DeadLine struct {
 	MessageID string `json:"message_id"`
 }
 
-// Freshness is from event sent to write acknowledged by the sink, in milliseconds of the run's own time.
+// Freshness is from event sent to write acknowledged by the sink, in milliseconds of the run's own
+// time.
 type Freshness struct {
 	P50 int64 `json:"p50"`
 	P99 int64 `json:"p99"`
@@ -54,7 +55,9 @@ type Freshness struct {
 func (r Report) Check() error {
 	sum := r.Skipped + r.Dead + r.Duplicates + r.Stale + r.Superseded + r.Written + r.Deleted + r.Scheduled
 	if r.Events != sum {
-		return fmt.Errorf("the books do not balance: %d events, but skipped %d + dead %d + duplicates %d + stale %d + superseded %d + written %d + deleted %d + scheduled %d = %d",
+		return fmt.Errorf(
+			"the books do not balance: %d events, but skipped %d + dead %d + duplicates %d + stale %d + superseded "+
+				"%d + written %d + deleted %d + scheduled %d = %d",
 			r.Events, r.Skipped, r.Dead, r.Duplicates, r.Stale, r.Superseded, r.Written, r.Deleted, r.Scheduled, sum)
 	}
 	return nil
@@ -64,14 +67,17 @@ func (r Report) Check() error {
 func (l *Ledger) fill(r *Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.Skipped, r.Dead, r.Duplicates, r.Stale = l.counts[endSkipped], l.counts[endDead], l.counts[endDuplicate], l.counts[endStale]
-	r.Superseded, r.Written, r.Deleted, r.Scheduled = l.counts[endSuperseded], l.counts[endWritten], l.counts[endDeleted], l.counts[endScheduled]
+	r.Skipped, r.Dead, r.Duplicates, r.Stale = l.counts[endSkipped], l.counts[endDead], l.counts[endDuplicate],
+		l.counts[endStale]
+	r.Superseded, r.Written, r.Deleted, r.Scheduled = l.counts[endSuperseded], l.counts[endWritten],
+		l.counts[endDeleted], l.counts[endScheduled]
 	r.Rewritten, r.Rejected, r.Held, r.Flights = l.rewrite, l.reject, len(l.held), l.flights
 	r.Freshness = l.fresh.summary()
 	r.Events += l.earlier
 }
 
-// summary gives the quantiles; a quantile is the least value that at least that share does not exceed.
+// summary gives the quantiles; a quantile is the least value that at least that share does not
+// exceed.
 func (h histogram) summary() Freshness {
 	total := 0
 	for _, n := range h {
@@ -108,7 +114,8 @@ func WriteReport(path string, r Report) error {
 	})
 }
 
-// Who may read a file: what was asked for is for everybody, what a data folder keeps holds documents.
+// Who may read a file: what was asked for is for everybody, what a data folder keeps holds
+// documents.
 const (
 	public  fs.FileMode = 0o644
 	private fs.FileMode = 0o600

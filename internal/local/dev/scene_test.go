@@ -60,7 +60,8 @@ func (st stage) play(t *testing.T, story func(s *scene)) {
 		s.sink = memory.NewSink(clock.System{}, st.sink)
 		var err error
 		s.e, err = New(Options{
-			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s.sink}, Journal: s.notes, Inject: s.inject,
+			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s.sink}, Journal: s.notes,
+			Inject:  s.inject,
 			Pollers: st.pollers,
 		})
 		if err != nil {
@@ -249,7 +250,8 @@ func (s *scene) startAgain(id flight.ID) {
 		s.t.Fatal(err)
 	}
 	err = s.p.machine.Start(s.ctx, flight.State{
-		Schema: flight.SchemaVersion, Flight: id, Left: flight.AllLeft(m.Items()), WakeAt: flight.WakeText(m.Records[0].Events[0].Due.Time()),
+		Schema: flight.SchemaVersion, Flight: id, Left: flight.AllLeft(m.Items()),
+		WakeAt:       flight.WakeText(m.Records[0].Events[0].Due.Time()),
 		VisibleUntil: time.Now().Add(30 * time.Second).UnixMicro(),
 	})
 	if err != nil {

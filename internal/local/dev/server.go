@@ -22,8 +22,9 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Handler serves the engine over HTTP: a page, search, publish, and what the commands ask a stack for. It is meant for 127.0.0.1: there is no
-// authentication, but what another site's page makes a browser send is refused.
+// Handler serves the engine over HTTP: a page, search, publish, and what the commands ask a stack
+// for. It is meant for 127.0.0.1: there is no authentication, but what another site's page makes a
+// browser send is refused.
 //
 //	GET  /search?q=&field=&collection=&limit=   {"hits":[{"id","collection","version","document"}]}
 //	POST /publish                               one message in the body, or NDJSON; answers {"messages":n}
@@ -44,7 +45,8 @@ func (e *Engine) Handler(rec *Recorder) http.Handler {
 
 func (e *Engine) serveSearch(w http.ResponseWriter, r *http.Request) {
 	q := sink.Query{
-		Text: r.FormValue("q"), Field: r.FormValue("field"), Collection: shard.Collection(r.FormValue("collection")), Limit: 10,
+		Text: r.FormValue("q"), Field: r.FormValue("field"), Collection: shard.Collection(r.FormValue("collection")),
+		Limit: 10,
 	}
 	if q.Text == "" {
 		fail(w, http.StatusBadRequest, "q: say what to search for, such as /search?q=vienna&field=title")
@@ -71,7 +73,8 @@ func (e *Engine) serveSearch(w http.ResponseWriter, r *http.Request) {
 		}
 		for _, s := range found {
 			hits = append(hits, operate.Document{
-				ID: s.Doc.ID(), Collection: string(s.Doc.Collection()), Version: s.Version, OrderKey: s.Key, Fence: int64(s.Fence),
+				ID: s.Doc.ID(), Collection: string(s.Doc.Collection()), Version: s.Version, OrderKey: s.Key,
+				Fence:   int64(s.Fence),
 				Indexed: s.Indexed, Document: s.Document,
 			})
 		}
@@ -141,13 +144,17 @@ func fail(w http.ResponseWriter, status int, problem string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": problem}) // the client went away
 }
 
-// Serve answers on l until ctx ends, and closes it. What is being answered then is told so by its context. On a loopback address it answers
-// only to a loopback name: a page whose own name was made to resolve to this machine would pass for this origin otherwise.
+// Serve answers on l until ctx ends, and closes it. What is being answered then is told so by its
+// context. On a loopback address it answers only to a loopback name: a page whose own name was made
+// to resolve to this machine would pass for this origin otherwise.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	if at, ok := l.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
 		h = local(h)
 	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Serve(l) }()
 	select {

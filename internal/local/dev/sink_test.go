@@ -19,7 +19,10 @@ import (
 
 func TestRetryAfterSlowsAllFlightsDown(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, RetryAfter: 20 * time.Second, Reason: "too_many_requests"}})
+		s.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{
+			Kind: sink.Throttled, Status: 429,
+			RetryAfter: 20 * time.Second, Reason: "too_many_requests",
+		}})
 		s.send(put(0, "a", 1))
 		s.wait(3 * time.Second)
 		s.send(put(0, "b", 1)) // another flight, due while the gate is open
@@ -42,13 +45,15 @@ func TestRetryAfterSlowsAllFlightsDown(t *testing.T) {
 	})
 }
 
-// Flights that waited for a sink come back spread over some time each, so two of them may come in either order: many show it.
+// Flights that waited for a sink come back spread over some time each, so two of them may come in
+// either order: many show it.
 func TestLiveGoesBeforeBulk(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		const flights = 24 // of each lane
 		s.sink.SetDown(errDown)
 		for i := range flights {
-			s.send(native(fmt.Sprintf("bulk%d", i), `"1"`, `,"mode":"resync","resyncrun":"01K0000000000000000000000A"`), put(0, fmt.Sprintf("live%d", i), 1))
+			s.send(native(fmt.Sprintf("bulk%d", i), `"1"`, `,"mode":"resync","resyncrun":"01K0000000000000000000000A"`),
+				put(0, fmt.Sprintf("live%d", i), 1))
 			s.wait(4 * time.Second) // longer than the windows: the next ones are other flights
 		}
 		s.wait(2 * time.Minute)
@@ -111,7 +116,10 @@ func TestRequestThatLandsLateIsHarmless(t *testing.T) {
 		s.wait(9 * time.Second)
 		s.send(put(0, "a", 2))
 		s.wait(25 * time.Second) // within applyDelay the sink applies what we hung up on
-		late := sink.Op{Doc: doc("a"), Kind: "put", Key: s.key(put(0, "a", 1)), Version: "1", Document: []byte(`{"title":"late"}`)}
+		late := sink.Op{
+			Doc: doc("a"), Kind: "put", Key: s.key(put(0, "a", 1)), Version: "1",
+			Document: []byte(`{"title":"late"}`),
+		}
 		s.sink.Write(s.ctx, []sink.Op{late})
 		s.settle()
 		s.holds("a", "2")
@@ -142,7 +150,8 @@ func TestMappingErrorIsADeadLetterAtOnce(t *testing.T) {
 func TestUnclassifiedErrorsAreRetriedUntilMaxRefusals(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) {
-			return memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "some_exception"}}, op.Doc == doc("a")
+			return memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "some_exception"}},
+				op.Doc == doc("a")
 		})
 		s.send(put(0, "a", 1), put(0, "b", 1))
 		r := s.settle()
@@ -383,7 +392,8 @@ func TestOpenTableOutageNeverAcknowledges(t *testing.T) {
 		s.holds("a", "2")
 		s.holds("b", "1")
 		if r.Written != 2 || r.Superseded != 1 || r.Dead != 0 {
-			t.Errorf("written %d, superseded %d, dead %d: want the messages judged as usual afterwards", r.Written, r.Superseded, r.Dead)
+			t.Errorf("written %d, superseded %d, dead %d: want the messages judged as usual afterwards", r.Written,
+				r.Superseded, r.Dead)
 		}
 	})
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 )
 
-// How many turns run at once: the concurrency of the index function. More only make each other late in front of one index. Flights of the
-// bulk lane get only a part of them, so that a resync never keeps a live change from its turn.
+// How many turns run at once: the concurrency of the index function. More only make each other late
+// in front of one index. Flights of the bulk lane get only a part of them, so that a resync never
+// keeps a live change from its turn.
 const (
 	maxTurns     = 16
 	maxBulkTurns = 12
@@ -51,8 +52,8 @@ func (s *slots) take(ctx context.Context, id flight.ID) (release func(), err err
 	return release, nil
 }
 
-// turned takes note of a turn's end: before and after are its states. A flight that has ended is forgotten; one that goes on in another
-// execution has counted a turn more.
+// turned takes note of a turn's end: before and after are its states. A flight that has ended is
+// forgotten; one that goes on in another execution has counted a turn more.
 func (s *slots) turned(before, after flight.State) {
 	if after.Done && after.Turn == before.Turn {
 		s.flights.Delete(before.Flight)

@@ -19,8 +19,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Save writes rows, dead letters and scheduled events to the data folder, so that the next run refuses what this one has made old. Messages
-// that are not settled are not kept.
+// Save writes rows, dead letters and scheduled events to the data folder, so that the next run
+// refuses what this one has made old. Messages that are not settled are not kept.
 func (e *Engine) Save(ctx context.Context, f *Folder) error {
 	for _, part := range []struct {
 		file  string
@@ -135,7 +135,8 @@ func (e *Engine) saveScheduled(ctx context.Context, enc *json.Encoder) error {
 func settled(r shard.Row) map[string]any {
 	item := map[string]any{"doc": r.Doc}
 	for _, a := range []shard.Attr{
-		shard.AttrSchema, shard.AttrVersionClass, shard.AttrCommitted, shard.AttrCommittedOp, shard.AttrDead, shard.AttrLastWrite,
+		shard.AttrSchema, shard.AttrVersionClass, shard.AttrCommitted, shard.AttrCommittedOp, shard.AttrDead,
+		shard.AttrLastWrite,
 		shard.AttrExpiresAt, shard.AttrLeaseUntil, shard.AttrRanAt, shard.AttrCursor,
 	} {
 		switch v, ok := r.Get(a); {
@@ -151,13 +152,18 @@ func settled(r shard.Row) map[string]any {
 	return item
 }
 
-// Load reads what Save wrote and then raises the rows to the deletes that were noted and to what the sinks hold: a run that was killed saved
-// nothing else. Call it before Start.
+// Load reads what Save wrote and then raises the rows to the deletes that were noted and to what
+// the sinks hold: a run that was killed saved nothing else. Call it before Start.
 func (e *Engine) Load(ctx context.Context, f *Folder) error {
 	for _, part := range []struct {
 		file string
 		line func(context.Context, []byte) error
-	}{{rowsFile, e.loadRow}, {lettersFile, e.loadLetter}, {scheduledFile, e.loadScheduled}, {deletesFile, e.loadDelete}} {
+	}{
+		{rowsFile, e.loadRow},
+		{lettersFile, e.loadLetter},
+		{scheduledFile, e.loadScheduled},
+		{deletesFile, e.loadDelete},
+	} {
 		err := eachLine(filepath.Join(f.dir, part.file), func(line []byte) error { return part.line(ctx, line) })
 		if err != nil {
 			return err
@@ -242,7 +248,8 @@ func (e *Engine) loadScheduled(ctx context.Context, line []byte) error {
 	return e.Schedule.Put(ctx, it)
 }
 
-// loadDelete takes a noted delete. A process that is killed may leave half a line behind, which is the last one.
+// loadDelete takes a noted delete. A process that is killed may leave half a line behind, which is
+// the last one.
 func (e *Engine) loadDelete(ctx context.Context, line []byte) error {
 	var d deleted
 	if err := json.Unmarshal(line, &d); err != nil {
@@ -264,7 +271,9 @@ func loadKey(printed shard.OrderKey) (shard.OrderKey, error) {
 }
 
 // raise makes the row at least as new as a version that was written.
-func (e *Engine) raise(ctx context.Context, doc shard.DocID, k shard.OrderKey, op shard.Operation, written shard.Micros) error {
+func (e *Engine) raise(ctx context.Context, doc shard.DocID, k shard.OrderKey, op shard.Operation,
+	written shard.Micros,
+) error {
 	rows, err := e.Shards.Read(ctx, []shard.DocID{doc}, shard.Consistent)
 	if err != nil || rows[0].Committed >= k {
 		return err

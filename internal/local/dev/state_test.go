@@ -28,7 +28,8 @@ type life struct {
 	killed bool // nothing is saved
 }
 
-// live plays messages until they are settled and returns the report; check sees the engine while it runs.
+// live plays messages until they are settled and returns the report; check sees the engine while it
+// runs.
 func (l life) live(t *testing.T, messages []Timed, check func(e *Engine)) Report {
 	t.Helper()
 	cfg := config.Default()
@@ -39,7 +40,10 @@ func (l life) live(t *testing.T, messages []Timed, check func(e *Engine)) Report
 		t.Fatal(err)
 	}
 	defer f.Close()
-	e, err := New(Options{Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": l.sink}, Journal: f})
+	e, err := New(Options{
+		Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": l.sink},
+		Journal: f,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,10 +89,14 @@ func TestTheNextRunRefusesWhatTheLastOneMadeOld(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, ForgetAfter: time.Minute}), killed: killed}
+				l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{},
+					memory.SinkSettings{Versions: true, ForgetAfter: time.Minute}), killed: killed}
 				l.live(t, []Timed{put(0, "a", 5), put(0, "gone", 5), del(time.Minute, "gone", 6)}, nil)
 				time.Sleep(time.Hour)
-				r := l.live(t, []Timed{put(0, "a", 4), put(0, "a", 5), put(0, "gone", 5), del(0, "gone", 6), put(0, "b", 1)}, nil)
+				r := l.live(t, []Timed{
+					put(0, "a", 4), put(0, "a", 5), put(0, "gone", 5), del(0, "gone", 6),
+					put(0, "b", 1),
+				}, nil)
 				if r.Stale != 2 || r.Duplicates != 2 || r.Written != 1 || r.Deleted != 0 {
 					t.Errorf("the second run: %+v", r)
 				}
@@ -106,14 +114,16 @@ func TestLettersAndScheduledEventsGoOnInTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
 		later := put(0, "later", 1)
-		later.Body = strings.Replace(later.Body, `"data"`, `"notbefore":"`+time.Now().Add(2*time.Hour).Format(time.RFC3339)+`","data"`, 1)
+		later.Body = strings.Replace(later.Body, `"data"`,
+			`"notbefore":"`+time.Now().Add(2*time.Hour).Format(time.RFC3339)+`","data"`, 1)
 		poison := put(0, "poison", 1, `[]`)
 		r := l.live(t, []Timed{later, poison, put(0, "sick", 1)}, nil)
 		if r.Scheduled != 1 || r.Dead != 1 || len(r.DeadLetters) != 1 {
 			t.Fatalf("the first run: %+v", r)
 		}
 		r = l.live(t, nil, nil)
-		if r.Events != 1 || r.Scheduled != 1 || len(r.DeadLetters) != 1 || r.DeadLetters[0].Reason != string(deadletter.Contract) {
+		if r.Events != 1 || r.Scheduled != 1 || len(r.DeadLetters) != 1 ||
+			r.DeadLetters[0].Reason != string(deadletter.Contract) {
 			t.Errorf("the second run: %+v", r)
 		}
 		r = l.live(t, nil, func(e *Engine) {
@@ -137,11 +147,16 @@ func TestScheduledEventThatWaitsInTheQueueGoesOnInTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
 		soon := time.Now().Add(10 * time.Minute)
-		r := l.live(t, []Timed{notBefore(soon, put(0, "a", 1)), notBefore(soon, del(0, "b", 2)), put(0, "b", 1), notBefore(soon.Add(9*time.Minute), put(0, "c", 1))}, func(e *Engine) {
+		r := l.live(t, []Timed{
+			notBefore(soon, put(0, "a", 1)), notBefore(soon, del(0, "b", 2)), put(0, "b", 1),
+			notBefore(soon.Add(9*time.Minute), put(0, "c", 1)),
+		}, func(e *Engine) {
 			time.Sleep(6 * time.Minute)
 			synctest.Wait()
 			if n := e.Schedule.Len(); n != 0 {
-				t.Fatalf("%d events are stored, want none: all wait in the queue, two from the beginning, one since prune came by", n)
+				t.Fatalf(
+					"%d events are stored, want none: all wait in the queue, two from the beginning, one since prune "+
+						"came by", n)
 			}
 		})
 		if r.Scheduled != 3 || r.Written != 1 {
@@ -193,13 +208,17 @@ func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
-		l.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}})
+		l.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{
+			Kind: sink.Rejected, Status: 400,
+			Reason: "mapping",
+		}})
 		r := l.live(t, []Timed{put(0, "a", 1)}, nil)
 		if r.Dead != 1 {
 			t.Fatalf("the first run: %+v", r)
 		}
 		r = l.live(t, nil, func(e *Engine) {
-			time.Sleep(time.Second) // REJECT ends the lease at its own instant: until that has passed, the letter is busy
+			// REJECT ends the lease at its own instant: until that has passed, the letter is busy
+			time.Sleep(time.Second)
 			if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
 				t.Error(err)
 			}
@@ -220,7 +239,8 @@ func TestARedrivenLetterThatDiesAgainIsDeadOnce(t *testing.T) {
 		rejected := memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}}
 		l.sink.Script(doc("a"), rejected, rejected)
 		r := l.live(t, []Timed{put(0, "a", 1)}, func(e *Engine) {
-			time.Sleep(time.Second) // REJECT ends the lease at its own instant: until that has passed, the letter is busy
+			// REJECT ends the lease at its own instant: until that has passed, the letter is busy
+			time.Sleep(time.Second)
 			if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
 				t.Error(err)
 			}
@@ -270,7 +290,10 @@ func TestABrokenDataFolderIsSaidToBeBroken(t *testing.T) {
 			}
 			defer f.Close()
 			cfg := config.Default()
-			e, err := New(Options{Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{})}})
+			e, err := New(Options{
+				Config: &cfg, Clock: clock.System{},
+				Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{})},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +328,10 @@ func TestHalfANoteOfADeleteIsPassedOver(t *testing.T) {
 	}
 	defer f.Close()
 	cfg := config.Default()
-	e, err := New(Options{Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{})}})
+	e, err := New(Options{
+		Config: &cfg, Clock: clock.System{},
+		Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{})},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,11 +349,13 @@ func TestADataFolderIsClaimedForItsSinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := ClaimFolder(dir, map[string]string{"search": "opensearch http://127.0.0.1:9201"}); err == nil || !strings.Contains(err.Error(), "9201") {
+	if err := ClaimFolder(dir, map[string]string{"search": "opensearch http://127.0.0.1:9201"}); err == nil ||
+		!strings.Contains(err.Error(), "9201") {
 		t.Errorf("another sink: %v, want a refusal that names it", err)
 	}
 	for name, files := range map[string]map[string]string{
-		"somebody's": {"thesis.txt": "x"}, "a Bleve index": {markerFile: `{"holds":"lull search index","schema":1}`}, "no JSON": {markerFile: "x"},
+		"somebody's": {"thesis.txt": "x"}, "a Bleve index": {markerFile: `{"holds":"lull search index","schema":1}`},
+		"no JSON":        {markerFile: "x"},
 		"a newer lull's": {markerFile: `{"holds":"lull dev state","schema":2}`},
 	} {
 		dir := writeFiles(t, files)
@@ -349,7 +377,9 @@ func TestADataFolderIsClaimedForItsSinks(t *testing.T) {
 func TestTheReportHasExactlyItsFields(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report.json")
-	if err := WriteReport(path, Report{DeadLetters: []DeadLine{{Key: "content#a", Reason: "rejected", MessageID: "m"}}}); err != nil {
+	if err := WriteReport(path, Report{DeadLetters: []DeadLine{
+		{Key: "content#a", Reason: "rejected", MessageID: "m"},
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
@@ -376,7 +406,10 @@ func TestTheReportHasExactlyItsFields(t *testing.T) {
 
 func TestTheBooksBalance(t *testing.T) {
 	t.Parallel()
-	r := Report{Events: 36, Skipped: 1, Dead: 2, Rejected: 2, Duplicates: 3, Stale: 4, Superseded: 5, Written: 6, Rewritten: 6, Held: 9, Deleted: 7, Scheduled: 8}
+	r := Report{
+		Events: 36, Skipped: 1, Dead: 2, Rejected: 2, Duplicates: 3, Stale: 4, Superseded: 5, Written: 6,
+		Rewritten: 6, Held: 9, Deleted: 7, Scheduled: 8,
+	}
 	if err := r.Check(); err != nil {
 		t.Error(err)
 	}

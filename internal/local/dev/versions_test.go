@@ -116,7 +116,8 @@ func TestSameVersionOtherPayloadHasOneWinnerInEitherOrder(t *testing.T) {
 					s.settle()
 					got, _, err := s.sink.Get(s.ctx, doc("a"))
 					if err != nil || string(got.Document) != want {
-						t.Errorf("document %s, want %s, the greater digest in either order (%v)", got.Document, want, err)
+						t.Errorf("document %s, want %s, the greater digest in either order (%v)", got.Document, want,
+							err)
 					}
 					if len(s.notes.of(journal.Conflict)) == 0 {
 						t.Error("no version conflict was counted")
@@ -157,7 +158,11 @@ func TestFirstVersionEverIsProcessed(t *testing.T) {
 }
 
 func native(id, sequence, rest string) Timed {
-	return Timed{0, queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":%s,"data":{"t":1}%s}`, id, sequence, rest)}}
+	return Timed{
+		0,
+		queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":%s,"data":{"t":1}%s}`, id,
+			sequence, rest)},
+	}
 }
 
 func TestCounterThatWentBackIsStaleUntilTheEpochIsRaised(t *testing.T) {
@@ -266,7 +271,10 @@ func TestCollectionOptionsHoldOnBothPaths(t *testing.T) {
 		m.Body = m.Body[:len(m.Body)-1] + `,"collection":"slow"}`
 		return m
 	}
-	for name, messages := range map[string][]Timed{"alone": {slow("a")}, "in a batch": {put(0, "x", 1), slow("a"), put(0, "y", 1)}} {
+	for name, messages := range map[string][]Timed{
+		"alone":      {slow("a")},
+		"in a batch": {put(0, "x", 1), slow("a"), put(0, "y", 1)},
+	} {
 		t.Run(name, func(t *testing.T) {
 			stage{cfg: cfg}.play(t, func(s *scene) {
 				s.send(messages...)

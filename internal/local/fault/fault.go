@@ -1,9 +1,10 @@
-// Package fault puts a decision in front of every I/O of an invocation: it may go well, fail before or after it was
-// applied, be throttled, or be the last thing the invocation does. `lull dev --faults` draws the decisions from the standard fault mix
-// (docs/faults.md); the simulator decides them one at a time.
+// Package fault puts a decision in front of every I/O of an invocation: it may go well, fail before
+// or after it was applied, be throttled, or be the last thing the invocation does. `lull dev
+// --faults` draws the decisions from the standard fault mix (docs/faults.md); the simulator decides
+// them one at a time.
 //
-// An invocation that was killed does not stop its goroutines: from then on nothing that it does has any effect, which is
-// what a kill looks like from outside. Its caller discards what it returns.
+// An invocation that was killed does not stop its goroutines: from then on nothing that it does has
+// any effect, which is what a kill looks like from outside. Its caller discards what it returns.
 package fault
 
 import (

@@ -69,14 +69,16 @@ func TestTheDeadDoNothing(t *testing.T) {
 	rows := memory.NewShards()
 	v := fault.NewInvocation(always(fault.OK), "index", 1)
 	v.Kill()
-	if _, err := v.Shards(rows).Write(t.Context(), shardtest.Put(shard.Row{Doc: "a#1", Level: 1})); !errors.Is(err, fault.ErrKilled) || rows.Len() != 0 {
+	if _, err := v.Shards(rows).Write(t.Context(), shardtest.Put(shard.Row{Doc: "a#1", Level: 1})); !errors.Is(err,
+		fault.ErrKilled) || rows.Len() != 0 {
 		t.Errorf("error %v, %d rows, want ErrKilled and none", err, rows.Len())
 	}
 	parked := fault.NewInvocation(decide(func(v *fault.Invocation, _ fault.Op) fault.Verdict {
 		v.Kill() // while the call is parked in the simulator
 		return fault.OK
 	}), "index", 2)
-	if _, err := parked.Shards(rows).Write(t.Context(), shardtest.Put(shard.Row{Doc: "a#1", Level: 1})); !errors.Is(err, fault.ErrKilled) || rows.Len() != 0 {
+	if _, err := parked.Shards(rows).Write(t.Context(), shardtest.Put(shard.Row{Doc: "a#1", Level: 1})); !errors.Is(err,
+		fault.ErrKilled) || rows.Len() != 0 {
 		t.Errorf("error %v, %d rows, want ErrKilled and none", err, rows.Len())
 	}
 }
@@ -84,7 +86,10 @@ func TestTheDeadDoNothing(t *testing.T) {
 // A fault concerns one batch call of ten, as on SQS.
 func TestAFaultOfAQueueConcernsTenEntries(t *testing.T) {
 	t.Parallel()
-	for verdict, wantSent := range map[fault.Verdict]int{fault.FailBefore: 15, fault.FailAfter: 25, fault.Throttle: 15, fault.CrashAfter: 20} {
+	for verdict, wantSent := range map[fault.Verdict]int{
+		fault.FailBefore: 15, fault.FailAfter: 25, fault.Throttle: 15,
+		fault.CrashAfter: 20,
+	} {
 		t.Run(verdict.String(), func(t *testing.T) {
 			t.Parallel()
 			q := memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "q"})
@@ -126,8 +131,11 @@ func TestASinkIsThrottledAloudAndFailsInSilence(t *testing.T) {
 		outcome sink.Outcome
 		applied int64
 	}{
-		fault.OK:         {sink.Outcome{Kind: sink.Applied, Status: 200}, 2},
-		fault.Throttle:   {sink.Outcome{Kind: sink.Throttled, Status: 429, RetryAfter: fault.RetryAfter, Reason: "injected"}, 0},
+		fault.OK: {sink.Outcome{Kind: sink.Applied, Status: 200}, 2},
+		fault.Throttle: {sink.Outcome{
+			Kind: sink.Throttled, Status: 429, RetryAfter: fault.RetryAfter,
+			Reason: "injected",
+		}, 0},
 		fault.FailBefore: {sink.Outcome{Kind: sink.Unknown, Reason: "injected"}, 0},
 		fault.FailAfter:  {sink.Outcome{Kind: sink.Unknown, Reason: "injected"}, 2},
 	} {
@@ -145,7 +153,8 @@ func TestASinkIsThrottledAloudAndFailsInSilence(t *testing.T) {
 	}
 }
 
-// An invocation that is to be killed is, at one of its I/Os or, where it has fewer, before its answer.
+// An invocation that is to be killed is, at one of its I/Os or, where it has fewer, before its
+// answer.
 func TestAMixKillsWhomItChooses(t *testing.T) {
 	t.Parallel()
 	for _, calls := range []int{0, 3, 1000} {
@@ -185,9 +194,21 @@ func TestAMixKeepsItsRates(t *testing.T) {
 		op   fault.Op
 		want map[fault.Verdict]float64
 	}{
-		{fault.Op{Service: fault.Table, Call: "CLAIM"}, map[fault.Verdict]float64{fault.OK: 0.4, fault.FailBefore: 0.1, fault.FailAfter: 0.2, fault.Throttle: 0.3}},
-		{fault.Op{Service: fault.Search, Call: "ping"}, map[fault.Verdict]float64{fault.OK: 0.4, fault.FailBefore: 0.1, fault.FailAfter: 0.2, fault.Throttle: 0.3}},
-		{fault.Op{Service: fault.Search, Call: "_bulk"}, map[fault.Verdict]float64{fault.OK: 0.15, fault.FailBefore: 0.1, fault.FailAfter: 0.2, fault.Throttle: 0.55}},
+		{fault.Op{Service: fault.Table, Call: "CLAIM"}, map[fault.Verdict]float64{
+			fault.OK: 0.4, fault.FailBefore: 0.1,
+			fault.FailAfter: 0.2, fault.Throttle: 0.3,
+		}},
+		{fault.Op{Service: fault.Search, Call: "ping"}, map[fault.Verdict]float64{
+			fault.OK: 0.4, fault.FailBefore: 0.1,
+			fault.FailAfter: 0.2, fault.Throttle: 0.3,
+		}},
+		{
+			fault.Op{Service: fault.Search, Call: "_bulk"},
+			map[fault.Verdict]float64{
+				fault.OK: 0.15, fault.FailBefore: 0.1, fault.FailAfter: 0.2,
+				fault.Throttle: 0.55,
+			},
+		},
 	} {
 		m := fault.NewMix(rates, 11)
 		v := fault.NewInvocation(m, "index", 1)

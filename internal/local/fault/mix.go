@@ -26,12 +26,13 @@ type Rates struct {
 func Standard() Rates {
 	return Rates{
 		DeliverTwice: 0.02, Reorder: 0.05, ReorderBy: 5 * time.Second, FlightLost: 0.005, FlightTwice: 0.005,
-		IOFailBefore: 0.001, IOFailAfter: 0.001, IOThrottle: 0.005, Kill: 0.003, SinkThrottle: 0.01, Skew: 500 * time.Millisecond,
+		IOFailBefore: 0.001, IOFailAfter: 0.001, IOThrottle: 0.005, Kill: 0.003, SinkThrottle: 0.01,
+		Skew: 500 * time.Millisecond,
 	}
 }
 
-// Mix draws verdicts from rates. It is safe for concurrent use; the same seed draws the same numbers, but concurrent callers take
-// them in no fixed order.
+// Mix draws verdicts from rates. It is safe for concurrent use; the same seed draws the same
+// numbers, but concurrent callers take them in no fixed order.
 type Mix struct {
 	Rates Rates
 
@@ -73,7 +74,8 @@ func (m *Mix) Begin(v *Invocation) {
 	}
 }
 
-// End forgets the invocation. One that is to be killed and did less I/O than that is killed now, before its answer.
+// End forgets the invocation. One that is to be killed and did less I/O than that is killed now,
+// before its answer.
 func (m *Mix) End(v *Invocation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

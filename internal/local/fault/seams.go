@@ -48,7 +48,9 @@ type scanner struct {
 	s shard.Scanner
 }
 
-func (d scanner) Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []shard.Row, next string, err error) {
+func (d scanner) Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []shard.Row,
+	next string, err error,
+) {
 	err = d.v.do(ctx, Op{Service: Table, Call: "Scan", Count: limit}, shard.ErrThrottled, func() (err error) {
 		rows, next, err = d.s.Scan(ctx, segment, segments, cursor, limit)
 		return err
@@ -56,7 +58,8 @@ func (d scanner) Scan(ctx context.Context, segment, segments int, cursor string,
 	return rows, next, err
 }
 
-// Queue is the queue as this invocation sees it. A fault concerns a whole batch call of ten, as on SQS.
+// Queue is the queue as this invocation sees it. A fault concerns a whole batch call of ten, as on
+// SQS.
 func (v *Invocation) Queue(q queue.Queue) queue.Queue { return queues{v, q} }
 
 type queues struct {
@@ -69,7 +72,8 @@ func (d queues) Send(ctx context.Context, out []queue.Outgoing) []error {
 }
 
 func (d queues) Hold(ctx context.Context, receipts []string, dur time.Duration) []error {
-	return batches(ctx, d.v, "ChangeMessageVisibilityBatch", receipts, func(b []string) []error { return d.q.Hold(ctx, b, dur) })
+	return batches(ctx, d.v, "ChangeMessageVisibilityBatch", receipts,
+		func(b []string) []error { return d.q.Hold(ctx, b, dur) })
 }
 
 func (d queues) Delete(ctx context.Context, receipts []string) []error {
@@ -157,7 +161,8 @@ func (d launcher) Start(ctx context.Context, s flight.State) error {
 	return d.v.do(ctx, op, errThrottled, func() error { return d.l.Start(ctx, s) })
 }
 
-// Sink is the sink as this invocation sees it. A request that fails leaves every outcome unknown; a throttled one is 429 for each item.
+// Sink is the sink as this invocation sees it. A request that fails leaves every outcome unknown; a
+// throttled one is 429 for each item.
 func (v *Invocation) Sink(s sink.Sink) sink.Sink { return sinks{v, s} }
 
 type sinks struct {
@@ -217,7 +222,9 @@ func (d letters) Get(ctx context.Context, id string) (l deadletter.Letter, ok bo
 	return l, ok, err
 }
 
-func (d letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) (list []deadletter.Facts, next string, err error) {
+func (d letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) (list []deadletter.Facts,
+	next string, err error,
+) {
 	err = d.v.do(ctx, Op{Service: Table, Call: "ListLetters", Count: limit}, errThrottled, func() (err error) {
 		list, next, err = d.s.List(ctx, f, cursor, limit)
 		return err
@@ -248,7 +255,9 @@ func (d schedules) Put(ctx context.Context, it schedule.Item) error {
 	return d.v.do(ctx, op, errThrottled, func() error { return d.s.Put(ctx, it) })
 }
 
-func (d schedules) Due(ctx context.Context, until time.Time, cursor string, limit int) (items []schedule.Item, next string, err error) {
+func (d schedules) Due(ctx context.Context, until time.Time, cursor string, limit int) (items []schedule.Item,
+	next string, err error,
+) {
 	err = d.v.do(ctx, Op{Service: Table, Call: "ListScheduled", Count: limit}, errThrottled, func() (err error) {
 		items, next, err = d.s.Due(ctx, until, cursor, limit)
 		return err

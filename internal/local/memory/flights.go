@@ -72,7 +72,8 @@ func (f *Flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, erro
 	return flight.Decode(b)
 }
 
-// manifest is a flight's manifest as it is stored, nil for none. Its bytes never change: Put brings others.
+// manifest is a flight's manifest as it is stored, nil for none. Its bytes never change: Put brings
+// others.
 func (f *Flights) manifest(id flight.ID) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -25,7 +25,8 @@ var _ deadletter.Store = (*Letters)(nil)
 // NewLetters returns an empty store.
 func NewLetters() *Letters { return &Letters{letters: map[string]deadletter.Letter{}} }
 
-// Park keeps the letter. One that is there already takes the new facts and keeps its redrives and its first error.
+// Park keeps the letter. One that is there already takes the new facts and keeps its redrives and
+// its first error.
 func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, fmt.Errorf("park letter: %w", err)
@@ -58,7 +59,9 @@ func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, 
 }
 
 // List sorts by when the letters died, then by id; the cursor is where the last one stood.
-func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string, error) {
+func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,
+	error,
+) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", fmt.Errorf("list letters: %w", err)
 	}
@@ -77,7 +80,9 @@ func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, 
 		}
 	}
 	s.mu.Unlock()
-	slices.SortFunc(all, func(a, b deadletter.Facts) int { return position{a.Died, a.ID}.compare(position{b.Died, b.ID}) })
+	slices.SortFunc(all, func(a, b deadletter.Facts) int {
+		return position{a.Died, a.ID}.compare(position{b.Died, b.ID})
+	})
 	if len(all) <= limit {
 		return all, "", nil
 	}
@@ -116,7 +121,8 @@ func (s *Letters) Drop(ctx context.Context, id string) error {
 	return nil
 }
 
-// position is a place in a list that is sorted by time, then by id. The zero position is before everything.
+// position is a place in a list that is sorted by time, then by id. The zero position is before
+// everything.
 type position struct {
 	at time.Time
 	id string

@@ -33,8 +33,9 @@ type MachineSettings struct {
 //
 //	Hold (wait until wakeAt) -> Index (turn) -> done? -> Hold | end
 //
-// An execution that fails, is stopped or runs into its limit leaves its flight as it is: redelivery recovers it. As with
-// a Lambda function, a turn that is under way then is not interrupted; what it answers is lost.
+// An execution that fails, is stopped or runs into its limit leaves its flight as it is: redelivery
+// recovers it. As with a Lambda function, a turn that is under way then is not interrupted; what it
+// answers is lost.
 type Machine struct {
 	clk  clock.Clock
 	set  MachineSettings
@@ -173,7 +174,8 @@ func (m *Machine) Running() int {
 	return len(m.running)
 }
 
-// Close ends every execution, the contexts of their turns too, and waits for them. Starting another one fails then.
+// Close ends every execution, the contexts of their turns too, and waits for them. Starting another
+// one fails then.
 func (m *Machine) Close() {
 	m.mu.Lock()
 	m.closed = true

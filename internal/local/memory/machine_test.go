@@ -31,16 +31,17 @@ func TestAnExecutionWaitsTurnsAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		var at []time.Duration
-		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Limit: memory.ExpressLimit}, func(_ context.Context, s flight.State) (flight.State, error) {
-			at = append(at, time.Since(begin))
-			if got, want := s.Started, begin.UnixMicro(); got != want {
-				t.Errorf("started %d, want %d", got, want)
-			}
-			s.Left.Drop(s.Turn)
-			s.Turn++
-			s.Done = s.Left.Empty()
-			return wakeIn(10*time.Second, s), nil
-		})
+		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Limit: memory.ExpressLimit},
+			func(_ context.Context, s flight.State) (flight.State, error) {
+				at = append(at, time.Since(begin))
+				if got, want := s.Started, begin.UnixMicro(); got != want {
+					t.Errorf("started %d, want %d", got, want)
+				}
+				s.Left.Drop(s.Turn)
+				s.Turn++
+				s.Done = s.Left.Empty()
+				return wakeIn(10*time.Second, s), nil
+			})
 		defer m.Close()
 		start(t, m, wakeIn(5*time.Second, flight.State{Schema: 1, Flight: "f", Left: flight.AllLeft(3)}))
 		if got, want := m.Running(), 1; got != want {
@@ -92,10 +93,11 @@ func TestAnExpressExecutionEndsAfterFiveMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		turns := 0
-		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Limit: memory.ExpressLimit}, func(_ context.Context, s flight.State) (flight.State, error) {
-			turns++
-			return wakeIn(70*time.Second, s), nil
-		})
+		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Limit: memory.ExpressLimit},
+			func(_ context.Context, s flight.State) (flight.State, error) {
+				turns++
+				return wakeIn(70*time.Second, s), nil
+			})
 		defer m.Close()
 		start(t, m, wakeIn(0, flight.State{Schema: 1, Flight: "f"}))
 		time.Sleep(memory.ExpressLimit - time.Second)
@@ -114,11 +116,12 @@ func TestStopEndsTheExecutionsOfOneFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var turns atomic.Int64
-		m := memory.NewMachine(clock.System{}, memory.MachineSettings{}, func(_ context.Context, s flight.State) (flight.State, error) {
-			turns.Add(1)
-			s.Done = true
-			return s, nil
-		})
+		m := memory.NewMachine(clock.System{}, memory.MachineSettings{},
+			func(_ context.Context, s flight.State) (flight.State, error) {
+				turns.Add(1)
+				s.Done = true
+				return s, nil
+			})
 		defer m.Close()
 		for _, id := range []flight.ID{"a", "a", "b"} {
 			start(t, m, wakeIn(10*time.Second, flight.State{Schema: 1, Flight: id}))
@@ -136,7 +139,9 @@ func TestStopEndsTheExecutionsOfOneFlight(t *testing.T) {
 func TestCloseEndsWaitsAndTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(err error) { t.Errorf("reported %v", err) }},
+		m := memory.NewMachine(clock.System{}, memory.MachineSettings{
+			Report: func(err error) { t.Errorf("reported %v", err) },
+		},
 			func(ctx context.Context, s flight.State) (flight.State, error) {
 				<-ctx.Done()
 				return s, ctx.Err()

@@ -9,9 +9,9 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// Handler is a Lambda function behind an event source mapping with ReportBatchItemFailures. It returns the ids of the
-// messages that shall stay; all others of the batch are deleted. An error keeps the whole batch, and so does an id that
-// is empty or of no message of the batch.
+// Handler is a Lambda function behind an event source mapping with ReportBatchItemFailures. It
+// returns the ids of the messages that shall stay; all others of the batch are deleted. An error
+// keeps the whole batch, and so does an id that is empty or of no message of the batch.
 type Handler func(ctx context.Context, batch []queue.Message) (failed []string, err error)
 
 // MappingSettings describe an event source mapping.
@@ -29,7 +29,8 @@ type Mapping struct {
 	handle Handler
 }
 
-// NewMapping returns a mapping that does nothing before Run. Batch and Pollers below one count as one.
+// NewMapping returns a mapping that does nothing before Run. Batch and Pollers below one count as
+// one.
 func NewMapping(q *Queue, set MappingSettings, handle Handler) *Mapping {
 	set.Batch, set.Pollers = max(set.Batch, 1), max(set.Pollers, 1)
 	if set.Report == nil {
@@ -38,8 +39,8 @@ func NewMapping(q *Queue, set MappingSettings, handle Handler) *Mapping {
 	return &Mapping{queue: q, set: set, handle: handle}
 }
 
-// Run polls until ctx ends and returns when every call of the handler has. The handler's context ends with ctx; what it
-// answers then still counts.
+// Run polls until ctx ends and returns when every call of the handler has. The handler's context
+// ends with ctx; what it answers then still counts.
 func (m *Mapping) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for range m.set.Pollers {
@@ -74,7 +75,8 @@ func succeeded(batch []queue.Message, failed []string) ([]string, error) {
 	keep := make(map[string]bool, len(failed))
 	for _, id := range failed {
 		if id == "" {
-			return nil, fmt.Errorf("handle batch of %d: an item identifier is empty: the whole batch counts as failed", len(batch))
+			return nil, fmt.Errorf("handle batch of %d: an item identifier is empty: the whole batch counts as failed",
+				len(batch))
 		}
 		keep[id] = true
 	}
@@ -88,7 +90,8 @@ func succeeded(batch []queue.Message, failed []string) ([]string, error) {
 		done = append(done, batch[i].Receipt)
 	}
 	if matched < len(keep) {
-		return nil, fmt.Errorf("handle batch of %d: an item identifier is unknown: the whole batch counts as failed", len(batch))
+		return nil, fmt.Errorf("handle batch of %d: an item identifier is unknown: the whole batch counts as failed",
+			len(batch))
 	}
 	return done, nil
 }

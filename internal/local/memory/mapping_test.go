@@ -23,10 +23,20 @@ func TestTheMappingDeletesWhatIsNotReportedAsFailed(t *testing.T) {
 	}{
 		{"nothing reported: all deleted", func([]queue.Message) ([]string, error) { return nil, nil }, 0},
 		{"one reported: it stays", func(b []queue.Message) ([]string, error) { return []string{b[1].ID}, nil }, 1},
-		{"one reported twice: it stays", func(b []queue.Message) ([]string, error) { return []string{b[1].ID, b[1].ID}, nil }, 1},
-		{"an unknown id keeps the whole batch", func(b []queue.Message) ([]string, error) { return []string{b[1].ID, "x"}, nil }, 3},
+		{"one reported twice: it stays", func(b []queue.Message) ([]string, error) {
+			return []string{b[1].ID, b[1].ID},
+				nil
+		}, 1},
+		{"an unknown id keeps the whole batch", func(b []queue.Message) ([]string,
+			error,
+		) {
+			return []string{b[1].ID, "x"}, nil
+		}, 3},
 		{"an empty id keeps the whole batch", func([]queue.Message) ([]string, error) { return []string{""}, nil }, 3},
-		{"an error keeps the whole batch", func([]queue.Message) ([]string, error) { return nil, errors.New("killed") }, 3},
+		{
+			"an error keeps the whole batch", func([]queue.Message) ([]string, error) { return nil, errors.New("killed") },
+			3,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,12 +70,13 @@ func TestTheMappingStopsWithItsHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "q", Visibility: time.Hour})
 		handled := false
-		m := memory.NewMapping(q, memory.MappingSettings{}, func(ctx context.Context, _ []queue.Message) ([]string, error) {
-			<-ctx.Done()
-			time.Sleep(time.Second)
-			handled = true
-			return nil, nil
-		})
+		m := memory.NewMapping(q, memory.MappingSettings{},
+			func(ctx context.Context, _ []queue.Message) ([]string, error) {
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				handled = true
+				return nil, nil
+			})
 		send(t, q, "a")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

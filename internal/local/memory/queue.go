@@ -25,13 +25,15 @@ type QueueSettings struct {
 	DeadLetter      *Queue        // nil for no redrive policy
 	MaxInFlight     int           // 0 for [MaxInFlight]; at the limit receivers wait
 
-	// Deliver, where set, is asked once per message sent what a standard queue may do to it: deliver it late, out of order, or twice
-	// (a second copy with the same id and a receipt handle of its own). It is called under the queue's lock.
+	// Deliver, where set, is asked once per message sent what a standard queue may do to it:
+	// deliver it late, out of order, or twice (a second copy with the same id and a receipt handle
+	// of its own). It is called under the queue's lock.
 	Deliver func() (late time.Duration, twice bool)
 }
 
-// Queue is a standard queue that delivers once per visibility, in the order in which messages became visible. A message
-// is one of: delayed, visible, in flight. All methods are safe for concurrent use.
+// Queue is a standard queue that delivers once per visibility, in the order in which messages
+// became visible. A message is one of: delayed, visible, in flight. All methods are safe for
+// concurrent use.
 type Queue struct {
 	clk    clock.Clock
 	set    QueueSettings
@@ -89,7 +91,8 @@ func (q *Queue) Name() string { return q.set.Name }
 
 func (q *Queue) now() time.Duration { return q.clk.Now().Sub(q.origin) }
 
-// Send puts messages into the queue, each with a body, within 1 MiB and ten attributes, and with a delay of at most 15 minutes.
+// Send puts messages into the queue, each with a body, within 1 MiB and ten attributes, and with a
+// delay of at most 15 minutes.
 func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 	if err := ctx.Err(); err != nil {
 		return all(len(out), fmt.Errorf("send: %w", err))
@@ -108,7 +111,8 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 		}
 		q.seq++
 		msg := queue.Message{
-			ID: q.set.Name + "-" + strconv.FormatUint(q.seq, 10), Body: o.Body, Attributes: maps.Clone(o.Attributes), Sent: sent,
+			ID: q.set.Name + "-" + strconv.FormatUint(q.seq, 10), Body: o.Body, Attributes: maps.Clone(o.Attributes),
+			Sent: sent,
 		}
 		late, twice := time.Duration(0), false
 		if q.set.Deliver != nil {
@@ -156,8 +160,8 @@ func sendable(o *queue.Outgoing, bytes int) error {
 	return nil
 }
 
-// Hold makes messages in flight invisible for d from now. Asking for more than twelve hours since the receive is an
-// error that changes nothing, as in SQS.
+// Hold makes messages in flight invisible for d from now. Asking for more than twelve hours since
+// the receive is an error that changes nothing, as in SQS.
 func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []error {
 	if err := ctx.Err(); err != nil {
 		return all(len(receipts), fmt.Errorf("hold: %w", err))
@@ -172,7 +176,8 @@ func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []
 		case m == nil || m.state != inFlight || m.at <= now:
 			errs = failAt(errs, len(receipts), i, queue.ErrGone)
 		case d < 0 || now+d > m.received+queue.MaxHold:
-			errs = failAt(errs, len(receipts), i, fmt.Errorf("hold for %s: visibility ends %s after the receive", d, queue.MaxHold))
+			errs = failAt(errs, len(receipts), i, fmt.Errorf("hold for %s: visibility ends %s after the receive",
+				d, queue.MaxHold))
 		case d == 0:
 			q.release(m)
 		default:
@@ -184,8 +189,8 @@ func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []
 	return errs
 }
 
-// Delete deletes the messages whose latest receipt is given, also one whose visibility has lapsed since. A stale receipt
-// does nothing.
+// Delete deletes the messages whose latest receipt is given, also one whose visibility has lapsed
+// since. A stale receipt does nothing.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	if err := ctx.Err(); err != nil {
 		return all(len(receipts), fmt.Errorf("delete: %w", err))
@@ -249,7 +254,8 @@ func (q *Queue) unschedule(m *message) {
 	q.timeline.take(m)
 }
 
-// QueueCounts are what SQS calls ApproximateNumberOfMessages, NotVisible and Delayed. Here they are exact.
+// QueueCounts are what SQS calls ApproximateNumberOfMessages, NotVisible and Delayed. Here they are
+// exact.
 type QueueCounts struct{ Visible, InFlight, Delayed int }
 
 // Total is every message that the queue has.

@@ -10,7 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// BenchmarkQueue sends, receives, holds and deletes each message, 100,000 of them in flight throughout.
+// BenchmarkQueue sends, receives, holds and deletes each message, 100,000 of them in flight
+// throughout.
 func BenchmarkQueue(b *testing.B) {
 	q := memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "q", Visibility: time.Hour, MaxInFlight: 1 << 30})
 	ctx := b.Context()

@@ -104,7 +104,8 @@ func TestVisibilityCountsFromThePollBeforeTheWindow(t *testing.T) {
 		if got, want := time.Since(start), 7*time.Second; got != want {
 			t.Errorf("visible again %s after the batch was handed over, want %s", got, want)
 		}
-		if len(again) != 1 || again[0].ID != got[0].ID || again[0].ReceiveCount != 2 || again[0].Receipt == got[0].Receipt {
+		if len(again) != 1 || again[0].ID != got[0].ID || again[0].ReceiveCount != 2 ||
+			again[0].Receipt == got[0].Receipt {
 			t.Errorf("received again: %+v, first %+v", again, got)
 		}
 	})
@@ -184,7 +185,8 @@ func TestAMessageReceivedTooOftenMovesToTheDeadLetterQueue(t *testing.T) {
 			t.Errorf("received %v after the last permitted receive", got)
 		}
 		got := receive(t, dead, 1, time.Minute)
-		if len(got) != 1 || got[0].MovedFrom != "live" || got[0].ID != id || !got[0].Sent.Equal(sent) || got[0].ReceiveCount != 1 {
+		if len(got) != 1 || got[0].MovedFrom != "live" || got[0].ID != id || !got[0].Sent.Equal(sent) ||
+			got[0].ReceiveCount != 1 {
 			t.Errorf("dead letter %+v, want %s moved from live, sent %s", got, id, sent)
 		}
 		if got, want := q.Counts().Total(), 0; got != want {
@@ -196,7 +198,10 @@ func TestAMessageReceivedTooOftenMovesToTheDeadLetterQueue(t *testing.T) {
 func TestMessagesVanishAfterRetention(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "q", Retention: time.Hour, Visibility: 50 * time.Minute})
+		q := memory.NewQueue(clock.System{}, memory.QueueSettings{
+			Name: "q", Retention: time.Hour,
+			Visibility: 50 * time.Minute,
+		})
 		send(t, q, "a", "b")
 		receive(t, q, 1, 0)
 		time.Sleep(59 * time.Minute)

@@ -19,7 +19,8 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// plainMessage is a message of the queue's slow and obvious twin: a list in which everything is looked for from the front.
+// plainMessage is a message of the queue's slow and obvious twin: a list in which everything is
+// looked for from the front.
 type plainMessage struct {
 	body     string
 	sent     time.Time
@@ -78,7 +79,8 @@ func TestTheQueueDoesWhatAPlainListDoes(t *testing.T) {
 		clk := &handClock{now: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)}
 		dead := memory.NewQueue(clk, memory.QueueSettings{Name: "dead"})
 		set := memory.QueueSettings{
-			Name: "q", Visibility: 10 * time.Second, Retention: 5 * time.Minute, MaxReceiveCount: 4, DeadLetter: dead, MaxInFlight: 12,
+			Name: "q", Visibility: 10 * time.Second, Retention: 5 * time.Minute, MaxReceiveCount: 4, DeadLetter: dead,
+			MaxInFlight: 12,
 		}
 		q, twin := memory.NewQueue(clk, set), &plainQueue{set: set}
 		ctx := context.Background()
@@ -86,7 +88,10 @@ func TestTheQueueDoesWhatAPlainListDoes(t *testing.T) {
 		n := 0
 		t.Repeat(map[string]func(*rapid.T){
 			"time": func(t *rapid.T) {
-				clk.pass(rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second, time.Minute}).Draw(t, "d"))
+				clk.pass(rapid.SampledFrom([]time.Duration{
+					time.Millisecond, time.Second, 3 * time.Second,
+					10 * time.Second, time.Minute,
+				}).Draw(t, "d"))
 			},
 			"send": func(t *rapid.T) {
 				var out []queue.Outgoing
@@ -94,7 +99,10 @@ func TestTheQueueDoesWhatAPlainListDoes(t *testing.T) {
 					n++
 					delay := rapid.SampledFrom([]time.Duration{0, 0, time.Second, 5 * time.Second}).Draw(t, "delay")
 					out = append(out, queue.Outgoing{Body: fmt.Sprint(n), Delay: delay})
-					twin.messages = append(twin.messages, &plainMessage{body: fmt.Sprint(n), sent: clk.now.Truncate(time.Millisecond), from: clk.now.Add(delay)})
+					twin.messages = append(twin.messages, &plainMessage{
+						body: fmt.Sprint(n),
+						sent: clk.now.Truncate(time.Millisecond), from: clk.now.Add(delay),
+					})
 				}
 				if errs := q.Send(ctx, out); errs != nil {
 					t.Fatal(errs)
@@ -108,7 +116,8 @@ func TestTheQueueDoesWhatAPlainListDoes(t *testing.T) {
 					t.Fatal(err)
 				}
 				if before.InFlight < set.MaxInFlight && before.Visible > 0 {
-					// Only what comes to the front settles, which the list cannot know: it takes over what the queue's dead letters say.
+					// Only what comes to the front settles, which the list cannot know: it takes
+					// over what the queue's dead letters say.
 					twin.settleUpTo(clk.now, dead)
 				}
 				for _, m := range got {
@@ -120,7 +129,8 @@ func TestTheQueueDoesWhatAPlainListDoes(t *testing.T) {
 					p.count++
 					p.from, p.received, p.receipt = clk.now.Add(set.Visibility), clk.now, m.Receipt
 					if m.ReceiveCount != p.count || !m.Sent.Equal(p.sent) || slices.Contains(receipts, m.Receipt) {
-						t.Fatalf("%s came with count %d, receipt %s, sent %s, want %d, a new one, %s", m.Body, m.ReceiveCount, m.Receipt, m.Sent, p.count, p.sent)
+						t.Fatalf("%s came with count %d, receipt %s, sent %s, want %d, a new one, %s", m.Body,
+							m.ReceiveCount, m.Receipt, m.Sent, p.count, p.sent)
 					}
 					receipts = append(receipts, m.Receipt)
 				}
@@ -163,12 +173,14 @@ func TestTheQueueDoesWhatAPlainListDoes(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				if got, want := q.Counts(), twin.counts(clk.now); got.InFlight != want.InFlight || got.Delayed != want.Delayed || got.Visible < want.Visible {
+				if got, want := q.Counts(), twin.counts(clk.now); got.InFlight != want.InFlight ||
+					got.Delayed != want.Delayed || got.Visible < want.Visible {
 					t.Fatalf("counts %+v, want %+v", got, want)
 				}
 			},
 		})
-		// In the end every message that was sent was deleted, expired, or is in one of the queues, once.
+		// In the end every message that was sent was deleted, expired, or is in one of the queues,
+		// once.
 		seen := map[string]int{}
 		for range 200 {
 			clk.pass(time.Second)
@@ -220,33 +232,40 @@ func TestNothingIsLostBetweenManySendersAndPollers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const senders, each = 8, 500
-		q := memory.NewQueue(clock.NewFast(7), memory.QueueSettings{Name: "q", Visibility: 20 * time.Second, MaxInFlight: 700})
+		q := memory.NewQueue(clock.NewFast(7), memory.QueueSettings{
+			Name: "q", Visibility: 20 * time.Second,
+			MaxInFlight: 700,
+		})
 		var mu sync.Mutex
 		done := map[string]int{}
 		dice := rand.New(rand.NewPCG(1, 2))
-		m := memory.NewMapping(q, memory.MappingSettings{Batch: 100, Window: time.Second, Pollers: 5}, func(_ context.Context, batch []queue.Message) ([]string, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if dice.IntN(10) == 0 {
-				return nil, errors.New("killed")
-			}
-			failed := []string{}
-			for _, msg := range batch {
-				if dice.IntN(3) == 0 {
-					failed = append(failed, msg.ID)
-				} else {
-					done[msg.Body]++
+		m := memory.NewMapping(q, memory.MappingSettings{Batch: 100, Window: time.Second, Pollers: 5},
+			func(_ context.Context, batch []queue.Message) ([]string, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if dice.IntN(10) == 0 {
+					return nil, errors.New("killed")
 				}
-			}
-			return failed, nil
-		})
+				failed := []string{}
+				for _, msg := range batch {
+					if dice.IntN(3) == 0 {
+						failed = append(failed, msg.ID)
+					} else {
+						done[msg.Body]++
+					}
+				}
+				return failed, nil
+			})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg, running sync.WaitGroup
 		running.Go(func() { m.Run(ctx) })
 		for s := range senders {
 			wg.Go(func() {
 				for i := range each {
-					q.Send(ctx, []queue.Outgoing{{Body: fmt.Sprint(s, "-", i), Delay: time.Duration(i%3) * time.Second}})
+					q.Send(ctx, []queue.Outgoing{{
+						Body:  fmt.Sprint(s, "-", i),
+						Delay: time.Duration(i%3) * time.Second,
+					}})
 					if i%50 == 0 {
 						time.Sleep(100 * time.Millisecond)
 					}

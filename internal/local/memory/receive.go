@@ -11,11 +11,14 @@ import (
 
 // Limits of one batch.
 const (
-	// MaxBatchBytes is where the event source mapping closes a batch: the payload limit of an invocation.
+	// MaxBatchBytes is where the event source mapping closes a batch: the payload limit of an
+	// invocation.
 	MaxBatchBytes = 6 << 20
-	// recordBytes is about what the envelope of one record adds to its body: receipt handle, attributes, names.
+	// recordBytes is about what the envelope of one record adds to its body: receipt handle,
+	// attributes, names.
 	recordBytes = 700
-	// chunk is how many messages one of several waiting pollers gets at a time, as one ReceiveMessage would.
+	// chunk is how many messages one of several waiting pollers gets at a time, as one
+	// ReceiveMessage would.
 	chunk = queue.MaxEntries
 )
 
@@ -34,14 +37,16 @@ type waiter struct {
 	wake   chan struct{}
 }
 
-// Receive is ReceiveMessage: up to limit messages, waiting up to wait for the first. No message is no error.
+// Receive is ReceiveMessage: up to limit messages, waiting up to wait for the first. No message is
+// no error.
 func (q *Queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]queue.Message, error) {
 	return q.receive(ctx, limit, wait, 0)
 }
 
-// Gather is one batch of an event source mapping: it waits for the first message as long as ctx lives, then gathers up to
-// limit messages, until the window has passed since the first or the next one would exceed [MaxBatchBytes]. Visibility
-// counts from when each message was taken, before the window. If ctx ends while it gathers, the messages are visible again.
+// Gather is one batch of an event source mapping: it waits for the first message as long as ctx
+// lives, then gathers up to limit messages, until the window has passed since the first or the next
+// one would exceed [MaxBatchBytes]. Visibility counts from when each message was taken, before the
+// window. If ctx ends while it gathers, the messages are visible again.
 func (q *Queue) Gather(ctx context.Context, limit int, window time.Duration) ([]queue.Message, error) {
 	return q.receive(ctx, limit, never, window)
 }
@@ -107,8 +112,8 @@ func (q *Queue) sleep(ctx context.Context, w *waiter, d time.Duration) {
 	}
 }
 
-// offer makes visible what is due, hands visible messages to the waiters in turn and sees to it that somebody looks when
-// the next message becomes visible.
+// offer makes visible what is due, hands visible messages to the waiters in turn and sees to it
+// that somebody looks when the next message becomes visible.
 func (q *Queue) offer(now time.Duration) {
 	if len(q.waiters) == 0 {
 		return
@@ -167,7 +172,8 @@ func (q *Queue) take(m *message, now time.Duration) {
 	q.timeline.add(m)
 }
 
-// presentable is the first visible message that may be received; expired ones go, and those received too often move.
+// presentable is the first visible message that may be received; expired ones go, and those
+// received too often move.
 func (q *Queue) presentable(now time.Duration) *message {
 	for {
 		m := q.visible.first()
@@ -192,8 +198,8 @@ func (q *Queue) discard(m *message) {
 	delete(q.messages, m.seq)
 }
 
-// accept takes a message that another queue's redrive policy moves here: it keeps its id and when it was sent, and its
-// receives are counted anew.
+// accept takes a message that another queue's redrive policy moves here: it keeps its id and when
+// it was sent, and its receives are counted anew.
 func (q *Queue) accept(m *message, from string) {
 	now := q.now()
 	q.mu.Lock()
@@ -228,7 +234,8 @@ func (q *Queue) leave(w *waiter) {
 	}
 }
 
-// rearm wakes one waiter where all of them would sleep past the moment at which the next message becomes visible.
+// rearm wakes one waiter where all of them would sleep past the moment at which the next message
+// becomes visible.
 func (q *Queue) rearm() {
 	m := q.timeline.first()
 	if m == nil || len(q.waiters) == 0 {

@@ -38,7 +38,9 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 }
 
 // Due sorts by when the items are due, then by id; the cursor is where the last one stood.
-func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string, error) {
+func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string,
+	error,
+) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", fmt.Errorf("list scheduled events: %w", err)
 	}

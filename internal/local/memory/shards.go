@@ -13,7 +13,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// buckets divides the rows so that writers of different documents seldom meet, and a scan sorts little at a time.
+// buckets divides the rows so that writers of different documents seldom meet, and a scan sorts
+// little at a time.
 const buckets = 256
 
 // Shards is a table of rows. Each write is one step; every read is consistent.
@@ -96,9 +97,11 @@ func (s *Shards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return old, nil
 }
 
-// Scan goes through the buckets of a segment, each sorted by key. A row that is written meanwhile may be missed or seen
-// in its new state, as in DynamoDB.
-func (s *Shards) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string, error) {
+// Scan goes through the buckets of a segment, each sorted by key. A row that is written meanwhile
+// may be missed or seen in its new state, as in DynamoDB.
+func (s *Shards) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
+	error,
+) {
 	if segments < 1 || segment < 0 || segment >= segments || limit < 1 {
 		return nil, "", fmt.Errorf("scan segment %d of %d, limit %d: out of range", segment, segments, limit)
 	}
@@ -142,7 +145,8 @@ func (b *bucket) after(doc shard.DocID) []shard.Row {
 	return rows
 }
 
-// ShardCounts says what a table was asked for. Refused writes are among the Writes: each uses its unit.
+// ShardCounts says what a table was asked for. Refused writes are among the Writes: each uses its
+// unit.
 type ShardCounts struct{ Reads, Writes, Refused int64 }
 
 // Counts returns the rows read, the writes tried and the writes refused since the table was made.

@@ -10,7 +10,8 @@ import (
 
 func TestShardsAreAStore(t *testing.T) {
 	t.Parallel()
-	shardtest.Run(t, func(*testing.T) shard.Store { return memory.NewShards() }, shardtest.Capabilities{Scan: true, Rounds: 100})
+	shardtest.Run(t, func(*testing.T) shard.Store { return memory.NewShards() },
+		shardtest.Capabilities{Scan: true, Rounds: 100})
 }
 
 func TestShardsCountWhatIsPaidFor(t *testing.T) {

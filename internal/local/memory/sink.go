@@ -26,7 +26,8 @@ type Answer struct {
 	Apply   bool // do the work all the same: a write that was applied and got no answer
 }
 
-// Rule answers an op for as long as it wants to: a poison document, an outage. False lets the op through.
+// Rule answers an op for as long as it wants to: a poison document, an outage. False lets the op
+// through.
 type Rule func(op sink.Op) (Answer, bool)
 
 // Sink holds documents in memory. Scripted answers come first, then the rule, then the work.

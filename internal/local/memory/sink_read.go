@@ -41,7 +41,8 @@ func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	return nil
 }
 
-// snapshot is the documents of a collection, or of all, sorted. # sorts before every other character of a collection's name.
+// snapshot is the documents of a collection, or of all, sorted. # sorts before every other
+// character of a collection's name.
 func (s *Sink) snapshot(c shard.Collection) []sink.Stored {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +61,8 @@ func copyOf(d sink.Stored) sink.Stored {
 	return d
 }
 
-// Search looks for whole words in texts and numbers, without regard to case. A document in which they stand more often comes first.
+// Search looks for whole words in texts and numbers, without regard to case. A document in which
+// they stand more often comes first.
 func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -144,5 +146,6 @@ func count(value any, found map[string]int) {
 }
 
 func words(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(strings.ToLower(text),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

@@ -72,8 +72,8 @@ func (t *timeline) down(i int) {
 	}
 }
 
-// fifo is the visible messages, the longest visible first. Messages that were deleted while visible stay in it as gone
-// until they reach the front.
+// fifo is the visible messages, the longest visible first. Messages that were deleted while visible
+// stay in it as gone until they reach the front.
 type fifo struct {
 	list []*message
 	head int

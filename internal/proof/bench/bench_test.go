@@ -88,11 +88,26 @@ func TestLullKeepsItsNumbers(t *testing.T) {
 func TestWhatThePeersDoNotGiveShows(t *testing.T) {
 	t.Parallel()
 	for name, check := range map[string]func(r Result) bool{
-		"idempotency table":      func(r Result) bool { return r.SinkWrites() > 4.9 && r.Backwards > 0 && r.RowWrites() == 2 },
-		"lock polling":           func(r Result) bool { return r.SinkWrites() > 3 && r.Backwards == 0 && r.RowWrites() > 2.5 },
-		"visibility only":        func(r Result) bool { return r.SinkWrites() > 1.5 && r.Wrong > 0 && r.Counts.Received == 2*r.Events },
-		"DelaySeconds":           func(r Result) bool { return r.SinkWrites() > 1.5 && r.Wrong > 0 && r.Counts.RowWrites == 0 },
-		"execution per document": func(r Result) bool { return r.SinkWrites() < 1.01 && r.Counts.Starts == r.Bursts && r.Dollars() > 20 },
+		"idempotency table": func(r Result) bool {
+			return r.SinkWrites() > 4.9 && r.Backwards > 0 &&
+				r.RowWrites() == 2
+		},
+		"lock polling": func(r Result) bool {
+			return r.SinkWrites() > 3 && r.Backwards == 0 &&
+				r.RowWrites() > 2.5
+		},
+		"visibility only": func(r Result) bool {
+			return r.SinkWrites() > 1.5 && r.Wrong > 0 &&
+				r.Counts.Received == 2*r.Events
+		},
+		"DelaySeconds": func(r Result) bool {
+			return r.SinkWrites() > 1.5 && r.Wrong > 0 &&
+				r.Counts.RowWrites == 0
+		},
+		"execution per document": func(r Result) bool {
+			return r.SinkWrites() < 1.01 && r.Counts.Starts == r.Bursts &&
+				r.Dollars() > 20
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,13 +11,15 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// billedRows is lull's table with a meter: what AWS would have applied is billed, by the sizes of the rows.
+// billedRows is lull's table with a meter: what AWS would have applied is billed, by the sizes of
+// the rows.
 type billedRows struct {
 	*memory.Shards
 	meter *Meter
 }
 
-// Write uses the units of the larger image, and where the condition refuses it those of the row that is there.
+// Write uses the units of the larger image, and where the condition refuses it those of the row
+// that is there.
 func (b billedRows) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	old, err := b.Shards.Write(ctx, w)
 	size, refused := 0, 0
@@ -46,7 +48,9 @@ func (b billedRows) Read(ctx context.Context, docs []shard.DocID, consistent sha
 }
 
 // Scan reads pages: the units of a page are those of its bytes together.
-func (b billedRows) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string, error) {
+func (b billedRows) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
+	error,
+) {
 	rows, next, err := b.Shards.Scan(ctx, segment, segments, cursor, limit)
 	bytes := 0
 	for i := range rows {
@@ -56,7 +60,8 @@ func (b billedRows) Scan(ctx context.Context, segment, segments int, cursor stri
 	return rows, next, err
 }
 
-// rowBytes is the size of an item as DynamoDB counts it: names and values; a number takes about half its digits and one.
+// rowBytes is the size of an item as DynamoDB counts it: names and values; a number takes about
+// half its digits and one.
 func rowBytes(r shard.Row) int {
 	if !r.Exists() {
 		return 0
@@ -77,7 +82,8 @@ func rowBytes(r shard.Row) int {
 
 var rowAttrs = shard.Attrs()
 
-// maxInline is how large a manifest may be to travel in an execution's input of 256 KiB as base64, with room for the state.
+// maxInline is how large a manifest may be to travel in an execution's input of 256 KiB as base64,
+// with room for the state.
 const maxInline = 180 << 10
 
 // billedFlights is the bucket with a meter.
@@ -125,7 +131,8 @@ func (b billedFlights) List(ctx context.Context, cursor string, limit int) ([]fl
 	return b.Flights.List(ctx, cursor, limit)
 }
 
-// launcher is the machine, billed; under the standard fault mix it loses some starts and doubles others.
+// launcher is the machine, billed; under the standard fault mix it loses some starts and doubles
+// others.
 type launcher struct{ *lull }
 
 func (l launcher) Start(ctx context.Context, s flight.State) error {

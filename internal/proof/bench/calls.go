@@ -37,8 +37,9 @@ func (w *World) received(batch []queue.Message, window time.Duration) {
 	})
 }
 
-// eagerPolls is how many ReceiveMessage calls gather a batch if each call follows the last one at once and long polling
-// answers as soon as there is one message: an upper bound for a poller, as full requests of ten are a lower one.
+// eagerPolls is how many ReceiveMessage calls gather a batch if each call follows the last one at
+// once and long polling answers as soon as there is one message: an upper bound for a poller, as
+// full requests of ten are a lower one.
 func eagerPolls(batch []queue.Message, began time.Time) int {
 	arrivals := make([]time.Time, len(batch))
 	for i := range batch {
@@ -62,7 +63,8 @@ func eagerPolls(batch []queue.Message, began time.Time) int {
 	return calls
 }
 
-// queueFor is the queue as an invocation sees it: batch calls of ten, in parallel and bounded, each billed.
+// queueFor is the queue as an invocation sees it: batch calls of ten, in parallel and bounded, each
+// billed.
 func (w *World) queueFor(v *fault.Invocation) queue.Queue {
 	return calls{v.Queue(billedQueue{w.Queue, w.Meter})}
 }

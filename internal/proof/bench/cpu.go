@@ -44,8 +44,8 @@ type workload struct {
 	batches [][]queue.Message
 }
 
-// newWorkload cuts bursts into batches as the trace of a scenario is cut: a burst's events are spread over A batches that follow
-// each other.
+// newWorkload cuts bursts into batches as the trace of a scenario is cut: a burst's events are
+// spread over A batches that follow each other.
 func newWorkload(bursts, burst, a, documentsPerBatch, round int) workload {
 	w := workload{bursts: bursts, events: bursts * burst}
 	sent := time.Now().Add(-20 * time.Second).Truncate(time.Millisecond)
@@ -56,7 +56,9 @@ func newWorkload(bursts, burst, a, documentsPerBatch, round int) workload {
 				p := v * a / burst
 				id := strconv.Itoa(round) + "-" + strconv.Itoa(d) + "-" + strconv.Itoa(v)
 				parts[p] = append(parts[p], queue.Message{
-					ID: id, Receipt: "AQEB" + id + filler[:120], Body: Event{Doc: round*bursts + d, Version: v + 1}.body(), Sent: sent, FirstReceived: sent, ReceiveCount: 1,
+					ID: id, Receipt: "AQEB" + id + filler[:120],
+					Body: Event{Doc: round*bursts + d, Version: v + 1}.body(), Sent: sent, FirstReceived: sent,
+					ReceiveCount: 1,
 				})
 			}
 		}
@@ -104,18 +106,22 @@ func newLullWorker(withSink bool) (*lullWorker, error) {
 		return nil, err
 	}
 	l.receive = &receive.Handler{
-		Shards: rows, Flights: flights, Launcher: launch, Ingest: live, Dead: live, Sources: sources, Config: cfg, Sink: sinkName,
+		Shards: rows, Flights: flights, Launcher: launch, Ingest: live, Dead: live, Sources: sources, Config: cfg,
+		Sink: sinkName,
 		Lane: flight.Live, Clock: clock.System{}, Journal: journal.Discard{},
 		NewID: func() flight.ID { return flight.ID(ulid.Make().String()) },
 	}
 	l.index = &index.Handler{
-		Shards: rows, Flights: flights, Launcher: launch, Queues: map[flight.Lane]queue.Queue{flight.Live: live}, Dead: live, Sink: out,
-		SinkName: sinkName, Sources: sources, Config: cfg, Clock: clock.System{}, Journal: journal.Discard{}, NewToken: newToken, Jitter: mrand.Float64,
+		Shards: rows, Flights: flights, Launcher: launch, Queues: map[flight.Lane]queue.Queue{flight.Live: live},
+		Dead: live, Sink: out,
+		SinkName: sinkName, Sources: sources, Config: cfg, Clock: clock.System{}, Journal: journal.Discard{},
+		NewToken: newToken, Jitter: mrand.Float64,
 	}
 	return l, nil
 }
 
-// newSink is the OpenSearch client, or nothing at all: documents are then taken for written, to see the rest alone.
+// newSink is the OpenSearch client, or nothing at all: documents are then taken for written, to see
+// the rest alone.
 func newSink(p *inprocess, real bool) (sink.Sink, error) {
 	if !real {
 		return takenForWritten{}, nil
@@ -158,7 +164,8 @@ func closeSink(s sink.Sink) {
 // maxTurnsEach bounds the turns of one flight: nothing in a workload needs more than a few.
 const maxTurnsEach = 10
 
-// do receives every batch, then gives turns to the flights, the newest first, so that an older one finds its documents committed.
+// do receives every batch, then gives turns to the flights, the newest first, so that an older one
+// finds its documents committed.
 func (l *lullWorker) do(ctx context.Context, w workload) error {
 	l.states = l.states[:0]
 	for _, b := range w.batches {
@@ -181,7 +188,8 @@ func (l *lullWorker) do(ctx context.Context, w workload) error {
 	return nil
 }
 
-// loopWorker is the idempotency loop: two writes and one sink request for each message, and the same decoding.
+// loopWorker is the idempotency loop: two writes and one sink request for each message, and the
+// same decoding.
 type loopWorker struct {
 	table   *sdk.Client
 	sources *source.Set
@@ -234,13 +242,20 @@ func (l *loopWorker) one(ctx context.Context, m queue.Message) error {
 	_, err = l.table.PutItem(ctx, &sdk.PutItemInput{
 		TableName: aws.String("idempotency"),
 		Item: map[string]types.AttributeValue{
-			"id": id, "expiration": &types.AttributeValueMemberN{Value: now}, "status": &types.AttributeValueMemberS{Value: "INPROGRESS"},
+			"id": id, "expiration": &types.AttributeValueMemberN{Value: now},
+			"status":                 &types.AttributeValueMemberS{Value: "INPROGRESS"},
 			"in_progress_expiration": &types.AttributeValueMemberN{Value: now},
 		},
-		ConditionExpression:      aws.String("attribute_not_exists(#id) OR #expiry < :now OR (#status = :inprogress AND attribute_exists(#in_progress_expiry) AND #in_progress_expiry < :now)"),
-		ExpressionAttributeNames: map[string]string{"#id": "id", "#expiry": "expiration", "#status": "status", "#in_progress_expiry": "in_progress_expiration"},
+		ConditionExpression: aws.String(
+			"attribute_not_exists(#id) OR #expiry < :now OR (#status = :inprogress AND " +
+				"attribute_exists(#in_progress_expiry) AND #in_progress_expiry < :now)"),
+		ExpressionAttributeNames: map[string]string{
+			"#id": "id", "#expiry": "expiration", "#status": "status",
+			"#in_progress_expiry": "in_progress_expiration",
+		},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":now": &types.AttributeValueMemberN{Value: now}, ":inprogress": &types.AttributeValueMemberS{Value: "INPROGRESS"},
+			":now":        &types.AttributeValueMemberN{Value: now},
+			":inprogress": &types.AttributeValueMemberS{Value: "INPROGRESS"},
 		},
 	})
 	if err != nil {
@@ -251,18 +266,26 @@ func (l *loopWorker) one(ctx context.Context, m queue.Message) error {
 	}
 	_, err = l.table.UpdateItem(ctx, &sdk.UpdateItemInput{
 		TableName: aws.String("idempotency"), Key: map[string]types.AttributeValue{"id": id},
-		UpdateExpression:         aws.String("SET #response_data = :response_data, #expiry = :expiry, #status = :status"),
-		ExpressionAttributeNames: map[string]string{"#response_data": "data", "#expiry": "expiration", "#status": "status"},
+		UpdateExpression: aws.String(
+			"SET #response_data = :response_data, #expiry = :expiry, #status = :status"),
+		ExpressionAttributeNames: map[string]string{
+			"#response_data": "data", "#expiry": "expiration",
+			"#status": "status",
+		},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":response_data": &types.AttributeValueMemberS{Value: "{}"}, ":expiry": &types.AttributeValueMemberN{Value: now},
-			":status": &types.AttributeValueMemberS{Value: "COMPLETED"},
+			":response_data": &types.AttributeValueMemberS{Value: "{}"},
+			":expiry":        &types.AttributeValueMemberN{Value: now},
+			":status":        &types.AttributeValueMemberS{Value: "COMPLETED"},
 		},
 	})
 	return err
 }
 
 func op(e event.Event, body []byte) sink.Op {
-	return sink.Op{Doc: e.Doc, Kind: e.Op, Fence: shard.Fence(time.Now().UnixMicro()), Key: e.Key, Version: e.Version, At: time.Now(), Document: body}
+	return sink.Op{
+		Doc: e.Doc, Kind: e.Op, Fence: shard.Fence(time.Now().UnixMicro()), Key: e.Key, Version: e.Version,
+		At: time.Now(), Document: body,
+	}
 }
 
 // Cost is what an event costs this machine.
@@ -272,7 +295,8 @@ type Cost struct {
 	Bytes  float64
 }
 
-// measure runs a workload and divides what the process spent by its events. Garbage is collected within.
+// measure runs a workload and divides what the process spent by its events. Garbage is collected
+// within.
 func measure(ctx context.Context, x worker, w workload) (Cost, error) {
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -318,7 +342,8 @@ type Pair struct {
 // Ratio is the median.
 func (p Pair) Ratio() float64 { return p.Ratios[len(p.Ratios)/2] }
 
-// Compare measures in rounds: lull, loop, lull, loop, so that whatever else the machine does hits both.
+// Compare measures in rounds: lull, loop, lull, loop, so that whatever else the machine does hits
+// both.
 func Compare(ctx context.Context, name string, bursts, burst, a, rounds int, withSink bool) (Pair, error) {
 	l, err := newLullWorker(withSink)
 	if err != nil {

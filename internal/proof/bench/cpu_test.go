@@ -2,7 +2,8 @@ package bench
 
 import "testing"
 
-// The two sides of the processor's comparison, for profiles: bursts of 5 in three batches. An op is 1,000 events.
+// The two sides of the processor's comparison, for profiles: bursts of 5 in three batches. An op is
+// 1,000 events.
 func BenchmarkLull(b *testing.B) {
 	w, err := newLullWorker(true)
 	if err != nil {

@@ -31,7 +31,8 @@ type Binary struct {
 
 // goBuild builds a function as the Makefile does.
 func goBuild(ctx context.Context, root, name, arch, out string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w -buildid=",
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags",
+		"-s -w -buildid=",
 		"-o", out, "./functions/"+name)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 	if text, err := cmd.CombinedOutput(); err != nil {
@@ -57,12 +58,14 @@ func Binaries(ctx context.Context, root, dir string) ([]Binary, error) {
 	return list, nil
 }
 
-// Start is a cold start of receive: from the process to its first answer, a batch of ten messages that is admitted and held.
+// Start is a cold start of receive: from the process to its first answer, a batch of ten messages
+// that is admitted and held.
 type Start struct {
 	Wall, CPU time.Duration // medians
 }
 
-// FirstAnswer starts the function several times beside a runtime API and services of this process, on this machine's architecture.
+// FirstAnswer starts the function several times beside a runtime API and services of this process,
+// on this machine's architecture.
 func FirstAnswer(ctx context.Context, root, dir, arch string, times int) (Start, error) {
 	if err := goBuild(ctx, root, "receive", arch, filepath.Join(dir, "bootstrap")); err != nil {
 		return Start{}, err
@@ -94,7 +97,10 @@ func FirstAnswer(ctx context.Context, root, dir, arch string, times int) (Start,
 func firstAnswer(ctx context.Context, dir string) (wall, cpu time.Duration, err error) {
 	now := time.Now()
 	batch, err := payload(queue.MaxEntries, func(i int) queue.Message {
-		return queue.Message{ID: strconv.Itoa(i), Receipt: "r" + strconv.Itoa(i), Body: Event{Doc: i, Version: 1}.body(), Sent: now}
+		return queue.Message{
+			ID: strconv.Itoa(i), Receipt: "r" + strconv.Itoa(i),
+			Body: Event{Doc: i, Version: 1}.body(), Sent: now,
+		}
 	})
 	if err != nil {
 		return 0, 0, err
@@ -109,7 +115,8 @@ func firstAnswer(ctx context.Context, dir string) (wall, cpu time.Duration, err 
 		}
 		w.Header().Set("Lambda-Runtime-Aws-Request-Id", "1")
 		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(now.Add(time.Minute).UnixMilli(), 10))
-		w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:us-east-1:123456789012:function:lull-search-receive")
+		w.Header().Set("Lambda-Runtime-Invoked-Function-Arn",
+			"arn:aws:lambda:us-east-1:123456789012:function:lull-search-receive")
 		_, _ = w.Write(batch)
 	})
 	api.HandleFunc("POST /2018-06-01/runtime/", func(w http.ResponseWriter, r *http.Request) {
@@ -141,9 +148,12 @@ func firstAnswer(ctx context.Context, dir string) (wall, cpu time.Duration, err 
 	const queues = "https://sqs.us-east-1.amazonaws.com/123456789012/lull-search-"
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, "bootstrap"))
 	cmd.Env = []string{
-		"AWS_LAMBDA_RUNTIME_API=" + net1, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY=example",
-		"AWS_ENDPOINT_URL=http://" + net2, lambda.EnvSink + "=" + sinkName, lambda.EnvTable + "=shards", lambda.EnvBucket + "=lull",
-		lambda.EnvLiveQueue + "=" + queues + "live", lambda.EnvBulkQueue + "=" + queues + "bulk", lambda.EnvDeadQueue + "=" + queues + "dead",
+		"AWS_LAMBDA_RUNTIME_API=" + net1, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIAEXAMPLE",
+		"AWS_SECRET_ACCESS_KEY=example",
+		"AWS_ENDPOINT_URL=http://" + net2, lambda.EnvSink + "=" + sinkName, lambda.EnvTable + "=shards",
+		lambda.EnvBucket + "=lull",
+		lambda.EnvLiveQueue + "=" + queues + "live", lambda.EnvBulkQueue + "=" + queues + "bulk",
+		lambda.EnvDeadQueue + "=" + queues + "dead",
 		lambda.EnvStateMachine + "=arn:aws:states:us-east-1:123456789012:stateMachine:lull-search",
 	}
 	began := time.Now()
@@ -159,7 +169,8 @@ func firstAnswer(ctx context.Context, dir string) (wall, cpu time.Duration, err 
 	wall = time.Since(began)
 	_ = cmd.Process.Kill() // it would wait for the next event
 	_ = cmd.Wait()         // killed: its state is what counts
-	if err == nil && (!strings.Contains(text, "/response ") || strings.Count(text, "itemIdentifier") != queue.MaxEntries) {
+	if err == nil && (!strings.Contains(text, "/response ") ||
+		strings.Count(text, "itemIdentifier") != queue.MaxEntries) {
 		err = fmt.Errorf("receive answered %.300s", text)
 	}
 	return wall, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err

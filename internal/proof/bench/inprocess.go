@@ -20,8 +20,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// inprocess answers the real SDK clients, and the OpenSearch client, in this process: every request is built, signed, sent to a
-// function and its answer parsed, but there are no sockets and no TLS. What the function itself needs counts for its caller.
+// inprocess answers the real SDK clients, and the OpenSearch client, in this process: every request
+// is built, signed, sent to a function and its answer parsed, but there are no sockets and no TLS.
+// What the function itself needs counts for its caller.
 type inprocess struct {
 	rows *memory.Shards
 
@@ -38,11 +39,13 @@ func newInprocess() *inprocess {
 func (p *inprocess) config() aws.Config {
 	return aws.Config{
 		Region: "us-east-1", HTTPClient: p,
-		Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "example", strings.Repeat("session token ", 40)),
+		Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "example",
+			strings.Repeat("session token ", 40)),
 	}
 }
 
-// rowWrite carries a conditional write past the SDK: the function that stands for DynamoDB evaluates it without parsing expressions.
+// rowWrite carries a conditional write past the SDK: the function that stands for DynamoDB
+// evaluates it without parsing expressions.
 type rowWrite struct{}
 
 // sdkRows is the real table client in front of rows in memory.
@@ -81,7 +84,9 @@ func (p *inprocess) Do(r *http.Request) (*http.Response, error) {
 		return entries(body), nil
 	case "StartExecution":
 		return answer(200, "application/x-amz-json-1.0",
-			[]byte(`{"executionArn":"arn:aws:states:us-east-1:123456789012:execution:flight:01","startDate":1.7e9}`)), nil
+				[]byte(
+					`{"executionArn":"arn:aws:states:us-east-1:123456789012:execution:flight:01","startDate":1.7e9}`)),
+			nil
 	}
 	return p.object(r, body)
 }
@@ -107,7 +112,8 @@ func (p *inprocess) RoundTrip(r *http.Request) (*http.Response, error) {
 			out = append(out, ',')
 		}
 		first = false
-		out = append(append(append(out, `{"index":{"_index":"content","_id":"`...), id...), `","_version":1,"result":"created","status":201}}`...)
+		out = append(append(append(out, `{"index":{"_index":"content","_id":"`...), id...),
+			`","_version":1,"result":"created","status":201}}`...)
 	}
 	return answer(200, "application/json", append(out, `]}`...)), nil
 }
@@ -131,7 +137,9 @@ func (p *inprocess) update(r *http.Request) (*http.Response, error) {
 	var refused *shard.Refused
 	switch {
 	case errors.As(err, &refused):
-		body := append([]byte(`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed","Item":`),
+		body := append(
+			[]byte(
+				`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed","Item":`),
 			item(nil, refused.Row)...)
 		return answer(400, "application/x-amz-json-1.0", append(body, '}')), nil
 	case err != nil:
@@ -228,7 +236,8 @@ func (p *inprocess) object(r *http.Request, body []byte) (*http.Response, error)
 		return answer(200, "application/octet-stream", b), nil
 	case http.MethodPost:
 		clear(p.objects)
-		return answer(200, "application/xml", []byte(`<DeleteResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"></DeleteResult>`)), nil
+		return answer(200, "application/xml", []byte(
+			`<DeleteResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"></DeleteResult>`)), nil
 	}
 	return nil, fmt.Errorf("%s %s: nothing here answers that", r.Method, r.URL.Path)
 }

@@ -41,7 +41,12 @@ func payload(n int, message func(i int) queue.Message) ([]byte, error) {
 	for i := range records {
 		m := message(i)
 		sent := strconv.FormatInt(m.Sent.UnixMilli(), 10)
-		records[i] = record{m.ID, m.Receipt, m.Body, attributes{sent, "1", sent}, "aws:sqs", "arn:aws:sqs:us-east-1:123456789012:lull-search-live"}
+		records[i] = record{
+			m.ID, m.Receipt, m.Body,
+			attributes{sent, "1", sent},
+			"aws:sqs",
+			"arn:aws:sqs:us-east-1:123456789012:lull-search-live",
+		}
 	}
 	return json.Marshal(map[string]any{"Records": records})
 }
@@ -52,8 +57,8 @@ type Allocs struct {
 	Handle float64 // to decode, collapse, judge, pack into the manifest and answer
 }
 
-// MessageAllocs counts the allocations of one more message of a burst. The difference of two batches of one document leaves out what is paid
-// once a document or once a batch.
+// MessageAllocs counts the allocations of one more message of a burst. The difference of two
+// batches of one document leaves out what is paid once a document or once a batch.
 func MessageAllocs(ctx context.Context) (Allocs, error) {
 	const few, many, rounds = 200, 1000, 5
 	s := base()
@@ -66,7 +71,8 @@ func MessageAllocs(ctx context.Context) (Allocs, error) {
 		return Allocs{}, err
 	}
 	h := receive.Handler{
-		Shards: memory.NewShards(), Flights: memory.NewFlights(clock.System{}), Launcher: nowhere{}, Schedule: memory.NewSchedule(), Sources: sources,
+		Shards: memory.NewShards(), Flights: memory.NewFlights(clock.System{}), Launcher: nowhere{},
+		Schedule: memory.NewSchedule(), Sources: sources,
 		Config: cfg, Sink: sinkName, Lane: flight.Live, Clock: clock.System{}, Journal: journal.Discard{},
 		NewID: func() flight.ID { return lambda.NewFlight() },
 	}
@@ -78,7 +84,8 @@ func MessageAllocs(ctx context.Context) (Allocs, error) {
 			now := time.Now()
 			text, err := payload(n, func(i int) queue.Message {
 				return queue.Message{
-					ID: strconv.Itoa(i), Receipt: filler[:200] + strconv.Itoa(i), Body: Event{Doc: doc, Version: i + 1}.body(), Sent: now,
+					ID: strconv.Itoa(i), Receipt: filler[:200] + strconv.Itoa(i),
+					Body: Event{Doc: doc, Version: i + 1}.body(), Sent: now,
 				}
 			})
 			if err != nil {
@@ -120,8 +127,8 @@ type Intake struct {
 // PerSecond is events a second until they are held.
 func (i Intake) PerSecond() float64 { return float64(i.Events) / i.Taken.Seconds() }
 
-// EmbeddedIntake sends events, ten to a burst, as fast as the embedded stack takes them, in real time, and waits until all are received: judged by
-// their rows and held in flights.
+// EmbeddedIntake sends events, ten to a burst, as fast as the embedded stack takes them, in real
+// time, and waits until all are received: judged by their rows and held in flights.
 func EmbeddedIntake(ctx context.Context, events int, out func() (sink.Sink, error)) (Intake, error) {
 	cfg := config.Default()
 	cfg.Sinks = map[string]config.Sink{sinkName: {Kind: config.SinkMemory}}
@@ -134,7 +141,10 @@ func EmbeddedIntake(ctx context.Context, events int, out func() (sink.Sink, erro
 	if err != nil {
 		return Intake{}, err
 	}
-	e, err := dev.New(dev.Options{Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{sinkName: to}, Pollers: runtime.NumCPU()})
+	e, err := dev.New(dev.Options{
+		Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{sinkName: to},
+		Pollers: runtime.NumCPU(),
+	})
 	if err != nil {
 		return Intake{}, err
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// The simulated latencies, means of one request. A draw is half of its mean for certain and exponential above: its 99th
-// percentile is 2.8 times the mean. They are assumptions of this benchmark, of the size that services in one region show; all contenders share them.
+// The simulated latencies, means of one request. A draw is half of its mean for certain and
+// exponential above: its 99th percentile is 2.8 times the mean. They are assumptions of this
+// benchmark, of the size that services in one region show; all contenders share them.
 const (
 	tableLatency  = 6 * time.Millisecond
 	queueLatency  = 10 * time.Millisecond
@@ -24,8 +25,8 @@ const (
 	pollLatency   = 10 * time.Millisecond // one ReceiveMessage
 )
 
-// The processor time that the simulated functions need, on one core; a function has a part of one by its memory. Measured on
-// real code by the CPU part of this benchmark, and rounded up.
+// The processor time that the simulated functions need, on one core; a function has a part of one
+// by its memory. Measured on real code by the CPU part of this benchmark, and rounded up.
 const (
 	invocationCPU = time.Millisecond
 	messageCPU    = 20 * time.Microsecond

@@ -52,7 +52,8 @@ func start(ctx context.Context, w *World, change func(l *lull)) (stop func(), er
 		return nil, err
 	}
 	l := &lull{
-		World: w, sources: sources, rows: billedRows{memory.NewShards(), w.Meter}, flights: billedFlights{memory.NewFlights(w.clk), w.Meter},
+		World: w, sources: sources, rows: billedRows{memory.NewShards(), w.Meter},
+		flights:  billedFlights{memory.NewFlights(w.clk), w.Meter},
 		dead:     memory.NewQueue(w.clk, memory.QueueSettings{Name: "dead", Visibility: w.Config.Queues.Visibility}),
 		schedule: memory.NewSchedule(), letters: memory.NewLetters(),
 	}
@@ -72,7 +73,9 @@ func start(ctx context.Context, w *World, change func(l *lull)) (stop func(), er
 	l.launch = func(v *fault.Invocation) flight.Launcher { return v.Launcher(launcher{l}) }
 	l.take = l.receive
 	change(l)
-	w.poll(ctx, "receive", w.Config.Receive.Timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
+	w.poll(ctx, "receive", w.Config.Receive.Timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
+		batch []queue.Message,
+	) []string {
 		return l.take(ctx, v, clk, batch)
 	})
 	w.wg.Go(func() { l.pruning(ctx) })
@@ -88,9 +91,10 @@ func (l *lull) turn(ctx context.Context, s flight.State) (flight.State, error) {
 	_ = l.clk.Sleep(ctx, l.Meter.lat.draw(stateLatency)) // Hold is left
 	var out flight.State
 	var failed error
-	err := l.invoke(ctx, "index", indexMegabytes, l.Config.Index.Timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
-		out, failed = l.indexer(v, clk).Turn(ctx, s)
-	})
+	err := l.invoke(ctx, "index", indexMegabytes, l.Config.Index.Timeout,
+		func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
+			out, failed = l.indexer(v, clk).Turn(ctx, s)
+		})
 	if err == nil {
 		err = failed
 	}
@@ -102,8 +106,10 @@ func (l *lull) turn(ctx context.Context, s flight.State) (flight.State, error) {
 // receiver is receive for one invocation.
 func (l *lull) receiver(v *fault.Invocation, clk clock.Clock) *receive.Handler {
 	return &receive.Handler{
-		Shards: v.Shards(l.rows), Flights: l.store(v), Launcher: l.launch(v), Ingest: l.queueFor(v), Dead: v.Queue(l.dead),
-		Schedule: v.Schedule(l.schedule), Sources: l.sources, Config: l.Config, Sink: sinkName, Lane: flight.Live, Clock: clk,
+		Shards: v.Shards(l.rows), Flights: l.store(v), Launcher: l.launch(v), Ingest: l.queueFor(v),
+		Dead:     v.Queue(l.dead),
+		Schedule: v.Schedule(l.schedule), Sources: l.sources, Config: l.Config, Sink: sinkName, Lane: flight.Live,
+		Clock:   clk,
 		Journal: journal.Discard{}, NewID: l.newID,
 	}
 }
@@ -112,24 +118,29 @@ func (l *lull) receiver(v *fault.Invocation, clk clock.Clock) *receive.Handler {
 func (l *lull) indexer(v *fault.Invocation, clk clock.Clock) *index.Handler {
 	return &index.Handler{
 		Shards: v.Shards(l.rows), Flights: l.store(v), Launcher: l.launch(v),
-		Queues: map[flight.Lane]queue.Queue{flight.Live: l.queueFor(v), flight.Bulk: l.queueFor(v)}, Dead: v.Queue(l.dead), Sink: v.Sink(l.Sink),
-		SinkName: sinkName, Sources: l.sources, Config: l.Config, Clock: clk, Journal: journal.Discard{}, NewToken: newToken, Jitter: mrand.Float64,
+		Queues: map[flight.Lane]queue.Queue{flight.Live: l.queueFor(v), flight.Bulk: l.queueFor(v)},
+		Dead:   v.Queue(l.dead), Sink: v.Sink(l.Sink),
+		SinkName: sinkName, Sources: l.sources, Config: l.Config, Clock: clk, Journal: journal.Discard{},
+		NewToken: newToken, Jitter: mrand.Float64,
 	}
 }
 
 // pruning runs prune at start and at its interval, as the rule does.
 func (l *lull) pruning(ctx context.Context) {
 	for {
-		_ = l.invoke(ctx, "prune", pruneMegabytes, time.Minute, func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
-			r := prune.Pruner{
-				Shards: v.Shards(l.rows), Scanner: v.Scanner(l.rows), Flights: l.store(v), Letters: v.Letters(l.letters),
-				Schedule: v.Schedule(l.schedule), Live: l.queueFor(v), Bulk: l.queueFor(v), Launcher: l.launch(v), Config: l.Config,
-				Sink: sinkName, Clock: clk, Journal: journal.Discard{},
-			}
-			if _, err := r.Run(ctx); err != nil && l.mix == nil && ctx.Err() == nil {
-				l.fail(err)
-			}
-		})
+		_ = l.invoke(ctx, "prune", pruneMegabytes, time.Minute,
+			func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
+				r := prune.Pruner{
+					Shards: v.Shards(l.rows), Scanner: v.Scanner(l.rows), Flights: l.store(v),
+					Letters:  v.Letters(l.letters),
+					Schedule: v.Schedule(l.schedule), Live: l.queueFor(v), Bulk: l.queueFor(v), Launcher: l.launch(v),
+					Config: l.Config,
+					Sink:   sinkName, Clock: clk, Journal: journal.Discard{},
+				}
+				if _, err := r.Run(ctx); err != nil && l.mix == nil && ctx.Err() == nil {
+					l.fail(err)
+				}
+			})
 		if l.clk.Sleep(ctx, l.Config.Lifecycle.PruneEvery) != nil {
 			return
 		}

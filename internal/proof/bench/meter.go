@@ -38,7 +38,8 @@ type Counts struct {
 	Flown         time.Duration // by all executions
 }
 
-// Meter lets every I/O take its time and counts what it is billed as. It is safe for concurrent use.
+// Meter lets every I/O take its time and counts what it is billed as. It is safe for concurrent
+// use.
 type Meter struct {
 	clk  clock.Clock
 	lat  *latency
@@ -73,7 +74,8 @@ func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 	return m.next.Decide(ctx, v, op)
 }
 
-// compute is how long the invocation needs for that much processor time, after what it already has to do.
+// compute is how long the invocation needs for that much processor time, after what it already has
+// to do.
 func (m *Meter) compute(v *fault.Invocation, cpu time.Duration) time.Duration {
 	now := m.clk.Now()
 	m.mu.Lock()

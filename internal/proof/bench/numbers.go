@@ -78,7 +78,10 @@ func Jobs() []Job {
 
 // NewNumbers are none yet.
 func NewNumbers(now time.Time, machine string) *Numbers {
-	return &Numbers{Date: now, Machine: machine, Axes: Axes(), Results: map[string]map[string]Result{}, Variants: map[string]Result{}}
+	return &Numbers{
+		Date: now, Machine: machine, Axes: Axes(), Results: map[string]map[string]Result{},
+		Variants: map[string]Result{},
+	}
 }
 
 // Add takes a result in.

@@ -20,7 +20,8 @@ import (
 	"github.com/lullhq/lull/sink/blevesink"
 )
 
-var write = flag.Bool("write", false, "measure everything and write docs/numbers.md, docs/numbers-summary.md and docs/img (make bench)")
+var write = flag.Bool("write", false,
+	"measure everything and write docs/numbers.md, docs/numbers-summary.md and docs/img (make bench)")
 
 const repository = "../../.."
 
@@ -95,7 +96,8 @@ func put(t *testing.T, docs string, n *Numbers) {
 	}
 	for name, text := range files {
 		path := filepath.Join(docs, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,10 +115,12 @@ func machine() string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s/%s, %d processors (%s), %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model, runtime.Version())
+	return fmt.Sprintf("%s/%s, %d processors (%s), %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model,
+		runtime.Version())
 }
 
-// TestSmoke runs a little of everything, so that nothing of `make bench` rots, and holds lull's exact figures to their bounds.
+// TestSmoke runs a little of everything, so that nothing of `make bench` rots, and holds lull's
+// exact figures to their bounds.
 func TestSmoke(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -136,7 +140,8 @@ func TestSmoke(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if err := n.Measure(t.Context(), Size{Events: 400, Rounds: 1, Intake: 1000}, map[string]func() (sink.Sink, error){"in memory": MemorySink}); err != nil {
+	if err := n.Measure(t.Context(), Size{Events: 400, Rounds: 1, Intake: 1000},
+		map[string]func() (sink.Sink, error){"in memory": MemorySink}); err != nil {
 		t.Fatal(err)
 	}
 	docs := t.TempDir()
@@ -164,19 +169,24 @@ func TestSmoke(t *testing.T) {
 		}
 	}
 	// What virtual time decides is exact. The month is not cheap enough, and says so on the page.
-	for _, x := range []Target{n.rowWrites(), n.sinkWrites(), n.sinkWritesUnderFaults(), n.late(), n.freshUnderFaults()} {
+	for _, x := range []Target{
+		n.rowWrites(), n.sinkWrites(), n.sinkWritesUnderFaults(), n.late(),
+		n.freshUnderFaults(),
+	} {
 		if !x.Reached {
 			t.Errorf("%s: %s, want %s", x.Measure, x.Figure, x.Goal)
 		}
 	}
 	for key, results := range n.Results {
 		if r := results["lull"]; r.Backwards > 0 || r.Wrong > 0 || r.Never > 0 {
-			t.Errorf("%s: the sink went back %d times, %d documents are wrong, %d events never came", key, r.Backwards, r.Wrong, r.Never)
+			t.Errorf("%s: the sink went back %d times, %d documents are wrong, %d events never came", key, r.Backwards,
+				r.Wrong, r.Never)
 		}
 	}
 	for name, r := range n.Variants {
 		if r.Backwards > 0 || r.Wrong > 0 || r.Dollars() >= n.lull(monthName).Dollars() {
-			t.Errorf("variant %s: the sink went back %d times, %d documents are wrong, $%.2f", name, r.Backwards, r.Wrong, r.Dollars())
+			t.Errorf("variant %s: the sink went back %d times, %d documents are wrong, $%.2f", name, r.Backwards,
+				r.Wrong, r.Dollars())
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// watched is the sink that every contender writes to: a search engine in memory, and who looks at what it shows.
+// watched is the sink that every contender writes to: a search engine in memory, and who looks at
+// what it shows.
 type watched struct {
 	sink.Sink
 	clk   clock.Clock
@@ -89,7 +90,8 @@ func (w *watched) applied(doc, version int, now time.Time) {
 	d.waiting, d.sent = d.waiting[:kept], d.sent[:kept]
 }
 
-// wrong is how many documents do not show their newest version, and how many events never became visible.
+// wrong is how many documents do not show their newest version, and how many events never became
+// visible.
 func (w *watched) wrong(newest []int) (docs, never int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

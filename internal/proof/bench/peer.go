@@ -42,23 +42,31 @@ func Contenders() []Contender {
 		},
 		{
 			Name: "execution per document", Start: Executions,
-			About: "a row remembers the newest version and its payload, one Standard execution per burst waits until the document was quiet and writes it alone.",
-			Lacks: "a message that outlives its execution: it is acknowledged as soon as the row has it, and a lost or stopped execution is a lost document; bulk requests; a cap: a document that is never quiet is never written; room below the quota of a few hundred starts a second",
+			About: "a row remembers the newest version and its payload, one Standard execution per burst waits until " +
+				"the document was quiet and writes it alone.",
+			Lacks: "a message that outlives its execution: it is acknowledged as soon as the row has it, and a lost " +
+				"or stopped execution is a lost document; bulk requests; a cap: a document that is never quiet is " +
+				"never written; room below the quota of a few hundred starts a second",
 		},
 		{
 			Name: "idempotency table", Start: Idempotency,
 			About: "as in Powertools: one write before and one after each message, one sink write per event, at once.",
-			Lacks: "order: an older message that comes later overwrites a newer one, unless the sink compares the upstream's versions; debounce: it writes once per event",
+			Lacks: "order: an older message that comes later overwrites a newer one, unless the sink compares the " +
+				"upstream's versions; debounce: it writes once per event",
 		},
 		{
 			Name: "lock polling", Start: LockPolling,
-			About: "as in GOV.UK's consumer: a lock with expiry, a version key, a blocking wait for the lock, one sink write per newer event, at once.",
-			Lacks: "debounce; a function that does not wait for somebody else's lock; safety where a lock expires during a write: an older version may win",
+			About: "as in GOV.UK's consumer: a lock with expiry, a version key, a blocking wait for the lock, one " +
+				"sink write per newer event, at once.",
+			Lacks: "debounce; a function that does not wait for somebody else's lock; safety where a lock expires " +
+				"during a write: an older version may win",
 		},
 		{
 			Name: "visibility only", Start: Visibility,
-			About: "each message is made invisible until it is due, then the batch is collapsed and written in bulk; no table.",
-			Lacks: "order across batches; one write per burst where the burst comes back in several; a hold that burns no receive, so that maxReceiveCount tells poison",
+			About: "each message is made invisible until it is due, then the batch is collapsed and written in bulk; " +
+				"no table.",
+			Lacks: "order across batches; one write per burst where the burst comes back in several; a hold that " +
+				"burns no receive, so that maxReceiveCount tells poison",
 			Visibility: func(s Scenario) time.Duration {
 				return 6*peerTimeout + s.Window
 			},
@@ -66,7 +74,8 @@ func Contenders() []Contender {
 		{
 			Name: "DelaySeconds", Start: Delayed, Delay: true,
 			About: "the upstream sends with DelaySeconds = quiet; the batch is collapsed and written in bulk; no table.",
-			Lacks: "order across batches; quiet: the delay counts from each message, and a burst is written as often as it spans batches; freedom of the producers, each of which must set the delay",
+			Lacks: "order across batches; quiet: the delay counts from each message, and a burst is written as often " +
+				"as it spans batches; freedom of the producers, each of which must set the delay",
 		},
 	}
 }
@@ -106,7 +115,10 @@ func newest(msgs []parsed) []parsed {
 func (w *World) put(ctx context.Context, v *fault.Invocation, docs ...parsed) bool {
 	ops := make([]sink.Op, len(docs))
 	for i, d := range docs {
-		ops[i] = sink.Op{Doc: shard.DocID("content#" + docName(d.doc)), Kind: shard.Put, Version: strconv.Itoa(d.version), Document: document}
+		ops[i] = sink.Op{
+			Doc: shard.DocID("content#" + docName(d.doc)), Kind: shard.Put,
+			Version: strconv.Itoa(d.version), Document: document,
+		}
 	}
 	if ctx.Err() != nil {
 		return false
@@ -121,7 +133,8 @@ func (w *World) put(ctx context.Context, v *fault.Invocation, docs ...parsed) bo
 
 var document = []byte(`{"title":"a document"}`)
 
-// inBulk writes documents in requests of the sink's size and lists the messages that must stay because theirs failed.
+// inBulk writes documents in requests of the sink's size and lists the messages that must stay
+// because theirs failed.
 func (w *World) inBulk(ctx context.Context, v *fault.Invocation, docs []parsed) (failed []string) {
 	for part := range slices.Chunk(docs, w.Config.Sinks[sinkName].BulkDocuments) {
 		if !w.put(ctx, v, part...) {
@@ -143,8 +156,8 @@ func ids(msgs []parsed) []string {
 	return out
 }
 
-// each works on the messages, those of one document in their order and different documents beside each other, bounded, and lists
-// those that must stay.
+// each works on the messages, those of one document in their order and different documents beside
+// each other, bounded, and lists those that must stay.
 func each(msgs []parsed, f func(m parsed) bool) (failed []string) {
 	at := make(map[int]int, len(msgs))
 	var groups [][]int

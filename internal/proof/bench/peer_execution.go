@@ -28,7 +28,9 @@ type executions struct {
 func Executions(ctx context.Context, w *World) (stop func(), err error) {
 	e := &executions{World: w, rows: newTable(w, executionBytes), all: ctx}
 	w.busy = func() int { return int(e.open.Load()) }
-	w.poll(ctx, "remember", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
+	w.poll(ctx, "remember", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
+		batch []queue.Message,
+	) []string {
 		msgs := parseAll(batch)
 		failed := map[int]bool{}
 		var mu sync.Mutex
@@ -85,9 +87,10 @@ func (e *executions) run(m parsed, wake time.Time) {
 			return
 		}
 		_ = e.clk.Sleep(e.all, e.Meter.lat.draw(stateLatency)) // ends with the run
-		err := e.invoke(e.all, "check", receiveMegabytes, peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
-			wake, done = e.check(ctx, v, clk, m)
-		})
+		err := e.invoke(e.all, "check", receiveMegabytes, peerTimeout,
+			func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
+				wake, done = e.check(ctx, v, clk, m)
+			})
 		if err != nil {
 			return
 		}
@@ -102,7 +105,9 @@ func (e *executions) run(m parsed, wake time.Time) {
 }
 
 // check writes the document if it has been quiet, or says when to look again.
-func (e *executions) check(ctx context.Context, v *fault.Invocation, clk clock.Clock, m parsed) (wake time.Time, done bool) {
+func (e *executions) check(ctx context.Context, v *fault.Invocation, clk clock.Clock, m parsed) (wake time.Time,
+	done bool,
+) {
 	r := e.rows.read(ctx, v, docKey(m))
 	if now := clk.Now(); r.due.After(now) {
 		return r.due, false

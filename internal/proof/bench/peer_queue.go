@@ -11,7 +11,9 @@ import (
 
 // Visibility makes every message invisible until it is due, and writes what comes back.
 func Visibility(ctx context.Context, w *World) (stop func(), err error) {
-	w.poll(ctx, "hold", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
+	w.poll(ctx, "hold", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
+		batch []queue.Message,
+	) []string {
 		var due []parsed
 		kept := []string{}
 		hold := map[int][]string{} // receipts by whole seconds
@@ -34,7 +36,9 @@ func Visibility(ctx context.Context, w *World) (stop func(), err error) {
 
 // Delayed writes what comes: the upstream has delayed it.
 func Delayed(ctx context.Context, w *World) (stop func(), err error) {
-	w.poll(ctx, "write", peerTimeout, func(ctx context.Context, v *fault.Invocation, _ clock.Clock, batch []queue.Message) []string {
+	w.poll(ctx, "write", peerTimeout, func(ctx context.Context, v *fault.Invocation, _ clock.Clock,
+		batch []queue.Message,
+	) []string {
 		return append([]string{}, w.inBulk(ctx, v, newest(parseAll(batch)))...)
 	})
 	return func() {}, nil

@@ -15,11 +15,14 @@ const (
 	lockBytes        = 150
 )
 
-// Idempotency is the loop of Powertools' idempotency utility around each message: a conditional write that says "in progress", the work,
-// a write that says "completed". A message that somebody else works on stays and comes back.
+// Idempotency is the loop of Powertools' idempotency utility around each message: a conditional
+// write that says "in progress", the work, a write that says "completed". A message that somebody
+// else works on stays and comes back.
 func Idempotency(ctx context.Context, w *World) (stop func(), err error) {
 	t := newTable(w, idempotencyBytes)
-	w.poll(ctx, "loop", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
+	w.poll(ctx, "loop", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
+		batch []queue.Message,
+	) []string {
 		return each(parseAll(batch), func(m parsed) bool {
 			now := clk.Now()
 			r, begun := t.write(ctx, v, eventKey(m), func(r *record) bool {
@@ -50,11 +53,14 @@ const (
 	lockPoll   = 200 * time.Millisecond // between two tries for a lock
 )
 
-// LockPolling takes a lock per document, waiting for it inside the function, compares the version key, writes and sets it. Lock and
-// version key are items here, so that every contender is priced by requests.
+// LockPolling takes a lock per document, waiting for it inside the function, compares the version
+// key, writes and sets it. Lock and version key are items here, so that every contender is priced
+// by requests.
 func LockPolling(ctx context.Context, w *World) (stop func(), err error) {
 	locks, versions := newTable(w, lockBytes), newTable(w, lockBytes)
-	w.poll(ctx, "consumer", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
+	w.poll(ctx, "consumer", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
+		batch []queue.Message,
+	) []string {
 		return each(parseAll(batch), func(m parsed) bool {
 			me := w.invoked.Add(1) // a fresh owner
 			for {

@@ -16,7 +16,8 @@ func (n *Numbers) Page() string {
 # Numbers
 
 Written by ` + "`make bench`" + `; do not edit. It runs lull's real code and five peers over the same traces, in one process.`)
-	p.line("\n%s on %s. Prices: %s, list of %s (internal/proof/price/list.go).\n", n.Date.Format("2 January 2006"), n.Machine, price.USEast1.Region, price.USEast1.Date)
+	p.line("\n%s on %s. Prices: %s, list of %s (internal/proof/price/list.go).\n", n.Date.Format("2 January 2006"),
+		n.Machine, price.USEast1.Region, price.USEast1.Date)
 	p.text(`
 Requests, writes, dollars and freshness are counted in virtual time over simulated services and do not depend on the machine; the last digit
 may differ from run to run. Processor time is this machine's. What is assumed stands [at the end](#what-is-assumed).
@@ -79,14 +80,18 @@ func (n *Numbers) full(p *page, key string) {
 			continue
 		}
 		rows = append(rows, []string{
-			c.Name, fmt.Sprintf("%.3f", r.RowWrites()), fmt.Sprintf("%.3f", r.RowReads()), fmt.Sprintf("%.3f", r.SinkWrites()),
-			fmt.Sprintf("%.3f", per(float64(r.Counts.Starts), r.Bursts)), fmt.Sprintf("%.3f", per(float64(r.Counts.Transitions), r.Bursts)),
+			c.Name, fmt.Sprintf("%.3f", r.RowWrites()), fmt.Sprintf("%.3f", r.RowReads()),
+			fmt.Sprintf("%.3f", r.SinkWrites()),
+			fmt.Sprintf("%.3f", per(float64(r.Counts.Starts), r.Bursts)),
+			fmt.Sprintf("%.3f", per(float64(r.Counts.Transitions), r.Bursts)),
 			fmt.Sprintf("%.3f", r.QueueCalls()), dollars(r.Dollars()), dollars(r.DollarsPerDocument()),
-			inSeconds(r.Fresh.At(0.5)), inSeconds(r.Fresh.At(0.99)), inSeconds(r.Fresh.At(1)), thousands(r.Backwards), fmt.Sprintf("%s of %s", thousands(r.Wrong), thousands(r.Docs)),
+			inSeconds(r.Fresh.At(0.5)), inSeconds(r.Fresh.At(0.99)), inSeconds(r.Fresh.At(1)), thousands(r.Backwards),
+			fmt.Sprintf("%s of %s", thousands(r.Wrong), thousands(r.Docs)),
 		})
 	}
 	p.table([]string{
-		"contender", "row writes / event", "row reads / event", "sink writes / burst", "timer starts / burst", "transitions / burst", "SQS calls / event",
+		"contender", "row writes / event", "row reads / event", "sink writes / burst", "timer starts / burst",
+		"transitions / burst", "SQS calls / event",
 		"$ / million events", "$ / million bursts", "fresh p50, s", "p99", "max", "went back", "wrong",
 	}, rows)
 }
@@ -167,7 +172,8 @@ func (n *Numbers) cheaper(p *page) {
 		case 0:
 			p.line("- **%s** is nowhere cheaper here. It does not give: %s.", c.Name, c.Lacks)
 		case len(seen):
-			p.line("- **%s** is cheaper everywhere here: $%s to $%s against $%s to $%s. It does not give: %s.", c.Name, dollars(slices.Min(other)), dollars(slices.Max(other)),
+			p.line("- **%s** is cheaper everywhere here: $%s to $%s against $%s to $%s. It does not give: %s.", c.Name,
+				dollars(slices.Min(other)), dollars(slices.Max(other)),
 				dollars(slices.Min(own)), dollars(slices.Max(own)), c.Lacks)
 		default:
 			p.line("- **%s** is cheaper at %s. It does not give: %s.", c.Name, strings.Join(where, ", "), c.Lacks)
@@ -194,10 +200,14 @@ is backlogged is late, and a burst that is split by it is written more than once
 	var rows [][]string
 	row := func(name string, r Result) {
 		rows = append(rows, []string{
-			name, fmt.Sprintf("%.2f", r.Admissions()), fmt.Sprintf("%.3f", r.IdealWrites()), fmt.Sprintf("%.3f", r.RowWrites()),
-			fmt.Sprintf("%.1f %%", 100*per(float64(r.Counts.RowRefused), r.Counts.RowWrites)), fmt.Sprintf("%.4f", r.SinkWrites()),
-			fmt.Sprintf("%.1f", per(float64(r.Events), r.Counts.Starts)), fmt.Sprintf("%.2f", per(float64(r.Counts.Turns), r.Counts.Starts)),
-			dollars(r.Dollars()), dollars(r.DollarsEager()), inSeconds(r.Fresh.At(0.5)), inSeconds(r.Fresh.At(0.99)), inSeconds(r.Fresh.At(1)),
+			name, fmt.Sprintf("%.2f", r.Admissions()), fmt.Sprintf("%.3f", r.IdealWrites()),
+			fmt.Sprintf("%.3f", r.RowWrites()),
+			fmt.Sprintf("%.1f %%", 100*per(float64(r.Counts.RowRefused), r.Counts.RowWrites)),
+			fmt.Sprintf("%.4f", r.SinkWrites()),
+			fmt.Sprintf("%.1f", per(float64(r.Events), r.Counts.Starts)),
+			fmt.Sprintf("%.2f", per(float64(r.Counts.Turns), r.Counts.Starts)),
+			dollars(r.Dollars()), dollars(r.DollarsEager()), inSeconds(r.Fresh.At(0.5)), inSeconds(r.Fresh.At(0.99)),
+			inSeconds(r.Fresh.At(1)),
 		})
 	}
 	seen := map[string]bool{}
@@ -209,11 +219,15 @@ is backlogged is late, and a burst that is split by it is written more than once
 			}
 		}
 	}
-	for _, key := range []string{oneOfTenName, crowdedName, standardName, fewDocsName, manyDocsName, disorderName, monthName, patientName, faultsName} {
+	for _, key := range []string{
+		oneOfTenName, crowdedName, standardName, fewDocsName, manyDocsName, disorderName,
+		monthName, patientName, faultsName,
+	} {
 		row(key, n.lull(key))
 	}
 	p.table([]string{
-		"scenario", "A", "(A+2)/B", "row writes / event", "refused", "sink writes / burst", "events / flight", "turns / flight", "$ / million events",
+		"scenario", "A", "(A+2)/B", "row writes / event", "refused", "sink writes / burst", "events / flight",
+		"turns / flight", "$ / million events",
 		"$ with eager polls", "fresh p50, s", "p99", "max",
 	}, rows)
 }
@@ -235,14 +249,18 @@ second of one item; peers that write once or more for each event are beyond that
 With ` + "`leading: true`" + ` an event of a document that was quiet is due at once, and what follows it waits as usual: a second write for a burst, none for a single event.
 50 single events a second, quiet 5 s, window 2 s:
 `)
-	p.table([]string{"", "fresh p50, s", "p99", "max", "sink writes / burst", "row writes / event", "$ / million events"}, [][]string{
+	p.table([]string{
+		"", "fresh p50, s", "p99", "max", "sink writes / burst", "row writes / event",
+		"$ / million events",
+	}, [][]string{
 		single("as set by default", plain), single("leading", leading),
 	})
 }
 
 func single(name string, r Result) []string {
 	return []string{
-		name, inSeconds(r.Fresh.At(0.5)), inSeconds(r.Fresh.At(0.99)), inSeconds(r.Fresh.At(1)), fmt.Sprintf("%.3f", r.SinkWrites()),
+		name, inSeconds(r.Fresh.At(0.5)), inSeconds(r.Fresh.At(0.99)), inSeconds(r.Fresh.At(1)),
+		fmt.Sprintf("%.3f", r.SinkWrites()),
 		fmt.Sprintf("%.3f", r.RowWrites()), dollars(r.Dollars()),
 	}
 }
@@ -265,8 +283,10 @@ Whoever can wait three seconds longer has that price today: a window of 5 s with
 		for _, l := range price.USEast1.Bill(r.Usage)[:6] {
 			cells = append(cells, fmt.Sprintf("%.2f", per(l.Dollars, r.Events)*1e6*eventsAMonth))
 		}
-		rows = append(rows, append(cells, fmt.Sprintf("**%.1f**", r.Month()), fmt.Sprintf("%.1f", r.DollarsEager()*eventsAMonth),
-			fmt.Sprintf("%.2f", r.SinkWrites()), inSeconds(r.Fresh.At(0.5)), inSeconds(r.Fresh.At(0.99)), fmt.Sprintf("%.2f", per(float64(r.Counts.Received), r.Events))))
+		rows = append(rows, append(cells, fmt.Sprintf("**%.1f**", r.Month()),
+			fmt.Sprintf("%.1f", r.DollarsEager()*eventsAMonth),
+			fmt.Sprintf("%.2f", r.SinkWrites()), inSeconds(r.Fresh.At(0.5)), inSeconds(r.Fresh.At(0.99)),
+			fmt.Sprintf("%.2f", per(float64(r.Counts.Received), r.Events))))
 	}
 	for _, c := range Contenders() {
 		row(n.Results[monthName][c.Name])
@@ -284,7 +304,8 @@ Whoever can wait three seconds longer has that price today: a window of 5 s with
 		p.line("- **%s**: %s", c.Name, c.About)
 	}
 	r := n.lull(monthName)
-	p.line("\nOf %s flights %s had a manifest small enough for an execution's input; the mean one has %s bytes.\n", thousands(r.Counts.Manifests), thousands(r.Counts.Small),
+	p.line("\nOf %s flights %s had a manifest small enough for an execution's input; the mean one has %s bytes.\n",
+		thousands(r.Counts.Manifests), thousands(r.Counts.Small),
 		thousands(int(per(float64(r.Counts.ManifestBytes), r.Counts.Manifests))))
 }
 
@@ -302,13 +323,20 @@ the ratio is the median, with the least and the greatest of the rounds. The func
 	var rows [][]string
 	for _, x := range n.Pairs {
 		rows = append(rows, []string{
-			fmt.Sprintf("%s (A = %d)", x.Name, x.A), micros(x.Lull.CPU), micros(x.Loop.CPU), fmt.Sprintf("**%.2f**", x.Ratio()),
-			fmt.Sprintf("%.2f to %.2f", x.Ratios[0], x.Ratios[len(x.Ratios)-1]), fmt.Sprintf("%.0f", x.Lull.Allocs), fmt.Sprintf("%.0f", x.Loop.Allocs),
+			fmt.Sprintf("%s (A = %d)", x.Name, x.A), micros(x.Lull.CPU), micros(x.Loop.CPU),
+			fmt.Sprintf("**%.2f**", x.Ratio()),
+			fmt.Sprintf("%.2f to %.2f", x.Ratios[0], x.Ratios[len(x.Ratios)-1]), fmt.Sprintf("%.0f", x.Lull.Allocs),
+			fmt.Sprintf("%.0f", x.Loop.Allocs),
 		})
 	}
-	p.table([]string{"workload", "lull, µs / event", "loop, µs / event", "ratio", "rounds", "lull, allocations / event", "loop"}, rows)
+	p.table([]string{
+		"workload", "lull, µs / event", "loop, µs / event", "ratio", "rounds", "lull, allocations / event",
+		"loop",
+	}, rows)
 	for _, i := range n.Intakes {
-		p.line("Embedded stack, sink %s: %s events in bursts of 10 were judged and held after %.2f s (%s a second) and written after %.1f s, quiet included.\n",
+		p.line(
+			"Embedded stack, sink %s: %s events in bursts of 10 were judged and held after %.2f s (%s a second) and "+
+				"written after %.1f s, quiet included.\n",
 			i.Sink, thousands(i.Events), i.Taken.Seconds(), thousands(int(i.PerSecond())), i.Settled.Seconds())
 	}
 }
@@ -334,7 +362,9 @@ func (n *Numbers) assumed(p *page) {
 	} {
 		p.line("  - %s: %s", l.name, l.d)
 	}
-	p.line("- Functions: receive %d MB, index %d MB, peers %d MB; %s of one core for an invocation, %s for a message, %s for a request, at %d MB a core.",
+	p.line(
+		"- Functions: receive %d MB, index %d MB, peers %d MB; %s of one core for an invocation, %s for a message, "+
+			"%s for a request, at %d MB a core.",
 		receiveMegabytes, indexMegabytes, receiveMegabytes, invocationCPU, messageCPU, requestCPU, coreMegabytes)
 	p.text(`
 - No cold starts. An event source mapping hands out messages to its pollers in turn. Its polls are billed as full requests of up to ten messages and 64 KB; "eager polls" counts one poll each time

@@ -27,8 +27,8 @@ type Result struct {
 	Took      time.Duration // virtual time from the first message until nothing is left
 }
 
-// Run plays the trace through a contender. It belongs into a bubble of testing/synctest: time is the system's clock, and nothing sleeps in
-// earnest there.
+// Run plays the trace through a contender. It belongs into a bubble of testing/synctest: time is
+// the system's clock, and nothing sleeps in earnest there.
 func Run(ctx context.Context, s Scenario, t *Trace, c Contender) (Result, error) {
 	var mu sync.Mutex
 	var faults []error
@@ -123,7 +123,8 @@ func (r Result) DollarsEager() float64 {
 	return per(price.USEast1.Dollars(u), r.Events) * 1e6
 }
 
-// DollarsPerDocument is what a million documents cost: bursts, each of which is one document's change.
+// DollarsPerDocument is what a million documents cost: bursts, each of which is one document's
+// change.
 func (r Result) DollarsPerDocument() float64 {
 	return per(price.USEast1.Dollars(r.Usage), r.Bursts) * 1e6
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/lullhq/lull/internal/config"
 )
 
-// Scenario is one run's circumstances: what arrives and how the stack is set. The zero values of settings are lull's defaults.
+// Scenario is one run's circumstances: what arrives and how the stack is set. The zero values of
+// settings are lull's defaults.
 type Scenario struct {
 	Name    string
 	Shape   Shape
@@ -39,7 +40,8 @@ func (s Scenario) config() (*config.Config, error) {
 	c.Queues.ExpectedRate = max(c.Queues.ExpectedRate, int(s.Shape.Rate))
 	c.Queues.Live.MaxConcurrency = max(c.Queues.Live.MaxConcurrency, s.Pollers)
 	c.Queues.Live.Batch, c.Queues.Live.Window, c.Debounce.Quiet = s.Batch, s.Window, s.Quiet
-	// The visibility that covers the common path, not a second more: it is what a lost invocation waits for.
+	// The visibility that covers the common path, not a second more: it is what a lost invocation
+	// waits for.
 	c.Queues.Visibility = max(c.Queues.Visibility, 6*c.Receive.Timeout+s.Window,
 		s.Window+c.Receive.Timeout+s.Quiet+time.Second+2*c.Index.Timeout)
 	c.Debounce.Leading = s.Leading
@@ -96,7 +98,12 @@ func Axes() []Axis {
 		name string
 		rate float64
 		d    time.Duration
-	}{{"4", 4, time.Hour}, {"50", 50, 20 * time.Minute}, {"500", 500, 2 * time.Minute}, {"5,000 (five pollers)", 5000, time.Minute}} {
+	}{
+		{"4", 4, time.Hour},
+		{"50", 50, 20 * time.Minute},
+		{"500", 500, 2 * time.Minute},
+		{"5,000 (five pollers)", 5000, time.Minute},
+	} {
 		rates.Values = append(rates.Values, vary(r.name, func(s *Scenario) {
 			s.Shape.Rate, s.Shape.For = r.rate, r.d
 			if r.rate > 2000 {
@@ -110,9 +117,13 @@ func Axes() []Axis {
 	}
 	windows.Name = "batching window (quiet)"
 	for _, w := range []struct{ window, quiet time.Duration }{
-		{time.Second, 5 * time.Second}, {2 * time.Second, 5 * time.Second}, {3 * time.Second, 5 * time.Second}, {5 * time.Second, 8 * time.Second},
+		{time.Second, 5 * time.Second},
+		{2 * time.Second, 5 * time.Second},
+		{3 * time.Second, 5 * time.Second},
+		{5 * time.Second, 8 * time.Second},
 	} {
-		windows.Values = append(windows.Values, vary(fmt.Sprintf("%s (%s)", w.window, w.quiet), func(s *Scenario) { s.Window, s.Quiet = w.window, w.quiet }))
+		windows.Values = append(windows.Values, vary(fmt.Sprintf("%s (%s)", w.window, w.quiet),
+			func(s *Scenario) { s.Window, s.Quiet = w.window, w.quiet }))
 	}
 	batches.Name = "messages a batch"
 	for _, n := range []int{100, 1000} {
@@ -130,7 +141,8 @@ func Others() []Scenario {
 	}
 }
 
-// month is 300,000 events a day in bursts of 3, with lull's defaults, five pollers and an even rate.
+// month is 300,000 events a day in bursts of 3, with lull's defaults, five pollers and an even
+// rate.
 func month() Scenario {
 	return vary(monthName, func(s *Scenario) {
 		s.Pollers = 5
@@ -138,7 +150,8 @@ func month() Scenario {
 	})
 }
 
-// patient is the month of somebody who can wait three seconds longer: larger batches, fewer flights.
+// patient is the month of somebody who can wait three seconds longer: larger batches, fewer
+// flights.
 func patient() Scenario {
 	s := month()
 	s.Name, s.Window, s.Quiet = patientName, 5*time.Second, 8*time.Second

@@ -46,16 +46,20 @@ func (n *Numbers) Targets() []Target {
 	return append([]Target{
 		n.rowWrites(), n.tenABurst(), n.sinkWrites(), n.sinkWritesUnderFaults(), n.late(), n.freshUnderFaults(),
 		{
-			Measure: "dollars a million events: 500/s, burst 5, batch 1,000, window 2 s, two pollers, Express", Goal: "<= 0.80 (one execution per burst: " +
+			Measure: "dollars a million events: 500/s, burst 5, batch 1,000, window 2 s, two pollers, Express",
+			Goal: "<= 0.80 (one execution per burst: " +
 				fmt.Sprintf("%.0f here)", n.Results[baseName]["execution per document"].Dollars()), Floor: "0.6",
 			Figure: fmt.Sprintf("%.3f", b.Dollars()), Reached: b.Dollars() <= maxDollars,
-			Note: fmt.Sprintf("with polls of ten messages; %.3f if a poller asks again as soon as it is answered, which AWS does not say", b.DollarsEager()),
+			Note: fmt.Sprintf(
+				"with polls of ten messages; %.3f if a poller asks again as soon as it is answered, which AWS does "+
+					"not say", b.DollarsEager()),
 		},
 		n.month(),
 	}, n.own()...)
 }
 
-// steady are the scenarios in which rows and freshness follow their rule: all but the document that is never quiet, and faults.
+// steady are the scenarios in which rows and freshness follow their rule: all but the document that
+// is never quiet, and faults.
 func (n *Numbers) steady(f func(key string, r Result)) {
 	for _, a := range n.Axes {
 		for _, s := range a.Values {
@@ -120,14 +124,17 @@ func (n *Numbers) late() Target {
 	for _, a := range n.Axes {
 		for _, s := range a.Values {
 			if strings.HasPrefix(a.Name, "batching window") {
-				windows = append(windows, fmt.Sprintf("%s: %.2f s", s.Window, n.lull(axisKey(a, s)).Late(0.99).Seconds()))
+				windows = append(windows, fmt.Sprintf("%s: %.2f s", s.Window,
+					n.lull(axisKey(a, s)).Late(0.99).Seconds()))
 			}
 		}
 	}
 	return Target{
 		Measure: "p99 freshness - quiet, no faults", Goal: "<= 1.3 s, whatever the window", Floor: "0.3 s",
 		Figure:  fmt.Sprintf("at most %.2f s (%s); by window %s", worst.Seconds(), where, strings.Join(windows, ", ")),
-		Reached: worst <= maxLate, Note: fmt.Sprintf("up to a second of it is Step Functions' whole seconds; two pollers at 5,000 events/s have a backlog and show %.2f s",
+		Reached: worst <= maxLate, Note: fmt.Sprintf(
+			"up to a second of it is Step Functions' whole seconds; two pollers at 5,000 events/s have a backlog and "+
+				"show %.2f s",
 			n.lull(crowdedName).Late(0.99).Seconds()),
 	}
 }
@@ -135,7 +142,8 @@ func (n *Numbers) late() Target {
 func (n *Numbers) freshUnderFaults() Target {
 	r := n.lull(faultsName)
 	return Target{
-		Measure: "p99 freshness under the standard fault mix", Goal: "<= 60 s", Figure: fmt.Sprintf("%.1f s (max %.1f s; %d of %s documents wrong in the end)",
+		Measure: "p99 freshness under the standard fault mix", Goal: "<= 60 s",
+		Figure: fmt.Sprintf("%.1f s (max %.1f s; %d of %s documents wrong in the end)",
 			r.Fresh.At(0.99).Seconds(), r.Fresh.At(1).Seconds(), r.Wrong, thousands(r.Docs)),
 		Reached: r.Fresh.At(0.99) <= maxFaultFreshness && r.Wrong == 0,
 	}
@@ -144,10 +152,14 @@ func (n *Numbers) freshUnderFaults() Target {
 func (n *Numbers) month() Target {
 	r := n.lull(monthName)
 	return Target{
-		Measure: "dollars a month, 300,000 events a day in bursts of 3 (GOV.UK's peak), defaults, 5 pollers", Goal: "<= 50",
-		Figure: fmt.Sprintf("%.0f", r.Month()), Reached: r.Month() <= maxMonth,
-		Note: fmt.Sprintf("%.1f messages a flight: each flight is an execution of %.1f s, a manifest written and %.1f times read; see \"a month\" below for what would help",
-			per(float64(r.Events), r.Counts.Starts), per(r.Counts.Flown.Seconds(), r.Counts.Starts), per(float64(r.Counts.Turns), r.Counts.Starts)),
+		Measure: "dollars a month, 300,000 events a day in bursts of 3 (GOV.UK's peak), defaults, 5 pollers",
+		Goal:    "<= 50",
+		Figure:  fmt.Sprintf("%.0f", r.Month()), Reached: r.Month() <= maxMonth,
+		Note: fmt.Sprintf(
+			"%.1f messages a flight: each flight is an execution of %.1f s, a manifest written and %.1f times read; "+
+				"see \"a month\" below for what would help",
+			per(float64(r.Events), r.Counts.Starts), per(r.Counts.Flown.Seconds(), r.Counts.Starts),
+			per(float64(r.Counts.Turns), r.Counts.Starts)),
 	}
 }
 
@@ -159,14 +171,17 @@ func (n *Numbers) own() []Target {
 		list = append(list, Target{
 			Measure: "processor time an event against the idempotency loop, same run", Goal: "<= 0.3",
 			Figure: fmt.Sprintf("%.2f (%s, A = %d)", p.Ratio(), p.Name, p.A), Reached: p.Ratio() <= maxRatio,
-			Note: fmt.Sprintf("%.2f for %s, A = %d: there the table is asked %.1f times an event against the loop's 2, and the SDK's calls are nearly all of the time", five.Ratio(),
+			Note: fmt.Sprintf(
+				"%.2f for %s, A = %d: there the table is asked %.1f times an event against the loop's 2, and the "+
+					"SDK's calls are nearly all of the time", five.Ratio(),
 				five.Name, five.A, float64(five.A+2)/float64(five.Burst)),
 		})
 	}
 	if n.Allocs.Handle > 0 {
 		list = append(list, Target{
 			Measure: "allocations a message, decode and collapse", Goal: "<= 8", Floor: "4",
-			Figure:  fmt.Sprintf("%.1f, judged and packed into the manifest too; %.1f more to read the SQS event", n.Allocs.Handle, n.Allocs.Read),
+			Figure: fmt.Sprintf("%.1f, judged and packed into the manifest too; %.1f more to read the SQS event",
+				n.Allocs.Handle, n.Allocs.Read),
 			Reached: n.Allocs.Handle <= maxAllocs,
 		})
 	}
@@ -180,7 +195,8 @@ func (n *Numbers) own() []Target {
 	change := many.Dollars()/few.Dollars() - 1
 	list = append(list, Target{
 		Measure: "10 times the documents", Goal: "cost an event unchanged within 5 %",
-		Figure: fmt.Sprintf("%+.1f %% (%s to %s documents)", 100*change, thousands(few.Docs), thousands(many.Docs)), Reached: math.Abs(change) <= maxDocsChange,
+		Figure:  fmt.Sprintf("%+.1f %% (%s to %s documents)", 100*change, thousands(few.Docs), thousands(many.Docs)),
+		Reached: math.Abs(change) <= maxDocsChange,
 	})
 	if len(n.Binaries) > 0 {
 		var sizes []string

@@ -117,12 +117,14 @@ func (t *Trace) disorder(r *rand.Rand) {
 	}
 }
 
-// Debounced is how many writes a debouncer in one process, without any fault or concurrency, would make of the trace: the floor.
+// Debounced is how many writes a debouncer in one process, without any fault or concurrency, would
+// make of the trace: the floor.
 func (t *Trace) Debounced(quiet, maxWait time.Duration) int {
 	d := dev.NewDebouncer()
 	begin := time.Unix(0, 0)
 	for _, e := range t.Events {
-		d.Arrive(shard.DocID(docName(e.Doc)), shard.OrderKey(fmt.Sprintf("%09d", e.Version)), begin.Add(e.At), quiet, maxWait)
+		d.Arrive(shard.DocID(docName(e.Doc)), shard.OrderKey(fmt.Sprintf("%09d", e.Version)), begin.Add(e.At), quiet,
+			maxWait)
 	}
 	return d.Bursts()
 }
@@ -136,8 +138,8 @@ func (t *Trace) Newest() []int {
 	return newest
 }
 
-// The body's head has one length, so that contenders find document and version by position: none of them pays for decoding in virtual
-// time, lull's own decoding apart.
+// The body's head has one length, so that contenders find document and version by position: none of
+// them pays for decoding in virtual time, lull's own decoding apart.
 const (
 	headSubject  = `{"specversion":"1.0","source":"/cms","type":"doc.changed","subject":"`
 	headSequence = `","sequence":"`
@@ -145,7 +147,8 @@ const (
 	versionWide  = 9
 )
 
-// filler is text that does not pack: a manifest of it is as large as one of real texts at the worst.
+// filler is text that does not pack: a manifest of it is as large as one of real texts at the
+// worst.
 var filler = func() string {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, 540)

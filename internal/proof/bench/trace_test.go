@@ -29,7 +29,8 @@ func TestATraceHasTheShapeThatWasAskedFor(t *testing.T) {
 			t.Errorf("%+v: events are not in order", s)
 		}
 		if s.Docs == 0 && tr.Debounced(5*time.Second, time.Hour) != tr.Bursts {
-			t.Errorf("%+v: a debouncer sees %d bursts, %d were made", s, tr.Debounced(5*time.Second, time.Hour), tr.Bursts)
+			t.Errorf("%+v: a debouncer sees %d bursts, %d were made", s, tr.Debounced(5*time.Second, time.Hour),
+				tr.Bursts)
 		}
 		last := map[int]int{}
 		for _, e := range tr.Events {
@@ -80,7 +81,8 @@ func TestBodiesAreWhatLullDecodes(t *testing.T) {
 			t.Errorf("parse: document %d version %d, want %d %d", doc, version, e.Doc, e.Version)
 		}
 		r := set.Decode(queue.Message{Body: e.body()})[0]
-		if n, err := strconv.Atoi(r.Event.Version); r.Fault != nil || docOf(r.Event.Doc) != e.Doc || err != nil || n != e.Version {
+		if n, err := strconv.Atoi(r.Event.Version); r.Fault != nil || docOf(r.Event.Doc) != e.Doc || err != nil ||
+			n != e.Version {
 			t.Errorf("decode: document %s version %q, fault %v", r.Event.Doc, r.Event.Version, r.Fault)
 		}
 	}

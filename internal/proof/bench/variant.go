@@ -15,8 +15,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Variants are ideas for making small flights cheaper: lull's real receive and index on other halves than the ones that are
-// deployed. They exist to be measured (docs/numbers.md); no stack uses them.
+// Variants are ideas for making small flights cheaper: lull's real receive and index on other
+// halves than the ones that are deployed. They exist to be measured (docs/numbers.md); no stack
+// uses them.
 func Variants() []Contender {
 	lull := Contenders()[0]
 	make := func(name, about string, start func(ctx context.Context, w *World) (func(), error)) Contender {
@@ -27,18 +28,25 @@ func Variants() []Contender {
 	return []Contender{
 		make("manifest inline", "a manifest of at most 180 KB travels in the execution's input instead of S3.", Inline),
 		make("visibility for small flights",
-			"a batch of at most ten messages is admitted and made invisible until W before it is due; a flight starts when it comes back.", SmallByVisibility),
+			"a batch of at most ten messages is admitted and made invisible until W before it is due; a flight "+
+				"starts when it comes back.", SmallByVisibility),
 		make("queue as clock",
-			"a flight is a message with DelaySeconds in a second queue, with its manifest inside up to 700 KB; index consumes that queue. No Step Functions, no S3.", QueueClock),
+			"a flight is a message with DelaySeconds in a second queue, with its manifest inside up to 700 KB; index "+
+				"consumes that queue. No Step Functions, no S3.", QueueClock),
 	}
 }
 
 // Inline is lull with small manifests in the execution's input.
 func Inline(ctx context.Context, w *World) (stop func(), err error) {
-	return start(ctx, w, func(l *lull) { l.store = func(*fault.Invocation) flight.Store { return newPocket(l, maxInline) } })
+	return start(ctx, w, func(l *lull) {
+		l.store = func(*fault.Invocation) flight.Store {
+			return newPocket(l, maxInline)
+		}
+	})
 }
 
-// pocket keeps manifests that travel with the execution: up to a size they cost no request. Larger ones go to the bucket.
+// pocket keeps manifests that travel with the execution: up to a size they cost no request. Larger
+// ones go to the bucket.
 type pocket struct {
 	*lull
 	limit int
@@ -88,8 +96,8 @@ func (p pocket) List(ctx context.Context, cursor string, limit int) ([]flight.St
 // smallBatch is what counts as a small flight for SmallByVisibility.
 const smallBatch = 10
 
-// SmallByVisibility lets SQS's visibility be the clock of small batches. A message that comes back while a newer version of its document waits is
-// held once more, for quiet.
+// SmallByVisibility lets SQS's visibility be the clock of small batches. A message that comes back
+// while a newer version of its document waits is held once more, for quiet.
 func SmallByVisibility(ctx context.Context, w *World) (stop func(), err error) {
 	return start(ctx, w, func(l *lull) {
 		flown := l.take
@@ -162,8 +170,8 @@ type wakes struct {
 	queue *memory.Queue
 }
 
-// QueueClock is lull with a delay queue in the place of Step Functions. A turn that leaves something sends the flight anew and deletes the message it
-// came by.
+// QueueClock is lull with a delay queue in the place of Step Functions. A turn that leaves
+// something sends the flight anew and deletes the message it came by.
 func QueueClock(ctx context.Context, w *World) (stop func(), err error) {
 	var k *wakes
 	_, err = start(ctx, w, func(l *lull) {
@@ -176,7 +184,10 @@ func QueueClock(ctx context.Context, w *World) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	m := memory.NewMapping(k.queue, memory.MappingSettings{Batch: queue.MaxEntries, Pollers: w.Scenario.Pollers, Report: w.fail}, k.wake)
+	m := memory.NewMapping(k.queue, memory.MappingSettings{
+		Batch: queue.MaxEntries, Pollers: w.Scenario.Pollers,
+		Report: w.fail,
+	}, k.wake)
 	w.wg.Go(func() { m.Run(ctx) })
 	return func() {}, nil
 }
@@ -207,11 +218,14 @@ func (s wakeSender) Start(ctx context.Context, st flight.State) error {
 		u.QueueRequests += 2 * price.QueueRequests(bytes) // sent, and received
 	})
 	now := s.lull.clk.Now()
-	return queue.ErrorAt(s.queue.Send(ctx, []queue.Outgoing{{Body: string(body), Delay: seconds(wakeOf(m, st, now).Sub(now))}}), 0)
+	return queue.ErrorAt(s.queue.Send(ctx, []queue.Outgoing{
+		{Body: string(body), Delay: seconds(wakeOf(m, st, now).Sub(now))},
+	}), 0)
 }
 
-// wakeOf is the flight's next wake before it was rounded up to a whole second: a delay is rounded up too, and once is enough. Where nothing falls
-// due then, the flight waits for another one's write: a second more, so that it finds that done.
+// wakeOf is the flight's next wake before it was rounded up to a whole second: a delay is rounded
+// up too, and once is enough. Where nothing falls due then, the flight waits for another one's
+// write: a second more, so that it finds that done.
 func wakeOf(m *flight.Manifest, s flight.State, now time.Time) time.Time {
 	newest := map[shard.DocID]flight.Entry{}
 	item := 0
@@ -238,24 +252,25 @@ func wakeOf(m *flight.Manifest, s flight.State, now time.Time) time.Time {
 
 // wake is index behind the queue of flights: each message one turn.
 func (k *wakes) wake(ctx context.Context, batch []queue.Message) (failed []string, err error) {
-	err = k.invoke(ctx, "index", indexMegabytes, k.Config.Index.Timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
-		for _, m := range batch {
-			var s flight.State
-			if err = json.Unmarshal([]byte(m.Body), &s); err != nil {
-				return
+	err = k.invoke(ctx, "index", indexMegabytes, k.Config.Index.Timeout,
+		func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
+			for _, m := range batch {
+				var s flight.State
+				if err = json.Unmarshal([]byte(m.Body), &s); err != nil {
+					return
+				}
+				s.Started = 0
+				out, e := k.indexer(v, clk).Turn(ctx, s)
+				k.Meter.count(func(c *Counts, _ *price.Usage) { c.Turns++ })
+				if e == nil && !out.Done {
+					e = wakeSender{k, v}.Start(ctx, out)
+				}
+				if e != nil {
+					k.fail(fmt.Errorf("turn: %w", e))
+					failed = append(failed, m.ID)
+				}
 			}
-			s.Started = 0
-			out, e := k.indexer(v, clk).Turn(ctx, s)
-			k.Meter.count(func(c *Counts, _ *price.Usage) { c.Turns++ })
-			if e == nil && !out.Done {
-				e = wakeSender{k, v}.Start(ctx, out)
-			}
-			if e != nil {
-				k.fail(fmt.Errorf("turn: %w", e))
-				failed = append(failed, m.ID)
-			}
-		}
-	})
+		})
 	k.Meter.count(func(_ *Counts, u *price.Usage) { u.QueueRequests++ }) // the batch's deletion
 	return failed, err
 }

@@ -26,8 +26,8 @@ const (
 const (
 	// peerTimeout is the peers' function timeout: long enough for a batch of a thousand one by one.
 	peerTimeout = 60 * time.Second
-	// peerParallel bounds how many messages of a batch a peer works on at a time, as many as lull's writes. Powertools and GOV.UK
-	// go one by one: this is generous.
+	// peerParallel bounds how many messages of a batch a peer works on at a time, as many as lull's
+	// writes. Powertools and GOV.UK go one by one: this is generous.
 	peerParallel = 32
 	// callParallel bounds the batch calls of SQS at a time, as internal/aws/sqs does.
 	callParallel = 16
@@ -117,8 +117,11 @@ type killed struct{ name string }
 
 func (k killed) Error() string { return k.name + " was killed" }
 
-// invoke runs f as a function: it starts after a while, has a time-out and a part of a processor, and is billed.
-func (w *World) invoke(ctx context.Context, name string, megabytes int, timeout time.Duration, f func(ctx context.Context, v *fault.Invocation, clk clock.Clock)) error {
+// invoke runs f as a function: it starts after a while, has a time-out and a part of a processor,
+// and is billed.
+func (w *World) invoke(ctx context.Context, name string, megabytes int, timeout time.Duration,
+	f func(ctx context.Context, v *fault.Invocation, clk clock.Clock),
+) error {
 	w.running.Add(1)
 	defer w.running.Add(-1)
 	if err := w.clk.Sleep(ctx, w.Meter.lat.draw(invokeLatency)); err != nil {
@@ -151,23 +154,28 @@ func (w *World) work(ctx context.Context, v *fault.Invocation, cpu time.Duration
 	_ = w.clk.Sleep(ctx, w.Meter.compute(v, cpu)) // a time-out is noticed by what follows
 }
 
-// handler is a contender's function behind the event source mapping. It returns the ids that must stay.
+// handler is a contender's function behind the event source mapping. It returns the ids that must
+// stay.
 type handler func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string
 
 // poll runs the event source mapping until ctx ends.
 func (w *World) poll(ctx context.Context, name string, timeout time.Duration, h handler) {
 	l := w.Config.Queues.Live
-	set := memory.MappingSettings{Batch: l.Batch, Window: l.Window, Pollers: w.Scenario.Pollers, Report: func(err error) {
-		if w.mix == nil {
-			w.fail(err)
-		}
-	}}
+	set := memory.MappingSettings{
+		Batch: l.Batch, Window: l.Window, Pollers: w.Scenario.Pollers,
+		Report: func(err error) {
+			if w.mix == nil {
+				w.fail(err)
+			}
+		},
+	}
 	m := memory.NewMapping(w.Queue, set, func(ctx context.Context, batch []queue.Message) (failed []string, err error) {
 		w.received(batch, l.Window)
-		err = w.invoke(ctx, name, receiveMegabytes, timeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
-			w.work(ctx, v, time.Duration(len(batch))*messageCPU)
-			failed = h(ctx, v, clk, batch)
-		})
+		err = w.invoke(ctx, name, receiveMegabytes, timeout,
+			func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
+				w.work(ctx, v, time.Duration(len(batch))*messageCPU)
+				failed = h(ctx, v, clk, batch)
+			})
 		if err == nil {
 			done := len(batch) - len(failed)
 			w.Meter.count(func(c *Counts, u *price.Usage) {

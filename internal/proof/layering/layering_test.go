@@ -54,7 +54,11 @@ func TestRuleFindsFaults(t *testing.T) {
 		want []string
 	}{
 		{"nothing forbidden", rule{}, nil},
-		{"indirect", rule{forbid: []string{"x.org/heavy"}}, []string{"m/a links x.org/heavy/part: m/a -> m/b -> x.org/heavy/part"}},
+		{
+			"indirect",
+			rule{forbid: []string{"x.org/heavy"}},
+			[]string{"m/a links x.org/heavy/part: m/a -> m/b -> x.org/heavy/part"},
+		},
 		{"a prefix of a name is another package", rule{forbid: []string{"x.org/hea"}}, nil},
 		{"itself is no fault", rule{forbid: []string{"m/a"}}, nil},
 		{"excepted", rule{forbid: []string{"m"}, except: []string{"m/b"}}, nil},
@@ -138,7 +142,8 @@ type pkg struct {
 // function is built: without cgo and without the RPC mode of aws-lambda-go.
 func link(t *testing.T, root, importPath string) map[string]pkg {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "lambda.norpc", "-json=ImportPath,Imports", importPath)
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "lambda.norpc", "-json=ImportPath,Imports",
+		importPath)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	var stderr strings.Builder

@@ -88,9 +88,12 @@ var rules = []rule{
 		forbid: join(aws, cdk, bleve, commandLine, yaml, testOnly, halves),
 	},
 	{
-		name:     "use cases know only seams",
-		packages: []string{"internal/receive", "internal/index", "internal/prune", "internal/dlq", "internal/redrive", "internal/operate"},
-		forbid:   join(aws, cdk, bleve, commandLine, yaml, testOnly, halves),
+		name: "use cases know only seams",
+		packages: []string{
+			"internal/receive", "internal/index", "internal/prune", "internal/dlq", "internal/redrive",
+			"internal/operate",
+		},
+		forbid: join(aws, cdk, bleve, commandLine, yaml, testOnly, halves),
 	},
 	{
 		name:     "the halves in memory run without a vendor",

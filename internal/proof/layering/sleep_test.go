@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestOnlyBubblesSleep allows time.Sleep in tests of packages that run them in testing/synctest bubbles, where sleeping is virtual and
-// exact. Elsewhere a test waits for a condition.
+// TestOnlyBubblesSleep allows time.Sleep in tests of packages that run them in testing/synctest
+// bubbles, where sleeping is virtual and exact. Elsewhere a test waits for a condition.
 func TestOnlyBubblesSleep(t *testing.T) {
 	t.Parallel()
 	sleeps, bubbles := map[string]string{}, map[string]bool{}

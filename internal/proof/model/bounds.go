@@ -8,9 +8,9 @@ import (
 // SinkKind says what a sink promises about versions.
 type SinkKind uint8
 
-// The sinks. A lease outlives every request only where applyDelay is set: for plain sinks. With versions it may end at
-// any time, and requests may arrive at any time. A forgetful sink has versions, but forgets those of deletes, after every
-// older request has arrived.
+// The sinks. A lease outlives every request only where applyDelay is set: for plain sinks. With
+// versions it may end at any time, and requests may arrive at any time. A forgetful sink has
+// versions, but forgets those of deletes, after every older request has arrived.
 const (
 	Versioned SinkKind = iota
 	Plain
@@ -71,11 +71,18 @@ func (b Bounds) String() string {
 	add(b.Execs, "one execution at a time", "executions at a time")
 	add(b.Receivers, "a receiver in two steps", "receivers in two steps")
 	add(b.Batch, "batches of one", "messages a batch")
-	out = append(out, [...]string{Versioned: "a sink with versions", Plain: "a sink without versions", Forgetful: "a sink that forgets deletes"}[b.Sink])
+	out = append(out, [...]string{
+		Versioned: "a sink with versions", Plain: "a sink without versions",
+		Forgetful: "a sink that forgets deletes",
+	}[b.Sink])
 	for _, k := range []struct {
 		set  KeySet
 		text string
-	}{{b.Poison, "is refused for good"}, {b.Stubborn, "always gets an item error"}, {b.Fickle, "may be accepted or refused for good"}} {
+	}{
+		{b.Poison, "is refused for good"},
+		{b.Stubborn, "always gets an item error"},
+		{b.Fickle, "may be accepted or refused for good"},
+	} {
 		for n := Key(1); n <= MaxKey; n++ {
 			if k.set.Has(n) {
 				out = append(out, m.version(n)+" "+k.text)

@@ -1,7 +1,8 @@
 package model
 
-// Breaker is the sink's shared health row (design section 8) with flights that look at it: TRIP, PROBE, CLOSE. Each flight has one
-// document. The sink may be ill at any time, within the budget, and gets well by itself.
+// Breaker is the sink's shared health row (design section 8) with flights that look at it: TRIP,
+// PROBE, CLOSE. Each flight has one document. The sink may be ill at any time, within the budget,
+// and gets well by itself.
 type Breaker struct {
 	Rules   BreakerRules
 	Flights int // at most 3
@@ -139,7 +140,10 @@ func (b Breaker) Next(s BreakerState, edges []Edge[BreakerState]) []Edge[Breaker
 	return edges
 }
 
-var workText = [...]string{Admitted: "before it claims", Asking: "before the answer", Probing: "while it probes", Pinged: "before CLOSE"}
+var workText = [...]string{
+	Admitted: "before it claims", Asking: "before the answer", Probing: "while it probes",
+	Pinged: "before CLOSE",
+}
 
 func (b Breaker) work(s BreakerState, i int, add func(BreakerState, bool, Broken, string)) {
 	t := s

@@ -2,8 +2,9 @@ package model
 
 import "strings"
 
-// What can be broken. The first group are the damages that the promises of design section 3 exclude, the second are the
-// rules that keep them away: a rule breaks earlier, a damage says why it matters.
+// What can be broken. The first group are the damages that the promises of design section 3
+// exclude, the second are the rules that keep them away: a rule breaks earlier, a damage says why
+// it matters.
 const (
 	WentBack    Broken = 1 << iota // the sink's content was replaced by an older version
 	Resurrected                    // ... which put a deleted document back
@@ -25,7 +26,8 @@ const (
 // Damage is what a user would see.
 const Damage = WentBack | Resurrected | Lost | OldStays
 
-// All are the damages and the rules, but the two that the design does not promise: see docs/model.md.
+// All are the damages and the rules, but the two that the design does not promise: see
+// docs/model.md.
 const All = Damage | TwoWriters | Unjustified | Untrue | SinkNewer
 
 var brokenText = []string{
@@ -65,8 +67,8 @@ func (m Model) Check(s State) Broken {
 	return b
 }
 
-// lost looks for the newest version that is no dead letter: it must be in the sink, or something must still carry it or a
-// newer one.
+// lost looks for the newest version that is no dead letter: it must be in the sink, or something
+// must still carry it or a newer one.
 func (m *Model) lost(s *State) Broken {
 	carried := m.live(s)
 	for _, e := range s.Execs {
@@ -115,8 +117,8 @@ func (m *Model) sent(k Key) bool {
 	return false
 }
 
-// Settled reports that nothing is under way: no message, no flight, no lease, nothing pending, a row that will expire.
-// Dead letters may be parked.
+// Settled reports that nothing is under way: no message, no flight, no lease, nothing pending, a
+// row that will expire. Dead letters may be parked.
 func (m Model) Settled(s State) bool {
 	for _, p := range s.Messages {
 		if p != Gone {

@@ -2,8 +2,8 @@ package model
 
 import "math/bits"
 
-// Canon picks one of the states that differ only in the names of tokens, the order of executions and late requests, and
-// times that nobody compares any more.
+// Canon picks one of the states that differ only in the names of tokens, the order of executions
+// and late requests, and times that nobody compares any more.
 func (m Model) Canon(s State) State {
 	m.tidy(&s)
 	sortExecs(&s)
@@ -65,15 +65,16 @@ func sortExecs(s *State) {
 	}
 }
 
-// rank orders executions by what does not depend on names, so that the order stays the same when those change; the rest
-// breaks ties well enough.
+// rank orders executions by what does not depend on names, so that the order stays the same when
+// those change; the rest breaks ties well enough.
 func rank(f Exec) uint64 {
 	return uint64(f.Messages)<<48 | uint64(f.Phase)<<40 | uint64(f.Key)<<36 | uint64(f.Done)<<28 | uint64(f.Hand)<<24 |
 		uint64(f.Fence)<<8 | uint64(f.Token)
 }
 
 func later(a, b Request) bool {
-	return a == (Request{}) && b != (Request{}) || b != (Request{}) && (a.Key > b.Key || a.Key == b.Key && a.Fence > b.Fence)
+	return a == (Request{}) && b != (Request{}) || b != (Request{}) &&
+		(a.Key > b.Key || a.Key == b.Key && a.Fence > b.Fence)
 }
 
 // renameTokens numbers tokens by where they first occur.

@@ -1,7 +1,7 @@
 package model
 
-// Change is one change to the design, with the smallest bounds in which it falls. The design itself holds in the same
-// bounds: a test checks both.
+// Change is one change to the design, with the smallest bounds in which it falls. The design itself
+// holds in the same bounds: a test checks both.
 type Change struct {
 	Name   string // also of the file with its story
 	What   string
@@ -77,7 +77,10 @@ func claiming() []Change {
 		{
 			Name: "token-per-invocation", What: "token per invocation instead of per claim",
 			Rules: Rules{TokenOfInvocation: true}, Watch: Damage,
-			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 2, Sink: Plain, Budget: Budget{Crashes: 1, Throttles: 1}},
+			Bounds: Bounds{
+				Messages: One(1, 2), Execs: 2, Batch: 2, Sink: Plain,
+				Budget: Budget{Crashes: 1, Throttles: 1},
+			},
 		},
 		{
 			Name: "claimed-kept-in-hand", What: "previous claimed kept in hand from an earlier read",
@@ -87,7 +90,10 @@ func claiming() []Change {
 		{
 			Name: "claimed-was-missing", What: "claimed_was missing at REJECT (two rejected versions in a row)",
 			Rules: Rules{ClaimedWasOnlyAtFirst: true}, Stuck: true,
-			Bounds: Bounds{Messages: join(One(2, 3), Spares(2, 3)), Execs: 2, Batch: 1, Poison: Keys(2, 3), Budget: Budget{Crashes: 1}},
+			Bounds: Bounds{
+				Messages: join(One(2, 3), Spares(2, 3)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
+				Budget: Budget{Crashes: 1},
+			},
 		},
 		{
 			Name: "no-lease", What: "no lease",
@@ -107,7 +113,10 @@ func claiming() []Change {
 		{
 			Name: "request-after-a-forgotten-delete", What: "the same with a sink that forgot the delete",
 			Rules: Rules{LateRequest: true}, Watch: Resurrected,
-			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2), Budget: Budget{Crashes: 1}},
+			Bounds: Bounds{
+				Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2),
+				Budget: Budget{Crashes: 1},
+			},
 		},
 	}
 }
@@ -130,14 +139,22 @@ func ending() []Change {
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Budget: Budget{Crashes: 1, Throttles: 1}},
 		},
 		{
-			Name: "second-request-under-one-claim", What: "a second request under one claim after an unknown one, then a definite refusal, RELEASE",
+			Name:  "second-request-under-one-claim",
+			What:  "a second request under one claim after an unknown one, then a definite refusal, RELEASE",
 			Rules: Rules{SecondRequest: true}, Watch: Damage,
-			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain, Budget: Budget{Crashes: 1, Throttles: 1}},
+			Bounds: Bounds{
+				Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain,
+				Budget: Budget{Crashes: 1, Throttles: 1},
+			},
 		},
 		{
-			Name: "release-erases-lease-until", What: "lease_until erased by RELEASE, clocks further apart than the lease",
+			Name:  "release-erases-lease-until",
+			What:  "lease_until erased by RELEASE, clocks further apart than the lease",
 			Rules: Rules{ReleaseErasesLease: true}, Watch: Damage,
-			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Clocks: true, Budget: Budget{Crashes: 1, Throttles: 1}},
+			Bounds: Bounds{
+				Messages: One(1, 2), Execs: 2, Batch: 1, Clocks: true,
+				Budget: Budget{Crashes: 1, Throttles: 1},
+			},
 		},
 		{
 			Name: "pending-stays-at-a-dead-version", What: "pending left at a dead version",
@@ -173,12 +190,19 @@ func writing() []Change {
 		{
 			Name: "open-over-a-forgotten-delete", What: "the same, message kept, with a forgotten delete",
 			Rules: Rules{NoReassert: true}, Watch: OldStays, Held: Lost | OldStays,
-			Bounds: Bounds{Messages: One(1, 2), Execs: 1, Batch: 1, Sink: Forgetful, Deletes: Keys(2), Budget: Budget{Outages: 1}},
+			Bounds: Bounds{
+				Messages: One(1, 2), Execs: 1, Batch: 1, Sink: Forgetful, Deletes: Keys(2),
+				Budget: Budget{Outages: 1},
+			},
 		},
 		{
-			Name: "reassert-at-once", What: "deletes re-asserted as soon as the table is back, while a claim from before is still under way",
+			Name:  "reassert-at-once",
+			What:  "deletes re-asserted as soon as the table is back, while a claim from before is still under way",
 			Rules: Rules{ReassertAtOnce: true}, Watch: OldStays, Held: Lost | OldStays,
-			Bounds: Bounds{Messages: One(1, 2, 3), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2, 3), Budget: Budget{Outages: 1}},
+			Bounds: Bounds{
+				Messages: One(1, 2, 3), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2, 3),
+				Budget: Budget{Outages: 1},
+			},
 		},
 	}
 }
@@ -190,7 +214,8 @@ func ageing() []Change {
 	}
 	return []Change{
 		{
-			Name: "prune-beside-a-parked-letter", What: "prune or TTL while a parked letter or a scheduled event still exists (no age guard)",
+			Name:  "prune-beside-a-parked-letter",
+			What:  "prune or TTL while a parked letter or a scheduled event still exists (no age guard)",
 			Rules: Rules{NoAgeGuard: true}, Watch: Damage, Bounds: parked,
 		},
 		{
@@ -199,7 +224,8 @@ func ageing() []Change {
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Budget: Budget{Prunes: 1}},
 		},
 		{
-			Name: "redrive-after-the-row-is-gone", What: "redrive after the row is gone, the copy without lull-first-sent",
+			Name:  "redrive-after-the-row-is-gone",
+			What:  "redrive after the row is gone, the copy without lull-first-sent",
 			Rules: Rules{RedriveHidesAge: true}, Watch: Damage, Bounds: parked,
 		},
 		{
@@ -218,22 +244,34 @@ func letters() []Change {
 		{
 			Name: "redrive-deletes-the-letter", What: "redrive deletes the parked item after sending",
 			Rules: Rules{RedriveDeletesLetter: true}, Watch: Damage,
-			Bounds: Bounds{Messages: join(One(2, 3), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2, 3), Budget: Budget{Redrives: 1}},
+			Bounds: Bounds{
+				Messages: join(One(2, 3), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
+				Budget: Budget{Redrives: 1},
+			},
 		},
 		{
 			Name: "redrive-at-any-time", What: "redrives while the row is leased or pending at k",
 			Rules: Rules{RedriveAtAnyTime: true}, Watch: Hidden,
-			Bounds: Bounds{Messages: join(One(1), Spares(1)), Execs: 2, Batch: 1, Poison: Keys(1), Budget: Budget{Redrives: 1}},
+			Bounds: Bounds{
+				Messages: join(One(1), Spares(1)), Execs: 2, Batch: 1, Poison: Keys(1),
+				Budget: Budget{Redrives: 1},
+			},
 		},
 		{
 			Name: "dead-from-a-stale-read", What: "dead = k believed from an eventually consistent read",
 			Rules: Rules{DeadFromStaleRead: true}, Watch: Damage | Hidden,
-			Bounds: Bounds{Messages: join(One(1), Spares(1)), Execs: 1, Batch: 1, Poison: Keys(1), Budget: Budget{Redrives: 1, Stale: 1}},
+			Bounds: Bounds{
+				Messages: join(One(1), Spares(1)), Execs: 1, Batch: 1, Poison: Keys(1),
+				Budget: Budget{Redrives: 1, Stale: 1},
+			},
 		},
 		{
 			Name: "park-ignores-the-lease", What: "PARK acknowledged although a live lease refused it",
 			Rules: Rules{ParkIgnoresLease: true}, Stuck: true,
-			Bounds: Bounds{Messages: One(1), Execs: 1, Batch: 1, Poison: Keys(1), Budget: Budget{Crashes: 2, Duplicates: 1, Moves: 1}},
+			Bounds: Bounds{
+				Messages: One(1), Execs: 1, Batch: 1, Poison: Keys(1),
+				Budget: Budget{Crashes: 2, Duplicates: 1, Moves: 1},
+			},
 		},
 	}
 }
@@ -244,7 +282,10 @@ func beyond() []Change {
 		{
 			Name: "park-without-form-two", What: "PARK in its first form only",
 			Rules: Rules{NoSecondPark: true}, Stuck: true,
-			Bounds: Bounds{Messages: join(One(1), Spares(1)), Execs: 1, Batch: 1, Budget: Budget{Crashes: 2, Moves: 2, Redrives: 1, Deadlines: 1}},
+			Bounds: Bounds{
+				Messages: join(One(1), Spares(1)), Execs: 1, Batch: 1,
+				Budget: Budget{Crashes: 2, Moves: 2, Redrives: 1, Deadlines: 1},
+			},
 		},
 		{
 			Name: "prune-without-condition", What: "prune deletes what it read without \"if unchanged since read\"",
@@ -252,7 +293,8 @@ func beyond() []Change {
 			Bounds: Bounds{Messages: One(1, 2, 3), Execs: 2, Batch: 1, Budget: Budget{Prunes: 1}},
 		},
 		{
-			Name: "riders-unjudged-by-age", What: "the age guard in ADMIT's condition only, not over the older versions of the batch",
+			Name:  "riders-unjudged-by-age",
+			What:  "the age guard in ADMIT's condition only, not over the older versions of the batch",
 			Rules: Rules{RidersUnjudged: true}, Watch: Damage,
 			Bounds: Bounds{
 				Messages: join(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 2,
@@ -270,22 +312,31 @@ func beyond() []Change {
 			Bounds: Bounds{Messages: []Message{{Keys: Keys(1), Other: true}}, Execs: 1, Batch: 1},
 		},
 		{
-			Name: "admit-highest-only", What: "receive tries ADMIT for the highest version of a document only, although it is a dead letter, and index leaves what is behind it to redelivery",
+			Name: "admit-highest-only",
+			What: "receive tries ADMIT for the highest version of a document only, although it is a dead letter, " +
+				"and index leaves what is behind it to redelivery",
 			Rules: Rules{AdmitHighestOnly: true, LeaveBehindDead: true}, Stuck: true,
 			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2)}}, Execs: 1, Batch: 1, Poison: Keys(2)},
 		},
 		{
-			Name: "leave-behind-a-dead-version", What: "index leaves the versions behind a dead one to redelivery: two dead versions of a message take turns (dead holds one key)",
+			Name: "leave-behind-a-dead-version",
+			What: "index leaves the versions behind a dead one to redelivery: two dead versions of a message take " +
+				"turns (dead holds one key)",
 			Rules: Rules{LeaveBehindDead: true}, Stuck: true,
-			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2, 3)}}, Execs: 1, Batch: 1, Poison: Keys(2, 3), NoCap: true},
+			Bounds: Bounds{
+				Messages: []Message{{Keys: Keys(1, 2, 3)}}, Execs: 1, Batch: 1, Poison: Keys(2, 3),
+				NoCap: true,
+			},
 		},
 		{
-			Name: "aged-while-pending", What: "no PARK after too_old_to_judge: a message outlives row retention while its own version is pending",
+			Name:  "aged-while-pending",
+			What:  "no PARK after too_old_to_judge: a message outlives row retention while its own version is pending",
 			Rules: Rules{AgedUnparked: true}, Stuck: true,
 			Bounds: Bounds{Messages: join(One(1), Spares(1)), Execs: 2, Batch: 1, Budget: Budget{Crashes: 1, Ages: 1}},
 		},
 		{
-			Name: "done-not-remembered", What: "which events of a message are done is judged by the row alone (dead holds one key)",
+			Name:  "done-not-remembered",
+			What:  "which events of a message are done is judged by the row alone (dead holds one key)",
 			Rules: Rules{DoneForgotten: true}, Stuck: true,
 			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2)}}, Execs: 2, Batch: 1, Poison: Keys(1, 2)},
 		},

@@ -14,8 +14,8 @@ var (
 	large   = flag.Bool("large", false, "explore the large bounds as well: minutes, and some gigabytes")
 )
 
-// TestEveryChangeFallsWithItsStory explores each change in its bounds, and compares the shortest counterexample with the
-// story that is kept for readers.
+// TestEveryChangeFallsWithItsStory explores each change in its bounds, and compares the shortest
+// counterexample with the story that is kept for readers.
 func TestEveryChangeFallsWithItsStory(t *testing.T) {
 	t.Parallel()
 	for _, c := range append(Changes(), Findings()...) {

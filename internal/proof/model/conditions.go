@@ -1,11 +1,13 @@
 package model
 
-// This file is the model's own statement of design section 5: every condition and every update, as pure functions over a
-// row. conditions_test.go compares it with the writes of internal/shard on every small row. A change from the
-// table in docs/model.md is a switch in Rules, and stands here where it concerns a row.
+// This file is the model's own statement of design section 5: every condition and every update, as
+// pure functions over a row. conditions_test.go compares it with the writes of internal/shard on
+// every small row. A change from the table in docs/model.md is a switch in Rules, and stands here
+// where it concerns a row.
 
-// Row is the shard row of the document. None and 0 are absent attributes. Lease says that lease_until still lies ahead on
-// every clock; LeaseUntil is its rank among the times, which matters only where clocks are modelled.
+// Row is the shard row of the document. None and 0 are absent attributes. Lease says that
+// lease_until still lies ahead on every clock; LeaseUntil is its rank among the times, which
+// matters only where clocks are modelled.
 type Row struct {
 	Exists     bool
 	Pending    Key
@@ -126,7 +128,8 @@ func (r Row) release(rl Rules, claimed Clock, refused, first bool) Row {
 	return r
 }
 
-// rejects is REJECT's condition. An update that copies an attribute which is not there fails like a refused condition.
+// rejects is REJECT's condition. An update that copies an attribute which is not there fails like a
+// refused condition.
 func (r Row) rejects(rl Rules, t Token) bool {
 	if rl.ClaimedWasOnlyAtFirst && r.ClaimedWas == None {
 		return false

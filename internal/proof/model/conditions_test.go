@@ -8,10 +8,12 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// This file closes the gap between model and code: the writes of internal/shard, whose conditions both stores take from
-// there, are evaluated and applied beside the model's on every row that the model reaches and on many that it does not.
+// This file closes the gap between model and code: the writes of internal/shard, whose conditions
+// both stores take from there, are evaluated and applied beside the model's on every row that the
+// model reaches and on many that it does not.
 
-// The times of the comparison. A model row's ranks are the same in order: 0 absent, 1 before, 2 now.
+// The times of the comparison. A model row's ranks are the same in order: 0 absent, 1 before, 2
+// now.
 const (
 	theDoc              = shard.DocID("page#1")
 	before              = shard.Micros(1_000_000_000)
@@ -103,7 +105,8 @@ func (w *twin) back(r shard.Row) Row {
 	out := Row{
 		Exists: true, Pending: name(r.Pending), Committed: name(r.Committed), Claimed: name(r.Claimed),
 		ClaimedWas: name(r.ClaimedWas), Dead: name(r.Dead), Lease: r.LeaseUntil == ahead,
-		LeaseUntil: rank(r.LeaseUntil), LastWrite: rank(r.LastWrite), Refusals: uint8(r.Refusals), Expires: r.ExpiresAt != 0,
+		LeaseUntil: rank(r.LeaseUntil), LastWrite: rank(r.LastWrite), Refusals: uint8(r.Refusals),
+		Expires: r.ExpiresAt != 0,
 	}
 	switch r.Owner {
 	case "mine":
@@ -136,7 +139,10 @@ func (w *twin) moves(k Key) []move {
 	}
 	for _, again := range []bool{false, true} {
 		for _, past := range []bool{false, true} {
-			bid := shard.Bid{Doc: theDoc, Key: key, Token: "mine", Now: now, Until: ahead, Again: again, Cap: before - 1}
+			bid := shard.Bid{
+				Doc: theDoc, Key: key, Token: "mine", Now: now, Until: ahead, Again: again,
+				Cap: before - 1,
+			}
 			if past {
 				bid.Cap = before
 			}
@@ -147,7 +153,8 @@ func (w *twin) moves(k Key) []move {
 	add("RELEASE", r.releases(mine), r.release(rl, 2, false, false), shard.Release(lease, "throttled", false))
 	add("RELEASE, refused", r.releases(mine), r.release(rl, 2, true, false), shard.Release(lease, "refused", true))
 	add("REJECT", r.rejects(rl, mine), r.reject(rl, k, 2), shard.Reject(lease, "rejected", expires, w.real))
-	if r.LeaseUntil < 2 || r.Lease { // a lease that ends this very moment is live for PARK; the model has no such moment
+	// a lease that ends this very moment is live for PARK; the model has no such moment
+	if r.LeaseUntil < 2 || r.Lease {
 		second := r.Pending != k
 		add("PARK", r.parks(k, second), r.park(rl, k, second), shard.Park(theDoc, key, now, expires, w.real))
 		if r.Dead == k {
@@ -158,7 +165,8 @@ func (w *twin) moves(k Key) []move {
 	return out
 }
 
-// settle takes away what only one side tells apart: the end of a live lease, and the rank that goes with it.
+// settle takes away what only one side tells apart: the end of a live lease, and the rank that goes
+// with it.
 func settle(r Row) Row {
 	if r.Lease {
 		r.LeaseUntil = 0
@@ -182,7 +190,8 @@ func (w *twin) compare(t *testing.T, k Key) {
 	}
 }
 
-// TestConditionsOfTheCodeAreTheModels compares on every row that the model reaches in its small bounds.
+// TestConditionsOfTheCodeAreTheModels compares on every row that the model reaches in its small
+// bounds.
 func TestConditionsOfTheCodeAreTheModels(t *testing.T) {
 	t.Parallel()
 	keys := orderKeys(t)
@@ -234,8 +243,9 @@ func anyRow(random *rand.Rand) Row {
 	key := func() Key { return Key(random.IntN(int(MaxKey) + 1)) }
 	r := Row{
 		Exists: true, Pending: key(), Committed: key(), Claimed: key(), ClaimedWas: key(), Dead: key(),
-		Owner: Token(random.IntN(3)), Lease: random.IntN(3) == 0, LeaseUntil: Clock(random.IntN(3)), LastWrite: Clock(random.IntN(3)),
-		Refusals: uint8(random.IntN(3)), Expires: random.IntN(2) == 0,
+		Owner: Token(random.IntN(3)), Lease: random.IntN(3) == 0, LeaseUntil: Clock(random.IntN(3)),
+		LastWrite: Clock(random.IntN(3)),
+		Refusals:  uint8(random.IntN(3)), Expires: random.IntN(2) == 0,
 	}
 	if random.IntN(4) == 0 {
 		r.ClaimedWas = Lowest
@@ -264,7 +274,8 @@ func TestEveryClauseOfTheCodeMatters(t *testing.T) {
 			}
 		}
 	}
-	// What the model has no row for: newer schemas, other classes, minInterval (see pace), and what is there by the form itself.
+	// What the model has no row for: newer schemas, other classes, minInterval (see pace), and what
+	// is there by the form itself.
 	blind := map[shard.Attr]bool{shard.AttrSchema: true, shard.AttrVersionClass: true}
 	w := newTwin(Row{Exists: true, Pending: 2}, keys)
 	for _, m := range w.moves(2) {
@@ -277,8 +288,8 @@ func TestEveryClauseOfTheCodeMatters(t *testing.T) {
 	}
 }
 
-// formClause says that a clause only tells two forms apart: with the newest image in hand it always holds. What it guards is
-// compared by TestAStaleImageNeverChangesTheOutcome.
+// formClause says that a clause only tells two forms apart: with the newest image in hand it always
+// holds. What it guards is compared by TestAStaleImageNeverChangesTheOutcome.
 func formClause(write string, c shard.Clause) bool {
 	switch write {
 	case "COMMIT", "COMMIT, newer waiting", "REJECT", "REJECT, not pending", "PARK":
@@ -289,8 +300,8 @@ func formClause(write string, c shard.Clause) bool {
 	return false
 }
 
-// TestAStaleImageNeverChangesTheOutcome drives the forms of COMMIT, REJECT and PARK with an image whose pending is out of
-// date: the write is refused, or does what the model does.
+// TestAStaleImageNeverChangesTheOutcome drives the forms of COMMIT, REJECT and PARK with an image
+// whose pending is out of date: the write is refused, or does what the model does.
 func TestAStaleImageNeverChangesTheOutcome(t *testing.T) {
 	t.Parallel()
 	keys := orderKeys(t)
@@ -314,12 +325,14 @@ func TestAStaleImageNeverChangesTheOutcome(t *testing.T) {
 			}
 			want := settle(fresh[i].after)
 			got := settle(w.back(m.write.Apply(w.real)))
-			// A PARK by an image without pending may not know that there is a time to expire already.
+			// A PARK by an image without pending may not know that there is a time to expire
+			// already.
 			if m.name == "PARK" {
 				got.Expires, want.Expires = false, false
 			}
 			if got != want {
-				t.Fatalf("%s with pending %q in hand on %+v:\ncode  %+v\nmodel %+v", m.write.Name, old.real.Pending, w.model, got, want)
+				t.Fatalf("%s with pending %q in hand on %+v:\ncode  %+v\nmodel %+v", m.write.Name, old.real.Pending,
+					w.model, got, want)
 			}
 		}
 	}
@@ -328,8 +341,8 @@ func TestAStaleImageNeverChangesTheOutcome(t *testing.T) {
 	}
 }
 
-// TestDecisionsOfTheCodeAreTheModels compares the judgements and decisions with the model's: what is done, what leaves the
-// flight, and that index claims exactly where CLAIM would be granted.
+// TestDecisionsOfTheCodeAreTheModels compares the judgements and decisions with the model's: what
+// is done, what leaves the flight, and that index claims exactly where CLAIM would be granted.
 func TestDecisionsOfTheCodeAreTheModels(t *testing.T) {
 	t.Parallel()
 	keys := orderKeys(t)
@@ -352,7 +365,8 @@ func TestDecisionsOfTheCodeAreTheModels(t *testing.T) {
 				t.Fatalf("MayRedrive %d on %+v: %t, model %t", k, w.model, got, want)
 			}
 		}
-		step := shard.Decide(w.real, shard.Hold{Key: w.key(k), Admitted: before}, shard.View{Now: now, Consistent: true}, timing)
+		step := shard.Decide(w.real, shard.Hold{Key: w.key(k), Admitted: before},
+			shard.View{Now: now, Consistent: true}, timing)
 		var want shard.Act
 		again := w.model.Claimed == k
 		switch {
@@ -391,7 +405,10 @@ func TestMinIntervalOfTheCodeIsTheModels(t *testing.T) {
 		if last > longAgo {
 			r.LastWrite, s.LastWrite = now+shard.Micros(last), last
 		}
-		w := shard.Claim(shard.Bid{Doc: theDoc, Key: keys[1], Token: "mine", Now: now, Until: ahead, MinInterval: minInterval * time.Microsecond})
+		w := shard.Claim(shard.Bid{
+			Doc: theDoc, Key: keys[1], Token: "mine", Now: now, Until: ahead,
+			MinInterval: minInterval * time.Microsecond,
+		})
 		granted := false
 		for _, e := range (Pace{}).Next(s, nil) {
 			granted = granted || e.To.Hosts[0].Phase == Sent
@@ -402,7 +419,8 @@ func TestMinIntervalOfTheCodeIsTheModels(t *testing.T) {
 	}
 }
 
-// TestCollectOnlyTakesWhatTheModelCollects compares prune's view of settled rows, whatever their age.
+// TestCollectOnlyTakesWhatTheModelCollects compares prune's view of settled rows, whatever their
+// age.
 func TestCollectOnlyTakesWhatTheModelCollects(t *testing.T) {
 	t.Parallel()
 	keys := orderKeys(t)

@@ -34,20 +34,23 @@ func Holdings() []Holding {
 			Budget: Budget{Crashes: 1, Deadlines: 1, Moves: 1, Redrives: 1},
 		}},
 		{Name: "a sink without versions", Bounds: Bounds{
-			Messages: One(1, 2), Execs: 2, Batch: 2, Sink: Plain, Budget: Budget{Crashes: 2, Duplicates: 1, Throttles: 1},
+			Messages: One(1, 2), Execs: 2, Batch: 2, Sink: Plain,
+			Budget: Budget{Crashes: 2, Duplicates: 1, Throttles: 1},
 		}},
 		{Name: "a sink that forgets deletes", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2), Budget: Budget{Crashes: 1},
 		}},
 		{Name: "clocks that differ by any amount", Bounds: Bounds{
-			Messages: One(1, 2), Execs: 2, Batch: 1, Clocks: true, Budget: Budget{Crashes: 1, Duplicates: 1, Throttles: 1},
+			Messages: One(1, 2), Execs: 2, Batch: 1, Clocks: true,
+			Budget: Budget{Crashes: 1, Duplicates: 1, Throttles: 1},
 		}},
 		{Name: "rows collected, letters redriven after it", Bounds: Bounds{
 			Messages: join(One(1, 2), Spares(1)), Execs: 2, Batch: 2, Deletes: Keys(2),
 			Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1, Duplicates: 1},
 		}},
 		{Name: "rows collected while old messages still wait", Bounds: Bounds{
-			Messages: One(1, 2, 3), Execs: 2, Batch: 2, Poison: Keys(3), Latecomers: true, Budget: Budget{Prunes: 1, Crashes: 1},
+			Messages: One(1, 2, 3), Execs: 2, Batch: 2, Poison: Keys(3), Latecomers: true,
+			Budget: Budget{Prunes: 1, Crashes: 1},
 		}},
 		{Name: "equal versions with different payloads", Bounds: Bounds{
 			Messages: join(One(2, 3), Spares(2, 3)), Execs: 2, Batch: 2, Budget: faults,
@@ -61,27 +64,33 @@ func Holdings() []Holding {
 			Budget: Budget{Crashes: 1},
 		}},
 		{Name: "a message with a good version and two poison ones", Bounds: Bounds{
-			Messages: join([]Message{{Keys: Keys(1, 2, 3)}}, One(1)), Execs: 2, Batch: 2, Poison: Keys(2, 3), NoCap: true,
+			Messages: join([]Message{{Keys: Keys(1, 2, 3)}}, One(1)), Execs: 2, Batch: 2, Poison: Keys(2, 3),
+			NoCap:  true,
 			Budget: Budget{Crashes: 1, Throttles: 1},
 		}},
 		{Name: "two messages that share a good version, each with a poison one", Bounds: Bounds{
-			Messages: []Message{{Keys: Keys(1, 3)}, {Keys: Keys(1, 2)}}, Execs: 2, Batch: 2, Poison: Keys(2, 3), NoCap: true,
+			Messages: []Message{{Keys: Keys(1, 3)}, {Keys: Keys(1, 2)}}, Execs: 2, Batch: 2, Poison: Keys(2, 3),
+			NoCap:  true,
 			Budget: Budget{Crashes: 1, Throttles: 1},
 		}},
 		{Name: "messages with an event of another document", Bounds: Bounds{
 			Messages: []Message{{Keys: Keys(1), Other: true}, {Keys: Keys(2)}}, Execs: 2, Batch: 2, Budget: faults,
 		}},
 		{Name: "item errors until the dead letter", Bounds: Bounds{
-			Messages: join(One(1, 2), Spares(2)), Execs: 2, Batch: 2, Stubborn: Keys(2), MaxRefusals: 2, Budget: Budget{Crashes: 1, Throttles: 1},
+			Messages: join(One(1, 2), Spares(2)), Execs: 2, Batch: 2, Stubborn: Keys(2), MaxRefusals: 2,
+			Budget: Budget{Crashes: 1, Throttles: 1},
 		}},
 		{Name: "two rejected versions in a row, one with an unknown outcome", Bounds: Bounds{
-			Messages: join(One(1, 2, 3), Spares(2, 3)), Execs: 3, Batch: 1, Poison: Keys(2, 3), Budget: Budget{Crashes: 1},
+			Messages: join(One(1, 2, 3), Spares(2, 3)), Execs: 3, Batch: 1, Poison: Keys(2, 3),
+			Budget: Budget{Crashes: 1},
 		}},
 		{Name: "table down, written open", Watch: Lost | OldStays, Bounds: Bounds{
-			Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2), Budget: Budget{Outages: 1, Crashes: 1},
+			Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2),
+			Budget: Budget{Outages: 1, Crashes: 1},
 		}},
 		{Name: "dead read from an older image", Bounds: Bounds{
-			Messages: join(One(1, 2), Spares(1, 2)), Execs: 2, Batch: 1, Poison: Keys(2), Budget: Budget{Stale: 1, Redrives: 1},
+			Messages: join(One(1, 2), Spares(1, 2)), Execs: 2, Batch: 1, Poison: Keys(2),
+			Budget: Budget{Stale: 1, Redrives: 1},
 		}},
 	}
 	return append(h, largeHoldings()...)
@@ -97,19 +106,23 @@ func largeHoldings() []Holding {
 			Messages: One(1, 2, 3), Execs: 3, Batch: 2, Budget: Budget{Crashes: 2, Duplicates: 2},
 		}},
 		{Name: "two receivers with three versions", Large: true, Bounds: Bounds{
-			Messages: One(1, 2, 3), Execs: 2, Receivers: 2, Batch: 3, Budget: Budget{Crashes: 1, Duplicates: 2, Throttles: 1},
+			Messages: One(1, 2, 3), Execs: 2, Receivers: 2, Batch: 3,
+			Budget: Budget{Crashes: 1, Duplicates: 2, Throttles: 1},
 		}},
 		{Name: "six messages, without versions at the sink", Large: true, Bounds: Bounds{
 			Messages: six, Execs: 2, Batch: 2, Sink: Plain, Budget: Budget{Crashes: 1, Duplicates: 2, Throttles: 1},
 		}},
 		{Name: "a sink without versions, two crashes, two duplicates", Large: true, Bounds: Bounds{
-			Messages: One(1, 2, 3), Execs: 2, Batch: 2, Sink: Plain, Budget: Budget{Crashes: 2, Duplicates: 2, Throttles: 1},
+			Messages: One(1, 2, 3), Execs: 2, Batch: 2, Sink: Plain,
+			Budget: Budget{Crashes: 2, Duplicates: 2, Throttles: 1},
 		}},
 		{Name: "a sink that forgets deletes, two crashes", Large: true, Bounds: Bounds{
-			Messages: One(1, 2, 3), Execs: 2, Batch: 2, Sink: Forgetful, Deletes: Keys(2), Budget: Budget{Crashes: 2, Duplicates: 1, Throttles: 1},
+			Messages: One(1, 2, 3), Execs: 2, Batch: 2, Sink: Forgetful, Deletes: Keys(2),
+			Budget: Budget{Crashes: 2, Duplicates: 1, Throttles: 1},
 		}},
 		{Name: "clocks apart, two crashes", Large: true, Bounds: Bounds{
-			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Clocks: true, Budget: Budget{Crashes: 2, Duplicates: 1, Throttles: 1},
+			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Clocks: true,
+			Budget: Budget{Crashes: 2, Duplicates: 1, Throttles: 1},
 		}},
 		{Name: "poison v3, dead letters moved and redriven", Large: true, Bounds: Bounds{
 			Messages: join(One(1, 2, 3), Spares(3)), Execs: 2, Batch: 2, Poison: Keys(3),
@@ -120,19 +133,22 @@ func largeHoldings() []Holding {
 			Budget: Budget{Crashes: 1, Duplicates: 1, Moves: 1, Redrives: 1},
 		}},
 		{Name: "prune with everything that is old", Large: true, Bounds: Bounds{
-			Messages: join(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 2, Poison: Keys(3), Sink: Forgetful, Deletes: Keys(2),
-			Budget: Budget{Prunes: 1, Redrives: 1, Deadlines: 1, Crashes: 1},
+			Messages: join(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 2, Poison: Keys(3), Sink: Forgetful,
+			Deletes: Keys(2),
+			Budget:  Budget{Prunes: 1, Redrives: 1, Deadlines: 1, Crashes: 1},
 		}},
 		{Name: "several events, two crashes", Large: true, Bounds: Bounds{
 			Messages: []Message{{Keys: Keys(1, 3)}, {Keys: Keys(2, 3)}}, Execs: 2, Batch: 2, Poison: Keys(3),
 			Budget: Budget{Crashes: 2, Duplicates: 1, Throttles: 1},
 		}},
 		{Name: "two poison versions above a good one, two crashes", Large: true, Bounds: Bounds{
-			Messages: join([]Message{{Keys: Keys(1, 2, 3)}}, One(1)), Execs: 2, Batch: 2, Poison: Keys(2, 3), NoCap: true,
+			Messages: join([]Message{{Keys: Keys(1, 2, 3)}}, One(1)), Execs: 2, Batch: 2, Poison: Keys(2, 3),
+			NoCap:  true,
 			Budget: Budget{Crashes: 2, Throttles: 1},
 		}},
 		{Name: "item errors and crashes", Large: true, Bounds: Bounds{
-			Messages: join(One(1, 2, 3), Spares(3)), Execs: 2, Batch: 2, Stubborn: Keys(3), MaxRefusals: 3, Budget: Budget{Crashes: 1, Duplicates: 1},
+			Messages: join(One(1, 2, 3), Spares(3)), Execs: 2, Batch: 2, Stubborn: Keys(3), MaxRefusals: 3,
+			Budget: Budget{Crashes: 1, Duplicates: 1},
 		}},
 	}
 }

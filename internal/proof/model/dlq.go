@@ -65,18 +65,36 @@ func (x *step) park() {
 	}
 	switch {
 	case s.Row.parks(rk, false):
-		done(s.Row.park(x.Rules, rk, false), [2]string{"dlq: PARK {k}: applied; deletes {m}", "receive: PARK {k}: applied; {m} acknowledged"})
+		done(s.Row.park(x.Rules, rk, false), [2]string{
+			"dlq: PARK {k}: applied; deletes {m}",
+			"receive: PARK {k}: applied; {m} acknowledged",
+		})
 	case s.Row.parks(rk, true) && !x.Rules.NoSecondPark:
-		done(s.Row.park(x.Rules, rk, true), [2]string{"dlq: PARK {k}, form two: applied; deletes {m}", "receive: PARK {k}, form two: applied; {m} acknowledged"})
+		done(s.Row.park(x.Rules, rk, true), [2]string{
+			"dlq: PARK {k}, form two: applied; deletes {m}",
+			"receive: PARK {k}, form two: applied; {m} acknowledged",
+		})
 	case s.Row.Committed >= rk:
-		done(s.Row, [2]string{"dlq: PARK {k}: refused, committed >= {k}; deletes {m}", "receive: PARK {k}: refused, committed >= {k}; {m} acknowledged"})
+		done(s.Row, [2]string{
+			"dlq: PARK {k}: refused, committed >= {k}; deletes {m}",
+			"receive: PARK {k}: refused, committed >= {k}; {m} acknowledged",
+		})
 	case s.Row.Lease && x.Rules.ParkIgnoresLease:
-		done(s.Row, [2]string{"dlq: PARK {k}: refused by a live lease; deletes {m} all the same", "receive: PARK {k}: refused by a live lease; {m} acknowledged all the same"})
+		done(s.Row, [2]string{
+			"dlq: PARK {k}: refused by a live lease; deletes {m} all the same",
+			"receive: PARK {k}: refused by a live lease; {m} acknowledged all the same",
+		})
 	case s.Row.Lease:
-		l.Text = [2]string{"dlq: PARK {k}: refused by a live lease; {m} goes back", "receive: PARK {k}: refused by a live lease; {m} is held"}[who]
+		l.Text = [2]string{
+			"dlq: PARK {k}: refused by a live lease; {m} goes back",
+			"receive: PARK {k}: refused by a live lease; {m} is held",
+		}[who]
 		x.free(t, l)
 	case s.Row.Pending > rk:
-		done(s.Row, [2]string{"dlq: PARK {k}: refused, a newer version is pending; deletes {m}", "receive: PARK {k}: refused, a newer version is pending; {m} acknowledged"})
+		done(s.Row, [2]string{
+			"dlq: PARK {k}: refused, a newer version is pending; deletes {m}",
+			"receive: PARK {k}: refused, a newer version is pending; {m} acknowledged",
+		})
 	default:
 		l.Text = [2]string{"dlq: PARK {k}: refused; {m} goes back", "receive: PARK {k}: refused; {m} is held"}[who]
 		x.free(t, l)
@@ -90,8 +108,8 @@ func (x *step) stale(t *State) {
 	}
 }
 
-// operator is `lull dead redrive`, by hand within the budget, and by itself where a version that may be in the sink keeps an
-// older one out.
+// operator is `lull dead redrive`, by hand within the budget, and by itself where a version that
+// may be in the sink keeps an older one out.
 func (x *step) operator() {
 	s := x.s
 	if s.Redrive != None {
@@ -163,8 +181,8 @@ func (x *step) freeMessage(held Set, k Key) (int, bool) {
 	return 0, false
 }
 
-// prune collects the row. Age is not modelled as time: that a row is older than rows are kept means that every version it has
-// heard of is, too, wherever its messages and letters are.
+// prune collects the row. Age is not modelled as time: that a row is older than rows are kept means
+// that every version it has heard of is, too, wherever its messages and letters are.
 func (x *step) prune() {
 	s := x.s
 	if s.Collect {
@@ -205,8 +223,8 @@ func (x *step) prune() {
 	x.edge(t, false, 0, Label{Text: "row retention passes: prune deletes the row"})
 }
 
-// quiet reports that nothing short-lived is under way: rows are kept for weeks, a flight lives for twelve hours at most and
-// the queue keeps a message for a week.
+// quiet reports that nothing short-lived is under way: rows are kept for weeks, a flight lives for
+// twelve hours at most and the queue keeps a message for a week.
 func (x *step) quiet(aged Key) bool {
 	s := x.s
 	for i, p := range s.Messages {
@@ -214,7 +232,8 @@ func (x *step) quiet(aged Key) bool {
 			return false
 		}
 	}
-	if s.Redrive != None || s.Parker.Message != 0 || s.Requests != [maxRequests]Request{} || s.Writes != [maxWrites]RowWrite{} {
+	if s.Redrive != None || s.Parker.Message != 0 || s.Requests != [maxRequests]Request{} ||
+		s.Writes != [maxWrites]RowWrite{} {
 		return false
 	}
 	return s.Execs == [maxExecs]Exec{} && s.Receivers == [maxReceivers]Receiver{}

@@ -1,25 +1,33 @@
-// Package model checks lull's protocol by exploring every state that it can reach, breadth first, so that the first violation
-// found has the shortest story.
+// Package model checks lull's protocol by exploring every state that it can reach, breadth first,
+// so that the first violation found has the shortest story.
 //
-// The protocol is that of docs/design.md, sections 5 to 10, for one document: receive, index, the sink, dlq, redrive and prune as
-// processes whose every step may interleave with every other one. [Rules] holds one switch for each change to it, [Bounds] says
-// how many messages, executions and faults there are, [Model] makes a [Machine] of both, [Explore] walks it. [Changes] are the
-// rows of the table in docs/model.md, each with the bounds in which it falls; testdata holds their stories. [Holdings] are the
-// bounds in which the design holds: no violation, and no state from which nothing can settle without another fault or
-// somebody's help. [Findings] are what the design does not promise, with what would help.
+// The protocol is that of docs/design.md, sections 5 to 10, for one document: receive, index, the
+// sink, dlq, redrive and prune as processes whose every step may interleave with every other one.
+// [Rules] holds one switch for each change to it, [Bounds] says how many messages, executions and
+// faults there are, [Model] makes a [Machine] of both, [Explore] walks it. [Changes] are the rows
+// of the table in docs/model.md, each with the bounds in which it falls; testdata holds their
+// stories. [Holdings] are the bounds in which the design holds: no violation, and no state from
+// which nothing can settle without another fault or somebody's help. [Findings] are what the design
+// does not promise, with what would help.
 //
 // # What is modelled
 //
-//   - One document with up to three versions in any order of arrival, or missing; some of them deletes, poison, or
+//   - One document with up to three versions in any order of arrival, or missing; some of them
+//     deletes, poison, or
 //     refused item by item; up to six messages, with one event or several, of this document or of another one.
-//   - SQS: duplicates, redelivery while held, visibility that lapses, receive counts that run out, stale handles.
-//   - Receive: batches, ADMIT of the newest that is not done, verdicts by the row; its crash between any two writes, lost and double
+//   - SQS: duplicates, redelivery while held, visibility that lapses, receive counts that run out,
+//     stale handles.
+//   - Receive: batches, ADMIT of the newest that is not done, verdicts by the row; its crash
+//     between any two writes, lost and double
 //     StartExecution. Two receivers with ADMIT and answer as steps of their own.
-//   - Up to three executions; the same flight may run in several; each turn takes any version that it holds, because due times
+//   - Up to three executions; the same flight may run in several; each turn takes any version that
+//     it holds, because due times
 //     differ; the cap may be past at any time.
-//   - CLAIM, CLAIM again, COMMIT, RELEASE, REJECT, PARK in both forms: applied, refused, lost with their sender, applied without an
+//   - CLAIM, CLAIM again, COMMIT, RELEASE, REJECT, PARK in both forms: applied, refused, lost with
+//     their sender, applied without an
 //     answer, and arriving after their sender gave up, once or twice.
-//   - Leases that end at any time; for a sink without versions, once every request made under them is done: that is
+//   - Leases that end at any time; for a sink without versions, once every request made under them
+//     is done: that is
 //     what the settings promise.
 //   - Requests that are lost, time out, arrive late; throttled, refused for good, item errors.
 //   - Sinks with versions, without, and such that forget the versions of deletes.
@@ -29,11 +37,13 @@
 //
 // # What is not
 //
-// Debounce: quiet and max wait only decide when a turn happens, and here it may happen at any time. Fairness:
-// "settles" means that it can, not that it must. Health rows, minInterval and group sizes need little of the rest
-// and have machines of their own: [Breaker], [Pace], [Groups]. Schema versions and version classes are compared with the code
-// clause by clause, and have no behaviour here.
+// Debounce: quiet and max wait only decide when a turn happens, and here it may happen at any time.
+// Fairness: "settles" means that it can, not that it must. Health rows, minInterval and group sizes
+// need little of the rest and have machines of their own: [Breaker], [Pace], [Groups]. Schema
+// versions and version classes are compared with the code clause by clause, and have no behaviour
+// here.
 //
-// States that differ only in the names of tokens or in the order of executions are one. Dead-letter retention and row
-// retention are not time but an order: a row that is collected makes every version it has heard of too old to judge.
+// States that differ only in the names of tokens or in the order of executions are one. Dead-letter
+// retention and row retention are not time but an order: a row that is collected makes every
+// version it has heard of too old to judge.
 package model

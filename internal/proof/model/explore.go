@@ -13,14 +13,15 @@ type Edge[S comparable] struct {
 	To S
 	// Label says what happened, in the words of the design.
 	Label Label
-	// Free marks what happens by itself. Faults, operators and everything else that takes from a budget are not free: the
-	// search for stuck states goes without them.
+	// Free marks what happens by itself. Faults, operators and everything else that takes from a
+	// budget are not free: the search for stuck states goes without them.
 	Free bool
 	// Broken is what this step violates, beyond what the state it leads to does.
 	Broken Broken
 }
 
-// Label is an action: a text with placeholders, filled in when a story is told. The explorer never formats one.
+// Label is an action: a text with placeholders, filled in when a story is told. The explorer never
+// formats one.
 type Label struct {
 	Text     string
 	Exec     uint8 // {f}: the flight's execution, by its place in the state
@@ -28,8 +29,8 @@ type Label struct {
 	Messages Set   // {m}: messages
 }
 
-// Machine is something to explore. Next appends the edges that leave a state; Canon picks one of the states that differ
-// only in names (tokens, the order of executions); both are pure.
+// Machine is something to explore. Next appends the edges that leave a state; Canon picks one of
+// the states that differ only in names (tokens, the order of executions); both are pure.
 type Machine[S comparable] interface {
 	Initial() S
 	Next(s S, edges []Edge[S]) []Edge[S]
@@ -79,8 +80,8 @@ func (r Result[S]) String() string {
 		r.States, r.Edges, r.Depth, r.Settled, r.Elapsed.Round(time.Millisecond), r.Rate())
 }
 
-// explorer is a breadth-first search: states are numbered in the order in which they were found, so that the first
-// violation has the shortest story.
+// explorer is a breadth-first search: states are numbered in the order in which they were found, so
+// that the first violation has the shortest story.
 type explorer[S comparable] struct {
 	m       Machine[S]
 	o       Options
@@ -117,8 +118,8 @@ func (x *explorer[S]) add(s S, parent uint32) (uint32, bool) {
 	return n, fresh
 }
 
-// search returns the first state that breaks something watched. The violation of an edge counts for the state it leads to,
-// which is reported even if it was known before.
+// search returns the first state that breaks something watched. The violation of an edge counts for
+// the state it leads to, which is reported even if it was known before.
 func (x *explorer[S]) search(began time.Time) (uint32, bool) {
 	root := x.m.Canon(x.m.Initial())
 	x.add(root, 0)
@@ -176,7 +177,8 @@ func (x *explorer[S]) search(began time.Time) (uint32, bool) {
 	return 0, false
 }
 
-// path tells how a state was reached. Labels are not kept: they are found again by taking the steps once more.
+// path tells how a state was reached. Labels are not kept: they are found again by taking the steps
+// once more.
 func (x *explorer[S]) path(n uint32) []Step[S] {
 	var chain []uint32
 	for at := n; at != 0; at = x.parents[at] {

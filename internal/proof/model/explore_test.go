@@ -95,14 +95,21 @@ func TestStuckStatesAreFoundWithWhereTheyEnd(t *testing.T) {
 		{"a fault leads into a dead end", graph{map[int][]int{0: {3, -1}, 1: {2}}, 3, -1}, true, []int{0, 1, 2}, 0},
 		{"a circle", graph{map[int][]int{0: {3, -1}, 1: {2}, 2: {4}, 4: {2}}, 3, -1}, true, []int{0, 1, 2, 4, 2}, 3},
 		{"a circle with a way out", graph{map[int][]int{0: {1}, 1: {2}, 2: {1, 3}}, 3, -1}, false, []int{0}, 0},
-		{"a circle that ends in another one", graph{map[int][]int{0: {1}, 1: {0, 2}, 2: {4}, 4: {2}}, 3, -1}, true, []int{0, 1, 2, 4, 2}, 3},
+		{
+			"a circle that ends in another one",
+			graph{map[int][]int{0: {1}, 1: {0, 2}, 2: {4}, 4: {2}}, 3, -1},
+			true,
+			[]int{0, 1, 2, 4, 2},
+			3,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := Explore(tt.g, Options{Stuck: true})
 			if r.Stuck != tt.stuck || r.Round != tt.round || fmt.Sprint(walk(r)) != fmt.Sprint(tt.walk) {
-				t.Errorf("got stuck %t, round %d, %v; want %t, %d, %v", r.Stuck, r.Round, walk(r), tt.stuck, tt.round, tt.walk)
+				t.Errorf("got stuck %t, round %d, %v; want %t, %d, %v", r.Stuck, r.Round, walk(r), tt.stuck, tt.round,
+					tt.walk)
 			}
 		})
 	}
@@ -134,8 +141,8 @@ func TestIndexNumbersLikeAMap(t *testing.T) {
 	}
 }
 
-// TestCanonicalStatesAreCanonical draws long walks: making a canonical state canonical changes nothing, and neither does
-// the order in which executions and late requests stand.
+// TestCanonicalStatesAreCanonical draws long walks: making a canonical state canonical changes
+// nothing, and neither does the order in which executions and late requests stand.
 func TestCanonicalStatesAreCanonical(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(2, 2))

@@ -1,43 +1,77 @@
 package model
 
-// Findings are what the design, as it stands, does not promise, found by asking for more than it does. Each has its story; where
-// something helps, Against holds in the same bounds.
+// Findings are what the design, as it stands, does not promise, found by asking for more than it
+// does. Each has its story; where something helps, Against holds in the same bounds.
 func Findings() []Change {
 	return []Change{
 		{
-			Name: "finding-refused-after-applied", What: "a version that was applied without an answer is then refused for good: REJECT lets an older one over it",
+			Name: "finding-refused-after-applied",
+			What: "a version that was applied without an answer is then refused for good: REJECT lets an older one " +
+				"over it",
 			Watch: Damage, Against: Rules{BlockAfterUnknown: true},
-			Bounds: Bounds{Messages: join(One(1, 2), Spares(2)), Execs: 2, Batch: 1, Fickle: Keys(2), Budget: Budget{Crashes: 1}},
+			Bounds: Bounds{
+				Messages: join(One(1, 2), Spares(2)), Execs: 2, Batch: 1, Fickle: Keys(2),
+				Budget: Budget{Crashes: 1},
+			},
 		},
 		{
-			Name: "finding-refusals-of-another-version", What: "refusals belong to the row: one version's count against the next",
+			Name:  "finding-refusals-of-another-version",
+			What:  "refusals belong to the row: one version's count against the next",
 			Watch: EarlyDeath, Against: Rules{RefusalsOfVersion: true},
-			Bounds: Bounds{Messages: join(One(1, 2), Spares(2)), Execs: 2, Batch: 1, MaxRefusals: 2, Budget: Budget{Refusals: 2}},
+			Bounds: Bounds{
+				Messages: join(One(1, 2), Spares(2)), Execs: 2, Batch: 1, MaxRefusals: 2,
+				Budget: Budget{Refusals: 2},
+			},
 		},
 		{
-			Name: "finding-late-admit", What: "an ADMIT without an answer arrives after its version and an older one were rejected: dead holds one key",
-			Stuck:  true,
-			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Poison: Keys(1, 2), LateAdmits: true, Budget: Budget{Crashes: 1}},
+			Name: "finding-late-admit",
+			What: "an ADMIT without an answer arrives after its version and an older one were rejected: dead holds " +
+				"one key",
+			Stuck: true,
+			Bounds: Bounds{
+				Messages: One(1, 2), Execs: 2, Batch: 1, Poison: Keys(1, 2), LateAdmits: true,
+				Budget: Budget{Crashes: 1},
+			},
 		},
 		{
-			Name: "finding-throttled-between-two-dead-versions", What: "without the dead deadline: a version is throttled, a newer one is rejected, then the version itself: it keeps older ones out, although it was never applied",
+			Name: "finding-throttled-between-two-dead-versions",
+			What: "without the dead deadline: a version is throttled, a newer one is rejected, then the version " +
+				"itself: it keeps older ones out, although it was never applied",
 			Rules: Rules{NoDeadline: true}, Stuck: true, Against: Rules{NoDeadline: true, ReleaseRestores: true},
-			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2, 3)}}, Execs: 1, Batch: 1, Poison: Keys(2, 3), Budget: Budget{Throttles: 1}},
+			Bounds: Bounds{
+				Messages: []Message{{Keys: Keys(1, 2, 3)}}, Execs: 1, Batch: 1, Poison: Keys(2, 3),
+				Budget: Budget{Throttles: 1},
+			},
 		},
 		{
-			Name: "finding-admitted-twice", What: "a message with two dead versions is delivered twice at once: a dead one is pending again when the message goes (dead holds one key)",
-			Stuck:  true,
-			Bounds: Bounds{Messages: []Message{{Keys: Keys(1, 2, 3)}}, Execs: 2, Batch: 1, Poison: Keys(2, 3), NoCap: true, Budget: Budget{Crashes: 1, Duplicates: 1}},
+			Name: "finding-admitted-twice",
+			What: "a message with two dead versions is delivered twice at once: a dead one is pending again when " +
+				"the message goes (dead holds one key)",
+			Stuck: true,
+			Bounds: Bounds{
+				Messages: []Message{{Keys: Keys(1, 2, 3)}}, Execs: 2, Batch: 1, Poison: Keys(2, 3),
+				NoCap: true, Budget: Budget{Crashes: 1, Duplicates: 1},
+			},
 		},
 		{
-			Name: "finding-redrive-overtaken", What: "a REJECT arrives between the two steps of a redrive: the letter says redriven, although nothing is on its way",
-			Watch:  Hidden,
-			Bounds: Bounds{Messages: join(One(2, 3), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2, 3), Budget: Budget{Redrives: 1}},
+			Name: "finding-redrive-overtaken",
+			What: "a REJECT arrives between the two steps of a redrive: the letter says redriven, although nothing " +
+				"is on its way",
+			Watch: Hidden,
+			Bounds: Bounds{
+				Messages: join(One(2, 3), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
+				Budget: Budget{Redrives: 1},
+			},
 		},
 		{
-			Name: "finding-blocked-by-a-dead-version", What: "without the dead deadline: a version claimed twice, with a newer rejected one in between, keeps older ones out for ever",
+			Name: "finding-blocked-by-a-dead-version",
+			What: "without the dead deadline: a version claimed twice, with a newer rejected one in between, keeps " +
+				"older ones out for ever",
 			Rules: Rules{NoDeadline: true}, Stuck: true,
-			Bounds: Bounds{Messages: join(One(1, 2, 3), Spares(2, 3)), Execs: 3, Batch: 1, Poison: Keys(2, 3), Budget: Budget{Crashes: 1}},
+			Bounds: Bounds{
+				Messages: join(One(1, 2, 3), Spares(2, 3)), Execs: 3, Batch: 1, Poison: Keys(2, 3),
+				Budget: Budget{Crashes: 1},
+			},
 		},
 	}
 }

@@ -9,7 +9,8 @@ func (x *step) rest(t *State, e int) {
 	}
 }
 
-// finish carries out COMMIT, RELEASE or REJECT: applied or refused, lost with the invocation, or still on its way.
+// finish carries out COMMIT, RELEASE or REJECT: applied or refused, lost with the invocation, or
+// still on its way.
 func (x *step) finish(e int, kind WriteKind) {
 	f := x.s.Execs[e]
 	w := RowWrite{Kind: kind, Key: f.Key, Token: f.Token, Fence: f.Fence}
@@ -186,7 +187,8 @@ func (x *step) deleteCommitted(e int) {
 	}
 }
 
-// deleteDead marks k as done where its letter is stored, and deletes the messages that carry nothing else.
+// deleteDead marks k as done where its letter is stored, and deletes the messages that carry
+// nothing else.
 func (x *step) deleteDead(e int, k Key, text string) {
 	f := x.s.Execs[e]
 	set := x.alone(f.Messages, k)
@@ -202,7 +204,8 @@ func (x *step) deleteDead(e int, k Key, text string) {
 	x.deleteHeld(e, set, Label{Exec: uint8(e), Key: k, Messages: set, Text: text})
 }
 
-// deleteHeld deletes by the handles of the manifest. A handle that SQS replaced since may be refused.
+// deleteHeld deletes by the handles of the manifest. A handle that SQS replaced since may be
+// refused.
 func (x *step) deleteHeld(e int, set Set, l Label) {
 	t := *x.s
 	t.Execs[e].Messages &^= set

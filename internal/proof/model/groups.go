@@ -1,8 +1,9 @@
 package model
 
-// Groups is `attempts` (design section 8): eight documents of one flight, the first of which kills every request that carries it, or
-// the whole invocation. The good ones must get through all the same. The flight's next turn comes when the leases
-// of a killed one have ended. Nothing here is left to chance: what a fixed order does, it does for ever.
+// Groups is `attempts` (design section 8): eight documents of one flight, the first of which kills
+// every request that carries it, or the whole invocation. The good ones must get through all the
+// same. The flight's next turn comes when the leases of a killed one have ended. Nothing here is
+// left to chance: what a fixed order does, it does for ever.
 type Groups struct {
 	Rules GroupRules
 	// Kills says that the bad document kills the invocation, not only its request.
@@ -79,8 +80,8 @@ func (g Groups) Next(s GroupState, edges []Edge[GroupState]) []Edge[GroupState] 
 	return free(t, "documents {m}: claimed; the request gets no answer", group)
 }
 
-// rounds are the groups of a turn: all that were tried less than twice, then quarters, then one by one, those tried less
-// often first.
+// rounds are the groups of a turn: all that were tried less than twice, then quarters, then one by
+// one, those tried less often first.
 func (g Groups) rounds(s GroupState) [groupDocs]docSet {
 	var out [groupDocs]docSet
 	var n int

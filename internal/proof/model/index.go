@@ -28,7 +28,8 @@ func (x *step) flight(e int) {
 		t.Execs[e] = Exec{}
 		x.edge(t, false, 0, Label{Text: "flight {f} is lost", Exec: uint8(e)})
 	}
-	if n, ok := x.s.freeExec(); f.Phase == Waiting && (!ok || n >= x.Bounds.Execs || x.Bounds.NoCap || x.blocked(x.keys(f.Messages))) {
+	if n, ok := x.s.freeExec(); f.Phase == Waiting &&
+		(!ok || n >= x.Bounds.Execs || x.Bounds.NoCap || x.blocked(x.keys(f.Messages))) {
 		// Only where nothing else could go on: a flight may wait for half a day.
 		t := *x.s
 		t.Execs[e] = Exec{}
@@ -40,7 +41,10 @@ func (x *step) flight(e int) {
 			if x.Rules.TokenOfFlight {
 				t.Execs[n].Token = f.Token
 			}
-			x.edge(t, false, 0, Label{Text: "flight {f} runs a second time (double start, or a forked continuation)", Exec: uint8(e)})
+			x.edge(t, false, 0, Label{
+				Text: "flight {f} runs a second time (double start, or a forked continuation)",
+				Exec: uint8(e),
+			})
 		}
 	}
 	if x.Rules.TokenOfInvocation && f.Phase == Waiting && f.Token != 0 {
@@ -59,7 +63,8 @@ func (x *step) blocked(keys KeySet) bool {
 	return keys&(1<<r.Claimed-1) != 0
 }
 
-// turn deals with one version that the flight holds. Any of them, not only the newest: due times differ.
+// turn deals with one version that the flight holds. Any of them, not only the newest: due times
+// differ.
 func (x *step) turn(e int) {
 	s, f := x.s, &x.s.Execs[e]
 	if f.Phase == HasRead {
@@ -112,8 +117,9 @@ func (x *step) leave(e int, k Key, text string) {
 	x.free(t, Label{Exec: uint8(e), Key: k, Text: text})
 }
 
-// next is ADMIT by index: a newer version died, and k is the newest that this flight holds behind it. Each message that carries k may be
-// the one whose age counts; one that is gone, or has no place any more, is left.
+// next is ADMIT by index: a newer version died, and k is the newest that this flight holds behind
+// it. Each message that carries k may be the one whose age counts; one that is gone, or has no
+// place any more, is left.
 func (x *step) next(e int, k Key) {
 	s, f := x.s, &x.s.Execs[e]
 	rk := x.rowKey(k)
@@ -128,7 +134,10 @@ func (x *step) next(e int, k Key) {
 		l := Label{Exec: uint8(e), Key: k, Text: "index ({f}): a newer version is dead: ADMIT {k}: applied"}
 		if late, ok := x.crash(*s); ok && x.Bounds.LateAdmits && late.addWrite(RowWrite{Kind: AdmitWrite, Key: k}) {
 			late.Execs[e] = Exec{}
-			x.edge(late, false, 0, Label{Exec: uint8(e), Key: k, Text: "index ({f}): crash; ADMIT {k} is still on its way"})
+			x.edge(late, false, 0, Label{
+				Exec: uint8(e), Key: k,
+				Text: "index ({f}): crash; ADMIT {k} is still on its way",
+			})
 		}
 		t := *s
 		t.Row = s.Row.admit(rk)
@@ -166,7 +175,9 @@ func (x *step) claim(e int, k Key) {
 				l.Text = "index ({f}), whose clock is behind: CLAIM {k}: applied; the request goes to the sink"
 			}
 		case x.Rules.TokenOfFlight && s.Row.Owner == token && s.Row.Claimed == rk:
-			l.Text = "index ({f}): CLAIM {k}: refused, but owner is this flight, so the claim is taken for its own; the request goes to the sink"
+			l.Text =
+				"index ({f}): CLAIM {k}: refused, but owner is this flight, so the claim is taken for its own; the " +
+					"request goes to the sink"
 			t := *s
 			x.take(&t, e, k, token, now)
 			x.free(t, l)
@@ -182,7 +193,11 @@ func (x *step) claim(e int, k Key) {
 			lost := t
 			t.Execs[e].Hand = s.Row.Claimed
 			if lost, ok := x.crash(lost); ok && lost.Execs[e] != t.Execs[e] {
-				x.edge(lost, false, 0, Label{Exec: uint8(e), Key: k, Text: "index ({f}): CLAIM {k}: applied, answer lost, recognised by its token; claimed stays in hand as it was read; the request goes to the sink"})
+				x.edge(lost, false, 0, Label{
+					Exec: uint8(e), Key: k,
+					Text: "index ({f}): CLAIM {k}: applied, answer lost, recognised by its token; claimed stays in " +
+						"hand as it was read; the request goes to the sink",
+				})
 			}
 		}
 		if x.Rules.DeleteBeforeWrite {
@@ -205,7 +220,10 @@ func (x *step) claimLater(e int, w RowWrite, again bool) {
 		w.Kind = ClaimAgainWrite
 	}
 	if t.addWrite(w) {
-		x.edge(t, false, 0, Label{Exec: uint8(e), Key: w.Key, Text: "index ({f}): crash; CLAIM {k} is still on its way"})
+		x.edge(t, false, 0, Label{
+			Exec: uint8(e), Key: w.Key,
+			Text: "index ({f}): crash; CLAIM {k} is still on its way",
+		})
 	}
 }
 
@@ -221,7 +239,8 @@ func (x *step) take(t *State, e int, k Key, token Token, now Clock) {
 	}
 }
 
-// lease ends a lease. With a plain sink its length covers every request made under it: that is the promise of the settings.
+// lease ends a lease. With a plain sink its length covers every request made under it: that is the
+// promise of the settings.
 func (x *step) lease() {
 	s := x.s
 	if !s.Row.Lease {

@@ -68,8 +68,8 @@ func (m *Model) hasOther() bool {
 	return false
 }
 
-// remove deletes messages. It is unjustified where an event is neither committed nor dead, has no letter that shows, and no
-// other message carries it.
+// remove deletes messages. It is unjustified where an event is neither committed nor dead, has no
+// letter that shows, and no other message carries it.
 func (x *step) remove(t *State, set Set) Broken {
 	for i := range x.Bounds.Messages {
 		if set.Has(i) {
@@ -88,7 +88,8 @@ func (x *step) remove(t *State, set Set) Broken {
 	}
 	keys := x.keys(set)
 	for k := Key(1); k <= MaxKey; k++ {
-		if keys.Has(k) && t.Row.Committed < k && t.Row.Dead != x.rowKey(k) && t.Letters[k] != Parked && !carried.Has(k) {
+		if keys.Has(k) && t.Row.Committed < k && t.Row.Dead != x.rowKey(k) && t.Letters[k] != Parked &&
+			!carried.Has(k) {
 			return Unjustified
 		}
 	}

@@ -1,7 +1,8 @@
 package model
 
-// Pace is minInterval (promise 5) in time: one document with three versions that arrive at any moment, two hosts whose clocks
-// differ, leases, and last_write. Times are relative to now, so that time never ends.
+// Pace is minInterval (promise 5) in time: one document with three versions that arrive at any
+// moment, two hosts whose clocks differ, leases, and last_write. Times are relative to now, so that
+// time never ends.
 type Pace struct {
 	Rules PaceRules
 	Skew  int8 // how far the second host's clock is ahead

@@ -2,7 +2,8 @@ package model
 
 import "math/bits"
 
-// queue is what SQS does on its own account: it delivers twice, and moves messages whose receive count is used up.
+// queue is what SQS does on its own account: it delivers twice, and moves messages whose receive
+// count is used up.
 func (x *step) queue() {
 	s := x.s
 	held := s.held()
@@ -25,7 +26,11 @@ func (x *step) queue() {
 			t := *s
 			t.Left.Moves--
 			t.Messages[i] = DeadQueue
-			x.edge(t, false, 0, Label{Text: "SQS: the receive count of {m} is used up, it moves to the dead-letter queue", Messages: only})
+			x.edge(t, false, 0,
+				Label{
+					Text:     "SQS: the receive count of {m} is used up, it moves to the dead-letter queue",
+					Messages: only,
+				})
 		}
 	}
 }
@@ -53,8 +58,8 @@ func (x *step) receive() {
 	}
 }
 
-// batch is design section 6, steps 1 to 3: letters for what is too old to judge, ADMIT for the newest that is not done,
-// and a verdict on each message by the row that it left.
+// batch is design section 6, steps 1 to 3: letters for what is too old to judge, ADMIT for the
+// newest that is not done, and a verdict on each message by the row that it left.
 func (x *step) batch(batch Set) {
 	t := *x.s
 	var old Set
@@ -204,7 +209,8 @@ func (x *step) answers() {
 	}
 }
 
-// answer starts the flight and answers the event source mapping, which deletes what is acknowledged.
+// answer starts the flight and answers the event source mapping, which deletes what is
+// acknowledged.
 func (x *step) answer(t State, v Receiver, l Label) {
 	if lost, ok := x.crash(t); ok {
 		l := l
@@ -235,7 +241,8 @@ var lostStart, acknowledged, started = map[string]string{}, map[string]string{},
 
 func init() {
 	for _, t := range []string{
-		"receive", "receive {m}: nothing to ADMIT", "receive {m}: ADMIT {k}: applied", "receive {m}: too old to judge: dead letter",
+		"receive", "receive {m}: nothing to ADMIT", "receive {m}: ADMIT {k}: applied",
+		"receive {m}: too old to judge: dead letter",
 		"receive {m}: done already",
 	} {
 		if t == "receive" {
@@ -261,7 +268,8 @@ func (x *step) deadline(only Set) {
 		return
 	}
 	t := *x.s
-	// A version that a dead one keeps out, because that one may be in the sink, gets there in the end; others by budget.
+	// A version that a dead one keeps out, because that one may be in the sink, gets there in the
+	// end; others by budget.
 	blocked := x.blocked(1 << k)
 	if !blocked {
 		if t.Left.Deadlines == 0 {
@@ -276,11 +284,15 @@ func (x *step) deadline(only Set) {
 			t.Messages[i] = HeldPlace
 		}
 	}
-	x.edge(t, blocked, 0, Label{Text: "receive {m}: its dead deadline is over: the dead letter is stored", Messages: only})
+	x.edge(t, blocked, 0, Label{
+		Text:     "receive {m}: its dead deadline is over: the dead letter is stored",
+		Messages: only,
+	})
 }
 
-// deadlines is the same for a message with several events, in one step and only where a dead version keeps one of them out: those that
-// are not done become dead letters, and PARK follows each.
+// deadlines is the same for a message with several events, in one step and only where a dead
+// version keeps one of them out: those that are not done become dead letters, and PARK follows
+// each.
 func (x *step) deadlines(only Set) {
 	t := *x.s
 	keys := x.keys(only)
@@ -294,5 +306,9 @@ func (x *step) deadlines(only Set) {
 		}
 	}
 	broken := x.remove(&t, only)
-	x.edge(t, true, broken, Label{Text: "receive {m}: its dead deadline is over: dead letters and PARK for what is not done; acknowledged", Messages: only})
+	x.edge(t, true, broken,
+		Label{
+			Text:     "receive {m}: its dead deadline is over: dead letters and PARK for what is not done; acknowledged",
+			Messages: only,
+		})
 }

@@ -1,7 +1,7 @@
 package model
 
-// Rules are the protocol. The zero value is the design; each field is one change to it, most of them rows of the table in
-// docs/model.md, where it says what each one breaks.
+// Rules are the protocol. The zero value is the design; each field is one change to it, most of
+// them rows of the table in docs/model.md, where it says what each one breaks.
 type Rules struct {
 	// Acknowledging.
 	AckSuperseded      bool // receive acknowledges v because pending > v

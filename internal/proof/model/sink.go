@@ -75,7 +75,8 @@ func (x *step) refusals(e int) {
 	x.edge(t, stubborn, b, l)
 }
 
-// unknown are crashes and time-outs between the request and its answer: it was applied before, is lost, or still on its way.
+// unknown are crashes and time-outs between the request and its answer: it was applied before, is
+// lost, or still on its way.
 func (x *step) unknown(e int) {
 	f := x.s.Execs[e]
 	l := Label{Exec: uint8(e), Key: f.Key}
@@ -100,7 +101,8 @@ func (x *step) unknown(e int) {
 	}
 }
 
-// sinkLater applies, or loses, the requests whose sender is gone, and forgets the versions of deletes.
+// sinkLater applies, or loses, the requests whose sender is gone, and forgets the versions of
+// deletes.
 func (x *step) sinkLater() {
 	for i, r := range x.s.Requests {
 		if r == (Request{}) {
@@ -168,11 +170,12 @@ func (x *step) write(t *State, k Key, token Token, fence Clock) (applied bool, b
 	return true, b
 }
 
-// upstream are the source's own numbers where its counter began anew: version 1 of epoch 2 is newer than version 3 of epoch 1.
+// upstream are the source's own numbers where its counter began anew: version 1 of epoch 2 is newer
+// than version 3 of epoch 1.
 var upstream = [MaxKey + 1]Clock{0, 3, 1, 2}
 
-// outage is the table unreachable with the setting `open`, an opt-in that suspends the first promise while it lasts:
-// written at once, never acknowledged, audited.
+// outage is the table unreachable with the setting `open`, an opt-in that suspends the first
+// promise while it lasts: written at once, never acknowledged, audited.
 func (x *step) outage() {
 	s := x.s
 	if s.Left.Outages > 0 && !s.Down {
@@ -223,8 +226,8 @@ func (x *step) calm() bool {
 	return s.Requests == [maxRequests]Request{} && s.Writes == [maxWrites]RowWrite{}
 }
 
-// reassert is what follows an outage that was written through: a delete is written again from its row, any other document that
-// was written open is listed for resync.
+// reassert is what follows an outage that was written through: a delete is written again from its
+// row, any other document that was written open is listed for resync.
 func (x *step) reassert() {
 	t := *x.s
 	t.Assert = false

@@ -28,7 +28,10 @@ type Told struct {
 func told[S comparable](m Machine[S], watch Broken, say func(Label) string) func() Told {
 	return func() Told {
 		r := Explore(m, Options{Watch: watch, Stuck: true})
-		t := Told{Summary: r.String(), States: r.States, Edges: r.Edges, Steps: len(r.Path), Full: r.Full, Broken: r.Broken, Stuck: r.Stuck}
+		t := Told{
+			Summary: r.String(), States: r.States, Edges: r.Edges, Steps: len(r.Path), Full: r.Full,
+			Broken: r.Broken, Stuck: r.Stuck,
+		}
 		for i, s := range r.Path {
 			t.Lines = append(t.Lines, fmt.Sprintf("%2d. %s", i+1, say(s.Label)))
 		}
@@ -55,20 +58,30 @@ func Cases() []Case {
 	ill := BreakerBudget{Ills: 1}
 	return []Case{
 		breaker("", "three flights, two illnesses, two crashes", Breaker{Budget: BreakerBudget{Ills: 2, Crashes: 2}}),
-		breaker("breaker-probe-without-end", "probe_until never runs out", Breaker{Rules: BreakerRules{ProbeForever: true}, Budget: BreakerBudget{Ills: 1, Crashes: 1}}),
-		breaker("breaker-probe-by-anyone", "PROBE has no condition", Breaker{Rules: BreakerRules{ProbeByAnyone: true}, Budget: ill}),
-		breaker("breaker-probe-with-a-document", "the probe is a document", Breaker{Rules: BreakerRules{ProbeDocument: true}, Budget: ill}),
-		breaker("breaker-without-probe", "an open gate waits for a request that succeeds", Breaker{Rules: BreakerRules{WaitForSuccess: true}, Budget: ill}),
-		breaker("breaker-close-refused", "a prober whose CLOSE was refused claims all the same", Breaker{Rules: BreakerRules{CloseRefusedYes: true}, Budget: BreakerBudget{Ills: 2}}),
+		breaker("breaker-probe-without-end", "probe_until never runs out",
+			Breaker{Rules: BreakerRules{ProbeForever: true}, Budget: BreakerBudget{Ills: 1, Crashes: 1}}),
+		breaker("breaker-probe-by-anyone", "PROBE has no condition",
+			Breaker{Rules: BreakerRules{ProbeByAnyone: true}, Budget: ill}),
+		breaker("breaker-probe-with-a-document", "the probe is a document",
+			Breaker{Rules: BreakerRules{ProbeDocument: true}, Budget: ill}),
+		breaker("breaker-without-probe", "an open gate waits for a request that succeeds",
+			Breaker{Rules: BreakerRules{WaitForSuccess: true}, Budget: ill}),
+		breaker("breaker-close-refused", "a prober whose CLOSE was refused claims all the same",
+			Breaker{Rules: BreakerRules{CloseRefusedYes: true}, Budget: BreakerBudget{Ills: 2}}),
 		pace("", "two hosts with one clock, two crashes", Pace{Least: minInterval, Crashes: 2}),
-		pace("", "clocks one tick apart, and the interval one tick shorter", Pace{Skew: 1, Least: minInterval - 1, Crashes: 2}),
-		pace("pace-last-write-by-claim", "last_write is the claim's time", Pace{Rules: PaceRules{ByClaim: true}, Least: minInterval}),
-		pace("pace-not-in-claim", "minInterval is not in CLAIM's condition", Pace{Rules: PaceRules{Unchecked: true}, Least: minInterval}),
-		pace("pace-clocks-apart", "clocks one tick apart, and the whole interval asked for", Pace{Skew: 1, Least: minInterval}),
+		pace("", "clocks one tick apart, and the interval one tick shorter",
+			Pace{Skew: 1, Least: minInterval - 1, Crashes: 2}),
+		pace("pace-last-write-by-claim", "last_write is the claim's time",
+			Pace{Rules: PaceRules{ByClaim: true}, Least: minInterval}),
+		pace("pace-not-in-claim", "minInterval is not in CLAIM's condition",
+			Pace{Rules: PaceRules{Unchecked: true}, Least: minInterval}),
+		pace("pace-clocks-apart", "clocks one tick apart, and the whole interval asked for",
+			Pace{Skew: 1, Least: minInterval}),
 		groups("", "one document kills its request", Groups{}),
 		groups("", "one document kills the invocation", Groups{Kills: true}),
 		groups("groups-attempts-ignored", "attempts are not looked at", Groups{Rules: GroupRules{OneGroup: true}}),
-		groups("groups-in-order", "documents that go alone go in the flight's order; one kills the invocation", Groups{Rules: GroupRules{InOrder: true}, Kills: true}),
+		groups("groups-in-order", "documents that go alone go in the flight's order; one kills the invocation",
+			Groups{Rules: GroupRules{InOrder: true}, Kills: true}),
 	}
 }
 

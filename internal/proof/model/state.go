@@ -40,7 +40,8 @@ const (
 	maxWrites    = 1 // row writes whose sender got no answer
 )
 
-// Token names the owner of a lease. Only equality matters: states that differ in names are one state.
+// Token names the owner of a lease. Only equality matters: states that differ in names are one
+// state.
 type Token uint8
 
 // Clock is a point in time as a rank among all the times in the state. Only the order matters.
@@ -49,7 +50,8 @@ type Clock uint8
 // Place says where a message is.
 type Place uint8
 
-// The places of a message. A message that nobody holds is in the queue: that its visibility lapses is no step of its own.
+// The places of a message. A message that nobody holds is in the queue: that its visibility lapses
+// is no step of its own.
 const (
 	Gone      Place = iota // not sent yet, or deleted
 	Queued                 // visible, or invisible with nobody who knows it
@@ -81,8 +83,8 @@ const (
 	Lettered               // refused for good, the dead letter is stored
 )
 
-// Exec is an execution of a flight with its index invocation, if one runs. Several can share a flight: double starts and
-// forked continuations.
+// Exec is an execution of a flight with its index invocation, if one runs. Several can share a
+// flight: double starts and forked continuations.
 type Exec struct {
 	Messages Set    // in the manifest and not yet dealt with
 	Done     KeySet // versions known to be done, where a message has several events
@@ -102,7 +104,8 @@ type Receiver struct {
 	Done KeySet
 }
 
-// Request is a write that the sink has and whose sender is gone: it may be applied at any time, or never.
+// Request is a write that the sink has and whose sender is gone: it may be applied at any time, or
+// never.
 type Request struct {
 	Key   Key
 	Token Token
@@ -137,7 +140,8 @@ type Sink struct {
 	Fence   Clock // external version; 0 where the sink has none or forgot it
 }
 
-// Parker is the one that stored a letter and is about to PARK: dlq, or receive after a dead deadline.
+// Parker is the one that stored a letter and is about to PARK: dlq, or receive after a dead
+// deadline.
 type Parker struct {
 	Message Set // none or one
 	Receive bool

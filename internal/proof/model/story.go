@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Story tells a counterexample, numbered, in the words of the design. Flights keep their letter from line to line,
-// although states are told apart without regard to the order of executions.
+// Story tells a counterexample, numbered, in the words of the design. Flights keep their letter
+// from line to line, although states are told apart without regard to the order of executions.
 func (m Model) Story(path []Step[State]) []string {
 	var names [maxExecs]string
 	next := 0
@@ -153,7 +153,13 @@ func (m Model) row(r Row) string {
 	for _, a := range []struct {
 		name string
 		key  Key
-	}{{"pending", r.Pending}, {"committed", r.Committed}, {"claimed", r.Claimed}, {"claimed_was", r.ClaimedWas}, {"dead", r.Dead}} {
+	}{
+		{"pending", r.Pending},
+		{"committed", r.Committed},
+		{"claimed", r.Claimed},
+		{"claimed_was", r.ClaimedWas},
+		{"dead", r.Dead},
+	} {
 		switch a.key {
 		case None:
 		case Lowest:

@@ -1,8 +1,9 @@
 package model
 
-// A stuck state is one from which no settled state can be reached by free edges: without another fault, and without
-// anybody's help. Whatever follows is stuck as well. The story that shows most leads to where it ends: the states that free
-// edges never leave, be it one state where nothing moves any more or a circle.
+// A stuck state is one from which no settled state can be reached by free edges: without another
+// fault, and without anybody's help. Whatever follows is stuck as well. The story that shows most
+// leads to where it ends: the states that free edges never leave, be it one state where nothing
+// moves any more or a circle.
 
 // stuck looks for such an end and tells the story of the first one.
 func (x *explorer[S]) stuck() {
@@ -61,8 +62,8 @@ func (x *explorer[S]) reachSettled() []bool {
 	return ends
 }
 
-// firstEnd is the lowest number in a strongly connected component that no edge leaves, among the nodes that are not fine:
-// Tarjan's algorithm, without recursion.
+// firstEnd is the lowest number in a strongly connected component that no edge leaves, among the
+// nodes that are not fine: Tarjan's algorithm, without recursion.
 func firstEnd(n int, fine []bool, edges func(uint32) []uint32) (uint32, bool) {
 	order := make([]uint32, n) // 0: not seen
 	low := make([]uint32, n)

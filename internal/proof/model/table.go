@@ -2,9 +2,9 @@ package model
 
 import "hash/maphash"
 
-// index numbers states: an open-addressing table of numbers into the explorer's list, so that each state is stored once
-// (a Go map would hold every state a second time). Beside the number stands half of the hash: most probes end without a
-// look at the state itself, which is seldom in a cache.
+// index numbers states: an open-addressing table of numbers into the explorer's list, so that each
+// state is stored once (a Go map would hold every state a second time). Beside the number stands
+// half of the hash: most probes end without a look at the state itself, which is seldom in a cache.
 type index[S comparable] struct {
 	seed  maphash.Seed
 	slots []slot
@@ -18,7 +18,8 @@ func newIndex[S comparable]() index[S] {
 	return index[S]{seed: maphash.MakeSeed(), slots: make([]slot, 1<<12)}
 }
 
-// add returns the number of s, which is the size of states where s is new: the caller appends it then.
+// add returns the number of s, which is the size of states where s is new: the caller appends it
+// then.
 func (x *index[S]) add(states *list[S], s S) (uint32, bool) {
 	if x.count*4 >= len(x.slots)*3 {
 		x.grow()
@@ -38,7 +39,8 @@ func (x *index[S]) add(states *list[S], s S) (uint32, bool) {
 	}
 }
 
-// home is where a probe begins. It uses the kept half of the hash, so that the table grows without the states.
+// home is where a probe begins. It uses the kept half of the hash, so that the table grows without
+// the states.
 func home(hash uint64, mask int) int {
 	return int(hash>>32*0x9E3779B97F4A7C15>>20) & mask
 }
@@ -59,7 +61,8 @@ func (x *index[S]) grow() {
 	}
 }
 
-// list grows without moving what it holds: a slice of gigabytes would need twice its size while it is copied.
+// list grows without moving what it holds: a slice of gigabytes would need twice its size while it
+// is copied.
 type list[T any] struct {
 	chunks [][]T
 }

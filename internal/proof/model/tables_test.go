@@ -9,7 +9,8 @@ import (
 
 const docs = "../../../docs/model.md"
 
-// TestTablesOfTheDocsAreUpToDate explores everything once more and compares the tables of docs/model.md.
+// TestTablesOfTheDocsAreUpToDate explores everything once more and compares the tables of
+// docs/model.md.
 func TestTablesOfTheDocsAreUpToDate(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(docs)
@@ -18,7 +19,8 @@ func TestTablesOfTheDocsAreUpToDate(t *testing.T) {
 	}
 	got := string(text)
 	for name, table := range map[string]string{
-		"holds": holdsTable(), "changes": changesTable(t, Changes()), "machines": machinesTable(), "findings": changesTable(t, Findings()),
+		"holds": holdsTable(), "changes": changesTable(t, Changes()), "machines": machinesTable(),
+		"findings": changesTable(t, Findings()),
 	} {
 		begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->"
 		i, j := strings.Index(got, begin), strings.Index(got, end)
@@ -56,7 +58,8 @@ func changesTable(t *testing.T, changes []Change) string {
 		if r.Stuck {
 			breaks = "never settles: " + m.Describe(r.Path[len(r.Path)-1].To)
 		}
-		fmt.Fprintf(&b, "| [%s](../internal/proof/model/testdata/%s.txt) | %s | %d | %d |\n", c.What, c.Name, breaks, len(r.Path), r.States)
+		fmt.Fprintf(&b, "| [%s](../internal/proof/model/testdata/%s.txt) | %s | %d | %d |\n", c.What, c.Name, breaks,
+			len(r.Path), r.States)
 	}
 	return b.String()
 }

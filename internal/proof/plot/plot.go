@@ -36,21 +36,28 @@ func (p Plot) SVG() string { return p.draw(plotHigh, `xmlns="http://www.w3.org/2
 func (p Plot) draw(high int, attributes string) string {
 	x, y := p.scale(true), p.scale(false)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg %s viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" role="img" aria-label="%s">`+"\n", attributes, plotWide, high, escape(p.Title))
+	fmt.Fprintf(&b, `<svg %s viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" role="img" aria-label="%s">`+
+		"\n", attributes, plotWide, high, escape(p.Title))
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="%s"/>`+"\n", plotWide, high, ground)
 	fmt.Fprintf(&b, `<text x="%d" y="22" font-size="15">%s</text>`+"\n", plotLeft, escape(p.Title))
 	bottom, right := high-plotBottom, plotWide-plotRight
 	for _, v := range x.ticks() {
 		at := x.at(v, plotLeft, float64(right))
-		fmt.Fprintf(&b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="%s"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", at, plotTop, at, bottom, gridColour, at, bottom+16, number(v))
+		fmt.Fprintf(&b,
+			`<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="%s"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", at, plotTop, at, bottom, gridColour, at, bottom+16, number(v))
 	}
 	for _, v := range y.ticks() {
 		at := y.at(v, float64(bottom), plotTop)
-		fmt.Fprintf(&b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", plotLeft, at, right, at, gridColour, plotLeft-6, at+4, number(v))
+		fmt.Fprintf(&b,
+			`<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+
+				"\n", plotLeft, at, right, at, gridColour, plotLeft-6, at+4, number(v))
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", (plotLeft+right)/2, high-12, escape(p.XName))
-	fmt.Fprintf(&b, `<text transform="translate(18 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n", (plotTop+bottom)/2, escape(p.YName))
-	fmt.Fprintf(&b, `<path d="M%d %dV%dH%d" fill="none" stroke="%s"/>`+"\n", plotLeft, plotTop, bottom, right, axisColour)
+	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", (plotLeft+right)/2, high-12,
+		escape(p.XName))
+	fmt.Fprintf(&b, `<text transform="translate(18 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n",
+		(plotTop+bottom)/2, escape(p.YName))
+	fmt.Fprintf(&b, `<path d="M%d %dV%dH%d" fill="none" stroke="%s"/>`+"\n", plotLeft, plotTop, bottom, right,
+		axisColour)
 	for i, s := range p.Series {
 		colour := colours[i%len(colours)]
 		var d strings.Builder
@@ -59,17 +66,21 @@ func (p Plot) draw(high int, attributes string) string {
 			if j == 0 {
 				verb = "M"
 			}
-			fmt.Fprintf(&d, "%s%.1f %.1f", verb, x.at(s.X[j], plotLeft, float64(right)), y.at(s.Y[j], float64(bottom), plotTop))
+			fmt.Fprintf(&d, "%s%.1f %.1f", verb, x.at(s.X[j], plotLeft, float64(right)),
+				y.at(s.Y[j], float64(bottom), plotTop))
 		}
 		fmt.Fprintf(&b, `<path d="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", d.String(), colour)
 		if len(s.X) <= 10 {
 			for j := range s.X {
-				fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`, x.at(s.X[j], plotLeft, float64(right)), y.at(s.Y[j], float64(bottom), plotTop), colour)
+				fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`, x.at(s.X[j], plotLeft, float64(right)),
+					y.at(s.Y[j], float64(bottom), plotTop), colour)
 			}
 			b.WriteByte('\n')
 		}
 		legend := plotTop + 10 + 20*i
-		fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s" stroke-width="2"/><text x="%d" y="%d">%s</text>`+"\n", right+12, legend, right+34, legend, colour, right+40, legend+4, escape(s.Name))
+		fmt.Fprintf(&b,
+			`<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s" stroke-width="2"/><text x="%d" y="%d">%s</text>`+"\n",
+			right+12, legend, right+34, legend, colour, right+40, legend+4, escape(s.Name))
 	}
 	b.WriteString("</svg>\n")
 	return b.String()

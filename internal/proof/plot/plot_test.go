@@ -40,7 +40,10 @@ func line(name string, y ...float64) Series {
 
 func TestAPlotHasALineAndALegendForEverySeries(t *testing.T) {
 	t.Parallel()
-	svg := Plot{Title: "growth <of> \"things\"", XName: "n", YName: "units", Series: []Series{line("one & only", 1, 2, 3), line("two", 3, 2, 1)}}.SVG()
+	svg := Plot{
+		Title: "growth <of> \"things\"", XName: "n", YName: "units",
+		Series: []Series{line("one & only", 1, 2, 3), line("two", 3, 2, 1)},
+	}.SVG()
 	names := elements(t, svg)
 	if got, want := count(names, "path"), 3; got != want { // two lines and the axes
 		t.Errorf("%d paths, want %d", got, want)
@@ -56,7 +59,8 @@ func TestAPlotHasALineAndALegendForEverySeries(t *testing.T) {
 func TestLogarithmsSpreadEvenly(t *testing.T) {
 	t.Parallel()
 	s := Plot{LogX: true, LogY: true, Series: []Series{line("", 10, 100, 1000)}}.scale(false)
-	if low, middle, high := s.at(10, 0, 100), s.at(100, 0, 100), s.at(1000, 0, 100); low != 0 || middle < 49.99 || middle > 50.01 || high != 100 {
+	if low, middle, high := s.at(10, 0, 100), s.at(100, 0, 100), s.at(1000, 0, 100); low != 0 || middle < 49.99 ||
+		middle > 50.01 || high != 100 {
 		t.Errorf("10, 100 and 1,000 are at %v, %v and %v of 100", low, middle, high)
 	}
 }

@@ -8,10 +8,12 @@ import (
 // panelHigh is how high one chart of a stack is, in pixels.
 const panelHigh = 210
 
-// Stack draws charts below each other, in one picture: for figures that share the horizontal axis and nothing else.
+// Stack draws charts below each other, in one picture: for figures that share the horizontal axis
+// and nothing else.
 func Stack(title string, panels ...Plot) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" role="img" aria-label="%s">`+"\n", plotWide, panelHigh*len(panels), escape(title))
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" role="img" aria-label="%s">`+"\n", plotWide, panelHigh*len(panels), escape(title))
 	for i, p := range panels {
 		b.WriteString(p.draw(panelHigh, fmt.Sprintf(`y="%d" width="%d" height="%d"`, i*panelHigh, plotWide, panelHigh)))
 	}

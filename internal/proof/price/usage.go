@@ -32,7 +32,8 @@ func (l List) Bill(u Usage) []Line {
 		{"DynamoDB reads", u.ReadUnits * l.ReadUnits / million},
 		{"SQS", u.QueueRequests * l.QueueRequests / million},
 		{"Lambda", u.Invocations*l.Invocations/million + u.LambdaGBSeconds*l.LambdaGBSecond},
-		{"Step Functions", u.ExpressStarts*l.ExpressStarts/million + u.ExpressGBSecs*l.ExpressGBSecond + u.Transitions*l.Transitions/million},
+		{"Step Functions", u.ExpressStarts*l.ExpressStarts/million + u.ExpressGBSecs*l.ExpressGBSecond +
+			u.Transitions*l.Transitions/million},
 		{"S3", u.ObjectWrites*l.ObjectWrites/million + u.ObjectReads*l.ObjectReads/million},
 		{"KMS", u.KeyRequests * l.KeyRequests / million},
 	}
@@ -58,7 +59,8 @@ const (
 
 func units(bytes, unit int) float64 { return float64(max((bytes+unit-1)/unit, 1)) }
 
-// WriteUnits is what one write of an item uses, by the larger of its sizes before and after; an absent one has 0 bytes.
+// WriteUnits is what one write of an item uses, by the larger of its sizes before and after; an
+// absent one has 0 bytes.
 func WriteUnits(bytes int) float64 { return units(bytes, writeUnitBytes) }
 
 // ReadUnits is what reading one item uses, an absent one too.

@@ -33,7 +33,8 @@ func TestUnitsRoundUpAsTheServicesDo(t *testing.T) {
 	}
 }
 
-// The design's own sums: a flight of 12 s costs about $13.5 a million against $175 for seven Standard transitions.
+// The design's own sums: a flight of 12 s costs about $13.5 a million against $175 for seven
+// Standard transitions.
 func TestTheSumsOfTheDesign(t *testing.T) {
 	t.Parallel()
 	flights := Usage{ExpressStarts: 1e6, ExpressGBSecs: 1e6 * ExpressGBSeconds(12*time.Second)}
@@ -48,11 +49,13 @@ func TestTheSumsOfTheDesign(t *testing.T) {
 func TestTheBillAddsUpAndNamesEveryServiceOnce(t *testing.T) {
 	t.Parallel()
 	u := Usage{
-		WriteUnits: 1e6, ReadUnits: 1e6, QueueRequests: 1e6, Invocations: 1e6, LambdaGBSeconds: 1, ExpressStarts: 1e6, ExpressGBSecs: 1,
-		Transitions: 1e6, ObjectWrites: 1e6, ObjectReads: 1e6, KeyRequests: 1e6,
+		WriteUnits: 1e6, ReadUnits: 1e6, QueueRequests: 1e6, Invocations: 1e6, LambdaGBSeconds: 1, ExpressStarts: 1e6,
+		ExpressGBSecs: 1,
+		Transitions:   1e6, ObjectWrites: 1e6, ObjectReads: 1e6, KeyRequests: 1e6,
 	}
 	l := USEast1
-	want := l.WriteUnits + l.ReadUnits + l.QueueRequests + l.Invocations + l.LambdaGBSecond + l.ExpressStarts + l.ExpressGBSecond +
+	want := l.WriteUnits + l.ReadUnits + l.QueueRequests + l.Invocations + l.LambdaGBSecond + l.ExpressStarts +
+		l.ExpressGBSecond +
 		l.Transitions + l.ObjectWrites + l.ObjectReads + l.KeyRequests
 	if got := l.Dollars(u); !near(got, want) {
 		t.Errorf("one of each: $%v, want %v", got, want)

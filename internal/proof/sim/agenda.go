@@ -2,7 +2,8 @@ package sim
 
 import "time"
 
-// occasion is something that happens at a moment of virtual time: a step of a service, or a coroutine that goes on.
+// occasion is something that happens at a moment of virtual time: a step of a service, or a
+// coroutine that goes on.
 type occasion struct {
 	at   time.Duration
 	seq  uint64 // occasions of one moment happen in the order in which they were made

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// The figures that matter are the benchmarks' own: I/O decisions a second and how many times faster than the worlds' own clocks they run. Each
-// goes through worlds with new seeds, on one processor and on all of them.
+// The figures that matter are the benchmarks' own: I/O decisions a second and how many times faster
+// than the worlds' own clocks they run. Each goes through worlds with new seeds, on one processor
+// and on all of them.
 
 func BenchmarkSwarmOnOneProcessor(b *testing.B) { oneByOne(b, Swarm) }
 

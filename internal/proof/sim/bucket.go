@@ -10,8 +10,9 @@ import (
 	"github.com/lullhq/lull/internal/schedule"
 )
 
-// flightClient, letterClient and scheduleClient are the bucket, and the tables beside it, as one invocation reaches them. The
-// halves in memory get a context of their own: a request that was sent is carried out.
+// flightClient, letterClient and scheduleClient are the bucket, and the tables beside it, as one
+// invocation reaches them. The halves in memory get a context of their own: a request that was sent
+// is carried out.
 type (
 	flightClient   struct{ v *invocation }
 	letterClient   struct{ v *invocation }
@@ -57,7 +58,9 @@ func (c flightClient) Delete(ctx context.Context, id flight.ID) error {
 	return c.v.ask(ctx, fault.Bucket, func() error { return c.v.w.flights.Delete(background, id) })
 }
 
-func (c flightClient) List(ctx context.Context, cursor string, limit int) (list []flight.Stored, next string, err error) {
+func (c flightClient) List(ctx context.Context, cursor string, limit int) (list []flight.Stored, next string,
+	err error,
+) {
 	err = c.v.ask(ctx, fault.Bucket, func() (err error) {
 		list, next, err = c.v.w.flights.List(background, cursor, limit)
 		return err
@@ -83,7 +86,9 @@ func (c letterClient) Get(ctx context.Context, id string) (l deadletter.Letter, 
 	return l, ok, err
 }
 
-func (c letterClient) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) (list []deadletter.Facts, next string, err error) {
+func (c letterClient) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) (list []deadletter.Facts,
+	next string, err error,
+) {
 	err = c.v.ask(ctx, fault.Table, func() (err error) {
 		list, next, err = c.v.w.letters.List(background, f, cursor, limit)
 		return err
@@ -115,7 +120,9 @@ func (c scheduleClient) Put(ctx context.Context, it schedule.Item) error {
 	})
 }
 
-func (c scheduleClient) Due(ctx context.Context, until time.Time, cursor string, limit int) (items []schedule.Item, next string, err error) {
+func (c scheduleClient) Due(ctx context.Context, until time.Time, cursor string, limit int) (items []schedule.Item,
+	next string, err error,
+) {
 	err = c.v.ask(ctx, fault.Table, func() (err error) {
 		items, next, err = c.v.w.schedule.Due(background, until, cursor, limit)
 		return err

@@ -10,8 +10,9 @@ import (
 // points is about how many points a line of a chart has: more cannot be seen.
 const points = 180
 
-// Chart draws the stretch of a timeline from one moment to another as SVG: what the sinks were asked for and took, how fresh it
-// was, and what waited. Where the stretch is long several seconds share a point.
+// Chart draws the stretch of a timeline from one moment to another as SVG: what the sinks were
+// asked for and took, how fresh it was, and what waited. Where the stretch is long several seconds
+// share a point.
 func Chart(timeline []Second, rate int, from, to time.Duration) string {
 	first := min(max(int(from/time.Second), 0), len(timeline))
 	last := min(max(int(to/time.Second), first), len(timeline))
@@ -35,21 +36,26 @@ func Chart(timeline []Second, rate int, from, to time.Duration) string {
 		line("answered 429", mean(func(s Second) int { return s.Throttled })),
 	}
 	if rate > 0 {
-		written = append(written, line(fmt.Sprintf("what the sink takes: %d", rate), func([]Second) float64 { return float64(rate) }))
+		written = append(written, line(fmt.Sprintf("what the sink takes: %d", rate),
+			func([]Second) float64 { return float64(rate) }))
 	}
 	const minutes = "minutes"
 	return plot.Stack("A sink under strain",
 		plot.Plot{Title: "Documents", XName: minutes, YName: "a second", Series: written},
 		plot.Plot{Title: "Requests to the sink", XName: minutes, YName: "a second", Series: []plot.Series{
-			line("mean", mean(func(s Second) int { return s.Requests })), line("most in one second", most(func(s Second) int { return s.Requests })),
+			line("mean", mean(func(s Second) int { return s.Requests })),
+			line("most in one second", most(func(s Second) int { return s.Requests })),
 		}},
 		plot.Plot{Title: "Age of what was committed", XName: minutes, YName: "seconds", Series: []plot.Series{
 			line("median", func(stretch []Second) float64 { return aged(stretch, 0.5).Seconds() }),
 			line("oldest", func(stretch []Second) float64 { return aged(stretch, 1).Seconds() }),
 		}},
-		plot.Plot{Title: "Messages in the queues, held ones too", XName: minutes, YName: "messages", Series: []plot.Series{
-			line("waiting", func(stretch []Second) float64 { return float64(stretch[0].Waiting) }),
-		}},
+		plot.Plot{
+			Title: "Messages in the queues, held ones too", XName: minutes, YName: "messages",
+			Series: []plot.Series{
+				line("waiting", func(stretch []Second) float64 { return float64(stretch[0].Waiting) }),
+			},
+		},
 	)
 }
 

@@ -28,8 +28,8 @@ func (c trueClock) Deadline(ctx context.Context, d time.Duration) (context.Conte
 	return limit(ctx, c.s, c.s.now+d)
 }
 
-// skewed is the clock of one invocation: off by a constant. The next invocation's may be off by another, so that what a fleet of
-// them sees is a clock that steps.
+// skewed is the clock of one invocation: off by a constant. The next invocation's may be off by
+// another, so that what a fleet of them sees is a clock that steps.
 type skewed struct {
 	inv *invocation
 	by  time.Duration
@@ -52,7 +52,8 @@ func (c *skewed) Deadline(ctx context.Context, d time.Duration) (context.Context
 // Jitter gives package backoff its jitter.
 func (c *skewed) Jitter() float64 { return c.inv.w.dice.Float64() }
 
-// limited is a context that ends at a moment of virtual time. Nobody can wait for it other than by parking: Done is nil.
+// limited is a context that ends at a moment of virtual time. Nobody can wait for it other than by
+// parking: Done is nil.
 type limited struct {
 	context.Context
 	s        *scheduler
@@ -84,8 +85,8 @@ func (c *limited) Err() error {
 	return c.Context.Err()
 }
 
-// await parks the running coroutine until a moment, at the longest until ctx ends. The error says why it did not last: the
-// invocation was killed, or ctx ended first.
+// await parks the running coroutine until a moment, at the longest until ctx ends. The error says
+// why it did not last: the invocation was killed, or ctx ended first.
 func (v *invocation) await(ctx context.Context, until time.Duration) error {
 	if v.Killed() {
 		return fault.ErrKilled

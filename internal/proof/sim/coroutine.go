@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// coroutine is a goroutine that runs only while the scheduler, or another coroutine that started it, waits for it. It takes one job
-// after the other.
+// coroutine is a goroutine that runs only while the scheduler, or another coroutine that started
+// it, waits for it. It takes one job after the other.
 type coroutine struct {
 	next  func() (struct{}, bool)
 	stop  func()
@@ -35,7 +35,8 @@ func (s *scheduler) after(d time.Duration, do func()) {
 	s.agenda.add(occasion{at: s.now + max(d, 0), do: do})
 }
 
-// start runs a job as a coroutine until it parks for the first time or ends. after is called when it has ended, by whoever sees it.
+// start runs a job as a coroutine until it parks for the first time or ends. after is called when
+// it has ended, by whoever sees it.
 func (s *scheduler) start(owner *invocation, job, after func()) {
 	var c *coroutine
 	if n := len(s.idle); n > 0 {
@@ -127,7 +128,8 @@ func (s *scheduler) each(owner *invocation, limit, n int, f func(int)) {
 	}
 }
 
-// close ends every coroutine. Jobs that have not ended run on without effect: their invocations are dead by then.
+// close ends every coroutine. Jobs that have not ended run on without effect: their invocations are
+// dead by then.
 func (s *scheduler) close() {
 	s.closed = true
 	for _, c := range s.made {

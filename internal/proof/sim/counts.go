@@ -27,7 +27,8 @@ type Counts struct {
 	Invocations map[string]int64 `json:"invocations"` // by function
 	Killed      int64            `json:"killed"`
 	Unreachable int64            `json:"unreachable"` // batches that found no table
-	Blocked     int64            `json:"blocked"`     // times that a dead version of unknown outcome kept older ones out
+	// times that a dead version of unknown outcome kept older ones out
+	Blocked int64 `json:"blocked"`
 
 	usage price.Usage
 }
@@ -71,7 +72,8 @@ func (c *Counts) got() {
 	c.usage.ObjectReads++
 }
 
-// wrote and read bill a request to the table. Rows stay below the first unit's size: last_error is cut for that.
+// wrote and read bill a request to the table. Rows stay below the first unit's size: last_error is
+// cut for that.
 func (c *Counts) wrote(name string) {
 	c.Writes[name]++
 	c.usage.WriteUnits++

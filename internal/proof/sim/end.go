@@ -6,8 +6,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// checkSettled says whether everything is where it belongs once nothing waits any more: every version committed, superseded or a dead letter;
-// the sink at what is committed; no row that waits for nobody.
+// checkSettled says whether everything is where it belongs once nothing waits any more: every
+// version committed, superseded or a dead letter; the sink at what is committed; no row that waits
+// for nobody.
 func (w *World) checkSettled() {
 	o := w.oracle
 	for _, doc := range o.sorted() {
@@ -15,11 +16,13 @@ func (w *World) checkSettled() {
 		row := w.table.row(doc)
 		for _, k := range l.keys {
 			if k > l.committed && !o.isDead(doc, k) && !o.lost(doc, k) {
-				o.violate("every accepted version is indexed or a dead letter", fmt.Sprintf("%s %s; committed is %s, the row %+v", doc, k, l.committed, row))
+				o.violate("every accepted version is indexed or a dead letter",
+					fmt.Sprintf("%s %s; committed is %s, the row %+v", doc, k, l.committed, row))
 			}
 		}
 		if l.inSink != l.committed && !o.isDead(doc, l.inSink) {
-			o.violate("the sink holds what is committed", fmt.Sprintf("%s: %s in the sink, %s committed", doc, l.inSink, l.committed))
+			o.violate("the sink holds what is committed", fmt.Sprintf("%s: %s in the sink, %s committed", doc, l.inSink,
+				l.committed))
 		}
 		if row.Pending > row.Committed {
 			o.violate("every row settles", fmt.Sprintf("%s: %+v", doc, row))
@@ -36,7 +39,8 @@ func (w *World) checkHeld(doc shard.DocID, l *ledger) {
 	stored, there, _ := w.pipeOf(doc).engine.docs.Get(background, doc) // fails only with its context
 	want := l.inSink != "" && l.inSinkOp == shard.Put
 	if there != want || there && stored.Key != l.inSink.String() {
-		w.oracle.violate("the books are right", fmt.Sprintf("%s: the sink holds %q, the books say %s %s", doc, stored.Key, l.inSinkOp, l.inSink))
+		w.oracle.violate("the books are right", fmt.Sprintf("%s: the sink holds %q, the books say %s %s", doc,
+			stored.Key, l.inSinkOp, l.inSink))
 	}
 }
 
@@ -45,7 +49,8 @@ func (o *oracle) lost(doc shard.DocID, k shard.OrderKey) bool {
 	return e != nil && e.lost
 }
 
-// checkEnd says whether, with the sink healed and every letter redriven, every document is at its newest version and nothing is left behind.
+// checkEnd says whether, with the sink healed and every letter redriven, every document is at its
+// newest version and nothing is left behind.
 func (w *World) checkEnd() {
 	o := w.oracle
 	w.checkSettled()
@@ -53,7 +58,8 @@ func (w *World) checkEnd() {
 		l := o.docs[doc]
 		for _, k := range l.keys {
 			if k > l.committed && !o.lost(doc, k) {
-				o.violate("the newest version is indexed", fmt.Sprintf("%s: %s committed, %s was sent", doc, l.committed, k))
+				o.violate("the newest version is indexed",
+					fmt.Sprintf("%s: %s committed, %s was sent", doc, l.committed, k))
 			}
 		}
 	}

@@ -10,11 +10,14 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// engine is a search engine. The half in memory holds the documents; here it is slow, refuses, fails in part and applies late.
+// engine is a search engine. The half in memory holds the documents; here it is slow, refuses,
+// fails in part and applies late.
 type engine struct {
-	w       *World
-	docs    *memory.Sink
-	settle  time.Duration // how long after we hung up it may still apply a request; it has no versions where this is not 0
+	w    *World
+	docs *memory.Sink
+	// how long after we hung up it may still apply a request; it has no versions where this is not
+	// 0
+	settle  time.Duration
 	applied map[shard.DocID]time.Duration
 	refuses map[version]int // how often it still refuses a version
 	room    capacity
@@ -26,13 +29,15 @@ type version struct {
 	key shard.OrderKey
 }
 
-// lateness bounds a request to a sink with versions, whose fences bear any; it stays below the time after which deletes are forgotten.
+// lateness bounds a request to a sink with versions, whose fences bear any; it stays below the time
+// after which deletes are forgotten.
 const lateness = 20 * time.Second
 
 func newEngine(w *World, versions bool, settle, forget time.Duration) *engine {
 	return &engine{
-		w: w, settle: settle, room: newCapacity(w.options.Strain.Rate), applied: map[shard.DocID]time.Duration{}, refuses: map[version]int{},
-		docs: memory.NewSink(trueClock{&w.scheduler}, memory.SinkSettings{Versions: versions, ForgetAfter: forget}),
+		w: w, settle: settle, room: newCapacity(w.options.Strain.Rate), applied: map[shard.DocID]time.Duration{},
+		refuses: map[version]int{},
+		docs:    memory.NewSink(trueClock{&w.scheduler}, memory.SinkSettings{Versions: versions, ForgetAfter: forget}),
 	}
 }
 
@@ -63,7 +68,8 @@ func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
 	return out
 }
 
-// hot says that the document was written too short a time ago, of engines that allow so many updates of one.
+// hot says that the document was written too short a time ago, of engines that allow so many
+// updates of one.
 func (e *engine) hot(doc shard.DocID) bool {
 	at, written := e.applied[doc]
 	return written && e.w.now-at < e.w.rates.DocumentPause
@@ -83,11 +89,12 @@ func (c engineClient) Ping(ctx context.Context) error {
 	return c.v.request(ctx, fault.Search, func() {})
 }
 
-// spaced is how many items of a request are applied one after the other; of a larger one all at once.
+// spaced is how many items of a request are applied one after the other; of a larger one all at
+// once.
 const spaced = 16
 
-// Write is one bulk request. Its items are applied one after the other, some may be without their answers' knowing, and all may be applied long
-// after nobody waits for them any more.
+// Write is one bulk request. Its items are applied one after the other, some may be without their
+// answers' knowing, and all may be applied long after nobody waits for them any more.
 func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	v, w, r := c.v, c.v.w, &c.v.w.rates
 	out := make([]sink.Outcome, len(ops))

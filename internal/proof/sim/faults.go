@@ -12,7 +12,8 @@ import (
 // Level says how much goes wrong.
 type Level string
 
-// The levels: nothing, the standard fault mix of docs/faults.md, or rates that the seed draws, far beyond it.
+// The levels: nothing, the standard fault mix of docs/faults.md, or rates that the seed draws, far
+// beyond it.
 const (
 	NoFaults Level = "none"
 	Standard Level = "standard"
@@ -28,15 +29,17 @@ func ParseLevel(s string) (Level, error) {
 	return "", fmt.Errorf("%q is no level of faults: want none, standard or swarm", s)
 }
 
-// Rates are the probabilities of everything that may go wrong, the standard mix's and the simulator's own.
+// Rates are the probabilities of everything that may go wrong, the standard mix's and the
+// simulator's own.
 type Rates struct {
 	fault.Rates
 
-	LateKill      time.Duration // how much later than its time-out an invocation may be killed
-	Stall         float64       // per I/O: the caller pauses, or the request or the answer hangs, by up to StallBy
-	StallBy       time.Duration //
-	LateEnd       float64       // per COMMIT, RELEASE and REJECT: it arrives up to StallBy late
-	SinkLate      float64       // per sink request: it lands after we hung up, within applyDelay where the sink has no versions
+	LateKill time.Duration // how much later than its time-out an invocation may be killed
+	Stall    float64       // per I/O: the caller pauses, or the request or the answer hangs, by up to StallBy
+	StallBy  time.Duration //
+	LateEnd  float64       // per COMMIT, RELEASE and REJECT: it arrives up to StallBy late
+	// per sink request: it lands after we hung up, within applyDelay where the sink has no versions
+	SinkLate      float64
 	SinkError     float64       // per sink request: no answer worth the name, a part of the items applied
 	ItemThrottle  float64       // per item: 429
 	ItemRefused   float64       // per item: an error of no known class
@@ -45,22 +48,26 @@ type Rates struct {
 	StaleBy       time.Duration // how old
 	TableBudget   int           // writes a second and document, 0 for no limit
 	InFlight      int           // messages in flight at most, 0 for SQS's own limit
-	Receives      int           // receives before a message moves to the dead-letter queue, 0 for what the settings ask for
-	EntryFails    float64       // per entry of a batch call to SQS
-	StaleReceipt  float64       // per use of an old receipt handle: it is honoured all the same
-	Undelete      float64       // per deleted message: delivered once more
-	EarlyAgain    float64       // per received message: delivered again although it is invisible
-	AnswerLost    float64       // per answer of receive or dlq: the mapping never gets it
-	PollDelay     time.Duration // how long an idle queue may keep its first message to itself
-	WakeEarly     time.Duration // how much too early a Wait may end
-	StopFlight    float64       // per execution: an operator stops it
-	InvokeRefuse  float64       // per invocation of index: throttled by Lambda
-	Slow          float64       // how many times slower than usual every service is; 0 is 1
+	// receives before a message moves to the dead-letter queue, 0 for what the settings ask for
+	Receives     int
+	EntryFails   float64       // per entry of a batch call to SQS
+	StaleReceipt float64       // per use of an old receipt handle: it is honoured all the same
+	Undelete     float64       // per deleted message: delivered once more
+	EarlyAgain   float64       // per received message: delivered again although it is invisible
+	AnswerLost   float64       // per answer of receive or dlq: the mapping never gets it
+	PollDelay    time.Duration // how long an idle queue may keep its first message to itself
+	WakeEarly    time.Duration // how much too early a Wait may end
+	StopFlight   float64       // per execution: an operator stops it
+	InvokeRefuse float64       // per invocation of index: throttled by Lambda
+	Slow         float64       // how many times slower than usual every service is; 0 is 1
 }
 
 // StandardRates is the standard fault mix and nothing else.
 func StandardRates() Rates {
-	return Rates{Rates: fault.Standard(), StaleRead: 0.05, StaleBy: 500 * time.Millisecond, PollDelay: 200 * time.Millisecond}
+	return Rates{
+		Rates: fault.Standard(), StaleRead: 0.05, StaleBy: 500 * time.Millisecond,
+		PollDelay: 200 * time.Millisecond,
+	}
 }
 
 // quietRates is how services behave on a good day: reads may still be stale, for that is no fault.
@@ -74,8 +81,8 @@ type outage struct {
 	from, to time.Duration
 }
 
-// swarm draws rates: each fault is missing in some worlds and common in others, so that none hides behind another. guard and versions
-// bound what the design's promises bound.
+// swarm draws rates: each fault is missing in some worlds and common in others, so that none hides
+// behind another. guard and versions bound what the design's promises bound.
 func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	r := Rates{Rates: fault.Standard()}
 	rate := func(high float64) float64 {
@@ -123,7 +130,8 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 		r.LateKill = max(guard-2*r.Skew, 0)
 	}
 	if d.chance(0.2) { // a world whose sink answers little
-		r.SinkError, r.SinkLate, r.ItemRefused, r.SinkThrottle = 0.2+0.4*d.Float64(), 0.4*d.Float64(), 0.2*d.Float64(), 0
+		r.SinkError, r.SinkLate, r.ItemRefused, r.SinkThrottle = 0.2+0.4*d.Float64(), 0.4*d.Float64(), 0.2*d.Float64(),
+			0
 	}
 	return r
 }

@@ -10,13 +10,15 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// History is what callers asked and what they heard, of every document's row and of the sink: for a check of linearizability.
+// History is what callers asked and what they heard, of every document's row and of the sink: for a
+// check of linearizability.
 type History struct {
 	Rows  []RowCall
 	Sinks []SinkCall
 }
 
-// RowCall is one conditional write or one consistent read, as its caller saw it. Call and Return are moments of which no two are the same.
+// RowCall is one conditional write or one consistent read, as its caller saw it. Call and Return
+// are moments of which no two are the same.
 type RowCall struct {
 	Client       int64
 	Write        shard.Write // its Doc alone for a read
@@ -139,7 +141,10 @@ func (s recordedSink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	at := s.r.tick()
 	first := len(s.r.all.Sinks)
 	for _, op := range ops {
-		s.r.all.Sinks = append(s.r.all.Sinks, SinkCall{Client: s.v.ID, Doc: op.Doc, Key: op.Key, Kind: op.Kind, Call: at})
+		s.r.all.Sinks = append(s.r.all.Sinks, SinkCall{
+			Client: s.v.ID, Doc: op.Doc, Key: op.Key, Kind: op.Kind,
+			Call: at,
+		})
 	}
 	out := s.Sink.Write(context.WithValue(ctx, callKey{}, sinkAt(first)), ops)
 	for i := range ops {
@@ -178,7 +183,8 @@ func (r *recorder) searching() {
 // History is what was recorded, where the options asked for it.
 func (w *World) History() History { return w.history.all }
 
-// HasDied reports whether any version of a document was a dead letter: what the sink holds then depends on what it refused.
+// HasDied reports whether any version of a document was a dead letter: what the sink holds then
+// depends on what it refused.
 func (w *World) HasDied(doc shard.DocID) bool {
 	for _, e := range w.oracle.events {
 		if e.doc == doc && e.died {

@@ -28,11 +28,17 @@ type invocation struct {
 
 var errKilled = errors.New("invocation was killed")
 
-// invoke runs a function. ended is called once: with nil when the function has answered, otherwise when it was killed.
-func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.Context, v *invocation), ended func(error)) {
+// invoke runs a function. ended is called once: with nil when the function has answered, otherwise
+// when it was killed.
+func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.Context, v *invocation),
+	ended func(error),
+) {
 	w.counts.Invocations[name]++
 	w.invoked++
-	v := &invocation{Invocation: fault.NewInvocation(w, name, w.invoked), w: w, began: w.now, deadline: w.now + timeout, ended: ended}
+	v := &invocation{
+		Invocation: fault.NewInvocation(w, name, w.invoked), w: w, began: w.now, deadline: w.now + timeout,
+		ended: ended,
+	}
 	v.clock = &skewed{inv: v, by: w.dice.within(w.rates.Skew)}
 	if w.dice.chance(w.rates.Kill) {
 		v.doom = 1 + w.dice.IntN(killWithin)
@@ -53,7 +59,8 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 	w.reap(v)
 }
 
-// caught makes a panic of a use case a violation: on the platform it fails the invocation, and the next, and the one after that.
+// caught makes a panic of a use case a violation: on the platform it fails the invocation, and the
+// next, and the one after that.
 func (w *World) caught(v *invocation) {
 	if r := recover(); r != nil { //nolint:revive // deferred by its callers
 		w.oracle.violate("no use case panics", fmt.Sprintf("%s: %v\n%s", v.Name, r, debug.Stack()))
@@ -95,7 +102,8 @@ func (w *World) kill(v *invocation, why string) {
 	w.reap(v)
 }
 
-// reap lets the coroutines of a killed invocation run to their end: each I/O fails at once and changes nothing.
+// reap lets the coroutines of a killed invocation run to their end: each I/O fails at once and
+// changes nothing.
 func (w *World) reap(v *invocation) {
 	if !v.Killed() || v.over || w.cur != nil && w.cur.owner == v {
 		return // it lives, or is told by itself; then its caller reaps

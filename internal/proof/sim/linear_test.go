@@ -10,7 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// rowModel is a row as design section 5 states it, alone in the world: each write happens at one moment, on the row as it is then.
+// rowModel is a row as design section 5 states it, alone in the world: each write happens at one
+// moment, on the row as it is then.
 var rowModel = porcupine.Model{
 	Init: func() any { return shard.Row{} },
 	Step: func(state, input, output any) (bool, any) {
@@ -43,7 +44,8 @@ type held struct {
 	op  shard.Operation
 }
 
-// sinkModel is a register that never goes back: a write of an older version does nothing, a search finds the newest that was written.
+// sinkModel is a register that never goes back: a write of an older version does nothing, a search
+// finds the newest that was written.
 var sinkModel = porcupine.Model{
 	Init: func() any { return held{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -63,9 +65,11 @@ var sinkModel = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
 }
 
-// operations are a history's calls about each document. A call without an answer that was carried out had its effect when it was, or before; one
-// that was never carried out had none.
-func operations[T any](calls []T, about func(T) (doc shard.DocID, client, call, ret, done int64)) map[shard.DocID][]porcupine.Operation {
+// operations are a history's calls about each document. A call without an answer that was carried
+// out had its effect when it was, or before; one that was never carried out had none.
+func operations[T any](calls []T, about func(T) (doc shard.DocID, client, call, ret,
+	done int64),
+) map[shard.DocID][]porcupine.Operation {
 	all := map[shard.DocID][]porcupine.Operation{}
 	for _, c := range calls {
 		doc, client, call, ret, done := about(c)

@@ -12,8 +12,9 @@ import (
 	"github.com/lullhq/lull/internal/proof/price"
 )
 
-// machine runs executions of the flight state machine (infra/flight.asl.json): Hold until wakeAt, Index, done or Hold again. An execution that
-// fails, is stopped or reaches its limit leaves its flight as it is.
+// machine runs executions of the flight state machine (infra/flight.asl.json): Hold until wakeAt,
+// Index, done or Hold again. An execution that fails, is stopped or reaches its limit leaves its
+// flight as it is.
 type machine struct {
 	w       *World
 	limit   time.Duration // 0 for none

@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// mapping is an event source mapping with ReportBatchItemFailures: pollers that gather batches and hand them to a function, each one
-// batch at a time.
+// mapping is an event source mapping with ReportBatchItemFailures: pollers that gather batches and
+// hand them to a function, each one batch at a time.
 type mapping struct {
 	w       *World
 	q       *sqsQueue
@@ -33,7 +33,8 @@ type poller struct {
 	round int // which batch it gathers: a window of an earlier one means nothing
 }
 
-// chunk is how many messages one ReceiveMessage brings; envelope is about what a record adds to its body in the invocation's payload.
+// chunk is how many messages one ReceiveMessage brings; envelope is about what a record adds to its
+// body in the invocation's payload.
 const (
 	chunk    = 10
 	envelope = 700
@@ -41,7 +42,9 @@ const (
 	growth   = 5                     // pollers added each second
 )
 
-func newMapping(w *World, q *sqsQueue, name string, batch int, window, timeout time.Duration, pollers, most int) *mapping {
+func newMapping(w *World, q *sqsQueue, name string, batch int, window, timeout time.Duration, pollers,
+	most int,
+) *mapping {
 	m := &mapping{w: w, q: q, name: name, batch: batch, window: window, timeout: timeout, most: most}
 	for range max(pollers, 1) {
 		m.pollers = append(m.pollers, &poller{})
@@ -79,7 +82,8 @@ func (m *mapping) look() {
 	}
 }
 
-// grow adds pollers while there is more to receive than they can carry, as the service does: a few each second.
+// grow adds pollers while there is more to receive than they can carry, as the service does: a few
+// each second.
 func (m *mapping) grow() {
 	if m.growing || len(m.pollers) >= m.most {
 		return
@@ -136,7 +140,8 @@ func (m *mapping) receive(p *poller) {
 	}
 }
 
-// invoke hands the batch to the function. What it does not report as failed is deleted, unless the answer never arrives.
+// invoke hands the batch to the function. What it does not report as failed is deleted, unless the
+// answer never arrives.
 func (m *mapping) invoke(p *poller) {
 	p.busy = true
 	batch := make([]queue.Message, len(p.held))
@@ -159,7 +164,8 @@ func (m *mapping) invoke(p *poller) {
 	})
 }
 
-// settle deletes what succeeded. An answer that names what was not in the batch keeps all of it, and is a fault of the function.
+// settle deletes what succeeded. An answer that names what was not in the batch keeps all of it,
+// and is a fault of the function.
 func (m *mapping) settle(batch []queue.Message, failed []string) {
 	keep := map[string]bool{}
 	for _, id := range failed {
@@ -175,7 +181,8 @@ func (m *mapping) settle(batch []queue.Message, failed []string) {
 		}
 	}
 	if failed == nil || known < len(keep) {
-		m.w.oracle.violate("batch answer", fmt.Sprintf("%s answered %d messages with %d identifiers, %d of them known", m.name, len(batch), len(failed), known))
+		m.w.oracle.violate("batch answer", fmt.Sprintf("%s answered %d messages with %d identifiers, %d of them known",
+			m.name, len(batch), len(failed), known))
 		return
 	}
 	calls := 0

@@ -10,7 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// bursts is an upstream of exact bursts: each document gets ten versions within two seconds, shuffled, twice, a minute apart.
+// bursts is an upstream of exact bursts: each document gets ten versions within two seconds,
+// shuffled, twice, a minute apart.
 func bursts(seed uint64, docs int) (Upstream, int) {
 	const versions, twice = 10, 2
 	d := newDice(seed, 0x62757273)
@@ -19,8 +20,12 @@ func bursts(seed uint64, docs int) (Upstream, int) {
 		at := d.upTo(20 * time.Second)
 		for b := range twice {
 			for v := range versions {
-				body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","data":{"title":"%d"}}`, i, b*versions+v+1, v)
-				up.Arrivals = append(up.Arrivals, Arrival{at + time.Duration(b)*time.Minute + d.upTo(2*time.Second), queue.Outgoing{Body: body}})
+				body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","data":{"title":"%d"}}`,
+					i, b*versions+v+1, v)
+				up.Arrivals = append(up.Arrivals, Arrival{
+					at + time.Duration(b)*time.Minute + d.upTo(2*time.Second),
+					queue.Outgoing{Body: body},
+				})
 			}
 		}
 	}
@@ -78,7 +83,8 @@ func TestWithoutFaultsABurstIsOneClaimOneWriteAndOneCommit(t *testing.T) {
 	if got, limit := quantile(m.freshness, 1), 8*time.Second; got > limit {
 		t.Errorf("the slowest version was written after %s, want at most %s", got, limit)
 	}
-	t.Logf("%d bursts: p50 %s, max %s; %.2f ADMITs a burst", m.bursts, quantile(m.freshness, 0.5), quantile(m.freshness, 1), float64(m.admits)/float64(m.bursts))
+	t.Logf("%d bursts: p50 %s, max %s; %.2f ADMITs a burst", m.bursts, quantile(m.freshness, 0.5),
+		quantile(m.freshness, 1), float64(m.admits)/float64(m.bursts))
 }
 
 func TestUnderTheStandardMixWritesStayFewAndFresh(t *testing.T) {

@@ -17,10 +17,12 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// This file breaks the protocol on purpose: each mutant is one rule of design sections 5 to 10 that somebody might simplify. They stand between
-// the use cases and the world (see Hooks); no flag in the product makes them.
+// This file breaks the protocol on purpose: each mutant is one rule of design sections 5 to 10 that
+// somebody might simplify. They stand between the use cases and the world (see Hooks); no flag in
+// the product makes them.
 
-// mutant is one of them. make is called once for each world: what a mutant remembers belongs to one.
+// mutant is one of them. make is called once for each world: what a mutant remembers belongs to
+// one.
 type mutant struct {
 	name   string
 	change string // what is different, in the words of the design
@@ -107,23 +109,29 @@ var mutants = []mutant{
 	{"acknowledge because pending is newer", "receive acknowledges v because pending > v", func(**World) Hooks {
 		return Hooks{Answer: acknowledgeOlder}
 	}},
-	{"dead taken for committed", "what dead = k says of k is said of everything older, too", seeing(func(s shard.Store) shard.Store {
-		return seenStore{s, func(r *shard.Row) { r.Committed = max(r.Committed, r.Dead) }}
-	})},
+	{
+		"dead taken for committed", "what dead = k says of k is said of everything older, too",
+		seeing(func(s shard.Store) shard.Store {
+			return seenStore{s, func(r *shard.Row) { r.Committed = max(r.Committed, r.Dead) }}
+		}),
+	},
 	{"admit although committed", "ADMIT does not ask for committed < k", editing(func(w *shard.Write) {
 		if w.Name == "ADMIT" {
 			without(w, shard.AttrCommitted)
 		}
 	})},
-	{"cap without claimed", "an older version is claimed at the cap although a newer one was claimed", func(w **World) Hooks {
-		return Hooks{Index: func(h *index.Handler) {
-			h.Shards = seenStore{editedStore{h.Shards, func(w *shard.Write) {
-				if w.Name == "CLAIM" {
-					without(w, shard.AttrClaimed)
-				}
-			}}, func(r *shard.Row) { r.Claimed = "" }}
-		}}
-	}},
+	{
+		"cap without claimed", "an older version is claimed at the cap although a newer one was claimed",
+		func(w **World) Hooks {
+			return Hooks{Index: func(h *index.Handler) {
+				h.Shards = seenStore{editedStore{h.Shards, func(w *shard.Write) {
+					if w.Name == "CLAIM" {
+						without(w, shard.AttrClaimed)
+					}
+				}}, func(r *shard.Row) { r.Claimed = "" }}
+			}}
+		},
+	},
 	{"claim without lease", "CLAIM does not ask for lease_until < now", editing(func(w *shard.Write) {
 		if isClaim(w) {
 			without(w, shard.AttrLeaseUntil)
@@ -143,13 +151,22 @@ var mutants = []mutant{
 			without(w, shard.AttrDead)
 		}
 	})},
-	{"lease shorter than the invocation", "lease_until leaves out Ti: it is guard + applyDelay from now", shorterLease(func(w *World) time.Duration {
-		return w.cfg.Index.Timeout
-	})},
-	{"lease without applyDelay", "lease_until leaves out applyDelay, for a sink without versions", shorterLease(func(w *World) time.Duration {
-		return w.cfg.ApplyDelay("search")
-	})},
-	{"lease without guard", "lease_until leaves out the guard", shorterLease(func(w *World) time.Duration { return w.cfg.Index.Guard })},
+	{
+		"lease shorter than the invocation", "lease_until leaves out Ti: it is guard + applyDelay from now",
+		shorterLease(func(w *World) time.Duration {
+			return w.cfg.Index.Timeout
+		}),
+	},
+	{
+		"lease without applyDelay", "lease_until leaves out applyDelay, for a sink without versions",
+		shorterLease(func(w *World) time.Duration {
+			return w.cfg.ApplyDelay("search")
+		}),
+	},
+	{
+		"lease without guard", "lease_until leaves out the guard",
+		shorterLease(func(w *World) time.Duration { return w.cfg.Index.Guard }),
+	},
 	{"fence of the invocation", "the external version is when the invocation began", func(**World) Hooks {
 		return Hooks{Index: func(h *index.Handler) {
 			began := h.Clock.Now()
@@ -178,67 +195,92 @@ var mutants = []mutant{
 		}}
 	}},
 	{"owner is the flight", "the token is the flight's id", func(**World) Hooks { return Hooks{Index: tokenOfFlight} }},
-	{"own claim by key alone", "a refused CLAIM counts as ours because claimed = k", seeing(func(s shard.Store) shard.Store { return ownByKey{s} })},
+	{
+		"own claim by key alone", "a refused CLAIM counts as ours because claimed = k",
+		seeing(func(s shard.Store) shard.Store { return ownByKey{s} }),
+	},
 	{"commit without owner", "COMMIT does not ask for owner = token", editing(func(w *shard.Write) {
 		if isCommit(w) {
 			without(w, shard.AttrOwner)
 		}
 	})},
-	{"commit waits for nobody", "COMMIT always has its form for a newer version that waits", editing(func(w *shard.Write) {
-		if w.Name == "COMMIT" {
-			keeping(w, shard.AttrPending, shard.AttrFlight, shard.AttrExpiresAt)
-			without(w, shard.AttrPending)
-		}
-	})},
+	{
+		"commit waits for nobody", "COMMIT always has its form for a newer version that waits",
+		editing(func(w *shard.Write) {
+			if w.Name == "COMMIT" {
+				keeping(w, shard.AttrPending, shard.AttrFlight, shard.AttrExpiresAt)
+				without(w, shard.AttrPending)
+			}
+		}),
+	},
 	{"release forgets claimed", "RELEASE sets claimed to committed", editing(func(w *shard.Write) {
 		if w.Name == "RELEASE" {
-			w.Update = append(w.Update, shard.Action{Verb: shard.Copy, Attr: shard.AttrClaimed, From: shard.AttrCommitted})
+			w.Update = append(w.Update, shard.Action{
+				Verb: shard.Copy, Attr: shard.AttrClaimed,
+				From: shard.AttrCommitted,
+			})
 		}
 	})},
-	{"release after no answer", "an unknown outcome is RELEASEd as if nothing had been applied", answering(func(o sink.Outcome) sink.Outcome {
-		if o.Kind == sink.Unknown {
-			o.Kind = sink.Throttled
-		}
-		return o
-	})},
-	{"second request under one claim", "a request without an answer is sent again under the same claim", sinking(func(s sink.Sink) sink.Sink {
-		return sinkFunc{s, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
-			out := to.Write(ctx, ops)
-			for range 3 {
-				if len(out) == len(ops) && !slices.ContainsFunc(out, func(o sink.Outcome) bool { return o.Kind == sink.Unknown }) {
-					break
+	{
+		"release after no answer", "an unknown outcome is RELEASEd as if nothing had been applied",
+		answering(func(o sink.Outcome) sink.Outcome {
+			if o.Kind == sink.Unknown {
+				o.Kind = sink.Throttled
+			}
+			return o
+		}),
+	},
+	{
+		"second request under one claim", "a request without an answer is sent again under the same claim",
+		sinking(func(s sink.Sink) sink.Sink {
+			return sinkFunc{s, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+				out := to.Write(ctx, ops)
+				for range 3 {
+					if len(out) == len(ops) && !slices.ContainsFunc(out,
+						func(o sink.Outcome) bool { return o.Kind == sink.Unknown }) {
+						break
+					}
+					out = to.Write(ctx, ops)
 				}
-				out = to.Write(ctx, ops)
+				return out
+			}}
+		}),
+	},
+	{
+		"short answers count", "a bulk answer with too few items is success for the rest",
+		sinking(func(s sink.Sink) sink.Sink {
+			return sinkFunc{s, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+				out := to.Write(ctx, ops)
+				for len(out) < len(ops) {
+					out = append(out, sink.Outcome{Kind: sink.Applied})
+				}
+				return out
+			}}
+		}),
+	},
+	{
+		"no answer is success", "a request without an answer counts as applied",
+		answering(func(o sink.Outcome) sink.Outcome {
+			if o.Kind == sink.Unknown {
+				o.Kind = sink.Applied
 			}
-			return out
-		}}
-	})},
-	{"short answers count", "a bulk answer with too few items is success for the rest", sinking(func(s sink.Sink) sink.Sink {
-		return sinkFunc{s, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
-			out := to.Write(ctx, ops)
-			for len(out) < len(ops) {
-				out = append(out, sink.Outcome{Kind: sink.Applied})
-			}
-			return out
-		}}
-	})},
-	{"no answer is success", "a request without an answer counts as applied", answering(func(o sink.Outcome) sink.Outcome {
-		if o.Kind == sink.Unknown {
-			o.Kind = sink.Applied
-		}
-		return o
-	})},
+			return o
+		}),
+	},
 	{"delete before commit", "index deletes messages when the sink has answered, before COMMIT", deleteAround(true)},
 	{"delete before write", "index deletes messages when it has claimed, before the write", deleteAround(false)},
 	{"reject before the letter", "REJECT does not wait until the dead letter is stored", func(**World) Hooks {
 		return Hooks{Index: func(h *index.Handler) { h.Dead = unstored{h.Dead} }}
 	}},
-	{"reject forgets claimed", "REJECT takes claimed away instead of setting it to claimed_was", editing(func(w *shard.Write) {
-		if isReject(w) {
-			keeping(w, shard.AttrClaimed)
-			w.Update = append(w.Update, shard.Action{Verb: shard.Remove, Attr: shard.AttrClaimed})
-		}
-	})},
+	{
+		"reject forgets claimed", "REJECT takes claimed away instead of setting it to claimed_was",
+		editing(func(w *shard.Write) {
+			if isReject(w) {
+				keeping(w, shard.AttrClaimed)
+				w.Update = append(w.Update, shard.Action{Verb: shard.Remove, Attr: shard.AttrClaimed})
+			}
+		}),
+	},
 	{"reject keeps pending", "REJECT leaves pending at the dead version", editing(func(w *shard.Write) {
 		if isReject(w) {
 			keeping(w, shard.AttrPending, shard.AttrBurstStart, shard.AttrFlight)
@@ -257,12 +299,16 @@ var mutants = []mutant{
 			Prune: func(p *prune.Pruner) { p.Letters = forgetful{p.Letters} },
 		}
 	}},
-	{"acknowledge an unsent copy", "a scheduled event counts as stored although its sending failed", func(**World) Hooks {
-		return Hooks{Receive: func(h *receive.Handler) { h.Ingest = unstored{h.Ingest} }}
-	}},
+	{
+		"acknowledge an unsent copy", "a scheduled event counts as stored although its sending failed",
+		func(**World) Hooks {
+			return Hooks{Receive: func(h *receive.Handler) { h.Ingest = unstored{h.Ingest} }}
+		},
+	},
 }
 
-// acknowledgeOlder is the mutant of the answer: a message goes when every event of it is older than what its row waits for.
+// acknowledgeOlder is the mutant of the answer: a message goes when every event of it is older than
+// what its row waits for.
 func acknowledgeOlder(h *receive.Handler, batch []queue.Message, failed []string) []string {
 	keep := make([]string, 0, len(failed))
 	for _, m := range batch {
@@ -354,7 +400,8 @@ func (f *seenFlights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, 
 	return m, err
 }
 
-// deleteAround deletes the messages of the documents that are written, before or after the write, without asking the row.
+// deleteAround deletes the messages of the documents that are written, before or after the write,
+// without asking the row.
 func deleteAround(after bool) func(**World) Hooks {
 	return func(**World) Hooks {
 		return Hooks{Index: func(h *index.Handler) {

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// oracle watches what the world does and says where it breaks a promise. It knows the truth: what was sent, what the sink holds, who
-// is alive. It decides nothing.
+// oracle watches what the world does and says where it breaks a promise. It knows the truth: what
+// was sent, what the sink holds, who is alive. It decides nothing.
 type oracle struct {
 	w      *World
 	docs   map[shard.DocID]*ledger
@@ -86,7 +86,8 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 		return
 	}
 	if row.Committed < old.Committed {
-		o.violate("committed is monotone", fmt.Sprintf("%s: %s took committed from %s to %s", w.Doc, w.Name, old.Committed, row.Committed))
+		o.violate("committed is monotone", fmt.Sprintf("%s: %s took committed from %s to %s", w.Doc, w.Name,
+			old.Committed, row.Committed))
 	}
 	o.w.worst.Refusals = max(o.w.worst.Refusals, int(row.Refusals))
 	switch w.Name {
@@ -107,10 +108,12 @@ func (o *oracle) granted(v *invocation, l *ledger, row shard.Row) {
 		switch {
 		case o.w.beyondGuard:
 		case other.alive():
-			o.violate("one writer inside a lease", fmt.Sprintf("%s: claim of %s by %s %d while %s %d holds one of %s until %s",
+			o.violate("one writer inside a lease", fmt.Sprintf(
+				"%s: claim of %s by %s %d while %s %d holds one of %s until %s",
 				row.Doc, g.key, v.Name, v.ID, other.v.Name, other.v.ID, other.key, o.w.trace.micros(other.until)))
 		case other.inFlight > 0 && !o.w.pipeOf(row.Doc).versions:
-			o.violate("one writer inside a lease", fmt.Sprintf("%s: claim of %s while the sink may still apply a request for %s", row.Doc, g.key, other.key))
+			o.violate("one writer inside a lease", fmt.Sprintf(
+				"%s: claim of %s while the sink may still apply a request for %s", row.Doc, g.key, other.key))
 		}
 	}
 	l.grants = slices.DeleteFunc(l.grants, func(g *grant) bool { return !g.alive() && g.inFlight == 0 && g.v.over })
@@ -124,17 +127,20 @@ func (o *oracle) committed(w shard.Write, l *ledger, old, row shard.Row) {
 		o.violate("no old version becomes new", fmt.Sprintf("%s: %s was committed after %s", w.Doc, k, l.committed))
 	}
 	if l.inSink < k {
-		o.violate("what is committed is in the sink", fmt.Sprintf("%s: %s was committed, the sink holds %s", w.Doc, k, l.inSink))
+		o.violate("what is committed is in the sink", fmt.Sprintf("%s: %s was committed, the sink holds %s", w.Doc, k,
+			l.inSink))
 	}
 	if interval := o.w.timing(w.Doc).MinInterval; old.LastWrite != 0 && row.LastWrite.Sub(old.LastWrite) < interval {
-		o.violate("min interval", fmt.Sprintf("%s: two committed writes within %s", w.Doc, row.LastWrite.Sub(old.LastWrite)))
+		o.violate("min interval", fmt.Sprintf("%s: two committed writes within %s", w.Doc,
+			row.LastWrite.Sub(old.LastWrite)))
 	}
 	l.committed = max(l.committed, k)
 	l.commits++
 	o.fresh(w.Doc, k)
 }
 
-// ended sees a claim that is given back: the newest of this invocation, and of this time where the write names one. Nobody else's.
+// ended sees a claim that is given back: the newest of this invocation, and of this time where the
+// write names one. Nobody else's.
 func (o *oracle) ended(v *invocation, l *ledger, old shard.Row, at shard.Micros) {
 	for i := len(l.grants) - 1; i >= 0; i-- {
 		if g := l.grants[i]; g.v == v && !g.ended && (at == 0 || g.at == 0 || g.at == at) {
@@ -144,7 +150,8 @@ func (o *oracle) ended(v *invocation, l *ledger, old shard.Row, at shard.Micros)
 	}
 	for _, g := range l.grants {
 		if g.v != v && g.token == old.Owner && !g.ended && o.w.now < g.until.Time().Sub(epoch) {
-			o.violate("one writer inside a lease", fmt.Sprintf("%s: %s %d ends the lease of %s %d, which lasts until %s",
+			o.violate("one writer inside a lease", fmt.Sprintf(
+				"%s: %s %d ends the lease of %s %d, which lasts until %s",
 				old.Doc, v.Name, v.ID, g.v.Name, g.v.ID, o.w.trace.micros(g.until)))
 		}
 	}
@@ -188,7 +195,8 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 		}
 	case sink.Applied:
 		if op.Key < l.inSink && !o.isDead(op.Doc, l.inSink) {
-			o.violate("the sink never goes back", fmt.Sprintf("%s: from %s (%s) to %s (%s)", op.Doc, l.inSink, l.inSinkOp, op.Key, op.Kind))
+			o.violate("the sink never goes back", fmt.Sprintf("%s: from %s (%s) to %s (%s)", op.Doc, l.inSink,
+				l.inSinkOp, op.Key, op.Kind))
 		}
 		l.inSink, l.inSinkOp = op.Key, op.Kind
 		l.writes++

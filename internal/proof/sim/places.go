@@ -10,7 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// event is one upstream change and every place in which it is. As long as it is not done it must be in one of them.
+// event is one upstream change and every place in which it is. As long as it is not done it must be
+// in one of them.
 type event struct {
 	doc       shard.DocID
 	key       shard.OrderKey // empty where no order key can be made: a dead letter is all that it can become
@@ -87,7 +88,8 @@ func (o *oracle) carries(q *sqsQueue, m *message) []truth {
 		switch {
 		case r.Skip != "":
 		case r.Fault != nil:
-			list = append(list, o.event(deadletter.ID(r.Fault.Doc, r.Fault.Key, m.Body), r.Fault.Doc, "", "", m.Message))
+			list = append(list, o.event(deadletter.ID(r.Fault.Doc, r.Fault.Key, m.Body), r.Fault.Doc, "", "",
+				m.Message))
 		default:
 			e := r.Event
 			list = append(list, o.event(deadletter.ID(e.Doc, e.Key, m.Body), e.Doc, e.Key, e.Op, m.Message))
@@ -135,7 +137,8 @@ func (o *oracle) left(q *sqsQueue, m *message, why departure) {
 			e.lost = true
 		case o.done(e.event), e.dying > 0, e.parked, e.scheduled, e.elsewhere(m.ID):
 		default:
-			o.violate("a deleted message is done", fmt.Sprintf("%s left %s, but %s %s is neither committed nor stored", m.ID, q.name, e.doc, e.key))
+			o.violate("a deleted message is done", fmt.Sprintf("%s left %s, but %s %s is neither committed nor stored",
+				m.ID, q.name, e.doc, e.key))
 		}
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// sqsQueue is an SQS standard queue at its least helpful: it delivers late, out of order, twice, again after a deletion and although a
-// message is invisible; it honours old receipt handles or not. A message is one of visible, in flight, delayed, gone.
+// sqsQueue is an SQS standard queue at its least helpful: it delivers late, out of order, twice,
+// again after a deletion and although a message is invisible; it honours old receipt handles or
+// not. A message is one of visible, in flight, delayed, gone.
 type sqsQueue struct {
 	w          *World
 	name       string
@@ -57,7 +58,10 @@ type message struct {
 }
 
 func newQueue(w *World, name string, visibility, retention time.Duration) *sqsQueue {
-	return &sqsQueue{w: w, name: name, visibility: visibility, retention: retention, cap: 120_000, messages: map[int]*message{}, notify: func() {}}
+	return &sqsQueue{
+		w: w, name: name, visibility: visibility, retention: retention, cap: 120_000,
+		messages: map[int]*message{}, notify: func() {},
+	}
 }
 
 // send is one entry of SendMessage, as the service sees it.
@@ -86,7 +90,8 @@ func (q *sqsQueue) send(o queue.Outgoing) error {
 	return nil
 }
 
-// enter adds a message, or a further copy of one, which has the same id and receipt handles of its own.
+// enter adds a message, or a further copy of one, which has the same id and receipt handles of its
+// own.
 func (q *sqsQueue) enter(m queue.Message, bytes int, delay time.Duration) {
 	q.made++
 	e := &message{Message: m, seq: q.made, bytes: bytes, place: gone, expires: m.Sent.Sub(epoch) + q.retention}
@@ -157,8 +162,9 @@ func (q *sqsQueue) take(limit int) []*message {
 	return out
 }
 
-// first takes a visible message off the list: now and then not the one that has waited longest. Messages that are past their
-// retention vanish here, and those received too often move to the dead-letter queue.
+// first takes a visible message off the list: now and then not the one that has waited longest.
+// Messages that are past their retention vanish here, and those received too often move to the
+// dead-letter queue.
 func (q *sqsQueue) first() *message {
 	for q.head < len(q.visible) {
 		if n := len(q.visible) - q.head; n > 1 && q.w.dice.chance(q.w.rates.Reorder) {
@@ -194,7 +200,8 @@ func (q *sqsQueue) receives() int {
 	return q.most
 }
 
-// move is the redrive policy: the message keeps its id and when it was sent, and its receives are counted anew.
+// move is the redrive policy: the message keeps its id and when it was sent, and its receives are
+// counted anew.
 func (q *sqsQueue) move(m *message) {
 	copied := m.Message
 	copied.Receipt, copied.ReceiveCount, copied.FirstReceived, copied.MovedFrom = "", 0, time.Time{}, q.name
@@ -207,7 +214,8 @@ func (q *sqsQueue) leave(m *message, why departure) {
 	q.w.oracle.left(q, m, why)
 }
 
-// find returns the message of a receipt handle, if it is the latest or the service honours an old one.
+// find returns the message of a receipt handle, if it is the latest or the service honours an old
+// one.
 func (q *sqsQueue) find(receipt string) *message {
 	seq, _, _ := strings.Cut(receipt, ".")
 	n, err := strconv.Atoi(seq)
@@ -254,7 +262,8 @@ func (q *sqsQueue) remove(receipt string) {
 // total is every message that the queue has.
 func (q *sqsQueue) total() int { return q.count[visible] + q.count[inFlight] + q.count[delayed] }
 
-// queueClient is a queue as one invocation reaches it. A batch call has ten entries, each of which may fail alone.
+// queueClient is a queue as one invocation reaches it. A batch call has ten entries, each of which
+// may fail alone.
 type queueClient struct {
 	v *invocation
 	q *sqsQueue

@@ -2,5 +2,6 @@
 
 package sim
 
-// raceEnabled makes the long tests short: one coroutine runs at a time, so that there is little for the detector to find, slowly.
+// raceEnabled makes the long tests short: one coroutine runs at a time, so that there is little for
+// the detector to find, slowly.
 const raceEnabled = true

@@ -61,7 +61,8 @@ func pings(s Second) int     { return s.Pings }
 func written(s Second) int   { return s.Written }
 func throttled(s Second) int { return s.Throttled }
 
-// drained is how long after the sink is back what waits is no more than twice what waited before it went.
+// drained is how long after the sink is back what waits is no more than twice what waited before it
+// went.
 func (r recovery) drained(res Result) time.Duration {
 	usual := peak(res.between(time.Minute, recoveryBefore), func(s Second) int { return s.Waiting })
 	for i := r.back(); i < r.back()+recoveryAfter; i += time.Second {
@@ -72,8 +73,9 @@ func (r recovery) drained(res Result) time.Duration {
 	return recoveryAfter
 }
 
-// Issue 6, point 5. Every document is updated several times while the sink is away; the oracles see to it that it comes back in version order, and
-// that every newest version is there in the end. What is bounded here is what the way back costs: see docs/lifecycles.md for its picture.
+// Issue 6, point 5. Every document is updated several times while the sink is away; the oracles see
+// to it that it comes back in version order, and that every newest version is there in the end.
+// What is bounded here is what the way back costs: see docs/lifecycles.md for its picture.
 func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 	t.Parallel()
 	for _, versions := range []bool{true, false} {
@@ -91,7 +93,8 @@ func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 			// Away: after the first minute nobody sends documents, and one asks once a minute.
 			away := r.between(recoveryBefore+time.Minute, s.back())
 			if n, asked := total(away, requests), total(away, pings); n > 0 || asked > 2*int(s.away/time.Minute) {
-				t.Errorf("%d requests and %d pings to a sink that is away for %s, want no requests and about a ping a minute", n, asked, s.away)
+				t.Errorf(
+					"%d requests and %d pings to a sink that is away for %s, want no requests and about a ping a minute", n, asked, s.away)
 			}
 			if waiting := away[len(away)-1].Waiting; waiting < len(away)*recoveryPerSecond*9/10 {
 				t.Errorf("%d messages wait in the end: there is nothing to recover from", waiting)
@@ -100,24 +103,31 @@ func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 			soon := r.between(s.back(), s.back()+10*time.Minute)
 			most, refused, wrote := peak(soon, requests), total(soon, throttled), total(soon, written)
 			if limit := recoveryMost * recoveryTakes; most > limit {
-				t.Errorf("%d requests in one second to a sink that takes %d documents, want at most %d", most, recoveryTakes, limit)
+				t.Errorf("%d requests in one second to a sink that takes %d documents, want at most %d", most,
+					recoveryTakes, limit)
 			}
 			if limit := recoveryRefused * wrote; refused > limit {
 				t.Errorf("%d documents answered with 429 beside %d written, want at most %d", refused, wrote, limit)
 			}
-			if d, limit := s.drained(r), 3*recoveryDocuments/(recoveryTakes-recoveryPerSecond)*time.Second+2*time.Minute; d > limit {
-				t.Errorf("back to normal after %s, want within %s: %d documents at %d a second, three times over, and two minutes", d, limit, recoveryDocuments, recoveryTakes-recoveryPerSecond)
+			if d, limit := s.drained(r), 3*recoveryDocuments/(recoveryTakes-recoveryPerSecond)*time.Second+
+				2*time.Minute; d > limit {
+				t.Errorf(
+					"back to normal after %s, want within %s: %d documents at %d a second, three times over, and two "+
+						"minutes", d, limit, recoveryDocuments, recoveryTakes-recoveryPerSecond)
 			}
 			// And fresh as before.
-			if got, limit := aged(r.between(s.back()+15*time.Minute, s.back()+recoveryAfter), 1), 8*time.Second; got > limit {
+			if got, limit := aged(r.between(s.back()+15*time.Minute, s.back()+recoveryAfter), 1),
+				8*time.Second; got > limit {
 				t.Errorf("in the end the oldest version is written after %s, want quiet + window + 1 s", got)
 			}
-			t.Logf("%d requests in the worst second, %d documents answered with 429 beside %d written, normal after %s", most, refused, wrote, s.drained(r))
+			t.Logf("%d requests in the worst second, %d documents answered with 429 beside %d written, normal after %s",
+				most, refused, wrote, s.drained(r))
 		})
 	}
 }
 
-// Bounds of the way back: requests in one second for each document that the sink takes in one, and documents answered with 429 for each that was written.
+// Bounds of the way back: requests in one second for each document that the sink takes in one, and
+// documents answered with 429 for each that was written.
 const (
 	recoveryMost    = 4
 	recoveryRefused = 1
@@ -133,10 +143,14 @@ func (d deaf) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return d.Store.Write(ctx, w)
 }
 
-// The bounds above mean something only if they are the shared row's doing: without it every flight goes on asking by itself.
+// The bounds above mean something only if they are the shared row's doing: without it every flight
+// goes on asking by itself.
 func TestWithoutTheSharedRowASinkIsAskedAllTheTime(t *testing.T) {
 	t.Parallel()
-	s := recovery{versions: true, away: 5 * time.Minute, hooks: Hooks{Index: func(h *index.Handler) { h.Shards = deaf{h.Shards} }}}
+	s := recovery{
+		versions: true, away: 5 * time.Minute,
+		hooks: Hooks{Index: func(h *index.Handler) { h.Shards = deaf{h.Shards} }},
+	}
 	r := s.run(t)
 	report(t, r, NoFaults)
 	away := r.between(recoveryBefore+time.Minute, s.back())
@@ -173,11 +187,13 @@ func TestWriteRecovery(t *testing.T) {
 	row("away: messages that wait in the end", "%d", away[len(away)-1].Waiting)
 	row("away, after its first minute: requests; pings", "%d; %d", total(away, requests), total(away, pings))
 	row("back: normal again after", "%s", s.drained(r))
-	row("back, ten minutes: documents written; answered with 429", "%d; %d", total(soon, written), total(soon, throttled))
+	row("back, ten minutes: documents written; answered with 429", "%d; %d", total(soon, written),
+		total(soon, throttled))
 	row("back, ten minutes: requests; most in one second", "%d; %d", total(soon, requests), peak(soon, requests))
 	row("oldest version written, fifteen minutes later", "%s", aged(end, 1).Round(10*time.Millisecond))
 	row("receives of a message, at most", "%d", r.Extremes.Receives)
-	row("refusals counted; dead letters; messages moved by SQS", "%d; %d; %d", r.Extremes.Refusals, r.Extremes.Letters, r.Extremes.Moved)
+	row("refusals counted; dead letters; messages moved by SQS", "%d; %d; %d", r.Extremes.Refusals, r.Extremes.Letters,
+		r.Extremes.Moved)
 	row("promises broken", "%d", len(r.Violations))
 	insert(t, filepath.Join(docs, "lifecycles.md"), "recovery", table.String())
 }

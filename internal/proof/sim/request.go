@@ -67,8 +67,9 @@ func (w *World) travel(s fault.Service) time.Duration {
 	return d
 }
 
-// request is one request of an invocation to a service: it is carried out at one moment and answered at another. Once sent, it is carried
-// out whatever becomes of the caller. The error is for a caller that heard nothing.
+// request is one request of an invocation to a service: it is carried out at one moment and
+// answered at another. Once sent, it is carried out whatever becomes of the caller. The error is
+// for a caller that heard nothing.
 func (v *invocation) request(ctx context.Context, s fault.Service, do func()) error {
 	return v.requestLate(ctx, s, 0, do)
 }
@@ -96,7 +97,8 @@ func (v *invocation) requestLate(ctx context.Context, s fault.Service, late time
 	return v.await(ctx, w.now+there+back)
 }
 
-// ask is a request whose service may refuse: the error is the service's, or that nothing was heard of it.
+// ask is a request whose service may refuse: the error is the service's, or that nothing was heard
+// of it.
 func (v *invocation) ask(ctx context.Context, s fault.Service, do func() error) error {
 	return v.askLate(ctx, s, 0, do)
 }

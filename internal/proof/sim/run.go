@@ -33,8 +33,9 @@ const (
 	redriveTries = 8
 )
 
-// Run runs the world to its end: the upstream and the faults, then the settling, then the redrive of every dead letter by an operator
-// once the sink takes what it refused, then what prune has to clear away. It may be called once.
+// Run runs the world to its end: the upstream and the faults, then the settling, then the redrive
+// of every dead letter by an operator once the sink takes what it refused, then what prune has to
+// clear away. It may be called once.
 func (w *World) Run() Result {
 	defer w.close()
 	for _, p := range w.pipes {
@@ -125,8 +126,9 @@ func (w *World) settle(within time.Duration) bool {
 	return len(w.oracle.found) == 0
 }
 
-// blocked reports whether nothing waits but versions that a newer one keeps out: it may be in the sink, is a dead letter now, and has to be
-// redriven first (alarm BlockedByUnknown). That is the known remainder of the protocol, and for an operator.
+// blocked reports whether nothing waits but versions that a newer one keeps out: it may be in the
+// sink, is a dead letter now, and has to be redriven first (alarm BlockedByUnknown). That is the
+// known remainder of the protocol, and for an operator.
 func (w *World) blocked() bool {
 	for _, p := range w.pipes {
 		if p.dead.total() > 0 {
@@ -180,7 +182,8 @@ func (w *World) idle() bool {
 func (w *World) rest() string {
 	s := fmt.Sprintf("%d invocations, %d scheduled", len(w.live), w.schedule.Len())
 	for _, p := range w.pipes {
-		s += fmt.Sprintf("; %s: %d live, %d bulk, %d dead messages, %d executions", p.name, p.live.total(), p.bulk.total(), p.dead.total(), p.machine.running)
+		s += fmt.Sprintf("; %s: %d live, %d bulk, %d dead messages, %d executions", p.name, p.live.total(),
+			p.bulk.total(), p.dead.total(), p.machine.running)
 		for _, q := range []*sqsQueue{p.live, p.bulk, p.dead} {
 			for _, m := range q.messages {
 				for _, e := range m.events {
@@ -207,7 +210,8 @@ func (w *World) lastOrders() {
 			return
 		}
 	}
-	w.run(w.cfg.Debounce.MaxWait + w.cfg.Debounce.CapGrace + 10*time.Minute + 2*w.cfg.Queues.Visibility + 2*w.cfg.Lifecycle.PruneEvery)
+	w.run(w.cfg.Debounce.MaxWait + w.cfg.Debounce.CapGrace + 10*time.Minute + 2*w.cfg.Queues.Visibility +
+		2*w.cfg.Lifecycle.PruneEvery)
 	if w.settle(settleWithin) {
 		w.checkEnd()
 	}

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write the table of mutants into docs/simulator.md")
 
-// bounds are the numbers of seeds within which a mutant may be said to be killed: with room, because every change of the product moves
-// the seed that does it.
+// bounds are the numbers of seeds within which a mutant may be said to be killed: with room,
+// because every change of the product moves the seed that does it.
 var bounds = []int{10, 30, 100, 300, 1000, 3000}
 
 const room = 2
@@ -88,8 +88,10 @@ func TestEveryMutantIsKilledWithinTheNumberOfSeedsThatThePageStates(t *testing.T
 		t.Errorf("the page has %d mutants, there are %d", got, len(mutants))
 	}
 	if *update && !t.Failed() {
-		want := "| mutant | what it changes | first caught as | within seeds |\n|---|---|---|---|\n" + strings.Join(lines, "")
-		if err := os.WriteFile(pagePath(), []byte(strings.Replace(page, mutantTable(t, page), want, 1)), 0o644); err != nil {
+		want := "| mutant | what it changes | first caught as | within seeds |\n|---|---|---|---|\n" +
+			strings.Join(lines, "")
+		if err := os.WriteFile(pagePath(), []byte(strings.Replace(page, mutantTable(t, page), want, 1)),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,8 +29,9 @@ var (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// settingsOf are the settings of a seed. Half of the worlds have a sink without versions; some give up early, so that the dead-letter queue sees
-// everything; some write the leading edge, have no minimal interval, other windows, or executions with a history.
+// settingsOf are the settings of a seed. Half of the worlds have a sink without versions; some give
+// up early, so that the dead-letter queue sees everything; some write the leading edge, have no
+// minimal interval, other windows, or executions with a history.
 func settingsOf(seed uint64) *config.Config {
 	cfg := config.Default()
 	versions := seed%2 == 0
@@ -84,7 +85,8 @@ func report(t *testing.T, r Result, level Level) {
 		t.Errorf("seed %d: %s", r.Seed, v)
 	}
 	if len(r.Violations) > 0 {
-		t.Errorf("again: go test ./internal/proof/sim -run 'TestSeed$' -v -args -seed %d -faults %s\nrates: %s", r.Seed, level, r.Rates)
+		t.Errorf("again: go test ./internal/proof/sim -run 'TestSeed$' -v -args -seed %d -faults %s\nrates: %s", r.Seed,
+			level, r.Rates)
 	}
 }
 
@@ -117,8 +119,9 @@ func TestEveryPromiseHoldsInEveryWorld(t *testing.T) {
 	}
 }
 
-// A seed that failed once is kept in testdata/regressions, one a line: seed, faults, and what was wrong. What an upstream sends follows from
-// its seed as long as upstream.go stays; a bug that must never come back is told as a story besides.
+// A seed that failed once is kept in testdata/regressions, one a line: seed, faults, and what was
+// wrong. What an upstream sends follows from its seed as long as upstream.go stays; a bug that must
+// never come back is told as a story besides.
 func TestRegressions(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open(filepath.Join("testdata", "regressions.txt"))
@@ -148,7 +151,8 @@ func TestRegressions(t *testing.T) {
 	}
 }
 
-// Everything that a world does follows from its seed: not from how many processors there are, nor from what runs beside it.
+// Everything that a world does follows from its seed: not from how many processors there are, nor
+// from what runs beside it.
 func TestTheSameSeedGivesTheSameTraceOnAnyNumberOfProcessors(t *testing.T) {
 	traces := map[string]uint64{}
 	before := runtime.GOMAXPROCS(0)
@@ -215,5 +219,6 @@ func TestLong(t *testing.T) {
 	}
 	all.Wait()
 	took := time.Since(began).Seconds()
-	t.Logf("%d seeds from %d: %.0f decisions a second, %.0f times real time", next-first, first, float64(decisions.Load())/took, float64(virtual.Load())/took)
+	t.Logf("%d seeds from %d: %.0f decisions a second, %.0f times real time", next-first, first,
+		float64(decisions.Load())/took, float64(virtual.Load())/took)
 }

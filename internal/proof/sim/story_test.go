@@ -15,8 +15,9 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// story is a world with a plot: what is sent when, and what the sink thinks of it. What a story is about is checked by the oracles, as in every
-// world; seeds find stories, this is where they are told.
+// story is a world with a plot: what is sent when, and what the sink thinks of it. What a story is
+// about is checked by the oracles, as in every world; seeds find stories, this is where they are
+// told.
 type story struct {
 	cfg   func(*config.Config)
 	sent  []line
@@ -67,7 +68,8 @@ func (s story) world(t *testing.T, seed uint64) *World {
 			if c.ahead > 0 {
 				when = fmt.Sprintf(`,"notbefore":%q`, epoch.Add(c.ahead).Format(time.RFC3339Nano))
 			}
-			body := fmt.Sprintf(`{"type":"doc.changed","subject":"a","sequence":"%d"%s,"data":{"title":"a %d"}}`, c.version, when, c.version)
+			body := fmt.Sprintf(`{"type":"doc.changed","subject":"a","sequence":"%d"%s,"data":{"title":"a %d"}}`,
+				c.version, when, c.version)
 			e := sources.Decode(queue.Message{Body: body, Sent: epoch})[0].Event
 			if c.poison != 0 {
 				up.poisons[version{e.Doc, e.Key}] = c.poison
@@ -90,12 +92,14 @@ func wrap(bodies []string) string {
 	}
 	var parts []string
 	for _, b := range bodies {
-		parts = append(parts, fmt.Sprintf(`{"basicProperties":{},"data":%q}`, base64.StdEncoding.EncodeToString([]byte(b))))
+		parts = append(parts, fmt.Sprintf(`{"basicProperties":{},"data":%q}`,
+			base64.StdEncoding.EncodeToString([]byte(b))))
 	}
 	return `{"rmqMessagesByQueue":{"changes::/":[` + strings.Join(parts, ",") + `]}}`
 }
 
-// receive once admitted only the newest version of a batch: where that was a dead letter nobody admitted the older one, and the message went round for ever.
+// receive once admitted only the newest version of a batch: where that was a dead letter nobody
+// admitted the older one, and the message went round for ever.
 func TestOlderVersionBesideADeadOneInOneMessageIsWritten(t *testing.T) {
 	t.Parallel()
 	r := story{calm: time.Minute, sent: []line{{0, []change{{version: 2, poison: rejected}, {version: 1}}}}}.tell(t, 1)
@@ -104,12 +108,14 @@ func TestOlderVersionBesideADeadOneInOneMessageIsWritten(t *testing.T) {
 	}
 }
 
-// index once panicked: a newer version was out of the way, and the older one of the same flight was not due for longer than quiet.
+// index once panicked: a newer version was out of the way, and the older one of the same flight was
+// not due for longer than quiet.
 func TestOlderVersionThatIsDueLaterOutlivesTheNewerOne(t *testing.T) {
 	t.Parallel()
 	impatient := func(c *config.Config) {
 		c.Debounce.Quiet, c.Queues.BurstSpread = time.Second, 500*time.Millisecond
-		c.Queues.Live, c.Queues.Bulk = config.Lane{Batch: 10, MaxConcurrency: 2}, config.Lane{Batch: 10, MaxConcurrency: 2}
+		c.Queues.Live, c.Queues.Bulk = config.Lane{Batch: 10, MaxConcurrency: 2},
+			config.Lane{Batch: 10, MaxConcurrency: 2}
 	}
 	s := story{cfg: impatient, calm: time.Minute, sent: []line{
 		{0, []change{{version: 2, poison: rejected}}},
@@ -121,12 +127,20 @@ func TestOlderVersionThatIsDueLaterOutlivesTheNewerOne(t *testing.T) {
 	}
 }
 
-// A row remembers one dead version. With two of them above a good one in one message, each redelivery once tried the other one again, until the
-// dead deadline: the flight that holds them goes on to the next by itself (ADR 0014).
+// A row remembers one dead version. With two of them above a good one in one message, each
+// redelivery once tried the other one again, until the dead deadline: the flight that holds them
+// goes on to the next by itself (ADR 0014).
 func TestDeadVersionsAboveAGoodOneInOneMessageDoNotTakeTurns(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
-		r := story{calm: time.Minute, sent: []line{{0, []change{{version: 1}, {version: 2, poison: rejected}, {version: 3, poison: rejected}, {version: 4, poison: rejected}}}}}.tell(t, seed)
+		r := story{calm: time.Minute, sent: []line{
+			{0, []change{
+				{version: 1},
+				{version: 2, poison: rejected},
+				{version: 3, poison: rejected},
+				{version: 4, poison: rejected},
+			}},
+		}}.tell(t, seed)
 		if r.Settled > lookEvery {
 			t.Errorf("seed %d: settled %s after the minute that was given, want within it", seed, r.Settled)
 		}
@@ -136,20 +150,25 @@ func TestDeadVersionsAboveAGoodOneInOneMessageDoNotTakeTurns(t *testing.T) {
 	}
 }
 
-// receive once counted the age of a delayed event from when it was sent: with a short dead deadline an event scheduled beyond it was never tried.
+// receive once counted the age of a delayed event from when it was sent: with a short dead deadline
+// an event scheduled beyond it was never tried.
 func TestScheduledEventOutlivesAShortDeadDeadline(t *testing.T) {
 	t.Parallel()
 	r := story{
 		cfg:  func(c *config.Config) { c.Retry.DeadDeadline = time.Minute },
 		calm: time.Minute,
-		sent: []line{{0, []change{{version: 1, ahead: 12 * time.Minute}}}, {0, []change{{version: 2, ahead: 40 * time.Minute}}}},
+		sent: []line{
+			{0, []change{{version: 1, ahead: 12 * time.Minute}}},
+			{0, []change{{version: 2, ahead: 40 * time.Minute}}},
+		},
 	}.tell(t, 1)
 	if len(r.Freshness) != 2 {
 		t.Errorf("%d versions were written without having been dead letters, want both", len(r.Freshness))
 	}
 }
 
-// A row goes when its time has come, by prune or, much later, by the table's own TTL. What comes then is new, and finds the sink as it was left.
+// A row goes when its time has come, by prune or, much later, by the table's own TTL. What comes
+// then is new, and finds the sink as it was left.
 func TestVersionAfterItsRowHasExpiredIsWritten(t *testing.T) {
 	t.Parallel()
 	short := func(c *config.Config) {

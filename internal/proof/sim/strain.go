@@ -8,10 +8,13 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// Strain is what the sinks are put to by plan, besides whatever Faults and the seed do to them. It does not end with the faults, except for an outage.
+// Strain is what the sinks are put to by plan, besides whatever Faults and the seed do to them. It
+// does not end with the faults, except for an outage.
 type Strain struct {
 	DownFrom, DownTo time.Duration // no request is answered between the two, pings neither; equal for never
-	Rate             int           // documents a second that a sink takes; what is beyond is answered with 429, item by item. 0 for any number
+	// documents a second that a sink takes; what is beyond is answered with 429, item by item. 0
+	// for any number
+	Rate int
 }
 
 // plan is the planned outage among the drawn ones.
@@ -21,7 +24,8 @@ func (w *World) plan(s Strain) {
 	}
 }
 
-// capacity is what a sink still takes: it gathers a second's worth, like a thread pool with a short queue.
+// capacity is what a sink still takes: it gathers a second's worth, like a thread pool with a short
+// queue.
 type capacity struct {
 	rate  int
 	left  float64
@@ -44,8 +48,9 @@ func (c *capacity) take(now time.Duration) bool {
 	return true
 }
 
-// Steady is an upstream that never rests: so many events a second, at random moments, each the next version of one of docs documents. A
-// quarter of them goes to a fiftieth of the documents, which therefore change again and again. Faults end when it does.
+// Steady is an upstream that never rests: so many events a second, at random moments, each the next
+// version of one of docs documents. A quarter of them goes to a fiftieth of the documents, which
+// therefore change again and again. Faults end when it does.
 func Steady(seed uint64, perSecond float64, docs int, lasting time.Duration) Upstream {
 	const hotShare, hotDocs = 0.25, 50
 	d := newDice(seed, 0x737465616479)
@@ -57,7 +62,8 @@ func Steady(seed uint64, perSecond float64, docs int, lasting time.Duration) Ups
 			i = d.IntN(max(docs/hotDocs, 1))
 		}
 		versions[i]++
-		body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","data":{"title":"version %d"}}`, i, versions[i], versions[i])
+		body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","data":{"title":"version %d"}}`,
+			i, versions[i], versions[i])
 		up.Arrivals = append(up.Arrivals, Arrival{at, queue.Outgoing{Body: body}})
 	}
 	return up

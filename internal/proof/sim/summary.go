@@ -9,16 +9,18 @@ import (
 	"github.com/lullhq/lull/internal/proof/price"
 )
 
-// Summary is a run's result for people and programs: what `lull simulate` reports. Durations are milliseconds.
+// Summary is a run's result for people and programs: what `lull simulate` reports. Durations are
+// milliseconds.
 type Summary struct {
 	Seed       uint64   `json:"seed"`
 	Faults     Level    `json:"faults"`
 	Rates      string   `json:"rates,omitempty"` // those that are not zero
 	Violations []string `json:"violations"`
-	Trace      string   `json:"trace"` // hash of everything that happened: the same for the same seed, settings and events
-	Decisions  int      `json:"decisions"`
-	VirtualMS  int64    `json:"virtual_ms"`
-	SettledMS  int64    `json:"settled_ms"` // from the end of the faults until nothing was left
+	// hash of everything that happened: the same for the same seed, settings and events
+	Trace     string `json:"trace"`
+	Decisions int    `json:"decisions"`
+	VirtualMS int64  `json:"virtual_ms"`
+	SettledMS int64  `json:"settled_ms"` // from the end of the faults until nothing was left
 
 	Freshness Spread `json:"freshness_ms"` // from sent to committed, of every version that was committed
 	Counts    Counts `json:"counts"`
@@ -44,8 +46,10 @@ type Bill struct {
 // Summary adds a result up.
 func (r Result) Summary(level Level) Summary {
 	s := Summary{
-		Seed: r.Seed, Faults: level, Rates: r.Rates.String(), Violations: []string{}, Trace: fmt.Sprintf("%016x", r.Hash), Decisions: r.Decisions,
-		VirtualMS: r.Virtual.Milliseconds(), SettledMS: max(r.Settled, 0).Milliseconds(), Freshness: spread(r.Freshness), Counts: r.Counts,
+		Seed: r.Seed, Faults: level, Rates: r.Rates.String(), Violations: []string{},
+		Trace: fmt.Sprintf("%016x", r.Hash), Decisions: r.Decisions,
+		VirtualMS: r.Virtual.Milliseconds(), SettledMS: max(r.Settled, 0).Milliseconds(),
+		Freshness: spread(r.Freshness), Counts: r.Counts,
 		Bill: bill(r.Counts),
 	}
 	for _, v := range r.Violations {
@@ -58,7 +62,10 @@ func spread(all []time.Duration) Spread {
 	if len(all) == 0 {
 		return Spread{}
 	}
-	return Spread{Count: len(all), P50: at(all, 0.5).Milliseconds(), P99: at(all, 0.99).Milliseconds(), Max: at(all, 1).Milliseconds()}
+	return Spread{
+		Count: len(all), P50: at(all, 0.5).Milliseconds(), P99: at(all, 0.99).Milliseconds(),
+		Max: at(all, 1).Milliseconds(),
+	}
 }
 
 // at is the quantile of some durations, 0 of none.
@@ -88,13 +95,17 @@ func (s Summary) String() string {
 	c := s.Counts
 	per := func(n int64) float64 { return float64(n) / float64(max(c.Events, 1)) }
 	ms := func(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
-	fmt.Fprintf(&b, "%d messages, %d events in %s of virtual time; faults %s, seed %d\n", c.Messages, c.Events, ms(s.VirtualMS), s.Faults, s.Seed)
-	fmt.Fprintf(&b, "freshness  p50 %s, p99 %s, max %s, of %d versions written\n", ms(s.Freshness.P50), ms(s.Freshness.P99), ms(s.Freshness.Max), s.Freshness.Count)
+	fmt.Fprintf(&b, "%d messages, %d events in %s of virtual time; faults %s, seed %d\n", c.Messages, c.Events,
+		ms(s.VirtualMS), s.Faults, s.Seed)
+	fmt.Fprintf(&b, "freshness  p50 %s, p99 %s, max %s, of %d versions written\n", ms(s.Freshness.P50),
+		ms(s.Freshness.P99), ms(s.Freshness.Max), s.Freshness.Count)
 	fmt.Fprintf(&b, "sink       %d documents in %d requests\n", c.Applied, c.Requests)
-	fmt.Fprintf(&b, "table      %d writes (%.2f an event, %d refused), %d rows read\n", c.RowWrites(), per(c.RowWrites()), c.Refused, c.RowsRead)
+	fmt.Fprintf(&b, "table      %d writes (%.2f an event, %d refused), %d rows read\n", c.RowWrites(),
+		per(c.RowWrites()), c.Refused, c.RowsRead)
 	fmt.Fprintf(&b, "flights    %d executions, %d turns, %d transitions\n", c.Executions, c.Turns, c.Transitions)
 	fmt.Fprintf(&b, "queue      %d calls; bucket %d writes, %d reads\n", c.QueueCalls, c.Puts, c.Gets)
-	fmt.Fprintf(&b, "cost       $%.2f per million events (list prices, %s; idle polling not counted)\n", s.Bill.PerMillion, s.Bill.Prices)
+	fmt.Fprintf(&b, "cost       $%.2f per million events (list prices, %s; idle polling not counted)\n",
+		s.Bill.PerMillion, s.Bill.Prices)
 	fmt.Fprintf(&b, "checked    %d I/O decisions, trace %s, ", s.Decisions, s.Trace)
 	if len(s.Violations) == 0 {
 		b.WriteString("every promise held\n")

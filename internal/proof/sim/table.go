@@ -11,7 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// table is the table `shards` with what a half in memory does not have: reads of older rows, and a budget per partition.
+// table is the table `shards` with what a half in memory does not have: reads of older rows, and a
+// budget per partition.
 type table struct {
 	w     *World
 	rows  *memory.Shards
@@ -98,7 +99,8 @@ func (t *table) read(docs []shard.DocID, c shard.Consistency) []shard.Row {
 	return rows
 }
 
-// ttlEvery is how often the table looks for rows past their expires_at, ttlLate how late it may be with one: AWS says within a few days.
+// ttlEvery is how often the table looks for rows past their expires_at, ttlLate how late it may be
+// with one: AWS says within a few days.
 const (
 	ttlEvery = time.Hour
 	ttlLate  = 48 * time.Hour
@@ -120,7 +122,9 @@ func (t *table) expire() {
 // tableClient is the table as one invocation reaches it.
 type tableClient struct{ v *invocation }
 
-func (c tableClient) Read(ctx context.Context, docs []shard.DocID, how shard.Consistency) (rows []shard.Row, err error) {
+func (c tableClient) Read(ctx context.Context, docs []shard.DocID, how shard.Consistency) (rows []shard.Row,
+	err error,
+) {
 	err = c.v.request(ctx, fault.Table, func() { rows = c.v.w.table.read(docs, how) })
 	if err != nil {
 		return nil, err
@@ -143,7 +147,8 @@ func (c tableClient) Write(ctx context.Context, w shard.Write) (shard.Row, error
 	return old, err
 }
 
-// endsLease reports whether a write gives a lease back: one that comes late must find that it is somebody else's.
+// endsLease reports whether a write gives a lease back: one that comes late must find that it is
+// somebody else's.
 func endsLease(name string) bool {
 	switch name {
 	case "COMMIT", "COMMIT, newer waiting", "RELEASE", "REJECT", "REJECT, not pending":
@@ -152,7 +157,9 @@ func endsLease(name string) bool {
 	return false
 }
 
-func (c tableClient) Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []shard.Row, next string, err error) {
+func (c tableClient) Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []shard.Row,
+	next string, err error,
+) {
 	err = c.v.ask(ctx, fault.Table, func() (err error) {
 		rows, next, err = c.v.w.table.rows.Scan(background, segment, segments, cursor, limit)
 		c.v.w.counts.read(1+len(rows)/20, false) // a page is read as one, about twenty rows a unit

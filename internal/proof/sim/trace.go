@@ -67,7 +67,8 @@ func (t *trace) write(v *invocation, w shard.Write, allowed bool) {
 		if allowed {
 			answer = "done"
 		}
-		t.tell("  table: %s of %s %d on %s %s; pending %s committed %s claimed %s dead %s owner %q until %s", w.Name, v.Name, v.ID, w.Doc, answer,
+		t.tell("  table: %s of %s %d on %s %s; pending %s committed %s claimed %s dead %s owner %q until %s", w.Name,
+			v.Name, v.ID, w.Doc, answer,
 			row.Pending, row.Committed, row.Claimed, row.Dead, row.Owner, t.micros(row.LeaseUntil))
 	}
 }

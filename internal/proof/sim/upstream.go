@@ -35,7 +35,8 @@ const (
 	kills                      // every request that carries it goes without an answer
 )
 
-// author writes what an upstream sends. It draws from dice of its own, so that the same seed sends the same events whatever fails.
+// author writes what an upstream sends. It draws from dice of its own, so that the same seed sends
+// the same events whatever fails.
 type author struct {
 	dice
 	list    []Arrival
@@ -44,9 +45,10 @@ type author struct {
 	count   int
 }
 
-// Write makes the upstream of a seed: a few documents in bursts, out of order and more than once, with deletes, equal versions with different
-// payloads, poison, junk, several events in one message, resyncs and events that are due later. All of them are native events of the
-// default collection.
+// Write makes the upstream of a seed: a few documents in bursts, out of order and more than once,
+// with deletes, equal versions with different payloads, poison, junk, several events in one
+// message, resyncs and events that are due later. All of them are native events of the default
+// collection.
 func Write(seed uint64, sources *source.Set) Upstream {
 	a := &author{dice: newDice(seed, 0x75707374), poison: map[version]poison{}, sources: sources}
 	docs := 1 + a.IntN(1+a.IntN(6))
@@ -106,7 +108,8 @@ func (a *author) change(id string, v int, at time.Duration) {
 	case a.chance(0.015): // longer than a queue can keep it
 		extra = fmt.Sprintf(`,"notbefore":%q`, epoch.Add(at+15*time.Minute+a.upTo(30*time.Minute)).Format(time.RFC3339))
 	}
-	body := fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d"%s,"data":{"title":"%s %d %d"}}`, id, v, extra, id, v, a.count)
+	body := fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d"%s,"data":{"title":"%s %d %d"}}`, id, v,
+		extra, id, v, a.count)
 	if a.chance(0.1) {
 		body = fmt.Sprintf(`{"type":"doc.deleted","subject":%q,"sequence":"%d"%s}`, id, v, extra)
 	}
@@ -141,16 +144,21 @@ func (a *author) join() {
 		} else {
 			var parts []string
 			for _, one := range a.list[i : i+n] {
-				parts = append(parts, fmt.Sprintf(`{"basicProperties":{},"data":%q}`, base64.StdEncoding.EncodeToString([]byte(one.Message.Body))))
+				parts = append(parts, fmt.Sprintf(`{"basicProperties":{},"data":%q}`,
+					base64.StdEncoding.EncodeToString([]byte(one.Message.Body))))
 			}
-			out = append(out, Arrival{a.list[i+n-1].At, queue.Outgoing{Body: `{"rmqMessagesByQueue":{"changes::/":[` + strings.Join(parts, ",") + `]}}`}})
+			out = append(out, Arrival{
+				a.list[i+n-1].At,
+				queue.Outgoing{Body: `{"rmqMessagesByQueue":{"changes::/":[` + strings.Join(parts, ",") + `]}}`},
+			})
 		}
 		i += n
 	}
 	a.list = out
 }
 
-// heal takes away what is wrong with versions: all of it, or only what keeps a document waiting for its dead deadline.
+// heal takes away what is wrong with versions: all of it, or only what keeps a document waiting for
+// its dead deadline.
 func (w *World) heal(all bool) {
 	for v, p := range w.poisons {
 		if all || p == kills {

@@ -15,8 +15,9 @@ import (
 	"github.com/lullhq/lull/internal/redrive"
 )
 
-// Hooks put something between the use cases and the world: how the protocol's mutants are made, without a flag in the product. They see
-// each invocation's handler before it runs and may change every seam of it. Nil fields do nothing.
+// Hooks put something between the use cases and the world: how the protocol's mutants are made,
+// without a flag in the product. They see each invocation's handler before it runs and may change
+// every seam of it. Nil fields do nothing.
 type Hooks struct {
 	Receive func(*receive.Handler)
 	Index   func(*index.Handler)
@@ -30,9 +31,11 @@ type Hooks struct {
 func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invocation, []queue.Message) []string {
 	return func(ctx context.Context, v *invocation, batch []queue.Message) []string {
 		h := receive.Handler{
-			Shards: w.history.shards(v, v.Shards(tableClient{v})), Flights: v.Flights(flightClient{v}), Launcher: v.Launcher(machineClient{v, p.machine}),
-			Ingest: v.Queue(queueClient{v, p.lane(lane)}), Dead: v.Queue(queueClient{v, p.dead}), Schedule: v.Schedule(scheduleClient{v}),
-			Sources: w.sources, Config: w.cfg, Sink: p.name, Lane: lane, Clock: v.clock, Journal: v,
+			Shards: w.history.shards(v, v.Shards(tableClient{v})), Flights: v.Flights(flightClient{v}),
+			Launcher: v.Launcher(machineClient{v, p.machine}),
+			Ingest:   v.Queue(queueClient{v, p.lane(lane)}), Dead: v.Queue(queueClient{v, p.dead}),
+			Schedule: v.Schedule(scheduleClient{v}),
+			Sources:  w.sources, Config: w.cfg, Sink: p.name, Lane: lane, Clock: v.clock, Journal: v,
 			NewID: func() flight.ID { return w.newID(v.clock.Now()) }, Parallel: v.parallel(),
 		}
 		if hook := w.options.Hooks.Receive; hook != nil {
@@ -49,12 +52,15 @@ func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invoca
 func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (flight.State, error) {
 	return func(ctx context.Context, v *invocation, s flight.State) (flight.State, error) {
 		h := index.Handler{
-			Shards: w.history.shards(v, v.Shards(tableClient{v})), Flights: v.Flights(flightClient{v}), Launcher: v.Launcher(machineClient{v, p.machine}),
+			Shards: w.history.shards(v, v.Shards(tableClient{v})), Flights: v.Flights(flightClient{v}),
+			Launcher: v.Launcher(machineClient{v, p.machine}),
 			Queues: map[flight.Lane]queue.Queue{
 				flight.Live: v.Queue(queueClient{v, p.live}), flight.Bulk: v.Queue(queueClient{v, p.bulk}),
 			},
-			Dead: v.Queue(queueClient{v, p.dead}), Sink: w.history.sink(v, v.Sink(engineClient{v, p.engine})), SinkName: p.name, Sources: w.sources,
-			Config: w.cfg, Clock: v.clock, Journal: v, NewToken: w.newToken, Jitter: w.dice.Float64, Parallel: v.parallel(),
+			Dead: v.Queue(queueClient{v, p.dead}), Sink: w.history.sink(v, v.Sink(engineClient{v, p.engine})),
+			SinkName: p.name, Sources: w.sources,
+			Config: w.cfg, Clock: v.clock, Journal: v, NewToken: w.newToken, Jitter: w.dice.Float64,
+			Parallel: v.parallel(),
 		}
 		if hook := w.options.Hooks.Index; hook != nil {
 			hook(&h)
@@ -66,8 +72,10 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 func (w *World) dlq(p *pipe) func(context.Context, *invocation, []queue.Message) []string {
 	return func(ctx context.Context, v *invocation, batch []queue.Message) []string {
 		h := dlq.Handler{
-			Shards: w.history.shards(v, v.Shards(tableClient{v})), Letters: v.Letters(letterClient{v}), Sources: w.sources,
-			Live: v.Queue(queueClient{v, p.live}), Bulk: v.Queue(queueClient{v, p.bulk}), Dead: v.Queue(queueClient{v, p.dead}),
+			Shards: w.history.shards(v, v.Shards(tableClient{v})), Letters: v.Letters(letterClient{v}),
+			Sources: w.sources,
+			Live:    v.Queue(queueClient{v, p.live}), Bulk: v.Queue(queueClient{v, p.bulk}),
+			Dead:   v.Queue(queueClient{v, p.dead}),
 			Config: w.cfg, Sink: p.name, Clock: v.clock, Journal: v, Parallel: v.parallel(),
 		}
 		if hook := w.options.Hooks.Dlq; hook != nil {
@@ -84,10 +92,14 @@ const pruneTimeout = time.Minute
 func (w *World) prune(p *pipe) {
 	w.invoke("prune", pruneTimeout, func(ctx context.Context, v *invocation) {
 		r := prune.Pruner{
-			Shards: w.history.shards(v, v.Shards(tableClient{v})), Scanner: v.Scanner(tableClient{v}), Flights: v.Flights(flightClient{v}),
-			Letters: v.Letters(letterClient{v}), Schedule: v.Schedule(scheduleClient{v}), Live: v.Queue(queueClient{v, p.live}),
-			Bulk: v.Queue(queueClient{v, p.bulk}), Launcher: v.Launcher(machineClient{v, p.machine}), Config: w.cfg, Sink: p.name,
-			Clock: v.clock, Journal: v, NewToken: w.newToken, NewID: func() flight.ID { return w.newID(v.clock.Now()) }, Parallel: v.parallel(),
+			Shards: w.history.shards(v, v.Shards(tableClient{v})), Scanner: v.Scanner(tableClient{v}),
+			Flights: v.Flights(flightClient{v}),
+			Letters: v.Letters(letterClient{v}), Schedule: v.Schedule(scheduleClient{v}),
+			Live: v.Queue(queueClient{v, p.live}),
+			Bulk: v.Queue(queueClient{v, p.bulk}), Launcher: v.Launcher(machineClient{v, p.machine}), Config: w.cfg,
+			Sink:  p.name,
+			Clock: v.clock, Journal: v, NewToken: w.newToken, NewID: func() flight.ID { return w.newID(v.clock.Now()) },
+			Parallel: v.parallel(),
 		}
 		if hook := w.options.Hooks.Prune; hook != nil {
 			hook(&r)
@@ -102,7 +114,8 @@ func (w *World) redrive() {
 	w.operator++
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
 		desk := redrive.Desk{
-			Shards: w.history.shards(v, v.Shards(tableClient{v})), Letters: v.Letters(letterClient{v}), Flights: v.Flights(flightClient{v}),
+			Shards: w.history.shards(v, v.Shards(tableClient{v})), Letters: v.Letters(letterClient{v}),
+			Flights: v.Flights(flightClient{v}),
 			Queues: func(sink string, lane flight.Lane) queue.Queue {
 				for _, p := range w.pipes {
 					if p.name == sink {

@@ -26,7 +26,8 @@ type Options struct {
 	Rates    *Rates // in place of those that Faults and the seed give; nil for those
 	Upstream Upstream
 	Pollers  int // of each lane; 0 for a number that the seed draws
-	// MostPollers is how many there may be under load, within the lane's concurrency; 0 for no more than Pollers.
+	// MostPollers is how many there may be under load, within the lane's concurrency; 0 for no more
+	// than Pollers.
 	MostPollers int
 	Strain      Strain
 	Timeline    bool            // keep what happened second by second, see [Result.Timeline]
@@ -154,7 +155,8 @@ func (w *World) pipe(name string) *pipe {
 	q, cfg := w.cfg.Queues, w.cfg
 	p := &pipe{name: name, versions: cfg.Versions(name)}
 	p.dead = newQueue(w, name+"-dead", q.Visibility, q.DeadLetterRetention)
-	p.live, p.bulk = newQueue(w, name+"-live", q.Visibility, q.Retention), newQueue(w, name+"-bulk", q.Visibility, q.Retention)
+	p.live, p.bulk = newQueue(w, name+"-live", q.Visibility, q.Retention),
+		newQueue(w, name+"-bulk", q.Visibility, q.Retention)
 	for _, to := range []*sqsQueue{p.live, p.bulk} {
 		to.dead, to.most = p.dead, cfg.MaxReceiveCount()
 	}
@@ -177,7 +179,8 @@ func (w *World) pipe(name string) *pipe {
 		if pollers == 0 {
 			pollers = 1 + w.dice.IntN(5)
 		}
-		m := newMapping(w, l.q, "receive", l.lane.Batch, l.lane.Window, cfg.Receive.Timeout, min(pollers, l.lane.MaxConcurrency), w.options.MostPollers)
+		m := newMapping(w, l.q, "receive", l.lane.Batch, l.lane.Window, cfg.Receive.Timeout,
+			min(pollers, l.lane.MaxConcurrency), w.options.MostPollers)
 		m.most = min(m.most, l.lane.MaxConcurrency)
 		m.handle = w.receive(p, l.name)
 		p.mappings = append(p.mappings, m)
@@ -188,7 +191,8 @@ func (w *World) pipe(name string) *pipe {
 	return p
 }
 
-// publish sends one message as an upstream would: by its collection's sink, resyncs to the bulk lane.
+// publish sends one message as an upstream would: by its collection's sink, resyncs to the bulk
+// lane.
 func (w *World) publish(out queue.Outgoing) {
 	w.counts.Messages++
 	name, lane := w.cfg.DefaultSink, flight.Live

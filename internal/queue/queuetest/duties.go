@@ -14,12 +14,15 @@ import (
 
 func arrives(t *testing.T, open Open) {
 	b := open(t, long)
-	out := queue.Outgoing{Body: "{\"title\":\"größer \\u0000 <&>\",\n\t\"n\":1e400}", Attributes: map[string]queue.Attribute{
-		queue.AttrSource:    queue.Text("govuk"),
-		queue.AttrFirstSent: {Type: "Number", String: "1777888800123"},
-		"key":               {Type: "Binary", Binary: []byte{0, 1, 2, 0xff, 0xfe}},
-		"kind":              {Type: "String.custom", String: "größer"},
-	}}
+	out := queue.Outgoing{
+		Body: "{\"title\":\"größer \\u0000 <&>\",\n\t\"n\":1e400}",
+		Attributes: map[string]queue.Attribute{
+			queue.AttrSource:    queue.Text("govuk"),
+			queue.AttrFirstSent: {Type: "Number", String: "1777888800123"},
+			"key":               {Type: "Binary", Binary: []byte{0, 1, 2, 0xff, 0xfe}},
+			"kind":              {Type: "String.custom", String: "größer"},
+		},
+	}
 	if errs := b.Queue.Send(t.Context(), []queue.Outgoing{out}); errs != nil {
 		t.Fatalf("send: %v, want nil", errs)
 	}
@@ -124,13 +127,17 @@ func nothing(t *testing.T, open Open) {
 
 func delays(t *testing.T, open Open) {
 	b := open(t, long)
-	if errs := b.Queue.Send(t.Context(), []queue.Outgoing{{Body: "later", Delay: 3 * time.Second}, {Body: "now"}}); errs != nil {
+	if errs := b.Queue.Send(t.Context(), []queue.Outgoing{
+		{Body: "later", Delay: 3 * time.Second},
+		{Body: "now"},
+	}); errs != nil {
 		t.Fatalf("send: %v, want nil", errs)
 	}
 	all(t, collect(t, b.Receive, 1), []string{"now"})
 	b.none(t, time.Second)
 	all(t, collect(t, b.Receive, 1), []string{"later"})
-	if err := queue.ErrorAt(b.Queue.Send(t.Context(), []queue.Outgoing{{Body: "x", Delay: queue.MaxDelay + time.Second}}), 0); err == nil {
+	if err := queue.ErrorAt(b.Queue.Send(t.Context(),
+		[]queue.Outgoing{{Body: "x", Delay: queue.MaxDelay + time.Second}}), 0); err == nil {
 		t.Error("a delay beyond 15 minutes was taken")
 	}
 }
@@ -142,10 +149,12 @@ func visibility(t *testing.T, open Open) {
 	b.none(t, time.Second)
 	again := collect(t, b.Receive, 1)[0]
 	if again.ID != first.ID || again.Receipt == first.Receipt || again.ReceiveCount != 2 {
-		t.Errorf("got %s, receipt new %v, count %d, want %s, true, 2", again.ID, again.Receipt != first.Receipt, again.ReceiveCount, first.ID)
+		t.Errorf("got %s, receipt new %v, count %d, want %s, true, 2", again.ID, again.Receipt != first.Receipt,
+			again.ReceiveCount, first.ID)
 	}
 	if !again.Sent.Equal(first.Sent) || !again.FirstReceived.Equal(first.FirstReceived) {
-		t.Errorf("sent %s, first received %s, want %s and %s", again.Sent, again.FirstReceived, first.Sent, first.FirstReceived)
+		t.Errorf("sent %s, first received %s, want %s and %s", again.Sent, again.FirstReceived, first.Sent,
+			first.FirstReceived)
 	}
 }
 
@@ -203,7 +212,8 @@ func holdStale(t *testing.T, open Open) {
 		t.Errorf("hold: %v, want ErrGone for the stale one and for what is no receipt", errs)
 	}
 	collect(t, b.Receive, 1) // visible again: not in flight
-	if errs := b.Queue.Hold(t.Context(), []string{again.Receipt}, 4*time.Second); !errors.Is(queue.ErrorAt(errs, 0), queue.ErrGone) {
+	if errs := b.Queue.Hold(t.Context(), []string{again.Receipt}, 4*time.Second); !errors.Is(queue.ErrorAt(errs, 0),
+		queue.ErrGone) {
 		t.Errorf("hold: %v, want ErrGone", errs)
 	}
 }
@@ -276,7 +286,8 @@ func moves(t *testing.T, open Open) {
 	b.none(t, 3*time.Second)
 	dead := collect(t, b.Dead, 1)[0]
 	if dead.Body != "a" || dead.MovedFrom != b.Moved || !dead.Sent.Equal(first.Sent) {
-		t.Errorf("%q moved from %q, sent %s, want %q from %q, sent %s", dead.Body, dead.MovedFrom, dead.Sent, "a", b.Moved, first.Sent)
+		t.Errorf("%q moved from %q, sent %s, want %q from %q, sent %s", dead.Body, dead.MovedFrom, dead.Sent, "a",
+			b.Moved, first.Sent)
 	}
 }
 

@@ -16,7 +16,8 @@ type Settings struct {
 	MaxReceiveCount int           // not 0: the queue has a dead-letter queue
 }
 
-// Receive is ReceiveMessage: up to limit messages, waiting up to wait for the first. It may return fewer than there are.
+// Receive is ReceiveMessage: up to limit messages, waiting up to wait for the first. It may return
+// fewer than there are.
 type Receive func(ctx context.Context, limit int, wait time.Duration) ([]queue.Message, error)
 
 // Backend is an empty queue under test.

@@ -54,9 +54,14 @@ var begin = time.Date(2026, 5, 4, 10, 59, 59, 0, time.UTC)
 func (r *run) item(at time.Time) schedule.Item {
 	r.n++
 	return schedule.Item{
-		ID: fmt.Sprintf("%s-%02d", r.name, r.n), Doc: shard.DocID("pages#" + r.name), Key: "\x00\x22\x30\x39\x00\xff", NotBefore: at, Sink: "search",
-		Lane: flight.Bulk, FirstSent: begin.Add(-time.Hour), MessageID: "m-1", Body: "{\"title\":\"größer \\u0000 <&>\"\n}",
-		Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("native"), "key": {Type: "Binary", Binary: []byte{0, 0xff}}},
+		ID: fmt.Sprintf("%s-%02d", r.name, r.n), Doc: shard.DocID("pages#" + r.name), Key: "\x00\x22\x30\x39\x00\xff",
+		NotBefore: at, Sink: "search",
+		Lane: flight.Bulk, FirstSent: begin.Add(-time.Hour), MessageID: "m-1",
+		Body: "{\"title\":\"größer \\u0000 <&>\"\n}",
+		Attributes: map[string]queue.Attribute{
+			queue.AttrSource: queue.Text("native"),
+			"key":            {Type: "Binary", Binary: []byte{0, 0xff}},
+		},
 	}
 }
 
@@ -67,7 +72,8 @@ func (r *run) put(t *testing.T, it schedule.Item) {
 	}
 }
 
-// due walks through what is due, checks the order of hours and returns the items that are this test's.
+// due walks through what is due, checks the order of hours and returns the items that are this
+// test's.
 func (r *run) due(t *testing.T, until time.Time, limit int) []schedule.Item {
 	t.Helper()
 	var mine []schedule.Item

@@ -34,7 +34,9 @@ func (b broken) Read(ctx context.Context, docs []shard.DocID, c shard.Consistenc
 	return b.Shards.Read(ctx, docs, c)
 }
 
-func (b broken) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string, error) {
+func (b broken) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
+	error,
+) {
 	rows, next, err := b.Shards.Scan(ctx, segment, segments, cursor, limit)
 	if b.scan != nil {
 		rows, next = b.scan(rows, next)
@@ -53,19 +55,23 @@ func consistent(ctx context.Context, s *memory.Shards, doc shard.DocID) (shard.R
 func TestTheSuiteKillsBrokenStores(t *testing.T) {
 	t.Parallel()
 	for name, b := range map[string]broken{
-		"evaluates the condition and applies the update in two steps": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
-			old, err := consistent(ctx, s, w.Doc)
-			if err != nil {
+		"evaluates the condition and applies the update in two steps": {
+			write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
+				old, err := consistent(ctx, s, w.Doc)
+				if err != nil {
+					return old, err
+				}
+				if !w.Allowed(old) {
+					return shard.Row{}, &shard.Refused{Write: w.Name, Row: old}
+				}
+				runtime.Gosched() // what lies between is I/O
+				_, err = s.Write(ctx, shardtest.Put(w.Apply(old)))
 				return old, err
-			}
-			if !w.Allowed(old) {
-				return shard.Row{}, &shard.Refused{Write: w.Name, Row: old}
-			}
-			runtime.Gosched() // what lies between is I/O
-			_, err = s.Write(ctx, shardtest.Put(w.Apply(old)))
-			return old, err
-		}},
-		"applies what it refuses": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
+			},
+		},
+		"applies what it refuses": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row,
+			error,
+		) {
 			old, err := s.Write(ctx, w)
 			if r, ok := shard.AsRefused(err); ok {
 				if _, err := s.Write(ctx, shardtest.Put(w.Apply(r.Row))); err != nil {
@@ -74,28 +80,35 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 			}
 			return old, err
 		}},
-		"returns the row after the write": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
+		"returns the row after the write": {write: func(ctx context.Context, s *memory.Shards,
+			w shard.Write,
+		) (shard.Row, error) {
 			old, err := s.Write(ctx, w)
 			if err == nil {
 				old = w.Apply(old)
 			}
 			return old, err
 		}},
-		"refuses without an image": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
+		"refuses without an image": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row,
+			error,
+		) {
 			old, err := s.Write(ctx, w)
 			if _, ok := shard.AsRefused(err); ok {
 				err = &shard.Refused{Write: w.Name, Row: shard.Row{Doc: w.Doc}}
 			}
 			return old, err
 		}},
-		"refuses with another error": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
+		"refuses with another error": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row,
+			error,
+		) {
 			old, err := s.Write(ctx, w)
 			if _, ok := shard.AsRefused(err); ok {
 				err = errors.New("conditional check failed")
 			}
 			return old, err
 		}},
-		"loses every tenth write": {write: func() func(context.Context, *memory.Shards, shard.Write) (shard.Row, error) {
+		"loses every tenth write": {write: func() func(context.Context, *memory.Shards, shard.Write) (shard.Row,
+			error) {
 			var n atomic.Int64
 			return func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
 				if n.Add(1)%10 == 0 {
@@ -104,11 +117,15 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 				return s.Write(ctx, w)
 			}
 		}()},
-		"keeps the rows it drops": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
+		"keeps the rows it drops": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row,
+			error,
+		) {
 			w.Drop = false
 			return s.Write(ctx, w)
 		}},
-		"leaves absent rows out": {read: func(ctx context.Context, s *memory.Shards, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
+		"leaves absent rows out": {read: func(ctx context.Context, s *memory.Shards, docs []shard.DocID,
+			c shard.Consistency,
+		) ([]shard.Row, error) {
 			rows, err := s.Read(ctx, docs, c)
 			var there []shard.Row
 			for _, r := range rows {
@@ -118,7 +135,9 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 			}
 			return there, err
 		}},
-		"reads in the order of keys": {read: func(ctx context.Context, s *memory.Shards, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
+		"reads in the order of keys": {read: func(ctx context.Context, s *memory.Shards, docs []shard.DocID,
+			c shard.Consistency,
+		) ([]shard.Row, error) {
 			rows, err := s.Read(ctx, docs, c)
 			for i := 1; i < len(rows); i++ {
 				for j := i; j > 0 && rows[j].Doc < rows[j-1].Doc; j-- {
@@ -127,21 +146,27 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 			}
 			return rows, err
 		}},
-		"cuts numbers to floats": {read: func(ctx context.Context, s *memory.Shards, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
+		"cuts numbers to floats": {read: func(ctx context.Context, s *memory.Shards, docs []shard.DocID,
+			c shard.Consistency,
+		) ([]shard.Row, error) {
 			rows, err := s.Read(ctx, docs, c)
 			for i := range rows {
 				rows[i].LastWrite = shard.Micros(float64(rows[i].LastWrite))
 			}
 			return rows, err
 		}},
-		"forgets an attribute": {read: func(ctx context.Context, s *memory.Shards, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
+		"forgets an attribute": {read: func(ctx context.Context, s *memory.Shards, docs []shard.DocID,
+			c shard.Consistency,
+		) ([]shard.Row, error) {
 			rows, err := s.Read(ctx, docs, c)
 			for i := range rows {
 				rows[i].Cursor = ""
 			}
 			return rows, err
 		}},
-		"goes on after the context has ended": {write: func(ctx context.Context, s *memory.Shards, w shard.Write) (shard.Row, error) {
+		"goes on after the context has ended": {write: func(ctx context.Context, s *memory.Shards,
+			w shard.Write,
+		) (shard.Row, error) {
 			return s.Write(context.WithoutCancel(ctx), w)
 		}},
 		"scans the last row of a page twice": {scan: func(rows []shard.Row, next string) ([]shard.Row, string) {

@@ -82,7 +82,8 @@ func (b *book) refused(name string, changes ...change) {
 // foreign is the clause that every write begins with.
 func (b *book) foreign() {
 	b.refused("for a row of a newer schema", schema(shard.SchemaVersion+1))
-	b.allowed("for a row that says its schema", with(b.write.Apply(b.base), schema(shard.SchemaVersion)), schema(shard.SchemaVersion))
+	b.allowed("for a row that says its schema", with(b.write.Apply(b.base), schema(shard.SchemaVersion)),
+		schema(shard.SchemaVersion))
 }
 
 // leased are the cases of "no lease_until or lease_until < :now".
@@ -105,7 +106,8 @@ func Cases() []Case {
 	var all []Case
 	for _, list := range [][]Case{
 		admitCases(false), admitCases(true), claimCases(false), claimCases(true), commitCases(), commitNewerCases(),
-		releaseCases(), rejectCases(), rejectNotPendingCases(), parkCases(), parkNotPendingCases(), redriveCases(), reassertCases(), reassertedCases(),
+		releaseCases(), rejectCases(), rejectNotPendingCases(), parkCases(), parkNotPendingCases(), redriveCases(),
+		reassertCases(), reassertedCases(),
 		collectCases(), healthCases(), runCases(),
 	} {
 		all = append(all, list...)
@@ -124,20 +126,24 @@ func admitCases(aged bool) []Case {
 	b := &book{
 		write: shard.Admit(shard.Admission{Key: k2, Class: shard.ClassInt, Flight: "flight-2", Now: now, Aged: aged}),
 		base: shard.Row{
-			VersionClass: shard.ClassInt, Pending: k1, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1, BurstStart: begin,
-			Flight: "flight-1", LastWrite: at, Attempts: 2, Refusals: 3, LastError: "throttled", ExpiresAt: expires,
+			VersionClass: shard.ClassInt, Pending: k1, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1,
+			BurstStart: begin,
+			Flight:     "flight-1", LastWrite: at, Attempts: 2, Refusals: 3, LastError: "throttled", ExpiresAt: expires,
 		},
 	}
 	after := shard.Row{
-		VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1, BurstStart: begin,
-		Flight: "flight-2", LastWrite: at,
+		VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1,
+		BurstStart: begin,
+		Flight:     "flight-2", LastWrite: at,
 	}
-	b.allowed("when everything that the row knows is older; the burst goes on, the errors of the older version go", after)
+	b.allowed("when everything that the row knows is older; the burst goes on, the errors of the older version go",
+		after)
 	b.allowed("when nothing is pending: a burst begins", with(after, burst(now)), pending(""), burst(0))
 	b.allowed("where no version was ever parked", with(after, dead("")), dead(""))
 	b.allowed("where a newer version was parked", with(after, dead(k3)), dead(k3))
 	b.allowed("in a row without a class, which it gets", after, class(0))
-	b.allowed("while the row is leased: the newer version waits for its turn", with(after, owner(other), lease(until)), owner(other), lease(until))
+	b.allowed("while the row is leased: the newer version waits for its turn", with(after, owner(other), lease(until)),
+		owner(other), lease(until))
 	if aged {
 		for i := range b.cases {
 			b.cases[i].Name += ", and the row can judge an old message"
@@ -165,20 +171,25 @@ func admitCases(aged bool) []Case {
 
 func claimCases(again bool) []Case {
 	bid := shard.Bid{
-		Key: k2, Token: token, Now: now, Until: until, Cap: now - shard.Micros(30*second/time.Microsecond), MinInterval: second, Again: again,
+		Key: k2, Token: token, Now: now, Until: until, Cap: now - shard.Micros(30*second/time.Microsecond),
+		MinInterval: second, Again: again,
 	}
 	b := &book{
 		write: shard.Claim(bid),
 		base: shard.Row{
-			VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k1, BurstStart: begin,
-			Flight: "flight", Owner: other, LeaseUntil: now - 1, LastWrite: now.Add(-second), Attempts: 1, Refusals: 3, LastError: "throttled",
+			VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k1,
+			BurstStart: begin,
+			Flight:     "flight", Owner: other, LeaseUntil: now - 1, LastWrite: now.Add(-second), Attempts: 1,
+			Refusals:  3,
+			LastError: "throttled",
 		},
 	}
 	was, lowest := k1, shard.Lowest
 	if again {
 		b.base.Claimed, was, lowest = k2, k2, k2
 	}
-	after := with(b.base, owner(token), lease(until), claimed(k2), claimedWas(was), func(r *shard.Row) { r.Attempts = 2 })
+	after := with(b.base, owner(token), lease(until), claimed(k2), claimedWas(was),
+		func(r *shard.Row) { r.Attempts = 2 })
 	of := func(changes ...change) shard.Row { return with(after, changes...) }
 
 	b.allowed("when it is pending and everything else is older", after)
@@ -189,8 +200,10 @@ func claimCases(again bool) []Case {
 	b.allowed("after a RELEASE in the past", of(), owner(""), lease(at))
 	b.allowed("where nothing was ever written", of(lastWrite(0)), lastWrite(0))
 	b.allowed("for the first time", of(func(r *shard.Row) { r.Attempts = 1 }), func(r *shard.Row) { r.Attempts = 0 })
-	b.allowed("at the cap though a newer version is pending", of(pending(k3), burst(bid.Cap)), pending(k3), burst(bid.Cap))
-	b.allowed("beyond the cap though a newer version is pending", of(pending(k3), burst(bid.Cap-1)), pending(k3), burst(bid.Cap-1))
+	b.allowed("at the cap though a newer version is pending", of(pending(k3), burst(bid.Cap)), pending(k3),
+		burst(bid.Cap))
+	b.allowed("beyond the cap though a newer version is pending", of(pending(k3), burst(bid.Cap-1)), pending(k3),
+		burst(bid.Cap-1))
 	if again {
 		b.allowed("and keeps what was claimed before the first claim", of(claimedWas(k1)), claimedWas(k1))
 		b.refused("where only an older version was claimed", claimed(k1))
@@ -217,7 +230,8 @@ func claimCases(again bool) []Case {
 	// Without a minimum interval the fence alone keeps writes apart.
 	bid.MinInterval = 0
 	b.write = shard.Claim(bid)
-	b.allowed("a microsecond after the last write where no interval is asked for", of(lastWrite(now-1)), lastWrite(now-1))
+	b.allowed("a microsecond after the last write where no interval is asked for", of(lastWrite(now-1)),
+		lastWrite(now-1))
 	b.refused("in the microsecond of the last write where no interval is asked for", lastWrite(now))
 	b.refused("before the time of the last write, by a clock that is late", lastWrite(now+1))
 	return b.cases
@@ -225,8 +239,10 @@ func claimCases(again bool) []Case {
 
 // held is a row whose lease is ours.
 var held = shard.Row{
-	VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Delete, Claimed: k2, ClaimedWas: k1, Dead: k1, BurstStart: begin,
-	Flight: "flight", Owner: token, LeaseUntil: until, LastWrite: begin, Attempts: 2, Refusals: 3, LastError: "throttled",
+	VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Delete, Claimed: k2, ClaimedWas: k1,
+	Dead: k1, BurstStart: begin,
+	Flight: "flight", Owner: token, LeaseUntil: until, LastWrite: begin, Attempts: 2, Refusals: 3,
+	LastError: "throttled",
 }
 
 var ours = shard.Lease{Key: k2, Token: token, At: at}
@@ -234,7 +250,8 @@ var ours = shard.Lease{Key: k2, Token: token, At: at}
 func commitCases() []Case {
 	b := &book{write: shard.Commit(ours, shard.Put, now, expires, held), base: held}
 	after := shard.Row{
-		VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1, LastWrite: now, ExpiresAt: expires,
+		VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1, LastWrite: now,
+		ExpiresAt: expires,
 	}
 	b.allowed("to the owner: the row is settled", after)
 	b.allowed("where nothing was committed before", after, committed(""), func(r *shard.Row) { r.CommittedOp = "" })
@@ -256,7 +273,8 @@ func commitNewerCases() []Case {
 	base := with(held, pending(k3))
 	b := &book{write: shard.Commit(ours, shard.Put, now, expires, base), base: base}
 	after := shard.Row{
-		VersionClass: shard.ClassInt, Pending: k3, Committed: k2, CommittedOp: shard.Put, Dead: k1, BurstStart: now, Flight: "flight",
+		VersionClass: shard.ClassInt, Pending: k3, Committed: k2, CommittedOp: shard.Put, Dead: k1, BurstStart: now,
+		Flight:    "flight",
 		LastWrite: now,
 	}
 	b.allowed("to the owner: the burst begins anew", after)
@@ -280,21 +298,25 @@ func releaseCases() []Case {
 
 	b.write = shard.Release(ours, "", true)
 	b.allowed("and counts a refusal", with(after, func(r *shard.Row) { r.Refusals, r.LastError = 4, "unknown" }))
-	b.allowed("and counts the first refusal", with(after, func(r *shard.Row) { r.Refusals, r.LastError = 1, "unknown" }),
+	b.allowed("and counts the first refusal",
+		with(after, func(r *shard.Row) { r.Refusals, r.LastError = 1, "unknown" }),
 		func(r *shard.Row) { r.Refusals = 0 })
 	b.owned()
 
 	b.write = shard.Release(ours, strings.Repeat("ä", 150), false)
-	b.allowed("and cuts a long error at 200 bytes", with(after, func(r *shard.Row) { r.LastError = strings.Repeat("ä", 100) }))
+	b.allowed("and cuts a long error at 200 bytes",
+		with(after, func(r *shard.Row) { r.LastError = strings.Repeat("ä", 100) }))
 	b.write = shard.Release(ours, "x"+strings.Repeat("ä", 150), false)
-	b.allowed("and cuts a long error between characters", with(after, func(r *shard.Row) { r.LastError = "x" + strings.Repeat("ä", 99) }))
+	b.allowed("and cuts a long error between characters",
+		with(after, func(r *shard.Row) { r.LastError = "x" + strings.Repeat("ä", 99) }))
 	return b.cases
 }
 
 func rejectCases() []Case {
 	b := &book{write: shard.Reject(ours, "mapping", expires, held), base: held}
 	after := shard.Row{
-		VersionClass: shard.ClassInt, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k2, LeaseUntil: at, LastWrite: begin,
+		VersionClass: shard.ClassInt, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k2, LeaseUntil: at,
+		LastWrite: begin,
 		LastError: "mapping", ExpiresAt: expires,
 	}
 	b.allowed("to the owner: claimed goes back, the version is parked, the row is settled", after)
@@ -314,8 +336,9 @@ func rejectNotPendingCases() []Case {
 	base := with(held, pending(k3))
 	b := &book{write: shard.Reject(ours, "mapping", expires, base), base: base}
 	after := shard.Row{
-		VersionClass: shard.ClassInt, Pending: k3, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k2, BurstStart: begin,
-		Flight: "flight", LeaseUntil: at, LastWrite: begin, LastError: "mapping",
+		VersionClass: shard.ClassInt, Pending: k3, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k2,
+		BurstStart: begin,
+		Flight:     "flight", LeaseUntil: at, LastWrite: begin, LastError: "mapping",
 	}
 	b.allowed("to the owner: the newer version goes on waiting", after)
 	b.allowed("where an older version is pending", with(after, pending(k1)), pending(k1))

@@ -8,8 +8,9 @@ import (
 
 // waiting is a row on which nobody works.
 var waiting = shard.Row{
-	VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1, BurstStart: begin,
-	Flight: "flight", LeaseUntil: at, LastWrite: begin, Refusals: 3, LastError: "throttled",
+	VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1,
+	BurstStart: begin,
+	Flight:     "flight", LeaseUntil: at, LastWrite: begin, Refusals: 3, LastError: "throttled",
 }
 
 func parkCases() []Case {
@@ -58,7 +59,10 @@ func parkNotPendingCases() []Case {
 func redriveCases() []Case {
 	b := &book{
 		write: shard.Redrive("", k2, now),
-		base:  shard.Row{VersionClass: shard.ClassInt, Committed: k1, Pending: k1, Dead: k2, LeaseUntil: at, ExpiresAt: expires},
+		base: shard.Row{
+			VersionClass: shard.ClassInt, Committed: k1, Pending: k1, Dead: k2, LeaseUntil: at,
+			ExpiresAt: expires,
+		},
 	}
 	of := func(changes ...change) shard.Row { return with(with(b.base, dead("")), changes...) }
 	b.allowed("when nobody works on the version: the mark goes", of())
@@ -76,7 +80,10 @@ func redriveCases() []Case {
 func reassertCases() []Case {
 	b := &book{
 		write: shard.Reassert("", k2, token, now, until),
-		base:  shard.Row{VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at, ExpiresAt: expires},
+		base: shard.Row{
+			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at,
+			ExpiresAt: expires,
+		},
 	}
 	of := func(changes ...change) shard.Row { return with(with(b.base, owner(token), lease(until)), changes...) }
 	b.allowed("when the delete is still the newest: the lease is ours", of())
@@ -87,8 +94,10 @@ func reassertCases() []Case {
 	b.refused("when the commit was no delete", func(r *shard.Row) { r.CommittedOp = shard.Put })
 	b.refused("when the commit was an operation that we do not know", func(r *shard.Row) { r.CommittedOp = "archive" })
 	b.refused("before the time of the last write, by a clock that is late", lastWrite(now+1))
-	b.refused("when the last write is as late as this one: the fence must grow", func(r *shard.Row) { r.LastWrite = now })
-	b.allowed("where nothing was written yet by this clock", of(func(r *shard.Row) { r.LastWrite = 0 }), func(r *shard.Row) { r.LastWrite = 0 })
+	b.refused("when the last write is as late as this one: the fence must grow",
+		func(r *shard.Row) { r.LastWrite = now })
+	b.allowed("where nothing was written yet by this clock", of(func(r *shard.Row) { r.LastWrite = 0 }),
+		func(r *shard.Row) { r.LastWrite = 0 })
 	b.leased(func(...change) shard.Row { return of() })
 	b.foreign()
 	return b.cases
@@ -98,7 +107,8 @@ func reassertedCases() []Case {
 	b := &book{
 		write: shard.Reasserted(shard.Lease{Key: k2, Token: token, At: now}),
 		base: shard.Row{
-			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at, Owner: token, LeaseUntil: until, ExpiresAt: expires,
+			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at, Owner: token,
+			LeaseUntil: until, ExpiresAt: expires,
 		},
 	}
 	done := with(b.base, owner(""), lease(0), func(r *shard.Row) { r.LastWrite = now })
@@ -110,11 +120,13 @@ func reassertedCases() []Case {
 
 func collectCases() []Case {
 	settled := shard.Row{
-		VersionClass: shard.ClassInt, Pending: k1, Committed: k2, CommittedOp: shard.Put, Claimed: k2, Dead: k1, BurstStart: begin, Owner: other,
+		VersionClass: shard.ClassInt, Pending: k1, Committed: k2, CommittedOp: shard.Put, Claimed: k2, Dead: k1,
+		BurstStart: begin, Owner: other,
 		LeaseUntil: at, LastWrite: begin, ExpiresAt: expires,
 	}
 	attrs := []shard.Attr{
-		shard.AttrCommitted, shard.AttrPending, shard.AttrClaimed, shard.AttrDead, shard.AttrOwner, shard.AttrBurstStart,
+		shard.AttrCommitted, shard.AttrPending, shard.AttrClaimed, shard.AttrDead, shard.AttrOwner,
+		shard.AttrBurstStart,
 		shard.AttrLastWrite, shard.AttrExpiresAt,
 	}
 	var all []Case
@@ -125,7 +137,10 @@ func collectCases() []Case {
 	full.allowed("where no lease was ever taken", shard.Row{}, lease(0))
 	full.refused("for a row of a newer schema", schema(shard.SchemaVersion+1))
 	full.allowed("for a row that says its schema", shard.Row{}, schema(shard.SchemaVersion))
-	bare := &book{write: shard.Collect(shard.Row{VersionClass: shard.ClassInt}, now), base: shard.Row{VersionClass: shard.ClassInt}}
+	bare := &book{
+		write: shard.Collect(shard.Row{VersionClass: shard.ClassInt}, now),
+		base:  shard.Row{VersionClass: shard.ClassInt},
+	}
 	bare.allowed("where nothing but the class was read", shard.Row{})
 	for _, a := range attrs {
 		v, _ := settled.Get(a)

@@ -46,7 +46,8 @@ func runCases() []Case {
 		return with(with(last, owner(token), lease(until), ranAt(now)), changes...)
 	}
 	start.allowed("after the interval; the cursor stays", of())
-	start.allowed("for the first time", of(func(r *shard.Row) { r.Cursor = "" }), owner(""), lease(0), ranAt(0), func(r *shard.Row) { r.Cursor = "" })
+	start.allowed("for the first time", of(func(r *shard.Row) { r.Cursor = "" }), owner(""), lease(0), ranAt(0),
+		func(r *shard.Row) { r.Cursor = "" })
 	start.allowed("where the last run ended", of(), owner(""), lease(0))
 	start.allowed("where the last start is not known", of(), ranAt(0))
 	start.refused("while another run goes on", lease(until))

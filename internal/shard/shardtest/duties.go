@@ -17,7 +17,8 @@ type Duty struct {
 	Check func(ctx context.Context, e *Env) error
 }
 
-// Duties are the promises in the comments of [shard.Store], [shard.Scanner], [shard.OwnClaim] and [shard.Ended].
+// Duties are the promises in the comments of [shard.Store], [shard.Scanner], [shard.OwnClaim] and
+// [shard.Ended].
 func Duties() []Duty {
 	return []Duty{
 		{Name: "an absent document reads as a row with its key only", Check: absentRows},
@@ -120,10 +121,14 @@ func readYourWrites(ctx context.Context, e *Env) error {
 // extremes has in every attribute what is hardest to carry.
 func extremes(doc shard.DocID) shard.Row {
 	return shard.Row{
-		Doc: doc, Schema: math.MaxInt64, VersionClass: shard.ClassLSN, Pending: "\x00\x00\xff\xfe", Committed: k3, CommittedOp: shard.Delete,
-		Claimed: shard.OrderKey(strings.Repeat("\xff", 108)), ClaimedWas: shard.Lowest, Dead: "\x80", BurstStart: math.MaxInt64,
-		Flight: "01JV0000000000000000000000", Owner: "\"token\"", LeaseUntil: 1, LastWrite: 1<<53 + 1, Attempts: -1, Refusals: math.MinInt64,
-		LastError: "größer ✓\n\x7f", ExpiresAt: expires, OpenUntil: 2, Level: 3, ProbeUntil: 4, RanAt: 5, Cursor: "!run#\x01",
+		Doc: doc, Schema: math.MaxInt64, VersionClass: shard.ClassLSN, Pending: "\x00\x00\xff\xfe", Committed: k3,
+		CommittedOp: shard.Delete,
+		Claimed:     shard.OrderKey(strings.Repeat("\xff", 108)), ClaimedWas: shard.Lowest, Dead: "\x80",
+		BurstStart: math.MaxInt64,
+		Flight:     "01JV0000000000000000000000", Owner: "\"token\"", LeaseUntil: 1, LastWrite: 1<<53 + 1, Attempts: -1,
+		Refusals:  math.MinInt64,
+		LastError: "größer ✓\n\x7f", ExpiresAt: expires, OpenUntil: 2, Level: 3, ProbeUntil: 4, RanAt: 5,
+		Cursor: "!run#\x01",
 	}
 }
 
@@ -210,7 +215,8 @@ func scan(ctx context.Context, e *Env) error {
 			}
 		}
 		if len(seen) != len(want) {
-			return fmt.Errorf("%d segments, pages of %d: %d rows seen, want %d", split.segments, split.limit, len(seen), len(want))
+			return fmt.Errorf("%d segments, pages of %d: %d rows seen, want %d", split.segments, split.limit, len(seen),
+				len(want))
 		}
 	}
 	return nil

@@ -50,8 +50,11 @@ func lostClaim(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// lost repeats the end of a lease and asks whether the refusal is recognised, and that a stranger's lease is not.
-func (e *Env) lost(ctx context.Context, before shard.Row, make func(shard.Lease) shard.Write, stranger func(*shard.Row)) error {
+// lost repeats the end of a lease and asks whether the refusal is recognised, and that a stranger's
+// lease is not.
+func (e *Env) lost(ctx context.Context, before shard.Row, make func(shard.Lease) shard.Write,
+	stranger func(*shard.Row),
+) error {
 	doc := e.Doc()
 	before.Doc = doc
 	l := shard.Lease{Doc: doc, Key: k2, Token: token, At: at}
@@ -84,7 +87,10 @@ func (e *Env) lost(ctx context.Context, before shard.Row, make func(shard.Lease)
 func lostCommit(ctx context.Context, e *Env) error {
 	for _, p := range []shard.OrderKey{k2, k3} {
 		before := with(held, pending(p))
-		err := e.lost(ctx, before, func(l shard.Lease) shard.Write { return shard.Commit(l, shard.Put, now, expires, before) },
+		err := e.lost(ctx, before, func(l shard.Lease) shard.Write {
+			return shard.Commit(l, shard.Put, now, expires,
+				before)
+		},
 			func(r *shard.Row) { r.Owner = other })
 		if err != nil {
 			return err
@@ -107,7 +113,10 @@ func lostRelease(ctx context.Context, e *Env) error {
 func lostReject(ctx context.Context, e *Env) error {
 	for _, p := range []shard.OrderKey{k2, k3} {
 		before := with(held, pending(p))
-		err := e.lost(ctx, before, func(l shard.Lease) shard.Write { return shard.Reject(l, "mapping", expires, before) },
+		err := e.lost(ctx, before, func(l shard.Lease) shard.Write {
+			return shard.Reject(l, "mapping", expires,
+				before)
+		},
 			func(r *shard.Row) { r.Owner = other })
 		if err != nil {
 			return err

@@ -20,7 +20,10 @@ func claimRace(ctx context.Context, e *Env) error {
 		begin := make(chan struct{})
 		var wg sync.WaitGroup
 		for i := range bids {
-			bids[i] = shard.Bid{Doc: doc, Key: k2, Token: shard.Token(fmt.Sprintf("claimer-%d", i)), Now: now + shard.Micros(i), Until: until}
+			bids[i] = shard.Bid{
+				Doc: doc, Key: k2, Token: shard.Token(fmt.Sprintf("claimer-%d", i)),
+				Now: now + shard.Micros(i), Until: until,
+			}
 			wg.Go(func() {
 				<-begin
 				_, errs[i] = e.Store.Write(ctx, shard.Claim(bids[i]))
@@ -39,12 +42,14 @@ func claimRace(ctx context.Context, e *Env) error {
 			case err == nil:
 				winners++
 				if row.Owner != bids[i].Token {
-					return fmt.Errorf("round %d: %s was told that it won, the row says %s", round, bids[i].Token, row.Owner)
+					return fmt.Errorf("round %d: %s was told that it won, the row says %s", round, bids[i].Token,
+						row.Owner)
 				}
 			case !ok:
 				return fmt.Errorf("round %d: claim: %w", round, err)
 			case refused.Row.Owner != row.Owner || shard.OwnClaim(refused.Row, bids[i]):
-				return fmt.Errorf("round %d: the refusal of %s shows owner %q, want the winner %q", round, bids[i].Token, refused.Row.Owner, row.Owner)
+				return fmt.Errorf("round %d: the refusal of %s shows owner %q, want the winner %q", round,
+					bids[i].Token, refused.Row.Owner, row.Owner)
 			}
 		}
 		if winners != 1 {
@@ -57,7 +62,8 @@ func claimRace(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// fences lets claimers win, release and win again with clocks that are not in order: no fence may repeat or go back.
+// fences lets claimers win, release and win again with clocks that are not in order: no fence may
+// repeat or go back.
 func fences(ctx context.Context, e *Env) error {
 	doc := e.Doc()
 	if err := e.put(ctx, shard.Row{Doc: doc, Pending: k2, BurstStart: begin}); err != nil {
@@ -71,7 +77,8 @@ func fences(ctx context.Context, e *Env) error {
 		wg.Go(func() {
 			for n := range 10 {
 				b := shard.Bid{
-					Doc: doc, Key: k2, Token: shard.Token(fmt.Sprintf("%d-%d", i, n)), Now: now + shard.Micros(7*n+3*i), Until: until, Again: n > 0,
+					Doc: doc, Key: k2, Token: shard.Token(fmt.Sprintf("%d-%d", i, n)), Now: now + shard.Micros(7*n+3*i),
+					Until: until, Again: n > 0,
 				}
 				if _, err := e.Store.Write(ctx, shard.Claim(b)); err != nil {
 					if _, ok := shard.AsRefused(err); !ok {
@@ -83,7 +90,8 @@ func fences(ctx context.Context, e *Env) error {
 				mu.Lock()
 				won = append(won, b.Now)
 				mu.Unlock()
-				if _, err := e.Store.Write(ctx, shard.Release(shard.Lease{Doc: doc, Key: k2, Token: b.Token, At: b.Now}, "throttled", false)); err != nil {
+				if _, err := e.Store.Write(ctx, shard.Release(shard.Lease{Doc: doc, Key: k2, Token: b.Token, At: b.Now},
+					"throttled", false)); err != nil {
 					errs[i] = fmt.Errorf("release: %w", err)
 					return
 				}

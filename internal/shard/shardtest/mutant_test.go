@@ -47,7 +47,8 @@ func killed(t *testing.T, name string, m mutation) (string, bool) {
 }
 
 var signs = map[shard.Op]string{
-	shard.Absent: "absent", shard.Exists: "exists", shard.Equal: "=", shard.NotEqual: "<>", shard.Less: "<", shard.AtMost: "<=",
+	shard.Absent: "absent", shard.Exists: "exists", shard.Equal: "=", shard.NotEqual: "<>", shard.Less: "<",
+	shard.AtMost:  "<=",
 	shard.Greater: ">", shard.AtLeast: ">=",
 }
 
@@ -62,7 +63,8 @@ func clauseText(c shard.Clause) string {
 }
 
 var verbs = map[shard.Verb]string{
-	shard.Set: "SET", shard.SetIfAbsent: "SET IF ABSENT", shard.Copy: "COPY", shard.CopyOr: "COPY OR SET", shard.Remove: "REMOVE", shard.Add: "ADD",
+	shard.Set: "SET", shard.SetIfAbsent: "SET IF ABSENT", shard.Copy: "COPY", shard.CopyOr: "COPY OR SET",
+	shard.Remove: "REMOVE", shard.Add: "ADD",
 }
 
 func actionText(a shard.Action) string { return verbs[a.Verb] + " " + string(a.Attr) }
@@ -76,7 +78,8 @@ func writes() map[string][]shard.Write {
 	return forms
 }
 
-// inClause is a mutation of every clause that reads like text. change returns false to take the clause away.
+// inClause is a mutation of every clause that reads like text. change returns false to take the
+// clause away.
 func inClause(text string, change func(shard.Clause) (shard.Clause, bool)) mutation {
 	return func(w shard.Write) (shard.Write, bool) {
 		hit := false
@@ -118,8 +121,10 @@ func inUpdate(text string, change func(shard.Action) (shard.Action, bool)) mutat
 
 // bends are comparisons that are nearly the same.
 var bends = map[shard.Op][]shard.Op{
-	shard.Absent: {shard.Exists}, shard.Exists: {shard.Absent}, shard.Equal: {shard.AtMost, shard.AtLeast, shard.NotEqual},
-	shard.NotEqual: {shard.Less, shard.Greater, shard.Equal}, shard.Less: {shard.AtMost, shard.NotEqual}, shard.AtMost: {shard.Less},
+	shard.Absent: {shard.Exists}, shard.Exists: {shard.Absent},
+	shard.Equal:    {shard.AtMost, shard.AtLeast, shard.NotEqual},
+	shard.NotEqual: {shard.Less, shard.Greater, shard.Equal}, shard.Less: {shard.AtMost, shard.NotEqual},
+	shard.AtMost:  {shard.Less},
 	shard.Greater: {shard.AtLeast, shard.NotEqual}, shard.AtLeast: {shard.Greater},
 }
 
@@ -142,28 +147,43 @@ func mutants() []named {
 			}
 		}
 		for text, c := range clauses {
-			all = append(all, named{name, "without (" + text + ")", inClause(text, func(c shard.Clause) (shard.Clause, bool) { return c, false })})
+			all = append(all, named{
+				name, "without (" + text + ")",
+				inClause(text, func(c shard.Clause) (shard.Clause, bool) { return c, false }),
+			})
 			for i, term := range c {
 				if len(c) > 1 {
-					all = append(all, named{name, fmt.Sprintf("without %q of (%s)", termText(term), text), inClause(text, func(c shard.Clause) (shard.Clause, bool) {
-						return slices.Delete(c, i, i+1), true
-					})})
+					all = append(all, named{
+						name, fmt.Sprintf("without %q of (%s)", termText(term), text),
+						inClause(text, func(c shard.Clause) (shard.Clause, bool) {
+							return slices.Delete(c, i, i+1), true
+						}),
+					})
 				}
 				for _, op := range bends[term.Op] {
-					all = append(all, named{name, fmt.Sprintf("%q made %q in (%s)", termText(term), signs[op], text), inClause(text, func(c shard.Clause) (shard.Clause, bool) {
-						c[i].Op = op
-						return c, true
-					})})
+					all = append(all, named{
+						name, fmt.Sprintf("%q made %q in (%s)", termText(term), signs[op], text),
+						inClause(text, func(c shard.Clause) (shard.Clause, bool) {
+							c[i].Op = op
+							return c, true
+						}),
+					})
 				}
 			}
 		}
 		for text, a := range actions {
-			all = append(all, named{name, "without " + text, inUpdate(text, func(a shard.Action) (shard.Action, bool) { return a, false })})
+			all = append(all, named{
+				name, "without " + text,
+				inUpdate(text, func(a shard.Action) (shard.Action, bool) { return a, false }),
+			})
 			if a.Verb == shard.SetIfAbsent || a.Verb == shard.CopyOr || a.Verb == shard.Add {
-				all = append(all, named{name, text + " made SET", inUpdate(text, func(a shard.Action) (shard.Action, bool) {
-					a.Verb = shard.Set
-					return a, true
-				})})
+				all = append(all, named{
+					name, text + " made SET",
+					inUpdate(text, func(a shard.Action) (shard.Action, bool) {
+						a.Verb = shard.Set
+						return a, true
+					}),
+				})
 			}
 		}
 	}
@@ -173,8 +193,9 @@ func mutants() []named {
 
 // equivalent are changes after which a CLAIM means the same. Each says why.
 var equivalent = map[string]string{
-	`"last_write <" made "<>" in (last_write absent or last_write <)`: "a last write after now is refused by last_write <= now - minInterval as well",
-	`"pending =" made "<=" in (pending = or burst_start <=)`:          "pending < k is refused by pending >= k as well",
+	`"last_write <" made "<>" in (last_write absent or last_write <)`: "a last write after now is refused by " +
+		"last_write <= now - minInterval as well",
+	`"pending =" made "<=" in (pending = or burst_start <=)`: "pending < k is refused by pending >= k as well",
 }
 
 func TestTheSuiteKillsEveryMutantOfEveryWrite(t *testing.T) {
@@ -217,8 +238,10 @@ func TestEveryWriteOfTheModelIsInTheSuite(t *testing.T) {
 	t.Parallel()
 	forms := writes()
 	for _, name := range []string{
-		"ADMIT", "CLAIM", "CLAIM again", "COMMIT", "COMMIT, newer waiting", "RELEASE", "REJECT", "REJECT, not pending", "PARK",
-		"PARK, not pending", "REDRIVE", "REASSERT", "REASSERTED", "COLLECT", "TRIP", "PROBE", "CLOSE", "START RUN", "END RUN",
+		"ADMIT", "CLAIM", "CLAIM again", "COMMIT", "COMMIT, newer waiting", "RELEASE", "REJECT", "REJECT, not pending",
+		"PARK",
+		"PARK, not pending", "REDRIVE", "REASSERT", "REASSERTED", "COLLECT", "TRIP", "PROBE", "CLOSE", "START RUN",
+		"END RUN",
 	} {
 		if len(forms[name]) == 0 {
 			t.Errorf("%s has no case", name)

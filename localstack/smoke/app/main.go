@@ -1,5 +1,5 @@
-// Command app is the small CDK app of the smoke check: one function, one queue, one event source mapping. It
-// shows that the pinned CDK CLI bootstraps, uploads assets and deploys to the emulator.
+// Command app is the small CDK app of the smoke check: one function, one queue, one event source
+// mapping. It shows that the pinned CDK CLI bootstraps, uploads assets and deploys to the emulator.
 package main
 
 import (
@@ -38,7 +38,9 @@ func main() {
 		BatchSize:               jsii.Number(10),
 		ReportBatchItemFailures: jsii.Bool(true),
 	}))
-	awscdk.NewCfnOutput(stack, jsii.String("OutQueue"), &awscdk.CfnOutputProps{Value: queue.QueueUrl()}).OverrideLogicalId(jsii.String("Queue"))
-	awscdk.NewCfnOutput(stack, jsii.String("OutFunction"), &awscdk.CfnOutputProps{Value: function.FunctionName()}).OverrideLogicalId(jsii.String("Function"))
+	awscdk.NewCfnOutput(stack, jsii.String("OutQueue"),
+		&awscdk.CfnOutputProps{Value: queue.QueueUrl()}).OverrideLogicalId(jsii.String("Queue"))
+	awscdk.NewCfnOutput(stack, jsii.String("OutFunction"),
+		&awscdk.CfnOutputProps{Value: function.FunctionName()}).OverrideLogicalId(jsii.String("Function"))
 	app.Synth(nil)
 }

@@ -1,5 +1,5 @@
-// Command function is the bootstrap that the smoke check deploys: one program for every question that the check
-// asks of a Lambda backend. It calls no AWS service.
+// Command function is the bootstrap that the smoke check deploys: one program for every question
+// that the check asks of a Lambda backend. It calls no AWS service.
 package main
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// request is either a batch of SQS records or a direct call. Mode says what the direct call does: "" answers,
-// "error" returns an error, "exit" ends the process, "sleep" waits Millis first.
+// request is either a batch of SQS records or a direct call. Mode says what the direct call does:
+// "" answers, "error" returns an error, "exit" ends the process, "sleep" waits Millis first.
 type request struct {
 	Records []events.SQSMessage `json:"Records"`
 	Mode    string              `json:"mode"`
@@ -57,15 +57,16 @@ func handle(ctx context.Context, in request) (any, error) {
 	}, nil
 }
 
-// batch reports as failed each record that asks for it: "poison" at every receive, "retry" at the first. It
-// prints what it saw, quoted: the check compares bodies byte for byte.
+// batch reports as failed each record that asks for it: "poison" at every receive, "retry" at the
+// first. It prints what it saw, quoted: the check compares bodies byte for byte.
 func batch(records []events.SQSMessage) events.SQSEventResponse {
 	var out events.SQSEventResponse
 	for _, r := range records {
 		count := r.Attributes["ApproximateReceiveCount"]
 		fmt.Printf("smoke: record %s %q\n", count, r.Body)
 		if strings.Contains(r.Body, "poison") || strings.Contains(r.Body, "retry") && count == "1" {
-			out.BatchItemFailures = append(out.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: r.MessageId})
+			out.BatchItemFailures = append(out.BatchItemFailures,
+				events.SQSBatchItemFailure{ItemIdentifier: r.MessageId})
 		}
 	}
 	return out

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// Account is an account in which nothing has happened yet: its table has no rows, its queues take and delete what they are asked to, its state machine
-// starts, its bucket keeps objects. Any of them may be missing.
+// Account is an account in which nothing has happened yet: its table has no rows, its queues take
+// and delete what they are asked to, its state machine starts, its bucket keeps objects. Any of
+// them may be missing.
 type Account struct {
 	server *httptest.Server
 
@@ -58,7 +59,8 @@ func (a *Account) Lose(resources ...string) {
 	a.missing = append(a.missing, resources...)
 }
 
-// calls counts the requests so far whose name contains the text: "AmazonSQS.DeleteMessageBatch", "S3.PUT /bucket/key".
+// calls counts the requests so far whose name contains the text: "AmazonSQS.DeleteMessageBatch",
+// "S3.PUT /bucket/key".
 func (a *Account) calls(text string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +96,8 @@ func (a *Account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if lost {
 		w.WriteHeader(http.StatusBadRequest)
 		code := map[string]string{
-			Table: "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException", Queue: "com.amazonaws.sqs#QueueDoesNotExist", Machine: "StateMachineDoesNotExist",
+			Table: "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException",
+			Queue: "com.amazonaws.sqs#QueueDoesNotExist", Machine: "StateMachineDoesNotExist",
 		}[service]
 		_, _ = fmt.Fprintf(w, `{"__type":%q,"message":"it is not there"}`, code)
 		return

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Batch is an event of SQS with a message for each body, sent just now; their ids are message-0 and so on.
+// Batch is an event of SQS with a message for each body, sent just now; their ids are message-0 and
+// so on.
 func Batch(t testing.TB, queue string, bodies ...string) []byte {
 	t.Helper()
 	records := make([]map[string]any, len(bodies))
@@ -45,5 +46,6 @@ const content = "hidden"
 
 // Put is the body of an event that puts a document.
 func Put(id string) string {
-	return fmt.Sprintf(`{"type":"doc.changed","collection":"content","subject":%q,"sequence":"1","data":{"title":%q}}`, id, content)
+	return fmt.Sprintf(`{"type":"doc.changed","collection":"content","subject":%q,"sequence":"1","data":{"title":%q}}`,
+		id, content)
 }

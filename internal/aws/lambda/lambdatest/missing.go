@@ -8,9 +8,11 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda"
 )
 
-// Missing tests what a function does in an account that lacks something that a name of its environment stands for: a wrong ARN, another
-// region, a table deleted by mistake. says is what the log has to name, by what is missing; it never quotes a document, and nothing is ever
-// deleted. prepare runs before it is missing, and returns the event to invoke the function with and what to check of its answer.
+// Missing tests what a function does in an account that lacks something that a name of its
+// environment stands for: a wrong ARN, another region, a table deleted by mistake. says is what the
+// log has to name, by what is missing; it never quotes a document, and nothing is ever deleted.
+// prepare runs before it is missing, and returns the event to invoke the function with and what to
+// check of its answer.
 func Missing(t *testing.T, function string, wire lambda.Wire, says map[string]string,
 	prepare func(t *testing.T, s *lambda.Setup) (event []byte, check func(answer []byte, err error)),
 ) {

@@ -17,14 +17,17 @@ import (
 func Environment() map[string]string {
 	const queues = "https://sqs.eu-west-1.amazonaws.com/123456789012/lull-search-"
 	return map[string]string{
-		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
-		lambda.EnvSink: "search", lambda.EnvTable: "lull-shards", lambda.EnvBucket: "lull-123456789012-eu-west-1",
-		lambda.EnvLiveQueue: queues + "live", lambda.EnvBulkQueue: queues + "bulk", lambda.EnvDeadQueue: queues + "dead",
+		"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret",
+		"AWS_SESSION_TOKEN": "token",
+		lambda.EnvSink:      "search", lambda.EnvTable: "lull-shards", lambda.EnvBucket: "lull-123456789012-eu-west-1",
+		lambda.EnvLiveQueue: queues + "live", lambda.EnvBulkQueue: queues + "bulk", lambda.EnvDeadQueue: queues +
+			"dead",
 		lambda.EnvStateMachine: "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search",
 	}
 }
 
-// Setup is what a function is wired from: the defaults with one OpenSearch sink, an environment, and a journal that writes to out.
+// Setup is what a function is wired from: the defaults with one OpenSearch sink, an environment,
+// and a journal that writes to out.
 func Setup(function string, vars map[string]string, out io.Writer) *lambda.Setup {
 	c := config.Default()
 	s := c.Sinks["search"]
@@ -36,9 +39,11 @@ func Setup(function string, vars map[string]string, out io.Writer) *lambda.Setup
 	}
 }
 
-// Wiring tests that a function is wired from a complete environment, says which names it needs, all at once and no others, and
-// needs credentials. wired looks at what a complete environment makes.
-func Wiring(t *testing.T, function string, wire lambda.Wire, needed []string, wired func(t *testing.T, s *lambda.Setup, h lambda.Handler)) {
+// Wiring tests that a function is wired from a complete environment, says which names it needs, all
+// at once and no others, and needs credentials. wired looks at what a complete environment makes.
+func Wiring(t *testing.T, function string, wire lambda.Wire, needed []string,
+	wired func(t *testing.T, s *lambda.Setup, h lambda.Handler),
+) {
 	t.Run("ItIsWiredFromItsNames", func(t *testing.T) {
 		t.Parallel()
 		s := Setup(function, Environment(), io.Discard)
@@ -61,7 +66,8 @@ func Wiring(t *testing.T, function string, wire lambda.Wire, needed []string, wi
 			t.Fatal("nothing is missing")
 		}
 		for name := range Environment() {
-			if strings.HasPrefix(name, "LULL_") && name != lambda.EnvSink && strings.Contains(err.Error(), name) != slices.Contains(needed, name) {
+			if strings.HasPrefix(name, "LULL_") && name != lambda.EnvSink &&
+				strings.Contains(err.Error(), name) != slices.Contains(needed, name) {
 				t.Errorf("%s: needed %v: %v", name, slices.Contains(needed, name), err)
 			}
 		}
@@ -70,7 +76,8 @@ func Wiring(t *testing.T, function string, wire lambda.Wire, needed []string, wi
 		t.Parallel()
 		vars := Environment()
 		delete(vars, "AWS_ACCESS_KEY_ID")
-		if _, err := wire(Setup(function, vars, io.Discard)); err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+		if _, err := wire(Setup(function, vars, io.Discard)); err == nil ||
+			!strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
 			t.Errorf("got %v", err)
 		}
 	})
