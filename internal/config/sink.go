@@ -80,7 +80,7 @@ func (s Sink) HasVersions() bool {
 	return s.Kind == SinkBleve || s.Kind == SinkMemory || s.Kind == SinkOpenSearch
 }
 
-// Settle returns how long the sink may still apply a request after we hung up: ApplyDelay, or its
+// Delay returns how long the sink may still apply a request after we hung up: ApplyDelay, or its
 // default.
 func (s Sink) Delay() time.Duration {
 	if s.ApplyDelay != nil {

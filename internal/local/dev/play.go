@@ -190,9 +190,8 @@ func (h timedHeap) Less(i, j int) bool {
 }
 func (h timedHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *timedHeap) Push(x any) {
-	*h = append(*h,
-		x.(timedOrder))
-} //nolint:errcheck,forcetypeassert // only those are pushed
+	*h = append(*h, x.(timedOrder)) //nolint:errcheck,forcetypeassert // only those are pushed
+}
 
 func (h *timedHeap) Pop() any {
 	old := *h
