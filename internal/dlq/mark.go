@@ -37,10 +37,10 @@ func (h *Handler) mark(ctx context.Context, m queue.Message, ln flight.Lane, v *
 		}
 		refused, ok := shard.AsRefused(err)
 		if !ok {
-			h.note(h.about(m, ln, &v.Event, journal.Failed, w.Name+": "+err.Error()))
+			h.note(h.about(m, ln, &v.Event, journal.Failed, w.Transition.String()+": "+err.Error()))
 			return false
 		}
-		h.note(h.about(m, ln, &v.Event, journal.RowRefused, w.Name))
+		h.note(h.about(m, ln, &v.Event, journal.RowRefused, w.Transition.String()))
 		switch v.row = refused.Row; {
 		case v.row.Foreign():
 			h.note(h.about(m, ln, &v.Event, journal.Schema, "row"))

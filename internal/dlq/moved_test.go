@@ -168,7 +168,7 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 			b.write(shard.Park(e.Doc, e.Key, now(), b.cfg.Expires(time.Now()), b.row(e.Doc)))
 		}, "", false, journal.AlreadyDead, false},
 		{"row of a newer schema", body("1", 5), func(b *bench, m queue.Message) {
-			b.write(shard.Write{Name: "future", Doc: "content#1", Update: []shard.Action{
+			b.write(shard.Write{Doc: "content#1", Update: []shard.Action{
 				{
 					Verb: shard.Set, Attr: shard.AttrSchema,
 					Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},

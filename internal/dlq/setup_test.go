@@ -155,7 +155,7 @@ func (b *bench) write(w shard.Write) shard.Row {
 	b.Helper()
 	old, err := b.shards.Write(b.Context(), w)
 	if err != nil {
-		b.Fatalf("%s: %v", w.Name, err)
+		b.Fatalf("%s: %v", w.Transition, err)
 	}
 	return w.Apply(old)
 }

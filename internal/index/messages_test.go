@@ -135,8 +135,8 @@ func TestPerEntryFailuresAreRead(t *testing.T) {
 func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.holdOn(flight.Live, removed("one@01", "two@01"), queue.Outgoing{Body: put("a", 1)})
-		b.write(shard.Write{Name: "LOST", Doc: "content#b/two", Drop: true}) // its row was restored from before, say
-		b.sink.Script("content#b/one", throttled())                          // its other event has to wait
+		b.write(shard.Write{Doc: "content#b/two", Drop: true}) // its row was restored from before, say
+		b.sink.Script("content#b/one", throttled())            // its other event has to wait
 		if s = b.turn(s); !s.Done {
 			b.Errorf("state %+v, want nothing of the message left in the flight", s)
 		}

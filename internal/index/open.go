@@ -145,8 +145,9 @@ func (t *turn) deleteAgain(ctx context.Context, d *document) error {
 	if o.Kind != sink.Applied {
 		return &openError{o}
 	}
-	_, err = t.put(ctx, shard.Reasserted(l))
-	if refused, ok := shard.AsRefused(err); ok && refused.Row.LastWrite >= l.At {
+	w := shard.Reasserted(l)
+	_, err = t.put(ctx, w)
+	if refused, ok := shard.AsRefused(err); ok && shard.Ended(refused.Row, l, w) {
 		err = nil
 	}
 	return err

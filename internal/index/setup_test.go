@@ -337,7 +337,7 @@ func (b *bench) changeRow(id shard.DocID, f func(r *shard.Row)) {
 func (b *bench) write(w shard.Write) {
 	b.Helper()
 	if _, err := b.shards.Write(b.Context(), w); err != nil {
-		b.Fatalf("%s: %v", w.Name, err)
+		b.Fatalf("%s: %v", w.Transition, err)
 	}
 }
 

@@ -212,7 +212,7 @@ func (t *turn) put(ctx context.Context, w shard.Write) (old shard.Row, err error
 		return err
 	})
 	if _, ok := shard.AsRefused(err); ok {
-		t.note(journal.Note{Step: journal.RowRefused, Doc: w.Doc, Detail: w.Name})
+		t.note(journal.Note{Step: journal.RowRefused, Doc: w.Doc, Detail: w.Transition.String()})
 	}
 	return old, err
 }

@@ -144,7 +144,7 @@ func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 			false, journal.AlreadyDead,
 		},
 		"by its row's end": {
-			func(b *bench) { b.write(shard.Write{Name: "COLLECT", Doc: doc("a"), Drop: true}) },
+			func(b *bench) { b.write(shard.Write{Transition: shard.COLLECT, Doc: doc("a"), Drop: true}) },
 			false, journal.LeftFlight,
 		},
 	} {

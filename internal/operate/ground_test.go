@@ -161,7 +161,7 @@ func (g *ground) event(body string) event.Event {
 func (g *ground) write(w shard.Write) {
 	g.Helper()
 	if _, err := g.shards.Write(g.Context(), w); err != nil {
-		g.Fatalf("%s: %v", w.Name, err)
+		g.Fatalf("%s: %v", w.Transition, err)
 	}
 }
 

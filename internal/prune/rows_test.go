@@ -66,7 +66,7 @@ func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 		},
 		{"newer schema", func(b *bench, d shard.DocID) {
 			b.commit(d, 1, shard.Put)
-			b.write(shard.Write{Name: "future", Doc: d, Update: []shard.Action{
+			b.write(shard.Write{Doc: d, Update: []shard.Action{
 				{
 					Verb: shard.Set, Attr: shard.AttrSchema,
 					Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},

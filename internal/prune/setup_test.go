@@ -138,7 +138,7 @@ func (b *bench) key(version int) shard.OrderKey {
 func (b *bench) write(w shard.Write) {
 	b.Helper()
 	if _, err := b.shards.Write(b.Context(), w); err != nil {
-		b.Fatalf("%s: %v", w.Name, err)
+		b.Fatalf("%s: %v", w.Transition, err)
 	}
 }
 

@@ -105,7 +105,7 @@ func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID 
 	})
 	if refused, ok := shard.AsRefused(err); ok {
 		d.before, d.after, d.answered = refused.Row, refused.Row, true
-		b.h.note(b.about(p, journal.RowRefused, w.Name))
+		b.h.note(b.about(p, journal.RowRefused, w.Transition.String()))
 		b.conflict(p, refused.Row)
 		return
 	}

@@ -94,7 +94,7 @@ func (b *batch) park(ctx context.Context, l *outLetter) bool {
 			b.fail(&l.p, "PARK: "+err.Error())
 			return false
 		}
-		b.h.note(b.about(&l.p, journal.RowRefused, w.Name))
+		b.h.note(b.about(&l.p, journal.RowRefused, w.Transition.String()))
 		image = refused.Row
 		if image.Committed >= l.p.Key || image.Dead == l.p.Key || image.Pending > l.p.Key {
 			return true // done, marked before, or a newer version waits: the stored letter is enough

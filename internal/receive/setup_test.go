@@ -197,7 +197,7 @@ func (b *bench) change(id string, f func(r *shard.Row)) {
 func (b *bench) write(w shard.Write) {
 	b.Helper()
 	if _, err := b.shards.Write(b.Context(), w); err != nil {
-		b.Fatalf("%s: %v", w.Name, err)
+		b.Fatalf("%s: %v", w.Transition, err)
 	}
 }
 

@@ -81,7 +81,7 @@ func (s *raceShards) Write(ctx context.Context, w shard.Write) (shard.Row, error
 func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 	t.Parallel()
 	future := func(b *bench) {
-		b.write(shard.Write{Name: "future", Doc: "content#1", Update: []shard.Action{
+		b.write(shard.Write{Doc: "content#1", Update: []shard.Action{
 			{
 				Verb: shard.Set, Attr: shard.AttrSchema,
 				Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},

@@ -220,7 +220,7 @@ func TestRowDecidesWhatARedriveMayDo(t *testing.T) {
 			b.commit(b.event(m))
 		}, redrive.Superseded},
 		{"the row has a newer schema", func(b *bench, m queue.Message) {
-			b.write(shard.Write{Name: "future", Doc: "content#1", Update: []shard.Action{
+			b.write(shard.Write{Doc: "content#1", Update: []shard.Action{
 				{
 					Verb: shard.Set, Attr: shard.AttrSchema,
 					Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},

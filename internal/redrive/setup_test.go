@@ -125,7 +125,7 @@ func (b *bench) event(m queue.Message) event.Event {
 func (b *bench) write(w shard.Write) {
 	b.Helper()
 	if _, err := b.shards.Write(b.Context(), w); err != nil {
-		b.Fatalf("%s: %v", w.Name, err)
+		b.Fatalf("%s: %v", w.Transition, err)
 	}
 }
 

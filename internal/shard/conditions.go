@@ -45,7 +45,7 @@ type Admission struct {
 func Admit(a Admission) Write {
 	k := keyValue(a.Key)
 	class := textValue(string(rune(a.Class)))
-	w := Write{Name: "ADMIT", Doc: a.Doc, Cond: []Clause{
+	w := Write{Transition: ADMIT, Doc: a.Doc, Cond: []Clause{
 		known(),
 		absentOr(AttrPending, Less, k),
 		absentOr(AttrCommitted, Less, k),
@@ -84,12 +84,12 @@ func Claim(b Bid) Write {
 		Verb: CopyOr, Attr: AttrClaimedWas, From: AttrClaimed,
 		Val: keyValue(Lowest),
 	}
-	name := "CLAIM"
+	form := CLAIM
 	if b.Again {
-		name = "CLAIM again"
+		form = CLAIMAgain
 		claimed, was = must(AttrClaimed, Equal, k), Action{Verb: SetIfAbsent, Attr: AttrClaimedWas, Val: k}
 	}
-	return Write{Name: name, Doc: b.Doc, Cond: []Clause{
+	return Write{Transition: form, Doc: b.Doc, Cond: []Clause{
 		known(),
 		absentOr(AttrCommitted, Less, k),
 		claimed,
@@ -121,7 +121,7 @@ type Lease struct {
 // (seconds) as a backstop.
 func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 	k := keyValue(l.Key)
-	w := Write{Name: "COMMIT", Doc: l.Doc, Cond: []Clause{
+	w := Write{Transition: COMMIT, Doc: l.Doc, Cond: []Clause{
 		known(),
 		must(AttrOwner, Equal, textValue(string(l.Token))),
 		absentOr(AttrCommitted, Less, k),
@@ -131,7 +131,7 @@ func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 		set(AttrLastWrite, timeValue(max(now, l.At))),
 	}, remove(AttrOwner, AttrLeaseUntil, AttrClaimed, AttrClaimedWas, AttrAttempts, AttrRefusals, AttrLastError)...)}
 	if image.Pending > l.Key {
-		w.Name = "COMMIT, newer waiting"
+		w.Transition = COMMITNewerWaiting
 		w.Cond = append(w.Cond, must(AttrPending, Greater, k))
 		w.Update = append(w.Update, set(AttrBurstStart, timeValue(now)))
 		return w
@@ -146,7 +146,7 @@ func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 // claimed stays, and lease_until becomes the claim's time instead of vanishing: the next fence must
 // be greater. A refusal is counted only where the sink refused this very document.
 func Release(l Lease, lastError string, refused bool) Write {
-	w := Write{Name: "RELEASE", Doc: l.Doc, Cond: []Clause{
+	w := Write{Transition: RELEASE, Doc: l.Doc, Cond: []Clause{
 		known(),
 		must(AttrOwner, Equal, textValue(string(l.Token))),
 	}, Update: append([]Action{
@@ -164,7 +164,7 @@ func Release(l Lease, lastError string, refused bool) Write {
 // image.
 func Reject(l Lease, lastError string, expires int64, image Row) Write {
 	k := keyValue(l.Key)
-	w := Write{Name: "REJECT", Doc: l.Doc, Cond: []Clause{
+	w := Write{Transition: REJECT, Doc: l.Doc, Cond: []Clause{
 		known(),
 		must(AttrOwner, Equal, textValue(string(l.Token))),
 	}}
@@ -179,7 +179,7 @@ func Reject(l Lease, lastError string, expires int64, image Row) Write {
 		set(AttrLastError, textValue(cut(lastError))))
 	w.Update = append(w.Update, remove(AttrOwner, AttrClaimedWas, AttrAttempts, AttrRefusals)...)
 	if image.Pending != l.Key {
-		w.Name = "REJECT, not pending"
+		w.Transition = REJECTNotPending
 		w.Cond = append(w.Cond, absentOr(AttrPending, NotEqual, k))
 		return w
 	}
@@ -194,13 +194,13 @@ func Reject(l Lease, lastError string, expires int64, image Row) Write {
 // pending, gives a row that it creates a time to expire.
 func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 	key := keyValue(k)
-	w := Write{Name: "PARK", Doc: doc, Cond: []Clause{
+	w := Write{Transition: PARK, Doc: doc, Cond: []Clause{
 		known(),
 		absentOr(AttrCommitted, Less, key),
 		absentOr(AttrLeaseUntil, Less, timeValue(now)),
 	}, Update: []Action{set(AttrDead, key)}}
 	if image.Pending != k {
-		w.Name = "PARK, not pending"
+		w.Transition = PARKNotPending
 		w.Cond = append(w.Cond, absentOr(AttrPending, Less, key))
 		if image.Pending == "" {
 			w.Update = append(w.Update, Action{Verb: SetIfAbsent, Attr: AttrExpiresAt, Val: numberValue(expires)})
@@ -218,7 +218,7 @@ func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 // [MayRedrive].
 func Redrive(doc DocID, k OrderKey, now Micros) Write {
 	key := keyValue(k)
-	return Write{Name: "REDRIVE", Doc: doc, Cond: []Clause{
+	return Write{Transition: REDRIVE, Doc: doc, Cond: []Clause{
 		known(),
 		absentOr(AttrPending, NotEqual, key),
 		absentOr(AttrLeaseUntil, Less, timeValue(now)),
@@ -231,7 +231,7 @@ func Redrive(doc DocID, k OrderKey, now Micros) Write {
 // version is committed already. It is refused where anything newer waits, which will be written
 // anyway, and its time is a fence like a claim's.
 func Reassert(doc DocID, committed OrderKey, token Token, now, until Micros) Write {
-	return Write{Name: "REASSERT", Doc: doc, Cond: []Clause{
+	return Write{Transition: REASSERT, Doc: doc, Cond: []Clause{
 		known(),
 		must(AttrCommitted, Equal, keyValue(committed)),
 		must(AttrCommittedOp, Equal, textValue(string(Delete))),
@@ -243,7 +243,7 @@ func Reassert(doc DocID, committed OrderKey, token Token, now, until Micros) Wri
 
 // Reasserted ends a reassertion whose delete was applied: the fence that it used is the last write.
 func Reasserted(l Lease) Write {
-	return Write{Name: "REASSERTED", Doc: l.Doc, Cond: []Clause{
+	return Write{Transition: REASSERTED, Doc: l.Doc, Cond: []Clause{
 		known(),
 		must(AttrOwner, Equal, textValue(string(l.Token))),
 	}, Update: append([]Action{set(AttrLastWrite, timeValue(l.At))}, remove(AttrOwner, AttrLeaseUntil)...)}
@@ -258,7 +258,7 @@ func Collect(read Row, now Micros) Write {
 		}
 		return must(a, Absent, Value{})
 	}
-	return Write{Name: "COLLECT", Doc: read.Doc, Drop: true, Cond: []Clause{
+	return Write{Transition: COLLECT, Doc: read.Doc, Drop: true, Cond: []Clause{
 		known(),
 		same(AttrCommitted), same(AttrPending), same(AttrClaimed), same(AttrDead), same(AttrOwner),
 		same(AttrBurstStart), same(AttrLastWrite), same(AttrExpiresAt),

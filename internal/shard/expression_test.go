@@ -22,7 +22,7 @@ func forms() []shard.Write {
 	seen := map[string]bool{}
 	for _, c := range shardtest.Cases() {
 		x := c.Write.Expression()
-		if text := c.Write.Name + x.Condition + x.Update; !seen[text] {
+		if text := c.Write.Transition.String() + x.Condition + x.Update; !seen[text] {
 			seen[text] = true
 			all = append(all, c.Write)
 		}
@@ -57,43 +57,43 @@ func TestExpressionsAreWhatDynamoDBTakes(t *testing.T) {
 			_, isName := x.Names[p]
 			_, isValue := x.Values[p]
 			if isName == isValue {
-				t.Errorf("%s: %s is in neither list, or in both", w.Name, p)
+				t.Errorf("%s: %s is in neither list, or in both", w.Transition, p)
 			}
 		}
 		for p, name := range x.Names {
 			if !used[p] || !attrs[name] {
-				t.Errorf("%s: the name %s (%s) is not used, or of no attribute", w.Name, p, name)
+				t.Errorf("%s: the name %s (%s) is not used, or of no attribute", w.Transition, p, name)
 			}
 		}
 		seen := map[shard.Value]string{}
 		for p, v := range x.Values {
 			if !used[p] {
-				t.Errorf("%s: the value %s is not used: DynamoDB refuses that", w.Name, p)
+				t.Errorf("%s: the value %s is not used: DynamoDB refuses that", w.Transition, p)
 			}
 			if twin, ok := seen[v]; ok {
-				t.Errorf("%s: %s and %s are the same value", w.Name, p, twin)
+				t.Errorf("%s: %s and %s are the same value", w.Transition, p, twin)
 			}
 			seen[v] = p
 			if (v.Kind == shard.KindString || v.Kind == shard.KindBinary) && v.Text == "" {
-				t.Errorf("%s: %s is empty", w.Name, p)
+				t.Errorf("%s: %s is empty", w.Transition, p)
 			}
 			if v.Kind == shard.KindString && !utf8.ValidString(v.Text) {
-				t.Errorf("%s: %s is no text", w.Name, p)
+				t.Errorf("%s: %s is no text", w.Transition, p)
 			}
 		}
 		for _, word := range words.FindAllString(placeholder.ReplaceAllString(text, ""), -1) {
 			if !grammar[word] {
-				t.Errorf("%s: %q does not go through a placeholder", w.Name, word)
+				t.Errorf("%s: %q does not go through a placeholder", w.Transition, word)
 			}
 		}
 		if strings.Count(text, "(") != strings.Count(text, ")") {
-			t.Errorf("%s: parentheses do not match: %s", w.Name, text)
+			t.Errorf("%s: parentheses do not match: %s", w.Transition, text)
 		}
 		if got := len(x.Condition); got > 4096 || len(x.Update) > 4096 {
-			t.Errorf("%s: the expression has %d bytes, at most 4096 are allowed", w.Name, got)
+			t.Errorf("%s: the expression has %d bytes, at most 4096 are allowed", w.Transition, got)
 		}
 		if w.Drop != (x.Update == "") {
-			t.Errorf("%s: deletes the item: %v, update %q", w.Name, w.Drop, x.Update)
+			t.Errorf("%s: deletes the item: %v, update %q", w.Transition, w.Drop, x.Update)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestNoUpdateTouchesAnAttributeTwice(t *testing.T) {
 		targets := map[shard.Attr]bool{}
 		for _, a := range w.Update {
 			if targets[a.Attr] {
-				t.Errorf("%s: two paths of the update overlap at %s", w.Name, a.Attr)
+				t.Errorf("%s: two paths of the update overlap at %s", w.Transition, a.Attr)
 			}
 			targets[a.Attr] = true
 		}
@@ -115,10 +115,10 @@ func TestEveryWriteLeavesNewerSchemasAlone(t *testing.T) {
 	t.Parallel()
 	for _, w := range forms() {
 		if w.Allowed(shard.Row{Doc: w.Doc, Schema: shard.SchemaVersion + 1}) {
-			t.Errorf("%s is allowed on a bare row of a newer schema", w.Name)
+			t.Errorf("%s is allowed on a bare row of a newer schema", w.Transition)
 		}
 		if len(w.Cond) == 0 || len(w.Cond[0]) == 0 || w.Cond[0][0].Attr != shard.AttrSchema {
-			t.Errorf("%s does not ask for the schema first", w.Name)
+			t.Errorf("%s does not ask for the schema first", w.Transition)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestExpressionsAsWritten(t *testing.T) {
 	var b strings.Builder
 	for _, w := range forms() {
 		x := w.Expression()
-		fmt.Fprintf(&b, "%s\n", w.Name)
+		fmt.Fprintf(&b, "%s\n", w.Transition)
 		for _, clause := range strings.Split(x.Condition, " AND (") {
 			fmt.Fprintf(&b, "  if   (%s\n", strings.TrimPrefix(clause, "("))
 		}

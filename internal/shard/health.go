@@ -34,7 +34,7 @@ func Health(r Row, now Micros) (Gate, Micros) {
 
 // Trip opens the gate, one level higher, unless somebody has just done so.
 func Trip(sink string, now, until Micros, level int64) Write {
-	return Write{Name: "TRIP", Doc: HealthRow(sink), Cond: []Clause{
+	return Write{Transition: TRIP, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
 		absentOr(AttrOpenUntil, Less, timeValue(now)),
 	}, Update: append([]Action{
@@ -45,7 +45,7 @@ func Trip(sink string, now, until Micros, level int64) Write {
 
 // Probe makes the caller the one prober until the given time.
 func Probe(sink string, now, until Micros) Write {
-	return Write{Name: "PROBE", Doc: HealthRow(sink), Cond: []Clause{
+	return Write{Transition: PROBE, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
 		must(AttrOpenUntil, Less, timeValue(now)),
 		absentOr(AttrProbeUntil, Less, timeValue(now)),
@@ -55,7 +55,7 @@ func Probe(sink string, now, until Micros) Write {
 // Close closes the gate after a probe that succeeded. last_write keeps the time: prune wants to
 // know since when the sink is well.
 func Close(sink string, probe, now Micros) Write {
-	return Write{Name: "CLOSE", Doc: HealthRow(sink), Cond: []Clause{
+	return Write{Transition: CLOSE, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
 		must(AttrProbeUntil, Equal, timeValue(probe)),
 	}, Update: append([]Action{set(AttrLastWrite, timeValue(now))},
@@ -69,7 +69,7 @@ func WellSince(r Row, now Micros, d time.Duration) bool {
 
 // StartRun makes the caller the one that runs, at most once per interval, however many rules fire.
 func StartRun(name string, token Token, now, until Micros, interval time.Duration) Write {
-	return Write{Name: "START RUN", Doc: RunRow(name), Cond: []Clause{
+	return Write{Transition: STARTRUN, Doc: RunRow(name), Cond: []Clause{
 		known(),
 		absentOr(AttrLeaseUntil, Less, timeValue(now)),
 		absentOr(AttrRanAt, AtMost, timeValue(now.Add(-interval))),
@@ -82,7 +82,7 @@ func StartRun(name string, token Token, now, until Micros, interval time.Duratio
 
 // EndRun ends a run of ours and keeps where the next one goes on.
 func EndRun(name string, token Token, cursor string) Write {
-	w := Write{Name: "END RUN", Doc: RunRow(name), Cond: []Clause{
+	w := Write{Transition: ENDRUN, Doc: RunRow(name), Cond: []Clause{
 		known(),
 		must(AttrOwner, Equal, textValue(string(token))),
 	}, Update: remove(AttrOwner, AttrLeaseUntil)}

@@ -68,26 +68,26 @@ func (w *world) write(t *rapid.T, wr shard.Write, allowed bool) bool {
 	old, err := w.store.Write(t.Context(), wr)
 	refused, isRefused := shard.AsRefused(err)
 	if isRefused == allowed || err != nil && !isRefused {
-		t.Fatalf("%s: %v, the twin allows it: %v\nrow %+v", wr.Name, err, allowed, before)
+		t.Fatalf("%s: %v, the twin allows it: %v\nrow %+v", wr.Transition, err, allowed, before)
 	}
 	if isRefused {
 		old = refused.Row
 	}
 	if old != before {
-		t.Fatalf("%s: image %+v, want %+v", wr.Name, old, before)
+		t.Fatalf("%s: image %+v, want %+v", wr.Transition, old, before)
 	}
 	after := w.row(t)
 	if want := w.twin.row(w.doc, w.packed); after != want {
-		t.Fatalf("%s: row  %+v\n want %+v", wr.Name, after, want)
+		t.Fatalf("%s: row  %+v\n want %+v", wr.Transition, after, want)
 	}
 	// What was committed never goes back while the row lives, nor does what was claimed, unless its
 	// version became a dead letter.
 	if after.Committed < before.Committed {
-		t.Fatalf("%s: committed went back from %s to %s", wr.Name, before.Committed, after.Committed)
+		t.Fatalf("%s: committed went back from %s to %s", wr.Transition, before.Committed, after.Committed)
 	}
 	if top := max(after.Claimed, after.Committed); top < max(before.Claimed, before.Committed) &&
 		after.Dead != before.Claimed {
-		t.Fatalf("%s: claimed went back from %s to %s", wr.Name, before.Claimed, top)
+		t.Fatalf("%s: claimed went back from %s to %s", wr.Transition, before.Claimed, top)
 	}
 	w.images = append(w.images, after)
 	return !isRefused

@@ -97,7 +97,7 @@ func (s *story) write(t *testing.T, w shard.Write, done string, recognised func(
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	return w.Name + ": " + done + "\n" + s.show(s.rowOf(t, w.Doc))
+	return w.Transition.String() + ": " + done + "\n" + s.show(s.rowOf(t, w.Doc))
 }
 
 // line is a command's arguments. What is left at the end was not understood.

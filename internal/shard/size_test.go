@@ -57,7 +57,7 @@ func settle(t *testing.T, r shard.Row, k shard.OrderKey) shard.Row {
 	const now = 1_777_888_812_345_671
 	step := func(w shard.Write) {
 		if !w.Allowed(r) {
-			t.Fatalf("%s is refused: %+v", w.Name, r)
+			t.Fatalf("%s is refused: %+v", w.Transition, r)
 		}
 		r = w.Apply(r)
 	}

@@ -44,7 +44,7 @@ var ErrThrottled = errors.New("table is throttling")
 // Refused is a write whose condition was false. Row is the item as it stood: as good as a
 // consistent read.
 type Refused struct {
-	Write string
+	Write Transition
 	Row   Row
 }
 
@@ -61,16 +61,18 @@ func AsRefused(err error) (*Refused, bool) {
 // and only its answer was lost.
 func OwnClaim(row Row, b Bid) bool { return row.Owner == b.Token && row.Claimed == b.Key }
 
-// Ended reports whether the row that refused a COMMIT, RELEASE or REJECT of a lease shows that the
-// same write had been applied before (its answer was lost), for each in its own way.
+// Ended reports whether the row that refused the end of a lease (see [Transition.EndsLease]) shows
+// that the same write had been applied before and its answer was lost.
 func Ended(row Row, l Lease, w Write) bool {
-	switch w.Name {
-	case "COMMIT", "COMMIT, newer waiting":
+	switch w.Transition.Base() {
+	case COMMIT:
 		return row.Committed == l.Key
-	case "RELEASE":
+	case RELEASE:
 		return row.Owner == "" && row.LeaseUntil == l.At && row.Claimed == l.Key
-	case "REJECT", "REJECT, not pending":
+	case REJECT:
 		return row.Dead == l.Key && row.Owner != l.Token
+	case REASSERTED:
+		return row.Owner != l.Token && row.LastWrite >= l.At
 	}
 	return false
 }

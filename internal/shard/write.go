@@ -90,11 +90,11 @@ type Action struct {
 
 // Write is one conditional write of one item: one UpdateItem, or one DeleteItem where Drop is set.
 type Write struct {
-	Name   string // ADMIT, CLAIM, ... for logs, metrics and stories
-	Doc    DocID
-	Cond   []Clause
-	Update []Action
-	Drop   bool // delete the item instead of updating it
+	Transition Transition
+	Doc        DocID
+	Cond       []Clause
+	Update     []Action
+	Drop       bool // delete the item instead of updating it
 }
 
 // Allowed evaluates the condition on the row as it stands.

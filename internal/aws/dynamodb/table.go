@@ -90,14 +90,14 @@ func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	}
 	var failed *types.ConditionalCheckFailedException
 	if !errors.As(err, &failed) {
-		return shard.Row{}, t.failure("write "+w.Name, err)
+		return shard.Row{}, t.failure("write "+w.Transition.String(), err)
 	}
 	t.refused.Add(1)
 	row, err := decode(w.Doc, failed.Item)
 	if err != nil {
 		return shard.Row{}, err
 	}
-	return shard.Row{}, &shard.Refused{Write: w.Name, Row: row}
+	return shard.Row{}, &shard.Refused{Write: w.Transition, Row: row}
 }
 
 func key(doc string) map[string]types.AttributeValue {

@@ -174,7 +174,7 @@ func TestErrorsAreToldApart(t *testing.T) {
 			if ok != tt.refused {
 				t.Errorf("refused: got %v, want %v: %v", ok, tt.refused, err)
 			}
-			if ok && (refused.Row != (shard.Row{Doc: "content#a", Committed: "key"}) || refused.Write != "REDRIVE") {
+			if ok && (refused.Row != (shard.Row{Doc: "content#a", Committed: "key"}) || refused.Write != shard.REDRIVE) {
 				t.Errorf("got %+v", refused)
 			}
 			if !strings.Contains(err.Error(), tt.says) {

@@ -32,7 +32,7 @@ func TestWhatRepeatingWillNotCureIsReported(t *testing.T) {
 		"missing":      {backoff.Permanent(errors.New("table shards does not exist")), 2},
 		"passing":      {errors.New("connection reset"), 0},
 		"throttled":    {shard.ErrThrottled, 0},
-		"refused":      {&shard.Refused{Write: "REDRIVE"}, 0},
+		"refused":      {&shard.Refused{Write: shard.REDRIVE}, 0},
 		"out of time":  {context.DeadlineExceeded, 0},
 		"no error":     {nil, 0},
 		"the caller's": {context.Canceled, 0},

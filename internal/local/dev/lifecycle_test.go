@@ -294,7 +294,7 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 		}, journal.SinkNewer, []string{"counted: SinkNewer", "logged: sink_newer"}},
 		"a lease that was lost": {func(s *scene) {
 			s.inject.when("COMMIT", func() {
-				w := shard.Write{Name: "TAKEOVER", Doc: doc("a"), Update: []shard.Action{
+				w := shard.Write{Doc: doc("a"), Update: []shard.Action{
 					{
 						Verb: shard.Set, Attr: shard.AttrOwner,
 						Val: shard.Value{Kind: shard.KindString, Text: "somebody else"},

@@ -25,7 +25,7 @@ func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 		case op.Call == "Read":
 			m.RowReads.Add(int64(op.Count))
 		case op.Call == "Scan": // its count is the limit: see scanned
-		case strings.ToUpper(op.Call[:2]) == op.Call[:2]: // ADMIT, CLAIM, ...: writes of rows
+		case op.Transition != 0:
 			m.RowWrites.Add(1)
 		}
 	case fault.Search:

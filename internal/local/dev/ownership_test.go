@@ -79,7 +79,7 @@ func TestCommitAfterLostLeaseIsRefusedAndNotAcknowledged(t *testing.T) {
 		m := put(0, "a", 1)
 		s.inject.when("COMMIT", func() { // another owner has taken over meanwhile, and is still writing
 			row := s.row("a")
-			w := shard.Write{Name: "TAKEOVER", Doc: doc("a"), Update: []shard.Action{
+			w := shard.Write{Doc: doc("a"), Update: []shard.Action{
 				{
 					Verb: shard.Set, Attr: shard.AttrOwner,
 					Val: shard.Value{Kind: shard.KindString, Text: "somebody else"},

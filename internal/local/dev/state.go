@@ -197,7 +197,7 @@ func (e *Engine) loadRow(ctx context.Context, line []byte) error {
 	if err := json.Unmarshal(item["doc"], &doc); err != nil {
 		return fmt.Errorf("doc: %w", err)
 	}
-	w := shard.Write{Name: "LOAD", Doc: doc}
+	w := shard.Write{Doc: doc}
 	for _, a := range shard.Attrs() {
 		raw, ok := item[string(a)]
 		if !ok {
@@ -286,7 +286,7 @@ func (e *Engine) raise(ctx context.Context, doc shard.DocID, k shard.OrderKey, o
 	r.VersionClass, r.Committed, r.CommittedOp = p.Version.Class(), k, op
 	r.LastWrite = max(r.LastWrite, written)
 	r.ExpiresAt = e.cfg.Expires(e.clk.Now())
-	w := shard.Write{Name: "LOAD", Doc: doc}
+	w := shard.Write{Doc: doc}
 	for _, a := range shard.Attrs() {
 		if v, ok := r.Get(a); ok {
 			w.Update = append(w.Update, shard.Action{Verb: shard.Set, Attr: a, Val: v})

@@ -35,6 +35,8 @@ type Op struct {
 	Doc     shard.DocID
 	Flight  string
 	Count   int // entries
+
+	Transition shard.Transition // of a row's write; the zero one of every other I/O
 }
 
 // Verdict is what happens to an I/O.

@@ -33,7 +33,8 @@ func (d shards) Read(ctx context.Context, docs []shard.DocID, c shard.Consistenc
 }
 
 func (d shards) Write(ctx context.Context, w shard.Write) (old shard.Row, err error) {
-	err = d.v.do(ctx, Op{Service: Table, Call: w.Name, Doc: w.Doc, Count: 1}, shard.ErrThrottled, func() (err error) {
+	op := Op{Service: Table, Call: w.Transition.String(), Transition: w.Transition, Doc: w.Doc, Count: 1}
+	err = d.v.do(ctx, op, shard.ErrThrottled, func() (err error) {
 		old, err = d.s.Write(ctx, w)
 		return err
 	})

@@ -87,7 +87,7 @@ func (s *Shards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	old.Doc = w.Doc
 	if !w.Allowed(old) {
 		s.refused.Add(1)
-		return shard.Row{}, &shard.Refused{Write: w.Name, Row: old}
+		return shard.Row{}, &shard.Refused{Write: w.Transition, Row: old}
 	}
 	if next := w.Apply(old); next.Exists() {
 		b.rows[w.Doc] = next

@@ -179,13 +179,13 @@ func (w *twin) compare(t *testing.T, k Key) {
 	for _, m := range w.moves(k) {
 		got := m.write.Allowed(w.real)
 		if got != m.want {
-			t.Fatalf("%s of %d (%s) on %+v: code %t, model %t", m.name, k, m.write.Name, w.model, got, m.want)
+			t.Fatalf("%s of %d (%s) on %+v: code %t, model %t", m.name, k, m.write.Transition, w.model, got, m.want)
 		}
 		if !got {
 			continue
 		}
 		if got, want := settle(w.back(m.write.Apply(w.real))), settle(m.after); got != want {
-			t.Fatalf("%s of %d (%s) on %+v:\ncode  %+v\nmodel %+v", m.name, k, m.write.Name, w.model, got, want)
+			t.Fatalf("%s of %d (%s) on %+v:\ncode  %+v\nmodel %+v", m.name, k, m.write.Transition, w.model, got, want)
 		}
 	}
 }
@@ -259,7 +259,7 @@ func TestEveryClauseOfTheCodeMatters(t *testing.T) {
 	keys := orderKeys(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	type clause struct {
-		write string
+		write shard.Transition
 		n     int
 	}
 	noticed := map[clause]bool{}
@@ -269,7 +269,7 @@ func TestEveryClauseOfTheCodeMatters(t *testing.T) {
 			for n := range m.write.Cond {
 				mutant := m.write
 				mutant.Cond = append(append([]shard.Clause(nil), m.write.Cond[:n]...), m.write.Cond[n+1:]...)
-				c := clause{m.write.Name, n}
+				c := clause{m.write.Transition, n}
 				noticed[c] = noticed[c] || mutant.Allowed(w.real) != m.want
 			}
 		}
@@ -281,8 +281,8 @@ func TestEveryClauseOfTheCodeMatters(t *testing.T) {
 	for _, m := range w.moves(2) {
 		for n, c := range m.write.Cond {
 			interval := c[len(c)-1].Attr == shard.AttrLastWrite && c[len(c)-1].Op == shard.AtMost
-			if !noticed[clause{m.write.Name, n}] && !blind[c[0].Attr] && !interval && !formClause(m.write.Name, c) {
-				t.Errorf("%s without clause %d (%v) makes no difference to the model", m.write.Name, n, c)
+			if !noticed[clause{m.write.Transition, n}] && !blind[c[0].Attr] && !interval && !formClause(m.write.Transition, c) {
+				t.Errorf("%s without clause %d (%v) makes no difference to the model", m.write.Transition, n, c)
 			}
 		}
 	}
@@ -290,11 +290,11 @@ func TestEveryClauseOfTheCodeMatters(t *testing.T) {
 
 // formClause says that a clause only tells two forms apart: with the newest image in hand it always
 // holds. What it guards is compared by TestAStaleImageNeverChangesTheOutcome.
-func formClause(write string, c shard.Clause) bool {
+func formClause(write shard.Transition, c shard.Clause) bool {
 	switch write {
-	case "COMMIT", "COMMIT, newer waiting", "REJECT", "REJECT, not pending", "PARK":
+	case shard.COMMIT, shard.COMMITNewerWaiting, shard.REJECT, shard.REJECTNotPending, shard.PARK:
 		return c[0].Attr == shard.AttrPending
-	case "COLLECT":
+	case shard.COLLECT:
 		return true // "unchanged since read": the image is the row here
 	}
 	return false
@@ -331,7 +331,7 @@ func TestAStaleImageNeverChangesTheOutcome(t *testing.T) {
 				got.Expires, want.Expires = false, false
 			}
 			if got != want {
-				t.Fatalf("%s with pending %q in hand on %+v:\ncode  %+v\nmodel %+v", m.write.Name, old.real.Pending,
+				t.Fatalf("%s with pending %q in hand on %+v:\ncode  %+v\nmodel %+v", m.write.Transition, old.real.Pending,
 					w.model, got, want)
 			}
 		}

@@ -34,7 +34,7 @@ var rowModel = porcupine.Model{
 	},
 	DescribeOperation: func(input, _ any) string {
 		c := input.(RowCall)
-		return fmt.Sprintf("%d: %s %s refused %v saw %+v", c.Client, c.Write.Name, c.Write.Doc, c.Refused, c.Row)
+		return fmt.Sprintf("%d: %s %s refused %v saw %+v", c.Client, c.Write.Transition, c.Write.Doc, c.Refused, c.Row)
 	},
 }
 

@@ -69,9 +69,9 @@ func keeping(w *shard.Write, attrs ...shard.Attr) {
 	w.Update = slices.DeleteFunc(w.Update, func(a shard.Action) bool { return slices.Contains(attrs, a.Attr) })
 }
 
-func isClaim(w *shard.Write) bool  { return w.Name == "CLAIM" || w.Name == "CLAIM again" }
-func isCommit(w *shard.Write) bool { return w.Name == "COMMIT" || w.Name == "COMMIT, newer waiting" }
-func isReject(w *shard.Write) bool { return w.Name == "REJECT" || w.Name == "REJECT, not pending" }
+func isClaim(w *shard.Write) bool  { return w.Transition.Base() == shard.CLAIM }
+func isCommit(w *shard.Write) bool { return w.Transition.Base() == shard.COMMIT }
+func isReject(w *shard.Write) bool { return w.Transition.Base() == shard.REJECT }
 
 // sinking is a mutant of what index makes of the sink.
 func sinking(wrap func(sink.Sink) sink.Sink) func(**World) Hooks {
@@ -116,7 +116,7 @@ var mutants = []mutant{
 		}),
 	},
 	{"admit although committed", "ADMIT does not ask for committed < k", editing(func(w *shard.Write) {
-		if w.Name == "ADMIT" {
+		if w.Transition == shard.ADMIT {
 			without(w, shard.AttrCommitted)
 		}
 	})},
@@ -125,7 +125,7 @@ var mutants = []mutant{
 		func(w **World) Hooks {
 			return Hooks{Index: func(h *index.Handler) {
 				h.Shards = seenStore{editedStore{h.Shards, func(w *shard.Write) {
-					if w.Name == "CLAIM" {
+					if w.Transition == shard.CLAIM {
 						without(w, shard.AttrClaimed)
 					}
 				}}, func(r *shard.Row) { r.Claimed = "" }}
@@ -147,7 +147,7 @@ var mutants = []mutant{
 		}}
 	}},
 	{"claim of a dead version", "neither ADMIT nor CLAIM asks for dead <> k", editing(func(w *shard.Write) {
-		if isClaim(w) || w.Name == "ADMIT" {
+		if isClaim(w) || w.Transition == shard.ADMIT {
 			without(w, shard.AttrDead)
 		}
 	})},
@@ -207,14 +207,14 @@ var mutants = []mutant{
 	{
 		"commit waits for nobody", "COMMIT always has its form for a newer version that waits",
 		editing(func(w *shard.Write) {
-			if w.Name == "COMMIT" {
+			if w.Transition == shard.COMMIT {
 				keeping(w, shard.AttrPending, shard.AttrFlight, shard.AttrExpiresAt)
 				without(w, shard.AttrPending)
 			}
 		}),
 	},
 	{"release forgets claimed", "RELEASE sets claimed to committed", editing(func(w *shard.Write) {
-		if w.Name == "RELEASE" {
+		if w.Transition == shard.RELEASE {
 			w.Update = append(w.Update, shard.Action{
 				Verb: shard.Copy, Attr: shard.AttrClaimed,
 				From: shard.AttrCommitted,
@@ -288,7 +288,7 @@ var mutants = []mutant{
 	})},
 	{"park keeps pending", "PARK leaves pending at the dead version", everywhere(func(s shard.Store) shard.Store {
 		return editedStore{s, func(w *shard.Write) {
-			if w.Name == "PARK" {
+			if w.Transition == shard.PARK {
 				keeping(w, shard.AttrPending, shard.AttrBurstStart, shard.AttrFlight)
 			}
 		}}

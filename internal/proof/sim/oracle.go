@@ -86,17 +86,17 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 		return
 	}
 	if row.Committed < old.Committed {
-		o.violate("committed is monotone", fmt.Sprintf("%s: %s took committed from %s to %s", w.Doc, w.Name,
+		o.violate("committed is monotone", fmt.Sprintf("%s: %s took committed from %s to %s", w.Doc, w.Transition,
 			old.Committed, row.Committed))
 	}
 	o.w.worst.Refusals = max(o.w.worst.Refusals, int(row.Refusals))
-	switch w.Name {
-	case "CLAIM", "CLAIM again":
+	switch w.Transition.Base() {
+	case shard.CLAIM:
 		o.granted(v, l, row)
-	case "COMMIT", "COMMIT, newer waiting":
+	case shard.COMMIT:
 		o.committed(w, l, old, row)
 		o.ended(v, l, old, 0)
-	case "RELEASE", "REJECT", "REJECT, not pending":
+	case shard.RELEASE, shard.REJECT:
 		o.ended(v, l, old, row.LeaseUntil)
 	}
 }

@@ -46,7 +46,7 @@ func (t *table) row(doc shard.DocID) shard.Row {
 
 // write is one write, now.
 func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
-	t.w.counts.wrote(w.Name)
+	t.w.counts.wrote(w.Transition.String())
 	if budget := t.w.rates.TableBudget; budget > 0 && w.Doc.IsDocument() {
 		s := t.spent[w.Doc]
 		if second := t.w.now.Truncate(time.Second); s.second != second {
@@ -113,7 +113,7 @@ func (t *table) expire() {
 	for _, r := range rows {
 		over := time.Duration(epoch.Add(t.w.now).Unix()-r.ExpiresAt) * time.Second
 		if r.ExpiresAt != 0 && over >= 0 && (over >= ttlLate || t.w.dice.chance(float64(ttlEvery)/float64(ttlLate))) {
-			_, _ = t.rows.Write(background, shard.Write{Name: "TTL", Doc: r.Doc, Drop: true}) // nothing refuses it
+			_, _ = t.rows.Write(background, shard.Write{Doc: r.Doc, Drop: true}) // nothing refuses it
 			t.w.trace.mark("ttl "+string(r.Doc), "", 0)
 		}
 	}
@@ -135,7 +135,7 @@ func (c tableClient) Read(ctx context.Context, docs []shard.DocID, how shard.Con
 func (c tableClient) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	var old shard.Row
 	late := time.Duration(0)
-	if r := &c.v.w.rates; endsLease(w.Name) && c.v.w.dice.chance(r.LateEnd) {
+	if r := &c.v.w.rates; w.Transition.EndsLease() && c.v.w.dice.chance(r.LateEnd) {
 		late = c.v.w.dice.upTo(r.StallBy)
 	}
 	err := c.v.askLate(ctx, fault.Table, late, func() (err error) {
@@ -145,16 +145,6 @@ func (c tableClient) Write(ctx context.Context, w shard.Write) (shard.Row, error
 		return err
 	})
 	return old, err
-}
-
-// endsLease reports whether a write gives a lease back: one that comes late must find that it is
-// somebody else's.
-func endsLease(name string) bool {
-	switch name {
-	case "COMMIT", "COMMIT, newer waiting", "RELEASE", "REJECT", "REJECT, not pending":
-		return true
-	}
-	return false
 }
 
 func (c tableClient) Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []shard.Row,

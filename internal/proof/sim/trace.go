@@ -56,7 +56,7 @@ func (t *trace) decision(v *fault.Invocation, op fault.Op, verdict fault.Verdict
 
 func (t *trace) write(v *invocation, w shard.Write, allowed bool) {
 	t.number(int64(t.w.now))
-	t.text(w.Name)
+	t.text(w.Transition.String())
 	t.text(string(w.Doc))
 	if allowed {
 		t.number(1)
@@ -67,7 +67,7 @@ func (t *trace) write(v *invocation, w shard.Write, allowed bool) {
 		if allowed {
 			answer = "done"
 		}
-		t.tell("  table: %s of %s %d on %s %s; pending %s committed %s claimed %s dead %s owner %q until %s", w.Name,
+		t.tell("  table: %s of %s %d on %s %s; pending %s committed %s claimed %s dead %s owner %q until %s", w.Transition,
 			v.Name, v.ID, w.Doc, answer,
 			row.Pending, row.Committed, row.Claimed, row.Dead, row.Owner, t.micros(row.LeaseUntil))
 	}

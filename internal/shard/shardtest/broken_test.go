@@ -62,7 +62,7 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 					return old, err
 				}
 				if !w.Allowed(old) {
-					return shard.Row{}, &shard.Refused{Write: w.Name, Row: old}
+					return shard.Row{}, &shard.Refused{Write: w.Transition, Row: old}
 				}
 				runtime.Gosched() // what lies between is I/O
 				_, err = s.Write(ctx, shardtest.Put(w.Apply(old)))
@@ -94,7 +94,7 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 		) {
 			old, err := s.Write(ctx, w)
 			if _, ok := shard.AsRefused(err); ok {
-				err = &shard.Refused{Write: w.Name, Row: shard.Row{Doc: w.Doc}}
+				err = &shard.Refused{Write: w.Transition, Row: shard.Row{Doc: w.Doc}}
 			}
 			return old, err
 		}},
@@ -189,7 +189,7 @@ func TestTheSuiteKillsBrokenStores(t *testing.T) {
 			}
 			for _, c := range shardtest.Cases() {
 				if err := c.Check(t.Context(), env); err != nil {
-					t.Logf("killed by %s %q: %v", c.Write.Name, c.Name, err)
+					t.Logf("killed by %s %q: %v", c.Write.Transition, c.Name, err)
 					return
 				}
 			}

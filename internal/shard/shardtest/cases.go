@@ -114,10 +114,10 @@ func Cases() []Case {
 	}
 	seen := map[string]bool{}
 	for i := range all {
-		for seen[all[i].Write.Name+all[i].Name] {
+		for seen[all[i].Title()] {
 			all[i].Name += " too"
 		}
-		seen[all[i].Write.Name+all[i].Name] = true
+		seen[all[i].Title()] = true
 	}
 	return all
 }

@@ -33,9 +33,7 @@ func Duties() []Duty {
 		{Name: "admissions in any order leave the newest pending", Check: admitRace},
 		{Name: "additions at once are all counted", Check: addRace},
 		{Name: "a claim whose answer was lost is recognised by its own token", Check: lostClaim},
-		{Name: "a commit whose answer was lost is recognised", Check: lostCommit},
-		{Name: "a release whose answer was lost is recognised", Check: lostRelease},
-		{Name: "a rejection whose answer was lost is recognised", Check: lostReject},
+		{Name: "a write that ends a lease is recognised where its answer was lost", Check: lostEnd},
 		{Name: "a call under a context that has ended fails", Check: endedContext},
 		{Name: "a scan sees each row once, in any number of segments and pages", Scan: true, Check: scan},
 	}

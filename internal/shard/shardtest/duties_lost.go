@@ -11,12 +11,12 @@ import (
 // again repeats a write whose answer was lost and returns the image of its refusal.
 func (e *Env) again(ctx context.Context, w shard.Write) (shard.Row, error) {
 	if _, err := e.Store.Write(ctx, w); err != nil {
-		return shard.Row{}, fmt.Errorf("%s: %w", w.Name, err)
+		return shard.Row{}, fmt.Errorf("%s: %w", w.Transition, err)
 	}
 	_, err := e.Store.Write(ctx, w)
 	refused, ok := shard.AsRefused(err)
 	if !ok {
-		return shard.Row{}, fmt.Errorf("%s again: %s, want a refusal", w.Name, answer(err))
+		return shard.Row{}, fmt.Errorf("%s again: %s, want a refusal", w.Transition, answer(err))
 	}
 	return refused.Row, nil
 }
@@ -50,76 +50,46 @@ func lostClaim(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// lost repeats the end of a lease and asks whether the refusal is recognised, and that a stranger's
-// lease is not.
-func (e *Env) lost(ctx context.Context, before shard.Row, make func(shard.Lease) shard.Write,
-	stranger func(*shard.Row),
-) error {
-	doc := e.Doc()
-	before.Doc = doc
-	l := shard.Lease{Doc: doc, Key: k2, Token: token, At: at}
-	if err := e.put(ctx, before); err != nil {
-		return err
-	}
-	w := make(l)
-	row, err := e.again(ctx, w)
-	if err != nil {
-		return err
-	}
-	if !shard.Ended(row, l, w) {
-		return fmt.Errorf("%s did not recognise itself", w.Name)
-	}
-	stranger(&before)
-	if err := e.put(ctx, before); err != nil {
-		return err
-	}
-	_, err = e.Store.Write(ctx, w)
-	refused, ok := shard.AsRefused(err)
-	if !ok {
-		return fmt.Errorf("%s of a lost lease: %s, want a refusal", w.Name, answer(err))
-	}
-	if shard.Ended(refused.Row, l, w) {
-		return fmt.Errorf("%s took another owner's work for its own", w.Name)
-	}
-	return nil
-}
-
-func lostCommit(ctx context.Context, e *Env) error {
-	for _, p := range []shard.OrderKey{k2, k3} {
-		before := with(held, pending(p))
-		err := e.lost(ctx, before, func(l shard.Lease) shard.Write {
-			return shard.Commit(l, shard.Put, now, expires,
-				before)
-		},
-			func(r *shard.Row) { r.Owner = other })
+// lostEnd repeats every write that ends a lease: its own refusal is recognised, a refusal by
+// another owner is not.
+func lostEnd(ctx context.Context, e *Env) error {
+	newer := with(held, pending(k3))
+	for _, c := range []struct {
+		before shard.Row
+		write  shard.Write
+	}{
+		{held, shard.Commit(ours, shard.Put, now, expires, held)},
+		{newer, shard.Commit(ours, shard.Put, now, expires, newer)},
+		{held, shard.Release(ours, "throttled", false)},
+		{held, shard.Release(ours, "refused", true)},
+		{held, shard.Reject(ours, "mapping", expires, held)},
+		{newer, shard.Reject(ours, "mapping", expires, newer)},
+		{held, shard.Reasserted(ours)},
+	} {
+		w, before := c.write, c.before
+		w.Doc = e.Doc()
+		before.Doc = w.Doc
+		if err := e.put(ctx, before); err != nil {
+			return err
+		}
+		row, err := e.again(ctx, w)
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func lostRelease(ctx context.Context, e *Env) error {
-	for _, refused := range []bool{false, true} {
-		err := e.lost(ctx, held, func(l shard.Lease) shard.Write { return shard.Release(l, "throttled", refused) },
-			func(r *shard.Row) { r.Owner = other })
-		if err != nil {
+		if !shard.Ended(row, ours, w) {
+			return fmt.Errorf("%s did not recognise itself", w.Transition)
+		}
+		before.Owner = other
+		if err := e.put(ctx, before); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func lostReject(ctx context.Context, e *Env) error {
-	for _, p := range []shard.OrderKey{k2, k3} {
-		before := with(held, pending(p))
-		err := e.lost(ctx, before, func(l shard.Lease) shard.Write {
-			return shard.Reject(l, "mapping", expires,
-				before)
-		},
-			func(r *shard.Row) { r.Owner = other })
-		if err != nil {
-			return err
+		_, err = e.Store.Write(ctx, w)
+		refused, ok := shard.AsRefused(err)
+		if !ok {
+			return fmt.Errorf("%s of a lost lease: %s, want a refusal", w.Transition, answer(err))
+		}
+		if shard.Ended(refused.Row, ours, w) {
+			return fmt.Errorf("%s took another owner's work for its own", w.Transition)
 		}
 	}
 	return nil

@@ -150,7 +150,7 @@ func admitRace(ctx context.Context, e *Env) error {
 
 func addRace(ctx context.Context, e *Env) error {
 	doc := e.Doc()
-	w := shard.Write{Name: "ADD", Doc: doc, Update: []shard.Action{
+	w := shard.Write{Doc: doc, Update: []shard.Action{
 		{Verb: shard.Add, Attr: shard.AttrRefusals, Val: shard.Value{Kind: shard.KindNumber, Num: 1}},
 	}, Cond: Put(shard.Row{}).Cond}
 	errs := make([]error, e.Claimers)

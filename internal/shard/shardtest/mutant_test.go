@@ -1,6 +1,7 @@
 package shardtest_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,20 +27,18 @@ type mutant struct {
 }
 
 func (m mutant) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
-	name := w.Name
 	if changed, ok := m.mutate(w); ok {
 		w = changed
-		w.Name = name
 	}
 	return m.Store.Write(ctx, w)
 }
 
 // killed reports whether a case notices the mutation, and which one.
-func killed(t *testing.T, name string, m mutation) (string, bool) {
+func killed(t *testing.T, write shard.Transition, m mutation) (string, bool) {
 	t.Helper()
 	env := shardtest.NewEnv(mutant{memory.NewShards(), m}, shardtest.Capabilities{})
 	for _, c := range shardtest.Cases() {
-		if c.Write.Name == name && c.Check(t.Context(), env) != nil {
+		if c.Write.Transition == write && c.Check(t.Context(), env) != nil {
 			return c.Name, true
 		}
 	}
@@ -69,11 +68,11 @@ var verbs = map[shard.Verb]string{
 
 func actionText(a shard.Action) string { return verbs[a.Verb] + " " + string(a.Attr) }
 
-// writes are the distinct forms of the protocol's writes, by name.
-func writes() map[string][]shard.Write {
-	forms := map[string][]shard.Write{}
+// writes are the writes of all cases, by transition.
+func writes() map[shard.Transition][]shard.Write {
+	forms := map[shard.Transition][]shard.Write{}
 	for _, c := range shardtest.Cases() {
-		forms[c.Write.Name] = append(forms[c.Write.Name], c.Write)
+		forms[c.Write.Transition] = append(forms[c.Write.Transition], c.Write)
 	}
 	return forms
 }
@@ -129,7 +128,8 @@ var bends = map[shard.Op][]shard.Op{
 }
 
 type named struct {
-	write, text string
+	write shard.Transition
+	text  string
 	mutation
 }
 
@@ -187,7 +187,7 @@ func mutants() []named {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b named) int { return strings.Compare(a.write+a.text, b.write+b.text) })
+	slices.SortFunc(all, func(a, b named) int { return cmp.Or(cmp.Compare(a.write, b.write), cmp.Compare(a.text, b.text)) })
 	return all
 }
 
@@ -201,10 +201,10 @@ var equivalent = map[string]string{
 func TestTheSuiteKillsEveryMutantOfEveryWrite(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
-	count := map[string]int{}
+	count := map[shard.Transition]int{}
 	for _, m := range mutants() {
 		by, dead := killed(t, m.write, m.mutation)
-		if why := equivalent[m.text]; why != "" && strings.HasPrefix(m.write, "CLAIM") {
+		if why := equivalent[m.text]; why != "" && m.write.Base() == shard.CLAIM {
 			if dead {
 				t.Errorf("%s %s is killed by %q and is said to mean the same: %s", m.write, m.text, by, why)
 			}
@@ -221,34 +221,34 @@ func TestTheSuiteKillsEveryMutantOfEveryWrite(t *testing.T) {
 	}
 	t.Logf("clauses:\n%s", table.String())
 	total := 0
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for name := range count {
-			if !yield(name) {
-				return
-			}
-		}
-	}) {
-		t.Logf("%-20s %3d mutants killed", name, count[name])
-		total += count[name]
+	for _, w := range shard.Transitions() {
+		t.Logf("%-20s %3d mutants killed", w, count[w])
+		total += count[w]
 	}
 	t.Logf("%d mutants killed", total)
+}
+
+func TestEndsLeaseIsTrueOfExactlyTheWritesThatTakeADocumentsOwnerAway(t *testing.T) {
+	t.Parallel()
+	for write, forms := range writes() {
+		ends := slices.ContainsFunc(forms, func(w shard.Write) bool {
+			return write < shard.TRIP && slices.Contains(w.Update, shard.Action{Verb: shard.Remove, Attr: shard.AttrOwner})
+		})
+		if got := write.EndsLease(); got != ends {
+			t.Errorf("%s ends a lease: %v, want %v", write, got, ends)
+		}
+	}
 }
 
 func TestEveryWriteOfTheModelIsInTheSuite(t *testing.T) {
 	t.Parallel()
 	forms := writes()
-	for _, name := range []string{
-		"ADMIT", "CLAIM", "CLAIM again", "COMMIT", "COMMIT, newer waiting", "RELEASE", "REJECT", "REJECT, not pending",
-		"PARK",
-		"PARK, not pending", "REDRIVE", "REASSERT", "REASSERTED", "COLLECT", "TRIP", "PROBE", "CLOSE", "START RUN",
-		"END RUN",
-	} {
-		if len(forms[name]) == 0 {
-			t.Errorf("%s has no case", name)
+	for _, w := range shard.Transitions() {
+		if len(forms[w]) == 0 {
+			t.Errorf("%s has no case", w)
 		}
-		delete(forms, name)
 	}
-	for name := range forms {
-		t.Errorf("%s is not in this list", name)
+	if len(forms) != len(shard.Transitions()) {
+		t.Errorf("the cases have %d transitions, want %d", len(forms), len(shard.Transitions()))
 	}
 }

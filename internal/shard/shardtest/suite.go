@@ -35,7 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) shard.Store, c Capabilities) {
 		})
 	}
 	for _, c := range Cases() {
-		t.Run(c.Write.Name+" "+c.Name, func(t *testing.T) {
+		t.Run(c.Title(), func(t *testing.T) {
 			t.Parallel()
 			if err := c.Check(t.Context(), env); err != nil {
 				t.Error(err)
@@ -78,7 +78,7 @@ func (e *Env) put(ctx context.Context, r shard.Row) error {
 
 // Put is a write that makes the row of r's document what r says, whatever it was.
 func Put(r shard.Row) shard.Write {
-	w := shard.Write{Name: "SETUP", Doc: r.Doc, Cond: []shard.Clause{{
+	w := shard.Write{Doc: r.Doc, Cond: []shard.Clause{{
 		{Attr: shard.AttrSchema, Op: shard.Absent}, {Attr: shard.AttrSchema, Op: shard.Exists},
 	}}}
 	for _, a := range shard.Attrs() {
@@ -152,6 +152,9 @@ type Case struct {
 	After   shard.Row // where Allowed
 }
 
+// Title is the name of the case with its write.
+func (c Case) Title() string { return c.Write.Transition.String() + " " + c.Name }
+
 // Check runs the case on a document of its own.
 func (c Case) Check(ctx context.Context, e *Env) error {
 	doc := e.Doc()
@@ -172,8 +175,8 @@ func (c Case) Check(ctx context.Context, e *Env) error {
 	case !c.Allowed && !isRefused:
 		return fmt.Errorf("allowed, should be refused")
 	case !c.Allowed:
-		if refused.Write != w.Name {
-			return fmt.Errorf("refusal names %q, want %q", refused.Write, w.Name)
+		if refused.Write != w.Transition {
+			return fmt.Errorf("refusal names %s, want %s", refused.Write, w.Transition)
 		}
 		return errors.Join(same("image of the refusal", refused.Row, before), e.expect(ctx, before))
 	}

@@ -1,0 +1,70 @@
+package shard
+
+// Transition names a write of the protocol, in one of its forms. The zero Transition is none: a
+// write that is not part of the protocol.
+type Transition byte
+
+// The transitions of a document's row, then those of lull's own rows ([HealthRow], [RunRow]).
+const (
+	ADMIT Transition = iota + 1
+	CLAIM
+	CLAIMAgain // of a version that was claimed before and has no commit
+	COMMIT
+	COMMITNewerWaiting // a newer version is pending: the burst goes on
+	RELEASE
+	REJECT
+	REJECTNotPending // another version is pending, or none
+	PARK
+	PARKNotPending
+	REDRIVE
+	REASSERT
+	REASSERTED
+	COLLECT
+
+	TRIP
+	PROBE
+	CLOSE
+	STARTRUN
+	ENDRUN
+
+	transitions // how many there are, the zero one included
+)
+
+var transitionNames = [transitions]string{
+	0: "OTHER", ADMIT: "ADMIT", CLAIM: "CLAIM", CLAIMAgain: "CLAIM again", COMMIT: "COMMIT",
+	COMMITNewerWaiting: "COMMIT, newer waiting", RELEASE: "RELEASE", REJECT: "REJECT",
+	REJECTNotPending: "REJECT, not pending", PARK: "PARK", PARKNotPending: "PARK, not pending",
+	REDRIVE: "REDRIVE", REASSERT: "REASSERT", REASSERTED: "REASSERTED", COLLECT: "COLLECT",
+	TRIP: "TRIP", PROBE: "PROBE", CLOSE: "CLOSE", STARTRUN: "START RUN", ENDRUN: "END RUN",
+}
+
+// Transitions lists every transition of the protocol.
+func Transitions() []Transition {
+	all := make([]Transition, 0, transitions-1)
+	for t := ADMIT; t < transitions; t++ {
+		all = append(all, t)
+	}
+	return all
+}
+
+// String is the name in logs, stories and counts. Code compares transitions, never names.
+func (t Transition) String() string { return transitionNames[t] }
+
+// Base is the transition without its form: COMMIT for [COMMITNewerWaiting].
+func (t Transition) Base() Transition {
+	switch t {
+	case CLAIMAgain, COMMITNewerWaiting, REJECTNotPending, PARKNotPending:
+		return t - 1
+	}
+	return t
+}
+
+// EndsLease reports whether the transition gives the lease of a document back. One that comes late
+// must find that the lease is somebody else's.
+func (t Transition) EndsLease() bool {
+	switch t.Base() {
+	case COMMIT, RELEASE, REJECT, REASSERTED:
+		return true
+	}
+	return false
+}
