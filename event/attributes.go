@@ -1,18 +1,41 @@
 package event
 
-import "github.com/lullhq/lull/internal/queue"
+import "strings"
+
+// Names under which publishers send what a consumer needs beside the body.
+var (
+	contentTypeNames = []string{"content_type", "content-type", "contentType", "Content-Type"}
+	typeNames        = []string{"event_type", "event-type", "eventType", "type"}
+	routingKeyNames  = []string{"routing_key", "routing-key", "routingKey", "x-routing-key"}
+)
+
+// runName is the header inside an envelope that names the resync run.
+const runName = "resyncrun"
 
 // MetaOf reads what attributes of the message say beside the body: SNS with raw delivery turns its
-// own into these. A resync run is not among them, because it is part of the order key, which comes
-// from the body alone.
-func MetaOf(attributes map[string]queue.Attribute) Meta {
+// own into these. It reads no resync run: the run is part of the order key, which comes from the
+// body alone.
+func MetaOf(attributes map[string]Attribute) Meta {
 	if len(attributes) == 0 {
 		return Meta{}
 	}
-	get := func(name string) string { return attributes[name].String }
+	return metaOf(func(name string) string { return attributes[name].String })
+}
+
+// metaOf reads all but the run from names and values.
+func metaOf(get func(name string) string) Meta {
 	return Meta{
 		ContentType: firstOf(contentTypeNames, get),
 		Type:        firstOf(typeNames, get),
 		RoutingKey:  firstOf(routingKeyNames, get),
 	}
+}
+
+func firstOf(names []string, get func(string) string) string {
+	for _, name := range names {
+		if v := get(name); v != "" {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
 }

@@ -1,5 +1,7 @@
 package event
 
+import "cmp"
+
 // Shape says what the text of a Body is.
 type Shape byte
 
@@ -32,17 +34,11 @@ type Meta struct {
 
 // over puts inner's values before m's: the innermost envelope knows best.
 func (m Meta) over(inner Meta) Meta {
-	pick := func(a, b string) string {
-		if a != "" {
-			return a
-		}
-		return b
-	}
 	return Meta{
-		ContentType: pick(inner.ContentType, m.ContentType),
-		Type:        pick(inner.Type, m.Type),
-		RoutingKey:  pick(inner.RoutingKey, m.RoutingKey),
-		Run:         pick(inner.Run, m.Run),
+		ContentType: cmp.Or(inner.ContentType, m.ContentType),
+		Type:        cmp.Or(inner.Type, m.Type),
+		RoutingKey:  cmp.Or(inner.RoutingKey, m.RoutingKey),
+		Run:         cmp.Or(inner.Run, m.Run),
 	}
 }
 

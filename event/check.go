@@ -17,7 +17,7 @@ import (
 // maps documents nearly as deep.
 const MaxDepth = 256
 
-// Check says why a text is no body, or nil: it must be UTF-8 and one JSON value that nests at most
+// Check says why a text cannot be a body, or nil: it must be UTF-8 and one JSON value that nests at most
 // MaxDepth deep.
 func Check(text string) *Fault {
 	switch {
@@ -82,12 +82,5 @@ func Quote(s string) string {
 	if len(s) <= most {
 		return fmt.Sprintf("%q", s)
 	}
-	s = s[:most]
-	for range utf8.UTFMax - 1 { // do not cut a character
-		if r, n := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || n > 1 {
-			break
-		}
-		s = s[:len(s)-1]
-	}
-	return fmt.Sprintf("%q...", s)
+	return fmt.Sprintf("%q...", strings.ToValidUTF8(s[:most], "")) // without half a character
 }

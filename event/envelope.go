@@ -20,7 +20,7 @@ type Unwrapper struct {
 // passed on as it is.
 func (u Unwrapper) Unwrap(dst []Body, text string, meta Meta) []Body {
 	dst = u.open(dst, text, meta, u.Depth)
-	if len(dst) > MaxEvents { // a message of which a part was left out must not count as decoded
+	if len(dst) > MaxEvents { // a message that is decoded in part must not count as decoded
 		return append(dst[:0], Body{Fault: undecodable("the message carries more than %d events: send fewer in one",
 			MaxEvents)})
 	}
@@ -55,11 +55,7 @@ func (u Unwrapper) peel(dst []Body, text string, meta Meta, left int) []Body {
 			return append(dst, Body{Skip: "s3:TestEvent", Meta: meta})
 		}
 		if left == 0 {
-			return append(dst,
-				Body{
-					Fault: undecodable("the event lies in more than %d envelopes (payload.envelopeDepth)", u.Depth),
-					Meta:  meta,
-				})
+			return append(dst, Body{Fault: u.wrappedTooDeep(), Meta: meta})
 		}
 		return u.unpack(dst, k, meta, left-1)
 	}
@@ -104,13 +100,13 @@ func (u Unwrapper) notification(dst []Body, k envelope, meta Meta, left int) []B
 			Problem: Quote(kind) + " is a message of SNS itself, not an event: confirm the subscription at its topic",
 		}})
 	}
-	inner := Meta{
-		ContentType: firstOf(contentTypeNames, k.attribute),
-		Type:        firstOf(typeNames, k.attribute),
-		RoutingKey:  firstOf(routingKeyNames, k.attribute),
-		Run:         firstOf(runNames, k.attribute),
-	}
+	inner := metaOf(k.attribute)
+	inner.Run = strings.TrimSpace(k.attribute(runName))
 	return u.open(dst, k.message.Str, meta.over(inner), left)
+}
+
+func (u Unwrapper) wrappedTooDeep() *Fault {
+	return undecodable("the event lies in more than %d envelopes (payload.envelopeDepth)", u.Depth)
 }
 
 func isHeartbeat(contentType string) bool {

@@ -20,7 +20,7 @@ func pointer(text string) (Pointer, bool) {
 		case 1:
 			class = v.Str
 		case 2:
-			p = Pointer{Bucket: field(v, "s3BucketName").Str, Key: field(v, "s3Key").Str}
+			p = Pointer{Bucket: Child(v, "s3BucketName").Str, Key: Child(v, "s3Key").Str}
 		}
 		return n <= 2
 	})
@@ -33,7 +33,7 @@ func pointer(text string) (Pointer, bool) {
 func (u Unwrapper) follow(dst []Body, p Pointer, meta Meta, left int) []Body {
 	refuse := func(f *Fault) []Body { return append(dst, Body{Fault: f, Meta: meta}) }
 	if left == 0 {
-		return refuse(undecodable("the event lies in more than %d envelopes (payload.envelopeDepth)", u.Depth))
+		return refuse(u.wrappedTooDeep())
 	}
 	if u.Load == nil {
 		return refuse(&Fault{

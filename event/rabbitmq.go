@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/base64"
+	"strings"
 
 	"github.com/tidwall/gjson"
 )
@@ -27,26 +28,19 @@ func (u Unwrapper) rabbits(dst []Body, k envelope, meta Meta, left int) []Body {
 }
 
 // rabbit opens one message: data in base64, what the publisher said beside it in basicProperties.
+// A property counts more than a header of the same meaning.
 func (u Unwrapper) rabbit(dst []Body, m gjson.Result, meta Meta, left int) []Body {
-	properties, data := field(m, "basicProperties"), field(m, "data")
-	headers := field(properties, "headers")
-	header := func(name string) string { return headerText(field(headers, name)) }
-	inner := Meta{
-		ContentType: field(properties, "contentType").Str,
-		Type:        field(properties, "type").Str,
-		RoutingKey:  firstOf(routingKeyNames, func(name string) string { return field(m, name).Str }),
-		Run:         firstOf(runNames, header),
-	}
-	if inner.ContentType == "" {
-		inner.ContentType = firstOf(contentTypeNames, header)
-	}
-	if inner.RoutingKey == "" {
-		inner.RoutingKey = firstOf(routingKeyNames, header)
-	}
-	if inner.Type == "" {
-		inner.Type = firstOf(typeNames, header)
-	}
+	properties := Child(m, "basicProperties")
+	headers := Child(properties, "headers")
+	header := func(name string) string { return headerText(Child(headers, name)) }
+	inner := metaOf(header).over(Meta{
+		ContentType: Child(properties, "contentType").Str,
+		Type:        Child(properties, "type").Str,
+		RoutingKey:  firstOf(routingKeyNames, func(name string) string { return Child(m, name).Str }),
+		Run:         strings.TrimSpace(header(runName)),
+	})
 	meta = meta.over(inner)
+	data := Child(m, "data")
 	text, err := base64.StdEncoding.DecodeString(data.Str)
 	if data.Type != gjson.String || err != nil {
 		f := undecodable("data of a RabbitMQ message is not base64")
@@ -63,7 +57,7 @@ func headerText(v gjson.Result) string {
 	}
 	const most = 256
 	var text []byte
-	field(v, "bytes").ForEach(func(_, b gjson.Result) bool {
+	Child(v, "bytes").ForEach(func(_, b gjson.Result) bool {
 		text = append(text, byte(b.Int()))
 		return len(text) < most
 	})

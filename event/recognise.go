@@ -1,10 +1,6 @@
 package event
 
-import (
-	"strings"
-
-	"github.com/tidwall/gjson"
-)
+import "github.com/tidwall/gjson"
 
 // kind is what an object is wrapped in.
 type kind byte
@@ -30,9 +26,9 @@ type envelope struct {
 	queues                       gjson.Result
 }
 
-// recognise looks at the names of an object's top level, once. A body with a name that only an
-// event of ours has is no envelope, whatever else it holds, so the scan of most events ends at its
-// first fields.
+// recognise looks at the names of an object's top level, once. A body with a name that only our
+// own events have is not an envelope, whatever else it holds. So the scan of most events ends at
+// its first fields.
 func recognise(text string) envelope {
 	k := envelope{whole: gjson.Parse(text)}
 	var topic, service, test, properties, payload, event bool
@@ -89,7 +85,7 @@ func recognise(text string) envelope {
 }
 
 // wrapsRecords reports whether the first record comes from a service whose records are events. An
-// empty list is none.
+// empty list is not an envelope.
 func wrapsRecords(list gjson.Result) bool {
 	known := false
 	list.ForEach(func(_, r gjson.Result) bool {
@@ -100,41 +96,9 @@ func wrapsRecords(list gjson.Result) bool {
 	return known
 }
 
-func recordSource(r gjson.Result) string { return field(r, "eventSource").Str }
-
-// field is a field of an object by its name as it is: unlike gjson's paths it knows no special
-// characters and takes the last of two fields of one name.
-func field(object gjson.Result, name string) gjson.Result {
-	var found gjson.Result
-	if object.IsObject() {
-		object.ForEach(func(k, v gjson.Result) bool {
-			if k.Str == name {
-				found = v
-			}
-			return true
-		})
-	}
-	return found
-}
+func recordSource(r gjson.Result) string { return Child(r, "eventSource").Str }
 
 // attribute is a String attribute in SNS's envelope.
 func (k *envelope) attribute(name string) string {
-	return field(field(k.attributes, name), "Value").Str
-}
-
-// Names under which publishers send what a consumer needs beside the body.
-var (
-	contentTypeNames = []string{"content_type", "content-type", "contentType", "Content-Type"}
-	typeNames        = []string{"event_type", "event-type", "eventType", "type"}
-	routingKeyNames  = []string{"routing_key", "routing-key", "routingKey", "x-routing-key"}
-	runNames         = []string{"resyncrun"}
-)
-
-func firstOf(names []string, get func(string) string) string {
-	for _, name := range names {
-		if v := get(name); v != "" {
-			return strings.TrimSpace(v)
-		}
-	}
-	return ""
+	return Child(k.attributes, name, "Value").Str
 }

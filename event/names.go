@@ -1,0 +1,63 @@
+package event
+
+import (
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// The names below are the protocol's own. The packages that define them are internal, so that they
+// may change without notice; a format or a sink uses them through these aliases.
+type (
+	// DocID is the id of a document: "<collection>#<id>".
+	DocID = shard.DocID
+	// Collection is the name of a collection.
+	Collection = shard.Collection
+	// Operation is put or delete.
+	Operation = shard.Operation
+	// Class is how the versions of a source compare.
+	Class = shard.Class
+	// OrderKey orders the events of one document: the greater key is the newer event.
+	OrderKey = shard.OrderKey
+	// Run is the ULID of a resync run. The zero Run means none.
+	Run = shard.Run
+	// Fence is the external version that a sink compares.
+	Fence = shard.Fence
+	// Micros is a time in microseconds since 1970.
+	Micros = shard.Micros
+	// Message is a message as SQS delivered it.
+	Message = queue.Message
+	// Attribute is an attribute of a message.
+	Attribute = queue.Attribute
+	// Reason is why an event becomes a dead letter.
+	Reason = deadletter.Reason
+)
+
+// The operations.
+const (
+	Put    = shard.Put
+	Delete = shard.Delete
+)
+
+// The classes of versions. docs/events.md says how each of them compares.
+const (
+	ClassInt  = shard.ClassInt
+	ClassSeq  = shard.ClassSeq
+	ClassTime = shard.ClassTime
+	ClassLSN  = shard.ClassLSN
+	ClassLex  = shard.ClassLex
+)
+
+// The reasons that a format gives.
+const (
+	Undecodable    = deadletter.Undecodable
+	Contract       = deadletter.Contract
+	VersionInvalid = deadletter.VersionInvalid
+	Payload        = deadletter.Payload
+)
+
+// Limits of a document's id and of a message, in bytes.
+const (
+	MaxIDBytes   = shard.MaxIDBytes
+	MaxBodyBytes = queue.MaxBytes
+)
