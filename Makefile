@@ -108,7 +108,7 @@ lifecycles: ## Simulate an outage, count what prune costs, and write docs/lifecy
 ##@ Keeping it tidy
 
 .PHONY: lint
-lint: lint-go lint-format lint-dead lint-tidy lint-docs lint-shell ## Lint the code, its format, modules, scripts and records
+lint: lint-go lint-format lint-dead lint-tidy lint-docs lint-prose lint-shell ## Lint the code, its format, modules, scripts, records and English
 
 .PHONY: lint-go
 lint-go:
@@ -137,6 +137,11 @@ lint-docs:
 	done; \
 	twice=$$(ls [0-9][0-9][0-9][0-9]-*.md | cut -c1-4 | uniq -d); \
 	if [ -n "$$twice" ]; then echo "docs/adr: numbers used twice: $$twice"; exit 1; fi
+
+# Plain English in documents, comments, errors and help: CONTRIBUTING.md has the rules.
+.PHONY: lint-prose
+lint-prose:
+	go test -count=1 ./internal/proof/prose
 
 .PHONY: lint-shell
 lint-shell:
