@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -76,12 +77,15 @@ func JSON(t testing.TB, f func(Call) Reply) aws.Config {
 	}))
 }
 
-// Serve starts a server and returns settings for clients of it. The server ends with the test.
+// Serve starts a server and returns settings for clients of it. The server ends with the test. Its
+// address is not one of this machine, so that requests have no more time than they have with AWS.
 func Serve(t testing.TB, h http.Handler) aws.Config {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	return at(t, s.URL)
+	return at(t, "http://aws.example", func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, s.Listener.Addr().String())
+	})
 }
 
 // Emulator returns settings for clients of the emulator that LULL_TEST_AWS names, and skips the
@@ -92,11 +96,11 @@ func Emulator(t testing.TB) aws.Config {
 	if endpoint == "" {
 		t.Skipf("%s is not set: start an emulator (localstack/start.sh) and set it to the endpoint", EndpointEnv)
 	}
-	return at(t, endpoint)
+	return at(t, endpoint, nil)
 }
 
-func at(t testing.TB, endpoint string) aws.Config {
-	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+func at(t testing.TB, endpoint string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) aws.Config {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64, DialContext: dial}
 	t.Cleanup(transport.CloseIdleConnections)
 	return aws.Config{
 		Region:       "us-east-1",

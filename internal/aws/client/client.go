@@ -23,8 +23,7 @@ const (
 
 // FromEnv returns the settings for clients of the account that the environment names: AWS_REGION,
 // AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, as Lambda sets them, and
-// AWS_ENDPOINT_URL for an endpoint of one's own. What is missing is named in the error, all at
-// once.
+// AWS_ENDPOINT_URL for another endpoint than AWS's own. The error names everything that is missing.
 func FromEnv(getenv func(string) string) (aws.Config, error) {
 	region, key, secret := getenv("AWS_REGION"), getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY")
 	var errs []error
@@ -38,7 +37,7 @@ func FromEnv(getenv func(string) string) (aws.Config, error) {
 	endpoint := getenv("AWS_ENDPOINT_URL")
 	if endpoint != "" {
 		if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			errs = append(errs, fmt.Errorf("AWS_ENDPOINT_URL is no http or https address"))
+			errs = append(errs, fmt.Errorf("AWS_ENDPOINT_URL is not an http or https address"))
 		}
 	}
 	if len(errs) > 0 {
@@ -55,8 +54,7 @@ func FromEnv(getenv func(string) string) (aws.Config, error) {
 }
 
 // Plain returns the settings without the SDK's own retries and with connections enough for a
-// function's parallel calls. Every half applies it to the settings it is given, wherever they come
-// from.
+// function's parallel calls.
 func Plain(cfg aws.Config) aws.Config {
 	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
 	cfg.RetryMaxAttempts, cfg.RetryMode = 0, ""

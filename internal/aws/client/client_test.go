@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go"
 	"go.uber.org/goleak"
 )
@@ -116,14 +117,69 @@ func TestAnAttemptEndsByItsOwnTime(t *testing.T) {
 	if _, err = Attempt(ended, time.Minute, wait); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the caller's end", err)
 	}
-	// The transport's own time-outs pass for deadlines, too.
-	if _, err = Attempt(t.Context(), time.Minute,
-		func(context.Context) (int, error) { return 0, context.DeadlineExceeded }); errors.Is(err,
-		context.DeadlineExceeded) {
+	// The transport's own time-outs look like deadlines, too.
+	late := func(context.Context) (int, error) { return 0, context.DeadlineExceeded }
+	if _, err = Attempt(t.Context(), time.Minute, late); errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	if n, err := Attempt(t.Context(), time.Minute, func(context.Context) (int, error) { return 7, nil }); n != 7 ||
-		err != nil {
+	answer := func(context.Context) (int, error) { return 7, nil }
+	if n, err := Attempt(t.Context(), time.Minute, answer); n != 7 || err != nil {
 		t.Errorf("got %d, %v", n, err)
+	}
+}
+
+// silent never answers a request.
+type silent struct{}
+
+func (silent) Do(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+func TestEveryCallOfABoundedClientEnds(t *testing.T) {
+	t.Parallel()
+	given := aws.Config{Region: "eu-west-1", HTTPClient: silent{}, Credentials: aws.AnonymousCredentials{}}
+	api := dynamodb.NewFromConfig(Bounded(given, time.Millisecond))
+	_, err := api.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("shards")})
+	if err == nil || !strings.Contains(err.Error(), "no answer within 1ms") || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if len(given.APIOptions) != 0 {
+		t.Error("the caller's settings were changed")
+	}
+}
+
+func TestOnlyAnEmulatorOnThisMachineHasMoreTime(t *testing.T) {
+	t.Parallel()
+	for endpoint, want := range map[string]time.Duration{
+		"":                                       1, // AWS itself
+		"http://127.0.0.1:4566":                  patience,
+		"http://127.8.0.1:4566":                  patience,
+		"http://[::1]:4566":                      patience,
+		"http://LOCALHOST:4566":                  patience,
+		"http://localhost":                       patience,
+		"https://localhost:4567":                 patience,
+		"http://localhost.localstack.cloud:4566": patience,
+		"http://sqs.us-east-1.localhost.localstack.cloud:4566": patience,
+
+		"https://vpce-0a1b2c3d-e4f5.sqs.eu-west-1.vpce.amazonaws.com": 1,
+		"https://dynamodb-fips.us-gov-west-1.amazonaws.com":           1,
+		"http://10.0.0.7:4566":                                1,
+		"http://host.docker.internal:4566":                    1,
+		"https://localhost.example.org":                       1,
+		"https://notlocalhost.localstack.cloud":               1,
+		"https://proxy.example.org/?to=localhost":             1,
+		"https://localhost@proxy.example.org":                 1,
+		"127.0.0.1:4566":                                      1, // not an address: FromEnv refuses it
+		"http://127.0.0.1:4566\n":                             1,
+		"https://evil.example.org/localhost.localstack.cloud": 1,
+	} {
+		cfg := aws.Config{}
+		if endpoint != "" {
+			cfg.BaseEndpoint = &endpoint
+		}
+		if got := Limit(cfg, time.Second); got != want*time.Second {
+			t.Errorf("%q: got %s, want %s", endpoint, got, want*time.Second)
+		}
 	}
 }

@@ -1,12 +1,9 @@
 package client
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/smithy-go"
 )
@@ -40,7 +37,7 @@ var throttles = []string{
 	"ReplicatedWriteConflict",
 }
 
-// Codes that say the caller may not, or that its credentials are no good.
+// Codes that say the caller lacks a permission, or that its credentials are not valid.
 var denials = []string{
 	"AccessDenied", "AuthorizationError", "UnauthorizedOperation", "UnrecognizedClient", "InvalidClientTokenId",
 	"InvalidAccessKeyId",
@@ -56,18 +53,3 @@ func Throttled(code string) bool { return slices.Contains(throttles, code) }
 // Denied reports whether a code, in the spelling of Code, says that permission or credentials are
 // wrong. Trying again does not help.
 func Denied(code string) bool { return slices.Contains(denials, code) }
-
-// Attempt makes one request that may take no longer than limit. A request without an answer in that
-// time is an error of its own, not the context's: the caller's time is not up, and what became of
-// the request is unknown.
-func Attempt[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
-	limit *= patience
-	call, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	out, err := f(call)
-	if err != nil && ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || call.Err() != nil) {
-		// Not wrapped: a deadline in the chain would say that repeating is useless.
-		return out, fmt.Errorf("no answer within %s", limit)
-	}
-	return out, err
-}

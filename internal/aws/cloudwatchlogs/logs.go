@@ -38,7 +38,7 @@ type Logs struct {
 
 // New returns the account's logs. Its settings are used without retries of the SDK's own.
 func New(cfg aws.Config) *Logs {
-	return &Logs{api: sdk.NewFromConfig(client.Plain(cfg)), clk: clock.System{}}
+	return &Logs{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), clk: clock.System{}}
 }
 
 // History returns what was logged about the document in the groups since then, oldest first: the
@@ -79,10 +79,7 @@ func (l *Logs) search(ctx context.Context, group string, doc shard.DocID, since 
 	for range maxPages {
 		var out *sdk.FilterLogEventsOutput
 		err := backoff.Row().Do(ctx, l.clk, func() (err error) {
-			out, err = client.Attempt(ctx, attemptTimeout,
-				func(ctx context.Context) (*sdk.FilterLogEventsOutput, error) {
-					return l.api.FilterLogEvents(ctx, in)
-				})
+			out, err = l.api.FilterLogEvents(ctx, in)
 			return failure(group, err)
 		})
 		if err != nil {

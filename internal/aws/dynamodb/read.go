@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -96,11 +95,9 @@ func (t *Table) getItems(ctx context.Context, keys []map[string]types.AttributeV
 	left []map[string]types.AttributeValue, err error,
 ) {
 	t.reads.Add(int64(len(keys)))
-	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.BatchGetItemOutput, error) {
-		return t.api.BatchGetItem(ctx, &sdk.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-			t.name: {Keys: keys, ConsistentRead: aws.Bool(bool(c))},
-		}})
-	})
+	out, err := t.api.BatchGetItem(ctx, &sdk.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+		t.name: {Keys: keys, ConsistentRead: aws.Bool(bool(c))},
+	}})
 	if err != nil {
 		return nil, nil, t.failure("read rows", err)
 	}
@@ -127,9 +124,7 @@ func (t *Table) Scan(ctx context.Context, segment, segments int, cursor string, 
 	if cursor != "" {
 		in.ExclusiveStartKey = key(cursor)
 	}
-	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.ScanOutput, error) {
-		return t.api.Scan(ctx, in)
-	})
+	out, err := t.api.Scan(ctx, in)
 	if err != nil {
 		return nil, "", t.failure("scan", err)
 	}

@@ -37,7 +37,7 @@ var (
 // New returns the table of that name. The account's settings are used without retries of the SDK's
 // own.
 func New(cfg aws.Config, name string) *Table {
-	return &Table{api: sdk.NewFromConfig(client.Plain(cfg)), name: name, clk: clock.System{}}
+	return &Table{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), name: name, clk: clock.System{}}
 }
 
 // Counts returns the rows read, the writes sent and the writes refused since the Table was made.
@@ -58,33 +58,7 @@ func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 		values = nil // an empty map is a validation error
 	}
 	t.writes.Add(1)
-	item, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (map[string]types.AttributeValue,
-		error,
-	) {
-		if w.Drop {
-			out, err := t.api.DeleteItem(ctx, &sdk.DeleteItemInput{
-				TableName: &t.name, Key: key(string(w.Doc)), ReturnValues: types.ReturnValueAllOld,
-				ConditionExpression: text(e.Condition), ExpressionAttributeNames: e.Names,
-				ExpressionAttributeValues:           values,
-				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-			})
-			if err != nil {
-				return nil, err
-			}
-			return out.Attributes, nil
-		}
-		out, err := t.api.UpdateItem(ctx, &sdk.UpdateItemInput{
-			TableName: &t.name, Key: key(string(w.Doc)), ReturnValues: types.ReturnValueAllOld,
-			UpdateExpression:    text(e.Update),
-			ConditionExpression: text(e.Condition), ExpressionAttributeNames: e.Names,
-			ExpressionAttributeValues:           values,
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		})
-		if err != nil {
-			return nil, err
-		}
-		return out.Attributes, nil
-	})
+	item, err := t.send(ctx, w, e, values)
 	if err == nil {
 		return decode(w.Doc, item)
 	}
@@ -98,6 +72,33 @@ func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 		return shard.Row{}, err
 	}
 	return shard.Row{}, &shard.Refused{Write: w.Transition, Row: row}
+}
+
+// send makes the request, an UpdateItem or a DeleteItem, and returns the item as it was before.
+func (t *Table) send(ctx context.Context, w shard.Write, e shard.Expression, values item) (item, error) {
+	if w.Drop {
+		out, err := t.api.DeleteItem(ctx, &sdk.DeleteItemInput{
+			TableName: &t.name, Key: key(string(w.Doc)), ReturnValues: types.ReturnValueAllOld,
+			ConditionExpression: text(e.Condition), ExpressionAttributeNames: e.Names,
+			ExpressionAttributeValues:           values,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return out.Attributes, nil
+	}
+	out, err := t.api.UpdateItem(ctx, &sdk.UpdateItemInput{
+		TableName: &t.name, Key: key(string(w.Doc)), ReturnValues: types.ReturnValueAllOld,
+		UpdateExpression:    text(e.Update),
+		ConditionExpression: text(e.Condition), ExpressionAttributeNames: e.Names,
+		ExpressionAttributeValues:           values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Attributes, nil
 }
 
 func key(doc string) map[string]types.AttributeValue {

@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -127,17 +126,15 @@ func (t *Table) next(ctx context.Context, s *stream, to string, size int) error 
 		s.ended = true
 		return nil
 	}
-	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.QueryOutput, error) {
-		return t.api.Query(ctx, &sdk.QueryInput{
-			TableName: &t.name, IndexName: aws.String(IndexName), Limit: aws.Int32(int32(size)),
-			KeyConditionExpression:   aws.String("#bucket = :bucket AND #at BETWEEN :from AND :to"),
-			ExpressionAttributeNames: map[string]string{"#bucket": IndexPartition, "#at": IndexSort},
-			ExpressionAttributeValues: item{
-				":bucket": &types.AttributeValueMemberS{Value: s.partition},
-				":from":   &types.AttributeValueMemberS{Value: from},
-				":to":     &types.AttributeValueMemberS{Value: to},
-			},
-		})
+	out, err := t.api.Query(ctx, &sdk.QueryInput{
+		TableName: &t.name, IndexName: aws.String(IndexName), Limit: aws.Int32(int32(size)),
+		KeyConditionExpression:   aws.String("#bucket = :bucket AND #at BETWEEN :from AND :to"),
+		ExpressionAttributeNames: map[string]string{"#bucket": IndexPartition, "#at": IndexSort},
+		ExpressionAttributeValues: item{
+			":bucket": &types.AttributeValueMemberS{Value: s.partition},
+			":from":   &types.AttributeValueMemberS{Value: from},
+			":to":     &types.AttributeValueMemberS{Value: to},
+		},
 	})
 	if err != nil {
 		return t.failure("list "+s.partition, err)
@@ -165,8 +162,8 @@ func first(streams []*stream) *stream {
 // get reads one item consistently; nil is an absent one.
 func (t *Table) get(ctx context.Context, doc string) (item, error) {
 	t.reads.Add(1)
-	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.GetItemOutput, error) {
-		return t.api.GetItem(ctx, &sdk.GetItemInput{TableName: &t.name, Key: key(doc), ConsistentRead: aws.Bool(true)})
+	out, err := t.api.GetItem(ctx, &sdk.GetItemInput{
+		TableName: &t.name, Key: key(doc), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
 		return nil, t.failure("read item", err)
@@ -177,13 +174,11 @@ func (t *Table) get(ctx context.Context, doc string) (item, error) {
 // update changes one item and returns it as it was; nil is an absent one.
 func (t *Table) update(ctx context.Context, doing, doc string, c *change) (item, error) {
 	t.writes.Add(1)
-	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.UpdateItemOutput, error) {
-		return t.api.UpdateItem(ctx, &sdk.UpdateItemInput{
-			TableName: &t.name, Key: key(doc), ReturnValues: types.ReturnValueAllOld,
-			UpdateExpression:    text(c.expression()),
-			ConditionExpression: text(c.condition), ExpressionAttributeNames: c.names,
-			ExpressionAttributeValues: c.values,
-		})
+	out, err := t.api.UpdateItem(ctx, &sdk.UpdateItemInput{
+		TableName: &t.name, Key: key(doc), ReturnValues: types.ReturnValueAllOld,
+		UpdateExpression:    text(c.expression()),
+		ConditionExpression: text(c.condition), ExpressionAttributeNames: c.names,
+		ExpressionAttributeValues: c.values,
 	})
 	if err != nil {
 		return nil, t.failure(doing, err)
@@ -194,10 +189,7 @@ func (t *Table) update(ctx context.Context, doing, doc string, c *change) (item,
 // remove deletes one item; deleting an absent one is no error.
 func (t *Table) remove(ctx context.Context, doing, doc string) error {
 	t.writes.Add(1)
-	_, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.DeleteItemOutput, error) {
-		return t.api.DeleteItem(ctx, &sdk.DeleteItemInput{TableName: &t.name, Key: key(doc)})
-	})
-	if err != nil {
+	if _, err := t.api.DeleteItem(ctx, &sdk.DeleteItemInput{TableName: &t.name, Key: key(doc)}); err != nil {
 		return t.failure(doing, err)
 	}
 	return nil

@@ -29,45 +29,44 @@ var errMissing = errors.New("object not found")
 // Bucket is the bucket in which lull keeps what is too large for a row. It is safe for concurrent
 // use.
 type Bucket struct {
-	api  *sdk.Client
-	name string
+	api   *sdk.Client
+	name  string
+	limit time.Duration // of one request
 }
 
 // New returns the bucket of that name. The account's settings are used without retries of the SDK's
 // own; at an endpoint that is not AWS's the bucket stands in the path, because an emulator's
 // address has no names below it.
 func New(cfg aws.Config, name string) *Bucket {
-	return &Bucket{name: name, api: sdk.NewFromConfig(client.Plain(cfg), func(o *sdk.Options) {
+	api := sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout), func(o *sdk.Options) {
 		o.UsePathStyle = cfg.BaseEndpoint != nil
-	})}
+	})
+	return &Bucket{name: name, api: api, limit: client.Limit(cfg, attemptTimeout)}
 }
 
 // put writes an object.
 func (b *Bucket) put(ctx context.Context, key string, body []byte) error {
-	_, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.PutObjectOutput, error) {
-		return b.api.PutObject(ctx, &sdk.PutObjectInput{Bucket: &b.name, Key: &key, Body: bytes.NewReader(body)})
-	})
-	return b.failure(err)
+	_, err := b.api.PutObject(ctx, &sdk.PutObjectInput{Bucket: &b.name, Key: &key, Body: bytes.NewReader(body)})
+	return failure(b.name, err)
 }
 
 // create writes an object unless it is there, and reports whether it did.
 func (b *Bucket) create(ctx context.Context, key string, body []byte) (bool, error) {
-	_, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.PutObjectOutput, error) {
-		return b.api.PutObject(ctx, &sdk.PutObjectInput{
-			Bucket: &b.name, Key: &key, Body: bytes.NewReader(body),
-			IfNoneMatch: aws.String("*"),
-		})
+	_, err := b.api.PutObject(ctx, &sdk.PutObjectInput{
+		Bucket: &b.name, Key: &key, Body: bytes.NewReader(body), IfNoneMatch: aws.String("*"),
 	})
 	if client.Code(err) == "PreconditionFailed" {
 		return false, nil
 	}
-	return err == nil, b.failure(err)
+	return err == nil, failure(b.name, err)
 }
 
 // get reads an object of at most limit bytes whole, or errMissing.
 func (b *Bucket) get(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
-	body, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) ([]byte, error) {
-		out, err := b.api.GetObject(ctx, &sdk.GetObjectInput{Bucket: &bucket, Key: &key})
+	body, err := client.Attempt(ctx, b.limit, func(ctx context.Context) ([]byte, error) {
+		// The limit is for the call and for reading its answer.
+		unbounded := func(o *sdk.Options) { o.APIOptions = nil }
+		out, err := b.api.GetObject(ctx, &sdk.GetObjectInput{Bucket: &bucket, Key: &key}, unbounded)
 		if err != nil {
 			return nil, err
 		}
@@ -90,14 +89,12 @@ func (b *Bucket) delete(ctx context.Context, keys ...string) error {
 	for i := range keys {
 		ids[i].Key = &keys[i]
 	}
-	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.DeleteObjectsOutput, error) {
-		return b.api.DeleteObjects(ctx, &sdk.DeleteObjectsInput{
-			Bucket: &b.name,
-			Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)},
-		})
+	out, err := b.api.DeleteObjects(ctx, &sdk.DeleteObjectsInput{
+		Bucket: &b.name,
+		Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)},
 	})
 	if err != nil {
-		return b.failure(err)
+		return failure(b.name, err)
 	}
 	for _, e := range out.Errors {
 		code := client.Normal(aws.ToString(e.Code))
@@ -112,8 +109,6 @@ func (b *Bucket) delete(ctx context.Context, keys ...string) error {
 	}
 	return nil
 }
-
-func (b *Bucket) failure(err error) error { return failure(b.name, err) }
 
 // failure says what an error of S3 means.
 func failure(name string, err error) error {

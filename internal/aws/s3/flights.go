@@ -13,7 +13,6 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/oklog/ulid/v2"
 
-	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"
 )
@@ -177,11 +176,9 @@ func (f *Flights) list(ctx context.Context, prefix, after string, limit int) (pa
 	if after != "" {
 		in.StartAfter = &after
 	}
-	out, err := client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.ListObjectsV2Output, error) {
-		return f.bucket.api.ListObjectsV2(ctx, in)
-	})
+	out, err := f.bucket.api.ListObjectsV2(ctx, in)
 	if err != nil {
-		return page{}, f.bucket.failure(err)
+		return page{}, failure(f.bucket.name, err)
 	}
 	p := page{more: aws.ToBool(out.IsTruncated), objects: make([]object, len(out.Contents))}
 	for i, o := range out.Contents {

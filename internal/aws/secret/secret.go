@@ -69,7 +69,7 @@ func (l *Login) Credentials(ctx context.Context) (user, password string, err err
 }
 
 func (l *Login) read(ctx context.Context) (user, password string, err error) {
-	text, err := client.Attempt(ctx, attemptTimeout, l.request)
+	text, err := client.Attempt(ctx, client.Limit(l.cfg, attemptTimeout), l.request)
 	if err != nil {
 		return "", "", l.failure(err)
 	}

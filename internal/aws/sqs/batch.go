@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/queue"
 )
@@ -42,8 +41,7 @@ func (q *Queue) each(ctx context.Context, batches [][]int, f call, errs []error)
 func (q *Queue) settle(ctx context.Context, batch []int, f call, errs []error) {
 	policy := backoff.Row()
 	_ = policy.Do(ctx, q.clk, func() error {
-		fs, err := client.Attempt(ctx, attemptTimeout,
-			func(ctx context.Context) ([]failed, error) { return f(ctx, batch) })
+		fs, err := f(ctx, batch)
 		if err != nil {
 			err = q.failure(err)
 			for _, i := range batch {

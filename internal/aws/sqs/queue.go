@@ -39,7 +39,7 @@ var _ queue.Queue = (*Queue)(nil)
 // New returns the queue with that URL. The account's settings are used without retries of the SDK's
 // own.
 func New(cfg aws.Config, url string) *Queue {
-	return &Queue{api: sdk.NewFromConfig(client.Plain(cfg)), url: url, clk: clock.System{}}
+	return &Queue{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), url: url, clk: clock.System{}}
 }
 
 // Send sends messages. What SQS would refuse is refused here with the reason, before a batch is

@@ -35,7 +35,7 @@ var _ flight.Launcher = (*Launcher)(nil)
 // New returns the launcher of the state machine with that ARN. The account's settings are used
 // without retries of the SDK's own.
 func New(cfg aws.Config, arn string) *Launcher {
-	return &Launcher{api: sdk.NewFromConfig(client.Plain(cfg)), arn: arn}
+	return &Launcher{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), arn: arn}
 }
 
 // Start begins the execution of a flight's leg.
@@ -48,10 +48,8 @@ func (l *Launcher) Start(ctx context.Context, s flight.State) error {
 		return backoff.Permanent(fmt.Errorf("start execution: state has %d bytes, at most %d are allowed", len(input),
 			maxInput))
 	}
-	_, err = client.Attempt(ctx, attemptTimeout, func(ctx context.Context) (*sdk.StartExecutionOutput, error) {
-		return l.api.StartExecution(ctx, &sdk.StartExecutionInput{
-			StateMachineArn: &l.arn, Name: aws.String(executionName(s)), Input: aws.String(string(input)),
-		})
+	_, err = l.api.StartExecution(ctx, &sdk.StartExecutionInput{
+		StateMachineArn: &l.arn, Name: aws.String(executionName(s)), Input: aws.String(string(input)),
 	})
 	return l.failure(err)
 }
