@@ -51,6 +51,18 @@ func (p Policy) Do(ctx context.Context, c clock.Clock, f func() error) error {
 	}
 }
 
+// Get is Do under the policy Row for a call with a result.
+func Get[T any](ctx context.Context, c clock.Clock, f func() (T, error)) (out T, err error) {
+	err = Row().Do(ctx, c, func() (err error) {
+		out, err = f()
+		return err
+	})
+	return out, err
+}
+
+// Do is Policy.Do under the policy Row.
+func Do(ctx context.Context, c clock.Clock, f func() error) error { return Row().Do(ctx, c, f) }
+
 // by takes the jitter from a clock that draws it too, where the policy has none of its own: a
 // simulated clock, so that a seed decides every wait.
 func (p Policy) by(c clock.Clock) Policy {
@@ -73,5 +85,5 @@ type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// Permanent marks an error that repeating cannot mend: a missing table, a denied permission.
+// Permanent marks an error that another try cannot cure: a missing table, a denied permission.
 func Permanent(err error) error { return permanent{err} }

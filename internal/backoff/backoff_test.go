@@ -48,7 +48,7 @@ func TestWaitsTakeTheJitterOfAClockThatDrawsIt(t *testing.T) {
 	}
 }
 
-func TestWhatRepeatingCannotMendIsNotRepeated(t *testing.T) {
+func TestAFinalErrorIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for _, final := range []error{Permanent(errors.New("no such table")), context.DeadlineExceeded, context.Canceled} {
 		calls := 0
@@ -57,6 +57,22 @@ func TestWhatRepeatingCannotMendIsNotRepeated(t *testing.T) {
 			t.Errorf("%v: %d calls, error %v, want one call and the error", final, calls, err)
 		}
 	}
+}
+
+func TestGetReturnsTheResultOfTheTryThatSucceeds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		got, err := Get(t.Context(), drawing{jitter: 0.5}, func() (int, error) {
+			if calls++; calls < 3 {
+				return 0, errors.New("no answer")
+			}
+			return calls, nil
+		})
+		if got != 3 || err != nil {
+			t.Errorf("got %d, %v, want the third call's result", got, err)
+		}
+	})
 }
 
 func TestDelayGrowsFromMinToMaxForAnyNumber(t *testing.T) {

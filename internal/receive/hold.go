@@ -53,9 +53,9 @@ func (b *batch) hold(ctx context.Context) {
 
 // launch stores the manifest and starts its execution, in this order.
 func (b *batch) launch(ctx context.Context, m *flight.Manifest, state flight.State, wake time.Time) {
-	err := backoff.Row().Do(ctx, b.h.Clock, func() error { return b.h.Flights.Put(ctx, m) })
+	err := backoff.Do(ctx, b.h.Clock, func() error { return b.h.Flights.Put(ctx, m) })
 	if err == nil {
-		err = backoff.Row().Do(ctx, b.h.Clock, func() error { return b.h.Launcher.Start(ctx, state) })
+		err = backoff.Do(ctx, b.h.Clock, func() error { return b.h.Launcher.Start(ctx, state) })
 	}
 	n := journal.Note{Step: journal.Launched, Flight: string(m.Flight), Count: len(m.Records), Until: wake}
 	if err != nil {

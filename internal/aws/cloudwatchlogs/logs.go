@@ -77,10 +77,9 @@ func (l *Logs) search(ctx context.Context, group string, doc shard.DocID, since 
 		StartTime: aws.Int64(since.UnixMilli()),
 	}
 	for range maxPages {
-		var out *sdk.FilterLogEventsOutput
-		err := backoff.Row().Do(ctx, l.clk, func() (err error) {
-			out, err = l.api.FilterLogEvents(ctx, in)
-			return failure(group, err)
+		out, err := backoff.Get(ctx, l.clk, func() (*sdk.FilterLogEventsOutput, error) {
+			out, err := l.api.FilterLogEvents(ctx, in)
+			return out, failure(group, err)
 		})
 		if err != nil {
 			return nil, false, err
