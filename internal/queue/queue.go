@@ -1,11 +1,10 @@
-// Package queue is the seam to SQS standard queues, in SQS's own terms. Whatever a queue does
-// beyond its contract (deliver twice, out of order, late) lull must bear: the row is the referee,
-// not the queue.
+// Package queue is the seam to SQS standard queues, in SQS's own terms. A standard queue may deliver
+// a message twice, late or out of order, and lull must bear it: the row is the referee, not the
+// queue.
 package queue
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -77,15 +76,6 @@ func ValidGroup(g string) bool {
 	return g != "" && len(g) <= maxGroup
 }
 
-// Limits of SQS.
-const (
-	MaxDelay      = 15 * time.Minute
-	MaxHold       = 12 * time.Hour // visibility ends this long after the receive, whatever is asked
-	MaxBytes      = 1 << 20        // body and attributes together
-	MaxAttributes = 10             // of a message
-	MaxEntries    = 10             // of a batch call
-)
-
 // Queue sends, holds and deletes. Implementations split calls into batches of ten, read per-entry
 // failures inside a successful answer, and are safe for concurrent use. Each method returns nil
 // where everything went well, otherwise a slice as long as its input with an error, or nil, for
@@ -94,20 +84,14 @@ type Queue interface {
 	Send(ctx context.Context, out []Outgoing) []error
 
 	// Hold makes messages invisible for d from now; zero makes them visible at once
-	// (ChangeMessageVisibility). ErrGone is no failure of the batch: the handle is stale, the
-	// message deleted, or no longer in flight.
+	// (ChangeMessageVisibility). ErrGone fails its entry alone: the handle is stale, or the message
+	// is deleted or no longer in flight.
 	Hold(ctx context.Context, receipts []string, d time.Duration) []error
 
-	// Delete deletes. Duplicate handles enter a batch once. A handle that is gone is no error: done
-	// or redelivered.
+	// Delete deletes. Duplicate handles enter a batch once. A handle that is gone counts as
+	// deleted: its message is done, or was delivered again.
 	Delete(ctx context.Context, receipts []string) []error
 }
-
-// ErrGone says that a receipt handle names no message in flight any more.
-var ErrGone = errors.New("receipt handle is not in flight")
-
-// ErrTooLarge says that a message exceeds what the queue takes; sending it again cannot succeed.
-var ErrTooLarge = errors.New("message is too large")
 
 // FirstSent is when the first message of which this may be a copy was sent: the age guard counts
 // from it.
@@ -136,15 +120,6 @@ func parseMillis(s string) (int64, bool) {
 	return n, true
 }
 
-// Bytes is the size that SQS counts: body, attribute names, types and values.
-func Bytes(body string, attrs map[string]Attribute) int {
-	n := len(body)
-	for name, a := range attrs {
-		n += len(name) + len(a.Type) + len(a.String) + len(a.Binary)
-	}
-	return n
-}
-
 // WholeSeconds rounds up: SQS counts delays and visibility in seconds, and nothing may come back
 // before its time.
 func WholeSeconds(d time.Duration) time.Duration {
@@ -152,12 +127,4 @@ func WholeSeconds(d time.Duration) time.Duration {
 		d += time.Second - rest
 	}
 	return d
-}
-
-// ErrorAt is the error of entry i of a Queue method's answer.
-func ErrorAt(errs []error, i int) error {
-	if errs == nil {
-		return nil
-	}
-	return errs[i]
 }

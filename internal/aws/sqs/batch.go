@@ -30,15 +30,15 @@ func (q *Queue) each(ctx context.Context, batches [][]int, f call, errs []error)
 	g.SetLimit(maxParallel)
 	for _, batch := range batches {
 		g.Go(func() error {
-			q.settle(ctx, batch, f, errs)
+			q.perform(ctx, batch, f, errs)
 			return nil
 		})
 	}
 	_ = g.Wait() // outcomes are kept per entry
 }
 
-// settle sends one batch, and again what of it may go better.
-func (q *Queue) settle(ctx context.Context, batch []int, f call, errs []error) {
+// perform sends one batch, and sends the entries again that may succeed on another try.
+func (q *Queue) perform(ctx context.Context, batch []int, f call, errs []error) {
 	policy := backoff.Row()
 	_ = policy.Do(ctx, q.clk, func() error {
 		fs, err := f(ctx, batch)
@@ -66,21 +66,23 @@ func (q *Queue) settle(ctx context.Context, batch []int, f call, errs []error) {
 	})
 }
 
-// answers reads the two lists of a successful answer. An entry in neither list got no answer.
-func answers(doing string, n int, ok []*string, bad []types.BatchResultErrorEntry) []failed {
+// answers reads the two lists of a successful answer, whose entries id names. An entry in neither
+// list got no answer.
+func answers[T any](doing string, n int, ok []T, id func(T) *string, bad []types.BatchResultErrorEntry) []failed {
 	outcome := make([]error, n)
 	for i := range outcome {
 		outcome[i] = fmt.Errorf("%s: the queue's answer leaves the entry out", doing)
 	}
-	for _, id := range ok {
+	set := func(id *string, to error) {
 		if i, err := strconv.Atoi(aws.ToString(id)); err == nil && i >= 0 && i < n {
-			outcome[i] = nil
+			outcome[i] = to
 		}
 	}
+	for _, e := range ok {
+		set(id(e), nil)
+	}
 	for _, b := range bad {
-		if i, err := strconv.Atoi(aws.ToString(b.Id)); err == nil && i >= 0 && i < n {
-			outcome[i] = entryFailure(doing, b)
-		}
+		set(b.Id, entryFailure(doing, b))
 	}
 	var fs []failed
 	for i, err := range outcome {

@@ -2,8 +2,6 @@ package sqs
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/lullhq/lull/internal/aws/client"
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/queue"
 )
@@ -23,8 +20,6 @@ const (
 	// maxParallel bounds the batch calls of one method call at a time: 1,000 messages are seven
 	// rounds.
 	maxParallel = 16
-	// maxAttributes is how many attributes SQS takes with one message.
-	maxAttributes = 10
 )
 
 // Queue is one standard queue. It is safe for concurrent use.
@@ -48,9 +43,8 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 	errs := make([]error, len(out))
 	var good, sizes []int
 	for i := range out {
-		size := queue.Bytes(out[i].Body, out[i].Attributes)
-		if errs[i] = sendable(&out[i], size); errs[i] == nil {
-			good, sizes = append(good, i), append(sizes, size)
+		if errs[i] = out[i].Refusal(); errs[i] == nil {
+			good, sizes = append(good, i), append(sizes, queue.Bytes(out[i].Body, out[i].Attributes))
 		}
 	}
 	q.each(ctx, batches(good, sizes), func(ctx context.Context, batch []int) ([]failed, error) {
@@ -58,7 +52,7 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 		for n, i := range batch {
 			in[n] = types.SendMessageBatchRequestEntry{
 				Id: name(n), MessageBody: &out[i].Body, MessageAttributes: attributes(out[i].Attributes),
-				DelaySeconds: int32((out[i].Delay + time.Second - 1) / time.Second),
+				DelaySeconds: seconds(out[i].Delay),
 			}
 			if g := queue.Group(out[i].Attributes); g != "" {
 				in[n].MessageGroupId = &g
@@ -68,28 +62,15 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 		if err != nil {
 			return nil, err
 		}
-		ok := make([]*string, len(res.Successful))
-		for i := range res.Successful {
-			ok[i] = res.Successful[i].Id
-		}
-		return answers("send", len(batch), ok, res.Failed), nil
+		return answers("send", len(batch), res.Successful, sentID, res.Failed), nil
 	}, errs)
-	return compact(errs)
+	return queue.Answer(errs)
 }
 
-func sendable(o *queue.Outgoing, size int) error {
-	switch {
-	case size > queue.MaxBytes:
-		return fmt.Errorf("send %d bytes: %w", size, queue.ErrTooLarge)
-	case o.Body == "":
-		return backoff.Permanent(errors.New("send: body is empty"))
-	case o.Delay < 0 || o.Delay > queue.MaxDelay:
-		return backoff.Permanent(fmt.Errorf("send: delay %s is not between 0 and %s", o.Delay, queue.MaxDelay))
-	case len(o.Attributes) > maxAttributes:
-		return backoff.Permanent(fmt.Errorf("send: %d attributes, SQS takes %d", len(o.Attributes), maxAttributes))
-	}
-	return nil
-}
+func sentID(e types.SendMessageBatchResultEntry) *string { return e.Id }
+
+// seconds is a delay or a visibility as SQS takes it.
+func seconds(d time.Duration) int32 { return int32(queue.WholeSeconds(d) / time.Second) }
 
 // batches packs entries, in order, into batches of ten and 1 MiB. sizes are theirs; nil stands for
 // no size worth counting.
@@ -130,13 +111,3 @@ func attributes(in map[string]queue.Attribute) map[string]types.MessageAttribute
 
 // name is an entry's name within its batch.
 func name(n int) *string { return aws.String(strconv.Itoa(n)) }
-
-// compact is nil where every entry went well.
-func compact(errs []error) []error {
-	for _, err := range errs {
-		if err != nil {
-			return errs
-		}
-	}
-	return nil
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/queue/queuetest"
 )
 
 type entry struct {
@@ -166,29 +167,21 @@ func TestSendSplitsAndFailsPerEntry(t *testing.T) {
 func TestWhatSQSWouldRefuseIsNotSent(t *testing.T) {
 	t.Parallel()
 	q, s := scripted(t, nil)
-	many := map[string]queue.Attribute{}
-	for i := range 11 {
-		many[fmt.Sprint(i)] = queue.Text("x")
-	}
-	errs := q.Send(awstest.Context(t), []queue.Outgoing{
-		{Body: strings.Repeat("x", queue.MaxBytes+1)},
-		{Body: strings.Repeat("x", queue.MaxBytes), Attributes: map[string]queue.Attribute{"a": queue.Text("b")}},
-		{Body: ""},
-		{Body: "x", Delay: queue.MaxDelay + 1},
-		{Body: "x", Delay: -1},
-		{Body: "x", Attributes: many},
-		{Body: "good"},
-	})
-	for i, err := range errs {
-		if (err == nil) != (i == 6) {
-			t.Errorf("message %d: got %v", i, err)
-		}
-		if got := errors.Is(err, queue.ErrTooLarge); got != (i < 2) {
-			t.Errorf("message %d: too large %v: %v", i, got, err)
+	var sent []string
+	taken := queuetest.Refuses(t, q)
+	for _, b := range s.batches {
+		for _, e := range b.Entries {
+			sent = append(sent, e.MessageBody)
 		}
 	}
-	if len(s.batches) != 1 || len(s.batches[0].Entries) != 1 {
-		t.Errorf("got %+v, want the good one alone", s.batches)
+	slices.Sort(sent)
+	slices.Sort(taken)
+	if !slices.Equal(sent, taken) {
+		t.Errorf("%d messages were sent, want the %d good ones", len(sent), len(taken))
+	}
+	calls := len(s.batches)
+	if queuetest.RefusesToHold(t, q, "a"); len(s.batches) != calls {
+		t.Error("a hold that SQS would refuse was sent")
 	}
 }
 
@@ -232,15 +225,6 @@ func TestAHoldOfZeroIsSent(t *testing.T) {
 	}
 	if v := s.batches[0].Entries[0].VisibilityTimeout; v != nil && *v != 0 {
 		t.Errorf("got %d, want 0", *v)
-	}
-	for _, d := range []time.Duration{-1, queue.MaxHold + 1} {
-		if errs := q.Hold(awstest.Context(t), []string{"a", "b"}, d); len(errs) != 2 || errs[1] == nil ||
-			errors.Is(errs[1], queue.ErrGone) {
-			t.Errorf("hold for %s: got %v, want errors", d, errs)
-		}
-	}
-	if len(s.batches) != 1 {
-		t.Errorf("got %d batches, want 1", len(s.batches))
 	}
 }
 

@@ -3,32 +3,24 @@ package sqs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/queue"
 )
 
 // Hold makes messages invisible for d from now, in whole seconds, rounded up.
 func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []error {
-	if d < 0 || d > queue.MaxHold {
-		errs := make([]error, len(receipts))
-		for i := range errs {
-			errs[i] = backoff.Permanent(fmt.Errorf("hold: %s is not between 0 and %s", d, queue.MaxHold))
-		}
-		return compact(errs)
+	if err := queue.HoldRefusal(d, 0); err != nil {
+		return queue.FailAll(len(receipts), err)
 	}
-	seconds := int32((d + time.Second - 1) / time.Second)
 	return q.receipts(ctx, receipts, func(ctx context.Context, batch []string) ([]failed, error) {
 		in := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 		for n := range batch {
 			in[n] = types.ChangeMessageVisibilityBatchRequestEntry{
-				Id: name(n), ReceiptHandle: &batch[n],
-				VisibilityTimeout: seconds,
+				Id: name(n), ReceiptHandle: &batch[n], VisibilityTimeout: seconds(d),
 			}
 		}
 		res, err := q.api.ChangeMessageVisibilityBatch(ctx,
@@ -36,13 +28,13 @@ func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []
 		if err != nil {
 			return nil, err
 		}
-		ok := make([]*string, len(res.Successful))
-		for i := range res.Successful {
-			ok[i] = res.Successful[i].Id
-		}
-		return answers("hold", len(batch), ok, res.Failed), nil
+		return answers("hold", len(batch), res.Successful, heldID, res.Failed), nil
 	})
 }
+
+func heldID(e types.ChangeMessageVisibilityBatchResultEntry) *string { return e.Id }
+
+func deletedID(e types.DeleteMessageBatchResultEntry) *string { return e.Id }
 
 // Delete deletes messages by their receipt handles.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
@@ -55,18 +47,14 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 		if err != nil {
 			return nil, err
 		}
-		ok := make([]*string, len(res.Successful))
-		for i := range res.Successful {
-			ok[i] = res.Successful[i].Id
-		}
-		return answers("delete", len(batch), ok, res.Failed), nil
+		return answers("delete", len(batch), res.Successful, deletedID, res.Failed), nil
 	})
 	for i, err := range errs {
 		if errors.Is(err, queue.ErrGone) {
 			errs[i] = nil // deleted before, or redelivered: a duplicate then
 		}
 	}
-	return compact(errs)
+	return queue.Answer(errs)
 }
 
 // receipts runs a call over distinct handles and gives each handle's answer to every place where it
@@ -95,5 +83,5 @@ func (q *Queue) receipts(ctx context.Context, receipts []string,
 	for i, r := range receipts {
 		errs[i] = answer[place[r]]
 	}
-	return compact(errs)
+	return queue.Answer(errs)
 }

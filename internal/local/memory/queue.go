@@ -91,24 +91,22 @@ func (q *Queue) Name() string { return q.set.Name }
 
 func (q *Queue) now() time.Duration { return q.clk.Now().Sub(q.origin) }
 
-// Send puts messages into the queue, each with a body, within 1 MiB and ten attributes, and with a
-// delay of at most 15 minutes.
+// Send puts messages into the queue, each unless SQS would refuse it.
 func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 	if err := ctx.Err(); err != nil {
-		return all(len(out), fmt.Errorf("send: %w", err))
+		return queue.FailAll(len(out), fmt.Errorf("send: %w", err))
 	}
 	clockNow := q.clk.Now()
 	now, sent := clockNow.Sub(q.origin), clockNow.UTC().Truncate(time.Millisecond)
-	var errs []error
+	errs := make([]error, len(out))
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i := range out {
 		o := &out[i]
-		bytes := queue.Bytes(o.Body, o.Attributes)
-		if err := sendable(o, bytes); err != nil {
-			errs = failAt(errs, len(out), i, err)
+		if errs[i] = o.Refusal(); errs[i] != nil {
 			continue
 		}
+		bytes := queue.Bytes(o.Body, o.Attributes)
 		q.seq++
 		msg := queue.Message{
 			ID: q.set.Name + "-" + strconv.FormatUint(q.seq, 10), Body: o.Body, Attributes: maps.Clone(o.Attributes),
@@ -125,7 +123,7 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 		}
 	}
 	q.offer(now)
-	return errs
+	return queue.Answer(errs)
 }
 
 // enter makes a message visible, now or after the delay.
@@ -146,54 +144,45 @@ func (q *Queue) add(msg queue.Message, bytes int) *message {
 	return m
 }
 
-func sendable(o *queue.Outgoing, bytes int) error {
-	switch {
-	case bytes > queue.MaxBytes:
-		return fmt.Errorf("send %d bytes: %w", bytes, queue.ErrTooLarge)
-	case o.Body == "":
-		return fmt.Errorf("send: body is empty")
-	case o.Delay < 0 || o.Delay > queue.MaxDelay:
-		return fmt.Errorf("send: delay %s is not between 0 and %s", o.Delay, queue.MaxDelay)
-	case len(o.Attributes) > queue.MaxAttributes:
-		return fmt.Errorf("send: %d attributes, at most %d are allowed", len(o.Attributes), queue.MaxAttributes)
-	}
-	return nil
-}
-
 // Hold makes messages in flight invisible for d from now. Asking for more than twelve hours since
 // the receive is an error that changes nothing, as in SQS.
 func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []error {
 	if err := ctx.Err(); err != nil {
-		return all(len(receipts), fmt.Errorf("hold: %w", err))
+		return queue.FailAll(len(receipts), fmt.Errorf("hold: %w", err))
 	}
 	now := q.now()
-	var errs []error
+	errs := make([]error, len(receipts))
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, receipt := range receipts {
-		m := q.find(receipt)
-		switch {
-		case m == nil || m.state != inFlight || m.at <= now:
-			errs = failAt(errs, len(receipts), i, queue.ErrGone)
-		case d < 0 || now+d > m.received+queue.MaxHold:
-			errs = failAt(errs, len(receipts), i, fmt.Errorf("hold for %s: visibility ends %s after the receive",
-				d, queue.MaxHold))
-		case d == 0:
-			q.release(m)
-		default:
-			m.at = now + d
-			q.timeline.moved(m)
-		}
+		errs[i] = q.hold(receipt, now, d)
 	}
 	q.offer(now)
-	return errs
+	return queue.Answer(errs)
+}
+
+func (q *Queue) hold(receipt string, now, d time.Duration) error {
+	m := q.find(receipt)
+	if m == nil || m.state != inFlight || m.at <= now {
+		return queue.ErrGone
+	}
+	if err := queue.HoldRefusal(d, now-m.received); err != nil {
+		return err
+	}
+	if d == 0 {
+		q.release(m)
+		return nil
+	}
+	m.at = now + d
+	q.timeline.moved(m)
+	return nil
 }
 
 // Delete deletes the messages whose latest receipt is given, also one whose visibility has lapsed
 // since. A stale receipt does nothing.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	if err := ctx.Err(); err != nil {
-		return all(len(receipts), fmt.Errorf("delete: %w", err))
+		return queue.FailAll(len(receipts), fmt.Errorf("delete: %w", err))
 	}
 	now := q.now()
 	q.mu.Lock()
@@ -269,20 +258,4 @@ func (q *Queue) Counts() QueueCounts {
 	q.lapse(now)
 	q.expire(now)
 	return QueueCounts{Visible: q.visible.len(), InFlight: q.inFlight, Delayed: q.delayed}
-}
-
-func all(n int, err error) []error {
-	errs := make([]error, n)
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
-}
-
-func failAt(errs []error, n, i int, err error) []error {
-	if errs == nil {
-		errs = make([]error, n)
-	}
-	errs[i] = err
-	return errs
 }

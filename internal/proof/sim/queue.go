@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -66,13 +65,10 @@ func newQueue(w *World, name string, visibility, retention time.Duration) *sqsQu
 
 // send is one entry of SendMessage, as the service sees it.
 func (q *sqsQueue) send(o queue.Outgoing) error {
-	bytes := queue.Bytes(o.Body, o.Attributes)
-	switch {
-	case bytes > queue.MaxBytes:
-		return fmt.Errorf("send %d bytes: %w", bytes, queue.ErrTooLarge)
-	case o.Body == "" || o.Delay < 0 || o.Delay > queue.MaxDelay || len(o.Attributes) > queue.MaxEntries:
-		return fmt.Errorf("send: the message is not valid")
+	if err := o.Refusal(); err != nil {
+		return err
 	}
+	bytes := queue.Bytes(o.Body, o.Attributes)
 	q.sent++
 	m := queue.Message{
 		ID: q.name + "-" + strconv.Itoa(q.sent), Body: o.Body, Attributes: maps.Clone(o.Attributes),
@@ -232,14 +228,15 @@ func (q *sqsQueue) find(receipt string) *message {
 // hold is one entry of ChangeMessageVisibility.
 func (q *sqsQueue) hold(receipt string, d time.Duration) error {
 	m := q.find(receipt)
-	switch {
-	case m == nil || m.place != inFlight:
+	if m == nil || m.place != inFlight {
 		return queue.ErrGone
-	case d < 0 || q.w.now+d > m.received+queue.MaxHold:
-		return fmt.Errorf("hold for %s: visibility ends %s after the receive", d, queue.MaxHold)
-	case d == 0:
+	}
+	if err := queue.HoldRefusal(d, q.w.now-m.received); err != nil {
+		return err
+	}
+	if d == 0 {
 		q.put(m, visible, 0)
-	default:
+	} else {
 		q.put(m, inFlight, q.w.now+d)
 	}
 	return nil

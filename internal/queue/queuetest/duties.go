@@ -64,28 +64,10 @@ func sendsLarge(t *testing.T, open Open) {
 	all(t, collect(t, b.Receive, 5), want)
 }
 
-func tooLarge(t *testing.T, open Open) {
-	b := open(t, long)
-	just := queue.Outgoing{Body: body(queue.MaxBytes - 100)}
-	errs := b.Queue.Send(t.Context(), []queue.Outgoing{
-		{Body: "small"},
-		{Body: body(queue.MaxBytes + 1)},
-		just,
-		{Body: just.Body, Attributes: map[string]queue.Attribute{"a": queue.Text(strings.Repeat("x", 200))}},
-	})
-	if len(errs) != 4 {
-		t.Fatalf("%d errors, want one for each entry", len(errs))
-	}
-	for i, large := range []bool{false, true, false, true} {
-		if got := errors.Is(errs[i], queue.ErrTooLarge); got != large || !large && errs[i] != nil {
-			t.Errorf("entry %d: %v, want ErrTooLarge: %v", i, errs[i], large)
-		}
-	}
-	all(t, collect(t, b.Receive, 2), []string{"small", just.Body})
-}
-
-func unsendable(t *testing.T, open Open) {
-	b := open(t, long)
+// Refuses sends what SQS takes and what it refuses by one call, and holds for times that SQS
+// refuses. It returns the bodies that the queue has to have taken.
+func Refuses(t *testing.T, q queue.Queue) (taken []string) {
+	t.Helper()
 	attrs := func(n int) map[string]queue.Attribute {
 		m := map[string]queue.Attribute{}
 		for i := range n {
@@ -93,23 +75,61 @@ func unsendable(t *testing.T, open Open) {
 		}
 		return m
 	}
-	errs := b.Queue.Send(t.Context(), []queue.Outgoing{
-		{Body: "as many attributes as may be", Attributes: attrs(queue.MaxAttributes)},
-		{Body: "one more", Attributes: attrs(queue.MaxAttributes + 1)},
-		{Body: ""},
-		{Body: "too late", Delay: queue.MaxDelay + time.Second},
-		{Body: "too early", Delay: -time.Second},
-		{Body: "plain"},
-	})
-	if len(errs) != 6 {
-		t.Fatalf("%d errors, want one for each entry", len(errs))
+	just := body(queue.MaxBytes - 100)
+	entries := []struct {
+		queue.Outgoing
+		bad, tooLarge bool
+	}{
+		{Outgoing: queue.Outgoing{Body: just}},
+		{Outgoing: queue.Outgoing{Body: body(queue.MaxBytes + 1)}, bad: true, tooLarge: true},
+		{
+			Outgoing: queue.Outgoing{
+				Body: just, Attributes: map[string]queue.Attribute{"a": queue.Text(strings.Repeat("x", 200))},
+			},
+			bad: true, tooLarge: true,
+		},
+		{Outgoing: queue.Outgoing{Body: "as many attributes as may be", Attributes: attrs(queue.MaxAttributes)}},
+		{Outgoing: queue.Outgoing{Body: "one more", Attributes: attrs(queue.MaxAttributes + 1)}, bad: true},
+		{Outgoing: queue.Outgoing{Body: ""}, bad: true},
+		{Outgoing: queue.Outgoing{Body: "too late", Delay: queue.MaxDelay + time.Second}, bad: true},
+		{Outgoing: queue.Outgoing{Body: "too early", Delay: -time.Second}, bad: true},
+		{Outgoing: queue.Outgoing{Body: "plain"}},
 	}
-	for i, bad := range []bool{false, true, true, true, true, false} {
-		if got := errs[i] != nil; got != bad {
-			t.Errorf("entry %d: %v, want an error: %v", i, errs[i], bad)
+	out := make([]queue.Outgoing, len(entries))
+	for i, e := range entries {
+		if out[i] = e.Outgoing; !e.bad {
+			taken = append(taken, e.Body)
 		}
 	}
-	all(t, collect(t, b.Receive, 2), []string{"as many attributes as may be", "plain"})
+	errs := q.Send(t.Context(), out)
+	if len(errs) != len(out) {
+		t.Fatalf("%d errors, want one for each of %d entries", len(errs), len(out))
+	}
+	for i, e := range entries {
+		if errors.Is(errs[i], queue.ErrTooLarge) != e.tooLarge || (errs[i] != nil) != e.bad {
+			t.Errorf("entry %d: %v, want refused: %v, as too large: %v", i, errs[i], e.bad, e.tooLarge)
+		}
+	}
+	return taken
+}
+
+// RefusesToHold holds a message in flight for times that SQS refuses.
+func RefusesToHold(t *testing.T, q queue.Queue, receipt string) {
+	t.Helper()
+	for _, d := range []time.Duration{-1, queue.MaxHold + 1} {
+		errs := q.Hold(t.Context(), []string{receipt, receipt}, d)
+		if len(errs) != 2 || errs[0] == nil || errs[1] == nil || errors.Is(errs[1], queue.ErrGone) {
+			t.Errorf("hold for %s: %v, want an error for each entry that is not ErrGone", d, errs)
+		}
+	}
+}
+
+func refuses(t *testing.T, open Open) {
+	b := open(t, long)
+	taken := Refuses(t, b.Queue)
+	got := collect(t, b.Receive, len(taken))
+	all(t, got, taken)
+	RefusesToHold(t, b.Queue, got[0].Receipt)
 }
 
 func nothing(t *testing.T, open Open) {
@@ -136,10 +156,6 @@ func delays(t *testing.T, open Open) {
 	all(t, collect(t, b.Receive, 1), []string{"now"})
 	b.none(t, time.Second)
 	all(t, collect(t, b.Receive, 1), []string{"later"})
-	if err := queue.ErrorAt(b.Queue.Send(t.Context(),
-		[]queue.Outgoing{{Body: "x", Delay: queue.MaxDelay + time.Second}}), 0); err == nil {
-		t.Error("a delay beyond 15 minutes was taken")
-	}
 }
 
 func visibility(t *testing.T, open Open) {
