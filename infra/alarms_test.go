@@ -70,7 +70,7 @@ func TestEveryPageSaysWhatItMeansWhatToLookAtAndWhatMendsIt(t *testing.T) {
 		at := 0
 		for _, heading := range []string{
 			"# " + kind + "\n", "\n## What it means\n", "\n## What to look at\n",
-			"\n## What mends it\n",
+			"\n## How to fix it\n",
 		} {
 			found := strings.Index(string(text)[at:], heading)
 			if found < 0 {
@@ -80,7 +80,7 @@ func TestEveryPageSaysWhatItMeansWhatToLookAtAndWhatMendsIt(t *testing.T) {
 			at += found
 		}
 		if mends := string(text)[at:]; !strings.Contains(mends, "`") {
-			t.Errorf("%s.md names no command that mends it", kind)
+			t.Errorf("%s.md names no command that fixes it", kind)
 		}
 		if !strings.Contains(string(index), "("+kind+".md)") {
 			t.Errorf("docs/runbook/README.md does not list %s.md", kind)
