@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -80,12 +81,12 @@ func (h *Handler) sent(ctx context.Context, l deadletter.Letter) bool {
 	if l.Doc != "" && l.Key != "" {
 		// committed only grows, and nothing else of the row is believed here: the cheaper read will
 		// do.
-		rows, err := h.read(ctx, []shard.DocID{l.Doc}, shard.Eventual)
+		row, err := h.rows().One(ctx, l.Doc, shard.Eventual)
 		if err != nil {
 			h.note(h.of(l.Facts, journal.Failed, "read the row: "+err.Error()))
 			return false
 		}
-		if superseded(rows[0], l.Key) {
+		if superseded(row, l.Key) {
 			h.note(h.of(l.Facts, journal.Dropped, supersededDetail))
 			return true
 		}
@@ -104,10 +105,7 @@ func superseded(r shard.Row, k shard.OrderKey) bool {
 
 // store parks the letter.
 func (h *Handler) store(ctx context.Context, l deadletter.Letter) bool {
-	err := backoff.Row().Do(ctx, h.Clock, func() error {
-		_, err := h.Letters.Park(ctx, l)
-		return err
-	})
+	_, err := backoff.Get(ctx, h.Clock, func() (bool, error) { return h.Letters.Park(ctx, l) })
 	if err != nil {
 		h.note(h.of(l.Facts, journal.Failed, "park the letter: "+err.Error()))
 		return false
@@ -116,13 +114,7 @@ func (h *Handler) store(ctx context.Context, l deadletter.Letter) bool {
 	return true
 }
 
-func (h *Handler) read(ctx context.Context, docs []shard.DocID, c shard.Consistency) (rows []shard.Row, err error) {
-	err = backoff.Row().Do(ctx, h.Clock, func() error {
-		rows, err = h.Shards.Read(ctx, docs, c)
-		return err
-	})
-	return rows, err
-}
+func (h *Handler) rows() rows.Table { return rows.Table{Store: h.Shards, Clock: h.Clock} }
 
 // lane is the lane of the queue that SQS moved a message from, by the end of its name: queues are
 // called <stack>-<sink>-<lane>.

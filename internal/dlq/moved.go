@@ -105,7 +105,7 @@ func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane) ([
 	if len(docs) == 0 {
 		return verdicts, true
 	}
-	rows, err := h.read(ctx, docs, shard.Consistent)
+	rows, err := h.rows().Read(ctx, docs, shard.Consistent)
 	if err != nil {
 		h.note(h.about(m, ln, &verdicts[rowOf[0]].Event, journal.Failed, "read the rows: "+err.Error()))
 		return nil, false

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -122,10 +123,10 @@ type Stored struct {
 	Legs   int       // how many executions it has gone on in: its checkpoints
 }
 
-// Errors of a Store.
+// Errors of a Store. They are answers: asking again does not change them.
 var (
-	ErrNotFound = errors.New("flight not found")
-	ErrSchema   = errors.New("flight has a newer schema")
+	ErrNotFound = backoff.Permanent(errors.New("flight not found"))
+	ErrSchema   = backoff.Permanent(errors.New("flight has a newer schema"))
 )
 
 // Launcher starts an execution. After any error it is unknown whether it runs: the messages come

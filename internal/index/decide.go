@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -73,11 +72,7 @@ func (t *turn) read(ctx context.Context, docs []*document, c shard.Consistency) 
 	for i, d := range docs {
 		ids[i] = d.id
 	}
-	var rows []shard.Row
-	err := backoff.Row().Do(ctx, t.h.Clock, func() (err error) {
-		rows, err = t.h.Shards.Read(ctx, ids, c)
-		return err
-	})
+	rows, err := t.rows().Read(ctx, ids, c)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 	next.Leg++
 	next.Started = 0
 	created, tries := false, 0
-	err := backoff.Row().Do(ctx, t.h.Clock, func() (err error) {
+	err := backoff.Do(ctx, t.h.Clock, func() (err error) {
 		tries++
 		created, err = t.h.Flights.Continue(ctx, next.Flight, next.Leg, next)
 		return err
@@ -83,7 +83,7 @@ func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 		t.note(n)
 		return true
 	}
-	err = backoff.Row().Do(ctx, t.h.Clock, func() error { return t.h.Launcher.Start(ctx, next) })
+	err = backoff.Do(ctx, t.h.Clock, func() error { return t.h.Launcher.Start(ctx, next) })
 	if err != nil {
 		n.Step, n.Detail = journal.LaunchLost, err.Error()
 	}

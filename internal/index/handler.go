@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -69,7 +70,7 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	}
 	t := &turn{h: h, start: h.Clock.Now(), state: s, left: s.Left.Clone()}
 	t.hard = t.start.Add(h.Config.Index.Timeout)
-	m, err := t.get(ctx)
+	m, err := backoff.Get(ctx, h.Clock, func() (*flight.Manifest, error) { return h.Flights.Get(ctx, s.Flight) })
 	switch {
 	case errors.Is(err, flight.ErrNotFound):
 		return finished(s), nil // finished by another turn, or collected
@@ -84,18 +85,6 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 		return t.open(ctx), nil
 	}
 	return t.run(ctx), nil
-}
-
-// get reads the manifest. That it is gone, or of a newer schema, is an answer.
-func (t *turn) get(ctx context.Context) (m *flight.Manifest, err error) {
-	err = backoff.Row().Do(ctx, t.h.Clock, func() (err error) {
-		m, err = t.h.Flights.Get(ctx, t.state.Flight)
-		if errors.Is(err, flight.ErrNotFound) || errors.Is(err, flight.ErrSchema) {
-			return backoff.Permanent(err)
-		}
-		return err
-	})
-	return m, err
 }
 
 func finished(s flight.State) flight.State {
@@ -155,6 +144,8 @@ func (t *turn) mayWrite() bool {
 }
 
 func (t *turn) remaining() time.Duration { return t.hard.Sub(t.h.Clock.Now()) }
+
+func (t *turn) rows() rows.Table { return rows.Table{Store: t.h.Shards, Clock: t.h.Clock} }
 
 func (t *turn) now() shard.Micros { return shard.MicrosOf(t.h.Clock.Now()) }
 

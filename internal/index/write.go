@@ -207,10 +207,7 @@ func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason dead
 
 // put is one conditional write with its retries.
 func (t *turn) put(ctx context.Context, w shard.Write) (old shard.Row, err error) {
-	err = backoff.Row().Do(ctx, t.h.Clock, func() (err error) {
-		old, err = t.h.Shards.Write(ctx, w)
-		return err
-	})
+	old, err = t.rows().Write(ctx, w)
 	if _, ok := shard.AsRefused(err); ok {
 		t.note(journal.Note{Step: journal.RowRefused, Doc: w.Doc, Detail: w.Transition.String()})
 	}

@@ -156,17 +156,8 @@ func (r *run) wellSince(d time.Duration) bool {
 	return shard.WellSince(r.gate, now, d) && (r.state.Since == 0 || r.state.Since.Add(config.TableHold+d) <= now)
 }
 
-// manifest reads a flight. That it is not there, or of a newer schema, is an answer and not asked
-// again.
-func (p *Pruner) manifest(ctx context.Context, id flight.ID) (m *flight.Manifest, err error) {
-	err = p.try(ctx, func() (err error) {
-		m, err = p.Flights.Get(ctx, id)
-		if errors.Is(err, flight.ErrNotFound) || errors.Is(err, flight.ErrSchema) {
-			return backoff.Permanent(err)
-		}
-		return err
-	})
-	return m, err
+func (p *Pruner) manifest(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
+	return backoff.Get(ctx, p.Clock, func() (*flight.Manifest, error) { return p.Flights.Get(ctx, id) })
 }
 
 // parked reports whether a letter is stored.
@@ -209,11 +200,7 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.
 	if len(docs) == 0 {
 		return nil, 0, nil
 	}
-	var rows []shard.Row
-	err = p.try(ctx, func() (err error) {
-		rows, err = p.Shards.Read(ctx, docs, shard.Consistent) // dead = k is believed from no other read
-		return err
-	})
+	rows, err := p.table().Read(ctx, docs, shard.Consistent) // dead = k is believed from no other read
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the rows: %w", err)
 	}

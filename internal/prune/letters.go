@@ -110,11 +110,7 @@ func (r *run) rowsOf(ctx context.Context, docs []shard.DocID) ([]shard.Row, erro
 	if len(named) == 0 {
 		return rows, nil
 	}
-	var found []shard.Row
-	err := r.try(ctx, func() (err error) {
-		found, err = r.Shards.Read(ctx, named, shard.Eventual)
-		return err
-	})
+	found, err := r.table().Read(ctx, named, shard.Eventual)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -147,16 +148,10 @@ func (p *Pruner) Run(ctx context.Context) (Report, error) {
 // segments runs one segment after the other, the urgent ones first, each with its share of the time
 // that is left.
 func (r *run) segments(ctx context.Context) (failures []error) {
-	var rows []shard.Row
-	err := r.try(ctx, func() (err error) {
-		rows, err = r.Shards.Read(ctx, []shard.DocID{shard.HealthRow(r.Sink)}, shard.Eventual)
-		return err
-	})
-	if err != nil {
+	var err error
+	if r.gate, err = r.table().One(ctx, shard.HealthRow(r.Sink), shard.Eventual); err != nil {
 		failures = append(failures, fmt.Errorf("read the sink's health: %w", err))
-		r.gate = shard.Row{OpenUntil: shard.MicrosOf(r.start) + 1} // not known to be well
-	} else {
-		r.gate = rows[0]
+		r.gate = shard.Row{OpenUntil: shard.MicrosOf(r.start) + 1} // not known to be healthy
 	}
 	end := r.start.Add(r.budget.Time)
 	list := []struct {
@@ -184,7 +179,7 @@ func (r *run) begin(ctx context.Context, name string, length time.Duration) (sav
 	now := shard.MicrosOf(r.Clock.Now())
 	every := r.Config.Lifecycle.PruneEvery
 	w := shard.StartRun(name, r.token, now, now.Add(length), every-every/10)
-	old, err := r.write(ctx, w)
+	old, err := r.table().Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok {
 		return refused.Row.Cursor, refused.Row.Owner == r.token, nil // ours where only the answer was lost
 	}
@@ -194,25 +189,19 @@ func (r *run) begin(ctx context.Context, name string, length time.Duration) (sav
 // end gives the turn back and saves where the next run goes on. Where somebody else has the turn by
 // now it is not ours to save.
 func (r *run) end(ctx context.Context, name, save string) error {
-	_, err := r.write(ctx, shard.EndRun(name, r.token, save))
+	_, err := r.table().Write(ctx, shard.EndRun(name, r.token, save))
 	if _, ok := shard.AsRefused(err); ok {
 		return nil
 	}
 	return err
 }
 
-// write is one conditional write with its retries.
-func (p *Pruner) write(ctx context.Context, w shard.Write) (old shard.Row, err error) {
-	err = p.try(ctx, func() (err error) {
-		old, err = p.Shards.Write(ctx, w)
-		return err
-	})
-	return old, err
-}
+// table is the rows with retries.
+func (p *Pruner) table() rows.Table { return rows.Table{Store: p.Shards, Clock: p.Clock} }
 
 // try is the one layer of retries around a call that may be repeated.
 func (p *Pruner) try(ctx context.Context, f func() error) error {
-	return backoff.Row().Do(ctx, p.Clock, f)
+	return backoff.Do(ctx, p.Clock, f)
 }
 
 // mine reports whether what is meant for a sink, in a collection, is this pruner's: of a sink that

@@ -103,7 +103,7 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 	accepted := map[shard.DocID]bool{}
 	for _, doc := range docs {
 		a := newest[doc]
-		_, err := p.write(ctx, shard.Admit(a))
+		_, err := p.table().Write(ctx, shard.Admit(a))
 		refused, ok := shard.AsRefused(err)
 		switch {
 		case err == nil:

@@ -202,7 +202,7 @@ func (r *run) collect(ctx context.Context, victims []victim) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		_, err := r.write(ctx, shard.Collect(v.row, shard.MicrosOf(r.Clock.Now())))
+		_, err := r.table().Write(ctx, shard.Collect(v.row, shard.MicrosOf(r.Clock.Now())))
 		_, refused := shard.AsRefused(err)
 		if err != nil && !refused {
 			return fmt.Errorf("collect %s: %w", v.row.Doc, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
@@ -52,11 +51,7 @@ func (b *batch) readRows(ctx context.Context) {
 	if len(ids) == 0 {
 		return
 	}
-	var rows []shard.Row
-	err := backoff.Row().Do(ctx, b.h.Clock, func() (err error) {
-		rows, err = b.h.Shards.Read(ctx, ids, shard.Consistent)
-		return err
-	})
+	rows, err := b.rows().Read(ctx, ids, shard.Consistent)
 	if err != nil {
 		return // ADMIT will say what is wrong
 	}
@@ -98,11 +93,7 @@ func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID 
 	w := shard.Admit(shard.Admission{
 		Doc: p.Doc, Key: p.Key, Class: p.Class, Flight: flightID, Now: shard.MicrosOf(b.admitted), Aged: b.aged(p),
 	})
-	var old shard.Row
-	err := backoff.Row().Do(ctx, b.h.Clock, func() (err error) {
-		old, err = b.h.Shards.Write(ctx, w)
-		return err
-	})
+	old, err := b.rows().Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok {
 		d.before, d.after, d.answered = refused.Row, refused.Row, true
 		b.h.note(b.about(p, journal.RowRefused, w.Transition.String()))

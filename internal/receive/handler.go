@@ -11,6 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -106,6 +107,8 @@ type pending struct {
 	hold bool
 	due  shard.Micros
 }
+
+func (b *batch) rows() rows.Table { return rows.Table{Store: b.h.Shards, Clock: b.h.Clock} }
 
 func (b *batch) now() shard.Micros { return shard.MicrosOf(b.h.Clock.Now()) }
 

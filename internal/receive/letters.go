@@ -3,7 +3,6 @@ package receive
 import (
 	"context"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
@@ -74,36 +73,23 @@ func (b *batch) sendLetters(ctx context.Context) {
 // nobody would end otherwise (docs/model.md, aged-while-pending).
 func parks(r deadletter.Reason) bool { return r == deadletter.DeadDeadline || r == deadletter.TooOld }
 
-// park marks the version dead after its letter is stored. Where somebody holds the lease the
-// message stays, to be judged when the lease has ended.
+// park marks the version dead after its dead letter is stored, and reports whether the message may
+// go. Where somebody holds the lease the message stays, to be judged when the lease has ended.
 func (b *batch) park(ctx context.Context, l *outLetter) bool {
-	image := b.docs[l.p.doc].after
-	expires := b.h.Config.Expires(b.start)
-	for range 3 {
-		w := shard.Park(l.p.Doc, l.p.Key, b.now(), expires, image)
-		err := backoff.Row().Do(ctx, b.h.Clock, func() error {
-			_, err := b.h.Shards.Write(ctx, w)
-			return err
-		})
-		refused, ok := shard.AsRefused(err)
-		switch {
-		case err == nil:
-			b.docs[l.p.doc].after = w.Apply(image)
-			return true
-		case !ok:
-			b.fail(&l.p, "PARK: "+err.Error())
-			return false
-		}
-		b.h.note(b.about(&l.p, journal.RowRefused, w.Transition.String()))
-		image = refused.Row
-		if image.Committed >= l.p.Key || image.Dead == l.p.Key || image.Pending > l.p.Key {
-			return true // done, marked before, or a newer version waits: the stored letter is enough
-		}
-		if image.LeaseUntil >= b.now() {
-			b.fail(&l.p, "PARK: leased")
-			return false
-		}
+	after := &b.docs[l.p.doc].after
+	mark, row, err := b.rows().Park(ctx, l.p.Doc, l.p.Key, b.h.Config.Expires(b.start), *after,
+		func(t shard.Transition) { b.h.note(b.about(&l.p, journal.RowRefused, t.String())) })
+	*after = row
+	switch {
+	case err != nil:
+		b.fail(&l.p, "PARK: "+err.Error())
+	case mark == shard.MarkForeign:
+		b.h.note(b.about(&l.p, journal.Schema, "row"))
+		b.fail(&l.p, "PARK: the row has a newer schema")
+	case mark == shard.MarkLeased:
+		b.fail(&l.p, "PARK: leased")
+	case mark == shard.MarkAgain:
+		b.fail(&l.p, "PARK: the row keeps changing")
 	}
-	b.fail(&l.p, "PARK: the row keeps changing")
-	return false
+	return mark.Done()
 }

@@ -162,19 +162,23 @@ func TestPARKFollowsTheRow(t *testing.T) {
 	for name, c := range map[string]struct {
 		race func(b *bench, key shard.OrderKey)
 		dead bool
+		kept int
 	}{
-		"a newer version was admitted": {func(b *bench, _ shard.OrderKey) { b.admit(put("a", 2)) }, false},
+		"a newer version was admitted": {func(b *bench, _ shard.OrderKey) { b.admit(put("a", 2)) }, false, 0},
 		"a newer version was committed": {func(b *bench, _ shard.OrderKey) {
 			b.admit(put("a", 2))
 			b.commit(b.event(put("a", 2)))
-		}, false},
-		"it was committed itself": {func(b *bench, _ shard.OrderKey) { b.commit(b.event(put("a", 1))) }, false},
+		}, false, 0},
+		"it was committed itself": {func(b *bench, _ shard.OrderKey) { b.commit(b.event(put("a", 1))) }, false, 0},
 		"it was parked by somebody else": {func(b *bench, k shard.OrderKey) {
 			b.write(shard.Park(doc("a"), k, now(), 1, b.row("a")))
-		}, true},
+		}, true, 0},
 		"its admission was undone": {func(b *bench, _ shard.OrderKey) {
 			b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart = "", 0 })
-		}, true},
+		}, true, 0},
+		"a newer schema wrote it": {func(b *bench, k shard.OrderKey) {
+			b.change("a", func(r *shard.Row) { r.Schema, r.Committed = shard.SchemaVersion+1, k })
+		}, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, nil, func(b *bench) {
@@ -185,9 +189,10 @@ func TestPARKFollowsTheRow(t *testing.T) {
 						now()
 				})
 				b.inject = at("PARK", func() { c.race(b, key) })
-				if kept := b.poll(); len(kept) != 0 {
-					b.Errorf("kept %v, want it acknowledged: its letter is stored", kept)
+				if kept := b.poll(); len(kept) != c.kept {
+					b.Errorf("kept %v, want %d: its dead letter is stored", kept, c.kept)
 				}
+				b.noted(journal.Schema, c.kept)
 				if r := b.row("a"); (r.Dead == key) != c.dead || r.Committed > key && r.Pending != "" {
 					b.Errorf("row %+v, want marked dead: %v", r, c.dead)
 				}

@@ -1,11 +1,13 @@
 package redrive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -41,15 +43,10 @@ func (d *Desk) Cancel(ctx context.Context, doc shard.DocID, by string) (deadlett
 }
 
 func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
-	var rows []shard.Row
-	err := d.try(ctx, func() (err error) {
-		rows, err = d.Shards.Read(ctx, []shard.DocID{doc}, shard.Consistent)
-		return err
-	})
+	row, err := d.rows().One(ctx, doc, shard.Consistent)
 	if err != nil {
 		return deadletter.Facts{}, fmt.Errorf("read the row: %w", err)
 	}
-	row := rows[0]
 	switch {
 	case row.Foreign():
 		return deadletter.Facts{}, ErrForeign
@@ -63,11 +60,7 @@ func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (deadlett
 		return deadletter.Facts{}, err
 	}
 	l.Detail = "by " + by
-	err = d.try(ctx, func() error {
-		_, err := d.Letters.Park(ctx, l)
-		return err
-	})
-	if err != nil {
+	if _, err := backoff.Get(ctx, d.Clock, func() (bool, error) { return d.Letters.Park(ctx, l) }); err != nil {
 		return deadletter.Facts{}, fmt.Errorf("park the letter: %w", err)
 	}
 	if err := d.park(ctx, row, l.Facts); err != nil {
@@ -107,39 +100,25 @@ func (d *Desk) fromManifest(ctx context.Context, row shard.Row) (deadletter.Lett
 // park is PARK after the letter is stored. Where a claim came in between, the outcome of its write
 // decides.
 func (d *Desk) park(ctx context.Context, image shard.Row, f deadletter.Facts) error {
-	var last error
 	for range cancelTries {
-		now := d.Clock.Now()
-		w := shard.Park(f.Doc, f.Key, shard.MicrosOf(now), d.Config.Expires(now), image)
-		err := d.try(ctx, func() error {
-			_, err := d.Shards.Write(ctx, w)
-			return err
-		})
-		if err == nil {
-			return nil
-		}
-		refused, ok := shard.AsRefused(err)
-		if !ok {
-			return fmt.Errorf("mark the row (the letter is stored: cancel again): %w", err)
-		}
-		image = refused.Row
+		mark, row, err := d.rows().Park(ctx, f.Doc, f.Key, d.Config.Expires(d.Clock.Now()), image,
+			func(shard.Transition) {})
 		switch {
-		case image.Foreign():
-			return ErrForeign
-		case image.Committed >= f.Key:
-			if err := d.supersede(ctx, f, How{}); err != nil {
-				return err
-			}
-			return ErrWritten
-		case image.Dead == f.Key:
+		case err != nil:
+			return fmt.Errorf("mark the row (the letter is stored: cancel again): %w", err)
+		case mark == shard.MarkThere:
 			return nil
-		case image.Pending > f.Key:
+		case mark == shard.MarkForeign:
+			return ErrForeign
+		case mark == shard.MarkWritten:
+			return cmp.Or(d.supersede(ctx, f, How{}), ErrWritten)
+		case mark == shard.MarkOvertaken:
 			return ErrOvertaken
 		}
-		last = ErrWriting
-		if err := d.Clock.Sleep(ctx, image.LeaseUntil.Sub(shard.MicrosOf(d.Clock.Now()))+time.Microsecond); err != nil {
+		image = row
+		if err := d.Clock.Sleep(ctx, row.LeaseUntil.Sub(shard.MicrosOf(d.Clock.Now()))+time.Microsecond); err != nil {
 			return err
 		}
 	}
-	return last
+	return ErrWriting
 }

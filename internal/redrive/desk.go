@@ -13,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -96,15 +97,11 @@ func (d *Desk) judge(ctx context.Context, f deadletter.Facts, force bool) (shard
 	if f.Doc == "" || f.Key == "" {
 		return shard.Row{}, Sent, nil // nothing to judge it by before it can be decoded
 	}
-	var rows []shard.Row
-	err := d.try(ctx, func() (err error) {
-		rows, err = d.Shards.Read(ctx, []shard.DocID{f.Doc}, shard.Consistent)
-		return err
-	})
+	row, err := d.rows().One(ctx, f.Doc, shard.Consistent)
 	if err != nil {
 		return shard.Row{}, Failed, fmt.Errorf("read the row: %w", err)
 	}
-	return rows[0], d.decide(rows[0], f, force), nil
+	return row, d.decide(row, f, force), nil
 }
 
 func (d *Desk) decide(r shard.Row, f deadletter.Facts, force bool) Outcome {
@@ -197,11 +194,7 @@ func (d *Desk) send(ctx context.Context, l deadletter.Letter, row shard.Row, how
 // unmark is REDRIVE: dead = k goes, so that the copy is not taken for stored. A refusal is judged
 // by the row that it returns.
 func (d *Desk) unmark(ctx context.Context, f deadletter.Facts, how How) (Outcome, error) {
-	w := shard.Redrive(f.Doc, f.Key, shard.MicrosOf(d.Clock.Now()))
-	err := d.try(ctx, func() error {
-		_, err := d.Shards.Write(ctx, w)
-		return err
-	})
+	_, err := d.rows().Write(ctx, shard.Redrive(f.Doc, f.Key, shard.MicrosOf(d.Clock.Now())))
 	if err == nil {
 		return Sent, nil
 	}
@@ -231,9 +224,11 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
+func (d *Desk) rows() rows.Table { return rows.Table{Store: d.Shards, Clock: d.Clock} }
+
 // try is the one layer of retries around a call that may be repeated.
 func (d *Desk) try(ctx context.Context, f func() error) error {
-	return backoff.Row().Do(ctx, d.Clock, f)
+	return backoff.Do(ctx, d.Clock, f)
 }
 
 func (d *Desk) get(ctx context.Context, id string) (l deadletter.Letter, ok bool, err error) {

@@ -48,6 +48,40 @@ func Judge(r Row, k OrderKey, class Class, aged bool) Judgement {
 	return Held
 }
 
+// Mark says what a row that refused a PARK makes of the dead letter that is stored.
+type Mark byte
+
+// The states of a row after a refused PARK.
+const (
+	MarkAgain     Mark = iota // only the form was wrong: PARK again, in the form of this image
+	MarkThere                 // dead = k: this very PARK or an earlier one did it
+	MarkWritten               // committed >= k: the dead letter is superseded
+	MarkOvertaken             // a newer version is pending, and nothing waits for this one
+	MarkLeased                // somebody may be writing: not before the lease ends
+	MarkForeign               // the row has a newer schema: left to redelivery
+)
+
+// Done reports whether nothing waits for the version any more, so that its stored dead letter is
+// enough.
+func (m Mark) Done() bool { return m == MarkThere || m == MarkWritten || m == MarkOvertaken }
+
+// Marked reads the image of a refused PARK of k.
+func Marked(r Row, k OrderKey, now Micros) Mark {
+	switch {
+	case r.Foreign():
+		return MarkForeign
+	case r.Committed >= k:
+		return MarkWritten
+	case r.Dead == k:
+		return MarkThere
+	case r.Pending > k:
+		return MarkOvertaken
+	case r.leasedRaw(now):
+		return MarkLeased
+	}
+	return MarkAgain
+}
+
 // Timing holds the settings that decide when a document is due (docs/settings.md, debounce).
 type Timing struct {
 	Quiet       time.Duration

@@ -50,7 +50,7 @@ func TestErrorsAreToldApart(t *testing.T) {
 		missing bool
 		says    string
 	}{
-		{name: "no such key", status: 404, code: "NoSuchKey", missing: true},
+		{name: "no such key", status: 404, code: "NoSuchKey", final: true, missing: true},
 		{name: "no such bucket", status: 404, code: "NoSuchBucket", final: true, says: "deploy"},
 		{name: "access denied", status: 403, code: "AccessDenied", final: true, says: "grant"},
 		{name: "wrong key", status: 403, code: "InvalidAccessKeyId", final: true, says: "grant"},

@@ -1,0 +1,67 @@
+// Package rows asks the table on behalf of the use cases: every call with the one layer of
+// retries, and PARK until the row says what became of it. It decides nothing: package shard does.
+package rows
+
+import (
+	"context"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Table is the table with retries. It keeps the promises of [shard.Store].
+type Table struct {
+	Store shard.Store
+	Clock clock.Clock
+}
+
+var _ shard.Store = Table{}
+
+// Read is [shard.Store.Read] with retries.
+func (t Table) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
+	return backoff.Get(ctx, t.Clock, func() ([]shard.Row, error) { return t.Store.Read(ctx, docs, c) })
+}
+
+// One reads the row of one document.
+func (t Table) One(ctx context.Context, doc shard.DocID, c shard.Consistency) (shard.Row, error) {
+	rows, err := t.Read(ctx, []shard.DocID{doc}, c)
+	if err != nil {
+		return shard.Row{}, err
+	}
+	return rows[0], nil
+}
+
+// Write is [shard.Store.Write] with retries. All tries of a write carry the same token, so the
+// second of two that were applied is refused by the first, and the row shows it.
+func (t Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	return backoff.Get(ctx, t.Clock, func() (shard.Row, error) { return t.Store.Write(ctx, w) })
+}
+
+// parkTries bounds how often PARK is tried on a row that keeps changing.
+const parkTries = 4
+
+// Park marks the row of a version whose dead letter is stored, in the form that the newest image
+// asks for. It returns what the row makes of it and the row's newest image. refused is told of
+// every refused write. After an error it is unknown whether the row has the mark.
+func (t Table) Park(ctx context.Context, doc shard.DocID, k shard.OrderKey, expires int64, image shard.Row,
+	refused func(shard.Transition),
+) (shard.Mark, shard.Row, error) {
+	for range parkTries {
+		w := shard.Park(doc, k, shard.MicrosOf(t.Clock.Now()), expires, image)
+		_, err := t.Write(ctx, w)
+		r, ok := shard.AsRefused(err)
+		switch {
+		case err == nil:
+			return shard.MarkThere, w.Apply(image), nil
+		case !ok:
+			return shard.MarkAgain, image, err
+		}
+		refused(w.Transition)
+		image = r.Row
+		if m := shard.Marked(image, k, shard.MicrosOf(t.Clock.Now())); m != shard.MarkAgain {
+			return m, image, nil
+		}
+	}
+	return shard.MarkAgain, image, nil
+}

@@ -1,0 +1,35 @@
+package shard_test
+
+import (
+	"testing"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+func TestMarkedSaysWhatARowThatRefusedPARKMakesOfTheDeadLetter(t *testing.T) {
+	t.Parallel()
+	const now, k = 1000, shard.OrderKey("k2")
+	for name, c := range map[string]struct {
+		row  shard.Row
+		want shard.Mark
+		done bool
+	}{
+		"absent":                    {shard.Row{}, shard.MarkAgain, false},
+		"an older version pending":  {shard.Row{Pending: "k1"}, shard.MarkAgain, false},
+		"this version pending":      {shard.Row{Pending: k}, shard.MarkAgain, false},
+		"a newer version pending":   {shard.Row{Pending: "k3"}, shard.MarkOvertaken, true},
+		"an older one committed":    {shard.Row{Committed: "k1"}, shard.MarkAgain, false},
+		"this version committed":    {shard.Row{Committed: k}, shard.MarkWritten, true},
+		"a newer one committed":     {shard.Row{Committed: "k3", Pending: "k4"}, shard.MarkWritten, true},
+		"another dead letter":       {shard.Row{Dead: "k1"}, shard.MarkAgain, false},
+		"this dead letter":          {shard.Row{Dead: k, Pending: "k3"}, shard.MarkThere, true},
+		"leased":                    {shard.Row{Pending: k, Owner: "t", LeaseUntil: now}, shard.MarkLeased, false},
+		"a lease that ran out":      {shard.Row{Pending: k, Owner: "t", LeaseUntil: now - 1}, shard.MarkAgain, false},
+		"leased, a newer pending":   {shard.Row{Pending: "k3", LeaseUntil: now}, shard.MarkOvertaken, true},
+		"a newer schema, committed": {shard.Row{Schema: shard.SchemaVersion + 1, Committed: k}, shard.MarkForeign, false},
+	} {
+		if got := shard.Marked(c.row, k, now); got != c.want || got.Done() != c.done {
+			t.Errorf("%s: mark %d, done %v, want %d and %v", name, got, got.Done(), c.want, c.done)
+		}
+	}
+}
