@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -146,7 +145,7 @@ func (e *Engine) pipe(name string, s sink.Sink) *pipe {
 		MaxInFlight: maxBacklog, // a laptop has one queue where a stack of this rate has several
 	}
 	if e.mix != nil {
-		ingest.Deliver = e.deliver
+		ingest.Deliver = e.mix.Deliver
 	}
 	ingest.Name = name + "-live"
 	p.live = memory.NewQueue(e.clk, ingest)
@@ -160,14 +159,6 @@ func (e *Engine) pipe(name string, s sink.Sink) *pipe {
 		Limit: limit, Retries: 3, RetryAfter: e.cfg.AmbiguousRetry(name), Report: e.report,
 	}, func(ctx context.Context, s flight.State) (flight.State, error) { return e.turn(ctx, p, s) })
 	return p
-}
-
-// deliver is what the standard fault mix does to a message.
-func (e *Engine) deliver() (late time.Duration, twice bool) {
-	if e.mix.Chance(e.mix.Rates.Reorder) {
-		late = max(e.mix.Between(e.mix.Rates.ReorderBy), 0)
-	}
-	return late, e.mix.Chance(e.mix.Rates.DeliverTwice)
 }
 
 // Start begins to poll the queues and to prune. It returns at once; Stop ends it.

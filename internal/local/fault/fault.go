@@ -1,10 +1,10 @@
-// Package fault puts a decision in front of every I/O of an invocation: it may go well, fail before
-// or after it was applied, be throttled, or be the last thing the invocation does. `lull dev
-// --faults` draws the decisions from the standard fault mix (docs/faults.md); the simulator decides
-// them one at a time.
+// Package fault injects failures: it puts a decision in front of every I/O of an invocation. The
+// I/O may go well, fail before or after it was applied, be throttled, or be the last thing that the
+// invocation does. `lull dev --faults` draws the decisions from the standard mix (docs/faults.md);
+// the simulator decides them one at a time.
 //
-// An invocation that was killed does not stop its goroutines: from then on nothing that it does has
-// any effect, which is what a kill looks like from outside. Its caller discards what it returns.
+// The goroutines of a killed invocation go on, but nothing that they do has an effect from then on:
+// that is how a kill looks from outside. The caller discards what the invocation returns.
 package fault
 
 import (
@@ -62,16 +62,24 @@ type Injector interface {
 	Decide(ctx context.Context, inv *Invocation, op Op) Verdict
 }
 
-// Errors that injected faults look like.
+// Errors that injected failures look like.
 var (
-	ErrInjected = errors.New("injected fault: no answer")
-	ErrKilled   = backoff.Permanent(errors.New("injected fault: invocation killed"))
+	ErrInjected = errors.New("injected failure: no answer")
+	ErrKilled   = backoff.Permanent(errors.New("injected failure: invocation killed"))
+
+	errThrottled = errors.New("injected failure: throttled")
 )
 
 // Invocation is one run of a function, and whose I/O it is.
 type Invocation struct {
 	Name string // "receive", "index", "dlq", "prune"
 	ID   int64
+
+	// Carry, where set, takes an I/O that is to be applied to its service and brings the answer
+	// back: the simulator makes a request of it. It may call f after its caller has given up. Nil
+	// calls f at once.
+	Carry func(ctx context.Context, op Op, f func(context.Context) error) error
+
 	inj  Injector
 	dead atomic.Bool
 }
@@ -87,8 +95,8 @@ func (v *Invocation) Killed() bool { return v.dead.Load() }
 // Kill ends the invocation: nothing it does from now on has any effect.
 func (v *Invocation) Kill() { v.dead.Store(true) }
 
-// do performs f as the injector decides. throttled is the error that a throttle looks like.
-func (v *Invocation) do(ctx context.Context, op Op, throttled error, f func() error) error {
+// do performs f as the injector decides.
+func (v *Invocation) do(ctx context.Context, op Op, f func(context.Context) error) error {
 	if v.dead.Load() {
 		return ErrKilled
 	}
@@ -99,18 +107,29 @@ func (v *Invocation) do(ctx context.Context, op Op, throttled error, f func() er
 	switch verdict {
 	case FailBefore:
 		return ErrInjected
-	case FailAfter:
-		_ = f() // its answer is what is lost
-		return ErrInjected
 	case Throttle:
-		return throttled
+		if op.Service == Table {
+			return shard.ErrThrottled
+		}
+		return errThrottled
 	case CrashBefore:
 		v.Kill()
 		return ErrKilled
+	}
+	err := v.carry(ctx, op, f)
+	switch verdict {
+	case FailAfter:
+		return ErrInjected
 	case CrashAfter:
-		_ = f() // nobody is left to read the answer
 		v.Kill()
 		return ErrKilled
 	}
-	return f()
+	return err
+}
+
+func (v *Invocation) carry(ctx context.Context, op Op, f func(context.Context) error) error {
+	if v.Carry == nil {
+		return f(ctx)
+	}
+	return v.Carry(ctx, op, f)
 }

@@ -31,6 +31,25 @@ func Standard() Rates {
 	}
 }
 
+// Verdict is what a number between 0 and 1, drawn at random, makes of an I/O.
+func (r *Rates) Verdict(op Op, p float64) Verdict {
+	if op.Service == Search && op.Call == "_bulk" {
+		if p -= r.SinkThrottle; p < 0 {
+			return Throttle
+		}
+	}
+	if p -= r.IOFailBefore; p < 0 {
+		return FailBefore
+	}
+	if p -= r.IOFailAfter; p < 0 {
+		return FailAfter
+	}
+	if p -= r.IOThrottle; p < 0 {
+		return Throttle
+	}
+	return OK
+}
+
 // Mix draws verdicts from rates. It is safe for concurrent use; the same seed draws the same
 // numbers, but concurrent callers take them in no fixed order.
 type Mix struct {
@@ -60,6 +79,15 @@ func (m *Mix) Between(d time.Duration) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return time.Duration((2*m.rnd.Float64() - 1) * float64(d))
+}
+
+// Deliver draws what happens to a message that is sent: how much later it comes, and whether it
+// comes twice.
+func (m *Mix) Deliver() (late time.Duration, twice bool) {
+	if m.Chance(m.Rates.Reorder) {
+		late = max(m.Between(m.Rates.ReorderBy), 0)
+	}
+	return late, m.Chance(m.Rates.DeliverTwice)
 }
 
 // killWithin bounds at which I/O of a killed invocation the kill comes.
@@ -99,19 +127,5 @@ func (m *Mix) Decide(_ context.Context, v *Invocation, op Op) Verdict {
 		}
 		m.kills[v.ID] = left
 	}
-	p := m.rnd.Float64()
-	if op.Service == Search && op.Call == "_bulk" {
-		if p -= m.Rates.SinkThrottle; p < 0 {
-			return Throttle
-		}
-	}
-	for _, c := range []struct {
-		rate    float64
-		verdict Verdict
-	}{{m.Rates.IOFailBefore, FailBefore}, {m.Rates.IOFailAfter, FailAfter}, {m.Rates.IOThrottle, Throttle}} {
-		if p -= c.rate; p < 0 {
-			return c.verdict
-		}
-	}
-	return OK
+	return m.Rates.Verdict(op, m.rnd.Float64())
 }

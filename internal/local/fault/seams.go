@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
@@ -13,7 +14,25 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-var errThrottled = errors.New("injected fault: throttled")
+// ask performs a call that answers with one value.
+func ask[T any](ctx context.Context, v *Invocation, op Op, f func(context.Context) (T, error)) (answer T, err error) {
+	err = v.do(ctx, op, func(ctx context.Context) (err error) {
+		answer, err = f(ctx)
+		return err
+	})
+	return answer, err
+}
+
+// list performs a call that answers with one page of a list.
+func list[T any](ctx context.Context, v *Invocation, op Op, f func(context.Context) ([]T, string, error)) (page []T,
+	next string, err error,
+) {
+	err = v.do(ctx, op, func(ctx context.Context) (err error) {
+		page, next, err = f(ctx)
+		return err
+	})
+	return page, next, err
+}
 
 // Shards is the store as this invocation sees it.
 func (v *Invocation) Shards(s shard.Store) shard.Store { return shards{v, s} }
@@ -23,22 +42,14 @@ type shards struct {
 	s shard.Store
 }
 
-func (d shards) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) (rows []shard.Row, err error) {
+func (d shards) Read(ctx context.Context, docs []shard.DocID, c shard.Consistency) ([]shard.Row, error) {
 	op := Op{Service: Table, Call: "Read", Count: len(docs)}
-	err = d.v.do(ctx, op, shard.ErrThrottled, func() (err error) {
-		rows, err = d.s.Read(ctx, docs, c)
-		return err
-	})
-	return rows, err
+	return ask(ctx, d.v, op, func(ctx context.Context) ([]shard.Row, error) { return d.s.Read(ctx, docs, c) })
 }
 
-func (d shards) Write(ctx context.Context, w shard.Write) (old shard.Row, err error) {
+func (d shards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	op := Op{Service: Table, Call: w.Transition.String(), Transition: w.Transition, Doc: w.Doc, Count: 1}
-	err = d.v.do(ctx, op, shard.ErrThrottled, func() (err error) {
-		old, err = d.s.Write(ctx, w)
-		return err
-	})
-	return old, err
+	return ask(ctx, d.v, op, func(ctx context.Context) (shard.Row, error) { return d.s.Write(ctx, w) })
 }
 
 // Scanner is the store's scan as this invocation sees it.
@@ -49,18 +60,17 @@ type scanner struct {
 	s shard.Scanner
 }
 
-func (d scanner) Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []shard.Row,
-	next string, err error,
+func (d scanner) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
+	error,
 ) {
-	err = d.v.do(ctx, Op{Service: Table, Call: "Scan", Count: limit}, shard.ErrThrottled, func() (err error) {
-		rows, next, err = d.s.Scan(ctx, segment, segments, cursor, limit)
-		return err
-	})
-	return rows, next, err
+	return list(ctx, d.v, Op{Service: Table, Call: "Scan", Count: limit},
+		func(ctx context.Context) ([]shard.Row, string, error) {
+			return d.s.Scan(ctx, segment, segments, cursor, limit)
+		})
 }
 
-// Queue is the queue as this invocation sees it. A fault concerns a whole batch call of ten, as on
-// SQS.
+// Queue is the queue as this invocation sees it. A failure concerns a whole batch call of ten, as
+// on SQS.
 func (v *Invocation) Queue(q queue.Queue) queue.Queue { return queues{v, q} }
 
 type queues struct {
@@ -69,40 +79,34 @@ type queues struct {
 }
 
 func (d queues) Send(ctx context.Context, out []queue.Outgoing) []error {
-	return batches(ctx, d.v, "SendMessageBatch", out, func(b []queue.Outgoing) []error { return d.q.Send(ctx, b) })
+	return batches(ctx, d.v, "SendMessageBatch", out, d.q.Send)
 }
 
 func (d queues) Hold(ctx context.Context, receipts []string, dur time.Duration) []error {
 	return batches(ctx, d.v, "ChangeMessageVisibilityBatch", receipts,
-		func(b []string) []error { return d.q.Hold(ctx, b, dur) })
+		func(ctx context.Context, b []string) []error { return d.q.Hold(ctx, b, dur) })
 }
 
 func (d queues) Delete(ctx context.Context, receipts []string) []error {
-	return batches(ctx, d.v, "DeleteMessageBatch", receipts, func(b []string) []error { return d.q.Delete(ctx, b) })
+	return batches(ctx, d.v, "DeleteMessageBatch", receipts, d.q.Delete)
 }
 
-func batches[T any](ctx context.Context, v *Invocation, call string, in []T, f func([]T) []error) []error {
-	var all []error
-	for at := 0; at < len(in); at += queue.MaxEntries {
-		part := in[at:min(at+queue.MaxEntries, len(in))]
-		var errs []error
-		err := v.do(ctx, Op{Service: SQS, Call: call, Count: len(part)}, errThrottled, func() error {
-			errs = f(part)
-			return nil
-		})
-		if err == nil && errs == nil {
-			continue
-		}
-		if all == nil {
-			all = make([]error, len(in))
-		}
+func batches[T any](ctx context.Context, v *Invocation, call string, in []T,
+	f func(context.Context, []T) []error,
+) []error {
+	all := make([]error, 0, len(in))
+	for part := range slices.Chunk(in, queue.MaxEntries) {
+		errs, err := ask(ctx, v, Op{Service: SQS, Call: call, Count: len(part)},
+			func(ctx context.Context) ([]error, error) { return f(ctx, part), nil })
 		for i := range part {
-			if all[at+i] = queue.ErrorAt(errs, i); err != nil {
-				all[at+i] = err
+			if err != nil {
+				all = append(all, err)
+			} else {
+				all = append(all, queue.ErrorAt(errs, i))
 			}
 		}
 	}
-	return all
+	return queue.Answer(all)
 }
 
 // Flights is the flight store as this invocation sees it.
@@ -118,35 +122,28 @@ func (d flights) op(call string, id flight.ID) Op {
 }
 
 func (d flights) Put(ctx context.Context, m *flight.Manifest) error {
-	return d.v.do(ctx, d.op("PutManifest", m.Flight), errThrottled, func() error { return d.s.Put(ctx, m) })
+	sent := *m // the caller may go on while the request is on its way
+	return d.v.do(ctx, d.op("PutManifest", m.Flight), func(ctx context.Context) error { return d.s.Put(ctx, &sent) })
 }
 
-func (d flights) Get(ctx context.Context, id flight.ID) (m *flight.Manifest, err error) {
-	err = d.v.do(ctx, d.op("GetManifest", id), errThrottled, func() (err error) {
-		m, err = d.s.Get(ctx, id)
-		return err
-	})
-	return m, err
+func (d flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
+	return ask(ctx, d.v, d.op("GetManifest", id),
+		func(ctx context.Context) (*flight.Manifest, error) { return d.s.Get(ctx, id) })
 }
 
-func (d flights) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (created bool, err error) {
-	err = d.v.do(ctx, d.op("PutNext", id), errThrottled, func() (err error) {
-		created, err = d.s.Continue(ctx, id, n, s)
-		return err
-	})
-	return created, err
+func (d flights) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (bool, error) {
+	s.Left = s.Left.Clone()
+	return ask(ctx, d.v, d.op("PutNext", id),
+		func(ctx context.Context) (bool, error) { return d.s.Continue(ctx, id, n, s) })
 }
 
 func (d flights) Delete(ctx context.Context, id flight.ID) error {
-	return d.v.do(ctx, d.op("DeleteManifest", id), errThrottled, func() error { return d.s.Delete(ctx, id) })
+	return d.v.do(ctx, d.op("DeleteManifest", id), func(ctx context.Context) error { return d.s.Delete(ctx, id) })
 }
 
-func (d flights) List(ctx context.Context, cursor string, limit int) (list []flight.Stored, next string, err error) {
-	err = d.v.do(ctx, d.op("ListFlights", ""), errThrottled, func() (err error) {
-		list, next, err = d.s.List(ctx, cursor, limit)
-		return err
-	})
-	return list, next, err
+func (d flights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
+	return list(ctx, d.v, d.op("ListFlights", ""),
+		func(ctx context.Context) ([]flight.Stored, string, error) { return d.s.List(ctx, cursor, limit) })
 }
 
 // Launcher is the launcher as this invocation sees it.
@@ -158,8 +155,9 @@ type launcher struct {
 }
 
 func (d launcher) Start(ctx context.Context, s flight.State) error {
+	s.Left = s.Left.Clone()
 	op := Op{Service: States, Call: "StartExecution", Flight: string(s.Flight), Count: 1}
-	return d.v.do(ctx, op, errThrottled, func() error { return d.l.Start(ctx, s) })
+	return d.v.do(ctx, op, func(ctx context.Context) error { return d.l.Start(ctx, s) })
 }
 
 // Sink is the sink as this invocation sees it. A request that fails leaves every outcome unknown; a
@@ -174,11 +172,9 @@ type sinks struct {
 // RetryAfter is what a throttled sink asks for.
 const RetryAfter = time.Second
 
-func (d sinks) Write(ctx context.Context, ops []sink.Op) (out []sink.Outcome) {
-	err := d.v.do(ctx, Op{Service: Search, Call: "_bulk", Count: len(ops)}, errThrottled, func() error {
-		out = d.s.Write(ctx, ops)
-		return nil
-	})
+func (d sinks) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	out, err := ask(ctx, d.v, Op{Service: Search, Call: "_bulk", Count: len(ops)},
+		func(ctx context.Context) ([]sink.Outcome, error) { return d.s.Write(ctx, ops), nil })
 	if err == nil {
 		return out
 	}
@@ -186,20 +182,16 @@ func (d sinks) Write(ctx context.Context, ops []sink.Op) (out []sink.Outcome) {
 	if errors.Is(err, errThrottled) {
 		o = sink.Outcome{Kind: sink.Throttled, Status: 429, RetryAfter: RetryAfter, Reason: "injected"}
 	}
-	out = make([]sink.Outcome, len(ops))
-	for i := range out {
-		out[i] = o
-	}
-	return out
+	return slices.Repeat([]sink.Outcome{o}, len(ops))
 }
 
 func (d sinks) Ping(ctx context.Context) error {
-	return d.v.do(ctx, Op{Service: Search, Call: "ping", Count: 1}, errThrottled, func() error { return d.s.Ping(ctx) })
+	return d.v.do(ctx, Op{Service: Search, Call: "ping", Count: 1}, d.s.Ping)
 }
 
 func (d sinks) Versions() bool { return d.s.Versions() }
 
-// Letters is the letter store as this invocation sees it.
+// Letters is the store of dead letters as this invocation sees it.
 func (v *Invocation) Letters(s deadletter.Store) deadletter.Store { return letters{v, s} }
 
 type letters struct {
@@ -207,40 +199,34 @@ type letters struct {
 	s deadletter.Store
 }
 
-func (d letters) Park(ctx context.Context, l deadletter.Letter) (fresh bool, err error) {
-	err = d.v.do(ctx, Op{Service: Bucket, Call: "PutLetter", Doc: l.Doc, Count: 1}, errThrottled, func() (err error) {
-		fresh, err = d.s.Park(ctx, l)
-		return err
-	})
-	return fresh, err
+func (d letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
+	return ask(ctx, d.v, Op{Service: Bucket, Call: "PutLetter", Doc: l.Doc, Count: 1},
+		func(ctx context.Context) (bool, error) { return d.s.Park(ctx, l) })
 }
 
 func (d letters) Get(ctx context.Context, id string) (l deadletter.Letter, ok bool, err error) {
-	err = d.v.do(ctx, Op{Service: Bucket, Call: "GetLetter", Count: 1}, errThrottled, func() (err error) {
+	err = d.v.do(ctx, Op{Service: Bucket, Call: "GetLetter", Count: 1}, func(ctx context.Context) (err error) {
 		l, ok, err = d.s.Get(ctx, id)
 		return err
 	})
 	return l, ok, err
 }
 
-func (d letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) (list []deadletter.Facts,
-	next string, err error,
+func (d letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,
+	error,
 ) {
-	err = d.v.do(ctx, Op{Service: Table, Call: "ListLetters", Count: limit}, errThrottled, func() (err error) {
-		list, next, err = d.s.List(ctx, f, cursor, limit)
-		return err
-	})
-	return list, next, err
+	return list(ctx, d.v, Op{Service: Table, Call: "ListLetters", Count: limit},
+		func(ctx context.Context) ([]deadletter.Facts, string, error) { return d.s.List(ctx, f, cursor, limit) })
 }
 
 func (d letters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
-	op := Op{Service: Table, Call: "MarkRedriven", Count: 1}
-	return d.v.do(ctx, op, errThrottled, func() error { return d.s.MarkRedriven(ctx, id, at, auto) })
+	return d.v.do(ctx, Op{Service: Table, Call: "MarkRedriven", Count: 1},
+		func(ctx context.Context) error { return d.s.MarkRedriven(ctx, id, at, auto) })
 }
 
 func (d letters) Drop(ctx context.Context, id string) error {
-	op := Op{Service: Table, Call: "DropLetter", Count: 1}
-	return d.v.do(ctx, op, errThrottled, func() error { return d.s.Drop(ctx, id) })
+	return d.v.do(ctx, Op{Service: Table, Call: "DropLetter", Count: 1},
+		func(ctx context.Context) error { return d.s.Drop(ctx, id) })
 }
 
 // Schedule is the schedule store as this invocation sees it.
@@ -252,21 +238,18 @@ type schedules struct {
 }
 
 func (d schedules) Put(ctx context.Context, it schedule.Item) error {
-	op := Op{Service: Bucket, Call: "PutScheduled", Doc: it.Doc, Count: 1}
-	return d.v.do(ctx, op, errThrottled, func() error { return d.s.Put(ctx, it) })
+	return d.v.do(ctx, Op{Service: Bucket, Call: "PutScheduled", Doc: it.Doc, Count: 1},
+		func(ctx context.Context) error { return d.s.Put(ctx, it) })
 }
 
-func (d schedules) Due(ctx context.Context, until time.Time, cursor string, limit int) (items []schedule.Item,
-	next string, err error,
+func (d schedules) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string,
+	error,
 ) {
-	err = d.v.do(ctx, Op{Service: Table, Call: "ListScheduled", Count: limit}, errThrottled, func() (err error) {
-		items, next, err = d.s.Due(ctx, until, cursor, limit)
-		return err
-	})
-	return items, next, err
+	return list(ctx, d.v, Op{Service: Table, Call: "ListScheduled", Count: limit},
+		func(ctx context.Context) ([]schedule.Item, string, error) { return d.s.Due(ctx, until, cursor, limit) })
 }
 
 func (d schedules) Delete(ctx context.Context, id string) error {
-	op := Op{Service: Table, Call: "DeleteScheduled", Count: 1}
-	return d.v.do(ctx, op, errThrottled, func() error { return d.s.Delete(ctx, id) })
+	return d.v.do(ctx, Op{Service: Table, Call: "DeleteScheduled", Count: 1},
+		func(ctx context.Context) error { return d.s.Delete(ctx, id) })
 }

@@ -63,7 +63,7 @@ func newWorld(s Scenario, t *Trace, versions bool, visibility time.Duration, fai
 	if s.Faults {
 		w.mix = fault.NewMix(fault.Standard(), s.Shape.Seed)
 		w.Meter.next = w.mix
-		set.Deliver = w.deliver
+		set.Deliver = w.mix.Deliver
 	}
 	w.Queue = memory.NewQueue(w.clk, set)
 	w.watch = &watched{
@@ -72,14 +72,6 @@ func newWorld(s Scenario, t *Trace, versions bool, visibility time.Duration, fai
 	}
 	w.Sink = w.watch
 	return w, nil
-}
-
-// deliver is what the standard fault mix does to a message.
-func (w *World) deliver() (late time.Duration, twice bool) {
-	if w.mix.Chance(w.mix.Rates.Reorder) {
-		late = max(w.mix.Between(w.mix.Rates.ReorderBy), 0)
-	}
-	return late, w.mix.Chance(w.mix.Rates.DeliverTwice)
 }
 
 // play sends the trace and waits until nothing is left.

@@ -86,7 +86,7 @@ var _ sink.Sink = engineClient{}
 func (c engineClient) Versions() bool { return c.e.docs.Versions() }
 
 func (c engineClient) Ping(ctx context.Context) error {
-	return c.v.request(ctx, fault.Search, func() {})
+	return c.v.request(ctx, fault.Search, 0, func() {})
 }
 
 // spaced is how many items of a request are applied one after the other; of a larger one all at

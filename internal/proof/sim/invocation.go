@@ -39,6 +39,7 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 		Invocation: fault.NewInvocation(w, name, w.invoked), w: w, began: w.now, deadline: w.now + timeout,
 		ended: ended,
 	}
+	v.Carry = v.carry
 	v.clock = &skewed{inv: v, by: w.dice.within(w.rates.Skew)}
 	if w.dice.chance(w.rates.Kill) {
 		v.doom = 1 + w.dice.IntN(killWithin)

@@ -39,8 +39,14 @@ type execution struct {
 	refused int
 }
 
-// launch is StartExecution as the service sees it.
-func (m *machine) launch(input []byte) {
+var _ flight.Launcher = (*machine)(nil)
+
+// Start is StartExecution.
+func (m *machine) Start(_ context.Context, s flight.State) error {
+	input, err := encode(s)
+	if err != nil {
+		return err
+	}
 	w := m.w
 	w.counts.Executions++
 	if m.limit > 0 {
@@ -48,12 +54,13 @@ func (m *machine) launch(input []byte) {
 	}
 	if w.dice.chance(w.rates.FlightLost) {
 		w.trace.mark("execution lost", "", 0)
-		return
+		return nil
 	}
 	m.run(input)
 	if w.dice.chance(w.rates.FlightTwice) {
 		m.run(input)
 	}
+	return nil
 }
 
 func (m *machine) run(input []byte) {
@@ -188,20 +195,4 @@ func encode(s flight.State) ([]byte, error) {
 		return nil, fmt.Errorf("state has %d bytes, at most %d are allowed", len(b), memory.MaxStateBytes)
 	}
 	return b, nil
-}
-
-// machineClient is the machine as one invocation reaches it.
-type machineClient struct {
-	v *invocation
-	m *machine
-}
-
-var _ flight.Launcher = machineClient{}
-
-func (c machineClient) Start(ctx context.Context, s flight.State) error {
-	input, err := encode(s)
-	if err != nil {
-		return err
-	}
-	return c.v.request(ctx, fault.States, func() { c.m.launch(input) })
 }

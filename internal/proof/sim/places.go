@@ -144,7 +144,7 @@ func (o *oracle) left(q *sqsQueue, m *message, why departure) {
 }
 
 // parked books a stored dead letter.
-func (o *oracle) parked(f deadletter.Facts, _ bool) {
+func (o *oracle) parked(f deadletter.Facts) {
 	o.w.worst.Letters++
 	if e := o.events[f.ID]; e != nil {
 		e.parked, e.died = true, true

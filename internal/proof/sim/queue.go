@@ -259,63 +259,37 @@ func (q *sqsQueue) remove(receipt string) {
 // total is every message that the queue has.
 func (q *sqsQueue) total() int { return q.count[visible] + q.count[inFlight] + q.count[delayed] }
 
-// queueClient is a queue as one invocation reaches it. A batch call has ten entries, each of which
-// may fail alone.
-type queueClient struct {
-	v *invocation
-	q *sqsQueue
+var _ queue.Queue = (*sqsQueue)(nil)
+
+// Send, Hold and Delete are one batch call each, of which every entry may fail alone.
+func (q *sqsQueue) Send(_ context.Context, out []queue.Outgoing) []error {
+	bytes := 0
+	for _, o := range out {
+		bytes += queue.Bytes(o.Body, o.Attributes)
+	}
+	return entries(q, bytes, out, q.send)
 }
 
-var _ queue.Queue = queueClient{}
-
-func (c queueClient) Send(ctx context.Context, out []queue.Outgoing) []error {
-	return entries(ctx, c.v, out, func(o queue.Outgoing) int { return queue.Bytes(o.Body, o.Attributes) }, c.q.send)
+func (q *sqsQueue) Hold(_ context.Context, receipts []string, d time.Duration) []error {
+	return entries(q, 0, receipts, func(r string) error { return q.hold(r, d) })
 }
 
-func (c queueClient) Hold(ctx context.Context, receipts []string, d time.Duration) []error {
-	return entries(ctx, c.v, receipts, small, func(r string) error { return c.q.hold(r, d) })
-}
-
-func (c queueClient) Delete(ctx context.Context, receipts []string) []error {
-	return entries(ctx, c.v, receipts, small, func(r string) error {
-		c.q.remove(r)
+func (q *sqsQueue) Delete(_ context.Context, receipts []string) []error {
+	return entries(q, 0, receipts, func(r string) error {
+		q.remove(r)
 		return nil
 	})
 }
 
-// small is the size of an entry that is no message.
-func small(string) int { return 0 }
-
-// entries is one batch call after the other.
-func entries[T any](ctx context.Context, v *invocation, in []T, size func(T) int, do func(T) error) []error {
+func entries[T any](q *sqsQueue, bytes int, in []T, do func(T) error) []error {
+	q.w.counts.queued(bytes)
 	errs := make([]error, len(in))
-	failed := false
-	for at := 0; at < len(in); at += queue.MaxEntries {
-		end := min(at+queue.MaxEntries, len(in))
-		answers := make([]error, end-at)
-		err := v.request(ctx, fault.SQS, func() {
-			bytes := 0
-			for i := at; i < end; i++ {
-				bytes += size(in[i])
-			}
-			v.w.counts.queued(bytes)
-			for i := at; i < end; i++ {
-				if v.w.dice.chance(v.w.rates.EntryFails) {
-					answers[i-at] = fault.ErrInjected
-				} else {
-					answers[i-at] = do(in[i])
-				}
-			}
-		})
-		for i := at; i < end; i++ {
-			if errs[i] = answers[i-at]; err != nil {
-				errs[i] = err
-			}
-			failed = failed || errs[i] != nil
+	for i := range in {
+		if q.w.dice.chance(q.w.rates.EntryFails) {
+			errs[i] = fault.ErrInjected
+		} else {
+			errs[i] = do(in[i])
 		}
 	}
-	if !failed {
-		return nil
-	}
-	return errs
+	return queue.Answer(errs)
 }

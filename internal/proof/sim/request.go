@@ -28,7 +28,6 @@ func (w *World) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 }
 
 func (w *World) verdict(inv *invocation, op fault.Op) fault.Verdict {
-	r := &w.rates
 	if inv.doom > 0 {
 		if inv.doom--; inv.doom == 0 {
 			return oneOf(w.dice, fault.CrashBefore, fault.CrashAfter)
@@ -39,22 +38,7 @@ func (w *World) verdict(inv *invocation, op fault.Op) fault.Verdict {
 			return oneOf(w.dice, fault.FailBefore, fault.FailBefore, fault.Throttle)
 		}
 	}
-	p := w.dice.Float64()
-	if op.Service == fault.Search && op.Call == "_bulk" {
-		if p -= r.SinkThrottle; p < 0 {
-			return fault.Throttle
-		}
-	}
-	if p -= r.IOFailBefore; p < 0 {
-		return fault.FailBefore
-	}
-	if p -= r.IOFailAfter; p < 0 {
-		return fault.FailAfter
-	}
-	if p -= r.IOThrottle; p < 0 {
-		return fault.Throttle
-	}
-	return fault.OK
+	return w.rates.Verdict(op, w.dice.Float64())
 }
 
 // travel is one way of a request.
@@ -67,15 +51,28 @@ func (w *World) travel(s fault.Service) time.Duration {
 	return d
 }
 
-// request is one request of an invocation to a service: it is carried out at one moment and
-// answered at another. Once sent, it is carried out whatever becomes of the caller. The error is
-// for a caller that heard nothing.
-func (v *invocation) request(ctx context.Context, s fault.Service, do func()) error {
-	return v.requestLate(ctx, s, 0, do)
+// carry makes a request of an I/O that is to be applied. A sink makes its requests itself: see
+// engineClient.
+func (v *invocation) carry(ctx context.Context, op fault.Op, do func(context.Context) error) error {
+	if op.Service == fault.Search {
+		return do(ctx)
+	}
+	late := time.Duration(0)
+	if op.Transition.EndsLease() && v.w.dice.chance(v.w.rates.LateEnd) {
+		late = v.w.dice.upTo(v.w.rates.StallBy)
+	}
+	var answer error
+	sent := context.WithoutCancel(ctx)
+	if err := v.request(ctx, op.Service, late, func() { answer = do(sent) }); err != nil {
+		return err
+	}
+	return answer
 }
 
-// requestLate is a request that needs so much longer on its way.
-func (v *invocation) requestLate(ctx context.Context, s fault.Service, late time.Duration, do func()) error {
+// request is one request of an invocation to a service, which needs so much longer on its way: it
+// is carried out at one moment and answered at another. Once sent, it is carried out whatever
+// becomes of the caller. The error is for a caller that heard nothing.
+func (v *invocation) request(ctx context.Context, s fault.Service, late time.Duration, do func()) error {
 	w := v.w
 	if err := ctx.Err(); err != nil {
 		return err
@@ -95,20 +92,6 @@ func (v *invocation) requestLate(ctx context.Context, s fault.Service, late time
 	}
 	w.after(there, do)
 	return v.await(ctx, w.now+there+back)
-}
-
-// ask is a request whose service may refuse: the error is the service's, or that nothing was heard
-// of it.
-func (v *invocation) ask(ctx context.Context, s fault.Service, do func() error) error {
-	return v.askLate(ctx, s, 0, do)
-}
-
-func (v *invocation) askLate(ctx context.Context, s fault.Service, late time.Duration, do func() error) error {
-	var answer error
-	if err := v.requestLate(ctx, s, late, func() { answer = do() }); err != nil {
-		return err
-	}
-	return answer
 }
 
 // pause stops the caller as a platform does: nothing but a kill ends it early.

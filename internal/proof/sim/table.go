@@ -6,7 +6,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -119,46 +118,33 @@ func (t *table) expire() {
 	}
 }
 
-// tableClient is the table as one invocation reaches it.
-type tableClient struct{ v *invocation }
-
-func (c tableClient) Read(ctx context.Context, docs []shard.DocID, how shard.Consistency) (rows []shard.Row,
-	err error,
-) {
-	err = c.v.request(ctx, fault.Table, func() { rows = c.v.w.table.read(docs, how) })
-	if err != nil {
-		return nil, err
-	}
-	return rows, nil
-}
-
-func (c tableClient) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
-	var old shard.Row
-	late := time.Duration(0)
-	if r := &c.v.w.rates; w.Transition.EndsLease() && c.v.w.dice.chance(r.LateEnd) {
-		late = c.v.w.dice.upTo(r.StallBy)
-	}
-	err := c.v.askLate(ctx, fault.Table, late, func() (err error) {
-		if old, err = c.v.w.table.write(c.v, w); !errors.Is(err, shard.ErrThrottled) {
-			c.v.w.history.done(ctx, 0)
-		}
-		return err
-	})
-	return old, err
-}
-
-func (c tableClient) Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []shard.Row,
-	next string, err error,
-) {
-	err = c.v.ask(ctx, fault.Table, func() (err error) {
-		rows, next, err = c.v.w.table.rows.Scan(background, segment, segments, cursor, limit)
-		c.v.w.counts.read(1+len(rows)/20, false) // a page is read as one, about twenty rows a unit
-		return err
-	})
-	return rows, next, err
+// tableClient is the table as it serves one invocation.
+type tableClient struct {
+	*table
+	v *invocation
 }
 
 var (
 	_ shard.Store   = tableClient{}
 	_ shard.Scanner = tableClient{}
 )
+
+func (c tableClient) Read(_ context.Context, docs []shard.DocID, how shard.Consistency) ([]shard.Row, error) {
+	return c.read(docs, how), nil
+}
+
+func (c tableClient) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	old, err := c.write(c.v, w)
+	if !errors.Is(err, shard.ErrThrottled) {
+		c.w.history.done(ctx, 0)
+	}
+	return old, err
+}
+
+func (c tableClient) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
+	error,
+) {
+	rows, next, err := c.rows.Scan(ctx, segment, segments, cursor, limit)
+	c.w.counts.read(1+len(rows)/20, false) // a page is read as one, about twenty rows a unit
+	return rows, next, err
+}

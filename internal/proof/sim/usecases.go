@@ -31,10 +31,10 @@ type Hooks struct {
 func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invocation, []queue.Message) []string {
 	return func(ctx context.Context, v *invocation, batch []queue.Message) []string {
 		h := receive.Handler{
-			Shards: w.history.shards(v, v.Shards(tableClient{v})), Flights: v.Flights(flightClient{v}),
-			Launcher: v.Launcher(machineClient{v, p.machine}),
-			Ingest:   v.Queue(queueClient{v, p.lane(lane)}), Dead: v.Queue(queueClient{v, p.dead}),
-			Schedule: v.Schedule(scheduleClient{v}),
+			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Flights: v.Flights(w.flights),
+			Launcher: v.Launcher(p.machine),
+			Ingest:   v.Queue(p.lane(lane)), Dead: v.Queue(p.dead),
+			Schedule: v.Schedule(w.schedule),
 			Sources:  w.sources, Config: w.cfg, Sink: p.name, Lane: lane, Clock: v.clock, Journal: v,
 			NewID: func() flight.ID { return w.newID(v.clock.Now()) }, Parallel: v.parallel(),
 		}
@@ -52,12 +52,12 @@ func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invoca
 func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (flight.State, error) {
 	return func(ctx context.Context, v *invocation, s flight.State) (flight.State, error) {
 		h := index.Handler{
-			Shards: w.history.shards(v, v.Shards(tableClient{v})), Flights: v.Flights(flightClient{v}),
-			Launcher: v.Launcher(machineClient{v, p.machine}),
+			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Flights: v.Flights(w.flights),
+			Launcher: v.Launcher(p.machine),
 			Queues: map[flight.Lane]queue.Queue{
-				flight.Live: v.Queue(queueClient{v, p.live}), flight.Bulk: v.Queue(queueClient{v, p.bulk}),
+				flight.Live: v.Queue(p.live), flight.Bulk: v.Queue(p.bulk),
 			},
-			Dead: v.Queue(queueClient{v, p.dead}), Sink: w.history.sink(v, v.Sink(engineClient{v, p.engine})),
+			Dead: v.Queue(p.dead), Sink: w.history.sink(v, v.Sink(engineClient{v, p.engine})),
 			SinkName: p.name, Sources: w.sources,
 			Config: w.cfg, Clock: v.clock, Journal: v, NewToken: w.newToken, Jitter: w.dice.Float64,
 			Parallel: v.parallel(),
@@ -72,10 +72,10 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 func (w *World) dlq(p *pipe) func(context.Context, *invocation, []queue.Message) []string {
 	return func(ctx context.Context, v *invocation, batch []queue.Message) []string {
 		h := dlq.Handler{
-			Shards: w.history.shards(v, v.Shards(tableClient{v})), Letters: v.Letters(letterClient{v}),
+			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Letters: v.Letters(w.letters),
 			Sources: w.sources,
-			Live:    v.Queue(queueClient{v, p.live}), Bulk: v.Queue(queueClient{v, p.bulk}),
-			Dead:   v.Queue(queueClient{v, p.dead}),
+			Live:    v.Queue(p.live), Bulk: v.Queue(p.bulk),
+			Dead:   v.Queue(p.dead),
 			Config: w.cfg, Sink: p.name, Clock: v.clock, Journal: v, Parallel: v.parallel(),
 		}
 		if hook := w.options.Hooks.Dlq; hook != nil {
@@ -92,11 +92,11 @@ const pruneTimeout = time.Minute
 func (w *World) prune(p *pipe) {
 	w.invoke("prune", pruneTimeout, func(ctx context.Context, v *invocation) {
 		r := prune.Pruner{
-			Shards: w.history.shards(v, v.Shards(tableClient{v})), Scanner: v.Scanner(tableClient{v}),
-			Flights: v.Flights(flightClient{v}),
-			Letters: v.Letters(letterClient{v}), Schedule: v.Schedule(scheduleClient{v}),
-			Live: v.Queue(queueClient{v, p.live}),
-			Bulk: v.Queue(queueClient{v, p.bulk}), Launcher: v.Launcher(machineClient{v, p.machine}), Config: w.cfg,
+			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Scanner: v.Scanner(tableClient{w.table, v}),
+			Flights: v.Flights(w.flights),
+			Letters: v.Letters(w.letters), Schedule: v.Schedule(w.schedule),
+			Live: v.Queue(p.live),
+			Bulk: v.Queue(p.bulk), Launcher: v.Launcher(p.machine), Config: w.cfg,
 			Sink:  p.name,
 			Clock: v.clock, Journal: v, NewToken: w.newToken, NewID: func() flight.ID { return w.newID(v.clock.Now()) },
 			Parallel: v.parallel(),
@@ -114,12 +114,12 @@ func (w *World) redrive() {
 	w.operator++
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
 		desk := redrive.Desk{
-			Shards: w.history.shards(v, v.Shards(tableClient{v})), Letters: v.Letters(letterClient{v}),
-			Flights: v.Flights(flightClient{v}),
+			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Letters: v.Letters(w.letters),
+			Flights: v.Flights(w.flights),
 			Queues: func(sink string, lane flight.Lane) queue.Queue {
 				for _, p := range w.pipes {
 					if p.name == sink {
-						return v.Queue(queueClient{v, p.lane(lane)})
+						return v.Queue(p.lane(lane))
 					}
 				}
 				return nil

@@ -53,9 +53,9 @@ type World struct {
 
 	sources  *source.Set
 	table    *table
-	flights  *memory.Flights
-	letters  *memory.Letters
-	schedule *memory.Schedule
+	flights  flights
+	letters  letters
+	schedule planned
 	pipes    []*pipe
 
 	invoked   int64
@@ -102,9 +102,10 @@ func New(o Options) (*World, error) {
 	}
 	w := &World{
 		options: o, cfg: o.Config, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
-		letters: memory.NewLetters(), schedule: memory.NewSchedule(), poisons: maps.Clone(o.Upstream.poisons),
+		poisons: maps.Clone(o.Upstream.poisons),
 	}
-	w.flights = memory.NewFlights(trueClock{&w.scheduler})
+	w.flights = flights{memory.NewFlights(trueClock{&w.scheduler}), w}
+	w.letters, w.schedule = letters{memory.NewLetters(), w}, planned{memory.NewSchedule(), w}
 	w.counts = newCounts()
 	w.trace = trace{w: w, hash: hashBegin, story: o.Story}
 	w.history = recorder{w: w, on: o.History}
