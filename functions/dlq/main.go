@@ -24,6 +24,7 @@ func wire(s *lambda.Setup) (lambda.Handler, error) {
 		return nil, err
 	}
 	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
+	s.Table(table.Counts)
 	h := &dlq.Handler{
 		Shards:  table,
 		Letters: dynamodb.NewLetters(table, s3.NewBodies(bucket, s3.DeadPrefix)),
@@ -40,6 +41,5 @@ func wire(s *lambda.Setup) (lambda.Handler, error) {
 		Handles: map[string]lambda.Handle{s.QueueName(lambda.EnvDeadQueue): h.Handle},
 		Limit:   lambda.DLQTimeout,
 		Journal: s.Journal,
-		Done:    s.Rows(table.Counts),
 	}, nil
 }

@@ -32,6 +32,7 @@ func wire(s *lambda.Setup) (lambda.Handler, error) {
 		return nil, err
 	}
 	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
+	s.Table(table.Counts)
 	h := &index.Handler{
 		Shards:   s.Reported(table),
 		Flights:  s3.NewFlights(bucket),
@@ -51,6 +52,5 @@ func wire(s *lambda.Setup) (lambda.Handler, error) {
 		NewToken: lambda.NewToken,
 		Jitter:   rand.Float64,
 	}
-	return &lambda.Turn{Take: h.Turn, Limit: s.Config.Index.Timeout, Journal: s.Journal, Done: s.Rows(table.Counts)},
-		nil
+	return &lambda.Turn{Take: h.Turn, Limit: s.Config.Index.Timeout, Journal: s.Journal}, nil
 }

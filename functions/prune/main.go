@@ -21,6 +21,7 @@ func wire(s *lambda.Setup) (lambda.Handler, error) {
 		return nil, err
 	}
 	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
+	s.Table(table.Counts)
 	p := &prune.Pruner{
 		Shards:   table,
 		Scanner:  table,
@@ -36,9 +37,8 @@ func wire(s *lambda.Setup) (lambda.Handler, error) {
 	}
 	run := func(ctx context.Context) error {
 		report, err := p.Run(ctx)
-		s.Journal.Log().InfoContext(ctx, "run", "report", report)
+		s.Journal.Log.InfoContext(ctx, "run", "report", report)
 		return err
 	}
-	return &lambda.Task{Run: run, Limit: s.Config.Lifecycle.PruneEvery, Journal: s.Journal, Done: s.Rows(table.Counts)},
-		nil
+	return &lambda.Task{Run: run, Limit: s.Config.Lifecycle.PruneEvery, Journal: s.Journal}, nil
 }

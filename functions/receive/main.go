@@ -26,6 +26,7 @@ func wire(s *lambda.Setup) (lambda.Handler, error) {
 		return nil, err
 	}
 	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
+	s.Table(table.Counts)
 	handler := func(lane flight.Lane, queue string) lambda.Handle {
 		h := &receive.Handler{
 			Shards:   table,
@@ -51,6 +52,5 @@ func wire(s *lambda.Setup) (lambda.Handler, error) {
 		},
 		Limit:   s.Config.Receive.Timeout,
 		Journal: s.Journal,
-		Done:    s.Rows(table.Counts),
 	}, nil
 }

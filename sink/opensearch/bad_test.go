@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/aws/decisionlog"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
@@ -104,7 +104,7 @@ func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		j := metrics.New(&log, slog.LevelInfo, metrics.Base{Stack: "lull", Sink: "search", Function: "index"})
+		j := decisionlog.New(&log, slog.LevelInfo, "search", "stack", "lull", "function", "index")
 		e, err := dev.New(dev.Options{
 			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s},
 			Journal: j,

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/aws/awstest"
-	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/aws/decisionlog"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -31,7 +31,7 @@ type search struct {
 func logged(t *testing.T, n journal.Note) string {
 	t.Helper()
 	var out bytes.Buffer
-	metrics.New(&out, slog.LevelDebug, metrics.Base{Stack: "lull", Sink: "search", Function: "index"}).Note(n)
+	decisionlog.New(&out, slog.LevelDebug, "search", "stack", "lull", "function", "index").Note(n)
 	return out.String()
 }
 

@@ -2,7 +2,9 @@ package lambda
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,13 +20,13 @@ type Batch struct {
 	Unread   []string // ids of records that cannot be read
 }
 
-// errNoBatch says that the payload is no SQS event. Its text holds nothing of the payload.
-var errNoBatch = errors.New("event is no batch of SQS messages")
+// errNoBatch says that the payload is not an SQS event. Its text holds nothing of the payload.
+var errNoBatch = errors.New("the event is not a batch of SQS messages")
 
 // maxMillis bounds times: the year 9999.
 const maxMillis = 253_402_300_799_999
 
-// ReadBatch reads an SQS event. It fails where the payload is no SQS event, or a record has no id
+// ReadBatch reads an SQS event. It fails where the payload is not an SQS event, or a record has no id
 // by which it could be reported. The batch does not refer to the payload.
 func ReadBatch(payload []byte) (Batch, error) {
 	if !gjson.ValidBytes(payload) {
@@ -124,20 +126,9 @@ func (r *reading) millis(v gjson.Result) time.Time {
 
 // number reads a whole number that SQS writes as text.
 func (r *reading) number(v gjson.Result) int64 {
-	s := v.String()
-	if len(s) == 0 || len(s) > 18 {
-		r.bad = true
-		return 0
-	}
-	var n int64
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			r.bad = true
-			return 0
-		}
-		n = n*10 + int64(s[i]-'0')
-	}
-	return n
+	n, err := strconv.ParseUint(v.String(), 10, 63)
+	r.bad = r.bad || err != nil
+	return int64(n)
 }
 
 func messageAttribute(v gjson.Result) (queue.Attribute, bool) {
@@ -166,19 +157,18 @@ func queueName(s string) string { return s[strings.LastIndexAny(s, ":/")+1:] }
 
 // Answer is the answer to an event source mapping: the messages that must stay.
 func Answer(failed []string) []byte {
-	const begin, end = `{"batchItemFailures":[`, `]}`
-	n := len(begin) + len(end)
-	for _, id := range failed {
-		n += len(id) + len(`{"itemIdentifier":""},`)
+	type failure struct {
+		ItemIdentifier string `json:"itemIdentifier"`
 	}
-	out := append(make([]byte, 0, n), begin...)
+	answer := struct {
+		BatchItemFailures []failure `json:"batchItemFailures"`
+	}{make([]failure, len(failed))}
 	for i, id := range failed {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, `{"itemIdentifier":`...)
-		out = gjson.AppendJSONString(out, id)
-		out = append(out, '}')
+		answer.BatchItemFailures[i].ItemIdentifier = id
 	}
-	return append(out, end...)
+	out, err := json.Marshal(answer)
+	if err != nil {
+		panic(err) // texts: cannot happen
+	}
+	return out
 }

@@ -131,19 +131,19 @@ func TestARecordThatCannotBeReadFailsAlone(t *testing.T) {
 		return func(r map[string]any) { r["messageAttributes"] = map[string]any{"a": a} }
 	}
 	for name, change := range map[string]func(map[string]any){
-		"no receipt":             func(r map[string]any) { delete(r, "receiptHandle") },
-		"no body":                func(r map[string]any) { delete(r, "body") },
-		"a body that is no text": func(r map[string]any) { r["body"] = 7 },
-		"no attributes":          func(r map[string]any) { delete(r, "attributes") },
-		"no time":                attribute("SentTimestamp", ""),
-		"a time before 1970":     attribute("SentTimestamp", "-5"),
-		"no time at all":         attribute("SentTimestamp", "0"),
-		"a time that is none":    attribute("SentTimestamp", "1e12"),
-		"a time beyond all":      attribute("SentTimestamp", "999999999999999999"),
-		"a count that is none":   attribute("ApproximateReceiveCount", "one"),
-		"a count of nothing":     attribute("ApproximateReceiveCount", "0"),
-		"no base64":              message(map[string]any{"dataType": "Binary", "binaryValue": "*"}),
-		"an untyped attribute":   message(map[string]any{"stringValue": "x"}),
+		"no receipt":                   func(r map[string]any) { delete(r, "receiptHandle") },
+		"no body":                      func(r map[string]any) { delete(r, "body") },
+		"a body that is not text":      func(r map[string]any) { r["body"] = 7 },
+		"no attributes":                func(r map[string]any) { delete(r, "attributes") },
+		"no time":                      attribute("SentTimestamp", ""),
+		"a time before 1970":           attribute("SentTimestamp", "-5"),
+		"no time at all":               attribute("SentTimestamp", "0"),
+		"a time that is not a number":  attribute("SentTimestamp", "1e12"),
+		"a time beyond all":            attribute("SentTimestamp", "999999999999999999"),
+		"a count that is not a number": attribute("ApproximateReceiveCount", "one"),
+		"a count of nothing":           attribute("ApproximateReceiveCount", "0"),
+		"no base64":                    message(map[string]any{"dataType": "Binary", "binaryValue": "*"}),
+		"an untyped attribute":         message(map[string]any{"stringValue": "x"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +159,7 @@ func TestARecordThatCannotBeReadFailsAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoBatchIsAnError(t *testing.T) {
+func TestAnEventThatIsNotABatchIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{
 		"", "{", "null", "[]", "{}", `{"Records":null}`, `{"Records":{}}`, `{"Records":"hunter2"}`, `{"Records":[7]}`,
@@ -232,7 +232,7 @@ func FuzzReadBatch(f *testing.F) {
 		}
 		var answer events.SQSEventResponse
 		if err := json.Unmarshal(Answer(append(b.Unread, ids(b.Messages)...)), &answer); err != nil {
-			t.Fatalf("the answer is no JSON: %v", err)
+			t.Fatalf("the answer is not JSON: %v", err)
 		}
 		if len(answer.BatchItemFailures) != len(b.Messages)+len(b.Unread) {
 			t.Errorf("got %d failures, want %d", len(answer.BatchItemFailures), len(b.Messages)+len(b.Unread))

@@ -2,13 +2,8 @@ package lambda
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"time"
-
-	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/queue"
@@ -23,13 +18,11 @@ type Handler interface {
 // and dlq do.
 type Handle func(ctx context.Context, msgs []queue.Message) (failed []string)
 
-// Queues is a function behind event source mappings: one Handle for each queue, by the queue's
-// name.
+// Queues is a function behind event source mappings: one Handle for each queue, by its name.
 type Queues struct {
 	Handles map[string]Handle
 	Limit   time.Duration // the function's time-out by the settings
-	Journal *metrics.Journal
-	Done    func() // called at the end of each invocation, before the metrics leave; nil for nothing
+	Journal *Journal
 }
 
 var _ Handler = (*Queues)(nil)
@@ -38,28 +31,28 @@ var _ Handler = (*Queues)(nil)
 // end and to answer.
 const answerMargin = 500 * time.Millisecond
 
-// Invoke handles one batch. It fails only where the payload is no SQS event: then nothing can be
+// Invoke handles one batch. It fails only where the payload is not an SQS event: then nothing can be
 // reported, and everything stays.
 func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	defer finish(ctx, q.Journal, q.Done)
+	defer q.Journal.finish(ctx)
 	batch, err := ReadBatch(payload)
 	if err != nil {
 		q.Journal.Count(metrics.InvalidEvents, 1)
-		q.Journal.Log().Error("bad event", "error", err.Error(), "bytes", len(payload))
+		q.Journal.Log.Error("bad event", "error", err.Error(), "bytes", len(payload))
 		return nil, err
 	}
 	failed := batch.Unread
 	if n := len(batch.Unread); n > 0 {
 		q.Journal.Count(metrics.InvalidEvents, n)
-		q.Journal.Log().Error("records cannot be read", "count", n, "message", batch.Unread[0])
+		q.Journal.Log.Error("records cannot be read", "count", n, "message", batch.Unread[0])
 	}
 	handle := q.Handles[batch.Queue]
 	switch {
 	case len(batch.Messages) == 0:
 	case handle == nil:
 		q.Journal.Count(metrics.ConfigurationErrors, 1)
-		q.Journal.Log().Error("bad settings", "error",
-			fmt.Sprintf("queue %s is none of this function's: compare its event source mappings with its environment",
+		q.Journal.Log.Error("bad settings", "error",
+			fmt.Sprintf("queue %s is not one of this function's: compare its event source mappings with its environment",
 				batch.Queue))
 		failed = append(failed, ids(batch.Messages)...)
 	default:
@@ -74,41 +67,19 @@ func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 // cause it are alone. What was done before a panic is done again: every step bears that. When time
 // runs out the rest stays.
 func (q *Queues) isolate(ctx context.Context, handle Handle, msgs []queue.Message) []string {
-	failed, err := q.try(ctx, handle, msgs)
+	failed, err := guard(q.Journal, func() ([]string, error) { return handle(ctx, msgs), nil })
 	if err == nil {
 		return known(failed, msgs)
 	}
 	if len(msgs) == 1 || ctx.Err() != nil {
-		q.Journal.Log().Error("messages stay after a panic", "count", len(msgs), "message", msgs[0].ID)
+		q.Journal.Log.Error("messages stay after a panic", "count", len(msgs), "message", msgs[0].ID)
 		return ids(msgs)
 	}
 	half := len(msgs) / 2
 	return append(q.isolate(ctx, handle, msgs[:half]), q.isolate(ctx, handle, msgs[half:])...)
 }
 
-func (q *Queues) try(ctx context.Context, handle Handle, msgs []queue.Message) (failed []string, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = panicked(q.Journal, p)
-		}
-	}()
-	return handle(ctx, msgs), nil
-}
-
-// panicked counts and logs a panic. Only the runtime's own texts are sure to hold nothing of a
-// document.
-func panicked(j *metrics.Journal, p any) error {
-	what := fmt.Sprintf("%T", p)
-	var own runtime.Error
-	if e, ok := p.(error); ok && errors.As(e, &own) {
-		what = own.Error()
-	}
-	j.Count(metrics.Panics, 1)
-	j.Log().Error("panic", "what", what, "stack", string(debug.Stack()))
-	return fmt.Errorf("panic: %s", what)
-}
-
-// known keeps the ids that are the batch's, each once: an unknown or empty one fails the whole
+// known keeps the ids that are the batch's, each once: an unknown or empty one would fail the whole
 // batch.
 func known(failed []string, msgs []queue.Message) []string {
 	mine := make(map[string]bool, len(msgs))
@@ -142,16 +113,4 @@ func within(ctx context.Context, limit, margin time.Duration) (context.Context, 
 		end = deadline
 	}
 	return context.WithDeadline(ctx, end.Add(-margin))
-}
-
-// finish is the end of every invocation: the metrics leave.
-func finish(ctx context.Context, j *metrics.Journal, done func()) {
-	if done != nil {
-		done()
-	}
-	request := ""
-	if lc, ok := lambdacontext.FromContext(ctx); ok {
-		request = lc.AwsRequestID
-	}
-	j.Flush(time.Now(), request)
 }

@@ -16,6 +16,7 @@ import (
 	runtime "github.com/aws/aws-lambda-go/lambda"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/lullhq/lull/internal/aws/decisionlog"
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
@@ -43,7 +44,7 @@ const SettingsFile = "config.json"
 type Setup struct {
 	Config  *config.Config
 	Sink    string
-	Journal *metrics.Journal
+	Journal *Journal
 	Getenv  func(string) string
 
 	missing []string
@@ -69,18 +70,8 @@ func (s *Setup) Missing() error {
 	return fmt.Errorf("environment: not set: %s", strings.Join(s.missing, ", "))
 }
 
-// Rows returns a function that counts what a table was asked since it was called last: Done of a
-// handler.
-func (s *Setup) Rows(counts func() (reads, writes, refused int64)) func() {
-	var r, w, n int64
-	return func() {
-		reads, writes, refused := counts()
-		s.Journal.Count(metrics.RowReads, int(reads-r))
-		s.Journal.Count(metrics.RowWrites, int(writes-w))
-		s.Journal.Count(metrics.RowRefusals, int(refused-n))
-		r, w, n = reads, writes, refused
-	}
-}
+// Table counts what a table is asked, in the metrics of each invocation.
+func (s *Setup) Table(counts func() (reads, writes, refused int64)) { s.Journal.rows = counts }
 
 // Wire makes a function's handler. It makes no request: what may fail for a moment fails at its
 // first use, and is tried again there.
@@ -111,7 +102,7 @@ func New(function string, getenv func(string) string, folders []string, out io.W
 	s := &Setup{Getenv: getenv, Sink: getenv(EnvSink)}
 	cfg, err := settings(folders)
 	s.Config = &cfg
-	s.Journal = metrics.New(out, metrics.Level(getenv("AWS_LAMBDA_LOG_LEVEL")), metrics.Base{
+	s.Journal = NewJournal(out, decisionlog.Level(getenv("AWS_LAMBDA_LOG_LEVEL")), metrics.Base{
 		Stack: cmp.Or(cfg.Stack, stackOf(getenv("AWS_LAMBDA_FUNCTION_NAME"), s.Sink, function), "unknown"),
 		Sink:  cmp.Or(s.Sink, "unknown"), Function: function,
 	})
@@ -167,16 +158,16 @@ func (s *Setup) checkSink() error {
 // invocation, and says why each time.
 type Refusal struct {
 	Err     error
-	Journal *metrics.Journal
+	Journal *Journal
 }
 
 var _ Handler = (*Refusal)(nil)
 
 // Invoke refuses.
 func (r *Refusal) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	defer finish(ctx, r.Journal, nil)
+	defer r.Journal.finish(ctx)
 	r.Journal.Count(metrics.ConfigurationErrors, 1)
-	r.Journal.Log().Error("bad settings", "error", r.Err.Error())
+	r.Journal.Log.Error("bad settings", "error", r.Err.Error())
 	batch, err := ReadBatch(payload)
 	if err != nil {
 		return nil, fmt.Errorf("bad settings: %w", r.Err)

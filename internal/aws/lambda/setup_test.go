@@ -117,7 +117,7 @@ func TestBadSettingsKeepEveryMessageAndSaySo(t *testing.T) {
 			if !strings.Contains(out.String(), `"Stack":"lull"`) && !strings.Contains(out.String(), `"Stack":"prod"`) {
 				t.Errorf("an alarm would not find the metric: %s", &out)
 			}
-			// What is no SQS event fails: the state machine and the rule count that.
+			// An event that is not SQS's fails: the state machine and the rule count that.
 			if answer, err := h.Invoke(t.Context(), []byte(`{"flight":"f"}`)); err == nil {
 				t.Errorf("got %s, want an error", answer)
 			}
@@ -128,14 +128,12 @@ func TestBadSettingsKeepEveryMessageAndSaySo(t *testing.T) {
 func TestRowsAreCountedPerInvocation(t *testing.T) {
 	t.Parallel()
 	j, out := newJournal()
-	s := &Setup{Journal: j}
 	var r, w, n int64
-	done := s.Rows(func() (int64, int64, int64) { return r, w, n })
+	(&Setup{Journal: j}).Table(func() (int64, int64, int64) { return r, w, n })
 	for i := range 3 {
 		r, w, n = r+10, w+5, n+int64(i)
 		out.Reset()
-		done()
-		finish(t.Context(), j, nil)
+		j.finish(t.Context())
 		if total(t, out, metrics.RowReads) != 10 || total(t, out, metrics.RowWrites) != 5 ||
 			total(t, out, metrics.RowRefusals) != float64(i) {
 			t.Errorf("invocation %d: %s", i, out)

@@ -10,9 +10,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Reported is a table of which the function says what no repetition will cure: that it does not
-// exist, that the role may not. A turn waits where the table does not answer, as it must, and would
-// wait in silence.
+// Reported is a table whose final errors are noted: that it does not exist, that the role lacks a
+// permission. A turn waits where the table does not answer, as it must, and would wait in silence.
 func (s *Setup) Reported(table shard.Store) shard.Store { return reported{table, s.Journal} }
 
 type reported struct {

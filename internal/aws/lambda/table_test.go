@@ -22,7 +22,7 @@ func (f failing) Read(context.Context, []shard.DocID, shard.Consistency) ([]shar
 
 func (f failing) Write(context.Context, shard.Write) (shard.Row, error) { return shard.Row{}, f.err }
 
-func TestWhatRepeatingWillNotCureIsReported(t *testing.T) {
+func TestAFinalErrorOfTheTableIsReported(t *testing.T) {
 	t.Parallel()
 	w := shard.Redrive("content#a", "k", 1)
 	for name, tt := range map[string]struct {
@@ -45,7 +45,7 @@ func TestWhatRepeatingWillNotCureIsReported(t *testing.T) {
 			t.Errorf("%s: got %v and %v, want the table's own error", name, read, write)
 		}
 		says := strings.Contains(out.String(), "does not exist")
-		finish(t.Context(), j, nil)
+		j.finish(t.Context())
 		if got := total(t, out, metrics.Name(journal.Unreachable)); got != tt.want || says != (tt.want > 0) {
 			t.Errorf("%s: reported %v times, want %v: %s", name, got, tt.want, out)
 		}

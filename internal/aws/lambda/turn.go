@@ -20,8 +20,7 @@ import (
 type Turn struct {
 	Take    func(ctx context.Context, s flight.State) (flight.State, error)
 	Limit   time.Duration // the function's time-out by the settings, from which leases are computed
-	Journal *metrics.Journal
-	Done    func() // called at the end of each invocation, before the metrics leave; nil for nothing
+	Journal *Journal
 }
 
 var _ Handler = (*Turn)(nil)
@@ -33,11 +32,11 @@ const limitSlack = time.Second
 // Invoke takes one turn. Any error means that nothing is known: the state machine tries again after
 // the lease of a lost invocation can have ended.
 func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err error) {
-	defer finish(ctx, t.Journal, t.Done)
+	defer t.Journal.finish(ctx)
 	defer func() {
 		if err != nil {
 			t.Journal.Count(metrics.TurnsLost, 1)
-			t.Journal.Log().Error("turn lost", "error", err.Error())
+			t.Journal.Log.Error("turn lost", "error", err.Error())
 		}
 	}()
 	s, err := ReadState(payload)
@@ -54,20 +53,11 @@ func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err erro
 	}
 	call, cancel := within(ctx, t.Limit, 0)
 	defer cancel()
-	next, err := t.take(call, s)
+	next, err := guard(t.Journal, func() (flight.State, error) { return t.Take(call, s) })
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(next)
-}
-
-func (t *Turn) take(ctx context.Context, s flight.State) (next flight.State, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = panicked(t.Journal, p)
-		}
-	}()
-	return t.Take(ctx, s)
 }
 
 // ReadState reads the payload of a turn: the state, and in startedAt when the execution began.
@@ -90,7 +80,7 @@ func ReadState(payload []byte) (flight.State, error) {
 		return flight.State{}, fmt.Errorf("%w: %w", errNoState, err)
 	}
 	if s.Flight == "" || strings.ContainsAny(string(s.Flight), "/~") {
-		return flight.State{}, fmt.Errorf("%w: it names none", errNoState)
+		return flight.State{}, fmt.Errorf("%w: it names no flight", errNoState)
 	}
 	if !began.IsZero() {
 		s.Started = began.UnixMicro()
@@ -98,7 +88,7 @@ func ReadState(payload []byte) (flight.State, error) {
 	return s, nil
 }
 
-var errNoState = errors.New("event is no state of a flight")
+var errNoState = errors.New("the event is not a state of a flight")
 
 // plainState is the state with its numbers as integers, without what the state machine added.
 func plainState(in gjson.Result) (plain []byte, began time.Time, err error) {
@@ -108,7 +98,7 @@ func plainState(in gjson.Result) (plain []byte, began time.Time, err error) {
 		switch {
 		case key.Str == "startedAt":
 			if began, err = time.Parse(time.RFC3339Nano, value.String()); err != nil {
-				err = fmt.Errorf("%w: startedAt is no time", errNoState)
+				err = fmt.Errorf("%w: startedAt is not a time", errNoState)
 			}
 			return err == nil
 		case value.Type == gjson.Number:
@@ -135,7 +125,7 @@ func whole(raw string) (int64, error) {
 	}
 	f, err := strconv.ParseFloat(raw, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-		return 0, fmt.Errorf("%w: a number of it is not whole", errNoState)
+		return 0, fmt.Errorf("%w: it holds a number that is not whole", errNoState)
 	}
 	return int64(f), nil
 }

@@ -70,7 +70,7 @@ func TestEveryFieldOfTheStateComesThrough(t *testing.T) {
 	}
 }
 
-func TestAStateThatIsNoneIsRefused(t *testing.T) {
+func TestAnEventThatIsNotAStateIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{
 		"", "{", "[]", "null", `{}`, `{"flight":""}`, `{"flight":"a/b"}`, `{"flight":"f","turn":1.5}`,

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
@@ -182,18 +183,19 @@ var alarms = []journal.Step{
 // told is what the functions would have logged and counted.
 type told struct {
 	out  bytes.Buffer
-	json *metrics.Journal
+	json *lambda.Journal
 }
 
 func newTold() *told {
 	l := &told{}
-	l.json = metrics.New(&l.out, slog.LevelDebug, metrics.Base{Stack: "lull", Sink: "search", Function: "index"})
+	l.json = lambda.NewJournal(&l.out, slog.LevelDebug, metrics.Base{Stack: "lull", Sink: "search", Function: "index"})
 	return l
 }
 
 // errors are the lines of level ERROR and the alarms' metrics that were counted.
 func (l *told) errors(t *testing.T) (found []string) {
 	t.Helper()
+	l.json.Log.Flush()
 	l.json.Flush(time.Now(), "request")
 	watched := map[string]bool{
 		metrics.ConfigurationErrors: true, metrics.Panics: true, metrics.InvalidEvents: true,

@@ -53,6 +53,7 @@ var halves = []string{
 	module + "/internal/aws/secret",
 	module + "/internal/payload",
 	module + "/internal/aws/lambda",
+	module + "/internal/aws/decisionlog",
 	module + "/internal/aws/metrics",
 	module + "/internal/aws/cloudwatchlogs",
 	module + "/internal/aws/dynamodb",

@@ -3,8 +3,6 @@ package metrics
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"log/slog"
 	"reflect"
 	"strings"
 	"sync"
@@ -14,7 +12,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/shard"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -63,7 +60,7 @@ func at[T any](t *testing.T, v any, path ...any) T {
 func TestNotesAreCountedUnderTheirNames(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	j := New(&out, slog.LevelError+1, base)
+	j := New(&out, base)
 	for range 3 {
 		j.Note(journal.Note{Step: journal.Held, Lane: "live"})
 	}
@@ -110,7 +107,7 @@ func TestNotesAreCountedUnderTheirNames(t *testing.T) {
 func TestFreshnessIsMeasuredPerLane(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	j := New(&out, slog.LevelError+1, base)
+	j := New(&out, base)
 	const n = 250
 	for i := range n {
 		j.Note(journal.Note{
@@ -151,127 +148,10 @@ func TestFreshnessIsMeasuredPerLane(t *testing.T) {
 	}
 }
 
-func TestALineHasAtMostAHundredMetricsInADirective(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	j := New(&out, slog.LevelError+1, base)
-	for i := range 150 {
-		j.Count(fmt.Sprintf("M%d", i), 1)
-	}
-	j.Flush(now, "")
-	got := 0
-	for _, d := range at[[]any](t, lines(t, &out)[0], "_aws", "CloudWatchMetrics") {
-		n := len(at[[]any](t, d, "Metrics"))
-		if n > 100 {
-			t.Errorf("a directive with %d metrics", n)
-		}
-		got += n
-	}
-	if got != 150 {
-		t.Errorf("got %d metrics, want 150", got)
-	}
-}
-
-func TestWhatMustBeSeenIsALine(t *testing.T) {
-	t.Parallel()
-	v, err := shard.ParseVersion(shard.ClassInt, "42")
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := shard.NewOrderKey(shard.Parts{Version: v})
-	if err != nil {
-		t.Fatal(err)
-	}
-	note := journal.Note{
-		Step: journal.SinkNewer, At: now.Add(1500 * time.Millisecond), Doc: "content#a", Key: k, Op: shard.Put,
-		Lane: "live", Flight: "f",
-		Message: "m", Event: 2, Sent: now, Until: now.Add(time.Minute), Count: 3, Detail: "newer: 409",
-	}
-	var out bytes.Buffer
-	j := New(&out, slog.LevelInfo, base)
-	j.Note(note)
-	quiet := note
-	quiet.Step = journal.Held
-	j.Note(quiet)
-	got := lines(t, &out)
-	if len(got) != 1 {
-		t.Fatalf("got %d lines, want the error alone: %s", len(got), out.String())
-	}
-	if _, err := time.Parse(time.RFC3339Nano, at[string](t, got[0], "timestamp")); err != nil {
-		t.Errorf("timestamp: %v", err)
-	}
-	delete(got[0], "timestamp")
-	want := map[string]any{
-		"level": "ERROR", "msg": "sink_newer", "stack": "lull", "function": "index", "sink": "search", "lane": "live",
-		"flight": "f",
-		"doc":    "content#a", "version": k.String(), "op": "put", "message": "m", "event": 2.0, "count": 3.0,
-		"until": "2026-05-04T10:01:00Z", "age_ms": 1500.0, "detail": "newer: 409",
-	}
-	if !reflect.DeepEqual(got[0], want) {
-		t.Errorf("got  %v\nwant %v", got[0], want)
-	}
-}
-
-func TestAnOutageDoesNotFloodTheLog(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	j := New(&out, slog.LevelInfo, base)
-	for range 3 {
-		out.Reset()
-		for range 1000 {
-			j.Note(journal.Note{Step: journal.Failed, Detail: "no"})
-			j.Note(journal.Note{Step: journal.Held}) // below the level: not left out either
-		}
-		j.Note(journal.Note{Step: journal.Unreachable})
-		j.Flush(now, "")
-		byText := map[string]int{}
-		for _, line := range lines(t, &out) {
-			text, _ := line["msg"].(string)
-			byText[text]++
-			if text == "lines left out" && (line["step"] != "failed" || line["count"] != 980.0) {
-				t.Errorf("got %v", line)
-			}
-			if line["Failed"] != nil && line["Failed"] != 1000.0 {
-				t.Errorf("counted %v, want all of them", line["Failed"])
-			}
-		}
-		if byText["failed"] != maxLines || byText["unreachable"] != 1 || byText["lines left out"] != 1 {
-			t.Errorf("got %v", byText)
-		}
-	}
-}
-
-func TestWhatIsAuditedIsNeverLeftOut(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	j := New(&out, slog.LevelInfo, base)
-	for step := range audited {
-		for range 100 {
-			j.Note(journal.Note{Step: step})
-		}
-	}
-	if got := len(lines(t, &out)); got != 100*len(audited) {
-		t.Errorf("got %d lines, want %d", got, 100*len(audited))
-	}
-}
-
-func TestLevelsAreLambdas(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]slog.Level{
-		"TRACE": slog.LevelDebug, "debug": slog.LevelDebug, "INFO": slog.LevelInfo, "": slog.LevelInfo,
-		"?":    slog.LevelInfo,
-		"WARN": slog.LevelWarn, "ERROR": slog.LevelError, "FATAL": slog.LevelError,
-	} {
-		if got := Level(name); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
-	}
-}
-
 func TestNotesFromManyGoroutinesAreAllCounted(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	j := New(&out, slog.LevelInfo, base)
+	j := New(&out, base)
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {

@@ -1,0 +1,150 @@
+package decisionlog
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lullhq/lull/internal/journal"
+)
+
+// maxLines is how many lines one step gets between two flushes: an outage fails a thousand messages
+// at once, all for the same reason.
+const maxLines = 20
+
+// audited lists the steps that get all their lines: what was dropped, sent elsewhere or written
+// without a lease.
+var audited = []journal.Step{
+	journal.DeadLettered, journal.Rejected, journal.Parked, journal.Dropped, journal.Returned, journal.Redriven,
+	journal.OutageWrite, journal.OutageResync, journal.Reasserted,
+}
+
+// Log is the log of one function. Its Logger is for what no note says. It is safe for concurrent
+// use.
+type Log struct {
+	*slog.Logger
+	sink string
+
+	mu    sync.Mutex
+	lines map[journal.Step]int
+}
+
+var _ journal.Journal = (*Log)(nil)
+
+// New returns a log that writes each line to out in one call. sink stands for the sink of notes that
+// name none; every line has the attributes about.
+func New(out io.Writer, level slog.Level, sink string, about ...any) *Log {
+	h := slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: timestamp})
+	return &Log{Logger: slog.New(h).With(about...), sink: sink, lines: map[journal.Step]int{}}
+}
+
+// timestamp gives the time the name by which Lambda's log filter finds it.
+func timestamp(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		a.Key = "timestamp"
+	}
+	return a
+}
+
+// Level reads a level as Lambda's logging settings spell it (AWS_LAMBDA_LOG_LEVEL). An unknown one
+// is INFO.
+func Level(name string) slog.Level {
+	switch strings.ToUpper(name) {
+	case "TRACE", "DEBUG":
+		return slog.LevelDebug
+	case "WARN":
+		return slog.LevelWarn
+	case "ERROR", "FATAL":
+		return slog.LevelError
+	}
+	return slog.LevelInfo
+}
+
+// Note writes a line where the note's step is worth one.
+func (l *Log) Note(n journal.Note) {
+	level := level(n.Step)
+	if !l.Enabled(context.Background(), level) {
+		return
+	}
+	if !slices.Contains(audited, n.Step) {
+		l.mu.Lock()
+		l.lines[n.Step]++
+		over := l.lines[n.Step] > maxLines
+		l.mu.Unlock()
+		if over {
+			return
+		}
+	}
+	if n.Sink == "" {
+		n.Sink = l.sink
+	}
+	l.LogAttrs(context.Background(), level, string(n.Step), attrs(n)...)
+}
+
+// Flush says which steps had more lines than they get, and starts to count anew.
+func (l *Log) Flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, step := range slices.Sorted(maps.Keys(l.lines)) {
+		if over := l.lines[step] - maxLines; over > 0 {
+			l.Warn("lines left out", "step", step, "count", over)
+		}
+	}
+	clear(l.lines)
+}
+
+// level is how loud a step is. What must never happen is an error, and an alarm of the
+// infrastructure watches its metric. A failure of something outside is a warning. What an auditor
+// asks for is information.
+func level(s journal.Step) slog.Level {
+	switch s {
+	case journal.SinkNewer, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema, journal.OutageResync:
+		return slog.LevelError
+	case journal.Failed, journal.LaunchLost, journal.OutcomeUnknown, journal.DeleteLost, journal.TwelveHours,
+		journal.CircuitOpened, journal.Unreachable, journal.Conflict, journal.OutageWrite:
+		return slog.LevelWarn
+	case journal.DeadLettered, journal.Rejected, journal.Released, journal.CircuitClosed, journal.Continued,
+		journal.Parked, journal.Dropped, journal.Returned, journal.Redriven, journal.Reasserted:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// attrs are the fields that the note has.
+func attrs(n journal.Note) []slog.Attr {
+	out := make([]slog.Attr, 0, 12)
+	text := func(key, value string) {
+		if value != "" {
+			out = append(out, slog.String(key, value))
+		}
+	}
+	text("sink", n.Sink)
+	text("lane", n.Lane)
+	text("flight", n.Flight)
+	text("doc", string(n.Doc))
+	if n.Key != "" {
+		text("version", n.Key.String())
+	}
+	text("op", string(n.Op))
+	text("message", n.Message)
+	text("letter", n.Letter)
+	if n.Message != "" {
+		out = append(out, slog.Int("event", n.Event))
+	}
+	if n.Count != 0 {
+		out = append(out, slog.Int("count", n.Count))
+	}
+	if !n.Until.IsZero() {
+		out = append(out, slog.Time("until", n.Until.UTC().Truncate(time.Millisecond)))
+	}
+	if !n.Sent.IsZero() && !n.At.IsZero() {
+		out = append(out, slog.Int64("age_ms", n.At.Sub(n.Sent).Milliseconds()))
+	}
+	text("detail", n.Detail)
+	return out
+}

@@ -1,0 +1,78 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/lullhq/lull/internal/aws/decisionlog"
+	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/journal"
+)
+
+// Journal is what a function says of itself: its metrics and its decision log read the same notes.
+type Journal struct {
+	*metrics.Counters
+	Log  *decisionlog.Log
+	rows func() (reads, writes, refused int64) // nil where the function asks no table
+	seen [3]int64
+}
+
+// NewJournal returns a journal that writes to out, which is the function's standard output.
+func NewJournal(out io.Writer, level slog.Level, base metrics.Base) *Journal {
+	return &Journal{
+		Counters: metrics.New(out, base),
+		Log:      decisionlog.New(out, level, base.Sink, "stack", base.Stack, "function", base.Function),
+	}
+}
+
+// Note counts the note and logs it.
+func (j *Journal) Note(n journal.Note) {
+	j.Counters.Note(n)
+	j.Log.Note(n)
+}
+
+// finish is the end of every invocation: the metrics leave, what the table was asked since the last
+// invocation among them.
+func (j *Journal) finish(ctx context.Context) {
+	if j.rows != nil {
+		reads, writes, refused := j.rows()
+		for i, total := range []int64{reads, writes, refused} {
+			j.Count([]string{metrics.RowReads, metrics.RowWrites, metrics.RowRefusals}[i], int(total-j.seen[i]))
+			j.seen[i] = total
+		}
+	}
+	request := ""
+	if lc, ok := lambdacontext.FromContext(ctx); ok {
+		request = lc.AwsRequestID
+	}
+	j.Log.Flush()
+	j.Flush(time.Now(), request)
+}
+
+// guard calls f and turns a panic into an error, which is counted and logged. Only the runtime's own
+// texts are sure to hold nothing of a document.
+func guard[T any](j *Journal, f func() (T, error)) (out T, err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		what := fmt.Sprintf("%T", p)
+		var own runtime.Error
+		if e, ok := p.(error); ok && errors.As(e, &own) {
+			what = own.Error()
+		}
+		j.Count(metrics.Panics, 1)
+		j.Log.Error("panic", "what", what, "stack", string(debug.Stack()))
+		err = fmt.Errorf("panic: %s", what)
+	}()
+	return f()
+}

@@ -1,0 +1,103 @@
+package metrics
+
+import (
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/lullhq/lull/internal/journal"
+)
+
+// Metrics that no note stands for.
+const (
+	// ConfigurationErrors counts starts with settings that the function refuses: it does nothing
+	// until they are fixed.
+	ConfigurationErrors = "ConfigurationErrors"
+	Panics              = "Panics"        // a batch or a turn ended in a panic
+	InvalidEvents       = "InvalidEvents" // an invocation or a record of it is not what the function is for
+	TurnsLost           = "TurnsLost"     // a turn ended in an error: the state machine tries it again
+	RowReads            = "RowReads"      // rows asked for
+	RowWrites           = "RowWrites"     // conditional writes, refused ones among them
+	RowRefusals         = "RowRefusals"   // conditional writes refused: each costs its unit all the same
+)
+
+// Base is what every line of a function says.
+type Base struct {
+	Stack    string
+	Sink     string // where a note names none
+	Function string
+}
+
+// Counters counts notes until they are flushed. It is safe for concurrent use.
+type Counters struct {
+	base Base
+	out  io.Writer
+
+	mu      sync.Mutex
+	tallies map[place]*tally
+}
+
+type place struct{ sink, lane string }
+
+// tally is what was counted in one place.
+type tally struct {
+	counts map[string]int
+	fresh  []int64 // milliseconds
+}
+
+var _ journal.Journal = (*Counters)(nil)
+
+// New returns counters that write each line to out in one call. out is the function's standard
+// output.
+func New(out io.Writer, base Base) *Counters {
+	return &Counters{base: base, out: out, tallies: map[place]*tally{}}
+}
+
+// Note counts the note: by its Count where the step counts things, otherwise as one.
+func (c *Counters) Note(n journal.Note) {
+	if n.Sink == "" {
+		n.Sink = c.base.Sink
+	}
+	add := 1
+	switch n.Step {
+	case journal.Received, journal.Extended, journal.TwelveHours:
+		add = n.Count
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.at(place{n.Sink, n.Lane})
+	t.counts[Name(n.Step)] += add
+	if n.Step == journal.Committed && !n.Sent.IsZero() {
+		t.fresh = append(t.fresh, max(n.At.Sub(n.Sent).Milliseconds(), 0))
+	}
+}
+
+// Count adds to a metric of the function's own sink.
+func (c *Counters) Count(name string, n int) {
+	if n == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at(place{sink: c.base.Sink}).counts[name] += n
+}
+
+func (c *Counters) at(p place) *tally {
+	t := c.tallies[p]
+	if t == nil {
+		t = &tally{counts: map[string]int{}}
+		c.tallies[p] = t
+	}
+	return t
+}
+
+// Name is the metric of a step: sink_newer is SinkNewer.
+func Name(s journal.Step) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(string(s), "_") {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
+}
