@@ -43,10 +43,10 @@ type attribute struct {
 // encodeBody packs a message.
 func encodeBody(body string, attrs map[string]queue.Attribute) ([]byte, error) {
 	h := head{Schema: bodySchema}
+	if len(attrs) > 0 {
+		h.Attributes = make(map[string]attribute, len(attrs))
+	}
 	for name, a := range attrs {
-		if h.Attributes == nil {
-			h.Attributes = make(map[string]attribute, len(attrs))
-		}
 		out := attribute{Type: a.Type, Binary: a.Binary}
 		if utf8.ValidString(a.String) {
 			out.Text = a.String
@@ -68,19 +68,19 @@ func decodeBody(b []byte) (string, map[string]queue.Attribute, error) {
 	line, body, ok := bytes.Cut(b, []byte{'\n'})
 	var h head
 	if !ok {
-		return "", nil, errors.New("object is no message of ours")
+		return "", nil, errors.New("the object is not one of our messages")
 	}
 	if err := json.Unmarshal(line, &h); err != nil {
-		return "", nil, errors.New("object is no message of ours: its first line is not readable")
+		return "", nil, errors.New("the object is not one of our messages: its first line is not readable")
 	}
 	if h.Schema < 1 || h.Schema > bodySchema {
-		return "", nil, fmt.Errorf("object has schema %d, this version reads %d", h.Schema, bodySchema)
+		return "", nil, fmt.Errorf("the object has schema %d, this version reads %d", h.Schema, bodySchema)
 	}
 	var attrs map[string]queue.Attribute
+	if len(h.Attributes) > 0 {
+		attrs = make(map[string]queue.Attribute, len(h.Attributes))
+	}
 	for name, a := range h.Attributes {
-		if attrs == nil {
-			attrs = make(map[string]queue.Attribute, len(h.Attributes))
-		}
 		out := queue.Attribute{Type: a.Type, String: a.Text, Binary: a.Binary}
 		if len(a.Bytes) > 0 {
 			out.String = string(a.Bytes)
@@ -132,7 +132,7 @@ func (s *Bodies) Get(ctx context.Context, id string) (body string, attrs map[str
 	return body, attrs, true, nil
 }
 
-// Delete removes the message; deleting what is not there is no error.
+// Delete removes the message. Deleting one that is not there succeeds.
 func (s *Bodies) Delete(ctx context.Context, id string) error {
 	key, err := s.key(id)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestABodyIsTheTailOfItsObject(t *testing.T) {
 			`{"schema":1,"attributes":{"b":{"type":"Binary","binary":"AP8="},"lull-source":{"type":"String","text":"govuk"},"n":{"type":"Number","text":"7"}}}`,
 		},
 		{
-			"attributes that are no text", "x",
+			"attributes that are not text", "x",
 			map[string]queue.Attribute{"a": {Type: "String", String: "\xff"}},
 			`{"schema":1,"attributes":{"a":{"type":"String","bytes":"/w=="}}}`,
 		},

@@ -83,7 +83,7 @@ func (b *Bucket) get(ctx context.Context, bucket, key string, limit int64) ([]by
 	return body, failure(bucket, err)
 }
 
-// delete removes objects, at most a thousand. Removing what is not there is no error.
+// delete removes objects, at most a thousand. Removing an object that is not there succeeds.
 func (b *Bucket) delete(ctx context.Context, keys ...string) error {
 	ids := make([]types.ObjectIdentifier, len(keys))
 	for i := range keys {
@@ -115,13 +115,10 @@ func failure(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var missing *types.NoSuchKey
-	var absent *types.NotFound
-	var bucket *types.NoSuchBucket
 	switch code := client.Code(err); {
-	case errors.As(err, &missing), errors.As(err, &absent), code == "NoSuchKey":
+	case code == "NoSuchKey", code == "NotFound":
 		return fmt.Errorf("%w: %w", errMissing, err)
-	case errors.As(err, &bucket), code == "NoSuchBucket":
+	case code == "NoSuchBucket":
 		return backoff.Permanent(
 			fmt.Errorf("bucket %s does not exist: deploy the stack, or correct the bucket's name: %w", name, err))
 	case client.Denied(code):

@@ -12,8 +12,7 @@
 //   - A message is kept byte for byte: its body is the object's tail as it was, after one line with
 //     its attributes.
 //   - Requests are bounded in time and made once; package backoff is the one layer of retries. A
-//     missing bucket or permission is an
-//     error that says what to mend and is not tried again.
+//     missing bucket or permission is an error that says what to fix and is not tried again.
 //
 // S3 answers "access denied" for a missing object where the caller may not list the bucket. Whoever
 // reads flights therefore needs s3:ListBucket for their prefix, or a finished flight looks like a

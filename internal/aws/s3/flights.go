@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/clock"
@@ -33,8 +36,8 @@ const (
 	youngFlight = time.Minute
 	// youngLegs covers a young flight: a leg lasts at least ten seconds (flight.continueAfter).
 	youngLegs = 8
-	// listPage is how many keys one listing returns at most.
-	listPage = 1000
+	// maxDelete is how many objects one request deletes at most.
+	maxDelete = 1000
 )
 
 // Flights keeps manifests. It is safe for concurrent use.
@@ -73,7 +76,7 @@ func (f *Flights) Put(ctx context.Context, m *flight.Manifest) error {
 // checkID refuses an id that would name another flight's objects.
 func checkID(id flight.ID) error {
 	if id == "" || strings.ContainsAny(string(id), "/~") {
-		return fmt.Errorf("flight id %q is no ULID", id)
+		return fmt.Errorf("flight id %q is not a ULID", id)
 	}
 	return nil
 }
@@ -120,33 +123,20 @@ func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
 		for n := 1; n <= youngLegs; n++ {
 			keys = append(keys, checkpointKey(id, n))
 		}
-		if err := f.bucket.delete(ctx, keys...); err != nil {
-			return fmt.Errorf("delete flight %s: %w", id, err)
-		}
-		return nil
-	}
-	for after := ""; ; {
-		page, err := f.list(ctx, folder(id), after, listPage)
-		if err != nil {
-			return fmt.Errorf("delete flight %s: %w", id, err)
-		}
-		for _, o := range page.objects {
-			if o.key != manifestKey(id) {
-				keys = append(keys, o.key)
-			}
-			after = o.key
-		}
-		for len(keys) > 0 {
-			n := min(len(keys), listPage)
-			if err := f.bucket.delete(ctx, keys[:n]...); err != nil {
+	} else {
+		for o, err := range f.objects(ctx, folder(id)+checkpointStart, "") {
+			if err != nil {
 				return fmt.Errorf("delete flight %s: %w", id, err)
 			}
-			keys = keys[n:]
-		}
-		if !page.more {
-			return nil
+			keys = append(keys, *o.Key)
 		}
 	}
+	for part := range slices.Chunk(keys, maxDelete) {
+		if err := f.bucket.delete(ctx, part...); err != nil {
+			return fmt.Errorf("delete flight %s: %w", id, err)
+		}
+	}
+	return nil
 }
 
 // young reports whether the flight began less than youngFlight ago, by the time in its id.
@@ -159,32 +149,27 @@ func (f *Flights) young(id flight.ID) bool {
 	return age > -youngFlight && age < youngFlight
 }
 
-// object is one line of a listing.
-type object struct {
-	key      string
-	modified time.Time
-}
-
-type page struct {
-	objects []object
-	more    bool
-}
-
-// list returns the keys below prefix that sort after the given one.
-func (f *Flights) list(ctx context.Context, prefix, after string, limit int) (page, error) {
-	in := &sdk.ListObjectsV2Input{Bucket: &f.bucket.name, Prefix: &prefix, MaxKeys: aws.Int32(int32(limit))}
+// objects goes through the objects below prefix whose keys sort after the given one. An error ends
+// it.
+func (f *Flights) objects(ctx context.Context, prefix, after string) iter.Seq2[types.Object, error] {
+	in := &sdk.ListObjectsV2Input{Bucket: &f.bucket.name, Prefix: &prefix}
 	if after != "" {
 		in.StartAfter = &after
 	}
-	out, err := f.bucket.api.ListObjectsV2(ctx, in)
-	if err != nil {
-		return page{}, failure(f.bucket.name, err)
+	return func(yield func(types.Object, error) bool) {
+		for pages := sdk.NewListObjectsV2Paginator(f.bucket.api, in); pages.HasMorePages(); {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield(types.Object{}, failure(f.bucket.name, err))
+				return
+			}
+			for _, o := range page.Contents {
+				if !yield(o, nil) {
+					return
+				}
+			}
+		}
 	}
-	p := page{more: aws.ToBool(out.IsTruncated), objects: make([]object, len(out.Contents))}
-	for i, o := range out.Contents {
-		p.objects[i] = object{aws.ToString(o.Key), aws.ToTime(o.LastModified)}
-	}
-	return p, nil
 }
 
 // List goes through the keys in their order, which is that of the flights' ages. The cursor is the
@@ -198,34 +183,28 @@ func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.
 		after = folder(flight.ID(cursor)) + "~" // behind every object of that flight
 	}
 	var flights []flight.Stored
-	for {
-		p, err := f.list(ctx, FlightPrefix, after, listPage)
+	for o, err := range f.objects(ctx, FlightPrefix, after) {
 		if err != nil {
 			return nil, "", fmt.Errorf("list flights: %w", err)
 		}
-		for _, o := range p.objects {
-			after = o.key
-			id, rest, ok := strings.Cut(strings.TrimPrefix(o.key, FlightPrefix), "/")
-			if !ok {
-				continue // not ours
-			}
-			if n := len(flights); n == 0 || flights[n-1].ID != flight.ID(id) {
-				if n == limit {
-					return flights, string(flights[n-1].ID), nil
-				}
-				flights = append(flights, flight.Stored{ID: flight.ID(id)})
-			}
-			s := &flights[len(flights)-1]
-			if o.modified.After(s.Newest) {
-				s.Newest = o.modified
-			}
-			if n, err := strconv.Atoi(strings.TrimPrefix(rest, checkpointStart)); err == nil &&
-				strings.HasPrefix(rest, checkpointStart) {
-				s.Legs = max(s.Legs, n)
-			}
+		id, rest, ok := strings.Cut(strings.TrimPrefix(*o.Key, FlightPrefix), "/")
+		if !ok {
+			continue // not ours
 		}
-		if !p.more {
-			return flights, "", nil
+		if n := len(flights); n == 0 || flights[n-1].ID != flight.ID(id) {
+			if n == limit {
+				return flights, string(flights[n-1].ID), nil
+			}
+			flights = append(flights, flight.Stored{ID: flight.ID(id)})
+		}
+		s := &flights[len(flights)-1]
+		if modified := aws.ToTime(o.LastModified); modified.After(s.Newest) {
+			s.Newest = modified
+		}
+		if number, ok := strings.CutPrefix(rest, checkpointStart); ok {
+			n, _ := strconv.Atoi(number) // another name counts as no leg
+			s.Legs = max(s.Legs, n)
 		}
 	}
+	return flights, "", nil
 }
