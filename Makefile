@@ -19,9 +19,10 @@ gobuild := go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags "-s -w
 # ARGS is handed on: make dev ARGS='--events examples --source govuk'.
 ARGS ?=
 FUZZTIME ?= 10s
+RACECOUNT ?=
 
 sources := $(wildcard cmd e2e event functions infra internal sink source tools)
-scripts := $(wildcard .ci/run e2e/*.sh localstack/*.sh localstack/*/*.sh)
+scripts := $(wildcard .ci/run .ci/stages e2e/*.sh localstack/*.sh localstack/*/*.sh)
 
 # make dies of Ctrl-C whatever the command answers, because a terminal sends the signal to both. In a terminal it is read as a key here, and
 # sent to the command alone, whose exit code is make's then.
@@ -49,14 +50,17 @@ dev: ## Run the whole pipeline in one process with a demo stream (needs Go only)
 ##@ Checking it
 
 .PHONY: test
-test: ## Vet and run every test that needs Go and Node only
-	go vet ./...
-	go test -timeout 15m ./...
+test: ## Run every test that needs Go and Node only, the long ones briefly (make nightly runs them whole)
+	go test -short -timeout 15m ./...
+
+.PHONY: test-long
+test-long: ## The same with every mutant, all seeds, long resyncs and the full tables
+	go test -count=1 -timeout 60m ./...
 
 # CDK's bindings take minutes to compile with the race detector and share no memory with us.
 .PHONY: race
-race: ## Run the tests with the race detector
-	go test -race -timeout 30m $$(go list ./... | grep -v -e /infra -e /functions/)
+race: ## Run the tests with the race detector (RACECOUNT=5 repeats each)
+	go test -race -short $(if $(RACECOUNT),-count=$(RACECOUNT)) -timeout 60m $$(go list ./... | grep -v -e /infra -e /functions/)
 
 .PHONY: faults
 faults: ## Check that every line of docs/faults.md names tests that exist
@@ -104,6 +108,10 @@ e2e-iam: ## The same flow with IAM enforced; each permission taken away breaks i
 .PHONY: lifecycles
 lifecycles: ## Simulate an outage, count what prune costs, and write docs/lifecycles.md
 	go test -count=1 -timeout 30m -run '^TestWrite(Recovery|Cost)$$' ./internal/proof/sim ./internal/prune -args -update
+
+.PHONY: lifecycles-same
+lifecycles-same: lifecycles ## Check that docs/lifecycles.md and its pictures are what `make lifecycles` writes
+	git diff --exit-code -- docs/lifecycles.md docs/img
 
 ##@ Keeping it tidy
 
@@ -206,15 +214,10 @@ clean: ## Remove what was built; what the end-to-end tests installed stays
 
 ##@ Everything
 
-stages := lint test faults race sizes reproducible synth bench-smoke e2e e2e-iam
-
 .PHONY: ci
 ci: ## What CI runs: lint, tests, race, builds, benchmarks, end to end
-	@began=$$SECONDS; for stage in $(stages); do \
-	  printf '\n=== %s\n' $$stage; start=$$SECONDS; \
-	  case $$stage in \
-	    e2e*) $(MAKE) $$stage || { printf '=== %s once more: an emulator may answer late on a busy machine\n' $$stage; $(MAKE) $$stage; } ;; \
-	    *) $(MAKE) $$stage ;; \
-	  esac; \
-	  printf '=== %s took %d s\n' $$stage $$((SECONDS - start)); \
-	done; printf '\n=== all of it took %d s\n' $$((SECONDS - began))
+	.ci/stages lint test faults race sizes reproducible synth bench-smoke e2e e2e-iam
+
+.PHONY: nightly
+nightly: ## What takes longer: mutant hunts, large models, long simulations, repeated race tests, fuzzing
+	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long model sim lifecycles-same race fuzz

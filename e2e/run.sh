@@ -12,6 +12,9 @@
 #   LULL_E2E_OPENSEARCH   OpenSearch, such as http://127.0.0.1:9200
 #   LULL_E2E_SINK_URL     OpenSearch as the functions see it, where they run in containers: http://opensearch:9200
 # LULL_E2E_DIST is where the functions' binaries are (default dist/<architecture>, or dist on arm64).
+#
+# Where one test fails, it runs a second time, on fresh servers: an emulator may answer late on a busy machine. It
+# is named with the reason, here and in the file LULL_RETRIED. Where more than one test fails, the run has failed.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -48,18 +51,23 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-if [ -z "${LULL_E2E_ENDPOINT:-}" ]; then
-  started+=("$backend")
-  port=${LOCALSTACK_PORT:-}
-  [ "$backend" = localstack ] || port=${MINISTACK_PORT:-}
-  # shellcheck disable=SC2086 # no port is no argument
-  localstack/start.sh "$backend" $port
-fi
-if [ -z "${LULL_E2E_OPENSEARCH:-}" ]; then
-  started+=(opensearch)
-  # shellcheck disable=SC2086 # no port is no argument
-  localstack/start.sh opensearch ${OPENSEARCH_PORT:-} --fresh
-fi
+# start starts the servers that are not given, empty.
+start() {
+  started=()
+  if [ -z "${LULL_E2E_ENDPOINT:-}" ]; then
+    started+=("$backend")
+    port=${LOCALSTACK_PORT:-}
+    [ "$backend" = localstack ] || port=${MINISTACK_PORT:-}
+    # shellcheck disable=SC2086 # an empty port is not an argument
+    localstack/start.sh "$backend" $port
+  fi
+  if [ -z "${LULL_E2E_OPENSEARCH:-}" ]; then
+    started+=(opensearch)
+    # shellcheck disable=SC2086 # an empty port is not an argument
+    localstack/start.sh opensearch ${OPENSEARCH_PORT:-} --fresh
+  fi
+}
+start
 
 LULL_E2E_BACKEND=$backend
 . localstack/env.sh
@@ -78,4 +86,20 @@ if [ "$what" = stack ] && [ $# = 0 ]; then
   LULL_TEST_AWS=$AWS_ENDPOINT_URL LULL_TEST_OPENSEARCH=$OPENSEARCH_URL \
     go test -count=1 -p 1 -timeout 15m "${suites[@]}"
 fi
-go test -tags "$tags" -count=1 -v -timeout "$limit" "$tests" "$@"
+
+# run runs the tests and keeps what they say in the file output.
+run() { go test -tags "$tags" -count=1 -v -timeout "$limit" "$tests" "$@" 2>&1 | tee "$LULL_E2E_WORK/output"; }
+
+run "$@" && exit 0
+mapfile -t failed < <(sed -n 's/^--- FAIL: \([^ ]*\).*/\1/p' "$LULL_E2E_WORK/output")
+# A panic or a time-out ends the tests that come after it, too.
+if [ ${#failed[@]} != 1 ] || [ ${#started[@]} -lt 2 ] || grep -q '^panic:' "$LULL_E2E_WORK/output"; then
+  echo "e2e: ${#failed[@]} tests failed: ${failed[*]}" >&2
+  exit 1
+fi
+reason=$(grep -m 1 -E '^ +[a-z_]+\.go:[0-9]+: ' "$LULL_E2E_WORK/output" || echo 'it gave no reason')
+echo "e2e: $what: ${failed[0]} runs a second time: $reason" | tee -a "${LULL_RETRIED:-/dev/null}" >&2
+mv "$LULL_E2E_WORK/output" "$LULL_E2E_WORK/output.first"
+localstack/stop.sh "${started[@]}"
+start
+run -run "^${failed[0]}\$"
