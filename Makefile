@@ -89,7 +89,7 @@ bench: ## Measure all contenders over one trace and write docs/numbers.md (takes
 
 .PHONY: bench-smoke
 bench-smoke: ## Run every benchmark once, briefly, so that none of them rots
-	go test -count=1 -run '^TestSmoke$$' ./internal/proof/bench
+	go test -count=1 -run '^TestSmoke$$' ./internal/proof/bench -args -smoke
 	go test -run '^$$' -bench . -benchtime 1x -timeout 15m \
 	  $$(grep -rlE --include='*_test.go' '^func Benchmark' event functions internal sink source | xargs -n1 dirname | sort -u | sed 's|^|./|')
 

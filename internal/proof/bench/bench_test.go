@@ -1,8 +1,8 @@
 package bench
 
 import (
+	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -13,29 +13,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/blevesearch/bleve_index_api.AnalysisWorker"))
 }
 
-// run plays a scenario in a bubble.
-func run(t *testing.T, s Scenario, c Contender) Result {
-	t.Helper()
-	trace := NewTrace(s.Shape)
-	var r Result
-	synctest.Test(t, func(t *testing.T) {
-		var err error
-		if r, err = Run(t.Context(), s, trace, c); err != nil {
-			t.Fatal(err)
-		}
-	})
-	return r
-}
-
 func contender(t *testing.T, name string) Contender {
 	t.Helper()
-	for _, c := range Contenders() {
-		if c.Name == name {
-			return c
-		}
+	i := slices.IndexFunc(Contenders(), func(c Contender) bool { return c.Name == name })
+	if i < 0 {
+		t.Fatalf("no contender %q", name)
 	}
-	t.Fatalf("no contender %q", name)
-	return Contender{}
+	return Contenders()[i]
 }
 
 // small is the base scenario cut short.
@@ -50,7 +34,7 @@ func TestEveryContenderBringsEveryEventIntoTheSink(t *testing.T) {
 	for _, c := range Contenders() {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			r := run(t, small(), c)
+			r := Run(t, small(), c)
 			if r.Never > 0 {
 				t.Errorf("%d events never became visible", r.Never)
 			}
@@ -66,7 +50,7 @@ func TestEveryContenderBringsEveryEventIntoTheSink(t *testing.T) {
 
 func TestLullKeepsItsNumbers(t *testing.T) {
 	t.Parallel()
-	r := run(t, small(), contender(t, "lull"))
+	r := Run(t, small(), contender(t, "lull"))
 	if r.Wrong > 0 || r.Backwards > 0 {
 		t.Errorf("%d documents are wrong, the sink went back %d times", r.Wrong, r.Backwards)
 	}
@@ -111,7 +95,7 @@ func TestWhatThePeersDoNotGiveShows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if r := run(t, small(), contender(t, name)); !check(r) {
+			if r := Run(t, small(), contender(t, name)); !check(r) {
 				t.Errorf("row writes %.3f, sink writes a burst %.3f, went back %d, wrong %d, $%.2f: %+v",
 					r.RowWrites(), r.SinkWrites(), r.Backwards, r.Wrong, r.Dollars(), r.Counts)
 			}

@@ -30,10 +30,7 @@ func (w *World) received(batch []queue.Message, window time.Duration) {
 		c.Receives += full
 		c.EagerPolls += eager
 		u.QueueRequests += billed
-		if len(docs) > 0 {
-			c.Batches++
-			c.Admissions += len(docs)
-		}
+		c.Admissions += len(docs)
 	})
 }
 

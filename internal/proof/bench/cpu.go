@@ -2,20 +2,19 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	mrand "math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/aws/client"
@@ -24,11 +23,9 @@ import (
 	"github.com/lullhq/lull/internal/aws/sqs"
 	"github.com/lullhq/lull/internal/aws/stepfunctions"
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
 	"github.com/lullhq/lull/internal/shard"
@@ -70,14 +67,10 @@ func newWorkload(bursts, burst, a, documentsPerBatch, round int) workload {
 // worker handles a workload with real clients.
 type worker interface {
 	do(ctx context.Context, w workload) error
-	close()
 }
 
 // lullWorker is receive and index on the AWS halves.
 type lullWorker struct {
-	net     *inprocess
-	cfg     *config.Config
-	sources *source.Set
 	receive *receive.Handler
 	index   *index.Handler
 
@@ -85,50 +78,35 @@ type lullWorker struct {
 	states []flight.State
 }
 
-func newLullWorker(withSink bool) (*lullWorker, error) {
-	s := base()
-	cfg, err := s.config()
-	if err != nil {
-		return nil, err
-	}
-	sources, err := source.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	l := &lullWorker{net: newInprocess(), cfg: cfg, sources: sources}
-	account := l.net.config()
-	rows := sdkRows{dynamodb.New(account, "shards")}
-	flights := s3.NewFlights(s3.New(account, "lull"))
+func newLullWorker(t testing.TB, withSink bool) *lullWorker {
+	cfg, net := base().config(t), newInprocess()
+	account := net.config()
 	live := sqs.New(account, "https://sqs.us-east-1.amazonaws.com/123456789012/live")
-	launch := collecting{stepfunctions.New(account, "arn:aws:states:us-east-1:123456789012:stateMachine:flight"), l}
-	out, err := newSink(l.net, withSink)
-	if err != nil {
-		return nil, err
+	l := &lullWorker{}
+	h := halves{
+		config: cfg, sources: newSources(t, cfg), rows: sdkRows{dynamodb.New(account, "shards")},
+		flights: s3.NewFlights(s3.New(account, "lull")),
+		launcher: collecting{
+			stepfunctions.New(account, "arn:aws:states:us-east-1:123456789012:stateMachine:flight"), l,
+		},
+		live: live, dead: live, sink: newSink(t, net, withSink), clk: clock.System{},
 	}
-	l.receive = &receive.Handler{
-		Shards: rows, Flights: flights, Launcher: launch, Ingest: live, Dead: live, Sources: sources, Config: cfg,
-		Sink: sinkName,
-		Lane: flight.Live, Clock: clock.System{}, Journal: journal.Discard{},
-		NewID: func() flight.ID { return flight.ID(ulid.Make().String()) },
-	}
-	l.index = &index.Handler{
-		Shards: rows, Flights: flights, Launcher: launch, Queues: map[flight.Lane]queue.Queue{flight.Live: live},
-		Dead: live, Sink: out,
-		SinkName: sinkName, Sources: sources, Config: cfg, Clock: clock.System{}, Journal: journal.Discard{},
-		NewToken: newToken, Jitter: mrand.Float64,
-	}
-	return l, nil
+	l.receive, l.index = h.receiver(), h.indexer()
+	return l
 }
 
 // newSink is the OpenSearch client, or nothing at all: documents are then taken for written, to see
 // the rest alone.
-func newSink(p *inprocess, real bool) (sink.Sink, error) {
+func newSink(t testing.TB, p *inprocess, real bool) sink.Sink {
 	if !real {
-		return takenForWritten{}, nil
+		return takenForWritten{}
 	}
-	return opensearch.New(opensearch.Options{
+	s, err := opensearch.New(opensearch.Options{
 		URL: "http://search.invalid", Collections: []shard.Collection{"content"}, Versions: true, Transport: p,
 	})
+	check(t, err)
+	t.Cleanup(func() { _ = s.Close() }) // everything is written
+	return s
 }
 
 type takenForWritten struct{}
@@ -152,15 +130,6 @@ func (c collecting) Start(ctx context.Context, s flight.State) error {
 	return c.Launcher.Start(ctx, s)
 }
 
-func (l *lullWorker) close() { closeSink(l.index.Sink) }
-func (l *loopWorker) close() { closeSink(l.sink) }
-
-func closeSink(s sink.Sink) {
-	if c, ok := s.(io.Closer); ok {
-		_ = c.Close() // nothing is left to write
-	}
-}
-
 // maxTurnsEach bounds the turns of one flight: nothing in a workload needs more than a few.
 const maxTurnsEach = 10
 
@@ -170,7 +139,7 @@ func (l *lullWorker) do(ctx context.Context, w workload) error {
 	l.states = l.states[:0]
 	for _, b := range w.batches {
 		if kept := l.receive.Handle(ctx, b); len(kept) != len(b) {
-			return fmt.Errorf("receive: %d messages of %d are held", len(kept), len(b))
+			return fmt.Errorf("receive holds %d messages of %d", len(kept), len(b))
 		}
 	}
 	for i := len(l.states) - 1; i >= 0; i-- {
@@ -181,7 +150,7 @@ func (l *lullWorker) do(ctx context.Context, w workload) error {
 				return err
 			}
 			if n == maxTurnsEach {
-				return fmt.Errorf("index: flight %s is not done after %d turns", s.Flight, n)
+				return fmt.Errorf("flight %s is not done after %d turns", s.Flight, n)
 			}
 		}
 	}
@@ -196,32 +165,20 @@ type loopWorker struct {
 	sink    sink.Sink
 }
 
-func newLoopWorker(withSink bool) (*loopWorker, error) {
-	s := base()
-	cfg, err := s.config()
-	if err != nil {
-		return nil, err
-	}
-	sources, err := source.New(cfg)
-	if err != nil {
-		return nil, err
-	}
+func newLoopWorker(t testing.TB, withSink bool) *loopWorker {
 	net := newInprocess()
-	out, err := newSink(net, withSink)
-	if err != nil {
-		return nil, err
+	return &loopWorker{
+		table: sdk.NewFromConfig(client.Plain(net.config())), sources: newSources(t, base().config(t)),
+		sink: newSink(t, net, withSink),
 	}
-	return &loopWorker{table: sdk.NewFromConfig(client.Plain(net.config())), sources: sources, sink: out}, nil
 }
 
 func (l *loopWorker) do(ctx context.Context, w workload) error {
 	for _, b := range w.batches {
 		errs := make([]error, len(b))
 		fanout.Runner(nil).Each(peerParallel, len(b), func(i int) { errs[i] = l.one(ctx, b[i]) })
-		for _, err := range errs {
-			if err != nil {
-				return err
-			}
+		if err := errors.Join(errs...); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -292,42 +249,28 @@ func op(e event.Event, body []byte) sink.Op {
 type Cost struct {
 	CPU    time.Duration
 	Allocs float64
-	Bytes  float64
 }
 
 // measure runs a workload and divides what the process spent by its events. Garbage is collected
 // within.
-func measure(ctx context.Context, x worker, w workload) (Cost, error) {
+func measure(t testing.TB, x worker, w workload) Cost {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	began, err := processorTime()
-	if err != nil {
-		return Cost{}, err
-	}
-	if err := x.do(ctx, w); err != nil {
-		return Cost{}, err
-	}
+	began := processorTime(t)
+	check(t, x.do(t.Context(), w))
 	runtime.GC()
-	ended, err := processorTime()
-	if err != nil {
-		return Cost{}, err
-	}
+	spent := processorTime(t) - began
 	runtime.ReadMemStats(&after)
 	n := float64(w.events)
-	return Cost{
-		CPU: time.Duration(float64(ended-began) / n), Allocs: float64(after.Mallocs-before.Mallocs) / n,
-		Bytes: float64(after.TotalAlloc-before.TotalAlloc) / n,
-	}, nil
+	return Cost{CPU: time.Duration(float64(spent) / n), Allocs: float64(after.Mallocs-before.Mallocs) / n}
 }
 
 // processorTime is what this process has used of all its cores.
-func processorTime() (time.Duration, error) {
+func processorTime(t testing.TB) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0, fmt.Errorf("read processor time: %w", err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+	check(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // Pair is lull and the idempotency loop over the same workload, in turns.
@@ -339,43 +282,40 @@ type Pair struct {
 	Ratios     []float64 // of processor time, one each round, sorted
 }
 
+// pairs are the workloads that processor time is compared over.
+var pairs = []Pair{
+	{Name: "bursts of 10, one poller", Burst: 10, A: 2, Sink: true},
+	{Name: "the same without the sink's client", Burst: 10, A: 2},
+	{Name: "bursts of 5, two pollers", Burst: 5, A: 3, Sink: true},
+	{Name: "bursts of 100, one poller", Burst: 100, A: 2, Sink: true},
+	{Name: "single events", Burst: 1, A: 1, Sink: true},
+}
+
 // Ratio is the median.
 func (p Pair) Ratio() float64 { return p.Ratios[len(p.Ratios)/2] }
 
-// Compare measures in rounds: lull, loop, lull, loop, so that whatever else the machine does hits
+// Least is the smallest ratio of all rounds.
+func (p Pair) Least() float64 { return p.Ratios[0] }
+
+// Greatest is the largest ratio of all rounds.
+func (p Pair) Greatest() float64 { return p.Ratios[len(p.Ratios)-1] }
+
+// compare measures in rounds: lull, loop, lull, loop, so that whatever else the machine does hits
 // both.
-func Compare(ctx context.Context, name string, bursts, burst, a, rounds int, withSink bool) (Pair, error) {
-	l, err := newLullWorker(withSink)
-	if err != nil {
-		return Pair{}, err
-	}
-	defer l.close()
-	o, err := newLoopWorker(withSink)
-	if err != nil {
-		return Pair{}, err
-	}
-	defer o.close()
-	p := Pair{Name: name, Burst: burst, A: a, Sink: withSink}
+func (p Pair) compare(t testing.TB, s Size) Pair {
+	l, o := newLullWorker(t, p.Sink), newLoopWorker(t, p.Sink)
 	var lulls, loops []Cost
-	for round := range rounds + 1 {
-		w := newWorkload(bursts, burst, a, max(1, 1000*a/burst/2), round)
-		cl, err := measure(ctx, l, w)
-		if err != nil {
-			return p, fmt.Errorf("lull: %w", err)
+	for round := range s.Rounds + 1 {
+		w := newWorkload(s.Events/p.Burst, p.Burst, p.A, max(1, 1000*p.A/p.Burst/2), round)
+		cl, co := measure(t, l, w), measure(t, o, w)
+		if round > 0 { // the first is for connections, caches, code
+			lulls, loops = append(lulls, cl), append(loops, co)
+			p.Ratios = append(p.Ratios, float64(cl.CPU)/float64(co.CPU))
 		}
-		co, err := measure(ctx, o, w)
-		if err != nil {
-			return p, fmt.Errorf("loop: %w", err)
-		}
-		if round == 0 {
-			continue // connections, caches, code
-		}
-		lulls, loops = append(lulls, cl), append(loops, co)
-		p.Ratios = append(p.Ratios, float64(cl.CPU)/float64(co.CPU))
 	}
 	slices.Sort(p.Ratios)
 	p.Lull, p.Loop = median(lulls), median(loops)
-	return p, nil
+	return p
 }
 
 func median(c []Cost) Cost {

@@ -1,12 +1,16 @@
 // Package bench runs lull and its peers over one trace and counts what each of them needs:
 // requests, dollars, freshness and processor time. `make bench` writes docs/numbers.md from it, so
-// that no figure there is typed by a person.
+// that nobody types a figure there. The pages are the templates beside the code.
 //
-// What it promises: every contender gets the same messages at the same times, the same simulated
-// latencies and the same prices. lull is the real code of internal/receive, internal/index and
-// internal/prune; the peers are small honest programs, written here from what their documentation
-// says they do. Time is virtual (testing/synctest), so requests, writes and freshness hold for any
-// machine; which of two things happens first within one instant is left to the scheduler, so that
-// the last digit may differ from run to run. Processor time is this machine's, and is only ever
-// given as a ratio of two contenders measured in turns in the same run.
+// Every contender gets the same messages at the same times, the same simulated latencies and the
+// same prices. lull is the real code of internal/receive, internal/index and internal/prune. The
+// peers are small honest programs, written here from what their documentation says they do.
+//
+// Time is virtual (testing/synctest), so requests, writes and freshness hold for any machine. The
+// scheduler decides which of two things happens first within one instant, so the last digit may
+// differ from run to run. Processor time is this machine's, and is only given as a ratio of two
+// contenders measured in turns in the same run.
+//
+// The package is a harness for tests: it takes a testing.TB and ends the test where something fails
+// that no run may meet.
 package bench

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httputil"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,19 +22,20 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
+const awsJSON = "application/x-amz-json-1.0"
+
 // inprocess answers the real SDK clients, and the OpenSearch client, in this process: every request
 // is built, signed, sent to a function and its answer parsed, but there are no sockets and no TLS.
 // What the function itself needs counts for its caller.
 type inprocess struct {
 	rows *memory.Shards
 
-	mu       sync.Mutex
-	objects  map[string][]byte
-	requests map[string]int
+	mu      sync.Mutex
+	objects map[string][]byte
 }
 
 func newInprocess() *inprocess {
-	return &inprocess{rows: memory.NewShards(), objects: map[string][]byte{}, requests: map[string]int{}}
+	return &inprocess{rows: memory.NewShards(), objects: map[string][]byte{}}
 }
 
 // config is an account whose every request comes here.
@@ -70,23 +73,18 @@ func (p *inprocess) Do(r *http.Request) (*http.Response, error) {
 	if op == "" {
 		op = r.Method
 	}
-	p.mu.Lock()
-	p.requests[op]++
-	p.mu.Unlock()
 	switch op {
 	case "UpdateItem":
 		return p.update(r)
 	case "PutItem":
-		return answer(200, "application/x-amz-json-1.0", []byte(`{}`)), nil
+		return answer(200, awsJSON, []byte(`{}`)), nil
 	case "BatchGetItem":
 		return p.batchGet(r.Context(), body)
 	case "DeleteMessageBatch":
 		return entries(body), nil
 	case "StartExecution":
-		return answer(200, "application/x-amz-json-1.0",
-				[]byte(
-					`{"executionArn":"arn:aws:states:us-east-1:123456789012:execution:flight:01","startDate":1.7e9}`)),
-			nil
+		return answer(200, awsJSON, []byte(`{"startDate":1.7e9,`+
+			`"executionArn":"arn:aws:states:us-east-1:123456789012:execution:flight:01"}`)), nil
 	}
 	return p.object(r, body)
 }
@@ -97,25 +95,21 @@ func (p *inprocess) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read request: %w", err)
 	}
-	p.mu.Lock()
-	p.requests["_bulk"]++
-	p.mu.Unlock()
-	out := []byte(`{"took":1,"errors":false,"items":[`)
-	first := true
+	var items [][]byte
 	for line := range bytes.Lines(body) {
 		_, rest, isAction := bytes.Cut(line, []byte(`"_id":"`))
-		if !isAction || !bytes.HasPrefix(line, []byte(`{"index":{`)) {
-			continue
+		if isAction && bytes.HasPrefix(line, []byte(`{"index":{`)) {
+			id, _, _ := bytes.Cut(rest, []byte(`"`))
+			items = append(items, slices.Concat([]byte(`{"index":{"_index":"content","_id":"`), id,
+				[]byte(`","_version":1,"result":"created","status":201}}`)))
 		}
-		id, _, _ := bytes.Cut(rest, []byte(`"`))
-		if !first {
-			out = append(out, ',')
-		}
-		first = false
-		out = append(append(append(out, `{"index":{"_index":"content","_id":"`...), id...),
-			`","_version":1,"result":"created","status":201}}`...)
 	}
-	return answer(200, "application/json", append(out, `]}`...)), nil
+	return answer(200, "application/json", list(`{"took":1,"errors":false,"items":[`, items, `]}`)), nil
+}
+
+// list is JSON items between a head and a tail.
+func list(head string, items [][]byte, tail string) []byte {
+	return slices.Concat([]byte(head), bytes.Join(items, []byte(",")), []byte(tail))
 }
 
 func answer(status int, contentType string, body []byte) *http.Response {
@@ -131,23 +125,21 @@ func answer(status int, contentType string, body []byte) *http.Response {
 func (p *inprocess) update(r *http.Request) (*http.Response, error) {
 	w, ours := r.Context().Value(rowWrite{}).(*shard.Write)
 	if !ours {
-		return answer(200, "application/x-amz-json-1.0", []byte(`{}`)), nil
+		return answer(200, awsJSON, []byte(`{}`)), nil
 	}
 	old, err := p.rows.Write(r.Context(), *w)
 	var refused *shard.Refused
 	switch {
 	case errors.As(err, &refused):
-		body := append(
-			[]byte(
-				`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"The conditional request failed","Item":`),
-			item(nil, refused.Row)...)
-		return answer(400, "application/x-amz-json-1.0", append(body, '}')), nil
+		body := item([]byte(`{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException",`+
+			`"message":"The conditional request failed","Item":`), refused.Row)
+		return answer(400, awsJSON, append(body, '}')), nil
 	case err != nil:
 		return nil, err
 	case !old.Exists():
-		return answer(200, "application/x-amz-json-1.0", []byte(`{}`)), nil
+		return answer(200, awsJSON, []byte(`{}`)), nil
 	}
-	return answer(200, "application/x-amz-json-1.0", append(item([]byte(`{"Attributes":`), old), '}')), nil
+	return answer(200, awsJSON, append(item([]byte(`{"Attributes":`), old), '}')), nil
 }
 
 // item appends a row as DynamoDB's JSON.
@@ -175,32 +167,22 @@ func item(b []byte, r shard.Row) []byte {
 
 // batchGet finds the keys in the request by their shape.
 func (p *inprocess) batchGet(ctx context.Context, body []byte) (*http.Response, error) {
-	out := []byte(`{"Responses":{"shards":[`)
-	first := true
-	for rest := body; ; {
-		_, after, found := bytes.Cut(rest, []byte(`{"doc":{"S":"`))
-		if !found {
-			break
-		}
-		key, more, _ := bytes.Cut(after, []byte(`"`))
-		rest = more
+	var items [][]byte
+	keys := bytes.Split(body, []byte(`{"doc":{"S":"`))
+	for _, rest := range keys[1:] {
+		key, _, _ := bytes.Cut(rest, []byte(`"`))
 		rows, err := p.rows.Read(ctx, []shard.DocID{shard.DocID(key)}, shard.Consistent)
 		if err != nil {
 			return nil, err
 		}
-		if !rows[0].Exists() {
-			continue
+		if rows[0].Exists() {
+			items = append(items, item(nil, rows[0]))
 		}
-		if !first {
-			out = append(out, ',')
-		}
-		first = false
-		out = item(out, rows[0])
 	}
-	return answer(200, "application/x-amz-json-1.0", append(out, `]},"UnprocessedKeys":{}}`...)), nil
+	return answer(200, awsJSON, list(`{"Responses":{"shards":[`, items, `]},"UnprocessedKeys":{}}`)), nil
 }
 
-// entries says that every entry of a batch went well.
+// entries says that every entry of a batch succeeded.
 func entries(body []byte) *http.Response {
 	var in struct {
 		Entries []struct {
@@ -208,16 +190,13 @@ func entries(body []byte) *http.Response {
 		}
 	}
 	if json.Unmarshal(body, &in) != nil {
-		return answer(400, "application/x-amz-json-1.0", []byte(`{}`))
+		return answer(400, awsJSON, []byte(`{}`))
 	}
-	out := []byte(`{"Failed":[],"Successful":[`)
-	for i, e := range in.Entries {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, `{"Id":"`...), e.ID...), `"}`...)
+	var items [][]byte
+	for _, e := range in.Entries {
+		items = append(items, []byte(`{"Id":"`+e.ID+`"}`))
 	}
-	return answer(200, "application/x-amz-json-1.0", append(out, `]}`...))
+	return answer(200, awsJSON, list(`{"Failed":[],"Successful":[`, items, `]}`))
 }
 
 // object is S3.
@@ -226,7 +205,13 @@ func (p *inprocess) object(r *http.Request, body []byte) (*http.Response, error)
 	defer p.mu.Unlock()
 	switch r.Method {
 	case http.MethodPut:
-		p.objects[r.URL.Path] = plain(r, body)
+		if r.Header.Get("Content-Encoding") == "aws-chunked" { // with a checksum behind the last chunk
+			var err error
+			if body, err = io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(body))); err != nil {
+				return nil, fmt.Errorf("read chunks: %w", err)
+			}
+		}
+		p.objects[r.URL.Path] = body
 		return answer(200, "application/xml", nil), nil
 	case http.MethodGet:
 		b, found := p.objects[r.URL.Path]
@@ -239,22 +224,5 @@ func (p *inprocess) object(r *http.Request, body []byte) (*http.Response, error)
 		return answer(200, "application/xml", []byte(
 			`<DeleteResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"></DeleteResult>`)), nil
 	}
-	return nil, fmt.Errorf("%s %s: nothing here answers that", r.Method, r.URL.Path)
-}
-
-// plain takes the SDK's chunked upload with a trailing checksum apart.
-func plain(r *http.Request, body []byte) []byte {
-	if r.Header.Get("Content-Encoding") != "aws-chunked" {
-		return body
-	}
-	var out []byte
-	for {
-		head, rest, found := bytes.Cut(body, []byte("\r\n"))
-		size, _, _ := bytes.Cut(head, []byte(";"))
-		n, err := strconv.ParseInt(string(size), 16, 64)
-		if !found || err != nil || n == 0 || int(n) > len(rest) {
-			return out
-		}
-		out, body = append(out, rest[:n]...), bytes.TrimPrefix(rest[n:], []byte("\r\n"))
-	}
+	return nil, fmt.Errorf("%s %s: has no answer here", r.Method, r.URL.Path)
 }

@@ -34,6 +34,34 @@ const (
 	coreMegabytes = 1769
 )
 
+// assumption is the mean latency of one kind of request.
+type assumption struct {
+	Name string
+	Mean time.Duration
+}
+
+// assumed is what the page says about all of this.
+func assumed() any {
+	return struct {
+		Latencies                    []assumption
+		Receive, Index, Core         int
+		Invocation, Message, Request time.Duration
+	}{
+		[]assumption{
+			{"DynamoDB", tableLatency},
+			{"SQS", queueLatency},
+			{"S3 write", putLatency},
+			{"S3 read", getLatency},
+			{"StartExecution", startLatency},
+			{"sink request", sinkLatency},
+			{"each document in it", sinkDocument},
+			{"warm invocation", invokeLatency},
+			{"state transition", stateLatency},
+		},
+		receiveMegabytes, indexMegabytes, coreMegabytes, invocationCPU, messageCPU, requestCPU,
+	}
+}
+
 // Batches of DynamoDB's reads, as internal/aws/dynamodb makes them.
 const (
 	readBatch    = 100

@@ -12,31 +12,29 @@ import (
 
 // Counts are what a contender asked for.
 type Counts struct {
-	RowWrites    int // conditional or not, refused ones too
-	RowRefused   int
-	RowReads     int
-	SinkRequests int
-	SinkWrites   int // documents
-	Starts       int // executions
-	Turns        int // invocations of the function behind the timer
-	Transitions  int // of state machines, billed or not
-	Receives     int // ReceiveMessage, ten at a time wherever there are ten in the batch
-	EagerPolls   int // ReceiveMessage, if a poller asks again as soon as it is answered
-	Deletes      int // DeleteMessageBatch, the event source mapping's own too
-	Holds        int // ChangeMessageVisibilityBatch
-	Puts         int
-	Gets         int
-	Invocations  int
-	Batches      int // received for the first time
-	Admissions   int // documents per first received batch, summed: A, for all bursts together
-	Received     int // messages handed to functions: more than were sent where holding costs a receive
+	RowWrites   int // conditional or not, refused ones too
+	RowRefused  int
+	RowReads    int
+	SinkWrites  int // documents
+	Starts      int // executions
+	Turns       int // invocations of the function behind the timer
+	Transitions int // of state machines, billed or not
+	Receives    int // ReceiveMessage, ten at a time wherever there are ten in the batch
+	EagerPolls  int // ReceiveMessage, if a poller asks again as soon as it is answered
+	Deletes     int // DeleteMessageBatch, the event source mapping's own too
+	Holds       int // ChangeMessageVisibilityBatch
+	Invocations int
+	Admissions  int // documents per first received batch, summed: A, for all bursts together
+	Received    int // messages handed to functions: more than were sent where holding costs a receive
 
 	Manifests     int // flights whose manifest was written
 	ManifestBytes int
 	Small         int           // manifests that would fit into an execution's input
-	SmallReads    int           // times such a manifest was read
 	Flown         time.Duration // by all executions
 }
+
+// QueueCalls are SQS requests, those of the event source mapping counted in full tens.
+func (c Counts) QueueCalls() int { return c.Receives + c.Deletes + c.Holds }
 
 // Meter lets every I/O take its time and counts what it is billed as. It is safe for concurrent
 // use.
@@ -106,7 +104,7 @@ func (m *Meter) end(v *fault.Invocation, took time.Duration, megabytes int) {
 	m.usage.LambdaGBSeconds += price.LambdaGBSeconds(took, megabytes)
 }
 
-// count changes the books.
+// count changes the counters.
 func (m *Meter) count(f func(c *Counts, u *price.Usage)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -24,7 +23,6 @@ type watched struct {
 	docs      []watchedDoc
 	fresh     []time.Duration
 	backwards int // an older version replaced a newer one
-	repeats   int // a version was written that was there already
 }
 
 type watchedDoc struct {
@@ -53,10 +51,7 @@ func (w *watched) arrive(e Event) {
 // Write passes the ops on and notes what was applied.
 func (w *watched) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	out := w.Sink.Write(ctx, ops)
-	w.meter.count(func(c *Counts, _ *price.Usage) {
-		c.SinkRequests++
-		c.SinkWrites += len(ops)
-	})
+	w.meter.count(func(c *Counts, _ *price.Usage) { c.SinkWrites += len(ops) })
 	now := w.clk.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,11 +66,8 @@ func (w *watched) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 
 func (w *watched) applied(doc, version int, now time.Time) {
 	d := &w.docs[doc]
-	switch {
-	case version < d.version:
+	if version < d.version {
 		w.backwards++
-	case version == d.version:
-		w.repeats++
 	}
 	d.version = version
 	kept := 0
@@ -106,12 +98,6 @@ func (w *watched) wrong(newest []int) (docs, never int) {
 
 // Freshness is a sorted list of times from sent to visible.
 type Freshness []time.Duration
-
-func newFreshness(d []time.Duration) Freshness {
-	f := slices.Clone(d)
-	slices.Sort(f)
-	return f
-}
 
 // At is the least value that at least that share of all does not exceed, 0 for none.
 func (f Freshness) At(share float64) time.Duration {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
@@ -19,12 +20,12 @@ type Contender struct {
 	Name   string
 	About  string // one sentence for the report
 	Lacks  string // what it does not give, for the report
-	Start  func(ctx context.Context, w *World) (stop func(), err error)
+	Start  func(ctx context.Context, w *World)
 	Delay  bool // the upstream sends every message with DelaySeconds = quiet
 	Fenced bool // its writes carry versions that the sink compares
 
 	// Visibility is the queue's; nil for six times the peers' time-out, as AWS advises.
-	Visibility func(s Scenario) time.Duration
+	Visibility func(c *config.Config) time.Duration
 }
 
 // Contenders lists them, lull first.
@@ -32,13 +33,7 @@ func Contenders() []Contender {
 	return []Contender{
 		{
 			Name: "lull", Fenced: true, Start: Lull, About: "the real code: receive, index, prune.",
-			Visibility: func(s Scenario) time.Duration {
-				c, err := s.config()
-				if err != nil {
-					return 0 // the run will say so
-				}
-				return c.Queues.Visibility
-			},
+			Visibility: func(c *config.Config) time.Duration { return c.Queues.Visibility },
 		},
 		{
 			Name: "execution per document", Start: Executions,
@@ -67,9 +62,7 @@ func Contenders() []Contender {
 				"no table.",
 			Lacks: "order across batches; one write per burst where the burst comes back in several; a hold that " +
 				"burns no receive, so that maxReceiveCount tells poison",
-			Visibility: func(s Scenario) time.Duration {
-				return 6*peerTimeout + s.Window
-			},
+			Visibility: func(c *config.Config) time.Duration { return 6*peerTimeout + c.Queues.Live.Window },
 		},
 		{
 			Name: "DelaySeconds", Start: Delayed, Delay: true,
@@ -187,6 +180,20 @@ func each(msgs []parsed, f func(m parsed) bool) (failed []string) {
 // seconds rounds up to what SQS takes.
 func seconds(d time.Duration) time.Duration {
 	return max((d+time.Second-1)/time.Second, 0) * time.Second
+}
+
+// holds are receipts by how long their messages are to be invisible: one call for each time.
+type holds map[time.Duration][]string
+
+func (h holds) add(m queue.Message, d time.Duration) {
+	h[seconds(d)] = append(h[seconds(d)], m.Receipt)
+}
+
+// send makes the calls. A message whose call fails comes back later.
+func (h holds) send(ctx context.Context, q queue.Queue) {
+	for d, receipts := range h {
+		q.Hold(ctx, receipts, d)
+	}
 }
 
 func eventKey(m parsed) string { return fmt.Sprintf("%d/%d", m.doc, m.version) }

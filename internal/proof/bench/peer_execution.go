@@ -25,7 +25,7 @@ type executions struct {
 }
 
 // Executions keeps the newest version in a row and lets an execution wait for quiet.
-func Executions(ctx context.Context, w *World) (stop func(), err error) {
+func Executions(ctx context.Context, w *World) {
 	e := &executions{World: w, rows: newTable(w, executionBytes), all: ctx}
 	w.busy = func() int { return int(e.open.Load()) }
 	w.poll(ctx, "remember", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
@@ -43,7 +43,6 @@ func Executions(ctx context.Context, w *World) (stop func(), err error) {
 		})
 		return ids(slices.DeleteFunc(msgs, func(m parsed) bool { return !failed[m.doc] }))
 	})
-	return func() {}, nil
 }
 
 // remember makes m the newest version, and starts an execution where none waits.

@@ -18,7 +18,7 @@ const (
 // Idempotency is the loop of Powertools' idempotency utility around each message: a conditional
 // write that says "in progress", the work, a write that says "completed". A message that somebody
 // else works on stays and comes back.
-func Idempotency(ctx context.Context, w *World) (stop func(), err error) {
+func Idempotency(ctx context.Context, w *World) {
 	t := newTable(w, idempotencyBytes)
 	w.poll(ctx, "loop", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
 		batch []queue.Message,
@@ -45,7 +45,6 @@ func Idempotency(ctx context.Context, w *World) (stop func(), err error) {
 			return ok
 		})
 	})
-	return func() {}, nil
 }
 
 const (
@@ -56,7 +55,7 @@ const (
 // LockPolling takes a lock per document, waiting for it inside the function, compares the version
 // key, writes and sets it. Lock and version key are items here, so that every contender is priced
 // by requests.
-func LockPolling(ctx context.Context, w *World) (stop func(), err error) {
+func LockPolling(ctx context.Context, w *World) {
 	locks, versions := newTable(w, lockBytes), newTable(w, lockBytes)
 	w.poll(ctx, "consumer", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
 		batch []queue.Message,
@@ -98,5 +97,4 @@ func LockPolling(ctx context.Context, w *World) (stop func(), err error) {
 			return ok
 		})
 	})
-	return func() {}, nil
 }

@@ -2,9 +2,9 @@ package bench
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
+	"slices"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lullhq/lull/internal/proof/price"
@@ -20,63 +20,47 @@ type Result struct {
 	Counts    Counts
 	Usage     price.Usage
 	Fresh     Freshness
-	Backwards int           // times an older version replaced a newer one in the sink
-	Repeats   int           // times a version was written that was there already
-	Wrong     int           // documents that do not show their newest version in the end
-	Never     int           // events that never became visible, nor anything newer
-	Took      time.Duration // virtual time from the first message until nothing is left
+	Backwards int // times an older version replaced a newer one in the sink
+	Wrong     int // documents that do not show their newest version in the end
+	Never     int // events that never became visible, nor anything newer
 }
 
-// Run plays the trace through a contender. It belongs into a bubble of testing/synctest: time is
-// the system's clock, and nothing sleeps in earnest there.
-func Run(ctx context.Context, s Scenario, t *Trace, c Contender) (Result, error) {
-	var mu sync.Mutex
-	var faults []error
-	fail := func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(faults) < 5 {
-			faults = append(faults, err)
+// Run plays the scenario's trace through a contender, in a bubble of testing/synctest: there
+// nothing really sleeps.
+func Run(t *testing.T, s Scenario, c Contender) (r Result) {
+	t.Helper()
+	trace := NewTrace(s.Shape)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, s, trace, c)
+		ctx, cancel := context.WithCancel(t.Context())
+		c.Start(ctx, w)
+		delay := time.Duration(0)
+		if c.Delay {
+			delay = seconds(w.Config.Debounce.Quiet)
 		}
-	}
-	visibility := 6 * peerTimeout
-	if c.Visibility != nil {
-		visibility = c.Visibility(s)
-	}
-	w, err := newWorld(s, t, c.Fenced, visibility, fail)
-	if err != nil {
-		return Result{}, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop, err := c.Start(ctx, w)
-	if err != nil {
-		return Result{}, fmt.Errorf("start %s: %w", c.Name, err)
-	}
-	delay := time.Duration(0)
-	if c.Delay {
-		delay = seconds(w.Config.Debounce.Quiet)
-	}
-	began := w.clk.Now()
-	err = w.play(ctx, delay)
-	took := w.clk.Now().Sub(began)
-	cancel()
-	stop()
-	w.wg.Wait()
-	if err == nil {
-		err = errors.Join(faults...)
-	}
-	if err != nil {
-		return Result{}, fmt.Errorf("%s in scenario %s: %w", c.Name, s.Name, err)
-	}
-	return w.result(c, took), nil
+		err := w.play(ctx, delay)
+		cancel()
+		w.stop()
+		w.wg.Wait()
+		check(t, err)
+		r = w.result(c)
+	})
+	return r
 }
 
-func (w *World) result(c Contender, took time.Duration) Result {
+// check ends a test where something fails that no run may meet.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *World) result(c Contender) Result {
 	r := Result{
-		Scenario: w.Scenario, Contender: c.Name, Events: len(w.Trace.Events), Docs: w.Trace.Docs, Took: took,
+		Scenario: w.Scenario, Contender: c.Name, Events: len(w.Trace.Events), Docs: w.Trace.Docs,
 		Bursts: w.Trace.Debounced(w.Config.Debounce.Quiet, w.Config.Debounce.MaxWait),
-		Fresh:  newFreshness(w.watch.fresh), Backwards: w.watch.backwards, Repeats: w.watch.repeats,
+		Fresh:  slices.Sorted(slices.Values(w.watch.fresh)), Backwards: w.watch.backwards,
 	}
 	r.Counts, r.Usage = w.Meter.read()
 	r.Wrong, r.Never = w.watch.wrong(w.Trace.Newest())
@@ -84,50 +68,57 @@ func (w *World) result(c Contender, took time.Duration) Result {
 }
 
 // per divides by a number of things.
-func per(n float64, of int) float64 {
+func per(n, of int) float64 {
 	if of == 0 {
 		return 0
 	}
-	return n / float64(of)
+	return float64(n) / float64(of)
 }
 
 // RowWrites is conditional writes per event.
-func (r Result) RowWrites() float64 { return per(float64(r.Counts.RowWrites), r.Events) }
-
-// RowReads is rows read per event.
-func (r Result) RowReads() float64 { return per(float64(r.Counts.RowReads), r.Events) }
+func (r Result) RowWrites() float64 { return per(r.Counts.RowWrites, r.Events) }
 
 // Admissions is A: in how many batches a burst arrives.
-func (r Result) Admissions() float64 { return per(float64(r.Counts.Admissions), r.Bursts) }
+func (r Result) Admissions() float64 { return per(r.Counts.Admissions, r.Bursts) }
 
 // IdealWrites is (A+2)/B: an admission per batch, a claim and a commit.
-func (r Result) IdealWrites() float64 {
-	return per(float64(r.Counts.Admissions+2*r.Bursts), r.Events)
-}
+func (r Result) IdealWrites() float64 { return per(r.Counts.Admissions+2*r.Bursts, r.Events) }
 
 // SinkWrites is documents written per burst.
-func (r Result) SinkWrites() float64 { return per(float64(r.Counts.SinkWrites), r.Bursts) }
+func (r Result) SinkWrites() float64 { return per(r.Counts.SinkWrites, r.Bursts) }
 
-// QueueCalls is SQS requests per event, those of the event source mapping counted in full tens.
-func (r Result) QueueCalls() float64 {
-	return per(float64(r.Counts.Receives+r.Counts.Deletes+r.Counts.Holds), r.Events)
+// dollarsFor is what a million things cost, where the usage paid for so many of them.
+func dollarsFor(u price.Usage, things int) float64 {
+	if things == 0 {
+		return 0
+	}
+	return price.USEast1.Dollars(u) / float64(things) * 1e6
 }
 
 // Dollars is what a million events cost.
-func (r Result) Dollars() float64 { return per(price.USEast1.Dollars(r.Usage), r.Events) * 1e6 }
+func (r Result) Dollars() float64 { return dollarsFor(r.Usage, r.Events) }
 
 // DollarsEager is Dollars with the polls of a poller that asks again at once.
 func (r Result) DollarsEager() float64 {
-	u := r.Usage
-	u.QueueRequests += float64(r.Counts.EagerPolls - r.Counts.Receives)
-	return per(price.USEast1.Dollars(u), r.Events) * 1e6
+	r.Usage.QueueRequests += float64(r.Counts.EagerPolls - r.Counts.Receives)
+	return r.Dollars()
 }
 
 // DollarsPerDocument is what a million documents cost: bursts, each of which is one document's
 // change.
-func (r Result) DollarsPerDocument() float64 {
-	return per(price.USEast1.Dollars(r.Usage), r.Bursts) * 1e6
-}
+func (r Result) DollarsPerDocument() float64 { return dollarsFor(r.Usage, r.Bursts) }
+
+// eventsAMonth is 300,000 a day for thirty days, in millions.
+const eventsAMonth = 0.3 * 30
+
+// Month is what a month of the month's scenario costs.
+func (r Result) Month() float64 { return r.Dollars() * eventsAMonth }
+
+// MonthEager is Month with the polls of a poller that asks again at once.
+func (r Result) MonthEager() float64 { return r.DollarsEager() * eventsAMonth }
+
+// MeanManifest is the mean size of a manifest, in bytes.
+func (r Result) MeanManifest() int { return r.Counts.ManifestBytes / max(1, r.Counts.Manifests) }
 
 // Late is a quantile of freshness beyond the quiet window.
 func (r Result) Late(share float64) time.Duration { return r.Fresh.At(share) - r.Scenario.Quiet }

@@ -2,15 +2,19 @@ package bench
 
 import (
 	"fmt"
+	"slices"
+	"testing"
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/proof/plot"
 )
 
 // Scenario is one run's circumstances: what arrives and how the stack is set. The zero values of
 // settings are lull's defaults.
 type Scenario struct {
 	Name    string
+	Key     string // tells scenarios apart: the axis and the name, or the name where there is no axis
 	Shape   Shape
 	Batch   int
 	Window  time.Duration
@@ -24,7 +28,6 @@ type Scenario struct {
 // base is the scenario around which the others vary one thing each.
 func base() Scenario {
 	return Scenario{
-		Name:  "base",
 		Shape: Shape{Rate: 500, Burst: 5, Spread: 2 * time.Second, For: 2 * time.Minute, Seed: 1},
 		Batch: 1000, Window: 2 * time.Second, Quiet: 5 * time.Second, Pollers: 2,
 	}
@@ -34,14 +37,13 @@ func base() Scenario {
 const sinkName = "search"
 
 // config is lull's configuration for the scenario; the peers take window, batch and quiet from it.
-func (s Scenario) config() (*config.Config, error) {
+func (s Scenario) config(t testing.TB) *config.Config {
 	c := config.Default()
 	c.Sinks = map[string]config.Sink{sinkName: {Kind: config.SinkMemory}}
 	c.Queues.ExpectedRate = max(c.Queues.ExpectedRate, int(s.Shape.Rate))
 	c.Queues.Live.MaxConcurrency = max(c.Queues.Live.MaxConcurrency, s.Pollers)
 	c.Queues.Live.Batch, c.Queues.Live.Window, c.Debounce.Quiet = s.Batch, s.Window, s.Quiet
-	// The visibility that covers the common path, not a second more: it is what a lost invocation
-	// waits for.
+	// The visibility that covers the common path, not a second more: a lost invocation waits for it.
 	c.Queues.Visibility = max(c.Queues.Visibility, 6*c.Receive.Timeout+s.Window,
 		s.Window+c.Receive.Timeout+s.Quiet+time.Second+2*c.Index.Timeout)
 	c.Debounce.Leading = s.Leading
@@ -49,10 +51,8 @@ func (s Scenario) config() (*config.Config, error) {
 		c.Flight.Kind = s.Kind
 	}
 	c.Complete()
-	if err := c.Validate(); err != nil {
-		return nil, fmt.Errorf("scenario %s: %w", s.Name, err)
-	}
-	return &c, nil
+	check(t, c.Validate())
+	return &c
 }
 
 // Axis is one thing that varies while the rest stays as in the base scenario.
@@ -61,78 +61,106 @@ type Axis struct {
 	Values []Scenario
 }
 
-// Names of scenarios that the targets ask for.
+// Names of scenarios that the targets and the page ask for.
 const (
-	baseName      = "base"
-	oneOfTenName  = "burst 10, one poller"
-	hotName       = "one hot document"
-	disorderName  = "disorder"
-	faultsName    = "standard faults"
-	fewDocsName   = "2,000 documents"
-	manyDocsName  = "20,000 documents"
-	monthName     = "a month at GOV.UK's peak"
-	patientName   = "a month, window 5 s, quiet 8 s"
-	standardName  = "Standard flights"
-	singlesName   = "single events"
-	leadingName   = "single events, leading"
-	crowdedName   = "5,000 events a second, two pollers"
-	disorderAbout = "the base trace, with 2 % of the events sent twice and 5 % late by up to 5 s"
+	baseName     = "base"
+	oneOfTenName = "burst 10, one poller"
+	hotName      = "one hot document"
+	disorderName = "disorder"
+	faultsName   = "standard faults"
+	fewDocsName  = "2,000 documents"
+	manyDocsName = "20,000 documents"
+	monthName    = "a month at GOV.UK's peak"
+	patientName  = "a month, window 5 s, quiet 8 s"
+	standardName = "Standard flights"
+	singlesName  = "single events"
+	leadingName  = "single events, leading"
+	crowdedName  = "5,000 events a second, two pollers"
 )
 
 func vary(name string, change func(s *Scenario)) Scenario {
 	s := base()
-	s.Name = name
 	change(&s)
+	s.Name, s.Key = name, name
 	return s
+}
+
+// axis varies the base scenario. The value that changes nothing is the base scenario itself.
+func axis[T any](name string, values []T, label func(T) string, set func(s *Scenario, v T)) Axis {
+	a := Axis{Name: name}
+	for _, v := range values {
+		s := base()
+		if set(&s, v); s == base() {
+			s.Key = baseName
+		} else {
+			s.Key = name + ": " + label(v)
+		}
+		s.Name = label(v)
+		a.Values = append(a.Values, s)
+	}
+	return a
 }
 
 // Axes are what all contenders are compared over.
 func Axes() []Axis {
-	var bursts, rates, pollers, windows, batches Axis
-	bursts.Name = "events a burst"
-	for _, n := range []int{1, 3, 5, 10, 100} {
-		bursts.Values = append(bursts.Values, vary(fmt.Sprint(n), func(s *Scenario) { s.Shape.Burst = n }))
+	type load struct {
+		rate, pollers int
+		length        time.Duration
 	}
-	rates.Name = "events a second"
-	for _, r := range []struct {
-		name string
-		rate float64
-		d    time.Duration
-	}{
-		{"4", 4, time.Hour},
-		{"50", 50, 20 * time.Minute},
-		{"500", 500, 2 * time.Minute},
-		{"5,000 (five pollers)", 5000, time.Minute},
-	} {
-		rates.Values = append(rates.Values, vary(r.name, func(s *Scenario) {
-			s.Shape.Rate, s.Shape.For = r.rate, r.d
-			if r.rate > 2000 {
-				s.Pollers = 5 // two are at their limit: see crowded
+	type times struct{ window, quiet time.Duration }
+	return []Axis{
+		axis("events a burst", []int{1, 3, 5, 10, 100}, plot.Thousands, func(s *Scenario, n int) { s.Shape.Burst = n }),
+		axis("events a second", []load{
+			{4, 2, time.Hour},
+			{50, 2, 20 * time.Minute},
+			{500, 2, 2 * time.Minute},
+			{5000, 5, time.Minute}, // two pollers are at their limit: see crowdedName
+		}, func(l load) string {
+			if l.pollers == 5 {
+				return plot.Thousands(l.rate) + " (five pollers)"
 			}
-		}))
+			return plot.Thousands(l.rate)
+		}, func(s *Scenario, l load) {
+			s.Shape.Rate, s.Pollers, s.Shape.For = float64(l.rate), l.pollers, l.length
+		}),
+		axis("pollers", []int{1, 2, 5}, plot.Thousands, func(s *Scenario, n int) { s.Pollers = n }),
+		axis("batching window (quiet)", []times{
+			{time.Second, 5 * time.Second},
+			{2 * time.Second, 5 * time.Second},
+			{3 * time.Second, 5 * time.Second},
+			{5 * time.Second, 8 * time.Second},
+		}, func(t times) string { return fmt.Sprintf("%s (%s)", t.window, t.quiet) },
+			func(s *Scenario, t times) { s.Window, s.Quiet = t.window, t.quiet }),
+		axis("messages a batch", []int{100, 1000}, plot.Thousands, func(s *Scenario, n int) { s.Batch = n }),
 	}
-	pollers.Name = "pollers"
-	for _, n := range []int{1, 2, 5} {
-		pollers.Values = append(pollers.Values, vary(fmt.Sprint(n), func(s *Scenario) { s.Pollers = n }))
-	}
-	windows.Name = "batching window (quiet)"
-	for _, w := range []struct{ window, quiet time.Duration }{
-		{time.Second, 5 * time.Second},
-		{2 * time.Second, 5 * time.Second},
-		{3 * time.Second, 5 * time.Second},
-		{5 * time.Second, 8 * time.Second},
-	} {
-		windows.Values = append(windows.Values, vary(fmt.Sprintf("%s (%s)", w.window, w.quiet),
-			func(s *Scenario) { s.Window, s.Quiet = w.window, w.quiet }))
-	}
-	batches.Name = "messages a batch"
-	for _, n := range []int{100, 1000} {
-		batches.Values = append(batches.Values, vary(thousands(n), func(s *Scenario) { s.Batch = n }))
-	}
-	return []Axis{bursts, rates, pollers, windows, batches}
 }
 
-// Others are the scenarios that stand alone, with who runs them.
+// varied are the scenarios of all axes, each once: the base scenario is on every axis.
+func varied() (list []Scenario) {
+	for _, a := range Axes() {
+		for _, s := range a.Values {
+			if !slices.Contains(keys(list), s.Key) {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+func keys(list []Scenario) (out []string) {
+	for _, s := range list {
+		out = append(out, s.Key)
+	}
+	return out
+}
+
+// ownKeys are the scenarios for which the page shows lull's own figures.
+func ownKeys() []string {
+	return append(keys(varied()), oneOfTenName, crowdedName, standardName, fewDocsName, manyDocsName, disorderName,
+		monthName, patientName, faultsName)
+}
+
+// Others are further scenarios that all contenders run.
 func Others() []Scenario {
 	return []Scenario{
 		vary(hotName, func(s *Scenario) { s.Shape = Shape{Rate: 1000, Hot: true, For: time.Minute, Seed: 1} }),
@@ -141,8 +169,7 @@ func Others() []Scenario {
 	}
 }
 
-// month is 300,000 events a day in bursts of 3, with lull's defaults, five pollers and an even
-// rate.
+// month is 300,000 events a day in bursts of 3, with lull's defaults, five pollers and an even rate.
 func month() Scenario {
 	return vary(monthName, func(s *Scenario) {
 		s.Pollers = 5
@@ -150,11 +177,10 @@ func month() Scenario {
 	})
 }
 
-// patient is the month of somebody who can wait three seconds longer: larger batches, fewer
-// flights.
+// patient is the month of somebody who can wait three seconds longer: larger batches, fewer flights.
 func patient() Scenario {
 	s := month()
-	s.Name, s.Window, s.Quiet = patientName, 5*time.Second, 8*time.Second
+	s.Name, s.Key, s.Window, s.Quiet = patientName, patientName, 5*time.Second, 8*time.Second
 	return s
 }
 
@@ -173,13 +199,4 @@ func Alone() []Scenario {
 			s.Shape.Burst, s.Shape.Rate, s.Shape.For, s.Leading = 1, 50, 10*time.Minute, true
 		}),
 	}
-}
-
-// thousands writes a number with commas.
-func thousands(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -33,7 +33,7 @@ func newTable(w *World, bytes int) *table {
 	return &table{w: w, bytes: bytes, items: map[string]record{}}
 }
 
-// write lets f change the item; false is a condition that refuses. It returns the item as f left it
+// write lets f change the item; false is a condition that refuses. It returns the item as it is now
 // and whether it was written.
 func (t *table) write(ctx context.Context, v *fault.Invocation, key string, f func(r *record) bool) (record, bool) {
 	t.w.Meter.Decide(ctx, v, fault.Op{Service: fault.Table, Call: "UPDATE", Count: 1})

@@ -19,40 +19,37 @@ import (
 // halves than the ones that are deployed. They exist to be measured (docs/numbers.md); no stack
 // uses them.
 func Variants() []Contender {
-	lull := Contenders()[0]
-	make := func(name, about string, start func(ctx context.Context, w *World) (func(), error)) Contender {
-		c := lull
-		c.Name, c.About, c.Start = name, about, start
-		return c
-	}
 	return []Contender{
-		make("manifest inline", "a manifest of at most 180 KB travels in the execution's input instead of S3.", Inline),
-		make("visibility for small flights",
+		variant("manifest inline", "a manifest of at most 180 KB travels in the execution's input instead of S3.", Inline),
+		variant("visibility for small flights",
 			"a batch of at most ten messages is admitted and made invisible until W before it is due; a flight "+
 				"starts when it comes back.", SmallByVisibility),
-		make("queue as clock",
+		variant("queue as clock",
 			"a flight is a message with DelaySeconds in a second queue, with its manifest inside up to 700 KB; index "+
 				"consumes that queue. No Step Functions, no S3.", QueueClock),
 	}
 }
 
+func variant(name, about string, start func(ctx context.Context, w *World)) Contender {
+	c := Contenders()[0]
+	c.Name, c.About, c.Start = name, about, start
+	return c
+}
+
 // Inline is lull with small manifests in the execution's input.
-func Inline(ctx context.Context, w *World) (stop func(), err error) {
-	return start(ctx, w, func(l *lull) {
-		l.store = func(*fault.Invocation) flight.Store {
-			return newPocket(l, maxInline)
-		}
+func Inline(ctx context.Context, w *World) {
+	start(ctx, w, func(l *lull) {
+		l.store = func(*fault.Invocation) flight.Store { return pocket{l.flights, l, maxInline} }
 	})
 }
 
 // pocket keeps manifests that travel with the execution: up to a size they cost no request. Larger
 // ones go to the bucket.
 type pocket struct {
+	flight.Store // the bucket
 	*lull
 	limit int
 }
-
-func newPocket(l *lull, limit int) pocket { return pocket{l, limit} }
 
 func (p pocket) small(m *flight.Manifest) (int, bool) {
 	b, err := flight.Encode(m)
@@ -62,7 +59,7 @@ func (p pocket) small(m *flight.Manifest) (int, bool) {
 func (p pocket) Put(ctx context.Context, m *flight.Manifest) error {
 	n, small := p.small(m)
 	if !small {
-		return p.flights.Put(ctx, m)
+		return p.Store.Put(ctx, m)
 	}
 	p.Meter.count(func(c *Counts, _ *price.Usage) {
 		c.Manifests++
@@ -80,17 +77,7 @@ func (p pocket) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error)
 	if _, small := p.small(m); small {
 		return m, nil
 	}
-	return p.flights.Get(ctx, id)
-}
-
-func (p pocket) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (bool, error) {
-	return p.flights.Continue(ctx, id, n, s)
-}
-
-func (p pocket) Delete(ctx context.Context, id flight.ID) error { return p.flights.Delete(ctx, id) }
-
-func (p pocket) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
-	return p.flights.List(ctx, cursor, limit)
+	return p.Store.Get(ctx, id)
 }
 
 // smallBatch is what counts as a small flight for SmallByVisibility.
@@ -98,50 +85,43 @@ const smallBatch = 10
 
 // SmallByVisibility lets SQS's visibility be the clock of small batches. A message that comes back
 // while a newer version of its document waits is held once more, for quiet.
-func SmallByVisibility(ctx context.Context, w *World) (stop func(), err error) {
-	return start(ctx, w, func(l *lull) {
+func SmallByVisibility(ctx context.Context, w *World) {
+	start(ctx, w, func(l *lull) {
 		flown := l.take
 		l.take = func(ctx context.Context, v *fault.Invocation, clk clock.Clock, batch []queue.Message) []string {
 			if len(batch) > smallBatch {
 				return flown(ctx, v, clk, batch)
 			}
 			var fresh, again []queue.Message
-			holds := map[int][]string{}
-			hold := func(m queue.Message, d time.Duration) {
-				s := int(seconds(d).Seconds())
-				holds[s] = append(holds[s], m.Receipt)
-			}
-			stay := []string{}
+			stay, later := []string{}, holds{}
 			for _, m := range batch {
 				switch {
 				case m.ReceiveCount == 1:
 					fresh = append(fresh, m)
 				case l.superseded(ctx, m):
 					stay = append(stay, m.ID)
-					hold(m, l.Config.Debounce.Quiet)
+					later.add(m, l.Config.Debounce.Quiet)
 				default:
 					again = append(again, m)
 				}
 			}
 			if len(fresh) > 0 {
-				h := l.receiver(v, clk)
-				h.Flights, h.Launcher = nowhere{}, nowhere{}
+				h := l.halves(v, clk)
+				h.flights, h.launcher = nowhere{}, nowhere{}
 				kept := map[string]bool{}
-				for _, id := range h.Handle(ctx, fresh) {
+				for _, id := range h.receiver().Handle(ctx, fresh) {
 					stay, kept[id] = append(stay, id), true
 				}
 				for _, m := range fresh {
 					if kept[m.ID] {
-						hold(m, m.Sent.Add(l.Config.Debounce.Quiet-l.Config.Queues.Live.Window).Sub(l.clk.Now()))
+						later.add(m, m.Sent.Add(l.Config.Debounce.Quiet-l.Config.Queues.Live.Window).Sub(l.clk.Now()))
 					}
 				}
 			}
 			if len(again) > 0 {
 				stay = append(stay, flown(ctx, v, clk, again)...)
 			}
-			for s, receipts := range holds {
-				l.queueFor(v).Hold(ctx, receipts, time.Duration(s)*time.Second) // one that fails comes back later
-			}
+			later.send(ctx, l.queueFor(v))
 			return stay
 		}
 	})
@@ -165,31 +145,27 @@ const maxWake = 700 << 10
 
 // wakes is a queue of flights: the clock of QueueClock.
 type wakes struct {
-	*lull
 	pocket
 	queue *memory.Queue
 }
 
 // QueueClock is lull with a delay queue in the place of Step Functions. A turn that leaves
 // something sends the flight anew and deletes the message it came by.
-func QueueClock(ctx context.Context, w *World) (stop func(), err error) {
+func QueueClock(ctx context.Context, w *World) {
 	var k *wakes
-	_, err = start(ctx, w, func(l *lull) {
-		k = &wakes{lull: l, pocket: newPocket(l, maxWake)}
-		k.queue = memory.NewQueue(w.clk, memory.QueueSettings{Name: "wakes", Visibility: l.Config.Queues.Visibility})
+	start(ctx, w, func(l *lull) {
+		k = &wakes{
+			pocket{l.flights, l, maxWake},
+			memory.NewQueue(w.clk, memory.QueueSettings{Name: "wakes", Visibility: l.Config.Queues.Visibility}),
+		}
 		l.store = func(*fault.Invocation) flight.Store { return k.pocket }
 		l.launch = func(v *fault.Invocation) flight.Launcher { return wakeSender{k, v} }
 		w.busy = func() int { return k.queue.Counts().Total() }
 	})
-	if err != nil {
-		return nil, err
-	}
 	m := memory.NewMapping(k.queue, memory.MappingSettings{
-		Batch: queue.MaxEntries, Pollers: w.Scenario.Pollers,
-		Report: w.fail,
+		Batch: queue.MaxEntries, Pollers: w.Scenario.Pollers, Report: w.report,
 	}, k.wake)
 	w.wg.Go(func() { m.Run(ctx) })
-	return func() {}, nil
 }
 
 // wakeSender sends flights as messages.
@@ -217,7 +193,7 @@ func (s wakeSender) Start(ctx context.Context, st flight.State) error {
 		c.Starts++
 		u.QueueRequests += 2 * price.QueueRequests(bytes) // sent, and received
 	})
-	now := s.lull.clk.Now()
+	now := s.clk.Now()
 	return queue.ErrorAt(s.queue.Send(ctx, []queue.Outgoing{
 		{Body: string(body), Delay: seconds(wakeOf(m, st, now).Sub(now))},
 	}), 0)
@@ -260,13 +236,13 @@ func (k *wakes) wake(ctx context.Context, batch []queue.Message) (failed []strin
 					return
 				}
 				s.Started = 0
-				out, e := k.indexer(v, clk).Turn(ctx, s)
+				out, e := k.halves(v, clk).indexer().Turn(ctx, s)
 				k.Meter.count(func(c *Counts, _ *price.Usage) { c.Turns++ })
 				if e == nil && !out.Done {
 					e = wakeSender{k, v}.Start(ctx, out)
 				}
 				if e != nil {
-					k.fail(fmt.Errorf("turn: %w", e))
+					k.report(fmt.Errorf("turn: %w", e))
 					failed = append(failed, m.ID)
 				}
 			}

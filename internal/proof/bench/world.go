@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
@@ -48,18 +49,19 @@ type World struct {
 	invoked atomic.Int64
 	running atomic.Int64 // invocations under way
 	busy    func() int   // executions that have not ended; nil for none
+	stop    func()       // ends what the contender started and ctx does not end
 	wg      sync.WaitGroup
-	fail    func(error)
+	t       testing.TB
 }
 
-func newWorld(s Scenario, t *Trace, versions bool, visibility time.Duration, fail func(error)) (*World, error) {
-	cfg, err := s.config()
-	if err != nil {
-		return nil, err
-	}
-	w := &World{Scenario: s, Trace: t, Config: cfg, clk: clock.System{}, fail: fail}
+func newWorld(t testing.TB, s Scenario, trace *Trace, c Contender) *World {
+	cfg := s.config(t)
+	w := &World{t: t, Scenario: s, Trace: trace, Config: cfg, clk: clock.System{}, stop: func() {}}
 	w.Meter = newMeter(w.clk, newLatency(s.Shape.Seed), nil)
-	set := memory.QueueSettings{Name: "live", Visibility: visibility, Retention: cfg.Queues.Retention}
+	set := memory.QueueSettings{Name: "live", Visibility: 6 * peerTimeout, Retention: cfg.Queues.Retention}
+	if c.Visibility != nil {
+		set.Visibility = c.Visibility(cfg)
+	}
 	if s.Faults {
 		w.mix = fault.NewMix(fault.Standard(), s.Shape.Seed)
 		w.Meter.next = w.mix
@@ -67,14 +69,21 @@ func newWorld(s Scenario, t *Trace, versions bool, visibility time.Duration, fai
 	}
 	w.Queue = memory.NewQueue(w.clk, set)
 	w.watch = &watched{
-		Sink: memory.NewSink(w.clk, memory.SinkSettings{Versions: versions}), clk: w.clk, meter: w.Meter,
-		docs: make([]watchedDoc, t.Docs),
+		Sink: memory.NewSink(w.clk, memory.SinkSettings{Versions: c.Fenced}), clk: w.clk, meter: w.Meter,
+		docs: make([]watchedDoc, trace.Docs),
 	}
 	w.Sink = w.watch
-	return w, nil
+	return w
 }
 
-// play sends the trace and waits until nothing is left.
+// report takes the errors of what runs on its own. Under injected failures there are many.
+func (w *World) report(err error) {
+	if w.mix == nil {
+		w.t.Error(err)
+	}
+}
+
+// play sends the trace and waits until nothing remains.
 func (w *World) play(ctx context.Context, delay time.Duration) error {
 	begin := w.clk.Now()
 	for _, e := range w.Trace.Events {
@@ -87,8 +96,8 @@ func (w *World) play(ctx context.Context, delay time.Duration) error {
 		}
 	}
 	for !w.idle() {
-		if w.clk.Now().Sub(begin) > w.Trace.Shape.For+settleLimit {
-			return fmt.Errorf("%d messages are left after %s", w.Queue.Counts().Total(), settleLimit)
+		if w.clk.Now().Sub(begin) > w.Trace.Shape.For+playLimit {
+			return fmt.Errorf("%d messages remain after %s", w.Queue.Counts().Total(), playLimit)
 		}
 		if err := w.clk.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
@@ -101,8 +110,8 @@ func (w *World) idle() bool {
 	return w.Queue.Counts().Total() == 0 && w.running.Load() == 0 && (w.busy == nil || w.busy() == 0)
 }
 
-// settleLimit is how long after the last burst a contender may go on before it counts as hanging.
-const settleLimit = 2 * time.Hour
+// playLimit is how long after the last burst a contender may go on before it counts as hanging.
+const playLimit = 2 * time.Hour
 
 // killed says that an invocation was.
 type killed struct{ name string }
@@ -154,12 +163,7 @@ type handler func(ctx context.Context, v *fault.Invocation, clk clock.Clock, bat
 func (w *World) poll(ctx context.Context, name string, timeout time.Duration, h handler) {
 	l := w.Config.Queues.Live
 	set := memory.MappingSettings{
-		Batch: l.Batch, Window: l.Window, Pollers: w.Scenario.Pollers,
-		Report: func(err error) {
-			if w.mix == nil {
-				w.fail(err)
-			}
-		},
+		Batch: l.Batch, Window: l.Window, Pollers: w.Scenario.Pollers, Report: w.report,
 	}
 	m := memory.NewMapping(w.Queue, set, func(ctx context.Context, batch []queue.Message) (failed []string, err error) {
 		w.received(batch, l.Window)
@@ -169,9 +173,8 @@ func (w *World) poll(ctx context.Context, name string, timeout time.Duration, h 
 				failed = h(ctx, v, clk, batch)
 			})
 		if err == nil {
-			done := len(batch) - len(failed)
+			calls := (len(batch) - len(failed) + queue.MaxEntries - 1) / queue.MaxEntries
 			w.Meter.count(func(c *Counts, u *price.Usage) {
-				calls := (done + queue.MaxEntries - 1) / queue.MaxEntries
 				c.Deletes += calls
 				u.QueueRequests += float64(calls)
 			})

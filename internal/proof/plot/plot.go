@@ -92,13 +92,13 @@ func escape(s string) string {
 
 func number(v float64) string {
 	if v >= 1000 {
-		return thousands(int(v))
+		return Thousands(int(v))
 	}
 	return fmt.Sprintf("%.4g", v)
 }
 
-// thousands writes a number with commas.
-func thousands(n int) string {
+// Thousands writes a number with commas.
+func Thousands(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]

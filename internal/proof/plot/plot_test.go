@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// elements are the names of a document's elements, in order; the test fails where it is no XML.
+// elements are the names of a document's elements, in order; the test fails where it is not XML.
 func elements(t *testing.T, svg string) (names []string) {
 	t.Helper()
 	for d := xml.NewDecoder(strings.NewReader(svg)); ; {

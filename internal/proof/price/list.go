@@ -15,7 +15,6 @@ type List struct {
 	Transitions     float64 // Step Functions Standard, a million state transitions
 	ObjectWrites    float64 // S3 PUT, POST, LIST, a million
 	ObjectReads     float64 // S3 GET, a million; deletions cost nothing
-	KeyRequests     float64 // KMS, a million: for options that encrypt with a key of one's own
 }
 
 // USEast1 is the list that every figure in docs/numbers.md uses: the first tier, on demand.
@@ -33,5 +32,4 @@ var USEast1 = List{
 	Transitions:     25.00,
 	ObjectWrites:    5.00,
 	ObjectReads:     0.40,
-	KeyRequests:     3.00,
 }

@@ -14,7 +14,6 @@ type Usage struct {
 	Transitions     float64 // billed ones: of Standard executions
 	ObjectWrites    float64
 	ObjectReads     float64
-	KeyRequests     float64
 }
 
 // Line is one line of a bill.
@@ -35,7 +34,6 @@ func (l List) Bill(u Usage) []Line {
 		{"Step Functions", u.ExpressStarts*l.ExpressStarts/million + u.ExpressGBSecs*l.ExpressGBSecond +
 			u.Transitions*l.Transitions/million},
 		{"S3", u.ObjectWrites*l.ObjectWrites/million + u.ObjectReads*l.ObjectReads/million},
-		{"KMS", u.KeyRequests * l.KeyRequests / million},
 	}
 }
 

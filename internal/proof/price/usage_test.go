@@ -51,12 +51,12 @@ func TestTheBillAddsUpAndNamesEveryServiceOnce(t *testing.T) {
 	u := Usage{
 		WriteUnits: 1e6, ReadUnits: 1e6, QueueRequests: 1e6, Invocations: 1e6, LambdaGBSeconds: 1, ExpressStarts: 1e6,
 		ExpressGBSecs: 1,
-		Transitions:   1e6, ObjectWrites: 1e6, ObjectReads: 1e6, KeyRequests: 1e6,
+		Transitions:   1e6, ObjectWrites: 1e6, ObjectReads: 1e6,
 	}
 	l := USEast1
 	want := l.WriteUnits + l.ReadUnits + l.QueueRequests + l.Invocations + l.LambdaGBSecond + l.ExpressStarts +
 		l.ExpressGBSecond +
-		l.Transitions + l.ObjectWrites + l.ObjectReads + l.KeyRequests
+		l.Transitions + l.ObjectWrites + l.ObjectReads
 	if got := l.Dollars(u); !near(got, want) {
 		t.Errorf("one of each: $%v, want %v", got, want)
 	}
