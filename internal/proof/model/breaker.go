@@ -14,8 +14,8 @@ type BreakerRules struct {
 	ProbeForever    bool // probe_until never runs out
 	ProbeByAnyone   bool // PROBE has no condition
 	ProbeDocument   bool // the probe is a document
-	WaitForSuccess  bool // an open gate waits for a request that succeeds instead of a probe
-	CloseRefusedYes bool // a prober whose CLOSE was refused goes on as if the gate were closed
+	WaitForSuccess  bool // an open circuit breaker waits for a request that succeeds instead of a probe
+	CloseRefusedYes bool // a prober whose CLOSE was refused goes on as if the circuit breaker were closed
 }
 
 // BreakerBudget is what may still go wrong.
@@ -30,7 +30,7 @@ type Work uint8
 // The phases of a flight.
 const (
 	Idle     Work = iota
-	Admitted      // it read the gate: closed
+	Admitted      // it read the circuit breaker: closed
 	Asking        // its request is at the sink
 	Probing       // its ping is at the sink
 	Pinged        // its ping was answered: well
@@ -56,7 +56,7 @@ type BreakerState struct {
 
 var _ Machine[BreakerState] = Breaker{}
 
-// Initial is a well sink with a closed gate.
+// Initial is a well sink with a closed circuit breaker.
 func (b Breaker) Initial() BreakerState {
 	s := BreakerState{Left: b.Budget}
 	for i := b.Flights; i < len(s.Flight); i++ {
@@ -98,7 +98,7 @@ func (b Breaker) Check(s BreakerState) Broken {
 	return 0
 }
 
-// Settled wants every document written and the gate closed.
+// Settled wants every document written and the circuit breaker closed.
 func (b Breaker) Settled(s BreakerState) bool {
 	for _, f := range s.Flight {
 		if f.Work != Done {
@@ -207,7 +207,7 @@ func (b Breaker) look(s BreakerState, i int, add func(BreakerState, bool, Broken
 	case s.Until && !b.Rules.ProbeDocument, b.Rules.WaitForSuccess:
 	case b.Rules.ProbeDocument:
 		f.Work = Asking
-		add(t, true, ClaimedOpen, "the gate is open: index probes with its document")
+		add(t, true, ClaimedOpen, "the circuit breaker is open: index probes with its document")
 	case !s.Probe || b.Rules.ProbeByAnyone:
 		for j := range t.Flight {
 			if j != i && !b.Rules.ProbeByAnyone {
@@ -220,7 +220,7 @@ func (b Breaker) look(s BreakerState, i int, add func(BreakerState, bool, Broken
 	}
 }
 
-// trip opens the gate unless somebody has just done so, and takes the probe away.
+// trip opens the circuit breaker unless somebody has just done so, and takes the probe away.
 func (b Breaker) trip(t *BreakerState) {
 	if t.Until {
 		return

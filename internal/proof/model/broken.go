@@ -10,7 +10,7 @@ const (
 	Resurrected                    // ... which put a deleted document back
 	Lost                           // the newest version that is no dead letter is neither in the sink nor anywhere else
 	OldStays                       // all is settled, and the sink holds less than what was committed
-	Hidden                         // as Lost, but a letter says that it was redriven
+	Hidden                         // as Lost, but a dead letter says that it was redriven
 
 	TwoWriters  // a sink without versions applied a request outside of its lease
 	Unjustified // a message was deleted although an event in it was neither committed nor stored
@@ -19,7 +19,7 @@ const (
 	EarlyDeath  // a dead letter for refusals of another version
 
 	TooSoon     // Pace: two committed writes closer than minInterval
-	ClaimedOpen // Breaker: a document was claimed by somebody who knew that the gate is open
+	ClaimedOpen // Breaker: a document was claimed by somebody who knew that the circuit breaker is open
 	ProbedByTwo // Breaker: two probe at the same time
 )
 
@@ -35,14 +35,14 @@ var brokenText = []string{
 	"a deleted document is back",
 	"the newest version is lost: not in the sink, no message, no dead letter",
 	"everything is settled, and the sink holds an older version than the committed one",
-	"the newest version is neither in the sink nor on its way, and its letter says that it was sent again",
+	"the newest version is neither in the sink nor on its way, and its dead letter says that it was sent again",
 	"a sink without versions applied a write outside of its lease: two writers",
 	"a message was deleted although an event in it is not done",
 	"a version was committed that the sink does not have",
 	"the sink refused the holder of a live lease: somebody had the same or a higher external version",
 	"a version became a dead letter because of another version's refusals",
 	"two committed writes are closer than minInterval",
-	"a document was claimed although its flight knew that the gate is open",
+	"a document was claimed although its flight knew that the circuit breaker is open",
 	"two probe at the same time",
 }
 

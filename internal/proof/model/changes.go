@@ -215,7 +215,7 @@ func ageing() []Change {
 	return []Change{
 		{
 			Name:  "prune-beside-a-parked-letter",
-			What:  "prune or TTL while a parked letter or a scheduled event still exists (no age guard)",
+			What:  "prune or TTL while a parked dead letter or a scheduled event still exists (no age guard)",
 			Rules: Rules{NoAgeGuard: true}, Watch: Damage, Bounds: parked,
 		},
 		{

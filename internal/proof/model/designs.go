@@ -44,7 +44,7 @@ func Holdings() []Holding {
 			Messages: One(1, 2), Execs: 2, Batch: 1, Clocks: true,
 			Budget: Budget{Crashes: 1, Duplicates: 1, Throttles: 1},
 		}},
-		{Name: "rows collected, letters redriven after it", Bounds: Bounds{
+		{Name: "rows collected, dead letters redriven after it", Bounds: Bounds{
 			Messages: join(One(1, 2), Spares(1)), Execs: 2, Batch: 2, Deletes: Keys(2),
 			Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1, Duplicates: 1},
 		}},

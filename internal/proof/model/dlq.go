@@ -36,7 +36,7 @@ func (x *step) dead() {
 	}
 }
 
-// park is PARK after a letter was stored, by dlq or by receive.
+// park is PARK after a dead letter was stored, by dlq or by receive.
 func (x *step) park() {
 	s := x.s
 	only := s.Parker.Message
@@ -153,7 +153,7 @@ func (x *step) redriveSend() {
 	}
 	i, ok := x.freeMessage(s.held(), k)
 	if !ok {
-		x.free(t, Label{Key: k, Text: "redrive {k}: stops, the letter stays parked"})
+		x.free(t, Label{Key: k, Text: "redrive {k}: stops, the dead letter stays parked"})
 		return
 	}
 	only := Set(1) << i
@@ -163,10 +163,10 @@ func (x *step) redriveSend() {
 		t.Young |= only
 	}
 	t.Letters[k] = Redriven
-	l := Label{Key: k, Messages: only, Text: "redrive {k}: sends {m}; the letter stays, as redriven"}
+	l := Label{Key: k, Messages: only, Text: "redrive {k}: sends {m}; the dead letter stays, as redriven"}
 	if x.Rules.RedriveDeletesLetter {
 		t.Letters[k] = NoLetter
-		l.Text = "redrive {k}: sends {m}; the letter is deleted"
+		l.Text = "redrive {k}: sends {m}; the dead letter is deleted"
 	}
 	x.free(t, l)
 }
@@ -182,7 +182,7 @@ func (x *step) freeMessage(held Set, k Key) (int, bool) {
 }
 
 // prune collects the row. Age is not modelled as time: that a row is older than rows are kept means
-// that every version it has heard of is, too, wherever its messages and letters are.
+// that every version it has heard of is, too, wherever its messages and dead letters are.
 func (x *step) prune() {
 	s := x.s
 	if s.Collect {

@@ -32,7 +32,7 @@
 //   - Requests that are lost, time out, arrive late; throttled, refused for good, item errors.
 //   - Sinks with versions, without, and such that forget the versions of deletes.
 //   - Clocks that differ by any amount, as ranks: the claim's time is the external version.
-//   - The dead-letter queue, parked letters, redrives by hand and by themselves, dead deadlines.
+//   - The dead-letter queue, parked dead letters, redrives by hand and by themselves, dead deadlines.
 //   - Prune, with rows that outlive every message or not; the table down and written open.
 //
 // # What is not

@@ -55,7 +55,7 @@ func Findings() []Change {
 		},
 		{
 			Name: "finding-redrive-overtaken",
-			What: "a REJECT arrives between the two steps of a redrive: the letter says redriven, although nothing " +
+			What: "a REJECT arrives between the two steps of a redrive: the dead letter says redriven, although nothing " +
 				"is on its way",
 			Watch: Hidden,
 			Bounds: Bounds{

@@ -187,7 +187,7 @@ func (x *step) deleteCommitted(e int) {
 	}
 }
 
-// deleteDead marks k as done where its letter is stored, and deletes the messages that carry
+// deleteDead marks k as done where its dead letter is stored, and deletes the messages that carry
 // nothing else.
 func (x *step) deleteDead(e int, k Key, text string) {
 	f := x.s.Execs[e]

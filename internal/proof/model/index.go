@@ -84,7 +84,7 @@ func (x *step) turn(e int) {
 		case s.Row.Committed >= rk:
 			continue
 		case s.Row.Dead == rk:
-			x.deleteDead(e, k, "index ({f}): dead = {k}: its letter is stored: deletes {m}")
+			x.deleteDead(e, k, "index ({f}): dead = {k}: its dead letter is stored: deletes {m}")
 			continue
 		case x.Rules.DeadFromStaleRead && s.StaleDead == rk && s.Left.Stale > 0:
 			x.deleteDead(e, k, "index ({f}): reads an older image, dead = {k}: deletes {m}")

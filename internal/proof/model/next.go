@@ -69,7 +69,7 @@ func (m *Model) hasOther() bool {
 }
 
 // remove deletes messages. It is unjustified where an event is neither committed nor dead, has no
-// letter that shows, and no other message carries it.
+// dead letter that shows, and no other message carries it.
 func (x *step) remove(t *State, set Set) Broken {
 	for i := range x.Bounds.Messages {
 		if set.Has(i) {

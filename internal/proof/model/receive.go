@@ -58,7 +58,7 @@ func (x *step) receive() {
 	}
 }
 
-// batch is design section 6, steps 1 to 3: letters for what is too old to judge, ADMIT for the
+// batch is design section 6, steps 1 to 3: dead letters for what is too old to judge, ADMIT for the
 // newest that is not done, and a verdict on each message by the row that it left.
 func (x *step) batch(batch Set) {
 	t := *x.s
@@ -257,7 +257,7 @@ func init() {
 	}
 }
 
-// deadline is receive's other letter: dead_deadline, then PARK.
+// deadline is receive's other dead letter: dead_deadline, then PARK.
 func (x *step) deadline(only Set) {
 	k := x.top(only)
 	if x.alone(only, k) == 0 {

@@ -64,7 +64,7 @@ func Cases() []Case {
 			Breaker{Rules: BreakerRules{ProbeByAnyone: true}, Budget: ill}),
 		breaker("breaker-probe-with-a-document", "the probe is a document",
 			Breaker{Rules: BreakerRules{ProbeDocument: true}, Budget: ill}),
-		breaker("breaker-without-probe", "an open gate waits for a request that succeeds",
+		breaker("breaker-without-probe", "an open circuit breaker waits for a request that succeeds",
 			Breaker{Rules: BreakerRules{WaitForSuccess: true}, Budget: ill}),
 		breaker("breaker-close-refused", "a prober whose CLOSE was refused claims all the same",
 			Breaker{Rules: BreakerRules{CloseRefusedYes: true}, Budget: BreakerBudget{Ills: 2}}),

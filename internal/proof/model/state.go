@@ -140,7 +140,7 @@ type Sink struct {
 	Fence   Clock // external version; 0 where the sink has none or forgot it
 }
 
-// Parker is the one that stored a letter and is about to PARK: dlq, or receive after a dead
+// Parker is the one that stored a dead letter and is about to PARK: dlq, or receive after a dead
 // deadline.
 type Parker struct {
 	Message Set // none or one

@@ -269,7 +269,7 @@ var mutants = []mutant{
 	},
 	{"delete before commit", "index deletes messages when the sink has answered, before COMMIT", deleteAround(true)},
 	{"delete before write", "index deletes messages when it has claimed, before the write", deleteAround(false)},
-	{"reject before the letter", "REJECT does not wait until the dead letter is stored", func(**World) Hooks {
+	{"reject before the dead letter", "REJECT does not wait until the dead letter is stored", func(**World) Hooks {
 		return Hooks{Index: func(h *index.Handler) { h.Dead = unstored{h.Dead} }}
 	}},
 	{
@@ -293,7 +293,7 @@ var mutants = []mutant{
 			}
 		}}
 	})},
-	{"redrive deletes the letter", "a redrive deletes the parked item after sending", func(**World) Hooks {
+	{"redrive deletes the dead letter", "a redrive deletes the parked item after sending", func(**World) Hooks {
 		return Hooks{
 			Desk:  func(d *redrive.Desk) { d.Letters = forgetful{d.Letters} },
 			Prune: func(p *prune.Pruner) { p.Letters = forgetful{p.Letters} },
@@ -439,7 +439,7 @@ func (q unstored) Send(ctx context.Context, out []queue.Outgoing) []error {
 	return nil
 }
 
-// forgetful deletes a letter where it should be marked as redriven.
+// forgetful deletes a dead letter where it should be marked as redriven.
 type forgetful struct{ deadletter.Store }
 
 func (f forgetful) MarkRedriven(ctx context.Context, id string, _ time.Time, _ bool) error {

@@ -161,7 +161,7 @@ func (o *oracle) dropped(f deadletter.Facts) {
 	}
 	e.parked = false
 	if !o.done(e) {
-		o.violate("a letter stays until its version is committed", fmt.Sprintf("%s %s", f.Doc, f.Key))
+		o.violate("a dead letter stays until its version is committed", fmt.Sprintf("%s %s", f.Doc, f.Key))
 	}
 }
 
