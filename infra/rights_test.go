@@ -90,28 +90,6 @@ func TestRolesHaveOneInlinePolicyAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestNobodyScansButPrune(t *testing.T) {
-	t.Parallel()
-	for _, stack := range []string{plainStack, fullStack} {
-		s := stackOf(t, stack)
-		scanners := 0
-		for _, r := range s.all("AWS::IAM::Role") {
-			path := fmt.Sprint(r.Metadata["aws:cdk:path"])
-			for _, st := range statements(dig(r.Properties, "Policies", 0, "PolicyDocument")) {
-				if slices.Contains(s.texts(st["Action"]), "dynamodb:Scan") {
-					scanners++
-					if !strings.Contains(path, "/PruneRole/") {
-						t.Errorf("%s may scan", path)
-					}
-				}
-			}
-		}
-		if scanners == 0 {
-			t.Errorf("%s: nobody may scan: the test looks in the wrong place", stack)
-		}
-	}
-}
-
 // unnamed are the actions that AWS grants on no single resource.
 var unnamed = []string{
 	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface",
@@ -148,27 +126,5 @@ func TestWildcardsStandOnlyWhereAWSHasNone(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// Lambda itself sees to it that a function's role is of the function's account; Step Functions asks
-// for this condition.
-func TestStepFunctionsAssumeTheRoleForThisAccountOnly(t *testing.T) {
-	t.Parallel()
-	s := stackOf(t, plainStack)
-	found := 0
-	for id, r := range s.all("AWS::IAM::Role") {
-		for _, st := range statements(r.Properties["AssumeRolePolicyDocument"]) {
-			if dig(st, "Principal", "Service") != "states.amazonaws.com" {
-				continue
-			}
-			found++
-			if got := s.text(dig(st, "Condition", "StringEquals", "aws:SourceAccount")); got != "${AWS::AccountId}" {
-				t.Errorf("%s is assumed for account %q", id, got)
-			}
-		}
-	}
-	if found != 1 {
-		t.Errorf("got %d roles of Step Functions, want 1", found)
 	}
 }
