@@ -43,7 +43,7 @@ const (
 	// bulk one waits for a resync to pass.
 	liveAge = 10 * time.Minute
 	bulkAge = 6 * time.Hour
-	// deadAge is how long a letter may lie unjudged; one that waits for a lease lies a minute.
+	// deadAge is how long a dead letter may wait for dlq; one that waits for a lease waits a minute.
 	deadAge = time.Hour
 	// freshnessPromise is promise 4's, after one lost invocation. A sink without versions adds what
 	// it may still apply.
@@ -71,7 +71,7 @@ func (s *Sink) alarms() []alarm {
 		s.never("blocked-by-unknown",
 			"a version whose outcome is unknown became a dead letter and keeps older ones out",
 			metrics.Name(journal.Blocked)),
-		s.never("unknown-schema", "a row, manifest, state or letter was written by newer code",
+		s.never("unknown-schema", "a row, manifest, state or dead letter was written by newer code",
 			metrics.Name(journal.Schema)),
 		s.never("configuration-errors",
 			"a function started with settings that it refuses, and answers every message as failed",
@@ -112,7 +112,7 @@ func (s *Sink) alarms() []alarm {
 		},
 		{
 			kind:      "flights-failed",
-			says:      "flights end before their messages are settled, which SQS then delivers again",
+			says:      "flights end before their messages are done, which SQS then delivers again",
 			of:        s.executions("ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"),
 			statistic: "Sum", period: alarmPeriod, periods: 1, threshold: errorsPerPeriod,
 		},
@@ -154,10 +154,7 @@ func lasting(a alarm, periods int) alarm {
 
 func (s *Sink) age(kind, says, queue string, limit time.Duration) alarm {
 	return alarm{
-		kind: kind, says: says, of: []metric{{
-			"AWS/SQS", "ApproximateAgeOfOldestMessage",
-			map[string]string{"QueueName": queue},
-		}},
+		kind: kind, says: says, of: []metric{onQueue("ApproximateAgeOfOldestMessage", queue)},
 		statistic: "Maximum", period: alarmPeriod, periods: 1, threshold: limit.Seconds(),
 	}
 }
@@ -241,12 +238,13 @@ func (a alarm) watch(props *awscloudwatch.CfnAlarmProps) {
 		}
 		return
 	}
-	ids := make([]string, len(a.of))
+	filled := make([]string, len(a.of))
 	queries := make([]any, len(a.of), len(a.of)+1)
 	for i, m := range a.of {
-		ids[i] = fmt.Sprintf("m%d", i)
+		id := fmt.Sprintf("m%d", i)
+		filled[i] = "FILL(" + id + ", 0)" // without data in a period the sum would have none either
 		queries[i] = &awscloudwatch.CfnAlarm_MetricDataQueryProperty{
-			Id: &ids[i], ReturnData: jsii.Bool(false),
+			Id: &id, ReturnData: jsii.Bool(false),
 			MetricStat: &awscloudwatch.CfnAlarm_MetricStatProperty{
 				Metric: &awscloudwatch.CfnAlarm_MetricProperty{
 					Namespace: &m.namespace, MetricName: &m.name,
@@ -256,18 +254,9 @@ func (a alarm) watch(props *awscloudwatch.CfnAlarmProps) {
 			},
 		}
 	}
-	// A metric without data in a period would make the sum none.
-	filled := make([]string, len(ids))
-	for i, id := range ids {
-		filled[i] = "FILL(" + id + ", 0)"
-	}
-	join := " + "
+	expression := strings.Join(filled, " + ")
 	if a.statistic == "Maximum" {
-		join = ", "
-	}
-	expression := strings.Join(filled, join)
-	if a.statistic == "Maximum" {
-		expression = "MAX([" + expression + "])"
+		expression = "MAX([" + strings.Join(filled, ", ") + "])"
 	}
 	queries = append(queries, &awscloudwatch.CfnAlarm_MetricDataQueryProperty{
 		Id: jsii.String("all"), Expression: &expression, Label: jsii.String(a.kind), ReturnData: jsii.Bool(true),
@@ -285,10 +274,11 @@ func (m metric) pairs() []any {
 	return pairs
 }
 
+func onQueue(name, queue string) metric {
+	return metric{"AWS/SQS", name, map[string]string{"QueueName": queue}}
+}
+
 // held are the messages of a lane that were received and not deleted.
 func (s *Sink) held(lane flight.Lane) metric {
-	return metric{
-		"AWS/SQS", "ApproximateNumberOfMessagesNotVisible",
-		map[string]string{"QueueName": s.names().Queue(s.Name, lane)},
-	}
+	return onQueue("ApproximateNumberOfMessagesNotVisible", s.names().Queue(s.Name, lane))
 }

@@ -60,7 +60,7 @@ func (s *Sink) graphs() []graph {
 			s.names().Queue(s.Name, flight.Live), s.names().Queue(s.Name, flight.Bulk),
 			s.names().DeadQueue(s.Name),
 		} {
-			all = append(all, metric{"AWS/SQS", metricName, map[string]string{"QueueName": name}})
+			all = append(all, onQueue(metricName, name))
 		}
 		return all
 	}

@@ -60,7 +60,7 @@ func (p *Props) checkNames(fs *faultList) {
 	}
 }
 
-// sinkARNPattern is an ARN of what takes signed requests.
+// sinkARNPattern is the ARN of a sink that takes signed requests.
 var sinkARNPattern = regexp.MustCompile(
 	`^arn:aws[a-z-]*:(es:[a-z0-9-]+:[0-9]{12}:domain/[a-z][a-z0-9-]{2,27}|aoss:[a-z0-9-]+:[0-9]{12}:collection/[a-z0-9]{3,40})$`)
 
@@ -88,12 +88,12 @@ func (p *Props) checkAuth(fs *faultList) {
 	}
 	for name, arn := range p.SinkARNs {
 		if !sinkARNPattern.MatchString(arn) {
-			fs.add("SinkARNs", name+"="+arn, "is the ARN of no domain and no collection",
+			fs.add("SinkARNs", name+"="+arn, "is not the ARN of a domain or collection",
 				"write arn:aws:es:REGION:ACCOUNT:domain/NAME or arn:aws:aoss:REGION:ACCOUNT:collection/ID "+
 					"(LULL_SINK_ARNS)")
 		}
 		if s, ok := p.Config.Sinks[name]; !ok || s.Auth.Kind != config.AuthSigV4 {
-			fs.add("SinkARNs", name, "is no sink with auth.kind sigv4", "give ARNs of such sinks only")
+			fs.add("SinkARNs", name, "is not a sink with auth.kind sigv4", "give ARNs of such sinks only")
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (p *Props) checkUpstreams(fs *faultList) {
 				"write one of "+strings.Join(sinkNames(p.Config), ", "))
 		}
 		if !slices.Contains([]flight.Lane{flight.Live, flight.Bulk}, u.lane()) {
-			fs.add(at+".Lane", string(u.Lane), "is no lane", "write live or bulk")
+			fs.add(at+".Lane", string(u.Lane), "is not a lane", "write live or bulk")
 		}
 		set := 0
 		for _, is := range []bool{u.Topic != nil, u.Bus != nil, u.Sender != nil} {
@@ -146,7 +146,7 @@ func (p *Props) checkPlace(fs *faultList) {
 		fs.add("Vpc", "", "has no subnets or no security groups", "give at least one of each, or leave Vpc out")
 	}
 	if a := p.architecture(); a != ARM64 && a != X86_64 {
-		fs.add("Architecture", string(a), "is none of Lambda's", "write arm64 or x86_64")
+		fs.add("Architecture", string(a), "is not one of Lambda's", "write arm64 or x86_64")
 	}
 	if p.PlainHTTP && !p.Ephemeral {
 		fs.add("PlainHTTP", "true", "would let messages travel unencrypted",
@@ -167,7 +167,7 @@ func (p *Props) checkAssets(fs *faultList) {
 			fs.add("AssetDir", path, "does not exist", "run make build")
 			continue
 		case errors.As(err, &format):
-			fs.add("AssetDir", path, "is no Linux program", "run make build")
+			fs.add("AssetDir", path, "is not a Linux program", "run make build")
 			continue
 		case err != nil:
 			fs.add("AssetDir", path, "cannot be read: "+err.Error(), "run make build")

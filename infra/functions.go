@@ -24,7 +24,7 @@ type Deployed struct {
 // time.
 const pruneTimeout = time.Minute
 
-// deadVisibility is six times dlq's time-out, as AWS advises. A letter whose document is leased is
+// deadVisibility is six times dlq's time-out, as AWS advises. A dead letter whose document is leased is
 // made to wait longer by dlq.
 const deadVisibility = 6 * lambda.DLQTimeout
 
@@ -37,7 +37,7 @@ var memory = map[names.Function]float64{names.Receive: 512, names.Index: 1024, n
 var purposes = map[names.Function]string{
 	names.Receive: "lull: admits events and holds their messages in a flight",
 	names.Index:   "lull: a turn of a flight: claims, writes to the sink, commits, deletes messages",
-	names.Prune:   "lull: collects settled rows, enqueues scheduled events, finds orphaned flights",
+	names.Prune:   "lull: collects old rows, enqueues scheduled events, finds orphaned flights",
 	names.DLQ:     "lull: judges what reaches the dead-letter queue and parks or returns it",
 }
 
@@ -77,7 +77,7 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		Role:         role,
 		LogGroup:     log,
 		Environment:  s.environment(f),
-		// A redrive or a scheduled event passes SQS and this function many times and is no loop:
+		// A redrive or a scheduled event passes SQS and this function many times without being a loop:
 		// Lambda would stop it at the 16th.
 		RecursiveLoop: awslambda.RecursiveLoop_ALLOW,
 		CurrentVersionOptions: &awslambda.VersionOptions{

@@ -41,11 +41,10 @@ func (l *Lull) newOperators() {
 			append(l.readerRights(), l.operatorRights()...),
 		},
 	} {
-		l.Operators[o.name] = Operator{newRole(l.Construct, o.id, o.purpose, trusted, o.rights), o.purpose}
-	}
-	for _, name := range []string{Publisher, Reader, Repairer} {
-		raw[awsiam.CfnRole](l.Operators[name]).SetRoleName(
-			jsii.String(names.Of(l.props.Config).Role(name, *awscdk.Aws_REGION())))
+		role := newRole(l.Construct, o.id, o.purpose, trusted, o.rights)
+		raw[awsiam.CfnRole](role).SetRoleName(
+			jsii.String(names.Of(l.props.Config).Role(o.name, *awscdk.Aws_REGION())))
+		l.Operators[o.name] = Operator{role, o.purpose}
 	}
 }
 
@@ -61,13 +60,13 @@ func (l *Lull) publisherRights() []right {
 	}, l.key()...)
 }
 
-// readerRights include dead letters' and held messages' bodies: `lull dead show` prints them. Logs
-// hold none.
+// readerRights include the bodies of dead letters and held messages: `lull dead show` prints them.
+// Logs hold no bodies.
 func (l *Lull) readerRights() []right {
 	return append([]right{
 		l.findQueues(),
 		{sid: "CountMessages", actions: []string{"sqs:GetQueueAttributes"}, resources: append(l.ingest(), l.dead()...)},
-		l.table("Rows", "BatchGetItem", "GetItem"),
+		l.table("Rows", "dynamodb:BatchGetItem", "dynamodb:GetItem"),
 		l.waiting("Waiting"),
 		{
 			sid: "Objects", actions: []string{"s3:GetObject"},
@@ -80,25 +79,22 @@ func (l *Lull) readerRights() []right {
 
 // logs are the log groups of all functions: `lull explain --logs` reads decisions there.
 func (l *Lull) logs() []string {
-	var all []string
-	for _, sink := range sinkNames(l.props.Config) {
+	return l.each(func(s *Sink) []string {
+		var all []string
 		for _, f := range names.Functions() {
-			all = append(all, arn("logs", "log-group:"+names.Of(l.props.Config).FunctionLog(sink, f)+":*"))
+			all = append(all, s.logARN(f))
 		}
-	}
-	return all
+		return all
+	})
 }
 
-// operatorRights change rows and letters, send messages and start flights.
+// operatorRights change rows and dead letters, send messages and start flights.
 func (l *Lull) operatorRights() []right {
-	var machines []string
-	for _, name := range sinkNames(l.props.Config) {
-		machines = append(machines, l.Sinks[name].machineARN())
-	}
+	machines := l.each(func(s *Sink) []string { return []string{s.machineARN()} })
 	return []right{
-		l.table("ChangeRows", "DeleteItem", "UpdateItem"),
+		l.table("ChangeRows", "dynamodb:DeleteItem", "dynamodb:UpdateItem"),
 		{
-			sid: "ChangeLetters", actions: []string{"s3:DeleteObject", "s3:PutObject"},
+			sid: "ChangeDeadLetters", actions: []string{"s3:DeleteObject", "s3:PutObject"},
 			resources: l.objects(s3.DeadPrefix),
 		},
 		{sid: "Redrive", actions: []string{"sqs:SendMessage"}, resources: l.ingest()},
@@ -112,18 +108,19 @@ func (l *Lull) operatorRights() []right {
 
 // ingest are the live and bulk queues of all sinks.
 func (l *Lull) ingest() []string {
-	var all []string
-	for _, name := range sinkNames(l.props.Config) {
-		all = append(all, arns(l.Sinks[name].Queues.Live, l.Sinks[name].Queues.Bulk)...)
-	}
-	return all
+	return l.each(func(s *Sink) []string { return arns(s.Queues.Live, s.Queues.Bulk) })
 }
 
 // dead are the dead-letter queues of all sinks.
 func (l *Lull) dead() []string {
+	return l.each(func(s *Sink) []string { return arns(s.Queues.Dead) })
+}
+
+// each collects what every sink has, in a stable order.
+func (l *Lull) each(of func(*Sink) []string) []string {
 	var all []string
 	for _, name := range sinkNames(l.props.Config) {
-		all = append(all, arns(l.Sinks[name].Queues.Dead)...)
+		all = append(all, of(l.Sinks[name])...)
 	}
 	return all
 }

@@ -20,7 +20,7 @@ type right struct {
 	only map[string]map[string]any
 }
 
-// anything is for actions that AWS grants on no single resource.
+// anything is for actions that AWS does not grant on single resources.
 var anything = []string{"*"}
 
 // newRole is a role with these rights and no others. Its policy is inline, so that role and rights
@@ -81,7 +81,7 @@ func (l *Lull) mayList() right {
 
 // table is a right on the table's items.
 func (l *Lull) table(sid string, actions ...string) right {
-	return right{sid: sid, actions: prefixed("dynamodb:", actions), resources: []string{*l.Table.TableArn()}}
+	return right{sid: sid, actions: actions, resources: []string{*l.Table.TableArn()}}
 }
 
 // waiting is the right to read the table's index.
@@ -98,7 +98,7 @@ func (l *Lull) key() []right {
 	if l.props.Key == nil {
 		return nil
 	}
-	via := make([]string, 0, 3)
+	var via []string
 	for _, s := range []string{"dynamodb", "s3", "sqs"} {
 		via = append(via, s+"."+*awscdk.Aws_REGION()+"."+*awscdk.Aws_URL_SUFFIX())
 	}
@@ -110,14 +110,6 @@ func (l *Lull) key() []right {
 		resources: []string{*l.props.Key.KeyArn()},
 		only:      map[string]map[string]any{"StringEquals": {"kms:ViaService": via}},
 	}}
-}
-
-func prefixed(prefix string, actions []string) []string {
-	all := make([]string, len(actions))
-	for i, a := range actions {
-		all[i] = prefix + a
-	}
-	return all
 }
 
 // arn is the ARN of a resource of this account and region, from its name alone.

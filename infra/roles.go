@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// What the mapping does in the function's name.
+// consume is what the mapping does in the function's name.
 var consume = []string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 
 // rights are what a sink's function may do: what its code calls, no more.
@@ -30,8 +30,13 @@ func (s *Sink) rights(f names.Function) []right {
 	all = append(all, s.lull.key()...)
 	return append(all, right{
 		sid: "Log", actions: []string{"logs:CreateLogStream", "logs:PutLogEvents"},
-		resources: []string{arn("logs", "log-group:"+s.names().FunctionLog(s.Name, f)+":*")},
+		resources: []string{s.logARN(f)},
 	})
+}
+
+// logARN is the log group of a function, with its streams.
+func (s *Sink) logARN(f names.Function) string {
+	return arn("logs", "log-group:"+s.names().FunctionLog(s.Name, f)+":*")
 }
 
 // receiveRights: read and admit rows, write manifests and scheduled events, start flights, send
@@ -43,8 +48,8 @@ func (s *Sink) receiveRights() []right {
 			sid: "Consume", actions: append([]string{"sqs:ChangeMessageVisibility", "sqs:SendMessage"}, consume...),
 			resources: arns(s.Queues.Live, s.Queues.Bulk),
 		},
-		{sid: "SendLetters", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Dead)},
-		s.lull.table("Rows", "BatchGetItem", "UpdateItem"),
+		{sid: "SendDeadLetters", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Dead)},
+		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),
 		{
 			sid: "PutFlights", actions: []string{"s3:PutObject"},
 			resources: s.lull.objects(s3.FlightPrefix, s3.SchedulePrefix),
@@ -61,8 +66,8 @@ func (s *Sink) indexRights() []right {
 			sid: "HoldAndDelete", actions: []string{"sqs:ChangeMessageVisibility", "sqs:DeleteMessage"},
 			resources: arns(s.Queues.Live, s.Queues.Bulk),
 		},
-		{sid: "SendLetters", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Dead)},
-		s.lull.table("Rows", "BatchGetItem", "UpdateItem"),
+		{sid: "SendDeadLetters", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Dead)},
+		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),
 		{
 			sid: "Flights", actions: []string{"s3:DeleteObject", "s3:GetObject"},
 			resources: s.lull.objects(s3.FlightPrefix),
@@ -86,7 +91,8 @@ func (s *Sink) indexRights() []right {
 // scan.
 func (s *Sink) pruneRights() []right {
 	return []right{
-		s.lull.table("Rows", "BatchGetItem", "DeleteItem", "GetItem", "Scan", "UpdateItem"),
+		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Scan",
+			"dynamodb:UpdateItem"),
 		s.lull.waiting("Waiting"),
 		s.lull.mayList(),
 		{
@@ -106,7 +112,7 @@ func (s *Sink) dlqRights() []right {
 			resources: arns(s.Queues.Dead),
 		},
 		{sid: "Return", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Live, s.Queues.Bulk)},
-		s.lull.table("Rows", "BatchGetItem", "UpdateItem"),
+		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),
 		{sid: "Park", actions: []string{"s3:PutObject"}, resources: s.lull.objects(s3.DeadPrefix)},
 	}, s.references()...)
 }

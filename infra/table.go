@@ -11,7 +11,7 @@ import (
 )
 
 // newTable is the table `shards`: paid by request, with point-in-time recovery, and the one index,
-// which only letters and scheduled events are in.
+// which only dead letters and scheduled events are in.
 func newTable(scope constructs.Construct, p *Props) awsdynamodb.TableV2 {
 	text := func(name string) *awsdynamodb.Attribute {
 		return &awsdynamodb.Attribute{Name: jsii.String(name), Type: awsdynamodb.AttributeType_STRING}

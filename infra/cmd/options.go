@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 )
 
-// option is one thing that may be said, as an environment variable or as CDK context (`cdk deploy
+// option is one setting of the app, as an environment variable or as CDK context (`cdk deploy
 // -c config=lull.yaml`).
 type option struct{ env, context, otherwise, doc string }
 
@@ -75,7 +74,7 @@ const (
 	envRegion  = "CDK_DEFAULT_REGION"
 )
 
-// options are what was said, before CDK was asked anything.
+// options are the settings of the app, before CDK has made anything of them.
 type options struct {
 	props *infra.Props
 	env   *awscdk.Environment
@@ -120,8 +119,8 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 			Config: c, AssetDir: get(optDist), SinkARNs: r.pairs(optSinkARNs, get(optSinkARNs)),
 			Ephemeral: r.flag(optEphemeral, get(optEphemeral)), PlainHTTP: r.flag(optPlainHTTP, get(optPlainHTTP)),
 		},
-		topics: r.targets(optTopics, get(optTopics)), senders: r.targets(optSenders, get(optSenders)),
-		buckets: r.targets(optBuckets, get(optBuckets)),
+		topics: targets(get(optTopics)), senders: targets(get(optSenders)),
+		buckets: targets(get(optBuckets)),
 		bus:     get(optBus), sources: list(get(optSources)), key: get(optKey), operators: get(optOperators),
 		topic: get(optAlarmTopic),
 	}
@@ -242,7 +241,7 @@ func contextOf(lookup func(string) (string, bool)) (map[string]string, error) {
 	return context, nil
 }
 
-// reader gathers what is wrong.
+// reader collects the faults of the options.
 type reader struct{ errs []error }
 
 func (r *reader) fault(o option, problem string) {
@@ -271,7 +270,7 @@ func (r *reader) pairs(o option, text string) map[string]string {
 }
 
 // targets reads [SINK][/LANE]=ARN. Without it the default sink and the live lane are meant.
-func (r *reader) targets(_ option, text string) []target {
+func targets(text string) []target {
 	var all []target
 	for _, item := range list(text) {
 		t := target{lane: flight.Live, arn: item}
@@ -287,15 +286,13 @@ func (r *reader) targets(_ option, text string) []target {
 	return all
 }
 
-// list takes apart what commas join.
+// list splits at commas, blanks and line ends.
 func list(text string) []string {
-	return slices.DeleteFunc(strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }),
-		func(s string) bool { return s == "" })
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
 }
 
 func usage(w io.Writer) {
-	_,
-		_ = fmt.Fprintln(w,
+	_, _ = fmt.Fprintln(w,
 		"Synthesises the CloudFormation template of a lull stack into CDK_OUTDIR (otherwise cdk.out).\n\nIt takes no "+
 			"arguments, but these variables, or the same as CDK context:")
 	for _, o := range allOptions {
