@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +15,20 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/ledger"
+	"github.com/lullhq/lull/internal/local/server"
+	"github.com/lullhq/lull/internal/local/story"
 )
+
+// demo is the stream of `lull dev` without --events: a burst, a late old version, a delete and an
+// older put after it, and poison.
+//
+//go:embed demo.ndjson
+var demo []byte
 
 // devFlags are the flags of `lull dev`.
 type devFlags struct {
@@ -134,14 +145,14 @@ func (f *devFlags) check() error {
 	return f.checkOutputs()
 }
 
-func (a *app) devInput(r *devRun) (dev.Input, error) {
+func (a *app) devInput(r *devRun) (feed.Input, error) {
 	switch {
 	case r.events != "":
-		return dev.OpenInput(r.events, a.in)
+		return feed.Open(r.events, a.in)
 	case r.demo:
-		return dev.OpenInput("-", bytes.NewReader(dev.Demo))
+		return feed.Open("-", bytes.NewReader(demo))
 	}
-	return dev.OpenInput("-", bytes.NewReader(nil)) // the demo's events are native
+	return feed.Open("-", bytes.NewReader(nil)) // the demo's events are native
 }
 
 // open listens, where the flags ask for it.
@@ -164,18 +175,18 @@ type devRun struct {
 	devFlags
 	out      io.Writer
 	demo     bool
-	input    dev.Input
+	input    feed.Input
 	clock    clock.Clock
 	listener net.Listener // nil for none
 	folder   *dev.Folder  // nil for none
 
 	engine   *dev.Engine
-	recorder *dev.Recorder
-	narrator *dev.Narrator
+	recorder *story.Recorder
+	narrator *story.Narrator
 }
 
 func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err error) {
-	r.recorder, r.narrator = &dev.Recorder{}, dev.NewNarrator(r.out, r.clock.Now())
+	r.recorder, r.narrator = &story.Recorder{}, story.NewNarrator(r.out, r.clock.Now())
 	notes := journal.Tee{r.recorder}
 	if r.folder != nil { // before anybody hears of it
 		notes = append(notes, r.folder)
@@ -225,7 +236,7 @@ func (r *devRun) run(ctx context.Context) error {
 	if r.listener == nil {
 		served <- nil
 	} else {
-		go func() { served <- dev.Serve(serving, r.listener, r.engine.Handler(r.recorder)) }()
+		go func() { served <- server.Serve(serving, r.listener, server.Handler(r.engine, r.recorder)) }()
 	}
 	ended, err := r.play(ctx, served)
 	hangUp()
@@ -275,7 +286,7 @@ func (r *devRun) finish(ctx context.Context, e ending) error {
 	}
 	r.sum(report)
 	if r.report != "" {
-		err = dev.WriteReport(r.report, report)
+		err = report.Write(r.report)
 	}
 	if err == nil && r.dump != "" {
 		err = r.engine.Dump(ctx, r.dump)
@@ -305,7 +316,7 @@ func (r *devRun) finish(ctx context.Context, e ending) error {
 // shownLetters is how many dead letters are listed at the end.
 const shownLetters = 20
 
-func (r *devRun) sum(report dev.Report) {
+func (r *devRun) sum(report ledger.Report) {
 	fmt.Fprintf(r.out,
 		"%d messages, %d events: %d written, %d deleted in %d bursts; %d superseded, %d stale, %d duplicates, %d "+
 			"skipped, %d scheduled, %d dead\n",

@@ -19,7 +19,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
-	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/feed"
 )
 
 // resyncInput turns native events into events of a resync run. It knows how far it has read, byte
@@ -111,7 +111,7 @@ func (r *resyncInput) digest() string { return hex.EncodeToString(r.sum.Sum(nil)
 
 // Next is the next event, marked. What is no JSON object is left as it is: it is refused when it is
 // published.
-func (r *resyncInput) Next() (dev.Timed, error) {
+func (r *resyncInput) Next() (feed.Timed, error) {
 	first := r.read == 0
 	line, err := r.line()
 	if first {
@@ -121,9 +121,9 @@ func (r *resyncInput) Next() (dev.Timed, error) {
 		if !errors.Is(err, io.EOF) {
 			err = fmt.Errorf("read events: %w", err)
 		}
-		return dev.Timed{}, err
+		return feed.Timed{}, err
 	}
-	t, err := dev.ParseLine(line)
+	t, err := feed.ParseLine(line)
 	if err != nil {
 		return t, fmt.Errorf("after byte %d: %w", r.read-int64(len(line)), err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/local/ledger"
 )
 
 func TestDevWhoseReaderLeavesEndsAsByCtrlC(t *testing.T) {
@@ -54,7 +54,7 @@ func TestDevWhoseReaderLeavesEndsAsByCtrlC(t *testing.T) {
 			t.Errorf("%s is left behind", e.Name())
 		}
 	}
-	var r dev.Report
+	var r ledger.Report
 	if b, err := os.ReadFile(report); err != nil || json.Unmarshal(b, &r) != nil || r.Messages != 1 {
 		t.Errorf("report %s, error %v, want one of one message", b, err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/local/ledger"
 )
 
 // asProgram makes the test binary be the program: for what only a process of its own can show, such
@@ -185,7 +185,7 @@ func write(t *testing.T, lines ...string) string {
 // played is what a run that ended by itself left behind.
 type played struct {
 	answer
-	report dev.Report
+	report ledger.Report
 	dump   []dumped
 }
 

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 )
@@ -33,7 +32,7 @@ func (a *app) publishCommand() *cobra.Command {
 		if err := errors.Join(checkLane(lane), checkGroup(group)); err != nil {
 			return err
 		}
-		in, err := dev.OpenInput(argument(args, "-"), a.in)
+		in, err := feed.Open(argument(args, "-"), a.in)
 		if err != nil {
 			return usage(err)
 		}
@@ -97,58 +96,26 @@ type publisher struct {
 	read  int // messages of the input
 }
 
-func (p *publisher) all(ctx context.Context, in dev.Input) error {
-	for {
-		batch, ended := p.batch(in)
-		if n := len(batch.Messages); n > 0 {
-			done, err := p.api.Publish(ctx, batch)
-			p.total.Messages += done.Messages
-			p.total.Events += done.Events
-			for _, r := range done.Refused {
-				p.total.Refused = append(p.total.Refused, operate.Refusal{Message: p.read - n + r.Message, Why: r.Why})
-			}
-			if err != nil {
-				return fmt.Errorf("after %d messages: %w", p.total.Messages, err)
-			}
-			if p.after != nil {
-				if err := p.after(p.read); err != nil {
-					return err
-				}
-			}
+func (p *publisher) all(ctx context.Context, in feed.Input) error {
+	return feed.Batches(ctx, in, publishBatch, func(batch []queue.Outgoing) error {
+		for i := range batch {
+			feed.Mark(&batch[i], p.source, p.group)
 		}
-		switch {
-		case errors.Is(ended, io.EOF):
-			return nil
-		case ended != nil:
-			return ended
-		case ctx.Err() != nil:
-			return ctx.Err()
+		done, err := p.api.Publish(ctx, operate.Publication{Messages: batch, Lane: p.lane})
+		p.total.Messages += done.Messages
+		p.total.Events += done.Events
+		for _, r := range done.Refused {
+			p.total.Refused = append(p.total.Refused, operate.Refusal{Message: p.read + r.Message, Why: r.Why})
 		}
-	}
-}
-
-// batch reads the next messages. What was read before an error is in it.
-func (p *publisher) batch(in dev.Input) (operate.Publication, error) {
-	batch := operate.Publication{Lane: p.lane}
-	for len(batch.Messages) < publishBatch {
-		m, err := in.Next()
+		p.read += len(batch)
 		if err != nil {
-			return batch, err
+			return fmt.Errorf("after %d messages: %w", p.total.Messages, err)
 		}
-		p.read++
-		attrs := map[string]queue.Attribute{}
-		for name, value := range map[string]string{queue.AttrSource: p.source, queue.AttrGroup: p.group} {
-			if value != "" {
-				attrs[name] = queue.Text(value)
-			}
+		if p.after == nil {
+			return nil
 		}
-		if len(attrs) > 0 {
-			maps.Copy(attrs, m.Attributes) // what a message says itself goes first
-			m.Attributes = attrs
-		}
-		batch.Messages = append(batch.Messages, m.Outgoing)
-	}
-	return batch, nil
+		return p.after(p.read)
+	})
 }
 
 func argument(args []string, otherwise string) string {

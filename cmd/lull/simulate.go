@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/proof/sim"
 	"github.com/lullhq/lull/source"
 )
@@ -180,7 +180,7 @@ func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstre
 		}
 		return sim.Write(f.seed, sources), nil
 	}
-	in, err := dev.OpenInput(f.events, c.InOrStdin())
+	in, err := feed.Open(f.events, c.InOrStdin())
 	if err != nil {
 		return sim.Upstream{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/prune"
@@ -53,15 +54,16 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 		return done, inputf("lane %q: want %s or %s", p.Lane, flight.Live, flight.Bulk)
 	}
 	for i, out := range p.Messages {
-		name, lane, events, why := o.route(out)
+		m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}
+		to := feed.RouteOf(o.Config, o.Sources, m)
 		if p.Lane != "" {
-			lane = p.Lane
+			to.Lane = p.Lane
 		}
-		if why != "" {
-			done.Refused = append(done.Refused, Refusal{i, why})
+		if fault := to.Fault(); fault != nil {
+			done.Refused = append(done.Refused, Refusal{i, fault.Error()})
 			continue
 		}
-		if err := o.send(ctx, name, lane, out); err != nil {
+		if err := o.send(ctx, to.Sink, to.Lane, out); err != nil {
 			if errors.Is(err, queue.ErrTooLarge) {
 				done.Refused = append(done.Refused, Refusal{i, err.Error() + ": send the payload by dataref"})
 				continue
@@ -69,7 +71,7 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 			return done, fmt.Errorf("publish message %d (%d before it were sent): %w", i, done.Messages, err)
 		}
 		done.Messages++
-		done.Events += events
+		done.Events += len(to.Events)
 	}
 	return done, nil
 }
@@ -83,28 +85,6 @@ func (o *Operator) send(ctx context.Context, sink string, lane flight.Lane, out 
 		return fmt.Errorf("sink %s has no queue in lane %s", sink, lane)
 	}
 	return queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0)
-}
-
-// route decodes a message as receive will, to find its queue. Publishing what receive would make a
-// dead letter helps nobody.
-func (o *Operator) route(out queue.Outgoing) (name string, lane flight.Lane, events int, why string) {
-	name, lane = o.Config.DefaultSink, flight.Live
-	for _, r := range o.Sources.Decode(queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}) {
-		events++
-		if r.Fault != nil {
-			return "", "", 0, r.Fault.Error()
-		}
-		if r.Skip != "" {
-			continue
-		}
-		if events == 1 {
-			name, _ = o.Config.SinkFor(string(r.Event.Doc.Collection()))
-		}
-		if r.Event.Resync {
-			lane = flight.Bulk
-		}
-	}
-	return name, lane, events, ""
 }
 
 // Get reads a document back.
@@ -121,10 +101,15 @@ func (o *Operator) Get(ctx context.Context, key shard.DocID) (Document, error) {
 	if !found {
 		return Document{}, fmt.Errorf("%s: %w in sink %s", key, ErrNotFound, name)
 	}
+	return AsDocument(s), nil
+}
+
+// AsDocument is a document as people see it.
+func AsDocument(s sink.Stored) Document {
 	return Document{
-		ID: key.ID(), Collection: string(key.Collection()), Version: s.Version, OrderKey: s.Key, Fence: int64(s.Fence),
-		Indexed: s.Indexed, Document: s.Document,
-	}, nil
+		ID: s.Doc.ID(), Collection: string(s.Doc.Collection()), Version: s.Version, OrderKey: s.Key,
+		Fence: int64(s.Fence), Indexed: s.Indexed, Document: s.Document,
+	}
 }
 
 // maxCount is how many letters and flights Status counts.

@@ -19,6 +19,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/opensearch"
@@ -137,7 +138,7 @@ func publish(t *testing.T, e *dev.Engine) {
 }
 
 // settled waits until nothing is left, for a day at most, and returns the dead letters.
-func settled(t *testing.T, e *dev.Engine) []dev.DeadLine {
+func settled(t *testing.T, e *dev.Engine) []ledger.DeadLine {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 	defer cancel()

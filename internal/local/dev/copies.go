@@ -14,15 +14,15 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// copies remembers the scheduled events whose copies wait in a queue for their last minutes. Their
-// upstream's messages were acknowledged and the stored items deleted, and a queue in memory ends
-// with the process: [Engine.Save] keeps them.
+// copies remembers the scheduled events whose copies wait in a queue for their last minutes. The
+// messages of their upstream were acknowledged, their items deleted from the store, and a queue in
+// memory ends with the process: [Engine.Save] keeps them.
 type copies struct {
 	clk     clock.Clock
 	sources *source.Set
 
 	mu    sync.Mutex
-	items map[string]schedule.Item // by id: not known to be settled
+	items map[string]schedule.Item // by id: their events may not have ended
 }
 
 // watched is a queue whose delayed copies are remembered.
@@ -33,9 +33,7 @@ type watched struct {
 	lane   flight.Lane
 }
 
-func (c *copies) watch(q queue.Queue, sink string, lane flight.Lane) queue.Queue {
-	return watched{q, c, sink, lane}
-}
+func (c *copies) watch(p *pipe, l *lane) queue.Queue { return watched{l.queue, c, p.name, l.name} }
 
 // Send sends, and remembers what is not due yet.
 func (w watched) Send(ctx context.Context, out []queue.Outgoing) []error {
@@ -53,12 +51,12 @@ func (c *copies) add(o *queue.Outgoing, sink string, lane flight.Lane) {
 	m := queue.Message{Body: o.Body, Attributes: o.Attributes, Sent: now}
 	for _, r := range c.sources.Decode(m) {
 		if r.Fault != nil || r.Skip != "" || !r.Event.NotBefore.After(now) {
-			continue // a redriven letter, which is kept as such
+			continue // a redriven dead letter, which stays parked
 		}
 		it := schedule.Item{
 			ID: deadletter.ID(r.Event.Doc, r.Event.Key, o.Body), Doc: r.Event.Doc, Key: r.Event.Key,
-			NotBefore: r.Event.NotBefore, Sink: sink,
-			Lane: lane, FirstSent: m.FirstSent(), Body: o.Body, Attributes: o.Attributes,
+			NotBefore: r.Event.NotBefore, Sink: sink, Lane: lane, FirstSent: m.FirstSent(), Body: o.Body,
+			Attributes: o.Attributes,
 		}
 		c.mu.Lock()
 		c.items[it.ID] = it
@@ -66,8 +64,8 @@ func (c *copies) add(o *queue.Outgoing, sink string, lane flight.Lane) {
 	}
 }
 
-// unsettled lists the copies whose rows do not say yet that they are done, and forgets the others.
-func (c *copies) unsettled(ctx context.Context, rows shard.Store) ([]schedule.Item, error) {
+// pending lists the copies whose events have not ended by their rows, and forgets the others.
+func (c *copies) pending(ctx context.Context, rows shard.Store) ([]schedule.Item, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var left []schedule.Item

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
@@ -63,7 +64,7 @@ func TestNeverQuietDocumentIsWrittenEveryMaxWait(t *testing.T) {
 						t.Errorf("%s without a write, want one every %s", gap, maxWait)
 					}
 					last = n.At
-					version := VersionText(n.Key)
+					version := versionText(n.Key)
 					age := n.At.Sub(sent[version])
 					if limit := grace + 5*time.Second; age > limit {
 						t.Errorf("v%s written when it was %s old, want at most %s", version, age, limit)
@@ -140,7 +141,7 @@ func TestLostFlightIsRecoveredByRedelivery(t *testing.T) {
 		"stopped by an operator": func(s *scene) {
 			s.wait(3 * time.Second)
 			list, _, err := s.e.Flights.List(s.ctx, "", 10)
-			if err != nil || len(list) != 1 || s.p.machine.Stop(list[0].ID) != 1 {
+			if err != nil || len(list) != 1 || s.p.lane(flight.Live).machine.Stop(list[0].ID) != 1 {
 				t.Errorf("could not stop the flight of %v (%v)", list, err)
 			}
 		},
@@ -365,7 +366,7 @@ func TestFailedDeadLetterKeepsTheMessage(t *testing.T) {
 		s.inject.next("SendMessageBatch", fault.FailBefore, 1)
 		s.send(put(0, "a", 1, `"no object"`))
 		s.wait(4 * time.Second)
-		if n := s.p.live.Counts().Total(); n != 1 {
+		if n := s.p.lane(flight.Live).queue.Counts().Total(); n != 1 {
 			t.Errorf("%d messages in the queue, want the one whose letter could not be sent", n)
 		}
 		r := s.settle()
@@ -386,11 +387,11 @@ func TestS3NotificationWithTwoRecordsStaysUntilBothAreDone(t *testing.T) {
 	}}.play(t, func(s *scene) {
 		s.sink.Script("content#bucket/two", poison("busy"))
 		s.inject.when("COMMIT", func() {
-			if n := s.p.live.Counts().Total(); n != 1 {
+			if n := s.p.lane(flight.Live).queue.Counts().Total(); n != 1 {
 				t.Errorf("%d messages before both are done, want the notification to stay", n)
 			}
 		})
-		s.send(Timed{0, queue.Outgoing{Body: body}})
+		s.send(message(body))
 		r := s.settle()
 		if r.Events != 2 || r.Deleted != 1 || r.Dead != 1 {
 			t.Errorf("events %d, deleted %d, dead %d, want 2, 1 and 1", r.Events, r.Deleted, r.Dead)
@@ -406,12 +407,7 @@ func s3Record(key, sequencer string) string {
 
 func TestS3TestEventIsAcknowledged(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.send(Timed{
-			0,
-			queue.Outgoing{
-				Body: `{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-20T12:00:00Z","Bucket":"b"}`,
-			},
-		})
+		s.send(message(`{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-20T12:00:00Z","Bucket":"b"}`))
 		r := s.settle()
 		if r.Skipped != 1 || r.Dead != 0 {
 			t.Errorf("skipped %d, dead %d, want 1 and 0", r.Skipped, r.Dead)
@@ -424,7 +420,7 @@ func TestOddBodiesAreClassified(t *testing.T) {
 		`"}}`
 	stage{}.play(t, func(s *scene) {
 		for _, body := range []string{"not json", "", big, `[]`, `{"type":"doc.changed"}`, "\xff\xfe"} {
-			s.send(Timed{0, queue.Outgoing{Body: body}})
+			s.send(message(body))
 		}
 		s.send(put(0, "good", 1))
 		r := s.settle()
@@ -449,7 +445,7 @@ func (s *scene) deleteBehindTheFlight(id string) {
 		}
 		for _, r := range m.Records {
 			if r.Events[0].Doc == doc(id) {
-				if errs := s.p.lane(flight.Live).Delete(s.ctx, []string{r.Message.Receipt}); errs != nil {
+				if errs := s.p.lane(flight.Live).queue.Delete(s.ctx, []string{r.Message.Receipt}); errs != nil {
 					s.t.Fatal(errs)
 				}
 				return
@@ -459,7 +455,7 @@ func (s *scene) deleteBehindTheFlight(id string) {
 	s.t.Fatalf("no flight holds %s", id)
 }
 
-func notBefore(when time.Time, m Timed) Timed {
+func notBefore(when time.Time, m feed.Timed) feed.Timed {
 	m.Body = m.Body[:len(m.Body)-1] + fmt.Sprintf(`,"notbefore":%q}`, when.UTC().Format(time.RFC3339Nano))
 	return m
 }
@@ -481,7 +477,7 @@ func TestScheduledEventIsWrittenToTheSecondAndHidesNothing(t *testing.T) {
 				s.holds("a", "2")
 				var at time.Time
 				for _, n := range s.notes.of(journal.Committed) {
-					if VersionText(n.Key) == "2" {
+					if versionText(n.Key) == "2" {
 						at = n.At
 					}
 				}
@@ -497,7 +493,7 @@ func TestScheduledEventIsWrittenToTheSecondAndHidesNothing(t *testing.T) {
 
 func TestWithoutDeadLettersNothingIsParkedAndWhatReceiveRefusesIsRejected(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.DeadLetters = config.DeadLettersNone }}.play(t, func(s *scene) {
-		var empty Timed
+		var empty feed.Timed
 		s.send(empty, put(0, "a", 1, "[]"), put(0, "b", 1))
 		if r := s.settle(); len(r.DeadLetters) != 0 || r.Dead != 2 || r.Rejected != 2 || r.Written != 1 {
 			t.Errorf("%d letters parked, %d dead, %d rejected, %d written; want 0, 2, 2 and 1", len(r.DeadLetters),

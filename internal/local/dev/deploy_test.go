@@ -87,7 +87,7 @@ func TestOldAndNewCodeFinishEachOthersFlights(t *testing.T) {
 				begun, st.Done = st, true
 				return st, nil
 			}
-			return s.e.turn(ctx, s.p, st)
+			return s.e.turn(ctx, s.p, s.p.lane(flight.Live), st)
 		})
 		s.send(put(0, "a", 1), put(0, "a", 2), del(0, "b", 3), put(0, "c", 1))
 		s.wait(3 * time.Second)
@@ -119,7 +119,7 @@ func TestOldAndNewCodeFinishEachOthersFlights(t *testing.T) {
 		if err := s.e.Flights.Put(s.ctx, m); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.p.machine.Start(s.ctx, st); err != nil {
+		if err := s.p.lane(flight.Live).machine.Start(s.ctx, st); err != nil {
 			t.Fatal(err)
 		}
 		s.settle()
@@ -135,8 +135,9 @@ func TestOldAndNewCodeFinishEachOthersFlights(t *testing.T) {
 // replaceMachine lets other code take the turns. Nothing may be in the air.
 func (s *scene) replaceMachine(turn memory.Turn) {
 	s.wait(0) // until prune's first run is over, which has the machine in hand
-	s.p.machine.Close()
-	s.p.machine = memory.NewMachine(clock.System{}, memory.MachineSettings{
+	live := s.p.lane(flight.Live)
+	live.machine.Close()
+	live.machine = memory.NewMachine(clock.System{}, memory.MachineSettings{
 		Limit: memory.ExpressLimit, Retries: 3, RetryAfter: s.e.cfg.AmbiguousRetry(s.p.name),
 	}, turn)
 }
@@ -228,7 +229,7 @@ func TestTwoBuildsSideBySideFinishEachOthersFlights(t *testing.T) {
 		s.replaceMachine(func(ctx context.Context, st flight.State) (flight.State, error) {
 			n := turn.Add(1) % 2
 			turns[n].Add(1)
-			return builds[n].turn(ctx, s.p, st)
+			return builds[n].turn(ctx, s.p, s.p.lane(flight.Live), st)
 		})
 		var starts atomic.Int64
 		// every flight twice: both builds take turns of it at the same time

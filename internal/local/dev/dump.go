@@ -2,12 +2,14 @@ package dev
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"sort"
+	"slices"
 
+	"github.com/lullhq/lull/internal/local/wholefile"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -15,21 +17,28 @@ import (
 // {"id","collection","version","document"}, the version as the upstream wrote it, the document
 // digit for digit. The file appears whole or not at all.
 func (e *Engine) Dump(ctx context.Context, path string) error {
-	return replaceFile(path, public, func(f *os.File) error {
+	return wholefile.Write(path, 0o644, func(f *os.File) error {
 		w := bufio.NewWriterSize(f, 1<<20)
-		if len(e.order) == 1 {
-			if err := e.dumpSink(ctx, e.order[0], w); err != nil {
-				return err
-			}
-			return w.Flush()
-		}
-		var all []sink.Stored // several sinks are merged in memory
+		var all []sink.Stored
 		for _, name := range e.order {
-			if err := e.each(ctx, name, func(s sink.Stored) error { all = append(all, s); return nil }); err != nil {
+			r, ok := e.pipes[name].sink.(sink.Reader)
+			if !ok {
+				return fmt.Errorf("sink %s cannot be read back", name)
+			}
+			err := r.All(ctx, func(s sink.Stored) error {
+				if len(e.order) == 1 {
+					return dumpLine(w, s) // they come sorted, and memory may not hold them all
+				}
+				all = append(all, s)
+				return nil
+			})
+			if err != nil {
 				return err
 			}
 		}
-		sort.Slice(all, func(i, j int) bool { return before(all[i], all[j]) })
+		slices.SortFunc(all, func(a, b sink.Stored) int {
+			return cmp.Or(cmp.Compare(a.Doc.Collection(), b.Doc.Collection()), cmp.Compare(a.Doc.ID(), b.Doc.ID()))
+		})
 		for _, s := range all {
 			if err := dumpLine(w, s); err != nil {
 				return err
@@ -37,25 +46,6 @@ func (e *Engine) Dump(ctx context.Context, path string) error {
 		}
 		return w.Flush()
 	})
-}
-
-func before(a, b sink.Stored) bool {
-	if ca, cb := a.Doc.Collection(), b.Doc.Collection(); ca != cb {
-		return ca < cb
-	}
-	return a.Doc.ID() < b.Doc.ID()
-}
-
-func (e *Engine) each(ctx context.Context, name string, f func(sink.Stored) error) error {
-	r, ok := e.pipes[name].sink.(sink.Reader)
-	if !ok {
-		return fmt.Errorf("sink %s cannot be read back", name)
-	}
-	return r.All(ctx, f)
-}
-
-func (e *Engine) dumpSink(ctx context.Context, name string, w *bufio.Writer) error {
-	return e.each(ctx, name, func(s sink.Stored) error { return dumpLine(w, s) })
 }
 
 func dumpLine(w *bufio.Writer, s sink.Stored) error {
@@ -67,10 +57,25 @@ func dumpLine(w *bufio.Writer, s sink.Stored) error {
 	if err != nil {
 		return fmt.Errorf("dump %s: %w", s.Doc, err)
 	}
-	for _, part := range [][]byte{head[:len(head)-1], []byte(`,"document":`), s.Document, []byte("}\n")} {
-		if _, err := w.Write(part); err != nil {
-			return fmt.Errorf("dump: %w", err)
-		}
+	if _, err := fmt.Fprintf(w, "%s,\"document\":%s}\n", head[:len(head)-1], s.Document); err != nil {
+		return fmt.Errorf("dump: %w", err)
 	}
 	return nil
+}
+
+// Search returns the documents that the sinks find, sink by sink.
+func (e *Engine) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
+	var all []sink.Stored
+	for _, name := range e.order {
+		r, ok := e.pipes[name].sink.(sink.Reader)
+		if !ok {
+			continue
+		}
+		found, err := r.Search(ctx, q)
+		if err != nil {
+			return nil, fmt.Errorf("search %s: %w", name, err)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }

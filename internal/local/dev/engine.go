@@ -10,8 +10,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
@@ -19,6 +21,7 @@ import (
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
@@ -48,6 +51,14 @@ type Options struct {
 	Report   func(error)          // told what the services would log: failed batches, dead executions; nil for nobody
 }
 
+// How many turns run at once: the concurrency of the index function. More only make each other late
+// in front of one index. Flights of the bulk lane get only a part of them, so that a resync never
+// keeps a live change from its turn.
+const (
+	maxTurns     = 16
+	maxBulkTurns = 12
+)
+
 // Engine is a whole stack in one process.
 type Engine struct {
 	cfg      *config.Config
@@ -63,35 +74,40 @@ type Engine struct {
 	Schedule *memory.Schedule
 	copies   *copies // of scheduled events
 	Flights  *memory.Flights
-	Meter    *Meter
-	ledger   *Ledger
-	bursts   *Debouncer
+	ledger   *ledger.Ledger
 	notes    journal.Journal
 
-	pipes    map[string]*pipe
-	order    []string // the sinks' names, sorted
-	turns    *slots   // for the turns that run
-	invoked  atomic.Int64
-	messages atomic.Int64
-	bytes    atomic.Int64 // of their bodies
-	events   atomic.Int64
-	refused  atomic.Int64 // messages too large or empty for the queue
-	wg       sync.WaitGroup
+	pipes     map[string]*pipe
+	order     []string // the sinks' names, sorted
+	turns     *semaphore.Weighted
+	bulkTurns *semaphore.Weighted // a turn of the bulk lane takes one of these, too
+	invoked   atomic.Int64
+	refused   atomic.Int64 // messages too large or empty for the queue
+	wg        sync.WaitGroup
 }
 
 // pipe is what one sink has for itself.
 type pipe struct {
-	name             string
-	sink             sink.Sink
-	live, bulk, dead *memory.Queue
-	machine          *memory.Machine
+	name  string
+	sink  sink.Sink
+	lanes map[flight.Lane]*lane
+	dead  *memory.Queue
 }
 
-func (p *pipe) lane(l flight.Lane) *memory.Queue {
+// lane is an ingest queue, and the executions of its flights.
+type lane struct {
+	name     flight.Lane
+	settings config.Lane
+	queue    *memory.Queue
+	machine  *memory.Machine
+}
+
+// lane is the live lane unless bulk is asked for.
+func (p *pipe) lane(l flight.Lane) *lane {
 	if l == flight.Bulk {
-		return p.bulk
+		return p.lanes[flight.Bulk]
 	}
-	return p.live
+	return p.lanes[flight.Live]
 }
 
 // New builds the stack. Nothing runs before Start.
@@ -104,18 +120,18 @@ func New(o Options) (*Engine, error) {
 		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report, payloads: o.Payloads,
 		pollers: max(o.Pollers, 1),
 		Shards:  memory.NewShards(), Letters: memory.NewLetters(), Schedule: memory.NewSchedule(),
-		Flights: memory.NewFlights(o.Clock), Meter: &Meter{}, ledger: NewLedger(), bursts: NewDebouncer(),
-		pipes: map[string]*pipe{}, turns: newSlots(),
+		Flights: memory.NewFlights(o.Clock), ledger: ledger.New(), pipes: map[string]*pipe{},
+		turns: semaphore.NewWeighted(maxTurns), bulkTurns: semaphore.NewWeighted(maxBulkTurns),
 	}
 	e.copies = &copies{clk: e.clk, sources: sources, items: map[string]schedule.Item{}}
 	if e.report == nil {
 		e.report = func(error) {}
 	}
 	if o.Faults != nil {
-		e.Meter.Next = o.Faults
+		e.ledger.Meter.Next = o.Faults
 	}
 	if o.Inject != nil {
-		e.Meter.Next = o.Inject
+		e.ledger.Meter.Next = o.Inject
 	}
 	e.notes = journal.Tee{e.ledger}
 	if o.Journal != nil {
@@ -135,144 +151,155 @@ func New(o Options) (*Engine, error) {
 
 func (e *Engine) pipe(name string, s sink.Sink) *pipe {
 	q := e.cfg.Queues
-	p := &pipe{name: name, sink: s}
+	p := &pipe{name: name, sink: s, lanes: map[flight.Lane]*lane{}}
 	p.dead = memory.NewQueue(e.clk, memory.QueueSettings{
-		Name: name + "-dead", Visibility: q.Visibility,
-		Retention: q.DeadLetterRetention,
+		Name: name + "-dead", Visibility: q.Visibility, Retention: q.DeadLetterRetention,
 	})
+	p.lanes[flight.Live] = e.lane(p, flight.Live, q.Live)
+	p.lanes[flight.Bulk] = e.lane(p, flight.Bulk, q.Bulk)
+	return p
+}
+
+func (e *Engine) lane(p *pipe, name flight.Lane, settings config.Lane) *lane {
+	q := e.cfg.Queues
 	ingest := memory.QueueSettings{
-		Visibility: q.Visibility, Retention: q.Retention, MaxReceiveCount: e.cfg.MaxReceiveCount(), DeadLetter: p.dead,
+		Name: p.name + "-" + string(name), Visibility: q.Visibility, Retention: q.Retention,
+		MaxReceiveCount: e.cfg.MaxReceiveCount(), DeadLetter: p.dead,
 		MaxInFlight: maxBacklog, // a laptop has one queue where a stack of this rate has several
 	}
 	if e.mix != nil {
 		ingest.Deliver = e.mix.Deliver
 	}
-	ingest.Name = name + "-live"
-	p.live = memory.NewQueue(e.clk, ingest)
-	ingest.Name = name + "-bulk"
-	p.bulk = memory.NewQueue(e.clk, ingest)
-	limit := memory.ExpressLimit
-	if e.cfg.Flight.Kind == config.FlightStandard {
-		limit = 0
+	executions := memory.MachineSettings{
+		Limit: memory.ExpressLimit, Retries: 3, RetryAfter: e.cfg.AmbiguousRetry(p.name), Report: e.report,
 	}
-	p.machine = memory.NewMachine(e.clk, memory.MachineSettings{
-		Limit: limit, Retries: 3, RetryAfter: e.cfg.AmbiguousRetry(name), Report: e.report,
-	}, func(ctx context.Context, s flight.State) (flight.State, error) { return e.turn(ctx, p, s) })
-	return p
+	if e.cfg.Flight.Kind == config.FlightStandard {
+		executions.Limit = 0
+	}
+	l := &lane{name: name, settings: settings, queue: memory.NewQueue(e.clk, ingest)}
+	l.machine = memory.NewMachine(e.clk, executions, func(ctx context.Context, s flight.State) (flight.State, error) {
+		return e.turn(ctx, p, l, s)
+	})
+	return l
 }
 
 // Start begins to poll the queues and to prune. It returns at once; Stop ends it.
 func (e *Engine) Start(ctx context.Context) {
 	for _, name := range e.order {
 		p := e.pipes[name]
-		e.poll(ctx, p, p.live, e.cfg.Queues.Live, flight.Live)
-		e.poll(ctx, p, p.bulk, e.cfg.Queues.Bulk, flight.Bulk)
-		dead := memory.NewMapping(p.dead, memory.MappingSettings{Batch: 10, Pollers: 2, Report: e.report},
-			func(ctx context.Context, batch []queue.Message) ([]string, error) { return e.letters(ctx, p, batch) })
-		e.wg.Go(func() { dead.Run(ctx) })
+		for _, l := range p.lanes {
+			pollers := min(e.pollers, l.settings.MaxConcurrency)
+			e.poll(ctx, l.queue, l.settings.Batch, l.settings.Window, pollers,
+				func(ctx context.Context, batch []queue.Message) ([]string, error) { return e.receive(ctx, p, l, batch) })
+		}
+		e.poll(ctx, p.dead, 10, 0, 2,
+			func(ctx context.Context, batch []queue.Message) ([]string, error) { return e.judgeDead(ctx, p, batch) })
 		e.wg.Go(func() { e.pruning(ctx, p) })
 	}
 }
 
+func (e *Engine) poll(ctx context.Context, q *memory.Queue, batch int, window time.Duration, pollers int,
+	handle memory.Handler,
+) {
+	m := memory.NewMapping(q, memory.MappingSettings{
+		Batch: batch, Window: window, Pollers: pollers, Report: e.report,
+	}, handle)
+	e.wg.Go(func() { m.Run(ctx) })
+}
+
 // Stop waits for what runs after the context of Start has ended.
 func (e *Engine) Stop() {
-	for _, name := range e.order {
-		e.pipes[name].machine.Close()
+	for _, p := range e.pipes {
+		for _, l := range p.lanes {
+			l.machine.Close()
+		}
 	}
 	e.wg.Wait()
 }
 
-func (e *Engine) poll(ctx context.Context, p *pipe, q *memory.Queue, l config.Lane, lane flight.Lane) {
-	m := memory.NewMapping(q, memory.MappingSettings{
-		Batch: l.Batch, Window: l.Window,
-		Pollers: min(e.pollers, l.MaxConcurrency), Report: e.report,
-	},
-		func(ctx context.Context, batch []queue.Message) ([]string, error) {
-			return e.receive(ctx, p, lane, batch)
-		})
-	e.wg.Go(func() { m.Run(ctx) })
-}
-
-// begin starts an invocation: its I/O goes through the meter and the faults, its clock may be off.
-func (e *Engine) begin(name string) (*fault.Invocation, clock.Clock) {
-	inv := fault.NewInvocation(e.Meter, name, e.invoked.Add(1))
-	if e.mix == nil {
-		return inv, e.clk
-	}
-	e.mix.Begin(inv)
-	return inv, clock.Skewed{Clock: e.clk, By: e.mix.Between(e.mix.Rates.Skew)}
+// invocation is one run of a function: its I/O goes through the meter and the faults, its clock may
+// be off, and what it notes is lost when it is killed.
+type invocation struct {
+	*fault.Invocation
+	clk   clock.Clock
+	notes journal.Journal
 }
 
 var errKilled = errors.New("invocation was killed")
 
-// end finishes an invocation and reports whether it lived.
-func (e *Engine) end(inv *fault.Invocation) error {
-	if e.mix != nil {
-		e.mix.End(inv)
+// invoke runs a function. Its error says that the function was killed.
+func (e *Engine) invoke(name string, do func(inv invocation)) error {
+	defer clock.Working(e.clk)()
+	v := fault.NewInvocation(&e.ledger.Meter, name, e.invoked.Add(1))
+	inv := invocation{v, e.clk, muted{v, e.notes}}
+	if e.mix == nil {
+		do(inv)
+	} else {
+		e.mix.Begin(v)
+		inv.clk = clock.Skewed{Clock: e.clk, By: e.mix.Between(e.mix.Rates.Skew)}
+		do(inv)
+		e.mix.End(v)
 	}
-	if inv.Killed() {
-		return fmt.Errorf("%s: %w", inv.Name, errKilled)
+	if v.Killed() {
+		return fmt.Errorf("%s: %w", name, errKilled)
 	}
 	return nil
 }
 
-func (e *Engine) receive(ctx context.Context, p *pipe, lane flight.Lane, batch []queue.Message) ([]string, error) {
-	done := clock.Working(e.clk)
-	defer done()
-	inv, clk := e.begin("receive")
-	ctx, cancel := e.clk.Deadline(ctx, e.cfg.Receive.Timeout)
-	defer cancel()
-	newID := e.newID
-	if lane == flight.Bulk {
-		newID = func() flight.ID {
-			id := e.newID()
-			e.turns.mark(id)
-			return id
+func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Message) (failed []string, err error) {
+	err = e.invoke("receive", func(inv invocation) {
+		ctx, cancel := e.clk.Deadline(ctx, e.cfg.Receive.Timeout)
+		defer cancel()
+		h := receive.Handler{
+			Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(l)),
+			Ingest: inv.Queue(e.copies.watch(p, l)), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule),
+			Sources: e.sources, Config: e.cfg, Sink: p.name, Lane: l.name, Clock: inv.clk, Journal: inv.notes,
+			NewID: e.newID,
 		}
-	}
-	h := receive.Handler{
-		Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(p)),
-		Ingest: inv.Queue(e.copies.watch(p.lane(lane), p.name, lane)), Dead: inv.Queue(p.dead),
-		Schedule: inv.Schedule(e.Schedule), Sources: e.sources,
-		Config: e.cfg, Sink: p.name, Lane: lane, Clock: clk, Journal: muted{inv, e.notes}, NewID: newID,
-	}
-	failed := h.Handle(ctx, batch)
-	return failed, e.end(inv)
+		failed = h.Handle(ctx, batch)
+	})
+	return failed, err
 }
 
-func (e *Engine) turn(ctx context.Context, p *pipe, s flight.State) (flight.State, error) {
-	release, err := e.turns.take(ctx, s.Flight)
-	if err != nil {
+func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (next flight.State, err error) {
+	if l.name == flight.Bulk {
+		if err := e.bulkTurns.Acquire(ctx, 1); err != nil {
+			return s, err
+		}
+		defer e.bulkTurns.Release(1)
+	}
+	if err := e.turns.Acquire(ctx, 1); err != nil {
 		return s, err
 	}
-	defer release()
-	done := clock.Working(e.clk)
-	defer done()
-	e.Meter.Turns.Add(1)
-	inv, clk := e.begin("index")
-	ctx, cancel := e.clk.Deadline(ctx, e.cfg.Index.Timeout)
-	defer cancel()
-	h := index.Handler{
-		Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(p)),
-		Queues: map[flight.Lane]queue.Queue{flight.Live: inv.Queue(p.live), flight.Bulk: inv.Queue(p.bulk)},
-		Dead:   inv.Queue(p.dead),
-		Sink:   inv.Sink(p.sink), SinkName: p.name, Sources: e.sources, Payloads: e.payloads, Config: e.cfg, Clock: clk,
-		Journal: muted{inv, e.notes}, NewToken: newToken, Jitter: mrand.Float64,
-	}
-	out, err := h.Turn(ctx, s)
-	if killed := e.end(inv); killed != nil {
+	defer e.turns.Release(1)
+	e.ledger.Meter.Turns.Add(1)
+	var failed error
+	killed := e.invoke("index", func(inv invocation) {
+		ctx, cancel := e.clk.Deadline(ctx, e.cfg.Index.Timeout)
+		defer cancel()
+		h := index.Handler{
+			Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(l)),
+			Queues: map[flight.Lane]queue.Queue{
+				flight.Live: inv.Queue(p.lanes[flight.Live].queue), flight.Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
+			},
+			Dead: inv.Queue(p.dead),
+			Sink: inv.Sink(p.sink), SinkName: p.name, Sources: e.sources, Payloads: e.payloads, Config: e.cfg,
+			Clock: inv.clk, Journal: inv.notes, NewToken: newToken, Jitter: mrand.Float64,
+		}
+		next, failed = h.Turn(ctx, s)
+	})
+	if killed != nil {
 		return s, killed
 	}
-	e.turns.turned(s, out)
-	return out, err
+	return next, failed
 }
 
 // launcher is the machine, which under the standard fault mix loses some starts and doubles others.
-func (e *Engine) launcher(p *pipe) flight.Launcher {
+func (e *Engine) launcher(l *lane) flight.Launcher {
 	if e.mix == nil {
-		return p.machine
+		return l.machine
 	}
-	return unreliable{e.mix, p.machine}
+	return unreliable{e.mix, l.machine}
 }
 
 type unreliable struct {
@@ -292,7 +319,7 @@ func (u unreliable) Start(ctx context.Context, s flight.State) error {
 	return u.to.Start(ctx, s)
 }
 
-// muted drops the notes of an invocation that was killed: nobody would have read them.
+// muted drops the notes of an invocation that was killed: on AWS they would be lost with it.
 type muted struct {
 	inv *fault.Invocation
 	to  journal.Journal

@@ -13,8 +13,11 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/local/story"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -23,17 +26,17 @@ import (
 
 // flow is one run of the whole engine in virtual time.
 type flow struct {
-	arrivals []Timed
+	arrivals []feed.Timed
 	cfg      func(*config.Config)
 	faults   *fault.Mix
 	pollers  int
 	script   func(*memory.Sink)
-	journal  *Recorder
+	journal  *story.Recorder
 }
 
 // outcome is what a flow left behind.
 type outcome struct {
-	report Report
+	report ledger.Report
 	engine *Engine
 	sink   *memory.Sink
 	docs   map[string]string // key -> version in the sink
@@ -97,11 +100,11 @@ func (f flow) run(t *testing.T) outcome {
 	return out
 }
 
-type slice struct{ rest []Timed }
+type slice struct{ rest []feed.Timed }
 
-func (s *slice) Next() (Timed, error) {
+func (s *slice) Next() (feed.Timed, error) {
 	if len(s.rest) == 0 {
-		return Timed{}, io.EOF
+		return feed.Timed{}, io.EOF
 	}
 	t := s.rest[0]
 	s.rest = s.rest[1:]
@@ -111,29 +114,38 @@ func (s *slice) Next() (Timed, error) {
 func (s *slice) Close() error { return nil }
 
 // put and del are native events at a time.
-func put(after time.Duration, id string, version int, fields ...string) Timed {
+func put(after time.Duration, id string, version int, fields ...string) feed.Timed {
 	data := fmt.Sprintf(`{"title":"%s %d"}`, id, version)
 	if len(fields) > 0 {
 		data = fields[0]
 	}
-	return Timed{
-		after,
-		queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":%s}`, id, version,
-			data)},
-	}
+	m := native(id, fmt.Sprintf(`"%d"`, version), `,"data":`+data)
+	m.After = after
+	return m
 }
 
-func del(after time.Duration, id string, version int) Timed {
-	return Timed{after, queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.deleted","subject":%q,"sequence":"%d"}`, id,
-		version)}}
+func del(after time.Duration, id string, version int) feed.Timed {
+	m := message(fmt.Sprintf(`{"type":"doc.deleted","subject":%q,"sequence":"%d"}`, id, version))
+	m.After = after
+	return m
+}
+
+// native is a put with more fields.
+func native(id, sequence, rest string) feed.Timed {
+	return message(fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":%s%s}`, id, sequence, rest))
+}
+
+func message(body string) (m feed.Timed) {
+	m.Body = body
+	return m
 }
 
 // publishing makes docs documents of 10 versions each, sent within spread of each other, shuffled,
 // 5 % of them twice, 2 % of the documents ending in a delete; the documents begin over the given
 // time.
-func publishing(seed uint64, docs int, spread, over time.Duration) []Timed {
+func publishing(seed uint64, docs int, spread, over time.Duration) []feed.Timed {
 	r := rand.New(rand.NewPCG(seed, 1))
-	var all []Timed
+	var all []feed.Timed
 	for d := range docs {
 		id := fmt.Sprintf("doc-%04d", d)
 		begin := time.Duration(r.Int64N(int64(over) + 1))
@@ -150,13 +162,13 @@ func publishing(seed uint64, docs int, spread, over time.Duration) []Timed {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Timed) int { return cmp.Compare(a.After, b.After) })
+	slices.SortStableFunc(all, func(a, b feed.Timed) int { return cmp.Compare(a.After, b.After) })
 	return all
 }
 
 // expected sorts the events of each document by order key and keeps the newest: what the sink must
 // hold in the end. It knows nothing of rows, leases or flights.
-func expected(t *testing.T, arrivals []Timed) map[string]string {
+func expected(t *testing.T, arrivals []feed.Timed) map[string]string {
 	t.Helper()
 	cfg := config.Default()
 	set, err := source.New(&cfg)

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/wholefile"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -68,15 +69,15 @@ func (f *Folder) Note(n journal.Note) {
 	}
 }
 
-// settle forgets the notes: what they say is in the rows now.
-func (f *Folder) settle() error {
+// forgetDeletes forgets the notes: what they say is in the rows now.
+func (f *Folder) forgetDeletes() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
 		return f.err
 	}
 	if err := f.deletes.Truncate(0); err != nil {
-		return fmt.Errorf("settle the data folder: %w", err)
+		return fmt.Errorf("forget the deletes noted in the data folder: %w", err)
 	}
 	return nil
 }
@@ -117,7 +118,7 @@ func ClaimFolder(dir string, sinks map[string]string) error {
 			"data folder %s is not empty and has no %s: choose an empty folder, a new one, or one that lull made", dir,
 			markerFile)
 	}
-	return replaceFile(path, public, func(f *os.File) error {
+	return wholefile.Write(path, 0o644, func(f *os.File) error {
 		return json.NewEncoder(f).Encode(marker{markerHolds, 1, sinks})
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
@@ -82,7 +83,7 @@ func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 	)
 	r := rand.New(rand.NewPCG(1, 50))
 	newest := make([]int, documents) // by live events
-	var live []Timed
+	var live []feed.Timed
 	for at := time.Duration(0); at < lasting; at += time.Second / perSecond {
 		d := r.IntN(documents)
 		if r.IntN(3) == 0 {
@@ -359,7 +360,7 @@ func TestBatchWhoseAnswerIsLostIsJudgedAgain(t *testing.T) {
 		s.inject.next("StartExecution", fault.CrashAfter, 1)
 		s.send(put(0, "done", 1), put(0, "new", 1), put(0, "broken", 1, `"no object"`))
 		s.wait(4 * time.Second)
-		if n := s.p.live.Counts().Total(); n != 3 {
+		if n := s.p.lane(flight.Live).queue.Counts().Total(); n != 3 {
 			t.Errorf("%d messages in the queue, want all three: nobody read the answer", n)
 		}
 		r := s.settle()

@@ -4,24 +4,22 @@ import (
 	"context"
 	"errors"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/dlq"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 )
 
-func (e *Engine) letters(ctx context.Context, p *pipe, batch []queue.Message) ([]string, error) {
-	done := clock.Working(e.clk)
-	defer done()
-	inv, clk := e.begin("dlq")
-	h := dlq.Handler{
-		Shards: inv.Shards(e.Shards), Letters: inv.Letters(e.Letters), Sources: e.sources, Live: inv.Queue(p.live),
-		Bulk: inv.Queue(p.bulk), Dead: inv.Queue(p.dead), Config: e.cfg, Sink: p.name, Clock: clk,
-		Journal: muted{inv, e.notes},
-	}
-	failed := h.Handle(ctx, batch)
-	return failed, e.end(inv)
+func (e *Engine) judgeDead(ctx context.Context, p *pipe, batch []queue.Message) (failed []string, err error) {
+	err = e.invoke("dlq", func(inv invocation) {
+		h := dlq.Handler{
+			Shards: inv.Shards(e.Shards), Letters: inv.Letters(e.Letters), Sources: e.sources,
+			Live: inv.Queue(p.lanes[flight.Live].queue), Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
+			Dead: inv.Queue(p.dead), Config: e.cfg, Sink: p.name, Clock: inv.clk, Journal: inv.notes,
+		}
+		failed = h.Handle(ctx, batch)
+	})
+	return failed, err
 }
 
 // pruning runs prune at start and at its interval, as the rule does.
@@ -36,19 +34,19 @@ func (e *Engine) pruning(ctx context.Context, p *pipe) {
 	}
 }
 
-func (e *Engine) prune(ctx context.Context, p *pipe) error {
-	done := clock.Working(e.clk)
-	defer done()
-	inv, clk := e.begin("prune")
-	r := prune.Pruner{
-		Shards: inv.Shards(e.Shards), Scanner: inv.Scanner(scanned{e.Shards, e.Meter}), Flights: inv.Flights(e.Flights),
-		Letters:  inv.Letters(e.Letters),
-		Schedule: inv.Schedule(e.Schedule), Launcher: inv.Launcher(e.launcher(p)),
-		Live:   inv.Queue(e.copies.watch(p.live, p.name, flight.Live)),
-		Bulk:   inv.Queue(e.copies.watch(p.bulk, p.name, flight.Bulk)),
-		Config: e.cfg, Sink: p.name, Clock: clk, Journal: muted{inv, e.notes},
-	}
-	_, err := r.Run(ctx)
-	_, forgot := e.copies.unsettled(ctx, e.Shards)
-	return errors.Join(err, forgot, e.end(inv))
+func (e *Engine) prune(ctx context.Context, p *pipe) (err error) {
+	killed := e.invoke("prune", func(inv invocation) {
+		r := prune.Pruner{
+			Shards: inv.Shards(e.Shards), Scanner: inv.Scanner(e.ledger.Meter.Scanner(e.Shards)),
+			Flights: inv.Flights(e.Flights), Letters: inv.Letters(e.Letters), Schedule: inv.Schedule(e.Schedule),
+			Launcher: inv.Launcher(e.launcher(p.lanes[flight.Live])),
+			Live:     inv.Queue(e.copies.watch(p, p.lanes[flight.Live])),
+			Bulk:     inv.Queue(e.copies.watch(p, p.lanes[flight.Bulk])),
+			Config:   e.cfg, Sink: p.name, Clock: inv.clk, Journal: inv.notes,
+		}
+		_, err = r.Run(ctx)
+		_, forgot := e.copies.pending(ctx, e.Shards)
+		err = errors.Join(err, forgot)
+	})
+	return errors.Join(err, killed)
 }

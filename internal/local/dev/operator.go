@@ -5,6 +5,7 @@ import (
 
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/local/story"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -12,13 +13,13 @@ import (
 )
 
 // Operator answers the commands' questions from this engine. rec keeps the timeline, nil for none.
-func (e *Engine) Operator(rec *Recorder) *operate.Operator {
+func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 	o := &operate.Operator{
 		Shards: e.Shards, Dead: e.Letters, Schedule: e.Schedule, Flights: e.Flights,
-		Launcher: func(name string) flight.Launcher { return e.launcher(e.pipes[name]) },
+		Launcher: func(name string) flight.Launcher { return e.launcher(e.pipes[name].lane(flight.Live)) },
 		Queues: func(name string, lane flight.Lane) queue.Queue {
 			if p := e.pipes[name]; p != nil {
-				return p.lane(lane)
+				return p.lane(lane).queue
 			}
 			return nil
 		},
@@ -35,8 +36,7 @@ func (e *Engine) Operator(rec *Recorder) *operate.Operator {
 	}
 	if rec != nil {
 		o.History = func(_ context.Context, doc shard.DocID) ([]operate.Decision, error) {
-			return rec.decisions(doc),
-				nil
+			return rec.Decisions(doc), nil
 		}
 	}
 	return o
@@ -46,29 +46,12 @@ func (e *Engine) queueStatus(context.Context) ([]operate.QueueStatus, error) {
 	var out []operate.QueueStatus
 	for _, name := range e.order {
 		p := e.pipes[name]
-		for _, q := range []*memory.Queue{p.live, p.bulk, p.dead} {
+		for _, q := range []*memory.Queue{p.lane(flight.Live).queue, p.lane(flight.Bulk).queue, p.dead} {
 			c := q.Counts()
 			out = append(out, operate.QueueStatus{
-				Queue: q.Name(), Visible: c.Visible, InFlight: c.InFlight,
-				Delayed: c.Delayed,
+				Queue: q.Name(), Visible: c.Visible, InFlight: c.InFlight, Delayed: c.Delayed,
 			})
 		}
 	}
 	return out, nil
-}
-
-// decisions is the timeline of a document in the words of the narrator.
-func (r *Recorder) decisions(doc shard.DocID) []operate.Decision {
-	var out []operate.Decision
-	for _, n := range r.About(doc) {
-		word, text := tell(n)
-		if word == "" {
-			continue
-		}
-		if n.Key != "" {
-			text = "v" + VersionText(n.Key) + ": " + text
-		}
-		out = append(out, operate.Decision{At: n.At, Step: word, Text: text})
-	}
-	return out
 }

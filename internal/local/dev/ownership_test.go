@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
@@ -61,7 +62,7 @@ func TestTwoVersionsInOneBatchAreOneAdmitAndOneWrite(t *testing.T) {
 func TestLowerVersionOfABatchIsHeldUntilTheNewestIsCommitted(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.inject.when("COMMIT", func() {
-			if n := s.p.live.Counts().Total(); n != 2 {
+			if n := s.p.lane(flight.Live).queue.Counts().Total(); n != 2 {
 				t.Errorf("%d messages in the queue before the commit, want both", n)
 			}
 		})

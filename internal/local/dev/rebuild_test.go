@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -32,13 +32,13 @@ func (u *upstream) id(d int) string { return fmt.Sprint("doc-", d) }
 
 // event is a document's newest version as a native event. mark goes into it: a collection, a
 // resync.
-func (u *upstream) event(d int, mark string) Timed {
+func (u *upstream) event(d int, mark string) feed.Timed {
 	kind, data := "doc.changed", fmt.Sprintf(`,"data":{"title":"version %d"}`, u.versions[d])
 	if u.gone[d] {
 		kind, data = "doc.deleted", ""
 	}
-	return Timed{0, queue.Outgoing{Body: fmt.Sprintf(`{"type":%q,"subject":%q,"sequence":"%d"%s%s}`, kind, u.id(d),
-		u.versions[d], mark, data)}}
+	return message(fmt.Sprintf(`{"type":%q,"subject":%q,"sequence":"%d"%s%s}`, kind, u.id(d),
+		u.versions[d], mark, data))
 }
 
 // change makes a document's next version, one in eight a delete, and publishes it to every
@@ -53,7 +53,7 @@ func (u *upstream) change(collections ...string) {
 }
 
 // export is what `lull resync --collection content-v2 --run RUN` sends of some documents.
-func (u *upstream) export(run string, deletes bool, docs func(d int) bool) (out []Timed) {
+func (u *upstream) export(run string, deletes bool, docs func(d int) bool) (out []feed.Timed) {
 	for d := range u.versions {
 		if docs(d) && (deletes || !u.gone[d]) {
 			out = append(out, u.event(d, fmt.Sprintf(`,"collection":%q,"mode":"resync","resyncrun":%q`, newCollection,

@@ -2,7 +2,6 @@ package dev
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,10 +9,13 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
@@ -78,7 +80,7 @@ func (st stage) play(t *testing.T, story func(s *scene)) {
 }
 
 // send publishes now; the times of the messages do not count.
-func (s *scene) send(messages ...Timed) {
+func (s *scene) send(messages ...feed.Timed) {
 	s.t.Helper()
 	for _, m := range messages {
 		if err := s.e.Publish(s.ctx, m.Outgoing); err != nil {
@@ -94,7 +96,7 @@ func (s *scene) wait(d time.Duration) {
 }
 
 // settle waits until nothing is left, and checks the books.
-func (s *scene) settle() Report {
+func (s *scene) settle() ledger.Report {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, 80*24*time.Hour)
 	defer cancel()
@@ -138,6 +140,15 @@ func (s *scene) row(id string) shard.Row {
 		s.t.Fatal(err)
 	}
 	return rows[0]
+}
+
+// versionText is the upstream's version in a key.
+func versionText(k shard.OrderKey) string {
+	p, err := k.Parts()
+	if err != nil {
+		return err.Error()
+	}
+	return p.Version.Text()
 }
 
 func doc(id string) shard.DocID { return shard.DocID("content#" + id) }
@@ -228,19 +239,14 @@ func (s *scripted) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) f
 }
 
 // key is the order key of a native put as put() makes it.
-func (s *scene) key(m Timed) shard.OrderKey {
+func (s *scene) key(m feed.Timed) shard.OrderKey {
 	s.t.Helper()
-	r := s.e.sources.Decode(m.message())
+	r := s.e.sources.Decode(queue.Message{Body: m.Body})
 	if r[0].Fault != nil {
 		s.t.Fatal(r[0].Fault)
 	}
 	return r[0].Event.Key
 }
-
-var (
-	_ = fmt.Sprint
-	_ = flight.Live
-)
 
 // startAgain starts another execution of a flight.
 func (s *scene) startAgain(id flight.ID) {
@@ -249,7 +255,7 @@ func (s *scene) startAgain(id flight.ID) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	err = s.p.machine.Start(s.ctx, flight.State{
+	err = s.p.lane(flight.Live).machine.Start(s.ctx, flight.State{
 		Schema: flight.SchemaVersion, Flight: id, Left: flight.AllLeft(m.Items()),
 		WakeAt:       flight.WakeText(m.Records[0].Events[0].Due.Time()),
 		VisibleUntil: time.Now().Add(30 * time.Second).UnixMicro(),

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/feed"
+	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
@@ -52,7 +54,7 @@ func TestLiveGoesBeforeBulk(t *testing.T) {
 		const flights = 24 // of each lane
 		s.sink.SetDown(errDown)
 		for i := range flights {
-			s.send(native(fmt.Sprintf("bulk%d", i), `"1"`, `,"mode":"resync","resyncrun":"01K0000000000000000000000A"`),
+			s.send(native(fmt.Sprintf("bulk%d", i), `"1"`, `,"data":{},"mode":"resync","resyncrun":"01K0000000000000000000000A"`),
 				put(0, fmt.Sprintf("live%d", i), 1))
 			s.wait(4 * time.Second) // longer than the windows: the next ones are other flights
 		}
@@ -344,7 +346,7 @@ func TestClosedTableOutageLosesNothing(t *testing.T) {
 func TestMessageOlderThanRowsMeetsTheAgeGuard(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		ms := time.Now().Add(-29*24*time.Hour - time.Minute).UnixMilli()
-		old := func(id string, v int) Timed {
+		old := func(id string, v int) feed.Timed {
 			m := put(0, id, v)
 			m.Attributes = map[string]queue.Attribute{queue.AttrFirstSent: {Type: "Number", String: fmt.Sprint(ms)}}
 			return m
@@ -384,7 +386,7 @@ func TestOpenTableOutageNeverAcknowledges(t *testing.T) {
 		s.holds("b", "1")
 		s.noted(journal.OutageWrite, 2)
 		s.noted(journal.Deleted, 0)
-		if n := s.p.live.Counts().Total(); n != 3 {
+		if n := s.p.lane(flight.Live).queue.Counts().Total(); n != 3 {
 			t.Errorf("%d messages in the queue, want all three unacknowledged", n)
 		}
 		away.Store(false)

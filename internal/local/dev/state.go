@@ -3,7 +3,6 @@ package dev
 import (
 	"bufio"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,19 +13,22 @@ import (
 	"unicode/utf8"
 
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/feed"
+	"github.com/lullhq/lull/internal/local/wholefile"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
 // Save writes rows, dead letters and scheduled events to the data folder, so that the next run
-// refuses what this one has made old. Messages that are not settled are not kept.
+// refuses what this one has made old. Messages that are not settled are lost.
 func (e *Engine) Save(ctx context.Context, f *Folder) error {
 	for _, part := range []struct {
 		file  string
 		write func(context.Context, *json.Encoder) error
 	}{{rowsFile, e.saveRows}, {lettersFile, e.saveLetters}, {scheduledFile, e.saveScheduled}} {
-		err := replaceFile(filepath.Join(f.dir, part.file), private, func(to *os.File) error {
+		// What a data folder holds comes from documents: only its owner may read it.
+		err := wholefile.Write(filepath.Join(f.dir, part.file), 0o600, func(to *os.File) error {
 			w := bufio.NewWriter(to)
 			if err := part.write(ctx, json.NewEncoder(w)); err != nil {
 				return err
@@ -37,7 +39,7 @@ func (e *Engine) Save(ctx context.Context, f *Folder) error {
 			return err
 		}
 	}
-	return f.settle()
+	return f.forgetDeletes()
 }
 
 // pages calls next with a cursor until it answers none.
@@ -52,13 +54,31 @@ func pages(next func(cursor string) (string, error)) error {
 
 const statePage = 1000
 
+// savedRow is a line of rowsFile: a row without what belongs to messages that are gone when the
+// process ends. Order keys are bytes, in base64; the names are the table's.
+type savedRow struct {
+	Doc          shard.DocID     `json:"doc"`
+	Schema       int64           `json:"schema,omitempty"`
+	VersionClass shard.Class     `json:"version_class,omitempty"`
+	Committed    []byte          `json:"committed,omitempty"`
+	CommittedOp  shard.Operation `json:"committed_op,omitempty"`
+	Dead         []byte          `json:"dead,omitempty"`
+	LastWrite    shard.Micros    `json:"last_write,omitempty"`
+	ExpiresAt    int64           `json:"expires_at,omitempty"`
+	LeaseUntil   shard.Micros    `json:"lease_until,omitempty"`
+	RanAt        shard.Micros    `json:"ran_at,omitempty"`
+	Cursor       string          `json:"cursor,omitempty"`
+}
+
 func (e *Engine) saveRows(ctx context.Context, enc *json.Encoder) error {
 	return pages(func(cursor string) (string, error) {
 		rows, next, err := e.Shards.Scan(ctx, 0, 1, cursor, statePage)
 		for _, r := range rows {
-			if err == nil {
-				err = enc.Encode(settled(r))
-			}
+			err = errors.Join(err, enc.Encode(savedRow{
+				Doc: r.Doc, Schema: r.Schema, VersionClass: r.VersionClass, Committed: []byte(r.Committed),
+				CommittedOp: r.CommittedOp, Dead: []byte(r.Dead), LastWrite: r.LastWrite, ExpiresAt: r.ExpiresAt,
+				LeaseUntil: r.LeaseUntil, RanAt: r.RanAt, Cursor: r.Cursor,
+			}))
 		}
 		return next, err
 	})
@@ -67,7 +87,7 @@ func (e *Engine) saveRows(ctx context.Context, enc *json.Encoder) error {
 // savedLetter is a line of lettersFile.
 type savedLetter struct {
 	deadletter.Letter
-	Base64 []byte `json:",omitempty"` // the body, where it is no text
+	Base64 []byte `json:",omitempty"` // the body, where it is not UTF-8
 }
 
 func (e *Engine) saveLetters(ctx context.Context, enc *json.Encoder) error {
@@ -84,7 +104,7 @@ func (e *Engine) saveLetters(ctx context.Context, enc *json.Encoder) error {
 			if !ok {
 				continue
 			}
-			l.Key = shard.OrderKey(l.Key.String()) // packed keys are no text
+			l.Key = shard.OrderKey(l.Key.String()) // a packed key is not UTF-8
 			s := savedLetter{Letter: l}
 			if !utf8.ValidString(l.Body) {
 				s.Body, s.Base64 = "", []byte(l.Body)
@@ -101,59 +121,29 @@ func (e *Engine) saveLetters(ctx context.Context, enc *json.Encoder) error {
 const farAway = 100 * 365 * 24 * time.Hour
 
 func (e *Engine) saveScheduled(ctx context.Context, enc *json.Encoder) error {
-	saved := map[string]bool{} // one that was sent and is stored still is in both lists
-	save := func(items []schedule.Item) error {
-		for _, it := range items {
-			if saved[it.ID] {
-				continue
-			}
-			saved[it.ID] = true
-			it.Key = shard.OrderKey(it.Key.String())
-			if err := enc.Encode(it); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	sent, err := e.copies.unsettled(ctx, e.Shards)
+	items, err := e.copies.pending(ctx, e.Shards)
 	if err != nil {
 		return err
 	}
-	if err := save(sent); err != nil {
-		return err
-	}
-	return pages(func(cursor string) (string, error) {
-		items, next, err := e.Schedule.Due(ctx, e.clk.Now().Add(farAway), cursor, statePage)
-		if err == nil {
-			err = save(items)
-		}
+	err = pages(func(cursor string) (string, error) {
+		due, next, err := e.Schedule.Due(ctx, e.clk.Now().Add(farAway), cursor, statePage)
+		items = append(items, due...)
 		return next, err
 	})
-}
-
-// settled is the row without what belongs to messages that are gone when the process ends.
-func settled(r shard.Row) map[string]any {
-	item := map[string]any{"doc": r.Doc}
-	for _, a := range []shard.Attr{
-		shard.AttrSchema, shard.AttrVersionClass, shard.AttrCommitted, shard.AttrCommittedOp, shard.AttrDead,
-		shard.AttrLastWrite,
-		shard.AttrExpiresAt, shard.AttrLeaseUntil, shard.AttrRanAt, shard.AttrCursor,
-	} {
-		switch v, ok := r.Get(a); {
-		case !ok:
-		case v.Kind == shard.KindBinary:
-			item[string(a)] = base64.StdEncoding.EncodeToString([]byte(v.Text))
-		case v.Kind == shard.KindNumber:
-			item[string(a)] = v.Num
-		default:
-			item[string(a)] = v.Text
+	saved := map[string]bool{} // an event that was sent and is not yet deleted from the store is listed twice
+	for _, it := range items {
+		if err != nil || saved[it.ID] {
+			continue
 		}
+		saved[it.ID] = true
+		it.Key = shard.OrderKey(it.Key.String())
+		err = enc.Encode(it)
 	}
-	return item
+	return err
 }
 
-// Load reads what Save wrote and then raises the rows to the deletes that were noted and to what
-// the sinks hold: a run that was killed saved nothing else. Call it before Start.
+// Load reads what Save wrote. A run that was killed saved nothing: so Load then raises the rows to
+// the deletes that were noted and to what the sinks hold. Call it before Start.
 func (e *Engine) Load(ctx context.Context, f *Folder) error {
 	for _, part := range []struct {
 		file string
@@ -177,7 +167,7 @@ func (e *Engine) Load(ctx context.Context, f *Folder) error {
 		err := r.All(ctx, func(s sink.Stored) error {
 			k, err := shard.ParseOrderKey(s.Key)
 			if err != nil {
-				return nil //nolint:nilerr // not written by lull: it has no row
+				return nil //nolint:nilerr // lull did not write this document: it has no row
 			}
 			return e.raise(ctx, s.Doc, k, shard.Put, shard.Micros(s.Fence))
 		})
@@ -189,28 +179,27 @@ func (e *Engine) Load(ctx context.Context, f *Folder) error {
 }
 
 func (e *Engine) loadRow(ctx context.Context, line []byte) error {
-	var item map[string]json.RawMessage
-	if err := json.Unmarshal(line, &item); err != nil {
+	var s savedRow
+	if err := json.Unmarshal(line, &s); err != nil {
 		return err
 	}
-	var doc shard.DocID
-	if err := json.Unmarshal(item["doc"], &doc); err != nil {
-		return fmt.Errorf("doc: %w", err)
-	}
-	w := shard.Write{Doc: doc}
+	return e.loaded(ctx, shard.Row{
+		Doc: s.Doc, Schema: s.Schema, VersionClass: s.VersionClass, Committed: shard.OrderKey(s.Committed),
+		CommittedOp: s.CommittedOp, Dead: shard.OrderKey(s.Dead), LastWrite: s.LastWrite, ExpiresAt: s.ExpiresAt,
+		LeaseUntil: s.LeaseUntil, RanAt: s.RanAt, Cursor: s.Cursor,
+	})
+}
+
+// loaded puts a row into the table as it is.
+func (e *Engine) loaded(ctx context.Context, r shard.Row) error {
+	w := shard.Write{Doc: r.Doc}
 	for _, a := range shard.Attrs() {
-		raw, ok := item[string(a)]
-		if !ok {
-			continue
+		if v, ok := r.Get(a); ok {
+			w.Update = append(w.Update, shard.Action{Verb: shard.Set, Attr: a, Val: v})
 		}
-		v, err := loadValue(a, raw)
-		if err != nil {
-			return fmt.Errorf("%s: %w", a, err)
-		}
-		w.Update = append(w.Update, shard.Action{Verb: shard.Set, Attr: a, Val: v})
 	}
+	e.ledger.Knows(r.Doc, r.Committed)
 	_, err := e.Shards.Write(ctx, w)
-	e.ledger.knows(doc, w.Apply(shard.Row{}).Committed)
 	return err
 }
 
@@ -244,7 +233,7 @@ func (e *Engine) loadScheduled(ctx context.Context, line []byte) error {
 		return err
 	}
 	it.Key = k
-	e.ledger.awaits(it.Doc, it.Key)
+	e.ledger.Awaits(it.Doc, it.Key)
 	return e.Schedule.Put(ctx, it)
 }
 
@@ -253,7 +242,7 @@ func (e *Engine) loadScheduled(ctx context.Context, line []byte) error {
 func (e *Engine) loadDelete(ctx context.Context, line []byte) error {
 	var d deleted
 	if err := json.Unmarshal(line, &d); err != nil {
-		return nil //nolint:nilerr // see above: its sink's write is repeated by whoever sends the message again
+		return nil //nolint:nilerr // see above: the sender sends the message again, and the delete is written again
 	}
 	k, err := loadKey(shard.OrderKey(d.Key))
 	if err != nil {
@@ -262,7 +251,7 @@ func (e *Engine) loadDelete(ctx context.Context, line []byte) error {
 	return e.raise(ctx, d.Doc, k, shard.Delete, shard.Micros(d.At))
 }
 
-// loadKey reads a printed key; none is none.
+// loadKey reads a printed key, empty for none.
 func loadKey(printed shard.OrderKey) (shard.OrderKey, error) {
 	if printed == "" {
 		return "", nil
@@ -286,32 +275,7 @@ func (e *Engine) raise(ctx context.Context, doc shard.DocID, k shard.OrderKey, o
 	r.VersionClass, r.Committed, r.CommittedOp = p.Version.Class(), k, op
 	r.LastWrite = max(r.LastWrite, written)
 	r.ExpiresAt = e.cfg.Expires(e.clk.Now())
-	w := shard.Write{Doc: doc}
-	for _, a := range shard.Attrs() {
-		if v, ok := r.Get(a); ok {
-			w.Update = append(w.Update, shard.Action{Verb: shard.Set, Attr: a, Val: v})
-		}
-	}
-	_, err = e.Shards.Write(ctx, w)
-	e.ledger.knows(doc, k)
-	return err
-}
-
-func loadValue(a shard.Attr, raw json.RawMessage) (shard.Value, error) {
-	if n := json.Number(raw); len(raw) > 0 && raw[0] != '"' {
-		i, err := n.Int64()
-		return shard.Value{Kind: shard.KindNumber, Num: i}, err
-	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return shard.Value{}, err
-	}
-	switch a {
-	case shard.AttrCommitted, shard.AttrDead:
-		b, err := base64.StdEncoding.DecodeString(s)
-		return shard.Value{Kind: shard.KindBinary, Text: string(b)}, err
-	}
-	return shard.Value{Kind: shard.KindString, Text: s}, nil
+	return e.loaded(ctx, r)
 }
 
 func eachLine(path string, f func([]byte) error) error {
@@ -324,7 +288,7 @@ func eachLine(path string, f func([]byte) error) error {
 	}
 	defer func() { _ = file.Close() }() // read only
 	s := bufio.NewScanner(file)
-	s.Buffer(nil, maxLine)
+	s.Buffer(nil, feed.MaxLine)
 	for n := 1; s.Scan(); n++ {
 		if err := f(s.Bytes()); err != nil {
 			return fmt.Errorf("load %s line %d: %w", path, n, err)

@@ -1,9 +1,7 @@
 package dev
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +12,9 @@ import (
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
@@ -30,7 +30,7 @@ type life struct {
 
 // live plays messages until they are settled and returns the report; check sees the engine while it
 // runs.
-func (l life) live(t *testing.T, messages []Timed, check func(e *Engine)) Report {
+func (l life) live(t *testing.T, messages []feed.Timed, check func(e *Engine)) ledger.Report {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
@@ -91,16 +91,16 @@ func TestTheNextRunRefusesWhatTheLastOneMadeOld(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{},
 					memory.SinkSettings{Versions: true, ForgetAfter: time.Minute}), killed: killed}
-				l.live(t, []Timed{put(0, "a", 5), put(0, "gone", 5), del(time.Minute, "gone", 6)}, nil)
+				l.live(t, []feed.Timed{put(0, "a", 5), put(0, "gone", 5), del(time.Minute, "gone", 6)}, nil)
 				time.Sleep(time.Hour)
-				r := l.live(t, []Timed{
+				r := l.live(t, []feed.Timed{
 					put(0, "a", 4), put(0, "a", 5), put(0, "gone", 5), del(0, "gone", 6),
 					put(0, "b", 1),
 				}, nil)
 				if r.Stale != 2 || r.Duplicates != 2 || r.Written != 1 || r.Deleted != 0 {
 					t.Errorf("the second run: %+v", r)
 				}
-				r = l.live(t, []Timed{put(0, "a", 6), put(0, "gone", 7)}, nil)
+				r = l.live(t, []feed.Timed{put(0, "a", 6), put(0, "gone", 7)}, nil)
 				if r.Written != 2 {
 					t.Errorf("the third run: %+v", r)
 				}
@@ -117,7 +117,7 @@ func TestLettersAndScheduledEventsGoOnInTheNextRun(t *testing.T) {
 		later.Body = strings.Replace(later.Body, `"data"`,
 			`"notbefore":"`+time.Now().Add(2*time.Hour).Format(time.RFC3339)+`","data"`, 1)
 		poison := put(0, "poison", 1, `[]`)
-		r := l.live(t, []Timed{later, poison, put(0, "sick", 1)}, nil)
+		r := l.live(t, []feed.Timed{later, poison, put(0, "sick", 1)}, nil)
 		if r.Scheduled != 1 || r.Dead != 1 || len(r.DeadLetters) != 1 {
 			t.Fatalf("the first run: %+v", r)
 		}
@@ -147,7 +147,7 @@ func TestScheduledEventThatWaitsInTheQueueGoesOnInTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
 		soon := time.Now().Add(10 * time.Minute)
-		r := l.live(t, []Timed{
+		r := l.live(t, []feed.Timed{
 			notBefore(soon, put(0, "a", 1)), notBefore(soon, del(0, "b", 2)), put(0, "b", 1),
 			notBefore(soon.Add(9*time.Minute), put(0, "c", 1)),
 		}, func(e *Engine) {
@@ -183,9 +183,9 @@ func TestALetterThatIsNoUTF8GoesOnByteForByteAndForNobodyElseToRead(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
 		const body = "{\"title\":\"x\xff\xfe\tü\"}"
-		var bad Timed
+		var bad feed.Timed
 		bad.Body = body
-		l.live(t, []Timed{bad}, nil)
+		l.live(t, []feed.Timed{bad}, nil)
 		for range 2 {
 			l.live(t, nil, func(e *Engine) {
 				all, _, err := e.Letters.List(t.Context(), deadletter.Filter{}, "", 10)
@@ -212,7 +212,7 @@ func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
 			Kind: sink.Rejected, Status: 400,
 			Reason: "mapping",
 		}})
-		r := l.live(t, []Timed{put(0, "a", 1)}, nil)
+		r := l.live(t, []feed.Timed{put(0, "a", 1)}, nil)
 		if r.Dead != 1 {
 			t.Fatalf("the first run: %+v", r)
 		}
@@ -238,7 +238,7 @@ func TestARedrivenLetterThatDiesAgainIsDeadOnce(t *testing.T) {
 		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
 		rejected := memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}}
 		l.sink.Script(doc("a"), rejected, rejected)
-		r := l.live(t, []Timed{put(0, "a", 1)}, func(e *Engine) {
+		r := l.live(t, []feed.Timed{put(0, "a", 1)}, func(e *Engine) {
 			// REJECT ends the lease at its own instant: until that has passed, the letter is busy
 			time.Sleep(time.Second)
 			if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
@@ -258,7 +258,7 @@ func TestALetterThatReceiveRefusesAgainIsRejectedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
-		r := l.live(t, []Timed{put(0, "a", 1, `[]`), put(0, "b", 1)}, func(e *Engine) {
+		r := l.live(t, []feed.Timed{put(0, "a", 1, `[]`), put(0, "b", 1)}, func(e *Engine) {
 			for range 3 {
 				time.Sleep(time.Second)
 				if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
@@ -374,64 +374,18 @@ func TestADataFolderIsClaimedForItsSinks(t *testing.T) {
 	}
 }
 
-func TestTheReportHasExactlyItsFields(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "report.json")
-	if err := WriteReport(path, Report{DeadLetters: []DeadLine{
-		{Key: "content#a", Reason: "rejected", MessageID: "m"},
-	}}); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `{"messages":0,"events":0,"skipped":0,"rejected":0,"duplicates":0,"stale":0,"held":0,"superseded":0,"written":0,"deleted":0,"rewritten":0,"scheduled":0,"dead":0,` +
-		`"dead_letters":[{"key":"content#a","reason":"rejected","message_id":"m"}],"bursts":0,"flights":0,"turns":0,"row_writes":0,"row_reads":0,"sink_calls":0,"sink_items":0,"freshness_ms":{"p50":0,"p99":0,"max":0}}`
-	var got bytes.Buffer
-	if err := json.Compact(&got, b); err != nil || got.String() != want {
-		t.Errorf("got  %s\nwant %s (error %v)", got.String(), want, err)
-	}
-	if err := WriteReport(path, Report{}); err != nil {
-		t.Fatal(err)
-	}
-	if b, _ := os.ReadFile(path); !bytes.Contains(b, []byte(`"dead_letters": []`)) {
-		t.Errorf("no letters are %s, want an empty list", b)
-	}
-	left, err := os.ReadDir(filepath.Dir(path))
-	if err != nil || len(left) != 1 {
-		t.Errorf("%v is left beside the report, error %v", left, err)
-	}
-}
-
-func TestTheBooksBalance(t *testing.T) {
-	t.Parallel()
-	r := Report{
-		Events: 36, Skipped: 1, Dead: 2, Rejected: 2, Duplicates: 3, Stale: 4, Superseded: 5, Written: 6,
-		Rewritten: 6, Held: 9, Deleted: 7, Scheduled: 8,
-	}
-	if err := r.Check(); err != nil {
-		t.Error(err)
-	}
-	r.Events++
-	if err := r.Check(); err == nil || !strings.Contains(err.Error(), "37 events") {
-		t.Errorf("got %v, want an error that says the sum", err)
-	}
-}
-
-func TestQuantilesAreTheLeastValueThatTheirShareDoesNotExceed(t *testing.T) {
-	t.Parallel()
-	h := histogram{}
-	if got := h.summary(); got != (Freshness{}) {
-		t.Errorf("of nothing: %+v", got)
-	}
-	for i := range 1000 {
-		h.add(time.Duration(i+1) * time.Millisecond)
-	}
-	h.add(-time.Second) // clocks differ
-	if got, want := h.summary(), (Freshness{P50: 500, P99: 990, Max: 1000}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
 var redriveAll = operate.LetterOrder{All: true, By: "ann"}
+
+func writeFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}

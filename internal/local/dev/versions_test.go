@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -82,7 +82,7 @@ func TestEqualOrderKeyIsADuplicate(t *testing.T) {
 	})
 }
 
-func at(text string, m Timed) Timed {
+func at(text string, m feed.Timed) feed.Timed {
 	m.Body = m.Body[:len(m.Body)-1] + fmt.Sprintf(`,"time":%q}`, text)
 	return m
 }
@@ -102,7 +102,7 @@ func TestSamePayloadWithLaterTimeIsWrittenAgain(t *testing.T) {
 
 func TestSameVersionOtherPayloadHasOneWinnerInEitherOrder(t *testing.T) {
 	x, y := put(0, "a", 5, `{"title":"x"}`), put(0, "a", 5, `{"title":"y"}`)
-	for name, order := range map[string][]Timed{"x first": {x, y}, "y first": {y, x}} {
+	for name, order := range map[string][]feed.Timed{"x first": {x, y}, "y first": {y, x}} {
 		for _, apart := range []time.Duration{0, 20 * time.Second} {
 			t.Run(fmt.Sprintf("%s, %s apart", name, apart), func(t *testing.T) {
 				stage{}.play(t, func(s *scene) {
@@ -157,14 +157,6 @@ func TestFirstVersionEverIsProcessed(t *testing.T) {
 	}
 }
 
-func native(id, sequence, rest string) Timed {
-	return Timed{
-		0,
-		queue.Outgoing{Body: fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":%s,"data":{"t":1}%s}`, id,
-			sequence, rest)},
-	}
-}
-
 func TestCounterThatWentBackIsStaleUntilTheEpochIsRaised(t *testing.T) {
 	for epoch, want := range map[uint32]string{0: "1000", 1: "3"} {
 		t.Run(fmt.Sprintf("epoch %d", epoch), func(t *testing.T) {
@@ -183,15 +175,17 @@ func TestCounterThatWentBackIsStaleUntilTheEpochIsRaised(t *testing.T) {
 
 func TestResyncOfAnEqualVersionIsAppliedOncePerRun(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		resync := func(run string) Timed { return native("a", `"7"`, `,"mode":"resync","resyncrun":"`+run+`"`) }
-		s.send(native("a", `"7"`, ""))
+		resync := func(run string) feed.Timed {
+			return native("a", `"7"`, `,"data":{"t":1},"mode":"resync","resyncrun":"`+run+`"`)
+		}
+		s.send(native("a", `"7"`, `,"data":{"t":1}`))
 		s.settle()
 		for range 2 {
 			s.send(resync("01K0000000000000000000000A"))
 			s.settle()
 		}
 		s.writes("a", 2)
-		s.send(native("a", `"7"`, "")) // live, the same version: still nothing new
+		s.send(native("a", `"7"`, `,"data":{"t":1}`)) // live, the same version: still nothing new
 		s.settle()
 		s.writes("a", 2)
 		s.send(resync("01K0000000000000000000000B"))
@@ -203,9 +197,9 @@ func TestResyncOfAnEqualVersionIsAppliedOncePerRun(t *testing.T) {
 
 func TestVersionBeyondInt64ReachesTheSink(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
-		s.send(native("a", `"9223372036854775808000"`, ""))
+		s.send(native("a", `"9223372036854775808000"`, `,"data":{}`))
 		s.settle()
-		s.send(native("a", `9223372036854775808001`, ""))
+		s.send(native("a", `9223372036854775808001`, `,"data":{}`))
 		s.settle()
 		s.holds("a", "9223372036854775808001")
 		s.noted(journal.SinkNewer, 0)
@@ -266,12 +260,12 @@ func TestCollectionOptionsHoldOnBothPaths(t *testing.T) {
 		c.Collections["slow"] = config.Collection{Quiet: &long}
 		c.DefaultCollection = "content"
 	}
-	slow := func(id string) Timed {
+	slow := func(id string) feed.Timed {
 		m := put(0, id, 1)
 		m.Body = m.Body[:len(m.Body)-1] + `,"collection":"slow"}`
 		return m
 	}
-	for name, messages := range map[string][]Timed{
+	for name, messages := range map[string][]feed.Timed{
 		"alone":      {slow("a")},
 		"in a batch": {put(0, "x", 1), slow("a"), put(0, "y", 1)},
 	} {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -120,7 +120,7 @@ func (t *Trace) disorder(r *rand.Rand) {
 // Debounced is how many writes a debouncer in one process, without any fault or concurrency, would
 // make of the trace: the floor.
 func (t *Trace) Debounced(quiet, maxWait time.Duration) int {
-	d := dev.NewDebouncer()
+	var d ledger.Debouncer
 	begin := time.Unix(0, 0)
 	for _, e := range t.Events {
 		d.Arrive(shard.DocID(docName(e.Doc)), shard.OrderKey(fmt.Sprintf("%09d", e.Version)), begin.Add(e.At), quiet,

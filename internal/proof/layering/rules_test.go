@@ -63,6 +63,9 @@ var halves = []string{
 	module + "/sink/blevesink",
 	module + "/sink/opensearch",
 	module + "/internal/local/dev",
+	module + "/internal/local/ledger",
+	module + "/internal/local/server",
+	module + "/internal/local/story",
 	module + "/internal/proof/sim",
 	module + "/internal/proof/model",
 	module + "/internal/proof/bench",
@@ -84,7 +87,7 @@ var rules = []rule{
 		packages: []string{
 			"internal/clock", "event", "source", "internal/queue",
 			"internal/flight", "sink", "internal/deadletter", "internal/schedule",
-			"internal/backoff", "internal/journal",
+			"internal/backoff", "internal/journal", "internal/feed",
 		},
 		forbid: join(aws, cdk, bleve, commandLine, yaml, testOnly, halves),
 	},
@@ -100,6 +103,11 @@ var rules = []rule{
 		name:     "the halves in memory run without a vendor",
 		packages: []string{"internal/local/memory"},
 		forbid:   join(aws, cdk, bleve, commandLine, yaml, testOnly),
+	},
+	{
+		name:     "the simulator is not `lull dev`",
+		packages: []string{"internal/proof/sim"},
+		forbid:   []string{module + "/internal/local/dev", module + "/internal/local/server"},
 	},
 	{
 		name:     "functions stay light",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
@@ -195,24 +196,14 @@ func (w *World) pipe(name string) *pipe {
 // publish sends one message as an upstream would: by its collection's sink, resyncs to the bulk
 // lane.
 func (w *World) publish(out queue.Outgoing) {
+	to := feed.RouteOf(w.cfg, w.sources, queue.Message{
+		Body: out.Body, Attributes: out.Attributes, Sent: epoch.Add(w.now),
+	})
 	w.counts.Messages++
-	name, lane := w.cfg.DefaultSink, flight.Live
-	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: epoch.Add(w.now)}
-	for i, r := range w.sources.Decode(m) {
-		w.counts.Events++
-		if r.Fault != nil || r.Skip != "" {
-			continue
-		}
-		if r.Event.Resync {
-			lane = flight.Bulk
-		}
-		if i == 0 {
-			name, _ = w.cfg.SinkFor(string(r.Event.Doc.Collection()))
-		}
-	}
+	w.counts.Events += len(to.Events)
 	for _, p := range w.pipes {
-		if p.name == name {
-			if err := p.lane(lane).send(out); err != nil {
+		if p.name == to.Sink {
+			if err := p.lane(to.Lane).send(out); err != nil {
 				w.counts.Unsent++
 			}
 			return

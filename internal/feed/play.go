@@ -1,4 +1,4 @@
-package dev
+package feed
 
 import (
 	"container/heap"
@@ -41,14 +41,14 @@ type reading struct {
 	err error
 }
 
-// play sends an input's messages at their times until it ends. A broken input stops it: its error
+// Play sends an input's messages at their times until it ends. A broken input stops it: its error
 // names the line.
-func play(ctx context.Context, clk clock.Clock, in Input, send func(context.Context, Timed) error) error {
+func Play(ctx context.Context, clk clock.Clock, in Input, send func(context.Context, Timed) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := &player{clk: clk, read: readAhead(ctx, in)}
-	if l, ok := in.(interface{ live() bool }); ok {
-		p.live = l.live()
+	if l, ok := in.(*lines); ok {
+		p.live = l.slow
 	}
 	p.begin(ctx)
 	for start := clk.Now(); ; {

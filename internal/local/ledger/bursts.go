@@ -1,4 +1,4 @@
-package dev
+package ledger
 
 import (
 	"sync"
@@ -9,7 +9,7 @@ import (
 
 // Debouncer counts bursts as a single-threaded debouncer would see them: arrivals in order,
 // versions older than the newest seen ignored, a burst ended by quiet or by maxWait. It is the
-// yardstick for sink writes and shares nothing with the protocol.
+// yardstick for sink writes and shares nothing with the protocol. The zero value has seen nothing.
 type Debouncer struct {
 	mu     sync.Mutex
 	docs   map[shard.DocID]burst
@@ -21,9 +21,6 @@ type burst struct {
 	start, last time.Time
 }
 
-// NewDebouncer returns a debouncer that has seen nothing.
-func NewDebouncer() *Debouncer { return &Debouncer{docs: map[shard.DocID]burst{}} }
-
 // Arrive takes one event sent at t.
 func (d *Debouncer) Arrive(doc shard.DocID, k shard.OrderKey, t time.Time, quiet, maxWait time.Duration) {
 	d.mu.Lock()
@@ -31,6 +28,9 @@ func (d *Debouncer) Arrive(doc shard.DocID, k shard.OrderKey, t time.Time, quiet
 	b, seen := d.docs[doc]
 	if seen && k <= b.newest {
 		return
+	}
+	if d.docs == nil {
+		d.docs = map[shard.DocID]burst{}
 	}
 	if !seen || !t.Before(b.last.Add(quiet)) || !t.Before(b.start.Add(maxWait)) {
 		d.bursts++

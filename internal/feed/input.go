@@ -1,8 +1,9 @@
-package dev
+package feed
 
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,9 +18,10 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// maxLine bounds one input line. It is far above SQS's limit, however much JSON escapes: a message
-// that is too large is refused as a message, with its reason, and not as a broken file.
-const maxLine = 64 << 20
+// MaxLine bounds one line of an input, in bytes. It is far above SQS's limit, however much JSON
+// escapes: a message that is too large is refused as a message, with its reason, and not as a
+// broken file.
+const MaxLine = 64 << 20
 
 // maxAfter is the latest after_ms, some thirty years.
 const maxAfter = 1e12
@@ -30,10 +32,10 @@ type Timed struct {
 	queue.Outgoing
 }
 
-// ParseLine reads one input message. An object whose only keys are among after_ms, attributes and
-// body is a timed message: a body that is a string is the raw text, any other value its own bytes,
-// none is an empty message (which no queue takes). Anything else, {} too, is sent as it stands. The
-// error names the field.
+// ParseLine reads one message. An object whose only keys are among after_ms, attributes and body is
+// a timed message. Its body is the raw text where it is a string, and its own bytes where it is any
+// other value; without a body the message is empty, and no queue takes it. Anything else, {} too,
+// is sent as it stands. The error names the field.
 func ParseLine(line []byte) (Timed, error) {
 	text := string(line)
 	var t Timed
@@ -114,8 +116,37 @@ type Input interface {
 	Close() error
 }
 
-// OpenInput opens a file of NDJSON, a folder (its *.json, by name, one message each) or "-" for in.
-func OpenInput(path string, in io.Reader) (Input, error) {
+// Batches reads an input to its end and hands on what it reads, most messages at a time. What was
+// read before an error is handed on too. It stops at the first error of the input, of send or of
+// ctx.
+func Batches(ctx context.Context, in Input, most int, send func([]queue.Outgoing) error) error {
+	for {
+		var batch []queue.Outgoing
+		var ended error
+		for len(batch) < most && ended == nil {
+			var m Timed
+			if m, ended = in.Next(); ended == nil {
+				batch = append(batch, m.Outgoing)
+			}
+		}
+		if len(batch) > 0 {
+			if err := send(batch); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(ended, io.EOF):
+			return nil
+		case ended != nil:
+			return ended
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+	}
+}
+
+// Open opens a file of NDJSON, a folder (its *.json, by name, one message each) or "-" for in.
+func Open(path string, in io.Reader) (Input, error) {
 	if path == "-" {
 		l := newLines("standard input", io.NopCloser(in))
 		l.slow = true
@@ -137,6 +168,14 @@ func OpenInput(path string, in io.Reader) (Input, error) {
 	return l, nil
 }
 
+// Request is the input in the body of a request: one message on however many lines, or NDJSON.
+func Request(body []byte) Input {
+	if gjson.ValidBytes(body) {
+		return &wholes{names: []string{"request"}, read: func(string) ([]byte, error) { return body, nil }}
+	}
+	return newLines("request", io.NopCloser(bytes.NewReader(body)))
+}
+
 type lines struct {
 	name string
 	c    io.Closer
@@ -150,7 +189,7 @@ const utf8BOM = "\ufeff"
 
 func newLines(name string, r io.ReadCloser) *lines {
 	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 0, 64<<10), maxLine)
+	s.Buffer(make([]byte, 0, 64<<10), MaxLine)
 	return &lines{name: name, c: r, s: s}
 }
 
@@ -172,7 +211,7 @@ func (l *lines) Next() (Timed, error) {
 	}
 	if err := l.s.Err(); err != nil {
 		if errors.Is(err, bufio.ErrTooLong) {
-			return Timed{}, fmt.Errorf("%s line %d: longer than %d MiB", l.name, l.n+1, maxLine>>20)
+			return Timed{}, fmt.Errorf("%s line %d: longer than %d MiB", l.name, l.n+1, MaxLine>>20)
 		}
 		return Timed{}, fmt.Errorf("read %s: %w", l.name, err)
 	}
@@ -181,36 +220,36 @@ func (l *lines) Next() (Timed, error) {
 
 func (l *lines) Close() error { return l.c.Close() }
 
-func (l *lines) live() bool { return l.slow }
-
-type folder struct {
+// wholes are inputs that hold one message each.
+type wholes struct {
 	names []string
+	read  func(name string) ([]byte, error)
 }
 
-func openFolder(path string) (*folder, error) {
+func openFolder(path string) (Input, error) {
 	entries, err := os.ReadDir(path) // sorted by name
 	if err != nil {
 		return nil, fmt.Errorf("open events: %w", err)
 	}
-	f := &folder{}
+	w := &wholes{read: os.ReadFile}
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == ".json" && !e.IsDir() {
-			f.names = append(f.names, filepath.Join(path, e.Name()))
+			w.names = append(w.names, filepath.Join(path, e.Name()))
 		}
 	}
-	if len(f.names) == 0 {
+	if len(w.names) == 0 {
 		return nil, fmt.Errorf("open events: folder %s has no *.json", path)
 	}
-	return f, nil
+	return w, nil
 }
 
-func (f *folder) Next() (Timed, error) {
-	if len(f.names) == 0 {
+func (w *wholes) Next() (Timed, error) {
+	if len(w.names) == 0 {
 		return Timed{}, io.EOF
 	}
-	name := f.names[0]
-	f.names = f.names[1:]
-	b, err := os.ReadFile(name)
+	name := w.names[0]
+	w.names = w.names[1:]
+	b, err := w.read(name)
 	if err != nil {
 		return Timed{}, fmt.Errorf("read events: %w", err)
 	}
@@ -221,4 +260,4 @@ func (f *folder) Next() (Timed, error) {
 	return t, nil
 }
 
-func (f *folder) Close() error { return nil }
+func (w *wholes) Close() error { return nil }

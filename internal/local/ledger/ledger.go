@@ -1,4 +1,4 @@
-package dev
+package ledger
 
 import (
 	"hash/maphash"
@@ -10,26 +10,48 @@ import (
 )
 
 // Ledger counts what became of every event, once each, however often its message is delivered. It
-// is a journal.
+// is a journal, and safe for concurrent use.
 type Ledger struct {
-	seed maphash.Seed
+	Meter  Meter     // of I/O
+	Bursts Debouncer // of arrivals
 
-	mu      sync.Mutex
-	ends    map[uint64]end // by message and event
-	written map[uint64]bool
-	dead    map[string]int    // events by dead letter: the first is dead, others are its duplicates
-	letters map[uint64]string // dead letter by document and key
-	counts  map[end]int
-	held    map[uint64]bool
-	rewrite int
-	reject  int
-	refusal map[string]bool // dead letters that receive made
-	fresh   histogram
-	waiting map[uint64]int // scheduled events by document and key
-	earlier int            // events of an earlier life of the data folder that go on in this one
-	flights int
-	refused int
-	alarms  map[journal.Step]int
+	mu       sync.Mutex
+	seed     maphash.Seed
+	messages int
+	bytes    int // of the messages' bodies
+	events   int
+	ends     map[uint64]end    // by event
+	written  map[uint64]bool   // by version
+	dead     map[string]int    // events by dead letter: the first is dead, others are its duplicates
+	letters  map[uint64]string // dead letter by version
+	counts   map[end]int
+	held     map[uint64]bool // by event
+	rewrite  int
+	reject   int
+	refusal  map[string]bool // dead letters that receive made
+	fresh    histogram
+	waiting  map[uint64]int // scheduled events by version
+	flights  int
+}
+
+// Events and versions are kept as hashes: a long run has millions of them.
+type (
+	event struct {
+		message string
+		index   int
+	}
+	version struct {
+		doc shard.DocID
+		key shard.OrderKey
+	}
+)
+
+func (l *Ledger) event(n journal.Note) uint64 {
+	return maphash.Comparable(l.seed, event{n.Message, n.Event})
+}
+
+func (l *Ledger) version(doc shard.DocID, k shard.OrderKey) uint64 {
+	return maphash.Comparable(l.seed, version{doc, k})
 }
 
 // end is how an event ended.
@@ -47,47 +69,53 @@ const (
 	endScheduled
 )
 
-// NewLedger returns an empty ledger.
-func NewLedger() *Ledger {
+// New returns an empty ledger.
+func New() *Ledger {
 	return &Ledger{
 		seed: maphash.MakeSeed(), ends: map[uint64]end{}, written: map[uint64]bool{}, dead: map[string]int{},
-		letters: map[uint64]string{},
-		counts:  map[end]int{}, held: map[uint64]bool{}, alarms: map[journal.Step]int{}, fresh: histogram{},
-		waiting: map[uint64]int{}, refusal: map[string]bool{},
+		letters: map[uint64]string{}, counts: map[end]int{}, held: map[uint64]bool{}, refusal: map[string]bool{},
+		fresh: histogram{}, waiting: map[uint64]int{},
 	}
 }
 
-func (l *Ledger) hash(a, b string, n int) uint64 {
-	var h maphash.Hash
-	h.SetSeed(l.seed)
-	_, _ = h.WriteString(a)
-	_ = h.WriteByte(0)
-	_, _ = h.WriteString(b)
-	_, _ = h.Write([]byte{0, byte(n), byte(n >> 8)})
-	return h.Sum64()
-}
-
-// knows says that a version was written in an earlier life: an event with it is a duplicate.
-func (l *Ledger) knows(doc shard.DocID, k shard.OrderKey) {
+// Sent counts a message of the upstream.
+func (l *Ledger) Sent(bytes, events int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.written[l.hash(string(doc), string(k), 0)] = true
+	l.messages++
+	l.bytes += bytes
+	l.events += events
 }
 
-// awaits says that an event was scheduled in an earlier life and still waits.
-func (l *Ledger) awaits(doc shard.DocID, k shard.OrderKey) {
+// MeanBytes is the average size of a message's body.
+func (l *Ledger) MeanBytes() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.earlier++
+	return l.bytes / max(l.messages, 1)
+}
+
+// Knows notes that an earlier run on the data folder wrote a version: an event with it is a
+// duplicate.
+func (l *Ledger) Knows(doc shard.DocID, k shard.OrderKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.written[l.version(doc, k)] = true
+}
+
+// Awaits notes an event that an earlier run on the data folder scheduled and that still waits.
+func (l *Ledger) Awaits(doc shard.DocID, k shard.OrderKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events++
 	l.counts[endScheduled]++
-	l.waiting[l.hash(string(doc), string(k), 0)]++
+	l.waiting[l.version(doc, k)]++
 }
 
 // Note takes a decision.
 func (l *Ledger) Note(n journal.Note) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	version := func() uint64 { return l.hash(string(n.Doc), string(n.Key), 0) }
+	v := l.version(n.Doc, n.Key)
 	switch n.Step {
 	case journal.Skipped:
 		l.end(n, endSkipped)
@@ -96,40 +124,35 @@ func (l *Ledger) Note(n journal.Note) {
 	case journal.Superseded:
 		l.end(n, endSuperseded)
 	case journal.Duplicate:
-		// The invocation that committed this version may have died before it could say so.
-		if v := version(); !l.written[v] {
+		// The invocation that committed this version may have died before it could note it.
+		if !l.written[v] {
 			l.commit(n, v)
 			return
 		}
 		l.end(n, endDuplicate)
 	case journal.Committed:
-		v := version()
 		if !l.written[v] && shard.SameContent(n.Old.Committed, n.Key) && n.Op == shard.Put {
 			l.rewrite++
 		}
 		l.commit(n, v)
 	case journal.DeadLettered, journal.Dropped:
 		if n.Message == "" {
-			return // dlq and prune speak of letters, not of messages
+			return // dlq and prune note dead letters, not messages
 		}
 		l.die(n)
 	case journal.AlreadyDead:
-		n.Letter = l.letters[version()]
+		n.Letter = l.letters[v]
 		l.die(n)
 	case journal.Scheduled:
 		if l.end(n, endScheduled) {
-			l.waiting[version()]++
+			l.waiting[v]++
 		}
 	case journal.Redriven:
 		l.revive(n)
 	case journal.Held:
-		l.held[l.hash(n.Message, "", n.Event)] = true
+		l.held[l.event(n)] = true
 	case journal.Launched:
 		l.flights++
-	case journal.RowRefused:
-		l.refused++
-	case journal.SinkNewer, journal.Stuck, journal.Schema, journal.Blocked, journal.LeaseLost, journal.Conflict:
-		l.alarms[n.Step]++
 	}
 }
 
@@ -149,7 +172,7 @@ func (l *Ledger) commit(n journal.Note, version uint64) {
 }
 
 // die counts the first event of a dead letter as dead, and others as its duplicates: there is one
-// letter.
+// dead letter.
 func (l *Ledger) die(n journal.Note) {
 	if n.Letter != "" && l.dead[n.Letter] > 0 {
 		l.end(n, endDuplicate)
@@ -165,16 +188,16 @@ func (l *Ledger) die(n journal.Note) {
 	if n.Letter != "" {
 		l.dead[n.Letter]++
 		if n.Key != "" {
-			l.letters[l.hash(string(n.Doc), string(n.Key), 0)] = n.Letter
+			l.letters[l.version(n.Doc, n.Key)] = n.Letter
 		}
 	}
 }
 
 // revive takes an event back whose dead letter is sent again: what becomes of the copy counts. A
-// letter of an earlier life is an event more.
+// dead letter of an earlier run is one event more.
 func (l *Ledger) revive(n journal.Note) {
 	if l.dead[n.Letter] == 0 {
-		l.earlier++
+		l.events++
 		return
 	}
 	l.dead[n.Letter]--
@@ -187,7 +210,7 @@ func (l *Ledger) revive(n journal.Note) {
 
 // end counts an event once; it reports whether this was the first time.
 func (l *Ledger) end(n journal.Note, how end) bool {
-	id := l.hash(n.Message, "", n.Event)
+	id := l.event(n)
 	if l.ends[id] != 0 {
 		return false
 	}
@@ -197,15 +220,15 @@ func (l *Ledger) end(n journal.Note, how end) bool {
 		return true
 	}
 	// the copy of a scheduled event has come to its end
-	if v := l.hash(string(n.Doc), string(n.Key), 0); l.waiting[v] > 0 {
+	if v := l.version(n.Doc, n.Key); l.waiting[v] > 0 {
 		l.waiting[v]--
 		l.counts[endScheduled]--
 	}
 	return true
 }
 
-// scheduled is how many events wait for their notbefore.
-func (l *Ledger) scheduled() int {
+// Scheduled is how many events wait for their notbefore.
+func (l *Ledger) Scheduled() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.counts[endScheduled]

@@ -1,13 +1,13 @@
-package dev
+package ledger
 
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
+
+	"github.com/lullhq/lull/internal/local/wholefile"
 )
 
 // Report is what a run of `lull dev` did: counters of events unless said.
@@ -36,7 +36,7 @@ type Report struct {
 	Freshness   Freshness  `json:"freshness_ms"`
 }
 
-// DeadLine is one parked letter.
+// DeadLine is one parked dead letter.
 type DeadLine struct {
 	Key       string `json:"key"`
 	Reason    string `json:"reason"`
@@ -56,24 +56,26 @@ func (r Report) Check() error {
 	sum := r.Skipped + r.Dead + r.Duplicates + r.Stale + r.Superseded + r.Written + r.Deleted + r.Scheduled
 	if r.Events != sum {
 		return fmt.Errorf(
-			"the books do not balance: %d events, but skipped %d + dead %d + duplicates %d + stale %d + superseded "+
+			"the counters do not add up: %d events, but skipped %d + dead %d + duplicates %d + stale %d + superseded "+
 				"%d + written %d + deleted %d + scheduled %d = %d",
 			r.Events, r.Skipped, r.Dead, r.Duplicates, r.Stale, r.Superseded, r.Written, r.Deleted, r.Scheduled, sum)
 	}
 	return nil
 }
 
-// fill adds what the ledger knows.
-func (l *Ledger) fill(r *Report) {
+// Report adds up what happened so far. It has no dead letters: the store of dead letters has them.
+func (l *Ledger) Report() Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.Skipped, r.Dead, r.Duplicates, r.Stale = l.counts[endSkipped], l.counts[endDead], l.counts[endDuplicate],
-		l.counts[endStale]
-	r.Superseded, r.Written, r.Deleted, r.Scheduled = l.counts[endSuperseded], l.counts[endWritten],
-		l.counts[endDeleted], l.counts[endScheduled]
-	r.Rewritten, r.Rejected, r.Held, r.Flights = l.rewrite, l.reject, len(l.held), l.flights
-	r.Freshness = l.fresh.summary()
-	r.Events += l.earlier
+	return Report{
+		Messages: l.messages, Events: l.events, Skipped: l.counts[endSkipped], Rejected: l.reject,
+		Duplicates: l.counts[endDuplicate], Stale: l.counts[endStale], Held: len(l.held),
+		Superseded: l.counts[endSuperseded], Written: l.counts[endWritten], Deleted: l.counts[endDeleted],
+		Rewritten: l.rewrite, Scheduled: l.counts[endScheduled], Dead: l.counts[endDead], DeadLetters: []DeadLine{},
+		Bursts: l.Bursts.Bursts(), Flights: l.flights, Turns: l.Meter.Turns.Load(),
+		RowWrites: l.Meter.RowWrites.Load(), RowReads: l.Meter.RowReads.Load(),
+		SinkCalls: l.Meter.SinkCalls.Load(), SinkItems: l.Meter.SinkItems.Load(), Freshness: l.fresh.summary(),
+	}
 }
 
 // summary gives the quantiles; a quantile is the least value that at least that share does not
@@ -99,50 +101,11 @@ func (h histogram) summary() Freshness {
 	return Freshness{P50: at(50), P99: at(99), Max: values[len(values)-1]}
 }
 
-// WriteReport writes the report to a temporary name and renames it.
-func WriteReport(path string, r Report) error {
-	if r.DeadLetters == nil {
-		r.DeadLetters = []DeadLine{}
-	}
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode report: %w", err)
-	}
-	return replaceFile(path, public, func(f *os.File) error {
-		_, err := f.Write(append(b, '\n'))
-		return err
+// Write writes the report to a file, which appears whole or not at all.
+func (r Report) Write(path string) error {
+	return wholefile.Write(path, 0o644, func(f *os.File) error {
+		enc := json.NewEncoder(f)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
 	})
-}
-
-// Who may read a file: what was asked for is for everybody, what a data folder keeps holds
-// documents.
-const (
-	public  fs.FileMode = 0o644
-	private fs.FileMode = 0o600
-)
-
-// replaceFile lets fill write a temporary file beside path and renames it to path.
-func replaceFile(path string, mode fs.FileMode, fill func(*os.File) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name()) // the first error is the one to tell
-		}
-	}()
-	if err = fill(f); err == nil {
-		err = f.Chmod(mode)
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
 }

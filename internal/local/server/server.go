@@ -1,8 +1,13 @@
-package dev
+// Package server serves a `lull dev` over HTTP: a page, search, publish, and what the commands ask
+// a stack for.
+//
+// It promises to answer this machine only: without authentication, it refuses what another site's
+// page makes a browser send, and on a loopback address it refuses every name but localhost.
+package server
 
 import (
-	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,36 +19,37 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
-
-	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/feed"
+	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/local/story"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// Handler serves the engine over HTTP: a page, search, publish, and what the commands ask a stack
-// for. It is meant for 127.0.0.1: there is no authentication, but what another site's page makes a
-// browser send is refused.
+//go:embed page.html
+var page string
+
+// Handler serves an engine; rec keeps the decisions that it tells.
 //
 //	GET  /search?q=&field=&collection=&limit=   {"hits":[{"id","collection","version","document"}]}
 //	POST /publish                               one message in the body, or NDJSON; answers {"messages":n}
-//	GET  /status                                the report so far, and what is left
+//	GET  /status                                the report so far, and what remains
 //	POST /operate/...                           what the commands ask (package operate)
-func (e *Engine) Handler(rec *Recorder) http.Handler {
+func Handler(e *dev.Engine, rec *story.Recorder) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = io.WriteString(w, page) // the client went away
 	})
-	mux.HandleFunc("GET /search", e.serveSearch)
-	mux.HandleFunc("POST /publish", e.servePublish)
-	mux.HandleFunc("GET /status", e.serveStatus)
+	mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) { search(w, r, e) })
+	mux.HandleFunc("POST /publish", func(w http.ResponseWriter, r *http.Request) { publish(w, r, e) })
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { status(w, r, e) })
 	mux.Handle("/operate/", operate.Handler(e.Operator(rec)))
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-func (e *Engine) serveSearch(w http.ResponseWriter, r *http.Request) {
+func search(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 	q := sink.Query{
 		Text: r.FormValue("q"), Field: r.FormValue("field"), Collection: shard.Collection(r.FormValue("collection")),
 		Limit: 10,
@@ -53,45 +59,31 @@ func (e *Engine) serveSearch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if l := r.FormValue("limit"); l != "" {
-		n, err := strconv.Atoi(l)
-		if err != nil || n < 1 || n > 1000 {
+		var err error
+		if q.Limit, err = strconv.Atoi(l); err != nil || q.Limit < 1 || q.Limit > 1000 {
 			fail(w, http.StatusBadRequest, "limit: want a number from 1 to 1000")
 			return
 		}
-		q.Limit = n
+	}
+	found, err := e.Search(r.Context(), q)
+	if err != nil {
+		fail(w, http.StatusBadGateway, err.Error())
+		return
 	}
 	hits := []operate.Document{}
-	for _, name := range e.order {
-		reader, ok := e.pipes[name].sink.(sink.Reader)
-		if !ok {
-			continue
-		}
-		found, err := reader.Search(r.Context(), q)
-		if err != nil {
-			fail(w, http.StatusBadGateway, "search "+name+": "+err.Error())
-			return
-		}
-		for _, s := range found {
-			hits = append(hits, operate.Document{
-				ID: s.Doc.ID(), Collection: string(s.Doc.Collection()), Version: s.Version, OrderKey: s.Key,
-				Fence:   int64(s.Fence),
-				Indexed: s.Indexed, Document: s.Document,
-			})
-		}
+	for _, s := range found[:min(len(found), q.Limit)] {
+		hits = append(hits, operate.AsDocument(s))
 	}
-	answer(w, map[string]any{"hits": hits[:min(len(hits), q.Limit)]})
+	answer(w, map[string]any{"hits": hits})
 }
 
-func (e *Engine) servePublish(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLine))
+func publish(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, feed.MaxLine))
 	if err != nil {
 		fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("read the request: %v", err))
 		return
 	}
-	var in Input = newLines("request", io.NopCloser(bytes.NewReader(body)))
-	if gjson.ValidBytes(body) { // one message, on however many lines
-		in = &one{body: bytes.TrimSpace(body)}
-	}
+	in := feed.Request(body)
 	for n := 0; ; n++ {
 		t, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -108,21 +100,7 @@ func (e *Engine) servePublish(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// one is an input of one message.
-type one struct{ body []byte }
-
-func (o *one) Next() (Timed, error) {
-	if o.body == nil {
-		return Timed{}, io.EOF
-	}
-	t, err := ParseLine(o.body)
-	o.body = nil
-	return t, err
-}
-
-func (o *one) Close() error { return nil }
-
-func (e *Engine) serveStatus(w http.ResponseWriter, r *http.Request) {
+func status(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 	report, err := e.Report(r.Context())
 	if err != nil {
 		fail(w, http.StatusInternalServerError, err.Error())
@@ -144,9 +122,9 @@ func fail(w http.ResponseWriter, status int, problem string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": problem}) // the client went away
 }
 
-// Serve answers on l until ctx ends, and closes it. What is being answered then is told so by its
-// context. On a loopback address it answers only to a loopback name: a page whose own name was made
-// to resolve to this machine would pass for this origin otherwise.
+// Serve answers on l until ctx ends, and closes it. The contexts of requests that are being
+// answered then end with it. On a loopback address it answers only to a loopback name: otherwise a
+// page could let its own name resolve to this machine and pass for this origin.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	if at, ok := l.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
 		h = local(h)
@@ -169,7 +147,8 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	}
 }
 
-// local refuses requests to any name but localhost. An address is no name that somebody could bend.
+// local refuses requests to any name but localhost. Addresses pass: a name server cannot redirect
+// an address.
 func local(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u := url.URL{Host: r.Host}
@@ -181,5 +160,3 @@ func local(h http.Handler) http.Handler {
 		h.ServeHTTP(w, r)
 	})
 }
-
-var _ journal.Journal = (*Recorder)(nil)

@@ -1,9 +1,10 @@
-package dev
+package story
 
 import (
 	"sync"
 
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -32,15 +33,24 @@ func (r *Recorder) Note(n journal.Note) {
 	r.next = (r.next + 1) % recorded
 }
 
-// About lists what is kept about a document, oldest first.
-func (r *Recorder) About(doc shard.DocID) []journal.Note {
+// Decisions are what the kept notes tell about a document, oldest first.
+func (r *Recorder) Decisions(doc shard.DocID) []operate.Decision {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []journal.Note
+	var out []operate.Decision
 	for i := range r.notes {
-		if n := r.notes[(r.next+i)%len(r.notes)]; n.Doc == doc {
-			out = append(out, n)
+		n := r.notes[(r.next+i)%len(r.notes)]
+		if n.Doc != doc {
+			continue
 		}
+		word, text := tell(n)
+		if word == "" {
+			continue
+		}
+		if n.Key != "" {
+			text = "v" + versionText(n.Key) + ": " + text
+		}
+		out = append(out, operate.Decision{At: n.At, Step: word, Text: text})
 	}
 	return out
 }

@@ -9,15 +9,16 @@ import (
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// Publish sends one message to the queue it belongs to, as an upstream would: by its collection's
-// sink, resyncs to the bulk lane. It waits while the queue is full. A message that no queue takes
-// becomes a dead letter at once.
+// Publish sends one message to the queue that it belongs to, as an upstream would. It waits while
+// the queue is full. A message that the queue refuses becomes a dead letter at once.
 func (e *Engine) Publish(ctx context.Context, out queue.Outgoing) error {
 	return e.publish(ctx, out, "")
 }
@@ -28,29 +29,17 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 	defer func() { done() }()
 	now := e.clk.Now()
 	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: now}
-	name, lane, events := e.cfg.DefaultSink, flight.Live, 0
-	if name == "" {
-		name = e.order[0]
-	}
-	for i, r := range e.sources.Decode(m) {
-		events++
-		if r.Fault != nil || r.Skip != "" {
-			continue
-		}
-		d := e.cfg.For(string(r.Event.Doc.Collection()))
-		e.bursts.Arrive(r.Event.Doc, r.Event.Key, now, d.Quiet, d.MaxWait)
-		if r.Event.Resync {
-			lane = flight.Bulk
-		}
-		if i == 0 {
-			name, _ = e.cfg.SinkFor(string(r.Event.Doc.Collection()))
+	to := feed.RouteOf(e.cfg, e.sources, m)
+	for _, r := range to.Events {
+		if r.Fault == nil && r.Skip == "" {
+			d := e.cfg.For(string(r.Event.Doc.Collection()))
+			e.ledger.Bursts.Arrive(r.Event.Doc, r.Event.Key, now, d.Quiet, d.MaxWait)
 		}
 	}
 	if forced != "" {
-		lane = forced
+		to.Lane = forced
 	}
-	p := e.pipes[name]
-	q := p.lane(lane)
+	q := e.pipes[to.Sink].lane(to.Lane).queue
 	for e.full(q) {
 		done()
 		err := e.clk.Sleep(ctx, 100*time.Millisecond)
@@ -62,24 +51,22 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 	if err != nil && ctx.Err() != nil {
 		return err // not sent
 	}
-	e.messages.Add(1)
-	e.bytes.Add(int64(len(out.Body)))
-	e.events.Add(int64(events))
+	e.ledger.Sent(len(out.Body), len(to.Events))
 	if err == nil {
 		return nil
 	}
-	return e.refuse(ctx, p, m, events, err)
+	return e.refuse(ctx, to, m, err)
 }
 
-// full reports whether as much waits in the queue as may, by number or, taking the average, by
-// size.
+// full reports whether as much waits in the queue as may: by number, or by size, taking the
+// average.
 func (e *Engine) full(q *memory.Queue) bool {
-	waiting := int64(q.Counts().Total())
-	return waiting >= maxBacklog || waiting > 0 && waiting*(e.bytes.Load()/max(e.messages.Load(), 1)) >= maxBacklogBytes
+	waiting := q.Counts().Total()
+	return waiting >= maxBacklog || waiting > 0 && waiting*e.ledger.MeanBytes() >= maxBacklogBytes
 }
 
 // refuse parks a message that the queue does not take: too large, or empty.
-func (e *Engine) refuse(ctx context.Context, p *pipe, m queue.Message, events int, why error) error {
+func (e *Engine) refuse(ctx context.Context, to feed.Route, m queue.Message, why error) error {
 	m.ID = fmt.Sprintf("refused-%d", e.refused.Add(1))
 	problem := "body: " + why.Error()
 	if errors.Is(why, queue.ErrTooLarge) {
@@ -87,16 +74,16 @@ func (e *Engine) refuse(ctx context.Context, p *pipe, m queue.Message, events in
 			queue.Bytes(m.Body, m.Attributes), queue.MaxBytes)
 	}
 	l := deadletter.New(m, deadletter.Undecodable, problem, "", "", 0, e.clk.Now())
-	l.Sink, l.Lane = p.name, string(flight.Live)
+	l.Sink, l.Lane = to.Sink, string(flight.Live)
 	step := journal.DeadLettered
 	if e.cfg.DeadLetters == config.DeadLettersNone {
 		step, l.ID = journal.Dropped, ""
 	} else if _, err := e.Letters.Park(ctx, l); err != nil {
 		return fmt.Errorf("park a refused message: %w", err)
 	}
-	for i := range events {
+	for i := range to.Events {
 		e.notes.Note(journal.Note{
-			Step: step, At: e.clk.Now(), Sink: p.name, Lane: string(flight.Live), Message: m.ID, Event: i, Sent: m.Sent,
+			Step: step, At: e.clk.Now(), Sink: l.Sink, Lane: l.Lane, Message: m.ID, Event: i, Sent: m.Sent,
 			Letter: l.ID, Detail: string(deadletter.Undecodable) + ": " + problem,
 		})
 	}
@@ -104,18 +91,17 @@ func (e *Engine) refuse(ctx context.Context, p *pipe, m queue.Message, events in
 }
 
 // Play publishes an input's messages at their times.
-func (e *Engine) Play(ctx context.Context, in Input) error {
-	return play(ctx, e.clk, in, func(ctx context.Context, t Timed) error { return e.Publish(ctx, t.Outgoing) })
+func (e *Engine) Play(ctx context.Context, in feed.Input) error {
+	return feed.Play(ctx, e.clk, in, func(ctx context.Context, t feed.Timed) error { return e.Publish(ctx, t.Outgoing) })
 }
 
 // Idle reports whether nothing waits, is held or runs. Scheduled events do not count.
 func (e *Engine) Idle() bool {
 	delayed := 0
-	for _, name := range e.order {
-		p := e.pipes[name]
+	for _, p := range e.pipes {
 		// In this order: a message leaves the queue only after whatever it caused has begun.
 		before, late := p.waiting()
-		if before > 0 || p.machine.Running() > 0 || p.dead.Counts().Total() > 0 {
+		if before > 0 || p.running() > 0 || p.dead.Counts().Total() > 0 {
 			return false
 		}
 		if after, _ := p.waiting(); after > 0 {
@@ -127,14 +113,26 @@ func (e *Engine) Idle() bool {
 }
 
 // awaited is how many scheduled events are in the queues, as copies that have not come to their
-// end. The others are stored: what else is delayed counts.
-func (e *Engine) awaited() int { return max(e.ledger.scheduled()-e.Schedule.Len(), 0) }
+// end. The others are in the store: what else is delayed counts.
+func (e *Engine) awaited() int { return max(e.ledger.Scheduled()-e.Schedule.Len(), 0) }
 
 // waiting counts the messages of both lanes, the delayed ones apart: copies of scheduled events
 // wait in the queue for their last minutes.
 func (p *pipe) waiting() (n, delayed int) {
-	l, b := p.live.Counts(), p.bulk.Counts()
-	return l.Visible + l.InFlight + b.Visible + b.InFlight, l.Delayed + b.Delayed
+	for _, l := range p.lanes {
+		c := l.queue.Counts()
+		n += c.Visible + c.InFlight
+		delayed += c.Delayed
+	}
+	return n, delayed
+}
+
+// running counts the executions.
+func (p *pipe) running() (n int) {
+	for _, l := range p.lanes {
+		n += l.machine.Running()
+	}
+	return n
 }
 
 // Settle waits until the engine is idle. It looks every tenth of a second of the engine's time.
@@ -147,11 +145,10 @@ func (e *Engine) Settle(ctx context.Context) error {
 	return nil
 }
 
-// Left is how many messages are not settled.
+// Left is how many messages remain: in a queue, held, or among the dead letters to be judged.
 func (e *Engine) Left() int {
 	n := 0
-	for _, name := range e.order {
-		p := e.pipes[name]
+	for _, p := range e.pipes {
 		waiting, delayed := p.waiting()
 		n += waiting + delayed + p.dead.Counts().Total()
 	}
@@ -159,33 +156,22 @@ func (e *Engine) Left() int {
 }
 
 // Report adds up what happened so far.
-func (e *Engine) Report(ctx context.Context) (Report, error) {
-	r := Report{
-		Messages: int(e.messages.Load()), Events: int(e.events.Load()), Bursts: e.bursts.Bursts(),
-		Turns: e.Meter.Turns.Load(), RowWrites: e.Meter.RowWrites.Load(), RowReads: e.Meter.RowReads.Load(),
-		SinkCalls: e.Meter.SinkCalls.Load(), SinkItems: e.Meter.SinkItems.Load(), DeadLetters: []DeadLine{},
-	}
-	e.ledger.fill(&r)
-	cursor := ""
-	for {
-		facts, next, err := e.Letters.List(ctx, deadletter.Filter{}, cursor, 1000)
-		if err != nil {
-			return r, fmt.Errorf("list dead letters: %w", err)
-		}
+func (e *Engine) Report(ctx context.Context) (ledger.Report, error) {
+	r := e.ledger.Report()
+	err := pages(func(cursor string) (string, error) {
+		facts, next, err := e.Letters.List(ctx, deadletter.Filter{}, cursor, statePage)
 		for _, f := range facts {
 			if f.Shown(e.clk.Now(), e.cfg.Queues.DeadLetterRetention) != deadletter.Parked {
 				continue // it was sent again: prune takes it away once its version is committed
 			}
-			r.DeadLetters = append(r.DeadLetters, DeadLine{
-				Key: string(f.Doc), Reason: string(f.Reason),
-				MessageID: f.MessageID,
+			r.DeadLetters = append(r.DeadLetters, ledger.DeadLine{
+				Key: string(f.Doc), Reason: string(f.Reason), MessageID: f.MessageID,
 			})
 		}
-		if cursor = next; cursor == "" {
-			return r, nil
-		}
+		return next, err
+	})
+	if err != nil {
+		return r, fmt.Errorf("list dead letters: %w", err)
 	}
+	return r, nil
 }
-
-// message is the input as a queue would deliver it.
-func (t Timed) message() queue.Message { return queue.Message{Body: t.Body, Attributes: t.Attributes} }

@@ -1,4 +1,4 @@
-package dev
+package feed
 
 import (
 	"context"
@@ -178,7 +178,7 @@ func TestInputsAreLinesOrFiles(t *testing.T) {
 		{"a folder, by name", "folder[1]", []string{"one", "{\n  \"n\": 2\n}", ""}, ""},
 		{"a broken file of a folder", "bad", nil, "a.json: after_ms"},
 	} {
-		in, err := OpenInput(filepath.Join(dir, tt.path), nil)
+		in, err := Open(filepath.Join(dir, tt.path), nil)
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
@@ -190,11 +190,11 @@ func TestInputsAreLinesOrFiles(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"missing", "nothing"} {
-		if in, err := OpenInput(filepath.Join(dir, path), nil); err == nil || !strings.Contains(err.Error(), path) {
+		if in, err := Open(filepath.Join(dir, path), nil); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, error %v; want one that names it", path, in, err)
 		}
 	}
-	in, err := OpenInput("-", strings.NewReader("a\nb\n"))
+	in, err := Open("-", strings.NewReader("a\nb\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,10 +212,14 @@ type played struct {
 func TestMessagesAreSentAtTheirTimesWhateverTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		in := &slice{[]Timed{timed(3000, "d"), timed(0, "a"), timed(1000, "b"), timed(1000, "c"), timed(0, "a2")}}
+		in := newLines("file", io.NopCloser(strings.NewReader(`{"after_ms":3000,"body":"d"}
+a
+{"after_ms":1000,"body":"b"}
+{"after_ms":1000,"body":"c"}
+a2`)))
 		var got []played
 		start := time.Now()
-		err := play(t.Context(), clock.System{}, in, func(_ context.Context, m Timed) error {
+		err := Play(t.Context(), clock.System{}, in, func(_ context.Context, m Timed) error {
 			got = append(got, played{m.Body, time.Since(start)})
 			return nil
 		})
@@ -226,15 +230,11 @@ func TestMessagesAreSentAtTheirTimesWhateverTheirOrder(t *testing.T) {
 	})
 }
 
-func timed(ms int, body string) Timed {
-	return Timed{time.Duration(ms) * time.Millisecond, queue.Outgoing{Body: body}}
-}
-
 func TestALiveInputKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		in, err := OpenInput("-", r)
+		in, err := Open("-", r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +242,7 @@ func TestALiveInputKeepsNobodyWaiting(t *testing.T) {
 		start := time.Now()
 		ended := make(chan error, 1)
 		go func() {
-			ended <- play(t.Context(), clock.System{}, in, func(_ context.Context, m Timed) error {
+			ended <- Play(t.Context(), clock.System{}, in, func(_ context.Context, m Timed) error {
 				sent <- played{m.Body, time.Since(start).Truncate(time.Second)}
 				return nil
 			})
@@ -279,13 +279,13 @@ func TestPlayEndsWithItsContextHoweverLongTheInputIsSilent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		in, err := OpenInput("-", r)
+		in, err := Open("-", r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err = play(ctx, clock.System{}, in, func(context.Context, Timed) error { return nil })
+		err = Play(ctx, clock.System{}, in, func(context.Context, Timed) error { return nil })
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the context's error", err)
 		}
@@ -296,16 +296,16 @@ func TestPlayEndsWithItsContextHoweverLongTheInputIsSilent(t *testing.T) {
 func TestABrokenInputAndAFailedSendStopThePlay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		in, err := OpenInput("-", strings.NewReader("a\n{\"after_ms\":-1}\n"))
+		in, err := Open("-", strings.NewReader("a\n{\"after_ms\":-1}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = play(t.Context(), clock.System{}, in, func(context.Context, Timed) error { return nil })
+		err = Play(t.Context(), clock.System{}, in, func(context.Context, Timed) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), "standard input line 2") {
 			t.Errorf("got %v, want the line", err)
 		}
 		full := errors.New("full")
-		err = play(t.Context(), clock.System{}, &slice{[]Timed{timed(0, "a"), timed(0, "b")}},
+		err = Play(t.Context(), clock.System{}, newLines("file", io.NopCloser(strings.NewReader("a\nb"))),
 			func(context.Context, Timed) error { return full })
 		if !errors.Is(err, full) {
 			t.Errorf("got %v, want the sender's error", err)
@@ -320,7 +320,7 @@ func TestWhatIsReadAheadIsBounded(t *testing.T) {
 		in := &counted{}
 		in.left.Store(messages)
 		sent := 0
-		err := play(t.Context(), clock.System{}, in, func(context.Context, Timed) error {
+		err := Play(t.Context(), clock.System{}, in, func(context.Context, Timed) error {
 			if ahead := messages - int(in.left.Load()) - sent; ahead > lookahead+200 {
 				return fmt.Errorf("%d messages are read ahead", ahead)
 			}
@@ -340,7 +340,7 @@ func (c *counted) Next() (Timed, error) {
 	if c.left.Add(-1) < 0 {
 		return Timed{}, io.EOF
 	}
-	return timed(0, "x"), nil
+	return Timed{}, nil
 }
 
 func (c *counted) Close() error { return nil }

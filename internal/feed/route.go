@@ -1,0 +1,60 @@
+package feed
+
+import (
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/source"
+)
+
+// Route is the queue that a message belongs to, and what the message decodes to.
+type Route struct {
+	Sink   string
+	Lane   flight.Lane
+	Events []event.Result // never empty
+}
+
+// RouteOf decodes a message as receive will. The collection of the first event chooses the sink:
+// the default sink takes a message whose first event does not decode. A resync among the events
+// chooses the bulk lane.
+func RouteOf(cfg *config.Config, sources *source.Set, m queue.Message) Route {
+	r := Route{Sink: cfg.DefaultSink, Lane: flight.Live, Events: sources.Decode(m)}
+	for i, e := range r.Events {
+		if e.Fault != nil || e.Skip != "" {
+			continue
+		}
+		if i == 0 {
+			r.Sink, _ = cfg.SinkFor(string(e.Event.Doc.Collection()))
+		}
+		if e.Event.Resync {
+			r.Lane = flight.Bulk
+		}
+	}
+	return r
+}
+
+// Fault is the first event's fault that has one, nil where the message is sound. To publish what
+// receive would make a dead letter helps nobody.
+func (r Route) Fault() error {
+	for _, e := range r.Events {
+		if e.Fault != nil {
+			return e.Fault
+		}
+	}
+	return nil
+}
+
+// Mark gives a message the source that decodes it and the message group that it belongs to; an
+// empty text marks nothing. What the message says itself goes first.
+func Mark(m *queue.Outgoing, source, group string) {
+	for name, value := range map[string]string{queue.AttrSource: source, queue.AttrGroup: group} {
+		if _, said := m.Attributes[name]; said || value == "" {
+			continue
+		}
+		if m.Attributes == nil {
+			m.Attributes = map[string]queue.Attribute{}
+		}
+		m.Attributes[name] = queue.Text(value)
+	}
+}

@@ -1,0 +1,49 @@
+package ledger
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Meter counts I/O on its way to the next injector, nil for none. It is safe for concurrent use.
+type Meter struct {
+	Next fault.Injector
+
+	RowWrites, RowReads, SinkCalls, SinkItems, Turns atomic.Int64
+}
+
+// Decide counts the I/O and asks the next injector.
+func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fault.Verdict {
+	switch {
+	case op.Transition != 0:
+		m.RowWrites.Add(1)
+	case op.Service == fault.Table && op.Call == "Read":
+		m.RowReads.Add(int64(op.Count))
+	case op.Service == fault.Search && op.Call == "_bulk":
+		m.SinkCalls.Add(1)
+		m.SinkItems.Add(int64(op.Count))
+	}
+	if m.Next == nil {
+		return fault.OK
+	}
+	return m.Next.Decide(ctx, v, op)
+}
+
+// Scanner counts the rows that a scan really reads: the count of its I/O is a limit.
+func (m *Meter) Scanner(s shard.Scanner) shard.Scanner { return metered{s, m} }
+
+type metered struct {
+	shard.Scanner
+	meter *Meter
+}
+
+func (s metered) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
+	error,
+) {
+	rows, next, err := s.Scanner.Scan(ctx, segment, segments, cursor, limit)
+	s.meter.RowReads.Add(int64(len(rows)))
+	return rows, next, err
+}

@@ -1,0 +1,66 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheReportHasExactlyItsFields(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "report.json")
+	r := Report{DeadLetters: []DeadLine{{Key: "content#a", Reason: "rejected", MessageID: "m"}}}
+	if err := r.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"messages":0,"events":0,"skipped":0,"rejected":0,"duplicates":0,"stale":0,"held":0,"superseded":0,"written":0,"deleted":0,"rewritten":0,"scheduled":0,"dead":0,` +
+		`"dead_letters":[{"key":"content#a","reason":"rejected","message_id":"m"}],"bursts":0,"flights":0,"turns":0,"row_writes":0,"row_reads":0,"sink_calls":0,"sink_items":0,"freshness_ms":{"p50":0,"p99":0,"max":0}}`
+	var got bytes.Buffer
+	if err := json.Compact(&got, b); err != nil || got.String() != want {
+		t.Errorf("got  %s\nwant %s (error %v)", got.String(), want, err)
+	}
+	if err := New().Report().Write(path); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(path); !bytes.Contains(b, []byte(`"dead_letters": []`)) {
+		t.Errorf("no letters are %s, want an empty list", b)
+	}
+}
+
+func TestTheCountersAddUp(t *testing.T) {
+	t.Parallel()
+	r := Report{
+		Events: 36, Skipped: 1, Dead: 2, Rejected: 2, Duplicates: 3, Stale: 4, Superseded: 5, Written: 6,
+		Rewritten: 6, Held: 9, Deleted: 7, Scheduled: 8,
+	}
+	if err := r.Check(); err != nil {
+		t.Error(err)
+	}
+	r.Events++
+	if err := r.Check(); err == nil || !strings.Contains(err.Error(), "37 events") {
+		t.Errorf("got %v, want an error that says the sum", err)
+	}
+}
+
+func TestQuantilesAreTheLeastValueThatTheirShareDoesNotExceed(t *testing.T) {
+	t.Parallel()
+	h := histogram{}
+	if got := h.summary(); got != (Freshness{}) {
+		t.Errorf("of nothing: %+v", got)
+	}
+	for i := range 1000 {
+		h.add(time.Duration(i+1) * time.Millisecond)
+	}
+	h.add(-time.Second) // clocks differ
+	if got, want := h.summary(), (Freshness{P50: 500, P99: 990, Max: 1000}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

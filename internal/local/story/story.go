@@ -1,0 +1,123 @@
+package story
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Narrator tells decisions, one line each, in the words of the design. It is a journal.
+type Narrator struct {
+	mu    sync.Mutex
+	out   io.Writer
+	start time.Time
+}
+
+// NewNarrator tells to out; times count from start.
+func NewNarrator(out io.Writer, start time.Time) *Narrator { return &Narrator{out: out, start: start} }
+
+// Say writes a line of its own.
+func (w *Narrator) Say(at time.Time, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// A reader that has left is not an error of the run.
+	_, _ = fmt.Fprintf(w.out, "%7.1fs  %s\n", at.Sub(w.start).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// Note tells a decision that has a line.
+func (w *Narrator) Note(n journal.Note) {
+	word, text := tell(n)
+	if word == "" {
+		return
+	}
+	who := string(n.Doc)
+	if who == "" {
+		who = n.Message
+	}
+	if n.Key != "" {
+		who += " v" + versionText(n.Key)
+	}
+	w.Say(n.At, "%-9s %-24s %s", word, who, text)
+}
+
+// versionText is the upstream's version in a key.
+func versionText(k shard.OrderKey) string {
+	p, err := k.Parts()
+	if err != nil {
+		return "?"
+	}
+	return p.Version.Text()
+}
+
+// line is how a step is told: a verb of the design, and why. Words in braces come from the note.
+type line struct{ word, text string }
+
+// lines are the steps that are told. A step that tells more in one case has a line for that case.
+var lines = map[journal.Step]line{
+	journal.Skipped:  {"SKIP", "passed over by its source's rule: {detail}"},
+	journal.Admitted: {"ADMIT", "newer than the pending version {pending}, which it replaces"},
+	newBurst:         {"ADMIT", "newer than anything its row has seen: pending. A burst begins"},
+	journal.Held: {
+		"HOLD", "message kept in SQS, invisible, until its version is written or superseded; due in {until}",
+	},
+	journal.Stale:        {"STALE", "a newer version is committed already: acknowledged, the sink is not touched"},
+	journal.Duplicate:    {"DUPLICATE", "this very version is committed: acknowledged"},
+	journal.AlreadyDead:  {"PARKED", "its dead letter is parked: acknowledged"},
+	journal.DeadLettered: {"DEAD", "dead letter: {detail}"},
+	journal.Dropped:      {"DROP", "{detail}"},
+	journal.Scheduled:    {"SCHEDULE", "not before {date}: kept until then, and acknowledged"},
+	journal.Enqueued:     {"ENQUEUE", "its time has come: sent to its queue"},
+	journal.Superseded:   {"SETTLE", "superseded: a newer version of the burst was written for it; message deleted"},
+	journal.Waiting:      {"WAIT", "{detail}; looks again in {until}"},
+	journal.LeftFlight:   {"LEAVE", "{detail}; its message becomes visible again"},
+	journal.Claimed:      {"CLAIM", "the lull has come: lease taken under a fresh token, its time is the fence"},
+	journal.Committed: {
+		"SETTLE", "written to the sink, row committed, message deleted; {age} after it was sent",
+	},
+	committedDelete: {
+		"SETTLE", "deleted from the sink, row committed (a tombstone), message deleted; {age} after it was sent",
+	},
+	journal.Released:       {"RELEASE", "nothing was applied, lease given back: {detail}"},
+	journal.Rejected:       {"REJECT", "refused for good, dead letter parked, older versions may go: {detail}"},
+	journal.OutcomeUnknown: {"UNKNOWN", "the outcome is unknown: the lease stays and runs out: {detail}"},
+	journal.SinkNewer:      {"ALARM", "the sink holds a newer fence under a live lease (SinkNewer)"},
+	journal.LeaseLost:      {"LOST", "another invocation has the lease: not acknowledged"},
+	journal.LaunchLost:     {"LOST", "the flight did not start: SQS delivers its messages again"},
+	journal.CircuitOpened:  {"BREAKER", "the sink is unhealthy: nothing is claimed for {until}"},
+	journal.CircuitClosed:  {"BREAKER", "the sink is healthy again"},
+	journal.Parked:         {"PARK", "dead letter parked byte for byte; `lull dead list` shows it"},
+	journal.Redriven:       {"REDRIVE", "dead letter sent again, to be judged by its version"},
+	journal.Returned:       {"RETURN", "it never ran: back to its queue"},
+	journal.Stuck:          {"ALARM", "stuck: {detail}"},
+	journal.Unreachable:    {"OUTAGE", "the table cannot be reached: {count} messages wait"},
+}
+
+// Cases of a step that have a line of their own.
+const (
+	newBurst        = journal.Admitted + " new burst"
+	committedDelete = journal.Committed + " delete"
+)
+
+// tell is the line of a note, empty for a step that is not told.
+func tell(n journal.Note) (word, text string) {
+	step := n.Step
+	switch {
+	case step == journal.Admitted && n.Old.Pending == "":
+		step = newBurst
+	case step == journal.Committed && n.Op == shard.Delete:
+		step = committedDelete
+	}
+	l := lines[step]
+	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+	text = strings.NewReplacer(
+		"{detail}", n.Detail, "{pending}", versionText(n.Old.Pending), "{count}", fmt.Sprint(n.Count),
+		"{until}", seconds(max(n.Until.Sub(n.At), 0)), "{age}", seconds(n.At.Sub(n.Sent)),
+		"{date}", n.Until.UTC().Format(time.RFC3339),
+	).Replace(l.text)
+	return l.word, text
+}
