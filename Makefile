@@ -184,7 +184,7 @@ sizes: build ## Check that receive, prune and dlq have at most 11 MB, index 12 M
 .PHONY: reproducible
 reproducible: build ## Check that a build in another folder gives the same bytes
 	@copy=$$(mktemp -d); trap 'rm -rf "$$copy"' EXIT; \
-	cp -r go.mod go.sum event functions internal sink source "$$copy"; \
+	cp -r go.mod go.sum event functions internal setting sink source "$$copy"; \
 	for name in $(functions); do \
 	  (cd "$$copy" && CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) $(gobuild) -o "again/$$name" ./functions/$$name); \
 	  cmp "$(DIST)/$$name/bootstrap" "$$copy/again/$$name"; \

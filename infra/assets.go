@@ -25,7 +25,7 @@ type assets map[names.Function]awslambda.Code
 // a function takes it, so the folder is only needed until the construct stands; the caller removes
 // it.
 func stage(p *Props) (dir string, err error) {
-	settings, err := json.Marshal(p.Config)
+	settings, err := json.Marshal(p.Config.Resolve())
 	if err != nil {
 		return "", fmt.Errorf("stage functions: %w", err)
 	}

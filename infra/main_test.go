@@ -23,7 +23,9 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
+	_ "github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/sink/opensearch"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the files of expected results")
@@ -174,8 +176,9 @@ func fullProps(stack awscdk.Stack) *Props {
 func serverlessProps() *Props {
 	c := deployable(serverlessStack)
 	c.Sinks["search"] = config.Sink{
-		Kind: config.SinkOpenSearch, URL: "https://abcdefghij0123456789.eu-west-1.aoss.amazonaws.com", Serverless: true,
-		Auth: config.Auth{Kind: config.AuthSigV4},
+		Kind: config.SinkOpenSearch, URL: "https://abcdefghij0123456789.eu-west-1.aoss.amazonaws.com",
+		Options: opensearch.Settings{Serverless: true},
+		Auth:    config.Auth{Kind: config.AuthSigV4},
 	}
 	c.Complete()
 	return &Props{Config: c, AssetDir: filepath.Join(folder, "dist")}

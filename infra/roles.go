@@ -156,7 +156,7 @@ func (s *Sink) writeRights() []right {
 		}}
 	case settings.Auth.Kind != config.AuthSigV4:
 		return nil
-	case settings.Serverless:
+	case settings.Auth.Service == "aoss":
 		return []right{{
 			sid: "WriteSink", actions: []string{"aoss:APIAccessAll"},
 			resources: []string{s.lull.props.sinkARN(s.Name)},

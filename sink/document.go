@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/event"
 )
 
 // MetaField is the member that lull writes beside a document's own, so that an operator can verify
@@ -19,7 +19,7 @@ const MetaField = "_lull"
 type Meta struct {
 	Version string      `json:"version"`    // the upstream's text
 	Key     string      `json:"order_key"`  // printed
-	Fence   shard.Fence `json:"fence"`      // the external version
+	Fence   event.Fence `json:"fence"`      // the external version
 	Indexed time.Time   `json:"indexed_at"` // UTC, microseconds
 }
 
@@ -32,7 +32,7 @@ func (op Op) Meta() Meta {
 }
 
 // Stored is the document as a Reader returns it.
-func (m Meta) Stored(doc shard.DocID, document []byte) Stored {
+func (m Meta) Stored(doc event.DocID, document []byte) Stored {
 	return Stored{Doc: doc, Version: m.Version, Key: m.Key, Fence: m.Fence, Indexed: m.Indexed, Document: document}
 }
 

@@ -10,28 +10,28 @@ import (
 	"context"
 	"time"
 
-	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/event"
 )
 
 // Op is one document to write under a lease.
 type Op struct {
-	Doc      shard.DocID
-	Kind     shard.Operation
-	Fence    shard.Fence    // the external version, of sinks that have versions
-	Key      shard.OrderKey // for _lull.order_key
+	Doc      event.DocID
+	Kind     event.Operation
+	Fence    event.Fence    // the external version, of sinks that have versions
+	Key      event.OrderKey // for _lull.order_key
 	Version  string         // the upstream's text, for _lull.version
 	At       time.Time      // for _lull.indexed_at
 	Document []byte         // JSON object; nil for a delete
 }
 
-// Kind says what became of one Op.
-type Kind byte
+// OutcomeKind says what became of one Op.
+type OutcomeKind byte
 
 // The outcome rows of design section 8.
 const (
-	Applied   Kind = iota // written, or a delete of a missing document: COMMIT
-	Throttled             // refused before anything was applied: RELEASE without a refusal
-	Unknown               // time-out, 5xx, reset, count mismatch: lease and claimed stay
+	Applied   OutcomeKind = iota // written, or a delete of a missing document: COMMIT
+	Throttled                    // refused before anything was applied: RELEASE without a refusal
+	Unknown                      // time-out, 5xx, reset, count mismatch: lease and claimed stay
 	// 409: a greater fence is there; under a live lease never a success: alarm SinkNewer, outcome
 	// unknown
 	Newer
@@ -40,13 +40,13 @@ const (
 )
 
 // String is the word used in logs and metrics.
-func (k Kind) String() string {
+func (k OutcomeKind) String() string {
 	return [...]string{"applied", "throttled", "unknown", "newer", "refused", "rejected"}[k]
 }
 
 // Outcome is the answer for one Op.
 type Outcome struct {
-	Kind       Kind
+	Kind       OutcomeKind
 	RetryAfter time.Duration // Throttled: what the sink asked for, 0 for nothing
 	Status     int           // the sink's status code, 0 for none
 	// Throttled: only this document's place is in trouble, such as a missing index; others may be
@@ -71,7 +71,7 @@ type Sink interface {
 // Reader reads a sink back, for commands and tests.
 type Reader interface {
 	// Get returns the document, or false.
-	Get(ctx context.Context, doc shard.DocID) (Stored, bool, error)
+	Get(ctx context.Context, doc event.DocID) (Stored, bool, error)
 	// All calls f for each document, sorted by collection and id, until it returns an error.
 	All(ctx context.Context, f func(Stored) error) error
 	// Search returns the documents that contain every word of the query's text, best first. What a
@@ -83,16 +83,16 @@ type Reader interface {
 type Query struct {
 	Text       string
 	Field      string           // with dots between the names of nested ones; empty for all fields
-	Collection shard.Collection // empty for all collections
+	Collection event.Collection // empty for all collections
 	Limit      int              // how many documents at most; 0 or less finds none
 }
 
 // Stored is a document as the sink holds it, without `_lull`.
 type Stored struct {
-	Doc      shard.DocID
+	Doc      event.DocID
 	Version  string
 	Key      string // printed order key
-	Fence    shard.Fence
+	Fence    event.Fence
 	Indexed  time.Time
 	Document []byte // JSON, numbers digit for digit
 }

@@ -86,20 +86,24 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 	if app.logs > 0 {
 		o.History = app.history(cloudwatchlogs.New(a), cfg)
 	}
-	var closes []func() error
+	var closes []sink.Sink
 	for name, s := range cfg.Sinks {
-		if s.Kind != config.SinkOpenSearch {
+		if kind, _ := sink.Lookup(s.Kind); !kind.Deployable() {
 			continue
 		}
 		// Reading the sink is a convenience: an operator may have no way to it.
-		if r, err := app.openSearch(ctx, cfg, name); err == nil {
+		s, err := app.openSink(ctx, cfg, name, "")
+		if err != nil {
+			continue
+		}
+		closes = append(closes, s)
+		if r, ok := s.(sink.Reader); ok {
 			o.Readers[name] = r
-			closes = append(closes, r.Close)
 		}
 	}
 	return o, func() {
-		for _, f := range closes {
-			_ = f() // nothing is buffered
+		for _, s := range closes {
+			closeSink(s)
 		}
 	}, nil
 }

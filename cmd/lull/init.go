@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/sink"
 )
 
 // initCommand prepares what a deployment cannot: the sinks' index templates. It needs the sinks
@@ -24,15 +24,21 @@ func (a *app) initCommand() *cobra.Command {
 			}
 			done := []string{}
 			for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
-				if cfg.Sinks[name].Kind != config.SinkOpenSearch {
+				if kind, _ := sink.Lookup(cfg.Sinks[name].Kind); !kind.Deployable() {
 					continue
 				}
-				s, err := a.openSearch(c.Context(), cfg, name)
+				s, err := a.openSink(c.Context(), cfg, name, "")
 				if err != nil {
 					return usage(err)
 				}
-				err = s.EnsureTemplate(c.Context())
-				_ = s.Close() // nothing is buffered
+				p, ok := s.(sink.Preparer)
+				if ok {
+					err = p.Prepare(c.Context())
+				}
+				closeSink(s)
+				if !ok {
+					continue
+				}
 				if err != nil {
 					return &exitError{exitFailed, fmt.Errorf("sink %s: put the index template: %w", name, err)}
 				}

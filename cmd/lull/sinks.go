@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,14 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/dev"
-	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
-	"github.com/lullhq/lull/sink/blevesink"
-	"github.com/lullhq/lull/sink/opensearch"
+	_ "github.com/lullhq/lull/sink/builtin"
+	_ "github.com/lullhq/lull/sink/builtin/local"
 )
 
 // opened is what the settings name, opened.
@@ -59,22 +59,12 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
-		switch s := cfg.Sinks[name]; s.Kind {
-		case config.SinkMemory:
-			o.sinks[name] = memory.NewSink(clock.System{}, memory.SinkSettings{Versions: s.HasVersions()})
-		case config.SinkBleve:
-			at := dir
-			if len(cfg.Sinks) > 1 {
-				at = filepath.Join(dir, name)
-			}
-			err = o.bleve(name, at)
-		case config.SinkOpenSearch:
-			err = a.remote(ctx, o, cfg, name, f)
-		default:
-			err = fmt.Errorf("sinks.%s.kind: %s is not supported", name, s.Kind)
+		at := dir
+		if len(cfg.Sinks) > 1 {
+			at = filepath.Join(dir, name)
 		}
-		if err != nil {
-			return err
+		if err := a.openOne(ctx, o, cfg, name, at); err != nil {
+			return sinkError(cfg, name, f, err)
 		}
 	}
 	if f.data != "" {
@@ -86,92 +76,69 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 	return nil
 }
 
-// addresses are the sinks of a stack that is not just one Bleve index, which knows its folder
+// addresses are the sinks of a stack that is not just one index in a folder, which knows its folder
 // itself.
 func addresses(cfg *config.Config) map[string]string {
 	out := map[string]string{}
 	for name, s := range cfg.Sinks {
-		if s.Kind == config.SinkBleve && len(cfg.Sinks) == 1 {
+		if kind, _ := sink.Lookup(s.Kind); kind.InFolder && len(cfg.Sinks) == 1 {
 			return nil
 		}
-		out[name] = strings.TrimSpace(string(s.Kind) + " " + s.URL)
+		out[name] = strings.TrimSpace(s.Kind + " " + s.URL)
 	}
 	return out
 }
 
-func (o *opened) bleve(name, dir string) error {
-	index, err := blevesink.Open(dir)
-	if err != nil {
-		return fmt.Errorf("--data: %w", err)
-	}
-	o.closes = append(o.closes, func() { _ = index.Close() }) // what was applied is on disk
-	o.sinks[name] = index
-	newest, err := index.Newest()
-	if err != nil {
-		return fmt.Errorf("--data: %w", err)
-	}
-	if at := time.UnixMicro(int64(newest)); at.After(o.from) {
-		o.from = at
-	}
-	return nil
-}
-
-// remote connects to an OpenSearch, which has to answer.
-func (a *app) remote(ctx context.Context, o *opened, cfg *config.Config, name string, f *devFlags) error {
-	remote, err := a.openSearch(ctx, cfg, name)
+// openOne opens one sink, which has to answer, and prepares it for its first document.
+func (a *app) openOne(ctx context.Context, o *opened, cfg *config.Config, name, folder string) error {
+	s, err := a.openSink(ctx, cfg, name, folder)
 	if err != nil {
 		return err
 	}
-	o.closes = append(o.closes, func() { _ = remote.Close() }) // nothing is buffered
+	o.closes = append(o.closes, func() { closeSink(s) })
 	ctx, cancel := context.WithTimeout(ctx, cfg.Index.SinkDeadline)
 	defer cancel()
-	if err = remote.Ping(ctx); err == nil {
-		err = remote.EnsureTemplate(ctx)
+	if err := s.Ping(ctx); err != nil {
+		return err
 	}
+	if p, ok := s.(sink.Preparer); ok {
+		if err := p.Prepare(ctx); err != nil {
+			return err
+		}
+	}
+	if kept, ok := s.(interface{ Newest() (shard.Fence, error) }); ok {
+		newest, err := kept.Newest()
+		if err != nil {
+			return err
+		}
+		if at := time.UnixMicro(int64(newest)); at.After(o.from) {
+			o.from = at
+		}
+	}
+	o.sinks[name] = s
+	return nil
+}
+
+// sinkError names what said where the sink is: a flag, or the settings.
+func sinkError(cfg *config.Config, name string, f *devFlags, err error) error {
+	kind, _ := sink.Lookup(cfg.Sinks[name].Kind)
 	switch {
-	case err == nil:
-		o.sinks[name] = remote
-		return nil
+	case kind.InFolder:
+		return fmt.Errorf("--data: %w", err)
 	case f.sink != "":
 		return fmt.Errorf("--sink %s: %w", f.sink, err)
 	}
 	return fmt.Errorf("sinks.%s.url: %w", name, err)
 }
 
-// openSearch connects to a sink of the settings with the credentials that this process has.
-func (a *app) openSearch(ctx context.Context, cfg *config.Config, name string) (*opensearch.Sink, error) {
-	s := cfg.Sinks[name]
-	var collections []shard.Collection
-	for c := range cfg.Collections {
-		if to, _ := cfg.SinkFor(c); to == name {
-			collections = append(collections, shard.Collection(c))
-		}
+// openSink opens a sink of the settings with the credentials that this process has.
+func (a *app) openSink(ctx context.Context, cfg *config.Config, name, folder string) (sink.Sink, error) {
+	return sinks.Open(ctx, cfg, name, sinks.Account{Getenv: os.Getenv, AWS: a.aws, Folder: folder})
+}
+
+// closeSink closes a sink where it can be closed. What was applied is in the sink: nothing is buffered.
+func closeSink(s sink.Sink) {
+	if c, ok := s.(io.Closer); ok {
+		_ = c.Close()
 	}
-	o := opensearch.FromConfig(s, collections)
-	o.Template = cfg.Stack + "-" + name // of its own: several may write to one cluster
-	switch s.Auth.Kind {
-	case config.AuthBasic:
-		user, password := os.Getenv(s.Auth.UserEnv), os.Getenv(s.Auth.PasswordEnv)
-		if user == "" || password == "" {
-			return nil,
-				fmt.Errorf("sinks.%s.auth: set the environment variables that userEnv and passwordEnv name (%q, %q)",
-					name, s.Auth.UserEnv, s.Auth.PasswordEnv)
-		}
-		o.Auth = opensearch.Basic(func(context.Context) (string, string, error) { return user, password, nil })
-	case config.AuthSigV4:
-		here, err := a.aws(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("sinks.%s.auth: find AWS credentials: %w", name, err)
-		}
-		region := s.Auth.Region
-		if region == "" {
-			region = here.Region
-		}
-		o.Auth = opensearch.SigV4(here.Credentials, region, s.Auth.Service)
-	}
-	remote, err := opensearch.New(o)
-	if err != nil {
-		return nil, fmt.Errorf("sinks.%s: %w", name, err)
-	}
-	return remote, nil
 }

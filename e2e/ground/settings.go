@@ -8,6 +8,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
+	_ "github.com/lullhq/lull/sink/builtin"
 )
 
 //go:embed settings.yaml

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lullhq/lull/infra"
 	"github.com/lullhq/lull/internal/config"
+	_ "github.com/lullhq/lull/sink/builtin/local" // to tell a sink in one process from a kind that does not exist
 )
 
 func main() {

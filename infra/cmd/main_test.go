@@ -13,7 +13,9 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/blevesearch/bleve_index_api.AnalysisWorker"))
+}
 
 // settings writes a lull.yaml and returns its path.
 func settings(t *testing.T, text string) string {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink/opensearch"
 )
 
 func TestCollectionOverridesEachSettingOfDebounce(t *testing.T) {
@@ -77,37 +78,38 @@ func TestAllowForSource(t *testing.T) {
 	}
 }
 
-func TestVersionsAndSettleOfSinks(t *testing.T) {
+func TestVersionsAndApplyDelayOfSinks(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
 		sink     Sink
 		versions bool
-		settle   time.Duration
+		delay    time.Duration
 	}{
 		{"bleve", Sink{Kind: SinkBleve}, true, 0},
 		{"memory", Sink{Kind: SinkMemory}, true, 0},
 		{"opensearch", Sink{Kind: SinkOpenSearch}, true, 0},
 		{"versions off", Sink{Kind: SinkOpenSearch, Versions: ptr(false)}, false, 30 * second},
-		{"serverless", Sink{Kind: SinkOpenSearch, Serverless: true}, false, 30 * second},
+		{"serverless", Sink{Kind: SinkOpenSearch, Options: opensearch.Settings{Serverless: true}}, false, 30 * second},
 		{
 			"serverless beats versions",
-			Sink{Kind: SinkOpenSearch, Serverless: true, Versions: ptr(true)},
+			Sink{Kind: SinkOpenSearch, Options: opensearch.Settings{Serverless: true}, Versions: ptr(true)},
 			false,
 			30 * second,
 		},
-		{"settle set", Sink{Kind: SinkOpenSearch, ApplyDelay: ptr(4 * second)}, true, 4 * second},
+		{"apply delay set", Sink{Kind: SinkOpenSearch, ApplyDelay: ptr(4 * second)}, true, 4 * second},
 		{"no kind at all", Sink{}, false, 30 * second},
+		{"a kind that is not linked, resolved elsewhere", Sink{Kind: "x", Versions: ptr(true)}, true, 0},
 	} {
 		c := Default()
 		c.Sinks["s"] = tt.sink
 		if got := c.Versions("s"); got != tt.versions {
 			t.Errorf("%s: versions: got %t, want %t", tt.name, got, tt.versions)
 		}
-		if got := c.ApplyDelay("s"); got != tt.settle {
-			t.Errorf("%s: settle: got %s, want %s", tt.name, got, tt.settle)
+		if got := c.ApplyDelay("s"); got != tt.delay {
+			t.Errorf("%s: apply delay: got %s, want %s", tt.name, got, tt.delay)
 		}
-		if got, want := c.Lease("s"), 13*second+tt.settle; got != want {
+		if got, want := c.Lease("s"), 13*second+tt.delay; got != want {
 			t.Errorf("%s: lease: got %s, want %s", tt.name, got, want)
 		}
 	}

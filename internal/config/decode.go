@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config/tree"
+	"github.com/lullhq/lull/setting"
 )
 
 var (
 	durationType = reflect.TypeFor[time.Duration]()
-	sizeType     = reflect.TypeFor[Size]()
+	sizeType     = reflect.TypeFor[setting.Size]()
 	sinkType     = reflect.TypeFor[Sink]()
 	sourceType   = reflect.TypeFor[Source]()
 )
@@ -26,16 +27,17 @@ var (
 // one, the file's contradictions are reported with it, so that everything is said at once; a file
 // that decodes is not checked for contradictions, because flags may still change it: call Validate
 // afterwards.
-func Decode(root tree.Node) (Config, error) {
+func Decode(root tree.Node) (Config, error) { return decode(root, decoder{}) }
+
+func decode(root tree.Node, d decoder) (Config, error) {
 	c := Default()
 	c.DefaultSource, c.DefaultCollection, c.DefaultSink = "", "", ""
-	var d decoder
 	d.value(root, reflect.ValueOf(&c).Elem(), at{})
 	c.Complete()
 	if err := d.err(); err == nil {
 		return c, nil
 	}
-	for _, f := range c.faults() {
+	for _, f := range c.faults(d.deployed) {
 		if !d.mentions(f.Setting) {
 			d.add(f)
 		}
@@ -85,7 +87,13 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:longestValue], "") + "..."
 }
 
-type decoder struct{ faults }
+type decoder struct {
+	faults
+
+	// deployed passes over kinds that are not registered in this program, and what is said of them:
+	// whoever wrote the file knew them.
+	deployed bool
+}
 
 // wrong adds a fault of the file's form.
 func (d *decoder) wrong(n tree.Node, p at, problem, fix string) {
@@ -133,25 +141,93 @@ func (d *decoder) fields(n tree.Node, v reflect.Value, p at) {
 		return
 	}
 	seen := make(map[string]bool, len(n.Fields))
+	own := ownOptions(n, v.Type())
 	for _, f := range n.Fields {
 		i, ok := fieldNamed(v.Type(), f.Key)
 		name := p.key(printable(f.Key)).name
+		option, isOption := own.field(f.Key)
 		switch {
 		case seen[f.Key]:
 			d.add(&Fault{
 				Rule: "repeated", Setting: name, Problem: "is set twice", Fix: "keep one of the two",
 				Line: f.Line,
 			})
+		case isOption:
+			inside := at{p.name, optionsOf(p.generic, own.kind)}
+			d.value(f.Value, option, inside.key(f.Key))
+		case !ok && d.deployed && own.unlinked:
 		case !ok:
-			d.add(&Fault{
-				Rule: "unknown", Setting: name, Problem: "there is no such setting",
-				Fix: instead(v.Type(), p, f.Key), Line: f.Line,
-			})
+			d.add(own.unknown(name, p, f))
 		default:
 			d.value(f.Value, v.Field(i), p.key(f.Key))
 		}
 		seen[f.Key] = true
 	}
+	if own.value.IsValid() {
+		v.FieldByName("Options").Set(own.value)
+	}
+}
+
+// options are those of one kind while the settings of a sink or source are decoded.
+type options struct {
+	of   reflect.Type // the type of the settings that all kinds have
+	kind string
+	// value is a copy of the kind's options with their defaults. It is not valid where the kind has
+	// none, is not known, or where the settings are not of a sink or source.
+	value    reflect.Value
+	unlinked bool // the kind is not registered in this program
+}
+
+// ownOptions finds the kind that a mapping names.
+func ownOptions(n tree.Node, t reflect.Type) options {
+	own := options{of: t}
+	r, ok := registries[t]
+	if !ok {
+		return own
+	}
+	for _, f := range n.Fields {
+		if f.Key == "kind" {
+			own.kind = f.Value.Text
+		}
+	}
+	k, ok := r.lookup(own.kind)
+	own.unlinked = !ok
+	if k.Options != nil {
+		own.value = reflect.New(reflect.TypeOf(k.Options)).Elem()
+		own.value.Set(reflect.ValueOf(k.Options))
+	}
+	return own
+}
+
+// field returns the option of that name, or false.
+func (o options) field(key string) (reflect.Value, bool) {
+	if !o.value.IsValid() {
+		return reflect.Value{}, false
+	}
+	i, ok := fieldNamed(o.value.Type(), key)
+	if !ok {
+		return reflect.Value{}, false
+	}
+	return o.value.Field(i), true
+}
+
+// unknown is the fault of a key that is not a setting here.
+func (o options) unknown(name string, p at, f tree.Field) *Fault {
+	fault := &Fault{Rule: "unknown", Setting: name, Problem: "there is no such setting", Line: f.Line}
+	names := fieldNames(o.of)
+	if o.value.IsValid() {
+		names = append(names, fieldNames(o.value.Type())...)
+	}
+	if r, ok := registries[o.of]; ok {
+		if others := r.withOption(f.Key); len(others) > 0 {
+			kinds := strings.Join(others, " or ")
+			fault.Problem = "is an option of the kind " + kinds + ", but the " + r.noun + "'s kind is " + printable(o.kind)
+			fault.Fix = "remove it, or set " + p.key("kind").name + " to " + kinds
+			return fault
+		}
+	}
+	fault.Fix = instead(names, p, f.Key)
+	return fault
 }
 
 // entries decodes a mapping whose keys are names. It replaces the default mapping.
@@ -170,9 +246,6 @@ func (d *decoder) entries(n tree.Node, v reflect.Value, p at) {
 			continue
 		}
 		elem := reflect.New(v.Type().Elem()).Elem()
-		if elem.Type() == sinkType {
-			elem.Set(reflect.ValueOf(newSink("")))
-		}
 		d.value(f.Value, elem, p.entry(f.Key))
 		v.SetMapIndex(key, elem)
 	}
@@ -208,12 +281,12 @@ func (d *decoder) quantity(n tree.Node, v reflect.Value, p at) {
 		d.unexpected(n, v, p)
 		return
 	case v.Type() == sizeType:
-		var s Size
-		s, err = ParseSize(n.Text)
+		var s setting.Size
+		s, err = setting.ParseSize(n.Text)
 		number = int64(s)
 	default:
 		var t time.Duration
-		t, err = ParseDuration(n.Text)
+		t, err = setting.ParseDuration(n.Text)
 		number = int64(t)
 	}
 	if err != nil {
@@ -282,16 +355,19 @@ func (d *decoder) unexpected(n tree.Node, v reflect.Value, p at) {
 }
 
 func (d *decoder) bounds(n tree.Node, v reflect.Value, p at) {
-	if f := judge(byName[p.generic], p.name, v); f != nil {
+	if f := judge(p, v, d.deployed); f != nil {
 		f.Line = n.Line
 		d.add(f)
 	}
 }
 
+// inline is the tag of a field whose own fields stand beside it: the options of a kind.
+const inline = "-"
+
 // fieldNamed finds the field of a struct that a key names.
 func fieldNamed(t reflect.Type, key string) (int, bool) {
 	for i := range t.NumField() {
-		if t.Field(i).Tag.Get("json") == key {
+		if name := t.Field(i).Tag.Get("json"); name == key && name != inline {
 			return i, true
 		}
 	}
@@ -299,18 +375,19 @@ func fieldNamed(t reflect.Type, key string) (int, bool) {
 }
 
 func fieldNames(t reflect.Type) []string {
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i] = t.Field(i).Tag.Get("json")
+	var names []string
+	for i := range t.NumField() {
+		if name := t.Field(i).Tag.Get("json"); name != inline {
+			names = append(names, name)
+		}
 	}
 	return names
 }
 
 // instead says what an unknown key should have been: a neighbour spelt nearly so, a setting of that
 // name elsewhere, or all there are.
-func instead(t reflect.Type, p at, key string) string {
-	names := fieldNames(t)
-	if near := nearest(key, names); near != "" {
+func instead(names []string, p at, key string) string {
+	if near := setting.Nearest(key, names); near != "" {
 		return fmt.Sprintf("did you mean %s?", p.key(near).name)
 	}
 	if found := elsewhere(p, key); found != "" {
@@ -324,7 +401,7 @@ func instead(t reflect.Type, p at, key string) string {
 // likelier than an option of a source, collection or sink.
 func elsewhere(p at, key string) string {
 	found := ""
-	for _, s := range settings {
+	for _, s := range settings() {
 		group, last := "", s.Name
 		if i := strings.LastIndex(s.Name, "."); i >= 0 {
 			group, last = s.Name[:i], s.Name[i+1:]

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lullhq/lull/setting"
 )
 
 func TestFileReplacesDefaults(t *testing.T) {
@@ -29,7 +31,7 @@ func TestFileReplacesDefaults(t *testing.T) {
 		Govuk: Govuk{IgnoreTypes: []string{}},
 	}}
 	sink := newSink(SinkOpenSearch)
-	sink.URL, sink.Versions, sink.BulkBytes, sink.ApplyDelay = "https://h.example.org", ptr(false), MB, ptr(20*second)
+	sink.URL, sink.Versions, sink.BulkBytes, sink.ApplyDelay = "https://h.example.org", ptr(false), setting.MB, ptr(20*second)
 	want.Sinks = map[string]Sink{"os": sink}
 	want.Collections = map[string]Collection{"news": {Quiet: ptr(6 * second), Leading: ptr(true)}, "2024": {}}
 	want.Debounce.MaxWait = 35 * second
@@ -170,7 +172,7 @@ func TestNearestName(t *testing.T) {
 		"interval": "minInterval",
 		"leadin":   "leading", "": "", strings.Repeat("q", 10_000): "", "kind": "",
 	} {
-		if got := nearest(typed, names); got != want {
+		if got := setting.Nearest(typed, names); got != want {
 			t.Errorf("%.20q: got %q, want %q", typed, got, want)
 		}
 	}

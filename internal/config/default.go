@@ -1,8 +1,13 @@
 package config
 
-import "time"
+import (
+	"time"
 
-const day = 24 * time.Hour
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/sink"
+)
+
+const day = setting.Day
 
 // Default returns the settings of the design: one native source, one collection "content", one sink
 // "search" on Bleve. Every call returns maps of its own.
@@ -10,7 +15,9 @@ func Default() Config {
 	c := scalars()
 	c.Sources = map[string]Source{"native": {Kind: SourceNative}}
 	c.Collections = map[string]Collection{"content": {}}
-	c.Sinks = map[string]Sink{"search": newSink(SinkBleve)}
+	search, versions := newSink(defaultSink), true
+	search.Versions = &versions // said here, because a program without Bleve has the same defaults
+	c.Sinks = map[string]Sink{"search": search}
 	c.Complete()
 	return c
 }
@@ -59,20 +66,23 @@ func scalars() Config {
 			PruneEvery:       5 * time.Minute,
 		},
 		Flight:      Flight{Kind: FlightExpress, ContinueAfter: 240 * time.Second},
-		Payload:     Payload{ReferenceAbove: 256 * KB, EnvelopeDepth: 4},
+		Payload:     Payload{ReferenceAbove: 256 * setting.KB, EnvelopeDepth: 4},
 		DeadLetters: DeadLettersQueue,
 		TableOutage: TableOutageClosed,
 	}
 }
 
+// defaultSink is the kind of the sink where lull.yaml has none.
+const defaultSink = "bleve"
+
 // newSink returns a sink with the defaults that depend on nothing.
-func newSink(kind SinkKind) Sink {
+func newSink(kind string) Sink {
 	return Sink{
 		Kind:          kind,
 		Index:         "{collection}",
 		Auth:          Auth{Kind: AuthNone},
 		BulkDocuments: 500,
-		BulkBytes:     5 * MB,
+		BulkBytes:     5 * setting.MB,
 	}
 }
 
@@ -85,11 +95,25 @@ func (c *Config) Complete() {
 		c.Sources[name] = s.complete()
 	}
 	for name, s := range c.Sinks {
-		c.Sinks[name] = s.complete()
+		c.Sinks[name] = completeSink(s)
 	}
 	c.DefaultSource = onlyOr(c.DefaultSource, c.Sources)
 	c.DefaultCollection = onlyOr(c.DefaultCollection, c.Collections)
 	c.DefaultSink = onlyOr(c.DefaultSink, c.Sinks)
+}
+
+// Resolve returns the settings with everything in them that only a sink's kind knows: whether it has
+// versions, and its apply delay. Whoever deploys settings writes them so, because most functions link
+// no kind of sink. c is not changed.
+func (c *Config) Resolve() Config {
+	resolved := *c
+	resolved.Sinks = make(map[string]Sink, len(c.Sinks))
+	for name, s := range c.Sinks {
+		can := s.Capabilities()
+		s.Versions, s.ApplyDelay = &can.Versions, &can.ApplyDelay
+		resolved.Sinks[name] = s
+	}
+	return resolved
 }
 
 // onlyOr returns name, or, where it is empty, the only key of m.
@@ -141,7 +165,7 @@ func (k SourceKind) fixedClass() bool {
 	return k == SourceGovuk || k == SourceS3 || k == SourceDynamoDBStream
 }
 
-func (s Sink) complete() Sink {
+func completeSink(s Sink) Sink {
 	d := newSink(s.Kind)
 	if s.Index == "" {
 		s.Index = d.Index
@@ -155,11 +179,18 @@ func (s Sink) complete() Sink {
 	if s.BulkBytes == 0 {
 		s.BulkBytes = d.BulkBytes
 	}
+	kind, ok := sink.Lookup(s.Kind)
+	if !ok {
+		return s
+	}
+	if s.Options == nil {
+		s.Options = kind.Options
+	}
+	if kind.Complete != nil {
+		s = kind.Complete(s)
+	}
 	if s.Auth.Kind == AuthSigV4 && s.Auth.Service == "" {
 		s.Auth.Service = "es"
-		if s.Serverless {
-			s.Auth.Service = "aoss"
-		}
 	}
 	return s
 }

@@ -1,9 +1,16 @@
 package config
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/sink/opensearch"
 )
 
 func TestDefaultsHaveNoFault(t *testing.T) {
@@ -48,7 +55,7 @@ func TestDefaultsAreTheDesigns(t *testing.T) {
 		{"visibility", c.Queues.Visibility, 40 * second},
 		{"sink deadline", c.Index.SinkDeadline, 6 * second},
 		{"bulk documents", sink.BulkDocuments, 500},
-		{"bulk bytes", sink.BulkBytes, Size(5 << 20)},
+		{"bulk bytes", sink.BulkBytes, setting.Size(5 << 20)},
 		{"queue retention", c.Queues.Retention, 7 * 24 * time.Hour},
 		{"dead-letter retention", c.Queues.DeadLetterRetention, 14 * 24 * time.Hour},
 		{"maxRefusals", c.Retry.MaxRefusals, 5},
@@ -62,7 +69,7 @@ func TestDefaultsAreTheDesigns(t *testing.T) {
 		{"continue", c.Flight.ContinueAfter, 240 * second},
 		{"auto redrives", c.Retry.AutoRedrives, 3},
 		{"waiting turns", c.Index.WaitingTurns, 3},
-		{"payload by reference", c.Payload.ReferenceAbove, Size(256 << 10)},
+		{"payload by reference", c.Payload.ReferenceAbove, setting.Size(256 << 10)},
 		{"lease with versions", c.Lease("search"), 13 * second},
 		{"lease without versions", noVersions.Lease("search"), 43 * second},
 		{"maxItemsPerTurn", c.Index.MaxItemsPerTurn, 2000},
@@ -129,14 +136,14 @@ func TestCompleteChangesNothingThatIsSet(t *testing.T) {
 		Kind: SourceGovuk, Class: ClassTime, NoVersion: NoVersionArrival,
 		Govuk: Govuk{IgnoreTypes: []string{}, Locales: []string{"cy"}},
 	}
-	c.Sinks["other"] = Sink{Kind: SinkMemory, Index: "one", BulkDocuments: 7, BulkBytes: MB}
+	c.Sinks["other"] = Sink{Kind: SinkMemory, Index: "one", BulkDocuments: 7, BulkBytes: setting.MB}
 	c.Complete()
 	g := c.Sources["govuk"]
 	if g.Class != ClassTime || g.NoVersion != NoVersionArrival || len(g.Govuk.IgnoreTypes) != 0 ||
 		!reflect.DeepEqual(g.Govuk.Locales, []string{"cy"}) {
 		t.Errorf("source: got %+v, want what was set", g)
 	}
-	if s := c.Sinks["other"]; s.Index != "one" || s.BulkDocuments != 7 || s.BulkBytes != MB {
+	if s := c.Sinks["other"]; s.Index != "one" || s.BulkDocuments != 7 || s.BulkBytes != setting.MB {
 		t.Errorf("sink: got %+v, want what was set", s)
 	}
 	if c.DefaultSink != "search" {
@@ -154,5 +161,49 @@ func TestArrivalIsOfTheClassTime(t *testing.T) {
 	}
 	if err := c.Validate(); err != nil {
 		t.Errorf("got %v, want no fault", err)
+	}
+}
+
+// A function that does not link the kind of its sink must keep the lease that synth reckoned with.
+func TestDeployedSettingsNeedNoKind(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	withoutVersions(&c)
+	c.Complete()
+	for _, versions := range []bool{false, true} {
+		if versions {
+			openSearch(&c)
+			setSink(&c, func(s *Sink) { s.Options = opensearch.Settings{} })
+		}
+		text, err := json.Marshal(c.Resolve())
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlinked := strings.ReplaceAll(string(text), `"kind":"opensearch"`, `"kind":"elsewhere"`)
+		path := filepath.Join(t.TempDir(), "config.json")
+		if err := os.WriteFile(path, []byte(unlinked), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := LoadDeployed(path)
+		if err != nil || got.Lease("search") != c.Lease("search") || got.Versions("search") != versions {
+			t.Errorf("versions %t: got a lease of %s and %v, want %s", versions, got.Lease("search"), err, c.Lease("search"))
+		}
+		if _, err := LoadJSON(path); err == nil || !strings.Contains(err.Error(), "write one of bleve, memory, opensearch") {
+			t.Errorf("strictly: got %v, want the kinds that there are", err)
+		}
+	}
+}
+
+func TestAnOptionOfAnotherKindIsNamed(t *testing.T) {
+	t.Parallel()
+	_, err := ParseJSON([]byte(`{"sinks": {"a": {"kind": "memory", "serverless": true, "colour": 1}}}`))
+	for _, want := range []string{
+		"line 1: sinks.a.serverless: is an option of the kind opensearch, but the sink's kind is memory: " +
+			"remove it, or set sinks.a.kind to opensearch",
+		"sinks.a.colour: there is no such setting: remove it",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }

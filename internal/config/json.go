@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config/tree"
+	"github.com/lullhq/lull/setting"
 )
 
 // MarshalJSON writes every setting, with durations and sizes as lull.yaml writes them. Overrides
@@ -33,31 +34,48 @@ func (c *Config) UnmarshalJSON(text []byte) error {
 }
 
 // ParseJSON reads settings in JSON, strictly; see Decode. Call Validate afterwards.
-func ParseJSON(text []byte) (Config, error) {
+func ParseJSON(text []byte) (Config, error) { return parseJSON(text, decoder{}) }
+
+func parseJSON(text []byte, d decoder) (Config, error) {
 	root, err := tree.ParseJSON(text)
 	if err != nil {
 		return Config{}, fmt.Errorf("parse settings: %w", err)
 	}
-	return Decode(root)
+	return decode(root, d)
+}
+
+// LoadDeployed reads the settings beside a function's binary, which were validated when the stack was
+// made, and validates them again. A function links only the kinds that it needs: settings of other
+// kinds, and which kinds there are, are taken as they stand.
+func LoadDeployed(path string) (Config, error) {
+	c, err := load(path, decoder{deployed: true})
+	if err == nil {
+		err = c.validateDeployed(true)
+	}
+	return c, err
 }
 
 // ReadJSON reads settings in JSON from r, to its end.
-func ReadJSON(r io.Reader) (Config, error) {
+func ReadJSON(r io.Reader) (Config, error) { return readJSON(r, decoder{}) }
+
+func readJSON(r io.Reader, d decoder) (Config, error) {
 	text, err := tree.Read(r)
 	if err != nil {
 		return Config{}, fmt.Errorf("read settings: %w", err)
 	}
-	return ParseJSON(text)
+	return parseJSON(text, d)
 }
 
 // LoadJSON reads settings from a file in JSON, such as config.json beside a function's binary.
-func LoadJSON(path string) (Config, error) {
+func LoadJSON(path string) (Config, error) { return load(path, decoder{}) }
+
+func load(path string, d decoder) (Config, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("open settings: %w", err)
 	}
 	defer file.Close()
-	c, err := ReadJSON(file)
+	c, err := readJSON(file, d)
 	if err != nil {
 		return Config{}, fmt.Errorf("%s: %w", path, err)
 	}
@@ -67,9 +85,9 @@ func LoadJSON(path string) (Config, error) {
 func encode(b *bytes.Buffer, v reflect.Value) error {
 	switch {
 	case v.Type() == durationType:
-		return encodeText(b, FormatDuration(time.Duration(v.Int())))
+		return encodeText(b, setting.FormatDuration(time.Duration(v.Int())))
 	case v.Type() == sizeType:
-		return encodeText(b, Size(v.Int()).String())
+		return encodeText(b, setting.Size(v.Int()).String())
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -105,22 +123,34 @@ func encodeText(b *bytes.Buffer, s string) error {
 }
 
 func encodeStruct(b *bytes.Buffer, v reflect.Value) error {
-	separator := byte('{')
+	b.WriteByte('{')
+	if err := encodeFields(b, v); err != nil {
+		return err
+	}
+	b.WriteByte('}')
+	return nil
+}
+
+// encodeFields writes the members of an object that has begun.
+func encodeFields(b *bytes.Buffer, v reflect.Value) error {
 	for i := range v.NumField() {
-		if leftOut(v.Type(), v.Field(i)) {
-			continue
+		name, field := v.Type().Field(i).Tag.Get("json"), v.Field(i)
+		var err error
+		switch {
+		case leftOut(v.Type(), field):
+		case name == inline:
+			err = encodeFields(b, field.Elem())
+		default:
+			if b.Bytes()[b.Len()-1] != '{' {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(b, "%q:", name)
+			err = encode(b, field)
 		}
-		b.WriteByte(separator)
-		separator = ','
-		fmt.Fprintf(b, "%q:", v.Type().Field(i).Tag.Get("json"))
-		if err := encode(b, v.Field(i)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	if separator == '{' {
-		b.WriteByte('{')
-	}
-	b.WriteByte('}')
 	return nil
 }
 
@@ -129,7 +159,7 @@ func encodeStruct(b *bytes.Buffer, v reflect.Value) error {
 // something: it replaces the defaults.
 func leftOut(t reflect.Type, v reflect.Value) bool {
 	switch v.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
+	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
 		return v.IsNil()
 	case reflect.Struct:
 		return t == sourceType && v.IsZero()
@@ -139,10 +169,11 @@ func leftOut(t reflect.Type, v reflect.Value) bool {
 }
 
 func encodeMap(b *bytes.Buffer, v reflect.Value) error {
-	separator := byte('{')
-	for _, name := range sortedNames(v) {
-		b.WriteByte(separator)
-		separator = ','
+	b.WriteByte('{')
+	for i, name := range sortedNames(v) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
 		if err := encodeText(b, name); err != nil {
 			return err
 		}
@@ -150,9 +181,6 @@ func encodeMap(b *bytes.Buffer, v reflect.Value) error {
 		if err := encode(b, v.MapIndex(reflect.ValueOf(name))); err != nil {
 			return err
 		}
-	}
-	if separator == '{' {
-		b.WriteByte('{')
 	}
 	b.WriteByte('}')
 	return nil

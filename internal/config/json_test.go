@@ -12,6 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lullhq/lull/internal/config/tree"
+
+	"github.com/lullhq/lull/setting"
 )
 
 func TestDefaultsSurviveJSON(t *testing.T) {
@@ -82,7 +84,11 @@ func drawInto(t *rapid.T, v reflect.Value, p at) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			drawInto(t, v.Field(i), p.key(v.Type().Field(i).Tag.Get("json")))
+			if name := v.Type().Field(i).Tag.Get("json"); name != inline {
+				drawInto(t, v.Field(i), p.key(name))
+			} else {
+				drawOptions(t, v, v.Field(i), p)
+			}
 		}
 	case reflect.Map:
 		for _, name := range sortedNames(v) {
@@ -105,18 +111,30 @@ func drawInto(t *rapid.T, v reflect.Value, p at) {
 			drawInto(t, v.Index(i), element)
 		}
 	default:
-		drawLeaf(t, byName[p.generic], v, p.name)
+		drawLeaf(t, byName()[p.generic], v, p.name)
 	}
 }
 
-func drawLeaf(t *rapid.T, s Setting, v reflect.Value, name string) {
+// drawOptions fills the options of the kind that was drawn.
+func drawOptions(t *rapid.T, v, options reflect.Value, p at) {
+	kind := v.FieldByName("Kind").String()
+	k, _ := registries[v.Type()].lookup(kind)
+	if k.Options == nil {
+		return
+	}
+	elem := reflect.New(reflect.TypeOf(k.Options)).Elem()
+	drawInto(t, elem, at{p.name, optionsOf(p.generic, kind)})
+	options.Set(elem)
+}
+
+func drawLeaf(t *rapid.T, s setting.Setting, v reflect.Value, name string) {
 	switch v.Kind() {
 	case reflect.Bool:
 		v.SetBool(rapid.Bool().Draw(t, name))
 	case reflect.String:
 		switch {
 		case s.Name == "sources.<name>.kind": // decided with the source
-		case s.Unit == UnitChoice:
+		case s.Unit == setting.UnitChoice:
 			v.SetString(rapid.SampledFrom(s.Choices).Draw(t, name))
 		case s.Pattern != nil:
 			v.SetString(rapid.StringMatching(s.Pattern.String()).Draw(t, name))

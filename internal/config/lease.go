@@ -19,11 +19,13 @@ func (c *Config) Lease(sink string) time.Duration {
 }
 
 // ApplyDelay returns how long this sink may still apply a request after we hung up.
-func (c *Config) ApplyDelay(sink string) time.Duration { return c.Sinks[sink].Delay() }
+func (c *Config) ApplyDelay(sink string) time.Duration {
+	return c.Sinks[sink].Capabilities().ApplyDelay
+}
 
 // Versions reports whether this sink compares the fence itself. An unknown name counts as a sink
 // without versions.
-func (c *Config) Versions(sink string) bool { return c.Sinks[sink].HasVersions() }
+func (c *Config) Versions(sink string) bool { return c.Sinks[sink].Capabilities().Versions }
 
 // AmbiguousRetry returns the state machine's first retry after an invocation for this sink whose
 // outcome is unknown, in whole seconds: by then the lease of the lost invocation has ended.

@@ -5,9 +5,15 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	_ "github.com/lullhq/lull/internal/local/memory"
+	_ "github.com/lullhq/lull/sink/blevesink"
+	"github.com/lullhq/lull/sink/opensearch"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/blevesearch/bleve_index_api.AnalysisWorker"))
+}
 
 func ptr[T any](v T) *T { return &v }
 
@@ -20,13 +26,13 @@ func setSink(c *Config, change func(s *Sink)) {
 
 // openSearch makes the default sink one that can be deployed.
 func openSearch(c *Config) {
-	setSink(c, func(s *Sink) { s.Kind, s.URL = SinkOpenSearch, "https://search.example.org" })
+	setSink(c, func(s *Sink) { s.Kind, s.URL, s.Versions = SinkOpenSearch, "https://search.example.org", nil })
 }
 
 // withoutVersions makes the default sink one without versions.
 func withoutVersions(c *Config) {
 	openSearch(c)
-	setSink(c, func(s *Sink) { s.Serverless = true })
+	setSink(c, func(s *Sink) { s.Options = opensearch.Settings{Serverless: true} })
 }
 
 func setSource(c *Config, change func(s *Source)) {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/lullhq/lull/setting"
 )
 
 // nameRules are about names and what they refer to.
@@ -64,7 +66,7 @@ func checkDefault[V any](f *checker, setting, group, name string, m map[string]V
 
 // oneOf says how to replace a name that does not exist.
 func oneOf(name string, names []string) string {
-	if near := nearest(name, names); near != "" {
+	if near := setting.Nearest(name, names); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return "set it to one of " + strings.Join(names, ", ")

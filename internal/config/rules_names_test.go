@@ -1,6 +1,10 @@
 package config
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/lullhq/lull/setting"
+)
 
 // brokenNames break each sentence about names.
 var brokenNames = []broken{
@@ -83,8 +87,8 @@ var brokenNames = []broken{
 	},
 	{
 		rule:    "bulk-reference",
-		holds:   func(c *Config) { setSink(c, func(s *Sink) { s.BulkBytes = 256 * KB }) },
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.BulkBytes = 255 * KB }) },
+		holds:   func(c *Config) { setSink(c, func(s *Sink) { s.BulkBytes = 256 * setting.KB }) },
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.BulkBytes = 255 * setting.KB }) },
 		setting: "sinks.search.bulkBytes", fix: "raise it to at least 256KB",
 	},
 }

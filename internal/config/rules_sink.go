@@ -1,18 +1,20 @@
 package config
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/sink"
 )
 
 // sinkRules are about one sink each.
 var sinkRules = []Rule{
 	{
-		"sink-url", "opensearch has an http or https address without a password in it; the other kinds have none.",
+		"sink-url", "A sink that outlives the process has an address without a password in it; the other kinds have none.",
 		checkSinkURL,
 	},
 	{
@@ -20,8 +22,9 @@ var sinkRules = []Rule{
 		"Each kind of authentication has what it needs and nothing that it would ignore; passwords travel encrypted.",
 		checkSinkAuth,
 	},
+	{"sink-kind", "The options of a sink's kind fit its other settings.", checkSinkKind},
 	{
-		"sink-versions", "External versions are not verified on serverless collections, which therefore count as without.",
+		"sink-versions", "Only a sink that can compare versions has versions: true. A serverless collection cannot.",
 		checkSinkVersions,
 	},
 	{
@@ -42,22 +45,31 @@ func eachSink(c *Config, check func(name, path string, s Sink)) {
 	}
 }
 
-func checkSinkURL(c *Config, f *checker) {
+// eachLinkedSink leaves out sinks of a kind that is not registered in this program.
+func eachLinkedSink(c *Config, check func(path string, s Sink, k sink.Kind)) {
 	eachSink(c, func(_, path string, s Sink) {
-		const fix = "write an address such as https://search.example.org"
-		if s.Kind != SinkOpenSearch {
+		if k, ok := sink.Lookup(s.Kind); ok {
+			check(path, s, k)
+		}
+	})
+}
+
+func checkSinkURL(c *Config, f *checker) {
+	eachLinkedSink(c, func(path string, s Sink, k sink.Kind) {
+		if !k.Deployable() {
 			if s.URL != "" {
-				f.fault(path+".url", s.URL, "would be ignored: the kind "+string(s.Kind)+" lives in the process",
-					"remove it, or set "+path+".kind to opensearch")
+				f.fault(path+".url", s.URL, "would be ignored: the kind "+s.Kind+" lives in the process",
+					"remove it, or set "+path+".kind to "+deployable())
 			}
 			return
 		}
+		fix := "write an address such as " + k.Schemes[len(k.Schemes)-1] + "://search.example.org"
 		u, err := url.Parse(s.URL)
 		switch {
 		case s.URL == "":
 			f.fault(path+".url", nil, "is missing", fix)
-		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-			f.fault(path+".url", s.URL, "is no http or https address", fix)
+		case err != nil || u.Host == "" || !slices.Contains(k.Schemes, u.Scheme):
+			f.fault(path+".url", s.URL, "is not an address with "+strings.Join(k.Schemes, " or "), fix)
 		case u.User != nil:
 			f.fault(path+".url", s.URL, "has a user or password in it, which would reach logs",
 				"remove them and use "+path+".auth with kind: basic")
@@ -69,12 +81,14 @@ func checkSinkURL(c *Config, f *checker) {
 
 // checkSinkAuth holds auth to its kind, in the order of its settings.
 func checkSinkAuth(c *Config, f *checker) {
-	eachSink(c, func(_, path string, s Sink) {
-		a, auth := s.Auth, path+".auth"
-		if a.Kind != AuthNone && s.Kind != SinkOpenSearch {
-			f.fault(auth+".kind", string(a.Kind), "would be ignored: the kind "+string(s.Kind)+" lives in the process",
+	eachLinkedSink(c, func(path string, s Sink, k sink.Kind) {
+		if s.Auth.Kind != AuthNone && !k.Deployable() {
+			f.fault(path+".auth.kind", string(s.Auth.Kind), "would be ignored: the kind "+s.Kind+" lives in the process",
 				"write none")
 		}
+	})
+	eachSink(c, func(_, path string, s Sink) {
+		a, auth := s.Auth, path+".auth"
 		for _, o := range []struct {
 			name, value string
 			kind        AuthKind
@@ -92,10 +106,6 @@ func checkSinkAuth(c *Config, f *checker) {
 		}
 		if a.Kind == AuthBasic {
 			checkBasic(f, auth, s)
-		}
-		if a.Kind == AuthSigV4 && (a.Service == "aoss") != s.Serverless {
-			f.fault(auth+".service", a.Service, "does not fit serverless: "+fmt.Sprint(s.Serverless),
-				"write es for a domain, aoss for a serverless collection")
 		}
 	})
 }
@@ -127,25 +137,34 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-func checkSinkVersions(c *Config, f *checker) {
-	eachSink(c, func(_, path string, s Sink) {
-		if s.Serverless && s.Kind != SinkOpenSearch {
-			f.fault(path+".serverless", true, "does not exist for the kind "+string(s.Kind), "remove it")
+func checkSinkKind(c *Config, f *checker) {
+	checkOptions(c, f)
+	eachLinkedSink(c, func(path string, s Sink, k sink.Kind) {
+		if k.Check == nil {
+			return
 		}
-		if s.Serverless && s.Versions != nil && *s.Versions {
-			f.fault(path+".versions", true, "cannot be relied on with serverless: true",
-				"remove it: a serverless collection counts as a sink without versions")
+		for _, p := range k.Check(s) {
+			f.fault(path+"."+p.Setting, p.Value, p.Problem, p.Fix)
+		}
+	})
+}
+
+func checkSinkVersions(c *Config, f *checker) {
+	eachLinkedSink(c, func(path string, s Sink, _ sink.Kind) {
+		if s.Versions != nil && *s.Versions && !s.Capabilities().Versions {
+			f.fault(path+".versions", true, "cannot be relied on: the sink, as it is set, does not compare versions",
+				"remove it: the sink counts as one without versions")
 		}
 	})
 }
 
 func checkApplyDelay(c *Config, f *checker) {
 	eachSink(c, func(_, path string, s Sink) {
-		if !s.HasVersions() && s.Delay() < minSettle {
-			f.fault(path+".applyDelay", s.Delay(),
+		if can := s.Capabilities(); !can.Versions && can.ApplyDelay < minApplyDelay {
+			f.fault(path+".applyDelay", can.ApplyDelay,
 				"is too short for a sink without versions: a write that lands after the lease is a silent loss",
-				"remove it for "+FormatDuration(settleWithoutVersions)+", or raise it to at least "+
-					FormatDuration(minSettle))
+				"remove it for "+setting.FormatDuration(sink.DefaultApplyDelay)+", or raise it to at least "+
+					setting.FormatDuration(minApplyDelay))
 		}
 	})
 }
@@ -156,10 +175,8 @@ func checkSinkIndex(c *Config, f *checker) {
 			return
 		}
 		var users []string
-		for _, collection := range slices.Sorted(maps.Keys(c.Collections)) {
-			if to, _ := c.SinkFor(collection); to == name {
-				users = append(users, printable(collection))
-			}
+		for _, collection := range c.CollectionsOf(name) {
+			users = append(users, printable(string(collection)))
 		}
 		if len(users) > 1 {
 			f.fault(path+".index", s.Index, "is one index for the collections "+strings.Join(users, ", "),

@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/lullhq/lull/sink/opensearch"
+)
 
 const secret = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:search/writer-AbCdEf"
 
@@ -87,10 +91,10 @@ var brokenSinks = []broken{
 		setting: "sinks.search.auth.kind", fix: "https",
 	},
 	{
-		rule: "sink-auth", name: "service of a serverless collection",
+		rule: "sink-kind", name: "service of a serverless collection",
 		holds: func(c *Config) {
 			auth(Auth{Kind: AuthSigV4, Service: "aoss"})(c)
-			setSink(c, func(s *Sink) { s.Serverless = true })
+			setSink(c, func(s *Sink) { s.Options = opensearch.Settings{Serverless: true} })
 		},
 		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Auth.Service = "es" }) },
 		setting: "sinks.search.auth.service", fix: "aoss for a serverless",
@@ -102,9 +106,9 @@ var brokenSinks = []broken{
 		setting: "sinks.search.versions", fix: "remove it",
 	},
 	{
-		rule: "sink-versions", name: "serverless in the process",
-		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Serverless = true }) },
-		setting: "sinks.search.serverless", fix: "remove it",
+		rule: "sink-kind", name: "options of another kind",
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Options = opensearch.Settings{} }) },
+		setting: "sinks.search", fix: "kind's package",
 	},
 	{
 		rule:    "sink-settle",

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/lullhq/lull/setting"
 )
 
 // timing is how the documents of one collection are timed on their sink, with the names of the
@@ -73,4 +75,4 @@ func (c *Config) slowest() namedLane {
 }
 
 // words writes a duration as the faults print it.
-func words(d time.Duration) string { return FormatDuration(d) }
+func words(d time.Duration) string { return setting.FormatDuration(d) }

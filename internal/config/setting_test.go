@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/config/tree"
+
+	"github.com/lullhq/lull/setting"
 )
 
 // leaves lists the generic names of all settings that a type has.
@@ -26,6 +28,9 @@ func leaves(t reflect.Type, p at) []string {
 	}
 	var names []string
 	for i := range t.NumField() {
+		if t.Field(i).Tag.Get("json") == inline {
+			continue // a kind's options are compared when it registers
+		}
 		names = append(names, leaves(t.Field(i).Type, p.key(t.Field(i).Tag.Get("json")))...)
 	}
 	return names
@@ -34,8 +39,10 @@ func leaves(t reflect.Type, p at) []string {
 func TestEverySettingIsDescribedOnce(t *testing.T) {
 	t.Parallel()
 	var described []string
-	for _, s := range Settings() {
-		described = append(described, s.Name)
+	for _, s := range settings() {
+		if s.generic == s.Name {
+			described = append(described, s.Name)
+		}
 		if s.Doc == "" || s.Unit == "" {
 			t.Errorf("%s: says nothing", s.Name)
 		}
@@ -48,10 +55,17 @@ func TestEverySettingIsDescribedOnce(t *testing.T) {
 	}
 }
 
-// file builds the tree of a file that sets one setting, at line 7.
-func file(name string, value tree.Node) tree.Node {
+// file builds the tree of a file that sets one setting, at line 7, and the kind that it belongs to.
+func file(s described, value tree.Node) tree.Node {
 	value.Line = 7
-	parts := strings.Split(name, ".")
+	group, rest, ofKind := strings.Cut(s.generic, ":")
+	if ofKind {
+		kind, name, _ := strings.Cut(rest, ".")
+		value = tree.Node{Kind: tree.Map, Fields: []tree.Field{
+			{Key: "kind", Value: tree.Node{Kind: tree.String, Text: kind}}, {Key: name, Value: value},
+		}}
+	}
+	parts := strings.Split(group, ".")
 	for _, part := range slices.Backward(parts) {
 		key, isList := strings.CutSuffix(part, "[]")
 		if isList {
@@ -70,11 +84,11 @@ func concrete(name string) string {
 	return strings.NewReplacer("<name>", "search", "[]", "[0]").Replace(name)
 }
 
-func number(s Setting, n int64) tree.Node {
+func number(s setting.Setting, n int64) tree.Node {
 	switch s.Unit {
-	case UnitDuration:
+	case setting.UnitDuration:
 		return tree.Node{Kind: tree.String, Text: time.Duration(n).String()}
-	case UnitSize:
+	case setting.UnitSize:
 		return tree.Node{Kind: tree.String, Text: strconv.FormatInt(n, 10) + "B"}
 	default:
 		return tree.Node{Kind: tree.Number, Text: strconv.FormatInt(n, 10)}
@@ -93,8 +107,8 @@ func boundsFault(err error, name string) *Fault {
 
 func TestNumbersAreHeldToTheirBounds(t *testing.T) {
 	t.Parallel()
-	for _, s := range Settings() {
-		if s.Unit != UnitDuration && s.Unit != UnitSize && s.Unit != UnitCount {
+	for _, s := range settings() {
+		if s.Unit != setting.UnitDuration && s.Unit != setting.UnitSize && s.Unit != setting.UnitCount {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
@@ -103,31 +117,31 @@ func TestNumbersAreHeldToTheirBounds(t *testing.T) {
 				t.Fatalf("got bounds %d to %d, want a range", s.Min, s.Max)
 			}
 			step := max(1, int64(s.Step))
-			bad := map[int64]string{s.Max + step: s.format(s.Max)}
-			if s.Unit != UnitSize || s.Min > 0 {
-				bad[s.Min-step] = s.format(s.Min)
+			bad := map[int64]string{s.Max + step: s.Format(s.Max)}
+			if s.Unit != setting.UnitSize || s.Min > 0 {
+				bad[s.Min-step] = s.Format(s.Min)
 			}
 			if s.Step > 0 {
-				bad[s.Min+step+step/2] = s.format(s.Min + 2*step)
+				bad[s.Min+step+step/2] = s.Format(s.Min + 2*step)
 			}
 			for n, fix := range bad {
-				_, err := Decode(file(s.Name, number(s, n)))
+				_, err := Decode(file(s, number(s.Setting, n)))
 				f := boundsFault(err, concrete(s.Name))
 				if f == nil || f.Line != 7 || f.Setting != concrete(s.Name) {
-					t.Errorf("%s: got %v, want a fault on line 7", s.format(n), err)
+					t.Errorf("%s: got %v, want a fault on line 7", s.Format(n), err)
 					continue
 				}
 				if f.Rule == "bounds" && !strings.Contains(f.Fix, fix) {
-					t.Errorf("%s: fix: got %q, want it to name %s", s.format(n), f.Fix, fix)
+					t.Errorf("%s: fix: got %q, want it to name %s", s.Format(n), f.Fix, fix)
 				}
 			}
 			for _, n := range []int64{s.Min, s.Max} {
-				c, err := Decode(file(s.Name, number(s, n)))
+				c, err := Decode(file(s, number(s.Setting, n)))
 				if err != nil {
-					t.Errorf("%s: got %v, want it accepted", s.format(n), err)
+					t.Errorf("%s: got %v, want it accepted", s.Format(n), err)
 				}
 				if f := boundsFault(c.Validate(), concrete(s.Name)); f != nil {
-					t.Errorf("%s: got %v, want it within bounds", s.format(n), f)
+					t.Errorf("%s: got %v, want it within bounds", s.Format(n), f)
 				}
 			}
 		})
@@ -136,25 +150,25 @@ func TestNumbersAreHeldToTheirBounds(t *testing.T) {
 
 func TestChoicesAndTextsAreHeldToTheirShape(t *testing.T) {
 	t.Parallel()
-	for _, s := range Settings() {
+	for _, s := range settings() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			if s.Unit == UnitChoice {
+			if s.Unit == setting.UnitChoice {
 				for _, choice := range s.Choices {
-					_, err := Decode(file(s.Name, tree.Node{Kind: tree.String, Text: choice}))
+					_, err := Decode(file(s, tree.Node{Kind: tree.String, Text: choice}))
 					if f := boundsFault(err, concrete(s.Name)); f != nil {
 						t.Errorf("%s: got %v, want it accepted", choice, f)
 					}
 				}
 			}
-			if s.Unit != UnitChoice && s.Pattern == nil {
+			if s.Unit != setting.UnitChoice && s.Pattern == nil {
 				return
 			}
 			value := tree.Node{Kind: tree.String, Text: "No\tsuch value~"}
-			if s.Unit == UnitList {
+			if s.Unit == setting.UnitList {
 				value = tree.Node{Kind: tree.List, Items: []tree.Node{value}}
 			}
-			_, err := Decode(file(s.Name, value))
+			_, err := Decode(file(s, value))
 			f := boundsFault(err, concrete(s.Name))
 			if f == nil || !strings.Contains(f.Fix, "write ") && !strings.Contains(f.Fix, "did you mean") {
 				t.Errorf("got %v, want a fault with a fix", err)

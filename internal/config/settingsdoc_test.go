@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/lullhq/lull/sink/opensearch"
 )
 
 var update = flag.Bool("update", false, "write docs/settings.md anew")
@@ -41,11 +43,19 @@ func exemplar() Config {
 func document() string {
 	defaults := make(map[string]string)
 	c := exemplar()
-	walk(reflect.ValueOf(c), at{}, func(p at, v reflect.Value) { defaults[p.generic] = written(v) })
+	note := func(p at, v reflect.Value) { defaults[p.generic] = written(v) }
+	walk(reflect.ValueOf(c), at{}, note)
+	for _, r := range registries {
+		for _, k := range r.kinds() {
+			if k.Options != nil {
+				walk(reflect.ValueOf(k.Options), at{generic: optionsOf(r.group, k.Name), name: "x"}, note)
+			}
+		}
+	}
 	var b strings.Builder
 	b.WriteString(docHead)
 	group := "?"
-	for _, s := range Settings() {
+	for _, s := range settings() {
 		if g := groupOf(s.Name); g != group {
 			group = g
 			fmt.Fprintf(&b, "\n## %s\n\n| setting | unit | default | bounds | meaning |\n|---|---|---|---|---|\n",
@@ -53,7 +63,7 @@ func document() string {
 		}
 		value := s.Default
 		if value == "" {
-			value = defaults[s.Name]
+			value = defaults[s.generic]
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, s.Unit, value, s.Bounds(), s.Doc)
 	}
@@ -63,10 +73,10 @@ func document() string {
 	for _, r := range Rules() {
 		fmt.Fprintf(&b, "| %s | %s |\n", r.Name, r.Doc)
 	}
-	fmt.Fprintf(&b, "| deployed-sink | What is deployed writes to a sink that outlives the process: opensearch. |\n")
+	fmt.Fprintf(&b, "| deployed-sink | What is deployed writes to a sink that outlives the process: %s. |\n", deployable())
 	c = Default()
 	noVersions := c
-	noVersions.Sinks = map[string]Sink{"search": {Kind: SinkOpenSearch, Serverless: true}}
+	noVersions.Sinks = map[string]Sink{"search": {Kind: SinkOpenSearch, Options: opensearch.Settings{Serverless: true}}}
 	fmt.Fprintf(&b, `
 ## What follows
 

@@ -4,35 +4,41 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/lullhq/lull/sink"
 )
 
 // Validate returns every fault of the settings at once, joined; nil means that they keep the
 // promises. Faults takes the error apart. It changes nothing.
 func (c *Config) Validate() error {
-	fs := faults{list: c.faults()}
+	fs := faults{list: c.faults(false)}
 	return fs.err()
 }
 
 // ValidateDeployed is Validate for settings that are to be deployed: it refuses sinks that live in
 // one process, too.
-func (c *Config) ValidateDeployed() error {
-	fs := faults{list: c.faults()}
+func (c *Config) ValidateDeployed() error { return c.validateDeployed(false) }
+
+// validateDeployed passes over kinds that are not registered in this program where the settings are
+// deployed already.
+func (c *Config) validateDeployed(deployed bool) error {
+	fs := faults{list: c.faults(deployed)}
 	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
-		if kind := c.Sinks[name].Kind; kind == SinkBleve || kind == SinkMemory {
+		if kind, ok := sink.Lookup(c.Sinks[name].Kind); ok && !kind.Deployable() {
 			fs.add(&Fault{
-				Rule: "deployed-sink", Setting: "sinks." + name + ".kind", Value: string(kind),
+				Rule: "deployed-sink", Setting: "sinks." + name + ".kind", Value: kind.Name,
 				Problem: "lives in one process: a deployed function would lose it",
-				Fix:     "write opensearch, and its url",
+				Fix:     "write " + deployable() + ", and its url",
 			})
 		}
 	}
 	return fs.err()
 }
 
-func (c *Config) faults() []*Fault {
+func (c *Config) faults(deployed bool) []*Fault {
 	var fs faults
 	walk(reflect.ValueOf(*c), at{}, func(p at, v reflect.Value) {
-		if f := judge(byName[p.generic], p.name, v); f != nil {
+		if f := judge(p, v, deployed); f != nil {
 			fs.add(f)
 		}
 	})

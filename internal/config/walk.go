@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lullhq/lull/setting"
 )
 
 // walk calls visit for every setting of v that has a value, in the order of lull.yaml: maps by
@@ -18,7 +20,12 @@ func walk(v reflect.Value, p at, visit func(p at, v reflect.Value)) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			walk(v.Field(i), p.key(v.Type().Field(i).Tag.Get("json")), visit)
+			name := v.Type().Field(i).Tag.Get("json")
+			if name != inline {
+				walk(v.Field(i), p.key(name), visit)
+			} else if options := v.Field(i).Elem(); options.IsValid() {
+				walk(options, at{p.name, optionsOf(p.generic, v.FieldByName("Kind").String())}, visit)
+			}
 		}
 	case reflect.Map:
 		for _, name := range sortedNames(v) {
@@ -47,30 +54,45 @@ func sortedNames(v reflect.Value) []string {
 	return names
 }
 
-// judge holds one value to its setting's bounds. Nil means that they hold.
-func judge(s Setting, name string, v reflect.Value) *Fault {
+// judge holds one value to its setting's bounds. Nil means that they hold. Where the settings are
+// deployed, any kind will do: not every function has them all.
+func judge(p at, v reflect.Value, deployed bool) *Fault {
+	s := byName()[p.generic]
+	if deployed && isKind(p.generic) {
+		return nil
+	}
 	var problem, fix string
 	switch v.Kind() {
 	case reflect.String:
-		problem, fix = s.text(v.String())
+		problem, fix = s.CheckText(v.String())
 	case reflect.Int, reflect.Int64:
-		problem, fix = s.number(v.Int())
+		problem, fix = s.CheckNumber(v.Int())
 	case reflect.Uint32:
-		problem, fix = s.number(int64(v.Uint()))
+		problem, fix = s.CheckNumber(int64(v.Uint()))
 	}
 	if problem == "" {
 		return nil
 	}
-	return &Fault{Rule: "bounds", Setting: name, Value: written(v), Problem: problem, Fix: fix}
+	return &Fault{Rule: "bounds", Setting: p.name, Value: written(v), Problem: problem, Fix: fix}
+}
+
+// isKind reports whether a setting names a registered kind.
+func isKind(generic string) bool {
+	for _, r := range registries {
+		if generic == r.group+".kind" {
+			return true
+		}
+	}
+	return false
 }
 
 // written returns a value as lull.yaml writes it, cut and without passwords.
 func written(v reflect.Value) string {
 	switch {
 	case v.Type() == durationType:
-		return FormatDuration(time.Duration(v.Int()))
+		return setting.FormatDuration(time.Duration(v.Int()))
 	case v.Type() == sizeType:
-		return Size(v.Int()).String()
+		return setting.Size(v.Int()).String()
 	}
 	switch v.Kind() {
 	case reflect.String:

@@ -55,7 +55,7 @@ func del(id string, fence shard.Fence) sink.Op {
 	return op
 }
 
-func write(t *testing.T, x *blevesink.Index, want sink.Kind, ops ...sink.Op) {
+func write(t *testing.T, x *blevesink.Index, want sink.OutcomeKind, ops ...sink.Op) {
 	t.Helper()
 	for i, o := range x.Write(t.Context(), ops) {
 		if o.Kind != want {

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/opensearch"
@@ -23,7 +24,7 @@ func TestBasicAuthAsksForThePasswordEachTime(t *testing.T) {
 	e := start(t, applied)
 	passwords := []string{"first", "rotated"}
 	s := e.sink(t, func(o *opensearch.Options) {
-		o.Auth = opensearch.Basic(func(context.Context) (string, string, error) {
+		o.Authenticate = sinks.Basic(func(context.Context) (string, string, error) {
 			defer func() { passwords = passwords[1:] }()
 			return "indexer", passwords[0], nil
 		})
@@ -47,7 +48,7 @@ func (c credentials) Retrieve(context.Context) (aws.Credentials, error) {
 // The server signs what arrived once more and compares, as AWS does.
 func TestSigV4SignsWhatIsSent(t *testing.T) {
 	t.Parallel()
-	for _, service := range []string{opensearch.ServiceDomain, opensearch.ServiceServerless} {
+	for _, service := range []string{"es", "aoss"} {
 		t.Run(service, func(t *testing.T) {
 			t.Parallel()
 			e := start(t, func(w http.ResponseWriter, r request) {
@@ -64,7 +65,7 @@ func TestSigV4SignsWhatIsSent(t *testing.T) {
 			})
 			s := e.sink(t, func(o *opensearch.Options) {
 				o.URL += "/search/"
-				o.Auth = opensearch.SigV4(credentials{}, "eu-west-2", service)
+				o.Authenticate = sinks.SigV4(credentials{}, "eu-west-2", service)
 			})
 			write(t, s, sink.Applied, three()...)
 			if err := s.Ping(t.Context()); err != nil {
@@ -113,14 +114,14 @@ func signature(t *testing.T, r request, service string) string {
 func TestNoCredentials(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("secret arn:aws:secret is gone")
-	for name, auth := range map[string]opensearch.Auth{
-		"basic": opensearch.Basic(func(context.Context) (string, string, error) { return "", "", failed }),
-		"sigv4": opensearch.SigV4(credentials{failed}, "eu-west-2", opensearch.ServiceDomain),
+	for name, auth := range map[string]func(*http.Request) error{
+		"basic": sinks.Basic(func(context.Context) (string, string, error) { return "", "", failed }),
+		"sigv4": sinks.SigV4(credentials{failed}, "eu-west-2", "es"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := start(t, applied)
-			s := e.sink(t, func(o *opensearch.Options) { o.Auth = auth })
+			s := e.sink(t, func(o *opensearch.Options) { o.Authenticate = auth })
 			got := s.Write(t.Context(), three())
 			quiet(t, got)
 			for i, o := range got {

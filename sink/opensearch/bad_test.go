@@ -97,7 +97,7 @@ func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log
 		cfg := config.Default()
 		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkOpenSearch, URL: b.URL}}
 		cfg.Complete()
-		o := opensearch.FromConfig(cfg.Sinks["search"], nil)
+		o := opensearch.Options{URL: b.URL, Versions: true}
 		// An idle connection would be waited for as long as it lives.
 		o.Transport = &http.Transport{DisableKeepAlives: true, DialContext: b.dial}
 		s, err := opensearch.New(o)

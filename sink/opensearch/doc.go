@@ -33,6 +33,6 @@
 // _id. Beside the document stands the object _lull (see sink.Meta). template.json maps it and keeps
 // dynamic mapping from rejecting documents over trifles: dates stay text, numbers are doubles (the
 // document keeps its digits), and a number that does not fit is stored without being searchable.
-// [Sink.EnsureTemplate] installs it; whoever has index templates of their own copies the mapping of
+// [Sink.Prepare] installs it; whoever has index templates of their own copies the mapping of
 // _lull from there. An index with strict mapping rejects every document without it.
 package opensearch

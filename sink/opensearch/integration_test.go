@@ -42,7 +42,7 @@ func real(t *testing.T, change func(*opensearch.Options)) *opensearch.Sink {
 		change(&o)
 	}
 	s := newSink(t, o)
-	if err := s.EnsureTemplate(t.Context()); err != nil {
+	if err := s.Prepare(t.Context()); err != nil {
 		t.Fatalf("install template: %v", err)
 	}
 	t.Cleanup(func() {

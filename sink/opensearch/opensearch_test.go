@@ -43,7 +43,7 @@ func del(doc string, fence shard.Fence) sink.Op {
 	return op
 }
 
-func write(t *testing.T, s *opensearch.Sink, want sink.Kind, ops ...sink.Op) {
+func write(t *testing.T, s *opensearch.Sink, want sink.OutcomeKind, ops ...sink.Op) {
 	t.Helper()
 	for i, o := range s.Write(t.Context(), ops) {
 		if o.Kind != want {

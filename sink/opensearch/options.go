@@ -11,7 +11,6 @@ import (
 
 	"github.com/opensearch-project/opensearch-go/v4/opensearchtransport"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -24,7 +23,7 @@ type Options struct {
 	// Index is the name of a collection's index; {collection} stands for the collection's name.
 	// Without it there is one index for one collection. Empty means "{collection}".
 	Index string
-	// Collections are the collections known to be written here. EnsureTemplate names their indices;
+	// Collections are the collections known to be written here. Prepare names their indices;
 	// without {collection} in Index it must be exactly one.
 	Collections []shard.Collection
 	// BulkDocuments and BulkBytes bound a request; a document larger than BulkBytes goes alone. 0
@@ -35,8 +34,9 @@ type Options struct {
 	Versions bool
 	// Serverless leaves out what serverless collections do not offer. It excludes Versions.
 	Serverless bool
-	// Auth authenticates each request. Nil sends none.
-	Auth Auth
+	// Authenticate adds credentials to a request, by changing its headers. It is called for every
+	// request, and where it fails nothing is sent. Its errors must not quote secrets. Nil adds none.
+	Authenticate func(*http.Request) error
 	// Template is the name of the index template. Empty means "lull".
 	Template string
 	// Transport sends requests. Nil means one of our own, which Close closes.
@@ -50,16 +50,6 @@ const (
 	defaultBulkBytes     = 5 << 20
 	defaultTemplate      = "lull"
 )
-
-// FromConfig takes over what the settings of a sink say. Auth is left to the caller, who knows
-// where secrets come from.
-func FromConfig(s config.Sink, collections []shard.Collection) Options {
-	return Options{
-		URL: s.URL, Index: s.Index, Collections: collections, BulkDocuments: s.BulkDocuments,
-		BulkBytes: int64(s.BulkBytes),
-		Versions:  s.HasVersions(), Serverless: s.Serverless,
-	}
-}
 
 // dialTimeout is shorter than any sensible deadline of a write: a host that does not answer must
 // show as a request that was never sent, not as one whose outcome is unknown.
@@ -107,7 +97,7 @@ func New(o Options) (*Sink, error) {
 	}
 	transport, err := opensearchtransport.New(opensearchtransport.Config{
 		URLs:   []*url.URL{address},
-		Signer: signer(o.Auth),
+		Signer: signer(o.Authenticate),
 		// One layer retries, and it is not this one.
 		DisableRetry: true,
 		// Nothing is asked but what we ask: no probes, no polling of node statistics.

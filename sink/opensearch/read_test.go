@@ -1,14 +1,15 @@
 package opensearch_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/opensearch"
 )
@@ -74,7 +75,7 @@ func TestReadersFailLoudly(t *testing.T) {
 		all := s.All(t.Context(), func(sink.Stored) error { return nil })
 		for verb, err := range map[string]error{
 			"get": get, "search": search, "all": all,
-			"template": s.EnsureTemplate(t.Context()),
+			"template": s.Prepare(t.Context()),
 		} {
 			if verb == "template" && status == 200 {
 				continue // nothing is read of that answer
@@ -200,25 +201,30 @@ func TestTemplateIsForOurIndicesOnly(t *testing.T) {
 func TestSettingsBecomeOptions(t *testing.T) {
 	t.Parallel()
 	no := false
+	kind, _ := sink.Lookup(opensearch.Name)
 	for _, tt := range []struct {
-		settings config.Sink
+		settings sink.Settings
 		versions bool
 	}{
-		{config.Sink{
-			Kind: config.SinkOpenSearch, URL: "https://host", Index: "x-{collection}", BulkDocuments: 3,
-			BulkBytes: 4 * config.KB,
-		}, true},
-		{config.Sink{Kind: config.SinkOpenSearch, URL: "https://host", Serverless: true}, false},
-		{config.Sink{Kind: config.SinkOpenSearch, URL: "https://host", Versions: &no}, false},
+		{sink.Settings{URL: "https://host", Index: "x-{collection}", BulkDocuments: 3, BulkBytes: 4 * setting.KB}, true},
+		{sink.Settings{URL: "https://host", Options: opensearch.Settings{Serverless: true}}, false},
+		{sink.Settings{URL: "https://host", Versions: &no}, false},
 	} {
-		o := opensearch.FromConfig(tt.settings, []shard.Collection{"content"})
-		if o.URL != tt.settings.URL || o.Index != tt.settings.Index || o.BulkDocuments != tt.settings.BulkDocuments ||
-			o.BulkBytes != int64(tt.settings.BulkBytes) ||
-			o.Versions != tt.versions || o.Serverless != tt.settings.Serverless || len(o.Collections) != 1 {
-			t.Errorf("%+v became %+v", tt.settings, o)
+		tt.settings.Kind = opensearch.Name
+		opened, err := kind.Open(t.Context(), tt.settings, sink.Environment{
+			Stack: "lull", Name: "search", Collections: []shard.Collection{"content"},
+		})
+		s, ok := opened.(*opensearch.Sink)
+		if err != nil || !ok {
+			t.Fatalf("%+v: got %T, %v", tt.settings, opened, err)
 		}
-		if got := newSink(t, o).Versions(); got != tt.versions {
-			t.Errorf("versions %t, want %t", got, tt.versions)
+		t.Cleanup(func() { s.Close() })
+		o, own := s.Options, tt.settings.Options == opensearch.Settings{Serverless: true}
+		if o.URL != tt.settings.URL || o.Index != cmp.Or(tt.settings.Index, "{collection}") ||
+			o.BulkDocuments != cmp.Or(tt.settings.BulkDocuments, 500) ||
+			o.BulkBytes != cmp.Or(int64(tt.settings.BulkBytes), 5<<20) || o.Template != "lull-search" ||
+			o.Versions != tt.versions || s.Versions() != tt.versions || o.Serverless != own || len(o.Collections) != 1 {
+			t.Errorf("%+v became %+v", tt.settings, o)
 		}
 	}
 }

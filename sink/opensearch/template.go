@@ -41,9 +41,8 @@ func (s *Sink) Template() ([]byte, error) {
 	return json.Marshal(t)
 }
 
-// EnsureTemplate installs the index template, or replaces it. Indices that exist keep their
-// mapping.
-func (s *Sink) EnsureTemplate(ctx context.Context) error {
+// Prepare installs the index template, or replaces it. Indices that exist keep their mapping.
+func (s *Sink) Prepare(ctx context.Context) error {
 	t, err := s.Template()
 	if err != nil {
 		return err

@@ -227,7 +227,7 @@ func TestAContextThatEndsInBetween(t *testing.T) {
 		applied(w, r)
 	})
 	got := e.sink(t, func(o *opensearch.Options) { o.BulkDocuments = 1 }).Write(ctx, three())
-	for i, want := range []sink.Kind{sink.Applied, sink.Unknown, sink.Unknown} {
+	for i, want := range []sink.OutcomeKind{sink.Applied, sink.Unknown, sink.Unknown} {
 		if got[i].Kind != want {
 			t.Errorf("op %d: %+v, want %s", i, got[i], want)
 		}
@@ -243,13 +243,13 @@ func TestWhatFollowsAFailedPart(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		status   int
-		want     []sink.Kind
+		want     []sink.OutcomeKind
 		requests int
 	}{
-		{429, []sink.Kind{sink.Applied, sink.Throttled, sink.Throttled}, 2},
-		{403, []sink.Kind{sink.Applied, sink.Throttled, sink.Throttled}, 2},
-		{500, []sink.Kind{sink.Applied, sink.Unknown, sink.Applied}, 3},
-		{413, []sink.Kind{sink.Applied, sink.Rejected, sink.Applied}, 3},
+		{429, []sink.OutcomeKind{sink.Applied, sink.Throttled, sink.Throttled}, 2},
+		{403, []sink.OutcomeKind{sink.Applied, sink.Throttled, sink.Throttled}, 2},
+		{500, []sink.OutcomeKind{sink.Applied, sink.Unknown, sink.Applied}, 3},
+		{413, []sink.OutcomeKind{sink.Applied, sink.Rejected, sink.Applied}, 3},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprint(tt.status), func(t *testing.T) {

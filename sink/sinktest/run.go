@@ -95,7 +95,7 @@ func del(doc shard.DocID, fence shard.Fence) sink.Op {
 }
 
 // write sends ops in one call and checks what became of each.
-func (b *bundle) write(t *testing.T, ops []sink.Op, want ...sink.Kind) []sink.Outcome {
+func (b *bundle) write(t *testing.T, ops []sink.Op, want ...sink.OutcomeKind) []sink.Outcome {
 	t.Helper()
 	outcomes := b.sink.Write(t.Context(), ops)
 	if len(outcomes) != len(ops) {

@@ -123,7 +123,7 @@ var writing = []duty{
 // oneOutcomePerOp mixes every kind of op, so that an answer in the wrong place shows.
 func oneOutcomePerOp(t *testing.T, b *bundle) {
 	var ops []sink.Op
-	var want []sink.Kind
+	var want []sink.OutcomeKind
 	for i := range 60 {
 		doc := docID([]string{"content", "news"}[i%2], fmt.Sprintf("%02d", i))
 		switch i % 5 {

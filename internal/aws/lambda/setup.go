@@ -131,14 +131,11 @@ func stackOf(name, sink, function string) string {
 
 func settings(folders []string) (config.Config, error) {
 	for _, dir := range folders {
-		cfg, err := config.LoadJSON(filepath.Join(dir, SettingsFile))
+		cfg, err := config.LoadDeployed(filepath.Join(dir, SettingsFile))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			return config.Config{}, err
-		}
-		return cfg, cfg.ValidateDeployed()
+		return cfg, err
 	}
 	return config.Config{}, fmt.Errorf("%s is not beside the function's binary: build and deploy them together",
 		SettingsFile)

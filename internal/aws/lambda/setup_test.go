@@ -14,6 +14,7 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/config"
+	_ "github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 )
 
@@ -73,7 +74,9 @@ func TestBadSettingsKeepEveryMessageAndSaySo(t *testing.T) {
 	good := settingsText(t, deployed())
 	contradictory := deployed()
 	contradictory.Queues.Visibility = 1_000_000_000
-	bleve := config.Default()
+	local := config.Default()
+	local.Sinks = map[string]config.Sink{"search": {Kind: "memory"}}
+	local.Complete()
 	names := map[string]string{EnvSink: "search", EnvTable: "shards", "AWS_LAMBDA_FUNCTION_NAME": "prod-search-receive"}
 	tests := map[string]struct {
 		settings string // empty for no file
@@ -85,7 +88,7 @@ func TestBadSettingsKeepEveryMessageAndSaySo(t *testing.T) {
 		"no JSON":                {"{", names, wireGood, "config.json"},
 		"an unknown setting":     {`{"quite":"5s"}`, names, wireGood, "quite"},
 		"contradictory settings": {settingsText(t, contradictory), names, wireGood, "queues.visibility"},
-		"a sink in one process":  {settingsText(t, bleve), names, wireGood, "sinks.search.kind"},
+		"a sink in one process":  {settingsText(t, local), names, wireGood, "sinks.search.kind"},
 		"no sink":                {good, map[string]string{EnvTable: "shards"}, wireGood, EnvSink},
 		"another sink":           {good, map[string]string{EnvSink: "other"}, wireGood, `"other"`},
 		"a name is missing":      {good, map[string]string{EnvSink: "search"}, wireGood, EnvTable},

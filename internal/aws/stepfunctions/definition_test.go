@@ -89,7 +89,8 @@ func kinds(t *testing.T) map[string]struct {
 		for _, serverless := range []bool{false, true} {
 			c := config.Default()
 			s := c.Sinks["search"]
-			s.Kind, s.URL, s.Serverless = config.SinkOpenSearch, "https://search.example.org", serverless
+			versions := !serverless
+			s.Kind, s.URL, s.Versions = config.SinkOpenSearch, "https://search.example.org", &versions
 			c.Sinks["search"] = s
 			c.Flight.Kind = kind
 			name := string(kind)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/tree"
+	_ "github.com/lullhq/lull/sink/opensearch"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -22,15 +22,15 @@ func del(doc shard.DocID, fence shard.Fence) sink.Op {
 	return sink.Op{Doc: doc, Kind: shard.Delete, Fence: fence}
 }
 
-func kinds(out []sink.Outcome) []sink.Kind {
-	k := make([]sink.Kind, len(out))
+func kinds(out []sink.Outcome) []sink.OutcomeKind {
+	k := make([]sink.OutcomeKind, len(out))
 	for i := range out {
 		k[i] = out[i].Kind
 	}
 	return k
 }
 
-func expect(t *testing.T, s *memory.Sink, ops []sink.Op, want ...sink.Kind) {
+func expect(t *testing.T, s *memory.Sink, ops []sink.Op, want ...sink.OutcomeKind) {
 	t.Helper()
 	if got := kinds(s.Write(t.Context(), ops)); !slices.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
@@ -115,7 +115,7 @@ func TestAWriteWithoutAnAnswerInTimeIsUnknown(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		got := kinds(s.Write(ctx, []sink.Op{put("a#1", 1, `{}`), put("a#2", 1, `{}`), put("a#3", 1, `{}`)}))
-		if want := []sink.Kind{sink.Applied, sink.Unknown, sink.Unknown}; !slices.Equal(got, want) {
+		if want := []sink.OutcomeKind{sink.Applied, sink.Unknown, sink.Unknown}; !slices.Equal(got, want) {
 			t.Errorf("outcomes %v, want %v", got, want)
 		}
 	})

@@ -178,7 +178,7 @@ func repository(t *testing.T) string {
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
 		t.Fatalf("find the repository: %v", err)
 	}
-	for _, dir := range []string{"cmd", "event", "functions", "infra", "internal", "sink", "source"} {
+	for _, dir := range []string{"cmd", "event", "functions", "infra", "internal", "setting", "sink", "source"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case errors.Is(err, fs.ErrNotExist):

@@ -51,6 +51,7 @@ var halves = []string{
 	module + "/internal/local/memory",
 	module + "/internal/aws/client",
 	module + "/internal/aws/secret",
+	module + "/internal/aws/sinks",
 	module + "/internal/payload",
 	module + "/internal/aws/lambda",
 	module + "/internal/aws/decisionlog",
@@ -85,7 +86,7 @@ var rules = []rule{
 	{
 		name: "nouns know no vendor",
 		packages: []string{
-			"internal/clock", "event", "source", "internal/queue",
+			"internal/clock", "setting", "event", "source", "internal/queue",
 			"internal/flight", "sink", "internal/deadletter", "internal/schedule",
 			"internal/backoff", "internal/journal", "internal/feed",
 		},
@@ -122,9 +123,16 @@ var rules = []rule{
 		}),
 	},
 	{
-		name:     "only index writes to a sink",
-		packages: []string{"functions/receive", "functions/prune", "functions/dlq"},
-		forbid:   []string{"github.com/opensearch-project"},
+		name:     "settings know kinds by their registration only",
+		packages: []string{"internal/config", "internal/config/yamlfile"},
+		forbid:   join(aws, cdk, bleve, commandLine, testOnly, halves),
+	},
+	{
+		name:     "only index links the kinds of sinks",
+		packages: []string{"functions", "functions/receive", "functions/prune", "functions/dlq"},
+		forbid: []string{
+			"github.com/opensearch-project", module + "/sink/opensearch", module + "/sink/builtin",
+		},
 	},
 	{
 		name:     "the command line provisions nothing",

@@ -1,4 +1,4 @@
-package main
+package functions
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 			"exist",
 		lambdatest.Queue: "", // held messages stay without asking the queue
 	}
-	lambdatest.Missing(t, "receive", wire, says, func(t *testing.T, _ *lambda.Setup) ([]byte, func([]byte, error)) {
+	lambdatest.Missing(t, "receive", wireReceive, says, func(t *testing.T, _ *lambda.Setup) ([]byte, func([]byte, error)) {
 		t.Helper()
 		return lambdatest.Batch(t, "lull-search-live", lambdatest.Put("a"), lambdatest.Put("b")),
 			func(answer []byte, err error) {
@@ -34,7 +34,7 @@ func TestALetterWithoutAQueueKeepsTheMessage(t *testing.T) {
 	account := lambdatest.NewAccount(t)
 	account.Lose(lambdatest.Queue)
 	var log bytes.Buffer
-	h, err := wire(lambdatest.Setup("receive", account.Environment(), &log))
+	h, err := wireReceive(lambdatest.Setup("receive", account.Environment(), &log))
 	if err != nil {
 		t.Fatal(err)
 	}

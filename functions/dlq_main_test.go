@@ -1,4 +1,4 @@
-package main
+package functions
 
 import (
 	"testing"
@@ -7,10 +7,10 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 )
 
-func TestWiring(t *testing.T) {
+func TestDLQWiring(t *testing.T) {
 	t.Parallel()
 	needed := []string{lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue}
-	lambdatest.Wiring(t, "dlq", wire, needed, func(t *testing.T, _ *lambda.Setup, h lambda.Handler) {
+	lambdatest.Wiring(t, "dlq", wireDLQ, needed, func(t *testing.T, _ *lambda.Setup, h lambda.Handler) {
 		t.Helper()
 		q, ok := h.(*lambda.Queues)
 		if !ok || len(q.Handles) != 1 || q.Handles["lull-search-dead"] == nil {

@@ -1,4 +1,4 @@
-package main
+package functions
 
 import (
 	"testing"
@@ -7,13 +7,13 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 )
 
-func TestWiring(t *testing.T) {
+func TestReceiveWiring(t *testing.T) {
 	t.Parallel()
 	needed := []string{
 		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue,
 		lambda.EnvStateMachine,
 	}
-	lambdatest.Wiring(t, "receive", wire, needed, func(t *testing.T, _ *lambda.Setup, h lambda.Handler) {
+	lambdatest.Wiring(t, "receive", wireReceive, needed, func(t *testing.T, _ *lambda.Setup, h lambda.Handler) {
 		t.Helper()
 		q, ok := h.(*lambda.Queues)
 		if !ok || len(q.Handles) != 2 || q.Handles["lull-search-live"] == nil || q.Handles["lull-search-bulk"] == nil {

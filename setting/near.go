@@ -1,10 +1,10 @@
-package config
+package setting
 
 import "strings"
 
-// nearest returns the candidate that a typing error most likely meant, or "" where none is close.
+// Nearest returns the candidate that a typing error most likely meant, or "" where none is close.
 // Case and hyphens do not count.
-func nearest(typed string, candidates []string) string {
+func Nearest(typed string, candidates []string) string {
 	best, distance := "", 0
 	for _, c := range candidates {
 		d := editDistance(fold(typed), fold(c))

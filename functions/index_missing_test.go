@@ -1,4 +1,4 @@
-package main
+package functions
 
 import (
 	"encoding/json"
@@ -55,7 +55,7 @@ func TestWhatIsMissingKeepsTheFlightAndIsNamed(t *testing.T) {
 		lambdatest.Table:  lambdatest.NoTable,
 		lambdatest.Bucket: lambdatest.NoBucket,
 	} {
-		lambdatest.Missing(t, "index", wire, map[string]string{missing: says},
+		lambdatest.Missing(t, "index", wireIndex, map[string]string{missing: says},
 			func(t *testing.T, s *lambda.Setup) ([]byte, func([]byte, error)) {
 				t.Helper()
 				payload, err := json.Marshal(hold(t, s))

@@ -1,4 +1,4 @@
-package main
+package functions
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 func TestWhatIsMissingFailsTheRunAndIsNamed(t *testing.T) {
 	t.Parallel()
 	says := map[string]string{lambdatest.Table: lambdatest.NoTable, lambdatest.Bucket: lambdatest.NoBucket}
-	lambdatest.Missing(t, "prune", wire, says, func(t *testing.T, _ *lambda.Setup) ([]byte, func([]byte, error)) {
+	lambdatest.Missing(t, "prune", wirePrune, says, func(t *testing.T, _ *lambda.Setup) ([]byte, func([]byte, error)) {
 		t.Helper()
 		return []byte("{}"), func(answer []byte, err error) {
 			if err == nil {

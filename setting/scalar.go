@@ -1,4 +1,4 @@
-package config
+package setting
 
 import (
 	"errors"
@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 )
+
+// Day is 24 hours.
+const Day = 24 * time.Hour
 
 // Size is a number of bytes. Its text is a whole number with B, KB, MB or GB, which count 1,024
 // each as the queue service's limits do.
@@ -73,10 +76,10 @@ func ParseDuration(text string) (time.Duration, error) {
 		return d, nil
 	}
 	days, err := strconv.ParseUint(number, 10, 31)
-	if err != nil || days > uint64(math.MaxInt64/int64(day)) {
+	if err != nil || days > uint64(math.MaxInt64/int64(Day)) {
 		return 0, errDuration
 	}
-	d := time.Duration(days) * day
+	d := time.Duration(days) * Day
 	if rest == "" {
 		return d, nil
 	}
@@ -90,8 +93,8 @@ func ParseDuration(text string) (time.Duration, error) {
 // FormatDuration writes a duration in the form that ParseDuration reads: days where it is whole
 // days, and no units of zero.
 func FormatDuration(d time.Duration) string {
-	if d != 0 && d%day == 0 && d > 0 {
-		return fmt.Sprintf("%dd", d/day)
+	if d != 0 && d%Day == 0 && d > 0 {
+		return fmt.Sprintf("%dd", d/Day)
 	}
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

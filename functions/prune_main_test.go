@@ -1,4 +1,4 @@
-package main
+package functions
 
 import (
 	"testing"
@@ -7,10 +7,10 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 )
 
-func TestWiring(t *testing.T) {
+func TestPruneWiring(t *testing.T) {
 	t.Parallel()
 	needed := []string{lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue}
-	lambdatest.Wiring(t, "prune", wire, needed, func(t *testing.T, s *lambda.Setup, h lambda.Handler) {
+	lambdatest.Wiring(t, "prune", wirePrune, needed, func(t *testing.T, s *lambda.Setup, h lambda.Handler) {
 		t.Helper()
 		task, ok := h.(*lambda.Task)
 		if !ok || task.Limit != s.Config.Lifecycle.PruneEvery {

@@ -1,4 +1,4 @@
-package main
+package functions
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ func TestWhatIsMissingKeepsEveryLetterAndIsNamed(t *testing.T) {
 		if body == "no event" { // no row tells of it: it is parked at once
 			says = map[string]string{lambdatest.Bucket: lambdatest.NoBucket}
 		}
-		lambdatest.Missing(t, "dlq", wire, says, func(t *testing.T, _ *lambda.Setup) ([]byte, func([]byte, error)) {
+		lambdatest.Missing(t, "dlq", wireDLQ, says, func(t *testing.T, _ *lambda.Setup) ([]byte, func([]byte, error)) {
 			t.Helper()
 			return lambdatest.Batch(t, "lull-search-dead", body), func(answer []byte, err error) {
 				if err != nil || lambdatest.Failures(t, answer) != 1 {

@@ -1,4 +1,4 @@
-package config
+package setting
 
 import (
 	"math"
@@ -9,9 +9,9 @@ import (
 func TestDurations(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
-		"5s": 5 * second, "1.5s": 1500 * time.Millisecond, "250ms": 250 * time.Millisecond, "1h30m": 90 * minute,
-		"7d":    7 * day,
-		"1d12h": day + 12*time.Hour, "0s": 0, "0d": 0, " 5s ": 5 * second, "-5s": -5 * second, "106751d": 106751 * day,
+		"5s": 5 * time.Second, "1.5s": 1500 * time.Millisecond, "250ms": 250 * time.Millisecond, "1h30m": 90 * time.Minute,
+		"7d":    7 * Day,
+		"1d12h": Day + 12*time.Hour, "0s": 0, "0d": 0, " 5s ": 5 * time.Second, "-5s": -5 * time.Second, "106751d": 106751 * Day,
 	} {
 		if got, err := ParseDuration(text); err != nil || got != want {
 			t.Errorf("%q: got %s and %v, want %s", text, got, err, want)
@@ -26,10 +26,10 @@ func TestDurations(t *testing.T) {
 		}
 	}
 	for d, want := range map[time.Duration]string{
-		0: "0s", 5 * second: "5s", minute: "1m", 90 * second: "1m30s", time.Hour: "1h", 25 * time.Hour: "25h",
-		day: "1d", 14 * day: "14d",
-		10 * minute: "10m", 61 * minute: "1h1m", time.Hour + second: "1h0m1s", 100 * time.Millisecond: "100ms",
-		-day: "-24h",
+		0: "0s", 5 * time.Second: "5s", time.Minute: "1m", 90 * time.Second: "1m30s", time.Hour: "1h", 25 * time.Hour: "25h",
+		Day: "1d", 14 * Day: "14d",
+		10 * time.Minute: "10m", 61 * time.Minute: "1h1m", time.Hour + time.Second: "1h0m1s", 100 * time.Millisecond: "100ms",
+		-Day: "-24h",
 	} {
 		if got := FormatDuration(d); got != want {
 			t.Errorf("%s: got %s, want %s", d, got, want)

@@ -1,0 +1,62 @@
+package functions
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/aws/dynamodb"
+	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/internal/aws/sinks"
+	"github.com/lullhq/lull/internal/aws/sqs"
+	"github.com/lullhq/lull/internal/aws/stepfunctions"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/source"
+)
+
+// Index runs the function behind a sink's state machine: it takes one turn of a flight: it claims, writes, commits and deletes (design section 8). Import the package of your sink's kind beside this one. It does not return.
+func Index() { lambda.Main("index", wireIndex) }
+
+func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
+	aws, err := client.FromEnv(s.Getenv)
+	sources, bad := source.New(s.Config)
+	if err := errors.Join(err, bad); err != nil {
+		return nil, err
+	}
+	opened, err := sinks.Open(context.Background(), s.Config, s.Sink, sinks.Account{
+		Getenv: s.Getenv, AWS: func(context.Context) (sdk.Config, error) { return aws, nil },
+	})
+	if err != nil {
+		return nil, err
+	}
+	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
+	s.Table(table.Counts)
+	h := &index.Handler{
+		Shards:   s.Reported(table),
+		Flights:  s3.NewFlights(bucket),
+		Launcher: stepfunctions.New(aws, s.Name(lambda.EnvStateMachine)),
+		Queues: map[flight.Lane]queue.Queue{
+			flight.Live: sqs.New(aws, s.Name(lambda.EnvLiveQueue)),
+			flight.Bulk: sqs.New(aws, s.Name(lambda.EnvBulkQueue)),
+		},
+		Dead:     sqs.New(aws, s.Name(lambda.EnvDeadQueue)),
+		Sink:     opened,
+		SinkName: s.Sink,
+		Sources:  sources.WithLoader(bucket.Load),
+		Payloads: payload.New(bucket.Load, s.Config.Payload.HTTPHosts, s3.MaxReference),
+		Config:   s.Config,
+		Clock:    clock.System{},
+		Journal:  s.Journal,
+		NewToken: lambda.NewToken,
+		Jitter:   rand.Float64,
+	}
+	return &lambda.Turn{Take: h.Turn, Limit: s.Config.Index.Timeout, Journal: s.Journal}, nil
+}

@@ -1,0 +1,77 @@
+// Package sinks opens the sinks of the settings with their credentials: the one place for the
+// functions, the command line and the end-to-end tests.
+//
+// It promises that passwords come from a secret or from the environment, that a secret is read when
+// it is first needed and again after a few minutes, and that neither errors nor logs hold any of it.
+package sinks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/lullhq/lull/internal/aws/secret"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/sink"
+)
+
+// Account is where credentials come from.
+type Account struct {
+	// Getenv reads the variables that auth.userEnv and auth.passwordEnv name.
+	Getenv func(string) string
+	// AWS finds the credentials and the region of this process. It is called only where auth needs
+	// them.
+	AWS func(context.Context) (aws.Config, error)
+	// Folder is where a sink of a kind that keeps its documents in one does so.
+	Folder string
+}
+
+// Open opens a sink of the settings. It sends nothing to the sink, and nothing to AWS but what
+// finding the process's own credentials takes.
+func Open(ctx context.Context, cfg *config.Config, name string, from Account) (sink.Sink, error) {
+	s := cfg.Sinks[name]
+	kind, ok := sink.Lookup(s.Kind)
+	if !ok {
+		return nil, fmt.Errorf("sinks.%s.kind: this program has no kind %q, only %s: import the package of the kind "+
+			"into the program, and build it again", name, s.Kind, cmp.Or(strings.Join(sink.Kinds(), ", "), "none"))
+	}
+	authenticate, err := from.authenticate(ctx, s.Auth)
+	if err != nil {
+		return nil, fmt.Errorf("sinks.%s.auth: %w", name, err)
+	}
+	opened, err := kind.Open(ctx, s, sink.Environment{
+		Stack: cfg.Stack, Name: name, Collections: cfg.CollectionsOf(name), Authenticate: authenticate,
+		Folder: from.Folder,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sinks.%s: %w", name, err)
+	}
+	return opened, nil
+}
+
+// authenticate returns what adds the credentials that auth names to a request, nil for none.
+func (from Account) authenticate(ctx context.Context, auth config.Auth) (func(*http.Request) error, error) {
+	if auth.Kind == config.AuthBasic && auth.SecretARN == "" {
+		user, password := from.Getenv(auth.UserEnv), from.Getenv(auth.PasswordEnv)
+		if user == "" || password == "" {
+			return nil, fmt.Errorf("set the environment variables that userEnv and passwordEnv name (%q, %q)",
+				auth.UserEnv, auth.PasswordEnv)
+		}
+		return Basic(func(context.Context) (string, string, error) { return user, password, nil }), nil
+	}
+	if auth.Kind != config.AuthBasic && auth.Kind != config.AuthSigV4 {
+		return nil, nil
+	}
+	account, err := from.AWS(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find AWS credentials: %w", err)
+	}
+	if auth.Kind == config.AuthBasic {
+		return Basic(secret.NewLogin(account, auth.SecretARN).Credentials), nil
+	}
+	return SigV4(account.Credentials, cmp.Or(auth.Region, account.Region), auth.Service), nil
+}

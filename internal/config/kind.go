@@ -1,0 +1,100 @@
+package config
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/sink"
+)
+
+// registry is where the kinds of sinks or sources register themselves. Their options stand beside the
+// settings that all kinds have.
+type registry struct {
+	group  string // the generic name of one element
+	noun   string
+	lookup func(kind string) (setting.Kind, bool)
+	names  func() []string
+}
+
+// registries holds the registry of each type with a field Kind and a field Options.
+var registries = map[reflect.Type]registry{
+	sinkType: {
+		group: "sinks.<name>", noun: "sink", names: sink.Kinds,
+		lookup: func(kind string) (setting.Kind, bool) {
+			k, ok := sink.Lookup(kind)
+			return k.Kind, ok
+		},
+	},
+}
+
+// kinds returns the descriptions of all kinds, by name.
+func (r registry) kinds() []setting.Kind {
+	var all []setting.Kind
+	for _, name := range r.names() {
+		k, _ := r.lookup(name)
+		all = append(all, k)
+	}
+	return all
+}
+
+// withOption returns the names of the kinds that have an option, or a group of options, of that name.
+func (r registry) withOption(key string) []string {
+	var names []string
+	for _, k := range r.kinds() {
+		if k.Options == nil {
+			continue
+		}
+		if _, ok := fieldNamed(reflect.TypeOf(k.Options), key); ok {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
+
+// optionsOf is the generic name of the place where the options of a kind stand.
+func optionsOf(generic, kind string) string { return generic + ":" + kind }
+
+// settings describes the options of every kind of a registry, under their generic names.
+func (r registry) settings() []described {
+	var all []described
+	for _, k := range r.kinds() {
+		for _, s := range k.Settings {
+			d := described{Setting: s, generic: optionsOf(r.group, k.Name) + "." + s.Name}
+			d.Name = r.group + "." + s.Name
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// checkOptions refuses the options of another kind, which only code can set.
+func checkOptions(c *Config, f *checker) {
+	eachKind(c, func(path, kind string, options any, r registry) {
+		k, ok := r.lookup(kind)
+		if ok && options != nil && reflect.TypeOf(options) != reflect.TypeOf(k.Options) {
+			f.fault(path, nil, "has options that are not those of its kind "+kind, "set Options as the kind's package says")
+		}
+	})
+}
+
+// eachKind calls visit for every sink and source, with its path.
+func eachKind(c *Config, visit func(path, kind string, options any, r registry)) {
+	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
+		s := c.Sinks[name]
+		visit("sinks."+printable(name), s.Kind, s.Options, registries[sinkType])
+	}
+}
+
+// deployable names the kinds of sinks that can be deployed.
+func deployable() string {
+	var names []string
+	for _, name := range sink.Kinds() {
+		if k, _ := sink.Lookup(name); k.Deployable() {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,10 @@
+// Package builtin links the kinds of sinks that lull has and that can be deployed. Import it for that
+// alone. A new kind is one package and one line here.
+//
+// The kinds that live in one process are in package local below this one: a function must not link
+// them.
+package builtin
+
+import (
+	_ "github.com/lullhq/lull/sink/opensearch" // kind opensearch
+)

@@ -1,0 +1,76 @@
+package sink
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/setting"
+)
+
+// Kind is a kind of sink, such as opensearch. Its package registers it in an init function, and a
+// program that imports the package, if only for that, can open such sinks.
+type Kind struct {
+	setting.Kind
+
+	// Schemes are what the sink's url may begin with, such as "https". A kind without any lives in
+	// the process: it has no url, it does not authenticate and it cannot be deployed.
+	Schemes []string
+	// InFolder says that a sink in the process keeps its documents in Environment.Folder.
+	InFolder bool
+	// Capabilities are what a sink can do with these settings, whatever Versions and ApplyDelay say.
+	// Nil means the zero Capabilities.
+	Capabilities func(Settings) Capabilities
+	// Complete fills in what is empty and follows from the other settings. Nil means that nothing
+	// does.
+	Complete func(Settings) Settings
+	// Check returns what contradicts itself in the settings, beyond the bounds of each. Nil means
+	// that nothing can.
+	Check func(Settings) []setting.Problem
+	// Open returns a sink of this kind. It sends nothing: a sink that cannot be reached fails in Ping
+	// and Write. Where the sink has a Close method, whoever opened it calls that in the end.
+	Open func(context.Context, Settings, Environment) (Sink, error)
+}
+
+// Environment is what a sink is opened with beside its settings.
+type Environment struct {
+	// Stack and Name are the names of the stack and of the sink in the settings.
+	Stack, Name string
+	// Collections are those that are known to be written here, sorted. A kind may be asked to write
+	// others, unless its index is for one collection.
+	Collections []event.Collection
+	// Authenticate adds the credentials that auth names to a request. Call it for every request, right
+	// before it is sent: where it fails nothing must be sent. Nil means that there are no credentials.
+	Authenticate func(*http.Request) error
+	// Folder is where a kind with InFolder keeps its documents; empty for the others.
+	Folder string
+}
+
+var kinds setting.Kinds[Kind]
+
+// Register makes a kind known to the settings. It panics where the name is taken or the description
+// contradicts itself.
+func Register(k Kind) { kinds.Add(k.Kind, k) }
+
+// Lookup returns the kind of that name, or false where no package registered it.
+func Lookup(name string) (Kind, bool) { return kinds.Lookup(name) }
+
+// Kinds returns the names of the kinds that are registered, sorted.
+func Kinds() []string { return kinds.Names() }
+
+// Deployable reports whether a sink of this kind outlives the process.
+func (k Kind) Deployable() bool { return len(k.Schemes) > 0 }
+
+func (k Kind) capabilities(s Settings) Capabilities {
+	if k.Capabilities == nil {
+		return Capabilities{}
+	}
+	return k.Capabilities(s)
+}
+
+// Preparer is a sink that must be prepared before the first document: an index template, a table.
+// `lull init` and `lull dev` do it.
+type Preparer interface {
+	// Prepare may be called again at any time. What exists keeps its content.
+	Prepare(ctx context.Context) error
+}

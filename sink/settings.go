@@ -1,0 +1,93 @@
+package sink
+
+import (
+	"time"
+
+	"github.com/lullhq/lull/setting"
+)
+
+// Settings are what lull.yaml says about one sink: what every kind has, and the options of its kind.
+type Settings struct {
+	// Kind names what the sink is; required.
+	Kind string `json:"kind"`
+	// URL is the address of a sink that outlives the process; required for a kind with
+	// [Kind.Schemes], empty for the others.
+	URL string `json:"url"`
+	// Index is the name of the index; {collection} stands for the collection's name. Default
+	// "{collection}".
+	Index string `json:"index"`
+	// Versions says whether the sink compares the fence itself. Nil means what its kind can do.
+	Versions *bool `json:"versions"`
+	// ApplyDelay is how long the sink may still apply a request after we hung up. Nil means 0s with
+	// versions, otherwise what its kind says.
+	ApplyDelay *time.Duration `json:"applyDelay"`
+	// Auth is how requests are authenticated.
+	Auth Auth `json:"auth"`
+	// BulkDocuments is the most documents of one bulk request. Default 500.
+	BulkDocuments int `json:"bulkDocuments"`
+	// BulkBytes is the most bytes of one bulk request; a larger document goes alone. Default 5MB.
+	BulkBytes setting.Size `json:"bulkBytes"`
+
+	// Options are the options of the kind: the struct that [Kind.Options] has. Nil means the defaults.
+	Options any `json:"-"`
+}
+
+// AuthKind is how requests to a sink are authenticated.
+type AuthKind string
+
+// The kinds of authentication.
+const (
+	AuthNone  AuthKind = "none"
+	AuthBasic AuthKind = "basic"
+	AuthSigV4 AuthKind = "sigv4"
+)
+
+// Auth is how requests to a sink are authenticated. It names where a secret is, never the secret.
+type Auth struct {
+	// Kind is "none", "basic" or "sigv4". Default "none".
+	Kind AuthKind `json:"kind"`
+	// SecretARN is a secret with the fields username and password, for basic.
+	SecretARN string `json:"secretARN"`
+	// UserEnv and PasswordEnv name the environment variables that hold them, for basic without
+	// SecretARN.
+	UserEnv     string `json:"userEnv"`
+	PasswordEnv string `json:"passwordEnv"`
+	// Region is the region to sign for, for sigv4. Empty means the function's own.
+	Region string `json:"region"`
+	// Service is the service to sign for, for sigv4: "es", or "aoss" for a serverless collection.
+	// Empty means what the kind says, or "es".
+	Service string `json:"service"`
+}
+
+// Capabilities are what a sink can do. The protocol's times and the suite in package sinktest follow
+// from them.
+type Capabilities struct {
+	// Versions: a write whose fence is smaller than the one the sink holds is refused ([Newer]).
+	Versions bool
+	// ApplyDelay is how long a sink without versions may still apply a request after the caller hung
+	// up. It is part of every lease. 0 means [DefaultApplyDelay].
+	ApplyDelay time.Duration
+}
+
+// DefaultApplyDelay is the apply delay of a sink without versions whose kind names none.
+const DefaultApplyDelay = 30 * time.Second
+
+// Capabilities are what the sink can do with these settings. A kind that is not registered in this
+// process counts as one without versions, unless the settings say otherwise: the longer lease is the
+// safe one.
+func (s Settings) Capabilities() Capabilities {
+	c := Capabilities{Versions: s.Versions != nil && *s.Versions}
+	if kind, ok := Lookup(s.Kind); ok {
+		c = kind.capabilities(s)
+		c.Versions = c.Versions && (s.Versions == nil || *s.Versions)
+	}
+	switch {
+	case s.ApplyDelay != nil:
+		c.ApplyDelay = *s.ApplyDelay
+	case c.Versions:
+		c.ApplyDelay = 0
+	case c.ApplyDelay == 0:
+		c.ApplyDelay = DefaultApplyDelay
+	}
+	return c
+}
