@@ -62,12 +62,13 @@ func (c *checker) sentences(line int, text string) {
 }
 
 // Markdown checks a document. A page of docs/ says in its first paragraph who it is for, links the
-// glossary, and ends with where to go next.
+// glossary, and ends with where to go next. What a program wrote ("; do not edit.") may have long lines,
+// and what has no title is a part of another page.
 func Markdown(file, text string) []Finding {
 	c := &checker{file: file}
 	var paragraph []string
 	var paragraphs []string
-	began, fenced := 0, false
+	began, fenced, generated := 0, false, strings.Contains(text, "; do not edit.")
 	flush := func() {
 		if joined := strings.Join(paragraph, " "); joined != "" {
 			c.words(began, joined)
@@ -97,13 +98,13 @@ func Markdown(file, text string) []Finding {
 				began = i + 1
 			}
 			paragraph = append(paragraph, listItem.ReplaceAllString(bare, ""))
-			if columns := utf8.RuneCountInString(line); columns > MaxColumns && strings.Contains(bare, " ") {
+			if columns := utf8.RuneCountInString(line); columns > MaxColumns && !generated {
 				c.find(i+1, "%d columns, at most %d", columns, MaxColumns)
 			}
 		}
 	}
 	flush()
-	if strings.HasPrefix(file, "docs/") {
+	if strings.HasPrefix(file, "docs/") && strings.HasPrefix(text, "# ") {
 		c.page(text, paragraphs)
 	}
 	return c.found
