@@ -18,8 +18,9 @@ var update = flag.Bool("update", false, "write docs/cli.md anew")
 
 const docHead = `# The command line
 
-What ` + "`lull`" + ` can be asked. This page is written from the commands themselves (` + "`go test ./cmd/lull -run TestCommandsDocument -update`" + `) and a test keeps
-it so.
+For everybody who runs ` + "`lull`" + `. The commands themselves write this page
+(` + "`go test ./cmd/lull -run TestCommandsDocument -update`" + `), and a test keeps it so. The
+[glossary](glossary.md) defines the words.
 
 - Answers go to standard output, as a table or with ` + "`-o json`" + ` as one JSON value; everything else goes to standard error.
 - What changes a deployed stack leaves a line of JSON with ` + "`\"audit\":true`" + ` on standard error: keep it with your tickets.
@@ -83,6 +84,7 @@ func document() string {
 			}
 		}
 	}
+	b.WriteString("\nNext: the [runbook](runbook/README.md), or [deploy](deploy.md).\n")
 	return b.String()
 }
 

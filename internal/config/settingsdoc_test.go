@@ -16,17 +16,22 @@ var update = flag.Bool("update", false, "write docs/settings.md anew")
 
 const docHead = `# Settings
 
-What lull.yaml may say. This page is written from the settings themselves (` + "`go test ./internal/config -run TestSettingsDocument -update`" + `)
-and a test keeps it so. Every setting has a default, except where it says required; unknown names are refused with their line.
+For everybody who writes a lull.yaml. The settings themselves write this page
+(` + "`go test ./internal/config -run TestSettingsDocument -update`" + `), and a test keeps it so. The
+[glossary](glossary.md) defines the words.
+
+Every setting has a default, except where it says required. lull refuses an unknown name and gives
+its line.
 
 - A duration is a number with ms, s, m, h or d (a day is 24 hours): 5s, 1h30m, 7d.
 - A size is a whole number with B, KB, MB or GB, which count 1,024 each: 256KB.
-- ` + "`<name>`" + ` is the name of a source, collection or sink; ` + "`[]`" + ` an element of a list.
-- A mapping of sources, collections or sinks replaces the default one whole. A collection without an entry has the settings of
-  debounce and the default sink.
-- The functions read the same settings as config.json, written at synth.
+- ` + "`<name>`" + ` is the name of a source, collection or sink. ` + "`[]`" + ` is an element of a list.
+- A mapping of sources, collections or sinks replaces the default one whole. A collection without an
+  entry has the settings of debounce and the default sink.
+- The functions read the same settings as config.json, which synth writes.
 
-Nothing is clamped: settings that contradict each other are refused, all at once, each with the name and the fix.
+lull never clamps a setting. It refuses settings that contradict each other, all at once, each with
+the name and the fix.
 
 `
 
@@ -68,8 +73,8 @@ func document() string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, s.Unit, value, s.Bounds(), s.Doc)
 	}
 	b.WriteString(
-		"\n## What must hold between settings\n\nA fault names its rule. What a collection overrides is held to the " +
-			"same rules and named with its path.\n\n| rule | what must hold |\n|---|---|\n")
+		"\n## What must hold between settings\n\nA configuration error names its rule. The same rules hold for what a collection\n" +
+			"overrides, named with its path.\n\n| rule | what must hold |\n|---|---|\n")
 	for _, r := range Rules() {
 		fmt.Fprintf(&b, "| %s | %s |\n", r.Name, r.Doc)
 	}
@@ -85,6 +90,8 @@ func document() string {
 | lease | index.timeout + index.guard + the sink's applyDelay | %s with versions, %s without |
 | maxReceiveCount of every queue | 10 + retry.deadDeadline / 15m, rounded up | %d |
 | first ambiguous retry | flight.ambiguousRetry, or the lease rounded up to whole seconds | %s with versions, %s without |
+
+Next: [an example](lull.yaml), or [deploy](deploy.md).
 `, words(c.Lease("search")), words(noVersions.Lease("search")), c.MaxReceiveCount(), words(c.AmbiguousRetry("search")), words(noVersions.AmbiguousRetry("search")))
 	return b.String()
 }
