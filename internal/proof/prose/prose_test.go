@@ -3,6 +3,7 @@ package prose
 import (
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +15,6 @@ const root = "../../.."
 // exempt are the folders and pages whose English is still to be rewritten. The list only shrinks.
 var exempt = []string{
 	"cmd/", "docs/cli", "docs/settings", "e2e/", "event/", "examples/", "functions/", "infra/", "internal/", "localstack/", "setting/", "sink/", "source/",
-	"ARCHITECTURE.md",
 }
 
 // files calls f for each file below the root that the repository owns.
@@ -118,5 +118,36 @@ func TestGoodEnglishPasses(t *testing.T) {
 	source := "package a\n\n//go:generate mend\n\n// A is fine:\n//\n//\tmend it\nvar A = `mend`\n"
 	if found, err := Go("a.go", []byte(source)); found != nil || err != nil {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+// ARCHITECTURE.md is the map: its table names every folder that holds Go files, and no other.
+func TestTheMapNamesEveryFolder(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for line := range strings.Lines(string(text)) {
+		if first, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | "); ok && strings.HasPrefix(line, "| `") {
+			named = append(named, strings.Split(strings.ReplaceAll(first, "`", ""), ", ")...)
+		}
+	}
+	var folders []string
+	files(t, func(name string) {
+		if dir := path.Dir(name); path.Ext(name) == ".go" && !slices.Contains(folders, dir) {
+			folders = append(folders, dir)
+		}
+	})
+	for _, dir := range folders {
+		if !slices.Contains(named, dir) {
+			t.Errorf("ARCHITECTURE.md: the table does not name %s", dir)
+		}
+	}
+	for _, dir := range named {
+		if !slices.Contains(folders, dir) {
+			t.Errorf("ARCHITECTURE.md: the table names %s, which holds no Go files", dir)
+		}
 	}
 }
