@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -57,9 +56,7 @@ func TestBurstIsOneWriteOfTheNewest(t *testing.T) {
 				s.Config.Queues.BurstSpread)
 			continue
 		}
-		if got := s.Search.Writes(t, s.Index(c)) - before; got != 1 {
-			t.Errorf("OpenSearch counts %d writes, want 1", got)
-		}
+		s.Wrote(t, c, before, 1)
 		s.Counted(t, counts, "Committed", 1)
 		s.Counted(t, counts, "Deleted", versions)
 		return
@@ -84,12 +81,12 @@ func TestHeldMessagesAreInvisibleUntilTheCommit(t *testing.T) {
 	c := s.Collection("held")
 	key := ground.Key(c, "doc")
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 7})
-	ground.Until(t, ground.Patience, "the message is received", func(context.Context) (bool, string) {
+	ground.Until(t, "the message is received", func() (bool, string) {
 		d := s.Depth(t, s.Live)
 		return d == ground.Depth{InFlight: 1}, fmt.Sprintf("%+v", d)
 	})
 	held := 0
-	ground.Until(t, ground.Patience, "version 7 is committed", func(context.Context) (bool, string) {
+	ground.Until(t, "version 7 is committed", func() (bool, string) {
 		taken, depth := s.Receive(t, s.Live), s.Depth(t, s.Live)
 		if row := s.Row(t, key); row.Committed != "" {
 			return true, ""

@@ -45,10 +45,8 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 	if published.Messages != 3 || published.Events != 3 || len(published.Refused) != 0 {
 		t.Errorf("publish a file: %+v", published)
 	}
-	a := s.LullWith(t, lines(ground.Event{Collection: c, ID: "c", Version: 9}), "publish", "--source", "events", "-")
-	if a.Code != 0 || !strings.HasPrefix(a.Out, "1 messages with 1 events sent, 0 refused") {
-		t.Errorf("publish standard input: exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
+	s.SaysTo(t, nil, lines(ground.Event{Collection: c, ID: "c", Version: 9}), 0,
+		"1 messages with 1 events sent, 0 refused", "publish", "--source", "events", "-")
 	var status operate.Status
 	s.JSON(t, &status, "status")
 	waiting := 0
@@ -59,31 +57,18 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 		t.Errorf("status while messages wait: %+v", status)
 	}
 
-	if a := s.Lull(t, "wait", string(ground.Key(c, "a")), "--version", "2", "--timeout", "2m"); a.Code != 0 ||
-		!strings.Contains(a.Out, "It is fresh: version 2 is in the sink") {
-		t.Errorf("wait: exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
-	// 9 is newer
-	if a := s.Lull(t, "wait", string(ground.Key(c, "c")), "--version", "7", "--timeout", "2m"); a.Code != 0 {
-		t.Errorf("wait for an older version: exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
-	if a := s.Lull(t, "wait", string(ground.Key(c, "a")), "--version", "3", "--timeout", "2s"); a.Code != 4 ||
-		!strings.Contains(a.Errors, "was not committed within 2s") {
-		t.Errorf("wait for what never comes: exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
+	key, nothing := string(ground.Key(c, "a")), string(ground.Key(c, "nothing"))
+	s.Says(t, 0, "It is fresh: version 2 is in the sink", "wait", key, "--version", "2", "--timeout", "2m")
+	s.Says(t, 0, "", "wait", string(ground.Key(c, "c")), "--version", "7", "--timeout", "2m") // 9 is newer
+	s.Says(t, 4, "was not committed within 2s", "wait", key, "--version", "3", "--timeout", "2s")
 	var doc operate.Document
-	s.JSON(t, &doc, "get", string(ground.Key(c, "a")))
+	s.JSON(t, &doc, "get", key)
 	if doc.Version != "2" || doc.Collection != c || !strings.Contains(string(doc.Document), "version 2") {
 		t.Errorf("get: %+v", doc)
 	}
-	if a := s.Lull(t, "get", string(ground.Key(c, "nothing"))); a.Code != 4 {
-		t.Errorf("get what is not there: exit %d, want 4: %s", a.Code, a.Errors)
-	}
+	s.Says(t, 4, "", "get", nothing)
 	s.Drained(t)
-	if a := s.Lull(t, "explain", string(ground.Key(c, "nothing"))); a.Code != 4 ||
-		!strings.Contains(a.Out, "No event of this document was ever judged") {
-		t.Errorf("explain what is not there: exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
+	s.Says(t, 4, "No event of this document was ever judged", "explain", nothing)
 	s.Holds(t, c, map[string]int{"a": 2, "b": 1, "c": 9})
 }
 
@@ -112,28 +97,20 @@ func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 		ground.Event{Collection: c, ID: "same", Version: 2, Data: map[string]any{"title": "again"}},
 		ground.Event{Collection: c, ID: "newer", Version: 4}, ground.Event{Collection: c, ID: "missing", Version: 1},
 	))
-	if a := s.Lull(t, "resync", file, "--rate", "100"); a.Code != 0 ||
-		!strings.HasPrefix(a.Out, "3 messages sent in resync run") {
-		t.Fatalf("exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
+	s.Says(t, 0, "3 messages sent in resync run", "resync", file, "--rate", "100")
 	s.Committed(t, ground.Key(c, "missing"), 1)
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"same": 2, "newer": 5, "missing": 1})
 	if got := s.Search.Documents(t, s.Index(c))["same"].Fields["title"]; got != "again" {
 		t.Errorf("the resync's document was not written: title %q", got)
 	}
-	if got := s.Search.Writes(t, s.Index(c)) - writes; got != 2 {
-		t.Errorf("OpenSearch counts %d writes for a resync with one stale document of three, want 2", got)
-	}
+	s.Wrote(t, c, writes, 2) // one of the three is stale
 	if _, err := os.Stat(file + ".checkpoint"); !os.IsNotExist(err) {
 		t.Errorf("the checkpoint is left: %v", err)
 	}
 	// An export in a bucket, too.
 	object := s.Object(t, c+"/export.ndjson", lines(ground.Event{Collection: c, ID: "exported", Version: 3}))
-	if a := s.Lull(t, "resync", object, "--checkpoint", file+".s3"); a.Code != 0 ||
-		!strings.HasPrefix(a.Out, "1 messages sent in resync run") {
-		t.Fatalf("exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
+	s.Says(t, 0, "1 messages sent in resync run", "resync", object, "--checkpoint", file+".s3")
 	s.Committed(t, ground.Key(c, "exported"), 3)
 	s.Drained(t)
 }
@@ -149,10 +126,7 @@ func TestCancel(t *testing.T) {
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 2})
 	s.Pending(t, key, 2)
 	var cancelled operate.Letter
-	a := s.Lull(t, "cancel", string(key), "-o", "json")
-	if a.Code != 0 || !strings.Contains(a.Errors, `"audit":true`) {
-		t.Fatalf("cancel: exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
+	s.Says(t, 0, `"audit":true`, "cancel", string(key), "-o", "json")
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"doc": 1})
 	s.JSON(t, &cancelled, "dead", "show", letters(t, s, c, 1)[0].ID)
@@ -160,9 +134,7 @@ func TestCancel(t *testing.T) {
 		cancelled.Body != (ground.Event{Collection: c, ID: "doc", Version: 2}).Body() {
 		t.Errorf("got letter %+v", cancelled)
 	}
-	if a := s.Lull(t, "dead", "drop", cancelled.ID); a.Code != 0 {
-		t.Errorf("drop: exit %d: %s", a.Code, a.Errors)
-	}
+	s.Says(t, 0, "", "dead", "drop", cancelled.ID)
 	letters(t, s, c, 0)
 }
 
@@ -198,13 +170,11 @@ func TestCommandsRefuseWhatIsWrong(t *testing.T) {
 		"a broken rate":      {[]string{"resync", elsewhere, "--rate", "0"}, "", 2, "--rate"},
 		"an unknown command": {[]string{"reindex"}, "", 2, "reindex"},
 	} {
-		a := s.LullWith(t, ask.in, ask.args...)
+		a := s.LullAs(t, nil, ask.in, ask.args...)
 		if a.Code != ask.code || !strings.Contains(a.Errors, ask.says) || a.Errors == "" {
 			t.Errorf("%s: exit %d, want %d; %q, want it to say %q", name, a.Code, ask.code, a.Errors, ask.says)
 		}
 	}
 	s.Drained(t)
-	if got := s.Counts(t).Since(before)["Received"]; got != 0 {
-		t.Errorf("%d messages were received, want none", got)
-	}
+	s.Never(t, before, "Received")
 }

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -36,7 +35,7 @@ func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 	}
 	s.Drained(t)
 
-	// An event for next week is stored, not held.
+	// An event for next week is scheduled, not held.
 	before := s.Counts(t)
 	later := ground.Event{Collection: c, ID: "later", Version: 2, NotBefore: time.Now().Add(7 * 24 * time.Hour)}
 	s.Direct(t, later)
@@ -74,7 +73,7 @@ func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 		got["fresh"].Meta.Version != "1" {
 		t.Errorf("the sink holds %v", got)
 	}
-	// Next week's is still stored; nobody may wait for it.
+	// Next week's is still scheduled; nobody may wait for it.
 	items, _, err := s.Schedule.Due(t.Context(), later.NotBefore.Add(time.Minute), "", 10)
 	if err != nil || len(items) != 1 || items[0].Doc != ground.Key(c, "later") {
 		t.Fatalf("scheduled: %+v, %v", items, err)
@@ -96,7 +95,7 @@ func TestAnEventForTheNextMinutesWaitsInTheQueue(t *testing.T) {
 	s.Committed(t, ground.Key(c, "doc"), 1)
 	s.Counted(t, before, "Scheduled", 1)
 	s.Holds(t, c, map[string]int{"doc": 1})
-	ground.Until(t, ground.Patience, "the event waits in the queue", func(context.Context) (bool, string) {
+	ground.Until(t, "the event waits in the queue", func() (bool, string) {
 		d := s.Depth(t, s.Live)
 		return d == ground.Depth{Delayed: 1}, fmt.Sprintf("%+v", d)
 	})

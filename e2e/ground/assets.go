@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,32 +61,6 @@ func (g *Ground) upload(ctx context.Context, out, stack string) (template string
 func pack(dir string) ([]byte, error) {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		header, err := zip.FileInfoHeader(info)
-		if err != nil {
-			return err
-		}
-		if header.Name, err = filepath.Rel(dir, path); err != nil {
-			return err
-		}
-		header.Method = zip.Deflate
-		to, err := w.CreateHeader(header)
-		if err != nil {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err == nil {
-			_, err = to.Write(content)
-		}
-		return err
-	})
-	err = errors.Join(err, w.Close()) // the directory at its end comes with Close
+	err := errors.Join(w.AddFS(os.DirFS(dir)), w.Close()) // the directory at its end comes with Close
 	return out.Bytes(), err
 }

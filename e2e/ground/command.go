@@ -22,13 +22,24 @@ type Answer struct {
 // Lull runs the command line against the stack.
 func (s *Stack) Lull(t testing.TB, args ...string) Answer {
 	t.Helper()
-	return s.LullWith(t, "", args...)
+	return s.LullAs(t, nil, "", args...)
 }
 
-// LullWith is Lull with something on its standard input.
-func (s *Stack) LullWith(t testing.TB, input string, args ...string) Answer {
+// Says runs the command line, and fails the test unless it exits with that code and says the text.
+func (s *Stack) Says(t testing.TB, code int, text string, args ...string) {
 	t.Helper()
-	return s.run(t, input, nil, args...)
+	s.SaysTo(t, nil, "", code, text, args...)
+}
+
+// SaysTo is Says for somebody else, nil for the account's owner, with something on the command
+// line's standard input.
+func (s *Stack) SaysTo(t testing.TB, who Who, input string, code int, text string, args ...string) {
+	t.Helper()
+	a := s.LullAs(t, who, input, args...)
+	if a.Code != code || !strings.Contains(a.Out+a.Errors, text) {
+		t.Errorf("lull %s: exit %d, want %d and %q; it says\n%s%s", strings.Join(args, " "), a.Code, code, text, a.Out,
+			a.Errors)
+	}
 }
 
 // Who is somebody who runs the command line: credentials, as variables.
@@ -38,26 +49,18 @@ type Who []string
 func (s *Stack) Role(t testing.TB, what string) Who {
 	t.Helper()
 	as, err := s.As(t.Context(), s.Names.Role(what, s.Account.Region))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	keys, err := as.Credentials.Retrieve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return Who{
 		"AWS_ACCESS_KEY_ID=" + keys.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + keys.SecretAccessKey,
 		"AWS_SESSION_TOKEN=" + keys.SessionToken,
 	}
 }
 
-// LullAs is LullWith by somebody else.
+// LullAs is Lull by somebody else, nil for the account's owner, with something on its standard
+// input.
 func (s *Stack) LullAs(t testing.TB, who Who, input string, args ...string) Answer {
-	t.Helper()
-	return s.run(t, input, who, args...)
-}
-
-func (s *Stack) run(t testing.TB, input string, who Who, args ...string) Answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -3,14 +3,15 @@ package ground
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -53,9 +54,9 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, []stri
 	s := &Stack{
 		Ground: g, Config: c, Names: n, settings: here,
 		Bus: settings.Stack + "-changes",
-		SQS: sqs.NewFromConfig(g.Account), Steps: sfn.NewFromConfig(g.Account),
+		SQS: sqs.NewFromConfig(g.Account), Steps: sfn.NewFromConfig(g.Account), logs: cloudwatchlogs.NewFromConfig(g.Account),
 		Rows: dynamodb.New(g.Account, n.Table()), Objects: s3.New(g.Account, n.Bucket(AccountID, g.Account.Region)),
-		seen: make(map[string]string), sums: make(Counts),
+		seen: make(map[string]*string), sums: make(Counts),
 	}
 	s.Letters = dynamodb.NewLetters(s.Rows, s3.NewBodies(s.Objects, s3.DeadPrefix))
 	s.Schedule = dynamodb.NewSchedule(s.Rows, s3.NewBodies(s.Objects, s3.SchedulePrefix))
@@ -63,10 +64,7 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, []stri
 	if s.Topic, err = g.topic(ctx, settings.Stack+"-changes"); err != nil {
 		return nil, nil, err
 	}
-	if err := g.bus(ctx, s.Bus); err != nil {
-		return nil, nil, err
-	}
-	if err := s.init(ctx); err != nil {
+	if err := errors.Join(g.bus(ctx, s.Bus), s.init(ctx)); err != nil {
 		return nil, nil, err
 	}
 	return s, []string{
@@ -113,19 +111,13 @@ func (g *Ground) cdk(ctx context.Context, env []string, args ...string) error {
 	return nil
 }
 
-var topicARN = regexp.MustCompile(`<TopicArn>([^<]+)</TopicArn>`)
-
 // topic makes an SNS topic, or finds it.
 func (g *Ground) topic(ctx context.Context, name string) (string, error) {
 	answer, err := g.query(ctx, "sns", "2010-03-31", "CreateTopic", url.Values{"Name": {name}})
 	if err != nil {
 		return "", err
 	}
-	m := topicARN.FindSubmatch(answer)
-	if m == nil {
-		return "", fmt.Errorf("make topic %s: no ARN in %s", name, answer)
-	}
-	return string(m[1]), nil
+	return element(answer, "TopicArn"), nil
 }
 
 // bus makes an EventBridge bus, or finds it.

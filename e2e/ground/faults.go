@@ -3,10 +3,11 @@ package ground
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -52,28 +53,21 @@ func (s *Stack) Lose(t testing.TB, id flight.ID) {
 const functionsPath = "/2015-03-31/functions/"
 
 // BreakAlias points a function's alias at a version whose settings are wrong, so that every
-// invocation fails. It is mended by the function that it returns, or when the test ends.
+// invocation fails. The function that it returns restores it; otherwise the end of the test does.
 func (s *Stack) BreakAlias(t testing.TB, f names.Function) (restore func()) {
 	t.Helper()
 	path := functionsPath + s.Names.Function(Sink, f)
 	var alias struct{ FunctionVersion string }
 	ask := func(method, path string, in, out any) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := s.rest(ctx, method, path, in, out); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.rest(context.WithoutCancel(t.Context()), method, path, in, out))
 	}
 	ask(http.MethodGet, path+"/aliases/"+names.Alias, nil, &alias)
 	var settings struct {
 		Environment struct{ Variables map[string]string }
 	}
 	ask(http.MethodGet, path+"/configuration", nil, &settings)
-	broken := map[string]string{}
-	for name, value := range settings.Environment.Variables {
-		broken[name] = value
-	}
+	broken := maps.Clone(settings.Environment.Variables)
 	broken[lambda.EnvSink] = "nowhere"
 	s.configure(t, path, broken)
 	var version struct{ Version string }
@@ -85,14 +79,10 @@ func (s *Stack) BreakAlias(t testing.TB, f names.Function) (restore func()) {
 		ask(http.MethodPut, path+"/aliases/"+names.Alias, map[string]any{"FunctionVersion": to}, nil)
 	}
 	point(version.Version)
-	done := false
-	restore = func() {
-		if !done {
-			done = true
-			point(alias.FunctionVersion)
-			s.configure(t, path, settings.Environment.Variables)
-		}
-	}
+	restore = sync.OnceFunc(func() {
+		point(alias.FunctionVersion)
+		s.configure(t, path, settings.Environment.Variables)
+	})
 	t.Cleanup(restore)
 	return restore
 }
@@ -100,24 +90,15 @@ func (s *Stack) BreakAlias(t testing.TB, f names.Function) (restore func()) {
 // configure sets the environment of a function and waits until that is done.
 func (s *Stack) configure(t testing.TB, path string, variables map[string]string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)
-	defer cancel()
+	ctx := context.WithoutCancel(t.Context())
 	in := map[string]any{"Environment": map[string]any{"Variables": variables}}
-	if err := s.rest(ctx, http.MethodPut, path+"/configuration", in, nil); err != nil {
-		t.Fatal(err)
-	}
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
-	for {
+	must(t, s.rest(ctx, http.MethodPut, path+"/configuration", in, nil))
+	saw, ok := wait(ctx, Patience, func() (bool, string) {
 		var now struct{ LastUpdateStatus, State string }
 		err := s.rest(ctx, http.MethodGet, path+"/configuration", nil, &now)
-		if err == nil && now.LastUpdateStatus == "Successful" {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal(fmt.Errorf("configure %s: %s, %s, %w", path, now.State, now.LastUpdateStatus, err))
-		}
+		return err == nil && now.LastUpdateStatus == "Successful", fmt.Sprint(now, err)
+	})
+	if !ok {
+		t.Fatalf("configure %s: %s", path, saw)
 	}
 }

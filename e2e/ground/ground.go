@@ -3,7 +3,6 @@ package ground
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 
@@ -44,7 +43,7 @@ func Open() (*Ground, error) {
 	endpoint, search, work, dist := need(envEndpoint), need(envSearch), need(envWork), need(envDist)
 	root, err := repository()
 	if err := errors.Join(append(errs, err)...); err != nil {
-		return nil, fmt.Errorf("no ground to test on (run make e2e or make e2e-iam): %w", err)
+		return nil, fmt.Errorf("there are no servers to test on (run make e2e or make e2e-iam): %w", err)
 	}
 	g := &Ground{
 		Account: account(endpoint, "test", "test", ""),
@@ -63,7 +62,7 @@ func account(endpoint, key, secret, token string) aws.Config {
 		Region:       "us-east-1",
 		Credentials:  credentials.NewStaticCredentialsProvider(key, secret, token),
 		BaseEndpoint: aws.String(endpoint),
-		HTTPClient:   &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
+		HTTPClient:   caller,
 	}
 }
 

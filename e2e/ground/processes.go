@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // Stop stops OpenSearch and starts it again when the test ends, unless Start was called before.
@@ -28,8 +28,7 @@ func (s *Search) Start(t testing.TB) {
 
 func (s *Search) script(t testing.TB, name string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
-	defer cancel()
+	ctx := context.WithoutCancel(t.Context()) // the scripts have limits of their own
 	out, err := exec.CommandContext(ctx, filepath.Join(s.root, "localstack", name), args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
@@ -51,13 +50,7 @@ func (s *Search) Freeze(t testing.TB) (thaw func()) {
 		}
 	}
 	signal(syscall.SIGSTOP)
-	frozen := true
-	thaw = func() {
-		if frozen {
-			frozen = false
-			signal(syscall.SIGCONT)
-		}
-	}
+	thaw = sync.OnceFunc(func() { signal(syscall.SIGCONT) })
 	t.Cleanup(thaw)
 	return thaw
 }

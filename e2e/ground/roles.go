@@ -8,15 +8,14 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/lullhq/lull/internal/aws/dynamodb"
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -27,8 +26,8 @@ const rights = "rights"
 // iamVersion is the version of IAM's protocol.
 const iamVersion = "2010-05-08"
 
-// TakeAway takes an action away from a function's role. It is given back by the function that it
-// returns, or when the test ends. A role that has no such action fails the test.
+// TakeAway takes an action away from a function's role. The function that it returns gives it back;
+// otherwise the end of the test does. A role without that action fails the test.
 func (s *Stack) TakeAway(t testing.TB, f names.Function, action string) (giveBack func()) {
 	t.Helper()
 	role := s.roleOf(t, f)
@@ -42,15 +41,12 @@ func (s *Stack) TakeAway(t testing.TB, f names.Function, action string) (giveBac
 	}
 	taken := false
 	document.Statement = slices.DeleteFunc(document.Statement, func(statement map[string]any) bool {
-		var rest []any
-		switch actions := statement["Action"].(type) {
-		case string:
-			rest = append(rest, actions)
-		case []any:
-			rest = actions
+		actions, several := statement["Action"].([]any)
+		if !several {
+			actions = []any{statement["Action"]}
 		}
-		kept := slices.DeleteFunc(slices.Clone(rest), func(a any) bool { return a == action })
-		taken = taken || len(kept) < len(rest)
+		kept := slices.DeleteFunc(slices.Clone(actions), func(a any) bool { return a == action })
+		taken = taken || len(kept) < len(actions)
 		statement["Action"] = kept
 		return len(kept) == 0
 	})
@@ -58,17 +54,9 @@ func (s *Stack) TakeAway(t testing.TB, f names.Function, action string) (giveBac
 		t.Fatalf("the role of %s has no %s to take away", f, action)
 	}
 	after, err := json.Marshal(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.setPolicy(t, role, string(after))
-	given := false
-	giveBack = func() {
-		if !given {
-			given = true
-			s.setPolicy(t, role, before)
-		}
-	}
+	giveBack = sync.OnceFunc(func() { s.setPolicy(t, role, before) })
 	t.Cleanup(giveBack)
 	return giveBack
 }
@@ -76,10 +64,8 @@ func (s *Stack) TakeAway(t testing.TB, f names.Function, action string) (giveBac
 func (s *Stack) roleOf(t testing.TB, f names.Function) string {
 	t.Helper()
 	var settings struct{ Role string }
-	if err := s.rest(t.Context(), http.MethodGet, functionsPath+s.Names.Function(Sink, f)+"/configuration", nil,
-		&settings); err != nil {
-		t.Fatal(err)
-	}
+	path := functionsPath + s.Names.Function(Sink, f) + "/configuration"
+	must(t, s.rest(t.Context(), http.MethodGet, path, nil, &settings))
 	return settings.Role[strings.LastIndex(settings.Role, "/")+1:]
 }
 
@@ -87,12 +73,8 @@ func (s *Stack) policy(t testing.TB, role string) string {
 	t.Helper()
 	answer, err := s.query(t.Context(), "iam", iamVersion, "GetRolePolicy",
 		url.Values{"RoleName": {role}, "PolicyName": {rights}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(answer), "<PolicyDocument>")
-	text, _, _ := strings.Cut(rest, "<")
-	document, err := url.QueryUnescape(text)
+	must(t, err)
+	document, err := url.QueryUnescape(element(answer, "PolicyDocument"))
 	if err != nil {
 		t.Fatalf("read the policy of %s: %v", role, err)
 	}
@@ -101,12 +83,9 @@ func (s *Stack) policy(t testing.TB, role string) string {
 
 func (s *Stack) setPolicy(t testing.TB, role, document string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-	defer cancel()
 	form := url.Values{"RoleName": {role}, "PolicyName": {rights}, "PolicyDocument": {document}}
-	if _, err := s.query(ctx, "iam", iamVersion, "PutRolePolicy", form); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.query(context.WithoutCancel(t.Context()), "iam", iamVersion, "PutRolePolicy", form)
+	must(t, err)
 }
 
 // As is the account for a role of it, as somebody who may assume the role.
@@ -117,13 +96,15 @@ func (g *Ground) As(ctx context.Context, role string) (aws.Config, error) {
 	if err != nil {
 		return aws.Config{}, err
 	}
-	field := func(name string) string {
-		_, rest, _ := strings.Cut(string(answer), "<"+name+">")
-		value, _, _ := strings.Cut(rest, "<")
-		return value
-	}
-	return account(aws.ToString(g.Account.BaseEndpoint), field("AccessKeyId"), field("SecretAccessKey"),
-		field("SessionToken")), nil
+	return account(aws.ToString(g.Account.BaseEndpoint), element(answer, "AccessKeyId"),
+		element(answer, "SecretAccessKey"), element(answer, "SessionToken")), nil
+}
+
+// element is the text of the first element of that name in an answer of the query protocol.
+func element(answer []byte, name string) string {
+	_, rest, _ := strings.Cut(string(answer), "<"+name+">")
+	text, _, _ := strings.Cut(rest, "<")
+	return text
 }
 
 // Prune runs prune now, whenever it ran last, and returns the error that it ends with, nil for
@@ -133,34 +114,25 @@ func (s *Stack) Prune(t testing.TB) error {
 	client := sdk.NewFromConfig(s.Account)
 	for _, name := range []string{"prune-" + Sink, "rows"} {
 		_, err := client.DeleteItem(t.Context(), &sdk.DeleteItemInput{
-			TableName: aws.String(s.Names.Table()),
-			Key: map[string]types.AttributeValue{
-				dynamodb.PartitionKey: &types.AttributeValueMemberS{Value: string(shard.RunRow(name))},
-			},
+			TableName: aws.String(s.Names.Table()), Key: item(string(shard.RunRow(name))),
 		})
-		if err != nil {
-			t.Fatalf("forget the last run: %v", err)
-		}
+		must(t, err)
 	}
 	var answer struct{ ErrorType, ErrorMessage string }
 	path := functionsPath + s.Names.Function(Sink, names.Prune) + "/invocations?Qualifier=" + names.Alias
-	if err := s.rest(t.Context(), http.MethodPost, path, map[string]any{}, &answer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.rest(t.Context(), http.MethodPost, path, map[string]any{}, &answer))
 	if answer.ErrorMessage != "" {
 		return fmt.Errorf("prune: %s: %s", answer.ErrorType, answer.ErrorMessage)
 	}
 	return nil
 }
 
-// LettersReturnAfter sets how long a letter that dlq could not settle stays invisible. As deployed
-// it is three minutes.
+// LettersReturnAfter sets how long a dead letter that dlq could not park stays invisible. As
+// deployed it is three minutes.
 func (s *Stack) LettersReturnAfter(t testing.TB, d time.Duration) {
 	t.Helper()
 	_, err := s.SQS.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{
 		QueueUrl: &s.Dead, Attributes: map[string]string{"VisibilityTimeout": fmt.Sprint(int(d / time.Second))},
 	})
-	if err != nil {
-		t.Fatalf("set the visibility of the dead-letter queue: %v", err)
-	}
+	must(t, err)
 }

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"testing"
-	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/sink"
 )
@@ -25,77 +25,61 @@ type Hit struct {
 	Fields  map[string]any // the document's own
 }
 
-// Ask sends one request and returns the answer's status and body.
-func (s *Search) Ask(ctx context.Context, method, path string, body any) (int, []byte, error) {
-	var content io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return 0, nil, err
-		}
-		content = bytes.NewReader(text)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, s.url+path, content)
-	if err != nil {
-		return 0, nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	return res.StatusCode, answer, err
-}
-
-// Must sends a request that has to succeed.
-func (s *Search) Must(t testing.TB, method, path string, body any) []byte {
+// Must sends a request that has to succeed, and returns the answer.
+func (s *Search) Must(t testing.TB, method, path string, body any) gjson.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-	defer cancel()
-	status, answer, err := s.Ask(ctx, method, path, body)
-	if err != nil || status/100 != 2 {
-		t.Fatalf("OpenSearch %s %s: %d %s %v", method, path, status, answer, err)
+	answer, found := s.ask(t, method, path, body)
+	if !found {
+		t.Fatalf("OpenSearch %s %s: not found", method, path)
 	}
 	return answer
 }
 
-// Documents is everything that an index holds, by id; none where there is no index.
+// ask sends one request. It reports false where OpenSearch does not find what it is about.
+func (s *Search) ask(t testing.TB, method, path string, body any) (answer gjson.Result, found bool) {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body == nil {
+		text = nil
+	}
+	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, s.url+path, bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := caller.Do(req)
+	if err != nil {
+		t.Fatalf("OpenSearch %s %s: %v", method, path, err)
+	}
+	defer res.Body.Close()
+	text, err = io.ReadAll(res.Body)
+	if found = res.StatusCode != http.StatusNotFound; err != nil || found && res.StatusCode/100 != 2 {
+		t.Fatalf("OpenSearch %s %s: %d %s %v", method, path, res.StatusCode, text, err)
+	}
+	return gjson.ParseBytes(text), found
+}
+
+// Documents is everything that an index holds, by id; nothing where the index does not exist.
 func (s *Search) Documents(t testing.TB, index string) map[string]Hit {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if status, _, err := s.Ask(ctx, http.MethodHead, "/"+index, nil); err == nil && status == http.StatusNotFound {
+	if _, found := s.ask(t, http.MethodPost, "/"+index+"/_refresh", nil); !found {
 		return nil
 	}
-	s.Must(t, http.MethodPost, "/"+index+"/_refresh", nil)
-	var answer struct {
-		Hits struct {
-			Hits []struct {
-				ID      string         `json:"_id"`
-				Version int64          `json:"_version"`
-				Source  map[string]any `json:"_source"`
-			}
-		}
-	}
-	text := s.Must(t, http.MethodPost, "/"+index+"/_search",
+	answer := s.Must(t, http.MethodPost, "/"+index+"/_search",
 		map[string]any{"size": 10_000, "version": true, "query": map[string]any{"match_all": map[string]any{}}})
-	if err := json.Unmarshal(text, &answer); err != nil {
-		t.Fatalf("read OpenSearch's answer: %v", err)
-	}
 	all := make(map[string]Hit)
-	for _, h := range answer.Hits.Hits {
-		meta, err := json.Marshal(h.Source[sink.MetaField])
-		hit := Hit{Version: h.Version, Fields: h.Source}
-		if err == nil {
-			err = json.Unmarshal(meta, &hit.Meta)
-		}
-		if err != nil {
-			t.Fatalf("read %s of document %s: %v", sink.MetaField, h.ID, err)
+	for _, h := range answer.Get("hits.hits").Array() {
+		hit := Hit{Version: h.Get("_version").Int()}
+		source := h.Get("_source")
+		hit.Fields, _ = source.Value().(map[string]any)
+		if err := json.Unmarshal([]byte(source.Get(sink.MetaField).Raw), &hit.Meta); err != nil {
+			t.Fatalf("read %s of document %s: %v", sink.MetaField, h.Get("_id"), err)
 		}
 		delete(hit.Fields, sink.MetaField)
-		all[h.ID] = hit
+		all[h.Get("_id").String()] = hit
 	}
 	return all
 }
@@ -104,24 +88,7 @@ func (s *Search) Documents(t testing.TB, index string) map[string]Hit {
 // count.
 func (s *Search) Writes(t testing.TB, index string) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	status, text, err := s.Ask(ctx, http.MethodGet, "/"+index+"/_stats/indexing", nil)
-	if err == nil && status == http.StatusNotFound {
-		return 0
-	}
-	var answer struct {
-		All struct {
-			Primaries struct {
-				Indexing struct {
-					Index  int `json:"index_total"`
-					Delete int `json:"delete_total"`
-				}
-			}
-		} `json:"_all"`
-	}
-	if err := errors.Join(err, json.Unmarshal(text, &answer)); err != nil || status != http.StatusOK {
-		t.Fatalf("count writes of %s: status %d, %v", index, status, err)
-	}
-	return answer.All.Primaries.Indexing.Index + answer.All.Primaries.Indexing.Delete
+	answer, _ := s.ask(t, http.MethodGet, "/"+index+"/_stats/indexing", nil)
+	counts := answer.Get("_all.primaries.indexing")
+	return int(counts.Get("index_total").Int() + counts.Get("delete_total").Int())
 }

@@ -1,7 +1,6 @@
 package ground
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -33,6 +33,7 @@ type Stack struct {
 
 	SQS      *sqs.Client
 	Steps    *sfn.Client
+	logs     *cloudwatchlogs.Client
 	Rows     *dynamodb.Table
 	Objects  *s3.Bucket
 	Letters  *dynamodb.Letters
@@ -42,7 +43,7 @@ type Stack struct {
 	settings string // for the command line
 
 	mu   sync.Mutex
-	seen map[string]string // log stream -> where to read on
+	seen map[string]*string // log stream -> where to read on
 	sums Counts
 }
 
@@ -62,8 +63,8 @@ func Key(collection, id string) shard.DocID { return shard.DocID(collection + "#
 func (s *Stack) Row(t testing.TB, key shard.DocID) shard.Row {
 	t.Helper()
 	var row shard.Row
-	Until(t, Patience, "read the row of "+string(key), func(ctx context.Context) (bool, string) {
-		rows, err := s.Rows.Read(ctx, []shard.DocID{key}, shard.Consistent)
+	Until(t, "read the row of "+string(key), func() (bool, string) {
+		rows, err := s.Rows.Read(t.Context(), []shard.DocID{key}, shard.Consistent)
 		if err != nil {
 			return false, err.Error()
 		}
@@ -89,8 +90,8 @@ func Version(k shard.OrderKey) string {
 func (s *Stack) Committed(t testing.TB, key shard.DocID, version int) shard.Row {
 	t.Helper()
 	var row shard.Row
-	Until(t, Patience, fmt.Sprintf("version %d of %s is committed", version, key),
-		func(context.Context) (bool, string) {
+	Until(t, fmt.Sprintf("version %d of %s is committed", version, key),
+		func() (bool, string) {
 			row = s.Row(t, key)
 			return Version(row.Committed) == strconv.Itoa(version),
 				fmt.Sprintf("committed %q, pending %q, dead %q, last error %q",
@@ -102,7 +103,7 @@ func (s *Stack) Committed(t testing.TB, key shard.DocID, version int) shard.Row 
 // Pending waits until a version is admitted.
 func (s *Stack) Pending(t testing.TB, key shard.DocID, version int) {
 	t.Helper()
-	Until(t, Patience, fmt.Sprintf("version %d of %s is pending", version, key), func(context.Context) (bool, string) {
+	Until(t, fmt.Sprintf("version %d of %s is pending", version, key), func() (bool, string) {
 		row := s.Row(t, key)
 		return Version(row.Pending) == strconv.Itoa(version), fmt.Sprintf("pending %q", Version(row.Pending))
 	})
@@ -153,7 +154,7 @@ func (s *Stack) Receive(t testing.TB, queue string) int {
 // Drained waits until no queue holds anything: every message was deleted.
 func (s *Stack) Drained(t testing.TB) {
 	t.Helper()
-	Until(t, Patience, "every queue is empty", func(context.Context) (bool, string) {
+	Until(t, "every queue is empty", func() (bool, string) {
 		var saw []string
 		for name, queue := range map[string]string{"live": s.Live, "bulk": s.Bulk, "dead": s.Dead} {
 			if d := s.Depth(t, queue); d != (Depth{}) {
@@ -163,6 +164,15 @@ func (s *Stack) Drained(t testing.TB) {
 		slices.Sort(saw)
 		return len(saw) == 0, strings.Join(saw, ", ")
 	})
+}
+
+// Wrote fails the test unless OpenSearch counts that many writes to a collection's index since
+// before.
+func (s *Stack) Wrote(t testing.TB, collection string, before, want int) {
+	t.Helper()
+	if got := s.Search.Writes(t, s.Index(collection)) - before; got != want {
+		t.Errorf("OpenSearch counts %d writes, want %d", got, want)
+	}
 }
 
 // Holds fails the test unless the sink holds exactly these versions, by id, each under the fence

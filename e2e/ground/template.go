@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 )
 
 // Create deploys a stack without the CDK command line, for an emulator that does not take it: the
@@ -89,37 +88,22 @@ func leaveOut(path, kind string) error {
 	return nil
 }
 
-var stackStatus = regexp.MustCompile(`<StackStatus>([^<]+)</StackStatus>`)
-
 // created waits until a stack is complete.
 func (g *Ground) created(ctx context.Context, stack string) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
-	defer cancel()
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
-	for {
-		answer, err := g.query(ctx, "cloudformation", "2010-05-15", "DescribeStacks", url.Values{"StackName": {stack}})
+	form := url.Values{"StackName": {stack}}
+	status, _ := wait(ctx, Patience, func() (bool, string) {
+		answer, err := g.query(ctx, "cloudformation", "2010-05-15", "DescribeStacks", form)
 		if err != nil {
-			return err
+			return true, err.Error()
 		}
-		var status string
-		if m := stackStatus.FindSubmatch(answer); m != nil {
-			status = string(m[1])
-		}
-		switch {
-		case status == "CREATE_COMPLETE":
-			return nil
-		case strings.Contains(status, "FAILED"), strings.Contains(status, "ROLLBACK"):
-			events, err := g.query(ctx, "cloudformation", "2010-05-15", "DescribeStackEvents",
-				url.Values{"StackName": {stack}})
-			return errors.Join(fmt.Errorf("stack %s: %s\n%s", stack, status, failures(events)), err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("stack %s is still %s: %w", stack, status, ctx.Err())
-		}
+		status := element(answer, "StackStatus")
+		return status != "CREATE_IN_PROGRESS", status
+	})
+	if status == "CREATE_COMPLETE" {
+		return nil
 	}
+	events, err := g.query(ctx, "cloudformation", "2010-05-15", "DescribeStackEvents", form)
+	return errors.Join(fmt.Errorf("stack %s: %s\n%s", stack, status, failures(events)), err)
 }
 
 var stackFailure = regexp.MustCompile(`<ResourceStatusReason>([^<]+)</ResourceStatusReason>`)

@@ -19,12 +19,12 @@ import (
 // What takes weeks is told to the table, as if the weeks had passed. Everything else runs in real
 // time.
 
-// Age makes a settled row older.
+// Age makes the row of a document older for which nothing is pending.
 func (s *Stack) Age(t testing.TB, key shard.DocID, by time.Duration) {
 	t.Helper()
 	row := s.Row(t, key)
 	if row.ExpiresAt == 0 || row.Pending != "" {
-		t.Fatalf("%s is not settled: %+v", key, row)
+		t.Fatalf("%s is pending: %+v", key, row)
 	}
 	s.update(t, string(key), "SET #write = #write - :micros, #expires = #expires - :seconds",
 		map[string]string{"#write": string(shard.AttrLastWrite), "#expires": string(shard.AttrExpiresAt)},
@@ -35,7 +35,7 @@ func (s *Stack) Age(t testing.TB, key shard.DocID, by time.Duration) {
 // must be off.
 func (s *Stack) ForgetPass(t testing.TB) {
 	t.Helper()
-	Until(t, Patience, "no run of prune is under way", func(context.Context) (bool, string) {
+	Until(t, "no run of prune is under way", func() (bool, string) {
 		row := s.Row(t, shard.RunRow("prune-"+Sink))
 		return row.Owner == "", fmt.Sprintf("owner %q", row.Owner)
 	})
@@ -43,18 +43,21 @@ func (s *Stack) ForgetPass(t testing.TB) {
 		nil)
 }
 
+// item is the key of a row in the table.
+func item(key string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{dynamodb.PartitionKey: &types.AttributeValueMemberS{Value: key}}
+}
+
 func (s *Stack) update(t testing.TB, key, expression string, attrs map[string]string, values map[string]int64) {
 	t.Helper()
 	in := &sdk.UpdateItemInput{
-		TableName: aws.String(s.Names.Table()), Key: map[string]types.AttributeValue{
-			dynamodb.PartitionKey: &types.AttributeValueMemberS{Value: key},
-		},
+		TableName: aws.String(s.Names.Table()), Key: item(key),
 		UpdateExpression: &expression, ExpressionAttributeNames: attrs,
 	}
+	if len(values) > 0 {
+		in.ExpressionAttributeValues = make(map[string]types.AttributeValue)
+	}
 	for name, n := range values {
-		if in.ExpressionAttributeValues == nil {
-			in.ExpressionAttributeValues = make(map[string]types.AttributeValue)
-		}
 		in.ExpressionAttributeValues[name] = &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 	}
 	if _, err := sdk.NewFromConfig(s.Account).UpdateItem(t.Context(), in); err != nil {
@@ -67,14 +70,12 @@ func (s *Stack) PruneRule(t testing.TB, on bool) {
 	t.Helper()
 	set := func(on bool) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
 		action := "AWSEvents.DisableRule"
 		if on {
 			action = "AWSEvents.EnableRule"
 		}
-		if err := s.target(ctx, "events", action, map[string]any{"Name": s.Names.Function(Sink, names.Prune)},
-			nil); err != nil {
+		in := map[string]any{"Name": s.Names.Function(Sink, names.Prune)}
+		if err := s.target(context.WithoutCancel(t.Context()), "events", action, in, nil); err != nil {
 			t.Error(err)
 		}
 	}

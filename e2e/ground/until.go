@@ -13,44 +13,43 @@ const pace = 250 * time.Millisecond
 // tests are busy.
 const Patience = 2 * time.Minute
 
-// Until asks until the answer is yes, and fails the test where the limit is over first, with what
-// was seen last.
-func Until(t testing.TB, limit time.Duration, what string, ask func(ctx context.Context) (yes bool, saw string)) {
+// Until asks until the answer is yes, and fails the test where Patience ends first, with what was
+// seen last.
+func Until(t testing.TB, what string, ask func() (yes bool, saw string)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
-	for {
-		yes, saw := ask(ctx)
-		if yes {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("not within %s: %s; last seen: %s", limit, what, saw)
-		}
+	if saw, ok := wait(t.Context(), Patience, ask); !ok {
+		t.Fatalf("not within %s: %s; last seen: %s", Patience, what, saw)
 	}
 }
 
 // During asks again and again until the time is over, and fails the test at the first no.
-func During(t testing.TB, length time.Duration, what string, ask func(ctx context.Context) (yes bool, saw string)) {
+func During(t testing.TB, length time.Duration, what string, ask func() (yes bool, saw string)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), length+Patience)
+	asked := 0
+	saw, changed := wait(t.Context(), length, func() (bool, string) {
+		asked++
+		yes, saw := ask()
+		return !yes, saw
+	})
+	if changed {
+		t.Fatalf("%s: no longer, after %d times: %s", what, asked, saw)
+	}
+}
+
+// wait asks until the answer is yes or the time is over, and returns what was seen last.
+func wait(ctx context.Context, limit time.Duration, ask func() (yes bool, saw string)) (saw string, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	end := time.NewTimer(length)
-	defer end.Stop()
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
-	for asked := 0; ; asked++ {
-		if yes, saw := ask(ctx); !yes {
-			t.Fatalf("%s: no longer, after %d times yes: %s", what, asked, saw)
+	for {
+		if ok, saw = ask(); ok {
+			return saw, true
 		}
 		select {
 		case <-tick.C:
-		case <-end.C:
-			return
+		case <-ctx.Done():
+			return saw, false
 		}
 	}
 }

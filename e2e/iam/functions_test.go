@@ -3,7 +3,6 @@
 package iam
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,9 +14,9 @@ import (
 	"github.com/lullhq/lull/internal/operate"
 )
 
-// settle is what a case leaves behind, to be checked once its action was given back: nothing was
+// check is what a case leaves behind, to be checked once its action was given back: nothing was
 // lost.
-type settle func(t *testing.T, s *ground.Stack)
+type check func(t *testing.T, s *ground.Stack)
 
 // For each function, one action after the other is taken away. Then the function cannot do what it
 // is for, says so, and loses nothing: when the action is given back, what was sent meanwhile is
@@ -26,10 +25,10 @@ func TestOneActionLessBreaksAFunction(t *testing.T) {
 	s := stack
 	s.PruneRule(t, false)
 	s.LettersReturnAfter(t, 5*time.Second)
-	var later []settle
+	var later []check
 
 	change := func(c string) { s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1}) }
-	written := func(c string) settle {
+	written := func(c string) check {
 		return func(t *testing.T, s *ground.Stack) { s.Committed(t, ground.Key(c, "doc"), 1) }
 	}
 	broken := func(c string) { s.DirectBodies(t, "{no json "+c) }
@@ -40,8 +39,8 @@ func TestOneActionLessBreaksAFunction(t *testing.T) {
 		})
 		s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1, Data: map[string]any{"n": "no number"}})
 	}
-	parked := func(reason deadletter.Reason) func(c string) settle {
-		return func(c string) settle {
+	parked := func(reason deadletter.Reason) func(c string) check {
+		return func(c string) check {
 			return func(t *testing.T, s *ground.Stack) {
 				if l := letterOf(t, s, c); l.Reason != reason {
 					t.Errorf("the letter's reason is %s, want %s", l.Reason, reason)
@@ -55,7 +54,7 @@ func TestOneActionLessBreaksAFunction(t *testing.T) {
 		action string
 		send   func(c string)
 		metric string // what the function counts instead of its work
-		after  func(c string) settle
+		after  func(c string) check
 	}{
 		{names.Receive, "dynamodb:UpdateItem", change, "Unreachable", written},
 		{names.Receive, "s3:PutObject", change, "LaunchLost", written},
@@ -78,7 +77,7 @@ func TestOneActionLessBreaksAFunction(t *testing.T) {
 			before := s.Counts(t)
 			giveBack := s.TakeAway(t, withheld.from, withheld.action)
 			withheld.send(c)
-			ground.Until(t, ground.Patience, withheld.metric+" is counted", func(context.Context) (bool, string) {
+			ground.Until(t, withheld.metric+" is counted", func() (bool, string) {
 				got := s.Counts(t).Since(before)
 				return got[withheld.metric] > 0, fmt.Sprint(got)
 			})
@@ -90,8 +89,8 @@ func TestOneActionLessBreaksAFunction(t *testing.T) {
 		})
 	}
 	t.Run("given back", func(t *testing.T) {
-		for _, check := range later {
-			check(t, s)
+		for _, holds := range later {
+			holds(t, s)
 		}
 		s.Drained(t)
 	})
@@ -126,7 +125,7 @@ func TestPruneNeedsItsActions(t *testing.T) {
 func letterOf(t *testing.T, s *ground.Stack, c string) operate.Letter {
 	t.Helper()
 	var found operate.Letter
-	ground.Until(t, ground.Patience, "a letter of "+c+" is parked", func(context.Context) (bool, string) {
+	ground.Until(t, "a letter of "+c+" is parked", func() (bool, string) {
 		var list []operate.Letter
 		s.JSON(t, &list, "dead", "list", "--after", "1h")
 		for _, l := range list {

@@ -19,15 +19,9 @@ func TestOperatorsRoles(t *testing.T) {
 	body := ground.Event{Collection: c, ID: "doc", Version: 1}.Body() + "\n"
 	publisher, reader, repairer := s.Role(t, infra.Publisher), s.Role(t, infra.Reader), s.Role(t, infra.Repairer)
 
-	if a := s.LullAs(t, reader, body, "publish"); a.Code != 1 || !strings.Contains(a.Errors, "AccessDenied") {
-		t.Errorf("reader publishes: exit %d, want 1: %s%s", a.Code, a.Out, a.Errors)
-	}
-	if a := s.LullAs(t, publisher, body, "publish"); a.Code != 0 {
-		t.Fatalf("publisher publishes: exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
-	if a := s.LullAs(t, publisher, "", "explain", key); a.Code != 1 || !strings.Contains(a.Errors, "AccessDenied") {
-		t.Errorf("publisher explains: exit %d, want 1: %s%s", a.Code, a.Out, a.Errors)
-	}
+	s.SaysTo(t, reader, body, 1, "AccessDenied", "publish")
+	s.SaysTo(t, publisher, body, 0, "", "publish")
+	s.SaysTo(t, publisher, "", 1, "AccessDenied", "explain", key)
 	for _, args := range [][]string{
 		{"wait", key, "--version", "1", "--timeout", "2m"},
 		{"status"},
@@ -35,9 +29,7 @@ func TestOperatorsRoles(t *testing.T) {
 		{"explain", key},
 		{"dead", "list"},
 	} {
-		if a := s.LullAs(t, reader, "", args...); a.Code != 0 {
-			t.Errorf("reader: lull %s: exit %d: %s%s", strings.Join(args, " "), a.Code, a.Out, a.Errors)
-		}
+		s.SaysTo(t, reader, "", 0, "", args...)
 	}
 	s.Drained(t)
 
@@ -45,21 +37,13 @@ func TestOperatorsRoles(t *testing.T) {
 	id := letterOf(t, s, c).ID
 	if a := s.LullAs(t, reader, "", "dead", "drop", id); a.Code == 0 ||
 		!strings.Contains(a.Out+a.Errors, "AccessDenied") {
-		t.Errorf("reader drops a letter: exit %d: %s%s", a.Code, a.Out, a.Errors)
+		t.Errorf("reader drops a dead letter: exit %d: %s%s", a.Code, a.Out, a.Errors)
 	}
-	if a := s.LullAs(t, reader, "", "dead", "show", id); a.Code != 0 {
-		t.Errorf("reader shows the letter: exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
-	if a := s.LullAs(t, repairer, "", "dead", "redrive", id); a.Code != 0 || !strings.Contains(a.Out, "sent: 1") {
-		t.Errorf("operator redrives the letter: exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
+	s.SaysTo(t, reader, "", 0, "", "dead", "show", id)
+	s.SaysTo(t, repairer, "", 0, "sent: 1", "dead", "redrive", id)
 	s.Drained(t)
-	if a := s.LullAs(t, repairer, "", "dead", "drop", id); a.Code != 0 || !strings.Contains(a.Out, "dropped: 1") {
-		t.Errorf("operator drops the letter: exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
-	if a := s.LullAs(t, repairer, "", "dead", "show", id); a.Code != 4 {
-		t.Errorf("the dropped letter: exit %d, want 4: %s%s", a.Code, a.Out, a.Errors)
-	}
+	s.SaysTo(t, repairer, "", 0, "dropped: 1", "dead", "drop", id)
+	s.SaysTo(t, repairer, "", 4, "", "dead", "show", id)
 
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 2})
 	s.Pending(t, ground.Key(c, "doc"), 2)
@@ -69,9 +53,7 @@ func TestOperatorsRoles(t *testing.T) {
 	s.Committed(t, ground.Key(c, "doc"), 2)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 3})
 	s.Pending(t, ground.Key(c, "doc"), 3)
-	if a := s.LullAs(t, repairer, "", "cancel", key); a.Code != 0 {
-		t.Errorf("operator cancels: exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
+	s.SaysTo(t, repairer, "", 0, "", "cancel", key)
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"doc": 2})
 }
