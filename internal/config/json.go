@@ -1,10 +1,8 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"reflect"
 	"time"
@@ -15,13 +13,7 @@ import (
 
 // MarshalJSON writes every setting, with durations and sizes as lull.yaml writes them. Overrides
 // that are not set, nil lists and the options of other kinds are left out.
-func (c Config) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	if err := encode(&b, reflect.ValueOf(c)); err != nil {
-		return nil, fmt.Errorf("encode settings: %w", err)
-	}
-	return b.Bytes(), nil
-}
+func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(asJSON(reflect.ValueOf(c))) }
 
 // UnmarshalJSON reads settings as ParseJSON does: what the text does not say has its default,
 // whatever c was before.
@@ -55,17 +47,6 @@ func LoadDeployed(path string) (Config, error) {
 	return c, err
 }
 
-// ReadJSON reads settings in JSON from r, to its end.
-func ReadJSON(r io.Reader) (Config, error) { return readJSON(r, decoder{}) }
-
-func readJSON(r io.Reader, d decoder) (Config, error) {
-	text, err := tree.Read(r)
-	if err != nil {
-		return Config{}, fmt.Errorf("read settings: %w", err)
-	}
-	return parseJSON(text, d)
-}
-
 // LoadJSON reads settings from a file in JSON, such as config.json beside a function's binary.
 func LoadJSON(path string) (Config, error) { return load(path, decoder{}) }
 
@@ -75,83 +56,60 @@ func load(path string, d decoder) (Config, error) {
 		return Config{}, fmt.Errorf("open settings: %w", err)
 	}
 	defer file.Close()
-	c, err := readJSON(file, d)
+	var c Config
+	text, err := tree.Read(file)
+	if err == nil {
+		c, err = parseJSON(text, d)
+	}
 	if err != nil {
 		return Config{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
 }
 
-func encode(b *bytes.Buffer, v reflect.Value) error {
+// asJSON returns a value as encoding/json writes it: durations and sizes as texts, structs as maps.
+func asJSON(v reflect.Value) any {
 	switch {
 	case v.Type() == durationType:
-		return encodeText(b, setting.FormatDuration(time.Duration(v.Int())))
+		return setting.FormatDuration(time.Duration(v.Int()))
 	case v.Type() == sizeType:
-		return encodeText(b, setting.Size(v.Int()).String())
+		return setting.Size(v.Int()).String()
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		return encode(b, v.Elem())
+		return asJSON(v.Elem())
 	case reflect.Struct:
-		return encodeStruct(b, v)
+		fields := make(map[string]any)
+		fieldsAsJSON(v, fields)
+		return fields
 	case reflect.Map:
-		return encodeMap(b, v)
-	case reflect.Slice:
-		b.WriteByte('[')
-		for i := range v.Len() {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			if err := encode(b, v.Index(i)); err != nil {
-				return err
-			}
+		entries := make(map[string]any, v.Len())
+		for _, name := range v.MapKeys() {
+			entries[name.String()] = asJSON(v.MapIndex(name))
 		}
-		b.WriteByte(']')
-		return nil
-	case reflect.String:
-		return encodeText(b, v.String())
+		return entries
+	case reflect.Slice:
+		items := make([]any, v.Len())
+		for i := range items {
+			items[i] = asJSON(v.Index(i))
+		}
+		return items
 	default:
-		b.WriteString(written(v))
-		return nil
+		return v.Interface()
 	}
 }
 
-func encodeText(b *bytes.Buffer, s string) error {
-	text, err := json.Marshal(s)
-	b.Write(text)
-	return err
-}
-
-func encodeStruct(b *bytes.Buffer, v reflect.Value) error {
-	b.WriteByte('{')
-	if err := encodeFields(b, v); err != nil {
-		return err
-	}
-	b.WriteByte('}')
-	return nil
-}
-
-// encodeFields writes the members of an object that has begun.
-func encodeFields(b *bytes.Buffer, v reflect.Value) error {
+func fieldsAsJSON(v reflect.Value, into map[string]any) {
 	for i := range v.NumField() {
 		name, field := v.Type().Field(i).Tag.Get("json"), v.Field(i)
-		var err error
 		switch {
 		case leftOut(v.Type(), field):
 		case name == inline:
-			err = encodeFields(b, field.Elem())
+			fieldsAsJSON(field.Elem(), into)
 		default:
-			if b.Bytes()[b.Len()-1] != '{' {
-				b.WriteByte(',')
-			}
-			fmt.Fprintf(b, "%q:", name)
-			err = encode(b, field)
-		}
-		if err != nil {
-			return err
+			into[name] = asJSON(field)
 		}
 	}
-	return nil
 }
 
 // leftOut reports whether a field of the struct t says nothing: an override that is not set, a nil
@@ -166,22 +124,4 @@ func leftOut(t reflect.Type, v reflect.Value) bool {
 	default:
 		return false
 	}
-}
-
-func encodeMap(b *bytes.Buffer, v reflect.Value) error {
-	b.WriteByte('{')
-	for i, name := range sortedNames(v) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		if err := encodeText(b, name); err != nil {
-			return err
-		}
-		b.WriteByte(':')
-		if err := encode(b, v.MapIndex(reflect.ValueOf(name))); err != nil {
-			return err
-		}
-	}
-	b.WriteByte('}')
-	return nil
 }
