@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink/opensearch"
@@ -26,69 +25,6 @@ func TestDefaultsHaveNoFault(t *testing.T) {
 	withoutVersions(&c)
 	if err := c.ValidateDeployed(); err != nil {
 		t.Errorf("without versions: got %v, want no fault", err)
-	}
-}
-
-// The table of the design, line by line.
-func TestDefaultsAreTheDesigns(t *testing.T) {
-	t.Parallel()
-	c := Default()
-	noVersions := Default()
-	withoutVersions(&noVersions)
-	sink := c.Sinks["search"]
-	for _, tt := range []struct {
-		name      string
-		got, want any
-	}{
-		{"quiet", c.Debounce.Quiet, 5 * second},
-		{"max wait", c.Debounce.MaxWait, 30 * second},
-		{"cap grace", c.Debounce.CapGrace, 10 * second},
-		{"min interval", c.Debounce.MinInterval, second},
-		{"leading", c.Debounce.Leading, false},
-		{"receive timeout", c.Receive.Timeout, 6 * second},
-		{"index timeout", c.Index.Timeout, 10 * second},
-		{"guard", c.Index.Guard, 3 * second},
-		{"applyDelay with versions", c.ApplyDelay("search"), time.Duration(0)},
-		{"applyDelay without versions", noVersions.ApplyDelay("search"), 30 * second},
-		{"live", c.Queues.Live, Lane{1000, 2 * second, 20}},
-		{"bulk", c.Queues.Bulk, Lane{1000, 3 * second, 4}},
-		{"visibility", c.Queues.Visibility, 40 * second},
-		{"sink deadline", c.Index.SinkDeadline, 6 * second},
-		{"bulk documents", sink.BulkDocuments, 500},
-		{"bulk bytes", sink.BulkBytes, setting.Size(5 << 20)},
-		{"queue retention", c.Queues.Retention, 7 * 24 * time.Hour},
-		{"dead-letter retention", c.Queues.DeadLetterRetention, 14 * 24 * time.Hour},
-		{"maxRefusals", c.Retry.MaxRefusals, 5},
-		{"dead deadline", c.Retry.DeadDeadline, 72 * time.Hour},
-		{"back-off from", c.Retry.BackoffMin, second},
-		{"back-off to", c.Retry.BackoffMax, minute},
-		{"row retention", c.Lifecycle.RowRetention, 30 * 24 * time.Hour},
-		{"TTL", c.Lifecycle.TTLExtra, 7 * 24 * time.Hour},
-		{"producer lateness", c.Lifecycle.ProducerLateness, 24 * time.Hour},
-		{"redrive span", c.Lifecycle.RedriveSpan, 24 * time.Hour},
-		{"continue", c.Flight.ContinueAfter, 240 * second},
-		{"auto redrives", c.Retry.AutoRedrives, 3},
-		{"waiting turns", c.Index.WaitingTurns, 3},
-		{"payload by reference", c.Payload.ReferenceAbove, setting.Size(256 << 10)},
-		{"lease with versions", c.Lease("search"), 13 * second},
-		{"lease without versions", noVersions.Lease("search"), 43 * second},
-		{"maxItemsPerTurn", c.Index.MaxItemsPerTurn, 2000},
-		{"envelope depth", c.Payload.EnvelopeDepth, 4},
-		{"burst spread", c.Queues.BurstSpread, 2 * second},
-		{"expected rate", c.Queues.ExpectedRate, 500},
-		{"maxReceiveCount", c.MaxReceiveCount(), 298},
-		{"ambiguous retry", c.AmbiguousRetry("search"), 13 * second},
-		{"prune", c.Lifecycle.PruneEvery, 5 * minute},
-		{"dead letters", c.DeadLetters, DeadLettersQueue},
-		{"table outage", c.TableOutage, TableOutageClosed},
-		{"flight", c.Flight.Kind, FlightExpress},
-		{"source", c.DefaultSource, "native"},
-		{"collection", c.DefaultCollection, "content"},
-		{"sink", c.DefaultSink, "search"},
-	} {
-		if tt.got != tt.want {
-			t.Errorf("%s: got %v, want %v", tt.name, tt.got, tt.want)
-		}
 	}
 }
 
