@@ -39,8 +39,8 @@ type Kinds[K any] struct {
 	byName map[string]K
 }
 
-// Add registers a kind. It panics where the description contradicts itself or the name is taken: both
-// are mistakes in the program.
+// Add registers a kind. It panics where the description contradicts itself or the name is taken:
+// both are mistakes in the program.
 func (k *Kinds[K]) Add(d Kind, kind K) {
 	if err := d.check(); err != nil {
 		panic(err)

@@ -23,7 +23,8 @@ const (
 	UnitList     Unit = "list"
 )
 
-// Setting describes one setting: what docs/settings.md says about it, and what its value is held to.
+// Setting describes one setting: what docs/settings.md says about it, and what its value is held
+// to.
 type Setting struct {
 	// Name is the dotted name. <name> stands for any name of a source, collection or sink, [] for
 	// any element of a list. In a [Kind] the name begins below the source or sink.
@@ -102,8 +103,8 @@ func (s Setting) CheckNumber(n int64) (problem, fix string) {
 	return "", ""
 }
 
-// CheckText holds a text, or one element of a list, to the setting's choices or pattern. Empty texts
-// mean that it fits.
+// CheckText holds a text, or one element of a list, to the setting's choices or pattern. Empty
+// texts mean that it fits.
 func (s Setting) CheckText(value string) (problem, fix string) {
 	if s.Unit == UnitChoice {
 		if slices.Contains(s.Choices, value) {
@@ -150,7 +151,8 @@ func Choice(name, doc string, choices ...string) Setting {
 	return Setting{Name: name, Unit: UnitChoice, Choices: choices, Doc: doc}
 }
 
-// Text describes a text that matches pattern, which shape puts into words. A nil pattern allows any.
+// Text describes a text that matches pattern, which shape puts into words. A nil pattern allows
+// any.
 func Text(name string, pattern *regexp.Regexp, shape, doc string) Setting {
 	return Setting{Name: name, Unit: UnitText, Pattern: pattern, Shape: shape, Doc: doc}
 }
