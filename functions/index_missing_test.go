@@ -43,7 +43,7 @@ func hold(t *testing.T, s *lambda.Setup) flight.State {
 	}
 	return flight.State{
 		Schema: flight.SchemaVersion, Flight: manifest.Flight, WakeAt: flight.WakeText(now),
-		VisibleUntil: now.Add(time.Minute).UnixMicro(), Left: flight.AllLeft(1),
+		VisibleUntil: shard.MicrosOf(now.Add(time.Minute)), Remaining: flight.AllRemaining(1),
 	}
 }
 
@@ -70,7 +70,7 @@ func TestWhatIsMissingKeepsTheFlightAndIsNamed(t *testing.T) {
 						return
 					}
 					var next flight.State
-					if err := json.Unmarshal(answer, &next); err != nil || next.Done || next.Left.Count() != 1 {
+					if err := json.Unmarshal(answer, &next); err != nil || next.Done || next.Remaining.Count() != 1 {
 						t.Errorf("got %s, %v: want the message still left", answer, err)
 					}
 				}

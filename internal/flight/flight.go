@@ -56,7 +56,7 @@ type Entry struct {
 	Admitted shard.Micros
 }
 
-// Items is how many entries the manifest holds: the length of the bitmap Left.
+// Items is how many entries the manifest holds: the length of the bitmap [Remaining].
 func (m *Manifest) Items() int {
 	n := 0
 	for i := range m.Records {
@@ -67,17 +67,21 @@ func (m *Manifest) Items() int {
 
 // State travels through the state machine: bounded, no bodies, no receipt handles.
 type State struct {
-	Schema       int    `json:"schema"`
-	Flight       ID     `json:"flight"`
-	WakeAt       string `json:"wakeAt"`       // RFC 3339, whole seconds, rounded up
-	VisibleUntil int64  `json:"visibleUntil"` // microseconds: when the first of its messages becomes visible
-	Left         Left   `json:"left"`         // which entries are left; empty when the flight is done
-	Turn         int    `json:"turn"`
-	Leg          int    `json:"leg"`     // how many executions came before this one
-	Started      int64  `json:"started"` // microseconds: when this execution began
-	Done         bool   `json:"done"`
-	// written without rows while the table is away (`tableOutage: open`): nothing is acknowledged
-	Open bool `json:"open,omitempty"`
+	Schema       int          `json:"schema"`
+	Flight       ID           `json:"flight"`
+	WakeAt       string       `json:"wakeAt"`       // RFC 3339, whole seconds, rounded up
+	VisibleUntil shard.Micros `json:"visibleUntil"` // when the first of its messages becomes visible
+	Remaining    Remaining    `json:"remaining"`    // entries that are not done; empty when the flight is done
+	Turn         int          `json:"turn"`
+	Leg          int          `json:"leg"`     // how many executions came before this one
+	Started      shard.Micros `json:"started"` // when this execution began
+	Done         bool         `json:"done"`
+
+	// Outage marks a flight that writes without rows while the table is away (`tableOutage: open`).
+	// Nothing in it is acknowledged.
+	Outage bool `json:"outage,omitempty"`
+	// ReassertAfter is when every write of an outage has certainly ended; 0 while the table is away.
+	ReassertAfter shard.Micros `json:"reassertAfter,omitempty"`
 }
 
 // Wake is WakeAt as a time; the zero time where it cannot be read.

@@ -31,7 +31,7 @@ func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 	if len(docs) == 0 {
 		return nil
 	}
-	until := max(shard.Micros(t.state.VisibleUntil), shard.MicrosOf(t.hard.Add(t.h.Config.Index.Timeout)))
+	until := max(t.state.VisibleUntil, shard.MicrosOf(t.hard.Add(t.h.Config.Index.Timeout)))
 	until = min(until, t.longestHold())
 	receipts := make([]string, len(docs))
 	for i, d := range docs {

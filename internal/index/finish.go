@@ -17,7 +17,7 @@ func (t *turn) finish(ctx context.Context) flight.State {
 		return t.end(ctx)
 	}
 	next := t.state
-	next.Left, next.Turn = t.left, t.state.Turn+1
+	next.Remaining, next.Turn = t.left, t.state.Turn+1
 	wake := max(t.wake, t.now()+1) // the next whole second at the earliest: no turn spins
 	if t.h.Config.Flight.Kind == config.FlightExpress {
 		// an execution that slept longer would be ended before it wakes
@@ -57,7 +57,7 @@ func (t *turn) outlives(wake shard.Micros) bool {
 	if t.h.Config.Flight.Kind == config.FlightStandard {
 		return t.state.Turn%standardTurns == standardTurns-1
 	}
-	return t.state.Started != 0 && wake >= shard.Micros(t.state.Started).Add(t.h.Config.Flight.ContinueAfter)
+	return t.state.Started != 0 && wake >= t.state.Started.Add(t.h.Config.Flight.ContinueAfter)
 }
 
 // goOn starts the next execution on the same manifest, once: whoever creates the checkpoint starts

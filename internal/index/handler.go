@@ -68,7 +68,7 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 		h.note(journal.Note{Step: journal.Schema, Flight: string(s.Flight), Detail: "state"})
 		return finished(s), nil
 	}
-	t := &turn{h: h, start: h.Clock.Now(), state: s, left: s.Left.Clone()}
+	t := &turn{h: h, start: h.Clock.Now(), state: s, left: s.Remaining.Clone()}
 	t.hard = t.start.Add(h.Config.Index.Timeout)
 	m, err := backoff.Get(ctx, h.Clock, func() (*flight.Manifest, error) { return h.Flights.Get(ctx, s.Flight) })
 	switch {
@@ -81,14 +81,14 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 		return s, fmt.Errorf("get manifest of flight %s: %w", s.Flight, err)
 	}
 	t.load(m)
-	if s.Open {
-		return t.open(ctx), nil
+	if s.Outage {
+		return t.outage(ctx), nil
 	}
 	return t.run(ctx), nil
 }
 
 func finished(s flight.State) flight.State {
-	s.Left, s.Done = flight.Left{}, true
+	s.Remaining, s.Done = flight.Remaining{}, true
 	return s
 }
 
@@ -98,7 +98,7 @@ type turn struct {
 	start    time.Time
 	hard     time.Time // when the platform kills this invocation
 	state    flight.State
-	left     flight.Left
+	left     flight.Remaining
 	manifest *flight.Manifest
 	records  []recordState
 	docs     []*document

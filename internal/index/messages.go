@@ -73,7 +73,7 @@ func (t *turn) remainingReceipts() []string {
 // judged by its row.
 func (t *turn) extend(ctx context.Context, until shard.Micros) {
 	until = min(until, t.longestHold())
-	if t.state.VisibleUntil >= int64(until) {
+	if t.state.VisibleUntil >= until {
 		return
 	}
 	receipts := t.remainingReceipts()
@@ -88,7 +88,7 @@ func (t *turn) extend(ctx context.Context, until shard.Micros) {
 		}
 	}
 	if failed < len(receipts) || failed == 0 {
-		t.state.VisibleUntil = int64(until)
+		t.state.VisibleUntil = until
 	}
 	t.note(journal.Note{Step: journal.Extended, Count: len(receipts) - failed, Until: until.Time()})
 }

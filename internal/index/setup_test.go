@@ -77,7 +77,7 @@ type launches struct {
 func (l *launches) Start(_ context.Context, s flight.State) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.Started = time.Now().UnixMicro()
+	s.Started = now()
 	l.list = append(l.list, s)
 	return nil
 }
@@ -261,7 +261,7 @@ func (b *bench) run(i invocation, inv *fault.Invocation, s flight.State) (flight
 		Clock:   i.clock,
 		Journal: &b.notes, NewToken: b.token, Jitter: func() float64 { return 0.5 },
 	}
-	s.Left = s.Left.Clone() // as JSON between two states would
+	s.Remaining = s.Remaining.Clone() // as JSON between two states would
 	return h.Turn(ctx, s)
 }
 

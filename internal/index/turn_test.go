@@ -93,7 +93,7 @@ func TestWhatDoesNotFitIntoAnInvocationWaitsForTheNext(t *testing.T) {
 		s = b.turn(s)
 		b.noted(journal.Committed, 3) // the third at 7.5 s of 10: another one might not come to its commit
 		b.noted(journal.Claimed, 3)
-		if s.Done || s.Turn != 1 || !s.Left.Has(3) || !s.Left.Has(4) || s.Left.Has(0) {
+		if s.Done || s.Turn != 1 || !s.Remaining.Has(3) || !s.Remaining.Has(4) || s.Remaining.Has(0) {
 			b.Errorf("state %+v, want the last two left", s)
 		}
 		b.fly(s, 1)
@@ -144,7 +144,7 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.sink.SetDown(errors.New("connection refused"))
 		s := b.hold(put("a", 1))
-		begin := time.UnixMicro(s.Started)
+		begin := s.Started.Time()
 		var last flight.State
 		var health shard.Row // before the last turn
 		for legs := 1; legs < 4; legs++ {
@@ -159,7 +159,7 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 				b.Fatalf("%d executions, want %d", len(b.launched.list), legs+1)
 			}
 			s = b.launched.list[legs]
-			if s.Leg != legs || s.Flight != last.Flight || s.Turn != last.Turn+1 || s.Left.Empty() {
+			if s.Leg != legs || s.Flight != last.Flight || s.Turn != last.Turn+1 || s.Remaining.Empty() {
 				b.Errorf("goes on with %+v after %+v", s, last)
 			}
 			b.changeRow(health.Doc, func(r *shard.Row) { *r = health })
@@ -170,7 +170,7 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 			if len(b.launched.list) != legs+1 {
 				b.Fatal("continued twice")
 			}
-			begin = time.UnixMicro(s.Started)
+			begin = s.Started.Time()
 		}
 		if n := len(b.notes.of(journal.Received)); n != 1 {
 			b.Errorf("%d receives, want one: an outage burns none", n)
@@ -205,7 +205,7 @@ func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
 						}
 						break
 					}
-					if began := time.UnixMicro(s.Started); kind == config.FlightExpress &&
+					if began := s.Started.Time(); kind == config.FlightExpress &&
 						s.Wake().Sub(began) > memory.ExpressLimit-b.cfg.Index.Timeout {
 						b.Fatalf("wakes %s after its execution began: it will not be there", s.Wake().Sub(began))
 					}
@@ -247,7 +247,7 @@ func TestAContinuationThatFails(t *testing.T) {
 		b.change("a", func(r *shard.Row) {
 			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(12*time.Second), r.Pending
 		})
-		s.Started = time.Now().Add(-b.cfg.Flight.ContinueAfter + 10*time.Second).UnixMicro()
+		s.Started = now().Add(10*time.Second - b.cfg.Flight.ContinueAfter)
 		return s
 	}
 	t.Run("without its checkpoint is tried again", func(t *testing.T) {

@@ -60,9 +60,9 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 		return "", ErrNothingToRescue
 	}
 	state := flight.State{
-		Schema: flight.SchemaVersion, Flight: m.Flight, Left: flight.AllLeft(m.Items()),
+		Schema: flight.SchemaVersion, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()),
 		WakeAt:       flight.WakeText(now.Time()),
-		VisibleUntil: m.Received.Add(queue.MaxHold).UnixMicro(), // there is nothing to extend
+		VisibleUntil: shard.MicrosOf(m.Received.Add(queue.MaxHold)), // there is nothing to extend
 	}
 	if err := p.try(ctx, func() error { return p.Flights.Put(ctx, m) }); err != nil {
 		return "", fmt.Errorf("write the new manifest: %w", err)

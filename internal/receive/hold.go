@@ -44,9 +44,9 @@ func (b *batch) hold(ctx context.Context) {
 		lane = b.h.Config.Queues.Bulk
 	}
 	state := flight.State{
-		Schema: flight.SchemaVersion, Flight: m.Flight, Left: flight.AllLeft(m.Items()),
+		Schema: flight.SchemaVersion, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()),
 		WakeAt:       flight.WakeText(wake.Time()),
-		VisibleUntil: b.start.Add(b.h.Config.Queues.Visibility - lane.Window - pollMargin).UnixMicro(),
+		VisibleUntil: shard.MicrosOf(b.start.Add(b.h.Config.Queues.Visibility - lane.Window - pollMargin)),
 	}
 	b.launch(ctx, m, state, wake.Time())
 }

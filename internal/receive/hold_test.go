@@ -54,7 +54,7 @@ func TestAStandardFlightWakesOnceAtTheLastDue(t *testing.T) {
 func left(s flight.State, n int) func(func(int) bool) {
 	return func(yield func(int) bool) {
 		for i := range n {
-			if s.Left.Has(i) && !yield(i) {
+			if s.Remaining.Has(i) && !yield(i) {
 				return
 			}
 		}
@@ -85,7 +85,7 @@ func TestAFlightKnowsWhenItsMessagesBecomeVisible(t *testing.T) {
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				visible := polled.Add(b.cfg.Queues.Visibility)
-				if got := time.UnixMicro(b.woken[0].VisibleUntil); got.After(visible) ||
+				if got := b.woken[0].VisibleUntil.Time(); got.After(visible) ||
 					got.Before(visible.Add(-2*time.Second)) {
 					b.Errorf("believes in visibility at %s, it is %s", got, visible)
 				}

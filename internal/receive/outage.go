@@ -103,7 +103,7 @@ func (b *batch) writeOpen(ctx context.Context) {
 		return
 	}
 	b.launch(ctx, m, flight.State{
-		Schema: flight.SchemaVersion, Flight: m.Flight, Left: flight.AllLeft(m.Items()),
-		WakeAt: flight.WakeText(b.start), Open: true,
+		Schema: flight.SchemaVersion, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()),
+		WakeAt: flight.WakeText(b.start), Outage: true,
 	}, b.start)
 }

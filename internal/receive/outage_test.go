@@ -31,7 +31,7 @@ func (b *bench) written() (docs []shard.DocID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.woken {
-		if !s.Open {
+		if !s.Outage {
 			continue
 		}
 		m, err := b.flights.Get(b.Context(), s.Flight)

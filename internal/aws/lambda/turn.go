@@ -14,6 +14,7 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // Turn is the index function behind the state machine: a state in, the next one out.
@@ -83,7 +84,7 @@ func ReadState(payload []byte) (flight.State, error) {
 		return flight.State{}, fmt.Errorf("%w: it names no flight", errNoState)
 	}
 	if !began.IsZero() {
-		s.Started = began.UnixMicro()
+		s.Started = shard.MicrosOf(began)
 	}
 	return s, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 const id = "01KAJ0000000000000000000AB"
@@ -18,11 +19,11 @@ const id = "01KAJ0000000000000000000AB"
 func TestTheStateComesAsTheMachineHandsItOn(t *testing.T) {
 	t.Parallel()
 	want := flight.State{
-		Schema: 1, Flight: id, WakeAt: "2026-11-20T19:00:05Z", VisibleUntil: 1763665205000001, Left: flight.AllLeft(9),
+		Schema: 1, Flight: id, WakeAt: "2026-11-20T19:00:05Z", VisibleUntil: 1763665205000001, Remaining: flight.AllRemaining(9),
 		Turn: 7, Leg: 2,
 		Started: 1763665200123000,
 	}
-	left, err := json.Marshal(want.Left)
+	left, err := json.Marshal(want.Remaining)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func TestTheStateComesAsTheMachineHandsItOn(t *testing.T) {
 		"signed powers": {"1763665205000001E+0", "0.7E1"},
 	} {
 		payload := `{"schema":1,"flight":"` + id + `","wakeAt":"2026-11-20T19:00:05Z","visibleUntil":` + numbers[0] +
-			`,"left":` + string(left) +
+			`,"remaining":` + string(left) +
 			`,"turn":` + numbers[1] + `,"leg":2,"started":0,"done":false,"startedAt":"2025-11-20T19:00:00.123Z"}`
 		got, err := ReadState([]byte(payload))
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -49,12 +50,12 @@ func TestEveryFieldOfTheStateComesThrough(t *testing.T) {
 	v := reflect.ValueOf(&want).Elem()
 	for i := range v.NumField() {
 		switch f := v.Field(i); f.Interface().(type) {
-		case int, int64:
+		case int, int64, shard.Micros:
 			f.SetInt(int64(i) + 2)
 		case bool:
 			f.SetBool(true)
-		case flight.Left:
-			f.Set(reflect.ValueOf(flight.AllLeft(9)))
+		case flight.Remaining:
+			f.Set(reflect.ValueOf(flight.AllRemaining(9)))
 		default:
 			f.SetString("2026-11-20T19:00:05Z")
 		}
@@ -75,7 +76,7 @@ func TestAnEventThatIsNotAStateIsRefused(t *testing.T) {
 	for _, payload := range []string{
 		"", "{", "[]", "null", `{}`, `{"flight":""}`, `{"flight":"a/b"}`, `{"flight":"f","turn":1.5}`,
 		`{"flight":"f","turn":"1"}`,
-		`{"flight":"f","visibleUntil":1e30}`, `{"flight":"f","left":"*"}`, `{"flight":"f","startedAt":"yesterday"}`,
+		`{"flight":"f","visibleUntil":1e30}`, `{"flight":"f","remaining":"*"}`, `{"flight":"f","startedAt":"yesterday"}`,
 		`{"schema":9}x`,
 	} {
 		if got, err := ReadState([]byte(payload)); err == nil {
@@ -86,7 +87,7 @@ func TestAnEventThatIsNotAStateIsRefused(t *testing.T) {
 
 func TestAStateOfANewerSchemaIsReadNoFurther(t *testing.T) {
 	t.Parallel()
-	got, err := ReadState([]byte(`{"schema":99,"flight":"` + id + `","left":{"another":"form"},"turn":"many"}`))
+	got, err := ReadState([]byte(`{"schema":99,"flight":"` + id + `","remaining":{"another":"form"},"turn":"many"}`))
 	if err != nil || got.Schema != 99 || got.Flight != id {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -94,7 +95,7 @@ func TestAStateOfANewerSchemaIsReadNoFurther(t *testing.T) {
 
 func FuzzReadState(f *testing.F) {
 	b, err := json.Marshal(flight.State{
-		Schema: 1, Flight: id, WakeAt: "2026-11-20T19:00:05Z", Left: flight.AllLeft(20),
+		Schema: 1, Flight: id, WakeAt: "2026-11-20T19:00:05Z", Remaining: flight.AllRemaining(20),
 		Turn: 3,
 	})
 	if err != nil {
@@ -113,7 +114,7 @@ func FuzzReadState(f *testing.F) {
 		}
 		back, err := ReadState(again)
 		if err != nil || back.Flight != s.Flight || back.Turn != s.Turn || back.VisibleUntil != s.VisibleUntil ||
-			back.Started != s.Started || back.Left.Count() != s.Left.Count() {
+			back.Started != s.Started || back.Remaining.Count() != s.Remaining.Count() {
 			t.Fatalf("got %+v, %v, want %+v", back, err, s)
 		}
 	})
@@ -128,7 +129,7 @@ func turn(t *testing.T, left time.Duration, take func(context.Context, flight.St
 	h := &Turn{Take: take, Limit: 10 * time.Second, Journal: j}
 	ctx, cancel := context.WithTimeout(t.Context(), left)
 	defer cancel()
-	answer, err := h.Invoke(ctx, []byte(`{"schema":1,"flight":"`+id+`","left":"_w","turn":1}`))
+	answer, err := h.Invoke(ctx, []byte(`{"schema":1,"flight":"`+id+`","remaining":"_w","turn":1}`))
 	if err != nil && total(t, out, metrics.TurnsLost) != 1 {
 		t.Errorf("the lost turn was not counted: %s", out)
 	}
@@ -149,7 +150,7 @@ func TestATurnAnswersWithTheNextState(t *testing.T) {
 		t.Fatalf("Invoke: %v", err)
 	}
 	got, err := ReadState(answer)
-	if err != nil || got.Turn != 2 || got.Left.Count() != 8 || got.WakeAt != "2026-11-20T19:00:05Z" {
+	if err != nil || got.Turn != 2 || got.Remaining.Count() != 8 || got.WakeAt != "2026-11-20T19:00:05Z" {
 		t.Errorf("got %s, %v", answer, err)
 	}
 }

@@ -45,7 +45,7 @@ func TestTheServiceTakesTheDefinitionAndStartsEachLegOnce(t *testing.T) {
 		l := New(cfg, aws.ToString(out.StateMachineArn))
 		s := flight.State{
 			Schema: 1, Flight: flight.ID(awstest.Name(t)), WakeAt: "2099-01-01T00:00:00Z",
-			Left: flight.AllLeft(3),
+			Remaining: flight.AllRemaining(3),
 		}
 		for range 2 {
 			if err := backoff.Row().Do(ctx, clock.System{}, func() error { return l.Start(ctx, s) }); err != nil {

@@ -18,7 +18,7 @@ func TestStartSendsTheStateUnderTheNameOfTheLeg(t *testing.T) {
 	state := flight.State{
 		Schema: 1, Flight: "01JD0000000000000000000000", WakeAt: "2026-11-20T19:00:05Z",
 		VisibleUntil: 1_777_888_800_123_456,
-		Left:         flight.AllLeft(1000), Turn: 7, Leg: 3,
+		Remaining:    flight.AllRemaining(1000), Turn: 7, Leg: 3,
 	}
 	var calls []awstest.Call
 	l := New(awstest.JSON(t, func(c awstest.Call) awstest.Reply {
@@ -94,7 +94,7 @@ func TestAStateThatIsTooLargeIsNotSent(t *testing.T) {
 		t.Error("it was sent")
 		return awstest.Reply{}
 	}), arn)
-	if err := l.Start(awstest.Context(t), flight.State{Flight: "f", Left: flight.AllLeft(2_000_000)}); err == nil ||
+	if err := l.Start(awstest.Context(t), flight.State{Flight: "f", Remaining: flight.AllRemaining(2_000_000)}); err == nil ||
 		!backoff.Final(err) {
 		t.Errorf("got %v, want an error for good", err)
 	}

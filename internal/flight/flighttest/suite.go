@@ -189,7 +189,7 @@ func continues(t *testing.T, s flight.Store) {
 		want bool
 	}{{a.Flight, 1, true}, {a.Flight, 1, false}, {a.Flight, 2, true}, {b.Flight, 1, true}, {a.Flight, 2, false}} {
 		got, err := s.Continue(t.Context(), c.id, c.n,
-			flight.State{Schema: 1, Flight: c.id, Leg: c.n, Left: flight.AllLeft(2)})
+			flight.State{Schema: 1, Flight: c.id, Leg: c.n, Remaining: flight.AllRemaining(2)})
 		if err != nil {
 			t.Fatalf("continue: %v", err)
 		}

@@ -256,9 +256,9 @@ func (s *scene) startAgain(id flight.ID) {
 		s.t.Fatal(err)
 	}
 	err = s.p.lane(flight.Live).machine.Start(s.ctx, flight.State{
-		Schema: flight.SchemaVersion, Flight: id, Left: flight.AllLeft(m.Items()),
+		Schema: flight.SchemaVersion, Flight: id, Remaining: flight.AllRemaining(m.Items()),
 		WakeAt:       flight.WakeText(m.Records[0].Events[0].Due.Time()),
-		VisibleUntil: time.Now().Add(30 * time.Second).UnixMicro(),
+		VisibleUntil: shard.MicrosOf(time.Now().Add(30 * time.Second)),
 	})
 	if err != nil {
 		s.t.Fatal(err)

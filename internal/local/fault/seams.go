@@ -132,7 +132,7 @@ func (d flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error
 }
 
 func (d flights) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (bool, error) {
-	s.Left = s.Left.Clone()
+	s.Remaining = s.Remaining.Clone()
 	return ask(ctx, d.v, d.op("PutNext", id),
 		func(ctx context.Context) (bool, error) { return d.s.Continue(ctx, id, n, s) })
 }
@@ -155,7 +155,7 @@ type launcher struct {
 }
 
 func (d launcher) Start(ctx context.Context, s flight.State) error {
-	s.Left = s.Left.Clone()
+	s.Remaining = s.Remaining.Clone()
 	op := Op{Service: States, Call: "StartExecution", Flight: string(s.Flight), Count: 1}
 	return d.v.do(ctx, op, func(ctx context.Context) error { return d.l.Start(ctx, s) })
 }

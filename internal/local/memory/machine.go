@@ -9,6 +9,7 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // Limits of Step Functions.
@@ -72,7 +73,7 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("start execution: %w", err)
 	}
-	s.Started = m.clk.Now().UnixMicro()
+	s.Started = shard.MicrosOf(m.clk.Now())
 	input, err := encodeState(s)
 	if err != nil {
 		return fmt.Errorf("start execution: %w", err)
@@ -105,7 +106,7 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 }
 
 // run is one execution. Between its states the state is JSON, as in Step Functions.
-func (m *Machine) run(alive context.Context, state []byte, started int64) error {
+func (m *Machine) run(alive context.Context, state []byte, started shard.Micros) error {
 	for range maxTurns {
 		s, err := decodeState(state)
 		if err != nil {
@@ -139,7 +140,7 @@ func (m *Machine) run(alive context.Context, state []byte, started int64) error 
 func (m *Machine) index(alive context.Context, s flight.State) (flight.State, error) {
 	for try := 0; ; try++ {
 		in := s
-		in.Left = s.Left.Clone()
+		in.Remaining = s.Remaining.Clone()
 		out, err := m.turn(m.all, in)
 		if err == nil {
 			return out, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 func wakeIn(d time.Duration, s flight.State) flight.State {
@@ -34,16 +35,16 @@ func TestAnExecutionWaitsTurnsAndEnds(t *testing.T) {
 		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Limit: memory.ExpressLimit},
 			func(_ context.Context, s flight.State) (flight.State, error) {
 				at = append(at, time.Since(begin))
-				if got, want := s.Started, begin.UnixMicro(); got != want {
+				if got, want := s.Started, shard.MicrosOf(begin); got != want {
 					t.Errorf("started %d, want %d", got, want)
 				}
-				s.Left.Drop(s.Turn)
+				s.Remaining.Drop(s.Turn)
 				s.Turn++
-				s.Done = s.Left.Empty()
+				s.Done = s.Remaining.Empty()
 				return wakeIn(10*time.Second, s), nil
 			})
 		defer m.Close()
-		start(t, m, wakeIn(5*time.Second, flight.State{Schema: 1, Flight: "f", Left: flight.AllLeft(3)}))
+		start(t, m, wakeIn(5*time.Second, flight.State{Schema: 1, Flight: "f", Remaining: flight.AllRemaining(3)}))
 		if got, want := m.Running(), 1; got != want {
 			t.Errorf("%d running, want %d", got, want)
 		}
@@ -73,11 +74,11 @@ func TestAFailedTurnIsTriedAgainAfterTheLeaseThenTheFlightIsDead(t *testing.T) {
 			},
 		}, func(_ context.Context, s flight.State) (flight.State, error) {
 			at = append(at, time.Since(begin))
-			s.Left.Drop(0) // what a lost turn did to its state is lost
+			s.Remaining.Drop(0) // what a lost turn did to its state is lost
 			return s, lost
 		})
 		defer m.Close()
-		start(t, m, wakeIn(0, flight.State{Schema: 1, Flight: "f", Left: flight.AllLeft(1)}))
+		start(t, m, wakeIn(0, flight.State{Schema: 1, Flight: "f", Remaining: flight.AllRemaining(1)}))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if want := []time.Duration{0, 13 * time.Second, 26 * time.Second}; !reflect.DeepEqual(at, want) {
@@ -165,7 +166,7 @@ func TestAnUnreadableOrTooLargeStateEndsTheExecution(t *testing.T) {
 		var reports atomic.Int64
 		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(error) { reports.Add(1) }},
 			func(_ context.Context, s flight.State) (flight.State, error) {
-				s.Left = flight.AllLeft(8 * memory.MaxStateBytes)
+				s.Remaining = flight.AllRemaining(8 * memory.MaxStateBytes)
 				return s, nil
 			})
 		defer m.Close()
@@ -175,7 +176,7 @@ func TestAnUnreadableOrTooLargeStateEndsTheExecution(t *testing.T) {
 		if got, want := reports.Load(), int64(2); got != want {
 			t.Errorf("%d failures reported, want %d", got, want)
 		}
-		if err := m.Start(t.Context(), flight.State{Left: flight.AllLeft(8 * memory.MaxStateBytes)}); err == nil {
+		if err := m.Start(t.Context(), flight.State{Remaining: flight.AllRemaining(8 * memory.MaxStateBytes)}); err == nil {
 			t.Error("an input of more than 256 KiB was taken")
 		}
 	})

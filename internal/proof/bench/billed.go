@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"time"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
@@ -169,7 +168,7 @@ func (l *lull) billTurn(s, out flight.State, err error) {
 			u.Transitions += turnTransitions
 		}
 		if ended {
-			flown := l.clk.Now().Sub(time.UnixMicro(s.Started))
+			flown := l.clk.Now().Sub(s.Started.Time())
 			c.Flown += flown
 			if !standard {
 				u.ExpressGBSecs += price.ExpressGBSeconds(flown)

@@ -207,7 +207,7 @@ func wakeOf(m *flight.Manifest, s flight.State, now time.Time) time.Time {
 	item := 0
 	for i := range m.Records {
 		for _, e := range m.Records[i].Events {
-			if n, seen := newest[e.Doc]; s.Left.Has(item) && (!seen || e.Key > n.Key) {
+			if n, seen := newest[e.Doc]; s.Remaining.Has(item) && (!seen || e.Key > n.Key) {
 				newest[e.Doc] = e
 			}
 			item++

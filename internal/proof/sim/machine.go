@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // machine runs executions of the flight state machine (infra/flight.asl.json): Hold until wakeAt,
@@ -96,7 +97,7 @@ func (e *execution) decode() (s flight.State, ok bool) {
 		e.m.w.oracle.violate("state", "state cannot be read: "+err.Error())
 		return s, false
 	}
-	s.Started = epoch.Add(e.started).UnixMicro()
+	s.Started = shard.MicrosOf(epoch.Add(e.started))
 	return s, true
 }
 

@@ -29,7 +29,7 @@ func (b *bench) away() (back func()) {
 func (b *bench) open(bodies ...string) flight.State {
 	b.Helper()
 	s := b.hold(bodies...)
-	s.Open, s.VisibleUntil = true, 0
+	s.Outage, s.VisibleUntil = true, 0
 	return s
 }
 
@@ -83,7 +83,7 @@ func TestAnOpenFlightGoesOnWhileTheTableIsAway(t *testing.T) {
 		for !s.Done {
 			s = b.turn(s)
 		}
-		if len(b.launched.list) != 2 || !b.launched.list[1].Open {
+		if len(b.launched.list) != 2 || !b.launched.list[1].Outage {
 			b.Fatalf("executions %+v, want a second one, open too", b.launched.list)
 		}
 		back()

@@ -12,56 +12,52 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// open is the turn of a flight that exists because the table is away and the settings say
-// `tableOutage: open`. While it is away the documents are written once, without a claim, and
-// audited; nothing is acknowledged. When it is back, deletes that the rows know and that such a
-// write may have undone are asserted again, and documents whose row knows a newer version are
-// listed for a resync. Everything else will be judged as the messages are received again.
-func (t *turn) open(ctx context.Context) flight.State {
+// outage is the turn of a flight that exists because the table is away and the settings say
+// `tableOutage: open`. While the table is away the documents are written once, without a claim, and
+// audited; nothing is acknowledged. When the table is back, deletes that the rows know and that
+// such a write may have undone are asserted again. Documents whose row knows a newer version are
+// listed for a resync. Everything else is judged when its message is received again.
+func (t *turn) outage(ctx context.Context) flight.State {
+	next := t.state
+	next.Turn++
 	if err := t.read(ctx, t.docs, shard.Consistent); err != nil {
 		if t.state.Turn == 0 {
-			t.writeOpen(ctx)
+			t.writeOutage(ctx)
 		}
-		next := t.state
-		next.Turn++
-		next.VisibleUntil = 0 // of an open flight: when reasserting may begin
-		wake := t.now().Add(max(t.delay(next.Turn), time.Second))
-		next.WakeAt = flight.WakeText(wake.Time())
-		if t.outlives(shard.MicrosOf(next.Wake())) && t.goOn(ctx, next) {
-			return finished(next)
-		}
-		return next
+		next.ReassertAfter = 0
+		return t.next(ctx, next)
 	}
-	if t.state.Turn == 0 { // nothing was written open
+	switch {
+	case t.state.Turn == 0: // nothing was written
 		return t.end(ctx)
-	}
-	if t.state.VisibleUntil == 0 {
+	case t.state.ReassertAfter == 0:
 		// Another invocation that found the table away may still be writing: not before it has
 		// certainly ended.
-		next := t.state
-		next.Turn++
-		next.VisibleUntil = int64(t.now().Add(t.h.Config.Lease(t.h.SinkName)))
-		next.WakeAt = flight.WakeText(shard.Micros(next.VisibleUntil).Time())
+		next.ReassertAfter = t.now().Add(t.h.Config.Lease(t.h.SinkName))
+		next.WakeAt = flight.WakeText(next.ReassertAfter.Time())
 		return next
-	}
-	if now := t.now(); now < shard.Micros(t.state.VisibleUntil) { // woken early
+	case t.now() < t.state.ReassertAfter: // woken early
 		return t.state
 	}
 	t.reassert(ctx)
 	if t.left.Empty() {
 		return t.end(ctx)
 	}
-	next := t.state
-	next.Left, next.Turn = t.left, t.state.Turn+1
-	next.WakeAt = flight.WakeText(t.now().Add(max(t.delay(t.state.Turn), time.Second)).Time())
+	next.Remaining = t.left
+	return t.next(ctx, next)
+}
+
+// next is the state that wakes after a back-off, in a new execution where this one would end first.
+func (t *turn) next(ctx context.Context, next flight.State) flight.State {
+	next.WakeAt = flight.WakeText(t.now().Add(max(t.delay(next.Turn), time.Second)).Time())
 	if t.outlives(shard.MicrosOf(next.Wake())) && t.goOn(ctx, next) {
 		return finished(next)
 	}
 	return next
 }
 
-// writeOpen writes every document with the present time as its fence.
-func (t *turn) writeOpen(ctx context.Context) {
+// writeOutage writes every document with the present time as its fence.
+func (t *turn) writeOutage(ctx context.Context) {
 	var ops []sink.Op
 	var docs []*document
 	ready, rest := t.prepare(ctx, t.docs)

@@ -14,7 +14,7 @@ func TestLeftIsASetOfNumbers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 300).Draw(t, "n")
-		left, twin := flight.AllLeft(n), map[int]bool{}
+		left, twin := flight.AllRemaining(n), map[int]bool{}
 		for i := range n {
 			twin[i] = true
 		}
@@ -36,7 +36,7 @@ func TestLeftIsASetOfNumbers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			left = flight.AllLeft(7)
+			left = flight.AllRemaining(7)
 			if err := json.Unmarshal(b, &left); err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestAStateIsSmallForAnyBatch(t *testing.T) {
 	s := flight.State{
 		Schema: 1, Flight: "01JV0000000000000000000000", WakeAt: flight.WakeText(time.Now()),
 		VisibleUntil: 1_777_888_800_000_000,
-		Left:         flight.AllLeft(10_000), Turn: 1 << 20, Leg: 1 << 20, Started: 1_777_888_800_000_000,
+		Remaining:    flight.AllRemaining(10_000), Turn: 1 << 20, Leg: 1 << 20, Started: 1_777_888_800_000_000,
 	}
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -61,16 +61,16 @@ func TestAStateIsSmallForAnyBatch(t *testing.T) {
 	if got := len(b); got > 2<<10 {
 		t.Errorf("%d bytes, want at most 2 KB", got)
 	}
-	s.Left = flight.Left{}
+	s.Remaining = flight.Remaining{}
 	if b, err = json.Marshal(s); err != nil {
 		t.Fatal(err)
 	}
-	const want = `"left":""`
+	const want = `"remaining":""`
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(b, &fields); err != nil {
 		t.Fatal(err)
 	}
-	if got := `"left":` + string(fields["left"]); got != want {
+	if got := `"remaining":` + string(fields["remaining"]); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -116,9 +116,9 @@ func TestAManifestCountsItsEntries(t *testing.T) {
 
 func FuzzState(f *testing.F) {
 	f.Add(
-		`{"schema":1,"flight":"f","wakeAt":"2026-05-04T12:00:00Z","visibleUntil":5,"left":"_w","turn":1,"leg":0,"started":9,"done":false}`)
-	f.Add(`{"left":"!"}`)
-	f.Add(`{"left":7}`)
+		`{"schema":1,"flight":"f","wakeAt":"2026-05-04T12:00:00Z","visibleUntil":5,"remaining":"_w","turn":1,"leg":0,"started":9,"done":false}`)
+	f.Add(`{"remaining":"!"}`)
+	f.Add(`{"remaining":7}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var s flight.State
 		if json.Unmarshal([]byte(text), &s) != nil {
@@ -132,11 +132,11 @@ func FuzzState(f *testing.F) {
 		if err := json.Unmarshal(b, &again); err != nil {
 			t.Fatalf("%q became %q: %v", text, b, err)
 		}
-		if again.Left.Count() != s.Left.Count() || again.WakeAt != s.WakeAt || again.Turn != s.Turn ||
+		if again.Remaining.Count() != s.Remaining.Count() || again.WakeAt != s.WakeAt || again.Turn != s.Turn ||
 			again.Done != s.Done {
 			t.Errorf("%q became %q", text, b)
 		}
 		s.Wake()
-		s.Left.Drop(3)
+		s.Remaining.Drop(3)
 	})
 }

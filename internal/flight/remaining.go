@@ -1,0 +1,63 @@
+package flight
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"math/bits"
+	"slices"
+)
+
+// Remaining is a set of entries by their number in the manifest: a bitmap, base64 in JSON. The 10,000
+// messages of the largest batch take 1.7 KB, and no six megabytes of messages hold so many events
+// that a state comes near its 256 KB. The zero Remaining is empty.
+type Remaining struct{ bits []byte }
+
+// AllRemaining is the set 0 to n-1.
+func AllRemaining(n int) Remaining {
+	r := Remaining{make([]byte, (n+7)/8)}
+	for i := range n {
+		r.bits[i/8] |= 1 << (i % 8)
+	}
+	return r
+}
+
+// Has reports whether entry i remains.
+func (r Remaining) Has(i int) bool { return i/8 < len(r.bits) && r.bits[i/8]&(1<<(i%8)) != 0 }
+
+// Drop takes entry i out. It changes the receiver's bits: use Clone first to keep a copy.
+func (r Remaining) Drop(i int) {
+	if i/8 < len(r.bits) {
+		r.bits[i/8] &^= 1 << (i % 8)
+	}
+}
+
+// Clone is an independent copy.
+func (r Remaining) Clone() Remaining { return Remaining{slices.Clone(r.bits)} }
+
+// Empty reports whether nothing remains.
+func (r Remaining) Empty() bool {
+	return len(bytes.TrimLeft(r.bits, "\x00")) == 0
+}
+
+// Count is how many entries remain.
+func (r Remaining) Count() int {
+	n := 0
+	for _, b := range r.bits {
+		n += bits.OnesCount8(b)
+	}
+	return n
+}
+
+// MarshalText writes base64, without zeros at the end.
+func (r Remaining) MarshalText() ([]byte, error) {
+	return base64.RawURLEncoding.AppendEncode(nil, bytes.TrimRight(r.bits, "\x00")), nil
+}
+
+// UnmarshalText reads base64.
+func (r *Remaining) UnmarshalText(text []byte) (err error) {
+	if r.bits, err = base64.RawURLEncoding.AppendDecode(nil, text); err != nil {
+		return fmt.Errorf("read remaining: %w", err)
+	}
+	return nil
+}
