@@ -13,7 +13,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// DLQ runs the function behind a sink's dead-letter queue: it judges dead letters by their rows, and parks them or gives them back (design section 10). It does not return.
+// DLQ runs the function behind a sink's dead-letter queue: it judges dead letters by their rows,
+// and parks them or gives them back (design section 10). It does not return.
 func DLQ() { lambda.Main("dlq", wireDLQ) }
 
 func wireDLQ(s *lambda.Setup) (lambda.Handler, error) {

@@ -12,8 +12,9 @@
 //	func main() { functions.Index() }
 //
 // Index links the kinds of sinks. Receive, dlq and index link the kinds of sources; prune links
-// neither. Build the four programs into one folder each and name the folder in infra.Props.AssetDir.
-// They read the settings that the stack was made with from config.json beside them.
+// neither. Build the four programs into one folder each and name the folder in
+// infra.Props.AssetDir. They read the settings that the stack was made with from config.json beside
+// them.
 //
 // This package is v0, as sink and source are.
 package functions

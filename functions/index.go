@@ -22,7 +22,9 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Index runs the function behind a sink's state machine: it takes one turn of a flight: it claims, writes, commits and deletes (design section 8). Import the package of your sink's kind beside this one. It does not return.
+// Index runs the function behind a sink's state machine: it takes one turn of a flight: it claims,
+// writes, commits and deletes (design section 8). Import the package of your sink's kind beside
+// this one. It does not return.
 func Index() { lambda.Main("index", wireIndex) }
 
 func wireIndex(s *lambda.Setup) (lambda.Handler, error) {

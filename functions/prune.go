@@ -12,7 +12,8 @@ import (
 	"github.com/lullhq/lull/internal/prune"
 )
 
-// Prune runs the function behind a sink's rule: it is the lifecycle of rows, flights and dead letters (design section 9). It does not return.
+// Prune runs the function behind a sink's rule: it is the lifecycle of rows, flights and dead
+// letters (design section 9). It does not return.
 func Prune() { lambda.Main("prune", wirePrune) }
 
 func wirePrune(s *lambda.Setup) (lambda.Handler, error) {

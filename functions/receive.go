@@ -15,7 +15,8 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Receive runs the function behind a sink's queues: it admits events and holds their messages in a flight (design section 6). It does not return.
+// Receive runs the function behind a sink's queues: it admits events and holds their messages in a
+// flight (design section 6). It does not return.
 func Receive() { lambda.Main("receive", wireReceive) }
 
 func wireReceive(s *lambda.Setup) (lambda.Handler, error) {

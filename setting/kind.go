@@ -14,9 +14,9 @@ type Kind struct {
 	Name string
 	// Doc says in one sentence what the kind is.
 	Doc string
-	// Options is a struct with the defaults of the options that only this kind has, nil where it has
-	// none. They stand beside the common settings, under the name in each field's json tag; a group
-	// of options is a struct in a field. A field is a bool, int, uint32, string, []string,
+	// Options is a struct with the defaults of the options that only this kind has, nil where it
+	// has none. They stand beside the common settings, under the name in each field's json tag; a
+	// group of options is a struct in a field. A field is a bool, int, uint32, string, []string,
 	// time.Duration, [Size] or a struct of these.
 	Options any
 	// Settings describe the options, one each.

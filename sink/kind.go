@@ -18,8 +18,8 @@ type Kind struct {
 	Schemes []string
 	// InFolder says that a sink in the process keeps its documents in Environment.Folder.
 	InFolder bool
-	// Capabilities are what a sink can do with these settings, whatever Versions and ApplyDelay say.
-	// Nil means the zero Capabilities.
+	// Capabilities are what a sink can do with these settings, whatever Versions and ApplyDelay
+	// say. Nil means the zero Capabilities.
 	Capabilities func(Settings) Capabilities
 	// Complete fills in what is empty and follows from the other settings. Nil means that nothing
 	// does.
@@ -27,8 +27,8 @@ type Kind struct {
 	// Check returns what contradicts itself in the settings, beyond the bounds of each. Nil means
 	// that nothing can.
 	Check func(Settings) []setting.Problem
-	// Open returns a sink of this kind. It sends nothing: a sink that cannot be reached fails in Ping
-	// and Write. Where the sink has a Close method, whoever opened it calls that in the end.
+	// Open returns a sink of this kind. It sends nothing: a sink that cannot be reached fails in
+	// Ping and Write. Where the sink has a Close method, whoever opened it calls that in the end.
 	Open func(context.Context, Settings, Environment) (Sink, error)
 }
 
@@ -39,8 +39,9 @@ type Environment struct {
 	// Collections are those that are known to be written here, sorted. A kind may be asked to write
 	// others, unless its index is for one collection.
 	Collections []event.Collection
-	// Authenticate adds the credentials that auth names to a request. Call it for every request, right
-	// before it is sent: where it fails nothing must be sent. Nil means that there are no credentials.
+	// Authenticate adds the credentials that auth names to a request. Call it for every request,
+	// right before it is sent: where it fails nothing must be sent. Nil means that there are no
+	// credentials.
 	Authenticate func(*http.Request) error
 	// Folder is where a kind with InFolder keeps its documents; empty for the others.
 	Folder string

@@ -6,7 +6,8 @@ import (
 	"github.com/lullhq/lull/setting"
 )
 
-// Settings are what lull.yaml says about one sink: what every kind has, and the options of its kind.
+// Settings are what lull.yaml says about one sink: what every kind has, and the options of its
+// kind.
 type Settings struct {
 	// Kind names what the sink is; required.
 	Kind string `json:"kind"`
@@ -28,7 +29,8 @@ type Settings struct {
 	// BulkBytes is the most bytes of one bulk request; a larger document goes alone. Default 5MB.
 	BulkBytes setting.Size `json:"bulkBytes"`
 
-	// Options are the options of the kind: the struct that [Kind.Options] has. Nil means the defaults.
+	// Options are the options of the kind: the struct that [Kind.Options] has. Nil means the
+	// defaults.
 	Options any `json:"-"`
 }
 
@@ -59,13 +61,13 @@ type Auth struct {
 	Service string `json:"service"`
 }
 
-// Capabilities are what a sink can do. The protocol's times and the suite in package sinktest follow
-// from them.
+// Capabilities are what a sink can do. The protocol's times and the suite in package sinktest
+// follow from them.
 type Capabilities struct {
 	// Versions: a write whose fence is smaller than the one the sink holds is refused ([Newer]).
 	Versions bool
-	// ApplyDelay is how long a sink without versions may still apply a request after the caller hung
-	// up. It is part of every lease. 0 means [DefaultApplyDelay].
+	// ApplyDelay is how long a sink without versions may still apply a request after the caller
+	// hung up. It is part of every lease. 0 means [DefaultApplyDelay].
 	ApplyDelay time.Duration
 }
 
@@ -73,8 +75,8 @@ type Capabilities struct {
 const DefaultApplyDelay = 30 * time.Second
 
 // Capabilities are what the sink can do with these settings. A kind that is not registered in this
-// process counts as one without versions, unless the settings say otherwise: the longer lease is the
-// safe one.
+// process counts as one without versions, unless the settings say otherwise: the longer lease is
+// the safe one.
 func (s Settings) Capabilities() Capabilities {
 	c := Capabilities{Versions: s.Versions != nil && *s.Versions}
 	if kind, ok := Lookup(s.Kind); ok {

@@ -1,9 +1,3 @@
-// Package sink is the seam to search engines: where documents are written.
-//
-// A sink with versions promises that a write with a smaller fence than the one it holds is refused
-// ([Newer]), for as long as it remembers the document; an equal fence is applied again. A sink
-// without versions applies whatever comes last; lull then needs the lease to outlive every request,
-// including the time the sink may still apply one after we hung up (applyDelay).
 package sink
 
 import (
@@ -16,12 +10,12 @@ import (
 // Op is one document to write under a lease.
 type Op struct {
 	Doc      event.DocID
-	Kind     event.Operation
-	Fence    event.Fence    // the external version, of sinks that have versions
-	Key      event.OrderKey // for _lull.order_key
-	Version  string         // the upstream's text, for _lull.version
-	At       time.Time      // for _lull.indexed_at
-	Document []byte         // JSON object; nil for a delete
+	Kind     event.Operation // event.Put or event.Delete
+	Fence    event.Fence     // the external version, of sinks that have versions
+	Key      event.OrderKey  // for _lull.order_key
+	Version  string          // the upstream's text, for _lull.version
+	At       time.Time       // for _lull.indexed_at
+	Document []byte          // JSON object; nil for a delete
 }
 
 // OutcomeKind says what became of one Op.
@@ -64,8 +58,6 @@ type Sink interface {
 	Write(ctx context.Context, ops []Op) []Outcome
 	// Ping asks whether the sink would work, without touching a document.
 	Ping(ctx context.Context) error
-	// Versions reports whether the sink refuses smaller fences.
-	Versions() bool
 }
 
 // Reader reads a sink back, for commands and tests.

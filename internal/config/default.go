@@ -102,9 +102,9 @@ func (c *Config) Complete() {
 	c.DefaultSink = onlyOr(c.DefaultSink, c.Sinks)
 }
 
-// Resolve returns the settings with everything in them that only a sink's kind knows: whether it has
-// versions, and its apply delay. Whoever deploys settings writes them so, because most functions link
-// no kind of sink. c is not changed.
+// Resolve returns the settings with everything in them that only a sink's kind knows: whether it
+// has versions, and its apply delay. Whoever deploys settings writes them so, because most
+// functions link no kind of sink. c is not changed.
 func (c *Config) Resolve() Config {
 	resolved := *c
 	resolved.Sinks = make(map[string]Sink, len(c.Sinks))

@@ -36,9 +36,9 @@ func parseJSON(text []byte, d decoder) (Config, error) {
 	return decode(root, d)
 }
 
-// LoadDeployed reads the settings beside a function's binary, which were validated when the stack was
-// made, and validates them again. A function links only the kinds that it needs: settings of other
-// kinds, and which kinds there are, are taken as they stand.
+// LoadDeployed reads the settings beside a function's binary, which were validated when the stack
+// was made, and validates them again. A function links only the kinds that it needs: settings of
+// other kinds, and which kinds there are, are taken as they stand.
 func LoadDeployed(path string) (Config, error) {
 	c, err := load(path, decoder{deployed: true})
 	if err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// registry is where the kinds of sinks or sources register themselves. Their options stand beside the
-// settings that all kinds have.
+// registry is where the kinds of sinks or sources register themselves. Their options stand beside
+// the settings that all kinds have.
 type registry struct {
 	group  string // the generic name of one element
 	noun   string
@@ -40,7 +40,8 @@ func (r registry) kinds() []setting.Kind {
 	return all
 }
 
-// withOption returns the names of the kinds that have an option, or a group of options, of that name.
+// withOption returns the names of the kinds that have an option, or a group of options, of that
+// name.
 func (r registry) withOption(key string) []string {
 	var names []string
 	for _, k := range r.kinds() {

@@ -37,8 +37,8 @@ func open(t testing.TB, dir string) *blevesink.Index {
 func TestSink(t *testing.T) {
 	t.Parallel()
 	sinktest.Run(t, sinktest.Options{
-		New:      func(t *testing.T) sinktest.Sink { return open(t, t.TempDir()) },
-		Versions: true,
+		New:          func(t *testing.T) sinktest.Sink { return open(t, t.TempDir()) },
+		Capabilities: sink.Capabilities{Versions: true},
 	})
 }
 

@@ -21,9 +21,6 @@ const (
 	reasonInterrupt = "interrupted"
 )
 
-// Versions is true: fences are compared here.
-func (x *Index) Versions() bool { return true }
-
 // Ping reports whether the index is open.
 func (x *Index) Ping(context.Context) error {
 	if !x.begin() {

@@ -97,8 +97,9 @@ func refresh(t *testing.T, s sinktest.Sink) {
 func TestRealServer(t *testing.T) {
 	t.Parallel()
 	sinktest.Run(t, sinktest.Options{
-		New: func(t *testing.T) sinktest.Sink { return real(t, nil) }, Versions: true,
-		Refresh: refresh,
+		New:          func(t *testing.T) sinktest.Sink { return real(t, nil) },
+		Capabilities: sink.Capabilities{Versions: true},
+		Refresh:      refresh,
 	})
 }
 

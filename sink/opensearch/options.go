@@ -35,7 +35,8 @@ type Options struct {
 	// Serverless leaves out what serverless collections do not offer. It excludes Versions.
 	Serverless bool
 	// Authenticate adds credentials to a request, by changing its headers. It is called for every
-	// request, and where it fails nothing is sent. Its errors must not quote secrets. Nil adds none.
+	// request, and where it fails nothing is sent. Its errors must not quote secrets. Nil adds
+	// none.
 	Authenticate func(*http.Request) error
 	// Template is the name of the index template. Empty means "lull".
 	Template string
@@ -139,9 +140,6 @@ func newTransport() *http.Transport {
 		IdleConnTimeout:     30 * time.Second,
 	}
 }
-
-// Versions reports whether fences are sent and compared.
-func (s *Sink) Versions() bool { return s.Options.Versions }
 
 // Close ends what runs in the background and closes idle connections.
 func (s *Sink) Close() error { return s.transport.Close() }

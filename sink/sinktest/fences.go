@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -83,7 +83,7 @@ func greatestFenceStays(t *testing.T, b *bundle) {
 		wg.Go(func() {
 			ops := make([]sink.Op, documents)
 			for d := range ops {
-				fence := shard.Fence(1 + (w*3+d)%writers)
+				fence := event.Fence(1 + (w*3+d)%writers)
 				ops[d] = put(docID("content", fmt.Sprint(d)), fence, fmt.Sprintf(`{"fence":%d}`, fence))
 			}
 			for i, o := range b.sink.Write(t.Context(), ops) {

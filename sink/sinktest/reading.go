@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -83,7 +83,7 @@ func oddIDs() []string {
 		"a", "A", "0", "00", "10", "9", "a b", " ", "a/b", "../..", ".", "..", "a#b", "#", "a%2Fb", "a?b=c&d", "*",
 		"_all", "_id", "-", "ä", "東京", "🎉",
 		"\"quoted\"", "back\\slash", "new\nline", "tab\t", "nul\x00", "<&>", "5b4bcb8e-7c1e-4d8a-9d7c-0a4d2ab3a001",
-		strings.Repeat("x", shard.MaxIDBytes), strings.Repeat("ä", shard.MaxIDBytes/2),
+		strings.Repeat("x", event.MaxIDBytes), strings.Repeat("ä", event.MaxIDBytes/2),
 	}
 }
 

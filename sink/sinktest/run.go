@@ -2,19 +2,24 @@ package sinktest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-// Sink is a sink that can be read back.
+// Sink is a sink that can be read back. A sink for production needs neither method, but the suite
+// has no other way to see what was written.
 type Sink interface {
 	sink.Sink
-	sink.Reader
+	// Get and All are those of sink.Reader.
+	Get(ctx context.Context, doc event.DocID) (sink.Stored, bool, error)
+	All(ctx context.Context, f func(sink.Stored) error) error
 }
 
 // Options say what is tested and what may be expected of it.
@@ -22,9 +27,10 @@ type Options struct {
 	// New returns a sink without documents, for one test; what it holds is given back with
 	// t.Cleanup. Tests run at the same time.
 	New func(t *testing.T) Sink
-	// Versions is what Sink.Versions must say, and selects the duties of one with or without
-	// versions.
-	Versions bool
+	// Capabilities are those of the sinks that New returns. They select the duties.
+	Capabilities sink.Capabilities
+	// NoSearch excuses a sink that is not a sink.Reader from the duties of Search.
+	NoSearch bool
 	// ForgetsDeletes excuses a sink with versions from refusing what is older than a delete.
 	ForgetsDeletes bool
 	// Refresh makes what was written visible to All and Search. Nil means that it is at once.
@@ -39,9 +45,10 @@ type duty struct {
 }
 
 func always(Options) bool            { return true }
-func withVersions(o Options) bool    { return o.Versions }
-func withoutVersions(o Options) bool { return !o.Versions }
-func remembers(o Options) bool       { return o.Versions && !o.ForgetsDeletes }
+func withVersions(o Options) bool    { return o.Capabilities.Versions }
+func withoutVersions(o Options) bool { return !o.Capabilities.Versions }
+func remembers(o Options) bool       { return o.Capabilities.Versions && !o.ForgetsDeletes }
+func searches(o Options) bool        { return !o.NoSearch }
 
 // Run tests a sink against every duty that applies to it.
 func Run(t *testing.T, o Options) {
@@ -68,13 +75,13 @@ type bundle struct {
 // instant is when the documents of the suite were indexed.
 var instant = time.Date(2026, 11, 20, 16, 4, 5, 123456000, time.UTC)
 
-func docID(collection, id string) shard.DocID {
-	return shard.DocID(collection + "#" + id)
+func docID(collection, id string) event.DocID {
+	return event.DocID(collection + "#" + id)
 }
 
 // put is an op whose metadata differs with its fence.
-func put(doc shard.DocID, fence shard.Fence, document string) sink.Op {
-	version, err := shard.ParseVersion(shard.ClassInt, fmt.Sprint(fence))
+func put(doc event.DocID, fence event.Fence, document string) sink.Op {
+	version, err := shard.ParseVersion(event.ClassInt, fmt.Sprint(fence))
 	if err != nil {
 		panic(err) // fences of the suite are small positive numbers
 	}
@@ -83,14 +90,14 @@ func put(doc shard.DocID, fence shard.Fence, document string) sink.Op {
 		panic(err)
 	}
 	return sink.Op{
-		Doc: doc, Kind: shard.Put, Fence: fence, Key: key, Version: fmt.Sprintf("%03d", fence),
+		Doc: doc, Kind: event.Put, Fence: fence, Key: key, Version: fmt.Sprintf("%03d", fence),
 		At: instant.Add(time.Duration(fence) * time.Second), Document: []byte(document),
 	}
 }
 
-func del(doc shard.DocID, fence shard.Fence) sink.Op {
+func del(doc event.DocID, fence event.Fence) sink.Op {
 	op := put(doc, fence, "")
-	op.Kind, op.Document = shard.Delete, nil
+	op.Kind, op.Document = event.Delete, nil
 	return op
 }
 
@@ -123,7 +130,7 @@ func (b *bundle) holds(t *testing.T, op sink.Op) {
 	if err != nil {
 		t.Fatalf("get %s: %v", op.Doc, err)
 	}
-	if ok != (op.Kind == shard.Put) {
+	if ok != (op.Kind == event.Put) {
 		t.Fatalf("get %s: found %t after a %s with fence %d (%+v)", op.Doc, ok, op.Kind, op.Fence, got)
 	}
 	if ok {
@@ -171,14 +178,25 @@ func (b *bundle) all(t *testing.T) []sink.Stored {
 	return got
 }
 
-// search returns the documents found, best first.
-func (b *bundle) search(t *testing.T, q sink.Query) []shard.DocID {
+// found returns what a search found, best first.
+func (b *bundle) found(t *testing.T, q sink.Query) []sink.Stored {
 	t.Helper()
-	found, err := b.sink.Search(t.Context(), q)
+	r, ok := b.sink.(sink.Reader)
+	if !ok {
+		t.Fatal("the sink is not a sink.Reader: give Options.NoSearch where that is meant")
+	}
+	found, err := r.Search(t.Context(), q)
 	if err != nil {
 		t.Fatalf("search %+v: %v", q, err)
 	}
-	docs := make([]shard.DocID, len(found))
+	return found
+}
+
+// search returns the ids of the documents found, best first.
+func (b *bundle) search(t *testing.T, q sink.Query) []event.DocID {
+	t.Helper()
+	found := b.found(t, q)
+	docs := make([]event.DocID, len(found))
 	for i, s := range found {
 		docs[i] = s.Doc
 	}

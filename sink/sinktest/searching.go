@@ -5,14 +5,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/sink"
 )
 
 // searching are the duties of Search. What a word is beyond the plain ones used here is each
 // engine's own.
 var searching = []duty{
-	{"search finds what was written, by text, field and collection", always, func(t *testing.T, b *bundle) {
+	{"search finds what was written, by text, field and collection", searches, func(t *testing.T, b *bundle) {
 		vienna, berlin, news := docID("content", "vienna"), docID("content", "berlin"), docID("news", "vienna")
 		b.apply(t,
 			put(vienna, 1,
@@ -24,22 +24,22 @@ var searching = []duty{
 		b.refresh(t)
 		tests := []struct {
 			query sink.Query
-			want  []shard.DocID
+			want  []event.DocID
 		}{
-			{sink.Query{Text: "Vienna", Limit: 10}, []shard.DocID{berlin, vienna, news}},
-			{sink.Query{Text: "Vienna", Field: "title", Limit: 10}, []shard.DocID{vienna, news}},
-			{sink.Query{Text: "Vienna", Field: "title", Collection: "content", Limit: 10}, []shard.DocID{vienna}},
-			{sink.Query{Text: "vienna", Collection: "news", Limit: 10}, []shard.DocID{news}},
-			{sink.Query{Text: "passports", Field: "details.body", Limit: 10}, []shard.DocID{berlin, vienna}},
-			{sink.Query{Text: "consular", Field: "tags", Limit: 10}, []shard.DocID{vienna}},
-			{sink.Query{Text: "visa", Limit: 10}, []shard.DocID{vienna}},
-			{sink.Query{Text: "2026", Field: "year", Limit: 10}, []shard.DocID{berlin}},
+			{sink.Query{Text: "Vienna", Limit: 10}, []event.DocID{berlin, vienna, news}},
+			{sink.Query{Text: "Vienna", Field: "title", Limit: 10}, []event.DocID{vienna, news}},
+			{sink.Query{Text: "Vienna", Field: "title", Collection: "content", Limit: 10}, []event.DocID{vienna}},
+			{sink.Query{Text: "vienna", Collection: "news", Limit: 10}, []event.DocID{news}},
+			{sink.Query{Text: "passports", Field: "details.body", Limit: 10}, []event.DocID{berlin, vienna}},
+			{sink.Query{Text: "consular", Field: "tags", Limit: 10}, []event.DocID{vienna}},
+			{sink.Query{Text: "visa", Limit: 10}, []event.DocID{vienna}},
+			{sink.Query{Text: "2026", Field: "year", Limit: 10}, []event.DocID{berlin}},
 			{sink.Query{Text: "passports", Field: "title", Limit: 10}, nil},
 			{sink.Query{Text: "Vienna", Field: "nosuchfield", Limit: 10}, nil},
 			{sink.Query{Text: "Vienna", Collection: "nosuchcollection", Limit: 10}, nil},
 			{sink.Query{Text: "nosuchword", Limit: 10}, nil},
-			{sink.Query{Text: "embassy Vienna", Limit: 10}, []shard.DocID{berlin, vienna}},
-			{sink.Query{Text: "embassy Vienna", Field: "title", Limit: 10}, []shard.DocID{vienna}},
+			{sink.Query{Text: "embassy Vienna", Limit: 10}, []event.DocID{berlin, vienna}},
+			{sink.Query{Text: "embassy Vienna", Field: "title", Limit: 10}, []event.DocID{vienna}},
 			{sink.Query{Text: "Vienna nosuchword", Limit: 10}, nil},
 			{sink.Query{Text: "Vienna"}, nil},
 			{sink.Query{Text: "Vienna", Limit: -1}, nil},
@@ -52,17 +52,17 @@ var searching = []duty{
 			}
 		}
 	}},
-	{"search returns the document and its metadata", always, func(t *testing.T, b *bundle) {
+	{"search returns the document and its metadata", searches, func(t *testing.T, b *bundle) {
 		op := put(docID("content", "a"), 3, `{"title":"Vienna","n":1.10}`)
 		b.apply(t, op)
 		b.refresh(t)
-		found, err := b.sink.Search(t.Context(), sink.Query{Text: "Vienna", Limit: 1})
-		if err != nil || len(found) != 1 {
-			t.Fatalf("found %+v, %v", found, err)
+		found := b.found(t, sink.Query{Text: "Vienna", Limit: 1})
+		if len(found) != 1 {
+			t.Fatalf("found %+v, want one document", found)
 		}
 		equal(t, found[0], op)
 	}},
-	{"search returns the best first and no more than the limit", always, func(t *testing.T, b *bundle) {
+	{"search returns the best first and no more than the limit", searches, func(t *testing.T, b *bundle) {
 		for i := range 20 {
 			b.apply(t, put(docID("content", fmt.Sprint(i)), 1,
 				fmt.Sprintf(
@@ -75,7 +75,7 @@ var searching = []duty{
 			t.Errorf("found %q, want five, %q first", got, best)
 		}
 	}},
-	{"search knows deletes and replacements", always, func(t *testing.T, b *bundle) {
+	{"search knows deletes and replacements", searches, func(t *testing.T, b *bundle) {
 		replaced, deleted := docID("content", "replaced"), docID("content", "deleted")
 		b.apply(t, put(replaced, 1, `{"title":"winter"}`), put(deleted, 1, `{"title":"winter"}`))
 		b.apply(t, put(replaced, 2, `{"title":"summer"}`), del(deleted, 2))
@@ -83,7 +83,7 @@ var searching = []duty{
 		if got := b.search(t, sink.Query{Text: "winter", Limit: 10}); len(got) != 0 {
 			t.Errorf("found %q by text that is gone", got)
 		}
-		if got := b.search(t, sink.Query{Text: "summer", Limit: 10}); !slices.Equal(got, []shard.DocID{replaced}) {
+		if got := b.search(t, sink.Query{Text: "summer", Limit: 10}); !slices.Equal(got, []event.DocID{replaced}) {
 			t.Errorf("found %q, want %q", got, replaced)
 		}
 	}},

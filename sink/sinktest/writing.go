@@ -6,17 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/sink"
 )
 
 // writing are the duties of Write and Ping that every sink has.
 var writing = []duty{
-	{"says whether it has versions", always, func(t *testing.T, b *bundle) {
-		if got := b.sink.Versions(); got != b.Options.Versions {
-			t.Errorf("Versions() = %t, want %t", got, b.Options.Versions)
-		}
-	}},
 	{"answers a ping", always, func(t *testing.T, b *bundle) {
 		if err := b.sink.Ping(t.Context()); err != nil {
 			t.Errorf("ping: %v", err)
@@ -138,7 +133,7 @@ func oneOutcomePerOp(t *testing.T, b *bundle) {
 	b.write(t, ops, want...)
 	for i, op := range ops {
 		if want[i] == sink.Rejected {
-			op.Kind = shard.Delete
+			op.Kind = event.Delete
 		}
 		b.holds(t, op)
 	}

@@ -2,7 +2,8 @@
 // functions, the command line and the end-to-end tests.
 //
 // It promises that passwords come from a secret or from the environment, that a secret is read when
-// it is first needed and again after a few minutes, and that neither errors nor logs hold any of it.
+// it is first needed and again after a few minutes, and that neither errors nor logs hold any of
+// it.
 package sinks
 
 import (

@@ -68,9 +68,6 @@ func NewSink(clk clock.Clock, set SinkSettings) *Sink {
 	}
 }
 
-// Versions reports whether the sink refuses smaller fences.
-func (s *Sink) Versions() bool { return s.set.Versions }
-
 // Script queues answers for the next ops on a document, one each.
 func (s *Sink) Script(doc shard.DocID, answers ...Answer) {
 	s.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/queue/queuetest"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/schedule/scheduletest"
+	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/sinktest"
 )
 
@@ -51,7 +52,7 @@ func TestTheSinkIsASink(t *testing.T) {
 				New: func(*testing.T) sinktest.Sink {
 					return memory.NewSink(clock.System{}, memory.SinkSettings{Versions: versions})
 				},
-				Versions: versions,
+				Capabilities: sink.Capabilities{Versions: versions},
 			})
 		})
 	}

@@ -115,7 +115,6 @@ func (takenForWritten) Write(_ context.Context, ops []sink.Op) []sink.Outcome {
 	return make([]sink.Outcome, len(ops))
 }
 func (takenForWritten) Ping(context.Context) error { return nil }
-func (takenForWritten) Versions() bool             { return true }
 
 // collecting starts executions and remembers their input.
 type collecting struct {

@@ -83,8 +83,6 @@ type engineClient struct {
 
 var _ sink.Sink = engineClient{}
 
-func (c engineClient) Versions() bool { return c.e.docs.Versions() }
-
 func (c engineClient) Ping(ctx context.Context) error {
 	return c.v.request(ctx, fault.Search, 0, func() {})
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/aws/awstest"
+)
+
+// The password that a deployment accepts is in a secret: the operator's commands read it there, as
+// the functions do, and say nothing of it.
+func TestCommandsReachASinkWithTheSecretOfItsSettings(t *testing.T) {
+	t.Parallel()
+	const password = "hunter2"
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, given, _ := r.BasicAuth(); user != "reader" || given != password {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if r.URL.Path == "/_mget" {
+			_, _ = io.WriteString(w, `{"docs":[{"found":true,"_source":{"title":"x","_lull":{"version":"7","order_key":"k","fence":1,`+
+				`"indexed_at":"2026-11-20T16:00:00Z"}}}]}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"acknowledged":true}`)
+	}))
+	t.Cleanup(engine.Close)
+	settings := "stack: shop\nsinks: {search: {kind: opensearch, url: '" + engine.URL + "', auth: {kind: basic, " +
+		"secretARN: 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf'}}}\n"
+	secret := awstest.Reply{Body: map[string]string{"SecretString": `{"username":"reader","password":"` + password + `"}`}}
+	for _, tt := range []struct {
+		name   string
+		secret awstest.Reply
+		args   []string
+		code   int
+		says   string
+	}{
+		{"init", secret, []string{"init"}, exitOK, "sink search has its index template"},
+		{"get", secret, []string{"get", "content#a"}, exitOK, "version\t7"},
+		{
+			"no secret", awstest.Failure(http.StatusBadRequest, "ResourceNotFoundException", "it is "+password),
+			[]string{"init"},
+			exitFailed, "correct auth.secretARN",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			a := newAccount(t, map[string]awstest.Reply{"GetSecretValue": tt.secret})
+			if err := os.WriteFile(a.settings, []byte(settings), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got := a.ask(t, tt.args...)
+			said := got.out + got.errors
+			if got.code != tt.code || !strings.Contains(strings.Join(strings.Fields(said), "\t"), strings.Join(strings.Fields(tt.says), "\t")) {
+				t.Errorf("got exit code %d and %s, want %d and %q", got.code, said, tt.code, tt.says)
+			}
+			if strings.Contains(said, password) {
+				t.Errorf("the password was printed: %s", said)
+			}
+		})
+	}
+}
