@@ -153,11 +153,11 @@ func TestCommandsRefuseWhatIsWrong(t *testing.T) {
 		says string
 	}{
 		"no stack": {
-			[]string{"status", "--settings", elsewhere},
+			[]string{"status", "--config", elsewhere},
 			"", 2,
 			"find queue not-deployed-search-live",
 		},
-		"no settings":       {[]string{"status", "--settings", elsewhere + ".missing"}, "", 2, "open settings"},
+		"no settings":       {[]string{"status", "--config", elsewhere + ".missing"}, "", 2, "open settings"},
 		"a key without id":  {[]string{"explain", "content"}, "", 2, ""},
 		"an unknown reason": {[]string{"dead", "list", "--reason", "bad-luck"}, "", 2, "bad-luck"},
 		"an unknown letter": {[]string{"dead", "show", "0123456789abcdef"}, "", 4, ""},

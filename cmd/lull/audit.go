@@ -8,8 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 )
 
-// audit writes what an operator's command changed to standard error, one line of JSON each: keep it
-// with your tickets.
+// audit writes each change that an operator's command makes to standard error, as a line of JSON.
 type audit struct{ log *slog.Logger }
 
 func newAudit(w io.Writer) audit { return audit{slog.New(slog.NewJSONHandler(w, nil))} }

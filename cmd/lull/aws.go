@@ -40,7 +40,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 	}
 	who, err := sts.NewFromConfig(a).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return nil, nil, fmt.Errorf("ask AWS who we are: %w", err)
+		return nil, nil, fmt.Errorf("ask AWS for the caller's identity: %w", err)
 	}
 	n, account := names.Of(cfg), aws.ToString(who.Account)
 	sources, err := source.New(cfg)
@@ -54,7 +54,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		for _, q := range []string{n.Queue(name, flight.Live), n.Queue(name, flight.Bulk), n.DeadQueue(name)} {
 			out, err := client.GetQueueUrl(ctx, &awssqs.GetQueueUrlInput{QueueName: &q})
 			if err != nil {
-				return nil, nil, fmt.Errorf("find queue %s of stack %s in %s (is it deployed, and may we?): %w", q,
+				return nil, nil, fmt.Errorf("find queue %s of stack %s in %s (not deployed, or access denied): %w", q,
 					cfg.Stack, a.Region, err)
 			}
 			urls[q], queues[q] = aws.ToString(out.QueueUrl), sqs.New(a, aws.ToString(out.QueueUrl))

@@ -82,7 +82,7 @@ func (a *account) ask(t *testing.T, args ...string) answer {
 	var out, errs bytes.Buffer
 	p := newApp(strings.NewReader(put("a", "1", "{}")), &out, &errs)
 	p.aws = func(context.Context) (aws.Config, error) { return cfg, nil }
-	code := p.run(t.Context(), append([]string{"--aws", "--settings", a.settings}, args...))
+	code := p.run(t.Context(), append([]string{"--aws", "--config", a.settings}, args...))
 	return answer{code, out.String(), errs.String()}
 }
 
@@ -103,7 +103,7 @@ func TestAnotherStackOrAMissingPermissionIsNamed(t *testing.T) {
 				"com.amazonaws.sqs#QueueDoesNotExist", "it does not exist")},
 			[]string{"publish"},
 			exitUsage,
-			[]string{"find queue shop-search-live of stack shop in us-east-1", "is it deployed"},
+			[]string{"find queue shop-search-live of stack shop in us-east-1", "not deployed"},
 		},
 		{
 			"nobody",
@@ -113,7 +113,7 @@ func TestAnotherStackOrAMissingPermissionIsNamed(t *testing.T) {
 			}},
 			[]string{"status"},
 			exitUsage,
-			[]string{"ask AWS who we are", "InvalidClientTokenId"},
+			[]string{"caller's identity", "InvalidClientTokenId"},
 		},
 		{
 			"no queue may be found",
@@ -219,7 +219,7 @@ func TestADeployedStackIsFoundByItsSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		calls := len(a.calls)
-		a.ask(t, "status").want(t, "bad settings", exitUsage, "--settings", "lull.yaml")
+		a.ask(t, "status").want(t, "bad settings", exitUsage, "--config", "lull.yaml")
 		if len(a.calls) != calls {
 			t.Errorf("AWS was asked %v", a.calls[calls:])
 		}
@@ -236,7 +236,7 @@ func TestWithoutARegionOrCredentialsNothingIsAsked(t *testing.T) {
 		var out, errs bytes.Buffer
 		p := newApp(strings.NewReader(""), &out, &errs)
 		p.aws = load
-		code := p.run(t.Context(), []string{"status", "--aws", "--settings", a.settings})
+		code := p.run(t.Context(), []string{"status", "--aws", "--config", a.settings})
 		answer{code, out.String(), errs.String()}.want(t, says, exitUsage, says)
 	}
 }

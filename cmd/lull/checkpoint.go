@@ -11,6 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/lullhq/lull/internal/local/wholefile"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -28,9 +29,9 @@ type checkpoint struct {
 	Digest string `json:"digest"` // SHA-256 of those bytes: another input under the same name is noticed
 }
 
-// openCheckpoint goes on where a checkpoint says: in stands there then. Where there is none it
-// begins one, before anything is sent, because a second beginning would be a second run. A broken
-// one, or one of another input or place, changes nothing.
+// openCheckpoint goes on where a checkpoint says, and reads in up to there. Without a checkpoint it
+// begins one before anything is sent, because a second beginning would be a second run. A broken
+// checkpoint, or one of another input or place, changes nothing.
 func openCheckpoint(path string, in *resyncInput, want checkpoint) (*checkpoint, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +48,7 @@ func openCheckpoint(path string, in *resyncInput, want checkpoint) (*checkpoint,
 		return nil, broken(err)
 	}
 	if _, err := shard.ParseRun(cp.Run); err != nil || cp.Run == "" {
-		return nil, broken(fmt.Errorf("run %q is none", cp.Run))
+		return nil, broken(fmt.Errorf("run %q is not a ULID", cp.Run))
 	}
 	if cp.Sent < 0 || cp.Bytes < 0 {
 		return nil, broken(fmt.Errorf("%d messages, %d bytes", cp.Sent, cp.Bytes))
@@ -65,7 +66,7 @@ func openCheckpoint(path string, in *resyncInput, want checkpoint) (*checkpoint,
 	return &cp, nil
 }
 
-// fits says what of a checkpoint is not as it is wanted now.
+// fits says what differs between a checkpoint and what is wanted now.
 func (c *checkpoint) fits(want checkpoint) error {
 	named := func(s string) string {
 		if s == "" {
@@ -97,29 +98,16 @@ func beginCheckpoint(path string, in *resyncInput, want checkpoint) (*checkpoint
 	return &want, want.save(path)
 }
 
-// reach notes that everything read so far is done.
-func (c *checkpoint) reach(sent int, in *resyncInput) {
+// reach saves that everything read so far is done.
+func (c *checkpoint) reach(path string, sent int, in *resyncInput) error {
 	c.Sent, c.Bytes, c.Digest = sent, in.read, in.digest()
+	return c.save(path)
 }
 
 func (c *checkpoint) save(path string) error {
-	b, err := json.Marshal(c)
+	err := wholefile.Write(path, 0o600, func(f *os.File) error { return json.NewEncoder(f).Encode(c) })
 	if err != nil {
 		return fmt.Errorf("save the checkpoint: %w", err)
-	}
-	tmp := path + ".tmp"
-	if err := os.WriteFile(tmp, append(b, '\n'), 0o600); err != nil {
-		return fmt.Errorf("save the checkpoint: %w", err)
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return fmt.Errorf("save the checkpoint: %w", err)
-	}
-	return nil
-}
-
-func (c *checkpoint) remove(path string) error {
-	if err := os.Remove(path); err != nil {
-		return fmt.Errorf("remove the checkpoint: %w", err)
 	}
 	return nil
 }

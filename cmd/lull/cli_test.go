@@ -22,15 +22,26 @@ For everybody who runs ` + "`lull`" + `. The commands themselves write this page
 (` + "`go test ./cmd/lull -run TestCommandsDocument -update`" + `), and a test keeps it so. The
 [glossary](glossary.md) defines the words.
 
-- Answers go to standard output, as a table or with ` + "`-o json`" + ` as one JSON value; everything else goes to standard error.
-- What changes a deployed stack leaves a line of JSON with ` + "`\"audit\":true`" + ` on standard error: keep it with your tickets.
-- A duration is a number with ms, s, m or h: 500ms, 5s, 1h30m. A KEY is ` + "`<collection>#<id>`" + `: quote it, a shell takes # for a comment.
-- Exit codes: 0 done; 1 something stopped it, or is left to do; 2 usage or settings, before anything was read or changed; 3 dead letters are
-  parked; 4 what was asked for is not there, or not in time. What they mean for each command is said there.
+- Answers go to standard output, as a table or with ` + "`-o json`" + ` as one JSON value. Everything else
+  goes to standard error.
+- A command that changes a deployed stack writes a line of JSON with ` + "`\"audit\":true`" + ` to standard
+  error: keep it with your tickets.
+- A duration is a number with ms, s, m or h: 500ms, 5s, 1h30m.
+- A KEY is ` + "`<collection>#<id>`" + `. Quote it: a shell takes # for a comment.
+
+| exit code | |
+|---|---|
+| 0 | done |
+| 1 | something stopped it, or work remains |
+| 2 | usage or settings: nothing was read or changed |
+| 3 | dead letters are parked |
+| 4 | not found, or timed out |
+
+The commands below say what the codes mean for them.
 
 ## Which stack
 
-The commands talk to the ` + "`lull dev`" + ` on this machine, unless told otherwise:
+The commands talk to the ` + "`lull dev`" + ` on this machine, unless you choose another stack:
 
 `
 
@@ -53,7 +64,7 @@ func document() string {
 	root := tree()
 	var b strings.Builder
 	b.WriteString(docHead)
-	fmt.Fprintf(&b, "```\n%s```\n", root.PersistentFlags().FlagUsages())
+	fmt.Fprintf(&b, "```\n%s```\n", root.PersistentFlags().FlagUsagesWrapped(columns))
 	for _, group := range root.Groups() {
 		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(group.Title, ":"))
 		for _, c := range commands(root) {
@@ -68,10 +79,10 @@ func document() string {
 			if long == "" {
 				long = c.Short
 			}
-			text, codes, _ := strings.Cut(long, "\n\nExit codes:\n")
-			fmt.Fprintf(&b, "\n### %s\n\n%s\n\n```\n%s\n", c.CommandPath(), strings.ReplaceAll(text, "<", `\<`),
+			text, codes, _ := strings.Cut(long, "\nExit codes:\n")
+			fmt.Fprintf(&b, "\n### %s\n\n%s\n```\n%s\n", c.CommandPath(), wrapped(strings.ReplaceAll(text, "<", `\<`)),
 				c.UseLine())
-			if own := c.NonInheritedFlags().FlagUsages(); own != "" {
+			if own := c.NonInheritedFlags().FlagUsagesWrapped(columns); own != "" {
 				fmt.Fprintf(&b, "\n%s", own)
 			}
 			b.WriteString("```\n")
@@ -123,7 +134,7 @@ func TestEveryCommandIsDescribedAlike(t *testing.T) {
 			t.Errorf("%s takes any arguments", c.CommandPath())
 		}
 		for line := range strings.Lines(c.Long) {
-			if len(line) > 160 {
+			if len(line) > columns+1 {
 				t.Errorf("%s: a line of %d characters: %s", c.CommandPath(), len(line), line)
 			}
 		}
@@ -140,14 +151,14 @@ func TestHelpShowsOnlyWhatACommandTakes(t *testing.T) {
 	for _, args := range [][]string{{"dev", "--help"}, {"help", "dev"}, {"simulate", "-h"}} {
 		a := lull(t, "", args...)
 		a.want(t, strings.Join(args, " "), exitOK, "--events")
-		if strings.Contains(a.out, "--aws") || strings.Contains(a.out, "--settings") {
+		if strings.Contains(a.out, "--aws") || strings.Contains(a.out, "--output") {
 			t.Errorf("%v shows flags of stacks:\n%s", args, a.out)
 		}
 	}
-	lull(t, "", "status", "--help").want(t, "status", exitOK, "--aws", "--settings FILE", "--dev URL",
+	lull(t, "", "status", "--help").want(t, "status", exitOK, "--aws", "--config FILE", "--dev URL",
 		"-o, --output FORMAT")
 	for _, args := range [][]string{nil, {"help"}, {"--help"}} {
-		lull(t, "", args...).want(t, "lull", exitOK, "Run it here:", "Publish and ask:", "Prepare and mend:", "dev ",
+		lull(t, "", args...).want(t, "lull", exitOK, "Run it here:", "Publish and ask:", "Prepare and fix:", "dev ",
 			"resync ")
 	}
 	lull(t, "", "dead").want(t, "dead", exitOK, "redrive", "drop")
@@ -158,6 +169,6 @@ func TestFlagsMayComeFirst(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
 	code := newApp(strings.NewReader(""), &out, &errs).run(t.Context(),
-		[]string{"--aws", "--settings", "missing.yaml", "-o", "json", "status"})
+		[]string{"--aws", "--config", "missing.yaml", "-o", "json", "status"})
 	answer{code, out.String(), errs.String()}.want(t, "status", exitUsage, "missing.yaml")
 }

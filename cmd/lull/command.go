@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"go/doc/comment"
 	"maps"
 	"slices"
 	"strings"
@@ -14,10 +15,10 @@ import (
 const (
 	groupHere = "here"
 	groupAsk  = "ask"
-	groupMend = "mend"
+	groupFix  = "fix"
 )
 
-// alone is the annotation of a command that talks to no stack.
+// alone is the annotation of a command that does not talk to a stack.
 const alone = "alone"
 
 // command is the tree of all commands.
@@ -25,42 +26,43 @@ func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lull",
 		Short: "Event-driven debounced indexing",
-		Long: "lull indexes a document in the lull after a burst of changes: the newest version, once per burst, and " +
-			"never backwards.\n\n" +
-			"`lull dev` runs it in one process. The other commands talk to a stack: to a running `lull dev`, or with " +
-			"--aws to a deployed one.",
+		Long: "lull indexes a document in the lull after a burst of changes: the newest version, once per burst, " +
+			"and never backwards.\n\n" +
+			"`lull dev` runs it in one process. The other commands talk to a stack: to a running `lull dev`, " +
+			"or with --aws to a deployed one.",
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRunE: a.check,
 	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", columns)))
 	a.target.flags(root.PersistentFlags())
 	root.AddGroup(
 		&cobra.Group{ID: groupHere, Title: "Run it here:"},
 		&cobra.Group{ID: groupAsk, Title: "Publish and ask:"},
-		&cobra.Group{ID: groupMend, Title: "Prepare and mend:"},
+		&cobra.Group{ID: groupFix, Title: "Prepare and fix:"},
 	)
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
+			root.AddCommand(c)
 			if group == groupHere {
 				standAlone(c)
 			}
-			root.AddCommand(c)
 		}
 	}
 	add(groupHere, a.devCommand(), exits(simulateCommand(), map[int]string{
-		exitOK: "every promise held", exitFailed: "a promise was broken, or something stopped it",
-		exitUsage: "usage or settings, before anything was run",
+		exitOK: "every promise held", exitFailed: "a promise was broken, or something stopped the run",
+		exitUsage: "usage or settings, before the run began",
 	}))
 	add(groupAsk, a.publishCommand(), a.waitCommand(), a.getCommand(), a.explainCommand(), a.statusCommand(),
 		a.doctorCommand())
-	add(groupMend, a.deadCommand(), a.cancelCommand(), a.rescueCommand(), a.resyncCommand(), a.initCommand())
+	add(groupFix, a.deadCommand(), a.cancelCommand(), a.rescueCommand(), a.resyncCommand(), a.initCommand())
 	root.SetHelpCommand(helpCommand(root))
 	return root
 }
 
-// standAlone marks a command that talks to no stack: the flags that choose one are not its own, and
-// not in its help.
+// standAlone marks a command that does not talk to a stack. Its help leaves the flags out that
+// choose one.
 func standAlone(c *cobra.Command) {
 	if c.Annotations == nil {
 		c.Annotations = map[string]string{}
@@ -82,19 +84,19 @@ func (a *app) check(c *cobra.Command, _ []string) error {
 			}
 		})
 		if len(wrong) > 0 {
-			return usagef("%s: %s talks to no stack", strings.Join(wrong, ", "), c.CommandPath())
+			return usagef("%s: %s does not talk to a stack", strings.Join(wrong, ", "), c.CommandPath())
 		}
 		return nil
 	}
 	return a.target.check(c.Flags())
 }
 
-// checkEmpty refuses a flag that was given nothing: a script's variable that was never set must not
+// checkEmpty refuses a flag with an empty value: a script's variable that was never set must not
 // widen a filter, or begin the demo.
 func checkEmpty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if err == nil && f.Value.Type() == "string" && f.Value.String() == "" {
-			err = usagef("--%s: is empty: leave it out, or say what", f.Name)
+			err = usagef("--%s: is empty: leave it out, or give a value", f.Name)
 		}
 	})
 	return err
@@ -109,8 +111,17 @@ func exits(c *cobra.Command, meaning map[int]string) *cobra.Command {
 	if c.Long == "" {
 		c.Long = c.Short + "."
 	}
-	c.Long += "\n\nExit codes:\n" + strings.Join(lines, "\n")
+	c.Long = wrapped(c.Long) + "\nExit codes:\n" + strings.Join(lines, "\n")
 	return c
+}
+
+// columns is how wide help is, in a terminal and in docs/cli.md.
+const columns = 100
+
+// wrapped fills the paragraphs of a text.
+func wrapped(text string) string {
+	var p comment.Parser
+	return string((&comment.Printer{TextWidth: columns}).Text(p.Parse(text)))
 }
 
 func helpCommand(root *cobra.Command) *cobra.Command {

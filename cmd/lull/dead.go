@@ -19,79 +19,44 @@ import (
 func (a *app) deadCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "dead", Short: "List, show, redrive and drop dead letters",
-		Long: "A dead letter is a message that will not be tried again by itself, stored byte for byte with the reason.",
+		Long: "A dead letter is a message that lull does not try again by itself. It is parked byte for byte " +
+			"with the reason.",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.deadListCommand(), a.deadShowCommand(), a.deadRedriveCommand(), a.deadDropCommand())
 	return c
 }
 
-// letterFlags are the filters of the dead verbs.
-type letterFlags struct {
-	reason, collection, key, state, after, before string
-}
-
-func (l *letterFlags) add(c *cobra.Command) {
+// filterFlags are the filters of the dead verbs.
+func filterFlags(c *cobra.Command, l *operate.LetterFilter) {
 	f := c.Flags()
-	f.StringVar(&l.reason, "reason", "", "only letters of this `REASON`: "+deadletter.Reasons())
-	f.StringVar(&l.collection, "collection", "", "only letters of this collection `NAME`")
-	f.StringVar(&l.key, "key", "", "only letters of the document `KEY`, <collection>#<id>")
-	f.StringVar(&l.state, "state", "", "only letters in this `STATE`: parked or redriven")
-	f.StringVar(&l.after, "after", "",
-		"only letters that died after `TIME`: RFC 3339, or a duration such as 2h for that long ago")
-	f.StringVar(&l.before, "before", "", "only letters that died before `TIME`")
+	f.StringVar((*string)(&l.Reason), "reason", "", "only dead letters with this `REASON`: "+deadletter.Reasons())
+	f.StringVar((*string)(&l.Collection), "collection", "", "only dead letters of this collection `NAME`")
+	f.Func("key", "only dead letters of the document `KEY`, <collection>#<id>", func(s string) (err error) {
+		l.Key, err = shard.ParseDocID(s)
+		return err
+	})
+	f.StringVar((*string)(&l.State), "state", "", "only dead letters in this `STATE`: parked or redriven")
+	f.Func("after", "only messages that died after `TIME`: RFC 3339, or a duration such as 2h for that long ago",
+		func(s string) error { return parseWhen(s, &l.After) })
+	f.Func("before", "only messages that died before `TIME`", func(s string) error { return parseWhen(s, &l.Before) })
 }
 
-func (l *letterFlags) filter(args []string) (operate.LetterFilter, error) {
-	f := operate.LetterFilter{
-		Reason: deadletter.Reason(l.reason), Collection: shard.Collection(l.collection),
-		State: deadletter.State(l.state),
-	}
-	if len(args) > 0 {
-		f.ID = args[0]
-	}
-	if l.key != "" {
-		k, err := keyArg(l.key)
-		if err != nil {
-			return f, err
-		}
-		f.Key = k
-	}
-	for _, at := range []struct {
-		flag, text string
-		to         *time.Time
-	}{{"--after", l.after, &f.After}, {"--before", l.before, &f.Before}} {
-		if at.text == "" {
-			continue
-		}
-		when, err := parseWhen(at.text, time.Now())
-		if err != nil {
-			return f, usagef("%s: %w", at.flag, err)
-		}
-		*at.to = when
-	}
-	return f, nil
-}
-
-func parseWhen(text string, now time.Time) (time.Time, error) {
+func parseWhen(text string, to *time.Time) (err error) {
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return now.Add(-d), nil
+		*to = time.Now().Add(-d)
+		return nil
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return t, fmt.Errorf("%q: want 2026-11-20T16:00:00Z, or a duration such as 2h for that long ago", text)
+	if *to, err = time.Parse(time.RFC3339, text); err != nil {
+		return fmt.Errorf("want 2026-11-20T16:00:00Z, or a duration such as 2h for that long ago")
 	}
-	return t, nil
+	return nil
 }
 
 func (a *app) deadListCommand() *cobra.Command {
-	var l letterFlags
+	var f operate.LetterFilter
 	c := &cobra.Command{Use: "list", Short: "List dead letters, oldest first", Args: cobra.NoArgs}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		f, err := l.filter(args)
-		if err != nil {
-			return err
-		}
+	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
 		list, err := api.Letters(c.Context(), f)
 		if err != nil {
 			return err
@@ -104,10 +69,10 @@ func (a *app) deadListCommand() *cobra.Command {
 			}
 		})
 	})
-	l.add(c)
+	filterFlags(c, &f)
 	return exits(c, map[int]string{
 		exitOK:     "they were listed, even if there are none",
-		exitFailed: "the stack did not answer", exitUsage: "usage or settings, or a filter that selects nothing",
+		exitFailed: "the stack did not answer", exitUsage: "usage or settings, or an unknown reason or state",
 	})
 }
 
@@ -122,11 +87,9 @@ func (a *app) deadShowCommand() *cobra.Command {
 			fmt.Fprintf(w,
 				"id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nstate\t%s\nsink, lane\t%s, "+
 					"%s\nmessage\t%s\nsent\t%s\ndied\t%s\n"+
-					"refusals\t%d\nfirst error\t%s\nlast error\t%s\nredrives\t%d (%d by itself)\n", d.ID, d.Key,
-				d.Version,
-				d.OrderKey, d.Reason, d.Detail,
-				d.State, d.Sink, d.Lane, d.MessageID, d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano),
-				d.Refusals, d.FirstError,
+					"refusals\t%d\nfirst error\t%s\nlast error\t%s\nredrives\t%d (%d by itself)\n",
+				d.ID, d.Key, d.Version, d.OrderKey, d.Reason, d.Detail, d.State, d.Sink, d.Lane, d.MessageID,
+				d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano), d.Refusals, d.FirstError,
 				d.LastError, d.Redrives, d.Auto)
 			for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
 				fmt.Fprintf(w, "attribute %s\t%s\n", name, d.Attributes[name].String)
@@ -136,58 +99,54 @@ func (a *app) deadShowCommand() *cobra.Command {
 	})
 	return exits(c, map[int]string{
 		exitOK: "it was shown", exitFailed: "the stack did not answer",
-		exitUsage: "usage or settings", exitMissing: "there is no such letter",
+		exitUsage: "usage or settings", exitMissing: "the dead letter was not found",
 	})
 }
 
 func (a *app) deadRedriveCommand() *cobra.Command {
 	c, o := a.campaignCommand(&cobra.Command{
 		Use: "redrive [ID]", Short: "Send dead letters again, to be judged by their version",
-		Long: "Sends one letter, those of a filter, or --all to their queues again, oldest first: the parked ones, " +
-			"unless --state says otherwise. Each is\n" +
-			"judged by its version when it is received, so a document never goes backwards. A letter stays until its " +
-			"version, or a newer one, is\n" +
-			"committed. One that somebody still works on is left for later (busy). Each is named as it is done, and " +
-			"audited.",
+		Long: "Sends one dead letter, those of a filter, or --all to their queues again, oldest first. It takes " +
+			"the parked ones, unless --state says otherwise. Receive judges each by its version, so a document " +
+			"never goes backwards. A dead letter stays parked until its version, or a newer one, is committed. " +
+			"One that is being worked on is left for later (busy). Each is named as it is done, and audited.",
 	}, operate.API.Redrive)
-	c.Flags().BoolVar(&o.Force, "force", false, "even letters too old to be judged by their rows")
+	c.Flags().BoolVar(&o.Force, "force", false, "even dead letters that are too old to be judged by their rows")
 	return c
 }
 
 func (a *app) deadDropCommand() *cobra.Command {
 	c, _ := a.campaignCommand(&cobra.Command{
 		Use: "drop [ID]", Short: "Delete dead letters for good",
-		Long: "Deletes one letter, those of a filter, or --all: their messages are lost for good. Each is named as " +
-			"it is done, and audited.",
+		Long: "Deletes one dead letter, those of a filter, or --all: their messages are lost for good. Each is " +
+			"named as it is done, and audited.",
 	}, operate.API.Drop)
 	return c
 }
 
-// campaignCommand is redrive or drop.
-func (a *app) campaignCommand(c *cobra.Command,
-	do func(operate.API, context.Context, operate.LetterOrder) (operate.LetterResult, error)) (*cobra.Command,
-	*operate.LetterOrder,
-) {
-	var l letterFlags
+// campaign is redrive or drop.
+type campaign func(operate.API, context.Context, operate.LetterOrder) (operate.LetterResult, error)
+
+func (a *app) campaignCommand(c *cobra.Command, do campaign) (*cobra.Command, *operate.LetterOrder) {
 	o := &operate.LetterOrder{}
 	c.Args = cobra.MaximumNArgs(1)
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		f, err := l.filter(args)
-		if err != nil {
-			return err
-		}
+		filtered := o.LetterFilter != operate.LetterFilter{}
 		switch {
-		case f == (operate.LetterFilter{}) && !o.All:
+		case len(args) == 0 && !filtered && !o.All:
 			return usagef("nothing is selected: give an ID, a filter, or --all")
-		case f != (operate.LetterFilter{}) && o.All:
+		case o.All && (filtered || len(args) > 0):
 			return usagef("--all: it excludes an ID and filters")
-		case f.ID != "" && f != (operate.LetterFilter{ID: f.ID}):
+		case len(args) > 0 && filtered:
 			return usagef("an ID and a filter exclude each other")
 		case !(o.Rate >= 0) || math.IsInf(o.Rate, 0):
-			return usagef("--rate %g: want letters a second, or 0 for no limit", o.Rate)
+			return usagef("--rate %g: want dead letters a second, or 0 for no limit", o.Rate)
 		}
 		order := *o
-		order.LetterFilter, order.By = f, whoami()
+		order.By = whoami()
+		if len(args) > 0 {
+			order.ID = args[0]
+		}
 		if a.target.output != "json" {
 			order.Progress = func(line operate.LetterLine) { fmt.Fprintln(a.out, campaignLine(line)) }
 		}
@@ -195,19 +154,18 @@ func (a *app) campaignCommand(c *cobra.Command,
 		if printed := a.print(res, func(w io.Writer) { campaignEnd(w, res, order.DryRun) }); err == nil {
 			err = printed
 		}
-		if err == nil && f.Key != "" && len(res.Lines) == 0 {
-			return &exitError{exitMissing, fmt.Errorf("no dead letter of %s is selected: nothing was changed", f.Key)}
+		if err == nil && order.Key != "" && len(res.Lines) == 0 {
+			return &exitError{exitMissing, fmt.Errorf("no dead letter of %s is selected: nothing was changed", order.Key)}
 		}
 		return err
 	})
-	l.add(c)
+	filterFlags(c, &o.LetterFilter)
 	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "say what would happen, change nothing")
-	c.Flags().BoolVar(&o.All, "all", false, "all letters")
-	c.Flags().Float64Var(&o.Rate, "rate", 0, "at most `N` letters a second, 0 for no limit")
+	c.Flags().BoolVar(&o.All, "all", false, "all dead letters")
+	c.Flags().Float64Var(&o.Rate, "rate", 0, "at most `N` dead letters a second, 0 for no limit")
 	return exits(c, map[int]string{
-		exitOK: "every selected letter has its outcome", exitFailed: "some failed, or something stopped it",
-		exitUsage:   "usage or settings: nothing was changed",
-		exitMissing: "there is no such letter",
+		exitOK: "every selected dead letter has its outcome", exitFailed: "some failed, or something stopped it",
+		exitUsage: "usage or settings: nothing was changed", exitMissing: "the dead letter was not found",
 	}), o
 }
 
@@ -228,7 +186,7 @@ func campaignLine(l operate.LetterLine) string {
 
 func campaignEnd(w io.Writer, res operate.LetterResult, dry bool) {
 	if len(res.Outcomes) == 0 {
-		fmt.Fprintln(w, "no letter is selected")
+		fmt.Fprintln(w, "no dead letter is selected")
 	}
 	for _, outcome := range slices.Sorted(maps.Keys(res.Outcomes)) {
 		fmt.Fprintf(w, "%s: %d\n", outcome, res.Outcomes[outcome])
@@ -241,10 +199,9 @@ func campaignEnd(w io.Writer, res operate.LetterResult, dry bool) {
 func (a *app) cancelCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "cancel KEY", Short: "Make the pending version of a document a dead letter", Args: cobra.ExactArgs(1),
-		Long: "The version that waits for the lull is not written; its message becomes a dead letter with the reason " +
-			"cancelled, which may be redriven.\n" +
-			"What is held besides it, if anything, is the newest then and is written. KEY is <collection>#<id>. " +
-			"Audited.",
+		Long: "The version that waits for the lull is not written. Its message becomes a dead letter with the " +
+			"reason cancelled, which you may redrive. If older versions are held besides it, the newest of " +
+			"them is written. KEY is <collection>#<id>. Audited.",
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		key, err := keyArg(args[0])
@@ -260,9 +217,8 @@ func (a *app) cancelCommand() *cobra.Command {
 		})
 	})
 	return exits(c, map[int]string{
-		exitOK:      "it is a dead letter",
-		exitFailed:  "it could not be cancelled: it is being written, or no flight holds it at the moment",
-		exitUsage:   "usage or settings",
-		exitMissing: "nothing is pending",
+		exitOK:     "it is a dead letter",
+		exitFailed: "it could not be cancelled: it is being written, or no flight holds it at the moment",
+		exitUsage:  "usage or settings", exitMissing: "nothing is pending",
 	})
 }

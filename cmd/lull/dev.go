@@ -45,8 +45,7 @@ type devFlags struct {
 
 const defaultListen = "127.0.0.1:7070"
 
-// maxSpeed is where a week, after which a queue drops its messages, is not yet over before anybody
-// looks.
+// maxSpeed keeps a week, after which a queue drops its messages, longer than a moment.
 const maxSpeed = 1_000_000
 
 func (a *app) devCommand() *cobra.Command {
@@ -55,16 +54,16 @@ func (a *app) devCommand() *cobra.Command {
 		Use:   "dev",
 		Short: "Run the whole pipeline in this process",
 		Long: "Runs receive, index, prune and dead letters in one process, with queues and table in memory and a " +
-			"Bleve index on disk, and serves search.\n" +
-			"Without --events it plays a small demo stream and explains each decision.\n\n" +
-			"Messages are NDJSON, one on each line that is not blank; or the *.json of a folder, by name. An object " +
-			"whose only keys are among after_ms,\n" +
-			"attributes and body is a timed message: its body (a text as it is, any other value as its own bytes) is " +
-			"sent after_ms milliseconds after\n" +
-			"the start, without it at once. Anything else is sent as it stands.\n\n" +
-			"It stays up until Ctrl-C, unless told to --exit-when-idle: when the input has ended, every after_ms has " +
-			"passed, and nothing waits in a queue,\n" +
-			"in a flight or among the dead letters to be judged. Scheduled events do not keep it.",
+			"Bleve index on disk, and serves search. Without --events it plays a small demo stream and explains " +
+			"each decision.\n\n" +
+			"Messages come as NDJSON, one on each line, or as the *.json files of a folder, in the order of " +
+			"their names. An object whose only keys are among after_ms, attributes and body is a timed message: " +
+			"its body is sent after_ms milliseconds after the start, or at once without after_ms. A body that is " +
+			"a text is sent as it is, any other value as its own bytes. A line that is not a timed message is " +
+			"sent as it stands.\n\n" +
+			"It stays up until Ctrl-C. With --exit-when-idle it ends when the input has ended, every after_ms " +
+			"has passed, and nothing waits in a queue, in a flight or among the dead letters to be judged. " +
+			"Scheduled events do not keep it up.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.dev(c, f) },
 	}
@@ -76,7 +75,7 @@ func (a *app) devCommand() *cobra.Command {
 	fl.StringVar(&f.collection, "collection", "", "collection `NAME` of events that name none")
 	fl.DurationVar(&f.quiet, "quiet", 0, "debounce window `D`, such as 2s")
 	fl.DurationVar(&f.maxWait, "max-wait", 0, "`D`, the longest that a never-quiet document is postponed")
-	fl.Float64Var(&f.speed, "speed", 1, "waits pass `N` times faster; durations shown stay as they would be")
+	fl.Float64Var(&f.speed, "speed", 1, "waits pass `N` times faster; printed durations do not change")
 	fl.StringVar(&f.data, "data", "",
 		"data folder `DIR`, empty or lull's own; without it a temporary one, removed at the end")
 	fl.StringVar(&f.sink, "sink", "", "`URL` of an OpenSearch to write to instead of Bleve")
@@ -91,14 +90,14 @@ func (a *app) devCommand() *cobra.Command {
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "explain every decision, as the demo does")
 	return exits(c, map[int]string{
 		exitOK:      "everything is settled, or Ctrl-C ended a run without --events",
-		exitFailed:  "something stopped the run or left work",
+		exitFailed:  "something stopped the run, or work remains",
 		exitUsage:   "usage or settings, before anything was read",
 		exitLetters: "everything is settled, but dead letters are parked",
 	})
 }
 
-// dev prepares a run: whatever may be wrong with flags, settings, folders and addresses shows here,
-// before anything is read.
+// dev prepares a run. It finds every error in flags, settings, folders and addresses before it reads
+// anything.
 func (a *app) dev(c *cobra.Command, f devFlags) error {
 	if err := f.check(); err != nil {
 		return usage(err)
@@ -137,7 +136,7 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 	return r.run(ctx)
 }
 
-// check judges what needs no settings.
+// check judges the flags that do not need the settings.
 func (f *devFlags) check() error {
 	if !(f.speed > 0 && f.speed <= maxSpeed) {
 		return fmt.Errorf("--speed %g: want a number above 0, at most %d", f.speed, maxSpeed)
@@ -155,7 +154,7 @@ func (a *app) devInput(r *devRun) (feed.Input, error) {
 	return feed.Open("-", bytes.NewReader(nil)) // the demo's events are native
 }
 
-// open listens, where the flags ask for it.
+// open listens if the flags ask for it.
 func (f *devFlags) open(c *cobra.Command) (net.Listener, error) {
 	if f.exitWhenIdle && !c.Flags().Changed("listen") {
 		return nil, nil
@@ -188,7 +187,7 @@ type devRun struct {
 func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err error) {
 	r.recorder, r.narrator = &story.Recorder{}, story.NewNarrator(r.out, r.clock.Now())
 	notes := journal.Tee{r.recorder}
-	if r.folder != nil { // before anybody hears of it
+	if r.folder != nil { // first: a told delete must be on disk
 		notes = append(notes, r.folder)
 	}
 	if r.demo || r.verbose {
@@ -257,7 +256,7 @@ type ending struct {
 	interrupted bool // by Ctrl-C
 }
 
-// play plays the input and settles. Ctrl-C is no error.
+// play plays the input and settles. Ctrl-C is not an error.
 func (r *devRun) play(ctx context.Context, served chan error) (e ending, err error) {
 	if err = r.engine.Play(ctx, r.input); err == nil {
 		e.played = true
@@ -273,12 +272,12 @@ func (r *devRun) play(ctx context.Context, served chan error) (e ending, err err
 		}
 	}
 	if ctx.Err() != nil {
-		return ending{e.played, true}, nil //nolint:nilerr // Ctrl-C ended it: what it broke off is no fault
+		return ending{e.played, true}, nil //nolint:nilerr // the error is that Ctrl-C ended it
 	}
 	return e, err
 }
 
-// finish writes what was asked for and chooses the exit code.
+// finish writes the files that were asked for and chooses the exit code.
 func (r *devRun) finish(ctx context.Context, e ending) error {
 	report, err := r.engine.Report(ctx)
 	if err != nil {

@@ -57,7 +57,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 	}{
 		{"an unknown flag", []string{"--bogus"}, []string{"unknown flag: --bogus"}},
 		{"an argument", []string{"events.ndjson"}, []string{"events.ndjson"}},
-		{"a flag for stacks", []string{"--aws"}, []string{"--aws", "no stack"}},
+		{"a flag for stacks", []string{"--aws"}, []string{"--aws", "not talk to a stack"}},
 		{"no duration", []string{"--quiet", "soon"}, []string{"--quiet"}},
 		{"a quiet window below zero", []string{"--quiet", "-1s"}, []string{"debounce.quiet"}},
 		{
@@ -136,7 +136,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 			[]string{"--data", own, "--dump", filepath.Join(own, "rows.ndjson")},
 			[]string{"--dump", "data folder"},
 		},
-		{"a device", []string{"--dump", os.DevNull}, []string{"--dump", "no regular file"}},
+		{"a device", []string{"--dump", os.DevNull}, []string{"--dump", "not a regular file"}},
 		{"a folder that takes no files", []string{"--report", "/proc/self/report.json"}, []string{"--report"}},
 		{"events that were not said", []string{"--events", ""}, []string{"--events", "is empty"}},
 		{"an address that was not said", []string{"--listen", ""}, []string{"--listen", "is empty"}},

@@ -55,8 +55,8 @@ func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 	line := fmt.Sprintf("--quiet %s: for this run batches gather for %s, and a burst may spread over %s",
 		cfg.Debounce.Quiet, cfg.Queues.Live.Window, cfg.Queues.BurstSpread)
 	if cfg.Queues.Live.Window == 0 {
-		// SQS would need a window for this. The queue in memory hands over what there is without
-		// one.
+		// SQS would need a window for this. The queue in memory hands over what it has without a
+		// window.
 		standard := config.Default()
 		cfg.Queues.Live.Batch, cfg.Queues.Bulk.Batch = standard.Queues.Live.Batch, standard.Queues.Bulk.Batch
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// checkOutputs judges --report and --dump before anything is read: each can be written, and writing
-// it destroys nothing that the run needs.
+// checkOutputs judges --report and --dump before anything is read: each can be written, and does not
+// overwrite a file that the run needs.
 func (f *devFlags) checkOutputs() error {
 	type named struct{ flag, path string }
 	taken := []named{{"--config", f.config}, {"--events", f.events}}
@@ -40,7 +40,7 @@ func writable(path string) error {
 	case info.IsDir():
 		return fmt.Errorf("is a folder: name a file")
 	case !info.Mode().IsRegular(): // a device or a pipe would be replaced by a file, for everybody
-		return fmt.Errorf("is no regular file: name another")
+		return fmt.Errorf("is not a regular file: name another")
 	}
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {

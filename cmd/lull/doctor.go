@@ -24,9 +24,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	var d doctor
 	c := &cobra.Command{
 		Use: "doctor", Short: "Examine a stack and send one synthetic event through it",
-		Long: "Reads queues, table and sinks, then publishes a synthetic document, waits until it is committed, " +
-			"reads it back from the sink, deletes it and\n" +
-			"waits for that too.",
+		Long: "Reads queues, table and sinks. Then it publishes a synthetic document, waits until it is " +
+			"committed, reads it back from the sink, deletes it and waits until that is committed.",
 		Args: cobra.NoArgs,
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
@@ -58,10 +57,10 @@ func (a *app) doctorCommand() *cobra.Command {
 		return nil
 	})
 	c.Flags().StringVar(&d.collection, "collection", "content", "collection `NAME` of the synthetic document")
-	c.Flags().StringVar(&d.source, "source", "", "`NAME` of a native source, where the default one is of another kind")
+	c.Flags().StringVar(&d.source, "source", "", "`NAME` of a native source, where the default source is of another kind")
 	c.Flags().DurationVar(&d.timeout, "timeout", time.Minute, "how long each of the two writes may take, at most `D`")
 	return exits(c, map[int]string{
-		exitOK: "all is well", exitFailed: "something is not",
+		exitOK: "every check passed", exitFailed: "a check failed",
 		exitUsage: "usage or settings",
 	})
 }
@@ -89,11 +88,11 @@ func (d *doctor) examine(ctx context.Context) {
 		return
 	}
 	for _, k := range s.Sinks {
-		var unwell error
+		var unhealthy error
 		if k.Open {
-			unwell = fmt.Errorf("unwell until %s", k.OpenUntil.Format(time.RFC3339))
+			unhealthy = fmt.Errorf("unhealthy until %s", k.OpenUntil.Format(time.RFC3339))
 		}
-		d.add("sink "+k.Sink+" is well", unwell, "nothing keeps claims back")
+		d.add("sink "+k.Sink+" is healthy", unhealthy, "its circuit breaker is closed")
 	}
 	var parked error
 	if s.Letters > 0 {

@@ -27,7 +27,7 @@ import (
 type resyncInput struct {
 	io.Closer
 	name       string // of a file its path, of an object the last part of its key
-	size       int64  // 0 where it is not known
+	size       int64  // 0 where it is unknown
 	in         *bufio.Reader
 	run        string
 	collection string
@@ -81,7 +81,7 @@ func newResyncInput(name string, size int64, r io.ReadCloser) *resyncInput {
 	return &resyncInput{Closer: r, name: name, size: size, in: bufio.NewReaderSize(r, 1<<20), sum: sha256.New()}
 }
 
-// line reads the next line that is not blank.
+// line reads the next line that has content.
 func (r *resyncInput) line() ([]byte, error) {
 	for {
 		line, err := r.in.ReadBytes('\n')
@@ -109,8 +109,8 @@ func (r *resyncInput) skip(n int64) (messages int, err error) {
 
 func (r *resyncInput) digest() string { return hex.EncodeToString(r.sum.Sum(nil)) }
 
-// Next is the next event, marked. What is no JSON object is left as it is: it is refused when it is
-// published.
+// Next is the next event, marked. A body that is not a JSON object stays as it is: publish refuses
+// it.
 func (r *resyncInput) Next() (feed.Timed, error) {
 	first := r.read == 0
 	line, err := r.line()
@@ -139,40 +139,4 @@ func (r *resyncInput) Next() (feed.Timed, error) {
 		}
 	}
 	return t, nil
-}
-
-// progress is a bar on standard error, where that is a terminal.
-type progress struct {
-	out   io.Writer
-	size  int64
-	shown bool
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-func (p *progress) show(sent int, read int64) {
-	if !p.shown {
-		return
-	}
-	const width = 30
-	part := 1.0
-	if p.size > 0 {
-		part = min(float64(read)/float64(p.size), 1)
-	}
-	full := int(part * width)
-	fmt.Fprintf(p.out, "\r[%s%s] %3.0f%%  %d messages", strings.Repeat("=", full), strings.Repeat(" ", width-full),
-		part*100, sent)
-}
-
-func (p *progress) end() {
-	if p.shown {
-		fmt.Fprintln(p.out)
-	}
 }

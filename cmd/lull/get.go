@@ -49,20 +49,19 @@ func (a *app) getCommand() *cobra.Command {
 	return exits(c, map[int]string{
 		exitOK: "it was printed", exitFailed: "the stack or the sink did not answer",
 		exitUsage:   "usage or settings, or a sink that cannot be read from here",
-		exitMissing: "the sink does not hold it",
+		exitMissing: "not found in the sink",
 	})
 }
 
 func (a *app) explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain KEY", Short: "Say why a document is as fresh as it is", Args: cobra.ExactArgs(1),
-		Long: "Prints what is known of a document: its row, its version in the sink, the messages that wait for it, " +
-			"its dead letters, the latest decisions,\n" +
-			"and one sentence that says why it is as fresh as it is. KEY is <collection>#<id>.\n\n" +
-			"A 'lull dev' keeps its latest decisions. A deployed stack has them in its functions' logs: --logs reads " +
-			"those of the last hours, with the\n" +
-			"reader's role. At the log level INFO they tell what went wrong and what must be audited, at DEBUG " +
-			"everything; at most 200 lines are shown.",
+		Long: "Prints everything known about a document: its row, its version in the sink, the messages that " +
+			"wait for it, its dead letters, the latest decisions, and one sentence that says why it is as " +
+			"fresh as it is. KEY is <collection>#<id>.\n\n" +
+			"A 'lull dev' keeps its latest decisions. A deployed stack has them in its functions' logs: --logs " +
+			"reads those of the last hours, with the reader's role. At the log level INFO the logs tell what " +
+			"went wrong and what must be audited, at DEBUG everything. At most 200 lines are shown.",
 	}
 	c.Flags().DurationVar(&a.logs, "logs", 0,
 		"with --aws: also the decisions that the functions logged in the last `DURATION`, such as 3h")
@@ -95,14 +94,14 @@ func (a *app) explainCommand() *cobra.Command {
 	})
 	return exits(c, map[int]string{
 		exitOK: "it was explained", exitFailed: "the stack did not answer", exitUsage: "usage or settings",
-		exitMissing: "nothing is known of it",
+		exitMissing: "the document is unknown",
 	})
 }
 
-// maxLogs is as long as the functions' logs are kept, unless a stack of one's own says otherwise.
+// maxLogs is as long as the functions' logs are kept, unless your own stack keeps them longer.
 const maxLogs = 31 * 24 * time.Hour
 
-var errUnknownKey = fmt.Errorf("nothing is known of this key: %w", operate.ErrNotFound)
+var errUnknownKey = fmt.Errorf("nothing is known about this key: %w", operate.ErrNotFound)
 
 func explain(w io.Writer, x operate.Explanation) {
 	fmt.Fprintf(w, "%s\n", x.Key)
@@ -142,7 +141,7 @@ func explain(w io.Writer, x operate.Explanation) {
 	fmt.Fprintf(w, "\n%s\n", x.Sentence)
 }
 
-// Times of what is now, and of what may be days ago.
+// Layouts for times of today, and for times that may be days ago.
 const (
 	clockLayout = "15:04:05.000"
 	dayLayout   = "2006-01-02 15:04:05.000"

@@ -11,14 +11,14 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// initCommand prepares what a deployment cannot: the sinks' index templates. It needs the sinks
-// only, no AWS stack.
+// initCommand prepares what a deployment cannot: the sinks' index templates. It talks to the sinks
+// only, not to an AWS stack.
 func (a *app) initCommand() *cobra.Command {
 	return exits(&cobra.Command{
-		Use: "init", Short: "Put the index template on every OpenSearch sink of --settings, before the first document",
+		Use: "init", Short: "Put the index template on every OpenSearch sink of --config, before the first document",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := a.settings()
+			cfg, err := a.loadConfig()
 			if err != nil {
 				return usage(err)
 			}
@@ -51,7 +51,7 @@ func (a *app) initCommand() *cobra.Command {
 			})
 		},
 	}, map[int]string{
-		exitOK: "every sink has its template", exitFailed: "a sink refused it or was not reached",
+		exitOK: "every sink has its template", exitFailed: "a sink refused it or did not answer",
 		exitUsage: "usage or settings",
 	})
 }

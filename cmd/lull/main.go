@@ -18,13 +18,13 @@ import (
 // The exit codes of every command.
 const (
 	exitOK      = 0
-	exitFailed  = 1 // something stopped the run, or work is left
+	exitFailed  = 1 // something stopped the run, or work remains
 	exitUsage   = 2 // usage or configuration, before anything was read or changed
 	exitLetters = 3 // settled, but dead letters are parked
-	exitMissing = 4 // what was asked for is not there, or not yet
+	exitMissing = 4 // not found, or timed out
 )
 
-// exitError carries an exit code. A nil err prints nothing: what there was to say has been said.
+// exitError carries an exit code. A nil err prints nothing: everything has been printed already.
 type exitError struct {
 	code int
 	err  error
@@ -54,11 +54,8 @@ type app struct {
 }
 
 func newApp(in io.Reader, out, err io.Writer) *app {
-	return &app{in: in, out: out, err: err, aws: func(ctx context.Context) (aws.Config,
-		error,
-	) {
-		return awsconfig.LoadDefaultConfig(ctx)
-	}}
+	load := func(ctx context.Context) (aws.Config, error) { return awsconfig.LoadDefaultConfig(ctx) }
+	return &app{in: in, out: out, err: err, aws: load}
 }
 
 func main() {
@@ -69,7 +66,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the program: it says what went wrong and returns the exit code.
+// run is the program: it prints what went wrong and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.command()
 	root.SetArgs(append([]string{}, args...)) // cobra takes nil for the process's own

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,36 +23,32 @@ func (a *app) publishCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "publish [FILE|DIR|-]",
 		Short: "Send messages to the queues that their events belong to",
-		Long: "Sends NDJSON (a file, or standard input), or the *.json of a folder, one message each. A message that " +
-			"breaks the contract is refused and\n" +
-			"named on standard error; the others are sent. Timed messages ({\"after_ms\", \"attributes\", \"body\"}) " +
-			"are sent at once.",
+		Long: "Sends NDJSON (a file, or standard input), or the *.json of a folder, one message each. A message " +
+			"that breaks the contract is refused and named on standard error; the others are sent. Timed " +
+			"messages ({\"after_ms\", \"attributes\", \"body\"}) are sent at once.",
 		Args: cobra.MaximumNArgs(1),
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		if err := errors.Join(checkLane(lane), checkGroup(group)); err != nil {
 			return err
 		}
-		in, err := feed.Open(argument(args, "-"), a.in)
+		from := "-"
+		if len(args) > 0 {
+			from = args[0]
+		}
+		in, err := feed.Open(from, a.in)
 		if err != nil {
 			return usage(err)
 		}
 		defer in.Close()
 		p := publisher{api: api, source: source, group: group, lane: flight.Lane(lane)}
 		err = p.all(c.Context(), in)
-		for _, r := range p.total.Refused {
-			fmt.Fprintf(a.err, "refused: message %d: %s\n", r.Message+1, r.Why)
-		}
-		if printed := a.print(p.total, func(w io.Writer) {
+		a.refusals(p.total)
+		printed := a.print(p.total, func(w io.Writer) {
 			fmt.Fprintf(w, "%d messages with %d events sent, %d refused\n", p.total.Messages, p.total.Events,
 				len(p.total.Refused))
-		}); err == nil {
-			err = printed
-		}
-		if err == nil && len(p.total.Refused) > 0 {
-			err = &exitError{exitFailed, nil}
-		}
-		return err
+		})
+		return sent(p.total, cmp.Or(err, printed))
 	})
 	c.Flags().StringVar(&source, "source", "",
 		"`NAME` of the source that decodes the messages (the attribute lull-source)")
@@ -61,6 +58,21 @@ func (a *app) publishCommand() *cobra.Command {
 		exitOK:     "everything was sent",
 		exitFailed: "a message was refused, or something stopped it", exitUsage: "usage or settings: nothing was sent",
 	})
+}
+
+// refusals names the messages that were refused.
+func (a *app) refusals(p operate.Published) {
+	for _, r := range p.Refused {
+		fmt.Fprintf(a.err, "refused: message %d: %s\n", r.Message+1, r.Why)
+	}
+}
+
+// sent is how a publication ended: one with refused messages has failed.
+func sent(p operate.Published, err error) error {
+	if err == nil && len(p.Refused) > 0 {
+		return &exitError{exitFailed, nil}
+	}
+	return err
 }
 
 func checkLane(lane string) error {
@@ -90,7 +102,7 @@ type publisher struct {
 	source string
 	group  string
 	lane   flight.Lane
-	after  func(read int) error // told how many messages of the input are done, refused ones too; nil for nobody
+	after  func(ctx context.Context, n int) error // called when n messages more are done, refused ones too
 
 	total operate.Published
 	read  int // messages of the input
@@ -114,13 +126,6 @@ func (p *publisher) all(ctx context.Context, in feed.Input) error {
 		if p.after == nil {
 			return nil
 		}
-		return p.after(p.read)
+		return p.after(ctx, len(batch))
 	})
-}
-
-func argument(args []string, otherwise string) string {
-	if len(args) == 0 {
-		return otherwise
-	}
-	return args[0]
 }

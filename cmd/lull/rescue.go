@@ -13,9 +13,9 @@ import (
 func (a *app) rescueCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "rescue FLIGHT", Short: "Start a flight from the manifest of a stuck one", Args: cobra.ExactArgs(1),
-		Long: "What is left of a flight that nobody works on any more (alarm Stuck) is admitted again and written, " +
-			"with no message behind it. What is\n" +
-			"committed already, or newer, is left alone. Rescuing a flight twice does no harm.",
+		Long: "Admits and writes what remains of a stuck flight (alarm stuck) from its manifest, without its " +
+			"messages. Documents that have committed this version or a newer one stay as they are. You may " +
+			"rescue a flight twice.",
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		id, err := api.Rescue(c.Context(), flight.ID(args[0]))
@@ -28,6 +28,6 @@ func (a *app) rescueCommand() *cobra.Command {
 	return exits(c, map[int]string{
 		exitOK: "a new flight was started", exitFailed: "it could not be started",
 		exitUsage:   "usage or settings, or another stack's flight",
-		exitMissing: "there is no such flight, or nothing left in it",
+		exitMissing: "the flight was not found, or nothing remains in it",
 	})
 }

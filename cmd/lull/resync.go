@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"golang.org/x/time/rate"
 
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/operate"
@@ -25,13 +29,11 @@ func (a *app) resyncCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "resync FILE|s3://BUCKET/KEY", Short: "Publish a whole collection again, in the bulk lane",
 		Long: "Publishes native events (NDJSON) to the bulk lane, with mode resync and one resync run for all of " +
-			"them: an equal version is accepted once\n" +
-			"per run, an older one never. Live traffic goes first. An object in S3 is read with the AWS SDK's " +
-			"credentials.\n\n" +
-			"How far it came is kept in a checkpoint. Interrupted, the same command goes on from there with the same " +
-			"run, so no message is accepted\n" +
-			"twice. A checkpoint that is broken, or of another input, stack, source or collection, is refused and " +
-			"nothing is sent.",
+			"them. An equal version is accepted once per run, an older one never. Live traffic goes first. The " +
+			"AWS SDK finds the credentials for an object in S3.\n\n" +
+			"A checkpoint keeps how far the resync has come. After an interruption the same command goes on " +
+			"from there with the same run, so that no message is accepted twice. A checkpoint that is broken, " +
+			"or belongs to another input, stack, source or collection, is refused, and nothing is sent.",
 		Args: cobra.ExactArgs(1),
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
@@ -50,10 +52,10 @@ func (a *app) resyncCommand() *cobra.Command {
 	})
 	c.Flags().Float64Var(&f.rate, "rate", 200, "`N` messages a second")
 	c.Flags().StringVar(&f.checkpoint, "checkpoint", "",
-		"`FILE` that keeps how far it came; without it the input's name with .checkpoint, for an object in S3 in "+
-			"this folder")
+		"`FILE` that keeps how far the resync has come; without it the input's name with .checkpoint, for an object "+
+			"in S3 in this folder")
 	c.Flags().StringVar(&f.run, "run", "", "resync run, a `ULID`; without it a new one")
-	c.Flags().StringVar(&f.source, "source", "", "`NAME` of a native source, where the default one is of another kind")
+	c.Flags().StringVar(&f.source, "source", "", "`NAME` of a native source, where the default source is of another kind")
 	c.Flags().StringVar(&f.collection, "collection", "",
 		"write to this collection `NAME` instead: rebuild beside live traffic, then switch")
 	groupFlag(c, &f.group)
@@ -75,48 +77,55 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 		at = in.name + ".checkpoint"
 	}
 	cp, err := openCheckpoint(at, in, checkpoint{
-		Run: f.run, Stack: a.target.name(), Source: f.source,
-		Collection: f.collection,
+		Run: f.run, Stack: a.target.name(), Source: f.source, Collection: f.collection,
 	})
 	if err != nil {
 		return usage(err)
 	}
 	in.run, in.collection = cp.Run, f.collection
-	bar := progress{out: a.err, size: in.size, shown: isTerminal(a.err)}
-	began, first := time.Now(), cp.Sent
-	p := publisher{
-		api: api, source: f.source, group: f.group, lane: flight.Bulk, read: cp.Sent,
-		after: func(read int) error {
-			cp.reach(read, in)
-			if err := cp.save(at); err != nil {
-				return err
-			}
-			bar.show(read, in.read)
-			return pace(ctx, began, read-first, f.rate)
-		},
+	before := cp.Sent
+	show, shown := a.progress(in.size)
+	pace := rate.NewLimiter(rate.Limit(f.rate), publishBatch)
+	pace.AllowN(time.Now(), publishBatch) // the first batch is paced, too
+	p := publisher{api: api, source: f.source, group: f.group, lane: flight.Bulk, read: before}
+	p.after = func(ctx context.Context, n int) error {
+		if err := cp.reach(at, p.read, in); err != nil {
+			return err
+		}
+		show(p.read, in.read)
+		return pace.WaitN(ctx, n)
 	}
 	err = p.all(ctx, in)
-	bar.end()
-	for _, r := range p.total.Refused {
-		fmt.Fprintf(a.err, "refused: message %d: %s\n", r.Message+1, r.Why)
-	}
+	shown()
+	a.refusals(p.total)
 	if err != nil {
 		return fmt.Errorf("%w; the same command goes on from %s", err, at)
 	}
-	if err := cp.remove(at); err != nil {
-		return err
+	if err := os.Remove(at); err != nil {
+		return fmt.Errorf("remove the checkpoint: %w", err)
 	}
-	answer := resynced{p.total, cp.Run, first}
-	if err := a.print(answer, func(w io.Writer) {
+	answer := resynced{p.total, cp.Run, before}
+	return sent(p.total, a.print(answer, func(w io.Writer) {
 		fmt.Fprintf(w, "%d messages sent in resync run %s, %d refused", p.total.Messages, cp.Run, len(p.total.Refused))
-		if first > 0 {
-			fmt.Fprintf(w, "; %d were done before", first)
+		if before > 0 {
+			fmt.Fprintf(w, "; %d were done before", before)
 		}
 		fmt.Fprintln(w)
-	}); err != nil || len(p.total.Refused) == 0 {
-		return err
+	}))
+}
+
+// progress draws a bar on standard error, where that is a terminal: show moves it, shown ends it.
+func (a *app) progress(size int64) (show func(sent int, read int64), shown func()) {
+	f, isFile := a.err.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return func(int, int64) {}, func() {}
 	}
-	return &exitError{exitFailed, nil}
+	bar := progressbar.NewOptions64(max(size, 1), progressbar.OptionSetWriter(f))
+	show = func(sent int, read int64) {
+		bar.Describe(fmt.Sprintf("%d messages", sent))
+		_ = bar.Set64(read) // the size of an object in S3 may be unknown: the bar is full then
+	}
+	return show, func() { fmt.Fprintln(f) }
 }
 
 // resynced is what a resync answers.
@@ -124,20 +133,4 @@ type resynced struct {
 	operate.Published
 	Run    string `json:"run"`
 	Before int    `json:"before,omitempty"` // messages that an interrupted run had done
-}
-
-// pace waits until n messages at the rate would have taken this long.
-func pace(ctx context.Context, began time.Time, n int, rate float64) error {
-	wait := time.Until(began.Add(time.Duration(float64(n) / rate * float64(time.Second))))
-	if wait <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

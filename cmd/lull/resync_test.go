@@ -392,27 +392,3 @@ func TestAResyncIsAcceptedOncePerRun(t *testing.T) {
 		t.Errorf("the same run again: %s", got.out)
 	}
 }
-
-func TestAProgressBarIsForPeople(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	bar := progress{out: &out, size: 100, shown: true}
-	bar.show(5, 50)
-	bar.show(10, 100)
-	bar.end()
-	if got := out.String(); !strings.Contains(got, "\r[===============               ]  50%  5 messages") ||
-		!strings.HasSuffix(got, "100%  10 messages\n") {
-		t.Errorf("shown %q", got)
-	}
-	if isTerminal(&out) {
-		t.Error("a buffer is no terminal")
-	}
-	f, err := os.Create(filepath.Join(t.TempDir(), "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if isTerminal(f) {
-		t.Error("a file is no terminal")
-	}
-}

@@ -51,36 +51,35 @@ func simulateCommand() *cobra.Command {
 		Use:   "simulate",
 		Short: "Run events through the whole stack in virtual time",
 		Long: "Runs the real functions against simulated AWS services and a simulated sink, in virtual time: a day " +
-			"takes seconds. Shows how fresh documents\n" +
-			"are with your settings and your events, what that writes and costs, and checks every promise on the " +
-			"way. The same seed, settings\n" +
-			"and events give the same run, to the bit. Without --events the seed writes some of its own, or so many " +
-			"a second as --load says.\n\n" +
-			"What an outage of the sink comes to: --load 5 --for 3h --sink-down 15m-2h15m --sink-takes 20 --plot " +
-			"outage.svg",
+			"takes seconds. It shows how fresh documents are with your settings and your events, and what that " +
+			"writes and costs. On the way it checks every promise. The same seed, settings and events give the " +
+			"same run, to the bit. Without --events the seed writes some events of its own, or as many a second " +
+			"as --load says.\n\n" +
+			"To see what an outage of the sink costs: --load 5 --for 3h --sink-down 15m-2h15m --sink-takes 20 " +
+			"--plot outage.svg",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runSimulate(c, f) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.config, "config", "", "settings, a lull.yaml; without it the defaults")
+	fl.StringVar(&f.config, "config", "", "settings, a `FILE` like lull.yaml; without it the defaults")
 	fl.StringVar(&f.events, "events", "",
-		"messages: a file of NDJSON with after_ms, a folder of *.json, or - for standard input")
-	fl.StringVar(&f.source, "source", "", "what decodes the messages: native or govuk, or a source of --config")
-	fl.StringVar(&f.collection, "collection", "", "collection of events that name none")
+		"messages: `FILE|DIR|-`, NDJSON with after_ms, a folder of *.json, or standard input")
+	fl.StringVar(&f.source, "source", "", "`NAME` of what decodes the messages: native or govuk, or a source of --config")
+	fl.StringVar(&f.collection, "collection", "", "collection `NAME` of events that name none")
 	fl.StringVar(&f.faults, "faults", string(sim.NoFaults),
-		"none, standard (docs/faults.md), or swarm: rates that the seed draws, far beyond it")
-	fl.Uint64Var(&f.seed, "seed", 1, "seed of everything that is left to chance")
-	fl.IntVar(&f.pollers, "pollers", pollersAtFirst, "pollers that each event source mapping begins with")
-	fl.StringVar(&f.report, "report", "", "file for the report, one JSON object")
+		"`LEVEL` of injected failures: none, standard (docs/faults.md), or swarm, with rates that the seed draws")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed `N` of everything that is left to chance")
+	fl.IntVar(&f.pollers, "pollers", pollersAtFirst, "`N` pollers that each event source mapping begins with")
+	fl.StringVar(&f.report, "report", "", "`FILE` for the report, one JSON object")
 	fl.Float64Var(&f.load, "load", 0,
 		"`N` events a second, for as long as --for says, in place of --events: changes of 1,000 documents")
-	fl.DurationVar(&f.lasting, "for", time.Hour, "how long --load goes on")
+	fl.DurationVar(&f.lasting, "for", time.Hour, "duration `D` of --load")
 	fl.StringVar(&f.sinkDown, "sink-down", "",
-		"`FROM-TO`, counted from the beginning: the sinks do not answer meanwhile")
+		"`FROM-TO`, counted from the beginning: the sinks do not answer during that time")
 	fl.IntVar(&f.sinkTakes, "sink-takes", 0,
-		"`N` documents a second that a sink takes: it answers the others with 429; 0 for any number")
-	fl.StringVar(&f.plot, "plot", "", "file for a picture of what the sinks got, how fresh it was and what waited: SVG")
-	fl.StringVar(&f.story, "story", "", "file for everything that happens, line by line")
+		"`N` documents a second that a sink takes: it answers 429 to the others; 0 for no limit")
+	fl.StringVar(&f.plot, "plot", "", "`FILE` for a picture, SVG: what the sinks got, how fresh it was and what waited")
+	fl.StringVar(&f.story, "story", "", "`FILE` for everything that happens, line by line")
 	return c
 }
 

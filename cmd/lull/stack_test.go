@@ -45,7 +45,7 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 	if len(status.Queues) != 3 || len(status.Sinks) != 1 || status.Sinks[0].Open {
 		t.Errorf("status: %+v", status)
 	}
-	s.ask("status").want(t, "status", exitOK, "search-live", "well", "0 dead letters parked")
+	s.ask("status").want(t, "status", exitOK, "search-live", "healthy", "0 dead letters parked")
 	var x operate.Explanation
 	s.ask("explain", "content#a", "-o", "json").into(t, &x)
 	if !x.Known || x.Version != "2" || x.InSink != "2" || len(x.Decisions) == 0 {
@@ -54,7 +54,7 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 	s.ask("explain", "content#a").want(t, "explain", exitOK, "ROW", "committed", "SINK", "DECISIONS", "SETTLE",
 		"It is fresh")
 	a = s.ask("explain", "content#nothing")
-	a.want(t, "explain what is not known", exitMissing, "nothing is known of this key")
+	a.want(t, "explain what is not known", exitMissing, "nothing is known about this key")
 	if !strings.Contains(a.out, "No event of this document was ever judged") {
 		t.Errorf("explain said %q", a.out)
 	}
@@ -144,7 +144,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 			"a filter that was not said",
 			[]string{"drop", "--reason", "contract", "--key", ""},
 			exitUsage,
-			"--key: is empty",
+			`"--key" flag`,
 		},
 		{"an unknown letter to redrive", []string{"redrive", "0123"}, exitMissing, "0123"},
 		{"an unknown letter to drop", []string{"drop", "0123"}, exitMissing, "0123"},
@@ -167,7 +167,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 	if res.Outcomes["dropped"] != 1 || len(res.Lines) != 1 {
 		t.Errorf("drop: %+v", res)
 	}
-	s.ask("dead", "drop", "--reason", "payload").want(t, "drop of none", exitOK, "no letter is selected")
+	s.ask("dead", "drop", "--reason", "payload").want(t, "drop of none", exitOK, "no dead letter is selected")
 }
 
 func TestDoctorSendsAnEventThrough(t *testing.T) {
@@ -212,7 +212,7 @@ func TestWrongQuestionsHaveClearAnswers(t *testing.T) {
 		{"no address", []string{"status", "--dev", "there"}, exitUsage, "--dev there"},
 		{"two stacks", []string{"status", "--aws", "--dev", gone.URL}, exitUsage, "choose one"},
 		{"an unknown format", []string{"status", "-o", "xml"}, exitUsage, "-o xml"},
-		{"no settings", []string{"status", "--aws", "--settings", "missing.yaml"}, exitUsage, "missing.yaml"},
+		{"no settings", []string{"status", "--aws", "--config", "missing.yaml"}, exitUsage, "missing.yaml"},
 		{"no key", []string{"get", "content"}, exitUsage, "<collection>#<id>"},
 		{"logs without functions", []string{"explain", "content#a", "--logs", "1h"}, exitUsage, "--aws"},
 		{"no key to explain", []string{"explain", "#a"}, exitUsage, "#a"},

@@ -12,11 +12,10 @@ import (
 
 func (a *app) statusCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "status", Short: "Show what waits where, how the sinks are, and how many letters are parked",
+		Use: "status", Short: "Show what waits where, which sinks are healthy, and how many dead letters are parked",
 		Args: cobra.NoArgs,
-		Long: "Counts the messages of every queue (on AWS approximately): visible ones, held ones, and those that " +
-			"wait for their time; the flights;\n" +
-			"the parked dead letters; and says which sinks are unwell.",
+		Long: "Counts the messages of every queue (on AWS approximately): visible, held and delayed ones. Counts " +
+			"the flights and the parked dead letters, and says which sinks are unhealthy.",
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
 		s, err := api.Status(c.Context())
@@ -30,9 +29,9 @@ func (a *app) statusCommand() *cobra.Command {
 			}
 			fmt.Fprintln(w, "\nSINK\tHEALTH")
 			for _, k := range s.Sinks {
-				health := "well"
+				health := "healthy"
 				if k.Open {
-					health = fmt.Sprintf("unwell: nothing is claimed before %s (level %d)",
+					health = fmt.Sprintf("unhealthy: nothing is claimed before %s (level %d)",
 						k.OpenUntil.Format(time.RFC3339), k.Level)
 				}
 				fmt.Fprintf(w, "%s\t%s\n", k.Sink, health)
@@ -49,7 +48,7 @@ func (a *app) statusCommand() *cobra.Command {
 		})
 	})
 	return exits(c, map[int]string{
-		exitOK: "the stack answered, whatever waits", exitFailed: "it did not",
+		exitOK: "the stack answered, whatever waits", exitFailed: "the stack did not answer",
 		exitUsage: "usage or settings",
 	})
 }

@@ -23,10 +23,10 @@ import (
 // target says which stack a command talks to: a `lull dev` by its address, or a deployed stack by
 // its settings.
 type target struct {
-	dev      string
-	stack    bool
-	settings string
-	output   string
+	dev    string
+	stack  bool
+	config string
+	output string
 }
 
 // awsEnv makes --aws the default.
@@ -34,13 +34,13 @@ const awsEnv = "LULL_AWS"
 
 func (t *target) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.dev, "dev", "http://"+defaultListen, "talk to the 'lull dev' at this `URL`")
-	f.BoolVar(&t.stack, "aws", false, "talk to the deployed stack of --settings, as "+awsEnv+
-		"=1 does; endpoint, region and credentials as the AWS SDK finds them")
-	f.StringVar(&t.settings, "settings", "lull.yaml", "with --aws: the `FILE` of settings that was deployed")
+	f.BoolVar(&t.stack, "aws", false, "talk to the deployed stack of --config, as "+awsEnv+
+		"=1 does; the AWS SDK finds endpoint, region and credentials")
+	f.StringVar(&t.config, "config", "lull.yaml", "with --aws: the `FILE` of settings that was deployed")
 	f.StringVarP(&t.output, "output", "o", "table", "`FORMAT` of the answer: table or json")
 }
 
-// check refuses what makes no sense.
+// check refuses flags that contradict each other.
 func (t *target) check(f *pflag.FlagSet) error {
 	if t.output != "table" && t.output != "json" {
 		return usagef("-o %s: want table or json", t.output)
@@ -62,19 +62,18 @@ func (t *target) check(f *pflag.FlagSet) error {
 // name is the stack's, for people and to compare.
 func (t *target) name() string {
 	if t.stack {
-		return "--settings " + t.settings
+		return "--config " + t.config
 	}
 	return t.dev
 }
 
-// open connects; done closes the connections. Nothing is sent to the stack yet but the question
-// where its queues are.
+// open connects; done closes the connections. It only asks the stack where its queues are.
 func (a *app) open(ctx context.Context) (api operate.API, done func(), err error) {
 	if !a.target.stack {
 		client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}
 		return &operate.Client{Base: a.target.dev, HTTP: client}, client.CloseIdleConnections, nil
 	}
-	cfg, err := a.settings()
+	cfg, err := a.loadConfig()
 	if err != nil {
 		return nil, nil, usage(err)
 	}
@@ -85,14 +84,14 @@ func (a *app) open(ctx context.Context) (api operate.API, done func(), err error
 	return o, done, nil
 }
 
-// settings are the valid ones of --settings.
-func (a *app) settings() (*config.Config, error) {
-	cfg, err := yamlfile.Load(a.target.settings)
+// loadConfig reads and validates the settings of --config.
+func (a *app) loadConfig() (*config.Config, error) {
+	cfg, err := yamlfile.Load(a.target.config)
 	if err != nil {
-		return nil, fmt.Errorf("--settings: %w", err)
+		return nil, fmt.Errorf("--config: %w", err)
 	}
 	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("--settings %s: %w", a.target.settings, err)
+		return nil, fmt.Errorf("--config %s: %w", a.target.config, err)
 	}
 	return &cfg, nil
 }
@@ -122,8 +121,8 @@ func (a *app) print(v any, f func(w io.Writer)) error {
 	return w.Flush()
 }
 
-// below prints a text byte for byte under what print printed, unless that was JSON, which has it
-// already. A table would take its tabs for columns.
+// below prints a text byte for byte under what print printed: a table would take its tabs for
+// columns. JSON has the text already.
 func (a *app) below(err error, text string) error {
 	if err != nil || a.target.output == "json" {
 		return err

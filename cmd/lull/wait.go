@@ -19,8 +19,8 @@ func (a *app) waitCommand() *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use: "wait KEY --version V", Short: "Wait until a version of a document, or a newer one, is committed",
-		Long: "What a publish button needs. Looks every quarter of a second, and says at the end why the document is " +
-			"as fresh as it is.",
+		Long: "Looks every quarter of a second, and says at the end why the document is as fresh as it is. Use " +
+			"it behind a publish button.",
 		Args: cobra.ExactArgs(1),
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
@@ -43,8 +43,8 @@ func (a *app) waitCommand() *cobra.Command {
 	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait, at most `D`")
 	return exits(c, map[int]string{
 		exitOK: "the version, or a newer one, is committed", exitFailed: "the stack did not answer",
-		exitUsage:   "usage or settings, or no version of the document's kind",
-		exitLetters: "the version is a dead letter", exitMissing: "the time is up",
+		exitUsage:   "usage or settings, or a version of another kind than the document's",
+		exitLetters: "the version is a dead letter", exitMissing: "timed out",
 	})
 }
 

@@ -65,7 +65,7 @@ func (s *Stack) LullAs(t testing.TB, who Who, input string, args ...string) Answ
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(s.work, "lull"),
-		append([]string{"--aws", "--settings", s.settings}, args...)...)
+		append([]string{"--aws", "--config", s.settings}, args...)...)
 	cmd.Env, cmd.Stdin = append(os.Environ(), who...), strings.NewReader(input)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -76,7 +76,7 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, []stri
 
 // init prepares the sink, as an operator does before the first document.
 func (s *Stack) init(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.work, "lull"), "init", "--settings", s.settings)
+	cmd := exec.CommandContext(ctx, filepath.Join(s.work, "lull"), "init", "--config", s.settings)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("lull init: %w\n%s", err, out)
 	}
