@@ -83,37 +83,42 @@ func (b Bounds) String() string {
 		{b.Stubborn, "always gets an item error"},
 		{b.Fickle, "may be accepted or refused for good"},
 	} {
-		for n := Key(1); n <= MaxKey; n++ {
-			if k.set.Has(n) {
-				out = append(out, m.version(n)+" "+k.text)
-			}
+		for n := range k.set.Up() {
+			out = append(out, m.version(n)+" "+k.text)
 		}
 	}
-	l := b.Budget
-	add(int(l.Crashes), "one crash, lost call or unknown outcome", "crashes, lost calls or unknown outcomes")
-	add(int(l.Duplicates), "one duplicate", "duplicates")
-	add(int(l.Throttles), "one throttled request", "throttled requests")
-	add(int(l.Refusals), "one item error", "item errors")
-	add(int(l.Moves), "one message moved by receive count", "messages moved by receive count")
-	add(int(l.Deadlines), "one dead deadline", "dead deadlines")
-	add(int(l.Redrives), "one redrive", "redrives")
-	add(int(l.Prunes), "one row collected", "rows collected")
-	add(int(l.Outages), "one outage of the table", "outages of the table")
-	add(int(l.Ages), "one message that outlives rows", "messages that outlive rows")
-	add(int(l.Stale), "one read of an older image", "reads of older images")
-	if b.Latecomers {
-		out = append(out, "messages older than rows are kept may still be in the queue")
+	for kind, left := range b.Budget {
+		add(int(left), budgetText[kind][0], budgetText[kind][1])
 	}
-	if b.NoCap {
-		out = append(out, "max wait is never over")
-	}
-	if b.Clocks {
-		out = append(out, "clocks apart")
-	}
-	if b.LateAdmits {
-		out = append(out, "an ADMIT may arrive at any later time")
+	for _, more := range []struct {
+		on   bool
+		text string
+	}{
+		{b.Latecomers, "messages older than rows are kept may still be in the queue"},
+		{b.NoCap, "max wait is never over"},
+		{b.Clocks, "clocks apart"},
+		{b.LateAdmits, "an ADMIT may arrive at any later time"},
+	} {
+		if more.on {
+			out = append(out, more.text)
+		}
 	}
 	return strings.Join(out, "; ")
+}
+
+// budgetText says what a budget allows: once, and several times.
+var budgetText = [kinds][2]string{
+	Crashes:    {"one crash, lost call or unknown outcome", "crashes, lost calls or unknown outcomes"},
+	Duplicates: {"one duplicate", "duplicates"},
+	Throttles:  {"one throttled request", "throttled requests"},
+	Refusals:   {"one item error", "item errors"},
+	Moves:      {"one message moved by receive count", "messages moved by receive count"},
+	Deadlines:  {"one dead deadline", "dead deadlines"},
+	Redrives:   {"one redrive", "redrives"},
+	Prunes:     {"one row collected", "rows collected"},
+	Outages:    {"one outage of the table", "outages of the table"},
+	Ages:       {"one message that outlives rows", "messages that outlive rows"},
+	Stale:      {"one read of an older image", "reads of older images"},
 }
 
 // One makes messages with one version each.
@@ -130,14 +135,6 @@ func Spares(keys ...Key) []Message {
 	out := One(keys...)
 	for i := range out {
 		out[i].Spare = true
-	}
-	return out
-}
-
-func join(lists ...[]Message) []Message {
-	var out []Message
-	for _, l := range lists {
-		out = append(out, l...)
 	}
 	return out
 }
@@ -170,11 +167,18 @@ func (m *Model) rowKey(k Key) Key {
 }
 
 // keys are the versions in some messages.
-func (m *Model) keys(set Set) KeySet {
-	var out KeySet
-	for i, msg := range m.Bounds.Messages {
-		if set.Has(i) {
-			out |= msg.Keys
+func (m *Model) keys(set Set) (out KeySet) {
+	for i := range set.All() {
+		out |= m.Bounds.Messages[i].Keys
+	}
+	return out
+}
+
+// which are those of the messages that have a property.
+func (m *Model) which(set Set, has func(Message) bool) (out Set) {
+	for i := range set.All() {
+		if has(m.Bounds.Messages[i]) {
+			out |= 1 << i
 		}
 	}
 	return out
@@ -182,13 +186,12 @@ func (m *Model) keys(set Set) KeySet {
 
 // with are those of the messages that carry k.
 func (m *Model) with(set Set, k Key) Set {
-	var out Set
-	for i, msg := range m.Bounds.Messages {
-		if set.Has(i) && msg.Keys.Has(k) {
-			out |= 1 << i
-		}
-	}
-	return out
+	return m.which(set, func(msg Message) bool { return msg.Keys.Has(k) })
+}
+
+// alone are those of the messages that carry k and nothing else.
+func (m *Model) alone(set Set, k Key) Set {
+	return m.which(set, func(msg Message) bool { return msg.Keys == Keys(k) && !msg.Other })
 }
 
 // aged reports whether message i is older than rows are kept.

@@ -1,5 +1,10 @@
 package model
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Breaker is the sink's shared health row (design section 8) with flights that look at it: TRIP,
 // PROBE, CLOSE. Each flight has one document. The sink may be ill at any time, within the budget,
 // and gets well by itself.
@@ -67,12 +72,7 @@ func (b Breaker) Initial() BreakerState {
 
 // Canon sorts the flights.
 func (b Breaker) Canon(s BreakerState) BreakerState {
-	f := &s.Flight
-	for i := 1; i < len(f); i++ {
-		for j := i; j > 0 && f[j-1].rank() < f[j].rank(); j-- {
-			f[j-1], f[j] = f[j], f[j-1]
-		}
-	}
+	slices.SortStableFunc(s.Flight[:], func(a, b Prober) int { return cmp.Compare(b.rank(), a.rank()) })
 	return s
 }
 
@@ -98,14 +98,9 @@ func (b Breaker) Check(s BreakerState) Broken {
 	return 0
 }
 
-// Settled wants every document written and the circuit breaker closed.
+// Settled wants every document written.
 func (b Breaker) Settled(s BreakerState) bool {
-	for _, f := range s.Flight {
-		if f.Work != Done {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.Flight[:], func(p Prober) bool { return p.Work != Done })
 }
 
 // Next appends what can happen: times that pass, the sink, the flights.
@@ -155,26 +150,26 @@ func (b Breaker) work(s BreakerState, i int, add func(BreakerState, bool, Broken
 		f.Work = Asking
 		add(t, true, 0, "index claims its document, and the request goes to the sink")
 	case Asking:
-		if !s.Ill {
+		text := "the sink applies the document"
+		switch {
+		case s.Ill:
+			b.trip(&t, f)
+			text = "the sink throttles the document: TRIP, and the flight waits"
+		case b.Rules.WaitForSuccess:
+			t.Open, t.Until = false, false
+			fallthrough
+		default:
 			*f = Prober{Work: Done}
-			if b.Rules.WaitForSuccess {
-				t.Open, t.Until = false, false
-			}
-			add(t, true, 0, "the sink applies the document")
-			return
 		}
-		*f = Prober{}
-		b.trip(&t)
-		add(t, true, 0, "the sink throttles the document: TRIP, and the flight waits")
+		add(t, true, 0, text)
 	case Probing:
-		if !s.Ill {
-			f.Work = Pinged
-			add(t, true, 0, "the sink answers the ping")
-			return
+		text := "the sink answers the ping"
+		f.Work = Pinged
+		if s.Ill {
+			b.trip(&t, f)
+			text = "the sink throttles the ping: TRIP, and the flight waits"
 		}
-		*f = Prober{}
-		b.trip(&t)
-		add(t, true, 0, "the sink throttles the ping: TRIP, and the flight waits")
+		add(t, true, 0, text)
 	case Pinged:
 		// CLOSE: probe_until is ours.
 		if f.Mine && s.Probed {
@@ -220,8 +215,9 @@ func (b Breaker) look(s BreakerState, i int, add func(BreakerState, bool, Broken
 	}
 }
 
-// trip opens the circuit breaker unless somebody has just done so, and takes the probe away.
-func (b Breaker) trip(t *BreakerState) {
+// trip opens the circuit breaker unless it was just opened, and takes the probe away. The flight waits.
+func (b Breaker) trip(t *BreakerState, f *Prober) {
+	*f = Prober{}
 	if t.Until {
 		return
 	}

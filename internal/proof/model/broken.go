@@ -1,6 +1,9 @@
 package model
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // What can be broken. The first group are the damages that the promises of design section 3
 // exclude, the second are the rules that keep them away: a rule breaks earlier, a damage says why
@@ -59,8 +62,7 @@ func (b Broken) String() string {
 
 // Check finds what a state violates.
 func (m Model) Check(s State) Broken {
-	var b Broken
-	b |= m.lost(&s)
+	b := m.lost(&s)
 	if m.Settled(s) && s.Sink.Content < s.Row.Committed && !s.Listed {
 		b |= OldStays
 	}
@@ -70,78 +72,48 @@ func (m Model) Check(s State) Broken {
 // lost looks for the newest version that is no dead letter: it must be in the sink, or something
 // must still carry it or a newer one.
 func (m *Model) lost(s *State) Broken {
-	carried := m.live(s)
+	carried := m.live(s) | 1<<s.Redrive
 	for _, e := range s.Execs {
 		if e.Phase != Waiting {
 			carried |= 1 << e.Key
 		}
 	}
-	if s.Redrive != None {
-		carried |= 1 << s.Redrive
-	}
 	var b Broken
 	for k := MaxKey; k > None; k-- {
-		if carried.Has(k) || s.Sink.Content >= k || s.Row.Committed >= k {
+		switch {
+		case carried.Has(k) || s.Sink.Content >= k || s.Row.Committed >= k:
 			return b
-		}
-		if !m.sent(k) || s.Letters[k] == Parked {
-			continue
-		}
-		if s.Letters[k] == Redriven {
+		case !m.sent(k) || s.Letters[k] == Parked:
+		case s.Letters[k] == Redriven:
 			b |= Hidden
-			continue
+		default:
+			return b | Lost
 		}
-		return b | Lost
 	}
 	return b
 }
 
 // live are the versions that a message or a manifest carries.
 func (m *Model) live(s *State) KeySet {
-	set := s.held()
-	for i, p := range s.Messages {
-		if p != Gone {
-			set |= 1 << i
-		}
-	}
-	return m.keys(set)
+	return m.keys(s.held() | s.notGone())
 }
 
 // sent reports whether somebody ever sent k.
 func (m *Model) sent(k Key) bool {
-	for _, msg := range m.Bounds.Messages {
-		if !msg.Spare && msg.Keys.Has(k) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Bounds.Messages, func(msg Message) bool { return !msg.Spare && msg.Keys.Has(k) })
 }
 
 // Settled reports that nothing is under way: no message, no flight, no lease, nothing pending, a
 // row that will expire. Dead letters may be parked.
 func (m Model) Settled(s State) bool {
-	for _, p := range s.Messages {
-		if p != Gone {
-			return false
-		}
-	}
-	if s.held() != 0 || s.Redrive != None || s.Collect || s.Down || s.Assert {
+	if s.notGone()|s.held() != 0 || s.Redrive != None || s.Collect || s.Down || s.Assert {
 		return false
 	}
-	for _, e := range s.Execs {
-		if e.Phase != Waiting {
-			return false
-		}
-	}
-	for i := range s.Requests {
-		if s.Requests[i] != (Request{}) {
-			return false
-		}
-	}
-	for i := range s.Writes {
-		if s.Writes[i] != (RowWrite{}) {
-			return false
-		}
-	}
-	return !s.Row.Exists || s.Row.Pending == None && !s.Row.Lease && s.Row.Expires
+	return s.calm() && (!s.Row.Exists || s.Row.Pending == None && !s.Row.Lease && s.Row.Expires)
+}
+
+// calm reports that no invocation of index is under way, nor a request or a write of one.
+func (s *State) calm() bool {
+	return !slices.ContainsFunc(s.Execs[:], func(f Exec) bool { return f.Phase != Waiting }) &&
+		s.Requests == [maxRequests]Request{} && s.Writes == [maxWrites]RowWrite{}
 }

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // Change is one change to the design, with the smallest bounds in which it falls. The design itself
 // holds in the same bounds: a test checks both.
 type Change struct {
@@ -23,11 +25,7 @@ func (c Change) held() Broken {
 
 // Changes are the rows of the table in docs/model.md, in its order.
 func Changes() []Change {
-	var all []Change
-	for _, group := range [][]Change{acknowledging(), claiming(), ending(), writing(), ageing(), letters(), beyond()} {
-		all = append(all, group...)
-	}
-	return all
+	return slices.Concat(acknowledging(), claiming(), ending(), writing(), ageing(), deadLetters(), beyond())
 }
 
 // All sinks that need the lease are plain here unless the row says otherwise.
@@ -91,7 +89,7 @@ func claiming() []Change {
 			Name: "claimed-was-missing", What: "claimed_was missing at REJECT (two rejected versions in a row)",
 			Rules: Rules{ClaimedWasOnlyAtFirst: true}, Stuck: true,
 			Bounds: Bounds{
-				Messages: join(One(2, 3), Spares(2, 3)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
+				Messages: slices.Concat(One(2, 3), Spares(2, 3)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
 				Budget: Budget{Crashes: 1},
 			},
 		},
@@ -209,7 +207,7 @@ func writing() []Change {
 
 func ageing() []Change {
 	parked := Bounds{
-		Messages: join(One(1, 2), Spares(1)), Execs: 2, Batch: 1,
+		Messages: slices.Concat(One(1, 2), Spares(1)), Execs: 2, Batch: 1,
 		Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1},
 	}
 	return []Change{
@@ -232,20 +230,20 @@ func ageing() []Change {
 			Name: "age-guard-by-no-row", What: "age guard by \"no row\" instead of \"nothing committed\"",
 			Rules: Rules{AgeGuardByRow: true}, Watch: Damage,
 			Bounds: Bounds{
-				Messages: join(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 1, Poison: Keys(3),
+				Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 1, Poison: Keys(3),
 				Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1},
 			},
 		},
 	}
 }
 
-func letters() []Change {
+func deadLetters() []Change {
 	return []Change{
 		{
 			Name: "redrive-deletes-the-letter", What: "redrive deletes the parked item after sending",
 			Rules: Rules{RedriveDeletesLetter: true}, Watch: Damage,
 			Bounds: Bounds{
-				Messages: join(One(2, 3), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
+				Messages: slices.Concat(One(2, 3), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
 				Budget: Budget{Redrives: 1},
 			},
 		},
@@ -253,7 +251,7 @@ func letters() []Change {
 			Name: "redrive-at-any-time", What: "redrives while the row is leased or pending at k",
 			Rules: Rules{RedriveAtAnyTime: true}, Watch: Hidden,
 			Bounds: Bounds{
-				Messages: join(One(1), Spares(1)), Execs: 2, Batch: 1, Poison: Keys(1),
+				Messages: slices.Concat(One(1), Spares(1)), Execs: 2, Batch: 1, Poison: Keys(1),
 				Budget: Budget{Redrives: 1},
 			},
 		},
@@ -261,7 +259,7 @@ func letters() []Change {
 			Name: "dead-from-a-stale-read", What: "dead = k believed from an eventually consistent read",
 			Rules: Rules{DeadFromStaleRead: true}, Watch: Damage | Hidden,
 			Bounds: Bounds{
-				Messages: join(One(1), Spares(1)), Execs: 1, Batch: 1, Poison: Keys(1),
+				Messages: slices.Concat(One(1), Spares(1)), Execs: 1, Batch: 1, Poison: Keys(1),
 				Budget: Budget{Redrives: 1, Stale: 1},
 			},
 		},
@@ -283,7 +281,7 @@ func beyond() []Change {
 			Name: "park-without-form-two", What: "PARK in its first form only",
 			Rules: Rules{NoSecondPark: true}, Stuck: true,
 			Bounds: Bounds{
-				Messages: join(One(1), Spares(1)), Execs: 1, Batch: 1,
+				Messages: slices.Concat(One(1), Spares(1)), Execs: 1, Batch: 1,
 				Budget: Budget{Crashes: 2, Moves: 2, Redrives: 1, Deadlines: 1},
 			},
 		},
@@ -297,7 +295,7 @@ func beyond() []Change {
 			What:  "the age guard in ADMIT's condition only, not over the older versions of the batch",
 			Rules: Rules{RidersUnjudged: true}, Watch: Damage,
 			Bounds: Bounds{
-				Messages: join(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 2,
+				Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 2,
 				Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1},
 			},
 		},
@@ -332,7 +330,7 @@ func beyond() []Change {
 			Name:  "aged-while-pending",
 			What:  "no PARK after too_old_to_judge: a message outlives row retention while its own version is pending",
 			Rules: Rules{AgedUnparked: true}, Stuck: true,
-			Bounds: Bounds{Messages: join(One(1), Spares(1)), Execs: 2, Batch: 1, Budget: Budget{Crashes: 1, Ages: 1}},
+			Bounds: Bounds{Messages: slices.Concat(One(1), Spares(1)), Execs: 2, Batch: 1, Budget: Budget{Crashes: 1, Ages: 1}},
 		},
 		{
 			Name:  "done-not-remembered",

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // Holding is a bound in which the design holds: nothing breaks, nothing is stuck.
 type Holding struct {
 	Name   string
@@ -20,17 +22,17 @@ func Holdings() []Holding {
 			Messages: One(1, 2, 3), Execs: 2, Batch: 3, Budget: Budget{Crashes: 1, Throttles: 1},
 		}},
 		{Name: "three flights of one version, started twice", Bounds: Bounds{
-			Messages: join(One(1, 2), Spares(1)), Execs: 3, Batch: 1, Budget: faults,
+			Messages: slices.Concat(One(1, 2), Spares(1)), Execs: 3, Batch: 1, Budget: faults,
 		}},
 		{Name: "v3 is poison", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 2, Poison: Keys(3), Budget: Budget{Crashes: 1},
 		}},
 		{Name: "v2 is poison, moved by receive count, redriven", Bounds: Bounds{
-			Messages: join(One(1, 2), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2),
+			Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2),
 			Budget: Budget{Crashes: 1, Moves: 1, Redrives: 1},
 		}},
 		{Name: "dead deadlines and both forms of PARK", Bounds: Bounds{
-			Messages: join(One(1, 2), Spares(1)), Execs: 2, Batch: 1,
+			Messages: slices.Concat(One(1, 2), Spares(1)), Execs: 2, Batch: 1,
 			Budget: Budget{Crashes: 1, Deadlines: 1, Moves: 1, Redrives: 1},
 		}},
 		{Name: "a sink without versions", Bounds: Bounds{
@@ -45,7 +47,7 @@ func Holdings() []Holding {
 			Budget: Budget{Crashes: 1, Duplicates: 1, Throttles: 1},
 		}},
 		{Name: "rows collected, dead letters redriven after it", Bounds: Bounds{
-			Messages: join(One(1, 2), Spares(1)), Execs: 2, Batch: 2, Deletes: Keys(2),
+			Messages: slices.Concat(One(1, 2), Spares(1)), Execs: 2, Batch: 2, Deletes: Keys(2),
 			Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1, Duplicates: 1},
 		}},
 		{Name: "rows collected while old messages still wait", Bounds: Bounds{
@@ -53,18 +55,18 @@ func Holdings() []Holding {
 			Budget: Budget{Prunes: 1, Crashes: 1},
 		}},
 		{Name: "equal versions with different payloads", Bounds: Bounds{
-			Messages: join(One(2, 3), Spares(2, 3)), Execs: 2, Batch: 2, Budget: faults,
+			Messages: slices.Concat(One(2, 3), Spares(2, 3)), Execs: 2, Batch: 2, Budget: faults,
 		}},
 		{Name: "messages with several events of one document", Bounds: Bounds{
 			Messages: []Message{{Keys: Keys(1, 3)}, {Keys: Keys(2)}}, Execs: 2, Batch: 2, Poison: Keys(3),
 			Budget: Budget{Crashes: 1},
 		}},
 		{Name: "messages with two poison events of one document", Bounds: Bounds{
-			Messages: join([]Message{{Keys: Keys(2, 3)}}, One(1), Spares(2, 3)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
+			Messages: slices.Concat([]Message{{Keys: Keys(2, 3)}}, One(1), Spares(2, 3)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
 			Budget: Budget{Crashes: 1},
 		}},
 		{Name: "a message with a good version and two poison ones", Bounds: Bounds{
-			Messages: join([]Message{{Keys: Keys(1, 2, 3)}}, One(1)), Execs: 2, Batch: 2, Poison: Keys(2, 3),
+			Messages: slices.Concat([]Message{{Keys: Keys(1, 2, 3)}}, One(1)), Execs: 2, Batch: 2, Poison: Keys(2, 3),
 			NoCap:  true,
 			Budget: Budget{Crashes: 1, Throttles: 1},
 		}},
@@ -77,11 +79,11 @@ func Holdings() []Holding {
 			Messages: []Message{{Keys: Keys(1), Other: true}, {Keys: Keys(2)}}, Execs: 2, Batch: 2, Budget: faults,
 		}},
 		{Name: "item errors until the dead letter", Bounds: Bounds{
-			Messages: join(One(1, 2), Spares(2)), Execs: 2, Batch: 2, Stubborn: Keys(2), MaxRefusals: 2,
+			Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 2, Stubborn: Keys(2), MaxRefusals: 2,
 			Budget: Budget{Crashes: 1, Throttles: 1},
 		}},
 		{Name: "two rejected versions in a row, one with an unknown outcome", Bounds: Bounds{
-			Messages: join(One(1, 2, 3), Spares(2, 3)), Execs: 3, Batch: 1, Poison: Keys(2, 3),
+			Messages: slices.Concat(One(1, 2, 3), Spares(2, 3)), Execs: 3, Batch: 1, Poison: Keys(2, 3),
 			Budget: Budget{Crashes: 1},
 		}},
 		{Name: "table down, written open", Watch: Lost | OldStays, Bounds: Bounds{
@@ -89,7 +91,7 @@ func Holdings() []Holding {
 			Budget: Budget{Outages: 1, Crashes: 1},
 		}},
 		{Name: "dead read from an older image", Bounds: Bounds{
-			Messages: join(One(1, 2), Spares(1, 2)), Execs: 2, Batch: 1, Poison: Keys(2),
+			Messages: slices.Concat(One(1, 2), Spares(1, 2)), Execs: 2, Batch: 1, Poison: Keys(2),
 			Budget: Budget{Stale: 1, Redrives: 1},
 		}},
 	}
@@ -97,7 +99,7 @@ func Holdings() []Holding {
 }
 
 func largeHoldings() []Holding {
-	six := join(One(1, 2, 3), Spares(1, 2, 3))
+	six := slices.Concat(One(1, 2, 3), Spares(1, 2, 3))
 	return []Holding{
 		{Name: "three versions, two crashes, two duplicates", Large: true, Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 2, Budget: Budget{Crashes: 2, Duplicates: 2, Throttles: 1},
@@ -125,15 +127,15 @@ func largeHoldings() []Holding {
 			Budget: Budget{Crashes: 2, Duplicates: 1, Throttles: 1},
 		}},
 		{Name: "poison v3, dead letters moved and redriven", Large: true, Bounds: Bounds{
-			Messages: join(One(1, 2, 3), Spares(3)), Execs: 2, Batch: 2, Poison: Keys(3),
+			Messages: slices.Concat(One(1, 2, 3), Spares(3)), Execs: 2, Batch: 2, Poison: Keys(3),
 			Budget: Budget{Crashes: 1, Duplicates: 1, Moves: 1, Redrives: 1},
 		}},
 		{Name: "poison v2, dead letters moved and redriven", Large: true, Bounds: Bounds{
-			Messages: join(One(1, 2, 3), Spares(2)), Execs: 2, Batch: 2, Poison: Keys(2),
+			Messages: slices.Concat(One(1, 2, 3), Spares(2)), Execs: 2, Batch: 2, Poison: Keys(2),
 			Budget: Budget{Crashes: 1, Duplicates: 1, Moves: 1, Redrives: 1},
 		}},
 		{Name: "prune with everything that is old", Large: true, Bounds: Bounds{
-			Messages: join(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 2, Poison: Keys(3), Sink: Forgetful,
+			Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 2, Poison: Keys(3), Sink: Forgetful,
 			Deletes: Keys(2),
 			Budget:  Budget{Prunes: 1, Redrives: 1, Deadlines: 1, Crashes: 1},
 		}},
@@ -142,12 +144,12 @@ func largeHoldings() []Holding {
 			Budget: Budget{Crashes: 2, Duplicates: 1, Throttles: 1},
 		}},
 		{Name: "two poison versions above a good one, two crashes", Large: true, Bounds: Bounds{
-			Messages: join([]Message{{Keys: Keys(1, 2, 3)}}, One(1)), Execs: 2, Batch: 2, Poison: Keys(2, 3),
+			Messages: slices.Concat([]Message{{Keys: Keys(1, 2, 3)}}, One(1)), Execs: 2, Batch: 2, Poison: Keys(2, 3),
 			NoCap:  true,
 			Budget: Budget{Crashes: 2, Throttles: 1},
 		}},
 		{Name: "item errors and crashes", Large: true, Bounds: Bounds{
-			Messages: join(One(1, 2, 3), Spares(3)), Execs: 2, Batch: 2, Stubborn: Keys(3), MaxRefusals: 3,
+			Messages: slices.Concat(One(1, 2, 3), Spares(3)), Execs: 2, Batch: 2, Stubborn: Keys(3), MaxRefusals: 3,
 			Budget: Budget{Crashes: 1, Duplicates: 1},
 		}},
 	}

@@ -7,32 +7,28 @@ func (x *step) dead() {
 		x.park()
 		return
 	}
-	for i, p := range s.Messages {
-		if p != DeadQueue {
-			continue
-		}
+	for i := range s.at(DeadQueue).All() {
 		only := Set(1) << i
-		k := x.top(only)
+		k := x.keys(only).Newest()
 		rk := x.rowKey(k)
 		t := *s
 		l := Label{Key: k, Messages: only}
+		var broken Broken
 		switch {
 		case s.Row.Committed >= rk:
-			b := x.remove(&t, only)
+			broken = x.remove(&t, only)
 			l.Text = "dlq: {m} is superseded: dropped"
-			x.edge(t, true, b, l)
 		case s.Row.Lease:
 			continue
 		case s.Row.Claimed < rk:
 			t.Messages[i] = Queued
 			l.Text = "dlq: {m} never ran: returned"
-			x.free(t, l)
 		default:
 			t.Letters[k] = Parked
 			t.Parker.Message = only
 			l.Text = "dlq: the dead letter of {m} is stored"
-			x.free(t, l)
 		}
+		x.edge(t, true, broken, l)
 	}
 }
 
@@ -40,70 +36,51 @@ func (x *step) dead() {
 func (x *step) park() {
 	s := x.s
 	only := s.Parker.Message
-	k := x.top(only)
+	k := x.keys(only).Newest()
 	rk := x.rowKey(k)
-	who := 0
+	by, goes, stays := "dlq", "; deletes {m}", "; {m} goes back"
 	if s.Parker.Receive {
-		who = 1
+		by, goes, stays = "receive", "; {m} acknowledged", "; {m} is held"
 	}
-	l := Label{Key: k, Messages: only}
+	l := Label{Key: k, Messages: only, By: by, Text: ": crash before PARK {k}"}
 	t := *s
 	t.Parker = Parker{}
-	if t, ok := x.crash(t); ok {
-		l.Text = [2]string{"dlq: crash before PARK {k}", "receive: crash before PARK {k}"}[who]
+	if t, ok := x.spend(t, Crashes); ok {
 		x.edge(t, false, 0, l)
 	}
-	done := func(r Row, texts [2]string) {
-		t := t
-		t.Row = r
-		b := x.remove(&t, only)
-		l.Text = texts[who]
-		if r.Dead == rk {
-			x.stale(&t)
-		}
-		x.edge(t, true, b, l)
-	}
+	l.Then = goes
 	switch {
 	case s.Row.parks(rk, false):
-		done(s.Row.park(x.Rules, rk, false), [2]string{
-			"dlq: PARK {k}: applied; deletes {m}",
-			"receive: PARK {k}: applied; {m} acknowledged",
-		})
+		t.Row = s.Row.park(x.Rules, rk, false)
+		l.Text = ": PARK {k}: applied"
 	case s.Row.parks(rk, true) && !x.Rules.NoSecondPark:
-		done(s.Row.park(x.Rules, rk, true), [2]string{
-			"dlq: PARK {k}, form two: applied; deletes {m}",
-			"receive: PARK {k}, form two: applied; {m} acknowledged",
-		})
+		t.Row = s.Row.park(x.Rules, rk, true)
+		l.Text = ": PARK {k}, form two: applied"
 	case s.Row.Committed >= rk:
-		done(s.Row, [2]string{
-			"dlq: PARK {k}: refused, committed >= {k}; deletes {m}",
-			"receive: PARK {k}: refused, committed >= {k}; {m} acknowledged",
-		})
+		l.Text = ": PARK {k}: refused, committed >= {k}"
 	case s.Row.Lease && x.Rules.ParkIgnoresLease:
-		done(s.Row, [2]string{
-			"dlq: PARK {k}: refused by a live lease; deletes {m} all the same",
-			"receive: PARK {k}: refused by a live lease; {m} acknowledged all the same",
-		})
+		l.Text, l.Then = ": PARK {k}: refused by a live lease", goes+" all the same"
 	case s.Row.Lease:
-		l.Text = [2]string{
-			"dlq: PARK {k}: refused by a live lease; {m} goes back",
-			"receive: PARK {k}: refused by a live lease; {m} is held",
-		}[who]
+		l.Text, l.Then = ": PARK {k}: refused by a live lease", stays
 		x.free(t, l)
+		return
 	case s.Row.Pending > rk:
-		done(s.Row, [2]string{
-			"dlq: PARK {k}: refused, a newer version is pending; deletes {m}",
-			"receive: PARK {k}: refused, a newer version is pending; {m} acknowledged",
-		})
+		l.Text = ": PARK {k}: refused, a newer version is pending"
 	default:
-		l.Text = [2]string{"dlq: PARK {k}: refused; {m} goes back", "receive: PARK {k}: refused; {m} is held"}[who]
+		l.Text, l.Then = ": PARK {k}: refused", stays
 		x.free(t, l)
+		return
 	}
+	broken := x.remove(&t, only)
+	if t.Row.Dead == rk {
+		x.stale(&t)
+	}
+	x.edge(t, true, broken, l)
 }
 
 // stale remembers what an eventually consistent read may still show after dead changed.
 func (x *step) stale(t *State) {
-	if x.s.Left.Stale > 0 && x.s.Row.Dead != None {
+	if x.s.Left[Stale] > 0 && x.s.Row.Dead != None {
 		t.StaleDead = x.s.Row.Dead
 	}
 }
@@ -116,23 +93,18 @@ func (x *step) operator() {
 		x.redriveSend()
 		return
 	}
-	held := s.held()
 	live := x.live(s)
 	for k := Key(1); k <= MaxKey; k++ {
 		rk := x.rowKey(k)
-		blocked := s.Letters[k] != NoLetter && s.Row.Claimed == rk && !live.Has(k)
-		if s.Letters[k] == NoLetter || !s.Row.redrives(x.Rules, rk) || !blocked && s.Left.Redrives == 0 {
-			continue
-		}
-		if _, ok := x.freeMessage(held, k); !ok {
-			continue
-		}
-		t := *s
+		t, ok := x.spend(*s, Redrives)
 		l := Label{Key: k, Text: "redrive {k}: takes `dead` away"}
+		blocked := s.Letters[k] != NoLetter && s.Row.Claimed == rk && !live.Has(k)
 		if blocked {
+			t, ok = *s, true
 			l.Text = "{k} may be in the sink and keeps older ones out: it is redriven: takes `dead` away"
-		} else {
-			t.Left.Redrives--
+		}
+		if !ok || s.Letters[k] == NoLetter || !s.Row.redrives(x.Rules, rk) || x.unseen(k) == 0 {
+			continue
 		}
 		t.Row = s.Row.redrive(rk)
 		t.Redrive = k
@@ -148,16 +120,18 @@ func (x *step) redriveSend() {
 	k := s.Redrive
 	t := *s
 	t.Redrive = None
-	if t, ok := x.crash(t); ok {
+	if t, ok := x.spend(t, Crashes); ok {
 		x.edge(t, false, 0, Label{Key: k, Text: "redrive {k}: crash before sending"})
 	}
-	i, ok := x.freeMessage(s.held(), k)
-	if !ok {
+	free := x.unseen(k)
+	if free == 0 {
 		x.free(t, Label{Key: k, Text: "redrive {k}: stops, the dead letter stays parked"})
 		return
 	}
-	only := Set(1) << i
-	t.Messages[i] = Queued
+	only := free & -free
+	for i := range only.All() {
+		t.Messages[i] = Queued
+	}
 	t.Young &^= only
 	if x.Rules.RedriveHidesAge {
 		t.Young |= only
@@ -171,14 +145,9 @@ func (x *step) redriveSend() {
 	x.free(t, l)
 }
 
-// freeMessage is a message that carries k alone and that nobody knows.
-func (x *step) freeMessage(held Set, k Key) (int, bool) {
-	for i, msg := range x.Bounds.Messages {
-		if msg.Keys == Keys(k) && !msg.Other && x.s.Messages[i] == Gone && !held.Has(i) {
-			return i, true
-		}
-	}
-	return 0, false
+// unseen are the messages that carry k alone and that nobody knows.
+func (x *step) unseen(k Key) Set {
+	return x.alone(Set(1<<len(x.Bounds.Messages)-1)&x.s.at(Gone)&^x.s.held(), k)
 }
 
 // prune collects the row. Age is not modelled as time: that a row is older than rows are kept means
@@ -192,19 +161,16 @@ func (x *step) prune() {
 		t.StaleDead = None
 		x.free(t, Label{Text: "prune deletes the row without a condition"})
 	}
-	if s.Left.Ages > 0 {
-		for k := s.Aged + 1; k <= MaxKey; k++ {
-			t := *s
-			t.Left.Ages--
+	for k := s.Aged + 1; k <= MaxKey; k++ {
+		if t, ok := x.spend(*s, Ages); ok {
 			t.Aged = k
 			x.edge(t, false, 0, Label{Key: k, Text: "{k} is now older than rows are kept"})
 		}
 	}
-	if s.Left.Prunes == 0 || !s.Row.collectable() {
+	t, ok := x.spend(*s, Prunes)
+	if !ok || !s.Row.collectable() {
 		return
 	}
-	t := *s
-	t.Left.Prunes--
 	if x.Rules.PruneByState {
 		t.Row, t.StaleDead = Row{}, None
 		x.edge(t, false, 0, Label{Text: "prune: the row is settled: deleted, whatever its age"})
@@ -227,14 +193,11 @@ func (x *step) prune() {
 // twelve hours at most and the queue keeps a message for a week.
 func (x *step) quiet(aged Key) bool {
 	s := x.s
-	for i, p := range s.Messages {
-		if p != Gone && x.top(1<<i) <= aged && !x.Bounds.Latecomers {
+	for i := range s.notGone().All() {
+		if x.keys(1<<i).Newest() <= aged && !x.Bounds.Latecomers {
 			return false
 		}
 	}
-	if s.Redrive != None || s.Parker.Message != 0 || s.Requests != [maxRequests]Request{} ||
-		s.Writes != [maxWrites]RowWrite{} {
-		return false
-	}
-	return s.Execs == [maxExecs]Exec{} && s.Receivers == [maxReceivers]Receiver{}
+	return s.Redrive == None && s.Parker.Message == 0 && s.Requests == [maxRequests]Request{} &&
+		s.Writes == [maxWrites]RowWrite{} && s.Execs == [maxExecs]Exec{} && s.Receivers == [maxReceivers]Receiver{}
 }

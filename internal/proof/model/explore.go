@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -23,10 +24,12 @@ type Edge[S comparable] struct {
 // Label is an action: a text with placeholders, filled in when a story is told. The explorer never
 // formats one.
 type Label struct {
+	By       string // what stands before the text: who acts
 	Text     string
-	Exec     uint8 // {f}: the flight's execution, by its place in the state
-	Key      Key   // {k}: a version
-	Messages Set   // {m}: messages
+	Then     string // and behind it
+	Exec     uint8  // {f}: the flight's execution, by its place in the state
+	Key      Key    // {k}: a version
+	Messages Set    // {m}: messages
 }
 
 // Machine is something to explore. Next appends the edges that leave a state; Canon picks one of
@@ -45,9 +48,7 @@ type Machine[S comparable] interface {
 type Options struct {
 	Watch  Broken // stop at the first of these
 	Stuck  bool   // look for states from which no settled one can be reached by free edges
-	Limit  int    // give up after so many states; 0 is no limit
 	Report func(states, depth int, elapsed time.Duration)
-	Visit  func(state any) // told of every state
 }
 
 // Step is one line of a counterexample.
@@ -79,6 +80,9 @@ func (r Result[S]) String() string {
 	return fmt.Sprintf("%d states, %d edges, depth %d, %d settled, %s, %.0f states/s",
 		r.States, r.Edges, r.Depth, r.Settled, r.Elapsed.Round(time.Millisecond), r.Rate())
 }
+
+// ways are the free edges of a state.
+func (x *explorer[S]) ways(at uint32) []uint32 { return x.free[x.starts[at]:x.starts[at+1]] }
 
 // explorer is a breadth-first search: states are numbered in the order in which they were found, so
 // that the first violation has the shortest story.
@@ -134,16 +138,10 @@ func (x *explorer[S]) search(began time.Time) (uint32, bool) {
 			levelEnd = x.states.size()
 			x.result.Depth++
 		}
-		if x.o.Limit > 0 && x.states.size() > x.o.Limit {
-			return 0, false
-		}
 		if x.o.Report != nil && at&(1<<20-1) == 1<<20-1 {
 			x.o.Report(x.states.size(), x.result.Depth, time.Since(began))
 		}
 		s := *x.states.at(at)
-		if x.o.Visit != nil {
-			x.o.Visit(s)
-		}
 		if x.m.Settled(s) {
 			x.result.Settled++
 		}
@@ -178,27 +176,29 @@ func (x *explorer[S]) search(began time.Time) (uint32, bool) {
 }
 
 // path tells how a state was reached. Labels are not kept: they are found again by taking the steps
-// once more.
+// once more. The last step is the one that breaks something, where anything broke.
 func (x *explorer[S]) path(n uint32) []Step[S] {
-	var chain []uint32
-	for at := n; at != 0; at = x.parents[at] {
-		chain = append(chain, at)
+	chain := []uint32{n}
+	for at := n; at != 0; chain = append(chain, at) {
+		at = x.parents[at]
 	}
+	slices.Reverse(chain)
+	return x.steps(chain, func(e Edge[S], last bool) bool {
+		return !last || x.result.Broken == 0 || (e.Broken|x.m.Check(x.m.Canon(e.To)))&x.result.Broken != 0
+	})
+}
+
+// steps turns a chain of states into steps, each with the label of the first edge that may be it.
+func (x *explorer[S]) steps(chain []uint32, may func(e Edge[S], last bool) bool) []Step[S] {
 	var steps []Step[S]
-	from := *x.states.at(0)
-	for i := len(chain) - 1; i >= 0; i-- {
-		to := *x.states.at(int(chain[i]))
-		step := Step[S]{From: from, To: to}
-		for _, e := range x.m.Next(from, nil) {
-			if x.m.Canon(e.To) == to {
-				step.Label = e.Label
-				if i > 0 || x.result.Broken == 0 || (e.Broken|x.m.Check(to))&x.result.Broken != 0 {
-					break
-				}
-			}
-		}
+	for i := range len(chain) - 1 {
+		step := Step[S]{From: *x.states.at(int(chain[i])), To: *x.states.at(int(chain[i+1]))}
+		edges := x.m.Next(step.From, nil)
+		found := slices.IndexFunc(edges, func(e Edge[S]) bool {
+			return x.m.Canon(e.To) == step.To && may(e, i == len(chain)-2)
+		})
+		step.Label = edges[found].Label
 		steps = append(steps, step)
-		from = to
 	}
 	return steps
 }

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // Findings are what the design, as it stands, does not promise, found by asking for more than it
 // does. Each has its story; where something helps, Against holds in the same bounds.
 func Findings() []Change {
@@ -10,7 +12,7 @@ func Findings() []Change {
 				"over it",
 			Watch: Damage, Against: Rules{BlockAfterUnknown: true},
 			Bounds: Bounds{
-				Messages: join(One(1, 2), Spares(2)), Execs: 2, Batch: 1, Fickle: Keys(2),
+				Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, Fickle: Keys(2),
 				Budget: Budget{Crashes: 1},
 			},
 		},
@@ -19,7 +21,7 @@ func Findings() []Change {
 			What:  "refusals belong to the row: one version's count against the next",
 			Watch: EarlyDeath, Against: Rules{RefusalsOfVersion: true},
 			Bounds: Bounds{
-				Messages: join(One(1, 2), Spares(2)), Execs: 2, Batch: 1, MaxRefusals: 2,
+				Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, MaxRefusals: 2,
 				Budget: Budget{Refusals: 2},
 			},
 		},
@@ -59,7 +61,7 @@ func Findings() []Change {
 				"is on its way",
 			Watch: Hidden,
 			Bounds: Bounds{
-				Messages: join(One(2, 3), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
+				Messages: slices.Concat(One(2, 3), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
 				Budget: Budget{Redrives: 1},
 			},
 		},
@@ -69,7 +71,7 @@ func Findings() []Change {
 				"older ones out for ever",
 			Rules: Rules{NoDeadline: true}, Stuck: true,
 			Bounds: Bounds{
-				Messages: join(One(1, 2, 3), Spares(2, 3)), Execs: 3, Batch: 1, Poison: Keys(2, 3),
+				Messages: slices.Concat(One(1, 2, 3), Spares(2, 3)), Execs: 3, Batch: 1, Poison: Keys(2, 3),
 				Budget: Budget{Crashes: 1},
 			},
 		},

@@ -15,53 +15,49 @@ func (x *step) finish(e int, kind WriteKind) {
 	f := x.s.Execs[e]
 	w := RowWrite{Kind: kind, Key: f.Key, Token: f.Token, Fence: f.Fence}
 	l := Label{Exec: uint8(e), Key: f.Key}
+	name := writeNames[kind]
+	l.By, l.Text = "index ({f}): ", name
 	t := *x.s
 	x.rest(&t, e)
-	if t, ok := x.crash(t); ok {
+	if t, ok := x.spend(t, Crashes); ok {
 		if !x.Rules.TokenOfFlight {
 			t.Execs[e].Token = 0
 		}
-		l.Text = endTexts[kind].crash
+		l.By, l.Then = "index ({f}): crash before ", ""
 		x.edge(t, false, 0, l)
-		if (!x.Rules.ClaimedInHand || kind != RejectWrite) && t.addWrite(w) {
-			l.Text = endTexts[kind].late
+		l.By = "index ({f}): "
+		if (!x.Rules.ClaimedInHand || kind != RejectWrite) && add(t.Writes[:], w) {
+			l.Then = " gets no answer and is still on its way"
 			x.edge(t, false, 0, l)
 		}
 	}
-	l.Text = endTexts[kind].refused
 	row, applied, broken := x.apply(x.s, w, f)
-	if applied {
-		l.Text = endTexts[kind].applied
+	switch {
+	case applied:
+		l.Then = ": applied"
 		t.Row = row
-		if kind == RejectWrite && !x.Rules.DoneForgotten {
+	case kind == RejectWrite:
+		l.Then = ": refused"
+	default:
+		l.Then = ": refused, the lease is lost"
+	}
+	if applied && kind == RejectWrite {
+		if !x.Rules.DoneForgotten {
 			t.Execs[e].Done |= 1 << f.Key
-			t.Execs[e].Messages &^= x.alone(f.Messages, f.Key)
-			broken |= x.remove(&t, x.alone(f.Messages, f.Key))
 			l.Messages = x.alone(f.Messages, f.Key)
+			t.Execs[e].Messages &^= l.Messages
+			broken |= x.remove(&t, l.Messages)
 			if l.Messages != 0 {
-				l.Text = "index ({f}): REJECT {k}: applied; deletes {m}"
+				l.Then = ": applied; deletes {m}"
 			}
 		}
-		if kind == RejectWrite {
-			x.stale(&t)
-		}
+		x.stale(&t)
 	}
 	x.edge(t, true, broken, l)
-	if again, ok := x.crash(t); ok && applied && !x.Rules.ClaimedInHand && again.addWrite(w) {
-		l.Text = endTexts[kind].twice
+	if again, ok := x.spend(t, Crashes); ok && applied && !x.Rules.ClaimedInHand && add(again.Writes[:], w) {
+		l.Then = ": applied; a copy of it is still on its way"
 		x.edge(again, false, broken, l)
 	}
-}
-
-// alone are the messages that carry k and nothing else.
-func (m *Model) alone(set Set, k Key) Set {
-	var out Set
-	for i, msg := range m.Bounds.Messages {
-		if set.Has(i) && msg.Keys == Keys(k) && !msg.Other {
-			out |= 1 << i
-		}
-	}
-	return out
 }
 
 // apply evaluates a write that ends a claim.
@@ -106,22 +102,9 @@ func (x *step) apply(s *State, w RowWrite, f Exec) (Row, bool, Broken) {
 	return r.reject(x.Rules, rk, w.Fence), true, 0
 }
 
-var endTexts = map[WriteKind]struct{ applied, refused, crash, late, twice string }{
-	CommitWrite: {
-		"index ({f}): COMMIT {k}: applied", "index ({f}): COMMIT {k}: refused, the lease is lost",
-		"index ({f}): crash before COMMIT {k}", "index ({f}): COMMIT {k} gets no answer and is still on its way",
-		"index ({f}): COMMIT {k}: applied; a copy of it is still on its way",
-	},
-	ReleaseWrite: {
-		"index ({f}): RELEASE {k}: applied", "index ({f}): RELEASE {k}: refused, the lease is lost",
-		"index ({f}): crash before RELEASE {k}", "index ({f}): RELEASE {k} gets no answer and is still on its way",
-		"index ({f}): RELEASE {k}: applied; a copy of it is still on its way",
-	},
-	RejectWrite: {
-		"index ({f}): REJECT {k}: applied", "index ({f}): REJECT {k}: refused",
-		"index ({f}): crash before REJECT {k}", "index ({f}): REJECT {k} gets no answer and is still on its way",
-		"index ({f}): REJECT {k}: applied; a copy of it is still on its way",
-	},
+var writeNames = [...]string{
+	CommitWrite: "COMMIT {k}", ReleaseWrite: "RELEASE {k}", RejectWrite: "REJECT {k}", AdmitWrite: "ADMIT {k}",
+	ClaimWrite: "CLAIM {k}", ClaimAgainWrite: "CLAIM again {k}",
 }
 
 // writesLater lets the writes arrive whose sender no longer waits.
@@ -132,11 +115,7 @@ func (x *step) writesLater() {
 		}
 		t := *x.s
 		t.Writes[i] = RowWrite{}
-		l := Label{Key: w.Key, Text: [...]string{
-			CommitWrite: "the late COMMIT {k} arrives", ReleaseWrite: "the late RELEASE of {k} arrives",
-			RejectWrite: "the late REJECT {k} arrives", AdmitWrite: "the late ADMIT {k} arrives",
-			ClaimWrite: "the late CLAIM {k} arrives", ClaimAgainWrite: "the late CLAIM again {k} arrives",
-		}[w.Kind]}
+		l := Label{Key: w.Key, By: "the late ", Text: writeNames[w.Kind], Then: " arrives"}
 		row, applied, broken := x.apply(x.s, w, Exec{Hand: None})
 		if applied {
 			t.Row = row
@@ -153,26 +132,20 @@ func (x *step) deleteCommitted(e int) {
 	f := x.s.Execs[e]
 	var set Set
 	committed := None
-	for i, msg := range x.Bounds.Messages {
-		if !f.Messages.Has(i) {
-			continue
-		}
+	for i := range f.Messages.All() {
+		msg := x.Bounds.Messages[i]
 		all, one := true, false
-		for k := Key(1); k <= MaxKey; k++ {
-			if !msg.Keys.Has(k) {
-				continue
-			}
+		for k := range msg.Keys.Up() {
 			ok := x.s.Row.Committed >= x.rowKey(k)
 			if ok {
-				committed = max(committed, x.s.Row.Committed)
+				committed = x.s.Row.Committed
 			}
 			ok = ok || f.Done.Has(k) || x.Rules.DoneForgotten && x.s.Row.Dead == x.rowKey(k)
 			all, one = all && ok, one || ok
 		}
+		all = all && (!msg.Other || x.s.Other)
 		if x.Rules.DeleteByOneEvent {
 			all = one
-		} else if msg.Other && !x.s.Other {
-			all = false
 		}
 		if all {
 			set |= 1 << i
@@ -212,14 +185,11 @@ func (x *step) deleteHeld(e int, set Set, l Label) {
 	kept := t
 	b := x.remove(&t, set)
 	x.edge(t, true, b, l)
-	stale := false
-	for i := range x.Bounds.Messages {
-		stale = stale || set.Has(i) && kept.Messages[i] == Queued || kept.held()&set != 0
-	}
+	stale := (kept.at(Queued)|kept.held())&set != 0
 	l.Text = "index ({f}): done, but deleting {m} fails"
 	if stale {
 		x.edge(kept, true, 0, l)
-	} else if kept, ok := x.crash(kept); ok {
+	} else if kept, ok := x.spend(kept, Crashes); ok {
 		x.edge(kept, false, 0, l)
 	}
 }

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // Groups is `attempts` (design section 8): eight documents of one flight, the first of which kills
 // every request that carries it, or the whole invocation. The good ones must get through all the
 // same. The flight's next turn comes when the leases of a killed one have ended. Nothing here is
@@ -22,14 +24,11 @@ const (
 	maxAttempts = 5 // more are not told apart
 )
 
-// docSet is a set of the documents.
-type docSet uint8
-
 // GroupState is everything between two requests.
 type GroupState struct {
-	Done     docSet
+	Done     Set
 	Attempts [groupDocs]uint8
-	Turn     [groupDocs]docSet // the groups of this turn that are left, in order
+	Turn     [groupDocs]Set // the groups of this turn that are left, in order
 }
 
 var _ Machine[GroupState] = Groups{}
@@ -48,8 +47,8 @@ func (g Groups) Settled(s GroupState) bool { return s.Done|1<<groupBad == 1<<gro
 
 // Next appends the next group, or the next turn.
 func (g Groups) Next(s GroupState, edges []Edge[GroupState]) []Edge[GroupState] {
-	free := func(t GroupState, text string, set docSet) []Edge[GroupState] {
-		return append(edges, Edge[GroupState]{To: t, Free: true, Label: Label{Text: text, Messages: Set(set)}})
+	free := func(t GroupState, text string, set Set) []Edge[GroupState] {
+		return append(edges, Edge[GroupState]{To: t, Free: true, Label: Label{Text: text, Messages: set}})
 	}
 	t := s
 	if s.Turn[0] == 0 {
@@ -59,22 +58,18 @@ func (g Groups) Next(s GroupState, edges []Edge[GroupState]) []Edge[GroupState] 
 	group := s.Turn[0]
 	copy(t.Turn[:], s.Turn[1:])
 	t.Turn[groupDocs-1] = 0
-	if group>>groupBad&1 == 0 {
+	if !group.Has(groupBad) {
 		t.Done |= group
-		for d := range groupDocs {
-			if group>>d&1 == 1 {
-				t.Attempts[d] = 0
-			}
+		for d := range group.All() {
+			t.Attempts[d] = 0
 		}
 		return free(t, "documents {m}: claimed, written, committed", group)
 	}
-	for d := range groupDocs {
-		if group>>d&1 == 1 {
-			t.Attempts[d] = min(t.Attempts[d]+1, maxAttempts)
-		}
+	for d := range group.All() {
+		t.Attempts[d] = min(t.Attempts[d]+1, maxAttempts)
 	}
 	if g.Kills {
-		t.Turn = [groupDocs]docSet{}
+		t.Turn = [groupDocs]Set{}
 		return free(t, "documents {m}: claimed; the invocation is killed", group)
 	}
 	return free(t, "documents {m}: claimed; the request gets no answer", group)
@@ -82,20 +77,18 @@ func (g Groups) Next(s GroupState, edges []Edge[GroupState]) []Edge[GroupState] 
 
 // rounds are the groups of a turn: all that were tried less than twice, then quarters, then one by
 // one, those tried less often first.
-func (g Groups) rounds(s GroupState) [groupDocs]docSet {
-	var out [groupDocs]docSet
-	var n int
-	var some docSet
-	add := func(set docSet) {
+func (g Groups) rounds(s GroupState) [groupDocs]Set {
+	var out [groupDocs]Set
+	n := 0
+	add := func(set Set) {
 		if set != 0 {
 			out[n] = set
 			n++
 		}
 	}
-	tried := func(from, to uint8) docSet {
-		var set docSet
-		for d := range groupDocs {
-			if s.Done>>d&1 == 0 && s.Attempts[d] >= from && s.Attempts[d] <= to {
+	tried := func(from, to uint8) (set Set) {
+		for d, times := range s.Attempts {
+			if !s.Done.Has(d) && times >= from && times <= to {
 				set |= 1 << d
 			}
 		}
@@ -106,25 +99,20 @@ func (g Groups) rounds(s GroupState) [groupDocs]docSet {
 		return out
 	}
 	add(tried(0, 1))
-	quarter, two := 0, tried(2, 2)
-	for d := range groupDocs {
-		if two>>d&1 == 1 {
-			some |= 1 << d
-			if quarter++; quarter%(groupDocs/4) == 0 {
-				add(some)
-				some = 0
-			}
+	for part := range slices.Chunk(slices.Collect(tried(2, 2).All()), groupDocs/4) {
+		var quarter Set
+		for _, d := range part {
+			quarter |= 1 << d
 		}
+		add(quarter)
 	}
-	add(some)
 	ranges := [][2]uint8{{3, 3}, {4, 4}, {5, maxAttempts}}
 	if g.Rules.InOrder {
 		ranges = [][2]uint8{{3, maxAttempts}}
 	}
 	for _, r := range ranges {
-		alone := tried(r[0], r[1])
-		for d := range groupDocs {
-			add(alone & (1 << d))
+		for d := range tried(r[0], r[1]).All() {
+			add(1 << d)
 		}
 	}
 	return out

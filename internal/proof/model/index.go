@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // exec is what an execution of a flight can do next: design section 8.
 func (x *step) exec(e int) {
 	f := &x.s.Execs[e]
@@ -24,33 +26,34 @@ func (x *step) exec(e int) {
 // flight is what happens to executions: they are lost, started twice, continued twice.
 func (x *step) flight(e int) {
 	f := &x.s.Execs[e]
-	if t, ok := x.crash(*x.s); ok && f.Phase == Waiting {
+	l := Label{Exec: uint8(e)}
+	if t, ok := x.spend(*x.s, Crashes); ok && f.Phase == Waiting {
 		t.Execs[e] = Exec{}
-		x.edge(t, false, 0, Label{Text: "flight {f} is lost", Exec: uint8(e)})
+		l.Text = "flight {f} is lost"
+		x.edge(t, false, 0, l)
 	}
-	if n, ok := x.s.freeExec(); f.Phase == Waiting &&
-		(!ok || n >= x.Bounds.Execs || x.Bounds.NoCap || x.blocked(x.keys(f.Messages))) {
+	full := x.s.freeExec() >= x.Bounds.Execs
+	if f.Phase == Waiting && (full || x.Bounds.NoCap || x.blocked(x.keys(f.Messages))) {
 		// Only where nothing else could go on: a flight may wait for half a day.
 		t := *x.s
 		t.Execs[e] = Exec{}
-		x.free(t, Label{Text: "flight {f} ends before twelve hours are over", Exec: uint8(e)})
+		l.Text = "flight {f} ends before twelve hours are over"
+		x.free(t, l)
 	}
-	if t, ok := x.duplicate(*x.s); ok && f.Messages != 0 {
-		if n, ok := t.freeExec(); ok && n < x.Bounds.Execs {
-			t.Execs[n] = Exec{Messages: f.Messages, Done: f.Done}
-			if x.Rules.TokenOfFlight {
-				t.Execs[n].Token = f.Token
-			}
-			x.edge(t, false, 0, Label{
-				Text: "flight {f} runs a second time (double start, or a forked continuation)",
-				Exec: uint8(e),
-			})
+	if t, ok := x.spend(*x.s, Duplicates); ok && f.Messages != 0 && !full {
+		again := &t.Execs[t.freeExec()]
+		*again = Exec{Messages: f.Messages, Done: f.Done}
+		if x.Rules.TokenOfFlight {
+			again.Token = f.Token
 		}
+		l.Text = "flight {f} runs a second time (double start, or a forked continuation)"
+		x.edge(t, false, 0, l)
 	}
 	if x.Rules.TokenOfInvocation && f.Phase == Waiting && f.Token != 0 {
 		t := *x.s
 		t.Execs[e].Token = 0
-		x.free(t, Label{Text: "index ({f}): the invocation ends", Exec: uint8(e)})
+		l.Text = "index ({f}): the invocation ends"
+		x.free(t, l)
 	}
 }
 
@@ -73,11 +76,7 @@ func (x *step) turn(e int) {
 		x.free(t, Label{Exec: uint8(e), Text: "index ({f}): its turn ends"})
 	}
 	x.deleteCommitted(e)
-	keys := x.keys(f.Messages) &^ f.Done
-	for k := MaxKey; k > None; k-- {
-		if !keys.Has(k) {
-			continue
-		}
+	for k := range (x.keys(f.Messages) &^ f.Done).Down() {
 		rk := x.rowKey(k)
 		l := Label{Exec: uint8(e), Key: k}
 		switch {
@@ -86,7 +85,7 @@ func (x *step) turn(e int) {
 		case s.Row.Dead == rk:
 			x.deleteDead(e, k, "index ({f}): dead = {k}: its dead letter is stored: deletes {m}")
 			continue
-		case x.Rules.DeadFromStaleRead && s.StaleDead == rk && s.Left.Stale > 0:
+		case x.Rules.DeadFromStaleRead && s.StaleDead == rk && s.Left[Stale] > 0:
 			x.deleteDead(e, k, "index ({f}): reads an older image, dead = {k}: deletes {m}")
 		}
 		if s.Row.Pending < rk {
@@ -123,16 +122,14 @@ func (x *step) leave(e int, k Key, text string) {
 func (x *step) next(e int, k Key) {
 	s, f := x.s, &x.s.Execs[e]
 	rk := x.rowKey(k)
-	for i := range x.Bounds.Messages {
-		if !x.with(f.Messages, k).Has(i) {
-			continue
-		}
+	for i := range x.with(f.Messages, k).All() {
 		if s.Messages[i] == Gone || !s.Row.admits(x.Rules, rk, x.aged(s, i, k)) {
 			x.leave(e, k, "index ({f}): cannot ADMIT {k}: leaves the flight")
 			continue
 		}
 		l := Label{Exec: uint8(e), Key: k, Text: "index ({f}): a newer version is dead: ADMIT {k}: applied"}
-		if late, ok := x.crash(*s); ok && x.Bounds.LateAdmits && late.addWrite(RowWrite{Kind: AdmitWrite, Key: k}) {
+		if late, ok := x.spend(*s, Crashes); ok && x.Bounds.LateAdmits &&
+			add(late.Writes[:], RowWrite{Kind: AdmitWrite, Key: k}) {
 			late.Execs[e] = Exec{}
 			x.edge(late, false, 0, Label{
 				Exec: uint8(e), Key: k,
@@ -144,6 +141,8 @@ func (x *step) next(e int, k Key) {
 		x.free(t, l)
 	}
 }
+
+const goes = "the request goes to the sink"
 
 func (x *step) claim(e int, k Key) {
 	s, f := x.s, &x.s.Execs[e]
@@ -159,25 +158,21 @@ func (x *step) claim(e int, k Key) {
 		low = max(s.Row.LeaseUntil, s.Row.LastWrite) + 1
 	}
 	for now := low; now <= top; now++ {
-		l := Label{Exec: uint8(e), Key: k, Text: "index ({f}): CLAIM {k}: applied; the request goes to the sink"}
+		l := Label{Exec: uint8(e), Key: k, By: "index ({f}): ", Text: "CLAIM {k}", Then: ": applied; " + goes}
 		if again {
-			l.Text = "index ({f}): CLAIM again {k}: applied; the request goes to the sink"
+			l.Text = "CLAIM again {k}"
 		}
 		switch {
 		case s.Row.claims(x.Rules, rk, again, !x.Bounds.NoCap, now):
 			if s.Row.Pending > rk {
-				l.Text = "index ({f}): the cap is past: CLAIM {k}: applied; the request goes to the sink"
-				if again {
-					l.Text = "index ({f}): the cap is past: CLAIM again {k}: applied; the request goes to the sink"
-				}
+				l.By = "index ({f}): the cap is past: "
 			}
 			if now < top {
-				l.Text = "index ({f}), whose clock is behind: CLAIM {k}: applied; the request goes to the sink"
+				l.By = "index ({f}), whose clock is behind: "
 			}
 		case x.Rules.TokenOfFlight && s.Row.Owner == token && s.Row.Claimed == rk:
-			l.Text =
-				"index ({f}): CLAIM {k}: refused, but owner is this flight, so the claim is taken for its own; the " +
-					"request goes to the sink"
+			l.Text = "CLAIM {k}"
+			l.Then = ": refused, but owner is this flight, so the claim is taken for its own; " + goes
 			t := *s
 			x.take(&t, e, k, token, now)
 			x.free(t, l)
@@ -190,19 +185,18 @@ func (x *step) claim(e int, k Key) {
 		t.Row = s.Row.claim(x.Rules, rk, again, token, now)
 		x.take(&t, e, k, token, now)
 		if x.Rules.ClaimedInHand {
-			lost := t
+			lost, ok := x.spend(t, Crashes)
 			t.Execs[e].Hand = s.Row.Claimed
-			if lost, ok := x.crash(lost); ok && lost.Execs[e] != t.Execs[e] {
+			if ok && lost.Execs[e] != t.Execs[e] {
 				x.edge(lost, false, 0, Label{
-					Exec: uint8(e), Key: k,
-					Text: "index ({f}): CLAIM {k}: applied, answer lost, recognised by its token; claimed stays in " +
-						"hand as it was read; the request goes to the sink",
+					Exec: uint8(e), Key: k, By: "index ({f}): ", Text: "CLAIM {k}",
+					Then: ": applied, answer lost, recognised by its token; claimed stays in hand as it was read; " + goes,
 				})
 			}
 		}
 		if x.Rules.DeleteBeforeWrite {
 			b := x.remove(&t, x.with(f.Messages, k))
-			l.Text = "index ({f}): CLAIM {k}: applied; deletes the message; the request goes to the sink"
+			l.Then = ": applied; deletes the message; " + goes
 			x.edge(t, true, b, l)
 			continue
 		}
@@ -212,17 +206,12 @@ func (x *step) claim(e int, k Key) {
 
 // claimLater is a CLAIM without an answer, whose invocation is gone when it is applied.
 func (x *step) claimLater(e int, w RowWrite, again bool) {
-	t, ok := x.crash(*x.s)
-	if !ok || !x.Bounds.Clocks {
-		return
-	}
 	if again {
 		w.Kind = ClaimAgainWrite
 	}
-	if t.addWrite(w) {
+	if t, ok := x.spend(*x.s, Crashes); ok && x.Bounds.Clocks && add(t.Writes[:], w) {
 		x.edge(t, false, 0, Label{
-			Exec: uint8(e), Key: w.Key,
-			Text: "index ({f}): crash; CLAIM {k} is still on its way",
+			Exec: uint8(e), Key: w.Key, Text: "index ({f}): crash; CLAIM {k} is still on its way",
 		})
 	}
 }
@@ -246,17 +235,15 @@ func (x *step) lease() {
 	if !s.Row.Lease {
 		return
 	}
-	if x.Bounds.Sink == Plain {
-		for _, f := range s.Execs {
-			if f.Phase == Sent && f.Token == s.Row.Owner && !x.Rules.LeaseShorterThanWrite {
-				return
-			}
-		}
-		for _, r := range s.Requests {
-			if r != (Request{}) && r.Token == s.Row.Owner && !x.Rules.LateRequest {
-				return
-			}
-		}
+	writing := func(f Exec) bool {
+		return f.Phase == Sent && f.Token == s.Row.Owner && !x.Rules.LeaseShorterThanWrite
+	}
+	late := func(r Request) bool {
+		return r != (Request{}) && r.Token == s.Row.Owner && !x.Rules.LateRequest
+	}
+	if x.Bounds.Sink == Plain &&
+		(slices.ContainsFunc(s.Execs[:], writing) || slices.ContainsFunc(s.Requests[:], late)) {
+		return
 	}
 	t := *s
 	t.Row.Lease = false

@@ -1,70 +1,70 @@
 package model
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// explored is one exploration of the design, with the rows that it reaches. Three tests look at it.
-type explored struct {
-	Result[State]
-	rows map[Row]bool
-}
+// Several tests look at the same explorations: each is made once.
+var (
+	designs = map[string]func() Result[State]{} // Holdings, but the large ones
+	broken  = map[string]func() Result[State]{} // Changes and Findings
+)
 
-var designs = func() map[string]func() explored {
-	all := map[string]func() explored{}
+func init() {
 	for _, h := range Holdings() {
-		if !h.Large {
-			all[h.Name] = sync.OnceValue(h.explore)
-		}
+		designs[h.Name] = sync.OnceValue(func() Result[State] {
+			return Explore(h.model(), Options{Watch: h.watch(), Stuck: true})
+		})
 	}
-	return all
-}()
-
-func (h Holding) explore() explored {
-	rows := map[Row]bool{}
-	r := Explore(Model{Rules: h.Rules, Bounds: h.Bounds}, Options{Watch: h.watch(), Stuck: true, Visit: func(s any) {
-		if s, ok := s.(State); ok {
-			rows[s.Row] = true
-		}
-	}})
-	return explored{r, rows}
-}
-
-// TestDesignHolds explores the design to the end in every small bound.
-func TestDesignHolds(t *testing.T) {
-	t.Parallel()
-	for _, h := range Holdings() {
-		if h.Large {
-			continue
-		}
-		t.Run(h.Name, func(t *testing.T) {
-			t.Parallel()
-			holds(t, Model{Rules: h.Rules, Bounds: h.Bounds}, designs[h.Name]().Result)
+	for _, c := range append(Changes(), Findings()...) {
+		broken[c.Name] = sync.OnceValue(func() Result[State] {
+			return Explore(c.model(), Options{Watch: c.Watch, Stuck: c.Stuck})
 		})
 	}
 }
 
-// TestDesignHoldsInLargeBounds is what `make model` runs.
-func TestDesignHoldsInLargeBounds(t *testing.T) {
-	if !*large {
-		t.Skip("needs minutes and gigabytes: make model")
-	}
-	for _, h := range Holdings() {
-		if h.Large {
-			t.Run(h.Name, func(t *testing.T) {
-				hold(t, Model{Rules: h.Rules, Bounds: h.Bounds}, h.watch())
-			})
-		}
-	}
-}
+func (h Holding) model() Model { return Model{Rules: h.Rules, Bounds: h.Bounds} }
+func (c Change) model() Model  { return Model{Rules: c.Rules, Bounds: c.Bounds} }
 
 func (h Holding) watch() Broken {
 	if h.Watch != 0 {
 		return h.Watch
 	}
 	return All
+}
+
+// TestDesignHolds explores the design to the end in every small bound. `make model` runs the large
+// bounds too, one after the other: they take minutes and gigabytes.
+func TestDesignHolds(t *testing.T) {
+	t.Parallel()
+	for _, h := range Holdings() {
+		switch {
+		case !h.Large:
+			t.Run(h.Name, func(t *testing.T) {
+				t.Parallel()
+				holds(t, h.model(), designs[h.Name]())
+			})
+		case *large:
+			t.Run(h.Name, func(t *testing.T) {
+				holds(t, h.model(), Explore(h.model(), Options{Watch: h.watch(), Stuck: true, Report: report(t)}))
+			})
+		}
+	}
+}
+
+// holds fails where the exploration found anything, or was not complete.
+func holds(t *testing.T, m Model, r Result[State]) {
+	t.Helper()
+	if len(r.Path) > 0 {
+		t.Fatalf("the design falls: %s\n%s\n%s", r, strings.Join(m.Story(r.Path), "\n"), m.ending(r))
+	}
+	if !r.Full || r.Settled == 0 {
+		t.Fatalf("not explored to the end: %s", r)
+	}
+	t.Log(r)
 }
 
 // report prints the speed of long runs as they go.

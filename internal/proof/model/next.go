@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // step collects the edges that leave one state.
 type step struct {
 	*Model
@@ -42,61 +44,33 @@ func (x *step) edge(t State, free bool, b Broken, l Label) {
 	x.edges = append(x.edges, Edge[State]{To: t, Label: l, Free: free, Broken: b})
 }
 
-// crash is the state with one crash less, if there is one left.
-func (x *step) crash(t State) (State, bool) {
-	if x.s.Left.Crashes == 0 {
+// spend is the state with one less of what the budget still allows, if it does.
+func (x *step) spend(t State, what int) (State, bool) {
+	if x.s.Left[what] == 0 {
 		return t, false
 	}
-	t.Left.Crashes = x.s.Left.Crashes - 1
-	return t, true
-}
-
-func (x *step) duplicate(t State) (State, bool) {
-	if x.s.Left.Duplicates == 0 {
-		return t, false
-	}
-	t.Left.Duplicates = x.s.Left.Duplicates - 1
+	t.Left[what] = x.s.Left[what] - 1
 	return t, true
 }
 
 func (m *Model) hasOther() bool {
-	for _, msg := range m.Bounds.Messages {
-		if msg.Other {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Bounds.Messages, func(msg Message) bool { return msg.Other })
 }
 
 // remove deletes messages. It is unjustified where an event is neither committed nor dead, has no
 // dead letter that shows, and no other message carries it.
 func (x *step) remove(t *State, set Set) Broken {
-	for i := range x.Bounds.Messages {
-		if set.Has(i) {
-			t.Messages[i] = Gone
-		}
+	for i := range set.All() {
+		t.Messages[i] = Gone
 	}
-	var live Set
-	for i, p := range t.Messages {
-		if p != Gone {
-			live |= 1 << i
-		}
-	}
-	carried := x.keys(live)
-	if t.Redrive != None {
-		carried |= 1 << t.Redrive
-	}
-	keys := x.keys(set)
-	for k := Key(1); k <= MaxKey; k++ {
-		if keys.Has(k) && t.Row.Committed < k && t.Row.Dead != x.rowKey(k) && t.Letters[k] != Parked &&
-			!carried.Has(k) {
+	carried := x.keys(t.notGone()) | 1<<t.Redrive
+	for k := range (x.keys(set) &^ carried).Up() {
+		if t.Row.Committed < k && t.Row.Dead != x.rowKey(k) && t.Letters[k] != Parked {
 			return Unjustified
 		}
 	}
-	for i, msg := range x.Bounds.Messages {
-		if set.Has(i) && msg.Other && !t.Other {
-			return Unjustified
-		}
+	if !t.Other && x.which(set, func(msg Message) bool { return msg.Other }) != 0 {
+		return Unjustified
 	}
 	return 0
 }

@@ -8,52 +8,38 @@ func (x *step) queue() {
 	s := x.s
 	held := s.held()
 	for i := range x.Bounds.Messages {
-		only := Set(1) << i
+		l := Label{Messages: 1 << i}
+		t, twice := x.spend(*s, Duplicates)
+		t.Messages[i] = Queued
 		switch {
-		case s.Messages[i] == HeldPlace && s.Parker.Message != only:
-			if t, ok := x.duplicate(*s); ok {
-				t.Messages[i] = Queued
-				x.edge(t, false, 0, Label{Text: "SQS: {m} is delivered a second time while it is held", Messages: only})
-			}
-		case s.Messages[i] == Gone && held&only == 0 && x.Bounds.Messages[i].Spare:
-			if t, ok := x.duplicate(*s); ok {
-				t.Messages[i] = Queued
-				t.Young &^= only
-				x.edge(t, false, 0, Label{Text: "upstream sends {m} a second time", Messages: only})
-			}
+		case !twice:
+		case s.Messages[i] == HeldPlace && s.Parker.Message != l.Messages:
+			l.Text = "SQS: {m} is delivered a second time while it is held"
+			x.edge(t, false, 0, l)
+		case s.Messages[i] == Gone && held&l.Messages == 0 && x.Bounds.Messages[i].Spare:
+			t.Young &^= l.Messages
+			l.Text = "upstream sends {m} a second time"
+			x.edge(t, false, 0, l)
 		}
-		if s.Messages[i] == Queued && s.Left.Moves > 0 {
-			t := *s
-			t.Left.Moves--
+		if t, ok := x.spend(*s, Moves); ok && s.Messages[i] == Queued {
 			t.Messages[i] = DeadQueue
-			x.edge(t, false, 0,
-				Label{
-					Text:     "SQS: the receive count of {m} is used up, it moves to the dead-letter queue",
-					Messages: only,
-				})
+			l.Text = "SQS: the receive count of {m} is used up, it moves to the dead-letter queue"
+			x.edge(t, false, 0, l)
 		}
 	}
 }
 
 // receive is one invocation for each choice of visible messages.
 func (x *step) receive() {
-	var visible Set
-	for i, p := range x.s.Messages {
-		if p == Queued {
-			visible |= 1 << i
-		}
-	}
+	visible := x.s.at(Queued)
 	for sub := visible; sub > 0; sub = (sub - 1) & visible {
 		if bits.OnesCount8(uint8(sub)) <= max(1, x.Bounds.Batch) {
 			x.batch(sub)
 		}
 	}
-	if x.s.Parker.Message != 0 {
-		return
-	}
-	for i := range x.Bounds.Messages {
-		if only := Set(1) << i; visible.Has(i) {
-			x.deadline(only)
+	if x.s.Parker.Message == 0 {
+		for i := range visible.All() {
+			x.deadline(1 << i)
 		}
 	}
 }
@@ -63,13 +49,13 @@ func (x *step) receive() {
 func (x *step) batch(batch Set) {
 	t := *x.s
 	var old Set
-	top := x.top(batch)
-	for i, msg := range x.Bounds.Messages {
-		if !batch.Has(i) || x.Rules.RidersUnjudged && !msg.Keys.Has(top) {
-			continue
-		}
-		for k := MaxKey; k > None; k-- {
-			if msg.Keys.Has(k) && x.aged(&t, i, k) && !t.Row.judges(x.Rules) && !x.done(t.Row, k) {
+	judged := batch
+	if x.Rules.RidersUnjudged {
+		judged = x.with(batch, x.keys(batch).Newest())
+	}
+	for i := range judged.All() {
+		for k := range x.Bounds.Messages[i].Keys.Down() {
+			if x.aged(&t, i, k) && !t.Row.judges(x.Rules) && !x.done(t.Row, k) {
 				old |= 1 << i
 				t.Letters[k] = Parked
 			}
@@ -78,10 +64,7 @@ func (x *step) batch(batch Set) {
 	keys := x.keys(batch &^ old)
 	x.admitLater(keys)
 	admitted := None
-	for k := MaxKey; k > None && admitted == None; k-- {
-		if !keys.Has(k) {
-			continue
-		}
+	for k := range keys.Down() {
 		rk := x.rowKey(k)
 		if t.Row.admits(x.Rules, rk, false) {
 			t.Row = t.Row.admit(rk)
@@ -91,40 +74,27 @@ func (x *step) batch(batch Set) {
 			break
 		}
 	}
-	var v Receiver
-	v.Ack = old
-	for i, msg := range x.Bounds.Messages {
-		only := Set(1) << i
-		if batch&^old&only == 0 {
-			continue
-		}
+	v := Receiver{Ack: old}
+	for i := range (batch &^ old).All() {
+		msg := x.Bounds.Messages[i]
 		all, one := true, false
-		for k := Key(1); k <= MaxKey; k++ {
-			if !msg.Keys.Has(k) {
-				continue
-			}
+		for k := range msg.Keys.Up() {
 			done := x.done(t.Row, k) || x.Rules.AckSuperseded && t.Row.Pending > x.rowKey(k)
 			if done && !x.Rules.DoneForgotten {
 				v.Done |= 1 << k
 			}
 			all, one = all && done, one || done
 		}
-		if x.Rules.DeleteByOneEvent {
-			all = one || all
-		} else if msg.Other && !t.Other {
-			all = false
-		}
-		if all {
-			v.Ack |= only
+		all = all && (!msg.Other || t.Other)
+		if all || one && x.Rules.DeleteByOneEvent {
+			v.Ack |= 1 << i
 		} else {
-			v.Hold |= only
+			v.Hold |= 1 << i
 		}
 	}
-	if old != 0 && !x.Rules.AgedUnparked {
-		for k := MaxKey; k > None; k-- {
-			if x.keys(old).Has(k) {
-				t.Row = x.parkNow(t.Row, k)
-			}
+	if !x.Rules.AgedUnparked {
+		for k := range x.keys(old).Down() {
+			t.Row = x.parkNow(t.Row, k)
 		}
 	}
 	if x.Rules.AckAtHold {
@@ -135,13 +105,13 @@ func (x *step) batch(batch Set) {
 
 // admitLater is an ADMIT without an answer, whose invocation is gone when it is applied.
 func (x *step) admitLater(keys KeySet) {
-	t, ok := x.crash(*x.s)
+	t, ok := x.spend(*x.s, Crashes)
 	if !ok || !x.Bounds.LateAdmits {
 		return
 	}
-	for k := MaxKey; k > None; k-- {
-		if keys.Has(k) && x.s.Row.admits(x.Rules, x.rowKey(k), false) {
-			if t.addWrite(RowWrite{Kind: AdmitWrite, Key: k}) {
+	for k := range keys.Down() {
+		if x.s.Row.admits(x.Rules, x.rowKey(k), false) {
+			if add(t.Writes[:], RowWrite{Kind: AdmitWrite, Key: k}) {
 				x.edge(t, false, 0, Label{Key: k, Text: "receive: crash; ADMIT {k} is still on its way"})
 			}
 			return
@@ -159,42 +129,25 @@ func (m *Model) parkNow(r Row, k Key) Row {
 	return r
 }
 
-func (m *Model) top(batch Set) Key {
-	keys := m.keys(batch)
-	for k := MaxKey; k > None; k-- {
-		if keys.Has(k) {
-			return k
-		}
-	}
-	return None
-}
-
 func (x *step) admitted(t State, batch Set, v Receiver, admitted Key, old Set) {
-	for i := range x.Bounds.Messages {
-		if batch.Has(i) {
-			t.Messages[i] = HeldPlace
-		}
+	for i := range batch.All() {
+		t.Messages[i] = HeldPlace
 	}
-	text := "receive {m}: nothing to ADMIT"
+	l := Label{By: "receive {m}: nothing to ADMIT", Key: admitted, Messages: batch}
 	switch {
 	case admitted != None:
-		text = "receive {m}: ADMIT {k}: applied"
+		l.By = "receive {m}: ADMIT {k}: applied"
 	case old == batch:
-		text = "receive {m}: too old to judge: dead letter"
+		l.By = "receive {m}: too old to judge: dead letter"
 	case v.Hold == 0:
-		text = "receive {m}: done already"
+		l.By = "receive {m}: done already"
 	}
-	l := Label{Text: text, Key: admitted, Messages: batch}
 	if x.Bounds.Receivers == 0 {
-		x.answer(t, v, l)
-		return
-	}
-	for i := range x.Bounds.Receivers {
-		if t.Receivers[i] == (Receiver{}) {
-			t.Receivers[i] = v
-			x.free(t, l)
-			return
-		}
+		x.answer(t, v, l, endings{
+			"; then a crash, or StartExecution is lost", "; acknowledged", "; flight {f} starts",
+		})
+	} else if add(t.Receivers[:x.Bounds.Receivers], v) {
+		x.free(t, l)
 	}
 }
 
@@ -204,85 +157,63 @@ func (x *step) answers() {
 		if v != (Receiver{}) {
 			t := *x.s
 			t.Receivers[i] = Receiver{}
-			x.answer(t, v, Label{Text: "receive", Messages: v.Hold | v.Ack})
+			x.answer(t, v, Label{By: "receive", Messages: v.Hold | v.Ack}, endings{
+				" ({m}): crash, or StartExecution is lost", " answers: {m} acknowledged",
+				" starts flight {f} and answers: {m} held",
+			})
 		}
 	}
 }
+
+// endings say how an invocation of receive ends.
+type endings struct{ lost, acknowledged, started string }
 
 // answer starts the flight and answers the event source mapping, which deletes what is
 // acknowledged.
-func (x *step) answer(t State, v Receiver, l Label) {
-	if lost, ok := x.crash(t); ok {
-		l := l
-		l.Text = lostStart[l.Text]
+func (x *step) answer(t State, v Receiver, l Label, how endings) {
+	if lost, ok := x.spend(t, Crashes); ok {
+		l.Text = how.lost
 		x.edge(lost, false, 0, l)
 	}
-	hold := v.Hold
 	broken := x.remove(&t, v.Ack)
-	if hold == 0 {
-		l.Text = acknowledged[l.Text]
+	if v.Hold == 0 {
+		l.Text = how.acknowledged
 		x.edge(t, true, broken, l)
 		return
 	}
-	e, ok := t.freeExec()
-	if !ok || e >= x.Bounds.Execs {
+	e := t.freeExec()
+	if e >= x.Bounds.Execs {
 		return
 	}
-	t.Execs[e] = Exec{Messages: hold, Done: v.Done}
+	t.Execs[e] = Exec{Messages: v.Hold, Done: v.Done}
 	if x.Rules.TokenOfFlight {
 		t.Execs[e].Token = t.freshToken()
 	}
-	l.Exec, l.Text = uint8(e), started[l.Text]
+	l.Exec, l.Text = uint8(e), how.started
 	x.edge(t, true, broken, l)
-}
-
-// The texts of what receive did and how its invocation ended.
-var lostStart, acknowledged, started = map[string]string{}, map[string]string{}, map[string]string{}
-
-func init() {
-	for _, t := range []string{
-		"receive", "receive {m}: nothing to ADMIT", "receive {m}: ADMIT {k}: applied",
-		"receive {m}: too old to judge: dead letter",
-		"receive {m}: done already",
-	} {
-		if t == "receive" {
-			lostStart[t] = "receive ({m}): crash, or StartExecution is lost"
-			acknowledged[t] = "receive answers: {m} acknowledged"
-			started[t] = "receive starts flight {f} and answers: {m} held"
-			continue
-		}
-		lostStart[t] = t + "; then a crash, or StartExecution is lost"
-		acknowledged[t] = t + "; acknowledged"
-		started[t] = t + "; flight {f} starts"
-	}
 }
 
 // deadline is receive's other dead letter: dead_deadline, then PARK.
 func (x *step) deadline(only Set) {
-	k := x.top(only)
+	k := x.keys(only).Newest()
 	if x.alone(only, k) == 0 {
 		x.deadlines(only)
 		return
 	}
-	if x.done(x.s.Row, k) {
-		return
-	}
-	t := *x.s
 	// A version that a dead one keeps out, because that one may be in the sink, gets there in the
 	// end; others by budget.
+	t, ok := x.spend(*x.s, Deadlines)
 	blocked := x.blocked(1 << k)
-	if !blocked {
-		if t.Left.Deadlines == 0 {
-			return
-		}
-		t.Left.Deadlines--
+	if blocked {
+		t = *x.s
+	}
+	if x.done(x.s.Row, k) || !blocked && !ok {
+		return
 	}
 	t.Letters[k] = Parked
 	t.Parker = Parker{Message: only, Receive: true}
-	for i := range x.Bounds.Messages {
-		if only.Has(i) {
-			t.Messages[i] = HeldPlace
-		}
+	for i := range only.All() {
+		t.Messages[i] = HeldPlace
 	}
 	x.edge(t, blocked, 0, Label{
 		Text:     "receive {m}: its dead deadline is over: the dead letter is stored",
@@ -299,8 +230,8 @@ func (x *step) deadlines(only Set) {
 	if !x.blocked(keys) || t.Row.Lease {
 		return
 	}
-	for k := MaxKey; k > None; k-- {
-		if keys.Has(k) && !x.done(t.Row, k) {
+	for k := range keys.Down() {
+		if !x.done(t.Row, k) {
 			t.Letters[k] = Parked
 			t.Row = x.parkNow(t.Row, k)
 		}

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // send is a request that the sink has, with its sender waiting for the answer.
 func (x *step) send(e int) {
 	f := x.s.Execs[e]
@@ -42,20 +44,18 @@ func (x *step) refused() KeySet { return x.Bounds.Poison | x.Bounds.Stubborn }
 func (x *step) refusals(e int) {
 	f := x.s.Execs[e]
 	l := Label{Exec: uint8(e), Key: f.Key}
-	if x.s.Left.Throttles > 0 {
-		t := *x.s
-		t.Left.Throttles--
+	if t, ok := x.spend(*x.s, Throttles); ok {
 		t.Execs[e].Phase = Throttled
 		l.Text = "the sink throttles {k} ({f}): nothing was applied"
 		x.edge(t, false, 0, l)
 	}
 	stubborn := x.Bounds.Stubborn.Has(f.Key)
-	if x.s.Left.Refusals == 0 && !stubborn {
+	t, ok := x.spend(*x.s, Refusals)
+	switch {
+	case stubborn:
+		t = *x.s
+	case !ok:
 		return
-	}
-	t := *x.s
-	if !stubborn {
-		t.Left.Refusals--
 	}
 	var b Broken
 	if t.Own[f.Key] < Key(x.Bounds.MaxRefusals) {
@@ -80,7 +80,7 @@ func (x *step) refusals(e int) {
 func (x *step) unknown(e int) {
 	f := x.s.Execs[e]
 	l := Label{Exec: uint8(e), Key: f.Key}
-	t, ok := x.crash(*x.s)
+	t, ok := x.spend(*x.s, Crashes)
 	if !ok {
 		return
 	}
@@ -91,11 +91,12 @@ func (x *step) unknown(e int) {
 	}
 	l.Text = "index ({f}): crash, or time-out; the request for {k} never arrives"
 	x.edge(t, false, 0, l)
-	if t.addRequest(Request{Key: f.Key, Token: f.Token, Fence: f.Fence}) {
+	request := Request{Key: f.Key, Token: f.Token, Fence: f.Fence}
+	if add(t.Requests[:], request) {
 		l.Text = "index ({f}): crash, or time-out; the request for {k} is still on its way"
 		x.edge(t, false, 0, l)
 	}
-	if x.Rules.SecondRequest && sent.addRequest(Request{Key: f.Key, Token: f.Token, Fence: f.Fence}) {
+	if x.Rules.SecondRequest && add(sent.Requests[:], request) {
 		l.Text = "index ({f}): the request for {k} times out; a second one goes out under the same claim"
 		x.edge(sent, false, 0, l)
 	}
@@ -127,17 +128,10 @@ func (x *step) forget() {
 	if x.Bounds.Sink != Forgetful || s.Sink.Fence == 0 || !x.Bounds.Deletes.Has(s.Sink.Content) {
 		return
 	}
-	if !x.Rules.LateRequest {
-		for _, f := range s.Execs {
-			if f.Phase == Sent && f.Fence < s.Sink.Fence {
-				return
-			}
-		}
-		for _, r := range s.Requests {
-			if r != (Request{}) && r.Fence < s.Sink.Fence {
-				return
-			}
-		}
+	older := func(r Request) bool { return r != (Request{}) && r.Fence < s.Sink.Fence }
+	if !x.Rules.LateRequest && (slices.ContainsFunc(s.Requests[:], older) ||
+		slices.ContainsFunc(s.Execs[:], func(f Exec) bool { return f.Phase == Sent && f.Fence < s.Sink.Fence })) {
+		return
 	}
 	t := *s
 	t.Sink.Fence = 0
@@ -178,13 +172,11 @@ var upstream = [MaxKey + 1]Clock{0, 3, 1, 2}
 // promise while it lasts: written at once, never acknowledged, audited.
 func (x *step) outage() {
 	s := x.s
-	if s.Left.Outages > 0 && !s.Down {
-		t := *s
-		t.Left.Outages--
+	if t, ok := x.spend(*s, Outages); ok && !s.Down {
 		t.Down = true
 		x.edge(t, false, 0, Label{Text: "the table is unreachable"})
 	}
-	if s.Assert && !s.Down && (x.calm() || x.Rules.ReassertAtOnce) {
+	if s.Assert && !s.Down && (s.calm() || x.Rules.ReassertAtOnce) {
 		x.reassert()
 	}
 	if !s.Down {
@@ -193,13 +185,10 @@ func (x *step) outage() {
 	t := *s
 	t.Down = false
 	x.free(t, Label{Text: "the table is back"})
-	for i := range x.Bounds.Messages {
-		if s.Messages[i] != Queued {
-			continue
-		}
+	for i := range s.at(Queued).All() {
 		t := *s
 		only := Set(1) << i
-		k := x.top(only)
+		k := x.keys(only).Newest()
 		t.Sink.Content = k
 		t.Assert = true
 		if x.Bounds.Sink != Plain {
@@ -213,17 +202,6 @@ func (x *step) outage() {
 		}
 		x.edge(t, true, b, l)
 	}
-}
-
-// calm reports that every invocation that saw the outage has ended.
-func (x *step) calm() bool {
-	s := x.s
-	for _, f := range s.Execs {
-		if f.Phase != Waiting {
-			return false
-		}
-	}
-	return s.Requests == [maxRequests]Request{} && s.Writes == [maxWrites]RowWrite{}
 }
 
 // reassert is what follows an outage that was written through: a delete is written again from its

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // Case is one exploration of a small machine: of its design, or of a change that falls.
@@ -17,29 +18,25 @@ type Case struct {
 type Told struct {
 	Summary string
 	States  int
-	Edges   int
-	Steps   int // of the story
 	Full    bool
 	Broken  Broken
 	Stuck   bool
+	Steps   int // of the story
 	Lines   []string
 }
 
 func told[S comparable](m Machine[S], watch Broken, say func(Label) string) func() Told {
-	return func() Told {
+	return sync.OnceValue(func() Told {
 		r := Explore(m, Options{Watch: watch, Stuck: true})
-		t := Told{
-			Summary: r.String(), States: r.States, Edges: r.Edges, Steps: len(r.Path), Full: r.Full,
-			Broken: r.Broken, Stuck: r.Stuck,
-		}
+		var lines []string
 		for i, s := range r.Path {
-			t.Lines = append(t.Lines, fmt.Sprintf("%2d. %s", i+1, say(s.Label)))
+			lines = append(lines, fmt.Sprintf("%2d. %s", i+1, say(s.Label)))
 		}
 		if r.Round > 0 {
-			t.Lines = append(t.Lines, fmt.Sprintf("    ... and again from line %d.", r.Round))
+			lines = append(lines, fmt.Sprintf("    ... and again from line %d.", r.Round))
 		}
-		return t
-	}
+		return Told{r.String(), r.States, r.Full, r.Broken, r.Stuck, len(r.Path), lines}
+	})
 }
 
 // Cases are the explorations of the small machines.
@@ -91,14 +88,12 @@ func sayPace(l Label) string {
 
 func sayGroups(l Label) string {
 	var docs []string
-	for d := range groupDocs {
-		if l.Messages.Has(d) {
-			name := fmt.Sprint(d + 1)
-			if d == groupBad {
-				name += " (bad)"
-			}
-			docs = append(docs, name)
+	for d := range l.Messages.All() {
+		name := fmt.Sprint(d + 1)
+		if d == groupBad {
+			name += " (bad)"
 		}
+		docs = append(docs, name)
 	}
 	text := strings.ReplaceAll(l.Text, "{m}", strings.Join(docs, ", "))
 	if len(docs) == 1 {

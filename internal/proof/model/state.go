@@ -1,5 +1,11 @@
 package model
 
+import (
+	"iter"
+	"math/bits"
+	"slices"
+)
+
 // Key is an order key: 1 is the oldest version, None no key. The highest is MaxKey.
 type Key uint8
 
@@ -28,8 +34,44 @@ func Keys(keys ...Key) KeySet {
 // Has reports whether k is in the set.
 func (s KeySet) Has(k Key) bool { return s>>k&1 == 1 }
 
+// Newest is the highest version of the set, None for an empty one.
+func (s KeySet) Newest() Key { return Key(max(bits.Len8(uint8(s))-1, 0)) }
+
+// Down are the versions of the set, the newest first.
+func (s KeySet) Down() iter.Seq[Key] {
+	return func(yield func(Key) bool) {
+		for ; s != 0; s &^= 1 << s.Newest() {
+			if !yield(s.Newest()) {
+				return
+			}
+		}
+	}
+}
+
+// Up are the versions of the set, the oldest first.
+func (s KeySet) Up() iter.Seq[Key] {
+	return func(yield func(Key) bool) {
+		for k := range Set(s).All() {
+			if !yield(Key(k)) {
+				return
+			}
+		}
+	}
+}
+
 // Has reports whether message n is in the set.
 func (s Set) Has(n int) bool { return s>>n&1 == 1 }
+
+// All are the messages of the set.
+func (s Set) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for ; s != 0; s &= s - 1 {
+			if !yield(bits.TrailingZeros8(uint8(s))) {
+				return
+			}
+		}
+	}
+}
 
 // The sizes of a state.
 const (
@@ -147,20 +189,24 @@ type Parker struct {
 	Receive bool
 }
 
-// Budget is what may still go wrong or be done by operators.
-type Budget struct {
-	Crashes    uint8 // crashes, lost calls and answers, unknown outcomes
-	Duplicates uint8 // duplicate messages, deliveries, starts, continuations
-	Throttles  uint8
-	Refusals   uint8 // item errors
-	Moves      uint8 // messages that SQS moves by receive count
-	Deadlines  uint8 // messages that reach their dead deadline
-	Redrives   uint8
-	Prunes     uint8
-	Outages    uint8 // of the table
-	Stale      uint8 // reads that show an older image
-	Ages       uint8 // messages that outlive row retention while their row lives
-}
+// Budget is what may still go wrong or be done by operators: how often each kind.
+type Budget [kinds]uint8
+
+// The kinds of a budget.
+const (
+	Crashes    = iota // crashes, lost calls and answers, unknown outcomes
+	Duplicates        // duplicate messages, deliveries, starts, continuations
+	Throttles
+	Refusals  // item errors
+	Moves     // messages that SQS moves by receive count
+	Deadlines // messages that reach their dead deadline
+	Redrives
+	Prunes
+	Outages // of the table
+	Ages    // messages that outlive row retention while their row lives
+	Stale   // reads that show an older image
+	kinds
+)
 
 // State is everything at one moment. It is comparable and has no references.
 type State struct {
@@ -198,65 +244,76 @@ func (s *State) held() Set {
 	return set
 }
 
-func (s *State) freeExec() (int, bool) {
-	for i, e := range s.Execs {
-		if e == (Exec{}) {
-			return i, true
+// at are the messages in a place.
+func (s *State) at(place Place) (set Set) {
+	for i, p := range s.Messages {
+		if p == place {
+			set |= 1 << i
 		}
 	}
-	return 0, false
+	return set
+}
+
+// notGone are the messages that are somewhere.
+func (s *State) notGone() Set { return ^s.at(Gone) & (1<<maxMessages - 1) }
+
+// freeExec is the place for another execution, maxExecs where there is none.
+func (s *State) freeExec() int {
+	if i := slices.Index(s.Execs[:], Exec{}); i >= 0 {
+		return i
+	}
+	return maxExecs
+}
+
+// tokens visits every token of the state, in one order.
+func (s *State) tokens(visit func(*Token)) {
+	visit(&s.Row.Owner)
+	for i := range s.Execs {
+		visit(&s.Execs[i].Token)
+	}
+	for i := range s.Requests {
+		visit(&s.Requests[i].Token)
+	}
+	for i := range s.Writes {
+		visit(&s.Writes[i].Token)
+	}
+}
+
+// times visits every time of the state.
+func (s *State) times(visit func(*Clock)) {
+	visit(&s.Row.LeaseUntil)
+	visit(&s.Row.LastWrite)
+	visit(&s.Sink.Fence)
+	for i := range s.Execs {
+		visit(&s.Execs[i].Fence)
+	}
+	for i := range s.Requests {
+		visit(&s.Requests[i].Fence)
+	}
+	for i := range s.Writes {
+		visit(&s.Writes[i].Fence)
+	}
 }
 
 // freshToken is one that nobody has.
 func (s *State) freshToken() Token {
-	used := uint32(1)<<s.Row.Owner | 1
-	for _, e := range s.Execs {
-		used |= 1 << e.Token
-	}
-	for _, r := range s.Requests {
-		used |= 1 << r.Token
-	}
-	for _, w := range s.Writes {
-		used |= 1 << w.Token
-	}
-	for t := Token(1); ; t++ {
-		if used>>t&1 == 0 {
-			return t
-		}
-	}
+	used := uint32(1)
+	s.tokens(func(t *Token) { used |= 1 << *t })
+	return Token(bits.TrailingZeros32(^used))
 }
 
 // latest is the highest time in the state.
-func (s *State) latest() Clock {
-	t := max(s.Row.LeaseUntil, s.Row.LastWrite, s.Sink.Fence)
-	for _, e := range s.Execs {
-		t = max(t, e.Fence)
-	}
-	for _, r := range s.Requests {
-		t = max(t, r.Fence)
-	}
-	for _, w := range s.Writes {
-		t = max(t, w.Fence)
-	}
-	return t
+func (s *State) latest() (latest Clock) {
+	s.times(func(c *Clock) { latest = max(latest, *c) })
+	return latest
 }
 
-func (s *State) addRequest(r Request) bool {
-	for i := range s.Requests {
-		if s.Requests[i] == (Request{}) {
-			s.Requests[i] = r
-			return true
-		}
+// add puts v into the first free place.
+func add[T comparable](places []T, v T) bool {
+	var free T
+	i := slices.Index(places, free)
+	if i >= 0 {
+		places[i] = v
 	}
-	return false
-}
-
-func (s *State) addWrite(w RowWrite) bool {
-	for i := range s.Writes {
-		if s.Writes[i] == (RowWrite{}) {
-			s.Writes[i] = w
-			return true
-		}
-	}
-	return false
+	return i >= 0
 }

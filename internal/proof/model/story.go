@@ -1,7 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -45,15 +47,8 @@ func (m Model) follow(raw, canon State, names [maxExecs]string) [maxExecs]string
 	var fs [maxExecs]tagged
 	for i := range raw.Execs {
 		fs[i] = tagged{raw.Execs[i], names[i]}
-		if raw.Execs[i] == (Exec{}) {
-			fs[i].name = ""
-		}
 	}
-	for i := 1; i < len(fs); i++ {
-		for j := i; j > 0 && rank(fs[j-1].f) < rank(fs[j].f); j-- {
-			fs[j-1], fs[j] = fs[j], fs[j-1]
-		}
-	}
+	slices.SortStableFunc(fs[:], func(a, b tagged) int { return cmp.Compare(rank(b.f), rank(a.f)) })
 	var out [maxExecs]string
 	for i := range fs {
 		if canon.Execs[i] != (Exec{}) {
@@ -68,7 +63,7 @@ func (m Model) tell(l Label, names [maxExecs]string) string {
 		"{f}", names[min(int(l.Exec), maxExecs-1)],
 		"{k}", m.version(l.Key),
 		"{m}", m.messages(l.Messages),
-	).Replace(l.Text)
+	).Replace(l.By + l.Text + l.Then)
 }
 
 func (m Model) version(k Key) string {
@@ -95,10 +90,8 @@ func (m Model) messages(set Set) string {
 			continue
 		}
 		var events []string
-		for k := Key(1); k <= MaxKey; k++ {
-			if msg.Keys.Has(k) {
-				events = append(events, m.version(k))
-			}
+		for k := range msg.Keys.Up() {
+			events = append(events, m.version(k))
 		}
 		if msg.Other {
 			events = append(events, "another document's event")
@@ -122,24 +115,17 @@ func (m Model) Describe(s State) string {
 		add("the sink holds %s", m.version(s.Sink.Content))
 	}
 	add("row: %s", m.row(s.Row))
-	places := map[Place]Set{}
-	for i, p := range s.Messages {
-		places[p] |= 1 << i
-	}
 	for _, p := range []struct {
 		place Place
 		name  string
 	}{{Queued, "in the queue: "}, {HeldPlace, "held: "}, {DeadQueue, "in the dead-letter queue: "}} {
-		if set := places[p.place]; set != 0 {
+		if set := s.at(p.place); set != 0 {
 			add("%s%s", p.name, m.messages(set))
 		}
 	}
 	for k := Key(1); k <= MaxKey; k++ {
-		switch s.Letters[k] {
-		case Parked:
-			add("%s is a dead letter", m.version(k))
-		case Redriven:
-			add("%s is a dead letter, marked as redriven", m.version(k))
+		if state := s.Letters[k]; state != NoLetter {
+			add("%s is a dead letter%s", m.version(k), [...]string{Parked: "", Redriven: ", marked as redriven"}[state])
 		}
 	}
 	return strings.Join(out, "; ")

@@ -19,8 +19,8 @@ func TestTablesOfTheDocsAreUpToDate(t *testing.T) {
 	}
 	got := string(text)
 	for name, table := range map[string]string{
-		"holds": holdsTable(), "changes": changesTable(t, Changes()), "machines": machinesTable(),
-		"findings": changesTable(t, Findings()),
+		"holds": holdsTable(), "changes": changesTable(Changes()), "machines": machinesTable(),
+		"findings": changesTable(Findings()),
 	} {
 		begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->"
 		i, j := strings.Index(got, begin), strings.Index(got, end)
@@ -45,18 +45,14 @@ func holdsTable() string {
 	return b.String()
 }
 
-func changesTable(t *testing.T, changes []Change) string {
+func changesTable(changes []Change) string {
 	var b strings.Builder
 	b.WriteString("| change | what breaks | lines | states |\n|---|---|---|---|\n")
 	for _, c := range changes {
-		m := Model{Rules: c.Rules, Bounds: c.Bounds}
-		r := Explore(m, Options{Watch: c.Watch, Stuck: c.Stuck})
-		if len(r.Path) == 0 {
-			t.Fatalf("%s holds", c.Name)
-		}
+		r := broken[c.Name]()
 		breaks := r.Broken.String()
 		if r.Stuck {
-			breaks = "never settles: " + m.Describe(r.Path[len(r.Path)-1].To)
+			breaks = "never settles: " + c.model().Describe(r.Path[len(r.Path)-1].To)
 		}
 		fmt.Fprintf(&b, "| [%s](../internal/proof/model/testdata/%s.txt) | %s | %d | %d |\n", c.What, c.Name, breaks,
 			len(r.Path), r.States)
