@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -56,36 +57,22 @@ func (g *Ground) Create(ctx context.Context, settings Settings) (*Stack, error) 
 
 // leaveOut removes the resources of a kind from a template. Nothing may refer to them.
 func leaveOut(path, kind string) error {
+	var template map[string]any
 	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("read the template: %w", err)
-	}
-	var template, resources map[string]json.RawMessage
-	if err = json.Unmarshal(text, &template); err == nil {
-		err = json.Unmarshal(template["Resources"], &resources)
-	}
-	if err != nil {
-		return fmt.Errorf("read the template: %w", err)
-	}
-	for name, r := range resources {
-		var resource struct{ Type string }
-		if err := json.Unmarshal(r, &resource); err != nil {
-			return fmt.Errorf("read resource %s of the template: %w", name, err)
-		}
-		if strings.HasPrefix(resource.Type, kind) {
-			delete(resources, name)
-		}
-	}
-	if template["Resources"], err = json.Marshal(resources); err == nil {
-		text, err = json.Marshal(template)
-	}
 	if err == nil {
-		err = os.WriteFile(path, text, 0o644)
+		err = json.Unmarshal(text, &template)
 	}
 	if err != nil {
-		return fmt.Errorf("write the template: %w", err)
+		return fmt.Errorf("read the template: %w", err)
 	}
-	return nil
+	resources, _ := template["Resources"].(map[string]any)
+	maps.DeleteFunc(resources, func(_ string, r any) bool {
+		resource, _ := r.(map[string]any)
+		is, _ := resource["Type"].(string)
+		return strings.HasPrefix(is, kind)
+	})
+	text, err = json.Marshal(template)
+	return errors.Join(err, os.WriteFile(path, text, 0o644))
 }
 
 // created waits until a stack is complete.
@@ -103,16 +90,8 @@ func (g *Ground) created(ctx context.Context, stack string) error {
 		return nil
 	}
 	events, err := g.query(ctx, "cloudformation", "2010-05-15", "DescribeStackEvents", form)
-	return errors.Join(fmt.Errorf("stack %s: %s\n%s", stack, status, failures(events)), err)
+	reasons := strings.Join(stackFailure.FindAllString(string(events), -1), "\n")
+	return errors.Join(fmt.Errorf("stack %s: %s\n%s", stack, status, reasons), err)
 }
 
-var stackFailure = regexp.MustCompile(`<ResourceStatusReason>([^<]+)</ResourceStatusReason>`)
-
-// failures are the reasons in a stack's events.
-func failures(events []byte) string {
-	var all []string
-	for _, m := range stackFailure.FindAllSubmatch(events, -1) {
-		all = append(all, string(m[1]))
-	}
-	return strings.Join(all, "\n")
-}
+var stackFailure = regexp.MustCompile(`<ResourceStatusReason>[^<]+`)
