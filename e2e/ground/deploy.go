@@ -54,7 +54,8 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, []stri
 	s := &Stack{
 		Ground: g, Config: c, Names: n, settings: here,
 		Bus: settings.Stack + "-changes",
-		SQS: sqs.NewFromConfig(g.Account), Steps: sfn.NewFromConfig(g.Account), logs: cloudwatchlogs.NewFromConfig(g.Account),
+		SQS: sqs.NewFromConfig(g.Account), Steps: sfn.NewFromConfig(g.Account),
+		logs: cloudwatchlogs.NewFromConfig(g.Account),
 		Rows: dynamodb.New(g.Account, n.Table()), Objects: s3.New(g.Account, n.Bucket(AccountID, g.Account.Region)),
 		seen: make(map[string]*string), sums: make(Counts),
 	}

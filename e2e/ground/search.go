@@ -45,7 +45,8 @@ func (s *Search) ask(t testing.TB, method, path string, body any) (answer gjson.
 	if body == nil {
 		text = nil
 	}
-	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, s.url+path, bytes.NewReader(text))
+	ctx := context.WithoutCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,8 @@ func TestDeployedSettingsNeedNoKind(t *testing.T) {
 		if err != nil || got.Lease("search") != c.Lease("search") || got.Versions("search") != versions {
 			t.Errorf("versions %t: got a lease of %s and %v, want %s", versions, got.Lease("search"), err, c.Lease("search"))
 		}
-		if _, err := LoadJSON(path); err == nil || !strings.Contains(err.Error(), "write one of bleve, memory, opensearch") {
+		_, err = LoadJSON(path)
+		if err == nil || !strings.Contains(err.Error(), "write one of bleve, memory, opensearch") {
 			t.Errorf("strictly: got %v, want the kinds that there are", err)
 		}
 	}

@@ -6,11 +6,11 @@
 //   - Default returns settings that keep every promise of the design; Validate finds no fault in
 //     them.
 //   - Validate returns every fault at once, each with the dotted name of the setting as lull.yaml
-//     spells it, its value, what is
-//     wrong and how to put it right. Nothing is ever clamped, rounded or silently replaced: a setting is used as written or refused.
+//     spells it, its value, what is wrong and how to put it right. Nothing is ever clamped, rounded
+//     or silently replaced: a setting is used as written or refused.
 //   - A Config without faults that was read, defaulted or completed survives MarshalJSON and
-//     UnmarshalJSON unchanged. The infrastructure writes config.json
-//     beside each function's binary, and the function reads it back.
+//     UnmarshalJSON unchanged. The infrastructure writes config.json beside each function's binary,
+//     and the function reads it back.
 //
 // The package knows JSON and no YAML, so that a function which reads config.json does not carry a
 // YAML parser: the loader of lull.yaml is the package yamlfile below this one. Both use the same

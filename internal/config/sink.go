@@ -8,12 +8,15 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// What the settings of a sink are made of. Its kinds register themselves with package sink.
 type (
-	Sink     = sink.Settings
-	Auth     = sink.Auth
+	// Sink is the settings of a sink. Its kinds register themselves with package sink.
+	Sink = sink.Settings
+	// Auth is how requests to a sink prove who sends them.
+	Auth = sink.Auth
+	// AuthKind is a kind of authentication.
 	AuthKind = sink.AuthKind
-	Size     = setting.Size
+	// Size is a number of bytes.
+	Size = setting.Size
 )
 
 // The kinds of authentication.

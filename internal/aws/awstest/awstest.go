@@ -99,7 +99,9 @@ func Emulator(t testing.TB) aws.Config {
 	return at(t, endpoint, nil)
 }
 
-func at(t testing.TB, endpoint string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) aws.Config {
+func at(t testing.TB, endpoint string,
+	dial func(ctx context.Context, network, addr string) (net.Conn, error),
+) aws.Config {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64, DialContext: dial}
 	t.Cleanup(transport.CloseIdleConnections)
 	return aws.Config{

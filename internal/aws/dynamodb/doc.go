@@ -4,15 +4,13 @@
 // What it promises:
 //
 //   - A shard.Write is one UpdateItem or one DeleteItem. Its condition and its update come from the
-//     write's own
-//     Expression and are spelt nowhere else, and both answers carry the row as it was (ALL_OLD), so that a refusal is judged
-//     without a second read.
+//     write's own Expression and are spelt nowhere else, and both answers carry the row as it was
+//     (ALL_OLD), so that a refusal is judged without a second read.
 //   - A refused condition is *shard.Refused, a throttled request shard.ErrThrottled (nothing was
-//     applied), a missing table or
-//     permission an error that says what to mend and is not tried again. After any other error the outcome is unknown.
+//     applied), a missing table or permission an error that says what to mend and is not tried
+//     again. After any other error the outcome is unknown.
 //   - Requests are bounded in time and made once: package backoff is the one layer of retries. Only
-//     what BatchGetItem leaves
-//     unprocessed is asked for again in here, because no caller could.
+//     what BatchGetItem leaves unprocessed is asked for again in here, because no caller could.
 //
 // Letters and scheduled events are items of the same table whose keys begin with "!dead#" and
 // "!sched#". They alone carry the attributes of the index "waiting", so the index holds what waits

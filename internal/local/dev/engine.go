@@ -190,7 +190,9 @@ func (e *Engine) Start(ctx context.Context) {
 		for _, l := range p.lanes {
 			pollers := min(e.pollers, l.settings.MaxConcurrency)
 			e.poll(ctx, l.queue, l.settings.Batch, l.settings.Window, pollers,
-				func(ctx context.Context, batch []queue.Message) ([]string, error) { return e.receive(ctx, p, l, batch) })
+				func(ctx context.Context, batch []queue.Message) ([]string, error) {
+					return e.receive(ctx, p, l, batch)
+				})
 		}
 		e.poll(ctx, p.dead, 10, 0, 2,
 			func(ctx context.Context, batch []queue.Message) ([]string, error) { return e.judgeDead(ctx, p, batch) })
@@ -229,7 +231,8 @@ var errKilled = errors.New("invocation was killed")
 
 // invoke runs a function. Its error says that the function was killed.
 func (e *Engine) invoke(name string, do func(inv invocation)) error {
-	defer clock.Working(e.clk)()
+	done := clock.Working(e.clk)
+	defer done()
 	v := fault.NewInvocation(&e.ledger.Meter, name, e.invoked.Add(1))
 	inv := invocation{v, e.clk, muted{v, e.notes}}
 	if e.mix == nil {

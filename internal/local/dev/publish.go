@@ -92,7 +92,9 @@ func (e *Engine) refuse(ctx context.Context, to feed.Route, m queue.Message, why
 
 // Play publishes an input's messages at their times.
 func (e *Engine) Play(ctx context.Context, in feed.Input) error {
-	return feed.Play(ctx, e.clk, in, func(ctx context.Context, t feed.Timed) error { return e.Publish(ctx, t.Outgoing) })
+	return feed.Play(ctx, e.clk, in, func(ctx context.Context, t feed.Timed) error {
+		return e.Publish(ctx, t.Outgoing)
+	})
 }
 
 // Idle reports whether nothing waits, is held or runs. Scheduled events do not count.

@@ -49,7 +49,8 @@ func Jobs() []Job {
 // NewNumbers has no figures yet.
 func NewNumbers(machine string) *Numbers {
 	return &Numbers{
-		Date: time.Now().UTC(), Machine: machine, Results: map[string]map[string]Result{}, Variants: map[string]Result{},
+		Date: time.Now().UTC(), Machine: machine,
+		Results: map[string]map[string]Result{}, Variants: map[string]Result{},
 	}
 }
 

@@ -233,7 +233,8 @@ func TestEveryClauseOfTheCodeMatters(t *testing.T) {
 	for _, m := range w.moves(2) {
 		for n, c := range m.write.Cond {
 			interval := c[len(c)-1].Attr == shard.AttrLastWrite && c[len(c)-1].Op == shard.AtMost
-			if !noticed[clause{m.write.Transition, n}] && !blind[c[0].Attr] && !interval && !formClause(m.write.Transition, c) {
+			if !noticed[clause{m.write.Transition, n}] && !blind[c[0].Attr] && !interval &&
+				!formClause(m.write.Transition, c) {
 				t.Errorf("%s without clause %d (%v) makes no difference to the model", m.write.Transition, n, c)
 			}
 		}

@@ -13,26 +13,25 @@
 // # What is modelled
 //
 //   - One document with up to three versions in any order of arrival, or missing; some of them
-//     deletes, poison, or
-//     refused item by item; up to six messages, with one event or several, of this document or of another one.
+//     deletes, poison, or refused item by item; up to six messages, with one event or several, of
+//     this document or of another one.
 //   - SQS: duplicates, redelivery while held, visibility that lapses, receive counts that run out,
 //     stale handles.
 //   - Receive: batches, ADMIT of the newest that is not done, verdicts by the row; its crash
-//     between any two writes, lost and double
-//     StartExecution. Two receivers with ADMIT and answer as steps of their own.
+//     between any two writes, lost and double StartExecution. Two receivers with ADMIT and answer
+//     as steps of their own.
 //   - Up to three executions; the same flight may run in several; each turn takes any version that
-//     it holds, because due times
-//     differ; the cap may be past at any time.
+//     it holds, because due times differ; the cap may be past at any time.
 //   - CLAIM, CLAIM again, COMMIT, RELEASE, REJECT, PARK in both forms: applied, refused, lost with
-//     their sender, applied without an
-//     answer, and arriving after their sender gave up, once or twice.
+//     their sender, applied without an answer, and arriving after their sender gave up, once or
+//     twice.
 //   - Leases that end at any time; for a sink without versions, once every request made under them
-//     is done: that is
-//     what the settings promise.
+//     is done: that is what the settings promise.
 //   - Requests that are lost, time out, arrive late; throttled, refused for good, item errors.
 //   - Sinks with versions, without, and such that forget the versions of deletes.
 //   - Clocks that differ by any amount, as ranks: the claim's time is the external version.
-//   - The dead-letter queue, parked dead letters, redrives by hand and by themselves, dead deadlines.
+//   - The dead-letter queue, parked dead letters, redrives by hand and by themselves, dead
+//     deadlines.
 //   - Prune, with rows that outlive every message or not; the table down and written open.
 //
 // # What is not

@@ -136,7 +136,8 @@ func Go(file string, source []byte) ([]Finding, error) {
 		line := set.Position(group.Pos()).Line
 		for _, comment := range group.List {
 			at := set.Position(comment.Pos())
-			if columns := at.Column - 1 + utf8.RuneCountInString(comment.Text); at.Column == 1 && columns > MaxColumns && !directive.MatchString(comment.Text) {
+			columns := at.Column - 1 + utf8.RuneCountInString(comment.Text)
+			if at.Column == 1 && columns > MaxColumns && !directive.MatchString(comment.Text) {
 				c.find(at.Line, "%d columns, at most %d", columns, MaxColumns)
 			}
 		}

@@ -54,7 +54,7 @@ func TestEnglishIsPlain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := []Finding(nil)
+		var found []Finding
 		if ext == ".md" {
 			found = Markdown(name, string(text))
 		} else if found, err = Go(name, text); err != nil {

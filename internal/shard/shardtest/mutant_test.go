@@ -187,7 +187,9 @@ func mutants() []named {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b named) int { return cmp.Or(cmp.Compare(a.write, b.write), cmp.Compare(a.text, b.text)) })
+	slices.SortFunc(all, func(a, b named) int {
+		return cmp.Or(cmp.Compare(a.write, b.write), cmp.Compare(a.text, b.text))
+	})
 	return all
 }
 
@@ -232,7 +234,8 @@ func TestEndsLeaseIsTrueOfExactlyTheWritesThatTakeADocumentsOwnerAway(t *testing
 	t.Parallel()
 	for write, forms := range writes() {
 		ends := slices.ContainsFunc(forms, func(w shard.Write) bool {
-			return write < shard.TRIP && slices.Contains(w.Update, shard.Action{Verb: shard.Remove, Attr: shard.AttrOwner})
+			removed := shard.Action{Verb: shard.Remove, Attr: shard.AttrOwner}
+			return write < shard.TRIP && slices.Contains(w.Update, removed)
 		})
 		if got := write.EndsLease(); got != ends {
 			t.Errorf("%s ends a lease: %v, want %v", write, got, ends)

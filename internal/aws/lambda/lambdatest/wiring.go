@@ -35,7 +35,8 @@ func Setup(function string, vars map[string]string, out io.Writer) *lambda.Setup
 	c.Sinks["search"] = s
 	return &lambda.Setup{
 		Config: &c, Sink: "search", Getenv: func(name string) string { return vars[name] },
-		Journal: lambda.NewJournal(out, slog.LevelInfo, metrics.Base{Stack: "lull", Sink: "search", Function: function}),
+		Journal: lambda.NewJournal(out, slog.LevelInfo,
+			metrics.Base{Stack: "lull", Sink: "search", Function: function}),
 	}
 }
 
