@@ -4,12 +4,15 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
+	"go/types"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/lullhq/lull/internal/proof/tree"
 )
 
 // catalogue is what a source tree offers to be named: its test functions, and
@@ -19,31 +22,26 @@ type catalogue struct {
 	parts map[string]bool   // string literals and scenario files, folded
 }
 
-// survey reads every Go file and every testdata folder below root, whatever
-// the build tags: the end-to-end tests count too.
-func survey(root string) (catalogue, error) {
+// survey reads every Go file and every testdata folder, whatever the build tags: the end-to-end
+// tests count too.
+func survey(files []string) (catalogue, error) {
 	c := catalogue{tests: make(map[string]string), parts: make(map[string]bool)}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir():
-			if path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" || d.Name() == "dist") {
-				return filepath.SkipDir
-			}
-			return nil
-		case filepath.Ext(path) == ".go":
-			source, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			return c.add(path, source)
-		case strings.Contains(filepath.ToSlash(path), "/testdata/"):
-			c.parts[fold(strings.TrimSuffix(d.Name(), filepath.Ext(path)))] = true
+	for _, name := range files {
+		if strings.Contains(name, "/testdata/") {
+			c.parts[fold(strings.TrimSuffix(path.Base(name), path.Ext(name)))] = true
 		}
-		return nil
-	})
-	return c, err
+		if path.Ext(name) != ".go" {
+			continue
+		}
+		source, err := os.ReadFile(filepath.Join(tree.Root, name))
+		if err == nil {
+			err = c.add(name, source)
+		}
+		if err != nil {
+			return c, err
+		}
+	}
+	return c, nil
 }
 
 // add takes in one Go file.
@@ -78,19 +76,10 @@ func (c *catalogue) add(path string, source []byte) error {
 // takesT reports whether f has the one parameter *testing.T.
 func takesT(f *ast.FuncDecl) bool {
 	params := f.Type.Params.List
-	if len(params) != 1 || len(params[0].Names) != 1 {
-		return false
-	}
-	star, ok := params[0].Type.(*ast.StarExpr)
-	if !ok {
-		return false
-	}
-	sel, ok := star.X.(*ast.SelectorExpr)
-	return ok && sel.Sel.Name == "T"
+	return len(params) == 1 && len(params[0].Names) == 1 && types.ExprString(params[0].Type) == "*testing.T"
 }
 
-// flaw says why a test function proves nothing, as far as its first statements
-// show it.
+// flaw says why a test function proves nothing, as far as its first statements show it.
 func flaw(f *ast.FuncDecl) string {
 	if f.Body == nil || len(f.Body.List) == 0 {
 		return "is empty"
@@ -100,18 +89,11 @@ func flaw(f *ast.FuncDecl) string {
 		if !ok {
 			return ""
 		}
-		call, ok := expr.X.(*ast.CallExpr)
-		if !ok {
-			return ""
-		}
-		sel, ok := call.Fun.(*ast.SelectorExpr)
-		if !ok {
-			return ""
-		}
-		switch sel.Sel.Name {
-		case "Skip", "Skipf", "SkipNow":
+		called, _, _ := strings.Cut(types.ExprString(expr.X), "(")
+		switch called {
+		case "t.Skip", "t.Skipf", "t.SkipNow":
 			return "skips itself"
-		case "Parallel", "Helper", "Log", "Logf":
+		case "t.Parallel", "t.Helper", "t.Log", "t.Logf":
 		default:
 			return ""
 		}

@@ -4,36 +4,39 @@ package faultmap
 
 import (
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/lullhq/lull/internal/proof/tree"
 )
 
-// Other pages name tests, too: none of them is gone, empty or skips itself.
+// TestPagesNameTestsThatExist finds tests on any page that are gone, empty or skip themselves, and
+// lines of the faults that name none.
 func TestPagesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
-	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	if err != nil {
-		t.Fatalf("find the repository: %v", err)
-	}
-	c, err := survey(root)
+	files := tree.Files(t)
+	c, err := survey(files)
 	if err != nil {
 		t.Fatalf("read the sources: %v", err)
 	}
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("find the pages: %v", err)
-	}
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
+	for _, page := range files {
+		if path.Dir(page) != "docs" || path.Ext(page) != ".md" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(tree.Root, page))
 		if err != nil {
-			t.Fatalf("read %s: %v", filepath.Base(page), err)
+			t.Fatalf("read %s: %v", page, err)
 		}
 		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
-			if m[1] == "TestName/part" {
-				continue // how a test is named
+			if why := c.known(m[1]); why != "" && m[1] != "TestName/part" { // how a test is named
+				t.Errorf("%s: %s %s", page, m[1], why)
 			}
-			if why := c.known(m[1]); why != "" {
-				t.Errorf("%s: %s %s", filepath.Base(page), m[1], why)
+		}
+		if page == "docs/faults.md" {
+			for _, m := range missing(strings.Split(string(text), "\n"), lines) {
+				t.Error(m)
 			}
 		}
 	}

@@ -5,154 +5,183 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lullhq/lull/internal/proof/tree"
 )
 
-func TestNoPackageLinksWhatItsLayerMustNot(t *testing.T) {
+func TestEveryPackageHasALayerAndImportsNothingFurtherOut(t *testing.T) {
 	t.Parallel()
-	root := repository(t)
-	for _, r := range rules {
-		for _, name := range r.packages {
-			t.Run(r.name+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				if !hasGo(t, filepath.Join(root, filepath.FromSlash(name))) {
-					t.Fatalf("%s does not exist: a rule about it says nothing", name)
-				}
-				linked := link(t, root, module+"/"+name)
-				for _, fault := range r.faults(linked, module+"/"+name) {
-					t.Error(fault)
-				}
-			})
+	linked := list(t)
+	for _, path := range ours(linked) {
+		at, ok := layerOf(path)
+		if !ok {
+			t.Errorf("%s belongs to no layer: place it in layers", path)
+			continue
+		}
+		for _, imported := range linked[path].Imports {
+			if further, known := layerOf(imported); known && further > at {
+				t.Errorf("%s imports %s: %s must not know %s", path, imported, layers[at].name, layers[further].name)
+			}
 		}
 	}
 }
 
-// A rule that lets everything through would never be noticed in a tidy
-// repository, so each kind of fault is shown once to be one.
-func TestRuleFindsFaults(t *testing.T) {
+func TestNoPackageLinksWhatItsLayerMustNot(t *testing.T) {
 	t.Parallel()
-	linked := map[string]pkg{
-		"m/a": {ImportPath: "m/a", Imports: []string{"m/b", "log/slog"}},
-		"m/b": {ImportPath: "m/b", Imports: []string{"x.org/heavy/part"}},
-		"x.org/heavy/part": {
-			ImportPath: "x.org/heavy/part",
-			Imports:    []string{"os", "x.org/heavy/rest"},
-		},
-		"x.org/heavy/rest": {ImportPath: "x.org/heavy/rest"},
-		"log/slog":         {ImportPath: "log/slog"},
-		"os":               {ImportPath: "os"},
-	}
-	tests := []struct {
-		name string
-		rule rule
-		want []string
-	}{
-		{"nothing forbidden", rule{}, nil},
-		{
-			"indirect",
-			rule{forbid: []string{"x.org/heavy"}},
-			[]string{"m/a links x.org/heavy/part: m/a -> m/b -> x.org/heavy/part"},
-		},
-		{"a prefix of a name is another package", rule{forbid: []string{"x.org/hea"}}, nil},
-		{"itself is no fault", rule{forbid: []string{"m/a"}}, nil},
-		{"excepted", rule{forbid: []string{"m"}, except: []string{"m/b"}}, nil},
-		{"direct", rule{direct: []string{"log"}}, []string{"m/a imports log/slog"}},
-		{"direct only", rule{direct: []string{"os"}}, nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
+	linked := list(t)
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			if got := tt.rule.faults(linked, "m/a"); !slices.Equal(got, tt.want) {
-				t.Errorf("got %q, want %q", got, tt.want)
+			held := 0
+			for _, path := range ours(linked) {
+				if r.holds(path) {
+					held++
+					for _, fault := range r.faults(linked, path) {
+						t.Error(fault)
+					}
+				}
+			}
+			if held == 0 {
+				t.Error("the rule is about packages that do not exist")
 			}
 		})
 	}
 }
 
-// faults lists what importPath links against the rule, each with the shortest
-// chain of imports that leads to it: one that starts there, not deeper.
-func (r rule) faults(linked map[string]pkg, importPath string) []string {
-	var faults []string
-	for _, p := range sortedKeys(linked) {
-		if p == importPath || !under(p, r.forbid) || under(p, r.except) {
+// A rule that lets everything through would never be noticed in a tidy repository, so each kind of
+// fault is shown once.
+func TestRulesFindFaults(t *testing.T) {
+	t.Parallel()
+	linked := map[string]pkg{
+		"m/a":              {Imports: []string{"m/b", "log/slog"}},
+		"m/b":              {Imports: []string{"x.org/heavy/part"}},
+		"x.org/heavy/part": {Imports: []string{"os", "x.org/heavy/rest"}},
+		"x.org/heavy/rest": {}, "log/slog": {}, "os": {},
+	}
+	for name, tt := range map[string]struct {
+		rule rule
+		want []string
+	}{
+		"nothing forbidden": {},
+		"indirect": {
+			rule{forbid: []string{"x.org/heavy"}},
+			[]string{"m/a links x.org/heavy/part: m/a -> m/b -> x.org/heavy/part"},
+		},
+		"a prefix of a name is another package": {rule: rule{forbid: []string{"x.org/hea"}}},
+		"direct":                                {rule{direct: []string{"log"}}, []string{"m/a imports log/slog"}},
+		"direct only":                           {rule: rule{direct: []string{"os"}}},
+	} {
+		if got := tt.rule.faults(linked, "m/a"); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+	for path, want := range map[string]string{
+		"internal/shard": "protocol", "internal/shard/shardtest": "proof", "internal/config": "seams",
+		"internal/config/yamlfile": "wings", "internal/new": "",
+	} {
+		got := ""
+		if at, ok := layerOf(module + "/" + path); ok {
+			got = layers[at].name
+		}
+		if got != want {
+			t.Errorf("%s is in layer %q, want %q", path, got, want)
+		}
+	}
+}
+
+// layerOf is a package's layer, by its number.
+func layerOf(path string) (at int, ok bool) {
+	folder, found := strings.CutPrefix(path, module+"/")
+	if found && strings.HasSuffix(folder, "test") {
+		folder = "internal/proof"
+	}
+	longest := 0
+	for i, l := range layers {
+		for _, f := range l.folders {
+			if found && under(folder, []string{f}) && len(f) > longest {
+				at, ok, longest = i, true, len(f)
+			}
+		}
+	}
+	return at, ok
+}
+
+// holds reports whether the rule is about a package.
+func (r rule) holds(path string) bool {
+	at, ok := layerOf(path)
+	folder := strings.TrimPrefix(path, module+"/")
+	return ok && !under(folder, r.but) &&
+		(slices.Contains(r.of, layers[at].name) || under(folder, r.of) && !strings.HasSuffix(path, "test"))
+}
+
+// faults lists what a package links against the rule, each with the shortest chain of imports that
+// leads to it. What a forbidden package brings along says nothing new.
+func (r rule) faults(linked map[string]pkg, path string) (faults []string) {
+	via := map[string]string{path: ""}
+	for next := []string{path}; len(next) > 0; next = next[1:] {
+		at := next[0]
+		if at != path && under(at, r.forbid) {
+			chain := at
+			for p := via[at]; p != ""; p = via[p] {
+				chain = p + " -> " + chain
+			}
+			faults = append(faults, fmt.Sprintf("%s links %s: %s", path, at, chain))
 			continue
 		}
-		path := chain(linked, importPath, p)
-		if by := path[len(path)-2]; by != importPath && under(by, r.forbid) && !under(by, r.except) {
-			continue // what a forbidden package brings along says nothing new
+		for _, p := range linked[at].Imports {
+			if _, seen := via[p]; !seen {
+				via[p] = at
+				next = append(next, p)
+			}
 		}
-		faults = append(faults, fmt.Sprintf("%s links %s: %s", importPath, p, strings.Join(path, " -> ")))
 	}
-	for _, p := range linked[importPath].Imports {
+	for _, p := range linked[path].Imports {
 		if under(p, r.direct) {
-			faults = append(faults, fmt.Sprintf("%s imports %s", importPath, p))
+			faults = append(faults, fmt.Sprintf("%s imports %s", path, p))
 		}
 	}
 	return faults
 }
 
-// under reports whether an import path is one of parents or lies below one.
-func under(importPath string, parents []string) bool {
+// under reports whether a path is one of parents or lies below one.
+func under(path string, parents []string) bool {
 	return slices.ContainsFunc(parents, func(parent string) bool {
-		return importPath == parent || strings.HasPrefix(importPath, parent+"/")
+		return path == parent || strings.HasPrefix(path, parent+"/")
 	})
 }
 
-// chain is the shortest path of imports between two packages of linked.
-func chain(linked map[string]pkg, from, to string) []string {
-	via := map[string]string{from: ""}
-	for next := []string{from}; len(next) > 0; next = next[1:] {
-		for _, p := range linked[next[0]].Imports {
-			if _, seen := via[p]; !seen {
-				via[p] = next[0]
-				next = append(next, p)
-			}
-		}
-	}
-	var path []string
-	for p := to; p != ""; p = via[p] {
-		path = append(path, p)
-	}
-	slices.Reverse(path)
-	return path
-}
-
-func sortedKeys(linked map[string]pkg) []string {
-	keys := make([]string, 0, len(linked))
-	for k := range linked {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// pkg is what the go command tells about one linked package.
+// pkg is what the go command tells about one package.
 type pkg struct {
 	ImportPath string
 	Imports    []string
 }
 
-// link asks the go command for everything that importPath links, as a Lambda
-// function is built: without cgo and without the RPC mode of aws-lambda-go.
-func link(t *testing.T, root, importPath string) map[string]pkg {
+// ours are the module's own packages.
+func ours(linked map[string]pkg) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(linked)), func(path string) bool { return !under(path, []string{module}) })
+}
+
+// list asks the go command for everything that our packages link, as a Lambda function is built:
+// without cgo and without the RPC mode of aws-lambda-go.
+func list(t *testing.T) map[string]pkg {
 	t.Helper()
+	tree.Files(t)
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "lambda.norpc", "-json=ImportPath,Imports",
-		importPath)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		"./...")
+	cmd.Dir, cmd.Env = tree.Root, append(os.Environ(), "CGO_ENABLED=0")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("list %s: %v\n%s", importPath, err, stderr.String())
+		t.Fatalf("list the packages: %v\n%s", err, stderr.String())
 	}
-	linked := make(map[string]pkg)
+	linked := map[string]pkg{}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p pkg
 		err := dec.Decode(&p)
@@ -160,50 +189,8 @@ func link(t *testing.T, root, importPath string) map[string]pkg {
 			return linked
 		}
 		if err != nil {
-			t.Fatalf("decode the list of %s: %v", importPath, err)
+			t.Fatalf("decode the list: %v", err)
 		}
 		linked[p.ImportPath] = p
 	}
-}
-
-// repository is the folder of go.mod. It looks at every Go file below it,
-// because a cached test result is only as fresh as the files that the test
-// itself has looked at, and the go command looks at them in another process.
-func repository(t *testing.T) string {
-	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	if err != nil {
-		t.Fatalf("find the repository: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
-		t.Fatalf("find the repository: %v", err)
-	}
-	for _, dir := range []string{"cmd", "event", "functions", "infra", "internal", "setting", "sink", "source"} {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case errors.Is(err, fs.ErrNotExist):
-				return nil
-			case err != nil || filepath.Ext(path) != ".go":
-				return err
-			}
-			_, err = os.Stat(path)
-			return err
-		})
-		if err != nil {
-			t.Fatalf("look at %s: %v", dir, err)
-		}
-	}
-	return root
-}
-
-// hasGo reports whether a folder holds Go files that are built.
-func hasGo(t *testing.T, dir string) bool {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatalf("look for Go files: %v", err)
-	}
-	return slices.ContainsFunc(files, func(name string) bool {
-		return !strings.HasSuffix(name, "_test.go")
-	})
 }

@@ -1,13 +1,14 @@
 package prose
 
 import (
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lullhq/lull/internal/proof/tree"
 )
 
 const root = "../../.."
@@ -20,22 +21,10 @@ var exempt = []string{
 // files calls f for each file below the root that the repository owns.
 func files(t *testing.T, f func(path string)) {
 	t.Helper()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for _, name := range tree.Files(t) {
+		if !strings.Contains(name, "/testdata/") {
+			f(name)
 		}
-		name, _ := filepath.Rel(root, path)
-		if d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || slices.Contains(
-			[]string{"bin", "dist", "cdk.out", "out", "node_modules", "testdata"}, d.Name())) {
-			return filepath.SkipDir
-		}
-		if !d.IsDir() {
-			f(filepath.ToSlash(name))
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -1,0 +1,86 @@
+package layering
+
+import "slices"
+
+// module is the import path that everything of ours begins with.
+const module = "github.com/lullhq/lull"
+
+// layers are the packages' places, from the inside out, by folder. The longest folder counts; a
+// package whose name ends with "test" is a conformance suite, and belongs to the proof wing.
+var layers = []struct {
+	name    string
+	folders []string
+}{
+	{"protocol", []string{"internal/shard"}},
+	{"seams", []string{
+		"event", "source", "sink", "setting", "internal/backoff", "internal/clock", "internal/config",
+		"internal/deadletter", "internal/fanout", "internal/flight", "internal/journal", "internal/names",
+		"internal/queue", "internal/rows", "internal/schedule",
+	}},
+	{"use cases", []string{
+		"internal/receive", "internal/index", "internal/prune", "internal/dlq", "internal/redrive", "internal/feed",
+		"internal/operate",
+	}},
+	{"wings", []string{
+		"internal/aws", "internal/local", "internal/payload", "internal/config/yamlfile", "sink/blevesink",
+		"sink/opensearch", "sink/builtin",
+	}},
+	{"proof", []string{"internal/proof"}},
+	{"wiring", []string{"functions", "cmd", "infra", "e2e", "localstack", "examples"}},
+}
+
+// A rule says what some packages must not link, whatever the layers say.
+type rule struct {
+	name   string
+	of     []string // layers, or folders below the module
+	but    []string // folders that it is not about
+	forbid []string // import paths, each with everything below it
+	direct []string // as forbid, but direct imports only: fmt itself links os
+}
+
+// Families of packages that weigh a function down or tie a use case to a vendor.
+var (
+	aws   = []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/aws-lambda-go"}
+	cdk   = []string{"github.com/aws/aws-cdk-go", "github.com/aws/constructs-go", "github.com/aws/jsii-runtime-go"}
+	local = []string{module + "/internal/local", module + "/internal/proof"}
+	heavy = []string{
+		"github.com/blevesearch", "go.etcd.io/bbolt", "github.com/spf13", "github.com/goccy/go-yaml",
+		"go.yaml.in/yaml", "gopkg.in/yaml.v2", "gopkg.in/yaml.v3",
+	}
+	testOnly = []string{
+		"testing", "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine",
+		"github.com/cockroachdb/datadriven",
+	}
+	opensearch = []string{"github.com/opensearch-project"}
+	kinds      = []string{module + "/sink/opensearch", module + "/sink/blevesink", module + "/sink/builtin"}
+)
+
+var rules = []rule{
+	{
+		name: "the protocol is pure", of: []string{"protocol"},
+		forbid: slices.Concat(aws, cdk, heavy, testOnly), direct: []string{"log", "os", "net", "database"},
+	},
+	{
+		name: "seams and use cases know no vendor", of: []string{"seams", "use cases"},
+		forbid: slices.Concat(aws, cdk, heavy, testOnly, opensearch),
+	},
+	{
+		name: "the local half runs without AWS", of: []string{"internal/local"},
+		forbid: slices.Concat(aws, cdk, heavy, testOnly, []string{module + "/internal/aws"}),
+	},
+	{name: "the AWS half knows nothing local", of: []string{"internal/aws"}, forbid: slices.Concat(heavy, local)},
+	{name: "functions stay light", of: []string{"functions"}, forbid: slices.Concat(cdk, heavy, testOnly, local)},
+	{
+		name: "only index links the kinds of sinks", of: []string{"functions"}, but: []string{"functions/index"},
+		forbid: append(opensearch, kinds...),
+	},
+	{name: "settings know kinds by their registration", of: []string{"internal/config"}, forbid: kinds},
+	{
+		name: "the simulator is not lull dev", of: []string{"internal/proof/sim"},
+		forbid: []string{module + "/internal/local/dev", module + "/internal/local/server"},
+	},
+	{
+		name: "the command line provisions nothing", of: []string{"cmd"},
+		forbid: append(cdk, module+"/infra"),
+	},
+}
