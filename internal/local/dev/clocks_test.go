@@ -2,18 +2,14 @@ package dev
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -80,54 +76,27 @@ func TestASinkWithoutVersionsNeverGoesBack(t *testing.T) {
 	}
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				no := false
-				cfg := config.Default()
-				cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory, Versions: &no}}
-				cfg.Complete()
-				const killedLate = 2 * time.Second // the platform's share of the guard
-				mix := fault.NewMix(fault.Rates{
-					DeliverTwice: 0.05, Reorder: 0.1, ReorderBy: 5 * time.Second, FlightLost: 0.02, FlightTwice: 0.2,
-					Kill:         0.1,
-					IOFailBefore: 0.01, IOFailAfter: 0.02, IOThrottle: 0.01, Skew: (cfg.Index.Guard - killedLate) / 2,
-				}, seed)
+			guard := config.Default().Index.Guard
+			const killedLate = 2 * time.Second // the platform's share of the guard
+			mix := fault.NewMix(fault.Rates{
+				DeliverTwice: 0.05, Reorder: 0.1, ReorderBy: 5 * time.Second, FlightLost: 0.02, FlightTwice: 0.2, Kill: 0.1,
+				IOFailBefore: 0.01, IOFailAfter: 0.02, IOThrottle: 0.01, Skew: (guard - killedLate) / 2,
+			}, seed)
+			stage{noVers: true, faults: mix, pollers: 3}.play(t, func(s *scene) {
 				search := &lagging{
-					Sink: memory.NewSink(clock.System{}, memory.SinkSettings{}), settle: cfg.ApplyDelay("search"),
-					rnd: rand.New(rand.NewPCG(seed, 30)), last: map[shard.DocID]sink.Op{},
+					Sink: s.sink, settle: s.e.cfg.ApplyDelay("search"), rnd: rand.New(rand.NewPCG(seed, 30)),
+					last: map[shard.DocID]sink.Op{},
 				}
-				e, err := New(Options{
-					Config: &cfg, Clock: clock.System{},
-					Sinks: map[string]sink.Sink{"search": search}, Faults: mix, Pollers: 3,
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				e.Start(ctx)
+				s.p.sink = search
 				// ten versions each, over a minute: several bursts
 				arrivals := publishing(seed, 20, time.Minute, 2*time.Minute)
-				if err := errors.Join(e.Play(ctx, &slice{arrivals}), e.Settle(ctx)); err != nil {
-					t.Fatal(err)
-				}
-				cancel()
-				e.Stop()
+				s.arrive(arrivals)
+				s.settle()
 				time.Sleep(search.settle) // the last one may still land
 				for _, w := range search.wrong {
 					t.Error(w)
 				}
-				docs := map[string]string{}
-				reader, ok := search.Sink.(sink.Reader)
-				if !ok {
-					t.Fatalf("%T cannot be read", search.Sink)
-				}
-				if err := reader.All(t.Context(), func(s sink.Stored) error {
-					docs[string(s.Doc)] = s.Version
-					return nil
-				}); err != nil {
-					t.Fatal(err)
-				}
-				diff(t, docs, expected(t, arrivals))
+				s.holdsAll(expected(t, arrivals))
 				if search.late == 0 {
 					t.Error("no request landed late: nothing was put to the test")
 				}

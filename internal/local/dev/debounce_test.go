@@ -18,21 +18,6 @@ import (
 
 // The flows of docs/faults.md: bursts, flights and the queue.
 
-func TestBurstIsOneWriteOfTheNewest(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		for v := 1; v <= 50; v++ {
-			s.send(put(0, "a", v))
-			s.wait(20 * time.Millisecond)
-		}
-		r := s.settle()
-		s.writes("a", 1)
-		s.holds("a", "50")
-		if r.Superseded != 49 || r.Bursts != 1 {
-			t.Errorf("superseded %d, bursts %d, want 49 and 1", r.Superseded, r.Bursts)
-		}
-	})
-}
-
 func TestNeverQuietDocumentIsWrittenEveryMaxWait(t *testing.T) {
 	quiet2 := func(c *config.Config) {
 		c.Debounce.Quiet = 2 * time.Second
@@ -81,21 +66,6 @@ func TestNeverQuietDocumentIsWrittenEveryMaxWait(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestEventDuringAWriteIsExactlyOneMoreWrite(t *testing.T) {
-	stage{sink: memory.SinkSettings{Latency: 4 * time.Second}}.play(t, func(s *scene) {
-		s.send(put(0, "a", 1))
-		s.wait(3500 * time.Millisecond)
-		s.send(put(0, "a", 2))
-		s.wait(4 * time.Second) // v1 may be on its way; v2 and v3 come while it is
-		s.send(put(0, "a", 3))
-		s.settle()
-		s.holds("a", "3")
-		if n := len(s.sink.History(doc("a"))); n != 2 {
-			t.Errorf("%d writes, want the one under way and one more", n)
-		}
-	})
 }
 
 func TestEventBeforeMaxWaitDoesNotPushPastIt(t *testing.T) {
@@ -168,29 +138,6 @@ func TestLostFlightIsRecoveredByRedelivery(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestFlightStartedTwiceWritesOnce(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.inject.next("StartExecution", fault.FailAfter, 1) // started, no answer, started again
-		s.send(put(0, "a", 1), put(0, "b", 1))
-		s.settle()
-		s.writes("a", 1)
-		s.writes("b", 1)
-	})
-}
-
-func TestDeleteInsideABurstIsJudgedByVersion(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		// the delete is the newest, though not the last to arrive
-		s.send(put(0, "a", 1), del(0, "a", 3), put(0, "a", 2))
-		s.send(put(0, "b", 1), del(0, "b", 2), put(0, "b", 3))
-		s.settle()
-		s.holds("a", "")
-		s.holds("b", "3")
-		s.writes("a", 1)
-		s.writes("b", 1)
-	})
 }
 
 func TestQuietZeroAndLeadingWriteEachVersionOnce(t *testing.T) {
@@ -333,34 +280,6 @@ func TestFlightEndsBeforeTwelveHours(t *testing.T) {
 	})
 }
 
-func TestReceiveCountIsNoAttemptCount(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.inject.next("StartExecution", fault.FailBefore, 4*30) // thirty lost flights
-		s.send(put(0, "a", 1))
-		r := s.settle()
-		s.holds("a", "1")
-		if r.Dead != 0 {
-			t.Errorf("%d dead letters for a message that never ran", r.Dead)
-		}
-	})
-}
-
-func TestCrashBetweenLetterAndRejectMakesNoSecondLetter(t *testing.T) {
-	for _, call := range []string{"REJECT", "DeleteMessageBatch"} {
-		t.Run(call, func(t *testing.T) {
-			stage{}.play(t, func(s *scene) {
-				s.sink.Script(doc("a"), poison("too_large"), poison("too_large"), poison("too_large"))
-				s.inject.next(call, fault.CrashBefore, 1)
-				s.send(put(0, "a", 1))
-				r := s.settle()
-				if len(r.DeadLetters) != 1 || r.Dead != 1 {
-					t.Errorf("%d letters for %d dead events, want one each", len(r.DeadLetters), r.Dead)
-				}
-			})
-		})
-	}
-}
-
 func TestFailedDeadLetterKeepsTheMessage(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.inject.next("SendMessageBatch", fault.FailBefore, 1)
@@ -403,32 +322,6 @@ func s3Record(key, sequencer string) string {
 	return fmt.Sprintf(
 		`{"eventVersion":"2.1","eventSource":"aws:s3","eventName":"ObjectRemoved:Delete","eventTime":"2026-11-20T12:00:00Z",`+
 			`"s3":{"bucket":{"name":"bucket"},"object":{"key":%q,"sequencer":%q}}}`, key, sequencer)
-}
-
-func TestS3TestEventIsAcknowledged(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.send(message(`{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-20T12:00:00Z","Bucket":"b"}`))
-		r := s.settle()
-		if r.Skipped != 1 || r.Dead != 0 {
-			t.Errorf("skipped %d, dead %d, want 1 and 0", r.Skipped, r.Dead)
-		}
-	})
-}
-
-func TestOddBodiesAreClassified(t *testing.T) {
-	big := `{"type":"doc.changed","subject":"big","sequence":"1","data":{"t":"` + strings.Repeat("x", queue.MaxBytes) +
-		`"}}`
-	stage{}.play(t, func(s *scene) {
-		for _, body := range []string{"not json", "", big, `[]`, `{"type":"doc.changed"}`, "\xff\xfe"} {
-			s.send(message(body))
-		}
-		s.send(put(0, "good", 1))
-		r := s.settle()
-		s.holds("good", "1")
-		if r.Dead != 6 || len(r.DeadLetters) != 6 {
-			t.Errorf("%d dead, letters %+v, want six with reasons", r.Dead, r.DeadLetters)
-		}
-	})
 }
 
 // deleteBehindTheFlight deletes the message of a document from the queue.

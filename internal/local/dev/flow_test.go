@@ -2,103 +2,20 @@ package dev
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/ledger"
-	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/local/story"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
-
-// flow is one run of the whole engine in virtual time.
-type flow struct {
-	arrivals []feed.Timed
-	cfg      func(*config.Config)
-	faults   *fault.Mix
-	pollers  int
-	script   func(*memory.Sink)
-	journal  *story.Recorder
-}
-
-// outcome is what a flow left behind.
-type outcome struct {
-	report ledger.Report
-	engine *Engine
-	sink   *memory.Sink
-	docs   map[string]string // key -> version in the sink
-}
-
-// run plays the flow until it is idle, inside a synctest bubble.
-func (f flow) run(t *testing.T) outcome {
-	t.Helper()
-	cfg := config.Default()
-	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
-	if f.cfg != nil {
-		f.cfg(&cfg)
-	}
-	cfg.Complete()
-	if err := cfg.Validate(); err != nil {
-		t.Fatalf("settings: %v", err)
-	}
-	var out outcome
-	synctest.Test(t, func(t *testing.T) {
-		clk := clock.System{}
-		out.sink = memory.NewSink(clk, memory.SinkSettings{Versions: cfg.Versions("search")})
-		if f.script != nil {
-			f.script(out.sink)
-		}
-		o := Options{
-			Config: &cfg, Clock: clk, Sinks: map[string]sink.Sink{"search": out.sink}, Faults: f.faults,
-			Pollers: f.pollers,
-		}
-		if f.journal != nil {
-			o.Journal = f.journal
-		}
-		e, err := New(o)
-		if err != nil {
-			t.Fatalf("new engine: %v", err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		e.Start(ctx)
-		if err := e.Play(ctx, &slice{f.arrivals}); err != nil {
-			t.Fatalf("play: %v", err)
-		}
-		if err := e.Settle(ctx); err != nil {
-			t.Fatalf("settle: %v", err)
-		}
-		cancel()
-		e.Stop()
-		if out.report, err = e.Report(context.WithoutCancel(ctx)); err != nil {
-			t.Fatalf("report: %v", err)
-		}
-		out.engine, out.docs = e, map[string]string{}
-		err = out.sink.All(context.WithoutCancel(ctx), func(s sink.Stored) error {
-			out.docs[string(s.Doc)] = s.Version
-			return nil
-		})
-		if err != nil {
-			t.Fatalf("read back: %v", err)
-		}
-	})
-	if err := out.report.Check(); err != nil {
-		t.Error(err)
-	}
-	return out
-}
 
 type slice struct{ rest []feed.Timed }
 
@@ -223,18 +140,19 @@ func TestAThousandDocumentsOfTenVersionsSettleAtTheNewest(t *testing.T) {
 		{"bursts over a minute", 2 * time.Second, time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			arrivals := publishing(1, 1000, c.spread, c.over)
-			out := flow{arrivals: arrivals}.run(t)
-			diff(t, out.docs, expected(t, arrivals))
-			r := out.report
-			if ratio := float64(r.SinkItems) / float64(r.Bursts); ratio > 1.05 {
-				t.Errorf("%d sink items for %d bursts: %.3f a burst, want at most 1.05", r.SinkItems, r.Bursts, ratio)
-			}
-			if limit := int64(8000); r.Freshness.P99 > limit {
-				t.Errorf("freshness p99 %d ms, want at most quiet + window + 1 s = %d", r.Freshness.P99, limit)
-			}
-			t.Logf("%+v", r)
+			stage{}.play(t, func(s *scene) {
+				s.arrive(arrivals)
+				r := s.settle()
+				s.holdsAll(expected(t, arrivals))
+				if ratio := float64(r.SinkItems) / float64(r.Bursts); ratio > 1.05 {
+					t.Errorf("%d sink items for %d bursts: %.3f a burst, want at most 1.05", r.SinkItems, r.Bursts, ratio)
+				}
+				if limit := int64(8000); r.Freshness.P99 > limit {
+					t.Errorf("freshness p99 %d ms, want at most quiet + window + 1 s = %d", r.Freshness.P99, limit)
+				}
+				t.Logf("%+v", r)
+			})
 		})
 	}
 }
@@ -247,13 +165,15 @@ func TestUnderTheStandardFaultMixNothingIsLost(t *testing.T) {
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			t.Parallel()
 			arrivals := publishing(uint64(seed), 200, 2*time.Second, 20*time.Second)
-			out := flow{arrivals: arrivals, faults: fault.NewMix(fault.Standard(), uint64(seed)), pollers: 3}.run(t)
-			diff(t, out.docs, expected(t, arrivals))
-			for _, l := range out.report.DeadLetters {
-				t.Errorf("dead letter %+v", l)
-			}
+			stage{faults: fault.NewMix(fault.Standard(), uint64(seed)), pollers: 3}.play(t, func(s *scene) {
+				s.arrive(arrivals)
+				r := s.settle()
+				s.holdsAll(expected(t, arrivals))
+				if len(r.DeadLetters) > 0 {
+					t.Errorf("dead letters %+v, want none", r.DeadLetters)
+				}
+			})
 		})
 	}
 }

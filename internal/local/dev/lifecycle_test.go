@@ -11,19 +11,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/metrics"
-	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
-	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -71,7 +67,6 @@ func (s services) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fa
 // Faults, line 50. A full resync is sent at once, beside live changes of the same documents.
 // Services and sink take their time, so that what queues up behind the resync would show.
 func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
-	t.Parallel()
 	documents := 100_000
 	if testing.Short() {
 		documents = 10_000
@@ -95,55 +90,24 @@ func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 		newest[d]++
 		live = append(live, put(at, fmt.Sprint("doc-", d), newest[d]))
 	}
-	synctest.Test(t, func(t *testing.T) {
-		cfg := config.Default()
-		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
-		cfg.Complete()
-		search := memory.NewSink(clock.System{},
-			memory.SinkSettings{Versions: true, RememberOps: true, Latency: 200 * time.Millisecond, MaxDocuments: 500})
-		seen := &commits{ages: map[string][]time.Duration{}, last: map[string]time.Time{}, bad: map[journal.Step]int{}}
-		e, err := New(Options{
-			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": search}, Journal: seen,
-			Pollers: 4,
-			Inject: services{
-				fault.Table: 4 * time.Millisecond, fault.SQS: 10 * time.Millisecond,
-				fault.Bucket: 40 * time.Millisecond, fault.States: 30 * time.Millisecond,
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		e.Start(ctx)
-		begin := time.Now()
+	seen := &commits{ages: map[string][]time.Duration{}, last: map[string]time.Time{}, bad: map[journal.Step]int{}}
+	stage{
+		sink: memory.SinkSettings{Latency: 200 * time.Millisecond, MaxDocuments: 500}, pollers: 4, journal: seen,
+		inject: services{
+			fault.Table: 4 * time.Millisecond, fault.SQS: 10 * time.Millisecond,
+			fault.Bucket: 40 * time.Millisecond, fault.States: 30 * time.Millisecond,
+		},
+	}.play(t, func(s *scene) {
 		var wg sync.WaitGroup
-		wg.Go(func() {
-			if err := e.Play(ctx, &slice{live}); err != nil {
-				t.Error(err)
-			}
-		})
-		time.Sleep(30 * time.Second) // some documents were changed before the resync, most during it or never
+		wg.Go(func() { s.arrive(live) })
+		s.wait(30 * time.Second) // some documents were changed before the resync, most during it or never
 		for d := range documents {
-			body := fmt.Sprintf(
-				`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","mode":"resync","resyncrun":"01K0000000000000000000000A","data":{"title":"resynced"}}`, d, resynced)
-			if err := e.Publish(ctx, queue.Outgoing{Body: body}); err != nil {
-				t.Fatal(err)
-			}
+			s.send(native(fmt.Sprint("doc-", d), fmt.Sprintf(`"%d"`, resynced),
+				`,"mode":"resync","resyncrun":"01K0000000000000000000000A","data":{"title":"resynced"}`))
 		}
 		wg.Wait()
-		if err := e.Settle(ctx); err != nil {
-			t.Fatal(err)
-		}
-		report, err := e.Report(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cancel()
-		e.Stop()
-		if err := report.Check(); err != nil {
-			t.Error(err)
-		}
-		promise := cfg.Debounce.Quiet + cfg.Queues.Live.Window + time.Second
+		s.settle()
+		promise := s.e.cfg.Debounce.Quiet + s.e.cfg.Queues.Live.Window + time.Second
 		if got := p99(seen.ages[string(flight.Live)]); got > promise || got == 0 {
 			t.Errorf("live freshness p99 %s, want at most %s", got, promise)
 		}
@@ -154,23 +118,13 @@ func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 			t.Errorf("%d writes of the resync: live traffic cannot have taken its place for %d documents", n, documents)
 		}
 		for d := range documents {
-			id := shard.DocID(fmt.Sprint("content#doc-", d))
-			want := fmt.Sprint(max(newest[d], resynced))
-			got, _, err := search.Get(t.Context(), id)
-			if err != nil || got.Version != want {
-				t.Fatalf("%s: version %q in the sink, want %q (%v)", id, got.Version, want, err)
-			}
-			var last shard.OrderKey
-			for _, op := range search.History(id) {
-				if op.Key < last {
-					t.Fatalf("%s went back to version %s", id, op.Version)
-				}
-				last = op.Key
-			}
+			id := fmt.Sprint("doc-", d)
+			s.holds(id, fmt.Sprint(max(newest[d], resynced)))
+			s.neverBack(doc(id))
 		}
 		t.Logf("%d documents resynced in %s; live p99 %s; %d requests", documents,
-			seen.last[string(flight.Bulk)].Sub(begin)-30*time.Second,
-			p99(seen.ages[string(flight.Live)]), search.Counts().Requests)
+			seen.last[string(flight.Bulk)].Sub(s.start)-30*time.Second,
+			p99(seen.ages[string(flight.Live)]), s.sink.Counts().Requests)
 	})
 }
 

@@ -33,32 +33,6 @@ func TestRedeliveryDuringProcessingIsDeferred(t *testing.T) {
 	})
 }
 
-func TestOneMessageToTwoReceiversIsWrittenOnce(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		m := put(0, "a", 1)
-		s.send(m)
-		s.wait(2500 * time.Millisecond) // the first copy is held by one flight
-		s.send(m)
-		s.settle()
-		s.writes("a", 1)
-		if n := s.e.Left(); n != 0 {
-			t.Errorf("%d messages left, want both acknowledged", n)
-		}
-	})
-}
-
-func TestTwoVersionsInOneBatchAreOneAdmitAndOneWrite(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.send(put(0, "a", 1), put(0, "a", 2))
-		s.wait(3 * time.Second)
-		s.noted(journal.Admitted, 1)
-		s.noted(journal.Held, 2)
-		s.settle()
-		s.writes("a", 1)
-		s.holds("a", "2")
-	})
-}
-
 func TestLowerVersionOfABatchIsHeldUntilTheNewestIsCommitted(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.inject.when("COMMIT", func() {
@@ -164,18 +138,6 @@ func TestTakeoverIsAFreshLease(t *testing.T) {
 	})
 }
 
-func TestRetryNeverWaitsForItsOwnLease(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "unclassified"}})
-		s.send(put(0, "a", 1))
-		r := s.settle()
-		if r.Freshness.Max > 12_000 { // a lease is 13 s
-			t.Errorf("written after %d ms: the retry waited for its own lease", r.Freshness.Max)
-		}
-		s.noted(journal.Released, 1)
-	})
-}
-
 func TestLateReleaseNeverFreesTheNextClaim(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Reason: "unclassified"}})
@@ -198,32 +160,6 @@ func TestLateReleaseNeverFreesTheNextClaim(t *testing.T) {
 	})
 }
 
-func TestLostClaimAnswerIsRecognisedAsOwn(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.inject.next("CLAIM", fault.FailAfter, 1)
-		s.send(put(0, "a", 1))
-		r := s.settle()
-		if r.Freshness.Max > 7500 {
-			t.Errorf("written after %d ms: the claim was not recognised as its own", r.Freshness.Max)
-		}
-		s.noted(journal.Claimed, 1)
-		s.writes("a", 1)
-	})
-}
-
-func TestLostCommitAnswerIsRecognisedAsDone(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.inject.next("COMMIT", fault.FailAfter, 1)
-		s.send(put(0, "a", 1))
-		r := s.settle()
-		if r.Freshness.Max > 7500 {
-			t.Errorf("settled after %d ms: the commit was not recognised", r.Freshness.Max)
-		}
-		s.noted(journal.LeaseLost, 0)
-		s.writes("a", 1)
-	})
-}
-
 func TestOverlappingInvocationsOfOneFlightHaveTokensOfTheirOwn(t *testing.T) {
 	stage{sink: memory.SinkSettings{Latency: time.Second}}.play(t, func(s *scene) {
 		s.inject.when("StartExecution", func() {})
@@ -237,34 +173,6 @@ func TestOverlappingInvocationsOfOneFlightHaveTokensOfTheirOwn(t *testing.T) {
 		s.settle()
 		s.writes("a", 1)
 		s.noted(journal.Claimed, 1)
-	})
-}
-
-func TestFailedDeleteAfterCommitIsADuplicate(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.inject.next("DeleteMessageBatch", fault.FailBefore, 1)
-		s.send(put(0, "a", 1))
-		s.wait(10 * time.Second)
-		s.noted(journal.DeleteLost, 1)
-		requests := s.sink.Counts().Requests
-		s.settle()
-		s.noted(journal.Duplicate, 1)
-		if got := s.sink.Counts().Requests; got != requests {
-			t.Errorf("%d sink requests after the redelivery, want none", got-requests)
-		}
-	})
-}
-
-func TestCrashBetweenWriteAndCommitWritesTheSameAgain(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.inject.next("COMMIT", fault.CrashBefore, 1)
-		s.send(put(0, "a", 1))
-		s.settle()
-		h := s.sink.History(doc("a"))
-		if len(h) != 2 || h[0].Key != h[1].Key || h[1].Fence <= h[0].Fence {
-			t.Errorf("writes %v, want the same version twice with a growing fence", h)
-		}
-		s.noted(journal.Committed, 1)
 	})
 }
 

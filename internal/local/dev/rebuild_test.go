@@ -75,13 +75,7 @@ func (u *upstream) is(collection string, versions []int, gone []bool) {
 		if there == gone[d] || there && got.Version != fmt.Sprint(v) {
 			u.s.t.Errorf("%s: version %q, there %t; want %d, there %t", id, got.Version, there, v, !gone[d])
 		}
-		var last shard.OrderKey
-		for _, op := range u.s.sink.History(id) {
-			if op.Key < last {
-				u.s.t.Errorf("%s went back to version %s", id, op.Version)
-			}
-			last = op.Key
-		}
+		u.s.neverBack(id)
 	}
 }
 

@@ -35,10 +35,12 @@ type scene struct {
 
 // stage describes a scene.
 type stage struct {
-	cfg    func(*config.Config)
-	sink   memory.SinkSettings
-	noVers bool
-
+	cfg     func(*config.Config)
+	sink    memory.SinkSettings
+	noVers  bool
+	faults  *fault.Mix
+	inject  fault.Injector  // instead of what the story injects
+	journal journal.Journal // instead of the scene's notes: a long run makes millions
 	pollers int
 }
 
@@ -48,25 +50,30 @@ func (st stage) play(t *testing.T, story func(s *scene)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config.Default()
-		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
-		if st.noVers {
-			no := false
-			cfg.Sinks["search"] = config.Sink{Kind: config.SinkMemory, Versions: &no}
-		}
+		versions := !st.noVers
+		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory, Versions: &versions}}
 		if st.cfg != nil {
 			st.cfg(&cfg)
 		}
 		cfg.Complete()
-		st.sink.Versions, st.sink.RememberOps = !st.noVers, true
+		st.sink.Versions, st.sink.RememberOps = versions, true
 		s := &scene{t: t, notes: &notebook{}, inject: &scripted{}, start: time.Now()}
 		s.sink = memory.NewSink(clock.System{}, st.sink)
-		var err error
-		s.e, err = New(Options{
+		o := Options{
 			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s.sink}, Journal: s.notes,
-			Inject:  s.inject,
-			Pollers: st.pollers,
-		})
-		if err != nil {
+			Faults: st.faults, Pollers: st.pollers,
+		}
+		if st.faults == nil {
+			o.Inject = s.inject
+		}
+		if st.inject != nil {
+			o.Inject = st.inject
+		}
+		if st.journal != nil {
+			o.Journal = st.journal
+		}
+		var err error
+		if s.e, err = New(o); err != nil {
 			t.Fatal(err)
 		}
 		s.p = s.e.pipes["search"]
@@ -77,6 +84,28 @@ func (st stage) play(t *testing.T, story func(s *scene)) {
 		cancel()
 		s.e.Stop()
 	})
+}
+
+// arrive publishes messages at their times.
+func (s *scene) arrive(messages []feed.Timed) {
+	s.t.Helper()
+	if err := s.e.Play(s.ctx, &slice{messages}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// holdsAll checks the versions of all documents in the sink.
+func (s *scene) holdsAll(want map[string]string) {
+	s.t.Helper()
+	got := map[string]string{}
+	err := s.sink.All(s.ctx, func(d sink.Stored) error {
+		got[string(d.Doc)] = d.Version
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	diff(s.t, got, want)
 }
 
 // send publishes now; the times of the messages do not count.
@@ -130,6 +159,18 @@ func (s *scene) writes(id string, want int) {
 	s.t.Helper()
 	if got := len(s.sink.History(doc(id))); got != want {
 		s.t.Errorf("%s: %d writes applied, want %d", id, got, want)
+	}
+}
+
+// neverBack checks that the sink never took a document back to an older version.
+func (s *scene) neverBack(doc shard.DocID) {
+	s.t.Helper()
+	var last shard.OrderKey
+	for _, op := range s.sink.History(doc) {
+		if op.Key < last {
+			s.t.Errorf("%s went back to version %s", doc, op.Version)
+		}
+		last = op.Key
 	}
 }
 

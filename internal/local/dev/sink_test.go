@@ -128,27 +128,6 @@ func TestRequestThatLandsLateIsHarmless(t *testing.T) {
 	})
 }
 
-func TestDeleteOfMissingDocumentSucceeds(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.send(del(0, "never-there", 1))
-		r := s.settle()
-		if r.Deleted != 1 || r.Dead != 0 {
-			t.Errorf("deleted %d, dead %d, want 1 and 0", r.Deleted, r.Dead)
-		}
-	})
-}
-
-func TestMappingErrorIsADeadLetterAtOnce(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.sink.Script(doc("a"), poison("mapper_parsing_exception: field price"))
-		s.send(put(0, "a", 1))
-		r := s.settle()
-		if len(r.DeadLetters) != 1 || r.SinkCalls != 1 {
-			t.Errorf("%d dead letters after %d sink calls, want one after one", len(r.DeadLetters), r.SinkCalls)
-		}
-	})
-}
-
 func TestUnclassifiedErrorsAreRetriedUntilMaxRefusals(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) {
@@ -163,32 +142,6 @@ func TestUnclassifiedErrorsAreRetriedUntilMaxRefusals(t *testing.T) {
 		}
 		if got := len(s.notes.of(journal.Released)); got != s.e.cfg.Retry.MaxRefusals-1 {
 			t.Errorf("released %d times, want one less than maxRefusals", got)
-		}
-	})
-}
-
-func TestPoisonDoesNotHoldUpOthers(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return poison("too_large"), op.Doc == doc("bad") })
-		s.send(put(0, "bad", 1))
-		for i := range 20 {
-			s.send(put(0, fmt.Sprintf("good-%d", i), 1))
-		}
-		r := s.settle()
-		if r.Written != 20 || r.Freshness.Max > 8000 {
-			t.Errorf("%d written, the last after %d ms, want 20 as if there were no poison", r.Written, r.Freshness.Max)
-		}
-	})
-}
-
-func TestBadItemOfABulkIsNeitherLostNorSentTwice(t *testing.T) {
-	stage{}.play(t, func(s *scene) {
-		s.sink.Script(doc("b"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429}})
-		s.send(put(0, "a", 1), put(0, "b", 1), put(0, "c", 1))
-		s.settle()
-		for _, id := range []string{"a", "b", "c"} {
-			s.holds(id, "1")
-			s.writes(id, 1)
 		}
 	})
 }
