@@ -21,7 +21,7 @@ ARGS ?=
 FUZZTIME ?= 10s
 RACECOUNT ?=
 
-sources := $(wildcard cmd e2e event functions infra internal sink source tools)
+sources := $(wildcard cmd e2e event examples functions infra internal setting sink source tools)
 scripts := $(wildcard .ci/run .ci/stages e2e/*.sh localstack/*.sh localstack/*/*.sh)
 
 # make dies of Ctrl-C whatever the command answers, because a terminal sends the signal to both. In a terminal it is read as a key here, and
@@ -60,7 +60,11 @@ test-long: ## The same with every mutant, all seeds, long resyncs and the full t
 # CDK's bindings take minutes to compile with the race detector and share no memory with us.
 .PHONY: race
 race: ## Run the tests with the race detector (RACECOUNT=5 repeats each)
-	go test -race -short $(if $(RACECOUNT),-count=$(RACECOUNT)) -timeout 60m $$(go list ./... | grep -v -e /infra -e /functions/)
+	go test -race -short $(if $(RACECOUNT),-count=$(RACECOUNT)) -timeout 60m $$(go list ./... | grep -v -e /infra -e /functions)
+
+.PHONY: test-example
+test-example: ## Build the example module with kinds of its own, and run lull's suites over them
+	cd examples/outoftree && go vet ./... && go test ./...
 
 .PHONY: faults
 faults: ## Check that every line of docs/faults.md names tests that exist
@@ -136,6 +140,7 @@ lint-dead:
 lint-tidy:
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
+	cd examples/outoftree && go mod tidy -diff
 
 # Decision records are numbered once and listed.
 .PHONY: lint-docs
@@ -216,7 +221,7 @@ clean: ## Remove what was built; what the end-to-end tests installed stays
 
 .PHONY: ci
 ci: ## What CI runs: lint, tests, race, builds, benchmarks, end to end
-	.ci/stages lint test faults race sizes reproducible synth bench-smoke e2e e2e-iam
+	.ci/stages lint test test-example faults race sizes reproducible synth bench-smoke e2e e2e-iam
 
 .PHONY: nightly
 nightly: ## What takes longer: mutant hunts, large models, long simulations, repeated race tests, fuzzing
