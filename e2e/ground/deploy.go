@@ -36,12 +36,25 @@ func (g *Ground) Deploy(ctx context.Context, settings Settings) (*Stack, error) 
 		return nil, err
 	}
 	out := filepath.Join(g.work, settings.Stack+".out")
-	err = g.cdk(ctx, env, "deploy", "--app", filepath.Join(g.work, "infra"), "--output", out, "--require-approval",
-		"never")
-	if err != nil {
-		return nil, err
+	return s, s.deploy(ctx, env, "--app", filepath.Join(g.work, "infra"), "--output", out)
+}
+
+// deploy runs `cdk deploy`, and asks for the queues' addresses, which only the service knows.
+func (s *Stack) deploy(ctx context.Context, env []string, args ...string) error {
+	if err := s.cdk(ctx, env, append([]string{"deploy", "--require-approval", "never"}, args...)...); err != nil {
+		return err
 	}
-	return s, s.findQueues(ctx)
+	for name, to := range map[string]*string{
+		s.Names.Queue(Sink, flight.Live): &s.Live, s.Names.Queue(Sink, flight.Bulk): &s.Bulk,
+		s.Names.DeadQueue(Sink): &s.Dead,
+	} {
+		out, err := s.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
+		if err != nil {
+			return fmt.Errorf("find queue %s: %w", name, err)
+		}
+		*to = *out.QueueUrl
+	}
+	return nil
 }
 
 // prepare makes everything around a stack, and tells what its template is made from.
@@ -80,21 +93,6 @@ func (s *Stack) init(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.work, "lull"), "init", "--config", s.settings)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("lull init: %w\n%s", err, out)
-	}
-	return nil
-}
-
-// findQueues asks for the queues' addresses, which only the service knows.
-func (s *Stack) findQueues(ctx context.Context) error {
-	for name, to := range map[string]*string{
-		s.Names.Queue(Sink, flight.Live): &s.Live, s.Names.Queue(Sink, flight.Bulk): &s.Bulk,
-		s.Names.DeadQueue(Sink): &s.Dead,
-	} {
-		out, err := s.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
-		if err != nil {
-			return fmt.Errorf("find queue %s: %w", name, err)
-		}
-		*to = *out.QueueUrl
 	}
 	return nil
 }

@@ -6,19 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Create deploys a stack without the CDK command line, for an emulator that does not take it: the
-// template as it is synthesised, except for the policies that demand TLS and for alarms and
-// dashboard, of which it does not know all kinds; the assets as they are staged; and
-// CloudFormation's own call.
-func (g *Ground) Create(ctx context.Context, settings Settings) (*Stack, error) {
+// DeployPlain deploys a stack to an emulator that enforces IAM: the template as it is synthesised,
+// except for the policies that demand TLS and for alarms and dashboard, of which the emulator does
+// not know all kinds. The account is prepared without `cdk bootstrap`: where its roles are missing,
+// the command line acts as its caller, and the emulator denies those roles what they may do.
+func (g *Ground) DeployPlain(ctx context.Context, settings Settings) (*Stack, error) {
 	s, env, err := g.prepare(ctx, settings)
 	if err != nil {
 		return nil, err
@@ -32,27 +33,14 @@ func (g *Ground) Create(ctx context.Context, settings Settings) (*Stack, error) 
 	if err := leaveOut(filepath.Join(out, settings.Stack+".template.json"), "AWS::CloudWatch::"); err != nil {
 		return nil, err
 	}
-	template, err := g.upload(ctx, out, settings.Stack)
+	_, err = sdk.NewFromConfig(g.Account, func(o *sdk.Options) { o.UsePathStyle = true }).CreateBucket(ctx,
+		&sdk.CreateBucketInput{Bucket: aws.String("cdk-hnb659fds-assets-" + AccountID + "-" + g.Account.Region)})
+	version := map[string]any{"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String"}
+	err = errors.Join(err, g.target(ctx, "ssm", "AmazonSSM.PutParameter", version, nil))
 	if err != nil {
 		return nil, err
 	}
-	version := map[string]any{
-		"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String",
-		"Overwrite": true,
-	}
-	if err := g.target(ctx, "ssm", "AmazonSSM.PutParameter", version, nil); err != nil {
-		return nil, err
-	}
-	_, err = g.query(ctx, "cloudformation", "2010-05-15", "CreateStack", url.Values{
-		"StackName": {settings.Stack}, "TemplateURL": {template}, "Capabilities.member.1": {"CAPABILITY_NAMED_IAM"},
-	})
-	if err == nil {
-		err = g.created(ctx, settings.Stack)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s, s.findQueues(ctx)
+	return s, s.deploy(ctx, nil, "--app", out)
 }
 
 // leaveOut removes the resources of a kind from a template. Nothing may refer to them.
@@ -74,24 +62,3 @@ func leaveOut(path, kind string) error {
 	text, err = json.Marshal(template)
 	return errors.Join(err, os.WriteFile(path, text, 0o644))
 }
-
-// created waits until a stack is complete.
-func (g *Ground) created(ctx context.Context, stack string) error {
-	form := url.Values{"StackName": {stack}}
-	status, _ := wait(ctx, Patience, func() (bool, string) {
-		answer, err := g.query(ctx, "cloudformation", "2010-05-15", "DescribeStacks", form)
-		if err != nil {
-			return true, err.Error()
-		}
-		status := element(answer, "StackStatus")
-		return status != "CREATE_IN_PROGRESS", status
-	})
-	if status == "CREATE_COMPLETE" {
-		return nil
-	}
-	events, err := g.query(ctx, "cloudformation", "2010-05-15", "DescribeStackEvents", form)
-	reasons := strings.Join(stackFailure.FindAllString(string(events), -1), "\n")
-	return errors.Join(fmt.Errorf("stack %s: %s\n%s", stack, status, reasons), err)
-}
-
-var stackFailure = regexp.MustCompile(`<ResourceStatusReason>[^<]+`)

@@ -24,7 +24,7 @@ func run(m *testing.M) int {
 	defer cancel()
 	here, err := ground.Open()
 	if err == nil {
-		stack, err = here.Create(ctx, ground.Settings{Stack: "lull-iam", Kind: config.FlightExpress})
+		stack, err = here.DeployPlain(ctx, ground.Settings{Stack: "lull-iam", Kind: config.FlightExpress})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
