@@ -118,10 +118,7 @@ func (s *Sink) alarms() []alarm {
 		},
 		{
 			kind: "prune-idle", says: "prune has not run for an hour",
-			of: []metric{{
-				"AWS/Lambda", "Invocations",
-				map[string]string{"FunctionName": s.names().Function(s.Name, names.Prune)},
-			}},
+			of:        []metric{s.function(names.Prune, "Invocations")},
 			statistic: "Sum", period: time.Hour, periods: 1, threshold: 1, below: true,
 		},
 	}
@@ -173,20 +170,18 @@ func (s *Sink) dimensions(more ...string) map[string]string {
 	return d
 }
 
+func (s *Sink) function(f names.Function, name string) metric {
+	return metric{"AWS/Lambda", name, map[string]string{"FunctionName": s.names().Function(s.Name, f)}}
+}
+
 func (s *Sink) functions(name string) []metric {
-	var all []metric
-	for _, f := range names.Functions() {
-		all = append(all, metric{"AWS/Lambda", name, map[string]string{"FunctionName": s.names().Function(s.Name, f)}})
-	}
-	return all
+	return every(names.Functions(), func(f names.Function) metric { return s.function(f, name) })
 }
 
 func (s *Sink) executions(counts ...string) []metric {
-	var all []metric
-	for _, name := range counts {
-		all = append(all, metric{"AWS/States", name, map[string]string{"StateMachineArn": s.machineARN()}})
-	}
-	return all
+	return every(counts, func(name string) metric {
+		return metric{"AWS/States", name, map[string]string{"StateMachineArn": s.machineARN()}}
+	})
 }
 
 // newAlarms are the alarms of the stack and of each sink.
@@ -266,12 +261,9 @@ func (a alarm) watch(props *awscloudwatch.CfnAlarmProps) {
 
 // pairs are the dimensions, in a stable order.
 func (m metric) pairs() []any {
-	var pairs []any
-	for _, name := range sortedKeys(m.dimensions) {
-		value := m.dimensions[name]
-		pairs = append(pairs, &awscloudwatch.CfnAlarm_DimensionProperty{Name: jsii.String(name), Value: &value})
-	}
-	return pairs
+	return every(sortedKeys(m.dimensions), func(name string) any {
+		return &awscloudwatch.CfnAlarm_DimensionProperty{Name: &name, Value: jsii.String(m.dimensions[name])}
+	})
 }
 
 func onQueue(name, queue string) metric {

@@ -55,21 +55,12 @@ func (l *Lull) newDashboard() {
 
 func (s *Sink) graphs() []graph {
 	queues := func(metricName string) []metric {
-		var all []metric
-		for _, name := range []string{
-			s.names().Queue(s.Name, flight.Live), s.names().Queue(s.Name, flight.Bulk),
-			s.names().DeadQueue(s.Name),
-		} {
-			all = append(all, onQueue(metricName, name))
-		}
-		return all
+		n := s.names()
+		queues := []string{n.Queue(s.Name, flight.Live), n.Queue(s.Name, flight.Bulk), n.DeadQueue(s.Name)}
+		return every(queues, func(queue string) metric { return onQueue(metricName, queue) })
 	}
 	steps := func(all ...journal.Step) []metric {
-		var of []metric
-		for _, step := range all {
-			of = append(of, s.own(metrics.Name(step)))
-		}
-		return of
+		return every(all, func(step journal.Step) metric { return s.own(metrics.Name(step)) })
 	}
 	fresh := []metric{
 		{metrics.Namespace, metrics.Freshness, s.dimensions(metrics.DimensionLane, string(flight.Live))},

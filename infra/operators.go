@@ -79,13 +79,7 @@ func (l *Lull) readerRights() []right {
 
 // logs are the log groups of all functions: `lull explain --logs` reads decisions there.
 func (l *Lull) logs() []string {
-	return l.each(func(s *Sink) []string {
-		var all []string
-		for _, f := range names.Functions() {
-			all = append(all, s.logARN(f))
-		}
-		return all
-	})
+	return l.each(func(s *Sink) []string { return every(names.Functions(), s.logARN) })
 }
 
 // operatorRights change rows and dead letters, send messages and start flights.

@@ -17,7 +17,7 @@ type right struct {
 	actions   []string
 	resources []string
 	// only are conditions: operator, key, values.
-	only map[string]map[string]any
+	only map[string]any
 }
 
 // anything is for actions that AWS does not grant on single resources.
@@ -36,8 +36,7 @@ func newRole(scope constructs.Construct, id, description string, trusted awsiam.
 }
 
 func document(rights []right) awsiam.PolicyDocument {
-	statements := make([]awsiam.PolicyStatement, len(rights))
-	for i, r := range rights {
+	statements := every(rights, func(r right) awsiam.PolicyStatement {
 		props := &awsiam.PolicyStatementProps{
 			Sid:       jsii.String(r.sid),
 			Effect:    awsiam.Effect_ALLOW,
@@ -45,14 +44,10 @@ func document(rights []right) awsiam.PolicyDocument {
 			Resources: jsii.Strings(r.resources...),
 		}
 		if len(r.only) > 0 {
-			conditions := make(map[string]any, len(r.only))
-			for operator, keys := range r.only {
-				conditions[operator] = keys
-			}
-			props.Conditions = &conditions
+			props.Conditions = &r.only
 		}
-		statements[i] = awsiam.NewPolicyStatement(props)
-	}
+		return awsiam.NewPolicyStatement(props)
+	})
 	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &statements})
 }
 
@@ -65,11 +60,7 @@ func service(name string) awsiam.IPrincipal {
 
 // objects are the objects of the bucket below prefixes.
 func (l *Lull) objects(prefixes ...string) []string {
-	arns := make([]string, len(prefixes))
-	for i, prefix := range prefixes {
-		arns[i] = *l.Bucket.BucketArn() + "/" + prefix + "*"
-	}
-	return arns
+	return every(prefixes, func(prefix string) string { return *l.Bucket.BucketArn() + "/" + prefix + "*" })
 }
 
 // mayList is the right to list the bucket. Whoever reads an object that may be gone needs it:
@@ -98,17 +89,16 @@ func (l *Lull) key() []right {
 	if l.props.Key == nil {
 		return nil
 	}
-	var via []string
-	for _, s := range []string{"dynamodb", "s3", "sqs"} {
-		via = append(via, s+"."+*awscdk.Aws_REGION()+"."+*awscdk.Aws_URL_SUFFIX())
-	}
+	via := every([]string{"dynamodb", "s3", "sqs"}, func(service string) string {
+		return service + "." + *awscdk.Aws_REGION() + "." + *awscdk.Aws_URL_SUFFIX()
+	})
 	return []right{{
 		sid: "UseKey", actions: []string{
 			"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey",
 			"kms:ReEncryptFrom", "kms:ReEncryptTo",
 		},
 		resources: []string{*l.props.Key.KeyArn()},
-		only:      map[string]map[string]any{"StringEquals": {"kms:ViaService": via}},
+		only:      map[string]any{"StringEquals": map[string]any{"kms:ViaService": via}},
 	}}
 }
 

@@ -183,9 +183,5 @@ func vpcRights() right {
 }
 
 func arns(queues ...awssqs.Queue) []string {
-	all := make([]string, len(queues))
-	for i, q := range queues {
-		all[i] = *q.QueueArn()
-	}
-	return all
+	return every(queues, func(q awssqs.Queue) string { return *q.QueueArn() })
 }

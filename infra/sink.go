@@ -44,6 +44,15 @@ func newSink(l *Lull, name string, code assets) *Sink {
 	return s
 }
 
+// every applies f to every item of a list.
+func every[A, B any](list []A, f func(A) B) []B {
+	out := make([]B, len(list))
+	for i, item := range list {
+		out[i] = f(item)
+	}
+	return out
+}
+
 // sinkNames are the sinks in a stable order.
 func sinkNames(c *config.Config) []string { return slices.Sorted(maps.Keys(c.Sinks)) }
 
