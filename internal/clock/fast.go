@@ -1,7 +1,6 @@
 package clock
 
 import (
-	"container/heap"
 	"context"
 	"math"
 	"sync"
@@ -16,10 +15,11 @@ type Fast struct {
 	speed float64
 
 	mu       sync.Mutex
-	shown    time.Time // what it showed at real time at
+	origin   time.Time
+	shown    time.Duration // since origin, at real time at
 	at       time.Time
 	slow     int // who works, and who was woken and has not run yet
-	sleepers sleepers
+	sleepers Agenda[*sleeper]
 	timer    *time.Timer
 }
 
@@ -30,7 +30,7 @@ func NewFast(speed float64) *Fast {
 		speed = 1
 	}
 	now := time.Now()
-	return &Fast{speed: speed, shown: now, at: now}
+	return &Fast{speed: speed, origin: now, at: now}
 }
 
 // From makes the clock show at least t from now on: a clock that ran ahead in an earlier run must
@@ -38,9 +38,7 @@ func NewFast(speed float64) *Fast {
 func (f *Fast) From(t time.Time) *Fast {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now := f.advance(); t.After(now) {
-		f.shown = t
-	}
+	f.shown = max(f.advance(), t.Sub(f.origin))
 	return f
 }
 
@@ -72,37 +70,35 @@ func (f *Fast) awake() {
 func (f *Fast) Now() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.advance()
+	return f.origin.Add(f.advance())
 }
 
 // advance moves shown to the present, and at most to the next wake-up.
-func (f *Fast) advance() time.Time {
+func (f *Fast) advance() time.Duration {
 	now := time.Now()
 	passed := now.Sub(f.at)
 	if f.slow == 0 {
 		passed = time.Duration(float64(passed) * f.speed)
 	}
-	f.at, f.shown = now, f.shown.Add(passed)
-	if len(f.sleepers) > 0 && f.shown.After(f.sleepers[0].until) {
-		f.shown = f.sleepers[0].until
+	f.at = now
+	f.shown += passed
+	if next, _, ok := f.sleepers.First(); ok {
+		f.shown = min(f.shown, next)
 	}
 	return f.shown
 }
 
 // arm sets the timer to the next wake-up. Call it after advance.
 func (f *Fast) arm() {
-	if len(f.sleepers) == 0 {
-		if f.timer != nil {
-			f.timer.Stop()
-		}
-		return
-	}
-	wait := f.real(f.sleepers[0].until.Sub(f.shown))
-	if f.timer == nil {
+	next, _, ok := f.sleepers.First()
+	switch wait := f.real(next - f.shown); {
+	case ok && f.timer == nil:
 		f.timer = time.AfterFunc(wait, f.tick)
-		return
+	case ok:
+		f.timer.Reset(wait)
+	case f.timer != nil:
+		f.timer.Stop()
 	}
-	f.timer.Reset(wait)
 }
 
 // real is how long the machine's clock takes to a time d ahead, if nobody begins or ends to work
@@ -119,8 +115,7 @@ func (f *Fast) tick() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.advance()
-	for len(f.sleepers) > 0 && !f.sleepers[0].until.After(now) {
-		s := f.sleepers.pop()
+	for s, ok := f.sleepers.Due(now); ok; s, ok = f.sleepers.Due(now) {
 		s.woken = true
 		f.slow++
 		s.wake()
@@ -132,8 +127,8 @@ func (f *Fast) tick() {
 func (f *Fast) add(d time.Duration, wake func()) *sleeper {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := &sleeper{until: f.advance().Add(d), wake: wake}
-	heap.Push(&f.sleepers, s)
+	s := &sleeper{wake: wake}
+	f.sleepers.Add(f.advance()+d, s, &s.place)
 	f.arm()
 	return s
 }
@@ -143,12 +138,10 @@ func (f *Fast) end(s *sleeper) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.advance()
-	switch {
-	case s.woken:
+	f.sleepers.Remove(&s.place)
+	if s.woken {
 		s.woken = false
 		f.slow--
-	case s.place >= 0:
-		heap.Remove(&f.sleepers, s.place)
 	}
 	f.arm()
 }
@@ -227,39 +220,7 @@ func (c *deadline) end(err error) {
 
 // sleeper is one wait.
 type sleeper struct {
-	until time.Time
 	wake  func()
-	place int // in the heap, -1 outside
+	place Place
 	woken bool
-}
-
-// sleepers sorts by when they wake.
-type sleepers []*sleeper
-
-func (h sleepers) Len() int           { return len(h) }
-func (h sleepers) Less(i, j int) bool { return h[i].until.Before(h[j].until) }
-func (h sleepers) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
-
-func (h *sleepers) Push(x any) {
-	s := x.(*sleeper) //nolint:errcheck,forcetypeassert // only sleepers are pushed
-	s.place = len(*h)
-	*h = append(*h, s)
-}
-
-func (h *sleepers) Pop() any {
-	old := *h
-	s := old[len(old)-1]
-	old[len(old)-1] = nil
-	s.place = -1
-	*h = old[:len(old)-1]
-	return s
-}
-
-func (h *sleepers) pop() *sleeper {
-	s := (*h)[0]
-	heap.Pop(h)
-	return s
 }

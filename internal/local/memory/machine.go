@@ -2,41 +2,31 @@ package memory
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/local/emulation"
 )
 
-// Limits of Step Functions.
-const (
-	MaxStateBytes = 256 << 10       // input and state
-	ExpressLimit  = 5 * time.Minute // an Express execution is ended then
-	maxTurns      = 25_000 / 7      // seven events a turn: a Standard execution has 25,000
-)
+// ExpressLimit is when an Express execution is ended.
+const ExpressLimit = emulation.ExpressLimit
 
 // Turn is the index function: one turn of a flight.
 type Turn func(ctx context.Context, s flight.State) (flight.State, error)
 
 // MachineSettings describe the state machine.
 type MachineSettings struct {
-	Limit      time.Duration // how long an execution may take: [ExpressLimit], 0 for no limit (Standard)
+	Limit      time.Duration // how long an execution may take, 0 for no limit (Standard)
 	Retries    int           // how often a failed turn is tried again, each turn anew
 	RetryAfter time.Duration // at least the lease of a lost invocation
 	Report     func(error)   // told why an execution failed; nil for nobody. Called concurrently
 }
 
-// Machine runs executions of the flight state machine:
-//
-//	Hold (wait until wakeAt) -> Index (turn) -> done? -> Hold | end
-//
-// An execution that fails, is stopped or runs into its limit leaves its flight as it is: redelivery
-// recovers it. As with a Lambda function, a turn that is under way then is not interrupted; what it
-// answers is lost.
+// Machine drives [emulation.Execution]s by a clock. As with a Lambda function, a turn that is under
+// way when its execution ends is not interrupted; what it answers is lost.
 type Machine struct {
 	clk  clock.Clock
 	set  MachineSettings
@@ -73,10 +63,9 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("start execution: %w", err)
 	}
-	s.Started = shard.MicrosOf(m.clk.Now())
-	input, err := encodeState(s)
+	e, err := emulation.NewExecution(s, m.clk.Now(), m.set.Retries)
 	if err != nil {
-		return fmt.Errorf("start execution: %w", err)
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,60 +87,44 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 			delete(m.running, id)
 			m.mu.Unlock()
 		}()
-		if err := m.run(alive, input, s.Started); err != nil && m.all.Err() == nil {
+		if err := m.run(alive, e); err != nil && m.all.Err() == nil {
 			m.set.Report(fmt.Errorf("execution of flight %s: %w", s.Flight, err))
 		}
 	})
 	return nil
 }
 
-// run is one execution. Between its states the state is JSON, as in Step Functions.
-func (m *Machine) run(alive context.Context, state []byte, started shard.Micros) error {
-	for range maxTurns {
-		s, err := decodeState(state)
+// run is one execution. Its turns live as long as the machine.
+func (m *Machine) run(alive context.Context, e *emulation.Execution) error {
+	for step := emulation.Hold; step != emulation.Done; {
+		if err := m.wait(alive, e, step); err != nil {
+			return fmt.Errorf("wait: %w", err)
+		}
+		in, err := e.Input()
 		if err != nil {
 			return err
 		}
-		wake := s.Wake()
-		if wake.IsZero() {
-			return fmt.Errorf("wait: wakeAt %q is no time", s.WakeAt)
-		}
-		if err := m.clk.Sleep(alive, wake.Sub(m.clk.Now())); err != nil {
-			return fmt.Errorf("wait: %w", err)
-		}
-		if s, err = m.index(alive, s); err != nil {
-			return err
-		}
+		out, failure := m.turn(m.all, in)
 		if err := alive.Err(); err != nil {
 			return fmt.Errorf("ended during a turn: %w", err)
 		}
-		if s.Done {
-			return nil
-		}
-		s.Started = started
-		if state, err = encodeState(s); err != nil {
+		if step, err = e.Answer(out, failure); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("more than %d turns", maxTurns)
+	return nil
 }
 
-// index is one turn with its retries. The turn itself lives as long as the machine.
-func (m *Machine) index(alive context.Context, s flight.State) (flight.State, error) {
-	for try := 0; ; try++ {
-		in := s
-		in.Remaining = s.Remaining.Clone()
-		out, err := m.turn(m.all, in)
-		if err == nil {
-			return out, nil
-		}
-		if try == m.set.Retries {
-			return out, fmt.Errorf("index: %w", err)
-		}
-		if err := m.clk.Sleep(alive, m.set.RetryAfter); err != nil {
-			return out, fmt.Errorf("wait for a retry: %w", err)
-		}
+// wait is what comes before a turn.
+func (m *Machine) wait(alive context.Context, e *emulation.Execution, step emulation.Step) error {
+	if step == emulation.Retry {
+		return m.clk.Sleep(alive, m.set.RetryAfter)
 	}
+	wake, err := e.Wake()
+	if err != nil {
+		return err
+	}
+	return m.clk.Sleep(alive, wake.Sub(m.clk.Now()))
 }
 
 // Stop ends the executions of a flight as StopExecution does, and says how many there were.
@@ -168,7 +141,7 @@ func (m *Machine) Stop(id flight.ID) int {
 	return n
 }
 
-// Running is the number of executions that have not ended.
+// Running is the number of executions that have not ended yet.
 func (m *Machine) Running() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -183,23 +156,4 @@ func (m *Machine) Close() {
 	m.mu.Unlock()
 	m.stop()
 	m.wg.Wait()
-}
-
-func encodeState(s flight.State) ([]byte, error) {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("encode state: %w", err)
-	}
-	if len(b) > MaxStateBytes {
-		return nil, fmt.Errorf("state has %d bytes, at most %d are allowed", len(b), MaxStateBytes)
-	}
-	return b, nil
-}
-
-func decodeState(b []byte) (flight.State, error) {
-	var s flight.State
-	if err := json.Unmarshal(b, &s); err != nil {
-		return s, fmt.Errorf("decode state: %w", err)
-	}
-	return s, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -166,7 +167,7 @@ func TestAnUnreadableOrTooLargeStateEndsTheExecution(t *testing.T) {
 		var reports atomic.Int64
 		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(error) { reports.Add(1) }},
 			func(_ context.Context, s flight.State) (flight.State, error) {
-				s.Remaining = flight.AllRemaining(8 * memory.MaxStateBytes)
+				s.Remaining = flight.AllRemaining(8 * emulation.MaxStateBytes)
 				return s, nil
 			})
 		defer m.Close()
@@ -176,7 +177,7 @@ func TestAnUnreadableOrTooLargeStateEndsTheExecution(t *testing.T) {
 		if got, want := reports.Load(), int64(2); got != want {
 			t.Errorf("%d failures reported, want %d", got, want)
 		}
-		if err := m.Start(t.Context(), flight.State{Remaining: flight.AllRemaining(8 * memory.MaxStateBytes)}); err == nil {
+		if err := m.Start(t.Context(), flight.State{Remaining: flight.AllRemaining(8 * emulation.MaxStateBytes)}); err == nil {
 			t.Error("an input of more than 256 KiB was taken")
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/queue"
 )
 
@@ -60,7 +61,7 @@ func (m *Mapping) poll(ctx context.Context) {
 			m.set.Report(fmt.Errorf("handle batch of %d: %w", len(batch), err))
 			continue
 		}
-		done, err := succeeded(batch, failed)
+		done, err := emulation.Succeeded(batch, failed)
 		if err != nil {
 			m.set.Report(err)
 			continue
@@ -68,30 +69,4 @@ func (m *Mapping) poll(ctx context.Context) {
 		// The service deletes whatever became of the function: not under ctx.
 		m.queue.Delete(context.WithoutCancel(ctx), done)
 	}
-}
-
-// succeeded lists the receipts of the messages that the function does not report as failed.
-func succeeded(batch []queue.Message, failed []string) ([]string, error) {
-	keep := make(map[string]bool, len(failed))
-	for _, id := range failed {
-		if id == "" {
-			return nil, fmt.Errorf("handle batch of %d: an item identifier is empty: the whole batch counts as failed",
-				len(batch))
-		}
-		keep[id] = true
-	}
-	matched := 0
-	done := make([]string, 0, len(batch))
-	for i := range batch {
-		if keep[batch[i].ID] {
-			matched++
-			continue
-		}
-		done = append(done, batch[i].Receipt)
-	}
-	if matched < len(keep) {
-		return nil, fmt.Errorf("handle batch of %d: an item identifier is unknown: the whole batch counts as failed",
-			len(batch))
-	}
-	return done, nil
 }

@@ -1,20 +1,16 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/queue"
 )
-
-// MaxInFlight is how many messages of a standard queue SQS lets be in flight, about.
-const MaxInFlight = 120_000
 
 // QueueSettings describe an SQS standard queue.
 type QueueSettings struct {
@@ -23,7 +19,7 @@ type QueueSettings struct {
 	Retention       time.Duration // counted from Sent, 0 for SQS's 4 days
 	MaxReceiveCount int           // receives before a message is moved to DeadLetter, 0 for no redrive policy
 	DeadLetter      *Queue        // nil for no redrive policy
-	MaxInFlight     int           // 0 for [MaxInFlight]; at the limit receivers wait
+	MaxInFlight     int           // 0 for [emulation.MaxInFlight]; at the limit receivers wait
 
 	// Deliver, where set, is asked once per message sent what a standard queue may do to it:
 	// deliver it late, out of order, or twice (a second copy with the same id and a receipt handle
@@ -31,231 +27,116 @@ type QueueSettings struct {
 	Deliver func() (late time.Duration, twice bool)
 }
 
-// Queue is a standard queue that delivers once per visibility, in the order in which messages
-// became visible. A message is one of: delayed, visible, in flight. All methods are safe for
-// concurrent use.
+// Queue drives an [emulation.Queue] by a clock. All methods are safe for concurrent use.
 type Queue struct {
-	clk    clock.Clock
-	set    QueueSettings
-	origin time.Time // times below count from it, on the clock's monotonic scale
+	clk     clock.Clock
+	deliver func() (late time.Duration, twice bool)
 
-	mu       sync.Mutex
-	seq      uint64
-	messages map[uint64]*message
-	visible  fifo
-	timeline timeline // delayed and in flight, by when they become visible
-	inFlight int
-	delayed  int
-	waiters  []*waiter // who waits for messages, the next to be served first
+	mu      sync.Mutex
+	q       *emulation.Queue
+	waiters []*waiter // who waits for messages, the next to be served first
 }
-
-// message is one message of a queue. at and received count from the queue's origin.
-type message struct {
-	queue.Message
-	seq      uint64
-	bytes    int
-	state    state
-	expires  time.Duration // when retention ends
-	at       time.Duration // when it becomes visible, while delayed or in flight
-	received time.Duration // the last receive: visibility ends twelve hours later
-	slot     int           // its place in the timeline
-}
-
-type state byte
-
-const (
-	visible state = iota
-	delayed
-	inFlight
-	gone // deleted, expired or moved: the visible list drops it when it gets there
-)
 
 var _ queue.Queue = (*Queue)(nil)
 
 // NewQueue returns an empty queue.
 func NewQueue(clk clock.Clock, set QueueSettings) *Queue {
-	if set.Visibility == 0 {
-		set.Visibility = 30 * time.Second
+	s := emulation.QueueSettings{
+		Name: set.Name, Origin: clk.Now(), MaxReceiveCount: set.MaxReceiveCount,
+		Visibility:  cmp.Or(set.Visibility, 30*time.Second),
+		Retention:   cmp.Or(set.Retention, 4*24*time.Hour),
+		MaxInFlight: cmp.Or(set.MaxInFlight, emulation.MaxInFlight),
 	}
-	if set.Retention == 0 {
-		set.Retention = 4 * 24 * time.Hour
+	if set.DeadLetter != nil {
+		s.Dead = set.DeadLetter.accept
 	}
-	if set.MaxInFlight == 0 {
-		set.MaxInFlight = MaxInFlight
-	}
-	return &Queue{clk: clk, set: set, origin: clk.Now(), messages: map[uint64]*message{}}
+	return &Queue{clk: clk, deliver: set.Deliver, q: emulation.NewQueue(s)}
 }
 
 // Name is the name given in the settings.
-func (q *Queue) Name() string { return q.set.Name }
+func (q *Queue) Name() string { return q.q.Name }
 
-func (q *Queue) now() time.Duration { return q.clk.Now().Sub(q.origin) }
+// now is the moment by the queue's reckoning.
+func (q *Queue) now() time.Duration { return q.clk.Now().Sub(q.q.Origin) }
 
 // Send puts messages into the queue, each unless SQS would refuse it.
 func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
-	if err := ctx.Err(); err != nil {
-		return queue.FailAll(len(out), fmt.Errorf("send: %w", err))
-	}
-	clockNow := q.clk.Now()
-	now, sent := clockNow.Sub(q.origin), clockNow.UTC().Truncate(time.Millisecond)
-	errs := make([]error, len(out))
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for i := range out {
-		o := &out[i]
-		if errs[i] = o.Refusal(); errs[i] != nil {
-			continue
-		}
-		bytes := queue.Bytes(o.Body, o.Attributes)
-		q.seq++
-		msg := queue.Message{
-			ID: q.set.Name + "-" + strconv.FormatUint(q.seq, 10), Body: o.Body, Attributes: maps.Clone(o.Attributes),
-			Sent: sent,
+	return entries(ctx, q, "send", out, func(now time.Duration, o *queue.Outgoing) error {
+		msg, err := q.q.New(now, o)
+		if err != nil {
+			return err
 		}
 		late, twice := time.Duration(0), false
-		if q.set.Deliver != nil {
-			late, twice = q.set.Deliver()
+		if q.deliver != nil {
+			late, twice = q.deliver()
 		}
-		q.enter(q.add(msg, bytes), now, o.Delay+late)
+		q.q.Enter(now, msg, o.Delay+late)
 		if twice {
-			q.seq++
-			q.enter(q.add(msg, bytes), now, o.Delay)
+			q.q.Enter(now, msg, o.Delay)
 		}
-	}
-	q.offer(now)
-	return queue.Answer(errs)
-}
-
-// enter makes a message visible, now or after the delay.
-func (q *Queue) enter(m *message, now, delay time.Duration) {
-	if delay <= 0 {
-		q.visible.push(m)
-		return
-	}
-	m.state, m.at = delayed, now+delay
-	q.delayed++
-	q.timeline.add(m)
-}
-
-// add makes a message of the queue's, in no list yet.
-func (q *Queue) add(msg queue.Message, bytes int) *message {
-	m := &message{Message: msg, seq: q.seq, bytes: bytes, expires: msg.Sent.Sub(q.origin) + q.set.Retention}
-	q.messages[m.seq] = m
-	return m
+		return nil
+	})
 }
 
 // Hold makes messages in flight invisible for d from now. Asking for more than twelve hours since
 // the receive is an error that changes nothing, as in SQS.
 func (q *Queue) Hold(ctx context.Context, receipts []string, d time.Duration) []error {
-	if err := ctx.Err(); err != nil {
-		return queue.FailAll(len(receipts), fmt.Errorf("hold: %w", err))
-	}
-	now := q.now()
-	errs := make([]error, len(receipts))
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for i, receipt := range receipts {
-		errs[i] = q.hold(receipt, now, d)
-	}
-	q.offer(now)
-	return queue.Answer(errs)
-}
-
-func (q *Queue) hold(receipt string, now, d time.Duration) error {
-	m := q.find(receipt)
-	if m == nil || m.state != inFlight || m.at <= now {
-		return queue.ErrGone
-	}
-	if err := queue.HoldRefusal(d, now-m.received); err != nil {
-		return err
-	}
-	if d == 0 {
-		q.release(m)
-		return nil
-	}
-	m.at = now + d
-	q.timeline.moved(m)
-	return nil
+	return entries(ctx, q, "hold", receipts, func(now time.Duration, receipt *string) error {
+		m, latest := q.q.Find(*receipt)
+		if !latest {
+			return queue.ErrGone
+		}
+		return q.q.Hold(now, m, d)
+	})
 }
 
 // Delete deletes the messages whose latest receipt is given, also one whose visibility has lapsed
 // since. A stale receipt does nothing.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
+	return entries(ctx, q, "delete", receipts, func(_ time.Duration, receipt *string) error {
+		if m, latest := q.q.Find(*receipt); latest {
+			q.q.Delete(m)
+		}
+		return nil
+	})
+}
+
+// entries does something with each entry of a call, and then serves whoever waits.
+func entries[T any](ctx context.Context, q *Queue, doing string, in []T, do func(now time.Duration, entry *T) error) []error {
 	if err := ctx.Err(); err != nil {
-		return queue.FailAll(len(receipts), fmt.Errorf("delete: %w", err))
+		return queue.FailAll(len(in), fmt.Errorf("%s: %w", doing, err))
 	}
-	now := q.now()
+	errs := make([]error, len(in))
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, receipt := range receipts {
-		if m := q.find(receipt); m != nil {
-			q.remove(m)
-		}
+	now := q.now()
+	q.q.Advance(now)
+	for i := range in {
+		errs[i] = do(now, &in[i])
 	}
 	q.offer(now)
-	return nil
+	return queue.Answer(errs)
 }
 
-// find returns the message if the receipt is its latest.
-func (q *Queue) find(receipt string) *message {
-	seq, _, _ := strings.Cut(receipt, ".")
-	n, err := strconv.ParseUint(seq, 36, 64)
-	if err != nil {
-		return nil
-	}
-	if m := q.messages[n]; m != nil && m.Receipt == receipt {
-		return m
-	}
-	return nil
-}
-
-func newReceipt(seq uint64, count int) string {
-	var b [32]byte
-	return string(strconv.AppendInt(append(strconv.AppendUint(b[:0], seq, 36), '.'), int64(count), 36))
-}
-
-// remove takes a message out of the queue. One in the visible list is left there as gone.
-func (q *Queue) remove(m *message) {
-	q.unschedule(m)
-	if m.state == visible {
-		q.visible.gone++
-	}
-	m.state = gone
-	delete(q.messages, m.seq)
-}
-
-// release makes a delayed message, or one in flight, visible.
-func (q *Queue) release(m *message) {
-	q.unschedule(m)
-	m.state = visible
-	q.visible.push(m)
-}
-
-func (q *Queue) unschedule(m *message) {
-	switch m.state {
-	case delayed:
-		q.delayed--
-	case inFlight:
-		q.inFlight--
-	default:
-		return
-	}
-	q.timeline.take(m)
+// accept takes a message that another queue's redrive policy moves here.
+func (q *Queue) accept(msg queue.Message) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.now()
+	q.q.Enter(now, msg, 0)
+	q.offer(now)
 }
 
 // QueueCounts are what SQS calls ApproximateNumberOfMessages, NotVisible and Delayed. Here they are
 // exact.
-type QueueCounts struct{ Visible, InFlight, Delayed int }
-
-// Total is every message that the queue has.
-func (c QueueCounts) Total() int { return c.Visible + c.InFlight + c.Delayed }
+type QueueCounts = emulation.Counts
 
 // Counts counts the messages at this moment.
 func (q *Queue) Counts() QueueCounts {
-	now := q.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lapse(now)
-	q.expire(now)
-	return QueueCounts{Visible: q.visible.len(), InFlight: q.inFlight, Delayed: q.delayed}
+	now := q.now()
+	q.q.Advance(now)
+	q.q.Expire(now)
+	return q.q.Counts()
 }

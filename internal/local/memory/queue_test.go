@@ -143,78 +143,6 @@ func TestAWaitingReceiverLearnsThatAHoldWasShortened(t *testing.T) {
 
 const never = 1000 * time.Hour
 
-func TestAHoldBeyondTwelveHoursIsAnErrorAndChangesNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "q", Visibility: time.Minute})
-		send(t, q, "a")
-		m := receive(t, q, 1, 0)[0]
-		time.Sleep(30 * time.Second)
-		err := queue.ErrorAt(q.Hold(t.Context(), []string{m.Receipt}, queue.MaxHold-29*time.Second), 0)
-		if err == nil || errors.Is(err, queue.ErrGone) {
-			t.Errorf("hold beyond the limit: %v, want an error that is not ErrGone", err)
-		}
-		if errs := q.Hold(t.Context(), []string{m.Receipt}, queue.MaxHold-30*time.Second); errs != nil {
-			t.Errorf("hold up to the limit: %v", errs)
-		}
-		start := time.Now()
-		receive(t, q, 1, never)
-		if got, want := time.Since(start), queue.MaxHold-30*time.Second; got != want {
-			t.Errorf("visible after %s, want %s", got, want)
-		}
-	})
-}
-
-func TestAMessageReceivedTooOftenMovesToTheDeadLetterQueue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		dead := memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "dead"})
-		q := memory.NewQueue(clock.System{}, memory.QueueSettings{
-			Name: "live", Visibility: time.Second, MaxReceiveCount: 3, DeadLetter: dead,
-		})
-		send(t, q, "a")
-		sent := time.Now().Truncate(time.Millisecond)
-		var id string
-		for i := range 3 {
-			m := receive(t, q, 1, time.Minute)[0]
-			if id = m.ID; m.ReceiveCount != i+1 {
-				t.Errorf("receive count %d, want %d", m.ReceiveCount, i+1)
-			}
-		}
-		if got := receive(t, q, 1, time.Minute); len(got) != 0 {
-			t.Errorf("received %v after the last permitted receive", got)
-		}
-		got := receive(t, dead, 1, time.Minute)
-		if len(got) != 1 || got[0].MovedFrom != "live" || got[0].ID != id || !got[0].Sent.Equal(sent) ||
-			got[0].ReceiveCount != 1 {
-			t.Errorf("dead letter %+v, want %s moved from live, sent %s", got, id, sent)
-		}
-		if got, want := q.Counts().Total(), 0; got != want {
-			t.Errorf("%d messages left in the source queue, want %d", got, want)
-		}
-	})
-}
-
-func TestMessagesVanishAfterRetention(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := memory.NewQueue(clock.System{}, memory.QueueSettings{
-			Name: "q", Retention: time.Hour,
-			Visibility: 50 * time.Minute,
-		})
-		send(t, q, "a", "b")
-		receive(t, q, 1, 0)
-		time.Sleep(59 * time.Minute)
-		if got, want := q.Counts(), (memory.QueueCounts{Visible: 2}); got != want {
-			t.Errorf("counts before: %+v, want %+v", got, want)
-		}
-		time.Sleep(time.Minute)
-		if got, want := q.Counts(), (memory.QueueCounts{}); got != want {
-			t.Errorf("counts after: %+v, want %+v", got, want)
-		}
-	})
-}
-
 func TestReceiversWaitWhileTooManyMessagesAreInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -271,26 +199,6 @@ func TestPollersShareWhatComesInTurn(t *testing.T) {
 		}
 		if a, b := <-sizes, <-sizes; a != 20 || b != 20 {
 			t.Errorf("batches of %d and %d, want 20 each", a, b)
-		}
-	})
-}
-
-func TestADeletedVisibleMessageIsNeverReceived(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "q", Visibility: time.Second})
-		send(t, q, "a", "b", "c")
-		got := receive(t, q, 3, 0)
-		time.Sleep(2 * time.Second)
-		if got, want := q.Counts(), (memory.QueueCounts{Visible: 3}); got != want {
-			t.Errorf("counts %+v, want %+v", got, want)
-		}
-		q.Delete(t.Context(), []string{got[1].Receipt, got[1].Receipt})
-		if got, want := q.Counts(), (memory.QueueCounts{Visible: 2}); got != want {
-			t.Errorf("counts %+v, want %+v", got, want)
-		}
-		if got, want := texts(receive(t, q, 3, 0)), "a c"; got != want {
-			t.Errorf("received %q, want %q", got, want)
 		}
 	})
 }

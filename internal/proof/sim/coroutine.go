@@ -3,7 +3,17 @@ package sim
 import (
 	"iter"
 	"time"
+
+	"github.com/lullhq/lull/internal/clock"
 )
+
+// occasion is something that happens at a moment of virtual time: a step of a service, or a
+// coroutine that goes on. Occasions of one moment happen in the order in which they were made.
+type occasion struct {
+	do   func()
+	co   *coroutine // goes on, in place of do, if it is still in that park
+	park uint64
+}
 
 // coroutine is a goroutine that runs only while the scheduler, or another coroutine that started
 // it, waits for it. It takes one job after the other.
@@ -22,7 +32,7 @@ type coroutine struct {
 // scheduler runs coroutines and occasions, one at a time, in virtual time.
 type scheduler struct {
 	now    time.Duration // since the epoch of the simulation
-	agenda agenda
+	agenda clock.Agenda[occasion]
 	cur    *coroutine // the one that runs; nil between them
 	idle   []*coroutine
 	made   []*coroutine
@@ -32,7 +42,7 @@ type scheduler struct {
 
 // after makes something happen d from now.
 func (s *scheduler) after(d time.Duration, do func()) {
-	s.agenda.add(occasion{at: s.now + max(d, 0), do: do})
+	s.agenda.Add(s.now+max(d, 0), occasion{do: do}, nil)
 }
 
 // start runs a job as a coroutine until it parks for the first time or ends. after is called when
@@ -84,7 +94,7 @@ func (s *scheduler) waitUntil(at time.Duration) {
 	c := s.cur
 	s.parks++
 	c.park = s.parks
-	s.agenda.add(occasion{at: max(at, s.now), co: c, park: c.park})
+	s.agenda.Add(max(at, s.now), occasion{co: c, park: c.park}, nil)
 	c.yield(struct{}{})
 }
 

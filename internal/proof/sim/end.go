@@ -69,8 +69,8 @@ func (w *World) checkEnd() {
 	}
 	for _, p := range w.pipes {
 		for _, q := range []*sqsQueue{p.live, p.bulk, p.dead} {
-			if got := q.deleted + q.moved + q.expired + q.total(); got != q.made {
-				o.violate("messages are conserved", fmt.Sprintf("%s: %d entered, %d are known", q.name, q.made, got))
+			if got := q.left + q.total(); got != q.entered {
+				o.violate("messages are conserved", fmt.Sprintf("%s: %d entered, %d are known", q.Name, q.entered, got))
 			}
 		}
 	}

@@ -2,20 +2,16 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/local/fault"
-	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/proof/price"
-	"github.com/lullhq/lull/internal/shard"
 )
 
-// machine runs executions of the flight state machine (infra/flight.asl.json): Hold until wakeAt,
-// Index, done or Hold again. An execution that fails, is stopped or reaches its limit leaves its
-// flight as it is.
+// machine drives [emulation.Execution]s: their starts are lost or doubled, their waits end early,
+// Lambda refuses their turns, and an operator stops them.
 type machine struct {
 	w       *World
 	limit   time.Duration // 0 for none
@@ -32,11 +28,10 @@ const (
 
 // execution is one of them.
 type execution struct {
+	emulation.Execution
 	m       *machine
-	state   []byte // JSON, as between the states of Step Functions
 	started time.Duration
 	ended   bool
-	unknown int // turns of this state without an answer
 	refused int
 }
 
@@ -44,11 +39,11 @@ var _ flight.Launcher = (*machine)(nil)
 
 // Start is StartExecution.
 func (m *machine) Start(_ context.Context, s flight.State) error {
-	input, err := encode(s)
+	w := m.w
+	rules, err := emulation.NewExecution(s, epoch.Add(w.now), ambiguousTries)
 	if err != nil {
 		return err
 	}
-	w := m.w
 	w.counts.Executions++
 	if m.limit > 0 {
 		w.counts.usage.ExpressStarts++
@@ -57,16 +52,16 @@ func (m *machine) Start(_ context.Context, s flight.State) error {
 		w.trace.mark("execution lost", "", 0)
 		return nil
 	}
-	m.run(input)
+	m.run(*rules)
 	if w.dice.chance(w.rates.FlightTwice) {
-		m.run(input)
+		m.run(*rules)
 	}
 	return nil
 }
 
-func (m *machine) run(input []byte) {
+func (m *machine) run(rules emulation.Execution) {
 	w := m.w
-	e := &execution{m: m, state: input, started: w.now}
+	e := &execution{Execution: rules, m: m, started: w.now}
 	m.running++
 	if m.limit > 0 {
 		w.after(m.limit, func() { e.end("limit") })
@@ -92,20 +87,11 @@ func (e *execution) end(why string) {
 	}
 }
 
-func (e *execution) decode() (s flight.State, ok bool) {
-	if err := json.Unmarshal(e.state, &s); err != nil {
-		e.m.w.oracle.violate("state", "state cannot be read: "+err.Error())
-		return s, false
-	}
-	s.Started = shard.MicrosOf(epoch.Add(e.started))
-	return s, true
-}
-
 // hold is the Wait.
 func (e *execution) hold() {
 	w := e.m.w
-	s, ok := e.decode()
-	if !ok || s.Wake().IsZero() {
+	wake, err := e.Wake()
+	if err != nil {
 		e.end("failed")
 		return
 	}
@@ -113,11 +99,16 @@ func (e *execution) hold() {
 	if e.m.limit == 0 {
 		w.counts.usage.Transitions += 3 // Express is billed by its time
 	}
-	wait := s.Wake().Sub(epoch) - w.now
+	wait := wake.Sub(epoch) - w.now
 	if wait > 0 {
 		wait = max(wait-w.dice.upTo(w.rates.WakeEarly), 0) + w.travel(fault.States)
 	}
-	w.after(wait, func() {
+	e.after(wait)
+}
+
+// after begins a turn later, if the execution has not ended by then.
+func (e *execution) after(d time.Duration) {
+	e.m.w.after(d, func() {
 		if !e.ended {
 			e.index()
 		}
@@ -129,16 +120,13 @@ func (e *execution) index() {
 	w := e.m.w
 	if w.dice.chance(w.rates.InvokeRefuse) && e.refused < refusedTries {
 		e.refused++
-		w.after(w.dice.upTo(min(time.Second<<e.refused, refusedWait)), func() {
-			if !e.ended {
-				e.index()
-			}
-		})
+		e.after(w.dice.upTo(min(time.Second<<e.refused, refusedWait)))
 		return
 	}
 	e.refused = 0
-	s, ok := e.decode()
-	if !ok {
+	s, err := e.Input()
+	if err != nil {
+		w.oracle.violate("state", err.Error())
 		e.end("failed")
 		return
 	}
@@ -158,42 +146,19 @@ func (e *execution) index() {
 	})
 }
 
-func (e *execution) answered(out flight.State, err error) {
-	w := e.m.w
-	if err != nil {
-		if e.unknown++; e.unknown > ambiguousTries {
-			e.end("failed")
-			return
-		}
-		w.after(e.m.again, func() {
-			if !e.ended {
-				e.index()
-			}
-		})
-		return
-	}
-	e.unknown = 0
-	if out.Done {
+func (e *execution) answered(out flight.State, failure error) {
+	step, err := e.Answer(out, failure)
+	switch {
+	case step == emulation.Hold:
+		e.hold()
+	case step == emulation.Retry:
+		e.after(e.m.again)
+	case step == emulation.Done:
 		e.end("")
-		return
-	}
-	state, err := encode(out)
-	if err != nil {
-		w.oracle.violate("state", err.Error())
+	default:
+		if failure == nil {
+			e.m.w.oracle.violate("state", err.Error())
+		}
 		e.end("failed")
-		return
 	}
-	e.state = state
-	e.hold()
-}
-
-func encode(s flight.State) ([]byte, error) {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("encode state: %w", err)
-	}
-	if len(b) > memory.MaxStateBytes {
-		return nil, fmt.Errorf("state has %d bytes, at most %d are allowed", len(b), memory.MaxStateBytes)
-	}
-	return b, nil
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/queue"
 )
 
@@ -28,29 +28,29 @@ type mapping struct {
 type poller struct {
 	asked bool // a ReceiveMessage of its is under way
 	busy  bool // its function runs
-	held  []*message
-	bytes int
+	held  emulation.Batch
 	round int // which batch it gathers: a window of an earlier one means nothing
 }
 
-// chunk is how many messages one ReceiveMessage brings; envelope is about what a record adds to its
-// body in the invocation's payload.
 const (
-	chunk    = 10
-	envelope = 700
-	between  = 20 * time.Millisecond // from one ReceiveMessage of a poller to its next
-	growth   = 5                     // pollers added each second
+	chunk   = queue.MaxEntries      // messages that one ReceiveMessage brings
+	between = 20 * time.Millisecond // from one ReceiveMessage of a poller to its next
+	growth  = 5                     // pollers added each second
 )
 
 func newMapping(w *World, q *sqsQueue, name string, batch int, window, timeout time.Duration, pollers,
 	most int,
 ) *mapping {
 	m := &mapping{w: w, q: q, name: name, batch: batch, window: window, timeout: timeout, most: most}
-	for range max(pollers, 1) {
-		m.pollers = append(m.pollers, &poller{})
-	}
-	q.notify = m.look
+	m.add(max(pollers, 1))
+	q.Visible = m.look
 	return m
+}
+
+func (m *mapping) add(pollers int) {
+	for range pollers {
+		m.pollers = append(m.pollers, &poller{held: emulation.NewBatch(m.batch, m.window)})
+	}
 }
 
 // look sends pollers that have room, as many as there are messages for.
@@ -66,18 +66,18 @@ func (m *mapping) look() {
 			free = append(free, p)
 		}
 	}
-	for ; len(free) > 0 && coming < m.q.count[visible]; coming += chunk {
+	for ; len(free) > 0 && coming < m.q.Counts().Visible; coming += chunk {
 		i := m.w.dice.IntN(len(free))
 		p := free[i]
 		free[i] = free[len(free)-1]
 		free = free[:len(free)-1]
 		delay := between
-		if len(p.held) == 0 {
+		if len(p.held.Messages) == 0 {
 			delay += m.w.dice.upTo(m.w.rates.PollDelay)
 		}
 		m.ask(p, delay)
 	}
-	if len(free) == 0 && coming < m.q.count[visible] {
+	if len(free) == 0 && coming < m.q.Counts().Visible {
 		m.grow()
 	}
 }
@@ -91,9 +91,7 @@ func (m *mapping) grow() {
 	m.growing = true
 	m.w.after(time.Second, func() {
 		m.growing = false
-		for range min(growth, m.most-len(m.pollers)) {
-			m.pollers = append(m.pollers, &poller{})
-		}
+		m.add(min(growth, m.most-len(m.pollers)))
 		m.look()
 	})
 }
@@ -106,7 +104,7 @@ func (m *mapping) ask(p *poller, delay time.Duration) {
 		if p.round == round && !p.busy {
 			m.receive(p)
 		}
-		if m.q.count[visible] > 0 {
+		if m.q.Counts().Visible > 0 {
 			m.look()
 		}
 	})
@@ -114,16 +112,10 @@ func (m *mapping) ask(p *poller, delay time.Duration) {
 
 // receive is one ReceiveMessage.
 func (m *mapping) receive(p *poller) {
-	got := m.q.take(min(chunk, m.batch-len(p.held)))
-	bytes := 0
-	for _, g := range got {
-		bytes += g.bytes
-	}
+	first := len(p.held.Messages) == 0
+	got, bytes := p.held.Fill(m.q.Queue, m.w.now, chunk)
 	m.w.counts.queued(bytes)
-	if len(got) == 0 {
-		return
-	}
-	if len(p.held) == 0 {
+	if first && got > 0 {
 		round := p.round
 		m.w.after(m.window, func() {
 			if p.round == round && !p.busy {
@@ -131,11 +123,7 @@ func (m *mapping) receive(p *poller) {
 			}
 		})
 	}
-	for _, g := range got {
-		p.held = append(p.held, g)
-		p.bytes += g.bytes + envelope
-	}
-	if len(p.held) >= m.batch || p.bytes > memory.MaxBatchBytes-queue.MaxBytes {
+	if p.held.Full {
 		m.invoke(p)
 	}
 }
@@ -144,11 +132,8 @@ func (m *mapping) receive(p *poller) {
 // answer never arrives.
 func (m *mapping) invoke(p *poller) {
 	p.busy = true
-	batch := make([]queue.Message, len(p.held))
-	for i, g := range p.held {
-		batch[i] = g.Message
-	}
-	p.held, p.bytes = nil, 0
+	batch := p.held.Messages
+	p.held = emulation.NewBatch(m.batch, m.window)
 	var failed []string
 	m.w.invoke(m.name, m.timeout, func(ctx context.Context, v *invocation) {
 		failed = m.handle(ctx, v, batch)
@@ -158,7 +143,7 @@ func (m *mapping) invoke(p *poller) {
 		if err == nil && !m.w.dice.chance(m.w.rates.AnswerLost) {
 			m.settle(batch, failed)
 		}
-		if m.q.count[visible] > 0 {
+		if m.q.Counts().Visible > 0 {
 			m.look()
 		}
 	})
@@ -167,32 +152,16 @@ func (m *mapping) invoke(p *poller) {
 // settle deletes what succeeded. An answer that names what was not in the batch keeps all of it,
 // and is a fault of the function.
 func (m *mapping) settle(batch []queue.Message, failed []string) {
-	keep := map[string]bool{}
-	for _, id := range failed {
-		keep[id] = true
-	}
-	known := 0
-	for id := range keep {
-		for i := range batch {
-			if batch[i].ID == id {
-				known++
-				break
-			}
-		}
-	}
-	if failed == nil || known < len(keep) {
-		m.w.oracle.violate("batch answer", fmt.Sprintf("%s answered %d messages with %d identifiers, %d of them known",
-			m.name, len(batch), len(failed), known))
+	done, err := emulation.Succeeded(batch, failed)
+	if failed == nil || err != nil {
+		m.w.oracle.violate("batch answer", fmt.Sprintf("%s answered %d messages with %d identifiers: %v", m.name,
+			len(batch), len(failed), err))
 		return
 	}
-	calls := 0
-	for i := range batch {
-		if !keep[batch[i].ID] {
-			m.q.remove(batch[i].Receipt)
-			calls++
-		}
+	for _, receipt := range done {
+		_ = m.q.remove(receipt)
 	}
-	for ; calls > 0; calls -= queue.MaxEntries {
+	for calls := len(done); calls > 0; calls -= queue.MaxEntries {
 		m.w.counts.queued(0)
 	}
 }
@@ -200,7 +169,7 @@ func (m *mapping) settle(batch []queue.Message, failed []string) {
 // idle reports whether no batch is gathered or worked on.
 func (m *mapping) idle() bool {
 	for _, p := range m.pollers {
-		if p.busy || len(p.held) > 0 {
+		if p.busy || len(p.held.Messages) > 0 {
 			return false
 		}
 	}

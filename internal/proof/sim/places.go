@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
@@ -33,38 +34,27 @@ type truth struct {
 	id string
 }
 
-// departure is why a message left a queue.
-type departure byte
-
-const (
-	wasDeleted departure = iota
-	movedToDead
-	lostByQueue
-)
-
 // arrived books a message's events in a queue.
 func (o *oracle) arrived(q *sqsQueue, m *message) {
-	list := o.carries(q, m)
-	for _, t := range list {
+	for _, t := range q.carried[m] {
 		if q.dead == nil {
 			t.dying++
 			t.died = true
 			continue
 		}
 		t.waiting++
-		if m.copied() {
+		if copied(m) {
 			if t.copies == nil {
 				t.copies = map[string]int{}
 			}
 			t.copies[m.ID]++
 		}
 	}
-	m.events = list
 	o.w.trace.message(q, m, "is here")
 }
 
 // copied reports whether lull sent the message.
-func (m *message) copied() bool { return m.Attributes[queue.AttrFirstSent].String != "" }
+func copied(m *message) bool { return m.Attributes[queue.AttrFirstSent].String != "" }
 
 // elsewhere reports whether lull has sent the event again in another message than this one.
 func (e *event) elsewhere(id string) bool {
@@ -77,22 +67,22 @@ func (e *event) elsewhere(id string) bool {
 }
 
 // carries decodes a message, independently of whoever handles it.
-func (o *oracle) carries(q *sqsQueue, m *message) []truth {
+func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 	if q.dead == nil {
-		if l, err := deadletter.Read(m.Message); err == nil {
-			return []truth{o.event(l.ID, l.Doc, l.Key, "", m.Message)}
+		if l, err := deadletter.Read(m); err == nil {
+			return []truth{o.event(l.ID, l.Doc, l.Key, "", m)}
 		}
 	}
 	var list []truth
-	for _, r := range o.w.sources.Decode(m.Message) {
+	for _, r := range o.w.sources.Decode(m) {
 		switch {
 		case r.Skip != "":
 		case r.Fault != nil:
 			list = append(list, o.event(deadletter.ID(r.Fault.Doc, r.Fault.Key, m.Body), r.Fault.Doc, "", "",
-				m.Message))
+				m))
 		default:
 			e := r.Event
-			list = append(list, o.event(deadletter.ID(e.Doc, e.Key, m.Body), e.Doc, e.Key, e.Op, m.Message))
+			list = append(list, o.event(deadletter.ID(e.Doc, e.Key, m.Body), e.Doc, e.Key, e.Op, m))
 		}
 	}
 	return list
@@ -121,24 +111,24 @@ func (o *oracle) isDead(doc shard.DocID, k shard.OrderKey) bool {
 }
 
 // left checks that a message's events may do without it.
-func (o *oracle) left(q *sqsQueue, m *message, why departure) {
+func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
 	o.w.trace.message(q, m, [...]string{"is deleted", "moves to the dead-letter queue", "is past its retention"}[why])
-	for _, e := range m.events {
+	for _, e := range q.carried[m] {
 		if q.dead == nil {
 			e.dying--
 		} else {
 			e.waiting--
-			if m.copied() {
+			if copied(m) {
 				e.copies[m.ID]--
 			}
 		}
 		switch {
-		case why == lostByQueue:
+		case why == emulation.Expired:
 			e.lost = true
 		case o.done(e.event), e.dying > 0, e.parked, e.scheduled, e.elsewhere(m.ID):
 		default:
 			o.violate("a deleted message is done", fmt.Sprintf("%s left %s, but %s %s is neither committed nor stored",
-				m.ID, q.name, e.doc, e.key))
+				m.ID, q.Name, e.doc, e.key))
 		}
 	}
 }

@@ -62,7 +62,10 @@ func (v *invocation) carry(ctx context.Context, op fault.Op, do func(context.Con
 		late = v.w.dice.upTo(v.w.rates.StallBy)
 	}
 	var answer error
-	sent := context.WithoutCancel(ctx)
+	sent := background
+	if v.w.history.on {
+		sent = context.WithoutCancel(ctx) // which call it is stands in it
+	}
 	if err := v.request(ctx, op.Service, late, func() { answer = do(sent) }); err != nil {
 		return err
 	}

@@ -65,11 +65,11 @@ func (w *World) Run() Result {
 
 // step does what comes next, and reports whether there was anything and nothing is broken.
 func (w *World) step() bool {
-	o, ok := w.agenda.next()
+	at, o, ok := w.agenda.Next()
 	if !ok || len(w.oracle.found) > 0 {
 		return false
 	}
-	w.now = o.at
+	w.now = at
 	switch {
 	case o.co == nil:
 		o.do()
@@ -86,6 +86,11 @@ func (w *World) quieten() {
 	w.calm = true
 	w.outages = nil
 	w.rates = quietRates()
+	for _, p := range w.pipes {
+		for _, q := range []*sqsQueue{p.live, p.bulk, p.dead} {
+			q.limit()
+		}
+	}
 	w.heal(false)
 	w.trace.mark("calm", "", 0)
 }
@@ -104,14 +109,10 @@ func (w *World) settle(within time.Duration) bool {
 	if w.counts.Unreachable > 0 {
 		limit += tableHold
 	}
-	looked := w.now
 	for !w.idle() {
-		for w.now < looked+lookEvery {
-			if !w.step() {
-				return false
-			}
+		if !w.run(lookEvery) {
+			return false
 		}
-		looked = w.now
 		limit = max(limit, w.oracle.lastDue+within)
 		if w.now > limit && w.blocked() {
 			w.counts.Blocked++
@@ -122,8 +123,7 @@ func (w *World) settle(within time.Duration) bool {
 			return false
 		}
 	}
-	w.run(landing)
-	return len(w.oracle.found) == 0
+	return w.run(landing) && len(w.oracle.found) == 0
 }
 
 // blocked reports whether nothing waits but versions that a newer one keeps out: it may be in the
@@ -135,8 +135,8 @@ func (w *World) blocked() bool {
 			return false
 		}
 		for _, q := range []*sqsQueue{p.live, p.bulk} {
-			for _, m := range q.messages {
-				for _, e := range m.events {
+			for _, events := range q.carried {
+				for _, e := range events {
 					if !w.oracle.done(e.event) && !w.blocks(e.event) {
 						return false
 					}
@@ -156,12 +156,16 @@ func (w *World) blocks(e *event) bool {
 	return claimed > e.key && w.oracle.isDead(e.doc, claimed)
 }
 
-// run lets time pass.
-func (w *World) run(d time.Duration) {
-	done := false
-	w.after(d, func() { done = true })
-	for !done && w.step() {
+// run lets time pass, and reports whether it did: not where something is broken.
+func (w *World) run(d time.Duration) bool {
+	end := w.now + d
+	w.after(d, func() {}) // something to step to
+	for w.now < end {
+		if !w.step() {
+			return false
+		}
 	}
+	return true
 }
 
 func (w *World) idle() bool {
@@ -185,8 +189,8 @@ func (w *World) rest() string {
 		s += fmt.Sprintf("; %s: %d live, %d bulk, %d dead messages, %d executions", p.name, p.live.total(),
 			p.bulk.total(), p.dead.total(), p.machine.running)
 		for _, q := range []*sqsQueue{p.live, p.bulk, p.dead} {
-			for _, m := range q.messages {
-				for _, e := range m.events {
+			for m, events := range q.carried {
+				for _, e := range events {
 					s += fmt.Sprintf("; %s %s %s, row %+v", m.ID, e.doc, e.key, w.table.row(e.doc))
 				}
 				return s

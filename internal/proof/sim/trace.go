@@ -89,10 +89,10 @@ func (t *trace) message(q *sqsQueue, m *message, what string) {
 	t.text(what)
 	if t.story != nil {
 		about := ""
-		for _, e := range m.events {
+		for _, e := range q.carried[m] {
 			about += " " + string(e.doc) + " " + e.key.String()
 		}
-		t.tell("  %s: %s %s (received %d)%s", q.name, m.ID, what, m.ReceiveCount, about)
+		t.tell("  %s: %s %s (received %d)%s", q.Name, m.ID, what, m.ReceiveCount, about)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
@@ -156,19 +157,15 @@ func (w *World) draw() {
 func (w *World) pipe(name string) *pipe {
 	q, cfg := w.cfg.Queues, w.cfg
 	p := &pipe{name: name, versions: cfg.Versions(name)}
-	p.dead = newQueue(w, name+"-dead", q.Visibility, q.DeadLetterRetention)
-	p.live, p.bulk = newQueue(w, name+"-live", q.Visibility, q.Retention),
-		newQueue(w, name+"-bulk", q.Visibility, q.Retention)
-	for _, to := range []*sqsQueue{p.live, p.bulk} {
-		to.dead, to.most = p.dead, cfg.MaxReceiveCount()
-	}
+	p.dead = newQueue(w, name+"-dead", nil, q.DeadLetterRetention)
+	p.live, p.bulk = newQueue(w, name+"-live", p.dead, q.Retention), newQueue(w, name+"-bulk", p.dead, q.Retention)
 	settle := cfg.ApplyDelay(name)
 	forget := time.Duration(0)
 	if p.versions {
 		forget = forgetsDeletes
 	}
 	p.engine = newEngine(w, p.versions, settle, forget)
-	p.machine = &machine{w: w, again: cfg.AmbiguousRetry(name), limit: memory.ExpressLimit, turn: w.turn(p)}
+	p.machine = &machine{w: w, again: cfg.AmbiguousRetry(name), limit: emulation.ExpressLimit, turn: w.turn(p)}
 	if cfg.Flight.Kind == config.FlightStandard {
 		p.machine.limit = 0
 	}

@@ -1,0 +1,94 @@
+package emulation
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/lullhq/lull/internal/queue"
+)
+
+const (
+	// MaxBatchBytes is where an event source mapping closes a batch: the payload limit of an
+	// invocation.
+	MaxBatchBytes = 6 << 20
+	// recordBytes is about what the envelope of one record adds to its body: receipt handle,
+	// attributes, names.
+	recordBytes = 700
+)
+
+// Never is a moment that does not come.
+const Never = time.Duration(math.MaxInt64)
+
+// Batch is what a poller gathers for one invocation.
+type Batch struct {
+	Max    int           // messages
+	Window time.Duration // how long it gathers after its first message
+
+	Messages []queue.Message // as they were received
+	End      time.Duration   // when the window closes; Never before the first message
+	Full     bool            // nothing more fits
+	taken    []*Message
+	bytes    int
+}
+
+// NewBatch returns an empty batch.
+func NewBatch(limit int, window time.Duration) Batch {
+	return Batch{Max: limit, Window: window, End: Never}
+}
+
+// Fill receives up to n messages from the queue into the batch, and says how many it got and of how
+// many bytes. Where n is 0 it receives as many as fit.
+func (b *Batch) Fill(q *Queue, now time.Duration, n int) (got, bytes int) {
+	for !b.Full && (n == 0 || got < n) {
+		m := q.Front(now)
+		if m == nil {
+			break
+		}
+		if b.bytes+m.Bytes+recordBytes > MaxBatchBytes && len(b.taken) > 0 {
+			b.Full = true
+			break
+		}
+		q.Take(now, m)
+		got, bytes = got+1, bytes+m.Bytes
+		b.bytes += m.Bytes + recordBytes
+		b.Messages, b.taken = append(b.Messages, m.Message), append(b.taken, m)
+		b.End = min(b.End, now+b.Window)
+		b.Full = len(b.taken) == b.Max
+	}
+	return got, bytes
+}
+
+// GiveBack makes the messages visible again that nobody else has received since.
+func (b *Batch) GiveBack(q *Queue, now time.Duration) {
+	for i, m := range b.taken {
+		if m.Receipt == b.Messages[i].Receipt {
+			_ = q.Hold(now, m, 0) // it may have become visible by itself
+		}
+	}
+}
+
+// Succeeded lists the receipts of the messages that a function with ReportBatchItemFailures does not
+// report as failed: the mapping deletes those. An id that is empty, or that is not of the batch,
+// keeps the whole batch: that is the error.
+func Succeeded(batch []queue.Message, failed []string) ([]string, error) {
+	found := make(map[string]bool, len(failed))
+	for _, id := range failed {
+		found[id] = false
+	}
+	done := make([]string, 0, len(batch))
+	for i := range batch {
+		if _, stays := found[batch[i].ID]; stays {
+			found[batch[i].ID] = true
+		} else {
+			done = append(done, batch[i].Receipt)
+		}
+	}
+	for id, known := range found {
+		if !known {
+			return nil, fmt.Errorf("handle batch of %d: item identifier %q is not of the batch: all of it counts as failed",
+				len(batch), id)
+		}
+	}
+	return done, nil
+}

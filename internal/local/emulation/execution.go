@@ -1,0 +1,102 @@
+package emulation
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Limits of Step Functions.
+const (
+	MaxStateBytes = 256 << 10       // input and state
+	ExpressLimit  = 5 * time.Minute // an Express execution is ended then
+	maxTurns      = 25_000 / 7      // seven events a turn: a Standard execution has 25,000
+)
+
+// Execution is one execution of the flight state machine (infra/flight.asl.json):
+//
+//	Hold (wait until wakeAt) -> Index (turn) -> done? -> Hold | end
+//
+// An execution that fails, is stopped or runs into its limit leaves its flight as it is: redelivery
+// recovers it.
+type Execution struct {
+	retries int
+	started time.Time
+	state   []byte // JSON, as between the states of Step Functions
+	wake    time.Time
+	wakeAt  string
+	turns   int
+	failed  int // tries of this turn
+}
+
+// Step is what an execution does after a turn.
+type Step byte
+
+// The steps.
+const (
+	Hold   Step = iota // wait until [Execution.Wake], then the next turn
+	Retry              // the same turn again, after the wait of a lost one
+	Done               // the execution has succeeded
+	Failed             // the execution has failed
+)
+
+// NewExecution is an execution of a state that begins at a moment. A turn that fails is tried again
+// so many times. The error says why Step Functions refuses the input.
+func NewExecution(s flight.State, started time.Time, retries int) (*Execution, error) {
+	e := &Execution{retries: retries, started: started}
+	if err := e.keep(s); err != nil {
+		return nil, fmt.Errorf("start execution: %w", err)
+	}
+	return e, nil
+}
+
+func (e *Execution) keep(s flight.State) (err error) {
+	e.wake, e.wakeAt = s.Wake(), s.WakeAt
+	e.state, err = json.Marshal(s)
+	if n := len(e.state); err == nil && n > MaxStateBytes {
+		err = fmt.Errorf("state has %d bytes, at most %d are allowed", n, MaxStateBytes)
+	}
+	return err
+}
+
+// Input is what the next turn is given.
+func (e *Execution) Input() (s flight.State, err error) {
+	if err := json.Unmarshal(e.state, &s); err != nil {
+		return s, fmt.Errorf("decode state: %w", err)
+	}
+	s.Started = shard.MicrosOf(e.started)
+	return s, nil
+}
+
+// Wake is when the wait ends.
+func (e *Execution) Wake() (time.Time, error) {
+	if e.wake.IsZero() {
+		return e.wake, fmt.Errorf("wakeAt %q is not a time, want RFC 3339", e.wakeAt)
+	}
+	return e.wake, nil
+}
+
+// Answer takes what a turn answered, or that it failed, and says what comes next. The error is why
+// an execution has failed.
+func (e *Execution) Answer(out flight.State, err error) (Step, error) {
+	if err != nil {
+		if e.failed++; e.failed > e.retries {
+			return Failed, fmt.Errorf("index: %w", err)
+		}
+		return Retry, nil
+	}
+	e.failed = 0
+	if out.Done {
+		return Done, nil
+	}
+	if e.turns++; e.turns == maxTurns {
+		return Failed, fmt.Errorf("more than %d turns", maxTurns)
+	}
+	if err := e.keep(out); err != nil {
+		return Failed, err
+	}
+	return Hold, nil
+}

@@ -1,0 +1,292 @@
+package emulation
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// MaxInFlight is about how many messages of a standard queue SQS lets be in flight.
+const MaxInFlight = 120_000
+
+// QueueSettings describe an SQS standard queue.
+type QueueSettings struct {
+	Name            string // also the MovedFrom of messages that the redrive policy moves
+	Origin          time.Time
+	Visibility      time.Duration // how long a received message stays invisible
+	Retention       time.Duration // counted from Sent
+	MaxReceiveCount int           // receives before a message moves to Dead, 0 for no redrive policy
+	MaxInFlight     int           // at this limit nothing is received
+	// Dead takes what was received too often. Nil for no redrive policy.
+	Dead func(queue.Message)
+	Hooks
+}
+
+// Hooks let a driver see what a queue does, and choose where a standard queue may. Nil fields do
+// nothing.
+type Hooks struct {
+	Pick    func(n int) int                 // which of n waiting messages is received next; nil for the first
+	Visible func()                          // a message has become visible
+	Taken   func(m *Message)                // a message was received
+	Left    func(m *Message, why Departure) // a message has left the queue
+}
+
+// Departure is why a message left a queue.
+type Departure byte
+
+// The departures.
+const (
+	Deleted Departure = iota
+	Moved             // to the dead-letter queue
+	Expired           // past its retention
+)
+
+// Queue is a standard queue: it delivers once per visibility, in the order in which messages became
+// visible. Moments are durations since the origin of its settings.
+type Queue struct {
+	QueueSettings
+	messages map[uint64]*Message
+	sent     uint64 // messages
+	made     uint64 // messages and their further copies
+	visible  []*Message
+	head     int // of visible
+	due      clock.Agenda[*Message]
+	count    [4]int // by place; what is gone is not counted
+}
+
+// Message is one message of a queue.
+type Message struct {
+	queue.Message
+	Bytes int
+	About any // whatever the driver knows of it
+
+	number   uint64
+	place    place
+	slot     clock.Place   // in the queue's agenda
+	received time.Duration // the last receive
+	expires  time.Duration
+}
+
+// place is where a message is. One that is gone stays in the list of visible ones until it reaches
+// the front.
+type place byte
+
+const (
+	visible place = iota
+	inFlight
+	delayed
+	gone
+)
+
+// NewQueue returns an empty queue.
+func NewQueue(set QueueSettings) *Queue {
+	return &Queue{QueueSettings: set, messages: map[uint64]*Message{}}
+}
+
+// New is a message as SQS makes it of one that is sent, or why SQS refuses it. [Queue.Enter] puts it
+// into the queue.
+func (q *Queue) New(now time.Duration, o *queue.Outgoing) (queue.Message, error) {
+	if err := o.Refusal(); err != nil {
+		return queue.Message{}, err
+	}
+	q.sent++
+	return queue.Message{
+		ID: q.Name + "-" + strconv.FormatUint(q.sent, 10), Body: o.Body, Attributes: maps.Clone(o.Attributes),
+		Sent: q.moment(now),
+	}, nil
+}
+
+// moment is a time as SQS tells it.
+func (q *Queue) moment(now time.Duration) time.Time {
+	return q.Origin.Add(now).UTC().Truncate(time.Millisecond)
+}
+
+// Enter puts a message, or a further copy of one, into the queue. It is visible after the delay. A
+// copy has the message's id and receipt handles of its own.
+func (q *Queue) Enter(now time.Duration, msg queue.Message, delay time.Duration) *Message {
+	q.made++
+	m := &Message{
+		Message: msg, Bytes: queue.Bytes(msg.Body, msg.Attributes), number: q.made, place: gone,
+		expires: msg.Sent.Sub(q.Origin) + q.Retention,
+	}
+	q.messages[m.number] = m
+	if delay > 0 {
+		q.put(m, delayed, now+delay)
+	} else {
+		q.put(m, visible, 0)
+	}
+	return m
+}
+
+// put moves a message to a place. One that is delayed or in flight becomes visible at a moment.
+func (q *Queue) put(m *Message, to place, at time.Duration) {
+	q.count[m.place]--
+	q.count[to]++
+	m.place = to
+	q.due.Remove(&m.slot)
+	switch to {
+	case visible:
+		q.visible = append(q.visible, m)
+		if q.Visible != nil {
+			q.Visible()
+		}
+	case inFlight, delayed:
+		q.due.Add(at, m, &m.slot)
+	case gone:
+		delete(q.messages, m.number)
+	}
+}
+
+// Next is when a message becomes visible by itself.
+func (q *Queue) Next() (at time.Duration, ok bool) {
+	at, _, ok = q.due.First()
+	return at, ok
+}
+
+// Advance makes visible what is due. A driver calls it before it asks for anything else.
+func (q *Queue) Advance(now time.Duration) {
+	for m, ok := q.due.Due(now); ok; m, ok = q.due.Due(now) {
+		q.put(m, visible, 0)
+	}
+}
+
+// Front is the message that is received next, nil for none. A message past its retention goes, and
+// one that was received too often moves to the dead-letter queue.
+func (q *Queue) Front(now time.Duration) *Message {
+	for q.count[inFlight] < q.MaxInFlight {
+		m := q.first()
+		switch {
+		case m == nil:
+			return nil
+		case now >= m.expires:
+			q.drop()
+			q.leave(m, Expired)
+		case q.Dead != nil && q.MaxReceiveCount > 0 && m.ReceiveCount >= q.MaxReceiveCount:
+			q.drop()
+			q.move(m)
+		default:
+			return m
+		}
+	}
+	return nil
+}
+
+// first is the message at the front of the visible list. Those that are gone go here.
+func (q *Queue) first() *Message {
+	for q.head < len(q.visible) {
+		if n := len(q.visible) - q.head; n > 1 && q.Pick != nil {
+			i := q.head + q.Pick(n)
+			q.visible[q.head], q.visible[i] = q.visible[i], q.visible[q.head]
+		}
+		if m := q.visible[q.head]; m.place == visible {
+			return m
+		}
+		q.drop()
+	}
+	q.visible, q.head = q.visible[:0], 0
+	return nil
+}
+
+// drop takes the front off the visible list, and gives memory back once half of the list is empty.
+func (q *Queue) drop() {
+	q.visible[q.head] = nil
+	q.head++
+	if q.head >= 1024 && 2*q.head >= len(q.visible) {
+		n := copy(q.visible, q.visible[q.head:])
+		clear(q.visible[n:])
+		q.visible, q.head = q.visible[:n], 0
+	}
+}
+
+// Take receives the message at the front.
+func (q *Queue) Take(now time.Duration, m *Message) {
+	q.drop()
+	m.ReceiveCount++
+	m.Receipt = receipt(m.number, m.ReceiveCount)
+	if m.FirstReceived.IsZero() {
+		m.FirstReceived = q.moment(now)
+	}
+	m.received = now
+	q.put(m, inFlight, now+q.Visibility)
+	if q.Taken != nil {
+		q.Taken(m)
+	}
+}
+
+// move is the redrive policy: the message keeps its id and when it was sent, and its receives are
+// counted anew.
+func (q *Queue) move(m *Message) {
+	moved := m.Message
+	moved.Receipt, moved.ReceiveCount, moved.FirstReceived, moved.MovedFrom = "", 0, time.Time{}, q.Name
+	q.Dead(moved)
+	q.leave(m, Moved)
+}
+
+func (q *Queue) leave(m *Message, why Departure) {
+	q.put(m, gone, 0)
+	if q.Left != nil {
+		q.Left(m, why)
+	}
+}
+
+// Find returns the message of a receipt handle, nil for none, and whether the handle is its latest.
+func (q *Queue) Find(handle string) (m *Message, latest bool) {
+	number, _, _ := strings.Cut(handle, ".")
+	n, err := strconv.ParseUint(number, 36, 64)
+	if err != nil {
+		return nil, false
+	}
+	m = q.messages[n]
+	return m, m != nil && m.Receipt == handle
+}
+
+func receipt(number uint64, count int) string {
+	var b [32]byte
+	return string(strconv.AppendInt(append(strconv.AppendUint(b[:0], number, 36), '.'), int64(count), 36))
+}
+
+// Hold makes a message in flight invisible for d from now, and visible at once for 0. Of nil, and
+// of a message that is not in flight, the error is queue.ErrGone. An error changes nothing.
+func (q *Queue) Hold(now time.Duration, m *Message, d time.Duration) error {
+	if m == nil || m.place != inFlight {
+		return queue.ErrGone
+	}
+	if err := queue.HoldRefusal(d, now-m.received); err != nil {
+		return err
+	}
+	if d == 0 {
+		q.put(m, visible, 0)
+	} else {
+		q.Reappear(m, now+d)
+	}
+	return nil
+}
+
+// Reappear makes a message in flight visible at another moment.
+func (q *Queue) Reappear(m *Message, at time.Duration) { q.put(m, inFlight, at) }
+
+// Delete deletes a message, also one whose visibility has lapsed since its receive.
+func (q *Queue) Delete(m *Message) { q.leave(m, Deleted) }
+
+// Expire lets go what is past its retention at the front.
+func (q *Queue) Expire(now time.Duration) {
+	for m := q.first(); m != nil && now >= m.expires; m = q.first() {
+		q.leave(m, Expired)
+	}
+}
+
+// Counts are what SQS calls ApproximateNumberOfMessages, NotVisible and Delayed. Here they are
+// exact.
+type Counts struct{ Visible, InFlight, Delayed int }
+
+// Total is every message that the queue has.
+func (c Counts) Total() int { return c.Visible + c.InFlight + c.Delayed }
+
+// Counts are the messages by where they are.
+func (q *Queue) Counts() Counts {
+	return Counts{Visible: q.count[visible], InFlight: q.count[inFlight], Delayed: q.count[delayed]}
+}
