@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 )
 
 // OrderKey is lull's byte string that sorts by (epoch, version, resync run, event time, digest): a
@@ -281,49 +283,17 @@ func VersionConflict(a, b OrderKey) bool {
 		pa.Digest != pb.Digest
 }
 
-const crockfordDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
-func crockford(b byte) int {
-	if 'a' <= b && b <= 'z' {
-		b -= 'a' - 'A'
-	}
-	return strings.IndexByte(crockfordDigits, b)
-}
-
 // ParseRun reads a ULID, 26 characters of Crockford's base 32, in either case.
 func ParseRun(s string) (Run, error) {
-	var r Run
-	if !isULID(s) {
-		return r, fmt.Errorf("resync run %q is no ULID", clip(s))
+	id, err := ulid.ParseStrict(s)
+	if err != nil {
+		return Run{}, fmt.Errorf("resync run %q is not a ULID", clip(s))
 	}
-	acc, bits, out := uint64(crockford(s[0])), 3, 0 // 26 x 5 = 130 bits: the first two are zero
-	for i := 1; i < 26; i++ {
-		acc = acc<<5 | uint64(crockford(s[i]))
-		bits += 5
-		for bits >= 8 {
-			bits -= 8
-			r[out] = byte(acc >> bits)
-			out++
-		}
+	if id.IsZero() {
+		return Run{}, fmt.Errorf("resync run %q is empty", s)
 	}
-	if r == (Run{}) {
-		return r, fmt.Errorf("resync run %q is empty", s)
-	}
-	return r, nil
+	return Run(id), nil
 }
 
 // String is the ULID in upper case.
-func (r Run) String() string {
-	out := make([]byte, 0, 26)
-	var acc uint64
-	bits := 2 // two zero bits in front
-	for _, b := range r {
-		acc = acc<<8 | uint64(b)
-		bits += 8
-		for bits >= 5 {
-			bits -= 5
-			out = append(out, crockfordDigits[acc>>bits&31])
-		}
-	}
-	return string(out)
-}
+func (r Run) String() string { return ulid.ULID(r).String() }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 )
 
 // Class says how versions of a source compare. It is fixed per source; the row keeps it, and ADMIT
@@ -185,15 +187,8 @@ func foldLex(text string) string {
 }
 
 func isULID(s string) bool {
-	if len(s) != 26 || s[0] < '0' || s[0] > '7' {
-		return false
-	}
-	for i := range len(s) {
-		if crockford(s[i]) < 0 {
-			return false
-		}
-	}
-	return true
+	_, err := ulid.ParseStrict(s)
+	return err == nil
 }
 
 func isUUID(s string) bool {
