@@ -169,7 +169,8 @@ func Others() []Scenario {
 	}
 }
 
-// month is 300,000 events a day in bursts of 3, with lull's defaults, five pollers and an even rate.
+// month is 300,000 events a day in bursts of 3 at an even rate, with lull's defaults and five
+// pollers.
 func month() Scenario {
 	return vary(monthName, func(s *Scenario) {
 		s.Pollers = 5
@@ -177,7 +178,7 @@ func month() Scenario {
 	})
 }
 
-// patient is the month of somebody who can wait three seconds longer: larger batches, fewer flights.
+// patient is the month of a user who can wait three seconds longer: larger batches, fewer flights.
 func patient() Scenario {
 	s := month()
 	s.Name, s.Key, s.Window, s.Quiet = patientName, patientName, 5*time.Second, 8*time.Second

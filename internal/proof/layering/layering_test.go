@@ -164,7 +164,8 @@ type pkg struct {
 
 // ours are the module's own packages.
 func ours(linked map[string]pkg) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(linked)), func(path string) bool { return !under(path, []string{module}) })
+	paths := slices.Sorted(maps.Keys(linked))
+	return slices.DeleteFunc(paths, func(path string) bool { return !under(path, []string{module}) })
 }
 
 // list asks the go command for everything that our packages link, as a Lambda function is built:

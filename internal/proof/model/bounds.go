@@ -26,7 +26,7 @@ type Message struct {
 
 // Bounds say what is explored: which messages, how many processes, how much may go wrong.
 type Bounds struct {
-	Messages    []Message // at most 6; every one that is no spare is sent, early or late, in any order
+	Messages    []Message // at most 6; all but the spares are sent, early or late, in any order
 	Execs       int       // executions at the same time, at most 3
 	Receivers   int       // 0: receive is one step; up to 2: ADMIT and answer are two
 	Batch       int       // messages received together

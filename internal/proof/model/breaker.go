@@ -215,7 +215,8 @@ func (b Breaker) look(s BreakerState, i int, add func(BreakerState, bool, Broken
 	}
 }
 
-// trip opens the circuit breaker unless it was just opened, and takes the probe away. The flight waits.
+// trip opens the circuit breaker unless it was just opened, and takes the probe away. The flight
+// waits.
 func (b Breaker) trip(t *BreakerState, f *Prober) {
 	*f = Prober{}
 	if t.Until {

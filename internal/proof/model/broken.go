@@ -83,8 +83,8 @@ func (m *Model) lost(s *State) Broken {
 		switch {
 		case carried.Has(k) || s.Sink.Content >= k || s.Row.Committed >= k:
 			return b
-		case !m.sent(k) || s.Letters[k] == Parked:
-		case s.Letters[k] == Redriven:
+		case !m.sent(k) || s.DeadLetters[k] == Parked:
+		case s.DeadLetters[k] == Redriven:
 			b |= Hidden
 		default:
 			return b | Lost

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Canon picks one of the states that differ only in the names of tokens, the order of executions
-// and late requests, and times that nobody compares any more.
+// Canon picks one of the states that differ in nothing that matters: the names of tokens, the order
+// of executions and of late requests, times that are not compared any more.
 func (m Model) Canon(s State) State {
 	m.tidy(&s)
 	sortExecs(&s)

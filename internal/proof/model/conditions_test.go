@@ -9,9 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// This file closes the gap between model and code: the writes of internal/shard, whose conditions
-// both stores take from there, are evaluated and applied beside the model's on every row that the
-// model reaches and on many that it does not.
+// This file closes the gap between model and code. The writes of internal/shard, whose conditions
+// both stores take from there, are evaluated and applied beside the model's, on any row.
 
 // The times of the comparison. A model row's ranks are the same in order: 0 absent, 1 before, 2
 // now.

@@ -24,7 +24,7 @@ func (x *step) dead() {
 			t.Messages[i] = Queued
 			l.Text = "dlq: {m} never ran: returned"
 		default:
-			t.Letters[k] = Parked
+			t.DeadLetters[k] = Parked
 			t.Parker.Message = only
 			l.Text = "dlq: the dead letter of {m} is stored"
 		}
@@ -45,9 +45,7 @@ func (x *step) park() {
 	l := Label{Key: k, Messages: only, By: by, Text: ": crash before PARK {k}"}
 	t := *s
 	t.Parker = Parker{}
-	if t, ok := x.spend(t, Crashes); ok {
-		x.edge(t, false, 0, l)
-	}
+	x.fault(Crashes, t, l)
 	l.Then = goes
 	switch {
 	case s.Row.parks(rk, false):
@@ -98,12 +96,12 @@ func (x *step) operator() {
 		rk := x.rowKey(k)
 		t, ok := x.spend(*s, Redrives)
 		l := Label{Key: k, Text: "redrive {k}: takes `dead` away"}
-		blocked := s.Letters[k] != NoLetter && s.Row.Claimed == rk && !live.Has(k)
+		blocked := s.DeadLetters[k] != NoDeadLetter && s.Row.Claimed == rk && !live.Has(k)
 		if blocked {
 			t, ok = *s, true
 			l.Text = "{k} may be in the sink and keeps older ones out: it is redriven: takes `dead` away"
 		}
-		if !ok || s.Letters[k] == NoLetter || !s.Row.redrives(x.Rules, rk) || x.unseen(k) == 0 {
+		if !ok || s.DeadLetters[k] == NoDeadLetter || !s.Row.redrives(x.Rules, rk) || x.unseen(k) == 0 {
 			continue
 		}
 		t.Row = s.Row.redrive(rk)
@@ -120,9 +118,7 @@ func (x *step) redriveSend() {
 	k := s.Redrive
 	t := *s
 	t.Redrive = None
-	if t, ok := x.spend(t, Crashes); ok {
-		x.edge(t, false, 0, Label{Key: k, Text: "redrive {k}: crash before sending"})
-	}
+	x.fault(Crashes, t, Label{Key: k, Text: "redrive {k}: crash before sending"})
 	free := x.unseen(k)
 	if free == 0 {
 		x.free(t, Label{Key: k, Text: "redrive {k}: stops, the dead letter stays parked"})
@@ -136,10 +132,10 @@ func (x *step) redriveSend() {
 	if x.Rules.RedriveHidesAge {
 		t.Young |= only
 	}
-	t.Letters[k] = Redriven
+	t.DeadLetters[k] = Redriven
 	l := Label{Key: k, Messages: only, Text: "redrive {k}: sends {m}; the dead letter stays, as redriven"}
 	if x.Rules.RedriveDeletesLetter {
-		t.Letters[k] = NoLetter
+		t.DeadLetters[k] = NoDeadLetter
 		l.Text = "redrive {k}: sends {m}; the dead letter is deleted"
 	}
 	x.free(t, l)
@@ -150,8 +146,8 @@ func (x *step) unseen(k Key) Set {
 	return x.alone(Set(1<<len(x.Bounds.Messages)-1)&x.s.at(Gone)&^x.s.held(), k)
 }
 
-// prune collects the row. Age is not modelled as time: that a row is older than rows are kept means
-// that every version it has heard of is, too, wherever its messages and dead letters are.
+// prune collects the row. Age is not modelled as time. A row that is older than rows are kept means
+// that every version it has heard of is older, too, wherever its messages and dead letters are.
 func (x *step) prune() {
 	s := x.s
 	if s.Collect {
@@ -162,10 +158,9 @@ func (x *step) prune() {
 		x.free(t, Label{Text: "prune deletes the row without a condition"})
 	}
 	for k := s.Aged + 1; k <= MaxKey; k++ {
-		if t, ok := x.spend(*s, Ages); ok {
-			t.Aged = k
-			x.edge(t, false, 0, Label{Key: k, Text: "{k} is now older than rows are kept"})
-		}
+		t := *s
+		t.Aged = k
+		x.fault(Ages, t, Label{Key: k, Text: "{k} is now older than rows are kept"})
 	}
 	t, ok := x.spend(*s, Prunes)
 	if !ok || !s.Row.collectable() {

@@ -3,12 +3,16 @@
 //
 // The protocol is that of docs/design.md, sections 5 to 10, for one document: receive, index, the
 // sink, dlq, redrive and prune as processes whose every step may interleave with every other one.
-// [Rules] holds one switch for each change to it, [Bounds] says how many messages, executions and
-// faults there are, [Model] makes a [Machine] of both, [Explore] walks it. [Changes] are the rows
-// of the table in docs/model.md, each with the bounds in which it falls; testdata holds their
-// stories. [Holdings] are the bounds in which the design holds: no violation, and no state from
-// which nothing can settle without another fault or somebody's help. [Findings] are what the design
-// does not promise, with what would help.
+// [Rules] holds one switch for each change to it. [Bounds] says how many messages, executions and
+// faults there are. [Model] makes a [Machine] of both, and [Explore] walks it. [Changes] are the
+// rows of the table in docs/model.md, each with the bounds in which it falls; testdata holds their
+// stories. [Holdings] are the bounds in which the design holds. Nothing is violated there, and from
+// every state a settled one can be reached without another fault or anybody's help. [Findings] are
+// what the design does not promise, with what would help.
+//
+// The conditions here (conditions.go) are stated a second time on purpose. They are derived from the
+// design, not from internal/shard: a mistake in the code's conditions must not be a mistake in the
+// model's, too. A test evaluates both on any row.
 //
 // # What is modelled
 //

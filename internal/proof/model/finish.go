@@ -19,17 +19,14 @@ func (x *step) finish(e int, kind WriteKind) {
 	l.By, l.Text = "index ({f}): ", name
 	t := *x.s
 	x.rest(&t, e)
-	if t, ok := x.spend(t, Crashes); ok {
-		if !x.Rules.TokenOfFlight {
-			t.Execs[e].Token = 0
-		}
-		l.By, l.Then = "index ({f}): crash before ", ""
-		x.edge(t, false, 0, l)
-		l.By = "index ({f}): "
-		if (!x.Rules.ClaimedInHand || kind != RejectWrite) && add(t.Writes[:], w) {
-			l.Then = " gets no answer and is still on its way"
-			x.edge(t, false, 0, l)
-		}
+	crashed := t
+	if !x.Rules.TokenOfFlight {
+		crashed.Execs[e].Token = 0
+	}
+	x.fault(Crashes, crashed, Label{Exec: l.Exec, Key: l.Key, By: "index ({f}): crash before ", Text: l.Text})
+	if !x.Rules.ClaimedInHand || kind != RejectWrite {
+		l.Then = " gets no answer and is still on its way"
+		x.late(crashed, w, l)
 	}
 	row, applied, broken := x.apply(x.s, w, f)
 	switch {
@@ -127,27 +124,31 @@ func (x *step) writesLater() {
 	}
 }
 
+// mayGo reports whether message i may be deleted: every event in it is done.
+func (x *step) mayGo(i int, done func(Key) bool) bool {
+	msg := x.Bounds.Messages[i]
+	all, one := !msg.Other || x.s.Other, false
+	for k := range msg.Keys.Up() {
+		ok := done(k)
+		all = all && ok
+		one = one || ok
+	}
+	return all || one && x.Rules.DeleteByOneEvent
+}
+
 // deleteCommitted deletes the messages whose every event is committed or known to be done.
 func (x *step) deleteCommitted(e int) {
 	f := x.s.Execs[e]
 	var set Set
 	committed := None
 	for i := range f.Messages.All() {
-		msg := x.Bounds.Messages[i]
-		all, one := true, false
-		for k := range msg.Keys.Up() {
-			ok := x.s.Row.Committed >= x.rowKey(k)
-			if ok {
+		if x.mayGo(i, func(k Key) bool {
+			if x.s.Row.Committed >= x.rowKey(k) {
 				committed = x.s.Row.Committed
+				return true
 			}
-			ok = ok || f.Done.Has(k) || x.Rules.DoneForgotten && x.s.Row.Dead == x.rowKey(k)
-			all, one = all && ok, one || ok
-		}
-		all = all && (!msg.Other || x.s.Other)
-		if x.Rules.DeleteByOneEvent {
-			all = one
-		}
-		if all {
+			return f.Done.Has(k) || x.Rules.DoneForgotten && x.s.Row.Dead == x.rowKey(k)
+		}) {
 			set |= 1 << i
 		}
 	}
@@ -189,7 +190,7 @@ func (x *step) deleteHeld(e int, set Set, l Label) {
 	l.Text = "index ({f}): done, but deleting {m} fails"
 	if stale {
 		x.edge(kept, true, 0, l)
-	} else if kept, ok := x.spend(kept, Crashes); ok {
-		x.edge(kept, false, 0, l)
+	} else {
+		x.fault(Crashes, kept, l)
 	}
 }

@@ -17,7 +17,7 @@ func (x *step) exec(e int) {
 		x.finish(e, CommitWrite)
 	case Throttled, Refused:
 		x.finish(e, ReleaseWrite)
-	case Lettered:
+	case DeadLettered:
 		x.finish(e, RejectWrite)
 	}
 	x.flight(e)
@@ -27,27 +27,27 @@ func (x *step) exec(e int) {
 func (x *step) flight(e int) {
 	f := &x.s.Execs[e]
 	l := Label{Exec: uint8(e)}
-	if t, ok := x.spend(*x.s, Crashes); ok && f.Phase == Waiting {
-		t.Execs[e] = Exec{}
-		l.Text = "flight {f} is lost"
-		x.edge(t, false, 0, l)
-	}
 	full := x.s.freeExec() >= x.Bounds.Execs
-	if f.Phase == Waiting && (full || x.Bounds.NoCap || x.blocked(x.keys(f.Messages))) {
-		// Only where nothing else could go on: a flight may wait for half a day.
+	if f.Phase == Waiting {
 		t := *x.s
 		t.Execs[e] = Exec{}
-		l.Text = "flight {f} ends before twelve hours are over"
-		x.free(t, l)
+		l.Text = "flight {f} is lost"
+		x.fault(Crashes, t, l)
+		// Only where nothing else could go on: a flight may wait for half a day.
+		if full || x.Bounds.NoCap || x.blocked(x.keys(f.Messages)) {
+			l.Text = "flight {f} ends before twelve hours are over"
+			x.free(t, l)
+		}
 	}
-	if t, ok := x.spend(*x.s, Duplicates); ok && f.Messages != 0 && !full {
+	if f.Messages != 0 && !full {
+		t := *x.s
 		again := &t.Execs[t.freeExec()]
 		*again = Exec{Messages: f.Messages, Done: f.Done}
 		if x.Rules.TokenOfFlight {
 			again.Token = f.Token
 		}
 		l.Text = "flight {f} runs a second time (double start, or a forked continuation)"
-		x.edge(t, false, 0, l)
+		x.fault(Duplicates, t, l)
 	}
 	if x.Rules.TokenOfInvocation && f.Phase == Waiting && f.Token != 0 {
 		t := *x.s
@@ -60,7 +60,7 @@ func (x *step) flight(e int) {
 // blocked reports that a dead version, which may be in the sink, keeps one of these out.
 func (x *step) blocked(keys KeySet) bool {
 	r := x.s.Row
-	if r.Claimed == None || x.s.Letters[r.Claimed] == NoLetter || x.Rules.NoDeadline {
+	if r.Claimed == None || x.s.DeadLetters[r.Claimed] == NoDeadLetter || x.Rules.NoDeadline {
 		return false
 	}
 	return keys&(1<<r.Claimed-1) != 0
@@ -128,12 +128,11 @@ func (x *step) next(e int, k Key) {
 			continue
 		}
 		l := Label{Exec: uint8(e), Key: k, Text: "index ({f}): a newer version is dead: ADMIT {k}: applied"}
-		if late, ok := x.spend(*s, Crashes); ok && x.Bounds.LateAdmits &&
-			add(late.Writes[:], RowWrite{Kind: AdmitWrite, Key: k}) {
-			late.Execs[e] = Exec{}
-			x.edge(late, false, 0, Label{
-				Exec: uint8(e), Key: k,
-				Text: "index ({f}): crash; ADMIT {k} is still on its way",
+		if x.Bounds.LateAdmits {
+			crashed := *s
+			crashed.Execs[e] = Exec{}
+			x.late(crashed, RowWrite{Kind: AdmitWrite, Key: k}, Label{
+				Exec: uint8(e), Key: k, Text: "index ({f}): crash; ADMIT {k} is still on its way",
 			})
 		}
 		t := *s
@@ -209,8 +208,8 @@ func (x *step) claimLater(e int, w RowWrite, again bool) {
 	if again {
 		w.Kind = ClaimAgainWrite
 	}
-	if t, ok := x.spend(*x.s, Crashes); ok && x.Bounds.Clocks && add(t.Writes[:], w) {
-		x.edge(t, false, 0, Label{
+	if x.Bounds.Clocks {
+		x.late(*x.s, w, Label{
 			Exec: uint8(e), Key: w.Key, Text: "index ({f}): crash; CLAIM {k} is still on its way",
 		})
 	}

@@ -53,6 +53,20 @@ func (x *step) spend(t State, what int) (State, bool) {
 	return t, true
 }
 
+// fault adds what happens at the cost of one more of the budget, if it still allows that.
+func (x *step) fault(what int, t State, l Label) {
+	if t, ok := x.spend(t, what); ok {
+		x.edge(t, false, 0, l)
+	}
+}
+
+// late adds a row write whose sender got no answer, and that is still on its way.
+func (x *step) late(t State, w RowWrite, l Label) {
+	if add(t.Writes[:], w) {
+		x.fault(Crashes, t, l)
+	}
+}
+
 func (m *Model) hasOther() bool {
 	return slices.ContainsFunc(m.Bounds.Messages, func(msg Message) bool { return msg.Other })
 }
@@ -65,7 +79,7 @@ func (x *step) remove(t *State, set Set) Broken {
 	}
 	carried := x.keys(t.notGone()) | 1<<t.Redrive
 	for k := range (x.keys(set) &^ carried).Up() {
-		if t.Row.Committed < k && t.Row.Dead != x.rowKey(k) && t.Letters[k] != Parked {
+		if t.Row.Committed < k && t.Row.Dead != x.rowKey(k) && t.DeadLetters[k] != Parked {
 			return Unjustified
 		}
 	}

@@ -9,22 +9,22 @@ func (x *step) queue() {
 	held := s.held()
 	for i := range x.Bounds.Messages {
 		l := Label{Messages: 1 << i}
-		t, twice := x.spend(*s, Duplicates)
+		t := *s
 		t.Messages[i] = Queued
 		switch {
-		case !twice:
 		case s.Messages[i] == HeldPlace && s.Parker.Message != l.Messages:
 			l.Text = "SQS: {m} is delivered a second time while it is held"
-			x.edge(t, false, 0, l)
+			x.fault(Duplicates, t, l)
 		case s.Messages[i] == Gone && held&l.Messages == 0 && x.Bounds.Messages[i].Spare:
 			t.Young &^= l.Messages
 			l.Text = "upstream sends {m} a second time"
-			x.edge(t, false, 0, l)
+			x.fault(Duplicates, t, l)
 		}
-		if t, ok := x.spend(*s, Moves); ok && s.Messages[i] == Queued {
+		if s.Messages[i] == Queued {
+			t := *s
 			t.Messages[i] = DeadQueue
 			l.Text = "SQS: the receive count of {m} is used up, it moves to the dead-letter queue"
-			x.edge(t, false, 0, l)
+			x.fault(Moves, t, l)
 		}
 	}
 }
@@ -44,8 +44,8 @@ func (x *step) receive() {
 	}
 }
 
-// batch is design section 6, steps 1 to 3: dead letters for what is too old to judge, ADMIT for the
-// newest that is not done, and a verdict on each message by the row that it left.
+// batch is design section 6, steps 1 to 3. What is too old to judge becomes a dead letter, ADMIT
+// takes the newest version that is not done, and the row after it decides on each message.
 func (x *step) batch(batch Set) {
 	t := *x.s
 	var old Set
@@ -57,7 +57,7 @@ func (x *step) batch(batch Set) {
 		for k := range x.Bounds.Messages[i].Keys.Down() {
 			if x.aged(&t, i, k) && !t.Row.judges(x.Rules) && !x.done(t.Row, k) {
 				old |= 1 << i
-				t.Letters[k] = Parked
+				t.DeadLetters[k] = Parked
 			}
 		}
 	}
@@ -76,17 +76,13 @@ func (x *step) batch(batch Set) {
 	}
 	v := Receiver{Ack: old}
 	for i := range (batch &^ old).All() {
-		msg := x.Bounds.Messages[i]
-		all, one := true, false
-		for k := range msg.Keys.Up() {
+		if x.mayGo(i, func(k Key) bool {
 			done := x.done(t.Row, k) || x.Rules.AckSuperseded && t.Row.Pending > x.rowKey(k)
 			if done && !x.Rules.DoneForgotten {
 				v.Done |= 1 << k
 			}
-			all, one = all && done, one || done
-		}
-		all = all && (!msg.Other || t.Other)
-		if all || one && x.Rules.DeleteByOneEvent {
+			return done
+		}) {
 			v.Ack |= 1 << i
 		} else {
 			v.Hold |= 1 << i
@@ -105,15 +101,10 @@ func (x *step) batch(batch Set) {
 
 // admitLater is an ADMIT without an answer, whose invocation is gone when it is applied.
 func (x *step) admitLater(keys KeySet) {
-	t, ok := x.spend(*x.s, Crashes)
-	if !ok || !x.Bounds.LateAdmits {
-		return
-	}
 	for k := range keys.Down() {
-		if x.s.Row.admits(x.Rules, x.rowKey(k), false) {
-			if add(t.Writes[:], RowWrite{Kind: AdmitWrite, Key: k}) {
-				x.edge(t, false, 0, Label{Key: k, Text: "receive: crash; ADMIT {k} is still on its way"})
-			}
+		if x.Bounds.LateAdmits && x.s.Row.admits(x.Rules, x.rowKey(k), false) {
+			x.late(*x.s, RowWrite{Kind: AdmitWrite, Key: k},
+				Label{Key: k, Text: "receive: crash; ADMIT {k} is still on its way"})
 			return
 		}
 	}
@@ -171,10 +162,8 @@ type endings struct{ lost, acknowledged, started string }
 // answer starts the flight and answers the event source mapping, which deletes what is
 // acknowledged.
 func (x *step) answer(t State, v Receiver, l Label, how endings) {
-	if lost, ok := x.spend(t, Crashes); ok {
-		l.Text = how.lost
-		x.edge(lost, false, 0, l)
-	}
+	l.Text = how.lost
+	x.fault(Crashes, t, l)
 	broken := x.remove(&t, v.Ack)
 	if v.Hold == 0 {
 		l.Text = how.acknowledged
@@ -210,7 +199,7 @@ func (x *step) deadline(only Set) {
 	if x.done(x.s.Row, k) || !blocked && !ok {
 		return
 	}
-	t.Letters[k] = Parked
+	t.DeadLetters[k] = Parked
 	t.Parker = Parker{Message: only, Receive: true}
 	for i := range only.All() {
 		t.Messages[i] = HeldPlace
@@ -232,7 +221,7 @@ func (x *step) deadlines(only Set) {
 	}
 	for k := range keys.Down() {
 		if !x.done(t.Row, k) {
-			t.Letters[k] = Parked
+			t.DeadLetters[k] = Parked
 			t.Row = x.parkNow(t.Row, k)
 		}
 	}

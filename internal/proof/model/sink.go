@@ -28,8 +28,8 @@ func (x *step) send(e int) {
 	}
 	if x.Bounds.Poison.Has(f.Key) || x.Bounds.Fickle.Has(f.Key) {
 		t := *x.s
-		t.Execs[e].Phase = Lettered
-		t.Letters[f.Key] = Parked
+		t.Execs[e].Phase = DeadLettered
+		t.DeadLetters[f.Key] = Parked
 		l.Text = "the sink refuses {k} for good ({f}); the dead letter is stored"
 		x.free(t, l)
 	}
@@ -44,11 +44,10 @@ func (x *step) refused() KeySet { return x.Bounds.Poison | x.Bounds.Stubborn }
 func (x *step) refusals(e int) {
 	f := x.s.Execs[e]
 	l := Label{Exec: uint8(e), Key: f.Key}
-	if t, ok := x.spend(*x.s, Throttles); ok {
-		t.Execs[e].Phase = Throttled
-		l.Text = "the sink throttles {k} ({f}): nothing was applied"
-		x.edge(t, false, 0, l)
-	}
+	throttled := *x.s
+	throttled.Execs[e].Phase = Throttled
+	l.Text = "the sink throttles {k} ({f}): nothing was applied"
+	x.fault(Throttles, throttled, l)
 	stubborn := x.Bounds.Stubborn.Has(f.Key)
 	t, ok := x.spend(*x.s, Refusals)
 	switch {
@@ -65,8 +64,8 @@ func (x *step) refusals(e int) {
 		t.Execs[e].Phase = Refused
 		l.Text = "the sink answers an item error to {k} ({f})"
 	} else {
-		t.Execs[e].Phase = Lettered
-		t.Letters[f.Key] = Parked
+		t.Execs[e].Phase = DeadLettered
+		t.DeadLetters[f.Key] = Parked
 		l.Text = "the sink answers an item error to {k} ({f}): refusals are used up; the dead letter is stored"
 		if uint8(t.Own[f.Key]) < x.Bounds.MaxRefusals {
 			b = EarlyDeath
@@ -172,9 +171,10 @@ var upstream = [MaxKey + 1]Clock{0, 3, 1, 2}
 // promise while it lasts: written at once, never acknowledged, audited.
 func (x *step) outage() {
 	s := x.s
-	if t, ok := x.spend(*s, Outages); ok && !s.Down {
+	if !s.Down {
+		t := *s
 		t.Down = true
-		x.edge(t, false, 0, Label{Text: "the table is unreachable"})
+		x.fault(Outages, t, Label{Text: "the table is unreachable"})
 	}
 	if s.Assert && !s.Down && (s.calm() || x.Rules.ReassertAtOnce) {
 		x.reassert()

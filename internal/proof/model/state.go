@@ -9,7 +9,7 @@ import (
 // Key is an order key: 1 is the oldest version, None no key. The highest is MaxKey.
 type Key uint8
 
-// The keys that are no versions.
+// The keys that are not versions, and the highest version.
 const (
 	None   Key = 0
 	Lowest Key = 15 // what claimed_was holds where nothing was claimed before
@@ -92,8 +92,8 @@ type Clock uint8
 // Place says where a message is.
 type Place uint8
 
-// The places of a message. A message that nobody holds is in the queue: that its visibility lapses
-// is no step of its own.
+// The places of a message. A message that nobody holds is in the queue: the lapse of its visibility
+// is not a step of its own.
 const (
 	Gone      Place = iota // not sent yet, or deleted
 	Queued                 // visible, or invisible with nobody who knows it
@@ -101,12 +101,12 @@ const (
 	DeadQueue              // moved to the dead-letter queue by its receive count
 )
 
-// Letter is the state of a dead letter.
-type Letter uint8
+// DeadLetter is the state of a dead letter.
+type DeadLetter uint8
 
 // The states of a dead letter.
 const (
-	NoLetter Letter = iota
+	NoDeadLetter DeadLetter = iota
 	Parked
 	Redriven // sent again; the parked item is still there
 )
@@ -116,13 +116,13 @@ type Phase uint8
 
 // The phases of an index invocation.
 const (
-	Waiting   Phase = iota // the flight waits, or its next turn begins
-	HasRead                // the row was read (told apart only where a change needs it)
-	Sent                   // the claim is ours, the sink has the request
-	Applied                // the sink answered: applied
-	Throttled              // the sink answered: refused before anything was applied
-	Refused                // the sink answered: item error
-	Lettered               // refused for good, the dead letter is stored
+	Waiting      Phase = iota // the flight waits, or its next turn begins
+	HasRead                   // the row was read (told apart only where a change needs it)
+	Sent                      // the claim is ours, the sink has the request
+	Applied                   // the sink answered: applied
+	Throttled                 // the sink answered: refused before anything was applied
+	Refused                   // the sink answered: item error
+	DeadLettered              // refused for good, the dead letter is stored
 )
 
 // Exec is an execution of a flight with its index invocation, if one runs. Several can share a
@@ -210,26 +210,26 @@ const (
 
 // State is everything at one moment. It is comparable and has no references.
 type State struct {
-	Row       Row
-	Sink      Sink
-	Messages  [maxMessages]Place
-	Letters   [MaxKey + 1]Letter
-	Execs     [maxExecs]Exec
-	Receivers [maxReceivers]Receiver
-	Requests  [maxRequests]Request
-	Writes    [maxWrites]RowWrite
-	Parker    Parker
-	Redrive   Key    // the operator took `dead` away and is about to send
-	Aged      Key    // messages with this version or an older one are older than rows are kept
-	Young     Set    // copies that hide their age
-	StaleDead Key    // an eventually consistent read may still show this as dead
-	Collect   bool   // prune read the row and is about to delete it
-	Down      bool   // the table is unreachable
-	Assert    bool   // deletes must be re-asserted after an outage
-	Listed    bool   // the document is listed for resync
-	Other     bool   // the other document's event is done
-	Own       [4]Key // refusals of each version, where they are counted
-	Left      Budget
+	Row         Row
+	Sink        Sink
+	Messages    [maxMessages]Place
+	DeadLetters [MaxKey + 1]DeadLetter
+	Execs       [maxExecs]Exec
+	Receivers   [maxReceivers]Receiver
+	Requests    [maxRequests]Request
+	Writes      [maxWrites]RowWrite
+	Parker      Parker
+	Redrive     Key    // the operator took `dead` away and is about to send
+	Aged        Key    // messages with this version or an older one are older than rows are kept
+	Young       Set    // copies that hide their age
+	StaleDead   Key    // an eventually consistent read may still show this as dead
+	Collect     bool   // prune read the row and is about to delete it
+	Down        bool   // the table is unreachable
+	Assert      bool   // deletes must be re-asserted after an outage
+	Listed      bool   // the document is listed for resync
+	Other       bool   // the other document's event is done
+	Own         [4]Key // refusals of each version, where they are counted
+	Left        Budget
 }
 
 // held is the set of messages whose handle somebody has.

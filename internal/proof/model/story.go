@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Story tells a counterexample, numbered, in the words of the design. Flights keep their letter
+// Story tells a counterexample, numbered, in the words of the design. Flights keep their name
 // from line to line, although states are told apart without regard to the order of executions.
 func (m Model) Story(path []Step[State]) []string {
 	var names [maxExecs]string
@@ -124,7 +124,7 @@ func (m Model) Describe(s State) string {
 		}
 	}
 	for k := Key(1); k <= MaxKey; k++ {
-		if state := s.Letters[k]; state != NoLetter {
+		if state := s.DeadLetters[k]; state != NoDeadLetter {
 			add("%s is a dead letter%s", m.version(k), [...]string{Parked: "", Redriven: ", marked as redriven"}[state])
 		}
 	}

@@ -23,8 +23,7 @@ func (x *explorer[S]) stuck() {
 }
 
 // reachSettled marks the states from which free edges lead to a settled one. Most edges lead to
-// higher numbers, so that going through the states from the last to the first marks nearly all of
-// them the first time.
+// higher numbers. Going from the last state to the first therefore marks nearly all of them at once.
 func (x *explorer[S]) reachSettled() []bool {
 	fine := make([]bool, x.states.size())
 	for i := range fine {

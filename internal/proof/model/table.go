@@ -2,9 +2,9 @@ package model
 
 import "hash/maphash"
 
-// index numbers states: an open-addressing table of numbers into the explorer's list, so that each
-// state is stored once (a Go map would hold every state a second time). Beside the number stands
-// half of the hash: most probes end without a look at the state itself, which is seldom in a cache.
+// index numbers states. It is an open-addressing table of numbers into the explorer's list, so that
+// each state is there once: a Go map would hold it a second time. Beside the number stands half of
+// the hash: most probes end without a look at the state itself, which is seldom in a cache.
 type index[S comparable] struct {
 	seed  maphash.Seed
 	slots []slot

@@ -44,7 +44,9 @@ func (p Plot) draw(high int, attributes string) string {
 	for _, v := range x.ticks() {
 		at := x.at(v, plotLeft, float64(right))
 		fmt.Fprintf(&b,
-			`<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="%s"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", at, plotTop, at, bottom, gridColour, at, bottom+16, number(v))
+			`<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="%s"/>`+
+				`<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n",
+			at, plotTop, at, bottom, gridColour, at, bottom+16, number(v))
 	}
 	for _, v := range y.ticks() {
 		at := y.at(v, float64(bottom), plotTop)

@@ -13,7 +13,8 @@ const panelHigh = 210
 func Stack(title string, panels ...Plot) string {
 	var b strings.Builder
 	fmt.Fprintf(&b,
-		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" role="img" aria-label="%s">`+"\n", plotWide, panelHigh*len(panels), escape(title))
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" role="img" `+
+			`aria-label="%s">`+"\n", plotWide, panelHigh*len(panels), escape(title))
 	for i, p := range panels {
 		b.WriteString(p.draw(panelHigh, fmt.Sprintf(`y="%d" width="%d" height="%d"`, i*panelHigh, plotWide, panelHigh)))
 	}

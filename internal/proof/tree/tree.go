@@ -16,8 +16,8 @@ const Root = "../../.."
 var built = []string{"bin", "dist", "cdk.out", "out", "node_modules"}
 
 // Files are the repository's files, by their paths below its root, but for those that tools write.
-// A cached test result is only as fresh as what the test itself has looked at: a test whose question
-// the go command answers calls Files for that alone.
+// A cached test result is only as fresh as what the test itself has looked at. A test that asks the
+// go command calls Files for that alone.
 func Files(t testing.TB) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(Root, func(path string, d fs.DirEntry, err error) error {
