@@ -81,6 +81,24 @@ func Final(err error) bool {
 	return errors.As(err, &p) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// Class says in a word or two why a call failed. The error's own text may quote what was asked, so
+// it does not belong into a note.
+func Class(err error) string {
+	var coded interface{ ErrorCode() string } // of an AWS service
+	var timed interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &coded):
+		return coded.ErrorCode()
+	case errors.Is(err, shard.ErrThrottled):
+		return "throttled"
+	case errors.As(err, &timed) && timed.Timeout():
+		return "no answer in time"
+	case Final(err):
+		return "refused for good"
+	}
+	return "no answer"
+}
+
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }

@@ -177,7 +177,7 @@ func TestLetterOfACommittedVersionIsDroppedAsSuperseded(t *testing.T) {
 		b.letterOf(m, b.event(m), deadletter.Refusals)
 		b.handle()
 		b.want(0, 0, 0)
-		if got := b.notes.count(journal.Dropped); got != 1 {
+		if got := len(b.notes.Of(journal.Dropped)); got != 1 {
 			t.Errorf("%d notes of a drop, want 1", got)
 		}
 	})
@@ -197,7 +197,7 @@ func TestLetterOfANewerLullIsLeftAlone(t *testing.T) {
 			t.Errorf("kept %v, want the one with a newer schema", kept)
 		}
 		b.want(1, 0, 1)
-		if got := b.notes.count(journal.Schema); got != 1 {
+		if got := len(b.notes.Of(journal.Schema)); got != 1 {
 			t.Errorf("%d alarms, want 1", got)
 		}
 	})
@@ -277,7 +277,7 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 						journal.Failed, journal.Stuck, journal.Schema, journal.Blocked, journal.LeaseLost,
 						journal.SinkNewer, journal.Conflict,
 					} {
-						if n := b.notes.count(step); n != 0 {
+						if n := len(b.notes.Of(step)); n != 0 {
 							t.Errorf("%d notes %s, want none: it was to be expected", n, step)
 						}
 					}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
@@ -175,7 +176,12 @@ func (h *Handler) held(m queue.Message, ln flight.Lane, v *verdict) (fate, deadl
 // wait keeps the message away until the lease has ended.
 func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros) bool {
 	d := min(queue.WholeSeconds(until.Sub(h.now())+1), queue.MaxHold)
-	_ = h.Dead.Hold(ctx, []string{m.Receipt}, d) // refused: it comes back when its visibility ends, and is judged again
+	// refused: it comes back when its visibility ends, and is judged again
+	if err := queue.ErrorAt(h.Dead.Hold(ctx, []string{m.Receipt}, d), 0); err != nil {
+		h.note(journal.Note{
+			Step: journal.CallFailed, Message: m.ID, Detail: "change visibility: " + backoff.Class(err),
+		})
+	}
 	h.note(journal.Note{
 		Step: journal.Waiting, Message: m.ID, Sent: m.Sent, Until: until.Time(),
 		Detail: "leased: not parked before the lease ends",

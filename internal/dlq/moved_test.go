@@ -65,7 +65,7 @@ func TestReceiveCountIsNoAttemptCount(t *testing.T) {
 				if kept := b.handle(); len(kept) != 0 {
 					t.Fatalf("kept %v, want it parked", kept)
 				}
-				if got := b.notes.count(journal.Returned); got != 2 {
+				if got := len(b.notes.Of(journal.Returned)); got != 2 {
 					t.Errorf("%d notes of a return, want 2", got)
 				}
 				parked := b.parked()
@@ -134,7 +134,7 @@ func TestClaimWithoutAnswerIsParkedOnceItsLeaseHasEnded(t *testing.T) {
 		b.admit(b.event(older))
 		b.move(b.live, older)
 		b.handle()
-		if got := b.notes.count(journal.Blocked); got != 1 {
+		if got := len(b.notes.Of(journal.Blocked)); got != 1 {
 			t.Errorf("%d notes of a blocked version, want 1", got)
 		}
 		b.want(2, 0, 0)
@@ -218,7 +218,7 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 						t.Errorf("row %+v: want dead = %s", r, parked[0].Key)
 					}
 				}
-				if got := b.notes.count(tt.step); got != 1 {
+				if got := len(b.notes.Of(tt.step)); got != 1 {
 					t.Errorf("%d notes %s, want 1", got, tt.step)
 				}
 				if got := b.row("content#1").Pending != ""; got != tt.pend {
@@ -338,7 +338,7 @@ func TestWithoutDeadLettersEverythingIsCountedAndGone(t *testing.T) {
 			deadletter.RejectedBySink)
 		b.handle()
 		b.want(0, 0, 0)
-		if got := b.notes.count(journal.Dropped); got != 2 {
+		if got := len(b.notes.Of(journal.Dropped)); got != 2 {
 			t.Errorf("%d notes of a drop, want 2", got)
 		}
 		if r := b.row(e.Doc); r.Pending != "" {
@@ -364,7 +364,7 @@ func TestRowPastItsTTLCountsInFull(t *testing.T) {
 			b.event(queue.Message{Body: body("1", 4)}), deadletter.Refusals)
 		b.handle()
 		b.want(0, 0, 0)
-		if got := b.notes.count(journal.Superseded) + b.notes.count(journal.Dropped); got != 2 {
+		if got := len(b.notes.Of(journal.Superseded)) + len(b.notes.Of(journal.Dropped)); got != 2 {
 			t.Errorf("%d were found superseded, want both", got)
 		}
 	})

@@ -3,7 +3,6 @@ package dlq_test
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,10 +11,10 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/dlq"
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
 )
 
@@ -28,31 +27,7 @@ type bench struct {
 	shards           *memory.Shards
 	letters          *memory.Letters
 	live, bulk, dead *memory.Queue
-	notes            notes
-}
-
-// notes keeps the journal.
-type notes struct {
-	mu   sync.Mutex
-	list []journal.Note
-}
-
-func (n *notes) Note(x journal.Note) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.list = append(n.list, x)
-}
-
-func (n *notes) count(step journal.Step) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	c := 0
-	for _, x := range n.list {
-		if x.Step == step {
-			c++
-		}
-	}
-	return c
+	notes            usecasetest.Notes
 }
 
 // setup must run inside a synctest bubble, so that every clock is the bubble's.

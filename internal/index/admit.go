@@ -37,7 +37,7 @@ func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 	for i, d := range docs {
 		receipts[i] = t.message(d.newest()).Receipt
 	}
-	errs := t.queue().Hold(ctx, receipts, queue.WholeSeconds(until.Sub(t.now())))
+	errs := t.hold(ctx, receipts, until)
 	var ours []*document
 	for i, d := range docs {
 		if err := queue.ErrorAt(errs, i); err == nil {

@@ -21,10 +21,11 @@ func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*do
 	for rest = docs; len(rest) > 0 && ctx.Err() == nil && (bytes == 0 || bytes < int64(limit)); {
 		part := rest[:min(maxParallel, len(rest))]
 		rest = rest[len(part):]
-		made := make([]bool, len(part))
-		t.h.Parallel.Each(maxParallel, len(part), func(i int) { made[i] = t.prepareOne(ctx, part[i]) })
+		errs := make([]error, len(part))
+		t.h.Parallel.Each(maxParallel, len(part), func(i int) { errs[i] = t.prepareOne(ctx, part[i]) })
 		for i, d := range part {
-			if bytes += int64(len(d.body)); made[i] {
+			t.lost("load the payload", d.id, errs[i])
+			if bytes += int64(len(d.body)); errs[i] == nil {
 				ready = append(ready, d)
 			} else {
 				t.wait(d, t.now().Add(t.delay(t.state.Turn)), "its payload cannot be loaded now")
@@ -34,38 +35,39 @@ func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*do
 	return ready, rest
 }
 
-func (t *turn) prepareOne(ctx context.Context, d *document) bool {
+// prepareOne returns why the document cannot be made now. One that can never be made gets a fault.
+func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	e := d.newest()
 	m := t.message(e)
 	d.body, d.fault, d.faultFor = nil, "", ""
 	results := t.h.Sources.DecodeContext(ctx, *m)
 	if f := results[min(e.Index, len(results)-1)].Fault; f != nil && f.Transient() {
-		return false
+		return f.Err
 	}
 	if e.Index >= len(results) || results[e.Index].Fault != nil || results[e.Index].Event.Doc != d.id {
 		d.fault,
 			d.faultFor = "the message decodes differently than when it was held: were the source's settings changed?",
 			string(deadletter.Contract)
-		return true
+		return nil
 	}
 	ev := results[e.Index].Event
 	d.version = ev.Version
 	if e.Op == shard.Delete {
-		return true
+		return nil
 	}
 	var fault *event.Fault
 	if ev.DataRef != "" {
 		if t.h.Payloads == nil {
 			d.fault, d.faultFor = "dataref: payloads by reference are not configured", string(deadletter.Payload)
-			return true
+			return nil
 		}
 		data, err := t.h.Payloads.Load(ctx, ev.DataRef)
 		if errors.As(err, &fault) {
 			d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(deadletter.Payload)
-			return true
+			return nil
 		}
 		if err != nil {
-			return false
+			return err
 		}
 		ev.Data = string(data)
 	}
@@ -75,10 +77,10 @@ func (t *turn) prepareOne(ctx context.Context, d *document) bool {
 		if errors.As(err, &fault) {
 			d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(fault.Reason)
 		}
-		return true
+		return nil
 	}
 	d.body = body
-	return true
+	return nil
 }
 
 // claim is step 3: CLAIM each document, in parallel and bounded, and return those that are ours. A

@@ -73,6 +73,7 @@ func (t *turn) read(ctx context.Context, docs []*document, c shard.Consistency) 
 		ids[i] = d.id
 	}
 	rows, err := t.rows().Read(ctx, ids, c)
+	t.lost("read rows", "", err)
 	if err != nil {
 		return err
 	}

@@ -42,12 +42,8 @@ const checkpointAgain = 5 * time.Second
 
 // end removes the manifest and its checkpoints. What cannot be removed now is collected by prune.
 func (t *turn) end(ctx context.Context) flight.State {
-	err := t.h.Flights.Delete(ctx, t.state.Flight)
-	n := journal.Note{Step: journal.Ended, Count: t.state.Turn + 1}
-	if err != nil {
-		n.Detail = "manifest not deleted: " + err.Error()
-	}
-	t.note(n)
+	t.lost("delete the manifest", "", t.h.Flights.Delete(ctx, t.state.Flight))
+	t.note(journal.Note{Step: journal.Ended, Count: t.state.Turn + 1})
 	return finished(t.state)
 }
 
@@ -71,6 +67,7 @@ func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 		created, err = t.h.Flights.Continue(ctx, next.Flight, next.Leg, next)
 		return err
 	})
+	t.lost("write the checkpoint", "", err)
 	if err != nil {
 		return false // the next turn tries again
 	}
@@ -120,6 +117,7 @@ func (t *turn) readHealth(ctx context.Context) {
 
 func (t *turn) lookAtGate(ctx context.Context) bool {
 	rows, err := t.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(t.h.SinkName)}, shard.Eventual)
+	t.lost("read the sink's health", "", err)
 	if err != nil {
 		return false
 	}
@@ -138,6 +136,7 @@ func (t *turn) probe(ctx context.Context) {
 	call, cancel := t.h.Clock.Deadline(ctx, min(t.h.Config.Index.SinkDeadline, t.remaining()-sinkMargin))
 	err := t.h.Sink.Ping(call)
 	cancel()
+	t.lost("ping the sink", "", err)
 	if err != nil {
 		t.trip(ctx, 0)
 		t.gate = shard.GateOpen

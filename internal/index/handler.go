@@ -72,8 +72,11 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	t.hard = t.start.Add(h.Config.Index.Timeout)
 	m, err := backoff.Get(ctx, h.Clock, func() (*flight.Manifest, error) { return h.Flights.Get(ctx, s.Flight) })
 	switch {
-	case errors.Is(err, flight.ErrNotFound):
-		return finished(s), nil // finished by another turn, or collected
+	case errors.Is(err, flight.ErrNotFound): // finished by another turn, collected, or lost
+		if !s.Remaining.Empty() {
+			h.note(journal.Note{Step: journal.FlightLost, Flight: string(s.Flight), Count: s.Remaining.Count()})
+		}
+		return finished(s), nil
 	case errors.Is(err, flight.ErrSchema):
 		h.note(journal.Note{Step: journal.Schema, Flight: string(s.Flight), Detail: "manifest"})
 		return finished(s), nil
@@ -159,6 +162,13 @@ func (t *turn) again(at shard.Micros) {
 func (h *Handler) note(n journal.Note) {
 	n.At, n.Sink = h.Clock.Now(), h.SinkName
 	h.Journal.Note(n)
+}
+
+// lost notes a call that failed, and what class of failure it was.
+func (t *turn) lost(call string, doc shard.DocID, err error) {
+	if err != nil {
+		t.note(journal.Note{Step: journal.CallFailed, Doc: doc, Detail: call + ": " + backoff.Class(err)})
+	}
 }
 
 func (t *turn) note(n journal.Note) {

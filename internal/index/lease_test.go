@@ -198,7 +198,7 @@ func TestSkewBeyondTheGuardIsRefusedAtCommit(t *testing.T) {
 					takes: takes,
 				}.fight(b)
 				b.noted(journal.LeaseLost, 1)
-				if n := b.notes.of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
+				if n := b.notes.Of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
 					b.Errorf("commits %+v, want version 2 alone", n)
 				}
 				if one.Done {
@@ -221,7 +221,7 @@ func TestSkewBeyondTheGuardIsRefusedAtCommit(t *testing.T) {
 			if n := b.sink.Counts().Newer; n != 1 {
 				b.Errorf("the sink refused %d writes, want the older one", n)
 			}
-			if n := b.notes.of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
+			if n := b.notes.Of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
 				b.Errorf("commits %+v, want version 2 alone", n)
 			}
 			b.fly(one, 2)
@@ -247,7 +247,7 @@ func TestALeaseOutlivesItsInvocation(t *testing.T) {
 					return fault.OK
 				})
 				b.turn(s)
-				claims := b.notes.of(journal.Claimed)
+				claims := b.notes.Of(journal.Claimed)
 				if len(claims) != 1 || shard.MicrosOf(claims[0].Until) != begin.Add(b.cfg.Lease("search")) {
 					b.Errorf("claims %+v, want a lease of %s from the start of the invocation", claims,
 						b.cfg.Lease("search"))

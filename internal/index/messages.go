@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lullhq/lull/internal/flight"
@@ -11,6 +12,18 @@ import (
 )
 
 func (t *turn) queue() queue.Queue { return t.h.Queues[t.manifest.Lane] }
+
+// hold keeps messages invisible until the given time, or gives them back where it is 0. A refused
+// extension changes nothing: the message is received again and judged by its row.
+func (t *turn) hold(ctx context.Context, receipts []string, until shard.Micros) []error {
+	var d time.Duration
+	if until != 0 {
+		d = queue.WholeSeconds(until.Sub(t.now()))
+	}
+	errs := t.queue().Hold(ctx, receipts, d)
+	t.lost("change visibility", "", errors.Join(errs...))
+	return errs
+}
 
 // deleteDone deletes the messages all of whose events are done. A deletion that fails costs a
 // redelivery, which the row will judge a duplicate.
@@ -53,7 +66,7 @@ func (t *turn) giveBack(ctx context.Context) {
 		}
 	}
 	if len(receipts) > 0 {
-		_ = t.queue().Hold(ctx, receipts, 0) // refused: it comes back when its visibility ends
+		t.hold(ctx, receipts, 0)
 	}
 }
 
@@ -69,8 +82,7 @@ func (t *turn) remainingReceipts() []string {
 }
 
 // extend makes what is held invisible until the given time, if it would be visible before, never
-// past SQS's twelve hours. A refused extension changes nothing: the message is received again and
-// judged by its row.
+// past SQS's twelve hours.
 func (t *turn) extend(ctx context.Context, until shard.Micros) {
 	until = min(until, t.longestHold())
 	if t.state.VisibleUntil >= until {
@@ -80,7 +92,7 @@ func (t *turn) extend(ctx context.Context, until shard.Micros) {
 	if len(receipts) == 0 {
 		return
 	}
-	errs := t.queue().Hold(ctx, receipts, queue.WholeSeconds(until.Sub(t.now())))
+	errs := t.hold(ctx, receipts, until)
 	failed := 0
 	for i := range receipts {
 		if queue.ErrorAt(errs, i) != nil {
@@ -102,7 +114,7 @@ func (t *turn) longestHold() shard.Micros {
 // twelve hours.
 func (t *turn) twelveHours(ctx context.Context) flight.State {
 	receipts := t.remainingReceipts()
-	_ = t.queue().Hold(ctx, receipts, 0)
+	t.hold(ctx, receipts, 0)
 	t.note(journal.Note{Step: journal.TwelveHours, Count: len(receipts)})
 	return t.end(ctx)
 }

@@ -109,10 +109,10 @@ func TestPerEntryFailuresAreRead(t *testing.T) {
 		b.noted(journal.Deleted, 2)
 		b.inQueue(10)
 		lost := map[string]bool{}
-		for _, n := range b.notes.of(journal.DeleteLost) {
+		for _, n := range b.notes.Of(journal.DeleteLost) {
 			lost[n.Message] = true
 		}
-		for _, n := range b.notes.of(journal.Deleted) {
+		for _, n := range b.notes.Of(journal.Deleted) {
 			if lost[n.Message] {
 				b.Errorf("%s counts as deleted and as lost", n.Message)
 			}
@@ -198,7 +198,7 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 		if asked != 1 {
 			b.Errorf("asked to extend %d messages, want the one that is left", asked)
 		}
-		n := b.notes.of(journal.Extended)
+		n := b.notes.Of(journal.Extended)
 		if len(n) != 1 || n[0].Count != 1 || n[0].Until.Before(s.Wake().Add(2*b.cfg.Index.Timeout)) {
 			b.Errorf("extensions %+v, want the message that is left, past the next turn at %s", n, s.Wake())
 		}
@@ -225,7 +225,7 @@ func TestTwelveHoursAreKeptToTheMinute(t *testing.T) {
 		if c := b.live.Counts(); c.InFlight != 1 {
 			b.Fatalf("queue %+v, want the message held", c)
 		}
-		for _, n := range b.notes.of(journal.Extended) {
+		for _, n := range b.notes.Of(journal.Extended) {
 			if held := n.Until.Sub(b.manifest(s.Flight).Received); held > queue.MaxHold {
 				b.Errorf("asked for %s since the receive: SQS would refuse", held)
 			}

@@ -181,7 +181,7 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 					}
 				}
 				b.noted(journal.Reasserted, c.reasserted)
-				notes := b.notes.of(journal.OutageResync)
+				notes := b.notes.Of(journal.OutageResync)
 				if (len(notes) == 1) != (c.resync != "") || len(notes) == 1 &&
 					!strings.Contains(notes[0].Detail, c.resync) {
 					b.Errorf("notes %+v, want one for a resync that says %q", notes, c.resync)

@@ -22,6 +22,7 @@ import (
 	"github.com/lullhq/lull/internal/receive"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
@@ -36,10 +37,11 @@ type bench struct {
 	live, bulk, dead *memory.Queue
 	sink             *memory.Sink
 	sources          *source.Set
-	notes            notes
+	notes            usecasetest.Notes
 	launched         launches
 
 	inject   fault.Injector
+	failure  error // what a failed call looks like, nil for the usual
 	payloads index.Payloads
 	through  func(sink.Sink) sink.Sink     // what stands between index and the sink
 	between  func(queue.Queue) queue.Queue // and between index and the live queue, nil for nothing
@@ -47,25 +49,6 @@ type bench struct {
 	ids      int
 	tokens   int
 	mu       sync.Mutex // of tokens
-}
-
-// notes keeps the journal.
-type notes struct {
-	mu   sync.Mutex
-	list []journal.Note
-}
-
-func (n *notes) Note(x journal.Note) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.list = append(n.list, x)
-}
-
-// of are the notes of a step.
-func (n *notes) of(step journal.Step) []journal.Note {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(n.list), func(x journal.Note) bool { return x.Step != step })
 }
 
 // launches keeps the executions that were started, for a test that takes their turns itself.
@@ -82,39 +65,13 @@ func (l *launches) Start(_ context.Context, s flight.State) error {
 	return nil
 }
 
-// decide is an injector by function.
-type decide func(op fault.Op) fault.Verdict
+type decide = usecasetest.Decide
 
-func (d decide) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
-	return d(op)
-}
-
-var well = decide(func(fault.Op) fault.Verdict { return fault.OK })
-
-// fails makes the next calls of that name fail so, n times.
-func fails(call string, what fault.Verdict, n int) fault.Injector {
-	var mu sync.Mutex
-	return decide(func(op fault.Op) fault.Verdict {
-		mu.Lock()
-		defer mu.Unlock()
-		if op.Call != call || n == 0 {
-			return fault.OK
-		}
-		n--
-		return what
-	})
-}
-
-// at runs f before the first call of that name and lets all calls through.
-func at(call string, f func()) fault.Injector {
-	var once sync.Once
-	return decide(func(op fault.Op) fault.Verdict {
-		if op.Call == call {
-			once.Do(f)
-		}
-		return fault.OK
-	})
-}
+var (
+	well  = usecasetest.Healthy
+	fails = usecasetest.Fails
+	at    = usecasetest.At
+)
 
 // stage describes a bench.
 type stage struct {
@@ -242,6 +199,7 @@ func (b *bench) invocation() invocation {
 func (b *bench) invoke(s flight.State) (flight.State, *fault.Invocation, error) {
 	i := b.invocation()
 	inv := fault.NewInvocation(i.inject, "index", 1)
+	inv.Failure = b.failure
 	out, err := b.run(i, inv, s)
 	return out, inv, err
 }
@@ -362,7 +320,7 @@ func (b *bench) letters() []deadletter.Letter {
 
 func (b *bench) noted(step journal.Step, want int) {
 	b.Helper()
-	if got := len(b.notes.of(step)); got != want {
+	if got := len(b.notes.Of(step)); got != want {
 		b.Errorf("%d notes %q, want %d", got, step, want)
 	}
 }

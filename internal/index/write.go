@@ -141,6 +141,7 @@ func (t *turn) release(ctx context.Context, d *document, e *held, o sink.Outcome
 func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Reason, detail string) func() {
 	e := d.newest()
 	id, err := t.sendLetter(ctx, d, e, reason, detail)
+	t.lost("send the dead letter", d.id, err)
 	if err != nil {
 		return t.release(ctx, d, e, sink.Outcome{Kind: sink.Refused, Reason: "dead letter not sent"}, false)
 	}
@@ -210,7 +211,9 @@ func (t *turn) put(ctx context.Context, w shard.Write) (old shard.Row, err error
 	old, err = t.rows().Write(ctx, w)
 	if _, ok := shard.AsRefused(err); ok {
 		t.note(journal.Note{Step: journal.RowRefused, Doc: w.Doc, Detail: w.Transition.String()})
+		return old, err
 	}
+	t.lost(w.Transition.String(), w.Doc, err)
 	return old, err
 }
 

@@ -47,6 +47,8 @@ const (
 	CircuitClosed  Step = "circuit_closed"  // the sink is well again
 	// a conditional write was refused (a write unit all the same); Detail is its name
 	RowRefused  Step = "row_refused"
+	CallFailed  Step = "call_failed" // to a row, queue, bucket or sink; Detail is "what: class of the error"
+	FlightLost  Step = "flight_lost" // the manifest is gone although events remain: they are received again
 	Unreachable Step = "unreachable" // the table cannot be reached; the batch is backed off
 	Parked      Step = "parked"      // dlq stored the letter
 	// a letter superseded by a newer commit, or dropped by an operator or by `deadLetters: none`

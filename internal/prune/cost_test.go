@@ -17,6 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/proof/price"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 var update = flag.Bool("update", false, "write what a pass costs into docs/lifecycles.md (make lifecycles)")
@@ -123,7 +124,7 @@ func aDay(t *testing.T, rows int) (b *bill) {
 				return fault.OK
 			}))
 			counted := tally{scanner: p.Scanner, Store: p.Shards, bill: b}
-			p.Scanner, p.Shards, p.Journal = counted, counted, &notes{}
+			p.Scanner, p.Shards, p.Journal = counted, counted, &usecasetest.Notes{}
 			rep, err := p.Run(t.Context())
 			if err != nil || !rep.Ran || v.Killed() {
 				t.Fatalf("run %d: %+v, error %v", run, rep, err)

@@ -104,7 +104,7 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 					t.Errorf("gone: %t, want %t", got, tt.gone)
 				}
 				if got := len(rep.Flights.Stuck) == 1; got != tt.stuck ||
-					len(b.notes.of(journal.Stuck)) == 1 != tt.stuck {
+					len(b.notes.Of(journal.Stuck)) == 1 != tt.stuck {
 					t.Errorf("report %+v, want stuck %t", rep.Flights, tt.stuck)
 				}
 				if got := rep.Flights.Waiting == 1; got != tt.waits {

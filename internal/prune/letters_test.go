@@ -143,7 +143,7 @@ func TestWhatMayBeInTheSinkIsRedrivenFirst(t *testing.T) {
 		if rep := b.next(); rep.Letters.Redriven != 0 || rep.Letters.Blocking != 1 {
 			t.Errorf("report %+v, want it to be an operator's", rep.Letters)
 		}
-		if n := b.notes.of(journal.Blocked); len(n) != 1 || n[0].Doc != d {
+		if n := b.notes.Of(journal.Blocked); len(n) != 1 || n[0].Doc != d {
 			t.Errorf("alarms %+v, want one", n)
 		}
 	})

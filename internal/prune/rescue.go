@@ -69,8 +69,8 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	}
 	// two executions of it do no harm
 	if err := p.try(ctx, func() error { return p.Launcher.Start(ctx, state) }); err != nil {
-		_ = p.Flights.Delete(ctx, m.Flight) // should it run all the same, it ends at once
-		return "", fmt.Errorf("start the new flight: %w", err)
+		// should it run all the same, it ends at once
+		return "", errors.Join(fmt.Errorf("start the new flight: %w", err), p.Flights.Delete(ctx, m.Flight))
 	}
 	p.note(journal.Note{
 		Step: journal.Launched, Lane: string(m.Lane), Flight: string(m.Flight), Count: len(m.Records),

@@ -51,7 +51,7 @@ func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 				if err != nil {
 					t.Errorf("run: %v, want no failure", err)
 				}
-				if rep.Letters.Parked != 1 || rep.Flights.Deleted != 1 || len(b.notes.of(journal.Parked)) != 1 {
+				if rep.Letters.Parked != 1 || rep.Flights.Deleted != 1 || len(b.notes.Of(journal.Parked)) != 1 {
 					t.Errorf("report %+v, want one letter parked again and one flight deleted", rep)
 				}
 				for _, call := range []string{
@@ -89,7 +89,7 @@ func TestALetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 		if err != nil || rep.Letters.Parked != 0 || rep.Letters.Redriven != 0 {
 			t.Errorf("report %+v, error %v; want nothing parked or sent", rep.Letters, err)
 		}
-		if n := b.notes.of(journal.Parked); len(n) != 0 {
+		if n := b.notes.Of(journal.Parked); len(n) != 0 {
 			t.Errorf("notes %+v of a letter that is gone", n)
 		}
 		if _, ok := b.facts(id); ok {

@@ -93,7 +93,7 @@ func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 				if got := rep.Rows.Stuck == 1; got != tt.stuck {
 					t.Errorf("counted stuck: %t, want %t", got, tt.stuck)
 				}
-				if got := len(b.notes.of(journal.Stuck)) == 1; got != tt.stuck {
+				if got := len(b.notes.Of(journal.Stuck)) == 1; got != tt.stuck {
 					t.Errorf("alarm: %t, want %t", got, tt.stuck)
 				}
 				if got := rep.Rows.Collected == 1; got != tt.gone {

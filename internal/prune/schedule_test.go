@@ -45,7 +45,7 @@ func TestScheduledEventIsEnqueuedToTheSecondAndNeverEarly(t *testing.T) {
 				if got := m.FirstSent(); !got.Equal(first.Truncate(time.Millisecond)) {
 					t.Errorf("first sent %s, want %s", got, first)
 				}
-				if n := b.notes.of(journal.Enqueued); len(n) != 1 || !n[0].Until.Equal(due) {
+				if n := b.notes.Of(journal.Enqueued); len(n) != 1 || !n[0].Until.Equal(due) {
 					t.Errorf("notes %+v", n)
 				}
 			})
@@ -161,7 +161,7 @@ func TestScheduledEventThatNoQueueTakesBecomesADeadLetter(t *testing.T) {
 			if rep.Schedule.Parked != 1 || b.schedule.Len() != 0 || b.live.Counts().Total() != 0 {
 				t.Errorf("report %+v, %d items left", rep.Schedule, b.schedule.Len())
 			}
-			kept, dropped := len(b.notes.of(journal.Parked)), len(b.notes.of(journal.Dropped))
+			kept, dropped := len(b.notes.Of(journal.Parked)), len(b.notes.Of(journal.Dropped))
 			if policy == config.DeadLettersQueue && (kept != 1 || dropped != 0) || policy == config.DeadLettersNone &&
 				(kept != 0 || dropped != 1) {
 				t.Errorf("deadLetters %s: %d parked, %d dropped", policy, kept, dropped)

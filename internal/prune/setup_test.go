@@ -1,10 +1,7 @@
 package prune_test
 
 import (
-	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,13 +11,13 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 const day = 24 * time.Hour
@@ -34,26 +31,8 @@ type bench struct {
 	flights    *memory.Flights
 	schedule   *memory.Schedule
 	live, bulk *memory.Queue
-	notes      notes
+	notes      usecasetest.Notes
 	id         uint64
-}
-
-type notes struct {
-	mu   sync.Mutex
-	list []journal.Note
-}
-
-func (n *notes) Note(x journal.Note) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.list = append(n.list, x)
-}
-
-// of are the notes of a step.
-func (n *notes) of(step journal.Step) []journal.Note {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(n.list), func(x journal.Note) bool { return x.Step != step })
 }
 
 // setup must run inside a synctest bubble, so that every clock is the bubble's.
@@ -94,12 +73,7 @@ func (b *bench) faulty(inj fault.Injector) (*prune.Pruner, *fault.Invocation) {
 	return p, v
 }
 
-// decide is an injector by function.
-type decide func(op fault.Op) fault.Verdict
-
-func (d decide) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
-	return d(op)
-}
+type decide = usecasetest.Decide
 
 // run does a run that must have its turn and no failures.
 func (b *bench) run() prune.Report {

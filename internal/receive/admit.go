@@ -32,10 +32,12 @@ func (b *batch) readRows(ctx context.Context) {
 	if len(b.docs) == 0 {
 		return
 	}
-	if rows, err := b.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(b.h.Sink)}, shard.Eventual); err == nil {
+	health, err := b.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(b.h.Sink)}, shard.Eventual)
+	b.lost("read the sink's health", err)
+	if err == nil {
 		b.readable = true
-		if gate, _ := shard.Health(rows[0], b.now()); gate != shard.GateClosed {
-			b.level = rows[0].Level
+		if gate, _ := shard.Health(health[0], b.now()); gate != shard.GateClosed {
+			b.level = health[0].Level
 		}
 	}
 	var ids []shard.DocID
@@ -52,8 +54,9 @@ func (b *batch) readRows(ctx context.Context) {
 		return
 	}
 	rows, err := b.rows().Read(ctx, ids, shard.Consistent)
+	b.lost("read rows", err)
 	if err != nil {
-		return // ADMIT will say what is wrong
+		return
 	}
 	b.readable = true
 	for i, d := range which {

@@ -229,7 +229,7 @@ func (b *bench) judge(batch []queue.Message, answer []string, dead map[shard.Doc
 	held := map[string]bool{}
 	// a flight that was not stored held its messages too
 	for _, step := range []journal.Step{journal.Failed, journal.Held} {
-		for _, n := range b.notes.of(step) {
+		for _, n := range b.notes.Of(step) {
 			held[n.Message] = true
 		}
 	}

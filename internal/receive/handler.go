@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/fanout"
@@ -129,6 +130,13 @@ func (b *batch) answer() []string {
 func (b *batch) done(p *pending, step journal.Step, detail string) {
 	b.state[p.msg].open--
 	b.h.note(b.about(p, step, detail))
+}
+
+// lost notes a call whose failure concerns no message alone, and what class of failure it was.
+func (b *batch) lost(call string, err error) {
+	if err != nil {
+		b.h.note(journal.Note{Step: journal.CallFailed, Detail: call + ": " + backoff.Class(err)})
+	}
 }
 
 // fail leaves the message to redelivery.

@@ -16,18 +16,6 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// at runs f at the first call of that name and lets all calls through.
-func at(call string, f func()) fault.Injector {
-	return decide(func(op fault.Op) fault.Verdict {
-		if op.Call == call && f != nil {
-			g := f
-			f = nil
-			g()
-		}
-		return fault.OK
-	})
-}
-
 // overdue leaves a message in the queue until its dead deadline has passed.
 func (b *bench) overdue(body string) {
 	b.Helper()
@@ -267,7 +255,7 @@ func TestWithoutDeadLettersMessagesAreDroppedAloud(t *testing.T) {
 		}
 		b.noted(journal.Dropped, 2)
 		b.noted(journal.DeadLettered, 0)
-		for _, n := range b.notes.of(journal.Dropped) {
+		for _, n := range b.notes.Of(journal.Dropped) {
 			if n.Message == "" || n.Detail == "" {
 				b.Errorf("note %+v, want the message and the reason", n)
 			}

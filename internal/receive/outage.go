@@ -31,7 +31,7 @@ func (b *batch) outage(ctx context.Context) {
 		}
 	}
 	waits := map[time.Duration][]string{}
-	n := journal.Note{Step: journal.Unreachable, Detail: class(cause)}
+	n := journal.Note{Step: journal.Unreachable, Detail: backoff.Class(cause)}
 	for i := range b.msgs {
 		if !lost[i] {
 			continue
@@ -45,7 +45,8 @@ func (b *batch) outage(ctx context.Context) {
 		b.writeOpen(ctx)
 	}
 	for _, wait := range slices.Sorted(maps.Keys(waits)) {
-		_ = b.h.Ingest.Hold(ctx, waits[wait], wait) // a refused extension changes nothing: they come back earlier
+		errs := b.h.Ingest.Hold(ctx, waits[wait], wait) // a refused one changes nothing: it comes back earlier
+		b.lost("keep messages away", errors.Join(errs...))
 	}
 }
 
@@ -62,22 +63,6 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// class says in a word or two why the table did not answer. The error's own text may quote what was
-// asked.
-func class(err error) string {
-	var coded interface{ ErrorCode() string } // of an AWS service
-	var timed interface{ Timeout() bool }
-	switch {
-	case errors.As(err, &coded):
-		return coded.ErrorCode()
-	case errors.As(err, &timed) && timed.Timeout():
-		return "no answer in time"
-	case backoff.Final(err):
-		return "refused for good"
-	}
-	return "no answer"
 }
 
 // writeOpen starts a flight that writes, without asking its row, the version of each document that

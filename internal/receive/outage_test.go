@@ -137,7 +137,7 @@ func TestATableThatHangsIsWaitedOut(t *testing.T) {
 		ctx, cancel := context.WithTimeout(b.Context(), b.cfg.Receive.Timeout-500*time.Millisecond)
 		defer cancel()
 		h.Handle(ctx, batch)
-		n := b.notes.of(journal.Unreachable)
+		n := b.notes.Of(journal.Unreachable)
 		if len(n) != 1 || n[0].Count != 2 {
 			b.Fatalf("notes %+v, want one of two messages", n)
 		}
@@ -238,10 +238,20 @@ func TestAnUnreachableTableIsNotedWithTheKindOfError(t *testing.T) {
 					b.Fatal(bad)
 				}
 				h.Handle(b.Context(), batch)
-				if n := b.notes.of(journal.Unreachable); len(n) != 1 || n[0].Detail != want {
+				if n := b.notes.Of(journal.Unreachable); len(n) != 1 || n[0].Detail != want {
 					b.Errorf("notes %+v, want one that says %q", n, want)
 				}
 			})
 		})
 	}
+}
+
+// tableAway lets no write reach the table. Other calls are decided by what it wraps.
+type tableAway struct{ fault.Injector }
+
+func (d tableAway) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fault.Verdict {
+	if op.Service == fault.Table {
+		return fault.FailBefore
+	}
+	return d.Injector.Decide(ctx, v, op)
 }

@@ -75,7 +75,7 @@ func TestASlowBucketDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 		if len(kept) != 301 || took > 3*time.Second {
 			b.Errorf("%d messages kept after %s, want all within 3s", len(kept), took)
 		}
-		loaded, failed := len(b.notes.of(journal.Admitted)), len(b.notes.of(journal.Failed))
+		loaded, failed := len(b.notes.Of(journal.Admitted)), len(b.notes.Of(journal.Failed))
 		if loaded < 2 || failed == 0 || loaded+failed != 301 {
 			b.Errorf("%d admitted and %d failed, want what was loaded, and the rest failed", loaded, failed)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/lullhq/lull/internal/receive"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
 )
 
@@ -34,39 +35,18 @@ type bench struct {
 	live, dead *memory.Queue
 	machine    *memory.Machine
 	sources    *source.Set
-	notes      notes
+	notes      usecasetest.Notes
 	inject     fault.Injector
+	failure    error // what a failed call looks like, nil for the usual
 	ids        int
 
 	mu    sync.Mutex
 	woken []flight.State // the first state of every execution that woke
 }
 
-// notes keeps the journal.
-type notes struct {
-	mu   sync.Mutex
-	list []journal.Note
-}
+type decide = usecasetest.Decide
 
-func (n *notes) Note(x journal.Note) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.list = append(n.list, x)
-}
-
-// of are the notes of a step.
-func (n *notes) of(step journal.Step) []journal.Note {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(n.list), func(x journal.Note) bool { return x.Step != step })
-}
-
-// decide is an injector by function.
-type decide func(op fault.Op) fault.Verdict
-
-func (d decide) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
-	return d(op)
-}
+var at = usecasetest.At
 
 // play runs a story in a bubble.
 func play(t *testing.T, change func(*config.Config), story func(b *bench)) {
@@ -86,7 +66,7 @@ func setup(t *testing.T, change func(*config.Config)) *bench {
 	clk := clock.System{}
 	b := &bench{T: t, cfg: config.Default(), shards: memory.NewShards(), schedule: memory.NewSchedule()}
 	b.flights = memory.NewFlights(clk)
-	b.inject = decide(func(fault.Op) fault.Verdict { return fault.OK })
+	b.inject = usecasetest.Healthy
 	if change != nil {
 		change(&b.cfg)
 	}
@@ -114,6 +94,7 @@ func setup(t *testing.T, change func(*config.Config)) *bench {
 // handler is receive whose I/O goes through the injector.
 func (b *bench) handler() (*receive.Handler, *fault.Invocation) {
 	inv := fault.NewInvocation(b.inject, "receive", 1)
+	inv.Failure = b.failure
 	return &receive.Handler{
 		Shards: inv.Shards(b.shards), Flights: inv.Flights(b.flights), Launcher: inv.Launcher(b.machine),
 		Ingest: inv.Queue(b.live),
@@ -255,7 +236,7 @@ func (b *bench) manifests() []*flight.Manifest {
 
 func (b *bench) noted(step journal.Step, want int) {
 	b.Helper()
-	if got := len(b.notes.of(step)); got != want {
+	if got := len(b.notes.Of(step)); got != want {
 		b.Errorf("%d notes %q, want %d", got, step, want)
 	}
 }

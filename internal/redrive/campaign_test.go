@@ -257,14 +257,14 @@ func TestDropIsAudited(t *testing.T) {
 			How:       redrive.How{By: "ann", DryRun: true},
 		}
 		if tally, err := b.desk.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 ||
-			len(b.notes.of(journal.Dropped)) != 0 {
+			len(b.notes.Of(journal.Dropped)) != 0 {
 			t.Errorf("dry run: %v, error %v", tally, err)
 		}
 		order.DryRun = false
 		if tally, err := b.desk.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 {
 			t.Errorf("drop: %v, error %v", tally, err)
 		}
-		audit := b.notes.of(journal.Dropped)
+		audit := b.notes.Of(journal.Dropped)
 		if len(audit) != 1 || audit[0].Doc != "content#1" || audit[0].Detail != "operator ann dropped it (rejected)" {
 			t.Errorf("audit %+v", audit)
 		}

@@ -49,7 +49,7 @@ func TestCancelMakesThePendingVersionADeadLetter(t *testing.T) {
 		if r := b.row(e.Doc); r.Dead != e.Key || r.Pending != "" {
 			t.Errorf("row %+v: want it dead", r)
 		}
-		if n := b.notes.of(journal.DeadLettered); len(n) != 1 || n[0].Message != m.ID ||
+		if n := b.notes.Of(journal.DeadLettered); len(n) != 1 || n[0].Message != m.ID ||
 			n[0].Detail != "cancelled: operator ann" {
 			t.Errorf("audit %+v", n)
 		}

@@ -44,7 +44,7 @@ func TestRedrivenLetterIsSentByteForByteAndStays(t *testing.T) {
 			!f.RedrivenAt.Equal(time.Now()) {
 			t.Errorf("letter %+v, there %t; want it redriven once by an operator", f, ok)
 		}
-		if n := b.notes.of(journal.Redriven); len(n) != 1 || n[0].Detail != "by ann" {
+		if n := b.notes.Of(journal.Redriven); len(n) != 1 || n[0].Detail != "by ann" {
 			t.Errorf("audit %+v", n)
 		}
 	})
@@ -70,7 +70,7 @@ func TestRedriveAfterNewerCommitIsSuperseded(t *testing.T) {
 		if got := b.received(b.live); len(got) != 0 {
 			t.Errorf("%d messages were sent, want none", len(got))
 		}
-		if n := b.notes.of(journal.Dropped); len(n) != 1 {
+		if n := b.notes.Of(journal.Dropped); len(n) != 1 {
 			t.Errorf("%d notes of a drop, want 1", len(n))
 		}
 		b.one(id, redrive.How{}, redrive.Gone)

@@ -2,9 +2,7 @@ package redrive_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,11 +12,11 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/dlq"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
 )
 
@@ -33,25 +31,7 @@ type bench struct {
 	letters          *memory.Letters
 	flights          *memory.Flights
 	live, bulk, dead *memory.Queue
-	notes            notes
-}
-
-type notes struct {
-	mu   sync.Mutex
-	list []journal.Note
-}
-
-func (n *notes) Note(x journal.Note) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.list = append(n.list, x)
-}
-
-// of are the notes of a step.
-func (n *notes) of(step journal.Step) []journal.Note {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(n.list), func(x journal.Note) bool { return x.Step != step })
+	notes            usecasetest.Notes
 }
 
 // setup must run inside a synctest bubble, so that every clock is the bubble's.

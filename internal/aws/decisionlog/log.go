@@ -106,7 +106,8 @@ func level(s journal.Step) slog.Level {
 	case journal.SinkNewer, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema, journal.OutageResync:
 		return slog.LevelError
 	case journal.Failed, journal.LaunchLost, journal.OutcomeUnknown, journal.DeleteLost, journal.TwelveHours,
-		journal.CircuitOpened, journal.Unreachable, journal.Conflict, journal.OutageWrite:
+		journal.CircuitOpened, journal.Unreachable, journal.Conflict, journal.OutageWrite, journal.CallFailed,
+		journal.FlightLost:
 		return slog.LevelWarn
 	case journal.DeadLettered, journal.Rejected, journal.Released, journal.CircuitClosed, journal.Continued,
 		journal.Parked, journal.Dropped, journal.Returned, journal.Redriven, journal.Reasserted:

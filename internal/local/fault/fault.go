@@ -80,6 +80,9 @@ type Invocation struct {
 	// calls f at once.
 	Carry func(ctx context.Context, op Op, f func(context.Context) error) error
 
+	// Failure is what a failed I/O looks like; nil for ErrInjected.
+	Failure error
+
 	inj  Injector
 	dead atomic.Bool
 }
@@ -106,7 +109,7 @@ func (v *Invocation) do(ctx context.Context, op Op, f func(context.Context) erro
 	}
 	switch verdict {
 	case FailBefore:
-		return ErrInjected
+		return v.failure()
 	case Throttle:
 		if op.Service == Table {
 			return shard.ErrThrottled
@@ -119,12 +122,19 @@ func (v *Invocation) do(ctx context.Context, op Op, f func(context.Context) erro
 	err := v.carry(ctx, op, f)
 	switch verdict {
 	case FailAfter:
-		return ErrInjected
+		return v.failure()
 	case CrashAfter:
 		v.Kill()
 		return ErrKilled
 	}
 	return err
+}
+
+func (v *Invocation) failure() error {
+	if v.Failure != nil {
+		return v.Failure
+	}
+	return ErrInjected
 }
 
 func (v *Invocation) carry(ctx context.Context, op Op, f func(context.Context) error) error {

@@ -1,0 +1,38 @@
+package dlq_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/usecasetest"
+)
+
+// Whatever call fails, its class is told, and the message that it concerns comes back.
+func TestNoErrorOfACallIsLost(t *testing.T) {
+	t.Parallel()
+	usecasetest.NoErrorIsLost(t, func(t *testing.T, f *usecasetest.FailingCall) ([]journal.Note, error) {
+		b := setup(t, nil)
+		b.old()
+		b.move(b.live, b.send(b.live, body("2", 1), nil))
+		leased := b.send(b.live, body("3", 1), nil)
+		b.admit(b.event(leased))
+		b.claim(b.event(leased))
+		b.move(b.live, leased)
+		b.letterOf(queue.Message{ID: "m", Body: body("4", 1), Sent: time.Now()},
+			b.event(queue.Message{Body: body("4", 1)}), deadletter.RejectedBySink)
+		v := fault.NewInvocation(f, "dlq", 1)
+		v.Failure = usecasetest.Denied
+		b.h.Shards, b.h.Letters = v.Shards(b.shards), v.Letters(b.letters)
+		b.h.Live, b.h.Dead = v.Queue(b.live), v.Queue(b.dead)
+		for range 3 {
+			b.handle()
+			time.Sleep(time.Minute)
+		}
+		b.want(3, 1, 0)
+		return b.notes.All(), nil
+	})
+}

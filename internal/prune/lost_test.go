@@ -1,0 +1,48 @@
+package prune_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/usecasetest"
+)
+
+// Whatever call fails, its class is in the run's error, and the next runs do what remains.
+func TestNoErrorOfARunIsLost(t *testing.T) {
+	t.Parallel()
+	usecasetest.NoErrorIsLost(t, func(t *testing.T, f *usecasetest.FailingCall) ([]journal.Note, error) {
+		b := setup(t)
+		b.world()
+		p, v := b.faulty(f)
+		v.Failure = usecasetest.Denied
+		_, err := p.Run(t.Context())
+		for range 3 {
+			time.Sleep(b.cfg.Lifecycle.PruneEvery)
+			b.run()
+		}
+		if got := b.end(); got != wantEnd {
+			t.Errorf("got  %s\nwant %s", got, wantEnd)
+		}
+		return nil, err
+	})
+}
+
+func TestNoErrorOfARescueIsLost(t *testing.T) {
+	t.Parallel()
+	usecasetest.NoErrorIsLost(t, func(t *testing.T, f *usecasetest.FailingCall) ([]journal.Note, error) {
+		b := setup(t)
+		id := b.flight(entry{doc("a"), 1})
+		p, v := b.faulty(f)
+		v.Failure = usecasetest.Denied
+		machine := memory.NewMachine(p.Clock, memory.MachineSettings{}, nil)
+		machine.Close()
+		p.Launcher = v.Launcher(machine) // which is closed: the new manifest is taken back
+		_, err := p.Rescue(t.Context(), id)
+		if n := len(b.stored()); n == 0 {
+			t.Error("the old flight is gone")
+		}
+		return nil, err
+	})
+}

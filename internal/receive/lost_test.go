@@ -1,0 +1,50 @@
+package receive_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
+)
+
+// Whatever call fails, its class is told, and the messages that it concerns are received again.
+func TestNoErrorOfACallIsLost(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]bool{"one call fails": false, "the table is away besides": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			usecasetest.NoErrorIsLost(t, func(t *testing.T, f *usecasetest.FailingCall) ([]journal.Note, error) {
+				b := setup(t, func(c *config.Config) { c.TableOutage = config.TableOutageOpen })
+				defer b.machine.Close()
+				b.overdue(put("dead", 1))
+				dead := b.event(put("dead", 1)).Key
+				b.change("dead", func(r *shard.Row) { r.Pending, r.BurstStart = dead, now() })
+				b.send("broken", put("b", 1), notBefore(put("soon", 1), time.Now().Add(10*time.Minute)),
+					notBefore(put("far", 1), time.Now().Add(10*24*time.Hour)))
+				b.failure, b.inject = usecasetest.Denied, f
+				if lost {
+					b.inject = tableAway{f}
+				}
+				kept := len(b.poll())
+				b.inject = usecasetest.Healthy
+				for range 30 {
+					time.Sleep(time.Minute)
+					kept = len(b.poll())
+				}
+				if kept > 2 || b.row("dead").Dead != dead || b.row("b").Pending == "" || b.row("soon").Pending == "" {
+					t.Errorf("%d kept, rows %+v, %+v and %+v", kept, b.row("dead"), b.row("b"), b.row("soon"))
+				}
+				if l := b.letters(); len(l) < 2 {
+					t.Errorf("%d dead letters, want one for each dead event", len(l))
+				}
+				if items, _, err := b.schedule.Due(t.Context(), time.Now().Add(11*24*time.Hour), "", 10); len(items) != 1 {
+					t.Errorf("%d scheduled events (%v), want 1", len(items), err)
+				}
+				return b.notes.All(), nil
+			})
+		})
+	}
+}

@@ -1,0 +1,33 @@
+package usecasetest
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/lullhq/lull/internal/journal"
+)
+
+// Notes keeps the journal of a test.
+type Notes struct {
+	mu   sync.Mutex
+	list []journal.Note
+}
+
+// Note keeps the note.
+func (n *Notes) Note(x journal.Note) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = append(n.list, x)
+}
+
+// All are the notes so far.
+func (n *Notes) All() []journal.Note {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.list)
+}
+
+// Of are the notes of a step.
+func (n *Notes) Of(step journal.Step) []journal.Note {
+	return slices.DeleteFunc(n.All(), func(x journal.Note) bool { return x.Step != step })
+}
