@@ -34,10 +34,10 @@ require (
 	github.com/aws/smithy-go v1.28.8 // indirect
 	github.com/klauspost/compress v1.18.0 // indirect
 	github.com/oklog/ulid/v2 v2.1.1 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/tidwall/gjson v1.19.0 // indirect
 	github.com/tidwall/match v1.2.0 // indirect
 	github.com/tidwall/pretty v1.2.2 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.58.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
 )

@@ -8,8 +8,9 @@
 // until it forgets a delete after index.gc_deletes. A serverless collection, or Options.Versions =
 // false, gets requests without versions.
 //
-// Every op gets one outcome, and nothing is repeated whose fate is unknown. The client library's
-// retries are off. A second request carries an op only after a definite refusal of the first: a
+// Every op gets one outcome, and nothing is repeated whose fate is unknown. The package speaks HTTP
+// itself: the official client retries, probes and follows the cluster's nodes, all of which would have
+// to be off. A second request carries an op only after a definite refusal of the first: a
 // request that was too large (413) or malformed (400) as a whole is cut in halves until the
 // document to blame is alone.
 //

@@ -18,6 +18,9 @@ type Settings struct {
 	Serverless bool `json:"serverless"`
 }
 
+// serviceServerless is the service that requests to a serverless collection are signed for.
+const serviceServerless = "aoss"
+
 func init() {
 	sink.Register(sink.Kind{
 		Kind: setting.Kind{

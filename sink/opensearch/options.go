@@ -1,15 +1,13 @@
 package opensearch
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/opensearch-project/opensearch-go/v4/opensearchtransport"
 
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -59,8 +57,9 @@ const dialTimeout = 2 * time.Second
 // Sink writes to OpenSearch and reads back. It is safe for concurrent use.
 type Sink struct {
 	Options
-	names     names
-	transport *opensearchtransport.Client
+
+	names   names
+	address string // the URL without a slash at its end
 }
 
 var (
@@ -70,18 +69,10 @@ var (
 
 // New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.
 func New(o Options) (*Sink, error) {
-	if o.Index == "" {
-		o.Index = defaultIndex
-	}
-	if o.BulkDocuments <= 0 {
-		o.BulkDocuments = defaultBulkDocuments
-	}
-	if o.BulkBytes <= 0 {
-		o.BulkBytes = defaultBulkBytes
-	}
-	if o.Template == "" {
-		o.Template = defaultTemplate
-	}
+	o.Index = cmp.Or(o.Index, defaultIndex)
+	o.BulkDocuments = cmp.Or(max(o.BulkDocuments, 0), defaultBulkDocuments)
+	o.BulkBytes = cmp.Or(max(o.BulkBytes, 0), defaultBulkBytes)
+	o.Template = cmp.Or(o.Template, defaultTemplate)
 	if o.Versions && o.Serverless {
 		return nil, errors.New("a serverless collection has no versions: leave Versions out")
 	}
@@ -96,38 +87,23 @@ func New(o Options) (*Sink, error) {
 	if o.Transport == nil {
 		o.Transport = newTransport()
 	}
-	transport, err := opensearchtransport.New(opensearchtransport.Config{
-		URLs:   []*url.URL{address},
-		Signer: signer(o.Authenticate),
-		// One layer retries, and it is not this one.
-		DisableRetry: true,
-		// Nothing is asked but what we ask: no probes, no polling of node statistics.
-		HealthCheck:           opensearchtransport.NoOpHealthCheck,
-		MaxRetryClusterHealth: -1,
-		NodeStatsInterval:     -1,
-		Transport:             o.Transport,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
-	}
-	return &Sink{Options: o, names: names, transport: transport}, nil
+	return &Sink{Options: o, names: names, address: address}, nil
 }
 
 // parseURL never quotes a URL: it might hold a password.
-func parseURL(text string) (*url.URL, error) {
+func parseURL(text string) (string, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("sink url: not a URL")
+		return "", errors.New("sink url: not a URL")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, errors.New("sink url: want http://host:port or https://host")
+		return "", errors.New("sink url: want http://host:port or https://host")
 	case u.User != nil:
-		return nil, errors.New("sink url: holds credentials: put them where auth says")
+		return "", errors.New("sink url: holds credentials: put them where auth says")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("sink url: has a query or a fragment")
+		return "", errors.New("sink url: has a query or a fragment")
 	}
-	u.Path = strings.TrimRight(u.Path, "/")
-	return u, nil
+	return strings.TrimRight(u.String(), "/"), nil
 }
 
 func newTransport() *http.Transport {
@@ -141,5 +117,10 @@ func newTransport() *http.Transport {
 	}
 }
 
-// Close ends what runs in the background and closes idle connections.
-func (s *Sink) Close() error { return s.transport.Close() }
+// Close closes idle connections.
+func (s *Sink) Close() error {
+	if c, ok := s.Transport.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package opensearch
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -113,26 +114,19 @@ func wholeOutcome(a answer) (o sink.Outcome, split bool) {
 		o.Kind = sink.Rejected
 		return o, true
 	case a.status == http.StatusBadRequest && ours:
-		o.Kind, o.Reason = sink.Refused, orElse(o.Reason, classBadRequest)
+		o.Kind, o.Reason = sink.Refused, cmp.Or(o.Reason, classBadRequest)
 		return o, true
 	case a.status == http.StatusTooManyRequests:
-		o.Kind, o.Reason, o.RetryAfter = sink.Throttled, orElse(o.Reason, classThrottled),
+		o.Kind, o.Reason, o.RetryAfter = sink.Throttled, cmp.Or(o.Reason, classThrottled),
 			retryAfter(a.header, time.Now())
 	case a.status == http.StatusServiceUnavailable && refusedBefore[f.Type]:
 		o.Kind, o.RetryAfter = sink.Throttled, retryAfter(a.header, time.Now())
 	case a.status >= 500, a.status == http.StatusRequestTimeout:
-		o.Kind, o.Reason = sink.Unknown, orElse(o.Reason, classServerError)
+		o.Kind, o.Reason = sink.Unknown, cmp.Or(o.Reason, classServerError)
 	default:
 		return configFault(a.status, f), false
 	}
 	return o, false
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // maxRetryAfter bounds what a sink may ask for: a slip in its clock must not stop indexing for a

@@ -43,19 +43,21 @@ func (s *Sink) do(ctx context.Context, method, path, contentType string, body []
 	if body != nil {
 		reader = bytes.NewReader(body)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, path, reader)
+	req, err := http.NewRequestWithContext(ctx, method, s.address+path, reader)
 	if err != nil {
 		return answer{err: fmt.Errorf("make request: %w", err)}
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", contentType)
 	}
-	resp, err := s.transport.Stream(req)
-	if resp == nil {
-		if err == nil {
-			err = errors.New("no answer")
+	if s.Authenticate != nil {
+		if err := s.Authenticate(req); err != nil {
+			return answer{err: &authError{err}}
 		}
-		return answer{sent: sent.Load(), err: err}
+	}
+	resp, err := s.Transport.RoundTrip(req) // not a client's: whatever redirects is not OpenSearch
+	if err != nil {
+		return answer{sent: sent.Load(), err: fmt.Errorf("%s %s: %w", method, s.address+path, err)}
 	}
 	defer resp.Body.Close()
 	a := answer{status: resp.StatusCode, header: resp.Header, sent: true}
@@ -68,6 +70,12 @@ func (s *Sink) do(ctx context.Context, method, path, contentType string, body []
 	}
 	return a
 }
+
+// authError says that a request was not sent because it could not be authenticated.
+type authError struct{ err error }
+
+func (e *authError) Error() string { return e.err.Error() }
+func (e *authError) Unwrap() error { return e.err }
 
 var errNotOpenSearch = errors.New("opensearch: the answer is not what OpenSearch answers: check the url")
 
