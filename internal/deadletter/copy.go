@@ -33,7 +33,7 @@ func Copy(body string, attrs map[string]queue.Attribute, firstSent time.Time, de
 	return out, nil
 }
 
-// Copy is the letter as a message to send again.
+// Copy is the dead letter as a message to send again.
 func (l Letter) Copy(delay time.Duration) (queue.Outgoing, error) {
 	return Copy(l.Body, l.Attributes, l.FirstSent, delay)
 }

@@ -28,10 +28,10 @@ const (
 	Cancelled      Reason = "cancelled"              // an operator cancelled it
 )
 
-// State of a parked letter.
+// State of a parked dead letter.
 type State string
 
-// A letter stays until its version is committed or an operator drops it.
+// A dead letter stays until its version is committed or an operator drops it.
 const (
 	Parked   State = "parked"
 	Redriven State = "redriven"
@@ -44,7 +44,7 @@ type Letter struct {
 	Attributes map[string]queue.Attribute
 }
 
-// Facts describe a letter. No field holds document content.
+// Facts describe a dead letter. No field holds document content.
 type Facts struct {
 	ID         string         // idempotency: of document and order key, of the body's hash where there is none
 	Reason     Reason         // why it died, the last time
@@ -54,7 +54,7 @@ type Facts struct {
 	Event      int            // position among the message's events
 	Sink       string
 	Lane       string
-	MessageID  string    // of the message that became the letter
+	MessageID  string    // of the message that became the dead letter
 	FirstSent  time.Time // of the first message of which it may be a copy
 	Sent       time.Time
 	Refusals   int64
@@ -67,7 +67,7 @@ type Facts struct {
 	Auto       int // bounded automatic ones among them
 }
 
-// Filter selects letters. Zero fields select everything.
+// Filter selects dead letters. Zero fields select everything.
 type Filter struct {
 	Reason     Reason
 	Collection shard.Collection
@@ -87,18 +87,18 @@ func (f Filter) Matches(l Facts) bool {
 		(f.State == "" || f.State == l.State)
 }
 
-// Store keeps letters: bodies in S3, facts in the table. It is safe for concurrent use.
+// Store keeps dead letters: bodies in S3, facts in the table. It is safe for concurrent use.
 type Store interface {
-	// Park stores the letter. Storing one with a known ID again sets it back to parked, keeps its
+	// Park stores the dead letter. Storing one with a known ID again sets it back to parked, keeps its
 	// redrive counts and reports fresh as false.
 	Park(ctx context.Context, l Letter) (fresh bool, err error)
-	// Get returns the letter, or false.
+	// Get returns the dead letter, or false.
 	Get(ctx context.Context, id string) (Letter, bool, error)
-	// List returns the facts of up to limit letters that pass the filter, oldest first, and the
+	// List returns the facts of up to limit dead letters that pass the filter, oldest first, and the
 	// cursor of the next call, empty at the end. It never leaves one out silently.
 	List(ctx context.Context, f Filter, cursor string, limit int) ([]Facts, string, error)
-	// MarkRedriven notes that the letter was sent again. The letter stays.
+	// MarkRedriven notes that the dead letter was sent again. The dead letter stays.
 	MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error
-	// Drop deletes the letter: after its version was committed, or because an operator said so.
+	// Drop deletes the dead letter: after its version was committed, or because an operator said so.
 	Drop(ctx context.Context, id string) error
 }

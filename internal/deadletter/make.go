@@ -16,7 +16,7 @@ import (
 // MaxDetail is the longest Facts.Detail, in bytes.
 const MaxDetail = 200
 
-// ID names a letter: by document and order key, so that a version is parked once however often it
+// ID names a dead letter: by document and order key, so that a version is parked once however often it
 // dies; by its body where it has no order key. IDs are 32 hexadecimal digits.
 func ID(doc shard.DocID, key shard.OrderKey, body string) string {
 	h := sha256.New()
@@ -34,7 +34,7 @@ func ID(doc shard.DocID, key shard.OrderKey, body string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// New makes the letter of one event of a message. doc and key may be empty where the message could
+// New makes the dead letter of one event of a message. doc and key may be empty where the message could
 // not be decoded; index is the event's position in it. The caller adds Sink and Lane, and what it
 // knows of refusals and errors.
 func New(m queue.Message, reason Reason, detail string, doc shard.DocID, key shard.OrderKey, index int,
@@ -60,7 +60,7 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-// Transient reports whether a letter with this reason may well succeed when it is tried again
+// Transient reports whether a dead letter with this reason may well succeed when it is tried again
 // without anybody mending anything: what it met was a state of the sink or of lull, not of the
 // message.
 func (r Reason) Transient() bool {
@@ -74,7 +74,7 @@ func (r Reason) Transient() bool {
 // Known reports whether r is one of the reasons.
 func (r Reason) Known() bool { return slices.Contains(reasons, r) }
 
-// Shown is the state as people see it: a letter that was redriven longer than the dead-letter
+// Shown is the state as people see it: a dead letter that was redriven longer than the dead-letter
 // queue's retention ago and is still here was neither committed nor parked again, so it counts as
 // parked.
 func (f Facts) Shown(now time.Time, retention time.Duration) State {

@@ -68,7 +68,7 @@ func TestCopyCarriesWhenItsFirstWasSent(t *testing.T) {
 		t.Errorf("copy has %d attributes, original %d; want 4 and 4", len(out.Attributes), len(attrs))
 	}
 	if _, ok := out.Attributes[AttrLetter]; ok {
-		t.Error("copy still is a letter")
+		t.Error("copy still is a dead letter")
 	}
 	if out.Delay != 2*time.Second {
 		t.Errorf("delay %s, want 2s: whole seconds, never earlier", out.Delay)

@@ -13,24 +13,24 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// AttrLetter is the attribute that holds the facts of a letter on its way to the dead-letter queue.
-// The name is lull's own: what a producer puts there is no letter and is not kept.
+// AttrLetter is the attribute that holds the facts of a dead letter on its way to the dead-letter queue.
+// The name is lull's own: what a producer puts there is no dead letter and is not kept.
 const AttrLetter = "lull-letter"
 
 // SchemaVersion is the newest form of AttrLetter that this code understands.
 const SchemaVersion = 1
 
-// maxVisible is how many of the original attributes a letter shows as such: SQS takes ten, two are
+// maxVisible is how many of the original attributes a dead letter shows as such: SQS takes ten, two are
 // ours.
 const maxVisible = queue.MaxAttributes - 2
 
 // Errors of Read.
 var (
-	// ErrNoLetter says that the message is not a letter: SQS itself moved it here, or somebody else
+	// ErrNoLetter says that the message is not a dead letter: SQS itself moved it here, or somebody else
 	// sent it.
-	ErrNoLetter = errors.New("message is no letter")
-	// ErrSchema says that a newer lull wrote the letter: it is left alone.
-	ErrSchema = errors.New("letter has a newer schema")
+	ErrNoLetter = errors.New("message is no dead letter")
+	// ErrSchema says that a newer lull wrote the dead letter: it is left alone.
+	ErrSchema = errors.New("dead letter has a newer schema")
 )
 
 // wire is AttrLetter as JSON. Times are microseconds since 1970, 0 for none.
@@ -65,7 +65,7 @@ type wireAttribute struct {
 	Binary []byte `json:"binary,omitempty"`
 }
 
-// Message packs the letter for the dead-letter queue. Body and attributes are the original ones;
+// Message packs the dead letter for the dead-letter queue. Body and attributes are the original ones;
 // attributes for which SQS has no room travel inside AttrLetter, and a body that leaves no room for
 // the facts is packed, which AttrLetter notes. What does not fit even so is queue.ErrTooLarge: the
 // message then stays in its own queue, and SQS moves it by its receive count.
@@ -97,7 +97,7 @@ func (l Letter) Message() (queue.Outgoing, error) {
 		return queue.Outgoing{}, err
 	}
 	if n := queue.Bytes(out.Body, out.Attributes); n > queue.MaxBytes {
-		return queue.Outgoing{}, fmt.Errorf("letter of %d bytes: %w", n, queue.ErrTooLarge)
+		return queue.Outgoing{}, fmt.Errorf("dead letter of %d bytes: %w", n, queue.ErrTooLarge)
 	}
 	return out, nil
 }
@@ -105,7 +105,7 @@ func (l Letter) Message() (queue.Outgoing, error) {
 func (w wire) message(l Letter, visible map[string]queue.Attribute) (queue.Outgoing, error) {
 	facts, err := json.Marshal(w)
 	if err != nil {
-		return queue.Outgoing{}, fmt.Errorf("write the facts of a letter: %w", err)
+		return queue.Outgoing{}, fmt.Errorf("write the facts of a dead letter: %w", err)
 	}
 	out := queue.Outgoing{Body: l.Body, Attributes: make(map[string]queue.Attribute, len(visible)+2)}
 	for name, a := range visible {
@@ -115,7 +115,7 @@ func (w wire) message(l Letter, visible map[string]queue.Attribute) (queue.Outgo
 	out.Attributes[queue.AttrFirstSent] = queue.Text(strconv.FormatInt(max(l.FirstSent.UnixMilli(), 0), 10))
 	if w.Encoding == encodingGzip {
 		if out.Body, err = pack(l.Body); err != nil {
-			return queue.Outgoing{}, fmt.Errorf("pack the body of a letter: %w", err)
+			return queue.Outgoing{}, fmt.Errorf("pack the body of a dead letter: %w", err)
 		}
 	}
 	return out, nil
@@ -123,7 +123,7 @@ func (w wire) message(l Letter, visible map[string]queue.Attribute) (queue.Outgo
 
 // split parts the original attributes into those that stay attributes and those that travel inside.
 // The smallest go inside, where bytes cost a third more. lull-first-sent is always inside: on the
-// outside stands the letter's own.
+// outside stands the dead letter's own.
 func split(attrs map[string]queue.Attribute) (visible map[string]queue.Attribute, hidden map[string]wireAttribute) {
 	visible = make(map[string]queue.Attribute, len(attrs))
 	var names []string
@@ -163,7 +163,7 @@ func split(attrs map[string]queue.Attribute) (visible map[string]queue.Attribute
 	return visible, hidden
 }
 
-// Read takes a letter apart again. ErrNoLetter says that the message never was one, ErrSchema that
+// Read takes a dead letter apart again. ErrNoLetter says that the message never was one, ErrSchema that
 // it is of a newer lull; any other error that AttrLetter is broken, so the message has to be judged
 // by what it carries.
 func Read(m queue.Message) (Letter, error) {
@@ -175,24 +175,24 @@ func Read(m queue.Message) (Letter, error) {
 		Schema int `json:"schema"`
 	}
 	if err := json.Unmarshal([]byte(a.String), &version); err != nil {
-		return Letter{}, fmt.Errorf("read the facts of a letter: %w", err)
+		return Letter{}, fmt.Errorf("read the facts of a dead letter: %w", err)
 	}
 	switch {
 	case version.Schema > SchemaVersion:
 		return Letter{}, ErrSchema
 	case version.Schema < 1:
-		return Letter{}, fmt.Errorf("read the facts of a letter: schema %d", version.Schema)
+		return Letter{}, fmt.Errorf("read the facts of a dead letter: schema %d", version.Schema)
 	}
 	var w wire
 	if err := json.Unmarshal([]byte(a.String), &w); err != nil {
-		return Letter{}, fmt.Errorf("read the facts of a letter: %w", err)
+		return Letter{}, fmt.Errorf("read the facts of a dead letter: %w", err)
 	}
 	return w.letter(m)
 }
 
 func (w wire) letter(m queue.Message) (Letter, error) {
 	if !w.Reason.Known() {
-		return Letter{}, fmt.Errorf("read the facts of a letter: reason %q is unknown", cut(string(w.Reason)))
+		return Letter{}, fmt.Errorf("read the facts of a dead letter: reason %q is unknown", cut(string(w.Reason)))
 	}
 	l := Letter{
 		Facts: Facts{
@@ -210,7 +210,7 @@ func (w wire) letter(m queue.Message) (Letter, error) {
 	switch {
 	case w.Key != "":
 		if l.Key, err = shard.ParseOrderKey(w.Key); err != nil {
-			return Letter{}, fmt.Errorf("read the facts of a letter: %w", err)
+			return Letter{}, fmt.Errorf("read the facts of a dead letter: %w", err)
 		}
 	case len(w.KeyBytes) > 0:
 		l.Key = shard.OrderKey(w.KeyBytes)
@@ -219,10 +219,10 @@ func (w wire) letter(m queue.Message) (Letter, error) {
 	case "":
 	case encodingGzip:
 		if l.Body, err = unpack(m.Body); err != nil {
-			return Letter{}, fmt.Errorf("unpack the body of a letter: %w", err)
+			return Letter{}, fmt.Errorf("unpack the body of a dead letter: %w", err)
 		}
 	default:
-		return Letter{}, fmt.Errorf("unpack the body of a letter: encoding %q is unknown", cut(w.Encoding))
+		return Letter{}, fmt.Errorf("unpack the body of a dead letter: encoding %q is unknown", cut(w.Encoding))
 	}
 	for name, a := range m.Attributes {
 		if name != AttrLetter && name != queue.AttrFirstSent {

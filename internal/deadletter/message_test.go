@@ -254,7 +254,7 @@ func FuzzLetter(f *testing.F) {
 	})
 }
 
-// FuzzRead gives anything as facts: an error or a letter, never a panic, and what was read can be
+// FuzzRead gives anything as facts: an error or a dead letter, never a panic, and what was read can be
 // packed again.
 func FuzzRead(f *testing.F) {
 	f.Add("b",
@@ -272,7 +272,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		if l.ID == "" || len(l.Detail) > MaxDetail || !l.Reason.Known() {
-			t.Fatalf("letter without an id, with a long detail or of an unknown reason: %+v", l.Facts)
+			t.Fatalf("dead letter without an id, with a long detail or of an unknown reason: %+v", l.Facts)
 		}
 		if _, err := l.Message(); err != nil && !errors.Is(err, queue.ErrTooLarge) {
 			t.Fatalf("pack it again: %v", err)

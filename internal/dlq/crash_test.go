@@ -95,7 +95,7 @@ func TestFailedParkingKeepsTheMessage(t *testing.T) {
 			t.Fatalf("kept %v, want the message", kept)
 		}
 		if r := b.row("content#1"); r.Dead != "" {
-			t.Errorf("row %+v is dead, and no letter is stored", r)
+			t.Errorf("row %+v is dead, and no dead letter is stored", r)
 		}
 		letters.down = false
 		time.Sleep(time.Minute)
@@ -141,7 +141,7 @@ func TestParkGivesWayToWhatHappensMeanwhile(t *testing.T) {
 					t.Errorf("dead: %t, want %t", got, tt.dead)
 				}
 				if got := len(b.parked()); got != 1 {
-					t.Errorf("%d letters, want the one that was stored before PARK", got)
+					t.Errorf("%d dead letters, want the one that was stored before PARK", got)
 				}
 			})
 		})
@@ -161,7 +161,7 @@ func TestLetterDeliveredTwiceIsParkedOnce(t *testing.T) {
 		b.handle()
 		b.want(1, 0, 0)
 		if r := b.row(e.Doc); r.Dead != "" || r.Pending != e.Key {
-			t.Errorf("row %+v was touched: index's REJECT follows its own letter", r)
+			t.Errorf("row %+v was touched: index's REJECT follows its own dead letter", r)
 		}
 	})
 }
@@ -222,7 +222,7 @@ func TestTwoInvocationsOverOneLetterAgree(t *testing.T) {
 		}
 		wg.Wait()
 		if got := len(b.parked()); got != 1 {
-			t.Errorf("%d letters, want 1", got)
+			t.Errorf("%d dead letters, want 1", got)
 		}
 	})
 }

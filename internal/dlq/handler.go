@@ -72,7 +72,7 @@ func (h *Handler) settle(ctx context.Context, m queue.Message) bool {
 	return h.moved(ctx, m) // moved by SQS, or its facts are broken: judged by what it carries
 }
 
-// sent settles a letter that receive or index sent: its event was counted there.
+// sent settles a dead letter that receive or index sent: its event was counted there.
 func (h *Handler) sent(ctx context.Context, l deadletter.Letter) bool {
 	if h.Config.DeadLetters == config.DeadLettersNone {
 		h.note(h.of(l.Facts, journal.Dropped, string(l.Reason)+": "+l.Detail))
@@ -96,18 +96,18 @@ func (h *Handler) sent(ctx context.Context, l deadletter.Letter) bool {
 
 const supersededDetail = "superseded: its version or a newer one is committed"
 
-// superseded reports whether the row makes the letter pointless. Keys of another class do not
+// superseded reports whether the row makes the dead letter pointless. Keys of another class do not
 // compare.
 func superseded(r shard.Row, k shard.OrderKey) bool {
 	j := shard.Judge(r, k, k.Class(), false)
 	return j == shard.Stale || j == shard.Duplicate
 }
 
-// store parks the letter.
+// store parks the dead letter.
 func (h *Handler) store(ctx context.Context, l deadletter.Letter) bool {
 	_, err := backoff.Get(ctx, h.Clock, func() (bool, error) { return h.Letters.Park(ctx, l) })
 	if err != nil {
-		h.note(h.of(l.Facts, journal.Failed, "park the letter: "+err.Error()))
+		h.note(h.of(l.Facts, journal.Failed, "park the dead letter: "+err.Error()))
 		return false
 	}
 	h.note(h.of(l.Facts, journal.Parked, string(l.Reason)+": "+l.Detail))
@@ -132,7 +132,7 @@ func (h *Handler) queue(l flight.Lane) queue.Queue {
 	return h.Live
 }
 
-// of is a note about a letter, not about a message.
+// of is a note about a dead letter, not about a message.
 func (h *Handler) of(f deadletter.Facts, step journal.Step, detail string) journal.Note {
 	return journal.Note{
 		Step: step, Doc: f.Doc, Key: f.Key, Lane: f.Lane, Event: f.Event, Sent: f.Sent, Detail: detail,

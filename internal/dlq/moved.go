@@ -19,7 +19,7 @@ import (
 type fate byte
 
 const (
-	isDone   fate = iota // committed, skipped, or its letter is stored: noted already
+	isDone   fate = iota // committed, skipped, or its dead letter is stored: noted already
 	isDead               // to be parked
 	isLeased             // somebody may be writing it: later
 	neverRan             // no claim ever reached it: back to its queue

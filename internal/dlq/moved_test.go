@@ -36,7 +36,7 @@ func TestReceiveCountIsNoAttemptCount(t *testing.T) {
 					t.Fatalf("kept %v, want the message to go back", kept)
 				}
 				if got := len(b.parked()); got != 0 {
-					t.Errorf("%d letters parked, want none: it never ran", got)
+					t.Errorf("%d dead letters parked, want none: it never ran", got)
 				}
 				if got := q.Counts(); got.Delayed != 1 || got.Total() != 1 {
 					t.Fatalf("%s queue: %+v, want one delayed message", lane, got)
@@ -71,7 +71,7 @@ func TestReceiveCountIsNoAttemptCount(t *testing.T) {
 				parked := b.parked()
 				if len(parked) != 1 || parked[0].Reason != deadletter.ReceiveCount || parked[0].Lane != lane ||
 					parked[0].Sink != "search" {
-					t.Fatalf("parked %+v, want one letter of reason receive_count in lane %s", parked, lane)
+					t.Fatalf("parked %+v, want one dead letter of reason receive_count in lane %s", parked, lane)
 				}
 				if r := b.row("content#1"); r.Dead != parked[0].Key || r.Pending != "" || r.ExpiresAt == 0 {
 					t.Errorf("row %+v: want it dead, settled and expiring", r)
@@ -162,7 +162,7 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 			b.admit(e)
 			b.commit(b.claim(e))
 		}, "", false, journal.Superseded, false},
-		{"its letter is stored", body("1", 5), func(b *bench, m queue.Message) {
+		{"its dead letter is stored", body("1", 5), func(b *bench, m queue.Message) {
 			e := b.event(m)
 			b.admit(e)
 			b.write(shard.Park(e.Doc, e.Key, now(), b.cfg.Expires(time.Now()), b.row(e.Doc)))
@@ -212,7 +212,7 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 					}
 					l, _, err := b.letters.Get(t.Context(), parked[0].ID)
 					if err != nil || l.Body != tt.body {
-						t.Errorf("letter holds %q, error %v; want the body byte for byte", l.Body, err)
+						t.Errorf("dead letter holds %q, error %v; want the body byte for byte", l.Body, err)
 					}
 					if r := b.row("content#1"); parked[0].Key != "" && !tt.pend && r.Dead != parked[0].Key {
 						t.Errorf("row %+v: want dead = %s", r, parked[0].Key)
@@ -307,7 +307,7 @@ func TestMessageThatHasNoRoomToBeSentAgainIsParked(t *testing.T) {
 		b.want(1, 0, 0)
 		l, _, _ := b.letters.Get(t.Context(), b.parked()[0].ID)
 		if len(l.Attributes) != queue.MaxAttributes {
-			t.Errorf("letter has %d attributes, want %d", len(l.Attributes), queue.MaxAttributes)
+			t.Errorf("dead letter has %d attributes, want %d", len(l.Attributes), queue.MaxAttributes)
 		}
 	})
 }

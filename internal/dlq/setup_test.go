@@ -172,16 +172,16 @@ func (b *bench) parked() []deadletter.Facts {
 	b.Helper()
 	all, next, err := b.letters.List(b.Context(), deadletter.Filter{}, "", 1000)
 	if err != nil || next != "" {
-		b.Fatalf("list letters: %v, next %q", err, next)
+		b.Fatalf("list dead letters: %v, next %q", err, next)
 	}
 	return all
 }
 
-// want checks how many letters are parked and how many messages are where.
+// want checks how many dead letters are parked and how many messages are where.
 func (b *bench) want(parked, live, dead int) {
 	b.Helper()
 	if got := len(b.parked()); got != parked {
-		b.Errorf("%d letters are parked, want %d", got, parked)
+		b.Errorf("%d dead letters are parked, want %d", got, parked)
 	}
 	if got := b.live.Counts().Total(); got != live {
 		b.Errorf("%d messages in the live queue, want %d", got, live)

@@ -35,7 +35,7 @@ type player struct {
 	failed error // of the input: what was read before it is not sent
 }
 
-// reading is the answer of one Next.
+// reading is what one Next answered.
 type reading struct {
 	t   Timed
 	err error
@@ -50,15 +50,16 @@ func Play(ctx context.Context, clk clock.Clock, in Input, send func(context.Cont
 	if l, ok := in.(*lines); ok {
 		p.live = l.slow
 	}
-	if p.live {
-		p.begin(ctx)
-	}
+	p.begin(ctx)
 	for start := clk.Now(); ; {
 		if err := p.fill(ctx); err != nil {
 			return err
 		}
-		if len(p.ahead) == 0 { // and the input has ended: fill waits for a message otherwise
-			return nil
+		if len(p.ahead) == 0 {
+			if p.ended {
+				return nil
+			}
+			continue
 		}
 		wait := p.ahead[0].After - clk.Now().Sub(start)
 		if wait > 0 {
@@ -76,8 +77,8 @@ func Play(ctx context.Context, clk clock.Clock, in Input, send func(context.Cont
 	}
 }
 
-// readAhead reads in a goroutine of its own, which ends with ctx or the input. So the player never
-// waits for an input that is slow or never ends.
+// readAhead reads in a goroutine of its own, which ends with ctx or the input: nobody waits for an
+// input that is slow or never ends.
 func readAhead(ctx context.Context, in Input) <-chan reading {
 	read := make(chan reading, 64)
 	go func() {
@@ -98,13 +99,20 @@ func readAhead(ctx context.Context, in Input) <-chan reading {
 
 // begin reads what a live input has to say at once.
 func (p *player) begin(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, breaths*breath)
-	defer cancel()
+	if !p.live {
+		return
+	}
+	pause, enough := time.NewTimer(breath), time.NewTimer(breaths*breath)
+	defer pause.Stop()
+	defer enough.Stop()
 	for p.room() {
 		select {
 		case r := <-p.read:
 			p.take(r)
-		case <-time.After(breath):
+			pause.Reset(breath)
+		case <-pause.C:
+			return
+		case <-enough.C:
 			return
 		case <-ctx.Done():
 			return
@@ -129,8 +137,8 @@ func (p *player) take(r reading) {
 	}
 }
 
-// fill reads ahead: as far as there is room, or, of a live input, what is there. It waits for a
-// message if there is none to send.
+// fill reads ahead: as far as there is room, or, of a live input, what is there; and one message at
+// least where none is at hand.
 func (p *player) fill(ctx context.Context) error {
 	for p.room() {
 		if p.live && len(p.ahead) > 0 {

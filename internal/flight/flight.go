@@ -96,10 +96,8 @@ func (s State) Wake() time.Time {
 // WakeText rounds up to whole seconds: Step Functions cuts fractions off, and nothing is due
 // earlier than it is due.
 func WakeText(t time.Time) string {
-	if cut := t.Truncate(time.Second); !cut.Equal(t) {
-		t = cut.Add(time.Second)
-	}
-	return t.UTC().Format(time.RFC3339)
+	part := time.Duration(t.Nanosecond())
+	return t.Add(queue.WholeSeconds(part) - part).UTC().Format(time.RFC3339)
 }
 
 // Store keeps manifests. It is safe for concurrent use.

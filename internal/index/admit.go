@@ -16,7 +16,7 @@ func (t *turn) admit(ctx context.Context, docs []*document) []*document {
 	answers := make([]admitAnswer, len(docs))
 	t.h.Parallel.Each(maxParallel, len(docs), func(i int) { answers[i] = t.admitOne(ctx, docs[i]) })
 	var claims []*document
-	for i, d := range docs { // the flight's own books are kept by one goroutine
+	for i, d := range docs { // one goroutine keeps the flight's own state
 		if t.admitted(d, answers[i]) {
 			claims = append(claims, d)
 		}

@@ -32,7 +32,7 @@ func TestDeadVersionsAboveAGoodOneEndInOneFlight(t *testing.T) {
 		b.noted(journal.LeftFlight, 0)
 		b.noted(journal.Committed, 1)
 		if l := b.letters(); len(l) != 3 {
-			b.Errorf("%d letters, want one for each dead version", len(l))
+			b.Errorf("%d dead letters, want one for each dead version", len(l))
 		}
 		b.inQueue(0)
 	})

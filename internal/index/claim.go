@@ -91,7 +91,7 @@ func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 		answers := make([]claimAnswer, len(docs))
 		t.h.Parallel.Each(maxParallel, len(docs), func(i int) { answers[i] = t.bid(ctx, docs[i]) })
 		var again []*document
-		for i, d := range docs { // the flight's own books are kept by one goroutine
+		for i, d := range docs { // one goroutine keeps the flight's own state
 			switch won, retry := t.claimed(d, answers[i]); {
 			case won:
 				ours = append(ours, d)

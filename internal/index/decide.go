@@ -34,7 +34,7 @@ func (t *turn) decide(ctx context.Context) []*document {
 	if len(doubtful) > 0 {
 		if err := t.read(ctx, doubtful, shard.Consistent); err != nil {
 			t.again(t.now().Add(t.delay(0)))
-			return t.gated(claims)
+			return t.unlessOpen(claims)
 		}
 		for _, d := range doubtful {
 			switch t.settle(d, true) {
@@ -45,7 +45,7 @@ func (t *turn) decide(ctx context.Context) []*document {
 			}
 		}
 	}
-	return t.gated(append(claims, t.admit(ctx, behind)...))
+	return t.unlessOpen(append(claims, t.admit(ctx, behind)...))
 }
 
 // due picks the documents whose newest held version is due, at most maxItemsPerTurn. The others set
@@ -125,13 +125,13 @@ func (t *turn) wait(d *document, until shard.Micros, why string) {
 	t.note(n)
 }
 
-// gated keeps the claims back while the sink is unwell.
-func (t *turn) gated(claims []*document) []*document {
-	if t.gate == shard.GateClosed || len(claims) == 0 {
+// unlessOpen keeps the claims back while the sink is unhealthy.
+func (t *turn) unlessOpen(claims []*document) []*document {
+	if t.circuit == shard.CircuitClosed || len(claims) == 0 {
 		return claims
 	}
 	for _, d := range claims {
-		t.wait(d, t.gateNext, "the sink is unwell")
+		t.wait(d, t.circuitNext, "the sink is unhealthy")
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (t *turn) postpone(docs []*document) {
 	until := t.now()
 	why := "no time left in this invocation"
 	if t.tripped {
-		until, why = t.gateNext, "the sink is unwell"
+		until, why = t.circuitNext, "the sink is unhealthy"
 	}
 	for _, d := range docs {
 		t.wait(d, until, why)

@@ -88,41 +88,41 @@ func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 	return true
 }
 
-// readHealth reads the sink's shared row. Where its gate has been open long enough this turn may
+// readHealth reads the sink's shared row. Where its circuit has been open long enough this turn may
 // become the one prober.
 func (t *turn) readHealth(ctx context.Context) {
-	if !t.lookAtGate(ctx) {
+	if !t.readCircuit(ctx) {
 		return // the rows of the documents will say that the table is away
 	}
-	if t.gate == shard.GateClosed && t.state.Turn > 0 &&
-		!shard.WellSince(t.health, t.now(), 2*t.h.Config.Retry.BackoffMax) {
+	if t.circuit == shard.CircuitClosed && t.state.Turn > 0 &&
+		!shard.HealthySince(t.health, t.now(), 2*t.h.Config.Retry.BackoffMax) {
 		// Flights wake at whole seconds. Those that have waited for a sink would all ask it in the
 		// same instant: the first of a second can say that it is still too much before the last
 		// asks.
-		if t.h.Clock.Sleep(ctx, time.Duration(t.h.Jitter()*float64(time.Second))) != nil || !t.lookAtGate(ctx) {
+		if t.h.Clock.Sleep(ctx, time.Duration(t.h.Jitter()*float64(time.Second))) != nil || !t.readCircuit(ctx) {
 			return
 		}
 	}
 	switch {
-	case t.gate == shard.GateProbe && t.manifest.Lane == flight.Bulk &&
+	case t.circuit == shard.CircuitProbe && t.manifest.Lane == flight.Bulk &&
 		t.now() < t.health.OpenUntil.Add(t.openFor(t.health.Level)):
-		t.gate, t.gateNext = shard.GateOpen, t.health.OpenUntil // who asks writes first, and live is not through yet
-	case t.gate == shard.GateProbe:
+		t.circuit, t.circuitNext = shard.CircuitOpen, t.health.OpenUntil // who asks writes first, and live is not through yet
+	case t.circuit == shard.CircuitProbe:
 		t.probe(ctx)
 	}
-	if t.gate == shard.GateOpen && !t.tripped {
-		t.gateNext = t.behindGate(t.gateNext, t.health.Level)
+	if t.circuit == shard.CircuitOpen && !t.tripped {
+		t.circuitNext = t.behindCircuit(t.circuitNext, t.health.Level)
 	}
 }
 
-func (t *turn) lookAtGate(ctx context.Context) bool {
+func (t *turn) readCircuit(ctx context.Context) bool {
 	rows, err := t.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(t.h.SinkName)}, shard.Eventual)
 	t.lost("read the sink's health", "", err)
 	if err != nil {
 		return false
 	}
 	t.health = rows[0]
-	t.gate, t.gateNext = shard.Health(t.health, t.now())
+	t.circuit, t.circuitNext = shard.Health(t.health, t.now())
 	return true
 }
 
@@ -130,7 +130,7 @@ func (t *turn) lookAtGate(ctx context.Context) bool {
 func (t *turn) probe(ctx context.Context) {
 	until := t.now().Add(t.h.Config.Index.SinkDeadline + t.h.Config.Index.Guard)
 	if _, err := t.put(ctx, shard.Probe(t.h.SinkName, t.now(), until)); err != nil {
-		t.gate, t.gateNext = shard.GateOpen, until
+		t.circuit, t.circuitNext = shard.CircuitOpen, until
 		return
 	}
 	call, cancel := t.h.Clock.Deadline(ctx, min(t.h.Config.Index.SinkDeadline, t.remaining()-sinkMargin))
@@ -139,13 +139,13 @@ func (t *turn) probe(ctx context.Context) {
 	t.lost("ping the sink", "", err)
 	if err != nil {
 		t.trip(ctx, 0)
-		t.gate = shard.GateOpen
+		t.circuit = shard.CircuitOpen
 		return
 	}
 	if _, err := t.put(ctx, shard.Close(t.h.SinkName, until, t.now())); err != nil {
-		t.gate, t.gateNext = shard.GateOpen, until // somebody else has tripped it, or probes
+		t.circuit, t.circuitNext = shard.CircuitOpen, until // somebody else has tripped it, or probes
 		return
 	}
 	t.note(journal.Note{Step: journal.CircuitClosed})
-	t.gate, t.gateNext = shard.GateClosed, 0
+	t.circuit, t.circuitNext = shard.CircuitClosed, 0
 }

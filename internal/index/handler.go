@@ -97,19 +97,19 @@ func finished(s flight.State) flight.State {
 
 // turn is one invocation.
 type turn struct {
-	h        *Handler
-	start    time.Time
-	hard     time.Time // when the platform kills this invocation
-	state    flight.State
-	left     flight.Remaining
-	manifest *flight.Manifest
-	records  []recordState
-	docs     []*document
-	wake     shard.Micros // the earliest reason to look again
-	health   shard.Row
-	gate     shard.Gate
-	gateNext shard.Micros
-	tripped  bool
+	h           *Handler
+	start       time.Time
+	hard        time.Time // when the platform kills this invocation
+	state       flight.State
+	left        flight.Remaining
+	manifest    *flight.Manifest
+	records     []recordState
+	docs        []*document
+	wake        shard.Micros // the earliest reason to look again
+	health      shard.Row
+	circuit     shard.Circuit
+	circuitNext shard.Micros
+	tripped     bool
 }
 
 // run is the order of a turn. Whatever fails inside keeps messages; nothing here fails the turn.
@@ -140,7 +140,7 @@ func (t *turn) run(ctx context.Context) flight.State {
 	return t.finish(ctx)
 }
 
-// mayWrite reports whether a round still fits: the gate is open to us and there is time for a
+// mayWrite reports whether a round still fits: the circuit is open to us and there is time for a
 // request and its commit.
 func (t *turn) mayWrite() bool {
 	return !t.tripped && t.remaining() > sinkMargin+time.Second

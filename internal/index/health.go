@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// judgeHealth opens the sink's gate on throttles and on requests that got no answer for any
+// judgeHealth opens the sink's circuit on throttles and on requests that got no answer for any
 // document, so that all flights slow down together. One document's trouble does not open it, nor
 // does one index's.
 func (t *turn) judgeHealth(ctx context.Context, docs []*document, outcomes []sink.Outcome) {
@@ -34,7 +34,7 @@ func (t *turn) judgeHealth(ctx context.Context, docs []*document, outcomes []sin
 	}
 }
 
-// openFor is how long the gate stays open at a level: doubled from level to level.
+// openFor is how long the circuit stays open at a level: doubled from level to level.
 func (t *turn) openFor(level int64) time.Duration {
 	r := t.h.Config.Retry
 	if level > 16 || r.BackoffMin<<max(level-1, 0) > r.BackoffMax {
@@ -43,10 +43,10 @@ func (t *turn) openFor(level int64) time.Duration {
 	return r.BackoffMin << max(level-1, 0)
 }
 
-// behindGate is when this flight asks again. Those who wait are spread over as long as the gate is
+// behindCircuit is when this flight asks again. Those who wait are spread over as long as the circuit is
 // open, so that a sink that is back after hours gets a share of them at a time; and live goes
 // before bulk.
-func (t *turn) behindGate(open shard.Micros, level int64) shard.Micros {
+func (t *turn) behindCircuit(open shard.Micros, level int64) shard.Micros {
 	spread := t.openFor(level)
 	if t.manifest.Lane == flight.Bulk {
 		open = open.Add(spread) // live may take as long as that
@@ -55,11 +55,11 @@ func (t *turn) behindGate(open shard.Micros, level int64) shard.Micros {
 	return open.Add(time.Duration(t.h.Jitter() * float64(spread)))
 }
 
-// trip opens the gate, for longer at each level, or for as long as the sink asked.
+// trip opens the circuit, for longer at each level, or for as long as the sink asked.
 func (t *turn) trip(ctx context.Context, retryAfter time.Duration) {
 	level := t.health.Level + 1
 	until := t.now().Add(max(t.openFor(level), retryAfter))
-	t.tripped, t.gateNext = true, t.behindGate(until+1, level)
+	t.tripped, t.circuitNext = true, t.behindCircuit(until+1, level)
 	if _, err := t.put(ctx, shard.Trip(t.h.SinkName, t.now(), until, level)); err == nil {
 		n := journal.Note{Step: journal.CircuitOpened, Count: int(level)}
 		n.Until = until.Time()

@@ -206,7 +206,7 @@ func TestAnOpenFlightLeavesWhatIsNoDocumentToReceive(t *testing.T) {
 			b.Errorf("%d requests for what is no document", n)
 		}
 		if l := b.letters(); len(l) != 0 {
-			b.Errorf("letters %+v without a row", l)
+			b.Errorf("dead letters %+v without a row", l)
 		}
 	})
 }

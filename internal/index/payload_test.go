@@ -127,7 +127,7 @@ func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 				l := b.letters()
 				if len(l) != 1 || l[0].Reason != c.reason || !strings.Contains(l[0].Detail, c.detail) ||
 					l[0].Body != touched("a", 2) || l[0].Key != b.keyOf(touched("a", 2)) {
-					b.Errorf("letters %+v, want one: %s, %s", l, c.reason, c.detail)
+					b.Errorf("dead letters %+v, want one: %s, %s", l, c.reason, c.detail)
 				}
 				if n := b.sink.Counts().Requests; n != 0 {
 					b.Errorf("%d sink requests for what is no document", n)

@@ -299,7 +299,7 @@ func (b *bench) write(w shard.Write) {
 	}
 }
 
-// letters takes the dead letters that were sent out of their queue.
+// dead letters takes the dead letters that were sent out of their queue.
 func (b *bench) letters() []deadletter.Letter {
 	b.Helper()
 	ms, err := b.dead.Receive(b.Context(), 1000, 0)

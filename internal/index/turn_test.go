@@ -101,7 +101,7 @@ func TestWhatDoesNotFitIntoAnInvocationWaitsForTheNext(t *testing.T) {
 	})
 }
 
-// Once the sink has said that it is unwell, the rest of the turn asks it for nothing more.
+// Once the sink has said that it is unhealthy, the rest of the turn asks it for nothing more.
 func TestATrippedGateEndsTheTurnsWriting(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1), put("c", 1))
@@ -478,7 +478,7 @@ func TestOneProberPingsASinkThatWasUnwell(t *testing.T) {
 					b.Errorf("written %v, done %v, want %v", got, s.Done, c.written)
 				}
 				if h := health(b); (h.OpenUntil == 0) != c.written {
-					b.Errorf("health %+v, want the gate closed: %v", h, c.written)
+					b.Errorf("health %+v, want the circuit closed: %v", h, c.written)
 				}
 				b.noted(journal.Claimed, len(b.notes.Of(journal.Committed)))
 				b.sink.SetDown(nil)
@@ -490,8 +490,8 @@ func TestOneProberPingsASinkThatWasUnwell(t *testing.T) {
 	}
 }
 
-// One document's trouble opens no gate; a request that nobody answers does.
-func TestOnlyTheSinksOwnTroubleOpensTheGate(t *testing.T) {
+// One document's trouble does not open the circuit; a request that nobody answers does.
+func TestOnlyTheSinksOwnTroubleOpensTheCircuit(t *testing.T) {
 	unknown := memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Status: 503}}
 	for name, c := range map[string]struct {
 		script func(b *bench)
@@ -521,7 +521,7 @@ func TestOnlyTheSinksOwnTroubleOpensTheGate(t *testing.T) {
 				c.script(b)
 				b.turn(s)
 				if got := b.read(shard.HealthRow("search")).OpenUntil != 0; got != c.open {
-					b.Errorf("gate open: %v, want %v", got, c.open)
+					b.Errorf("circuit open: %v, want %v", got, c.open)
 				}
 			})
 		})

@@ -39,7 +39,7 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 	})
 }
 
-// finishAll does n documents' I/O in parallel; what it returns keeps the flight's own books, one
+// finishAll does n documents' I/O in parallel; what it returns keeps the flight's own state, one
 // after the other.
 func (t *turn) finishAll(n int, do func(i int) func()) {
 	results := make([]func(), n)
@@ -50,7 +50,7 @@ func (t *turn) finishAll(n int, do func(i int) func()) {
 }
 
 // outcome carries out one row of the table of design section 8. It does the I/O and returns what to
-// note in the flight's books.
+// note in the flight's state.
 func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() {
 	e := d.newest()
 	switch o.Kind {
@@ -132,11 +132,11 @@ func (t *turn) release(ctx context.Context, d *document, e *held, o sink.Outcome
 		if refused {
 			n = int(d.row.Refusals)
 		}
-		t.wait(d, max(t.now().Add(max(t.delay(n), o.RetryAfter)), t.gateNext), "back-off after "+o.Kind.String())
+		t.wait(d, max(t.now().Add(max(t.delay(n), o.RetryAfter)), t.circuitNext), "back-off after "+o.Kind.String())
 	}
 }
 
-// rejecting sends the dead letter and then does REJECT. Where the letter cannot be sent the message
+// rejecting sends the dead letter and then does REJECT. Where the dead letter cannot be sent the message
 // stays and is tried again.
 func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Reason, detail string) func() {
 	e := d.newest()
@@ -185,7 +185,7 @@ func (t *turn) rejected(d *document, e *held, row shard.Row, letterID, why strin
 	}
 }
 
-// sendLetter returns the letter's id, none where the settings want no dead letters.
+// sendLetter returns the dead letter's id, none where the settings want no dead letters.
 func (t *turn) sendLetter(ctx context.Context, d *document, e *held, reason deadletter.Reason,
 	detail string,
 ) (id string, err error) {

@@ -101,7 +101,7 @@ func TestAnAnswerOfTheTableThatNeverCame(t *testing.T) {
 				}
 				b.fly(s, 4)
 				if l := b.letters(); len(l) != c.letters || c.letters == 2 && l[0].ID != l[1].ID {
-					b.Errorf("letters %+v, want %d, the same one", l, c.letters)
+					b.Errorf("dead letters %+v, want %d, the same one", l, c.letters)
 				}
 				if c.letters == 0 {
 					b.holds("a", "1")
@@ -191,7 +191,7 @@ func TestTwoMessagesOfADeadVersionAreOneLetter(t *testing.T) {
 		b.sink.Script(doc("a"), poison())
 		b.fly(b.hold(put("a", 1), put("a", 1)), 1)
 		if l := b.letters(); len(l) != 1 {
-			b.Errorf("%d letters, want one", len(l))
+			b.Errorf("%d dead letters, want one", len(l))
 		}
 		b.noted(journal.DeadLettered, 1)
 		b.noted(journal.AlreadyDead, 1)
@@ -262,7 +262,7 @@ func TestALetterThatCannotBeSentKeepsTheMessage(t *testing.T) {
 		b.inQueue(1)
 		b.fly(s, 2)
 		if l := b.letters(); len(l) != 1 || l[0].Reason != deadletter.RejectedBySink {
-			b.Errorf("letters %+v, want one in the end", l)
+			b.Errorf("dead letters %+v, want one in the end", l)
 		}
 		b.inQueue(0)
 	})
@@ -277,13 +277,13 @@ func TestRefusalsAreInTheLetter(t *testing.T) {
 		if len(l) != 1 || l[0].Reason != deadletter.Refusals || l[0].Refusals != 2 ||
 			!strings.Contains(l[0].FirstError, "some_exception") || l[0].LastError != "some_exception" ||
 			l[0].Lane != "live" || l[0].Sink != "search" {
-			b.Errorf("letters %+v, want one that tells of the refusal before", l)
+			b.Errorf("dead letters %+v, want one that tells of the refusal before", l)
 		}
 	})
 }
 
 // Without a dead-letter queue what cannot be written is dropped aloud: counted once, and never as a
-// letter that nobody can find.
+// dead letter that nobody can find.
 func TestWithoutDeadLettersWhatCannotBeWrittenIsDroppedAloud(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.DeadLetters = config.DeadLettersNone }}.play(t, func(b *bench) {
 		b.sink.Script(doc("a"), poison())
@@ -357,7 +357,7 @@ func TestBrokenDocumentsAreRejectedTogether(t *testing.T) {
 
 // A missing index is one collection's trouble: nobody else waits for it. A sink that refuses
 // everybody is everybody's.
-func TestOneIndexInTroubleOpensNoGate(t *testing.T) {
+func TestOneIndexInTroubleDoesNotOpenTheCircuit(t *testing.T) {
 	for apart, want := range map[bool]int{true: 0, false: 1} {
 		t.Run(fmt.Sprint("apart ", apart), func(t *testing.T) {
 			stage{}.play(t, func(b *bench) {

@@ -33,7 +33,7 @@ const (
 	Claimed        Step = "claimed"         // the lease is ours; Until is its end
 	Committed      Step = "committed"       // (end) written and committed; Old is the row before
 	Released       Step = "released"        // nothing was applied, the lease is given back; Detail is the sink's answer
-	Rejected       Step = "rejected"        // refused for good; the letter is stored
+	Rejected       Step = "rejected"        // refused for good; the dead letter is stored
 	OutcomeUnknown Step = "outcome_unknown" // no answer, or none to be trusted: lease and claimed stay
 	SinkNewer      Step = "sink_newer"      // 409 under a live lease: alarm
 	LeaseLost      Step = "lease_lost"      // COMMIT refused: somebody else is the owner
@@ -43,18 +43,18 @@ const (
 	Continued      Step = "continued"       // the flight goes on in a new execution
 	Ended          Step = "ended"           // the flight is done
 	TwelveHours    Step = "twelve_hours"    // the flight ends before SQS's limit; its messages are visible again
-	CircuitOpened  Step = "circuit_opened"  // the sink's gate opened until Until
+	CircuitOpened  Step = "circuit_opened"  // the sink's circuit opened until Until
 	CircuitClosed  Step = "circuit_closed"  // the sink is well again
 	// a conditional write was refused (a write unit all the same); Detail is its name
 	RowRefused  Step = "row_refused"
 	CallFailed  Step = "call_failed" // to a row, queue, bucket or sink; Detail is "what: class of the error"
 	FlightLost  Step = "flight_lost" // the manifest is gone although events remain: they are received again
 	Unreachable Step = "unreachable" // the table cannot be reached; the batch is backed off
-	Parked      Step = "parked"      // dlq stored the letter
-	// a letter superseded by a newer commit, or dropped by an operator or by `deadLetters: none`
+	Parked      Step = "parked"      // dlq stored the dead letter
+	// a dead letter superseded by a newer commit, or dropped by an operator or by `deadLetters: none`
 	Dropped   Step = "dropped"
-	Returned  Step = "returned"  // a letter that never ran went back to its queue
-	Redriven  Step = "redriven"  // a letter was sent again
+	Returned  Step = "returned"  // a dead letter that never ran went back to its queue
+	Redriven  Step = "redriven"  // a dead letter was sent again
 	Collected Step = "collected" // prune deleted a row
 	Stuck     Step = "stuck"     // prune found what should not be: alarm
 	Enqueued  Step = "enqueued"  // prune sent a scheduled event

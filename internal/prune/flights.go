@@ -124,7 +124,7 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 		return err
 	case len(left) == 0:
 		return r.deleteFlight(ctx, s.ID)
-	case out == len(left), !r.wellSince(r.orphanAge()):
+	case out == len(left), !r.healthySince(r.orphanAge()):
 		rep.Waiting++
 		return nil
 	}
@@ -149,18 +149,18 @@ func (p *Pruner) worked(r shard.Row, e flight.Entry) bool {
 	return r.Claimed > e.Key || sign.Add(p.orphanAge()+2*config.TableHold) > shard.MicrosOf(p.Clock.Now())
 }
 
-// wellSince reports whether the sink, and the table, have been there for at least d: before,
+// healthySince reports whether the sink, and the table, have been there for at least d: before,
 // flights had no chance to end.
-func (r *run) wellSince(d time.Duration) bool {
+func (r *run) healthySince(d time.Duration) bool {
 	now := shard.MicrosOf(r.Clock.Now())
-	return shard.WellSince(r.gate, now, d) && (r.state.Since == 0 || r.state.Since.Add(config.TableHold+d) <= now)
+	return shard.HealthySince(r.health, now, d) && (r.state.Since == 0 || r.state.Since.Add(config.TableHold+d) <= now)
 }
 
 func (p *Pruner) manifest(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
 	return backoff.Get(ctx, p.Clock, func() (*flight.Manifest, error) { return p.Flights.Get(ctx, id) })
 }
 
-// parked reports whether a letter is stored.
+// parked reports whether a dead letter is stored.
 func (p *Pruner) parked(ctx context.Context, id string) (stored bool, err error) {
 	err = p.try(ctx, func() (err error) {
 		_, stored, err = p.Letters.Get(ctx, id)
@@ -231,7 +231,7 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.
 	return left, out, nil
 }
 
-// undecided is an event that its row does not call done: there may be a letter of it all the same.
+// undecided is an event that its row does not call done: there may be a dead letter of it all the same.
 type undecided struct {
 	flight.Entry
 	row    shard.Row

@@ -48,7 +48,7 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			false, false,
 		},
 		{"dead", func(b *bench, id flight.ID) { b.park(doc(1), 2) }, orphan + 1, true, false, false},
-		{"its letter is parked, another version is dead", func(b *bench, id flight.ID) {
+		{"its dead letter is parked, another version is dead", func(b *bench, id flight.ID) {
 			m, err := b.flights.Get(b.Context(), id)
 			if err != nil {
 				b.Fatal(err)

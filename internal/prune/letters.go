@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// LettersReport counts parked letters.
+// LettersReport counts parked dead letters.
 type LettersReport struct {
 	Seen       int
 	Superseded int // their version or a newer one is committed: deleted
@@ -29,7 +29,7 @@ const (
 	autoFactor = 4
 )
 
-// letters goes through the parked letters, from where the last run ended.
+// dead letters goes through the parked dead letters, from where the last run ended.
 func (r *run) letters(ctx context.Context) error {
 	rep := &r.report.Letters
 	var first error
@@ -61,7 +61,7 @@ func (r *run) letters(ctx context.Context) error {
 	return nil
 }
 
-// letterPage reads the rows of a page of letters and then acts: first on those that keep older
+// letterPage reads the rows of a page of dead letters and then acts: first on those that keep older
 // versions of their documents out.
 func (r *run) letterPage(ctx context.Context, page []deadletter.Facts) error {
 	var docs []shard.DocID
@@ -95,7 +95,7 @@ func (r *run) letterPage(ctx context.Context, page []deadletter.Facts) error {
 	return first
 }
 
-// rowsOf reads one row for each document; an undecodable letter has none. The rows may be a little
+// rowsOf reads one row for each document; an undecodable dead letter has none. The rows may be a little
 // old: what is believed of them is that something was committed, and who acts on anything else
 // reads again.
 func (r *run) rowsOf(ctx context.Context, docs []shard.DocID) ([]shard.Row, error) {
@@ -120,20 +120,20 @@ func (r *run) rowsOf(ctx context.Context, docs []shard.DocID) ([]shard.Row, erro
 	return rows, nil
 }
 
-// blocking says that the letter's version was claimed without an answer before it died: it may be
+// blocking says that the dead letter's version was claimed without an answer before it died: it may be
 // in the sink, so nothing older of its document may be written until it is.
 func blocking(row shard.Row, f deadletter.Facts) bool {
 	return f.Key != "" && row.Claimed == f.Key && row.Dead == f.Key && row.Committed < f.Key
 }
 
-// letter does what is due for one letter.
+// dead letter does what is due for one dead letter.
 func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) error {
 	rep := &r.report.Letters
 	if f.Key != "" {
 		switch shard.Judge(row, f.Key, f.Key.Class(), false) {
 		case shard.Stale, shard.Duplicate:
 			if err := r.try(ctx, func() error { return r.Letters.Drop(ctx, f.ID) }); err != nil {
-				return fmt.Errorf("delete the superseded letter %s: %w", f.ID, err)
+				return fmt.Errorf("delete the superseded dead letter %s: %w", f.ID, err)
 			}
 			rep.Superseded++
 			r.note(journal.Note{
@@ -166,7 +166,7 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 		}
 		return nil
 	}
-	if r.gate.OpenUntil != 0 || !urgent && now.Before(f.Died.Add(autoWait(f.Auto))) {
+	if r.health.OpenUntil != 0 || !urgent && now.Before(f.Died.Add(autoWait(f.Auto))) {
 		return nil // the sink is not well, or it is not time
 	}
 	outcome, err := r.desk().One(ctx, f.ID, redrive.How{Auto: true})
@@ -176,12 +176,12 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 	return err
 }
 
-// auto says that the letter may still be sent again by itself.
+// auto says that the dead letter may still be sent again by itself.
 func (r *run) auto(f deadletter.Facts) bool {
 	return f.Reason.Transient() && f.Auto < r.Config.Retry.AutoRedrives
 }
 
-// autoWait is how long after its death a letter is sent again: 15 minutes, then 1 hour, then 4.
+// autoWait is how long after its death a dead letter is sent again: 15 minutes, then 1 hour, then 4.
 func autoWait(n int) time.Duration {
 	d := autoAfter
 	for range min(n, 8) {
@@ -190,8 +190,8 @@ func autoWait(n int) time.Duration {
 	return d
 }
 
-// parkAgain sets a letter back that was sent again and of which neither a commit nor another death
-// was heard. It reports whether the letter is still there: somebody may have dropped it since it
+// parkAgain sets a dead letter back that was sent again and of which neither a commit nor another death
+// was heard. It reports whether the dead letter is still there: somebody may have dropped it since it
 // was listed.
 func (r *run) parkAgain(ctx context.Context, f deadletter.Facts) (there bool, err error) {
 	err = r.try(ctx, func() error {
@@ -203,7 +203,7 @@ func (r *run) parkAgain(ctx context.Context, f deadletter.Facts) (there bool, er
 	})
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("park the redriven letter %s again: %w", f.ID, err)
+		return false, fmt.Errorf("park the redriven dead letter %s again: %w", f.ID, err)
 	case !there:
 		return false, nil
 	}

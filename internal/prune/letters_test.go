@@ -45,10 +45,10 @@ func TestLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
 				undecodable := b.letter("", 5, deadletter.Undecodable)
 				rep := b.run()
 				if _, ok := b.facts(id); ok == tt.gone || rep.Letters.Superseded == 1 != tt.gone {
-					t.Errorf("letter there: %t, report %+v; want gone %t", ok, rep.Letters, tt.gone)
+					t.Errorf("dead letter there: %t, report %+v; want gone %t", ok, rep.Letters, tt.gone)
 				}
 				if _, ok := b.facts(undecodable); !ok {
-					t.Error("a letter without a version went")
+					t.Error("a dead letter without a version went")
 				}
 			})
 		})
@@ -94,7 +94,7 @@ func TestTransientLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {
 			}
 		}
 		if f, ok := b.facts(id); !ok || f.Auto != 3 || f.Redrives != 3 || f.State != deadletter.Parked {
-			t.Errorf("letter %+v, there %t; want it parked after three automatic redrives", f, ok)
+			t.Errorf("dead letter %+v, there %t; want it parked after three automatic redrives", f, ok)
 		}
 	})
 }
@@ -135,7 +135,7 @@ func TestWhatMayBeInTheSinkIsRedrivenFirst(t *testing.T) {
 			t.Errorf("report %+v, want it redriven at once", rep.Letters)
 		}
 		if f, _ := b.facts(id); f.State != deadletter.Redriven {
-			t.Errorf("letter %+v, want it redriven", f)
+			t.Errorf("dead letter %+v, want it redriven", f)
 		}
 		b.admit(d, 2)
 		b.park(d, 2)
@@ -163,7 +163,7 @@ func TestRedrivenAndHeardOfNoMoreIsParkedAgain(t *testing.T) {
 		}
 		rep := b.next()
 		if f, ok := b.facts(id); !ok || f.State != deadletter.Parked || f.Redrives != 1 || rep.Letters.Parked != 1 {
-			t.Errorf("letter %+v, there %t, report %+v; want it parked and its redrive remembered", f, ok, rep.Letters)
+			t.Errorf("dead letter %+v, there %t, report %+v; want it parked and its redrive remembered", f, ok, rep.Letters)
 		}
 	})
 }

@@ -52,7 +52,7 @@ type Budget struct {
 	Rows    int           // rows read; default 100,000. It doubles while a pass takes longer than a day
 	Events  int           // scheduled events sent; default 20,000
 	Flights int           // flights looked at; default 2,000
-	Letters int           // letters looked at; default 2,000
+	Letters int           // dead letters looked at; default 2,000
 }
 
 func (b Budget) complete() Budget {
@@ -96,7 +96,7 @@ type run struct {
 	budget Budget
 	report Report
 	state  cursors
-	gate   shard.Row // the sink's health row
+	health shard.Row // the sink's health row
 }
 
 // cursors is where the next run goes on, and since when runs have ended one after the other, kept
@@ -149,9 +149,9 @@ func (p *Pruner) Run(ctx context.Context) (Report, error) {
 // that is left.
 func (r *run) segments(ctx context.Context) (failures []error) {
 	var err error
-	if r.gate, err = r.table().One(ctx, shard.HealthRow(r.Sink), shard.Eventual); err != nil {
+	if r.health, err = r.table().One(ctx, shard.HealthRow(r.Sink), shard.Eventual); err != nil {
 		failures = append(failures, fmt.Errorf("read the sink's health: %w", err))
-		r.gate = shard.Row{OpenUntil: shard.MicrosOf(r.start) + 1} // not known to be healthy
+		r.health = shard.Row{OpenUntil: shard.MicrosOf(r.start) + 1} // not known to be healthy
 	}
 	end := r.start.Add(r.budget.Time)
 	list := []struct {

@@ -52,7 +52,7 @@ func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 					t.Errorf("run: %v, want no failure", err)
 				}
 				if rep.Letters.Parked != 1 || rep.Flights.Deleted != 1 || len(b.notes.Of(journal.Parked)) != 1 {
-					t.Errorf("report %+v, want one letter parked again and one flight deleted", rep)
+					t.Errorf("report %+v, want one dead letter parked again and one flight deleted", rep)
 				}
 				for _, call := range []string{
 					"GetManifest", "GetLetter", "PutLetter", "DeleteManifest", "ListLetters",
@@ -67,7 +67,7 @@ func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 	}
 }
 
-// A letter that somebody dropped after it was listed is not parked again, nor told of.
+// A dead letter that somebody dropped after it was listed is not parked again, nor told of.
 func TestALetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,10 +90,10 @@ func TestALetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 			t.Errorf("report %+v, error %v; want nothing parked or sent", rep.Letters, err)
 		}
 		if n := b.notes.Of(journal.Parked); len(n) != 0 {
-			t.Errorf("notes %+v of a letter that is gone", n)
+			t.Errorf("notes %+v of a dead letter that is gone", n)
 		}
 		if _, ok := b.facts(id); ok {
-			t.Error("the letter is back")
+			t.Error("the dead letter is back")
 		}
 	})
 }

@@ -116,7 +116,7 @@ func (b *bench) end() string {
 		b.Fatal(err)
 	}
 	for _, f := range facts {
-		fmt.Fprintf(&s, "letter %s %s; ", f.Doc, f.State)
+		fmt.Fprintf(&s, "dead letter %s %s; ", f.Doc, f.State)
 	}
 	fmt.Fprintf(&s, "%d flights; %d scheduled; ", len(b.stored()), b.schedule.Len())
 	seen := map[string]bool{}
@@ -136,7 +136,7 @@ func (b *bench) end() string {
 	return s.String()
 }
 
-const wantEnd = "young true; superseded true; transient true; kept false; waits true; letter content#transient redriven; letter content#kept parked; " +
+const wantEnd = "young true; superseded true; transient true; kept false; waits true; dead letter content#transient redriven; dead letter content#kept parked; " +
 	"1 flights; 1 scheduled; 6 different messages"
 
 // Faults, line 47.
@@ -261,7 +261,7 @@ func TestRunStaysWithinItsBudgets(t *testing.T) {
 			start := time.Now()
 			rep, err := p.Run(t.Context())
 			if err != nil || rep.Letters.Seen > 200 {
-				t.Errorf("run: %+v, error %v; want about 150 letters seen", rep.Letters, err)
+				t.Errorf("run: %+v, error %v; want about 150 dead letters seen", rep.Letters, err)
 			}
 			if d := time.Since(start); d > p.Budget.Time {
 				t.Errorf("a run took %s", d)
@@ -270,7 +270,7 @@ func TestRunStaysWithinItsBudgets(t *testing.T) {
 			time.Sleep(b.cfg.Lifecycle.PruneEvery)
 		}
 		if seen != 600 {
-			t.Errorf("three runs saw %d letters, want all 600: each goes on where the last one ended", seen)
+			t.Errorf("three runs saw %d dead letters, want all 600: each goes on where the last one ended", seen)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // a table that does not answer takes one segment's time, not the run's

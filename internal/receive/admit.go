@@ -36,7 +36,7 @@ func (b *batch) readRows(ctx context.Context) {
 	b.lost("read the sink's health", err)
 	if err == nil {
 		b.readable = true
-		if gate, _ := shard.Health(health[0], b.now()); gate != shard.GateClosed {
+		if circuit, _ := shard.Health(health[0], b.now()); circuit != shard.CircuitClosed {
 			b.level = health[0].Level
 		}
 	}

@@ -136,7 +136,7 @@ func troubles(seed uint64, percent int) fault.Injector {
 
 // ends is where the events of messages have come to, by what the stores hold.
 type ends struct {
-	// whose letter was stored before: another version's mark may take its place
+	// whose dead letter was stored before: another version's mark may take its place
 	dead      map[shard.DocID]shard.OrderKey
 	letters   []deadletter.Letter
 	scheduled []schedule.Item
@@ -176,7 +176,7 @@ func (b *bench) why(m queue.Message, e ends) string {
 			continue
 		}
 		if r.Fault != nil {
-			return fmt.Sprintf("event %d is faulty (%s), and no letter was sent", i, r.Fault)
+			return fmt.Sprintf("event %d is faulty (%s), and no dead letter was sent", i, r.Fault)
 		}
 		ev := r.Event
 		row := b.row(ev.Doc.ID())
@@ -185,7 +185,7 @@ func (b *bench) why(m queue.Message, e ends) string {
 				it.Key == ev.Key
 		})
 		if row.Committed < ev.Key && row.Dead != ev.Key && e.dead[ev.Doc] != ev.Key && !due && !e.delayed[m.Body] {
-			return fmt.Sprintf("%s %s is neither committed, dead, scheduled nor in a letter", ev.Doc, ev.Version)
+			return fmt.Sprintf("%s %s is neither committed, dead, scheduled nor in a dead letter", ev.Doc, ev.Version)
 		}
 	}
 	return ""

@@ -17,7 +17,7 @@ import (
 const maxLoads = 16
 
 // decode is step 1: every message through its source; what is skipped is done, what is broken
-// becomes a letter, what is not due for long is scheduled.
+// becomes a dead letter, what is not due for long is scheduled.
 func (b *batch) decode(ctx context.Context) {
 	b.events = make([]pending, 0, len(b.msgs))
 	for i, results := range b.results(ctx) {

@@ -95,7 +95,7 @@ type batch struct {
 	letters     []outLetter
 	readable    bool  // the table answered a read
 	unreachable bool  // the table answered no ADMIT, not even by a refusal
-	level       int64 // how often the sink's gate opened in a row: widens the quiet window
+	level       int64 // how often the sink's circuit opened in a row: widens the quiet window
 	admitted    time.Time
 	id          flight.ID
 }

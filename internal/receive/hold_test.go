@@ -225,7 +225,7 @@ func TestAnEventOfTheFutureHidesNothing(t *testing.T) {
 					b.Errorf("%d copies wait in the queue, want %d", n, c.delayed)
 				}
 				if l := b.letters(); len(l) != c.dead {
-					b.Errorf("%d letters, want %d", len(l), c.dead)
+					b.Errorf("%d dead letters, want %d", len(l), c.dead)
 				}
 				if c.delayed == 1 {
 					b.wantCopy(when)

@@ -59,7 +59,7 @@ func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 		}
 		for _, l := range b.letters() {
 			if l.Doc == doc("a") {
-				b.Errorf("letter %+v of a row that this code cannot read", l.Facts)
+				b.Errorf("dead letter %+v of a row that this code cannot read", l.Facts)
 			}
 		}
 		b.change("a", func(r *shard.Row) { r.Schema = shard.SchemaVersion }) // rolled back
@@ -78,7 +78,7 @@ func TestAMessageTooOldToJudgeIsALetterAndLeavesAMark(t *testing.T) {
 		b.poll()
 		l := b.letters()
 		if len(l) != 2 || l[0].Reason != deadletter.TooOld && l[1].Reason != deadletter.TooOld {
-			b.Errorf("letters %+v, want the unknown document's too old to judge, the known one's overdue", l)
+			b.Errorf("dead letters %+v, want the unknown document's too old to judge, the known one's overdue", l)
 		}
 		if r := b.row("a"); r.Dead != b.event(put("a", 1)).Key || r.Committed != "" {
 			b.Errorf("row %+v, want the version dead, never new", r)
@@ -225,7 +225,7 @@ func TestFirstSentMakesOlderNeverNewer(t *testing.T) {
 				}
 				b.poll()
 				if l := b.letters(); len(l) != c.letters {
-					b.Errorf("%d letters, want %d", len(l), c.letters)
+					b.Errorf("%d dead letters, want %d", len(l), c.letters)
 				}
 			})
 		})

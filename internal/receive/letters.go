@@ -18,12 +18,12 @@ type outLetter struct {
 	id     string
 }
 
-// letter notes that the event becomes a dead letter; sendLetters sends it.
+// dead letter notes that the event becomes a dead letter; sendLetters sends it.
 func (b *batch) letter(p *pending, reason deadletter.Reason, detail string) {
 	b.letters = append(b.letters, outLetter{p: *p, reason: reason, detail: detail})
 }
 
-// sendLetters stores the dead letters. An event is done once its letter is in the dead-letter
+// sendLetters stores the dead letters. An event is done once its dead letter is in the dead-letter
 // queue; where that fails the message stays.
 func (b *batch) sendLetters(ctx context.Context) {
 	if len(b.letters) == 0 {
@@ -69,7 +69,7 @@ func (b *batch) sendLetters(ctx context.Context) {
 	}
 }
 
-// parks says which letters are followed by PARK: those of versions that may be pending, which
+// parks says which dead letters are followed by PARK: those of versions that may be pending, which
 // nobody would end otherwise (docs/model.md, aged-while-pending).
 func parks(r deadletter.Reason) bool { return r == deadletter.DeadDeadline || r == deadletter.TooOld }
 

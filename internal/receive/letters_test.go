@@ -28,7 +28,7 @@ func (b *bench) wantLetter(reason deadletter.Reason, version int) {
 	l := b.letters()
 	if len(l) != 1 || l[0].Reason != reason || l[0].Key != b.event(put("a", version)).Key ||
 		l[0].Body != put("a", version) {
-		b.Errorf("letters %+v, want one, %s, of version %d", l, reason, version)
+		b.Errorf("dead letters %+v, want one, %s, of version %d", l, reason, version)
 	}
 }
 
@@ -39,7 +39,7 @@ func TestDeadDeadlineIsALetterThenPARK(t *testing.T) {
 		b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart, r.Flight = key, now(), "a flight that died" })
 		b.inject = at("PARK", func() {
 			if n := b.dead.Counts().Total(); n != 1 {
-				b.Errorf("%d letters are stored before PARK, want one: a crash between the two must not lose it", n)
+				b.Errorf("%d dead letters are stored before PARK, want one: a crash between the two must not lose it", n)
 			}
 		})
 		if kept := b.poll(); len(kept) != 0 {
@@ -59,7 +59,7 @@ func TestDeadDeadlineOfAMessageThatNobodyAdmittedLeavesAMark(t *testing.T) {
 		b.poll()
 		b.wantLetter(deadletter.DeadDeadline, 1)
 		if r := b.row("a"); r.Dead != b.event(put("a", 1)).Key || r.ExpiresAt == 0 {
-			b.Errorf("row %+v, want a mark that expires: a redelivery must make no second letter", r)
+			b.Errorf("row %+v, want a mark that expires: a redelivery must make no second dead letter", r)
 		}
 		b.noted(journal.Admitted, 0)
 	})
@@ -77,7 +77,7 @@ func TestDeadDeadlineWaitsWhileTheVersionIsBeingWritten(t *testing.T) {
 			b.Errorf("kept %v, want the message held while somebody has the lease", kept)
 		}
 		if n := b.dead.Counts().Total(); n != 0 {
-			b.Errorf("%d letters of a version that is being written", n)
+			b.Errorf("%d dead letters of a version that is being written", n)
 		}
 		time.Sleep(41 * time.Second) // visible again, and the lease is over
 		if kept := b.poll(); len(kept) != 0 {
@@ -101,7 +101,7 @@ func TestAnOverdueVersionBesideALeasedOneWaitsOutsideAFlight(t *testing.T) {
 			b.Errorf("kept %v, want the message", kept)
 		}
 		if m, l := b.manifests(), b.letters(); len(m) != 0 || len(l) != 0 {
-			b.Errorf("%d flights and %d letters, want neither while somebody writes the document", len(m), len(l))
+			b.Errorf("%d flights and %d dead letters, want neither while somebody writes the document", len(m), len(l))
 		}
 		time.Sleep(39 * time.Second)
 		if n := b.live.Counts().Visible; n != 0 {
@@ -140,7 +140,7 @@ func TestPARKRefusedBecauseLeasedKeepsTheMessage(t *testing.T) {
 			b.Errorf("kept %v after a newer commit", kept)
 		}
 		if l := b.letters(); len(l) != 0 {
-			b.Errorf("letters %+v of a version that was superseded", l)
+			b.Errorf("dead letters %+v of a version that was superseded", l)
 		}
 		b.noted(journal.Stale, 1)
 	})
@@ -236,10 +236,10 @@ func TestEachLetterStandsForItself(t *testing.T) {
 			return fault.OK
 		})
 		if kept := b.poll(); len(kept) != 10 {
-			b.Errorf("%d messages kept, want the ten whose letters were not sent", len(kept))
+			b.Errorf("%d messages kept, want the ten whose dead letters were not sent", len(kept))
 		}
 		if l := b.letters(); len(l) != 1 || l[0].Body != "broken 10" {
-			b.Errorf("letters %+v, want the last message's", l)
+			b.Errorf("dead letters %+v, want the last message's", l)
 		}
 	})
 }
@@ -312,7 +312,7 @@ func TestABodyThatCannotBeLoadedNowKeepsTheMessage(t *testing.T) {
 					b.Errorf("kept %v, want %d messages", kept, c.kept)
 				}
 				if l := b.letters(); len(l) != c.letters {
-					b.Errorf("%d letters, want %d", len(l), c.letters)
+					b.Errorf("%d dead letters, want %d", len(l), c.letters)
 				}
 				b.noted(journal.Failed, c.kept)
 				broken = false
@@ -337,7 +337,7 @@ func TestACollectionOfAnotherSinkIsADeadLetter(t *testing.T) {
 			b.Errorf("kept %v, want the message of this sink", kept)
 		}
 		if l := b.letters(); len(l) != 1 || l[0].Reason != deadletter.Contract || l[0].Doc.Collection() != "elsewhere" {
-			b.Errorf("letters %+v, want the stray one", l)
+			b.Errorf("dead letters %+v, want the stray one", l)
 		}
 	})
 }
@@ -353,7 +353,7 @@ func TestAVersionOfAnotherClassIsADeadLetter(t *testing.T) {
 		l := b.letters()
 		if len(l) != 2 || slices.ContainsFunc(l,
 			func(l deadletter.Letter) bool { return l.Reason != deadletter.ClassMismatch }) {
-			b.Errorf("letters %+v, want both versions, never guessed", l)
+			b.Errorf("dead letters %+v, want both versions, never guessed", l)
 		}
 		if r := b.row("a"); r != before {
 			b.Errorf("row %+v, want it untouched: %+v", r, before)

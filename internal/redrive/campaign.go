@@ -9,27 +9,27 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 )
 
-// Order is what an operator wants done with a selection of letters.
+// Order is what an operator wants done with a selection of dead letters.
 type Order struct {
 	Selection
 	How
-	Rate     float64        // letters a second; 0 for no limit
+	Rate     float64        // dead letters a second; 0 for no limit
 	All      bool           // an empty selection means everything
-	Progress func(Progress) // told of every letter; nil for nobody. It is called from one goroutine
+	Progress func(Progress) // told of every dead letter; nil for nobody. It is called from one goroutine
 }
 
-// Progress is one letter's outcome and how many letters there were so far.
+// Progress is one dead letter's outcome and how many dead letters there were so far.
 type Progress struct {
 	Facts   deadletter.Facts
 	Outcome Outcome
-	Err     error // of Failed, or of a letter that was sent and could not be marked
+	Err     error // of Failed, or of a dead letter that was sent and could not be marked
 	Done    int
 }
 
 // Tally counts outcomes.
 type Tally map[Outcome]int
 
-// Total is how many letters there were.
+// Total is how many dead letters there were.
 func (t Tally) Total() int {
 	n := 0
 	for _, c := range t {
@@ -38,8 +38,8 @@ func (t Tally) Total() int {
 	return n
 }
 
-// Redrive sends the selected letters again, oldest first: the parked ones, unless the selection
-// names a state. It goes on after a letter that fails; the error then says how many did and why the
+// Redrive sends the selected dead letters again, oldest first: the parked ones, unless the selection
+// names a state. It goes on after a dead letter that fails; the error then says how many did and why the
 // first. The tally is valid beside an error too.
 func (d *Desk) Redrive(ctx context.Context, o Order) (Tally, error) {
 	if o.ID == "" && o.State == "" {
@@ -48,7 +48,7 @@ func (d *Desk) Redrive(ctx context.Context, o Order) (Tally, error) {
 	return d.each(ctx, o, "redrive", func(f deadletter.Facts) (Outcome, error) { return d.One(ctx, f.ID, o.How) })
 }
 
-// Drop deletes the selected letters for good. The rows keep dead = k: a copy that is still under
+// Drop deletes the selected dead letters for good. The rows keep dead = k: a copy that is still under
 // way is not tried again. Each leaves an audit note with By. A selection of everything has to be
 // said by All.
 func (d *Desk) Drop(ctx context.Context, o Order) (Tally, error) {
@@ -70,7 +70,7 @@ func (d *Desk) Drop(ctx context.Context, o Order) (Tally, error) {
 	})
 }
 
-// each does one thing to every selected letter, no faster than the rate.
+// each does one thing to every selected dead letter, no faster than the rate.
 func (d *Desk) each(ctx context.Context, o Order, verb string, do func(deadletter.Facts) (Outcome, error)) (Tally,
 	error,
 ) {

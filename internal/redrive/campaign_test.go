@@ -26,7 +26,7 @@ func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 		n := 0
 		if err := b.desk.List(t.Context(), redrive.Selection{},
 			func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
-			t.Errorf("listed %d letters, error %v; want %d", n, err, letters)
+			t.Errorf("listed %d dead letters, error %v; want %d", n, err, letters)
 		}
 		tally, err := b.desk.Redrive(t.Context(), redrive.Order{How: redrive.How{Force: true}})
 		if err != nil || tally[redrive.Sent] != letters {
@@ -35,7 +35,7 @@ func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 		n = 0
 		if err := b.desk.List(t.Context(), redrive.Selection{},
 			func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
-			t.Errorf("%d letters are left, error %v; want %d: a redrive deletes none", n, err, letters)
+			t.Errorf("%d dead letters are left, error %v; want %d: a redrive deletes none", n, err, letters)
 		}
 	})
 }
@@ -85,7 +85,7 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 		parked := redrive.Selection{Filter: deadletter.Filter{State: deadletter.Parked}}
 		if err := b.desk.List(t.Context(), parked,
 			func(f deadletter.Facts) error { got = append(got, f); return nil }); err != nil || len(got) != 4 {
-			t.Errorf("%d letters show as parked, error %v; want 4", len(got), err)
+			t.Errorf("%d dead letters show as parked, error %v; want 4", len(got), err)
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestCampaignKeepsItsRateAndReportsEachLetter(t *testing.T) {
 		seen := 0
 		order := redrive.Order{Rate: 4, Progress: func(p redrive.Progress) {
 			if seen++; p.Done != seen || p.Facts.ID == "" || p.Err != nil {
-				t.Errorf("progress %+v, want letter %d", p, seen)
+				t.Errorf("progress %+v, want dead letter %d", p, seen)
 			}
 		}}
 
@@ -201,7 +201,7 @@ func TestCampaignKeepsItsRateAndReportsEachLetter(t *testing.T) {
 			t.Errorf("redrive: %v, error %v", tally, err)
 		}
 		if got, want := time.Since(start), 18*time.Second/4; got < want || got > want+time.Second {
-			t.Errorf("19 letters took %s, want %s at four a second", got, want)
+			t.Errorf("19 dead letters took %s, want %s at four a second", got, want)
 		}
 
 		tally, err = b.desk.Redrive(t.Context(), order)

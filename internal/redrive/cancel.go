@@ -14,7 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Errors of Cancel. The version goes on then. Where the row changed under Cancel a letter may be
+// Errors of Cancel. The version goes on then. Where the row changed under Cancel a dead letter may be
 // stored already; it goes once its version, or a newer one, is committed.
 var (
 	ErrNotPending = errors.New("nothing is pending")
@@ -25,12 +25,12 @@ var (
 	ErrForeign    = errors.New("the row has a newer schema")
 )
 
-// cancelTries bounds how often PARK waits for a lease that was taken after the letter was stored.
+// cancelTries bounds how often PARK waits for a lease that was taken after the dead letter was stored.
 const cancelTries = 3
 
 // Cancel makes the pending version of a document a dead letter `cancelled`, from its manifest, and
 // marks the row. What was held besides it, if anything, is the newest then and is written. It
-// returns the letter's facts; an operator may redrive it.
+// returns the dead letter's facts; an operator may redrive it.
 func (d *Desk) Cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
 	if by == "" {
 		return deadletter.Facts{}, fmt.Errorf("cancel %s: nobody is named for the audit", doc)
@@ -61,7 +61,7 @@ func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (deadlett
 	}
 	l.Detail = "by " + by
 	if _, err := backoff.Get(ctx, d.Clock, func() (bool, error) { return d.Letters.Park(ctx, l) }); err != nil {
-		return deadletter.Facts{}, fmt.Errorf("park the letter: %w", err)
+		return deadletter.Facts{}, fmt.Errorf("park the dead letter: %w", err)
 	}
 	if err := d.park(ctx, row, l.Facts); err != nil {
 		return deadletter.Facts{}, err
@@ -76,7 +76,7 @@ func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (deadlett
 	return l.Facts, nil
 }
 
-// fromManifest makes the letter of the pending version from the flight that holds it.
+// fromManifest makes the dead letter of the pending version from the flight that holds it.
 func (d *Desk) fromManifest(ctx context.Context, row shard.Row) (deadletter.Letter, error) {
 	m, err := d.Flights.Get(ctx, flight.ID(row.Flight))
 	switch {
@@ -97,7 +97,7 @@ func (d *Desk) fromManifest(ctx context.Context, row shard.Row) (deadletter.Lett
 	return deadletter.Letter{}, ErrUnheld
 }
 
-// park is PARK after the letter is stored. Where a claim came in between, the outcome of its write
+// park is PARK after the dead letter is stored. Where a claim came in between, the outcome of its write
 // decides.
 func (d *Desk) park(ctx context.Context, image shard.Row, f deadletter.Facts) error {
 	for range cancelTries {
@@ -105,7 +105,7 @@ func (d *Desk) park(ctx context.Context, image shard.Row, f deadletter.Facts) er
 			func(shard.Transition) {})
 		switch {
 		case err != nil:
-			return fmt.Errorf("mark the row (the letter is stored: cancel again): %w", err)
+			return fmt.Errorf("mark the row (the dead letter is stored: cancel again): %w", err)
 		case mark == shard.MarkThere:
 			return nil
 		case mark == shard.MarkForeign:

@@ -44,7 +44,7 @@ func TestCancelMakesThePendingVersionADeadLetter(t *testing.T) {
 		}
 		l, err := b.desk.Show(t.Context(), f.ID)
 		if err != nil || l.Body != m.Body || l.Detail != "by ann" {
-			t.Errorf("letter %+v, error %v; want the message byte for byte", l, err)
+			t.Errorf("dead letter %+v, error %v; want the message byte for byte", l, err)
 		}
 		if r := b.row(e.Doc); r.Dead != e.Key || r.Pending != "" {
 			t.Errorf("row %+v: want it dead", r)
@@ -93,9 +93,9 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 	tests := []struct {
 		name   string
 		before func(b *bench)
-		race   func(b *bench) // after the letter is stored, before PARK
+		race   func(b *bench) // after the dead letter is stored, before PARK
 		want   error
-		stored bool // a letter is left; it goes once its version is committed
+		stored bool // a dead letter is left; it goes once its version is committed
 	}{
 		{"nothing known", func(b *bench) {}, nil, redrive.ErrNotPending, false},
 		{"committed", func(b *bench) { b.hold(m()); b.commit(b.event(m())) }, nil, redrive.ErrNotPending, false},
@@ -139,7 +139,7 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 				n := 0
 				_ = b.desk.List(t.Context(), redrive.Selection{}, func(deadletter.Facts) error { n++; return nil })
 				if got := n == 1; got != tt.stored {
-					t.Errorf("a letter is stored: %t, want %t", got, tt.stored)
+					t.Errorf("a dead letter is stored: %t, want %t", got, tt.stored)
 				}
 			})
 		})

@@ -17,7 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Desk works on parked letters. All fields are required, except Flights, which only Cancel needs.
+// Desk works on parked dead letters. All fields are required, except Flights, which only Cancel needs.
 // It is safe for concurrent use.
 type Desk struct {
 	Shards  shard.Store
@@ -29,24 +29,24 @@ type Desk struct {
 	Journal journal.Journal
 }
 
-// Outcome is what became, or in a dry run would become, of one letter.
+// Outcome is what became, or in a dry run would become, of one dead letter.
 type Outcome string
 
-// The outcomes. Only Sent sends; only Superseded and Dropped take a letter away.
+// The outcomes. Only Sent sends; only Superseded and Dropped take a dead letter away.
 const (
 	Sent       Outcome = "sent"
-	Superseded Outcome = "superseded"       // its version or a newer one is committed: the letter is gone
+	Superseded Outcome = "superseded"       // its version or a newer one is committed: the dead letter is gone
 	Busy       Outcome = "busy"             // pending or leased: somebody works on it, later
 	TooOld     Outcome = "too_old_to_judge" // may be forced
 	TooLarge   Outcome = "too_large"        // no room for lull-first-sent: the upstream has to publish again
 	Empty      Outcome = "empty"            // no queue takes an empty body: the upstream has to publish again
 	Foreign    Outcome = "unknown_schema"   // the row has a newer schema
-	Gone       Outcome = "gone"             // somebody else took the letter away meanwhile
+	Gone       Outcome = "gone"             // somebody else took the dead letter away meanwhile
 	Dropped    Outcome = "dropped"
 	Failed     Outcome = "failed" // with an error
 )
 
-// How a letter is sent again.
+// How a dead letter is sent again.
 type How struct {
 	Auto   bool   // by lull itself: counted apart
 	Force  bool   // although it is too old to judge
@@ -54,10 +54,10 @@ type How struct {
 	By     string // who asked, for the audit; empty for lull itself
 }
 
-// ErrUnknown says that there is no letter with that id.
+// ErrUnknown says that there is no dead letter with that id.
 var ErrUnknown = errors.New("no such dead letter")
 
-// Show returns a letter with its body, or ErrUnknown.
+// Show returns a dead letter with its body, or ErrUnknown.
 func (d *Desk) Show(ctx context.Context, id string) (deadletter.Letter, error) {
 	l, ok, err := d.get(ctx, id)
 	switch {
@@ -70,7 +70,7 @@ func (d *Desk) Show(ctx context.Context, id string) (deadletter.Letter, error) {
 	return l, nil
 }
 
-// One sends one letter again, unless its row says otherwise. An error leaves the letter parked.
+// One sends one dead letter again, unless its row says otherwise. An error leaves the dead letter parked.
 func (d *Desk) One(ctx context.Context, id string, how How) (Outcome, error) {
 	l, ok, err := d.get(ctx, id)
 	if err != nil {
@@ -121,24 +121,24 @@ func (d *Desk) decide(r shard.Row, f deadletter.Facts, force bool) Outcome {
 	return Sent
 }
 
-// aged says that the letter is older than rows are certain to be kept (design sections 5 and 6).
+// aged says that the dead letter is older than rows are certain to be kept (design sections 5 and 6).
 func (d *Desk) aged(f deadletter.Facts, now time.Time) bool {
 	return d.Config.Lifecycle.Aged(f.FirstSent, now)
 }
 
-// supersede takes a letter away whose version, or a newer one, is committed.
+// supersede takes a dead letter away whose version, or a newer one, is committed.
 func (d *Desk) supersede(ctx context.Context, f deadletter.Facts, how How) error {
 	if how.DryRun {
 		return nil
 	}
 	if err := d.try(ctx, func() error { return d.Letters.Drop(ctx, f.ID) }); err != nil {
-		return fmt.Errorf("take away the superseded letter %s: %w", f.ID, err)
+		return fmt.Errorf("take away the superseded dead letter %s: %w", f.ID, err)
 	}
 	d.note(f, journal.Dropped, "superseded: its version or a newer one is committed")
 	return nil
 }
 
-// send takes the mark off the row, sends the copy and only then notes it in the letter, which
+// send takes the mark off the row, sends the copy and only then notes it in the dead letter, which
 // stays. A crash in between sends it again later, and every copy is judged by version.
 func (d *Desk) send(ctx context.Context, l deadletter.Letter, row shard.Row, how How) (Outcome, error) {
 	now := d.Clock.Now()
@@ -239,7 +239,7 @@ func (d *Desk) get(ctx context.Context, id string) (l deadletter.Letter, ok bool
 	return l, ok, err
 }
 
-// note speaks of a letter, not of a message.
+// note speaks of a dead letter, not of a message.
 func (d *Desk) note(f deadletter.Facts, step journal.Step, detail string) {
 	d.Journal.Note(journal.Note{
 		Step: step, At: d.Clock.Now(), Doc: f.Doc, Key: f.Key, Sink: f.Sink, Lane: f.Lane, Event: f.Event, Sent: f.Sent,

@@ -42,7 +42,7 @@ func TestRedrivenLetterIsSentByteForByteAndStays(t *testing.T) {
 		}
 		if f, ok := b.facts(id); !ok || f.State != deadletter.Redriven || f.Redrives != 1 || f.Auto != 0 ||
 			!f.RedrivenAt.Equal(time.Now()) {
-			t.Errorf("letter %+v, there %t; want it redriven once by an operator", f, ok)
+			t.Errorf("dead letter %+v, there %t; want it redriven once by an operator", f, ok)
 		}
 		if n := b.notes.Of(journal.Redriven); len(n) != 1 || n[0].Detail != "by ann" {
 			t.Errorf("audit %+v", n)
@@ -61,11 +61,11 @@ func TestRedriveAfterNewerCommitIsSuperseded(t *testing.T) {
 		b.commit(newer)
 		b.one(id, redrive.How{DryRun: true}, redrive.Superseded)
 		if _, ok := b.facts(id); !ok {
-			t.Fatal("a dry run took the letter away")
+			t.Fatal("a dry run took the dead letter away")
 		}
 		b.one(id, redrive.How{}, redrive.Superseded)
 		if _, ok := b.facts(id); ok {
-			t.Error("the letter is still there")
+			t.Error("the dead letter is still there")
 		}
 		if got := b.received(b.live); len(got) != 0 {
 			t.Errorf("%d messages were sent, want none", len(got))
@@ -77,7 +77,7 @@ func TestRedriveAfterNewerCommitIsSuperseded(t *testing.T) {
 	})
 }
 
-// Faults, line 51: the letter is parked and the operator faster than index's REJECT.
+// Faults, line 51: the dead letter is parked and the operator faster than index's REJECT.
 func TestRedriveThatOvertakesRejectStaysParked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestRedriveThatOvertakesRejectStaysParked(t *testing.T) {
 		b.one(id, redrive.How{}, redrive.Busy) // the invocation died: pending still
 		b.reject(l)
 		if f, ok := b.facts(id); !ok || f.State != deadletter.Parked || f.Redrives != 0 {
-			t.Fatalf("letter %+v, there %t; want it parked", f, ok)
+			t.Fatalf("dead letter %+v, there %t; want it parked", f, ok)
 		}
 		if got := b.received(b.live); len(got) != 0 {
 			t.Errorf("%d messages were sent, want none", len(got))
@@ -115,10 +115,10 @@ func TestRefusedRedriveStaysParked(t *testing.T) {
 				t.Fatalf("%d copies, want 1", len(copies))
 			}
 			if again := b.die(copies[0]); again != id { // the sink refuses it again
-				t.Fatalf("letter %s, want %s: one letter for one version", again, id)
+				t.Fatalf("dead letter %s, want %s: one dead letter for one version", again, id)
 			}
 			if f, ok := b.facts(id); !ok || f.State != deadletter.Parked || f.Redrives != n+1 {
-				t.Fatalf("letter %+v, there %t; want it parked and %d redrives", f, ok, n+1)
+				t.Fatalf("dead letter %+v, there %t; want it parked and %d redrives", f, ok, n+1)
 			}
 		}
 	})
@@ -289,7 +289,7 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 			t.Errorf("send failed: got %s, error %v; want failed", got, err)
 		}
 		if f, ok := b.facts(id); !ok || f.State != deadletter.Parked {
-			t.Fatalf("letter %+v, there %t; want it parked", f, ok)
+			t.Fatalf("dead letter %+v, there %t; want it parked", f, ok)
 		}
 		b.desk.Queues = good
 

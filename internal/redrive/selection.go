@@ -16,10 +16,10 @@ const page = 100
 // be said.
 var ErrFilter = errors.New("filter")
 
-// Selection is which letters a command works on.
+// Selection is which dead letters a command works on.
 type Selection struct {
 	deadletter.Filter
-	ID string // one letter; the filter is not asked then
+	ID string // one dead letter; the filter is not asked then
 }
 
 // Validate says what is wrong with the selection, in the words of the command line, or nil.
@@ -44,9 +44,9 @@ func (s Selection) Validate() error {
 	return nil
 }
 
-// List calls f with the facts of every letter that is selected, oldest first, with its state as
+// List calls f with the facts of every dead letter that is selected, oldest first, with its state as
 // people see it, until f returns an error. Letters that die after the call began are left out, so
-// that a letter that dies again is not met twice. There is no other limit.
+// that a dead letter that dies again is not met twice. There is no other limit.
 func (d *Desk) List(ctx context.Context, s Selection, f func(deadletter.Facts) error) error {
 	if err := s.Validate(); err != nil {
 		return err

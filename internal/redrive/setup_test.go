@@ -149,7 +149,7 @@ func (b *bench) row(doc shard.DocID) shard.Row {
 	return rows[0]
 }
 
-// letter sends what index sends for an event that the sink refused for good, and lets dlq park it.
+// dead letter sends what index sends for an event that the sink refused for good, and lets dlq park it.
 func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	b.Helper()
 	var e event.Event
@@ -167,7 +167,7 @@ func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	}
 	ms, err := b.dead.Receive(b.Context(), 10, 0)
 	if err != nil || len(ms) != 1 {
-		b.Fatalf("received %d letters, error %v", len(ms), err)
+		b.Fatalf("received %d dead letters, error %v", len(ms), err)
 	}
 	if kept := b.dlq.Handle(b.Context(), ms); len(kept) != 0 {
 		b.Fatalf("dlq kept %v", kept)
@@ -176,7 +176,7 @@ func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	return l.ID
 }
 
-// die is the whole life of a version that the sink refuses: admitted, claimed, its letter parked,
+// die is the whole life of a version that the sink refuses: admitted, claimed, its dead letter parked,
 // rejected.
 func (b *bench) die(m queue.Message) string {
 	b.Helper()
@@ -188,7 +188,7 @@ func (b *bench) die(m queue.Message) string {
 	return id
 }
 
-// one redrives one letter and checks what became of it.
+// one redrives one dead letter and checks what became of it.
 func (b *bench) one(id string, how redrive.How, want redrive.Outcome) {
 	b.Helper()
 	got, err := b.desk.One(b.Context(), id, how)
@@ -197,7 +197,7 @@ func (b *bench) one(id string, how redrive.How, want redrive.Outcome) {
 	}
 }
 
-// facts are what is kept of a letter; ok says whether it is.
+// facts are what is kept of a dead letter; ok says whether it is.
 func (b *bench) facts(id string) (deadletter.Facts, bool) {
 	b.Helper()
 	l, ok, err := b.letters.Get(b.Context(), id)

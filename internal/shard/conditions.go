@@ -189,8 +189,8 @@ func Reject(l Lease, lastError string, expires int64, image Row) Write {
 	return w
 }
 
-// Park marks a version dead whose letter is stored and which nobody is writing: by dlq for letters
-// that SQS moved, by receive after a dead_deadline letter. Form two, for a row where k is not
+// Park marks a version dead whose dead letter is stored and which nobody is writing: by dlq for dead letters
+// that SQS moved, by receive after a dead_deadline dead letter. Form two, for a row where k is not
 // pending, gives a row that it creates a time to expire.
 func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 	key := keyValue(k)
@@ -213,7 +213,7 @@ func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 	return w
 }
 
-// Redrive takes the mark of a dead letter away before the letter is sent again. It is refused while
+// Redrive takes the mark of a dead letter away before the dead letter is sent again. It is refused while
 // anybody is still working on the version. A row whose dead is another key needs no write; see
 // [MayRedrive].
 func Redrive(doc DocID, k OrderKey, now Micros) Write {

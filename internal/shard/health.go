@@ -8,31 +8,31 @@ func HealthRow(sink string) DocID { return DocID("!health#" + sink) }
 // RunRow is the key of the row that debounces a maintenance run.
 func RunRow(name string) DocID { return DocID("!run#" + name) }
 
-// Gate is what a health row says.
-type Gate byte
+// Circuit is what a health row says.
+type Circuit byte
 
-// A closed gate lets everything through, an open one nothing; after its time an open one lets one
+// A closed circuit lets everything through, an open one nothing; after its time an open one lets one
 // prober ping.
 const (
-	GateClosed Gate = iota
-	GateOpen
-	GateProbe
+	CircuitClosed Circuit = iota
+	CircuitOpen
+	CircuitProbe
 )
 
 // Health reads the health row: what to do now, and when to look again where nothing may be claimed.
-func Health(r Row, now Micros) (Gate, Micros) {
+func Health(r Row, now Micros) (Circuit, Micros) {
 	switch {
 	case r.OpenUntil == 0:
-		return GateClosed, 0
+		return CircuitClosed, 0
 	case now <= r.OpenUntil:
-		return GateOpen, r.OpenUntil + 1
+		return CircuitOpen, r.OpenUntil + 1
 	case now <= r.ProbeUntil:
-		return GateOpen, r.ProbeUntil + 1
+		return CircuitOpen, r.ProbeUntil + 1
 	}
-	return GateProbe, 0
+	return CircuitProbe, 0
 }
 
-// Trip opens the gate, one level higher, unless somebody has just done so.
+// Trip opens the circuit, one level higher, unless somebody has just done so.
 func Trip(sink string, now, until Micros, level int64) Write {
 	return Write{Transition: TRIP, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
@@ -52,7 +52,7 @@ func Probe(sink string, now, until Micros) Write {
 	}, Update: []Action{set(AttrProbeUntil, timeValue(until))}}
 }
 
-// Close closes the gate after a probe that succeeded. last_write keeps the time: prune wants to
+// Close closes the circuit after a probe that succeeded. last_write keeps the time: prune wants to
 // know since when the sink is well.
 func Close(sink string, probe, now Micros) Write {
 	return Write{Transition: CLOSE, Doc: HealthRow(sink), Cond: []Clause{
@@ -62,8 +62,8 @@ func Close(sink string, probe, now Micros) Write {
 		remove(AttrOpenUntil, AttrLevel, AttrProbeUntil)...)}
 }
 
-// WellSince reports whether the gate has been closed for at least d.
-func WellSince(r Row, now Micros, d time.Duration) bool {
+// HealthySince reports whether the circuit has been closed for at least d.
+func HealthySince(r Row, now Micros, d time.Duration) bool {
 	return r.OpenUntil == 0 && (r.LastWrite == 0 || r.LastWrite.Add(d) <= now)
 }
 

@@ -5,7 +5,7 @@ import "time"
 // Judgement says what a row makes of an event.
 type Judgement byte
 
-// The judgements of receive and dlq. Only Done ones and stored letters let a message go.
+// The judgements of receive and dlq. Only Done ones and stored dead letters let a message go.
 const (
 	Held          Judgement = iota // new, or not yet known to be done: the message is kept
 	Stale                          // committed > k: done
@@ -118,7 +118,7 @@ func Due(before, after Row, a Arrival, t Timing) Micros {
 	return max(due, a.NotBefore)
 }
 
-// MayRedrive reports whether nobody works on version k any more, so that its letter may be sent
+// MayRedrive reports whether nobody works on version k any more, so that its dead letter may be sent
 // again.
 func MayRedrive(r Row, k OrderKey, now Micros) bool { return r.Pending != k && !r.leasedRaw(now) }
 

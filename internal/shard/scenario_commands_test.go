@@ -25,7 +25,7 @@ import (
 //	reject by=A [image=claim]                REJECT
 //	park v2, redrive v2                      PARK, REDRIVE
 //	read, collect                            what prune reads, and deletes where it is unchanged
-//	trip, probe by=A, close by=A, health     the gate of a sink
+//	trip, probe by=A, close by=A, health     the circuit of a sink
 //	start by=A, end by=A                     a maintenance run
 var commands = map[string]func(*testing.T, *story, *line) string{
 	"wait":     wait,
@@ -47,7 +47,7 @@ var commands = map[string]func(*testing.T, *story, *line) string{
 	"collect":  collect,
 	"trip":     trip,
 	"probe":    probe,
-	"close":    closeGate,
+	"close":    closeCircuit,
 	"health":   health,
 	"widen":    widen,
 	"start":    startRun,
@@ -261,7 +261,7 @@ func trip(t *testing.T, s *story, l *line) string {
 		t.Fatal(err)
 	}
 	return s.write(t, shard.Trip("search", s.micros(), s.micros().Add(l.span(l.text("for", "10s"))), level),
-		"the gate is open", nil)
+		"the circuit is open", nil)
 }
 
 func probe(t *testing.T, s *story, l *line) string {
@@ -274,20 +274,20 @@ func probe(t *testing.T, s *story, l *line) string {
 	return text
 }
 
-func closeGate(t *testing.T, s *story, l *line) string {
-	return s.write(t, shard.Close("search", s.probes[l.text("by", "")], s.micros()), "the gate is closed", nil)
+func closeCircuit(t *testing.T, s *story, l *line) string {
+	return s.write(t, shard.Close("search", s.probes[l.text("by", "")], s.micros()), "the circuit is closed", nil)
 }
 
 func health(t *testing.T, s *story, l *line) string {
 	r := s.rowOf(t, shard.HealthRow("search"))
 	since := l.span(l.text("since", "60s"))
-	gate, until := shard.Health(r, s.micros())
-	text := map[shard.Gate]string{
-		shard.GateClosed: "closed: everything goes through", shard.GateOpen: "open: nothing is claimed before " +
+	circuit, until := shard.Health(r, s.micros())
+	text := map[shard.Circuit]string{
+		shard.CircuitClosed: "closed: everything goes through", shard.CircuitOpen: "open: nothing is claimed before " +
 			clockText(until),
-		shard.GateProbe: "open, its time is over: one may probe",
-	}[gate]
-	if shard.WellSince(r, s.micros(), since) {
+		shard.CircuitProbe: "open, its time is over: one may probe",
+	}[circuit]
+	if shard.HealthySince(r, s.micros(), since) {
 		text += "; well for " + since.String()
 	}
 	return text

@@ -15,7 +15,7 @@ import (
 // refuses another one.
 type Class byte
 
-// The five classes of docs/events.md. The byte is the letter of the printed form.
+// The five classes of docs/events.md. The byte is the dead letter of the printed form.
 const (
 	ClassInt  Class = 'i' // numeric, 1 to 40 digits: payload_version, Kafka offsets, DynamoDB Streams SequenceNumber
 	ClassSeq  Class = 's' // hex, right-padded to 32 digits: S3 sequencer
@@ -236,7 +236,7 @@ func (v Version) Class() Class {
 	return 0
 }
 
-// String is the printed form: a letter for the class and, for numbers, a two-digit length, so that
+// String is the printed form: a dead letter for the class and, for numbers, a two-digit length, so that
 // printed versions sort as the packed ones do: i0512345.
 func (v Version) String() string {
 	if v.packed == "" {

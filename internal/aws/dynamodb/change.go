@@ -1,8 +1,6 @@
 package dynamodb
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -10,75 +8,40 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// change builds the update of an item that is no document's row. Zero values take their attribute
-// away, so that storing an item again leaves nothing of the old one behind.
-type change struct {
-	sets, removes, adds []string
-	names               map[string]string
-	values              map[string]types.AttributeValue
-	condition           string
+// change is the update of an item that is not a document's row. Zero values take their attribute
+// away, so that storing an item again leaves nothing of the old one behind. Package shard renders
+// it, as it renders the writes of rows.
+type change []shard.Action
+
+func (c *change) do(verb shard.Verb, attr string, v shard.Value) {
+	*c = append(*c, shard.Action{Verb: verb, Attr: shard.Attr(attr), Val: v})
 }
 
-func newChange() *change {
-	return &change{names: map[string]string{}, values: map[string]types.AttributeValue{}}
-}
-
-func (c *change) name(attr string) string {
-	c.names["#"+attr] = attr
-	return "#" + attr
-}
-
-func (c *change) value(v types.AttributeValue) string {
-	name := ":v" + strconv.Itoa(len(c.values))
-	c.values[name] = v
-	return name
-}
-
-func (c *change) set(attr string, v types.AttributeValue, zero bool) {
-	if zero {
-		c.removes = append(c.removes, c.name(attr))
-		return
+func (c *change) set(attr string, v shard.Value) {
+	verb := shard.Set
+	if v.Text == "" && v.Num == 0 {
+		verb = shard.Remove
 	}
-	c.sets = append(c.sets, c.name(attr)+" = "+c.value(v))
+	c.do(verb, attr, v)
 }
 
-func (c *change) text(attr, s string) { c.set(attr, &types.AttributeValueMemberS{Value: s}, s == "") }
+func (c *change) text(attr, s string) { c.set(attr, shard.Value{Kind: shard.KindString, Text: s}) }
 
-func (c *change) bytes(attr, s string) {
-	c.set(attr, &types.AttributeValueMemberB{Value: []byte(s)}, s == "")
+func (c *change) bytes(attr, s string) { c.set(attr, shard.Value{Kind: shard.KindBinary, Text: s}) }
+
+func (c *change) number(attr string, n int64) {
+	c.set(attr, shard.Value{Kind: shard.KindNumber, Num: n})
 }
-
-func (c *change) number(attr string, n int64) { c.set(attr, number(n), n == 0) }
-
 func (c *change) time(attr string, t time.Time) { c.number(attr, int64(shard.MicrosOf(t))) }
+func (c *change) count(attr string) {
+	c.do(shard.Add, attr, shard.Value{Kind: shard.KindNumber, Num: 1})
+}
 
 // first sets the attribute unless it is there.
 func (c *change) first(attr, s string) {
 	if s != "" {
-		n := c.name(attr)
-		c.sets = append(c.sets, n+" = if_not_exists("+n+", "+c.value(&types.AttributeValueMemberS{Value: s})+")")
+		c.do(shard.SetIfAbsent, attr, shard.Value{Kind: shard.KindString, Text: s})
 	}
-}
-
-func (c *change) add(attr string, n int64) {
-	c.adds = append(c.adds, c.name(attr)+" "+c.value(number(n)))
-}
-
-func number(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
-func (c *change) expression() string {
-	var parts []string
-	for _, p := range []struct {
-		verb string
-		list []string
-	}{{"SET ", c.sets}, {"REMOVE ", c.removes}, {"ADD ", c.adds}} {
-		if len(p.list) > 0 {
-			parts = append(parts, p.verb+strings.Join(p.list, ", "))
-		}
-	}
-	return strings.Join(parts, " ")
 }
 
 // fields reads an item that change wrote. An attribute that is absent or of another type is zero.

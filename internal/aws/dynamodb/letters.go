@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -18,7 +17,7 @@ import (
 // use.
 //
 // The message is stored before the facts and deleted after them, so facts without a message mean
-// that the letter was dropped at the moment at which it was parked again. Get says so.
+// that the dead letter was dropped at the moment at which it was parked again. Get says so.
 type Letters struct {
 	table  *Table
 	bodies Bodies
@@ -26,7 +25,7 @@ type Letters struct {
 
 var _ deadletter.Store = (*Letters)(nil)
 
-// NewLetters returns the letters of a table.
+// NewLetters returns the dead letters of a table.
 func NewLetters(t *Table, bodies Bodies) *Letters { return &Letters{table: t, bodies: bodies} }
 
 // lookFactor is how many items List looks at for each one that it may return.
@@ -35,12 +34,12 @@ const lookFactor = 20
 // Park stores the message and then the facts.
 func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
 	if l.ID == "" {
-		return false, backoff.Permanent(errors.New("park letter: it has no id"))
+		return false, backoff.Permanent(errors.New("park dead letter: it has no id"))
 	}
 	if err := s.bodies.Put(ctx, l.ID, l.Body, l.Attributes); err != nil {
-		return false, fmt.Errorf("park letter %s: %w", l.ID, err)
+		return false, fmt.Errorf("park dead letter %s: %w", l.ID, err)
 	}
-	c := newChange()
+	var c change
 	c.text(IndexPartition, dead.bucket(l.ID))
 	c.text(IndexSort, sortKey(l.Died, l.ID))
 	c.text("reason", string(l.Reason))
@@ -58,14 +57,14 @@ func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
 	c.text("last_error", l.LastError)
 	c.time("died", l.Died)
 	c.text("state", string(deadletter.Parked))
-	old, err := s.table.update(ctx, "park letter "+l.ID, dead.doc(l.ID), c)
+	old, err := s.table.change(ctx, "park dead letter "+l.ID, shard.Write{Doc: dead.doc(l.ID), Update: c})
 	return len(old) == 0, err
 }
 
 func facts(it item) deadletter.Facts {
 	f := fields(it)
 	return deadletter.Facts{
-		ID: strings.TrimPrefix(f.text(PartitionKey), dead.doc("")), Reason: deadletter.Reason(f.text("reason")),
+		ID: dead.id(f), Reason: deadletter.Reason(f.text("reason")),
 		Detail: f.text("detail"),
 		Doc:    shard.DocID(f.text("about")), Key: shard.OrderKey(f.bytes("order_key")), Event: int(f.number("event")),
 		Sink: f.text("sink"), Lane: f.text("lane"), MessageID: f.text("message"),
@@ -85,23 +84,23 @@ func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, 
 	}
 	body, attrs, ok, err := s.bodies.Get(ctx, id)
 	if err != nil {
-		return deadletter.Letter{}, false, fmt.Errorf("get letter %s: %w", id, err)
+		return deadletter.Letter{}, false, fmt.Errorf("get dead letter %s: %w", id, err)
 	}
 	if !ok {
 		return deadletter.Letter{}, false, backoff.Permanent(
-			fmt.Errorf("get letter %s: its message is gone: drop the letter and publish the document again", id))
+			fmt.Errorf("get dead letter %s: its message is gone: drop the dead letter and publish the document again", id))
 	}
 	return deadletter.Letter{Facts: facts(it), Body: body, Attributes: attrs}, true, nil
 }
 
-// List goes through the index, oldest first. It may return fewer than limit letters, even none, and
+// List goes through the index, oldest first. It may return fewer than limit dead letters, even none, and
 // still a cursor: then the filter passed over the rest of what it looked at. The index follows the
 // table within moments.
 func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,
 	error,
 ) {
 	if limit < 1 {
-		return nil, "", fmt.Errorf("list letters: limit %d is not positive", limit)
+		return nil, "", fmt.Errorf("list dead letters: limit %d is not positive", limit)
 	}
 	within := whole(cursor)
 	if !f.After.IsZero() {
@@ -113,7 +112,7 @@ func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, 
 	items, next, err := s.table.waiting(ctx, dead, within, limit, lookFactor*limit,
 		func(it item) bool { return f.Matches(facts(it)) })
 	if err != nil {
-		return nil, "", fmt.Errorf("list letters: %w", err)
+		return nil, "", fmt.Errorf("list dead letters: %w", err)
 	}
 	out := make([]deadletter.Facts, len(items))
 	for i, it := range items {
@@ -122,31 +121,32 @@ func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, 
 	return out, next, nil
 }
 
-// MarkRedriven counts a redrive of a letter that is there.
+// MarkRedriven counts a redrive of a dead letter that is there.
 func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
-	c := newChange()
-	c.condition = "attribute_exists(" + c.name(PartitionKey) + ")"
+	var c change
 	c.text("state", string(deadletter.Redriven))
 	c.time("redriven_at", at)
-	c.add("redrives", 1)
+	c.count("redrives")
 	if auto {
-		c.add("auto", 1)
+		c.count("auto")
 	}
-	_, err := s.table.update(ctx, "mark letter "+id, dead.doc(id), c)
+	_, err := s.table.change(ctx, "mark dead letter "+id, shard.Write{
+		Doc: dead.doc(id), Update: c, Cond: []shard.Clause{{{Attr: PartitionKey, Op: shard.Exists}}},
+	})
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
-		return backoff.Permanent(fmt.Errorf("mark letter %s: it is not there", id))
+		return backoff.Permanent(fmt.Errorf("mark dead letter %s: it is not there", id))
 	}
 	return err
 }
 
 // Drop deletes the facts and then the message.
 func (s *Letters) Drop(ctx context.Context, id string) error {
-	if err := s.table.remove(ctx, "drop letter "+id, dead.doc(id)); err != nil {
+	if _, err := s.table.change(ctx, "drop dead letter "+id, shard.Write{Doc: dead.doc(id), Drop: true}); err != nil {
 		return err
 	}
 	if err := s.bodies.Delete(ctx, id); err != nil {
-		return fmt.Errorf("drop letter %s: %w", id, err)
+		return fmt.Errorf("drop dead letter %s: %w", id, err)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (t *Table) readBatch(ctx context.Context, docs []shard.DocID, rows []shard.
 	keys := make([]map[string]types.AttributeValue, len(docs))
 	place := make(map[shard.DocID]int, len(docs))
 	for i, doc := range docs {
-		keys[i], place[doc], rows[i] = key(string(doc)), i, shard.Row{Doc: doc}
+		keys[i], place[doc], rows[i] = key(doc), i, shard.Row{Doc: doc}
 	}
 	policy := backoff.Row()
 	for round, idle := 0, 0; ; round++ {
@@ -122,7 +122,7 @@ func (t *Table) Scan(ctx context.Context, segment, segments int, cursor string, 
 		Limit: aws.Int32(int32(limit)),
 	}
 	if cursor != "" {
-		in.ExclusiveStartKey = key(cursor)
+		in.ExclusiveStartKey = key(shard.DocID(cursor))
 	}
 	out, err := t.api.Scan(ctx, in)
 	if err != nil {

@@ -27,7 +27,7 @@ func encode(v shard.Value) types.AttributeValue {
 }
 
 // decode is the row of an item, of which nil is an absent one. Attributes that are no row's are
-// passed over: letters have theirs, and a newer schema may. One of a row's with another type is an
+// passed over: dead letters have theirs, and a newer schema may. One of a row's with another type is an
 // error: nothing may be decided on half a row.
 func decode(doc shard.DocID, item map[string]types.AttributeValue) (shard.Row, error) {
 	row := shard.Row{Doc: doc}

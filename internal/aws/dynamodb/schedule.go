@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,7 +37,7 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 	if err := s.bodies.Put(ctx, it.ID, it.Body, it.Attributes); err != nil {
 		return fmt.Errorf("put scheduled event %s: %w", it.ID, err)
 	}
-	c := newChange()
+	var c change
 	c.text(IndexPartition, sched.bucket(it.ID))
 	c.text(IndexSort, sortKey(it.NotBefore, it.ID))
 	c.text("about", string(it.Doc))
@@ -48,7 +47,7 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 	c.text("lane", string(it.Lane))
 	c.time("first_sent", it.FirstSent)
 	c.text("message", it.MessageID)
-	_, err := s.table.update(ctx, "put scheduled event "+it.ID, sched.doc(it.ID), c)
+	_, err := s.table.change(ctx, "put scheduled event "+it.ID, shard.Write{Doc: sched.doc(it.ID), Update: c})
 	return err
 }
 
@@ -72,7 +71,7 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 		g.Go(func() error {
 			f := fields(items[i])
 			out[i] = schedule.Item{
-				ID: strings.TrimPrefix(f.text(PartitionKey), sched.doc("")), Doc: shard.DocID(f.text("about")),
+				ID: sched.id(f), Doc: shard.DocID(f.text("about")),
 				Key: shard.OrderKey(f.bytes("order_key")), NotBefore: f.time("not_before"), Sink: f.text("sink"),
 				Lane: flight.Lane(f.text("lane")), FirstSent: f.time("first_sent"), MessageID: f.text("message"),
 			}
@@ -89,7 +88,7 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 
 // Delete deletes the facts and then the message.
 func (s *Schedule) Delete(ctx context.Context, id string) error {
-	if err := s.table.remove(ctx, "delete scheduled event "+id, sched.doc(id)); err != nil {
+	if _, err := s.table.change(ctx, "delete scheduled event "+id, shard.Write{Doc: sched.doc(id), Drop: true}); err != nil {
 		return err
 	}
 	if err := s.bodies.Delete(ctx, id); err != nil {

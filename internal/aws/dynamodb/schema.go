@@ -11,7 +11,7 @@ import (
 // The table's shape. The infrastructure and the tests create it from these.
 const (
 	PartitionKey   = "doc"                       // string: a document's id, or "!..." for a row of lull's own
-	IndexName      = "waiting"                   // letters and scheduled events, in the order of their time
+	IndexName      = "waiting"                   // dead letters and scheduled events, in the order of their time
 	IndexPartition = "bucket"                    // string
 	IndexSort      = "at"                        // string: microseconds with leading zeros, then the id
 	TTLAttribute   = string(shard.AttrExpiresAt) // number, seconds

@@ -49,16 +49,7 @@ func (t *Table) Counts() (reads, writes, refused int64) {
 
 // Write sends the write as one request and returns the row as it was before.
 func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
-	e := w.Expression()
-	values := make(map[string]types.AttributeValue, len(e.Values))
-	for name, v := range e.Values {
-		values[name] = encode(v)
-	}
-	if len(values) == 0 {
-		values = nil // an empty map is a validation error
-	}
-	t.writes.Add(1)
-	item, err := t.send(ctx, w, e, values)
+	item, err := t.send(ctx, w)
 	if err == nil {
 		return decode(w.Doc, item)
 	}
@@ -75,13 +66,28 @@ func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 }
 
 // send makes the request, an UpdateItem or a DeleteItem, and returns the item as it was before.
-func (t *Table) send(ctx context.Context, w shard.Write, e shard.Expression, values item) (item, error) {
+func (t *Table) send(ctx context.Context, w shard.Write) (item, error) {
+	e := w.Expression()
+	var values item // an empty map is a validation error
+	for name, v := range e.Values {
+		if values == nil {
+			values = make(item, len(e.Values))
+		}
+		values[name] = encode(v)
+	}
+	names, refused := e.Names, types.ReturnValuesOnConditionCheckFailureAllOld
+	if e.Condition == "" {
+		refused = ""
+	}
+	if len(names) == 0 {
+		names = nil
+	}
+	t.writes.Add(1)
 	if w.Drop {
 		out, err := t.api.DeleteItem(ctx, &sdk.DeleteItemInput{
-			TableName: &t.name, Key: key(string(w.Doc)), ReturnValues: types.ReturnValueAllOld,
-			ConditionExpression: text(e.Condition), ExpressionAttributeNames: e.Names,
-			ExpressionAttributeValues:           values,
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+			TableName: &t.name, Key: key(w.Doc), ReturnValues: types.ReturnValueAllOld,
+			ConditionExpression: text(e.Condition), ExpressionAttributeNames: names,
+			ExpressionAttributeValues: values, ReturnValuesOnConditionCheckFailure: refused,
 		})
 		if err != nil {
 			return nil, err
@@ -89,11 +95,9 @@ func (t *Table) send(ctx context.Context, w shard.Write, e shard.Expression, val
 		return out.Attributes, nil
 	}
 	out, err := t.api.UpdateItem(ctx, &sdk.UpdateItemInput{
-		TableName: &t.name, Key: key(string(w.Doc)), ReturnValues: types.ReturnValueAllOld,
-		UpdateExpression:    text(e.Update),
-		ConditionExpression: text(e.Condition), ExpressionAttributeNames: e.Names,
-		ExpressionAttributeValues:           values,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		TableName: &t.name, Key: key(w.Doc), ReturnValues: types.ReturnValueAllOld,
+		UpdateExpression: text(e.Update), ConditionExpression: text(e.Condition), ExpressionAttributeNames: names,
+		ExpressionAttributeValues: values, ReturnValuesOnConditionCheckFailure: refused,
 	})
 	if err != nil {
 		return nil, err
@@ -101,8 +105,8 @@ func (t *Table) send(ctx context.Context, w shard.Write, e shard.Expression, val
 	return out.Attributes, nil
 }
 
-func key(doc string) map[string]types.AttributeValue {
-	return map[string]types.AttributeValue{PartitionKey: &types.AttributeValueMemberS{Value: doc}}
+func key(doc shard.DocID) item {
+	return item{PartitionKey: &types.AttributeValueMemberS{Value: string(doc)}}
 }
 
 // text is nil for an empty expression, which DynamoDB would refuse.

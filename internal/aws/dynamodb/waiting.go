@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,7 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Bodies keeps the messages of letters and scheduled events byte for byte: they are too large for
+// Bodies keeps the messages of dead letters and scheduled events byte for byte: they are too large for
 // an item. It is safe for concurrent use.
 type Bodies interface {
 	// Put stores the message under the id, in place of one that is there.
@@ -39,7 +40,10 @@ const (
 const buckets = 8
 
 // doc is the partition key of an item.
-func (k kind) doc(id string) string { return "!" + string(k) + "#" + id }
+func (k kind) doc(id string) shard.DocID { return shard.DocID("!" + string(k) + "#" + id) }
+
+// id is the id of an item that was read.
+func (k kind) id(f fields) string { return strings.TrimPrefix(f.text(PartitionKey), string(k.doc(""))) }
 
 func (k kind) partition(n uint32) string { return string(k) + "#" + strconv.Itoa(int(n)) }
 
@@ -160,7 +164,7 @@ func first(streams []*stream) *stream {
 }
 
 // get reads one item consistently; nil is an absent one.
-func (t *Table) get(ctx context.Context, doc string) (item, error) {
+func (t *Table) get(ctx context.Context, doc shard.DocID) (item, error) {
 	t.reads.Add(1)
 	out, err := t.api.GetItem(ctx, &sdk.GetItemInput{
 		TableName: &t.name, Key: key(doc), ConsistentRead: aws.Bool(true),
@@ -171,26 +175,12 @@ func (t *Table) get(ctx context.Context, doc string) (item, error) {
 	return out.Item, nil
 }
 
-// update changes one item and returns it as it was; nil is an absent one.
-func (t *Table) update(ctx context.Context, doing, doc string, c *change) (item, error) {
-	t.writes.Add(1)
-	out, err := t.api.UpdateItem(ctx, &sdk.UpdateItemInput{
-		TableName: &t.name, Key: key(doc), ReturnValues: types.ReturnValueAllOld,
-		UpdateExpression:    text(c.expression()),
-		ConditionExpression: text(c.condition), ExpressionAttributeNames: c.names,
-		ExpressionAttributeValues: c.values,
-	})
+// change carries out a write of an item that is not a row and returns the item as it was; nil is an
+// absent one.
+func (t *Table) change(ctx context.Context, doing string, w shard.Write) (item, error) {
+	old, err := t.send(ctx, w)
 	if err != nil {
 		return nil, t.failure(doing, err)
 	}
-	return out.Attributes, nil
-}
-
-// remove deletes one item; deleting an absent one is no error.
-func (t *Table) remove(ctx context.Context, doing, doc string) error {
-	t.writes.Add(1)
-	if _, err := t.api.DeleteItem(ctx, &sdk.DeleteItemInput{TableName: &t.name, Key: key(doc)}); err != nil {
-		return t.failure(doing, err)
-	}
-	return nil
+	return old, nil
 }

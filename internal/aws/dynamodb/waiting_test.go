@@ -126,11 +126,11 @@ func TestTheIndexIsMergedInOrderOverItsPartitions(t *testing.T) {
 			}
 		}
 		if len(ids) != n {
-			t.Fatalf("limit %d: got %d letters, want %d", limit, len(ids), n)
+			t.Fatalf("limit %d: got %d dead letters, want %d", limit, len(ids), n)
 		}
 		for i, id := range ids {
 			if want := fmt.Sprintf("%04d", i); id != want {
-				t.Fatalf("limit %d: letter %d is %s, want %s", limit, i, id, want)
+				t.Fatalf("limit %d: dead letter %d is %s, want %s", limit, i, id, want)
 			}
 		}
 		if want := (n + limit - 1) / limit; pages != want {
@@ -159,7 +159,7 @@ func TestAFilterThatMatchesNothingComesBack(t *testing.T) {
 		}
 	}
 	if calls != 500/(5*lookFactor)-1 {
-		t.Errorf("got %d calls with a cursor, want one behind each %d letters but the last", calls, 5*lookFactor)
+		t.Errorf("got %d calls with a cursor, want one behind each %d dead letters but the last", calls, 5*lookFactor)
 	}
 }
 

@@ -23,16 +23,16 @@ func Run(t *testing.T, open func(t *testing.T) deadletter.Store) {
 		name string
 		run  func(*testing.T, *run)
 	}{
-		{"a letter comes back byte for byte with its facts", roundTrip},
-		{"a large letter comes back byte for byte", largeLetter},
-		{"a letter of a message that nobody could decode has no document", undecodable},
-		{"an absent letter is not there", absent},
-		{"a letter without an id is refused", noID},
-		{"storing a letter again stores it once, parks it and keeps its redrives", parksAgain},
-		{"a redrive is counted and the letter stays", redriven},
-		{"marking a letter that is not there makes none", markAbsent},
-		{"a dropped letter is gone", drops},
-		{"letters are listed oldest first, in pages of any size, none left out", lists},
+		{"a dead letter comes back byte for byte with its facts", roundTrip},
+		{"a large dead letter comes back byte for byte", largeLetter},
+		{"a dead letter of a message that nobody could decode has no document", undecodable},
+		{"an absent dead letter is not there", absent},
+		{"a dead letter without an id is refused", noID},
+		{"storing a dead letter again stores it once, parks it and keeps its redrives", parksAgain},
+		{"a redrive is counted and the dead letter stays", redriven},
+		{"marking a dead letter that is not there makes none", markAbsent},
+		{"a dropped dead letter is gone", drops},
+		{"dead letters are listed oldest first, in pages of any size, none left out", lists},
 		{"a filter selects", filters},
 		{"a call under a context that has ended fails", endedContext},
 	} {
@@ -54,7 +54,7 @@ type run struct {
 
 var died = time.UnixMilli(1_777_888_800_123).UTC()
 
-// letter is a new letter; each died a minute after the one before.
+// dead letter is a new dead letter; each died a minute after the one before.
 func (r *run) letter() deadletter.Letter {
 	r.n++
 	return deadletter.Letter{
@@ -90,7 +90,7 @@ func (r *run) expect(t *testing.T, want deadletter.Letter) {
 	t.Helper()
 	got, ok, err := r.Get(t.Context(), want.ID)
 	if err != nil || !ok {
-		t.Fatalf("get: %v, %v, want the letter", ok, err)
+		t.Fatalf("get: %v, %v, want the dead letter", ok, err)
 	}
 	if g, w := utc(got.Facts), utc(want.Facts); g != w {
 		t.Errorf("facts %+v\nwant %+v", g, w)
@@ -165,7 +165,7 @@ func parksAgain(t *testing.T, r *run) {
 	again.RedrivenAt, again.Redrives, again.Auto = at, 2, 1
 	r.expect(t, again)
 	if got := r.all(t, deadletter.Filter{}, 1000); len(got) != 1 {
-		t.Errorf("%d letters listed, want 1", len(got))
+		t.Errorf("%d dead letters listed, want 1", len(got))
 	}
 }
 
@@ -201,7 +201,7 @@ func drops(t *testing.T, r *run) {
 		}
 	}
 	if got := r.all(t, deadletter.Filter{}, 1000); len(got) != 0 {
-		t.Errorf("%d letters listed, want none", len(got))
+		t.Errorf("%d dead letters listed, want none", len(got))
 	}
 	r.park(t, l, true)
 }
@@ -217,7 +217,7 @@ func (r *run) all(t *testing.T, f deadletter.Filter, limit int) []string {
 			t.Fatalf("list: %v", err)
 		}
 		if len(page) > limit {
-			t.Fatalf("a page of %d letters, want at most %d", len(page), limit)
+			t.Fatalf("a page of %d dead letters, want at most %d", len(page), limit)
 		}
 		for _, l := range page {
 			if l.Died.Before(last) {

@@ -11,28 +11,28 @@ func healthCases() []Case {
 	open := shard.Row{OpenUntil: now - 1, Level: 2, ProbeUntil: now - 1, LastWrite: begin}
 	trip := &book{write: shard.Trip("sink", now, until, 3), base: open}
 	tripped := shard.Row{OpenUntil: until, Level: 3, LastWrite: begin}
-	trip.allowed("when the gate's time is over: it opens wider, and the probe is over", tripped)
-	trip.allowed("when the gate is closed", tripped, openUntil(0), func(r *shard.Row) { r.Level = 0 })
+	trip.allowed("when the circuit's time is over: it opens wider, and the probe is over", tripped)
+	trip.allowed("when the circuit is closed", tripped, openUntil(0), func(r *shard.Row) { r.Level = 0 })
 	trip.refused("when somebody has just opened it", openUntil(until))
 	trip.refused("in the last microsecond of its time", openUntil(now))
 	trip.foreign()
 
 	probe := &book{write: shard.Probe("sink", now, until), base: open}
 	of := func(changes ...change) shard.Row { return with(with(open, probeUntil(until)), changes...) }
-	probe.allowed("when the gate's time is over and the last prober's too", of())
+	probe.allowed("when the circuit's time is over and the last prober's too", of())
 	probe.allowed("where nobody probed yet", of(), probeUntil(0))
-	probe.refused("when the gate is closed", openUntil(0))
-	probe.refused("while the gate is open", openUntil(until))
-	probe.refused("in the last microsecond of the gate's time", openUntil(now))
+	probe.refused("when the circuit is closed", openUntil(0))
+	probe.refused("while the circuit is open", openUntil(until))
+	probe.refused("in the last microsecond of the circuit's time", openUntil(now))
 	probe.refused("while another one probes", probeUntil(until))
 	probe.refused("in the last microsecond of another one's probe", probeUntil(now))
 	probe.foreign()
 
 	shut := &book{write: shard.Close("sink", until, now), base: with(open, probeUntil(until))}
-	shut.allowed("to the prober: the gate is closed, and since when is noted", shard.Row{LastWrite: now})
+	shut.allowed("to the prober: the circuit is closed, and since when is noted", shard.Row{LastWrite: now})
 	shut.refused("to a prober whose time another one took", probeUntil(until+1))
 	shut.refused("to a prober who took the time of another one", probeUntil(until-1))
-	shut.refused("when the gate opened anew meanwhile", probeUntil(0))
+	shut.refused("when the circuit opened anew meanwhile", probeUntil(0))
 	shut.foreign()
 	return append(append(trip.cases, probe.cases...), shut.cases...)
 }
