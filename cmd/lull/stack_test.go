@@ -200,7 +200,7 @@ func TestWrongQuestionsHaveClearAnswers(t *testing.T) {
 		says string
 	}{
 		{"nobody there", []string{"status", "--dev", gone.URL}, exitFailed, "is `lull dev` running there?"},
-		{"something else", []string{"status", "--dev", other.URL}, exitFailed, "it is no `lull dev`"},
+		{"something else", []string{"status", "--dev", other.URL}, exitFailed, "it is not a `lull dev`"},
 		{"nobody to publish to", []string{"publish", file, "--dev", gone.URL}, exitFailed, "after 0 messages"},
 		{
 			"nobody to wait for",

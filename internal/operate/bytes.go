@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// JSON text is Unicode: a body that is no UTF-8 would arrive changed, and a change can turn a
-// message that is refused into a document. Such bodies travel in base64, beside the text that they
-// have no place in.
+// JSON text is Unicode. A body that is not UTF-8 would arrive changed, and a change can turn a
+// message that is refused into a document. Such bodies travel in base64, outside the text.
 
 // wirePublication is a Publication as it travels.
 type wirePublication struct {
@@ -81,7 +80,7 @@ func (l *Letter) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// marshal leaves HTML alone: whoever wants it escaped does so around this.
+// marshal does not escape HTML: the encoder around it does, if its caller asks for that.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -4,12 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 )
 
-// update is one line of the answer to redrive and drop, which may take hours at a low rate: a
-// letter that is done, or, last, the result and the error.
+// update is one line of the answer to redrive and drop, which may take hours at a low rate. Each line
+// is a dead letter that is done; the last one is the result and the error.
 type update struct {
 	Line   *LetterLine    `json:"line,omitempty"`
 	Counts map[string]int `json:"counts,omitempty"`
@@ -17,18 +16,13 @@ type update struct {
 	End    bool           `json:"end,omitempty"`
 }
 
-// campaign answers line by line. It ends with the connection: what was not done by then is not
-// done.
+// campaign answers line by line. It ends with the connection: the remaining dead letters stay as
+// they are.
 func campaign(mux *http.ServeMux, name string, f func(context.Context, LetterOrder) (LetterResult, error)) {
 	mux.HandleFunc("POST "+prefix+name, func(w http.ResponseWriter, r *http.Request) {
-		var o LetterOrder
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-		if err == nil {
-			err = json.Unmarshal(body, &o)
-		}
+		o, err := read[LetterOrder](w, r)
 		if err != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			_ = json.NewEncoder(w).Encode(wired(input(err))) // the client went away
+			refuse(w, err)
 			return
 		}
 		w.Header().Set("Content-Type", "application/x-ndjson")
@@ -81,12 +75,12 @@ func (c *Client) campaign(ctx context.Context, name string, o LetterOrder) (Lett
 	}
 }
 
-// Redrive sends letters again.
+// Redrive sends dead letters again.
 func (c *Client) Redrive(ctx context.Context, o LetterOrder) (LetterResult, error) {
 	return c.campaign(ctx, "redrive", o)
 }
 
-// Drop deletes letters.
+// Drop deletes dead letters for good.
 func (c *Client) Drop(ctx context.Context, o LetterOrder) (LetterResult, error) {
 	return c.campaign(ctx, "drop", o)
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// sinkPatience is how long Explain waits for the sink, to which an operator may have no way: the
-// row says more.
+// sinkPatience is how long Explain waits for the sink, which an operator may not reach. The row says
+// more than the sink.
 const sinkPatience = 5 * time.Second
 
-// Explain gathers row, sink, letters and decisions, and ends in one sentence.
+// Explain gathers row, sink, dead letters and decisions, and ends in one sentence.
 func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, error) {
 	name, _ := o.Config.SinkFor(string(key.Collection()))
 	rows, err := o.Shards.Read(ctx, []shard.DocID{key, shard.HealthRow(name)}, shard.Consistent)
@@ -27,7 +27,7 @@ func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, e
 	row, health := rows[0], rows[1]
 	x := Explanation{
 		Key: key, Row: Readable(row), Committed: row.Committed.String(), Pending: row.Pending.String(),
-		Version: versionText(row.Committed),
+		Version: row.Committed.VersionText(),
 		Flight:  row.Flight,
 	}
 	if o.Readers[name] != nil {
@@ -56,8 +56,8 @@ func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, e
 	return x, nil
 }
 
-// held lists the messages about the row's document in its flight, newest version first. A flight
-// that is gone holds none.
+// held lists the messages about the row's document in its flight, newest version first: none where
+// the flight has ended.
 func (o *Operator) held(ctx context.Context, row shard.Row) ([]Held, error) {
 	if row.Flight == "" || row.Pending == "" {
 		return nil, nil
@@ -76,7 +76,7 @@ func (o *Operator) held(ctx context.Context, row shard.Row) ([]Held, error) {
 				continue
 			}
 			out = append(out, Held{
-				MessageID: r.Message.ID, Version: versionText(e.Key), OrderKey: e.Key.String(), Operation: string(e.Op),
+				MessageID: r.Message.ID, Version: e.Key.VersionText(), OrderKey: e.Key.String(), Operation: string(e.Op),
 				Lane: string(m.Lane),
 				Sent: r.Message.Sent, Due: e.Due.Time(), Receives: r.Message.ReceiveCount,
 			})
@@ -96,28 +96,28 @@ func sentence(r, health shard.Row, letters []Letter, now shard.Micros, t shard.T
 		return fmt.Sprintf("Nothing was ever committed: its only events are %d dead letters, the last for %s.",
 			len(letters), letters[len(letters)-1].Reason)
 	case !r.Exists():
-		return "No event of this document was ever judged, or its row was collected after the retention of rows."
+		return "No event of this document was ever judged, or its row was deleted after the retention of rows."
 	case r.Foreign():
 		return "Its row has a newer schema than this program: update lull."
 	case k == "" || k <= r.Committed:
-		return settledSentence(r, letters)
+		return restingSentence(r, letters)
 	}
-	v := versionText(k)
+	v := k.VersionText()
 	switch {
 	case r.Leased(now):
 		return fmt.Sprintf("Version %s is being written: the lease runs until %s.", v, clockText(r.LeaseUntil))
 	case health.OpenUntil != 0:
-		return fmt.Sprintf("Version %s waits for the sink, which is unwell: nothing is claimed before %s.", v,
+		return fmt.Sprintf("Version %s waits for the sink, which is unhealthy: nothing is claimed before %s.", v,
 			clockText(health.OpenUntil))
 	case r.Claimed > k:
 		return fmt.Sprintf(
 			"Version %s waits because version %s was claimed, got no answer and may be in the sink: redrive its dead "+
-				"letter first.", v, versionText(r.Claimed))
+				"letter first.", v, r.Claimed.VersionText())
 	case r.Attempts > 0:
-		return fmt.Sprintf("Version %s was claimed %d times without an answer; it is tried again in smaller groups.",
+		return fmt.Sprintf("Version %s was claimed %d times without an answer; it is retried in smaller groups.",
 			v, r.Attempts)
 	case r.Refusals > 0:
-		return fmt.Sprintf("Version %s was refused by the sink %d times (%s); it is tried again after a back-off.", v,
+		return fmt.Sprintf("Version %s was refused by the sink %d times (%s); it is retried after a back-off.", v,
 			r.Refusals, r.LastError)
 	}
 	waited := now.Sub(r.BurstStart)
@@ -133,8 +133,8 @@ func sentence(r, health shard.Row, letters []Letter, now shard.Micros, t shard.T
 		v, waited.Round(100*time.Millisecond), t.Quiet, t.MaxWait)
 }
 
-// settledSentence is for a row that waits for nothing.
-func settledSentence(r shard.Row, letters []Letter) string {
+// restingSentence is for a row that has nothing pending.
+func restingSentence(r shard.Row, letters []Letter) string {
 	newest := newestLetter(r, letters)
 	switch {
 	case newest == nil && r.Committed == "":
@@ -144,16 +144,16 @@ func settledSentence(r shard.Row, letters []Letter) string {
 		if r.CommittedOp == shard.Delete {
 			what = "deleted it"
 		}
-		return fmt.Sprintf("It is fresh: version %s %s since %s, and nothing newer is known.", versionText(r.Committed),
+		return fmt.Sprintf("It is fresh: version %s %s since %s, and nothing newer is known.", r.Committed.VersionText(),
 			what, clockText(r.LastWrite))
 	}
 	now, then := "Nothing is in the sink",
-		"an older good version follows by itself if one is held; otherwise mend the cause and `lull dead redrive`"
+		"an older good version follows by itself if one is held; otherwise fix the cause and `lull dead redrive`"
 	if r.Committed != "" {
-		now, then = fmt.Sprintf("Version %s is in the sink", versionText(r.Committed)),
-			"mend the cause and `lull dead redrive`"
+		now, then = fmt.Sprintf("Version %s is in the sink", r.Committed.VersionText()),
+			"fix the cause and `lull dead redrive`"
 		if r.CommittedOp == shard.Delete {
-			now = fmt.Sprintf("It was deleted by version %s", versionText(r.Committed))
+			now = fmt.Sprintf("It was deleted by version %s", r.Committed.VersionText())
 		}
 	}
 	what := "the newer version"
@@ -161,15 +161,14 @@ func settledSentence(r shard.Row, letters []Letter) string {
 		what = "version"
 	}
 	if newest.State == deadletter.Redriven {
-		return fmt.Sprintf("%s; %s %s, a dead letter (%s), was sent again at %s and is judged when it is received.",
+		return fmt.Sprintf("%s; %s %s, a dead letter (%s), was redriven at %s and is judged when it is received.",
 			now, what, newest.Version, newest.Reason,
 			newest.Redriven.UTC().Format(clockLayout))
 	}
 	return fmt.Sprintf("%s; %s %s is a dead letter (%s): %s.", now, what, newest.Version, newest.Reason, then)
 }
 
-// newestLetter is the letter of the newest version that is newer than what is committed, nil for
-// none.
+// newestLetter is the dead letter of the newest version above the committed one, nil for none.
 func newestLetter(r shard.Row, letters []Letter) *Letter {
 	var newest *Letter
 	var key shard.OrderKey
@@ -185,15 +184,7 @@ const clockLayout = "2006-01-02T15:04:05.000Z07:00"
 
 func clockText(m shard.Micros) string { return m.Time().Format(clockLayout) }
 
-func versionText(k shard.OrderKey) string {
-	p, err := k.Parts()
-	if err != nil {
-		return ""
-	}
-	return p.Version.Text()
-}
-
-// Readable is a row with order keys in print and times as text.
+// Readable is a row for people: printed order keys, and times as text.
 func Readable(r shard.Row) map[string]any {
 	out := map[string]any{}
 	for _, a := range shard.Attrs() {

@@ -61,7 +61,7 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			shard.Row{Doc: "content#a"},
 			shard.Row{},
 			nil,
-			"No event of this document was ever judged, or its row was collected after the retention of rows.",
+			"No event of this document was ever judged, or its row was deleted after the retention of rows.",
 		},
 		{
 			"one letter, no row",
@@ -118,21 +118,21 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 				dead(6, deadletter.Parked, deadletter.RejectedBySink),
 				dead(4, deadletter.Parked, deadletter.Refusals),
 			},
-			"Version 3 is in the sink; the newer version 6 is a dead letter (rejected): mend the cause and `lull " +
+			"Version 3 is in the sink; the newer version 6 is a dead letter (rejected): fix the cause and `lull " +
 				"dead redrive`.",
 		},
 		{
 			"deleted, the newest is dead", deleted,
 			shard.Row{},
 			[]Letter{dead(4, deadletter.Parked, deadletter.RejectedBySink)},
-			"It was deleted by version 3; the newer version 4 is a dead letter (rejected): mend the cause and `lull " +
+			"It was deleted by version 3; the newer version 4 is a dead letter (rejected): fix the cause and `lull " +
 				"dead redrive`.",
 		},
 		{
 			"redriven, not received", settled,
 			shard.Row{},
 			[]Letter{dead(4, deadletter.Redriven, deadletter.Refusals)},
-			"Version 3 is in the sink; the newer version 4, a dead letter (refusals), was sent again at " +
+			"Version 3 is in the sink; the newer version 4, a dead letter (refusals), was redriven at " +
 				"2026-11-20T15:59:00.000Z and is judged when it is received.",
 		},
 		{
@@ -141,7 +141,7 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			shard.Row{},
 			[]Letter{dead(4, deadletter.Parked, deadletter.RejectedBySink)},
 			"Nothing is in the sink; version 4 is a dead letter (rejected): an older good version follows by itself " +
-				"if one is held; otherwise mend the cause and `lull dead redrive`.",
+				"if one is held; otherwise fix the cause and `lull dead redrive`.",
 		},
 		{
 			"its letter was dropped",
@@ -160,10 +160,10 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			"Version 5 is being written: the lease runs until 2026-11-20T16:00:13.000Z.",
 		},
 		{
-			"sink unwell", pending(nil),
+			"unhealthy sink", pending(nil),
 			shard.Row{OpenUntil: at(time.Second)},
 			nil,
-			"Version 5 waits for the sink, which is unwell: nothing is claimed before 2026-11-20T16:00:01.000Z.",
+			"Version 5 waits for the sink, which is unhealthy: nothing is claimed before 2026-11-20T16:00:01.000Z.",
 		},
 		{
 			"blocked by a claim", pending(func(r *shard.Row) { r.Claimed = key(t, 7) }),
@@ -179,13 +179,13 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			}),
 			shard.Row{},
 			nil,
-			"Version 5 was claimed 2 times without an answer; it is tried again in smaller groups.",
+			"Version 5 was claimed 2 times without an answer; it is retried in smaller groups.",
 		},
 		{
 			"refused", pending(func(r *shard.Row) { r.Refusals, r.LastError = 3, "503 unavailable" }),
 			shard.Row{},
 			nil,
-			"Version 5 was refused by the sink 3 times (503 unavailable); it is tried again after a back-off.",
+			"Version 5 was refused by the sink 3 times (503 unavailable); it is retried after a back-off.",
 		},
 		{
 			"forgotten", pending(func(r *shard.Row) { r.BurstStart = at(-2 * time.Minute) }),

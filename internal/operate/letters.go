@@ -14,32 +14,28 @@ func (f LetterFilter) selection() redrive.Selection {
 }
 
 func asLetter(f deadletter.Facts) Letter {
-	l := Letter{
-		ID: f.ID, Key: f.Doc, OrderKey: f.Key.String(), Reason: f.Reason, Detail: f.Detail, State: f.State,
+	return Letter{
+		ID: f.ID, Key: f.Doc, OrderKey: f.Key.String(), Version: f.Key.VersionText(), Reason: f.Reason, Detail: f.Detail, State: f.State,
 		Sink: f.Sink, Lane: f.Lane,
 		MessageID: f.MessageID, Sent: f.Sent, Died: f.Died, Refusals: f.Refusals, FirstError: f.FirstError,
 		LastError: f.LastError,
 		Redriven:  f.RedrivenAt, Redrives: f.Redrives, Auto: f.Auto,
 	}
-	if p, err := f.Key.Parts(); err == nil {
-		l.Version = p.Version.Text()
-	}
-	return l
 }
 
 // Letters lists dead letters.
 func (o *Operator) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 	out := []Letter{}
-	err := o.desk().List(ctx, f.selection(), func(facts deadletter.Facts) error {
+	err := o.redrives().List(ctx, f.selection(), func(facts deadletter.Facts) error {
 		out = append(out, asLetter(facts))
 		return nil
 	})
 	return out, kind(err)
 }
 
-// Letter shows one.
+// Letter shows a dead letter with its body.
 func (o *Operator) Letter(ctx context.Context, id string) (Letter, error) {
-	full, err := o.desk().Show(ctx, id)
+	full, err := o.redrives().Show(ctx, id)
 	if err != nil {
 		return Letter{}, kind(err)
 	}
@@ -48,14 +44,14 @@ func (o *Operator) Letter(ctx context.Context, id string) (Letter, error) {
 	return l, nil
 }
 
-// Redrive sends letters again.
+// Redrive sends dead letters again.
 func (o *Operator) Redrive(ctx context.Context, r LetterOrder) (LetterResult, error) {
-	return r.do(ctx, o.desk().Redrive)
+	return r.do(ctx, o.redrives().Redrive)
 }
 
-// Drop deletes letters.
+// Drop deletes dead letters for good.
 func (o *Operator) Drop(ctx context.Context, r LetterOrder) (LetterResult, error) {
-	return r.do(ctx, o.desk().Drop)
+	return r.do(ctx, o.redrives().Drop)
 }
 
 func (r LetterOrder) do(ctx context.Context, campaign func(context.Context, redrive.Order) (redrive.Tally,
@@ -64,9 +60,9 @@ func (r LetterOrder) do(ctx context.Context, campaign func(context.Context, redr
 	res := LetterResult{Outcomes: map[string]int{}, Lines: []LetterLine{}}
 	switch {
 	case r.By == "":
-		return res, inputf("nobody is named for the audit")
+		return res, inputf("by: name who asks, for the audit")
 	case !(r.Rate >= 0):
-		return res, inputf("rate %g: want letters a second, or 0 for no limit", r.Rate)
+		return res, inputf("rate %g: want dead letters a second, or 0 for no limit", r.Rate)
 	}
 	tally, err := campaign(ctx, redrive.Order{
 		Selection: r.selection(), How: redrive.How{Force: r.Force, DryRun: r.DryRun, By: r.By}, Rate: r.Rate,
@@ -88,7 +84,7 @@ func (r LetterOrder) do(ctx context.Context, campaign func(context.Context, redr
 	return res, kind(err)
 }
 
-// maxLines is how many letters an answer names; the counts are of all.
+// maxLines is how many dead letters an answer names; it counts all.
 const maxLines = 1000
 
 func (r *LetterResult) add(l LetterLine) {

@@ -409,7 +409,7 @@ func TestTheClientSaysWhatItTalksTo(t *testing.T) {
 		want   string
 	}{
 		"nobody":         {&operate.Client{Base: gone.URL, HTTP: &http.Client{}}, "is `lull dev` running there?"},
-		"something else": {serve(http.NotFound), "it is no `lull dev`"},
+		"something else": {serve(http.NotFound), "it is not a `lull dev`"},
 		"no address":     {&operate.Client{Base: "http://[", HTTP: &http.Client{}}, "missing ']'"},
 		"half an answer": {serve(func(w http.ResponseWriter, _ *http.Request) {
 			_,
@@ -417,7 +417,7 @@ func TestTheClientSaysWhatItTalksTo(t *testing.T) {
 		}), "read the answer"},
 		"another's errors": {serve(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "{}", http.StatusTeapot)
-		}), "it is no `lull dev`"},
+		}), "it is not a `lull dev`"},
 	} {
 		if _, err := tt.client.Status(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)

@@ -37,8 +37,8 @@ type Operator struct {
 	Config   *config.Config
 	Clock    clock.Clock
 	Journal  journal.Journal
-	// History tells the latest decisions about a document, oldest first. Nil where nobody keeps
-	// them, or nobody asks for them.
+	// History returns the latest decisions about a document, oldest first. Nil where the stack does
+	// not keep them, or the command does not ask for them.
 	History func(ctx context.Context, doc shard.DocID) ([]Decision, error)
 
 	// Publisher replaces sending to a queue, where the stack wants to count what it is sent.
@@ -112,7 +112,7 @@ func AsDocument(s sink.Stored) Document {
 	}
 }
 
-// maxCount is how many letters and flights Status counts.
+// maxCount is how many dead letters and flights Status counts.
 const maxCount = 10_000
 
 // Status tells how the stack is.
@@ -142,7 +142,7 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 		}
 	}
 	errEnough := errors.New("enough")
-	err = o.desk().List(ctx, redrive.Selection{}, func(f deadletter.Facts) error {
+	err = o.redrives().List(ctx, redrive.Selection{}, func(f deadletter.Facts) error {
 		if f.State != deadletter.Parked {
 			return nil
 		}
@@ -170,7 +170,7 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	}
 }
 
-func (o *Operator) desk() *redrive.Desk {
+func (o *Operator) redrives() *redrive.Desk {
 	return &redrive.Desk{
 		Shards: o.Shards, Letters: o.Dead, Flights: o.Flights, Queues: o.Queues, Config: o.Config, Clock: o.Clock,
 		Journal: o.Journal,
@@ -188,7 +188,7 @@ func (o *Operator) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) 
 	}
 	if _, ours := o.Config.Sinks[m.Sink]; !ours {
 		return "",
-			inputf("rescue flight %s: it is of sink %q, which these settings do not name: is it another stack's?", id,
+			inputf("rescue flight %s: its sink %q is not in these settings: does the flight belong to another stack?", id,
 				m.Sink)
 	}
 	p := prune.Pruner{
@@ -204,9 +204,9 @@ func (o *Operator) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) 
 // Cancel makes the pending version of a document a dead letter.
 func (o *Operator) Cancel(ctx context.Context, key shard.DocID, by string) (Letter, error) {
 	if by == "" {
-		return Letter{}, inputf("nobody is named for the audit")
+		return Letter{}, inputf("by: name who asks, for the audit")
 	}
-	f, err := o.desk().Cancel(ctx, key, by)
+	f, err := o.redrives().Cancel(ctx, key, by)
 	if err != nil {
 		return Letter{}, kind(err)
 	}

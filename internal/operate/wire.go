@@ -73,25 +73,34 @@ func keyed[A any](q byKey, f func(shard.DocID) (A, error)) (A, error) {
 func route[Q, A any](mux *http.ServeMux, name string, f func(context.Context, Q) (A, error)) {
 	mux.HandleFunc("POST "+prefix+name, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		var q Q
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-		if err == nil {
-			err = json.Unmarshal(body, &q)
-		}
-		if err != nil {
-			err = input(err)
-		}
 		var a A
+		q, err := read[Q](w, r)
 		if err == nil {
 			a, err = f(r.Context(), q)
 		}
 		if err != nil {
-			w.WriteHeader(status(err))
-			_ = json.NewEncoder(w).Encode(wired(err)) // the client went away
+			refuse(w, err)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(a) // the client went away
 	})
+}
+
+// read decodes a question.
+func read[Q any](w http.ResponseWriter, r *http.Request) (q Q, err error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err == nil {
+		err = json.Unmarshal(body, &q)
+	}
+	if err != nil {
+		return q, input(err)
+	}
+	return q, nil
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	w.WriteHeader(status(err))
+	_ = json.NewEncoder(w).Encode(wired(err)) // the client went away
 }
 
 func wired(err error) *wireError {
@@ -149,11 +158,11 @@ func ask[Q, A any](ctx context.Context, c *Client, name string, q Q) (a A, err e
 	return a, c.refused(resp)
 }
 
-// refused is the error of an answer that is none.
+// refused is the error in an answer.
 func (c *Client) refused(resp *http.Response) error {
 	var e wireError
 	if err := json.NewDecoder(resp.Body).Decode(&e); err != nil || e.Error == "" {
-		return fmt.Errorf("%s answers %s: it is no `lull dev`, or one of another version", c.Base, resp.Status)
+		return fmt.Errorf("%s answers %s: it is not a `lull dev`, or one of another version", c.Base, resp.Status)
 	}
 	return &remoteError{e}
 }

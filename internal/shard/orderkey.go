@@ -98,6 +98,15 @@ func (k OrderKey) Class() Class {
 	return p.Version.Class()
 }
 
+// VersionText is the upstream's version in the key, for people: empty where the key cannot be read.
+func (k OrderKey) VersionText() string {
+	p, err := k.Parts()
+	if err != nil {
+		return ""
+	}
+	return p.Version.Text()
+}
+
 func takeApart(s string) (p Parts, ok bool) {
 	if s == "" {
 		return p, false

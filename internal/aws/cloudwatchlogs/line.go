@@ -1,6 +1,7 @@
 package cloudwatchlogs
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// line is a line of internal/aws/metrics' journal, as far as it tells of a decision.
+// line is a line of internal/aws/decisionlog: the fields that tell a decision.
 type line struct {
 	Timestamp time.Time   `json:"timestamp"`
 	Step      string      `json:"msg"`
@@ -25,7 +26,7 @@ type line struct {
 	Detail    string      `json:"detail"`
 }
 
-// decision reads a line; false for one that is no decision about the document. at is when
+// decision reads a line; false for one that is not a decision about the document. at is when
 // CloudWatch got it, for a line without a time.
 func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, bool) {
 	var l line
@@ -55,16 +56,11 @@ func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, boo
 	return operate.Decision{At: l.Timestamp.UTC(), Step: l.Step, Text: strings.Join(words, ", ")}, true
 }
 
-// readable is the upstream's version in an order key as it is logged; what is no order key stays as
-// it is.
+// readable is the upstream's version in a logged order key; any other text stays as it is.
 func readable(key string) string {
 	k, err := shard.ParseOrderKey(key)
 	if err != nil {
 		return key
 	}
-	p, err := k.Parts()
-	if err != nil {
-		return key
-	}
-	return p.Version.Text()
+	return cmp.Or(k.VersionText(), key)
 }

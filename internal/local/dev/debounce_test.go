@@ -49,7 +49,7 @@ func TestNeverQuietDocumentIsWrittenEveryMaxWait(t *testing.T) {
 						t.Errorf("%s without a write, want one every %s", gap, maxWait)
 					}
 					last = n.At
-					version := versionText(n.Key)
+					version := n.Key.VersionText()
 					age := n.At.Sub(sent[version])
 					if limit := grace + 5*time.Second; age > limit {
 						t.Errorf("v%s written when it was %s old, want at most %s", version, age, limit)
@@ -370,7 +370,7 @@ func TestScheduledEventIsWrittenToTheSecondAndHidesNothing(t *testing.T) {
 				s.holds("a", "2")
 				var at time.Time
 				for _, n := range s.notes.of(journal.Committed) {
-					if versionText(n.Key) == "2" {
+					if n.Key.VersionText() == "2" {
 						at = n.At
 					}
 				}

@@ -183,15 +183,6 @@ func (s *scene) row(id string) shard.Row {
 	return rows[0]
 }
 
-// versionText is the upstream's version in a key.
-func versionText(k shard.OrderKey) string {
-	p, err := k.Parts()
-	if err != nil {
-		return err.Error()
-	}
-	return p.Version.Text()
-}
-
 func doc(id string) shard.DocID { return shard.DocID("content#" + id) }
 
 // notebook keeps all notes.

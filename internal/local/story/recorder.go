@@ -48,7 +48,7 @@ func (r *Recorder) Decisions(doc shard.DocID) []operate.Decision {
 			continue
 		}
 		if n.Key != "" {
-			text = "v" + versionText(n.Key) + ": " + text
+			text = "v" + n.Key.VersionText() + ": " + text
 		}
 		out = append(out, operate.Decision{At: n.At, Step: word, Text: text})
 	}

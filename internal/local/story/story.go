@@ -40,18 +40,9 @@ func (w *Narrator) Note(n journal.Note) {
 		who = n.Message
 	}
 	if n.Key != "" {
-		who += " v" + versionText(n.Key)
+		who += " v" + n.Key.VersionText()
 	}
 	w.Say(n.At, "%-9s %-24s %s", word, who, text)
-}
-
-// versionText is the upstream's version in a key.
-func versionText(k shard.OrderKey) string {
-	p, err := k.Parts()
-	if err != nil {
-		return "?"
-	}
-	return p.Version.Text()
 }
 
 // line is how a step is told: a verb of the design, and why. Words in braces come from the note.
@@ -115,7 +106,7 @@ func tell(n journal.Note) (word, text string) {
 	l := lines[step]
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 	text = strings.NewReplacer(
-		"{detail}", n.Detail, "{pending}", versionText(n.Old.Pending), "{count}", fmt.Sprint(n.Count),
+		"{detail}", n.Detail, "{pending}", n.Old.Pending.VersionText(), "{count}", fmt.Sprint(n.Count),
 		"{until}", seconds(max(n.Until.Sub(n.At), 0)), "{age}", seconds(n.At.Sub(n.Sent)),
 		"{date}", n.Until.UTC().Format(time.RFC3339),
 	).Replace(l.text)
