@@ -22,15 +22,15 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// desk is a stack that keeps what is published, and is down from some message on.
-type desk struct {
+// keeper is a stack that keeps what is published, and is down from some message on.
+type keeper struct {
 	sent []queue.Outgoing
 	most int // messages that it takes, 0 for any number
 }
 
 var errDown = errors.New("the stack is down")
 
-func (d *desk) api(t *testing.T) operate.API {
+func (d *keeper) api(t *testing.T) operate.API {
 	t.Helper()
 	cfg := config.Default()
 	sources, err := source.New(&cfg)
@@ -75,8 +75,8 @@ func many(n int) []string {
 	return lines
 }
 
-// resync runs one against the desk.
-func (d *desk) resync(t *testing.T, from string, f resyncFlags) (resynced, string, error) {
+// resync runs one against the keeper.
+func (d *keeper) resync(t *testing.T, from string, f resyncFlags) (resynced, string, error) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	a := newApp(strings.NewReader(""), &out, &errs)
@@ -97,7 +97,7 @@ func TestAResyncMarksItsEventsAndGoesOnWithTheSameRun(t *testing.T) {
 	file := write(t, append(append([]string{"", put("first", "7", `{"n":1.10,"big":12345678901234567890}`)},
 		many(349)...), "", put("last", "1", "{}"))...)
 	at := file + ".checkpoint"
-	d := &desk{most: 201}
+	d := &keeper{most: 201}
 	_, said, err := d.resync(t, file, resyncFlags{collection: "next"})
 	if !errors.Is(err, errDown) || !strings.Contains(err.Error(), "goes on from "+at) || said != "" {
 		t.Fatalf("error %v, said %q; want the stack's and what to do", err, said)
@@ -111,7 +111,7 @@ func TestAResyncMarksItsEventsAndGoesOnWithTheSameRun(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	again := &desk{}
+	again := &keeper{}
 	r, _, err := again.resync(t, file, resyncFlags{collection: "next"})
 	if err != nil || r.Run != first.Resyncrun || r.Before != 200 || r.Messages != 151 || len(again.sent) != 151 {
 		t.Errorf("got %+v, error %v, %d sent; want the same run from message 201 on", r, err, len(again.sent))
@@ -129,7 +129,7 @@ func TestAResyncMarksItsEventsAndGoesOnWithTheSameRun(t *testing.T) {
 
 func TestAResyncTakesAFileThatBeginsWithABOM(t *testing.T) {
 	t.Parallel()
-	d := &desk{}
+	d := &keeper{}
 	r, said, err := d.resync(t, write(t, "\ufeff"+put("first", "7", "{}"), put("second", "7", "{}")), resyncFlags{})
 	if err != nil || r.Messages != 2 || marked(t, d.sent[0]).Subject != "first" {
 		t.Errorf("got %+v, error %v, said %q; want both messages", r, err, said)
@@ -141,7 +141,7 @@ func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
 	t.Parallel()
 	own := `{"after_ms":0,"attributes":{"lull-group":{"type":"String","string":"tenant-b"}},"body":` +
 		put("own", "1", "{}") + `}`
-	d := &desk{}
+	d := &keeper{}
 	if _, _, err := d.resync(t, write(t, put("first", "7", "{}"), own),
 		resyncFlags{group: "tenant-a", source: "native"}); err != nil {
 		t.Fatal(err)
@@ -166,97 +166,76 @@ func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
 func TestARunBeginsOnce(t *testing.T) {
 	t.Parallel()
 	file := write(t, many(3)...)
-	d := &desk{most: 1}
+	d := &keeper{most: 1}
 	if _, _, err := d.resync(t, file, resyncFlags{}); !errors.Is(err, errDown) {
 		t.Fatal(err)
 	}
-	again := &desk{}
+	again := &keeper{}
 	if r, _, err := again.resync(t, file, resyncFlags{}); err != nil || r.Run != marked(t, d.sent[0]).Resyncrun ||
 		r.Messages != 3 {
 		t.Errorf("got %+v, error %v; want the run that had begun", r, err)
 	}
 }
 
+// change is a text in a file, and what it becomes.
+type change struct{ from, to string }
+
+func (c change) in(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(b), c.from, c.to, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// interrupted is a resync that stopped after 200 messages.
+func interrupted(t *testing.T) (file string) {
+	t.Helper()
+	file = write(t, many(350)...)
+	if _, _, err := (&keeper{most: 201}).resync(t, file, resyncFlags{}); !errors.Is(err, errDown) {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func TestACheckpointThatDoesNotFitChangesNothing(t *testing.T) {
 	t.Parallel()
-	interrupted := func(t *testing.T, lines ...string) (file, at string) {
-		t.Helper()
-		file = write(t, lines...)
-		if _, _, err := (&desk{most: 201}).resync(t, file, resyncFlags{}); !errors.Is(err, errDown) {
-			t.Fatal(err)
-		}
-		return file, file + ".checkpoint"
-	}
-	edit := func(t *testing.T, path string, change func(string) string) {
-		t.Helper()
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(change(string(b))), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, tt := range []struct {
-		name   string
-		change func(t *testing.T, file, at string) resyncFlags
-		says   string
+		name             string
+		checkpoint, file change
+		flags            resyncFlags
+		says             string
 	}{
-		{"broken", func(t *testing.T, _, at string) resyncFlags {
-			edit(t, at, func(string) string { return `{"run":` })
-			return resyncFlags{}
-		}, "is broken"},
-		{"without a run", func(t *testing.T, _, at string) resyncFlags {
-			edit(t, at, func(string) string { return `{}` })
-			return resyncFlags{}
-		}, "is broken"},
-		{"below zero", func(t *testing.T, _, at string) resyncFlags {
-			edit(t, at, func(s string) string { return strings.Replace(s, `"sent":200`, `"sent":-200`, 1) })
-			return resyncFlags{}
-		}, "is broken"},
-		{"of another count", func(t *testing.T, _, at string) resyncFlags {
-			edit(t, at, func(s string) string { return strings.Replace(s, `"sent":200`, `"sent":100`, 1) })
-			return resyncFlags{}
-		}, "of another input"},
-		{"of another file", func(t *testing.T, file, _ string) resyncFlags {
-			edit(t, file, func(s string) string { return strings.Replace(s, `1.10`, `1.20`, 1) })
-			return resyncFlags{}
-		}, "of another input"},
-		{"of a longer file", func(t *testing.T, file, _ string) resyncFlags {
-			edit(t, file, func(s string) string { return s[:1000] })
-			return resyncFlags{}
-		}, "of another input"},
-		{"of another run", func(*testing.T, string, string) resyncFlags {
-			return resyncFlags{run: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}
-		}, "--run"},
-		{"of another collection", func(*testing.T, string, string) resyncFlags {
-			return resyncFlags{collection: "next"}
-		}, "--collection none, not next"},
+		{name: "broken", checkpoint: change{`{"input":`, `{"input" `}, says: "is broken"},
+		{name: "without a run", checkpoint: change{`"run":`, `"walk":`}, says: "is broken"},
+		{name: "below zero", checkpoint: change{`"sent":200`, `"sent":-200`}, says: "is broken"},
+		{name: "of another count", checkpoint: change{`"sent":200`, `"sent":100`}, says: "of another input"},
+		{name: "of another file", file: change{`1.10`, `1.20`}, says: "of another input"},
+		{name: "of a longer file", file: change{strings.Join(many(340), "\n"), ""}, says: "of another input"},
+		{name: "of another run", flags: resyncFlags{run: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, says: "--run"},
+		{name: "of another collection", flags: resyncFlags{collection: "next"}, says: "--collection none, not next"},
+		{name: "of another source", flags: resyncFlags{source: "other"}, says: "--source none, not other"},
 		{
-			"of another source", func(*testing.T, string, string) resyncFlags { return resyncFlags{source: "other"} },
-			"--source none, not other",
+			name: "of another stack", checkpoint: change{`"sent"`, `"stack":"http://elsewhere","sent"`},
+			says: "is of the stack http://elsewhere",
 		},
-		{"of another stack", func(t *testing.T, _, at string) resyncFlags {
-			edit(t, at, func(s string) string {
-				return strings.Replace(s, `"sent"`, `"stack":"http://elsewhere","sent"`,
-					1)
-			})
-			return resyncFlags{}
-		}, "is of the stack http://elsewhere"},
-		{"that is a folder", func(t *testing.T, _, _ string) resyncFlags {
-			return resyncFlags{checkpoint: t.TempDir()}
-		}, "read the checkpoint"},
+		{name: "that is a folder", flags: resyncFlags{checkpoint: t.TempDir()}, says: "read the checkpoint"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			file, at := interrupted(t, many(350)...)
-			f := tt.change(t, file, at)
+			file := interrupted(t)
+			at := file + ".checkpoint"
+			tt.checkpoint.in(t, at)
+			tt.file.in(t, file)
 			before, err := os.ReadFile(at)
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := &desk{}
-			_, _, err = d.resync(t, file, f)
+			d := &keeper{}
+			_, _, err = d.resync(t, file, tt.flags)
 			var exit *exitError
 			if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want a usage error that says %q", err, tt.says)
@@ -268,11 +247,18 @@ func TestACheckpointThatDoesNotFitChangesNothing(t *testing.T) {
 	}
 	t.Run("a file that grew goes on", func(t *testing.T) {
 		t.Parallel()
-		file, _ := interrupted(t, many(350)...)
-		edit(t, file, func(s string) string { return s + put("more", "1", "{}") + "\n" })
-		d := &desk{}
+		file := interrupted(t)
+		more, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = more.WriteString(put("more", "1", "{}") + "\n")
+		if err := errors.Join(err, more.Close()); err != nil {
+			t.Fatal(err)
+		}
+		d := &keeper{}
 		if r, _, err := d.resync(t, file, resyncFlags{}); err != nil || r.Messages != 151 {
-			t.Errorf("got %+v, error %v", r, err)
+			t.Errorf("got %+v, error %v; want the 150 that remain and the one more", r, err)
 		}
 	})
 }
@@ -290,7 +276,7 @@ func TestResyncRefusesWhatItCannotRead(t *testing.T) {
 		"no bucket":      {"s3:///key", resyncFlags{}, "s3://BUCKET/KEY"},
 		"no run":         {write(t, many(1)...), resyncFlags{run: "x"}, "--run"},
 	} {
-		d := &desk{}
+		d := &keeper{}
 		_, _, err := d.resync(t, tt.from, tt.f)
 		var exit *exitError
 		if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), tt.says) ||
@@ -298,7 +284,7 @@ func TestResyncRefusesWhatItCannotRead(t *testing.T) {
 			t.Errorf("%s: %v, want a usage error that says %q", name, err, tt.says)
 		}
 	}
-	d := &desk{}
+	d := &keeper{}
 	file := write(t, put("a", "1", "{}"), `{"after_ms":-1}`)
 	if _, _, err := d.resync(t, file, resyncFlags{}); err == nil || !strings.Contains(err.Error(), "after_ms") ||
 		len(d.sent) != 1 {
@@ -322,11 +308,11 @@ func TestResyncReadsAnObjectInS3(t *testing.T) {
 		}
 	}))
 	at := filepath.Join(t.TempDir(), "checkpoint")
-	resync := func(from string) (*desk, string, error) {
+	resync := func(from string) (*keeper, string, error) {
 		var out, errs bytes.Buffer
 		a := newApp(strings.NewReader(""), &out, &errs)
 		a.aws = func(context.Context) (aws.Config, error) { return cfg, nil }
-		d := &desk{}
+		d := &keeper{}
 		err := a.resync(t.Context(), d.api(t), from, resyncFlags{rate: 1e6, checkpoint: at})
 		return d, out.String(), err
 	}
@@ -351,7 +337,7 @@ func TestResyncReadsAnObjectInS3(t *testing.T) {
 	}
 	a := newApp(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{})
 	a.aws = func(context.Context) (aws.Config, error) { return aws.Config{}, errors.New("no profile") }
-	if err := a.resync(t.Context(), (&desk{}).api(t), "s3://exports/x", resyncFlags{rate: 1}); err == nil ||
+	if err := a.resync(t.Context(), (&keeper{}).api(t), "s3://exports/x", resyncFlags{rate: 1}); err == nil ||
 		!strings.Contains(err.Error(), "no profile") {
 		t.Errorf("without credentials: %v", err)
 	}

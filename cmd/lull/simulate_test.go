@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,38 +13,23 @@ import (
 func simulated(t *testing.T, args ...string) (string, sim.Summary) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.json")
-	var out bytes.Buffer
-	root := newApp(strings.NewReader(""), io.Discard, io.Discard).command()
-	root.SetOut(&out)
-	root.SetArgs(append([]string{"simulate", "--report", file}, args...))
-	if err := root.ExecuteContext(t.Context()); err != nil {
-		t.Fatalf("simulate %v: %v\n%s", args, err, out.String())
-	}
+	a := lull(t, "", append([]string{"simulate", "--report", file}, args...)...)
+	a.want(t, strings.Join(args, " "), exitOK)
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var s sim.Summary
-	if err := json.Unmarshal(b, &s); err != nil {
-		t.Fatal(err)
-	}
-	return out.String(), s
+	answer{out: string(b)}.into(t, &s)
+	return a.out, s
 }
 
 func TestSimulateShowsWhatABurstCosts(t *testing.T) {
 	t.Parallel()
-	events := filepath.Join(t.TempDir(), "burst.ndjson")
-	var lines strings.Builder
-	for _, l := range []string{
-		`{"after_ms":0,"body":{"type":"doc.changed","subject":"a","sequence":"1","data":{"title":"one"}}}`,
-		`{"after_ms":700,"body":{"type":"doc.changed","subject":"a","sequence":"3","data":{"title":"three"}}}`,
-		`{"after_ms":900,"body":{"type":"doc.changed","subject":"a","sequence":"2","data":{"title":"two"}}}`,
-	} {
-		lines.WriteString(l + "\n")
-	}
-	if err := os.WriteFile(events, []byte(lines.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	events := write(t,
+		`{"after_ms":0,"body":`+put("a", "1", `{"title":"one"}`)+`}`,
+		`{"after_ms":700,"body":`+put("a", "3", `{"title":"three"}`)+`}`,
+		`{"after_ms":900,"body":`+put("a", "2", `{"title":"two"}`)+`}`)
 	out, s := simulated(t, "--events", events, "--pollers", "1")
 	if s.Counts.Events != 3 || s.Counts.Applied != 1 || s.Freshness.Count != 1 {
 		t.Errorf("%d events, %d sink writes, %d versions written, want 3, 1 and 1", s.Counts.Events, s.Counts.Applied,
@@ -119,14 +100,7 @@ func TestSimulateRefusesWhatItCannotRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			root := newApp(strings.NewReader(""), io.Discard, io.Discard).command()
-			root.SetOut(&bytes.Buffer{})
-			root.SetArgs(append([]string{"simulate"}, c.args...))
-			err := root.ExecuteContext(t.Context())
-			var exit *exitError
-			if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want a usage error that says %q", err, c.says)
-			}
+			lull(t, "", append([]string{"simulate"}, c.args...)...).want(t, c.name, exitUsage, c.says)
 		})
 	}
 }
