@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // prune, run by its rule and by nobody else, collects the row that is older than rows are kept, and
@@ -116,7 +117,7 @@ func store(t *testing.T, s *ground.Stack, e ground.Event) {
 	}
 	m := queue.Message{ID: "stored-by-a-test", Body: e.Body(), Sent: time.Now()}
 	decoded := sources.Decode(m)
-	if len(decoded) != 1 || decoded[0].Fault != nil {
+	if len(decoded) != 1 || decoded[0].Invalid != nil {
 		t.Fatalf("decode %s: %+v", m.Body, decoded)
 	}
 	ev := decoded[0].Event

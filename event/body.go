@@ -14,13 +14,13 @@ const (
 )
 
 // Body is what is left of a message, or of one part of it, when the envelopes are off: a text, a
-// skip or a fault.
+// skip or an Invalid.
 type Body struct {
 	Text  string // one JSON value, checked; a substring of the message where no envelope demands decoding
 	Shape Shape
 	Meta
-	Skip  string // why this is no event: "heartbeat", "s3:TestEvent"
-	Fault *Fault
+	Skip    string // why this is no event: "heartbeat", "s3:TestEvent"
+	Invalid *Invalid
 }
 
 // Meta is what envelopes and attributes say beside a body. None of it is part of an order key but

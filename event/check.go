@@ -19,7 +19,7 @@ const MaxDepth = 256
 
 // Check says why a text cannot be a body, or nil: it must be UTF-8 and one JSON value that nests at most
 // MaxDepth deep.
-func Check(text string) *Fault {
+func Check(text string) *Invalid {
 	switch {
 	case strings.TrimLeft(text, whitespace) == "":
 		return undecodable("the body is empty: send one event as JSON")
@@ -72,11 +72,11 @@ func place(text string) string {
 	return ""
 }
 
-func undecodable(format string, args ...any) *Fault {
-	return &Fault{Reason: deadletter.Undecodable, Problem: fmt.Sprintf(format, args...)}
+func undecodable(format string, args ...any) *Invalid {
+	return &Invalid{Reason: deadletter.Undecodable, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Quote quotes a field that identifies something for a Fault's problem: at most 64 bytes of it.
+// Quote quotes a field that identifies something for a problem: at most 64 bytes of it.
 func Quote(s string) string {
 	const most = 64
 	if len(s) <= most {

@@ -80,14 +80,14 @@ func TestQuoteKeepsCharactersWhole(t *testing.T) {
 	}
 }
 
-func TestFaultSaysItsReasonFieldAndProblem(t *testing.T) {
+func TestInvalidSaysItsReasonFieldAndProblem(t *testing.T) {
 	t.Parallel()
-	f := &event.Fault{Reason: deadletter.Contract, Field: "type", Problem: "type is missing"}
+	f := &event.Invalid{Reason: deadletter.Contract, Field: "type", Problem: "type is missing"}
 	if got, want := f.Error(), "contract: type: type is missing"; got != want || f.Transient() {
 		t.Errorf("got %s, want %s, for good", got, want)
 	}
 	cause := errors.New("throttled")
-	f = &event.Fault{Reason: deadletter.Payload, Problem: "not now", Err: cause}
+	f = &event.Invalid{Reason: deadletter.Payload, Problem: "not now", Err: cause}
 	if got, want := f.Error(), "payload: not now"; got != want || !f.Transient() || !errors.Is(f, cause) {
 		t.Errorf("got %s, want %s, which may pass", got, want)
 	}

@@ -43,3 +43,14 @@ func child(v gjson.Result, name string) (found gjson.Result) {
 	}
 	return found
 }
+
+// Members are the members of an object by name, for a format that looks at many of them. Of two
+// members of one name the last one counts.
+func Members(object gjson.Result) map[string]gjson.Result {
+	all := make(map[string]gjson.Result)
+	object.ForEach(func(name, value gjson.Result) bool {
+		all[name.Str] = value
+		return true
+	})
+	return all
+}

@@ -13,7 +13,7 @@ type Unwrapper struct {
 	// Depth is how many envelopes may lie around an event.
 	Depth int
 	// Load fetches the body that a pointer names, after checking that it may: nil refuses pointers.
-	Load func(Pointer) (string, *Fault)
+	Load func(Pointer) (string, *Invalid)
 }
 
 // Unwrap appends what a message holds to dst: at least one Body, at most MaxEvents. A raw body is
@@ -21,7 +21,7 @@ type Unwrapper struct {
 func (u Unwrapper) Unwrap(dst []Body, text string, meta Meta) []Body {
 	dst = u.open(dst, text, meta, u.Depth)
 	if len(dst) > MaxEvents { // a message that is decoded in part must not count as decoded
-		return append(dst[:0], Body{Fault: undecodable("the message carries more than %d events: send fewer in one",
+		return append(dst[:0], Body{Invalid: undecodable("the message carries more than %d events: send fewer in one",
 			MaxEvents)})
 	}
 	return dst
@@ -33,7 +33,7 @@ func (u Unwrapper) open(dst []Body, text string, meta Meta, left int) []Body {
 		return append(dst, Body{Skip: "heartbeat", Meta: meta})
 	}
 	if f := Check(text); f != nil {
-		return append(dst, Body{Fault: f, Meta: meta})
+		return append(dst, Body{Invalid: f, Meta: meta})
 	}
 	return u.peel(dst, text, meta, left)
 }
@@ -55,7 +55,7 @@ func (u Unwrapper) peel(dst []Body, text string, meta Meta, left int) []Body {
 			return append(dst, Body{Skip: "s3:TestEvent", Meta: meta})
 		}
 		if left == 0 {
-			return append(dst, Body{Fault: u.wrappedTooDeep(), Meta: meta})
+			return append(dst, Body{Invalid: u.wrappedTooDeep(), Meta: meta})
 		}
 		return u.unpack(dst, k, meta, left-1)
 	}
@@ -95,7 +95,7 @@ func (u Unwrapper) unpack(dst []Body, k envelope, meta Meta, left int) []Body {
 // notification is SNS without raw delivery.
 func (u Unwrapper) notification(dst []Body, k envelope, meta Meta, left int) []Body {
 	if kind := k.snsType.Str; kind != "Notification" {
-		return append(dst, Body{Meta: meta, Fault: &Fault{
+		return append(dst, Body{Meta: meta, Invalid: &Invalid{
 			Reason: deadletter.Contract, Field: "Type",
 			Problem: Quote(kind) + " is a message of SNS itself, not an event: confirm the subscription at its topic",
 		}})
@@ -105,7 +105,7 @@ func (u Unwrapper) notification(dst []Body, k envelope, meta Meta, left int) []B
 	return u.open(dst, k.message.Str, meta.over(inner), left)
 }
 
-func (u Unwrapper) wrappedTooDeep() *Fault {
+func (u Unwrapper) wrappedTooDeep() *Invalid {
 	return undecodable("the event lies in more than %d envelopes (payload.envelopeDepth)", u.Depth)
 }
 

@@ -44,7 +44,7 @@ func TestEnvelopesComeOffUpToTheDepth(t *testing.T) {
 			if n <= depth && (len(got) != 1 || got[0].Text != body) {
 				t.Errorf("%d envelopes, depth %d: got %+v, want the event", n, depth, got)
 			}
-			if n > depth && (len(got) != 1 || got[0].Fault == nil || got[0].Fault.Reason != deadletter.Undecodable) {
+			if n > depth && (len(got) != 1 || got[0].Invalid == nil || got[0].Invalid.Reason != deadletter.Undecodable) {
 				t.Errorf("%d envelopes, depth %d: got %+v, want undecodable", n, depth, got)
 			}
 		}
@@ -89,8 +89,8 @@ func TestEveryMessageOfAnEnvelopeIsABody(t *testing.T) {
 	for _, tt := range tests {
 		got := event.Unwrapper{Depth: 4}.Unwrap(nil, tt.body, event.Meta{})
 		for _, b := range got {
-			if b.Fault != nil {
-				t.Fatalf("%s: got %v", tt.name, b.Fault)
+			if b.Invalid != nil {
+				t.Fatalf("%s: got %v", tt.name, b.Invalid)
 			}
 		}
 		if len(got) != tt.want {
@@ -101,8 +101,8 @@ func TestEveryMessageOfAnEnvelopeIsABody(t *testing.T) {
 		"one too many":        rabbits(event.MaxEvents + 1),
 		"one too many inside": sns(rabbits(event.MaxEvents + 1)), "none": rabbits(0),
 	} {
-		if got := (event.Unwrapper{Depth: 4}).Unwrap(nil, body, event.Meta{}); len(got) != 1 || got[0].Fault == nil {
-			t.Errorf("%s: got %d bodies, want one fault", name, len(got))
+		if got := (event.Unwrapper{Depth: 4}).Unwrap(nil, body, event.Meta{}); len(got) != 1 || got[0].Invalid == nil {
+			t.Errorf("%s: got %d bodies, want one Invalid", name, len(got))
 		}
 	}
 }
@@ -119,7 +119,7 @@ func FuzzUnwrap(f *testing.F) {
 		f.Add(seed, byte(4))
 	}
 	f.Fuzz(func(t *testing.T, body string, depth byte) {
-		u := event.Unwrapper{Depth: int(depth % 8), Load: func(p event.Pointer) (string, *event.Fault) {
+		u := event.Unwrapper{Depth: int(depth % 8), Load: func(p event.Pointer) (string, *event.Invalid) {
 			return p.Key,
 				nil
 		}}
@@ -129,16 +129,16 @@ func FuzzUnwrap(f *testing.F) {
 		}
 		for i, b := range got {
 			n := 0
-			for _, is := range []bool{b.Text != "", b.Skip != "", b.Fault != nil} {
+			for _, is := range []bool{b.Text != "", b.Skip != "", b.Invalid != nil} {
 				if is {
 					n++
 				}
 			}
 			if n != 1 {
-				t.Fatalf("%q: body %d is %d of text, skip and fault: %+v", body, i, n, b)
+				t.Fatalf("%q: body %d is %d of text, skip and Invalid: %+v", body, i, n, b)
 			}
 			if b.Text != "" && !json.Valid([]byte(b.Text)) {
-				t.Fatalf("%q: body %d is no JSON: %q", body, i, b.Text)
+				t.Fatalf("%q: body %d is not JSON: %q", body, i, b.Text)
 			}
 		}
 	})

@@ -53,6 +53,7 @@ const (
 	Undecodable    = deadletter.Undecodable
 	Contract       = deadletter.Contract
 	VersionInvalid = deadletter.VersionInvalid
+	ClassMismatch  = deadletter.ClassMismatch
 	Payload        = deadletter.Payload
 )
 
@@ -61,3 +62,6 @@ const (
 	MaxIDBytes   = shard.MaxIDBytes
 	MaxBodyBytes = queue.MaxBytes
 )
+
+// ParseClass reads the name of a class in the settings: int, seq, time, lsn, lex.
+func ParseClass(name string) (Class, error) { return shard.ParseClass(name) }

@@ -31,12 +31,12 @@ func pointer(text string) (Pointer, bool) {
 // follow loads the body that a pointer names. It counts as an envelope, so that pointers to
 // pointers end.
 func (u Unwrapper) follow(dst []Body, p Pointer, meta Meta, left int) []Body {
-	refuse := func(f *Fault) []Body { return append(dst, Body{Fault: f, Meta: meta}) }
+	refuse := func(f *Invalid) []Body { return append(dst, Body{Invalid: f, Meta: meta}) }
 	if left == 0 {
 		return refuse(u.wrappedTooDeep())
 	}
 	if u.Load == nil {
-		return refuse(&Fault{
+		return refuse(&Invalid{
 			Reason: deadletter.Payload, Field: "s3Key",
 			Problem: "the body is a pointer to an object in S3, which cannot be loaded here",
 		})

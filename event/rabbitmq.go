@@ -22,7 +22,7 @@ func (u Unwrapper) rabbits(dst []Body, k envelope, meta Meta, left int) []Body {
 		return len(dst) <= MaxEvents
 	})
 	if len(dst) == before {
-		return append(dst, Body{Fault: undecodable("rmqMessagesByQueue holds no message"), Meta: meta})
+		return append(dst, Body{Invalid: undecodable("rmqMessagesByQueue holds no message"), Meta: meta})
 	}
 	return dst
 }
@@ -45,7 +45,7 @@ func (u Unwrapper) rabbit(dst []Body, m gjson.Result, meta Meta, left int) []Bod
 	if data.Type != gjson.String || err != nil {
 		f := undecodable("data of a RabbitMQ message is not base64")
 		f.Field = "data"
-		return append(dst, Body{Fault: f, Meta: meta})
+		return append(dst, Body{Invalid: f, Meta: meta})
 	}
 	return u.open(dst, string(text), meta, left)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	_ "github.com/lullhq/lull/sink/builtin"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // Props are what Lull is made from. Config and AssetDir are required; the zero value of everything

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/source"
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/source/sourcetest"
 )
 
 func nativeBody(size int) string {
@@ -18,29 +17,23 @@ func nativeBody(size int) string {
 
 func BenchmarkDecodeNative(b *testing.B) {
 	for _, size := range []int{871, 8 << 10, 110 << 10} {
-		b.Run(fmt.Sprintf("raw/%d", size), func(b *testing.B) { benchmark(b, config.SourceNative, nativeBody(size)) })
+		b.Run(fmt.Sprintf("raw/%d", size), func(b *testing.B) { benchmark(b, nativeBody(size)) })
 	}
 	quoted := strings.ReplaceAll(nativeBody(871), `"`, `\"`)
 	b.Run("sns/871", func(b *testing.B) {
-		benchmark(b, config.SourceNative,
+		benchmark(b,
 			`{"Type":"Notification","MessageId":"x","TopicArn":"arn:aws:sns:eu-west-1:1:t","Message":"`+quoted+`"}`)
 	})
 	b.Run("eventbridge/871", func(b *testing.B) {
-		benchmark(b, config.SourceNative, `{"version":"0","id":"x","detail-type":"doc","source":"cms","detail":`+
+		benchmark(b, `{"version":"0","id":"x","detail-type":"doc","source":"cms","detail":`+
 			nativeBody(871)+`}`)
 	})
 }
 
-func benchmark(b *testing.B, kind config.SourceKind, body string) {
-	cfg := config.Default()
-	cfg.Sources = map[string]config.Source{"only": {Kind: kind}}
-	cfg.DefaultSource = ""
-	s, err := source.New(&cfg)
-	if err != nil {
-		b.Fatal(err)
-	}
-	m := queue.Message{ID: "m", Body: body, Sent: time.UnixMilli(1763654400000)}
-	if r := s.Decode(m); r[0].Fault != nil || r[0].Skip != "" {
+func benchmark(b *testing.B, body string) {
+	s := sourcetest.New(b, "sources: {native: {kind: native}}")
+	m := event.Message{ID: "m", Body: body, Sent: time.UnixMilli(1763654400000)}
+	if r := s.Decode(m); r[0].Invalid != nil || r[0].Skip != "" {
 		b.Fatalf("%+v", r[0])
 	}
 	b.ReportAllocs()

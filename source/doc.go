@@ -1,26 +1,40 @@
 // Package source turns messages of upstream systems into events, and the payload of an event into
-// the document that is written. There is one format for each upstream: native, govuk, s3,
-// dynamodb-stream, debezium and json; docs/events.md says what each of them reads where.
+// the document that is written. Each upstream's format is a [Kind] with a package of its own, which
+// registers itself: source/native, source/govuk, source/s3, source/dynamodbstream, source/debezium,
+// source/json. docs/events.md says what each of them reads where.
+//
+// # A format of your own
+//
+// Write a package with a type that implements [Format] and an init function that calls [Register].
+// Import the package in the programs that decode, and run the suite in package sourcetest.
+// examples/outoftree does this in a module of its own. A format fills in a [Draft]. What formats have
+// in common is ready:
+//
+//   - [Rules] hold the settings of one source and make document ids, references and projections.
+//   - [Object], [Identity], [Optional], [Instant] and [ResyncRun] read a field and say what is wrong
+//     with it. [Invalid] says anything else.
+//   - [Pointer] and [event.Child] find a value in JSON. JSON values are gjson.Result: numbers stay
+//     text, and nothing is copied.
 //
 // # What the package promises
 //
 //   - Every message gives at least one result, and each result is exactly one of an event, a skip
-//     and a fault. Nothing panics.
+//     and an Invalid. Nothing panics.
 //   - The order key is a function of the body alone: epoch, version, resync run, event time and
 //     digest. The one exception is the policy arrival, whose version is the time at which the first
 //     copy of the message was sent.
 //   - Numbers are never read through a float: versions, ids and documents keep the digits that were
 //     sent.
-//   - A fault says which field is wrong and what is allowed. It quotes at most 64 bytes of a field
+//   - An Invalid says which field is wrong and what is allowed. It quotes at most 64 bytes of a field
 //     that identifies something, never of a document.
-//   - Deciding is cheap and reading is not repeated: a raw native event is scanned, not copied;
-//     HTML is read and projections are made in Document only, once for each write.
+//   - Deciding is cheap and reading is not repeated: a raw native event is scanned, not copied. HTML is
+//     read and projections are made in Document only, once for each write.
 //
 // Where a key is given twice in one JSON object, the last one counts.
 //
-// # Files
+// # Stability
 //
-// set.go chooses the source and is the package's face. rules.go is what all formats have in common:
-// document ids, order keys, references. One file for each format decides; projection.go and
-// govukdocument.go make documents.
+// This package is v0. Names in Go may change with a minor release, and CHANGELOG.md says so. One body
+// is one event today: envelopes with several events are taken apart in package event. That may become
+// several events a body. What an existing message becomes does not change.
 package source

@@ -10,26 +10,25 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source/sourcetest"
 )
 
 func TestLoadedPayloadIsCheckedBeforeItBecomesADocument(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
-	m := message("native-projected",
+	m := sourcetest.Message("native-projected",
 		`{"type":"doc.touched","subject":"a","sequence":"1","dataref":"s3://open-bucket/a"}`)
-	e := one(t, set, m)
+	e := set.Decode(m)[0].Event
 	for name, data := range map[string]string{
 		"empty": "", "not JSON": "<p>", "list": "[1]", "cut off": `{"a":`, "not UTF-8": "{\"a\":\"\xff\"}",
 		"too deep": strings.Repeat(`{"a":`, 300) + "1" + strings.Repeat("}", 300),
 	} {
 		e.Data = data
 		_, err := set.Document(m, e)
-		var f *event.Fault
-		if !errors.As(err, &f) || f.Reason != deadletter.Payload || f.Field != "dataref" || f.Doc != e.Doc ||
-			f.Key != e.Key {
-			t.Errorf("%s: got %v, want a payload fault of the event", name, err)
+		var bad *event.Invalid
+		if !errors.As(err, &bad) || bad.Reason != event.Payload || bad.Field != "dataref" || bad.Doc != e.Doc ||
+			bad.Key != e.Key {
+			t.Errorf("%s: got %v, want an Invalid of the event for its payload", name, err)
 		}
 	}
 	e.Data = ` {"title":"T","more":1} ` + "\n"
@@ -41,10 +40,10 @@ func TestLoadedPayloadIsCheckedBeforeItBecomesADocument(t *testing.T) {
 func TestDeleteHasNoDocument(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
-	m := message("native", `{"type":"doc.deleted","subject":"a","sequence":"1"}`)
-	var f *event.Fault
-	if doc, err := set.Document(m, one(t, set, m)); !errors.As(err, &f) {
-		t.Errorf("got %s, %v, want a fault", doc, err)
+	m := sourcetest.Message("native", `{"type":"doc.deleted","subject":"a","sequence":"1"}`)
+	var bad *event.Invalid
+	if doc, err := set.Document(m, set.Decode(m)[0].Event); !errors.As(err, &bad) {
+		t.Errorf("got %s, %v, want an Invalid", doc, err)
 	}
 }
 
@@ -76,7 +75,7 @@ func TestProjectionIsWhatThePointersName(t *testing.T) {
 			t.Fatalf("write the data: %v", err)
 		}
 		for name, want := range map[string]any{"native": without(data), "native-projected": project(data)} {
-			m := message(name, `{"type":"doc.changed","subject":"a","sequence":"1","data":`+string(text)+`}`)
+			m := sourcetest.Message(name, `{"type":"doc.changed","subject":"a","sequence":"1","data":`+string(text)+`}`)
 			doc, err := set.Document(m, set.Decode(m)[0].Event)
 			if err != nil {
 				t.Fatalf("make a document of %s: %v", text, err)
@@ -148,50 +147,4 @@ func canonical(t interface{ Fatalf(string, ...any) }, text []byte) []byte {
 		t.Fatalf("write: %v", err)
 	}
 	return out
-}
-
-func TestDocumentOfGovukIsTextOnly(t *testing.T) {
-	t.Parallel()
-	set := newSet(t)
-	tests := []struct{ name, html, want string }{
-		{"blocks part words", "<h2>One</h2><p>two</p>three<br>four<br/>five", "One two three four five"},
-		{"inline elements do not", "t<b>w</b>o <a href='x'>l<i>in</i>k</a>s", "two links"},
-		{"entities", "a &amp; b &lt;c&gt; &#233; &nbsp; d", "a & b <c> é d"},
-		{"white space", "  a\n\n\t b \u00a0 c  ", "a b c"},
-		{"scripts", "a<script>if (1 < 2) { '</p>' }</script>b<STYLE>p{}</STYLE>c", "a b c"},
-		{"script that never ends", "a<script>b", "a"},
-		{"script with a slash", "a<script/>b</script>c", "a c"},
-		{"comments", "a<!-- b --> c", "a c"},
-		{"a lone bracket", "a < b", "a < b"},
-		{"tags that are not closed", "<p>a<p>b<li", "a b"},
-		{"table", "<table><tr><td>a</td><td>b</td></tr></table>", "a b"},
-		{"no text", "<p></p>", ""},
-	}
-	for _, tt := range tests {
-		body, err := json.Marshal(map[string]any{
-			"content_id": "c", "payload_version": "1", "document_type": "guide", "base_path": "/x",
-			"details": map[string]any{"body": tt.html},
-		})
-		if err != nil {
-			t.Fatalf("write the message: %v", err)
-		}
-		m := message("govuk", string(body))
-		doc, err := set.Document(m, one(t, set, m))
-		if err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-			continue
-		}
-		var got struct{ Text string }
-		if err := json.Unmarshal(doc, &got); err != nil || got.Text != tt.want {
-			t.Errorf("%s: got %q, %v, want %q", tt.name, got.Text, err, tt.want)
-		}
-	}
-}
-
-func TestPutHasPayloadOrReference(t *testing.T) {
-	t.Parallel()
-	e := one(t, newSet(t), message("native", `{"type":"doc.deleted","subject":"a","sequence":"1","data":{"x":1}}`))
-	if e.Op != shard.Delete || e.Data != "" || e.DataRef != "" {
-		t.Errorf("a delete: got %+v, want no payload", e)
-	}
 }

@@ -10,9 +10,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source/sourcetest"
 )
 
 func TestMissingNegativeNonNumericOrLongVersionIsADeadLetter(t *testing.T) {
@@ -29,8 +30,8 @@ func TestMissingNegativeNonNumericOrLongVersionIsADeadLetter(t *testing.T) {
 		"other digits": `"sequence":"١٢",`,
 	} {
 		for _, op := range []string{"doc.changed", "doc.deleted"} {
-			f := fault(t, set, message("native", `{"type":"`+op+`","subject":"a",`+sequence+`"data":{}}`))
-			if f.Reason != deadletter.VersionInvalid || f.Field != "sequence" || f.Doc != "content#a" {
+			f := invalid(t, set, sourcetest.Message("native", `{"type":"`+op+`","subject":"a",`+sequence+`"data":{}}`))
+			if f.Reason != event.VersionInvalid || f.Field != "sequence" || f.Doc != "content#a" {
 				t.Errorf("%s, %s: got %+v, want version_invalid of sequence of content#a", name, op, f)
 			}
 			if !strings.Contains(f.Problem, "send ") {
@@ -40,7 +41,7 @@ func TestMissingNegativeNonNumericOrLongVersionIsADeadLetter(t *testing.T) {
 	}
 	for _, digits := range []string{"0", "1", "9223372036854775808", "18446744073709551616", strings.Repeat("9", 40)} {
 		for _, sequence := range []string{digits, `"` + digits + `"`} {
-			e := one(t, set, message("native", `{"type":"doc.deleted","subject":"a","sequence":`+sequence+`}`))
+			e := one(t, set, "native", `{"type":"doc.deleted","subject":"a","sequence":`+sequence+`}`)
 			if p, err := e.Key.Parts(); err != nil ||
 				p.Version.String() != fmt.Sprintf("i%02d%s", len(digits), digits) || e.Version != digits {
 				t.Errorf("version %s: got %s %v (%v), want every digit", sequence, e.Version, p.Version, err)
@@ -52,11 +53,10 @@ func TestMissingNegativeNonNumericOrLongVersionIsADeadLetter(t *testing.T) {
 func TestSamePayloadWithLaterTimeIsALaterKey(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
-	at := func(second int, data string) shard.OrderKey {
-		return one(t, set,
-			message("native",
-				fmt.Sprintf(
-					`{"type":"doc.changed","subject":"a","sequence":"5","time":"2026-11-20T16:00:%02dZ","data":{"n":%s}}`, second, data))).Key
+	at := func(second int, data string) event.OrderKey {
+		return one(t, set, "native", fmt.Sprintf(
+			`{"type":"doc.changed","subject":"a","sequence":"5","time":"2026-11-20T16:00:%02dZ","data":{"n":%s}}`,
+			second, data)).Key
 	}
 	if a, b := at(1, "1"), at(1, "1"); a != b {
 		t.Errorf("the same event twice: got %s and %s, want equal keys", a, b)
@@ -75,9 +75,9 @@ func TestSamePayloadWithLaterTimeIsALaterKey(t *testing.T) {
 func TestRaisedEpochIsNewerThanAnyVersionBefore(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
-	before := one(t, set, message("native", `{"type":"doc.deleted","subject":"a","sequence":"`+strings.Repeat("9", 40)+
-		`"}`))
-	after := one(t, set, message("native-epoch", `{"type":"doc.deleted","subject":"a","sequence":"1"}`))
+	before := one(t, set, "native", `{"type":"doc.deleted","subject":"a","sequence":"`+strings.Repeat("9", 40)+
+		`"}`)
+	after := one(t, set, "native-epoch", `{"type":"doc.deleted","subject":"a","sequence":"1"}`)
 	if !(after.Key > before.Key) {
 		t.Errorf("got %s after %s, want it to be newer", after.Key, before.Key)
 	}
@@ -86,9 +86,8 @@ func TestRaisedEpochIsNewerThanAnyVersionBefore(t *testing.T) {
 func TestResyncOfAnEqualVersionIsANewKeyOncePerRun(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
-	key := func(more string) shard.OrderKey {
-		return one(t, set, message("native", `{"type":"doc.changed","subject":"a","sequence":"5","data":{}`+more+
-			`}`)).Key
+	key := func(more string) event.OrderKey {
+		return one(t, set, "native", `{"type":"doc.changed","subject":"a","sequence":"5","data":{}`+more+`}`).Key
 	}
 	live := key("")
 	first := key(`,"mode":"resync","resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S2"`)
@@ -108,20 +107,20 @@ func TestResyncOfAnEqualVersionIsANewKeyOncePerRun(t *testing.T) {
 func TestArrivalCopyIsNotNewerThanItsOriginal(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
-	original := message("native-arrival", `{"type":"doc.changed","subject":"a","data":{}}`)
+	original := sourcetest.Message("native-arrival", `{"type":"doc.changed","subject":"a","data":{}}`)
 	rapid.Check(t, func(t *rapid.T) {
 		m := original
-		m.Sent = sent.Add(time.Duration(rapid.Int64Range(0, 30*24*3600*1000).Draw(t, "later, ms")) * time.Millisecond)
+		m.Sent = sourcetest.Sent.Add(time.Duration(rapid.Int64Range(0, 30*24*3600*1000).Draw(t, "later, ms")) * time.Millisecond)
 		m.Attributes = map[string]queue.Attribute{
 			queue.AttrSource:    queue.Text("native-arrival"),
-			queue.AttrFirstSent: queue.Text(strconv.FormatInt(sent.UnixMilli(), 10)),
+			queue.AttrFirstSent: queue.Text(strconv.FormatInt(sourcetest.Sent.UnixMilli(), 10)),
 		}
 		copied, first := set.Decode(m)[0].Event, set.Decode(original)[0].Event
 		if copied.Key != first.Key || copied.Key == "" {
 			t.Fatalf("a copy sent at %s: got %s, want %s", m.Sent, copied.Key, first.Key)
 		}
 		delete(m.Attributes, queue.AttrFirstSent)
-		if next := set.Decode(m)[0].Event; m.Sent.After(sent) && !(next.Key > first.Key) {
+		if next := set.Decode(m)[0].Event; m.Sent.After(sourcetest.Sent) && !(next.Key > first.Key) {
 			t.Fatalf("another event sent at %s: got %s, want it to be newer than %s", m.Sent, next.Key, first.Key)
 		}
 		m.Attributes[queue.AttrFirstSent] = queue.Text(strconv.FormatInt(m.Sent.Add(time.Hour).UnixMilli(), 10))
@@ -141,7 +140,7 @@ func TestKeysSortAsVersionsDo(t *testing.T) {
 	number := func(s string, base int) *big.Int {
 		n, ok := new(big.Int).SetString(s, base)
 		if !ok {
-			t.Errorf("%q is no number", s)
+			t.Errorf("%q is not a number", s)
 		}
 		return n
 	}
@@ -177,20 +176,20 @@ func TestKeysSortAsVersionsDo(t *testing.T) {
 		t.Run(c.source, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
-				event := func(label string) (string, shard.OrderKey) {
+				draw := func(label string) (string, event.OrderKey) {
 					v := c.draw.Draw(t, label)
 					body := fmt.Sprintf(`{"type":%q,"subject":"a","sequence":%q,"time":%q,"data":{"n":%d}}`,
 						rapid.SampledFrom([]string{"doc.changed", "doc.deleted"}).Draw(t, "type"), v,
 						time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "time"), 0).UTC().Format(time.RFC3339),
 						rapid.Int().Draw(t, "n"))
-					r := set.Decode(message(c.source, body))[0]
-					if r.Fault != nil {
-						t.Fatalf("decode %s: %v", body, r.Fault)
+					r := set.Decode(sourcetest.Message(c.source, body))[0]
+					if r.Invalid != nil {
+						t.Fatalf("decode %s: %v", body, r.Invalid)
 					}
 					return v, r.Event.Key
 				}
-				a, ka := event("a")
-				b, kb := event("b")
+				a, ka := draw("a")
+				b, kb := draw("b")
 				want := c.compare(a, b)
 				if want != 0 && strings.Compare(string(ka), string(kb)) != want {
 					t.Fatalf("versions %s and %s compare %d, their keys %s and %s do not", a, b, want, ka, kb)
@@ -204,43 +203,4 @@ func TestKeysSortAsVersionsDo(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestKeyComesFromTheBodyAlone wraps one event in envelopes and attributes at random.
-func TestKeyComesFromTheBodyAlone(t *testing.T) {
-	t.Parallel()
-	set := newSet(t)
-	bodies := map[string]string{
-		"native": `{"type":"doc.changed","subject":"a","sequence":"12","time":"2026-11-20T16:00:00Z","data":{"text":"\u00e9 \"x\""}}`,
-		"govuk":  `{"content_id":"c","payload_version":7,"document_type":"guide","base_path":"/x","details":{"body":"<p>é</p>"}}`,
-		"stream": `{"eventName":"REMOVE","dynamodb":{"Keys":{"pk":{"S":"a"}},"SequenceNumber":"21"}}`,
-		"json":   `{"meta":{"id":"x","updated_at":"2026-11-20T16:00:00Z"}}`,
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.SampledFrom([]string{"native", "govuk", "stream", "json"}).Draw(t, "source")
-		want := set.Decode(message(name, bodies[name]))[0].Event
-		body := bodies[name]
-		for _, wrap := range rapid.SliceOfN(rapid.SampledFrom([]string{
-			"sns", "eventbridge", "quoted", "rabbit",
-			"batch",
-		}), 0, 4).Draw(t, "envelopes") {
-			body = wrapped(wrap, body)
-		}
-		m := message(name, body)
-		m.Sent = sent.Add(time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "later")))
-		for _, a := range []string{"routing_key", "event_type", "resyncrun", queue.AttrFirstSent, "x"} {
-			if v := rapid.SampledFrom([]string{"", "bulk.reindex", "01JD2V6Y5T3KQ8Z4M7N9P0R1S2", "1795190400000"}).Draw(
-				t, a); v != "" {
-				m.Attributes[a] = queue.Text(v)
-			}
-		}
-		results := set.Decode(m)
-		if len(results) != 1 || results[0].Fault != nil {
-			t.Fatalf("decode %s: got %+v, want one event", body, results)
-		}
-		if got := results[0].Event; got.Key != want.Key || got.Doc != want.Doc || got.Op != want.Op ||
-			got.Version != want.Version || got.Data != want.Data {
-			t.Fatalf("decode %s: got %+v, want %+v", body, got, want)
-		}
-	})
 }

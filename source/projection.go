@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,15 +30,15 @@ func newTree(pointers []string) (*tree, error) {
 	}
 	root := &tree{}
 	for _, text := range pointers {
-		p, err := newPointer(text)
+		p, err := ParsePointer(text)
 		if err != nil {
 			return nil, err
 		}
-		if len(p.tokens) > 0 && p.tokens[0] == reserved {
+		if len(p.Tokens) > 0 && p.Tokens[0] == reserved {
 			return nil, fmt.Errorf("JSON pointer %q: the key %s belongs to lull", text, reserved)
 		}
 		t := root
-		for _, token := range p.tokens {
+		for _, token := range p.Tokens {
 			t = t.grow(token)
 		}
 		t.leaf = true
@@ -54,24 +55,19 @@ func (t *tree) grow(token string) *tree {
 }
 
 func (t *tree) find(token string) int {
-	for i, c := range t.children {
-		if c.token == token {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(t.children, func(c *tree) bool { return c.token == token })
 }
 
 // object makes the document of a payload, which must be a JSON object.
-func (t *tree) object(data string) ([]byte, *event.Fault) {
+func (t *tree) object(data string) ([]byte, *event.Invalid) {
 	root := gjson.Parse(data)
 	if !root.IsObject() {
-		return nil, contract("data", "data is %s: send a JSON object", typeName(root))
+		return nil, Invalid("data", "data is %s: send a JSON object", TypeName(root))
 	}
 	if t == nil || t.leaf {
 		return withoutReserved(root), nil
 	}
-	out, _ := t.cut(make([]byte, 0, len(data)), root)
+	out := t.cut(make([]byte, 0, len(data)), root)
 	if len(out) == 0 {
 		return []byte("{}"), nil
 	}
@@ -80,10 +76,11 @@ func (t *tree) object(data string) ([]byte, *event.Fault) {
 
 // cut appends what the tree selects of v. Nothing selected appends nothing: an object that lost
 // everything is left out.
-func (t *tree) cut(out []byte, v gjson.Result) ([]byte, bool) {
+func (t *tree) cut(out []byte, v gjson.Result) []byte {
+	start := len(out)
 	switch {
 	case t.leaf:
-		return append(out, strings.TrimSpace(v.Raw)...), true
+		return append(out, strings.TrimSpace(v.Raw)...)
 	case v.IsObject():
 		// In the order of the configuration, so that of two members of one name the last one
 		// counts.
@@ -94,58 +91,53 @@ func (t *tree) cut(out []byte, v gjson.Result) ([]byte, bool) {
 			}
 			return true
 		})
-		return t.join(out, '{', '}', func(out []byte, sep bool, i int) ([]byte, bool) {
-			if !found[i].Exists() {
-				return out, false
+		out = append(out, '{')
+		for i, c := range t.children {
+			if found[i].Exists() {
+				out = c.part(out, true, found[i])
 			}
-			start := len(out)
-			if sep {
-				out = append(out, ',')
-			}
-			out = gjson.AppendJSONString(out, t.children[i].token)
-			out, ok := t.children[i].cut(append(out, ':'), found[i])
-			if !ok {
-				return out[:start], false
-			}
-			return out, true
-		}, len(t.children))
+		}
+		return closed(out, start, '}')
 	case v.IsArray():
-		elements := v.Array()
-		return t.join(out, '[', ']', func(out []byte, sep bool, i int) ([]byte, bool) {
-			c := t.find(strconv.Itoa(i))
-			if c < 0 {
-				return out, false
+		out = append(out, '[')
+		for i, element := range v.Array() {
+			if c := t.find(strconv.Itoa(i)); c >= 0 {
+				out = t.children[c].part(out, false, element)
 			}
-			start := len(out)
-			if sep {
-				out = append(out, ',')
-			}
-			out, ok := t.children[c].cut(out, elements[i])
-			if !ok {
-				return out[:start], false
-			}
-			return out, true
-		}, len(elements))
+		}
+		return closed(out, start, ']')
 	}
-	return out, false // a scalar on the way to what a pointer names
+	return out // a scalar on the way to what a pointer names
 }
 
-// join appends n parts between brackets, or nothing where no part has anything.
-func (t *tree) join(out []byte, open, shut byte, part func(out []byte, sep bool, i int) ([]byte, bool), n int) ([]byte,
-	bool,
-) {
+// part appends a member or an element, with what separates it from the one before, or nothing.
+func (t *tree) part(out []byte, named bool, v gjson.Result) []byte {
 	start := len(out)
-	out = append(out, open)
-	any := false
-	for i := range n {
-		var ok bool
-		out, ok = part(out, any, i)
-		any = any || ok
+	if !opened(out) {
+		out = append(out, ',')
 	}
-	if !any {
-		return out[:start], false
+	if named {
+		out = append(gjson.AppendJSONString(out, t.token), ':')
 	}
-	return append(out, shut), true
+	head := len(out)
+	if out = t.cut(out, v); len(out) == head {
+		return out[:start]
+	}
+	return out
+}
+
+// opened reports whether nothing was written yet after an opening bracket.
+func opened(out []byte) bool {
+	last := out[len(out)-1]
+	return last == '{' || last == '['
+}
+
+// closed ends an object or array that began at start, or takes it back where it is empty.
+func closed(out []byte, start int, bracket byte) []byte {
+	if opened(out) {
+		return out[:start]
+	}
+	return append(out, bracket)
 }
 
 // withoutReserved copies an object as it is, except for lull's own key.
@@ -161,7 +153,7 @@ func withoutReserved(root gjson.Result) []byte {
 	out := append(make([]byte, 0, len(root.Raw)), '{')
 	root.ForEach(func(name, value gjson.Result) bool {
 		if name.Str != reserved {
-			if len(out) > 1 {
+			if !opened(out) {
 				out = append(out, ',')
 			}
 			out = append(append(append(out, name.Raw...), ':'), value.Raw...)

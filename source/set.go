@@ -9,59 +9,61 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/shard"
 )
 
 // Set is every configured source. It is safe for concurrent use.
 type Set struct {
-	sources  map[string]format
+	sources  map[string]*source
 	fallback string // the source of a message that names none
-	names    string // for faults
+	names    string // for problems
 	depth    int
 	load     Loader
 }
 
-// Loader fetches an object from S3: the body of a message that only carries a pointer. It bounds
-// the size before it reads. An error that is an *event.Fault is for good; any other may pass, and
-// the fault that it becomes is Transient.
-type Loader func(ctx context.Context, bucket, key string) ([]byte, error)
-
-// format is one upstream's format with the settings of one source.
-type format interface {
-	// decode makes the event of one body. origin says when the message was sent.
-	decode(o origin, b event.Body) event.Result
-	// document makes the document of a payload.
-	document(data string) ([]byte, *event.Fault)
-	// common gives the settings that every source has.
-	common() *rules
+// source is one configured source.
+type source struct {
+	rules *Rules
+	Format
 }
 
-// New builds every configured source. Settings that are left empty have the defaults of package
-// config; cfg is not changed and not kept. An error names every source that cannot be built.
-func New(cfg *config.Config) (*Set, error) {
-	c := *cfg
-	c.Sources, c.Sinks = maps.Clone(cfg.Sources), maps.Clone(cfg.Sinks)
-	c.Complete()
-	s := &Set{
-		sources: make(map[string]format, len(c.Sources)), fallback: c.DefaultSource,
-		depth: c.Payload.EnvelopeDepth,
-	}
+// Loader fetches an object from S3: the body of a message that only carries a pointer. It bounds
+// the size before it reads. An error that is an *event.Invalid is for good. Any other may pass, and
+// the Invalid that it becomes is Transient.
+type Loader func(ctx context.Context, bucket, key string) ([]byte, error)
+
+// Config is what a Set is built from.
+type Config struct {
+	// Sources are complete: their class and collection are set, and their Options are their kind's.
+	Sources map[string]Settings
+	// Default decodes a message that names no source. Empty means that such a message is invalid.
+	Default string
+	// EnvelopeDepth is how many envelopes are unwrapped.
+	EnvelopeDepth int
+	// Places are where the events of a source may refer to in S3, and Hosts by https.
+	Places func(source string) []Place
+	Hosts  []string
+}
+
+// New builds every source of the settings, which are lull's own: Sources gives the Config of a stack.
+// An error names every source that cannot be built.
+func New(settings interface{ SourceConfig() Config }) (*Set, error) {
+	c := settings.SourceConfig()
 	names := slices.Sorted(maps.Keys(c.Sources))
-	s.names = strings.Join(names, ", ")
+	s := &Set{
+		sources: make(map[string]*source, len(names)), fallback: c.Default, depth: c.EnvelopeDepth,
+		names: strings.Join(names, ", "),
+	}
 	var errs []error
 	for _, name := range names {
-		f, err := newFormat(&c, name)
+		built, err := build(c, name)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("build source %s: %w", name, err))
-			continue
 		}
-		s.sources[name] = f
+		s.sources[name] = built
 	}
-	if _, ok := c.Sources[s.fallback]; !ok && s.fallback != "" {
-		errs = append(errs, fmt.Errorf("defaultSource %s is no source: want one of %s", event.Quote(s.fallback),
+	if _, ok := c.Sources[c.Default]; !ok && c.Default != "" {
+		errs = append(errs, fmt.Errorf("defaultSource %s is not a source: want one of %s", event.Quote(c.Default),
 			s.names))
 	}
 	if len(errs) > 0 {
@@ -70,28 +72,18 @@ func New(cfg *config.Config) (*Set, error) {
 	return s, nil
 }
 
-func newFormat(c *config.Config, name string) (format, error) {
-	r, err := newRules(c, name)
+func build(c Config, name string) (*source, error) {
+	kind, ok := Lookup(c.Sources[name].Kind)
+	if !ok {
+		return nil, fmt.Errorf("kind %s is unknown: want one of %s, or import the package of the kind",
+			event.Quote(c.Sources[name].Kind), strings.Join(Kinds(), ", "))
+	}
+	rules, err := newRules(c, name)
 	if err != nil {
 		return nil, err
 	}
-	settings := c.Sources[name]
-	switch settings.Kind {
-	case config.SourceNative:
-		return &native{r}, nil
-	case config.SourceGovuk:
-		return newGovuk(r, settings.Govuk), nil
-	case config.SourceS3:
-		return &objects{r, settings.S3.StripPrefix, settings.S3.StripSuffix}, nil
-	case config.SourceDynamoDBStream:
-		return &stream{r}, nil
-	case config.SourceDebezium:
-		return newDebezium(r, settings.Debezium)
-	case config.SourceJSON:
-		return newPointed(r, settings.JSON)
-	}
-	return nil, fmt.Errorf("kind %s is unknown: want native, govuk, s3, dynamodb-stream, debezium or json",
-		event.Quote(string(settings.Kind)))
+	format, err := kind.New(rules)
+	return &source{rules, format}, err
 }
 
 // WithLoader returns a set that also decodes messages whose body is a pointer to an object in S3,
@@ -102,45 +94,53 @@ func (s *Set) WithLoader(load Loader) *Set {
 	return &with
 }
 
-// Decode makes the events of a message. The answer is never empty; an undecodable message is one
-// fault at index 0.
-func (s *Set) Decode(m queue.Message) []event.Result {
+// Decode makes the events of a message. The answer is never empty. An undecodable message is one
+// Invalid at index 0.
+func (s *Set) Decode(m event.Message) []event.Result {
 	return s.DecodeContext(context.Background(), m)
 }
 
 // DecodeContext is Decode with a context for the Loader.
-func (s *Set) DecodeContext(ctx context.Context, m queue.Message) []event.Result {
-	f, fault := s.choose(m)
-	if fault == nil && len(m.Body) > queue.MaxBytes {
-		fault = &event.Fault{
-			Reason: deadletter.Undecodable,
+func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result {
+	src, bad := s.choose(m)
+	if bad == nil && len(m.Body) > event.MaxBodyBytes {
+		bad = &event.Invalid{
+			Reason: event.Undecodable,
 			Problem: fmt.Sprintf("the body has %d bytes, at most %d are allowed: send a large payload by dataref",
-				len(m.Body), queue.MaxBytes),
+				len(m.Body), event.MaxBodyBytes),
 		}
 	}
-	if fault != nil {
-		return []event.Result{{Fault: fault}}
+	if bad != nil {
+		return []event.Result{{Invalid: bad}}
 	}
 	unwrapper := event.Unwrapper{Depth: s.depth}
 	if s.load != nil {
-		unwrapper.Load = func(p event.Pointer) (string, *event.Fault) { return s.body(ctx, f.common(), p) }
+		unwrapper.Load = func(p event.Pointer) (string, *event.Invalid) { return s.body(ctx, src.rules, p) }
 	}
 	var room [1]event.Body
 	bodies := unwrapper.Unwrap(room[:0], m.Body, event.MetaOf(m.Attributes))
 	results := make([]event.Result, len(bodies))
-	o := origin{sent: m.FirstSent()}
+	sent := m.FirstSent()
 	for i := range bodies {
+		r := &results[i]
 		switch b := &bodies[i]; {
-		case b.Fault != nil:
-			results[i].Fault = b.Fault
+		case b.Invalid != nil:
+			r.Invalid = b.Invalid
 		case b.Skip != "":
-			results[i].Skip = b.Skip
+			r.Skip = b.Skip
 		default:
-			results[i] = f.decode(o, *b)
+			d, bad := src.Decode(*b)
+			if bad == nil && d.Skip == "" {
+				r.Event, bad = src.rules.finish(sent, &d)
+			}
+			r.Skip, r.Invalid = d.Skip, bad
+			if bad != nil {
+				r.Skip, bad.Doc = "", d.Doc
+			}
 		}
-		results[i].Event.Index = i
-		if results[i].Fault != nil {
-			results[i].Fault.Index = i
+		r.Event.Index = i
+		if r.Invalid != nil {
+			r.Invalid.Index = i
 		}
 	}
 	return results
@@ -148,70 +148,68 @@ func (s *Set) DecodeContext(ctx context.Context, m queue.Message) []event.Result
 
 // Document makes the JSON object to write for a put: the projection of e.Data, which was loaded
 // before where the event has a DataRef, without _lull, which belongs to the sinks. An error is an
-// *event.Fault where trying again is no use, and no other errors are known.
-func (s *Set) Document(m queue.Message, e event.Event) ([]byte, error) {
-	f, fault := s.choose(m)
-	if fault != nil {
-		return nil, fault
+// *event.Invalid: trying again does not help.
+func (s *Set) Document(m event.Message, e event.Event) ([]byte, error) {
+	src, bad := s.choose(m)
+	if bad != nil {
+		return nil, bad
 	}
-	doc, fault := s.documentOf(f, e)
-	if fault != nil {
-		fault.Index, fault.Doc, fault.Key = e.Index, e.Doc, e.Key
-		return nil, fault
+	doc, bad := src.document(e)
+	if bad != nil {
+		bad.Index, bad.Doc, bad.Key = e.Index, e.Doc, e.Key
+		return nil, bad
 	}
 	return doc, nil
 }
 
-func (s *Set) documentOf(f format, e event.Event) ([]byte, *event.Fault) {
-	if e.Op == shard.Delete {
-		return nil, &event.Fault{Reason: deadletter.Contract, Field: "data", Problem: "a delete has no document"}
+func (s *source) document(e event.Event) ([]byte, *event.Invalid) {
+	if e.Op == event.Delete {
+		return nil, Invalid("data", "a delete has no document")
 	}
 	if e.DataRef != "" { // what was loaded is the first thing here that nobody has checked
 		if bad := event.Check(e.Data); bad != nil {
-			return nil, &event.Fault{
-				Reason: deadletter.Payload, Field: "dataref",
-				Problem: "what it names is no document: " + bad.Problem,
-			}
+			bad.Reason, bad.Field = event.Payload, "dataref"
+			bad.Problem = "what it names is not a document: " + bad.Problem
+			return nil, bad
 		}
 	}
-	doc, fault := f.document(e.Data)
-	if fault != nil && e.DataRef != "" {
-		fault.Reason, fault.Field = deadletter.Payload, "dataref"
+	doc, bad := s.Document(e.Data)
+	if bad != nil && e.DataRef != "" {
+		bad.Reason, bad.Field = event.Payload, "dataref"
 	}
-	return doc, fault
+	return doc, bad
 }
 
 // choose finds the source of a message.
-func (s *Set) choose(m queue.Message) (format, *event.Fault) {
+func (s *Set) choose(m event.Message) (*source, *event.Invalid) {
 	name := s.fallback
 	if a, ok := m.Attributes[queue.AttrSource]; ok {
 		name = a.String
 	}
-	if f, ok := s.sources[name]; ok {
-		return f, nil
+	if src, ok := s.sources[name]; ok {
+		return src, nil
 	}
-	problem := fmt.Sprintf("%s is no source: want one of %s", event.Quote(name), s.names)
 	if name == "" {
-		problem = fmt.Sprintf("the message names no source and there is no defaultSource: want one of %s", s.names)
+		return nil, Invalid(queue.AttrSource,
+			"the message names no source and there is no defaultSource: want one of %s", s.names)
 	}
-	return nil, &event.Fault{Reason: deadletter.Contract, Field: queue.AttrSource, Problem: problem}
+	return nil, Invalid(queue.AttrSource, "%s is not a source: want one of %s", event.Quote(name), s.names)
 }
 
 // body fetches what a pointer names, if the source may refer to it.
-func (s *Set) body(ctx context.Context, r *rules, p event.Pointer) (string, *event.Fault) {
-	if f := r.allowed("s3BucketName", p.Bucket, p.Key); f != nil {
-		return "", f
+func (s *Set) body(ctx context.Context, r *Rules, p event.Pointer) (string, *event.Invalid) {
+	if bad := r.Allowed("s3BucketName", p.Bucket, p.Key); bad != nil {
+		return "", bad
 	}
 	text, err := s.load(ctx, p.Bucket, p.Key)
 	if err == nil {
 		return string(text), nil
 	}
-	var fault *event.Fault
-	if errors.As(err, &fault) {
-		return "", fault
+	var bad *event.Invalid
+	if errors.As(err, &bad) {
+		return "", bad
 	}
-	return "", &event.Fault{
-		Reason: deadletter.Payload, Field: "s3Key", Problem: "the body that the pointer names cannot be loaded now",
-		Err: err,
+	return "", &event.Invalid{
+		Reason: event.Payload, Field: "s3Key", Problem: "the body that the pointer names cannot be loaded now", Err: err,
 	}
 }

@@ -4,15 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
+	"github.com/lullhq/lull/source/debezium"
+	"github.com/lullhq/lull/source/sourcetest"
 )
 
 func TestOddBodiesAreClassified(t *testing.T) {
@@ -42,8 +41,8 @@ func TestOddBodiesAreClassified(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		f := fault(t, set, message("native", tt.body))
-		if f.Reason != deadletter.Undecodable || f.Index != 0 || !strings.Contains(f.Problem, tt.problem) {
+		f := invalid(t, set, sourcetest.Message("native", tt.body))
+		if f.Reason != event.Undecodable || f.Index != 0 || !strings.Contains(f.Problem, tt.problem) {
 			t.Errorf("%s: got %+v, want undecodable with %q", tt.name, f, tt.problem)
 		}
 		if len(f.Problem) > 200 {
@@ -51,7 +50,7 @@ func TestOddBodiesAreClassified(t *testing.T) {
 		}
 	}
 	for name, body := range map[string]string{"1 MiB": fill(1 << 20), "as deep as allowed": deep(254)} {
-		if e := one(t, set, message("native", body)); e.Doc != "content#a" {
+		if e := one(t, set, "native", body); e.Doc != "content#a" {
 			t.Errorf("%s: got %s, want content#a", name, e.Doc)
 		}
 	}
@@ -63,15 +62,15 @@ func TestTwoRecordsInOneS3NotificationAreTwoEvents(t *testing.T) {
 		return fmt.Sprintf(
 			`{"eventSource":"aws:s3","eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"open-bucket"},"object":{"key":%q,"sequencer":%q}}}`, key, sequencer)
 	}
-	results := newSet(t).Decode(message("s3", `{"Records":[`+record("a", "01")+`,`+record("b", "no")+`,`+
+	results := newSet(t).Decode(sourcetest.Message("s3", `{"Records":[`+record("a", "01")+`,`+record("b", "no")+`,`+
 		record("c", "03")+`]}`))
 	if len(results) != 3 {
 		t.Fatalf("got %d results, want 3", len(results))
 	}
-	for i, want := range []shard.DocID{"content#open-bucket/a", "content#open-bucket/b", "content#open-bucket/c"} {
+	for i, want := range []event.DocID{"content#open-bucket/a", "content#open-bucket/b", "content#open-bucket/c"} {
 		r := results[i]
 		if i == 1 {
-			if r.Fault == nil || r.Fault.Doc != want || r.Fault.Index != 1 {
+			if r.Invalid == nil || r.Invalid.Doc != want || r.Invalid.Index != 1 {
 				t.Errorf("record 1: got %+v, want a fault of %s at 1", r, want)
 			}
 		} else if r.Event.Doc != want || r.Event.Index != i {
@@ -84,7 +83,7 @@ func TestS3TestEventIsSkipped(t *testing.T) {
 	t.Parallel()
 	set := newSet(t)
 	for _, name := range []string{"s3", "native"} {
-		results := set.Decode(message(name,
+		results := set.Decode(sourcetest.Message(name,
 			`{"Service":"Amazon S3","Event":"s3:TestEvent","Time":"2026-11-20T16:00:00.000Z","Bucket":"b"}`))
 		if len(results) != 1 || results[0].Skip != "s3:TestEvent" {
 			t.Errorf("%s: got %+v, want one skip", name, results)
@@ -95,15 +94,15 @@ func TestS3TestEventIsSkipped(t *testing.T) {
 func TestBodyOfAPointerIsLoadedOnlyFromAllowedPlaces(t *testing.T) {
 	t.Parallel()
 	body := `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"shared-bucket","s3Key":"out/big.json"}]`
-	if f := fault(t, newSet(t).WithLoader(bucket), message("native", body)); f.Reason != deadletter.Contract ||
+	if f := invalid(t, newSet(t).WithLoader(bucket), sourcetest.Message("native", body)); f.Reason != event.Contract ||
 		f.Transient() {
 		t.Errorf("outside the prefix: got %+v, want contract for good", f)
 	}
 	body = strings.Replace(body, "out/", "in/", 1)
-	if f := fault(t, newSet(t), message("native", body)); f.Reason != deadletter.Payload {
+	if f := invalid(t, newSet(t), sourcetest.Message("native", body)); f.Reason != event.Payload {
 		t.Errorf("without a loader: got %+v, want payload", f)
 	}
-	f := fault(t, newSet(t).WithLoader(bucket), message("native", body))
+	f := invalid(t, newSet(t).WithLoader(bucket), sourcetest.Message("native", body))
 	if !f.Transient() || errors.Unwrap(f) == nil {
 		t.Errorf("a time-out: got %+v, want a transient fault with its cause", f)
 	}
@@ -114,17 +113,12 @@ func TestBodyOfAPointerIsLoadedOnlyFromAllowedPlaces(t *testing.T) {
 
 func TestMessageWithoutASourceIsAContractFault(t *testing.T) {
 	t.Parallel()
-	c := settings()
-	c.DefaultSource = ""
-	set, err := source.New(&c)
-	if err != nil {
-		t.Fatalf("build the sources: %v", err)
-	}
-	m := message("", "{}")
+	set := sourcetest.New(t, strings.Replace(settings, "defaultSource: native", "", 1))
+	m := sourcetest.Message("", "{}")
 	for name, attributes := range map[string]map[string]queue.Attribute{"no attribute": nil, "empty": m.Attributes} {
 		m.Attributes = attributes
-		f := fault(t, set, m)
-		if f.Reason != deadletter.Contract || f.Field != queue.AttrSource || !strings.Contains(f.Problem, "govuk, ") {
+		f := invalid(t, set, m)
+		if f.Reason != event.Contract || f.Field != queue.AttrSource || !strings.Contains(f.Problem, "govuk, ") {
 			t.Errorf("%s: got %+v, want a fault that lists the sources", name, f)
 		}
 		if _, err := set.Document(m, event.Event{}); !errors.As(err, &f) {
@@ -137,10 +131,10 @@ func TestBadSettingsAreAllNamed(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
 	c.Sources = map[string]config.Source{
-		"a": {Kind: "ftp"}, "b": {Kind: config.SourceNative, Class: "float"}, "c": {Kind: config.SourceJSON},
-		"d": {Kind: config.SourceNative, Projection: []string{"title"}},
-		"e": {Kind: config.SourceNative, Projection: []string{"/_lull/version"}},
-		"f": {Kind: config.SourceDebezium, Debezium: config.Debezium{Key: "/a~2"}},
+		"a": {Kind: "ftp"}, "b": {Kind: "native", Class: "float"}, "c": {Kind: "json"},
+		"d": {Kind: "native", Projection: []string{"title"}},
+		"e": {Kind: "native", Projection: []string{"/_lull/version"}},
+		"f": {Kind: "debezium", Options: debezium.Options{Debezium: debezium.Pointers{Key: "/a~2"}}},
 	}
 	c.DefaultSource = "z"
 	_, err := source.New(&c)
@@ -160,35 +154,10 @@ func TestBadSettingsAreAllNamed(t *testing.T) {
 	}
 }
 
-func TestSetIsSafeForConcurrentUse(t *testing.T) {
-	t.Parallel()
-	set := newSet(t)
-	m := message("govuk",
-		`{"content_id":"c","payload_version":7,"document_type":"guide","base_path":"/x","details":{"body":"<p>é</p>"}}`)
-	want := one(t, set, m)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 200 {
-				got := set.Decode(m)[0].Event
-				doc, err := set.Document(m, got)
-				if got != want || err != nil || len(doc) == 0 {
-					t.Errorf("got %+v, %s, %v, want %+v", got, doc, err, want)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
 // Not parallel: it counts the allocations of the whole process.
 func TestNativeEventTakesFewAllocations(t *testing.T) {
-	c := config.Default()
-	set, err := source.New(&c)
-	if err != nil {
-		t.Fatalf("build the sources: %v", err)
-	}
-	m := queue.Message{Body: nativeBody(871), Sent: sent}
+	set := newSet(t)
+	m := event.Message{Body: nativeBody(871), Sent: sourcetest.Sent}
 	if got := testing.AllocsPerRun(200, func() { set.Decode(m) }); got > 8 {
 		t.Errorf("got %.0f allocations for a message, want at most 8", got)
 	}

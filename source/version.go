@@ -9,116 +9,64 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// version is a version as a message has it.
-type version struct {
-	field string // its name, for faults
-	value gjson.Result
+// advice says for each class what is allowed, with an example.
+var advice = map[event.Class]struct{ allowed, example string }{
+	event.ClassInt:  {"send 1 to 40 digits, as text or as a number", "12"},
+	event.ClassSeq:  {"send up to 32 hexadecimal digits", "0055AED6DCD90281E5"},
+	event.ClassTime: {"send an RFC 3339 time, or milliseconds since 1970", "2026-11-20T16:00:00Z"},
+	event.ClassLSN:  {"send 16/B374D848 or the same as a decimal number", "16/B374D848"},
+	event.ClassLex:  {"send 1 to 64 of 0-9, A-Z, a-z, _ and -", "01JD2V6Y5T3KQ8Z4M7N9P0R1S2"},
 }
 
-// advice says for each class what is allowed.
-var advice = map[shard.Class]string{
-	shard.ClassInt:  "send 1 to 40 digits, as text or as a number",
-	shard.ClassSeq:  "send up to 32 hexadecimal digits",
-	shard.ClassTime: "send an RFC 3339 time, or milliseconds since 1970",
-	shard.ClassLSN:  "send 16/B374D848 or the same as a decimal number",
-	shard.ClassLex:  "send 1 to 64 of 0-9, A-Z, a-z, _ and -",
-}
-
-// example is a version of each class, for faults.
-var example = map[shard.Class]string{
-	shard.ClassInt:  "12",
-	shard.ClassSeq:  "0055AED6DCD90281E5",
-	shard.ClassTime: "2026-11-20T16:00:00Z",
-	shard.ClassLSN:  "16/B374D848",
-	shard.ClassLex:  "01JD2V6Y5T3KQ8Z4M7N9P0R1S2",
-}
-
-// judge reads a version and its text as the upstream wrote it. A number is taken digit for digit.
-// Only a version that is not there at all, or null, is none: the policy arrival never stands in for
-// a broken one.
-func (r *rules) judge(o origin, v version) (shard.Version, shard.Class, string, *event.Fault) {
-	bad := func(problem string) (shard.Version, shard.Class, string, *event.Fault) {
-		return shard.Version{}, 0, "", &event.Fault{
-			Reason: deadletter.VersionInvalid, Field: v.field,
-			Problem: problem + ": " + advice[r.class],
-		}
+// judge reads a version and its text as the upstream wrote it. Only a version that does not exist,
+// or null, counts as missing: the policy arrival never stands in for a broken one.
+func (r *Rules) judge(sent time.Time, v Version) (shard.Version, event.Class, string, *event.Invalid) {
+	bad := func(format string, args ...any) (shard.Version, event.Class, string, *event.Invalid) {
+		f := Invalid(v.Field, format, args...)
+		f.Reason = event.VersionInvalid
+		return shard.Version{}, 0, "", f
 	}
 	var text string
-	switch v.value.Type {
+	switch v.Value.Type {
 	case gjson.Null:
-		if !r.arrival {
-			return shard.Version{}, 0, "", &event.Fault{
-				Reason: deadletter.VersionInvalid, Field: v.field,
-				Problem: fmt.Sprintf(
-					`%s is missing: send the version of the document, deletes included, e.g. %q:%q`, v.field,
-					lastToken(v.field), example[r.class]),
-			}
+		if r.Settings.NoVersion != NoVersionArrival {
+			name := v.Field[strings.LastIndexByte(v.Field, '/')+1:] // the field's own where it is a JSON pointer
+			return bad("%s is missing: send the version of the document, deletes included, e.g. %q:%q", v.Field, name,
+				advice[r.class].example)
 		}
-		parsed, err := shard.TimeVersion(o.sent)
+		parsed, err := shard.TimeVersion(sent)
 		if err != nil {
-			return bad("the time at which the message was sent is no version: " + err.Error())
+			return bad("the time at which the message was sent cannot be a version: %s: %s", err, advice[r.class].allowed)
 		}
-		return parsed, shard.ClassTime, o.sent.UTC().Format(time.RFC3339Nano), nil
+		return parsed, event.ClassTime, sent.UTC().Format(time.RFC3339Nano), nil
 	case gjson.String:
-		if text = v.value.Str; text == "" {
-			return bad(v.field + " is empty")
+		if text = v.Value.Str; text == "" {
+			return bad("%s is empty: %s", v.Field, advice[r.class].allowed)
 		}
 	case gjson.Number:
-		text = v.value.Raw
+		text = v.Value.Raw
 	default:
-		return bad(fmt.Sprintf("%s is %s", v.field, typeName(v.value)))
+		return bad("%s is %s: %s", v.Field, TypeName(v.Value), advice[r.class].allowed)
 	}
-	if r.class == shard.ClassTime && digitsOnly(text) {
-		t, err := fromDigits(v.field, text)
-		if err != nil {
-			return bad(err.Error())
-		}
-		parsed, err := shard.TimeVersion(t)
-		if err != nil {
-			return bad(err.Error())
-		}
-		return parsed, r.class, text, nil
-	}
-	parsed, err := shard.ParseVersion(r.class, text)
+	parsed, err := parse(r.class, v.Field, text)
 	if err != nil {
-		return bad(err.Error())
+		return bad("%s: %s", err, advice[r.class].allowed)
 	}
 	return parsed, r.class, text, nil
 }
 
-// instant reads a time: RFC 3339, or digits since 1970 where a source allows them. Nothing and null
-// are the zero time.
-func instant(field string, v gjson.Result, digits bool) (time.Time, *event.Fault) {
-	var err error
-	var t time.Time
-	switch {
-	case v.Type == gjson.Null:
-		return time.Time{}, nil
-	case digits && v.Type == gjson.Number && digitsOnly(v.Raw):
-		if t, err = fromDigits(field, v.Raw); err == nil {
-			return t, nil
-		}
-	case v.Type == gjson.String:
-		if t, err = time.Parse(time.RFC3339Nano, v.Str); err == nil {
-			return t.UTC(), nil
-		}
-	default:
-		return t, contract(field, "%s is %s: send an RFC 3339 time such as 2026-11-20T16:00:00Z", field, typeName(v))
+func parse(class event.Class, field, text string) (shard.Version, error) {
+	if class != event.ClassTime || !digitsOnly(text) {
+		return shard.ParseVersion(class, text)
 	}
-	return t, contract(field, "%s %s is no RFC 3339 time: send one such as 2026-11-20T16:00:00Z", field,
-		event.Quote(v.Str+numberText(v)))
-}
-
-// numberText is a number's digits as they were sent.
-func numberText(v gjson.Result) string {
-	if v.Type == gjson.Number {
-		return v.Raw
+	t, err := fromDigits(field, text)
+	if err != nil {
+		return shard.Version{}, err
 	}
-	return ""
+	return shard.TimeVersion(t)
 }
 
 // fromDigits reads a count since 1970: milliseconds, unless the field's name says otherwise as
@@ -137,14 +85,4 @@ func fromDigits(field, text string) (time.Time, error) {
 	return time.UnixMilli(n).UTC(), nil
 }
 
-func digitsOnly(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// lastToken is the field's own name where field is a JSON pointer.
-func lastToken(field string) string { return field[strings.LastIndexByte(field, '/')+1:] }
+func digitsOnly(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

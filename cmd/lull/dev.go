@@ -109,7 +109,7 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 		return usage(err)
 	}
 	r := &devRun{devFlags: f, out: a.out, demo: f.events == "" &&
-		cfg.Sources[cfg.DefaultSource].Kind == config.SourceNative}
+		cfg.Sources[cfg.DefaultSource].Kind == "native"}
 	if r.input, err = a.devInput(r); err != nil {
 		return usage(err)
 	}

@@ -69,14 +69,13 @@ func (f *devFlags) chooseSource(cfg *config.Config) error {
 		return nil
 	}
 	if _, known := cfg.Sources[f.source]; !known {
-		kind := config.SourceKind(f.source)
 		switch {
 		case f.config != "":
 			return fmt.Errorf("--source %s: %s names no such source", f.source, f.config)
-		case kind != config.SourceNative && kind != config.SourceGovuk:
+		case f.source != "native" && f.source != "govuk":
 			return fmt.Errorf("--source %s: want native or govuk, or a source that --config names", f.source)
 		}
-		cfg.Sources = map[string]config.Source{f.source: {Kind: kind}}
+		cfg.Sources = map[string]config.Source{f.source: {Kind: f.source}}
 	}
 	cfg.DefaultSource = f.source
 	return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/source"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // keeper is a stack that keeps what is published, and is down from some message on.

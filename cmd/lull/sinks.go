@@ -18,6 +18,7 @@ import (
 	"github.com/lullhq/lull/sink"
 	_ "github.com/lullhq/lull/sink/builtin"
 	_ "github.com/lullhq/lull/sink/builtin/local"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // opened is what the settings name, opened.

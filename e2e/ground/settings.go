@@ -9,6 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
 	_ "github.com/lullhq/lull/sink/builtin"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 //go:embed settings.yaml

@@ -3,6 +3,7 @@ package main
 
 import (
 	"github.com/lullhq/lull/functions"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 func main() { functions.DLQ() }

@@ -1,8 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"time"
+
+	"github.com/lullhq/lull/source"
 )
 
 // Collection are the options of one collection. A nil override means the setting of
@@ -51,19 +54,16 @@ func (c *Config) SinkFor(collection string) (string, Sink) {
 }
 
 // CollectionFor returns where a source's events go that name no collection.
-func (c *Config) CollectionFor(source string) string {
-	if name := c.Sources[source].Collection; name != "" {
-		return name
-	}
-	return c.DefaultCollection
+func (c *Config) CollectionFor(name string) string {
+	return cmp.Or(c.Sources[name].Collection, c.DefaultCollection)
 }
 
 // AllowFor returns the places in S3 that events of a source may refer to.
-func (c *Config) AllowFor(source string) []BucketPrefix {
-	var allowed []BucketPrefix
+func (c *Config) AllowFor(name string) []source.Place {
+	var allowed []source.Place
 	for _, place := range c.Payload.Allow {
-		if len(place.Sources) == 0 || slices.Contains(place.Sources, source) {
-			allowed = append(allowed, place)
+		if len(place.Sources) == 0 || slices.Contains(place.Sources, name) {
+			allowed = append(allowed, source.Place{Bucket: place.Bucket, Prefix: place.Prefix})
 		}
 	}
 	return allowed

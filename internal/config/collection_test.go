@@ -59,7 +59,7 @@ func TestSinkForCollection(t *testing.T) {
 func TestCollectionForSource(t *testing.T) {
 	t.Parallel()
 	c := Default()
-	c.Sources["cms"] = Source{Kind: SourceNative, Collection: "news"}
+	c.Sources["cms"] = Source{Kind: "native", Collection: "news"}
 	for source, want := range map[string]string{"native": "content", "cms": "news", "unheard-of": "content"} {
 		if got := c.CollectionFor(source); got != want {
 			t.Errorf("%s: got %s, want %s", source, got, want)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/source"
+	"github.com/lullhq/lull/source/govuk"
 )
 
 func TestFileReplacesDefaults(t *testing.T) {
@@ -26,9 +28,13 @@ func TestFileReplacesDefaults(t *testing.T) {
 	}
 	want := Default()
 	want.Stack = "pub"
+	lists, err := source.OptionsOf[govuk.Options](Source{Kind: "govuk"}.Complete())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists.Govuk.IgnoreTypes = []string{}
 	want.Sources = map[string]Source{"govuk": {
-		Kind: SourceGovuk, Epoch: 1<<32 - 1,
-		Govuk: Govuk{IgnoreTypes: []string{}},
+		Kind: "govuk", Epoch: 1<<32 - 1, Options: lists,
 	}}
 	sink := newSink(SinkOpenSearch)
 	sink.URL, sink.Versions, sink.BulkBytes, sink.ApplyDelay = "https://h.example.org", ptr(false), setting.MB, ptr(20*second)

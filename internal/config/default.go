@@ -13,7 +13,8 @@ const day = setting.Day
 // "search" on Bleve. Every call returns maps of its own.
 func Default() Config {
 	c := scalars()
-	c.Sources = map[string]Source{"native": {Kind: SourceNative}}
+	// The class is said here, because a program without the kind native has the same defaults.
+	c.Sources = map[string]Source{"native": {Kind: "native", Class: ClassInt}}
 	c.Collections = map[string]Collection{"content": {}}
 	search, versions := newSink(defaultSink), true
 	search.Versions = &versions // said here, because a program without Bleve has the same defaults
@@ -92,7 +93,7 @@ func newSink(kind string) Sink {
 // nothing that is set.
 func (c *Config) Complete() {
 	for name, s := range c.Sources {
-		c.Sources[name] = s.complete()
+		c.Sources[name] = s.Complete()
 	}
 	for name, s := range c.Sinks {
 		c.Sinks[name] = completeSink(s)
@@ -124,45 +125,6 @@ func onlyOr[V any](name string, m map[string]V) string {
 		}
 	}
 	return name
-}
-
-func (s Source) complete() Source {
-	if s.Class == "" {
-		s.Class = classOf(s.Kind)
-		if s.NoVersion == NoVersionArrival && !s.Kind.fixedClass() {
-			s.Class = ClassTime
-		}
-	}
-	if s.NoVersion == "" {
-		s.NoVersion = NoVersionRefuse
-	}
-	switch s.Kind {
-	case SourceGovuk:
-		s.Govuk = s.Govuk.complete()
-	case SourceDebezium:
-		if s.Debezium.Version == "" {
-			s.Debezium.Version = "/source/lsn"
-		}
-	}
-	return s
-}
-
-// classOf returns the version class that a kind of source has unless its configuration says
-// otherwise.
-func classOf(kind SourceKind) Class {
-	switch kind {
-	case SourceS3:
-		return ClassSeq
-	case SourceDebezium:
-		return ClassLSN
-	default:
-		return ClassInt
-	}
-}
-
-// fixedClass reports whether the upstream always has a version, and of one class.
-func (k SourceKind) fixedClass() bool {
-	return k == SourceGovuk || k == SourceS3 || k == SourceDynamoDBStream
 }
 
 func completeSink(s Sink) Sink {

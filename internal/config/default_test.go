@@ -10,6 +10,8 @@ import (
 
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink/opensearch"
+	"github.com/lullhq/lull/source"
+	"github.com/lullhq/lull/source/govuk"
 )
 
 func TestDefaultsHaveNoFault(t *testing.T) {
@@ -42,7 +44,7 @@ func TestCompleteFillsWhatFollows(t *testing.T) {
 	t.Parallel()
 	c := Default()
 	c.DefaultSource, c.DefaultSink, c.DefaultCollection = "", "", ""
-	c.Sources = map[string]Source{"publishing": {Kind: SourceGovuk}}
+	c.Sources = map[string]Source{"publishing": {Kind: "govuk"}}
 	c.Collections = map[string]Collection{"news": {}}
 	c.Sinks = map[string]Sink{"os": {Kind: SinkOpenSearch, URL: "http://127.0.0.1:9200", Auth: Auth{Kind: AuthSigV4}}}
 	c.Complete()
@@ -52,10 +54,10 @@ func TestCompleteFillsWhatFollows(t *testing.T) {
 	} {
 		t.Errorf("defaults: got %v, want the only names", got)
 	}
-	source, sink := c.Sources["publishing"], c.Sinks["os"]
-	if source.Class != ClassInt || source.NoVersion != NoVersionRefuse || len(source.Govuk.IgnoreTypes) != 23 ||
-		len(source.Govuk.OverridePaths) != 7 {
-		t.Errorf("source: got %+v, want GOV.UK's lists", source)
+	publishing, sink := c.Sources["publishing"], c.Sinks["os"]
+	if lists, err := source.OptionsOf[govuk.Options](publishing); err != nil || len(lists.Govuk.IgnoreTypes) != 23 ||
+		publishing.Class != ClassInt || publishing.NoVersion != NoVersionRefuse {
+		t.Errorf("source: got %+v, want GOV.UK's lists", publishing)
 	}
 	if sink.BulkDocuments != 500 || sink.Index != "{collection}" || sink.Auth.Service != "es" {
 		t.Errorf("sink: got %+v, want the defaults", sink)
@@ -69,14 +71,14 @@ func TestCompleteChangesNothingThatIsSet(t *testing.T) {
 	t.Parallel()
 	c := Default()
 	c.Sources["govuk"] = Source{
-		Kind: SourceGovuk, Class: ClassTime, NoVersion: NoVersionArrival,
-		Govuk: Govuk{IgnoreTypes: []string{}, Locales: []string{"cy"}},
+		Kind: "govuk", Class: ClassTime, NoVersion: NoVersionArrival,
+		Options: govuk.Options{Govuk: govuk.Lists{Locales: []string{"cy"}}},
 	}
 	c.Sinks["other"] = Sink{Kind: SinkMemory, Index: "one", BulkDocuments: 7, BulkBytes: setting.MB}
 	c.Complete()
 	g := c.Sources["govuk"]
-	if g.Class != ClassTime || g.NoVersion != NoVersionArrival || len(g.Govuk.IgnoreTypes) != 0 ||
-		!reflect.DeepEqual(g.Govuk.Locales, []string{"cy"}) {
+	if g.Class != ClassTime || g.NoVersion != NoVersionArrival ||
+		!reflect.DeepEqual(g.Options, govuk.Options{Govuk: govuk.Lists{Locales: []string{"cy"}}}) {
 		t.Errorf("source: got %+v, want what was set", g)
 	}
 	if s := c.Sinks["other"]; s.Index != "one" || s.BulkDocuments != 7 || s.BulkBytes != setting.MB {
@@ -90,7 +92,7 @@ func TestCompleteChangesNothingThatIsSet(t *testing.T) {
 func TestArrivalIsOfTheClassTime(t *testing.T) {
 	t.Parallel()
 	c := Default()
-	c.Sources["cms"] = Source{Kind: SourceNative, NoVersion: NoVersionArrival}
+	c.Sources["cms"] = Source{Kind: "native", NoVersion: NoVersionArrival}
 	c.Complete()
 	if got := c.Sources["cms"].Class; got != ClassTime {
 		t.Errorf("got %s, want %s", got, ClassTime)

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lullhq/lull/internal/config/tree"
-
 	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/source"
 )
 
 func TestDefaultsSurviveJSON(t *testing.T) {
@@ -63,10 +63,7 @@ func drawConfig(t *rapid.T) Config {
 		c.Sinks[name] = newSink(SinkMemory)
 	}
 	for name := range names.Draw(t, "sources") {
-		c.Sources[name] = Source{Kind: rapid.SampledFrom([]SourceKind{
-			SourceNative, SourceGovuk, SourceS3,
-			SourceDebezium, SourceJSON,
-		}).Draw(t, "kind")}
+		c.Sources[name] = Source{Kind: rapid.SampledFrom(source.Kinds()).Draw(t, "kind")}
 	}
 	c.Payload.Allow = make([]BucketPrefix, rapid.IntRange(0, 2).Draw(t, "places"))
 	drawInto(t, reflect.ValueOf(&c).Elem(), at{})
@@ -99,9 +96,10 @@ func drawInto(t *rapid.T, v reflect.Value, p at) {
 		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.String {
-			if rapid.Bool().Draw(t, p.name+" is set") {
-				v.Set(reflect.MakeSlice(v.Type(), rapid.IntRange(0, 2).Draw(t, p.name), 2)) // empty or not, never nil
+			if !rapid.Bool().Draw(t, p.name+" is set") {
+				return
 			}
+			v.Set(reflect.MakeSlice(v.Type(), rapid.IntRange(0, 2).Draw(t, p.name), 2)) // empty or not, never nil
 		}
 		for i := range v.Len() {
 			element := p.index(i)
@@ -123,6 +121,7 @@ func drawOptions(t *rapid.T, v, options reflect.Value, p at) {
 		return
 	}
 	elem := reflect.New(reflect.TypeOf(k.Options)).Elem()
+	elem.Set(reflect.ValueOf(k.Options)) // what is left out has the kind's default
 	drawInto(t, elem, at{p.name, optionsOf(p.generic, kind)})
 	options.Set(elem)
 }

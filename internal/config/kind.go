@@ -1,13 +1,12 @@
 package config
 
 import (
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
 )
 
 // registry is where the kinds of sinks or sources register themselves. Their options stand beside
@@ -25,6 +24,13 @@ var registries = map[reflect.Type]registry{
 		group: "sinks.<name>", noun: "sink", names: sink.Kinds,
 		lookup: func(kind string) (setting.Kind, bool) {
 			k, ok := sink.Lookup(kind)
+			return k.Kind, ok
+		},
+	},
+	sourceType: {
+		group: "sources.<name>", noun: "source", names: source.Kinds,
+		lookup: func(kind string) (setting.Kind, bool) {
+			k, ok := source.Lookup(kind)
 			return k.Kind, ok
 		},
 	},
@@ -71,22 +77,13 @@ func (r registry) settings() []described {
 	return all
 }
 
-// checkOptions refuses the options of another kind, which only code can set.
-func checkOptions(c *Config, f *checker) {
-	eachKind(c, func(path, kind string, options any, r registry) {
-		k, ok := r.lookup(kind)
-		if ok && options != nil && reflect.TypeOf(options) != reflect.TypeOf(k.Options) {
-			f.fault(path, nil, "has options that are not those of its kind "+kind, "set Options as the kind's package says")
-		}
-	})
-}
-
-// eachKind calls visit for every sink and source, with its path.
-func eachKind(c *Config, visit func(path, kind string, options any, r registry)) {
-	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
-		s := c.Sinks[name]
-		visit("sinks."+printable(name), s.Kind, s.Options, registries[sinkType])
+// optionsFit refuses the options of another kind, which only code can set.
+func optionsFit(f *checker, path string, options any, k setting.Kind) bool {
+	fit := options == nil || reflect.TypeOf(options) == reflect.TypeOf(k.Options)
+	if !fit {
+		f.fault(path, nil, "has options that are not those of its kind "+k.Name, "set Options as the kind's package says")
 	}
+	return fit
 }
 
 // deployable names the kinds of sinks that can be deployed.

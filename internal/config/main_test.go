@@ -9,6 +9,7 @@ import (
 	_ "github.com/lullhq/lull/internal/local/memory"
 	_ "github.com/lullhq/lull/sink/blevesink"
 	"github.com/lullhq/lull/sink/opensearch"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 func TestMain(m *testing.M) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/source/govuk"
+	"github.com/lullhq/lull/source/json"
 )
 
 // brokenNames break each sentence about names.
@@ -96,37 +98,22 @@ var brokenNames = []broken{
 // brokenSources break each sentence about sources.
 var brokenSources = []broken{
 	{
-		rule: "source-options", name: "govuk",
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Govuk.Locales = []string{"cy"} }) },
-		setting: "sources.native.govuk", fix: "set sources.native.kind to govuk",
+		rule: "source-kind", name: "options of another kind",
+		holds:   jsonSource,
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Options = govuk.Options{} }) },
+		setting: "sources.native", fix: "set Options",
 	},
 	{
-		rule: "source-options", name: "json",
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.JSON.ID = "/id" }) },
-		setting: "sources.native.json", fix: "remove them",
-	},
-	{
-		rule: "source-options", name: "debezium",
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Debezium.Key = "/id" }) },
-		setting: "sources.native.debezium", fix: "remove them",
-	},
-	{
-		rule: "source-options", name: "s3",
-		holds: func(c *Config) {
-			setSource(c, func(s *Source) {
-				*s = Source{
-					Kind: SourceS3,
-					S3:   S3{StripSuffix: ".json"},
-				}
-				*s = s.complete()
-			})
+		rule: "source-kind", name: "what the kind checks",
+		holds: jsonSource,
+		breaks: func(c *Config) {
+			setSource(c, func(s *Source) { s.Options = json.Options{JSON: json.Pointers{Version: "/v"}} })
 		},
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class = SourceNative, ClassInt }) },
-		setting: "sources.native.s3", fix: "remove them",
+		setting: "sources.native.json.id", fix: "/id",
 	},
 	{
 		rule:    "source-class",
-		holds:   func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class = SourceS3, ClassSeq }) },
+		holds:   func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class, s.Options = "s3", ClassSeq, nil }) },
 		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Class = ClassInt }) },
 		setting: "sources.native.class", fix: "write seq",
 	},
@@ -145,48 +132,22 @@ var brokenSources = []broken{
 		rule: "source-arrival", name: "a kind that always has versions",
 		holds: func(c *Config) {
 			setSource(c, func(s *Source) {
-				*s = Source{Kind: SourceGovuk}
-				*s = s.complete()
+				*s = Source{Kind: "govuk"}.Complete()
 			})
 		},
 		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.NoVersion = NoVersionArrival }) },
 		setting: "sources.native.noVersion", fix: "write refuse",
 	},
 	{
-		rule: "source-json", name: "id",
-		holds:   jsonSource,
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.JSON.ID = "" }) },
-		setting: "sources.native.json.id", fix: "/id",
-	},
-	{
-		rule: "source-json", name: "version",
-		holds:   jsonSource,
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.JSON.Version = "" }) },
-		setting: "sources.native.json.version", fix: "noVersion to arrival",
-	},
-	{
-		rule: "source-json", name: "operation",
-		holds:   jsonSource,
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.JSON.Operation = "" }) },
-		setting: "sources.native.json.operation", fix: "deleteValues",
-	},
-	{
-		rule: "source-json", name: "delete values",
-		holds:   jsonSource,
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.JSON.DeleteValues = nil }) },
-		setting: "sources.native.json.deleteValues", fix: "json.operation",
-	},
-	{
 		rule:    "source-projection",
 		holds:   func(c *Config) { setSource(c, func(s *Source) { s.Projection = []string{"/title", "/a~1b/0"} }) },
-		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class = SourceS3, ClassSeq }) },
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Kind, s.Class, s.Options = "s3", ClassSeq, nil }) },
 		setting: "sources.native.projection", fix: "remove it",
 	},
 }
 
 func jsonSource(c *Config) {
 	setSource(c, func(s *Source) {
-		s.Kind = SourceJSON
-		s.JSON = JSON{ID: "/id", Version: "/v", Operation: "/op", DeleteValues: []string{"D"}}
+		s.Kind, s.Options = "json", json.Options{JSON: json.Pointers{ID: "/id", Version: "/v"}}
 	})
 }

@@ -138,9 +138,8 @@ func loopback(host string) bool {
 }
 
 func checkSinkKind(c *Config, f *checker) {
-	checkOptions(c, f)
 	eachLinkedSink(c, func(path string, s Sink, k sink.Kind) {
-		if k.Check == nil {
+		if !optionsFit(f, path, s.Options, k.Kind) || k.Check == nil {
 			return
 		}
 		for _, p := range k.Check(s) {

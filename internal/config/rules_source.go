@@ -3,73 +3,60 @@ package config
 import (
 	"maps"
 	"slices"
-	"strings"
+
+	"github.com/lullhq/lull/source"
 )
 
 // sourceRules are about one source each.
 var sourceRules = []Rule{
-	{"source-options", "A source has the options of its own kind only: others would be ignored.", checkSourceOptions},
-	{"source-class", "The kinds govuk, s3 and dynamodb-stream have versions of one class.", checkSourceClass},
+	{"source-kind", "What the options of a kind say fits the source's other settings.", checkSourceKind},
+	{"source-class", "A kind whose messages all have versions of one class has that class.", checkSourceClass},
 	{
 		"source-arrival",
 		"The time of arrival is a version of the class time, and one document's versions are all of one class: " +
-			"arrival needs that class, and is not for govuk, s3 and dynamodb-stream.", checkSourceArrival,
+			"arrival needs that class, and is not for a kind whose messages all have versions.", checkSourceArrival,
 	},
-	{"source-json", "A json source says where the id and the version are.", checkSourceJSON},
-	{
-		"source-projection", "govuk has a projection of its own, and an s3 object is no message to take parts from.",
-		checkSourceProjection,
-	},
+	{"source-projection", "A kind that decides itself what becomes the document has no projection.", checkSourceProjection},
 }
 
-// eachSource calls check for every source, by name, with its path.
-func eachSource(c *Config, check func(path string, s Source)) {
+// eachSource calls check for every source, by name, with its path. It leaves out sources of a kind that
+// is not registered in this program.
+func eachSource(c *Config, check func(path string, s Source, k source.Kind)) {
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
-		check("sources."+printable(name), c.Sources[name])
+		s := c.Sources[name]
+		if k, ok := source.Lookup(s.Kind); ok {
+			check("sources."+printable(name), s, k)
+		}
 	}
 }
 
-func checkSourceOptions(c *Config, f *checker) {
-	eachSource(c, func(path string, s Source) {
-		for _, o := range []struct {
-			name string
-			kind SourceKind
-			set  bool
-		}{
-			{"govuk", SourceGovuk, s.Govuk.IgnoreTypes != nil || s.Govuk.IgnorePrefixes != nil ||
-				s.Govuk.OverridePaths != nil || s.Govuk.Locales != nil},
-			{"json", SourceJSON, s.JSON.ID+s.JSON.Version+s.JSON.Time+s.JSON.Operation+s.JSON.Collection != "" ||
-				s.JSON.DeleteValues != nil},
-			{"debezium", SourceDebezium, s.Debezium != Debezium{}},
-			{"s3", SourceS3, s.S3 != S3{}},
-		} {
-			if o.set && s.Kind != o.kind {
-				f.fault(path+"."+o.name, nil, "are options of the kind "+o.name+", but the source's kind is "+
-					string(s.Kind),
-					"remove them, or set "+path+".kind to "+o.name)
-			}
+func checkSourceKind(c *Config, f *checker) {
+	eachSource(c, func(path string, s Source, k source.Kind) {
+		if !optionsFit(f, path, s.Options, k.Kind) || k.Check == nil {
+			return
+		}
+		for _, p := range k.Check(s) {
+			f.fault(path+"."+p.Setting, p.Value, p.Problem, p.Fix)
 		}
 	})
 }
 
 func checkSourceClass(c *Config, f *checker) {
-	eachSource(c, func(path string, s Source) {
-		if want := classOf(s.Kind); s.Kind.fixedClass() && s.Class != want {
-			f.fault(path+".class", string(s.Class), "is not the class of the versions that the kind "+string(s.Kind)+
-				" has",
-				"remove it, or write "+string(want))
+	eachSource(c, func(path string, s Source, k source.Kind) {
+		if k.Versioned && s.Class != k.Class {
+			f.fault(path+".class", string(s.Class), "is not the class of the versions that the kind "+s.Kind+" has",
+				"remove it, or write "+string(k.Class))
 		}
 	})
 }
 
 func checkSourceArrival(c *Config, f *checker) {
-	eachSource(c, func(path string, s Source) {
+	eachSource(c, func(path string, s Source, k source.Kind) {
 		switch {
 		case s.NoVersion != NoVersionArrival:
-		case s.Kind.fixedClass():
-			f.fault(path+".noVersion", string(s.NoVersion), "does not fit the kind "+string(s.Kind)+
-				", whose messages have versions of the class "+string(classOf(s.Kind)),
-				"write refuse")
+		case k.Versioned:
+			f.fault(path+".noVersion", string(s.NoVersion), "does not fit the kind "+s.Kind+
+				", whose messages have versions of the class "+string(k.Class), "write refuse")
 		case s.Class != ClassTime:
 			f.fault(path+".class", string(s.Class), "does not fit noVersion: arrival, whose versions are times",
 				"write "+path+".class: time, or "+path+".noVersion: refuse")
@@ -77,34 +64,10 @@ func checkSourceArrival(c *Config, f *checker) {
 	})
 }
 
-func checkSourceJSON(c *Config, f *checker) {
-	eachSource(c, func(path string, s Source) {
-		if s.Kind != SourceJSON {
-			return
-		}
-		if s.JSON.ID == "" {
-			f.fault(path+".json.id", nil, "is missing", "write where the document's id is, such as /id")
-		}
-		if s.JSON.Version == "" && s.NoVersion != NoVersionArrival {
-			f.fault(path+".json.version", nil, "is missing", "write where the version is, such as /version, or set "+
-				path+".noVersion to arrival")
-		}
-		if s.JSON.Operation == "" && len(s.JSON.DeleteValues) > 0 {
-			f.fault(path+".json.operation", nil, "is missing although deleteValues has "+
-				strings.Join(s.JSON.DeleteValues, ", "),
-				"write where the operation is, such as /op, or remove "+path+".json.deleteValues")
-		}
-		if s.JSON.Operation != "" && len(s.JSON.DeleteValues) == 0 {
-			f.fault(path+".json.deleteValues", nil, "is empty although operation is set: no event would be a delete",
-				"list the values that mean delete, or remove "+path+".json.operation")
-		}
-	})
-}
-
 func checkSourceProjection(c *Config, f *checker) {
-	eachSource(c, func(path string, s Source) {
-		if len(s.Projection) > 0 && (s.Kind == SourceGovuk || s.Kind == SourceS3) {
-			f.fault(path+".projection", nil, "would be ignored: the kind "+string(s.Kind)+
+	eachSource(c, func(path string, s Source, k source.Kind) {
+		if len(s.Projection) > 0 && k.OwnDocument {
+			f.fault(path+".projection", nil, "would be ignored: the kind "+s.Kind+
 				" decides itself what becomes the document", "remove it")
 		}
 	})

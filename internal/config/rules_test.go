@@ -235,7 +235,7 @@ func TestFaultsAreShortAndOnOneLine(t *testing.T) {
 	c := Default()
 	c.Stack = strings.Repeat("x", 10_000)
 	c.DefaultSink = "a\nb\x00"
-	setSource(&c, func(s *Source) { s.Kind, s.JSON.ID = SourceKind(strings.Repeat("\u2028", 10_000)), "/id" })
+	setSource(&c, func(s *Source) { s.Kind, s.Class = strings.Repeat("\u2028", 10_000), "x" })
 	faults := Faults(c.Validate())
 	if len(faults) < 4 {
 		t.Errorf("got %v, want four faults", faults)

@@ -61,12 +61,15 @@ func file(s described, value tree.Node) tree.Node {
 	group, rest, ofKind := strings.Cut(s.generic, ":")
 	if ofKind {
 		kind, name, _ := strings.Cut(rest, ".")
-		value = tree.Node{Kind: tree.Map, Fields: []tree.Field{
-			{Key: "kind", Value: tree.Node{Kind: tree.String, Text: kind}}, {Key: name, Value: value},
-		}}
+		value = within(name, value)
+		value.Fields = append(value.Fields, tree.Field{Key: "kind", Value: tree.Node{Kind: tree.String, Text: kind}})
 	}
-	parts := strings.Split(group, ".")
-	for _, part := range slices.Backward(parts) {
+	return within(group, value)
+}
+
+// within puts a value below a dotted name.
+func within(name string, value tree.Node) tree.Node {
+	for _, part := range slices.Backward(strings.Split(name, ".")) {
 		key, isList := strings.CutSuffix(part, "[]")
 		if isList {
 			value = tree.Node{Kind: tree.List, Items: []tree.Node{value}}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lullhq/lull/setting"
 	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
 )
 
 // The bounds of the platform, from the vendors' documentation.
@@ -37,9 +38,6 @@ var (
 	optCollection     = regexp.MustCompile(`^([a-z0-9][a-z0-9-]{0,31})?$`)
 	optName           = regexp.MustCompile(`^([a-z][a-z0-9-]{0,31})?$`)
 	indexPattern      = regexp.MustCompile(`^(\{collection\}|[a-z0-9])([a-z0-9_.-]|\{collection\})*$`)
-	pathPattern       = regexp.MustCompile(`^/\S*$`)
-	wordPattern       = regexp.MustCompile(`^\S+$`)
-	localePattern     = regexp.MustCompile(`^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 	envPattern        = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)?$`)
 	regionPattern     = regexp.MustCompile(`^([a-z]{2}(-[a-z]+)+-[0-9])?$`)
 	arnPattern        = regexp.MustCompile(
@@ -66,7 +64,8 @@ type described struct {
 // registered by the time when it is called first.
 var settings = sync.OnceValue(func() []described {
 	return slices.Concat(
-		plain(topSettings), plain(sourceSettings), plain(collectionSettings),
+		plain(topSettings), plain(sourceSettings()), registries[sourceType].settings(),
+		plain(defaultSourceSettings), plain(collectionSettings),
 		plain(sinkSettings()), registries[sinkType].settings(), plain(defaultSinkSettings),
 		plain(debounceSettings), plain(functionSettings), plain(queueSettings), plain(retrySettings),
 		plain(lifecycleSettings), plain(flightSettings), plain(payloadSettings), plain(lastSettings),
@@ -103,12 +102,20 @@ var topSettings = []setting.Setting{
 	setting.Text("stack", namePattern, nameShape, "The prefix of every resource name."),
 }
 
-var sourceSettings = []setting.Setting{
-	setting.Choice("sources.<name>.kind", "The upstream format.", "native", "govuk", "s3", "dynamodb-stream", "debezium",
-		"json").Otherwise("required"),
-	setting.Choice("sources.<name>.class", "How versions compare; fixed for a source's lifetime.", "int", "seq", "time", "lsn",
-		"lex").
-		Otherwise("int; seq for s3; lsn for debezium; time with noVersion: arrival"),
+func sourceSettings() []setting.Setting {
+	kind := setting.Choice("sources.<name>.kind", "The upstream format.", source.Kinds()...).Otherwise("required")
+	classes := string(ClassInt)
+	for _, name := range source.Kinds() {
+		if k, _ := source.Lookup(name); k.Class != ClassInt {
+			classes += "; " + string(k.Class) + " for " + name
+		}
+	}
+	class := setting.Choice("sources.<name>.class", "How versions compare; fixed for a source's lifetime.",
+		"int", "seq", "time", "lsn", "lex").Otherwise(classes + "; time with noVersion: arrival")
+	return append([]setting.Setting{kind, class}, commonSourceSettings...)
+}
+
+var commonSourceSettings = []setting.Setting{
 	setting.Count("sources.<name>.epoch", 0, math.MaxUint32, "Raised by an operator after the upstream's counter went back."),
 	setting.Choice("sources.<name>.noVersion", "What happens to an event without a version: refused, or the last arrival wins.",
 		"refuse", "arrival").
@@ -118,27 +125,9 @@ var sourceSettings = []setting.Setting{
 		Otherwise("defaultCollection"),
 	setting.Pointers("sources.<name>.projection", "The parts of the payload that become the document.").
 		Otherwise("the payload as it is"),
-	setting.List("sources.<name>.govuk.ignoreTypes", wordPattern, "a document type",
-		"Document types that are deleted.").Otherwise("GOV.UK's own"),
-	setting.List("sources.<name>.govuk.ignorePrefixes", wordPattern, "the beginning of a document type",
-		"Document types that are deleted, by prefix.").
-		Otherwise("content_block, placeholder"),
-	setting.List("sources.<name>.govuk.overridePaths", pathPattern, "a path such as /help or /world/*",
-		"Paths that are indexed whatever their type; * stands for one segment.").Otherwise("GOV.UK's own"),
-	setting.List("sources.<name>.govuk.locales", localePattern, "a locale such as en",
-		"The locales that are indexed; others are skipped.").Otherwise("en"),
-	setting.Pointer("sources.<name>.json.id", "Where the document's id is.").Otherwise("required for json"),
-	setting.Pointer("sources.<name>.json.version", "Where the version is.").
-		Otherwise("required for json unless noVersion is arrival"),
-	setting.Pointer("sources.<name>.json.time", "Where the event time is.").Otherwise("none"),
-	setting.Pointer("sources.<name>.json.operation", "Where the operation is.").Otherwise("none: every event is a put"),
-	setting.List("sources.<name>.json.deleteValues", nil, "",
-		"The values of the operation that mean delete.").Otherwise("none"),
-	setting.Pointer("sources.<name>.json.collection", "Where the collection's name is.").Otherwise("none"),
-	setting.Pointer("sources.<name>.debezium.key", "Where the document's id is.").Otherwise("the key payload"),
-	setting.Pointer("sources.<name>.debezium.version", "Where the version is.").Otherwise("/source/lsn"),
-	setting.Text("sources.<name>.s3.stripPrefix", nil, "", "Removed from the beginning of a key.").Otherwise("none"),
-	setting.Text("sources.<name>.s3.stripSuffix", nil, "", "Removed from the end of a key.").Otherwise("none"),
+}
+
+var defaultSourceSettings = []setting.Setting{
 	setting.Text("defaultSource", optName, nameShape,
 		"Decodes a message without the attribute lull-source.").Otherwise("the only source"),
 }

@@ -86,15 +86,15 @@ func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane) ([
 		v := verdict{Event: r.Event}
 		v.Index = i
 		switch {
-		case r.Fault != nil:
-			if r.Fault.Transient() && !h.overdue(m) {
-				h.note(h.about(m, ln, &v.Event, journal.Failed, r.Fault.Error()))
+		case r.Invalid != nil:
+			if r.Invalid.Transient() && !h.overdue(m) {
+				h.note(h.about(m, ln, &v.Event, journal.Failed, r.Invalid.Error()))
 				return nil, false
 			}
-			v.Doc, v.Key, v.Class = r.Fault.Doc, r.Fault.Key, r.Fault.Key.Class()
-			v.fate, v.reason, v.detail = isDead, r.Fault.Reason, r.Fault.Problem
-			if r.Fault.Field != "" {
-				v.detail = r.Fault.Field + ": " + r.Fault.Problem
+			v.Doc, v.Key, v.Class = r.Invalid.Doc, r.Invalid.Key, r.Invalid.Key.Class()
+			v.fate, v.reason, v.detail = isDead, r.Invalid.Reason, r.Invalid.Problem
+			if r.Invalid.Field != "" {
+				v.detail = r.Invalid.Field + ": " + r.Invalid.Problem
 			}
 		case r.Skip != "":
 			h.note(h.about(m, ln, &v.Event, journal.Skipped, r.Skip))

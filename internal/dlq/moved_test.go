@@ -231,7 +231,7 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			b := setup(t, func(c *config.Config) {
-				c.Sources["lex"] = config.Source{Kind: config.SourceNative, Class: config.ClassLex}
+				c.Sources["lex"] = config.Source{Kind: "native", Class: config.ClassLex}
 			})
 			e := b.event(queue.Message{Body: body("1", 6)})
 			b.admit(e)
@@ -265,7 +265,7 @@ func TestMessageWithSeveralEventsGoesAsOnePiece(t *testing.T) {
 		b := setup(t, nil)
 		m := b.send(b.live, s3Records("one", "two"), from)
 		r := b.sources.Decode(m)
-		if len(r) != 2 || r[0].Fault != nil || r[1].Fault != nil {
+		if len(r) != 2 || r[0].Invalid != nil || r[1].Invalid != nil {
 			t.Fatalf("decode: %+v", r)
 		}
 		one, two := r[0].Event, r[1].Event

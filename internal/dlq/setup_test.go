@@ -16,6 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // bench is dlq on the halves in memory, with virtual time.
@@ -34,7 +35,7 @@ type bench struct {
 func setup(t *testing.T, change func(*config.Config)) *bench {
 	t.Helper()
 	b := &bench{T: t, cfg: config.Default(), shards: memory.NewShards(), letters: memory.NewLetters()}
-	b.cfg.Sources["s3"] = config.Source{Kind: config.SourceS3}
+	b.cfg.Sources["s3"] = config.Source{Kind: "s3"}
 	b.cfg.Payload.Allow = []config.BucketPrefix{{Bucket: "b"}}
 	b.cfg.DefaultSource = "native"
 	if change != nil {
@@ -100,7 +101,7 @@ func (b *bench) move(q *memory.Queue, m queue.Message) {
 func (b *bench) event(m queue.Message) event.Event {
 	b.Helper()
 	r := b.sources.Decode(m)
-	if len(r) != 1 || r[0].Fault != nil || r[0].Skip != "" {
+	if len(r) != 1 || r[0].Invalid != nil || r[0].Skip != "" {
 		b.Fatalf("decode: %+v", r)
 	}
 	return r[0].Event

@@ -21,7 +21,7 @@ type Route struct {
 func RouteOf(cfg *config.Config, sources *source.Set, m queue.Message) Route {
 	r := Route{Sink: cfg.DefaultSink, Lane: flight.Live, Events: sources.Decode(m)}
 	for i, e := range r.Events {
-		if e.Fault != nil || e.Skip != "" {
+		if e.Invalid != nil || e.Skip != "" {
 			continue
 		}
 		if i == 0 {
@@ -38,8 +38,8 @@ func RouteOf(cfg *config.Config, sources *source.Set, m queue.Message) Route {
 // receive would make a dead letter helps nobody.
 func (r Route) Fault() error {
 	for _, e := range r.Events {
-		if e.Fault != nil {
-			return e.Fault
+		if e.Invalid != nil {
+			return e.Invalid
 		}
 	}
 	return nil

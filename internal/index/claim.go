@@ -41,10 +41,10 @@ func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	m := t.message(e)
 	d.body, d.fault, d.faultFor = nil, "", ""
 	results := t.h.Sources.DecodeContext(ctx, *m)
-	if f := results[min(e.Index, len(results)-1)].Fault; f != nil && f.Transient() {
+	if f := results[min(e.Index, len(results)-1)].Invalid; f != nil && f.Transient() {
 		return f.Err
 	}
-	if e.Index >= len(results) || results[e.Index].Fault != nil || results[e.Index].Event.Doc != d.id {
+	if e.Index >= len(results) || results[e.Index].Invalid != nil || results[e.Index].Event.Doc != d.id {
 		d.fault,
 			d.faultFor = "the message decodes differently than when it was held: were the source's settings changed?",
 			string(deadletter.Contract)
@@ -55,7 +55,7 @@ func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	if e.Op == shard.Delete {
 		return nil
 	}
-	var fault *event.Fault
+	var fault *event.Invalid
 	if ev.DataRef != "" {
 		if t.h.Payloads == nil {
 			d.fault, d.faultFor = "dataref: payloads by reference are not configured", string(deadletter.Payload)

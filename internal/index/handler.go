@@ -25,7 +25,7 @@ type Source interface {
 	Document(m queue.Message, e event.Event) ([]byte, error)
 }
 
-// Payloads loads a payload by reference. An error that is an *event.Fault is for good; any other
+// Payloads loads a payload by reference. An error that is an *event.Invalid is for good; any other
 // may pass.
 type Payloads interface {
 	Load(ctx context.Context, ref string) ([]byte, error)

@@ -94,7 +94,7 @@ func TestAPayloadThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 // What can never become a document is a dead letter, without asking the sink, and the newest good
 // version has its turn.
 func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
-	gone := &event.Fault{Reason: deadletter.Payload, Field: "dataref", Problem: "no such object"}
+	gone := &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: "no such object"}
 	for name, c := range map[string]struct {
 		spoil  func(b *bench)
 		reason deadletter.Reason
@@ -115,7 +115,7 @@ func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 		"it belongs elsewhere now": {func(b *bench) {
 			cfg := b.cfg
 			cfg.DefaultCollection = "elsewhere"
-			cfg.Sources = map[string]config.Source{"native": {Kind: config.SourceNative, Collection: "elsewhere"}}
+			cfg.Sources = map[string]config.Source{"native": {Kind: "native", Collection: "elsewhere"}}
 			b.deploy(&cfg)
 		}, deadletter.Contract, "were the source's settings changed?"},
 	} {

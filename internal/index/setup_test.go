@@ -25,6 +25,7 @@ import (
 	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // bench is index on the halves in memory, with virtual time. Flights are made by receive; their
@@ -98,7 +99,7 @@ func (st stage) setup(t *testing.T) *bench {
 	b.through = func(s sink.Sink) sink.Sink { return s }
 	versions := !st.noVers
 	b.cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory, Versions: &versions}}
-	b.cfg.Sources["s3"] = config.Source{Kind: config.SourceS3, Collection: "content"}
+	b.cfg.Sources["s3"] = config.Source{Kind: "s3", Collection: "content"}
 	b.cfg.DefaultSource = "native"
 	if st.cfg != nil {
 		st.cfg(&b.cfg)
@@ -260,7 +261,7 @@ func (b *bench) fly(s flight.State, most int) (turns int) {
 func (b *bench) event(body string) event.Event {
 	b.Helper()
 	r := b.sources.Decode(queue.Message{Body: body})
-	if len(r) != 1 || r[0].Fault != nil || r[0].Skip != "" {
+	if len(r) != 1 || r[0].Invalid != nil || r[0].Skip != "" {
 		b.Fatalf("decode: %+v", r)
 	}
 	return r[0].Event

@@ -20,6 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // ground is an Operator over the halves in memory; nothing runs but what a test does by hand.
@@ -152,7 +153,7 @@ func outgoing(bodies ...string) (out []queue.Outgoing) {
 func (g *ground) event(body string) event.Event {
 	g.Helper()
 	r := g.Sources.Decode(queue.Message{Body: body, Sent: time.Now()})
-	if len(r) != 1 || r[0].Fault != nil {
+	if len(r) != 1 || r[0].Invalid != nil {
 		g.Fatalf("decode: %+v", r)
 	}
 	return r[0].Event

@@ -9,6 +9,6 @@
 //     internet's: the address is judged after its name was resolved, at the moment of connecting.
 //   - No more than a limit is read, and the size that the server announces is judged before
 //     reading.
-//   - An error that is an *event.Fault is for good: missing, refused, too large. Anything else may
+//   - An error that is an *event.Invalid is for good: missing, refused, too large. Anything else may
 //     pass. Neither quotes what was loaded.
 package payload

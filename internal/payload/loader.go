@@ -133,7 +133,7 @@ func (l *Loader) tooLarge() error {
 }
 
 func fault(problem string) error {
-	return &event.Fault{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
+	return &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
 }
 
 // reserved are ranges that are not the public internet's beyond those that netip names: this

@@ -98,7 +98,7 @@ func TestWhatAHostAnswers(t *testing.T) {
 	}, anywhere)
 	for _, tt := range tests {
 		got, err := l.Load(t.Context(), base+tt.path)
-		var f *event.Fault
+		var f *event.Invalid
 		switch isFault := errors.As(err, &f); {
 		case string(got) != tt.good:
 			t.Errorf("%s: got %q, want %q", tt.path, got, tt.good)
@@ -114,7 +114,7 @@ func TestAnAddressThatIsNotPublicIsNotConnectedTo(t *testing.T) {
 	t.Parallel()
 	l, base := loader(t, func(http.ResponseWriter, *http.Request) { t.Error("it was connected to") }, Public)
 	_, err := l.Load(t.Context(), base+"/x")
-	var f *event.Fault
+	var f *event.Invalid
 	if !errors.As(err, &f) || !strings.Contains(f.Problem, "not public") {
 		t.Errorf("got %v, want a fault", err)
 	}
@@ -132,7 +132,7 @@ func TestAnErrorDoesNotQuoteTheAddress(t *testing.T) {
 		_ = c.Close() // no answer
 	}, anywhere)
 	_, err := l.Load(t.Context(), base+"/x?X-Amz-Signature=secret")
-	var f *event.Fault
+	var f *event.Invalid
 	if err == nil || errors.As(err, &f) {
 		t.Fatalf("got %v, want an error that may pass", err)
 	}
@@ -159,7 +159,7 @@ func TestOnlyWhatTheSettingsListIsLoaded(t *testing.T) {
 		"https://user:pw@payloads.example.org/x", "https:///x", "https://169.254.169.254/",
 	} {
 		_, err := l.Load(t.Context(), ref)
-		var f *event.Fault
+		var f *event.Invalid
 		if !errors.As(err, &f) {
 			t.Errorf("%s: got %v, want a fault", ref, err)
 		} else if strings.Contains(f.Problem, "pw") {

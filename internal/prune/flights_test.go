@@ -21,6 +21,7 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // orphan is how old a flight's newest object is before prune looks into it: 5 minutes + cap + lease

@@ -22,7 +22,7 @@ import (
 
 // several lets messages of S3 notifications, which carry several events, in beside native ones.
 func several(c *config.Config) {
-	c.Sources["s3"] = config.Source{Kind: config.SourceS3, Collection: "content"}
+	c.Sources["s3"] = config.Source{Kind: "s3", Collection: "content"}
 	c.DefaultSource = "native"
 }
 
@@ -175,8 +175,8 @@ func (b *bench) why(m queue.Message, e ends) string {
 		if r.Skip != "" || stored {
 			continue
 		}
-		if r.Fault != nil {
-			return fmt.Sprintf("event %d is faulty (%s), and no dead letter was sent", i, r.Fault)
+		if r.Invalid != nil {
+			return fmt.Sprintf("event %d is faulty (%s), and no dead letter was sent", i, r.Invalid)
 		}
 		ev := r.Event
 		row := b.row(ev.Doc.ID())

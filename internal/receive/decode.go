@@ -24,12 +24,12 @@ func (b *batch) decode(ctx context.Context) {
 		for j, r := range results {
 			b.state[i].open++
 			switch {
-			case r.Fault != nil && r.Fault.Transient():
-				b.fail(&pending{msg: i, Event: event.Event{Index: r.Fault.Index}},
-					"load the body that a pointer names: "+r.Fault.Err.Error())
-			case r.Fault != nil:
-				p := &pending{msg: i, Event: event.Event{Index: r.Fault.Index, Doc: r.Fault.Doc, Key: r.Fault.Key}}
-				b.letter(p, r.Fault.Reason, faultDetail(r.Fault))
+			case r.Invalid != nil && r.Invalid.Transient():
+				b.fail(&pending{msg: i, Event: event.Event{Index: r.Invalid.Index}},
+					"load the body that a pointer names: "+r.Invalid.Err.Error())
+			case r.Invalid != nil:
+				p := &pending{msg: i, Event: event.Event{Index: r.Invalid.Index, Doc: r.Invalid.Doc, Key: r.Invalid.Key}}
+				b.letter(p, r.Invalid.Reason, faultDetail(r.Invalid))
 			case r.Skip != "":
 				b.done(&pending{msg: i, Event: event.Event{Index: j, Doc: r.Event.Doc}}, journal.Skipped, r.Skip)
 			default:
@@ -59,7 +59,7 @@ func (b *batch) results(ctx context.Context) [][]event.Result {
 	return results
 }
 
-func faultDetail(f *event.Fault) string {
+func faultDetail(f *event.Invalid) string {
 	if f.Field == "" {
 		return f.Problem
 	}

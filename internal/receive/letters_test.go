@@ -296,7 +296,7 @@ func TestABodyThatCannotBeLoadedNowKeepsTheMessage(t *testing.T) {
 		kept, letters int
 	}{
 		"not now":  {errors.New("throttled"), 1, 0},
-		"for good": {&event.Fault{Reason: deadletter.Payload, Problem: "no such object"}, 0, 1},
+		"for good": {&event.Invalid{Reason: deadletter.Payload, Problem: "no such object"}, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, place, func(b *bench) {

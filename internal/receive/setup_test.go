@@ -23,6 +23,7 @@ import (
 	"github.com/lullhq/lull/internal/shard/shardtest"
 	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // bench is receive on the halves in memory, with virtual time.
@@ -152,7 +153,7 @@ func (b *bench) poll() (kept []string) {
 func (b *bench) event(body string) event.Event {
 	b.Helper()
 	r := b.sources.Decode(queue.Message{Body: body})
-	if len(r) != 1 || r[0].Fault != nil || r[0].Skip != "" {
+	if len(r) != 1 || r[0].Invalid != nil || r[0].Skip != "" {
 		b.Fatalf("decode: %+v", r)
 	}
 	return r[0].Event

@@ -18,6 +18,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/source"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // bench is the desk and dlq on the halves in memory, with virtual time.
@@ -38,7 +39,7 @@ type bench struct {
 func setup(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{T: t, cfg: config.Default(), shards: memory.NewShards(), letters: memory.NewLetters()}
-	b.cfg.Sources["arrival"] = config.Source{Kind: config.SourceNative, NoVersion: config.NoVersionArrival}
+	b.cfg.Sources["arrival"] = config.Source{Kind: "native", NoVersion: config.NoVersionArrival}
 	b.cfg.DefaultSource = "native"
 	b.cfg.Complete()
 	var err error
@@ -96,7 +97,7 @@ func message(text string) queue.Message {
 func (b *bench) event(m queue.Message) event.Event {
 	b.Helper()
 	r := b.sources.Decode(m)
-	if len(r) != 1 || r[0].Fault != nil || r[0].Skip != "" {
+	if len(r) != 1 || r[0].Invalid != nil || r[0].Skip != "" {
 		b.Fatalf("decode: %+v", r)
 	}
 	return r[0].Event
@@ -153,7 +154,7 @@ func (b *bench) row(doc shard.DocID) shard.Row {
 func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	b.Helper()
 	var e event.Event
-	if r := b.sources.Decode(m)[0]; r.Fault == nil {
+	if r := b.sources.Decode(m)[0]; r.Invalid == nil {
 		e = r.Event
 	}
 	l := deadletter.New(m, reason, "mapper_parsing_exception: field title", e.Doc, e.Key, e.Index, time.Now())

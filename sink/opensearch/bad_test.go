@@ -23,6 +23,7 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/opensearch"
+	_ "github.com/lullhq/lull/source/native"
 )
 
 // Whatever an engine answers, the whole pipeline in front of it loses nothing: a message stays

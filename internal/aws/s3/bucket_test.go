@@ -209,7 +209,7 @@ func TestAReferenceThatCannotBeHadIsAFault(t *testing.T) {
 			t.Parallel()
 			var requests []string
 			got, err := answers(t, tt.status, tt.body, &requests).Load(awstest.Context(t), "payloads", "a/b c")
-			var f *event.Fault
+			var f *event.Invalid
 			isFault := errors.As(err, &f)
 			if (err == nil) != tt.good || isFault != (tt.fault != "") || tt.good && string(got) != tt.body {
 				t.Fatalf("got %d bytes, %v, want fault %q", len(got), err, tt.fault)

@@ -16,7 +16,7 @@ var errTooLarge = errors.New("object is too large")
 // takes.
 const MaxReference = 5 << 20
 
-// Load reads an object of any bucket that a message refers to. An error that is an *event.Fault is
+// Load reads an object of any bucket that a message refers to. An error that is an *event.Invalid is
 // for good: the object is not there or is too large. A denied permission is not: an operator may
 // grant it.
 func (b *Bucket) Load(ctx context.Context, bucket, key string) ([]byte, error) {
@@ -32,5 +32,5 @@ func (b *Bucket) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	default:
 		return body, nil
 	}
-	return nil, &event.Fault{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
+	return nil, &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
 }

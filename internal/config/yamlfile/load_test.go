@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/tree"
 	_ "github.com/lullhq/lull/sink/opensearch"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

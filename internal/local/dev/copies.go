@@ -50,7 +50,7 @@ func (c *copies) add(o *queue.Outgoing, sink string, lane flight.Lane) {
 	now := c.clk.Now()
 	m := queue.Message{Body: o.Body, Attributes: o.Attributes, Sent: now}
 	for _, r := range c.sources.Decode(m) {
-		if r.Fault != nil || r.Skip != "" || !r.Event.NotBefore.After(now) {
+		if r.Invalid != nil || r.Skip != "" || !r.Event.NotBefore.After(now) {
 			continue // a redriven dead letter, which stays parked
 		}
 		it := schedule.Item{

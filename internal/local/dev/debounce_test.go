@@ -301,7 +301,7 @@ func TestS3NotificationWithTwoRecordsStaysUntilBothAreDone(t *testing.T) {
 		s3Record("two", "0055AED6DCD90281E6"),
 	}, ",") + `]}`
 	stage{cfg: func(c *config.Config) {
-		c.Sources = map[string]config.Source{"s3": {Kind: config.SourceS3, Collection: "content"}}
+		c.Sources = map[string]config.Source{"s3": {Kind: "s3", Collection: "content"}}
 		c.DefaultSource = "s3"
 	}}.play(t, func(s *scene) {
 		s.sink.Script("content#bucket/two", poison("busy"))

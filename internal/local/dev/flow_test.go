@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 type slice struct{ rest []feed.Timed }

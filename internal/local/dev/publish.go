@@ -31,7 +31,7 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: now}
 	to := feed.RouteOf(e.cfg, e.sources, m)
 	for _, r := range to.Events {
-		if r.Fault == nil && r.Skip == "" {
+		if r.Invalid == nil && r.Skip == "" {
 			d := e.cfg.For(string(r.Event.Doc.Collection()))
 			e.ledger.Bursts.Arrive(r.Event.Doc, r.Event.Key, now, d.Quiet, d.MaxWait)
 		}

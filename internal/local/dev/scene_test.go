@@ -274,8 +274,8 @@ func (s *scripted) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) f
 func (s *scene) key(m feed.Timed) shard.OrderKey {
 	s.t.Helper()
 	r := s.e.sources.Decode(queue.Message{Body: m.Body})
-	if r[0].Fault != nil {
-		s.t.Fatal(r[0].Fault)
+	if r[0].Invalid != nil {
+		s.t.Fatal(r[0].Invalid)
 	}
 	return r[0].Event.Key
 }

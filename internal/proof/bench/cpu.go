@@ -186,8 +186,8 @@ func (l *loopWorker) do(ctx context.Context, w workload) error {
 // one is a message: PutItem "in progress" under a condition, the document, UpdateItem "completed".
 func (l *loopWorker) one(ctx context.Context, m queue.Message) error {
 	r := l.sources.Decode(m)[0]
-	if r.Fault != nil {
-		return r.Fault
+	if r.Invalid != nil {
+		return r.Invalid
 	}
 	body, err := l.sources.Document(m, r.Event)
 	if err != nil {

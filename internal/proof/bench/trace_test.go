@@ -9,6 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/source"
+	_ "github.com/lullhq/lull/source/builtin"
 )
 
 func TestATraceHasTheShapeThatWasAskedFor(t *testing.T) {
@@ -81,9 +82,9 @@ func TestBodiesAreWhatLullDecodes(t *testing.T) {
 			t.Errorf("parse: document %d version %d, want %d %d", doc, version, e.Doc, e.Version)
 		}
 		r := set.Decode(queue.Message{Body: e.body()})[0]
-		if n, err := strconv.Atoi(r.Event.Version); r.Fault != nil || docOf(r.Event.Doc) != e.Doc || err != nil ||
+		if n, err := strconv.Atoi(r.Event.Version); r.Invalid != nil || docOf(r.Event.Doc) != e.Doc || err != nil ||
 			n != e.Version {
-			t.Errorf("decode: document %s version %q, fault %v", r.Event.Doc, r.Event.Version, r.Fault)
+			t.Errorf("decode: document %s version %q, fault %v", r.Event.Doc, r.Event.Version, r.Invalid)
 		}
 	}
 }

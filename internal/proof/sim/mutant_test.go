@@ -318,7 +318,7 @@ func acknowledgeOlder(h *receive.Handler, batch []queue.Message, failed []string
 		older := true
 		for _, r := range h.Sources.DecodeContext(context.Background(), m) {
 			rows, err := h.Shards.Read(context.Background(), []shard.DocID{r.Event.Doc}, shard.Consistent)
-			older = older && r.Fault == nil && r.Skip == "" && err == nil && rows[0].Pending > r.Event.Key
+			older = older && r.Invalid == nil && r.Skip == "" && err == nil && rows[0].Pending > r.Event.Key
 		}
 		if !older {
 			keep = append(keep, m.ID)

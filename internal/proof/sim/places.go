@@ -77,8 +77,8 @@ func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 	for _, r := range o.w.sources.Decode(m) {
 		switch {
 		case r.Skip != "":
-		case r.Fault != nil:
-			list = append(list, o.event(deadletter.ID(r.Fault.Doc, r.Fault.Key, m.Body), r.Fault.Doc, "", "",
+		case r.Invalid != nil:
+			list = append(list, o.event(deadletter.ID(r.Invalid.Doc, r.Invalid.Key, m.Body), r.Invalid.Doc, "", "",
 				m))
 		default:
 			e := r.Event

@@ -1,0 +1,207 @@
+// Package debezium is the format of Debezium's change events. Importing it registers the kind
+// debezium.
+//
+// The body is the value, with or without schema, alone or beside the key in an object
+// {"key":...,"value":...}, where both may be text or base64 as EventBridge Pipes has them from Kafka.
+package debezium
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/source"
+)
+
+// Options are the options of the kind debezium, under sources.<name>.debezium.
+type Options struct {
+	Debezium Pointers `json:"debezium"`
+}
+
+// Pointers are JSON pointers (RFC 6901) into the change event's payload.
+type Pointers struct {
+	// Key points to the document's id. Empty means the message's key payload.
+	Key string `json:"key"`
+	// Version points to the version.
+	Version string `json:"version"`
+}
+
+func init() {
+	source.Register(source.Kind{
+		Kind: setting.Kind{
+			Name: "debezium", Doc: "Change events of Debezium.",
+			Options: Options{Pointers{Version: "/source/lsn"}},
+			Settings: []setting.Setting{
+				setting.Pointer("debezium.key", "Where the document's id is.").Otherwise("the key payload"),
+				setting.Pointer("debezium.version", "Where the version is.").Otherwise("/source/lsn"),
+			},
+		},
+		Class: source.ClassLSN,
+		New:   newFormat,
+	})
+}
+
+type format struct {
+	*source.Rules
+	key     source.Pointer // the empty one means the message's key
+	version source.Pointer
+}
+
+func newFormat(r *source.Rules) (source.Format, error) {
+	o, err := source.OptionsOf[Options](r.Settings)
+	if err != nil {
+		return nil, err
+	}
+	key, err := source.ParsePointer(o.Debezium.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read debezium.key: %w", err)
+	}
+	version, err := source.ParsePointer(o.Debezium.Version)
+	if err != nil {
+		return nil, fmt.Errorf("read debezium.version: %w", err)
+	}
+	return &format{r, key, version}, nil
+}
+
+func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
+	if b.Text == "null" {
+		d.Skip = tombstone
+		return d, nil
+	}
+	if bad = source.Object(b); bad != nil {
+		return d, bad
+	}
+	key, value, bad := keyAndValue(gjson.Parse(b.Text))
+	if bad != nil {
+		return d, bad
+	}
+	if value.Type == gjson.Null {
+		d.Skip = tombstone
+		return d, nil
+	}
+	op := event.Child(value, "op")
+	switch op.Str {
+	case "t", "m": // truncate, logical decoding message: of no document
+		d.Skip = "op " + op.Str
+		return d, nil
+	case "c", "u", "r":
+		d.Op = event.Put
+	case "d":
+		d.Op = event.Delete
+	default:
+		if op.Type == gjson.String {
+			return d, source.Invalid("op", "op %s is unknown: want c, u, r or d", event.Quote(op.Str))
+		}
+		return d, source.Invalid("op", "op is %s: the message is not a change event of Debezium", source.TypeName(op))
+	}
+	if d.Doc, bad = s.docID(key, value, d.Op); bad != nil {
+		return d, bad
+	}
+	if d.Op == event.Put {
+		after := event.Child(value, "after")
+		if !after.IsObject() {
+			return d, source.Invalid("after", "after is %s: op %s carries the row there", source.TypeName(after), op.Str)
+		}
+		d.Data = after.Raw
+	}
+	// A snapshot reads rows again under the version of the snapshot. It has no run of its own: only its
+	// later time tells it from live events. That writes an equal row again, harmlessly.
+	d.Resync = op.Str == "r"
+	// The source's time, not the connector's: a restarted connector sends the same change again,
+	// which must be a duplicate.
+	d.Time, bad = source.Instant("source/ts_ms", event.Child(value, "source", "ts_ms"), true)
+	d.Version = source.Version{Field: strings.TrimPrefix(s.version.Text, "/"), Value: s.version.In(value)}
+	return d, bad
+}
+
+// tombstone is a null value: it lets Kafka compact the delete before it away.
+const tombstone = "tombstone"
+
+// docID is the configured key, or the key of the message. A configured key in the row's new image
+// is looked up in its old one for a delete, which has no other.
+func (s *format) docID(key, value gjson.Result, op event.Operation) (event.DocID, *event.Invalid) {
+	if len(s.key.Tokens) == 0 {
+		id, bad := s.keyText(key)
+		if bad != nil {
+			return "", bad
+		}
+		return s.DocID("", "key", id)
+	}
+	p := s.key
+	if op == event.Delete && p.Tokens[0] == "after" {
+		p.Tokens = append([]string{"before"}, p.Tokens[1:]...)
+	}
+	id, bad := source.Identity(p.Text, p.In(value))
+	if bad != nil {
+		return "", bad
+	}
+	return s.DocID("", p.Text, id)
+}
+
+// keyText is the key as an id: a scalar, or the columns of a struct as JoinKey has them.
+func (s *format) keyText(key gjson.Result) (string, *event.Invalid) {
+	switch {
+	case key.Type == gjson.Null:
+		return "", source.Invalid("key",
+			"the message carries no key: send it beside the value, or set sources.%s.debezium.key", s.Name)
+	case !key.IsObject():
+		return source.Identity("key", key)
+	}
+	var bad *event.Invalid
+	columns := make(map[string]string)
+	key.ForEach(func(name, v gjson.Result) bool {
+		columns[name.Str], bad = source.Identity("key", v)
+		return bad == nil
+	})
+	return source.JoinKey(columns), bad
+}
+
+// keyAndValue finds the two halves of a Kafka message and takes their schemas off.
+func keyAndValue(root gjson.Result) (key, value gjson.Result, bad *event.Invalid) {
+	value = root
+	m := event.Members(root)
+	if !m["op"].Exists() && (m["value"].Exists() || m["key"].Exists()) {
+		if key, bad = half("key", m["key"]); bad != nil {
+			return key, value, bad
+		}
+		if value, bad = half("value", m["value"]); bad != nil {
+			return key, value, bad
+		}
+	}
+	if payload := event.Child(value, "payload"); payload.Exists() && !event.Child(value, "op").Exists() {
+		value = payload
+	}
+	return withoutSchema(key), value, nil
+}
+
+// half is a key or value: JSON as it is, as text, or as text in base64.
+func half(field string, v gjson.Result) (gjson.Result, *event.Invalid) {
+	if v.Type != gjson.String {
+		return v, nil
+	}
+	if v.Str == "" {
+		return gjson.Result{}, nil
+	}
+	text := v.Str
+	if event.Check(text) != nil {
+		decoded, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || event.Check(string(decoded)) != nil {
+			return v, source.Invalid(field, "%s is neither JSON nor JSON in base64", field)
+		}
+		text = string(decoded)
+	}
+	return gjson.Parse(text), nil
+}
+
+// withoutSchema takes a key's pair of schema and payload apart, which the JSON converter of Kafka
+// Connect writes unless told not to.
+func withoutSchema(v gjson.Result) gjson.Result {
+	if payload := event.Child(v, "payload"); payload.Exists() && event.Child(v, "schema").Exists() {
+		return payload
+	}
+	return v
+}

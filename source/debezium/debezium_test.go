@@ -1,0 +1,19 @@
+package debezium_test
+
+import (
+	"testing"
+
+	_ "github.com/lullhq/lull/source/debezium"
+	"github.com/lullhq/lull/source/sourcetest"
+)
+
+var options = sourcetest.Options{Settings: `
+sources:
+  debezium: {kind: debezium}
+  debezium-keyed: {kind: debezium, class: time, debezium: {key: /after/id, version: /source/ts_ms}}
+defaultSource: debezium
+`}
+
+func TestSource(t *testing.T) { sourcetest.Run(t, options) }
+
+func FuzzDecode(f *testing.F) { sourcetest.Fuzz(f, options) }

@@ -1,0 +1,99 @@
+package source
+
+import (
+	"crypto/sha256"
+	"hash"
+	"sync"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Draft is what a format found in a body. lull makes the order key from it, so that no format can
+// break the order: epoch, Version, Run, Time and the digest of Op with Data or Ref.
+type Draft struct {
+	Doc     event.DocID
+	Op      event.Operation
+	Version Version
+	// Run is the resync run, which makes an equal version newer once for each run. Resync says that
+	// the event belongs to a resync, with or without a run.
+	Run    event.Run
+	Resync bool
+	// Time is when the change happened, zero for none. NotBefore is when the event is due at the
+	// earliest, zero for none.
+	Time, NotBefore time.Time
+	// Data is the payload as JSON, Ref where it is. A put has one of them. A delete may have one,
+	// which counts for the digest only.
+	Data, Ref string
+	// Skip says in a word or two why the source's rule passes the event over. Empty means that it
+	// does not. A skipped event needs nothing else.
+	Skip string
+}
+
+// Version is a version as a message has it: text or a number, which is taken digit for digit. Null
+// and a value that does not exist mean that there is none.
+type Version struct {
+	Field string // its name, for problems
+	Value gjson.Result
+}
+
+// finish makes the event of a draft: the place where order keys are made. sent is when the first
+// copy of the message was sent.
+func (r *Rules) finish(sent time.Time, d *Draft) (event.Event, *event.Invalid) {
+	v, class, text, f := r.judge(sent, d.Version)
+	if f != nil {
+		return event.Event{}, f
+	}
+	key, err := shard.NewOrderKey(shard.Parts{
+		Epoch: r.Settings.Epoch, Version: v, Run: d.Run, Time: d.Time, Digest: digest(d.Op, d.Data, d.Ref),
+	})
+	if err != nil {
+		return event.Event{}, Invalid("time", "%s", err)
+	}
+	e := event.Event{
+		Doc: d.Doc, Op: d.Op, Version: text, Class: class, Key: key, Time: d.Time, NotBefore: d.NotBefore,
+		Resync: d.Resync,
+	}
+	if d.Op == event.Put {
+		e.Data, e.DataRef = d.Data, d.Ref
+	}
+	return e, nil
+}
+
+// digest is the first 8 bytes of SHA-256 over the operation, whether data or a reference follows,
+// and that. Operations hold no zero byte, so that no two different events have one input.
+func digest(op event.Operation, data, ref string) shard.Digest {
+	h := hashers.Get().(*hasher) //nolint:errcheck // the pool holds nothing else
+	h.Reset()
+	h.add(string(op))
+	if ref != "" {
+		h.add("\x00ref\x00")
+		h.add(ref)
+	} else {
+		h.add("\x00data\x00")
+		h.add(data)
+	}
+	var d shard.Digest
+	copy(d[:], h.Sum(h.room[:0]))
+	hashers.Put(h)
+	return d
+}
+
+// hasher reads strings through a buffer of its own: hashing a body must not copy it as a whole.
+type hasher struct {
+	hash.Hash
+	room [1024]byte
+}
+
+var hashers = sync.Pool{New: func() any { return &hasher{Hash: sha256.New()} }}
+
+func (h *hasher) add(s string) {
+	for s != "" {
+		n := copy(h.room[:], s)
+		_, _ = h.Write(h.room[:n]) // a hash never returns an error
+		s = s[n:]
+	}
+}

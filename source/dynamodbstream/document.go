@@ -1,0 +1,86 @@
+package dynamodbstream
+
+import (
+	"encoding/base64"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/source"
+)
+
+// Document turns the image from DynamoDB's notation into plain JSON, then projects it.
+func (s *format) Document(data string) ([]byte, *event.Invalid) {
+	root := gjson.Parse(data)
+	if !root.IsObject() {
+		return nil, source.Invalid("NewImage", "NewImage is %s", source.TypeName(root))
+	}
+	plain, bad := appendAll(make([]byte, 0, len(data)), root, appendPlain)
+	if bad != nil {
+		return nil, bad
+	}
+	return s.Rules.Document(string(plain))
+}
+
+// appender appends one value as plain JSON.
+type appender func([]byte, gjson.Result) ([]byte, *event.Invalid)
+
+// appendAll appends an object or an array, each value by add.
+func appendAll(out []byte, v gjson.Result, add appender) (_ []byte, bad *event.Invalid) {
+	first, last := byte('{'), byte('}')
+	if v.IsArray() {
+		first, last = '[', ']'
+	}
+	out = append(out, first)
+	v.ForEach(func(name, value gjson.Result) bool {
+		if out[len(out)-1] != first { // a value never ends with an opening bracket
+			out = append(out, ',')
+		}
+		if v.IsObject() {
+			out = append(append(out, name.Raw...), ':')
+		}
+		out, bad = add(out, value)
+		return bad == nil
+	})
+	return append(out, last), bad
+}
+
+// appendPlain appends one attribute value as plain JSON: numbers digit for digit, binary values as
+// base64. The depth is bounded by event.MaxDepth.
+func appendPlain(out []byte, v gjson.Result) ([]byte, *event.Invalid) {
+	kind, value := single(v)
+	switch {
+	case kind == "S" && value.Type == gjson.String, kind == "BOOL" && value.IsBool():
+		return append(out, value.Raw...), nil
+	case kind == "B":
+		return appendBinary(out, value)
+	case kind == "N":
+		return appendNumber(out, value)
+	case kind == "NULL":
+		return append(out, "null"...), nil
+	case kind == "M" && value.IsObject(), kind == "L" && value.IsArray():
+		return appendAll(out, value, appendPlain)
+	case kind == "SS" && value.IsArray():
+		return append(out, value.Raw...), nil
+	case kind == "NS" && value.IsArray():
+		return appendAll(out, value, appendNumber)
+	case kind == "BS" && value.IsArray():
+		return appendAll(out, value, appendBinary)
+	}
+	return out, source.Invalid("NewImage", "an attribute has a value of the unknown type %s", event.Quote(kind))
+}
+
+func appendBinary(out []byte, v gjson.Result) ([]byte, *event.Invalid) {
+	if _, err := base64.StdEncoding.DecodeString(v.Str); v.Type != gjson.String || err != nil {
+		return out, source.Invalid("NewImage", "a binary attribute is not base64")
+	}
+	return append(out, v.Raw...), nil
+}
+
+func appendNumber(out []byte, v gjson.Result) ([]byte, *event.Invalid) {
+	if v.Type == gjson.String && v.Str != "" && (v.Str[0] == '-' || '0' <= v.Str[0] && v.Str[0] <= '9') &&
+		gjson.Valid(v.Str) {
+		return append(out, v.Str...), nil
+	}
+	return out, source.Invalid("NewImage", "a number attribute is not digits in text")
+}

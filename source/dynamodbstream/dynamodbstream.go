@@ -1,0 +1,93 @@
+// Package dynamodbstream is the format of DynamoDB Streams: one record, as EventBridge Pipes sends
+// it or in Lambda's list of Records. Importing it registers the kind dynamodb-stream.
+//
+// Events have no time: its resolution is a second or so, and sequence numbers never repeat.
+package dynamodbstream
+
+import (
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/source"
+)
+
+func init() {
+	source.Register(source.Kind{
+		Kind:  setting.Kind{Name: "dynamodb-stream", Doc: "Records of DynamoDB Streams."},
+		Class: source.ClassInt, Versioned: true,
+		New: func(r *source.Rules) (source.Format, error) { return &format{r}, nil },
+	})
+}
+
+type format struct{ *source.Rules }
+
+func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
+	if bad = source.Object(b); bad != nil {
+		return d, bad
+	}
+	root := gjson.Parse(b.Text)
+	change := event.Child(root, "dynamodb")
+	if !change.IsObject() {
+		return d, source.Invalid("dynamodb", "dynamodb is %s: the message is not a record of DynamoDB Streams",
+			source.TypeName(change))
+	}
+	id, bad := streamID(event.Child(change, "Keys"))
+	if bad != nil {
+		return d, bad
+	}
+	if d.Doc, bad = s.DocID("", "Keys", id); bad != nil {
+		return d, bad
+	}
+	d.Version = source.Version{Field: "SequenceNumber", Value: event.Child(change, "SequenceNumber")}
+	switch name := event.Child(root, "eventName").Str; name {
+	case "INSERT", "MODIFY":
+		image := event.Child(change, "NewImage")
+		if !image.IsObject() {
+			return d, source.Invalid("NewImage",
+				"NewImage is %s: set the stream's view type to NEW_IMAGE or NEW_AND_OLD_IMAGES", source.TypeName(image))
+		}
+		d.Op, d.Data = event.Put, image.Raw
+	case "REMOVE":
+		d.Op = event.Delete
+	default:
+		return d, source.Invalid("eventName", "eventName %s is unknown: want INSERT, MODIFY or REMOVE", event.Quote(name))
+	}
+	return d, nil
+}
+
+// streamID joins the values of the key attributes in the order of their names.
+func streamID(keys gjson.Result) (string, *event.Invalid) {
+	if !keys.IsObject() {
+		return "", source.Invalid("Keys", "Keys is %s: want the item's key attributes", source.TypeName(keys))
+	}
+	var bad *event.Invalid
+	columns := make(map[string]string)
+	keys.ForEach(func(name, value gjson.Result) bool {
+		kind, v := single(value)
+		if kind != "S" && kind != "N" && kind != "B" || v.Type != gjson.String {
+			bad = source.Invalid("Keys", "key attribute %s is neither S, N nor B", event.Quote(name.Str))
+			return false
+		}
+		columns[name.Str], bad = source.Identity("Keys", v)
+		return bad == nil
+	})
+	return source.JoinKey(columns), bad
+}
+
+// single is the type and value of an attribute value such as {"S":"text"}: the type is "" unless
+// there is exactly one.
+func single(v gjson.Result) (kind string, value gjson.Result) {
+	n := 0
+	if v.IsObject() {
+		v.ForEach(func(name, inner gjson.Result) bool {
+			n++
+			kind, value = name.Str, inner
+			return true
+		})
+	}
+	if n != 1 {
+		return "", value
+	}
+	return kind, value
+}

@@ -1,0 +1,69 @@
+package govuk
+
+import (
+	"regexp"
+
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/source"
+)
+
+// Options are the options of the kind govuk, under sources.<name>.govuk.
+type Options struct {
+	Govuk Lists `json:"govuk"`
+}
+
+// Lists say which messages are indexed. An empty list means none.
+type Lists struct {
+	// IgnoreTypes are document types that are deleted unless their path is in OverridePaths.
+	IgnoreTypes []string `json:"ignoreTypes"`
+	// IgnorePrefixes are prefixes of document types, treated likewise.
+	IgnorePrefixes []string `json:"ignorePrefixes"`
+	// OverridePaths are base paths that are indexed whatever their type; the segment * stands for
+	// any one segment.
+	OverridePaths []string `json:"overridePaths"`
+	// Locales are the locales to index; others are skipped. A message without a locale counts as
+	// en.
+	Locales []string `json:"locales"`
+}
+
+// defaults are GOV.UK's own: the document types that its search does not index, and the paths that
+// it indexes all the same.
+var defaults = Options{Lists{
+	IgnoreTypes: []string{
+		"completed_transaction", "email_alert_signup", "embassies_index", "facet", "facet_group", "facet_value",
+		"fields_of_operation", "finder_email_signup", "government", "historic_appointment", "historic_appointments",
+		"homepage", "national", "need", "official", "policy_area", "search", "service_sign_in", "services_and_information",
+		"special_route", "taxon", "world_index", "worldwide_office",
+	},
+	IgnorePrefixes: []string{"content_block", "placeholder"},
+	OverridePaths: []string{
+		"/world/*", "/cost-of-living", "/help", "/help/cookies", "/find-local-council", "/contact", "/sign-in",
+	},
+	Locales: []string{"en"},
+}}
+
+var (
+	wordPattern   = regexp.MustCompile(`^\S+$`)
+	pathPattern   = regexp.MustCompile(`^/\S*$`)
+	localePattern = regexp.MustCompile(`^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
+)
+
+func init() {
+	source.Register(source.Kind{
+		Kind: setting.Kind{
+			Name: "govuk", Doc: "GOV.UK's publishing messages.", Options: defaults,
+			Settings: []setting.Setting{
+				setting.List("govuk.ignoreTypes", wordPattern, "a document type",
+					"Document types that are deleted.").Otherwise("GOV.UK's own"),
+				setting.List("govuk.ignorePrefixes", wordPattern, "the beginning of a document type",
+					"Document types that are deleted, by prefix.").Otherwise("content_block, placeholder"),
+				setting.List("govuk.overridePaths", pathPattern, "a path such as /help or /world/*",
+					"Paths that are indexed whatever their type; * stands for one segment.").Otherwise("GOV.UK's own"),
+				setting.List("govuk.locales", localePattern, "a locale such as en",
+					"The locales that are indexed; others are skipped.").Otherwise("en"),
+			},
+		},
+		Class: source.ClassInt, Versioned: true, OwnDocument: true,
+		New: newFormat,
+	})
+}

@@ -1,0 +1,162 @@
+// Package json is a format for any JSON object, read through the JSON pointers of the settings.
+// Importing it registers the kind json.
+package json
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/source"
+)
+
+// Options are the options of the kind json, under sources.<name>.json.
+type Options struct {
+	JSON Pointers `json:"json"`
+}
+
+// Pointers are JSON pointers (RFC 6901) into the message.
+type Pointers struct {
+	// ID points to the document's id; required.
+	ID string `json:"id"`
+	// Version points to the version; required unless the source's noVersion is arrival.
+	Version string `json:"version"`
+	// Time points to the event time. Empty means none.
+	Time string `json:"time"`
+	// Operation points to the value that tells a delete from a put. Empty means that everything is
+	// a put.
+	Operation string `json:"operation"`
+	// DeleteValues are the values at Operation that mean delete.
+	DeleteValues []string `json:"deleteValues"`
+	// Collection points to the collection's name. Empty means the source's collection.
+	Collection string `json:"collection"`
+}
+
+func init() {
+	source.Register(source.Kind{
+		Kind: setting.Kind{
+			Name: "json", Doc: "Any JSON object, read through JSON pointers.", Options: Options{},
+			Settings: []setting.Setting{
+				setting.Pointer("json.id", "Where the document's id is.").Otherwise("required for json"),
+				setting.Pointer("json.version", "Where the version is.").
+					Otherwise("required for json unless noVersion is arrival"),
+				setting.Pointer("json.time", "Where the event time is.").Otherwise("none"),
+				setting.Pointer("json.operation", "Where the operation is.").Otherwise("none: every event is a put"),
+				setting.List("json.deleteValues", nil, "", "The values of the operation that mean delete.").
+					Otherwise("none"),
+				setting.Pointer("json.collection", "Where the collection's name is.").Otherwise("none"),
+			},
+		},
+		Class: source.ClassInt,
+		Check: check,
+		New:   newFormat,
+	})
+}
+
+func check(s source.Settings) (problems []setting.Problem) {
+	options, _ := s.Options.(Options)
+	o := options.JSON
+	missing := func(name, problem, fix string) {
+		problems = append(problems, setting.Problem{Setting: "json." + name, Problem: problem, Fix: fix})
+	}
+	if o.ID == "" {
+		missing("id", "is missing", "write where the document's id is, such as /id")
+	}
+	if o.Version == "" && s.NoVersion != source.NoVersionArrival {
+		missing("version", "is missing", "write where the version is, such as /version, or set noVersion to arrival")
+	}
+	if o.Operation == "" && len(o.DeleteValues) > 0 {
+		missing("operation", "is missing although deleteValues has "+strings.Join(o.DeleteValues, ", "),
+			"write where the operation is, such as /op, or remove json.deleteValues")
+	}
+	if o.Operation != "" && len(o.DeleteValues) == 0 {
+		missing("deleteValues", "is empty although operation is set: no event would be a delete",
+			"list the values that mean delete, or remove json.operation")
+	}
+	return problems
+}
+
+// format has a pointer for each option. The empty one of an option that is not set is not used.
+type format struct {
+	*source.Rules
+	id, version, at, operation, collection source.Pointer
+	deleteValues                           []string
+}
+
+func newFormat(r *source.Rules) (source.Format, error) {
+	options, err := source.OptionsOf[Options](r.Settings)
+	if err != nil {
+		return nil, err
+	}
+	o := options.JSON
+	s := &format{Rules: r, deleteValues: o.DeleteValues}
+	var errs []error
+	for _, p := range []struct {
+		to         *source.Pointer
+		name, text string
+	}{
+		{&s.id, "id", o.ID},
+		{&s.version, "version", o.Version},
+		{&s.at, "time", o.Time},
+		{&s.operation, "operation", o.Operation},
+		{&s.collection, "collection", o.Collection},
+	} {
+		if *p.to, err = source.ParsePointer(p.text); err != nil {
+			errs = append(errs, fmt.Errorf("read json.%s: %w", p.name, err))
+		}
+	}
+	for _, p := range check(r.Settings) {
+		errs = append(errs, fmt.Errorf("%s %s: %s", p.Setting, p.Problem, p.Fix))
+	}
+	return s, errors.Join(errs...)
+}
+
+func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
+	if bad = source.Object(b); bad != nil {
+		return d, bad
+	}
+	root := gjson.Parse(b.Text)
+	id, bad := source.Identity(s.id.Text, s.id.In(root))
+	if bad != nil {
+		return d, bad
+	}
+	var collection string
+	if s.collection.Text != "" {
+		if collection, bad = source.Optional(s.collection.Text, s.collection.In(root)); bad != nil {
+			return d, bad
+		}
+	}
+	if d.Doc, bad = s.DocID(collection, s.id.Text, id); bad != nil {
+		if bad.Field == "collection" && s.collection.Text != "" {
+			bad.Field = s.collection.Text
+		}
+		return d, bad
+	}
+	d.Op, d.Data = event.Put, b.Text
+	if s.operation.Text != "" && slices.Contains(s.deleteValues, operationText(s.operation.In(root))) {
+		d.Op = event.Delete
+	}
+	if s.at.Text != "" {
+		if d.Time, bad = source.Instant(s.at.Text, s.at.In(root), true); bad != nil {
+			return d, bad
+		}
+	}
+	if s.version.Text != "" { // without a pointer there is no version, which only the policy arrival accepts
+		d.Version = source.Version{Field: s.version.Text, Value: s.version.In(root)}
+	}
+	return d, nil
+}
+
+// operationText is the value that tells a delete from a put: text as it is, other values as JSON.
+// What is missing is "".
+func operationText(v gjson.Result) string {
+	if v.Type == gjson.String {
+		return v.Str
+	}
+	return v.Raw
+}

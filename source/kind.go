@@ -1,0 +1,50 @@
+package source
+
+import (
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/setting"
+)
+
+// Kind is one upstream's format. Its package registers it in an init function, and a program that
+// imports the package, if only for that, can decode the format.
+type Kind struct {
+	setting.Kind
+
+	// Class is how versions compare where the settings name no class.
+	Class Class
+	// Versioned says that every message has a version of Class. The settings may then name neither
+	// another class nor noVersion: arrival.
+	Versioned bool
+	// OwnDocument says that the kind decides by itself what becomes the document. The settings may
+	// then have no projection.
+	OwnDocument bool
+	// Check returns what contradicts itself in the settings, beyond the bounds of each. Nil means
+	// that nothing can.
+	Check func(Settings) []setting.Problem
+	// New makes the format of one source. Its errors name the setting that is wrong.
+	New func(*Rules) (Format, error)
+}
+
+// Format decodes the messages of one source. It must be safe for concurrent use. It must not panic,
+// whatever it is given. Package sourcetest holds it to that and to the promises of this package.
+type Format interface {
+	// Decode reads one body, which is one JSON value without its envelopes. The answer must be a
+	// function of the body. It is one of three: a Draft, a Draft that says why the body is skipped,
+	// or an Invalid that names the field that is wrong, with the Draft as far as it is known.
+	Decode(b event.Body) (Draft, *event.Invalid)
+	// Document makes the JSON object to write from Draft.Data, or from what Draft.Ref names. lull
+	// calls it once for each write. [Rules.Document] is what most formats want.
+	Document(data string) ([]byte, *event.Invalid)
+}
+
+var kinds setting.Kinds[Kind]
+
+// Register makes a kind known to the settings. It panics where the name is taken or the description
+// contradicts itself.
+func Register(k Kind) { kinds.Add(k.Kind, k) }
+
+// Lookup returns the kind of that name, or false where no package registered it.
+func Lookup(name string) (Kind, bool) { return kinds.Lookup(name) }
+
+// Kinds returns the names of the kinds that are registered, sorted.
+func Kinds() []string { return kinds.Names() }

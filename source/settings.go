@@ -1,0 +1,77 @@
+package source
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Settings are what lull.yaml says about one source: what every kind has, and the options of its
+// kind.
+type Settings struct {
+	// Kind is the format; required.
+	Kind string `json:"kind"`
+	// Class is how its versions compare. Default by kind; time where NoVersion is arrival.
+	Class Class `json:"class"`
+	// Epoch is raised by an operator after the upstream was restored from a backup and its counter
+	// went back. Default 0.
+	Epoch uint32 `json:"epoch"`
+	// NoVersion is what happens to an event without a version. Default "refuse".
+	NoVersion NoVersion `json:"noVersion"`
+	// Collection is where its events go that name none. Default: the config's DefaultCollection.
+	Collection string `json:"collection"`
+	// Projection are JSON pointers to the parts that become the document. Empty means the payload
+	// as it is.
+	Projection []string `json:"projection"`
+
+	// Options are the options of the kind: the struct that [Kind.Options] has. Nil means the
+	// defaults.
+	Options any `json:"-"`
+}
+
+// Class is how the versions of a source compare.
+type Class string
+
+// The version classes.
+const (
+	ClassInt  Class = "int"
+	ClassSeq  Class = "seq"
+	ClassTime Class = "time"
+	ClassLSN  Class = "lsn"
+	ClassLex  Class = "lex"
+)
+
+// NoVersion is what happens to an event without a version.
+type NoVersion string
+
+// The policies for events without a version.
+const (
+	// NoVersionRefuse makes it a dead letter.
+	NoVersionRefuse NoVersion = "refuse"
+	// NoVersionArrival takes the time at which the message was sent: the last arrival wins.
+	NoVersionArrival NoVersion = "arrival"
+)
+
+// Complete fills in what is empty and follows from the kind. Settings of a kind that is not
+// registered have the class int.
+func (s Settings) Complete() Settings {
+	kind, ok := Lookup(s.Kind)
+	s.NoVersion = cmp.Or(s.NoVersion, NoVersionRefuse)
+	if s.NoVersion == NoVersionArrival && !kind.Versioned {
+		s.Class = cmp.Or(s.Class, ClassTime)
+	}
+	s.Class = cmp.Or(s.Class, kind.Class, ClassInt)
+	if ok && s.Options == nil {
+		s.Options = kind.Options
+	}
+	return s
+}
+
+// OptionsOf gives the options of a kind from its settings. An error says that they are of another
+// type, which only code can cause.
+func OptionsOf[T any](s Settings) (T, error) {
+	options, ok := s.Options.(T)
+	if !ok {
+		return options, fmt.Errorf("the options are %T, not those of kind %s", s.Options, s.Kind)
+	}
+	return options, nil
+}

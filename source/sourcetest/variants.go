@@ -1,0 +1,136 @@
+package sourcetest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// checkEnvelopes says that a body means the same in every envelope.
+func (s *suite) checkEnvelopes(t *testing.T, m event.Message) {
+	t.Helper()
+	want := s.Decode(m)
+	if len(m.Attributes) > 1 || len(want) != 1 || want[0].Invalid != nil {
+		return // envelopes say themselves what attributes say
+	}
+	body := m.Body
+	quoted, err := json.Marshal(body)
+	if err != nil {
+		t.Fatalf("quote %q: %v", body, err)
+	}
+	rabbit := fmt.Sprintf(`{"basicProperties":{"headers":{}},"data":%q}`, base64.StdEncoding.EncodeToString([]byte(body)))
+	for _, envelope := range []string{
+		fmt.Sprintf(`{"Type":"Notification","TopicArn":"t","Message":%s}`, quoted),
+		fmt.Sprintf(`{"detail-type":"changed","source":"cms","detail":%s}`, body),
+		fmt.Sprintf(`{"detail-type":"changed","source":"cms","detail":%s}`, quoted),
+		rabbit,
+		fmt.Sprintf(`{"rmqMessagesByQueue":{"q::/":[%s]}}`, rabbit),
+	} {
+		m.Body = envelope
+		got := s.check(t, m)
+		tooDeep := len(got) == 1 && got[0].Invalid != nil && strings.Contains(got[0].Invalid.Problem, "envelopes")
+		if !tooDeep && (len(got) != 1 || got[0] != want[0]) {
+			t.Fatalf("decode %q: got %+v, want %+v", envelope, got, want)
+		}
+	}
+}
+
+// manyDigits is a number that a float would round.
+const manyDigits = "123456789012345678901234567890"
+
+// hostile are values that no field expects.
+var hostile = []string{
+	"null", "true", "-1.5e999", manyDigits, `"` + manyDigits + `"`, `""`, `"\ud800"`, `"a\u0000|\\\n#b"`, "[]", "{}",
+	`{"":[{}]}`, `"` + strings.Repeat("long and long ", 800) + `"`, nested(event.MaxDepth / 2), nested(event.MaxDepth + 1),
+}
+
+func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+
+// checkVariants breaks a body in every place.
+func (s *suite) checkVariants(t *testing.T, m event.Message) {
+	t.Helper()
+	body := m.Body
+	want := s.Decode(m)
+	for _, m.Body = range append(hostile, body[:len(body)/2], body+body, strings.Repeat("[", 1<<16)) {
+		s.check(t, m)
+	}
+	for _, p := range places(gjson.Parse(body)) {
+		value := p.value
+		for _, h := range hostile {
+			m.Body = body[:value.Index] + h + body[value.Index+len(value.Raw):]
+			for _, r := range s.check(t, m) {
+				s.checkDigits(t, m, r)
+			}
+		}
+		if p.name.Raw != "" {
+			m.Body = body[:p.name.Index] + p.name.Raw + `:"another",` + body[p.name.Index:]
+			checkLastCounts(t, m, s.check(t, m), want)
+		}
+	}
+}
+
+// checkLastCounts says that an earlier member of the same name changes nothing but the digest, for a
+// format whose payload is the whole body.
+func checkLastCounts(t *testing.T, m event.Message, got, want []event.Result) {
+	t.Helper()
+	for i, r := range got {
+		if r.Invalid != nil {
+			continue
+		}
+		if i >= len(want) || r.Skip != want[i].Skip || r.Event.Doc != want[i].Event.Doc || r.Event.Op != want[i].Event.Op ||
+			withoutDigest(r.Event) != withoutDigest(want[i].Event) {
+			t.Fatalf("decode %q: got %+v, want the last member of a name to count as in %+v", m.Body, r, want)
+		}
+	}
+}
+
+func withoutDigest(e event.Event) shard.Parts {
+	p, err := e.Key.Parts()
+	if err != nil {
+		return shard.Parts{}
+	}
+	p.Digest = shard.Digest{}
+	return p
+}
+
+// checkDigits says that what became of manyDigits has all digits.
+func (s *suite) checkDigits(t *testing.T, m event.Message, r event.Result) {
+	t.Helper()
+	if r.Invalid != nil || r.Skip != "" {
+		return
+	}
+	out := r.Event.Version + " " + string(r.Event.Doc)
+	if r.Event.Data != "" {
+		if doc, err := s.Document(m, r.Event); err == nil {
+			out += " " + string(doc)
+		}
+	}
+	rest := strings.ReplaceAll(out, manyDigits, "")
+	if strings.Contains(rest, manyDigits[:12]) || strings.Contains(rest, "1.234567") {
+		t.Fatalf("decode %q: got %s, want every digit", m.Body, out)
+	}
+}
+
+// place is a member or an element somewhere in a body. An element has no name.
+type place struct{ name, value gjson.Result }
+
+func places(v gjson.Result) (all []place) {
+	if !v.IsObject() && !v.IsArray() {
+		return nil
+	}
+	v.ForEach(func(name, value gjson.Result) bool {
+		if v.IsArray() {
+			name = gjson.Result{}
+		}
+		all = append(append(all, place{name, value}), places(value)...)
+		return true
+	})
+	return all
+}

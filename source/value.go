@@ -1,0 +1,138 @@
+package source
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Invalid says that a field of an event is missing or wrong. The problem says what is allowed. Quote
+// a value with [event.Quote], and only one that identifies something: problems are logged.
+func Invalid(field, format string, args ...any) *event.Invalid {
+	return &event.Invalid{Reason: event.Contract, Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
+// TypeName names what a value is, for problems.
+func TypeName(v gjson.Result) string {
+	switch {
+	case !v.Exists():
+		return "missing"
+	case v.IsObject():
+		return "an object"
+	case v.IsArray():
+		return "an array"
+	}
+	return scalarNames[v.Type]
+}
+
+var scalarNames = map[gjson.Type]string{
+	gjson.Null: "null", gjson.Number: "a number", gjson.String: "text", gjson.True: "a boolean", gjson.False: "a boolean",
+}
+
+// Object says why a body cannot be an event of a source that reads JSON objects, or nil.
+func Object(b event.Body) *event.Invalid {
+	if b.Shape != event.Plain {
+		return Invalid("", "the message is a notification of S3: it needs a source of kind s3, chosen by the attribute "+
+			"lull-source or as defaultSource")
+	}
+	if b.Text[0] != '{' {
+		return Invalid("", "the body is %s: send a JSON object", TypeName(gjson.Parse(b.Text)))
+	}
+	return nil
+}
+
+// Identity reads a text or number that identifies a document. Half a surrogate pair would read as
+// U+FFFD, as any other half does: two ids would become one document.
+func Identity(field string, v gjson.Result) (string, *event.Invalid) {
+	switch v.Type {
+	case gjson.String:
+		if strings.ContainsRune(v.Str, '\uFFFD') && strings.Contains(strings.ToLower(v.Raw), `\ud`) {
+			return "", Invalid(field, "%s holds half a surrogate pair: send whole characters", field)
+		}
+		return v.Str, nil
+	case gjson.Number:
+		return v.Raw, nil
+	case gjson.Null:
+		return "", Invalid(field, "%s is missing: send the document's id, 1 to %d bytes", field, event.MaxIDBytes)
+	}
+	return "", Invalid(field, "%s is %s: send the document's id as text", field, TypeName(v))
+}
+
+// TextIdentity is Identity for a field that must be text.
+func TextIdentity(field string, v gjson.Result) (string, *event.Invalid) {
+	if v.Type == gjson.Number {
+		return "", Invalid(field, "%s is a number: send the document's id as text", field)
+	}
+	return Identity(field, v)
+}
+
+// Optional reads a text that may be left out or null.
+func Optional(field string, v gjson.Result) (string, *event.Invalid) {
+	switch v.Type {
+	case gjson.String:
+		return v.Str, nil
+	case gjson.Null:
+		return "", nil
+	}
+	return "", Invalid(field, "%s is %s: send text or leave it out", field, TypeName(v))
+}
+
+// ResyncRun reads the run of an event in mode resync: without one the same version could not be told
+// from a duplicate.
+func ResyncRun(v gjson.Result) (event.Run, *event.Invalid) {
+	const field = "resyncrun"
+	if v.Type != gjson.String || v.Str == "" {
+		return event.Run{}, Invalid(field, "resyncrun is missing: with mode resync send the run's ULID, e.g. "+
+			"\"resyncrun\":\"01JD2V6Y5T3KQ8Z4M7N9P0R1S2\"")
+	}
+	run, err := shard.ParseRun(v.Str)
+	if err != nil {
+		return event.Run{}, Invalid(field, "%s is not a ULID: send 26 characters of Crockford's base 32, not all zero",
+			event.Quote(v.Str))
+	}
+	return run, nil
+}
+
+// Instant reads a time: RFC 3339, or digits since 1970 where a source allows them. Digits count
+// milliseconds, unless the field's name ends in _us or _ns, as Debezium's do. Nothing and null are
+// the zero time.
+func Instant(field string, v gjson.Result, digits bool) (t time.Time, f *event.Invalid) {
+	var err error
+	sent := v.Str
+	switch {
+	case v.Type == gjson.Null:
+		return t, nil
+	case v.Type == gjson.String:
+		t, err = time.Parse(time.RFC3339Nano, sent)
+	case digits && v.Type == gjson.Number && digitsOnly(v.Raw):
+		sent = v.Raw
+		t, err = fromDigits(field, sent)
+	default:
+		return t, Invalid(field, "%s is %s: send an RFC 3339 time such as 2026-11-20T16:00:00Z", field, TypeName(v))
+	}
+	if err != nil {
+		return time.Time{}, Invalid(field, "%s %s is not an RFC 3339 time: send one such as 2026-11-20T16:00:00Z", field,
+			event.Quote(sent))
+	}
+	return t.UTC(), nil
+}
+
+var escapeKey = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
+
+// JoinKey makes one text of a key of several columns: the values in the order of their names, joined
+// by |. Inside a value | and \ are escaped by \, so that two keys never become one id.
+func JoinKey(columns map[string]string) string {
+	values := make([]string, 0, len(columns))
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		values = append(values, escapeKey.Replace(columns[name]))
+	}
+	// Ids have always left out the separator after values that are empty at the beginning.
+	return strings.TrimLeft(strings.Join(values, "|"), "|")
+}
