@@ -31,6 +31,16 @@ func (op Op) Meta() Meta {
 	}
 }
 
+// JSON is the text of a Meta.
+func (m Meta) JSON() []byte {
+	text, err := json.Marshal(m)
+	if err != nil { // a year beyond 9999, which no clock of ours says
+		m.Indexed = time.Time{}
+		text, _ = json.Marshal(m)
+	}
+	return text
+}
+
 // Stored is the document as a Reader returns it.
 func (m Meta) Stored(doc event.DocID, document []byte) Stored {
 	return Stored{Doc: doc, Version: m.Version, Key: m.Key, Fence: m.Fence, Indexed: m.Indexed, Document: document}
@@ -99,12 +109,8 @@ func Plain(document []byte) ([]byte, *DocumentError) {
 
 // Seal appends to dst a plain document with its meta as the first member.
 func Seal(dst, plain []byte, m Meta) []byte {
-	meta, err := json.Marshal(m)
-	if err != nil { // a year beyond 9999, which no clock of ours says
-		meta, _ = json.Marshal(Meta{Version: m.Version, Key: m.Key, Fence: m.Fence})
-	}
 	dst = append(dst, `{"`+MetaField+`":`...)
-	dst = append(dst, meta...)
+	dst = append(dst, m.JSON()...)
 	if len(plain) > len("{}") {
 		dst = append(dst, ',')
 	}

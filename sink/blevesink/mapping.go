@@ -1,7 +1,6 @@
 package blevesink
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/blevesearch/bleve/v2"
@@ -76,7 +75,7 @@ func newMapping() (*mapping.IndexMappingImpl, error) {
 // fault, for good.
 func (x *Index) build(op sink.Op) (*document.Document, *sink.DocumentError) {
 	d := document.NewDocument(string(op.Doc))
-	d.AddField(storedMeta(op))
+	d.AddField(document.NewTextFieldWithIndexingOptions(fieldMeta, nil, op.Meta().JSON(), index.StoreField))
 	d.AddField(document.NewTextFieldCustom(fieldMinute, nil, minuteTerm(op.Fence), index.IndexField, nil))
 	if op.Kind == shard.Delete {
 		return d, nil
@@ -100,14 +99,6 @@ func (x *Index) build(op sink.Op) (*document.Document, *sink.DocumentError) {
 	d.AddField(document.NewCompositeFieldWithIndexingOptions(fieldAll, true, nil,
 		[]string{fieldMeta, fieldSource, fieldCollection, fieldMinute, "_id"}, index.IndexField))
 	return d, nil
-}
-
-func storedMeta(op sink.Op) document.Field {
-	meta, err := json.Marshal(op.Meta())
-	if err != nil { // a year beyond 9999, which no clock of ours says
-		meta, _ = json.Marshal(sink.Meta{Version: op.Version, Key: op.Key.String(), Fence: op.Fence})
-	}
-	return document.NewTextFieldWithIndexingOptions(fieldMeta, nil, meta, index.StoreField)
 }
 
 // words collects a document's text by path.

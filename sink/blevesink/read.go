@@ -43,13 +43,40 @@ func (x *Index) reading(f func(index.IndexReader) error) error {
 // Get returns the document, or false.
 func (x *Index) Get(_ context.Context, doc shard.DocID) (s sink.Stored, found bool, err error) {
 	err = x.reading(func(r index.IndexReader) error {
-		rec, ok, err := load(r, doc)
-		if err == nil && ok && rec.source != nil {
-			s, found = rec.meta.Stored(doc, rec.source), true
-		}
+		s, found, err = stored(r, doc)
 		return err
 	})
 	return s, found, err
+}
+
+// stored reads a document; false where there is none, or only a tombstone.
+func stored(r index.IndexReader, doc shard.DocID) (sink.Stored, bool, error) {
+	rec, ok, err := load(r, doc)
+	if err != nil || !ok || rec.source == nil {
+		return sink.Stored{}, false, err
+	}
+	return rec.meta.Stored(doc, rec.source), true, nil
+}
+
+// terms calls f for each term of a field, sorted, until it returns an error.
+func terms(r index.IndexReader, field string, f func(term string) error) error {
+	all, err := r.FieldDict(field)
+	if err != nil {
+		return fmt.Errorf("read the terms of %s: %w", field, err)
+	}
+	defer all.Close()
+	for {
+		entry, err := all.Next()
+		if err != nil {
+			return fmt.Errorf("read the terms of %s: %w", field, err)
+		}
+		if entry == nil {
+			return nil
+		}
+		if err := f(entry.Term); err != nil {
+			return err
+		}
+	}
 }
 
 // All calls f for each document as of now, sorted by collection and id. It holds one document at a
@@ -57,34 +84,16 @@ func (x *Index) Get(_ context.Context, doc shard.DocID) (s sink.Stored, found bo
 // collection's name.
 func (x *Index) All(ctx context.Context, f func(sink.Stored) error) error {
 	return x.reading(func(r index.IndexReader) error {
-		ids, err := r.FieldDict("_id")
-		if err != nil {
-			return fmt.Errorf("read ids: %w", err)
-		}
-		defer ids.Close()
-		for {
-			entry, err := ids.Next()
-			if err != nil {
-				return fmt.Errorf("read ids: %w", err)
-			}
-			if entry == nil {
-				return nil
-			}
+		return terms(r, "_id", func(id string) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			doc := shard.DocID(entry.Term)
-			rec, ok, err := load(r, doc)
-			if err != nil {
+			s, ok, err := stored(r, shard.DocID(id))
+			if err != nil || !ok {
 				return err
 			}
-			if !ok || rec.source == nil {
-				continue
-			}
-			if err := f(rec.meta.Stored(doc, rec.source)); err != nil {
-				return err
-			}
-		}
+			return f(s)
+		})
 	})
 }
 
@@ -99,25 +108,14 @@ func minuteTerm(f shard.Fence) []byte { return fmt.Appendf(nil, "%016x", max(0, 
 // time, or everything would be refused as older than what is there.
 func (x *Index) Newest() (newest shard.Fence, err error) {
 	err = x.reading(func(r index.IndexReader) error {
-		minutes, err := r.FieldDict(fieldMinute)
-		if err != nil {
-			return fmt.Errorf("read fences: %w", err)
-		}
-		defer minutes.Close()
-		for {
-			entry, err := minutes.Next()
-			if err != nil {
-				return fmt.Errorf("read fences: %w", err)
-			}
-			if entry == nil {
-				return nil
-			}
-			minute, err := strconv.ParseInt(entry.Term, 16, 64)
+		return terms(r, fieldMinute, func(term string) error {
+			minute, err := strconv.ParseInt(term, 16, 64)
 			if err != nil {
 				return fmt.Errorf("read fences: %w", err)
 			}
 			newest = shard.Fence(minute)*microsPerMinute + microsPerMinute - 1
-		}
+			return nil
+		})
 	})
 	return newest, err
 }
@@ -148,13 +146,12 @@ func (x *Index) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error)
 			return fmt.Errorf("search index: %w", err)
 		}
 		for _, hit := range hits.Hits {
-			rec, ok, err := load(r, shard.DocID(hit.ID))
+			s, ok, err := stored(r, shard.DocID(hit.ID))
 			if err != nil {
 				return err
 			}
-			// r may be a moment older than what the search saw.
-			if ok && rec.source != nil {
-				found = append(found, rec.meta.Stored(shard.DocID(hit.ID), rec.source))
+			if ok { // r may be a moment older than what the search saw
+				found = append(found, s)
 			}
 		}
 		return nil
