@@ -106,7 +106,7 @@ func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 	}
 	s.Wrote(t, c, writes, 2) // one of the three is stale
 	if _, err := os.Stat(file + ".checkpoint"); !os.IsNotExist(err) {
-		t.Errorf("the checkpoint is left: %v", err)
+		t.Errorf("the checkpoint is still there: %v", err)
 	}
 	// An export in a bucket, too.
 	object := s.Object(t, c+"/export.ndjson", lines(ground.Event{Collection: c, ID: "exported", Version: 3}))
@@ -129,13 +129,13 @@ func TestCancel(t *testing.T) {
 	s.Says(t, 0, `"audit":true`, "cancel", string(key), "-o", "json")
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"doc": 1})
-	s.JSON(t, &cancelled, "dead", "show", letters(t, s, c, 1)[0].ID)
+	s.JSON(t, &cancelled, "dead", "show", deadLetters(t, s, c, 1)[0].ID)
 	if cancelled.Reason != deadletter.Cancelled || cancelled.Version != "2" ||
 		cancelled.Body != (ground.Event{Collection: c, ID: "doc", Version: 2}).Body() {
-		t.Errorf("got letter %+v", cancelled)
+		t.Errorf("got dead letter %+v", cancelled)
 	}
 	s.Says(t, 0, "", "dead", "drop", cancelled.ID)
-	letters(t, s, c, 0)
+	deadLetters(t, s, c, 0)
 }
 
 // Wrong questions have a clear answer and change nothing.
@@ -157,13 +157,13 @@ func TestCommandsRefuseWhatIsWrong(t *testing.T) {
 			"", 2,
 			"find queue not-deployed-search-live",
 		},
-		"no settings":       {[]string{"status", "--config", elsewhere + ".missing"}, "", 2, "open settings"},
-		"a key without id":  {[]string{"explain", "content"}, "", 2, ""},
-		"an unknown reason": {[]string{"dead", "list", "--reason", "bad-luck"}, "", 2, "bad-luck"},
-		"an unknown letter": {[]string{"dead", "show", "0123456789abcdef"}, "", 4, ""},
-		"an unknown flight": {[]string{"rescue", "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "", 4, ""},
-		"nothing selected":  {[]string{"dead", "redrive"}, "", 2, "nothing is selected"},
-		"nothing pending":   {[]string{"cancel", string(ground.Key(c, "doc"))}, "", 4, "nothing is pending"},
+		"no settings":            {[]string{"status", "--config", elsewhere + ".missing"}, "", 2, "open settings"},
+		"a key without id":       {[]string{"explain", "content"}, "", 2, ""},
+		"an unknown reason":      {[]string{"dead", "list", "--reason", "bad-luck"}, "", 2, "bad-luck"},
+		"an unknown dead letter": {[]string{"dead", "show", "0123456789abcdef"}, "", 4, ""},
+		"an unknown flight":      {[]string{"rescue", "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "", 4, ""},
+		"nothing selected":       {[]string{"dead", "redrive"}, "", 2, "nothing is selected"},
+		"nothing pending":        {[]string{"cancel", string(ground.Key(c, "doc"))}, "", 4, "nothing is pending"},
 		"a broken contract": {[]string{"publish"}, `{"subject":"x","collection":"` + c +
 			`","type":"doc.changed","data":{}}` + "\n", 1, "refused: message 1: "},
 		"a missing file":     {[]string{"publish", elsewhere + ".missing"}, "", 2, ""},

@@ -43,7 +43,7 @@ func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	// The dead flight's manifest stays for prune, which takes it when it is older than any flight;
 	// that of the flight that ended is gone.
 	if got := len(s.FlightIDs(t)) - len(flights); got != 1 {
-		t.Errorf("%d manifests are left, want the dead flight's only", got)
+		t.Errorf("%d manifests remain, want the dead flight's only", got)
 	}
 }
 

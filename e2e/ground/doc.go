@@ -1,4 +1,4 @@
-// Package ground is what the end-to-end tests stand on: AWS as an emulator shows it, OpenSearch,
+// Package ground is the ground of the end-to-end tests: AWS as an emulator shows it, OpenSearch,
 // and stacks of lull deployed there.
 //
 // What it promises:

@@ -42,8 +42,8 @@ func TestOneActionLessBreaksAFunction(t *testing.T) {
 	parked := func(reason deadletter.Reason) func(c string) check {
 		return func(c string) check {
 			return func(t *testing.T, s *ground.Stack) {
-				if l := letterOf(t, s, c); l.Reason != reason {
-					t.Errorf("the letter's reason is %s, want %s", l.Reason, reason)
+				if l := deadLetterOf(t, s, c); l.Reason != reason {
+					t.Errorf("the dead letter's reason is %s, want %s", l.Reason, reason)
 				}
 			}
 		}
@@ -121,11 +121,11 @@ func TestPruneNeedsItsActions(t *testing.T) {
 	}
 }
 
-// letterOf waits until a letter is parked whose body names the collection.
-func letterOf(t *testing.T, s *ground.Stack, c string) operate.Letter {
+// deadLetterOf waits until a dead letter is parked whose body names the collection.
+func deadLetterOf(t *testing.T, s *ground.Stack, c string) operate.Letter {
 	t.Helper()
 	var found operate.Letter
-	ground.Until(t, "a letter of "+c+" is parked", func() (bool, string) {
+	ground.Until(t, "a dead letter of "+c+" is parked", func() (bool, string) {
 		var list []operate.Letter
 		s.JSON(t, &list, "dead", "list", "--after", "1h")
 		for _, l := range list {

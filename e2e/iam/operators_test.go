@@ -34,7 +34,7 @@ func TestOperatorsRoles(t *testing.T) {
 	s.Drained(t)
 
 	s.DirectBodies(t, "{no json "+c)
-	id := letterOf(t, s, c).ID
+	id := deadLetterOf(t, s, c).ID
 	if a := s.LullAs(t, reader, "", "dead", "drop", id); a.Code == 0 ||
 		!strings.Contains(a.Out+a.Errors, "AccessDenied") {
 		t.Errorf("reader drops a dead letter: exit %d: %s%s", a.Code, a.Out, a.Errors)

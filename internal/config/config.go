@@ -155,7 +155,7 @@ type Retry struct {
 
 // Lifecycle is how long rows live and how often prune runs.
 type Lifecycle struct {
-	// RowRetention is how long a settled row is kept. Default 30d.
+	// RowRetention is how long a row is kept after its last commit. Default 30d.
 	RowRetention time.Duration `json:"rowRetention"`
 	// TTLExtra is how much later than RowRetention the table's own expiry comes, as a backstop.
 	// Default 7d.

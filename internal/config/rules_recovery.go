@@ -44,7 +44,7 @@ func (t timing) limit() (time.Duration, string) {
 	if t.versions {
 		return recovery, words(recovery)
 	}
-	return recovery + t.settle, fmt.Sprintf("60s + sinks.%s.applyDelay = %s", t.sink, words(recovery+t.settle))
+	return recovery + t.applyDelay, fmt.Sprintf("60s + sinks.%s.applyDelay = %s", t.sink, words(recovery+t.applyDelay))
 }
 
 func checkRecoveryFlight(c *Config, f *checker) {

@@ -28,7 +28,7 @@ var sinkRules = []Rule{
 		checkSinkVersions,
 	},
 	{
-		"sink-settle",
+		"sink-apply-delay",
 		"A sink without versions applies requests after we hung up: the lease must cover that, or a late write is a " +
 			"silent loss.", checkApplyDelay,
 	},

@@ -111,7 +111,7 @@ var brokenSinks = []broken{
 		setting: "sinks.search", fix: "kind's package",
 	},
 	{
-		rule:    "sink-settle",
+		rule:    "sink-apply-delay",
 		holds:   func(c *Config) { withoutVersions(c); setSink(c, func(s *Sink) { s.ApplyDelay = ptr(second) }) },
 		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.ApplyDelay = ptr(second - time.Millisecond) }) },
 		setting: "sinks.search.applyDelay", fix: "remove it for 30s, or raise it to at least 1s",

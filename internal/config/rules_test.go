@@ -92,10 +92,10 @@ func TestAdviceIsTrue(t *testing.T) {
 					setting = f.Setting
 				}
 				tried++
-				mended := with(t, broken, setting, value)
-				for _, left := range Faults(mended.Validate()) {
-					if left.Rule == f.Rule && left.Setting == f.Setting {
-						t.Errorf("%v: with %s = %s: got %v, want the rule to hold", f, setting, value, left)
+				fixed := with(t, broken, setting, value)
+				for _, again := range Faults(fixed.Validate()) {
+					if again.Rule == f.Rule && again.Setting == f.Setting {
+						t.Errorf("%v: with %s = %s: got %v, want the rule to hold", f, setting, value, again)
 					}
 				}
 			}
@@ -134,11 +134,11 @@ func with(t *testing.T, c Config, setting, value string) Config {
 	if text, err = json.Marshal(root); err != nil {
 		t.Fatal(err)
 	}
-	mended, err := ParseJSON(text)
+	fixed, err := ParseJSON(text)
 	if err != nil {
 		t.Fatalf("%s = %s: %v", setting, value, err)
 	}
-	return mended
+	return fixed
 }
 
 func TestEveryRuleIsBroken(t *testing.T) {

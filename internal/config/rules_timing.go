@@ -13,13 +13,13 @@ import (
 // settings that say so.
 type timing struct {
 	Debounce
-	own      Collection
-	path     string // of the collection; empty for the settings that every other collection has
-	sink     string
-	lease    time.Duration
-	settle   time.Duration
-	retry    time.Duration // the state machine's first ambiguous retry
-	versions bool
+	own        Collection
+	path       string // of the collection; empty for the settings that every other collection has
+	sink       string
+	lease      time.Duration
+	applyDelay time.Duration
+	retry      time.Duration // the state machine's first ambiguous retry
+	versions   bool
 }
 
 // timings returns the timing of every collection with an entry, after that of those without.
@@ -34,7 +34,7 @@ func (c *Config) timings() []timing {
 
 func (c *Config) timing(collection, path, sink string) timing {
 	t := timing{
-		Debounce: c.Debounce, sink: sink, lease: c.Lease(sink), settle: c.ApplyDelay(sink),
+		Debounce: c.Debounce, sink: sink, lease: c.Lease(sink), applyDelay: c.ApplyDelay(sink),
 		retry: c.AmbiguousRetry(sink), versions: c.Versions(sink),
 	}
 	if path != "" {

@@ -240,7 +240,7 @@ var retrySettings = []setting.Setting{
 }
 
 var lifecycleSettings = []setting.Setting{
-	setting.Duration("lifecycle.rowRetention", 2*day, forever, time.Second, "How long a settled row is kept."),
+	setting.Duration("lifecycle.rowRetention", 2*day, forever, time.Second, "How long a row is kept after its last commit."),
 	setting.Duration("lifecycle.ttlExtra", day, forever, time.Second,
 		"How much later the table's own expiry comes: more than the day that prune takes for a pass."),
 	setting.Duration("lifecycle.producerLateness", 0, forever, time.Second,

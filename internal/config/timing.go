@@ -15,7 +15,7 @@ func (c *Config) Timing(collection shard.Collection) shard.Timing {
 	}
 }
 
-// Expires is the TTL, in seconds since 1970, of a row that is settled at now: retention and then
+// Expires is the TTL, in seconds since 1970, of a row that is committed now: retention and then
 // ttlExtra.
 func (c *Config) Expires(now time.Time) int64 {
 	return now.Add(c.Lifecycle.RowRetention + c.Lifecycle.TTLExtra).Unix()

@@ -26,8 +26,8 @@ func strict(t *testing.T, s *ground.Stack, c string) {
 	}})
 }
 
-// letters waits until that many letters of a collection are parked, and returns them.
-func letters(t *testing.T, s *ground.Stack, c string, want int) []operate.Letter {
+// deadLetters waits until that many dead letters of a collection are parked, and returns them.
+func deadLetters(t *testing.T, s *ground.Stack, c string, want int) []operate.Letter {
 	t.Helper()
 	var list []operate.Letter
 	ground.Until(t, fmt.Sprintf("%d dead letters of %s", want, c),
@@ -60,22 +60,22 @@ func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	)
 	s.Committed(t, key, 2)
 	s.Committed(t, ground.Key(c, "good"), 1)
-	parked := letters(t, s, c, 1)[0]
+	parked := deadLetters(t, s, c, 1)[0]
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"bad": 2, "good": 1})
 	s.Counted(t, before, "Parked", 1)
 	s.Counted(t, before, "Deleted", 4)
 	if parked.Reason != deadletter.RejectedBySink || parked.Key != key || parked.Version != "3" ||
 		parked.State != deadletter.Parked {
-		t.Errorf("got letter %+v", parked)
+		t.Errorf("got dead letter %+v", parked)
 	}
 	if strings.Contains(parked.Detail+parked.LastError, "not to be logged") {
-		t.Errorf("the letter's facts hold the document's content: %q", parked.Detail)
+		t.Errorf("the dead letter's facts hold the document's content: %q", parked.Detail)
 	}
 	var shown operate.Letter
 	s.JSON(t, &shown, "dead", "show", parked.ID)
 	if shown.Body != poison.Body() {
-		t.Errorf("the letter's body is %q, want what was sent: %q", shown.Body, poison.Body())
+		t.Errorf("the dead letter's body is %q, want what was sent: %q", shown.Body, poison.Body())
 	}
 	s.Says(t, 0, "Version 2 is in the sink; the newer version 3 is a dead letter (rejected)", "explain", string(key))
 	var told operate.Explanation
@@ -95,8 +95,8 @@ func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	}
 	s.JSON(t, &result, "dead", "redrive", "--key", string(key))
 	s.Counted(t, before, "Parked", 2)
-	if again := letters(t, s, c, 1)[0]; again.State != deadletter.Parked || again.Redrives != 1 {
-		t.Errorf("after a redrive in vain the letter is %s with %d redrives, want parked with 1", again.State,
+	if again := deadLetters(t, s, c, 1)[0]; again.State != deadletter.Parked || again.Redrives != 1 {
+		t.Errorf("after a redrive in vain the dead letter is %s with %d redrives, want parked with 1", again.State,
 			again.Redrives)
 	}
 	s.Drained(t)
@@ -111,20 +111,20 @@ func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	s.Committed(t, key, 3)
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"bad": 3, "good": 1})
-	letters(t, s, c, 0)
+	deadLetters(t, s, c, 0)
 	s.Says(t, 0, "It is fresh: version 3", "explain", string(key))
 }
 
-// A letter that is redriven after a newer version was committed is dropped, and the sink never goes
+// A dead letter that is redriven after a newer version was committed is dropped, and the sink never goes
 // back.
 func TestRedriveAfterANewerCommitIsDropped(t *testing.T) {
 	s := express(t)
 	s.PruneRule(t, false) // or prune may be first
-	c := s.Collection("old-letter")
+	c := s.Collection("old-dead-letter")
 	key := ground.Key(c, "doc")
 	strict(t, s, c)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1, Data: map[string]any{"wrong": 1}})
-	letters(t, s, c, 1)
+	deadLetters(t, s, c, 1)
 	s.Drained(t)
 	s.Search.Must(t, "PUT", "/"+s.Index(c)+"/_mapping",
 		map[string]any{"properties": map[string]any{"wrong": map[string]any{"type": "long"}}})
@@ -138,7 +138,7 @@ func TestRedriveAfterANewerCommitIsDropped(t *testing.T) {
 	if result.Outcomes["superseded"] != 1 || len(result.Outcomes) != 1 {
 		t.Errorf("redrive says %v, want one superseded", result.Outcomes)
 	}
-	letters(t, s, c, 0)
+	deadLetters(t, s, c, 0)
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"doc": 2})
 	s.Wrote(t, c, writes, 0)
@@ -155,7 +155,7 @@ func TestUndecodableIsParkedAndDropped(t *testing.T) {
 	s.DirectBodies(t, body, noVersion, ground.Event{Collection: c, ID: "good", Version: 1}.Body())
 	s.Committed(t, ground.Key(c, "good"), 1)
 	var list []operate.Letter
-	ground.Until(t, "both letters are parked", func() (bool, string) {
+	ground.Until(t, "both dead letters are parked", func() (bool, string) {
 		s.JSON(t, &list, "dead", "list", "--after", "10m")
 		return len(list) == 2, fmt.Sprintf("%+v", list)
 	})
@@ -165,17 +165,17 @@ func TestUndecodableIsParkedAndDropped(t *testing.T) {
 		var shown operate.Letter
 		s.JSON(t, &shown, "dead", "show", l.ID)
 		if shown.Body != want[l.Reason] {
-			t.Errorf("letter for %s holds %q, want %q", l.Reason, shown.Body, want[l.Reason])
+			t.Errorf("dead letter for %s holds %q, want %q", l.Reason, shown.Body, want[l.Reason])
 		}
 		delete(want, l.Reason)
 		s.Says(t, 0, "dropped: 1", "dead", "drop", l.ID)
 	}
 	for reason := range want {
-		t.Errorf("no letter for %s", reason)
+		t.Errorf("there is no dead letter for %s", reason)
 	}
 	s.JSON(t, &list, "dead", "list")
 	if len(list) != 0 {
-		t.Errorf("%d letters are left, want none", len(list))
+		t.Errorf("%d dead letters remain, want none", len(list))
 	}
 	s.Holds(t, c, map[string]int{"good": 1})
 }
@@ -191,5 +191,5 @@ func TestAMessageThatNeverRanIsReturned(t *testing.T) {
 	s.Drained(t)
 	s.Counted(t, before, "Returned", 1)
 	s.Holds(t, c, map[string]int{"doc": 1})
-	letters(t, s, c, 0)
+	deadLetters(t, s, c, 0)
 }
