@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -17,33 +15,18 @@ import (
 var here *ground.Ground
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	var err error
-	if here, err = ground.Open(); err == nil {
-		err = here.Bootstrap(ctx)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	ground.Main(m, func(ctx context.Context, g *ground.Ground) error {
+		here = g
+		return g.Bootstrap(ctx)
+	})
 }
 
 // The stacks are deployed when a test first asks for them, and serve every test.
 var (
-	expressStack = sync.OnceValues(func() (*ground.Stack,
-		error,
-	) {
+	expressStack = sync.OnceValues(func() (*ground.Stack, error) {
 		return deploy("lull-express", config.FlightExpress)
 	})
-	standardStack = sync.OnceValues(func() (*ground.Stack,
-		error,
-	) {
+	standardStack = sync.OnceValues(func() (*ground.Stack, error) {
 		return deploy("lull-standard", config.FlightStandard)
 	})
 )

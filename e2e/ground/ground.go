@@ -1,10 +1,13 @@
 package ground
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -54,6 +57,21 @@ func Open() (*Ground, error) {
 		g.sinkURL = url
 	}
 	return g, nil
+}
+
+// Main runs the tests on the ground that prepare makes ready. It does not return.
+func Main(m *testing.M, prepare func(context.Context, *Ground) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	g, err := Open()
+	if err == nil {
+		err = prepare(ctx, g)
+	}
+	cancel()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
 }
 
 // account is the emulator's account for somebody's credentials.

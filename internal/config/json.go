@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"time"
 
 	"github.com/lullhq/lull/internal/config/tree"
-	"github.com/lullhq/lull/setting"
 )
 
 // MarshalJSON writes every setting, with durations and sizes as lull.yaml writes them. Overrides
@@ -69,11 +67,8 @@ func load(path string, d decoder) (Config, error) {
 
 // asJSON returns a value as encoding/json writes it: durations and sizes as texts, structs as maps.
 func asJSON(v reflect.Value) any {
-	switch {
-	case v.Type() == durationType:
-		return setting.FormatDuration(time.Duration(v.Int()))
-	case v.Type() == sizeType:
-		return setting.Size(v.Int()).String()
+	if text, ok := quantity(v); ok {
+		return text
 	}
 	switch v.Kind() {
 	case reflect.Pointer:

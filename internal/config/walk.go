@@ -86,13 +86,21 @@ func isKind(generic string) bool {
 	return false
 }
 
+// quantity returns a duration or a size as lull.yaml writes it, and false for every other value.
+func quantity(v reflect.Value) (string, bool) {
+	switch v.Type() {
+	case durationType:
+		return setting.FormatDuration(time.Duration(v.Int())), true
+	case sizeType:
+		return setting.Size(v.Int()).String(), true
+	}
+	return "", false
+}
+
 // written returns a value as lull.yaml writes it, cut and without passwords.
 func written(v reflect.Value) string {
-	switch {
-	case v.Type() == durationType:
-		return setting.FormatDuration(time.Duration(v.Int()))
-	case v.Type() == sizeType:
-		return setting.Size(v.Int()).String()
+	if text, ok := quantity(v); ok {
+		return text
 	}
 	switch v.Kind() {
 	case reflect.String:
