@@ -81,7 +81,7 @@ type options struct {
 
 	topics, senders, buckets []target
 	bus                      string
-	sources                  []string
+	sources, subnets, groups []string
 	key, operators, topic    string
 }
 
@@ -104,7 +104,7 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 		if v, ok := lookup(o.env); ok && v != "" {
 			return v
 		}
-		if v, ok := context[o.context]; ok && v != "" {
+		if v, ok := context[o.context].(string); ok && v != "" {
 			return v
 		}
 		return o.otherwise
@@ -122,10 +122,10 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 		topics: targets(get(optTopics)), senders: targets(get(optSenders)),
 		buckets: targets(get(optBuckets)),
 		bus:     get(optBus), sources: list(get(optSources)), key: get(optKey), operators: get(optOperators),
-		topic: get(optAlarmTopic),
+		topic: get(optAlarmTopic), subnets: list(get(optSubnets)), groups: list(get(optGroups)),
 	}
-	if subnets, groups := list(get(optSubnets)), list(get(optGroups)); len(subnets)+len(groups) > 0 {
-		o.props.Vpc = &infra.Vpc{SubnetIDs: subnets, SecurityGroupIDs: groups}
+	if len(o.subnets)+len(o.groups) > 0 {
+		o.props.Vpc = &infra.Vpc{SubnetIDs: o.subnets, SecurityGroupIDs: o.groups}
 	}
 	account, _ := lookup(envAccount)
 	region, _ := lookup(envRegion)
@@ -154,27 +154,33 @@ func (o *options) check(r *reader) {
 			}
 		}
 	}
-	r.holds(optKey, aKey, o.key)
-	r.holds(optOperators, aPerson, o.operators)
-	r.holds(optAlarmTopic, aTopic, o.topic)
-	r.holds(optBus, aBus, o.bus)
-	if vpc := o.props.Vpc; vpc != nil {
-		for _, id := range vpc.SubnetIDs {
-			r.holds(optSubnets, aSubnet, id)
-		}
-		for _, id := range vpc.SecurityGroupIDs {
-			r.holds(optGroups, aGroup, id)
-		}
-	}
-	for _, list := range []struct {
+	for _, given := range []struct {
 		option
 		shape
-		targets []target
-	}{{optTopics, aTopic, o.topics}, {optBuckets, aBucket, o.buckets}, {optSenders, aSender, o.senders}} {
-		for _, t := range list.targets {
-			r.holds(list.option, list.shape, t.arn)
+		values []string
+	}{
+		{optKey, aKey, []string{o.key}},
+		{optOperators, aPerson, []string{o.operators}},
+		{optAlarmTopic, aTopic, []string{o.topic}},
+		{optBus, aBus, []string{o.bus}},
+		{optSubnets, aSubnet, o.subnets},
+		{optGroups, aGroup, o.groups},
+		{optTopics, aTopic, arns(o.topics)},
+		{optBuckets, aBucket, arns(o.buckets)},
+		{optSenders, aSender, arns(o.senders)},
+	} {
+		for _, value := range given.values {
+			r.holds(given.option, given.shape, value)
 		}
 	}
+}
+
+func arns(targets []target) []string {
+	all := make([]string, len(targets))
+	for i, t := range targets {
+		all[i] = t.arn
+	}
+	return all
 }
 
 // complete makes of the options what only CDK can make.
@@ -223,20 +229,12 @@ func principal(who string) awsiam.IPrincipal {
 }
 
 // contextOf is the context that the CDK command line hands on, and nothing where there is none.
-func contextOf(lookup func(string) (string, bool)) (map[string]string, error) {
-	text, ok := lookup(envContext)
-	if !ok || text == "" {
-		return nil, nil
+func contextOf(lookup func(string) (string, bool)) (context map[string]any, err error) {
+	if text, _ := lookup(envContext); text != "" {
+		err = json.Unmarshal([]byte(text), &context)
 	}
-	var all map[string]any
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", envContext, err)
-	}
-	context := make(map[string]string)
-	for name, value := range all {
-		if s, ok := value.(string); ok {
-			context[name] = s
-		}
 	}
 	return context, nil
 }
