@@ -2,10 +2,13 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/aws/smithy-go"
+
+	"github.com/lullhq/lull/internal/backoff"
 )
 
 // Code is the code of an AWS error in one spelling: without a namespace, an old protocol's prefix
@@ -53,3 +56,24 @@ func Throttled(code string) bool { return slices.Contains(throttles, code) }
 // Denied reports whether a code, in the spelling of Code, says that permission or credentials are
 // wrong. Trying again does not help.
 func Denied(code string) bool { return slices.Contains(denials, code) }
+
+// Final is what an error means that another try cannot cure.
+type Final struct {
+	Says  string   // what is wrong and how to fix it, as it follows the subject
+	Codes []string // in the spelling of Code; without any, those of Denied
+}
+
+// Explain returns an error with its subject. The first of finals that has its code says what it
+// means, and makes it final for package backoff. No error stays none.
+func Explain(subject string, err error, finals ...Final) error {
+	if err == nil {
+		return nil
+	}
+	code := Code(err)
+	for _, f := range finals {
+		if slices.Contains(f.Codes, code) || len(f.Codes) == 0 && Denied(code) {
+			return backoff.Permanent(fmt.Errorf("%s%s: %w", subject, f.Says, err))
+		}
+	}
+	return fmt.Errorf("%s: %w", subject, err)
+}

@@ -2,15 +2,12 @@ package cloudwatchlogs
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 
 	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/backoff"
@@ -115,24 +112,13 @@ func pattern(doc shard.DocID) string {
 
 // failure says what an error of CloudWatch Logs means.
 func failure(group string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var missing *types.ResourceNotFoundException
-	var invalid *types.InvalidParameterException
-	switch code := client.Code(err); {
-	case errors.As(err, &missing):
-		return backoff.Permanent(
-			fmt.Errorf(
-				"log group %s does not exist in this account and region: deploy the stack, or correct its name: %w",
-				group, err))
-	case errors.As(err, &invalid):
-		return backoff.Permanent(fmt.Errorf("log group %s refuses the search: %w", group, err))
-	case client.Denied(code):
-		return backoff.Permanent(
-			fmt.Errorf(
-				"log group %s: the credentials may not do this: assume the reader's role, or grant "+
-					"logs:FilterLogEvents: %w", group, err))
-	}
-	return fmt.Errorf("log group %s: %w", group, err)
+	return client.Explain("log group "+group, err,
+		client.Final{
+			Says:  " does not exist in this account and region: deploy the stack, or correct its name",
+			Codes: []string{"ResourceNotFound"},
+		},
+		client.Final{Says: " refuses the search", Codes: []string{"InvalidParameter"}},
+		client.Final{
+			Says: ": the credentials may not do this: assume the reader's role, or grant logs:FilterLogEvents",
+		})
 }

@@ -112,19 +112,13 @@ func (b *Bucket) delete(ctx context.Context, keys ...string) error {
 
 // failure says what an error of S3 means.
 func failure(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	switch code := client.Code(err); {
-	case code == "NoSuchKey", code == "NotFound":
+	if code := client.Code(err); code == "NoSuchKey" || code == "NotFound" {
 		return fmt.Errorf("%w: %w", errMissing, err)
-	case code == "NoSuchBucket":
-		return backoff.Permanent(
-			fmt.Errorf("bucket %s does not exist: deploy the stack, or correct the bucket's name: %w", name, err))
-	case client.Denied(code):
-		return backoff.Permanent(
-			fmt.Errorf("bucket %s: the credentials may not do this: grant the role the action named here: %w", name,
-				err))
 	}
-	return fmt.Errorf("bucket %s: %w", name, err)
+	return client.Explain("bucket "+name, err,
+		client.Final{
+			Says:  " does not exist: deploy the stack, or correct the bucket's name",
+			Codes: []string{"NoSuchBucket"},
+		},
+		client.Final{Says: ": the credentials may not do this: grant the role the action named here"})
 }

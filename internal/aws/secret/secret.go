@@ -11,7 +11,6 @@ package secret
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -85,16 +84,11 @@ func (l *Login) read(ctx context.Context) (user, password string, err error) {
 }
 
 func (l *Login) failure(err error) error {
-	switch code := client.Code(err); {
-	case code == "ResourceNotFound":
-		return backoff.Permanent(fmt.Errorf("secret %s does not exist: correct auth.secretARN: %w", l.arn, err))
-	case client.Denied(code), code == "DecryptionFailure":
-		return backoff.Permanent(
-			fmt.Errorf(
-				"secret %s: the credentials may not read it: grant secretsmanager:GetSecretValue, and kms:Decrypt "+
-					"for a key of your own: %w", l.arn, err))
-	case code == "InvalidRequest":
-		return backoff.Permanent(errors.New("secret " + l.arn + " is marked for deletion"))
-	}
-	return fmt.Errorf("secret %s: %w", l.arn, err)
+	const denied = ": the credentials may not read it: grant secretsmanager:GetSecretValue, and kms:Decrypt for a " +
+		"key of your own"
+	return client.Explain("secret "+l.arn, err,
+		client.Final{Says: " does not exist: correct auth.secretARN", Codes: []string{"ResourceNotFound"}},
+		client.Final{Says: " is marked for deletion", Codes: []string{"InvalidRequest"}},
+		client.Final{Says: denied, Codes: []string{"DecryptionFailure"}},
+		client.Final{Says: denied})
 }

@@ -1,7 +1,6 @@
 package sqs
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,22 +34,14 @@ func entryFailure(doing string, b types.BatchResultErrorEntry) error {
 
 // failure says what an error of a whole call means.
 func (q *Queue) failure(err error) error {
-	var missing *types.QueueDoesNotExist
-	var deleted *types.QueueDeletedRecently
-	var long *types.BatchRequestTooLong
-	switch code := client.Code(err); {
-	case errors.As(err, &missing), errors.As(err, &deleted), code == "NonExistentQueue", code == "QueueDoesNotExist",
-		code == "InvalidAddress":
-		return backoff.Permanent(
-			fmt.Errorf(
-				"queue %s does not exist in this account and region: deploy the stack, or correct the queue's URL: %w",
-				q.url, err))
-	case errors.As(err, &long), code == "BatchRequestTooLong":
-		return backoff.Permanent(fmt.Errorf("queue %s: %w: %w", q.url, queue.ErrTooLarge, err))
-	case client.Denied(code):
-		return backoff.Permanent(
-			fmt.Errorf("queue %s: the credentials may not do this: grant the role the action named here: %w", q.url,
-				err))
+	if client.Code(err) == "BatchRequestTooLong" {
+		err = fmt.Errorf("%w: %w", queue.ErrTooLarge, err)
 	}
-	return fmt.Errorf("queue %s: %w", q.url, err)
+	return client.Explain("queue "+q.url, err,
+		client.Final{
+			Says:  " does not exist in this account and region: deploy the stack, or correct the queue's URL",
+			Codes: []string{"NonExistentQueue", "QueueDoesNotExist", "QueueDeletedRecently", "InvalidAddress"},
+		},
+		client.Final{Says: " does not take the request", Codes: []string{"BatchRequestTooLong"}},
+		client.Final{Says: ": the credentials may not do this: grant the role the action named here"})
 }

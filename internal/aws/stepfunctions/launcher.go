@@ -3,14 +3,12 @@ package stepfunctions
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/sfn"
-	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
 	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/backoff"
@@ -59,32 +57,14 @@ func executionName(s flight.State) string { return string(s.Flight) + "-" + strc
 
 // failure says what an error of Step Functions means.
 func (l *Launcher) failure(err error) error {
-	if err == nil {
+	if client.Code(err) == "ExecutionAlreadyExists" {
 		return nil
 	}
-	var (
-		running  *types.ExecutionAlreadyExists
-		missing  *types.StateMachineDoesNotExist
-		deleting *types.StateMachineDeleting
-		arn      *types.InvalidArn
-		name     *types.InvalidName
-		input    *types.InvalidExecutionInput
-	)
-	switch code := client.Code(err); {
-	case errors.As(err, &running), code == "ExecutionAlreadyExists":
-		return nil
-	case errors.As(err, &missing), errors.As(err, &deleting), errors.As(err, &arn):
-		return backoff.Permanent(
-			fmt.Errorf(
-				"start execution: state machine %s does not exist in this account and region: deploy the stack, or "+
-					"correct the ARN: %w", l.arn, err))
-	case errors.As(err, &name), errors.As(err, &input):
-		return backoff.Permanent(fmt.Errorf("start execution: state machine %s refuses the flight: %w", l.arn, err))
-	case client.Denied(code):
-		return backoff.Permanent(
-			fmt.Errorf(
-				"start execution: state machine %s: the credentials may not do this: grant states:StartExecution: %w",
-				l.arn, err))
-	}
-	return fmt.Errorf("start execution of %s: %w", l.arn, err)
+	return client.Explain("start execution: state machine "+l.arn, err,
+		client.Final{
+			Says:  " does not exist in this account and region: deploy the stack, or correct the ARN",
+			Codes: []string{"StateMachineDoesNotExist", "StateMachineDeleting", "InvalidArn"},
+		},
+		client.Final{Says: " refuses the flight", Codes: []string{"InvalidName", "InvalidExecutionInput"}},
+		client.Final{Says: ": the credentials may not do this: grant states:StartExecution"})
 }
