@@ -60,45 +60,66 @@ func burst(m shard.Micros) change        { return func(r *shard.Row) { r.BurstSt
 func schema(n int64) change              { return func(r *shard.Row) { r.Schema = n } }
 func class(c shard.Class) change         { return func(r *shard.Row) { r.VersionClass = c } }
 
-// book collects the cases of one write.
-type book struct {
+// table collects the cases of one write.
+type table struct {
 	write shard.Write
 	base  shard.Row // allowed
 	cases []Case
 }
 
+// row adds cases to a table.
+type row func(b *table)
+
+func (b *table) add(rows ...row) {
+	for _, r := range rows {
+		r(b)
+	}
+}
+
 // allowed says that the write succeeds on base with some changes and leaves after.
-func (b *book) allowed(name string, after shard.Row, changes ...change) {
-	b.cases = append(b.cases, Case{
-		Name: "is allowed " + name, Write: b.write, Before: with(b.base, changes...), Allowed: true, After: after,
-	})
+func allowed(name string, after shard.Row, changes ...change) row {
+	return func(b *table) {
+		b.cases = append(b.cases, Case{
+			Name: "is allowed " + name, Write: b.write, Before: with(b.base, changes...), Allowed: true, After: after,
+		})
+	}
 }
 
 // refused says that base with these changes, and nothing else, makes the difference.
-func (b *book) refused(name string, changes ...change) {
-	b.cases = append(b.cases, Case{Name: "is refused " + name, Write: b.write, Before: with(b.base, changes...)})
+func refused(name string, changes ...change) row {
+	return func(b *table) {
+		b.cases = append(b.cases, Case{Name: "is refused " + name, Write: b.write, Before: with(b.base, changes...)})
+	}
 }
 
 // foreign is the clause that every write begins with.
-func (b *book) foreign() {
-	b.refused("for a row of a newer schema", schema(shard.SchemaVersion+1))
-	b.allowed("for a row that says its schema", with(b.write.Apply(b.base), schema(shard.SchemaVersion)),
-		schema(shard.SchemaVersion))
+func foreign(b *table) {
+	b.add(
+		refused("for a row of a newer schema", schema(shard.SchemaVersion+1)),
+		allowed("for a row that says its schema", with(b.write.Apply(b.base), schema(shard.SchemaVersion)),
+			schema(shard.SchemaVersion)),
+	)
 }
 
 // leased are the cases of "no lease_until or lease_until < :now".
-func (b *book) leased(after func(...change) shard.Row) {
-	b.refused("while the row is leased", owner(other), lease(until))
-	b.refused("in the last microsecond of a lease", owner(other), lease(now))
-	b.allowed("after a lease that ran out", after(owner(other), lease(now-1)), owner(other), lease(now-1))
-	b.allowed("where no lease was ever taken", after(lease(0)), lease(0))
+func leased(after func(...change) shard.Row) row {
+	return func(b *table) {
+		b.add(
+			refused("while the row is leased", owner(other), lease(until)),
+			refused("in the last microsecond of a lease", owner(other), lease(now)),
+			allowed("after a lease that ran out", after(owner(other), lease(now-1)), owner(other), lease(now-1)),
+			allowed("where no lease was ever taken", after(lease(0)), lease(0)),
+		)
+	}
 }
 
 // owned are the cases of "owner = :token".
-func (b *book) owned() {
-	b.refused("to a claim that lost its lease to another", owner(other))
-	b.refused("to a claim that lost its lease to a third one", owner(third))
-	b.refused("where nobody owns the lease any more", owner(""))
+func owned(b *table) {
+	b.add(
+		refused("to a claim that lost its lease to another", owner(other)),
+		refused("to a claim that lost its lease to a third one", owner(third)),
+		refused("where nobody owns the lease any more", owner("")),
+	)
 }
 
 // Cases are the writes of the protocol on the rows that tell them apart.
@@ -123,7 +144,7 @@ func Cases() []Case {
 }
 
 func admitCases(aged bool) []Case {
-	b := &book{
+	b := &table{
 		write: shard.Admit(shard.Admission{Key: k2, Class: shard.ClassInt, Flight: "flight-2", Now: now, Aged: aged}),
 		base: shard.Row{
 			VersionClass: shard.ClassInt, Pending: k1, Committed: k1, CommittedOp: shard.Put, Claimed: k1, Dead: k1,
@@ -136,36 +157,40 @@ func admitCases(aged bool) []Case {
 		BurstStart: begin,
 		Flight:     "flight-2", LastWrite: at,
 	}
-	b.allowed("when everything that the row knows is older; the burst goes on, the errors of the older version go",
-		after)
-	b.allowed("when nothing is pending: a burst begins", with(after, burst(now)), pending(""), burst(0))
-	b.allowed("where no version was ever parked", with(after, dead("")), dead(""))
-	b.allowed("where a newer version was parked", with(after, dead(k3)), dead(k3))
-	b.allowed("in a row without a class, which it gets", after, class(0))
-	b.allowed("while the row is leased: the newer version waits for its turn", with(after, owner(other), lease(until)),
-		owner(other), lease(until))
+	b.add(
+		allowed("when everything that the row knows is older; the burst goes on, the errors of the older version go",
+			after),
+		allowed("when nothing is pending: a burst begins", with(after, burst(now)), pending(""), burst(0)),
+		allowed("where no version was ever parked", with(after, dead("")), dead("")),
+		allowed("where a newer version was parked", with(after, dead(k3)), dead(k3)),
+		allowed("in a row without a class, which it gets", after, class(0)),
+		allowed("while the row is leased: the newer version waits for its turn", with(after, owner(other), lease(until)),
+			owner(other), lease(until)),
+	)
 	if aged {
 		for i := range b.cases {
 			b.cases[i].Name += ", and the row can judge an old message"
 		}
-		b.refused("for an old message where nothing was committed", committed(""))
+		b.add(refused("for an old message where nothing was committed", committed("")))
 	} else {
-		b.allowed("where nothing was committed", with(after, committed("")), committed(""))
+		b.add(allowed("where nothing was committed", with(after, committed("")), committed("")))
 		b.cases = append(b.cases, Case{
 			Name: "is allowed where there is no row", Write: b.write, Allowed: true,
 			After: shard.Row{VersionClass: shard.ClassInt, Pending: k2, BurstStart: now, Flight: "flight-2"},
 		})
 	}
-	b.refused("when it is pending already", pending(k2))
-	b.refused("when a newer version is pending", pending(k3))
-	b.refused("when it was committed", committed(k2))
-	b.refused("when a newer version was committed", committed(k3))
-	b.refused("when its dead letter is stored", dead(k2))
-	b.refused("when the row's versions are of another class", class(shard.ClassSeq))
-	b.foreign()
+	b.add(
+		refused("when it is pending already", pending(k2)),
+		refused("when a newer version is pending", pending(k3)),
+		refused("when it was committed", committed(k2)),
+		refused("when a newer version was committed", committed(k3)),
+		refused("when its dead letter is stored", dead(k2)),
+		refused("when the row's versions are of another class", class(shard.ClassSeq)),
+		foreign,
+	)
 
 	b.write = shard.Admit(shard.Admission{Key: k2, Class: shard.ClassTime, Flight: "flight-2", Now: now, Aged: aged})
-	b.refused("when the row's versions are of another class, whichever", class(shard.ClassSeq))
+	b.add(refused("when the row's versions are of another class, whichever", class(shard.ClassSeq)))
 	return b.cases
 }
 
@@ -174,7 +199,7 @@ func claimCases(again bool) []Case {
 		Key: k2, Token: token, Now: now, Until: until, Cap: now - shard.Micros(30*second/time.Microsecond),
 		MinInterval: second, Again: again,
 	}
-	b := &book{
+	b := &table{
 		write: shard.Claim(bid),
 		base: shard.Row{
 			VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k1,
@@ -192,48 +217,58 @@ func claimCases(again bool) []Case {
 		func(r *shard.Row) { r.Attempts = 2 })
 	of := func(changes ...change) shard.Row { return with(after, changes...) }
 
-	b.allowed("when it is pending and everything else is older", after)
-	b.allowed("where nothing was committed", of(committed("")), committed(""))
-	b.allowed("where nothing was parked", of(dead("")), dead(""))
-	b.allowed("where another version was parked", of(dead(k3)), dead(k3))
-	b.allowed("where no lease was ever taken", of(), owner(""), lease(0))
-	b.allowed("after a RELEASE in the past", of(), owner(""), lease(at))
-	b.allowed("where nothing was ever written", of(lastWrite(0)), lastWrite(0))
-	b.allowed("for the first time", of(func(r *shard.Row) { r.Attempts = 1 }), func(r *shard.Row) { r.Attempts = 0 })
-	b.allowed("at the cap though a newer version is pending", of(pending(k3), burst(bid.Cap)), pending(k3),
-		burst(bid.Cap))
-	b.allowed("beyond the cap though a newer version is pending", of(pending(k3), burst(bid.Cap-1)), pending(k3),
-		burst(bid.Cap-1))
+	b.add(
+		allowed("when it is pending and everything else is older", after),
+		allowed("where nothing was committed", of(committed("")), committed("")),
+		allowed("where nothing was parked", of(dead("")), dead("")),
+		allowed("where another version was parked", of(dead(k3)), dead(k3)),
+		allowed("where no lease was ever taken", of(), owner(""), lease(0)),
+		allowed("after a RELEASE in the past", of(), owner(""), lease(at)),
+		allowed("where nothing was ever written", of(lastWrite(0)), lastWrite(0)),
+		allowed("for the first time", of(func(r *shard.Row) { r.Attempts = 1 }), func(r *shard.Row) { r.Attempts = 0 }),
+		allowed("at the cap though a newer version is pending", of(pending(k3), burst(bid.Cap)), pending(k3),
+			burst(bid.Cap)),
+		allowed("beyond the cap though a newer version is pending", of(pending(k3), burst(bid.Cap-1)), pending(k3),
+			burst(bid.Cap-1)),
+	)
 	if again {
-		b.allowed("and keeps what was claimed before the first claim", of(claimedWas(k1)), claimedWas(k1))
-		b.refused("where only an older version was claimed", claimed(k1))
-		b.refused("where nothing was claimed", claimed(""))
+		b.add(
+			allowed("and keeps what was claimed before the first claim", of(claimedWas(k1)), claimedWas(k1)),
+			refused("where only an older version was claimed", claimed(k1)),
+			refused("where nothing was claimed", claimed("")),
+		)
 	} else {
-		b.allowed("where nothing was claimed before, which it notes", of(claimedWas(lowest)), claimed(""))
-		b.allowed("and notes what was claimed before, whatever is noted", of(claimedWas(k1)), claimedWas(shard.Lowest))
-		b.refused("when it was claimed before", claimed(k2))
+		b.add(
+			allowed("where nothing was claimed before, which it notes", of(claimedWas(lowest)), claimed("")),
+			allowed("and notes what was claimed before, whatever is noted", of(claimedWas(k1)), claimedWas(shard.Lowest)),
+			refused("when it was claimed before", claimed(k2)),
+		)
 	}
-	b.refused("when a newer version was claimed: it may be in the sink", claimed(k3))
-	b.refused("when it was committed", committed(k2))
-	b.refused("when a newer version was committed", committed(k3))
-	b.refused("when its dead letter is stored", dead(k2))
-	b.refused("when nothing is pending", pending(""), burst(bid.Cap))
-	b.refused("when only an older version is pending", pending(k1), burst(bid.Cap))
-	b.refused("before the cap when a newer version is pending", pending(k3), burst(bid.Cap+1))
-	b.refused("when a newer version is pending and no burst is noted", pending(k3), burst(0))
-	b.refused("while the row is leased", lease(until))
-	b.refused("in the last microsecond of a lease", lease(now))
-	b.refused("in the microsecond of the last write: the fence would not grow", lastWrite(now))
-	b.refused("within the minimum interval after the last write", lastWrite(now.Add(-second)+1))
-	b.foreign()
+	b.add(
+		refused("when a newer version was claimed: it may be in the sink", claimed(k3)),
+		refused("when it was committed", committed(k2)),
+		refused("when a newer version was committed", committed(k3)),
+		refused("when its dead letter is stored", dead(k2)),
+		refused("when nothing is pending", pending(""), burst(bid.Cap)),
+		refused("when only an older version is pending", pending(k1), burst(bid.Cap)),
+		refused("before the cap when a newer version is pending", pending(k3), burst(bid.Cap+1)),
+		refused("when a newer version is pending and no burst is noted", pending(k3), burst(0)),
+		refused("while the row is leased", lease(until)),
+		refused("in the last microsecond of a lease", lease(now)),
+		refused("in the microsecond of the last write: the fence would not grow", lastWrite(now)),
+		refused("within the minimum interval after the last write", lastWrite(now.Add(-second)+1)),
+		foreign,
+	)
 
 	// Without a minimum interval the fence alone keeps writes apart.
 	bid.MinInterval = 0
 	b.write = shard.Claim(bid)
-	b.allowed("a microsecond after the last write where no interval is asked for", of(lastWrite(now-1)),
-		lastWrite(now-1))
-	b.refused("in the microsecond of the last write where no interval is asked for", lastWrite(now))
-	b.refused("before the time of the last write, by a clock that is late", lastWrite(now+1))
+	b.add(
+		allowed("a microsecond after the last write where no interval is asked for", of(lastWrite(now-1)),
+			lastWrite(now-1)),
+		refused("in the microsecond of the last write where no interval is asked for", lastWrite(now)),
+		refused("before the time of the last write, by a clock that is late", lastWrite(now+1)),
+	)
 	return b.cases
 }
 
@@ -248,107 +283,119 @@ var held = shard.Row{
 var ours = shard.Lease{Key: k2, Token: token, At: at}
 
 func commitCases() []Case {
-	b := &book{write: shard.Commit(ours, shard.Put, now, expires, held), base: held}
+	b := &table{write: shard.Commit(ours, shard.Put, now, expires, held), base: held}
 	after := shard.Row{
 		VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1, LastWrite: now,
 		ExpiresAt: expires,
 	}
-	b.allowed("to the owner: the row is settled", after)
-	b.allowed("where nothing was committed before", after, committed(""), func(r *shard.Row) { r.CommittedOp = "" })
-	b.allowed("where nothing is pending any more", after, pending(""))
-	b.allowed("where only an older version is pending", after, pending(k1))
-	b.refused("when a newer version is pending: it has another form", pending(k3))
-	b.refused("when it was committed", committed(k2))
-	b.refused("when a newer version was committed", committed(k3))
-	b.owned()
-	b.foreign()
+	b.add(
+		allowed("to the owner: the row is settled", after),
+		allowed("where nothing was committed before", after, committed(""), func(r *shard.Row) { r.CommittedOp = "" }),
+		allowed("where nothing is pending any more", after, pending("")),
+		allowed("where only an older version is pending", after, pending(k1)),
+		refused("when a newer version is pending: it has another form", pending(k3)),
+		refused("when it was committed", committed(k2)),
+		refused("when a newer version was committed", committed(k3)),
+		owned,
+		foreign,
+	)
 
 	b.write = shard.Commit(ours, shard.Delete, at-1, expires, held)
-	b.allowed("with the claim's time where the clock went back, and notes the delete",
-		with(after, lastWrite(at), func(r *shard.Row) { r.CommittedOp = shard.Delete }))
+	b.add(allowed("with the claim's time where the clock went back, and notes the delete",
+		with(after, lastWrite(at), func(r *shard.Row) { r.CommittedOp = shard.Delete })))
 	return b.cases
 }
 
 func commitNewerCases() []Case {
 	base := with(held, pending(k3))
-	b := &book{write: shard.Commit(ours, shard.Put, now, expires, base), base: base}
+	b := &table{write: shard.Commit(ours, shard.Put, now, expires, base), base: base}
 	after := shard.Row{
 		VersionClass: shard.ClassInt, Pending: k3, Committed: k2, CommittedOp: shard.Put, Dead: k1, BurstStart: now,
 		Flight:    "flight",
 		LastWrite: now,
 	}
-	b.allowed("to the owner: the burst begins anew", after)
-	b.allowed("where nothing was committed before", after, committed(""), func(r *shard.Row) { r.CommittedOp = "" })
-	b.refused("when nothing newer is pending: the row would never settle", pending(k2))
-	b.refused("when only an older version is pending", pending(k1))
-	b.refused("when nothing is pending", pending(""))
-	b.refused("when it was committed", committed(k2))
-	b.refused("when a newer version was committed", committed(k3))
-	b.owned()
-	b.foreign()
+	b.add(
+		allowed("to the owner: the burst begins anew", after),
+		allowed("where nothing was committed before", after, committed(""), func(r *shard.Row) { r.CommittedOp = "" }),
+		refused("when nothing newer is pending: the row would never settle", pending(k2)),
+		refused("when only an older version is pending", pending(k1)),
+		refused("when nothing is pending", pending("")),
+		refused("when it was committed", committed(k2)),
+		refused("when a newer version was committed", committed(k3)),
+		owned,
+		foreign,
+	)
 	return b.cases
 }
 
 func releaseCases() []Case {
-	b := &book{write: shard.Release(ours, "throttled: 429", false), base: held}
+	b := &table{write: shard.Release(ours, "throttled: 429", false), base: held}
 	after := with(held, owner(""), lease(at), func(r *shard.Row) { r.Attempts, r.LastError = 0, "throttled: 429" })
-	b.allowed("to the owner; what was claimed stays, and the lease's time stays a bound for the next fence", after)
-	b.owned()
-	b.foreign()
+	b.add(
+		allowed("to the owner; what was claimed stays, and the lease's time stays a bound for the next fence", after),
+		owned,
+		foreign,
+	)
 
 	b.write = shard.Release(ours, "", true)
-	b.allowed("and counts a refusal", with(after, func(r *shard.Row) { r.Refusals, r.LastError = 4, "unknown" }))
-	b.allowed("and counts the first refusal",
-		with(after, func(r *shard.Row) { r.Refusals, r.LastError = 1, "unknown" }),
-		func(r *shard.Row) { r.Refusals = 0 })
-	b.owned()
+	b.add(
+		allowed("and counts a refusal", with(after, func(r *shard.Row) { r.Refusals, r.LastError = 4, "unknown" })),
+		allowed("and counts the first refusal",
+			with(after, func(r *shard.Row) { r.Refusals, r.LastError = 1, "unknown" }),
+			func(r *shard.Row) { r.Refusals = 0 }),
+		owned,
+	)
 
 	b.write = shard.Release(ours, strings.Repeat("ä", 150), false)
-	b.allowed("and cuts a long error at 200 bytes",
-		with(after, func(r *shard.Row) { r.LastError = strings.Repeat("ä", 100) }))
+	b.add(allowed("and cuts a long error at 200 bytes",
+		with(after, func(r *shard.Row) { r.LastError = strings.Repeat("ä", 100) })))
 	b.write = shard.Release(ours, "x"+strings.Repeat("ä", 150), false)
-	b.allowed("and cuts a long error between characters",
-		with(after, func(r *shard.Row) { r.LastError = "x" + strings.Repeat("ä", 99) }))
+	b.add(allowed("and cuts a long error between characters",
+		with(after, func(r *shard.Row) { r.LastError = "x" + strings.Repeat("ä", 99) })))
 	return b.cases
 }
 
 func rejectCases() []Case {
-	b := &book{write: shard.Reject(ours, "mapping", expires, held), base: held}
+	b := &table{write: shard.Reject(ours, "mapping", expires, held), base: held}
 	after := shard.Row{
 		VersionClass: shard.ClassInt, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k2, LeaseUntil: at,
 		LastWrite: begin,
 		LastError: "mapping", ExpiresAt: expires,
 	}
-	b.allowed("to the owner: claimed goes back, the version is parked, the row is settled", after)
-	b.refused("when a newer version is pending: it has another form", pending(k3))
-	b.refused("when an older version is pending", pending(k1))
-	b.refused("when nothing is pending", pending(""))
-	b.owned()
-	b.foreign()
+	b.add(
+		allowed("to the owner: claimed goes back, the version is parked, the row is settled", after),
+		refused("when a newer version is pending: it has another form", pending(k3)),
+		refused("when an older version is pending", pending(k1)),
+		refused("when nothing is pending", pending("")),
+		owned,
+		foreign,
+	)
 
 	b.base = with(held, claimedWas(shard.Lowest))
 	b.write = shard.Reject(ours, "mapping", expires, b.base)
-	b.allowed("and forgets the claim where it was the first", with(after, claimed("")))
+	b.add(allowed("and forgets the claim where it was the first", with(after, claimed(""))))
 	return b.cases
 }
 
 func rejectNotPendingCases() []Case {
 	base := with(held, pending(k3))
-	b := &book{write: shard.Reject(ours, "mapping", expires, base), base: base}
+	b := &table{write: shard.Reject(ours, "mapping", expires, base), base: base}
 	after := shard.Row{
 		VersionClass: shard.ClassInt, Pending: k3, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, Dead: k2,
 		BurstStart: begin,
 		Flight:     "flight", LeaseUntil: at, LastWrite: begin, LastError: "mapping",
 	}
-	b.allowed("to the owner: the newer version goes on waiting", after)
-	b.allowed("where an older version is pending", with(after, pending(k1)), pending(k1))
-	b.allowed("where nothing is pending", with(after, pending("")), pending(""))
-	b.refused("when it is pending: the row would never settle", pending(k2))
-	b.owned()
-	b.foreign()
+	b.add(
+		allowed("to the owner: the newer version goes on waiting", after),
+		allowed("where an older version is pending", with(after, pending(k1)), pending(k1)),
+		allowed("where nothing is pending", with(after, pending("")), pending("")),
+		refused("when it is pending: the row would never settle", pending(k2)),
+		owned,
+		foreign,
+	)
 
 	b.base = with(base, claimedWas(shard.Lowest))
 	b.write = shard.Reject(ours, "mapping", expires, b.base)
-	b.allowed("and forgets the claim where it was the first", with(after, claimed("")))
+	b.add(allowed("and forgets the claim where it was the first", with(after, claimed(""))))
 	return b.cases
 }

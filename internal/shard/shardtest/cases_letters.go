@@ -14,34 +14,38 @@ var waiting = shard.Row{
 }
 
 func parkCases() []Case {
-	b := &book{write: shard.Park("", k2, now, expires, waiting), base: waiting}
+	b := &table{write: shard.Park("", k2, now, expires, waiting), base: waiting}
 	after := with(waiting, pending(""), burst(0), dead(k2), func(r *shard.Row) { r.Flight, r.ExpiresAt = "", expires })
 	of := func(changes ...change) shard.Row { return with(after, changes...) }
-	b.allowed("when it is pending: the row is settled", after)
-	b.allowed("where nothing was committed", of(committed("")), committed(""))
-	b.refused("when it was committed", committed(k2))
-	b.refused("when a newer version was committed", committed(k3))
-	b.refused("when a newer version is pending: it has another form", pending(k3))
-	b.refused("when an older version is pending", pending(k1))
-	b.refused("when nothing is pending", pending(""))
-	b.leased(of)
-	b.foreign()
+	b.add(
+		allowed("when it is pending: the row is settled", after),
+		allowed("where nothing was committed", of(committed("")), committed("")),
+		refused("when it was committed", committed(k2)),
+		refused("when a newer version was committed", committed(k3)),
+		refused("when a newer version is pending: it has another form", pending(k3)),
+		refused("when an older version is pending", pending(k1)),
+		refused("when nothing is pending", pending("")),
+		leased(of),
+		foreign,
+	)
 	return b.cases
 }
 
 func parkNotPendingCases() []Case {
 	base := with(waiting, pending(k1))
-	b := &book{write: shard.Park("", k2, now, expires, base), base: base}
+	b := &table{write: shard.Park("", k2, now, expires, base), base: base}
 	of := func(changes ...change) shard.Row { return with(with(base, dead(k2)), changes...) }
-	b.allowed("when only an older version is pending, which goes on waiting", of())
-	b.allowed("where nothing was committed", of(committed("")), committed(""))
-	b.allowed("where nothing is pending any more", of(pending("")), pending(""))
-	b.refused("when it was committed", committed(k2))
-	b.refused("when a newer version was committed", committed(k3))
-	b.refused("when it is pending: the row would never settle", pending(k2))
-	b.refused("when a newer version is pending", pending(k3))
-	b.leased(of)
-	b.foreign()
+	b.add(
+		allowed("when only an older version is pending, which goes on waiting", of()),
+		allowed("where nothing was committed", of(committed("")), committed("")),
+		allowed("where nothing is pending any more", of(pending("")), pending("")),
+		refused("when it was committed", committed(k2)),
+		refused("when a newer version was committed", committed(k3)),
+		refused("when it is pending: the row would never settle", pending(k2)),
+		refused("when a newer version is pending", pending(k3)),
+		leased(of),
+		foreign,
+	)
 
 	b.write = shard.Park("", k2, now, expires, shard.Row{})
 	b.cases = append(b.cases, Case{
@@ -57,7 +61,7 @@ func parkNotPendingCases() []Case {
 }
 
 func redriveCases() []Case {
-	b := &book{
+	b := &table{
 		write: shard.Redrive("", k2, now),
 		base: shard.Row{
 			VersionClass: shard.ClassInt, Committed: k1, Pending: k1, Dead: k2, LeaseUntil: at,
@@ -65,20 +69,22 @@ func redriveCases() []Case {
 		},
 	}
 	of := func(changes ...change) shard.Row { return with(with(b.base, dead("")), changes...) }
-	b.allowed("when nobody works on the version: the mark goes", of())
-	b.allowed("where nothing is pending", of(pending("")), pending(""))
-	b.allowed("where a newer version is pending", of(pending(k3)), pending(k3))
-	b.refused("while it is pending: somebody works on it", pending(k2))
-	b.refused("when another version is marked", dead(k3))
-	b.refused("when an older version is marked", dead(k1))
-	b.refused("when none is marked", dead(""))
-	b.leased(of)
-	b.foreign()
+	b.add(
+		allowed("when nobody works on the version: the mark goes", of()),
+		allowed("where nothing is pending", of(pending("")), pending("")),
+		allowed("where a newer version is pending", of(pending(k3)), pending(k3)),
+		refused("while it is pending: somebody works on it", pending(k2)),
+		refused("when another version is marked", dead(k3)),
+		refused("when an older version is marked", dead(k1)),
+		refused("when none is marked", dead("")),
+		leased(of),
+		foreign,
+	)
 	return b.cases
 }
 
 func reassertCases() []Case {
-	b := &book{
+	b := &table{
 		write: shard.Reassert("", k2, token, now, until),
 		base: shard.Row{
 			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at,
@@ -86,25 +92,27 @@ func reassertCases() []Case {
 		},
 	}
 	of := func(changes ...change) shard.Row { return with(with(b.base, owner(token), lease(until)), changes...) }
-	b.allowed("when the delete is still the newest: the lease is ours", of())
-	b.allowed("where its own version stands pending", of(pending(k2)), pending(k2))
-	b.refused("when a newer version waits: it will be written anyway", pending(k3))
-	b.refused("when a newer version is committed", func(r *shard.Row) { r.Committed = k3 })
-	b.refused("when an older version is committed", func(r *shard.Row) { r.Committed = k1 })
-	b.refused("when the commit was no delete", func(r *shard.Row) { r.CommittedOp = shard.Put })
-	b.refused("when the commit was an operation that we do not know", func(r *shard.Row) { r.CommittedOp = "archive" })
-	b.refused("before the time of the last write, by a clock that is late", lastWrite(now+1))
-	b.refused("when the last write is as late as this one: the fence must grow",
-		func(r *shard.Row) { r.LastWrite = now })
-	b.allowed("where nothing was written yet by this clock", of(func(r *shard.Row) { r.LastWrite = 0 }),
-		func(r *shard.Row) { r.LastWrite = 0 })
-	b.leased(func(...change) shard.Row { return of() })
-	b.foreign()
+	b.add(
+		allowed("when the delete is still the newest: the lease is ours", of()),
+		allowed("where its own version stands pending", of(pending(k2)), pending(k2)),
+		refused("when a newer version waits: it will be written anyway", pending(k3)),
+		refused("when a newer version is committed", func(r *shard.Row) { r.Committed = k3 }),
+		refused("when an older version is committed", func(r *shard.Row) { r.Committed = k1 }),
+		refused("when the commit was no delete", func(r *shard.Row) { r.CommittedOp = shard.Put }),
+		refused("when the commit was an operation that we do not know", func(r *shard.Row) { r.CommittedOp = "archive" }),
+		refused("before the time of the last write, by a clock that is late", lastWrite(now+1)),
+		refused("when the last write is as late as this one: the fence must grow",
+			func(r *shard.Row) { r.LastWrite = now }),
+		allowed("where nothing was written yet by this clock", of(func(r *shard.Row) { r.LastWrite = 0 }),
+			func(r *shard.Row) { r.LastWrite = 0 }),
+		leased(func(...change) shard.Row { return of() }),
+		foreign,
+	)
 	return b.cases
 }
 
 func reassertedCases() []Case {
-	b := &book{
+	b := &table{
 		write: shard.Reasserted(shard.Lease{Key: k2, Token: token, At: now}),
 		base: shard.Row{
 			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at, Owner: token,
@@ -112,9 +120,11 @@ func reassertedCases() []Case {
 		},
 	}
 	done := with(b.base, owner(""), lease(0), func(r *shard.Row) { r.LastWrite = now })
-	b.allowed("under our lease: its fence is the last write", done)
-	b.owned()
-	b.foreign()
+	b.add(
+		allowed("under our lease: its fence is the last write", done),
+		owned,
+		foreign,
+	)
 	return b.cases
 }
 
@@ -130,18 +140,20 @@ func collectCases() []Case {
 		shard.AttrLastWrite, shard.AttrExpiresAt,
 	}
 	var all []Case
-	full := &book{write: shard.Collect(settled, now), base: settled}
-	full.allowed("as it was read: the row is gone", shard.Row{})
-	full.refused("while the row is leased", lease(until))
-	full.refused("in the last microsecond of a lease", lease(now))
-	full.allowed("where no lease was ever taken", shard.Row{}, lease(0))
-	full.refused("for a row of a newer schema", schema(shard.SchemaVersion+1))
-	full.allowed("for a row that says its schema", shard.Row{}, schema(shard.SchemaVersion))
-	bare := &book{
+	full := &table{write: shard.Collect(settled, now), base: settled}
+	full.add(
+		allowed("as it was read: the row is gone", shard.Row{}),
+		refused("while the row is leased", lease(until)),
+		refused("in the last microsecond of a lease", lease(now)),
+		allowed("where no lease was ever taken", shard.Row{}, lease(0)),
+		refused("for a row of a newer schema", schema(shard.SchemaVersion+1)),
+		allowed("for a row that says its schema", shard.Row{}, schema(shard.SchemaVersion)),
+	)
+	bare := &table{
 		write: shard.Collect(shard.Row{VersionClass: shard.ClassInt}, now),
 		base:  shard.Row{VersionClass: shard.ClassInt},
 	}
-	bare.allowed("where nothing but the class was read", shard.Row{})
+	bare.add(allowed("where nothing but the class was read", shard.Row{}))
 	for _, a := range attrs {
 		v, _ := settled.Get(a)
 		changed := v
@@ -156,10 +168,12 @@ func collectCases() []Case {
 			changed.Num, before.Num = 0, 0
 		}
 		setTo := func(v shard.Value) change { return func(r *shard.Row) { r.Set(a, v) } }
-		full.refused(fmt.Sprintf("when %s grew since it was read", a), setTo(changed))
-		full.refused(fmt.Sprintf("when %s shrank since it was read", a), setTo(before))
-		full.refused(fmt.Sprintf("when %s went since it was read", a), setTo(shard.Value{}))
-		bare.refused(fmt.Sprintf("when %s came since it was read", a), setTo(v))
+		full.add(
+			refused(fmt.Sprintf("when %s grew since it was read", a), setTo(changed)),
+			refused(fmt.Sprintf("when %s shrank since it was read", a), setTo(before)),
+			refused(fmt.Sprintf("when %s went since it was read", a), setTo(shard.Value{})),
+		)
+		bare.add(refused(fmt.Sprintf("when %s came since it was read", a), setTo(v)))
 	}
 	all = append(all, full.cases...)
 	return append(all, bare.cases...)
