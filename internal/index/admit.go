@@ -13,7 +13,7 @@ import (
 // from the top again, and a row remembers one dead version only. It returns the documents to claim.
 func (t *turn) admit(ctx context.Context, docs []*document) []*document {
 	docs = t.stillHeld(ctx, docs)
-	answers := make([]admitAnswer, len(docs))
+	answers := make([]answer, len(docs))
 	t.h.Parallel.Each(maxParallel, len(docs), func(i int) { answers[i] = t.admitOne(ctx, docs[i]) })
 	var claims []*document
 	for i, d := range docs { // one goroutine keeps the flight's own state
@@ -52,30 +52,18 @@ func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 	return ours
 }
 
-type admitAnswer struct {
-	old, row shard.Row
-	err      error
-}
-
-func (t *turn) admitOne(ctx context.Context, d *document) (a admitAnswer) {
+func (t *turn) admitOne(ctx context.Context, d *document) answer {
 	e := d.newest()
 	now := t.h.Clock.Now()
-	w := shard.Admit(shard.Admission{
+	return t.ask(ctx, shard.Admit(shard.Admission{
 		Doc: d.id, Key: e.Key, Class: e.Class, Flight: string(t.state.Flight), Now: shard.MicrosOf(now),
 		Aged: t.h.Config.Lifecycle.Aged(t.message(e).FirstSent(), now),
-	})
-	a.old, a.err = t.put(ctx, w)
-	if refused, ok := shard.AsRefused(a.err); ok {
-		a.row = refused.Row
-		return a
-	}
-	a.row = w.Apply(a.old)
-	return a
+	}))
 }
 
 // admitted books the answer of one ADMIT. A refusal's image decides once more; what it would admit
 // again has no place, and leaves.
-func (t *turn) admitted(d *document, a admitAnswer) (claim bool) {
+func (t *turn) admitted(d *document, a answer) (claim bool) {
 	e := d.newest()
 	_, refused := shard.AsRefused(a.err)
 	if a.err != nil && !refused {

@@ -109,11 +109,24 @@ func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 	return ours
 }
 
+// answer is what became of a write: the rows before and after it, or the row that refused it.
+type answer struct {
+	old, row shard.Row
+	err      error
+}
+
+// ask is one conditional write with its answer.
+func (t *turn) ask(ctx context.Context, w shard.Write) answer {
+	old, err := t.put(ctx, w)
+	if refused, ok := shard.AsRefused(err); ok {
+		return answer{refused.Row, refused.Row, err}
+	}
+	return answer{old, w.Apply(old), err}
+}
+
 type claimAnswer struct {
+	answer
 	bid shard.Bid
-	old shard.Row
-	row shard.Row
-	err error
 }
 
 // bid is one CLAIM with its retries. They carry the same token: the second of two that were applied
@@ -123,16 +136,10 @@ func (t *turn) bid(ctx context.Context, d *document) claimAnswer {
 		Doc: d.id, Key: d.newest().Key, Token: t.h.NewToken(), Now: t.now(), Until: t.leaseEnd(), Cap: d.step.Cap,
 		MinInterval: t.h.Config.Timing(d.id.Collection()).MinInterval, Again: d.step.Again,
 	}}
-	w := shard.Claim(a.bid)
-	a.old, a.err = t.put(ctx, w)
-	if refused, ok := shard.AsRefused(a.err); ok {
-		a.old, a.row = refused.Row, refused.Row
-		if shard.OwnClaim(refused.Row, a.bid) {
-			a.err = nil // applied before, and only its answer was lost
-		}
-		return a
+	a.answer = t.ask(ctx, shard.Claim(a.bid))
+	if _, refused := shard.AsRefused(a.err); refused && shard.OwnClaim(a.row, a.bid) {
+		a.err = nil // applied before, and only its answer was lost
 	}
-	a.row = w.Apply(a.old)
 	return a
 }
 

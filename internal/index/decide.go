@@ -16,33 +16,26 @@ func (t *turn) decide(ctx context.Context) []*document {
 	if len(due) == 0 {
 		return nil
 	}
-	if err := t.read(ctx, due, shard.Eventual); err != nil {
-		t.again(t.now().Add(t.delay(0)))
-		return nil
-	}
-	var claims, doubtful, behind []*document
-	for _, d := range due {
-		switch t.settle(d, false) {
-		case shard.ActClaim:
-			claims = append(claims, d)
-		case shard.ActReadAgain:
-			doubtful = append(doubtful, d)
-		case shard.ActAdmit:
-			behind = append(behind, d)
-		}
-	}
-	if len(doubtful) > 0 {
-		if err := t.read(ctx, doubtful, shard.Consistent); err != nil {
+	var claims, behind []*document
+	docs := due
+	for _, c := range []shard.Consistency{shard.Eventual, shard.Consistent} {
+		if err := t.read(ctx, docs, c); err != nil {
 			t.again(t.now().Add(t.delay(0)))
 			return t.unlessOpen(claims)
 		}
-		for _, d := range doubtful {
-			switch t.settle(d, true) {
+		var doubtful []*document
+		for _, d := range docs {
+			switch t.settle(d, bool(c)) {
 			case shard.ActClaim:
 				claims = append(claims, d)
+			case shard.ActReadAgain:
+				doubtful = append(doubtful, d)
 			case shard.ActAdmit:
 				behind = append(behind, d)
 			}
+		}
+		if docs = doubtful; len(docs) == 0 {
+			break
 		}
 	}
 	return t.unlessOpen(append(claims, t.admit(ctx, behind)...))

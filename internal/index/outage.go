@@ -141,11 +141,7 @@ func (t *turn) deleteAgain(ctx context.Context, d *document) error {
 	if o.Kind != sink.Applied {
 		return &openError{o}
 	}
-	w := shard.Reasserted(l)
-	_, err = t.put(ctx, w)
-	if refused, ok := shard.AsRefused(err); ok && shard.Ended(refused.Row, l, w) {
-		err = nil
-	}
+	_, _, err = t.endLease(ctx, l, d.row, func(shard.Row) shard.Write { return shard.Reasserted(l) })
 	return err
 }
 

@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lullhq/lull/internal/backoff"
@@ -76,55 +77,77 @@ func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() 
 	}
 }
 
-// commit is COMMIT, in the form that the newest image asks for; the other form only after a
-// refusal.
-func (t *turn) commit(ctx context.Context, d *document, e *held) func() {
-	image := d.row
+// errChanging says that a row changed between every two tries.
+var errChanging = errors.New("the row keeps changing")
+
+// endLease carries out a write that ends a lease, in the form that the newest image asks for. It
+// returns the row before and after. A refusal is returned with the row where the lease is somebody
+// else's.
+func (t *turn) endLease(ctx context.Context, l shard.Lease, image shard.Row,
+	form func(image shard.Row) shard.Write,
+) (old, row shard.Row, err error) {
 	for range 3 {
-		w := shard.Commit(d.lease, e.Op, t.now(), t.h.Config.Expires(t.h.Clock.Now()), image)
-		old, err := t.put(ctx, w)
+		w := form(image)
+		old, err = t.put(ctx, w)
 		refused, isRefused := shard.AsRefused(err)
 		switch {
 		case err == nil:
-			return t.committed(d, e, old, w.Apply(old))
+			return old, w.Apply(old), nil
 		case !isRefused:
-			return func() { t.wait(d, d.row.LeaseUntil+1, "COMMIT got no answer") }
-		case shard.Ended(refused.Row, d.lease, w):
-			return t.committed(d, e, image, refused.Row)
-		case refused.Row.Owner == d.lease.Token: // only the form was wrong
-			image = refused.Row
-		default:
-			return func() {
-				t.note(t.about(d, e, journal.LeaseLost, "COMMIT refused: the lease is somebody else's"))
-				d.row, d.known = refused.Row, true
-				t.wait(d, t.now(), "the lease was lost")
-			}
+			return old, old, err
+		case shard.Ended(refused.Row, l, w): // only its answer was lost
+			return image, refused.Row, nil
+		case refused.Row.Owner != l.Token:
+			return old, refused.Row, err
 		}
+		image = refused.Row // only the form was wrong
 	}
-	return func() { t.wait(d, t.now(), "the row keeps changing") }
+	return old, image, errChanging
 }
 
-func (t *turn) committed(d *document, e *held, old, row shard.Row) func() {
+// commit is COMMIT. Where it is refused the write never counts as success.
+func (t *turn) commit(ctx context.Context, d *document, e *held) func() {
+	old, row, err := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
+		return shard.Commit(d.lease, e.Op, t.now(), t.h.Config.Expires(t.h.Clock.Now()), image)
+	})
+	_, lost := shard.AsRefused(err)
 	return func() {
-		d.row = row
-		n := t.about(d, e, journal.Committed, "")
-		n.Old = old
-		t.drop(e)
-		t.note(n)
-		t.doneUpTo(d, e.Key)
+		switch {
+		case lost:
+			t.note(t.about(d, e, journal.LeaseLost, "COMMIT refused: the lease is somebody else's"))
+			d.row, d.known = row, true
+			t.wait(d, t.now(), "the lease was lost")
+		case err != nil:
+			t.unended(d, err, "COMMIT")
+		default:
+			d.row = row
+			n := t.about(d, e, journal.Committed, "")
+			n.Old = old
+			t.drop(e)
+			t.note(n)
+			t.doneUpTo(d, e.Key)
+		}
 	}
+}
+
+// unended keeps a document whose lease could not be ended: until the lease has run out where nothing
+// is known, so that there is never another claim in this invocation.
+func (t *turn) unended(d *document, err error, write string) {
+	if errors.Is(err, errChanging) {
+		t.wait(d, t.now(), err.Error())
+		return
+	}
+	t.wait(d, d.row.LeaseUntil+1, write+" got no answer")
 }
 
 // release is RELEASE: nothing of what this claim asked for was applied.
 func (t *turn) release(ctx context.Context, d *document, e *held, o sink.Outcome, refused bool) func() {
-	w := shard.Release(d.lease, o.Kind.String()+": "+o.Reason, refused)
-	_, err := t.put(ctx, w)
-	if r, ok := shard.AsRefused(err); ok && shard.Ended(r.Row, d.lease, w) {
-		err = nil
-	}
+	_, _, err := t.endLease(ctx, d.lease, d.row, func(shard.Row) shard.Write {
+		return shard.Release(d.lease, o.Kind.String()+": "+o.Reason, refused)
+	})
 	return func() {
 		if err != nil {
-			t.wait(d, d.row.LeaseUntil+1, "RELEASE got no answer") // never another claim in this invocation
+			t.unended(d, err, "RELEASE")
 			return
 		}
 		t.note(t.about(d, e, journal.Released, o.Kind.String()+": "+o.Reason))
@@ -145,25 +168,17 @@ func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Rea
 	if err != nil {
 		return t.release(ctx, d, e, sink.Outcome{Kind: sink.Refused, Reason: "dead letter not sent"}, false)
 	}
-	image := d.row
-	for range 3 {
-		w := shard.Reject(d.lease, string(reason)+": "+detail, t.h.Config.Expires(t.h.Clock.Now()), image)
-		old, err := t.put(ctx, w)
-		refused, isRefused := shard.AsRefused(err)
-		switch {
-		case err == nil || isRefused && shard.Ended(refused.Row, d.lease, w):
-			row := w.Apply(old)
-			if err != nil {
-				row = refused.Row
-			}
-			return func() { t.rejected(d, e, row, id, string(reason)+": "+detail) }
-		case isRefused && refused.Row.Owner == d.lease.Token:
-			image = refused.Row
-		default:
-			return func() { t.wait(d, d.row.LeaseUntil+1, "REJECT got no answer") }
+	why := string(reason) + ": " + detail
+	_, row, err := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
+		return shard.Reject(d.lease, why, t.h.Config.Expires(t.h.Clock.Now()), image)
+	})
+	return func() {
+		if err != nil {
+			t.unended(d, err, "REJECT")
+			return
 		}
+		t.rejected(d, e, row, id, why)
 	}
-	return func() { t.wait(d, t.now(), "the row keeps changing") }
 }
 
 func (t *turn) rejected(d *document, e *held, row shard.Row, letterID, why string) {

@@ -39,21 +39,9 @@ func (t Term) Holds(r *Row) bool {
 		return false
 	}
 	c := v.compare(t.Val)
-	switch t.Op {
-	case Equal:
-		return c == 0
-	case NotEqual:
-		return c != 0
-	case Less:
-		return c < 0
-	case AtMost:
-		return c <= 0
-	case Greater:
-		return c > 0
-	case AtLeast:
-		return c >= 0
-	}
-	return false
+	return [...]bool{
+		Equal: c == 0, NotEqual: c != 0, Less: c < 0, AtMost: c <= 0, Greater: c > 0, AtLeast: c >= 0,
+	}[t.Op]
 }
 
 // Holds evaluates the clause on a row.
