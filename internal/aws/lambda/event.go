@@ -82,10 +82,7 @@ func (r *reading) field(m *queue.Message, name string, v gjson.Result) {
 	case "eventSourceARN":
 		r.queue = queueName(v.String())
 	case "attributes":
-		v.ForEach(func(key, value gjson.Result) bool {
-			r.attribute(m, key.Str, value)
-			return true
-		})
+		r.attributes(m, v)
 	case "messageAttributes":
 		v.ForEach(func(key, value gjson.Result) bool {
 			a, ok := messageAttribute(value)
@@ -102,17 +99,14 @@ func (r *reading) field(m *queue.Message, name string, v gjson.Result) {
 	}
 }
 
-func (r *reading) attribute(m *queue.Message, name string, v gjson.Result) {
-	switch name {
-	case "SentTimestamp":
-		m.Sent = r.millis(v)
-	case "ApproximateFirstReceiveTimestamp":
-		m.FirstReceived = r.millis(v)
-	case "ApproximateReceiveCount":
-		m.ReceiveCount = int(min(r.number(v), 1<<30))
-	case "DeadLetterQueueSourceArn":
-		m.MovedFrom = v.String()
+// attributes reads what SQS itself says of the message.
+func (r *reading) attributes(m *queue.Message, v gjson.Result) {
+	m.Sent = r.millis(v.Get("SentTimestamp"))
+	if first := v.Get("ApproximateFirstReceiveTimestamp"); first.Exists() {
+		m.FirstReceived = r.millis(first)
 	}
+	m.ReceiveCount = int(min(r.number(v.Get("ApproximateReceiveCount")), 1<<30))
+	m.MovedFrom = v.Get("DeadLetterQueueSourceArn").String()
 }
 
 func (r *reading) millis(v gjson.Result) time.Time {
@@ -132,24 +126,12 @@ func (r *reading) number(v gjson.Result) int64 {
 }
 
 func messageAttribute(v gjson.Result) (queue.Attribute, bool) {
-	a := queue.Attribute{}
-	ok := true
-	v.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "dataType":
-			a.Type = value.String()
-		case "stringValue":
-			a.String = value.String()
-		case "binaryValue":
-			if value.Type == gjson.Null {
-				return true
-			}
-			b, err := base64.StdEncoding.DecodeString(value.String())
-			a.Binary, ok = b, err == nil
-		}
-		return ok
-	})
-	return a, ok && a.Type != ""
+	a := queue.Attribute{Type: v.Get("dataType").String(), String: v.Get("stringValue").String()}
+	var err error
+	if binary := v.Get("binaryValue"); binary.Type != gjson.Null {
+		a.Binary, err = base64.StdEncoding.DecodeString(binary.String())
+	}
+	return a, err == nil && a.Type != ""
 }
 
 // queueName is the last part of a queue's ARN or URL.
