@@ -2,7 +2,6 @@ package stepfunctions
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -15,12 +14,8 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 )
 
-const (
-	// attemptTimeout bounds one request.
-	attemptTimeout = 2 * time.Second
-	// maxInput is what an execution takes as its input, in bytes.
-	maxInput = 256 << 10
-)
+// attemptTimeout bounds one request.
+const attemptTimeout = 2 * time.Second
 
 // Launcher starts executions of one state machine. It is safe for concurrent use.
 type Launcher struct {
@@ -38,13 +33,9 @@ func New(cfg aws.Config, arn string) *Launcher {
 
 // Start begins the execution of a flight's leg.
 func (l *Launcher) Start(ctx context.Context, s flight.State) error {
-	input, err := json.Marshal(s)
+	input, err := s.Input()
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("start execution: %w", err))
-	}
-	if len(input) > maxInput {
-		return backoff.Permanent(fmt.Errorf("start execution: state has %d bytes, at most %d are allowed", len(input),
-			maxInput))
 	}
 	_, err = l.api.StartExecution(ctx, &sdk.StartExecutionInput{
 		StateMachineArn: &l.arn, Name: aws.String(executionName(s)), Input: aws.String(string(input)),

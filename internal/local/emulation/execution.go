@@ -11,9 +11,8 @@ import (
 
 // Limits of Step Functions.
 const (
-	MaxStateBytes = 256 << 10       // input and state
-	ExpressLimit  = 5 * time.Minute // an Express execution is ended then
-	maxTurns      = 25_000 / 7      // seven events a turn: a Standard execution has 25,000
+	ExpressLimit = 5 * time.Minute // an Express execution is ended then
+	maxTurns     = 25_000 / 7      // seven events a turn: a Standard execution has 25,000
 )
 
 // Execution is one execution of the flight state machine (infra/flight.asl.json):
@@ -55,10 +54,7 @@ func NewExecution(s flight.State, started time.Time, retries int) (*Execution, e
 
 func (e *Execution) keep(s flight.State) (err error) {
 	e.wake, e.wakeAt = s.Wake(), s.WakeAt
-	e.state, err = json.Marshal(s)
-	if n := len(e.state); err == nil && n > MaxStateBytes {
-		err = fmt.Errorf("state has %d bytes, at most %d are allowed", n, MaxStateBytes)
-	}
+	e.state, err = s.Input()
 	return err
 }
 

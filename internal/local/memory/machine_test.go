@@ -11,7 +11,6 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -167,7 +166,7 @@ func TestAnUnreadableOrTooLargeStateEndsTheExecution(t *testing.T) {
 		var reports atomic.Int64
 		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(error) { reports.Add(1) }},
 			func(_ context.Context, s flight.State) (flight.State, error) {
-				s.Remaining = flight.AllRemaining(8 * emulation.MaxStateBytes)
+				s.Remaining = flight.AllRemaining(8 * flight.MaxStateBytes)
 				return s, nil
 			})
 		defer m.Close()
@@ -177,7 +176,7 @@ func TestAnUnreadableOrTooLargeStateEndsTheExecution(t *testing.T) {
 		if got, want := reports.Load(), int64(2); got != want {
 			t.Errorf("%d failures reported, want %d", got, want)
 		}
-		if err := m.Start(t.Context(), flight.State{Remaining: flight.AllRemaining(8 * emulation.MaxStateBytes)}); err == nil {
+		if err := m.Start(t.Context(), flight.State{Remaining: flight.AllRemaining(8 * flight.MaxStateBytes)}); err == nil {
 			t.Error("an input of more than 256 KiB was taken")
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +27,7 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 		return fmt.Errorf("put scheduled event: %w", err)
 	}
 	if it.ID == "" {
-		return fmt.Errorf("put scheduled event: it has no id")
+		return fmt.Errorf("put scheduled event: the id is empty")
 	}
 	it.Attributes = maps.Clone(it.Attributes)
 	s.mu.Lock()
@@ -44,30 +43,20 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 	if err := ctx.Err(); err != nil {
 		return nil, "", fmt.Errorf("list scheduled events: %w", err)
 	}
-	after, err := parseCursor(cursor)
-	if err != nil {
-		return nil, "", fmt.Errorf("list scheduled events: %w", err)
-	}
-	if limit < 1 {
-		return nil, "", fmt.Errorf("list scheduled events: limit %d is not positive", limit)
-	}
-	var due []schedule.Item
 	s.mu.Lock()
-	for id, it := range s.items {
-		if !it.NotBefore.After(until) && (position{it.NotBefore, id}).compare(after) > 0 {
+	defer s.mu.Unlock()
+	var due []schedule.Item
+	for _, it := range s.items {
+		if !it.NotBefore.After(until) {
 			it.Attributes = maps.Clone(it.Attributes)
 			due = append(due, it)
 		}
 	}
-	s.mu.Unlock()
-	slices.SortFunc(due, func(a, b schedule.Item) int {
-		return position{a.NotBefore, a.ID}.compare(position{b.NotBefore, b.ID})
-	})
-	if len(due) <= limit {
-		return due, "", nil
+	page, next, err := pageOf(due, cursor, limit, func(it schedule.Item) position { return position{it.NotBefore, it.ID} })
+	if err != nil {
+		return nil, "", fmt.Errorf("list scheduled events: %w", err)
 	}
-	last := due[limit-1]
-	return due[:limit], position{last.NotBefore, last.ID}.String(), nil
+	return page, next, nil
 }
 
 // Delete removes the item.

@@ -67,11 +67,9 @@ func (w *World) checkEnd() {
 	if len(flights) > 0 {
 		o.violate("no manifest is left", fmt.Sprintf("%s and perhaps more", flights[0].ID))
 	}
-	for _, p := range w.pipes {
-		for _, q := range []*sqsQueue{p.live, p.bulk, p.dead} {
-			if got := q.left + q.total(); got != q.entered {
-				o.violate("messages are conserved", fmt.Sprintf("%s: %d entered, %d are known", q.Name, q.entered, got))
-			}
+	for _, q := range w.queues {
+		if got := q.left + q.total(); got != q.entered {
+			o.violate("messages are conserved", fmt.Sprintf("%s: %d entered, %d are known", q.Name, q.entered, got))
 		}
 	}
 }

@@ -40,6 +40,7 @@ func newQueue(w *World, name string, dead *sqsQueue, retention time.Duration) *s
 	}
 	q.Queue = emulation.NewQueue(set)
 	q.limit()
+	w.queues = append(w.queues, q)
 	return q
 }
 

@@ -58,7 +58,7 @@ func (w *World) Run() Result {
 		}
 		w.lastOrders()
 	}
-	r.Violations, r.Hash, r.Decisions, r.Virtual = w.oracle.found, w.trace.hash, w.decisions, w.now
+	r.Violations, r.Hash, r.Decisions, r.Virtual = w.oracle.found, w.trace.hash.Sum64(), w.decisions, w.now
 	r.Freshness, r.Rates = w.freshness, w.drawn
 	return r
 }
@@ -86,10 +86,8 @@ func (w *World) quieten() {
 	w.calm = true
 	w.outages = nil
 	w.rates = quietRates()
-	for _, p := range w.pipes {
-		for _, q := range []*sqsQueue{p.live, p.bulk, p.dead} {
-			q.limit()
-		}
+	for _, q := range w.queues {
+		q.limit()
 	}
 	w.heal(false)
 	w.trace.mark("calm", "", 0)
@@ -130,17 +128,11 @@ func (w *World) settle(within time.Duration) bool {
 // sink, is a dead letter now, and has to be redriven first (alarm BlockedByUnknown). That is the
 // known remainder of the protocol, and for an operator.
 func (w *World) blocked() bool {
-	for _, p := range w.pipes {
-		if p.dead.total() > 0 {
-			return false
-		}
-		for _, q := range []*sqsQueue{p.live, p.bulk} {
-			for _, events := range q.carried {
-				for _, e := range events {
-					if !w.oracle.done(e.event) && !w.blocks(e.event) {
-						return false
-					}
-				}
+	for _, q := range w.queues {
+		for _, events := range q.carried {
+			waits := func(e truth) bool { return !w.oracle.done(e.event) && !w.blocks(e.event) }
+			if q.dead == nil || slices.ContainsFunc(events, waits) {
+				return false
 			}
 		}
 	}
@@ -170,31 +162,32 @@ func (w *World) run(d time.Duration) bool {
 
 func (w *World) idle() bool {
 	for _, p := range w.pipes {
-		if p.live.total()+p.bulk.total()+p.dead.total()+p.machine.running > 0 {
+		working := func(m *mapping) bool { return !m.idle() }
+		if p.machine.running > 0 || slices.ContainsFunc(p.mappings, working) {
 			return false
 		}
-		for _, m := range p.mappings {
-			if !m.idle() {
-				return false
-			}
+	}
+	for _, q := range w.queues {
+		if q.total() > 0 {
+			return false
 		}
 	}
 	return len(w.live) == 0 && w.schedule.Len() == 0 && w.operator == 0
 }
 
-// rest says what is not settled.
+// rest says what still waits or works.
 func (w *World) rest() string {
 	s := fmt.Sprintf("%d invocations, %d scheduled", len(w.live), w.schedule.Len())
 	for _, p := range w.pipes {
-		s += fmt.Sprintf("; %s: %d live, %d bulk, %d dead messages, %d executions", p.name, p.live.total(),
-			p.bulk.total(), p.dead.total(), p.machine.running)
-		for _, q := range []*sqsQueue{p.live, p.bulk, p.dead} {
-			for m, events := range q.carried {
-				for _, e := range events {
-					s += fmt.Sprintf("; %s %s %s, row %+v", m.ID, e.doc, e.key, w.table.row(e.doc))
-				}
-				return s
+		s += fmt.Sprintf("; %s: %d executions", p.name, p.machine.running)
+	}
+	for _, q := range w.queues {
+		s += fmt.Sprintf("; %s: %d messages", q.Name, q.total())
+		for m, events := range q.carried {
+			for _, e := range events {
+				s += fmt.Sprintf("; %s %s %s, row %+v", m.ID, e.doc, e.key, w.table.row(e.doc))
 			}
+			break // one of them is enough
 		}
 	}
 	return s

@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash"
+	"hash/fnv"
 	"io"
 
 	"github.com/lullhq/lull/internal/local/fault"
@@ -12,31 +15,21 @@ import (
 // trace hashes everything that happens, in order, and tells it as a story where somebody listens.
 type trace struct {
 	w     *World
-	hash  uint64
+	hash  hash.Hash64
+	buf   []byte
 	story io.Writer
 }
 
-// FNV-1a.
-const (
-	hashBegin = 14695981039346656037
-	hashPrime = 1099511628211
-)
+func newTrace(w *World, story io.Writer) trace { return trace{w: w, hash: fnv.New64a(), story: story} }
 
 func (t *trace) number(n int64) {
-	h := t.hash
-	for range 8 {
-		h = (h ^ uint64(n&0xff)) * hashPrime
-		n >>= 8
-	}
-	t.hash = h
+	t.buf = binary.LittleEndian.AppendUint64(t.buf[:0], uint64(n))
+	_, _ = t.hash.Write(t.buf) // a hash takes everything
 }
 
 func (t *trace) text(s string) {
-	h := t.hash
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * hashPrime
-	}
-	t.hash = (h ^ 0xff) * hashPrime
+	t.buf = append(append(t.buf[:0], s...), 0xff)
+	_, _ = t.hash.Write(t.buf)
 }
 
 func (t *trace) decision(v *fault.Invocation, op fault.Op, verdict fault.Verdict) {

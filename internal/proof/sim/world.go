@@ -59,6 +59,7 @@ type World struct {
 	letters  letters
 	schedule planned
 	pipes    []*pipe
+	queues   []*sqsQueue // all pipes'
 
 	invoked   int64
 	live      map[int64]*invocation
@@ -109,7 +110,7 @@ func New(o Options) (*World, error) {
 	w.flights = flights{memory.NewFlights(trueClock{&w.scheduler}), w}
 	w.letters, w.schedule = letters{memory.NewLetters(), w}, planned{memory.NewSchedule(), w}
 	w.counts = newCounts()
-	w.trace = trace{w: w, hash: hashBegin, story: o.Story}
+	w.trace = newTrace(w, o.Story)
 	w.history = recorder{w: w, on: o.History}
 	w.oracle = newOracle(w)
 	w.table = newTable(w)
