@@ -20,8 +20,8 @@ type entry[T any] struct {
 // Place is where a thing stands in an agenda. The zero Place is in none.
 type Place struct{ n int }
 
-// Add enters a thing that is due at a moment. A place, where there is one, lets [Agenda.Remove] find
-// the thing again.
+// Add enters a thing that is due at a moment. [Agenda.Remove] finds the thing by its place; nil for
+// one that is never removed.
 func (a *Agenda[T]) Add(at time.Duration, what T, place *Place) {
 	a.added++
 	a.heap = append(a.heap, entry[T]{at, a.added, what, place})

@@ -1,6 +1,7 @@
 // Package clock is the seam to time. Use cases never call time.Now: a skewed, a faster or a
-// simulated clock must be able to stand in. Budgets within one invocation are differences of Now on
-// one Clock and so survive a wall clock that jumps only if the Clock is monotonic, as System is.
+// simulated clock must be able to stand in. A budget within one invocation is the difference of two
+// calls of Now on one Clock. It survives a wall clock that jumps only if the Clock is monotonic, as
+// System is.
 package clock
 
 import (

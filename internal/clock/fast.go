@@ -8,9 +8,9 @@ import (
 )
 
 // Fast lets waits pass a number of times faster; what it shows stays as it would be. Only waiting
-// is faster: while somebody works (see [Working]), and until whoever it woke is running again, it
-// goes as fast as the machine's clock, because a disk or a computation does not get faster. Nor
-// does it pass the time at which it owes somebody a wake-up: a timer that comes late costs nothing.
+// is faster. While somebody works (see [Working]) the clock goes as fast as the machine's, because
+// a disk or a computation does not get faster; so it does until whoever it woke is running. It
+// never passes the time at which it owes somebody a wake-up: a timer that comes late costs nothing.
 type Fast struct {
 	speed float64
 

@@ -26,7 +26,7 @@ func TestNoErrorOfACallIsLost(t *testing.T) {
 			b.event(queue.Message{Body: body("4", 1)}), deadletter.RejectedBySink)
 		v := fault.NewInvocation(f, "dlq", 1)
 		v.Failure = usecasetest.Denied
-		b.h.Shards, b.h.Letters = v.Shards(b.shards), v.Letters(b.letters)
+		b.h.Shards, b.h.Letters = v.Shards(b.shards), v.DeadLetters(b.letters)
 		b.h.Live, b.h.Dead = v.Queue(b.live), v.Queue(b.dead)
 		for range 3 {
 			b.handle()

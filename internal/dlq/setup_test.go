@@ -26,7 +26,7 @@ type bench struct {
 	cfg              config.Config
 	sources          *source.Set
 	shards           *memory.Shards
-	letters          *memory.Letters
+	letters          *memory.DeadLetters
 	live, bulk, dead *memory.Queue
 	notes            usecasetest.Notes
 }
@@ -34,7 +34,7 @@ type bench struct {
 // setup must run inside a synctest bubble, so that every clock is the bubble's.
 func setup(t *testing.T, change func(*config.Config)) *bench {
 	t.Helper()
-	b := &bench{T: t, cfg: config.Default(), shards: memory.NewShards(), letters: memory.NewLetters()}
+	b := &bench{T: t, cfg: config.Default(), shards: memory.NewShards(), letters: memory.NewDeadLetters()}
 	b.cfg.Sources["s3"] = config.Source{Kind: "s3"}
 	b.cfg.Payload.Allow = []config.BucketPrefix{{Bucket: "b"}}
 	b.cfg.DefaultSource = "native"

@@ -28,7 +28,7 @@ type ground struct {
 	*testing.T
 	*operate.Operator
 	shards  *memory.Shards
-	letters *memory.Letters
+	letters *memory.DeadLetters
 	flights *memory.Flights
 	queues  map[string]*memory.Queue // "search live"
 	sink    *memory.Sink
@@ -74,7 +74,7 @@ func setup(t *testing.T) *ground {
 		t.Fatal(err)
 	}
 	g := &ground{
-		T: t, shards: memory.NewShards(), letters: memory.NewLetters(), flights: memory.NewFlights(clock.System{}),
+		T: t, shards: memory.NewShards(), letters: memory.NewDeadLetters(), flights: memory.NewFlights(clock.System{}),
 		queues: map[string]*memory.Queue{},
 		sink:   memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}), notes: &notes{},
 	}

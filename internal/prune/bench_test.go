@@ -38,7 +38,7 @@ func BenchmarkPass(b *testing.B) {
 			}
 			clk := clock.System{}
 			p := &prune.Pruner{
-				Shards: shards, Scanner: shards, Flights: memory.NewFlights(clk), Letters: memory.NewLetters(),
+				Shards: shards, Scanner: shards, Flights: memory.NewFlights(clk), Letters: memory.NewDeadLetters(),
 				Schedule: memory.NewSchedule(),
 				Config:   &cfg, Sink: "search", Journal: journal.Discard{},
 				Budget: prune.Budget{Rows: 2 * rows, Time: time.Minute},

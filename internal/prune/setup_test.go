@@ -27,7 +27,7 @@ type bench struct {
 	*testing.T
 	cfg        config.Config
 	shards     *memory.Shards
-	letters    *memory.Letters
+	letters    *memory.DeadLetters
 	flights    *memory.Flights
 	schedule   *memory.Schedule
 	live, bulk *memory.Queue
@@ -40,7 +40,7 @@ func setup(t *testing.T) *bench {
 	t.Helper()
 	clk := clock.System{}
 	b := &bench{
-		T: t, cfg: config.Default(), shards: memory.NewShards(), letters: memory.NewLetters(),
+		T: t, cfg: config.Default(), shards: memory.NewShards(), letters: memory.NewDeadLetters(),
 		schedule: memory.NewSchedule(),
 	}
 	b.flights = memory.NewFlights(clk)
@@ -68,7 +68,7 @@ func (b *bench) faulty(inj fault.Injector) (*prune.Pruner, *fault.Invocation) {
 	v := fault.NewInvocation(inj, "prune", 1)
 	p := b.pruner()
 	p.Shards, p.Scanner, p.Flights, p.Letters = v.Shards(b.shards), v.Scanner(b.shards), v.Flights(b.flights),
-		v.Letters(b.letters)
+		v.DeadLetters(b.letters)
 	p.Schedule, p.Live, p.Bulk = v.Schedule(b.schedule), v.Queue(b.live), v.Queue(b.bulk)
 	return p, v
 }

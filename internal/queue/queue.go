@@ -1,6 +1,6 @@
-// Package queue is the seam to SQS standard queues, in SQS's own terms. A standard queue may deliver
-// a message twice, late or out of order, and lull must bear it: the row is the referee, not the
-// queue.
+// Package queue is the seam to SQS standard queues, in SQS's own terms. A standard queue may
+// deliver a message twice, late or out of order, and lull must bear it: the row is the referee, not
+// the queue.
 package queue
 
 import (

@@ -29,7 +29,7 @@ type bench struct {
 	cfg              config.Config
 	sources          *source.Set
 	shards           *memory.Shards
-	letters          *memory.Letters
+	letters          *memory.DeadLetters
 	flights          *memory.Flights
 	live, bulk, dead *memory.Queue
 	notes            usecasetest.Notes
@@ -38,7 +38,7 @@ type bench struct {
 // setup must run inside a synctest bubble, so that every clock is the bubble's.
 func setup(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{T: t, cfg: config.Default(), shards: memory.NewShards(), letters: memory.NewLetters()}
+	b := &bench{T: t, cfg: config.Default(), shards: memory.NewShards(), letters: memory.NewDeadLetters()}
 	b.cfg.Sources["arrival"] = config.Source{Kind: "native", NoVersion: config.NoVersionArrival}
 	b.cfg.DefaultSource = "native"
 	b.cfg.Complete()

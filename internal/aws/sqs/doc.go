@@ -3,8 +3,8 @@
 //
 // What it promises:
 //
-//   - Calls go out in batches of ten entries and at most 1 MiB, several at a time and bounded, and
-//     a failure inside a successful answer belongs to its entry alone.
+//   - Calls go out in batches of ten entries and at most 1 MiB, several at a time and bounded.
+//   - A failure inside a successful answer belongs to its entry alone.
 //   - A handle that names no message in flight any more is queue.ErrGone for Hold and no error for
 //     Delete. Three implementations of SQS give three answers to stale and repeated handles; for
 //     lull each means done or redelivered.

@@ -19,9 +19,9 @@ func entryFailure(doing string, b types.BatchResultErrorEntry) error {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":
 		return fmt.Errorf("%w: %w", queue.ErrGone, err)
 	case "InvalidParameterValue":
-		// How AWS spells a handle whose message is deleted or visible again. What else could be
-		// invalid in an entry was checked before it was sent, except the sum of all holds, which
-		// ends at the same moment as the hold.
+		// How AWS spells a handle whose message is deleted or visible again. Everything else in an
+		// entry was checked before it was sent, but for the sum of all holds. That one ends at the
+		// same moment as the hold.
 		if doing != "send" {
 			return fmt.Errorf("%w: %w", queue.ErrGone, err)
 		}

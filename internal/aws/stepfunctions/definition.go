@@ -79,7 +79,7 @@ func Render(file string, p Parameters) (string, error) {
 			strings.Join(unknown, ", "))
 	}
 	if !json.Valid([]byte(out)) {
-		return "", fmt.Errorf("render state machine: the result is no JSON")
+		return "", fmt.Errorf("render state machine: the result is not JSON")
 	}
 	return out, nil
 }

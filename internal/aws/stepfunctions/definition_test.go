@@ -162,7 +162,7 @@ func checkState(t *testing.T, name string, s state) {
 	t.Helper()
 	expression := func(field, text string) {
 		if !strings.HasPrefix(text, "{%") || !strings.HasSuffix(text, "%}") {
-			t.Errorf("%s: %s %q is no JSONata expression", name, field, text)
+			t.Errorf("%s: %s %q is not a JSONata expression", name, field, text)
 		}
 	}
 	if s.Type != "Choice" && s.Type != "Succeed" && (s.Next == "") == !s.End {

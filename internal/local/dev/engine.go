@@ -70,7 +70,7 @@ type Engine struct {
 	pollers  int
 
 	Shards   *memory.Shards
-	Letters  *memory.Letters
+	Letters  *memory.DeadLetters
 	Schedule *memory.Schedule
 	copies   *copies // of scheduled events
 	Flights  *memory.Flights
@@ -119,7 +119,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report, payloads: o.Payloads,
 		pollers: max(o.Pollers, 1),
-		Shards:  memory.NewShards(), Letters: memory.NewLetters(), Schedule: memory.NewSchedule(),
+		Shards:  memory.NewShards(), Letters: memory.NewDeadLetters(), Schedule: memory.NewSchedule(),
 		Flights: memory.NewFlights(o.Clock), ledger: ledger.New(), pipes: map[string]*pipe{},
 		turns: semaphore.NewWeighted(maxTurns), bulkTurns: semaphore.NewWeighted(maxBulkTurns),
 	}

@@ -13,7 +13,7 @@ import (
 func (e *Engine) judgeDead(ctx context.Context, p *pipe, batch []queue.Message) (failed []string, err error) {
 	err = e.invoke("dlq", func(inv invocation) {
 		h := dlq.Handler{
-			Shards: inv.Shards(e.Shards), Letters: inv.Letters(e.Letters), Sources: e.sources,
+			Shards: inv.Shards(e.Shards), Letters: inv.DeadLetters(e.Letters), Sources: e.sources,
 			Live: inv.Queue(p.lanes[flight.Live].queue), Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
 			Dead: inv.Queue(p.dead), Config: e.cfg, Sink: p.name, Clock: inv.clk, Journal: inv.notes,
 		}
@@ -38,7 +38,7 @@ func (e *Engine) prune(ctx context.Context, p *pipe) (err error) {
 	killed := e.invoke("prune", func(inv invocation) {
 		r := prune.Pruner{
 			Shards: inv.Shards(e.Shards), Scanner: inv.Scanner(e.ledger.Meter.Scanner(e.Shards)),
-			Flights: inv.Flights(e.Flights), Letters: inv.Letters(e.Letters), Schedule: inv.Schedule(e.Schedule),
+			Flights: inv.Flights(e.Flights), Letters: inv.DeadLetters(e.Letters), Schedule: inv.Schedule(e.Schedule),
 			Launcher: inv.Launcher(e.launcher(p.lanes[flight.Live])),
 			Live:     inv.Queue(e.copies.watch(p, p.lanes[flight.Live])),
 			Bulk:     inv.Queue(e.copies.watch(p, p.lanes[flight.Bulk])),

@@ -68,9 +68,9 @@ func (b *Batch) GiveBack(q *Queue, now time.Duration) {
 	}
 }
 
-// Succeeded lists the receipts of the messages that a function with ReportBatchItemFailures does not
-// report as failed: the mapping deletes those. An id that is empty, or that is not of the batch,
-// keeps the whole batch: that is the error.
+// Succeeded lists the receipts of the messages that a function with ReportBatchItemFailures does
+// not report as failed: the mapping deletes those. An id that is empty, or that is not of the
+// batch, keeps the whole batch: that is the error.
 func Succeeded(batch []queue.Message, failed []string) ([]string, error) {
 	found := make(map[string]bool, len(failed))
 	for _, id := range failed {

@@ -5,8 +5,8 @@
 // The rules know neither a clock nor chance nor goroutines. A caller says what time it is and gets
 // what happens, and when something happens next. Two drivers use them, so that `lull dev` and the
 // simulator cannot differ: package memory runs them by a [clock.Clock], package sim one I/O at a
-// time under a seed. What a service does beyond its contract (delivers twice or out of order, loses
-// an answer) a driver adds through [Hooks] or by what it calls.
+// time under a seed. A service may deliver twice or out of order, or lose an answer: a driver adds
+// that through [Hooks], or by what it calls.
 //
 // Nothing here is safe for concurrent use: a driver brings its own lock.
 package emulation

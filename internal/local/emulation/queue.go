@@ -87,8 +87,8 @@ func NewQueue(set QueueSettings) *Queue {
 	return &Queue{QueueSettings: set, messages: map[uint64]*Message{}}
 }
 
-// New is a message as SQS makes it of one that is sent, or why SQS refuses it. [Queue.Enter] puts it
-// into the queue.
+// New is a message as SQS makes it of one that is sent, or why SQS refuses it. [Queue.Enter] puts
+// it into the queue.
 func (q *Queue) New(now time.Duration, o *queue.Outgoing) (queue.Message, error) {
 	if err := o.Refusal(); err != nil {
 		return queue.Message{}, err

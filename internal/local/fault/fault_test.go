@@ -35,7 +35,7 @@ func TestWhatAVerdictDoes(t *testing.T) {
 		verdict fault.Verdict
 		applied bool
 		err     error
-		final   bool // trying again is no use
+		final   bool // trying again is useless
 		killed  bool
 	}{
 		{fault.OK, true, nil, false, false},
@@ -83,7 +83,7 @@ func TestTheDeadDoNothing(t *testing.T) {
 	}
 }
 
-// A fault concerns one batch call of ten, as on SQS.
+// A failure concerns one batch call of ten, as on SQS.
 func TestAFaultOfAQueueConcernsTenEntries(t *testing.T) {
 	t.Parallel()
 	for verdict, wantSent := range map[fault.Verdict]int{

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Rates are probabilities. Standard is the standard fault mix of docs/faults.md.
+// Rates are probabilities. Standard is the standard mix of docs/faults.md.
 type Rates struct {
 	DeliverTwice float64       // per message
 	Reorder      float64       // per message
@@ -22,7 +22,7 @@ type Rates struct {
 	Skew         time.Duration // clocks are off by up to this
 }
 
-// Standard is the standard fault mix.
+// Standard is the standard mix.
 func Standard() Rates {
 	return Rates{
 		DeliverTwice: 0.02, Reorder: 0.05, ReorderBy: 5 * time.Second, FlightLost: 0.005, FlightTwice: 0.005,

@@ -189,8 +189,8 @@ func (d sinks) Ping(ctx context.Context) error {
 	return d.v.do(ctx, Op{Service: Search, Call: "ping", Count: 1}, d.s.Ping)
 }
 
-// Letters is the store of dead letters as this invocation sees it.
-func (v *Invocation) Letters(s deadletter.Store) deadletter.Store { return letters{v, s} }
+// DeadLetters is the store of dead letters as this invocation sees it.
+func (v *Invocation) DeadLetters(s deadletter.Store) deadletter.Store { return letters{v, s} }
 
 type letters struct {
 	v *Invocation

@@ -27,10 +27,11 @@ func (q *Queue) Receive(ctx context.Context, limit int, wait time.Duration) ([]q
 	return q.receive(ctx, limit, wait, 0)
 }
 
-// Gather is one batch of an event source mapping: it waits for the first message as long as ctx
-// lives, then gathers up to limit messages, until the window has passed since the first or the next
-// one would exceed [emulation.MaxBatchBytes]. Visibility counts from when each message was taken,
-// before the window. If ctx ends while it gathers, the messages are visible again.
+// Gather is one batch of an event source mapping. It waits for the first message as long as ctx
+// lives, then gathers up to limit messages. It ends when the window has passed since the first, or
+// where the next one would exceed [emulation.MaxBatchBytes]. Visibility counts from when each
+// message was taken, before the window. If ctx ends while it gathers, the messages are visible
+// again.
 func (q *Queue) Gather(ctx context.Context, limit int, window time.Duration) ([]queue.Message, error) {
 	return q.receive(ctx, limit, emulation.Never, window)
 }
@@ -89,7 +90,7 @@ func (q *Queue) sleep(ctx context.Context, w *waiter, d time.Duration) {
 	}
 }
 
-// offer makes visible what is due, hands visible messages to the waiters in turn and sees to it
+// offer makes visible what is due and hands visible messages to the waiters in turn. It sees to it
 // that somebody looks when the next message becomes visible.
 func (q *Queue) offer(now time.Duration) {
 	q.q.Advance(now)

@@ -35,7 +35,7 @@ func TestFlightsAreAStore(t *testing.T) {
 
 func TestLettersAreAStore(t *testing.T) {
 	t.Parallel()
-	deadlettertest.Run(t, func(*testing.T) deadletter.Store { return memory.NewLetters() })
+	deadlettertest.Run(t, func(*testing.T) deadletter.Store { return memory.NewDeadLetters() })
 }
 
 func TestTheScheduleIsAStore(t *testing.T) {

@@ -144,13 +144,13 @@ func (l *lull) turn(ctx context.Context, s flight.State) (flight.State, error) {
 
 // pruning runs prune at start and at its interval, as the rule does.
 func (l *lull) pruning(ctx context.Context) {
-	deadLetters := memory.NewLetters()
+	deadLetters := memory.NewDeadLetters()
 	for {
 		_ = l.invoke(ctx, "prune", pruneMegabytes, time.Minute,
 			func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
 				r := prune.Pruner{
 					Shards: v.Shards(l.rows), Scanner: v.Scanner(l.rows), Flights: l.store(v),
-					Letters: v.Letters(deadLetters), Schedule: v.Schedule(l.schedule), Live: l.queueFor(v),
+					Letters: v.DeadLetters(deadLetters), Schedule: v.Schedule(l.schedule), Live: l.queueFor(v),
 					Bulk: l.queueFor(v), Launcher: l.launch(v), Config: l.Config, Sink: sinkName, Clock: clk,
 					Journal: journal.Discard{},
 				}

@@ -9,15 +9,15 @@ import (
 	"github.com/lullhq/lull/internal/schedule"
 )
 
-// flights, letters and planned are the bucket, and the tables beside it: the stores in memory, what
-// is paid for counted and what the oracles have to know told.
+// These are the bucket, and the tables beside it: the stores in memory. They count what is paid for
+// and tell the oracles what happens.
 type (
 	flights struct {
 		*memory.Flights
 		w *World
 	}
 	letters struct {
-		*memory.Letters
+		*memory.DeadLetters
 		w *World
 	}
 	planned struct {
@@ -45,7 +45,7 @@ func (f flights) Continue(ctx context.Context, id flight.ID, n int, s flight.Sta
 }
 
 func (s letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
-	fresh, err := s.Letters.Park(ctx, l)
+	fresh, err := s.DeadLetters.Park(ctx, l)
 	if err == nil {
 		s.w.oracle.parked(l.Facts)
 	}
@@ -57,7 +57,7 @@ func (s letters) Drop(ctx context.Context, id string) error {
 	if err != nil || !there {
 		return err
 	}
-	err = s.Letters.Drop(ctx, id)
+	err = s.DeadLetters.Drop(ctx, id)
 	s.w.oracle.dropped(l.Facts)
 	return err
 }

@@ -34,12 +34,12 @@ func (w *World) checkSettled() {
 	}
 }
 
-// checkHeld compares the oracle's books with the sink itself.
+// checkHeld compares what the oracle counted with the sink itself.
 func (w *World) checkHeld(doc shard.DocID, l *ledger) {
 	stored, there, _ := w.pipeOf(doc).engine.docs.Get(background, doc) // fails only with its context
 	want := l.inSink != "" && l.inSinkOp == shard.Put
 	if there != want || there && stored.Key != l.inSink.String() {
-		w.oracle.violate("the books are right", fmt.Sprintf("%s: the sink holds %q, the books say %s %s", doc,
+		w.oracle.violate("the oracle counts right", fmt.Sprintf("%s: the sink holds %q, the oracle counted %s %s", doc,
 			stored.Key, l.inSinkOp, l.inSink))
 	}
 }
@@ -49,8 +49,8 @@ func (o *oracle) lost(doc shard.DocID, k shard.OrderKey) bool {
 	return e != nil && e.lost
 }
 
-// checkEnd says whether, with the sink healed and every letter redriven, every document is at its
-// newest version and nothing is left behind.
+// checkEnd says whether, with the sink healed and every dead letter redriven, every document is at
+// its newest version and nothing remains behind.
 func (w *World) checkEnd() {
 	o := w.oracle
 	w.checkSettled()
@@ -65,7 +65,7 @@ func (w *World) checkEnd() {
 	}
 	flights, _, _ := w.flights.List(background, "", 1) // fails only with its context
 	if len(flights) > 0 {
-		o.violate("no manifest is left", fmt.Sprintf("%s and perhaps more", flights[0].ID))
+		o.violate("no manifest remains", fmt.Sprintf("%s and perhaps more", flights[0].ID))
 	}
 	for _, q := range w.queues {
 		if got := q.left + q.total(); got != q.entered {

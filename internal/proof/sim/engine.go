@@ -91,8 +91,8 @@ func (c engineClient) Ping(ctx context.Context) error {
 // once.
 const spaced = 16
 
-// Write is one bulk request. Its items are applied one after the other, some may be without their
-// answers' knowing, and all may be applied long after nobody waits for them any more.
+// Write is one bulk request. Its items are applied one after the other. Some may be applied
+// although the answer does not say so, and all of them long after nobody waits for them any more.
 func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	v, w, r := c.v, c.v.w, &c.v.w.rates
 	out := make([]sink.Outcome, len(ops))

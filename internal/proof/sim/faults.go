@@ -26,7 +26,7 @@ func ParseLevel(s string) (Level, error) {
 	if slices.Contains(all, Level(s)) {
 		return Level(s), nil
 	}
-	return "", fmt.Errorf("%q is no level of faults: want none, standard or swarm", s)
+	return "", fmt.Errorf("faults: %q is not a level: want none, standard or swarm", s)
 }
 
 // Rates are the probabilities of everything that may go wrong, the standard mix's and the
@@ -62,7 +62,7 @@ type Rates struct {
 	Slow         float64       // how many times slower than usual every service is; 0 is 1
 }
 
-// StandardRates is the standard fault mix and nothing else.
+// StandardRates is the standard mix of injected failures and nothing else.
 func StandardRates() Rates {
 	return Rates{
 		Rates: fault.Standard(), StaleRead: 0.05, StaleBy: 500 * time.Millisecond,
@@ -70,7 +70,8 @@ func StandardRates() Rates {
 	}
 }
 
-// quietRates is how services behave on a good day: reads may still be stale, for that is no fault.
+// quietRates is how services behave on a good day. Reads may still be stale: eventual consistency
+// allows that.
 func quietRates() Rates {
 	return Rates{StaleRead: 0.05, StaleBy: 500 * time.Millisecond, PollDelay: 200 * time.Millisecond}
 }
@@ -81,8 +82,8 @@ type outage struct {
 	from, to time.Duration
 }
 
-// swarm draws rates: each fault is missing in some worlds and common in others, so that none hides
-// behind another. guard and versions bound what the design's promises bound.
+// swarm draws rates: each failure is missing in some worlds and common in others, so that none
+// hides behind another. guard and versions bound what the design's promises bound.
 func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	r := Rates{Rates: fault.Standard()}
 	rate := func(high float64) float64 {
@@ -136,7 +137,7 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 	return r
 }
 
-// outages draws when whole services are away before the faults end.
+// outages draws when whole services are away before the injected failures end.
 func (d dice) outages(until time.Duration) []outage {
 	var out []outage
 	for _, s := range []fault.Service{fault.Table, fault.SQS, fault.Bucket, fault.States, fault.Search} {

@@ -150,7 +150,7 @@ func (m *mapping) invoke(p *poller) {
 }
 
 // settle deletes what succeeded. An answer that names what was not in the batch keeps all of it,
-// and is a fault of the function.
+// and breaks a promise of the function.
 func (m *mapping) settle(batch []queue.Message, failed []string) {
 	done, err := emulation.Succeeded(batch, failed)
 	if failed == nil || err != nil {

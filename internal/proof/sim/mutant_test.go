@@ -34,7 +34,7 @@ func editing(edit func(w *shard.Write)) func(**World) Hooks {
 	return seeing(func(s shard.Store) shard.Store { return editedStore{s, edit} })
 }
 
-// seeing is a mutant of what index, receive, dlq and the desk see of the table.
+// seeing is a mutant of what index, receive, dlq and the redrive see of the table.
 func seeing(wrap func(shard.Store) shard.Store) func(**World) Hooks {
 	return func(**World) Hooks {
 		return Hooks{

@@ -21,9 +21,9 @@ type event struct {
 	waiting   int            // messages of the ingest queues that carry it
 	copies    map[string]int // those among them that lull sent itself, by message id: scheduled, given back or redriven
 	dying     int            // messages of the dead-letter queues
-	parked    bool           // a dead letter is stored
+	parked    bool           // a dead letter is parked
 	scheduled bool
-	lost      bool // SQS itself lost it: nobody's fault here
+	lost      bool // SQS itself lost it: lull is not to blame
 	seen      bool // committed, or a newer version was, at seenAt
 	died      bool // was a dead letter once
 }
@@ -34,7 +34,7 @@ type truth struct {
 	id string
 }
 
-// arrived books a message's events in a queue.
+// arrived notes a message's events in a queue.
 func (o *oracle) arrived(q *sqsQueue, m *message) {
 	for _, t := range q.carried[m] {
 		if q.dead == nil {
@@ -127,20 +127,20 @@ func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
 			e.lost = true
 		case o.done(e.event), e.dying > 0, e.parked, e.scheduled, e.elsewhere(m.ID):
 		default:
-			o.violate("a deleted message is done", fmt.Sprintf("%s left %s, but %s %s is neither committed nor stored",
+			o.violate("a deleted message is done", fmt.Sprintf("%s left %s, but %s %s is neither committed nor parked",
 				m.ID, q.Name, e.doc, e.key))
 		}
 	}
 }
 
-// parked books a stored dead letter.
+// parked notes that a dead letter was parked.
 func (o *oracle) parked(f deadletter.Facts) {
 	o.w.worst.Letters++
 	if e := o.events[f.ID]; e != nil {
 		e.parked, e.died = true, true
 		return
 	}
-	o.violate("a letter belongs to an event", fmt.Sprintf("letter %s of %s", f.ID, f.Doc))
+	o.violate("a dead letter belongs to an event", fmt.Sprintf("dead letter %s of %s", f.ID, f.Doc))
 }
 
 // dropped checks that a dead letter that goes is not needed.
@@ -173,7 +173,7 @@ func (o *oracle) unscheduled(id string) {
 	}
 }
 
-// fresh books how long the versions up to k were on their way.
+// fresh notes how long the versions up to k were on their way.
 func (o *oracle) fresh(doc shard.DocID, k shard.OrderKey) {
 	e := o.events[idOf(doc, k)]
 	if e == nil || e.seen {

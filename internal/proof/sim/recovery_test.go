@@ -133,7 +133,7 @@ const (
 	recoveryRefused = 1
 )
 
-// deaf is a table that never hears that the sink is unwell.
+// deaf is a table that never hears that the sink is unhealthy.
 type deaf struct{ shard.Store }
 
 func (d deaf) Write(ctx context.Context, w shard.Write) (shard.Row, error) {

@@ -16,7 +16,7 @@ type Result struct {
 	Hash       uint64        // of the whole trace
 	Decisions  int           // I/Os decided
 	Virtual    time.Duration // how much time passed in the world
-	Settled    time.Duration // from the end of the faults until nothing was left
+	Settled    time.Duration // from the end of the injected failures until nothing waited
 	Freshness  []time.Duration
 	Counts     Counts // until everything had settled
 	Rates      Rates
@@ -33,9 +33,9 @@ const (
 	redriveTries = 8
 )
 
-// Run runs the world to its end: the upstream and the faults, then the settling, then the redrive
-// of every dead letter by an operator once the sink takes what it refused, then what prune has to
-// clear away. It may be called once.
+// Run runs the world to its end, in four parts. First come the upstream and the injected failures,
+// then the time that everything needs to settle. Then the sink takes what it refused and an
+// operator redrives every dead letter. Last, prune clears up. Run may be called once.
 func (w *World) Run() Result {
 	defer w.close()
 	for _, p := range w.pipes {
@@ -81,7 +81,8 @@ func (w *World) step() bool {
 	return true
 }
 
-// quieten ends the faults. Clocks are right from now on, and what no redelivery mends is mended.
+// quieten ends the injected failures. Clocks are right from now on, and the sink takes what would
+// otherwise wait for its dead deadline.
 func (w *World) quieten() {
 	w.calm = true
 	w.outages = nil
@@ -117,7 +118,7 @@ func (w *World) settle(within time.Duration) bool {
 			return true
 		}
 		if w.now > limit {
-			w.oracle.violate("everything settles", fmt.Sprintf("after %s there is left: %s", within, w.rest()))
+			w.oracle.violate("everything settles", fmt.Sprintf("after %s there remain: %s", within, w.rest()))
 			return false
 		}
 	}
@@ -193,12 +194,12 @@ func (w *World) rest() string {
 	return s
 }
 
-// lastOrders heals the sink, sends the dead letters again and lets prune clear up.
+// lastOrders heals the sink, redrives the dead letters and lets prune clear up.
 func (w *World) lastOrders() {
 	w.heal(true)
 	for try := 0; w.parked() > 0; try++ {
 		if try == redriveTries {
-			w.oracle.violate("every letter can be redriven", fmt.Sprintf("%d are left after %d tries", w.parked(), try))
+			w.oracle.violate("every dead letter can be redriven", fmt.Sprintf("%d remain after %d tries", w.parked(), try))
 			return
 		}
 		w.redrive()
@@ -214,7 +215,7 @@ func (w *World) lastOrders() {
 	}
 }
 
-// parked is how many letters with an order key are not superseded yet.
+// parked is how many dead letters with an order key are not superseded yet.
 func (w *World) parked() int {
 	n := 0
 	for cursor := ""; ; {

@@ -9,7 +9,7 @@ import (
 )
 
 // Strain is what the sinks are put to by plan, besides whatever Faults and the seed do to them. It
-// does not end with the faults, except for an outage.
+// does not end with the injected failures, except for an outage.
 type Strain struct {
 	DownFrom, DownTo time.Duration // no request is answered between the two, pings neither; equal for never
 	// documents a second that a sink takes; what is beyond is answered with 429, item by item. 0
@@ -50,7 +50,7 @@ func (c *capacity) take(now time.Duration) bool {
 
 // Steady is an upstream that never rests: so many events a second, at random moments, each the next
 // version of one of docs documents. A quarter of them goes to a fiftieth of the documents, which
-// therefore change again and again. Faults end when it does.
+// therefore change again and again. The injected failures end when it does.
 func Steady(seed uint64, perSecond float64, docs int, lasting time.Duration) Upstream {
 	const hotShare, hotDocs = 0.25, 50
 	d := newDice(seed, 0x737465616479)

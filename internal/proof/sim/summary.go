@@ -20,7 +20,7 @@ type Summary struct {
 	Trace     string `json:"trace"`
 	Decisions int    `json:"decisions"`
 	VirtualMS int64  `json:"virtual_ms"`
-	SettledMS int64  `json:"settled_ms"` // from the end of the faults until nothing was left
+	SettledMS int64  `json:"settled_ms"` // from the end of the injected failures until nothing waited
 
 	Freshness Spread `json:"freshness_ms"` // from sent to committed, of every version that was committed
 	Counts    Counts `json:"counts"`

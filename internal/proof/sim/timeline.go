@@ -11,7 +11,7 @@ import (
 type Second struct {
 	Requests  int // bulk requests sent to a sink
 	Pings     int // questions whether it is back
-	Failed    int // of both, those that it did not answer: it was away, or throttled by the faults
+	Failed    int // of both, those that it did not answer: it was away, or an injected failure throttled it
 	Written   int // documents applied
 	Throttled int // documents answered with 429
 	Waiting   int // messages in the live and bulk queues at its beginning, held ones too
@@ -25,7 +25,7 @@ type Extremes struct {
 	Receives int // the most receives of one message of an ingest queue
 	Refusals int // the most refusals that a row ever counted
 	Moved    int // messages that SQS moved to a dead-letter queue
-	Letters  int // times that a dead letter was stored
+	Letters  int // times that a dead letter was parked
 }
 
 // timeline keeps the seconds.

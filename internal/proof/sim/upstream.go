@@ -21,7 +21,7 @@ type Arrival struct {
 // Upstream is everything that is sent to a World.
 type Upstream struct {
 	Arrivals []Arrival
-	Calm     time.Duration // when the faults end
+	Calm     time.Duration // when the injected failures end
 
 	poisons map[version]poison
 }
@@ -45,9 +45,9 @@ type author struct {
 	count   int
 }
 
-// Write makes the upstream of a seed: a few documents in bursts, out of order and more than once,
-// with deletes, equal versions with different payloads, poison, junk, several events in one
-// message, resyncs and events that are due later. All of them are native events of the default
+// Write makes the upstream of a seed: a few documents in bursts, out of order and more than once.
+// Among them are deletes, equal versions with different payloads, poison, junk, several events in
+// one message, resyncs and events that are due later. All of them are native events of the default
 // collection.
 func Write(seed uint64, sources *source.Set) Upstream {
 	a := &author{dice: newDice(seed, 0x75707374), poison: map[version]poison{}, sources: sources}

@@ -72,7 +72,7 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 func (w *World) dlq(p *pipe) func(context.Context, *invocation, []queue.Message) []string {
 	return func(ctx context.Context, v *invocation, batch []queue.Message) []string {
 		h := dlq.Handler{
-			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Letters: v.Letters(w.letters),
+			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Letters: v.DeadLetters(w.letters),
 			Sources: w.sources,
 			Live:    v.Queue(p.live), Bulk: v.Queue(p.bulk),
 			Dead:   v.Queue(p.dead),
@@ -94,7 +94,7 @@ func (w *World) prune(p *pipe) {
 		r := prune.Pruner{
 			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Scanner: v.Scanner(tableClient{w.table, v}),
 			Flights: v.Flights(w.flights),
-			Letters: v.Letters(w.letters), Schedule: v.Schedule(w.schedule),
+			Letters: v.DeadLetters(w.letters), Schedule: v.Schedule(w.schedule),
 			Live: v.Queue(p.live),
 			Bulk: v.Queue(p.bulk), Launcher: v.Launcher(p.machine), Config: w.cfg,
 			Sink:  p.name,
@@ -114,7 +114,7 @@ func (w *World) redrive() {
 	w.operator++
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
 		desk := redrive.Desk{
-			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Letters: v.Letters(w.letters),
+			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Letters: v.DeadLetters(w.letters),
 			Flights: v.Flights(w.flights),
 			Queues: func(sink string, lane flight.Lane) queue.Queue {
 				for _, p := range w.pipes {

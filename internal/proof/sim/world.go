@@ -46,9 +46,9 @@ type World struct {
 	cfg     *config.Config
 	dice    dice
 	rates   Rates
-	drawn   Rates // the rates before the faults ended
+	drawn   Rates // the rates before the injected failures ended
 	outages []outage
-	calm    bool // the faults have ended
+	calm    bool // the injected failures have ended
 	poisons map[version]poison
 
 	beyondGuard bool // clocks differ by more than the guard allows: what only the guard forbids may happen
@@ -108,7 +108,7 @@ func New(o Options) (*World, error) {
 		poisons: maps.Clone(o.Upstream.poisons),
 	}
 	w.flights = flights{memory.NewFlights(trueClock{&w.scheduler}), w}
-	w.letters, w.schedule = letters{memory.NewLetters(), w}, planned{memory.NewSchedule(), w}
+	w.letters, w.schedule = letters{memory.NewDeadLetters(), w}, planned{memory.NewSchedule(), w}
 	w.counts = newCounts()
 	w.trace = newTrace(w, o.Story)
 	w.history = recorder{w: w, on: o.History}

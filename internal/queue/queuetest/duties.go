@@ -225,7 +225,7 @@ func holdStale(t *testing.T, open Open) {
 	again := collect(t, b.Receive, 1)[0]
 	errs := b.Queue.Hold(t.Context(), []string{first.Receipt, again.Receipt, "no receipt"}, 4*time.Second)
 	if len(errs) != 3 || !errors.Is(errs[0], queue.ErrGone) || errs[1] != nil || !errors.Is(errs[2], queue.ErrGone) {
-		t.Errorf("hold: %v, want ErrGone for the stale one and for what is no receipt", errs)
+		t.Errorf("hold: %v, want ErrGone for the stale one and for what is not a receipt", errs)
 	}
 	collect(t, b.Receive, 1) // visible again: not in flight
 	if errs := b.Queue.Hold(t.Context(), []string{again.Receipt}, 4*time.Second); !errors.Is(queue.ErrorAt(errs, 0),

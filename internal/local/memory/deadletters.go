@@ -11,20 +11,20 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 )
 
-// Letters keeps dead letters.
-type Letters struct {
+// DeadLetters keeps dead letters.
+type DeadLetters struct {
 	mu      sync.Mutex
 	letters map[string]deadletter.Letter
 }
 
-var _ deadletter.Store = (*Letters)(nil)
+var _ deadletter.Store = (*DeadLetters)(nil)
 
-// NewLetters returns an empty store.
-func NewLetters() *Letters { return &Letters{letters: map[string]deadletter.Letter{}} }
+// NewDeadLetters returns an empty store.
+func NewDeadLetters() *DeadLetters { return &DeadLetters{letters: map[string]deadletter.Letter{}} }
 
-// Park keeps the dead letter. One that is there already takes the new facts and keeps its redrives and
-// its first error.
-func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
+// Park keeps the dead letter. One that is there already takes the new facts and keeps its redrives
+// and its first error.
+func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, fmt.Errorf("park dead letter: %w", err)
 	}
@@ -44,7 +44,7 @@ func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
 }
 
 // Get returns a copy.
-func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, error) {
+func (s *DeadLetters) Get(ctx context.Context, id string) (deadletter.Letter, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return deadletter.Letter{}, false, fmt.Errorf("get dead letter: %w", err)
 	}
@@ -56,7 +56,7 @@ func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, 
 }
 
 // List sorts by when the dead letters died, then by id; the cursor is where the last one stood.
-func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,
+func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,
 	error,
 ) {
 	if err := ctx.Err(); err != nil {
@@ -78,7 +78,7 @@ func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, 
 }
 
 // MarkRedriven counts a redrive of a dead letter that is there.
-func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
+func (s *DeadLetters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("mark dead letter: %w", err)
 	}
@@ -98,7 +98,7 @@ func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, aut
 }
 
 // Drop deletes the dead letter, if it is there.
-func (s *Letters) Drop(ctx context.Context, id string) error {
+func (s *DeadLetters) Drop(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("drop dead letter: %w", err)
 	}
