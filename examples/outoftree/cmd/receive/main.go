@@ -1,6 +1,10 @@
-// Receive is lull's receive function. It links no kind of sink.
+// Receive is lull's receive function with the sources of this module. It links no kind of sink.
 package main
 
-import "github.com/lullhq/lull/functions"
+import (
+	"github.com/lullhq/lull/functions"
+
+	_ "example.org/outoftree/wiki"
+)
 
 func main() { functions.Receive() }
