@@ -55,7 +55,7 @@ func (r *runtimeAPI) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func BenchmarkColdStart(b *testing.B) {
 	settings := config.Default()
 	sink := settings.Sinks["search"]
-	sink.Kind, sink.URL = config.SinkOpenSearch, "http://127.0.0.1:9"
+	sink.Kind, sink.URL = "opensearch", "http://127.0.0.1:9"
 	settings.Sinks["search"] = sink
 	text, err := json.Marshal(settings)
 	if err != nil {

@@ -41,7 +41,7 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 	}{
 		"no settings": {func(p *Props) { p.Config = nil }, nil},
 		"a sink in the process": {
-			sink(func(s *config.Sink) { s.Kind, s.URL = config.SinkMemory, "" }),
+			sink(func(s *config.Sink) { s.Kind, s.URL = "memory", "" }),
 			[]string{"sinks.search.kind"},
 		},
 		"settings that clash": {

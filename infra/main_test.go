@@ -111,7 +111,7 @@ func stackOf(t *testing.T, name string) *template {
 func deployable(stack string) *config.Config {
 	c := config.Default()
 	c.Stack = stack
-	c.Sinks = map[string]config.Sink{"search": {Kind: config.SinkOpenSearch, URL: "https://search.example.org"}}
+	c.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", URL: "https://search.example.org"}}
 	c.DefaultSink = ""
 	c.Complete()
 	return &c
@@ -133,9 +133,9 @@ const (
 func fullProps(stack awscdk.Stack) *Props {
 	c := deployable(fullStack)
 	c.Sinks = map[string]config.Sink{
-		"search": {Kind: config.SinkOpenSearch, URL: domainURL, Auth: config.Auth{Kind: config.AuthSigV4}},
+		"search": {Kind: "opensearch", URL: domainURL, Auth: config.Auth{Kind: config.AuthSigV4}},
 		"archive": {
-			Kind: config.SinkOpenSearch, URL: "https://archive.example.org",
+			Kind: "opensearch", URL: "https://archive.example.org",
 			Auth: config.Auth{Kind: config.AuthBasic, SecretARN: secretARN},
 		},
 	}
@@ -176,7 +176,7 @@ func fullProps(stack awscdk.Stack) *Props {
 func serverlessProps() *Props {
 	c := deployable(serverlessStack)
 	c.Sinks["search"] = config.Sink{
-		Kind: config.SinkOpenSearch, URL: "https://abcdefghij0123456789.eu-west-1.aoss.amazonaws.com",
+		Kind: "opensearch", URL: "https://abcdefghij0123456789.eu-west-1.aoss.amazonaws.com",
 		Options: opensearch.Settings{Serverless: true},
 		Auth:    config.Auth{Kind: config.AuthSigV4},
 	}
@@ -187,7 +187,7 @@ func serverlessProps() *Props {
 // testProps are what an end-to-end test deploys: binaries of another architecture are accepted.
 func testProps() *Props {
 	c := deployable(testStack)
-	c.Sinks["search"] = config.Sink{Kind: config.SinkOpenSearch, URL: "http://127.0.0.1:9200"}
+	c.Sinks["search"] = config.Sink{Kind: "opensearch", URL: "http://127.0.0.1:9200"}
 	c.Queues.Live = config.Lane{Batch: 10, Window: 0, MaxConcurrency: 2}
 	c.Lifecycle.PruneEvery = time.Minute
 	c.Complete()

@@ -30,7 +30,7 @@ func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 		return nil, nil, err
 	}
 	if f.sink != "" {
-		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkOpenSearch, URL: f.sink}}
+		cfg.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", URL: f.sink}}
 		cfg.DefaultSink = "search"
 		for name, col := range cfg.Collections {
 			col.Sink = ""

@@ -46,7 +46,7 @@ func TestCollectionOverridesEachSettingOfDebounce(t *testing.T) {
 func TestSinkForCollection(t *testing.T) {
 	t.Parallel()
 	c := Default()
-	c.Sinks["archive"] = newSink(SinkMemory)
+	c.Sinks["archive"] = newSink("memory")
 	news(&c, Collection{Sink: "archive"})
 	for collection, want := range map[string]string{"content": "search", "news": "archive", "unheard-of": "search"} {
 		name, sink := c.SinkFor(collection)
@@ -86,18 +86,18 @@ func TestVersionsAndApplyDelayOfSinks(t *testing.T) {
 		versions bool
 		delay    time.Duration
 	}{
-		{"bleve", Sink{Kind: SinkBleve}, true, 0},
-		{"memory", Sink{Kind: SinkMemory}, true, 0},
-		{"opensearch", Sink{Kind: SinkOpenSearch}, true, 0},
-		{"versions off", Sink{Kind: SinkOpenSearch, Versions: ptr(false)}, false, 30 * second},
-		{"serverless", Sink{Kind: SinkOpenSearch, Options: opensearch.Settings{Serverless: true}}, false, 30 * second},
+		{"bleve", Sink{Kind: "bleve"}, true, 0},
+		{"memory", Sink{Kind: "memory"}, true, 0},
+		{"opensearch", Sink{Kind: "opensearch"}, true, 0},
+		{"versions off", Sink{Kind: "opensearch", Versions: ptr(false)}, false, 30 * second},
+		{"serverless", Sink{Kind: "opensearch", Options: opensearch.Settings{Serverless: true}}, false, 30 * second},
 		{
 			"serverless beats versions",
-			Sink{Kind: SinkOpenSearch, Options: opensearch.Settings{Serverless: true}, Versions: ptr(true)},
+			Sink{Kind: "opensearch", Options: opensearch.Settings{Serverless: true}, Versions: ptr(true)},
 			false,
 			30 * second,
 		},
-		{"apply delay set", Sink{Kind: SinkOpenSearch, ApplyDelay: ptr(4 * second)}, true, 4 * second},
+		{"apply delay set", Sink{Kind: "opensearch", ApplyDelay: ptr(4 * second)}, true, 4 * second},
 		{"no kind at all", Sink{}, false, 30 * second},
 		{"a kind that is not linked, resolved elsewhere", Sink{Kind: "x", Versions: ptr(true)}, true, 0},
 	} {

@@ -36,7 +36,7 @@ func TestFileReplacesDefaults(t *testing.T) {
 	want.Sources = map[string]Source{"govuk": {
 		Kind: "govuk", Epoch: 1<<32 - 1, Options: lists,
 	}}
-	sink := newSink(SinkOpenSearch)
+	sink := newSink("opensearch")
 	sink.URL, sink.Versions, sink.BulkBytes, sink.ApplyDelay = "https://h.example.org", ptr(false), setting.MB, ptr(20*second)
 	want.Sinks = map[string]Sink{"os": sink}
 	want.Collections = map[string]Collection{"news": {Quiet: ptr(6 * second), Leading: ptr(true)}, "2024": {}}

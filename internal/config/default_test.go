@@ -46,7 +46,7 @@ func TestCompleteFillsWhatFollows(t *testing.T) {
 	c.DefaultSource, c.DefaultSink, c.DefaultCollection = "", "", ""
 	c.Sources = map[string]Source{"publishing": {Kind: "govuk"}}
 	c.Collections = map[string]Collection{"news": {}}
-	c.Sinks = map[string]Sink{"os": {Kind: SinkOpenSearch, URL: "http://127.0.0.1:9200", Auth: Auth{Kind: AuthSigV4}}}
+	c.Sinks = map[string]Sink{"os": {Kind: "opensearch", URL: "http://127.0.0.1:9200", Auth: Auth{Kind: AuthSigV4}}}
 	c.Complete()
 	if got := [3]string{c.DefaultSource, c.DefaultCollection, c.DefaultSink}; got != [3]string{
 		"publishing", "news",
@@ -74,7 +74,7 @@ func TestCompleteChangesNothingThatIsSet(t *testing.T) {
 		Kind: "govuk", Class: ClassTime, NoVersion: NoVersionArrival,
 		Options: govuk.Options{Govuk: govuk.Lists{Locales: []string{"cy"}}},
 	}
-	c.Sinks["other"] = Sink{Kind: SinkMemory, Index: "one", BulkDocuments: 7, BulkBytes: setting.MB}
+	c.Sinks["other"] = Sink{Kind: "memory", Index: "one", BulkDocuments: 7, BulkBytes: setting.MB}
 	c.Complete()
 	g := c.Sources["govuk"]
 	if g.Class != ClassTime || g.NoVersion != NoVersionArrival ||

@@ -60,7 +60,7 @@ func drawConfig(t *rapid.T) Config {
 		c.Collections[name] = Collection{}
 	}
 	for name := range names.Draw(t, "sinks") {
-		c.Sinks[name] = newSink(SinkMemory)
+		c.Sinks[name] = newSink("memory")
 	}
 	for name := range names.Draw(t, "sources") {
 		c.Sources[name] = Source{Kind: rapid.SampledFrom(source.Kinds()).Draw(t, "kind")}

@@ -27,7 +27,7 @@ func setSink(c *Config, change func(s *Sink)) {
 
 // openSearch makes the default sink one that can be deployed.
 func openSearch(c *Config) {
-	setSink(c, func(s *Sink) { s.Kind, s.URL, s.Versions = SinkOpenSearch, "https://search.example.org", nil })
+	setSink(c, func(s *Sink) { s.Kind, s.URL, s.Versions = "opensearch", "https://search.example.org", nil })
 }
 
 // withoutVersions makes the default sink one without versions.

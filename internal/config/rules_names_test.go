@@ -23,7 +23,7 @@ var brokenNames = []broken{
 	},
 	{
 		rule: "names", name: "sink",
-		breaks:  func(c *Config) { c.Sinks["Big"] = newSink(SinkMemory) },
+		breaks:  func(c *Config) { c.Sinks["Big"] = newSink("memory") },
 		setting: "sinks.Big", fix: "lower-case",
 	},
 	{
@@ -55,7 +55,7 @@ var brokenNames = []broken{
 	},
 	{
 		rule: "default", name: "sink",
-		holds:   func(c *Config) { c.Sinks["archive"] = newSink(SinkMemory) },
+		holds:   func(c *Config) { c.Sinks["archive"] = newSink("memory") },
 		breaks:  func(c *Config) { c.DefaultSink = "" },
 		setting: "defaultSink", fix: "archive, search",
 	},

@@ -190,7 +190,7 @@ func TestEveryFaultIsReportedAtOnce(t *testing.T) {
 
 func TestDeployedSinksOutliveTheProcess(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{SinkBleve, SinkMemory} {
+	for _, kind := range []string{"bleve", "memory"} {
 		c := Default()
 		setSink(&c, func(s *Sink) { s.Kind = kind })
 		faults := Faults(c.ValidateDeployed())

@@ -295,7 +295,7 @@ var brokenOverrides = []broken{
 	{
 		rule: "flight-span", name: "collection on a slow sink",
 		holds: func(c *Config) {
-			slow := newSink(SinkMemory)
+			slow := newSink("memory")
 			slow.Versions, slow.ApplyDelay = ptr(false), ptr(100*second)
 			c.Sinks["slow"] = slow
 			news(c, Collection{Sink: "slow", MaxWait: ptr(13 * second)})

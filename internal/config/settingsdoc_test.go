@@ -81,7 +81,7 @@ func document() string {
 	fmt.Fprintf(&b, "| deployed-sink | What is deployed writes to a sink that outlives the process: %s. |\n", deployable())
 	c = Default()
 	noVersions := c
-	noVersions.Sinks = map[string]Sink{"search": {Kind: SinkOpenSearch, Options: opensearch.Settings{Serverless: true}}}
+	noVersions.Sinks = map[string]Sink{"search": {Kind: "opensearch", Options: opensearch.Settings{Serverless: true}}}
 	fmt.Fprintf(&b, `
 ## What follows
 

@@ -37,10 +37,3 @@ func (c *Config) CollectionsOf(sink string) []shard.Collection {
 	slices.Sort(of)
 	return of
 }
-
-// The names of the built-in kinds.
-const (
-	SinkBleve      = "bleve"
-	SinkMemory     = "memory"
-	SinkOpenSearch = "opensearch"
-)

@@ -98,7 +98,7 @@ func (st stage) setup(t *testing.T) *bench {
 	}
 	b.through = func(s sink.Sink) sink.Sink { return s }
 	versions := !st.noVers
-	b.cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory, Versions: &versions}}
+	b.cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
 	b.cfg.Sources["s3"] = config.Source{Kind: "s3", Collection: "content"}
 	b.cfg.DefaultSource = "native"
 	if st.cfg != nil {

@@ -61,7 +61,7 @@ func (n *notes) count(step journal.Step) (c int) {
 func setup(t *testing.T) *ground {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}, "remote": {Kind: config.SinkMemory}}
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory"}, "remote": {Kind: "memory"}}
 	cfg.DefaultSink = "search"
 	cfg.Collections["far"] = config.Collection{Sink: "remote"}
 	cfg.DefaultCollection = "content"

@@ -114,7 +114,7 @@ func TestScheduledEventsGoToTheirOwnQueues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)
-		b.cfg.Sinks["other"] = config.Sink{Kind: config.SinkMemory}
+		b.cfg.Sinks["other"] = config.Sink{Kind: "memory"}
 		for i := range 120 {
 			b.schedules(fmt.Sprint("b", i), time.Now(), flight.Bulk)
 		}

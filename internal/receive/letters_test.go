@@ -327,7 +327,7 @@ func TestABodyThatCannotBeLoadedNowKeepsTheMessage(t *testing.T) {
 
 func TestACollectionOfAnotherSinkIsADeadLetter(t *testing.T) {
 	play(t, func(c *config.Config) {
-		c.Sinks["other"] = config.Sink{Kind: config.SinkMemory}
+		c.Sinks["other"] = config.Sink{Kind: "memory"}
 		c.Collections["elsewhere"] = config.Collection{Sink: "other"}
 		c.DefaultSink, c.DefaultCollection = "search", "content"
 	}, func(b *bench) {

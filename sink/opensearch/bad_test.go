@@ -96,7 +96,7 @@ func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config.Default()
-		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkOpenSearch, URL: b.URL}}
+		cfg.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", URL: b.URL}}
 		cfg.Complete()
 		o := opensearch.Options{URL: b.URL, Versions: true}
 		// An idle connection would be waited for as long as it lives.

@@ -22,7 +22,7 @@ import (
 func deployed() config.Config {
 	c := config.Default()
 	s := c.Sinks["search"]
-	s.Kind, s.URL = config.SinkOpenSearch, "https://search.example.org"
+	s.Kind, s.URL = "opensearch", "https://search.example.org"
 	c.Sinks["search"] = s
 	return c
 }

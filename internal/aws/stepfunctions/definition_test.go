@@ -90,7 +90,7 @@ func kinds(t *testing.T) map[string]struct {
 			c := config.Default()
 			s := c.Sinks["search"]
 			versions := !serverless
-			s.Kind, s.URL, s.Versions = config.SinkOpenSearch, "https://search.example.org", &versions
+			s.Kind, s.URL, s.Versions = "opensearch", "https://search.example.org", &versions
 			c.Sinks["search"] = s
 			c.Flight.Kind = kind
 			name := string(kind)

@@ -51,7 +51,7 @@ func (st stage) play(t *testing.T, story func(s *scene)) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config.Default()
 		versions := !st.noVers
-		cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory, Versions: &versions}}
+		cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
 		if st.cfg != nil {
 			st.cfg(&cfg)
 		}

@@ -33,7 +33,7 @@ type life struct {
 func (l life) live(t *testing.T, messages []feed.Timed, check func(e *Engine)) ledger.Report {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory"}}
 	cfg.Complete()
 	f, err := OpenFolder(l.dir)
 	if err != nil {

@@ -61,7 +61,7 @@ func FirstAnswer(t testing.TB, root, arch string, times int) Start {
 	build(t, root, "receive", arch, filepath.Join(dir, "bootstrap"))
 	c := config.Default()
 	s := c.Sinks[sinkName]
-	s.Kind, s.URL = config.SinkOpenSearch, "https://search.example.org"
+	s.Kind, s.URL = "opensearch", "https://search.example.org"
 	c.Sinks[sinkName] = s
 	settings, err := json.Marshal(c)
 	check(t, err)

@@ -116,7 +116,7 @@ func (i Intake) PerSecond() int { return int(float64(i.Events) / i.Taken.Seconds
 // time, and waits until all are received: judged by their rows and held in flights.
 func EmbeddedIntake(t testing.TB, events int, name string, to sink.Sink) Intake {
 	cfg := config.Default()
-	cfg.Sinks = map[string]config.Sink{sinkName: {Kind: config.SinkMemory}}
+	cfg.Sinks = map[string]config.Sink{sinkName: {Kind: "memory"}}
 	cfg.Queues.Live.Batch, cfg.Queues.Live.Window = 1000, time.Second
 	cfg.Complete()
 	check(t, cfg.Validate())

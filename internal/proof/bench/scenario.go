@@ -39,7 +39,7 @@ const sinkName = "search"
 // config is lull's configuration for the scenario; the peers take window, batch and quiet from it.
 func (s Scenario) config(t testing.TB) *config.Config {
 	c := config.Default()
-	c.Sinks = map[string]config.Sink{sinkName: {Kind: config.SinkMemory}}
+	c.Sinks = map[string]config.Sink{sinkName: {Kind: "memory"}}
 	c.Queues.ExpectedRate = max(c.Queues.ExpectedRate, int(s.Shape.Rate))
 	c.Queues.Live.MaxConcurrency = max(c.Queues.Live.MaxConcurrency, s.Pollers)
 	c.Queues.Live.Batch, c.Queues.Live.Window, c.Debounce.Quiet = s.Batch, s.Window, s.Quiet

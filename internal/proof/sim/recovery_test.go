@@ -35,7 +35,7 @@ func (r recovery) back() time.Duration { return recoveryBefore + r.away }
 func (r recovery) run(t *testing.T) Result {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory, Versions: &r.versions}}
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &r.versions}}
 	cfg.Complete()
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)

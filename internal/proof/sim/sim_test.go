@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func settingsOf(seed uint64) *config.Config {
 	cfg := config.Default()
 	versions := seed%2 == 0
-	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory, Versions: &versions}}
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
 	if seed%5 == 0 {
 		cfg.Retry.DeadDeadline = time.Minute + time.Duration(seed%7)*20*time.Second
 	}

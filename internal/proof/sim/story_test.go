@@ -49,7 +49,7 @@ func (s story) tell(t *testing.T, seed uint64) Result {
 func (s story) world(t *testing.T, seed uint64) *World {
 	t.Helper()
 	cfg := config.Default()
-	cfg.Sinks = map[string]config.Sink{"search": {Kind: config.SinkMemory}}
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory"}}
 	if s.cfg != nil {
 		s.cfg(&cfg)
 	}

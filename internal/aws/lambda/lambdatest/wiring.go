@@ -31,7 +31,7 @@ func Environment() map[string]string {
 func Setup(function string, vars map[string]string, out io.Writer) *lambda.Setup {
 	c := config.Default()
 	s := c.Sinks["search"]
-	s.Kind, s.URL = config.SinkOpenSearch, "https://search.example.org"
+	s.Kind, s.URL = "opensearch", "https://search.example.org"
 	c.Sinks["search"] = s
 	return &lambda.Setup{
 		Config: &c, Sink: "search", Getenv: func(name string) string { return vars[name] },
