@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -42,6 +43,10 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask AWS for the caller's identity: %w", err)
 	}
+	caller, err := arn.Parse(aws.ToString(who.Arn))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the caller's ARN: %w", err)
+	}
 	n, account := names.Of(cfg), aws.ToString(who.Account)
 	sources, err := source.New(cfg)
 	if err != nil {
@@ -65,7 +70,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		Shards: table, Dead: dynamodb.NewLetters(table, s3.NewBodies(bucket, s3.DeadPrefix)),
 		Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)), Flights: s3.NewFlights(bucket),
 		Launcher: func(name string) flight.Launcher {
-			return stepfunctions.New(a, fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s", partition(a.Region),
+			return stepfunctions.New(a, fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s", caller.Partition,
 				a.Region, account, n.StateMachine(name)))
 		},
 		Queues: func(name string, lane flight.Lane) queue.Queue { return queues[n.Queue(name, lane)] },
@@ -140,14 +145,4 @@ func countQueue(ctx context.Context, client *awssqs.Client, name, url string) (o
 		InFlight: n(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible),
 		Delayed:  n(types.QueueAttributeNameApproximateNumberOfMessagesDelayed),
 	}, nil
-}
-
-func partition(region string) string {
-	switch {
-	case len(region) > 3 && region[:3] == "cn-":
-		return "aws-cn"
-	case len(region) > 7 && region[:7] == "us-gov-":
-		return "aws-us-gov"
-	}
-	return "aws"
 }

@@ -266,15 +266,3 @@ func TestTheAuditHasALineForWhatChanges(t *testing.T) {
 		}
 	}
 }
-
-func TestPartitionsFollowTheRegion(t *testing.T) {
-	t.Parallel()
-	for region, want := range map[string]string{
-		"eu-west-1": "aws", "cn-north-1": "aws-cn",
-		"us-gov-west-1": "aws-us-gov", "us-east-1": "aws", "": "aws",
-	} {
-		if got := partition(region); got != want {
-			t.Errorf("%q: got %s, want %s", region, got, want)
-		}
-	}
-}

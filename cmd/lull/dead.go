@@ -109,7 +109,7 @@ func (a *app) deadRedriveCommand() *cobra.Command {
 		Long: "Sends one dead letter, those of a filter, or --all to their queues again, oldest first. It takes " +
 			"the parked ones, unless --state says otherwise. Receive judges each by its version, so a document " +
 			"never goes backwards. A dead letter stays parked until its version, or a newer one, is committed. " +
-			"One that is being worked on is left for later (busy). Each is named as it is done, and audited.",
+			"One that is being worked on stays for later (busy). Each is named as it is done, and audited.",
 	}, operate.API.Redrive)
 	c.Flags().BoolVar(&o.Force, "force", false, "even dead letters that are too old to be judged by their rows")
 	return c

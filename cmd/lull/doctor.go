@@ -34,13 +34,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		}
 		d.api = api
 		d.examine(c.Context())
-		bad := 0
-		for _, x := range d.checks {
-			if !x.OK {
-				bad++
-			}
-		}
-		if err := a.print(d.checks, func(w io.Writer) {
+		err := a.print(d.checks, func(w io.Writer) {
 			for _, x := range d.checks {
 				mark := "ok"
 				if !x.OK {
@@ -48,13 +42,11 @@ func (a *app) doctorCommand() *cobra.Command {
 				}
 				fmt.Fprintf(w, "%s\t%s\t%s\n", mark, x.Check, x.Found)
 			}
-		}); err != nil {
-			return err
+		})
+		if err == nil && d.bad > 0 {
+			return &exitError{exitFailed, fmt.Errorf("%d of %d checks are bad", d.bad, len(d.checks))}
 		}
-		if bad > 0 {
-			return &exitError{exitFailed, fmt.Errorf("%d of %d checks are bad", bad, len(d.checks))}
-		}
-		return nil
+		return err
 	})
 	c.Flags().StringVar(&d.collection, "collection", "content", "collection `NAME` of the synthetic document")
 	c.Flags().StringVar(&d.source, "source", "", "`NAME` of a native source, where the default source is of another kind")
@@ -71,12 +63,14 @@ type doctor struct {
 	collection, source string
 	timeout            time.Duration
 	checks             []check
+	bad                int
 }
 
 // add notes a check and reports whether it went well.
 func (d *doctor) add(name string, err error, found string) bool {
 	if err != nil {
 		found = err.Error()
+		d.bad++
 	}
 	d.checks = append(d.checks, check{name, err == nil, found})
 	return err == nil

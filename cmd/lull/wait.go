@@ -91,12 +91,12 @@ func waitFor(ctx context.Context, api operate.API, key shard.DocID, version stri
 // reaches reports whether the committed version is the one asked for or a newer one. Its error says
 // that it never will be.
 func reaches(x operate.Explanation, version string) (bool, error) {
-	committed, err := compare(x.Committed, version)
-	if err != nil || committed >= 0 && x.Committed != "" {
-		return err == nil, err
+	committed, err := atLeast(x.Committed, version)
+	if err != nil || committed {
+		return committed, err
 	}
-	pending, err := compare(x.Pending, version)
-	if err != nil || pending >= 0 && x.Pending != "" {
+	pending, err := atLeast(x.Pending, version)
+	if err != nil || pending {
 		return false, err
 	}
 	for _, l := range x.Letters {
@@ -108,23 +108,23 @@ func reaches(x operate.Explanation, version string) (bool, error) {
 	return false, nil
 }
 
-// compare compares the version of a printed order key, "" for none, with a version in the
-// upstream's words. The class is the key's.
-func compare(printed, version string) (int, error) {
+// atLeast reports whether a printed order key, empty for none, has the upstream's version or a newer
+// one. The key says which class of version that is.
+func atLeast(printed, version string) (bool, error) {
 	if printed == "" {
-		return -1, nil
+		return false, nil
 	}
 	k, err := shard.ParseOrderKey(printed)
 	if err != nil {
-		return 0, fmt.Errorf("read the row's order key: %w", err)
+		return false, fmt.Errorf("read the row's order key: %w", err)
 	}
 	p, err := k.Parts()
 	if err != nil {
-		return 0, fmt.Errorf("read the row's order key: %w", err)
+		return false, fmt.Errorf("read the row's order key: %w", err)
 	}
 	want, err := shard.ParseVersion(p.Version.Class(), version)
 	if err != nil {
-		return 0, usagef("--version: %w", err)
+		return false, usagef("--version: %w", err)
 	}
-	return p.Version.Compare(want), nil
+	return p.Version.Compare(want) >= 0, nil
 }

@@ -16,26 +16,27 @@ type API interface {
 	// Publish sends messages to the queues that their events belong to: by the collection's sink,
 	// resyncs to the bulk lane.
 	Publish(ctx context.Context, p Publication) (Published, error)
-	// Get reads a document back from its sink. ErrNotFound where it is not there.
+	// Get reads a document back from its sink, or ErrNotFound.
 	Get(ctx context.Context, key shard.DocID) (Document, error)
-	// Status tells how much waits where, how the sinks are, and how many letters are parked.
+	// Status tells how much waits where, which sinks are healthy, and how many dead letters are
+	// parked.
 	Status(ctx context.Context) (Status, error)
 	// Explain says why a document is as fresh as it is.
 	Explain(ctx context.Context, key shard.DocID) (Explanation, error)
 	// Letters lists dead letters, oldest first, without their bodies.
 	Letters(ctx context.Context, f LetterFilter) ([]Letter, error)
-	// Letter shows one letter with its body. ErrNotFound where there is none.
+	// Letter shows a dead letter with its body, or ErrNotFound.
 	Letter(ctx context.Context, id string) (Letter, error)
-	// Redrive sends selected letters again, to be judged by their version. The letters stay parked
+	// Redrive sends selected dead letters again, to be judged by their version. They stay parked
 	// until then. The result is valid beside an error, too: it says what was done before.
 	Redrive(ctx context.Context, o LetterOrder) (LetterResult, error)
-	// Drop deletes selected letters for good. The result is valid beside an error, too.
+	// Drop deletes selected dead letters for good. The result is valid beside an error, too.
 	Drop(ctx context.Context, o LetterOrder) (LetterResult, error)
 	// Cancel makes the pending version of a document a dead letter. ErrNotFound where nothing is
 	// pending.
 	Cancel(ctx context.Context, key shard.DocID, by string) (Letter, error)
 	// Rescue starts a flight from the manifest of a stuck one. ErrNotFound where there is none, or
-	// nothing left in it.
+	// nothing remains in it.
 	Rescue(ctx context.Context, id flight.ID) (flight.ID, error)
 }
 
@@ -130,7 +131,7 @@ type Decision struct {
 	Text string    `json:"text"`
 }
 
-// LetterFilter selects letters; zero fields select everything.
+// LetterFilter selects dead letters; zero fields select everything.
 type LetterFilter struct {
 	ID         string            `json:"id,omitempty"`
 	Reason     deadletter.Reason `json:"reason,omitempty"`
@@ -141,25 +142,25 @@ type LetterFilter struct {
 	State      deadletter.State  `json:"state,omitempty"`
 }
 
-// LetterOrder is what to do with a selection of letters.
+// LetterOrder is what to do with a selection of dead letters.
 type LetterOrder struct {
 	LetterFilter
 	DryRun bool    `json:"dry_run,omitempty"`
 	Force  bool    `json:"force,omitempty"` // although too old to judge
 	All    bool    `json:"all,omitempty"`   // an empty selection means everything
-	Rate   float64 `json:"rate,omitempty"`  // letters a second, 0 for no limit
+	Rate   float64 `json:"rate,omitempty"`  // dead letters a second, 0 for no limit
 	By     string  `json:"by"`              // who asks, for the audit
 
-	Progress func(LetterLine) `json:"-"` // told of each letter as it is done, from one goroutine; nil for nobody
+	Progress func(LetterLine) `json:"-"` // called with each dead letter that is done, from one goroutine; may be nil
 }
 
-// LetterResult counts what became of the letters.
+// LetterResult counts what became of the dead letters.
 type LetterResult struct {
 	Outcomes map[string]int `json:"outcomes"`
 	Lines    []LetterLine   `json:"lines"` // the first thousand; Outcomes counts all
 }
 
-// LetterLine is one letter's outcome.
+// LetterLine is the outcome of one dead letter.
 type LetterLine struct {
 	Letter  Letter `json:"letter"`
 	Outcome string `json:"outcome"`

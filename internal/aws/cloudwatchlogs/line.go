@@ -43,7 +43,7 @@ func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, boo
 		{"version ", readable(l.Version)},
 		{"flight ", l.Flight},
 		{"message ", l.Message},
-		{"letter ", l.Letter},
+		{"dead letter ", l.Letter},
 		{"", l.Detail},
 	} {
 		if w.value != "" {

@@ -73,7 +73,7 @@ func TestWhatFunctionsLogIsRead(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0].Step != "released" || time.Since(got[0].At) > time.Minute {
 		t.Fatalf("got %v, %v", got, err)
 	}
-	if want := "index, live, put, version 7, flight f1, message m1, letter l1, throttled: http 429, until 2026-11-20T12:00:00Z"; got[0].Text != want {
+	if want := "index, live, put, version 7, flight f1, message m1, dead letter l1, throttled: http 429, until 2026-11-20T12:00:00Z"; got[0].Text != want {
 		t.Errorf("got %q, want %q", got[0].Text, want)
 	}
 }

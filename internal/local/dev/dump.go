@@ -66,11 +66,7 @@ func dumpLine(w *bufio.Writer, s sink.Stored) error {
 // Search returns the documents that the sinks find, sink by sink.
 func (e *Engine) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	var all []sink.Stored
-	for _, name := range e.order {
-		r, ok := e.pipes[name].sink.(sink.Reader)
-		if !ok {
-			continue
-		}
+	for name, r := range e.readers() {
 		found, err := r.Search(ctx, q)
 		if err != nil {
 			return nil, fmt.Errorf("search %s: %w", name, err)

@@ -40,15 +40,14 @@ const (
 
 // Options are what an engine is made of.
 type Options struct {
-	Config   *config.Config
-	Clock    clock.Clock
-	Sinks    map[string]sink.Sink // one for each sink of the configuration
-	Journal  journal.Journal      // besides the engine's own ledger; nil for none
-	Faults   *fault.Mix           // nil for none
-	Inject   fault.Injector       // decides every I/O instead of Faults; nil for none
-	Payloads index.Payloads       // nil for none
-	Pollers  int                  // batches of a lane received at once; 0 for one, which splits bursts least
-	Report   func(error)          // told what the services would log: failed batches, dead executions; nil for nobody
+	Config  *config.Config
+	Clock   clock.Clock
+	Sinks   map[string]sink.Sink // one for each sink of the configuration
+	Journal journal.Journal      // besides the engine's own ledger; nil for none
+	Faults  *fault.Mix           // nil for none
+	Inject  fault.Injector       // decides every I/O instead of Faults; nil for none
+	Pollers int                  // batches of a lane received at once; 0 for one, which splits bursts least
+	Report  func(error)          // called with what the services would log: failed batches, dead executions; may be nil
 }
 
 // How many turns run at once: the concurrency of the index function. More only make each other late
@@ -61,13 +60,12 @@ const (
 
 // Engine is a whole stack in one process.
 type Engine struct {
-	cfg      *config.Config
-	clk      clock.Clock
-	sources  *source.Set
-	mix      *fault.Mix
-	report   func(error)
-	payloads index.Payloads
-	pollers  int
+	cfg     *config.Config
+	clk     clock.Clock
+	sources *source.Set
+	mix     *fault.Mix
+	report  func(error)
+	pollers int
 
 	Shards   *memory.Shards
 	Letters  *memory.DeadLetters
@@ -117,7 +115,7 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report, payloads: o.Payloads,
+		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report,
 		pollers: max(o.Pollers, 1),
 		Shards:  memory.NewShards(), Letters: memory.NewDeadLetters(), Schedule: memory.NewSchedule(),
 		Flights: memory.NewFlights(o.Clock), ledger: ledger.New(), pipes: map[string]*pipe{},
@@ -286,7 +284,7 @@ func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (ne
 				flight.Live: inv.Queue(p.lanes[flight.Live].queue), flight.Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
 			},
 			Dead: inv.Queue(p.dead),
-			Sink: inv.Sink(p.sink), SinkName: p.name, Sources: e.sources, Payloads: e.payloads, Config: e.cfg,
+			Sink: inv.Sink(p.sink), SinkName: p.name, Sources: e.sources, Config: e.cfg,
 			Clock: inv.clk, Journal: inv.notes, NewToken: newToken, Jitter: mrand.Float64,
 		}
 		next, failed = h.Turn(ctx, s)

@@ -2,6 +2,8 @@ package dev
 
 import (
 	"context"
+	"iter"
+	"maps"
 
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
@@ -29,17 +31,24 @@ func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 			return e.publish(ctx, out, lane)
 		},
 	}
-	for name, p := range e.pipes {
-		if r, ok := p.sink.(sink.Reader); ok {
-			o.Readers[name] = r
-		}
-	}
+	maps.Insert(o.Readers, e.readers())
 	if rec != nil {
 		o.History = func(_ context.Context, doc shard.DocID) ([]operate.Decision, error) {
 			return rec.Decisions(doc), nil
 		}
 	}
 	return o
+}
+
+// readers are the sinks that can be read back, by name.
+func (e *Engine) readers() iter.Seq2[string, sink.Reader] {
+	return func(yield func(string, sink.Reader) bool) {
+		for _, name := range e.order {
+			if r, ok := e.pipes[name].sink.(sink.Reader); ok && !yield(name, r) {
+				return
+			}
+		}
+	}
 }
 
 func (e *Engine) queueStatus(context.Context) ([]operate.QueueStatus, error) {

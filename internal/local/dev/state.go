@@ -159,11 +159,7 @@ func (e *Engine) Load(ctx context.Context, f *Folder) error {
 			return err
 		}
 	}
-	for _, name := range e.order {
-		r, ok := e.pipes[name].sink.(sink.Reader)
-		if !ok {
-			continue
-		}
+	for name, r := range e.readers() {
 		err := r.All(ctx, func(s sink.Stored) error {
 			k, err := shard.ParseOrderKey(s.Key)
 			if err != nil {
