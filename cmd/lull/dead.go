@@ -56,18 +56,15 @@ func parseWhen(text string, to *time.Time) (err error) {
 func (a *app) deadListCommand() *cobra.Command {
 	var f operate.LetterFilter
 	c := &cobra.Command{Use: "list", Short: "List dead letters, oldest first", Args: cobra.NoArgs}
-	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
-		list, err := api.Letters(c.Context(), f)
-		if err != nil {
-			return err
+	list := func(ctx context.Context, api operate.API, _ []string) ([]operate.Letter, error) {
+		return api.Letters(ctx, f)
+	}
+	question(a, c, list, func(w io.Writer, all []operate.Letter) {
+		fmt.Fprintln(w, "ID\tDIED\tSTATE\tREASON\tKEY\tVERSION\tDETAIL")
+		for _, d := range all {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.Died.Format(time.RFC3339), d.State, d.Reason,
+				d.Key, d.Version, d.Detail)
 		}
-		return a.print(list, func(w io.Writer) {
-			fmt.Fprintln(w, "ID\tDIED\tSTATE\tREASON\tKEY\tVERSION\tDETAIL")
-			for _, d := range list {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.Died.Format(time.RFC3339), d.State, d.Reason,
-					d.Key, d.Version, d.Detail)
-			}
-		})
 	})
 	filterFlags(c, &f)
 	return exits(c, map[int]string{
@@ -203,18 +200,11 @@ func (a *app) cancelCommand() *cobra.Command {
 			"reason cancelled, which you may redrive. If older versions are held besides it, the newest of " +
 			"them is written. KEY is <collection>#<id>. Audited.",
 	}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		key, err := keyArg(args[0])
-		if err != nil {
-			return err
-		}
-		l, err := api.Cancel(c.Context(), key, whoami())
-		if err != nil {
-			return err
-		}
-		return a.print(l, func(w io.Writer) {
-			fmt.Fprintf(w, "version %s of %s is a dead letter now: %s\n", l.Version, l.Key, l.ID)
-		})
+	cancel := func(ctx context.Context, api operate.API, key shard.DocID) (operate.Letter, error) {
+		return api.Cancel(ctx, key, whoami())
+	}
+	question(a, c, ofKey(cancel), func(w io.Writer, l operate.Letter) {
+		fmt.Fprintf(w, "version %s of %s is a dead letter now: %s\n", l.Version, l.Key, l.ID)
 	})
 	return exits(c, map[int]string{
 		exitOK:     "it is a dead letter",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -17,14 +18,11 @@ func (a *app) rescueCommand() *cobra.Command {
 			"messages. Documents that have committed this version or a newer one stay as they are. You may " +
 			"rescue a flight twice.",
 	}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		id, err := api.Rescue(c.Context(), flight.ID(args[0]))
-		if err != nil {
-			return err
-		}
-		return a.print(map[string]string{"flight": string(id)},
-			func(w io.Writer) { fmt.Fprintf(w, "started flight %s\n", id) })
-	})
+	rescue := func(ctx context.Context, api operate.API, args []string) (map[string]flight.ID, error) {
+		id, err := api.Rescue(ctx, flight.ID(args[0]))
+		return map[string]flight.ID{"flight": id}, err
+	}
+	question(a, c, rescue, func(w io.Writer, r map[string]flight.ID) { fmt.Fprintf(w, "started flight %s\n", r["flight"]) })
 	return exits(c, map[int]string{
 		exitOK: "a new flight was started", exitFailed: "it could not be started",
 		exitUsage:   "usage or settings, or another stack's flight",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -17,35 +18,30 @@ func (a *app) statusCommand() *cobra.Command {
 		Long: "Counts the messages of every queue (on AWS approximately): visible, held and delayed ones. Counts " +
 			"the flights and the parked dead letters, and says which sinks are unhealthy.",
 	}
-	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
-		s, err := api.Status(c.Context())
-		if err != nil {
-			return err
+	ask := func(ctx context.Context, api operate.API, _ []string) (operate.Status, error) { return api.Status(ctx) }
+	question(a, c, ask, func(w io.Writer, s operate.Status) {
+		fmt.Fprintln(w, "QUEUE\tVISIBLE\tHELD\tDELAYED")
+		for _, q := range s.Queues {
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", q.Queue, q.Visible, q.InFlight, q.Delayed)
 		}
-		return a.print(s, func(w io.Writer) {
-			fmt.Fprintln(w, "QUEUE\tVISIBLE\tHELD\tDELAYED")
-			for _, q := range s.Queues {
-				fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", q.Queue, q.Visible, q.InFlight, q.Delayed)
+		fmt.Fprintln(w, "\nSINK\tHEALTH")
+		for _, k := range s.Sinks {
+			health := "healthy"
+			if k.Open {
+				health = fmt.Sprintf("unhealthy: nothing is claimed before %s (level %d)",
+					k.OpenUntil.Format(time.RFC3339), k.Level)
 			}
-			fmt.Fprintln(w, "\nSINK\tHEALTH")
-			for _, k := range s.Sinks {
-				health := "healthy"
-				if k.Open {
-					health = fmt.Sprintf("unhealthy: nothing is claimed before %s (level %d)",
-						k.OpenUntil.Format(time.RFC3339), k.Level)
-				}
-				fmt.Fprintf(w, "%s\t%s\n", k.Sink, health)
-			}
-			more := ""
-			if s.Capped {
-				more = " or more"
-			}
-			fmt.Fprintf(w, "\n%d flights%s, %d dead letters parked%s", s.Flights, more, s.Letters, more)
-			if !s.Pruned.IsZero() {
-				fmt.Fprintf(w, ", pruned at %s", s.Pruned.Format(time.RFC3339))
-			}
-			fmt.Fprintln(w)
-		})
+			fmt.Fprintf(w, "%s\t%s\n", k.Sink, health)
+		}
+		more := ""
+		if s.Capped {
+			more = " or more"
+		}
+		fmt.Fprintf(w, "\n%d flights%s, %d dead letters parked%s", s.Flights, more, s.Letters, more)
+		if !s.Pruned.IsZero() {
+			fmt.Fprintf(w, ", pruned at %s", s.Pruned.Format(time.RFC3339))
+		}
+		fmt.Fprintln(w)
 	})
 	return exits(c, map[int]string{
 		exitOK: "the stack answered, whatever waits", exitFailed: "the stack did not answer",

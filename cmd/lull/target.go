@@ -18,6 +18,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // target says which stack a command talks to: a `lull dev` by its address, or a deployed stack by
@@ -105,6 +106,32 @@ func (a *app) verb(c *cobra.Command, run func(c *cobra.Command, api operate.API,
 		}
 		defer done()
 		return failed(run(c, api, args))
+	}
+}
+
+// question makes c a command that asks the stack one thing and prints the answer, as a table by
+// show.
+func question[A any](a *app, c *cobra.Command, ask func(ctx context.Context, api operate.API, args []string) (A, error),
+	show func(w io.Writer, answer A),
+) {
+	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
+		answer, err := ask(c.Context(), api, args)
+		if err != nil {
+			return err
+		}
+		return a.print(answer, func(w io.Writer) { show(w, answer) })
+	})
+}
+
+// ofKey is a question about the document whose key is the first argument.
+func ofKey[A any](ask func(ctx context.Context, api operate.API, key shard.DocID) (A, error)) func(context.Context,
+	operate.API, []string) (A, error) {
+	return func(ctx context.Context, api operate.API, args []string) (none A, err error) {
+		key, err := keyArg(args[0])
+		if err != nil {
+			return none, err
+		}
+		return ask(ctx, api, key)
 	}
 }
 

@@ -23,22 +23,16 @@ func (a *app) waitCommand() *cobra.Command {
 			"it behind a publish button.",
 		Args: cobra.ExactArgs(1),
 	}
-	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
-		key, err := keyArg(args[0])
+	wait := func(ctx context.Context, api operate.API, key shard.DocID) (x operate.Explanation, err error) {
 		switch {
-		case err != nil:
-			return err
 		case version == "":
-			return usagef("--version: say which version to wait for")
+			return x, usagef("--version: say which version to wait for")
 		case timeout <= 0:
-			return usagef("--timeout %s: want a time above 0", timeout)
+			return x, usagef("--timeout %s: want a time above 0", timeout)
 		}
-		x, err := waitFor(c.Context(), api, key, version, timeout)
-		if err != nil {
-			return err
-		}
-		return a.print(x, func(w io.Writer) { fmt.Fprintln(w, x.Sentence) })
-	})
+		return waitFor(ctx, api, key, version, timeout)
+	}
+	question(a, c, ofKey(wait), func(w io.Writer, x operate.Explanation) { fmt.Fprintln(w, x.Sentence) })
 	c.Flags().StringVar(&version, "version", "", "the upstream's version `V`")
 	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait, at most `D`")
 	return exits(c, map[int]string{
@@ -70,12 +64,10 @@ func waitFor(ctx context.Context, api operate.API, key shard.DocID, version stri
 				return x, err
 			}
 		}
-		timer := time.NewTimer(waitStep)
 		select {
-		case <-timer.C:
+		case <-time.After(waitStep):
 			continue
 		case <-limited.Done():
-			timer.Stop()
 		}
 		if ctx.Err() != nil {
 			return last, ctx.Err()

@@ -35,7 +35,7 @@ type player struct {
 	failed error // of the input: what was read before it is not sent
 }
 
-// reading is what one Next answered.
+// reading is the answer of one Next.
 type reading struct {
 	t   Timed
 	err error
@@ -50,16 +50,15 @@ func Play(ctx context.Context, clk clock.Clock, in Input, send func(context.Cont
 	if l, ok := in.(*lines); ok {
 		p.live = l.slow
 	}
-	p.begin(ctx)
+	if p.live {
+		p.begin(ctx)
+	}
 	for start := clk.Now(); ; {
 		if err := p.fill(ctx); err != nil {
 			return err
 		}
-		if len(p.ahead) == 0 {
-			if p.ended {
-				return nil
-			}
-			continue
+		if len(p.ahead) == 0 { // and the input has ended: fill waits for a message otherwise
+			return nil
 		}
 		wait := p.ahead[0].After - clk.Now().Sub(start)
 		if wait > 0 {
@@ -77,8 +76,8 @@ func Play(ctx context.Context, clk clock.Clock, in Input, send func(context.Cont
 	}
 }
 
-// readAhead reads in a goroutine of its own, which ends with ctx or the input: nobody waits for an
-// input that is slow or never ends.
+// readAhead reads in a goroutine of its own, which ends with ctx or the input. So the player never
+// waits for an input that is slow or never ends.
 func readAhead(ctx context.Context, in Input) <-chan reading {
 	read := make(chan reading, 64)
 	go func() {
@@ -99,20 +98,13 @@ func readAhead(ctx context.Context, in Input) <-chan reading {
 
 // begin reads what a live input has to say at once.
 func (p *player) begin(ctx context.Context) {
-	if !p.live {
-		return
-	}
-	pause, enough := time.NewTimer(breath), time.NewTimer(breaths*breath)
-	defer pause.Stop()
-	defer enough.Stop()
+	ctx, cancel := context.WithTimeout(ctx, breaths*breath)
+	defer cancel()
 	for p.room() {
 		select {
 		case r := <-p.read:
 			p.take(r)
-			pause.Reset(breath)
-		case <-pause.C:
-			return
-		case <-enough.C:
+		case <-time.After(breath):
 			return
 		case <-ctx.Done():
 			return
@@ -137,8 +129,8 @@ func (p *player) take(r reading) {
 	}
 }
 
-// fill reads ahead: as far as there is room, or, of a live input, what is there; and one message at
-// least where none is at hand.
+// fill reads ahead: as far as there is room, or, of a live input, what is there. It waits for a
+// message if there is none to send.
 func (p *player) fill(ctx context.Context) error {
 	for p.room() {
 		if p.live && len(p.ahead) > 0 {

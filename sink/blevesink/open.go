@@ -47,7 +47,7 @@ var (
 // *ForeignFolderError where the folder holds something else, and an *InUseError where somebody has
 // it open. Close it after use.
 func Open(dir string) (*Index, error) {
-	marked, err := claimFolder(dir)
+	marked, err := ours.Claim(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -2,22 +2,18 @@ package dev
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/wholefile"
+	"github.com/lullhq/lull/internal/local/datafolder"
 	"github.com/lullhq/lull/internal/shard"
 )
 
 // The files beside the index in a data folder.
 const (
-	markerFile    = "lull.json"
 	rowsFile      = "rows.ndjson"
 	lettersFile   = "letters.ndjson"
 	scheduledFile = "scheduled.ndjson"
@@ -85,57 +81,9 @@ func (f *Folder) forgetDeletes() error {
 // Close closes the folder.
 func (f *Folder) Close() error { return f.deletes.Close() }
 
-// marker says whose a folder is, and of which sinks: rows that speak of another sink would make
-// everything there look old.
-type marker struct {
-	Holds  string            `json:"holds"`
-	Schema int               `json:"schema"`
-	Sinks  map[string]string `json:"sinks"`
-}
-
-const markerHolds = "lull dev state"
-
 // ClaimFolder takes a folder that is empty, missing or lull's, of the same sinks: their addresses
 // by name. It is for stacks that are not just one Bleve index, which claims its folder itself.
 func ClaimFolder(dir string, sinks map[string]string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make data folder: %w", err)
-	}
-	path := filepath.Join(dir, markerFile)
-	text, err := os.ReadFile(path)
-	switch {
-	case err == nil:
-		return checkMarker(dir, text, sinks)
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("read data folder: %w", err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("read data folder: %w", err)
-	}
-	if len(entries) > 0 {
-		return fmt.Errorf(
-			"data folder %s is not empty and has no %s: choose an empty folder, a new one, or one that lull made", dir,
-			markerFile)
-	}
-	return wholefile.Write(path, 0o644, func(f *os.File) error {
-		return json.NewEncoder(f).Encode(marker{markerHolds, 1, sinks})
-	})
-}
-
-func checkMarker(dir string, text []byte, sinks map[string]string) error {
-	var m marker
-	if err := json.Unmarshal(text, &m); err != nil || m.Holds != markerHolds {
-		return fmt.Errorf("data folder %s has a %s of something else: choose an empty folder, or a new one", dir,
-			markerFile)
-	}
-	if m.Schema > 1 {
-		return fmt.Errorf("data folder %s was written by a newer lull", dir)
-	}
-	if !maps.Equal(m.Sinks, sinks) {
-		return fmt.Errorf(
-			"data folder %s is of other sinks (%v): what it knows is not true of %v: choose another folder", dir,
-			m.Sinks, sinks)
-	}
-	return nil
+	_, err := datafolder.Marker{Holds: "lull dev state", Schema: 1, Sinks: sinks}.Claim(dir)
+	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/datafolder"
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operate"
@@ -79,6 +80,39 @@ func (l life) live(t *testing.T, messages []feed.Timed, check func(e *Engine)) l
 	return r
 }
 
+// lives tells a story of several runs on one data folder.
+func lives(t *testing.T, set memory.SinkSettings, story func(t *testing.T, l life)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		set.Versions = true
+		story(t, life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, set)})
+	})
+}
+
+// redriven sends all dead letters again and waits until that is settled.
+func redriven(t *testing.T, e *Engine) {
+	t.Helper()
+	// REJECT ends the lease at its own instant: until that has passed, the dead letter is busy
+	time.Sleep(time.Second)
+	if _, err := e.Operator(nil).Redrive(t.Context(), operate.LetterOrder{All: true, By: "ann"}); err != nil {
+		t.Error(err)
+	}
+	if err := e.Settle(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// letPass settles what is due within a time.
+func letPass(t *testing.T, e *Engine, d time.Duration) {
+	t.Helper()
+	time.Sleep(d)
+	synctest.Wait()
+	if err := e.Settle(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheNextRunRefusesWhatTheLastOneMadeOld(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
@@ -87,10 +121,8 @@ func TestTheNextRunRefusesWhatTheLastOneMadeOld(t *testing.T) {
 			name = "killed"
 		}
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{},
-					memory.SinkSettings{Versions: true, ForgetAfter: time.Minute}), killed: killed}
+			lives(t, memory.SinkSettings{ForgetAfter: time.Minute}, func(t *testing.T, l life) {
+				l.killed = killed
 				l.live(t, []feed.Timed{put(0, "a", 5), put(0, "gone", 5), del(time.Minute, "gone", 6)}, nil)
 				time.Sleep(time.Hour)
 				r := l.live(t, []feed.Timed{
@@ -110,9 +142,7 @@ func TestTheNextRunRefusesWhatTheLastOneMadeOld(t *testing.T) {
 }
 
 func TestLettersAndScheduledEventsGoOnInTheNextRun(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
 		later := put(0, "later", 1)
 		later.Body = strings.Replace(later.Body, `"data"`,
 			`"notbefore":"`+time.Now().Add(2*time.Hour).Format(time.RFC3339)+`","data"`, 1)
@@ -126,13 +156,7 @@ func TestLettersAndScheduledEventsGoOnInTheNextRun(t *testing.T) {
 			r.DeadLetters[0].Reason != string(deadletter.Contract) {
 			t.Errorf("the second run: %+v", r)
 		}
-		r = l.live(t, nil, func(e *Engine) {
-			time.Sleep(3 * time.Hour)
-			synctest.Wait()
-			if err := e.Settle(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+		r = l.live(t, nil, func(e *Engine) { letPass(t, e, 3*time.Hour) })
 		if r.Events != 1 || r.Scheduled != 0 || r.Written != 1 {
 			t.Errorf("the third run: %+v", r)
 		}
@@ -143,9 +167,7 @@ func TestLettersAndScheduledEventsGoOnInTheNextRun(t *testing.T) {
 }
 
 func TestScheduledEventThatWaitsInTheQueueGoesOnInTheNextRun(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
 		soon := time.Now().Add(10 * time.Minute)
 		r := l.live(t, []feed.Timed{
 			notBefore(soon, put(0, "a", 1)), notBefore(soon, del(0, "b", 2)), put(0, "b", 1),
@@ -162,13 +184,7 @@ func TestScheduledEventThatWaitsInTheQueueGoesOnInTheNextRun(t *testing.T) {
 		if r.Scheduled != 3 || r.Written != 1 {
 			t.Fatalf("the first run: %+v", r)
 		}
-		r = l.live(t, nil, func(e *Engine) {
-			time.Sleep(20 * time.Minute)
-			synctest.Wait()
-			if err := e.Settle(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+		r = l.live(t, nil, func(e *Engine) { letPass(t, e, 20*time.Minute) })
 		if r.Events != 3 || r.Scheduled != 0 || r.Written != 2 || r.Deleted != 1 {
 			t.Errorf("the second run: %+v", r)
 		}
@@ -179,9 +195,7 @@ func TestScheduledEventThatWaitsInTheQueueGoesOnInTheNextRun(t *testing.T) {
 }
 
 func TestALetterThatIsNoUTF8GoesOnByteForByteAndForNobodyElseToRead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
 		const body = "{\"title\":\"x\xff\xfe\tü\"}"
 		var bad feed.Timed
 		bad.Body = body
@@ -205,9 +219,7 @@ func TestALetterThatIsNoUTF8GoesOnByteForByteAndForNobodyElseToRead(t *testing.T
 }
 
 func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
 		l.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{
 			Kind: sink.Rejected, Status: 400,
 			Reason: "mapping",
@@ -216,16 +228,7 @@ func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
 		if r.Dead != 1 {
 			t.Fatalf("the first run: %+v", r)
 		}
-		r = l.live(t, nil, func(e *Engine) {
-			// REJECT ends the lease at its own instant: until that has passed, the letter is busy
-			time.Sleep(time.Second)
-			if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
-				t.Error(err)
-			}
-			if err := e.Settle(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+		r = l.live(t, nil, func(e *Engine) { redriven(t, e) })
 		if r.Events != 1 || r.Written != 1 || r.Dead != 0 || len(r.DeadLetters) != 0 {
 			t.Errorf("the second run: %+v, want the document written and no letter parked", r)
 		}
@@ -233,21 +236,10 @@ func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
 }
 
 func TestARedrivenLetterThatDiesAgainIsDeadOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
 		rejected := memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}}
 		l.sink.Script(doc("a"), rejected, rejected)
-		r := l.live(t, []feed.Timed{put(0, "a", 1)}, func(e *Engine) {
-			// REJECT ends the lease at its own instant: until that has passed, the letter is busy
-			time.Sleep(time.Second)
-			if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
-				t.Error(err)
-			}
-			if err := e.Settle(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+		r := l.live(t, []feed.Timed{put(0, "a", 1)}, func(e *Engine) { redriven(t, e) })
 		if r.Events != 1 || r.Dead != 1 || r.Duplicates != 0 || len(r.DeadLetters) != 1 {
 			t.Errorf("%+v", r)
 		}
@@ -255,24 +247,35 @@ func TestARedrivenLetterThatDiesAgainIsDeadOnce(t *testing.T) {
 }
 
 func TestALetterThatReceiveRefusesAgainIsRejectedOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})}
+	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
 		r := l.live(t, []feed.Timed{put(0, "a", 1, `[]`), put(0, "b", 1)}, func(e *Engine) {
 			for range 3 {
-				time.Sleep(time.Second)
-				if _, err := e.Operator(nil).Redrive(t.Context(), redriveAll); err != nil {
-					t.Error(err)
-				}
-				if err := e.Settle(t.Context()); err != nil {
-					t.Error(err)
-				}
+				redriven(t, e)
 			}
 		})
 		if r.Events != 2 || r.Dead != 1 || r.Rejected != 1 {
 			t.Errorf("%d events, %d dead, %d of them rejected, want 2, 1 and 1", r.Events, r.Dead, r.Rejected)
 		}
 	})
+}
+
+// load opens a data folder in a new engine.
+func load(t *testing.T, dir string) error {
+	t.Helper()
+	f, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cfg := config.Default()
+	e, err := New(Options{
+		Config: &cfg, Clock: clock.System{},
+		Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Load(t.Context(), f)
 }
 
 func TestABrokenDataFolderIsSaidToBeBroken(t *testing.T) {
@@ -284,20 +287,7 @@ func TestABrokenDataFolderIsSaidToBeBroken(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, file), []byte("{\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			f, err := OpenFolder(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			cfg := config.Default()
-			e, err := New(Options{
-				Config: &cfg, Clock: clock.System{},
-				Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{})},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Load(t.Context(), f); err == nil || !strings.Contains(err.Error(), file+" line 1") {
+			if err := load(t, dir); err == nil || !strings.Contains(err.Error(), file+" line 1") {
 				t.Errorf("got %v, want the file and the line", err)
 			}
 		})
@@ -323,19 +313,7 @@ func TestHalfANoteOfADeleteIsPassedOver(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"doc":"content#a","ke`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if f, err = OpenFolder(dir); err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	cfg := config.Default()
-	e, err := New(Options{
-		Config: &cfg, Clock: clock.System{},
-		Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{})},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Load(t.Context(), f); err != nil {
+	if err := load(t, dir); err != nil {
 		t.Error(err)
 	}
 }
@@ -354,9 +332,9 @@ func TestADataFolderIsClaimedForItsSinks(t *testing.T) {
 		t.Errorf("another sink: %v, want a refusal that names it", err)
 	}
 	for name, files := range map[string]map[string]string{
-		"somebody's": {"thesis.txt": "x"}, "a Bleve index": {markerFile: `{"holds":"lull search index","schema":1}`},
-		"no JSON":        {markerFile: "x"},
-		"a newer lull's": {markerFile: `{"holds":"lull dev state","schema":2}`},
+		"somebody's": {"thesis.txt": "x"}, "a Bleve index": {datafolder.MarkerName: `{"holds":"lull search index","schema":1}`},
+		"no JSON":        {datafolder.MarkerName: "x"},
+		"a newer lull's": {datafolder.MarkerName: `{"holds":"lull dev state","schema":2}`},
 	} {
 		dir := writeFiles(t, files)
 		if err := ClaimFolder(dir, sinks); err == nil || !strings.Contains(err.Error(), dir) {
@@ -373,8 +351,6 @@ func TestADataFolderIsClaimedForItsSinks(t *testing.T) {
 		t.Error("a file was claimed")
 	}
 }
-
-var redriveAll = operate.LetterOrder{All: true, By: "ann"}
 
 func writeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()

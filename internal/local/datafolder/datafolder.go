@@ -1,0 +1,104 @@
+// Package datafolder says whose a data folder is, by a marker file in it.
+//
+// It promises that lull uses a folder only if it is missing, empty or marked as its own, and that
+// it changes nothing in any other folder.
+package datafolder
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+)
+
+// MarkerName is the marker file. It is written first and never changes.
+const MarkerName = "lull.json"
+
+// Marker is what the file says.
+type Marker struct {
+	Holds  string `json:"holds"`
+	Schema int    `json:"schema"`
+	// Addresses of the sinks by name, where the folder knows what is in other places: rows that
+	// speak of another sink would make everything there look old.
+	Sinks map[string]string `json:"sinks,omitempty"`
+}
+
+// ForeignError says that a folder holds something else than what was expected. Nothing in it was
+// touched.
+type ForeignError struct {
+	Dir    string
+	Reason string // what was found
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("data folder %s %s: choose an empty folder, a new one, or one that lull made", e.Dir, e.Reason)
+}
+
+// InUseError says that another process, or another user of this one, has the folder open.
+type InUseError struct{ Dir string }
+
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("data folder %s is in use by another lull: stop that one or choose another folder", e.Dir)
+}
+
+// Claim makes sure that dir exists and has this marker. It writes the marker into an empty folder,
+// and reports whether the folder was marked before.
+func (ours Marker) Claim(dir string) (marked bool, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		if info, missing := os.Stat(dir); missing == nil && !info.IsDir() {
+			return false, &ForeignError{dir, "is a file"}
+		}
+		return false, fmt.Errorf("make data folder: %w", err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, MarkerName))
+	if err == nil {
+		return true, ours.check(dir, text)
+	}
+	entries, unread := os.ReadDir(dir)
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("read data folder: %w", err)
+	case unread != nil:
+		return false, fmt.Errorf("read data folder: %w", unread)
+	case len(entries) > 0:
+		return false, &ForeignError{dir, fmt.Sprintf("is not empty and has no %s", MarkerName)}
+	}
+	return false, ours.write(dir)
+}
+
+func (ours Marker) check(dir string, text []byte) error {
+	var m Marker
+	if err := json.Unmarshal(text, &m); err != nil || m.Holds != ours.Holds {
+		return &ForeignError{dir, fmt.Sprintf("has a %s that lull did not write for this", MarkerName)}
+	}
+	if m.Schema > ours.Schema {
+		return &ForeignError{
+			dir, fmt.Sprintf("was written by a newer lull (schema %d, this one knows %d)", m.Schema, ours.Schema),
+		}
+	}
+	if !maps.Equal(m.Sinks, ours.Sinks) {
+		return &ForeignError{
+			dir, fmt.Sprintf("is of other sinks (%v): what it knows is not true of %v", m.Sinks, ours.Sinks),
+		}
+	}
+	return nil
+}
+
+// write fails where the file exists already: of two that start in one empty folder only one gets
+// it.
+func (ours Marker) write(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, MarkerName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return &InUseError{dir}
+	}
+	if err == nil {
+		err = errors.Join(json.NewEncoder(f).Encode(ours), f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("write marker: %w", err)
+	}
+	return nil
+}
