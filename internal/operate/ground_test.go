@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,11 +12,11 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
@@ -33,29 +32,7 @@ type ground struct {
 	queues  map[string]*memory.Queue // "search live"
 	sink    *memory.Sink
 	machine *memory.Machine // its turns never end
-	notes   *notes
-}
-
-type notes struct {
-	mu   sync.Mutex
-	list []journal.Note
-}
-
-func (n *notes) Note(x journal.Note) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.list = append(n.list, x)
-}
-
-func (n *notes) count(step journal.Step) (c int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, x := range n.list {
-		if x.Step == step {
-			c++
-		}
-	}
-	return c
+	notes   *usecasetest.Notes
 }
 
 func setup(t *testing.T) *ground {
@@ -76,7 +53,7 @@ func setup(t *testing.T) *ground {
 	g := &ground{
 		T: t, shards: memory.NewShards(), letters: memory.NewDeadLetters(), flights: memory.NewFlights(clock.System{}),
 		queues: map[string]*memory.Queue{},
-		sink:   memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}), notes: &notes{},
+		sink:   memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}), notes: &usecasetest.Notes{},
 	}
 	g.machine = memory.NewMachine(clock.System{}, memory.MachineSettings{},
 		func(ctx context.Context, s flight.State) (flight.State, error) {

@@ -233,7 +233,7 @@ func TestRedriveTellsEachLetterAndKeepsItParked(t *testing.T) {
 		if l, err := api.Letter(t.Context(), sent); err != nil || l.State != deadletter.Redriven || l.Redrives != 1 {
 			t.Errorf("the letter that was sent: %+v, error %v; want it kept", l, err)
 		}
-		if n := g.notes.count(journal.Redriven); n != 1 {
+		if n := len(g.notes.Of(journal.Redriven)); n != 1 {
 			t.Errorf("%d audit notes, want 1", n)
 		}
 	})

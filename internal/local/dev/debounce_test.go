@@ -37,7 +37,7 @@ func TestNeverQuietDocumentIsWrittenEveryMaxWait(t *testing.T) {
 				}
 				end := time.Now()
 				var writes []journal.Note
-				for _, n := range s.notes.of(journal.Committed) {
+				for _, n := range s.notes.Of(journal.Committed) {
 					if n.At.Before(end) {
 						writes = append(writes, n)
 					}
@@ -78,7 +78,7 @@ func TestEventBeforeMaxWaitDoesNotPushPastIt(t *testing.T) {
 		s.wait(29500*time.Millisecond - time.Since(begin))
 		s.send(put(0, "a", 99)) // in the last second before max wait
 		s.settle()
-		first := s.notes.of(journal.Committed)[0]
+		first := s.notes.Of(journal.Committed)[0]
 		cfg := s.e.cfg.Debounce
 		if limit := cfg.MaxWait + s.e.cfg.Queues.Live.Window + cfg.CapGrace +
 			2*time.Second; first.At.Sub(begin) > limit {
@@ -132,7 +132,7 @@ func TestLostFlightIsRecoveredByRedelivery(t *testing.T) {
 				if late := r.Freshness.Max > 60_000; late && name != "retries exhausted" {
 					t.Errorf("recovered after %d ms, want within a minute", r.Freshness.Max)
 				}
-				if n := len(s.notes.of(journal.Launched)); name == "retries exhausted" && n != 2 {
+				if n := len(s.notes.Of(journal.Launched)); name == "retries exhausted" && n != 2 {
 					t.Errorf("%d flights, want one that dies and one that redelivery starts", n)
 				}
 			})
@@ -164,7 +164,7 @@ func TestQuietZeroAndLeadingWriteEachVersionOnce(t *testing.T) {
 						t.Errorf("v%s written twice", op.Version)
 					}
 				}
-				first := s.notes.of(journal.Committed)[0]
+				first := s.notes.Of(journal.Committed)[0]
 				if wait := first.At.Sub(first.Sent); wait > 4*time.Second {
 					t.Errorf("first write %s after its event, want at once (window and a second)", wait)
 				}
@@ -227,7 +227,7 @@ func TestRefusedExtensionLeavesTheFlightRunning(t *testing.T) {
 		s.settle()
 		s.holds("b", "1")
 		s.holds("a", "1") // the flight holds its body
-		if n := len(s.notes.of(journal.Received)); n != 1 {
+		if n := len(s.notes.Of(journal.Received)); n != 1 {
 			t.Errorf("%d receives, want the rest of the flight extended all the time", n)
 		}
 	})
@@ -242,7 +242,7 @@ func TestFailedExtensionIsRetried(t *testing.T) {
 		s.sink.SetDown(nil)
 		s.settle()
 		s.writes("a", 1)
-		if n := len(s.notes.of(journal.Received)); n > 2 {
+		if n := len(s.notes.Of(journal.Received)); n > 2 {
 			t.Errorf("%d receives, want a failed extension tried again", n)
 		}
 	})
@@ -259,7 +259,7 @@ func TestLateMessagesOfABatchAreExtendedInTime(t *testing.T) {
 		for i := range 100 {
 			s.writes(fmt.Sprintf("doc-%d", i), 1)
 		}
-		if n := len(s.notes.of(journal.Received)); n != 1 {
+		if n := len(s.notes.Of(journal.Received)); n != 1 {
 			t.Errorf("%d receives, want one: late messages extended in time", n)
 		}
 	})
@@ -271,7 +271,7 @@ func TestFlightEndsBeforeTwelveHours(t *testing.T) {
 		s.send(put(0, "a", 1))
 		s.wait(13 * time.Hour)
 		s.noted(journal.TwelveHours, 1)
-		if n := s.notes.of(journal.Received); len(n) != 2 || n[1].At.Sub(n[0].At) > queue.MaxHold {
+		if n := s.notes.Of(journal.Received); len(n) != 2 || n[1].At.Sub(n[0].At) > queue.MaxHold {
 			t.Errorf("%d receives in thirteen hours, want two", len(n))
 		}
 		s.sink.SetDown(nil)
@@ -369,7 +369,7 @@ func TestScheduledEventIsWrittenToTheSecondAndHidesNothing(t *testing.T) {
 				s.wait(time.Until(when) + 12*time.Second)
 				s.holds("a", "2")
 				var at time.Time
-				for _, n := range s.notes.of(journal.Committed) {
+				for _, n := range s.notes.Of(journal.Committed) {
 					if n.Key.VersionText() == "2" {
 						at = n.At
 					}

@@ -226,7 +226,7 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 			s.p.sink = slow{s.p.sink, 3 * time.Second}
 			s.send(put(0, "a", 1))
 			s.wait(6 * time.Second)
-			s.startAgain(flight.ID(s.notes.of(journal.Launched)[0].Flight)) // its turn comes while the first one writes
+			s.startAgain(flight.ID(s.notes.Of(journal.Launched)[0].Flight)) // its turn comes while the first one writes
 		}, journal.Waiting, nil},
 		"refused by the row": {func(s *scene) {
 			s.inject.when("CLAIM", func() {
@@ -269,10 +269,10 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 				c.story(s)
 				s.settle()
 				l := newTold()
-				for _, n := range s.notes.all() {
+				for _, n := range s.notes.All() {
 					l.json.Note(n)
 				}
-				if len(s.notes.of(c.saw)) == 0 {
+				if len(s.notes.Of(c.saw)) == 0 {
 					t.Errorf("no note %q: the story is about something else", c.saw)
 				}
 				if got := l.errors(t); !slices.Equal(got, c.want) {
@@ -284,13 +284,6 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 			})
 		})
 	}
-}
-
-// all are the notes so far.
-func (b *notebook) all() []journal.Note {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.notes)
 }
 
 // slow is a sink whose requests take that long.
@@ -342,7 +335,7 @@ func TestALongRetryAfterBurnsNoReceive(t *testing.T) {
 		s.settle()
 		s.holds("a", "1")
 		s.noted(journal.Received, 1)
-		if n := s.notes.of(journal.Continued); len(n) < 6 {
+		if n := s.notes.Of(journal.Continued); len(n) < 6 {
 			t.Errorf("continued %d times in half an hour, want once in four minutes", len(n))
 		}
 	})

@@ -43,7 +43,7 @@ func TestLowerVersionOfABatchIsHeldUntilTheNewestIsCommitted(t *testing.T) {
 		s.send(put(0, "a", 1), put(0, "a", 2))
 		s.settle()
 		s.noted(journal.Deleted, 2)
-		if c, d := s.notes.of(journal.Committed), s.notes.of(journal.Deleted); len(c) == 1 && d[0].At.Before(c[0].At) {
+		if c, d := s.notes.Of(journal.Committed), s.notes.Of(journal.Deleted); len(c) == 1 && d[0].At.Before(c[0].At) {
 			t.Error("a message was deleted before the commit")
 		}
 	})
@@ -104,14 +104,14 @@ func TestZombieWriteNeedsALeaseShorterThanTheTimeout(t *testing.T) {
 		s.wait(9 * time.Second)
 		row := s.row("a")
 		cfg := s.e.cfg
-		claim := s.notes.of(journal.Claimed)[0]
+		claim := s.notes.Of(journal.Claimed)[0]
 		if got, want := row.LeaseUntil.Sub(shard.MicrosOf(claim.At)), cfg.Lease("search"); got > want ||
 			got < want-time.Second {
 			t.Errorf("lease of %s, want the rest of the invocation, guard and applyDelay: about %s", got, want)
 		}
 		s.send(put(0, "a", 2))
 		s.wait(time.Until(row.LeaseUntil.Time()) - time.Second)
-		if got := len(s.notes.of(journal.Claimed)); got != 1 {
+		if got := len(s.notes.Of(journal.Claimed)); got != 1 {
 			t.Errorf("%d claims while a request may still land, want 1", got)
 		}
 		s.settle()
@@ -184,7 +184,7 @@ func TestCrashAfterClaimWaitsForTheLease(t *testing.T) {
 		until := s.row("a").LeaseUntil.Time()
 		s.settle()
 		s.writes("a", 1)
-		if c := s.notes.of(journal.Committed)[0]; c.At.Before(until) {
+		if c := s.notes.Of(journal.Committed)[0]; c.At.Before(until) {
 			t.Errorf("written at %s, before the lease of the dead ended at %s", c.At, until)
 		}
 	})

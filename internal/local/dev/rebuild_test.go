@@ -131,7 +131,7 @@ func TestACollectionIsRebuiltBesideTheOneThatIsRead(t *testing.T) {
 				}
 				var live []time.Duration
 				bulk := 0
-				for _, n := range s.notes.of(journal.Committed) {
+				for _, n := range s.notes.Of(journal.Committed) {
 					switch {
 					case n.Lane == string(flight.Live):
 						live = append(live, n.At.Sub(n.Sent))

@@ -17,6 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
@@ -28,7 +29,7 @@ type scene struct {
 	e      *Engine
 	sink   *memory.Sink
 	p      *pipe
-	notes  *notebook
+	notes  *usecasetest.Notes
 	inject *scripted
 	start  time.Time
 }
@@ -57,7 +58,7 @@ func (st stage) play(t *testing.T, story func(s *scene)) {
 		}
 		cfg.Complete()
 		st.sink.Versions, st.sink.RememberOps = versions, true
-		s := &scene{t: t, notes: &notebook{}, inject: &scripted{}, start: time.Now()}
+		s := &scene{t: t, notes: &usecasetest.Notes{}, inject: &scripted{}, start: time.Now()}
 		s.sink = memory.NewSink(clock.System{}, st.sink)
 		o := Options{
 			Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": s.sink}, Journal: s.notes,
@@ -185,34 +186,9 @@ func (s *scene) row(id string) shard.Row {
 
 func doc(id string) shard.DocID { return shard.DocID("content#" + id) }
 
-// notebook keeps all notes.
-type notebook struct {
-	mu    sync.Mutex
-	notes []journal.Note
-}
-
-func (b *notebook) Note(n journal.Note) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.notes = append(b.notes, n)
-}
-
-// of lists the notes of a step.
-func (b *notebook) of(step journal.Step) []journal.Note {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var out []journal.Note
-	for _, n := range b.notes {
-		if n.Step == step {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
 func (s *scene) noted(step journal.Step, want int) {
 	s.t.Helper()
-	if got := len(s.notes.of(step)); got != want {
+	if got := len(s.notes.Of(step)); got != want {
 		s.t.Errorf("%d notes %q, want %d", got, step, want)
 	}
 }

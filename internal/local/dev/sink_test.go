@@ -29,11 +29,11 @@ func TestRetryAfterSlowsAllFlightsDown(t *testing.T) {
 		s.wait(3 * time.Second)
 		s.send(put(0, "b", 1)) // another flight, due while the gate is open
 		s.wait(7 * time.Second)
-		at := s.notes.of(journal.CircuitOpened)[0].At
+		at := s.notes.Of(journal.CircuitOpened)[0].At
 		s.settle()
 		s.holds("a", "1")
 		s.holds("b", "1")
-		for _, n := range s.notes.of(journal.Committed) {
+		for _, n := range s.notes.Of(journal.Committed) {
 			if n.At.Sub(at) < 20*time.Second {
 				t.Errorf("%s written %s after the 429, before its Retry-After of 20 s", n.Doc, n.At.Sub(at))
 			}
@@ -63,7 +63,7 @@ func TestLiveGoesBeforeBulk(t *testing.T) {
 		s.sink.SetDown(nil)
 		s.settle()
 		waited, n := map[string]time.Duration{}, map[string]int{}
-		for _, c := range s.notes.of(journal.Committed) {
+		for _, c := range s.notes.Of(journal.Committed) {
 			waited[c.Lane] += c.At.Sub(up)
 			n[c.Lane]++
 		}
@@ -140,7 +140,7 @@ func TestUnclassifiedErrorsAreRetriedUntilMaxRefusals(t *testing.T) {
 		if len(r.DeadLetters) != 1 || r.DeadLetters[0].Reason != "refusals" {
 			t.Fatalf("dead letters %+v, want one for its refusals", r.DeadLetters)
 		}
-		if got := len(s.notes.of(journal.Released)); got != s.e.cfg.Retry.MaxRefusals-1 {
+		if got := len(s.notes.Of(journal.Released)); got != s.e.cfg.Retry.MaxRefusals-1 {
 			t.Errorf("released %d times, want one less than maxRefusals", got)
 		}
 	})
@@ -240,12 +240,12 @@ func TestHoursOfOutageMakeNoDeadLetters(t *testing.T) {
 		if r.Dead != 0 {
 			t.Errorf("%d dead letters, want none", r.Dead)
 		}
-		for _, n := range s.notes.of(journal.Committed) {
+		for _, n := range s.notes.Of(journal.Committed) {
 			if n.At.Sub(back) > 5*time.Minute {
 				t.Errorf("%s fresh only %s after the sink came back", n.Doc, n.At.Sub(back))
 			}
 		}
-		if n := len(s.notes.of(journal.Received)); n > 10 {
+		if n := len(s.notes.Of(journal.Received)); n > 10 {
 			t.Errorf("%d batches received: an outage burns receives", n)
 		}
 	})
@@ -284,7 +284,7 @@ func TestClosedTableOutageLosesNothing(t *testing.T) {
 			s.send(put(0, fmt.Sprintf("doc-%d", i), 1))
 		}
 		r := s.settle()
-		if len(s.notes.of(journal.Unreachable)) == 0 {
+		if len(s.notes.Of(journal.Unreachable)) == 0 {
 			t.Error("the outage was not noticed")
 		}
 		for i := range 5 {

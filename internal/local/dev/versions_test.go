@@ -33,7 +33,7 @@ func TestSameVersionOtherPayloadHasOneWinnerInEitherOrder(t *testing.T) {
 						t.Errorf("document %s, want %s, the greater digest in either order (%v)", got.Document, want,
 							err)
 					}
-					if len(s.notes.of(journal.Conflict)) == 0 {
+					if len(s.notes.Of(journal.Conflict)) == 0 {
 						t.Error("no version conflict was counted")
 					}
 				})
@@ -97,7 +97,7 @@ func TestCollectionOptionsHoldOnBothPaths(t *testing.T) {
 			stage{cfg: cfg}.play(t, func(s *scene) {
 				s.send(messages...)
 				s.settle()
-				for _, n := range s.notes.of(journal.Committed) {
+				for _, n := range s.notes.Of(journal.Committed) {
 					wait, want := n.At.Sub(n.Sent), 5*time.Second
 					if n.Doc.Collection() == "slow" {
 						want = long
