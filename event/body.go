@@ -19,7 +19,7 @@ type Body struct {
 	Text  string // one JSON value, checked; a substring of the message where no envelope demands decoding
 	Shape Shape
 	Meta
-	Skip    string // why this is no event: "heartbeat", "s3:TestEvent"
+	Skip    string // why this is not an event: "heartbeat", "s3:TestEvent"
 	Invalid *Invalid
 }
 

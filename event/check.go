@@ -17,8 +17,8 @@ import (
 // maps documents nearly as deep.
 const MaxDepth = 256
 
-// Check says why a text cannot be a body, or nil: it must be UTF-8 and one JSON value that nests at most
-// MaxDepth deep.
+// Check says why a text cannot be a body, or nil: it must be UTF-8 and one JSON value that nests at
+// most MaxDepth deep.
 func Check(text string) *Invalid {
 	switch {
 	case strings.TrimLeft(text, whitespace) == "":

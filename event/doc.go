@@ -1,8 +1,8 @@
 // Package event is one upstream change, decoded, and what can be wrong with one. Package source
 // makes events. This package takes off the envelopes that services wrap around them.
 //
-// A format (package source) or a sink (package sink) of your own needs no internal package: names.go
-// gives the names that events are made of.
+// A format (package source) or a sink (package sink) of your own needs no internal package:
+// names.go gives the names that events are made of.
 //
 // # Stability
 //
@@ -18,8 +18,7 @@
 //     S3, records of DynamoDB Streams, Amazon MQ for RabbitMQ, the pointer of the extended client
 //     libraries of SQS.
 //   - What comes out is a function of the body. Attributes of the message add only what envelopes
-//     say themselves (content type, event type, routing key), and none of it is part of an order
-//     key.
+//     say themselves: content type, event type, routing key. None of it is part of an order key.
 //   - A raw body is neither copied nor parsed into values.
 //
 // Where a key is given twice in one JSON object the last one counts, as for most readers of JSON.

@@ -18,7 +18,7 @@ func TestWhatIsMissingKeepsEveryLetterAndIsNamed(t *testing.T) {
 			t.Helper()
 			return lambdatest.Batch(t, "lull-search-dead", body), func(answer []byte, err error) {
 				if err != nil || lambdatest.Failures(t, answer) != 1 {
-					t.Errorf("got %s, %v: want the letter kept", answer, err)
+					t.Errorf("got %s, %v: want the dead letter kept", answer, err)
 				}
 			}
 		})

@@ -28,7 +28,8 @@ func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 	})
 }
 
-// A message that is no event needs a dead letter: where the dead-letter queue is missing, it stays.
+// A message that is not an event needs a dead letter: where the dead-letter queue is missing, it
+// stays.
 func TestALetterWithoutAQueueKeepsTheMessage(t *testing.T) {
 	t.Parallel()
 	account := lambdatest.NewAccount(t)

@@ -24,8 +24,8 @@ type Deployed struct {
 // time.
 const pruneTimeout = time.Minute
 
-// deadVisibility is six times dlq's time-out, as AWS advises. A dead letter whose document is leased is
-// made to wait longer by dlq.
+// deadVisibility is six times dlq's time-out, as AWS advises. A dead letter whose document is
+// leased is made to wait longer by dlq.
 const deadVisibility = 6 * lambda.DLQTimeout
 
 // Memory in MB. A function has processor time in proportion: 1,769 MB is one core. receive decodes

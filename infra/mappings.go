@@ -9,8 +9,8 @@ import (
 	"github.com/lullhq/lull/internal/names"
 )
 
-// The mapping of the dead-letter queue: ten dead letters at once, two invocations at a time, without a
-// window. Letters are rare, and where there are many, nobody waits for them.
+// The mapping of the dead-letter queue: ten dead letters at once, two invocations at a time,
+// without a window. Dead letters are rare, and where there are many, nobody waits for them.
 const (
 	deadBatch       = 10
 	deadConcurrency = 2

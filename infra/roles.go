@@ -40,8 +40,8 @@ func (s *Sink) logARN(f names.Function) string {
 }
 
 // receiveRights: read and admit rows, write manifests and scheduled events, start flights, send
-// dead letters, send again with a delay what is due within minutes, back off visibility while the
-// table is out of reach.
+// dead letters. It also sends again with a delay what is due within minutes, and backs visibility
+// off while the table is out of reach.
 func (s *Sink) receiveRights() []right {
 	return append([]right{
 		{

@@ -1,9 +1,9 @@
 // Package sink is the seam to search engines: where documents are written.
 //
-// A sink with versions promises that a write with a smaller fence than the one it holds is refused
-// ([Newer]), for as long as it remembers the document. An equal fence is applied again. A sink
-// without versions applies whatever comes last. lull then needs the lease to outlive every request,
-// and the time in which the sink may still apply one after we hung up (applyDelay).
+// A sink with versions refuses a write with a smaller fence than the one it holds ([Newer]), for as
+// long as it remembers the document. An equal fence is applied again. A sink without versions
+// applies whatever comes last. lull then needs the lease to outlive every request, and the time in
+// which the sink may still apply one after we hung up (applyDelay).
 //
 // # A sink of your own
 //
@@ -22,12 +22,12 @@
 // may change in any version, and the changelog says so. These needs are known, and the seam has
 // room for them without a change to the sinks that exist:
 //
-//   - One document a call: a field MaxDocuments of [Capabilities] that bounds bulkDocuments. Today a
-//     sink splits the ops that Write is given by itself, as it likes.
+//   - One document a call: a field MaxDocuments of [Capabilities] that bounds bulkDocuments. Today
+//     a sink splits the ops that Write is given by itself, as it likes.
 //   - Outcomes for a whole request: such a sink gives every op of the request the same [Outcome]. A
-//     field of Capabilities will say so, so that index cuts a refused request in halves to find the
+//     field of Capabilities will say so. index then cuts a refused request in halves to find the
 //     document to blame, as opensearch does by itself.
-//   - Applied later: an OutcomeKind for "accepted, ask again", and an optional interface that is asked
-//     what became of it. Until then such a sink waits inside Write, or answers [Unknown].
+//   - Applied later: an OutcomeKind for "accepted, ask again", and an optional interface that is
+//     asked what became of it. Until then such a sink waits inside Write, or answers [Unknown].
 //   - No versions: Capabilities say it today.
 package sink

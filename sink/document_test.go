@@ -131,7 +131,7 @@ func FuzzSealUnseal(f *testing.F) {
 		}
 		sealed := sink.Seal([]byte("before"), plain, op.Meta())[len("before"):]
 		if !json.Valid(sealed) || bytes.ContainsRune(sealed, '\n') {
-			t.Fatalf("sealed document is no line of JSON: %q", sealed)
+			t.Fatalf("sealed document is not a line of JSON: %q", sealed)
 		}
 		m, again, ok, err := sink.Unseal(sealed)
 		if err != nil || !ok || m != op.Meta() || !bytes.Equal(again, compact.Bytes()) {

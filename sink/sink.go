@@ -51,10 +51,10 @@ type Outcome struct {
 
 // Sink writes documents. It is safe for concurrent use.
 type Sink interface {
-	// Write sends the ops in one bulk request (or several where the sink bounds a request's size)
-	// and returns exactly one outcome per op, in order. It never retries: a second request under
-	// one claim may only follow a definite refusal. When ctx ends the ops without an answer are
-	// Unknown. Ops name distinct documents.
+	// Write sends the ops in one bulk request, or several where the sink bounds a request's size. It
+	// returns exactly one outcome per op, in order. It never retries: a second request under one claim
+	// may only follow a definite refusal. When ctx ends the ops without an answer are Unknown. Ops
+	// name distinct documents.
 	Write(ctx context.Context, ops []Op) []Outcome
 	// Ping asks whether the sink would work, without touching a document.
 	Ping(ctx context.Context) error

@@ -7,12 +7,12 @@
 //
 // Write a package with a type that implements [Format] and an init function that calls [Register].
 // Import the package in the programs that decode, and run the suite in package sourcetest.
-// examples/outoftree does this in a module of its own. A format fills in a [Draft]. What formats have
-// in common is ready:
+// examples/outoftree does this in a module of its own. A format fills in a [Draft]. What formats
+// have in common is ready:
 //
 //   - [Rules] hold the settings of one source and make document ids, references and projections.
-//   - [Object], [Identity], [Optional], [Instant] and [ResyncRun] read a field and say what is wrong
-//     with it. [Invalid] says anything else.
+//   - [Object], [Identity], [Optional], [Instant] and [ResyncRun] read a field and say what is
+//     wrong with it. [Invalid] says anything else.
 //   - [Pointer] and [event.Child] find a value in JSON. JSON values are gjson.Result: numbers stay
 //     text, and nothing is copied.
 //
@@ -25,16 +25,16 @@
 //     copy of the message was sent.
 //   - Numbers are never read through a float: versions, ids and documents keep the digits that were
 //     sent.
-//   - An Invalid says which field is wrong and what is allowed. It quotes at most 64 bytes of a field
-//     that identifies something, never of a document.
-//   - Deciding is cheap and reading is not repeated: a raw native event is scanned, not copied. HTML is
-//     read and projections are made in Document only, once for each write.
+//   - An Invalid says which field is wrong and what is allowed. It quotes at most 64 bytes of a
+//     field that identifies something, never of a document.
+//   - Deciding is cheap and reading is not repeated: a raw native event is scanned, not copied.
+//     HTML is read and projections are made in Document only, once for each write.
 //
 // Where a key is given twice in one JSON object, the last one counts.
 //
 // # Stability
 //
-// This package is v0. Names in Go may change with a minor release, and CHANGELOG.md says so. One body
-// is one event today: envelopes with several events are taken apart in package event. That may become
-// several events a body. What an existing message becomes does not change.
+// This package is v0. Names in Go may change with a minor release, and CHANGELOG.md says so. One
+// body is one event today: envelopes with several events are taken apart in package event. That may
+// become several events a body. What an existing message becomes does not change.
 package source

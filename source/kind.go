@@ -29,8 +29,9 @@ type Kind struct {
 // whatever it is given. Package sourcetest holds it to that and to the promises of this package.
 type Format interface {
 	// Decode reads one body, which is one JSON value without its envelopes. The answer must be a
-	// function of the body. It is one of three: a Draft, a Draft that says why the body is skipped,
-	// or an Invalid that names the field that is wrong, with the Draft as far as it is known.
+	// function of the body. It is one of three: a Draft, a Draft that says why the body is skipped, or
+	// an Invalid. An Invalid names the field that is wrong, and comes with the Draft as far as it is
+	// known.
 	Decode(b event.Body) (Draft, *event.Invalid)
 	// Document makes the JSON object to write from Draft.Data, or from what Draft.Ref names. lull
 	// calls it once for each write. [Rules.Document] is what most formats want.

@@ -17,7 +17,7 @@ const reserved = "_lull"
 
 // tree is a projection: the pointers of a source by their common beginnings. What a pointer names
 // stays where it was: /details/title becomes {"details":{"title":...}}, an element of an array
-// stays in an array. Values are copied byte for byte. The nil tree is no projection.
+// stays in an array. Values are copied byte for byte. The nil tree is not a projection.
 type tree struct {
 	token    string
 	leaf     bool // everything below belongs to the document

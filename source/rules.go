@@ -47,8 +47,8 @@ func newRules(c Config, name string) (*Rules, error) {
 // Document is the payload as it is, or the parts that the source's projection names.
 func (r *Rules) Document(data string) ([]byte, *event.Invalid) { return r.projection.object(data) }
 
-// DocID makes a document's id from a collection, empty for the source's own, and a text. field names
-// the text in problems.
+// DocID makes a document's id from a collection, empty for the source's own, and a text. field
+// names the text in problems.
 func (r *Rules) DocID(collection, field, text string) (event.DocID, *event.Invalid) {
 	in := event.Collection(collection)
 	if in == "" {

@@ -45,8 +45,8 @@ type Config struct {
 	Hosts  []string
 }
 
-// New builds every source of the settings, which are lull's own: Sources gives the Config of a stack.
-// An error names every source that cannot be built.
+// New builds every source of the settings, which are lull's own: Sources gives the Config of a
+// stack. An error names every source that cannot be built.
 func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 	c := settings.SourceConfig()
 	names := slices.Sorted(maps.Keys(c.Sources))

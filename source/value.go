@@ -13,8 +13,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Invalid says that a field of an event is missing or wrong. The problem says what is allowed. Quote
-// a value with [event.Quote], and only one that identifies something: problems are logged.
+// Invalid says that a field of an event is missing or wrong. The problem says what is allowed.
+// Quote a value with [event.Quote], and only one that identifies something: problems are logged.
 func Invalid(field, format string, args ...any) *event.Invalid {
 	return &event.Invalid{Reason: event.Contract, Field: field, Problem: fmt.Sprintf(format, args...)}
 }
@@ -84,8 +84,8 @@ func Optional(field string, v gjson.Result) (string, *event.Invalid) {
 	return "", Invalid(field, "%s is %s: send text or leave it out", field, TypeName(v))
 }
 
-// ResyncRun reads the run of an event in mode resync: without one the same version could not be told
-// from a duplicate.
+// ResyncRun reads the run of an event in mode resync: without one the same version could not be
+// told from a duplicate.
 func ResyncRun(v gjson.Result) (event.Run, *event.Invalid) {
 	const field = "resyncrun"
 	if v.Type != gjson.String || v.Str == "" {
@@ -126,8 +126,8 @@ func Instant(field string, v gjson.Result, digits bool) (t time.Time, f *event.I
 
 var escapeKey = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
 
-// JoinKey makes one text of a key of several columns: the values in the order of their names, joined
-// by |. Inside a value | and \ are escaped by \, so that two keys never become one id.
+// JoinKey makes one text of a key of several columns: the values in the order of their names,
+// joined by |. Inside a value | and \ are escaped by \, so that two keys never become one id.
 func JoinKey(columns map[string]string) string {
 	values := make([]string, 0, len(columns))
 	for _, name := range slices.Sorted(maps.Keys(columns)) {

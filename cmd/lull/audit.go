@@ -22,6 +22,6 @@ func (a audit) Note(n journal.Note) {
 	}
 	a.log.LogAttrs(context.Background(), slog.LevelInfo, string(n.Step), slog.Bool("audit", true),
 		slog.String("key", string(n.Doc)),
-		slog.String("order_key", n.Key.String()), slog.String("letter", n.Letter), slog.String("flight", n.Flight),
+		slog.String("order_key", n.Key.String()), slog.String("dead_letter", n.Letter), slog.String("flight", n.Flight),
 		slog.String("message", n.Message), slog.String("detail", n.Detail))
 }

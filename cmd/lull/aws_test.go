@@ -257,10 +257,11 @@ func TestTheAuditHasALineForWhatChanges(t *testing.T) {
 	}
 	for _, line := range lines {
 		var l struct {
-			Audit               bool
-			Key, Letter, Detail string
+			Audit       bool
+			Key, Detail string
+			DeadLetter  string `json:"dead_letter"`
 		}
-		if err := json.Unmarshal([]byte(line), &l); err != nil || !l.Audit || l.Key != "content#a" || l.Letter != "l" ||
+		if err := json.Unmarshal([]byte(line), &l); err != nil || !l.Audit || l.Key != "content#a" || l.DeadLetter != "l" ||
 			l.Detail != "by ann" {
 			t.Errorf("line %s, error %v", line, err)
 		}

@@ -17,7 +17,7 @@ func TestBodiesAndDocumentsAreShownByteForByte(t *testing.T) {
 	var letters []operate.Letter
 	ask("dead", "list", "-o", "json").into(t, &letters)
 	if len(letters) != 1 {
-		t.Fatalf("letters %+v, want one", letters)
+		t.Fatalf("dead letters %+v, want one", letters)
 	}
 	id := letters[0].ID
 	ask("dead", "show", id).want(t, "a letter", exitOK, "\n\n"+bad+"\n")
@@ -36,6 +36,6 @@ func TestBodiesAndDocumentsAreShownByteForByte(t *testing.T) {
 	ask("get", "content#b").want(t, "a document", exitOK, "\n\n{\"a\":1.10,\"b\":1E400}\n")
 	if got := lull(t, bad, "publish", "--dev", s.url); got.code != exitFailed ||
 		!strings.Contains(got.errors, "UTF-8") {
-		t.Errorf("publish what is no UTF-8: %+v, want a refusal", got)
+		t.Errorf("publish what is not UTF-8: %+v, want a refusal", got)
 	}
 }

@@ -62,8 +62,8 @@ func (a *app) devCommand() *cobra.Command {
 			"a text is sent as it is, any other value as its own bytes. A line that is not a timed message is " +
 			"sent as it stands.\n\n" +
 			"It stays up until Ctrl-C. With --exit-when-idle it ends when the input has ended, every after_ms " +
-			"has passed, and nothing waits in a queue, in a flight or among the dead letters to be judged. " +
-			"Scheduled events do not keep it up.",
+			"has passed, and nothing waits. It looks at the queues, the flights and the dead letters that are " +
+			"to be judged. Scheduled events do not keep it up.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.dev(c, f) },
 	}
@@ -96,8 +96,8 @@ func (a *app) devCommand() *cobra.Command {
 	})
 }
 
-// dev prepares a run. It finds every error in flags, settings, folders and addresses before it reads
-// anything.
+// dev prepares a run. It finds every error in flags, settings, folders and addresses before it
+// reads anything.
 func (a *app) dev(c *cobra.Command, f devFlags) error {
 	if err := f.check(); err != nil {
 		return usage(err)

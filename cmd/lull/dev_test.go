@@ -68,7 +68,7 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		{"a wait that breaks a promise", []string{"--max-wait", "5m"}, []string{"debounce.maxWait"}},
 		{"no speed", []string{"--speed", "0"}, []string{"--speed 0"}},
 		{"an infinite speed", []string{"--speed", "Inf"}, []string{"--speed"}},
-		{"a speed that is no number", []string{"--speed", "NaN"}, []string{"--speed"}},
+		{"a speed that is not a number", []string{"--speed", "NaN"}, []string{"--speed"}},
 		{
 			"a speed at which a week passes at once",
 			[]string{"--speed", "1e9"},
@@ -384,7 +384,7 @@ func TestADataFolderIsUsedAgain(t *testing.T) {
 		"\n"), "--events", "-", "--data", data)
 	if r := second.report; second.code != exitLetters || r.Stale != 1 || r.Duplicates != 1 || r.Deleted != 1 ||
 		r.Dead != 0 || len(r.DeadLetters) != 1 {
-		t.Errorf("exit %d, %+v; want one stale, one duplicate, one delete and the letter of the first run", second.code,
+		t.Errorf("exit %d, %+v; want one stale, one duplicate, one delete and the dead letter of the first run", second.code,
 			r)
 	}
 	third := play(t, put("gone", "5", "{}"), "--events", "-", "--data", data)
@@ -394,7 +394,7 @@ func TestADataFolderIsUsedAgain(t *testing.T) {
 	}
 	s := start(t, strings.NewReader(""), "--events", "-", "--data", data)
 	lull(t, "", "dev", "--exit-when-idle", "--data", data).want(t, "a folder in use", exitUsage, "in use")
-	s.stopped().want(t, "Ctrl-C with a letter parked", exitLetters)
+	s.stopped().want(t, "Ctrl-C with a dead letter parked", exitLetters)
 }
 
 func TestAKilledRunLosesNothingThatTheSinkHas(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// checkOutputs judges --report and --dump before anything is read: each can be written, and does not
-// overwrite a file that the run needs.
+// checkOutputs judges --report and --dump before anything is read: each can be written, and does
+// not overwrite a file that the run needs.
 func (f *devFlags) checkOutputs() error {
 	type named struct{ flag, path string }
 	taken := []named{{"--config", f.config}, {"--events", f.events}}

@@ -57,7 +57,7 @@ func (a *app) explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain KEY", Short: "Say why a document is as fresh as it is", Args: cobra.ExactArgs(1),
 		Long: "Prints everything known about a document: its row, its version in the sink, the messages that " +
-			"wait for it, its dead letters, the latest decisions, and one sentence that says why it is as " +
+			"wait for it, its dead letters, and the latest decisions. One sentence says why the document is as " +
 			"fresh as it is. KEY is <collection>#<id>.\n\n" +
 			"A 'lull dev' keeps its latest decisions. A deployed stack has them in its functions' logs: --logs " +
 			"reads those of the last hours, with the reader's role. At the log level INFO the logs tell what " +

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// untilHungUp ends the context when the reader of standard output has gone, as in `lull dev | head`.
-// The signal would end the process as a kill does: with the temporary folder left behind, and no
-// report.
+// untilHungUp ends the context when the reader of standard output has gone, as in `lull dev |
+// head`. The signal would end the process as a kill does: with the temporary folder left behind,
+// and no report.
 func (a *app) untilHungUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	if f, ok := a.out.(*os.File); ok {

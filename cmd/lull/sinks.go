@@ -137,7 +137,8 @@ func (a *app) openSink(ctx context.Context, cfg *config.Config, name, folder str
 	return sinks.Open(ctx, cfg, name, sinks.Account{Getenv: os.Getenv, AWS: a.aws, Folder: folder})
 }
 
-// closeSink closes a sink where it can be closed. What was applied is in the sink: nothing is buffered.
+// closeSink closes a sink where it can be closed. What was applied is in the sink: nothing is
+// buffered.
 func closeSink(s sink.Sink) {
 	if c, ok := s.(io.Closer); ok {
 		_ = c.Close()

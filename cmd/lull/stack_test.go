@@ -107,7 +107,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 		},
 	} {
 		if got := list(want.args...); len(got) != want.n {
-			t.Errorf("%s: %d letters, want %d", name, len(got), want.n)
+			t.Errorf("%s: %d dead letters, want %d", name, len(got), want.n)
 		}
 	}
 	s.ask("dead", "list").want(t, "list", exitOK, "REASON", "version_invalid", "content#b")
@@ -124,7 +124,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 		code int
 		says string
 	}{
-		{"an unknown letter", []string{"show", "0123"}, exitMissing, "0123"},
+		{"an unknown dead letter", []string{"show", "0123"}, exitMissing, "0123"},
 		{"an unknown reason", []string{"list", "--reason", "bad-luck"}, exitUsage, "bad-luck"},
 		{"an unknown state", []string{"list", "--state", "lost"}, exitUsage, "lost"},
 		{"a bad key", []string{"list", "--key", "content"}, exitUsage, "<collection>#<id>"},
@@ -135,7 +135,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 		{"a rate below zero", []string{"redrive", "--all", "--rate", "-1"}, exitUsage, "--rate"},
 		{"a rate without end", []string{"redrive", "--all", "--rate", "Inf"}, exitUsage, "--rate"},
 		{
-			"a letter and a filter",
+			"a dead letter and a filter",
 			[]string{"redrive", id, "--reason", "contract"},
 			exitUsage,
 			"an ID and a filter exclude each other",
@@ -146,8 +146,8 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 			exitUsage,
 			`"--key" flag`,
 		},
-		{"an unknown letter to redrive", []string{"redrive", "0123"}, exitMissing, "0123"},
-		{"an unknown letter to drop", []string{"drop", "0123"}, exitMissing, "0123"},
+		{"an unknown dead letter to redrive", []string{"redrive", "0123"}, exitMissing, "0123"},
+		{"an unknown dead letter to drop", []string{"drop", "0123"}, exitMissing, "0123"},
 		{"an unknown key to redrive", []string{"redrive", "--key", "content#z"}, exitMissing, "content#z"},
 		{"an unknown reason to drop", []string{"drop", "--reason", "bad-luck"}, exitUsage, "bad-luck"},
 		{"two letters", []string{"redrive", id, id}, exitUsage, "accepts at most 1"},

@@ -100,8 +100,8 @@ func reaches(x operate.Explanation, version string) (bool, error) {
 	return false, nil
 }
 
-// atLeast reports whether a printed order key, empty for none, has the upstream's version or a newer
-// one. The key says which class of version that is.
+// atLeast reports whether a printed order key, empty for none, has the upstream's version or a
+// newer one. The key says which class of version that is.
 func atLeast(printed, version string) (bool, error) {
 	if printed == "" {
 		return false, nil

@@ -175,8 +175,8 @@ func (s *Stack) Wrote(t testing.TB, collection string, before, want int) {
 	}
 }
 
-// Holds fails the test unless the sink holds exactly these versions, by id, each under the fence
-// that lull wrote into it and with the order key that its row shows as committed.
+// Holds fails the test unless the sink holds exactly these versions, by id. Each has the fence that
+// lull wrote into it, and the order key that its row shows as committed.
 func (s *Stack) Holds(t testing.TB, collection string, want map[string]int) {
 	t.Helper()
 	hits := s.Search.Documents(t, s.Index(collection))

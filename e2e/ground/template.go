@@ -16,9 +16,10 @@ import (
 )
 
 // DeployPlain deploys a stack to an emulator that enforces IAM: the template as it is synthesised,
-// except for the policies that demand TLS and for alarms and dashboard, of which the emulator does
-// not know all kinds. The account is prepared without `cdk bootstrap`: where its roles are missing,
-// the command line acts as its caller, and the emulator denies those roles what they may do.
+// without the policies that demand TLS. It is also without alarms and dashboard, of which the
+// emulator does not know all kinds. The account is prepared without `cdk bootstrap`: where its
+// roles are missing, the command line acts as its caller, and the emulator denies those roles what
+// they may do.
 func (g *Ground) DeployPlain(ctx context.Context, settings Settings) (*Stack, error) {
 	s, env, err := g.prepare(ctx, settings)
 	if err != nil {

@@ -44,7 +44,7 @@ func override[T any](to *T, by *T) {
 }
 
 // SinkFor returns the sink of a collection and its name: the one that its entry names, otherwise
-// the default sink. The Sink is zero where that name is no sink, which Validate refuses.
+// the default sink. The Sink is zero where that name is not a sink, which Validate refuses.
 func (c *Config) SinkFor(collection string) (string, Sink) {
 	name := c.Collections[collection].Sink
 	if name == "" {

@@ -5,9 +5,9 @@
 //
 //   - Default returns settings that keep every promise of the design; Validate finds no fault in
 //     them.
-//   - Validate returns every fault at once, each with the dotted name of the setting as lull.yaml
-//     spells it, its value, what is wrong and how to put it right. Nothing is ever clamped, rounded
-//     or silently replaced: a setting is used as written or refused.
+//   - Validate returns every configuration error at once. Each has the dotted name of the setting
+//     as lull.yaml spells it, its value, what is wrong and how to fix it. Nothing is ever clamped,
+//     rounded or silently replaced: a setting is used as written or refused.
 //   - A Config without faults that was read, defaulted or completed survives MarshalJSON and
 //     UnmarshalJSON unchanged. The infrastructure writes config.json beside each function's binary,
 //     and the function reads it back.

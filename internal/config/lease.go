@@ -11,9 +11,9 @@ const TableHold = 15 * time.Minute
 const spareReceives = 10
 
 // Lease returns how long a claim on a document of this sink lasts at least: Ti + G + applyDelay. It
-// must outlive the invocation that claims (which the platform may kill late, by a clock that
-// differs) and every request of its that the sink still applies. An unknown name counts as a sink
-// without versions: the longer lease is the safe one.
+// must outlive the invocation that claims, which the platform may kill late, by a clock that
+// differs. It must also outlive every request of that invocation that the sink still applies. An
+// unknown name counts as a sink without versions: the longer lease is the safe one.
 func (c *Config) Lease(sink string) time.Duration {
 	return c.Index.Timeout + c.Index.Guard + c.ApplyDelay(sink)
 }

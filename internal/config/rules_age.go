@@ -12,7 +12,7 @@ const maxReceives = 1_000
 var ageRules = []Rule{
 	{
 		"dead-letter-retention",
-		"Dead-letter retention > queue retention: a letter keeps its first send time and must outlive the queue.",
+		"Dead-letter retention > queue retention: a dead letter keeps its first send time and must outlive the queue.",
 		checkDeadLetterRetention,
 	},
 	{

@@ -46,8 +46,8 @@ func checkInFlight(c *Config, f *checker) {
 }
 
 // checkFlightStarts counts one flight per batch. A batch is closed by its size or its window,
-// whichever comes first, so there are never more than messages, and no fewer than either of the two
-// makes.
+// whichever comes first. So there are never more batches than messages, and never fewer than either
+// of the two makes.
 func checkFlightStarts(c *Config, f *checker) {
 	quota, other := float64(expressStarts), ""
 	if c.Flight.Kind == FlightStandard {

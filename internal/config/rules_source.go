@@ -19,8 +19,8 @@ var sourceRules = []Rule{
 	{"source-projection", "A kind that decides itself what becomes the document has no projection.", checkSourceProjection},
 }
 
-// eachSource calls check for every source, by name, with its path. It leaves out sources of a kind that
-// is not registered in this program.
+// eachSource calls check for every source, by name, with its path. It leaves out sources of a kind
+// that is not registered in this program.
 func eachSource(c *Config, check func(path string, s Source, k source.Kind)) {
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		s := c.Sources[name]

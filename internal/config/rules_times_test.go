@@ -50,7 +50,7 @@ var brokenTimes = []broken{
 		fix:     "raise queues.visibility to at least 41s, or lower debounce.quiet, index.timeout (which counts twice)",
 	},
 	{
-		rule: "visibility-flight", name: "a short receive is no help against the poll",
+		rule: "visibility-flight", name: "a short receive is not a help against the poll",
 		holds: func(c *Config) {
 			c.Receive.Timeout, c.Queues.Bulk.Window, c.Queues.Visibility = 3*second, 2*second, 33*second
 		},
@@ -58,7 +58,7 @@ var brokenTimes = []broken{
 		setting: "queues.visibility", fix: "raise queues.visibility to at least 33s",
 	},
 	{
-		rule: "visibility-flight", name: "raising the visibility is no way out where a lost flight would take too long",
+		rule: "visibility-flight", name: "raising the visibility is not a way out where a lost flight would take too long",
 		holds: func(c *Config) {
 			c.Index.Timeout, c.Queues.Visibility = 17*second, 50*second
 			c.Debounce.MaxWait = 34 * second

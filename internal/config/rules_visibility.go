@@ -100,8 +100,8 @@ func checkVisibilityFlight(c *Config, f *checker) {
 	}
 }
 
-// raiseVisibility advises to raise the visibility to what is needed, or gives no advice where a
-// lost flight could then not be made good in time.
+// raiseVisibility advises to raise the visibility to what is needed. It does not advise where a
+// lost flight could then not be recovered in time.
 func (c *Config) raiseVisibility(need time.Duration) string {
 	whole := ceil(need, time.Second)
 	for _, t := range c.timings() {

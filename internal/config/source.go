@@ -22,8 +22,9 @@ const (
 	NoVersionArrival = source.NoVersionArrival
 )
 
-// SourceConfig gives what the sources are built from: complete, with the collection where the events
-// go that name none, and the places that each source may refer to. c is not changed and not kept.
+// SourceConfig gives what the sources are built from: complete, with the collection where the
+// events go that name none, and the places that each source may refer to. c is not changed and not
+// kept.
 func (c *Config) SourceConfig() source.Config {
 	complete := *c
 	complete.Sources, complete.Sinks = maps.Clone(c.Sources), maps.Clone(c.Sinks)

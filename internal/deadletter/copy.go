@@ -9,9 +9,9 @@ import (
 )
 
 // Copy is a message to send again: the same body and attributes, and in AttrFirstSent when the
-// first of its copies was sent. Without that mark a copy would pass for new, so where SQS's limits
-// leave no room for it (ten attributes, 1 MiB) the error is queue.ErrTooLarge and the upstream has
-// to publish again. The delay is rounded up to whole seconds.
+// first of its copies was sent. Without that mark a copy would pass for new. Where SQS's limits
+// leave no room for it (ten attributes, 1 MiB), the error is queue.ErrTooLarge, and the upstream
+// has to publish again. The delay is rounded up to whole seconds.
 func Copy(body string, attrs map[string]queue.Attribute, firstSent time.Time, delay time.Duration) (queue.Outgoing,
 	error,
 ) {

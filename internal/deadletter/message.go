@@ -15,7 +15,7 @@ import (
 
 // AttrLetter is the attribute that holds the facts of a dead letter on its way to the dead-letter queue.
 // The name is lull's own: what a producer puts there is no dead letter and is not kept.
-const AttrLetter = "lull-letter"
+const AttrLetter = "lull-dead-letter"
 
 // SchemaVersion is the newest form of AttrLetter that this code understands.
 const SchemaVersion = 1

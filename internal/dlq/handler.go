@@ -66,7 +66,7 @@ func (h *Handler) settle(ctx context.Context, m queue.Message) bool {
 	case err == nil:
 		return h.sent(ctx, l)
 	case errors.Is(err, deadletter.ErrSchema):
-		h.note(journal.Note{Step: journal.Schema, Message: m.ID, Detail: "letter"})
+		h.note(journal.Note{Step: journal.Schema, Message: m.ID, Detail: "dead letter"})
 		return false
 	}
 	return h.moved(ctx, m) // moved by SQS, or its facts are broken: judged by what it carries

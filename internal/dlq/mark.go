@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// marks reports whether the row gets to know. It does not of a message that could not be read, came
+// marks reports whether the row gets to know. It does not where a message could not be read, came
 // to the wrong queue or has keys that do not compare with the row's: none of them says anything
 // about the version that the row waits for.
 func (v *verdict) marks() bool {

@@ -1,8 +1,8 @@
 // Package fanout runs the parts of one invocation beside each other, bounded.
 //
 // It is the seam to goroutines, as package clock is the seam to time: a use case never says go by
-// itself, so that the simulator can run the parts as coroutines, one at a time and in an order that
-// a seed decides. Nothing else is gained or lost: the zero Runner starts goroutines.
+// itself. So the simulator can run the parts as coroutines, one at a time and in an order that a
+// seed decides. Nothing else is gained or lost: the zero Runner starts goroutines.
 package fanout
 
 import (

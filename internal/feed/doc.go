@@ -2,6 +2,6 @@
 // and knows which queue a message belongs to. `lull dev`, `publish`, `resync` and `simulate` share
 // it.
 //
-// It promises that a message arrives byte for byte, that an error names the file and the line, and
-// that messages go out in the order of their times, whatever the order of the file.
+// It promises that a message arrives byte for byte, and that an error names the file and the line.
+// Messages go out in the order of their times, whatever the order of the file.
 package feed

@@ -21,9 +21,9 @@ import (
 //	checksum        4 bytes, CRC-32C of the rest, little endian
 //	the rest        one S2 block
 //
-// and the block unpacked is the fields in the order of the types, numbers as varints, texts as
-// length and bytes, lists as count and items, attributes sorted by name. Nothing is a text inside a
-// text: bodies go in and out as they are.
+// and the block unpacked is the fields in the order of the types. Numbers are varints, texts are
+// length and bytes, lists are count and items, and attributes are sorted by name. Nothing is a text
+// inside a text: bodies go in and out as they are.
 const magic = "LULL"
 
 // MaxManifestBytes bounds a manifest unpacked. A batch has at most 6 MB of payload, receipts and

@@ -76,8 +76,8 @@ func (t *turn) read(ctx context.Context, docs []*document, c shard.Consistency) 
 	return nil
 }
 
-// settle decides for the newest version, then for the next one where the newest is out of the way,
-// until one must be claimed, waits, or nothing is left.
+// settle decides for the newest version, then for the next one where the newest is out of the way.
+// It stops when one must be claimed or waits, or when nothing remains.
 func (t *turn) settle(d *document, consistent bool) shard.Act {
 	for e := d.newest(); e != nil; e = d.newest() {
 		timing := t.h.Config.Timing(d.id.Collection())

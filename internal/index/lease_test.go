@@ -91,8 +91,8 @@ func (z zombie) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return out
 }
 
-// duel lets an invocation with one clock claim version 1 and its write land late, while another
-// with a second clock tries to write version 2 all the time.
+// duel lets an invocation with one clock claim version 1, and its write land late. Meanwhile
+// another with a second clock tries to write version 2 all the time.
 type duel struct {
 	first, second time.Duration // how far their clocks are off
 	lands         time.Duration // after the first invocation's start
@@ -153,9 +153,9 @@ func (d duel) fight(b *bench) (writes []span, loser flight.State) {
 	return log.list, loser
 }
 
-// Faults, line 30. The guard is for both: how late the platform kills and how far clocks differ.
-// The worst case is an owner whose write lands at the last moment, and a taker whose clock is ahead
-// by all that is left of the guard.
+// Faults, line 30. The guard is for both: how late the platform kills and how far clocks differ. In
+// the worst case the owner's write lands at the last moment, and the taker's clock is ahead by all
+// that remains of the guard.
 func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 	const blink = time.Millisecond
 	for _, versions := range []bool{true, false} {

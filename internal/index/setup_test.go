@@ -300,7 +300,7 @@ func (b *bench) write(w shard.Write) {
 	}
 }
 
-// dead letters takes the dead letters that were sent out of their queue.
+// letters takes the dead letters that were sent out of their queue.
 func (b *bench) letters() []deadletter.Letter {
 	b.Helper()
 	ms, err := b.dead.Receive(b.Context(), 1000, 0)

@@ -84,7 +84,7 @@ type Note struct {
 	Until   time.Time // a wake, a due time, the end of a lease: see the step
 	Count   int
 	Detail  string
-	Letter  string    // Lettered, Parked: the dead letter's id
+	Letter  string    // DeadLettered, Parked: the dead letter's id
 	Old     shard.Row // Committed, Admitted: the row before
 }
 

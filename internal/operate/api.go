@@ -74,7 +74,7 @@ type Document struct {
 type Status struct {
 	Queues  []QueueStatus `json:"queues"`
 	Sinks   []SinkStatus  `json:"sinks"`
-	Letters int           `json:"letters"`            // parked ones
+	Letters int           `json:"dead_letters"`       // parked ones
 	Flights int           `json:"flights"`            // manifests
 	Capped  bool          `json:"capped,omitempty"`   // Letters and Flights are at least this many
 	Pruned  time.Time     `json:"pruned_at,omitzero"` // the last start of prune
@@ -107,7 +107,7 @@ type Explanation struct {
 	Version   string         `json:"version"`          // the committed version, for people
 	Flight    string         `json:"flight,omitempty"` // that holds the pending version
 	Held      []Held         `json:"held,omitempty"`   // the messages of that flight that are about the document
-	Letters   []Letter       `json:"letters,omitempty"`
+	Letters   []Letter       `json:"dead_letters,omitempty"`
 	Decisions []Decision     `json:"decisions,omitempty"` // the latest, where the stack keeps them
 	Sentence  string         `json:"sentence"`
 }
@@ -162,7 +162,7 @@ type LetterResult struct {
 
 // LetterLine is the outcome of one dead letter.
 type LetterLine struct {
-	Letter  Letter `json:"letter"`
+	Letter  Letter `json:"dead_letter"`
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`
 }

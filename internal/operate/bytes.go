@@ -50,7 +50,7 @@ func (p *Publication) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// wireLetter is a Letter as it travels, and as people see it with -o json.
+// wireLetter is a Dead letter as it travels, and as people see it with -o json.
 type wireLetter struct {
 	plainLetter
 	Base64 []byte `json:"body_base64,omitempty"` // instead of the body

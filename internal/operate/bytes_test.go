@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// notUTF8 is an event but for two bytes. Mended on the way, it would become a document that nobody
+// notUTF8 is an event but for two bytes. Changed on the way, it would become a document that nobody
 // sent.
 const notUTF8 = "{\"type\":\"doc.changed\",\"subject\":\"a\",\"sequence\":1,\"data\":{\"title\":\"x\xff\xfey\"}}"
 
@@ -22,7 +22,7 @@ func TestPublishedBodyThatIsNoUTF8IsRefusedAsItIs(t *testing.T) {
 			t.Fatalf("got %+v, error %v; want two sent, one refused", got, err)
 		}
 		if r := got.Refused[0]; r.Message != 1 || !strings.Contains(r.Why, "UTF-8") {
-			t.Errorf("refusal %+v, want message 1, which is no UTF-8", r)
+			t.Errorf("refusal %+v, want message 1, which is not UTF-8", r)
 		}
 		if n := g.sent("search live"); n != 2 {
 			t.Errorf("the queue holds %d messages, want 2", n)

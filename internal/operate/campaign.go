@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// update is one line of the answer to redrive and drop, which may take hours at a low rate. Each line
-// is a dead letter that is done; the last one is the result and the error.
+// update is one line of the answer to redrive and drop, which may take hours at a low rate. Each
+// line is a dead letter that is done; the last one is the result and the error.
 type update struct {
 	Line   *LetterLine    `json:"line,omitempty"`
 	Counts map[string]int `json:"counts,omitempty"`

@@ -13,8 +13,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// sinkPatience is how long Explain waits for the sink, which an operator may not reach. The row says
-// more than the sink.
+// sinkPatience is how long Explain waits for the sink, which an operator may not reach. The row
+// says more than the sink.
 const sinkPatience = 5 * time.Second
 
 // Explain gathers row, sink, dead letters and decisions, and ends in one sentence.

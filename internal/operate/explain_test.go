@@ -71,7 +71,7 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			"Nothing was ever committed: its only event is a dead letter (version_invalid).",
 		},
 		{
-			"letters, no row",
+			"dead letters, no row",
 			shard.Row{Doc: "content#a"},
 			shard.Row{},
 			[]Letter{dead(1, deadletter.Parked, deadletter.Contract), noKey},
@@ -103,7 +103,7 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			"It is fresh: version 3 deleted it since 2026-11-20T15:00:00.000Z, and nothing newer is known.",
 		},
 		{
-			"an older letter", settled,
+			"an older dead letter", settled,
 			shard.Row{},
 			[]Letter{
 				dead(2, deadletter.Parked, deadletter.RejectedBySink),
@@ -144,7 +144,7 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 				"if one is held; otherwise fix the cause and `lull dead redrive`.",
 		},
 		{
-			"its letter was dropped",
+			"its dead letter was dropped",
 			shard.Row{Doc: "content#a", Dead: key(t, 4)},
 			shard.Row{},
 			nil,

@@ -191,7 +191,7 @@ func (g *ground) commit(e event.Event, document string) {
 	g.write(shard.Commit(l, shard.Put, micros(), time.Now().Add(time.Hour).Unix(), g.row(e.Doc)))
 }
 
-// die parks the letter of a version and marks its row.
+// die parks the dead letter of a version and marks its row.
 func (g *ground) die(body string, reason deadletter.Reason) string {
 	g.Helper()
 	e := g.event(body)

@@ -150,7 +150,7 @@ func TestExplainGathersRowSinkFlightLettersAndDecisions(t *testing.T) {
 			t.Errorf("held %+v", x.Held)
 		}
 		if len(x.Letters) != 1 || x.Letters[0].Version != "8" || x.Letters[0].Body != "" {
-			t.Errorf("letters %+v, want one without its body", x.Letters)
+			t.Errorf("dead letters %+v, want one without its body", x.Letters)
 		}
 		if len(x.Decisions) != 1 || x.Decisions[0].Text != "about content#a" {
 			t.Errorf("decisions %+v", x.Decisions)
@@ -198,7 +198,7 @@ func TestLettersAreListedAndShown(t *testing.T) {
 		}
 		if _, err := api.Letter(t.Context(), "nothing"); !errors.Is(err, operate.ErrNotFound) ||
 			!strings.Contains(err.Error(), "nothing") {
-			t.Errorf("an unknown letter: %v, want ErrNotFound and its id", err)
+			t.Errorf("an unknown dead letter: %v, want ErrNotFound and its id", err)
 		}
 		if _, err := api.Letters(t.Context(), operate.LetterFilter{Reason: "bad-luck"}); !errors.Is(err,
 			operate.ErrInput) || !strings.Contains(err.Error(), "rejected") {
@@ -231,7 +231,7 @@ func TestRedriveTellsEachLetterAndKeepsItParked(t *testing.T) {
 			t.Errorf("told %q", got)
 		}
 		if l, err := api.Letter(t.Context(), sent); err != nil || l.State != deadletter.Redriven || l.Redrives != 1 {
-			t.Errorf("the letter that was sent: %+v, error %v; want it kept", l, err)
+			t.Errorf("the dead letter that was sent: %+v, error %v; want it kept", l, err)
 		}
 		if n := len(g.notes.Of(journal.Redriven)); n != 1 {
 			t.Errorf("%d audit notes, want 1", n)
@@ -271,11 +271,11 @@ func TestWrongOrdersChangeNothing(t *testing.T) {
 				LetterFilter: operate.LetterFilter{Reason: "bad-luck"},
 			}, operate.ErrInput},
 			{
-				"an unknown letter",
+				"an unknown dead letter",
 				operate.LetterOrder{By: "ann", LetterFilter: operate.LetterFilter{ID: "nothing"}},
 				operate.ErrNotFound,
 			},
-			{"a letter and a filter", operate.LetterOrder{
+			{"a dead letter and a filter", operate.LetterOrder{
 				By:           "ann",
 				LetterFilter: operate.LetterFilter{ID: "nothing", Key: "content#a"},
 			}, operate.ErrInput},
@@ -426,7 +426,7 @@ func TestTheClientSaysWhatItTalksTo(t *testing.T) {
 	// A connection that breaks in the middle of a campaign: what is known to be done is in the
 	// result.
 	half := serve(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintln(w, `{"line":{"letter":{"id":"1"},"outcome":"sent"}}`)
+		_, _ = fmt.Fprintln(w, `{"line":{"dead_letter":{"id":"1"},"outcome":"sent"}}`)
 	})
 	res, err := half.Redrive(t.Context(), operate.LetterOrder{By: "ann", All: true})
 	if err == nil || res.Outcomes["sent"] != 1 || len(res.Lines) != 1 {

@@ -4,11 +4,11 @@
 //
 // What it promises:
 //
-//   - https only, from a host that the settings list, without redirects, cookies or proxies, and
-//     never from an address that is loopback, private, link-local or otherwise not the public
-//     internet's: the address is judged after its name was resolved, at the moment of connecting.
+//   - https only, from a host that the settings list, without redirects, cookies or proxies. An
+//     address must be the public internet's: never loopback, private or link-local: the address is
+//     judged after its name was resolved, at the moment of connecting.
 //   - No more than a limit is read, and the size that the server announces is judged before
 //     reading.
-//   - An error that is an *event.Invalid is for good: missing, refused, too large. Anything else may
-//     pass. Neither quotes what was loaded.
+//   - An error that is an *event.Invalid is for good: missing, refused, too large. Anything else
+//     may pass. Neither quotes what was loaded.
 package payload

@@ -13,9 +13,9 @@
 //     left alone and counted. One full pass over the rows a day, at any size of the table.
 //   - A scheduled event is enqueued to the second, never early, and deleted only after its sending
 //     succeeded.
-//   - A dead letter goes only when the row shows its version or a newer one committed. Letters with
-//     a transient reason are sent again by themselves, a bounded number of times: this is the only
-//     place that does.
+//   - A dead letter goes only when the row shows its version or a newer one committed. Dead letters
+//     with a transient reason are sent again by themselves, a bounded number of times: this is the
+//     only place that does.
 //   - Redelivery recovers every crash. Stuck counts what it did not: that is for an operator, see
 //     [Pruner.Rescue].
 package prune

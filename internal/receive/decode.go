@@ -143,8 +143,8 @@ func (b *batch) aged(p *pending) bool {
 	return b.h.Config.Lifecycle.Aged(b.msgs[p.msg].FirstSent(), b.start)
 }
 
-// overdue says that this message has been tried for longer than deadDeadline, counted from its own
-// SentTimestamp, or from when the event was due where the queue kept it back until then.
+// overdue says that this message has been tried for longer than deadDeadline. The time counts from
+// its own SentTimestamp, or from when the event was due where the queue kept it back until then.
 func (b *batch) overdue(p *pending) bool {
 	from := b.msgs[p.msg].Sent
 	if p.NotBefore.After(from) {

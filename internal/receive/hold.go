@@ -64,8 +64,8 @@ func (b *batch) launch(ctx context.Context, m *flight.Manifest, state flight.Sta
 	b.h.note(n)
 }
 
-// manifest collects the messages that are held, each with the events that are not done, and the
-// first and last time anything of it is due.
+// manifest collects the messages that are held, each with the events that are not done. It also
+// returns the first and last time anything of it is due.
 func (b *batch) manifest() (m *flight.Manifest, first, last shard.Micros) {
 	m = &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: b.flightID(), Sink: b.h.Sink, Lane: b.h.Lane,

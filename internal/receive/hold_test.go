@@ -235,8 +235,8 @@ func TestAnEventOfTheFutureHidesNothing(t *testing.T) {
 	}
 }
 
-// wantCopy waits for the copy of a scheduled event and checks that it comes to the second and is no
-// newer than its original.
+// wantCopy waits for the copy of a scheduled event and checks that it comes to the second and is
+// not newer than its original.
 func (b *bench) wantCopy(when time.Time) {
 	b.Helper()
 	sent := time.Now()

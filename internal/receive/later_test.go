@@ -28,8 +28,8 @@ func (s slow) Decide(ctx context.Context, _ *fault.Invocation, op fault.Op) faul
 	}
 }
 
-// One after the other, at 10 ms each, a thousand would take longer than the function may run, and
-// what is due now would wait for them.
+// One after the other, at 10 ms each, a thousand would take longer than the function may run. What
+// is due now would wait for them.
 func TestAThousandScheduledEventsFitIntoOneInvocation(t *testing.T) {
 	for call, ahead := range map[string]time.Duration{
 		"PutScheduled":     2 * time.Hour,

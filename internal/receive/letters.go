@@ -18,7 +18,7 @@ type outLetter struct {
 	id     string
 }
 
-// dead letter notes that the event becomes a dead letter; sendLetters sends it.
+// letter notes that the event becomes a dead letter; sendLetters sends it.
 func (b *batch) letter(p *pending, reason deadletter.Reason, detail string) {
 	b.letters = append(b.letters, outLetter{p: *p, reason: reason, detail: detail})
 }

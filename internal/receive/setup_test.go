@@ -198,7 +198,7 @@ func (b *bench) commit(e event.Event) {
 	b.write(shard.Commit(l, e.Op, now(), b.cfg.Expires(time.Now()), rows[0]))
 }
 
-// dead letters takes the dead letters that were sent out of their queue.
+// letters takes the dead letters that were sent out of their queue.
 func (b *bench) letters() []deadletter.Letter {
 	b.Helper()
 	ms, err := b.dead.Receive(b.Context(), 1000, 0)

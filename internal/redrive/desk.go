@@ -17,8 +17,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Desk works on parked dead letters. All fields are required, except Flights, which only Cancel needs.
-// It is safe for concurrent use.
+// Desk works on parked dead letters. All fields are required, except Flights, which only Cancel
+// needs. It is safe for concurrent use.
 type Desk struct {
 	Shards  shard.Store
 	Letters deadletter.Store
@@ -70,7 +70,8 @@ func (d *Desk) Show(ctx context.Context, id string) (deadletter.Letter, error) {
 	return l, nil
 }
 
-// One sends one dead letter again, unless its row says otherwise. An error leaves the dead letter parked.
+// One sends one dead letter again, unless its row says otherwise. An error leaves the dead letter
+// parked.
 func (d *Desk) One(ctx context.Context, id string, how How) (Outcome, error) {
 	l, ok, err := d.get(ctx, id)
 	if err != nil {
@@ -121,7 +122,8 @@ func (d *Desk) decide(r shard.Row, f deadletter.Facts, force bool) Outcome {
 	return Sent
 }
 
-// aged says that the dead letter is older than rows are certain to be kept (design sections 5 and 6).
+// aged says that the dead letter is older than rows are certain to be kept (design sections 5 and
+// 6).
 func (d *Desk) aged(f deadletter.Facts, now time.Time) bool {
 	return d.Config.Lifecycle.Aged(f.FirstSent, now)
 }

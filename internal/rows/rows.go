@@ -32,8 +32,8 @@ func (t Table) One(ctx context.Context, doc shard.DocID, c shard.Consistency) (s
 	return rows[0], nil
 }
 
-// Write is [shard.Store.Write] with retries. All tries of a write carry the same token, so the
-// second of two that were applied is refused by the first, and the row shows it.
+// Write is [shard.Store.Write] with retries. All tries of a write carry the same token. So the
+// first of two that were applied refuses the second, and the row shows it.
 func (t Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	return backoff.Get(ctx, t.Clock, func() (shard.Row, error) { return t.Store.Write(ctx, w) })
 }

@@ -28,9 +28,9 @@
 //     after it, so a crash between a write and its commit cannot let an older version follow. It
 //     goes back only to claimed_was, and only for a version that became a dead letter.
 //   - The time of a claim is the fence, the external version that sinks with versions get. A claim
-//     needs lease_until < now and last_write < now and neither is ever erased by a RELEASE, so
-//     fences of one document grow with every write that may have been applied, whatever the skew of
-//     the clocks.
+//     needs lease_until < now and last_write < now, and a RELEASE never erases either. So fences of
+//     one document grow with every write that may have been applied, whatever the skew of the
+//     clocks.
 //   - Tokens are per claim: a late RELEASE finds somebody else's token and does nothing.
 //   - dead = k says that a dead letter with this key is stored: a message may be deleted on that
 //     ground, but only when it was read consistently, because a redrive takes the mark away.

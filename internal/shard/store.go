@@ -24,8 +24,8 @@ type Store interface {
 
 // Scanner reads the whole table in segments. Only prune may.
 type Scanner interface {
-	// Scan returns up to limit rows of a segment (0 <= segment < segments) after the cursor, and
-	// the cursor of the next call, empty at the end. It is eventually consistent.
+	// Scan returns up to limit rows of a segment (0 <= segment < segments) after the cursor. It also
+	// returns the cursor of the next call, empty at the end. It is eventually consistent.
 	Scan(ctx context.Context, segment, segments int, cursor string, limit int) (rows []Row, next string, err error)
 }
 
@@ -61,8 +61,8 @@ func AsRefused(err error) (*Refused, bool) {
 // and only its answer was lost.
 func OwnClaim(row Row, b Bid) bool { return row.Owner == b.Token && row.Claimed == b.Key }
 
-// Ended reports whether the row that refused the end of a lease (see [Transition.EndsLease]) shows
-// that the same write had been applied before and its answer was lost.
+// Ended looks at the row that refused the end of a lease (see [Transition.EndsLease]). It reports
+// whether the same write had been applied before and its answer was lost.
 func Ended(row Row, l Lease, w Write) bool {
 	switch w.Transition.Base() {
 	case COMMIT:

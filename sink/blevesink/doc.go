@@ -3,8 +3,8 @@
 //
 // # What it promises
 //
-// Every document is written together with its fence and metadata in one Bleve batch per Write call,
-// and Write answers when the batch is on disk. What was answered as applied is still there after a
+// Every document is written together with its fence and metadata in one Bleve batch per Write call.
+// Write answers when the batch is on disk. What was answered as applied is still there after a
 // crash; a batch that was not answered is there whole or not at all.
 //
 // Fences are compared under a lock per document. A delete is written as a tombstone: the fence

@@ -20,7 +20,7 @@ func TestOpenLeavesForeignFoldersAlone(t *testing.T) {
 	}{
 		{"somebody's files", "thesis.txt", "years of work", "is not empty"},
 		{"another program's marker", "lull.json", `{"holds":"tides"}`, "lull did not write"},
-		{"a marker that is no JSON", "lull.json", "lull", "lull did not write"},
+		{"a marker that is not JSON", "lull.json", "lull", "lull did not write"},
 		{
 			"a newer schema", "lull.json", `{"holds":"lull search index","schema":2}`,
 			"newer lull (schema 2, this one knows 1)",

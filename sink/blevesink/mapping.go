@@ -39,8 +39,8 @@ const (
 	prefixOwn       = "doc."
 )
 
-// analyzerName is English with an end: a token of a megabyte is no word, and Bleve's dictionaries
-// choke on it.
+// analyzerName is English with an end: a token of a megabyte is not a word, and Bleve's
+// dictionaries choke on it.
 const (
 	analyzerName   = "lull_english"
 	lengthName     = "lull_length"

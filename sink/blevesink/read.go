@@ -105,7 +105,7 @@ func minuteTerm(f shard.Fence) []byte { return fmt.Appendf(nil, "%016x", max(0, 
 
 // Newest returns a fence that no fence in the index exceeds, a minute above the greatest at most; 0
 // for an empty index. A clock that ran ahead (lull dev --speed) must go on from there the next
-// time, or everything would be refused as older than what is there.
+// time. Otherwise everything would be refused as older than what is there.
 func (x *Index) Newest() (newest shard.Fence, err error) {
 	err = x.reading(func(r index.IndexReader) error {
 		return terms(r, fieldMinute, func(term string) error {

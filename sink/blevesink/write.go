@@ -13,7 +13,7 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// Reasons of outcomes that are no document's fault.
+// Reasons of outcomes that are not document's fault.
 const (
 	reasonClosed    = "closed"
 	reasonRead      = "index_read_failed"

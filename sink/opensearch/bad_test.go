@@ -31,7 +31,7 @@ import (
 // server; queues, table and clock are lull dev's, in virtual time. The requests leave the bubble:
 // it waits for them, and time stands still meanwhile.
 
-// bad is an engine that answers badly until it is mended.
+// bad is an engine that answers badly until it is fixed.
 type bad struct {
 	*engine
 	answer func(http.ResponseWriter, request)
@@ -125,7 +125,7 @@ func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log
 	})
 }
 
-// publish sends the two documents of every story: what is bad about the first is no fault of the
+// publish sends the two documents of every story: what is bad about the first is not a fault of the
 // second.
 func publish(t *testing.T, e *dev.Engine) {
 	t.Helper()
@@ -176,7 +176,7 @@ func TestABadSinkKeepsEveryMessage(t *testing.T) {
 		answer func(http.ResponseWriter, request) // nil for no connection
 		says   string
 	}{
-		{"400 of something that is no engine", respond(400, "<html>secret</html>"), "sink_config: http 400"},
+		{"400 of something that is not an engine", respond(400, "<html>secret</html>"), "sink_config: http 400"},
 		{"401", respond(401, "Unauthorized"), "sink_config: http 401"},
 		{"403", respond(403, `{"Message":"User: secret is not authorized"}`), "sink_config: http 403"},
 		{"404", respond(404, whole("index_not_found_exception")), "sink_config: index_not_found_exception"},
@@ -206,13 +206,13 @@ func TestABadSinkKeepsEveryMessage(t *testing.T) {
 				r, err := e.Report(t.Context())
 				if n := e.Left(); n != 2 || err != nil || len(r.DeadLetters) > 0 || b.applied() != "" {
 					t.Errorf(
-						"after an hour: %d messages, letters %v, written %q, %v: want both messages and nothing else",
+						"after an hour: %d messages, dead letters %v, written %q, %v: want both messages and nothing else",
 						n, r.DeadLetters, b.applied(), err)
 				}
 				says(t, log, tt.says)
 				b.mended.Store(true)
 				if letters := settled(t, e); len(letters) > 0 || b.applied() != "bad good" {
-					t.Errorf("mended: letters %v, written %q, want both documents once", letters, b.applied())
+					t.Errorf("fixed: dead letters %v, written %q, want both documents once", letters, b.applied())
 				}
 			})
 		})
@@ -273,7 +273,7 @@ func TestABadDocumentIsADeadLetter(t *testing.T) {
 				letters := settled(t, e)
 				if len(letters) != 1 || letters[0].Key != "content#bad" || letters[0].Reason != string(tt.reason) ||
 					b.applied() != "good" {
-					t.Errorf("letters %v, written %q: want one of content#bad, %s, and the other document", letters,
+					t.Errorf("dead letters %v, written %q: want one of content#bad, %s, and the other document", letters,
 						b.applied(), tt.reason)
 				}
 				says(t, log, tt.says)
@@ -298,13 +298,13 @@ func TestAConflictKeepsTheMessage(t *testing.T) {
 		synctest.Wait()
 		r, err := e.Report(t.Context())
 		if n := e.Left(); n != 1 || err != nil || len(r.DeadLetters) > 0 || b.applied() != "good" {
-			t.Errorf("after an hour: %d messages, letters %v, written %q, %v: want the message of the conflict", n,
+			t.Errorf("after an hour: %d messages, dead letters %v, written %q, %v: want the message of the conflict", n,
 				r.DeadLetters, b.applied(), err)
 		}
 		says(t, log, "sink_newer")
 		b.mended.Store(true)
 		if letters := settled(t, e); len(letters) > 0 || b.applied() != "bad good" {
-			t.Errorf("mended: letters %v, written %q, want both documents", letters, b.applied())
+			t.Errorf("fixed: dead letters %v, written %q, want both documents", letters, b.applied())
 		}
 	})
 }

@@ -59,8 +59,8 @@ type fault struct {
 	CausedBy *fault `json:"caused_by"`
 }
 
-// parseFault reads the body of an answer that is an error as a whole; false where that is no error
-// of OpenSearch's.
+// parseFault reads the body of an answer that is an error as a whole; false where that is not an
+// error of OpenSearch's.
 func parseFault(body []byte) (fault, bool) {
 	var whole struct {
 		Error json.RawMessage `json:"error"`

@@ -87,7 +87,7 @@ func refresh(t *testing.T, s sinktest.Sink) {
 	t.Helper()
 	remote, ok := s.(*opensearch.Sink)
 	if !ok {
-		t.Fatalf("%T is no OpenSearch", s)
+		t.Fatalf("%T is not an OpenSearch", s)
 	}
 	if err := remote.Refresh(t.Context()); err != nil {
 		t.Fatalf("refresh: %v", err)

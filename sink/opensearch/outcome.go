@@ -13,8 +13,8 @@ import (
 )
 
 // ClassConfig begins the reason of an outcome that no document caused and waiting alone will not
-// cure: credentials, permissions, a missing index, an address that is no OpenSearch. Nothing was
-// applied.
+// cure: credentials, permissions, a missing index, an address that is not an OpenSearch. Nothing
+// was applied.
 const ClassConfig = "sink_config"
 
 // Classes of outcomes that OpenSearch has no type for.
@@ -100,9 +100,9 @@ func (s *Sink) itemOutcome(kind shard.Operation, status int, f fault, after time
 	return o
 }
 
-// wholeOutcome judges an answer that is no answer to a bulk request: what it says holds for every
-// op. split says that the request was refused for what is in it, so that a part of it may be sent
-// again; the outcome is then that of an op that was alone.
+// wholeOutcome judges an answer that is not an answer to a bulk request: what it says holds for
+// every op. split says that the request was refused for what is in it, so that a part of it may be
+// sent again; the outcome is then that of an op that was alone.
 func wholeOutcome(a answer) (o sink.Outcome, split bool) {
 	f, ours := parseFault(a.body)
 	o = sink.Outcome{Status: a.status, Reason: f.class()}

@@ -85,7 +85,7 @@ func TestReadersFailLoudly(t *testing.T) {
 			}
 			var refused *opensearch.Error
 			if status != 200 && (!errors.As(err, &refused) || refused.Status != status) {
-				t.Errorf("%s after %d: %v is no Error with that status", verb, status, err)
+				t.Errorf("%s after %d: %v is not an Error with that status", verb, status, err)
 			}
 		}
 	}

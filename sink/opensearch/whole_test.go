@@ -279,7 +279,7 @@ func TestWhatFollowsAFailedPart(t *testing.T) {
 }
 
 // A request that is too large is cut until it fits; the document that never fits is rejected alone.
-// No op is sent again after an answer that was no definite refusal.
+// No op is sent again after an answer that was not a definite refusal.
 func TestTooLargeRequestsAreCutInHalves(t *testing.T) {
 	t.Parallel()
 	fits := func(r request) bool { return len(r.ids()) <= 4 && !strings.Contains(r.body, "huge") }

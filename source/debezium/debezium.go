@@ -2,7 +2,7 @@
 // debezium.
 //
 // The body is the value, with or without schema, alone or beside the key in an object
-// {"key":...,"value":...}, where both may be text or base64 as EventBridge Pipes has them from Kafka.
+// {"key":...,"value":...}. Both may be text or base64, as EventBridge Pipes has them from Kafka.
 package debezium
 
 import (
@@ -108,8 +108,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		}
 		d.Data = after.Raw
 	}
-	// A snapshot reads rows again under the version of the snapshot. It has no run of its own: only its
-	// later time tells it from live events. That writes an equal row again, harmlessly.
+	// A snapshot reads rows again under the version of the snapshot. It has no run of its own: only
+	// its later time tells it from live events. That writes an equal row again, harmlessly.
 	d.Resync = op.Str == "r"
 	// The source's time, not the connector's: a restarted connector sends the same change again,
 	// which must be a duplicate.

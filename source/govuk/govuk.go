@@ -131,9 +131,9 @@ func isBulk(key string) bool {
 	return strings.HasPrefix(key, "bulk.") || strings.Contains(key, ".bulk.")
 }
 
-// resyncRun is the run of a bulk message. GOV.UK has none: a requeue stamps one new version on every
-// document, which orders it without a run. A producer that repeats a version gives the run in the
-// field resyncrun or in a header inside the envelope; an attribute of the message would not do,
+// resyncRun is the run of a bulk message. GOV.UK has none: a requeue stamps one new version on
+// every document, which orders it without a run. A producer that repeats a version gives the run in
+// the field resyncrun or in a header inside the envelope; an attribute of the message would not do,
 // because the order key comes from the body alone.
 func resyncRun(b event.Body, run gjson.Result) (event.Run, *event.Invalid) {
 	if run.Type == gjson.Null {

@@ -45,7 +45,7 @@ func textOf(source string) string {
 	}
 }
 
-// unseen are elements whose content is no text. None of them nests in itself.
+// unseen are elements whose content is not text. None of them nests in itself.
 var unseen = map[atom.Atom]bool{atom.Script: true, atom.Style: true}
 
 // inline are elements that do not part words.

@@ -1,10 +1,10 @@
 // Package s3 is the format of notifications of S3, by S3 itself or by EventBridge. Importing it
 // registers the kind s3.
 //
-// Every object is a document, fetched when it is written. The bucket belongs to the id and one
-// prefix and one suffix may be taken off the key, so that two keys never become one document:
-// sequencers compare within a key only. Events have no time: a notification and EventBridge give the
-// same change different ones, and the sequencer is enough.
+// Every object is a document, fetched when it is written. The bucket belongs to the id. One prefix
+// and one suffix may be taken off the key. So two keys never become one document: sequencers
+// compare within a key only. Events have no time: a notification and EventBridge give the same
+// change different ones, and the sequencer is enough.
 package s3
 
 import (

@@ -92,8 +92,8 @@ func (s *suite) checkEvent(t *testing.T, m event.Message, e event.Event) {
 	}
 }
 
-// checkRepeatable says that the same message gives the same answer, and an order key that depends on
-// neither attributes nor times. The policy arrival is the exception: its version is a time.
+// checkRepeatable says that the same message gives the same answer, and an order key that depends
+// on neither attributes nor times. The policy arrival is the exception: its version is a time.
 func (s *suite) checkRepeatable(t *testing.T, m event.Message, first []event.Result) {
 	t.Helper()
 	if again := s.Decode(m); !reflect.DeepEqual(again, first) {

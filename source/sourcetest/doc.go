@@ -1,5 +1,5 @@
 // Package sourcetest is the suite that every kind of source must pass. [Run] reads messages with
-// what becomes of them from a file, and holds the kind to the promises of package source, with these
+// what becomes of them from a file. It holds the kind to the promises of package source, with these
 // messages and with thousands of broken variants:
 //
 //   - Nothing panics, whatever the body is: cut off, of other types, nested deeply.

@@ -23,8 +23,9 @@ type Options struct {
 	// Settings is a settings file as lull.yaml, with a source for each way in which the kind can be
 	// set up.
 	Settings string
-	// Messages is the file of messages; "testdata/decode.txt" where it is empty. Each case is a message
-	// for one source and what becomes of it, to the last byte of its order key and its document:
+	// Messages is the file of messages; "testdata/decode.txt" where it is empty. Each case is a
+	// message for one source and what becomes of it, to the last byte of its order key and its
+	// document:
 	//
 	//	decode source=NAME [attributes=(name,value,...)] [sent=2026-11-20T16:00:00Z]
 	//	<body>

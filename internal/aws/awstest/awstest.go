@@ -39,7 +39,7 @@ func (c Call) Into(t testing.TB, v any) {
 }
 
 // Reply is what the server answers. Status 0 is 200. Body is sent as it is, or as JSON where it is
-// no string.
+// not a string.
 type Reply struct {
 	Status int
 	Body   any

@@ -3,8 +3,8 @@
 // It promises four things.
 //
 //   - FromEnv makes the settings of every client from the environment that Lambda gives a function.
-//     It does without the SDK's config package, which reads profiles, single sign-on and instance
-//     roles that a function never has, and adds about two megabytes to its binary.
+//     It does without the SDK's config package. That package reads profiles, single sign-on and
+//     instance roles that a function never has, and adds about two megabytes to its binary.
 //   - The SDK retries nothing. internal/backoff is lull's one layer of retries; a second one
 //     underneath multiplies the tries and hides the outcome that a lease depends on.
 //   - A request ends after its limit, and says so in an error that may be retried.

@@ -21,7 +21,7 @@ type line struct {
 	Op        string      `json:"op"`
 	Flight    string      `json:"flight"`
 	Message   string      `json:"message"`
-	Letter    string      `json:"letter"`
+	Letter    string      `json:"dead_letter"`
 	Until     time.Time   `json:"until"`
 	Detail    string      `json:"detail"`
 }

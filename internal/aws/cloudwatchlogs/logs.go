@@ -95,8 +95,8 @@ func (l *Logs) search(ctx context.Context, group string, doc shard.DocID, since 
 	return found, false, nil
 }
 
-// pattern selects lines by their field doc. A character that may have a meaning in a pattern becomes
-// a wildcard. So lines of other documents may pass: decision drops them.
+// pattern selects lines by their field doc. A character that may have a meaning in a pattern
+// becomes a wildcard. So lines of other documents may pass: decision drops them.
 func pattern(doc shard.DocID) string {
 	var b strings.Builder
 	for _, r := range string(doc) {

@@ -36,8 +36,8 @@ type Log struct {
 
 var _ journal.Journal = (*Log)(nil)
 
-// New returns a log that writes each line to out in one call. sink stands for the sink of notes that
-// name none; every line has the attributes about.
+// New returns a log that writes each line to out in one call. sink stands for the sink of notes
+// that name none; every line has the attributes about.
 func New(out io.Writer, level slog.Level, sink string, about ...any) *Log {
 	h := slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: timestamp})
 	return &Log{Logger: slog.New(h).With(about...), sink: sink, lines: map[journal.Step]int{}}
@@ -133,7 +133,7 @@ func attrs(n journal.Note) []slog.Attr {
 	}
 	text("op", string(n.Op))
 	text("message", n.Message)
-	text("letter", n.Letter)
+	text("dead_letter", n.Letter)
 	if n.Message != "" {
 		out = append(out, slog.Int("event", n.Event))
 	}

@@ -26,8 +26,8 @@ var errNoBatch = errors.New("the event is not a batch of SQS messages")
 // maxMillis bounds times: the year 9999.
 const maxMillis = 253_402_300_799_999
 
-// ReadBatch reads an SQS event. It fails where the payload is not an SQS event, or a record has no id
-// by which it could be reported. The batch does not refer to the payload.
+// ReadBatch reads an SQS event. It fails where the payload is not an SQS event, or a record has no
+// id by which it could be reported. The batch does not refer to the payload.
 func ReadBatch(payload []byte) (Batch, error) {
 	if !gjson.ValidBytes(payload) {
 		return Batch{}, errNoBatch

@@ -57,8 +57,8 @@ func (j *Journal) finish(ctx context.Context) {
 	j.Flush(time.Now(), request)
 }
 
-// guard calls f and turns a panic into an error, which is counted and logged. Only the runtime's own
-// texts are sure to hold nothing of a document.
+// guard calls f and turns a panic into an error, which is counted and logged. Only the runtime's
+// own texts are sure to hold nothing of a document.
 func guard[T any](j *Journal, f func() (T, error)) (out T, err error) {
 	defer func() {
 		p := recover()

@@ -31,8 +31,8 @@ var _ Handler = (*Queues)(nil)
 // end and to answer.
 const answerMargin = 500 * time.Millisecond
 
-// Invoke handles one batch. It fails only where the payload is not an SQS event: then nothing can be
-// reported, and everything stays.
+// Invoke handles one batch. It fails only where the payload is not an SQS event: then nothing can
+// be reported, and everything stays.
 func (q *Queues) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	defer q.Journal.finish(ctx)
 	batch, err := ReadBatch(payload)

@@ -16,8 +16,8 @@ var errTooLarge = errors.New("object is too large")
 // takes.
 const MaxReference = 5 << 20
 
-// Load reads an object of any bucket that a message refers to. An error that is an *event.Invalid is
-// for good: the object is not there or is too large. A denied permission is not: an operator may
+// Load reads an object of any bucket that a message refers to. An error that is an *event.Invalid
+// is for good: the object is not there or is too large. A denied permission is not: an operator may
 // grant it.
 func (b *Bucket) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	body, err := b.get(ctx, bucket, key, MaxReference)

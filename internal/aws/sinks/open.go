@@ -1,9 +1,8 @@
 // Package sinks opens the sinks of the settings with their credentials: the one place for the
 // functions, the command line and the end-to-end tests.
 //
-// It promises that passwords come from a secret or from the environment, that a secret is read when
-// it is first needed and again after a few minutes, and that neither errors nor logs hold any of
-// it.
+// It promises that passwords come from a secret or from the environment, and that neither errors
+// nor logs hold any of it. A secret is read when it is first needed, and again after a few minutes.
 package sinks
 
 import (

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// The reasons for which text is no tree.
+// The reasons for which text is not a tree.
 var (
 	ErrTooLarge   = fmt.Errorf("larger than %d bytes", MaxBytes)
 	ErrTooDeep    = fmt.Errorf("nested more than %d deep", MaxDepth)

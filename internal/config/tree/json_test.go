@@ -91,7 +91,7 @@ func FuzzJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		_, err := ParseJSON(text)
 		if valid := json.Valid(text); err == nil && !valid {
-			t.Errorf("got no error for %q, which is no JSON", text)
+			t.Errorf("got no error for %q, which is not JSON", text)
 		} else if err != nil && valid && !errors.Is(err, ErrTooDeep) && !errors.Is(err, ErrTooLarge) {
 			t.Errorf("got %v for %q, which is JSON", err, text)
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // Parse reads settings from the text of a lull.yaml. An empty text means the defaults. The faults
-// of the text are *config.Fault, joined; text that is no YAML is a *tree.SyntaxError.
+// of the text are *config.Fault, joined; text that is not YAML is a *tree.SyntaxError.
 // Contradictions are not looked for in a text without faults, because flags may change it: call
 // Validate afterwards.
 func Parse(text []byte) (config.Config, error) {

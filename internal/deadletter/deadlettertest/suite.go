@@ -54,7 +54,7 @@ type run struct {
 
 var died = time.UnixMilli(1_777_888_800_123).UTC()
 
-// dead letter is a new dead letter; each died a minute after the one before.
+// letter is a new dead letter; each died a minute after the one before.
 func (r *run) letter() deadletter.Letter {
 	r.n++
 	return deadletter.Letter{

@@ -66,8 +66,8 @@ func (l *lagging) apply(ops []sink.Op) []sink.Outcome {
 }
 
 // Faults, lines 5, 30 and 36, all at once and by the whole engine: clocks differ by what the guard
-// allows besides a late kill, invocations die at any I/O, flights run twice, answers are lost and
-// requests land late, in front of a sink that takes whatever comes last.
+// allows besides a late kill. Invocations die at any I/O, flights run twice, answers are lost and
+// requests land late. The sink takes whatever comes last.
 func TestASinkWithoutVersionsNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	seeds := 40

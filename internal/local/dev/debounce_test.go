@@ -286,11 +286,11 @@ func TestFailedDeadLetterKeepsTheMessage(t *testing.T) {
 		s.send(put(0, "a", 1, `"no object"`))
 		s.wait(4 * time.Second)
 		if n := s.p.lane(flight.Live).queue.Counts().Total(); n != 1 {
-			t.Errorf("%d messages in the queue, want the one whose letter could not be sent", n)
+			t.Errorf("%d messages in the queue, want the one whose dead letter could not be sent", n)
 		}
 		r := s.settle()
 		if len(r.DeadLetters) != 1 {
-			t.Errorf("%d letters in the end, want one", len(r.DeadLetters))
+			t.Errorf("%d dead letters in the end, want one", len(r.DeadLetters))
 		}
 	})
 }
@@ -389,7 +389,7 @@ func TestWithoutDeadLettersNothingIsParkedAndWhatReceiveRefusesIsRejected(t *tes
 		var empty feed.Timed
 		s.send(empty, put(0, "a", 1, "[]"), put(0, "b", 1))
 		if r := s.settle(); len(r.DeadLetters) != 0 || r.Dead != 2 || r.Rejected != 2 || r.Written != 1 {
-			t.Errorf("%d letters parked, %d dead, %d rejected, %d written; want 0, 2, 2 and 1", len(r.DeadLetters),
+			t.Errorf("%d dead letters parked, %d dead, %d rejected, %d written; want 0, 2, 2 and 1", len(r.DeadLetters),
 				r.Dead, r.Rejected, r.Written)
 		}
 	})

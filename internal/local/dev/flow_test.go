@@ -58,9 +58,9 @@ func message(body string) (m feed.Timed) {
 	return m
 }
 
-// publishing makes docs documents of 10 versions each, sent within spread of each other, shuffled,
-// 5 % of them twice, 2 % of the documents ending in a delete; the documents begin over the given
-// time.
+// publishing makes docs documents of 10 versions each, sent within spread of each other and
+// shuffled. 5 % of them are sent twice, and 2 % of the documents end in a delete; the documents
+// begin over the given time.
 func publishing(seed uint64, docs int, spread, over time.Duration) []feed.Timed {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var all []feed.Timed

@@ -317,7 +317,7 @@ func TestBatchWhoseAnswerIsLostIsJudgedAgain(t *testing.T) {
 			t.Errorf("%d sink requests, want one", n)
 		}
 		if len(r.DeadLetters) != 1 || r.Duplicates != 1 || r.Dead != 1 {
-			t.Errorf("letters %+v, duplicates %d, dead %d: want one letter, though it was sent twice", r.DeadLetters,
+			t.Errorf("dead letters %+v, duplicates %d, dead %d: want one letter, though it was sent twice", r.DeadLetters,
 				r.Duplicates, r.Dead)
 		}
 	})

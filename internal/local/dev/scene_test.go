@@ -125,7 +125,7 @@ func (s *scene) wait(d time.Duration) {
 	synctest.Wait()
 }
 
-// settle waits until nothing is left, and checks the books.
+// settle waits until nothing is left, and checks the counters.
 func (s *scene) settle() ledger.Report {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, 80*24*time.Hour)

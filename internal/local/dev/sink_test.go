@@ -27,7 +27,7 @@ func TestRetryAfterSlowsAllFlightsDown(t *testing.T) {
 		}})
 		s.send(put(0, "a", 1))
 		s.wait(3 * time.Second)
-		s.send(put(0, "b", 1)) // another flight, due while the gate is open
+		s.send(put(0, "b", 1)) // another flight, due while the circuit breaker is open
 		s.wait(7 * time.Second)
 		at := s.notes.Of(journal.CircuitOpened)[0].At
 		s.settle()

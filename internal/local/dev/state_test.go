@@ -204,7 +204,7 @@ func TestALetterThatIsNoUTF8GoesOnByteForByteAndForNobodyElseToRead(t *testing.T
 			l.live(t, nil, func(e *Engine) {
 				all, _, err := e.Letters.List(t.Context(), deadletter.Filter{}, "", 10)
 				if err != nil || len(all) != 1 {
-					t.Fatalf("%d letters, error %v, want 1", len(all), err)
+					t.Fatalf("%d dead letters, error %v, want 1", len(all), err)
 				}
 				if got, _, err := e.Letters.Get(t.Context(), all[0].ID); err != nil || got.Body != body {
 					t.Errorf("got %q, error %v, want %q", got.Body, err, body)
@@ -230,7 +230,7 @@ func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
 		}
 		r = l.live(t, nil, func(e *Engine) { redriven(t, e) })
 		if r.Events != 1 || r.Written != 1 || r.Dead != 0 || len(r.DeadLetters) != 0 {
-			t.Errorf("the second run: %+v, want the document written and no letter parked", r)
+			t.Errorf("the second run: %+v, want the document written and no dead letter parked", r)
 		}
 	})
 }

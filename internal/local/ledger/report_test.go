@@ -31,7 +31,7 @@ func TestTheReportHasExactlyItsFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, _ := os.ReadFile(path); !bytes.Contains(b, []byte(`"dead_letters": []`)) {
-		t.Errorf("no letters are %s, want an empty list", b)
+		t.Errorf("no dead letters are %s, want an empty list", b)
 	}
 }
 

@@ -34,9 +34,9 @@ func (w *World) received(batch []queue.Message, window time.Duration) {
 	})
 }
 
-// eagerPolls is how many ReceiveMessage calls gather a batch at most: each call follows the last one
-// at once, and long polling answers as soon as there is one message. Full requests of ten are the
-// least.
+// eagerPolls is how many ReceiveMessage calls gather a batch at most: each call follows the last
+// one at once, and long polling answers as soon as there is one message. Full requests of ten are
+// the least.
 func eagerPolls(batch []queue.Message, began time.Time) int {
 	arrivals := make([]time.Time, len(batch))
 	for i := range batch {

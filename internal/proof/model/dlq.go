@@ -146,8 +146,8 @@ func (x *step) unseen(k Key) Set {
 	return x.alone(Set(1<<len(x.Bounds.Messages)-1)&x.s.at(Gone)&^x.s.held(), k)
 }
 
-// prune collects the row. Age is not modelled as time. A row that is older than rows are kept means
-// that every version it has heard of is older, too, wherever its messages and dead letters are.
+// prune collects the row. Age is not modelled as time. When a row is older than rows are kept, so
+// is every version that it has heard of, wherever its messages and dead letters are.
 func (x *step) prune() {
 	s := x.s
 	if s.Collect {

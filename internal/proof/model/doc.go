@@ -10,9 +10,9 @@
 // every state a settled one can be reached without another fault or anybody's help. [Findings] are
 // what the design does not promise, with what would help.
 //
-// The conditions here (conditions.go) are stated a second time on purpose. They are derived from the
-// design, not from internal/shard: a mistake in the code's conditions must not be a mistake in the
-// model's, too. A test evaluates both on any row.
+// The conditions here (conditions.go) are stated a second time on purpose. They are derived from
+// the design, not from internal/shard: a mistake in the code's conditions must not be a mistake in
+// the model's, too. A test evaluates both on any row.
 //
 // # What is modelled
 //

@@ -44,8 +44,8 @@ func (x *step) receive() {
 	}
 }
 
-// batch is design section 6, steps 1 to 3. What is too old to judge becomes a dead letter, ADMIT
-// takes the newest version that is not done, and the row after it decides on each message.
+// batch is design section 6, steps 1 to 3. What is too old to judge becomes a dead letter, and
+// ADMIT takes the newest version that is not done. The row after it decides on each message.
 func (x *step) batch(batch Set) {
 	t := *x.s
 	var old Set

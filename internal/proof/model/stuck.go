@@ -23,7 +23,8 @@ func (x *explorer[S]) stuck() {
 }
 
 // reachSettled marks the states from which free edges lead to a settled one. Most edges lead to
-// higher numbers. Going from the last state to the first therefore marks nearly all of them at once.
+// higher numbers. Going from the last state to the first therefore marks nearly all of them at
+// once.
 func (x *explorer[S]) reachSettled() []bool {
 	fine := make([]bool, x.states.size())
 	for i := range fine {

@@ -36,12 +36,13 @@ var (
 	target    = regexp.MustCompile(`\]\([^)]*\)`)
 	listItem  = regexp.MustCompile(`^\s*(?:[-*]|\d+\.) `)
 	endOfIt   = regexp.MustCompile(`[.!?:;]["')*_\]]*(?:\s|$)`)
-	directive = regexp.MustCompile(`^(?:/\*|//(?:[a-z]+:|export |line ))`)
+	directive = regexp.MustCompile(`^(?:/\*|//(?:\t|[a-z]+:|export |line ))`) // or an example
+	names     = regexp.MustCompile(`^[Ll]etters? |\[[\w.]+\]`)                // of what a comment is about
 )
 
 // words checks one text for the words to avoid.
 func (c *checker) words(line int, text string) {
-	text = span.ReplaceAllString(target.ReplaceAllString(text, "]"), "`code`")
+	text = names.ReplaceAllString(span.ReplaceAllString(target.ReplaceAllString(text, "]"), "`code`"), "_ ")
 	text = allowed.ReplaceAllString(strings.Join(strings.Fields(text), " "), "_")
 	for _, w := range words {
 		if hit := w.pattern.FindString(text); hit != "" {
@@ -142,7 +143,7 @@ func Go(file string, source []byte) ([]Finding, error) {
 			}
 		}
 		for _, paragraph := range comments(group.Text()) {
-			c.words(line, paragraph)
+			c.words(line, strings.TrimSpace(paragraph))
 			c.sentences(line, paragraph)
 		}
 	}

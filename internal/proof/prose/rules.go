@@ -31,4 +31,4 @@ var words = []word{
 
 // allowed holds what the words above would hit by mistake: existence, alphabets and comparisons.
 var allowed = regexp.MustCompile(`(?i)\bthere (?:is|are|was|were) no\b|\b(?:is|are|was|were) no (?:longer|more|less)\b` +
-	`|\bdead[ -]letters?\b|\b(?:lower-case|upper-case|capital|small|first|one|two|\d+) letters?\b|\bletters and digits\b`)
+	`|\bdead[ -]letters?\b|\b(?:lower-case|upper-case|capital|small|first|one|two|\d+) letters?\b|\bletters and digits\b|\bletters? of the (?:alphabet|printed form)\b`)

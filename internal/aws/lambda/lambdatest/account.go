@@ -107,8 +107,8 @@ func (a *Account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer(body))
 }
 
-// answer is what every operation of the JSON protocols says where all is well: each client takes the
-// fields that it knows.
+// answer is what every operation of the JSON protocols says where all is well: each client takes
+// the fields that it knows.
 func answer(body []byte) []byte {
 	entries := []map[string]string{}
 	for _, id := range gjson.GetBytes(body, "Entries.#.Id").Array() {
