@@ -68,16 +68,16 @@ func (l *Loader) Load(ctx context.Context, ref string) ([]byte, error) {
 	if place, ok := strings.CutPrefix(ref, "s3://"); ok {
 		bucket, key, _ := strings.Cut(place, "/")
 		if bucket == "" || key == "" {
-			return nil, fault("the reference is incomplete")
+			return nil, invalid("the reference is incomplete")
 		}
 		return l.objects(ctx, bucket, key)
 	}
 	u, err := url.Parse(ref)
 	if err != nil || u.Scheme != "https" || u.User != nil || u.Host == "" {
-		return nil, fault("the reference is neither s3 nor https")
+		return nil, invalid("the reference is neither s3 nor https")
 	}
 	if !slices.Contains(l.hosts, strings.ToLower(u.Hostname())) {
-		return nil, fault("its host may not be referred to: list it under payload.httpHosts")
+		return nil, invalid("its host may not be referred to: list it under payload.httpHosts")
 	}
 	return l.get(ctx, u)
 }
@@ -85,13 +85,13 @@ func (l *Loader) Load(ctx context.Context, ref string) ([]byte, error) {
 func (l *Loader) get(ctx context.Context, u *url.URL) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, fault("the reference is no address")
+		return nil, invalid("the reference is not an address")
 	}
 	req.Header.Set("Accept", "application/json")
 	res, err := l.client.Do(req)
 	switch {
 	case errors.Is(err, errForbidden):
-		return nil, fault("its host has an address that is not public")
+		return nil, invalid("its host has an address that is not public")
 	case err != nil:
 		return nil, fmt.Errorf("load reference: %w", withoutURL(err))
 	}
@@ -99,12 +99,12 @@ func (l *Loader) get(ctx context.Context, u *url.URL) ([]byte, error) {
 	switch status := res.StatusCode; {
 	case status == http.StatusOK:
 	case status >= 300 && status < 400:
-		return nil, fault(fmt.Sprintf("the host answered %d: redirects are not followed", status))
+		return nil, invalid(fmt.Sprintf("the host answered %d: redirects are not followed", status))
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
 		status >= 500:
 		return nil, fmt.Errorf("load reference: the host answered %d", status)
 	default:
-		return nil, fault(fmt.Sprintf("the host answered %d", status))
+		return nil, invalid(fmt.Sprintf("the host answered %d", status))
 	}
 	if res.ContentLength > l.limit {
 		return nil, l.tooLarge()
@@ -129,10 +129,10 @@ func withoutURL(err error) error {
 }
 
 func (l *Loader) tooLarge() error {
-	return fault(fmt.Sprintf("it has more than %d bytes", l.limit))
+	return invalid(fmt.Sprintf("it has more than %d bytes", l.limit))
 }
 
-func fault(problem string) error {
+func invalid(problem string) error {
 	return &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
 }
 

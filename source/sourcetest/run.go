@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,6 +89,7 @@ func Run(t *testing.T, o Options) {
 	for name, seeds := range bySource {
 		t.Run("source="+name, func(t *testing.T) {
 			t.Parallel()
+			s.checkConcurrent(t, seeds)
 			for _, m := range seeds {
 				s.check(t, m)
 				s.checkEnvelopes(t, m)
@@ -95,6 +97,23 @@ func Run(t *testing.T, o Options) {
 			}
 		})
 	}
+}
+
+// checkConcurrent decodes the same messages with one source from several goroutines.
+func (s *suite) checkConcurrent(t *testing.T, seeds []event.Message) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for _, m := range seeds {
+		want := s.render(m)
+		for range 4 {
+			wg.Go(func() {
+				if got := s.render(m); got != want {
+					t.Errorf("decode %q at the same time: got %s, want %s", m.Body, got, want)
+				}
+			})
+		}
+	}
+	wg.Wait()
 }
 
 // decode runs one case of the file.
