@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/lambda"
-	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 	"github.com/lullhq/lull/internal/queue"
 )
 
@@ -54,21 +54,22 @@ type Start struct {
 	Wall, CPU time.Duration // medians
 }
 
-// FirstAnswer starts the function several times beside a runtime API and services of this process,
+// FirstAnswer starts the function several times beside a runtime API and an account of this process,
 // on this machine's architecture.
 func FirstAnswer(t testing.TB, root, arch string, times int) Start {
 	dir := t.TempDir()
 	build(t, root, "receive", arch, filepath.Join(dir, "bootstrap"))
-	c := config.Default()
-	s := c.Sinks[sinkName]
-	s.Kind, s.URL = "opensearch", "https://search.example.org"
-	c.Sinks[sinkName] = s
-	settings, err := json.Marshal(c)
+	vars := lambdatest.NewAccount(t).Environment()
+	settings, err := json.Marshal(lambdatest.Setup("receive", vars, io.Discard).Config)
 	check(t, err)
 	check(t, os.WriteFile(filepath.Join(dir, lambda.SettingsFile), settings, 0o600))
+	var bodies []string
+	for i := range queue.MaxEntries {
+		bodies = append(bodies, Event{Doc: i, Version: 1}.body())
+	}
 	var walls, cpus []time.Duration
 	for range times {
-		wall, cpu := firstAnswer(t, dir)
+		wall, cpu := firstAnswer(t, filepath.Join(dir, "bootstrap"), vars, lambdatest.Batch(t, liveQueue, bodies...))
 		walls, cpus = append(walls, wall), append(cpus, cpu)
 	}
 	slices.Sort(walls)
@@ -76,14 +77,9 @@ func FirstAnswer(t testing.TB, root, arch string, times int) Start {
 	return Start{walls[times/2], cpus[times/2]}
 }
 
-func firstAnswer(t testing.TB, dir string) (wall, cpu time.Duration) {
-	now := time.Now()
-	batch := payload(t, queue.MaxEntries, func(i int) queue.Message {
-		return queue.Message{
-			ID: strconv.Itoa(i), Receipt: "r" + strconv.Itoa(i),
-			Body: Event{Doc: i, Version: 1}.body(), Sent: now,
-		}
-	})
+const liveQueue = "lull-search-live"
+
+func firstAnswer(t testing.TB, program string, vars map[string]string, batch []byte) (wall, cpu time.Duration) {
 	answered := make(chan string, 1)
 	mux := http.NewServeMux()
 	asked := 0
@@ -92,10 +88,11 @@ func firstAnswer(t testing.TB, dir string) (wall, cpu time.Duration) {
 			<-r.Context().Done() // until the process ends
 			return
 		}
+		deadline := time.Now().Add(time.Minute).UnixMilli()
 		w.Header().Set("Lambda-Runtime-Aws-Request-Id", "1")
-		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(now.Add(time.Minute).UnixMilli(), 10))
+		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(deadline, 10))
 		w.Header().Set("Lambda-Runtime-Invoked-Function-Arn",
-			"arn:aws:lambda:us-east-1:123456789012:function:lull-search-receive")
+			"arn:aws:lambda:eu-west-1:123456789012:function:lull-search-receive")
 		_, _ = w.Write(batch)
 	})
 	mux.HandleFunc("POST /2018-06-01/runtime/", func(w http.ResponseWriter, r *http.Request) {
@@ -105,29 +102,10 @@ func firstAnswer(t testing.TB, dir string) (wall, cpu time.Duration) {
 	})
 	api := httptest.NewServer(mux)
 	defer api.Close()
-	inprocess := newInprocess()
-	aws := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a, err := inprocess.Do(r)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", a.Header.Get("Content-Type"))
-		w.WriteHeader(a.StatusCode)
-		_, _ = io.Copy(w, a.Body)
-		_ = a.Body.Close() // it is in memory
-	}))
-	defer aws.Close()
-	const queues = "https://sqs.us-east-1.amazonaws.com/123456789012/lull-search-"
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "bootstrap"))
-	cmd.Env = []string{
-		"AWS_LAMBDA_RUNTIME_API=" + api.Listener.Addr().String(), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIAEXAMPLE",
-		"AWS_SECRET_ACCESS_KEY=example",
-		"AWS_ENDPOINT_URL=" + aws.URL, lambda.EnvSink + "=" + sinkName, lambda.EnvTable + "=shards",
-		lambda.EnvBucket + "=lull",
-		lambda.EnvLiveQueue + "=" + queues + "live", lambda.EnvBulkQueue + "=" + queues + "bulk",
-		lambda.EnvDeadQueue + "=" + queues + "dead",
-		lambda.EnvStateMachine + "=arn:aws:states:us-east-1:123456789012:stateMachine:lull-search",
+	cmd := exec.CommandContext(t.Context(), program)
+	cmd.Env = []string{"AWS_LAMBDA_RUNTIME_API=" + api.Listener.Addr().String()}
+	for name, value := range vars {
+		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	began := time.Now()
 	check(t, cmd.Start())

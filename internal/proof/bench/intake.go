@@ -3,13 +3,12 @@ package bench
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/dev"
@@ -17,38 +16,6 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/sink"
 )
-
-// payload is an invocation as the event source mapping sends it, with n messages.
-func payload(t testing.TB, n int, message func(i int) queue.Message) []byte {
-	t.Helper()
-	type attributes struct {
-		SentTimestamp                    string
-		ApproximateReceiveCount          string
-		ApproximateFirstReceiveTimestamp string
-	}
-	type record struct {
-		MessageID  string     `json:"messageId"`
-		Receipt    string     `json:"receiptHandle"`
-		Body       string     `json:"body"`
-		Attributes attributes `json:"attributes"`
-		Source     string     `json:"eventSource"`
-		ARN        string     `json:"eventSourceARN"`
-	}
-	records := make([]record, n)
-	for i := range records {
-		m := message(i)
-		sent := strconv.FormatInt(m.Sent.UnixMilli(), 10)
-		records[i] = record{
-			m.ID, m.Receipt, m.Body,
-			attributes{sent, "1", sent},
-			"aws:sqs",
-			"arn:aws:sqs:us-east-1:123456789012:lull-search-live",
-		}
-	}
-	text, err := json.Marshal(map[string]any{"Records": records})
-	check(t, err)
-	return text
-}
 
 // Allocs are allocations a message.
 type Allocs struct {
@@ -70,13 +37,11 @@ func MessageAllocs(t testing.TB) Allocs {
 	count := func(n int) (least Allocs) {
 		for round := range rounds {
 			doc++
-			now := time.Now()
-			text := payload(t, n, func(i int) queue.Message {
-				return queue.Message{
-					ID: strconv.Itoa(i), Receipt: filler[:200] + strconv.Itoa(i),
-					Body: Event{Doc: doc, Version: i + 1}.body(), Sent: now,
-				}
-			})
+			bodies := make([]string, n)
+			for i := range bodies {
+				bodies[i] = Event{Doc: doc, Version: i + 1}.body()
+			}
+			text := lambdatest.Batch(t, liveQueue, bodies...)
 			var before, between, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
