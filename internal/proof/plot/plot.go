@@ -1,9 +1,11 @@
 package plot
 
 import (
+	_ "embed"
 	"fmt"
 	"math"
 	"strings"
+	"text/template"
 )
 
 // Series is a line of a plot.
@@ -19,77 +21,53 @@ type Plot struct {
 	Series              []Series
 }
 
-// The chart's measures, in pixels, and colours that stay apart for those who see few.
+// The chart's measures in pixels, as far as they are not the template's alone.
 const (
-	plotWide, plotHigh             = 760, 420
-	plotLeft, plotRight            = 70, 200
-	plotTop, plotBottom            = 40, 50
-	axisColour, gridColour, ground = "#444", "#ddd", "#fff"
+	wide, high             = 760, 420
+	left, right, top, foot = 70, 560, 40, 50
 )
 
+// colours stay apart for those who see few.
 var colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"}
 
+var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace
+
+//go:embed plot.svg.tmpl
+var text string
+
+var chart = template.Must(template.New("chart").Funcs(template.FuncMap{
+	"escape": escape,
+	"number": number,
+	"colour": func(i int) string { return colours[i%len(colours)] },
+	"legend": func(i, y int) int { return y + 20*i },
+	"pixels": func(v float64, more ...float64) string {
+		for _, m := range more {
+			v += m
+		}
+		return fmt.Sprintf("%.1f", v)
+	},
+}).Parse(text))
+
 // SVG draws the chart.
-func (p Plot) SVG() string { return p.draw(plotHigh, `xmlns="http://www.w3.org/2000/svg"`) }
+func (p Plot) SVG() string { return p.draw(high, `xmlns="http://www.w3.org/2000/svg"`) }
 
 // draw draws the chart so high, with further attributes of its element.
 func (p Plot) draw(high int, attributes string) string {
+	bottom := high - foot
 	x, y := p.scale(true), p.scale(false)
+	x.from, x.to = left, right
+	y.from, y.to = float64(bottom), top
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg %s viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" role="img" aria-label="%s">`+
-		"\n", attributes, plotWide, high, escape(p.Title))
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="%s"/>`+"\n", plotWide, high, ground)
-	fmt.Fprintf(&b, `<text x="%d" y="22" font-size="15">%s</text>`+"\n", plotLeft, escape(p.Title))
-	bottom, right := high-plotBottom, plotWide-plotRight
-	for _, v := range x.ticks() {
-		at := x.at(v, plotLeft, float64(right))
-		fmt.Fprintf(&b,
-			`<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="%s"/>`+
-				`<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n",
-			at, plotTop, at, bottom, gridColour, at, bottom+16, number(v))
+	err := chart.Execute(&b, struct {
+		Plot
+		Attributes           string
+		High, Bottom, Middle int
+		X, Y                 scale
+	}{p, attributes, high, bottom, (top + bottom) / 2, x, y})
+	if err != nil {
+		panic(err) // the template and its data are here: they belong together
 	}
-	for _, v := range y.ticks() {
-		at := y.at(v, float64(bottom), plotTop)
-		fmt.Fprintf(&b,
-			`<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+
-				"\n", plotLeft, at, right, at, gridColour, plotLeft-6, at+4, number(v))
-	}
-	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", (plotLeft+right)/2, high-12,
-		escape(p.XName))
-	fmt.Fprintf(&b, `<text transform="translate(18 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n",
-		(plotTop+bottom)/2, escape(p.YName))
-	fmt.Fprintf(&b, `<path d="M%d %dV%dH%d" fill="none" stroke="%s"/>`+"\n", plotLeft, plotTop, bottom, right,
-		axisColour)
-	for i, s := range p.Series {
-		colour := colours[i%len(colours)]
-		var d strings.Builder
-		for j := range s.X {
-			verb := "L"
-			if j == 0 {
-				verb = "M"
-			}
-			fmt.Fprintf(&d, "%s%.1f %.1f", verb, x.at(s.X[j], plotLeft, float64(right)),
-				y.at(s.Y[j], float64(bottom), plotTop))
-		}
-		fmt.Fprintf(&b, `<path d="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", d.String(), colour)
-		if len(s.X) <= 10 {
-			for j := range s.X {
-				fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`, x.at(s.X[j], plotLeft, float64(right)),
-					y.at(s.Y[j], float64(bottom), plotTop), colour)
-			}
-			b.WriteByte('\n')
-		}
-		legend := plotTop + 10 + 20*i
-		fmt.Fprintf(&b,
-			`<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s" stroke-width="2"/><text x="%d" y="%d">%s</text>`+"\n",
-			right+12, legend, right+34, legend, colour, right+40, legend+4, escape(s.Name))
-	}
-	b.WriteString("</svg>\n")
 	return b.String()
-}
-
-func escape(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s)
 }
 
 func number(v float64) string {
@@ -111,6 +89,7 @@ func Thousands(n int) string {
 // scale maps values to pixels.
 type scale struct {
 	low, high float64
+	from, to  float64 // pixels
 	log       bool
 }
 
@@ -141,15 +120,20 @@ func (p Plot) scale(x bool) scale {
 	return s
 }
 
-func (s scale) at(v, from, to float64) float64 {
+// At is where a value lies.
+func (s scale) At(v float64) float64 {
 	share := (v - s.low) / (s.high - s.low)
 	if s.log {
 		share = math.Log(v/s.low) / math.Log(s.high/s.low)
 	}
-	return from + share*(to-from)
+	return s.from + share*(s.to-s.from)
 }
 
-func (s scale) ticks() []float64 {
+// Below is so many pixels below a vertical scale's beginning.
+func (s scale) Below(pixels int) int { return int(s.from) + pixels }
+
+// Ticks are round values on the scale.
+func (s scale) Ticks() []float64 {
 	var out []float64
 	if s.log {
 		for v := math.Pow(10, math.Floor(math.Log10(s.low))); v <= s.high*1.0001; v *= 10 {

@@ -59,7 +59,8 @@ func TestAPlotHasALineAndALegendForEverySeries(t *testing.T) {
 func TestLogarithmsSpreadEvenly(t *testing.T) {
 	t.Parallel()
 	s := Plot{LogX: true, LogY: true, Series: []Series{line("", 10, 100, 1000)}}.scale(false)
-	if low, middle, high := s.at(10, 0, 100), s.at(100, 0, 100), s.at(1000, 0, 100); low != 0 || middle < 49.99 ||
+	s.to = 100
+	if low, middle, high := s.At(10), s.At(100), s.At(1000); low != 0 || middle < 49.99 ||
 		middle > 50.01 || high != 100 {
 		t.Errorf("10, 100 and 1,000 are at %v, %v and %v of 100", low, middle, high)
 	}
@@ -86,8 +87,8 @@ func TestAStackDrawsEveryChartWhole(t *testing.T) {
 func TestAStretchFarFromZeroFillsTheChart(t *testing.T) {
 	t.Parallel()
 	far := Plot{Series: []Series{{X: []float64{124.5, 136.2}, Y: []float64{1, 2}}}}.scale(true)
-	if far.low != 124.5 || !slices.Equal(far.ticks()[:2], []float64{126, 128}) {
-		t.Errorf("begins at %v with ticks %v, want 124.5 and 126, 128, ...", far.low, far.ticks())
+	if far.low != 124.5 || !slices.Equal(far.Ticks()[:2], []float64{126, 128}) {
+		t.Errorf("begins at %v with ticks %v, want 124.5 and 126, 128, ...", far.low, far.Ticks())
 	}
 	if near := (Plot{Series: []Series{{X: []float64{3, 10}, Y: []float64{1, 2}}}}).scale(true); near.low != 0 {
 		t.Errorf("begins at %v, want 0", near.low)

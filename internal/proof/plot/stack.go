@@ -14,9 +14,9 @@ func Stack(title string, panels ...Plot) string {
 	var b strings.Builder
 	fmt.Fprintf(&b,
 		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" role="img" `+
-			`aria-label="%s">`+"\n", plotWide, panelHigh*len(panels), escape(title))
+			`aria-label="%s">`+"\n", wide, panelHigh*len(panels), escape(title))
 	for i, p := range panels {
-		b.WriteString(p.draw(panelHigh, fmt.Sprintf(`y="%d" width="%d" height="%d"`, i*panelHigh, plotWide, panelHigh)))
+		b.WriteString(p.draw(panelHigh, fmt.Sprintf(`y="%d" width="%d" height="%d"`, i*panelHigh, wide, panelHigh)))
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
