@@ -51,8 +51,7 @@ var (
 		"testing", "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine",
 		"github.com/cockroachdb/datadriven",
 	}
-	opensearch = []string{"github.com/opensearch-project"}
-	kinds      = []string{module + "/sink/opensearch", module + "/sink/blevesink", module + "/sink/builtin"}
+	kinds = []string{module + "/sink/opensearch", module + "/sink/blevesink", module + "/sink/builtin"}
 )
 
 var rules = []rule{
@@ -62,7 +61,7 @@ var rules = []rule{
 	},
 	{
 		name: "seams and use cases know no vendor", of: []string{"seams", "use cases"},
-		forbid: slices.Concat(aws, cdk, heavy, testOnly, opensearch),
+		forbid: slices.Concat(aws, cdk, heavy, testOnly),
 	},
 	{
 		name: "the local half runs without AWS", of: []string{"internal/local"},
@@ -72,7 +71,7 @@ var rules = []rule{
 	{name: "functions stay light", of: []string{"functions"}, forbid: slices.Concat(cdk, heavy, testOnly, local)},
 	{
 		name: "only index links the kinds of sinks", of: []string{"functions"}, but: []string{"functions/index"},
-		forbid: append(opensearch, kinds...),
+		forbid: kinds,
 	},
 	{name: "settings know kinds by their registration", of: []string{"internal/config"}, forbid: kinds},
 	{

@@ -9,9 +9,8 @@ import (
 // PROBE, CLOSE. Each flight has one document. The sink may be ill at any time, within the budget,
 // and gets well by itself.
 type Breaker struct {
-	Rules   BreakerRules
-	Flights int // at most 3
-	Budget  BreakerBudget
+	Rules  BreakerRules
+	Budget BreakerBudget
 }
 
 // BreakerRules are changes to the design, which is the zero value.
@@ -63,11 +62,7 @@ var _ Machine[BreakerState] = Breaker{}
 
 // Initial is a well sink with a closed circuit breaker.
 func (b Breaker) Initial() BreakerState {
-	s := BreakerState{Left: b.Budget}
-	for i := b.Flights; i < len(s.Flight); i++ {
-		s.Flight[i].Work = Done
-	}
-	return s
+	return BreakerState{Left: b.Budget}
 }
 
 // Canon sorts the flights.

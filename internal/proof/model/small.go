@@ -43,7 +43,6 @@ func told[S comparable](m Machine[S], watch Broken, say func(Label) string) func
 func Cases() []Case {
 	plain := func(l Label) string { return l.Text }
 	breaker := func(name, what string, b Breaker) Case {
-		b.Flights = 3
 		return Case{Name: name, Machine: "breaker", What: what, Run: told(b, ClaimedOpen|ProbedByTwo, plain)}
 	}
 	pace := func(name, what string, p Pace) Case {
