@@ -34,7 +34,8 @@ func (a *app) command() *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRunE: a.check,
 	}
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprint(".FlagUsagesWrapped ", columns)))
+	flags := fmt.Sprint(".FlagUsagesWrapped ", columns)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", flags))
 	a.target.flags(root.PersistentFlags())
 	root.AddGroup(
 		&cobra.Group{ID: groupHere, Title: "Run it here:"},

@@ -22,7 +22,9 @@ func (a *app) rescueCommand() *cobra.Command {
 		id, err := api.Rescue(ctx, flight.ID(args[0]))
 		return map[string]flight.ID{"flight": id}, err
 	}
-	question(a, c, rescue, func(w io.Writer, r map[string]flight.ID) { fmt.Fprintf(w, "started flight %s\n", r["flight"]) })
+	question(a, c, rescue, func(w io.Writer, r map[string]flight.ID) {
+		fmt.Fprintf(w, "started flight %s\n", r["flight"])
+	})
 	return exits(c, map[int]string{
 		exitOK: "a new flight was started", exitFailed: "it could not be started",
 		exitUsage:   "usage or settings, or another stack's flight",

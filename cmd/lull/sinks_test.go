@@ -55,7 +55,8 @@ func TestCommandsReachASinkWithTheSecretOfItsSettings(t *testing.T) {
 			}
 			got := a.ask(t, tt.args...)
 			said := got.out + got.errors
-			if got.code != tt.code || !strings.Contains(strings.Join(strings.Fields(said), "\t"), strings.Join(strings.Fields(tt.says), "\t")) {
+			words := func(s string) string { return strings.Join(strings.Fields(s), "\t") }
+			if got.code != tt.code || !strings.Contains(words(said), words(tt.says)) {
 				t.Errorf("got exit code %d and %s, want %d and %q", got.code, said, tt.code, tt.says)
 			}
 			if strings.Contains(said, password) {

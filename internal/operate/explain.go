@@ -76,9 +76,10 @@ func (o *Operator) held(ctx context.Context, row shard.Row) ([]Held, error) {
 				continue
 			}
 			out = append(out, Held{
-				MessageID: r.Message.ID, Version: e.Key.VersionText(), OrderKey: e.Key.String(), Operation: string(e.Op),
-				Lane: string(m.Lane),
-				Sent: r.Message.Sent, Due: e.Due.Time(), Receives: r.Message.ReceiveCount,
+				MessageID: r.Message.ID, Version: e.Key.VersionText(), OrderKey: e.Key.String(),
+				Operation: string(e.Op),
+				Lane:      string(m.Lane),
+				Sent:      r.Message.Sent, Due: e.Due.Time(), Receives: r.Message.ReceiveCount,
 			})
 		}
 	}

@@ -15,7 +15,8 @@ func (f LetterFilter) selection() redrive.Selection {
 
 func asLetter(f deadletter.Facts) Letter {
 	return Letter{
-		ID: f.ID, Key: f.Doc, OrderKey: f.Key.String(), Version: f.Key.VersionText(), Reason: f.Reason, Detail: f.Detail, State: f.State,
+		ID: f.ID, Key: f.Doc, OrderKey: f.Key.String(), Version: f.Key.VersionText(), Reason: f.Reason,
+		Detail: f.Detail, State: f.State,
 		Sink: f.Sink, Lane: f.Lane,
 		MessageID: f.MessageID, Sent: f.Sent, Died: f.Died, Refusals: f.Refusals, FirstError: f.FirstError,
 		LastError: f.LastError,

@@ -79,7 +79,8 @@ func TestASinkWithoutVersionsNeverGoesBack(t *testing.T) {
 			guard := config.Default().Index.Guard
 			const killedLate = 2 * time.Second // the platform's share of the guard
 			mix := fault.NewMix(fault.Rates{
-				DeliverTwice: 0.05, Reorder: 0.1, ReorderBy: 5 * time.Second, FlightLost: 0.02, FlightTwice: 0.2, Kill: 0.1,
+				DeliverTwice: 0.05, Reorder: 0.1, ReorderBy: 5 * time.Second, FlightLost: 0.02, FlightTwice: 0.2,
+				Kill:         0.1,
 				IOFailBefore: 0.01, IOFailAfter: 0.02, IOThrottle: 0.01, Skew: (guard - killedLate) / 2,
 			}, seed)
 			stage{noVers: true, faults: mix, pollers: 3}.play(t, func(s *scene) {

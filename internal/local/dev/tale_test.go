@@ -272,7 +272,9 @@ func TestMessagesThatArriveTogetherAreDebouncedAndJudgedEach(t *testing.T) {
 		},
 		{
 			name: "poison does not hold up the others", rounds: []round{now(poisoned...)}, wrong: func(s *scene) {
-				s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return poison("too_large"), op.Doc == doc("bad") })
+				s.sink.SetRule(func(op sink.Op) (memory.Answer, bool) {
+					return poison("too_large"), op.Doc == doc("bad")
+				})
 			},
 			ends: ends{written: 20, dead: 1}, fresh: 8 * time.Second,
 		},
