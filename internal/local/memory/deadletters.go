@@ -56,8 +56,8 @@ func (s *DeadLetters) Get(ctx context.Context, id string) (deadletter.Letter, bo
 }
 
 // List sorts by when the dead letters died, then by id; the cursor is where the last one stood.
-func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,
-	error,
+func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts,
+	string, error,
 ) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", fmt.Errorf("list dead letters: %w", err)

@@ -176,7 +176,8 @@ func TestAnUnreadableOrTooLargeStateEndsTheExecution(t *testing.T) {
 		if got, want := reports.Load(), int64(2); got != want {
 			t.Errorf("%d failures reported, want %d", got, want)
 		}
-		if err := m.Start(t.Context(), flight.State{Remaining: flight.AllRemaining(8 * flight.MaxStateBytes)}); err == nil {
+		large := flight.State{Remaining: flight.AllRemaining(8 * flight.MaxStateBytes)}
+		if err := m.Start(t.Context(), large); err == nil {
 			t.Error("an input of more than 256 KiB was taken")
 		}
 	})

@@ -102,7 +102,9 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 }
 
 // entries does something with each entry of a call, and then serves whoever waits.
-func entries[T any](ctx context.Context, q *Queue, doing string, in []T, do func(now time.Duration, entry *T) error) []error {
+func entries[T any](ctx context.Context, q *Queue, doing string, in []T,
+	do func(now time.Duration, entry *T) error,
+) []error {
 	if err := ctx.Err(); err != nil {
 		return queue.FailAll(len(in), fmt.Errorf("%s: %w", doing, err))
 	}

@@ -52,7 +52,8 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 			due = append(due, it)
 		}
 	}
-	page, next, err := pageOf(due, cursor, limit, func(it schedule.Item) position { return position{it.NotBefore, it.ID} })
+	page, next, err := pageOf(due, cursor, limit,
+		func(it schedule.Item) position { return position{it.NotBefore, it.ID} })
 	if err != nil {
 		return nil, "", fmt.Errorf("list scheduled events: %w", err)
 	}

@@ -148,12 +148,12 @@ func (e *execution) index() {
 
 func (e *execution) answered(out flight.State, failure error) {
 	step, err := e.Answer(out, failure)
-	switch {
-	case step == emulation.Hold:
+	switch step {
+	case emulation.Hold:
 		e.hold()
-	case step == emulation.Retry:
+	case emulation.Retry:
 		e.after(e.m.again)
-	case step == emulation.Done:
+	case emulation.Done:
 		e.end("")
 	default:
 		if failure == nil {
