@@ -135,7 +135,7 @@ func TestASkewedClockIsOffByAConstant(t *testing.T) {
 	})
 }
 
-func TestASpeedThatIsNoSpeedCountsAsOne(t *testing.T) {
+func TestASpeedThatIsNotASpeedCountsAsOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, speed := range []float64{0, -3, math.NaN(), math.Inf(1), math.Inf(-1)} {
@@ -152,7 +152,7 @@ func TestASpeedThatIsNoSpeedCountsAsOne(t *testing.T) {
 	})
 }
 
-func TestTheShortestSleepIsNoBusyLoop(t *testing.T) {
+func TestTheShortestSleepIsNotABusyLoop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := clock.NewFast(1e6)

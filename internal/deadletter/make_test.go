@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-func TestLetterIsNamedByVersionOrByBody(t *testing.T) {
+func TestDeadLetterIsNamedByVersionOrByBody(t *testing.T) {
 	t.Parallel()
 	k1, k2 := key(t, "1"), key(t, "2")
 	ids := map[string]string{
@@ -95,7 +95,7 @@ func TestCopyWithoutRoomForItsAgeIsRefused(t *testing.T) {
 	}
 }
 
-func TestRedrivenLetterShowsAsParkedAfterItsRetention(t *testing.T) {
+func TestRedrivenDeadLetterShowsAsParkedAfterItsRetention(t *testing.T) {
 	t.Parallel()
 	const retention = 14 * 24 * time.Hour
 	f := Facts{State: Redriven, RedrivenAt: sent}

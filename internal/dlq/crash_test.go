@@ -148,7 +148,7 @@ func TestParkGivesWayToWhatHappensMeanwhile(t *testing.T) {
 	}
 }
 
-func TestLetterDeliveredTwiceIsParkedOnce(t *testing.T) {
+func TestDeadLetterDeliveredTwiceIsParkedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, nil)
@@ -166,7 +166,7 @@ func TestLetterDeliveredTwiceIsParkedOnce(t *testing.T) {
 	})
 }
 
-func TestLetterOfACommittedVersionIsDroppedAsSuperseded(t *testing.T) {
+func TestDeadLetterOfACommittedVersionIsDroppedAsSuperseded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, nil)
@@ -183,7 +183,7 @@ func TestLetterOfACommittedVersionIsDroppedAsSuperseded(t *testing.T) {
 	})
 }
 
-func TestLetterOfANewerLullIsLeftAlone(t *testing.T) {
+func TestDeadLetterOfANewerLullIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, nil)
@@ -203,7 +203,7 @@ func TestLetterOfANewerLullIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestTwoInvocationsOverOneLetterAgree(t *testing.T) {
+func TestTwoInvocationsOverOneDeadLetterAgree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, nil)

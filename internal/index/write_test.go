@@ -186,7 +186,7 @@ func TestAnOlderVersionIsNeverClaimedWithTheNewestsBody(t *testing.T) {
 	})
 }
 
-func TestTwoMessagesOfADeadVersionAreOneLetter(t *testing.T) {
+func TestTwoMessagesOfADeadVersionAreOneDeadLetter(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.sink.Script(doc("a"), poison())
 		b.fly(b.hold(put("a", 1), put("a", 1)), 1)
@@ -221,7 +221,7 @@ func TestWhatMayBeInTheSinkBlocksOlderVersions(t *testing.T) {
 
 // An unknown outcome that is answered after the lease has ended: whoever has the lease now wrote
 // something newer, as it should be.
-func TestA409AfterTheLeaseHasEndedIsNoAlarm(t *testing.T) {
+func TestA409AfterTheLeaseHasEndedIsNotAnAlarm(t *testing.T) {
 	for name, after := range map[string]time.Duration{
 		"under a live lease": 5 * time.Second,
 		"after it":           14 * time.Second,
@@ -250,7 +250,7 @@ func TestA409AfterTheLeaseHasEndedIsNoAlarm(t *testing.T) {
 	}
 }
 
-func TestALetterThatCannotBeSentKeepsTheMessage(t *testing.T) {
+func TestADeadLetterThatCannotBeSentKeepsTheMessage(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.sink.Script(doc("a"), poison(), poison())
 		s := b.hold(put("a", 1))
@@ -268,7 +268,7 @@ func TestALetterThatCannotBeSentKeepsTheMessage(t *testing.T) {
 	})
 }
 
-func TestRefusalsAreInTheLetter(t *testing.T) {
+func TestRefusalsAreInTheDeadLetter(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.Retry.MaxRefusals = 2 }}.play(t, func(b *bench) {
 		refused := memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Status: 500, Reason: "some_exception"}}
 		b.sink.Script(doc("a"), refused, refused)

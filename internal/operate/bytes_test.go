@@ -14,7 +14,7 @@ import (
 // sent.
 const notUTF8 = "{\"type\":\"doc.changed\",\"subject\":\"a\",\"sequence\":1,\"data\":{\"title\":\"x\xff\xfey\"}}"
 
-func TestPublishedBodyThatIsNoUTF8IsRefusedAsItIs(t *testing.T) {
+func TestPublishedBodyThatIsNotUTF8IsRefusedAsItIs(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		got, err := api.Publish(t.Context(), operate.Publication{Messages: outgoing(put("a", 1), notUTF8, put("b", 1))})
@@ -30,7 +30,7 @@ func TestPublishedBodyThatIsNoUTF8IsRefusedAsItIs(t *testing.T) {
 	})
 }
 
-func TestLetterIsShownByteForByteAlsoWhereItIsNoUTF8(t *testing.T) {
+func TestDeadLetterIsShownByteForByteAlsoWhereItIsNotUTF8(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		for _, body := range []string{notUTF8, "", "<b>\t&\u2028 ü"} {

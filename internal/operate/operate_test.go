@@ -105,7 +105,7 @@ func TestGetReadsTheSink(t *testing.T) {
 	})
 }
 
-func TestStatusCountsQueuesFlightsAndLetters(t *testing.T) {
+func TestStatusCountsQueuesFlightsAndDeadLetters(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.hold("f", put("a", 7))
@@ -133,7 +133,7 @@ func TestStatusCountsQueuesFlightsAndLetters(t *testing.T) {
 	})
 }
 
-func TestExplainGathersRowSinkFlightLettersAndDecisions(t *testing.T) {
+func TestExplainGathersRowSinkFlightDeadLettersAndDecisions(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.commit(g.hold("f", put("a", 7)), `{}`)
@@ -173,7 +173,7 @@ func TestExplainGathersRowSinkFlightLettersAndDecisions(t *testing.T) {
 	})
 }
 
-func TestLettersAreListedAndShown(t *testing.T) {
+func TestDeadLettersAreListedAndShown(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		list, err := api.Letters(t.Context(), operate.LetterFilter{})
@@ -207,7 +207,7 @@ func TestLettersAreListedAndShown(t *testing.T) {
 	})
 }
 
-func TestRedriveTellsEachLetterAndKeepsItParked(t *testing.T) {
+func TestRedriveTellsEachDeadLetterAndKeepsItParked(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		sent := g.die(put("a", 1), deadletter.RejectedBySink)
@@ -300,7 +300,7 @@ func TestWrongOrdersChangeNothing(t *testing.T) {
 	})
 }
 
-func TestAFailingLetterIsNamedAndTheOthersAreDone(t *testing.T) {
+func TestAFailingDeadLetterIsNamedAndTheOthersAreDone(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		stray := deadletter.New(queue.Message{ID: "m", Body: "x", Sent: time.Now()}, deadletter.Undecodable, "", "", "",

@@ -136,7 +136,7 @@ func TestFlightIsStuckOnlyAfterTheSinkHasBeenWellForAsLong(t *testing.T) {
 	})
 }
 
-func TestFlightThatContinuesIsNoOrphan(t *testing.T) {
+func TestFlightThatContinuesIsNotAnOrphan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-func TestLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
+func TestDeadLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
@@ -55,7 +55,7 @@ func TestLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
 	}
 }
 
-func TestTransientLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {
+func TestTransientDeadLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)

@@ -32,7 +32,7 @@ func (b *bench) wantLetter(reason deadletter.Reason, version int) {
 	}
 }
 
-func TestDeadDeadlineIsALetterThenPARK(t *testing.T) {
+func TestDeadDeadlineIsADeadLetterThenPARK(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 1))
 		key := b.event(put("a", 1)).Key
@@ -222,7 +222,7 @@ func TestADeadNewestVersionLetsAnOlderOneBeAdmitted(t *testing.T) {
 	})
 }
 
-func TestEachLetterStandsForItself(t *testing.T) {
+func TestEachDeadLetterStandsForItself(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		for i := range 11 { // two batches of the queue's
 			b.send(fmt.Sprintf("broken %d", i))

@@ -16,7 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-func TestRedrivenLetterIsSentByteForByteAndStays(t *testing.T) {
+func TestRedrivenDeadLetterIsSentByteForByteAndStays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)
@@ -162,7 +162,7 @@ func TestRedriveOlderThanRowsIsTooOldToJudge(t *testing.T) {
 }
 
 // Faults, line 52.
-func TestCopyUnderArrivalIsNoNewerThanItsOriginal(t *testing.T) {
+func TestCopyUnderArrivalIsNotNewerThanItsOriginal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)
@@ -305,7 +305,7 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 	})
 }
 
-func TestLetterThatCannotBeCopiedStays(t *testing.T) {
+func TestDeadLetterThatCannotBeCopiedStays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)

@@ -183,7 +183,7 @@ func TestKeysOutsideTheirRangeAreRefused(t *testing.T) {
 	}
 }
 
-func TestBytesThatAreNoKeyAreToldSo(t *testing.T) {
+func TestBytesThatAreNotAKeyAreToldSo(t *testing.T) {
 	t.Parallel()
 	v, err := shard.ParseVersion(shard.ClassInt, "12345")
 	if err != nil {

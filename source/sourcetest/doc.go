@@ -12,8 +12,9 @@
 //     bytes.
 //   - A document is a JSON object without the key _lull.
 //
-// Messages are decoded at the same time, so that the race detector sees a format that is not safe for
-// concurrent use. [Fuzz] holds the kind to the same promises with bodies of the fuzzer's choice.
+// Messages are decoded at the same time, so that the race detector sees a format that is not safe
+// for concurrent use. [Fuzz] holds the kind to the same promises with bodies of the fuzzer's
+// choice.
 //
 // Stability: this package is v0. A later release may test more.
 package sourcetest

@@ -79,8 +79,8 @@ func (s *suite) checkVariants(t *testing.T, m event.Message) {
 	}
 }
 
-// checkLastCounts says that an earlier member of the same name changes nothing but the digest, for a
-// format whose payload is the whole body.
+// checkLastCounts says that an earlier member of the same name changes nothing but the digest, for
+// a format whose payload is the whole body.
 func checkLastCounts(t *testing.T, m event.Message, got, want []event.Result) {
 	t.Helper()
 	for i, r := range got {

@@ -30,7 +30,7 @@ func bucket(t *testing.T, cfg aws.Config) *s3.Bucket {
 	return s3.New(cfg, name)
 }
 
-func TestLettersKeepTheirPromises(t *testing.T) {
+func TestDeadLettersKeepTheirPromises(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)
 	store := NewLetters(New(cfg, create(t, cfg)), s3.NewBodies(bucket(t, cfg), s3.DeadPrefix))

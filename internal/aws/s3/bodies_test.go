@@ -52,7 +52,7 @@ func TestABodyIsTheTailOfItsObject(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsNoMessageIsRefused(t *testing.T) {
+func TestAnObjectThatIsNotAMessageIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, b := range []string{"", "{\"schema\":1}", "x\ny", "{}\nx", "{\"schema\":2}\nx", "{\"schema\":-1}\nx"} {
 		if body, _, err := decodeBody([]byte(b)); err == nil {

@@ -142,7 +142,7 @@ index:
 	}
 }
 
-func TestTextThatIsNoPlainYAMLIsRefused(t *testing.T) {
+func TestTextThatIsNotPlainYAMLIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, text string

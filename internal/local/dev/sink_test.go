@@ -98,7 +98,7 @@ func TestUnknownOutcomeKeepsLeaseAndClaimed(t *testing.T) {
 	})
 }
 
-func TestConflictUnderALiveLeaseIsNoSuccess(t *testing.T) {
+func TestConflictUnderALiveLeaseIsNotASuccess(t *testing.T) {
 	stage{}.play(t, func(s *scene) {
 		s.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Newer, Status: 409}})
 		s.send(put(0, "a", 1))

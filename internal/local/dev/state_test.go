@@ -141,7 +141,7 @@ func TestTheNextRunRefusesWhatTheLastOneMadeOld(t *testing.T) {
 	}
 }
 
-func TestLettersAndScheduledEventsGoOnInTheNextRun(t *testing.T) {
+func TestDeadLettersAndScheduledEventsGoOnInTheNextRun(t *testing.T) {
 	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
 		later := put(0, "later", 1)
 		later.Body = strings.Replace(later.Body, `"data"`,
@@ -194,7 +194,7 @@ func TestScheduledEventThatWaitsInTheQueueGoesOnInTheNextRun(t *testing.T) {
 	})
 }
 
-func TestALetterThatIsNoUTF8GoesOnByteForByteAndForNobodyElseToRead(t *testing.T) {
+func TestADeadLetterThatIsNotUTF8GoesOnByteForByteAndForNobodyElseToRead(t *testing.T) {
 	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
 		const body = "{\"title\":\"x\xff\xfe\tü\"}"
 		var bad feed.Timed
@@ -218,7 +218,7 @@ func TestALetterThatIsNoUTF8GoesOnByteForByteAndForNobodyElseToRead(t *testing.T
 	})
 }
 
-func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
+func TestADeadLetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
 	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
 		l.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{
 			Kind: sink.Rejected, Status: 400,
@@ -235,7 +235,7 @@ func TestALetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
 	})
 }
 
-func TestARedrivenLetterThatDiesAgainIsDeadOnce(t *testing.T) {
+func TestARedrivenDeadLetterThatDiesAgainIsDeadOnce(t *testing.T) {
 	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
 		rejected := memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}}
 		l.sink.Script(doc("a"), rejected, rejected)
@@ -246,7 +246,7 @@ func TestARedrivenLetterThatDiesAgainIsDeadOnce(t *testing.T) {
 	})
 }
 
-func TestALetterThatReceiveRefusesAgainIsRejectedOnce(t *testing.T) {
+func TestADeadLetterThatReceiveRefusesAgainIsRejectedOnce(t *testing.T) {
 	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
 		r := l.live(t, []feed.Timed{put(0, "a", 1, `[]`), put(0, "b", 1)}, func(e *Engine) {
 			for range 3 {

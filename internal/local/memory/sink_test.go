@@ -121,7 +121,7 @@ func TestAWriteWithoutAnAnswerInTimeIsUnknown(t *testing.T) {
 	})
 }
 
-func TestADocumentThatIsNoObjectIsRejected(t *testing.T) {
+func TestADocumentThatIsNotAnObjectIsRejected(t *testing.T) {
 	t.Parallel()
 	s := memory.NewSink(clock.System{}, memory.SinkSettings{})
 	expect(t, s, []sink.Op{put("a#1", 1, ``), put("a#2", 1, `[]`), put("a#3", 1, `{"a":`), put("a#4", 1, " {}")},

@@ -33,7 +33,7 @@ func TestFlightsAreAStore(t *testing.T) {
 	flighttest.Run(t, func(*testing.T) flight.Store { return memory.NewFlights(clock.System{}) })
 }
 
-func TestLettersAreAStore(t *testing.T) {
+func TestDeadLettersAreAStore(t *testing.T) {
 	t.Parallel()
 	deadlettertest.Run(t, func(*testing.T) deadletter.Store { return memory.NewDeadLetters() })
 }

@@ -54,8 +54,8 @@ type Start struct {
 	Wall, CPU time.Duration // medians
 }
 
-// FirstAnswer starts the function several times beside a runtime API and an account of this process,
-// on this machine's architecture.
+// FirstAnswer starts the function several times beside a runtime API and an account of this
+// process, on this machine's architecture.
 func FirstAnswer(t testing.TB, root, arch string, times int) Start {
 	dir := t.TempDir()
 	build(t, root, "receive", arch, filepath.Join(dir, "bootstrap"))

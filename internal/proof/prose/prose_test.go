@@ -25,7 +25,6 @@ var exempt = []string{
 	"internal/flight/",
 	"internal/index/",
 	"internal/local/datafolder/",
-	"internal/payload/",
 	"internal/prune/",
 	"internal/receive/",
 	"internal/redrive/",
@@ -33,7 +32,6 @@ var exempt = []string{
 	"internal/shard/shardtest/",
 	"internal/usecasetest/",
 	"localstack/README.md",
-	"source/sourcetest/",
 }
 
 // files calls f for each file below the root that the repository owns.
