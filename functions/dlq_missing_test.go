@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda/lambdatest"
 )
 
-func TestWhatIsMissingKeepsEveryLetterAndIsNamed(t *testing.T) {
+func TestWhatIsMissingKeepsEveryDeadLetterAndIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{lambdatest.Put("a"), "no event"} {
 		says := map[string]string{lambdatest.Table: lambdatest.NoTable}

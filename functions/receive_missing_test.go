@@ -28,9 +28,9 @@ func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 	})
 }
 
-// A message that is not an event needs a dead letter: where the dead-letter queue is missing, it
+// A message that is not an event needs a dead letter. Where the dead-letter queue is missing, it
 // stays.
-func TestALetterWithoutAQueueKeepsTheMessage(t *testing.T) {
+func TestADeadLetterWithoutAQueueKeepsTheMessage(t *testing.T) {
 	t.Parallel()
 	account := lambdatest.NewAccount(t)
 	account.Lose(lambdatest.Queue)

@@ -35,7 +35,7 @@ import (
 type bad struct {
 	*engine
 	answer func(http.ResponseWriter, request)
-	mended atomic.Bool
+	fixed  atomic.Bool
 	refuse bool // connections, instead of answering
 
 	mu      sync.Mutex
@@ -46,7 +46,7 @@ func startBad(t *testing.T, answer func(http.ResponseWriter, request)) *bad {
 	t.Helper()
 	b := &bad{answer: answer, refuse: answer == nil}
 	b.engine = start(t, func(w http.ResponseWriter, r request) {
-		if b.answer != nil && !b.mended.Load() {
+		if b.answer != nil && !b.fixed.Load() {
 			b.answer(w, r)
 			return
 		}
@@ -84,7 +84,7 @@ func (b *bad) applied() string {
 // dial connects, where the engine is there. Nothing listens on the discard port of the loopback
 // address.
 func (b *bad) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if b.refuse && !b.mended.Load() {
+	if b.refuse && !b.fixed.Load() {
 		address = "127.0.0.1:9"
 	}
 	return (&net.Dialer{}).DialContext(ctx, network, address)
@@ -125,8 +125,8 @@ func (b *bad) pipeline(t *testing.T, story func(t *testing.T, e *dev.Engine, log
 	})
 }
 
-// publish sends the two documents of every story: what is bad about the first is not a fault of the
-// second.
+// publish sends the two documents of every story: what is bad about the first is not the
+// fault of the second.
 func publish(t *testing.T, e *dev.Engine) {
 	t.Helper()
 	for _, id := range []string{"bad", "good"} {
@@ -138,7 +138,7 @@ func publish(t *testing.T, e *dev.Engine) {
 	}
 }
 
-// settled waits until nothing is left, for a day at most, and returns the dead letters.
+// settled waits until nothing remains, for a day at most, and returns the dead dead.
 func settled(t *testing.T, e *dev.Engine) []ledger.DeadLine {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -210,9 +210,9 @@ func TestABadSinkKeepsEveryMessage(t *testing.T) {
 						n, r.DeadLetters, b.applied(), err)
 				}
 				says(t, log, tt.says)
-				b.mended.Store(true)
-				if letters := settled(t, e); len(letters) > 0 || b.applied() != "bad good" {
-					t.Errorf("fixed: dead letters %v, written %q, want both documents once", letters, b.applied())
+				b.fixed.Store(true)
+				if dead := settled(t, e); len(dead) > 0 || b.applied() != "bad good" {
+					t.Errorf("fixed: dead letters %v, written %q, want both documents once", dead, b.applied())
 				}
 			})
 		})
@@ -270,10 +270,10 @@ func TestABadDocumentIsADeadLetter(t *testing.T) {
 			b.answer = tt.answer(b)
 			b.pipeline(t, func(t *testing.T, e *dev.Engine, log *bytes.Buffer) {
 				publish(t, e)
-				letters := settled(t, e)
-				if len(letters) != 1 || letters[0].Key != "content#bad" || letters[0].Reason != string(tt.reason) ||
+				dead := settled(t, e)
+				if len(dead) != 1 || dead[0].Key != "content#bad" || dead[0].Reason != string(tt.reason) ||
 					b.applied() != "good" {
-					t.Errorf("dead letters %v, written %q: want one of content#bad, %s, and the other document", letters,
+					t.Errorf("dead letters %v, written %q: want one of content#bad, %s, and the other document", dead,
 						b.applied(), tt.reason)
 				}
 				says(t, log, tt.says)
@@ -302,9 +302,9 @@ func TestAConflictKeepsTheMessage(t *testing.T) {
 				r.DeadLetters, b.applied(), err)
 		}
 		says(t, log, "sink_newer")
-		b.mended.Store(true)
-		if letters := settled(t, e); len(letters) > 0 || b.applied() != "bad good" {
-			t.Errorf("fixed: dead letters %v, written %q, want both documents", letters, b.applied())
+		b.fixed.Store(true)
+		if dead := settled(t, e); len(dead) > 0 || b.applied() != "bad good" {
+			t.Errorf("fixed: dead letters %v, written %q, want both documents", dead, b.applied())
 		}
 	})
 }

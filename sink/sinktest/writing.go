@@ -40,12 +40,6 @@ var writing = []duty{
 		b.apply(t, op)
 		b.holds(t, op)
 	}},
-	{"delete of a missing document is applied", always, func(t *testing.T, b *bundle) {
-		b.apply(t, put(docID("content", "other"), 1, `{}`))
-		op := del(docID("content", "missing"), 5)
-		b.apply(t, op)
-		b.holds(t, op)
-	}},
 	{"one outcome per op, in order", always, oneOutcomePerOp},
 	{"as many documents as a turn has", always, func(t *testing.T, b *bundle) {
 		const n = 2_000
@@ -61,19 +55,6 @@ var writing = []duty{
 		for i, s := range got {
 			equal(t, s, ops[i])
 		}
-	}},
-	{"a rejected document harms no neighbour", always, func(t *testing.T, b *bundle) {
-		good := []sink.Op{
-			put(docID("content", "a"), 1, `{"n":1}`), put(docID("content", "c"), 1, `{"n":3}`),
-			del(docID("content", "d"), 1),
-		}
-		poison := put(docID("content", "b"), 1, `["no object"]`)
-		b.write(t, []sink.Op{good[0], poison, good[1], good[2]}, sink.Applied, sink.Rejected, sink.Applied,
-			sink.Applied)
-		for _, op := range good {
-			b.holds(t, op)
-		}
-		b.holds(t, del(poison.Doc, 1))
 	}},
 	{"a rejected document leaves what is there", always, func(t *testing.T, b *bundle) {
 		op := put(docID("content", "a"), 1, `{"n":1}`)
@@ -115,7 +96,8 @@ var writing = []duty{
 	}},
 }
 
-// oneOutcomePerOp mixes every kind of op, so that an answer in the wrong place shows.
+// oneOutcomePerOp mixes every kind of op, so that an answer in the wrong place shows, and a rejected
+// document that harms its neighbours. Deletes are of missing documents, and are applied.
 func oneOutcomePerOp(t *testing.T, b *bundle) {
 	var ops []sink.Op
 	var want []sink.OutcomeKind
