@@ -1,12 +1,12 @@
 package deadletter
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"github.com/lullhq/lull/internal/queue"
@@ -14,7 +14,7 @@ import (
 )
 
 // AttrLetter is the attribute that holds the facts of a dead letter on its way to the dead-letter queue.
-// The name is lull's own: what a producer puts there is no dead letter and is not kept.
+// The name is lull's own: what a producer puts there is not a dead letter and is not kept.
 const AttrLetter = "lull-dead-letter"
 
 // SchemaVersion is the newest form of AttrLetter that this code understands.
@@ -28,31 +28,31 @@ const maxVisible = queue.MaxAttributes - 2
 var (
 	// ErrNoLetter says that the message is not a dead letter: SQS itself moved it here, or somebody else
 	// sent it.
-	ErrNoLetter = errors.New("message is no dead letter")
+	ErrNoLetter = errors.New("message is not a dead letter")
 	// ErrSchema says that a newer lull wrote the dead letter: it is left alone.
 	ErrSchema = errors.New("dead letter has a newer schema")
 )
 
 // wire is AttrLetter as JSON. Times are microseconds since 1970, 0 for none.
 type wire struct {
-	Schema    int    `json:"schema"`
-	Reason    Reason `json:"reason"`
-	Detail    string `json:"detail,omitempty"`
-	Doc       string `json:"doc,omitempty"`
-	DocBytes  []byte `json:"docBytes,omitempty"` // in place of Doc where that is no valid text
-	Key       string `json:"key,omitempty"`      // printed
-	KeyBytes  []byte `json:"keyBytes,omitempty"` // in place of Key where the printed form does not read back
-	Event     int    `json:"event,omitempty"`
-	Sink      string `json:"sink,omitempty"`
-	Lane      string `json:"lane,omitempty"`
-	Message   string `json:"message,omitempty"`
-	FirstSent int64  `json:"firstSent,omitempty"`
-	Sent      int64  `json:"sent,omitempty"`
-	Died      int64  `json:"died,omitempty"`
-	Refusals  int64  `json:"refusals,omitempty"`
-	First     string `json:"firstError,omitempty"`
-	Last      string `json:"lastError,omitempty"`
-	Encoding  string `json:"encoding,omitempty"` // of the body: empty for as it is
+	Schema    int          `json:"schema"`
+	Reason    Reason       `json:"reason"`
+	Detail    string       `json:"detail,omitempty"`
+	Doc       string       `json:"doc,omitempty"`
+	DocBytes  []byte       `json:"docBytes,omitempty"` // in place of Doc where that is not valid text
+	Key       string       `json:"key,omitempty"`      // printed
+	KeyBytes  []byte       `json:"keyBytes,omitempty"` // in place of Key where the printed form does not read back
+	Event     int          `json:"event,omitempty"`
+	Sink      string       `json:"sink,omitempty"`
+	Lane      string       `json:"lane,omitempty"`
+	Message   string       `json:"message,omitempty"`
+	FirstSent shard.Micros `json:"firstSent,omitempty"`
+	Sent      shard.Micros `json:"sent,omitempty"`
+	Died      shard.Micros `json:"died,omitempty"`
+	Refusals  int64        `json:"refusals,omitempty"`
+	First     string       `json:"firstError,omitempty"`
+	Last      string       `json:"lastError,omitempty"`
+	Encoding  string       `json:"encoding,omitempty"` // of the body: empty for as it is
 
 	// Attributes are the original ones that SQS's limit leaves no room for.
 	Attributes map[string]wireAttribute `json:"attributes,omitempty"`
@@ -73,7 +73,7 @@ func (l Letter) Message() (queue.Outgoing, error) {
 	w := wire{
 		Schema: SchemaVersion, Reason: l.Reason, Detail: cut(l.Detail), Event: l.Event, Sink: l.Sink, Lane: l.Lane,
 		Message:   l.MessageID,
-		FirstSent: micros(l.FirstSent), Sent: micros(l.Sent), Died: micros(l.Died),
+		FirstSent: shard.MicrosOf(l.FirstSent), Sent: shard.MicrosOf(l.Sent), Died: shard.MicrosOf(l.Died),
 		Refusals: l.Refusals, First: cut(l.FirstError), Last: cut(l.LastError),
 	}
 	if doc := string(l.Doc); utf8.ValidString(doc) {
@@ -147,15 +147,7 @@ func split(attrs map[string]queue.Attribute) (visible map[string]queue.Attribute
 		return visible, hidden
 	}
 	size := func(name string) int { return queue.Bytes(name, map[string]queue.Attribute{"": attrs[name]}) }
-	slices.SortFunc(names, func(a, b string) int {
-		if d := size(a) - size(b); d != 0 {
-			return d
-		}
-		if a < b {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(size(a)-size(b), cmp.Compare(a, b)) })
 	for _, name := range names[:len(names)-maxVisible] {
 		inside(name, visible[name])
 		delete(visible, name)
@@ -198,7 +190,7 @@ func (w wire) letter(m queue.Message) (Letter, error) {
 		Facts: Facts{
 			Reason: w.Reason, Detail: cut(w.Detail), Doc: shard.DocID(w.Doc), Event: w.Event, Sink: w.Sink,
 			Lane: w.Lane, MessageID: w.Message,
-			FirstSent: instant(w.FirstSent), Sent: instant(w.Sent), Died: instant(w.Died), State: Parked,
+			FirstSent: w.FirstSent.Time(), Sent: w.Sent.Time(), Died: w.Died.Time(), State: Parked,
 			Refusals: w.Refusals, FirstError: cut(w.First), LastError: cut(w.Last),
 		},
 		Body: m.Body,
@@ -252,7 +244,3 @@ func readsBack(printed string, k shard.OrderKey) bool {
 	back, err := shard.ParseOrderKey(printed)
 	return err == nil && back == k
 }
-
-func micros(t time.Time) int64 { return int64(shard.MicrosOf(t)) }
-
-func instant(us int64) time.Time { return shard.Micros(us).Time() }

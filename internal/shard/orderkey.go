@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -73,11 +74,8 @@ func appendEpoch(b []byte, n uint32) []byte {
 	}
 	var e [4]byte
 	binary.BigEndian.PutUint32(e[:], n)
-	i := 0
-	for e[i] == 0 {
-		i++
-	}
-	return append(append(b, byte(247+4-i)), e[i:]...)
+	digits := bytes.TrimLeft(e[:], "\x00")
+	return append(append(b, byte(247+len(digits))), digits...)
 }
 
 // Parts takes a key apart. An error says that the bytes are no key of ours.

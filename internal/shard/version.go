@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math/big"
@@ -15,7 +17,7 @@ import (
 // refuses another one.
 type Class byte
 
-// The five classes of docs/events.md. The byte is the dead letter of the printed form.
+// The five classes of docs/events.md. The byte begins the printed form.
 const (
 	ClassInt  Class = 'i' // numeric, 1 to 40 digits: payload_version, Kafka offsets, DynamoDB Streams SequenceNumber
 	ClassSeq  Class = 's' // hex, right-padded to 32 digits: S3 sequencer
@@ -28,36 +30,28 @@ const (
 // class.
 var tags = map[Class]byte{ClassInt: 1, ClassSeq: 2, ClassTime: 3, ClassLSN: 4, ClassLex: 5}
 
+// classes are the names used in configuration.
+var classes = []struct {
+	class Class
+	name  string
+}{{ClassInt, "int"}, {ClassSeq, "seq"}, {ClassTime, "time"}, {ClassLSN, "lsn"}, {ClassLex, "lex"}}
+
 // ParseClass reads the name used in configuration: int, seq, time, lsn, lex.
 func ParseClass(name string) (Class, error) {
-	switch name {
-	case "int":
-		return ClassInt, nil
-	case "seq":
-		return ClassSeq, nil
-	case "time":
-		return ClassTime, nil
-	case "lsn":
-		return ClassLSN, nil
-	case "lex":
-		return ClassLex, nil
+	for _, c := range classes {
+		if c.name == name {
+			return c.class, nil
+		}
 	}
 	return 0, fmt.Errorf("version class %q: want int, seq, time, lsn or lex", clip(name))
 }
 
 // String is the name used in configuration.
 func (c Class) String() string {
-	switch c {
-	case ClassInt:
-		return "int"
-	case ClassSeq:
-		return "seq"
-	case ClassTime:
-		return "time"
-	case ClassLSN:
-		return "lsn"
-	case ClassLex:
-		return "lex"
+	for _, known := range classes {
+		if known.class == c {
+			return known.name
+		}
 	}
 	return "none"
 }
@@ -87,7 +81,7 @@ func ParseVersion(c Class, text string) (Version, error) {
 	case ClassTime:
 		t, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
-			return Version{}, fmt.Errorf("version %q is no RFC 3339 time", clip(text))
+			return Version{}, fmt.Errorf("version %q is not an RFC 3339 time", clip(text))
 		}
 		return TimeVersion(t)
 	case ClassLSN:
@@ -111,7 +105,7 @@ func TimeVersion(t time.Time) (Version, error) {
 func parseInt(text string) (Version, error) {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {
-			return Version{}, fmt.Errorf("version %q is no non-negative integer", clip(text))
+			return Version{}, fmt.Errorf("version %q is not a non-negative integer", clip(text))
 		}
 	}
 	if len(text) > maxDigits {
@@ -133,7 +127,7 @@ func parseLSN(text string) (Version, error) {
 	if !ok { // Debezium gives the same position as one decimal number
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return Version{}, fmt.Errorf("version %q is no log sequence number (want 16/B374D848 or a decimal)",
+			return Version{}, fmt.Errorf("version %q is not a log sequence number (want 16/B374D848 or a decimal)",
 				clip(text))
 		}
 		return numeric(ClassLSN, n), nil
@@ -141,7 +135,7 @@ func parseLSN(text string) (Version, error) {
 	h, errH := strconv.ParseUint(high, 16, 32)
 	l, errL := strconv.ParseUint(low, 16, 32)
 	if errH != nil || errL != nil {
-		return Version{}, fmt.Errorf("version %q is no log sequence number (want 16/B374D848)", clip(text))
+		return Version{}, fmt.Errorf("version %q is not a log sequence number (want 16/B374D848)", clip(text))
 	}
 	return numeric(ClassLSN, h<<32|l), nil
 }
@@ -204,22 +198,14 @@ func isUUID(s string) bool {
 
 func numeric(c Class, n uint64) Version {
 	var b [8]byte
-	size := 0
-	for i := range 8 {
-		b[i] = byte(n >> (56 - 8*i))
-		if size == 0 && b[i] != 0 {
-			size = 8 - i
-		}
-	}
-	return magnitude(c, b[8-size:])
+	binary.BigEndian.PutUint64(b[:], n)
+	return magnitude(c, b[:])
 }
 
 // magnitude packs a number: three bits of class, five of length, then the bytes, so that a longer
 // number is greater.
 func magnitude(c Class, b []byte) Version {
-	for len(b) > 0 && b[0] == 0 {
-		b = b[1:]
-	}
+	b = bytes.TrimLeft(b, "\x00")
 	return Version{string(append([]byte{tags[c]<<5 | byte(len(b))}, b...))}
 }
 
@@ -236,8 +222,8 @@ func (v Version) Class() Class {
 	return 0
 }
 
-// String is the printed form: a dead letter for the class and, for numbers, a two-digit length, so that
-// printed versions sort as the packed ones do: i0512345.
+// String is the printed form: a character for the class and, for numbers, a two-digit length.
+// Printed versions sort as the packed ones do: i0512345.
 func (v Version) String() string {
 	if v.packed == "" {
 		return ""

@@ -8,43 +8,35 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// change is the update of an item that is not a document's row. Zero values take their attribute
+// The actions of an update of an item that is not a document's row. A zero value takes its attribute
 // away, so that storing an item again leaves nothing of the old one behind. Package shard renders
-// it, as it renders the writes of rows.
-type change []shard.Action
-
-func (c *change) do(verb shard.Verb, attr string, v shard.Value) {
-	*c = append(*c, shard.Action{Verb: verb, Attr: shard.Attr(attr), Val: v})
-}
-
-func (c *change) set(attr string, v shard.Value) {
-	verb := shard.Set
+// them, as it renders the writes of rows.
+func set(attr string, v shard.Value) shard.Action {
 	if v.Text == "" && v.Num == 0 {
-		verb = shard.Remove
+		return shard.Action{Verb: shard.Remove, Attr: shard.Attr(attr)}
 	}
-	c.do(verb, attr, v)
+	return shard.Action{Verb: shard.Set, Attr: shard.Attr(attr), Val: v}
 }
 
-func (c *change) text(attr, s string) { c.set(attr, shard.Value{Kind: shard.KindString, Text: s}) }
-
-func (c *change) bytes(attr, s string) { c.set(attr, shard.Value{Kind: shard.KindBinary, Text: s}) }
-
-func (c *change) number(attr string, n int64) {
-	c.set(attr, shard.Value{Kind: shard.KindNumber, Num: n})
-}
-func (c *change) time(attr string, t time.Time) { c.number(attr, int64(shard.MicrosOf(t))) }
-func (c *change) count(attr string) {
-	c.do(shard.Add, attr, shard.Value{Kind: shard.KindNumber, Num: 1})
+func setText(attr, s string) shard.Action {
+	return set(attr, shard.Value{Kind: shard.KindString, Text: s})
 }
 
-// first sets the attribute unless it is there.
-func (c *change) first(attr, s string) {
-	if s != "" {
-		c.do(shard.SetIfAbsent, attr, shard.Value{Kind: shard.KindString, Text: s})
-	}
+func setBytes(attr, s string) shard.Action {
+	return set(attr, shard.Value{Kind: shard.KindBinary, Text: s})
 }
 
-// fields reads an item that change wrote. An attribute that is absent or of another type is zero.
+func setNumber(attr string, n int64) shard.Action {
+	return set(attr, shard.Value{Kind: shard.KindNumber, Num: n})
+}
+
+func setTime(attr string, t time.Time) shard.Action { return setNumber(attr, int64(shard.MicrosOf(t))) }
+
+func count(attr string) shard.Action {
+	return shard.Action{Verb: shard.Add, Attr: shard.Attr(attr), Val: shard.Value{Kind: shard.KindNumber, Num: 1}}
+}
+
+// fields reads such an item. An attribute that is absent or of another type is zero.
 type fields item
 
 func (f fields) text(attr string) string { return textOf(f[attr]) }

@@ -39,24 +39,29 @@ func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
 	if err := s.bodies.Put(ctx, l.ID, l.Body, l.Attributes); err != nil {
 		return false, fmt.Errorf("park dead letter %s: %w", l.ID, err)
 	}
-	var c change
-	c.text(IndexPartition, dead.bucket(l.ID))
-	c.text(IndexSort, sortKey(l.Died, l.ID))
-	c.text("reason", string(l.Reason))
-	c.text("detail", l.Detail)
-	c.text("about", string(l.Doc))
-	c.bytes("order_key", string(l.Key))
-	c.number("event", int64(l.Event))
-	c.text("sink", l.Sink)
-	c.text("lane", l.Lane)
-	c.text("message", l.MessageID)
-	c.time("first_sent", l.FirstSent)
-	c.time("sent", l.Sent)
-	c.number("refusals", l.Refusals)
-	c.first("first_error", l.FirstError)
-	c.text("last_error", l.LastError)
-	c.time("died", l.Died)
-	c.text("state", string(deadletter.Parked))
+	c := []shard.Action{
+		setText(IndexPartition, dead.bucket(l.ID)),
+		setText(IndexSort, sortKey(l.Died, l.ID)),
+		setText("reason", string(l.Reason)),
+		setText("detail", l.Detail),
+		setText("about", string(l.Doc)),
+		setBytes("order_key", string(l.Key)),
+		setNumber("event", int64(l.Event)),
+		setText("sink", l.Sink),
+		setText("lane", l.Lane),
+		setText("message", l.MessageID),
+		setTime("first_sent", l.FirstSent),
+		setTime("sent", l.Sent),
+		setNumber("refusals", l.Refusals),
+		setText("last_error", l.LastError),
+		setTime("died", l.Died),
+		setText("state", string(deadletter.Parked)),
+	}
+	if l.FirstError != "" {
+		c = append(c, shard.Action{
+			Verb: shard.SetIfAbsent, Attr: "first_error", Val: shard.Value{Kind: shard.KindString, Text: l.FirstError},
+		})
+	}
 	old, err := s.table.change(ctx, "park dead letter "+l.ID, shard.Write{Doc: dead.doc(l.ID), Update: c})
 	return len(old) == 0, err
 }
@@ -123,12 +128,13 @@ func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, 
 
 // MarkRedriven counts a redrive of a dead letter that is there.
 func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
-	var c change
-	c.text("state", string(deadletter.Redriven))
-	c.time("redriven_at", at)
-	c.count("redrives")
+	c := []shard.Action{
+		setText("state", string(deadletter.Redriven)),
+		setTime("redriven_at", at),
+		count("redrives"),
+	}
 	if auto {
-		c.count("auto")
+		c = append(c, count("auto"))
 	}
 	_, err := s.table.change(ctx, "mark dead letter "+id, shard.Write{
 		Doc: dead.doc(id), Update: c, Cond: []shard.Clause{{{Attr: PartitionKey, Op: shard.Exists}}},

@@ -37,16 +37,17 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 	if err := s.bodies.Put(ctx, it.ID, it.Body, it.Attributes); err != nil {
 		return fmt.Errorf("put scheduled event %s: %w", it.ID, err)
 	}
-	var c change
-	c.text(IndexPartition, sched.bucket(it.ID))
-	c.text(IndexSort, sortKey(it.NotBefore, it.ID))
-	c.text("about", string(it.Doc))
-	c.bytes("order_key", string(it.Key))
-	c.time("not_before", it.NotBefore)
-	c.text("sink", it.Sink)
-	c.text("lane", string(it.Lane))
-	c.time("first_sent", it.FirstSent)
-	c.text("message", it.MessageID)
+	c := []shard.Action{
+		setText(IndexPartition, sched.bucket(it.ID)),
+		setText(IndexSort, sortKey(it.NotBefore, it.ID)),
+		setText("about", string(it.Doc)),
+		setBytes("order_key", string(it.Key)),
+		setTime("not_before", it.NotBefore),
+		setText("sink", it.Sink),
+		setText("lane", string(it.Lane)),
+		setTime("first_sent", it.FirstSent),
+		setText("message", it.MessageID),
+	}
 	_, err := s.table.change(ctx, "put scheduled event "+it.ID, shard.Write{Doc: sched.doc(it.ID), Update: c})
 	return err
 }
