@@ -89,16 +89,17 @@ func (f Filter) Matches(l Facts) bool {
 
 // Store keeps dead letters: bodies in S3, facts in the table. It is safe for concurrent use.
 type Store interface {
-	// Park stores the dead letter. Storing one with a known ID again sets it back to parked, keeps its
-	// redrive counts and reports fresh as false.
+	// Park stores the dead letter. Storing one with a known ID again sets it back to parked, keeps
+	// its redrive counts and reports fresh as false.
 	Park(ctx context.Context, l Letter) (fresh bool, err error)
 	// Get returns the dead letter, or false.
 	Get(ctx context.Context, id string) (Letter, bool, error)
-	// List returns the facts of up to limit dead letters that pass the filter, oldest first, and the
-	// cursor of the next call, empty at the end. It never leaves one out silently.
+	// List returns the facts of up to limit dead letters that pass the filter, oldest first, and
+	// the cursor of the next call, empty at the end. It never leaves one out silently.
 	List(ctx context.Context, f Filter, cursor string, limit int) ([]Facts, string, error)
 	// MarkRedriven notes that the dead letter was sent again. The dead letter stays.
 	MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error
-	// Drop deletes the dead letter: after its version was committed, or because an operator said so.
+	// Drop deletes the dead letter: after its version was committed, or because an operator said
+	// so.
 	Drop(ctx context.Context, id string) error
 }

@@ -16,8 +16,8 @@ import (
 // MaxDetail is the longest Facts.Detail, in bytes.
 const MaxDetail = 200
 
-// ID names a dead letter: by document and order key, so that a version is parked once however often it
-// dies; by its body where it has no order key. IDs are 32 hexadecimal digits.
+// ID names a dead letter: by document and order key, so that a version is parked once however often
+// it dies; by its body where it has no order key. IDs are 32 hexadecimal digits.
 func ID(doc shard.DocID, key shard.OrderKey, body string) string {
 	h := sha256.New()
 	if doc != "" && key != "" {
@@ -34,9 +34,9 @@ func ID(doc shard.DocID, key shard.OrderKey, body string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// New makes the dead letter of one event of a message. doc and key may be empty where the message could
-// not be decoded; index is the event's position in it. The caller adds Sink and Lane, and what it
-// knows of refusals and errors.
+// New makes the dead letter of one event of a message. doc and key may be empty where the message
+// could not be decoded; index is the event's position in it. The caller adds Sink and Lane, and
+// what it knows of refusals and errors.
 func New(m queue.Message, reason Reason, detail string, doc shard.DocID, key shard.OrderKey, index int,
 	now time.Time,
 ) Letter {
@@ -61,7 +61,7 @@ func cut(s string) string {
 }
 
 // Transient reports whether a dead letter with this reason may well succeed when it is tried again
-// without anybody mending anything: what it met was a state of the sink or of lull, not of the
+// without anybody fixing anything: what it met was a state of the sink or of lull, not of the
 // message.
 func (r Reason) Transient() bool {
 	switch r {

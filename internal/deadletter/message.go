@@ -13,21 +13,21 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// AttrLetter is the attribute that holds the facts of a dead letter on its way to the dead-letter queue.
-// The name is lull's own: what a producer puts there is not a dead letter and is not kept.
+// AttrLetter is the attribute that holds the facts of a dead letter on its way to the dead-letter
+// queue. The name is lull's own: what a producer puts there is not a dead letter and is not kept.
 const AttrLetter = "lull-dead-letter"
 
 // SchemaVersion is the newest form of AttrLetter that this code understands.
 const SchemaVersion = 1
 
-// maxVisible is how many of the original attributes a dead letter shows as such: SQS takes ten, two are
-// ours.
+// maxVisible is how many of the original attributes a dead letter shows as such: SQS takes ten, two
+// are ours.
 const maxVisible = queue.MaxAttributes - 2
 
 // Errors of Read.
 var (
-	// ErrNoLetter says that the message is not a dead letter: SQS itself moved it here, or somebody else
-	// sent it.
+	// ErrNoLetter says that the message is not a dead letter: SQS itself moved it here, or somebody
+	// else sent it.
 	ErrNoLetter = errors.New("message is not a dead letter")
 	// ErrSchema says that a newer lull wrote the dead letter: it is left alone.
 	ErrSchema = errors.New("dead letter has a newer schema")
@@ -65,10 +65,11 @@ type wireAttribute struct {
 	Binary []byte `json:"binary,omitempty"`
 }
 
-// Message packs the dead letter for the dead-letter queue. Body and attributes are the original ones;
-// attributes for which SQS has no room travel inside AttrLetter, and a body that leaves no room for
-// the facts is packed, which AttrLetter notes. What does not fit even so is queue.ErrTooLarge: the
-// message then stays in its own queue, and SQS moves it by its receive count.
+// Message packs the dead letter for the dead-letter queue. Body and attributes are the original
+// ones; attributes for which SQS has no room travel inside AttrLetter, and a body that leaves no
+// room for the facts is packed, which AttrLetter notes. What does not fit even so is
+// queue.ErrTooLarge: the message then stays in its own queue, and SQS moves it by its receive
+// count.
 func (l Letter) Message() (queue.Outgoing, error) {
 	w := wire{
 		Schema: SchemaVersion, Reason: l.Reason, Detail: cut(l.Detail), Event: l.Event, Sink: l.Sink, Lane: l.Lane,
@@ -155,9 +156,9 @@ func split(attrs map[string]queue.Attribute) (visible map[string]queue.Attribute
 	return visible, hidden
 }
 
-// Read takes a dead letter apart again. ErrNoLetter says that the message never was one, ErrSchema that
-// it is of a newer lull; any other error that AttrLetter is broken, so the message has to be judged
-// by what it carries.
+// Read takes a dead letter apart again. ErrNoLetter says that the message never was one, ErrSchema
+// that it is of a newer lull; any other error that AttrLetter is broken, so the message has to be
+// judged by what it carries.
 func Read(m queue.Message) (Letter, error) {
 	a, ok := m.Attributes[AttrLetter]
 	if !ok || m.MovedFrom != "" {

@@ -82,7 +82,7 @@ func TestLetterArrivesByteForByte(t *testing.T) {
 		{"eight attributes", "b", attributes(8), "content#1", false},
 		{"ten attributes", "b", ten, "content#1", false},
 		{"a copy with ten attributes", "b", copied, "content#1", false},
-		{"an id that is no text", "b", nil, "content#\xff\xfe", false},
+		{"an id that is not a text", "b", nil, "content#\xff\xfe", false},
 		{"nothing decoded", "not JSON", attributes(2), "", false},
 		{"1 MiB", strings.Repeat("x", queue.MaxBytes), nil, "content#1", true},
 		{"1 MiB with attributes", strings.Repeat("y", queue.MaxBytes-400), attributes(10), "content#1", true},
@@ -254,8 +254,8 @@ func FuzzLetter(f *testing.F) {
 	})
 }
 
-// FuzzRead gives anything as facts: an error or a dead letter, never a panic, and what was read can be
-// packed again.
+// FuzzRead gives anything as facts: an error or a dead letter, never a panic, and what was read can
+// be packed again.
 func FuzzRead(f *testing.F) {
 	f.Add("b",
 		`{"schema":1,"reason":"rejected","key":"e010,i011,-,00000000000000000,0102030000000000","attributes":{"a":{"type":"String","string":"eA=="}}}`)

@@ -8,11 +8,12 @@
 //     order key, skipped by its source's rule, parked, or on its way in a copy that was sent. Where
 //     the settings say `deadLetters: none`, dropped and counted counts as done: an operator chose
 //     that.
-//   - A dead letter is parked byte for byte, once per document and order key, however often it arrives.
+//   - A dead letter is parked byte for byte, once per document and order key, however often it
+//     arrives.
 //   - Nothing is parked while somebody may be writing it: a leased row sends the message back until
 //     the lease ends.
 //   - A message that SQS moved although its version never ran goes back to its lane, until it is
-//     older than the dead deadline: the receive count is no attempt count.
+//     older than the dead deadline: the receive count is not an attempt count.
 //   - Only what SQS moved is followed by PARK. A dead letter that index sent is followed by index's
 //     REJECT, one of receive's by its own PARK.
 //

@@ -47,7 +47,7 @@ func TestReceiveCountIsNoAttemptCount(t *testing.T) {
 					t.Errorf("came back as %q %v", back.Body, back.Attributes)
 				}
 				if got := back.FirstSent(); !got.Equal(first.Truncate(time.Millisecond)) {
-					t.Errorf("first sent %s, want %s: a copy is no newer", got, first)
+					t.Errorf("first sent %s, want %s: a copy is not newer", got, first)
 				}
 
 				// Moved again before its time, it goes back again, as old as it is.
@@ -56,7 +56,7 @@ func TestReceiveCountIsNoAttemptCount(t *testing.T) {
 				b.handle()
 				time.Sleep(b.cfg.Retry.BackoffMax)
 				if back = b.receive(q); !back.FirstSent().Equal(first.Truncate(time.Millisecond)) {
-					t.Errorf("first sent %s, want %s: a copy of a copy is no newer", back.FirstSent(), first)
+					t.Errorf("first sent %s, want %s: a copy of a copy is not newer", back.FirstSent(), first)
 				}
 
 				// It does not go round for ever: the age of the first copy counts.

@@ -80,7 +80,8 @@ type State struct {
 	// Outage marks a flight that writes without rows while the table is away (`tableOutage: open`).
 	// Nothing in it is acknowledged.
 	Outage bool `json:"outage,omitempty"`
-	// ReassertAfter is when every write of an outage has certainly ended; 0 while the table is away.
+	// ReassertAfter is when every write of an outage has certainly ended; 0 while the table is
+	// away.
 	ReassertAfter shard.Micros `json:"reassertAfter,omitempty"`
 }
 

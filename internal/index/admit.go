@@ -61,8 +61,8 @@ func (t *turn) admitOne(ctx context.Context, d *document) answer {
 	}))
 }
 
-// admitted books the answer of one ADMIT. A refusal's image decides once more; what it would admit
-// again has no place, and leaves.
+// admitted takes in the answer of one ADMIT. A refusal's image decides once more; what it would
+// admit again has no place, and leaves.
 func (t *turn) admitted(d *document, a answer) (claim bool) {
 	e := d.newest()
 	_, refused := shard.AsRefused(a.err)

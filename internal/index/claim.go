@@ -143,7 +143,7 @@ func (t *turn) bid(ctx context.Context, d *document) claimAnswer {
 	return a
 }
 
-// claimed books the answer of one CLAIM: ours, worth another try with the row's new image, or
+// claimed takes in the answer of one CLAIM: ours, worth another try with the row's new image, or
 // neither.
 func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 	e := d.newest()

@@ -203,7 +203,7 @@ func TestAnOpenFlightLeavesWhatIsNoDocumentToReceive(t *testing.T) {
 		b.away()
 		b.turn(s)
 		if n := b.sink.Counts().Requests; n != 0 {
-			b.Errorf("%d requests for what is no document", n)
+			b.Errorf("%d requests for what is not a document", n)
 		}
 		if l := b.letters(); len(l) != 0 {
 			b.Errorf("dead letters %+v without a row", l)

@@ -130,7 +130,7 @@ func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 					b.Errorf("dead letters %+v, want one: %s, %s", l, c.reason, c.detail)
 				}
 				if n := b.sink.Counts().Requests; n != 0 {
-					b.Errorf("%d sink requests for what is no document", n)
+					b.Errorf("%d sink requests for what is not a document", n)
 				}
 				if r := b.row("a"); r.Pending != "" || r.Owner != "" || r.Dead == "" {
 					b.Errorf("row %+v, want it settled with the version dead", r)
@@ -190,7 +190,7 @@ func TestABodyThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 // sinkMargin is what index keeps of an invocation for COMMIT and DeleteMessage.
 const sinkMargin = 2 * time.Second
 
-// Payloads that take all the time are no reason to leave others unwritten, turn after turn.
+// Payloads that take all the time are not a reason to leave others unwritten, turn after turn.
 func TestSlowPayloadsDoNotStarveOtherDocuments(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		b.payloads = payload.New(func(ctx context.Context, _, _ string) ([]byte, error) {

@@ -315,7 +315,7 @@ func TestAManifestThatCannotBeReadFailsTheTurn(t *testing.T) {
 		if !errors.Is(err, fault.ErrInjected) || next.Done || next.Turn != s.Turn {
 			b.Errorf("state %+v, error %v, want the same turn again", next, err)
 		}
-		b.inject = fails("GetManifest", fault.FailBefore, 3) // and one try less is no reason to wait for a lease
+		b.inject = fails("GetManifest", fault.FailBefore, 3) // and one try less is not a reason to wait for a lease
 		b.fly(s, 1)
 		b.holds("a", "1")
 	})

@@ -130,8 +130,8 @@ func (t *turn) commit(ctx context.Context, d *document, e *held) func() {
 	}
 }
 
-// unended keeps a document whose lease could not be ended: until the lease has run out where nothing
-// is known, so that there is never another claim in this invocation.
+// unended keeps a document whose lease could not be ended: until the lease has run out where
+// nothing is known, so that there is never another claim in this invocation.
 func (t *turn) unended(d *document, err error, write string) {
 	if errors.Is(err, errChanging) {
 		t.wait(d, t.now(), err.Error())
@@ -159,8 +159,8 @@ func (t *turn) release(ctx context.Context, d *document, e *held, o sink.Outcome
 	}
 }
 
-// rejecting sends the dead letter and then does REJECT. Where the dead letter cannot be sent the message
-// stays and is tried again.
+// rejecting sends the dead letter and then does REJECT. Where the dead letter cannot be sent the
+// message stays and is tried again.
 func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Reason, detail string) func() {
 	e := d.newest()
 	id, err := t.sendLetter(ctx, d, e, reason, detail)

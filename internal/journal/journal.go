@@ -51,7 +51,8 @@ const (
 	FlightLost  Step = "flight_lost" // the manifest is gone although events remain: they are received again
 	Unreachable Step = "unreachable" // the table cannot be reached; the batch is backed off
 	Parked      Step = "parked"      // dlq stored the dead letter
-	// a dead letter superseded by a newer commit, or dropped by an operator or by `deadLetters: none`
+	// a dead letter superseded by a newer commit, or dropped by an operator or by `deadLetters:
+	// none`
 	Dropped   Step = "dropped"
 	Returned  Step = "returned"  // a dead letter that never ran went back to its queue
 	Redriven  Step = "redriven"  // a dead letter was sent again

@@ -170,8 +170,8 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	}
 }
 
-func (o *Operator) redrives() *redrive.Desk {
-	return &redrive.Desk{
+func (o *Operator) redrives() *redrive.Service {
+	return &redrive.Service{
 		Shards: o.Shards, Letters: o.Dead, Flights: o.Flights, Queues: o.Queues, Config: o.Config, Clock: o.Clock,
 		Journal: o.Journal,
 	}

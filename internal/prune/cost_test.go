@@ -202,7 +202,7 @@ func TestADayOfPruneCostsInProportionToTheTable(t *testing.T) {
 	}
 }
 
-// housekeeping is how many rows are no documents: what runs save.
+// housekeeping is how many rows are not documents: what runs save.
 const housekeeping = 2
 
 // extrapolated is the day of a table that nobody measured.

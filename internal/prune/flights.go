@@ -79,7 +79,8 @@ func (r *run) flights(ctx context.Context) error {
 	return nil
 }
 
-// young says that the flight itself is younger than any orphan. An id that is no ULID says nothing.
+// young says that the flight itself is younger than any orphan. An id that is not a ULID says
+// nothing.
 func (r *run) young(id flight.ID) bool {
 	u, err := ulid.Parse(string(id))
 	return err == nil && r.Clock.Now().Sub(ulid.Time(u.Time())) <= r.orphanAge()
@@ -231,7 +232,8 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.
 	return left, out, nil
 }
 
-// undecided is an event that its row does not call done: there may be a dead letter of it all the same.
+// undecided is an event that its row does not call done: there may be a dead letter of it all the
+// same.
 type undecided struct {
 	flight.Entry
 	row    shard.Row

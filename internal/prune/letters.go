@@ -95,9 +95,9 @@ func (r *run) letterPage(ctx context.Context, page []deadletter.Facts) error {
 	return first
 }
 
-// rowsOf reads one row for each document; an undecodable dead letter has none. The rows may be a little
-// old: what is believed of them is that something was committed, and who acts on anything else
-// reads again.
+// rowsOf reads one row for each document; an undecodable dead letter has none. The rows may be a
+// little old: what is believed of them is that something was committed, and who acts on anything
+// else reads again.
 func (r *run) rowsOf(ctx context.Context, docs []shard.DocID) ([]shard.Row, error) {
 	rows := make([]shard.Row, len(docs))
 	var named []shard.DocID
@@ -120,8 +120,8 @@ func (r *run) rowsOf(ctx context.Context, docs []shard.DocID) ([]shard.Row, erro
 	return rows, nil
 }
 
-// blocking says that the dead letter's version was claimed without an answer before it died: it may be
-// in the sink, so nothing older of its document may be written until it is.
+// blocking says that the dead letter's version was claimed without an answer before it died: it may
+// be in the sink, so nothing older of its document may be written until it is.
 func blocking(row shard.Row, f deadletter.Facts) bool {
 	return f.Key != "" && row.Claimed == f.Key && row.Dead == f.Key && row.Committed < f.Key
 }
@@ -169,7 +169,7 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 	if r.health.OpenUntil != 0 || !urgent && now.Before(f.Died.Add(autoWait(f.Auto))) {
 		return nil // the sink is not well, or it is not time
 	}
-	outcome, err := r.desk().One(ctx, f.ID, redrive.How{Auto: true})
+	outcome, err := r.service().One(ctx, f.ID, redrive.How{Auto: true})
 	if outcome == redrive.Sent {
 		rep.Redriven++
 	}
@@ -181,7 +181,8 @@ func (r *run) auto(f deadletter.Facts) bool {
 	return f.Reason.Transient() && f.Auto < r.Config.Retry.AutoRedrives
 }
 
-// autoWait is how long after its death a dead letter is sent again: 15 minutes, then 1 hour, then 4.
+// autoWait is how long after its death a dead letter is sent again: 15 minutes, then 1 hour, then
+// 4.
 func autoWait(n int) time.Duration {
 	d := autoAfter
 	for range min(n, 8) {
@@ -190,9 +191,9 @@ func autoWait(n int) time.Duration {
 	return d
 }
 
-// parkAgain sets a dead letter back that was sent again and of which neither a commit nor another death
-// was heard. It reports whether the dead letter is still there: somebody may have dropped it since it
-// was listed.
+// parkAgain sets a dead letter back that was sent again and of which neither a commit nor another
+// death was heard. It reports whether the dead letter is still there: somebody may have dropped it
+// since it was listed.
 func (r *run) parkAgain(ctx context.Context, f deadletter.Facts) (there bool, err error) {
 	err = r.try(ctx, func() error {
 		l, ok, err := r.Letters.Get(ctx, f.ID)

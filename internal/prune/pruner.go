@@ -165,7 +165,7 @@ func (r *run) segments(ctx context.Context) (failures []error) {
 		mine, cancel := r.Clock.Deadline(ctx, share)
 		err := s.do(mine)
 		cancel()
-		// out of time is no fault: the next run goes on
+		// out of time is not a failure: the next run goes on
 		if err != nil && !(errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil) {
 			failures = append(failures, fmt.Errorf("%s: %w", s.name, err))
 		}
@@ -225,9 +225,9 @@ func (p *Pruner) note(n journal.Note) {
 	p.Journal.Note(n)
 }
 
-// desk is what operators use, for the automatic redrives.
-func (p *Pruner) desk() *redrive.Desk {
-	return &redrive.Desk{
+// service is what operators use, for the automatic redrives.
+func (p *Pruner) service() *redrive.Service {
+	return &redrive.Service{
 		Shards: p.Shards, Letters: p.Letters, Flights: p.Flights, Config: p.Config, Clock: p.Clock, Journal: p.Journal,
 		Queues: func(sink string, lane flight.Lane) queue.Queue {
 			if _, known := p.Config.Sinks[sink]; known && sink != p.Sink {

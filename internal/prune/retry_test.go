@@ -28,8 +28,8 @@ func once(v fault.Verdict, called map[string]int) fault.Injector {
 	})
 }
 
-// One answer that is lost, or one throttled call, is no alarm: the call is tried again in the same
-// run.
+// One answer that is lost, or one throttled call, is not an alarm: the call is tried again in the
+// same run.
 func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 	t.Parallel()
 	for _, v := range []fault.Verdict{fault.FailBefore, fault.FailAfter, fault.Throttle} {

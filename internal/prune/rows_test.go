@@ -128,7 +128,7 @@ func TestRowChangedSinceReadIsSkippedByPrune(t *testing.T) {
 		}))
 		rep, err := p.Run(t.Context())
 		if err != nil {
-			t.Fatalf("a refusal is no failure: %v", err)
+			t.Fatalf("a refusal is not a failure: %v", err)
 		}
 		if rep.Rows.Changed != 4 || rep.Rows.Collected != 1 {
 			t.Errorf("report %+v, want 4 changed and 1 collected", rep.Rows)

@@ -30,7 +30,7 @@ func TestManyRulesThatFireAreOneRun(t *testing.T) {
 				wg.Go(func() {
 					rep, err := b.pruner().Run(t.Context())
 					if err != nil {
-						t.Errorf("not my turn is no failure: %v", err)
+						t.Errorf("not my turn is not a failure: %v", err)
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -99,7 +99,7 @@ func (b *bench) world() {
 	b.schedules("later", time.Now().Add(2*time.Hour), flight.Live)
 }
 
-// end describes what is left, copies apart: a message sent twice is no fault.
+// end describes what is left, copies apart: a message sent twice is not a failure.
 func (b *bench) end() string {
 	b.Helper()
 	var s strings.Builder

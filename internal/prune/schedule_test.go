@@ -96,7 +96,7 @@ func TestScheduledEventIsDeletedOnlyAfterItsSendSucceeded(t *testing.T) {
 				time.Sleep(time.Minute)
 				b.next()
 				if b.schedule.Len() != 0 || b.live.Counts().Total() == 0 {
-					t.Error("the next run did not mend it")
+					t.Error("the next run did not recover it")
 				}
 			})
 		})

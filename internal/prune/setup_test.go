@@ -231,7 +231,7 @@ func native(d shard.DocID, version int) string {
 		version)
 }
 
-// constant is no entropy at all, so that ids are known.
+// constant is not random, so that ids are known.
 type constant uint64
 
 func (c constant) Read(p []byte) (int, error) {

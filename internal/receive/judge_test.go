@@ -111,7 +111,7 @@ func TestTheSameVersionWithAnotherPayloadIsCounted(t *testing.T) {
 			})
 		}
 	}
-	t.Run("the same payload is no conflict", func(t *testing.T) {
+	t.Run("the same payload is not a conflict", func(t *testing.T) {
 		play(t, nil, func(b *bench) {
 			b.admit(put("a", 1))
 			b.send(put("a", 1), put("a", 1), put("a", 2))

@@ -41,7 +41,7 @@ func (b *batch) outage(ctx context.Context) {
 		n.Count, n.Until = n.Count+1, later(n.Until, b.h.Clock.Now().Add(wait))
 	}
 	b.h.note(n)
-	if b.h.Config.TableOutage == config.TableOutageOpen && !b.readable { // what can be read is no outage
+	if b.h.Config.TableOutage == config.TableOutageOpen && !b.readable { // what can be read is not an outage
 		b.writeOpen(ctx)
 	}
 	for _, wait := range slices.Sorted(maps.Keys(waits)) {

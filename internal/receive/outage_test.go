@@ -48,8 +48,8 @@ func (b *bench) written() (docs []shard.DocID) {
 	return docs
 }
 
-// A refusal and a throttle are answers: such a table is no reason to suspend a promise, nor is one
-// that can be read.
+// A refusal and a throttle are answers: such a table is not a reason to suspend a promise, nor is
+// one that can be read.
 func TestATableThatAnswersIsNotAway(t *testing.T) {
 	fail := func(verdicts map[string]fault.Verdict) fault.Injector {
 		return decide(func(op fault.Op) fault.Verdict {

@@ -38,20 +38,20 @@ func (t Tally) Total() int {
 	return n
 }
 
-// Redrive sends the selected dead letters again, oldest first: the parked ones, unless the selection
-// names a state. It goes on after a dead letter that fails; the error then says how many did and why the
-// first. The tally is valid beside an error too.
-func (d *Desk) Redrive(ctx context.Context, o Order) (Tally, error) {
+// Redrive sends the selected dead letters again, oldest first: the parked ones, unless the
+// selection names a state. It goes on after a dead letter that fails; the error then says how many
+// did and why the first. The tally is valid beside an error too.
+func (d *Service) Redrive(ctx context.Context, o Order) (Tally, error) {
 	if o.ID == "" && o.State == "" {
 		o.State = deadletter.Parked
 	}
 	return d.each(ctx, o, "redrive", func(f deadletter.Facts) (Outcome, error) { return d.One(ctx, f.ID, o.How) })
 }
 
-// Drop deletes the selected dead letters for good. The rows keep dead = k: a copy that is still under
-// way is not tried again. Each leaves an audit note with By. A selection of everything has to be
-// said by All.
-func (d *Desk) Drop(ctx context.Context, o Order) (Tally, error) {
+// Drop deletes the selected dead letters for good. The rows keep dead = k: a copy that is still
+// under way is not tried again. Each leaves an audit note with By. A selection of everything has to
+// be said by All.
+func (d *Service) Drop(ctx context.Context, o Order) (Tally, error) {
 	if o.By == "" {
 		return nil, fmt.Errorf("drop dead letters: nobody is named for the audit")
 	}
@@ -71,7 +71,7 @@ func (d *Desk) Drop(ctx context.Context, o Order) (Tally, error) {
 }
 
 // each does one thing to every selected dead letter, no faster than the rate.
-func (d *Desk) each(ctx context.Context, o Order, verb string, do func(deadletter.Facts) (Outcome, error)) (Tally,
+func (d *Service) each(ctx context.Context, o Order, verb string, do func(deadletter.Facts) (Outcome, error)) (Tally,
 	error,
 ) {
 	if o.Rate < 0 {

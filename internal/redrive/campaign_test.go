@@ -24,16 +24,16 @@ func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 		}
 		time.Sleep(400 * 24 * time.Hour)
 		n := 0
-		if err := b.desk.List(t.Context(), redrive.Selection{},
+		if err := b.service.List(t.Context(), redrive.Selection{},
 			func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
 			t.Errorf("listed %d dead letters, error %v; want %d", n, err, letters)
 		}
-		tally, err := b.desk.Redrive(t.Context(), redrive.Order{How: redrive.How{Force: true}})
+		tally, err := b.service.Redrive(t.Context(), redrive.Order{How: redrive.How{Force: true}})
 		if err != nil || tally[redrive.Sent] != letters {
 			t.Errorf("redrive: %v, error %v; want %d sent", tally, err, letters)
 		}
 		n = 0
-		if err := b.desk.List(t.Context(), redrive.Selection{},
+		if err := b.service.List(t.Context(), redrive.Selection{},
 			func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
 			t.Errorf("%d dead letters are left, error %v; want %d: a redrive deletes none", n, err, letters)
 		}
@@ -73,7 +73,7 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 		}
 		for _, tt := range tests {
 			var got []deadletter.Facts
-			err := b.desk.List(t.Context(), tt.s, func(f deadletter.Facts) error { got = append(got, f); return nil })
+			err := b.service.List(t.Context(), tt.s, func(f deadletter.Facts) error { got = append(got, f); return nil })
 			if err != nil || ids(got) != tt.want {
 				t.Errorf("%s: got %q, error %v; want %q", tt.name, ids(got), err, tt.want)
 			}
@@ -83,7 +83,7 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 		time.Sleep(b.cfg.Queues.DeadLetterRetention)
 		var got []deadletter.Facts
 		parked := redrive.Selection{Filter: deadletter.Filter{State: deadletter.Parked}}
-		if err := b.desk.List(t.Context(), parked,
+		if err := b.service.List(t.Context(), parked,
 			func(f deadletter.Facts) error { got = append(got, f); return nil }); err != nil || len(got) != 4 {
 			t.Errorf("%d dead letters show as parked, error %v; want 4", len(got), err)
 		}
@@ -102,55 +102,55 @@ func TestBadSelectionsChangeNothing(t *testing.T) {
 			want error
 		}{
 			{"unknown reason", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{
+				_, err := b.service.Redrive(t.Context(), redrive.Order{
 					Selection: redrive.Selection{Filter: deadletter.Filter{Reason: "nope"}},
 				})
 				return err
 			}, redrive.ErrFilter},
 			{"unknown state", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{
+				_, err := b.service.Redrive(t.Context(), redrive.Order{
 					Selection: redrive.Selection{Filter: deadletter.Filter{State: "nope"}},
 				})
 				return err
 			}, redrive.ErrFilter},
 			{"bad collection", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{
+				_, err := b.service.Redrive(t.Context(), redrive.Order{
 					Selection: redrive.Selection{Filter: deadletter.Filter{Collection: "No"}},
 				})
 				return err
 			}, redrive.ErrFilter},
 			{"times the wrong way round", func() error {
 				f := deadletter.Filter{After: time.Now(), Before: time.Now().Add(-1)}
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: f}})
+				_, err := b.service.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: f}})
 				return err
 			}, redrive.ErrFilter},
 			{"id and filter", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{
+				_, err := b.service.Redrive(t.Context(), redrive.Order{
 					Selection: redrive.Selection{ID: "x", Filter: deadletter.Filter{Doc: "content#1"}},
 				})
 				return err
 			}, redrive.ErrFilter},
 			{"unknown id", func() error {
-				_, err := b.desk.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{ID: "x"}})
+				_, err := b.service.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{ID: "x"}})
 				return err
 			}, redrive.ErrUnknown},
 			{
-				"show an unknown id", func() error { _, err := b.desk.Show(t.Context(), "x"); return err },
+				"show an unknown id", func() error { _, err := b.service.Show(t.Context(), "x"); return err },
 				redrive.ErrUnknown,
 			},
 			{"negative rate", func() error {
-				_, err := b.desk.Redrive(t.Context(),
+				_, err := b.service.Redrive(t.Context(),
 					redrive.Order{Rate: -1})
 				return err
 			}, nil},
 			{"drop without a name", func() error {
 				_,
-					err := b.desk.Drop(t.Context(), redrive.Order{All: true})
+					err := b.service.Drop(t.Context(), redrive.Order{All: true})
 				return err
 			}, nil},
 			{"drop of everything, unsaid", func() error {
 				_,
-					err := b.desk.Drop(t.Context(), redrive.Order{How: ann})
+					err := b.service.Drop(t.Context(), redrive.Order{How: ann})
 				return err
 			}, redrive.ErrFilter},
 		}
@@ -186,7 +186,7 @@ func TestCampaignKeepsItsRateAndReportsEachLetter(t *testing.T) {
 		}}
 
 		order.DryRun = true
-		tally, err := b.desk.Redrive(t.Context(), order)
+		tally, err := b.service.Redrive(t.Context(), order)
 		if err != nil || tally[redrive.Sent] != 19 || tally[redrive.Superseded] != 1 || seen != 20 {
 			t.Errorf("dry run: %v, error %v, %d reported", tally, err, seen)
 		}
@@ -196,7 +196,7 @@ func TestCampaignKeepsItsRateAndReportsEachLetter(t *testing.T) {
 
 		order.DryRun, seen = false, 0
 		start := time.Now()
-		tally, err = b.desk.Redrive(t.Context(), order)
+		tally, err = b.service.Redrive(t.Context(), order)
 		if err != nil || tally[redrive.Sent] != 19 || tally[redrive.Superseded] != 1 || tally.Total() != 20 {
 			t.Errorf("redrive: %v, error %v", tally, err)
 		}
@@ -204,7 +204,7 @@ func TestCampaignKeepsItsRateAndReportsEachLetter(t *testing.T) {
 			t.Errorf("19 dead letters took %s, want %s at four a second", got, want)
 		}
 
-		tally, err = b.desk.Redrive(t.Context(), order)
+		tally, err = b.service.Redrive(t.Context(), order)
 		if err != nil || tally.Total() != 0 {
 			t.Errorf("again: %v, error %v; want nothing left to send", tally, err)
 		}
@@ -220,7 +220,7 @@ func TestCampaignStopsWithItsContext(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
-		tally, err := b.desk.Redrive(ctx, redrive.Order{Rate: 1})
+		tally, err := b.service.Redrive(ctx, redrive.Order{Rate: 1})
 		if !errors.Is(err, context.DeadlineExceeded) || tally[redrive.Sent] != 3 {
 			t.Errorf("got %v, error %v; want three sent and the deadline", tally, err)
 		}
@@ -238,7 +238,7 @@ func TestCampaignGoesOnAfterALetterThatFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.die(message(body("2", 1)))
-		tally, err := b.desk.Redrive(t.Context(), redrive.Order{})
+		tally, err := b.service.Redrive(t.Context(), redrive.Order{})
 		if err == nil || tally[redrive.Sent] != 2 || tally[redrive.Failed] != 1 {
 			t.Errorf("got %v, error %v; want two sent, one failed and the reason", tally, err)
 		}
@@ -256,12 +256,12 @@ func TestDropIsAudited(t *testing.T) {
 			Selection: redrive.Selection{Filter: deadletter.Filter{Doc: "content#1"}},
 			How:       redrive.How{By: "ann", DryRun: true},
 		}
-		if tally, err := b.desk.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 ||
+		if tally, err := b.service.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 ||
 			len(b.notes.Of(journal.Dropped)) != 0 {
 			t.Errorf("dry run: %v, error %v", tally, err)
 		}
 		order.DryRun = false
-		if tally, err := b.desk.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 {
+		if tally, err := b.service.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 {
 			t.Errorf("drop: %v, error %v", tally, err)
 		}
 		audit := b.notes.Of(journal.Dropped)
@@ -272,7 +272,7 @@ func TestDropIsAudited(t *testing.T) {
 			t.Error("the row forgot it: a copy under way would be tried again")
 		}
 		var left []deadletter.Facts
-		_ = b.desk.List(t.Context(), redrive.Selection{},
+		_ = b.service.List(t.Context(), redrive.Selection{},
 			func(f deadletter.Facts) error { left = append(left, f); return nil })
 		if got := ids(left); got != "0 2" {
 			t.Errorf("left: %q, want 0 2", got)

@@ -14,8 +14,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Errors of Cancel. The version goes on then. Where the row changed under Cancel a dead letter may be
-// stored already; it goes once its version, or a newer one, is committed.
+// Errors of Cancel. The version goes on then. Where the row changed under Cancel a dead letter may
+// be stored already; it goes once its version, or a newer one, is committed.
 var (
 	ErrNotPending = errors.New("nothing is pending")
 	ErrWriting    = errors.New("it is being written: try again when its lease has ended")
@@ -25,13 +25,14 @@ var (
 	ErrForeign    = errors.New("the row has a newer schema")
 )
 
-// cancelTries bounds how often PARK waits for a lease that was taken after the dead letter was stored.
+// cancelTries bounds how often PARK waits for a lease that was taken after the dead letter was
+// stored.
 const cancelTries = 3
 
 // Cancel makes the pending version of a document a dead letter `cancelled`, from its manifest, and
 // marks the row. What was held besides it, if anything, is the newest then and is written. It
 // returns the dead letter's facts; an operator may redrive it.
-func (d *Desk) Cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
+func (d *Service) Cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
 	if by == "" {
 		return deadletter.Facts{}, fmt.Errorf("cancel %s: nobody is named for the audit", doc)
 	}
@@ -42,7 +43,7 @@ func (d *Desk) Cancel(ctx context.Context, doc shard.DocID, by string) (deadlett
 	return f, nil
 }
 
-func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
+func (d *Service) cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
 	row, err := d.rows().One(ctx, doc, shard.Consistent)
 	if err != nil {
 		return deadletter.Facts{}, fmt.Errorf("read the row: %w", err)
@@ -77,7 +78,7 @@ func (d *Desk) cancel(ctx context.Context, doc shard.DocID, by string) (deadlett
 }
 
 // fromManifest makes the dead letter of the pending version from the flight that holds it.
-func (d *Desk) fromManifest(ctx context.Context, row shard.Row) (deadletter.Letter, error) {
+func (d *Service) fromManifest(ctx context.Context, row shard.Row) (deadletter.Letter, error) {
 	m, err := d.Flights.Get(ctx, flight.ID(row.Flight))
 	switch {
 	case errors.Is(err, flight.ErrNotFound):
@@ -97,9 +98,9 @@ func (d *Desk) fromManifest(ctx context.Context, row shard.Row) (deadletter.Lett
 	return deadletter.Letter{}, ErrUnheld
 }
 
-// park is PARK after the dead letter is stored. Where a claim came in between, the outcome of its write
-// decides.
-func (d *Desk) park(ctx context.Context, image shard.Row, f deadletter.Facts) error {
+// park is PARK after the dead letter is stored. Where a claim came in between, the outcome of its
+// write decides.
+func (d *Service) park(ctx context.Context, image shard.Row, f deadletter.Facts) error {
 	for range cancelTries {
 		mark, row, err := d.rows().Park(ctx, f.Doc, f.Key, d.Config.Expires(d.Clock.Now()), image,
 			func(shard.Transition) {})

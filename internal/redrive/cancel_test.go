@@ -38,11 +38,11 @@ func TestCancelMakesThePendingVersionADeadLetter(t *testing.T) {
 		m := message(body("1", 3))
 		e := b.event(m)
 		b.hold(m)
-		f, err := b.desk.Cancel(t.Context(), "content#1", "ann")
+		f, err := b.service.Cancel(t.Context(), "content#1", "ann")
 		if err != nil || f.Reason != deadletter.Cancelled || f.Key != e.Key || f.Lane != "bulk" || f.MessageID != m.ID {
 			t.Fatalf("cancel: %+v, error %v", f, err)
 		}
-		l, err := b.desk.Show(t.Context(), f.ID)
+		l, err := b.service.Show(t.Context(), f.ID)
 		if err != nil || l.Body != m.Body || l.Detail != "by ann" {
 			t.Errorf("dead letter %+v, error %v; want the message byte for byte", l, err)
 		}
@@ -58,7 +58,7 @@ func TestCancelMakesThePendingVersionADeadLetter(t *testing.T) {
 		if got := b.received(b.bulk); len(got) != 1 || got[0].Body != m.Body {
 			t.Errorf("sent %+v", got)
 		}
-		if _, err := b.desk.Cancel(t.Context(), "content#1", "ann"); !errors.Is(err, redrive.ErrNotPending) {
+		if _, err := b.service.Cancel(t.Context(), "content#1", "ann"); !errors.Is(err, redrive.ErrNotPending) {
 			t.Errorf("cancel again: got %v, want ErrNotPending", err)
 		}
 	})
@@ -125,10 +125,10 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 				b := setup(t)
 				tt.before(b)
 				if tt.race != nil {
-					b.desk.Shards = &raceShards{b.shards, func() { tt.race(b) }}
+					b.service.Shards = &raceShards{b.shards, func() { tt.race(b) }}
 				}
 				start := time.Now()
-				_, err := b.desk.Cancel(t.Context(), "content#1", "ann")
+				_, err := b.service.Cancel(t.Context(), "content#1", "ann")
 				if !errors.Is(err, tt.want) {
 					t.Errorf("got %v, want %v", err, tt.want)
 				}
@@ -137,7 +137,7 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 				}
 				lease = shard.Lease{}
 				n := 0
-				_ = b.desk.List(t.Context(), redrive.Selection{}, func(deadletter.Facts) error { n++; return nil })
+				_ = b.service.List(t.Context(), redrive.Selection{}, func(deadletter.Facts) error { n++; return nil })
 				if got := n == 1; got != tt.stored {
 					t.Errorf("a dead letter is stored: %t, want %t", got, tt.stored)
 				}
@@ -145,7 +145,7 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := setup(t).desk.Cancel(t.Context(), "content#1", ""); err == nil {
+		if _, err := setup(t).service.Cancel(t.Context(), "content#1", ""); err == nil {
 			t.Error("got no error, want somebody to be named")
 		}
 	})

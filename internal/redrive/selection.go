@@ -44,10 +44,10 @@ func (s Selection) Validate() error {
 	return nil
 }
 
-// List calls f with the facts of every dead letter that is selected, oldest first, with its state as
-// people see it, until f returns an error. Letters that die after the call began are left out, so
-// that a dead letter that dies again is not met twice. There is no other limit.
-func (d *Desk) List(ctx context.Context, s Selection, f func(deadletter.Facts) error) error {
+// List calls f with the facts of every dead letter that is selected, oldest first, with its state
+// as people see it, until f returns an error. Letters that die after the call began are left out,
+// so that a dead letter that dies again is not met twice. There is no other limit.
+func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts) error) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}

@@ -21,10 +21,10 @@ import (
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-// bench is the desk and dlq on the halves in memory, with virtual time.
+// bench is the service and dlq on the halves in memory, with virtual time.
 type bench struct {
 	*testing.T
-	desk             *redrive.Desk
+	service          *redrive.Service
 	dlq              *dlq.Handler
 	cfg              config.Config
 	sources          *source.Set
@@ -65,7 +65,7 @@ func setup(t *testing.T) *bench {
 		Shards: b.shards, Letters: b.letters, Sources: b.sources, Live: b.live, Bulk: b.bulk, Dead: b.dead,
 		Config: &b.cfg, Sink: "search", Clock: clk, Journal: &b.notes,
 	}
-	b.desk = &redrive.Desk{
+	b.service = &redrive.Service{
 		Shards: b.shards, Letters: b.letters, Flights: b.flights, Config: &b.cfg, Clock: clk, Journal: &b.notes,
 		Queues: func(sink string, lane flight.Lane) queue.Queue {
 			switch {
@@ -150,7 +150,8 @@ func (b *bench) row(doc shard.DocID) shard.Row {
 	return rows[0]
 }
 
-// dead letter sends what index sends for an event that the sink refused for good, and lets dlq park it.
+// dead letter sends what index sends for an event that the sink refused for good, and lets dlq park
+// it.
 func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	b.Helper()
 	var e event.Event
@@ -177,8 +178,8 @@ func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	return l.ID
 }
 
-// die is the whole life of a version that the sink refuses: admitted, claimed, its dead letter parked,
-// rejected.
+// die is the whole life of a version that the sink refuses: admitted, claimed, its dead letter
+// parked, rejected.
 func (b *bench) die(m queue.Message) string {
 	b.Helper()
 	e := b.event(m)
@@ -192,7 +193,7 @@ func (b *bench) die(m queue.Message) string {
 // one redrives one dead letter and checks what became of it.
 func (b *bench) one(id string, how redrive.How, want redrive.Outcome) {
 	b.Helper()
-	got, err := b.desk.One(b.Context(), id, how)
+	got, err := b.service.One(b.Context(), id, how)
 	if err != nil || got != want {
 		b.Errorf("redrive: got %s, error %v; want %s", got, err, want)
 	}

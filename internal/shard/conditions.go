@@ -189,9 +189,9 @@ func Reject(l Lease, lastError string, expires int64, image Row) Write {
 	return w
 }
 
-// Park marks a version dead whose dead letter is stored and which nobody is writing: by dlq for dead letters
-// that SQS moved, by receive after a dead_deadline dead letter. Form two, for a row where k is not
-// pending, gives a row that it creates a time to expire.
+// Park marks a version dead whose dead letter is stored and which nobody is writing: by dlq for
+// dead letters that SQS moved, by receive after a dead_deadline dead letter. Form two, for a row
+// where k is not pending, gives a row that it creates a time to expire.
 func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 	key := keyValue(k)
 	w := Write{Transition: PARK, Doc: doc, Cond: []Clause{
@@ -213,9 +213,9 @@ func Park(doc DocID, k OrderKey, now Micros, expires int64, image Row) Write {
 	return w
 }
 
-// Redrive takes the mark of a dead letter away before the dead letter is sent again. It is refused while
-// anybody is still working on the version. A row whose dead is another key needs no write; see
-// [MayRedrive].
+// Redrive takes the mark of a dead letter away before the dead letter is sent again. It is refused
+// while anybody is still working on the version. A row whose dead is another key needs no write;
+// see [MayRedrive].
 func Redrive(doc DocID, k OrderKey, now Micros) Write {
 	key := keyValue(k)
 	return Write{Transition: REDRIVE, Doc: doc, Cond: []Clause{

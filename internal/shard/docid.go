@@ -27,7 +27,7 @@ func (c Collection) Validate() error {
 	return nil
 }
 
-// DocID is the partition key of a row: "<collection>#<id>". Rows that are no documents begin with
+// DocID is the partition key of a row: "<collection>#<id>". Rows that are not documents begin with
 // "!".
 type DocID string
 

@@ -78,7 +78,7 @@ func TestExpressionsAreWhatDynamoDBTakes(t *testing.T) {
 				t.Errorf("%s: %s is empty", w.Transition, p)
 			}
 			if v.Kind == shard.KindString && !utf8.ValidString(v.Text) {
-				t.Errorf("%s: %s is no text", w.Transition, p)
+				t.Errorf("%s: %s is not a text", w.Transition, p)
 			}
 		}
 		for _, word := range words.FindAllString(placeholder.ReplaceAllString(text, ""), -1) {

@@ -11,8 +11,8 @@ func RunRow(name string) DocID { return DocID("!run#" + name) }
 // Circuit is what a health row says.
 type Circuit byte
 
-// A closed circuit lets everything through, an open one nothing; after its time an open one lets one
-// prober ping.
+// A closed circuit lets everything through, an open one nothing; after its time an open one lets
+// one prober ping.
 const (
 	CircuitClosed Circuit = iota
 	CircuitOpen

@@ -118,8 +118,8 @@ func Due(before, after Row, a Arrival, t Timing) Micros {
 	return max(due, a.NotBefore)
 }
 
-// MayRedrive reports whether nobody works on version k any more, so that its dead letter may be sent
-// again.
+// MayRedrive reports whether nobody works on version k any more, so that its dead letter may be
+// sent again.
 func MayRedrive(r Row, k OrderKey, now Micros) bool { return r.Pending != k && !r.leasedRaw(now) }
 
 // leasedRaw is the lease as the conditions see it: lease_until alone.

@@ -78,11 +78,11 @@ func appendEpoch(b []byte, n uint32) []byte {
 	return append(append(b, byte(247+len(digits))), digits...)
 }
 
-// Parts takes a key apart. An error says that the bytes are no key of ours.
+// Parts takes a key apart. An error says that the bytes are not a key of ours.
 func (k OrderKey) Parts() (Parts, error) {
 	p, ok := takeApart(string(k))
 	if !ok {
-		return Parts{}, fmt.Errorf("%x is no order key", clip(string(k)))
+		return Parts{}, fmt.Errorf("%x is not an order key", clip(string(k)))
 	}
 	return p, nil
 }

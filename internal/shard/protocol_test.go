@@ -227,7 +227,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// claim books a claim and checks that its fence grew.
+// claim takes a claim in and checks that its fence grew.
 func (w *world) claim(t *rapid.T, b shard.Bid, k written, allowed bool) {
 	if !w.write(t, shard.Claim(b), allowed) {
 		return

@@ -52,7 +52,7 @@ type Fence int64
 // fields are absent attributes. An absent Pending or Claimed means the same as Committed. A Row is
 // a value: copies do not share state.
 //
-// Rows that are no documents (see [DocID.IsDocument]) use the last group of fields only, besides
+// Rows that are not documents (see [DocID.IsDocument]) use the last group of fields only, besides
 // Owner and LeaseUntil.
 type Row struct {
 	Doc          DocID

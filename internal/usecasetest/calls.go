@@ -77,8 +77,9 @@ func (f *FailingCall) Decide(_ context.Context, _ *fault.Invocation, op fault.Op
 	return fault.OK
 }
 
-// NoErrorIsLost plays a story once for every call that it makes, with that call failing. The class of the failure must be in a note or in the error that the story returns. The
-// story itself checks that nothing is lost.
+// NoErrorIsLost plays a story once for every call that it makes, with that call failing. The class
+// of the failure must be in a note or in the error that the story returns. The story itself checks
+// that nothing is lost.
 func NoErrorIsLost(t *testing.T, story func(t *testing.T, f *FailingCall) ([]journal.Note, error)) {
 	t.Helper()
 	calls := map[string]int{}

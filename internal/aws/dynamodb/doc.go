@@ -7,7 +7,7 @@
 //     write's own Expression and are spelt nowhere else, and both answers carry the row as it was
 //     (ALL_OLD), so that a refusal is judged without a second read.
 //   - A refused condition is *shard.Refused, a throttled request shard.ErrThrottled (nothing was
-//     applied), a missing table or permission an error that says what to mend and is not tried
+//     applied), a missing table or permission an error that says what to fix and is not tried
 //     again. After any other error the outcome is unknown.
 //   - Requests are bounded in time and made once: package backoff is the one layer of retries. Only
 //     what BatchGetItem leaves unprocessed is asked for again in here, because no caller could.

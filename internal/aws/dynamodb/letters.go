@@ -98,9 +98,9 @@ func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, 
 	return deadletter.Letter{Facts: facts(it), Body: body, Attributes: attrs}, true, nil
 }
 
-// List goes through the index, oldest first. It may return fewer than limit dead letters, even none, and
-// still a cursor: then the filter passed over the rest of what it looked at. The index follows the
-// table within moments.
+// List goes through the index, oldest first. It may return fewer than limit dead letters, even
+// none, and still a cursor: then the filter passed over the rest of what it looked at. The index
+// follows the table within moments.
 func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,
 	error,
 ) {

@@ -26,9 +26,9 @@ func encode(v shard.Value) types.AttributeValue {
 	}
 }
 
-// decode is the row of an item, of which nil is an absent one. Attributes that are no row's are
-// passed over: dead letters have theirs, and a newer schema may. One of a row's with another type is an
-// error: nothing may be decided on half a row.
+// decode is the row of an item, of which nil is an absent one. Attributes that are not a row's are
+// passed over: dead letters have theirs, and a newer schema may. One of a row's with another type
+// is an error: nothing may be decided on half a row.
 func decode(doc shard.DocID, item map[string]types.AttributeValue) (shard.Row, error) {
 	row := shard.Row{Doc: doc}
 	if len(item) == 0 {
@@ -59,11 +59,11 @@ func value(av types.AttributeValue) (shard.Value, error) {
 	case *types.AttributeValueMemberN:
 		n, err := strconv.ParseInt(av.Value, 10, 64)
 		if err != nil {
-			return shard.Value{}, fmt.Errorf("is no integer of 64 bits")
+			return shard.Value{}, fmt.Errorf("is not an integer of 64 bits")
 		}
 		return shard.Value{Kind: shard.KindNumber, Num: n}, nil
 	default:
-		return shard.Value{}, fmt.Errorf("is no B, S or N")
+		return shard.Value{}, fmt.Errorf("is not a B, S or N")
 	}
 }
 

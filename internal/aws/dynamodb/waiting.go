@@ -17,8 +17,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Bodies keeps the messages of dead letters and scheduled events byte for byte: they are too large for
-// an item. It is safe for concurrent use.
+// Bodies keeps the messages of dead letters and scheduled events byte for byte: they are too large
+// for an item. It is safe for concurrent use.
 type Bodies interface {
 	// Put stores the message under the id, in place of one that is there.
 	Put(ctx context.Context, id, body string, attrs map[string]queue.Attribute) error

@@ -40,7 +40,7 @@ func seeing(wrap func(shard.Store) shard.Store) func(**World) Hooks {
 		return Hooks{
 			Receive: func(h *receive.Handler) { h.Shards = wrap(h.Shards) },
 			Index:   func(h *index.Handler) { h.Shards = wrap(h.Shards) },
-			Desk:    func(d *redrive.Desk) { d.Shards = wrap(d.Shards) },
+			Desk:    func(d *redrive.Service) { d.Shards = wrap(d.Shards) },
 			Prune:   func(p *prune.Pruner) { p.Shards = wrap(p.Shards) },
 		}
 	}
@@ -295,7 +295,7 @@ var mutants = []mutant{
 	})},
 	{"redrive deletes the dead letter", "a redrive deletes the parked item after sending", func(**World) Hooks {
 		return Hooks{
-			Desk:  func(d *redrive.Desk) { d.Letters = forgetful{d.Letters} },
+			Desk:  func(d *redrive.Service) { d.Letters = forgetful{d.Letters} },
 			Prune: func(p *prune.Pruner) { p.Letters = forgetful{p.Letters} },
 		}
 	}},

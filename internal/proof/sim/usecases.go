@@ -22,7 +22,7 @@ type Hooks struct {
 	Receive func(*receive.Handler)
 	Index   func(*index.Handler)
 	Dlq     func(*dlq.Handler)
-	Desk    func(*redrive.Desk)
+	Desk    func(*redrive.Service)
 	Prune   func(*prune.Pruner)
 	// Answer changes what receive answers.
 	Answer func(h *receive.Handler, batch []queue.Message, failed []string) []string
@@ -113,7 +113,7 @@ func (w *World) redrive() {
 	const patience = 10 * time.Minute
 	w.operator++
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
-		desk := redrive.Desk{
+		desk := redrive.Service{
 			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Letters: v.DeadLetters(w.letters),
 			Flights: v.Flights(w.flights),
 			Queues: func(sink string, lane flight.Lane) queue.Queue {

@@ -98,7 +98,7 @@ func reassertCases() []Case {
 		refused("when a newer version waits: it will be written anyway", pending(k3)),
 		refused("when a newer version is committed", func(r *shard.Row) { r.Committed = k3 }),
 		refused("when an older version is committed", func(r *shard.Row) { r.Committed = k1 }),
-		refused("when the commit was no delete", func(r *shard.Row) { r.CommittedOp = shard.Put }),
+		refused("when the commit was not a delete", func(r *shard.Row) { r.CommittedOp = shard.Put }),
 		refused("when the commit was an operation that we do not know", func(r *shard.Row) { r.CommittedOp = "archive" }),
 		refused("before the time of the last write, by a clock that is late", lastWrite(now+1)),
 		refused("when the last write is as late as this one: the fence must grow",

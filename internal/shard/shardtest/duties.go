@@ -23,7 +23,7 @@ func Duties() []Duty {
 	return []Duty{
 		{Name: "an absent document reads as a row with its key only", Check: absentRows},
 		{Name: "rows come in the order asked, duplicates and absent ones among them", Check: readOrder},
-		{Name: "reading nothing is no error", Check: readNothing},
+		{Name: "reading nothing succeeds", Check: readNothing},
 		{Name: "a consistent read sees every write before it", Check: readYourWrites},
 		{Name: "every attribute comes back as it was written", Check: roundTrip},
 		{Name: "a write to an absent row shows it as absent before", Check: createRow},
@@ -173,7 +173,7 @@ func refuseAbsent(ctx context.Context, e *Env) error {
 func scan(ctx context.Context, e *Env) error {
 	s, ok := e.Store.(shard.Scanner)
 	if !ok {
-		return errors.New("the store is no Scanner")
+		return errors.New("the store is not a Scanner")
 	}
 	want := map[shard.DocID]shard.Row{}
 	for i := range int64(60) {

@@ -101,7 +101,7 @@ func endedContext(ctx context.Context, e *Env) error {
 	doc := e.Doc()
 	_, err := e.Store.Write(ended, Put(shard.Row{Doc: doc, Level: 1}))
 	if _, refused := shard.AsRefused(err); err == nil || refused {
-		return fmt.Errorf("write: %s, want an error that is no refusal", answer(err))
+		return fmt.Errorf("write: %s, want an error other than a refusal", answer(err))
 	}
 	if _, err := e.Store.Read(ended, []shard.DocID{doc}, shard.Consistent); err == nil {
 		return errors.New("read: no error")

@@ -283,21 +283,21 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 		m := message(body("1", 1))
 		id := b.die(m)
 
-		good := b.desk.Queues
-		b.desk.Queues = func(s string, l flight.Lane) queue.Queue { return downQueue{good(s, l)} }
-		if got, err := b.desk.One(t.Context(), id, redrive.How{}); got != redrive.Failed || !errors.Is(err, errDown) {
+		good := b.service.Queues
+		b.service.Queues = func(s string, l flight.Lane) queue.Queue { return downQueue{good(s, l)} }
+		if got, err := b.service.One(t.Context(), id, redrive.How{}); got != redrive.Failed || !errors.Is(err, errDown) {
 			t.Errorf("send failed: got %s, error %v; want failed", got, err)
 		}
 		if f, ok := b.facts(id); !ok || f.State != deadletter.Parked {
 			t.Fatalf("dead letter %+v, there %t; want it parked", f, ok)
 		}
-		b.desk.Queues = good
+		b.service.Queues = good
 
-		b.desk.Letters = downLetters{b.letters}
-		if got, err := b.desk.One(t.Context(), id, redrive.How{}); got != redrive.Sent || !errors.Is(err, errDown) {
+		b.service.Letters = downLetters{b.letters}
+		if got, err := b.service.One(t.Context(), id, redrive.How{}); got != redrive.Sent || !errors.Is(err, errDown) {
 			t.Errorf("mark failed: got %s, error %v; want sent and the error", got, err)
 		}
-		b.desk.Letters = b.letters
+		b.service.Letters = b.letters
 		b.one(id, redrive.How{}, redrive.Sent) // again: a duplicate, judged by version
 		if copies := b.received(b.live); len(copies) != 2 {
 			t.Errorf("%d copies, want 2", len(copies))
@@ -327,7 +327,7 @@ func TestDeadLetterThatCannotBeCopiedStays(t *testing.T) {
 		if _, err := b.letters.Park(t.Context(), lost); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := b.desk.One(t.Context(), lost.ID, redrive.How{}); got != redrive.Failed || err == nil {
+		if got, err := b.service.One(t.Context(), lost.ID, redrive.How{}); got != redrive.Failed || err == nil {
 			t.Errorf("no such sink: got %s, error %v", got, err)
 		}
 		if n := len(b.received(b.live)); n != 0 {

@@ -17,9 +17,9 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Desk works on parked dead letters. All fields are required, except Flights, which only Cancel
+// Service works on parked dead letters. All fields are required, except Flights, which only Cancel
 // needs. It is safe for concurrent use.
-type Desk struct {
+type Service struct {
 	Shards  shard.Store
 	Letters deadletter.Store
 	Flights flight.Store
@@ -58,7 +58,7 @@ type How struct {
 var ErrUnknown = errors.New("no such dead letter")
 
 // Show returns a dead letter with its body, or ErrUnknown.
-func (d *Desk) Show(ctx context.Context, id string) (deadletter.Letter, error) {
+func (d *Service) Show(ctx context.Context, id string) (deadletter.Letter, error) {
 	l, ok, err := d.get(ctx, id)
 	switch {
 	case err != nil:
@@ -72,7 +72,7 @@ func (d *Desk) Show(ctx context.Context, id string) (deadletter.Letter, error) {
 
 // One sends one dead letter again, unless its row says otherwise. An error leaves the dead letter
 // parked.
-func (d *Desk) One(ctx context.Context, id string, how How) (Outcome, error) {
+func (d *Service) One(ctx context.Context, id string, how How) (Outcome, error) {
 	l, ok, err := d.get(ctx, id)
 	if err != nil {
 		return Failed, fmt.Errorf("get dead letter %s: %w", id, err)
@@ -94,7 +94,7 @@ func (d *Desk) One(ctx context.Context, id string, how How) (Outcome, error) {
 }
 
 // judge says what the row, read consistently, allows.
-func (d *Desk) judge(ctx context.Context, f deadletter.Facts, force bool) (shard.Row, Outcome, error) {
+func (d *Service) judge(ctx context.Context, f deadletter.Facts, force bool) (shard.Row, Outcome, error) {
 	if f.Doc == "" || f.Key == "" {
 		return shard.Row{}, Sent, nil // nothing to judge it by before it can be decoded
 	}
@@ -105,7 +105,7 @@ func (d *Desk) judge(ctx context.Context, f deadletter.Facts, force bool) (shard
 	return row, d.decide(row, f, force), nil
 }
 
-func (d *Desk) decide(r shard.Row, f deadletter.Facts, force bool) Outcome {
+func (d *Service) decide(r shard.Row, f deadletter.Facts, force bool) Outcome {
 	now := d.Clock.Now()
 	switch shard.Judge(r, f.Key, f.Key.Class(), false) {
 	case shard.Foreign:
@@ -124,12 +124,12 @@ func (d *Desk) decide(r shard.Row, f deadletter.Facts, force bool) Outcome {
 
 // aged says that the dead letter is older than rows are certain to be kept (design sections 5 and
 // 6).
-func (d *Desk) aged(f deadletter.Facts, now time.Time) bool {
+func (d *Service) aged(f deadletter.Facts, now time.Time) bool {
 	return d.Config.Lifecycle.Aged(f.FirstSent, now)
 }
 
 // supersede takes a dead letter away whose version, or a newer one, is committed.
-func (d *Desk) supersede(ctx context.Context, f deadletter.Facts, how How) error {
+func (d *Service) supersede(ctx context.Context, f deadletter.Facts, how How) error {
 	if how.DryRun {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (d *Desk) supersede(ctx context.Context, f deadletter.Facts, how How) error
 
 // send takes the mark off the row, sends the copy and only then notes it in the dead letter, which
 // stays. A crash in between sends it again later, and every copy is judged by version.
-func (d *Desk) send(ctx context.Context, l deadletter.Letter, row shard.Row, how How) (Outcome, error) {
+func (d *Service) send(ctx context.Context, l deadletter.Letter, row shard.Row, how How) (Outcome, error) {
 	now := d.Clock.Now()
 	first := l.FirstSent
 	if how.Force {
@@ -195,7 +195,7 @@ func (d *Desk) send(ctx context.Context, l deadletter.Letter, row shard.Row, how
 
 // unmark is REDRIVE: dead = k goes, so that the copy is not taken for stored. A refusal is judged
 // by the row that it returns.
-func (d *Desk) unmark(ctx context.Context, f deadletter.Facts, how How) (Outcome, error) {
+func (d *Service) unmark(ctx context.Context, f deadletter.Facts, how How) (Outcome, error) {
 	_, err := d.rows().Write(ctx, shard.Redrive(f.Doc, f.Key, shard.MicrosOf(d.Clock.Now())))
 	if err == nil {
 		return Sent, nil
@@ -214,7 +214,7 @@ func (d *Desk) unmark(ctx context.Context, f deadletter.Facts, how How) (Outcome
 // judgeable is the oldest time of sending that receive still judges as new after the redrive span:
 // what a forced copy pretends, and no later, so that under policy arrival it passes for as old as
 // it can.
-func (d *Desk) judgeable(now time.Time) time.Time {
+func (d *Service) judgeable(now time.Time) time.Time {
 	l := d.Config.Lifecycle
 	return now.Add(-(l.RowRetention - l.ProducerLateness - l.RedriveSpan))
 }
@@ -226,14 +226,14 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-func (d *Desk) rows() rows.Table { return rows.Table{Store: d.Shards, Clock: d.Clock} }
+func (d *Service) rows() rows.Table { return rows.Table{Store: d.Shards, Clock: d.Clock} }
 
 // try is the one layer of retries around a call that may be repeated.
-func (d *Desk) try(ctx context.Context, f func() error) error {
+func (d *Service) try(ctx context.Context, f func() error) error {
 	return backoff.Do(ctx, d.Clock, f)
 }
 
-func (d *Desk) get(ctx context.Context, id string) (l deadletter.Letter, ok bool, err error) {
+func (d *Service) get(ctx context.Context, id string) (l deadletter.Letter, ok bool, err error) {
 	err = d.try(ctx, func() (err error) {
 		l, ok, err = d.Letters.Get(ctx, id)
 		return err
@@ -242,7 +242,7 @@ func (d *Desk) get(ctx context.Context, id string) (l deadletter.Letter, ok bool
 }
 
 // note speaks of a dead letter, not of a message.
-func (d *Desk) note(f deadletter.Facts, step journal.Step, detail string) {
+func (d *Service) note(f deadletter.Facts, step journal.Step, detail string) {
 	d.Journal.Note(journal.Note{
 		Step: step, At: d.Clock.Now(), Doc: f.Doc, Key: f.Key, Sink: f.Sink, Lane: f.Lane, Event: f.Event, Sent: f.Sent,
 		Detail: detail, Letter: f.ID,
