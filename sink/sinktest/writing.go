@@ -96,8 +96,8 @@ var writing = []duty{
 	}},
 }
 
-// oneOutcomePerOp mixes every kind of op, so that an answer in the wrong place shows, and a rejected
-// document that harms its neighbours. Deletes are of missing documents, and are applied.
+// oneOutcomePerOp mixes every kind of op, so that an answer in the wrong place shows, and so does a
+// rejected document that harms its neighbours. Deletes are of missing documents, and are applied.
 func oneOutcomePerOp(t *testing.T, b *bundle) {
 	var ops []sink.Op
 	var want []sink.OutcomeKind
