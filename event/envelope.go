@@ -100,9 +100,12 @@ func (u Unwrapper) notification(dst []Body, k envelope, meta Meta, left int) []B
 			Problem: Quote(kind) + " is a message of SNS itself, not an event: confirm the subscription at its topic",
 		}})
 	}
-	inner := metaOf(k.attribute)
-	inner.Run = strings.TrimSpace(k.attribute(runName))
-	return u.open(dst, k.message.Str, meta.over(inner), left)
+	if k.attributes.Exists() {
+		inner := metaOf(k.attribute)
+		inner.Run = strings.TrimSpace(k.attribute(runName))
+		meta = meta.over(inner)
+	}
+	return u.open(dst, k.message.Str, meta, left)
 }
 
 func (u Unwrapper) wrappedTooDeep() *Invalid {

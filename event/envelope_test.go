@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
 )
 
@@ -44,7 +43,7 @@ func TestEnvelopesComeOffUpToTheDepth(t *testing.T) {
 			if n <= depth && (len(got) != 1 || got[0].Text != body) {
 				t.Errorf("%d envelopes, depth %d: got %+v, want the event", n, depth, got)
 			}
-			if n > depth && (len(got) != 1 || got[0].Invalid == nil || got[0].Invalid.Reason != deadletter.Undecodable) {
+			if bad := got[0].Invalid; n > depth && (len(got) != 1 || bad == nil || bad.Reason != event.Undecodable) {
 				t.Errorf("%d envelopes, depth %d: got %+v, want undecodable", n, depth, got)
 			}
 		}

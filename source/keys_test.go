@@ -110,7 +110,8 @@ func TestArrivalCopyIsNotNewerThanItsOriginal(t *testing.T) {
 	original := sourcetest.Message("native-arrival", `{"type":"doc.changed","subject":"a","data":{}}`)
 	rapid.Check(t, func(t *rapid.T) {
 		m := original
-		m.Sent = sourcetest.Sent.Add(time.Duration(rapid.Int64Range(0, 30*24*3600*1000).Draw(t, "later, ms")) * time.Millisecond)
+		later := rapid.Int64Range(0, 30*24*3600*1000).Draw(t, "later, ms")
+		m.Sent = sourcetest.Sent.Add(time.Duration(later) * time.Millisecond)
 		m.Attributes = map[string]queue.Attribute{
 			queue.AttrSource:    queue.Text("native-arrival"),
 			queue.AttrFirstSent: queue.Text(strconv.FormatInt(sourcetest.Sent.UnixMilli(), 10)),

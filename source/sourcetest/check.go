@@ -3,6 +3,7 @@ package sourcetest
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -104,11 +105,12 @@ func (s *suite) checkRepeatable(t *testing.T, m event.Message, first []event.Res
 		return
 	}
 	m.Sent = m.Sent.Add(time.Hour)
-	attributes := map[string]event.Attribute{queue.AttrFirstSent: queue.Text("5"), "routing_key": queue.Text("x.bulk.y")}
-	for name, a := range m.Attributes {
-		attributes[name] = a
+	m.Attributes = maps.Clone(m.Attributes)
+	for name, text := range map[string]string{queue.AttrFirstSent: "5", "routing_key": "x.bulk.y"} {
+		if _, said := m.Attributes[name]; !said {
+			m.Attributes[name] = queue.Text(text)
+		}
 	}
-	m.Attributes = attributes
 	other := s.Decode(m)
 	for i, r := range first {
 		// A run counts in mode resync only, into which the routing key puts what was live.
