@@ -38,10 +38,10 @@ func deadLetters(t *testing.T, s *ground.Stack, c string, want int) []operate.Le
 	return list
 }
 
-// A version that the sink refuses for good is parked with its reason, and what else was in its
-// burst, its batch and its bulk request is written: the newest good version too. When the mapping
-// is fixed the command line redrives the dead letter, and it is written. Then prune, by its rule,
-// removes the dead letter.
+// A version that the sink refuses for good is parked with its reason. What else was in its burst,
+// its batch and its bulk request is written: the newest good version too. When the mapping is fixed
+// the command line redrives the dead letter, and it is written. Then prune, by its rule, removes
+// the dead letter.
 func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	s := express(t)
 	c := s.Collection("poison")
@@ -115,8 +115,8 @@ func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	s.Says(t, 0, "It is fresh: version 3", "explain", string(key))
 }
 
-// A dead letter that is redriven after a newer version was committed is dropped, and the sink never goes
-// back.
+// A dead letter that is redriven after a newer version was committed is dropped, and the sink never
+// goes back.
 func TestRedriveAfterANewerCommitIsDropped(t *testing.T) {
 	s := express(t)
 	s.PruneRule(t, false) // or prune may be first
@@ -180,8 +180,8 @@ func TestUndecodableIsParkedAndDropped(t *testing.T) {
 	s.Holds(t, c, map[string]int{"good": 1})
 }
 
-// A message that reaches the dead-letter queue without ever having been tried, as when SNS could
-// not deliver it, is sent to the live queue and written.
+// A message may reach the dead-letter queue without ever having been tried, as when SNS could not
+// deliver it. It is sent to the live queue and written.
 func TestAMessageThatNeverRanIsReturned(t *testing.T) {
 	s := express(t)
 	c := s.Collection("never-ran")

@@ -20,12 +20,12 @@ const flightSpan = 240 * time.Second
 var recoveryRules = []Rule{
 	{
 		"recovery-flight",
-		"V + W + quiet + 2s <= 60s (plus applyDelay without versions): a lost flight is made good within a minute.",
+		"V + W + quiet + 2s <= 60s (plus applyDelay without versions): a lost flight is recovered within a minute.",
 		checkRecoveryFlight,
 	},
 	{
 		"recovery-invocation",
-		"W + max wait + 1s + lease + 2s <= 60s (plus applyDelay without versions): a lost invocation is made good " +
+		"W + max wait + 1s + lease + 2s <= 60s (plus applyDelay without versions): a lost invocation is recovered " +
 			"within a minute. A longer ambiguous retry counts in place of the lease.", checkRecoveryInvocation,
 	},
 	{
@@ -56,7 +56,7 @@ func checkRecoveryFlight(c *Config, f *checker) {
 			continue
 		}
 		problem := fmt.Sprintf(
-			"queues.visibility + %s.window + %s + 2s = %s is more than %s: a lost flight would not be made good in time", l.path, t.quiet(), words(need), says)
+			"queues.visibility + %s.window + %s + 2s = %s is more than %s: a lost flight would not be recovered in time", l.path, t.quiet(), words(need), says)
 		setting, value, others := "queues.visibility", c.Queues.Visibility, t.quiet()
 		if t.own.Quiet != nil {
 			setting, value, others = t.quiet(), t.Quiet, "queues.visibility"
@@ -80,7 +80,7 @@ func checkRecoveryInvocation(c *Config, f *checker) {
 		}
 		f.fault(t.maxWait(), t.MaxWait,
 			fmt.Sprintf(
-				"%s.window + %s + 1s + %s of %s + 2s = %s is more than %s: a lost invocation would not be made good "+
+				"%s.window + %s + 1s + %s of %s + 2s = %s is more than %s: a lost invocation would not be recovered "+
 					"in time", l.path, t.maxWait(), name, words(again), words(need), says),
 			fmt.Sprintf("lower it, %s.window or %s by %s together", l.path, shorterBy(name), words(need-limit)))
 	}

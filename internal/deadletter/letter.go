@@ -94,8 +94,8 @@ type Store interface {
 	Park(ctx context.Context, l Letter) (fresh bool, err error)
 	// Get returns the dead letter, or false.
 	Get(ctx context.Context, id string) (Letter, bool, error)
-	// List returns the facts of up to limit dead letters that pass the filter, oldest first, and
-	// the cursor of the next call, empty at the end. It never leaves one out silently.
+	// List returns the facts of up to limit dead letters that pass the filter, oldest first. It also
+	// returns the cursor of the next call, empty at the end. It never leaves one out silently.
 	List(ctx context.Context, f Filter, cursor string, limit int) ([]Facts, string, error)
 	// MarkRedriven notes that the dead letter was sent again. The dead letter stays.
 	MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error

@@ -74,9 +74,9 @@ func (r Reason) Transient() bool {
 // Known reports whether r is one of the reasons.
 func (r Reason) Known() bool { return slices.Contains(reasons, r) }
 
-// Shown is the state as people see it: a dead letter that was redriven longer than the dead-letter
-// queue's retention ago and is still here was neither committed nor parked again, so it counts as
-// parked.
+// Shown is the state as people see it: a dead letter may have been redriven longer than the
+// dead-letter queue's retention ago and still be here. It was neither committed nor parked again,
+// so it counts as parked.
 func (f Facts) Shown(now time.Time, retention time.Duration) State {
 	if f.State == Redriven && !now.Before(f.RedrivenAt.Add(retention)) {
 		return Parked

@@ -58,7 +58,7 @@ func noise(n int) string {
 	return string(b)
 }
 
-func TestLetterArrivesByteForByte(t *testing.T) {
+func TestDeadLetterArrivesByteForByte(t *testing.T) {
 	t.Parallel()
 	ten := attributes(9)
 	ten["lull-source"] = queue.Text("govuk")
@@ -129,7 +129,7 @@ func TestLetterArrivesByteForByte(t *testing.T) {
 	}
 }
 
-func TestLetterTooLargeForSQSIsRefusedNotCut(t *testing.T) {
+func TestDeadLetterTooLargeForSQSIsRefusedNotCut(t *testing.T) {
 	t.Parallel()
 	m := queue.Message{Body: noise(queue.MaxBytes), Sent: sent}
 	if _, err := New(m, Contract, "", "content#1", key(t, "1"), 0, died).Message(); !errors.Is(err, queue.ErrTooLarge) {
@@ -137,7 +137,7 @@ func TestLetterTooLargeForSQSIsRefusedNotCut(t *testing.T) {
 	}
 }
 
-func TestLetterOfALetterIsNotNested(t *testing.T) {
+func TestDeadLetterOfADeadLetterIsNotNested(t *testing.T) {
 	t.Parallel()
 	m := queue.Message{Body: "b", Sent: sent}
 	l := New(m, Contract, "", "content#1", key(t, "1"), 0, died)
@@ -157,7 +157,7 @@ func TestLetterOfALetterIsNotNested(t *testing.T) {
 	}
 }
 
-func TestReadSaysWhatIsNoLetter(t *testing.T) {
+func TestReadSaysWhatIsNotADeadLetter(t *testing.T) {
 	t.Parallel()
 	with := func(json string) queue.Message {
 		return queue.Message{Body: "b", Attributes: map[string]queue.Attribute{AttrLetter: queue.Text(json)}}

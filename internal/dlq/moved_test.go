@@ -15,7 +15,7 @@ import (
 )
 
 // Faults, line 24.
-func TestReceiveCountIsNoAttemptCount(t *testing.T) {
+func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 	t.Parallel()
 	for _, lane := range []string{"live", "bulk"} {
 		t.Run(lane, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestReceiveCountIsNoAttemptCount(t *testing.T) {
 }
 
 // Faults, line 26.
-func TestLetterOfALeasedRowIsNotParked(t *testing.T) {
+func TestDeadLetterOfALeasedRowIsNotParked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, nil)

@@ -9,7 +9,7 @@ import (
 )
 
 // Remaining is a set of entries by their number in the manifest: a bitmap, base64 in JSON. The
-// 10,000 messages of the largest batch take 1.7 KB, and no six megabytes of messages hold so many
+// 10,000 messages of the largest batch take 1.7 KB. Six megabytes of messages never hold so many
 // events that a state comes near its 256 KB. The zero Remaining is empty.
 type Remaining struct{ bits []byte }
 

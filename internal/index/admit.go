@@ -61,7 +61,7 @@ func (t *turn) admitOne(ctx context.Context, d *document) answer {
 	}))
 }
 
-// admitted takes in the answer of one ADMIT. A refusal's image decides once more; what it would
+// admitted takes in the answer of one ADMIT. A refusal's image decides once more. What it would
 // admit again has no place, and leaves.
 func (t *turn) admitted(d *document, a answer) (claim bool) {
 	e := d.newest()

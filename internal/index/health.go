@@ -44,8 +44,8 @@ func (t *turn) openFor(level int64) time.Duration {
 }
 
 // behindCircuit is when this flight asks again. Those who wait are spread over as long as the
-// circuit is open, so that a sink that is back after hours gets a share of them at a time; and live
-// goes before bulk.
+// circuit is open. So a sink that is back after hours gets a share of them at a time; and live goes
+// before bulk.
 func (t *turn) behindCircuit(open shard.Micros, level int64) shard.Micros {
 	spread := t.openFor(level)
 	if t.manifest.Lane == flight.Bulk {

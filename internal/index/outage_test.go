@@ -197,7 +197,7 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 }
 
 // Without a row there is nobody to say that a document can never be made: it is left to receive.
-func TestAnOpenFlightLeavesWhatIsNoDocumentToReceive(t *testing.T) {
+func TestAnOpenFlightLeavesWhatIsNotADocumentToReceive(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		s := b.open(touched("a", 1)) // and no loader
 		b.away()

@@ -102,7 +102,7 @@ func TestWhatDoesNotFitIntoAnInvocationWaitsForTheNext(t *testing.T) {
 }
 
 // Once the sink has said that it is unhealthy, the rest of the turn asks it for nothing more.
-func TestATrippedGateEndsTheTurnsWriting(t *testing.T) {
+func TestAnOpenCircuitBreakerEndsTheTurnsWriting(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1), put("c", 1))
 		for _, id := range []string{"a", "b", "c"} {
@@ -443,7 +443,7 @@ func TestWhileTheTableCannotBeReadTheFlightWaits(t *testing.T) {
 	})
 }
 
-func TestOneProberPingsASinkThatWasUnwell(t *testing.T) {
+func TestOneProberPingsASinkThatWasUnhealthy(t *testing.T) {
 	open := func(b *bench) {
 		b.write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Second), Level: 3}))
 	}

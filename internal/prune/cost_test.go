@@ -165,8 +165,8 @@ func rowBytes(t *testing.T) (bytes int) {
 }
 
 // Issue 6, point 1. What a day of prune reads and writes grows with the table, by exactly as much
-// as DynamoDB's rounding allows: every row is read once, a page is rounded up once, a row that goes
-// is one write, and what runs cost besides does not depend on the table.
+// as DynamoDB's rounding allows: every row is read once, a page is rounded up once, and a row that
+// goes is one write. What runs cost besides does not depend on the table.
 func TestADayOfPruneCostsInProportionToTheTable(t *testing.T) {
 	t.Parallel()
 	sizes := []int{1_000, 10_000, 100_000}

@@ -87,8 +87,8 @@ func (r *run) young(id flight.ID) bool {
 }
 
 // orphanAge is how old the newest object of a flight is at least when nobody works on it any more:
-// an execution writes a checkpoint before its five minutes are over, and then there may be a cap to
-// wait for, a lease to outlive and a visibility to lapse.
+// an execution writes a checkpoint before its five minutes are over. After that there may be a cap
+// to wait for, a lease to outlive and a visibility to lapse.
 func (p *Pruner) orphanAge() time.Duration {
 	longest := p.Config.Debounce.MaxWait + p.Config.Debounce.CapGrace
 	for name := range p.Config.Collections {
@@ -141,10 +141,10 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 }
 
 // worked reports whether a row explains why a version waits: a newer one was claimed and may be in
-// the sink, or there was a sign of life a shorter time ago than a flight, an outage of the table
-// that prune's own runs need not notice, and a message that receive keeps away in its last moment
-// take together. That the version was admitted to its flight is one, too: a row whose newest
-// version became a dead letter shows no other.
+// the sink, or there was a recent sign of life. Recent is less than these three take together: a
+// flight, an outage of the table that prune's own runs need not notice, and a message that receive
+// keeps away in its last moment. That the version was admitted to its flight is one, too: a row
+// whose newest version became a dead letter shows no other.
 func (p *Pruner) worked(r shard.Row, e flight.Entry) bool {
 	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite, e.Admitted)
 	return r.Claimed > e.Key || sign.Add(p.orphanAge()+2*config.TableHold) > shard.MicrosOf(p.Clock.Now())
@@ -185,8 +185,8 @@ func (r *run) deleteFlight(ctx context.Context, id flight.ID) error {
 	return nil
 }
 
-// undone lists the events of a manifest that are neither committed nor dead letters, and counts
-// those of them that somebody works on by their row, from messages that this flight does not know.
+// undone lists the events of a manifest that are neither committed nor dead letters. It counts
+// those of them that, by their row, somebody works on from messages that this flight does not know.
 func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.Entry, out int, err error) {
 	index := map[shard.DocID]int{}
 	var docs []shard.DocID

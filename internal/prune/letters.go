@@ -29,7 +29,7 @@ const (
 	autoFactor = 4
 )
 
-// dead letters goes through the parked dead letters, from where the last run ended.
+// letters goes through the parked dead letters, from where the last run ended.
 func (r *run) letters(ctx context.Context) error {
 	rep := &r.report.Letters
 	var first error
@@ -126,7 +126,7 @@ func blocking(row shard.Row, f deadletter.Facts) bool {
 	return f.Key != "" && row.Claimed == f.Key && row.Dead == f.Key && row.Committed < f.Key
 }
 
-// dead letter does what is due for one dead letter.
+// letter does what is due for one dead letter.
 func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) error {
 	rep := &r.report.Letters
 	if f.Key != "" {

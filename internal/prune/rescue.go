@@ -79,8 +79,8 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	return m.Flight, nil
 }
 
-// admitAgain admits the newest of what is left of every document, because the row may have been
-// collected or wait for nothing, and reports which documents accept it. What waits already is fine.
+// admitAgain admits the newest of what remains of every document, because the row may have been
+// collected or wait for nothing. It reports which documents accept it. What waits already is fine.
 func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []flight.Entry,
 	to flight.ID,
 ) (map[shard.DocID]bool, error) {

@@ -68,7 +68,7 @@ func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 }
 
 // A dead letter that somebody dropped after it was listed is not parked again, nor told of.
-func TestALetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
+func TestADeadLetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)

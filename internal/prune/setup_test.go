@@ -157,7 +157,7 @@ func (b *bench) park(d shard.DocID, version int) {
 	b.write(shard.Park(d, b.key(version), now(), b.cfg.Expires(time.Now()), b.row(d)))
 }
 
-// dead letter parks a dead letter.
+// letter parks a dead letter.
 func (b *bench) letter(d shard.DocID, version int, reason deadletter.Reason) string {
 	b.Helper()
 	m := queue.Message{ID: fmt.Sprint("m-", d, "-", version), Body: fmt.Sprint(d, version), Sent: time.Now()}

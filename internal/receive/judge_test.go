@@ -69,7 +69,7 @@ func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAMessageTooOldToJudgeIsALetterAndLeavesAMark(t *testing.T) {
+func TestAMessageTooOldToJudgeIsADeadLetterAndLeavesAMark(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.admit(put("known", 1))
 		b.commit(b.event(put("known", 1)))

@@ -168,7 +168,7 @@ func TestBadSelectionsChangeNothing(t *testing.T) {
 	})
 }
 
-func TestCampaignKeepsItsRateAndReportsEachLetter(t *testing.T) {
+func TestCampaignKeepsItsRateAndReportsEachDeadLetter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)
@@ -227,7 +227,7 @@ func TestCampaignStopsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestCampaignGoesOnAfterALetterThatFails(t *testing.T) {
+func TestCampaignGoesOnAfterADeadLetterThatFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t)

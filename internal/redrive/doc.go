@@ -8,8 +8,7 @@
 //     as
 //     busy and left for later.
 //   - Sending never deletes the dead letter. It goes once the row shows that its version or a newer
-//     one
-//     is committed, or when an operator drops it, which leaves an audit note.
+//     one is committed. It also goes when an operator drops it, which leaves an audit note.
 //   - A copy is never newer than its original, and every copy is judged by version: nothing goes
 //     backwards.
 //   - A dead letter older than rows are kept, with nothing committed to judge it by, is too old to

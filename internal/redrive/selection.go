@@ -44,9 +44,9 @@ func (s Selection) Validate() error {
 	return nil
 }
 
-// List calls f with the facts of every dead letter that is selected, oldest first, with its state
-// as people see it, until f returns an error. Letters that die after the call began are left out,
-// so that a dead letter that dies again is not met twice. There is no other limit.
+// List calls f with the facts of every dead letter that is selected, oldest first, until f returns
+// an error. The state is the one that people see. Dead letters that die after the call began are
+// left out, so that a dead letter that dies again is not met twice. There is no other limit.
 func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts) error) error {
 	if err := s.Validate(); err != nil {
 		return err

@@ -150,7 +150,7 @@ func (b *bench) row(doc shard.DocID) shard.Row {
 	return rows[0]
 }
 
-// dead letter sends what index sends for an event that the sink refused for good, and lets dlq park
+// letter sends what index sends for an event that the sink refused for good, and lets dlq park
 // it.
 func (b *bench) letter(m queue.Message, reason deadletter.Reason) string {
 	b.Helper()

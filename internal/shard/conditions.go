@@ -6,8 +6,8 @@ import (
 )
 
 // This file is the one home of every condition (design section 5). A condition is a conjunction of
-// clauses; CLAIM's "pending = k or (pending > k and burst_start <= cap)" stands here as the two
-// clauses (pending >= k) and (pending = k or burst_start <= cap), which is the same.
+// clauses; CLAIM's "pending = k or (pending > k and burst_start <= cap)" stands here as two
+// clauses. (pending >= k) and (pending = k or burst_start <= cap) is the same.
 
 // MaxLastError is the longest last_error kept, in bytes: a row above 1 KB doubles the cost of every
 // write.
@@ -227,8 +227,8 @@ func Redrive(doc DocID, k OrderKey, now Micros) Write {
 }
 
 // Reassert takes the lease of a row whose delete a write without a claim may have undone
-// (`tableOutage: open`), to delete the document from the sink again. Nothing is claimed: the
-// version is committed already. It is refused where anything newer waits, which will be written
+// (`tableOutage: open`). index then deletes the document from the sink again. Nothing is claimed:
+// the version is committed already. It is refused where anything newer waits, which will be written
 // anyway, and its time is a fence like a claim's.
 func Reassert(doc DocID, committed OrderKey, token Token, now, until Micros) Write {
 	return Write{Transition: REASSERT, Doc: doc, Cond: []Clause{

@@ -16,7 +16,7 @@ import (
 // Letters keeps dead letters: facts in the table, messages in Bodies. It is safe for concurrent
 // use.
 //
-// The message is stored before the facts and deleted after them, so facts without a message mean
+// The message is stored before the facts and deleted after them. So facts without a message mean
 // that the dead letter was dropped at the moment at which it was parked again. Get says so.
 type Letters struct {
 	table  *Table

@@ -79,9 +79,9 @@ type stream struct {
 	ended     bool
 }
 
-// waiting returns up to limit items of a kind that keep accepts, in the order of their sort keys
-// over all partitions, and the cursor of the next call. It looks at no more than look items, so
-// that a filter which matches nothing comes back, too.
+// waiting returns up to limit items of a kind that keep accepts, and the cursor of the next call.
+// They are in the order of their sort keys over all partitions. It looks at no more than look
+// items, so that a filter which matches nothing comes back, too.
 func (t *Table) waiting(ctx context.Context, k kind, within span, limit, look int, keep func(item) bool) ([]item,
 	string, error,
 ) {
