@@ -261,7 +261,8 @@ func TestTheAuditHasALineForWhatChanges(t *testing.T) {
 			Key, Detail string
 			DeadLetter  string `json:"dead_letter"`
 		}
-		if err := json.Unmarshal([]byte(line), &l); err != nil || !l.Audit || l.Key != "content#a" || l.DeadLetter != "l" ||
+		if err := json.Unmarshal([]byte(line), &l); err != nil || !l.Audit || l.Key != "content#a" ||
+			l.DeadLetter != "l" ||
 			l.Detail != "by ann" {
 			t.Errorf("line %s, error %v", line, err)
 		}

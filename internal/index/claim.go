@@ -41,14 +41,14 @@ func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	m := t.message(e)
 	d.body, d.fault, d.faultFor = nil, "", ""
 	results := t.h.Sources.DecodeContext(ctx, *m)
-	if f := results[min(e.Index, len(results)-1)].Invalid; f != nil && f.Transient() {
-		return f.Err
+	invalid := results[min(e.Index, len(results)-1)].Invalid
+	if invalid != nil && invalid.Transient() {
+		return invalid.Err
 	}
-	if e.Index >= len(results) || results[e.Index].Invalid != nil || results[e.Index].Event.Doc != d.id {
-		d.fault,
-			d.faultFor = "the message decodes differently than when it was held: were the source's settings changed?",
-			string(deadletter.Contract)
-		return nil
+	if invalid != nil || e.Index >= len(results) || results[e.Index].Event.Doc != d.id {
+		d.fault = "the message decodes differently than when it was held: were the source's settings changed?"
+		d.faultFor = string(deadletter.Contract)
+		return nil //nolint:nilerr // the document has the fault: nothing is to be tried again
 	}
 	ev := results[e.Index].Event
 	d.version = ev.Version

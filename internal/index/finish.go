@@ -106,7 +106,8 @@ func (t *turn) readHealth(ctx context.Context) {
 	switch {
 	case t.circuit == shard.CircuitProbe && t.manifest.Lane == flight.Bulk &&
 		t.now() < t.health.OpenUntil.Add(t.openFor(t.health.Level)):
-		t.circuit, t.circuitNext = shard.CircuitOpen, t.health.OpenUntil // who asks writes first, and live is not through yet
+		// Who asks writes first, and live is not through yet.
+		t.circuit, t.circuitNext = shard.CircuitOpen, t.health.OpenUntil
 	case t.circuit == shard.CircuitProbe:
 		t.probe(ctx)
 	}

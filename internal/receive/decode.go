@@ -28,7 +28,8 @@ func (b *batch) decode(ctx context.Context) {
 				b.fail(&pending{msg: i, Event: event.Event{Index: r.Invalid.Index}},
 					"load the body that a pointer names: "+r.Invalid.Err.Error())
 			case r.Invalid != nil:
-				p := &pending{msg: i, Event: event.Event{Index: r.Invalid.Index, Doc: r.Invalid.Doc, Key: r.Invalid.Key}}
+				p := &pending{msg: i}
+				p.Event = event.Event{Index: r.Invalid.Index, Doc: r.Invalid.Doc, Key: r.Invalid.Key}
 				b.letter(p, r.Invalid.Reason, faultDetail(r.Invalid))
 			case r.Skip != "":
 				b.done(&pending{msg: i, Event: event.Event{Index: j, Doc: r.Event.Doc}}, journal.Skipped, r.Skip)

@@ -40,7 +40,8 @@ func TestNoErrorOfACallIsLost(t *testing.T) {
 				if l := b.letters(); len(l) < 2 {
 					t.Errorf("%d dead letters, want one for each dead event", len(l))
 				}
-				if items, _, err := b.schedule.Due(t.Context(), time.Now().Add(11*24*time.Hour), "", 10); len(items) != 1 {
+				later := time.Now().Add(11 * 24 * time.Hour)
+				if items, _, err := b.schedule.Due(t.Context(), later, "", 10); len(items) != 1 {
 					t.Errorf("%d scheduled events (%v), want 1", len(items), err)
 				}
 				return b.notes.All(), nil

@@ -73,7 +73,8 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 		}
 		for _, tt := range tests {
 			var got []deadletter.Facts
-			err := b.service.List(t.Context(), tt.s, func(f deadletter.Facts) error { got = append(got, f); return nil })
+			err := b.service.List(t.Context(), tt.s,
+				func(f deadletter.Facts) error { got = append(got, f); return nil })
 			if err != nil || ids(got) != tt.want {
 				t.Errorf("%s: got %q, error %v; want %q", tt.name, ids(got), err, tt.want)
 			}

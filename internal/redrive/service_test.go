@@ -285,7 +285,8 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 
 		good := b.service.Queues
 		b.service.Queues = func(s string, l flight.Lane) queue.Queue { return downQueue{good(s, l)} }
-		if got, err := b.service.One(t.Context(), id, redrive.How{}); got != redrive.Failed || !errors.Is(err, errDown) {
+		if got, err := b.service.One(t.Context(), id, redrive.How{}); got != redrive.Failed ||
+			!errors.Is(err, errDown) {
 			t.Errorf("send failed: got %s, error %v; want failed", got, err)
 		}
 		if f, ok := b.facts(id); !ok || f.State != deadletter.Parked {

@@ -3,6 +3,7 @@ package blevesink
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,8 +73,14 @@ func TestWriteComesBackWhenItsContextEnds(t *testing.T) {
 	if err := x.locks.acquire(t.Context(), []shard.DocID{"c#a"}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() {
+		for !x.locks.awaited() {
+			runtime.Gosched()
+		}
+		cancel()
+	}()
 	got := x.Write(ctx, []sink.Op{
 		{Doc: "c#a", Kind: shard.Put, Fence: 1, Document: []byte(`{}`)},
 		{Doc: "c#b", Kind: shard.Put, Fence: 1, Document: []byte(`[]`)},
@@ -86,4 +93,11 @@ func TestWriteComesBackWhenItsContextEnds(t *testing.T) {
 	if s, found, err := x.Get(t.Context(), "c#a"); found || err != nil {
 		t.Errorf("read %+v, %t, %v", s, found, err)
 	}
+}
+
+// awaited reports whether anybody waits for a lock.
+func (l *locks) awaited() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.freed != nil
 }

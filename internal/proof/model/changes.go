@@ -330,7 +330,10 @@ func beyond() []Change {
 			Name:  "aged-while-pending",
 			What:  "no PARK after too_old_to_judge: a message outlives row retention while its own version is pending",
 			Rules: Rules{AgedUnparked: true}, Stuck: true,
-			Bounds: Bounds{Messages: slices.Concat(One(1), Spares(1)), Execs: 2, Batch: 1, Budget: Budget{Crashes: 1, Ages: 1}},
+			Bounds: Bounds{
+				Messages: slices.Concat(One(1), Spares(1)), Execs: 2, Batch: 1,
+				Budget: Budget{Crashes: 1, Ages: 1},
+			},
 		},
 		{
 			Name:  "done-not-remembered",

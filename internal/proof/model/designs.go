@@ -62,7 +62,8 @@ func Holdings() []Holding {
 			Budget: Budget{Crashes: 1},
 		}},
 		{Name: "messages with two poison events of one document", Bounds: Bounds{
-			Messages: slices.Concat([]Message{{Keys: Keys(2, 3)}}, One(1), Spares(2, 3)), Execs: 2, Batch: 1, Poison: Keys(2, 3),
+			Messages: slices.Concat([]Message{{Keys: Keys(2, 3)}}, One(1), Spares(2, 3)), Execs: 2, Batch: 1,
+			Poison: Keys(2, 3),
 			Budget: Budget{Crashes: 1},
 		}},
 		{Name: "a message with a good version and two poison ones", Bounds: Bounds{
