@@ -15,7 +15,8 @@ import (
 
 // AttrLetter is the attribute that holds the facts of a dead letter on its way to the dead-letter
 // queue. The name is lull's own: what a producer puts there is not a dead letter and is not kept.
-const AttrLetter = "lull-dead-letter"
+// It never changes: the queue may hold dead letters of older code for fourteen days.
+const AttrLetter = "lull-letter"
 
 // SchemaVersion is the newest form of AttrLetter that this code understands.
 const SchemaVersion = 1

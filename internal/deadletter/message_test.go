@@ -211,7 +211,7 @@ func TestUnpackRefusesWhatNoMessageCouldHold(t *testing.T) {
 // FuzzLetter packs any message and reads it back.
 func FuzzLetter(f *testing.F) {
 	f.Add("body", "content#1", []byte("\x00\x20\x00"), "name", "String", "value", []byte{0, 1}, "detail", 3)
-	f.Add("", "", []byte{}, "lull-dead-letter", "String", "{}", []byte{}, "\xff", 0)
+	f.Add("", "", []byte{}, "lull-letter", "String", "{}", []byte{}, "\xff", 0)
 	f.Add("\x00\xff", "c#\xff", []byte("x"), queue.AttrFirstSent, "String", "12", []byte{}, strings.Repeat("ä", 200),
 		12)
 	f.Fuzz(func(t *testing.T, body, doc string, k []byte, name, typ, text string, binary []byte, detail string, n int) {

@@ -177,7 +177,7 @@ func (h *Handler) held(m queue.Message, ln flight.Lane, v *verdict) (fate, deadl
 func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros) bool {
 	d := min(queue.WholeSeconds(until.Sub(h.now())+1), queue.MaxHold)
 	// refused: it comes back when its visibility ends, and is judged again
-	if err := queue.ErrorAt(h.Dead.Hold(ctx, []string{m.Receipt}, d), 0); err != nil {
+	if err := queue.Failed(h.Dead.Hold(ctx, []string{m.Receipt}, d)); err != nil {
 		h.note(journal.Note{
 			Step: journal.CallFailed, Message: m.ID, Detail: "change visibility: " + backoff.Class(err),
 		})

@@ -14,7 +14,9 @@ import (
 // returns when all have. nil is the zero Runner. A Runner is safe for concurrent use.
 type Runner func(limit, n int, f func(i int))
 
-// Each calls f(0) to f(n-1) and returns when all of them have. A single part runs where it is.
+// Each calls f(0) to f(n-1) and returns when all of them have. A single part runs where it is. A
+// panic of a part becomes a panic of Each, once the others have ended, so that whoever called Each
+// can recover it.
 func (r Runner) Each(limit, n int, f func(i int)) {
 	switch {
 	case r != nil:
@@ -28,14 +30,23 @@ func (r Runner) Each(limit, n int, f func(i int)) {
 	// once serves the parts that follow.
 	var next atomic.Int64
 	var wg sync.WaitGroup
+	var panicked atomic.Pointer[any]
 	for range min(max(limit, 1), n) {
 		wg.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					panicked.CompareAndSwap(nil, &p)
+				}
+			}()
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
 				f(int(i))
 			}
 		})
 	}
 	wg.Wait()
+	if p := panicked.Load(); p != nil {
+		panic(*p)
+	}
 }
 
 // Try is Each for parts that may fail: all of them run, and the error is that of the first in order

@@ -66,3 +66,25 @@ func TestTryRunsAllAndReturnsTheFirstErrorInOrder(t *testing.T) {
 		t.Errorf("no parts: %v", err)
 	}
 }
+
+// recover does not reach other goroutines: without this, one message that panics ends the process
+// and fails its whole batch.
+func TestAPanicOfAPartReachesWhoeverCalled(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 2, 20} {
+		var ended atomic.Int32
+		got := func() (p any) {
+			defer func() { p = recover() }()
+			Runner(nil).Each(2, n, func(i int) {
+				defer ended.Add(1)
+				if i == 0 {
+					panic("odd message")
+				}
+			})
+			return nil
+		}()
+		if got != "odd message" || ended.Load() != int32(n) {
+			t.Errorf("%d parts: recovered %v after %d parts, want the panic after all", n, got, ended.Load())
+		}
+	}
+}

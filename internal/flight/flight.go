@@ -65,13 +65,14 @@ func (m *Manifest) Items() int {
 	return n
 }
 
-// State travels through the state machine: bounded, no bodies, no receipt handles.
+// State travels through the state machine: bounded, no bodies, no receipt handles. The names of its
+// fields belong to SchemaVersion: executions that older code began go on under newer code.
 type State struct {
 	Schema       int          `json:"schema"`
 	Flight       ID           `json:"flight"`
 	WakeAt       string       `json:"wakeAt"`       // RFC 3339, whole seconds, rounded up
 	VisibleUntil shard.Micros `json:"visibleUntil"` // when the first of its messages becomes visible
-	Remaining    Remaining    `json:"remaining"`    // entries that are not done; empty when the flight is done
+	Remaining    Remaining    `json:"left"`         // entries that are not done; empty when the flight is done
 	Turn         int          `json:"turn"`
 	Leg          int          `json:"leg"`     // how many executions came before this one
 	Started      shard.Micros `json:"started"` // when this execution began
@@ -79,7 +80,7 @@ type State struct {
 
 	// Outage marks a flight that writes without rows while the table is away (`tableOutage: open`).
 	// Nothing in it is acknowledged.
-	Outage bool `json:"outage,omitempty"`
+	Outage bool `json:"open,omitempty"`
 	// ReassertAfter is when every write of an outage has certainly ended; 0 while the table is
 	// away.
 	ReassertAfter shard.Micros `json:"reassertAfter,omitempty"`

@@ -65,12 +65,12 @@ func TestAStateIsSmallForAnyBatch(t *testing.T) {
 	if b, err = json.Marshal(s); err != nil {
 		t.Fatal(err)
 	}
-	const want = `"remaining":""`
+	const want = `"left":""`
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(b, &fields); err != nil {
 		t.Fatal(err)
 	}
-	if got := `"remaining":` + string(fields["remaining"]); got != want {
+	if got := `"left":` + string(fields["left"]); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -116,9 +116,9 @@ func TestAManifestCountsItsEntries(t *testing.T) {
 
 func FuzzState(f *testing.F) {
 	f.Add(
-		`{"schema":1,"flight":"f","wakeAt":"2026-05-04T12:00:00Z","visibleUntil":5,"remaining":"_w","turn":1,"leg":0,"started":9,"done":false}`)
-	f.Add(`{"remaining":"!"}`)
-	f.Add(`{"remaining":7}`)
+		`{"schema":1,"flight":"f","wakeAt":"2026-05-04T12:00:00Z","visibleUntil":5,"left":"_w","turn":1,"leg":0,"started":9,"done":false}`)
+	f.Add(`{"left":"!"}`)
+	f.Add(`{"left":7}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var s flight.State
 		if json.Unmarshal([]byte(text), &s) != nil {

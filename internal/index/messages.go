@@ -2,7 +2,6 @@ package index
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/lullhq/lull/internal/flight"
@@ -21,7 +20,7 @@ func (t *turn) hold(ctx context.Context, receipts []string, until shard.Micros) 
 		d = queue.WholeSeconds(until.Sub(t.now()))
 	}
 	errs := t.queue().Hold(ctx, receipts, d)
-	t.lost("change visibility", "", errors.Join(errs...))
+	t.lost("change visibility", "", queue.Failed(errs))
 	return errs
 }
 

@@ -180,6 +180,29 @@ func TestTheCommonFlightIsNeverExtended(t *testing.T) {
 	})
 }
 
+// A handle that is gone is expected: the message is received again. It is not a failed call.
+func TestAStaleHandleIsNotAFailedCall(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		b.change("a", func(r *shard.Row) {
+			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(2*time.Minute), r.Pending
+		})
+		time.Sleep(b.cfg.Queues.Visibility + time.Second) // the message is visible again
+		asked := 0
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "ChangeMessageVisibilityBatch" {
+				asked += op.Count
+			}
+			return fault.OK
+		})
+		b.turn(s)
+		if asked == 0 {
+			b.Error("nothing was asked of the stale handle")
+		}
+		b.noted(journal.CallFailed, 0)
+	})
+}
+
 func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1))

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -105,5 +106,22 @@ func TestErrorAtReadsAnAnswer(t *testing.T) {
 	errs := []error{nil, failed}
 	if queue.ErrorAt(errs, 0) != nil || !errors.Is(queue.ErrorAt(errs, 1), failed) {
 		t.Errorf("%v and %v, want nil and %v", queue.ErrorAt(errs, 0), queue.ErrorAt(errs, 1), failed)
+	}
+}
+
+func TestAHandleThatIsGoneIsNotAFailure(t *testing.T) {
+	t.Parallel()
+	down := errors.New("down")
+	for _, tt := range []struct {
+		errs []error
+		want error
+	}{
+		{nil, nil},
+		{[]error{nil, queue.ErrGone, fmt.Errorf("hold: %w", queue.ErrGone)}, nil},
+		{[]error{queue.ErrGone, down, nil}, down},
+	} {
+		if got := queue.Failed(tt.errs); !errors.Is(got, tt.want) || errors.Is(got, queue.ErrGone) {
+			t.Errorf("Failed(%v) = %v, want %v", tt.errs, got, tt.want)
+		}
 	}
 }

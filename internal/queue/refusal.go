@@ -65,6 +65,18 @@ func ErrorAt(errs []error, i int) error {
 	return errs[i]
 }
 
+// Failed is what went wrong in a Queue method's answer, nil where nothing did. A handle that is gone
+// is expected: its message was deleted, or delivered again.
+func Failed(errs []error) error {
+	var failed []error
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, ErrGone) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
 // Answer is a Queue method's answer, of one error or nil for each entry: nil where every entry
 // went well.
 func Answer(errs []error) []error {

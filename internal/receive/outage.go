@@ -2,7 +2,6 @@ package receive
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -46,7 +46,7 @@ func (b *batch) outage(ctx context.Context) {
 	}
 	for _, wait := range slices.Sorted(maps.Keys(waits)) {
 		errs := b.h.Ingest.Hold(ctx, waits[wait], wait) // a refused one changes nothing: it comes back earlier
-		b.lost("keep messages away", errors.Join(errs...))
+		b.lost("keep messages away", queue.Failed(errs))
 	}
 }
 

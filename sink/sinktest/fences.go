@@ -86,7 +86,12 @@ func greatestFenceStays(t *testing.T, b *bundle) {
 				fence := event.Fence(1 + (w*3+d)%writers)
 				ops[d] = put(docID("content", fmt.Sprint(d)), fence, fmt.Sprintf(`{"fence":%d}`, fence))
 			}
-			for i, o := range b.sink.Write(t.Context(), ops) {
+			outcomes := b.sink.Write(t.Context(), ops)
+			if len(outcomes) != len(ops) {
+				t.Errorf("%d outcomes for %d ops: %+v", len(outcomes), len(ops), outcomes)
+				return
+			}
+			for i, o := range outcomes {
 				if o.Kind != sink.Applied && (o.Kind != sink.Newer || ops[i].Fence == writers) {
 					t.Errorf("fence %d of %s: %s (%s)", ops[i].Fence, ops[i].Doc, o.Kind, o.Reason)
 				}

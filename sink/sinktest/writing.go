@@ -78,10 +78,12 @@ var writing = []duty{
 	{"a context that has ended leaves every op unknown", always, func(t *testing.T, b *bundle) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		for i, o := range b.sink.Write(ctx, []sink.Op{
-			put(docID("content", "a"), 1, `{}`),
-			del(docID("content", "b"), 1),
-		}) {
+		ops := []sink.Op{put(docID("content", "a"), 1, `{}`), del(docID("content", "b"), 1)}
+		outcomes := b.sink.Write(ctx, ops)
+		if len(outcomes) != len(ops) {
+			t.Fatalf("%d outcomes for %d ops: %+v", len(outcomes), len(ops), outcomes)
+		}
+		for i, o := range outcomes {
 			if o.Kind != sink.Unknown {
 				t.Errorf("op %d: %s, want unknown", i, o.Kind)
 			}
@@ -98,10 +100,11 @@ var writing = []duty{
 
 // oneOutcomePerOp mixes every kind of op, so that an answer in the wrong place shows, and so does a
 // rejected document that harms its neighbours. Deletes are of missing documents, and are applied.
+// The number of ops is not a multiple of the pattern's length: backwards, it reads differently.
 func oneOutcomePerOp(t *testing.T, b *bundle) {
 	var ops []sink.Op
 	var want []sink.OutcomeKind
-	for i := range 60 {
+	for i := range 61 {
 		doc := docID([]string{"content", "news"}[i%2], fmt.Sprintf("%02d", i))
 		switch i % 5 {
 		case 0, 1:

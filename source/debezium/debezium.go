@@ -6,6 +6,7 @@
 package debezium
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -26,18 +27,20 @@ type Options struct {
 type Pointers struct {
 	// Key points to the document's id. Empty means the message's key payload.
 	Key string `json:"key"`
-	// Version points to the version.
+	// Version points to the version. Empty means /source/lsn, PostgreSQL's.
 	Version string `json:"version"`
 }
+
+const defaultVersion = "/source/lsn"
 
 func init() {
 	source.Register(source.Kind{
 		Kind: setting.Kind{
 			Name: "debezium", Doc: "Change events of Debezium.",
-			Options: Options{Pointers{Version: "/source/lsn"}},
+			Options: Options{Pointers{Version: defaultVersion}},
 			Settings: []setting.Setting{
 				setting.Pointer("debezium.key", "Where the document's id is.").Otherwise("the key payload"),
-				setting.Pointer("debezium.version", "Where the version is.").Otherwise("/source/lsn"),
+				setting.Pointer("debezium.version", "Where the version is.").Otherwise(defaultVersion),
 			},
 		},
 		Class: source.ClassLSN,
@@ -60,7 +63,7 @@ func newFormat(r *source.Rules) (source.Format, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read debezium.key: %w", err)
 	}
-	version, err := source.ParsePointer(o.Debezium.Version)
+	version, err := source.ParsePointer(cmp.Or(o.Debezium.Version, defaultVersion))
 	if err != nil {
 		return nil, fmt.Errorf("read debezium.version: %w", err)
 	}

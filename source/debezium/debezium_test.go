@@ -11,6 +11,7 @@ var options = sourcetest.Options{Settings: `
 sources:
   debezium: {kind: debezium}
   debezium-keyed: {kind: debezium, class: time, debezium: {key: /after/id, version: /source/ts_ms}}
+  debezium-empty: {kind: debezium, debezium: {version: ""}}
 defaultSource: debezium
 `}
 

@@ -22,7 +22,7 @@ func newFormat(r *source.Rules) (source.Format, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &format{Rules: r, lists: o.Govuk}
+	s := &format{Rules: r, lists: o.Govuk.complete()}
 	for _, path := range s.lists.OverridePaths {
 		s.paths = append(s.paths, strings.Split(path, "/"))
 	}

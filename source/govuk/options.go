@@ -12,7 +12,7 @@ type Options struct {
 	Govuk Lists `json:"govuk"`
 }
 
-// Lists say which messages are indexed. An empty list means none.
+// Lists say which messages are indexed. An empty list means none, and nil means GOV.UK's own.
 type Lists struct {
 	// IgnoreTypes are document types that are deleted unless their path is in OverridePaths.
 	IgnoreTypes []string `json:"ignoreTypes"`
@@ -41,6 +41,21 @@ var defaults = Options{Lists{
 	},
 	Locales: []string{"en"},
 }}
+
+func (l Lists) complete() Lists {
+	own := defaults.Govuk
+	for _, list := range []struct{ of, otherwise *[]string }{
+		{&l.IgnoreTypes, &own.IgnoreTypes},
+		{&l.IgnorePrefixes, &own.IgnorePrefixes},
+		{&l.OverridePaths, &own.OverridePaths},
+		{&l.Locales, &own.Locales},
+	} {
+		if *list.of == nil {
+			*list.of = *list.otherwise
+		}
+	}
+	return l
+}
 
 var (
 	wordPattern   = regexp.MustCompile(`^\S+$`)

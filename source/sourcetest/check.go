@@ -51,6 +51,9 @@ func checkInvalid(t *testing.T, m event.Message, i int, bad *event.Invalid) {
 		t.Fatalf("decode %q: %q names no field and does not say that the message or its body is wrong", m.Body,
 			bad.Problem)
 	}
+	if len(bad.Field) > 64 {
+		t.Fatalf("decode %q: the field %q has more than 64 bytes: name a field, do not quote content", m.Body, bad.Field)
+	}
 	const quoted = 64 + 2 // what follows a quoted field may equal the body by chance
 	for j := 0; j+quoted < len(bad.Problem); j++ {
 		if strings.Contains(m.Body, bad.Problem[j:j+quoted]) {
@@ -82,6 +85,7 @@ func (s *suite) checkEvent(t *testing.T, m event.Message, e event.Event) {
 		if !errors.As(err, &bad) || bad.Doc != e.Doc || bad.Key != e.Key {
 			t.Fatalf("document of %q: %v, want an Invalid of the event", m.Body, err)
 		}
+		checkInvalid(t, m, e.Index, bad)
 		return
 	}
 	var object map[string]json.RawMessage

@@ -34,7 +34,7 @@ func TestTheStateComesAsTheMachineHandsItOn(t *testing.T) {
 		"signed powers": {"1763665205000001E+0", "0.7E1"},
 	} {
 		payload := `{"schema":1,"flight":"` + id + `","wakeAt":"2026-11-20T19:00:05Z","visibleUntil":` + numbers[0] +
-			`,"remaining":` + string(left) +
+			`,"left":` + string(left) +
 			`,"turn":` + numbers[1] + `,"leg":2,"started":0,"done":false,"startedAt":"2025-11-20T19:00:00.123Z"}`
 		got, err := ReadState([]byte(payload))
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -76,7 +76,7 @@ func TestAnEventThatIsNotAStateIsRefused(t *testing.T) {
 	for _, payload := range []string{
 		"", "{", "[]", "null", `{}`, `{"flight":""}`, `{"flight":"a/b"}`, `{"flight":"f","turn":1.5}`,
 		`{"flight":"f","turn":"1"}`,
-		`{"flight":"f","visibleUntil":1e30}`, `{"flight":"f","remaining":"*"}`, `{"flight":"f","startedAt":"yesterday"}`,
+		`{"flight":"f","visibleUntil":1e30}`, `{"flight":"f","left":"*"}`, `{"flight":"f","startedAt":"yesterday"}`,
 		`{"schema":9}x`,
 	} {
 		if got, err := ReadState([]byte(payload)); err == nil {
@@ -87,7 +87,7 @@ func TestAnEventThatIsNotAStateIsRefused(t *testing.T) {
 
 func TestAStateOfANewerSchemaIsReadNoFurther(t *testing.T) {
 	t.Parallel()
-	got, err := ReadState([]byte(`{"schema":99,"flight":"` + id + `","remaining":{"another":"form"},"turn":"many"}`))
+	got, err := ReadState([]byte(`{"schema":99,"flight":"` + id + `","left":{"another":"form"},"turn":"many"}`))
 	if err != nil || got.Schema != 99 || got.Flight != id {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -129,7 +129,7 @@ func turn(t *testing.T, left time.Duration, take func(context.Context, flight.St
 	h := &Turn{Take: take, Limit: 10 * time.Second, Journal: j}
 	ctx, cancel := context.WithTimeout(t.Context(), left)
 	defer cancel()
-	answer, err := h.Invoke(ctx, []byte(`{"schema":1,"flight":"`+id+`","remaining":"_w","turn":1}`))
+	answer, err := h.Invoke(ctx, []byte(`{"schema":1,"flight":"`+id+`","left":"_w","turn":1}`))
 	if err != nil && total(t, out, metrics.TurnsLost) != 1 {
 		t.Errorf("the lost turn was not counted: %s", out)
 	}

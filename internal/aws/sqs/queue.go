@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/lullhq/lull/internal/aws/client"
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/queue"
 )
@@ -43,7 +44,9 @@ func (q *Queue) Send(ctx context.Context, out []queue.Outgoing) []error {
 	errs := make([]error, len(out))
 	var good, sizes []int
 	for i := range out {
-		if errs[i] = out[i].Refusal(); errs[i] == nil {
+		if err := out[i].Refusal(); err != nil {
+			errs[i] = backoff.Permanent(err)
+		} else {
 			good, sizes = append(good, i), append(sizes, queue.Bytes(out[i].Body, out[i].Attributes))
 		}
 	}
