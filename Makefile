@@ -72,7 +72,7 @@ faults: ## Check that every line of docs/faults.md names tests that exist
 
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder for a short while each (FUZZTIME=10s)
-	@grep -rlE --include='*_test.go' '^func Fuzz[A-Z]' cmd event internal sink source | while read -r file; do \
+	@grep -rlE --include='*_test.go' '^func Fuzz[A-Z]' cmd event internal setting sink source | while read -r file; do \
 	  grep -oE '^func Fuzz[A-Za-z0-9_]+' "$$file" | while read -r _ name; do \
 	    echo "$$(dirname "$$file") $$name"; \
 	    go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")"; \

@@ -23,7 +23,7 @@ import (
 const maxFunctionName = 64
 
 // Validate returns every fault of the settings and of the Props at once, joined; nil means that
-// they can be synthesised. config.Faults takes the error apart. It reads the first bytes of the
+// they can be synthesised. Faults takes the error apart. It reads the first bytes of the
 // binaries and changes nothing.
 func (p *Props) Validate() error {
 	if p == nil || p.Config == nil {

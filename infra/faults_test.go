@@ -119,7 +119,7 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 				t.Fatal("got no fault")
 			}
 			var got []string
-			for _, f := range config.Faults(err) {
+			for _, f := range Faults(err) {
 				if f.Problem == "" || f.Fix == "" {
 					t.Errorf("%v says too little", f)
 				}

@@ -15,6 +15,8 @@ type (
 	Lane = flight.Lane
 	// Function is one of the four programs.
 	Function = names.Function
+	// Fault is one thing that is wrong with the settings or the Props, with the fix.
+	Fault = config.Fault
 )
 
 // The lanes.
@@ -40,3 +42,6 @@ func LoadSettings(path string) (*Settings, error) {
 	}
 	return &c, nil
 }
+
+// Faults takes apart an error of LoadSettings or Props.Validate.
+func Faults(err error) []*Fault { return config.Faults(err) }

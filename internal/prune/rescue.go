@@ -15,10 +15,10 @@ import (
 // left.
 var ErrNothingToRescue = errors.New("nothing in the flight is left to write")
 
-// Rescue starts a new flight from the manifest of a stuck one: what is neither committed nor a dead
-// dead letter is admitted again and written with no message behind it. Deletions of its messages
-// change nothing, and should one be in the queue after all, both are judged by the row. It returns
-// the new flight; the old manifest goes once its events are done. Rescuing twice does no harm.
+// Rescue starts a new flight from the manifest of a stuck one. What is neither committed nor a dead
+// letter is admitted again, and written without a message behind it. Deletions of its messages
+// change nothing. Should one be in the queue after all, the row judges both. It returns the new
+// flight; the old manifest goes once its events are done. Rescuing twice does no harm.
 func (p *Pruner) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	next, err := p.rescue(ctx, id)
 	if err != nil {

@@ -65,8 +65,8 @@ func ErrorAt(errs []error, i int) error {
 	return errs[i]
 }
 
-// Failed is what went wrong in a Queue method's answer, nil where nothing did. A handle that is gone
-// is expected: its message was deleted, or delivered again.
+// Failed is what went wrong in a Queue method's answer, nil where nothing did. A handle that is
+// gone is expected: its message was deleted, or delivered again.
 func Failed(errs []error) error {
 	var failed []error
 	for _, err := range errs {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What is written out and read back has the defaults for what was nil, so nil means them before, too.
+// What is written out and read back has the defaults for what was nil. So nil means them before,
+// too.
 func TestNilListsAreTheDefaultsAndEmptyOnesAreNot(t *testing.T) {
 	t.Parallel()
 	if got := (Lists{}).complete(); !reflect.DeepEqual(got, defaults.Govuk) {

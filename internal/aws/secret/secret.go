@@ -1,8 +1,8 @@
 // Package secret reads a user's name and password from Secrets Manager.
 //
-// It promises that a secret is read when it is first needed, and again after a few minutes. So a
-// rotated password is taken up; that while it cannot be read anew the last one is used; and that
-// neither errors nor logs ever hold any of it.
+// A secret is read when it is first needed, and again after a few minutes. So a rotated password is
+// taken up. While it cannot be read anew, the last one is used. Neither errors
+// nor logs ever hold any of it.
 //
 // The one request is made here, signed by the SDK: the service's own client would add 200 KB to the
 // index function, which has none to spare.
