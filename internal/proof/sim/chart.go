@@ -31,20 +31,20 @@ func Chart(timeline []Second, rate int, from, to time.Duration) string {
 	most := func(f func(Second) int) func([]Second) float64 {
 		return func(stretch []Second) float64 { return float64(peak(stretch, f)) }
 	}
-	written := []plot.Series{
-		line("written", mean(func(s Second) int { return s.Written })),
-		line("answered 429", mean(func(s Second) int { return s.Throttled })),
+	documents := []plot.Series{
+		line("written", mean(written)),
+		line("answered 429", mean(throttled)),
 	}
 	if rate > 0 {
-		written = append(written, line(fmt.Sprintf("what the sink takes: %d", rate),
+		documents = append(documents, line(fmt.Sprintf("what the sink takes: %d", rate),
 			func([]Second) float64 { return float64(rate) }))
 	}
 	const minutes = "minutes"
 	return plot.Stack("A sink under strain",
-		plot.Plot{Title: "Documents", XName: minutes, YName: "a second", Series: written},
+		plot.Plot{Title: "Documents", XName: minutes, YName: "a second", Series: documents},
 		plot.Plot{Title: "Requests to the sink", XName: minutes, YName: "a second", Series: []plot.Series{
-			line("mean", mean(func(s Second) int { return s.Requests })),
-			line("most in one second", most(func(s Second) int { return s.Requests })),
+			line("mean", mean(requests)),
+			line("most in one second", most(requests)),
 		}},
 		plot.Plot{Title: "Age of what was committed", XName: minutes, YName: "seconds", Series: []plot.Series{
 			line("median", func(stretch []Second) float64 { return aged(stretch, 0.5).Seconds() }),
@@ -58,6 +58,10 @@ func Chart(timeline []Second, rate int, from, to time.Duration) string {
 		},
 	)
 }
+
+func requests(s Second) int  { return s.Requests }
+func written(s Second) int   { return s.Written }
+func throttled(s Second) int { return s.Throttled }
 
 func total(stretch []Second, f func(Second) int) (n int) {
 	for _, s := range stretch {

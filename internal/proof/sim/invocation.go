@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/fanout"
@@ -129,12 +130,7 @@ func (v *invocation) parked() *coroutine {
 
 // leave takes a coroutine whose job has ended off the list.
 func (v *invocation) leave(c *coroutine) {
-	for i, other := range v.coroutines {
-		if other == c {
-			v.coroutines = append(v.coroutines[:i], v.coroutines[i+1:]...)
-			return
-		}
-	}
+	v.coroutines = slices.DeleteFunc(v.coroutines, func(other *coroutine) bool { return other == c })
 }
 
 // parallel runs parts of the invocation beside each other.

@@ -38,12 +38,10 @@ const (
 	growth  = 5                     // pollers added each second
 )
 
-func newMapping(w *World, q *sqsQueue, name string, batch int, window, timeout time.Duration, pollers,
-	most int,
-) *mapping {
-	m := &mapping{w: w, q: q, name: name, batch: batch, window: window, timeout: timeout, most: most}
+// newMapping gives a mapping its first pollers, and lets its queue tell it what comes.
+func newMapping(m *mapping, pollers int) *mapping {
 	m.add(max(pollers, 1))
-	q.Visible = m.look
+	m.q.Visible = m.look
 	return m
 }
 

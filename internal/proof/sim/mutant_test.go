@@ -29,9 +29,23 @@ type mutant struct {
 	make   func(w **World) Hooks
 }
 
-// editing is a mutant of the conditions: edit may change every write.
-func editing(edit func(w *shard.Write)) func(**World) Hooks {
-	return seeing(func(s shard.Store) shard.Store { return editedStore{s, edit} })
+// editing is a mutant of the conditions: edit changes the writes of these transitions.
+func editing(of []shard.Transition, edit func(w *shard.Write)) func(**World) Hooks {
+	return seeing(func(s shard.Store) shard.Store { return editedStore{s, of, edit} })
+}
+
+// Transitions in all their forms.
+var (
+	claims  = []shard.Transition{shard.CLAIM, shard.CLAIMAgain}
+	commits = []shard.Transition{shard.COMMIT, shard.COMMITNewerWaiting}
+	rejects = []shard.Transition{shard.REJECT, shard.REJECTNotPending}
+)
+
+func only(t shard.Transition) []shard.Transition { return []shard.Transition{t} }
+
+// indexing is a mutant of index.
+func indexing(change func(h *index.Handler)) func(**World) Hooks {
+	return func(**World) Hooks { return Hooks{Index: change} }
 }
 
 // seeing is a mutant of what index, receive, dlq and the redrive see of the table.
@@ -48,12 +62,15 @@ func seeing(wrap func(shard.Store) shard.Store) func(**World) Hooks {
 
 type editedStore struct {
 	shard.Store
+	of   []shard.Transition
 	edit func(w *shard.Write)
 }
 
 func (s editedStore) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
-	w.Cond, w.Update = slices.Clone(w.Cond), slices.Clone(w.Update)
-	s.edit(&w)
+	if slices.Contains(s.of, w.Transition) {
+		w.Cond, w.Update = slices.Clone(w.Cond), slices.Clone(w.Update)
+		s.edit(&w)
+	}
 	return s.Store.Write(ctx, w)
 }
 
@@ -64,25 +81,27 @@ func without(w *shard.Write, attr shard.Attr) {
 	})
 }
 
+func keepsPending(w *shard.Write) {
+	keeping(w, shard.AttrPending, shard.AttrBurstStart, shard.AttrFlight)
+}
+
 // keeping takes the actions of an update away that touch an attribute.
 func keeping(w *shard.Write, attrs ...shard.Attr) {
 	w.Update = slices.DeleteFunc(w.Update, func(a shard.Action) bool { return slices.Contains(attrs, a.Attr) })
 }
 
-func isClaim(w *shard.Write) bool  { return w.Transition.Base() == shard.CLAIM }
-func isCommit(w *shard.Write) bool { return w.Transition.Base() == shard.COMMIT }
-func isReject(w *shard.Write) bool { return w.Transition.Base() == shard.REJECT }
-
-// sinking is a mutant of what index makes of the sink.
-func sinking(wrap func(sink.Sink) sink.Sink) func(**World) Hooks {
-	return func(**World) Hooks { return Hooks{Index: func(h *index.Handler) { h.Sink = wrap(h.Sink) }} }
+// writing is a mutant of how index writes to the sink.
+func writing(write writeFunc) func(**World) Hooks {
+	return indexing(func(h *index.Handler) { h.Sink = sinkFunc{h.Sink, write} })
 }
 
 // sinkFunc is a sink whose Write is changed.
 type sinkFunc struct {
 	sink.Sink
-	write func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome
+	write writeFunc
 }
+
+type writeFunc func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome
 
 func (s sinkFunc) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return s.write(ctx, ops, s.Sink)
@@ -90,14 +109,12 @@ func (s sinkFunc) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 
 // answering changes the outcomes that the sink gives.
 func answering(change func(sink.Outcome) sink.Outcome) func(**World) Hooks {
-	return sinking(func(s sink.Sink) sink.Sink {
-		return sinkFunc{s, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
-			out := to.Write(ctx, ops)
-			for i := range out {
-				out[i] = change(out[i])
-			}
-			return out
-		}}
+	return writing(func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+		out := to.Write(ctx, ops)
+		for i := range out {
+			out[i] = change(out[i])
+		}
+		return out
 	})
 }
 
@@ -115,60 +132,49 @@ var mutants = []mutant{
 			return seenStore{s, func(r *shard.Row) { r.Committed = max(r.Committed, r.Dead) }}
 		}),
 	},
-	{"admit although committed", "ADMIT does not ask for committed < k", editing(func(w *shard.Write) {
-		if w.Transition == shard.ADMIT {
-			without(w, shard.AttrCommitted)
-		}
+	{"admit although committed", "ADMIT does not ask for committed < k", editing(only(shard.ADMIT), func(w *shard.Write) {
+		without(w, shard.AttrCommitted)
 	})},
 	{
 		"cap without claimed", "an older version is claimed at the cap although a newer one was claimed",
-		func(w **World) Hooks {
-			return Hooks{Index: func(h *index.Handler) {
-				h.Shards = seenStore{editedStore{h.Shards, func(w *shard.Write) {
-					if w.Transition == shard.CLAIM {
-						without(w, shard.AttrClaimed)
-					}
-				}}, func(r *shard.Row) { r.Claimed = "" }}
-			}}
-		},
+		indexing(func(h *index.Handler) {
+			h.Shards = seenStore{
+				editedStore{h.Shards, only(shard.CLAIM), func(w *shard.Write) { without(w, shard.AttrClaimed) }},
+				func(r *shard.Row) { r.Claimed = "" },
+			}
+		}),
 	},
-	{"claim without lease", "CLAIM does not ask for lease_until < now", editing(func(w *shard.Write) {
-		if isClaim(w) {
-			without(w, shard.AttrLeaseUntil)
-		}
-	})},
-	{"no interval between writes", "index looks at last_write neither before nor in CLAIM", func(**World) Hooks {
-		return Hooks{Index: func(h *index.Handler) {
-			h.Shards = seenStore{editedStore{h.Shards, func(w *shard.Write) {
-				if isClaim(w) {
-					without(w, shard.AttrLastWrite)
-				}
-			}}, func(r *shard.Row) { r.LastWrite = 0 }}
-		}}
-	}},
-	{"claim of a dead version", "neither ADMIT nor CLAIM asks for dead <> k", editing(func(w *shard.Write) {
-		if isClaim(w) || w.Transition == shard.ADMIT {
-			without(w, shard.AttrDead)
-		}
+	{"claim without lease", "CLAIM does not ask for lease_until < now", editing(claims, func(w *shard.Write) {
+		without(w, shard.AttrLeaseUntil)
 	})},
 	{
-		"lease shorter than the invocation", "lease_until leaves out Ti: it is guard + applyDelay from now",
-		shorterLease(func(w *World) time.Duration {
-			return w.cfg.Index.Timeout
+		"no interval between writes", "index looks at last_write neither before nor in CLAIM",
+		indexing(func(h *index.Handler) {
+			h.Shards = seenStore{
+				editedStore{h.Shards, claims, func(w *shard.Write) { without(w, shard.AttrLastWrite) }},
+				func(r *shard.Row) { r.LastWrite = 0 },
+			}
 		}),
+	},
+	{
+		"claim of a dead version", "neither ADMIT nor CLAIM asks for dead <> k",
+		editing(append(only(shard.ADMIT), claims...), func(w *shard.Write) { without(w, shard.AttrDead) }),
+	},
+	{
+		"lease shorter than the invocation", "lease_until leaves out Ti: it is guard + applyDelay from now",
+		shorterLease(func(w *World) time.Duration { return w.cfg.Index.Timeout }),
 	},
 	{
 		"lease without applyDelay", "lease_until leaves out applyDelay, for a sink without versions",
-		shorterLease(func(w *World) time.Duration {
-			return w.cfg.ApplyDelay("search")
-		}),
+		shorterLease(func(w *World) time.Duration { return w.cfg.ApplyDelay("search") }),
 	},
 	{
 		"lease without guard", "lease_until leaves out the guard",
 		shorterLease(func(w *World) time.Duration { return w.cfg.Index.Guard }),
 	},
-	{"fence of the invocation", "the external version is when the invocation began", func(**World) Hooks {
-		return Hooks{Index: func(h *index.Handler) {
+	{
+		"fence of the invocation", "the external version is when the invocation began",
+		indexing(func(h *index.Handler) {
 			began := h.Clock.Now()
 			h.Sink = sinkFunc{h.Sink, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
 				for i := range ops {
@@ -176,51 +182,46 @@ var mutants = []mutant{
 				}
 				return to.Write(ctx, ops)
 			}}
-		}}
-	}},
-	{"fence of the version", "the external version is a number of the version's own", func(**World) Hooks {
-		return Hooks{Index: func(h *index.Handler) {
-			h.Sink = sinkFunc{h.Sink, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
-				for i := range ops {
-					ops[i].Fence = shard.Fence(ops[i].Key[len(ops[i].Key)-1])
+		}),
+	},
+	{
+		"fence of the version", "the external version is a number of the version's own",
+		writing(func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+			for i := range ops {
+				ops[i].Fence = shard.Fence(ops[i].Key[len(ops[i].Key)-1])
+			}
+			out := to.Write(ctx, ops)
+			for i := range out {
+				if out[i].Kind == sink.Newer {
+					out[i].Kind = sink.Applied
 				}
-				out := to.Write(ctx, ops)
-				for i := range out {
-					if out[i].Kind == sink.Newer {
-						out[i].Kind = sink.Applied
-					}
-				}
-				return out
-			}}
-		}}
-	}},
-	{"owner is the flight", "the token is the flight's id", func(**World) Hooks { return Hooks{Index: tokenOfFlight} }},
+			}
+			return out
+		}),
+	},
+	{"owner is the flight", "the token is the flight's id", indexing(tokenOfFlight)},
 	{
 		"own claim by key alone", "a refused CLAIM counts as ours because claimed = k",
 		seeing(func(s shard.Store) shard.Store { return ownByKey{s} }),
 	},
-	{"commit without owner", "COMMIT does not ask for owner = token", editing(func(w *shard.Write) {
-		if isCommit(w) {
-			without(w, shard.AttrOwner)
-		}
+	{"commit without owner", "COMMIT does not ask for owner = token", editing(commits, func(w *shard.Write) {
+		without(w, shard.AttrOwner)
 	})},
 	{
 		"commit waits for nobody", "COMMIT always has its form for a newer version that waits",
-		editing(func(w *shard.Write) {
-			if w.Transition == shard.COMMIT {
-				keeping(w, shard.AttrPending, shard.AttrFlight, shard.AttrExpiresAt)
-				without(w, shard.AttrPending)
-			}
+		editing(only(shard.COMMIT), func(w *shard.Write) {
+			keeping(w, shard.AttrPending, shard.AttrFlight, shard.AttrExpiresAt)
+			without(w, shard.AttrPending)
 		}),
 	},
-	{"release forgets claimed", "RELEASE sets claimed to committed", editing(func(w *shard.Write) {
-		if w.Transition == shard.RELEASE {
+	{
+		"release forgets claimed", "RELEASE sets claimed to committed",
+		editing(only(shard.RELEASE), func(w *shard.Write) {
 			w.Update = append(w.Update, shard.Action{
-				Verb: shard.Copy, Attr: shard.AttrClaimed,
-				From: shard.AttrCommitted,
+				Verb: shard.Copy, Attr: shard.AttrClaimed, From: shard.AttrCommitted,
 			})
-		}
-	})},
+		}),
+	},
 	{
 		"release after no answer", "an unknown outcome is RELEASEd as if nothing had been applied",
 		answering(func(o sink.Outcome) sink.Outcome {
@@ -232,30 +233,26 @@ var mutants = []mutant{
 	},
 	{
 		"second request under one claim", "a request without an answer is sent again under the same claim",
-		sinking(func(s sink.Sink) sink.Sink {
-			return sinkFunc{s, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
-				out := to.Write(ctx, ops)
-				for range 3 {
-					if len(out) == len(ops) && !slices.ContainsFunc(out,
-						func(o sink.Outcome) bool { return o.Kind == sink.Unknown }) {
-						break
-					}
-					out = to.Write(ctx, ops)
+		writing(func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+			out := to.Write(ctx, ops)
+			for range 3 {
+				if len(out) == len(ops) && !slices.ContainsFunc(out,
+					func(o sink.Outcome) bool { return o.Kind == sink.Unknown }) {
+					break
 				}
-				return out
-			}}
+				out = to.Write(ctx, ops)
+			}
+			return out
 		}),
 	},
 	{
 		"short answers count", "a bulk answer with too few items is success for the rest",
-		sinking(func(s sink.Sink) sink.Sink {
-			return sinkFunc{s, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
-				out := to.Write(ctx, ops)
-				for len(out) < len(ops) {
-					out = append(out, sink.Outcome{Kind: sink.Applied})
-				}
-				return out
-			}}
+		writing(func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+			out := to.Write(ctx, ops)
+			for len(out) < len(ops) {
+				out = append(out, sink.Outcome{Kind: sink.Applied})
+			}
+			return out
 		}),
 	},
 	{
@@ -269,29 +266,20 @@ var mutants = []mutant{
 	},
 	{"delete before commit", "index deletes messages when the sink has answered, before COMMIT", deleteAround(true)},
 	{"delete before write", "index deletes messages when it has claimed, before the write", deleteAround(false)},
-	{"reject before the dead letter", "REJECT does not wait until the dead letter is stored", func(**World) Hooks {
-		return Hooks{Index: func(h *index.Handler) { h.Dead = unstored{h.Dead} }}
-	}},
+	{
+		"reject before the dead letter", "REJECT does not wait until the dead letter is stored",
+		indexing(func(h *index.Handler) { h.Dead = unstored{h.Dead} }),
+	},
 	{
 		"reject forgets claimed", "REJECT takes claimed away instead of setting it to claimed_was",
-		editing(func(w *shard.Write) {
-			if isReject(w) {
-				keeping(w, shard.AttrClaimed)
-				w.Update = append(w.Update, shard.Action{Verb: shard.Remove, Attr: shard.AttrClaimed})
-			}
+		editing(rejects, func(w *shard.Write) {
+			keeping(w, shard.AttrClaimed)
+			w.Update = append(w.Update, shard.Action{Verb: shard.Remove, Attr: shard.AttrClaimed})
 		}),
 	},
-	{"reject keeps pending", "REJECT leaves pending at the dead version", editing(func(w *shard.Write) {
-		if isReject(w) {
-			keeping(w, shard.AttrPending, shard.AttrBurstStart, shard.AttrFlight)
-		}
-	})},
+	{"reject keeps pending", "REJECT leaves pending at the dead version", editing(rejects, keepsPending)},
 	{"park keeps pending", "PARK leaves pending at the dead version", everywhere(func(s shard.Store) shard.Store {
-		return editedStore{s, func(w *shard.Write) {
-			if w.Transition == shard.PARK {
-				keeping(w, shard.AttrPending, shard.AttrBurstStart, shard.AttrFlight)
-			}
-		}}
+		return editedStore{s, only(shard.PARK), keepsPending}
 	})},
 	{"redrive deletes the dead letter", "a redrive deletes the parked item after sending", func(**World) Hooks {
 		return Hooks{
@@ -354,7 +342,7 @@ type ownByKey struct{ shard.Store }
 
 func (s ownByKey) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	old, err := s.Store.Write(ctx, w)
-	if refused, ok := shard.AsRefused(err); ok && isClaim(&w) {
+	if refused, ok := shard.AsRefused(err); ok && slices.Contains(claims, w.Transition) {
 		after := w.Apply(refused.Row)
 		if refused.Row.Claimed == after.Claimed && refused.Row.Owner != "" && refused.Row.Committed < after.Claimed {
 			return refused.Row, nil
@@ -367,10 +355,7 @@ func (s ownByKey) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 func shorterLease(by func(*World) time.Duration) func(**World) Hooks {
 	return func(w **World) Hooks {
 		return Hooks{Index: func(h *index.Handler) {
-			h.Shards = editedStore{h.Shards, func(wr *shard.Write) {
-				if !isClaim(wr) {
-					return
-				}
+			h.Shards = editedStore{h.Shards, claims, func(wr *shard.Write) {
 				for i := range wr.Update {
 					if a := &wr.Update[i]; a.Attr == shard.AttrLeaseUntil {
 						a.Val.Num -= by(*w).Microseconds()
@@ -403,32 +388,30 @@ func (f *seenFlights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, 
 // deleteAround deletes the messages of the documents that are written, before or after the write,
 // without asking the row.
 func deleteAround(after bool) func(**World) Hooks {
-	return func(**World) Hooks {
-		return Hooks{Index: func(h *index.Handler) {
-			f := &seenFlights{Store: h.Flights}
-			h.Flights = f
-			h.Sink = sinkFunc{h.Sink, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
-				var out []sink.Outcome
-				if after {
-					out = to.Write(ctx, ops)
+	return indexing(func(h *index.Handler) {
+		f := &seenFlights{Store: h.Flights}
+		h.Flights = f
+		h.Sink = sinkFunc{h.Sink, func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+			var out []sink.Outcome
+			if after {
+				out = to.Write(ctx, ops)
+			}
+			for i, op := range ops {
+				if after && (len(out) != len(ops) || out[i].Kind != sink.Applied) {
+					continue
 				}
-				for i, op := range ops {
-					if after && (len(out) != len(ops) || out[i].Kind != sink.Applied) {
-						continue
-					}
-					for _, r := range f.last.Records {
-						if len(r.Events) == 1 && r.Events[0].Doc == op.Doc && r.Events[0].Key == op.Key {
-							h.Queues[f.last.Lane].Delete(ctx, []string{r.Message.Receipt})
-						}
+				for _, r := range f.last.Records {
+					if len(r.Events) == 1 && r.Events[0].Doc == op.Doc && r.Events[0].Key == op.Key {
+						h.Queues[f.last.Lane].Delete(ctx, []string{r.Message.Receipt})
 					}
 				}
-				if !after {
-					out = to.Write(ctx, ops)
-				}
-				return out
-			}}
+			}
+			if !after {
+				out = to.Write(ctx, ops)
+			}
+			return out
 		}}
-	}
+	})
 }
 
 // unstored is a queue whose failures to send go unnoticed.

@@ -56,10 +56,7 @@ func (r Result) between(from, to time.Duration) []Second {
 	return r.Timeline[from/time.Second : to/time.Second]
 }
 
-func requests(s Second) int  { return s.Requests }
-func pings(s Second) int     { return s.Pings }
-func written(s Second) int   { return s.Written }
-func throttled(s Second) int { return s.Throttled }
+func pings(s Second) int { return s.Pings }
 
 // drained is how long after the sink is back what waits is no more than twice what waited before it
 // went.

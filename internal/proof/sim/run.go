@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -234,12 +235,7 @@ func (w *World) parked() int {
 // close ends whatever still runs.
 func (w *World) close() {
 	w.ended = true
-	ids := make([]int64, 0, len(w.live))
-	for id := range w.live {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(w.live)) {
 		if v := w.live[id]; v != nil {
 			w.kill(v, "end")
 		}
@@ -248,11 +244,4 @@ func (w *World) close() {
 }
 
 // sorted lists the documents that were heard of.
-func (o *oracle) sorted() []shard.DocID {
-	docs := make([]shard.DocID, 0, len(o.docs))
-	for doc := range o.docs {
-		docs = append(docs, doc)
-	}
-	slices.Sort(docs)
-	return docs
-}
+func (o *oracle) sorted() []shard.DocID { return slices.Sorted(maps.Keys(o.docs)) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"text/template"
 	"time"
 
 	"github.com/lullhq/lull/internal/proof/price"
@@ -59,9 +60,6 @@ func (r Result) Summary(level Level) Summary {
 }
 
 func spread(all []time.Duration) Spread {
-	if len(all) == 0 {
-		return Spread{}
-	}
 	return Spread{
 		Count: len(all), P50: at(all, 0.5).Milliseconds(), P99: at(all, 0.99).Milliseconds(),
 		Max: at(all, 1).Milliseconds(),
@@ -93,28 +91,26 @@ func bill(c Counts) Bill {
 // String is the summary in a few lines.
 func (s Summary) String() string {
 	var b strings.Builder
-	c := s.Counts
-	per := func(n int64) float64 { return float64(n) / float64(max(c.Events, 1)) }
-	ms := func(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
-	fmt.Fprintf(&b, "%d messages, %d events in %s of virtual time; faults %s, seed %d\n", c.Messages, c.Events,
-		ms(s.VirtualMS), s.Faults, s.Seed)
-	fmt.Fprintf(&b, "freshness  p50 %s, p99 %s, max %s, of %d versions written\n", ms(s.Freshness.P50),
-		ms(s.Freshness.P99), ms(s.Freshness.Max), s.Freshness.Count)
-	fmt.Fprintf(&b, "sink       %d documents in %d requests\n", c.Applied, c.Requests)
-	fmt.Fprintf(&b, "table      %d writes (%.2f an event, %d refused), %d rows read\n", c.RowWrites(),
-		per(c.RowWrites()), c.Refused, c.RowsRead)
-	fmt.Fprintf(&b, "flights    %d executions, %d turns, %d transitions\n", c.Executions, c.Turns, c.Transitions)
-	fmt.Fprintf(&b, "queue      %d calls; bucket %d writes, %d reads\n", c.QueueCalls, c.Puts, c.Gets)
-	fmt.Fprintf(&b, "cost       $%.2f per million events (list prices, %s; idle polling not counted)\n",
-		s.Bill.PerMillion, s.Bill.Prices)
-	fmt.Fprintf(&b, "checked    %d I/O decisions, trace %s, ", s.Decisions, s.Trace)
-	if len(s.Violations) == 0 {
-		b.WriteString("every promise held\n")
-		return b.String()
-	}
-	fmt.Fprintf(&b, "%d promises broken:\n", len(s.Violations))
-	for _, v := range s.Violations {
-		fmt.Fprintf(&b, "  %s\n", v)
-	}
+	_ = page.Execute(&b, s) // a Builder takes everything, and the fields are there: a test prints it
 	return b.String()
 }
+
+var page = template.Must(template.New("summary").Funcs(template.FuncMap{
+	"ms":  func(n int64) string { return (time.Duration(n) * time.Millisecond).String() },
+	"per": func(n int64, of int) float64 { return float64(n) / float64(max(of, 1)) },
+}).Parse(`{{$c := .Counts -}}
+{{$c.Messages}} messages, {{$c.Events}} events in {{ms .VirtualMS}} of virtual time; faults {{.Faults}}, seed {{.Seed}}
+{{with .Freshness -}}
+freshness  p50 {{ms .P50}}, p99 {{ms .P99}}, max {{ms .Max}}, of {{.Count}} versions written
+{{end -}}
+sink       {{$c.Applied}} documents in {{$c.Requests}} requests
+table      {{$c.RowWrites}} writes ({{printf "%.2f" (per $c.RowWrites $c.Events)}} an event, ` +
+	`{{$c.Refused}} refused), {{$c.RowsRead}} rows read
+flights    {{$c.Executions}} executions, {{$c.Turns}} turns, {{$c.Transitions}} transitions
+queue      {{$c.QueueCalls}} calls; bucket {{$c.Puts}} writes, {{$c.Gets}} reads
+cost       ${{printf "%.2f" .Bill.PerMillion}} per million events ` +
+	`(list prices, {{.Bill.Prices}}; idle polling not counted)
+checked    {{.Decisions}} I/O decisions, trace {{.Trace}}, ` +
+	`{{if .Violations}}{{len .Violations}} promises broken:{{else}}every promise held{{end}}
+{{range .Violations}}  {{.}}
+{{end}}`))

@@ -13,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
 	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // Hooks put something between the use cases and the world: how the protocol's mutants are made,
@@ -28,19 +29,29 @@ type Hooks struct {
 	Answer func(h *receive.Handler, batch []queue.Message, failed []string) []string
 }
 
+// hooked lets a hook change a handler.
+func hooked[T any](hook func(*T), handler *T) {
+	if hook != nil {
+		hook(handler)
+	}
+}
+
+// shards is the table as an invocation sees it.
+func (w *World) shards(v *invocation) shard.Store {
+	return w.history.shards(v, v.Shards(tableClient{w.table, v}))
+}
+
 func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invocation, []queue.Message) []string {
 	return func(ctx context.Context, v *invocation, batch []queue.Message) []string {
 		h := receive.Handler{
-			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Flights: v.Flights(w.flights),
+			Shards: w.shards(v), Flights: v.Flights(w.flights),
 			Launcher: v.Launcher(p.machine),
 			Ingest:   v.Queue(p.lane(lane)), Dead: v.Queue(p.dead),
 			Schedule: v.Schedule(w.schedule),
 			Sources:  w.sources, Config: w.cfg, Sink: p.name, Lane: lane, Clock: v.clock, Journal: v,
 			NewID: func() flight.ID { return w.newID(v.clock.Now()) }, Parallel: v.parallel(),
 		}
-		if hook := w.options.Hooks.Receive; hook != nil {
-			hook(&h)
-		}
+		hooked(w.options.Hooks.Receive, &h)
 		failed := h.Handle(ctx, batch)
 		if hook := w.options.Hooks.Answer; hook != nil {
 			failed = hook(&h, batch, failed)
@@ -52,7 +63,7 @@ func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invoca
 func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (flight.State, error) {
 	return func(ctx context.Context, v *invocation, s flight.State) (flight.State, error) {
 		h := index.Handler{
-			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Flights: v.Flights(w.flights),
+			Shards: w.shards(v), Flights: v.Flights(w.flights),
 			Launcher: v.Launcher(p.machine),
 			Queues: map[flight.Lane]queue.Queue{
 				flight.Live: v.Queue(p.live), flight.Bulk: v.Queue(p.bulk),
@@ -62,9 +73,7 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 			Config: w.cfg, Clock: v.clock, Journal: v, NewToken: w.newToken, Jitter: w.dice.Float64,
 			Parallel: v.parallel(),
 		}
-		if hook := w.options.Hooks.Index; hook != nil {
-			hook(&h)
-		}
+		hooked(w.options.Hooks.Index, &h)
 		return h.Turn(ctx, s)
 	}
 }
@@ -72,15 +81,13 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 func (w *World) dlq(p *pipe) func(context.Context, *invocation, []queue.Message) []string {
 	return func(ctx context.Context, v *invocation, batch []queue.Message) []string {
 		h := dlq.Handler{
-			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Letters: v.DeadLetters(w.letters),
+			Shards: w.shards(v), Letters: v.DeadLetters(w.letters),
 			Sources: w.sources,
 			Live:    v.Queue(p.live), Bulk: v.Queue(p.bulk),
 			Dead:   v.Queue(p.dead),
 			Config: w.cfg, Sink: p.name, Clock: v.clock, Journal: v, Parallel: v.parallel(),
 		}
-		if hook := w.options.Hooks.Dlq; hook != nil {
-			hook(&h)
-		}
+		hooked(w.options.Hooks.Dlq, &h)
 		return h.Handle(ctx, batch)
 	}
 }
@@ -92,7 +99,7 @@ const pruneTimeout = time.Minute
 func (w *World) prune(p *pipe) {
 	w.invoke("prune", pruneTimeout, func(ctx context.Context, v *invocation) {
 		r := prune.Pruner{
-			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Scanner: v.Scanner(tableClient{w.table, v}),
+			Shards: w.shards(v), Scanner: v.Scanner(tableClient{w.table, v}),
 			Flights: v.Flights(w.flights),
 			Letters: v.DeadLetters(w.letters), Schedule: v.Schedule(w.schedule),
 			Live: v.Queue(p.live),
@@ -101,9 +108,7 @@ func (w *World) prune(p *pipe) {
 			Clock: v.clock, Journal: v, NewToken: w.newToken, NewID: func() flight.ID { return w.newID(v.clock.Now()) },
 			Parallel: v.parallel(),
 		}
-		if hook := w.options.Hooks.Prune; hook != nil {
-			hook(&r)
-		}
+		hooked(w.options.Hooks.Prune, &r)
 		_, _ = r.Run(ctx) // what failed is tried again by the next run
 	}, func(error) {})
 }
@@ -114,21 +119,17 @@ func (w *World) redrive() {
 	w.operator++
 	w.invoke("operator", patience, func(ctx context.Context, v *invocation) {
 		desk := redrive.Service{
-			Shards: w.history.shards(v, v.Shards(tableClient{w.table, v})), Letters: v.DeadLetters(w.letters),
+			Shards: w.shards(v), Letters: v.DeadLetters(w.letters),
 			Flights: v.Flights(w.flights),
 			Queues: func(sink string, lane flight.Lane) queue.Queue {
-				for _, p := range w.pipes {
-					if p.name == sink {
-						return v.Queue(p.lane(lane))
-					}
+				if p := w.pipeNamed(sink); p != nil {
+					return v.Queue(p.lane(lane))
 				}
 				return nil
 			},
 			Config: w.cfg, Clock: v.clock, Journal: v,
 		}
-		if hook := w.options.Hooks.Desk; hook != nil {
-			hook(&desk)
-		}
+		hooked(w.options.Hooks.Desk, &desk)
 		_, _ = desk.Redrive(ctx, redrive.Order{How: redrive.How{By: "the simulator"}}) // busy ones are tried again
 	}, func(error) { w.operator-- })
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -114,9 +115,6 @@ func New(o Options) (*World, error) {
 	w.history = recorder{w: w, on: o.History}
 	w.oracle = newOracle(w)
 	w.table = newTable(w)
-	if w.poisons == nil {
-		w.poisons = map[version]poison{}
-	}
 	w.draw()
 	w.plan(o.Strain)
 	w.timeline = timeline{w: w, on: o.Timeline}
@@ -179,15 +177,14 @@ func (w *World) pipe(name string) *pipe {
 		if pollers == 0 {
 			pollers = 1 + w.dice.IntN(5)
 		}
-		m := newMapping(w, l.q, "receive", l.lane.Batch, l.lane.Window, cfg.Receive.Timeout,
-			min(pollers, l.lane.MaxConcurrency), w.options.MostPollers)
-		m.most = min(m.most, l.lane.MaxConcurrency)
-		m.handle = w.receive(p, l.name)
-		p.mappings = append(p.mappings, m)
+		p.mappings = append(p.mappings, newMapping(&mapping{
+			w: w, q: l.q, name: "receive", batch: l.lane.Batch, window: l.lane.Window, timeout: cfg.Receive.Timeout,
+			most: min(w.options.MostPollers, l.lane.MaxConcurrency), handle: w.receive(p, l.name),
+		}, min(pollers, l.lane.MaxConcurrency)))
 	}
-	dead := newMapping(w, p.dead, "dlq", 10, 0, cfg.Receive.Timeout, 2, 2)
-	dead.handle = w.dlq(p)
-	p.mappings = append(p.mappings, dead)
+	p.mappings = append(p.mappings, newMapping(&mapping{
+		w: w, q: p.dead, name: "dlq", batch: 10, timeout: cfg.Receive.Timeout, most: 2, handle: w.dlq(p),
+	}, 2))
 	return p
 }
 
@@ -199,13 +196,8 @@ func (w *World) publish(out queue.Outgoing) {
 	})
 	w.counts.Messages++
 	w.counts.Events += len(to.Events)
-	for _, p := range w.pipes {
-		if p.name == to.Sink {
-			if err := p.lane(to.Lane).send(out); err != nil {
-				w.counts.Unsent++
-			}
-			return
-		}
+	if p := w.pipeNamed(to.Sink); p != nil && p.lane(to.Lane).send(out) != nil {
+		w.counts.Unsent++
 	}
 }
 
@@ -213,12 +205,17 @@ func (w *World) timing(doc shard.DocID) shard.Timing { return w.cfg.Timing(doc.C
 
 func (w *World) pipeOf(doc shard.DocID) *pipe {
 	name, _ := w.cfg.SinkFor(string(doc.Collection()))
+	return cmp.Or(w.pipeNamed(name), w.pipes[0])
+}
+
+// pipeNamed is the pipe of a sink, nil for none.
+func (w *World) pipeNamed(sink string) *pipe {
 	for _, p := range w.pipes {
-		if p.name == name {
+		if p.name == sink {
 			return p
 		}
 	}
-	return w.pipes[0]
+	return nil
 }
 
 // newToken and newID are unique, and the same in every run of a seed.
