@@ -9,55 +9,53 @@ import (
 // than the worlds' own clocks they run. Each goes through worlds with new seeds, on one processor
 // and on all of them.
 
-func BenchmarkSwarmOnOneProcessor(b *testing.B) { oneByOne(b, Swarm) }
+func BenchmarkSwarmOnOneProcessor(b *testing.B) { oneByOne(b, ofLevel(b, Swarm)) }
 
-func BenchmarkStandardOnOneProcessor(b *testing.B) { oneByOne(b, Standard) }
-
-func BenchmarkSwarm(b *testing.B) { together(b, Swarm) }
-
-func BenchmarkStandard(b *testing.B) { together(b, Standard) }
+func BenchmarkStandardOnOneProcessor(b *testing.B) { oneByOne(b, ofLevel(b, Standard)) }
 
 // BenchmarkBursts is a busy world: 20 documents of twenty versions each.
 func BenchmarkBursts(b *testing.B) {
-	var decisions int
-	var virtual float64
-	seed := uint64(0)
-	for b.Loop() {
-		seed++
+	oneByOne(b, func(seed uint64) *World {
 		up, _ := bursts(seed, 20)
-		r := build(b, 14, Standard, func(o *Options) { o.Seed, o.Upstream = seed, up }).Run()
-		decisions += r.Decisions
-		virtual += r.Virtual.Seconds()
-	}
-	rates(b, decisions, virtual)
+		return build(b, 14, Standard, func(o *Options) { o.Seed, o.Upstream = seed, up })
+	})
 }
 
-func oneByOne(b *testing.B, level Level) {
-	var decisions int
-	var virtual float64
-	seed := uint64(0)
+func BenchmarkSwarm(b *testing.B) { together(b, ofLevel(b, Swarm)) }
+
+func BenchmarkStandard(b *testing.B) { together(b, ofLevel(b, Standard)) }
+
+func ofLevel(b *testing.B, level Level) func(seed uint64) *World {
+	return func(seed uint64) *World { return build(b, seed, level) }
+}
+
+func oneByOne(b *testing.B, world func(seed uint64) *World) {
+	var ran tally
 	for b.Loop() {
-		seed++
-		r := build(b, seed, level).Run()
-		decisions += r.Decisions
-		virtual += r.Virtual.Seconds()
+		ran.add(world(uint64(ran.seed.Add(1))).Run())
 	}
-	rates(b, decisions, virtual)
+	ran.report(b)
 }
 
-func together(b *testing.B, level Level) {
-	var seed, decisions, virtual atomic.Int64
+func together(b *testing.B, world func(seed uint64) *World) {
+	var ran tally
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
-			r := build(b, uint64(seed.Add(1)), level).Run()
-			decisions.Add(int64(r.Decisions))
-			virtual.Add(int64(r.Virtual.Seconds()))
+			ran.add(world(uint64(ran.seed.Add(1))).Run())
 		}
 	})
-	rates(b, int(decisions.Load()), float64(virtual.Load()))
+	ran.report(b)
 }
 
-func rates(b *testing.B, decisions int, virtual float64) {
-	b.ReportMetric(float64(decisions)/b.Elapsed().Seconds(), "decisions/s")
-	b.ReportMetric(virtual/b.Elapsed().Seconds(), "times-real-time")
+// tally sums up worlds.
+type tally struct{ seed, decisions, virtual atomic.Int64 }
+
+func (n *tally) add(r Result) {
+	n.decisions.Add(int64(r.Decisions))
+	n.virtual.Add(int64(r.Virtual.Seconds()))
+}
+
+func (n *tally) report(b *testing.B) {
+	b.ReportMetric(float64(n.decisions.Load())/b.Elapsed().Seconds(), "decisions/s")
+	b.ReportMetric(float64(n.virtual.Load())/b.Elapsed().Seconds(), "times-real-time")
 }

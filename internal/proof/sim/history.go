@@ -17,28 +17,30 @@ type History struct {
 	Sinks []SinkCall
 }
 
-// RowCall is one conditional write or one consistent read, as its caller saw it. Call and Return
-// are moments of which no two are the same.
-type RowCall struct {
+// Span is whose a call is and when it was. Its moments are numbers of which no two are the same.
+type Span struct {
 	Client       int64
-	Write        shard.Write // its Doc alone for a read
-	Read         bool
-	Call, Return int64     // Return is 0 where no answer came
-	Done         int64     // when the table carried it out, 0 where it never did
-	Row          shard.Row // what the answer showed: the row before, a refusal's image, what was read
-	Refused      bool
+	Call, Return int64 // Return is 0 where no answer came
+	Done         int64 // when the service carried it out, 0 where it never did
+}
+
+// RowCall is one conditional write or one consistent read, as its caller saw it.
+type RowCall struct {
+	Span
+	Write   shard.Write // its Doc alone for a read
+	Read    bool
+	Row     shard.Row // what the answer showed: the row before, a refusal's image, what was read
+	Refused bool
 }
 
 // SinkCall is one document's part of a bulk request, or a search that finds it.
 type SinkCall struct {
-	Client       int64
-	Doc          shard.DocID
-	Read         bool
-	Key          shard.OrderKey // written
-	Kind         shard.Operation
-	Found        string // the printed key that a search found, empty for nothing
-	Call, Return int64
-	Done         int64
+	Span
+	Doc   shard.DocID
+	Read  bool
+	Key   shard.OrderKey // written
+	Kind  shard.Operation
+	Found string // the printed key that a search found, empty for nothing
 }
 
 // recorder keeps the history of a world, where the options ask for it.
@@ -92,7 +94,7 @@ func (s recordedStore) Write(ctx context.Context, w shard.Write) (shard.Row, err
 		return s.Store.Write(ctx, w)
 	}
 	n := len(s.r.all.Rows)
-	s.r.all.Rows = append(s.r.all.Rows, RowCall{Client: s.v.ID, Write: w, Call: s.r.tick()})
+	s.r.all.Rows = append(s.r.all.Rows, RowCall{Span: Span{Client: s.v.ID, Call: s.r.tick()}, Write: w})
 	old, err := s.Store.Write(context.WithValue(ctx, callKey{}, rowAt(n)), w)
 	call := &s.r.all.Rows[n]
 	call.Row = old
@@ -116,7 +118,8 @@ func (s recordedStore) Read(ctx context.Context, docs []shard.DocID, c shard.Con
 	for i, doc := range docs {
 		if doc.IsDocument() {
 			s.r.all.Rows = append(s.r.all.Rows, RowCall{
-				Client: s.v.ID, Write: shard.Write{Doc: doc}, Read: true, Call: at, Return: s.r.tick(), Row: rows[i],
+				Span:  Span{Client: s.v.ID, Call: at, Return: s.r.tick()},
+				Write: shard.Write{Doc: doc}, Read: true, Row: rows[i],
 			})
 		}
 	}
@@ -142,8 +145,7 @@ func (s recordedSink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	first := len(s.r.all.Sinks)
 	for _, op := range ops {
 		s.r.all.Sinks = append(s.r.all.Sinks, SinkCall{
-			Client: s.v.ID, Doc: op.Doc, Key: op.Key, Kind: op.Kind,
-			Call: at,
+			Span: Span{Client: s.v.ID, Call: at}, Doc: op.Doc, Key: op.Key, Kind: op.Kind,
 		})
 	}
 	out := s.Sink.Write(context.WithValue(ctx, callKey{}, sinkAt(first)), ops)
@@ -168,7 +170,9 @@ func (r *recorder) searching() {
 	if len(docs) == 0 {
 		return
 	}
-	call := SinkCall{Client: -1 - r.clock, Doc: docs[w.dice.IntN(len(docs))], Read: true, Call: r.tick()}
+	call := SinkCall{Doc: docs[w.dice.IntN(len(docs))], Read: true}
+	call.Client = -1 - r.clock
+	call.Call = r.tick()
 	w.after(w.travel(fault.Search), func() {
 		stored, _, _ := w.pipeOf(call.Doc).engine.docs.Get(background, call.Doc) // fails only with its context
 		call.Found = stored.Key

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -67,43 +68,33 @@ var sinkModel = porcupine.Model{
 
 // operations are a history's calls about each document. A call without an answer that was carried
 // out had its effect when it was, or before; one that was never carried out had none.
-func operations[T any](calls []T, about func(T) (doc shard.DocID, client, call, ret,
-	done int64),
-) map[shard.DocID][]porcupine.Operation {
+func operations[T any](calls []T, about func(T) (shard.DocID, Span)) map[shard.DocID][]porcupine.Operation {
 	all := map[shard.DocID][]porcupine.Operation{}
 	for _, c := range calls {
-		doc, client, call, ret, done := about(c)
-		if ret == 0 {
-			ret = done
-		}
-		if ret != 0 {
-			all[doc] = append(all[doc], porcupine.Operation{ClientId: int(client), Input: c, Call: call, Return: ret})
+		doc, s := about(c)
+		if end := cmp.Or(s.Return, s.Done); end != 0 {
+			all[doc] = append(all[doc], porcupine.Operation{ClientId: int(s.Client), Input: c, Call: s.Call, Return: end})
 		}
 	}
 	return all
 }
 
+func ofRow(c RowCall) (shard.DocID, Span)   { return c.Write.Doc, c.Span }
+func ofSink(c SinkCall) (shard.DocID, Span) { return c.Doc, c.Span }
+
 func TestHistoriesAreLinearizable(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(60)
-	if testing.Short() || raceEnabled {
-		seeds = 8
-	}
 	rows, sinks := 0, 0
 	for _, level := range []Level{Standard, Swarm} {
-		for seed := uint64(1); seed <= seeds; seed++ {
+		for seed := uint64(1); seed <= seeds(60); seed++ {
 			w := build(t, seed, level, func(o *Options) { o.History = true })
 			report(t, w.Run(), level)
 			h := w.History()
 			rows, sinks = rows+len(h.Rows), sinks+len(h.Sinks)
-			for doc, ops := range operations(h.Rows, func(c RowCall) (shard.DocID, int64, int64, int64, int64) {
-				return c.Write.Doc, c.Client, c.Call, c.Return, c.Done
-			}) {
+			for doc, ops := range operations(h.Rows, ofRow) {
 				linearizable(t, seed, level, "row of "+string(doc), rowModel, ops)
 			}
-			for doc, ops := range operations(h.Sinks, func(c SinkCall) (shard.DocID, int64, int64, int64, int64) {
-				return c.Doc, c.Client, c.Call, c.Return, c.Done
-			}) {
+			for doc, ops := range operations(h.Sinks, ofSink) {
 				if !w.HasDied(doc) {
 					linearizable(t, seed, level, "sink's "+string(doc), sinkModel, ops)
 				}
@@ -125,15 +116,12 @@ func TestTheLinearizabilityCheckFindsASinkThatGoesBack(t *testing.T) {
 	t.Parallel()
 	older, newer := shard.OrderKey("a"), shard.OrderKey("b")
 	calls := []SinkCall{
-		{Client: 1, Doc: "c#d", Key: newer, Kind: shard.Put, Call: 1, Return: 2},
-		{Client: 2, Doc: "c#d", Key: older, Kind: shard.Put, Call: 3, Done: 4}, // without an answer
-		{Client: 3, Doc: "c#d", Read: true, Found: newer.String(), Call: 5, Return: 6},
+		{Span: Span{Client: 1, Call: 1, Return: 2}, Doc: "c#d", Key: newer, Kind: shard.Put},
+		{Span: Span{Client: 2, Call: 3, Done: 4}, Doc: "c#d", Key: older, Kind: shard.Put}, // without an answer
+		{Span: Span{Client: 3, Call: 5, Return: 6}, Doc: "c#d", Read: true, Found: newer.String()},
 	}
 	check := func() porcupine.CheckResult {
-		ops := operations(calls, func(c SinkCall) (shard.DocID, int64, int64, int64, int64) {
-			return c.Doc, c.Client, c.Call, c.Return, c.Done
-		})
-		return porcupine.CheckOperationsTimeout(sinkModel, ops["c#d"], time.Second)
+		return porcupine.CheckOperationsTimeout(sinkModel, operations(calls, ofSink)["c#d"], time.Second)
 	}
 	if got := check(); got != porcupine.Ok {
 		t.Errorf("a search that finds the newest: %s", got)

@@ -34,12 +34,6 @@ func bursts(seed uint64, docs int) (Upstream, int) {
 	return up, docs * twice
 }
 
-// quantile is the smallest duration that at least q of all do not exceed.
-func quantile(all []time.Duration, q float64) time.Duration {
-	slices.Sort(all)
-	return all[min(int(q*float64(len(all))), len(all)-1)]
-}
-
 // measured are the figures of several worlds of bursts.
 type measured struct {
 	bursts    int
@@ -80,11 +74,11 @@ func TestWithoutFaultsABurstIsOneClaimOneWriteAndOneCommit(t *testing.T) {
 		t.Errorf("%.2f ADMITs a burst, want about one for each batch that it meets", per)
 	}
 	// quiet + window + 1 s: what design section 3 promises at p99, and here nothing is slower.
-	if got, limit := quantile(m.freshness, 1), 8*time.Second; got > limit {
+	if got, limit := at(m.freshness, 1), 8*time.Second; got > limit {
 		t.Errorf("the slowest version was written after %s, want at most %s", got, limit)
 	}
-	t.Logf("%d bursts: p50 %s, max %s; %.2f ADMITs a burst", m.bursts, quantile(m.freshness, 0.5),
-		quantile(m.freshness, 1), float64(m.admits)/float64(m.bursts))
+	t.Logf("%d bursts: p50 %s, max %s; %.2f ADMITs a burst", m.bursts, at(m.freshness, 0.5),
+		at(m.freshness, 1), float64(m.admits)/float64(m.bursts))
 }
 
 func TestUnderTheStandardMixWritesStayFewAndFresh(t *testing.T) {
@@ -93,9 +87,9 @@ func TestUnderTheStandardMixWritesStayFewAndFresh(t *testing.T) {
 	if per := float64(m.applied) / float64(m.bursts); per > 1.15 {
 		t.Errorf("%.3f sink writes a burst, want at most 1.15", per)
 	}
-	if got := quantile(m.freshness, 0.99); got > time.Minute {
+	if got := at(m.freshness, 0.99); got > time.Minute {
 		t.Errorf("p99 of freshness is %s, want at most a minute", got)
 	}
 	t.Logf("%d bursts: %.3f writes a burst, p50 %s, p99 %s, max %s", m.bursts, float64(m.applied)/float64(m.bursts),
-		quantile(m.freshness, 0.5), quantile(m.freshness, 0.99), quantile(m.freshness, 1))
+		at(m.freshness, 0.5), at(m.freshness, 0.99), at(m.freshness, 1))
 }

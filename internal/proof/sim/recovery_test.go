@@ -34,21 +34,11 @@ func (r recovery) back() time.Duration { return recoveryBefore + r.away }
 
 func (r recovery) run(t *testing.T) Result {
 	t.Helper()
-	cfg := config.Default()
-	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &r.versions}}
-	cfg.Complete()
-	if err := cfg.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	w, err := New(Options{
-		Config: &cfg, Seed: 1, Faults: NoFaults, Pollers: 1, Timeline: true, Hooks: r.hooks,
+	return begin(t, Options{
+		Config: settings(t, r.versions, func(*config.Config) {}), Seed: 1, Faults: NoFaults, Pollers: 1, Timeline: true, Hooks: r.hooks,
 		Upstream: Steady(1, recoveryPerSecond, recoveryDocuments, r.back()+recoveryAfter),
 		Strain:   Strain{DownFrom: recoveryBefore, DownTo: r.back(), Rate: recoveryTakes},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w.Run()
+	}).Run()
 }
 
 // between are the seconds of a stretch.
@@ -192,23 +182,5 @@ func TestWriteRecovery(t *testing.T) {
 	row("refusals counted; dead letters; messages moved by SQS", "%d; %d; %d", r.Extremes.Refusals, r.Extremes.Letters,
 		r.Extremes.Moved)
 	row("promises broken", "%d", len(r.Violations))
-	insert(t, filepath.Join(docs, "lifecycles.md"), "recovery", table.String())
-}
-
-// insert puts text between the two marks of a page that carry its name.
-func insert(t *testing.T, path, name, text string) {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin, end := "<!-- "+name+": begin, written by make lifecycles -->\n", "<!-- "+name+": end -->"
-	before, rest, found := strings.Cut(string(b), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has no marks for %s", path, name)
-	}
-	if err := os.WriteFile(path, []byte(before+begin+text+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	insert(t, "lifecycles.md", "recovery", table.String())
 }

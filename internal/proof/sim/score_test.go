@@ -46,9 +46,9 @@ func (m mutant) line(d death) string {
 	return fmt.Sprintf("| %s | %s | %s | %d |\n", m.name, m.change, d.rule, within)
 }
 
-// stated reads the number of seeds that the page gives the mutant.
-func (m mutant) stated(page string) (int, bool) {
-	_, rest, ok := strings.Cut(page, fmt.Sprintf("\n| %s | %s | ", m.name, m.change))
+// stated reads the number of seeds that the page's table gives the mutant.
+func (m mutant) stated(table string) (int, bool) {
+	_, rest, ok := strings.Cut(table, fmt.Sprintf("\n| %s | %s | ", m.name, m.change))
 	line, _, _ := strings.Cut(rest, "\n")
 	fields := strings.Split(line, "|")
 	if !ok || len(fields) < 2 {
@@ -63,13 +63,13 @@ func TestEveryMutantIsKilledWithinTheNumberOfSeedsThatThePageStates(t *testing.T
 	if raceEnabled || testing.Short() {
 		t.Skip("thousands of worlds")
 	}
-	page := readPage(t)
+	_, table, _ := section(t, "simulator.md", "mutants")
 	lines := make([]string, len(mutants))
 	t.Run("hunt", func(t *testing.T) {
 		for i, m := range mutants {
 			t.Run(m.name, func(t *testing.T) {
 				t.Parallel()
-				within, ok := m.stated(page)
+				within, ok := m.stated(table)
 				if *update {
 					within, ok = bounds[len(bounds)-1], true
 				}
@@ -84,37 +84,36 @@ func TestEveryMutantIsKilledWithinTheNumberOfSeedsThatThePageStates(t *testing.T
 			})
 		}
 	})
-	if got := strings.Count(mutantTable(t, page), "\n") - 2; got != len(mutants) && !*update {
+	if got := strings.Count(table, "\n") - 2; got != len(mutants) && !*update {
 		t.Errorf("the page has %d mutants, there are %d", got, len(mutants))
 	}
 	if *update && !t.Failed() {
-		want := "| mutant | what it changes | first caught as | within seeds |\n|---|---|---|---|\n" +
-			strings.Join(lines, "")
-		if err := os.WriteFile(pagePath(), []byte(strings.Replace(page, mutantTable(t, page), want, 1)),
-			0o644); err != nil {
-			t.Fatal(err)
-		}
+		insert(t, "simulator.md", "mutants", "| mutant | what it changes | first caught as | within seeds |\n|---|---|---|---|\n"+
+			strings.Join(lines, ""))
 	}
 }
 
-func pagePath() string { return filepath.Join("..", "..", "..", "docs", "simulator.md") }
-
-func readPage(t *testing.T) string {
+// section cuts a page of docs/ at the two marks of a part that is written by a program.
+func section(t *testing.T, page, name string) (before, part, after string) {
 	t.Helper()
-	text, err := os.ReadFile(pagePath())
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", page))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	head, rest, found := strings.Cut(string(text), "<!-- "+name+": begin, ")
+	by, rest, _ := strings.Cut(rest, " -->\n")
+	part, tail, ended := strings.Cut(rest, "<!-- "+name+": end -->")
+	if !found || !ended {
+		t.Fatalf("docs/%s has lost its marks around %s", page, name)
+	}
+	return head + "<!-- " + name + ": begin, " + by + " -->\n", part, "<!-- " + name + ": end -->" + tail
 }
 
-// mutantTable is the part of the page between its marks.
-func mutantTable(t *testing.T, page string) string {
+// insert writes a part of a page anew.
+func insert(t *testing.T, page, name, text string) {
 	t.Helper()
-	_, rest, ok := strings.Cut(page, "<!-- mutants: begin, written by go test ./internal/proof/sim -args -update -->\n")
-	part, _, ok2 := strings.Cut(rest, "<!-- mutants: end -->\n")
-	if !ok || !ok2 {
-		t.Fatal("docs/simulator.md has lost the marks around its table of mutants")
+	before, _, after := section(t, page, name)
+	if err := os.WriteFile(filepath.Join("..", "..", "..", "docs", page), []byte(before+text+after), 0o644); err != nil {
+		t.Fatal(err)
 	}
-	return part
 }

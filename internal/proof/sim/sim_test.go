@@ -29,13 +29,43 @@ var (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// settingsOf are the settings of a seed. Half of the worlds have a sink without versions; some give
-// up early, so that the dead-letter queue sees everything; some write the leading edge, have no
-// minimal interval, other windows, or executions with a history.
-func settingsOf(seed uint64) *config.Config {
+// settings are those of a world with one sink, and what a test changes.
+func settings(t testing.TB, versions bool, change func(*config.Config)) *config.Config {
+	t.Helper()
 	cfg := config.Default()
-	versions := seed%2 == 0
 	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
+	change(&cfg)
+	cfg.Complete()
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return &cfg
+}
+
+// sourcesOf decode what is sent to a world.
+func sourcesOf(t testing.TB, cfg *config.Config) *source.Set {
+	t.Helper()
+	sources, err := source.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sources
+}
+
+// begin makes a world.
+func begin(t testing.TB, o Options) *World {
+	t.Helper()
+	w, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// vary gives each seed its settings, besides the half of the worlds whose sink has no versions: some
+// give up early, so that the dead-letter queue sees everything; some write the leading edge, have no
+// minimal interval, other windows, or executions with a history.
+func vary(seed uint64, cfg *config.Config) {
 	if seed%5 == 0 {
 		cfg.Retry.DeadDeadline = time.Minute + time.Duration(seed%7)*20*time.Second
 	}
@@ -52,30 +82,17 @@ func settingsOf(seed uint64) *config.Config {
 	case 5:
 		cfg.Flight.Kind = config.FlightStandard
 	}
-	cfg.Complete()
-	return &cfg
 }
 
 // build makes the world of a seed.
 func build(t testing.TB, seed uint64, level Level, change ...func(*Options)) *World {
 	t.Helper()
-	cfg := settingsOf(seed)
-	if err := cfg.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	sources, err := source.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := Options{Config: cfg, Seed: seed, Faults: level, Upstream: Write(seed, sources)}
+	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) { vary(seed, cfg) })
+	o := Options{Config: cfg, Seed: seed, Faults: level, Upstream: Write(seed, sourcesOf(t, cfg))}
 	for _, c := range change {
 		c(&o)
 	}
-	w, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return begin(t, o)
 }
 
 // report fails the test where a promise was broken, and says how to see it again.

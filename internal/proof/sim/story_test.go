@@ -12,7 +12,6 @@ import (
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
@@ -48,19 +47,12 @@ func (s story) tell(t *testing.T, seed uint64) Result {
 
 func (s story) world(t *testing.T, seed uint64) *World {
 	t.Helper()
-	cfg := config.Default()
-	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory"}}
-	if s.cfg != nil {
-		s.cfg(&cfg)
-	}
-	cfg.Complete()
-	if err := cfg.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	sources, err := source.New(&cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := settings(t, true, func(cfg *config.Config) {
+		if s.cfg != nil {
+			s.cfg(cfg)
+		}
+	})
+	sources := sourcesOf(t, cfg)
 	up := Upstream{Calm: s.calm, poisons: map[version]poison{}}
 	for _, l := range s.sent {
 		var bodies []string
@@ -79,11 +71,7 @@ func (s story) world(t *testing.T, seed uint64) *World {
 		}
 		up.Arrivals = append(up.Arrivals, Arrival{l.at, queue.Outgoing{Body: wrap(bodies)}})
 	}
-	w, err := New(Options{Config: &cfg, Seed: seed, Faults: NoFaults, Upstream: up, Pollers: 1, Hooks: s.hooks})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return begin(t, Options{Config: cfg, Seed: seed, Faults: NoFaults, Upstream: up, Pollers: 1, Hooks: s.hooks})
 }
 
 // wrap puts several events into one message.
