@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"time"
 )
@@ -91,15 +92,16 @@ type explorer[S comparable] struct {
 	o       Options
 	states  list[S]
 	parents []uint32
-	seen    index[S]
-	free    []uint32 // free edges, one state after the other
-	starts  []uint64 // where the edges of a state begin
+	hash    func(S) uint64
+	numbers map[uint64]uint32 // of states, by hash: so a state is there once, in the list
+	free    []uint32          // free edges, one state after the other
+	starts  []uint64          // where the edges of a state begin
 	result  Result[S]
 }
 
 // Explore visits every reachable state of m.
 func Explore[S comparable](m Machine[S], o Options) Result[S] {
-	x := &explorer[S]{m: m, o: o, seen: newIndex[S]()}
+	x := newExplorer(m, o)
 	began := time.Now()
 	bad, found := x.search(began)
 	x.result.States = x.states.size()
@@ -113,13 +115,32 @@ func Explore[S comparable](m Machine[S], o Options) Result[S] {
 	return x.result
 }
 
-func (x *explorer[S]) add(s S, parent uint32) (uint32, bool) {
-	n, fresh := x.seen.add(&x.states, s)
-	if fresh {
-		x.states.add(s)
-		x.parents = append(x.parents, parent)
+func newExplorer[S comparable](m Machine[S], o Options) *explorer[S] {
+	seed := maphash.MakeSeed()
+	return &explorer[S]{
+		m: m, o: o, hash: func(s S) uint64 { return maphash.Comparable(seed, s) }, numbers: map[uint64]uint32{},
 	}
-	return n, fresh
+}
+
+// add returns the number of a state, and whether it is new. A state whose hash belongs to another
+// one has the next hash that is free.
+func (x *explorer[S]) add(s S, parent uint32) (n uint32, fresh bool) {
+	hash := x.hash(s)
+	for n, taken := x.numbers[hash]; taken; n, taken = x.numbers[hash] {
+		if *x.states.at(int(n)) == s {
+			return n, false
+		}
+		hash++
+	}
+	n = x.append(s, parent)
+	x.numbers[hash] = n
+	return n, true
+}
+
+func (x *explorer[S]) append(s S, parent uint32) uint32 {
+	x.states.add(s)
+	x.parents = append(x.parents, parent)
+	return uint32(len(x.parents) - 1)
 }
 
 // search returns the first state that breaks something watched. The violation of an edge counts for
@@ -160,9 +181,7 @@ func (x *explorer[S]) search(began time.Time) (uint32, bool) {
 			if broken &= x.o.Watch; broken != 0 {
 				x.result.Broken = broken
 				if !fresh { // tell the story through this edge
-					x.states.add(to)
-					x.parents = append(x.parents, uint32(at))
-					n = uint32(x.states.size() - 1)
+					n = x.append(to, uint32(at))
 				}
 				return n, true
 			}

@@ -115,28 +115,25 @@ func TestStuckStatesAreFoundWithWhereTheyEnd(t *testing.T) {
 	}
 }
 
-// TestIndexNumbersLikeAMap fills the table far beyond its first size.
-func TestIndexNumbersLikeAMap(t *testing.T) {
+// TestStatesAreNumberedLikeAMap gives many states one hash, and numbers them all the same.
+func TestStatesAreNumberedLikeAMap(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 1))
-	x := newIndex[[2]uint16]()
-	var states list[[2]uint16]
-	twin := map[[2]uint16]uint32{}
+	x := newExplorer[int](graph{}, Options{})
+	x.hash = func(s int) uint64 { return uint64(s / 3 * 4) }
+	twin := map[int]uint32{}
 	for range 60_000 {
-		s := [2]uint16{uint16(random.IntN(200)), uint16(random.IntN(200))}
-		n, fresh := x.add(&states, s)
+		s := random.IntN(40_000)
+		n, fresh := x.add(s, 0)
 		want, known := twin[s]
 		if fresh == known || known && n != want {
 			t.Fatalf("%v: number %d, fresh %t; want %d, %t", s, n, fresh, want, !known)
 		}
-		if fresh {
-			twin[s] = n
-			states.add(s)
-		}
+		twin[s] = n
 	}
 	for s, n := range twin {
-		if *states.at(int(n)) != s {
-			t.Fatalf("number %d is %v, want %v", n, *states.at(int(n)), s)
+		if *x.states.at(int(n)) != s {
+			t.Fatalf("number %d is %v, want %v", n, *x.states.at(int(n)), s)
 		}
 	}
 }
