@@ -62,7 +62,6 @@ type Queue struct {
 type Message struct {
 	queue.Message
 	Bytes int
-	About any // whatever the driver knows of it
 
 	number   uint64
 	place    place

@@ -124,11 +124,7 @@ func (f *Flights) List(ctx context.Context, cursor string, limit int) ([]flight.
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ids := slices.Sorted(maps.Keys(f.flights))
-	from, _ := slices.BinarySearch(ids, flight.ID(cursor))
-	if from < len(ids) && string(ids[from]) == cursor {
-		from++
-	}
-	ids = ids[from:]
+	ids = slices.DeleteFunc(ids, func(id flight.ID) bool { return string(id) <= cursor })
 	next := ""
 	if len(ids) > limit {
 		ids = ids[:limit]

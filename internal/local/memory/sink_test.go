@@ -37,30 +37,6 @@ func expect(t *testing.T, s *memory.Sink, ops []sink.Op, want ...sink.OutcomeKin
 	}
 }
 
-func TestASinkWithVersionsRefusesASmallerFence(t *testing.T) {
-	t.Parallel()
-	s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
-	expect(t, s, []sink.Op{put("a#1", 10, `{"n":1}`)}, sink.Applied)
-	expect(t, s, []sink.Op{put("a#1", 9, `{"n":0}`)}, sink.Newer)
-	expect(t, s, []sink.Op{put("a#1", 10, `{"n":2}`)}, sink.Applied)
-	expect(t, s, []sink.Op{del("a#1", 9)}, sink.Newer)
-	expect(t, s, []sink.Op{del("a#1", 11)}, sink.Applied)
-	expect(t, s, []sink.Op{put("a#1", 10, `{"n":3}`)}, sink.Newer)
-	if _, ok, _ := s.Get(t.Context(), "a#1"); ok {
-		t.Error("the deleted document is there")
-	}
-}
-
-func TestASinkWithoutVersionsAppliesWhateverComesLast(t *testing.T) {
-	t.Parallel()
-	s := memory.NewSink(clock.System{}, memory.SinkSettings{})
-	expect(t, s, []sink.Op{put("a#1", 10, `{"n":1}`)}, sink.Applied)
-	expect(t, s, []sink.Op{put("a#1", 9, `{"n":0}`)}, sink.Applied)
-	if got, _, _ := s.Get(t.Context(), "a#1"); string(got.Document) != `{"n":0}` {
-		t.Errorf("holds %s, want what came last", got.Document)
-	}
-}
-
 func TestASinkForgetsDeletes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,23 +134,5 @@ func TestSearchFindsWordsBestFirst(t *testing.T) {
 		if !slices.Equal(docs, c.want) {
 			t.Errorf("%+v finds %v, want %v", c.q, docs, c.want)
 		}
-	}
-}
-
-func TestAllGoesByCollectionAndID(t *testing.T) {
-	t.Parallel()
-	s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
-	expect(t, s, []sink.Op{put("a-b#1", 1, `{}`), put("a#2", 1, `{}`), put("a#1", 1, `{}`), del("a#3", 1)},
-		sink.Applied, sink.Applied, sink.Applied, sink.Applied)
-	var got []shard.DocID
-	stop := errors.New("enough")
-	err := s.All(t.Context(), func(d sink.Stored) error {
-		if got = append(got, d.Doc); len(got) == 3 {
-			return stop
-		}
-		return nil
-	})
-	if want := []shard.DocID{"a#1", "a#2", "a-b#1"}; !slices.Equal(got, want) || !errors.Is(err, stop) {
-		t.Errorf("got %v, %v, want %v and the callback's error", got, err, want)
 	}
 }
