@@ -8,7 +8,6 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
@@ -72,10 +71,7 @@ func TestDisorderSendsTwiceAndLate(t *testing.T) {
 func TestBodiesAreWhatLullDecodes(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
-	set, err := source.New(&cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := newSources(t, &cfg)
 	for _, e := range []Event{{Doc: 0, Version: 1}, {Doc: 1234567, Version: 987654}} {
 		doc, version := parse(e.body())
 		if doc != e.Doc || version != e.Version {

@@ -9,6 +9,15 @@ func (x *step) rest(t *State, e int) {
 	}
 }
 
+// crashed is a state after a crash of an invocation: the flight's next turn has a token of its own.
+func (x *step) crashed(t State, e int) State {
+	x.rest(&t, e)
+	if !x.Rules.TokenOfFlight {
+		t.Execs[e].Token = 0
+	}
+	return t
+}
+
 // finish carries out COMMIT, RELEASE or REJECT: applied or refused, lost with the invocation, or
 // still on its way.
 func (x *step) finish(e int, kind WriteKind) {
@@ -19,10 +28,7 @@ func (x *step) finish(e int, kind WriteKind) {
 	l.By, l.Text = "index ({f}): ", name
 	t := *x.s
 	x.rest(&t, e)
-	crashed := t
-	if !x.Rules.TokenOfFlight {
-		crashed.Execs[e].Token = 0
-	}
+	crashed := x.crashed(*x.s, e)
 	x.fault(Crashes, crashed, Label{Exec: l.Exec, Key: l.Key, By: "index ({f}): crash before ", Text: l.Text})
 	if !x.Rules.ClaimedInHand || kind != RejectWrite {
 		l.Then = " gets no answer and is still on its way"

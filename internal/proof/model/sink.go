@@ -84,10 +84,7 @@ func (x *step) unknown(e int) {
 		return
 	}
 	sent := t
-	x.rest(&t, e)
-	if !x.Rules.TokenOfFlight {
-		t.Execs[e].Token = 0
-	}
+	t = x.crashed(t, e)
 	l.Text = "index ({f}): crash, or time-out; the request for {k} never arrives"
 	x.edge(t, false, 0, l)
 	request := Request{Key: f.Key, Token: f.Token, Fence: f.Fence}

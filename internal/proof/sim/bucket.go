@@ -30,17 +30,17 @@ type (
 var background = context.Background()
 
 func (f flights) Put(ctx context.Context, m *flight.Manifest) error {
-	f.w.counts.put()
+	f.w.counts.Puts++
 	return f.Flights.Put(ctx, m)
 }
 
 func (f flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
-	f.w.counts.got()
+	f.w.counts.Gets++
 	return f.Flights.Get(ctx, id)
 }
 
 func (f flights) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (bool, error) {
-	f.w.counts.put()
+	f.w.counts.Puts++
 	return f.Flights.Continue(ctx, id, n, s)
 }
 

@@ -30,11 +30,16 @@ type Counts struct {
 	// times that a dead version of unknown outcome kept older ones out
 	Blocked int64 `json:"blocked"`
 
-	usage price.Usage
+	usage price.Usage // what no count above is already
 }
 
-// Usage is the same in billed units, of Lambda, DynamoDB, SQS, S3 and Step Functions.
-func (c Counts) Usage() price.Usage { return c.usage }
+// Usage is the same in billed units, of Lambda, DynamoDB, SQS, S3 and Step Functions. A write of a
+// row is one unit: rows stay below its size, last_error is cut for that.
+func (c Counts) Usage() price.Usage {
+	u := c.usage
+	u.WriteUnits, u.ObjectWrites, u.ObjectReads = float64(c.RowWrites()), float64(c.Puts), float64(c.Gets)
+	return u
+}
 
 // The functions' memory, as infra gives it to them unless told otherwise.
 const (
@@ -61,24 +66,7 @@ func (c *Counts) queued(bytes int) {
 	c.usage.QueueRequests += price.QueueRequests(bytes)
 }
 
-// put and got bill a request to S3.
-func (c *Counts) put() {
-	c.Puts++
-	c.usage.ObjectWrites++
-}
-
-func (c *Counts) got() {
-	c.Gets++
-	c.usage.ObjectReads++
-}
-
-// wrote and read bill a request to the table. Rows stay below the first unit's size: last_error is
-// cut for that.
-func (c *Counts) wrote(name string) {
-	c.Writes[name]++
-	c.usage.WriteUnits++
-}
-
+// read bills a read of rows.
 func (c *Counts) read(rows int, consistent bool) {
 	c.RowsRead += int64(rows)
 	c.usage.ReadUnits += float64(rows) * price.ReadUnits(0, consistent)

@@ -45,7 +45,7 @@ func (t *table) row(doc shard.DocID) shard.Row {
 
 // write is one write, now.
 func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
-	t.w.counts.wrote(w.Transition.String())
+	t.w.counts.Writes[w.Transition.String()]++
 	if budget := t.w.rates.TableBudget; budget > 0 && w.Doc.IsDocument() {
 		s := t.spent[w.Doc]
 		if second := t.w.now.Truncate(time.Second); s.second != second {
