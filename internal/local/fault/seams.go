@@ -23,15 +23,15 @@ func ask[T any](ctx context.Context, v *Invocation, op Op, f func(context.Contex
 	return answer, err
 }
 
-// list performs a call that answers with one page of a list.
-func list[T any](ctx context.Context, v *Invocation, op Op, f func(context.Context) ([]T, string, error)) (page []T,
-	next string, err error,
+// askTwo performs a call that answers with two values, such as a page of a list and its cursor.
+func askTwo[A, B any](ctx context.Context, v *Invocation, op Op, f func(context.Context) (A, B, error)) (one A, two B,
+	err error,
 ) {
 	err = v.do(ctx, op, func(ctx context.Context) (err error) {
-		page, next, err = f(ctx)
+		one, two, err = f(ctx)
 		return err
 	})
-	return page, next, err
+	return one, two, err
 }
 
 // Shards is the store as this invocation sees it.
@@ -63,7 +63,7 @@ type scanner struct {
 func (d scanner) Scan(ctx context.Context, segment, segments int, cursor string, limit int) ([]shard.Row, string,
 	error,
 ) {
-	return list(ctx, d.v, Op{Service: Table, Call: "Scan", Count: limit},
+	return askTwo(ctx, d.v, Op{Service: Table, Call: "Scan", Count: limit},
 		func(ctx context.Context) ([]shard.Row, string, error) {
 			return d.s.Scan(ctx, segment, segments, cursor, limit)
 		})
@@ -142,7 +142,7 @@ func (d flights) Delete(ctx context.Context, id flight.ID) error {
 }
 
 func (d flights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
-	return list(ctx, d.v, d.op("ListFlights", ""),
+	return askTwo(ctx, d.v, d.op("ListFlights", ""),
 		func(ctx context.Context) ([]flight.Stored, string, error) { return d.s.List(ctx, cursor, limit) })
 }
 
@@ -202,18 +202,15 @@ func (d letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
 		func(ctx context.Context) (bool, error) { return d.s.Park(ctx, l) })
 }
 
-func (d letters) Get(ctx context.Context, id string) (l deadletter.Letter, ok bool, err error) {
-	err = d.v.do(ctx, Op{Service: Bucket, Call: "GetLetter", Count: 1}, func(ctx context.Context) (err error) {
-		l, ok, err = d.s.Get(ctx, id)
-		return err
-	})
-	return l, ok, err
+func (d letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, error) {
+	return askTwo(ctx, d.v, Op{Service: Bucket, Call: "GetLetter", Count: 1},
+		func(ctx context.Context) (deadletter.Letter, bool, error) { return d.s.Get(ctx, id) })
 }
 
 func (d letters) List(ctx context.Context, f deadletter.Filter, cursor string, limit int) ([]deadletter.Facts, string,
 	error,
 ) {
-	return list(ctx, d.v, Op{Service: Table, Call: "ListLetters", Count: limit},
+	return askTwo(ctx, d.v, Op{Service: Table, Call: "ListLetters", Count: limit},
 		func(ctx context.Context) ([]deadletter.Facts, string, error) { return d.s.List(ctx, f, cursor, limit) })
 }
 
@@ -243,7 +240,7 @@ func (d schedules) Put(ctx context.Context, it schedule.Item) error {
 func (d schedules) Due(ctx context.Context, until time.Time, cursor string, limit int) ([]schedule.Item, string,
 	error,
 ) {
-	return list(ctx, d.v, Op{Service: Table, Call: "ListScheduled", Count: limit},
+	return askTwo(ctx, d.v, Op{Service: Table, Call: "ListScheduled", Count: limit},
 		func(ctx context.Context) ([]schedule.Item, string, error) { return d.s.Due(ctx, until, cursor, limit) })
 }
 

@@ -2,9 +2,7 @@ package sim
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -69,22 +67,9 @@ func (s story) world(t *testing.T, seed uint64) *World {
 			}
 			bodies = append(bodies, body)
 		}
-		up.Arrivals = append(up.Arrivals, Arrival{l.at, queue.Outgoing{Body: wrap(bodies)}})
+		up.Arrivals = append(up.Arrivals, Arrival{l.at, queue.Outgoing{Body: envelope(bodies)}})
 	}
 	return begin(t, Options{Config: cfg, Seed: seed, Faults: NoFaults, Upstream: up, Pollers: 1, Hooks: s.hooks})
-}
-
-// wrap puts several events into one message.
-func wrap(bodies []string) string {
-	if len(bodies) == 1 {
-		return bodies[0]
-	}
-	var parts []string
-	for _, b := range bodies {
-		parts = append(parts, fmt.Sprintf(`{"basicProperties":{},"data":%q}`,
-			base64.StdEncoding.EncodeToString([]byte(b))))
-	}
-	return `{"rmqMessagesByQueue":{"changes::/":[` + strings.Join(parts, ",") + `]}}`
 }
 
 // receive once admitted only the newest version of a batch: where that was a dead letter nobody

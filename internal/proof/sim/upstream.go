@@ -139,22 +139,27 @@ func (a *author) join() {
 		if a.chance(0.3) {
 			n = min(2+a.IntN(2), len(a.list)-i)
 		}
-		if n == 1 {
-			out = append(out, a.list[i])
-		} else {
-			var parts []string
-			for _, one := range a.list[i : i+n] {
-				parts = append(parts, fmt.Sprintf(`{"basicProperties":{},"data":%q}`,
-					base64.StdEncoding.EncodeToString([]byte(one.Message.Body))))
-			}
-			out = append(out, Arrival{
-				a.list[i+n-1].At,
-				queue.Outgoing{Body: `{"rmqMessagesByQueue":{"changes::/":[` + strings.Join(parts, ",") + `]}}`},
-			})
+		var bodies []string
+		for _, one := range a.list[i : i+n] {
+			bodies = append(bodies, one.Message.Body)
 		}
 		i += n
+		out = append(out, Arrival{a.list[i-1].At, queue.Outgoing{Body: envelope(bodies)}})
 	}
 	a.list = out
+}
+
+// envelope puts several events into one message. A single one is a message by itself.
+func envelope(bodies []string) string {
+	if len(bodies) == 1 {
+		return bodies[0]
+	}
+	var parts []string
+	for _, b := range bodies {
+		parts = append(parts, fmt.Sprintf(`{"basicProperties":{},"data":%q}`,
+			base64.StdEncoding.EncodeToString([]byte(b))))
+	}
+	return `{"rmqMessagesByQueue":{"changes::/":[` + strings.Join(parts, ",") + `]}}`
 }
 
 // heal takes away what is wrong with versions: all of it, or only what keeps a document waiting for
