@@ -73,7 +73,9 @@ func operations[T any](calls []T, about func(T) (shard.DocID, Span)) map[shard.D
 	for _, c := range calls {
 		doc, s := about(c)
 		if end := cmp.Or(s.Return, s.Done); end != 0 {
-			all[doc] = append(all[doc], porcupine.Operation{ClientId: int(s.Client), Input: c, Call: s.Call, Return: end})
+			all[doc] = append(all[doc], porcupine.Operation{
+				ClientId: int(s.Client), Input: c, Call: s.Call, Return: end,
+			})
 		}
 	}
 	return all

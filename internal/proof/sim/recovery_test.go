@@ -35,7 +35,8 @@ func (r recovery) back() time.Duration { return recoveryBefore + r.away }
 func (r recovery) run(t *testing.T) Result {
 	t.Helper()
 	return begin(t, Options{
-		Config: settings(t, r.versions, func(*config.Config) {}), Seed: 1, Faults: NoFaults, Pollers: 1, Timeline: true, Hooks: r.hooks,
+		Config: settings(t, r.versions, func(*config.Config) {}), Seed: 1, Faults: NoFaults, Pollers: 1,
+		Timeline: true, Hooks: r.hooks,
 		Upstream: Steady(1, recoveryPerSecond, recoveryDocuments, r.back()+recoveryAfter),
 		Strain:   Strain{DownFrom: recoveryBefore, DownTo: r.back(), Rate: recoveryTakes},
 	}).Run()

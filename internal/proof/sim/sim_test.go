@@ -62,9 +62,9 @@ func begin(t testing.TB, o Options) *World {
 	return w
 }
 
-// vary gives each seed its settings, besides the half of the worlds whose sink has no versions: some
-// give up early, so that the dead-letter queue sees everything; some write the leading edge, have no
-// minimal interval, other windows, or executions with a history.
+// vary gives each seed its settings, besides the half of the worlds whose sink has no versions.
+// Some give up early, so that the dead-letter queue sees everything. Some write the leading edge,
+// have no minimal interval, other windows, or executions with a history.
 func vary(seed uint64, cfg *config.Config) {
 	if seed%5 == 0 {
 		cfg.Retry.DeadDeadline = time.Minute + time.Duration(seed%7)*20*time.Second

@@ -91,7 +91,7 @@ func bill(c Counts) Bill {
 // String is the summary in a few lines.
 func (s Summary) String() string {
 	var b strings.Builder
-	_ = page.Execute(&b, s) // a Builder takes everything, and the fields are there: a test prints it
+	_ = page.Execute(&b, s) // a Builder takes everything; a test of cmd/lull reads the page
 	return b.String()
 }
 
