@@ -35,5 +35,19 @@ owned_by() {
 # listening PORT says whether somebody accepts connections on 127.0.0.1:PORT.
 listening() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
+# exposed SERVER prints the addresses beyond loopback on which a server's processes listen, as /proc spells them.
+# Linux lists a TCP socket by its inode; 0A is the state LISTEN.
+exposed() {
+  local pid
+  for pid in $(owned_by "$1"); do
+    find "/proc/$pid/fd" -lname 'socket:*' -printf '%l\n' 2>/dev/null | tr -dc '0-9\n' || true
+  done | awk '
+    NR == FNR { ours[$1]; next }
+    $4 == "0A" && ($10 in ours) {
+      split($2, at, ":")
+      if (at[1] !~ /^(0100007F|00000000000000000000000001000000|0000000000000000FFFF00000100007F)$/) print $2
+    }' - $(ls /proc/net/tcp /proc/net/tcp6 2>/dev/null)
+}
+
 # installed NAME PATH stops with advice where setup.sh has not put PATH yet.
 installed() { [ -e "$2" ] || die "$1 is not installed in $LULL_E2E: run localstack/setup.sh"; }

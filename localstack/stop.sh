@@ -5,7 +5,7 @@
 #   stop.sh SERVER...       these
 #
 # Data stay (OpenSearch finds them again). What does not run is not an error. Exits 1 when a process
-# survives SIGKILL or the port stays open.
+# survives SIGKILL, the port stays open, or a server listened on another address than loopback.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -51,15 +51,17 @@ end() {
 }
 
 stop_one() {
-  local server=$1 run=$LULL_E2E_RUN/$1 port
+  local server=$1 run=$LULL_E2E_RUN/$1 port addresses
   [ -d "$run" ] || return 0
   if [ $locked = no ]; then
     exec 9>"$run/lock"
     flock -w 120 9 || die "$server: another start or stop is busy"
   fi
   if [ -n "$(owned_by "$server")" ]; then
+    addresses=$(exposed "$server")
     end "$server" || die "$server: processes survive: $(owned_by "$server" | tr '\n' ' ')"
     say "$server stopped"
+    [ -z "$addresses" ] || die "$server: listened on more than 127.0.0.1: $addresses"
   fi
   port=$(cat "$run/port" 2>/dev/null || true)
   rm -f "$run/pid" "$run/port"

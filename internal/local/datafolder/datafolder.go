@@ -1,7 +1,7 @@
 // Package datafolder says whose a data folder is, by a marker file in it.
 //
-// It promises that lull uses a folder only if it is missing, empty or marked as its own, and that
-// it changes nothing in any other folder.
+// It promises that lull uses a folder only if it is missing, empty or marked as its own. Lull
+// changes nothing in any other folder.
 package datafolder
 
 import (
