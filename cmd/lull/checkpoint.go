@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -68,12 +69,7 @@ func openCheckpoint(path string, in *resyncInput, want checkpoint) (*checkpoint,
 
 // fits says what differs between a checkpoint and what is wanted now.
 func (c *checkpoint) fits(want checkpoint) error {
-	named := func(s string) string {
-		if s == "" {
-			return "none"
-		}
-		return s
-	}
+	named := func(s string) string { return cmp.Or(s, "none") }
 	switch {
 	case want.Run != "" && want.Run != c.Run:
 		return fmt.Errorf("goes on with --run %s, not %s", c.Run, want.Run)

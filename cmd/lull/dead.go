@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -148,9 +149,7 @@ func (a *app) campaignCommand(c *cobra.Command, do campaign) (*cobra.Command, *o
 			order.Progress = func(line operate.LetterLine) { fmt.Fprintln(a.out, campaignLine(line)) }
 		}
 		res, err := do(api, c.Context(), order)
-		if printed := a.print(res, func(w io.Writer) { campaignEnd(w, res, order.DryRun) }); err == nil {
-			err = printed
-		}
+		err = cmp.Or(err, a.print(res, func(w io.Writer) { campaignEnd(w, res, order.DryRun) }))
 		if err == nil && order.Key != "" && len(res.Lines) == 0 {
 			return &exitError{exitMissing, fmt.Errorf("no dead letter of %s is selected: nothing was changed", order.Key)}
 		}
@@ -167,10 +166,7 @@ func (a *app) campaignCommand(c *cobra.Command, do campaign) (*cobra.Command, *o
 }
 
 func campaignLine(l operate.LetterLine) string {
-	what := string(l.Letter.Key)
-	if what == "" {
-		what = "message " + l.Letter.MessageID
-	}
+	what := cmp.Or(string(l.Letter.Key), "message "+l.Letter.MessageID)
 	if l.Letter.Version != "" {
 		what += " v" + l.Letter.Version
 	}

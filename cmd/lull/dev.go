@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -326,10 +327,6 @@ func (r *devRun) sum(report ledger.Report) {
 			fmt.Fprintf(r.out, "... and %d more dead letters\n", len(report.DeadLetters)-i)
 			break
 		}
-		key := d.Key
-		if key == "" {
-			key = "message " + d.MessageID
-		}
-		fmt.Fprintf(r.out, "dead letter: %s: %s\n", key, d.Reason)
+		fmt.Fprintf(r.out, "dead letter: %s: %s\n", cmp.Or(d.Key, "message "+d.MessageID), d.Reason)
 	}
 }

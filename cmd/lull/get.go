@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -113,11 +114,7 @@ func explain(w io.Writer, x operate.Explanation) {
 			fmt.Fprintf(w, "  %s\t%v\n", attr, v)
 		}
 	}
-	inSink := x.InSink
-	if inSink == "" {
-		inSink = "none"
-	}
-	fmt.Fprintf(w, "\nSINK\n  version\t%s\n", inSink)
+	fmt.Fprintf(w, "\nSINK\n  version\t%s\n", cmp.Or(x.InSink, "none"))
 	if len(x.Held) > 0 {
 		fmt.Fprintf(w, "\nHELD in flight %s\n", x.Flight)
 		for _, h := range x.Held {

@@ -106,11 +106,11 @@ func atLeast(printed, version string) (bool, error) {
 	if printed == "" {
 		return false, nil
 	}
+	var p shard.Parts
 	k, err := shard.ParseOrderKey(printed)
-	if err != nil {
-		return false, fmt.Errorf("read the row's order key: %w", err)
+	if err == nil {
+		p, err = k.Parts()
 	}
-	p, err := k.Parts()
 	if err != nil {
 		return false, fmt.Errorf("read the row's order key: %w", err)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/lullhq/lull/setting"
@@ -129,18 +130,10 @@ func onlyOr[V any](name string, m map[string]V) string {
 
 func completeSink(s Sink) Sink {
 	d := newSink(s.Kind)
-	if s.Index == "" {
-		s.Index = d.Index
-	}
-	if s.Auth.Kind == "" {
-		s.Auth.Kind = d.Auth.Kind
-	}
-	if s.BulkDocuments == 0 {
-		s.BulkDocuments = d.BulkDocuments
-	}
-	if s.BulkBytes == 0 {
-		s.BulkBytes = d.BulkBytes
-	}
+	s.Index = cmp.Or(s.Index, d.Index)
+	s.Auth.Kind = cmp.Or(s.Auth.Kind, d.Auth.Kind)
+	s.BulkDocuments = cmp.Or(s.BulkDocuments, d.BulkDocuments)
+	s.BulkBytes = cmp.Or(s.BulkBytes, d.BulkBytes)
 	kind, ok := sink.Lookup(s.Kind)
 	if !ok {
 		return s
@@ -151,8 +144,8 @@ func completeSink(s Sink) Sink {
 	if kind.Complete != nil {
 		s = kind.Complete(s)
 	}
-	if s.Auth.Kind == AuthSigV4 && s.Auth.Service == "" {
-		s.Auth.Service = "es"
+	if s.Auth.Kind == AuthSigV4 {
+		s.Auth.Service = cmp.Or(s.Auth.Service, "es")
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -95,12 +96,7 @@ func oneLine(s string) string {
 
 // mentions reports whether a setting has a fault already.
 func (fs *faults) mentions(setting string) bool {
-	for _, f := range fs.list {
-		if f.Setting == setting {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(fs.list, func(f *Fault) bool { return f.Setting == setting })
 }
 
 func (fs *faults) err() error {

@@ -77,13 +77,17 @@ func (r registry) settings() []described {
 	return all
 }
 
-// optionsFit refuses the options of another kind, which only code can set.
-func optionsFit(f *checker, path string, options any, k setting.Kind) bool {
-	fit := options == nil || reflect.TypeOf(options) == reflect.TypeOf(k.Options)
-	if !fit {
+// checkOptions refuses the options of another kind, which only code can set, and asks the kind what
+// it thinks of its own, where it has a check.
+func checkOptions[S any](f *checker, path string, s S, options any, k setting.Kind, check func(S) []setting.Problem) {
+	switch {
+	case options != nil && reflect.TypeOf(options) != reflect.TypeOf(k.Options):
 		f.fault(path, nil, "has options that are not those of its kind "+k.Name, "set Options as the kind's package says")
+	case check != nil:
+		for _, p := range check(s) {
+			f.fault(path+"."+p.Setting, p.Value, p.Problem, p.Fix)
+		}
 	}
-	return fit
 }
 
 // deployable names the kinds of sinks that can be deployed.

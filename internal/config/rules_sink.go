@@ -139,12 +139,7 @@ func loopback(host string) bool {
 
 func checkSinkKind(c *Config, f *checker) {
 	eachLinkedSink(c, func(path string, s Sink, k sink.Kind) {
-		if !optionsFit(f, path, s.Options, k.Kind) || k.Check == nil {
-			return
-		}
-		for _, p := range k.Check(s) {
-			f.fault(path+"."+p.Setting, p.Value, p.Problem, p.Fix)
-		}
+		checkOptions(f, path, s, s.Options, k.Kind, k.Check)
 	})
 }
 

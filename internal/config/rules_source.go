@@ -32,12 +32,7 @@ func eachSource(c *Config, check func(path string, s Source, k source.Kind)) {
 
 func checkSourceKind(c *Config, f *checker) {
 	eachSource(c, func(path string, s Source, k source.Kind) {
-		if !optionsFit(f, path, s.Options, k.Kind) || k.Check == nil {
-			return
-		}
-		for _, p := range k.Check(s) {
-			f.fault(path+"."+p.Setting, p.Value, p.Problem, p.Fix)
-		}
+		checkOptions(f, path, s, s.Options, k.Kind, k.Check)
 	})
 }
 

@@ -54,17 +54,16 @@ func newMapping() (*mapping.IndexMappingImpl, error) {
 	m.DefaultMapping.Dynamic = false
 	m.DefaultAnalyzer = analyzerName
 	m.DefaultField = fieldAll
-	if err := m.AddCustomTokenFilter(lengthName, map[string]any{
-		"type": length.Name, "max": float64(longestTokenIn),
-		"min": float64(1),
-	}); err != nil {
-		return nil, fmt.Errorf("describe index: %w", err)
-	}
-	err := m.AddCustomAnalyzer(analyzerName, map[string]any{
-		"type":          custom.Name,
-		"tokenizer":     unicode.Name,
-		"token_filters": []any{lengthName, en.PossessiveName, lowercase.Name, en.StopName, porter.Name},
+	err := m.AddCustomTokenFilter(lengthName, map[string]any{
+		"type": length.Name, "max": float64(longestTokenIn), "min": float64(1),
 	})
+	if err == nil {
+		err = m.AddCustomAnalyzer(analyzerName, map[string]any{
+			"type":          custom.Name,
+			"tokenizer":     unicode.Name,
+			"token_filters": []any{lengthName, en.PossessiveName, lowercase.Name, en.StopName, porter.Name},
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("describe index: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/document"
@@ -132,11 +133,9 @@ func compare(r index.IndexReader, work []item, batch *bleve.Batch, outcomes []si
 	return nil
 }
 
+// fill gives every op the same outcome.
 func fill(outcomes []sink.Outcome, o sink.Outcome) []sink.Outcome {
-	for i := range outcomes {
-		outcomes[i] = o
-	}
-	return outcomes
+	return slices.Repeat([]sink.Outcome{o}, len(outcomes))
 }
 
 // record is what the index holds under one id.

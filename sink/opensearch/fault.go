@@ -1,6 +1,7 @@
 package opensearch
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -109,9 +110,5 @@ func (f fault) field() string {
 
 // reason is what may be told of the error.
 func (f fault) reason() string {
-	class := f.class()
-	if class == "" {
-		class = "unclassified"
-	}
-	return sink.Reason(class, f.field())
+	return sink.Reason(cmp.Or(f.class(), "unclassified"), f.field())
 }

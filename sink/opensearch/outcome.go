@@ -29,11 +29,8 @@ const (
 )
 
 func configFault(status int, f fault) sink.Outcome {
-	reason := ClassConfig + ": http " + strconv.Itoa(status)
-	if class := f.class(); class != "" {
-		reason = ClassConfig + ": " + class
-	}
-	return sink.Outcome{Kind: sink.Throttled, Status: status, Reason: reason}
+	class := cmp.Or(f.class(), "http "+strconv.Itoa(status))
+	return sink.Outcome{Kind: sink.Throttled, Status: status, Reason: ClassConfig + ": " + class}
 }
 
 // notConnected judges a request of which not a byte was sent.

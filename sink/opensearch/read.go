@@ -136,14 +136,7 @@ func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	if err := s.refresh(ctx, indices); err != nil && (!errors.As(err, &refused) || refused.Status == 0) {
 		return err
 	}
-	collections := make([]shard.Collection, 0, len(indices))
-	for _, c := range indices {
-		if !slices.Contains(collections, c) {
-			collections = append(collections, c)
-		}
-	}
-	slices.Sort(collections)
-	for _, c := range collections {
+	for _, c := range slices.Compact(slices.Sorted(maps.Values(indices))) {
 		if err := s.allOf(ctx, c, f); err != nil {
 			return err
 		}
@@ -297,10 +290,8 @@ func (s *Sink) indices(ctx context.Context) (map[string]shard.Collection, error)
 	}
 	err := s.ask(ctx, http.MethodGet, "/_resolve/index/"+pathOf(s.names.wildcard()), nil, &resolved)
 	var refused *Error
-	if errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 && len(found) > 0 {
-		return found, nil
-	}
-	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+	if errors.As(err, &refused) && (refused.Status == http.StatusNotFound ||
+		refused.Status >= 400 && refused.Status < 500 && len(found) > 0) {
 		return found, nil
 	}
 	if err != nil {

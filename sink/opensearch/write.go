@@ -126,11 +126,8 @@ func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcom
 	o, split := wholeOutcome(a)
 	switch {
 	case split && len(entries) > 1:
-		for half := range 2 {
-			part := entries[:len(entries)/2]
-			if half == 1 {
-				part = entries[len(entries)/2:]
-			}
+		half := len(entries) / 2
+		for _, part := range [][]entry{entries[:half], entries[half:]} {
 			if stop == nil && ctx.Err() != nil {
 				stop = &sink.Outcome{Kind: sink.Throttled, Reason: classNotSent}
 			}

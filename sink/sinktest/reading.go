@@ -1,6 +1,7 @@
 package sinktest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -117,10 +118,7 @@ func sorted(t *testing.T, got []sink.Stored, ops []sink.Op) {
 	t.Helper()
 	want := slices.Clone(ops)
 	slices.SortFunc(want, func(a, b sink.Op) int {
-		if c := strings.Compare(string(a.Doc.Collection()), string(b.Doc.Collection())); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Doc.ID(), b.Doc.ID())
+		return cmp.Or(cmp.Compare(a.Doc.Collection(), b.Doc.Collection()), cmp.Compare(a.Doc.ID(), b.Doc.ID()))
 	})
 	if len(got) != len(want) {
 		t.Errorf("read %d documents, want %d", len(got), len(want))

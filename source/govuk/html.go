@@ -2,8 +2,6 @@ package govuk
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -61,18 +59,5 @@ var inline = map[atom.Atom]bool{
 
 // collapse makes every run of white space, no-break spaces included, one space.
 func collapse(s string) string {
-	out := make([]byte, 0, len(s))
-	for _, r := range s {
-		if unicode.IsSpace(r) {
-			if n := len(out); n > 0 && out[n-1] != ' ' {
-				out = append(out, ' ')
-			}
-			continue
-		}
-		out = utf8.AppendRune(out, r)
-	}
-	if n := len(out); n > 0 && out[n-1] == ' ' {
-		out = out[:n-1]
-	}
-	return string(out)
+	return strings.Join(strings.Fields(s), " ")
 }

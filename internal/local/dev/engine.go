@@ -3,7 +3,6 @@ package dev
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
@@ -336,8 +335,4 @@ func (e *Engine) newID() flight.ID {
 	return flight.ID(ulid.MustNew(ulid.Timestamp(e.clk.Now()), rand.Reader).String())
 }
 
-func newToken() shard.Token {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // crypto/rand never fails
-	return shard.Token(hex.EncodeToString(b[:]))
-}
+func newToken() shard.Token { return shard.Token(rand.Text()) }
