@@ -93,6 +93,20 @@ func (d *keeper) resync(t *testing.T, from string, f resyncFlags) (resynced, str
 	return r, errs.String(), err
 }
 
+// refusedFor checks that nothing was read or changed, and that the error says why.
+func refusedFor(t *testing.T, err error, says ...string) {
+	t.Helper()
+	var exit *exitError
+	if !errors.As(err, &exit) || exit.code != exitUsage {
+		t.Fatalf("%v, want a usage error that says %q", err, says)
+	}
+	for _, s := range says {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("%v, want %q in it", err, s)
+		}
+	}
+}
+
 func TestAResyncMarksItsEventsAndGoesOnWithTheSameRun(t *testing.T) {
 	t.Parallel()
 	file := write(t, append(append([]string{"", put("first", "7", `{"n":1.10,"big":12345678901234567890}`)},
@@ -155,10 +169,7 @@ func TestAResyncSendsItsMessagesInAGroup(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"two words", strings.Repeat("x", 129), "größe"} {
-		var exit *exitError
-		if err := checkGroup(bad); !errors.As(err, &exit) || exit.code != exitUsage {
-			t.Errorf("group %q: %v, want a usage error", bad, err)
-		}
+		refusedFor(t, checkGroup(bad), "--group")
 	}
 }
 
@@ -237,10 +248,7 @@ func TestACheckpointThatDoesNotFitChangesNothing(t *testing.T) {
 			}
 			d := &keeper{}
 			_, _, err = d.resync(t, file, tt.flags)
-			var exit *exitError
-			if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("got %v, want a usage error that says %q", err, tt.says)
-			}
+			refusedFor(t, err, tt.says)
 			if after, _ := os.ReadFile(at); len(d.sent) != 0 || !bytes.Equal(after, before) {
 				t.Errorf("%d messages were sent, the checkpoint is %s, was %s", len(d.sent), after, before)
 			}
@@ -279,10 +287,8 @@ func TestResyncRefusesWhatItCannotRead(t *testing.T) {
 	} {
 		d := &keeper{}
 		_, _, err := d.resync(t, tt.from, tt.f)
-		var exit *exitError
-		if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), tt.says) ||
-			len(d.sent) > 0 {
-			t.Errorf("%s: %v, want a usage error that says %q", name, err, tt.says)
+		if refusedFor(t, err, tt.says); len(d.sent) > 0 {
+			t.Errorf("%s: %d messages were sent", name, len(d.sent))
 		}
 	}
 	d := &keeper{}
@@ -327,10 +333,8 @@ func TestResyncReadsAnObjectInS3(t *testing.T) {
 		"s3://exports/nothing":       "NoSuchKey",
 	} {
 		d, _, err := resync(from)
-		var exit *exitError
-		if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), says) ||
-			!strings.Contains(err.Error(), from) || len(d.sent) > 0 {
-			t.Errorf("%s: %v, want a usage error that says %s", from, err, says)
+		if refusedFor(t, err, says, from); len(d.sent) > 0 {
+			t.Errorf("%s: %d messages were sent", from, len(d.sent))
 		}
 	}
 	if _, err := os.Stat(at); !os.IsNotExist(err) {

@@ -16,22 +16,6 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-func TestDefaultsSurviveJSON(t *testing.T) {
-	t.Parallel()
-	want := Default()
-	text, err := json.MarshalIndent(want, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got Config
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
-}
-
 // Whatever a setting is within its bounds, it is read back as it was written. Rules between
 // settings play no part in that.
 func TestAnySettingsSurviveJSON(t *testing.T) {

@@ -77,8 +77,8 @@ func (r registry) settings() []described {
 	return all
 }
 
-// checkOptions refuses the options of another kind, which only code can set, and asks the kind what
-// it thinks of its own, where it has a check.
+// checkOptions refuses the options of another kind, which only code can set. It asks the kind what
+// it thinks of its own.
 func checkOptions[S any](f *checker, path string, s S, options any, k setting.Kind, check func(S) []setting.Problem) {
 	switch {
 	case options != nil && reflect.TypeOf(options) != reflect.TypeOf(k.Options):

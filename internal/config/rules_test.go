@@ -144,7 +144,7 @@ func with(t *testing.T, c Config, setting, value string) Config {
 func TestEveryRuleIsBroken(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
-	for _, r := range Rules() {
+	for _, r := range rules {
 		if seen[r.Name] || r.Doc == "" {
 			t.Errorf("%s: is there twice or says nothing", r.Name)
 		}

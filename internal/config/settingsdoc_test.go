@@ -75,7 +75,7 @@ func document() string {
 	b.WriteString(
 		"\n## What must hold between settings\n\nA configuration error names its rule. The same rules hold for what a collection\n" +
 			"overrides, named with its path.\n\n| rule | what must hold |\n|---|---|\n")
-	for _, r := range Rules() {
+	for _, r := range rules {
 		fmt.Fprintf(&b, "| %s | %s |\n", r.Name, r.Doc)
 	}
 	fmt.Fprintf(&b, "| deployed-sink | What is deployed writes to a sink that outlives the process: %s. |\n", deployable())
@@ -149,7 +149,7 @@ func TestSettingsDocumentIsATable(t *testing.T) {
 			t.Errorf("line %d: got %d cells in %q", i+1, n, line)
 		}
 	}
-	if least := len(Settings()) + len(Rules()); rows < least {
+	if least := len(Settings()) + len(rules); rows < least {
 		t.Errorf("got %d rows, want at least %d", rows, least)
 	}
 }

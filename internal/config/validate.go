@@ -58,10 +58,6 @@ type Rule struct {
 	check func(c *Config, f *checker)
 }
 
-// Rules returns what must hold beyond the bounds of each setting, in the order in which Validate
-// judges.
-func Rules() []Rule { return slices.Clone(rules) }
-
 var rules = slices.Concat(nameRules, sourceRules, sinkRules, payloadRules, visibilityRules, burstRules, recoveryRules,
 	ageRules, loadRules)
 

@@ -90,16 +90,19 @@ func lives(t *testing.T, set memory.SinkSettings, story func(t *testing.T, l lif
 	})
 }
 
-// redriven sends all dead letters again and waits until that is settled.
-func redriven(t *testing.T, e *Engine) {
+// redriven sends all dead letters again, as often as it is told, and each time waits until that is
+// settled.
+func redriven(t *testing.T, e *Engine, times int) {
 	t.Helper()
-	// REJECT ends the lease at its own instant: until that has passed, the dead letter is busy
-	time.Sleep(time.Second)
-	if _, err := e.Operator(nil).Redrive(t.Context(), operate.LetterOrder{All: true, By: "ann"}); err != nil {
-		t.Error(err)
-	}
-	if err := e.Settle(t.Context()); err != nil {
-		t.Error(err)
+	for range times {
+		// REJECT ends the lease at its own instant: until that has passed, the dead letter is busy
+		time.Sleep(time.Second)
+		if _, err := e.Operator(nil).Redrive(t.Context(), operate.LetterOrder{All: true, By: "ann"}); err != nil {
+			t.Error(err)
+		}
+		if err := e.Settle(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -218,45 +221,33 @@ func TestADeadLetterThatIsNotUTF8GoesOnByteForByteAndForNobodyElseToRead(t *test
 	})
 }
 
-func TestADeadLetterOfAnEarlierRunThatIsSentAgainIsAnEventOfThisOne(t *testing.T) {
-	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
-		l.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{
-			Kind: sink.Rejected, Status: 400,
-			Reason: "mapping",
-		}})
-		r := l.live(t, []feed.Timed{put(0, "a", 1)}, nil)
-		if r.Dead != 1 {
-			t.Fatalf("the first run: %+v", r)
-		}
-		r = l.live(t, nil, func(e *Engine) { redriven(t, e) })
-		if r.Events != 1 || r.Written != 1 || r.Dead != 0 || len(r.DeadLetters) != 0 {
-			t.Errorf("the second run: %+v, want the document written and no dead letter parked", r)
-		}
-	})
-}
-
-func TestARedrivenDeadLetterThatDiesAgainIsDeadOnce(t *testing.T) {
-	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
-		rejected := memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}}
-		l.sink.Script(doc("a"), rejected, rejected)
-		r := l.live(t, []feed.Timed{put(0, "a", 1)}, func(e *Engine) { redriven(t, e) })
-		if r.Events != 1 || r.Dead != 1 || r.Duplicates != 0 || len(r.DeadLetters) != 1 {
-			t.Errorf("%+v", r)
-		}
-	})
-}
-
-func TestADeadLetterThatReceiveRefusesAgainIsRejectedOnce(t *testing.T) {
-	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
-		r := l.live(t, []feed.Timed{put(0, "a", 1, `[]`), put(0, "b", 1)}, func(e *Engine) {
-			for range 3 {
-				redriven(t, e)
-			}
+func TestADeadLetterThatIsSentAgainIsCountedOnce(t *testing.T) {
+	rejected := memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapping"}}
+	for name, c := range map[string]struct {
+		answers                []memory.Answer // for document a
+		body                   string
+		first, second          int // redrives in the first run, and in the second
+		events, written, dead  int // in the last run
+		rejected, stillWaiting int
+	}{
+		"of an earlier run: an event of this one": {[]memory.Answer{rejected}, `{}`, 0, 1, 1, 1, 0, 0, 0},
+		"that dies again: dead once":              {[]memory.Answer{rejected, rejected}, `{}`, 1, 0, 1, 0, 1, 0, 1},
+		"that receive refuses: rejected once":     {nil, `[]`, 3, 0, 1, 0, 1, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
+				l.sink.Script(doc("a"), c.answers...)
+				r := l.live(t, []feed.Timed{put(0, "a", 1, c.body)}, func(e *Engine) { redriven(t, e, c.first) })
+				if c.second > 0 {
+					r = l.live(t, nil, func(e *Engine) { redriven(t, e, c.second) })
+				}
+				if r.Events != c.events || r.Written != c.written || r.Dead != c.dead || r.Rejected != c.rejected ||
+					r.Duplicates != 0 || len(r.DeadLetters) != c.stillWaiting {
+					t.Errorf("%+v", r)
+				}
+			})
 		})
-		if r.Events != 2 || r.Dead != 1 || r.Rejected != 1 {
-			t.Errorf("%d events, %d dead, %d of them rejected, want 2, 1 and 1", r.Events, r.Dead, r.Rejected)
-		}
-	})
+	}
 }
 
 // load opens a data folder in a new engine.
