@@ -95,7 +95,7 @@ bench: ## Measure all contenders over one trace and write docs/numbers.md (takes
 bench-smoke: ## Run every benchmark once, briefly, so that none of them rots
 	go test -count=1 -run '^TestSmoke$$' ./internal/proof/bench -args -smoke
 	go test -run '^$$' -bench . -benchtime 1x -timeout 15m \
-	  $$(grep -rlE --include='*_test.go' '^func Benchmark' event functions internal sink source | xargs -n1 dirname | sort -u | sed 's|^|./|')
+	  $$(grep -rlE --include='*_test.go' '^func Benchmark' event internal sink source | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: e2e
 e2e: ## Deploy to LocalStack (no Docker) and prove the stack end to end

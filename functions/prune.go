@@ -13,7 +13,7 @@ import (
 )
 
 // Prune runs the function behind a sink's rule: it is the lifecycle of rows, flights and dead
-// dead letters (design section 9). It does not return.
+// letters (design section 9). It does not return.
 func Prune() { lambda.Main("prune", wirePrune) }
 
 func wirePrune(s *lambda.Setup) (lambda.Handler, error) {

@@ -78,12 +78,8 @@ func judge(p at, v reflect.Value, deployed bool) *Fault {
 
 // isKind reports whether a setting names a registered kind.
 func isKind(generic string) bool {
-	for _, r := range registries {
-		if generic == r.group+".kind" {
-			return true
-		}
-	}
-	return false
+	group, isKind := strings.CutSuffix(generic, ".kind")
+	return isKind && (group == registries[sinkType].group || group == registries[sourceType].group)
 }
 
 // quantity returns a duration or a size as lull.yaml writes it, and false for every other value.

@@ -2,7 +2,6 @@ package blevesink_test
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,15 +82,22 @@ func TestOpenMakesTheFolder(t *testing.T) {
 	}
 }
 
+// marked is a folder that is ours, and has nothing in it yet.
+func marked(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	marker := []byte(`{"holds":"lull search index","schema":1}`)
+	if err := os.WriteFile(filepath.Join(dir, "lull.json"), marker, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // The marker is written first: a process that ended between the two left a folder that is ours and
 // has no index yet.
 func TestOpenFinishesAFolderThatWasOnlyMarked(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "lull.json"), []byte(`{"holds":"lull search index","schema":1}`),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	dir := marked(t)
 	if err := open(t, dir).Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -101,18 +107,12 @@ func TestOpenFinishesAFolderThatWasOnlyMarked(t *testing.T) {
 // where the next run looks for a whole one.
 func TestOpenClearsAnIndexThatWasLeftHalfMade(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := marked(t)
 	half := filepath.Join(dir, "new-1", "index")
-	if err := os.MkdirAll(filepath.Join(half, "store"), 0o755); err != nil {
+	err := errors.Join(os.MkdirAll(filepath.Join(half, "store"), 0o755),
+		os.WriteFile(filepath.Join(half, "index_meta.json"), []byte(`{"storage":"scorch"`), 0o644))
+	if err != nil {
 		t.Fatal(err)
-	}
-	for path, text := range map[string]string{
-		filepath.Join(dir, "lull.json"):        `{"holds":"lull search index","schema":1}`,
-		filepath.Join(half, "index_meta.json"): `{"storage":"scorch"`,
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
 	}
 	x := open(t, dir)
 	if err := x.Ping(t.Context()); err != nil {
@@ -132,11 +132,7 @@ func TestOpenClearsAnIndexThatWasLeftHalfMade(t *testing.T) {
 // told that it is in use.
 func TestOneOfManyMakesTheIndex(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "lull.json"), []byte(`{"holds":"lull search index","schema":1}`),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	dir := marked(t)
 	opened, errs := make([]*blevesink.Index, 5), make([]error, 5)
 	var wg sync.WaitGroup
 	for i := range opened {
@@ -184,24 +180,7 @@ func TestOneOpenAtATime(t *testing.T) {
 func copyFolder(t *testing.T, from string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return os.MkdirAll(filepath.Join(to, rel), 0o755)
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, rel), content, 0o644)
-	})
-	if err != nil {
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		t.Fatalf("copy folder: %v", err)
 	}
 	return to

@@ -77,9 +77,7 @@ func TestSigV4SignsWhatIsSent(t *testing.T) {
 			if _, _, err := s.Get(t.Context(), "c#a/b"); err != nil {
 				t.Errorf("get: %v", err)
 			}
-			if n := len(e.seen()); n != 5 {
-				t.Errorf("%d requests, want 5", n)
-			}
+			e.got(t, 5)
 		})
 	}
 }
@@ -132,9 +130,7 @@ func TestNoCredentials(t *testing.T) {
 			if err := s.Ping(t.Context()); !errors.Is(err, failed) {
 				t.Errorf("ping: %v", err)
 			}
-			if n := len(e.seen()); n != 0 {
-				t.Errorf("%d requests were sent", n)
-			}
+			e.got(t, 0)
 		})
 	}
 }

@@ -159,7 +159,7 @@ func publish(t *testing.T, e *dev.Engine) {
 	}
 }
 
-// settled waits until nothing remains, for a day at most, and returns the dead dead.
+// settled waits until nothing remains, for a day at most, and returns the dead letters.
 func settled(t *testing.T, e *dev.Engine) []ledger.DeadLine {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)

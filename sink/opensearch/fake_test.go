@@ -72,6 +72,14 @@ func (e *engine) seen() []request {
 	return slices.Clone(e.requests)
 }
 
+// got checks how many requests came so far.
+func (e *engine) got(t *testing.T, want int) {
+	t.Helper()
+	if n := len(e.seen()); n != want {
+		t.Errorf("%d requests, want %d", n, want)
+	}
+}
+
 // sink returns one that writes to the engine.
 func (e *engine) sink(t *testing.T, change func(*opensearch.Options)) *opensearch.Sink {
 	t.Helper()

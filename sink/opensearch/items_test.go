@@ -149,9 +149,7 @@ func TestBulkAnswerIsReadPerItem(t *testing.T) {
 			t.Errorf("item %d (%s, %d, %v): %+v, want %+v", i, tests[i].op, tests[i].status, tests[i].fault, o, want)
 		}
 	}
-	if n := len(e.seen()); n != 1 {
-		t.Errorf("%d requests, want 1", n)
-	}
+	e.got(t, 1)
 }
 
 // Without versions nothing can be newer: a conflict is two writes at once, and which of them stayed

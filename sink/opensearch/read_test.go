@@ -137,9 +137,7 @@ func TestAFixedIndexHoldsOneCollection(t *testing.T) {
 		err != nil {
 		t.Errorf("search: %v, %v", found, err)
 	}
-	if n := len(e.seen()); n != 1 {
-		t.Errorf("%d requests, want that of the write alone", n)
-	}
+	e.got(t, 1)
 }
 
 func TestTemplateIsForOurIndicesOnly(t *testing.T) {

@@ -104,9 +104,7 @@ func TestAnswersToTheWholeRequest(t *testing.T) {
 					t.Errorf("op %d: %+v, want %+v", i, o, tt.want)
 				}
 			}
-			if n := len(e.seen()); n != 1 {
-				t.Errorf("%d requests, want 1", n)
-			}
+			e.got(t, 1)
 		})
 	}
 }
@@ -160,9 +158,7 @@ func TestBulkAnswerOfWrongLengthIsUnknown(t *testing.T) {
 					t.Errorf("op %d: %+v, want unknown", i, o)
 				}
 			}
-			if n := len(e.seen()); n != 1 {
-				t.Errorf("%d requests, want 1", n)
-			}
+			e.got(t, 1)
 		})
 	}
 	e := start(t, answer(items(a, b, c)))
@@ -183,9 +179,7 @@ func TestNothingIsRepeatedOnAUsedConnection(t *testing.T) {
 	write(t, s, sink.Applied, three()...)
 	bad.Store(true)
 	write(t, s, sink.Unknown, three()...)
-	if n := len(e.seen()); n != 2 {
-		t.Errorf("%d requests for two writes", n)
-	}
+	e.got(t, 2)
 }
 
 func TestNoConnectionMeansThatNothingWasApplied(t *testing.T) {
@@ -232,9 +226,7 @@ func TestAContextThatEndsInBetween(t *testing.T) {
 			t.Errorf("op %d: %+v, want %s", i, got[i], want)
 		}
 	}
-	if n := len(e.seen()); n != 2 {
-		t.Errorf("%d requests, want 2", n)
-	}
+	e.got(t, 2)
 }
 
 // A part that was refused for no document's sake keeps the rest back; one whose fate is unknown
@@ -271,9 +263,7 @@ func TestWhatFollowsAFailedPart(t *testing.T) {
 			if tt.status == 429 && (got[1].RetryAfter != 3*time.Second || got[2].RetryAfter != 3*time.Second) {
 				t.Errorf("retry after %s and %s, want 3s", got[1].RetryAfter, got[2].RetryAfter)
 			}
-			if n := len(e.seen()); n != tt.requests {
-				t.Errorf("%d requests, want %d", n, tt.requests)
-			}
+			e.got(t, tt.requests)
 		})
 	}
 }

@@ -42,10 +42,7 @@ type attribute struct {
 
 // encodeBody packs a message.
 func encodeBody(body string, attrs map[string]queue.Attribute) ([]byte, error) {
-	h := head{Schema: bodySchema}
-	if len(attrs) > 0 {
-		h.Attributes = make(map[string]attribute, len(attrs))
-	}
+	h := head{Schema: bodySchema, Attributes: make(map[string]attribute, len(attrs))}
 	for name, a := range attrs {
 		out := attribute{Type: a.Type, Binary: a.Binary}
 		if utf8.ValidString(a.String) {
