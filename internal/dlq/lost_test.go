@@ -17,22 +17,22 @@ func TestNoErrorOfACallIsLost(t *testing.T) {
 	usecasetest.NoErrorIsLost(t, func(t *testing.T, f *usecasetest.FailingCall) ([]journal.Note, error) {
 		b := setup(t, nil)
 		b.old()
-		b.move(b.live, b.send(b.live, body("2", 1), nil))
-		leased := b.send(b.live, body("3", 1), nil)
-		b.admit(b.event(leased))
-		b.claim(b.event(leased))
+		b.move(b.live, b.send(b.live, put("2", 1), nil))
+		leased := b.send(b.live, put("3", 1), nil)
+		b.Admit(b.Event(leased))
+		b.Claim(b.Event(leased))
 		b.move(b.live, leased)
-		b.letterOf(queue.Message{ID: "m", Body: body("4", 1), Sent: time.Now()},
-			b.event(queue.Message{Body: body("4", 1)}), deadletter.RejectedBySink)
+		b.SendLetter(b.dead, queue.Message{ID: "m", Body: put("4", 1), Sent: time.Now()},
+			b.EventOf(put("4", 1)), deadletter.RejectedBySink)
 		v := fault.NewInvocation(f, "dlq", 1)
 		v.Failure = usecasetest.Denied
-		b.h.Shards, b.h.Letters = v.Shards(b.shards), v.DeadLetters(b.letters)
+		b.h.Shards, b.h.Letters = v.Shards(b.Shards), v.DeadLetters(b.Letters)
 		b.h.Live, b.h.Dead = v.Queue(b.live), v.Queue(b.dead)
 		for range 3 {
 			b.handle()
 			time.Sleep(time.Minute)
 		}
 		b.want(3, 1, 0)
-		return b.notes.All(), nil
+		return b.Notes.All(), nil
 	})
 }

@@ -19,62 +19,60 @@ func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 	t.Parallel()
 	for _, lane := range []string{"live", "bulk"} {
 		t.Run(lane, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t, nil)
+			play(t, nil, func(b *bench) {
 				q := b.live
 				if lane == "bulk" {
 					q = b.bulk
 				}
 				first := time.Now()
-				m := b.send(q, body("1", 1), map[string]queue.Attribute{"x": queue.Text("y")})
-				b.admit(b.event(m)) // receive ran, index never did
+				m := b.send(q, put("1", 1), map[string]queue.Attribute{"x": queue.Text("y")})
+				b.Admit(b.Event(m)) // receive ran, index never did
 				time.Sleep(time.Hour)
 				b.move(q, m)
 
 				if kept := b.handle(); len(kept) != 0 {
-					t.Fatalf("kept %v, want the message to go back", kept)
+					b.Fatalf("kept %v, want the message to go back", kept)
 				}
 				if got := len(b.parked()); got != 0 {
-					t.Errorf("%d dead letters parked, want none: it never ran", got)
+					b.Errorf("%d dead letters parked, want none: it never ran", got)
 				}
 				if got := q.Counts(); got.Delayed != 1 || got.Total() != 1 {
-					t.Fatalf("%s queue: %+v, want one delayed message", lane, got)
+					b.Fatalf("%s queue: %+v, want one delayed message", lane, got)
 				}
-				time.Sleep(b.cfg.Retry.BackoffMax)
+				time.Sleep(b.Config.Retry.BackoffMax)
 				back := b.receive(q)
 				if back.Body != m.Body || back.Attributes["x"].String != "y" {
-					t.Errorf("came back as %q %v", back.Body, back.Attributes)
+					b.Errorf("came back as %q %v", back.Body, back.Attributes)
 				}
 				if got := back.FirstSent(); !got.Equal(first.Truncate(time.Millisecond)) {
-					t.Errorf("first sent %s, want %s: a copy is not newer", got, first)
+					b.Errorf("first sent %s, want %s: a copy is not newer", got, first)
 				}
 
 				// Moved again before its time, it goes back again, as old as it is.
 				time.Sleep(time.Hour)
 				b.move(q, back)
 				b.handle()
-				time.Sleep(b.cfg.Retry.BackoffMax)
+				time.Sleep(b.Config.Retry.BackoffMax)
 				if back = b.receive(q); !back.FirstSent().Equal(first.Truncate(time.Millisecond)) {
-					t.Errorf("first sent %s, want %s: a copy of a copy is not newer", back.FirstSent(), first)
+					b.Errorf("first sent %s, want %s: a copy of a copy is not newer", back.FirstSent(), first)
 				}
 
 				// It does not go round for ever: the age of the first copy counts.
-				time.Sleep(b.cfg.Retry.DeadDeadline)
+				time.Sleep(b.Config.Retry.DeadDeadline)
 				b.move(q, back)
 				if kept := b.handle(); len(kept) != 0 {
-					t.Fatalf("kept %v, want it parked", kept)
+					b.Fatalf("kept %v, want it parked", kept)
 				}
-				if got := len(b.notes.Of(journal.Returned)); got != 2 {
-					t.Errorf("%d notes of a return, want 2", got)
+				if got := len(b.Notes.Of(journal.Returned)); got != 2 {
+					b.Errorf("%d notes of a return, want 2", got)
 				}
 				parked := b.parked()
 				if len(parked) != 1 || parked[0].Reason != deadletter.ReceiveCount || parked[0].Lane != lane ||
 					parked[0].Sink != "search" {
-					t.Fatalf("parked %+v, want one dead letter of reason receive_count in lane %s", parked, lane)
+					b.Fatalf("parked %+v, want one dead letter of reason receive_count in lane %s", parked, lane)
 				}
-				if r := b.row("content#1"); r.Dead != parked[0].Key || r.Pending != "" || r.ExpiresAt == 0 {
-					t.Errorf("row %+v: want it dead, settled and expiring", r)
+				if r := b.Row("content#1"); r.Dead != parked[0].Key || r.Pending != "" || r.ExpiresAt == 0 {
+					b.Errorf("row %+v: want it dead, settled and expiring", r)
 				}
 			})
 		})
@@ -83,59 +81,55 @@ func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 
 // Faults, line 26.
 func TestDeadLetterOfALeasedRowIsNotParked(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t, nil)
-		m := b.send(b.live, body("1", 1), nil)
-		e := b.event(m)
-		b.admit(e)
-		l := b.claim(e) // the last permitted attempt is running
+	play(t, nil, func(b *bench) {
+		m := b.send(b.live, put("1", 1), nil)
+		e := b.Event(m)
+		b.Admit(e)
+		l := b.Claim(e) // the last permitted attempt is running
 		b.move(b.live, m)
 		if kept := b.handle(); len(kept) != 1 {
-			t.Fatalf("kept %v, want the message", kept)
+			b.Fatalf("kept %v, want the message", kept)
 		}
 		b.want(0, 0, 1)
-		if r := b.row(e.Doc); r.Dead != "" || r.Pending != e.Key {
-			t.Errorf("row %+v was touched", r)
+		if r := b.Row(e.Doc); r.Dead != "" || r.Pending != e.Key {
+			b.Errorf("row %+v was touched", r)
 		}
 		time.Sleep(12 * time.Second)
 		if got := b.dead.Counts().Visible; got != 0 {
-			t.Errorf("%d messages visible before the lease ends, want none", got)
+			b.Errorf("%d messages visible before the lease ends, want none", got)
 		}
-		b.commit(l)
+		b.Commit(l, shard.Put)
 		time.Sleep(3 * time.Second)
 		if kept := b.handle(); len(kept) != 0 {
-			t.Fatalf("kept %v, want it done", kept)
+			b.Fatalf("kept %v, want it done", kept)
 		}
 		b.want(0, 0, 0)
 	})
 }
 
 func TestClaimWithoutAnswerIsParkedOnceItsLeaseHasEnded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t, nil)
-		m := b.send(b.live, body("1", 1), nil)
-		e := b.event(m)
-		b.admit(e)
-		b.claim(e)
+	play(t, nil, func(b *bench) {
+		m := b.send(b.live, put("1", 1), nil)
+		e := b.Event(m)
+		b.Admit(e)
+		b.Claim(e)
 		b.move(b.live, m)
 		b.handle()
 		time.Sleep(15 * time.Second)
 		if kept := b.handle(); len(kept) != 0 {
-			t.Fatalf("kept %v, want it parked", kept)
+			b.Fatalf("kept %v, want it parked", kept)
 		}
 		b.want(1, 0, 0)
 		if got := b.parked()[0]; got.Reason != deadletter.ReceiveCount || got.Key != e.Key || got.MessageID != m.ID {
-			t.Errorf("parked %+v", got)
+			b.Errorf("parked %+v", got)
 		}
 		// What may be in the sink keeps older versions out, and says so.
-		older := b.send(b.live, body("1", 0), nil)
-		b.admit(b.event(older))
+		older := b.send(b.live, put("1", 0), nil)
+		b.Admit(b.Event(older))
 		b.move(b.live, older)
 		b.handle()
-		if got := len(b.notes.Of(journal.Blocked)); got != 1 {
-			t.Errorf("%d notes of a blocked version, want 1", got)
+		if got := len(b.Notes.Of(journal.Blocked)); got != 1 {
+			b.Errorf("%d notes of a blocked version, want 1", got)
 		}
 		b.want(2, 0, 0)
 	})
@@ -153,34 +147,34 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 		step   journal.Step
 		pend   bool // something waits in the row afterwards
 	}{
-		{"this version was committed", body("1", 5), func(b *bench, m queue.Message) {
-			b.admit(b.event(m))
-			b.commit(b.claim(b.event(m)))
+		{"this version was committed", put("1", 5), func(b *bench, m queue.Message) {
+			b.Admit(b.Event(m))
+			b.Commit(b.Claim(b.Event(m)), shard.Put)
 		}, "", false, journal.Duplicate, false},
-		{"a newer version was committed", body("1", 5), func(b *bench, m queue.Message) {
-			e := b.event(queue.Message{Body: body("1", 6)})
-			b.admit(e)
-			b.commit(b.claim(e))
+		{"a newer version was committed", put("1", 5), func(b *bench, m queue.Message) {
+			e := b.EventOf(put("1", 6))
+			b.Admit(e)
+			b.Commit(b.Claim(e), shard.Put)
 		}, "", false, journal.Superseded, false},
-		{"its dead letter is stored", body("1", 5), func(b *bench, m queue.Message) {
-			e := b.event(m)
-			b.admit(e)
-			b.write(shard.Park(e.Doc, e.Key, now(), b.cfg.Expires(time.Now()), b.row(e.Doc)))
+		{"its dead letter is stored", put("1", 5), func(b *bench, m queue.Message) {
+			e := b.Event(m)
+			b.Admit(e)
+			b.Write(shard.Park(e.Doc, e.Key, now(), b.Config.Expires(time.Now()), b.Row(e.Doc)))
 		}, "", false, journal.AlreadyDead, false},
-		{"row of a newer schema", body("1", 5), func(b *bench, m queue.Message) {
-			b.write(shard.Write{Doc: "content#1", Update: []shard.Action{
+		{"row of a newer schema", put("1", 5), func(b *bench, m queue.Message) {
+			b.Write(shard.Write{Doc: "content#1", Update: []shard.Action{
 				{
 					Verb: shard.Set, Attr: shard.AttrSchema,
 					Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},
 				},
 			}})
 		}, "", true, journal.Schema, false},
-		{"a newer version waits, this one never ran and is old", body("1", 5), func(b *bench, m queue.Message) {
-			time.Sleep(b.cfg.Retry.DeadDeadline + time.Second)
-			b.admit(b.event(queue.Message{Body: body("1", 6)}))
+		{"a newer version waits, this one never ran and is old", put("1", 5), func(b *bench, m queue.Message) {
+			time.Sleep(b.Config.Retry.DeadDeadline + time.Second)
+			b.Admit(b.EventOf(put("1", 6)))
 		}, deadletter.ReceiveCount, false, journal.DeadLettered, true},
-		{"nobody knows it any more", body("1", 5), func(b *bench, m queue.Message) {
-			time.Sleep(b.cfg.Retry.DeadDeadline + time.Second)
+		{"nobody knows it any more", put("1", 5), func(b *bench, m queue.Message) {
+			time.Sleep(b.Config.Retry.DeadDeadline + time.Second)
 		}, deadletter.ReceiveCount, false, journal.DeadLettered, false},
 		{"not JSON", "hello", nil, deadletter.Undecodable, false, journal.DeadLettered, false},
 		{
@@ -190,60 +184,55 @@ func TestMovedMessageIsJudgedByItsRow(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t, nil)
+			play(t, nil, func(b *bench) {
 				m := b.send(b.live, tt.body, nil)
 				if tt.row != nil {
 					tt.row(b, m)
 				}
 				b.move(b.live, m)
 				if kept := b.handle(); len(kept) == 1 != tt.kept {
-					t.Fatalf("kept %v, want kept %t", kept, tt.kept)
+					b.Fatalf("kept %v, want kept %t", kept, tt.kept)
 				}
 				parked := b.parked()
 				if tt.reason == "" {
 					if len(parked) != 0 {
-						t.Errorf("parked %+v, want none", parked)
+						b.Errorf("parked %+v, want none", parked)
 					}
 				} else {
 					if len(parked) != 1 || parked[0].Reason != tt.reason {
-						t.Fatalf("parked %+v, want one for %s", parked, tt.reason)
+						b.Fatalf("parked %+v, want one for %s", parked, tt.reason)
 					}
-					l, _, err := b.letters.Get(t.Context(), parked[0].ID)
+					l, _, err := b.Letters.Get(b.Context(), parked[0].ID)
 					if err != nil || l.Body != tt.body {
-						t.Errorf("dead letter holds %q, error %v; want the body byte for byte", l.Body, err)
+						b.Errorf("dead letter holds %q, error %v; want the body byte for byte", l.Body, err)
 					}
-					if r := b.row("content#1"); parked[0].Key != "" && !tt.pend && r.Dead != parked[0].Key {
-						t.Errorf("row %+v: want dead = %s", r, parked[0].Key)
+					if r := b.Row("content#1"); parked[0].Key != "" && !tt.pend && r.Dead != parked[0].Key {
+						b.Errorf("row %+v: want dead = %s", r, parked[0].Key)
 					}
 				}
-				if got := len(b.notes.Of(tt.step)); got != 1 {
-					t.Errorf("%d notes %s, want 1", got, tt.step)
+				if got := len(b.Notes.Of(tt.step)); got != 1 {
+					b.Errorf("%d notes %s, want 1", got, tt.step)
 				}
-				if got := b.row("content#1").Pending != ""; got != tt.pend {
-					t.Errorf("pending afterwards: %t, want %t", got, tt.pend)
+				if got := b.Row("content#1").Pending != ""; got != tt.pend {
+					b.Errorf("pending afterwards: %t, want %t", got, tt.pend)
 				}
 			})
 		})
 	}
 	t.Run("versions of another class", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			b := setup(t, func(c *config.Config) {
-				c.Sources["lex"] = config.Source{Kind: "native", Class: config.ClassLex}
-			})
-			e := b.event(queue.Message{Body: body("1", 6)})
-			b.admit(e)
-			b.commit(b.claim(e))
-			before := b.row(e.Doc)
+		lex := func(c *config.Config) { c.Sources["lex"] = config.Source{Kind: "native", Class: config.ClassLex} }
+		play(t, lex, func(b *bench) {
+			e := b.EventOf(put("1", 6))
+			b.Admit(e)
+			b.Commit(b.Claim(e), shard.Put)
+			before := b.Row(e.Doc)
 			b.move(b.live, b.send(b.live, mismatched, map[string]queue.Attribute{queue.AttrSource: queue.Text("lex")}))
 			b.handle()
 			if parked := b.parked(); len(parked) != 1 || parked[0].Reason != deadletter.ClassMismatch {
-				t.Fatalf("parked %+v, want one for version_class_mismatch", parked)
+				b.Fatalf("parked %+v, want one for version_class_mismatch", parked)
 			}
-			if got := b.row(e.Doc); got != before {
-				t.Errorf("row became %+v, want it untouched", got)
+			if got := b.Row(e.Doc); got != before {
+				b.Errorf("row became %+v, want it untouched", got)
 			}
 		})
 	})
@@ -264,14 +253,14 @@ func TestMessageWithSeveralEventsGoesAsOnePiece(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, nil)
 		m := b.send(b.live, s3Records("one", "two"), from)
-		r := b.sources.Decode(m)
+		r := b.Sources.Decode(m)
 		if len(r) != 2 || r[0].Invalid != nil || r[1].Invalid != nil {
 			t.Fatalf("decode: %+v", r)
 		}
 		one, two := r[0].Event, r[1].Event
-		b.admit(one)
-		b.admit(two)
-		b.claim(one)
+		b.Admit(one)
+		b.Admit(two)
+		b.Claim(one)
 		b.move(b.live, m)
 		if kept := b.handle(); len(kept) != 1 {
 			t.Fatalf("kept %v, want all of it to wait for the lease", kept)
@@ -280,12 +269,12 @@ func TestMessageWithSeveralEventsGoesAsOnePiece(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		b.handle()
 		b.want(0, 1, 0) // two never ran: the whole message goes back
-		time.Sleep(b.cfg.Retry.DeadDeadline)
+		time.Sleep(b.Config.Retry.DeadDeadline)
 		b.move(b.live, b.receive(b.live))
 		b.handle()
 		b.want(2, 0, 0)
 		for _, e := range []shard.DocID{one.Doc, two.Doc} {
-			if r := b.row(e); r.Dead == "" || r.Pending != "" {
+			if r := b.Row(e); r.Dead == "" || r.Pending != "" {
 				t.Errorf("row %+v: want it dead", r)
 			}
 		}
@@ -293,79 +282,71 @@ func TestMessageWithSeveralEventsGoesAsOnePiece(t *testing.T) {
 }
 
 func TestMessageThatHasNoRoomToBeSentAgainIsParked(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t, nil)
+	play(t, nil, func(b *bench) {
 		attrs := map[string]queue.Attribute{}
 		for i := range queue.MaxAttributes {
 			attrs[fmt.Sprint("a", i)] = queue.Text("x")
 		}
-		b.move(b.live, b.send(b.live, body("1", 1), attrs))
+		b.move(b.live, b.send(b.live, put("1", 1), attrs))
 		if kept := b.handle(); len(kept) != 0 {
-			t.Fatalf("kept %v", kept)
+			b.Fatalf("kept %v", kept)
 		}
 		b.want(1, 0, 0)
-		l, _, _ := b.letters.Get(t.Context(), b.parked()[0].ID)
+		l, _, _ := b.Letters.Get(b.Context(), b.parked()[0].ID)
 		if len(l.Attributes) != queue.MaxAttributes {
-			t.Errorf("dead letter has %d attributes, want %d", len(l.Attributes), queue.MaxAttributes)
+			b.Errorf("dead letter has %d attributes, want %d", len(l.Attributes), queue.MaxAttributes)
 		}
 	})
 }
 
 func TestMessageOlderThanRowsIsParkedAsTooOld(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t, nil)
+	play(t, nil, func(b *bench) {
 		old := fmt.Sprint(time.Now().Add(-30 * 24 * time.Hour).UnixMilli())
-		b.move(b.live, b.send(b.live, body("1", 1), map[string]queue.Attribute{queue.AttrFirstSent: queue.Text(old)}))
+		b.move(b.live, b.send(b.live, put("1", 1), map[string]queue.Attribute{queue.AttrFirstSent: queue.Text(old)}))
 		b.handle()
 		if parked := b.parked(); len(parked) != 1 || parked[0].Reason != deadletter.TooOld {
-			t.Errorf("parked %+v, want one for too_old_to_judge", parked)
+			b.Errorf("parked %+v, want one for too_old_to_judge", parked)
 		}
 	})
 }
 
 func TestWithoutDeadLettersEverythingIsCountedAndGone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t, func(c *config.Config) { c.DeadLetters = config.DeadLettersNone })
-		m := b.send(b.live, body("1", 1), nil)
-		e := b.event(m)
-		b.admit(e)
-		time.Sleep(b.cfg.Retry.DeadDeadline + time.Second)
+	play(t, func(c *config.Config) { c.DeadLetters = config.DeadLettersNone }, func(b *bench) {
+		m := b.send(b.live, put("1", 1), nil)
+		e := b.Event(m)
+		b.Admit(e)
+		time.Sleep(b.Config.Retry.DeadDeadline + time.Second)
 		b.move(b.live, m)
-		b.letterOf(queue.Message{Body: "x", Sent: time.Now()}, b.event(queue.Message{Body: body("2", 1)}),
+		b.SendLetter(b.dead, queue.Message{Body: "x", Sent: time.Now()}, b.EventOf(put("2", 1)),
 			deadletter.RejectedBySink)
 		b.handle()
 		b.want(0, 0, 0)
-		if got := len(b.notes.Of(journal.Dropped)); got != 2 {
-			t.Errorf("%d notes of a drop, want 2", got)
+		if got := len(b.Notes.Of(journal.Dropped)); got != 2 {
+			b.Errorf("%d notes of a drop, want 2", got)
 		}
-		if r := b.row(e.Doc); r.Pending != "" {
-			t.Errorf("row %+v still waits", r)
+		if r := b.Row(e.Doc); r.Pending != "" {
+			b.Errorf("row %+v still waits", r)
 		}
 	})
 }
 
 // Faults, line 33.
 func TestRowPastItsTTLCountsInFull(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t, nil)
-		newer := b.event(queue.Message{Body: body("1", 6)})
-		b.admit(newer)
-		b.commit(b.claim(newer))
-		time.Sleep(b.cfg.Lifecycle.RowRetention + b.cfg.Lifecycle.TTLExtra + time.Hour)
-		if r := b.row(newer.Doc); r.ExpiresAt == 0 || r.ExpiresAt >= time.Now().Unix() {
-			t.Fatalf("row %+v is not past its TTL", r)
+	play(t, nil, func(b *bench) {
+		newer := b.EventOf(put("1", 6))
+		b.Admit(newer)
+		b.Commit(b.Claim(newer), shard.Put)
+		time.Sleep(b.Config.Lifecycle.RowRetention + b.Config.Lifecycle.TTLExtra + time.Hour)
+		if r := b.Row(newer.Doc); r.ExpiresAt == 0 || r.ExpiresAt >= time.Now().Unix() {
+			b.Fatalf("row %+v is not past its TTL", r)
 		}
-		b.move(b.live, b.send(b.live, body("1", 5), nil))
-		b.letterOf(queue.Message{ID: "m", Body: body("1", 4), Sent: time.Now()},
-			b.event(queue.Message{Body: body("1", 4)}), deadletter.Refusals)
+		b.move(b.live, b.send(b.live, put("1", 5), nil))
+		b.SendLetter(b.dead, queue.Message{ID: "m", Body: put("1", 4), Sent: time.Now()},
+			b.EventOf(put("1", 4)), deadletter.Refusals)
 		b.handle()
 		b.want(0, 0, 0)
-		if got := len(b.notes.Of(journal.Superseded)) + len(b.notes.Of(journal.Dropped)); got != 2 {
-			t.Errorf("%d were found superseded, want both", got)
+		if got := len(b.Notes.Of(journal.Superseded)) + len(b.Notes.Of(journal.Dropped)); got != 2 {
+			b.Errorf("%d were found superseded, want both", got)
 		}
 	})
 }

@@ -28,10 +28,10 @@ func TestDeadVersionsAboveAGoodOneEndInOneFlight(t *testing.T) {
 		s := b.hold(put("a", 1), put("a", 2), put("a", 3), put("a", 4))
 		b.fly(s, 4)
 		b.holds("a", "1")
-		b.noted(journal.Admitted, 4) // receive's and three here
-		b.noted(journal.LeftFlight, 0)
-		b.noted(journal.Committed, 1)
-		if l := b.letters(); len(l) != 3 {
+		b.Noted(journal.Admitted, 4) // receive's and three here
+		b.Noted(journal.LeftFlight, 0)
+		b.Noted(journal.Committed, 1)
+		if l := b.TakeLetters(b.dead); len(l) != 3 {
 			b.Errorf("%d dead letters, want one for each dead version", len(l))
 		}
 		b.inQueue(0)
@@ -63,8 +63,8 @@ func TestAVersionWhoseMessageIsGoneIsNotAdmitted(t *testing.T) {
 					b.inject = fails("ChangeMessageVisibilityBatch", fault.FailBefore, 10)
 				}
 				b.fly(s, 1)
-				b.noted(journal.LeftFlight, 1)
-				if r := b.row("a"); r.Pending != "" || r.Committed != "" {
+				b.Noted(journal.LeftFlight, 1)
+				if r := b.Row(doc("a")); r.Pending != "" || r.Committed != "" {
 					b.Errorf("row %+v, want nothing pending", r)
 				}
 			})
@@ -77,7 +77,7 @@ func TestAVersionWhoseMessageIsGoneIsNotAdmitted(t *testing.T) {
 func TestAVersionTooOldToJudgeIsLeftToReceive(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.rejects("a", 1)
-		span := b.cfg.Lifecycle.RowRetention - b.cfg.Lifecycle.ProducerLateness
+		span := b.Config.Lifecycle.RowRetention - b.Config.Lifecycle.ProducerLateness
 		sent := time.Now().Add(-span).Add(7 * time.Second) // too old between receive and the turn after the dead letter
 		old := queue.Outgoing{
 			Body: put("a", 1),
@@ -87,8 +87,8 @@ func TestAVersionTooOldToJudgeIsLeftToReceive(t *testing.T) {
 		s := b.holdOn(flight.Live, old, queue.Outgoing{Body: put("a", 2)})
 		time.Sleep(8 * time.Second)
 		b.fly(s, 3)
-		b.noted(journal.Rejected, 1)
-		b.noted(journal.LeftFlight, 1)
+		b.Noted(journal.Rejected, 1)
+		b.Noted(journal.LeftFlight, 1)
 		b.holds("a", "")
 		b.inQueue(1)
 	})
@@ -103,7 +103,7 @@ func TestAnADMITWithoutAnAnswerIsTriedInTheNextTurn(t *testing.T) {
 				b.inject = fails("ADMIT", what, 4)
 				b.fly(s, turns)
 				b.holds("a", "1")
-				b.noted(journal.LeftFlight, 0)
+				b.Noted(journal.LeftFlight, 0)
 				b.inQueue(0)
 			})
 		})
@@ -121,7 +121,7 @@ func TestAnADMITThatIsOvertakenIsDecidedByTheRow(t *testing.T) {
 			other = b.hold(put("a", 3))
 		})
 		s = b.turn(s)
-		if r := b.row("a"); s.Done || r.Pending != b.key("a", 3) {
+		if r := b.Row(doc("a")); s.Done || r.Pending != b.key("a", 3) {
 			b.Errorf("done %v, row %+v, want version 1 to wait behind version 3", s.Done, r)
 		}
 		b.fly(other, 3)
@@ -136,14 +136,14 @@ func TestAnADMITThatIsOvertakenIsDecidedByTheRow(t *testing.T) {
 func TestAnOlderVersionHasItsTurnBehindAParkedOne(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("a", 2))
-		b.inject = at("CLAIM", func() { b.write(shard.Park(doc("a"), b.key("a", 2), now(), 1, b.row("a"))) })
+		b.inject = at("CLAIM", func() { b.Write(shard.Park(doc("a"), b.key("a", 2), now(), 1, b.Row(doc("a")))) })
 		s = b.turn(s)
-		b.noted(journal.AlreadyDead, 1)
-		b.noted(journal.Claimed, 0)
+		b.Noted(journal.AlreadyDead, 1)
+		b.Noted(journal.Claimed, 0)
 		b.inject = well
 		b.inQueue(1) // the dead one's message may go
 		b.fly(s, 1)  // version 1 is not pending any more: it is admitted here
-		b.noted(journal.LeftFlight, 0)
+		b.Noted(journal.LeftFlight, 0)
 		b.holds("a", "1")
 		b.inQueue(0)
 	})

@@ -26,7 +26,7 @@ func TestTwoTakersOfAnExpiredLeaseHaveOneWinner(t *testing.T) {
 		if _, inv, _ := b.invoke(first); !inv.Killed() {
 			b.Fatal("the first owner lived")
 		}
-		time.Sleep(b.cfg.Queues.Visibility) // redelivered, and the lease is long over
+		time.Sleep(b.Config.Queues.Visibility) // redelivered, and the lease is long over
 		second := b.receive(flight.Live)
 		i := b.invocation()
 		i.inject = decide(func(op fault.Op) fault.Verdict {
@@ -46,10 +46,10 @@ func TestTwoTakersOfAnExpiredLeaseHaveOneWinner(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		b.noted(journal.Claimed, 1) // the first owner died before it could say so
-		b.noted(journal.Committed, 1)
-		b.noted(journal.LeaseLost, 0)
-		b.noted(journal.RowRefused, 1)
+		b.Noted(journal.Claimed, 1) // the first owner died before it could say so
+		b.Noted(journal.Committed, 1)
+		b.Noted(journal.LeaseLost, 0)
+		b.Noted(journal.RowRefused, 1)
 		if after[0].Done == after[1].Done {
 			b.Errorf("done %v and %v, want the winner's flight alone", after[0].Done, after[1].Done)
 		}
@@ -111,8 +111,8 @@ func (d duel) fight(b *bench) (writes []span, loser flight.State) {
 		b.Fatal("version 2 was not held")
 	}
 	// the burst has gone on for long: version 1 may be written though a newer one waits
-	b.change("a", func(r *shard.Row) {
-		r.BurstStart = now().Add(-b.cfg.Debounce.MaxWait - b.cfg.Debounce.CapGrace - time.Minute)
+	b.Change(doc("a"), func(r *shard.Row) {
+		r.BurstStart = now().Add(-b.Config.Debounce.MaxWait - b.Config.Debounce.CapGrace - time.Minute)
 	})
 	begin := time.Now()
 	var log spans
@@ -163,8 +163,8 @@ func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 			for _, ahead := range []time.Duration{-1, 0, 1} {
 				t.Run(fmt.Sprintf("versions %v, killed %s late, taker %+d", versions, late, ahead), func(t *testing.T) {
 					stage{noVers: !versions}.play(t, func(b *bench) {
-						skew := b.cfg.Index.Guard - late
-						lands := b.cfg.Index.Timeout + late + b.cfg.ApplyDelay("search") - blink
+						skew := b.Config.Index.Guard - late
+						lands := b.Config.Index.Timeout + late + b.Config.ApplyDelay("search") - blink
 						got, _ := duel{first: -ahead * skew / 2, second: ahead * skew / 2, lands: lands}.fight(b)
 						if len(got) != 2 || got[0].version != "1" || got[1].version != "2" {
 							b.Fatalf("writes %+v, want version 1, then version 2", got)
@@ -174,7 +174,7 @@ func TestSkewWithinTheGuardNeverOverlapsWriters(t *testing.T) {
 								got[0].until.Sub(got[1].from))
 						}
 						b.holds("a", "2")
-						if r := b.row("a"); r.Committed != b.key("a", 2) {
+						if r := b.Row(doc("a")); r.Committed != b.key("a", 2) {
 							b.Errorf("row %+v, want version 2 committed", r)
 						}
 					})
@@ -197,8 +197,8 @@ func TestSkewBeyondTheGuardIsRefusedAtCommit(t *testing.T) {
 					second: 8 * time.Second, lands: 2 * time.Second, commits: 9 * time.Second,
 					takes: takes,
 				}.fight(b)
-				b.noted(journal.LeaseLost, 1)
-				if n := b.notes.Of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
+				b.Noted(journal.LeaseLost, 1)
+				if n := b.Notes.Of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
 					b.Errorf("commits %+v, want version 2 alone", n)
 				}
 				if one.Done {
@@ -206,7 +206,7 @@ func TestSkewBeyondTheGuardIsRefusedAtCommit(t *testing.T) {
 				}
 				b.inQueue(1)
 				b.fly(one, 1)
-				b.noted(journal.Superseded, 1) // by the row, not by its own write
+				b.Noted(journal.Superseded, 1) // by the row, not by its own write
 				b.inQueue(0)
 			})
 		})
@@ -221,7 +221,7 @@ func TestSkewBeyondTheGuardIsRefusedAtCommit(t *testing.T) {
 			if n := b.sink.Counts().Newer; n != 1 {
 				b.Errorf("the sink refused %d writes, want the older one", n)
 			}
-			if n := b.notes.Of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
+			if n := b.Notes.Of(journal.Committed); len(n) != 1 || n[0].Key != b.key("a", 2) {
 				b.Errorf("commits %+v, want version 2 alone", n)
 			}
 			b.fly(one, 2)
@@ -247,10 +247,10 @@ func TestALeaseOutlivesItsInvocation(t *testing.T) {
 					return fault.OK
 				})
 				b.turn(s)
-				claims := b.notes.Of(journal.Claimed)
-				if len(claims) != 1 || shard.MicrosOf(claims[0].Until) != begin.Add(b.cfg.Lease("search")) {
+				claims := b.Notes.Of(journal.Claimed)
+				if len(claims) != 1 || shard.MicrosOf(claims[0].Until) != begin.Add(b.Config.Lease("search")) {
 					b.Errorf("claims %+v, want a lease of %s from the start of the invocation", claims,
-						b.cfg.Lease("search"))
+						b.Config.Lease("search"))
 				}
 			})
 		})
@@ -315,7 +315,7 @@ func TestBudgetsAreMonotonic(t *testing.T) {
 			b := stage{}.setup(t)
 			s := b.hold(put("a", 1), put("b", 1), put("c", 1), put("d", 1))
 			for _, id := range []string{"a", "b", "c", "d"} {
-				b.change(id, func(r *shard.Row) { r.Attempts = 3 }) // under suspicion: a request for each
+				b.Change(doc(id), func(r *shard.Row) { r.Attempts = 3 }) // under suspicion: a request for each
 			}
 			clk := &hand{base: time.Now().Add(10 * time.Second)}
 			b.clock = clk
@@ -338,7 +338,7 @@ func TestBudgetsAreMonotonic(t *testing.T) {
 			}; !slices.Equal(clk.deadlines, want) {
 				t.Errorf("deadlines %v, want %v", clk.deadlines, want)
 			}
-			b.noted(journal.Committed, 3)
+			b.Noted(journal.Committed, 3)
 		})
 	}
 }

@@ -21,8 +21,8 @@ func TestNoErrorOfACallIsLost(t *testing.T) {
 		},
 		"a flight that goes on in a second execution": func(b *bench) flight.State {
 			s := b.hold(put("a", 1), put("b", 1), put("c", 1))
-			b.change("a", func(r *shard.Row) { r.Owner, r.LeaseUntil = "somebody", now().Add(20*time.Second) })
-			s.Started = now().Add(10*time.Second - b.cfg.Flight.ContinueAfter)
+			b.Change(doc("a"), func(r *shard.Row) { r.Owner, r.LeaseUntil = "somebody", now().Add(20*time.Second) })
+			s.Started = now().Add(10*time.Second - b.Config.Flight.ContinueAfter)
 			return s
 		},
 		"an outage that has begun": func(b *bench) flight.State {
@@ -30,7 +30,7 @@ func TestNoErrorOfACallIsLost(t *testing.T) {
 		},
 		"an outage that has ended": func(b *bench) flight.State {
 			s := b.open(put("a", 1), put("b", 1), put("c", 1))
-			b.change("a", deleted(b.key("a", 3)))
+			b.Change(doc("a"), deleted(b.key("a", 3)))
 			s.Turn, s.ReassertAfter = 1, now()
 			return s
 		},
@@ -62,7 +62,7 @@ func TestNoErrorOfACallIsLost(t *testing.T) {
 					case b.live.Counts().Total() == 0:
 						b.holds("b", "1")
 						b.holds("c", "1")
-						return b.notes.All(), failed
+						return b.Notes.All(), failed
 					default:
 						time.Sleep(time.Minute)
 						s = b.receive(flight.Live)
@@ -70,7 +70,7 @@ func TestNoErrorOfACallIsLost(t *testing.T) {
 					flights = len(b.launched.list)
 				}
 				t.Errorf("%d messages in the queue after 40 turns", b.live.Counts().Total())
-				return b.notes.All(), failed
+				return b.Notes.All(), failed
 			})
 		})
 	}

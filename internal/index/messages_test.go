@@ -71,7 +71,7 @@ func TestDeleteBatchNamesEachMessageOnce(t *testing.T) {
 		s := b.holdOn(flight.Live, removed("one@01", "two@01", "three@01", "one@02"), removed("one@03", "two@01"),
 			queue.Outgoing{Body: put("a", 1)}, queue.Outgoing{Body: put("a", 2)})
 		// a request of its own: the turn deletes twice
-		b.changeRow("content#b/one", func(r *shard.Row) { r.Attempts = 3 })
+		b.Change("content#b/one", func(r *shard.Row) { r.Attempts = 3 })
 		s = b.turn(s)
 		if len(*calls) != 1 || len((*calls)[0]) != 2 {
 			b.Fatalf("deleted %v in the first turn, want the two messages of a", *calls)
@@ -105,14 +105,14 @@ func TestPerEntryFailuresAreRead(t *testing.T) {
 		s := b.hold(bodies...)
 		b.inject = fails("DeleteMessageBatch", fault.FailBefore, 1)
 		b.fly(s, 1)
-		b.noted(journal.DeleteLost, 10)
-		b.noted(journal.Deleted, 2)
+		b.Noted(journal.DeleteLost, 10)
+		b.Noted(journal.Deleted, 2)
 		b.inQueue(10)
 		lost := map[string]bool{}
-		for _, n := range b.notes.Of(journal.DeleteLost) {
+		for _, n := range b.Notes.Of(journal.DeleteLost) {
 			lost[n.Message] = true
 		}
-		for _, n := range b.notes.Of(journal.Deleted) {
+		for _, n := range b.Notes.Of(journal.Deleted) {
 			if lost[n.Message] {
 				b.Errorf("%s counts as deleted and as lost", n.Message)
 			}
@@ -122,7 +122,7 @@ func TestPerEntryFailuresAreRead(t *testing.T) {
 		if s := b.receive(flight.Live); !s.Done {
 			b.Error("a redelivery of what was committed started a flight")
 		}
-		b.noted(journal.Duplicate, 10)
+		b.Noted(journal.Duplicate, 10)
 		b.inQueue(0)
 		if n := b.sink.Counts().Requests; n != requests {
 			b.Errorf("%d more sink requests, want none", n-requests)
@@ -135,19 +135,19 @@ func TestPerEntryFailuresAreRead(t *testing.T) {
 func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.holdOn(flight.Live, removed("one@01", "two@01"), queue.Outgoing{Body: put("a", 1)})
-		b.write(shard.Write{Doc: "content#b/two", Drop: true}) // its row was restored from before, say
+		b.Write(shard.Write{Doc: "content#b/two", Drop: true}) // its row was restored from before, say
 		b.sink.Script("content#b/one", throttled())            // its other event has to wait
 		if s = b.turn(s); !s.Done {
 			b.Errorf("state %+v, want nothing of the message left in the flight", s)
 		}
-		b.noted(journal.LeftFlight, 1)
-		b.noted(journal.Deleted, 1)
+		b.Noted(journal.LeftFlight, 1)
+		b.Noted(journal.Deleted, 1)
 		if c := b.live.Counts(); c.Visible != 1 || c.Total() != 1 {
 			b.Errorf("queue %+v, want the notification visible at once", c)
 		}
 		b.fly(b.receive(flight.Live), 3)
 		b.inQueue(0)
-		if r := b.read("content#b/two"); r.Committed == "" {
+		if r := b.Row("content#b/two"); r.Committed == "" {
 			b.Errorf("row %+v, want it admitted again and committed", r)
 		}
 	})
@@ -158,14 +158,14 @@ func TestAMessageThatLeavesTheFlightIsGivenBackWhole(t *testing.T) {
 func TestVisibilityIsExtendedBeforeALateWrite(t *testing.T) {
 	stage{sink: memory.SinkSettings{Latency: 5 * time.Second}}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
-		time.Sleep(b.cfg.Queues.Visibility - 3*time.Second)
+		time.Sleep(b.Config.Queues.Visibility - 3*time.Second)
 		b.inject = at("COMMIT", func() {
 			if c := b.live.Counts(); c.Visible != 0 {
 				b.Error("visible while it is being written")
 			}
 		})
 		b.fly(s, 1)
-		b.noted(journal.Extended, 1)
+		b.Noted(journal.Extended, 1)
 		b.inQueue(0)
 	})
 }
@@ -176,7 +176,7 @@ func TestTheCommonFlightIsNeverExtended(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1))
 		b.fly(s, 1)
-		b.noted(journal.Extended, 0)
+		b.Noted(journal.Extended, 0)
 	})
 }
 
@@ -206,7 +206,7 @@ func TestAStaleHandleIsNotAFailedCall(t *testing.T) {
 func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1))
-		b.change("a", func(r *shard.Row) {
+		b.Change(doc("a"), func(r *shard.Row) {
 			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(2*time.Minute),
 				r.Pending
 		})
@@ -221,8 +221,8 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 		if asked != 1 {
 			b.Errorf("asked to extend %d messages, want the one that is left", asked)
 		}
-		n := b.notes.Of(journal.Extended)
-		if len(n) != 1 || n[0].Count != 1 || n[0].Until.Before(s.Wake().Add(2*b.cfg.Index.Timeout)) {
+		n := b.Notes.Of(journal.Extended)
+		if len(n) != 1 || n[0].Count != 1 || n[0].Until.Before(s.Wake().Add(2*b.Config.Index.Timeout)) {
 			b.Errorf("extensions %+v, want the message that is left, past the next turn at %s", n, s.Wake())
 		}
 		if c := b.live.Counts(); c.InFlight != 1 || c.Total() != 1 {
@@ -240,7 +240,7 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 func TestTwelveHoursAreKeptToTheMinute(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightStandard }}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
-		b.change("a", func(r *shard.Row) {
+		b.Change(doc("a"), func(r *shard.Row) {
 			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(20*time.Hour),
 				r.Pending
 		})
@@ -248,7 +248,7 @@ func TestTwelveHoursAreKeptToTheMinute(t *testing.T) {
 		if c := b.live.Counts(); c.InFlight != 1 {
 			b.Fatalf("queue %+v, want the message held", c)
 		}
-		for _, n := range b.notes.Of(journal.Extended) {
+		for _, n := range b.Notes.Of(journal.Extended) {
 			if held := n.Until.Sub(b.manifest(s.Flight).Received); held > queue.MaxHold {
 				b.Errorf("asked for %s since the receive: SQS would refuse", held)
 			}
@@ -258,7 +258,7 @@ func TestTwelveHoursAreKeptToTheMinute(t *testing.T) {
 		if err != nil || !next.Done {
 			b.Fatalf("state %+v (%v), want the flight ended", next, err)
 		}
-		b.noted(journal.TwelveHours, 1)
+		b.Noted(journal.TwelveHours, 1)
 		if c := b.live.Counts(); c.Visible != 1 {
 			b.Errorf("queue %+v, want the message visible at once", c)
 		}

@@ -51,13 +51,13 @@ func TestAnOpenFlightWritesOnceAndAcknowledgesNothing(t *testing.T) {
 		}
 		b.holds("a", "2")
 		b.holds("b", "1")
-		b.noted(journal.OutageWrite, 2) // audited, a line for each document
+		b.Noted(journal.OutageWrite, 2) // audited, a line for each document
 		if n := b.sink.Counts().Requests; n != 1 {
 			b.Errorf("%d requests in four turns, want one", n)
 		}
 		back()
 		b.fly(s, 3)
-		b.noted(journal.Deleted, 0)
+		b.Noted(journal.Deleted, 0)
 		b.inQueue(3)
 		if list, _, err := b.flights.List(b.Context(), "", 10); err != nil || len(list) != 0 {
 			b.Errorf("flights %v (%v), want none left", list, err)
@@ -106,52 +106,52 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 	}{
 		"nothing committed": {func(*bench) {}, nil, 0, "", "4"},
 		"committed itself": {
-			func(b *bench) { b.change("a", func(r *shard.Row) { r.Committed = b.key("a", 4) }) }, nil,
+			func(b *bench) { b.Change(doc("a"), func(r *shard.Row) { r.Committed = b.key("a", 4) }) }, nil,
 			0, "", "4",
 		},
 		"a newer put": {func(b *bench) {
-			b.change("a", func(r *shard.Row) { r.Committed, r.CommittedOp = b.key("a", 5), shard.Put })
+			b.Change(doc("a"), func(r *shard.Row) { r.Committed, r.CommittedOp = b.key("a", 5), shard.Put })
 		}, nil, 0, "the row knows", "4"},
-		"a newer delete": {func(b *bench) { b.change("a", deleted(b.key("a", 5))) }, nil, 1, "", ""},
+		"a newer delete": {func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) }, nil, 1, "", ""},
 		"a delete, and a newer version is admitted meanwhile": {
-			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
 			func(b *bench) { b.inject = at("REASSERT", func() { b.admit(put("a", 6)) }) },
 			0, "could not be asserted", "4",
 		},
 		"a delete, and the sink is throttled": {
-			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
 			func(b *bench) { b.sink.Script(doc("a"), throttled(), throttled()) },
 			1, "", "",
 		},
 		"a delete, and the sink refuses it for good": {
-			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
 			func(b *bench) { b.sink.Script(doc("a"), poison()) },
 			0, "could not be asserted", "4",
 		},
 		"a delete, and somebody has the lease": {
-			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
 			func(b *bench) {
-				b.change("a", func(r *shard.Row) { r.Owner, r.LeaseUntil = "t", now().Add(20*time.Second) })
+				b.Change(doc("a"), func(r *shard.Row) { r.Owner, r.LeaseUntil = "t", now().Add(20*time.Second) })
 			},
 			1, "", "",
 		},
 		"a delete, and the sink stays throttled": {
-			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
 			func(b *bench) { b.sink.Script(doc("a"), slices.Repeat([]memory.Answer{throttled()}, 10_000)...) },
 			0, "could not be asserted", "4",
 		},
 		"a delete, and its lease was granted without an answer": {
-			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
 			func(b *bench) { b.inject = fails("REASSERT", fault.FailAfter, 1) },
 			1, "", "",
 		},
 		"a delete, and its end was written without an answer": {
-			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
 			func(b *bench) { b.inject = fails("REASSERTED", fault.FailAfter, 1) },
 			1, "", "",
 		},
 		"a delete, and its end cannot be written": {
-			func(b *bench) { b.change("a", deleted(b.key("a", 5))) },
+			func(b *bench) { b.Change(doc("a"), deleted(b.key("a", 5))) },
 			func(b *bench) { b.inject = fails("REASSERTED", fault.FailBefore, 4) },
 			1, "", "",
 		},
@@ -165,14 +165,14 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 				back()
 				c.row(b)
 				s = b.turn(s)
-				if s.Done || s.Wake().Before(time.Now().Add(b.cfg.Lease("search"))) {
+				if s.Done || s.Wake().Before(time.Now().Add(b.Config.Lease("search"))) {
 					b.Errorf("state %+v: want it to wait until nobody can be writing open any more", s)
 				}
-				b.noted(journal.Reasserted, 0)
+				b.Noted(journal.Reasserted, 0)
 				if c.race != nil {
 					c.race(b)
 				}
-				before := b.row("a").LastWrite
+				before := b.Row(doc("a")).LastWrite
 				for !s.Done {
 					legs := len(b.launched.list)
 					// an execution ends after minutes, the outage of the sink may not
@@ -180,14 +180,14 @@ func TestAfterAnOpenOutageTheRowsAreReasserted(t *testing.T) {
 						s = b.launched.list[legs]
 					}
 				}
-				b.noted(journal.Reasserted, c.reasserted)
-				notes := b.notes.Of(journal.OutageResync)
+				b.Noted(journal.Reasserted, c.reasserted)
+				notes := b.Notes.Of(journal.OutageResync)
 				if (len(notes) == 1) != (c.resync != "") || len(notes) == 1 &&
 					!strings.Contains(notes[0].Detail, c.resync) {
 					b.Errorf("notes %+v, want one for a resync that says %q", notes, c.resync)
 				}
 				b.holds("a", c.holds)
-				if r := b.row("a"); c.reasserted == 1 && (r.Owner != "" || r.LastWrite <= before) {
+				if r := b.Row(doc("a")); c.reasserted == 1 && (r.Owner != "" || r.LastWrite <= before) {
 					b.Errorf("row %+v, want no lease left and the fence in last_write", r)
 				}
 				b.inQueue(1)
@@ -205,7 +205,7 @@ func TestAnOpenFlightLeavesWhatIsNotADocumentToReceive(t *testing.T) {
 		if n := b.sink.Counts().Requests; n != 0 {
 			b.Errorf("%d requests for what is not a document", n)
 		}
-		if l := b.letters(); len(l) != 0 {
+		if l := b.TakeLetters(b.dead); len(l) != 0 {
 			b.Errorf("dead letters %+v without a row", l)
 		}
 	})
@@ -219,22 +219,22 @@ func TestReassertingWaitsUntilNobodyCanBeWritingOpen(t *testing.T) {
 		back := b.away()
 		s = b.turn(s)
 		back()
-		b.change("a", deleted(b.key("a", 5)))
+		b.Change(doc("a"), deleted(b.key("a", 5)))
 		s = b.turn(s) // waits for a lease
 		back = b.away()
 		s = b.turn(s) // away again
 		back()
 		s = b.turn(s)
-		if s.Done || s.Wake().Before(time.Now().Add(b.cfg.Lease("search"))) {
+		if s.Done || s.Wake().Before(time.Now().Add(b.Config.Lease("search"))) {
 			b.Errorf("state %+v, want it to wait for another lease", s)
 		}
 		early, _, err := b.invoke(s) // Step Functions may end a Wait early
 		if err != nil || early.Done || early.WakeAt != s.WakeAt {
 			b.Errorf("state %+v (%v) of a turn that was woken early, want %+v", early, err, s)
 		}
-		b.noted(journal.Reasserted, 0)
+		b.Noted(journal.Reasserted, 0)
 		b.fly(early, 1)
-		b.noted(journal.Reasserted, 1)
+		b.Noted(journal.Reasserted, 1)
 		b.holds("a", "")
 	})
 }

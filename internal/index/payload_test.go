@@ -41,7 +41,7 @@ func TestAPayloadIsLoadedBeforeItsDocumentIsClaimed(t *testing.T) {
 		loaded := map[string]int{}
 		b.objects(func(key string) ([]byte, error) {
 			loaded[key]++
-			if r := b.row("a"); r.Owner != "" {
+			if r := b.Row(doc("a")); r.Owner != "" {
 				b.Errorf("row %+v, want no lease while the payload is loaded", r)
 			}
 			return []byte(`{"title":"from ` + key + `"}`), nil
@@ -66,7 +66,7 @@ func TestADeleteLoadsNothing(t *testing.T) {
 			return nil, nil
 		})
 		b.fly(b.hold(`{"type":"doc.deleted","subject":"a","sequence":"1","dataref":"s3://open/a"}`), 1)
-		b.noted(journal.Committed, 1)
+		b.Noted(journal.Committed, 1)
 	})
 }
 
@@ -81,7 +81,7 @@ func TestAPayloadThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 		})
 		s := b.turn(b.hold(touched("a", 1), put("b", 1)))
 		b.holds("b", "1") // it does not hold up others
-		if r := b.row("a"); r.Claimed != "" || r.Refusals != 0 || s.Done {
+		if r := b.Row(doc("a")); r.Claimed != "" || r.Refusals != 0 || s.Done {
 			b.Errorf("row %+v, done %v: want it neither claimed nor refused, and its flight to wait", r, s.Done)
 		}
 		away = false
@@ -108,12 +108,12 @@ func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 		}, deadletter.Payload, "dataref: data is an array"},
 		"no loader": {func(*bench) {}, deadletter.Payload, "not configured"},
 		"its place is forbidden now": {func(b *bench) {
-			cfg := b.cfg
+			cfg := b.Config
 			cfg.Payload.Allow = nil
 			b.deploy(&cfg)
 		}, deadletter.Contract, "were the source's settings changed?"},
 		"it belongs elsewhere now": {func(b *bench) {
-			cfg := b.cfg
+			cfg := b.Config
 			cfg.DefaultCollection = "elsewhere"
 			cfg.Sources = map[string]config.Source{"native": {Kind: "native", Collection: "elsewhere"}}
 			b.deploy(&cfg)
@@ -124,7 +124,7 @@ func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 				s := b.hold(touched("a", 2))
 				c.spoil(b)
 				b.fly(s, 1)
-				l := b.letters()
+				l := b.TakeLetters(b.dead)
 				if len(l) != 1 || l[0].Reason != c.reason || !strings.Contains(l[0].Detail, c.detail) ||
 					l[0].Body != touched("a", 2) || l[0].Key != b.keyOf(touched("a", 2)) {
 					b.Errorf("dead letters %+v, want one: %s, %s", l, c.reason, c.detail)
@@ -132,10 +132,10 @@ func TestWhatCannotBecomeADocumentIsADeadLetter(t *testing.T) {
 				if n := b.sink.Counts().Requests; n != 0 {
 					b.Errorf("%d sink requests for what is not a document", n)
 				}
-				if r := b.row("a"); r.Pending != "" || r.Owner != "" || r.Dead == "" {
+				if r := b.Row(doc("a")); r.Pending != "" || r.Owner != "" || r.Dead == "" {
 					b.Errorf("row %+v, want it settled with the version dead", r)
 				}
-				b.noted(journal.DeadLettered, 1)
+				b.Noted(journal.DeadLettered, 1)
 				b.inQueue(0)
 			})
 		})
@@ -149,20 +149,20 @@ func (b *bench) deploy(cfg *config.Config) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.sources = set
+	b.Sources = set
 }
 
 // keyOf is the key of a body by the settings of the bench.
 func (b *bench) keyOf(body string) shard.OrderKey {
 	b.Helper()
-	set, err := source.New(&b.cfg)
+	set, err := source.New(&b.Config)
 	if err != nil {
 		b.Fatal(err)
 	}
-	old := b.sources
-	defer func() { b.sources = old }()
-	b.sources = set
-	return b.event(body).Key
+	old := b.Sources
+	defer func() { b.Sources = old }()
+	b.Sources = set
+	return b.EventOf(body).Key
 }
 
 // A message whose body is a pointer is decoded again in every turn: while the body cannot be had,
@@ -170,7 +170,7 @@ func (b *bench) keyOf(body string) shard.OrderKey {
 func TestABodyThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		away := false
-		b.sources = b.sources.WithLoader(func(context.Context, string, string) ([]byte, error) {
+		b.Sources = b.Sources.WithLoader(func(context.Context, string, string) ([]byte, error) {
 			if away {
 				return nil, errors.New("slow down")
 			}
@@ -179,8 +179,8 @@ func TestABodyThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 		s := b.hold(`["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"open","s3Key":"large"}]`)
 		away = true
 		s = b.turn(s)
-		b.noted(journal.Claimed, 0)
-		b.noted(journal.DeadLettered, 0)
+		b.Noted(journal.Claimed, 0)
+		b.Noted(journal.DeadLettered, 0)
 		away = false
 		b.fly(s, 1)
 		b.holds("a", "1")
@@ -208,12 +208,12 @@ func TestSlowPayloadsDoNotStarveOtherDocuments(t *testing.T) {
 		s := b.hold(append(bodies, put("plain", 1))...)
 		for range 6 {
 			begin := s.Wake()
-			if s = b.turn(s); time.Since(begin) > b.cfg.Index.Timeout-sinkMargin {
+			if s = b.turn(s); time.Since(begin) > b.Config.Index.Timeout-sinkMargin {
 				b.Errorf("a turn took %s", time.Since(begin))
 			}
 		}
 		b.holds("plain", "1")
-		b.noted(journal.Claimed, 1)
+		b.Noted(journal.Claimed, 1)
 		b.inQueue(150)
 	})
 }
@@ -246,8 +246,8 @@ func TestPayloadsAreLoadedABulkRequestAtATime(t *testing.T) {
 			bodies = append(bodies, touched(fmt.Sprint(i), 1))
 		}
 		b.fly(b.hold(bodies...), 1)
-		b.noted(journal.Committed, documents)
-		if limit := int(b.cfg.Sinks["search"].BulkBytes) + 32*(size+64); most > limit {
+		b.Noted(journal.Committed, documents)
+		if limit := int(b.Config.Sinks["search"].BulkBytes) + 32*(size+64); most > limit {
 			b.Errorf(
 				"%d bytes of documents in memory at once, want at most %d: a bulk request and what is loaded at the "+
 					"same time", most, limit)

@@ -6,39 +6,29 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
-	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/internal/shard/shardtest"
 	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
-	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // bench is index on the halves in memory, with virtual time. Flights are made by receive; their
 // turns are taken by the test.
 type bench struct {
-	*testing.T
-	cfg              config.Config
-	shards           *memory.Shards
+	usecasetest.Rig
 	flights          *memory.Flights
 	live, bulk, dead *memory.Queue
 	sink             *memory.Sink
-	sources          *source.Set
-	notes            usecasetest.Notes
 	launched         launches
 
 	inject   fault.Injector
@@ -69,6 +59,9 @@ func (l *launches) Start(_ context.Context, s flight.State) error {
 type decide = usecasetest.Decide
 
 var (
+	put   = usecasetest.Put
+	doc   = usecasetest.Doc
+	now   = usecasetest.Now
 	well  = usecasetest.Healthy
 	fails = usecasetest.Fails
 	at    = usecasetest.At
@@ -84,50 +77,33 @@ type stage struct {
 // play runs a story in a bubble.
 func (st stage) play(t *testing.T, story func(b *bench)) {
 	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { story(st.setup(t)) })
+	usecasetest.Story(t, func(t *testing.T) { story(st.setup(t)) })
 }
 
 // setup must run inside a synctest bubble, so that every clock is the bubble's.
 func (st stage) setup(t *testing.T) *bench {
 	t.Helper()
 	clk := clock.System{}
-	b := &bench{
-		T: t, cfg: config.Default(), shards: memory.NewShards(), flights: memory.NewFlights(clk), inject: well,
-		clock: clk,
-	}
-	b.through = func(s sink.Sink) sink.Sink { return s }
 	versions := !st.noVers
-	b.cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
-	b.cfg.Sources["s3"] = config.Source{Kind: "s3", Collection: "content"}
-	b.cfg.DefaultSource = "native"
-	if st.cfg != nil {
-		st.cfg(&b.cfg)
+	b := &bench{
+		Rig: usecasetest.Open(t, func(c *config.Config) {
+			c.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
+			c.Sources["s3"] = config.Source{Kind: "s3", Collection: "content"}
+			c.DefaultSource = "native"
+			if st.cfg != nil {
+				st.cfg(c)
+			}
+		}),
+		flights: memory.NewFlights(clk), inject: well, clock: clk,
+		through: func(s sink.Sink) sink.Sink { return s },
 	}
-	b.cfg.Complete()
 	st.sink.Versions, st.sink.RememberOps = versions, true
 	b.sink = memory.NewSink(clk, st.sink)
-	var err error
-	if b.sources, err = source.New(&b.cfg); err != nil {
-		t.Fatal(err)
-	}
-	set := memory.QueueSettings{Visibility: b.cfg.Queues.Visibility, Retention: b.cfg.Queues.Retention}
-	set.Name = "live"
-	b.live = memory.NewQueue(clk, set)
-	set.Name = "bulk"
-	b.bulk = memory.NewQueue(clk, set)
-	b.dead = memory.NewQueue(clk, memory.QueueSettings{Name: "dead", Retention: b.cfg.Queues.DeadLetterRetention})
+	b.live = b.Queue("live", b.Config.Queues.Retention)
+	b.bulk = b.Queue("bulk", b.Config.Queues.Retention)
+	b.dead = b.Queue("dead", b.Config.Queues.DeadLetterRetention)
 	return b
 }
-
-func put(id string, version int) string {
-	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version,
-		version)
-}
-
-func doc(id string) shard.DocID { return shard.DocID("content#" + id) }
-
-func now() shard.Micros { return shard.MicrosOf(time.Now()) }
 
 // hold sends bodies to the live queue and lets receive hold them: one flight.
 func (b *bench) hold(bodies ...string) flight.State {
@@ -164,9 +140,9 @@ func (b *bench) receive(lane flight.Lane) flight.State {
 		b.Fatal(err)
 	}
 	h := receive.Handler{
-		Shards: b.shards, Flights: b.flights, Launcher: &b.launched, Ingest: q, Dead: b.dead,
-		Schedule: memory.NewSchedule(), Sources: b.sources,
-		Config: &b.cfg, Sink: "search", Lane: lane, Clock: clock.System{}, Journal: &b.notes, NewID: func() flight.ID {
+		Shards: b.Shards, Flights: b.flights, Launcher: &b.launched, Ingest: q, Dead: b.dead,
+		Schedule: memory.NewSchedule(), Sources: b.Sources,
+		Config: &b.Config, Sink: "search", Lane: lane, Clock: clock.System{}, Journal: &b.Notes, NewID: func() flight.ID {
 			b.ids++
 			return flight.ID(fmt.Sprintf("flight-%02d", b.ids))
 		},
@@ -206,19 +182,19 @@ func (b *bench) invoke(s flight.State) (flight.State, *fault.Invocation, error) 
 }
 
 func (b *bench) run(i invocation, inv *fault.Invocation, s flight.State) (flight.State, error) {
-	ctx, cancel := i.clock.Deadline(b.Context(), b.cfg.Index.Timeout)
+	ctx, cancel := i.clock.Deadline(b.Context(), b.Config.Index.Timeout)
 	defer cancel()
 	live := queue.Queue(b.live)
 	if i.queue != nil {
 		live = i.queue(live)
 	}
 	h := index.Handler{
-		Shards: inv.Shards(b.shards), Flights: inv.Flights(b.flights), Launcher: inv.Launcher(&b.launched),
+		Shards: inv.Shards(b.Shards), Flights: inv.Flights(b.flights), Launcher: inv.Launcher(&b.launched),
 		Queues: map[flight.Lane]queue.Queue{flight.Live: inv.Queue(live), flight.Bulk: inv.Queue(b.bulk)},
 		Dead:   inv.Queue(b.dead),
-		Sink:   inv.Sink(i.sink), SinkName: "search", Sources: b.sources, Payloads: b.payloads, Config: &b.cfg,
+		Sink:   inv.Sink(i.sink), SinkName: "search", Sources: b.Sources, Payloads: b.payloads, Config: &b.Config,
 		Clock:   i.clock,
-		Journal: &b.notes, NewToken: b.token, Jitter: func() float64 { return 0.5 },
+		Journal: &b.Notes, NewToken: b.token, Jitter: func() float64 { return 0.5 },
 	}
 	s.Remaining = s.Remaining.Clone() // as JSON between two states would
 	return h.Turn(ctx, s)
@@ -257,74 +233,7 @@ func (b *bench) fly(s flight.State, most int) (turns int) {
 	return turns
 }
 
-// event decodes a body's only event.
-func (b *bench) event(body string) event.Event {
-	b.Helper()
-	r := b.sources.Decode(queue.Message{Body: body})
-	if len(r) != 1 || r[0].Invalid != nil || r[0].Skip != "" {
-		b.Fatalf("decode: %+v", r)
-	}
-	return r[0].Event
-}
-
-func (b *bench) key(id string, version int) shard.OrderKey { return b.event(put(id, version)).Key }
-
-func (b *bench) read(id shard.DocID) shard.Row {
-	b.Helper()
-	rows, err := b.shards.Read(b.Context(), []shard.DocID{id}, shard.Consistent)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return rows[0]
-}
-
-func (b *bench) row(id string) shard.Row { return b.read(doc(id)) }
-
-// change puts the row of a document as f leaves it.
-func (b *bench) change(id string, f func(r *shard.Row)) {
-	b.Helper()
-	b.changeRow(doc(id), f)
-}
-
-func (b *bench) changeRow(id shard.DocID, f func(r *shard.Row)) {
-	b.Helper()
-	r := b.read(id)
-	f(&r)
-	b.write(shardtest.Put(r))
-}
-
-func (b *bench) write(w shard.Write) {
-	b.Helper()
-	if _, err := b.shards.Write(b.Context(), w); err != nil {
-		b.Fatalf("%s: %v", w.Transition, err)
-	}
-}
-
-// letters takes the dead letters that were sent out of their queue.
-func (b *bench) letters() []deadletter.Letter {
-	b.Helper()
-	ms, err := b.dead.Receive(b.Context(), 1000, 0)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var out []deadletter.Letter
-	for _, m := range ms {
-		l, err := deadletter.Read(m)
-		if err != nil {
-			b.Fatalf("read a dead letter: %v", err)
-		}
-		out = append(out, l)
-		b.dead.Delete(b.Context(), []string{m.Receipt})
-	}
-	return out
-}
-
-func (b *bench) noted(step journal.Step, want int) {
-	b.Helper()
-	if got := len(b.notes.Of(step)); got != want {
-		b.Errorf("%d notes %q, want %d", got, step, want)
-	}
-}
+func (b *bench) key(id string, version int) shard.OrderKey { return b.EventOf(put(id, version)).Key }
 
 // holds checks the version of a document in the sink, "" for none.
 func (b *bench) holds(id, want string) {

@@ -27,12 +27,12 @@ func TestATurnWorksOnSoManyDocuments(t *testing.T) {
 		s := b.hold(bodies...)
 		for _, want := range []int{10, 20, 25} {
 			s = b.turn(s)
-			b.noted(journal.Committed, want)
+			b.Noted(journal.Committed, want)
 		}
 		if !s.Done {
 			b.Error("not done after three turns")
 		}
-		b.noted(journal.Superseded, 25) // older versions ride along and do not count
+		b.Noted(journal.Superseded, 25) // older versions ride along and do not count
 		b.inQueue(0)
 	})
 }
@@ -65,7 +65,7 @@ func TestSuspectsAreWrittenApart(t *testing.T) {
 		slices.Sort(bodies)
 		s := b.hold(bodies...)
 		for id, n := range attempts {
-			b.change(id, func(r *shard.Row) { r.Attempts = n })
+			b.Change(doc(id), func(r *shard.Row) { r.Attempts = n })
 		}
 		var sizes []int
 		var first []string
@@ -88,11 +88,11 @@ func TestWhatDoesNotFitIntoAnInvocationWaitsForTheNext(t *testing.T) {
 		}
 		s := b.hold(bodies...)
 		for i := range 5 {
-			b.change(fmt.Sprint(i), func(r *shard.Row) { r.Attempts = 3 })
+			b.Change(doc(i), func(r *shard.Row) { r.Attempts = 3 })
 		}
 		s = b.turn(s)
-		b.noted(journal.Committed, 3) // the third at 7.5 s of 10: another one might not come to its commit
-		b.noted(journal.Claimed, 3)
+		b.Noted(journal.Committed, 3) // the third at 7.5 s of 10: another one might not come to its commit
+		b.Noted(journal.Claimed, 3)
 		if s.Done || s.Turn != 1 || !s.Remaining.Has(3) || !s.Remaining.Has(4) || s.Remaining.Has(0) {
 			b.Errorf("state %+v, want the last two left", s)
 		}
@@ -106,14 +106,14 @@ func TestAnOpenCircuitBreakerEndsTheTurnsWriting(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1), put("c", 1))
 		for _, id := range []string{"a", "b", "c"} {
-			b.change(id, func(r *shard.Row) { r.Attempts = 3 })
+			b.Change(doc(id), func(r *shard.Row) { r.Attempts = 3 })
 		}
 		b.sink.ScriptRequests(throttled())
 		s = b.turn(s)
 		if n := b.sink.Counts().Requests; n != 1 {
 			b.Errorf("%d requests, want no more after the 429", n)
 		}
-		b.noted(journal.Claimed, 1)
+		b.Noted(journal.Claimed, 1)
 		b.fly(s, 5)
 		b.inQueue(0)
 	})
@@ -125,7 +125,7 @@ func TestTheEarliestReasonWakesTheFlight(t *testing.T) {
 		s := b.hold(put("a", 1), put("b", 1), put("c", 1))
 		begin := s.Wake()
 		for id, wait := range map[string]time.Duration{"a": 30 * time.Second, "b": 12 * time.Second, "c": time.Minute} {
-			b.change(id, func(r *shard.Row) {
+			b.Change(doc(id), func(r *shard.Row) {
 				r.Owner, r.Claimed, r.LeaseUntil = "somebody", r.Pending, shard.MicrosOf(begin.Add(wait))
 			})
 		}
@@ -149,10 +149,10 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 		var health shard.Row // before the last turn
 		for legs := 1; legs < 4; legs++ {
 			for !s.Done {
-				if s.Wake().Sub(begin) > memory.ExpressLimit-b.cfg.Index.Timeout {
+				if s.Wake().Sub(begin) > memory.ExpressLimit-b.Config.Index.Timeout {
 					b.Fatalf("wakes %s after its execution began", s.Wake().Sub(begin))
 				}
-				health = b.read(shard.HealthRow("search"))
+				health = b.Row(shard.HealthRow("search"))
 				last, s = s, b.turn(s)
 			}
 			if len(b.launched.list) != legs+1 {
@@ -162,7 +162,7 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 			if s.Leg != legs || s.Flight != last.Flight || s.Turn != last.Turn+1 || s.Remaining.Empty() {
 				b.Errorf("goes on with %+v after %+v", s, last)
 			}
-			b.changeRow(health.Doc, func(r *shard.Row) { *r = health })
+			b.Change(health.Doc, func(r *shard.Row) { *r = health })
 			// the same turn once more: its answer was lost
 			if again, _, err := b.invoke(last); err != nil || !again.Done {
 				b.Errorf("state %+v (%v), want the flight left to the new execution", again, err)
@@ -172,7 +172,7 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 			}
 			begin = s.Started.Time()
 		}
-		if n := len(b.notes.Of(journal.Received)); n != 1 {
+		if n := len(b.Notes.Of(journal.Received)); n != 1 {
 			b.Errorf("%d receives, want one: an outage burns none", n)
 		}
 		b.sink.SetDown(nil)
@@ -206,16 +206,16 @@ func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
 						break
 					}
 					if began := s.Started.Time(); kind == config.FlightExpress &&
-						s.Wake().Sub(began) > memory.ExpressLimit-b.cfg.Index.Timeout {
+						s.Wake().Sub(began) > memory.ExpressLimit-b.Config.Index.Timeout {
 						b.Fatalf("wakes %s after its execution began: it will not be there", s.Wake().Sub(began))
 					}
 					s = b.turn(s)
 				}
-				n := b.notes.Of(journal.Committed)
+				n := b.Notes.Of(journal.Committed)
 				if len(n) != 1 || n[0].At.Sub(tripped) < 30*time.Minute || n[0].At.Sub(tripped) > 31*time.Minute {
 					b.Errorf("commits %+v, want one half an hour after %s", n, tripped)
 				}
-				b.noted(journal.Received, 1)
+				b.Noted(journal.Received, 1)
 			})
 		})
 	}
@@ -225,7 +225,7 @@ func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
 func TestAStandardFlightGoesOnBeforeItsEventsAreUsedUp(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightStandard }}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
-		b.change("a", func(r *shard.Row) {
+		b.Change(doc("a"), func(r *shard.Row) {
 			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(time.Hour),
 				r.Pending
 		})
@@ -244,17 +244,17 @@ func TestAStandardFlightGoesOnBeforeItsEventsAreUsedUp(t *testing.T) {
 func TestAContinuationThatFails(t *testing.T) {
 	late := func(b *bench) flight.State {
 		s := b.hold(put("a", 1))
-		b.change("a", func(r *shard.Row) {
+		b.Change(doc("a"), func(r *shard.Row) {
 			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(12*time.Second), r.Pending
 		})
-		s.Started = now().Add(10*time.Second - b.cfg.Flight.ContinueAfter)
+		s.Started = now().Add(10*time.Second - b.Config.Flight.ContinueAfter)
 		return s
 	}
 	t.Run("without its checkpoint is tried again", func(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			s := late(b)
 			// beyond what an execution has left
-			b.change("a", func(r *shard.Row) { r.LeaseUntil = now().Add(2 * time.Minute) })
+			b.Change(doc("a"), func(r *shard.Row) { r.LeaseUntil = now().Add(2 * time.Minute) })
 			b.inject = fails("PutNext", fault.FailBefore, 4)
 			if s = b.turn(s); s.Done || len(b.launched.list) != 1 || time.Until(s.Wake()) > 6*time.Second {
 				b.Errorf("state %+v, want the execution to go on for another turn soon", s)
@@ -284,7 +284,7 @@ func TestAContinuationThatFails(t *testing.T) {
 			if s = b.turn(s); !s.Done || len(b.launched.list) != 1 {
 				b.Errorf("state %+v, want the flight dead", s)
 			}
-			b.noted(journal.LaunchLost, 1)
+			b.Noted(journal.LaunchLost, 1)
 			b.inject = well
 			time.Sleep(time.Minute)
 			b.fly(b.receive(flight.Live), 2)
@@ -327,8 +327,8 @@ func TestAManifestThatCannotBeDeletedIsLeftToPrune(t *testing.T) {
 		s := b.hold(put("a", 1))
 		b.inject = fails("DeleteManifest", fault.FailBefore, 1)
 		b.fly(s, 1)
-		b.noted(journal.Ended, 1)
-		b.noted(journal.CallFailed, 1)
+		b.Noted(journal.Ended, 1)
+		b.Noted(journal.CallFailed, 1)
 	})
 }
 
@@ -358,17 +358,17 @@ func TestUnknownSchemaIsLeftToRedelivery(t *testing.T) {
 // by another flight.
 func (b *bench) leftToRedelivery(s flight.State) {
 	b.Helper()
-	before := b.row("a")
+	before := b.Row(doc("a"))
 	b.fly(s, 1)
-	b.noted(journal.Schema, 1)
-	b.noted(journal.Deleted, 0)
-	if r := b.row("a"); r != before || b.sink.Counts().Requests != 0 {
+	b.Noted(journal.Schema, 1)
+	b.Noted(journal.Deleted, 0)
+	if r := b.Row(doc("a")); r != before || b.sink.Counts().Requests != 0 {
 		b.Errorf("row %+v, want it untouched and nothing written: %+v", r, before)
 	}
 	if list, _, err := b.flights.List(b.Context(), "", 10); err != nil || len(list) != 1 {
 		b.Errorf("flights %v (%v), want the manifest to be there for the code that can read it", list, err)
 	}
-	time.Sleep(b.cfg.Queues.Visibility)
+	time.Sleep(b.Config.Queues.Visibility)
 	b.fly(b.receive(flight.Live), 2)
 	b.holds("a", "1")
 	b.inQueue(0)
@@ -378,7 +378,7 @@ func (b *bench) leftToRedelivery(s flight.State) {
 // a refused claim.
 func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 	newer := func(b *bench) {
-		b.change("a", func(r *shard.Row) { r.Schema, r.Committed = shard.SchemaVersion+1, b.key("a", 9) })
+		b.Change(doc("a"), func(r *shard.Row) { r.Schema, r.Committed = shard.SchemaVersion+1, b.key("a", 9) })
 	}
 	for name, when := range map[string]func(b *bench){
 		"as read":               newer,
@@ -391,9 +391,9 @@ func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 				b.fly(s, 1)
 				b.holds("a", "")
 				b.holds("b", "1")
-				b.noted(journal.Schema, 2)
-				b.noted(journal.LeftFlight, 2)
-				if r := b.row("a"); r.Owner != "" || r.Attempts != 0 || r.Pending == "" {
+				b.Noted(journal.Schema, 2)
+				b.Noted(journal.LeftFlight, 2)
+				if r := b.Row(doc("a")); r.Owner != "" || r.Attempts != 0 || r.Pending == "" {
 					b.Errorf("row %+v, want it untouched", r)
 				}
 				if c := b.live.Counts(); c.Visible != 2 || c.Total() != 2 {
@@ -420,7 +420,7 @@ func TestWhileTheTableCannotBeReadTheFlightWaits(t *testing.T) {
 		stage{}.play(t, func(b *bench) {
 			s := b.hold(put("a", 1), put("b", 1))
 			// to be believed from a consistent read only
-			b.change("a", func(r *shard.Row) { r.Pending, r.Dead = "", r.Pending })
+			b.Change(doc("a"), func(r *shard.Row) { r.Pending, r.Dead = "", r.Pending })
 			reads := 0
 			b.inject = decide(func(op fault.Op) fault.Verdict {
 				if op.Call != "Read" {
@@ -433,11 +433,11 @@ func TestWhileTheTableCannotBeReadTheFlightWaits(t *testing.T) {
 			})
 			s = b.turn(s)
 			b.holds("b", "1") // that row is believed
-			if s.Done || len(b.notes.Of(journal.AlreadyDead)) != 0 {
+			if s.Done || len(b.Notes.Of(journal.AlreadyDead)) != 0 {
 				b.Errorf("state %+v, want the doubtful document to wait", s)
 			}
 			b.fly(s, 1)
-			b.noted(journal.AlreadyDead, 1)
+			b.Noted(journal.AlreadyDead, 1)
 			b.inQueue(0)
 		})
 	})
@@ -445,9 +445,9 @@ func TestWhileTheTableCannotBeReadTheFlightWaits(t *testing.T) {
 
 func TestOneProberPingsASinkThatWasUnhealthy(t *testing.T) {
 	open := func(b *bench) {
-		b.write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Second), Level: 3}))
+		b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Second), Level: 3}))
 	}
-	health := func(b *bench) shard.Row { return b.read(shard.HealthRow("search")) }
+	health := func(b *bench) shard.Row { return b.Row(shard.HealthRow("search")) }
 	for name, c := range map[string]struct {
 		race    func(b *bench)
 		pings   int64
@@ -456,7 +456,7 @@ func TestOneProberPingsASinkThatWasUnhealthy(t *testing.T) {
 		"well again": {func(*bench) {}, 1, true},
 		"still down": {func(b *bench) { b.sink.SetDown(errors.New("refused")) }, 1, false},
 		"somebody else probes": {func(b *bench) {
-			b.inject = at("PROBE", func() { b.write(shard.Probe("search", now(), now().Add(time.Second))) })
+			b.inject = at("PROBE", func() { b.Write(shard.Probe("search", now(), now().Add(time.Second))) })
 		}, 0, false},
 		"tripped again while it pinged": {func(b *bench) { b.inject = at("CLOSE", func() { open(b) }) }, 1, false},
 		"its answer cannot be written": {
@@ -480,7 +480,7 @@ func TestOneProberPingsASinkThatWasUnhealthy(t *testing.T) {
 				if h := health(b); (h.OpenUntil == 0) != c.written {
 					b.Errorf("health %+v, want the circuit closed: %v", h, c.written)
 				}
-				b.noted(journal.Claimed, len(b.notes.Of(journal.Committed)))
+				b.Noted(journal.Claimed, len(b.Notes.Of(journal.Committed)))
 				b.sink.SetDown(nil)
 				b.inject = well
 				b.fly(s, 5)
@@ -507,11 +507,11 @@ func TestOnlyTheSinksOwnTroubleOpensTheCircuit(t *testing.T) {
 			b.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused}})
 		}, false},
 		"a suspect alone, unknown": {func(b *bench) {
-			b.change("a", func(r *shard.Row) { r.Attempts = 3 })
+			b.Change(doc("a"), func(r *shard.Row) { r.Attempts = 3 })
 			b.sink.Script(doc("a"), unknown)
 		}, false},
 		"a newcomer alone, unknown": {func(b *bench) {
-			b.change("b", func(r *shard.Row) { r.Attempts = 3 })
+			b.Change(doc("b"), func(r *shard.Row) { r.Attempts = 3 })
 			b.sink.Script(doc("a"), unknown)
 		}, true},
 	} {
@@ -520,7 +520,7 @@ func TestOnlyTheSinksOwnTroubleOpensTheCircuit(t *testing.T) {
 				s := b.hold(put("a", 1), put("b", 1))
 				c.script(b)
 				b.turn(s)
-				if got := b.read(shard.HealthRow("search")).OpenUntil != 0; got != c.open {
+				if got := b.Row(shard.HealthRow("search")).OpenUntil != 0; got != c.open {
 					b.Errorf("circuit open: %v, want %v", got, c.open)
 				}
 			})

@@ -26,8 +26,8 @@ func poison() memory.Answer {
 // admit makes a version pending as another receive would, while this flight is in the air.
 func (b *bench) admit(body string) {
 	b.Helper()
-	e := b.event(body)
-	b.write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: "another", Now: now()}))
+	e := b.EventOf(body)
+	b.Write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: "another", Now: now()}))
 }
 
 // The form of COMMIT follows from the image in hand. Where the row has changed under it, the other
@@ -37,10 +37,10 @@ func TestAVersionThatComesDuringTheWriteStaysPending(t *testing.T) {
 		s := b.hold(put("a", 1))
 		b.inject = at("COMMIT", func() { b.admit(put("a", 2)) })
 		b.fly(s, 1)
-		b.noted(journal.Committed, 1)
-		b.noted(journal.RowRefused, 1)
-		b.noted(journal.LeaseLost, 0)
-		if r := b.row("a"); r.Committed != b.key("a", 1) || r.Pending != b.key("a", 2) || r.BurstStart != now() ||
+		b.Noted(journal.Committed, 1)
+		b.Noted(journal.RowRefused, 1)
+		b.Noted(journal.LeaseLost, 0)
+		if r := b.Row(doc("a")); r.Committed != b.key("a", 1) || r.Pending != b.key("a", 2) || r.BurstStart != now() ||
 			r.Owner != "" {
 			b.Errorf("row %+v, want version 1 committed and version 2 pending in a burst that begins now", r)
 		}
@@ -54,7 +54,7 @@ func TestAVersionThatComesDuringARejectedWriteStaysPending(t *testing.T) {
 		s := b.hold(put("a", 1))
 		b.inject = at("REJECT", func() { b.admit(put("a", 2)) })
 		b.fly(s, 1)
-		if r := b.row("a"); r.Dead != b.key("a", 1) || r.Pending != b.key("a", 2) || r.Claimed != "" || r.Owner != "" {
+		if r := b.Row(doc("a")); r.Dead != b.key("a", 1) || r.Pending != b.key("a", 2) || r.Claimed != "" || r.Owner != "" {
 			b.Errorf("row %+v, want version 1 dead and version 2 pending, unclaimed", r)
 		}
 		b.inQueue(0)
@@ -91,22 +91,22 @@ func TestAnAnswerOfTheTableThatNeverCame(t *testing.T) {
 				b.inject = fails(c.call, c.what, c.tries)
 				begin := s.Wake()
 				s = b.turn(s)
-				lease := begin.Add(b.cfg.Lease("search"))
+				lease := begin.Add(b.Config.Lease("search"))
 				if c.waits != (!s.Done && s.Wake().After(lease)) {
 					b.Errorf("done %v, wakes %s after the turn: want it to wait for the lease of %s: %v", s.Done,
-						s.Wake().Sub(begin), b.cfg.Lease("search"), c.waits)
+						s.Wake().Sub(begin), b.Config.Lease("search"), c.waits)
 				}
 				if s.Done == (c.waits || c.call == "RELEASE") {
 					b.Errorf("done %v", s.Done)
 				}
 				b.fly(s, 4)
-				if l := b.letters(); len(l) != c.letters || c.letters == 2 && l[0].ID != l[1].ID {
+				if l := b.TakeLetters(b.dead); len(l) != c.letters || c.letters == 2 && l[0].ID != l[1].ID {
 					b.Errorf("dead letters %+v, want %d, the same one", l, c.letters)
 				}
 				if c.letters == 0 {
 					b.holds("a", "1")
 				}
-				b.noted(journal.LeaseLost, 0)
+				b.Noted(journal.LeaseLost, 0)
 				b.inQueue(0)
 			})
 		})
@@ -123,28 +123,28 @@ func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 	}{
 		"by a newer version": {func(b *bench) { b.admit(put("a", 2)) }, true, journal.Waiting},
 		"by another owner": {func(b *bench) {
-			b.write(shard.Claim(shard.Bid{
+			b.Write(shard.Claim(shard.Bid{
 				Doc: doc("a"), Key: b.key("a", 1), Token: "t", Now: now(),
 				Until: now().Add(13 * time.Second),
 			}))
 		}, true, journal.Waiting},
 		"by an earlier claim of its own": {func(b *bench) { // whose lease has run out: the other form of CLAIM
-			b.write(shard.Claim(shard.Bid{
+			b.Write(shard.Claim(shard.Bid{
 				Doc: doc("a"), Key: b.key("a", 1), Token: "t", Now: now() - 10,
 				Until: now() - 5,
 			}))
 		}, false, journal.Committed},
 		"by a commit": {func(b *bench) {
 			l := shard.Lease{Doc: doc("a"), Key: b.key("a", 1), Token: "t", At: now() - 1}
-			b.write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: now()}))
-			b.write(shard.Commit(l, shard.Put, now(), 1, b.row("a")))
+			b.Write(shard.Claim(shard.Bid{Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: now()}))
+			b.Write(shard.Commit(l, shard.Put, now(), 1, b.Row(doc("a"))))
 		}, false, journal.Duplicate},
 		"by its dead letter": {
-			func(b *bench) { b.write(shard.Park(doc("a"), b.key("a", 1), now(), 1, b.row("a"))) },
+			func(b *bench) { b.Write(shard.Park(doc("a"), b.key("a", 1), now(), 1, b.Row(doc("a")))) },
 			false, journal.AlreadyDead,
 		},
 		"by its row's end": {
-			func(b *bench) { b.write(shard.Write{Transition: shard.COLLECT, Doc: doc("a"), Drop: true}) },
+			func(b *bench) { b.Write(shard.Write{Transition: shard.COLLECT, Doc: doc("a"), Drop: true}) },
 			false, journal.LeftFlight,
 		},
 	} {
@@ -156,8 +156,8 @@ func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 				if s.Done == c.left {
 					b.Errorf("done %v, want what is left in the flight: %v", s.Done, c.left)
 				}
-				b.noted(c.note, 1)
-				b.noted(journal.LeaseLost, 0)
+				b.Noted(c.note, 1)
+				b.Noted(journal.LeaseLost, 0)
 				if c.note != journal.Committed && b.sink.Counts().Requests != 0 {
 					b.Error("written without a claim")
 				}
@@ -171,12 +171,12 @@ func TestAnOlderVersionIsNeverClaimedWithTheNewestsBody(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("a", 2))
 		b.inject = at("CLAIM", func() {
-			b.write(shard.Park(doc("a"), b.key("a", 2), now(), 1, b.row("a")))
+			b.Write(shard.Park(doc("a"), b.key("a", 2), now(), 1, b.Row(doc("a"))))
 			b.admit(put("a", 1)) // redelivered beside
 		})
 		s = b.turn(s)
-		b.noted(journal.AlreadyDead, 1)
-		b.noted(journal.Claimed, 0)
+		b.Noted(journal.AlreadyDead, 1)
+		b.Noted(journal.Claimed, 0)
 		b.fly(s, 2)
 		got, _, err := b.sink.Get(b.Context(), doc("a"))
 		if err != nil || got.Version != "1" || string(got.Document) != `{"title":"v1"}` {
@@ -190,11 +190,11 @@ func TestTwoMessagesOfADeadVersionAreOneDeadLetter(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.sink.Script(doc("a"), poison())
 		b.fly(b.hold(put("a", 1), put("a", 1)), 1)
-		if l := b.letters(); len(l) != 1 {
+		if l := b.TakeLetters(b.dead); len(l) != 1 {
 			b.Errorf("%d dead letters, want one", len(l))
 		}
-		b.noted(journal.DeadLettered, 1)
-		b.noted(journal.AlreadyDead, 1)
+		b.Noted(journal.DeadLettered, 1)
+		b.Noted(journal.AlreadyDead, 1)
 		b.inQueue(0)
 	})
 }
@@ -204,12 +204,12 @@ func TestWhatMayBeInTheSinkBlocksOlderVersions(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("a", 3))
 		// claimed by somebody, outcome unknown
-		b.change("a", func(r *shard.Row) { r.Claimed, r.LeaseUntil = b.key("a", 2), now() })
+		b.Change(doc("a"), func(r *shard.Row) { r.Claimed, r.LeaseUntil = b.key("a", 2), now() })
 		b.sink.Script(doc("a"), poison())
 		s = b.turn(s)
-		b.noted(journal.Rejected, 1)
-		b.noted(journal.Blocked, 1)
-		if r := b.row("a"); r.Claimed != b.key("a", 2) {
+		b.Noted(journal.Rejected, 1)
+		b.Noted(journal.Blocked, 1)
+		if r := b.Row(doc("a")); r.Claimed != b.key("a", 2) {
 			b.Errorf("row %+v, want version 2 to count as claimed still", r)
 		}
 		b.holds("a", "")
@@ -234,11 +234,11 @@ func TestA409AfterTheLeaseHasEndedIsNotAnAlarm(t *testing.T) {
 				b.through = func(to sink.Sink) sink.Sink { return zombie{to, s.Wake().Add(after), &log} }
 				s = b.turn(s)
 				want := 0
-				if after < b.cfg.Lease("search") {
+				if after < b.Config.Lease("search") {
 					want = 1
 				}
-				b.noted(journal.SinkNewer, want)
-				b.noted(journal.Committed, 0)
+				b.Noted(journal.SinkNewer, want)
+				b.Noted(journal.Committed, 0)
 				b.inQueue(1)
 				if s.Done {
 					b.Error("taken for success")
@@ -256,12 +256,12 @@ func TestADeadLetterThatCannotBeSentKeepsTheMessage(t *testing.T) {
 		s := b.hold(put("a", 1))
 		b.inject = fails("SendMessageBatch", fault.FailBefore, 1)
 		s = b.turn(s)
-		if r := b.row("a"); s.Done || r.Dead != "" || r.Owner != "" || r.Refusals != 0 {
+		if r := b.Row(doc("a")); s.Done || r.Dead != "" || r.Owner != "" || r.Refusals != 0 {
 			b.Errorf("done %v, row %+v: want the lease given back, nothing dead or counted", s.Done, r)
 		}
 		b.inQueue(1)
 		b.fly(s, 2)
-		if l := b.letters(); len(l) != 1 || l[0].Reason != deadletter.RejectedBySink {
+		if l := b.TakeLetters(b.dead); len(l) != 1 || l[0].Reason != deadletter.RejectedBySink {
 			b.Errorf("dead letters %+v, want one in the end", l)
 		}
 		b.inQueue(0)
@@ -273,7 +273,7 @@ func TestRefusalsAreInTheDeadLetter(t *testing.T) {
 		refused := memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused, Status: 500, Reason: "some_exception"}}
 		b.sink.Script(doc("a"), refused, refused)
 		b.fly(b.hold(put("a", 1)), 3)
-		l := b.letters()
+		l := b.TakeLetters(b.dead)
 		if len(l) != 1 || l[0].Reason != deadletter.Refusals || l[0].Refusals != 2 ||
 			!strings.Contains(l[0].FirstError, "some_exception") || l[0].LastError != "some_exception" ||
 			l[0].Lane != "live" || l[0].Sink != "search" {
@@ -288,12 +288,12 @@ func TestWithoutDeadLettersWhatCannotBeWrittenIsDroppedAloud(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.DeadLetters = config.DeadLettersNone }}.play(t, func(b *bench) {
 		b.sink.Script(doc("a"), poison())
 		b.fly(b.hold(put("a", 1), put("b", 1)), 1)
-		b.noted(journal.Dropped, 1)
-		b.noted(journal.DeadLettered, 0)
+		b.Noted(journal.Dropped, 1)
+		b.Noted(journal.DeadLettered, 0)
 		if n := b.dead.Counts().Total(); n != 0 {
 			b.Errorf("%d messages in a dead-letter queue that nobody wants", n)
 		}
-		if r := b.row("a"); r.Dead != b.key("a", 1) || r.Pending != "" {
+		if r := b.Row(doc("a")); r.Dead != b.key("a", 1) || r.Pending != "" {
 			b.Errorf("row %+v, want the version dead", r)
 		}
 		b.holds("b", "1")
@@ -320,8 +320,8 @@ func TestAnAnswerOfTheWrongLengthIsUnknown(t *testing.T) {
 				s := b.hold(put("a", 1), put("b", 1))
 				b.through = func(to sink.Sink) sink.Sink { return miscounts{to, n} }
 				b.turn(s)
-				b.noted(journal.OutcomeUnknown, 2)
-				b.noted(journal.Committed, 0)
+				b.Noted(journal.OutcomeUnknown, 2)
+				b.Noted(journal.Committed, 0)
 				b.inQueue(2)
 			})
 		})
@@ -347,10 +347,10 @@ func TestBrokenDocumentsAreRejectedTogether(t *testing.T) {
 		time.Sleep(time.Until(s.Wake()))
 		begin := time.Now()
 		b.fly(s, 1)
-		if took := time.Since(begin); took > b.cfg.Index.Timeout/2 {
+		if took := time.Since(begin); took > b.Config.Index.Timeout/2 {
 			b.Errorf("rejecting %d documents took %s", documents, took)
 		}
-		b.noted(journal.Rejected, documents)
+		b.Noted(journal.Rejected, documents)
 		b.inQueue(0)
 	})
 }
@@ -366,8 +366,8 @@ func TestOneIndexInTroubleDoesNotOpenTheCircuit(t *testing.T) {
 					Apart: apart, Reason: "sink_config: index_not_found_exception",
 				}})
 				s := b.turn(b.hold(put("a", 1), put("b", 1)))
-				b.noted(journal.CircuitOpened, want)
-				b.noted(journal.Released, 1)
+				b.Noted(journal.CircuitOpened, want)
+				b.Noted(journal.Released, 1)
 				b.holds("b", "1")
 				b.fly(s, 3)
 				b.holds("a", "1")

@@ -106,11 +106,11 @@ func aDay(t *testing.T, rows int) (b *bill) {
 		for i := range old {
 			s.settle(id(i))
 		}
-		time.Sleep(s.cfg.Lifecycle.RowRetention - 12*time.Hour)
+		time.Sleep(s.Config.Lifecycle.RowRetention - 12*time.Hour)
 		for i := old; i < rows; i++ {
 			s.settle(id(i))
 		}
-		perDay := int(day / s.cfg.Lifecycle.PruneEvery)
+		perDay := int(day / s.Config.Lifecycle.PruneEvery)
 		b = &bill{}
 		calls := 0
 		for run := range 2 * perDay {
@@ -133,7 +133,7 @@ func aDay(t *testing.T, rows int) (b *bill) {
 			b.rows += rep.Rows.Read
 			b.longest = max(b.longest, rep.Rows.Read)
 			b.collected += rep.Rows.Collected
-			time.Sleep(s.cfg.Lifecycle.PruneEvery)
+			time.Sleep(s.Config.Lifecycle.PruneEvery)
 		}
 		b.other = calls - b.pages - int(b.fixed) - int(b.deleted)
 	})
@@ -145,13 +145,13 @@ func (b *bench) settle(d shard.DocID) {
 	b.Helper()
 	k := b.key(1)
 	at := now()
-	b.write(shard.Admit(shard.Admission{
+	b.Write(shard.Admit(shard.Admission{
 		Doc: d, Key: k, Class: shard.ClassInt, Flight: "01JV0000000000000000000000",
 		Now: at,
 	}))
 	l := shard.Lease{Doc: d, Key: k, Token: "token", At: at}
-	b.write(shard.Claim(shard.Bid{Doc: d, Key: k, Token: l.Token, Now: at, Until: at.Add(13 * time.Second)}))
-	b.write(shard.Commit(l, shard.Put, at, b.cfg.Expires(time.Now()), b.row(d)))
+	b.Write(shard.Claim(shard.Bid{Doc: d, Key: k, Token: l.Token, Now: at, Until: at.Add(13 * time.Second)}))
+	b.Write(shard.Commit(l, shard.Put, at, b.Config.Expires(time.Now()), b.Row(d)))
 }
 
 // rowBytes is the size of the rows above.
@@ -159,7 +159,7 @@ func rowBytes(t *testing.T) (bytes int) {
 	synctest.Test(t, func(t *testing.T) {
 		s := setup(t)
 		s.settle(id(1))
-		bytes = itemSize(s.row(id(1)))
+		bytes = itemSize(s.Row(id(1)))
 	})
 	return bytes
 }

@@ -56,7 +56,7 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			}
 			l := deadletter.New(m.Records[0].Message, deadletter.Refusals, "", doc(1), b.key(2), 0, time.Now())
 			l.Sink = "search"
-			if _, err := b.letters.Park(b.Context(), l); err != nil {
+			if _, err := b.Letters.Park(b.Context(), l); err != nil {
 				b.Fatal(err)
 			}
 			b.park(doc(1), 2)
@@ -74,7 +74,7 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 		{"pending, a short time ago", func(*bench, flight.ID) {}, orphan + 1, false, false, true},
 		{
 			"a row that shows nothing, a short time ago",
-			func(b *bench, _ flight.ID) { b.write(shard.Write{Doc: doc(1), Drop: true}) }, silent - 1, false, false,
+			func(b *bench, _ flight.ID) { b.Write(shard.Write{Doc: doc(1), Drop: true}) }, silent - 1, false, false,
 			true,
 		},
 		{"pending, and nobody works on it", func(*bench, flight.ID) {}, silent + 1, false, true, false},
@@ -83,33 +83,31 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			b.claim(doc(1), 2)
 		}, silent - 1, false, false, true},
 		{"an older version committed", func(b *bench, id flight.ID) {
-			b.write(shard.Write{Doc: doc(1), Drop: true})
+			b.Write(shard.Write{Doc: doc(1), Drop: true})
 			b.commit(doc(1), 1, shard.Put)
 		}, silent + 1, false, true, false},
 		{"pending, and the sink is down", func(b *bench,
 			id flight.ID,
 		) {
-			b.write(shard.Trip("search", now(), now().Add(time.Hour), 1))
+			b.Write(shard.Trip("search", now(), now().Add(time.Hour), 1))
 		}, orphan + 1, false, false, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t)
+			play(t, func(b *bench) {
 				id := b.flight(entry{doc(1), 2})
 				tt.then(b, id)
 				time.Sleep(tt.age)
 				rep := b.run()
 				if got := len(b.stored()) == 0; got != tt.gone {
-					t.Errorf("gone: %t, want %t", got, tt.gone)
+					b.Errorf("gone: %t, want %t", got, tt.gone)
 				}
 				if got := len(rep.Flights.Stuck) == 1; got != tt.stuck ||
-					len(b.notes.Of(journal.Stuck)) == 1 != tt.stuck {
-					t.Errorf("report %+v, want stuck %t", rep.Flights, tt.stuck)
+					len(b.Notes.Of(journal.Stuck)) == 1 != tt.stuck {
+					b.Errorf("report %+v, want stuck %t", rep.Flights, tt.stuck)
 				}
 				if got := rep.Flights.Waiting == 1; got != tt.waits {
-					t.Errorf("report %+v, want waiting %t", rep.Flights, tt.waits)
+					b.Errorf("report %+v, want waiting %t", rep.Flights, tt.waits)
 				}
 			})
 		})
@@ -117,44 +115,40 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 }
 
 func TestFlightIsStuckOnlyAfterTheSinkHasBeenWellForAsLong(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		b.flight(entry{doc(1), 1})
-		b.write(shard.Trip("search", now(), now().Add(time.Minute), 1))
+		b.Write(shard.Trip("search", now(), now().Add(time.Minute), 1))
 		time.Sleep(6 * time.Hour)
 		probe := now().Add(time.Second)
-		b.write(shard.Probe("search", now(), probe))
-		b.write(shard.Close("search", probe, now()))
+		b.Write(shard.Probe("search", now(), probe))
+		b.Write(shard.Close("search", probe, now()))
 		if rep := b.run(); len(rep.Flights.Stuck) != 0 {
-			t.Errorf("report %+v: stuck, though the sink has just come back", rep.Flights)
+			b.Errorf("report %+v: stuck, though the sink has just come back", rep.Flights)
 		}
 		time.Sleep(orphan)
 		if rep := b.run(); len(rep.Flights.Stuck) != 1 {
-			t.Errorf("report %+v, want it stuck by now", rep.Flights)
+			b.Errorf("report %+v, want it stuck by now", rep.Flights)
 		}
 	})
 }
 
 func TestFlightThatContinuesIsNotAnOrphan(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		id := b.flight(entry{doc(1), 1})
 		for n := range 20 {
 			time.Sleep(4 * time.Minute)
-			if _, err := b.flights.Continue(t.Context(), id, n+1, flight.State{Flight: id}); err != nil {
-				t.Fatal(err)
+			if _, err := b.flights.Continue(b.Context(), id, n+1, flight.State{Flight: id}); err != nil {
+				b.Fatal(err)
 			}
 			time.Sleep(time.Minute)
 			if rep := b.run(); rep.Flights.Old != 0 {
-				t.Fatalf("report %+v", rep.Flights)
+				b.Fatalf("report %+v", rep.Flights)
 			}
 		}
 		b.commit(doc(1), 1, shard.Put)
 		time.Sleep(orphan)
 		if rep := b.run(); rep.Flights.Deleted != 1 || len(b.stored()) != 0 {
-			t.Errorf("report %+v, want it deleted with its checkpoints", rep.Flights)
+			b.Errorf("report %+v, want it deleted with its checkpoints", rep.Flights)
 		}
 	})
 }
@@ -162,19 +156,19 @@ func TestFlightThatContinuesIsNotAnOrphan(t *testing.T) {
 // indexing is index over the bench.
 func (b *bench) indexing(s *memory.Sink) *index.Handler {
 	b.Helper()
-	sources, err := source.New(&b.cfg)
+	sources, err := source.New(&b.Config)
 	if err != nil {
 		b.Fatal(err)
 	}
 	clk := clock.System{}
 	return &index.Handler{
-		Shards: b.shards, Flights: b.flights, Queues: map[flight.Lane]queue.Queue{
+		Shards: b.Shards, Flights: b.flights, Queues: map[flight.Lane]queue.Queue{
 			flight.Live: b.live,
 			flight.Bulk: b.bulk,
 		},
 		Dead: memory.NewQueue(clk, memory.QueueSettings{Name: "dead"}), Sink: s, SinkName: "search", Sources: sources,
-		Config: &b.cfg,
-		Clock:  clk, Journal: &b.notes, NewToken: func() shard.Token { return shard.Token(time.Now().String()) },
+		Config: &b.Config,
+		Clock:  clk, Journal: &b.Notes, NewToken: func() shard.Token { return shard.Token(time.Now().String()) },
 		Jitter: func() float64 { return 0.5 },
 	}
 }
@@ -182,7 +176,7 @@ func (b *bench) indexing(s *memory.Sink) *index.Handler {
 // hold stores a flight of messages as receive would, admitted.
 func (b *bench) hold(bodies ...string) flight.ID {
 	b.Helper()
-	sources, err := source.New(&b.cfg)
+	sources, err := source.New(&b.Config)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -198,7 +192,7 @@ func (b *bench) hold(bodies ...string) flight.ID {
 			ReceiveCount: 1,
 		}
 		e := sources.Decode(msg)[0].Event
-		b.write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(id), Now: now()}))
+		b.Write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(id), Now: now()}))
 		m.Records = append(m.Records, flight.Record{Message: msg, Events: []flight.Entry{{
 			Index: e.Index, Doc: e.Doc, Key: e.Key, Class: e.Class, Op: e.Op, Due: now(), Admitted: now(),
 		}}})
@@ -212,9 +206,9 @@ func (b *bench) hold(bodies ...string) flight.ID {
 // commitPending commits what a document waits for.
 func (b *bench) commitPending(d shard.DocID) {
 	b.Helper()
-	l := shard.Lease{Doc: d, Key: b.row(d).Pending, Token: "t", At: now()}
-	b.write(shard.Claim(shard.Bid{Doc: d, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
-	b.write(shard.Commit(l, shard.Put, now(), b.cfg.Expires(time.Now()), b.row(d)))
+	l := shard.Lease{Doc: d, Key: b.Row(d).Pending, Token: "t", At: now()}
+	b.Write(shard.Claim(shard.Bid{Doc: d, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
+	b.Write(shard.Commit(l, shard.Put, now(), b.Config.Expires(time.Now()), b.Row(d)))
 }
 
 // launch starts nothing, and says so if it is told to.
@@ -238,50 +232,48 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 		row  func(b *bench)
 	}{
 		{"still pending", func(*bench) {}},
-		{"the row was collected", func(b *bench) { b.write(shard.Write{Doc: doc(1), Drop: true}) }},
+		{"the row was collected", func(b *bench) { b.Write(shard.Write{Doc: doc(1), Drop: true}) }},
 		{"twelve hours later", func(*bench) { time.Sleep(13 * time.Hour) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t)
-				fixed := b.hold(native(doc(1), 3), native(doc(2), 1))
+			play(t, func(b *bench) {
+				fixed := b.hold(put("1", 3), put("2", 1))
 				b.commitPending(doc(2))
 				time.Sleep(silent)
 				tt.row(b)
 				if rep := b.next(); len(rep.Flights.Stuck) != 1 {
-					t.Fatalf("report %+v, want it stuck", rep.Flights)
+					b.Fatalf("report %+v, want it stuck", rep.Flights)
 				}
 				s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
 				h := b.indexing(s)
-				m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(err error) { t.Error(err) }},
+				m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(err error) { b.Error(err) }},
 					h.Turn)
 				defer m.Close()
 				h.Launcher = m
 				p := b.pruner()
 				p.Launcher = m
-				to, err := p.Rescue(t.Context(), fixed)
+				to, err := p.Rescue(b.Context(), fixed)
 				if err != nil || to == fixed {
-					t.Fatalf("rescue: new flight %s, error %v", to, err)
+					b.Fatalf("rescue: new flight %s, error %v", to, err)
 				}
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				got, ok, err := s.Get(t.Context(), doc(1))
+				got, ok, err := s.Get(b.Context(), doc(1))
 				if err != nil || !ok || got.Version != "3" {
-					t.Errorf("the sink holds %+v, there %t, error %v; want version 3", got, ok, err)
+					b.Errorf("the sink holds %+v, there %t, error %v; want version 3", got, ok, err)
 				}
 				if n := s.Counts().Ops; n != 1 {
-					t.Errorf("%d documents were written, want 1: the other was done", n)
+					b.Errorf("%d documents were written, want 1: the other was done", n)
 				}
-				if r := b.row(doc(1)); r.Committed == "" || r.Pending != "" {
-					t.Errorf("row %+v, want it committed", r)
+				if r := b.Row(doc(1)); r.Committed == "" || r.Pending != "" {
+					b.Errorf("row %+v, want it committed", r)
 				}
-				if _, err := p.Rescue(t.Context(), fixed); !errors.Is(err, prune.ErrNothingToRescue) {
-					t.Errorf("rescue again: %v, want ErrNothingToRescue", err)
+				if _, err := p.Rescue(b.Context(), fixed); !errors.Is(err, prune.ErrNothingToRescue) {
+					b.Errorf("rescue again: %v, want ErrNothingToRescue", err)
 				}
 				if rep := b.next(); rep.Flights.Deleted != 1 || len(b.stored()) != 0 {
-					t.Errorf("report %+v, %d flights left; want none", rep.Flights, len(b.stored()))
+					b.Errorf("report %+v, %d flights left; want none", rep.Flights, len(b.stored()))
 				}
 			})
 		})
@@ -289,26 +281,24 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 }
 
 func TestRescueThatCannotStartChangesNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		id := b.flight(entry{doc(1), 1})
 		p := b.pruner()
 		l := &launch{err: fault.ErrInjected}
 		p.Launcher = l
-		if _, err := p.Rescue(t.Context(), id); !errors.Is(err, fault.ErrInjected) {
-			t.Errorf("got %v, want the launcher's error", err)
+		if _, err := p.Rescue(b.Context(), id); !errors.Is(err, fault.ErrInjected) {
+			b.Errorf("got %v, want the launcher's error", err)
 		}
 		if got := b.stored(); len(got) != 1 || got[0] != id {
-			t.Errorf("flights %v, want %s alone", got, id)
+			b.Errorf("flights %v, want %s alone", got, id)
 		}
-		if _, err := p.Rescue(t.Context(), "01ARZ3NDEKTSV4RRFFQ69G5FAV"); !errors.Is(err, flight.ErrNotFound) {
-			t.Errorf("unknown flight: got %v, want ErrNotFound", err)
+		if _, err := p.Rescue(b.Context(), "01ARZ3NDEKTSV4RRFFQ69G5FAV"); !errors.Is(err, flight.ErrNotFound) {
+			b.Errorf("unknown flight: got %v, want ErrNotFound", err)
 		}
-		b.write(shard.Write{Doc: doc(1), Drop: true})
+		b.Write(shard.Write{Doc: doc(1), Drop: true})
 		time.Sleep(40 * day)
-		if _, err := p.Rescue(t.Context(), id); !errors.Is(err, prune.ErrNothingToRescue) {
-			t.Errorf("older than rows are kept: got %v, want ErrNothingToRescue", err)
+		if _, err := p.Rescue(b.Context(), id); !errors.Is(err, prune.ErrNothingToRescue) {
+			b.Errorf("older than rows are kept: got %v, want ErrNothingToRescue", err)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package prune_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
@@ -29,26 +28,24 @@ func TestDeadLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
 				b.Fatal(err)
 			}
 			k, _ := shard.NewOrderKey(shard.Parts{Version: v})
-			b.write(shard.Admit(shard.Admission{Doc: d, Key: k, Class: shard.ClassLex, Flight: "f", Now: now()}))
+			b.Write(shard.Admit(shard.Admission{Doc: d, Key: k, Class: shard.ClassLex, Flight: "f", Now: now()}))
 			l := shard.Lease{Doc: d, Key: k, Token: "t", At: now()}
-			b.write(shard.Claim(shard.Bid{Doc: d, Key: k, Token: "t", Now: now(), Until: now().Add(time.Second)}))
-			b.write(shard.Commit(l, shard.Put, now(), 1<<40, b.row(d)))
+			b.Write(shard.Claim(shard.Bid{Doc: d, Key: k, Token: "t", Now: now(), Until: now().Add(time.Second)}))
+			b.Write(shard.Commit(l, shard.Put, now(), 1<<40, b.Row(d)))
 		}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t)
+			play(t, func(b *bench) {
 				tt.row(b, doc(1))
 				id := b.letter(doc(1), 5, deadletter.Contract)
 				undecodable := b.letter("", 5, deadletter.Undecodable)
 				rep := b.run()
-				if _, ok := b.facts(id); ok == tt.gone || rep.Letters.Superseded == 1 != tt.gone {
-					t.Errorf("dead letter there: %t, report %+v; want gone %t", ok, rep.Letters, tt.gone)
+				if _, ok := b.Facts(id); ok == tt.gone || rep.Letters.Superseded == 1 != tt.gone {
+					b.Errorf("dead letter there: %t, report %+v; want gone %t", ok, rep.Letters, tt.gone)
 				}
-				if _, ok := b.facts(undecodable); !ok {
-					t.Error("a dead letter without a version went")
+				if _, ok := b.Facts(undecodable); !ok {
+					b.Error("a dead letter without a version went")
 				}
 			})
 		})
@@ -56,9 +53,7 @@ func TestDeadLetterGoesOnlyWhenItsVersionOrANewerOneIsCommitted(t *testing.T) {
 }
 
 func TestTransientDeadLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		d := doc(1)
 		var waits []time.Duration
 		b.letter(doc(2), 1, deadletter.RejectedBySink) // for an operator
@@ -72,57 +67,53 @@ func TestTransientDeadLettersAreSentAgainABoundedNumberOfTimes(t *testing.T) {
 				continue
 			}
 			waits = append(waits, time.Since(died))
-			if r := b.row(d); r.Dead != "" {
-				t.Errorf("row %+v still says that it is stored", r)
+			if r := b.Row(d); r.Dead != "" {
+				b.Errorf("row %+v still says that it is stored", r)
 			}
-			ms, err := b.live.Receive(t.Context(), 10, 0)
+			ms, err := b.live.Receive(b.Context(), 10, 0)
 			if err != nil || len(ms) != 1 {
-				t.Fatalf("%d copies, error %v; want 1", len(ms), err)
+				b.Fatalf("%d copies, error %v; want 1", len(ms), err)
 			}
-			b.live.Delete(t.Context(), []string{ms[0].Receipt})
+			b.live.Delete(b.Context(), []string{ms[0].Receipt})
 			b.admit(d, 1) // and the sink refuses it again
 			b.park(d, 1)
 			b.letter(d, 1, deadletter.Refusals)
 			died = time.Now()
 		}
-		if len(waits) != b.cfg.Retry.AutoRedrives {
-			t.Fatalf("redriven after %v, want %d times", waits, b.cfg.Retry.AutoRedrives)
+		if len(waits) != b.Config.Retry.AutoRedrives {
+			b.Fatalf("redriven after %v, want %d times", waits, b.Config.Retry.AutoRedrives)
 		}
 		for i, want := range []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour} {
-			if waits[i] < want || waits[i] > want+2*b.cfg.Lifecycle.PruneEvery {
-				t.Errorf("redrive %d after %s, want about %s", i, waits[i], want)
+			if waits[i] < want || waits[i] > want+2*b.Config.Lifecycle.PruneEvery {
+				b.Errorf("redrive %d after %s, want about %s", i, waits[i], want)
 			}
 		}
-		if f, ok := b.facts(id); !ok || f.Auto != 3 || f.Redrives != 3 || f.State != deadletter.Parked {
-			t.Errorf("dead letter %+v, there %t; want it parked after three automatic redrives", f, ok)
+		if f, ok := b.Facts(id); !ok || f.Auto != 3 || f.Redrives != 3 || f.State != deadletter.Parked {
+			b.Errorf("dead letter %+v, there %t; want it parked after three automatic redrives", f, ok)
 		}
 	})
 }
 
 func TestNothingIsRedrivenByItselfWhileTheSinkIsNotWell(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		b.letter(doc(1), 1, deadletter.DeadDeadline)
-		b.write(shard.Trip("search", now(), now().Add(time.Minute), 1))
+		b.Write(shard.Trip("search", now(), now().Add(time.Minute), 1))
 		time.Sleep(time.Hour)
 		if rep := b.run(); rep.Letters.Redriven != 0 {
-			t.Errorf("report %+v, want no redrive", rep.Letters)
+			b.Errorf("report %+v, want no redrive", rep.Letters)
 		}
 		probe := now().Add(time.Second)
-		b.write(shard.Probe("search", now(), probe))
-		b.write(shard.Close("search", probe, now()))
+		b.Write(shard.Probe("search", now(), probe))
+		b.Write(shard.Close("search", probe, now()))
 		if rep := b.next(); rep.Letters.Redriven != 1 {
-			t.Errorf("report %+v, want a redrive: the sink is back", rep.Letters)
+			b.Errorf("report %+v, want a redrive: the sink is back", rep.Letters)
 		}
 	})
 }
 
 func TestWhatMayBeInTheSinkIsRedrivenFirst(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
-		b.cfg.Retry.AutoRedrives = 1
+	play(t, func(b *bench) {
+		b.Config.Retry.AutoRedrives = 1
 		d := doc(1)
 		b.letter(doc(2), 1, deadletter.ReceiveCount)
 		b.admit(d, 2)
@@ -132,38 +123,36 @@ func TestWhatMayBeInTheSinkIsRedrivenFirst(t *testing.T) {
 		id := b.letter(d, 2, deadletter.ReceiveCount)
 		b.admit(d, 1) // waits for it
 		if rep := b.run(); rep.Letters.Redriven != 1 || rep.Letters.Blocking != 0 {
-			t.Errorf("report %+v, want it redriven at once", rep.Letters)
+			b.Errorf("report %+v, want it redriven at once", rep.Letters)
 		}
-		if f, _ := b.facts(id); f.State != deadletter.Redriven {
-			t.Errorf("dead letter %+v, want it redriven", f)
+		if f, _ := b.Facts(id); f.State != deadletter.Redriven {
+			b.Errorf("dead letter %+v, want it redriven", f)
 		}
 		b.admit(d, 2)
 		b.park(d, 2)
 		b.letter(d, 2, deadletter.ReceiveCount) // dies again
 		if rep := b.next(); rep.Letters.Redriven != 0 || rep.Letters.Blocking != 1 {
-			t.Errorf("report %+v, want it to be an operator's", rep.Letters)
+			b.Errorf("report %+v, want it to be an operator's", rep.Letters)
 		}
-		if n := b.notes.Of(journal.Blocked); len(n) != 1 || n[0].Doc != d {
-			t.Errorf("alarms %+v, want one", n)
+		if n := b.Notes.Of(journal.Blocked); len(n) != 1 || n[0].Doc != d {
+			b.Errorf("alarms %+v, want one", n)
 		}
 	})
 }
 
 func TestRedrivenAndHeardOfNoMoreIsParkedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		id := b.letter(doc(1), 1, deadletter.Contract)
-		if err := b.letters.MarkRedriven(t.Context(), id, time.Now(), false); err != nil {
-			t.Fatal(err)
+		if err := b.Letters.MarkRedriven(b.Context(), id, time.Now(), false); err != nil {
+			b.Fatal(err)
 		}
-		time.Sleep(b.cfg.Queues.DeadLetterRetention - time.Minute)
+		time.Sleep(b.Config.Queues.DeadLetterRetention - time.Minute)
 		if rep := b.run(); rep.Letters.Parked != 0 {
-			t.Errorf("report %+v: too early", rep.Letters)
+			b.Errorf("report %+v: too early", rep.Letters)
 		}
 		rep := b.next()
-		if f, ok := b.facts(id); !ok || f.State != deadletter.Parked || f.Redrives != 1 || rep.Letters.Parked != 1 {
-			t.Errorf("dead letter %+v, there %t, report %+v; want it parked and its redrive remembered", f, ok, rep.Letters)
+		if f, ok := b.Facts(id); !ok || f.State != deadletter.Parked || f.Redrives != 1 || rep.Letters.Parked != 1 {
+			b.Errorf("dead letter %+v, there %t, report %+v; want it parked and its redrive remembered", f, ok, rep.Letters)
 		}
 	})
 }

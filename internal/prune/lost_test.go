@@ -19,7 +19,7 @@ func TestNoErrorOfARunIsLost(t *testing.T) {
 		v.Failure = usecasetest.Denied
 		_, err := p.Run(t.Context())
 		for range 3 {
-			time.Sleep(b.cfg.Lifecycle.PruneEvery)
+			time.Sleep(b.Config.Lifecycle.PruneEvery)
 			b.run()
 		}
 		if got := b.end(); got != wantEnd {

@@ -3,7 +3,6 @@ package prune_test
 import (
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
@@ -34,32 +33,30 @@ func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 	t.Parallel()
 	for _, v := range []fault.Verdict{fault.FailBefore, fault.FailAfter, fault.Throttle} {
 		t.Run(v.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t)
+			play(t, func(b *bench) {
 				again := b.letter(doc("redriven"), 1, deadletter.Contract)
-				if err := b.letters.MarkRedriven(t.Context(), again, time.Now(), false); err != nil {
-					t.Fatal(err)
+				if err := b.Letters.MarkRedriven(b.Context(), again, time.Now(), false); err != nil {
+					b.Fatal(err)
 				}
-				time.Sleep(b.cfg.Queues.DeadLetterRetention - time.Hour)
+				time.Sleep(b.Config.Queues.DeadLetterRetention - time.Hour)
 				b.flight(entry{doc("undone"), 1})
 				b.letter(doc("undone"), 1, deadletter.Contract)
 				time.Sleep(time.Hour)
 				called := map[string]int{}
 				p, _ := b.faulty(once(v, called))
-				rep, err := p.Run(t.Context())
+				rep, err := p.Run(b.Context())
 				if err != nil {
-					t.Errorf("run: %v, want no failure", err)
+					b.Errorf("run: %v, want no failure", err)
 				}
-				if rep.Letters.Parked != 1 || rep.Flights.Deleted != 1 || len(b.notes.Of(journal.Parked)) != 1 {
-					t.Errorf("report %+v, want one dead letter parked again and one flight deleted", rep)
+				if rep.Letters.Parked != 1 || rep.Flights.Deleted != 1 || len(b.Notes.Of(journal.Parked)) != 1 {
+					b.Errorf("report %+v, want one dead letter parked again and one flight deleted", rep)
 				}
 				for _, call := range []string{
 					"GetManifest", "GetLetter", "PutLetter", "DeleteManifest", "ListLetters",
 					"ListFlights", "ListScheduled", "Scan",
 				} {
 					if called[call] < 2 {
-						t.Errorf("%s was called %d times, want it tried again", call, called[call])
+						b.Errorf("%s was called %d times, want it tried again", call, called[call])
 					}
 				}
 			})
@@ -69,31 +66,29 @@ func TestOneLostAnswerFailsNoSegment(t *testing.T) {
 
 // A dead letter that somebody dropped after it was listed is not parked again, nor told of.
 func TestADeadLetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		id := b.letter(doc(1), 1, deadletter.Refusals)
-		if err := b.letters.MarkRedriven(t.Context(), id, time.Now(), false); err != nil {
-			t.Fatal(err)
+		if err := b.Letters.MarkRedriven(b.Context(), id, time.Now(), false); err != nil {
+			b.Fatal(err)
 		}
-		time.Sleep(b.cfg.Queues.DeadLetterRetention)
+		time.Sleep(b.Config.Queues.DeadLetterRetention)
 		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
 			if op.Call == "GetLetter" {
-				if err := b.letters.Drop(t.Context(), id); err != nil {
-					t.Error(err)
+				if err := b.Letters.Drop(b.Context(), id); err != nil {
+					b.Error(err)
 				}
 			}
 			return fault.OK
 		}))
-		rep, err := p.Run(t.Context())
+		rep, err := p.Run(b.Context())
 		if err != nil || rep.Letters.Parked != 0 || rep.Letters.Redriven != 0 {
-			t.Errorf("report %+v, error %v; want nothing parked or sent", rep.Letters, err)
+			b.Errorf("report %+v, error %v; want nothing parked or sent", rep.Letters, err)
 		}
-		if n := b.notes.Of(journal.Parked); len(n) != 0 {
-			t.Errorf("notes %+v of a dead letter that is gone", n)
+		if n := b.Notes.Of(journal.Parked); len(n) != 0 {
+			b.Errorf("notes %+v of a dead letter that is gone", n)
 		}
-		if _, ok := b.facts(id); ok {
-			t.Error("the dead letter is back")
+		if _, ok := b.Facts(id); ok {
+			b.Error("the dead letter is back")
 		}
 	})
 }
@@ -101,9 +96,7 @@ func TestADeadLetterThatWasDroppedMeanwhileIsNotParkedAgain(t *testing.T) {
 // A flight that takes a run's whole time does not keep those behind it from their turn: the next
 // run goes on after it.
 func TestALargeFlightDoesNotStandInTheWayOfOthers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		var large []entry
 		for i := range 2000 {
 			large = append(large, entry{doc(i), 1})
@@ -122,13 +115,13 @@ func TestALargeFlightDoesNotStandInTheWayOfOthers(t *testing.T) {
 		// about a third of it for flights; 2,000 looks, 16 at a time, take six seconds
 		p.Budget = prune.Budget{Time: 10 * time.Second}
 		for range 2 {
-			if _, err := p.Run(t.Context()); err != nil {
-				t.Errorf("run: %v, want time that is up to be no failure", err)
+			if _, err := p.Run(b.Context()); err != nil {
+				b.Errorf("run: %v, want time that is up to be no failure", err)
 			}
-			time.Sleep(b.cfg.Lifecycle.PruneEvery)
+			time.Sleep(b.Config.Lifecycle.PruneEvery)
 		}
 		if got := b.stored(); len(got) != 1 || got[0] != stuck {
-			t.Errorf("flights %v are left, want the large one %s alone, without %s, which is done", got, stuck, done)
+			b.Errorf("flights %v are left, want the large one %s alone, without %s, which is done", got, stuck, done)
 		}
 	})
 }

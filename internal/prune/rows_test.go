@@ -66,7 +66,7 @@ func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 		},
 		{"newer schema", func(b *bench, d shard.DocID) {
 			b.commit(d, 1, shard.Put)
-			b.write(shard.Write{Doc: d, Update: []shard.Action{
+			b.Write(shard.Write{Doc: d, Update: []shard.Action{
 				{
 					Verb: shard.Set, Attr: shard.AttrSchema,
 					Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},
@@ -76,28 +76,26 @@ func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t)
+			play(t, func(b *bench) {
 				d := doc(1)
 				tt.row(b, d)
 				time.Sleep(tt.then)
 				if tt.last != nil {
 					tt.last(b, d)
 				}
-				before := b.row(d)
+				before := b.Row(d)
 				rep := b.run()
-				if got := b.row(d); tt.gone == got.Exists() || !tt.gone && got != before {
-					t.Errorf("row %+v, want gone %t", got, tt.gone)
+				if got := b.Row(d); tt.gone == got.Exists() || !tt.gone && got != before {
+					b.Errorf("row %+v, want gone %t", got, tt.gone)
 				}
 				if got := rep.Rows.Stuck == 1; got != tt.stuck {
-					t.Errorf("counted stuck: %t, want %t", got, tt.stuck)
+					b.Errorf("counted stuck: %t, want %t", got, tt.stuck)
 				}
-				if got := len(b.notes.Of(journal.Stuck)) == 1; got != tt.stuck {
-					t.Errorf("alarm: %t, want %t", got, tt.stuck)
+				if got := len(b.Notes.Of(journal.Stuck)) == 1; got != tt.stuck {
+					b.Errorf("alarm: %t, want %t", got, tt.stuck)
 				}
 				if got := rep.Rows.Collected == 1; got != tt.gone {
-					t.Errorf("counted collected: %t, want %t", got, tt.gone)
+					b.Errorf("counted collected: %t, want %t", got, tt.gone)
 				}
 			})
 		})
@@ -106,9 +104,7 @@ func TestPruneLeavesLeasedAndPendingRows(t *testing.T) {
 
 // Faults, line 48.
 func TestRowChangedSinceReadIsSkippedByPrune(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		changes := map[shard.DocID]func(d shard.DocID){
 			doc("admitted"):  func(d shard.DocID) { b.admit(d, 2) },
 			doc("claimed"):   func(d shard.DocID) { b.admit(d, 2); b.claim(d, 2) },
@@ -126,16 +122,16 @@ func TestRowChangedSinceReadIsSkippedByPrune(t *testing.T) {
 			}
 			return fault.OK
 		}))
-		rep, err := p.Run(t.Context())
+		rep, err := p.Run(b.Context())
 		if err != nil {
-			t.Fatalf("a refusal is not a failure: %v", err)
+			b.Fatalf("a refusal is not a failure: %v", err)
 		}
 		if rep.Rows.Changed != 4 || rep.Rows.Collected != 1 {
-			t.Errorf("report %+v, want 4 changed and 1 collected", rep.Rows)
+			b.Errorf("report %+v, want 4 changed and 1 collected", rep.Rows)
 		}
 		for d := range changes {
-			if got, want := b.row(d).Exists(), d != doc("untouched"); got != want {
-				t.Errorf("%s is there: %t, want %t", d, got, want)
+			if got, want := b.Row(d).Exists(), d != doc("untouched"); got != want {
+				b.Errorf("%s is there: %t, want %t", d, got, want)
 			}
 		}
 	})
@@ -147,9 +143,7 @@ func TestOneFullPassADayAtAnySize(t *testing.T) {
 		rows, budget int // of the table; of a run, at first
 	}{{0, 100}, {10, 100}, {3_000, 100_000}, {4_000, 20}, {4_000, 5}} {
 		t.Run(fmt.Sprintf("%d rows, %d at a time", tt.rows, tt.budget), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t)
+			play(t, func(b *bench) {
 				for i := range tt.rows {
 					b.admit(doc(i), 1)
 					b.park(doc(i), 1)
@@ -160,32 +154,32 @@ func TestOneFullPassADayAtAnySize(t *testing.T) {
 					for range days * 288 {
 						p := b.pruner()
 						p.Budget.Rows = tt.budget
-						rep, err := p.Run(t.Context())
+						rep, err := p.Run(b.Context())
 						if err != nil || !rep.Ran {
-							t.Fatalf("run: %+v, error %v", rep, err)
+							b.Fatalf("run: %+v, error %v", rep, err)
 						}
 						if rep.Rows.PassEnded {
 							ended++
 						}
 						most, read = max(most, rep.Rows.Read), read+rep.Rows.Read
-						time.Sleep(b.cfg.Lifecycle.PruneEvery)
+						time.Sleep(b.Config.Lifecycle.PruneEvery)
 					}
 				}
 				runs(9) // it learns how large the table is
 				runs(10)
 				if ended < 9 || ended > 11 {
-					t.Errorf("%d passes in ten days, want one a day", ended)
+					b.Errorf("%d passes in ten days, want one a day", ended)
 				}
 				if read < 9*tt.rows || read > 11*(tt.rows+2) {
-					t.Errorf("%d rows read in ten days, want about %d", read, 10*tt.rows)
+					b.Errorf("%d rows read in ten days, want about %d", read, 10*tt.rows)
 				}
 				if fair := tt.rows/200 + 2000; most > fair {
-					t.Errorf("one run read %d rows, want at most %d: spread over the day", most, fair)
+					b.Errorf("one run read %d rows, want at most %d: spread over the day", most, fair)
 				}
 				// And they are collected by the day after their time.
 				runs(12)
-				if got := b.shards.Len(); got > 3 {
-					t.Errorf("%d rows are left, want none but prune's own", got)
+				if got := b.Shards.Len(); got > 3 {
+					b.Errorf("%d rows are left, want none but prune's own", got)
 				}
 			})
 		})
@@ -193,38 +187,34 @@ func TestOneFullPassADayAtAnySize(t *testing.T) {
 }
 
 func TestFailingScanSegmentDoesNotKeepTheOthersFromEnding(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		for i := range 400 {
 			b.commit(doc(i), 1, shard.Put)
 		}
 		time.Sleep(30 * day)
 		p := b.pruner()
-		broken := &brokenScan{Scanner: b.shards, segment: 2, broken: true}
+		broken := &brokenScan{Scanner: b.Shards, segment: 2, broken: true}
 		p.Scanner = broken
-		rep, err := p.Run(t.Context())
+		rep, err := p.Run(b.Context())
 		if !errors.Is(err, errScan) || !rep.Ran {
-			t.Errorf("error %v, want the segment's", err)
+			b.Errorf("error %v, want the segment's", err)
 		}
 		if rep.Rows.Collected < 200 || rep.Rows.Collected == 400 || rep.Rows.PassEnded {
-			t.Errorf("report %+v, want three quarters of the rows collected", rep.Rows)
+			b.Errorf("report %+v, want three quarters of the rows collected", rep.Rows)
 		}
 		broken.broken = false
-		time.Sleep(b.cfg.Lifecycle.PruneEvery)
-		if _, err = p.Run(t.Context()); err != nil {
-			t.Error(err)
+		time.Sleep(b.Config.Lifecycle.PruneEvery)
+		if _, err = p.Run(b.Context()); err != nil {
+			b.Error(err)
 		}
-		if got := b.shards.Len(); got != 2 { // the run rows
-			t.Errorf("%d rows are left, want 2", got)
+		if got := b.Shards.Len(); got != 2 { // the run rows
+			b.Errorf("%d rows are left, want 2", got)
 		}
 	})
 }
 
 func TestRowWhoseDeletionFailedIsTriedByTheNextRun(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		for i := range 40 {
 			b.commit(doc(i), 1, shard.Put)
 		}
@@ -235,45 +225,43 @@ func TestRowWhoseDeletionFailedIsTriedByTheNextRun(t *testing.T) {
 			}
 			return fault.OK
 		}))
-		rep, err := p.Run(t.Context())
+		rep, err := p.Run(b.Context())
 		if !errors.Is(err, shard.ErrThrottled) || rep.Rows.Left == 0 {
-			t.Errorf("report %+v, error %v; want what is left counted, and why", rep.Rows, err)
+			b.Errorf("report %+v, error %v; want what is left counted, and why", rep.Rows, err)
 		}
 		b.next()
-		if b.row(doc(7)).Exists() {
-			t.Error("the row is still there: it would wait a day for the next pass")
+		if b.Row(doc(7)).Exists() {
+			b.Error("the row is still there: it would wait a day for the next pass")
 		}
 	})
 }
 
 func TestCursorThatTheTableDoesNotTakeIsGivenUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		b.commit(doc(1), 1, shard.Put)
 		time.Sleep(30 * day)
 		broken := fmt.Sprintf(
 			`{"began":%d,"at":[{"c":"nonsense"},{"c":"nonsense"},{"c":"nonsense"},{"c":"nonsense"}],"rows":1}`,
 			time.Now().Unix())
-		b.write(shard.StartRun("rows", "t", now(), now()+1, 0))
-		b.write(shard.EndRun("rows", "t", broken))
+		b.Write(shard.StartRun("rows", "t", now(), now()+1, 0))
+		b.Write(shard.EndRun("rows", "t", broken))
 		failed := 0
 		for range 20 {
-			time.Sleep(b.cfg.Lifecycle.PruneEvery)
-			if _, err := b.pruner().Run(t.Context()); err != nil {
+			time.Sleep(b.Config.Lifecycle.PruneEvery)
+			if _, err := b.pruner().Run(b.Context()); err != nil {
 				failed++
 			}
 		}
-		if failed == 0 || b.row(doc(1)).Exists() {
-			t.Errorf("%d runs failed, row there: %t; want some to be reported, and then the row gone", failed,
-				b.row(doc(1)).Exists())
+		if failed == 0 || b.Row(doc(1)).Exists() {
+			b.Errorf("%d runs failed, row there: %t; want some to be reported, and then the row gone", failed,
+				b.Row(doc(1)).Exists())
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // what another version saved
 		b := setup(t)
 		for _, name := range []string{"rows", "prune-search"} {
-			b.write(shard.StartRun(name, "t", now(), now()+1, 0))
-			b.write(shard.EndRun(name, "t", "2:whatever"))
+			b.Write(shard.StartRun(name, "t", now(), now()+1, 0))
+			b.Write(shard.EndRun(name, "t", "2:whatever"))
 		}
 		time.Sleep(time.Hour)
 		b.run()
@@ -303,26 +291,24 @@ func TestAPassReadsEachRowOnceAndWritesOnlyWhatGoes(t *testing.T) {
 	t.Parallel()
 	for _, rows := range []int{1_000, 4_000, 16_000} {
 		t.Run(fmt.Sprint(rows), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t)
+			play(t, func(b *bench) {
 				for i := range rows {
 					if b.commit(doc(i), 1, shard.Put); i == rows/100 {
 						time.Sleep(day) // one of a hundred is a day older
 					}
 				}
 				time.Sleep(29*day + time.Hour)
-				before := b.shards.Counts()
+				before := b.Shards.Counts()
 				rep := b.run()
-				after := b.shards.Counts()
+				after := b.Shards.Counts()
 				if got, want := rep.Rows.Read, rows+2; got != want {
-					t.Errorf("read %d rows, want %d", got, want)
+					b.Errorf("read %d rows, want %d", got, want)
 				}
 				if got, want := after.Reads-before.Reads, int64(rows+3); got != want {
-					t.Errorf("%d reads, want %d", got, want)
+					b.Errorf("%d reads, want %d", got, want)
 				}
 				if got, want := after.Writes-before.Writes, int64(rows/100+1+4); got != want {
-					t.Errorf("%d writes, want %d: what goes, and the run rows", got, want)
+					b.Errorf("%d writes, want %d: what goes, and the run rows", got, want)
 				}
 			})
 		})

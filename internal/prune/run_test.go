@@ -20,17 +20,15 @@ import (
 )
 
 func TestManyRulesThatFireAreOneRun(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		fire := func() (ran int) {
 			var mu sync.Mutex
 			var wg sync.WaitGroup
 			for range 20 {
 				wg.Go(func() {
-					rep, err := b.pruner().Run(t.Context())
+					rep, err := b.pruner().Run(b.Context())
 					if err != nil {
-						t.Errorf("not my turn is not a failure: %v", err)
+						b.Errorf("not my turn is not a failure: %v", err)
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -44,21 +42,19 @@ func TestManyRulesThatFireAreOneRun(t *testing.T) {
 		}
 		for n := range 3 {
 			if got := fire(); got != 1 {
-				t.Errorf("round %d: %d runs, want 1", n, got)
+				b.Errorf("round %d: %d runs, want 1", n, got)
 			}
 			time.Sleep(time.Minute)
 			if got := fire(); got != 0 {
-				t.Errorf("a minute later: %d runs, want none", got)
+				b.Errorf("a minute later: %d runs, want none", got)
 			}
-			time.Sleep(b.cfg.Lifecycle.PruneEvery - time.Minute - 5*time.Second) // the rule does not fire to the second
+			time.Sleep(b.Config.Lifecycle.PruneEvery - time.Minute - 5*time.Second) // the rule does not fire to the second
 		}
 	})
 }
 
 func TestLostAnswerOfTheTurnIsRecognisedAsOwn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		b.world()
 		lost := map[string]bool{}
 		p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
@@ -68,9 +64,9 @@ func TestLostAnswerOfTheTurnIsRecognisedAsOwn(t *testing.T) {
 			}
 			return fault.OK
 		}))
-		rep, err := p.Run(t.Context())
+		rep, err := p.Run(b.Context())
 		if err != nil || !rep.Ran || rep.Rows.Collected != 20 || len(lost) != 4 {
-			t.Errorf("report %+v, error %v, lost %v; want a whole run", rep, err, lost)
+			b.Errorf("report %+v, error %v, lost %v; want a whole run", rep, err, lost)
 		}
 	})
 }
@@ -104,14 +100,14 @@ func (b *bench) end() string {
 	b.Helper()
 	var s strings.Builder
 	for i := range 20 {
-		if b.row(doc(fmt.Sprint("old", i))).Exists() {
+		if b.Row(doc(fmt.Sprint("old", i))).Exists() {
 			fmt.Fprintf(&s, "row old%d; ", i)
 		}
 	}
 	for _, id := range []string{"young", "superseded", "transient", "kept", "waits"} {
-		fmt.Fprintf(&s, "%s %t; ", id, b.row(doc(id)).Exists())
+		fmt.Fprintf(&s, "%s %t; ", id, b.Row(doc(id)).Exists())
 	}
-	facts, _, err := b.letters.List(b.Context(), deadletter.Filter{}, "", 100)
+	facts, _, err := b.Letters.List(b.Context(), deadletter.Filter{}, "", 100)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -141,9 +137,7 @@ const wantEnd = "young true; superseded true; transient true; kept false; waits 
 
 // Faults, line 47.
 func TestTwoPrunersComeToTheSameEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		b.world()
 		var wg sync.WaitGroup
 		ran := make([]bool, 4)
@@ -156,19 +150,19 @@ func TestTwoPrunersComeToTheSameEnd(t *testing.T) {
 			p.Clock = clock.Skewed{Clock: clock.System{}, By: time.Duration(i) * 10 * time.Minute}
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * 500 * time.Millisecond)
-				rep, err := p.Run(t.Context())
+				rep, err := p.Run(b.Context())
 				if err != nil {
-					t.Errorf("pruner %d: %v", i, err)
+					b.Errorf("pruner %d: %v", i, err)
 				}
 				ran[i] = rep.Ran
 			})
 		}
 		wg.Wait()
 		if !ran[0] || !ran[1] || !ran[2] || !ran[3] {
-			t.Errorf("ran: %v, want all of them beside each other", ran)
+			b.Errorf("ran: %v, want all of them beside each other", ran)
 		}
 		if got := b.end(); got != wantEnd {
-			t.Errorf("got  %s\nwant %s", got, wantEnd)
+			b.Errorf("got  %s\nwant %s", got, wantEnd)
 		}
 	})
 }
@@ -219,9 +213,7 @@ func TestFailingSegmentIsReportedAndTheOthersGoOn(t *testing.T) {
 		{"Scan", "rows"},
 	} {
 		t.Run(tt.segment, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t)
+			play(t, func(b *bench) {
 				b.world()
 				p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
 					if op.Call == tt.call {
@@ -229,9 +221,9 @@ func TestFailingSegmentIsReportedAndTheOthersGoOn(t *testing.T) {
 					}
 					return fault.OK
 				}))
-				rep, err := p.Run(t.Context())
+				rep, err := p.Run(b.Context())
 				if !errors.Is(err, fault.ErrInjected) || !strings.Contains(err.Error(), tt.segment) {
-					t.Errorf("error %v, want it named %s", err, tt.segment)
+					b.Errorf("error %v, want it named %s", err, tt.segment)
 				}
 				done := map[string]bool{
 					"scheduled events": rep.Schedule.Sent == 5, "dead letters": rep.Letters.Superseded == 1,
@@ -239,7 +231,7 @@ func TestFailingSegmentIsReportedAndTheOthersGoOn(t *testing.T) {
 				}
 				for segment, ok := range done {
 					if ok == (segment == tt.segment) {
-						t.Errorf("%s did its work: %t (%+v)", segment, ok, rep)
+						b.Errorf("%s did its work: %t (%+v)", segment, ok, rep)
 					}
 				}
 			})
@@ -248,9 +240,7 @@ func TestFailingSegmentIsReportedAndTheOthersGoOn(t *testing.T) {
 }
 
 func TestRunStaysWithinItsBudgets(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		for i := range 600 {
 			b.letter(doc(i), 1, deadletter.Contract)
 		}
@@ -259,18 +249,18 @@ func TestRunStaysWithinItsBudgets(t *testing.T) {
 		seen := 0
 		for range 3 {
 			start := time.Now()
-			rep, err := p.Run(t.Context())
+			rep, err := p.Run(b.Context())
 			if err != nil || rep.Letters.Seen > 200 {
-				t.Errorf("run: %+v, error %v; want about 150 dead letters seen", rep.Letters, err)
+				b.Errorf("run: %+v, error %v; want about 150 dead letters seen", rep.Letters, err)
 			}
 			if d := time.Since(start); d > p.Budget.Time {
-				t.Errorf("a run took %s", d)
+				b.Errorf("a run took %s", d)
 			}
 			seen += rep.Letters.Seen
-			time.Sleep(b.cfg.Lifecycle.PruneEvery)
+			time.Sleep(b.Config.Lifecycle.PruneEvery)
 		}
 		if seen != 600 {
-			t.Errorf("three runs saw %d dead letters, want all 600: each goes on where the last one ended", seen)
+			b.Errorf("three runs saw %d dead letters, want all 600: each goes on where the last one ended", seen)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // a table that does not answer takes one segment's time, not the run's

@@ -21,9 +21,7 @@ func TestScheduledEventIsEnqueuedToTheSecondAndNeverEarly(t *testing.T) {
 		15*time.Minute + time.Millisecond, 3*time.Hour + 333*time.Millisecond,
 	} {
 		t.Run(ahead.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t)
+			play(t, func(b *bench) {
 				first := time.Now()
 				due := time.Now().Add(ahead)
 				b.schedules("1", due, flight.Live)
@@ -31,22 +29,22 @@ func TestScheduledEventIsEnqueuedToTheSecondAndNeverEarly(t *testing.T) {
 				for b.schedule.Len() > 0 {
 					b.next()
 				}
-				ms, err := b.live.Receive(t.Context(), 1, 20*time.Minute)
+				ms, err := b.live.Receive(b.Context(), 1, 20*time.Minute)
 				if err != nil || len(ms) != 1 {
-					t.Fatalf("received %d messages, error %v", len(ms), err)
+					b.Fatalf("received %d messages, error %v", len(ms), err)
 				}
 				m := ms[0]
 				if late := time.Since(due); ahead > 0 && (late < 0 || late >= time.Second) {
-					t.Errorf("it came %s after its time, want less than a second", late)
+					b.Errorf("it came %s after its time, want less than a second", late)
 				}
 				if m.Body != "body of 1" || m.Attributes["x"].String != "y" {
-					t.Errorf("message %q %v is not the original", m.Body, m.Attributes)
+					b.Errorf("message %q %v is not the original", m.Body, m.Attributes)
 				}
 				if got := m.FirstSent(); !got.Equal(first.Truncate(time.Millisecond)) {
-					t.Errorf("first sent %s, want %s", got, first)
+					b.Errorf("first sent %s, want %s", got, first)
 				}
-				if n := b.notes.Of(journal.Enqueued); len(n) != 1 || !n[0].Until.Equal(due) {
-					t.Errorf("notes %+v", n)
+				if n := b.Notes.Of(journal.Enqueued); len(n) != 1 || !n[0].Until.Equal(due) {
+					b.Errorf("notes %+v", n)
 				}
 			})
 		})
@@ -73,9 +71,7 @@ func TestScheduledEventIsDeletedOnlyAfterItsSendSucceeded(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t)
+			play(t, func(b *bench) {
 				b.schedules("1", time.Now(), flight.Live)
 				met := false
 				p, _ := b.faulty(decide(func(op fault.Op) fault.Verdict {
@@ -83,20 +79,20 @@ func TestScheduledEventIsDeletedOnlyAfterItsSendSucceeded(t *testing.T) {
 					met = met || v != fault.OK
 					return v
 				}))
-				_, err := p.Run(t.Context())
+				_, err := p.Run(b.Context())
 				if want := tt.left > 0; (err != nil) != want || met != want {
-					t.Errorf("error %v, fault met %t; want both %t", err, met, want)
+					b.Errorf("error %v, fault met %t; want both %t", err, met, want)
 				}
 				if got := b.schedule.Len(); got != tt.left {
-					t.Errorf("%d items left, want %d", got, tt.left)
+					b.Errorf("%d items left, want %d", got, tt.left)
 				}
 				if got := b.live.Counts().Total(); got != tt.sent {
-					t.Errorf("%d messages, want %d", got, tt.sent)
+					b.Errorf("%d messages, want %d", got, tt.sent)
 				}
 				time.Sleep(time.Minute)
 				b.next()
 				if b.schedule.Len() != 0 || b.live.Counts().Total() == 0 {
-					t.Error("the next run did not recover it")
+					b.Error("the next run did not recover it")
 				}
 			})
 		})
@@ -111,31 +107,29 @@ func at(op fault.Op, call string, v fault.Verdict) fault.Verdict {
 }
 
 func TestScheduledEventsGoToTheirOwnQueues(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
-		b.cfg.Sinks["other"] = config.Sink{Kind: "memory"}
+	play(t, func(b *bench) {
+		b.Config.Sinks["other"] = config.Sink{Kind: "memory"}
 		for i := range 120 {
 			b.schedules(fmt.Sprint("b", i), time.Now(), flight.Bulk)
 		}
 		b.schedules("l", time.Now(), flight.Live)
 		for _, sink := range []string{"other", "gone"} {
-			err := b.schedule.Put(t.Context(), schedule.Item{
+			err := b.schedule.Put(b.Context(), schedule.Item{
 				ID: sink, Doc: doc(sink), Key: b.key(1),
 				NotBefore: time.Now(), Sink: sink, FirstSent: time.Now(), Body: "x",
 			})
 			if err != nil {
-				t.Fatal(err)
+				b.Fatal(err)
 			}
 		}
 		rep := b.run()
 		if live, bulk := b.live.Counts().Total(), b.bulk.Counts().Total(); live != 2 || bulk != 120 ||
 			rep.Schedule.Sent != 122 {
-			t.Errorf("%d live, %d bulk, %+v; want 2 (one whose sink is configured no more) and 120", live, bulk,
+			b.Errorf("%d live, %d bulk, %+v; want 2 (one whose sink is configured no more) and 120", live, bulk,
 				rep.Schedule)
 		}
 		if got := b.schedule.Len(); got != 1 {
-			t.Errorf("%d items left, want the other sink's", got)
+			b.Errorf("%d items left, want the other sink's", got)
 		}
 	})
 }
@@ -145,7 +139,7 @@ func TestScheduledEventThatNoQueueTakesBecomesADeadLetter(t *testing.T) {
 	for _, policy := range []config.DeadLetters{config.DeadLettersQueue, config.DeadLettersNone} {
 		synctest.Test(t, func(t *testing.T) {
 			b := setup(t)
-			b.cfg.DeadLetters = policy
+			b.Config.DeadLetters = policy
 			attrs := map[string]queue.Attribute{}
 			for i := range queue.MaxEntries {
 				attrs[fmt.Sprint("a", i)] = queue.Text("x")
@@ -161,7 +155,7 @@ func TestScheduledEventThatNoQueueTakesBecomesADeadLetter(t *testing.T) {
 			if rep.Schedule.Parked != 1 || b.schedule.Len() != 0 || b.live.Counts().Total() != 0 {
 				t.Errorf("report %+v, %d items left", rep.Schedule, b.schedule.Len())
 			}
-			kept, dropped := len(b.notes.Of(journal.Parked)), len(b.notes.Of(journal.Dropped))
+			kept, dropped := len(b.Notes.Of(journal.Parked)), len(b.Notes.Of(journal.Dropped))
 			if policy == config.DeadLettersQueue && (kept != 1 || dropped != 0) || policy == config.DeadLettersNone &&
 				(kept != 0 || dropped != 1) {
 				t.Errorf("deadLetters %s: %d parked, %d dropped", policy, kept, dropped)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/clock"
-	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/fault"
@@ -24,42 +24,34 @@ const day = 24 * time.Hour
 
 // bench is prune on the halves in memory, with virtual time.
 type bench struct {
-	*testing.T
-	cfg        config.Config
-	shards     *memory.Shards
-	letters    *memory.DeadLetters
+	usecasetest.Rig
 	flights    *memory.Flights
 	schedule   *memory.Schedule
 	live, bulk *memory.Queue
-	notes      usecasetest.Notes
 	id         uint64
+}
+
+// play plays a story on a bench.
+func play(t *testing.T, story func(b *bench)) {
+	t.Helper()
+	usecasetest.Story(t, func(t *testing.T) { story(setup(t)) })
 }
 
 // setup must run inside a synctest bubble, so that every clock is the bubble's.
 func setup(t *testing.T) *bench {
 	t.Helper()
 	clk := clock.System{}
-	b := &bench{
-		T: t, cfg: config.Default(), shards: memory.NewShards(), letters: memory.NewDeadLetters(),
-		schedule: memory.NewSchedule(),
-	}
-	b.flights = memory.NewFlights(clk)
-	b.live = memory.NewQueue(clk, memory.QueueSettings{
-		Name: "lull-search-live", Visibility: 40 * time.Second,
-		Retention: 60 * day,
-	})
-	b.bulk = memory.NewQueue(clk, memory.QueueSettings{
-		Name: "lull-search-bulk", Visibility: 40 * time.Second,
-		Retention: 60 * day,
-	})
+	b := &bench{Rig: usecasetest.Open(t, nil), schedule: memory.NewSchedule(), flights: memory.NewFlights(clk)}
+	b.live = b.Queue("lull-search-live", 60*day)
+	b.bulk = b.Queue("lull-search-bulk", 60*day)
 	return b
 }
 
 func (b *bench) pruner() *prune.Pruner {
 	return &prune.Pruner{
-		Shards: b.shards, Scanner: b.shards, Flights: b.flights, Letters: b.letters, Schedule: b.schedule, Live: b.live,
+		Shards: b.Shards, Scanner: b.Shards, Flights: b.flights, Letters: b.Letters, Schedule: b.schedule, Live: b.live,
 		Bulk:   b.bulk,
-		Config: &b.cfg, Sink: "search", Clock: clock.System{}, Journal: &b.notes,
+		Config: &b.Config, Sink: "search", Clock: clock.System{}, Journal: &b.Notes,
 	}
 }
 
@@ -67,13 +59,19 @@ func (b *bench) pruner() *prune.Pruner {
 func (b *bench) faulty(inj fault.Injector) (*prune.Pruner, *fault.Invocation) {
 	v := fault.NewInvocation(inj, "prune", 1)
 	p := b.pruner()
-	p.Shards, p.Scanner, p.Flights, p.Letters = v.Shards(b.shards), v.Scanner(b.shards), v.Flights(b.flights),
-		v.DeadLetters(b.letters)
+	p.Shards, p.Scanner, p.Flights, p.Letters = v.Shards(b.Shards), v.Scanner(b.Shards), v.Flights(b.flights),
+		v.DeadLetters(b.Letters)
 	p.Schedule, p.Live, p.Bulk = v.Schedule(b.schedule), v.Queue(b.live), v.Queue(b.bulk)
 	return p, v
 }
 
 type decide = usecasetest.Decide
+
+var (
+	put = usecasetest.Put
+	doc = usecasetest.Doc
+	now = usecasetest.Now
+)
 
 // run does a run that must have its turn and no failures.
 func (b *bench) run() prune.Report {
@@ -88,73 +86,33 @@ func (b *bench) run() prune.Report {
 // next waits for the next run's turn and does it.
 func (b *bench) next() prune.Report {
 	b.Helper()
-	time.Sleep(b.cfg.Lifecycle.PruneEvery)
+	time.Sleep(b.Config.Lifecycle.PruneEvery)
 	return b.run()
 }
 
-func now() shard.Micros { return shard.MicrosOf(time.Now()) }
-
-func doc(id any) shard.DocID { return shard.DocID(fmt.Sprint("content#", id)) }
-
-func (b *bench) key(version int) shard.OrderKey {
-	b.Helper()
-	v, err := shard.ParseVersion(shard.ClassInt, fmt.Sprint(version))
-	if err != nil {
-		b.Fatal(err)
-	}
-	k, err := shard.NewOrderKey(shard.Parts{Version: v})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return k
+// version is an event with a version of a document.
+func (b *bench) version(d shard.DocID, version int) event.Event {
+	return b.EventOf(put(d.ID(), version))
 }
 
-func (b *bench) write(w shard.Write) {
-	b.Helper()
-	if _, err := b.shards.Write(b.Context(), w); err != nil {
-		b.Fatalf("%s: %v", w.Transition, err)
-	}
-}
+func (b *bench) key(version int) shard.OrderKey { return b.version(doc("any"), version).Key }
 
-func (b *bench) row(d shard.DocID) shard.Row {
-	b.Helper()
-	rows, err := b.shards.Read(b.Context(), []shard.DocID{d}, shard.Consistent)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return rows[0]
-}
+func (b *bench) admit(d shard.DocID, version int) { b.Admit(b.version(d, version)) }
 
-func (b *bench) admit(d shard.DocID, version int) {
-	b.Helper()
-	b.write(shard.Admit(shard.Admission{Doc: d, Key: b.key(version), Class: shard.ClassInt, Flight: "f", Now: now()}))
-}
-
-// claim takes the lease for 13 s.
-func (b *bench) claim(d shard.DocID, version int) shard.Lease {
-	b.Helper()
-	k := b.key(version)
-	l := shard.Lease{Doc: d, Key: k, Token: shard.Token(fmt.Sprint("token-", time.Now().UnixNano())), At: now()}
-	b.write(shard.Claim(shard.Bid{
-		Doc: d, Key: k, Token: l.Token, Now: l.At, Until: l.At.Add(13 * time.Second),
-		Again: b.row(d).Claimed == k,
-	}))
-	return l
-}
+func (b *bench) claim(d shard.DocID, version int) shard.Lease { return b.Claim(b.version(d, version)) }
 
 // commit is a whole life of a version; a delete where del is set.
 func (b *bench) commit(d shard.DocID, version int, op shard.Operation) {
 	b.Helper()
-	if b.row(d).Pending != b.key(version) {
+	if b.Row(d).Pending != b.key(version) {
 		b.admit(d, version)
 	}
-	l := b.claim(d, version)
-	b.write(shard.Commit(l, op, now(), b.cfg.Expires(time.Now()), b.row(d)))
+	b.Commit(b.claim(d, version), op)
 }
 
 func (b *bench) park(d shard.DocID, version int) {
 	b.Helper()
-	b.write(shard.Park(d, b.key(version), now(), b.cfg.Expires(time.Now()), b.row(d)))
+	b.Write(shard.Park(d, b.key(version), now(), b.Config.Expires(time.Now()), b.Row(d)))
 }
 
 // letter parks a dead letter.
@@ -163,19 +121,10 @@ func (b *bench) letter(d shard.DocID, version int, reason deadletter.Reason) str
 	m := queue.Message{ID: fmt.Sprint("m-", d, "-", version), Body: fmt.Sprint(d, version), Sent: time.Now()}
 	l := deadletter.New(m, reason, "", d, b.key(version), 0, time.Now())
 	l.Sink, l.Lane = "search", "live"
-	if _, err := b.letters.Park(b.Context(), l); err != nil {
+	if _, err := b.Letters.Park(b.Context(), l); err != nil {
 		b.Fatal(err)
 	}
 	return l.ID
-}
-
-func (b *bench) facts(id string) (deadletter.Facts, bool) {
-	b.Helper()
-	l, ok, err := b.letters.Get(b.Context(), id)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return l.Facts, ok
 }
 
 func (b *bench) schedules(id string, notBefore time.Time, lane flight.Lane) {
@@ -206,13 +155,13 @@ func (b *bench) flight(entries ...entry) flight.ID {
 		Received: time.Now(),
 	}
 	for _, e := range entries {
-		if r := b.row(e.doc); r.Pending < b.key(e.version) && r.Committed < b.key(e.version) {
+		if r := b.Row(e.doc); r.Pending < b.key(e.version) && r.Committed < b.key(e.version) {
 			b.admit(e.doc, e.version)
 		}
 		m.Records = append(m.Records, flight.Record{
 			Message: queue.Message{
 				ID: fmt.Sprint("m-", e.doc, "-", e.version), Receipt: "r",
-				Body: native(e.doc, e.version), Sent: time.Now(), ReceiveCount: 1,
+				Body: put(e.doc.ID(), e.version), Sent: time.Now(), ReceiveCount: 1,
 			},
 			Events: []flight.Entry{{
 				Doc: e.doc, Key: b.key(e.version), Class: shard.ClassInt, Op: shard.Put,
@@ -224,11 +173,6 @@ func (b *bench) flight(entries ...entry) flight.ID {
 		b.Fatal(err)
 	}
 	return id
-}
-
-func native(d shard.DocID, version int) string {
-	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, d.ID(), version,
-		version)
 }
 
 // constant is not random, so that ids are known.

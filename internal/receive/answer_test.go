@@ -101,8 +101,8 @@ func anyRows(t *rapid.T) map[string]rowState {
 func (b *bench) prepare(rows map[string]rowState) (dead map[shard.DocID]shard.OrderKey) {
 	dead = map[shard.DocID]shard.OrderKey{}
 	for id, s := range rows {
-		key := b.event(put(id, s.version)).Key
-		b.change(id, func(r *shard.Row) {
+		key := b.EventOf(put(id, s.version)).Key
+		b.Change(doc(id), func(r *shard.Row) {
 			switch s.state {
 			case 1:
 				r.Committed, r.CommittedOp, r.LastWrite = key, shard.Put, now().Add(-time.Hour)
@@ -145,7 +145,7 @@ type ends struct {
 
 func (b *bench) ends() ends {
 	b.Helper()
-	e := ends{letters: b.letters(), delayed: map[string]bool{}}
+	e := ends{letters: b.TakeLetters(b.dead), delayed: map[string]bool{}}
 	var err error
 	if e.scheduled, _, err = b.schedule.Due(b.Context(), time.Now().Add(40*24*time.Hour), "", 1000); err != nil {
 		b.Fatal(err)
@@ -167,7 +167,7 @@ func (b *bench) ends() ends {
 // about itself.
 func (b *bench) why(m queue.Message, e ends) string {
 	b.Helper()
-	for i, r := range b.sources.Decode(m) {
+	for i, r := range b.Sources.Decode(m) {
 		stored := slices.ContainsFunc(e.letters, func(l deadletter.Letter) bool {
 			return l.MessageID == m.ID &&
 				l.Event == i
@@ -179,7 +179,7 @@ func (b *bench) why(m queue.Message, e ends) string {
 			return fmt.Sprintf("event %d is faulty (%s), and no dead letter was sent", i, r.Invalid)
 		}
 		ev := r.Event
-		row := b.row(ev.Doc.ID())
+		row := b.Row(doc(ev.Doc.ID()))
 		due := slices.ContainsFunc(e.scheduled, func(it schedule.Item) bool {
 			return it.Doc == ev.Doc &&
 				it.Key == ev.Key
@@ -229,7 +229,7 @@ func (b *bench) judge(batch []queue.Message, answer []string, dead map[shard.Doc
 	held := map[string]bool{}
 	// a flight that was not stored held its messages too
 	for _, step := range []journal.Step{journal.Failed, journal.Held} {
-		for _, n := range b.notes.Of(step) {
+		for _, n := range b.Notes.Of(step) {
 			held[n.Message] = true
 		}
 	}

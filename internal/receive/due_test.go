@@ -41,14 +41,14 @@ func TestWhenAFlightIsDue(t *testing.T) {
 				b.Fatal(err)
 			}
 			time.Sleep(40 * time.Second)
-			b.change("a", func(r *shard.Row) { r.LastWrite = now().Add(-time.Hour) })
+			b.Change(doc("a"), func(r *shard.Row) { r.LastWrite = now().Add(-time.Hour) })
 		}, 0},
 		"so does a backlog": {nil, func(b *bench) {
 			b.send(put("a", 1))
 			time.Sleep(time.Hour)
 		}, -time.Hour + 5*time.Second},
 		"not within the least interval": {brief, func(b *bench) {
-			b.change("a", func(r *shard.Row) { r.LastWrite = now().Add(200 * time.Millisecond) })
+			b.Change(doc("a"), func(r *shard.Row) { r.LastWrite = now().Add(200 * time.Millisecond) })
 			b.send(put("a", 1))
 		}, 1200 * time.Millisecond},
 		"not before its own time": {brief, func(b *bench) {
@@ -62,14 +62,14 @@ func TestWhenAFlightIsDue(t *testing.T) {
 			b.send(put("a", 2))
 		}, 5 * time.Second},
 		"a sink that throttles widens the quiet window": {nil, func(b *bench) {
-			b.write(shardtest.Put(shard.Row{
+			b.Write(shardtest.Put(shard.Row{
 				Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute),
 				Level: 2,
 			}))
 			b.send(put("a", 1))
 		}, 20 * time.Second},
 		"up to max wait": {nil, func(b *bench) {
-			b.write(shardtest.Put(shard.Row{
+			b.Write(shardtest.Put(shard.Row{
 				Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute),
 				Level: 9,
 			}))

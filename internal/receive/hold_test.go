@@ -67,9 +67,9 @@ func TestAFlightKnowsWhenItsMessagesBecomeVisible(t *testing.T) {
 	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
 		t.Run(string(lane), func(t *testing.T) {
 			play(t, nil, func(b *bench) {
-				window := b.cfg.Queues.Live.Window
+				window := b.Config.Queues.Live.Window
 				if lane == flight.Bulk {
-					window = b.cfg.Queues.Bulk.Window
+					window = b.Config.Queues.Bulk.Window
 				}
 				polled := time.Now()
 				b.send(put("a", 1))
@@ -84,7 +84,7 @@ func TestAFlightKnowsWhenItsMessagesBecomeVisible(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				b.mu.Lock()
 				defer b.mu.Unlock()
-				visible := polled.Add(b.cfg.Queues.Visibility)
+				visible := polled.Add(b.Config.Queues.Visibility)
 				if got := b.woken[0].VisibleUntil.Time(); got.After(visible) ||
 					got.Before(visible.Add(-2*time.Second)) {
 					b.Errorf("believes in visibility at %s, it is %s", got, visible)
@@ -100,12 +100,12 @@ func TestAFlightKnowsWhenItsMessagesBecomeVisible(t *testing.T) {
 func TestAManifestHoldsWhatIsNotDone(t *testing.T) {
 	play(t, several, func(b *bench) {
 		body := removed("done@01", "open@02", "new@03")
-		events := b.sources.Decode(queue.Message{
+		events := b.Sources.Decode(queue.Message{
 			Body:       body,
 			Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")},
 		})
-		b.change("b/done", func(r *shard.Row) { r.Committed = events[0].Event.Key })
-		b.change("b/open", func(r *shard.Row) { r.Committed = "\x00" })
+		b.Change(doc("b/done"), func(r *shard.Row) { r.Committed = events[0].Event.Key })
+		b.Change(doc("b/open"), func(r *shard.Row) { r.Committed = "\x00" })
 		out := queue.Outgoing{Body: body, Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")}}
 		if errs := b.live.Send(b.Context(), []queue.Outgoing{out}); errs != nil {
 			b.Fatal(errs)
@@ -177,15 +177,15 @@ func TestAFlightThatCannotBeStartedKeepsItsMessages(t *testing.T) {
 				if kept := b.poll(); len(kept) != 1 {
 					b.Errorf("kept %v, want the message", kept)
 				}
-				b.noted(journal.LaunchLost, 1)
-				b.noted(journal.Launched, 0)
+				b.Noted(journal.LaunchLost, 1)
+				b.Noted(journal.Launched, 0)
 				if tries < 2 {
 					b.Errorf("%d tries, want it tried again in this invocation", tries)
 				}
 				b.inject = decide(func(fault.Op) fault.Verdict { return fault.OK })
 				time.Sleep(41 * time.Second)
 				b.poll()
-				b.noted(journal.Launched, 1)
+				b.Noted(journal.Launched, 1)
 			})
 		})
 	}
@@ -210,11 +210,11 @@ func TestAnEventOfTheFutureHidesNothing(t *testing.T) {
 				if kept := b.poll(); len(kept) != c.held {
 					b.Errorf("kept %v, want %d messages", kept, c.held)
 				}
-				pending := b.event(put("a", 1)).Key
+				pending := b.EventOf(put("a", 1)).Key
 				if c.held == 2 {
-					pending = b.event(later).Key
+					pending = b.EventOf(later).Key
 				}
-				if r := b.row("a"); r.Pending != pending {
+				if r := b.Row(doc("a")); r.Pending != pending {
 					b.Errorf("row %+v, want nothing pending that is not due soon", r)
 				}
 				items, _, err := b.schedule.Due(b.Context(), when, "", 10)
@@ -224,7 +224,7 @@ func TestAnEventOfTheFutureHidesNothing(t *testing.T) {
 				if n := b.live.Counts().Delayed; n != c.delayed {
 					b.Errorf("%d copies wait in the queue, want %d", n, c.delayed)
 				}
-				if l := b.letters(); len(l) != c.dead {
+				if l := b.TakeLetters(b.dead); len(l) != c.dead {
 					b.Errorf("%d dead letters, want %d", len(l), c.dead)
 				}
 				if c.delayed == 1 {
@@ -272,8 +272,8 @@ func TestAScheduledEventThatCannotBeStoredKeepsItsMessage(t *testing.T) {
 				if kept := b.poll(); len(kept) != 1 {
 					b.Errorf("kept %v, want the message", kept)
 				}
-				b.noted(journal.Scheduled, 0)
-				b.noted(journal.Failed, 1)
+				b.Noted(journal.Scheduled, 0)
+				b.Noted(journal.Failed, 1)
 			})
 		})
 	}
@@ -325,7 +325,7 @@ func TestAnOutageOfTheTableIsWaitedOutLongerEachTime(t *testing.T) {
 				b.Fatalf("receive %d: not back after %s", i+1, want)
 			}
 		}
-		b.noted(journal.Unreachable, 70)
+		b.Noted(journal.Unreachable, 70)
 		if m := b.manifests(); len(m) != 0 {
 			b.Errorf("%d flights without a row", len(m))
 		}

@@ -15,20 +15,20 @@ import (
 func TestRowPastItsTTLCountsInFull(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.admit(put("a", 2))
-		b.commit(b.event(put("a", 2)))
-		time.Sleep(b.cfg.Lifecycle.RowRetention + b.cfg.Lifecycle.TTLExtra + time.Hour)
-		if r := b.row("a"); r.ExpiresAt == 0 || r.ExpiresAt >= time.Now().Unix() {
+		b.commit(b.EventOf(put("a", 2)))
+		time.Sleep(b.Config.Lifecycle.RowRetention + b.Config.Lifecycle.TTLExtra + time.Hour)
+		if r := b.Row(doc("a")); r.ExpiresAt == 0 || r.ExpiresAt >= time.Now().Unix() {
 			b.Fatalf("row %+v is not past its TTL", r)
 		}
 		b.send(put("a", 1), put("a", 2))
 		if kept := b.poll(); len(kept) != 0 {
 			b.Errorf("kept %v, want both acknowledged by the row", kept)
 		}
-		b.noted(journal.Stale, 1)
-		b.noted(journal.Duplicate, 1)
+		b.Noted(journal.Stale, 1)
+		b.Noted(journal.Duplicate, 1)
 		b.send(put("a", 3)) // and a newer one takes the time to expire away
 		b.poll()
-		if r := b.row("a"); r.Pending != b.event(put("a", 3)).Key || r.ExpiresAt != 0 {
+		if r := b.Row(doc("a")); r.Pending != b.EventOf(put("a", 3)).Key || r.ExpiresAt != 0 {
 			b.Errorf("row %+v, want version 3 pending and no time to expire", r)
 		}
 	})
@@ -38,16 +38,16 @@ func TestRowPastItsTTLCountsInFull(t *testing.T) {
 func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.admit(put("a", 1))
-		b.commit(b.event(put("a", 1)))
-		b.change("a", func(r *shard.Row) { r.Schema = shard.SchemaVersion + 1 })
-		before := b.row("a")
+		b.commit(b.EventOf(put("a", 1)))
+		b.Change(doc("a"), func(r *shard.Row) { r.Schema = shard.SchemaVersion + 1 })
+		before := b.Row(doc("a"))
 		// not even a duplicate is believed: what committed means then is not known
 		b.send(put("a", 1), put("a", 2), put("b", 1))
 		if kept := b.poll(); len(kept) != 3 {
 			b.Errorf("kept %v, want all three", kept)
 		}
-		b.noted(journal.Schema, 2)
-		if r := b.row("a"); r != before {
+		b.Noted(journal.Schema, 2)
+		if r := b.Row(doc("a")); r != before {
 			b.Errorf("row %+v, want it untouched: %+v", r, before)
 		}
 		if m := b.manifests(); len(m) != 1 || len(m[0].Records) != 1 || m[0].Records[0].Events[0].Doc != doc("b") {
@@ -57,30 +57,30 @@ func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 		if kept := b.poll(); len(kept) != 2 {
 			b.Errorf("kept %v, want both of the newer schema, still", kept)
 		}
-		for _, l := range b.letters() {
+		for _, l := range b.TakeLetters(b.dead) {
 			if l.Doc == doc("a") {
 				b.Errorf("dead letter %+v of a row that this code cannot read", l.Facts)
 			}
 		}
-		b.change("a", func(r *shard.Row) { r.Schema = shard.SchemaVersion }) // rolled back
+		b.Change(doc("a"), func(r *shard.Row) { r.Schema = shard.SchemaVersion }) // rolled back
 		time.Sleep(time.Minute)
 		b.poll()
-		b.noted(journal.Duplicate, 1)
+		b.Noted(journal.Duplicate, 1)
 	})
 }
 
 func TestAMessageTooOldToJudgeIsADeadLetterAndLeavesAMark(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.admit(put("known", 1))
-		b.commit(b.event(put("known", 1)))
+		b.commit(b.EventOf(put("known", 1)))
 		b.send(put("a", 1), put("known", 2))
-		time.Sleep(b.cfg.Lifecycle.RowRetention - b.cfg.Lifecycle.ProducerLateness + time.Minute)
+		time.Sleep(b.Config.Lifecycle.RowRetention - b.Config.Lifecycle.ProducerLateness + time.Minute)
 		b.poll()
-		l := b.letters()
+		l := b.TakeLetters(b.dead)
 		if len(l) != 2 || l[0].Reason != deadletter.TooOld && l[1].Reason != deadletter.TooOld {
 			b.Errorf("dead letters %+v, want the unknown document's too old to judge, the known one's overdue", l)
 		}
-		if r := b.row("a"); r.Dead != b.event(put("a", 1)).Key || r.Committed != "" {
+		if r := b.Row(doc("a")); r.Dead != b.EventOf(put("a", 1)).Key || r.Committed != "" {
 			b.Errorf("row %+v, want the version dead, never new", r)
 		}
 	})
@@ -91,7 +91,7 @@ func TestTheSameVersionWithAnotherPayloadIsCounted(t *testing.T) {
 	for name, first := range map[string]func(b *bench, body string){
 		"in the batch": func(b *bench, body string) { b.send(body) },
 		"pending":      func(b *bench, body string) { b.admit(body) },
-		"committed":    func(b *bench, body string) { b.admit(body); b.commit(b.event(body)) },
+		"committed":    func(b *bench, body string) { b.admit(body); b.commit(b.EventOf(body)) },
 	} {
 		for order, bodies := range map[string][2]string{
 			"one way":       {put("a", 1), other},
@@ -102,9 +102,9 @@ func TestTheSameVersionWithAnotherPayloadIsCounted(t *testing.T) {
 					first(b, bodies[0])
 					b.send(bodies[1])
 					b.poll()
-					b.noted(journal.Conflict, 1)
-					want := max(b.event(bodies[0]).Key, b.event(bodies[1]).Key)
-					if r := b.row("a"); max(r.Pending, r.Committed) != want {
+					b.Noted(journal.Conflict, 1)
+					want := max(b.EventOf(bodies[0]).Key, b.EventOf(bodies[1]).Key)
+					if r := b.Row(doc("a")); max(r.Pending, r.Committed) != want {
 						b.Errorf("row %+v, want the greater key to win", r)
 					}
 				})
@@ -116,7 +116,7 @@ func TestTheSameVersionWithAnotherPayloadIsCounted(t *testing.T) {
 			b.admit(put("a", 1))
 			b.send(put("a", 1), put("a", 1), put("a", 2))
 			b.poll()
-			b.noted(journal.Conflict, 0)
+			b.Noted(journal.Conflict, 0)
 		})
 	})
 }
@@ -125,15 +125,15 @@ func TestTheSameVersionWithAnotherPayloadIsCounted(t *testing.T) {
 // dead letter.
 func TestAnOlderVersionIsAdmittedWhereTheNewestIsADeadLetter(t *testing.T) {
 	play(t, nil, func(b *bench) {
-		b.change("a", func(r *shard.Row) { r.VersionClass, r.Dead = shard.ClassInt, b.event(put("a", 2)).Key })
+		b.Change(doc("a"), func(r *shard.Row) { r.VersionClass, r.Dead = shard.ClassInt, b.EventOf(put("a", 2)).Key })
 		b.send(put("a", 2), put("a", 1))
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want version 1 held", kept)
 		}
-		if r := b.row("a"); r.Pending != b.event(put("a", 1)).Key {
+		if r := b.Row(doc("a")); r.Pending != b.EventOf(put("a", 1)).Key {
 			b.Errorf("row %+v, want version 1 pending", r)
 		}
-		b.noted(journal.AlreadyDead, 1)
+		b.Noted(journal.AlreadyDead, 1)
 	})
 }
 
@@ -152,7 +152,7 @@ func TestARedeliveryReadsBeforeItWrites(t *testing.T) {
 		if writes != 2 {
 			b.Errorf("%d row writes for two new documents, want 2", writes)
 		}
-		b.commit(b.event(put("a", 1)))
+		b.commit(b.EventOf(put("a", 1)))
 		time.Sleep(41 * time.Second)
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the one that is still pending", kept)
@@ -160,7 +160,7 @@ func TestARedeliveryReadsBeforeItWrites(t *testing.T) {
 		if writes != 2 {
 			b.Errorf("%d row writes after a redelivery that changes nothing, want 2 still", writes)
 		}
-		b.noted(journal.Duplicate, 1)
+		b.Noted(journal.Duplicate, 1)
 	})
 }
 
@@ -168,7 +168,7 @@ func TestAReadThatFailsLeavesTheJudgementToADMIT(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.send(put("a", 1))
 		b.poll()
-		b.commit(b.event(put("a", 1)))
+		b.commit(b.EventOf(put("a", 1)))
 		b.inject = decide(func(op fault.Op) fault.Verdict {
 			if op.Call == "Read" {
 				return fault.FailBefore
@@ -179,8 +179,8 @@ func TestAReadThatFailsLeavesTheJudgementToADMIT(t *testing.T) {
 		if kept := b.poll(); len(kept) != 0 {
 			b.Errorf("kept %v, want a duplicate by the image of the refused ADMIT", kept)
 		}
-		b.noted(journal.Duplicate, 1)
-		b.noted(journal.RowRefused, 1)
+		b.Noted(journal.Duplicate, 1)
+		b.Noted(journal.RowRefused, 1)
 	})
 }
 
@@ -196,8 +196,8 @@ func TestOneDocumentsTroubleIsItsOwn(t *testing.T) {
 		if kept := b.poll(); len(kept) != 2 {
 			b.Errorf("kept %v, want both", kept)
 		}
-		b.noted(journal.Failed, 1)
-		b.noted(journal.Unreachable, 0)
+		b.Noted(journal.Failed, 1)
+		b.Noted(journal.Unreachable, 0)
 		if m := b.manifests(); len(m) != 1 || len(m[0].Records) != 1 || m[0].Records[0].Events[0].Doc != doc("b") {
 			b.Errorf("flights %+v, want one with the other document", m)
 		}
@@ -224,7 +224,7 @@ func TestFirstSentMakesOlderNeverNewer(t *testing.T) {
 					b.Fatal(errs)
 				}
 				b.poll()
-				if l := b.letters(); len(l) != c.letters {
+				if l := b.TakeLetters(b.dead); len(l) != c.letters {
 					b.Errorf("%d dead letters, want %d", len(l), c.letters)
 				}
 			})

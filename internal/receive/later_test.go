@@ -47,8 +47,8 @@ func TestAThousandScheduledEventsFitIntoOneInvocation(t *testing.T) {
 				if len(kept) != 1 || took > 2*time.Second {
 					b.Errorf("%d messages kept after %s, want only what is due now, within 2s", len(kept), took)
 				}
-				b.noted(journal.Scheduled, 999)
-				b.noted(journal.Launched, 1)
+				b.Noted(journal.Scheduled, 999)
+				b.Noted(journal.Launched, 1)
 			})
 		})
 	}
@@ -63,12 +63,12 @@ func TestASlowScheduleDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 		}
 		b.send(put("now", 1))
 		kept, took := b.invoke(301)
-		stored := len(b.notes.Of(journal.Scheduled))
+		stored := len(b.Notes.Of(journal.Scheduled))
 		if took > 3*time.Second || stored == 0 || len(kept) != 301-stored || b.schedule.Len() != stored {
 			b.Errorf("%d kept after %s, %d acknowledged, %d stored: want what was stored acknowledged, the rest kept",
 				len(kept), took, stored, b.schedule.Len())
 		}
-		b.noted(journal.Launched, 1)
+		b.Noted(journal.Launched, 1)
 	})
 }
 
@@ -95,8 +95,8 @@ func TestEachScheduledEventStandsForItself(t *testing.T) {
 				if kept := b.poll(); len(kept) != c.fails {
 					b.Errorf("%d messages kept, want the %d that were not confirmed", len(kept), c.fails)
 				}
-				b.noted(journal.Scheduled, c.done)
-				b.noted(journal.Failed, c.fails)
+				b.Noted(journal.Scheduled, c.done)
+				b.Noted(journal.Failed, c.fails)
 				if n := b.schedule.Len() + b.live.Counts().Delayed; n != c.done {
 					b.Errorf("%d are stored, want %d", n, c.done)
 				}

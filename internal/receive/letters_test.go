@@ -20,13 +20,13 @@ import (
 func (b *bench) overdue(body string) {
 	b.Helper()
 	b.send(body)
-	time.Sleep(b.cfg.Retry.DeadDeadline + time.Minute)
+	time.Sleep(b.Config.Retry.DeadDeadline + time.Minute)
 }
 
 func (b *bench) wantLetter(reason deadletter.Reason, version int) {
 	b.Helper()
-	l := b.letters()
-	if len(l) != 1 || l[0].Reason != reason || l[0].Key != b.event(put("a", version)).Key ||
+	l := b.TakeLetters(b.dead)
+	if len(l) != 1 || l[0].Reason != reason || l[0].Key != b.EventOf(put("a", version)).Key ||
 		l[0].Body != put("a", version) {
 		b.Errorf("dead letters %+v, want one, %s, of version %d", l, reason, version)
 	}
@@ -35,8 +35,8 @@ func (b *bench) wantLetter(reason deadletter.Reason, version int) {
 func TestDeadDeadlineIsADeadLetterThenPARK(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 1))
-		key := b.event(put("a", 1)).Key
-		b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart, r.Flight = key, now(), "a flight that died" })
+		key := b.EventOf(put("a", 1)).Key
+		b.Change(doc("a"), func(r *shard.Row) { r.Pending, r.BurstStart, r.Flight = key, now(), "a flight that died" })
 		b.inject = at("PARK", func() {
 			if n := b.dead.Counts().Total(); n != 1 {
 				b.Errorf("%d dead letters are stored before PARK, want one: a crash between the two must not lose it", n)
@@ -46,10 +46,10 @@ func TestDeadDeadlineIsADeadLetterThenPARK(t *testing.T) {
 			b.Errorf("kept %v, want it acknowledged", kept)
 		}
 		b.wantLetter(deadletter.DeadDeadline, 1)
-		if r := b.row("a"); r.Dead != key || r.Pending != "" || r.BurstStart != 0 || r.ExpiresAt == 0 {
+		if r := b.Row(doc("a")); r.Dead != key || r.Pending != "" || r.BurstStart != 0 || r.ExpiresAt == 0 {
 			b.Errorf("row %+v, want it dead and settled", r)
 		}
-		b.noted(journal.DeadLettered, 1)
+		b.Noted(journal.DeadLettered, 1)
 	})
 }
 
@@ -58,18 +58,18 @@ func TestDeadDeadlineOfAMessageThatNobodyAdmittedLeavesAMark(t *testing.T) {
 		b.overdue(put("a", 1))
 		b.poll()
 		b.wantLetter(deadletter.DeadDeadline, 1)
-		if r := b.row("a"); r.Dead != b.event(put("a", 1)).Key || r.ExpiresAt == 0 {
+		if r := b.Row(doc("a")); r.Dead != b.EventOf(put("a", 1)).Key || r.ExpiresAt == 0 {
 			b.Errorf("row %+v, want a mark that expires: a redelivery must make no second dead letter", r)
 		}
-		b.noted(journal.Admitted, 0)
+		b.Noted(journal.Admitted, 0)
 	})
 }
 
 func TestDeadDeadlineWaitsWhileTheVersionIsBeingWritten(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 1))
-		key := b.event(put("a", 1)).Key
-		b.change("a", func(r *shard.Row) {
+		key := b.EventOf(put("a", 1)).Key
+		b.Change(doc("a"), func(r *shard.Row) {
 			r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = key, key, now(), "somebody",
 				now().Add(30*time.Second)
 		})
@@ -92,15 +92,15 @@ func TestDeadDeadlineWaitsWhileTheVersionIsBeingWritten(t *testing.T) {
 func TestAnOverdueVersionBesideALeasedOneWaitsOutsideAFlight(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 2))
-		older := b.event(put("a", 1)).Key
-		b.change("a", func(r *shard.Row) {
+		older := b.EventOf(put("a", 1)).Key
+		b.Change(doc("a"), func(r *shard.Row) {
 			r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = older, older, now(), "somebody",
 				now().Add(13*time.Second)
 		})
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the message", kept)
 		}
-		if m, l := b.manifests(), b.letters(); len(m) != 0 || len(l) != 0 {
+		if m, l := b.manifests(), b.TakeLetters(b.dead); len(m) != 0 || len(l) != 0 {
 			b.Errorf("%d flights and %d dead letters, want neither while somebody writes the document", len(m), len(l))
 		}
 		time.Sleep(39 * time.Second)
@@ -118,10 +118,10 @@ func TestAnOverdueVersionBesideALeasedOneWaitsOutsideAFlight(t *testing.T) {
 func TestPARKRefusedBecauseLeasedKeepsTheMessage(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 1))
-		key := b.event(put("a", 1)).Key
-		b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
+		key := b.EventOf(put("a", 1)).Key
+		b.Change(doc("a"), func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
 		b.inject = at("PARK", func() { // an old flight wakes between the judgement and PARK
-			b.write(shard.Claim(shard.Bid{
+			b.Write(shard.Claim(shard.Bid{
 				Doc: doc("a"), Key: key, Token: "t", Now: now(),
 				Until: now().Add(13 * time.Second),
 			}))
@@ -129,20 +129,20 @@ func TestPARKRefusedBecauseLeasedKeepsTheMessage(t *testing.T) {
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the message: its version may be in the sink in a moment", kept)
 		}
-		if r := b.row("a"); r.Dead != "" || r.Owner != "t" {
+		if r := b.Row(doc("a")); r.Dead != "" || r.Owner != "t" {
 			b.Errorf("row %+v, want the lease untouched", r)
 		}
-		b.letters() // it was stored already; dlq drops it once the version is committed
+		b.TakeLetters(b.dead) // it was stored already; dlq drops it once the version is committed
 		time.Sleep(41 * time.Second)
 		b.admit(put("a", 2))
-		b.commit(b.event(put("a", 2)))
+		b.commit(b.EventOf(put("a", 2)))
 		if kept := b.poll(); len(kept) != 0 {
 			b.Errorf("kept %v after a newer commit", kept)
 		}
-		if l := b.letters(); len(l) != 0 {
+		if l := b.TakeLetters(b.dead); len(l) != 0 {
 			b.Errorf("dead letters %+v of a version that was superseded", l)
 		}
-		b.noted(journal.Stale, 1)
+		b.Noted(journal.Stale, 1)
 	})
 }
 
@@ -155,24 +155,24 @@ func TestPARKFollowsTheRow(t *testing.T) {
 		"a newer version was admitted": {func(b *bench, _ shard.OrderKey) { b.admit(put("a", 2)) }, false, 0},
 		"a newer version was committed": {func(b *bench, _ shard.OrderKey) {
 			b.admit(put("a", 2))
-			b.commit(b.event(put("a", 2)))
+			b.commit(b.EventOf(put("a", 2)))
 		}, false, 0},
-		"it was committed itself": {func(b *bench, _ shard.OrderKey) { b.commit(b.event(put("a", 1))) }, false, 0},
+		"it was committed itself": {func(b *bench, _ shard.OrderKey) { b.commit(b.EventOf(put("a", 1))) }, false, 0},
 		"it was parked by somebody else": {func(b *bench, k shard.OrderKey) {
-			b.write(shard.Park(doc("a"), k, now(), 1, b.row("a")))
+			b.Write(shard.Park(doc("a"), k, now(), 1, b.Row(doc("a"))))
 		}, true, 0},
 		"its admission was undone": {func(b *bench, _ shard.OrderKey) {
-			b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart = "", 0 })
+			b.Change(doc("a"), func(r *shard.Row) { r.Pending, r.BurstStart = "", 0 })
 		}, true, 0},
 		"a newer schema wrote it": {func(b *bench, k shard.OrderKey) {
-			b.change("a", func(r *shard.Row) { r.Schema, r.Committed = shard.SchemaVersion+1, k })
+			b.Change(doc("a"), func(r *shard.Row) { r.Schema, r.Committed = shard.SchemaVersion+1, k })
 		}, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, nil, func(b *bench) {
 				b.overdue(put("a", 1))
-				key := b.event(put("a", 1)).Key
-				b.change("a", func(r *shard.Row) {
+				key := b.EventOf(put("a", 1)).Key
+				b.Change(doc("a"), func(r *shard.Row) {
 					r.VersionClass, r.Pending, r.BurstStart = shard.ClassInt, key,
 						now()
 				})
@@ -180,8 +180,8 @@ func TestPARKFollowsTheRow(t *testing.T) {
 				if kept := b.poll(); len(kept) != c.kept {
 					b.Errorf("kept %v, want %d: its dead letter is stored", kept, c.kept)
 				}
-				b.noted(journal.Schema, c.kept)
-				if r := b.row("a"); (r.Dead == key) != c.dead || r.Committed > key && r.Pending != "" {
+				b.Noted(journal.Schema, c.kept)
+				if r := b.Row(doc("a")); (r.Dead == key) != c.dead || r.Committed > key && r.Pending != "" {
 					b.Errorf("row %+v, want marked dead: %v", r, c.dead)
 				}
 			})
@@ -191,8 +191,8 @@ func TestPARKFollowsTheRow(t *testing.T) {
 
 func (b *bench) admit(body string) {
 	b.Helper()
-	e := b.event(body)
-	b.write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: "f", Now: now()}))
+	e := b.EventOf(body)
+	b.Write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: "f", Now: now()}))
 }
 
 func TestAnOverdueVersionDoesNotStandInForANewerOne(t *testing.T) {
@@ -203,7 +203,7 @@ func TestAnOverdueVersionDoesNotStandInForANewerOne(t *testing.T) {
 			b.Errorf("kept %v, want the newer version held and the old one acknowledged", kept)
 		}
 		b.wantLetter(deadletter.DeadDeadline, 1)
-		if r := b.row("a"); r.Pending != b.event(put("a", 2)).Key {
+		if r := b.Row(doc("a")); r.Pending != b.EventOf(put("a", 2)).Key {
 			b.Errorf("row %+v, want version 2 pending", r)
 		}
 	})
@@ -216,7 +216,7 @@ func TestADeadNewestVersionLetsAnOlderOneBeAdmitted(t *testing.T) {
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want version 1 held", kept)
 		}
-		if r := b.row("a"); r.Pending != b.event(put("a", 1)).Key || r.Dead != b.event(put("a", 2)).Key {
+		if r := b.Row(doc("a")); r.Pending != b.EventOf(put("a", 1)).Key || r.Dead != b.EventOf(put("a", 2)).Key {
 			b.Errorf("row %+v, want version 1 pending and version 2 dead", r)
 		}
 	})
@@ -238,7 +238,7 @@ func TestEachDeadLetterStandsForItself(t *testing.T) {
 		if kept := b.poll(); len(kept) != 10 {
 			b.Errorf("%d messages kept, want the ten whose dead letters were not sent", len(kept))
 		}
-		if l := b.letters(); len(l) != 1 || l[0].Body != "broken 10" {
+		if l := b.TakeLetters(b.dead); len(l) != 1 || l[0].Body != "broken 10" {
 			b.Errorf("dead letters %+v, want the last message's", l)
 		}
 	})
@@ -247,15 +247,15 @@ func TestEachDeadLetterStandsForItself(t *testing.T) {
 func TestWithoutDeadLettersMessagesAreDroppedAloud(t *testing.T) {
 	play(t, func(c *config.Config) { c.DeadLetters = config.DeadLettersNone }, func(b *bench) {
 		b.overdue(put("a", 1))
-		key := b.event(put("a", 1)).Key
-		b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
+		key := b.EventOf(put("a", 1)).Key
+		b.Change(doc("a"), func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
 		b.send("not json", put("b", 1))
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the good message held and the others dropped", kept)
 		}
-		b.noted(journal.Dropped, 2)
-		b.noted(journal.DeadLettered, 0)
-		for _, n := range b.notes.Of(journal.Dropped) {
+		b.Noted(journal.Dropped, 2)
+		b.Noted(journal.DeadLettered, 0)
+		for _, n := range b.Notes.Of(journal.Dropped) {
 			if n.Message == "" || n.Detail == "" {
 				b.Errorf("note %+v, want the message and the reason", n)
 			}
@@ -263,7 +263,7 @@ func TestWithoutDeadLettersMessagesAreDroppedAloud(t *testing.T) {
 		if n := b.dead.Counts().Total(); n != 0 {
 			b.Errorf("%d messages in a dead-letter queue that nobody wants", n)
 		}
-		if r := b.row("a"); r.Dead != key || r.Pending != "" {
+		if r := b.Row(doc("a")); r.Dead != key || r.Pending != "" {
 			b.Errorf("row %+v, want it settled: nobody is left to write version 1", r)
 		}
 	})
@@ -272,10 +272,10 @@ func TestWithoutDeadLettersMessagesAreDroppedAloud(t *testing.T) {
 func TestWithoutDeadLettersALeasedVersionIsKept(t *testing.T) {
 	play(t, func(c *config.Config) { c.DeadLetters = config.DeadLettersNone }, func(b *bench) {
 		b.overdue(put("a", 1))
-		key := b.event(put("a", 1)).Key
-		b.change("a", func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
+		key := b.EventOf(put("a", 1)).Key
+		b.Change(doc("a"), func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
 		b.inject = at("PARK", func() {
-			b.write(shard.Claim(shard.Bid{
+			b.Write(shard.Claim(shard.Bid{
 				Doc: doc("a"), Key: key, Token: "t", Now: now(),
 				Until: now().Add(13 * time.Second),
 			}))
@@ -283,7 +283,7 @@ func TestWithoutDeadLettersALeasedVersionIsKept(t *testing.T) {
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the message: somebody is writing it", kept)
 		}
-		b.noted(journal.Dropped, 0)
+		b.Noted(journal.Dropped, 0)
 	})
 }
 
@@ -301,7 +301,7 @@ func TestABodyThatCannotBeLoadedNowKeepsTheMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, place, func(b *bench) {
 				broken := true
-				b.sources = b.sources.WithLoader(func(context.Context, string, string) ([]byte, error) {
+				b.Sources = b.Sources.WithLoader(func(context.Context, string, string) ([]byte, error) {
 					if broken {
 						return nil, c.err
 					}
@@ -311,13 +311,13 @@ func TestABodyThatCannotBeLoadedNowKeepsTheMessage(t *testing.T) {
 				if kept := b.poll(); len(kept) != c.kept {
 					b.Errorf("kept %v, want %d messages", kept, c.kept)
 				}
-				if l := b.letters(); len(l) != c.letters {
+				if l := b.TakeLetters(b.dead); len(l) != c.letters {
 					b.Errorf("%d dead letters, want %d", len(l), c.letters)
 				}
-				b.noted(journal.Failed, c.kept)
+				b.Noted(journal.Failed, c.kept)
 				broken = false
 				time.Sleep(41 * time.Second)
-				if b.poll(); c.kept == 1 && b.row("a").Pending == "" {
+				if b.poll(); c.kept == 1 && b.Row(doc("a")).Pending == "" {
 					b.Error("the message was not admitted once its body could be loaded")
 				}
 			})
@@ -336,7 +336,7 @@ func TestACollectionOfAnotherSinkIsADeadLetter(t *testing.T) {
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the message of this sink", kept)
 		}
-		if l := b.letters(); len(l) != 1 || l[0].Reason != deadletter.Contract || l[0].Doc.Collection() != "elsewhere" {
+		if l := b.TakeLetters(b.dead); len(l) != 1 || l[0].Reason != deadletter.Contract || l[0].Doc.Collection() != "elsewhere" {
 			b.Errorf("dead letters %+v, want the stray one", l)
 		}
 	})
@@ -344,18 +344,18 @@ func TestACollectionOfAnotherSinkIsADeadLetter(t *testing.T) {
 
 func TestAVersionOfAnotherClassIsADeadLetter(t *testing.T) {
 	play(t, nil, func(b *bench) {
-		b.change("a", func(r *shard.Row) { r.VersionClass, r.Committed = shard.ClassSeq, "\x01" })
-		before := b.row("a")
+		b.Change(doc("a"), func(r *shard.Row) { r.VersionClass, r.Committed = shard.ClassSeq, "\x01" })
+		before := b.Row(doc("a"))
 		b.send(put("a", 1), put("a", 2), put("b", 1))
 		if kept := b.poll(); len(kept) != 1 {
 			b.Errorf("kept %v, want the other document's message", kept)
 		}
-		l := b.letters()
+		l := b.TakeLetters(b.dead)
 		if len(l) != 2 || slices.ContainsFunc(l,
 			func(l deadletter.Letter) bool { return l.Reason != deadletter.ClassMismatch }) {
 			b.Errorf("dead letters %+v, want both versions, never guessed", l)
 		}
-		if r := b.row("a"); r != before {
+		if r := b.Row(doc("a")); r != before {
 			b.Errorf("row %+v, want it untouched: %+v", r, before)
 		}
 	})

@@ -20,8 +20,8 @@ func TestNoErrorOfACallIsLost(t *testing.T) {
 				b := setup(t, func(c *config.Config) { c.TableOutage = config.TableOutageOpen })
 				defer b.machine.Close()
 				b.overdue(put("dead", 1))
-				dead := b.event(put("dead", 1)).Key
-				b.change("dead", func(r *shard.Row) { r.Pending, r.BurstStart = dead, now() })
+				dead := b.EventOf(put("dead", 1)).Key
+				b.Change(doc("dead"), func(r *shard.Row) { r.Pending, r.BurstStart = dead, now() })
 				b.send("broken", put("b", 1), notBefore(put("soon", 1), time.Now().Add(10*time.Minute)),
 					notBefore(put("far", 1), time.Now().Add(10*24*time.Hour)))
 				b.failure, b.inject = usecasetest.Denied, f
@@ -34,17 +34,17 @@ func TestNoErrorOfACallIsLost(t *testing.T) {
 					time.Sleep(time.Minute)
 					kept = len(b.poll())
 				}
-				if kept > 2 || b.row("dead").Dead != dead || b.row("b").Pending == "" || b.row("soon").Pending == "" {
-					t.Errorf("%d kept, rows %+v, %+v and %+v", kept, b.row("dead"), b.row("b"), b.row("soon"))
+				if kept > 2 || b.Row(doc("dead")).Dead != dead || b.Row(doc("b")).Pending == "" || b.Row(doc("soon")).Pending == "" {
+					t.Errorf("%d kept, rows %+v, %+v and %+v", kept, b.Row(doc("dead")), b.Row(doc("b")), b.Row(doc("soon")))
 				}
-				if l := b.letters(); len(l) < 2 {
+				if l := b.TakeLetters(b.dead); len(l) < 2 {
 					t.Errorf("%d dead letters, want one for each dead event", len(l))
 				}
 				later := time.Now().Add(11 * 24 * time.Hour)
 				if items, _, err := b.schedule.Due(t.Context(), later, "", 10); len(items) != 1 {
 					t.Errorf("%d scheduled events (%v), want 1", len(items), err)
 				}
-				return b.notes.All(), nil
+				return b.Notes.All(), nil
 			})
 		})
 	}

@@ -91,7 +91,7 @@ func TestATableThatAnswersIsNotAway(t *testing.T) {
 				if kept := b.poll(); len(kept) != 3 {
 					b.Errorf("kept %v, want all three", kept)
 				}
-				b.noted(journal.Unreachable, c.unreachable)
+				b.Noted(journal.Unreachable, c.unreachable)
 				if got := b.written(); !slices.Equal(got, c.open) {
 					b.Errorf("%v are written open, want %v", got, c.open)
 				}
@@ -114,8 +114,8 @@ func TestAnInvocationWithoutTimeCallsNoTableUnreachable(t *testing.T) {
 		if kept := h.Handle(ended, batch); len(kept) != 1 {
 			b.Errorf("kept %v, want the message", kept)
 		}
-		b.noted(journal.Failed, 1)
-		b.noted(journal.Unreachable, 0)
+		b.Noted(journal.Failed, 1)
+		b.Noted(journal.Unreachable, 0)
 	})
 }
 
@@ -134,10 +134,10 @@ func TestATableThatHangsIsWaitedOut(t *testing.T) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(b.Context(), b.cfg.Receive.Timeout-500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(b.Context(), b.Config.Receive.Timeout-500*time.Millisecond)
 		defer cancel()
 		h.Handle(ctx, batch)
-		n := b.notes.Of(journal.Unreachable)
+		n := b.Notes.Of(journal.Unreachable)
 		if len(n) != 1 || n[0].Count != 2 {
 			b.Fatalf("notes %+v, want one of two messages", n)
 		}
@@ -176,7 +176,7 @@ func TestANewMessageBesideARedeliveredOneIsWrittenOpen(t *testing.T) {
 // row calls dead is written by nobody.
 func TestADeadVersionIsNotWrittenOpen(t *testing.T) {
 	play(t, openly, func(b *bench) {
-		b.change("a", func(r *shard.Row) { r.VersionClass, r.Dead = shard.ClassInt, b.event(put("a", 2)).Key })
+		b.Change(doc("a"), func(r *shard.Row) { r.VersionClass, r.Dead = shard.ClassInt, b.EventOf(put("a", 2)).Key })
 		admits := 0
 		b.inject = decide(func(op fault.Op) fault.Verdict {
 			if op.Call == "ADMIT" {
@@ -238,7 +238,7 @@ func TestAnUnreachableTableIsNotedWithTheKindOfError(t *testing.T) {
 					b.Fatal(bad)
 				}
 				h.Handle(b.Context(), batch)
-				if n := b.notes.Of(journal.Unreachable); len(n) != 1 || n[0].Detail != want {
+				if n := b.Notes.Of(journal.Unreachable); len(n) != 1 || n[0].Detail != want {
 					b.Errorf("notes %+v, want one that says %q", n, want)
 				}
 			})

@@ -32,7 +32,7 @@ func (b *bench) invoke(n int) (kept []string, took time.Duration) {
 	if err != nil || len(batch) != n {
 		b.Fatalf("received %d messages (%v), want %d", len(batch), err, n)
 	}
-	ctx, cancel := context.WithTimeout(b.Context(), b.cfg.Receive.Timeout-500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(b.Context(), b.Config.Receive.Timeout-500*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
 	h, _ := b.handler()
@@ -43,7 +43,7 @@ func (b *bench) invoke(n int) (kept []string, took time.Duration) {
 // the function may run.
 func TestAThousandPointersFitIntoOneInvocation(t *testing.T) {
 	play(t, pointers, func(b *bench) {
-		b.sources = b.sources.WithLoader(func(_ context.Context, _, key string) ([]byte, error) {
+		b.Sources = b.Sources.WithLoader(func(_ context.Context, _, key string) ([]byte, error) {
 			time.Sleep(20 * time.Millisecond)
 			return []byte(put(key, 1)), nil
 		})
@@ -52,8 +52,8 @@ func TestAThousandPointersFitIntoOneInvocation(t *testing.T) {
 		if len(kept) != 1000 || took > 2*time.Second {
 			b.Errorf("%d messages kept after %s, want all held within 2s", len(kept), took)
 		}
-		b.noted(journal.Admitted, 1000)
-		b.noted(journal.Failed, 0)
+		b.Noted(journal.Admitted, 1000)
+		b.Noted(journal.Failed, 0)
 	})
 }
 
@@ -61,7 +61,7 @@ func TestAThousandPointersFitIntoOneInvocation(t *testing.T) {
 // nothing of the table.
 func TestASlowBucketDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 	play(t, pointers, func(b *bench) {
-		b.sources = b.sources.WithLoader(func(ctx context.Context, _, key string) ([]byte, error) {
+		b.Sources = b.Sources.WithLoader(func(ctx context.Context, _, key string) ([]byte, error) {
 			select {
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -75,17 +75,17 @@ func TestASlowBucketDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 		if len(kept) != 301 || took > 3*time.Second {
 			b.Errorf("%d messages kept after %s, want all within 3s", len(kept), took)
 		}
-		loaded, failed := len(b.notes.Of(journal.Admitted)), len(b.notes.Of(journal.Failed))
+		loaded, failed := len(b.Notes.Of(journal.Admitted)), len(b.Notes.Of(journal.Failed))
 		if loaded < 2 || failed == 0 || loaded+failed != 301 {
 			b.Errorf("%d admitted and %d failed, want what was loaded, and the rest failed", loaded, failed)
 		}
-		if b.row("plain").Pending == "" {
+		if b.Row(doc("plain")).Pending == "" {
 			b.Error("the message that needs no bucket was not admitted")
 		}
 		if m := b.manifests(); len(m) != 1 || len(m[0].Records) != loaded {
 			b.Errorf("%d flights, want one of the %d messages that were admitted", len(m), loaded)
 		}
-		b.noted(journal.Unreachable, 0)
+		b.Noted(journal.Unreachable, 0)
 	})
 }
 
@@ -97,7 +97,7 @@ func TestLoadedBodiesAreNotKept(t *testing.T) { //nolint:paralleltest // see abo
 		b := setup(t, pointers)
 		defer b.machine.Close()
 		body := strings.Repeat("x", size)
-		b.sources = b.sources.WithLoader(func(_ context.Context, _, key string) ([]byte, error) {
+		b.Sources = b.Sources.WithLoader(func(_ context.Context, _, key string) ([]byte, error) {
 			return fmt.Appendf(nil, `{"type":"doc.changed","subject":%q,"sequence":"1","data":{"title":%q}}`, key,
 				body), nil
 		})
@@ -110,7 +110,7 @@ func TestLoadedBodiesAreNotKept(t *testing.T) { //nolint:paralleltest // see abo
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		b.poll()
-		b.noted(journal.Admitted, n)
+		b.Noted(journal.Admitted, n)
 		if grown := int64(during.HeapAlloc) - int64(before.HeapAlloc); grown > n*size/4 {
 			t.Errorf("%d MB are kept after %d MB were decoded", grown>>20, n*size>>20)
 		}

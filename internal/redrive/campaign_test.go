@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
@@ -15,45 +14,41 @@ import (
 
 // Faults, line 51: neither by number nor by age.
 func TestDeadLettersAreNeverTrimmed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		const letters = 1234
 		for i := range letters {
-			b.die(message(body(fmt.Sprintf("%04d", i), 1)))
+			b.die(message(put(fmt.Sprintf("%04d", i), 1)))
 		}
 		time.Sleep(400 * 24 * time.Hour)
 		n := 0
-		if err := b.service.List(t.Context(), redrive.Selection{},
+		if err := b.service.List(b.Context(), redrive.Selection{},
 			func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
-			t.Errorf("listed %d dead letters, error %v; want %d", n, err, letters)
+			b.Errorf("listed %d dead letters, error %v; want %d", n, err, letters)
 		}
-		tally, err := b.service.Redrive(t.Context(), redrive.Order{How: redrive.How{Force: true}})
+		tally, err := b.service.Redrive(b.Context(), redrive.Order{How: redrive.How{Force: true}})
 		if err != nil || tally[redrive.Sent] != letters {
-			t.Errorf("redrive: %v, error %v; want %d sent", tally, err, letters)
+			b.Errorf("redrive: %v, error %v; want %d sent", tally, err, letters)
 		}
 		n = 0
-		if err := b.service.List(t.Context(), redrive.Selection{},
+		if err := b.service.List(b.Context(), redrive.Selection{},
 			func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
-			t.Errorf("%d dead letters are left, error %v; want %d: a redrive deletes none", n, err, letters)
+			b.Errorf("%d dead letters are left, error %v; want %d: a redrive deletes none", n, err, letters)
 		}
 	})
 }
 
 func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		start := time.Now()
-		b.letter(message(body("1", 1)), deadletter.RejectedBySink)
+		b.letter(message(put("1", 1)), deadletter.RejectedBySink)
 		time.Sleep(time.Hour)
-		b.letter(message(body("2", 1)), deadletter.Refusals)
+		b.letter(message(put("2", 1)), deadletter.Refusals)
 		time.Sleep(time.Hour)
 		third := b.letter(message(`{"type":"doc.changed","collection":"other","subject":"3","sequence":"1","data":{}}`),
 			deadletter.RejectedBySink)
 		b.letter(message(`not JSON`), deadletter.Undecodable)
-		if err := b.letters.MarkRedriven(t.Context(), third, time.Now(), false); err != nil {
-			t.Fatal(err)
+		if err := b.Letters.MarkRedriven(b.Context(), third, time.Now(), false); err != nil {
+			b.Fatal(err)
 		}
 		tests := []struct {
 			name string
@@ -73,29 +68,27 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 		}
 		for _, tt := range tests {
 			var got []deadletter.Facts
-			err := b.service.List(t.Context(), tt.s,
+			err := b.service.List(b.Context(), tt.s,
 				func(f deadletter.Facts) error { got = append(got, f); return nil })
 			if err != nil || ids(got) != tt.want {
-				t.Errorf("%s: got %q, error %v; want %q", tt.name, ids(got), err, tt.want)
+				b.Errorf("%s: got %q, error %v; want %q", tt.name, ids(got), err, tt.want)
 			}
 		}
 		// Sent again and heard of no more: it shows as parked once the dead-letter queue would have
 		// forgotten it.
-		time.Sleep(b.cfg.Queues.DeadLetterRetention)
+		time.Sleep(b.Config.Queues.DeadLetterRetention)
 		var got []deadletter.Facts
 		parked := redrive.Selection{Filter: deadletter.Filter{State: deadletter.Parked}}
-		if err := b.service.List(t.Context(), parked,
+		if err := b.service.List(b.Context(), parked,
 			func(f deadletter.Facts) error { got = append(got, f); return nil }); err != nil || len(got) != 4 {
-			t.Errorf("%d dead letters show as parked, error %v; want 4", len(got), err)
+			b.Errorf("%d dead letters show as parked, error %v; want 4", len(got), err)
 		}
 	})
 }
 
 func TestBadSelectionsChangeNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
-		b.die(message(body("1", 1)))
+	play(t, func(b *bench) {
+		b.die(message(put("1", 1)))
 		ann := redrive.How{By: "ann"}
 		tests := []struct {
 			name string
@@ -103,180 +96,172 @@ func TestBadSelectionsChangeNothing(t *testing.T) {
 			want error
 		}{
 			{"unknown reason", func() error {
-				_, err := b.service.Redrive(t.Context(), redrive.Order{
+				_, err := b.service.Redrive(b.Context(), redrive.Order{
 					Selection: redrive.Selection{Filter: deadletter.Filter{Reason: "nope"}},
 				})
 				return err
 			}, redrive.ErrFilter},
 			{"unknown state", func() error {
-				_, err := b.service.Redrive(t.Context(), redrive.Order{
+				_, err := b.service.Redrive(b.Context(), redrive.Order{
 					Selection: redrive.Selection{Filter: deadletter.Filter{State: "nope"}},
 				})
 				return err
 			}, redrive.ErrFilter},
 			{"bad collection", func() error {
-				_, err := b.service.Redrive(t.Context(), redrive.Order{
+				_, err := b.service.Redrive(b.Context(), redrive.Order{
 					Selection: redrive.Selection{Filter: deadletter.Filter{Collection: "No"}},
 				})
 				return err
 			}, redrive.ErrFilter},
 			{"times the wrong way round", func() error {
 				f := deadletter.Filter{After: time.Now(), Before: time.Now().Add(-1)}
-				_, err := b.service.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{Filter: f}})
+				_, err := b.service.Redrive(b.Context(), redrive.Order{Selection: redrive.Selection{Filter: f}})
 				return err
 			}, redrive.ErrFilter},
 			{"id and filter", func() error {
-				_, err := b.service.Redrive(t.Context(), redrive.Order{
+				_, err := b.service.Redrive(b.Context(), redrive.Order{
 					Selection: redrive.Selection{ID: "x", Filter: deadletter.Filter{Doc: "content#1"}},
 				})
 				return err
 			}, redrive.ErrFilter},
 			{"unknown id", func() error {
-				_, err := b.service.Redrive(t.Context(), redrive.Order{Selection: redrive.Selection{ID: "x"}})
+				_, err := b.service.Redrive(b.Context(), redrive.Order{Selection: redrive.Selection{ID: "x"}})
 				return err
 			}, redrive.ErrUnknown},
 			{
-				"show an unknown id", func() error { _, err := b.service.Show(t.Context(), "x"); return err },
+				"show an unknown id", func() error { _, err := b.service.Show(b.Context(), "x"); return err },
 				redrive.ErrUnknown,
 			},
 			{"negative rate", func() error {
-				_, err := b.service.Redrive(t.Context(),
+				_, err := b.service.Redrive(b.Context(),
 					redrive.Order{Rate: -1})
 				return err
 			}, nil},
 			{"drop without a name", func() error {
 				_,
-					err := b.service.Drop(t.Context(), redrive.Order{All: true})
+					err := b.service.Drop(b.Context(), redrive.Order{All: true})
 				return err
 			}, nil},
 			{"drop of everything, unsaid", func() error {
 				_,
-					err := b.service.Drop(t.Context(), redrive.Order{How: ann})
+					err := b.service.Drop(b.Context(), redrive.Order{How: ann})
 				return err
 			}, redrive.ErrFilter},
 		}
 		for _, tt := range tests {
 			if err := tt.do(); err == nil || tt.want != nil && !errors.Is(err, tt.want) {
-				t.Errorf("%s: got %v, want an error (%v)", tt.name, err, tt.want)
+				b.Errorf("%s: got %v, want an error (%v)", tt.name, err, tt.want)
 			}
 		}
-		if n := len(b.received(b.live)); n != 0 {
-			t.Errorf("%d messages were sent", n)
+		if n := len(b.Take(b.live)); n != 0 {
+			b.Errorf("%d messages were sent", n)
 		}
-		if n := b.row("content#1"); n.Dead == "" {
-			t.Error("the row lost its mark")
+		if n := b.Row("content#1"); n.Dead == "" {
+			b.Error("the row lost its mark")
 		}
 	})
 }
 
 func TestCampaignKeepsItsRateAndReportsEachDeadLetter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		for i := range 20 {
-			b.die(message(body(fmt.Sprintf("%02d", i), 1)))
+			b.die(message(put(fmt.Sprintf("%02d", i), 1)))
 		}
-		newer := b.event(message(body("07", 2)))
-		b.admit(newer)
+		newer := b.Event(message(put("07", 2)))
+		b.Admit(newer)
 		b.commit(newer)
 		seen := 0
 		order := redrive.Order{Rate: 4, Progress: func(p redrive.Progress) {
 			if seen++; p.Done != seen || p.Facts.ID == "" || p.Err != nil {
-				t.Errorf("progress %+v, want dead letter %d", p, seen)
+				b.Errorf("progress %+v, want dead letter %d", p, seen)
 			}
 		}}
 
 		order.DryRun = true
-		tally, err := b.service.Redrive(t.Context(), order)
+		tally, err := b.service.Redrive(b.Context(), order)
 		if err != nil || tally[redrive.Sent] != 19 || tally[redrive.Superseded] != 1 || seen != 20 {
-			t.Errorf("dry run: %v, error %v, %d reported", tally, err, seen)
+			b.Errorf("dry run: %v, error %v, %d reported", tally, err, seen)
 		}
 		if b.live.Counts().Total() != 0 {
-			t.Fatal("a dry run sent something")
+			b.Fatal("a dry run sent something")
 		}
 
 		order.DryRun, seen = false, 0
 		start := time.Now()
-		tally, err = b.service.Redrive(t.Context(), order)
+		tally, err = b.service.Redrive(b.Context(), order)
 		if err != nil || tally[redrive.Sent] != 19 || tally[redrive.Superseded] != 1 || tally.Total() != 20 {
-			t.Errorf("redrive: %v, error %v", tally, err)
+			b.Errorf("redrive: %v, error %v", tally, err)
 		}
 		if got, want := time.Since(start), 18*time.Second/4; got < want || got > want+time.Second {
-			t.Errorf("19 dead letters took %s, want %s at four a second", got, want)
+			b.Errorf("19 dead letters took %s, want %s at four a second", got, want)
 		}
 
-		tally, err = b.service.Redrive(t.Context(), order)
+		tally, err = b.service.Redrive(b.Context(), order)
 		if err != nil || tally.Total() != 0 {
-			t.Errorf("again: %v, error %v; want nothing left to send", tally, err)
+			b.Errorf("again: %v, error %v; want nothing left to send", tally, err)
 		}
 	})
 }
 
 func TestCampaignStopsWithItsContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		for i := range 10 {
-			b.die(message(body(fmt.Sprint(i), 1)))
+			b.die(message(put(fmt.Sprint(i), 1)))
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(b.Context(), 2500*time.Millisecond)
 		defer cancel()
 		tally, err := b.service.Redrive(ctx, redrive.Order{Rate: 1})
 		if !errors.Is(err, context.DeadlineExceeded) || tally[redrive.Sent] != 3 {
-			t.Errorf("got %v, error %v; want three sent and the deadline", tally, err)
+			b.Errorf("got %v, error %v; want three sent and the deadline", tally, err)
 		}
 	})
 }
 
 func TestCampaignGoesOnAfterADeadLetterThatFails(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
-		b.die(message(body("1", 1)))
+	play(t, func(b *bench) {
+		b.die(message(put("1", 1)))
 		stray := deadletter.New(message("x"), deadletter.Undecodable, "", "", "", 0, time.Now())
 		stray.Sink = "gone"
-		if _, err := b.letters.Park(t.Context(), stray); err != nil {
-			t.Fatal(err)
+		if _, err := b.Letters.Park(b.Context(), stray); err != nil {
+			b.Fatal(err)
 		}
-		b.die(message(body("2", 1)))
-		tally, err := b.service.Redrive(t.Context(), redrive.Order{})
+		b.die(message(put("2", 1)))
+		tally, err := b.service.Redrive(b.Context(), redrive.Order{})
 		if err == nil || tally[redrive.Sent] != 2 || tally[redrive.Failed] != 1 {
-			t.Errorf("got %v, error %v; want two sent, one failed and the reason", tally, err)
+			b.Errorf("got %v, error %v; want two sent, one failed and the reason", tally, err)
 		}
 	})
 }
 
 func TestDropIsAudited(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
+	play(t, func(b *bench) {
 		for i := range 3 {
-			b.die(message(body(fmt.Sprint(i), 1)))
+			b.die(message(put(fmt.Sprint(i), 1)))
 		}
 		order := redrive.Order{
 			Selection: redrive.Selection{Filter: deadletter.Filter{Doc: "content#1"}},
 			How:       redrive.How{By: "ann", DryRun: true},
 		}
-		if tally, err := b.service.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 ||
-			len(b.notes.Of(journal.Dropped)) != 0 {
-			t.Errorf("dry run: %v, error %v", tally, err)
+		if tally, err := b.service.Drop(b.Context(), order); err != nil || tally[redrive.Dropped] != 1 ||
+			len(b.Notes.Of(journal.Dropped)) != 0 {
+			b.Errorf("dry run: %v, error %v", tally, err)
 		}
 		order.DryRun = false
-		if tally, err := b.service.Drop(t.Context(), order); err != nil || tally[redrive.Dropped] != 1 {
-			t.Errorf("drop: %v, error %v", tally, err)
+		if tally, err := b.service.Drop(b.Context(), order); err != nil || tally[redrive.Dropped] != 1 {
+			b.Errorf("drop: %v, error %v", tally, err)
 		}
-		audit := b.notes.Of(journal.Dropped)
+		audit := b.Notes.Of(journal.Dropped)
 		if len(audit) != 1 || audit[0].Doc != "content#1" || audit[0].Detail != "operator ann dropped it (rejected)" {
-			t.Errorf("audit %+v", audit)
+			b.Errorf("audit %+v", audit)
 		}
-		if r := b.row("content#1"); r.Dead == "" {
-			t.Error("the row forgot it: a copy under way would be tried again")
+		if r := b.Row("content#1"); r.Dead == "" {
+			b.Error("the row forgot it: a copy under way would be tried again")
 		}
 		var left []deadletter.Facts
-		_ = b.service.List(t.Context(), redrive.Selection{},
+		_ = b.service.List(b.Context(), redrive.Selection{},
 			func(f deadletter.Facts) error { left = append(left, f); return nil })
 		if got := ids(left); got != "0 2" {
-			t.Errorf("left: %q, want 0 2", got)
+			b.Errorf("left: %q, want 0 2", got)
 		}
 	})
 }

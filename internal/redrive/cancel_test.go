@@ -18,8 +18,8 @@ import (
 // hold admits the event and puts its message into flight "f".
 func (b *bench) hold(m queue.Message) {
 	b.Helper()
-	e := b.event(m)
-	b.admit(e)
+	e := b.Event(m)
+	b.Admit(e)
 	err := b.flights.Put(b.Context(), &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: "f", Sink: "search", Lane: flight.Bulk, Received: time.Now(),
 		Records: []flight.Record{{Message: m, Events: []flight.Entry{{
@@ -32,34 +32,32 @@ func (b *bench) hold(m queue.Message) {
 }
 
 func TestCancelMakesThePendingVersionADeadLetter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := setup(t)
-		m := message(body("1", 3))
-		e := b.event(m)
+	play(t, func(b *bench) {
+		m := message(put("1", 3))
+		e := b.Event(m)
 		b.hold(m)
-		f, err := b.service.Cancel(t.Context(), "content#1", "ann")
+		f, err := b.service.Cancel(b.Context(), "content#1", "ann")
 		if err != nil || f.Reason != deadletter.Cancelled || f.Key != e.Key || f.Lane != "bulk" || f.MessageID != m.ID {
-			t.Fatalf("cancel: %+v, error %v", f, err)
+			b.Fatalf("cancel: %+v, error %v", f, err)
 		}
-		l, err := b.service.Show(t.Context(), f.ID)
+		l, err := b.service.Show(b.Context(), f.ID)
 		if err != nil || l.Body != m.Body || l.Detail != "by ann" {
-			t.Errorf("dead letter %+v, error %v; want the message byte for byte", l, err)
+			b.Errorf("dead letter %+v, error %v; want the message byte for byte", l, err)
 		}
-		if r := b.row(e.Doc); r.Dead != e.Key || r.Pending != "" {
-			t.Errorf("row %+v: want it dead", r)
+		if r := b.Row(e.Doc); r.Dead != e.Key || r.Pending != "" {
+			b.Errorf("row %+v: want it dead", r)
 		}
-		if n := b.notes.Of(journal.DeadLettered); len(n) != 1 || n[0].Message != m.ID ||
+		if n := b.Notes.Of(journal.DeadLettered); len(n) != 1 || n[0].Message != m.ID ||
 			n[0].Detail != "cancelled: operator ann" {
-			t.Errorf("audit %+v", n)
+			b.Errorf("audit %+v", n)
 		}
 		// It can be had back.
 		b.one(f.ID, redrive.How{By: "ann"}, redrive.Sent)
-		if got := b.received(b.bulk); len(got) != 1 || got[0].Body != m.Body {
-			t.Errorf("sent %+v", got)
+		if got := b.Take(b.bulk); len(got) != 1 || got[0].Body != m.Body {
+			b.Errorf("sent %+v", got)
 		}
-		if _, err := b.service.Cancel(t.Context(), "content#1", "ann"); !errors.Is(err, redrive.ErrNotPending) {
-			t.Errorf("cancel again: got %v, want ErrNotPending", err)
+		if _, err := b.service.Cancel(b.Context(), "content#1", "ann"); !errors.Is(err, redrive.ErrNotPending) {
+			b.Errorf("cancel again: got %v, want ErrNotPending", err)
 		}
 	})
 }
@@ -81,14 +79,14 @@ func (s *raceShards) Write(ctx context.Context, w shard.Write) (shard.Row, error
 func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 	t.Parallel()
 	future := func(b *bench) {
-		b.write(shard.Write{Doc: "content#1", Update: []shard.Action{
+		b.Write(shard.Write{Doc: "content#1", Update: []shard.Action{
 			{
 				Verb: shard.Set, Attr: shard.AttrSchema,
 				Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},
 			},
 		}})
 	}
-	m := func() queue.Message { return message(body("1", 3)) }
+	m := func() queue.Message { return message(put("1", 3)) }
 	var lease shard.Lease
 	tests := []struct {
 		name   string
@@ -98,25 +96,25 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 		stored bool // a dead letter is left; it goes once its version is committed
 	}{
 		{"nothing known", func(b *bench) {}, nil, redrive.ErrNotPending, false},
-		{"committed", func(b *bench) { b.hold(m()); b.commit(b.event(m())) }, nil, redrive.ErrNotPending, false},
-		{"being written", func(b *bench) { b.hold(m()); b.claim(b.event(m())) }, nil, redrive.ErrWriting, false},
-		{"its flight never started", func(b *bench) { b.admit(b.event(m())) }, nil, redrive.ErrUnheld, false},
+		{"committed", func(b *bench) { b.hold(m()); b.commit(b.Event(m())) }, nil, redrive.ErrNotPending, false},
+		{"being written", func(b *bench) { b.hold(m()); b.Claim(b.Event(m())) }, nil, redrive.ErrWriting, false},
+		{"its flight never started", func(b *bench) { b.Admit(b.Event(m())) }, nil, redrive.ErrUnheld, false},
 		{"its flight holds something else", func(b *bench) {
-			b.hold(message(body("1", 2)))
-			b.admit(b.event(m()))
+			b.hold(message(put("1", 2)))
+			b.Admit(b.Event(m()))
 		}, nil, redrive.ErrUnheld, false},
 		{"newer schema", func(b *bench) { b.hold(m()); future(b) }, nil, redrive.ErrForeign, false},
 		{
-			"claimed and committed meanwhile", func(b *bench) { b.hold(m()) }, func(b *bench) { b.commit(b.event(m())) },
+			"claimed and committed meanwhile", func(b *bench) { b.hold(m()) }, func(b *bench) { b.commit(b.Event(m())) },
 			redrive.ErrWritten, false,
 		},
 		{
 			"claimed meanwhile, no answer", func(b *bench) { b.hold(m()) },
-			func(b *bench) { lease = b.claim(b.event(m())) }, nil, true,
+			func(b *bench) { lease = b.Claim(b.Event(m())) }, nil, true,
 		},
 		{
 			"overtaken meanwhile", func(b *bench) { b.hold(m()) },
-			func(b *bench) { b.admit(b.event(message(body("1", 4)))) }, redrive.ErrOvertaken, true,
+			func(b *bench) { b.Admit(b.Event(message(put("1", 4)))) }, redrive.ErrOvertaken, true,
 		},
 	}
 	for _, tt := range tests {
@@ -125,7 +123,7 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 				b := setup(t)
 				tt.before(b)
 				if tt.race != nil {
-					b.service.Shards = &raceShards{b.shards, func() { tt.race(b) }}
+					b.service.Shards = &raceShards{b.Shards, func() { tt.race(b) }}
 				}
 				start := time.Now()
 				_, err := b.service.Cancel(t.Context(), "content#1", "ann")

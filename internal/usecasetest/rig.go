@@ -1,0 +1,198 @@
+package usecasetest
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
+	"github.com/lullhq/lull/source"
+	_ "github.com/lullhq/lull/source/builtin" // the kinds that configurations name
+)
+
+// Rig is what the bench of every use case stands on: rows and dead letters in memory, the sources,
+// and the steps by which a story brings a row where it wants it.
+type Rig struct {
+	*testing.T
+	Config  config.Config
+	Shards  *memory.Shards
+	Letters *memory.DeadLetters
+	Sources *source.Set
+	Notes   Notes
+}
+
+// Story plays a story in a bubble of its own, beside other tests.
+func Story(t *testing.T, story func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, story)
+}
+
+// Open completes the default configuration as change leaves it, which may be nil. Call it inside a
+// synctest bubble, so that every clock is the bubble's.
+func Open(t *testing.T, change func(*config.Config)) Rig {
+	t.Helper()
+	r := Rig{T: t, Config: config.Default(), Shards: memory.NewShards(), Letters: memory.NewDeadLetters()}
+	if change != nil {
+		change(&r.Config)
+	}
+	r.Config.Complete()
+	var err error
+	if r.Sources, err = source.New(&r.Config); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Queue is a queue in memory with the configuration's visibility.
+func (r *Rig) Queue(name string, retention time.Duration) *memory.Queue {
+	return memory.NewQueue(clock.System{}, memory.QueueSettings{
+		Name: name, Visibility: r.Config.Queues.Visibility, Retention: retention,
+	})
+}
+
+// Put is the body of a native event: a version of a document of the collection content.
+func Put(id string, version int) string {
+	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version,
+		version)
+}
+
+// Doc is a document of the collection content.
+func Doc(id any) shard.DocID { return shard.DocID(fmt.Sprint("content#", id)) }
+
+// Now is the bubble's time.
+func Now() shard.Micros { return shard.MicrosOf(time.Now()) }
+
+// Event decodes a message's only event.
+func (r *Rig) Event(m queue.Message) event.Event {
+	r.Helper()
+	got := r.Sources.Decode(m)
+	if len(got) != 1 || got[0].Invalid != nil || got[0].Skip != "" {
+		r.Fatalf("decode: %+v", got)
+	}
+	return got[0].Event
+}
+
+// EventOf decodes a body's only event.
+func (r *Rig) EventOf(body string) event.Event {
+	r.Helper()
+	return r.Event(queue.Message{Body: body})
+}
+
+// Row is a document's row, read consistently.
+func (r *Rig) Row(doc shard.DocID) shard.Row {
+	r.Helper()
+	rows, err := r.Shards.Read(r.Context(), []shard.DocID{doc}, shard.Consistent)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return rows[0]
+}
+
+// Write applies a write that must be accepted.
+func (r *Rig) Write(w shard.Write) {
+	r.Helper()
+	if _, err := r.Shards.Write(r.Context(), w); err != nil {
+		r.Fatalf("%s: %v", w.Transition, err)
+	}
+}
+
+// Change puts a document's row as f leaves it.
+func (r *Rig) Change(doc shard.DocID, f func(row *shard.Row)) {
+	r.Helper()
+	row := r.Row(doc)
+	f(&row)
+	r.Write(shardtest.Put(row))
+}
+
+// Admit admits an event into flight "f".
+func (r *Rig) Admit(e event.Event) {
+	r.Helper()
+	r.Write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: "f", Now: Now()}))
+}
+
+// Claim takes the lease for 13 s.
+func (r *Rig) Claim(e event.Event) shard.Lease {
+	r.Helper()
+	l := shard.Lease{Doc: e.Doc, Key: e.Key, Token: shard.Token(fmt.Sprint("token-", time.Now().UnixNano())), At: Now()}
+	r.Write(shard.Claim(shard.Bid{
+		Doc: l.Doc, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(13 * time.Second),
+		Again: r.Row(e.Doc).Claimed == l.Key,
+	}))
+	return l
+}
+
+// Commit ends a lease as index does once the sink has the version.
+func (r *Rig) Commit(l shard.Lease, op shard.Operation) {
+	r.Helper()
+	r.Write(shard.Commit(l, op, Now(), r.Config.Expires(time.Now()), r.Row(l.Doc)))
+}
+
+// Take takes everything that is visible out of a queue.
+func (r *Rig) Take(q *memory.Queue) []queue.Message {
+	r.Helper()
+	ms, err := q.Receive(r.Context(), 1000, 0)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, m := range ms {
+		q.Delete(r.Context(), []string{m.Receipt})
+	}
+	return ms
+}
+
+// TakeLetters takes the dead letters that are visible out of their queue.
+func (r *Rig) TakeLetters(dead *memory.Queue) []deadletter.Letter {
+	r.Helper()
+	var out []deadletter.Letter
+	for _, m := range r.Take(dead) {
+		l, err := deadletter.Read(m)
+		if err != nil {
+			r.Fatalf("read a dead letter: %v", err)
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// SendLetter sends what index sends for an event that it gave up.
+func (r *Rig) SendLetter(dead *memory.Queue, m queue.Message, e event.Event, why deadletter.Reason) deadletter.Letter {
+	r.Helper()
+	l := deadletter.New(m, why, "mapper_parsing_exception: field title", e.Doc, e.Key, e.Index, time.Now())
+	l.Sink, l.Lane = "search", "live"
+	out, err := l.Message()
+	if err != nil {
+		r.Fatal(err)
+	}
+	if err := queue.ErrorAt(dead.Send(r.Context(), []queue.Outgoing{out}), 0); err != nil {
+		r.Fatal(err)
+	}
+	return l
+}
+
+// Facts are what is kept of a dead letter; ok says whether it is.
+func (r *Rig) Facts(id string) (facts deadletter.Facts, ok bool) {
+	r.Helper()
+	l, ok, err := r.Letters.Get(r.Context(), id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return l.Facts, ok
+}
+
+// Noted checks how many notes of a step there are.
+func (r *Rig) Noted(step journal.Step, want int) {
+	r.Helper()
+	if got := len(r.Notes.Of(step)); got != want {
+		r.Errorf("%d notes %q, want %d", got, step, want)
+	}
+}
