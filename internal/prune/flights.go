@@ -34,21 +34,18 @@ const flightPage = 100
 // flights looks for manifests that nobody finishes any more.
 func (r *run) flights(ctx context.Context) error {
 	rep := &r.report.Flights
-	var first error
+	failed := failures{count: &rep.Failed}
 	for rep.Seen < r.budget.Flights {
-		var page []flight.Stored
-		var next string
-		err := r.try(ctx, func() (err error) {
-			page, next, err = r.Flights.List(ctx, r.state.Flights, flightPage)
-			return err
+		list, next, err := page(ctx, r.Pruner, func() ([]flight.Stored, string, error) {
+			return r.Flights.List(ctx, r.state.Flights, flightPage)
 		})
 		if err != nil {
 			r.state.Flights = ""
 			return err
 		}
-		rep.Seen += len(page)
+		rep.Seen += len(list)
 		young := false
-		for _, s := range page {
+		for _, s := range list {
 			if young = r.young(s.ID); young {
 				break // ids sort by time: so are all that follow
 			}
@@ -57,10 +54,7 @@ func (r *run) flights(ctx context.Context) error {
 			}
 			rep.Old++
 			if err := r.flight(ctx, s); err != nil {
-				rep.Failed++
-				if first == nil {
-					first = fmt.Errorf("flight %s: %w", s.ID, err)
-				}
+				failed.add(fmt.Errorf("flight %s: %w", s.ID, err))
 			}
 			if err := ctx.Err(); err != nil {
 				// one that takes all the time there is must not be the first of every run
@@ -73,10 +67,7 @@ func (r *run) flights(ctx context.Context) error {
 			break
 		}
 	}
-	if first != nil {
-		return fmt.Errorf("%d of %d failed, the first: %w", rep.Failed, rep.Old, first)
-	}
-	return nil
+	return failed.of(rep.Old)
 }
 
 // young says that the flight itself is younger than any orphan. An id that is not a ULID says

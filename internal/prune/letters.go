@@ -32,22 +32,17 @@ const (
 // letters goes through the parked dead letters, from where the last run ended.
 func (r *run) letters(ctx context.Context) error {
 	rep := &r.report.Letters
-	var first error
+	failed := failures{count: &rep.Failed}
 	for rep.Seen < r.budget.Letters {
-		var page []deadletter.Facts
-		var next string
-		err := r.try(ctx, func() (err error) {
-			page, next, err = r.Letters.List(ctx, deadletter.Filter{}, r.state.Letters, letterPage)
-			return err
+		list, next, err := page(ctx, r.Pruner, func() ([]deadletter.Facts, string, error) {
+			return r.Letters.List(ctx, deadletter.Filter{}, r.state.Letters, letterPage)
 		})
 		if err != nil {
 			r.state.Letters = "" // the cursor itself may be what is wrong
 			return err
 		}
-		rep.Seen += len(page)
-		if err := r.letterPage(ctx, page); err != nil && first == nil {
-			first = err
-		}
+		rep.Seen += len(list)
+		r.letterPage(ctx, list, &failed)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -55,18 +50,15 @@ func (r *run) letters(ctx context.Context) error {
 			break
 		}
 	}
-	if first != nil {
-		return fmt.Errorf("%d of %d failed, the first: %w", rep.Failed, rep.Seen, first)
-	}
-	return nil
+	return failed.of(rep.Seen)
 }
 
 // letterPage reads the rows of a page of dead letters and then acts: first on those that keep older
 // versions of their documents out.
-func (r *run) letterPage(ctx context.Context, page []deadletter.Facts) error {
+func (r *run) letterPage(ctx context.Context, list []deadletter.Facts, failed *failures) {
 	var docs []shard.DocID
 	var facts []deadletter.Facts
-	for _, f := range page {
+	for _, f := range list {
 		if !r.mine(f.Sink, f.Doc) {
 			continue
 		}
@@ -75,24 +67,17 @@ func (r *run) letterPage(ctx context.Context, page []deadletter.Facts) error {
 	}
 	rows, err := r.rowsOf(ctx, docs)
 	if err != nil {
-		r.report.Letters.Failed += len(facts)
-		return fmt.Errorf("read the rows: %w", err)
+		*failed.count += len(facts)
+		failed.keep(fmt.Errorf("read the rows: %w", err))
+		return
 	}
-	var first error
 	for _, urgent := range []bool{true, false} {
 		for i, f := range facts {
-			if blocking(rows[i], f) != urgent {
-				continue
-			}
-			if err := r.letter(ctx, f, rows[i]); err != nil {
-				r.report.Letters.Failed++
-				if first == nil {
-					first = err
-				}
+			if blocking(rows[i], f) == urgent {
+				failed.add(r.letter(ctx, f, rows[i]))
 			}
 		}
 	}
-	return first
 }
 
 // rowsOf reads one row for each document; an undecodable dead letter has none. The rows may be a

@@ -204,6 +204,44 @@ func (p *Pruner) try(ctx context.Context, f func() error) error {
 	return backoff.Do(ctx, p.Clock, f)
 }
 
+// page gets one page of a list, with retries.
+func page[T any](ctx context.Context, p *Pruner, get func() ([]T, string, error)) (list []T, next string, err error) {
+	err = p.try(ctx, func() (err error) {
+		list, next, err = get()
+		return err
+	})
+	return list, next, err
+}
+
+// failures counts in a report what failed, and keeps the first error.
+type failures struct {
+	count *int
+	first error
+}
+
+// add counts what failed; without an error it does nothing.
+func (f *failures) add(err error) {
+	if err != nil {
+		*f.count++
+		f.keep(err)
+	}
+}
+
+// keep keeps an error that stands for nothing that is counted here, or is counted already.
+func (f *failures) keep(err error) {
+	if f.first == nil {
+		f.first = err
+	}
+}
+
+// of is the segment's error, nil for none: how many failed of all, and the first reason.
+func (f *failures) of(all int) error {
+	if f.first == nil {
+		return nil
+	}
+	return fmt.Errorf("%d of %d failed, the first: %w", *f.count, all, f.first)
+}
+
 // mine reports whether what is meant for a sink, in a collection, is this pruner's: of a sink that
 // is configured no more, it is the collection's now.
 func (p *Pruner) mine(sink string, doc shard.DocID) bool {

@@ -164,11 +164,8 @@ type victim struct {
 func (r *run) look(ctx context.Context, segment int, at *scanPoint, share int) (victims []victim, read int, err error) {
 	lc := r.Config.Lifecycle
 	for read < share && len(victims) < maxVictims {
-		var rows []shard.Row
-		var next string
-		err := r.try(ctx, func() (err error) {
-			rows, next, err = r.Scanner.Scan(ctx, segment, scanSegments, at.Cursor, min(rowPage, share-read))
-			return err
+		rows, next, err := page(ctx, r.Pruner, func() ([]shard.Row, string, error) {
+			return r.Scanner.Scan(ctx, segment, scanSegments, at.Cursor, min(rowPage, share-read))
 		})
 		if err != nil {
 			return nil, 0, fmt.Errorf("read: %w", err)

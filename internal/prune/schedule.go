@@ -27,42 +27,27 @@ const schedulePage = 50
 
 // schedule enqueues what is due within SQS's longest delay, to the second.
 func (r *run) schedule(ctx context.Context) error {
-	var first error
 	rep := &r.report.Schedule
+	failed := failures{count: &rep.Failed}
 	for cursor := ""; rep.Due < r.budget.Events; {
-		var items []schedule.Item
-		var next string
-		err := r.try(ctx, func() (err error) {
-			items, next, err = r.Schedule.Due(ctx, r.Clock.Now().Add(queue.MaxDelay), cursor, schedulePage)
-			return err
+		items, next, err := page(ctx, r.Pruner, func() ([]schedule.Item, string, error) {
+			return r.Schedule.Due(ctx, r.Clock.Now().Add(queue.MaxDelay), cursor, schedulePage)
 		})
 		if err != nil {
 			return err
 		}
-		if err := r.enqueue(ctx, items); err != nil && first == nil {
-			first = err
-		}
+		r.enqueue(ctx, items, &failed)
 		if cursor = next; cursor == "" {
 			break
 		}
 	}
-	if first != nil {
-		return fmt.Errorf("%d of %d failed, the first: %w", rep.Failed, rep.Due, first)
-	}
-	return nil
+	return failed.of(rep.Due)
 }
 
 // enqueue sends a page, each event to its lane, and deletes those that were sent. A crash in
 // between sends them twice, which the rows bear.
-func (r *run) enqueue(ctx context.Context, items []schedule.Item) error {
+func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failures) {
 	rep := &r.report.Schedule
-	var first error
-	fail := func(err error) {
-		rep.Failed++
-		if first == nil {
-			first = err
-		}
-	}
 	var done []schedule.Item
 	out := map[flight.Lane][]queue.Outgoing{}
 	sent := map[flight.Lane][]schedule.Item{}
@@ -74,7 +59,7 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item) error {
 		o, err := deadletter.Copy(it.Body, it.Attributes, it.FirstSent, 0)
 		if errors.Is(err, queue.ErrTooLarge) {
 			if err := r.parkItem(ctx, it, err); err != nil {
-				fail(err)
+				failed.add(err)
 				continue
 			}
 			rep.Parked++
@@ -82,7 +67,7 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item) error {
 			continue
 		}
 		if err != nil {
-			fail(err)
+			failed.add(err)
 			continue
 		}
 		o.Delay = r.delay(it)
@@ -99,7 +84,7 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item) error {
 		errs := r.queue(lane).Send(ctx, out[lane])
 		for i, it := range sent[lane] {
 			if err := queue.ErrorAt(errs, i); err != nil {
-				fail(fmt.Errorf("send the event of %s: %w", it.Doc, err))
+				failed.add(fmt.Errorf("send the event of %s: %w", it.Doc, err))
 				continue
 			}
 			rep.Sent++
@@ -110,10 +95,7 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item) error {
 			})
 		}
 	}
-	if err := r.forget(ctx, done); err != nil && first == nil {
-		first = err
-	}
-	return first
+	failed.keep(r.forget(ctx, done))
 }
 
 // delay is how long SQS keeps the event back: whole seconds, so that it comes not before its time.
