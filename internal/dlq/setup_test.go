@@ -17,14 +17,13 @@ import (
 
 // bench is dlq on the halves in memory, with virtual time.
 type bench struct {
-	usecasetest.Rig
+	*usecasetest.Rig
 	h                *dlq.Handler
 	live, bulk, dead *memory.Queue
 }
 
 var (
 	put = usecasetest.Put
-	doc = usecasetest.Doc
 	now = usecasetest.Now
 )
 

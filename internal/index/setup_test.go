@@ -25,7 +25,7 @@ import (
 // bench is index on the halves in memory, with virtual time. Flights are made by receive; their
 // turns are taken by the test.
 type bench struct {
-	usecasetest.Rig
+	*usecasetest.Rig
 	flights          *memory.Flights
 	live, bulk, dead *memory.Queue
 	sink             *memory.Sink

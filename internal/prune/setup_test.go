@@ -24,7 +24,7 @@ const day = 24 * time.Hour
 
 // bench is prune on the halves in memory, with virtual time.
 type bench struct {
-	usecasetest.Rig
+	*usecasetest.Rig
 	flights    *memory.Flights
 	schedule   *memory.Schedule
 	live, bulk *memory.Queue

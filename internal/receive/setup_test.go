@@ -22,7 +22,7 @@ import (
 
 // bench is receive on the halves in memory, with virtual time.
 type bench struct {
-	usecasetest.Rig
+	*usecasetest.Rig
 	flights    *memory.Flights
 	schedule   *memory.Schedule
 	live, dead *memory.Queue

@@ -22,7 +22,7 @@ import (
 
 // bench is the service and dlq on the halves in memory, with virtual time.
 type bench struct {
-	usecasetest.Rig
+	*usecasetest.Rig
 	service          *redrive.Service
 	dlq              *dlq.Handler
 	flights          *memory.Flights

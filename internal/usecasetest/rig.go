@@ -39,9 +39,9 @@ func Story(t *testing.T, story func(t *testing.T)) {
 
 // Open completes the default configuration as change leaves it, which may be nil. Call it inside a
 // synctest bubble, so that every clock is the bubble's.
-func Open(t *testing.T, change func(*config.Config)) Rig {
+func Open(t *testing.T, change func(*config.Config)) *Rig {
 	t.Helper()
-	r := Rig{T: t, Config: config.Default(), Shards: memory.NewShards(), Letters: memory.NewDeadLetters()}
+	r := &Rig{T: t, Config: config.Default(), Shards: memory.NewShards(), Letters: memory.NewDeadLetters()}
 	if change != nil {
 		change(&r.Config)
 	}
