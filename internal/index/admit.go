@@ -80,12 +80,10 @@ func (t *turn) admitted(d *document, a answer) (claim bool) {
 	case shard.ActClaim:
 		return true
 	case shard.ActAdmit:
-		if d.newest() != e { // the row has changed; the next one is looked at in the next turn
-			t.wait(d, t.now(), "an older version has its turn next")
-			return false
+		if d.newest() == e {
+			t.giveUp(d, e, "ADMIT refused: redelivery judges it")
 		}
-		t.giveUp(d, e, "ADMIT refused: redelivery judges it")
-		if d.newest() != nil {
+		if d.newest() != nil { // it is looked at in the next turn
 			t.wait(d, t.now(), "an older version has its turn next")
 		}
 	}

@@ -161,19 +161,13 @@ func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 		return false, false
 	}
 	d.row, d.known = a.row, true
-	switch t.settle(d, true) {
-	case shard.ActClaim:
-	case shard.ActAdmit:
+	switch act := t.settle(d, true); {
+	case act == shard.ActClaim && d.newest() == e:
+		return false, true
+	case act == shard.ActClaim, act == shard.ActAdmit:
 		t.wait(d, t.now(), "an older version has its turn next")
-		return false, false
-	default:
-		return false, false
 	}
-	if d.newest() != e {
-		t.wait(d, t.now(), "an older version has its turn next")
-		return false, false
-	}
-	return false, true
+	return false, false
 }
 
 // leaseEnd is the safety-critical number: no request of this invocation can be applied after it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -119,10 +120,5 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 }
 
 func contains(entries []flight.Entry, e flight.Entry) bool {
-	for _, o := range entries {
-		if o.Doc == e.Doc && o.Key == e.Key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(entries, func(o flight.Entry) bool { return o.Doc == e.Doc && o.Key == e.Key })
 }

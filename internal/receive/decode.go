@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -122,14 +123,7 @@ func (b *batch) collapse() {
 	for d := range b.docs {
 		ev := b.docs[d].events
 		slices.SortStableFunc(ev, func(x, y int) int {
-			kx, ky := b.events[x].Key, b.events[y].Key
-			switch {
-			case kx > ky:
-				return -1
-			case kx < ky:
-				return 1
-			}
-			return 0
+			return cmp.Compare(b.events[y].Key, b.events[x].Key)
 		})
 		for i := 1; i < len(ev); i++ {
 			if shard.VersionConflict(b.events[ev[i-1]].Key, b.events[ev[i]].Key) {

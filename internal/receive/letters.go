@@ -31,11 +31,7 @@ func (b *batch) sendLetters(ctx context.Context) {
 	}
 	if b.h.Config.DeadLetters == config.DeadLettersNone {
 		for i := range b.letters {
-			l := &b.letters[i]
-			if parks(l.reason) && !b.park(ctx, l) {
-				continue
-			}
-			b.done(&l.p, journal.Dropped, string(l.reason)+": "+l.detail)
+			b.endLetter(ctx, &b.letters[i], journal.Dropped)
 		}
 		return
 	}
@@ -59,14 +55,19 @@ func (b *batch) sendLetters(ctx context.Context) {
 			b.fail(&l.p, "send the dead letter: "+err.Error())
 			continue
 		}
-		if parks(l.reason) && !b.park(ctx, l) {
-			continue
-		}
-		b.state[l.p.msg].open--
-		n := b.about(&l.p, journal.DeadLettered, string(l.reason)+": "+l.detail)
-		n.Letter = l.id
-		b.h.note(n)
+		b.endLetter(ctx, l, journal.DeadLettered)
 	}
+}
+
+// endLetter ends an event that is sent, or that nobody wants, as a dead letter.
+func (b *batch) endLetter(ctx context.Context, l *outLetter, step journal.Step) {
+	if parks(l.reason) && !b.park(ctx, l) {
+		return
+	}
+	b.state[l.p.msg].open--
+	n := b.about(&l.p, step, string(l.reason)+": "+l.detail)
+	n.Letter = l.id
+	b.h.note(n)
 }
 
 // parks says which dead letters are followed by PARK: those of versions that may be pending, which

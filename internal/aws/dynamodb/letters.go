@@ -18,30 +18,21 @@ import (
 //
 // The message is stored before the facts and deleted after them. So facts without a message mean
 // that the dead letter was dropped at the moment at which it was parked again. Get says so.
-type Letters struct {
-	table  *Table
-	bodies Bodies
-}
+type Letters struct{ items }
 
 var _ deadletter.Store = (*Letters)(nil)
 
 // NewLetters returns the dead letters of a table.
-func NewLetters(t *Table, bodies Bodies) *Letters { return &Letters{table: t, bodies: bodies} }
+func NewLetters(t *Table, bodies Bodies) *Letters {
+	return &Letters{items{t, bodies, dead, "dead letter"}}
+}
 
 // lookFactor is how many items List looks at for each one that it may return.
 const lookFactor = 20
 
 // Park stores the message and then the facts.
 func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
-	if l.ID == "" {
-		return false, backoff.Permanent(errors.New("park dead letter: it has no id"))
-	}
-	if err := s.bodies.Put(ctx, l.ID, l.Body, l.Attributes); err != nil {
-		return false, fmt.Errorf("park dead letter %s: %w", l.ID, err)
-	}
 	c := []shard.Action{
-		setText(IndexPartition, dead.bucket(l.ID)),
-		setText(IndexSort, sortKey(l.Died, l.ID)),
 		setText("reason", string(l.Reason)),
 		setText("detail", l.Detail),
 		setText("about", string(l.Doc)),
@@ -62,8 +53,8 @@ func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
 			Verb: shard.SetIfAbsent, Attr: "first_error", Val: shard.Value{Kind: shard.KindString, Text: l.FirstError},
 		})
 	}
-	old, err := s.table.change(ctx, "park dead letter "+l.ID, shard.Write{Doc: dead.doc(l.ID), Update: c})
-	return len(old) == 0, err
+	old, err := s.put(ctx, "park", l.ID, l.Died, l.Body, l.Attributes, c)
+	return err == nil && len(old) == 0, err
 }
 
 func facts(it item) deadletter.Facts {
@@ -148,11 +139,5 @@ func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, aut
 
 // Drop deletes the facts and then the message.
 func (s *Letters) Drop(ctx context.Context, id string) error {
-	if _, err := s.table.change(ctx, "drop dead letter "+id, shard.Write{Doc: dead.doc(id), Drop: true}); err != nil {
-		return err
-	}
-	if err := s.bodies.Delete(ctx, id); err != nil {
-		return fmt.Errorf("drop dead letter %s: %w", id, err)
-	}
-	return nil
+	return s.remove(ctx, "drop", id)
 }

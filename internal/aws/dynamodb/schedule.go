@@ -2,13 +2,11 @@ package dynamodb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
@@ -16,30 +14,21 @@ import (
 
 // Schedule keeps events that are not due yet: facts in the table, messages in Bodies. It is safe
 // for concurrent use.
-type Schedule struct {
-	table  *Table
-	bodies Bodies
-}
+type Schedule struct{ items }
 
 var _ schedule.Store = (*Schedule)(nil)
 
 // NewSchedule returns the scheduled events of a table.
-func NewSchedule(t *Table, bodies Bodies) *Schedule { return &Schedule{table: t, bodies: bodies} }
+func NewSchedule(t *Table, bodies Bodies) *Schedule {
+	return &Schedule{items{t, bodies, sched, "scheduled event"}}
+}
 
 // maxLoads is how many messages are loaded at once.
 const maxLoads = 16
 
 // Put stores the message and then the facts, so that whatever is listed has its message.
 func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
-	if it.ID == "" {
-		return backoff.Permanent(errors.New("put scheduled event: it has no id"))
-	}
-	if err := s.bodies.Put(ctx, it.ID, it.Body, it.Attributes); err != nil {
-		return fmt.Errorf("put scheduled event %s: %w", it.ID, err)
-	}
-	c := []shard.Action{
-		setText(IndexPartition, sched.bucket(it.ID)),
-		setText(IndexSort, sortKey(it.NotBefore, it.ID)),
+	_, err := s.put(ctx, "put", it.ID, it.NotBefore, it.Body, it.Attributes, []shard.Action{
 		setText("about", string(it.Doc)),
 		setBytes("order_key", string(it.Key)),
 		setTime("not_before", it.NotBefore),
@@ -47,8 +36,7 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 		setText("lane", string(it.Lane)),
 		setTime("first_sent", it.FirstSent),
 		setText("message", it.MessageID),
-	}
-	_, err := s.table.change(ctx, "put scheduled event "+it.ID, shard.Write{Doc: sched.doc(it.ID), Update: c})
+	})
 	return err
 }
 
@@ -89,11 +77,5 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 
 // Delete deletes the facts and then the message.
 func (s *Schedule) Delete(ctx context.Context, id string) error {
-	if _, err := s.table.change(ctx, "delete scheduled event "+id, shard.Write{Doc: sched.doc(id), Drop: true}); err != nil {
-		return err
-	}
-	if err := s.bodies.Delete(ctx, id); err != nil {
-		return fmt.Errorf("delete scheduled event %s: %w", id, err)
-	}
-	return nil
+	return s.remove(ctx, "delete", id)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -70,6 +71,43 @@ func (s span) until(t time.Time) span { return span{s.after, moment(t) + "$"} }
 func whole(cursor string) span { return span{cursor, "~"} }
 
 type item = map[string]types.AttributeValue
+
+// items are the items of one kind: facts in the table, messages in Bodies.
+type items struct {
+	table  *Table
+	bodies Bodies
+	kind   kind
+	name   string // for errors
+}
+
+// put stores the message and then the facts, so that whatever is listed has its message. It returns
+// the facts as they were.
+func (s *items) put(ctx context.Context, verb, id string, at time.Time, body string,
+	attrs map[string]queue.Attribute, facts []shard.Action,
+) (item, error) {
+	doing := verb + " " + s.name
+	if id == "" {
+		return nil, backoff.Permanent(fmt.Errorf("%s: it has no id", doing))
+	}
+	doing += " " + id
+	if err := s.bodies.Put(ctx, id, body, attrs); err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	place := []shard.Action{setText(IndexPartition, s.kind.bucket(id)), setText(IndexSort, sortKey(at, id))}
+	return s.table.change(ctx, doing, shard.Write{Doc: s.kind.doc(id), Update: append(place, facts...)})
+}
+
+// remove deletes the facts and then the message.
+func (s *items) remove(ctx context.Context, verb, id string) error {
+	doing := verb + " " + s.name + " " + id
+	if _, err := s.table.change(ctx, doing, shard.Write{Doc: s.kind.doc(id), Drop: true}); err != nil {
+		return err
+	}
+	if err := s.bodies.Delete(ctx, id); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
+}
 
 // stream reads one partition of the index, page by page.
 type stream struct {
