@@ -1,9 +1,7 @@
 package deadlettertest
 
 import (
-	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"reflect"
 	"slices"
@@ -14,35 +12,27 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/storetest"
 )
 
 // Run is the suite. open makes a store, or another handle on a shared one.
 func Run(t *testing.T, open func(t *testing.T) deadletter.Store) {
 	t.Helper()
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *run)
-	}{
-		{"a dead letter comes back byte for byte with its facts", roundTrip},
-		{"a large dead letter comes back byte for byte", largeLetter},
-		{"a dead letter of a message that nobody could decode has no document", undecodable},
-		{"an absent dead letter is not there", absent},
-		{"a dead letter without an id is refused", noID},
-		{"storing a dead letter again stores it once, parks it and keeps its redrives", parksAgain},
-		{"a redrive is counted and the dead letter stays", redriven},
-		{"marking a dead letter that is not there makes none", markAbsent},
-		{"a dropped dead letter is gone", drops},
-		{"dead letters are listed oldest first, in pages of any size, none left out", lists},
-		{"a filter selects", filters},
-		{"a call under a context that has ended fails", endedContext},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			var b [6]byte
-			_, _ = rand.Read(b[:]) // never fails
-			test.run(t, &run{Store: open(t), name: hex.EncodeToString(b[:])})
-		})
-	}
+	fresh := func(t *testing.T) *run { return &run{Store: open(t), name: strings.ToLower(rand.Text())} }
+	storetest.Run(t, fresh, map[string]func(*testing.T, *run){
+		"a dead letter comes back byte for byte with its facts":                       roundTrip,
+		"a large dead letter comes back byte for byte":                                largeLetter,
+		"a dead letter of a message that nobody could decode has no document":         undecodable,
+		"an absent dead letter is not there":                                          absent,
+		"a dead letter without an id is refused":                                      noID,
+		"storing a dead letter again stores it once, parks it and keeps its redrives": parksAgain,
+		"a redrive is counted and the dead letter stays":                              redriven,
+		"marking a dead letter that is not there makes none":                          markAbsent,
+		"a dropped dead letter is gone":                                               drops,
+		"dead letters are listed oldest first, in pages of any size, none left out":   lists,
+		"a filter selects": filters,
+		"a call under a context that has ended fails": endedContext,
+	})
 }
 
 // run is one test with a name of its own in what it stores.
@@ -211,27 +201,23 @@ func (r *run) all(t *testing.T, f deadletter.Filter, limit int) []string {
 	t.Helper()
 	var ids []string
 	var last time.Time
-	for cursor := ""; ; {
-		page, next, err := r.List(t.Context(), f, cursor, limit)
-		if err != nil {
-			t.Fatalf("list: %v", err)
+	for _, l := range r.walk(t, f, limit) {
+		if l.Died.Before(last) {
+			t.Errorf("%s died before the one listed before it", l.ID)
 		}
-		if len(page) > limit {
-			t.Fatalf("a page of %d dead letters, want at most %d", len(page), limit)
-		}
-		for _, l := range page {
-			if l.Died.Before(last) {
-				t.Errorf("%s died before the one listed before it", l.ID)
-			}
-			last = l.Died
-			if strings.HasPrefix(l.ID, r.name) {
-				ids = append(ids, l.ID)
-			}
-		}
-		if cursor = next; cursor == "" {
-			return ids
+		last = l.Died
+		if strings.HasPrefix(l.ID, r.name) {
+			ids = append(ids, l.ID)
 		}
 	}
+	return ids
+}
+
+func (r *run) walk(t *testing.T, f deadletter.Filter, limit int) []deadletter.Facts {
+	t.Helper()
+	return storetest.Walk(t, limit, func(cursor string, limit int) ([]deadletter.Facts, string, error) {
+		return r.List(t.Context(), f, cursor, limit)
+	})
 }
 
 func lists(t *testing.T, r *run) {
@@ -253,18 +239,9 @@ func lists(t *testing.T, r *run) {
 	if err != nil || !ok {
 		t.Fatalf("get: %v, %v", ok, err)
 	}
-	for cursor := ""; ; {
-		page, next, err := r.List(t.Context(), deadletter.Filter{Doc: full.Doc}, cursor, 10)
-		if err != nil {
-			t.Fatalf("list: %v", err)
-		}
-		for _, f := range page {
-			if utc(f) != utc(full.Facts) {
-				t.Errorf("listed %+v, want %+v", f, full.Facts)
-			}
-		}
-		if cursor = next; cursor == "" {
-			return
+	for _, f := range r.walk(t, deadletter.Filter{Doc: full.Doc}, 10) {
+		if utc(f) != utc(full.Facts) {
+			t.Errorf("listed %+v, want %+v", f, full.Facts)
 		}
 	}
 }
@@ -309,22 +286,16 @@ func filters(t *testing.T, r *run) {
 func endedContext(t *testing.T, r *run) {
 	l := r.letter()
 	r.park(t, l, true)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := r.Park(ended, l); err == nil {
-		t.Error("park: no error")
-	}
-	if _, ok, err := r.Get(ended, l.ID); err == nil || ok {
-		t.Errorf("get: %v, %v, want an error", ok, err)
-	}
-	if _, _, err := r.List(ended, deadletter.Filter{}, "", 10); err == nil {
-		t.Error("list: no error")
-	}
-	if err := r.MarkRedriven(ended, l.ID, died, true); err == nil {
-		t.Error("mark: no error")
-	}
-	if err := r.Drop(ended, l.ID); err == nil {
-		t.Error("drop: no error")
+	ended := storetest.Ended(t)
+	_, park := r.Park(ended, l)
+	_, found, get := r.Get(ended, l.ID)
+	_, _, list := r.List(ended, deadletter.Filter{}, "", 10)
+	storetest.Failed(t, map[string]error{
+		"park": park, "get": get, "list": list, "mark": r.MarkRedriven(ended, l.ID, died, true),
+		"drop": r.Drop(ended, l.ID),
+	})
+	if found {
+		t.Error("get: a dead letter beside the error")
 	}
 	r.expect(t, l)
 }

@@ -1,7 +1,6 @@
 package flighttest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -16,34 +15,27 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/storetest"
 )
 
 // Run is the suite. open makes a store, or another handle on a shared one.
 func Run(t *testing.T, open func(t *testing.T) flight.Store) {
 	t.Helper()
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, flight.Store)
-	}{
-		{"a manifest comes back as it was put", roundTrip},
-		{"a large manifest comes back as it was put", largeManifest},
-		{"a manifest that was got belongs to its caller", ownCopy},
-		{"putting a flight again replaces it", replaces},
-		{"a manifest that is put again is read whole, the old one or the new", replacedWhileRead},
-		{"an absent flight is not found", notFound},
-		{"a manifest of a newer schema is told apart", newerSchema},
-		{"a checkpoint is created once", continues},
-		{"of twenty that continue a flight at once one does", continueRace},
-		{"a deleted flight is gone, its checkpoints too", deletes},
-		{"flights are listed oldest first, in pages of any size", lists},
-		{"the list knows the newest object and the checkpoints of a flight", listsNewest},
-		{"a call under a context that has ended fails", endedContext},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			test.run(t, open(t))
-		})
-	}
+	storetest.Run(t, open, map[string]func(*testing.T, flight.Store){
+		"a manifest comes back as it was put":                                roundTrip,
+		"a large manifest comes back as it was put":                          largeManifest,
+		"a manifest that was got belongs to its caller":                      ownCopy,
+		"putting a flight again replaces it":                                 replaces,
+		"a manifest that is put again is read whole, the old one or the new": replacedWhileRead,
+		"an absent flight is not found":                                      notFound,
+		"a manifest of a newer schema is told apart":                         newerSchema,
+		"a checkpoint is created once":                                       continues,
+		"of twenty that continue a flight at once one does":                  continueRace,
+		"a deleted flight is gone, its checkpoints too":                      deletes,
+		"flights are listed oldest first, in pages of any size":              lists,
+		"the list knows the newest object and the checkpoints of a flight":   listsNewest,
+		"a call under a context that has ended fails":                        endedContext,
+	})
 }
 
 // manifest is a flight of its own with n records.
@@ -83,6 +75,13 @@ func put(t *testing.T, s flight.Store, m *flight.Manifest) {
 	t.Helper()
 	if err := s.Put(t.Context(), m); err != nil {
 		t.Fatalf("put: %v", err)
+	}
+}
+
+func checkpoint(t *testing.T, s flight.Store, id flight.ID, n int) {
+	t.Helper()
+	if _, err := s.Continue(t.Context(), id, n, flight.State{Flight: id}); err != nil {
+		t.Fatalf("continue: %v", err)
 	}
 }
 
@@ -229,11 +228,8 @@ func continueRace(t *testing.T, s flight.Store) {
 func deletes(t *testing.T, s flight.Store) {
 	m := manifest(1)
 	put(t, s, m)
-	for n := 1; n <= 2; n++ {
-		if _, err := s.Continue(t.Context(), m.Flight, n, flight.State{Flight: m.Flight}); err != nil {
-			t.Fatalf("continue: %v", err)
-		}
-	}
+	checkpoint(t, s, m.Flight, 1)
+	checkpoint(t, s, m.Flight, 2)
 	for range 2 { // what is not there is deleted without an error
 		if err := s.Delete(t.Context(), m.Flight); err != nil {
 			t.Fatalf("delete: %v", err)
@@ -255,25 +251,17 @@ func all(t *testing.T, s flight.Store, limit int) map[flight.ID]flight.Stored {
 	t.Helper()
 	seen := map[flight.ID]flight.Stored{}
 	last := flight.ID("")
-	for cursor := ""; ; {
-		page, next, err := s.List(t.Context(), cursor, limit)
-		if err != nil {
-			t.Fatalf("list: %v", err)
-		}
-		if len(page) > limit {
-			t.Fatalf("a page of %d flights, want at most %d", len(page), limit)
-		}
-		for _, f := range page {
-			if f.ID <= last {
-				t.Errorf("%s is listed after %s", f.ID, last)
-			}
-			last = f.ID
-			seen[f.ID] = f
-		}
-		if cursor = next; cursor == "" {
-			return seen
-		}
+	list := func(cursor string, limit int) ([]flight.Stored, string, error) {
+		return s.List(t.Context(), cursor, limit)
 	}
+	for _, f := range storetest.Walk(t, limit, list) {
+		if f.ID <= last {
+			t.Errorf("%s is listed after %s", f.ID, last)
+		}
+		last = f.ID
+		seen[f.ID] = f
+	}
+	return seen
 }
 
 func lists(t *testing.T, s flight.Store) {
@@ -283,9 +271,7 @@ func lists(t *testing.T, s flight.Store) {
 		put(t, s, m)
 		ids = append(ids, m.Flight)
 		if len(ids)%3 == 0 {
-			if _, err := s.Continue(t.Context(), m.Flight, 1, flight.State{Flight: m.Flight}); err != nil {
-				t.Fatalf("continue: %v", err)
-			}
+			checkpoint(t, s, m.Flight, 1)
 		}
 	}
 	for _, limit := range []int{1, 5, 1000} {
@@ -317,11 +303,8 @@ func listsNewest(t *testing.T, s flight.Store) {
 	if before.Newest.IsZero() || before.Legs != 0 {
 		t.Errorf("newest %s, %d checkpoints, want a time and none", before.Newest, before.Legs)
 	}
-	for n := 1; n <= 2; n++ {
-		if _, err := s.Continue(t.Context(), m.Flight, n, flight.State{Flight: m.Flight}); err != nil {
-			t.Fatalf("continue: %v", err)
-		}
-	}
+	checkpoint(t, s, m.Flight, 1)
+	checkpoint(t, s, m.Flight, 2)
 	after := all(t, s, 1000)[m.Flight]
 	if after.Newest.Before(before.Newest) || after.Legs != 2 {
 		t.Errorf("newest %s, %d checkpoints, want not before %s, and 2", after.Newest, after.Legs, before.Newest)
@@ -331,22 +314,15 @@ func listsNewest(t *testing.T, s flight.Store) {
 func endedContext(t *testing.T, s flight.Store) {
 	m := manifest(1)
 	put(t, s, m)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.Put(ended, m); err == nil {
-		t.Error("put: no error")
-	}
-	if _, err := s.Get(ended, m.Flight); err == nil || errors.Is(err, flight.ErrNotFound) {
-		t.Errorf("get: %v, want an error that is not ErrNotFound", err)
-	}
-	if created, err := s.Continue(ended, m.Flight, 1, flight.State{Flight: m.Flight}); err == nil || created {
-		t.Errorf("continue: %v, %v, want an error", created, err)
-	}
-	if err := s.Delete(ended, m.Flight); err == nil {
-		t.Error("delete: no error")
-	}
-	if _, _, err := s.List(ended, "", 10); err == nil {
-		t.Error("list: no error")
+	ended := storetest.Ended(t)
+	_, get := s.Get(ended, m.Flight)
+	created, goOn := s.Continue(ended, m.Flight, 1, flight.State{Flight: m.Flight})
+	_, _, list := s.List(ended, "", 10)
+	storetest.Failed(t, map[string]error{
+		"put": s.Put(ended, m), "get": get, "continue": goOn, "delete": s.Delete(ended, m.Flight), "list": list,
+	})
+	if errors.Is(get, flight.ErrNotFound) || created {
+		t.Errorf("get: %v, checkpoint created: %v; want neither ErrNotFound nor a checkpoint", get, created)
 	}
 	expect(t, s, m)
 }

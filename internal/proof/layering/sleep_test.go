@@ -26,7 +26,9 @@ func TestOnlyBubblesSleep(t *testing.T) {
 		if strings.Contains(string(text), "time.Sleep(") {
 			sleeps[path.Dir(name)] = name
 		}
-		bubbles[path.Dir(name)] = bubbles[path.Dir(name)] || strings.Contains(string(text), `"testing/synctest"`)
+		for _, sign := range []string{`"testing/synctest"`, "usecasetest.Story("} { // a story is a bubble
+			bubbles[path.Dir(name)] = bubbles[path.Dir(name)] || strings.Contains(string(text), sign)
+		}
 	}
 	for dir, name := range sleeps {
 		if !bubbles[dir] {

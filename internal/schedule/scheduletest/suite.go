@@ -1,9 +1,7 @@
 package scheduletest
 
 import (
-	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"reflect"
 	"slices"
@@ -15,31 +13,23 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/storetest"
 )
 
 // Run is the suite. open makes a store, or another handle on a shared one.
 func Run(t *testing.T, open func(t *testing.T) schedule.Store) {
 	t.Helper()
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *run)
-	}{
-		{"an item comes back byte for byte once it is due", roundTrip},
-		{"an item is due at its time, not before", dueAt},
-		{"the earliest hour comes first, in pages of any size, none left out", pages},
-		{"storing an item again replaces it", replaces},
-		{"an item stored again for another time is due then only", moves},
-		{"a deleted item is gone", deletes},
-		{"an item without an id is refused", noID},
-		{"a call under a context that has ended fails", endedContext},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			var b [6]byte
-			_, _ = rand.Read(b[:]) // never fails
-			test.run(t, &run{Store: open(t), name: hex.EncodeToString(b[:])})
-		})
-	}
+	fresh := func(t *testing.T) *run { return &run{Store: open(t), name: strings.ToLower(rand.Text())} }
+	storetest.Run(t, fresh, map[string]func(*testing.T, *run){
+		"an item comes back byte for byte once it is due":                    roundTrip,
+		"an item is due at its time, not before":                             dueAt,
+		"the earliest hour comes first, in pages of any size, none left out": pages,
+		"storing an item again replaces it":                                  replaces,
+		"an item stored again for another time is due then only":             moves,
+		"a deleted item is gone":                                             deletes,
+		"an item without an id is refused":                                   noID,
+		"a call under a context that has ended fails":                        endedContext,
+	})
 }
 
 // run is one test with a name of its own in what it stores.
@@ -78,31 +68,23 @@ func (r *run) due(t *testing.T, until time.Time, limit int) []schedule.Item {
 	t.Helper()
 	var mine []schedule.Item
 	var hour time.Time
-	for cursor := ""; ; {
-		page, next, err := r.Due(t.Context(), until, cursor, limit)
-		if err != nil {
-			t.Fatalf("due: %v", err)
+	due := func(cursor string, limit int) ([]schedule.Item, string, error) {
+		return r.Due(t.Context(), until, cursor, limit)
+	}
+	for _, it := range storetest.Walk(t, limit, due) {
+		h := it.NotBefore.Truncate(time.Hour)
+		if h.Before(hour) {
+			t.Errorf("%s of hour %s comes after hour %s", it.ID, h, hour)
 		}
-		if len(page) > limit {
-			t.Fatalf("a page of %d items, want at most %d", len(page), limit)
+		if it.NotBefore.After(until) {
+			t.Errorf("%s is due at %s, asked was until %s", it.ID, it.NotBefore, until)
 		}
-		for _, it := range page {
-			h := it.NotBefore.Truncate(time.Hour)
-			if h.Before(hour) {
-				t.Errorf("%s of hour %s comes after hour %s", it.ID, h, hour)
-			}
-			if it.NotBefore.After(until) {
-				t.Errorf("%s is due at %s, asked was until %s", it.ID, it.NotBefore, until)
-			}
-			hour = h
-			if strings.HasPrefix(it.ID, r.name) {
-				mine = append(mine, it)
-			}
-		}
-		if cursor = next; cursor == "" {
-			return mine
+		hour = h
+		if strings.HasPrefix(it.ID, r.name) {
+			mine = append(mine, it)
 		}
 	}
+	return mine
 }
 
 func (r *run) expect(t *testing.T, until time.Time, want ...schedule.Item) {
@@ -202,16 +184,8 @@ func noID(t *testing.T, r *run) {
 func endedContext(t *testing.T, r *run) {
 	it := r.item(begin)
 	r.put(t, it)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := r.Put(ended, it); err == nil {
-		t.Error("put: no error")
-	}
-	if _, _, err := r.Due(ended, begin, "", 10); err == nil {
-		t.Error("due: no error")
-	}
-	if err := r.Delete(ended, it.ID); err == nil {
-		t.Error("delete: no error")
-	}
+	ended := storetest.Ended(t)
+	_, _, due := r.Due(ended, begin, "", 10)
+	storetest.Failed(t, map[string]error{"put": r.Put(ended, it), "due": due, "delete": r.Delete(ended, it.ID)})
 	r.expect(t, begin, it)
 }

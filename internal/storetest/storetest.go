@@ -1,0 +1,57 @@
+// Package storetest is what the conformance suites of the stores share: how a suite runs, how a
+// list is walked through, and what a context that has ended does to each call.
+package storetest
+
+import (
+	"context"
+	"testing"
+)
+
+// Run is a suite: its promises by name, checked beside each other, each on an opening of its own.
+func Run[S any](t *testing.T, open func(t *testing.T) S, promises map[string]func(*testing.T, S)) {
+	t.Helper()
+	for name, check := range promises {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, open(t))
+		})
+	}
+}
+
+// Walk goes through a list page by page and returns what it lists. A page may have fewer items than
+// limit, even none, but never more.
+func Walk[T any](t *testing.T, limit int, list func(cursor string, limit int) ([]T, string, error)) []T {
+	t.Helper()
+	var all []T
+	for cursor := ""; ; {
+		page, next, err := list(cursor, limit)
+		if err != nil {
+			t.Fatalf("list: %v", err)
+		}
+		if len(page) > limit {
+			t.Fatalf("a page of %d, want at most %d", len(page), limit)
+		}
+		all = append(all, page...)
+		if cursor = next; cursor == "" {
+			return all
+		}
+	}
+}
+
+// Ended is a context that has ended.
+func Ended(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// Failed checks that each of the calls, by name, returned an error.
+func Failed(t *testing.T, calls map[string]error) {
+	t.Helper()
+	for name, err := range calls {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
