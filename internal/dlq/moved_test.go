@@ -30,9 +30,7 @@ func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 				time.Sleep(time.Hour)
 				b.move(q, m)
 
-				if kept := b.handle(); len(kept) != 0 {
-					b.Fatalf("kept %v, want the message to go back", kept)
-				}
+				b.keeps(0, "the message goes back")
 				if got := len(b.parked()); got != 0 {
 					b.Errorf("%d dead letters parked, want none: it never ran", got)
 				}
@@ -60,12 +58,8 @@ func TestReceiveCountIsNotAnAttemptCount(t *testing.T) {
 				// It does not go round for ever: the age of the first copy counts.
 				time.Sleep(b.Config.Retry.DeadDeadline)
 				b.move(q, back)
-				if kept := b.handle(); len(kept) != 0 {
-					b.Fatalf("kept %v, want it parked", kept)
-				}
-				if got := len(b.Notes.Of(journal.Returned)); got != 2 {
-					b.Errorf("%d notes of a return, want 2", got)
-				}
+				b.keeps(0, "it is parked")
+				b.Noted(journal.Returned, 2)
 				parked := b.parked()
 				if len(parked) != 1 || parked[0].Reason != deadletter.ReceiveCount || parked[0].Lane != lane ||
 					parked[0].Sink != "search" {
@@ -87,9 +81,7 @@ func TestDeadLetterOfALeasedRowIsNotParked(t *testing.T) {
 		b.Admit(e)
 		l := b.Claim(e) // the last permitted attempt is running
 		b.move(b.live, m)
-		if kept := b.handle(); len(kept) != 1 {
-			b.Fatalf("kept %v, want the message", kept)
-		}
+		b.keeps(1, "the message")
 		b.want(0, 0, 1)
 		if r := b.Row(e.Doc); r.Dead != "" || r.Pending != e.Key {
 			b.Errorf("row %+v was touched", r)
@@ -100,9 +92,7 @@ func TestDeadLetterOfALeasedRowIsNotParked(t *testing.T) {
 		}
 		b.Commit(l, shard.Put)
 		time.Sleep(3 * time.Second)
-		if kept := b.handle(); len(kept) != 0 {
-			b.Fatalf("kept %v, want it done", kept)
-		}
+		b.keeps(0, "it is done")
 		b.want(0, 0, 0)
 	})
 }
@@ -116,9 +106,7 @@ func TestClaimWithoutAnswerIsParkedOnceItsLeaseHasEnded(t *testing.T) {
 		b.move(b.live, m)
 		b.handle()
 		time.Sleep(15 * time.Second)
-		if kept := b.handle(); len(kept) != 0 {
-			b.Fatalf("kept %v, want it parked", kept)
-		}
+		b.keeps(0, "it is parked")
 		b.want(1, 0, 0)
 		if got := b.parked()[0]; got.Reason != deadletter.ReceiveCount || got.Key != e.Key || got.MessageID != m.ID {
 			b.Errorf("parked %+v", got)
@@ -128,9 +116,7 @@ func TestClaimWithoutAnswerIsParkedOnceItsLeaseHasEnded(t *testing.T) {
 		b.Admit(b.Event(older))
 		b.move(b.live, older)
 		b.handle()
-		if got := len(b.Notes.Of(journal.Blocked)); got != 1 {
-			b.Errorf("%d notes of a blocked version, want 1", got)
-		}
+		b.Noted(journal.Blocked, 1)
 		b.want(2, 0, 0)
 	})
 }
@@ -288,9 +274,7 @@ func TestMessageThatHasNoRoomToBeSentAgainIsParked(t *testing.T) {
 			attrs[fmt.Sprint("a", i)] = queue.Text("x")
 		}
 		b.move(b.live, b.send(b.live, put("1", 1), attrs))
-		if kept := b.handle(); len(kept) != 0 {
-			b.Fatalf("kept %v", kept)
-		}
+		b.keeps(0, "it is parked, attributes and all")
 		b.want(1, 0, 0)
 		l, _, _ := b.Letters.Get(b.Context(), b.parked()[0].ID)
 		if len(l.Attributes) != queue.MaxAttributes {
@@ -321,9 +305,7 @@ func TestWithoutDeadLettersEverythingIsCountedAndGone(t *testing.T) {
 			deadletter.RejectedBySink)
 		b.handle()
 		b.want(0, 0, 0)
-		if got := len(b.Notes.Of(journal.Dropped)); got != 2 {
-			b.Errorf("%d notes of a drop, want 2", got)
-		}
+		b.Noted(journal.Dropped, 2)
 		if r := b.Row(e.Doc); r.Pending != "" {
 			b.Errorf("row %+v still waits", r)
 		}

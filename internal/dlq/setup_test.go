@@ -107,6 +107,14 @@ func (b *bench) handle() (kept []string) {
 	return kept
 }
 
+// keeps handles what is visible and checks how many messages the answer keeps.
+func (b *bench) keeps(want int, why string) {
+	b.Helper()
+	if kept := b.handle(); len(kept) != want {
+		b.Fatalf("kept %v, want %d: %s", kept, want, why)
+	}
+}
+
 func (b *bench) parked() []deadletter.Facts {
 	b.Helper()
 	all, next, err := b.Letters.List(b.Context(), deadletter.Filter{}, "", 1000)

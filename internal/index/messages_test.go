@@ -206,10 +206,7 @@ func TestAStaleHandleIsNotAFailedCall(t *testing.T) {
 func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1))
-		b.Change(doc("a"), func(r *shard.Row) {
-			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(2*time.Minute),
-				r.Pending
-		})
+		b.leased(doc("a"), 2*time.Minute)
 		asked := 0
 		b.inject = decide(func(op fault.Op) fault.Verdict {
 			if op.Call == "ChangeMessageVisibilityBatch" {
@@ -240,10 +237,7 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 func TestTwelveHoursAreKeptToTheMinute(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightStandard }}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
-		b.Change(doc("a"), func(r *shard.Row) {
-			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(20*time.Hour),
-				r.Pending
-		})
+		b.leased(doc("a"), 20*time.Hour)
 		s = b.turn(s)
 		if c := b.live.Counts(); c.InFlight != 1 {
 			b.Fatalf("queue %+v, want the message held", c)

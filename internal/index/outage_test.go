@@ -52,9 +52,7 @@ func TestAnOpenFlightWritesOnceAndAcknowledgesNothing(t *testing.T) {
 		b.holds("a", "2")
 		b.holds("b", "1")
 		b.Noted(journal.OutageWrite, 2) // audited, a line for each document
-		if n := b.sink.Counts().Requests; n != 1 {
-			b.Errorf("%d requests in four turns, want one", n)
-		}
+		b.requests(1, "one")
 		back()
 		b.fly(s, 3)
 		b.Noted(journal.Deleted, 0)
@@ -68,9 +66,7 @@ func TestAnOpenFlightWritesOnceAndAcknowledgesNothing(t *testing.T) {
 func TestAnOpenFlightWhoseTableIsBackWritesNothing(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		b.fly(b.open(put("a", 1)), 1)
-		if n := b.sink.Counts().Requests; n != 0 {
-			b.Errorf("%d requests, want none: the table was not away", n)
-		}
+		b.requests(0, "none: the table was not away")
 		b.inQueue(1)
 	})
 }
@@ -88,9 +84,7 @@ func TestAnOpenFlightGoesOnWhileTheTableIsAway(t *testing.T) {
 		}
 		back()
 		b.fly(b.launched.list[1], 3)
-		if n := b.sink.Counts().Requests; n != 1 {
-			b.Errorf("%d requests, want the first execution's", n)
-		}
+		b.requests(1, "the first execution's")
 	})
 }
 
@@ -202,9 +196,7 @@ func TestAnOpenFlightLeavesWhatIsNotADocumentToReceive(t *testing.T) {
 		s := b.open(touched("a", 1)) // and no loader
 		b.away()
 		b.turn(s)
-		if n := b.sink.Counts().Requests; n != 0 {
-			b.Errorf("%d requests for what is not a document", n)
-		}
+		b.requests(0, "for what is not a document")
 		if l := b.TakeLetters(b.dead); len(l) != 0 {
 			b.Errorf("dead letters %+v without a row", l)
 		}

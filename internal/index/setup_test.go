@@ -247,6 +247,20 @@ func (b *bench) holds(id, want string) {
 	}
 }
 
+// requests checks how often the sink was asked.
+func (b *bench) requests(want int64, why string) {
+	b.Helper()
+	if got := b.sink.Counts().Requests; got != want {
+		b.Errorf("%d requests, want %d: %s", got, want, why)
+	}
+}
+
+// leased gives the lease of a pending version to somebody else.
+func (b *bench) leased(id shard.DocID, length time.Duration) {
+	b.Helper()
+	b.Change(id, func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(length), r.Pending })
+}
+
 // inQueue checks how many messages the live queue still has.
 func (b *bench) inQueue(want int) {
 	b.Helper()

@@ -82,11 +82,7 @@ func TestSuspectsAreWrittenApart(t *testing.T) {
 
 func TestWhatDoesNotFitIntoAnInvocationWaitsForTheNext(t *testing.T) {
 	stage{sink: memory.SinkSettings{Latency: 2500 * time.Millisecond}}.play(t, func(b *bench) {
-		var bodies []string
-		for i := range 5 {
-			bodies = append(bodies, put(fmt.Sprint(i), 1))
-		}
-		s := b.hold(bodies...)
+		s := b.hold(put("0", 1), put("1", 1), put("2", 1), put("3", 1), put("4", 1))
 		for i := range 5 {
 			b.Change(doc(i), func(r *shard.Row) { r.Attempts = 3 })
 		}
@@ -110,9 +106,7 @@ func TestAnOpenCircuitBreakerEndsTheTurnsWriting(t *testing.T) {
 		}
 		b.sink.ScriptRequests(throttled())
 		s = b.turn(s)
-		if n := b.sink.Counts().Requests; n != 1 {
-			b.Errorf("%d requests, want no more after the 429", n)
-		}
+		b.requests(1, "no more after the 429")
 		b.Noted(journal.Claimed, 1)
 		b.fly(s, 5)
 		b.inQueue(0)
@@ -172,9 +166,7 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 			}
 			begin = s.Started.Time()
 		}
-		if n := len(b.Notes.Of(journal.Received)); n != 1 {
-			b.Errorf("%d receives, want one: an outage burns none", n)
-		}
+		b.Noted(journal.Received, 1)
 		b.sink.SetDown(nil)
 		b.fly(s, 3)
 		b.holds("a", "1")
@@ -225,10 +217,7 @@ func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
 func TestAStandardFlightGoesOnBeforeItsEventsAreUsedUp(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightStandard }}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
-		b.Change(doc("a"), func(r *shard.Row) {
-			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(time.Hour),
-				r.Pending
-		})
+		b.leased(doc("a"), time.Hour)
 		s.Turn = 1998
 		if s = b.turn(s); s.Done {
 			b.Fatal("continued too early")
@@ -244,9 +233,7 @@ func TestAStandardFlightGoesOnBeforeItsEventsAreUsedUp(t *testing.T) {
 func TestAContinuationThatFails(t *testing.T) {
 	late := func(b *bench) flight.State {
 		s := b.hold(put("a", 1))
-		b.Change(doc("a"), func(r *shard.Row) {
-			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(12*time.Second), r.Pending
-		})
+		b.leased(doc("a"), 12*time.Second)
 		s.Started = now().Add(10*time.Second - b.Config.Flight.ContinueAfter)
 		return s
 	}

@@ -110,9 +110,7 @@ func TestAManifestHoldsWhatIsNotDone(t *testing.T) {
 		if errs := b.live.Send(b.Context(), []queue.Outgoing{out}); errs != nil {
 			b.Fatal(errs)
 		}
-		if kept := b.poll(); len(kept) != 1 {
-			b.Errorf("kept %v, want the notification until its last event is done", kept)
-		}
+		b.keeps(1, "the notification until its last event is done")
 		m := b.manifests()
 		if len(m) != 1 || len(m[0].Records) != 1 {
 			b.Fatalf("flights %+v, want one of one message", m)
@@ -152,9 +150,7 @@ func TestAFailedEventTakesItsMessageOutOfTheFlight(t *testing.T) {
 			b.Fatal(errs)
 		}
 		b.send(put("c", 1))
-		if kept := b.poll(); len(kept) != 2 {
-			b.Errorf("kept %v, want both", kept)
-		}
+		b.keeps(2, "both")
 		if m := b.manifests(); len(m) != 1 || len(m[0].Records) != 1 || m[0].Records[0].Events[0].Doc != doc("c") {
 			b.Errorf("flights %+v, want one with the other message", m)
 		}
@@ -174,9 +170,7 @@ func TestAFlightThatCannotBeStartedKeepsItsMessages(t *testing.T) {
 					return fault.OK
 				})
 				b.send(put("a", 1))
-				if kept := b.poll(); len(kept) != 1 {
-					b.Errorf("kept %v, want the message", kept)
-				}
+				b.keeps(1, "the message")
 				b.Noted(journal.LaunchLost, 1)
 				b.Noted(journal.Launched, 0)
 				if tries < 2 {
@@ -269,9 +263,7 @@ func TestAScheduledEventThatCannotBeStoredKeepsItsMessage(t *testing.T) {
 					return fault.OK
 				})
 				b.send(notBefore(put("a", 1), time.Now().Add(ahead)))
-				if kept := b.poll(); len(kept) != 1 {
-					b.Errorf("kept %v, want the message", kept)
-				}
+				b.keeps(1, "the message")
 				b.Noted(journal.Scheduled, 0)
 				b.Noted(journal.Failed, 1)
 			})
@@ -287,9 +279,7 @@ func TestAScheduledEventTooLargeToBeMarkedIsStored(t *testing.T) {
 		body := notBefore(put("a", 1), when)
 		body += string(slices.Repeat([]byte{' '}, queue.MaxBytes-len(body)))
 		b.send(body)
-		if kept := b.poll(); len(kept) != 0 {
-			b.Errorf("kept %v, want it stored", kept)
-		}
+		b.keeps(0, "it is stored")
 		items, _, err := b.schedule.Due(b.Context(), when, "", 10)
 		if err != nil || len(items) != 1 || items[0].Body != body {
 			b.Errorf("%d items are stored (%v), want the message as it was", len(items), err)

@@ -21,9 +21,7 @@ func TestRowPastItsTTLCountsInFull(t *testing.T) {
 			b.Fatalf("row %+v is not past its TTL", r)
 		}
 		b.send(put("a", 1), put("a", 2))
-		if kept := b.poll(); len(kept) != 0 {
-			b.Errorf("kept %v, want both acknowledged by the row", kept)
-		}
+		b.keeps(0, "both acknowledged by the row")
 		b.Noted(journal.Stale, 1)
 		b.Noted(journal.Duplicate, 1)
 		b.send(put("a", 3)) // and a newer one takes the time to expire away
@@ -43,9 +41,7 @@ func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 		before := b.Row(doc("a"))
 		// not even a duplicate is believed: what committed means then is not known
 		b.send(put("a", 1), put("a", 2), put("b", 1))
-		if kept := b.poll(); len(kept) != 3 {
-			b.Errorf("kept %v, want all three", kept)
-		}
+		b.keeps(3, "all three")
 		b.Noted(journal.Schema, 2)
 		if r := b.Row(doc("a")); r != before {
 			b.Errorf("row %+v, want it untouched: %+v", r, before)
@@ -54,9 +50,7 @@ func TestRowOfANewerSchemaIsLeftAlone(t *testing.T) {
 			b.Errorf("flights %+v, want the other document's alone", m)
 		}
 		time.Sleep(73 * time.Hour) // long past the dead deadline: still nothing this code may decide
-		if kept := b.poll(); len(kept) != 2 {
-			b.Errorf("kept %v, want both of the newer schema, still", kept)
-		}
+		b.keeps(2, "both of the newer schema, still")
 		for _, l := range b.TakeLetters(b.dead) {
 			if l.Doc == doc("a") {
 				b.Errorf("dead letter %+v of a row that this code cannot read", l.Facts)
@@ -127,9 +121,7 @@ func TestAnOlderVersionIsAdmittedWhereTheNewestIsADeadLetter(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.Change(doc("a"), func(r *shard.Row) { r.VersionClass, r.Dead = shard.ClassInt, b.EventOf(put("a", 2)).Key })
 		b.send(put("a", 2), put("a", 1))
-		if kept := b.poll(); len(kept) != 1 {
-			b.Errorf("kept %v, want version 1 held", kept)
-		}
+		b.keeps(1, "version 1 held")
 		if r := b.Row(doc("a")); r.Pending != b.EventOf(put("a", 1)).Key {
 			b.Errorf("row %+v, want version 1 pending", r)
 		}
@@ -154,9 +146,7 @@ func TestARedeliveryReadsBeforeItWrites(t *testing.T) {
 		}
 		b.commit(b.EventOf(put("a", 1)))
 		time.Sleep(41 * time.Second)
-		if kept := b.poll(); len(kept) != 1 {
-			b.Errorf("kept %v, want the one that is still pending", kept)
-		}
+		b.keeps(1, "the one that is still pending")
 		if writes != 2 {
 			b.Errorf("%d row writes after a redelivery that changes nothing, want 2 still", writes)
 		}
@@ -176,9 +166,7 @@ func TestAReadThatFailsLeavesTheJudgementToADMIT(t *testing.T) {
 			return fault.OK
 		})
 		time.Sleep(41 * time.Second)
-		if kept := b.poll(); len(kept) != 0 {
-			b.Errorf("kept %v, want a duplicate by the image of the refused ADMIT", kept)
-		}
+		b.keeps(0, "a duplicate by the image of the refused ADMIT")
 		b.Noted(journal.Duplicate, 1)
 		b.Noted(journal.RowRefused, 1)
 	})
@@ -193,9 +181,7 @@ func TestOneDocumentsTroubleIsItsOwn(t *testing.T) {
 			return fault.OK
 		})
 		b.send(put("a", 1), put("b", 1))
-		if kept := b.poll(); len(kept) != 2 {
-			b.Errorf("kept %v, want both", kept)
-		}
+		b.keeps(2, "both")
 		b.Noted(journal.Failed, 1)
 		b.Noted(journal.Unreachable, 0)
 		if m := b.manifests(); len(m) != 1 || len(m[0].Records) != 1 || m[0].Records[0].Events[0].Doc != doc("b") {

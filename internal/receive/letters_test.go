@@ -42,9 +42,7 @@ func TestDeadDeadlineIsADeadLetterThenPARK(t *testing.T) {
 				b.Errorf("%d dead letters are stored before PARK, want one: a crash between the two must not lose it", n)
 			}
 		})
-		if kept := b.poll(); len(kept) != 0 {
-			b.Errorf("kept %v, want it acknowledged", kept)
-		}
+		b.keeps(0, "it is acknowledged")
 		b.wantLetter(deadletter.DeadDeadline, 1)
 		if r := b.Row(doc("a")); r.Dead != key || r.Pending != "" || r.BurstStart != 0 || r.ExpiresAt == 0 {
 			b.Errorf("row %+v, want it dead and settled", r)
@@ -73,16 +71,12 @@ func TestDeadDeadlineWaitsWhileTheVersionIsBeingWritten(t *testing.T) {
 			r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = key, key, now(), "somebody",
 				now().Add(30*time.Second)
 		})
-		if kept := b.poll(); len(kept) != 1 {
-			b.Errorf("kept %v, want the message held while somebody has the lease", kept)
-		}
+		b.keeps(1, "the message held while somebody has the lease")
 		if n := b.dead.Counts().Total(); n != 0 {
 			b.Errorf("%d dead letters of a version that is being written", n)
 		}
 		time.Sleep(41 * time.Second) // visible again, and the lease is over
-		if kept := b.poll(); len(kept) != 0 {
-			b.Errorf("kept %v after the lease", kept)
-		}
+		b.keeps(0, "after the lease")
 		b.wantLetter(deadletter.DeadDeadline, 1)
 	})
 }
@@ -97,9 +91,7 @@ func TestAnOverdueVersionBesideALeasedOneWaitsOutsideAFlight(t *testing.T) {
 			r.Pending, r.Claimed, r.BurstStart, r.Owner, r.LeaseUntil = older, older, now(), "somebody",
 				now().Add(13*time.Second)
 		})
-		if kept := b.poll(); len(kept) != 1 {
-			b.Errorf("kept %v, want the message", kept)
-		}
+		b.keeps(1, "the message")
 		if m, l := b.manifests(), b.TakeLetters(b.dead); len(m) != 0 || len(l) != 0 {
 			b.Errorf("%d flights and %d dead letters, want neither while somebody writes the document", len(m), len(l))
 		}
@@ -108,9 +100,7 @@ func TestAnOverdueVersionBesideALeasedOneWaitsOutsideAFlight(t *testing.T) {
 			b.Errorf("%d messages are visible, want it left to its visibility", n)
 		}
 		time.Sleep(2 * time.Second)
-		if kept := b.poll(); len(kept) != 0 {
-			b.Errorf("kept %v after the lease", kept)
-		}
+		b.keeps(0, "after the lease")
 		b.wantLetter(deadletter.DeadDeadline, 2)
 	})
 }
@@ -126,9 +116,7 @@ func TestPARKRefusedBecauseLeasedKeepsTheMessage(t *testing.T) {
 				Until: now().Add(13 * time.Second),
 			}))
 		})
-		if kept := b.poll(); len(kept) != 1 {
-			b.Errorf("kept %v, want the message: its version may be in the sink in a moment", kept)
-		}
+		b.keeps(1, "the message: its version may be in the sink in a moment")
 		if r := b.Row(doc("a")); r.Dead != "" || r.Owner != "t" {
 			b.Errorf("row %+v, want the lease untouched", r)
 		}
@@ -136,9 +124,7 @@ func TestPARKRefusedBecauseLeasedKeepsTheMessage(t *testing.T) {
 		time.Sleep(41 * time.Second)
 		b.admit(put("a", 2))
 		b.commit(b.EventOf(put("a", 2)))
-		if kept := b.poll(); len(kept) != 0 {
-			b.Errorf("kept %v after a newer commit", kept)
-		}
+		b.keeps(0, "after a newer commit")
 		if l := b.TakeLetters(b.dead); len(l) != 0 {
 			b.Errorf("dead letters %+v of a version that was superseded", l)
 		}
@@ -199,9 +185,7 @@ func TestAnOverdueVersionDoesNotStandInForANewerOne(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 1))
 		b.send(put("a", 2))
-		if kept := b.poll(); len(kept) != 1 {
-			b.Errorf("kept %v, want the newer version held and the old one acknowledged", kept)
-		}
+		b.keeps(1, "the newer version held and the old one acknowledged")
 		b.wantLetter(deadletter.DeadDeadline, 1)
 		if r := b.Row(doc("a")); r.Pending != b.EventOf(put("a", 2)).Key {
 			b.Errorf("row %+v, want version 2 pending", r)
@@ -213,9 +197,7 @@ func TestADeadNewestVersionLetsAnOlderOneBeAdmitted(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.overdue(put("a", 2))
 		b.send(put("a", 1)) // sent later, by a slower producer
-		if kept := b.poll(); len(kept) != 1 {
-			b.Errorf("kept %v, want version 1 held", kept)
-		}
+		b.keeps(1, "version 1 held")
 		if r := b.Row(doc("a")); r.Pending != b.EventOf(put("a", 1)).Key || r.Dead != b.EventOf(put("a", 2)).Key {
 			b.Errorf("row %+v, want version 1 pending and version 2 dead", r)
 		}
@@ -250,9 +232,7 @@ func TestWithoutDeadLettersMessagesAreDroppedAloud(t *testing.T) {
 		key := b.EventOf(put("a", 1)).Key
 		b.Change(doc("a"), func(r *shard.Row) { r.Pending, r.BurstStart = key, now() })
 		b.send("not json", put("b", 1))
-		if kept := b.poll(); len(kept) != 1 {
-			b.Errorf("kept %v, want the good message held and the others dropped", kept)
-		}
+		b.keeps(1, "the good message held and the others dropped")
 		b.Noted(journal.Dropped, 2)
 		b.Noted(journal.DeadLettered, 0)
 		for _, n := range b.Notes.Of(journal.Dropped) {
@@ -280,9 +260,7 @@ func TestWithoutDeadLettersALeasedVersionIsKept(t *testing.T) {
 				Until: now().Add(13 * time.Second),
 			}))
 		})
-		if kept := b.poll(); len(kept) != 1 {
-			b.Errorf("kept %v, want the message: somebody is writing it", kept)
-		}
+		b.keeps(1, "the message: somebody is writing it")
 		b.Noted(journal.Dropped, 0)
 	})
 }
@@ -333,9 +311,7 @@ func TestACollectionOfAnotherSinkIsADeadLetter(t *testing.T) {
 	}, func(b *bench) {
 		body := put("a", 1)
 		b.send(body[:len(body)-1]+`,"collection":"elsewhere"}`, put("a", 1))
-		if kept := b.poll(); len(kept) != 1 {
-			b.Errorf("kept %v, want the message of this sink", kept)
-		}
+		b.keeps(1, "the message of this sink")
 		if l := b.TakeLetters(b.dead); len(l) != 1 || l[0].Reason != deadletter.Contract || l[0].Doc.Collection() != "elsewhere" {
 			b.Errorf("dead letters %+v, want the stray one", l)
 		}
@@ -347,9 +323,7 @@ func TestAVersionOfAnotherClassIsADeadLetter(t *testing.T) {
 		b.Change(doc("a"), func(r *shard.Row) { r.VersionClass, r.Committed = shard.ClassSeq, "\x01" })
 		before := b.Row(doc("a"))
 		b.send(put("a", 1), put("a", 2), put("b", 1))
-		if kept := b.poll(); len(kept) != 1 {
-			b.Errorf("kept %v, want the other document's message", kept)
-		}
+		b.keeps(1, "the other document's message")
 		l := b.TakeLetters(b.dead)
 		if len(l) != 2 || slices.ContainsFunc(l,
 			func(l deadletter.Letter) bool { return l.Reason != deadletter.ClassMismatch }) {

@@ -88,9 +88,7 @@ func TestATableThatAnswersIsNotAway(t *testing.T) {
 				b.admit(put("c", 2))
 				b.inject = fail(c.verdicts)
 				b.send(put("a", 1), put("b", 1), put("c", 1))
-				if kept := b.poll(); len(kept) != 3 {
-					b.Errorf("kept %v, want all three", kept)
-				}
+				b.keeps(3, "all three")
 				b.Noted(journal.Unreachable, c.unreachable)
 				if got := b.written(); !slices.Equal(got, c.open) {
 					b.Errorf("%v are written open, want %v", got, c.open)
@@ -188,9 +186,7 @@ func TestADeadVersionIsNotWrittenOpen(t *testing.T) {
 			return fault.FailBefore
 		})
 		b.send(put("a", 1), put("a", 2))
-		if kept := b.poll(); len(kept) != 2 {
-			b.Errorf("kept %v, want both", kept)
-		}
+		b.keeps(2, "both")
 		for _, m := range b.manifests() {
 			for _, r := range m.Records {
 				if r.Message.Body == put("a", 2) {

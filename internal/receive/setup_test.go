@@ -124,6 +124,14 @@ func (b *bench) poll() (kept []string) {
 	return kept
 }
 
+// keeps polls and checks how many messages the answer keeps.
+func (b *bench) keeps(want int, why string) {
+	b.Helper()
+	if kept := b.poll(); len(kept) != want {
+		b.Errorf("kept %v, want %d: %s", kept, want, why)
+	}
+}
+
 // commit writes a version as index would.
 func (b *bench) commit(e event.Event) {
 	b.Helper()

@@ -63,12 +63,8 @@ func TestRedriveAfterNewerCommitIsSuperseded(t *testing.T) {
 		if _, ok := b.Facts(id); ok {
 			b.Error("the dead letter is still there")
 		}
-		if got := b.Take(b.live); len(got) != 0 {
-			b.Errorf("%d messages were sent, want none", len(got))
-		}
-		if n := b.Notes.Of(journal.Dropped); len(n) != 1 {
-			b.Errorf("%d notes of a drop, want 1", len(n))
-		}
+		b.sent(b.live, 0)
+		b.Noted(journal.Dropped, 1)
 		b.one(id, redrive.How{}, redrive.Gone)
 	})
 }
@@ -88,9 +84,7 @@ func TestRedriveThatOvertakesRejectStaysParked(t *testing.T) {
 		if f, ok := b.Facts(id); !ok || f.State != deadletter.Parked || f.Redrives != 0 {
 			b.Fatalf("dead letter %+v, there %t; want it parked", f, ok)
 		}
-		if got := b.Take(b.live); len(got) != 0 {
-			b.Errorf("%d messages were sent, want none", len(got))
-		}
+		b.sent(b.live, 0)
 		b.one(id, redrive.How{}, redrive.Sent)
 	})
 }
@@ -102,10 +96,7 @@ func TestRefusedRedriveStaysParked(t *testing.T) {
 		for n := range 3 {
 			time.Sleep(time.Minute)
 			b.one(id, redrive.How{}, redrive.Sent)
-			copies := b.Take(b.live)
-			if len(copies) != 1 {
-				b.Fatalf("%d copies, want 1", len(copies))
-			}
+			copies := b.sent(b.live, 1)
 			if again := b.die(copies[0]); again != id { // the sink refuses it again
 				b.Fatalf("dead letter %s, want %s: one dead letter for one version", again, id)
 			}
@@ -126,14 +117,9 @@ func TestRedriveOlderThanRowsIsTooOldToJudge(t *testing.T) {
 		b.one(id, redrive.How{DryRun: true}, redrive.Sent)
 		time.Sleep(time.Millisecond)
 		b.one(id, redrive.How{}, redrive.TooOld)
-		if got := b.Take(b.live); len(got) != 0 {
-			b.Fatalf("%d messages were sent, want none", len(got))
-		}
+		b.sent(b.live, 0)
 		b.one(id, redrive.How{Force: true, By: "ann"}, redrive.Sent)
-		copies := b.Take(b.live)
-		if len(copies) != 1 {
-			b.Fatalf("%d copies, want 1", len(copies))
-		}
+		copies := b.sent(b.live, 1)
 		// Young enough to be judged during the redrive span, and no younger.
 		if age, want := time.Since(copies[0].FirstSent()), limit-b.Config.Lifecycle.RedriveSpan; age < want ||
 			age > want+time.Second {
@@ -164,10 +150,7 @@ func TestCopyUnderArrivalIsNotNewerThanItsOriginal(t *testing.T) {
 		newer.Attributes = arrival
 		time.Sleep(time.Hour)
 		b.one(id, redrive.How{}, redrive.Sent)
-		copies := b.Take(b.live)
-		if len(copies) != 1 {
-			b.Fatalf("%d copies, want 1", len(copies))
-		}
+		copies := b.sent(b.live, 1)
 		if got, want := b.Event(copies[0]).Key, b.Event(m).Key; got != want {
 			b.Errorf("copy has key %s, its original %s", got, want)
 		}
@@ -284,9 +267,7 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 		}
 		b.service.Letters = b.Letters
 		b.one(id, redrive.How{}, redrive.Sent) // again: a duplicate, judged by version
-		if copies := b.Take(b.live); len(copies) != 2 {
-			b.Errorf("%d copies, want 2", len(copies))
-		}
+		b.sent(b.live, 2)
 	})
 }
 
@@ -313,8 +294,6 @@ func TestDeadLetterThatCannotBeCopiedStays(t *testing.T) {
 		if got, err := b.service.One(b.Context(), lost.ID, redrive.How{}); got != redrive.Failed || err == nil {
 			b.Errorf("no such sink: got %s, error %v", got, err)
 		}
-		if n := len(b.Take(b.live)); n != 0 {
-			b.Errorf("%d messages were sent", n)
-		}
+		b.sent(b.live, 0)
 	})
 }

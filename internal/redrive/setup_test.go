@@ -128,6 +128,16 @@ func (b *bench) one(id string, how redrive.How, want redrive.Outcome) {
 	}
 }
 
+// sent takes what was sent to a queue, and checks how much it is.
+func (b *bench) sent(q *memory.Queue, want int) []queue.Message {
+	b.Helper()
+	ms := b.Take(q)
+	if len(ms) != want {
+		b.Fatalf("%d messages were sent, want %d", len(ms), want)
+	}
+	return ms
+}
+
 func ids(facts []deadletter.Facts) string {
 	var out []string
 	for _, f := range facts {
