@@ -17,6 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/proof/price"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
 	"github.com/lullhq/lull/internal/usecasetest"
 )
 
@@ -50,7 +51,7 @@ func (t tally) Scan(ctx context.Context, segment, segments int, cursor string, l
 	rows, next, err := t.scanner.Scan(ctx, segment, segments, cursor, limit)
 	bytes := 0
 	for _, r := range rows {
-		bytes += itemSize(r)
+		bytes += shardtest.ItemSize(r)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +62,7 @@ func (t tally) Scan(ctx context.Context, segment, segments int, cursor string, l
 
 func (t tally) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	old, err := t.Store.Write(ctx, w)
-	units := price.WriteUnits(max(itemSize(old), itemSize(w.Apply(old))))
+	units := price.WriteUnits(max(shardtest.ItemSize(old), shardtest.ItemSize(w.Apply(old))))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w.Doc.IsDocument() {
@@ -70,26 +71,6 @@ func (t tally) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 		t.fixed += units
 	}
 	return old, err
-}
-
-// itemSize is the size of a row's item by DynamoDB's published rules: see the same in package
-// shard's tests, which hold it to 200 bytes.
-func itemSize(r shard.Row) int {
-	if !r.Exists() {
-		return 0
-	}
-	n := len("doc") + len(r.Doc)
-	for _, a := range shard.Attrs() {
-		v, ok := r.Get(a)
-		if !ok {
-			continue
-		}
-		n += len(a) + len(v.Text)
-		if v.Kind == shard.KindNumber {
-			n += 1 + (len(strings.Trim(strconv.FormatInt(v.Num, 10), "-0"))+1)/2
-		}
-	}
-	return n
 }
 
 // id is as long as a UUID.
@@ -159,7 +140,7 @@ func rowBytes(t *testing.T) (bytes int) {
 	synctest.Test(t, func(t *testing.T) {
 		s := setup(t)
 		s.settle(id(1))
-		bytes = itemSize(s.Row(id(1)))
+		bytes = shardtest.ItemSize(s.Row(id(1)))
 	})
 	return bytes
 }

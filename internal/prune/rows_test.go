@@ -284,33 +284,3 @@ func (s *brokenScan) Scan(ctx context.Context, segment, segments int, cursor str
 	}
 	return s.Scanner.Scan(ctx, segment, segments, cursor, limit)
 }
-
-// What a pass costs grows with the table: one read of every row a day, one write of every row that
-// goes.
-func TestAPassReadsEachRowOnceAndWritesOnlyWhatGoes(t *testing.T) {
-	t.Parallel()
-	for _, rows := range []int{1_000, 4_000, 16_000} {
-		t.Run(fmt.Sprint(rows), func(t *testing.T) {
-			play(t, func(b *bench) {
-				for i := range rows {
-					if b.commit(doc(i), 1, shard.Put); i == rows/100 {
-						time.Sleep(day) // one of a hundred is a day older
-					}
-				}
-				time.Sleep(29*day + time.Hour)
-				before := b.Shards.Counts()
-				rep := b.run()
-				after := b.Shards.Counts()
-				if got, want := rep.Rows.Read, rows+2; got != want {
-					b.Errorf("read %d rows, want %d", got, want)
-				}
-				if got, want := after.Reads-before.Reads, int64(rows+3); got != want {
-					b.Errorf("%d reads, want %d", got, want)
-				}
-				if got, want := after.Writes-before.Writes, int64(rows/100+1+4); got != want {
-					b.Errorf("%d writes, want %d: what goes, and the run rows", got, want)
-				}
-			})
-		})
-	}
-}

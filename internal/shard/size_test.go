@@ -1,42 +1,13 @@
 package shard_test
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
 )
-
-// itemSize is the size of a row's item by DynamoDB's published rules ("Item sizes and formats" in
-// its developer guide): names and texts in UTF-8, binary as it is, numbers a byte for every two
-// significant digits, one more, and one for a sign.
-func itemSize(r shard.Row) int {
-	n := len("doc") + len(r.Doc)
-	for _, a := range shard.Attrs() {
-		v, ok := r.Get(a)
-		if !ok {
-			continue
-		}
-		n += len(a)
-		if v.Kind == shard.KindNumber {
-			n += numberSize(v.Num)
-		} else {
-			n += len(v.Text)
-		}
-	}
-	return n
-}
-
-func numberSize(v int64) int {
-	n := 1
-	if v < 0 {
-		n++
-	}
-	digits := strings.Trim(strconv.FormatInt(v, 10), "-0") // zeros at either end are not stored
-	return n + (len(digits)+1)/2
-}
 
 // sizedKey has a version below 16 million and no zero in its times or digest.
 func sizedKey(t *testing.T) shard.OrderKey {
@@ -83,12 +54,12 @@ func TestASettledRowHasAtMost200Bytes(t *testing.T) {
 		t.Errorf("the key has %d bytes, want %d", got, want)
 	}
 	r := settle(t, shard.Row{Doc: longest}, k)
-	t.Logf("%d bytes: %+v", itemSize(r), r)
-	if got := itemSize(r); got > 200 {
+	t.Logf("%d bytes: %+v", shardtest.ItemSize(r), r)
+	if got := shardtest.ItemSize(r); got > 200 {
 		t.Errorf("a settled row has %d bytes, want at most 200", got)
 	}
 	parked := settle(t, shard.Row{Doc: longest, Dead: k[:len(k)-1] + "\x01"}, k)
-	if got := itemSize(parked); got > 200 {
+	if got := shardtest.ItemSize(parked); got > 200 {
 		t.Errorf("with the mark of a dead letter it has %d bytes, want at most 200", got)
 	}
 }
@@ -106,7 +77,7 @@ func TestTheFullestRowHasAtMostOneKilobyte(t *testing.T) {
 	}
 	l := shard.Lease{Doc: r.Doc, Key: k, Token: r.Owner, At: now}
 	r.LastError = shard.Release(l, strings.Repeat("ü", 500), true).Apply(r).LastError
-	if got := itemSize(r); got > 1024 || len(r.LastError) != shard.MaxLastError {
+	if got := shardtest.ItemSize(r); got > 1024 || len(r.LastError) != shard.MaxLastError {
 		t.Errorf("%d bytes, with an error of %d, want at most 1024: each write would cost double", got,
 			len(r.LastError))
 	}
@@ -118,7 +89,7 @@ func TestSizesOfNumbers(t *testing.T) {
 		0: 1, 7: 2, 10: 2, 12: 2, 123: 3, -123: 4, 100_000: 2,
 		1_777_888_812_345_671: 9,
 	} {
-		if got := numberSize(n); got != want {
+		if got := shardtest.NumberSize(n); got != want {
 			t.Errorf("%d has %d bytes, want %d", n, got, want)
 		}
 	}
