@@ -20,19 +20,15 @@ func TestDeadLettersAreNeverTrimmed(t *testing.T) {
 			b.die(message(put(fmt.Sprintf("%04d", i), 1)))
 		}
 		time.Sleep(400 * 24 * time.Hour)
-		n := 0
-		if err := b.service.List(b.Context(), redrive.Selection{},
-			func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
-			b.Errorf("listed %d dead letters, error %v; want %d", n, err, letters)
+		if n := len(b.list(redrive.Selection{})); n != letters {
+			b.Errorf("listed %d dead letters, want %d", n, letters)
 		}
 		tally, err := b.service.Redrive(b.Context(), redrive.Order{How: redrive.How{Force: true}})
 		if err != nil || tally[redrive.Sent] != letters {
 			b.Errorf("redrive: %v, error %v; want %d sent", tally, err, letters)
 		}
-		n = 0
-		if err := b.service.List(b.Context(), redrive.Selection{},
-			func(deadletter.Facts) error { n++; return nil }); err != nil || n != letters {
-			b.Errorf("%d dead letters are left, error %v; want %d: a redrive deletes none", n, err, letters)
+		if n := len(b.list(redrive.Selection{})); n != letters {
+			b.Errorf("%d dead letters remain, want %d: a redrive deletes none", n, letters)
 		}
 	})
 }
@@ -67,21 +63,15 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 			{"id", redrive.Selection{ID: third}, "3"},
 		}
 		for _, tt := range tests {
-			var got []deadletter.Facts
-			err := b.service.List(b.Context(), tt.s,
-				func(f deadletter.Facts) error { got = append(got, f); return nil })
-			if err != nil || ids(got) != tt.want {
-				b.Errorf("%s: got %q, error %v; want %q", tt.name, ids(got), err, tt.want)
+			if got := b.list(tt.s); ids(got) != tt.want {
+				b.Errorf("%s: got %q, want %q", tt.name, ids(got), tt.want)
 			}
 		}
 		// Sent again and heard of no more: it shows as parked once the dead-letter queue would have
 		// forgotten it.
 		time.Sleep(b.Config.Queues.DeadLetterRetention)
-		var got []deadletter.Facts
-		parked := redrive.Selection{Filter: deadletter.Filter{State: deadletter.Parked}}
-		if err := b.service.List(b.Context(), parked,
-			func(f deadletter.Facts) error { got = append(got, f); return nil }); err != nil || len(got) != 4 {
-			b.Errorf("%d dead letters show as parked, error %v; want 4", len(got), err)
+		if got := b.list(selection(deadletter.Filter{State: deadletter.Parked})); len(got) != 4 {
+			b.Errorf("%d dead letters show as parked, want 4", len(got))
 		}
 	})
 }
@@ -89,69 +79,35 @@ func TestSelectionByReasonCollectionTimeKeyAndState(t *testing.T) {
 func TestBadSelectionsChangeNothing(t *testing.T) {
 	play(t, func(b *bench) {
 		b.die(message(put("1", 1)))
-		ann := redrive.How{By: "ann"}
-		tests := []struct {
-			name string
-			do   func() error
-			want error
-		}{
-			{"unknown reason", func() error {
-				_, err := b.service.Redrive(b.Context(), redrive.Order{
-					Selection: redrive.Selection{Filter: deadletter.Filter{Reason: "nope"}},
-				})
-				return err
-			}, redrive.ErrFilter},
-			{"unknown state", func() error {
-				_, err := b.service.Redrive(b.Context(), redrive.Order{
-					Selection: redrive.Selection{Filter: deadletter.Filter{State: "nope"}},
-				})
-				return err
-			}, redrive.ErrFilter},
-			{"bad collection", func() error {
-				_, err := b.service.Redrive(b.Context(), redrive.Order{
-					Selection: redrive.Selection{Filter: deadletter.Filter{Collection: "No"}},
-				})
-				return err
-			}, redrive.ErrFilter},
-			{"times the wrong way round", func() error {
-				f := deadletter.Filter{After: time.Now(), Before: time.Now().Add(-1)}
-				_, err := b.service.Redrive(b.Context(), redrive.Order{Selection: redrive.Selection{Filter: f}})
-				return err
-			}, redrive.ErrFilter},
-			{"id and filter", func() error {
-				_, err := b.service.Redrive(b.Context(), redrive.Order{
-					Selection: redrive.Selection{ID: "x", Filter: deadletter.Filter{Doc: "content#1"}},
-				})
-				return err
-			}, redrive.ErrFilter},
-			{"unknown id", func() error {
-				_, err := b.service.Redrive(b.Context(), redrive.Order{Selection: redrive.Selection{ID: "x"}})
-				return err
-			}, redrive.ErrUnknown},
-			{
-				"show an unknown id", func() error { _, err := b.service.Show(b.Context(), "x"); return err },
-				redrive.ErrUnknown,
+		for name, order := range map[string]redrive.Order{
+			"unknown reason": {Selection: selection(deadletter.Filter{Reason: "nope"})},
+			"unknown state":  {Selection: selection(deadletter.Filter{State: "nope"})},
+			"bad collection": {Selection: selection(deadletter.Filter{Collection: "No"})},
+			"times the wrong way round": {
+				Selection: selection(deadletter.Filter{After: time.Now(), Before: time.Now().Add(-1)}),
 			},
-			{"negative rate", func() error {
-				_, err := b.service.Redrive(b.Context(),
-					redrive.Order{Rate: -1})
-				return err
-			}, nil},
-			{"drop without a name", func() error {
-				_,
-					err := b.service.Drop(b.Context(), redrive.Order{All: true})
-				return err
-			}, nil},
-			{"drop of everything, unsaid", func() error {
-				_,
-					err := b.service.Drop(b.Context(), redrive.Order{How: ann})
-				return err
-			}, redrive.ErrFilter},
-		}
-		for _, tt := range tests {
-			if err := tt.do(); err == nil || tt.want != nil && !errors.Is(err, tt.want) {
-				b.Errorf("%s: got %v, want an error (%v)", tt.name, err, tt.want)
+			"id and filter": {Selection: redrive.Selection{ID: "x", Filter: deadletter.Filter{Doc: "content#1"}}},
+		} {
+			if _, err := b.service.Redrive(b.Context(), order); !errors.Is(err, redrive.ErrFilter) {
+				b.Errorf("%s: got %v, want ErrFilter", name, err)
 			}
+		}
+		everything := redrive.Order{How: redrive.How{By: "ann"}}
+		if _, err := b.service.Drop(b.Context(), everything); !errors.Is(err, redrive.ErrFilter) {
+			b.Errorf("drop of everything, unsaid: got %v, want ErrFilter", err)
+		}
+		unknown := redrive.Order{Selection: redrive.Selection{ID: "x"}}
+		if _, err := b.service.Redrive(b.Context(), unknown); !errors.Is(err, redrive.ErrUnknown) {
+			b.Errorf("unknown id: got %v, want ErrUnknown", err)
+		}
+		if _, err := b.service.Show(b.Context(), "x"); !errors.Is(err, redrive.ErrUnknown) {
+			b.Errorf("show an unknown id: got %v, want ErrUnknown", err)
+		}
+		if _, err := b.service.Redrive(b.Context(), redrive.Order{Rate: -1}); err == nil {
+			b.Error("negative rate: no error")
+		}
+		if _, err := b.service.Drop(b.Context(), redrive.Order{All: true}); err == nil {
+			b.Error("drop without a name: no error")
 		}
 		b.sent(b.live, 0)
 		if n := b.Row("content#1"); n.Dead == "" {
@@ -255,10 +211,7 @@ func TestDropIsAudited(t *testing.T) {
 		if r := b.Row("content#1"); r.Dead == "" {
 			b.Error("the row forgot it: a copy under way would be tried again")
 		}
-		var left []deadletter.Facts
-		_ = b.service.List(b.Context(), redrive.Selection{},
-			func(f deadletter.Facts) error { left = append(left, f); return nil })
-		if got := ids(left); got != "0 2" {
+		if got := ids(b.list(redrive.Selection{})); got != "0 2" {
 			b.Errorf("left: %q, want 0 2", got)
 		}
 	})

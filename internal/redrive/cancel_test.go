@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
@@ -87,7 +86,6 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 		}})
 	}
 	m := func() queue.Message { return message(put("1", 3)) }
-	var lease shard.Lease
 	tests := []struct {
 		name   string
 		before func(b *bench)
@@ -110,7 +108,7 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 		},
 		{
 			"claimed meanwhile, no answer", func(b *bench) { b.hold(m()) },
-			func(b *bench) { lease = b.Claim(b.Event(m())) }, nil, true,
+			func(b *bench) { b.Claim(b.Event(m())) }, nil, true,
 		},
 		{
 			"overtaken meanwhile", func(b *bench) { b.hold(m()) },
@@ -119,32 +117,30 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := setup(t)
+			play(t, func(b *bench) {
 				tt.before(b)
 				if tt.race != nil {
 					b.service.Shards = &raceShards{b.Shards, func() { tt.race(b) }}
 				}
 				start := time.Now()
-				_, err := b.service.Cancel(t.Context(), "content#1", "ann")
+				_, err := b.service.Cancel(b.Context(), "content#1", "ann")
 				if !errors.Is(err, tt.want) {
-					t.Errorf("got %v, want %v", err, tt.want)
+					b.Errorf("got %v, want %v", err, tt.want)
 				}
-				if lease.Doc != "" && time.Since(start) < 13*time.Second {
-					t.Errorf("took %s: PARK must wait for the lease", time.Since(start))
+				if tt.want == nil && time.Since(start) < 13*time.Second {
+					b.Errorf("took %s: PARK must wait for the lease", time.Since(start))
 				}
-				lease = shard.Lease{}
-				n := 0
-				_ = b.service.List(t.Context(), redrive.Selection{}, func(deadletter.Facts) error { n++; return nil })
-				if got := n == 1; got != tt.stored {
-					t.Errorf("a dead letter is stored: %t, want %t", got, tt.stored)
+				if got := len(b.list(redrive.Selection{})) == 1; got != tt.stored {
+					b.Errorf("a dead letter is stored: %t, want %t", got, tt.stored)
 				}
 			})
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		if _, err := setup(t).service.Cancel(t.Context(), "content#1", ""); err == nil {
-			t.Error("got no error, want somebody to be named")
-		}
+	t.Run("for nobody", func(t *testing.T) {
+		play(t, func(b *bench) {
+			if _, err := b.service.Cancel(b.Context(), "content#1", ""); err == nil {
+				b.Error("got no error, want somebody to be named")
+			}
+		})
 	})
 }

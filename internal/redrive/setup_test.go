@@ -138,6 +138,20 @@ func (b *bench) sent(q *memory.Queue, want int) []queue.Message {
 	return ms
 }
 
+func selection(f deadletter.Filter) redrive.Selection { return redrive.Selection{Filter: f} }
+
+// list is what the service lists.
+func (b *bench) list(s redrive.Selection) (all []deadletter.Facts) {
+	b.Helper()
+	if err := b.service.List(b.Context(), s, func(f deadletter.Facts) error {
+		all = append(all, f)
+		return nil
+	}); err != nil {
+		b.Fatalf("list: %v", err)
+	}
+	return all
+}
+
 func ids(facts []deadletter.Facts) string {
 	var out []string
 	for _, f := range facts {
