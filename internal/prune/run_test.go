@@ -48,7 +48,8 @@ func TestManyRulesThatFireAreOneRun(t *testing.T) {
 			if got := fire(); got != 0 {
 				b.Errorf("a minute later: %d runs, want none", got)
 			}
-			time.Sleep(b.Config.Lifecycle.PruneEvery - time.Minute - 5*time.Second) // the rule does not fire to the second
+			// the rule does not fire to the second
+			time.Sleep(b.Config.Lifecycle.PruneEvery - time.Minute - 5*time.Second)
 		}
 	})
 }

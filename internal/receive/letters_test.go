@@ -312,7 +312,8 @@ func TestACollectionOfAnotherSinkIsADeadLetter(t *testing.T) {
 		body := put("a", 1)
 		b.send(body[:len(body)-1]+`,"collection":"elsewhere"}`, put("a", 1))
 		b.keeps(1, "the message of this sink")
-		if l := b.TakeLetters(b.dead); len(l) != 1 || l[0].Reason != deadletter.Contract || l[0].Doc.Collection() != "elsewhere" {
+		l := b.TakeLetters(b.dead)
+		if len(l) != 1 || l[0].Reason != deadletter.Contract || l[0].Doc.Collection() != "elsewhere" {
 			b.Errorf("dead letters %+v, want the stray one", l)
 		}
 	})
