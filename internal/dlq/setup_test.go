@@ -12,7 +12,6 @@ import (
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/usecasetest"
-	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // bench is dlq on the halves in memory, with virtual time.

@@ -19,7 +19,6 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/usecasetest"
 	"github.com/lullhq/lull/sink"
-	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // bench is index on the halves in memory, with virtual time. Flights are made by receive; their

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/proof/price"
 	"github.com/lullhq/lull/internal/shard"
@@ -83,13 +84,14 @@ func id(i int) shard.DocID {
 func aDay(t *testing.T, rows int) (b *bill) {
 	synctest.Test(t, func(t *testing.T) {
 		s := setup(t)
+		one := s.version(id(0), 1)
 		old := rows / 100
 		for i := range old {
-			s.settle(id(i))
+			s.settle(one, id(i))
 		}
 		time.Sleep(s.Config.Lifecycle.RowRetention - 12*time.Hour)
 		for i := old; i < rows; i++ {
-			s.settle(id(i))
+			s.settle(one, id(i))
 		}
 		perDay := int(day / s.Config.Lifecycle.PruneEvery)
 		b = &bill{}
@@ -121,25 +123,19 @@ func aDay(t *testing.T, rows int) (b *bill) {
 	return b
 }
 
-// settle is ADMIT, CLAIM and COMMIT of version 1.
-func (b *bench) settle(d shard.DocID) {
+// settle is ADMIT, CLAIM and COMMIT of an event, for another document.
+func (b *bench) settle(e event.Event, d shard.DocID) {
 	b.Helper()
-	k := b.key(1)
-	at := now()
-	b.Write(shard.Admit(shard.Admission{
-		Doc: d, Key: k, Class: shard.ClassInt, Flight: "01JV0000000000000000000000",
-		Now: at,
-	}))
-	l := shard.Lease{Doc: d, Key: k, Token: "token", At: at}
-	b.Write(shard.Claim(shard.Bid{Doc: d, Key: k, Token: l.Token, Now: at, Until: at.Add(13 * time.Second)}))
-	b.Write(shard.Commit(l, shard.Put, at, b.Config.Expires(time.Now()), b.Row(d)))
+	e.Doc = d
+	b.Admit(e)
+	b.Commit(b.Claim(e), shard.Put)
 }
 
 // rowBytes is the size of the rows above.
 func rowBytes(t *testing.T) (bytes int) {
 	synctest.Test(t, func(t *testing.T) {
 		s := setup(t)
-		s.settle(id(1))
+		s.commit(id(1), 1, shard.Put)
 		bytes = shardtest.ItemSize(s.Row(id(1)))
 	})
 	return bytes

@@ -1,14 +1,10 @@
 package prune_test
 
 import (
-	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/deadletter"
@@ -20,8 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/source"
-	_ "github.com/lullhq/lull/source/builtin"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // orphan is how old a flight's newest object is before prune looks into it: 5 minutes + cap + lease
@@ -156,73 +151,17 @@ func TestFlightThatContinuesIsNotAnOrphan(t *testing.T) {
 // indexing is index over the bench.
 func (b *bench) indexing(s *memory.Sink) *index.Handler {
 	b.Helper()
-	sources, err := source.New(&b.Config)
-	if err != nil {
-		b.Fatal(err)
-	}
 	clk := clock.System{}
 	return &index.Handler{
 		Shards: b.Shards, Flights: b.flights, Queues: map[flight.Lane]queue.Queue{
 			flight.Live: b.live,
 			flight.Bulk: b.bulk,
 		},
-		Dead: memory.NewQueue(clk, memory.QueueSettings{Name: "dead"}), Sink: s, SinkName: "search", Sources: sources,
+		Dead: memory.NewQueue(clk, memory.QueueSettings{Name: "dead"}), Sink: s, SinkName: "search", Sources: b.Sources,
 		Config: &b.Config,
 		Clock:  clk, Journal: &b.Notes, NewToken: func() shard.Token { return shard.Token(time.Now().String()) },
 		Jitter: func() float64 { return 0.5 },
 	}
-}
-
-// hold stores a flight of messages as receive would, admitted.
-func (b *bench) hold(bodies ...string) flight.ID {
-	b.Helper()
-	sources, err := source.New(&b.Config)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.id++
-	id := flight.ID(ulid.MustNew(ulid.Timestamp(time.Now()), constant(b.id)).String())
-	m := &flight.Manifest{
-		Schema: flight.SchemaVersion, Flight: id, Sink: "search", Lane: flight.Live,
-		Received: time.Now(),
-	}
-	for _, body := range bodies {
-		msg := queue.Message{
-			ID: "m" + body[len(body)-6:], Receipt: "gone", Body: body, Sent: time.Now(),
-			ReceiveCount: 1,
-		}
-		e := sources.Decode(msg)[0].Event
-		b.Write(shard.Admit(shard.Admission{Doc: e.Doc, Key: e.Key, Class: e.Class, Flight: string(id), Now: now()}))
-		m.Records = append(m.Records, flight.Record{Message: msg, Events: []flight.Entry{{
-			Index: e.Index, Doc: e.Doc, Key: e.Key, Class: e.Class, Op: e.Op, Due: now(), Admitted: now(),
-		}}})
-	}
-	if err := b.flights.Put(b.Context(), m); err != nil {
-		b.Fatal(err)
-	}
-	return id
-}
-
-// commitPending commits what a document waits for.
-func (b *bench) commitPending(d shard.DocID) {
-	b.Helper()
-	l := shard.Lease{Doc: d, Key: b.Row(d).Pending, Token: "t", At: now()}
-	b.Write(shard.Claim(shard.Bid{Doc: d, Key: l.Key, Token: l.Token, Now: l.At, Until: l.At.Add(time.Second)}))
-	b.Write(shard.Commit(l, shard.Put, now(), b.Config.Expires(time.Now()), b.Row(d)))
-}
-
-// launch starts nothing, and says so if it is told to.
-type launch struct {
-	mu     sync.Mutex
-	states []flight.State
-	err    error
-}
-
-func (l *launch) Start(_ context.Context, s flight.State) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.states = append(l.states, s)
-	return l.err
 }
 
 func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
@@ -238,8 +177,8 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			play(t, func(b *bench) {
-				fixed := b.hold(put("1", 3), put("2", 1))
-				b.commitPending(doc(2))
+				fixed := b.flight(entry{doc(1), 3}, entry{doc(2), 1})
+				b.commit(doc(2), 1, shard.Put)
 				time.Sleep(silent)
 				tt.row(b)
 				if rep := b.next(); len(rep.Flights.Stuck) != 1 {
@@ -283,9 +222,8 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 func TestRescueThatCannotStartChangesNothing(t *testing.T) {
 	play(t, func(b *bench) {
 		id := b.flight(entry{doc(1), 1})
-		p := b.pruner()
-		l := &launch{err: fault.ErrInjected}
-		p.Launcher = l
+		p, v := b.faulty(usecasetest.Fails("StartExecution", fault.FailBefore, 100))
+		p.Launcher = v.Launcher(nil)
 		if _, err := p.Rescue(b.Context(), id); !errors.Is(err, fault.ErrInjected) {
 			b.Errorf("got %v, want the launcher's error", err)
 		}

@@ -101,13 +101,14 @@ func (b *bench) admit(d shard.DocID, version int) { b.Admit(b.version(d, version
 
 func (b *bench) claim(d shard.DocID, version int) shard.Lease { return b.Claim(b.version(d, version)) }
 
-// commit is a whole life of a version; a delete where del is set.
+// commit is a whole life of a version.
 func (b *bench) commit(d shard.DocID, version int, op shard.Operation) {
 	b.Helper()
-	if b.Row(d).Pending != b.key(version) {
-		b.admit(d, version)
+	e := b.version(d, version)
+	if b.Row(d).Pending != e.Key {
+		b.Admit(e)
 	}
-	b.Commit(b.claim(d, version), op)
+	b.Commit(b.Claim(e), op)
 }
 
 func (b *bench) park(d shard.DocID, version int) {

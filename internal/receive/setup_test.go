@@ -17,7 +17,6 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
 	"github.com/lullhq/lull/internal/usecasetest"
-	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // bench is receive on the halves in memory, with virtual time.

@@ -17,7 +17,6 @@ import (
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/usecasetest"
-	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // bench is the service and dlq on the halves in memory, with virtual time.
