@@ -1,8 +1,6 @@
 package dlq_test
 
 import (
-	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,45 +8,16 @@ import (
 
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
-var errDown = errors.New("connection reset")
-
-// downShards fails writes while it is down; with after they are applied all the same. race, where
-// set, happens once before the next write.
-type downShards struct {
-	shard.Store
-	down, after bool
-	race        func()
-}
-
-func (s *downShards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
-	if race := s.race; race != nil {
-		s.race = nil
-		race()
-	}
-	if s.down {
-		if s.after {
-			_, _ = s.Store.Write(ctx, w)
-		}
-		return shard.Row{}, errDown
-	}
-	return s.Store.Write(ctx, w)
-}
-
-// downLetters fails to park while it is down.
-type downLetters struct {
-	deadletter.Store
-	down bool
-}
-
-func (s *downLetters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
-	if s.down {
-		return false, errDown
-	}
-	return s.Store.Park(ctx, l)
+// faulty puts an injector between the handler and its stores.
+func (b *bench) faulty(inj fault.Injector) {
+	v := fault.NewInvocation(inj, "dlq", 1)
+	b.h.Shards, b.h.Letters = v.Shards(b.Shards), v.DeadLetters(b.Letters)
 }
 
 // old makes a moved message that is to be parked.
@@ -63,16 +32,15 @@ func (b *bench) old() queue.Message {
 
 func TestCrashBetweenStoringAndParkIsHarmless(t *testing.T) {
 	t.Parallel()
-	for _, after := range []bool{false, true} {
+	for _, verdict := range []fault.Verdict{fault.FailBefore, fault.FailAfter} {
 		synctest.Test(t, func(t *testing.T) {
 			b := setup(t, nil)
 			m := b.old()
-			down := &downShards{Store: b.Shards, down: true, after: after}
-			b.h.Shards = down
-			if kept := b.handle(); !after && len(kept) != 1 {
+			b.faulty(usecasetest.Fails("PARK", verdict, 100))
+			if kept := b.handle(); verdict == fault.FailBefore && len(kept) != 1 {
 				t.Fatalf("kept %v, want the message: PARK was not applied", kept)
 			}
-			down.down = false
+			b.faulty(usecasetest.Healthy)
 			time.Sleep(time.Minute)
 			b.handle()
 			b.want(1, 0, 0)
@@ -87,13 +55,12 @@ func TestCrashBetweenStoringAndParkIsHarmless(t *testing.T) {
 func TestFailedParkingKeepsTheMessage(t *testing.T) {
 	play(t, nil, func(b *bench) {
 		b.old()
-		letters := &downLetters{b.Letters, true}
-		b.h.Letters = letters
+		b.faulty(usecasetest.Fails("PutLetter", fault.FailBefore, 100))
 		b.keeps(1, "the message")
 		if r := b.Row("content#1"); r.Dead != "" {
 			b.Errorf("row %+v is dead, and no dead letter is stored", r)
 		}
-		letters.down = false
+		b.faulty(usecasetest.Healthy)
 		time.Sleep(time.Minute)
 		b.handle()
 		b.want(1, 0, 0)
@@ -127,7 +94,7 @@ func TestParkGivesWayToWhatHappensMeanwhile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			play(t, nil, func(b *bench) {
 				m := b.old()
-				b.h.Shards = &downShards{Store: b.Shards, race: func() { tt.race(b, m) }}
+				b.faulty(usecasetest.At("PARK", func() { tt.race(b, m) }))
 				if kept := b.handle(); len(kept) == 1 != tt.kept {
 					b.Errorf("kept %v, want kept %t", kept, tt.kept)
 				}
@@ -212,7 +179,7 @@ func TestAnswerNamesEachMessageOnceAndIsNeverNil(t *testing.T) {
 		if got := b.h.Handle(b.Context(), nil); got == nil || len(got) != 0 {
 			b.Errorf("got %v, want an empty answer", got)
 		}
-		b.h.Letters = &downLetters{b.Letters, true}
+		b.faulty(usecasetest.Fails("PutLetter", fault.FailBefore, 100))
 		m := queue.Message{ID: "m", Body: "not JSON", Sent: time.Now()}
 		if got := b.h.Handle(b.Context(), []queue.Message{m, m}); len(got) != 1 || got[0] != "m" {
 			b.Errorf("got %v, want [m]", got)
@@ -241,7 +208,7 @@ func TestExpectedRefusalsAreNeitherErrorsNorAlarms(t *testing.T) {
 					if when == "before it is judged" {
 						race(b, m)
 					} else {
-						b.h.Shards = &downShards{Store: b.Shards, race: func() { race(b, m) }}
+						b.faulty(usecasetest.At("PARK", func() { race(b, m) }))
 					}
 					b.handle()
 					time.Sleep(time.Minute)

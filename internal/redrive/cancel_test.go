@@ -1,7 +1,6 @@
 package redrive_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -9,9 +8,11 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 // hold admits the event and puts its message into flight "f".
@@ -61,20 +62,6 @@ func TestCancelMakesThePendingVersionADeadLetter(t *testing.T) {
 	})
 }
 
-// raceShards lets something happen once before the next write.
-type raceShards struct {
-	shard.Store
-	race func()
-}
-
-func (s *raceShards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
-	if race := s.race; race != nil {
-		s.race = nil
-		race()
-	}
-	return s.Store.Write(ctx, w)
-}
-
 func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 	t.Parallel()
 	future := func(b *bench) {
@@ -120,7 +107,8 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 			play(t, func(b *bench) {
 				tt.before(b)
 				if tt.race != nil {
-					b.service.Shards = &raceShards{b.Shards, func() { tt.race(b) }}
+					race := usecasetest.At("PARK", func() { tt.race(b) })
+					b.service.Shards = fault.NewInvocation(race, "redrive", 1).Shards(b.Shards)
 				}
 				start := time.Now()
 				_, err := b.service.Cancel(b.Context(), "content#1", "ann")

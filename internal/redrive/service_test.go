@@ -1,7 +1,6 @@
 package redrive_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -11,9 +10,11 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 func TestRedrivenDeadLetterIsSentByteForByteAndStays(t *testing.T) {
@@ -227,33 +228,21 @@ func TestRowDecidesWhatARedriveMayDo(t *testing.T) {
 	}
 }
 
-// downQueue takes nothing.
-type downQueue struct{ queue.Queue }
-
-var errDown = errors.New("connection reset")
-
-func (downQueue) Send(_ context.Context, out []queue.Outgoing) []error {
-	errs := make([]error, len(out))
-	for i := range errs {
-		errs[i] = errDown
-	}
-	return errs
-}
-
-// downLetters loses marks.
-type downLetters struct{ deadletter.Store }
-
-func (downLetters) MarkRedriven(context.Context, string, time.Time, bool) error { return errDown }
-
 func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 	play(t, func(b *bench) {
 		m := message(put("1", 1))
 		id := b.die(m)
 
 		good := b.service.Queues
-		b.service.Queues = func(s string, l flight.Lane) queue.Queue { return downQueue{good(s, l)} }
+		down := fault.NewInvocation(usecasetest.Decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "SendMessageBatch" || op.Call == "MarkRedriven" {
+				return fault.FailBefore
+			}
+			return fault.OK
+		}), "redrive", 1)
+		b.service.Queues = func(s string, l flight.Lane) queue.Queue { return down.Queue(good(s, l)) }
 		if got, err := b.service.One(b.Context(), id, redrive.How{}); got != redrive.Failed ||
-			!errors.Is(err, errDown) {
+			!errors.Is(err, fault.ErrInjected) {
 			b.Errorf("send failed: got %s, error %v; want failed", got, err)
 		}
 		if f, ok := b.Facts(id); !ok || f.State != deadletter.Parked {
@@ -261,8 +250,8 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 		}
 		b.service.Queues = good
 
-		b.service.Letters = downLetters{b.Letters}
-		if got, err := b.service.One(b.Context(), id, redrive.How{}); got != redrive.Sent || !errors.Is(err, errDown) {
+		b.service.Letters = down.DeadLetters(b.Letters)
+		if got, err := b.service.One(b.Context(), id, redrive.How{}); got != redrive.Sent || !errors.Is(err, fault.ErrInjected) {
 			b.Errorf("mark failed: got %s, error %v; want sent and the error", got, err)
 		}
 		b.service.Letters = b.Letters
