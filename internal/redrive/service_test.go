@@ -251,7 +251,8 @@ func TestRedriveThatFailsHalfWayLosesNothing(t *testing.T) {
 		b.service.Queues = good
 
 		b.service.Letters = down.DeadLetters(b.Letters)
-		if got, err := b.service.One(b.Context(), id, redrive.How{}); got != redrive.Sent || !errors.Is(err, fault.ErrInjected) {
+		if got, err := b.service.One(b.Context(), id, redrive.How{}); got != redrive.Sent ||
+			!errors.Is(err, fault.ErrInjected) {
 			b.Errorf("mark failed: got %s, error %v; want sent and the error", got, err)
 		}
 		b.service.Letters = b.Letters
