@@ -184,10 +184,8 @@ func TestTheCommonFlightIsNeverExtended(t *testing.T) {
 func TestAStaleHandleIsNotAFailedCall(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
-		b.change("a", func(r *shard.Row) {
-			r.Owner, r.LeaseUntil, r.Claimed = "somebody", now().Add(2*time.Minute), r.Pending
-		})
-		time.Sleep(b.cfg.Queues.Visibility + time.Second) // the message is visible again
+		b.leased(doc("a"), 2*time.Minute)
+		time.Sleep(b.Config.Queues.Visibility + time.Second) // the message is visible again
 		asked := 0
 		b.inject = decide(func(op fault.Op) fault.Verdict {
 			if op.Call == "ChangeMessageVisibilityBatch" {
@@ -199,7 +197,7 @@ func TestAStaleHandleIsNotAFailedCall(t *testing.T) {
 		if asked == 0 {
 			b.Error("nothing was asked of the stale handle")
 		}
-		b.noted(journal.CallFailed, 0)
+		b.Noted(journal.CallFailed, 0)
 	})
 }
 
