@@ -155,7 +155,9 @@ func (d *decoder) fields(n tree.Node, v reflect.Value, p at) {
 		case isOption:
 			inside := at{p.name, optionsOf(p.generic, own.kind)}
 			d.value(f.Value, option, inside.key(f.Key))
-		case !ok && d.deployed && own.unlinked:
+		case !ok && own.unlinked && (d.deployed || own.kind != ""):
+			// The options of a kind that is not known here. Unless this is a function, Validate refuses
+			// the kind.
 		case !ok:
 			d.add(own.unknown(name, p, f))
 		default:

@@ -170,6 +170,25 @@ func TestBadFilesAreRefused(t *testing.T) {
 	}
 }
 
+// The options of a kind that this program does not link are not known. They are not called wrong:
+// what is missing is the kind.
+func TestAKindThatIsNotLinkedIsTheOneFault(t *testing.T) {
+	t.Parallel()
+	for setting, text := range map[string]string{
+		"sinks.s.kind":   `{"sinks": {"s": {"kind": "folder", "root": "/srv", "depth": 3}}}`,
+		"sources.a.kind": `{"sources": {"a": {"kind": "csv", "csv": {"comma": ";"}}}}`,
+	} {
+		c, err := ParseJSON([]byte(text))
+		if err == nil {
+			err = c.Validate()
+		}
+		faults := Faults(err)
+		if len(faults) != 1 || faults[0].Setting != setting || !strings.Contains(faults[0].Fix, "import the package") {
+			t.Errorf("%s: got %v, want one fault that says to import the kind's package", setting, err)
+		}
+	}
+}
+
 func TestNearestName(t *testing.T) {
 	t.Parallel()
 	names := []string{"quiet", "maxWait", "capGrace", "minInterval", "leading"}

@@ -65,6 +65,9 @@ func judge(p at, v reflect.Value, deployed bool) *Fault {
 	switch v.Kind() {
 	case reflect.String:
 		problem, fix = s.CheckText(v.String())
+		if problem != "" && v.String() != "" && isKind(p.generic) {
+			fix += ", or import the package of a kind of your own into this program"
+		}
 	case reflect.Int, reflect.Int64:
 		problem, fix = s.CheckNumber(v.Int())
 	case reflect.Uint32:
