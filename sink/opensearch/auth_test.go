@@ -144,6 +144,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 	}{
 		{opensearch.Options{URL: "https://user:hunter2@host"}, "credentials"},
 		{opensearch.Options{URL: "://hunter2"}, "not a URL"},
+		{opensearch.Options{URL: "https://example.org/hunter2?"}, "query"},
 		{opensearch.Options{URL: "ftp://host"}, "want http"},
 		{opensearch.Options{URL: "host:9200"}, "want http"},
 		{opensearch.Options{URL: "https://"}, "want http"},

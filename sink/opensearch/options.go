@@ -100,7 +100,7 @@ func parseURL(text string) (string, error) {
 		return "", errors.New("sink url: want http://host:port or https://host")
 	case u.User != nil:
 		return "", errors.New("sink url: holds credentials: put them where auth says")
-	case u.RawQuery != "" || u.Fragment != "":
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return "", errors.New("sink url: has a query or a fragment")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
