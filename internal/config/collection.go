@@ -37,6 +37,7 @@ func (c *Config) For(collection string) Debounce {
 	return d
 }
 
+// override replaces a value where the collection sets one. The pointer tells 0 from not set.
 func override[T any](to *T, by *T) {
 	if by != nil {
 		*to = *by

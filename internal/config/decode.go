@@ -31,12 +31,15 @@ func Decode(root tree.Node) (Config, error) { return decode(root, decoder{}) }
 
 func decode(root tree.Node, d decoder) (Config, error) {
 	c := Default()
+	// These names belong to the default maps, which the file may replace. Complete fills them in
+	// again.
 	c.DefaultSource, c.DefaultCollection, c.DefaultSink = "", "", ""
 	d.value(root, reflect.ValueOf(&c).Elem(), at{})
 	c.Complete()
 	if err := d.err(); err == nil {
 		return c, nil
 	}
+	// A setting with a fault of form has its line already. A second fault would only confuse.
 	for _, f := range c.faults(d.deployed) {
 		if !d.mentions(f.Setting) {
 			d.add(f)
@@ -141,6 +144,7 @@ func (d *decoder) fields(n tree.Node, v reflect.Value, p at) {
 		return
 	}
 	seen := make(map[string]bool, len(n.Fields))
+	// The kind says which other keys are allowed, so it is found before the first key is read.
 	own := ownOptions(n, v.Type())
 	for _, f := range n.Fields {
 		i, ok := fieldNamed(v.Type(), f.Key)
@@ -196,6 +200,7 @@ func ownOptions(n tree.Node, t reflect.Type) options {
 	own.unlinked = !ok
 	if k.Options != nil {
 		own.value = reflect.New(reflect.TypeOf(k.Options)).Elem()
+		// A copy, so that decoding does not change the registered defaults.
 		own.value.Set(reflect.ValueOf(k.Options))
 	}
 	return own
@@ -253,6 +258,7 @@ func (d *decoder) entries(n tree.Node, v reflect.Value, p at) {
 	}
 }
 
+// items decodes a list. It replaces the default list as a whole.
 func (d *decoder) items(n tree.Node, v reflect.Value, p at) {
 	if n.Kind == tree.Null {
 		return
@@ -300,6 +306,8 @@ func (d *decoder) quantity(n tree.Node, v reflect.Value, p at) {
 	d.bounds(n, v, p)
 }
 
+// scalar decodes a text, a flag or a number. It refuses a value of another kind and converts
+// nothing.
 func (d *decoder) scalar(n tree.Node, v reflect.Value, p at) {
 	switch {
 	case v.Kind() == reflect.String && n.Kind == tree.String:
@@ -356,6 +364,7 @@ func (d *decoder) unexpected(n tree.Node, v reflect.Value, p at) {
 	d.wrong(n, p, "is "+n.Kind.String()+" where "+want+" is expected", fix)
 }
 
+// bounds adds the fault of a value out of bounds. Nothing is clamped (promise 7).
 func (d *decoder) bounds(n tree.Node, v reflect.Value, p at) {
 	if f := judge(p, v, d.deployed); f != nil {
 		f.Line = n.Line
@@ -376,6 +385,7 @@ func fieldNamed(t reflect.Type, key string) (int, bool) {
 	return 0, false
 }
 
+// fieldNames returns the names of a struct's settings, without the options of a kind.
 func fieldNames(t reflect.Type) []string {
 	var names []string
 	for i := range t.NumField() {

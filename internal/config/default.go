@@ -25,7 +25,7 @@ func Default() Config {
 }
 
 // scalars are the defaults of everything that has a name of its own, without the maps and what
-// follows from them.
+// follows from them. The numbers are those of design section 12.
 func scalars() Config {
 	return Config{
 		Stack: "lull",
@@ -128,6 +128,8 @@ func onlyOr[V any](name string, m map[string]V) string {
 	return name
 }
 
+// completeSink fills in what a sink leaves empty. The kind's own Complete sees the general
+// defaults.
 func completeSink(s Sink) Sink {
 	d := newSink(s.Kind)
 	s.Index = cmp.Or(s.Index, d.Index)

@@ -64,6 +64,7 @@ type faults struct {
 	seen map[[3]string]bool
 }
 
+// add makes every part of the fault fit for one line of a log, because a file may hold any text.
 func (fs *faults) add(f *Fault) {
 	f.Setting, f.Value, f.Problem, f.Fix = oneLine(f.Setting), oneLine(f.Value), oneLine(f.Problem), oneLine(f.Fix)
 	key := [3]string{f.Rule, f.Setting, f.Problem}
@@ -99,6 +100,7 @@ func (fs *faults) mentions(setting string) bool {
 	return slices.ContainsFunc(fs.list, func(f *Fault) bool { return f.Setting == setting })
 }
 
+// err joins the faults. It returns nil where there are none.
 func (fs *faults) err() error {
 	errs := make([]error, len(fs.list))
 	for i, f := range fs.list {

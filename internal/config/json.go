@@ -48,6 +48,7 @@ func LoadDeployed(path string) (Config, error) {
 // LoadJSON reads settings from a file in JSON, such as config.json beside a function's binary.
 func LoadJSON(path string) (Config, error) { return load(path, decoder{}) }
 
+// load reads a settings file and names it in its errors.
 func load(path string, d decoder) (Config, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -94,6 +95,7 @@ func asJSON(v reflect.Value) any {
 	}
 }
 
+// fieldsAsJSON puts a kind's options beside the settings that all kinds have, as lull.yaml does.
 func fieldsAsJSON(v reflect.Value, into map[string]any) {
 	for i := range v.NumField() {
 		name, field := v.Type().Field(i).Tag.Get("json"), v.Field(i)

@@ -27,6 +27,7 @@ var ageRules = []Rule{
 	{"receive-count", "maxReceiveCount = 10 + dead deadline / 15m, rounded up, is at most 1,000.", checkReceiveCount},
 }
 
+// checkDeadLetterRetention: SQS counts the retention of a dead letter from when it was first sent.
 func checkDeadLetterRetention(c *Config, f *checker) {
 	if q := c.Queues; q.DeadLetterRetention <= q.Retention {
 		f.fault("queues.deadLetterRetention", q.DeadLetterRetention, "is not longer than the queues.retention of "+
@@ -43,6 +44,8 @@ func checkDeadDeadline(c *Config, f *checker) {
 	}
 }
 
+// checkRowRetention keeps promise 1: a tombstone outlives every message that could resurrect the
+// document (design section 9).
 func checkRowRetention(c *Config, f *checker) {
 	need := c.Queues.Retention + c.Queues.DeadLetterRetention + c.Lifecycle.RedriveSpan + c.Lifecycle.ProducerLateness
 	if c.Lifecycle.RowRetention < need {
@@ -53,6 +56,7 @@ func checkRowRetention(c *Config, f *checker) {
 	}
 }
 
+// checkReceiveCount blames the dead deadline: maxReceiveCount follows from it and is not a setting.
 func checkReceiveCount(c *Config, f *checker) {
 	if n := c.MaxReceiveCount(); n > maxReceives {
 		f.fault("retry.deadDeadline", c.Retry.DeadDeadline,

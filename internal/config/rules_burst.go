@@ -17,6 +17,7 @@ var burstRules = []Rule{
 	{"backoff", "The shortest back-off is not longer than the longest.", checkBackoff},
 }
 
+// checkQuiet blames the quiet window, unless the collection overrides only its max wait.
 func checkQuiet(c *Config, f *checker) {
 	for _, t := range c.timings() {
 		if t.Quiet <= t.MaxWait {
@@ -45,6 +46,8 @@ func checkMinInterval(c *Config, f *checker) {
 	}
 }
 
+// checkBurstSpread keeps promise 3: one sink write per document and burst. It takes the longer
+// window of the two lanes.
 func checkBurstSpread(c *Config, f *checker) {
 	l := c.slowest()
 	for _, t := range c.timings() {

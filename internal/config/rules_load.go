@@ -29,6 +29,8 @@ var loadRules = []Rule{
 	},
 }
 
+// checkInFlight multiplies the rate by the time for which each message is held. The default limit
+// of 80,000 leaves a third of the quota of SQS, 120,000, free.
 func checkInFlight(c *Config, f *checker) {
 	l := c.slowest()
 	for _, t := range c.timings() {
@@ -68,6 +70,7 @@ func checkFlightStarts(c *Config, f *checker) {
 
 // starts returns how many flights a second a lane starts at a rate of messages.
 func (l Lane) starts(rate float64) float64 {
+	// Without a window, each message may be a batch of its own.
 	if l.Window <= 0 || l.Batch <= 0 {
 		return rate
 	}

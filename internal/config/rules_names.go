@@ -27,6 +27,7 @@ func checkNames(c *Config, f *checker) {
 	checkKeys(f, "sinks", c.Sinks, namePattern, nameShape)
 }
 
+// checkKeys goes through the names in order, so that equal settings give equal faults.
 func checkKeys[V any](f *checker, group string, m map[string]V, pattern *regexp.Regexp, shape string) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if !pattern.MatchString(name) {
@@ -55,6 +56,7 @@ func checkDefault[V any](f *checker, setting, group, name string, m map[string]V
 	names := slices.Sorted(maps.Keys(m))
 	_, exists := m[name]
 	switch {
+	// The rule "some" reports an empty group. It is not reported twice.
 	case len(m) == 0 || exists:
 	case name == "":
 		f.fault(setting, nil, fmt.Sprintf("is missing although there are %d %s", len(m), group),

@@ -15,6 +15,8 @@ var payloadRules = []Rule{
 	{"bulk-reference", "A payload that travels inside its message fits into a bulk request.", checkBulkReference},
 }
 
+// checkHTTPHosts sees names only. The addresses behind a name are checked after resolution (design
+// section 13).
 func checkHTTPHosts(c *Config, f *checker) {
 	for i, host := range c.Payload.HTTPHosts {
 		_, err := netip.ParseAddr(host)

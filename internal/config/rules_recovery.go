@@ -47,6 +47,7 @@ func (t timing) limit() (time.Duration, string) {
 	return recovery + t.applyDelay, fmt.Sprintf("60s + sinks.%s.applyDelay = %s", t.sink, words(recovery+t.applyDelay))
 }
 
+// checkRecoveryFlight is the first of the two formulas of design section 12 that keep promise 4.
 func checkRecoveryFlight(c *Config, f *checker) {
 	l := c.slowest()
 	for _, t := range c.timings() {
@@ -58,6 +59,8 @@ func checkRecoveryFlight(c *Config, f *checker) {
 		problem := fmt.Sprintf(
 			"queues.visibility + %s.window + %s + 2s = %s is more than %s: a lost flight would not be recovered in time", l.path, t.quiet(), words(need), says)
 		setting, value, others := "queues.visibility", c.Queues.Visibility, t.quiet()
+		// Blame the collection's own setting where there is one, because others share the general
+		// one.
 		if t.own.Quiet != nil {
 			setting, value, others = t.quiet(), t.Quiet, "queues.visibility"
 		}
@@ -66,6 +69,8 @@ func checkRecoveryFlight(c *Config, f *checker) {
 	}
 }
 
+// checkRecoveryInvocation is the second. Where the state machine retries later than the lease ends,
+// the retry counts.
 func checkRecoveryInvocation(c *Config, f *checker) {
 	l := c.slowest()
 	for _, t := range c.timings() {
@@ -94,6 +99,8 @@ func shorterBy(name string) string {
 	return name
 }
 
+// checkFlightSpan leaves room for two leases: that of a lost invocation, and that of the next
+// claim.
 func checkFlightSpan(c *Config, f *checker) {
 	limit := min(flightSpan, c.Flight.ContinueAfter)
 	for _, t := range c.timings() {

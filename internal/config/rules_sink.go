@@ -54,6 +54,8 @@ func eachLinkedSink(c *Config, check func(path string, s Sink, k sink.Kind)) {
 	})
 }
 
+// checkSinkURL refuses what would be ignored or lost in silence, and passwords that would reach
+// logs.
 func checkSinkURL(c *Config, f *checker) {
 	eachLinkedSink(c, func(path string, s Sink, k sink.Kind) {
 		if !k.Deployable() {
@@ -110,6 +112,7 @@ func checkSinkAuth(c *Config, f *checker) {
 	})
 }
 
+// checkBasic wants the password in exactly one place: a secret, or a pair of environment variables.
 func checkBasic(f *checker, auth string, s Sink) {
 	a := s.Auth
 	env := a.UserEnv != "" || a.PasswordEnv != ""
@@ -132,6 +135,7 @@ func checkBasic(f *checker, auth string, s Sink) {
 	}
 }
 
+// loopback reports whether requests to the host stay on this machine.
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
@@ -152,6 +156,8 @@ func checkSinkVersions(c *Config, f *checker) {
 	})
 }
 
+// checkApplyDelay guards a safety-critical number: a lease shorter than a write is a silent loss
+// (design section 8).
 func checkApplyDelay(c *Config, f *checker) {
 	eachSink(c, func(_, path string, s Sink) {
 		if can := s.Capabilities(); !can.Versions && can.ApplyDelay < minApplyDelay {
@@ -163,6 +169,7 @@ func checkApplyDelay(c *Config, f *checker) {
 	})
 }
 
+// checkSinkIndex sees the collections with an entry only. Those without one go to the default sink.
 func checkSinkIndex(c *Config, f *checker) {
 	eachSink(c, func(name, path string, s Sink) {
 		if strings.Contains(s.Index, "{collection}") {

@@ -63,6 +63,7 @@ type namedLane struct {
 	Lane
 }
 
+// lanes returns both lanes. Their settings are the same for every sink.
 func (c *Config) lanes() []namedLane {
 	return []namedLane{{"queues.live", c.Queues.Live}, {"queues.bulk", c.Queues.Bulk}}
 }

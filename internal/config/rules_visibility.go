@@ -56,6 +56,8 @@ func checkBatchWindow(c *Config, f *checker) {
 	}
 }
 
+// checkVisibilityReceive: AWS recommends six times the function's time-out for a queue with an
+// event source mapping.
 func checkVisibilityReceive(c *Config, f *checker) {
 	l := c.slowest()
 	if need := 6*c.Receive.Timeout + l.Window; c.Queues.Visibility < need {
@@ -78,6 +80,8 @@ func checkVisibilityTimeout(c *Config, f *checker) {
 	}
 }
 
+// checkVisibilityFlight saves calls to SQS: each extension is a call for the messages of a flight
+// (design section 12).
 func checkVisibilityFlight(c *Config, f *checker) {
 	l := c.slowest()
 	for _, t := range c.timings() {
@@ -112,6 +116,7 @@ func (c *Config) raiseVisibility(need time.Duration) string {
 	return "raise queues.visibility to at least " + words(whole) + ", or "
 }
 
+// checkSinkDeadline uses the margin that package index keeps: both are 2 s.
 func checkSinkDeadline(c *Config, f *checker) {
 	if c.Index.SinkDeadline+sinkMargin >= c.Index.Timeout {
 		f.fault("index.sinkDeadline", c.Index.SinkDeadline,
@@ -121,6 +126,7 @@ func checkSinkDeadline(c *Config, f *checker) {
 	}
 }
 
+// checkAmbiguousRetry asks every sink: each has its own lease, and one setting serves all.
 func checkAmbiguousRetry(c *Config, f *checker) {
 	eachSink(c, func(name, path string, _ Sink) {
 		if retry, lease := c.AmbiguousRetry(name), c.Lease(name); retry < lease {

@@ -72,6 +72,7 @@ var settings = sync.OnceValue(func() []described {
 	)
 })
 
+// plain is for settings that are found by the name that lull.yaml gives them.
 func plain(list []setting.Setting) []described {
 	all := make([]described, len(list))
 	for i, s := range list {

@@ -35,6 +35,8 @@ func (c *Config) validateDeployed(deployed bool) error {
 	return fs.err()
 }
 
+// faults judges each setting by its bounds, and then the rules between settings. It does not stop
+// at the first fault (promise 7).
 func (c *Config) faults(deployed bool) []*Fault {
 	var fs faults
 	walk(reflect.ValueOf(*c), at{}, func(p at, v reflect.Value) {

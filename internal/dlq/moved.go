@@ -53,12 +53,14 @@ func (h *Handler) moved(ctx context.Context, m queue.Message) bool {
 	}
 	switch {
 	case until != 0:
+		// The longest lease decides, because the message is one piece.
 		return h.wait(ctx, m, until)
 	case back:
 		err := h.giveBack(ctx, m, ln)
 		if err == nil {
 			return true
 		}
+		// A message without room for the mark of a copy is parked below instead.
 		if !errors.Is(err, queue.ErrTooLarge) {
 			h.note(h.about(m, ln, &event.Event{}, journal.Failed, "give it back: "+err.Error()))
 			return false
@@ -106,6 +108,8 @@ func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane) ([
 	if len(docs) == 0 {
 		return verdicts, true
 	}
+	// One read for the whole message. Consistent, because dead = k is believed from it (design
+	// section 5).
 	rows, err := h.rows().Read(ctx, docs, shard.Consistent)
 	if err != nil {
 		h.note(h.about(m, ln, &verdicts[rowOf[0]].Event, journal.Failed, "read the rows: "+err.Error()))
@@ -175,6 +179,7 @@ func (h *Handler) held(m queue.Message, ln flight.Lane, v *verdict) (fate, deadl
 
 // wait keeps the message away until the lease has ended.
 func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros) bool {
+	// A microsecond after the lease, in whole seconds, and at most the twelve hours of SQS.
 	d := min(queue.WholeSeconds(until.Sub(h.now())+1), queue.MaxHold)
 	// refused: it comes back when its visibility ends, and is judged again
 	if err := queue.Failed(h.Dead.Hold(ctx, []string{m.Receipt}, d)); err != nil {
@@ -196,6 +201,7 @@ func (h *Handler) giveBack(ctx context.Context, m queue.Message, ln flight.Lane)
 	if err != nil {
 		return err
 	}
+	// SQS delays a message by 15 minutes at most.
 	out.Delay = min(out.Delay, queue.MaxDelay)
 	if err := queue.ErrorAt(h.queue(ln).Send(ctx, []queue.Outgoing{out}), 0); err != nil {
 		return err
@@ -230,6 +236,7 @@ func (h *Handler) bury(ctx context.Context, m queue.Message, ln flight.Lane, v *
 	} else if !h.store(ctx, l) {
 		return false
 	}
+	// PARK only after the dead letter is stored (design section 10).
 	if v.marks() && !h.mark(ctx, m, ln, v) {
 		return false
 	}

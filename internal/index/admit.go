@@ -12,6 +12,8 @@ import (
 // that this flight holds behind it has its turn. Redelivery would try the versions of a message
 // from the top again, and a row remembers one dead version only. It returns the documents to claim.
 func (t *turn) admit(ctx context.Context, docs []*document) []*document {
+	// Extend, then ADMIT, as design section 8 says. Where the extension is refused, redelivery
+	// admits.
 	docs = t.stillHeld(ctx, docs)
 	answers := make([]answer, len(docs))
 	t.h.Parallel.Each(maxParallel, len(docs), func(i int) { answers[i] = t.admitOne(ctx, docs[i]) })
@@ -31,6 +33,7 @@ func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 	if len(docs) == 0 {
 		return nil
 	}
+	// This turn ends at t.hard at the latest. One more index timeout is for the next turn.
 	until := max(t.state.VisibleUntil, shard.MicrosOf(t.hard.Add(t.h.Config.Index.Timeout)))
 	until = min(until, t.longestHold())
 	receipts := make([]string, len(docs))
@@ -52,6 +55,8 @@ func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 	return ours
 }
 
+// admitOne is one ADMIT under this flight's id. For a message older than the age guard, ADMIT also
+// asks for a committed version (design section 5).
 func (t *turn) admitOne(ctx context.Context, d *document) answer {
 	e := d.newest()
 	now := t.h.Clock.Now()
@@ -67,9 +72,11 @@ func (t *turn) admitted(d *document, a answer) (claim bool) {
 	e := d.newest()
 	_, refused := shard.AsRefused(a.err)
 	if a.err != nil && !refused {
+		// The row shows whether it was applied. The next turn reads it.
 		t.wait(d, t.now().Add(t.delay(t.state.Turn)), "ADMIT got no answer")
 		return false
 	}
+	// Applied or refused, this is the newest image of the row.
 	d.row, d.known = a.row, true
 	if a.err == nil {
 		n := t.about(d, e, journal.Admitted, "behind a dead letter")

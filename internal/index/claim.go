@@ -18,6 +18,7 @@ func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*do
 	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
 	defer cancel()
 	limit, bytes := t.h.Config.Sinks[t.h.SinkName].BulkBytes, int64(0)
+	// The first part is loaded even where its bytes alone exceed the limit.
 	for rest = docs; len(rest) > 0 && ctx.Err() == nil && (bytes == 0 || bytes < int64(limit)); {
 		part := rest[:min(maxParallel, len(rest))]
 		rest = rest[len(part):]
@@ -40,6 +41,8 @@ func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	e := d.newest()
 	m := t.message(e)
 	d.body, d.fault, d.faultFor = nil, "", ""
+	// The manifest keeps the message as received. It decodes as it did for receive, unless the
+	// settings changed since.
 	results := t.h.Sources.DecodeContext(ctx, *m)
 	invalid := results[min(e.Index, len(results)-1)].Invalid
 	if invalid != nil && invalid.Transient() {
@@ -87,6 +90,7 @@ func (t *turn) prepareOne(ctx context.Context, d *document) error {
 // refusal's image may ask for the other form of CLAIM: then once more, with a token of its own.
 func (t *turn) claim(ctx context.Context, docs []*document) []*document {
 	var ours []*document
+	// Three rounds bound the tries. A row that changes between all of them waits for the next turn.
 	for range 3 {
 		answers := make([]claimAnswer, len(docs))
 		t.h.Parallel.Each(maxParallel, len(docs), func(i int) { answers[i] = t.bid(ctx, docs[i]) })
@@ -115,7 +119,8 @@ type answer struct {
 	err      error
 }
 
-// ask is one conditional write with its answer.
+// ask is one conditional write with its answer. A refusal needs no second read, because it returns
+// the row (design section 5).
 func (t *turn) ask(ctx context.Context, w shard.Write) answer {
 	old, err := t.put(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok {
@@ -130,7 +135,8 @@ type claimAnswer struct {
 }
 
 // bid is one CLAIM with its retries. They carry the same token: the second of two that were applied
-// is refused by the first, and recognised as ours.
+// is refused by the first, and recognised as ours. A new bid has a new token, so the row never
+// shows an older claim as this one.
 func (t *turn) bid(ctx context.Context, d *document) claimAnswer {
 	a := claimAnswer{bid: shard.Bid{
 		Doc: d.id, Key: d.newest().Key, Token: t.h.NewToken(), Now: t.now(), Until: t.leaseEnd(), Cap: d.step.Cap,
@@ -149,6 +155,8 @@ func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 	e := d.newest()
 	if a.err == nil {
 		d.row, d.known = a.row, true
+		// The time of the claim becomes the fence, which a sink with versions compares (design
+		// section 5).
 		d.lease = shard.Lease{Doc: d.id, Key: e.Key, Token: a.bid.Token, At: a.bid.Now}
 		n := t.about(d, e, journal.Claimed, "")
 		n.Until, n.Old = a.bid.Until.Time(), a.old
@@ -161,6 +169,7 @@ func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 		return false, false
 	}
 	d.row, d.known = a.row, true
+	// The image of a refused write is as good as a consistent read.
 	switch act := t.settle(d, true); {
 	case act == shard.ActClaim && d.newest() == e:
 		return false, true

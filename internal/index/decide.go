@@ -18,7 +18,10 @@ func (t *turn) decide(ctx context.Context) []*document {
 	}
 	var claims, behind []*document
 	docs := due
+	// The cheap read comes first. A row that it cannot decide is read again, consistently (design
+	// section 5).
 	for _, c := range []shard.Consistency{shard.Eventual, shard.Consistent} {
+		// The claims of the first read remain good, because the condition of CLAIM protects them.
 		if err := t.read(ctx, docs, c); err != nil {
 			t.again(t.now().Add(t.delay(0)))
 			return t.unlessOpen(claims)
@@ -52,6 +55,7 @@ func (t *turn) due() []*document {
 		case e.Due > now:
 			t.again(e.Due)
 		case len(due) >= limit:
+			// The next turn takes the rest, as soon as it can start.
 			t.again(now)
 		default:
 			due = append(due, d)
@@ -60,6 +64,8 @@ func (t *turn) due() []*document {
 	return due
 }
 
+// read fills in the rows of the documents. `known` says that the whole image can be believed
+// (design section 5).
 func (t *turn) read(ctx context.Context, docs []*document, c shard.Consistency) error {
 	ids := make([]shard.DocID, len(docs))
 	for i, d := range docs {
@@ -92,13 +98,17 @@ func (t *turn) settle(d *document, consistent bool) shard.Act {
 		}, timing)
 		switch d.step.Act {
 		case shard.ActDone:
+			// committed >= k: the older versions that the flight holds are done too.
 			t.doneUpTo(d, d.row.Committed)
 		case shard.ActStored:
+			// The dead letter of this version decides nothing about older ones. The loop goes on
+			// with them.
 			t.doneStored(d, e.Key)
 		case shard.ActLeave:
 			if d.row.Foreign() {
 				t.note(t.about(d, e, journal.Schema, "row"))
 			}
+			// The message leaves undeleted and visible at once (ADR 0005).
 			t.giveUp(d, e, d.step.Why)
 		case shard.ActWait:
 			t.wait(d, d.step.Until, d.step.Why)
@@ -118,7 +128,8 @@ func (t *turn) wait(d *document, until shard.Micros, why string) {
 	t.note(n)
 }
 
-// unlessOpen keeps the claims back while the sink is unhealthy.
+// unlessOpen keeps the claims back while the sink is unhealthy. While the circuit breaker is open,
+// nothing is claimed (design section 8).
 func (t *turn) unlessOpen(claims []*document) []*document {
 	if t.circuit == shard.CircuitClosed || len(claims) == 0 {
 		return claims
@@ -129,7 +140,8 @@ func (t *turn) unlessOpen(claims []*document) []*document {
 	return nil
 }
 
-// postpone keeps documents for the next turn.
+// postpone keeps documents for the next turn. None of them is claimed, so another flight may write
+// them meanwhile.
 func (t *turn) postpone(docs []*document) {
 	until := t.now()
 	why := "no time left in this invocation"

@@ -58,6 +58,8 @@ func (t *turn) load(m *flight.Manifest) {
 	item := 0
 	for r := range m.Records {
 		for _, e := range m.Records[r].Events {
+			// The numbers count every entry of the manifest, also those that are gone. So the
+			// bitmap means the same in every turn.
 			if t.left.Has(item) {
 				t.records[r].open++
 				t.records[r].mine = true
@@ -73,6 +75,7 @@ func (t *turn) load(m *flight.Manifest) {
 		}
 	}
 	for _, d := range t.docs {
+		// Newest first, as newest expects it. Equal keys keep the order of the manifest.
 		slices.SortStableFunc(d.held, func(a, b *held) int { return -cmp.Compare(a.Key, b.Key) })
 	}
 }
@@ -86,13 +89,15 @@ func (t *turn) done(d *document, e *held, step journal.Step, detail string) {
 	t.note(t.about(d, e, step, detail))
 }
 
+// drop takes an entry out of the flight: out of the bitmap and out of its message's count.
 func (t *turn) drop(e *held) {
 	e.gone = true
 	t.left.Drop(e.item)
 	t.records[e.record].open--
 }
 
-// doneUpTo completes every held version that is at most k, by the row: committed >= its key.
+// doneUpTo completes every held version that is at most k, by the row: committed >= its key. This
+// is the first case of the invariant (design section 2).
 func (t *turn) doneUpTo(d *document, k shard.OrderKey) {
 	for _, e := range d.held {
 		switch {
@@ -105,7 +110,8 @@ func (t *turn) doneUpTo(d *document, k shard.OrderKey) {
 	}
 }
 
-// doneStored completes the entries of one version whose dead letter is stored; never older ones.
+// doneStored completes the entries of one version whose dead letter is stored; never older ones. An
+// older version may still be good, and has its turn after this one.
 func (t *turn) doneStored(d *document, k shard.OrderKey) {
 	for _, e := range d.held {
 		if e.Key == k {

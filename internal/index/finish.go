@@ -25,6 +25,7 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	}
 	next.WakeAt = flight.WakeText(wake.Time())
 	wake = shard.MicrosOf(next.Wake())
+	// An extension reaches to the next wake + 2 Ti, never further (design section 7).
 	t.extend(ctx, wake.Add(2*t.h.Config.Index.Timeout))
 	next.VisibleUntil = t.state.VisibleUntil
 	if t.outlives(wake) {
@@ -60,6 +61,7 @@ func (t *turn) outlives(wake shard.Micros) bool {
 // it. If the start is lost the flight is dead, and redelivery recovers it.
 func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 	next.Leg++
+	// The limits of an execution count anew for the next one.
 	next.Started = 0
 	created, tries := false, 0
 	err := backoff.Do(ctx, t.h.Clock, func() (err error) {
@@ -116,6 +118,8 @@ func (t *turn) readHealth(ctx context.Context) {
 	}
 }
 
+// readCircuit reads the health row once, without retries. The row steers the pace; safety does not
+// depend on it.
 func (t *turn) readCircuit(ctx context.Context) bool {
 	rows, err := t.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(t.h.SinkName)}, shard.Eventual)
 	t.lost("read the sink's health", "", err)
@@ -129,7 +133,10 @@ func (t *turn) readCircuit(ctx context.Context) bool {
 
 // probe pings the sink, never with a document.
 func (t *turn) probe(ctx context.Context) {
+	// The time of one ping that uses its whole deadline, and the guard for clocks that differ.
 	until := t.now().Add(t.h.Config.Index.SinkDeadline + t.h.Config.Index.Guard)
+	// The condition of this write lets one flight probe. The others wait until the time of that
+	// probe is over.
 	if _, err := t.put(ctx, shard.Probe(t.h.SinkName, t.now(), until)); err != nil {
 		t.circuit, t.circuitNext = shard.CircuitOpen, until
 		return
@@ -139,6 +146,7 @@ func (t *turn) probe(ctx context.Context) {
 	cancel()
 	t.lost("ping the sink", "", err)
 	if err != nil {
+		// A failed probe opens the circuit breaker again, one level higher.
 		t.trip(ctx, 0)
 		t.circuit = shard.CircuitOpen
 		return

@@ -31,7 +31,8 @@ type Payloads interface {
 	Load(ctx context.Context, ref string) ([]byte, error)
 }
 
-// Handler is index for one sink. All fields are required except Payloads and Parallel.
+// Handler is index for one sink. All fields are required except Payloads and Parallel. Nothing
+// survives in it between turns.
 type Handler struct {
 	Shards   shard.Store
 	Flights  flight.Store
@@ -64,6 +65,8 @@ const (
 // to wake. An error means that nothing is known: the state machine tries the turn again after the
 // lease of a lost invocation can have ended.
 func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error) {
+	// During a deploy, old code may get a newer state. Redelivery recovers the flight (design
+	// section 7).
 	if s.Schema > flight.SchemaVersion {
 		h.note(journal.Note{Step: journal.Schema, Flight: string(s.Flight), Detail: "state"})
 		return finished(s), nil
@@ -117,9 +120,12 @@ func (t *turn) run(ctx context.Context) flight.State {
 	if t.h.Clock.Now().After(t.manifest.Received.Add(queue.MaxHold - holdMargin)) {
 		return t.twelveHours(ctx)
 	}
+	// Step 2 goes first here: the messages stay invisible for this turn and the next, whatever this
+	// turn does.
 	t.extend(ctx, shard.MicrosOf(t.start.Add(2*t.h.Config.Index.Timeout)))
 	t.readHealth(ctx)
 	claims := t.decide(ctx)
+	// What the rows call done needs no write, so it does not wait for the sink.
 	t.deleteDone(ctx)
 	for _, group := range t.rounds(claims) {
 		for len(group) > 0 && t.mayWrite() {
@@ -136,12 +142,14 @@ func (t *turn) run(ctx context.Context) flight.State {
 		}
 		t.postpone(group)
 	}
+	// After all deletions, because giving a message back takes its other events out of the flight.
 	t.giveBack(ctx)
 	return t.finish(ctx)
 }
 
 // mayWrite reports whether a round still fits: the circuit is open to us and there is time for a
-// request and its commit.
+// request and its commit. The extra second is the shortest time for which a request is worth
+// starting.
 func (t *turn) mayWrite() bool {
 	return !t.tripped && t.remaining() > sinkMargin+time.Second
 }
@@ -152,7 +160,8 @@ func (t *turn) rows() rows.Table { return rows.Table{Store: t.h.Shards, Clock: t
 
 func (t *turn) now() shard.Micros { return shard.MicrosOf(t.h.Clock.Now()) }
 
-// again asks for another turn at the given time.
+// again asks for another turn at the given time. The earliest time wins: a wake for one document
+// serves the whole flight.
 func (t *turn) again(at shard.Micros) {
 	if t.wake == 0 || at < t.wake {
 		t.wake = at

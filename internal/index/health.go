@@ -29,6 +29,7 @@ func (t *turn) judgeHealth(ctx context.Context, docs []*document, outcomes []sin
 	}
 	// A document alone in its request after claims without an answer is under suspicion itself.
 	suspect := len(docs) == 1 && docs[0].row.Attempts > 1
+	// One throttle is enough. Missing answers count only where the whole request got none.
 	if throttled > 0 || unknown == len(outcomes) && !suspect {
 		t.trip(ctx, after)
 	}
@@ -37,6 +38,7 @@ func (t *turn) judgeHealth(ctx context.Context, docs []*document, outcomes []sin
 // openFor is how long the circuit stays open at a level: doubled from level to level.
 func (t *turn) openFor(level int64) time.Duration {
 	r := t.h.Config.Retry
+	// The bound on the level keeps the shift from overflowing.
 	if level > 16 || r.BackoffMin<<max(level-1, 0) > r.BackoffMax {
 		return r.BackoffMax
 	}

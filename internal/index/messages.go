@@ -31,6 +31,8 @@ func (t *turn) deleteDone(ctx context.Context) {
 	var which []int
 	for r := range t.records {
 		if s := &t.records[r]; s.open == 0 && !s.given && !s.deleted && s.mine {
+			// Set before the call: a turn tries each deletion once, because a lost one does no
+			// harm.
 			s.deleted = true
 			receipts, which = append(receipts, t.manifest.Records[r].Message.Receipt), append(which, r)
 		}
@@ -98,6 +100,8 @@ func (t *turn) extend(ctx context.Context, until shard.Micros) {
 			failed++
 		}
 	}
+	// Where every extension was refused, the state keeps the old time and the next turn tries
+	// again.
 	if failed < len(receipts) || failed == 0 {
 		t.state.VisibleUntil = until
 	}
@@ -110,7 +114,7 @@ func (t *turn) longestHold() shard.Micros {
 }
 
 // twelveHours gives everything back before SQS ends the invisibility by itself: one receive in
-// twelve hours.
+// twelve hours. The next receive gives the messages new receipt handles and another twelve hours.
 func (t *turn) twelveHours(ctx context.Context) flight.State {
 	receipts := t.remainingReceipts()
 	t.hold(ctx, receipts, 0)

@@ -21,6 +21,7 @@ func (t *turn) outage(ctx context.Context) flight.State {
 	next := t.state
 	next.Turn++
 	if err := t.read(ctx, t.docs, shard.Consistent); err != nil {
+		// Only the first turn writes. The later ones wait until the table is back.
 		if t.state.Turn == 0 {
 			t.writeOutage(ctx)
 		}
@@ -56,7 +57,8 @@ func (t *turn) next(ctx context.Context, next flight.State) flight.State {
 	return next
 }
 
-// writeOutage writes every document with the present time as its fence.
+// writeOutage writes every document with the present time as its fence. Without a claim there is no
+// claim's time, which is the fence of every other write.
 func (t *turn) writeOutage(ctx context.Context) {
 	var ops []sink.Op
 	var docs []*document
@@ -87,6 +89,8 @@ func (t *turn) writeOutage(ctx context.Context) {
 // reassert compares what was written open with the rows, and takes out of the flight what needs
 // nothing more.
 func (t *turn) reassert(ctx context.Context) {
+	// Before SQS's twelve hours end, the flight ends too. Deletes that are not asserted by then are
+	// listed for a resync.
 	last := t.h.Clock.Now().After(t.manifest.Received.Add(queue.MaxHold - holdMargin))
 	for _, d := range t.docs {
 		e := d.newest()
@@ -121,6 +125,7 @@ var errOvertaken = errors.New("a newer version has come")
 
 // deleteAgain writes a committed delete once more, under a lease.
 func (t *turn) deleteAgain(ctx context.Context, d *document) error {
+	// The lease keeps every other flight from writing the document meanwhile.
 	l := shard.Lease{Doc: d.id, Key: d.row.Committed, Token: t.h.NewToken(), At: t.now()}
 	_, err := t.put(ctx, shard.Reassert(l.Doc, l.Key, l.Token, l.At, t.leaseEnd()))
 	if refused, ok := shard.AsRefused(err); ok {
@@ -152,6 +157,7 @@ func (e *openError) Error() string { return e.Kind.String() + ": " + e.Reason }
 // send is one bulk call with its deadline. A sink that cannot count is not to be believed in
 // anything.
 func (t *turn) send(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	// Whatever the sink does, sinkMargin is left for the writes to the table that follow.
 	limit := min(t.h.Config.Index.SinkDeadline, t.remaining()-sinkMargin)
 	call, cancel := t.h.Clock.Deadline(ctx, max(limit, time.Millisecond))
 	defer cancel()

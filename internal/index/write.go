@@ -32,6 +32,8 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 	}
 	if len(ops) > 0 {
 		outcomes := t.send(ctx, ops)
+		// Before the outcomes: a RELEASE then waits for the circuit breaker that this very request
+		// opened.
 		t.judgeHealth(ctx, sent, outcomes)
 		t.finishAll(len(sent), func(i int) func() { return t.outcome(ctx, sent[i], outcomes[i]) })
 	}
@@ -86,6 +88,8 @@ var errChanging = errors.New("the row keeps changing")
 func (t *turn) endLease(ctx context.Context, l shard.Lease, image shard.Row,
 	form func(image shard.Row) shard.Write,
 ) (old, row shard.Row, err error) {
+	// One call in the common case. Another follows only a refusal whose image asks for another
+	// form.
 	for range 3 {
 		w := form(image)
 		old, err = t.put(ctx, w)
@@ -110,6 +114,8 @@ func (t *turn) commit(ctx context.Context, d *document, e *held) func() {
 	old, row, err := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
 		return shard.Commit(d.lease, e.Op, t.now(), t.h.Config.Expires(t.h.Clock.Now()), image)
 	})
+	// endLease recognises our own lost answer. So a refusal here means that the lease is not ours
+	// any more.
 	_, lost := shard.AsRefused(err)
 	return func() {
 		switch {
@@ -140,7 +146,8 @@ func (t *turn) unended(d *document, err error, write string) {
 	t.wait(d, d.row.LeaseUntil+1, write+" got no answer")
 }
 
-// release is RELEASE: nothing of what this claim asked for was applied.
+// release is RELEASE: nothing of what this claim asked for was applied. The row keeps `claimed`
+// (design section 5).
 func (t *turn) release(ctx context.Context, d *document, e *held, o sink.Outcome, refused bool) func() {
 	_, _, err := t.endLease(ctx, d.lease, d.row, func(shard.Row) shard.Write {
 		return shard.Release(d.lease, o.Kind.String()+": "+o.Reason, refused)
@@ -151,6 +158,7 @@ func (t *turn) release(ctx context.Context, d *document, e *held, o sink.Outcome
 			return
 		}
 		t.note(t.about(d, e, journal.Released, o.Kind.String()+": "+o.Reason))
+		// A throttle backs off by the flight's turns, a refusal by the document's refusals.
 		n := t.state.Turn
 		if refused {
 			n = int(d.row.Refusals)
@@ -163,6 +171,8 @@ func (t *turn) release(ctx context.Context, d *document, e *held, o sink.Outcome
 // message stays and is tried again.
 func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Reason, detail string) func() {
 	e := d.newest()
+	// The dead letter is stored before the row says so. A crash in between sends it again, and
+	// parking is idempotent (design section 10).
 	id, err := t.sendLetter(ctx, d, e, reason, detail)
 	t.lost("send the dead letter", d.id, err)
 	if err != nil {
@@ -192,6 +202,8 @@ func (t *turn) rejected(d *document, e *held, row shard.Row, letterID, why strin
 	t.note(n)
 	t.doneStored(d, e.Key)
 	if next := d.newest(); next != nil {
+		// REJECT set `claimed` back to what it was. If that is still higher, an earlier claim has
+		// an unknown outcome.
 		if row.Claimed > next.Key {
 			t.note(t.about(d, next, journal.Blocked,
 				"a newer version may be in the sink and is a dead letter: redrive it first"))

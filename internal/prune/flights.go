@@ -29,6 +29,7 @@ type FlightsReport struct {
 	Failed  int
 }
 
+// flightPage is how many flights are listed at a time.
 const flightPage = 100
 
 // flights looks for manifests that nobody finishes any more.
@@ -40,6 +41,7 @@ func (r *run) flights(ctx context.Context) error {
 			return r.Flights.List(ctx, r.state.Flights, flightPage)
 		})
 		if err != nil {
+			// The cursor itself may be the reason. The next run starts from the beginning.
 			r.state.Flights = ""
 			return err
 		}
@@ -49,6 +51,7 @@ func (r *run) flights(ctx context.Context) error {
 			if young = r.young(s.ID); young {
 				break // ids sort by time: so are all that follow
 			}
+			// A younger checkpoint shows that an execution went on with the flight.
 			if r.Clock.Now().Sub(s.Newest) <= r.orphanAge() {
 				continue
 			}
@@ -98,6 +101,7 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 	m, err := r.manifest(ctx, s.ID)
 	switch {
 	case errors.Is(err, flight.ErrSchema):
+		// Code leaves alone what has a newer schema than it knows.
 		rep.Foreign++
 		return nil
 	case errors.Is(err, flight.ErrNotFound): // checkpoints that a deletion left over
@@ -105,6 +109,7 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 	case err != nil:
 		return fmt.Errorf("get the manifest: %w", err)
 	}
+	// A flight of a sink that is not configured any more is anybody's.
 	if m.Sink != r.Sink {
 		if _, known := r.Config.Sinks[m.Sink]; known {
 			return nil // another pruner's
@@ -117,6 +122,8 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 	case len(left) == 0:
 		return r.deleteFlight(ctx, s.ID)
 	case out == len(left), !r.healthySince(r.orphanAge()):
+		// Stuck needs an event whose row shows no sign of life, and a sink that was healthy for as
+		// long (design section 9).
 		rep.Waiting++
 		return nil
 	}
@@ -148,6 +155,8 @@ func (r *run) healthySince(d time.Duration) bool {
 	return shard.HealthySince(r.health, now, d) && (r.state.Since == 0 || r.state.Since.Add(config.TableHold+d) <= now)
 }
 
+// manifest reads a manifest with retries. The caller tells flight.ErrNotFound and flight.ErrSchema
+// apart.
 func (p *Pruner) manifest(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
 	return backoff.Get(ctx, p.Clock, func() (*flight.Manifest, error) { return p.Flights.Get(ctx, id) })
 }
@@ -168,6 +177,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// deleteFlight removes the manifest and its checkpoints. It deletes no message.
 func (r *run) deleteFlight(ctx context.Context, id flight.ID) error {
 	if err := r.try(ctx, func() error { return r.Flights.Delete(ctx, id) }); err != nil {
 		return fmt.Errorf("delete it: %w", err)
@@ -204,6 +214,8 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.
 			}
 		}
 	}
+	// A redrive takes `dead` off the row, but the parked item stays (design section 10). So the row
+	// alone does not say that there is no dead letter.
 	stored := make([]bool, len(open))
 	err = p.Parallel.Try(maxParallel, len(open), func(i int) (err error) {
 		stored[i], err = p.parked(ctx, open[i].letter)

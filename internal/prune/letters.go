@@ -43,6 +43,7 @@ func (r *run) letters(ctx context.Context) error {
 		}
 		rep.Seen += len(list)
 		r.letterPage(ctx, list, &failed)
+		// The cursor stays before this page, so the next run reads the page again.
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -65,6 +66,7 @@ func (r *run) letterPage(ctx context.Context, list []deadletter.Facts, failed *f
 		facts = append(facts, f)
 		docs = append(docs, f.Doc)
 	}
+	// One read for the whole page needs fewer calls than one for each dead letter.
 	rows, err := r.rowsOf(ctx, docs)
 	if err != nil {
 		*failed.count += len(facts)
@@ -129,6 +131,7 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 		}
 	}
 	now := r.Clock.Now()
+	// Redriven and not committed after dead-letter retention: parked again (design section 10).
 	if f.State == deadletter.Redriven && f.Shown(now, r.Config.Queues.DeadLetterRetention) == deadletter.Parked {
 		there, err := r.parkAgain(ctx, f)
 		if err != nil || !there {
@@ -137,10 +140,13 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 		rep.Parked++
 		f.State = deadletter.Parked
 	}
+	// A copy is under way, and its outcome decides.
 	if f.State != deadletter.Parked {
 		return nil
 	}
 	urgent := blocking(row, f)
+	// An operator has to act: the reason does not pass by itself, or the automatic redrives are
+	// used up.
 	if !r.auto(f) {
 		if urgent {
 			rep.Blocking++
@@ -154,6 +160,7 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 	if r.health.OpenUntil != 0 || !urgent && now.Before(f.Died.Add(autoWait(f.Auto))) {
 		return nil // the sink is not well, or it is not time
 	}
+	// The same rules as for an operator: One reads the row again, consistently.
 	outcome, err := r.service().One(ctx, f.ID, redrive.How{Auto: true})
 	if outcome == redrive.Sent {
 		rep.Redriven++
@@ -170,6 +177,7 @@ func (r *run) auto(f deadletter.Facts) bool {
 // 4.
 func autoWait(n int) time.Duration {
 	d := autoAfter
+	// The bound keeps the product from overflowing: eight steps are about two years.
 	for range min(n, 8) {
 		d *= autoFactor
 	}

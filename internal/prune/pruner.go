@@ -111,6 +111,7 @@ type cursors struct {
 
 // missed notes where runs were missed: the table was away, or prune was.
 func (c *cursors) missed(now shard.Micros, every time.Duration) {
+	// Two intervals, because a run that starts a little late is not a run that was missed.
 	if c.Ended != 0 && c.Ended.Add(2*every) < now {
 		c.Since = now
 	}
@@ -122,6 +123,7 @@ func (c *cursors) missed(now shard.Micros, every time.Duration) {
 func (p *Pruner) Run(ctx context.Context) (Report, error) {
 	r := &run{Pruner: p, start: p.Clock.Now(), token: p.newToken(), budget: p.Budget.complete()}
 	name := "prune-" + p.Sink
+	// The conditional "last run" row comes first. A caller that does not get it does nothing else.
 	saved, mine, err := r.begin(ctx, name, r.budget.Time+endMargin)
 	if err != nil {
 		return r.report, fmt.Errorf("start a run: %w", err)
@@ -133,7 +135,9 @@ func (p *Pruner) Run(ctx context.Context) (Report, error) {
 	if json.Unmarshal([]byte(saved), &r.state) != nil {
 		r.state = cursors{} // of another version: a pass from the beginning does no harm
 	}
+	// Noted before the segments, because flights are judged by how long the table has been there.
 	r.state.missed(shard.MicrosOf(r.start), r.Config.Lifecycle.PruneEvery)
+	// The cursors are saved whatever failed, so that the next run goes on.
 	failures := r.segments(ctx)
 	next, err := json.Marshal(r.state)
 	if err == nil {
@@ -153,6 +157,7 @@ func (r *run) segments(ctx context.Context) (failures []error) {
 		failures = append(failures, fmt.Errorf("read the sink's health: %w", err))
 		r.health = shard.Row{OpenUntil: shard.MicrosOf(r.start) + 1} // not known to be healthy
 	}
+	// The time that a segment does not use is shared by those after it.
 	end := r.start.Add(r.budget.Time)
 	list := []struct {
 		name string
@@ -178,6 +183,7 @@ func (r *run) segments(ctx context.Context) (failures []error) {
 func (r *run) begin(ctx context.Context, name string, length time.Duration) (saved string, mine bool, err error) {
 	now := shard.MicrosOf(r.Clock.Now())
 	every := r.Config.Lifecycle.PruneEvery
+	// The turn lasts as long as a run may take, so a run that dies blocks the others for no longer.
 	w := shard.StartRun(name, r.token, now, now.Add(length), every-every/10)
 	old, err := r.table().Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok {
@@ -204,7 +210,8 @@ func (p *Pruner) try(ctx context.Context, f func() error) error {
 	return backoff.Do(ctx, p.Clock, f)
 }
 
-// page gets one page of a list, with retries.
+// page gets one page of a list, with retries. An empty cursor in the answer means that the list has
+// ended.
 func page[T any](ctx context.Context, p *Pruner, get func() ([]T, string, error)) (list []T, next string, err error) {
 	err = p.try(ctx, func() (err error) {
 		list, next, err = get()
@@ -251,6 +258,7 @@ func (p *Pruner) mine(sink string, doc shard.DocID) bool {
 	return sink == p.Sink
 }
 
+// queue returns the queue of a lane. Every lane but bulk counts as live.
 func (p *Pruner) queue(lane flight.Lane) queue.Queue {
 	if lane == flight.Bulk {
 		return p.Bulk
@@ -267,6 +275,7 @@ func (p *Pruner) note(n journal.Note) {
 func (p *Pruner) service() *redrive.Service {
 	return &redrive.Service{
 		Shards: p.Shards, Letters: p.Letters, Flights: p.Flights, Config: p.Config, Clock: p.Clock, Journal: p.Journal,
+		// There is no queue of another sink here: the pruner of that sink redrives into it.
 		Queues: func(sink string, lane flight.Lane) queue.Queue {
 			if _, known := p.Config.Sinks[sink]; known && sink != p.Sink {
 				return nil
@@ -276,6 +285,7 @@ func (p *Pruner) service() *redrive.Service {
 	}
 }
 
+// newToken makes the token of one run: random, so that a run never ends the turn of another.
 func (p *Pruner) newToken() shard.Token {
 	if p.NewToken != nil {
 		return p.NewToken()
@@ -283,6 +293,8 @@ func (p *Pruner) newToken() shard.Token {
 	return shard.Token(rand.Text())
 }
 
+// newID makes the id of a rescued flight. It sorts by time, and the segment of the flights relies
+// on that.
 func (p *Pruner) newID() flight.ID {
 	if p.NewID != nil {
 		return p.NewID()

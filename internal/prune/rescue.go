@@ -33,6 +33,7 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	if err != nil {
 		return "", fmt.Errorf("get the manifest: %w", err)
 	}
+	// An operator has decided to rescue, so signs of life do not count here.
 	left, _, err := p.undone(ctx, old)
 	if err != nil {
 		return "", err
@@ -40,6 +41,8 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	m := &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: p.newID(), Sink: old.Sink, Lane: old.Lane, Received: p.Clock.Now(),
 	}
+	// ADMIT comes before the manifest, as in receive. After a crash in between, the old flight can
+	// be rescued again.
 	accepted, err := p.admitAgain(ctx, old, left, m.Flight)
 	if err != nil {
 		return "", err
@@ -57,6 +60,7 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 			m.Records = append(m.Records, flight.Record{Message: rec.Message, Events: events})
 		}
 	}
+	// The rows refused everything, so a flight would have nothing to do.
 	if len(m.Records) == 0 {
 		return "", ErrNothingToRescue
 	}
@@ -104,6 +108,7 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 	accepted := map[shard.DocID]bool{}
 	for _, doc := range docs {
 		a := newest[doc]
+		// One document after the other: a rescue is rare. An error ends it before a flight starts.
 		_, err := p.table().Write(ctx, shard.Admit(a))
 		refused, ok := shard.AsRefused(err)
 		switch {
@@ -112,6 +117,7 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 		case !ok:
 			return nil, fmt.Errorf("admit %s: %w", doc, err)
 		default:
+			// A refusal is fine where this version, or a newer one, is pending already.
 			accepted[doc] = shard.Judge(refused.Row, a.Key, a.Class, a.Aged) == shard.Held &&
 				refused.Row.Pending >= a.Key
 		}
@@ -119,6 +125,7 @@ func (p *Pruner) admitAgain(ctx context.Context, old *flight.Manifest, left []fl
 	return accepted, nil
 }
 
+// contains compares document and order key, which together name a version.
 func contains(entries []flight.Entry, e flight.Entry) bool {
 	return slices.ContainsFunc(entries, func(o flight.Entry) bool { return o.Doc == e.Doc && o.Key == e.Key })
 }

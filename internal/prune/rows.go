@@ -69,6 +69,7 @@ func (p *pass) begin(now time.Time) (mine bool) {
 	case p.Began == 0:
 	case !p.ended():
 		if days := int(now.Sub(time.Unix(p.Began, 0)) / passEvery); days > p.Days {
+			// The budget doubles with each further day that the pass takes, up to 1,024 times.
 			p.Days, p.Boost = days, min(max(p.Boost, 1)*2, maxBoost)
 		}
 		return true
@@ -87,6 +88,7 @@ func (p *pass) quota(now time.Time, every time.Duration, budget int) int {
 	if p.Last == 0 || runs < 1 {
 		return limit
 	}
+	// A quarter more than the last pass read, because the table may have grown.
 	left := p.Last + p.Last/4 - p.Rows
 	return min(max(left/runs, minRows), limit)
 }
@@ -94,12 +96,14 @@ func (p *pass) quota(now time.Time, every time.Duration, budget int) int {
 // rows is this run's part of the daily pass. Among the pruners of several sinks one takes it.
 func (r *run) rows(ctx context.Context) error {
 	const name = "rows"
+	// The pass has a run row of its own, because all sinks share the table.
 	saved, mine, err := r.begin(ctx, name, r.budget.Time+endMargin)
 	if err != nil || !mine {
 		return err
 	}
 	var p pass
 	if json.Unmarshal([]byte(saved), &p) != nil {
+		// The text is of another version. A pass from the beginning does no harm.
 		p = pass{}
 	}
 	if p.begin(r.Clock.Now()) {
@@ -130,6 +134,7 @@ func (r *run) scan(ctx context.Context, p *pass) error {
 		if p.Cursors[i].Done {
 			continue
 		}
+		// Equal shares among the scan segments that have not ended.
 		share := quota / open
 		quota, open = quota-share, open-1
 		from := p.Cursors[i]
@@ -142,6 +147,7 @@ func (r *run) scan(ctx context.Context, p *pass) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
+			// Twelve runs are an hour by default: an outage that is shorter keeps its place.
 			if p.Cursors[i].Failed++; p.Cursors[i].Failed >= maxFailed {
 				p.Cursors[i] = scanPoint{} // the cursor itself may be what the table does not take
 			}
@@ -174,6 +180,7 @@ func (r *run) look(ctx context.Context, segment int, at *scanPoint, share int) (
 		r.report.Rows.Read += len(rows)
 		now := shard.MicrosOf(r.Clock.Now())
 		for _, row := range rows {
+			// Code leaves a row of a newer schema alone (design section 5).
 			if row.Foreign() {
 				r.report.Rows.Foreign++
 			}
@@ -200,10 +207,12 @@ func (r *run) collect(ctx context.Context, victims []victim) error {
 			return err
 		}
 		_, err := r.table().Write(ctx, shard.Collect(v.row, shard.MicrosOf(r.Clock.Now())))
+		// A refusal is a good end: somebody used the row after it was read.
 		_, refused := shard.AsRefused(err)
 		if err != nil && !refused {
 			return fmt.Errorf("collect %s: %w", v.row.Doc, err)
 		}
+		// The goroutines share the report and the count. The write above needs no lock.
 		mu.Lock()
 		defer mu.Unlock()
 		done++

@@ -36,6 +36,7 @@ func (r *run) schedule(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// An item that fails stays in the store, and the next run finds it again.
 		r.enqueue(ctx, items, &failed)
 		if cursor = next; cursor == "" {
 			break
@@ -52,11 +53,13 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failur
 	out := map[flight.Lane][]queue.Outgoing{}
 	sent := map[flight.Lane][]schedule.Item{}
 	for _, it := range items {
+		// Each sink has a pruner. The items of another sink are left to its own.
 		if !r.mine(it.Sink, it.Doc) {
 			continue
 		}
 		rep.Due++
 		o, err := deadletter.Copy(it.Body, it.Attributes, it.FirstSent, 0)
+		// There is no room for lull-first-sent, which every copy must carry (design section 13).
 		if errors.Is(err, queue.ErrTooLarge) {
 			if err := r.parkItem(ctx, it, err); err != nil {
 				failed.add(err)
@@ -70,6 +73,8 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failur
 			failed.add(err)
 			continue
 		}
+		// The queue keeps the event until its time, because prune itself runs only every few
+		// minutes.
 		o.Delay = r.delay(it)
 		lane := flight.Live
 		if it.Lane == flight.Bulk {
@@ -77,6 +82,7 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failur
 		}
 		out[lane], sent[lane] = append(out[lane], o), append(sent[lane], it)
 	}
+	// Live goes first (design section 1).
 	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
 		if len(out[lane]) == 0 {
 			continue
@@ -95,6 +101,7 @@ func (r *run) enqueue(ctx context.Context, items []schedule.Item, failed *failur
 			})
 		}
 	}
+	// Only after the sends. If a deletion fails, the event is sent once more and judged by version.
 	failed.keep(r.forget(ctx, done))
 }
 
@@ -118,6 +125,7 @@ func (r *run) forget(ctx context.Context, items []schedule.Item) error {
 
 // parkItem makes a dead letter of an event that no queue will ever take.
 func (r *run) parkItem(ctx context.Context, it schedule.Item, why error) error {
+	// Body and attributes as they were received, so that the dead letter can be redriven.
 	m := queue.Message{ID: it.MessageID, Body: it.Body, Attributes: it.Attributes, Sent: it.FirstSent}
 	l := deadletter.New(m, deadletter.Contract, "scheduled: "+why.Error(), it.Doc, it.Key, 0, r.Clock.Now())
 	l.Sink, l.Lane = r.Sink, string(it.Lane)

@@ -12,10 +12,12 @@ import (
 // ask is what receive wants to know of the table, and whether it got answers. A throttled request
 // was answered. Where the invocation's own time has ended nothing is known of the table.
 func (b *batch) ask(ctx context.Context) {
+	// The time after this share is for the dead letters, the manifest and the start of the flight.
 	call, cancel := b.until(ctx, tableShare)
 	defer cancel()
 	b.readRows(call)
 	b.admit(call)
+	// One answer, even a refusal or a throttle, proves that the table can be reached.
 	answered, lost := false, false
 	for i := range b.docs {
 		d := &b.docs[i]
@@ -32,6 +34,8 @@ func (b *batch) readRows(ctx context.Context) {
 	if len(b.docs) == 0 {
 		return
 	}
+	// An eventual read is enough: the level only widens the quiet window. If the read fails, the
+	// window keeps its normal length.
 	health, err := b.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(b.h.Sink)}, shard.Eventual)
 	b.lost("read the sink's health", err)
 	if err == nil {
@@ -43,6 +47,7 @@ func (b *batch) readRows(ctx context.Context) {
 	var ids []shard.DocID
 	var which []int
 	for i := range b.docs {
+		// One such event is enough: the row serves all events of the document.
 		for _, e := range b.docs[i].events {
 			if p := &b.events[e]; b.msgs[p.msg].ReceiveCount > 1 || b.overdue(p) {
 				ids, which = append(ids, b.docs[i].id), append(which, i)
@@ -53,6 +58,8 @@ func (b *batch) readRows(ctx context.Context) {
 	if len(ids) == 0 {
 		return
 	}
+	// Consistent, because the judgement may believe that the row is absent or that a version is
+	// dead (design section 5). If the read fails, the answer to ADMIT decides.
 	rows, err := b.rows().Read(ctx, ids, shard.Consistent)
 	b.lost("read rows", err)
 	if err != nil {
@@ -66,6 +73,8 @@ func (b *batch) readRows(ctx context.Context) {
 
 // admit is step 3: ADMIT the newest of every document, in parallel and bounded.
 func (b *batch) admit(ctx context.Context) {
+	// One time for the whole batch: the admitted-at of the manifest, from which index computes the
+	// cap.
 	b.admitted = b.h.Clock.Now()
 	flightID := string(b.flightID())
 	// errors are kept per document
@@ -84,6 +93,7 @@ func (b *batch) admitNewest(ctx context.Context, d *docState, flightID string) {
 		if known && (b.overdue(p) || shard.Judge(d.after, p.Key, p.Class, b.aged(p)) != shard.Held) {
 			continue
 		}
+		// If the table does not answer, outage mode writes this version.
 		d.asked = e
 		if b.admitOne(ctx, d, p, flightID); d.admitted || d.err != nil {
 			return
@@ -92,6 +102,8 @@ func (b *batch) admitNewest(ctx context.Context, d *docState, flightID string) {
 	}
 }
 
+// admitOne is one ADMIT. A refusal is an answer, not an error: its image is the row by which the
+// events are judged.
 func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID string) {
 	w := shard.Admit(shard.Admission{
 		Doc: p.Doc, Key: p.Key, Class: p.Class, Flight: flightID, Now: shard.MicrosOf(b.admitted), Aged: b.aged(p),
@@ -106,6 +118,7 @@ func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID 
 	if d.err = err; err != nil {
 		return
 	}
+	// ADMIT returns the row before it. The row after it is computed, which saves a read.
 	d.before, d.after, d.answered, d.admitted = old, w.Apply(old), true, true
 	n := b.about(p, journal.Admitted, "newer")
 	if old.Pending == "" {
@@ -134,6 +147,8 @@ func (b *batch) judge() {
 	}
 }
 
+// judgeOne judges one event by the newest image of its row: read, left by ADMIT, or returned by a
+// refusal.
 func (b *batch) judgeOne(d *docState, p *pending) {
 	if d.err != nil {
 		b.fail(p, "ADMIT: "+d.err.Error())
@@ -152,6 +167,7 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 	case shard.TooOld:
 		b.letter(p, deadletter.TooOld, "older than rows are kept, and nothing committed to judge it by")
 	case shard.Foreign:
+		// Code leaves a row of a newer schema alone (design section 5). The message comes back.
 		b.h.note(b.about(p, journal.Schema, "row"))
 		b.fail(p, "the row has a newer schema")
 	case shard.Held:
@@ -174,6 +190,7 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 func (b *batch) keep(d *docState, p *pending) {
 	m := &b.msgs[p.msg]
 	p.hold = true
+	// While the sink is unhealthy, the quiet window widens up to max wait (design section 8).
 	t := shard.Widen(b.h.Config.Timing(p.Doc.Collection()), b.level)
 	p.due = shard.Due(d.before, d.after, shard.Arrival{
 		Sent: shard.MicrosOf(m.Sent), Now: b.now(), Again: m.ReceiveCount > 1, NotBefore: shard.MicrosOf(p.NotBefore),

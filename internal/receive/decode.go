@@ -72,6 +72,8 @@ func faultDetail(f *event.Invalid) string {
 // window.
 func (b *batch) place(p pending) {
 	cfg := b.h.Config
+	// Each sink has its own queues (design section 8). An event in the wrong queue breaks the
+	// contract.
 	if sink, _ := cfg.SinkFor(string(p.Doc.Collection())); sink != b.h.Sink {
 		b.letter(&p, deadletter.Contract, fmt.Sprintf(
 			"collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(), sink, b.h.Sink))
@@ -122,6 +124,8 @@ func (b *batch) collapse() {
 	}
 	for d := range b.docs {
 		ev := b.docs[d].events
+		// Newest first: the first event is the one to ADMIT. Equal keys keep the order of the
+		// batch.
 		slices.SortStableFunc(ev, func(x, y int) int {
 			return cmp.Compare(b.events[y].Key, b.events[x].Key)
 		})
@@ -141,6 +145,8 @@ func (b *batch) aged(p *pending) bool {
 // overdue says that this message has been tried for longer than deadDeadline. The time counts from
 // its own SentTimestamp, or from when the event was due where the queue kept it back until then.
 func (b *batch) overdue(p *pending) bool {
+	// A redriven or scheduled copy has its own SentTimestamp, so its time starts anew (design
+	// section 6).
 	from := b.msgs[p.msg].Sent
 	if p.NotBefore.After(from) {
 		from = p.NotBefore

@@ -55,6 +55,8 @@ const (
 
 // until is a context that ends when so many eighths of the function's time have passed.
 func (b *batch) until(ctx context.Context, eighths time.Duration) (context.Context, context.CancelFunc) {
+	// The eighths count from the start of the invocation: a step that ends early leaves its rest to
+	// the next.
 	end := b.start.Add(b.h.Config.Receive.Timeout * eighths / 8)
 	return b.h.Clock.Deadline(ctx, end.Sub(b.h.Clock.Now()))
 }
@@ -64,6 +66,8 @@ func (b *batch) until(ctx context.Context, eighths time.Duration) (context.Conte
 func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	b := &batch{h: h, start: h.Clock.Now(), msgs: msgs, state: make([]messageState, len(msgs))}
 	h.note(journal.Note{Step: journal.Received, Count: len(msgs), Flight: ""})
+	// The steps of design section 6. judge and sendLetters may fail a message. So they come before
+	// hold, which leaves such a message out of the manifest.
 	b.decode(ctx)
 	b.collapse()
 	b.ask(ctx)
@@ -115,6 +119,7 @@ func (b *batch) now() shard.Micros { return shard.MicrosOf(b.h.Clock.Now()) }
 
 // answer lists the messages that are not done.
 func (b *batch) answer() []string {
+	// Never nil (design section 6). A list without ids acknowledges the whole batch.
 	failed := make([]string, 0, len(b.msgs))
 	seen := make(map[string]bool, len(b.msgs))
 	for i, s := range b.state {
@@ -126,7 +131,8 @@ func (b *batch) answer() []string {
 	return failed
 }
 
-// done completes one event of a message.
+// done completes one event of a message. The message is acknowledged when the count of its open
+// events reaches 0 and none of them failed.
 func (b *batch) done(p *pending, step journal.Step, detail string) {
 	b.state[p.msg].open--
 	b.h.note(b.about(p, step, detail))
@@ -139,7 +145,8 @@ func (b *batch) lost(call string, err error) {
 	}
 }
 
-// fail leaves the message to redelivery.
+// fail leaves the message to redelivery. The mark also keeps the message out of the flight: all of
+// its events are judged again together.
 func (b *batch) fail(p *pending, detail string) {
 	b.state[p.msg].failed = true
 	b.h.note(b.about(p, journal.Failed, detail))

@@ -15,6 +15,8 @@ import (
 // besides the window.
 const pollMargin = 5 * time.Second
 
+// flightID names the flight of this invocation. ADMIT writes the id into the rows before the
+// manifest exists.
 func (b *batch) flightID() flight.ID {
 	if b.id == "" {
 		b.id = b.h.NewID()
@@ -43,6 +45,8 @@ func (b *batch) hold(ctx context.Context) {
 	if b.h.Lane == flight.Bulk {
 		lane = b.h.Config.Queues.Bulk
 	}
+	// VisibleUntil: the visibility clock started at the poll, before the window and the invocation
+	// (design section 7).
 	state := flight.State{
 		Schema: flight.SchemaVersion, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()),
 		WakeAt:       flight.WakeText(wake.Time()),
@@ -51,7 +55,9 @@ func (b *batch) hold(ctx context.Context) {
 	b.launch(ctx, m, state, wake.Time())
 }
 
-// launch stores the manifest and starts its execution, in this order.
+// launch stores the manifest and starts its execution, in this order. An execution that finds no
+// manifest ends at once. A manifest without an execution stays until prune finds all of its events
+// done.
 func (b *batch) launch(ctx context.Context, m *flight.Manifest, state flight.State, wake time.Time) {
 	err := backoff.Do(ctx, b.h.Clock, func() error { return b.h.Flights.Put(ctx, m) })
 	if err == nil {
@@ -75,6 +81,8 @@ func (b *batch) manifest() (m *flight.Manifest, first, last shard.Micros) {
 	entries := make([]flight.Entry, 0, len(b.events)) // the first entry of each record: most have one
 	for i := range b.events {
 		p := &b.events[i]
+		// A message with an event that failed comes back as a whole, so the flight takes none of
+		// its events.
 		if !p.hold || b.state[p.msg].failed {
 			p.hold = false
 			continue

@@ -26,6 +26,7 @@ func (b *batch) schedule(ctx context.Context) {
 	}
 	ctx, cancel := b.until(ctx, scheduleShare)
 	defer cancel()
+	// First what the queue can keep. store takes what delay leaves with queue.ErrTooLarge.
 	b.delay(ctx)
 	b.store(ctx)
 	for i := range b.later {

@@ -18,7 +18,8 @@ type outLetter struct {
 	id     string
 }
 
-// letter notes that the event becomes a dead letter; sendLetters sends it.
+// letter notes that the event becomes a dead letter; sendLetters sends it. The dead letters of a
+// batch are sent together, after every event is judged.
 func (b *batch) letter(p *pending, reason deadletter.Reason, detail string) {
 	b.letters = append(b.letters, outLetter{p: *p, reason: reason, detail: detail})
 }
@@ -29,6 +30,8 @@ func (b *batch) sendLetters(ctx context.Context) {
 	if len(b.letters) == 0 {
 		return
 	}
+	// An operator chose this: the dead letter is logged, counted Dropped and deleted (design
+	// section 9).
 	if b.h.Config.DeadLetters == config.DeadLettersNone {
 		for i := range b.letters {
 			b.endLetter(ctx, &b.letters[i], journal.Dropped)
@@ -61,6 +64,8 @@ func (b *batch) sendLetters(ctx context.Context) {
 
 // endLetter ends an event that is sent, or that nobody wants, as a dead letter.
 func (b *batch) endLetter(ctx context.Context, l *outLetter, step journal.Step) {
+	// PARK comes after the dead letter is stored. After a crash in between, the message is judged
+	// again.
 	if parks(l.reason) && !b.park(ctx, l) {
 		return
 	}
@@ -77,6 +82,8 @@ func parks(r deadletter.Reason) bool { return r == deadletter.DeadDeadline || r 
 // park marks the version dead after its dead letter is stored, and reports whether the message may
 // go. Where somebody holds the lease the message stays, to be judged when the lease has ended.
 func (b *batch) park(ctx context.Context, l *outLetter) bool {
+	// PARK takes its form from the newest image in hand: one call in the common case (design
+	// section 5).
 	after := &b.docs[l.p.doc].after
 	mark, row, err := b.rows().Park(ctx, l.p.Doc, l.p.Key, b.h.Config.Expires(b.start), *after,
 		func(t shard.Transition) { b.h.note(b.about(&l.p, journal.RowRefused, t.String())) })

@@ -30,6 +30,7 @@ func (b *batch) outage(ctx context.Context) {
 			lost[p.msg], cause = true, err
 		}
 	}
+	// Receipt handles by wait: one call of Hold serves all messages that wait equally long.
 	waits := map[time.Duration][]string{}
 	n := journal.Note{Step: journal.Unreachable, Detail: backoff.Class(cause)}
 	for i := range b.msgs {
@@ -52,6 +53,7 @@ func (b *batch) outage(ctx context.Context) {
 
 // outageHold is how long a message waits that was received so often: visibility, doubled each time.
 func (b *batch) outageHold(count int) time.Duration {
+	// The bound keeps the shift small, so that the product cannot overflow.
 	if count >= 8 {
 		return maxOutageHold
 	}

@@ -42,6 +42,7 @@ func (t Tally) Total() int {
 // selection names a state. It goes on after a dead letter that fails; the error then says how many
 // did and why the first. The tally is valid beside an error too.
 func (d *Service) Redrive(ctx context.Context, o Order) (Tally, error) {
+	// A redriven dead letter has a copy under way, so it is left out unless somebody asks for it.
 	if o.ID == "" && o.State == "" {
 		o.State = deadletter.Parked
 	}
@@ -52,6 +53,7 @@ func (d *Service) Redrive(ctx context.Context, o Order) (Tally, error) {
 // under way is not tried again. Each leaves an audit note with By. A selection of everything has to
 // be said by All.
 func (d *Service) Drop(ctx context.Context, o Order) (Tally, error) {
+	// A drop loses the event for good, so the audit must name somebody (design section 2).
 	if o.By == "" {
 		return nil, fmt.Errorf("drop dead letters: nobody is named for the audit")
 	}
@@ -82,10 +84,12 @@ func (d *Service) each(ctx context.Context, o Order, verb string, do func(deadle
 		pause = max(time.Duration(float64(time.Second)/o.Rate), 1)
 	}
 	tally := Tally{}
+	// One failure does not end the campaign. The error at the end names the first reason.
 	var first error
 	failed := 0
 	next := d.Clock.Now()
 	err := d.List(ctx, o.Selection, func(f deadletter.Facts) error {
+		// The pause comes before a call, so that the last call is not followed by a wait.
 		if err := d.Clock.Sleep(ctx, next.Sub(d.Clock.Now())); err != nil {
 			return err
 		}
@@ -100,6 +104,7 @@ func (d *Service) each(ctx context.Context, o Order, verb string, do func(deadle
 		if o.Progress != nil {
 			o.Progress(Progress{f, outcome, err, tally.Total()})
 		}
+		// A slow call earns at most one pause, so that no burst follows it.
 		if outcome == Sent || outcome == Dropped { // the others cost the queues nothing
 			next = later(next, d.Clock.Now().Add(-pause)).Add(pause)
 		}

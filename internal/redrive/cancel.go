@@ -44,6 +44,7 @@ func (d *Service) Cancel(ctx context.Context, doc shard.DocID, by string) (deadl
 }
 
 func (d *Service) cancel(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
+	// Consistent, because nothing older may be cancelled in place of the pending version.
 	row, err := d.rows().One(ctx, doc, shard.Consistent)
 	if err != nil {
 		return deadletter.Facts{}, fmt.Errorf("read the row: %w", err)
@@ -54,6 +55,7 @@ func (d *Service) cancel(ctx context.Context, doc shard.DocID, by string) (deadl
 	case row.Pending == "" || row.Pending <= row.Committed:
 		return deadletter.Facts{}, ErrNotPending
 	case row.LeaseUntil >= shard.MicrosOf(d.Clock.Now()):
+		// A write that may be under way cannot be taken back.
 		return deadletter.Facts{}, ErrWriting
 	}
 	l, err := d.fromManifest(ctx, row)
@@ -61,6 +63,8 @@ func (d *Service) cancel(ctx context.Context, doc shard.DocID, by string) (deadl
 		return deadletter.Facts{}, err
 	}
 	l.Detail = "by " + by
+	// Store first, then mark the row. After a crash in between, the version is still written and
+	// supersedes its dead letter.
 	if _, err := backoff.Get(ctx, d.Clock, func() (bool, error) { return d.Letters.Park(ctx, l) }); err != nil {
 		return deadletter.Facts{}, fmt.Errorf("park the dead letter: %w", err)
 	}
@@ -79,6 +83,7 @@ func (d *Service) cancel(ctx context.Context, doc shard.DocID, by string) (deadl
 
 // fromManifest makes the dead letter of the pending version from the flight that holds it.
 func (d *Service) fromManifest(ctx context.Context, row shard.Row) (deadletter.Letter, error) {
+	// The row names the flight that admitted its pending version.
 	m, err := d.Flights.Get(ctx, flight.ID(row.Flight))
 	switch {
 	case errors.Is(err, flight.ErrNotFound):
@@ -117,6 +122,7 @@ func (d *Service) park(ctx context.Context, image shard.Row, f deadletter.Facts)
 			return ErrOvertaken
 		}
 		image = row
+		// A microsecond after the lease, because the condition of PARK is lease_until < now.
 		if err := d.Clock.Sleep(ctx, row.LeaseUntil.Sub(shard.MicrosOf(d.Clock.Now()))+time.Microsecond); err != nil {
 			return err
 		}

@@ -65,6 +65,7 @@ func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts
 	if end := now.Add(time.Microsecond); filter.Before.IsZero() || filter.Before.After(end) {
 		filter.Before = end
 	}
+	// Page by page, so that memory does not grow with the number of dead letters.
 	for cursor := ""; ; {
 		var found []deadletter.Facts
 		var next string

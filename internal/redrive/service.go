@@ -80,6 +80,7 @@ func (d *Service) One(ctx context.Context, id string, how How) (Outcome, error) 
 	if !ok {
 		return Gone, nil
 	}
+	// What the caller listed may be old. Only a consistent read of the row decides.
 	row, outcome, err := d.judge(ctx, l.Facts, how.Force)
 	if err != nil {
 		return Failed, fmt.Errorf("redrive %s: %w", id, err)
@@ -105,6 +106,8 @@ func (d *Service) judge(ctx context.Context, f deadletter.Facts, force bool) (sh
 	return row, d.decide(row, f, force), nil
 }
 
+// decide is the rule of design section 10: committed means superseded, and work in progress means
+// busy. Age comes last, because only age can be forced.
 func (d *Service) decide(r shard.Row, f deadletter.Facts, force bool) Outcome {
 	now := d.Clock.Now()
 	switch shard.Judge(r, f.Key, f.Key.Class(), false) {
@@ -145,9 +148,11 @@ func (d *Service) supersede(ctx context.Context, f deadletter.Facts, how How) er
 func (d *Service) send(ctx context.Context, l deadletter.Letter, row shard.Row, how How) (Outcome, error) {
 	now := d.Clock.Now()
 	first := l.FirstSent
+	// The copy must be young enough for receive to accept it.
 	if how.Force {
 		first = later(first, d.judgeable(now))
 	}
+	// A queue takes no empty body, so the attempt could only fail.
 	if l.Body == "" {
 		return Empty, nil
 	}
@@ -158,6 +163,7 @@ func (d *Service) send(ctx context.Context, l deadletter.Letter, row shard.Row, 
 	if err != nil {
 		return Failed, err
 	}
+	// A dead letter without a lane goes back by the live lane.
 	lane := flight.Live
 	if l.Lane == string(flight.Bulk) {
 		lane = flight.Bulk
@@ -166,9 +172,11 @@ func (d *Service) send(ctx context.Context, l deadletter.Letter, row shard.Row, 
 	if q == nil {
 		return Failed, fmt.Errorf("redrive %s: sink %q has no %s queue", l.ID, l.Sink, lane)
 	}
+	// Everything that refuses without a write has been asked by now.
 	if how.DryRun {
 		return Sent, nil
 	}
+	// The mark goes first, because receive acknowledges a copy whose key is still marked dead.
 	if row.Dead == l.Key && l.Key != "" {
 		outcome, err := d.unmark(ctx, l.Facts, how)
 		if outcome != Sent || err != nil {
@@ -178,6 +186,7 @@ func (d *Service) send(ctx context.Context, l deadletter.Letter, row shard.Row, 
 	if err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
 		return Failed, fmt.Errorf("send dead letter %s again: %w", l.ID, err)
 	}
+	// The copy is under way. A failure from here on is reported beside Sent.
 	err = d.try(ctx, func() error { return d.Letters.MarkRedriven(ctx, l.ID, now, how.Auto) })
 	detail := "by " + how.By
 	if how.Auto {
