@@ -46,7 +46,7 @@ exposed() {
     $4 == "0A" && ($10 in ours) {
       split($2, at, ":")
       if (at[1] !~ /^(0100007F|00000000000000000000000001000000|0000000000000000FFFF00000100007F)$/) print $2
-    }' - $(ls /proc/net/tcp /proc/net/tcp6 2>/dev/null)
+    }' - /proc/net/tcp*
 }
 
 # installed NAME PATH stops with advice where setup.sh has not put PATH yet.

@@ -12,7 +12,8 @@ func TestNilListsAreTheDefaultsAndEmptyOnesAreNot(t *testing.T) {
 	if got := (Lists{}).complete(); !reflect.DeepEqual(got, defaults.Govuk) {
 		t.Errorf("got %+v, want the defaults", got)
 	}
-	empty := Lists{IgnoreTypes: []string{}, IgnorePrefixes: []string{}, OverridePaths: []string{}, Locales: []string{"cy"}}
+	none := []string{}
+	empty := Lists{IgnoreTypes: none, IgnorePrefixes: none, OverridePaths: none, Locales: []string{"cy"}}
 	if got := empty.complete(); !reflect.DeepEqual(got, empty) {
 		t.Errorf("got %+v, want %+v", got, empty)
 	}
