@@ -6,6 +6,7 @@
 package fanout
 
 import (
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -14,9 +15,16 @@ import (
 // returns when all have. nil is the zero Runner. A Runner is safe for concurrent use.
 type Runner func(limit, n int, f func(i int))
 
-// Each calls f(0) to f(n-1) and returns when all of them have. A single part runs where it is. A
-// panic of a part becomes a panic of Each, once the others have ended, so that whoever called Each
-// can recover it.
+// Panic is what Each panics with where a part that ran in a goroutine did.
+type Panic struct {
+	Value any    // what the part panicked with
+	Stack []byte // where it did: the stack of whoever recovers this one does not show it
+}
+
+// Each calls f(0) to f(n-1) and returns when all of them have. A single part runs where it is.
+//
+// A panic of a part ends its goroutine. Each panics with a *[Panic], the first, once all goroutines
+// have ended, so that its caller can recover. Parts that were not begun may then be left out.
 func (r Runner) Each(limit, n int, f func(i int)) {
 	switch {
 	case r != nil:
@@ -30,12 +38,16 @@ func (r Runner) Each(limit, n int, f func(i int)) {
 	// once serves the parts that follow.
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	var panicked atomic.Pointer[any]
+	var panicked atomic.Pointer[Panic]
 	for range min(max(limit, 1), n) {
 		wg.Go(func() {
 			defer func() {
-				if p := recover(); p != nil {
-					panicked.CompareAndSwap(nil, &p)
+				if v := recover(); v != nil {
+					p, nested := v.(*Panic)
+					if !nested {
+						p = &Panic{v, debug.Stack()}
+					}
+					panicked.CompareAndSwap(nil, p)
 				}
 			}()
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
@@ -45,7 +57,7 @@ func (r Runner) Each(limit, n int, f func(i int)) {
 	}
 	wg.Wait()
 	if p := panicked.Load(); p != nil {
-		panic(*p)
+		panic(p)
 	}
 }
 

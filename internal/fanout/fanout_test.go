@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,23 +69,33 @@ func TestTryRunsAllAndReturnsTheFirstErrorInOrder(t *testing.T) {
 }
 
 // recover does not reach other goroutines: without this, one message that panics ends the process
-// and fails its whole batch.
+// and fails its whole batch. The stack must show the part: it is what the log has of the bug.
 func TestAPanicOfAPartReachesWhoeverCalled(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{1, 2, 20} {
+	for _, n := range []int{2, 20} {
 		var ended atomic.Int32
-		got := func() (p any) {
-			defer func() { p = recover() }()
-			Runner(nil).Each(2, n, func(i int) {
-				defer ended.Add(1)
-				if i == 0 {
-					panic("odd message")
+		got := func() (p *Panic) {
+			defer func() { p, _ = recover().(*Panic) }()
+			Runner(nil).Each(2, 2, func(outer int) {
+				if outer == 0 {
+					return
 				}
+				Runner(nil).Each(2, n, func(i int) {
+					defer ended.Add(1)
+					if i == 0 {
+						oddMessage()
+					}
+				})
 			})
 			return nil
 		}()
-		if got != "odd message" || ended.Load() != int32(n) {
-			t.Errorf("%d parts: recovered %v after %d parts, want the panic after all", n, got, ended.Load())
+		if got == nil || got.Value != "odd message" || !strings.Contains(string(got.Stack), "oddMessage") {
+			t.Errorf("%d parts: recovered %+v, want the first panic with its stack", n, got)
+		}
+		if ended.Load() != int32(n) {
+			t.Errorf("%d of %d parts ended", ended.Load(), n)
 		}
 	}
 }
+
+func oddMessage() { panic("odd message") }

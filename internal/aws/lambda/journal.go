@@ -14,6 +14,7 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/decisionlog"
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
 )
 
@@ -65,13 +66,17 @@ func guard[T any](j *Journal, f func() (T, error)) (out T, err error) {
 		if p == nil {
 			return
 		}
+		stack := debug.Stack()
+		if part, ok := p.(*fanout.Panic); ok {
+			p, stack = part.Value, part.Stack
+		}
 		what := fmt.Sprintf("%T", p)
 		var own runtime.Error
 		if e, ok := p.(error); ok && errors.As(e, &own) {
 			what = own.Error()
 		}
 		j.Count(metrics.Panics, 1)
-		j.Log.Error("panic", "what", what, "stack", string(debug.Stack()))
+		j.Log.Error("panic", "what", what, "stack", string(stack))
 		err = fmt.Errorf("panic: %s", what)
 	}()
 	return f()

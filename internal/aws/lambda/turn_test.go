@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -212,3 +213,23 @@ func TestATaskRuns(t *testing.T) {
 		}
 	}
 }
+
+// The log says where a part of an invocation panicked, not where that was noticed, and never what
+// was thrown.
+func TestAPanicBesideOthersIsLoggedWhereItHappened(t *testing.T) {
+	t.Parallel()
+	j, out := newJournal()
+	task := &Task{Limit: time.Minute, Journal: j, Run: func(context.Context) error {
+		fanout.Runner(nil).Each(2, 2, oddPart)
+		return nil
+	}}
+	_, err := task.Invoke(t.Context(), []byte(`{"source":"aws.events"}`))
+	if err == nil || !strings.Contains(err.Error(), "panic: string") {
+		t.Errorf("got %v, want the type of what was thrown", err)
+	}
+	if log := out.String(); !strings.Contains(log, "oddPart") || strings.Contains(log, "hunter2") {
+		t.Errorf("log %s, want the part and not what it threw", log)
+	}
+}
+
+func oddPart(int) { panic("hunter2") }
