@@ -25,8 +25,8 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	}
 	next.WakeAt = flight.WakeText(wake.Time())
 	wake = shard.MicrosOf(next.Wake())
-	// An extension reaches to the next wake + 2 Ti, never further (design section 7).
-	t.extend(ctx, wake.Add(2*t.h.Config.Index.Timeout))
+	// An extension reaches to the next wake + 5 s + 2 Ti, never further (design section 7).
+	t.extend(ctx, wake.Add(turnLate+2*t.h.Config.Index.Timeout))
 	next.VisibleUntil = t.state.VisibleUntil
 	if t.outlives(wake) {
 		if t.goOn(ctx, next) {
@@ -36,6 +36,10 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	}
 	return next
 }
+
+// turnLate is how much later than its wake a turn may begin without extending anew what was extended
+// for it.
+const turnLate = 5 * time.Second
 
 // checkpointAgain is how long a turn whose checkpoint could not be written waits: an execution has
 // about a minute left then.

@@ -232,6 +232,21 @@ func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
 	})
 }
 
+// A turn begins a moment after its wake. What was extended up to it is not extended a second time
+// when it begins: an outage would cost twice the calls.
+func TestATurnThatBeginsAMomentLateExtendsNothingASecondTime(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		waits := 0
+		for ; waits < 3; waits++ {
+			b.leased(doc("a"), 30*time.Second)
+			s = b.turn(s)
+			time.Sleep(time.Until(s.Wake()) + 4*time.Second)
+		}
+		b.Noted(journal.Extended, waits)
+	})
+}
+
 func TestTwelveHoursAreKeptToTheMinute(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightStandard }}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1))
