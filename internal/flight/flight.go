@@ -47,14 +47,19 @@ type Record struct {
 
 // Entry is one held event of a message.
 type Entry struct {
-	Index    int // position among the message's events, skipped ones counted
-	Doc      shard.DocID
-	Key      shard.OrderKey
-	Class    shard.Class
-	Op       shard.Operation
-	Due      shard.Micros
+	Index int // position among the message's events, skipped ones counted
+	Doc   shard.DocID
+	Key   shard.OrderKey
+	Class shard.Class
+	Op    shard.Operation
+	Due   shard.Micros
+	// Admitted is when its row accepted it, or a version behind which it waits; 0 where no row was
+	// asked, because the table was away (`tableOutage: open`).
 	Admitted shard.Micros
 }
+
+// Open reports that the entry is written without its row.
+func (e Entry) Open() bool { return e.Admitted == 0 }
 
 // Items is how many entries the manifest holds: the length of the bitmap [Remaining].
 func (m *Manifest) Items() int {

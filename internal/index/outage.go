@@ -17,6 +17,9 @@ import (
 // audited; nothing is acknowledged. When the table is back, deletes that the rows know and that
 // such a write may have undone are asserted again. Documents whose row knows a newer version are
 // listed for a resync. Everything else is judged when its message is received again.
+//
+// The state never says that nothing was written: a turn that wrote and whose answer is lost is
+// tried again with the state that it had.
 func (t *turn) outage(ctx context.Context) flight.State {
 	next := t.state
 	next.Turn++
@@ -29,8 +32,6 @@ func (t *turn) outage(ctx context.Context) flight.State {
 		return t.next(ctx, next)
 	}
 	switch {
-	case t.state.Turn == 0: // nothing was written
-		return t.end(ctx)
 	case t.state.ReassertAfter == 0:
 		// Another invocation that found the table away may still be writing: not before it has
 		// certainly ended.

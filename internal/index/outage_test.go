@@ -65,10 +65,44 @@ func TestAnOpenFlightWritesOnceAndAcknowledgesNothing(t *testing.T) {
 
 func TestAnOpenFlightWhoseTableIsBackWritesNothing(t *testing.T) {
 	stage{}.play(t, func(b *bench) {
-		b.fly(b.open(put("a", 1)), 1)
+		b.fly(b.open(put("a", 1)), 2)
 		b.requests(0, "none: the table was not away")
 		b.inQueue(1)
 	})
+}
+
+// The state machine tries the same state again where a turn's answer is lost. So the first turn may
+// have written, whatever its state says, and a delete that it undid is asserted all the same.
+func TestAnOpenFlightWhoseWritingTurnWasLostIsComparedWithTheRows(t *testing.T) {
+	for name, end := range map[string]fault.Verdict{
+		"its answer is lost":                   fault.OK,
+		"it is killed after the sink's answer": fault.CrashAfter,
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.open(put("a", 4))
+				back := b.away()
+				b.inject = decide(func(op fault.Op) fault.Verdict {
+					switch op.Service {
+					case fault.Table:
+						return fault.FailBefore
+					case fault.Search:
+						return end
+					}
+					return fault.OK
+				})
+				if _, _, err := b.invoke(s); err != nil {
+					b.Fatal(err)
+				}
+				b.holds("a", "4")
+				back()
+				b.Change(doc("a"), deleted(b.key("a", 5)))
+				b.fly(s, 3)
+				b.Noted(journal.Reasserted, 1)
+				b.holds("a", "")
+			})
+		})
+	}
 }
 
 // An outage may last longer than an execution.

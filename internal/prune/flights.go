@@ -115,24 +115,30 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 			return nil // another pruner's
 		}
 	}
-	left, out, err := r.undone(ctx, m)
+	u, err := r.undone(ctx, m)
 	switch {
 	case err != nil:
 		return err
-	case len(left) == 0:
+	case len(u.left) == 0:
+		for _, e := range u.overwritten {
+			r.note(journal.Note{
+				Step: journal.OutageResync, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(m.Lane), Flight: string(s.ID),
+				Detail: "its open flight was lost, and the row knows a newer version",
+			})
+		}
 		return r.deleteFlight(ctx, s.ID)
-	case out == len(left), !r.healthySince(r.orphanAge()):
+	case u.worked == len(u.left), !r.healthySince(r.orphanAge()):
 		// Stuck needs an event whose row shows no sign of life, and a sink that was healthy for as
 		// long (design section 9).
 		rep.Waiting++
 		return nil
 	}
 	rep.Stuck = append(rep.Stuck, s.ID)
-	e := left[0]
+	e := u.left[0]
 	r.note(journal.Note{
 		Step: journal.Stuck, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(m.Lane), Flight: string(s.ID),
-		Count: len(left),
-		Detail: "flight: " + plural(len(left), "event") +
+		Count: len(u.left),
+		Detail: "flight: " + plural(len(u.left), "event") +
 			" neither committed nor parked, and no message brings them back",
 	})
 	return nil
@@ -145,6 +151,9 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 // whose newest version became a dead letter shows no other.
 func (p *Pruner) worked(r shard.Row, e flight.Entry) bool {
 	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite, e.Admitted)
+	if e.Open() {
+		sign = max(sign, e.Due) // when receive found the table away
+	}
 	return r.Claimed > e.Key || sign.Add(p.orphanAge()+2*config.TableHold) > shard.MicrosOf(p.Clock.Now())
 }
 
@@ -186,9 +195,16 @@ func (r *run) deleteFlight(ctx context.Context, id flight.ID) error {
 	return nil
 }
 
-// undone lists the events of a manifest that are neither committed nor dead letters. It counts
-// those of them that, by their row, somebody works on from messages that this flight does not know.
-func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.Entry, out int, err error) {
+// undone is what the rows say of a manifest that nobody finishes.
+type undone struct {
+	left   []flight.Entry // neither committed nor dead letters
+	worked int            // those of them that somebody works on from messages that this flight does not know
+	// written without their row, which knows a newer version: the sink may hold the older one, and
+	// the flight that would have compared them is lost
+	overwritten []flight.Entry
+}
+
+func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (u undone, err error) {
 	index := map[shard.DocID]int{}
 	var docs []shard.DocID
 	for _, rec := range m.Records {
@@ -200,17 +216,20 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.
 		}
 	}
 	if len(docs) == 0 {
-		return nil, 0, nil
+		return u, nil
 	}
 	rows, err := p.table().Read(ctx, docs, shard.Consistent) // dead = k is believed from no other read
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the rows: %w", err)
+		return u, fmt.Errorf("read the rows: %w", err)
 	}
 	var open []undecided
 	for _, rec := range m.Records {
 		for _, e := range rec.Events {
-			if row := rows[index[e.Doc]]; row.Committed < e.Key && row.Dead != e.Key {
+			switch row := rows[index[e.Doc]]; {
+			case row.Committed < e.Key && row.Dead != e.Key:
 				open = append(open, undecided{e, row, deadletter.ID(e.Doc, e.Key, rec.Message.Body)})
+			case row.Committed > e.Key && e.Open():
+				u.overwritten = append(u.overwritten, e)
 			}
 		}
 	}
@@ -222,17 +241,17 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (left []flight.
 		return err
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("look for a dead letter: %w", err)
+		return u, fmt.Errorf("look for a dead letter: %w", err)
 	}
 	for i, o := range open {
 		if stored[i] {
 			continue
 		}
-		if left = append(left, o.Entry); p.worked(o.row, o.Entry) {
-			out++
+		if u.left = append(u.left, o.Entry); p.worked(o.row, o.Entry) {
+			u.worked++
 		}
 	}
-	return left, out, nil
+	return u, nil
 }
 
 // undecided is an event that its row does not call done: there may be a dead letter of it all the

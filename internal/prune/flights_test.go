@@ -240,3 +240,43 @@ func TestRescueThatCannotStartChangesNothing(t *testing.T) {
 		}
 	})
 }
+
+// A flight that wrote without rows and was lost compares nothing any more. What its rows know better
+// is listed for a resync before its manifest goes.
+func TestWhatALostOpenFlightWroteIsListedForResync(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		open   bool
+		then   func(b *bench)
+		listed int
+	}{
+		"a newer delete is committed":     {true, func(b *bench) { b.commit(doc(1), 3, shard.Delete) }, 1},
+		"a newer put is committed":        {true, func(b *bench) { b.commit(doc(1), 3, shard.Put) }, 1},
+		"the version itself is committed": {true, func(b *bench) { b.commit(doc(1), 2, shard.Put) }, 0},
+		"it is a dead letter":             {true, func(b *bench) { b.park(doc(1), 2) }, 0},
+		"a flight that asked its rows":    {false, func(b *bench) { b.commit(doc(1), 3, shard.Delete) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(b *bench) {
+				id := b.flight(entry{doc(1), 2})
+				if c.open {
+					m, err := b.flights.Get(b.Context(), id)
+					if err != nil {
+						b.Fatal(err)
+					}
+					m.Records[0].Events[0].Admitted = 0
+					if err := b.flights.Put(b.Context(), m); err != nil {
+						b.Fatal(err)
+					}
+				}
+				c.then(b)
+				time.Sleep(orphan + 1)
+				b.run()
+				b.Noted(journal.OutageResync, c.listed)
+				if n := len(b.stored()); n != 0 {
+					b.Errorf("%d manifests left, want none", n)
+				}
+			})
+		})
+	}
+}

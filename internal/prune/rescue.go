@@ -34,7 +34,7 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 		return "", fmt.Errorf("get the manifest: %w", err)
 	}
 	// An operator has decided to rescue, so signs of life do not count here.
-	left, _, err := p.undone(ctx, old)
+	u, err := p.undone(ctx, old)
 	if err != nil {
 		return "", err
 	}
@@ -43,7 +43,7 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	}
 	// ADMIT comes before the manifest, as in receive. After a crash in between, the old flight can
 	// be rescued again.
-	accepted, err := p.admitAgain(ctx, old, left, m.Flight)
+	accepted, err := p.admitAgain(ctx, old, u.left, m.Flight)
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +51,7 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	for _, rec := range old.Records {
 		var events []flight.Entry
 		for _, e := range rec.Events {
-			if contains(left, e) && accepted[e.Doc] {
+			if contains(u.left, e) && accepted[e.Doc] {
 				e.Due, e.Admitted = now, now
 				events = append(events, e)
 			}

@@ -82,8 +82,8 @@ func (b *batch) writeOpen(ctx context.Context) {
 			continue
 		}
 		m.Records = append(m.Records, flight.Record{Message: b.msgs[p.msg], Events: []flight.Entry{{
+			// Nothing admitted it: see flight.Entry.
 			Index: p.Index, Doc: p.Doc, Key: p.Key, Class: p.Class, Op: p.Op, Due: shard.MicrosOf(b.start),
-			Admitted: shard.MicrosOf(b.start),
 		}}})
 	}
 	if len(m.Records) == 0 {

@@ -41,6 +41,9 @@ func (b *bench) written() (docs []shard.DocID) {
 		for _, r := range m.Records {
 			for _, e := range r.Events {
 				docs = append(docs, e.Doc)
+				if !e.Open() { // by which prune knows such a manifest
+					b.Errorf("%s is written open as admitted at %d", e.Doc, e.Admitted)
+				}
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func (m *Model) sent(k Key) bool {
 // Settled reports that nothing is under way: no message, no flight, no lease, nothing pending, a
 // row that will expire. Dead letters may be parked.
 func (m Model) Settled(s State) bool {
-	if s.notGone()|s.held() != 0 || s.Redrive != None || s.Collect || s.Down || s.Assert {
+	if s.notGone()|s.held() != 0 || s.Redrive != None || s.Collect || s.Down || s.Opens != [maxOpens]Open{} {
 		return false
 	}
 	return s.calm() && (!s.Row.Exists || s.Row.Pending == None && !s.Row.Lease && s.Row.Expires)

@@ -11,6 +11,7 @@ import (
 func (m Model) Canon(s State) State {
 	m.tidy(&s)
 	sortExecs(&s)
+	sortOpens(&s)
 	if r := &s.Requests; later(r[0], r[1]) {
 		r[0], r[1] = r[1], r[0]
 	}

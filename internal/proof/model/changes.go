@@ -202,6 +202,24 @@ func writing() []Change {
 				Budget: Budget{Outages: 1},
 			},
 		},
+		{
+			Name:  "open-turn-lost",
+			What:  "the turn that wrote open dies, and the next one takes the first turn for nothing written",
+			Rules: Rules{OpenTurnForgets: true}, Watch: OldStays, Held: Lost | OldStays,
+			Bounds: Bounds{
+				Messages: One(1, 2), Execs: 1, Batch: 1, Sink: Forgetful, Deletes: Keys(2),
+				Budget: Budget{Outages: 1, Crashes: 1},
+			},
+		},
+		{
+			Name:  "open-flight-lost",
+			What:  "an open flight is lost, and prune deletes its manifest because its event is done",
+			Rules: Rules{OpenLostForgets: true}, Watch: OldStays, Held: Lost | OldStays,
+			Bounds: Bounds{
+				Messages: One(1, 2), Execs: 1, Batch: 1, Sink: Forgetful, Deletes: Keys(2),
+				Budget: Budget{Outages: 1, Crashes: 1},
+			},
+		},
 	}
 }
 

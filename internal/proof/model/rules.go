@@ -56,6 +56,8 @@ type Rules struct {
 	OpenAcknowledges bool // written open, acknowledged
 	NoReassert       bool // deletes are not re-asserted after an outage
 	ReassertAtOnce   bool // ... they are, but while invocations that saw it still live
+	OpenTurnForgets  bool // an open flight whose first turn finds the table back takes nothing for written
+	OpenLostForgets  bool // prune deletes the manifest of a lost open flight once its event is done
 
 	// Refusals.
 	RefusalsOfVersion bool // proposed: a version's refusals do not count against another one

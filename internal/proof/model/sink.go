@@ -141,7 +141,7 @@ func (x *step) write(t *State, k Key, token Token, fence Clock) (applied bool, b
 	}
 	if x.Bounds.Sink != Plain {
 		if fence < t.Sink.Fence {
-			if t.Row.Lease && t.Row.Owner == token && !x.Rules.UpstreamVersion && !t.Assert {
+			if t.Row.Lease && t.Row.Owner == token && !x.Rules.UpstreamVersion && x.Bounds.Budget[Outages] == 0 {
 				b = SinkNewer
 			}
 			return false, b
@@ -163,61 +163,3 @@ func (x *step) write(t *State, k Key, token Token, fence Clock) (applied bool, b
 // upstream are the source's own numbers where its counter began anew: version 1 of epoch 2 is newer
 // than version 3 of epoch 1.
 var upstream = [MaxKey + 1]Clock{0, 3, 1, 2}
-
-// outage is the table unreachable with the setting `open`, an opt-in that suspends the first
-// promise while it lasts: written at once, never acknowledged, audited.
-func (x *step) outage() {
-	s := x.s
-	if !s.Down {
-		t := *s
-		t.Down = true
-		x.fault(Outages, t, Label{Text: "the table is unreachable"})
-	}
-	if s.Assert && !s.Down && (s.calm() || x.Rules.ReassertAtOnce) {
-		x.reassert()
-	}
-	if !s.Down {
-		return
-	}
-	t := *s
-	t.Down = false
-	x.free(t, Label{Text: "the table is back"})
-	for i := range s.at(Queued).All() {
-		t := *s
-		only := Set(1) << i
-		k := x.keys(only).Newest()
-		t.Sink.Content = k
-		t.Assert = true
-		if x.Bounds.Sink != Plain {
-			t.Sink.Fence = s.latest() + 1
-		}
-		l := Label{Key: k, Messages: only, Text: "receive {m}, open: writes {k} to the sink, and keeps the message"}
-		var b Broken
-		if x.Rules.OpenAcknowledges {
-			l.Text = "receive {m}, open: writes {k} to the sink, and acknowledges"
-			b = x.remove(&t, only)
-		}
-		x.edge(t, true, b, l)
-	}
-}
-
-// reassert is what follows an outage that was written through: a delete is written again from its
-// row, any other document that was written open is listed for resync.
-func (x *step) reassert() {
-	t := *x.s
-	t.Assert = false
-	l := Label{Text: "after the outage: the document is listed for resync"}
-	switch {
-	case x.Rules.NoReassert:
-		l.Text = "after the outage nothing is asserted"
-	case x.Bounds.Deletes.Has(t.Row.Committed):
-		t.Sink.Content = t.Row.Committed
-		if x.Bounds.Sink != Plain {
-			t.Sink.Fence = x.s.latest() + 1
-		}
-		l = Label{Key: t.Row.Committed, Text: "after the outage: {k} is asserted from the row"}
-	default:
-		t.Listed = true
-	}
-	x.free(t, l)
-}

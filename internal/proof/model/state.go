@@ -80,6 +80,7 @@ const (
 	maxReceivers = 2
 	maxRequests  = 2 // requests whose sender is gone
 	maxWrites    = 1 // row writes whose sender got no answer
+	maxOpens     = 2 // flights that write through an outage of the table
 )
 
 // Token names the owner of a lease. Only equality matters: states that differ in names are one
@@ -176,6 +177,22 @@ const (
 	ClaimAgainWrite
 )
 
+// Open is a flight that writes without its row while the table is away.
+type Open struct {
+	Key   Key
+	Phase OpenPhase
+}
+
+// OpenPhase says what is known of an open flight.
+type OpenPhase uint8
+
+// The phases of an open flight.
+const (
+	OpenStarted OpenPhase = iota + 1 // no turn has answered: it may have written or not
+	OpenWritten                      // the turn that wrote has answered
+	OpenLost                         // no execution drives it any more; its manifest is there
+)
+
 // Sink is what the search engine holds of the document.
 type Sink struct {
 	Content Key   // a delete is a version
@@ -219,13 +236,13 @@ type State struct {
 	Requests    [maxRequests]Request
 	Writes      [maxWrites]RowWrite
 	Parker      Parker
-	Redrive     Key    // the operator took `dead` away and is about to send
-	Aged        Key    // messages with this version or an older one are older than rows are kept
-	Young       Set    // copies that hide their age
-	StaleDead   Key    // an eventually consistent read may still show this as dead
-	Collect     bool   // prune read the row and is about to delete it
-	Down        bool   // the table is unreachable
-	Assert      bool   // deletes must be re-asserted after an outage
+	Redrive     Key  // the operator took `dead` away and is about to send
+	Aged        Key  // messages with this version or an older one are older than rows are kept
+	Young       Set  // copies that hide their age
+	StaleDead   Key  // an eventually consistent read may still show this as dead
+	Collect     bool // prune read the row and is about to delete it
+	Down        bool // the table is unreachable
+	Opens       [maxOpens]Open
 	Listed      bool   // the document is listed for resync
 	Other       bool   // the other document's event is done
 	Own         [4]Key // refusals of each version, where they are counted
