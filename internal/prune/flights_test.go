@@ -241,8 +241,8 @@ func TestRescueThatCannotStartChangesNothing(t *testing.T) {
 	})
 }
 
-// A flight that wrote without rows and was lost compares nothing any more. What its rows know better
-// is listed for a resync before its manifest goes.
+// A flight that wrote without rows and was lost compares nothing any more. What its rows know
+// better is listed for a resync before its manifest goes.
 func TestWhatALostOpenFlightWroteIsListedForResync(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

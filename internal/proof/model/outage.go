@@ -40,7 +40,8 @@ func (x *step) outage() {
 }
 
 // openFlight is the next turn of a flight that was started while the table was away. Its state is
-// known only from a turn that answered. A turn that wrote and then died is tried again as the first.
+// known only from a turn that answered. A turn that wrote and then died is tried again as the
+// first.
 func (x *step) openFlight(i int) {
 	s, o := x.s, x.s.Opens[i]
 	l := Label{Key: o.Key}

@@ -24,7 +24,8 @@ type invocation struct {
 	coroutines []*coroutine
 	over       bool
 	ended      func(error)
-	doom       int // I/Os until it is killed, 0 for never
+	doom       int  // I/Os until it is killed, 0 for never
+	open       bool // a turn of a flight that writes without rows while the table is away
 }
 
 var errKilled = errors.New("invocation was killed")

@@ -37,7 +37,9 @@ type ledger struct {
 	inSink    shard.OrderKey // the version that the sink holds, as a put or as a delete
 	inSinkOp  shard.Operation
 	grants    []*grant
-	writes    int // applied
+	open      bool // written without its row, in a table outage, which suspends promise 1
+	listed    bool // ... and lull said that the sink may hold an older version
+	writes    int  // applied
 	commits   int
 	keys      []shard.OrderKey
 }
@@ -51,6 +53,7 @@ type grant struct {
 	until    shard.Micros
 	inFlight int // requests of its that the sink may still apply
 	ended    bool
+	open     bool // there was none: written in a table outage (`tableOutage: open`)
 }
 
 // alive reports whether the claim's owner may still send a request under it.
@@ -92,7 +95,11 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 	o.w.worst.Refusals = max(o.w.worst.Refusals, int(row.Refusals))
 	switch w.Transition.Base() {
 	case shard.CLAIM:
-		o.granted(v, l, row)
+		o.granted(v, l, row, row.Claimed)
+	case shard.REASSERT:
+		o.granted(v, l, row, row.Committed)
+	case shard.REASSERTED:
+		o.ended(v, l, old, 0)
 	case shard.COMMIT:
 		o.committed(w, l, old, row)
 		o.ended(v, l, old, 0)
@@ -102,8 +109,8 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 }
 
 // granted checks that a new claim meets no other writer.
-func (o *oracle) granted(v *invocation, l *ledger, row shard.Row) {
-	g := &grant{v: v, token: row.Owner, key: row.Claimed, until: row.LeaseUntil}
+func (o *oracle) granted(v *invocation, l *ledger, row shard.Row, key shard.OrderKey) {
+	g := &grant{v: v, token: row.Owner, key: key, until: row.LeaseUntil}
 	for _, other := range l.grants {
 		switch {
 		case o.w.beyondGuard:
@@ -126,7 +133,7 @@ func (o *oracle) committed(w shard.Write, l *ledger, old, row shard.Row) {
 	if k < l.committed {
 		o.violate("no old version becomes new", fmt.Sprintf("%s: %s was committed after %s", w.Doc, k, l.committed))
 	}
-	if l.inSink < k {
+	if l.inSink < k && !l.open {
 		o.violate("what is committed is in the sink", fmt.Sprintf("%s: %s was committed, the sink holds %s", w.Doc, k,
 			l.inSink))
 	}
@@ -168,8 +175,10 @@ func (o *oracle) sent(v *invocation, ops []sink.Op) []*grant {
 			}
 		}
 		if under[i] == nil {
-			o.violate("no write without a claim", fmt.Sprintf("%s: %s %d writes %s", op.Doc, v.Name, v.ID, op.Key))
-			under[i] = &grant{v: v, key: op.Key}
+			under[i] = &grant{v: v, key: op.Key, open: v.open}
+			if !v.open {
+				o.violate("no write without a claim", fmt.Sprintf("%s: %s %d writes %s", op.Doc, v.Name, v.ID, op.Key))
+			}
 		}
 		under[i].at = shard.Micros(op.Fence)
 		under[i].inFlight++
@@ -190,11 +199,12 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 	l := o.ledger(op.Doc)
 	switch out.Kind {
 	case sink.Newer:
-		if n := len(l.grants); n > 0 && g == l.grants[n-1] && g.alive() && !o.w.beyondGuard {
+		if n := len(l.grants); n > 0 && g == l.grants[n-1] && g.alive() && !o.w.beyondGuard && !l.open {
 			o.violate("no 409 under a live lease", fmt.Sprintf("%s: %s", op.Doc, op.Key))
 		}
 	case sink.Applied:
-		if op.Key < l.inSink && !o.isDead(op.Doc, l.inSink) {
+		l.open = l.open || g.open // the setting suspends promise 1
+		if op.Key < l.inSink && !o.isDead(op.Doc, l.inSink) && !l.open {
 			o.violate("the sink never goes back", fmt.Sprintf("%s: from %s (%s) to %s (%s)", op.Doc, l.inSink,
 				l.inSinkOp, op.Key, op.Kind))
 		}
@@ -208,6 +218,9 @@ func (w *World) noted(v *invocation, n journal.Note) {
 	w.oracle.alarms[n.Step]++
 	if n.Step == journal.Unreachable {
 		w.counts.Unreachable++
+	}
+	if n.Step == journal.OutageResync {
+		w.oracle.ledger(n.Doc).listed = true
 	}
 	if n.Step == journal.Stuck {
 		w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))

@@ -33,6 +33,11 @@ func (w *World) verdict(inv *invocation, op fault.Op) fault.Verdict {
 			return oneOf(w.dice, fault.CrashBefore, fault.CrashAfter)
 		}
 	}
+	// A turn that writes open has few I/Os, most of them tries of its read: where a kill comes is
+	// drawn for others.
+	if inv.open && op.Service == fault.Search && w.dice.chance(w.rates.Kill) {
+		return fault.CrashAfter
+	}
 	for i := range w.outages {
 		if o := &w.outages[i]; o.service == op.Service && o.from <= w.now && w.now < o.to {
 			return oneOf(w.dice, fault.FailBefore, fault.FailBefore, fault.Throttle)

@@ -17,6 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/source"
 )
 
@@ -64,10 +66,14 @@ func begin(t testing.TB, o Options) *World {
 
 // vary gives each seed its settings, besides the half of the worlds whose sink has no versions.
 // Some give up early, so that the dead-letter queue sees everything. Some write the leading edge,
-// have no minimal interval, other windows, or executions with a history.
+// have no minimal interval, other windows, executions with a history, or write through an outage of
+// the table.
 func vary(seed uint64, cfg *config.Config) {
 	if seed%5 == 0 {
 		cfg.Retry.DeadDeadline = time.Minute + time.Duration(seed%7)*20*time.Second
+	}
+	if seed%13 == 5 {
+		cfg.TableOutage = config.TableOutageOpen
 	}
 	switch seed % 7 {
 	case 1:
@@ -133,6 +139,28 @@ func TestEveryPromiseHoldsInEveryWorld(t *testing.T) {
 				report(t, build(t, seed, level).Run(), level)
 			}
 		})
+	}
+}
+
+// The table is away for a while in every one of these worlds, and `tableOutage: open` is set.
+// Besides what holds in every world, a document whose newer version such a write replaced is
+// written again, or listed for a resync. This must have happened in some of them.
+func TestEveryPromiseHoldsWhereTableOutagesAreWrittenOpen(t *testing.T) {
+	t.Parallel()
+	got := map[journal.Step]int{}
+	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
+		w := build(t, seed, Swarm, func(o *Options) { o.Config.TableOutage = config.TableOutageOpen })
+		d := newDice(seed, 0x6f70656e)
+		from := d.upTo(w.options.Upstream.Calm)
+		w.outages = append(w.outages, outage{fault.Table, from, from + 5*time.Second + d.upTo(2*time.Minute)})
+		report(t, w.Run(), Swarm)
+		for _, step := range []journal.Step{journal.OutageWrite, journal.Reasserted, journal.OutageResync} {
+			got[step] += w.oracle.alarms[step]
+		}
+	}
+	t.Log(got)
+	if seeds(1000) == 1000 && len(got) < 3 {
+		t.Errorf("only %v: the worlds do not get there", got)
 	}
 }
 

@@ -74,6 +74,7 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 			Parallel: v.parallel(),
 		}
 		hooked(w.options.Hooks.Index, &h)
+		v.open = s.Outage
 		return h.Turn(ctx, s)
 	}
 }
