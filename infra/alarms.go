@@ -2,6 +2,7 @@ package infra
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,9 @@ type alarm struct {
 	kind string // the page in docs/runbook
 	says string // what is the matter, in one sentence
 	// of are the metrics, added up where there are several.
-	of        []metric
+	of []metric
+	// minus are taken off it: of is one metric then.
+	minus     []metric
 	statistic string
 	period    time.Duration
 	periods   int // how many in a row
@@ -50,6 +53,8 @@ const (
 	freshnessPromise = time.Minute
 	// errorsPerPeriod are function errors and failed flights that redelivery heals unnoticed.
 	errorsPerPeriod = 5
+	// pruneRuns is how many intervals may pass without a run of prune that succeeds.
+	pruneRuns = 3
 )
 
 // never is an alarm on a metric that counts what must never happen: at once, at the first.
@@ -117,9 +122,12 @@ func (s *Sink) alarms() []alarm {
 			statistic: "Sum", period: alarmPeriod, periods: 1, threshold: errorsPerPeriod,
 		},
 		{
-			kind: "prune-idle", says: "prune has not run for an hour",
+			// An invocation that failed is not a run.
+			kind: "prune-idle", says: "prune has not run for three intervals, or fails each time",
 			of:        []metric{s.function(names.Prune, "Invocations")},
-			statistic: "Sum", period: time.Hour, periods: 1, threshold: 1, below: true,
+			minus:     []metric{s.function(names.Prune, "Errors")},
+			statistic: "Sum", period: max(pruneRuns*c.Lifecycle.PruneEvery, alarmPeriod), periods: 1, threshold: 1,
+			below: true,
 		},
 	}
 	if c.TableOutage == config.TableOutageOpen {
@@ -222,7 +230,8 @@ func (l *Lull) newAlarm(sink string, a alarm) {
 
 // watch gives the alarm its metric, or the sum of its metrics.
 func (a alarm) watch(props *awscloudwatch.CfnAlarmProps) {
-	if len(a.of) == 1 {
+	all := append(slices.Clone(a.of), a.minus...)
+	if len(all) == 1 {
 		m := a.of[0]
 		props.Namespace, props.MetricName, props.Period = &m.namespace, &m.name, jsii.Number(a.period.Seconds())
 		props.Dimensions = m.pairs()
@@ -233,9 +242,9 @@ func (a alarm) watch(props *awscloudwatch.CfnAlarmProps) {
 		}
 		return
 	}
-	filled := make([]string, len(a.of))
-	queries := make([]any, len(a.of), len(a.of)+1)
-	for i, m := range a.of {
+	filled := make([]string, len(all))
+	queries := make([]any, len(all), len(all)+1)
+	for i, m := range all {
 		id := fmt.Sprintf("m%d", i)
 		filled[i] = "FILL(" + id + ", 0)" // without data in a period the sum would have none either
 		queries[i] = &awscloudwatch.CfnAlarm_MetricDataQueryProperty{
@@ -249,7 +258,10 @@ func (a alarm) watch(props *awscloudwatch.CfnAlarmProps) {
 			},
 		}
 	}
-	expression := strings.Join(filled, " + ")
+	expression := strings.Join(filled[:len(a.of)], " + ")
+	if len(a.minus) > 0 {
+		expression += " - " + strings.Join(filled[len(a.of):], " - ")
+	}
 	if a.statistic == "Maximum" {
 		expression = "MAX([" + strings.Join(filled, ", ") + "])"
 	}

@@ -178,7 +178,10 @@ func TestAlarmsHaveTheirForm(t *testing.T) {
 		},
 		"plain-search-prune-idle": {
 			"ComparisonOperator": "LessThanThreshold", "Threshold": 1.0, "TreatMissingData": "breaching",
-			"Period": 3600.0, "MetricName": "Invocations",
+			"MetricName": nil, "Metrics.#0.MetricStat.Metric.MetricName": "Invocations",
+			"Metrics.#0.MetricStat.Period": 900.0, "Metrics.#1.MetricStat.Metric.MetricName": "Errors",
+			"Metrics.#1.MetricStat.Metric.Dimensions.#0.Value": "plain-search-prune",
+			"Metrics.#2.Expression":                            "FILL(m0, 0) - FILL(m1, 0)",
 		},
 		// Promise 4. A sink without versions may take longer, by what it may still apply.
 		"plain-search-freshness": {

@@ -21,7 +21,7 @@ func newBucket(scope constructs.Construct, p *Props) awss3.Bucket {
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
 		Encryption:        awss3.BucketEncryption_S3_MANAGED,
-		EnforceSSL:        jsii.Bool(!p.PlainHTTP),
+		EnforceSSL:        jsii.Bool(p.policies()),
 		LifecycleRules: &[]*awss3.LifecycleRule{{
 			Id:         jsii.String("flights"),
 			Prefix:     jsii.String(s3.FlightPrefix),
@@ -29,7 +29,7 @@ func newBucket(scope constructs.Construct, p *Props) awss3.Bucket {
 		}},
 		RemovalPolicy: p.removal(),
 	}
-	if !p.PlainHTTP {
+	if p.policies() {
 		props.MinimumTLSVersion = jsii.Number(1.2)
 	}
 	if p.Key != nil {

@@ -7,7 +7,7 @@
 //   - Names are known before anything is deployed: each begins with the setting `stack`, and Names
 //     lists them.
 //   - What holds documents' state outlives the stack: the table, the bucket and the queues are
-//     retained, the table cannot be deleted.
+//     retained when the stack is deleted, and protected where Props.Protect says so.
 //   - Each function has a role of its own with exactly the actions that its code calls, on exactly
 //     the resources that it calls them on. A wildcard stands only where AWS knows no resource, or
 //     where the rest of a name is not known before it is used.

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
@@ -34,11 +36,14 @@ func (p *Props) Validate() error {
 		fs = append(fs, err)
 	}
 	p.checkNames(&fs)
+	p.checkLimits(&fs)
 	p.checkAuth(&fs)
 	p.checkReach(&fs)
 	p.checkUpstreams(&fs)
 	p.checkPlace(&fs)
-	p.checkAssets(&fs)
+	if !p.StateOnly {
+		p.checkAssets(&fs)
+	}
 	return errors.Join(fs...)
 }
 
@@ -58,6 +63,58 @@ func (p *Props) checkNames(fs *faultList) {
 				"shorten stack or the sink's name")
 		}
 	}
+}
+
+// Limits of a stack. CloudFormation takes 500 resources, and IAM 10,240 characters of a role's
+// policies, without blanks. The largest policy is the operator's, which names what every sink has.
+const (
+	maxResources   = 500
+	maxPolicy      = 10_240
+	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
+	sinkResources  = 57 // without upstreams
+	// operatorStatements is the operator's policy without what it names of each sink, with a key.
+	operatorStatements = 2_400
+)
+
+// checkLimits looks for more than one stack may have, and for two sinks that would be called the
+// same.
+func (p *Props) checkLimits(fs *faultList) {
+	const fix = "deploy the others as another stack, with another `stack`"
+	sinks, outputs := sinkNames(p.Config), make(map[string]string)
+	resources, policy := stackResources+len(p.Upstreams), operatorStatements
+	n := names.Of(p.Config)
+	for _, sink := range sinks {
+		if other, ok := outputs[title(sink)]; ok {
+			fs.add("sinks."+sink, "", "and "+other+" would have outputs of one name, Lull"+title(sink)+"LiveQueue",
+				"rename one of them")
+		}
+		outputs[title(sink)] = sink
+		resources += sinkResources
+		policy += operatorSize(n, sink)
+	}
+	if resources > maxResources {
+		fs.add("sinks", strconv.Itoa(len(sinks)), "and their upstreams would be "+strconv.Itoa(resources)+
+			" resources: CloudFormation takes "+strconv.Itoa(maxResources)+" a stack", fix)
+	}
+	if policy > maxPolicy {
+		fs.add("sinks", strconv.Itoa(len(sinks)), "would give the operator's role a policy of about "+
+			strconv.Itoa(policy)+" characters: IAM takes "+strconv.Itoa(maxPolicy), "shorten their names, or "+fix)
+	}
+}
+
+// operatorSize is how many characters a sink adds to the operator's policy, in the region and the
+// partition with the longest names.
+func operatorSize(n names.Names, sink string) int {
+	const around = len(`"arn:aws-us-gov:states:us-gov-west-1:123456789012:stateMachine:",`)
+	size := around + len(n.StateMachine(sink))
+	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
+		size += 2 * (around + len(n.Queue(sink, lane))) // FindQueues, Redrive
+	}
+	size += around + len(n.DeadQueue(sink))
+	for _, f := range names.Functions() {
+		size += around + len(n.FunctionLog(sink, f))
+	}
+	return size
 }
 
 // sinkARNPattern is the ARN of a sink that takes signed requests.
@@ -124,6 +181,10 @@ func (p *Props) checkUpstreams(fs *faultList) {
 		if !slices.Contains([]flight.Lane{flight.Live, flight.Bulk}, u.lane()) {
 			fs.add(at+".Lane", string(u.Lane), "is not a lane", "write live or bulk")
 		}
+		if u.Sender != nil && u.SenderARN == "" && anybody(u.Sender) {
+			fs.add(at+".SenderARN", "", "is empty, so that anybody may send: through a service, in whatever account",
+				"set it to the ARN of what the service sends for, such as the bucket; or make Sender a role or an account")
+		}
 		set := 0
 		for _, is := range []bool{u.Topic != nil, u.Bus != nil, u.Sender != nil} {
 			if is {
@@ -138,6 +199,16 @@ func (p *Props) checkUpstreams(fs *faultList) {
 				"set both: without a pattern every event of the bus would be sent")
 		}
 	}
+}
+
+// anybody reports whether a principal is everybody, or a service, which acts for every account.
+func anybody(who awsiam.IPrincipal) bool {
+	for kind, list := range *who.PolicyFragment().PrincipalJson() {
+		if kind == "Service" || kind == "*" || slices.ContainsFunc(*list, func(s *string) bool { return *s == "*" }) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkPlace looks at where and how everything is deployed.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
@@ -24,6 +26,30 @@ func built(t *testing.T) string {
 		}
 	}
 	return dir
+}
+
+// A service acts for every account, so it needs the ARN of what it may act for: REVIEW W10. This
+// test is not parallel, because CDK's runtime takes one call at a time.
+func TestASenderIsNotAnybody(t *testing.T) {
+	stackOf(t, plainStack) // starts the runtime
+	for _, who := range []awsiam.IPrincipal{
+		awsiam.NewServicePrincipal(jsii.String("s3.amazonaws.com"), nil), awsiam.NewAnyPrincipal(), awsiam.NewStarPrincipal(),
+	} {
+		p := &Props{Config: deployable("lull"), AssetDir: built(t), Upstreams: []Upstream{{Sender: who}}}
+		if faults := Faults(p.Validate()); len(faults) != 1 || faults[0].Setting != "Upstreams[0].SenderARN" {
+			t.Errorf("got %v, want a fault of SenderARN", faults)
+		}
+		if p.Upstreams[0].SenderARN = bucketARN; p.Validate() != nil {
+			t.Errorf("got %v with an ARN", p.Validate())
+		}
+	}
+	p := &Props{
+		Config: deployable("lull"), AssetDir: built(t),
+		Upstreams: []Upstream{{Sender: awsiam.NewAccountPrincipal("444455556666")}},
+	}
+	if err := p.Validate(); err != nil {
+		t.Errorf("an account: %v", err)
+	}
 }
 
 func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
@@ -52,6 +78,30 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 			p.Config.Stack = strings.Repeat("a", 32)
 			renameSink(p.Config, strings.Repeat("b", 32))
 		}, []string{"sinks." + strings.Repeat("b", 32)}},
+		"more sinks than a stack has room for": {
+			func(p *Props) {
+				for _, name := range strings.Fields("a b c d e f g h") {
+					p.Config.Sinks[name] = p.Config.Sinks["search"]
+				}
+			},
+			[]string{"sinks"},
+		},
+		"names that are too long for the operator's policy": {
+			func(p *Props) {
+				for i := range 8 {
+					p.Config.Sinks[strings.Repeat("a", 30)+string(rune('a'+i))] = p.Config.Sinks["search"]
+				}
+				p.Config.Stack = "a-stack-with-a-long-name"
+				delete(p.Config.Sinks, "search")
+			},
+			[]string{"sinks"},
+		},
+		"sinks whose outputs are called the same": {
+			func(p *Props) {
+				p.Config.Sinks["news"], p.Config.Sinks["news-"] = p.Config.Sinks["search"], p.Config.Sinks["search"]
+			},
+			[]string{"sinks.news-"},
+		},
 		"a password in the environment": {
 			sink(func(s *config.Sink) {
 				s.Auth = config.Auth{Kind: config.AuthBasic, UserEnv: "USER", PasswordEnv: "PASSWORD"}

@@ -31,18 +31,23 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	if err := props.Validate(); err != nil {
 		panic(fmt.Errorf("lull cannot be deployed:\n%w", err))
 	}
-	dir, err := stage(props)
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-
 	l := &Lull{Construct: constructs.NewConstruct(scope, jsii.String(id)), Sinks: make(map[string]*Sink), props: props}
 	l.Table = newTable(l.Construct, props)
 	l.Bucket = newBucket(l.Construct, props)
-	code := newAssets(dir)
+	var code assets
+	if !props.StateOnly {
+		dir, err := stage(props)
+		if err != nil {
+			panic(err)
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		code = newAssets(dir)
+	}
 	for _, name := range sinkNames(props.Config) {
 		l.Sinks[name] = newSink(l, name, code)
+	}
+	if props.StateOnly {
+		return l
 	}
 	l.newUpstreams()
 	l.newOperators()

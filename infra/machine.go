@@ -38,7 +38,8 @@ func (s *Sink) newMachine() {
 				"logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:UpdateLogDelivery",
 			}, resources: anything},
 		})
-	text, err := stepfunctions.Render(definition, stepfunctions.ParametersFor(p.Config, s.Name, *index))
+	text, err := stepfunctions.Render(definition, stepfunctions.ParametersFor(p.Config, s.Name,
+		*awscdk.Aws_PARTITION(), *index))
 	if err != nil {
 		panic(fmt.Errorf("state machine of sink %s: %w", s.Name, err)) // the file is part of the program
 	}

@@ -52,7 +52,11 @@ const (
 	fullStack       = "full"
 	serverlessStack = "serverless"
 	testStack       = "ephemeral"
+	stateStack      = "state"
 )
+
+// identifiers are those of stateStack.
+var identifiers map[string]map[string]string
 
 // folder is where the tests' assets and the synthesised app are.
 var folder string
@@ -81,10 +85,14 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	NewLull(full, "Lull", fullProps(full))
 	NewLull(awscdk.NewStack(a, jsii.String(serverlessStack), nil), "Lull", serverlessProps())
 	NewLull(awscdk.NewStack(a, jsii.String(testStack), nil), "Lull", testProps())
+	state := plainProps()
+	state.StateOnly = true
+	identifiers = NewLull(awscdk.NewStack(a, jsii.String(stateStack), nil), "Lull", state).
+		Identifiers("111122223333", "cn-north-1")
 	awscdk.Aspects_Of(full).Add(cdknag.NewAwsSolutionsChecks(nil), nil)
 	a.Synth(nil)
 	stacks := make(map[string]*template)
-	for _, name := range []string{plainStack, fullStack, serverlessStack, testStack} {
+	for _, name := range []string{plainStack, fullStack, serverlessStack, testStack, stateStack} {
 		t := &template{}
 		if err := readJSON(filepath.Join(folder, "out", name+".template.json"), t); err != nil {
 			return nil, err
@@ -122,11 +130,12 @@ func plainProps() *Props {
 }
 
 const (
-	secretARN = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:archive-AbCdEf"
-	topicARN  = "arn:aws:sns:eu-west-1:111122223333:published"
-	alarmARN  = "arn:aws:sns:eu-west-1:111122223333:alarms"
-	bucketARN = "arn:aws:s3:::incoming"
-	domainURL = "https://vpc-content-abcdefghijklmnopqrstuvwxyz.eu-west-1.es.amazonaws.com"
+	secretARN  = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:archive-AbCdEf"
+	topicARN   = "arn:aws:sns:eu-west-1:111122223333:published"
+	alarmARN   = "arn:aws:sns:eu-west-1:111122223333:alarms"
+	bucketARN  = "arn:aws:s3:::incoming"
+	readKeyARN = "arn:aws:kms:eu-west-1:111122223333:key/99999999-2222-3333-4444-555555555555"
+	domainURL  = "https://vpc-content-abcdefghijklmnopqrstuvwxyz.eu-west-1.es.amazonaws.com"
 )
 
 // fullProps use everything that there is.
@@ -164,6 +173,7 @@ func fullProps(stack awscdk.Stack) *Props {
 				Sink: "archive", Lane: flight.Bulk,
 			},
 		},
+		Protect: true, ReadKeyARNs: []string{readKeyARN},
 		Vpc: &Vpc{SubnetIDs: []string{"subnet-a", "subnet-b"}, SecurityGroupIDs: []string{"sg-a"}},
 		Key: awskms.Key_FromKeyArn(stack, jsii.String("Key"),
 			jsii.String("arn:aws:kms:eu-west-1:111122223333:key/11111111-2222-3333-4444-555555555555")),

@@ -49,23 +49,25 @@ func (l *Lull) newOperators() {
 }
 
 // findQueues is what every command does first.
-func (l *Lull) findQueues() right {
-	return right{sid: "FindQueues", actions: []string{"sqs:GetQueueUrl"}, resources: append(l.ingest(), l.dead()...)}
+func (l *Lull) findQueues(more ...string) right {
+	return right{
+		sid: "FindQueues", actions: append([]string{"sqs:GetQueueUrl"}, more...),
+		resources: append(l.ingest(), l.dead()...),
+	}
 }
 
 func (l *Lull) publisherRights() []right {
 	return append([]right{
 		l.findQueues(),
 		{sid: "Publish", actions: []string{"sqs:SendMessage"}, resources: l.ingest()},
-	}, l.key()...)
+	}, l.key("UseKey", seals, "sqs")...)
 }
 
 // readerRights include the bodies of dead letters and held messages: `lull dead show` prints them.
 // Logs hold no bodies.
 func (l *Lull) readerRights() []right {
 	return append([]right{
-		l.findQueues(),
-		{sid: "CountMessages", actions: []string{"sqs:GetQueueAttributes"}, resources: append(l.ingest(), l.dead()...)},
+		l.findQueues("sqs:GetQueueAttributes"), // how many messages there are
 		l.table("Rows", "dynamodb:BatchGetItem", "dynamodb:GetItem"),
 		l.waiting("Waiting"),
 		{
@@ -74,7 +76,7 @@ func (l *Lull) readerRights() []right {
 		},
 		l.mayList(),
 		{sid: "ReadLogs", actions: []string{"logs:FilterLogEvents"}, resources: l.logs()},
-	}, l.key()...)
+	}, l.key("ReadKey", decrypts, "dynamodb", "s3")...)
 }
 
 // logs are the log groups of all functions: `lull explain --logs` reads decisions there.
@@ -85,7 +87,7 @@ func (l *Lull) logs() []string {
 // operatorRights change rows and dead letters, send messages and start flights.
 func (l *Lull) operatorRights() []right {
 	machines := l.each(func(s *Sink) []string { return []string{s.machineARN()} })
-	return []right{
+	return append([]right{
 		l.table("ChangeRows", "dynamodb:DeleteItem", "dynamodb:UpdateItem"),
 		{
 			sid: "ChangeDeadLetters", actions: []string{"s3:DeleteObject", "s3:PutObject"},
@@ -97,7 +99,7 @@ func (l *Lull) operatorRights() []right {
 			sid: "RescueFlights", actions: []string{"s3:DeleteObject", "s3:PutObject"},
 			resources: l.objects(s3.FlightPrefix),
 		},
-	}
+	}, l.keys()...)
 }
 
 // ingest are the live and bulk queues of all sinks.

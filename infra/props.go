@@ -37,6 +37,10 @@ type Props struct {
 	// with an environment (account and region).
 	Key awskms.IKey
 
+	// ReadKeyARNs are KMS keys, by ARN, that encrypt what is read from elsewhere: the secrets of
+	// sinks (auth.secretARN) and the buckets of `payload.allow`. Default none: keys that AWS manages.
+	ReadKeyARNs []string
+
 	// Operators may assume the roles of the command line. Default: what the account's own policies
 	// allow to.
 	Operators awsiam.IPrincipal
@@ -45,6 +49,15 @@ type Props struct {
 	AlarmTopic awssns.ITopic
 	// LogRetention is how long logs are kept. Default a month.
 	LogRetention awslogs.RetentionDays
+
+	// Protect keeps the table from being deleted by hand; `infra/cmd` also keeps the stack from being
+	// deleted. Set it once the first deploy has succeeded: CloudFormation cannot take back a first
+	// deploy that failed where its stack or its table is protected. Default false: table, bucket and
+	// queues outlive the stack in any case.
+	Protect bool
+	// StateOnly builds the table, the bucket and the queues and nothing else: what `cdk import` takes
+	// from an earlier stack into a new one. Import, then deploy without it.
+	StateOnly bool
 
 	// Ephemeral is for tests: everything is deleted with the stack, and binaries of another
 	// architecture are accepted, because emulators run what the host can. Never set it where

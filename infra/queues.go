@@ -52,7 +52,7 @@ func (p *Props) queue(name string, retention, visibility time.Duration) *awssqs.
 		RetentionPeriod:     seconds(retention),
 		VisibilityTimeout:   seconds(visibility),
 		MaxMessageSizeBytes: jsii.Number(float64(queue.MaxBytes)),
-		EnforceSSL:          jsii.Bool(!p.PlainHTTP),
+		EnforceSSL:          jsii.Bool(p.policies()),
 		Encryption:          awssqs.QueueEncryption_SQS_MANAGED,
 		RemovalPolicy:       p.removal(),
 	}

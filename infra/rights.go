@@ -83,23 +83,37 @@ func (l *Lull) waiting(sid string) right {
 	}
 }
 
+// What a role does with the customer's key. A message or an object is written with a data key, and
+// read by decrypting that. Only DynamoDB encrypts with the key itself, in the name of who writes.
+var (
+	decrypts = []string{"kms:Decrypt", "kms:DescribeKey"}
+	seals    = []string{"kms:Decrypt", "kms:GenerateDataKey"}
+	rewrites = []string{"kms:DescribeKey", "kms:Encrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo"}
+)
+
 // key is the right to use the customer's key through the services that encrypt with it, none where
 // there is no such key.
-func (l *Lull) key() []right {
+func (l *Lull) key(sid string, actions []string, services ...string) []right {
 	if l.props.Key == nil {
 		return nil
 	}
-	via := every([]string{"dynamodb", "s3", "sqs"}, func(service string) string {
+	return []right{through(sid, actions, []string{*l.props.Key.KeyArn()}, services)}
+}
+
+// keys are the customer's key as who writes rows, messages and objects needs it.
+func (l *Lull) keys() []right {
+	return append(l.key("UseKey", seals, "dynamodb", "s3", "sqs"), l.key("UseTableKey", rewrites, "dynamodb")...)
+}
+
+// through is a right on keys that only these services may use in the role's name.
+func through(sid string, actions, keys, services []string) right {
+	via := every(services, func(service string) string {
 		return service + "." + *awscdk.Aws_REGION() + "." + *awscdk.Aws_URL_SUFFIX()
 	})
-	return []right{{
-		sid: "UseKey", actions: []string{
-			"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey",
-			"kms:ReEncryptFrom", "kms:ReEncryptTo",
-		},
-		resources: []string{*l.props.Key.KeyArn()},
-		only:      map[string]any{"StringEquals": map[string]any{"kms:ViaService": via}},
-	}}
+	return right{
+		sid: sid, actions: actions, resources: keys,
+		only: map[string]any{"StringEquals": map[string]any{"kms:ViaService": via}},
+	}
 }
 
 // arn is the ARN of a resource of this account and region, from its name alone.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lullhq/lull/internal/names"
 )
 
 // roles writes every role of a stack, with every statement, for people.
@@ -67,6 +69,51 @@ func TestRightsAreThoseThatWereReviewed(t *testing.T) {
 			t.Errorf("the rights of %s differ from %s (review them, then go test -rewrite):\n%s", stack, path, got)
 		}
 	}
+}
+
+// What Validate computes of a stack's limits is what the stack has, or a little more: REVIEW W4.
+func TestLimitsAreThoseOfTheStack(t *testing.T) {
+	t.Parallel()
+	for _, stack := range []string{plainStack, fullStack} {
+		s := stackOf(t, stack)
+		n, sinks := names.Names{Stack: stack}, map[string][]string{
+			plainStack: {"search"}, fullStack: {"archive", "search"},
+		}[stack]
+		policy, upstreams := operatorStatements, map[string]int{fullStack: 4}[stack]
+		for _, sink := range sinks {
+			policy += operatorSize(n, sink)
+		}
+		got := policySize(t, s, "/Operator")
+		if got > policy || stack == fullStack && got < policy*8/10 {
+			t.Errorf("%s: the operator's policy has %d characters, computed as %d", stack, got, policy)
+		}
+		resources := stackResources + sinkResources*len(sinks) + upstreams
+		if got := len(s.Resources); got > resources || got < resources-10 {
+			t.Errorf("%s: %d resources, computed as %d", stack, got, resources)
+		}
+	}
+}
+
+// policySize is how many characters the inline policy of a role has for IAM, which counts no
+// blanks.
+func policySize(t *testing.T, s *template, path string) int {
+	t.Helper()
+	reference := strings.NewReplacer("${AWS::Partition}", "aws-us-gov", "${AWS::Region}", "us-gov-west-1",
+		"${AWS::AccountId}", "123456789012", "${AWS::URLSuffix}", "amazonaws.com",
+		"{queue ", "arn:aws-us-gov:sqs:us-gov-west-1:123456789012:",
+		"{bucket ", "arn:aws-us-gov:s3:::", "{globaltable ", "arn:aws-us-gov:dynamodb:us-gov-west-1:123456789012:table/")
+	for _, r := range s.all("AWS::IAM::Role") {
+		if !strings.HasSuffix(strings.TrimSuffix(word(r.Metadata["aws:cdk:path"]), "/Resource"), path) {
+			continue
+		}
+		text, err := json.Marshal(resolve(s, dig(r.Properties, "Policies", 0, "PolicyDocument")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(reference.Replace(string(text)))
+	}
+	t.Fatalf("no role %s", path)
+	return 0
 }
 
 // Inline policies of roles are all there are: nothing that CDK adds by itself, no managed policies.

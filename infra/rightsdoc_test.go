@@ -41,6 +41,10 @@ var onlyWhere = map[string]string{
 	"WriteSinkServerless": "`auth.kind` is `sigv4`, `serverless: true`",
 	"NetworkInterface":    "index runs in a VPC",
 	"UseKey":              "there is a key of yours",
+	"UseTableKey":         "there is a key of yours",
+	"ReadKey":             "there is a key of yours",
+	"ReadReferences":      "other keys encrypt those places",
+	"DecryptPassword":     "another key encrypts the secret",
 }
 
 // places bring a resource into the page's words. The first that fits holds.
@@ -62,6 +66,7 @@ var places = []struct {
 	{regexp.MustCompile(`^arn:.*:es:.*:domain/[a-z-]+(/.*)$`), "domain, `${1}`"},
 	{regexp.MustCompile(`^arn:.*:aoss:.*:collection/.*$`), "collection"},
 	{regexp.MustCompile(`^arn:.*:logs:.*:log-group:/aws/lambda/.*-(receive|index|prune|dlq):\*$`), "log group of ${1}"},
+	{regexp.MustCompile(`^arn:.*:kms:.*:key/9.*$`), "those keys"},
 	{regexp.MustCompile(`^arn:.*:kms:.*:key/.*$`), "the key"},
 	{regexp.MustCompile(`^\{[a-z]+/.*/IndexAlias\}$`), "index, by alias"},
 	{regexp.MustCompile(`^\*$`), "everything (AWS has it no narrower)"},

@@ -27,7 +27,7 @@ func (s *Sink) rights(f names.Function) []right {
 	case names.DLQ:
 		all = s.dlqRights()
 	}
-	all = append(all, s.lull.key()...)
+	all = append(all, s.lull.keys()...)
 	return append(all, right{
 		sid: "Log", actions: []string{"logs:CreateLogStream", "logs:PutLogEvents"},
 		resources: []string{s.logARN(f)},
@@ -138,10 +138,10 @@ func (s *Sink) references() []right {
 			buckets = append(buckets, bucket)
 		}
 	}
-	return []right{
+	return append([]right{
 		{sid: "LoadReferences", actions: []string{"s3:GetObject"}, resources: objects},
 		{sid: "MissReferences", actions: []string{"s3:ListBucket"}, resources: buckets},
-	}
+	}, s.otherKeys("ReadReferences", "s3")...)
 }
 
 // writeRights are what index needs for its sink: its credentials, or the sink itself where requests
@@ -150,10 +150,10 @@ func (s *Sink) writeRights() []right {
 	settings := s.lull.props.Config.Sinks[s.Name]
 	switch {
 	case settings.Auth.SecretARN != "":
-		return []right{{
+		return append([]right{{
 			sid: "ReadPassword", actions: []string{"secretsmanager:GetSecretValue"},
 			resources: []string{settings.Auth.SecretARN},
-		}}
+		}}, s.otherKeys("DecryptPassword", "secretsmanager")...)
 	case settings.Auth.Kind != config.AuthSigV4:
 		return nil
 	case settings.Auth.Service == "aoss":
@@ -168,6 +168,14 @@ func (s *Sink) writeRights() []right {
 		{sid: "WriteSink", actions: []string{"es:ESHttpPost"}, resources: []string{domain + "/_bulk"}},
 		{sid: "ProbeSink", actions: []string{"es:ESHttpGet"}, resources: []string{domain, domain + "/"}},
 	}
+}
+
+// otherKeys is the right to read what keys of somebody else's encrypt.
+func (s *Sink) otherKeys(sid, service string) []right {
+	if len(s.lull.props.ReadKeyARNs) == 0 {
+		return nil
+	}
+	return []right{through(sid, decrypts, s.lull.props.ReadKeyARNs, []string{service})}
 }
 
 // vpcRights are for the network interface of a function in a VPC, which Lambda manages in the

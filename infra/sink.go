@@ -35,6 +35,9 @@ func newSink(l *Lull, name string, code assets) *Sink {
 		Functions: make(map[names.Function]*Deployed),
 	}
 	s.Queues = newQueues(s.scope, l.props, name)
+	if l.props.StateOnly {
+		return s
+	}
 	for _, f := range names.Functions() {
 		s.Functions[f] = s.newFunction(f, code[f])
 	}
@@ -68,8 +71,8 @@ func (s *Sink) machineARN() string {
 // behind it.
 var (
 	domainHost = regexp.MustCompile(
-		`^(?:search|vpc)-([a-z][a-z0-9-]{2,27})-[a-z0-9]{26}\.(?:aos\.)?([a-z0-9-]+)\.(?:es\.amazonaws\.com|on\.aws)$`)
-	collectionHost = regexp.MustCompile(`^([a-z0-9]{3,40})\.([a-z0-9-]+)\.aoss\.amazonaws\.com$`)
+		`^(?:search|vpc)-([a-z][a-z0-9-]{2,27})-[a-z0-9]{26}\.(?:aos\.)?([a-z0-9-]+)\.(?:es\.amazonaws\.com(?:\.cn)?|on\.aws)$`)
+	collectionHost = regexp.MustCompile(`^([a-z0-9]{3,40})\.([a-z0-9-]+)\.aoss\.amazonaws\.com(?:\.cn)?$`)
 )
 
 // sinkARN is the ARN of a sink that takes signed requests: as it is given, or as its address tells.

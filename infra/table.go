@@ -35,7 +35,7 @@ func newTable(scope constructs.Construct, p *Props) awsdynamodb.TableV2 {
 		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
 			PointInTimeRecoveryEnabled: jsii.Bool(true),
 		},
-		DeletionProtection: jsii.Bool(!p.Ephemeral),
+		DeletionProtection: jsii.Bool(p.Protect),
 		RemovalPolicy:      p.removal(),
 	})
 }
@@ -45,5 +45,7 @@ func (p *Props) removal() awscdk.RemovalPolicy {
 	if p.Ephemeral {
 		return awscdk.RemovalPolicy_DESTROY
 	}
-	return awscdk.RemovalPolicy_RETAIN
+	// A first deploy that fails takes what it made with it: what stayed would keep its name, and the
+	// next deploy would fail on that.
+	return awscdk.RemovalPolicy_RETAIN_ON_UPDATE_OR_DELETE
 }

@@ -6,10 +6,12 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
@@ -44,23 +46,30 @@ func run(lookup func(string) (string, bool)) error {
 		return err
 	}
 	app := awscdk.NewApp(nil)
-	o.build(app)
-	app.Synth(nil)
-	return nil
+	lull := o.build(app)
+	out := app.Synth(nil)
+	if !o.props.StateOnly {
+		return nil
+	}
+	text, err := json.MarshalIndent(lull.Identifiers(*o.env.Account, *o.env.Region), "", "  ")
+	if err != nil {
+		return fmt.Errorf("write import.json: %w", err)
+	}
+	return os.WriteFile(filepath.Join(*out.Directory(), "import.json"), text, 0o644)
 }
 
 // build makes the stack. What only CDK can make of the options is made here, after they were found
 // to be good.
-func (o *options) build(app awscdk.App) {
+func (o *options) build(app awscdk.App) *infra.Lull {
 	c := o.props.Config
 	stack := awscdk.NewStack(app, jsii.String(c.Stack), &awscdk.StackProps{
 		StackName:             jsii.String(c.Stack),
 		Description:           jsii.String("lull: debounced indexing"),
 		Env:                   o.env,
-		TerminationProtection: jsii.Bool(!o.props.Ephemeral),
+		TerminationProtection: jsii.Bool(o.props.Protect),
 	})
 	o.complete(stack)
-	infra.NewLull(stack, "Lull", o.props)
+	return infra.NewLull(stack, "Lull", o.props)
 }
 
 // report prints every fault on a line of its own.

@@ -139,6 +139,10 @@ func TestWrongARNsNameTheirVariable(t *testing.T) {
 			[]string{"arn:aws:kms:eu-west-1:111122223333:key/k"},
 			[]string{"key/k", "arn:aws:kms:eu-west-1:111122223333:alias/lull", role},
 		},
+		"LULL_READ_KMS_KEYS": {
+			[]string{"arn:aws:kms:eu-west-1:111122223333:key/k"},
+			[]string{"alias/aws/secretsmanager"},
+		},
 		"LULL_OPERATORS": {
 			[]string{role, "arn:aws:iam::111122223333:root"},
 			[]string{"support", "arn:aws:iam::111122223333:group/support"},

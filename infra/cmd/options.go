@@ -48,23 +48,35 @@ var (
 		"LULL_BUCKETS", "buckets", "",
 		"ARNs of S3 buckets that may notify directly; each may begin with SINK/LANE=",
 	}
-	optSinkARNs  = option{"LULL_SINK_ARNS", "sinkARNs", "", "SINK=ARN of sinks with sigv4 whose url does not tell"}
-	optSubnets   = option{"LULL_VPC_SUBNETS", "vpcSubnets", "", "subnet ids for index"}
-	optGroups    = option{"LULL_VPC_SECURITY_GROUPS", "vpcSecurityGroups", "", "security group ids for index"}
-	optKey       = option{"LULL_KMS_KEY", "kmsKey", "", "the ARN of a KMS key that encrypts queues, table and bucket"}
+	optSinkARNs = option{"LULL_SINK_ARNS", "sinkARNs", "", "SINK=ARN of sinks with sigv4 whose url does not tell"}
+	optSubnets  = option{"LULL_VPC_SUBNETS", "vpcSubnets", "", "subnet ids for index"}
+	optGroups   = option{"LULL_VPC_SECURITY_GROUPS", "vpcSecurityGroups", "", "security group ids for index"}
+	optKey      = option{"LULL_KMS_KEY", "kmsKey", "", "the ARN of a KMS key that encrypts queues, table and bucket"}
+	optReadKeys = option{
+		"LULL_READ_KMS_KEYS", "readKMSKeys", "",
+		"ARNs of KMS keys of the secrets and payload buckets that are read",
+	}
 	optOperators = option{
 		"LULL_OPERATORS", "operators", "",
 		"the ARN of who may assume the command line's roles; otherwise the account decides",
 	}
 	optAlarmTopic = option{"LULL_ALARM_TOPIC", "alarmTopic", "", "the ARN of an SNS topic that alarms are sent to"}
-	optEphemeral  = option{"LULL_EPHEMERAL", "ephemeral", "false", "for tests: everything is deleted with the stack"}
-	optPlainHTTP  = option{"LULL_PLAIN_HTTP", "plainHTTP", "false", "for emulators: no policies that demand TLS"}
+	optProtect    = option{
+		"LULL_PROTECT", "protect", "false",
+		"once a first deploy has succeeded: protects the stack and the table from deletion",
+	}
+	optStateOnly = option{
+		"LULL_STATE_ONLY", "stateOnly", "false",
+		"for cdk import: only what an earlier stack left behind, and import.json beside the template",
+	}
+	optEphemeral = option{"LULL_EPHEMERAL", "ephemeral", "false", "for tests: everything is deleted with the stack"}
+	optPlainHTTP = option{"LULL_PLAIN_HTTP", "plainHTTP", "false", "for emulators: no policies that demand TLS"}
 )
 
 var allOptions = []option{
 	optConfig, optDist, optTopics, optBus, optSources, optSenders, optBuckets, optSinkARNs, optSubnets, optGroups,
-	optKey, optOperators, optAlarmTopic,
-	optEphemeral, optPlainHTTP,
+	optKey, optReadKeys, optOperators, optAlarmTopic,
+	optProtect, optStateOnly, optEphemeral, optPlainHTTP,
 }
 
 // Variables that the CDK command line sets.
@@ -117,6 +129,8 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 	o := &options{
 		props: &infra.Props{
 			Config: c, AssetDir: get(optDist), SinkARNs: r.pairs(optSinkARNs, get(optSinkARNs)),
+			ReadKeyARNs: list(get(optReadKeys)),
+			Protect:     r.flag(optProtect, get(optProtect)), StateOnly: r.flag(optStateOnly, get(optStateOnly)),
 			Ephemeral: r.flag(optEphemeral, get(optEphemeral)), PlainHTTP: r.flag(optPlainHTTP, get(optPlainHTTP)),
 		},
 		topics: targets(get(optTopics)), senders: targets(get(optSenders)),
@@ -141,8 +155,10 @@ func (o *options) check(r *reader) {
 	if (o.bus == "") != (len(o.sources) == 0) {
 		r.fault(optBus, "and "+optSources.env+" belong together: set both")
 	}
-	if o.key != "" && o.env == nil {
-		r.fault(optKey, "needs an environment: set "+envAccount+" and "+envRegion)
+	for need, is := range map[*option]bool{&optKey: o.key != "", &optStateOnly: o.props.StateOnly} {
+		if is && o.env == nil {
+			r.fault(*need, "needs an environment: set "+envAccount+" and "+envRegion)
+		}
 	}
 	for _, list := range [][]target{o.topics, o.senders, o.buckets} {
 		for _, t := range list {
@@ -160,6 +176,7 @@ func (o *options) check(r *reader) {
 		values []string
 	}{
 		{optKey, aKey, []string{o.key}},
+		{optReadKeys, aKey, o.props.ReadKeyARNs},
 		{optOperators, aPerson, []string{o.operators}},
 		{optAlarmTopic, aTopic, []string{o.topic}},
 		{optBus, aBus, []string{o.bus}},

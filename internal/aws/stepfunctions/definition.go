@@ -15,6 +15,7 @@ import (
 // Parameters are what the definition leaves open.
 type Parameters struct {
 	IndexARN       string        // the index function by its alias; may be a token of the infrastructure's
+	Partition      string        // of the region: aws, aws-cn, aws-us-gov; may be a token
 	TurnTimeout    time.Duration // when a turn without an answer counts as lost: past the function's own time-out
 	AmbiguousRetry time.Duration // the wait after a turn whose outcome is unknown: at least the lease
 	Limit          time.Duration // when an execution is ended
@@ -30,9 +31,9 @@ const (
 )
 
 // ParametersFor are the parameters that the settings ask for, for one sink.
-func ParametersFor(c *config.Config, sink, indexARN string) Parameters {
+func ParametersFor(c *config.Config, sink, partition, indexARN string) Parameters {
 	p := Parameters{
-		IndexARN: indexARN, TurnTimeout: c.Index.Timeout + turnSlack, AmbiguousRetry: c.AmbiguousRetry(sink),
+		IndexARN: indexARN, Partition: partition, TurnTimeout: c.Index.Timeout + turnSlack, AmbiguousRetry: c.AmbiguousRetry(sink),
 		Limit: expressLimit,
 	}
 	if c.Flight.Kind == config.FlightStandard {
@@ -47,7 +48,10 @@ var placeholder = regexp.MustCompile(`"?\$\{([A-Za-z]+)\}"?`)
 // string, so that it is JSON before and after; those of numbers lose their quotes. A placeholder
 // that is unknown, or missing, is an error.
 func Render(file string, p Parameters) (string, error) {
-	values := map[string]string{"IndexARN": strconv.Quote(p.IndexARN)}
+	values := map[string]string{
+		"IndexARN":  strconv.Quote(p.IndexARN),
+		"InvokeARN": strconv.Quote("arn:" + p.Partition + ":states:::lambda:invoke"),
+	}
 	for name, d := range map[string]time.Duration{
 		"TurnTimeoutSeconds": p.TurnTimeout, "AmbiguousRetrySeconds": p.AmbiguousRetry, "LimitSeconds": p.Limit,
 	} {

@@ -1,0 +1,41 @@
+package infra
+
+import (
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/names"
+)
+
+// Identifiers say what each resource that outlives its stack is called in an account and region, by
+// its logical id: the file that `cdk import --resource-mapping` takes. CloudFormation identifies a
+// queue by its URL, which no template can state. So `--import-existing-resources` cannot find one,
+// and only an import that is told the identifiers can.
+func (l *Lull) Identifiers(account, region string) map[string]map[string]string {
+	n, all := names.Of(l.props.Config), make(map[string]map[string]string)
+	put := func(of awscdk.CfnElement, property, value string) {
+		all[*awscdk.Stack_Of(l.Construct).GetLogicalId(of)] = map[string]string{property: value}
+	}
+	put(raw[awsdynamodb.CfnGlobalTable](l.Table), "TableName", n.Table())
+	put(raw[awss3.CfnBucket](l.Bucket), "BucketName", n.Bucket(account, region))
+	host := "https://sqs." + region + ".amazonaws.com"
+	if strings.HasPrefix(region, "cn-") {
+		host += ".cn"
+	}
+	for name, s := range l.Sinks {
+		put(raw[awssqs.CfnQueue](s.Queues.Dead), "QueueUrl", host+"/"+account+"/"+n.DeadQueue(name))
+		for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
+			put(raw[awssqs.CfnQueue](s.Queues.Of(lane)), "QueueUrl", host+"/"+account+"/"+n.Queue(name, lane))
+		}
+	}
+	return all
+}
+
+// policies reports whether queues and bucket have policies that demand TLS. They go with a stack,
+// so an import does not find them.
+func (p *Props) policies() bool { return !p.PlainHTTP && !p.StateOnly }
