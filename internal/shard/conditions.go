@@ -249,21 +249,58 @@ func Reasserted(l Lease) Write {
 	}, Update: append([]Action{set(AttrLastWrite, timeValue(l.At))}, remove(AttrOwner, AttrLeaseUntil)...)}
 }
 
+// Raise lifts a row to the put that the sink holds and that the row does not know: the table is
+// older than the sink (docs/runbook/table-restored.md). The caller reads the row first and the
+// sink's copy after it. So where no claim came or went in between, the copy is what the sink holds.
+// It is refused where the row's last lease ended at quiet or later: a request made under it may
+// still be applied. The next fence is greater than the copy's and than every fence that the row
+// shows. expires is in seconds.
+func Raise(read Row, c InSink, quiet Micros, expires int64) Write {
+	k := keyValue(c.Key)
+	class := textValue(string(rune(c.Key.Class())))
+	w := Write{Transition: RAISE, Doc: read.Doc, Cond: append([]Clause{
+		known(),
+		absentOr(AttrCommitted, Less, k),
+		absentOr(AttrVersionClass, Equal, class),
+		absentOr(AttrLeaseUntil, Less, timeValue(quiet)),
+	}, same(read, AttrPending, AttrClaimed, AttrOwner, AttrLeaseUntil, AttrLastWrite)...), Update: append([]Action{
+		set(AttrVersionClass, class),
+		set(AttrCommitted, k),
+		set(AttrCommittedOp, textValue(string(Put))),
+		set(AttrLastWrite, timeValue(max(read.LastWrite, read.LeaseUntil, Micros(c.Fence)))),
+	}, remove(AttrOwner, AttrLeaseUntil, AttrAttempts, AttrRefusals, AttrLastError)...)}
+	// A newer version that was claimed keeps older ones out, as it did before.
+	if read.Claimed <= c.Key {
+		w.Update = append(w.Update, remove(AttrClaimed, AttrClaimedWas)...)
+	}
+	// A newer version that is pending has its burst and its flight.
+	if read.Pending <= c.Key {
+		w.Update = append(w.Update, set(AttrExpiresAt, numberValue(expires)))
+		w.Update = append(w.Update, remove(AttrPending, AttrBurstStart, AttrFlight)...)
+	}
+	return w
+}
+
 // Collect deletes a row that nobody can need any more, if it is as prune read it: see
 // [Collectable].
 func Collect(read Row, now Micros) Write {
-	same := func(a Attr) Clause {
-		if v, ok := read.Get(a); ok {
-			return must(a, Equal, v)
-		}
-		return must(a, Absent, Value{})
-	}
-	return Write{Transition: COLLECT, Doc: read.Doc, Drop: true, Cond: []Clause{
+	return Write{Transition: COLLECT, Doc: read.Doc, Drop: true, Cond: append([]Clause{
 		known(),
-		same(AttrCommitted), same(AttrPending), same(AttrClaimed), same(AttrDead), same(AttrOwner),
-		same(AttrBurstStart), same(AttrLastWrite), same(AttrExpiresAt),
 		absentOr(AttrLeaseUntil, Less, timeValue(now)),
-	}}
+	}, same(read, AttrCommitted, AttrPending, AttrClaimed, AttrDead, AttrOwner, AttrBurstStart, AttrLastWrite,
+		AttrExpiresAt)...)}
+}
+
+// same says that these attributes are as they were read.
+func same(read Row, attrs ...Attr) []Clause {
+	out := make([]Clause, len(attrs))
+	for i, a := range attrs {
+		out[i] = must(a, Absent, Value{})
+		if v, ok := read.Get(a); ok {
+			out[i] = must(a, Equal, v)
+		}
+	}
+	return out
 }
 
 // cut shortens an error to MaxLastError bytes without breaking a character. An empty one becomes

@@ -19,6 +19,7 @@ const (
 	REDRIVE
 	REASSERT
 	REASSERTED
+	RAISE
 	COLLECT
 
 	TRIP
@@ -34,8 +35,9 @@ var transitionNames = [transitions]string{
 	0: "OTHER", ADMIT: "ADMIT", CLAIM: "CLAIM", CLAIMAgain: "CLAIM again", COMMIT: "COMMIT",
 	COMMITNewerWaiting: "COMMIT, newer waiting", RELEASE: "RELEASE", REJECT: "REJECT",
 	REJECTNotPending: "REJECT, not pending", PARK: "PARK", PARKNotPending: "PARK, not pending",
-	REDRIVE: "REDRIVE", REASSERT: "REASSERT", REASSERTED: "REASSERTED", COLLECT: "COLLECT",
-	TRIP: "TRIP", PROBE: "PROBE", CLOSE: "CLOSE", STARTRUN: "START RUN", ENDRUN: "END RUN",
+	REDRIVE: "REDRIVE", REASSERT: "REASSERT", REASSERTED: "REASSERTED", RAISE: "RAISE",
+	COLLECT: "COLLECT",
+	TRIP:    "TRIP", PROBE: "PROBE", CLOSE: "CLOSE", STARTRUN: "START RUN", ENDRUN: "END RUN",
 }
 
 // Transitions lists every transition of the protocol.
@@ -63,7 +65,7 @@ func (t Transition) Base() Transition {
 // must find that the lease is somebody else's.
 func (t Transition) EndsLease() bool {
 	switch t.Base() {
-	case COMMIT, RELEASE, REJECT, REASSERTED:
+	case COMMIT, RELEASE, REJECT, REASSERTED, RAISE:
 		return true
 	}
 	return false

@@ -39,6 +39,7 @@ type Bounds struct {
 	Latecomers  bool   // messages that are older than rows are kept may still be in the queue
 	NoCap       bool   // max wait is never over: only the pending version is claimed
 	Clocks      bool   // clocks differ by any amount: times are not forgotten
+	Stopped     bool   // the functions are stopped from the restore of the table until rows are raised
 	MaxRefusals uint8  // item errors until the dead letter
 	Budget      Budget
 	Names       [MaxKey + 1]string // of versions, where v1, v2, v3 would not say it
@@ -98,6 +99,7 @@ func (b Bounds) String() string {
 		{b.NoCap, "max wait is never over"},
 		{b.Clocks, "clocks apart"},
 		{b.LateAdmits, "an ADMIT may arrive at any later time"},
+		{b.Stopped, "nothing runs from the restore until rows are raised"},
 	} {
 		if more.on {
 			out = append(out, more.text)
@@ -119,6 +121,7 @@ var budgetText = [kinds][2]string{
 	Outages:    {"one outage of the table", "outages of the table"},
 	Ages:       {"one message that outlives rows", "messages that outlive rows"},
 	Stale:      {"one read of an older image", "reads of older images"},
+	Restores:   {"the table restored once", "restores of the table"},
 }
 
 // One makes messages with one version each.

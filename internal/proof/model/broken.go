@@ -24,6 +24,8 @@ const (
 	TooSoon     // Pace: two committed writes closer than minInterval
 	ClaimedOpen // Breaker: a document was claimed by somebody who knew that the circuit breaker is open
 	ProbedByTwo // Breaker: two probe at the same time
+
+	FalseRaise // a row was raised to a version that the sink does not hold any more
 )
 
 // Damage is what a user would see.
@@ -31,7 +33,7 @@ const Damage = WentBack | Resurrected | Lost | OldStays
 
 // All are the damages and the rules, but the two that the design does not promise: see
 // docs/model.md.
-const All = Damage | TwoWriters | Unjustified | Untrue | SinkNewer
+const All = Damage | TwoWriters | Unjustified | Untrue | SinkNewer | FalseRaise
 
 var brokenText = []string{
 	"the sink went back to an older version",
@@ -47,6 +49,7 @@ var brokenText = []string{
 	"two committed writes are closer than minInterval",
 	"a document was claimed although its flight knew that the circuit breaker is open",
 	"two probe at the same time",
+	"a row was raised to a version that the sink does not hold any more",
 }
 
 // String says what is broken.
@@ -106,7 +109,8 @@ func (m *Model) sent(k Key) bool {
 // Settled reports that nothing is under way: no message, no flight, no lease, nothing pending, a
 // row that will expire. Dead letters may be parked.
 func (m Model) Settled(s State) bool {
-	if s.notGone()|s.held() != 0 || s.Redrive != None || s.Collect || s.Down || s.Opens != [maxOpens]Open{} {
+	if s.notGone()|s.held() != 0 || s.Redrive != None || s.Collect || s.Down || s.Restored ||
+		s.Opens != [maxOpens]Open{} {
 		return false
 	}
 	return s.calm() && (!s.Row.Exists || s.Row.Pending == None && !s.Row.Lease && s.Row.Expires)

@@ -38,13 +38,18 @@ func (m *Model) tidy(s *State) {
 		f.Done &= m.several(f.Messages)
 	}
 	if !m.Bounds.Clocks {
-		s.Row.LeaseUntil, s.Row.LastWrite = 0, 0
+		for _, r := range []*Row{&s.Row, &s.Backup, &s.Look.Row} {
+			r.LeaseUntil, r.LastWrite = 0, 0
+		}
 	}
 	if m.Bounds.MaxRefusals == 0 {
 		s.Row.Refusals = 0
 	}
 	if s.Left[Stale] == 0 {
 		s.StaleDead = None
+	}
+	if s.Left[Restores] == 0 {
+		s.Backup = Row{}
 	}
 }
 

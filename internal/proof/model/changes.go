@@ -25,7 +25,7 @@ func (c Change) held() Broken {
 
 // Changes are the rows of the table in docs/model.md, in its order.
 func Changes() []Change {
-	return slices.Concat(acknowledging(), claiming(), ending(), writing(), ageing(), deadLetters(), beyond())
+	return slices.Concat(acknowledging(), claiming(), ending(), writing(), ageing(), deadLetters(), restoring(), beyond())
 }
 
 // All sinks that need the lease are plain here unless the row says otherwise.
@@ -293,6 +293,32 @@ func deadLetters() []Change {
 }
 
 // beyond are changes that no earlier check had.
+func restoring() []Change {
+	stopped := Bounds{
+		Messages: slices.Concat(One(1, 2), Spares(1)), Execs: 1, Batch: 1, Clocks: true, Stopped: true,
+		Budget: Budget{Restores: 1, Crashes: 1, Duplicates: 1},
+	}
+	beside := Bounds{
+		Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, Clocks: true,
+		Budget: Budget{Restores: 1, Crashes: 1},
+	}
+	return []Change{
+		{
+			Name: "restored-and-not-raised", What: "the table is restored, and nothing raises its rows",
+			Rules: Rules{NoRaise: true}, Watch: WentBack, Bounds: stopped,
+		},
+		{
+			Name: "raise-without-looking", What: "RAISE does not ask whether the row is as it was read",
+			Rules: Rules{RaiseBlindly: true}, Watch: FalseRaise, Held: FalseRaise, Bounds: beside,
+		},
+		{
+			Name:  "raise-unsettled",
+			What:  "the sink's copy is read while a request under the row's last lease may still arrive",
+			Rules: Rules{RaiseUnsettled: true}, Watch: FalseRaise, Held: FalseRaise, Bounds: beside,
+		},
+	}
+}
+
 func beyond() []Change {
 	return []Change{
 		{

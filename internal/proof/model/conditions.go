@@ -190,6 +190,30 @@ func (r Row) redrive(k Key) Row {
 	return r
 }
 
+// raises is RAISE's condition for the copy that was read after the row was.
+func (r Row) raises(rl Rules, read Row, c Sink) bool {
+	if r.Committed >= c.Content || r.Lease {
+		return false
+	}
+	return rl.RaiseBlindly || r.Pending == read.Pending && r.Claimed == read.Claimed && r.Owner == read.Owner &&
+		r.LeaseUntil == read.LeaseUntil && r.LastWrite == read.LastWrite
+}
+
+func (r Row) raise(read Row, c Sink) Row {
+	r.Exists = true
+	r.Committed = c.Content
+	r.LastWrite = max(read.LastWrite, read.LeaseUntil, c.Fence)
+	r.Owner, r.Lease, r.LeaseUntil, r.Refusals = 0, false, 0, 0
+	if read.Claimed <= c.Content {
+		r.Claimed, r.ClaimedWas = None, None
+	}
+	if read.Pending <= c.Content {
+		r.Pending = None
+		r.Expires = true
+	}
+	return r
+}
+
 // collectable is prune's view of a row, apart from its age.
 func (r Row) collectable() bool {
 	return r.Exists && (r.Pending == None || r.Pending <= r.Committed) && !r.Lease

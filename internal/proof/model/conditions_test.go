@@ -168,6 +168,10 @@ func (w *twin) moves(k Key) []move {
 			add("REDRIVE", r.redrives(rl, k), r.redrive(k), shard.Redrive(theDoc, key, now))
 		}
 		add("COLLECT", !r.Lease, Row{}, shard.Collect(w.real, now))
+		copied := Sink{Content: k, Fence: 2}
+		after := r.raise(r, copied)
+		add("RAISE", r.raises(rl, r, copied), after,
+			shard.Raise(w.real, shard.InSink{Key: key, Fence: shard.Fence(now)}, now, expires))
 	}
 	return out
 }
@@ -248,6 +252,8 @@ func formClause(write shard.Transition, c shard.Clause) bool {
 		return c[0].Attr == shard.AttrPending
 	case shard.COLLECT:
 		return true // "unchanged since read": the image is the row here
+	case shard.RAISE:
+		return len(c) == 1 // the same
 	}
 	return false
 }

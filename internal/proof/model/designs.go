@@ -91,6 +91,14 @@ func Holdings() []Holding {
 			Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2),
 			Budget: Budget{Outages: 1, Crashes: 1},
 		}},
+		{Name: "the table restored, everything stopped until rows are raised", Bounds: Bounds{
+			Messages: slices.Concat(One(1, 2), Spares(1)), Execs: 2, Batch: 1, Clocks: true, Stopped: true,
+			Budget: Budget{Restores: 1, Crashes: 1, Duplicates: 1},
+		}},
+		{Name: "the table restored, and rows raised beside live traffic", Watch: FalseRaise, Bounds: Bounds{
+			Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, Clocks: true,
+			Budget: Budget{Restores: 1, Crashes: 1},
+		}},
 		{Name: "dead read from an older image", Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2), Spares(1, 2)), Execs: 2, Batch: 1, Poison: Keys(2),
 			Budget: Budget{Stale: 1, Redrives: 1},

@@ -37,6 +37,8 @@
 //   - The dead-letter queue, parked dead letters, redrives by hand and by themselves, dead
 //     deadlines.
 //   - Prune, with rows that outlive every message or not; the table down and written open.
+//   - The table restored to an earlier image, and `lull reconcile` that raises its row, with
+//     everything stopped or beside live traffic.
 //
 // # What is not
 //

@@ -16,6 +16,12 @@ func (m Model) Next(s State, edges []Edge[State]) []Edge[State] {
 	if s.Down {
 		return x.edges
 	}
+	x.restore()
+	if s.Restored && m.Bounds.Stopped {
+		x.sinkLater()
+		x.lease()
+		return x.edges
+	}
 	x.queue()
 	x.receive()
 	x.answers()

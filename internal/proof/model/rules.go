@@ -59,6 +59,11 @@ type Rules struct {
 	OpenTurnForgets  bool // an open flight whose first turn finds the table back takes nothing for written
 	OpenLostForgets  bool // prune deletes the manifest of a lost open flight once its event is done
 
+	// A table restored to an earlier image.
+	NoRaise        bool // rows stay as they were restored
+	RaiseBlindly   bool // RAISE does not ask whether the row is as it was read
+	RaiseUnsettled bool // the copy is read although a request under the row's last lease may arrive
+
 	// Refusals.
 	RefusalsOfVersion bool // proposed: a version's refusals do not count against another one
 	ReleaseRestores   bool // proposed: RELEASE of a claim in the first form sets claimed back to claimed_was

@@ -222,7 +222,25 @@ const (
 	Outages // of the table
 	Ages    // messages that outlive row retention while their row lives
 	Stale   // reads that show an older image
+	Restores
 	kinds
+)
+
+// Look is `lull reconcile` at work on the document.
+type Look struct {
+	Phase LookPhase
+	Row   Row  // as it was read
+	Copy  Sink // as it was read, after the row
+}
+
+// LookPhase says how far it is.
+type LookPhase uint8
+
+// The phases of a look.
+const (
+	NotLooking LookPhase = iota
+	LookedAtRow
+	LookedAtSink
 )
 
 // State is everything at one moment. It is comparable and has no references.
@@ -246,6 +264,9 @@ type State struct {
 	Listed      bool   // the document is listed for resync
 	Other       bool   // the other document's event is done
 	Own         [4]Key // refusals of each version, where they are counted
+	Backup      Row    // an earlier image of the row
+	Restored    bool   // the table was restored, and nobody has found the row right since
+	Look        Look
 	Left        Budget
 }
 
@@ -285,6 +306,8 @@ func (s *State) freeExec() int {
 // tokens visits every token of the state, in one order.
 func (s *State) tokens(visit func(*Token)) {
 	visit(&s.Row.Owner)
+	visit(&s.Backup.Owner)
+	visit(&s.Look.Row.Owner)
 	for i := range s.Execs {
 		visit(&s.Execs[i].Token)
 	}
@@ -301,6 +324,11 @@ func (s *State) times(visit func(*Clock)) {
 	visit(&s.Row.LeaseUntil)
 	visit(&s.Row.LastWrite)
 	visit(&s.Sink.Fence)
+	for _, r := range []*Row{&s.Backup, &s.Look.Row} {
+		visit(&r.LeaseUntil)
+		visit(&r.LastWrite)
+	}
+	visit(&s.Look.Copy.Fence)
 	for i := range s.Execs {
 		visit(&s.Execs[i].Fence)
 	}

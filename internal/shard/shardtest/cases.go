@@ -128,7 +128,7 @@ func Cases() []Case {
 	for _, list := range [][]Case{
 		admitCases(false), admitCases(true), claimCases(false), claimCases(true), commitCases(), commitNewerCases(),
 		releaseCases(), rejectCases(), rejectNotPendingCases(), parkCases(), parkNotPendingCases(), redriveCases(),
-		reassertCases(), reassertedCases(),
+		reassertCases(), reassertedCases(), raiseCases(),
 		collectCases(), healthCases(), runCases(),
 	} {
 		all = append(all, list...)

@@ -128,6 +128,67 @@ func reassertedCases() []Case {
 	return b.cases
 }
 
+func raiseCases() []Case {
+	copied := shard.InSink{Key: k2, Fence: shard.Fence(at)}
+	read := shard.Row{
+		VersionClass: shard.ClassInt, Pending: k1, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, ClaimedWas: k1,
+		Dead: k1, BurstStart: begin, Flight: "flight", Owner: other, LeaseUntil: begin + 2, LastWrite: begin + 1,
+		Attempts: 2, Refusals: 3, LastError: "throttled",
+	}
+	raised := shard.Row{
+		VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1,
+		LastWrite: at, ExpiresAt: expires,
+	}
+	full := &table{write: shard.Raise(read, copied, now, expires), base: read}
+	full.add(
+		allowed("as it was read, and settles the row: the next fence is above the copy's", raised),
+		allowed("in a row without a class, which it gets", raised, class(0)),
+		allowed("where nothing was committed", raised, committed("")),
+		allowed("where another version was parked meanwhile", with(raised, dead(k3)), dead(k3)),
+		refused("for versions of another class", class(shard.ClassTime)),
+		refused("for versions of another class, which sorts before it", class(shard.Class('a'))),
+		refused("when the same version is committed", committed(k2)),
+		refused("when a newer version is committed", committed(k3)),
+		foreign,
+	)
+	bare := &table{write: shard.Raise(shard.Row{}, copied, now, expires)}
+	bare.add(allowed("where there is no row: it makes one", with(raised, dead(""))))
+	for _, a := range []shard.Attr{
+		shard.AttrPending, shard.AttrClaimed, shard.AttrOwner, shard.AttrLeaseUntil, shard.AttrLastWrite,
+	} {
+		changes(full, bare, read, a)
+	}
+	for _, late := range []struct {
+		name string
+		end  shard.Micros
+	}{{"while the row is leased", until}, {"in the last microsecond in which a late request may be applied", now}} {
+		leased := with(read, lease(late.end))
+		b := &table{write: shard.Raise(leased, copied, now, expires), base: leased}
+		b.add(refused(late.name))
+		full.cases = append(full.cases, b.cases...)
+	}
+	for _, above := range []struct {
+		name        string
+		read, after shard.Row
+	}{
+		{
+			"and leaves what a newer version waits for", with(read, pending(k3)),
+			with(raised, pending(k3), burst(begin), func(r *shard.Row) { r.Flight, r.ExpiresAt = "flight", 0 }),
+		},
+		{
+			"and leaves a newer version that was claimed: it may be in the sink", with(read, claimed(k3)),
+			with(raised, claimed(k3), claimedWas(k1)),
+		},
+		{"and keeps a fence of the row that is greater", with(read, lastWrite(at+1)), with(raised, lastWrite(at+1))},
+		{"and keeps the end of a lease that is greater", with(read, lease(at+2)), with(raised, lastWrite(at+2))},
+	} {
+		b := &table{write: shard.Raise(above.read, copied, now, expires), base: above.read}
+		b.add(allowed(above.name, above.after))
+		full.cases = append(full.cases, b.cases...)
+	}
+	return append(full.cases, bare.cases...)
+}
+
 func collectCases() []Case {
 	settled := shard.Row{
 		VersionClass: shard.ClassInt, Pending: k1, Committed: k2, CommittedOp: shard.Put, Claimed: k2, Dead: k1,
@@ -155,26 +216,32 @@ func collectCases() []Case {
 	}
 	bare.add(allowed("where nothing but the class was read", shard.Row{}))
 	for _, a := range attrs {
-		v, _ := settled.Get(a)
-		changed := v
-		changed.Num++
-		changed.Text += "x"
-		before := v
-		before.Num--
-		before.Text = "\x00"
-		if v.Kind == shard.KindNumber {
-			changed.Text, before.Text = "", ""
-		} else {
-			changed.Num, before.Num = 0, 0
-		}
-		setTo := func(v shard.Value) change { return func(r *shard.Row) { r.Set(a, v) } }
-		full.add(
-			refused(fmt.Sprintf("when %s grew since it was read", a), setTo(changed)),
-			refused(fmt.Sprintf("when %s shrank since it was read", a), setTo(before)),
-			refused(fmt.Sprintf("when %s went since it was read", a), setTo(shard.Value{})),
-		)
-		bare.add(refused(fmt.Sprintf("when %s came since it was read", a), setTo(v)))
+		changes(full, bare, settled, a)
 	}
 	all = append(all, full.cases...)
 	return append(all, bare.cases...)
+}
+
+// changes are the cases of an attribute that must be as it was read: full was read with it, bare
+// without.
+func changes(full, bare *table, read shard.Row, a shard.Attr) {
+	v, _ := read.Get(a)
+	changed := v
+	changed.Num++
+	changed.Text += "x"
+	before := v
+	before.Num--
+	before.Text = "\x00"
+	if v.Kind == shard.KindNumber {
+		changed.Text, before.Text = "", ""
+	} else {
+		changed.Num, before.Num = 0, 0
+	}
+	setTo := func(v shard.Value) change { return func(r *shard.Row) { r.Set(a, v) } }
+	full.add(
+		refused(fmt.Sprintf("when %s grew since it was read", a), setTo(changed)),
+		refused(fmt.Sprintf("when %s shrank since it was read", a), setTo(before)),
+		refused(fmt.Sprintf("when %s went since it was read", a), setTo(shard.Value{})),
+	)
+	bare.add(refused(fmt.Sprintf("when %s came since it was read", a), setTo(v)))
 }

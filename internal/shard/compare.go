@@ -1,0 +1,60 @@
+package shard
+
+// InSink is what a sink holds of a document. The zero InSink is none.
+type InSink struct {
+	Key   OrderKey
+	Fence Fence // the claim's time with which it was written
+}
+
+// Difference says how a sink's copy differs from what its row committed.
+type Difference byte
+
+// The differences. Only Behind and Undone can be repaired from the row and the sink alone.
+const (
+	NoDifference Difference = iota
+	Busy                    // somebody writes it, or did so a moment ago: look again later
+	Waiting                 // something newer than row and copy is pending: its write ends the difference
+	Behind                  // the copy is newer than the row: RAISE
+	Undone                  // the row committed a delete, and an older copy is there: REASSERT
+	Missing                 // the row committed a put, and there is no copy: resync
+	Older                   // the row committed a put, and the copy is older: resync
+	OtherClass              // the copy's versions do not compare with the row's: resync
+)
+
+// String is the word used in answers and logs.
+func (d Difference) String() string {
+	return [...]string{
+		"same", "busy", "waiting", "behind", "undone", "missing", "older", "other_class",
+	}[d]
+}
+
+// Drift reports a difference that does not pass by itself.
+func (d Difference) Drift() bool { return d >= Behind }
+
+// Compare says how the sink's copy differs from the row. The row was read consistently, before the
+// copy. quiet lies so far back that whoever held a lease then writes no more, and that what was
+// committed then is visible. kept is the oldest moment of which rows are still kept: a row may be
+// gone, or know no commit, because the copy was written before it.
+func Compare(r Row, c InSink, quiet, kept Micros) Difference {
+	switch {
+	case r.Foreign(), r.LeaseUntil >= quiet && r.LeaseUntil != 0, r.LastWrite >= quiet && r.LastWrite != 0:
+		return Busy
+	case r.Committed == c.Key:
+		return NoDifference
+	case r.VersionClass != 0 && c.Key != "" && c.Key.Class() != r.VersionClass:
+		return OtherClass
+	case c.Key > r.Committed && r.Committed == "" && Micros(c.Fence) < kept:
+		return NoDifference
+	case c.Key > r.Committed:
+		return Behind
+	case r.CommittedOp == Delete && c.Key == "":
+		return NoDifference
+	case r.Pending > r.Committed:
+		return Waiting
+	case r.CommittedOp == Delete:
+		return Undone
+	case c.Key == "":
+		return Missing
+	}
+	return Older
+}
