@@ -25,8 +25,15 @@ type Rules struct {
 	projection *tree // nil for the payload as it is
 }
 
-// Place is where in S3 a reference may point to: the keys of a bucket that begin with Prefix.
+// Place is where in S3 a reference may point to: the keys of a bucket under Prefix, a folder, or all
+// of them where it is empty. The prefix "a" does not open "ab/".
 type Place struct{ Bucket, Prefix string }
+
+func (p Place) holds(bucket, key string) bool {
+	rest, under := strings.CutPrefix(key, p.Prefix)
+	return p.Bucket == bucket && under &&
+		(p.Prefix == "" || strings.HasSuffix(p.Prefix, "/") || strings.HasPrefix(rest, "/"))
+}
 
 func newRules(c Config, name string) (*Rules, error) {
 	s := c.Sources[name]
@@ -74,7 +81,7 @@ func (r *Rules) DocID(collection, field, text string) (event.DocID, *event.Inval
 // Allowed says why events of the source may not refer to an object in S3, or nil.
 func (r *Rules) Allowed(field, bucket, key string) *event.Invalid {
 	for _, place := range r.places {
-		if place.Bucket == bucket && strings.HasPrefix(key, place.Prefix) {
+		if place.holds(bucket, key) {
 			return nil
 		}
 	}

@@ -265,6 +265,28 @@ func TestDevPutsBadMessagesAsideAndNothingElse(t *testing.T) {
 	}
 }
 
+// What nests too deep is the sender's, not the end of the process. A reader that recurses overflows
+// the stack.
+func TestNestingEndsNoCommand(t *testing.T) {
+	t.Parallel()
+	open, closed := strings.Repeat("[", 4<<20), strings.Repeat("]", 4<<20)
+	deep := strings.Repeat("[", 300) + strings.Repeat("]", 300)
+	events := write(t, open+closed, `{"body":`+open+closed+`}`, `{"body":`+deep+`}`, put("a", "1", deep), put("b", "1", "{}"))
+	p := play(t, "", "--events", events)
+	if got := p.versions(); p.report.Dead != 4 || len(got) != 1 || got["content#b"] != "1" {
+		t.Errorf("dev: %d dead letters and %v, want 4 and only b", p.report.Dead, got)
+	}
+	s := start(t, strings.NewReader(""), "--events", "-", "--speed", "100")
+	s.ask("publish", events).want(t, "publish", exitFailed, "message 2: ", "message 3: ", "nests more than 256")
+	s.ask("resync", events, "--rate", "1e6").want(t, "resync", exitFailed, "message 2: ", "nests more than 256")
+	do(t, ask(t, http.MethodPost, s.url+"/publish", open+closed), http.StatusBadRequest, &struct{}{})
+	config := filepath.Join(t.TempDir(), "lull.yaml")
+	if err := os.WriteFile(config, []byte(open), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lull(t, "", "dev", "--config", config).want(t, "settings", exitUsage, "--config")
+}
+
 func TestDevStopsAtABrokenInput(t *testing.T) {
 	t.Parallel()
 	events := write(t, put("a", "1", "{}"), `{"after_ms":-5,"body":{}}`)

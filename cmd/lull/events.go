@@ -84,7 +84,15 @@ func newResyncInput(name string, size int64, r io.ReadCloser) *resyncInput {
 // line reads the next line that has content.
 func (r *resyncInput) line() ([]byte, error) {
 	for {
-		line, err := r.in.ReadBytes('\n')
+		var line []byte
+		part, err := r.in.ReadSlice('\n')
+		for ; err == bufio.ErrBufferFull && len(line) < feed.MaxLine; part, err = r.in.ReadSlice('\n') {
+			line = append(line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return nil, fmt.Errorf("the line after byte %d is longer than %d MiB", r.read, feed.MaxLine>>20)
+		}
+		line = append(line, part...)
 		r.read += int64(len(line))
 		r.sum.Write(line)
 		if line = bytes.TrimSpace(line); len(line) > 0 {
@@ -127,7 +135,7 @@ func (r *resyncInput) Next() (feed.Timed, error) {
 	if err != nil {
 		return t, fmt.Errorf("after byte %d: %w", r.read-int64(len(line)), err)
 	}
-	if !gjson.Valid(t.Body) || !gjson.Parse(t.Body).IsObject() {
+	if !feed.Valid([]byte(t.Body)) || !gjson.Parse(t.Body).IsObject() {
 		return t, nil
 	}
 	for _, set := range [][2]string{{"mode", "resync"}, {"resyncrun", r.run}, {"collection", r.collection}} {

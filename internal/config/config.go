@@ -210,7 +210,7 @@ type Payload struct {
 type BucketPrefix struct {
 	// Bucket is the bucket's name.
 	Bucket string `json:"bucket"`
-	// Prefix is what a key must begin with. Empty means the whole bucket.
+	// Prefix is what a key must begin with: a folder, which ends in /. Empty means the whole bucket.
 	Prefix string `json:"prefix"`
 	// Sources names the sources whose events may refer to this place. Empty means every source.
 	Sources []string `json:"sources"`

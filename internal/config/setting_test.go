@@ -205,6 +205,17 @@ func TestValidateHoldsToBoundsWithoutAFile(t *testing.T) {
 			"bucket",
 		},
 		{
+			"prefix that opens its neighbours", func(c *Config) {
+				c.Payload.Allow = []BucketPrefix{{Bucket: "media", Prefix: "a/"}, {Bucket: "media", Prefix: "a"}}
+			},
+			"payload.allow[1].prefix", "ends in /",
+		},
+		{
+			"prefix that is a pattern of policies",
+			func(c *Config) { c.Payload.Allow = []BucketPrefix{{Bucket: "media", Prefix: "*/"}} },
+			"payload.allow[0].prefix", "without *",
+		},
+		{
 			"pointer", func(c *Config) { setSource(c, func(s *Source) { s.Projection = []string{"title"} }) },
 			"sources.native.projection[0]", "JSON pointer",
 		},

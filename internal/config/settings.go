@@ -44,7 +44,9 @@ var (
 		`^(arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+)?$`)
 	servicePattern = regexp.MustCompile(`^(es|aoss)?$`)
 	bucketPattern  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-	hostPattern    = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$`)
+	// A prefix of the roles' policies, too: there * and ? stand for any text, and $ begins a variable.
+	folderPattern = regexp.MustCompile(`^([^*?$]*/)?$`)
+	hostPattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$`)
 )
 
 const (
@@ -265,7 +267,8 @@ var payloadSettings = []setting.Setting{
 	setting.Count("payload.envelopeDepth", 1, 16, "How many envelopes are unwrapped."),
 	setting.Text("payload.allow[].bucket", bucketPattern, "a bucket's name",
 		"A bucket that a reference may point to.").Otherwise("required"),
-	setting.Text("payload.allow[].prefix", nil, "", "What a key in it must begin with.").Otherwise("the whole bucket"),
+	setting.Text("payload.allow[].prefix", folderPattern, "a folder that ends in /, without *, ? and $",
+		"What a key in it must begin with.").Otherwise("the whole bucket"),
 	setting.List("payload.allow[].sources", namePattern, nameShape,
 		"The sources whose events may refer to it.").Otherwise("every source"),
 	setting.List("payload.httpHosts", hostPattern, "a lower-case host name with a domain, such as assets.example.org",

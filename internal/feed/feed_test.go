@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/queue"
 )
@@ -343,3 +344,25 @@ func (c *counted) Next() (Timed, error) {
 }
 
 func (c *counted) Close() error { return nil }
+
+// A reader that recurses overflows the stack there, and no recover stops that.
+func TestNestingDoesNotEndTheProcess(t *testing.T) {
+	t.Parallel()
+	open, closed := strings.Repeat("[", 8<<20), strings.Repeat("]", 8<<20)
+	for name, text := range map[string]string{
+		"half": open, "whole": open + closed, "in a body": `{"body":` + open + closed + `}`,
+		"in attributes": `{"body":"x","attributes":` + open + closed + `}`,
+		"objects":       strings.Repeat(`{"body":`, 1<<20) + "1" + strings.Repeat("}", 1<<20),
+	} {
+		if got, err := ParseLine([]byte(text)); err != nil || got.Body != text {
+			t.Errorf("%s: got %d bytes and %v, want the line as it stands", name, len(got.Body), err)
+		}
+		if got, err := Request([]byte(text)).Next(); err != nil || got.Body != text {
+			t.Errorf("%s in a request: got %d bytes and %v, want it as it stands", name, len(got.Body), err)
+		}
+	}
+	body := strings.Repeat("[", event.MaxDepth+1) + strings.Repeat("]", event.MaxDepth+1)
+	if got, err := ParseLine([]byte(`{"body":` + body + `}`)); err != nil || got.Body != body {
+		t.Errorf("a body one deeper than any may be: got %q and %v, want the body, to be refused as one", got.Body, err)
+	}
+}

@@ -136,23 +136,27 @@ func invalid(problem string) error {
 	return &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
 }
 
-// reserved are ranges that are not the public internet's beyond those that netip names: this
-// network, shared addresses, protocol assignments, benchmarks, documentation, the future, and the
-// IPv6 ranges that carry an IPv4 address inside.
+// reserved are ranges of IPv4, and of IPv6's public range, that are not the public internet's beyond
+// those that netip names: this network, shared addresses, protocol assignments, benchmarks,
+// documentation, the future, and IPv6 addresses with an IPv4 address inside (Teredo and 6to4).
+// Source: IANA's registries of special-purpose addresses.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
 	netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
-	netip.MustParsePrefix("100::/64"),
 	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
+	netip.MustParsePrefix("3fff::/20"),
 }
+
+// publicV6 is all that IANA gives out as public IPv6. What lies outside is refused without being
+// named: site-local fec0::/10, and 64:ff9b::/96, which leads to an IPv4 address behind a NAT64.
+var publicV6 = netip.MustParsePrefix("2000::/3")
 
 // Public reports whether an address belongs to the public internet.
 func Public(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !a.IsLoopback() && !a.IsLinkLocalUnicast() &&
+	return a.IsGlobalUnicast() && !a.IsPrivate() && (a.Is4() || publicV6.Contains(a)) &&
 		!slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a) })
 }
