@@ -25,8 +25,8 @@ type Rules struct {
 	projection *tree // nil for the payload as it is
 }
 
-// Place is where in S3 a reference may point to: the keys of a bucket under Prefix, a folder, or all
-// of them where it is empty. The prefix "a" does not open "ab/".
+// Place is where in S3 a reference may point to: the keys of a bucket under Prefix, a folder, or
+// all of them where it is empty. The prefix "a" does not open "ab/".
 type Place struct{ Bucket, Prefix string }
 
 func (p Place) holds(bucket, key string) bool {

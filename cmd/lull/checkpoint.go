@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/local/wholefile"
+	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -77,8 +78,8 @@ func (c *checkpoint) fits(want checkpoint) error {
 		return fmt.Errorf("goes on with --collection %s, not %s", named(c.Collection), named(want.Collection))
 	case want.Source != c.Source:
 		return fmt.Errorf("goes on with --source %s, not %s", named(c.Source), named(want.Source))
-	case want.Stack != c.Stack && c.Stack != "":
-		return fmt.Errorf("is of the stack %s, not %s", c.Stack, named(want.Stack))
+	case want.Stack != operate.Shown(c.Stack) && c.Stack != "":
+		return fmt.Errorf("is of the stack %s, not %s", operate.Shown(c.Stack), named(want.Stack))
 	}
 	return nil
 }

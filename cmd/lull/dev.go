@@ -62,7 +62,8 @@ func (a *app) devCommand() *cobra.Command {
 			"its body is sent after_ms milliseconds after the start, or at once without after_ms. A body that is " +
 			"a text is sent as it is, any other value as its own bytes. A line that is not a timed message is " +
 			"sent as it stands.\n\n" +
-			"It stays up until Ctrl-C. With --exit-when-idle it ends when the input has ended, every after_ms " +
+			"It stays up until Ctrl-C, which waits three seconds for requests under way. A second Ctrl-C ends it " +
+			"at once, but with --data not before the data folder is saved. With --exit-when-idle it ends when the input has ended, every after_ms " +
 			"has passed, and nothing waits. It looks at the queues, the flights and the dead letters that are " +
 			"to be judged. Scheduled events do not keep it up.",
 		Args: cobra.NoArgs,
@@ -103,13 +104,16 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 	if err := f.check(); err != nil {
 		return usage(err)
 	}
+	// Until the folder is saved, signals only end the waiting. What is left to wait for then is
+	// bounded: the requests that are being answered, and the turns under way.
+	a.saving.Store(f.data != "")
 	ctx, stop := a.untilHungUp(c.Context())
 	defer stop()
 	cfg, adapted, err := devConfig(c, f)
 	if err != nil {
 		return usage(err)
 	}
-	r := &devRun{devFlags: f, out: a.out, demo: f.events == "" &&
+	r := &devRun{devFlags: f, out: a.out, saved: a.saved, demo: f.events == "" &&
 		cfg.Sources[cfg.DefaultSource].Kind == "native"}
 	if r.input, err = a.devInput(r); err != nil {
 		return usage(err)
@@ -179,6 +183,7 @@ type devRun struct {
 	clock    clock.Clock
 	listener net.Listener // nil for none
 	folder   *dev.Folder  // nil for none
+	saved    func()       // called when the data folder is saved
 
 	engine   *dev.Engine
 	recorder *story.Recorder
@@ -246,7 +251,7 @@ func (r *devRun) run(ctx context.Context) error {
 	stop()
 	r.engine.Stop()
 	if err != nil {
-		return &exitError{exitFailed, err}
+		return &exitError{exitFailed, errors.Join(err, r.save(context.WithoutCancel(ctx)))}
 	}
 	return r.finish(context.WithoutCancel(ctx), ended)
 }
@@ -280,19 +285,17 @@ func (r *devRun) play(ctx context.Context, served chan error) (e ending, err err
 
 // finish writes the files that were asked for and chooses the exit code.
 func (r *devRun) finish(ctx context.Context, e ending) error {
-	report, err := r.engine.Report(ctx)
-	if err != nil {
-		return &exitError{exitFailed, err}
+	err := r.save(ctx) // first: a dump that fails, or is cut off, must not lose it
+	report, reported := r.engine.Report(ctx)
+	if reported != nil {
+		return &exitError{exitFailed, errors.Join(err, reported)}
 	}
 	r.sum(report)
 	if r.report != "" {
-		err = report.Write(r.report)
+		err = errors.Join(err, report.Write(r.report))
 	}
-	if err == nil && r.dump != "" {
-		err = r.engine.Dump(ctx, r.dump)
-	}
-	if err == nil && r.folder != nil {
-		err = r.engine.Save(ctx, r.folder)
+	if r.dump != "" {
+		err = errors.Join(err, r.engine.Dump(ctx, r.dump))
 	}
 	left := r.engine.Left()
 	if err == nil && left == 0 {
@@ -311,6 +314,14 @@ func (r *devRun) finish(ctx context.Context, e ending) error {
 		return &exitError{exitLetters, nil}
 	}
 	return nil
+}
+
+func (r *devRun) save(ctx context.Context) error {
+	if r.folder == nil {
+		return nil
+	}
+	defer r.saved()
+	return r.engine.Save(ctx, r.folder)
 }
 
 // shownLetters is how many dead letters are listed at the end.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -279,7 +281,7 @@ func TestNestingEndsNoCommand(t *testing.T) {
 	s := start(t, strings.NewReader(""), "--events", "-", "--speed", "100")
 	s.ask("publish", events).want(t, "publish", exitFailed, "message 2: ", "message 3: ", "nests more than 256")
 	s.ask("resync", events, "--rate", "1e6").want(t, "resync", exitFailed, "message 2: ", "nests more than 256")
-	do(t, ask(t, http.MethodPost, s.url+"/publish", open+closed), http.StatusBadRequest, &struct{}{})
+	do(t, ask(t, http.MethodPost, s.url+"/publish", open+closed), http.StatusRequestEntityTooLarge, &struct{}{})
 	config := filepath.Join(t.TempDir(), "lull.yaml")
 	if err := os.WriteFile(config, []byte(open), 0o600); err != nil {
 		t.Fatal(err)
@@ -465,6 +467,53 @@ func TestCtrlCEndsADemoWithoutAnError(t *testing.T) {
 				t.Errorf("%v:\n%s", err, out)
 			}
 		})
+	}
+}
+
+// A request that is never finished keeps the run for three seconds. Whoever presses Ctrl-C again
+// does not lose what the data folder is to keep.
+func TestASecondCtrlCDoesNotLoseTheDataFolder(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	cmd := program(t, "dev", "--listen", "127.0.0.1:0", "--speed", "50", "--data", data, "-v", "--events",
+		write(t, put("a", "7", "{}"), put("linz", "1", "[]")))
+	out := newScreen()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	at := out.await(t, `search on http://([^/]+)/`)
+	out.await(t, "everything has settled")
+	conn, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /publish HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // 100: it is being read
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		for closed := false; !closed; {
+			c, err := net.Dial("tcp", at)
+			if closed = err != nil; !closed {
+				_ = c.Close()
+			}
+		}
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitLetters {
+		t.Errorf("got %v, want exit %d:\n%s", err, exitLetters, out)
+	}
+	again := play(t, put("a", "6", "{}"), "--events", "-", "--data", data)
+	if again.report.Stale != 1 || len(again.report.DeadLetters) != 1 {
+		t.Errorf("the next run: %+v; want an old version refused, and the dead letter", again.report)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -51,19 +52,34 @@ type app struct {
 
 	target target
 	logs   time.Duration // how far back explain reads the functions' logs, 0 for not at all
+	// saving says that a data folder is to be saved: a second Ctrl-C must not end the process before
+	saving  atomic.Bool
+	release func() // lets the next Ctrl-C end the process at once
 }
 
 func newApp(in io.Reader, out, err io.Writer) *app {
 	load := func(ctx context.Context) (aws.Config, error) { return awsconfig.LoadDefaultConfig(ctx) }
-	return &app{in: in, out: out, err: err, aws: load}
+	return &app{in: in, out: out, err: err, aws: load, release: func() {}}
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second Ctrl-C ends at once
-	code := newApp(os.Stdin, os.Stdout, os.Stderr).run(ctx, os.Args[1:])
+	a := newApp(os.Stdin, os.Stdout, os.Stderr)
+	a.release = stop
+	context.AfterFunc(ctx, func() {
+		if !a.saving.Load() {
+			stop() // the second Ctrl-C ends at once
+		}
+	})
+	code := a.run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
+}
+
+// saved says that no data folder is to be saved any more.
+func (a *app) saved() {
+	a.saving.Store(false)
+	a.release()
 }
 
 // run is the program: it prints what went wrong and returns the exit code.

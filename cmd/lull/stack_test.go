@@ -2,8 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -273,5 +277,48 @@ func TestEveryAnswerIsJSONOnRequest(t *testing.T) {
 		if !json.Valid([]byte(a.out)) {
 			t.Errorf("%v printed %q (%s)", args, a.out, a.errors)
 		}
+	}
+}
+
+func TestNobodyPrintsThePasswordOfAnAddress(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /operate/redrive", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{") })
+	mux.HandleFunc("POST /operate/status", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "[") })
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	checkpoint := filepath.Join(t.TempDir(), "checkpoint")
+	events := write(t, put("a", "1", "{}"))
+	for _, tt := range []struct {
+		name, dev string
+		args      []string
+	}{
+		{"nobody there", "http://user:hunter2@" + gone.Addr().String(), []string{"status"}},
+		{"an answer that is cut off", "http://user:hunter2@" + host, []string{"status"}},
+		{"a campaign that is cut off", "http://user:hunter2@" + host, []string{"dead", "redrive", "--all"}},
+		{"another program", "http://user:hunter2@" + host, []string{"explain", "content#a"}},
+		{"another scheme", "ftp://user:hunter2@" + host, []string{"status"}},
+		{"no scheme", "user:hunter2@" + host, []string{"status"}},
+		{"a port that is none", "http://user:hunter2@localhost:http", []string{"status"}},
+		{"a character that no address has", "http://user:hunter2@local\x7fhost", []string{"status"}},
+		{"a checkpoint", "http://user:hunter2@" + host, []string{"resync", events, "--checkpoint", checkpoint}},
+		{
+			"a checkpoint of another stack", "http://user:hunter3@" + gone.Addr().String(),
+			[]string{"resync", events, "--checkpoint", checkpoint},
+		},
+	} {
+		a := lull(t, "", append(tt.args, "--dev", tt.dev)...)
+		if a.code == exitOK || a.errors == "" || strings.Contains(a.out+a.errors, "hunter") {
+			t.Errorf("%s: exit %d: %s%s", tt.name, a.code, a.out, a.errors)
+		}
+	}
+	if kept, err := os.ReadFile(checkpoint); err != nil || strings.Contains(string(kept), "hunter") {
+		t.Errorf("checkpoint %q, error %v", kept, err)
 	}
 }

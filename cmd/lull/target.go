@@ -55,7 +55,7 @@ func (t *target) check(f *pflag.FlagSet) error {
 	}
 	if u, err := url.Parse(t.dev); !t.stack && (err != nil || u.Scheme != "http" && u.Scheme != "https" ||
 		u.Host == "") {
-		return usagef("--dev %s: want an address such as http://%s", t.dev, defaultListen)
+		return usagef("--dev %s: want an address such as http://%s", operate.Shown(t.dev), defaultListen)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (t *target) name() string {
 	if t.stack {
 		return "--config " + t.config
 	}
-	return t.dev
+	return operate.Shown(t.dev) // a checkpoint keeps it
 }
 
 // open connects; done closes the connections. It only asks the stack where its queues are.

@@ -53,7 +53,7 @@ func (c *Client) campaign(ctx context.Context, name string, o LetterOrder) (Lett
 	for dec := json.NewDecoder(resp.Body); ; {
 		var u update
 		if err := dec.Decode(&u); err != nil {
-			return res, fmt.Errorf("%s ended in the middle of %s: %w (what is listed was done)", c.Base, name, err)
+			return res, fmt.Errorf("%s ended in the middle of %s: %w (what is listed was done)", Shown(c.Base), name, err)
 		}
 		if u.Line != nil {
 			res.Outcomes[u.Line.Outcome]++

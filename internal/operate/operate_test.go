@@ -410,7 +410,7 @@ func TestTheClientSaysWhatItTalksTo(t *testing.T) {
 	}{
 		"nobody":         {&operate.Client{Base: gone.URL, HTTP: &http.Client{}}, "is `lull dev` running there?"},
 		"something else": {serve(http.NotFound), "it is not a `lull dev`"},
-		"no address":     {&operate.Client{Base: "http://[", HTTP: &http.Client{}}, "missing ']'"},
+		"no address":     {&operate.Client{Base: "http://[", HTTP: &http.Client{}}, "not an address"},
 		"half an answer": {serve(func(w http.ResponseWriter, _ *http.Request) {
 			_,
 				_ = io.WriteString(w, `{"queues":[`)

@@ -54,6 +54,10 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 		return done, inputf("lane %q: want %s or %s", p.Lane, flight.Live, flight.Bulk)
 	}
 	for i, out := range p.Messages {
+		if why := out.Refusal(); why != nil {
+			done.Refused = append(done.Refused, Refusal{i, refusal(why)})
+			continue
+		}
 		m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}
 		to := feed.RouteOf(o.Config, o.Sources, m)
 		if p.Lane != "" {
@@ -63,17 +67,25 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 			done.Refused = append(done.Refused, Refusal{i, fault.Error()})
 			continue
 		}
-		if err := o.send(ctx, to.Sink, to.Lane, out); err != nil {
-			if errors.Is(err, queue.ErrTooLarge) {
-				done.Refused = append(done.Refused, Refusal{i, err.Error() + ": send the payload by dataref"})
-				continue
-			}
+		switch err := o.send(ctx, to.Sink, to.Lane, out); {
+		case errors.Is(err, queue.ErrTooLarge):
+			done.Refused = append(done.Refused, Refusal{i, refusal(err)})
+			continue
+		case err != nil:
 			return done, fmt.Errorf("publish message %d (%d before it were sent): %w", i, done.Messages, err)
 		}
 		done.Messages++
 		done.Events += len(to.Events)
 	}
 	return done, nil
+}
+
+// refusal is why no queue takes a message, with the fix.
+func refusal(why error) string {
+	if errors.Is(why, queue.ErrTooLarge) {
+		return why.Error() + ": send the payload by dataref"
+	}
+	return why.Error()
 }
 
 func (o *Operator) send(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/lullhq/lull/internal/flight"
@@ -125,6 +126,18 @@ type Client struct {
 
 var _ API = (*Client)(nil)
 
+// Shown is an address for people: without its password. A text that is not an address may hold one
+// all the same, before its last @.
+func Shown(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return u.Redacted()
+	}
+	if at := strings.LastIndex(address, "@"); at >= 0 {
+		return "xxxxx" + address[at:]
+	}
+	return address
+}
+
 func (c *Client) post(ctx context.Context, name string, q any) (*http.Response, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -133,12 +146,12 @@ func (c *Client) post(ctx context.Context, name string, q any) (*http.Response, 
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.Base, "/")+prefix+name,
 		bytes.NewReader(body))
 	if err != nil {
-		return nil, input(err)
+		return nil, inputf("%s is not an address", Shown(c.Base)) // the error quotes all of it
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w (is `lull dev` running there?)", c.Base, err)
+		return nil, fmt.Errorf("ask %s: %w (is `lull dev` running there?)", Shown(c.Base), err)
 	}
 	return resp, nil
 }
@@ -151,7 +164,7 @@ func ask[Q, A any](ctx context.Context, c *Client, name string, q Q) (a A, err e
 	defer func() { _ = resp.Body.Close() }() // read to its end
 	if resp.StatusCode == http.StatusOK {
 		if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
-			return a, fmt.Errorf("read the answer of %s: %w", c.Base, err)
+			return a, fmt.Errorf("read the answer of %s: %w", Shown(c.Base), err)
 		}
 		return a, nil
 	}
@@ -162,7 +175,7 @@ func ask[Q, A any](ctx context.Context, c *Client, name string, q Q) (a A, err e
 func (c *Client) refused(resp *http.Response) error {
 	var e wireError
 	if err := json.NewDecoder(resp.Body).Decode(&e); err != nil || e.Error == "" {
-		return fmt.Errorf("%s answers %s: it is not a `lull dev`, or one of another version", c.Base, resp.Status)
+		return fmt.Errorf("%s answers %s: it is not a `lull dev`, or one of another version", Shown(c.Base), resp.Status)
 	}
 	return &remoteError{e}
 }

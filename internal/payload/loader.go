@@ -136,8 +136,8 @@ func invalid(problem string) error {
 	return &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
 }
 
-// reserved are ranges of IPv4, and of IPv6's public range, that are not the public internet's beyond
-// those that netip names: this network, shared addresses, protocol assignments, benchmarks,
+// reserved are ranges of IPv4, and of IPv6's public range, that are not the public internet's,
+// beyond those that netip names: this network, shared addresses, protocol assignments, benchmarks,
 // documentation, the future, and IPv6 addresses with an IPv4 address inside (Teredo and 6to4).
 // Source: IANA's registries of special-purpose addresses.
 var reserved = []netip.Prefix{

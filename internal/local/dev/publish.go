@@ -18,18 +18,20 @@ import (
 )
 
 // Publish sends one message to the queue that it belongs to, as an upstream would. It waits while
-// the queue is full. A message that the queue refuses becomes a dead letter at once.
+// the queue is full. The error says why a queue does not take the message, which then is not sent.
 func (e *Engine) Publish(ctx context.Context, out queue.Outgoing) error {
 	return e.publish(ctx, out, "")
 }
 
 // publish sends to the lane given, or, where that is empty, to the one that the events ask for.
 func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.Lane) error {
+	if err := out.Refusal(); err != nil {
+		return err
+	}
 	done := clock.Working(e.clk)
 	defer func() { done() }()
 	now := e.clk.Now()
-	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: now}
-	to := feed.RouteOf(e.cfg, e.sources, m)
+	to := feed.RouteOf(e.cfg, e.sources, queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: now})
 	for _, r := range to.Events {
 		if r.Invalid == nil && r.Skip == "" {
 			d := e.cfg.For(string(r.Event.Doc.Collection()))
@@ -47,15 +49,11 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 			return err
 		}
 	}
-	err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0)
-	if err != nil && ctx.Err() != nil {
-		return err // not sent
+	if err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
+		return err
 	}
 	e.ledger.Sent(len(out.Body), len(to.Events))
-	if err == nil {
-		return nil
-	}
-	return e.refuse(ctx, to, m, err)
+	return nil
 }
 
 // full reports whether as much waits in the queue as may: by number, or by size, taking the
@@ -65,8 +63,12 @@ func (e *Engine) full(q *memory.Queue) bool {
 	return waiting >= maxBacklog || waiting > 0 && waiting*e.ledger.MeanBytes() >= maxBacklogBytes
 }
 
-// refuse parks a message that the queue does not take: too large, or empty.
-func (e *Engine) refuse(ctx context.Context, to feed.Route, m queue.Message, why error) error {
+// refuse parks a message that no queue takes: too large, or empty. Nobody waits for an answer to a
+// message of the input.
+func (e *Engine) refuse(ctx context.Context, out queue.Outgoing, why error) error {
+	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: e.clk.Now()}
+	to := feed.RouteOf(e.cfg, e.sources, m)
+	e.ledger.Sent(len(out.Body), len(to.Events))
 	m.ID = fmt.Sprintf("refused-%d", e.refused.Add(1))
 	problem := "body: " + why.Error()
 	if errors.Is(why, queue.ErrTooLarge) {
@@ -90,11 +92,17 @@ func (e *Engine) refuse(ctx context.Context, to feed.Route, m queue.Message, why
 	return nil
 }
 
-// Play publishes an input's messages at their times.
+// Play publishes an input's messages at their times. One that no queue takes becomes a dead letter
+// at once.
 func (e *Engine) Play(ctx context.Context, in feed.Input) error {
-	return feed.Play(ctx, e.clk, in, func(ctx context.Context, t feed.Timed) error {
-		return e.Publish(ctx, t.Outgoing)
-	})
+	return feed.Play(ctx, e.clk, in, func(ctx context.Context, t feed.Timed) error { return e.take(ctx, t.Outgoing) })
+}
+
+func (e *Engine) take(ctx context.Context, out queue.Outgoing) error {
+	if why := out.Refusal(); why != nil {
+		return e.refuse(ctx, out, why)
+	}
+	return e.Publish(ctx, out)
 }
 
 // Idle reports whether nothing waits, is held or runs. Scheduled events do not count.

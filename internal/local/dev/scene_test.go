@@ -113,7 +113,7 @@ func (s *scene) holdsAll(want map[string]string) {
 func (s *scene) send(messages ...feed.Timed) {
 	s.t.Helper()
 	for _, m := range messages {
-		if err := s.e.Publish(s.ctx, m.Outgoing); err != nil {
+		if err := s.e.take(s.ctx, m.Outgoing); err != nil {
 			s.t.Fatal(err)
 		}
 	}

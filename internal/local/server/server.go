@@ -23,6 +23,7 @@ import (
 	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/local/story"
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -90,11 +91,14 @@ func publish(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 			answer(w, map[string]any{"messages": n})
 			return
 		}
+		status := http.StatusBadRequest
 		if err == nil {
-			err = e.Publish(r.Context(), t.Outgoing)
+			if err = e.Publish(r.Context(), t.Outgoing); errors.Is(err, queue.ErrTooLarge) {
+				status, err = http.StatusRequestEntityTooLarge, fmt.Errorf("%w: send the payload by dataref", err)
+			}
 		}
 		if err != nil {
-			fail(w, http.StatusBadRequest, fmt.Sprintf("%v (%d messages before it were published)", err, n))
+			fail(w, status, fmt.Sprintf("message %d: %v (%d messages before it were published)", n+1, err, n))
 			return
 		}
 	}
@@ -122,15 +126,26 @@ func fail(w http.ResponseWriter, status int, problem string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": problem}) // the client went away
 }
 
+// How long a request may take to arrive, and how long the end waits for those under way. A request
+// that is never finished keeps neither a connection nor the end of the run. Answers have no limit:
+// a redrive at a low rate takes hours.
+const (
+	headerTimeout  = 10 * time.Second
+	requestTimeout = time.Minute // from its first byte to its last
+	maxHeaderBytes = 64 << 10
+	goodbye        = 3 * time.Second
+)
+
 // Serve answers on l until ctx ends, and closes it. The contexts of requests that are being
-// answered then end with it. On a loopback address it answers only to a loopback name: otherwise a
-// page could let its own name resolve to this machine and pass for this origin.
+// answered then end with it; what has not ended three seconds later is cut off. On a loopback
+// address it answers only to a loopback name: otherwise a page could let its own name resolve to
+// this machine and pass for this origin.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	if at, ok := l.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
 		h = local(h)
 	}
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second,
+		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, MaxHeaderBytes: maxHeaderBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	stopped := make(chan error, 1)
@@ -139,7 +154,12 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	case err := <-stopped:
 		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 	case <-ctx.Done():
-		err := server.Shutdown(context.WithoutCancel(ctx))
+		patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+		defer cancel()
+		err := server.Shutdown(patient)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = server.Close()
+		}
 		if served := <-stopped; !errors.Is(served, http.ErrServerClosed) {
 			err = errors.Join(err, served)
 		}
