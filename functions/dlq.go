@@ -2,6 +2,7 @@ package functions
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
@@ -36,6 +37,7 @@ func wireDLQ(s *lambda.Setup) (lambda.Handler, error) {
 		Sink:    s.Sink,
 		Clock:   clock.System{},
 		Journal: s.Journal,
+		Senders: strings.Split(s.Name(lambda.EnvDeadSenders), ","),
 	}
 	return &lambda.Queues{
 		Handles: map[string]lambda.Handle{s.QueueName(lambda.EnvDeadQueue): h.Handle},

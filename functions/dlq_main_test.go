@@ -9,7 +9,10 @@ import (
 
 func TestDLQWiring(t *testing.T) {
 	t.Parallel()
-	needed := []string{lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue}
+	needed := []string{
+		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue,
+		lambda.EnvDeadSenders,
+	}
 	lambdatest.Wiring(t, "dlq", wireDLQ, needed, func(t *testing.T, _ *lambda.Setup, h lambda.Handler) {
 		t.Helper()
 		q, ok := h.(*lambda.Queues)

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"strings"
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -18,6 +19,8 @@ type Deployed struct {
 	awslambda.Function
 	Alias awslambda.Alias
 	Log   awslogs.LogGroup
+
+	role awsiam.Role
 }
 
 // pruneTimeout is longer than what a run takes, 40 s, and the lease by which there is one at a
@@ -85,7 +88,7 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		},
 	})
 	s.place(f, fn)
-	return &Deployed{Function: fn, Log: log, Alias: awslambda.NewAlias(s.scope, jsii.String(id+"Alias"),
+	return &Deployed{Function: fn, Log: log, role: role, Alias: awslambda.NewAlias(s.scope, jsii.String(id+"Alias"),
 		&awslambda.AliasProps{
 			AliasName: jsii.String(names.Alias),
 			Version:   fn.CurrentVersion(),
@@ -107,7 +110,19 @@ func (s *Sink) environment(f names.Function) *map[string]*string {
 	if f == names.Receive || f == names.Index {
 		env[lambda.EnvStateMachine] = jsii.String(s.machineARN())
 	}
+	if f == names.DLQ {
+		env[lambda.EnvDeadSenders] = jsii.String(strings.Join(s.deadSenders(), ","))
+	}
 	return &env
+}
+
+// deadSenders are those whose dead letters dlq believes, as SQS names them: the ids of the roles of
+// receive and index, and the account itself. The account is its root user, who may do everything
+// anyway, and whom emulators call the sender of every message.
+func (s *Sink) deadSenders() []string {
+	return []string{
+		*s.Functions[names.Receive].role.RoleId(), *s.Functions[names.Index].role.RoleId(), *awscdk.Aws_ACCOUNT_ID(),
+	}
 }
 
 // place puts index into the VPC. The others talk to AWS's services only.

@@ -14,6 +14,8 @@
 //     the lease ends.
 //   - A message that SQS moved although its version never ran goes back to its lane, until it is
 //     older than the dead deadline: the receive count is not an attempt count.
+//   - The facts of a dead letter are believed from the functions that send them, by SQS's id of the
+//     sender. Whatever else says that it is one is judged by the message inside it.
 //   - Only what SQS moved is followed by PARK. A dead letter that index sent is followed by index's
 //     REJECT, one of receive's by its own PARK.
 //

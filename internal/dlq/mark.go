@@ -12,9 +12,11 @@ import (
 
 // marks reports whether the row gets to know. It does not where a message could not be read, came
 // to the wrong queue or has keys that do not compare with the row's: none of them says anything
-// about the version that the row waits for.
-func (v *verdict) marks() bool {
-	return v.row.Doc == v.Doc && v.Key != "" && (v.reason == deadletter.ReceiveCount || v.reason == deadletter.TooOld)
+// about the version that the row waits for. Nor does a message that SQS did not move: whoever sent
+// it here ends no version.
+func (v *verdict) marks(m queue.Message) bool {
+	return m.MovedFrom != "" && v.row.Doc == v.Doc && v.Key != "" &&
+		(v.reason == deadletter.ReceiveCount || v.reason == deadletter.TooOld)
 }
 
 // mark is PARK after the dead letter is stored. It reports whether the message may go.

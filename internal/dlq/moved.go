@@ -36,12 +36,13 @@ type verdict struct {
 	until  shard.Micros // isLeased: the end of the lease
 }
 
-// moved settles a message that SQS's receive count moved here. Its events are judged first; the
-// message is one piece: while one of them is leased all wait, and where one never ran all go back,
-// to be judged again.
-func (h *Handler) moved(ctx context.Context, m queue.Message) bool {
+// moved settles a message that SQS's receive count moved here, or that came here without a run. Its
+// events are judged first; the message is one piece: while one of them is leased all wait, and
+// where one never ran all go back, to be judged again. claimed is the reason of a dead letter that
+// nobody vouches for, empty for any other message.
+func (h *Handler) moved(ctx context.Context, m queue.Message, claimed deadletter.Reason) bool {
 	ln := lane(m.MovedFrom)
-	verdicts, ok := h.judge(ctx, m, ln)
+	verdicts, ok := h.judge(ctx, m, ln, claimed)
 	if !ok {
 		return false
 	}
@@ -80,7 +81,9 @@ func (h *Handler) moved(ctx context.Context, m queue.Message) bool {
 }
 
 // judge decides every event by its row. It reports false where the message has to stay as it is.
-func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane) ([]verdict, bool) {
+func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane, claimed deadletter.Reason) ([]verdict,
+	bool,
+) {
 	var verdicts []verdict
 	var docs []shard.DocID
 	var rowOf []int // the verdict of docs[i]
@@ -117,7 +120,7 @@ func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane) ([
 	}
 	for i, at := range rowOf {
 		verdicts[at].row = rows[i]
-		h.byRow(m, ln, &verdicts[at])
+		h.byRow(m, ln, &verdicts[at], claimed)
 		if verdicts[at].fate == isUnsure {
 			return nil, false
 		}
@@ -126,7 +129,7 @@ func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane) ([
 }
 
 // byRow is what the row, read consistently, makes of an event.
-func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict) {
+func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict, claimed deadletter.Reason) {
 	r, k := v.row, v.Key
 	switch shard.Judge(r, k, v.Class, h.aged(m)) {
 	case shard.Stale:
@@ -136,6 +139,11 @@ func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict) {
 		h.note(h.about(m, ln, &v.Event, journal.Duplicate, "this version is committed"))
 		return
 	case shard.Parked:
+		if claimed != "" {
+			// This may be the very dead letter of which the row knows, and is not stored yet.
+			v.fate, v.reason, v.detail = isDead, claimed, "its row is marked dead: "+r.LastError
+			return
+		}
 		n := h.about(m, ln, &v.Event, journal.AlreadyDead, "its dead letter is stored")
 		n.Letter = deadletter.ID(v.Doc, k, m.Body)
 		h.note(n)
@@ -149,6 +157,10 @@ func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict) {
 		v.detail = fmt.Sprintf("version: the row has versions of class %s, this one is %s", r.VersionClass, v.Class)
 		return
 	case shard.TooOld:
+		if m.MovedFrom == "" {
+			v.fate = neverRan // receive judges it
+			break
+		}
 		v.fate, v.reason, v.detail = isDead, deadletter.TooOld,
 			"older than rows are kept, and nothing committed to judge it by"
 	case shard.Held:
@@ -166,6 +178,9 @@ func (h *Handler) held(m queue.Message, ln flight.Lane, v *verdict) (fate, deadl
 			"collection: %s belongs to sink %s, but this was in a queue of sink %s", v.Doc.Collection(), sink, h.Sink)
 	}
 	switch {
+	case m.MovedFrom == "":
+		// Whatever the row says of other copies, this one has not run: receive judges it.
+		return neverRan, "", ""
 	case v.row.Claimed > v.Key:
 		h.note(h.about(m, ln, &v.Event, journal.Blocked, "a newer version was claimed and may be in the sink"))
 		return isDead, deadletter.ReceiveCount, "a newer version was claimed without an answer"
@@ -237,7 +252,7 @@ func (h *Handler) bury(ctx context.Context, m queue.Message, ln flight.Lane, v *
 		return false
 	}
 	// PARK only after the dead letter is stored (design section 10).
-	if v.marks() && !h.mark(ctx, m, ln, v) {
+	if v.marks(m) && !h.mark(ctx, m, ln, v) {
 		return false
 	}
 	n := h.about(m, ln, &v.Event, step, string(v.reason)+": "+l.Detail)

@@ -53,9 +53,12 @@ const (
 	Parked      Step = "parked"      // dlq stored the dead letter
 	// a dead letter superseded by a newer commit, or dropped by an operator or by `deadLetters:
 	// none`
-	Dropped   Step = "dropped"
-	Returned  Step = "returned"  // a dead letter that never ran went back to its queue
-	Redriven  Step = "redriven"  // a dead letter was sent again
+	Dropped  Step = "dropped"
+	Returned Step = "returned" // a dead letter that never ran went back to its queue
+	Redriven Step = "redriven" // a dead letter was sent again
+	// what says that it is a dead letter is not from a function that sends them: it is judged by
+	// what it carries
+	Untrusted Step = "untrusted"
 	Collected Step = "collected" // prune deleted a row
 	Stuck     Step = "stuck"     // prune found what should not be: alarm
 	Enqueued  Step = "enqueued"  // prune sent a scheduled event

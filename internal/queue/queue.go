@@ -19,6 +19,7 @@ type Message struct {
 	FirstReceived time.Time // ApproximateFirstReceiveTimestamp
 	ReceiveCount  int       // ApproximateReceiveCount: 1 at the first receive
 	MovedFrom     string    // DeadLetterQueueSourceArn: set where SQS's redrive policy moved it
+	Sender        string    // SenderId, which no sender can choose: of a role "AROA...:session"
 }
 
 // Attribute is a message attribute: String or Binary according to Type ("String", "Number",

@@ -107,6 +107,7 @@ func (r *reading) attributes(m *queue.Message, v gjson.Result) {
 	}
 	m.ReceiveCount = int(min(r.number(v.Get("ApproximateReceiveCount")), 1<<30))
 	m.MovedFrom = v.Get("DeadLetterQueueSourceArn").String()
+	m.Sender = v.Get("SenderId").String()
 }
 
 func (r *reading) millis(v gjson.Result) time.Time {

@@ -36,7 +36,8 @@ func TestTheGoldenEventIsReadWhole(t *testing.T) {
 		{
 			ID: "b1a7e3c0-0001-4c8e-9a51-0f6f0c1d2e3f", Receipt: "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a+first==",
 			Body: "{\"id\":\"a\",\"title\":\"größer \\u0000 <&> 🚀\"}\n", Sent: time.UnixMilli(1777888800123).UTC(),
-			FirstReceived: time.UnixMilli(1777888802456).UTC(), ReceiveCount: 1, Attributes: map[string]queue.Attribute{
+			FirstReceived: time.UnixMilli(1777888802456).UTC(), ReceiveCount: 1, Sender: "AROAEXAMPLE:publisher",
+			Attributes: map[string]queue.Attribute{
 				"lull-source": queue.Text("govuk"), "priority": {Type: "Number.int", String: "7"},
 				"trace": {Type: "Binary", Binary: []byte{0, 1, 2, 255, 254}},
 			},
@@ -46,6 +47,7 @@ func TestTheGoldenEventIsReadWhole(t *testing.T) {
 			Sent: time.UnixMilli(1777629600000).UTC(), FirstReceived: time.UnixMilli(1777629600500).UTC(),
 			ReceiveCount: 298,
 			MovedFrom:    "arn:aws:sqs:eu-west-1:123456789012:lull-search-bulk",
+			Sender:       "AROAEXAMPLE:publisher",
 		},
 	}}
 	if !reflect.DeepEqual(got, want) {

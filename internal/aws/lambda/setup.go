@@ -32,6 +32,8 @@ const (
 	EnvBulkQueue    = "LULL_BULK_QUEUE_URL"    // the sink's bulk queue
 	EnvDeadQueue    = "LULL_DEAD_QUEUE_URL"    // the sink's dead-letter queue
 	EnvStateMachine = "LULL_STATE_MACHINE_ARN" // the sink's state machine
+	// EnvDeadSenders are the ids of those whose dead letters dlq believes, parted by commas.
+	EnvDeadSenders = "LULL_DEAD_SENDERS"
 )
 
 // DLQTimeout is the time-out of dlq, for which the settings have none.

@@ -1,0 +1,181 @@
+package dlq_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+const (
+	index    = "AROAINDEX"
+	stranger = "AROASTRANGER:session"
+)
+
+// from hands everything visible in the dead-letter queue to dlq as that sender's, and deletes what
+// it does not keep.
+func (b *bench) from(sender string) (kept int) {
+	b.Helper()
+	b.h.Senders = []string{"AROARECEIVE", index}
+	ms, err := b.dead.Receive(b.Context(), 100, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range ms {
+		ms[i].Sender = sender
+	}
+	failed := b.h.Handle(b.Context(), ms)
+	for _, m := range ms {
+		if len(failed) == 0 {
+			b.dead.Delete(b.Context(), []string{m.Receipt})
+		}
+	}
+	time.Sleep(b.Config.Queues.Visibility)
+	return len(failed)
+}
+
+// forge sends what looks like index's dead letter of an event, with a body of the forger's.
+func (b *bench) forge(body, of string, reason deadletter.Reason) deadletter.Letter {
+	b.Helper()
+	return b.SendLetter(b.dead, queue.Message{ID: "m", Body: body, Sent: time.Now()}, b.EventOf(of), reason)
+}
+
+func TestOnlyAFunctionsDeadLetterIsBelieved(t *testing.T) {
+	t.Parallel()
+	for sender, believed := range map[string]bool{
+		index + ":lull-search-index": true, index: true, "AROARECEIVE:lull-search-receive": true,
+		stranger: false, "": false, ":": false, "AROAINDEX2:x": false, "AROAINDE:X": false, "x:AROAINDEX": false,
+		"AIDAISERVICE": false,
+	} {
+		t.Run(sender, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				b.forge(put("1", 1), put("2", 7), deadletter.RejectedBySink)
+				kept := b.from(sender)
+				if kept == 1 == believed {
+					t.Fatalf("kept %d", kept)
+				}
+				if believed {
+					b.want(1, 0, 0)
+					b.Noted(journal.Untrusted, 0)
+					return
+				}
+				// Nothing is parked in the name of document 2. The body is an event that never ran.
+				if kept := b.from(sender); kept != 0 {
+					t.Fatalf("kept %d, want it judged by what it carries", kept)
+				}
+				b.want(0, 1, 0)
+				b.Noted(journal.Untrusted, 2)
+				time.Sleep(b.Config.Retry.BackoffMax)
+				back := b.receive(b.live)
+				if _, forged := back.Attributes[deadletter.AttrLetter]; forged || back.Body != put("1", 1) {
+					t.Errorf("given back as %q %v", back.Body, back.Attributes)
+				}
+			})
+		})
+	}
+}
+
+func TestAForgedDeadLetterReplacesNoBodyAndEndsNoVersion(t *testing.T) {
+	t.Parallel()
+	for name, claimed := range map[string]bool{"admitted": false, "claimed without an answer": true} {
+		t.Run(name, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				real := b.forge(put("1", 1), put("1", 1), deadletter.RejectedBySink)
+				b.from(index)
+				pending := b.EventOf(put("2", 3))
+				b.Admit(pending)
+				if claimed {
+					b.Claim(pending)
+					time.Sleep(time.Minute)
+				}
+				b.forge(put("3", 9), put("1", 1), deadletter.RejectedBySink)
+				b.forge(put("2", 3), put("2", 3), deadletter.ReceiveCount)
+				old := queue.Message{Body: put("2", 3), Sent: time.Now().Add(-100 * time.Hour)}
+				b.SendLetter(b.dead, old, pending, deadletter.DeadDeadline)
+				for b.from(stranger) != 0 {
+				}
+				b.want(1, 3, 0)
+				if got, _, _ := b.Letters.Get(b.Context(), real.ID); got.Body != put("1", 1) {
+					t.Errorf("the parked body is %q now", got.Body)
+				}
+				if r := b.Row(pending.Doc); r.Pending != pending.Key || r.Dead != "" {
+					t.Errorf("row %+v: want the version still pending", r)
+				}
+			})
+		})
+	}
+}
+
+// A role that was made anew has another id, and the queue may hold its dead letters for fourteen
+// days.
+func TestADeadLetterOfAnEarlierRoleIsNotLost(t *testing.T) {
+	t.Parallel()
+	big := put("1", 1)
+	big = strings.Replace(big, `"title":"`, `"title":"`+strings.Repeat("x", queue.MaxBytes-len(big)-100), 1)
+	for name, body := range map[string]string{"plain": put("1", 1), "packed": big} {
+		for _, marked := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				play(t, nil, func(b *bench) {
+					first := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+					e := b.EventOf(body)
+					b.Admit(e)
+					lease := b.Claim(e)
+					l := b.SendLetter(b.dead, queue.Message{ID: "m", Body: body, Sent: first}, e, deadletter.RejectedBySink)
+					if b.from("AROAEARLIER:lull-search-index") != 1 {
+						t.Fatal("it is judged at once: REJECT may not have been written")
+					}
+					if marked {
+						b.Write(shard.Reject(lease, "mapper_parsing_exception", b.Config.Expires(time.Now()), b.Row(e.Doc)))
+					}
+					time.Sleep(time.Minute)
+					b.from("AROAEARLIER:lull-search-index")
+					if !marked { // index died before REJECT: the version runs again
+						b.want(0, 1, 0)
+						time.Sleep(b.Config.Retry.BackoffMax)
+						if m := b.receive(b.live); m.Body != body || !m.FirstSent().Equal(first) {
+							t.Errorf("given back with %d bytes, first sent %s; want %d, %s", len(m.Body), m.FirstSent(),
+								len(body), first)
+						}
+						return
+					}
+					b.want(1, 0, 0)
+					got, _, _ := b.Letters.Get(b.Context(), l.ID)
+					if got.Body != body || got.Reason != deadletter.RejectedBySink ||
+						!strings.Contains(got.Detail, "mapper_parsing_exception") {
+						t.Errorf("parked %+v with %d bytes", got.Facts, len(got.Body))
+					}
+				})
+			})
+		}
+	}
+}
+
+// SNS and EventBridge send what they cannot deliver: it never ran, however old it claims to be and
+// whatever its row says of other copies of it.
+func TestWhatSQSDidNotMoveNeverRan(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		e := b.EventOf(put("1", 1))
+		b.Admit(e)
+		b.Claim(e)
+		time.Sleep(time.Minute)
+		old := time.Now().Add(-b.Config.Retry.DeadDeadline - time.Hour)
+		b.dead.Send(b.Context(), []queue.Outgoing{
+			{Body: put("1", 1), Attributes: map[string]queue.Attribute{"x": queue.Text("y")}},
+		})
+		l := deadletter.Letter{Body: put("1", 1), Facts: deadletter.Facts{FirstSent: old}}
+		out, err := l.Copy(0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.dead.Send(b.Context(), []queue.Outgoing{out})
+		b.keeps(0, "both go back")
+		b.want(0, 2, 0)
+		if r := b.Row(e.Doc); r.Pending != e.Key || r.Dead != "" {
+			b.Errorf("row %+v: want the version still pending", r)
+		}
+	})
+}
