@@ -29,7 +29,7 @@ func wireDLQ(s *lambda.Setup) (lambda.Handler, error) {
 	h := &dlq.Handler{
 		Shards:  table,
 		Letters: dynamodb.NewLetters(table, s3.NewBodies(bucket, s3.DeadPrefix)),
-		Sources: sources.WithLoader(bucket.Load),
+		Sources: sources.At(s.Sink).WithLoader(bucket.Load),
 		Live:    sqs.New(aws, s.Name(lambda.EnvLiveQueue)),
 		Bulk:    sqs.New(aws, s.Name(lambda.EnvBulkQueue)),
 		Dead:    sqs.New(aws, s.Name(lambda.EnvDeadQueue)),

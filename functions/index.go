@@ -52,7 +52,7 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 		Dead:     sqs.New(aws, s.Name(lambda.EnvDeadQueue)),
 		Sink:     opened,
 		SinkName: s.Sink,
-		Sources:  sources.WithLoader(bucket.Load),
+		Sources:  sources.At(s.Sink).WithLoader(bucket.Load),
 		Payloads: payload.New(bucket.Load, s.Config.Payload.HTTPHosts, s3.MaxReference),
 		Config:   s.Config,
 		Clock:    clock.System{},

@@ -35,7 +35,7 @@ func wireReceive(s *lambda.Setup) (lambda.Handler, error) {
 			Ingest:   sqs.New(aws, s.Name(queue)),
 			Dead:     sqs.New(aws, s.Name(lambda.EnvDeadQueue)),
 			Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)),
-			Sources:  sources.WithLoader(bucket.Load),
+			Sources:  sources.At(s.Sink).WithLoader(bucket.Load),
 			Config:   s.Config,
 			Sink:     s.Sink,
 			Lane:     lane,

@@ -119,7 +119,7 @@ func stackOf(t *testing.T, name string) *template {
 func deployable(stack string) *config.Config {
 	c := config.Default()
 	c.Stack = stack
-	c.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", URL: "https://search.example.org"}}
+	c.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", Index: "lull-{collection}", URL: "https://search.example.org"}}
 	c.DefaultSink = ""
 	c.Complete()
 	return &c
@@ -142,14 +142,14 @@ const (
 func fullProps(stack awscdk.Stack) *Props {
 	c := deployable(fullStack)
 	c.Sinks = map[string]config.Sink{
-		"search": {Kind: "opensearch", URL: domainURL, Auth: config.Auth{Kind: config.AuthSigV4}},
+		"search": {Kind: "opensearch", Index: "lull-{collection}", URL: domainURL, Auth: config.Auth{Kind: config.AuthSigV4}},
 		"archive": {
-			Kind: "opensearch", URL: "https://archive.example.org",
+			Kind: "opensearch", Index: "lull-{collection}", URL: "https://archive.example.org",
 			Auth: config.Auth{Kind: config.AuthBasic, SecretARN: secretARN},
 		},
 	}
 	c.DefaultSink = "search"
-	c.Collections["old-news"] = config.Collection{Sink: "archive"}
+	c.Collections["content"], c.Collections["old-news"] = config.Collection{}, config.Collection{Sink: "archive"}
 	c.DefaultCollection = "content"
 	c.Payload.Allow = []config.BucketPrefix{
 		{Bucket: "bodies", Prefix: "published/"},
@@ -186,7 +186,7 @@ func fullProps(stack awscdk.Stack) *Props {
 func serverlessProps() *Props {
 	c := deployable(serverlessStack)
 	c.Sinks["search"] = config.Sink{
-		Kind: "opensearch", URL: "https://abcdefghij0123456789.eu-west-1.aoss.amazonaws.com",
+		Kind: "opensearch", Index: "lull-{collection}", URL: "https://abcdefghij0123456789.eu-west-1.aoss.amazonaws.com",
 		Options: opensearch.Settings{Serverless: true},
 		Auth:    config.Auth{Kind: config.AuthSigV4},
 	}
@@ -197,7 +197,7 @@ func serverlessProps() *Props {
 // testProps are what an end-to-end test deploys: binaries of another architecture are accepted.
 func testProps() *Props {
 	c := deployable(testStack)
-	c.Sinks["search"] = config.Sink{Kind: "opensearch", URL: "http://127.0.0.1:9200"}
+	c.Sinks["search"] = config.Sink{Kind: "opensearch", Index: "lull-{collection}", URL: "http://127.0.0.1:9200"}
 	c.Queues.Live = config.Lane{Batch: 10, Window: 0, MaxConcurrency: 2}
 	c.Lifecycle.PruneEvery = time.Minute
 	c.Complete()

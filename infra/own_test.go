@@ -26,7 +26,7 @@ func TestAStackOfOnesOwnHoldsLull(t *testing.T) {
 	}
 	path := filepath.Join(dir, "lull.yaml")
 	if err := os.WriteFile(path,
-		[]byte("stack: news\nsinks: {search: {kind: opensearch, url: 'https://search.example.org'}}\n"),
+		[]byte("stack: news\nsinks: {search: {kind: opensearch, index: 'lull-{collection}', url: 'https://search.example.org'}}\n"),
 		0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,9 @@ type Kind struct {
 	// Schemes are what the sink's url may begin with, such as "https". A kind without any lives in
 	// the process: it has no url, it does not authenticate and it cannot be deployed.
 	Schemes []string
+	// NeedsIndex says that the settings must name the index: there may be indices of others, and a
+	// message names the collection.
+	NeedsIndex bool
 	// InFolder says that a sink in the process keeps its documents in Environment.Folder.
 	InFolder bool
 	// Capabilities are what a sink can do with these settings, whatever Versions and ApplyDelay

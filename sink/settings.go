@@ -14,8 +14,8 @@ type Settings struct {
 	// URL is the address of a sink that outlives the process; required for a kind with
 	// [Kind.Schemes], empty for the others.
 	URL string `json:"url"`
-	// Index is the name of the index; {collection} stands for the collection's name. Default
-	// "{collection}".
+	// Index is the name of the index; {collection} stands for the collection's name. Required
+	// where [Kind.NeedsIndex]; default for the others: "lull-{collection}".
 	Index string `json:"index"`
 	// Versions says whether the sink compares the fence itself. Nil means what its kind can do.
 	Versions *bool `json:"versions"`

@@ -64,6 +64,11 @@ func (r *Rules) DocID(collection, field, text string) (event.DocID, *event.Inval
 	if err := in.Validate(); err != nil {
 		return "", Invalid("collection", "%s", err)
 	}
+	if open := r.Settings.Collections; len(open) > 0 && !slices.Contains(open, string(in)) {
+		return "", Invalid("collection",
+			"%s is not open to source %s: add it to collections, and to sources.%s.collections where that is set",
+			event.Quote(string(in)), r.Name, r.Name)
+	}
 	switch {
 	case text == "":
 		return "", Invalid(field, "%s is empty: send the document's id, 1 to %d bytes", field, event.MaxIDBytes)

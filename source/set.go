@@ -9,14 +9,16 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/queue"
 )
 
 // Set is every configured source. It is safe for concurrent use.
 type Set struct {
 	sources  map[string]*source
-	fallback string // the source of a message that names none
-	names    string // for problems
+	rules    []bound // of all sources, in the order in which they are tried
+	opens    bool    // a rule needs to know what the envelopes say
+	sink     string  // whose queues the messages lie in; see At
+	fallback string  // the source of a message that no rule takes
+	names    string  // for problems
 	depth    int
 	load     Loader
 }
@@ -36,7 +38,7 @@ type Loader func(ctx context.Context, bucket, key string) ([]byte, error)
 type Config struct {
 	// Sources are complete: their class and collection are set, and their Options are their kind's.
 	Sources map[string]Settings
-	// Default decodes a message that names no source. Empty means that such a message is invalid.
+	// Default decodes a message that no rule takes. Empty means that such a message is invalid.
 	Default string
 	// EnvelopeDepth is how many envelopes are unwrapped.
 	EnvelopeDepth int
@@ -54,6 +56,7 @@ func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 		sources: make(map[string]*source, len(names)), fallback: c.Default, depth: c.EnvelopeDepth,
 		names: strings.Join(names, ", "),
 	}
+	s.rules, s.opens = bind(c.Sources)
 	var errs []error
 	for _, name := range names {
 		built, err := build(c, name)
@@ -178,22 +181,6 @@ func (s *source) document(e event.Event) ([]byte, *event.Invalid) {
 		bad.Reason, bad.Field = event.Payload, "dataref"
 	}
 	return doc, bad
-}
-
-// choose finds the source of a message.
-func (s *Set) choose(m event.Message) (*source, *event.Invalid) {
-	name := s.fallback
-	if a, ok := m.Attributes[queue.AttrSource]; ok {
-		name = a.String
-	}
-	if src, ok := s.sources[name]; ok {
-		return src, nil
-	}
-	if name == "" {
-		return nil, Invalid(queue.AttrSource,
-			"the message names no source and there is no defaultSource: want one of %s", s.names)
-	}
-	return nil, Invalid(queue.AttrSource, "%s is not a source: want one of %s", event.Quote(name), s.names)
 }
 
 // body fetches what a pointer names, if the source may refer to it.

@@ -19,6 +19,12 @@ type Settings struct {
 	NoVersion NoVersion `json:"noVersion"`
 	// Collection is where its events go that name none. Default: the config's DefaultCollection.
 	Collection string `json:"collection"`
+	// Collections are those that its events may name. Empty means every collection under
+	// collections, or any where the config lists none.
+	Collections []string `json:"collections"`
+	// Match are the rules that give messages to the source; the rule that says most goes first. A
+	// message that no rule of any source takes goes to the default source.
+	Match []Match `json:"match"`
 	// Projection are JSON pointers to the parts that become the document. Empty means the payload
 	// as it is.
 	Projection []string `json:"projection"`

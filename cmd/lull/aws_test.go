@@ -32,7 +32,7 @@ type account struct {
 func newAccount(t *testing.T, answers map[string]awstest.Reply) *account {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lull.yaml")
-	text := "stack: shop\nsinks: {search: {kind: opensearch, url: 'http://127.0.0.1:1'}}\n"
+	text := "stack: shop\nsinks: {search: {kind: opensearch, index: 'lull-{collection}', url: 'http://127.0.0.1:1'}}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

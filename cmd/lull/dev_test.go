@@ -370,7 +370,7 @@ func TestDevKnowsCollectionsAndSources(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	settings := write(t,
-		"sources: {pages: {kind: govuk, collection: pages}, mine: {kind: native, collection: mine}}",
+		"sources: {pages: {kind: govuk, collection: pages}, mine: {kind: native, collection: mine, match: [{named: true}]}}",
 		"defaultSource: pages", "sinks: {a: {kind: bleve}, b: {kind: bleve}}", "defaultSink: a",
 		"collections: {mine: {sink: b}, pages: {}}", "defaultCollection: pages")
 	p = play(t, put("a", "1", "{}"), "--events", "-", "--config", settings, "--source", "mine")

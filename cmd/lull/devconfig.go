@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/config/yamlfile"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
 // devConfig is the settings with the flags applied, validated. Where --quiet makes the default
@@ -30,7 +31,7 @@ func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 		return nil, nil, err
 	}
 	if f.sink != "" {
-		cfg.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", URL: f.sink}}
+		cfg.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", URL: f.sink, Index: "lull-{collection}"}}
 		cfg.DefaultSink = "search"
 		for name, col := range cfg.Collections {
 			col.Sink = ""
@@ -77,6 +78,10 @@ func (f *devFlags) chooseSource(cfg *config.Config) error {
 		}
 		cfg.Sources = map[string]config.Source{f.source: {Kind: f.source}}
 	}
+	if was, other := cfg.Sources[cfg.DefaultSource]; other && cfg.DefaultSource != f.source && len(was.Match) == 0 {
+		was.Match = []source.Match{{Named: true}} // in this run a message reaches it by its name
+		cfg.Sources[cfg.DefaultSource] = was
+	}
 	cfg.DefaultSource = f.source
 	return nil
 }
@@ -90,7 +95,7 @@ func (f *devFlags) chooseCollection(cfg *config.Config) error {
 		return fmt.Errorf("--collection: %w", err)
 	}
 	cfg.DefaultCollection = f.collection
-	if _, known := cfg.Collections[f.collection]; !known {
+	if _, known := cfg.Collections[f.collection]; !known && len(cfg.Collections) > 0 {
 		cfg.Collections[f.collection] = config.Collection{}
 	}
 	if s, ok := cfg.Sources[cfg.DefaultSource]; ok {

@@ -29,7 +29,7 @@ func TestCommandsReachASinkWithTheSecretOfItsSettings(t *testing.T) {
 		_, _ = io.WriteString(w, `{"acknowledged":true}`)
 	}))
 	t.Cleanup(engine.Close)
-	settings := "stack: shop\nsinks: {search: {kind: opensearch, url: '" + engine.URL + "', auth: {kind: basic, " +
+	settings := "stack: shop\nsinks: {search: {kind: opensearch, index: 'lull-{collection}', url: '" + engine.URL + "', auth: {kind: basic, " +
 		"secretARN: 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:search-AbCdEf'}}}\n"
 	secret := awstest.Reply{Body: map[string]string{"SecretString": `{"username":"reader","password":"` + password + `"}`}}
 	for _, tt := range []struct {

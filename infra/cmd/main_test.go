@@ -27,7 +27,7 @@ func settings(t *testing.T, text string) string {
 	return path
 }
 
-const good = "sinks:\n  search:\n    kind: opensearch\n    url: https://search.example.org\n"
+const good = "sinks:\n  search:\n    kind: opensearch\n    index: lull-{collection}\n    url: https://search.example.org\n"
 
 // environment is a lookup in a map.
 func environment(m map[string]string) func(string) (string, bool) {

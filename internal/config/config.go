@@ -13,16 +13,16 @@ type Config struct {
 	// Sources are the adapters from upstream formats to events, by name ([a-z][a-z0-9-]{0,31}).
 	// Default: "native" of kind native.
 	Sources map[string]Source `json:"sources"`
-	// DefaultSource decodes a message without the attribute lull-source. Default: the only source;
-	// required where there are several.
+	// DefaultSource decodes a message that no rule under sources.<name>.match takes. Default: the only
+	// source; required where there are several.
 	DefaultSource string `json:"defaultSource"`
 
-	// Collections are options per collection, by name ([a-z0-9][a-z0-9-]{0,31}). A collection
-	// without an entry has the defaults: the settings of debounce and the default sink. Default:
-	// one entry, "content".
+	// Collections are options per collection, by name ([a-z0-9][a-z0-9-]{0,31}). Where there is an
+	// entry, events may name no other collection. Default: none, and events may name any; each has
+	// the settings of debounce and the default sink.
 	Collections map[string]Collection `json:"collections"`
 	// DefaultCollection is where an event goes that names none, unless its source says otherwise.
-	// Default: the only collection.
+	// Default: the only collection; "content" where Collections is empty.
 	DefaultCollection string `json:"defaultCollection"`
 
 	// Sinks are where documents are written, by name ([a-z][a-z0-9-]{0,31}). Default: "search" of

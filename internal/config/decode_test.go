@@ -16,7 +16,7 @@ func TestFileReplacesDefaults(t *testing.T) {
 	c, err := ParseJSON([]byte(`{
 		"stack": "pub",
 		"sources": {"govuk": {"kind": "govuk", "epoch": 4294967295, "govuk": {"ignoreTypes": []}}},
-		"sinks": {"os": {"kind": "opensearch", "url": "https://h.example.org", "versions": false, "bulkBytes": "1MB", "applyDelay": "20s"}},
+		"sinks": {"os": {"kind": "opensearch", "index": "lull-{collection}", "url": "https://h.example.org", "versions": false, "bulkBytes": "1MB", "applyDelay": "20s"}},
 		"collections": {"news": {"quiet": "6s", "leading": true}, "2024": null},
 		"debounce": {"maxWait": "35s"},
 		"queues": {"live": {"batch": 500}, "retention": "4d12h", "maxInFlight": 90000},

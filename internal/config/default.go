@@ -10,13 +10,13 @@ import (
 
 const day = setting.Day
 
-// Default returns the settings of the design: one native source, one collection "content", one sink
-// "search" on Bleve. Every call returns maps of its own.
+// Default returns the settings of the design: one native source, the collection "content" where an
+// event names none, one sink "search" on Bleve. Every call returns maps of its own.
 func Default() Config {
 	c := scalars()
 	// The class is said here, because a program without the kind native has the same defaults.
 	c.Sources = map[string]Source{"native": {Kind: "native", Class: ClassInt}}
-	c.Collections = map[string]Collection{"content": {}}
+	c.Collections = map[string]Collection{}
 	search, versions := newSink(defaultSink), true
 	search.Versions = &versions // said here, because a program without Bleve has the same defaults
 	c.Sinks = map[string]Sink{"search": search}
@@ -81,7 +81,7 @@ const defaultSink = "bleve"
 func newSink(kind string) Sink {
 	return Sink{
 		Kind:          kind,
-		Index:         "{collection}",
+		Index:         "lull-{collection}",
 		Auth:          Auth{Kind: AuthNone},
 		BulkDocuments: 500,
 		BulkBytes:     5 * setting.MB,
@@ -101,6 +101,9 @@ func (c *Config) Complete() {
 	}
 	c.DefaultSource = onlyOr(c.DefaultSource, c.Sources)
 	c.DefaultCollection = onlyOr(c.DefaultCollection, c.Collections)
+	if len(c.Collections) == 0 {
+		c.DefaultCollection = cmp.Or(c.DefaultCollection, "content")
+	}
 	c.DefaultSink = onlyOr(c.DefaultSink, c.Sinks)
 }
 
@@ -132,13 +135,15 @@ func onlyOr[V any](name string, m map[string]V) string {
 // defaults.
 func completeSink(s Sink) Sink {
 	d := newSink(s.Kind)
-	s.Index = cmp.Or(s.Index, d.Index)
 	s.Auth.Kind = cmp.Or(s.Auth.Kind, d.Auth.Kind)
 	s.BulkDocuments = cmp.Or(s.BulkDocuments, d.BulkDocuments)
 	s.BulkBytes = cmp.Or(s.BulkBytes, d.BulkBytes)
 	kind, ok := sink.Lookup(s.Kind)
 	if !ok {
 		return s
+	}
+	if !kind.NeedsIndex {
+		s.Index = cmp.Or(s.Index, d.Index)
 	}
 	if s.Options == nil {
 		s.Options = kind.Options

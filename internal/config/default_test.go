@@ -35,8 +35,8 @@ func TestDefaultsAreNotShared(t *testing.T) {
 	a := Default()
 	a.Collections["other"] = Collection{}
 	delete(a.Sinks, "search")
-	if b := Default(); len(b.Collections) != 1 || len(b.Sinks) != 1 {
-		t.Errorf("got %v and %v, want one collection and one sink", b.Collections, b.Sinks)
+	if b := Default(); len(b.Collections) != 0 || len(b.Sinks) != 1 {
+		t.Errorf("got %v and %v, want no collection and one sink", b.Collections, b.Sinks)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestCompleteFillsWhatFollows(t *testing.T) {
 	c.DefaultSource, c.DefaultSink, c.DefaultCollection = "", "", ""
 	c.Sources = map[string]Source{"publishing": {Kind: "govuk"}}
 	c.Collections = map[string]Collection{"news": {}}
-	c.Sinks = map[string]Sink{"os": {Kind: "opensearch", URL: "http://127.0.0.1:9200", Auth: Auth{Kind: AuthSigV4}}}
+	c.Sinks = map[string]Sink{"os": {Kind: "opensearch", URL: "http://127.0.0.1:9200", Index: "x", Auth: Auth{Kind: AuthSigV4}}}
 	c.Complete()
 	if got := [3]string{c.DefaultSource, c.DefaultCollection, c.DefaultSink}; got != [3]string{
 		"publishing", "news",
@@ -59,7 +59,7 @@ func TestCompleteFillsWhatFollows(t *testing.T) {
 		publishing.Class != ClassInt || publishing.NoVersion != NoVersionRefuse {
 		t.Errorf("source: got %+v, want GOV.UK's lists", publishing)
 	}
-	if sink.BulkDocuments != 500 || sink.Index != "{collection}" || sink.Auth.Service != "es" {
+	if sink.BulkDocuments != 500 || sink.Index != "x" || sink.Auth.Service != "es" {
 		t.Errorf("sink: got %+v, want the defaults", sink)
 	}
 	if err := c.Validate(); err != nil {
@@ -92,7 +92,7 @@ func TestCompleteChangesNothingThatIsSet(t *testing.T) {
 func TestArrivalIsOfTheClassTime(t *testing.T) {
 	t.Parallel()
 	c := Default()
-	c.Sources["cms"] = Source{Kind: "native", NoVersion: NoVersionArrival}
+	c.Sources["cms"] = Source{Kind: "native", NoVersion: NoVersionArrival, Match: named}
 	c.Complete()
 	if got := c.Sources["cms"].Class; got != ClassTime {
 		t.Errorf("got %s, want %s", got, ClassTime)

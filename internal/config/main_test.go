@@ -9,6 +9,7 @@ import (
 	_ "github.com/lullhq/lull/internal/local/memory"
 	_ "github.com/lullhq/lull/sink/blevesink"
 	"github.com/lullhq/lull/sink/opensearch"
+	"github.com/lullhq/lull/source"
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
@@ -42,7 +43,11 @@ func setSource(c *Config, change func(s *Source)) {
 	c.Sources["native"] = s
 }
 
-func news(c *Config, o Collection) { c.Collections["news"] = o }
+// news adds a collection beside the default one.
+func news(c *Config, o Collection) { c.Collections["content"], c.Collections["news"] = Collection{}, o }
+
+// named are the rules of a source that every sender may choose.
+var named = []source.Match{{Named: true}}
 
 const (
 	second = time.Second

@@ -19,6 +19,10 @@ var nameRules = []Rule{
 	{"some", "There is at least one source and one sink.", checkSome},
 	{"default", "Where there are several sources or sinks, one is the default; the default exists.", checkDefaults},
 	{"reference", "A sink or source that a setting names exists.", checkReferences},
+	{
+		"collection-reference", "Where there are collections, a collection that a setting names is one of them.",
+		checkCollectionReferences,
+	},
 }
 
 func checkNames(c *Config, f *checker) {
@@ -82,12 +86,38 @@ func checkReferences(c *Config, f *checker) {
 			f.fault("collections."+printable(name)+".sink", sink, "names nothing under sinks", oneOf(sink, sinks))
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
+		for i, m := range c.Sources[name].Match {
+			if _, exists := c.Sinks[m.Sink]; m.Sink != "" && !exists {
+				f.fault(fmt.Sprintf("sources.%s.match[%d].sink", printable(name), i), m.Sink, "names nothing under sinks",
+					oneOf(m.Sink, sinks))
+			}
+		}
+	}
 	for i, place := range c.Payload.Allow {
 		for j, source := range place.Sources {
 			if _, exists := c.Sources[source]; !exists {
 				f.fault(fmt.Sprintf("payload.allow[%d].sources[%d]", i, j), source, "names nothing under sources",
 					oneOf(source, sources))
 			}
+		}
+	}
+}
+
+func checkCollectionReferences(c *Config, f *checker) {
+	known := slices.Sorted(maps.Keys(c.Collections))
+	check := func(setting, name string) {
+		if _, exists := c.Collections[name]; name != "" && len(known) > 0 && !exists {
+			f.fault(setting, name, "names nothing under collections, so that every such event would be refused",
+				oneOf(name, known)+", or add it to collections")
+		}
+	}
+	check("defaultCollection", c.DefaultCollection)
+	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
+		path := "sources." + printable(name)
+		check(path+".collection", c.Sources[name].Collection)
+		for i, collection := range c.Sources[name].Collections {
+			check(fmt.Sprintf("%s.collections[%d]", path, i), collection)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/source"
 	"github.com/lullhq/lull/source/govuk"
 	"github.com/lullhq/lull/source/json"
 )
@@ -12,13 +13,13 @@ import (
 var brokenNames = []broken{
 	{
 		rule: "names", name: "collection",
-		holds:   func(c *Config) { c.Collections[strings.Repeat("a", 32)] = Collection{} },
+		holds:   func(c *Config) { news(c, Collection{}); c.Collections[strings.Repeat("a", 32)] = Collection{} },
 		breaks:  func(c *Config) { c.Collections[strings.Repeat("a", 33)] = Collection{} },
 		setting: "collections." + strings.Repeat("a", 33), fix: "up to 31",
 	},
 	{
 		rule: "names", name: "strange collection",
-		breaks:  func(c *Config) { c.Collections["a#b\n"] = Collection{} },
+		breaks:  func(c *Config) { news(c, Collection{}); c.Collections["a#b\n"] = Collection{} },
 		setting: `collections."a#b\n"`, fix: "lower-case",
 	},
 	{
@@ -28,7 +29,9 @@ var brokenNames = []broken{
 	},
 	{
 		rule: "names", name: "source",
-		breaks:  func(c *Config) { c.Sources["9lives"] = c.Sources["native"] },
+		breaks: func(c *Config) {
+			c.Sources["9lives"] = Source{Kind: "native", Class: ClassInt, NoVersion: NoVersionRefuse, Match: named}
+		},
 		setting: "sources.9lives", fix: "a lower-case letter",
 	},
 	{
@@ -44,7 +47,7 @@ var brokenNames = []broken{
 	},
 	{
 		rule: "default", name: "source",
-		holds:   func(c *Config) { c.Sources["cms"] = c.Sources["native"] },
+		holds:   func(c *Config) { cms(c) },
 		breaks:  func(c *Config) { c.DefaultSource = "" },
 		setting: "defaultSource", fix: "cms, native",
 	},
@@ -77,6 +80,33 @@ var brokenNames = []broken{
 		setting: "payload.allow[0].sources[1]", fix: "set it to one of native",
 	},
 	{
+		rule: "reference", name: "sink of a rule",
+		holds:   func(c *Config) { matched(c, source.Match{Sink: "search"}) },
+		breaks:  func(c *Config) { matched(c, source.Match{Sink: "serach"}) },
+		setting: "sources.native.match[0].sink", fix: "did you mean search?",
+	},
+	{
+		rule: "collection-reference", name: "default",
+		holds:   func(c *Config) { c.DefaultCollection = "shop" },
+		breaks:  func(c *Config) { news(c, Collection{}) },
+		setting: "defaultCollection", fix: "content, news, or add it",
+	},
+	{
+		rule: "collection-reference", name: "source's",
+		holds:   func(c *Config) { news(c, Collection{}) },
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Collection = "newz" }) },
+		setting: "sources.native.collection", fix: "did you mean news?",
+	},
+	{
+		rule: "collection-reference", name: "source's list",
+		holds: func(c *Config) {
+			news(c, Collection{})
+			setSource(c, func(s *Source) { s.Collections = []string{"content", "news"} })
+		},
+		breaks:  func(c *Config) { delete(c.Collections, "news") },
+		setting: "sources.native.collections[1]", fix: "set it to one of content",
+	},
+	{
 		rule: "http-host", name: "address",
 		holds:   func(c *Config) { c.Payload.HTTPHosts = []string{"assets.example.org"} },
 		breaks:  func(c *Config) { c.Payload.HTTPHosts = []string{"assets.example.org", "169.254.169.254"} },
@@ -97,6 +127,32 @@ var brokenNames = []broken{
 
 // brokenSources break each sentence about sources.
 var brokenSources = []broken{
+	{
+		rule: "source-collections",
+		holds: func(c *Config) {
+			setSource(c, func(s *Source) { s.Collections, s.Collection = []string{"news"}, "news" })
+		},
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.Collection = "" }) },
+		setting: "sources.native.collections", fix: "or add content",
+	},
+	{
+		rule: "source-match", name: "empty",
+		holds:   func(c *Config) { matched(c, source.Match{Named: true}) },
+		breaks:  func(c *Config) { matched(c, source.Match{}) },
+		setting: "sources.native.match[0]", fix: "remove it",
+	},
+	{
+		rule: "source-match", name: "the same twice",
+		holds:   func(c *Config) { cms(c); matched(c, named[0], source.Match{Sink: "search"}) },
+		breaks:  func(c *Config) { cms(c, source.Match{Sink: "search"}) },
+		setting: "sources.native.match[1]", fix: "keep one",
+	},
+	{
+		rule:    "source-reach",
+		holds:   func(c *Config) { cms(c) },
+		breaks:  func(c *Config) { c.Sources["cms"] = c.Sources["native"] },
+		setting: "sources.cms.match", fix: "[{named: true}]",
+	},
 	{
 		rule: "source-kind", name: "options of another kind",
 		holds:   jsonSource,
@@ -150,4 +206,15 @@ func jsonSource(c *Config) {
 	setSource(c, func(s *Source) {
 		s.Kind, s.Options = "json", json.Options{JSON: json.Pointers{ID: "/id", Version: "/v"}}
 	})
+}
+
+// matched gives the default source rules.
+func matched(c *Config, rules ...source.Match) { setSource(c, func(s *Source) { s.Match = rules }) }
+
+// cms adds a source that messages may name, or that has other rules.
+func cms(c *Config, rules ...source.Match) {
+	if len(rules) == 0 {
+		rules = named
+	}
+	c.Sources["cms"] = Source{Kind: "native", Class: ClassInt, NoVersion: NoVersionRefuse, Match: rules}
 }

@@ -175,6 +175,11 @@ func checkSinkIndex(c *Config, f *checker) {
 		if strings.Contains(s.Index, "{collection}") {
 			return
 		}
+		if kind, ok := sink.Lookup(s.Kind); s.Index == "" && ok && kind.NeedsIndex {
+			f.fault(path+".index", nil, "is missing: a message must not choose among indices that are not lull's",
+				"write lull-{collection}; or {collection}, which was the default before, where this stack has documents there")
+			return
+		}
 		var users []string
 		for _, collection := range c.CollectionsOf(name) {
 			users = append(users, printable(string(collection)))

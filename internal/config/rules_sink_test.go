@@ -122,4 +122,10 @@ var brokenSinks = []broken{
 		breaks:  func(c *Config) { news(c, Collection{}) },
 		setting: "sinks.search.index", fix: "documents-{collection}",
 	},
+	{
+		rule: "sink-index", name: "missing",
+		holds:   openSearch,
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Index = "" }) },
+		setting: "sinks.search.index", fix: "write lull-{collection}; or {collection}",
+	},
 }

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lullhq/lull/source"
 )
@@ -15,6 +17,18 @@ var sourceRules = []Rule{
 		"source-arrival",
 		"The time of arrival is a version of the class time, and one document's versions are all of one class: " +
 			"arrival needs that class, and is not for a kind whose messages all have versions.", checkSourceArrival,
+	},
+	{
+		"source-collections", "Where a source lists collections, its events that name none go to one of them.",
+		checkSourceCollections,
+	},
+	{
+		"source-match", "A rule that gives messages to a source says something, and no other rule says the same.",
+		checkSourceMatch,
+	},
+	{
+		"source-reach", "Where there are several sources, each but the default one has a rule that gives it messages.",
+		checkSourceReach,
 	},
 	{"source-projection", "A kind that decides itself what becomes the document has no projection.", checkSourceProjection},
 }
@@ -66,4 +80,51 @@ func checkSourceProjection(c *Config, f *checker) {
 				" decides itself what becomes the document", "remove it")
 		}
 	})
+}
+
+func checkSourceCollections(c *Config, f *checker) {
+	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
+		list, to := c.Sources[name].Collections, c.CollectionFor(name)
+		if len(list) > 0 && to != "" && !slices.Contains(list, to) {
+			f.fault("sources."+printable(name)+".collections", strings.Join(list, ", "),
+				"does not list "+to+", where events of the source go that name no collection",
+				"set sources."+printable(name)+".collection to one of the list, or add "+to)
+		}
+	}
+}
+
+func checkSourceMatch(c *Config, f *checker) {
+	first := make(map[source.Match]string)
+	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
+		for i, m := range c.Sources[name].Match {
+			path := fmt.Sprintf("sources.%s.match[%d]", printable(name), i)
+			if m.Empty() {
+				f.fault(path, nil, "says nothing, so that it would take every message",
+					"remove it and set defaultSource, or name a sink, topic, bus, detailType or bucket, or named: true")
+				continue
+			}
+			said := m // of rules that ask for the name of their source, two are never the same
+			if m.Named {
+				said.Topic += "\x00" + name
+			}
+			if other, taken := first[said]; taken {
+				f.fault(path, nil, "says the same as "+other, "keep one of the two")
+				continue
+			}
+			first[said] = path
+		}
+	}
+}
+
+func checkSourceReach(c *Config, f *checker) {
+	if _, exists := c.Sources[c.DefaultSource]; !exists {
+		return // the rule "default" reports it
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
+		if len(c.Sources) > 1 && name != c.DefaultSource && len(c.Sources[name].Match) == 0 {
+			f.fault("sources."+printable(name)+".match", nil, "is missing, so that no message reaches the source",
+				"say which messages it takes, such as [{sink: search}] or [{topic: <ARN>}], or write [{named: true}] "+
+					"where every sender may choose it by the attribute lull-source")
+		}
+	}
 }

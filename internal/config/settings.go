@@ -4,6 +4,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,11 +38,13 @@ var (
 	collectionPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 	optCollection     = regexp.MustCompile(`^([a-z0-9][a-z0-9-]{0,31})?$`)
 	optName           = regexp.MustCompile(`^([a-z][a-z0-9-]{0,31})?$`)
-	indexPattern      = regexp.MustCompile(`^(\{collection\}|[a-z0-9])([a-z0-9_.-]|\{collection\})*$`)
+	indexPattern      = regexp.MustCompile(`^((\{collection\}|[a-z0-9])([a-z0-9_.-]|\{collection\})*)?$`)
 	envPattern        = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)?$`)
 	regionPattern     = regexp.MustCompile(`^([a-z]{2}(-[a-z]+)+-[0-9])?$`)
 	arnPattern        = regexp.MustCompile(
 		`^(arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+)?$`)
+	topicPattern   = regexp.MustCompile(`^(arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+)?$`)
+	optBucket      = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$`)
 	servicePattern = regexp.MustCompile(`^(es|aoss)?$`)
 	bucketPattern  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	// A prefix of the roles' policies, too: there * and ? stand for any text, and $ begins a variable.
@@ -126,13 +129,29 @@ var commonSourceSettings = []setting.Setting{
 	setting.Text("sources.<name>.collection", optCollection, collectionShape+", or nothing",
 		"Where events go that name no collection.").
 		Otherwise("defaultCollection"),
+	setting.List("sources.<name>.collections", collectionPattern, collectionShape,
+		"The collections that its events may name.").
+		Otherwise("every collection under collections; any where there is none"),
+	setting.Flag("sources.<name>.match[].named",
+		"The message names the source by the attribute lull-source. Every sender can."),
+	setting.Text("sources.<name>.match[].sink", optName, nameShape+", or nothing",
+		"The sink whose queues the message lies in: the only rule that a sender cannot meet by what it writes.").
+		Otherwise("any"),
+	setting.Text("sources.<name>.match[].topic", topicPattern, "the ARN of an SNS topic, or nothing",
+		"The SNS topic that delivered the message, with raw delivery off.").Otherwise("any"),
+	setting.Text("sources.<name>.match[].bus", nil, "", "The source of an EventBridge event, such as aws.s3.").
+		Otherwise("any"),
+	setting.Text("sources.<name>.match[].detailType", nil, "", "The detail-type of an EventBridge event.").
+		Otherwise("any"),
+	setting.Text("sources.<name>.match[].bucket", optBucket, "a bucket's name, or nothing",
+		"The bucket of a change in S3.").Otherwise("any"),
 	setting.Pointers("sources.<name>.projection", "The parts of the payload that become the document.").
 		Otherwise("the payload as it is"),
 }
 
 var defaultSourceSettings = []setting.Setting{
 	setting.Text("defaultSource", optName, nameShape,
-		"Decodes a message without the attribute lull-source.").Otherwise("the only source"),
+		"Decodes a message that no rule under sources.<name>.match takes.").Otherwise("the only source"),
 }
 
 var collectionSettings = []setting.Setting{
@@ -148,40 +167,47 @@ var collectionSettings = []setting.Setting{
 	setting.Flag("collections.<name>.leading", "Overrides debounce.leading.").Otherwise("debounce.leading"),
 	setting.Text("defaultCollection", optCollection, collectionShape+", or nothing",
 		"Where an event goes that names no collection, unless its source says otherwise.").
-		Otherwise("the only collection"),
+		Otherwise("the only collection; content where there is none"),
 }
 
 func sinkSettings() []setting.Setting {
 	kind := setting.Choice("sinks.<name>.kind", "The search engine. Only "+deployable()+" can be deployed.", sink.Kinds()...)
 	url := setting.Text("sinks.<name>.url", nil, "", "The engine's address.").Otherwise("required for " + deployable())
-	return slices.Concat([]setting.Setting{kind.Otherwise("required"), url}, commonSinkSettings)
+	return slices.Concat([]setting.Setting{kind.Otherwise("required"), url}, commonSinkSettings())
 }
 
-var commonSinkSettings = []setting.Setting{
-	setting.Text("sinks.<name>.index", indexPattern,
-		"an index name of lower-case letters, digits, _, . and -, with {collection} for the collection's name",
-		"The index that documents go to."),
-	setting.Flag("sinks.<name>.versions",
-		"Whether the sink itself refuses a write that is older than what it holds.").Otherwise(
-		"what the kind can do"),
-	setting.Duration("sinks.<name>.applyDelay", 0, maxApplyDelay,
-		0, "How long the sink may still apply a request after we hung up; part of the lease.").
-		Otherwise("0s with versions, 30s without"),
-	setting.Choice("sinks.<name>.auth.kind", "How requests are authenticated.", "none", "basic", "sigv4"),
-	setting.Text("sinks.<name>.auth.secretARN", arnPattern, "the ARN of a secret, or nothing",
-		"A secret with the fields username and password, for basic.").Otherwise("none"),
-	setting.Text("sinks.<name>.auth.userEnv", envPattern, "the name of an environment variable, or nothing",
-		"The variable that holds the user, for basic without a secret.").
-		Otherwise("none"),
-	setting.Text("sinks.<name>.auth.passwordEnv", envPattern, "the name of an environment variable, or nothing",
-		"The variable that holds the password, for basic without a secret.").
-		Otherwise("none"),
-	setting.Text("sinks.<name>.auth.region", regionPattern, "a region such as eu-west-1, or nothing",
-		"The region to sign for, for sigv4.").Otherwise("the function's own"),
-	setting.Text("sinks.<name>.auth.service", servicePattern, "es or aoss, or nothing",
-		"The service to sign for, for sigv4.").Otherwise("es; aoss where serverless"),
-	setting.Count("sinks.<name>.bulkDocuments", 1, 10_000, "The most documents of one bulk request."),
-	setting.Bytes("sinks.<name>.bulkBytes", 64*setting.KB, 100*setting.MB, "The most bytes of one bulk request; a larger document goes alone."),
+// indexed are the kinds of sinks whose index the settings must name.
+func indexed() []string {
+	return slices.DeleteFunc(sink.Kinds(), func(name string) bool { k, _ := sink.Lookup(name); return !k.NeedsIndex })
+}
+
+func commonSinkSettings() []setting.Setting {
+	return []setting.Setting{
+		setting.Text("sinks.<name>.index", indexPattern,
+			"an index name of lower-case letters, digits, _, . and -, with {collection} for the collection's name",
+			"The index that documents go to.").Otherwise("required for " + strings.Join(indexed(), ", ") + "; lull-{collection} for the others"),
+		setting.Flag("sinks.<name>.versions",
+			"Whether the sink itself refuses a write that is older than what it holds.").Otherwise(
+			"what the kind can do"),
+		setting.Duration("sinks.<name>.applyDelay", 0, maxApplyDelay,
+			0, "How long the sink may still apply a request after we hung up; part of the lease.").
+			Otherwise("0s with versions, 30s without"),
+		setting.Choice("sinks.<name>.auth.kind", "How requests are authenticated.", "none", "basic", "sigv4"),
+		setting.Text("sinks.<name>.auth.secretARN", arnPattern, "the ARN of a secret, or nothing",
+			"A secret with the fields username and password, for basic.").Otherwise("none"),
+		setting.Text("sinks.<name>.auth.userEnv", envPattern, "the name of an environment variable, or nothing",
+			"The variable that holds the user, for basic without a secret.").
+			Otherwise("none"),
+		setting.Text("sinks.<name>.auth.passwordEnv", envPattern, "the name of an environment variable, or nothing",
+			"The variable that holds the password, for basic without a secret.").
+			Otherwise("none"),
+		setting.Text("sinks.<name>.auth.region", regionPattern, "a region such as eu-west-1, or nothing",
+			"The region to sign for, for sigv4.").Otherwise("the function's own"),
+		setting.Text("sinks.<name>.auth.service", servicePattern, "es or aoss, or nothing",
+			"The service to sign for, for sigv4.").Otherwise("es; aoss where serverless"),
+		setting.Count("sinks.<name>.bulkDocuments", 1, 10_000, "The most documents of one bulk request."),
+		setting.Bytes("sinks.<name>.bulkBytes", 64*setting.KB, 100*setting.MB, "The most bytes of one bulk request; a larger document goes alone."),
+	}
 }
 
 var defaultSinkSettings = []setting.Setting{

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lullhq/lull/sink/opensearch"
+	"github.com/lullhq/lull/source"
 )
 
 var update = flag.Bool("update", false, "write docs/settings.md anew")
@@ -26,8 +27,9 @@ its line.
 - A duration is a number with ms, s, m, h or d (a day is 24 hours): 5s, 1h30m, 7d.
 - A size is a whole number with B, KB, MB or GB, which count 1,024 each: 256KB.
 - ` + "`<name>`" + ` is the name of a source, collection or sink. ` + "`[]`" + ` is an element of a list.
-- A mapping of sources, collections or sinks replaces the default one whole. A collection without an
-  entry has the settings of debounce and the default sink.
+- A mapping of sources, collections or sinks replaces the default one whole.
+- Where collections has entries, lull refuses events of every other collection. Where it has none,
+  events may name any, each with the settings of debounce and the default sink.
 - The functions read the same settings as config.json, which synth writes.
 
 lull never clamps a setting. It refuses settings that contradict each other, all at once, each with
@@ -38,7 +40,7 @@ the name and the fix.
 // exemplar holds one of everything, so that each setting has a default to print.
 func exemplar() Config {
 	c := Default()
-	c.Sources = map[string]Source{"x": {}}
+	c.Sources = map[string]Source{"x": {Match: []source.Match{{}}}}
 	c.Collections = map[string]Collection{"x": {}}
 	c.Sinks = map[string]Sink{"x": newSink("")}
 	return c

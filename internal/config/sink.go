@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/lullhq/lull/internal/shard"
@@ -26,14 +27,26 @@ const (
 	AuthSigV4 = sink.AuthSigV4
 )
 
-// CollectionsOf returns the collections with an entry that are written to this sink, sorted.
+// CollectionsOf returns the collections that are known to be written to this sink, sorted: those
+// with an entry, or, where there is none, those that the settings name as a default.
 func (c *Config) CollectionsOf(sink string) []shard.Collection {
 	var of []shard.Collection
-	for name := range c.Collections {
+	for _, name := range c.knownCollections() {
 		if to, _ := c.SinkFor(name); to == sink {
 			of = append(of, shard.Collection(name))
 		}
 	}
-	slices.Sort(of)
 	return of
+}
+
+func (c *Config) knownCollections() []string {
+	known := slices.Collect(maps.Keys(c.Collections))
+	if len(known) == 0 {
+		known = append(known, c.DefaultCollection)
+		for name := range c.Sources {
+			known = append(known, c.CollectionFor(name))
+		}
+	}
+	slices.Sort(known)
+	return slices.DeleteFunc(slices.Compact(known), func(name string) bool { return name == "" })
 }

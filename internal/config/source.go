@@ -22,15 +22,18 @@ const (
 	NoVersionArrival = source.NoVersionArrival
 )
 
-// SourceConfig gives what the sources are built from: complete, with the collection where the
-// events go that name none, and the places that each source may refer to. c is not changed and not
-// kept.
+// SourceConfig gives what the sources are built from, complete. It adds the collection of events
+// that name none, the collections that they may name, and the places that each source may refer to.
+// c is not changed and not kept.
 func (c *Config) SourceConfig() source.Config {
 	complete := *c
 	complete.Sources, complete.Sinks = maps.Clone(c.Sources), maps.Clone(c.Sinks)
 	complete.Complete()
 	for name, s := range complete.Sources {
 		s.Collection = complete.CollectionFor(name)
+		if len(s.Collections) == 0 {
+			s.Collections = slices.Sorted(maps.Keys(complete.Collections))
+		}
 		complete.Sources[name] = s
 	}
 	complete.Payload.Allow = slices.Clone(c.Payload.Allow)

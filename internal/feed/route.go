@@ -1,6 +1,9 @@
 package feed
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
@@ -17,9 +20,23 @@ type Route struct {
 
 // RouteOf decodes a message as receive will. The collection of the first event chooses the sink:
 // the default sink takes a message whose first event does not decode. A resync among the events
-// chooses the bulk lane.
+// chooses the bulk lane. Where the queue chooses the source, the message goes to the first sink
+// whose source puts the event into a collection of the same sink.
 func RouteOf(cfg *config.Config, sources *source.Set, m queue.Message) Route {
-	r := Route{Sink: cfg.DefaultSink, Lane: flight.Live, Events: sources.Decode(m)}
+	r := routeTo(cfg, sources, cfg.DefaultSink, m)
+	if !sources.BySink() {
+		return r
+	}
+	for _, sink := range append([]string{cfg.DefaultSink}, slices.Sorted(maps.Keys(cfg.Sinks))...) {
+		if at := routeTo(cfg, sources.At(sink), sink, m); at.Events[0].Invalid == nil && at.Sink == sink {
+			return at
+		}
+	}
+	return r
+}
+
+func routeTo(cfg *config.Config, sources *source.Set, sink string, m queue.Message) Route {
+	r := Route{Sink: sink, Lane: flight.Live, Events: sources.Decode(m)}
 	for i, e := range r.Events {
 		if e.Invalid != nil || e.Skip != "" {
 			continue

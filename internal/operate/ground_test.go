@@ -40,7 +40,7 @@ func setup(t *testing.T) *ground {
 	cfg := config.Default()
 	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory"}, "remote": {Kind: "memory"}}
 	cfg.DefaultSink = "search"
-	cfg.Collections["far"] = config.Collection{Sink: "remote"}
+	cfg.Collections["content"], cfg.Collections["far"] = config.Collection{}, config.Collection{Sink: "remote"}
 	cfg.DefaultCollection = "content"
 	cfg.Complete()
 	if err := cfg.Validate(); err != nil {

@@ -45,6 +45,13 @@ func Open(t *testing.T, change func(*config.Config)) *Rig {
 	if change != nil {
 		change(&r.Config)
 	}
+	for name, s := range r.Config.Sources { // every message of a test may name its source
+		s.Match = append(s.Match, source.Match{Named: true})
+		r.Config.Sources[name] = s
+	}
+	if len(r.Config.Collections) > 0 {
+		r.Config.Collections["content"] = r.Config.Collections["content"]
+	}
 	r.Config.Complete()
 	var err error
 	if r.Sources, err = source.New(&r.Config); err != nil {

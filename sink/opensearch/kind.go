@@ -31,6 +31,7 @@ func init() {
 			},
 		},
 		Schemes:      []string{"http", "https"},
+		NeedsIndex:   true,
 		Capabilities: func(s sink.Settings) sink.Capabilities { return sink.Capabilities{Versions: !serverless(s)} },
 		Complete:     complete,
 		Check:        check,

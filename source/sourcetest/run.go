@@ -61,6 +61,10 @@ func newSuite(t testing.TB, o Options) *suite {
 	if err != nil {
 		t.Fatalf("read the settings: %v", err)
 	}
+	for name, s := range c.Sources { // messages of the suite name their source
+		s.Match = append(s.Match, source.Match{Named: true})
+		c.Sources[name] = s
+	}
 	set, err := source.New(&c)
 	if err != nil {
 		t.Fatalf("build the sources: %v", err)

@@ -253,7 +253,7 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 		h := receive.Handler{
 			Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(l)),
 			Ingest: inv.Queue(e.copies.watch(p, l)), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule),
-			Sources: e.sources, Config: e.cfg, Sink: p.name, Lane: l.name, Clock: inv.clk, Journal: inv.notes,
+			Sources: e.sources.At(p.name), Config: e.cfg, Sink: p.name, Lane: l.name, Clock: inv.clk, Journal: inv.notes,
 			NewID: e.newID,
 		}
 		failed = h.Handle(ctx, batch)
@@ -283,7 +283,7 @@ func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (ne
 				flight.Live: inv.Queue(p.lanes[flight.Live].queue), flight.Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
 			},
 			Dead: inv.Queue(p.dead),
-			Sink: inv.Sink(p.sink), SinkName: p.name, Sources: e.sources, Config: e.cfg,
+			Sink: inv.Sink(p.sink), SinkName: p.name, Sources: e.sources.At(p.name), Config: e.cfg,
 			Clock: inv.clk, Journal: inv.notes, NewToken: newToken, Jitter: mrand.Float64,
 		}
 		next, failed = h.Turn(ctx, s)

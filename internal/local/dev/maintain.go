@@ -13,7 +13,7 @@ import (
 func (e *Engine) judgeDead(ctx context.Context, p *pipe, batch []queue.Message) (failed []string, err error) {
 	err = e.invoke("dlq", func(inv invocation) {
 		h := dlq.Handler{
-			Shards: inv.Shards(e.Shards), Letters: inv.DeadLetters(e.Letters), Sources: e.sources,
+			Shards: inv.Shards(e.Shards), Letters: inv.DeadLetters(e.Letters), Sources: e.sources.At(p.name),
 			Live: inv.Queue(p.lanes[flight.Live].queue), Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
 			Dead: inv.Queue(p.dead), Config: e.cfg, Sink: p.name, Clock: inv.clk, Journal: inv.notes,
 		}

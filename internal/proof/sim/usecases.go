@@ -48,7 +48,7 @@ func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invoca
 			Launcher: v.Launcher(p.machine),
 			Ingest:   v.Queue(p.lane(lane)), Dead: v.Queue(p.dead),
 			Schedule: v.Schedule(w.schedule),
-			Sources:  w.sources, Config: w.cfg, Sink: p.name, Lane: lane, Clock: v.clock, Journal: v,
+			Sources:  w.sources.At(p.name), Config: w.cfg, Sink: p.name, Lane: lane, Clock: v.clock, Journal: v,
 			NewID: func() flight.ID { return w.newID(v.clock.Now()) }, Parallel: v.parallel(),
 		}
 		hooked(w.options.Hooks.Receive, &h)
@@ -69,7 +69,7 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 				flight.Live: v.Queue(p.live), flight.Bulk: v.Queue(p.bulk),
 			},
 			Dead: v.Queue(p.dead), Sink: w.history.sink(v, v.Sink(engineClient{v, p.engine})),
-			SinkName: p.name, Sources: w.sources,
+			SinkName: p.name, Sources: w.sources.At(p.name),
 			Config: w.cfg, Clock: v.clock, Journal: v, NewToken: w.newToken, Jitter: w.dice.Float64,
 			Parallel: v.parallel(),
 		}
@@ -83,7 +83,7 @@ func (w *World) dlq(p *pipe) func(context.Context, *invocation, []queue.Message)
 	return func(ctx context.Context, v *invocation, batch []queue.Message) []string {
 		h := dlq.Handler{
 			Shards: w.shards(v), Letters: v.DeadLetters(w.letters),
-			Sources: w.sources,
+			Sources: w.sources.At(p.name),
 			Live:    v.Queue(p.live), Bulk: v.Queue(p.bulk),
 			Dead:   v.Queue(p.dead),
 			Config: w.cfg, Sink: p.name, Clock: v.clock, Journal: v, Parallel: v.parallel(),

@@ -1,0 +1,129 @@
+package source
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// Match is a rule that gives messages to a source. Everything that it names must hold; empty fields
+// say nothing.
+//
+// Only Sink is a boundary: it is the queue that the message lies in, and IAM says who may send
+// there. Whoever may send to a queue can also write the attribute and every envelope.
+type Match struct {
+	// Named asks for the attribute lull-source with the source's name. Without it a message may name
+	// the source that it belongs to anyway, and no other.
+	Named bool `json:"named"`
+	// Sink is the sink whose queues the message lies in.
+	Sink string `json:"sink"`
+	// Topic is the ARN of the SNS topic that delivered the message, with raw delivery off.
+	Topic string `json:"topic"`
+	// Bus is the source of an EventBridge event, such as aws.s3, and DetailType its detail-type.
+	Bus        string `json:"bus"`
+	DetailType string `json:"detailType"`
+	// Bucket is the bucket of a change in S3.
+	Bucket string `json:"bucket"`
+}
+
+// weight orders rules: where a message lies counts more than what its envelopes say, and that more
+// than what it says itself. Among envelopes the rule that names more counts more.
+func (m Match) weight() int {
+	w := 0
+	for _, named := range []string{m.Topic, m.Bus, m.DetailType, m.Bucket} {
+		if named != "" {
+			w += 2
+		}
+	}
+	if m.Sink != "" {
+		w += 16
+	}
+	if m.Named {
+		w++
+	}
+	return w
+}
+
+// Empty reports whether the rule says nothing, and so would take every message.
+func (m Match) Empty() bool { return m == Match{} }
+
+// opens reports whether the rule needs to know what a message's envelopes say.
+func (m Match) opens() bool {
+	return m.Topic != "" || m.Bus != "" || m.DetailType != "" || m.Bucket != ""
+}
+
+// bound is a rule with its source.
+type bound struct {
+	Match
+	source string
+}
+
+// bind sorts the rules of all sources: the first that holds chooses the source.
+func bind(sources map[string]Settings) (rules []bound, opens bool) {
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		for _, m := range sources[name].Match {
+			rules = append(rules, bound{m, name})
+			opens = opens || m.opens()
+		}
+	}
+	slices.SortStableFunc(rules, func(a, b bound) int { return cmp.Compare(b.weight(), a.weight()) })
+	return rules, opens
+}
+
+// At returns the set as it decodes the messages in the queues of a sink.
+func (s *Set) At(sink string) *Set {
+	at := *s
+	at.sink = sink
+	return &at
+}
+
+// BySink reports whether a rule asks for the sink whose queues a message lies in.
+func (s *Set) BySink() bool {
+	return slices.ContainsFunc(s.rules, func(b bound) bool { return b.Sink != "" })
+}
+
+// choose finds the source of a message: the first rule's that holds, otherwise the default. A
+// message that names another source than its own is refused: decoding it as something else would
+// guess.
+func (s *Set) choose(m event.Message) (*source, *event.Invalid) {
+	attribute, named := m.Attributes[queue.AttrSource]
+	name := s.match(m, attribute.String)
+	switch {
+	case named && s.sources[attribute.String] == nil:
+		return nil, Invalid(queue.AttrSource, "%s is not a source: want one of %s", event.Quote(attribute.String),
+			s.names)
+	case named && name != attribute.String:
+		return nil, Invalid(queue.AttrSource,
+			"the message may not name source %s: add the rule named: true to sources.%s.match, or leave the attribute out",
+			attribute.String, attribute.String)
+	case name == "":
+		return nil, Invalid(queue.AttrSource,
+			"no rule under sources.<name>.match takes the message and there is no defaultSource: the sources are %s",
+			s.names)
+	}
+	return s.sources[name], nil
+}
+
+// match is the name of the source that the settings give a message to.
+func (s *Set) match(m event.Message, named string) string {
+	var origin event.Origin
+	if s.opens && len(m.Body) <= event.MaxBodyBytes {
+		origin = event.OriginOf(m.Body, s.depth)
+	}
+	for _, r := range s.rules {
+		switch {
+		case r.Named && named != r.source,
+			r.Sink != "" && r.Sink != s.sink,
+			r.Topic != "" && r.Topic != origin.Topic,
+			r.Bus != "" && r.Bus != origin.Bus,
+			r.DetailType != "" && r.DetailType != origin.DetailType,
+			r.Bucket != "" && r.Bucket != origin.Bucket:
+		default:
+			return r.source
+		}
+	}
+	return s.fallback
+}

@@ -1,0 +1,123 @@
+package source_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/source"
+)
+
+const matched = `
+sources:
+  native: {kind: native}
+  restored: {kind: native, epoch: 7}
+  named: {kind: native, collection: named, match: [{named: true}]}
+  partner: {kind: native, collection: partner, match: [{sink: partner}]}
+  topic: {kind: native, collection: topic, match: [{topic: 'arn:aws:sns:eu-west-1:111122223333:news'}]}
+  shop: {kind: native, collection: shop, match: [{bus: shop}]}
+  orders: {kind: native, collection: orders, match: [{bus: shop, detailType: order}]}
+  media: {kind: s3, collection: media, match: [{bucket: media}]}
+defaultSource: native
+`
+
+func TestTheSettingsChooseTheSource(t *testing.T) {
+	t.Parallel()
+	c, err := yamlfile.Parse([]byte(matched))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := source.New(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		body = `{"type":"doc.changed","subject":"a","sequence":"1","data":{}}`
+		own  = "arn:aws:sns:eu-west-1:111122223333:news"
+	)
+	sns := func(topic, body string) string {
+		text, err := json.Marshal(map[string]string{"Type": "Notification", "TopicArn": topic, "Message": body})
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	bus := func(from, kind string) string {
+		return `{"source":"` + from + `","detail-type":"` + kind + `","detail":` + body + `}`
+	}
+	s3 := func(buckets ...string) string {
+		var records []string
+		for _, b := range buckets {
+			records = append(records, `{"eventSource":"aws:s3","eventName":"ObjectRemoved:Delete","s3":{"bucket":{"name":"`+b+
+				`"},"object":{"key":"a","sequencer":"01"}}}`)
+		}
+		return `{"Records":[` + strings.Join(records, ",") + `]}`
+	}
+	bridged := `{"source":"aws.s3","detail-type":"Object Deleted","detail":{"bucket":{"name":"media"},"object":{"key":"a","sequencer":"01"}}}`
+	for _, tt := range []struct{ name, sink, attribute, body, want string }{
+		{"nothing said", "search", "", body, "content#a"},
+		{"the default by its name", "search", "native", body, "content#a"},
+		{"a source that may be named", "search", "named", body, "named#a"},
+		{"another life of the counter", "search", "restored", body, "may not name source restored"},
+		{"no source at all", "search", "nobody", body, `"nobody" is not a source`},
+		{"an empty name", "search", "\x00", body, "is not a source"},
+		{"the queue", "partner", "", body, "partner#a"},
+		{"the queue, by its name", "partner", "partner", body, "partner#a"},
+		{"the queue goes before a name", "partner", "named", body, "may not name source named"},
+		{"the queue goes before envelopes", "partner", "", sns(own, body), "partner#a"},
+		{"the queue of another sink", "search", "partner", body, "may not name source partner"},
+		{"a topic", "search", "", sns(own, body), "topic#a"},
+		{"another topic", "search", "", sns(own+"s", body), "content#a"},
+		{"the outer topic", "search", "", sns(own+"s", sns(own, body)), "content#a"},
+		{"a topic goes before a name", "search", "named", sns(own, body), "may not name source named"},
+		{"a bus", "search", "", bus("shop", "other"), "shop#a"},
+		{"a bus with its detail type", "search", "", bus("shop", "order"), "orders#a"},
+		{"a bucket", "search", "", s3("media"), "media#media/a"},
+		{"a bucket by a topic", "search", "", sns("arn:other", s3("media")), "media#media/a"},
+		{"a bucket by the bus", "search", "", bridged, "media#media/a"},
+		{"records of two buckets", "search", "", s3("media", "else"), "lull-source"},
+		{"a body that is not an object", "search", "", ` [1]`, "send a JSON object"},
+	} {
+		m := event.Message{Body: tt.body}
+		if tt.attribute != "" {
+			m.Attributes = map[string]event.Attribute{queue.AttrSource: queue.Text(strings.Trim(tt.attribute, "\x00"))}
+		}
+		r := set.At(tt.sink).Decode(m)[0]
+		if got := string(r.Event.Doc); r.Invalid == nil && got != tt.want ||
+			r.Invalid != nil && !strings.Contains(r.Invalid.Error(), tt.want) {
+			t.Errorf("%s: got %s, %v, want %s", tt.name, got, r.Invalid, tt.want)
+		}
+	}
+}
+
+func TestEventsNameOpenCollectionsOnly(t *testing.T) {
+	t.Parallel()
+	body := func(collection string) string {
+		return `{"type":"doc.deleted","subject":"a","sequence":"1","collection":"` + collection + `"}`
+	}
+	for _, tt := range []struct{ name, settings, collection, want string }{
+		{"none configured", "", "customers", ""},
+		{"configured", "collections: {content: {}}", "content", ""},
+		{"not configured", "collections: {content: {}}", "customers", "add it to collections"},
+		{"the source's", "sources: {a: {kind: native, collections: [content]}}", "content", ""},
+		{"another source's", "collections: {content: {}, payroll: {}}\ndefaultCollection: content\n" +
+			"sources: {a: {kind: native, collections: [content]}}", "payroll", "sources.a.collections"},
+	} {
+		c, err := yamlfile.Parse([]byte("stack: x\n" + tt.settings))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := source.New(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := set.Decode(event.Message{Body: body(tt.collection)})[0]
+		if (r.Invalid != nil) != (tt.want != "") || r.Invalid != nil &&
+			(r.Invalid.Reason != event.Contract || r.Invalid.Field != "collection" || !strings.Contains(r.Invalid.Problem, tt.want)) {
+			t.Errorf("%s: got %v, want %q", tt.name, r.Invalid, tt.want)
+		}
+	}
+}
