@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
 	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
 )
@@ -123,7 +124,7 @@ func TestStoppedStandardExecutionIsRecovered(t *testing.T) {
 	s := standard(t)
 	c := s.Collection("stopped")
 	machine := fmt.Sprintf("arn:aws:states:%s:%s:stateMachine:%s", s.Account.Region, ground.AccountID,
-		s.Names.StateMachine(ground.Sink))
+		s.Names.StateMachine(ground.Sink, config.FlightStandard))
 	before := s.Counts(t)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
 	running := &sfn.ListExecutionsInput{StateMachineArn: &machine, StatusFilter: types.ExecutionStatusRunning}

@@ -187,9 +187,13 @@ func (s *Sink) functions(name string) []metric {
 }
 
 func (s *Sink) executions(counts ...string) []metric {
-	return every(counts, func(name string) metric {
-		return metric{"AWS/States", name, map[string]string{"StateMachineArn": s.machineARN()}}
-	})
+	var all []metric
+	for _, name := range counts {
+		for _, machine := range s.machineARNs() {
+			all = append(all, metric{"AWS/States", name, map[string]string{"StateMachineArn": machine}})
+		}
+	}
+	return all
 }
 
 // newAlarms are the alarms of the stack and of each sink.

@@ -71,7 +71,7 @@ const (
 	maxResources   = 500
 	maxPolicy      = 10_240
 	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
-	sinkResources  = 57 // without upstreams
+	sinkResources  = 58 // without upstreams
 	// operatorStatements is the operator's policy without what it names of each sink, with a key.
 	operatorStatements = 2_400
 )
@@ -106,7 +106,10 @@ func (p *Props) checkLimits(fs *faultList) {
 // partition with the longest names.
 func operatorSize(n names.Names, sink string) int {
 	const around = len(`"arn:aws-us-gov:states:us-gov-west-1:123456789012:stateMachine:",`)
-	size := around + len(n.StateMachine(sink))
+	size := 0
+	for _, kind := range machineKinds {
+		size += around + len(n.StateMachine(sink, kind))
+	}
 	for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
 		size += 2 * (around + len(n.Queue(sink, lane))) // FindQueues, Redrive
 	}

@@ -108,7 +108,7 @@ func (s *Sink) environment(f names.Function) *map[string]*string {
 		env[lambda.EnvDeadQueue] = s.Queues.Dead.QueueUrl()
 	}
 	if f == names.Receive || f == names.Index {
-		env[lambda.EnvStateMachine] = jsii.String(s.machineARN())
+		env[lambda.EnvStateMachine] = jsii.String(s.machineARN(s.lull.props.Config.Flight.Kind))
 	}
 	if f == names.DLQ {
 		env[lambda.EnvDeadSenders] = jsii.String(strings.Join(s.deadSenders(), ","))

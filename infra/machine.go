@@ -3,8 +3,10 @@ package infra
 import (
 	_ "embed" // flight.asl.json
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
 	"github.com/aws/jsii-runtime-go"
@@ -17,10 +19,14 @@ import (
 //go:embed flight.asl.json
 var definition string
 
-// newMachine is the state machine that times a sink's flights. Its definition stands in the
-// template, where linters see it. It logs failed executions and never their data, although states
+// machineKinds are the types of state machines. Both always exist, so that the setting flight.kind can
+// change: the type of one that exists cannot.
+var machineKinds = []config.FlightKind{config.FlightExpress, config.FlightStandard}
+
+// newMachines are the state machines that time a sink's flights. Their definition stands in the
+// template, where linters see it. They log failed executions and never their data, although states
 // carry no documents.
-func (s *Sink) newMachine() {
+func (s *Sink) newMachines() {
 	p := s.lull.props
 	log := awslogs.NewLogGroup(s.scope, jsii.String("MachineLog"), &awslogs.LogGroupProps{
 		LogGroupName:  jsii.String(s.names().StateMachineLog(s.Name)),
@@ -38,15 +44,23 @@ func (s *Sink) newMachine() {
 				"logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:UpdateLogDelivery",
 			}, resources: anything},
 		})
-	text, err := stepfunctions.Render(definition, stepfunctions.ParametersFor(p.Config, s.Name,
-		*awscdk.Aws_PARTITION(), *index))
+	for _, kind := range machineKinds {
+		s.Machines[kind] = s.newMachine(kind, role, log, *index)
+	}
+}
+
+func (s *Sink) newMachine(kind config.FlightKind, role awsiam.Role, log awslogs.LogGroup,
+	index string,
+) awsstepfunctions.CfnStateMachine {
+	text, err := stepfunctions.Render(definition, stepfunctions.ParametersFor(s.lull.props.Config, s.Name, kind,
+		*awscdk.Aws_PARTITION(), index))
 	if err != nil {
 		panic(fmt.Errorf("state machine of sink %s: %w", s.Name, err)) // the file is part of the program
 	}
-	s.Machine = awsstepfunctions.NewCfnStateMachine(s.scope, jsii.String("Machine"),
+	m := awsstepfunctions.NewCfnStateMachine(s.scope, jsii.String("Machine-"+string(kind)),
 		&awsstepfunctions.CfnStateMachineProps{
-			StateMachineName: jsii.String(s.names().StateMachine(s.Name)),
-			StateMachineType: jsii.String(machineType(p.Config)),
+			StateMachineName: jsii.String(s.names().StateMachine(s.Name, kind)),
+			StateMachineType: jsii.String(strings.ToUpper(string(kind))),
 			RoleArn:          role.RoleArn(),
 			DefinitionString: jsii.String(text),
 			LoggingConfiguration: &awsstepfunctions.CfnStateMachine_LoggingConfigurationProperty{
@@ -59,12 +73,6 @@ func (s *Sink) newMachine() {
 				}},
 			},
 		})
-	s.Machine.ApplyRemovalPolicy(awscdk.RemovalPolicy_DESTROY, nil)
-}
-
-func machineType(c *config.Config) string {
-	if c.Flight.Kind == config.FlightStandard {
-		return "STANDARD"
-	}
-	return "EXPRESS"
+	m.ApplyRemovalPolicy(awscdk.RemovalPolicy_DESTROY, nil)
+	return m
 }

@@ -53,6 +53,7 @@ const (
 	serverlessStack = "serverless"
 	testStack       = "ephemeral"
 	stateStack      = "state"
+	standardStack   = "standard" // plainStack with Standard flights
 )
 
 // identifiers are those of stateStack.
@@ -85,6 +86,10 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	NewLull(full, "Lull", fullProps(full))
 	NewLull(awscdk.NewStack(a, jsii.String(serverlessStack), nil), "Lull", serverlessProps())
 	NewLull(awscdk.NewStack(a, jsii.String(testStack), nil), "Lull", testProps())
+	standard := plainProps()
+	standard.Config.Flight.Kind = config.FlightStandard
+	standard.Config.Complete()
+	NewLull(awscdk.NewStack(a, jsii.String(standardStack), nil), "Lull", standard)
 	state := plainProps()
 	state.StateOnly = true
 	identifiers = NewLull(awscdk.NewStack(a, jsii.String(stateStack), nil), "Lull", state).
@@ -92,7 +97,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	awscdk.Aspects_Of(full).Add(cdknag.NewAwsSolutionsChecks(nil), nil)
 	a.Synth(nil)
 	stacks := make(map[string]*template)
-	for _, name := range []string{plainStack, fullStack, serverlessStack, testStack, stateStack} {
+	for _, name := range []string{plainStack, fullStack, serverlessStack, testStack, stateStack, standardStack} {
 		t := &template{}
 		if err := readJSON(filepath.Join(folder, "out", name+".template.json"), t); err != nil {
 			return nil, err

@@ -86,7 +86,7 @@ func (l *Lull) logs() []string {
 
 // operatorRights change rows and dead letters, send messages and start flights.
 func (l *Lull) operatorRights() []right {
-	machines := l.each(func(s *Sink) []string { return []string{s.machineARN()} })
+	machines := l.each((*Sink).machineARNs)
 	return append([]right{
 		l.table("ChangeRows", "dynamodb:DeleteItem", "dynamodb:UpdateItem"),
 		{

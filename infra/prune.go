@@ -32,7 +32,7 @@ func (s *Sink) newPruneRules() {
 	})
 	// CloudFormation's own event, so that a deploy neither waits for prune nor fails with it.
 	awsevents.NewRule(s.scope, jsii.String("FirstPruneRule"), &awsevents.RuleProps{
-		RuleName:    jsii.String(firstRule(s.names(), s.Name)),
+		RuleName:    jsii.String(s.names().FirstRule(s.Name)),
 		Description: jsii.String("lull: runs prune when a deploy is complete"),
 		EventPattern: &awsevents.EventPattern{
 			Source:     jsii.Strings("aws.cloudformation"),
@@ -45,7 +45,3 @@ func (s *Sink) newPruneRules() {
 		Targets: &[]awsevents.IRuleTarget{target},
 	})
 }
-
-// firstRule is shorter than the longest name of a function, which Validate holds to 64 characters:
-// so many may a rule have, too.
-func firstRule(n names.Names, sink string) string { return n.StateMachine(sink) + "-first" }

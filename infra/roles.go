@@ -117,9 +117,9 @@ func (s *Sink) dlqRights() []right {
 	}, s.references()...)
 }
 
-// startFlights names the state machine by its name: it names the function in turn.
+// startFlights names the state machines by their names: they name the function in turn.
 func (s *Sink) startFlights() right {
-	return right{sid: "StartFlights", actions: []string{"states:StartExecution"}, resources: []string{s.machineARN()}}
+	return right{sid: "StartFlights", actions: []string{"states:StartExecution"}, resources: s.machineARNs()}
 }
 
 // references are the places in S3 that messages may point to, as the settings list them. Their

@@ -22,7 +22,8 @@ type Sink struct {
 	Name      string
 	Queues    Queues
 	Functions map[names.Function]*Deployed
-	Machine   awsstepfunctions.CfnStateMachine
+	// Machines are the state machines: the setting flight.kind says which one new flights take.
+	Machines map[config.FlightKind]awsstepfunctions.CfnStateMachine
 
 	lull  *Lull
 	scope constructs.Construct
@@ -33,6 +34,7 @@ func newSink(l *Lull, name string, code assets) *Sink {
 	s := &Sink{
 		Name: name, lull: l, scope: constructs.NewConstruct(l.Construct, jsii.String("Sink-"+name)),
 		Functions: make(map[names.Function]*Deployed),
+		Machines:  make(map[config.FlightKind]awsstepfunctions.CfnStateMachine),
 	}
 	s.Queues = newQueues(s.scope, l.props, name)
 	if l.props.StateOnly {
@@ -41,7 +43,7 @@ func newSink(l *Lull, name string, code assets) *Sink {
 	for _, f := range names.Functions() {
 		s.Functions[f] = s.newFunction(f, code[f])
 	}
-	s.newMachine()
+	s.newMachines()
 	s.newMappings()
 	s.newPruneRules()
 	return s
@@ -61,11 +63,14 @@ func sinkNames(c *config.Config) []string { return slices.Sorted(maps.Keys(c.Sin
 
 func (s *Sink) names() names.Names { return names.Of(s.lull.props.Config) }
 
-// machineARN is the state machine's ARN from its name: the functions name the machine, which names
-// a function.
-func (s *Sink) machineARN() string {
-	return arn("states", "stateMachine:"+s.names().StateMachine(s.Name))
+// machineARN is a state machine's ARN from its name: the functions name the machine, which names a
+// function.
+func (s *Sink) machineARN(kind config.FlightKind) string {
+	return arn("states", "stateMachine:"+s.names().StateMachine(s.Name, kind))
 }
+
+// machineARNs are those of both: a flight that the other kind began goes on in this one.
+func (s *Sink) machineARNs() []string { return every(machineKinds, s.machineARN) }
 
 // Endpoints that AWS gives to domains and collections. A custom endpoint says nothing about what is
 // behind it.

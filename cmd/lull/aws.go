@@ -71,7 +71,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)), Flights: s3.NewFlights(bucket),
 		Launcher: func(name string) flight.Launcher {
 			return stepfunctions.New(a, fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s", caller.Partition,
-				a.Region, account, n.StateMachine(name)))
+				a.Region, account, n.StateMachine(name, cfg.Flight.Kind)))
 		},
 		Queues: func(name string, lane flight.Lane) queue.Queue { return queues[n.Queue(name, lane)] },
 		Counts: func(ctx context.Context) ([]operate.QueueStatus, error) {

@@ -82,6 +82,9 @@ type State struct {
 	Leg          int          `json:"leg"`     // how many executions came before this one
 	Started      shard.Micros `json:"started"` // when this execution began
 	Done         bool         `json:"done"`
+	// Kind is what runs this execution, express or standard, as the state machine says; empty where
+	// it does not, which older ones did not.
+	Kind string `json:"kind,omitempty"`
 
 	// Outage marks a flight that writes without rows while the table is away (`tableOutage: open`).
 	// Nothing in it is acknowledged.

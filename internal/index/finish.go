@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -19,7 +20,7 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	next := t.state
 	next.Remaining, next.Turn = t.left, t.state.Turn+1
 	wake := max(t.wake, t.now()+1) // the next whole second at the earliest: no turn spins
-	if t.h.Config.Flight.Kind == config.FlightExpress {
+	if t.kind() == config.FlightExpress {
 		// an execution that slept longer would be ended before it wakes
 		wake = min(wake, t.now().Add(t.h.Config.Flight.ContinueAfter))
 	}
@@ -52,10 +53,15 @@ func (t *turn) end(ctx context.Context) flight.State {
 	return finished(t.state)
 }
 
+// kind is what runs this execution. The setting says it of the next one: it may have changed since.
+func (t *turn) kind() config.FlightKind {
+	return cmp.Or(config.FlightKind(t.state.Kind), t.h.Config.Flight.Kind)
+}
+
 // outlives reports whether the next turn could not end inside this execution's limits: five minutes
 // for Express, 25,000 events for Standard.
 func (t *turn) outlives(wake shard.Micros) bool {
-	if t.h.Config.Flight.Kind == config.FlightStandard {
+	if t.kind() == config.FlightStandard {
 		return t.state.Turn%standardTurns == standardTurns-1
 	}
 	return t.state.Started != 0 && wake >= t.state.Started.Add(t.h.Config.Flight.ContinueAfter)
@@ -66,7 +72,7 @@ func (t *turn) outlives(wake shard.Micros) bool {
 func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 	next.Leg++
 	// The limits of an execution count anew for the next one.
-	next.Started = 0
+	next.Started, next.Kind = 0, ""
 	created, tries := false, 0
 	err := backoff.Do(ctx, t.h.Clock, func() (err error) {
 		tries++

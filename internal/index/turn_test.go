@@ -213,6 +213,34 @@ func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
 	}
 }
 
+// The setting may have changed since the execution began. What runs it is what it says: REVIEW W3.
+func TestAFlightKnowsWhatRunsIt(t *testing.T) {
+	for kind, other := range map[config.FlightKind]config.FlightKind{
+		config.FlightExpress: config.FlightStandard, config.FlightStandard: config.FlightExpress,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			stage{cfg: func(c *config.Config) { c.Flight.Kind = other }}.play(t, func(b *bench) {
+				a := throttled()
+				a.Outcome.RetryAfter = 30 * time.Minute
+				b.sink.ScriptRequests(a)
+				s := b.hold(put("a", 1))
+				s.Kind, s.Started = string(kind), shard.MicrosOf(s.Wake())
+				s = b.turn(s)
+				if kind == config.FlightStandard {
+					if wait := s.Wake().Sub(b.clock.Now()); s.Done || wait < 30*time.Minute {
+						b.Errorf("done %v, sleeps for %s: a Standard execution sleeps through", s.Done, wait)
+					}
+					return
+				}
+				// It goes on in an execution of the kind that the setting says.
+				if !s.Done || len(b.launched.list) != 2 || b.launched.list[1].Kind != "" {
+					b.Errorf("got %+v and executions %+v, want a second execution", s, b.launched.list)
+				}
+			})
+		})
+	}
+}
+
 // A Standard execution has 25,000 events, seven or so for each turn.
 func TestAStandardFlightGoesOnBeforeItsEventsAreUsedUp(t *testing.T) {
 	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightStandard }}.play(t, func(b *bench) {

@@ -51,18 +51,24 @@ func (n Names) Function(sink string, f Function) string {
 	return n.Stack + "-" + sink + "-" + string(f)
 }
 
-// StateMachine is the name of a sink's state machine.
-func (n Names) StateMachine(sink string) string { return n.Stack + "-" + sink }
+// StateMachine is the name of a sink's state machine of a kind. Both kinds always exist, because the
+// type of a state machine cannot be changed.
+func (n Names) StateMachine(sink string, kind config.FlightKind) string {
+	return n.Stack + "-" + sink + "-" + string(kind)
+}
+
+// FirstRule is the rule that runs prune when a deploy is complete.
+func (n Names) FirstRule(sink string) string { return n.Stack + "-" + sink + "-first" }
 
 // FunctionLog is the log group of a sink's function.
 func (n Names) FunctionLog(sink string, f Function) string {
 	return "/aws/lambda/" + n.Function(sink, f)
 }
 
-// StateMachineLog is the log group of a sink's state machine. Under this prefix a log group needs
+// StateMachineLog is the log group of a sink's state machines. Under this prefix a log group needs
 // no resource policy, of which an account has ten.
 func (n Names) StateMachineLog(sink string) string {
-	return "/aws/vendedlogs/states/" + n.StateMachine(sink)
+	return "/aws/vendedlogs/states/" + n.Stack + "-" + sink
 }
 
 // Alarm is the name of an alarm; sink is empty for one of the stack.

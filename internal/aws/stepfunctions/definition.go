@@ -19,6 +19,7 @@ type Parameters struct {
 	TurnTimeout    time.Duration // when a turn without an answer counts as lost: past the function's own time-out
 	AmbiguousRetry time.Duration // the wait after a turn whose outcome is unknown: at least the lease
 	Limit          time.Duration // when an execution is ended
+	Kind           config.FlightKind
 }
 
 const (
@@ -30,13 +31,13 @@ const (
 	standardLimit = 12 * time.Hour
 )
 
-// ParametersFor are the parameters that the settings ask for, for one sink.
-func ParametersFor(c *config.Config, sink, partition, indexARN string) Parameters {
+// ParametersFor are the parameters that the settings ask for, for one sink's machine of a kind.
+func ParametersFor(c *config.Config, sink string, kind config.FlightKind, partition, indexARN string) Parameters {
 	p := Parameters{
 		IndexARN: indexARN, Partition: partition, TurnTimeout: c.Index.Timeout + turnSlack, AmbiguousRetry: c.AmbiguousRetry(sink),
-		Limit: expressLimit,
+		Limit: expressLimit, Kind: kind,
 	}
-	if c.Flight.Kind == config.FlightStandard {
+	if kind == config.FlightStandard {
 		p.Limit = standardLimit
 	}
 	return p
@@ -50,6 +51,7 @@ var placeholder = regexp.MustCompile(`"?\$\{([A-Za-z]+)\}"?`)
 func Render(file string, p Parameters) (string, error) {
 	values := map[string]string{
 		"IndexARN":  strconv.Quote(p.IndexARN),
+		"Kind":      string(p.Kind),
 		"InvokeARN": strconv.Quote("arn:" + p.Partition + ":states:::lambda:invoke"),
 	}
 	for name, d := range map[string]time.Duration{

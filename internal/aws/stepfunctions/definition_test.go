@@ -100,7 +100,7 @@ func kinds(t *testing.T) map[string]struct {
 			out[name] = struct {
 				p     Parameters
 				lease time.Duration
-			}{ParametersFor(&c, "search", "aws", indexARN), c.Lease("search")}
+			}{ParametersFor(&c, "search", c.Flight.Kind, "aws", indexARN), c.Lease("search")}
 		}
 	}
 	return out
@@ -296,7 +296,7 @@ func TestNothingIsCaught(t *testing.T) {
 func TestRenderRefusesWhatItCannotFill(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
-	good := ParametersFor(&c, "search", "aws", indexARN)
+	good := ParametersFor(&c, "search", c.Flight.Kind, "aws", indexARN)
 	for name, change := range map[string]func(*Parameters, *string){
 		"a fraction of a second": func(p *Parameters, _ *string) { p.AmbiguousRetry += time.Millisecond },
 		"no time":                func(p *Parameters, _ *string) { p.TurnTimeout = 0 },

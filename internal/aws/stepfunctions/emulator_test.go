@@ -25,7 +25,7 @@ func TestTheServiceTakesTheDefinitionAndStartsEachLegOnce(t *testing.T) {
 	api := sdk.NewFromConfig(client.Plain(cfg))
 	for _, kind := range []types.StateMachineType{types.StateMachineTypeExpress, types.StateMachineTypeStandard} {
 		c := config.Default()
-		definition, err := Render(file(t), ParametersFor(&c, "search", "aws", indexARN))
+		definition, err := Render(file(t), ParametersFor(&c, "search", c.Flight.Kind, "aws", indexARN))
 		if err != nil {
 			t.Fatalf("Render: %v", err)
 		}
