@@ -38,8 +38,8 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	return next
 }
 
-// turnLate is how much later than its wake a turn may begin without extending anew what was extended
-// for it.
+// turnLate is how much later than its wake a turn may begin without extending anew what was
+// extended for it.
 const turnLate = 5 * time.Second
 
 // checkpointAgain is how long a turn whose checkpoint could not be written waits: an execution has

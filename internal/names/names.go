@@ -51,8 +51,8 @@ func (n Names) Function(sink string, f Function) string {
 	return n.Stack + "-" + sink + "-" + string(f)
 }
 
-// StateMachine is the name of a sink's state machine of a kind. Both kinds always exist, because the
-// type of a state machine cannot be changed.
+// StateMachine is the name of a sink's state machine of a kind. Both kinds always exist, because
+// the type of a state machine cannot be changed.
 func (n Names) StateMachine(sink string, kind config.FlightKind) string {
 	return n.Stack + "-" + sink + "-" + string(kind)
 }
