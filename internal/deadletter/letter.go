@@ -46,7 +46,7 @@ type Letter struct {
 
 // Facts describe a dead letter. No field holds document content.
 type Facts struct {
-	ID         string         // idempotency: of document and order key, of the body's hash where there is none
+	ID         string         // idempotency: of document and order key, the message's hash where there is none
 	Reason     Reason         // why it died, the last time
 	Detail     string         // class, status, field name; at most 200 bytes
 	Doc        shard.DocID    // empty for an undecodable message

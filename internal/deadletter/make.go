@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,32 +19,86 @@ import (
 const MaxDetail = 200
 
 // ID names a dead letter: by document and order key, so that a version is parked once however often
-// it dies; by its body where it has no order key. IDs are 32 hexadecimal digits.
-func ID(doc shard.DocID, key shard.OrderKey, body string) string {
+// it dies; by the hash of its message where it has no order key. IDs are 32 hexadecimal digits.
+func ID(doc shard.DocID, key shard.OrderKey, hash string) string {
+	if doc == "" || key == "" {
+		return hash
+	}
+	return digest("version", string(doc), string(key))
+}
+
+// Hash names a message: by its body, and by its attributes where it has any. lull's own marks do
+// not count, so a copy has its original's hash. A hash has 32 hexadecimal digits.
+func Hash(body string, attrs map[string]queue.Attribute) string {
+	parts := []string{body}
+	for _, name := range slices.Sorted(maps.Keys(attrs)) {
+		if name != AttrLetter && name != queue.AttrFirstSent {
+			a := attrs[name]
+			parts = append(parts, name, a.Type, a.String, string(a.Binary))
+		}
+	}
+	if len(parts) == 1 {
+		return digest("body", body)
+	}
+	return digest("message", parts...)
+}
+
+// digest hashes texts. Each but the last is led by its length: none can pretend to be a piece of
+// another.
+func digest(kind string, parts ...string) string {
 	h := sha256.New()
-	if doc != "" && key != "" {
-		var n [8]byte // the length parts document and key: neither can pretend to be a piece of the other
-		binary.BigEndian.PutUint64(n[:], uint64(len(doc)))
-		h.Write([]byte("version"))
-		h.Write(n[:])
-		h.Write([]byte(doc))
-		h.Write([]byte(key))
-	} else {
-		h.Write([]byte("body"))
-		h.Write([]byte(body))
+	write := func(s string) { _, _ = io.WriteString(h, s) }
+	write(kind)
+	for i, p := range parts {
+		if i < len(parts)-1 {
+			var n [8]byte
+			binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+			h.Write(n[:])
+		}
+		write(p)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// New makes the dead letter of one event of a message. doc and key may be empty where the message
-// could not be decoded; index is the event's position in it. The caller adds Sink and Lane, and
-// what it knows of refusals and errors.
+// Maker makes the dead letters of one message, which is hashed once at most. It is for one
+// goroutine.
+type Maker struct {
+	message queue.Message
+	hash    string
+}
+
+// Of makes the dead letters of a message.
+func Of(m queue.Message) *Maker { return &Maker{message: m} }
+
+// Hash is the message's hash.
+func (k *Maker) Hash() string {
+	if k.hash == "" {
+		k.hash = Hash(k.message.Body, k.message.Attributes)
+	}
+	return k.hash
+}
+
+// New makes the dead letter of one event of a message.
 func New(m queue.Message, reason Reason, detail string, doc shard.DocID, key shard.OrderKey, index int,
 	now time.Time,
 ) Letter {
+	return Of(m).New(reason, detail, doc, key, index, now)
+}
+
+// New makes the dead letter of one event. doc and key may be empty where the message could not be
+// decoded; index is the event's position in it. The caller adds Sink and Lane, and what it knows of
+// refusals and errors.
+func (k *Maker) New(reason Reason, detail string, doc shard.DocID, key shard.OrderKey, index int,
+	now time.Time,
+) Letter {
+	hash := ""
+	if doc == "" || key == "" {
+		hash = k.Hash()
+	}
+	m := k.message
 	return Letter{
 		Facts: Facts{
-			ID: ID(doc, key, m.Body), Reason: reason, Detail: cut(detail), Doc: doc, Key: key, Event: index,
+			ID: ID(doc, key, hash), Reason: reason, Detail: cut(detail), Doc: doc, Key: key, Event: index,
 			MessageID: m.ID, FirstSent: m.FirstSent().UTC(), Sent: m.Sent.UTC(), Died: now.UTC(), State: Parked,
 		},
 		Body: m.Body, Attributes: m.Attributes,

@@ -17,10 +17,13 @@ func TestDeadLetterIsNamedByVersionOrByBody(t *testing.T) {
 		"one version":               ID("content#1", k1, "x"),
 		"another version":           ID("content#1", k2, "x"),
 		"another document":          ID("content#2", k1, "x"),
-		"undecodable":               ID("", "", "x"),
-		"undecodable, other body":   ID("", "", "y"),
+		"undecodable":               ID("", "", Hash("x", nil)),
+		"undecodable, other body":   ID("", "", Hash("y", nil)),
+		"undecodable, of a source":  ID("", "", Hash("x", source("a"))),
+		"of another source":         ID("", "", Hash("x", source("b"))),
+		"a body like both":          ID("", "", Hash("xlull-sourceStringa", nil)),
 		"length parts doc and key":  ID("content#1"+"\x00", k1[1:], "x"),
-		"a body that looks like it": ID("", "", "content#1"+string(k1)),
+		"a body that looks like it": ID("", "", Hash("content#1"+string(k1), nil)),
 	}
 	seen := map[string]string{}
 	for name, id := range ids {
@@ -35,8 +38,32 @@ func TestDeadLetterIsNamedByVersionOrByBody(t *testing.T) {
 	if a, b := ID("content#1", k1, "x"), ID("content#1", k1, "another body"); a != b {
 		t.Errorf("one version got ids %s and %s", a, b)
 	}
-	if a, b := ID("content#1", "", "x"), ID("", "", "x"); a != b {
+	if a, b := ID("content#1", "", Hash("x", nil)), ID("", "", Hash("x", nil)); a != b {
 		t.Errorf("a body without a key got ids %s and %s", a, b)
+	}
+	copied := map[string]queue.Attribute{queue.AttrFirstSent: queue.Text("1"), AttrLetter: queue.Text("{}")}
+	if a, b := Hash("x", nil), Hash("x", copied); a != b || a != "748146a475bacc89c079835ac719ed23" {
+		t.Errorf("a message and its copy have the hashes %s and %s, want what earlier versions named it by", a, b)
+	}
+}
+
+func source(name string) map[string]queue.Attribute {
+	return map[string]queue.Attribute{queue.AttrSource: queue.Text(name)}
+}
+
+// A message of many faulty events is hashed once.
+func TestAMakerHashesItsMessageOnce(t *testing.T) { //nolint:paralleltest // it counts allocations
+	m := queue.Message{ID: "m", Body: strings.Repeat("x", queue.MaxBytes/2), Attributes: source("s3")}
+	maker := Of(m)
+	first := maker.New(Contract, "a", "", "", 0, time.Now())
+	if first.ID != Hash(m.Body, m.Attributes) || first.ID != maker.Hash() {
+		t.Errorf("id %s, want the hash %s", first.ID, Hash(m.Body, m.Attributes))
+	}
+	if n := testing.AllocsPerRun(100, func() { maker.New(Contract, "a", "", "", 1, time.Now()) }); n > 0 {
+		t.Errorf("another dead letter takes %g allocations: it hashes again", n)
+	}
+	if k := Of(m); k.New(Refusals, "", "content#1", key(t, "1"), 0, time.Now()).ID == "" || k.hash != "" {
+		t.Errorf("a version's dead letter hashed the message: %q", k.hash)
 	}
 }
 

@@ -228,7 +228,11 @@ func (w wire) letter(m queue.Message) (Letter, error) {
 			l.put(name, queue.Attribute{Type: a.Type, String: string(a.String), Binary: a.Binary})
 		}
 	}
-	l.ID = ID(l.Doc, l.Key, l.Body)
+	hash := ""
+	if l.Doc == "" || l.Key == "" {
+		hash = Hash(l.Body, l.Attributes)
+	}
+	l.ID = ID(l.Doc, l.Key, hash)
 	return l, nil
 }
 

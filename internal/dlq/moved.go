@@ -145,7 +145,7 @@ func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict, claimed dea
 			return
 		}
 		n := h.about(m, ln, &v.Event, journal.AlreadyDead, "its dead letter is stored")
-		n.Letter = deadletter.ID(v.Doc, k, m.Body)
+		n.Letter = deadletter.ID(v.Doc, k, "")
 		h.note(n)
 		return
 	case shard.Foreign:

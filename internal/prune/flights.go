@@ -227,7 +227,7 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (u undone, err 
 		for _, e := range rec.Events {
 			switch row := rows[index[e.Doc]]; {
 			case row.Committed < e.Key && row.Dead != e.Key:
-				open = append(open, undecided{e, row, deadletter.ID(e.Doc, e.Key, rec.Message.Body)})
+				open = append(open, undecided{e, row, deadletter.ID(e.Doc, e.Key, "")})
 			case row.Committed > e.Key && e.Open():
 				u.overwritten = append(u.overwritten, e)
 			}

@@ -81,7 +81,7 @@ func (b *batch) store(ctx context.Context) {
 	b.h.Parallel.Each(maxParallel, len(far), func(i int) {
 		p, m := &far[i].p, &b.msgs[far[i].p.msg]
 		far[i].err = b.h.Schedule.Put(ctx, schedule.Item{
-			ID: deadletter.ID(p.Doc, p.Key, m.Body), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: b.h.Sink,
+			ID: deadletter.ID(p.Doc, p.Key, ""), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: b.h.Sink,
 			Lane:      b.h.Lane,
 			FirstSent: m.FirstSent(), MessageID: m.ID, Body: m.Body, Attributes: m.Attributes,
 		})

@@ -54,7 +54,7 @@ func (c *copies) add(o *queue.Outgoing, sink string, lane flight.Lane) {
 			continue // a redriven dead letter, which stays parked
 		}
 		it := schedule.Item{
-			ID: deadletter.ID(r.Event.Doc, r.Event.Key, o.Body), Doc: r.Event.Doc, Key: r.Event.Key,
+			ID: deadletter.ID(r.Event.Doc, r.Event.Key, ""), Doc: r.Event.Doc, Key: r.Event.Key,
 			NotBefore: r.Event.NotBefore, Sink: sink, Lane: lane, FirstSent: m.FirstSent(), Body: o.Body,
 			Attributes: o.Attributes,
 		}

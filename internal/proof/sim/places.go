@@ -78,11 +78,11 @@ func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 		switch {
 		case r.Skip != "":
 		case r.Invalid != nil:
-			list = append(list, o.event(deadletter.ID(r.Invalid.Doc, r.Invalid.Key, m.Body), r.Invalid.Doc, "", "",
-				m))
+			id := deadletter.ID(r.Invalid.Doc, r.Invalid.Key, deadletter.Hash(m.Body, m.Attributes))
+			list = append(list, o.event(id, r.Invalid.Doc, "", "", m))
 		default:
 			e := r.Event
-			list = append(list, o.event(deadletter.ID(e.Doc, e.Key, m.Body), e.Doc, e.Key, e.Op, m))
+			list = append(list, o.event(deadletter.ID(e.Doc, e.Key, ""), e.Doc, e.Key, e.Op, m))
 		}
 	}
 	return list
