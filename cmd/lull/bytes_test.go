@@ -7,7 +7,7 @@ import (
 	"github.com/lullhq/lull/internal/operate"
 )
 
-func TestBodiesAndDocumentsAreShownByteForByte(t *testing.T) {
+func TestBodiesAreShownEscapedAndByteForByteAsJSON(t *testing.T) {
 	t.Parallel()
 	const bad = "{\"subject\":\t\"a\",\t\"x\xff\xfey\":\t1}"
 	const good = "{\"type\":\"doc.changed\",\"subject\":\"b\",\"sequence\":1,\"data\":{\"a\":\t1.10,\t\"b\":\t1E400}}"
@@ -20,7 +20,7 @@ func TestBodiesAndDocumentsAreShownByteForByte(t *testing.T) {
 		t.Fatalf("dead letters %+v, want one", letters)
 	}
 	id := letters[0].ID
-	ask("dead", "show", id).want(t, "a letter", exitOK, "\n\n"+bad+"\n")
+	ask("dead", "show", id).want(t, "a letter", exitOK, "\n\n"+strings.ReplaceAll(strings.ReplaceAll(bad, "\xff", `\xff`), "\xfe", `\xfe`)+"\n")
 	var l operate.Letter
 	if ask("dead", "show", id, "-o", "json").into(t, &l); l.Body != bad {
 		t.Errorf("as JSON: %q, want %q", l.Body, bad)

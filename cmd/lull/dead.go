@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 func (a *app) deadCommand() *cobra.Command {
@@ -63,7 +64,7 @@ func (a *app) deadListCommand() *cobra.Command {
 	question(a, c, list, func(w io.Writer, all []operate.Letter) {
 		fmt.Fprintln(w, "ID\tDIED\tSTATE\tREASON\tKEY\tVERSION\tDETAIL")
 		for _, d := range all {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.Died.Format(time.RFC3339), d.State, d.Reason,
+			terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.Died.Format(time.RFC3339), d.State, d.Reason,
 				d.Key, d.Version, d.Detail)
 		}
 	})
@@ -75,14 +76,14 @@ func (a *app) deadListCommand() *cobra.Command {
 }
 
 func (a *app) deadShowCommand() *cobra.Command {
-	c := &cobra.Command{Use: "show ID", Short: "Show one dead letter, its body byte for byte", Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{Use: "show ID", Short: "Show one dead letter and its body; -o json has it byte for byte", Args: cobra.ExactArgs(1)}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		d, err := api.Letter(c.Context(), args[0])
 		if err != nil {
 			return err
 		}
 		err = a.print(d, func(w io.Writer) {
-			fmt.Fprintf(w,
+			terminal.Printf(w,
 				"id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nstate\t%s\nsink, lane\t%s, "+
 					"%s\nmessage\t%s\nsent\t%s\ndied\t%s\n"+
 					"refusals\t%d\nfirst error\t%s\nlast error\t%s\nredrives\t%d (%d by itself)\n",
@@ -90,7 +91,7 @@ func (a *app) deadShowCommand() *cobra.Command {
 				d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano), d.Refusals, d.FirstError,
 				d.LastError, d.Redrives, d.Auto)
 			for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
-				fmt.Fprintf(w, "attribute %s\t%s\n", name, d.Attributes[name].String)
+				terminal.Printf(w, "attribute %s\t%s\n", name, d.Attributes[name].String)
 			}
 		})
 		return a.below(err, d.Body)
@@ -146,7 +147,7 @@ func (a *app) campaignCommand(c *cobra.Command, do campaign) (*cobra.Command, *o
 			order.ID = args[0]
 		}
 		if a.target.output != "json" {
-			order.Progress = func(line operate.LetterLine) { fmt.Fprintln(a.out, campaignLine(line)) }
+			order.Progress = func(line operate.LetterLine) { terminal.Printf(a.out, "%s\n", campaignLine(line)) }
 		}
 		res, err := do(api, c.Context(), order)
 		err = cmp.Or(err, a.print(res, func(w io.Writer) { campaignEnd(w, res, order.DryRun) }))
@@ -182,7 +183,7 @@ func campaignEnd(w io.Writer, res operate.LetterResult, dry bool) {
 		fmt.Fprintln(w, "no dead letter is selected")
 	}
 	for _, outcome := range slices.Sorted(maps.Keys(res.Outcomes)) {
-		fmt.Fprintf(w, "%s: %d\n", outcome, res.Outcomes[outcome])
+		terminal.Printf(w, "%s: %d\n", outcome, res.Outcomes[outcome])
 	}
 	if dry {
 		fmt.Fprintln(w, "dry run: nothing was changed")
@@ -200,7 +201,7 @@ func (a *app) cancelCommand() *cobra.Command {
 		return api.Cancel(ctx, key, whoami())
 	}
 	question(a, c, ofKey(cancel), func(w io.Writer, l operate.Letter) {
-		fmt.Fprintf(w, "version %s of %s is a dead letter now: %s\n", l.Version, l.Key, l.ID)
+		terminal.Printf(w, "version %s of %s is a dead letter now: %s\n", l.Version, l.Key, l.ID)
 	})
 	return exits(c, map[int]string{
 		exitOK:     "it is a dead letter",

@@ -23,6 +23,7 @@ import (
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/server"
 	"github.com/lullhq/lull/internal/local/story"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 // demo is the stream of `lull dev` without --events: a burst, a late old version, a delete and an
@@ -135,7 +136,7 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 		return usage(err)
 	}
 	for _, line := range adapted {
-		fmt.Fprintln(a.out, line)
+		terminal.Printf(a.out, "%s\n", line)
 	}
 	r.greet(cfg)
 	return r.run(ctx)
@@ -213,14 +214,14 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err 
 }
 
 func (r *devRun) greet(cfg *config.Config) {
-	fmt.Fprintf(r.out, "lull dev: a document is written %s after its last change, at the latest %s after the first.\n",
+	terminal.Printf(r.out, "lull dev: a document is written %s after its last change, at the latest %s after the first.\n",
 		cfg.Debounce.Quiet, cfg.Debounce.MaxWait)
 	if r.listener != nil {
-		fmt.Fprintf(r.out, "search on http://%s/  (GET /search?q=vienna&field=title, POST /publish)\n",
+		terminal.Printf(r.out, "search on http://%s/  (GET /search?q=vienna&field=title, POST /publish)\n",
 			r.listener.Addr())
 	}
 	if r.faults {
-		fmt.Fprintf(r.out, "faults: the standard mix, seed %d\n", r.seed)
+		terminal.Printf(r.out, "faults: the standard mix, seed %d\n", r.seed)
 	}
 	if r.demo {
 		fmt.Fprint(r.out,
@@ -328,16 +329,16 @@ func (r *devRun) save(ctx context.Context) error {
 const shownLetters = 20
 
 func (r *devRun) sum(report ledger.Report) {
-	fmt.Fprintf(r.out,
+	terminal.Printf(r.out,
 		"%d messages, %d events: %d written, %d deleted in %d bursts; %d superseded, %d stale, %d duplicates, %d "+
 			"skipped, %d scheduled, %d dead\n",
 		report.Messages, report.Events, report.Written, report.Deleted, report.Bursts, report.Superseded, report.Stale,
 		report.Duplicates, report.Skipped, report.Scheduled, report.Dead)
 	for i, d := range report.DeadLetters {
 		if i == shownLetters {
-			fmt.Fprintf(r.out, "... and %d more dead letters\n", len(report.DeadLetters)-i)
+			terminal.Printf(r.out, "... and %d more dead letters\n", len(report.DeadLetters)-i)
 			break
 		}
-		fmt.Fprintf(r.out, "dead letter: %s: %s\n", cmp.Or(d.Key, "message "+d.MessageID), d.Reason)
+		terminal.Printf(r.out, "dead letter: %s: %s\n", cmp.Or(d.Key, "message "+d.MessageID), d.Reason)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 // check is one line of the doctor's answer.
@@ -40,7 +41,7 @@ func (a *app) doctorCommand() *cobra.Command {
 				if !x.OK {
 					mark = "BAD"
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\n", mark, x.Check, x.Found)
+				terminal.Printf(w, "%s\t%s\t%s\n", mark, x.Check, x.Found)
 			}
 		})
 		if err == nil && d.bad > 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 // keyArg reads a document's key.
@@ -41,7 +42,7 @@ func (a *app) getCommand() *cobra.Command {
 			return err
 		}
 		err = a.print(d, func(w io.Writer) {
-			fmt.Fprintf(w, "key\t%s#%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n", d.Collection, d.ID,
+			terminal.Printf(w, "key\t%s#%s\nversion\t%s\norder key\t%s\nfence\t%d\nindexed\t%s\n", d.Collection, d.ID,
 				d.Version, d.OrderKey, d.Fence,
 				d.Indexed.Format(time.RFC3339Nano))
 		})
@@ -105,20 +106,20 @@ const maxLogs = 31 * 24 * time.Hour
 var errUnknownKey = fmt.Errorf("nothing is known about this key: %w", operate.ErrNotFound)
 
 func explain(w io.Writer, x operate.Explanation) {
-	fmt.Fprintf(w, "%s\n", x.Key)
+	terminal.Printf(w, "%s\n", x.Key)
 	if len(x.Row) > 0 {
 		fmt.Fprintln(w, "\nROW")
 	}
 	for _, attr := range shard.Attrs() {
 		if v, ok := x.Row[string(attr)]; ok {
-			fmt.Fprintf(w, "  %s\t%v\n", attr, v)
+			terminal.Printf(w, "  %s\t%v\n", attr, v)
 		}
 	}
-	fmt.Fprintf(w, "\nSINK\n  version\t%s\n", cmp.Or(x.InSink, "none"))
+	terminal.Printf(w, "\nSINK\n  version\t%s\n", cmp.Or(x.InSink, "none"))
 	if len(x.Held) > 0 {
-		fmt.Fprintf(w, "\nHELD in flight %s\n", x.Flight)
+		terminal.Printf(w, "\nHELD in flight %s\n", x.Flight)
 		for _, h := range x.Held {
-			fmt.Fprintf(w, "  v%s\t%s\t%s\tsent %s\tdue %s\treceived %d times\tmessage %s\n", h.Version, h.Operation,
+			terminal.Printf(w, "  v%s\t%s\t%s\tsent %s\tdue %s\treceived %d times\tmessage %s\n", h.Version, h.Operation,
 				h.Lane, h.Sent.UTC().Format(clockLayout),
 				h.Due.UTC().Format(clockLayout), h.Receives, h.MessageID)
 		}
@@ -126,16 +127,16 @@ func explain(w io.Writer, x operate.Explanation) {
 	if len(x.Letters) > 0 {
 		fmt.Fprintln(w, "\nDEAD LETTERS")
 		for _, l := range x.Letters {
-			fmt.Fprintf(w, "  %s\tv%s\t%s\t%s\t%s\n", l.ID, l.Version, l.Reason, l.State, l.Detail)
+			terminal.Printf(w, "  %s\tv%s\t%s\t%s\t%s\n", l.ID, l.Version, l.Reason, l.State, l.Detail)
 		}
 	}
 	if len(x.Decisions) > 0 {
 		fmt.Fprintln(w, "\nDECISIONS")
 		for _, d := range x.Decisions {
-			fmt.Fprintf(w, "  %s\t%s\t%s\n", d.At.UTC().Format(dayLayout), d.Step, d.Text)
+			terminal.Printf(w, "  %s\t%s\t%s\n", d.At.UTC().Format(dayLayout), d.Step, d.Text)
 		}
 	}
-	fmt.Fprintf(w, "\n%s\n", x.Sentence)
+	terminal.Printf(w, "\n%s\n", x.Sentence)
 }
 
 // Layouts for times of today, and for times that may be days ago.

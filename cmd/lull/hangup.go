@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 // untilHungUp ends the context when the reader of standard output has gone, as in `lull dev |
@@ -14,9 +15,9 @@ import (
 // and no report.
 func (a *app) untilHungUp(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
-	if f, ok := a.out.(*os.File); ok {
+	if f, ok := terminal.File(a.out); ok {
 		signal.Ignore(syscall.SIGPIPE)
-		a.out = hangUp{f, stop}
+		a.out = terminal.NewWriter(hangUp{f, stop})
 	}
 	return ctx, stop
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lullhq/lull/internal/terminal"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -46,7 +47,7 @@ func (a *app) initCommand() *cobra.Command {
 			}
 			return a.print(map[string][]string{"templates": done}, func(w io.Writer) {
 				for _, name := range done {
-					fmt.Fprintf(w, "sink %s has its index template\n", name)
+					terminal.Printf(w, "sink %s has its index template\n", name)
 				}
 			})
 		},

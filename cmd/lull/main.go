@@ -14,6 +14,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 // The exit codes of every command.
@@ -47,7 +49,7 @@ func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, 
 // app is what the commands have in common: where they read and write, and which stack they talk to.
 type app struct {
 	in       io.Reader
-	out, err io.Writer
+	out, err io.Writer                                 // both escape what a sender may have chosen
 	aws      func(context.Context) (aws.Config, error) // endpoint, region and credentials as the SDK finds them
 
 	target target
@@ -59,7 +61,7 @@ type app struct {
 
 func newApp(in io.Reader, out, err io.Writer) *app {
 	load := func(ctx context.Context) (aws.Config, error) { return awsconfig.LoadDefaultConfig(ctx) }
-	return &app{in: in, out: out, err: err, aws: load, release: func() {}}
+	return &app{in: in, out: terminal.NewWriter(out), err: terminal.NewWriter(err), aws: load, release: func() {}}
 }
 
 func main() {

@@ -13,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 // publishBatch is how many messages are published with one question.
@@ -45,7 +46,7 @@ func (a *app) publishCommand() *cobra.Command {
 		err = p.all(c.Context(), in)
 		a.refusals(p.total)
 		printed := a.print(p.total, func(w io.Writer) {
-			fmt.Fprintf(w, "%d messages with %d events sent, %d refused\n", p.total.Messages, p.total.Events,
+			terminal.Printf(w, "%d messages with %d events sent, %d refused\n", p.total.Messages, p.total.Events,
 				len(p.total.Refused))
 		})
 		return sent(p.total, cmp.Or(err, printed))
@@ -63,7 +64,7 @@ func (a *app) publishCommand() *cobra.Command {
 // refusals names the messages that were refused.
 func (a *app) refusals(p operate.Published) {
 	for _, r := range p.Refused {
-		fmt.Fprintf(a.err, "refused: message %d: %s\n", r.Message+1, r.Why)
+		terminal.Printf(a.err, "refused: message %d: %s\n", r.Message+1, r.Why)
 	}
 }
 

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 func (a *app) rescueCommand() *cobra.Command {
@@ -23,7 +23,7 @@ func (a *app) rescueCommand() *cobra.Command {
 		return map[string]flight.ID{"flight": id}, err
 	}
 	question(a, c, rescue, func(w io.Writer, r map[string]flight.ID) {
-		fmt.Fprintf(w, "started flight %s\n", r["flight"])
+		terminal.Printf(w, "started flight %s\n", r["flight"])
 	})
 	return exits(c, map[int]string{
 		exitOK: "a new flight was started", exitFailed: "it could not be started",

@@ -15,6 +15,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 // resyncFlags are the flags of `lull resync`.
@@ -106,9 +107,9 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 	}
 	answer := resynced{p.total, cp.Run, before}
 	return sent(p.total, a.print(answer, func(w io.Writer) {
-		fmt.Fprintf(w, "%d messages sent in resync run %s, %d refused", p.total.Messages, cp.Run, len(p.total.Refused))
+		terminal.Printf(w, "%d messages sent in resync run %s, %d refused", p.total.Messages, cp.Run, len(p.total.Refused))
 		if before > 0 {
-			fmt.Fprintf(w, "; %d were done before", before)
+			terminal.Printf(w, "; %d were done before", before)
 		}
 		fmt.Fprintln(w)
 	}))
@@ -116,7 +117,7 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 
 // progress draws a bar on standard error, where that is a terminal: show moves it, shown ends it.
 func (a *app) progress(size int64) (show func(sent int, read int64), shown func()) {
-	f, isFile := a.err.(*os.File)
+	f, isFile := terminal.File(a.err)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return func(int, int64) {}, func() {}
 	}

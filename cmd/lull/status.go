@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -22,7 +23,7 @@ func (a *app) statusCommand() *cobra.Command {
 	question(a, c, ask, func(w io.Writer, s operate.Status) {
 		fmt.Fprintln(w, "QUEUE\tVISIBLE\tHELD\tDELAYED")
 		for _, q := range s.Queues {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", q.Queue, q.Visible, q.InFlight, q.Delayed)
+			terminal.Printf(w, "%s\t%d\t%d\t%d\n", q.Queue, q.Visible, q.InFlight, q.Delayed)
 		}
 		fmt.Fprintln(w, "\nSINK\tHEALTH")
 		for _, k := range s.Sinks {
@@ -31,15 +32,15 @@ func (a *app) statusCommand() *cobra.Command {
 				health = fmt.Sprintf("unhealthy: nothing is claimed before %s (level %d)",
 					k.OpenUntil.Format(time.RFC3339), k.Level)
 			}
-			fmt.Fprintf(w, "%s\t%s\n", k.Sink, health)
+			terminal.Printf(w, "%s\t%s\n", k.Sink, health)
 		}
 		more := ""
 		if s.Capped {
 			more = " or more"
 		}
-		fmt.Fprintf(w, "\n%d flights%s, %d dead letters parked%s", s.Flights, more, s.Letters, more)
+		terminal.Printf(w, "\n%d flights%s, %d dead letters parked%s", s.Flights, more, s.Letters, more)
 		if !s.Pruned.IsZero() {
-			fmt.Fprintf(w, ", pruned at %s", s.Pruned.Format(time.RFC3339))
+			terminal.Printf(w, ", pruned at %s", s.Pruned.Format(time.RFC3339))
 		}
 		fmt.Fprintln(w)
 	})

@@ -148,8 +148,8 @@ func (a *app) print(v any, f func(w io.Writer)) error {
 	return w.Flush()
 }
 
-// below prints a text byte for byte under what print printed: a table would take its tabs for
-// columns. JSON has the text already.
+// below prints a text under what print printed: a table would take its tabs for columns. JSON has
+// the text already, byte for byte.
 func (a *app) below(err error, text string) error {
 	if err != nil || a.target.output == "json" {
 		return err

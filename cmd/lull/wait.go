@@ -12,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 func (a *app) waitCommand() *cobra.Command {
@@ -32,7 +33,7 @@ func (a *app) waitCommand() *cobra.Command {
 		}
 		return waitFor(ctx, api, key, version, timeout)
 	}
-	question(a, c, ofKey(wait), func(w io.Writer, x operate.Explanation) { fmt.Fprintln(w, x.Sentence) })
+	question(a, c, ofKey(wait), func(w io.Writer, x operate.Explanation) { terminal.Printf(w, "%s\n", x.Sentence) })
 	c.Flags().StringVar(&version, "version", "", "the upstream's version `V`")
 	c.Flags().DurationVar(&timeout, "timeout", time.Minute, "how long to wait, at most `D`")
 	return exits(c, map[int]string{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 // The questions on the wire: POST <base>/operate/<name> with a JSON object, answered by one.
@@ -183,7 +184,8 @@ func (c *Client) refused(resp *http.Response) error {
 // remoteError keeps what kind of error it was across the wire.
 type remoteError struct{ wireError }
 
-func (e *remoteError) Error() string { return e.wireError.Error }
+// Error is on one line: it may quote what a sender wrote.
+func (e *remoteError) Error() string { return terminal.Line(e.wireError.Error) }
 
 func (e *remoteError) Is(target error) bool {
 	return target == ErrNotFound && e.NotFound || target == ErrInput && e.Input

@@ -3,6 +3,7 @@ package shard
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // MaxIDBytes is the longest document id accepted, in bytes (docs/events.md).
@@ -31,27 +32,58 @@ func (c Collection) Validate() error {
 // "!".
 type DocID string
 
-// NewDocID joins a collection and an id after checking both.
+// NewDocID joins a collection and an id after checking both: the one place where the id of an event
+// is judged.
 func NewDocID(c Collection, id string) (DocID, error) {
-	if err := c.Validate(); err != nil {
+	if err := checkParts(c, id); err != nil {
 		return "", err
 	}
-	if id == "" {
-		return "", fmt.Errorf("document id is empty")
+	for i, r := range id {
+		if Control(r) {
+			return "", fmt.Errorf("document id holds the control character %U at byte %d: leave it out", r, i)
+		}
 	}
-	if len(id) > MaxIDBytes {
-		return "", fmt.Errorf("document id has %d bytes, at most %d are allowed", len(id), MaxIDBytes)
+	if !utf8.ValidString(id) {
+		return "", fmt.Errorf("document id is not valid UTF-8")
 	}
 	return DocID(string(c) + "#" + id), nil
 }
 
-// ParseDocID reads the printed form "<collection>#<id>", the KEY of the commands.
+func checkParts(c Collection, id string) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if id == "" {
+		return fmt.Errorf("document id is empty")
+	}
+	if len(id) > MaxIDBytes {
+		return fmt.Errorf("document id has %d bytes, at most %d are allowed", len(id), MaxIDBytes)
+	}
+	return nil
+}
+
+// Control reports whether a character steers a terminal, or hides or reorders what stands around it:
+// C0, DEL, C1, separators of lines and paragraphs, and the controls of bidirectional text.
+func Control(r rune) bool {
+	switch {
+	case r < 0x20, 0x7f <= r && r <= 0x9f, r == 0x061c, r == 0x200e, r == 0x200f,
+		0x2028 <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069:
+		return true
+	}
+	return false
+}
+
+// ParseDocID reads the printed form "<collection>#<id>", the KEY of the commands. It takes control
+// characters: rows of before they were refused can still be asked for.
 func ParseDocID(s string) (DocID, error) {
 	c, id, ok := strings.Cut(s, "#")
 	if !ok {
 		return "", fmt.Errorf("key %q: want <collection>#<id>", clip(s))
 	}
-	return NewDocID(Collection(c), id)
+	if err := checkParts(Collection(c), id); err != nil {
+		return "", err
+	}
+	return DocID(s), nil
 }
 
 // Collection is the part before the first #.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 // maxLines is how many lines one step gets between two flushes: an outage fails a thousand messages
@@ -39,7 +40,7 @@ var _ journal.Journal = (*Log)(nil)
 // New returns a log that writes each line to out in one call. sink stands for the sink of notes
 // that name none; every line has the attributes about.
 func New(out io.Writer, level slog.Level, sink string, about ...any) *Log {
-	h := slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: timestamp})
+	h := slog.NewJSONHandler(terminal.NewWriter(out), &slog.HandlerOptions{Level: level, ReplaceAttr: timestamp})
 	return &Log{Logger: slog.New(h).With(about...), sink: sink, lines: map[journal.Step]int{}}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 // Narrator tells decisions, one line each, in the words of the design. It is a journal.
@@ -26,7 +27,7 @@ func (w *Narrator) Say(at time.Time, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// A reader that has left is not an error of the run.
-	_, _ = fmt.Fprintf(w.out, "%7.1fs  %s\n", at.Sub(w.start).Seconds(), fmt.Sprintf(format, args...))
+	_, _ = fmt.Fprintf(w.out, "%7.1fs  %s\n", at.Sub(w.start).Seconds(), terminal.Line(fmt.Sprintf(format, args...)))
 }
 
 // Note tells a decision that has a line.

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// evil steers a terminal, hides text and forges a line: what a sender may write wherever it likes.
+const evil = "x\x1b[31m\x1b]0;t\a\x00\r\nFORGED\tline \u009b2J\u0085\u202egnp.exe\u2066\u200f\u2028\x7f"
+
+// safe fails for a control character that is not a newline or tab, and for a forged line.
+func (a answer) safe(t *testing.T, name string) {
+	t.Helper()
+	for _, text := range []string{a.out, a.errors} {
+		for _, r := range text {
+			if shard.Control(r) && r != '\n' && r != '\t' {
+				t.Errorf("%s: printed %U in %q", name, r, text)
+				return
+			}
+		}
+		if strings.HasPrefix(name, "dead show") { // the body stands below, as it was sent
+			text, _, _ = strings.Cut(text, "\n\n")
+		}
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(strings.TrimSpace(line), "FORGED") {
+				t.Errorf("%s: printed a forged line in %q", name, text)
+			}
+		}
+	}
+}
+
+// hostile is a stack all of whose answers are evil.
+type hostile struct {
+	operate.API
+
+	failing bool
+}
+
+// evilly fills every text of a value.
+func evilly(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(evil)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		evilly(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() && v.Type() != reflect.TypeFor[time.Time]() {
+				evilly(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			text, _ := json.Marshal(map[string]string{"title": evil}) //nolint:errchkjson // a text
+			v.SetBytes(text)
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		evilly(v.Index(0))
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		evilly(key)
+		evilly(value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Interface:
+		v.Set(reflect.ValueOf(evil))
+	case reflect.Bool:
+		v.SetBool(true)
+	}
+}
+
+func evilAnswer[A any](h hostile) (a A, err error) {
+	if h.failing {
+		return a, errors.New(evil)
+	}
+	evilly(reflect.ValueOf(&a).Elem())
+	return a, nil
+}
+
+func (h hostile) Publish(context.Context, operate.Publication) (operate.Published, error) {
+	return evilAnswer[operate.Published](h)
+}
+
+func (h hostile) Get(context.Context, shard.DocID) (operate.Document, error) {
+	return evilAnswer[operate.Document](h)
+}
+
+func (h hostile) Status(context.Context) (operate.Status, error) {
+	return evilAnswer[operate.Status](h)
+}
+
+func (h hostile) Explain(context.Context, shard.DocID) (operate.Explanation, error) {
+	x, err := evilAnswer[operate.Explanation](h)
+	x.Row = map[string]any{"last_error": evil, "flight": evil}
+	return x, err
+}
+
+func (h hostile) Letters(context.Context, operate.LetterFilter) ([]operate.Letter, error) {
+	return evilAnswer[[]operate.Letter](h)
+}
+
+func (h hostile) Letter(context.Context, string) (operate.Letter, error) {
+	return evilAnswer[operate.Letter](h)
+}
+
+func (h hostile) Redrive(_ context.Context, o operate.LetterOrder) (operate.LetterResult, error) {
+	return h.campaign(o)
+}
+
+func (h hostile) Drop(_ context.Context, o operate.LetterOrder) (operate.LetterResult, error) {
+	return h.campaign(o)
+}
+
+func (h hostile) campaign(o operate.LetterOrder) (operate.LetterResult, error) {
+	line, _ := evilAnswer[operate.LetterLine](hostile{})
+	o.Progress(line)
+	return evilAnswer[operate.LetterResult](h)
+}
+
+func (h hostile) Cancel(context.Context, shard.DocID, string) (operate.Letter, error) {
+	return evilAnswer[operate.Letter](h)
+}
+
+func (h hostile) Rescue(context.Context, flight.ID) (flight.ID, error) {
+	return evilAnswer[flight.ID](h)
+}
+
+func TestNoCommandPrintsControlCharacters(t *testing.T) {
+	t.Parallel()
+	args := map[string][]string{
+		"get": {"content#a"}, "explain": {"content#a"}, "cancel": {"content#a"}, "dead show": {"id"}, "rescue": {"id"},
+		"wait": {"content#a", "--version", "1", "--timeout", "1s"}, "dead redrive": {"--all"}, "dead drop": {"--all"},
+		"doctor": {"--timeout", "1s"}, "publish": {"-"},
+	}
+	for _, h := range []hostile{{}, {failing: true}} {
+		server := httptest.NewServer(operate.Handler(h))
+		t.Cleanup(server.Close)
+		for _, c := range commands(tree()) {
+			name := strings.TrimPrefix(c.CommandPath(), "lull ")
+			if c.Annotations[alone] != "" || c.HasSubCommands() || name == "init" || name == "resync" {
+				continue
+			}
+			for _, output := range []string{"text", "json"} {
+				line := slices.Concat(strings.Fields(name), args[name], []string{"--dev", server.URL, "-o", output})
+				a := lull(t, put("a", "1", "{}"), line...)
+				a.safe(t, strings.Join(line, " "))
+				if a.out+a.errors == "" {
+					t.Errorf("%v: printed nothing", line)
+				}
+				if output == "json" && !h.failing && a.out != "" && !json.Valid([]byte(a.out)) {
+					t.Errorf("%v: %q is not JSON", line, a.out)
+				}
+				if name == "publish" { // it names the caller's own file
+					continue
+				}
+				lull(t, evil, append(strings.Fields(name), "content#"+evil, "--dev", server.URL)...).safe(t, name+" evil")
+			}
+		}
+	}
+}
+
+func TestDevPrintsNoControlCharactersOfAMessage(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(evil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	field := func(name, value string) string {
+		fields := map[string]string{
+			"type": `"doc.changed"`, "subject": `"a"`, "sequence": `"1"`, "data": "{}", "id": `"1"`,
+		}
+		fields[name] = value
+		var all []string
+		for name, value := range fields {
+			all = append(all, `"`+name+`":`+value)
+		}
+		return "{" + strings.Join(all, ",") + "}"
+	}
+	var lines []string
+	for _, name := range []string{
+		"type", "subject", "sequence", "collection", "time", "notbefore", "mode", "resyncrun", "dataref", "data",
+		"specversion", "source",
+	} {
+		lines = append(lines, field(name, string(text)))
+	}
+	for _, attribute := range []string{"lull-source", "lull-group", "content_type", "event_type"} {
+		line, err := json.Marshal(map[string]any{
+			"body":       json.RawMessage(put("b", "1", "{}")),
+			"attributes": map[string]any{attribute: evil},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, string(line))
+	}
+	s := start(t, nil, "--events", write(t, lines...), "--speed", "100", "-v")
+	s.out.await(t, "everything has settled")
+	for _, line := range [][]string{
+		{"dead", "list"},
+		{"dead", "list", "-o", "json"},
+		{"explain", "content#a"},
+		{"get", "content#a"},
+		{"status"},
+		{"dead", "redrive", "--all", "--dry-run"},
+		{"dead", "drop", "--all"},
+	} {
+		s.ask(line...).safe(t, strings.Join(line, " "))
+	}
+	a := s.stopped()
+	a.safe(t, "dev")
+	if n := strings.Count(a.out, " DEAD "); n < 8 {
+		t.Errorf("%d dead letters told, want those of the fields: %s", n, a.out)
+	}
+}

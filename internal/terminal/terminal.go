@@ -1,0 +1,137 @@
+// Package terminal prints text that a sender may have chosen: ids, versions, attributes, bodies,
+// and errors that quote them. A terminal obeys control characters, and a reader of a log believes
+// lines. So both get an escape such as \u001b for each character that [shard.Control] names.
+//
+// What it promises:
+//
+//   - [Writer] lets no such character through but newline and tab. The escapes are those of JSON:
+//     JSON with a stray character in one of its texts stays what it was.
+//   - [Line] and [Printf] leave a text on its own line, and in its own column.
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Line escapes every control character of a text, newline and tab included, and every byte that is
+// not UTF-8.
+func Line(s string) string {
+	if clean(s, "") == len(s) {
+		return s
+	}
+	return string(escape(nil, s, ""))
+}
+
+// Printf is fmt.Fprintf with each argument that is a text escaped by [Line]. Newlines and tabs of
+// the format are ours.
+func Printf(w io.Writer, format string, args ...any) (int, error) {
+	safe := make([]any, len(args))
+	for i, a := range args {
+		safe[i] = argument(a)
+	}
+	return fmt.Fprintf(w, format, safe...)
+}
+
+func argument(a any) any {
+	switch a := a.(type) {
+	case error:
+		return Line(a.Error())
+	case fmt.Stringer:
+		return Line(a.String())
+	}
+	if v := reflect.ValueOf(a); v.Kind() == reflect.String {
+		return Line(v.String())
+	}
+	return a
+}
+
+// ours are the control characters that a Writer passes on.
+const ours = "\n\t"
+
+// clean is how many bytes at the beginning of s need no escape.
+func clean(s, keep string) int {
+	for i, r := range s {
+		if shard.Control(r) && !strings.ContainsRune(keep, r) || r == utf8.RuneError {
+			return i
+		}
+	}
+	return len(s)
+}
+
+func escape(dst []byte, s, keep string) []byte {
+	for s != "" {
+		n := clean(s, keep)
+		dst = append(dst, s[:n]...)
+		if s = s[n:]; s == "" {
+			break
+		}
+		r, size := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			dst = fmt.Appendf(dst, `\x%02x`, s[0])
+		case r == utf8.RuneError:
+			dst = append(dst, s[:size]...)
+		default:
+			dst = fmt.Appendf(dst, `\u%04x`, r)
+		}
+		s = s[size:]
+	}
+	return dst
+}
+
+// Writer escapes what is written through it. It is safe for concurrent use if its writer is.
+type Writer struct {
+	to io.Writer
+
+	mu   sync.Mutex
+	rest string // the beginning of a character, whose end is still to come
+}
+
+// NewWriter returns a writer to out, or out itself where it escapes already.
+func NewWriter(out io.Writer) *Writer {
+	if w, ok := out.(*Writer); ok {
+		return w
+	}
+	return &Writer{to: out}
+}
+
+// Write escapes p and writes it in one call. A character may be spread over several calls.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := w.rest + string(p)
+	whole := len(text)
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if b := text[len(text)-i]; utf8.RuneStart(b) {
+			if b >= utf8.RuneSelf && !utf8.FullRuneInString(text[len(text)-i:]) {
+				whole = len(text) - i
+			}
+			break
+		}
+	}
+	w.rest = text[whole:]
+	if whole == 0 {
+		return len(p), nil
+	}
+	if _, err := w.to.Write(escape(nil, text[:whole], ours)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// File is the file that a writer ends in, if it is one.
+func File(w io.Writer) (*os.File, bool) {
+	if through, ok := w.(*Writer); ok {
+		w = through.to
+	}
+	f, ok := w.(*os.File)
+	return f, ok
+}
