@@ -48,9 +48,9 @@ type Pointer struct {
 	Key    string
 }
 
-// MaxEvents is how many events one message may carry: RabbitMQ's envelope holds at most as many
-// messages.
-const MaxEvents = 10_000
+// MaxEvents is how many events one message may carry. All of a message is judged and held together:
+// a larger one would keep others out of its batch. AWS writes one record into most notifications.
+const MaxEvents = 500
 
 // heartbeat is the content type of GOV.UK's heartbeats. They need not be JSON.
 const heartbeat = "application/x-heartbeat"

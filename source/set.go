@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/queue"
 )
 
 // Set is every configured source. It is safe for concurrent use.
@@ -124,9 +125,12 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 	bodies := unwrapper.Unwrap(room[:0], m.Body, event.MetaOf(m.Attributes))
 	results := make([]event.Result, len(bodies))
 	sent := m.FirstSent()
+	only, one := queue.OnlyEvent(m.Attributes, len(bodies))
 	for i := range bodies {
 		r := &results[i]
 		switch b := &bodies[i]; {
+		case one && i != only:
+			r.Skip = "another copy is for it"
 		case b.Invalid != nil:
 			r.Invalid = b.Invalid
 		case b.Skip != "":

@@ -36,8 +36,8 @@ func TestOddBodiesAreClassified(t *testing.T) {
 		{"too deep", deep(256), "nests more than 256"},
 		{"a megabyte of brackets", strings.Repeat("[", 1<<20), "nests more than 256"},
 		{
-			"too many events", `{"Records":[{"eventSource":"aws:s3"}` + strings.Repeat(`,{}`, 10_000) + `]}`,
-			"more than 10000 events",
+			"too many events", `{"Records":[{"eventSource":"aws:s3"}` + strings.Repeat(`,{}`, event.MaxEvents) + `]}`,
+			"more than 500 events",
 		},
 	}
 	for _, tt := range tests {

@@ -18,6 +18,7 @@ type Message struct {
 	Sent          time.Time // SentTimestamp, milliseconds
 	FirstReceived time.Time // ApproximateFirstReceiveTimestamp
 	ReceiveCount  int       // ApproximateReceiveCount: 1 at the first receive
+	Group         string    // MessageGroupId: a tenant, empty for none; known in the batch, not kept in manifests
 	MovedFrom     string    // DeadLetterQueueSourceArn: set where SQS's redrive policy moved it
 	Sender        string    // SenderId, which no sender can choose: of a role "AROA...:session"
 }
@@ -47,6 +48,17 @@ const AttrFirstSent = "lull-first-sent"
 
 // AttrSource chooses the source that decodes a message, by its name in the configuration.
 const AttrSource = "lull-source"
+
+// AttrEvent says which event of its message a copy is for, by its position. The name is lull's own:
+// a sender that sets it has its other events skipped.
+const AttrEvent = "lull-event"
+
+// OnlyEvent is the position in AttrEvent, of a message of n events. Without one, or with one that
+// the message does not have, it is false.
+func OnlyEvent(attrs map[string]Attribute, n int) (int, bool) {
+	i, ok := parseNumber(attrs[AttrEvent].String)
+	return int(i), ok && i < int64(n)
+}
 
 // AttrGroup names the message group, a tenant, in which lull sends a message: SQS's MessageGroupId,
 // by which a standard queue is fair to groups that send little. Being an attribute it stays with
@@ -98,7 +110,7 @@ type Queue interface {
 // from it.
 func (m Message) FirstSent() time.Time {
 	if a, ok := m.Attributes[AttrFirstSent]; ok {
-		if ms, ok := parseMillis(a.String); ok {
+		if ms, ok := parseNumber(a.String); ok {
 			if t := time.UnixMilli(ms); t.Before(m.Sent) {
 				return t
 			}
@@ -107,7 +119,7 @@ func (m Message) FirstSent() time.Time {
 	return m.Sent
 }
 
-func parseMillis(s string) (int64, bool) {
+func parseNumber(s string) (int64, bool) {
 	if len(s) == 0 || len(s) > 16 {
 		return 0, false
 	}

@@ -108,6 +108,9 @@ func (b *batch) admitOne(ctx context.Context, d *docState, p *pending, flightID 
 	w := shard.Admit(shard.Admission{
 		Doc: p.Doc, Key: p.Key, Class: p.Class, Flight: flightID, Now: shard.MicrosOf(b.admitted), Aged: b.aged(p),
 	})
+	if d.err = ctx.Err(); d.err != nil {
+		return // the share of the table is over: what is left comes back
+	}
 	old, err := b.rows().Write(ctx, w)
 	if refused, ok := shard.AsRefused(err); ok {
 		d.before, d.after, d.answered = refused.Row, refused.Row, true
@@ -189,7 +192,7 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 // keep holds the event in this invocation's flight.
 func (b *batch) keep(d *docState, p *pending) {
 	m := &b.msgs[p.msg]
-	p.hold = true
+	p.hold, b.state[p.msg].held = true, true
 	// While the sink is unhealthy, the quiet window widens up to max wait (design section 8).
 	t := shard.Widen(b.h.Config.Timing(p.Doc.Collection()), b.level)
 	p.due = shard.Due(d.before, d.after, shard.Arrival{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lullhq/lull/event"
@@ -18,12 +19,16 @@ import (
 const maxLoads = 16
 
 // decode is step 1: every message through its source; what is skipped is done, what is broken
-// becomes a dead letter, what is not due for long is scheduled.
+// becomes a dead letter, what is not due for long is put aside.
 func (b *batch) decode(ctx context.Context) {
 	b.events = make([]pending, 0, len(b.msgs))
 	for i, results := range b.results(ctx) {
+		if results == nil {
+			b.fail(&pending{msg: i}, "the batch has more events than are judged at once")
+		}
 		for j, r := range results {
 			b.state[i].open++
+			b.state[i].events = len(results)
 			switch {
 			case r.Invalid != nil && r.Invalid.Transient():
 				b.fail(&pending{msg: i, Event: event.Event{Index: r.Invalid.Index}},
@@ -39,23 +44,29 @@ func (b *batch) decode(ctx context.Context) {
 			}
 		}
 	}
-	b.schedule(ctx)
 }
 
 // results decodes every message. Bodies that pointers name are loaded beside each other, and for a
 // part of the invocation's time only: what could not be loaded by then is received again, and does
-// not keep the rest from being admitted.
+// not keep the rest from being admitted. A message for which the batch has no room has no results.
 func (b *batch) results(ctx context.Context) [][]event.Result {
 	ctx, cancel := b.until(ctx, loadShare)
 	defer cancel()
-	results := make([][]event.Result, len(b.msgs))
+	results, room := make([][]event.Result, len(b.msgs)), b.newRoom()
+	var mu sync.Mutex
 	b.h.Parallel.Each(maxLoads, len(b.msgs), func(i int) {
-		results[i] = b.h.Sources.DecodeContext(ctx, b.msgs[i])
-		for j := range results[i] {
+		decoded := b.h.Sources.DecodeContext(ctx, b.msgs[i])
+		for j := range decoded {
 			// Each may be a part of a body that was loaded, and would keep the whole of it. The
 			// order key is made; index decodes again.
-			e := &results[i][j].Event
+			e := &decoded[j].Event
 			e.Data, e.DataRef, e.Version = "", "", ""
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		results[i] = decoded
+		for _, over := range room.take(i, len(decoded)) {
+			results[over] = nil
 		}
 	})
 	return results
@@ -91,7 +102,7 @@ func (b *batch) place(p pending) {
 			limit))
 		return
 	}
-	b.later = append(b.later, laterEvent{p: p})
+	b.putAside(&p)
 }
 
 // docState is one document of the batch: its events newest first and what its row says.
@@ -108,10 +119,10 @@ type docState struct {
 }
 
 // collapse is step 2: one ADMIT per document, for the highest order key; the others ride in the
-// same flight.
+// same flight. Documents come in the order in which they are admitted.
 func (b *batch) collapse() {
 	index := make(map[shard.DocID]int, len(b.events))
-	for i := range b.events {
+	for _, i := range b.fair() {
 		p := &b.events[i]
 		d, ok := index[p.Doc]
 		if !ok {
@@ -124,8 +135,8 @@ func (b *batch) collapse() {
 	}
 	for d := range b.docs {
 		ev := b.docs[d].events
-		// Newest first: the first event is the one to ADMIT. Equal keys keep the order of the
-		// batch.
+		// Newest first: the first event is the one to ADMIT. Equal keys keep the fair
+		// order.
 		slices.SortStableFunc(ev, func(x, y int) int {
 			return cmp.Compare(b.events[y].Key, b.events[x].Key)
 		})

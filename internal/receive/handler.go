@@ -8,6 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -48,9 +49,11 @@ const maxParallel = 32
 // Eighths of Tr by which a step is over, whatever it has not come to, so that what follows has its
 // time: nothing that a slow bucket or table delays may keep what was judged from being held.
 const (
-	loadShare     = 3
-	scheduleShare = 4
-	tableShare    = 6
+	loadShare  = 3
+	tableShare = 5
+	// What must be stored elsewhere before a message may be held or go: scheduled events, and the
+	// dead letters of messages that are also held. The other dead letters come after hold.
+	storeShare = 6
 )
 
 // until is a context that ends when so many eighths of the function's time have passed.
@@ -66,24 +69,29 @@ func (b *batch) until(ctx context.Context, eighths time.Duration) (context.Conte
 func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	b := &batch{h: h, start: h.Clock.Now(), msgs: msgs, state: make([]messageState, len(msgs))}
 	h.note(journal.Note{Step: journal.Received, Count: len(msgs), Flight: ""})
-	// The steps of design section 6. judge and sendLetters may fail a message. So they come before
-	// hold, which leaves such a message out of the manifest.
+	// The steps of design section 6. What the flight holds goes before dead letters, which may be
+	// many and have no hurry.
 	b.decode(ctx)
 	b.collapse()
 	b.ask(ctx)
 	b.judge()
-	b.sendLetters(ctx)
+	b.store(ctx)
 	if b.unreachable {
 		b.outage(ctx)
 	}
 	b.hold(ctx)
+	b.sendLetters(ctx, false)
 	return b.answer()
 }
 
 // messageState is what the batch knows of one message.
 type messageState struct {
+	events int  // that it carries
 	open   int  // events not done
+	later  int  // events that wait until later
+	held   bool // the flight is to hold an event of it
 	failed bool // an event could not be judged: the message comes back by itself, outside the flight
+	maker  *deadletter.Maker
 }
 
 // batch is one invocation.
@@ -96,7 +104,8 @@ type batch struct {
 	events      []pending // the events that are neither skipped nor faulty
 	later       []laterEvent
 	docs        []docState
-	letters     []outLetter
+	faults      []fault
+	letters     []*outLetter
 	readable    bool  // the table answered a read
 	unreachable bool  // the table answered no ADMIT, not even by a refusal
 	level       int64 // how often the sink's circuit opened in a row: widens the quiet window

@@ -3,6 +3,10 @@ package receive
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
@@ -17,18 +21,40 @@ type laterEvent struct {
 	err error // why it is not stored
 }
 
-// schedule stores what is not due for long: as copies in the queue itself, all with one call, or as
-// items, beside each other. An event is done once its own copy or item was confirmed. It takes no
-// more than a part of the invocation's time: what is due now comes after it.
-func (b *batch) schedule(ctx context.Context) {
-	if len(b.later) == 0 {
+// maxLater is how many events of one message may wait until later: each takes a copy of it along.
+const maxLater = 10
+
+// putAside notes that the event waits until later.
+func (b *batch) putAside(p *pending) {
+	if s := &b.state[p.msg]; s.later == maxLater {
+		b.letter(p, deadletter.Contract, fmt.Sprintf(
+			"notbefore: at most %d events of one message may wait until later: send the others in messages of their own",
+			maxLater))
 		return
 	}
-	ctx, cancel := b.until(ctx, scheduleShare)
+	b.state[p.msg].later++
+	b.later = append(b.later, laterEvent{p: *p})
+}
+
+// store puts away what must be safe before hold, in a part of the invocation's time: scheduled
+// events, and the dead letters of messages of which the flight is to hold other events. hold leaves
+// out what failed here: otherwise index would delete a message of which an event is nowhere.
+func (b *batch) store(ctx context.Context) {
+	ctx, cancel := b.until(ctx, storeShare)
 	defer cancel()
-	// First what the queue can keep. store takes what delay leaves with queue.ErrTooLarge.
+	b.schedule(ctx)
+	b.pack()
+	b.sendLetters(ctx, true)
+}
+
+// schedule stores what is not due for long: as copies in the queue itself, all with one call, or as
+// items, beside each other. An event is done once its own copy or item was confirmed. A message
+// that comes back makes no copies: it would make more each time.
+func (b *batch) schedule(ctx context.Context) {
+	b.later = slices.DeleteFunc(b.later, func(l laterEvent) bool { return b.state[l.p.msg].failed })
+	// First what the queue can keep. item takes what delay leaves with queue.ErrTooLarge.
 	b.delay(ctx)
-	b.store(ctx)
+	b.item(ctx)
 	for i := range b.later {
 		l := &b.later[i]
 		if l.err != nil {
@@ -57,7 +83,7 @@ func (b *batch) delay(ctx context.Context) {
 		}
 		m := &b.msgs[l.p.msg]
 		var o queue.Outgoing
-		if o, l.err = deadletter.Copy(m.Body, m.Attributes, m.FirstSent(), ahead); l.err == nil {
+		if o, l.err = deadletter.Copy(m.Body, b.attributes(&l.p), m.FirstSent(), ahead); l.err == nil {
 			out, sent = append(out, o), append(sent, l)
 		}
 	}
@@ -70,8 +96,22 @@ func (b *batch) delay(ctx context.Context) {
 	}
 }
 
-// store makes items of those that the queue cannot keep.
-func (b *batch) store(ctx context.Context) {
+// attributes are those of the copy that waits for the event. The copy of a message of several events
+// says which one it is for. The others are done or have copies of their own: if each copy stood for
+// all of them, each would make copies of the others.
+func (b *batch) attributes(p *pending) map[string]queue.Attribute {
+	m := &b.msgs[p.msg]
+	if b.state[p.msg].events == 1 {
+		return m.Attributes
+	}
+	a := make(map[string]queue.Attribute, len(m.Attributes)+1)
+	maps.Copy(a, m.Attributes)
+	a[queue.AttrEvent] = queue.Text(strconv.Itoa(p.Index))
+	return a
+}
+
+// item makes items of those that the queue cannot keep.
+func (b *batch) item(ctx context.Context) {
 	var far []*laterEvent
 	for i := range b.later {
 		if l := &b.later[i]; errors.Is(l.err, queue.ErrTooLarge) {
@@ -83,7 +123,7 @@ func (b *batch) store(ctx context.Context) {
 		far[i].err = b.h.Schedule.Put(ctx, schedule.Item{
 			ID: deadletter.ID(p.Doc, p.Key, ""), Doc: p.Doc, Key: p.Key, NotBefore: p.NotBefore, Sink: b.h.Sink,
 			Lane:      b.h.Lane,
-			FirstSent: m.FirstSent(), MessageID: m.ID, Body: m.Body, Attributes: m.Attributes,
+			FirstSent: m.FirstSent(), MessageID: m.ID, Body: m.Body, Attributes: b.attributes(p),
 		})
 	})
 }

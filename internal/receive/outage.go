@@ -39,7 +39,7 @@ func (b *batch) outage(ctx context.Context) {
 		}
 		wait := b.outageHold(b.msgs[i].ReceiveCount)
 		waits[wait] = append(waits[wait], b.msgs[i].Receipt)
-		n.Count, n.Until = n.Count+1, later(n.Until, b.h.Clock.Now().Add(wait))
+		n.Count, n.Until = n.Count+1, latest(n.Until, b.h.Clock.Now().Add(wait))
 	}
 	b.h.note(n)
 	if b.h.Config.TableOutage == config.TableOutageOpen && !b.readable { // what can be read is not an outage
@@ -60,7 +60,7 @@ func (b *batch) outageHold(count int) time.Duration {
 	return min(maxOutageHold, b.h.Config.Queues.Visibility<<max(count-1, 0))
 }
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

@@ -106,6 +106,7 @@ func (r *reading) attributes(m *queue.Message, v gjson.Result) {
 		m.FirstReceived = r.millis(first)
 	}
 	m.ReceiveCount = int(min(r.number(v.Get("ApproximateReceiveCount")), 1<<30))
+	m.Group = v.Get("MessageGroupId").String()
 	m.MovedFrom = v.Get("DeadLetterQueueSourceArn").String()
 	m.Sender = v.Get("SenderId").String()
 }

@@ -161,6 +161,17 @@ func TestARecordThatCannotBeReadFailsAlone(t *testing.T) {
 	}
 }
 
+// AWS names the tenant of a message among its attributes.
+func TestTheGroupOfAMessageIsRead(t *testing.T) {
+	t.Parallel()
+	got, err := ReadBatch([]byte(`{"Records":[` + record(func(r map[string]any) {
+		r["attributes"].(map[string]any)["MessageGroupId"] = "tenant" //nolint:forcetypeassert // it is a map
+	}) + `]}`))
+	if err != nil || len(got.Messages) != 1 || got.Messages[0].Group != "tenant" {
+		t.Errorf("got %+v, %v, want the group", got.Messages, err)
+	}
+}
+
 func TestAnEventThatIsNotABatchIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{

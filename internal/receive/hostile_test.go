@@ -1,0 +1,361 @@
+package receive_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
+)
+
+// rabbits is a message that carries events: what RabbitMQ's envelope holds.
+func rabbits(bodies ...string) string {
+	var all []string
+	for _, body := range bodies {
+		all = append(all, fmt.Sprintf(`{"basicProperties":{},"data":%q}`, base64.StdEncoding.EncodeToString([]byte(body))))
+	}
+	return `{"rmqMessagesByQueue":{"q::/":[` + strings.Join(all, ",") + `]}}`
+}
+
+// faulty is a message of n records of S3, of which none has an object, in about as many bytes.
+func faulty(n, bytes int) string {
+	record := `{"eventSource":"aws:s3","eventName":"ObjectCreated:Put"}`
+	body := `{"Records":[` + strings.TrimSuffix(strings.Repeat(record+",", n), ",") + `]`
+	return body + strings.Repeat(" ", max(bytes-len(body)-1, 0)) + `}`
+}
+
+// puts are n events of documents whose names begin so.
+func puts(name string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = put(fmt.Sprintf("%s-%d", name, i), 1)
+	}
+	return out
+}
+
+// sendWith sends bodies with an attribute.
+func (b *bench) sendWith(name, value string, bodies ...string) {
+	b.Helper()
+	for _, body := range bodies {
+		out := queue.Outgoing{Body: body, Attributes: map[string]queue.Attribute{name: queue.Text(value)}}
+		if err := queue.ErrorAt(b.live.Send(b.Context(), []queue.Outgoing{out}), 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// held are the ids of the messages in flights.
+func (b *bench) held() (ids []string) {
+	b.Helper()
+	for _, m := range b.manifests() {
+		for _, r := range m.Records {
+			ids = append(ids, r.Message.ID)
+		}
+	}
+	return ids
+}
+
+// index does what index would: the messages that are held are written and deleted.
+func (b *bench) index() {
+	b.Helper()
+	for _, m := range b.manifests() {
+		for _, r := range m.Records {
+			b.live.Delete(b.Context(), []string{r.Message.Receipt})
+		}
+		b.flights.Delete(b.Context(), m.Flight)
+	}
+}
+
+// calls keeps the calls to the queues and to the store of flights, in their order.
+func (b *bench) calls() *[]string {
+	var calls []string
+	b.inject = decide(func(op fault.Op) fault.Verdict {
+		if op.Call == "SendMessageBatch" || op.Call == "PutManifest" {
+			calls = append(calls, op.Call)
+		}
+		return fault.OK
+	})
+	return &calls
+}
+
+// A message of 300 KB with hundreds of faulty records took 16 s of processor time, and nothing of
+// its batch was held.
+func TestOneMessageOfFaultyEventsIsOneDeadLetter(t *testing.T) {
+	play(t, several, func(b *bench) {
+		b.sendWith(queue.AttrSource, "s3", faulty(500, 300<<10))
+		b.send(puts("good", 99)...)
+		calls := b.calls()
+		if kept := b.poll(); len(kept) != 99 || len(b.held()) != 99 {
+			b.Errorf("%d messages kept, %d held, want the 99 good ones", len(kept), len(b.held()))
+		}
+		l := b.TakeLetters(b.dead)
+		if len(l) != 1 || l[0].Reason != deadletter.Contract || l[0].Doc != "" || l[0].Key != "" ||
+			!strings.HasPrefix(l[0].Detail, "500 events of the message, the first: bucket") {
+			b.Fatalf("%d dead letters, want one for all 500 events: %.300v", len(l), l)
+		}
+		b.Noted(journal.DeadLettered, 500) // each event is counted
+		if want := []string{"PutManifest", "SendMessageBatch"}; !slices.Equal(*calls, want) {
+			b.Errorf("calls %v, want the good ones held first", *calls)
+		}
+	})
+}
+
+func TestAMessageIsOneDeadLetterForEachReason(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.send(rabbits("not json", `{"type":"doc.changed","subject":"a","data":{}}`, "nor this",
+			`{"type":"doc.changed","subject":"b","data":{}}`))
+		b.keeps(0, "all of it is a dead letter")
+		var reasons []deadletter.Reason
+		for _, l := range b.TakeLetters(b.dead) {
+			reasons = append(reasons, l.Reason)
+		}
+		if want := []deadletter.Reason{deadletter.Undecodable, deadletter.VersionInvalid}; !slices.Equal(reasons, want) {
+			b.Errorf("dead letters %v, want %v", reasons, want)
+		}
+	})
+}
+
+// Each version has a dead letter of its own, unless one message has too many of them.
+func TestManyVersionsOfOneMessageAreOneDeadLetter(t *testing.T) {
+	for n, want := range map[int]int{10: 10, 11: 1} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				for i := range n {
+					b.Change(doc(fmt.Sprintf("x-%d", i)), func(r *shard.Row) { r.VersionClass = shard.ClassSeq })
+				}
+				b.send(rabbits(puts("x", n)...))
+				b.keeps(0, "all of it is a dead letter")
+				l := b.TakeLetters(b.dead)
+				if len(l) != want || (l[0].Key == "") != (want == 1) || (l[0].Doc == "") != (want == 1) {
+					b.Errorf("%d dead letters, want %d: %.300v", len(l), want, l)
+				}
+				b.Noted(journal.DeadLettered, n)
+			})
+		})
+	}
+}
+
+// hold must not take in a message of which an event is neither done nor stored: index would delete
+// it after the others are written.
+func TestAMessageIsHeldOnlyAfterItsDeadLetterIsStored(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprint("lost ", lost), func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				b.send(rabbits(put("a", 1), "not json"), put("b", 1), "not json either")
+				calls := b.calls()
+				if lost {
+					b.inject = usecasetest.Fails("SendMessageBatch", fault.FailBefore, 1)
+				}
+				b.poll()
+				if lost {
+					if held := b.held(); len(held) != 1 {
+						b.Errorf("held %v, want the message without a fault only", held)
+					}
+					return
+				}
+				if want := []string{"SendMessageBatch", "PutManifest", "SendMessageBatch"}; !slices.Equal(*calls, want) {
+					b.Errorf("calls %v, want %v", *calls, want)
+				}
+				if n := len(b.held()); n != 2 {
+					b.Errorf("%d messages held, want 2", n)
+				}
+			})
+		})
+	}
+}
+
+// 500 overdue events of a message of 900 KB would be 450 MB of dead letters. Each receive sends a
+// part of them, and PARK remembers which.
+func TestTheDeadLettersOfOneInvocationAreBounded(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		body := rabbits(puts("x", 40)...)
+		body = body[:len(body)-1] + strings.Repeat(" ", 900<<10) + "}"
+		b.overdue(body)
+		total := 0
+		for range 10 {
+			b.poll()
+			n := b.dead.Counts().Total()
+			if n > 9 {
+				b.Fatalf("%d dead letters of a message of 900 KB in one invocation, want at most 8 MB", n)
+			}
+			for total += n; b.dead.Counts().Total() > 0; {
+				b.TakeLetters(b.dead)
+			}
+			time.Sleep(41 * time.Second)
+		}
+		if total != 40 || b.live.Counts().Total() != 0 {
+			b.Errorf("%d dead letters, %d messages left, want each of the 40 versions dead once", total,
+				b.live.Counts().Total())
+		}
+	})
+}
+
+// A thousand documents of one message must not take the time that its batch has for the table.
+func TestTheTableIsAskedForOneMessageAfterTheOther(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.send(rabbits(puts("large", 400)...), rabbits(puts("another", 400)...))
+		b.send(puts("good", 98)...)
+		n := 0
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call != "ADMIT" {
+				return fault.OK
+			}
+			if n++; n > 150 { // the table takes no more in this time
+				return fault.Throttle
+			}
+			return fault.OK
+		})
+		b.poll()
+		if n := len(b.held()); n != 98 {
+			b.Errorf("%d messages held, want all 98 good ones", n)
+		}
+	})
+}
+
+// The bulk of one group comes after the first messages of the others.
+func TestGroupsShareTheTable(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.sendWith(queue.AttrGroup, "bulk", puts("bulk", 90)...)
+		b.sendWith(queue.AttrGroup, "small", puts("small", 9)...)
+		b.send(put("none", 1))
+		n := 0
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call != "ADMIT" {
+				return fault.OK
+			}
+			if n++; n > 32 {
+				return fault.Throttle
+			}
+			return fault.OK
+		})
+		b.poll()
+		for _, id := range []string{"small-0", "small-8", "none"} {
+			if b.Row(doc(id)).Pending == "" {
+				b.Errorf("%s was not admitted, although %d were", id, n)
+			}
+		}
+	})
+}
+
+// A batch has room for every small message, and for the oldest of the large ones. What has no room
+// is received again and comes in as it ages.
+func TestABatchIsBoundedAndNobodyStarves(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		const large = 20
+		left := large
+		for i := range large {
+			b.send(rabbits(puts(fmt.Sprint("large-", i), 490)...))
+		}
+		for round := 1; ; round++ {
+			b.send(puts(fmt.Sprint("good-", round), 80)...)
+			b.poll()
+			var held, of int
+			for _, m := range b.manifests() {
+				if m.Items() > 4500 {
+					b.Fatalf("a flight of %d events", m.Items())
+				}
+				for _, r := range m.Records {
+					if len(r.Events) > 1 {
+						held++
+					} else if strings.HasPrefix(r.Events[0].Doc.ID(), fmt.Sprintf("good-%d-", round)) {
+						of++
+					}
+				}
+			}
+			b.index()
+			if of != 80 {
+				b.Fatalf("round %d: %d of 80 small messages held in their first delivery", round, of)
+			}
+			if held < min(8, left) {
+				b.Fatalf("round %d: %d large messages held of %d", round, held, left)
+			}
+			if left -= held; left == 0 {
+				break
+			}
+			time.Sleep(41 * time.Second)
+		}
+		for i := range large {
+			if b.Row(doc(fmt.Sprintf("large-%d-489", i))).Pending == "" {
+				b.Errorf("large message %d was never admitted", i)
+			}
+		}
+	})
+}
+
+// A copy holds every event of its message. If it stood for all of them it would make copies of its
+// own: twice as many with each event.
+func TestEachScheduledEventIsOneCopyThatMakesNoOthers(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"in the queue": time.Minute, "as an item": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				var bodies []string
+				for i := range 8 {
+					bodies = append(bodies, notBefore(put(fmt.Sprintf("x-%d", i), 1),
+						time.Now().Add(ahead+time.Duration(i)*time.Minute)))
+				}
+				b.send(rabbits(bodies...))
+				b.keeps(0, "it is stored")
+				if n := b.live.Counts().Total() + b.schedule.Len(); n != 8 {
+					b.Errorf("%d copies and items, want one for each event", n)
+				}
+				items, _, err := b.schedule.Due(b.Context(), time.Now().Add(2*time.Hour), "", 10)
+				if err != nil {
+					b.Fatal(err)
+				}
+				time.Sleep(ahead)
+				for i := range 8 {
+					for _, it := range items[min(i, len(items)):min(i+1, len(items))] { // prune sends it as it is
+						b.live.Send(b.Context(), []queue.Outgoing{{Body: it.Body, Attributes: it.Attributes}})
+						b.schedule.Delete(b.Context(), it.ID)
+					}
+					b.poll()
+					b.index()
+					if n := b.live.Counts().Total() + b.schedule.Len(); n != 7-i {
+						b.Fatalf("%d copies are left after event %d, want %d", n, i, 7-i)
+					}
+					time.Sleep(time.Minute)
+				}
+				b.Noted(journal.Admitted, 8)
+				b.Noted(journal.Scheduled, 8)
+			})
+		})
+	}
+}
+
+func TestMoreScheduledEventsThanAMessageMayHaveAreADeadLetter(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		var bodies []string
+		for i := range 300 {
+			bodies = append(bodies, notBefore(put(fmt.Sprintf("x-%d", i), 1), time.Now().Add(time.Hour)))
+		}
+		b.send(rabbits(bodies...))
+		b.keeps(0, "it is stored")
+		l := b.TakeLetters(b.dead)
+		if n := b.schedule.Len(); n != 10 || len(l) != 1 || !strings.Contains(l[0].Detail, "290 events of the message") {
+			b.Errorf("%d items and dead letters %.300v, want 10, and one for the other 290 events", n, l)
+		}
+	})
+}
+
+// A message that comes back would leave a copy behind each time.
+func TestAMessageThatFailsMakesNoCopy(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.Change(doc("a"), func(r *shard.Row) { r.Schema = shard.SchemaVersion + 1 })
+		b.send(rabbits(put("a", 1), notBefore(put("b", 1), time.Now().Add(10*time.Minute))))
+		for range 3 {
+			b.keeps(1, "its other event cannot be judged")
+			time.Sleep(41 * time.Second)
+		}
+		if n := b.live.Counts().Total(); n != 1 {
+			b.Errorf("%d messages, want the one that came back", n)
+		}
+	})
+}
