@@ -18,8 +18,9 @@ type Operator struct {
 // The operators' roles. Each has what its commands call; operator can do what reader can.
 const (
 	Publisher = "publisher" // lull publish, resync
-	Reader    = "reader"    // lull get, status, wait, explain, dead list, dead show; with publisher: doctor
-	Repairer  = "operator"  // lull dead redrive, dead drop, cancel, rescue
+	// lull get, status, wait, explain, dead list, dead show, reconcile --dry-run; with publisher: doctor
+	Reader   = "reader"
+	Repairer = "operator" // lull dead redrive, dead drop, cancel, rescue, reconcile
 )
 
 // newOperators are the roles that people assume, so that a person's own role needs nothing but to
@@ -68,7 +69,7 @@ func (l *Lull) publisherRights() []right {
 func (l *Lull) readerRights() []right {
 	return append([]right{
 		l.findQueues("sqs:GetQueueAttributes"), // how many messages there are
-		l.table("Rows", "dynamodb:BatchGetItem", "dynamodb:GetItem"),
+		l.table("Rows", "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Scan"),
 		l.waiting("Waiting"),
 		{
 			sid: "Objects", actions: []string{"s3:GetObject"},

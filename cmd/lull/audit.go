@@ -16,7 +16,8 @@ func newAudit(w io.Writer) audit { return audit{slog.New(slog.NewJSONHandler(w, 
 // Note writes the decisions that change something. Bodies are never among them.
 func (a audit) Note(n journal.Note) {
 	switch n.Step {
-	case journal.Redriven, journal.Dropped, journal.DeadLettered, journal.Launched, journal.Parked:
+	case journal.Redriven, journal.Dropped, journal.DeadLettered, journal.Launched, journal.Parked,
+		journal.Raised, journal.Reasserted:
 	default:
 		return
 	}

@@ -67,7 +67,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 	}
 	table, bucket := dynamodb.New(a, n.Table()), s3.New(a, n.Bucket(account, a.Region))
 	o = &operate.Operator{
-		Shards: table, Dead: dynamodb.NewLetters(table, s3.NewBodies(bucket, s3.DeadPrefix)),
+		Shards: table, Scanner: table, Dead: dynamodb.NewLetters(table, s3.NewBodies(bucket, s3.DeadPrefix)),
 		Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)), Flights: s3.NewFlights(bucket),
 		Launcher: func(name string) flight.Launcher {
 			return stepfunctions.New(a, fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s", caller.Partition,
@@ -85,7 +85,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 			}
 			return out, nil
 		},
-		Readers: map[string]sink.Reader{}, Sources: sources, Config: cfg, Clock: clock.System{},
+		Readers: map[string]sink.Reader{}, Sinks: map[string]sink.Sink{}, Sources: sources, Config: cfg, Clock: clock.System{},
 		Journal: newAudit(app.err),
 	}
 	if app.logs > 0 {
@@ -103,7 +103,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		}
 		closes = append(closes, s)
 		if r, ok := s.(sink.Reader); ok {
-			o.Readers[name] = r
+			o.Readers[name], o.Sinks[name] = r, s
 		}
 	}
 	return o, func() {

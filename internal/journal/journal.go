@@ -67,9 +67,12 @@ const (
 	Schema    Step = "unknown_schema"
 	// table outage open: written at once, not acknowledged (audit); Detail is the sink's answer
 	OutageWrite Step = "outage_write"
-	Reasserted  Step = "reasserted" // after an open outage: the row's delete was written again
+	Reasserted  Step = "reasserted" // after an open outage, or by an operator: the row's delete was written again
 	// after an open outage: the sink may hold an older version: resync this document
 	OutageResync Step = "outage_resync"
+	Raised       Step = "raised" // an operator's reconcile lifted the row to the sink's version; Detail is who asked
+	// a row and the sink differ, and nothing under way explains it: alarm; Detail is the difference
+	Drift Step = "drift"
 )
 
 // Note is one decision.

@@ -38,6 +38,10 @@ type API interface {
 	// Rescue starts a flight from the manifest of a stuck one. ErrNotFound where there is none, or
 	// nothing remains in it.
 	Rescue(ctx context.Context, id flight.ID) (flight.ID, error)
+	// Reconcile compares a collection with its rows, raises the rows that are behind and asserts
+	// deletes again that the sink has undone. ErrNotFound where nothing is of the collection. The
+	// result is valid beside an error, too.
+	Reconcile(ctx context.Context, o ReconcileOrder) (ReconcileResult, error)
 }
 
 // Publication is a list of messages to publish.

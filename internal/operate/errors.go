@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lullhq/lull/internal/prune"
+	"github.com/lullhq/lull/internal/reconcile"
 	"github.com/lullhq/lull/internal/redrive"
 )
 
@@ -33,7 +34,7 @@ func kind(err error) error {
 	case errors.Is(err, redrive.ErrFilter):
 		return input(err)
 	case errors.Is(err, redrive.ErrUnknown), errors.Is(err, redrive.ErrNotPending),
-		errors.Is(err, prune.ErrNothingToRescue):
+		errors.Is(err, prune.ErrNothingToRescue), errors.Is(err, reconcile.ErrUnknown):
 		return &kindError{err, ErrNotFound}
 	}
 	return err

@@ -85,6 +85,7 @@ func setup(t *testing.T) *ground {
 				Delayed: c.Delayed,
 			}}, nil
 		},
+		Scanner: g.shards, Sinks: map[string]sink.Sink{"search": g.sink},
 		Readers: map[string]sink.Reader{"search": g.sink},
 		History: func(_ context.Context, doc shard.DocID) ([]operate.Decision, error) {
 			return []operate.Decision{{At: time.UnixMicro(1).UTC(), Step: "ADMIT", Text: "about " + string(doc)}}, nil

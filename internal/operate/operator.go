@@ -22,10 +22,11 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Operator answers from the seams of a stack. All fields are required, except Readers, History and
-// Publisher.
+// Operator answers from the seams of a stack. All fields are required, except Readers, Sinks,
+// History and Publisher.
 type Operator struct {
 	Shards   shard.Store
+	Scanner  shard.Scanner
 	Dead     deadletter.Store
 	Schedule schedule.Store
 	Flights  flight.Store
@@ -33,6 +34,7 @@ type Operator struct {
 	Queues   func(sink string, lane flight.Lane) queue.Queue
 	Counts   func(ctx context.Context) ([]QueueStatus, error)
 	Readers  map[string]sink.Reader
+	Sinks    map[string]sink.Sink // those that can be written from here
 	Sources  *source.Set
 	Config   *config.Config
 	Clock    clock.Clock

@@ -56,6 +56,7 @@ func Handler(api API) http.Handler {
 	route(mux, "cancel", func(ctx context.Context, q byKey) (Letter, error) {
 		return keyed(q, func(k shard.DocID) (Letter, error) { return api.Cancel(ctx, k, q.By) })
 	})
+	reconciliation(mux, api.Reconcile)
 	route(mux, "rescue", func(ctx context.Context, q byID) (byID, error) {
 		id, err := api.Rescue(ctx, flight.ID(q.ID))
 		return byID{string(id)}, err

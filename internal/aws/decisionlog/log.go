@@ -22,7 +22,7 @@ const maxLines = 20
 // without a lease.
 var audited = []journal.Step{
 	journal.DeadLettered, journal.Rejected, journal.Parked, journal.Dropped, journal.Returned, journal.Redriven,
-	journal.OutageWrite, journal.OutageResync, journal.Reasserted,
+	journal.OutageWrite, journal.OutageResync, journal.Reasserted, journal.Drift,
 }
 
 // Log is the log of one function. Its Logger is for what no note says. It is safe for concurrent
@@ -104,7 +104,8 @@ func (l *Log) Flush() {
 // asks for is information.
 func level(s journal.Step) slog.Level {
 	switch s {
-	case journal.SinkNewer, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema, journal.OutageResync:
+	case journal.SinkNewer, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema, journal.OutageResync,
+		journal.Drift:
 		return slog.LevelError
 	case journal.Failed, journal.LaunchLost, journal.OutcomeUnknown, journal.DeleteLost, journal.TwelveHours,
 		journal.CircuitOpened, journal.Unreachable, journal.Conflict, journal.OutageWrite, journal.CallFailed,

@@ -17,7 +17,7 @@ import (
 // Operator answers the commands' questions from this engine. rec keeps the timeline, nil for none.
 func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 	o := &operate.Operator{
-		Shards: e.Shards, Dead: e.Letters, Schedule: e.Schedule, Flights: e.Flights,
+		Shards: e.Shards, Scanner: e.Shards, Dead: e.Letters, Schedule: e.Schedule, Flights: e.Flights,
 		Launcher: func(name string) flight.Launcher { return e.launcher(e.pipes[name].lane(flight.Live)) },
 		Queues: func(name string, lane flight.Lane) queue.Queue {
 			if p := e.pipes[name]; p != nil {
@@ -25,13 +25,16 @@ func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 			}
 			return nil
 		},
-		Counts: e.queueStatus, Readers: map[string]sink.Reader{}, Sources: e.sources, Config: e.cfg, Clock: e.clk,
+		Counts: e.queueStatus, Readers: map[string]sink.Reader{}, Sinks: map[string]sink.Sink{}, Sources: e.sources, Config: e.cfg, Clock: e.clk,
 		Journal: e.notes,
 		Publisher: func(ctx context.Context, _ string, lane flight.Lane, out queue.Outgoing) error {
 			return e.publish(ctx, out, lane)
 		},
 	}
 	maps.Insert(o.Readers, e.readers())
+	for name, p := range e.pipes {
+		o.Sinks[name] = p.sink
+	}
 	if rec != nil {
 		o.History = func(_ context.Context, doc shard.DocID) ([]operate.Decision, error) {
 			return rec.Decisions(doc), nil

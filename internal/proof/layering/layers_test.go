@@ -19,7 +19,7 @@ var layers = []struct {
 	}},
 	{"use cases", []string{
 		"internal/receive", "internal/index", "internal/prune", "internal/dlq", "internal/redrive", "internal/feed",
-		"internal/operate",
+		"internal/operate", "internal/reconcile",
 	}},
 	{"wings", []string{
 		"internal/aws", "internal/local", "internal/payload", "internal/config/yamlfile", "sink/blevesink",

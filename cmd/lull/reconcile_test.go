@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/operate"
+)
+
+// The steps of docs/runbook/sink-restored.md: the search engine is put back to an earlier snapshot,
+// while the table knows better.
+func TestASinkPutBackToASnapshotIsReconciledAndResynced(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	data, snapshot := filepath.Join(folder, "data"), filepath.Join(folder, "snapshot")
+	play(t, strings.Join([]string{put("a", "5", `{"v":5}`), put("gone", "5", "{}"), put("same", "5", "{}")}, "\n"),
+		"--events", "-", "--data", data)
+	copyFolder(t, data, snapshot)
+	play(t, strings.Join([]string{put("a", "6", `{"v":6}`), del("gone", "6"), put("new", "1", "{}")}, "\n"),
+		"--events", "-", "--data", data)
+	// The restore: the index of the snapshot, the rows of today.
+	rows := filepath.Join(data, "rows.ndjson")
+	today, err := os.ReadFile(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	copyFolder(t, snapshot, data)
+	if err := os.WriteFile(rows, today, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, nil, "--events", write(t, put("other", "1", "{}")), "--data", data, "--speed", "100")
+	s.out.await(t, "everything has settled")
+
+	var dry []string
+	for ask := true; ask; { // until what was written a moment ago is not any more
+		a := s.ask("reconcile", "content", "--dry-run", "-o", "json")
+		dry = a.outcomes(t)
+		ask = a.code == exitOK && t.Context().Err() == nil
+	}
+	want := []string{"content#a older resync", "content#gone undone reasserted", "content#new missing resync"}
+	if !slices.Equal(dry, want) {
+		t.Errorf("dry run: got %q, want %q", dry, want)
+	}
+	a := s.ask("reconcile", "content")
+	a.want(t, "reconcile", exitFailed, "2 documents of content differ from their rows")
+	if !strings.Contains(a.out, "reasserted  undone       content#gone v6") {
+		t.Errorf("said %s", a.out)
+	}
+	s.ask("get", "content#gone").want(t, "a document that was deleted", exitMissing)
+	// The same version again is a duplicate. A resync is not.
+	file := write(t, put("a", "6", `{"resynced":6}`), put("new", "1", `{"resynced":1}`))
+	s.ask("resync", file).want(t, "resync", exitOK)
+	for _, doc := range []string{"content#a", "content#new"} {
+		for a.out = ""; !strings.Contains(a.out, `{"resynced":`) && t.Context().Err() == nil; {
+			a = s.ask("get", doc)
+		}
+	}
+	s.ask("reconcile", "content").want(t, "reconcile again", exitOK)
+}
+
+// outcomes are the lines of reconcile -o json, but the last one, which counts.
+func (a answer) outcomes(t *testing.T) (out []string) {
+	t.Helper()
+	lines := bufio.NewScanner(strings.NewReader(a.out))
+	for lines.Scan() {
+		var l operate.ReconcileLine
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			t.Fatalf("%v in %s", err, lines.Text())
+		}
+		if l.Key != "" {
+			out = append(out, string(l.Key)+" "+l.Difference+" "+l.Outcome)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func copyFolder(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReconcileRefusesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil, "--events", write(t, put("a", "1", "{}")), "--speed", "100")
+	s.ask("reconcile", "con#tent").want(t, "a name that is not one", exitUsage, "COLLECTION: ")
+	s.ask("reconcile", "content", "--rate", "-1").want(t, "rate", exitUsage, "--rate -1: want documents a second")
+	s.ask("reconcile").want(t, "no collection", exitUsage)
+	s.ask("reconcile", "contents").want(t, "unknown", exitMissing, "no such collection")
+	s.ask("reconcile", "content").want(t, "nothing differs", exitOK, "documents in the sink")
+}

@@ -1,0 +1,116 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/fanout"
+	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// Looker compares documents with their rows. It only reads. All fields are required, except
+// Parallel. It is safe for concurrent use.
+type Looker struct {
+	Shards   shard.Store
+	Reader   sink.Reader
+	SinkName string
+	Config   *config.Config
+	Clock    clock.Clock
+	Parallel fanout.Runner // nil for goroutines
+}
+
+// Finding is a document, as it stands in the table and in the sink.
+type Finding struct {
+	Row        shard.Row // as it was read, before the copy was
+	Copy       shard.InSink
+	Difference shard.Difference
+
+	quiet shard.Micros // see shard.Raise
+}
+
+const (
+	// atLeast is how long a search engine may still apply a request after we hung up, where it has
+	// versions and applyDelay is 0; and how long a commit may take to be seen by a search.
+	atLeast = 30 * time.Second
+	// maxParallel bounds the requests to the sink.
+	maxParallel = 16
+)
+
+func (l Looker) table() rows.Table { return rows.Table{Store: l.Shards, Clock: l.Clock} }
+
+// settled is how long after the end of a lease nothing changes any more that was done under it.
+func (l Looker) settled() time.Duration {
+	return max(l.Config.ApplyDelay(l.SinkName), atLeast) + l.Config.Index.Guard
+}
+
+// Look reads the rows, consistently, and then what the sink holds of them. It returns one finding
+// for each document, in their order.
+func (l Looker) Look(ctx context.Context, docs []shard.DocID) ([]Finding, error) {
+	quiet := l.quiet()
+	read, err := l.table().Read(ctx, docs, shard.Consistent)
+	if err != nil {
+		return nil, fmt.Errorf("read rows: %w", err)
+	}
+	copies, err := l.copies(ctx, docs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Finding, len(docs))
+	for i := range docs {
+		out[i] = l.finding(read[i], copies[i], quiet)
+	}
+	return out, nil
+}
+
+// quiet is the moment before which a lease must have ended. The caller reads after it.
+func (l Looker) quiet() shard.Micros { return shard.MicrosOf(l.Clock.Now().Add(-l.settled())) }
+
+func (l Looker) finding(row shard.Row, c stored, quiet shard.Micros) Finding {
+	f := Finding{Row: row, Copy: c.InSink, quiet: quiet}
+	kept := shard.MicrosOf(l.Clock.Now().Add(-l.Config.Lifecycle.RowRetention))
+	f.Difference = shard.Compare(row, f.Copy, quiet, kept)
+	if c.unread && f.Difference.Drift() {
+		f.Difference = shard.OtherClass
+	}
+	return f
+}
+
+// stored is a copy whose mark may say nothing that can be read.
+type stored struct {
+	shard.InSink
+	unread bool
+}
+
+func storedOf(s sink.Stored, found bool) stored {
+	if !found {
+		return stored{}
+	}
+	k, err := shard.ParseOrderKey(s.Key)
+	return stored{shard.InSink{Key: k, Fence: s.Fence}, err != nil}
+}
+
+// copies is what the sink holds of some documents, one request each.
+func (l Looker) copies(ctx context.Context, docs []shard.DocID) ([]stored, error) {
+	out := make([]stored, len(docs))
+	err := l.Parallel.Try(maxParallel, len(docs), func(i int) error {
+		var found bool
+		s, err := backoff.Get(ctx, l.Clock, func() (s sink.Stored, err error) {
+			call, cancel := l.Clock.Deadline(ctx, l.Config.Index.SinkDeadline)
+			defer cancel()
+			s, found, err = l.Reader.Get(call, docs[i])
+			return s, err
+		})
+		out[i] = storedOf(s, found)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read sink %s: %w", l.SinkName, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,420 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/sink"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bench is a table and a sink that may say different things.
+type bench struct {
+	*usecasetest.Rig
+	sink   *memory.Sink
+	inject fault.Injector
+	lines  []reconcile.Line
+}
+
+const collection = "content"
+
+func open(t *testing.T, versions bool) *bench {
+	t.Helper()
+	b := &bench{
+		Rig: usecasetest.Open(t, func(c *config.Config) {
+			c.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
+			c.DefaultCollection = collection
+		}),
+		sink:   memory.NewSink(clock.System{}, memory.SinkSettings{Versions: versions}),
+		inject: usecasetest.Healthy,
+	}
+	time.Sleep(time.Hour) // the bubble's: there is a past
+	return b
+}
+
+// run compares with what the injector makes of the calls.
+func (b *bench) run(change ...func(*reconcile.Order)) (reconcile.Report, error) {
+	b.Helper()
+	v := fault.NewInvocation(b.inject, "operator", 1)
+	b.lines = nil
+	tokens := 0
+	s := reconcile.Service{
+		Looker: reconcile.Looker{
+			Shards: v.Shards(b.Shards), Reader: b.sink, SinkName: "search", Config: &b.Config, Clock: clock.System{},
+		},
+		Scanner: v.Scanner(b.Shards), Sink: v.Sink(b.sink), Journal: &b.Notes,
+		NewToken: func() shard.Token { tokens++; return shard.Token(fmt.Sprint("reconcile-", tokens)) },
+	}
+	o := reconcile.Order{
+		Collection: collection, By: "somebody", Found: func(l reconcile.Line) { b.lines = append(b.lines, l) },
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return s.Run(b.Context(), o)
+}
+
+// version is an order key and the operation of a version; 0 for none.
+func (b *bench) key(id string, version int) shard.OrderKey {
+	if version == 0 {
+		return ""
+	}
+	return b.EventOf(usecasetest.Put(id, version)).Key
+}
+
+// stored puts a version into the sink, written so long ago.
+func (b *bench) stored(id string, version int, ago time.Duration) {
+	b.Helper()
+	at := time.Now().Add(-ago)
+	out := b.sink.Write(b.Context(), []sink.Op{{
+		Doc: usecasetest.Doc(id), Kind: shard.Put, Fence: shard.Fence(at.UnixMicro()), Key: b.key(id, version),
+		Version: fmt.Sprint(version), At: at, Document: []byte(`{"title":"x"}`),
+	}})
+	if out[0].Kind != sink.Applied {
+		b.Fatalf("write: %+v", out)
+	}
+}
+
+// row makes the row of a version that was committed ten minutes ago.
+func (b *bench) row(id string, version int, op shard.Operation, change ...func(*shard.Row)) {
+	b.Helper()
+	b.Change(usecasetest.Doc(id), func(r *shard.Row) {
+		r.VersionClass, r.Committed, r.CommittedOp = shard.ClassInt, b.key(id, version), op
+		r.LastWrite = shard.MicrosOf(time.Now().Add(-10 * time.Minute))
+		r.ExpiresAt = b.Config.Expires(time.Now())
+		for _, c := range change {
+			c(r)
+		}
+	})
+}
+
+// held is the version that the sink holds, 0 for none.
+func (b *bench) held(id string) string {
+	b.Helper()
+	s, _, err := b.sink.Get(b.Context(), usecasetest.Doc(id))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s.Version
+}
+
+// told is the lines as text.
+func (b *bench) told() []string {
+	var out []string
+	for _, l := range b.lines {
+		out = append(out, fmt.Sprint(l.Row.Doc.ID(), " ", l.Difference, " ", l.Outcome))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// drifted makes one document of each kind.
+func (b *bench) drifted() {
+	b.row("same", 5, shard.Put)
+	b.stored("same", 5, 10*time.Minute)
+	b.row("behind", 3, shard.Put)
+	b.stored("behind", 5, 5*time.Minute)
+	b.row("came-back", 5, shard.Delete)
+	b.stored("came-back", 3, 20*time.Minute)
+	b.row("gone", 5, shard.Delete)
+	b.row("missing", 5, shard.Put)
+	b.row("older", 5, shard.Put)
+	b.stored("older", 3, 20*time.Minute)
+	b.stored("rowless", 5, 5*time.Minute)
+	b.stored("collected", 5, b.Config.Lifecycle.RowRetention+time.Hour)
+	b.row("writing", 3, shard.Put, func(r *shard.Row) {
+		r.Owner, r.LeaseUntil = "index", shard.MicrosOf(time.Now().Add(time.Second))
+	})
+	b.stored("writing", 5, time.Second)
+	b.row("waiting", 3, shard.Put, func(r *shard.Row) { r.Pending = b.key("waiting", 7) })
+}
+
+var everyKind = []string{
+	"behind behind raised", "came-back undone reasserted", "missing missing resync", "older older resync",
+	"rowless behind raised",
+}
+
+func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
+	for _, versions := range []bool{true, false} {
+		t.Run(fmt.Sprintf("versions %t", versions), func(t *testing.T) {
+			usecasetest.Story(t, func(t *testing.T) {
+				b := open(t, versions)
+				b.drifted()
+				r, err := b.run()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := b.told(); !slices.Equal(got, everyKind) {
+					t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(everyKind, "\n"))
+				}
+				want := map[reconcile.Outcome]int{reconcile.Raised: 2, reconcile.Reasserted: 1, reconcile.Resync: 2}
+				if !maps.Equal(r.Outcomes, want) || r.Rows != 9 || r.Copies != 7 || r.Waiting != 2 || r.Remaining() != 2 {
+					t.Errorf("got %+v", r)
+				}
+				row := b.Row(usecasetest.Doc("behind"))
+				copied, _, _ := b.sink.Get(t.Context(), row.Doc)
+				if row.Committed != b.key("behind", 5) || row.LastWrite != shard.Micros(copied.Fence) || row.ExpiresAt == 0 {
+					t.Errorf("raised: %+v", row)
+				}
+				if got := b.held("came-back"); got != "" {
+					t.Errorf("the deleted document is at version %s still", got)
+				}
+				if row := b.Row(usecasetest.Doc("came-back")); row.Owner != "" || row.LeaseUntil != 0 {
+					t.Errorf("a lease remains: %+v", row)
+				}
+				b.Noted(journal.Raised, 2)
+				b.Noted(journal.Reasserted, 1)
+				// A second time there is nothing to repair. What only the source has remains.
+				if _, err = b.run(); err != nil || !slices.Equal(b.told(), everyKind[2:4]) {
+					t.Errorf("again: %v, %v", b.told(), err)
+				}
+			})
+		})
+	}
+}
+
+func TestADryRunSaysTheSameAndChangesNothing(t *testing.T) {
+	usecasetest.Story(t, func(t *testing.T) {
+		b := open(t, true)
+		b.drifted()
+		b.inject = usecasetest.Decide(func(op fault.Op) fault.Verdict {
+			switch op.Call {
+			case "_bulk", "RAISE", "REASSERT", "REASSERTED":
+				t.Errorf("a dry run calls %s", op.Call)
+			}
+			return fault.OK
+		})
+		r, err := b.run(func(o *reconcile.Order) { o.DryRun = true })
+		if err != nil || !slices.Equal(b.told(), everyKind) || r.Remaining() != 5 {
+			t.Errorf("got %v, %+v, %v", b.told(), r, err)
+		}
+		if len(b.Notes.All()) > 0 {
+			t.Errorf("noted %+v", b.Notes.All())
+		}
+	})
+}
+
+// A late older version, which the restored row would have taken, is stale after RAISE: receive's
+// ADMIT and index's CLAIM are refused, and a claim of a newer one gets a greater fence.
+func TestARaisedRowRefusesWhatIsOlderThanTheSink(t *testing.T) {
+	usecasetest.Story(t, func(t *testing.T) {
+		b := open(t, true)
+		b.row("a", 3, shard.Put)
+		b.stored("a", 5, -2*time.Second) // written by a clock that runs ahead
+		if _, err := b.run(); err != nil {
+			t.Fatal(err)
+		}
+		late := b.EventOf(usecasetest.Put("a", 4))
+		_, err := b.Shards.Write(t.Context(), shard.Admit(shard.Admission{
+			Doc: late.Doc, Key: late.Key, Class: late.Class, Flight: "f", Now: usecasetest.Now(),
+		}))
+		if refused, ok := shard.AsRefused(err); !ok || shard.Judge(refused.Row, late.Key, late.Class, false) != shard.Stale {
+			t.Errorf("version 4: %v, want it stale", err)
+		}
+		next := b.EventOf(usecasetest.Put("a", 6))
+		b.Admit(next)
+		_, err = b.Shards.Write(t.Context(), shard.Claim(shard.Bid{
+			Doc: next.Doc, Key: next.Key, Token: "t", Now: usecasetest.Now(), Until: usecasetest.Now() + 1,
+		}))
+		if _, ok := shard.AsRefused(err); !ok {
+			t.Errorf("claim before the sink's fence: %v, want a refusal", err)
+		}
+		time.Sleep(3 * time.Second)
+		b.Claim(next)
+	})
+}
+
+func TestRaiseIsTriedAnewWhereTheRowChanged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(b *bench)
+		want   string
+		row    int // the version committed in the end
+	}{
+		"a newer version became pending": {func(b *bench) {
+			b.Admit(b.EventOf(usecasetest.Put("a", 7)))
+		}, "a behind raised", 5},
+		"somebody claimed it": {func(b *bench) {
+			e := b.EventOf(usecasetest.Put("a", 7))
+			b.Admit(e)
+			b.Claim(e)
+		}, "a behind later", 3},
+		"somebody wrote and committed a newer one": {func(b *bench) {
+			e := b.EventOf(usecasetest.Put("a", 7))
+			b.Admit(e)
+			l := b.Claim(e)
+			b.stored("a", 7, 0)
+			b.Commit(l, shard.Put)
+		}, "a behind later", 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			usecasetest.Story(t, func(t *testing.T) {
+				b := open(t, true)
+				b.row("a", 3, shard.Put)
+				b.stored("a", 5, 5*time.Minute)
+				b.inject = usecasetest.At("RAISE", func() { tt.change(b) })
+				if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{tt.want}) {
+					t.Errorf("got %v, %v, want %s", b.told(), err, tt.want)
+				}
+				if got, want := b.Row(usecasetest.Doc("a")).Committed, b.key("a", tt.row); got != want {
+					t.Errorf("committed %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestLostAnswersAreNotFailures(t *testing.T) {
+	for _, call := range []string{"RAISE", "REASSERT", "REASSERTED", "Scan", "Read"} {
+		t.Run(call, func(t *testing.T) {
+			usecasetest.Story(t, func(t *testing.T) {
+				b := open(t, true)
+				b.drifted()
+				b.inject = usecasetest.Fails(call, fault.FailAfter, 1)
+				if _, err := b.run(); err != nil || !slices.Equal(b.told(), everyKind) {
+					t.Errorf("got %v, %v", b.told(), err)
+				}
+			})
+		})
+	}
+}
+
+func TestADeleteThatTheSinkDoesNotTakeRemains(t *testing.T) {
+	answer := func(kind sink.OutcomeKind) memory.Answer {
+		return memory.Answer{Outcome: sink.Outcome{Kind: kind, Reason: "told so"}}
+	}
+	for _, tt := range []struct {
+		name    string
+		answers []memory.Answer
+		want    string
+		leased  bool
+	}{
+		{"throttled once", []memory.Answer{answer(sink.Throttled)}, "a undone reasserted", false},
+		{"throttled for good", slices.Repeat([]memory.Answer{answer(sink.Throttled)}, 3), "a undone failed", false},
+		{"refused", []memory.Answer{answer(sink.Refused)}, "a undone failed", false},
+		{"without an answer", []memory.Answer{answer(sink.Unknown)}, "a undone failed", true},
+		{"a newer one is there", []memory.Answer{answer(sink.Newer)}, "a undone failed", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			usecasetest.Story(t, func(t *testing.T) {
+				b := open(t, true)
+				b.row("a", 5, shard.Delete)
+				b.stored("a", 3, 20*time.Minute)
+				b.sink.Script(usecasetest.Doc("a"), tt.answers...)
+				if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{tt.want}) {
+					t.Errorf("got %v, %v, want %s", b.told(), err, tt.want)
+				}
+				if got := b.Row(usecasetest.Doc("a")).Leased(usecasetest.Now()); got != tt.leased {
+					t.Errorf("leased: %t, want %t", got, tt.leased)
+				}
+			})
+		})
+	}
+}
+
+func TestBadInputIsNamedAndChangesNothing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		spoil func(b *bench)
+		order func(o *reconcile.Order)
+		want  string
+		is    error
+	}{
+		"the sink is away": {
+			func(b *bench) { b.sink.SetDown(errors.New("connection refused")) }, nil,
+			"sink search does not answer, nothing was changed: connection refused", nil,
+		},
+		"the table is away": {
+			func(b *bench) { b.inject = usecasetest.Fails("Read", fault.FailBefore, 100) }, nil,
+			"the table does not answer, nothing was changed", nil,
+		},
+		"a collection that nobody knows": {
+			nil, func(o *reconcile.Order) { o.Collection = "contents" }, "contents: no such collection", reconcile.ErrUnknown,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			usecasetest.Story(t, func(t *testing.T) {
+				b := open(t, true)
+				b.row("a", 3, shard.Put)
+				b.stored("a", 5, 5*time.Minute)
+				if tt.spoil != nil {
+					tt.spoil(b)
+				}
+				before := b.Row(usecasetest.Doc("a"))
+				_, err := b.run(func(o *reconcile.Order) {
+					if tt.order != nil {
+						tt.order(o)
+					}
+				})
+				if err == nil || !strings.Contains(err.Error(), tt.want) || tt.is != nil && !errors.Is(err, tt.is) {
+					t.Errorf("got %v, want %s", err, tt.want)
+				}
+				if after := b.Row(usecasetest.Doc("a")); after != before {
+					t.Errorf("the row changed: %+v", after)
+				}
+			})
+		})
+	}
+}
+
+// A collection of many documents is read a page at a time, at the rate that was asked for, beside
+// others.
+func TestALargeCollectionIsPagedAndPaced(t *testing.T) {
+	usecasetest.Story(t, func(t *testing.T) {
+		b := open(t, true)
+		const n = 350
+		for i := range n {
+			b.row(fmt.Sprintf("d%03d", i), 5, shard.Put)
+			if i%50 > 0 {
+				b.stored(fmt.Sprintf("d%03d", i), 5, 10*time.Minute)
+			}
+		}
+		for _, other := range []string{"a#1", "z#1"} {
+			b.Change(shard.DocID(other), func(r *shard.Row) { r.Committed, r.CommittedOp = "x", shard.Put })
+			b.sink.Write(t.Context(), []sink.Op{{
+				Doc: shard.DocID(other), Kind: shard.Put, Key: b.key("x", 9), Document: []byte(`{}`), Fence: 1,
+			}})
+		}
+		began := time.Now()
+		r, err := b.run(func(o *reconcile.Order) { o.Rate = 10 })
+		if err != nil || r.Rows != n || r.Copies != n-7 || r.Outcomes[reconcile.Resync] != 7 || len(b.lines) != 7 {
+			t.Errorf("got %+v, %v", r, err)
+		}
+		if took, want := time.Since(began), time.Duration(2*n-7)*time.Second/10; took != want {
+			t.Errorf("took %s, want %s", took, want)
+		}
+	})
+}
+
+func TestReconcileEndsWithItsContext(t *testing.T) {
+	usecasetest.Story(t, func(t *testing.T) {
+		b := open(t, true)
+		b.drifted()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		s := reconcile.Service{
+			Looker: reconcile.Looker{
+				Shards: b.Shards, Reader: b.sink, SinkName: "search", Config: &b.Config, Clock: clock.System{},
+			},
+			Scanner: b.Shards, Sink: b.sink, Journal: &b.Notes,
+		}
+		if _, err := s.Run(ctx, reconcile.Order{Collection: collection}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want the context's end", err)
+		}
+	})
+}

@@ -1,0 +1,376 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// Service compares collections of one sink with their rows, and repairs them. All fields are
+// required. It is safe for concurrent use.
+type Service struct {
+	Looker
+	Scanner  shard.Scanner
+	Sink     sink.Sink
+	Journal  journal.Journal
+	NewToken func() shard.Token // random, fresh at each call
+}
+
+// Outcome is what became, or in a dry run would become, of a document that differs.
+type Outcome string
+
+// The outcomes.
+const (
+	Raised     Outcome = "raised"     // the row knows the sink's version now
+	Reasserted Outcome = "reasserted" // the delete was written again
+	Resync     Outcome = "resync"     // only the source can send it again
+	Later      Outcome = "later"      // it is being written, or kept changing: compare again
+	Failed     Outcome = "failed"     // with an error
+)
+
+// Order says what to compare.
+type Order struct {
+	Collection shard.Collection
+	DryRun     bool
+	Rate       float64    // documents a second, 0 for no limit
+	By         string     // who asked, for the audit
+	Found      func(Line) // called with every document that differs, from one goroutine; may be nil
+}
+
+// Line is a document that differs.
+type Line struct {
+	Finding
+	Outcome Outcome
+	Err     error // Failed
+}
+
+// Report counts.
+type Report struct {
+	Rows     int             // rows of the collection
+	Copies   int             // documents in the sink
+	Waiting  int             // differ, and are being written or about to be
+	Outcomes map[Outcome]int // of the documents that differ
+	DryRun   bool
+}
+
+// Remaining is how many documents still differ.
+func (r Report) Remaining() int {
+	n := r.Outcomes[Resync] + r.Outcomes[Later] + r.Outcomes[Failed]
+	if r.DryRun {
+		n += r.Outcomes[Raised] + r.Outcomes[Reasserted]
+	}
+	return n
+}
+
+// ErrUnknown says that no setting, no row and no document is of the collection.
+var ErrUnknown = errors.New("no such collection")
+
+// page is how many documents are looked at together.
+const page = 100
+
+// Run compares a collection. First come the documents of the sink, which may be newer than their
+// rows or deleted in them. Then come the rows, whose documents may be missing. The report is valid
+// beside an error: what it counts was done.
+func (s *Service) Run(ctx context.Context, o Order) (Report, error) {
+	r := &run{Service: s, Order: o, report: Report{Outcomes: map[Outcome]int{}, DryRun: o.DryRun}}
+	call, cancel := s.Clock.Deadline(ctx, s.Config.Index.SinkDeadline)
+	err := s.Sink.Ping(call)
+	cancel()
+	if err != nil {
+		return r.report, fmt.Errorf("sink %s does not answer, nothing was changed: %w", s.SinkName, err)
+	}
+	// The table is asked before the sink is read: a table that is away is named at once.
+	if _, err := s.table().One(ctx, shard.HealthRow(s.SinkName), shard.Eventual); err != nil {
+		return r.report, fmt.Errorf("the table does not answer, nothing was changed: %w", err)
+	}
+	if err := r.sinkFirst(ctx); err != nil {
+		return r.report, err
+	}
+	if err := r.rowsThen(ctx); err != nil {
+		return r.report, err
+	}
+	if r.report.Rows+r.report.Copies == 0 && !s.known(o.Collection) {
+		return r.report, fmt.Errorf("%s: %w in the settings, the table or sink %s", o.Collection, ErrUnknown, s.SinkName)
+	}
+	return r.report, nil
+}
+
+// known reports whether the settings name a collection.
+func (s *Service) known(c shard.Collection) bool {
+	if _, named := s.Config.Collections[string(c)]; named || s.Config.DefaultCollection == string(c) {
+		return true
+	}
+	for name := range s.Config.Sources {
+		if s.Config.CollectionFor(name) == string(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// run is one comparison.
+type run struct {
+	*Service
+	Order
+	report Report
+}
+
+var errPast = errors.New("the collection has ended")
+
+// sinkFirst compares the documents of the sink with their rows.
+func (r *run) sinkFirst(ctx context.Context) error {
+	docs, copies := make([]shard.DocID, 0, page), make([]stored, 0, page)
+	flush := func() error {
+		defer func() { docs, copies = docs[:0], copies[:0] }()
+		r.report.Copies += len(docs)
+		return r.compare(ctx, docs, copies)
+	}
+	err := r.Reader.All(ctx, func(s sink.Stored) error {
+		switch c := s.Doc.Collection(); {
+		case c < r.Collection:
+			return nil
+		case c > r.Collection:
+			return errPast // they come sorted
+		}
+		docs, copies = append(docs, s.Doc), append(copies, storedOf(s, true))
+		if len(docs) == page {
+			return flush()
+		}
+		return nil
+	})
+	if errors.Is(err, errPast) {
+		err = nil
+	}
+	if err == nil {
+		err = flush()
+	}
+	if err != nil {
+		return fmt.Errorf("compare the documents of sink %s: %w", r.SinkName, err)
+	}
+	return nil
+}
+
+// rowsThen looks for the documents of rows that the sink does not hold. Those that it holds were
+// compared.
+func (r *run) rowsThen(ctx context.Context) error {
+	for cursor := ""; ; {
+		rows, next, err := r.scan(ctx, cursor)
+		if err != nil {
+			return fmt.Errorf("read the table: %w", err)
+		}
+		var docs []shard.DocID
+		for _, row := range rows {
+			if !row.Doc.IsDocument() || row.Doc.Collection() != r.Collection {
+				continue
+			}
+			r.report.Rows++
+			if row.Committed != "" && row.CommittedOp != shard.Delete {
+				docs = append(docs, row.Doc)
+			}
+		}
+		for len(docs) > 0 {
+			part := docs[:min(page, len(docs))]
+			docs = docs[len(part):]
+			if err := r.missing(ctx, part); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == "" {
+			return nil
+		}
+	}
+}
+
+func (r *run) scan(ctx context.Context, cursor string) (rows []shard.Row, next string, err error) {
+	const many = 1000
+	err = backoff.Do(ctx, r.Clock, func() (err error) {
+		rows, next, err = r.Scanner.Scan(ctx, 0, 1, cursor, many)
+		return err
+	})
+	return rows, next, err
+}
+
+func (r *run) missing(ctx context.Context, docs []shard.DocID) error {
+	copies, err := r.copies(ctx, docs)
+	if err != nil {
+		return err
+	}
+	gone := docs[:0]
+	for i, c := range copies {
+		if c == (stored{}) {
+			gone = append(gone, docs[i])
+		}
+	}
+	if err := r.compare(ctx, gone, make([]stored, len(gone))); err != nil {
+		return err
+	}
+	return r.pace(ctx, len(docs)-len(gone))
+}
+
+// compare compares some documents with what was read of them a moment ago. Those that differ are
+// looked at once more, the row first, and dealt with.
+func (r *run) compare(ctx context.Context, docs []shard.DocID, copies []stored) error {
+	if len(docs) == 0 {
+		return nil
+	}
+	quiet := r.quiet()
+	read, err := r.table().Read(ctx, docs, shard.Eventual)
+	if err != nil {
+		return fmt.Errorf("read rows: %w", err)
+	}
+	var differ []shard.DocID
+	for i, row := range read {
+		if r.finding(row, copies[i], quiet).Difference != shard.NoDifference {
+			differ = append(differ, docs[i])
+		}
+	}
+	found, err := r.Look(ctx, differ)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if err := r.deal(ctx, f); err != nil {
+			return err
+		}
+	}
+	return r.pace(ctx, len(docs))
+}
+
+// pace waits as long as so many documents may take.
+func (r *run) pace(ctx context.Context, n int) error {
+	if r.Rate <= 0 {
+		return ctx.Err()
+	}
+	return r.Clock.Sleep(ctx, time.Duration(float64(n)/r.Rate*float64(time.Second)))
+}
+
+// deal repairs one document, or lists it.
+func (r *run) deal(ctx context.Context, f Finding) error {
+	line := Line{Finding: f}
+	switch f.Difference {
+	case shard.NoDifference:
+		return nil
+	case shard.Busy, shard.Waiting:
+		r.report.Waiting++
+		return nil
+	case shard.Behind:
+		line.Outcome, line.Err = r.raise(ctx, f)
+	case shard.Undone:
+		line.Outcome, line.Err = r.reassert(ctx, f)
+	default:
+		line.Outcome = Resync
+	}
+	if line.Err != nil {
+		line.Outcome = Failed
+	}
+	r.report.Outcomes[line.Outcome]++
+	if r.Found != nil {
+		r.Found(line)
+	}
+	// A call that failed for one document may pass for the next one. A context that ended may not.
+	return ctx.Err()
+}
+
+// tries is how often a document is looked at anew that changed between look and write.
+const tries = 3
+
+// raise writes RAISE, and looks again where it is refused.
+func (r *run) raise(ctx context.Context, f Finding) (Outcome, error) {
+	for range tries {
+		if r.DryRun {
+			return Raised, nil
+		}
+		_, err := r.table().Write(ctx, shard.Raise(f.Row, f.Copy, f.quiet, r.Config.Expires(r.Clock.Now())))
+		refused, ok := shard.AsRefused(err)
+		if err == nil || ok && refused.Row.Committed == f.Copy.Key { // only its answer was lost
+			r.note(journal.Raised, f, f.Copy.Key)
+			return Raised, nil
+		}
+		if !ok {
+			return Failed, fmt.Errorf("RAISE: %w", err)
+		}
+		again, err := r.Look(ctx, []shard.DocID{f.Row.Doc})
+		if err != nil {
+			return Failed, err
+		}
+		if f = again[0]; f.Difference != shard.Behind {
+			break
+		}
+	}
+	return Later, nil
+}
+
+// reassert writes a committed delete once more, under a lease. A sink that throttles is asked again
+// after a wait.
+func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
+	if r.DryRun {
+		return Reasserted, nil
+	}
+	var out sink.Outcome
+	for n := range tries {
+		c, now := r.Config, r.Clock.Now()
+		l := shard.Lease{Doc: f.Row.Doc, Key: f.Row.Committed, Token: r.NewToken(), At: shard.MicrosOf(now)}
+		// As long as the request may take, and as it may be applied after it. The margin is for the
+		// time until it is sent.
+		until := now.Add(margin + c.Index.SinkDeadline + c.Index.Guard + c.ApplyDelay(r.SinkName))
+		_, err := r.table().Write(ctx, shard.Reassert(l.Doc, l.Key, l.Token, l.At, shard.MicrosOf(until)))
+		if refused, ok := shard.AsRefused(err); ok {
+			if refused.Row.Owner != l.Token {
+				return Later, nil
+			}
+			err = nil // only the answer was lost
+		}
+		if err != nil {
+			return Failed, fmt.Errorf("REASSERT: %w", err)
+		}
+		if late := r.Clock.Now().Sub(now); late > margin {
+			return Failed, fmt.Errorf("REASSERT took %s: the lease is too short for a request now", late)
+		}
+		out = r.delete(ctx, l)
+		if out.Kind == sink.Unknown || out.Kind == sink.Newer {
+			break // the lease stays until nothing can be applied any more
+		}
+		if _, err = r.table().Write(ctx, shard.Reasserted(l)); err != nil {
+			if refused, ok := shard.AsRefused(err); !ok || !shard.Ended(refused.Row, l, shard.Reasserted(l)) {
+				return Failed, fmt.Errorf("REASSERTED: %w", err)
+			}
+		}
+		if out.Kind == sink.Applied {
+			r.note(journal.Reasserted, f, l.Key)
+			return Reasserted, nil
+		}
+		if out.Kind != sink.Throttled || r.Clock.Sleep(ctx, max(out.RetryAfter, time.Second<<n)) != nil {
+			break
+		}
+	}
+	return Failed, fmt.Errorf("delete: %s: %s", out.Kind, out.Reason)
+}
+
+// margin is how long a REASSERT may take until its delete is sent.
+const margin = 5 * time.Second
+
+func (r *run) delete(ctx context.Context, l shard.Lease) sink.Outcome {
+	call, cancel := r.Clock.Deadline(ctx, r.Config.Index.SinkDeadline)
+	defer cancel()
+	out := r.Sink.Write(call, []sink.Op{{
+		Doc: l.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key, At: l.At.Time(),
+	}})
+	if len(out) != 1 {
+		return sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}
+	}
+	return out[0]
+}
+
+// note is the audit of what was changed.
+func (r *run) note(step journal.Step, f Finding, k shard.OrderKey) {
+	r.Journal.Note(journal.Note{
+		Step: step, At: r.Clock.Now(), Sink: r.SinkName, Doc: f.Row.Doc, Key: k, Old: f.Row,
+		Detail: "by " + r.By + ": the sink had " + f.Copy.Key.String() + ", the row " + f.Row.Committed.String(),
+	})
+}
