@@ -96,9 +96,9 @@ func (b *batch) delay(ctx context.Context) {
 	}
 }
 
-// attributes are those of the copy that waits for the event. The copy of a message of several events
-// says which one it is for. The others are done or have copies of their own: if each copy stood for
-// all of them, each would make copies of the others.
+// attributes are those of the copy that waits for the event. The copy of a message of several
+// events says which one it is for. The others are done or have copies of their own: if each copy
+// stood for all of them, each would make copies of the others.
 func (b *batch) attributes(p *pending) map[string]queue.Attribute {
 	m := &b.msgs[p.msg]
 	if b.state[p.msg].events == 1 {
