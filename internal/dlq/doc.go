@@ -10,6 +10,8 @@
 //     that.
 //   - A dead letter is parked byte for byte, once per document and order key, however often it
 //     arrives.
+//   - Events of a message that have no order key share one dead letter. Dead letters are stored
+//     round by round over the messages of a batch, while there is time; the next delivery goes on.
 //   - Nothing is parked while somebody may be writing it: a leased row sends the message back until
 //     the lease ends.
 //   - A message that SQS moved although its version never ran goes back to its lane, until it is

@@ -3,9 +3,11 @@ package dlq
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/backoff"
@@ -23,7 +25,8 @@ import (
 // Decoder turns a message into the events it carries. It returns at least one result and never
 // fails as a whole.
 type Decoder interface {
-	Decode(m queue.Message) []event.Result
+	// DecodeContext loads what pointers name under the context.
+	DecodeContext(ctx context.Context, m queue.Message) []event.Result
 }
 
 // Handler is dlq for one sink. All fields are required except Senders and Parallel.
@@ -47,18 +50,36 @@ type Handler struct {
 	Parallel fanout.Runner // nil for goroutines
 }
 
-// maxParallel bounds the messages that one invocation works on at once.
-const maxParallel = 16
+const (
+	// maxParallel bounds the calls that one invocation makes at once.
+	maxParallel = 16
+	// maxDecodes bounds the messages that are taken apart at once: a pointer may lead to a body of
+	// several megabytes, which is held twice for a moment.
+	maxDecodes = 4
+	// decodeTime is for loading the bodies that pointers name: a third of the function's time.
+	decodeTime = 10 * time.Second
+)
 
 // Handle judges the batch and returns the ids of the messages that the queue must keep, never nil,
-// each once. It does not fail as a whole: whatever goes wrong keeps the message it concerns.
+// each once. It does not fail as a whole: whatever goes wrong keeps the message it concerns. What
+// there was no time for stays too, and is not begun anew: what is stored by then is found stored.
 func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
-	settled := make([]bool, len(msgs))
-	h.Parallel.Each(maxParallel, len(msgs), func(i int) { settled[i] = h.settle(ctx, msgs[i]) })
+	jobs := make([]job, len(msgs))
+	for i, m := range msgs {
+		jobs[i] = job{h: h, m: m}
+	}
+	loading, cancel := h.Clock.Deadline(ctx, decodeTime)
+	defer cancel()
+	h.Parallel.Each(maxDecodes, len(jobs), func(i int) { jobs[i].read(loading) })
+	h.Parallel.Each(maxParallel, len(jobs), func(i int) { jobs[i].judge(ctx) })
+	// Round by round over the messages, so that one of many events keeps no other waiting.
+	tasks := rounds(jobs)
+	h.Parallel.Each(maxParallel, len(tasks), func(i int) { tasks[i].run(ctx) })
+
 	failed := make([]string, 0, len(msgs))
 	seen := make(map[string]bool, len(msgs))
-	for i, m := range msgs {
-		if !settled[i] && !seen[m.ID] {
+	for i := range jobs {
+		if m := &jobs[i].m; !jobs[i].done() && !seen[m.ID] {
 			seen[m.ID] = true
 			failed = append(failed, m.ID)
 		}
@@ -66,21 +87,91 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	return failed
 }
 
-// settle reports whether the message may go.
-func (h *Handler) settle(ctx context.Context, m queue.Message) bool {
-	l, err := deadletter.Read(m)
+// job is one message of an invocation. Its steps do not run beside each other, its tasks do.
+type job struct {
+	h       *Handler
+	m       queue.Message
+	ln      flight.Lane
+	claimed deadletter.Reason // of a dead letter that nobody vouches for, empty for any other message
+	results []event.Result    // the message's, where it is judged by what it carries
+	tasks   []task            // the dead letters to be stored
+	kept    bool              // the message stays, whatever its tasks do
+}
+
+// task stores one dead letter of a message.
+type task struct {
+	job    *job
+	letter deadletter.Letter
+	events []*verdict // those of a message that is judged by what it carries; the dead letter is theirs
+	stored bool
+}
+
+// run stores the dead letter, while there is time.
+func (t *task) run(ctx context.Context) {
 	switch {
-	case errors.Is(err, deadletter.ErrNoLetter):
-		return h.moved(ctx, m, "") // by SQS, or by a service that could not deliver it
-	case !h.believes(m.Sender):
-		return h.untrusted(ctx, m, l, err)
-	case err == nil:
-		return h.sent(ctx, l)
-	case errors.Is(err, deadletter.ErrSchema):
-		h.note(journal.Note{Step: journal.Schema, Message: m.ID, Detail: "dead letter"})
-		return false
+	case ctx.Err() != nil:
+	case t.events == nil:
+		t.stored = t.job.h.sent(ctx, t.letter)
+	default:
+		t.stored = t.job.bury(ctx, t)
 	}
-	return h.moved(ctx, m, "") // its facts are broken: judged by what it carries
+}
+
+// rounds are the tasks of all messages: the first of each, the second of each, and so on.
+func rounds(jobs []job) []*task {
+	var all []*task
+	for round, more := 0, true; more; round++ {
+		more = false
+		for i := range jobs {
+			if round < len(jobs[i].tasks) {
+				all, more = append(all, &jobs[i].tasks[round]), true
+			}
+		}
+	}
+	return all
+}
+
+// done reports whether the message may go.
+func (j *job) done() bool {
+	remaining := 0
+	for i := range j.tasks {
+		if !j.tasks[i].stored {
+			remaining++
+		}
+	}
+	if remaining > 0 && len(j.tasks) > 1 {
+		j.h.note(journal.Note{
+			Step: journal.Failed, Message: j.m.ID, Sent: j.m.Sent, Count: remaining,
+			Detail: fmt.Sprintf("%d of %d dead letters are not stored yet", remaining, len(j.tasks)),
+		})
+	}
+	return !j.kept && remaining == 0
+}
+
+// read finds out what the message is.
+func (j *job) read(ctx context.Context) {
+	l, err := deadletter.Read(j.m)
+	switch {
+	case errors.Is(err, deadletter.ErrNoLetter): // moved by SQS, or by a service that could not deliver it
+	case !j.h.believes(j.m.Sender):
+		if j.untrusted(l, err); j.kept {
+			return
+		}
+	case err == nil:
+		j.tasks = []task{{job: j, letter: l}}
+		return
+	case errors.Is(err, deadletter.ErrSchema):
+		j.h.note(journal.Note{Step: journal.Schema, Message: j.m.ID, Detail: "dead letter"})
+		j.kept = true
+		return
+	} // else its facts are broken: judged by what it carries
+	j.ln = lane(j.m.MovedFrom)
+	j.results = j.h.Sources.DecodeContext(ctx, j.m)
+	for i := range j.results {
+		// Each may be a part of a body that was loaded, and would keep the whole of it.
+		e := &j.results[i].Event
+		e.Data, e.DataRef, e.Version = "", "", ""
+	}
 }
 
 // believes reports whether the sender may say that a message is a dead letter (ADR 0019).
@@ -89,35 +180,36 @@ func (h *Handler) believes(sender string) bool {
 	return h.Senders == nil || role != "" && slices.Contains(h.Senders, role)
 }
 
-// untrusted settles what says that it is a dead letter and comes from nobody who sends them: it is
+// untrusted is about what says that it is a dead letter and comes from nobody who sends them: it is
 // forged, or from a role that there was before. It is judged by the message that it carries. l and
 // err are what Read made of it.
-func (h *Handler) untrusted(ctx context.Context, m queue.Message, l deadletter.Letter, err error) bool {
-	h.note(journal.Note{
-		Step: journal.Untrusted, Message: m.ID, Sent: m.Sent,
+func (j *job) untrusted(l deadletter.Letter, err error) {
+	j.h.note(journal.Note{
+		Step: journal.Untrusted, Message: j.m.ID, Sent: j.m.Sent,
 		Detail: "not sent by receive or index: judged by what it carries",
 	})
 	// What a function of before sends is followed by its REJECT or PARK. Until that is written, the
 	// row says less than the dead letter: the first receive comes too early.
-	if m.ReceiveCount <= 1 {
-		return false
+	if j.m.ReceiveCount <= 1 {
+		j.kept = true
+		return
 	}
 	if err != nil {
-		return h.moved(ctx, m, "")
+		return
 	}
-	first, marked := m.Attributes[queue.AttrFirstSent]
-	m.Body, m.Attributes = l.Body, l.Attributes
+	j.claimed = l.Reason
+	first, marked := j.m.Attributes[queue.AttrFirstSent]
+	j.m.Body, j.m.Attributes = l.Body, l.Attributes
 	if marked { // on the outside stands the earlier one of the two
-		m.Attributes = maps.Clone(m.Attributes)
-		if m.Attributes == nil {
-			m.Attributes = map[string]queue.Attribute{}
+		j.m.Attributes = maps.Clone(j.m.Attributes)
+		if j.m.Attributes == nil {
+			j.m.Attributes = map[string]queue.Attribute{}
 		}
-		m.Attributes[queue.AttrFirstSent] = first
+		j.m.Attributes[queue.AttrFirstSent] = first
 	}
-	return h.moved(ctx, m, l.Reason)
 }
 
-// sent settles a dead letter that receive or index sent: its event was counted there.
+// sent stores a dead letter that receive or index sent: its event was counted there.
 func (h *Handler) sent(ctx context.Context, l deadletter.Letter) bool {
 	if h.Config.DeadLetters == config.DeadLettersNone {
 		h.note(h.of(l.Facts, journal.Dropped, string(l.Reason)+": "+l.Detail))

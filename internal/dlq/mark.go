@@ -4,9 +4,7 @@ import (
 	"context"
 
 	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -14,14 +12,15 @@ import (
 // to the wrong queue or has keys that do not compare with the row's: none of them says anything
 // about the version that the row waits for. Nor does a message that SQS did not move: whoever sent
 // it here ends no version.
-func (v *verdict) marks(m queue.Message) bool {
-	return m.MovedFrom != "" && v.row.Doc == v.Doc && v.Key != "" &&
+func (j *job) marks(v *verdict) bool {
+	return j.m.MovedFrom != "" && v.row.Doc == v.Doc && v.Key != "" &&
 		(v.reason == deadletter.ReceiveCount || v.reason == deadletter.TooOld)
 }
 
 // mark is PARK after the dead letter is stored. It reports whether the message may go.
-func (h *Handler) mark(ctx context.Context, m queue.Message, ln flight.Lane, v *verdict) bool {
-	note := func(step journal.Step, detail string) { h.note(h.about(m, ln, &v.Event, step, detail)) }
+func (j *job) mark(ctx context.Context, v *verdict) bool {
+	h := j.h
+	note := func(step journal.Step, detail string) { j.note(&v.Event, step, detail) }
 	mark, row, err := h.rows().Park(ctx, v.Doc, v.Key, h.Config.Expires(h.Clock.Now()), v.row,
 		func(t shard.Transition) { note(journal.RowRefused, t.String()) })
 	switch {
@@ -30,7 +29,7 @@ func (h *Handler) mark(ctx context.Context, m queue.Message, ln flight.Lane, v *
 	case mark == shard.MarkForeign:
 		note(journal.Schema, "row")
 	case mark == shard.MarkLeased:
-		return h.wait(ctx, m, row.LeaseUntil)
+		h.wait(ctx, j.m, row.LeaseUntil)
 	case mark == shard.MarkAgain:
 		note(journal.Failed, "PARK: the row keeps changing")
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
@@ -36,15 +35,17 @@ type verdict struct {
 	until  shard.Micros // isLeased: the end of the lease
 }
 
-// moved settles a message that SQS's receive count moved here, or that came here without a run. Its
-// events are judged first; the message is one piece: while one of them is leased all wait, and
-// where one never ran all go back, to be judged again. claimed is the reason of a dead letter that
-// nobody vouches for, empty for any other message.
-func (h *Handler) moved(ctx context.Context, m queue.Message, claimed deadletter.Reason) bool {
-	ln := lane(m.MovedFrom)
-	verdicts, ok := h.judge(ctx, m, ln, claimed)
+// judge judges the events of a message that SQS's receive count moved here, or that came here
+// without a run. The message is one piece: while one of its events is leased all wait, and where
+// one never ran all go back, to be judged again. What is dead becomes the message's tasks.
+func (j *job) judge(ctx context.Context) {
+	if j.results == nil {
+		return
+	}
+	verdicts, ok := j.verdicts(ctx)
 	if !ok {
-		return false
+		j.kept = true
+		return
 	}
 	var until shard.Micros
 	back := false
@@ -55,45 +56,73 @@ func (h *Handler) moved(ctx context.Context, m queue.Message, claimed deadletter
 	switch {
 	case until != 0:
 		// The longest lease decides, because the message is one piece.
-		return h.wait(ctx, m, until)
+		j.h.wait(ctx, j.m, until)
+		j.kept = true
+		return
 	case back:
-		err := h.giveBack(ctx, m, ln)
+		err := j.giveBack(ctx)
 		if err == nil {
-			return true
+			return
 		}
 		// A message without room for the mark of a copy is parked below instead.
 		if !errors.Is(err, queue.ErrTooLarge) {
-			h.note(h.about(m, ln, &event.Event{}, journal.Failed, "give it back: "+err.Error()))
-			return false
+			j.note(&event.Event{}, journal.Failed, "give it back: "+err.Error())
+			j.kept = true
+			return
 		}
 	}
+	j.bound(verdicts)
+}
+
+// bound makes the tasks of those events that are dead: one for each dead letter. Those that have no
+// order key share one, and so does a version that is there twice.
+func (j *job) bound(verdicts []verdict) {
+	maker := deadletter.Of(j.m)
+	at := map[string]int{}
 	for i := range verdicts {
 		v := &verdicts[i]
 		if v.fate == neverRan {
 			v.reason, v.detail = deadletter.ReceiveCount, "never ran, and has no room to be sent again"
 			v.fate = isDead
 		}
-		if v.fate == isDead && !h.bury(ctx, m, ln, v) {
-			return false
+		if v.fate != isDead {
+			continue
+		}
+		l := maker.New(v.reason, v.detail, v.Doc, v.Key, v.Index, j.h.Clock.Now())
+		n, known := at[l.ID]
+		if !known {
+			l.Sink, l.Lane = j.h.Sink, string(j.ln)
+			if v.Key != "" && (v.row.Pending == v.Key || v.row.Claimed == v.Key) {
+				l.Refusals, l.LastError = v.row.Refusals, v.row.LastError
+			}
+			n, at[l.ID] = len(j.tasks), len(j.tasks)
+			j.tasks = append(j.tasks, task{job: j, letter: l})
+		}
+		j.tasks[n].events = append(j.tasks[n].events, v)
+	}
+	for i := range j.tasks {
+		if t := &j.tasks[i]; len(t.events) > 1 {
+			v := t.events[0]
+			t.letter = maker.New(v.reason, fmt.Sprintf("%d events, the first: %s", len(t.events), v.detail), v.Doc, v.Key,
+				v.Index, t.letter.Died)
+			t.letter.Sink, t.letter.Lane = j.h.Sink, string(j.ln)
 		}
 	}
-	return true
 }
 
-// judge decides every event by its row. It reports false where the message has to stay as it is.
-func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane, claimed deadletter.Reason) ([]verdict,
-	bool,
-) {
-	var verdicts []verdict
+// verdicts decides every event by its row. It reports false where the message has to stay as it is.
+func (j *job) verdicts(ctx context.Context) ([]verdict, bool) {
+	h := j.h
+	verdicts := make([]verdict, 0, len(j.results))
 	var docs []shard.DocID
 	var rowOf []int // the verdict of docs[i]
-	for i, r := range h.Sources.Decode(m) {
+	for i, r := range j.results {
 		v := verdict{Event: r.Event}
 		v.Index = i
 		switch {
 		case r.Invalid != nil:
-			if r.Invalid.Transient() && !h.overdue(m) {
-				h.note(h.about(m, ln, &v.Event, journal.Failed, r.Invalid.Error()))
+			if r.Invalid.Transient() && !h.overdue(j.m) {
+				j.note(&v.Event, journal.Failed, r.Invalid.Error())
 				return nil, false
 			}
 			v.Doc, v.Key, v.Class = r.Invalid.Doc, r.Invalid.Key, r.Invalid.Key.Class()
@@ -102,7 +131,7 @@ func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane, cl
 				v.detail = r.Invalid.Field + ": " + r.Invalid.Problem
 			}
 		case r.Skip != "":
-			h.note(h.about(m, ln, &v.Event, journal.Skipped, r.Skip))
+			j.note(&v.Event, journal.Skipped, r.Skip)
 		default:
 			docs, rowOf = append(docs, v.Doc), append(rowOf, len(verdicts))
 		}
@@ -115,12 +144,12 @@ func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane, cl
 	// section 5).
 	rows, err := h.rows().Read(ctx, docs, shard.Consistent)
 	if err != nil {
-		h.note(h.about(m, ln, &verdicts[rowOf[0]].Event, journal.Failed, "read the rows: "+err.Error()))
+		j.note(&verdicts[rowOf[0]].Event, journal.Failed, "read the rows: "+err.Error())
 		return nil, false
 	}
 	for i, at := range rowOf {
 		verdicts[at].row = rows[i]
-		h.byRow(m, ln, &verdicts[at], claimed)
+		j.byRow(&verdicts[at])
 		if verdicts[at].fate == isUnsure {
 			return nil, false
 		}
@@ -129,27 +158,27 @@ func (h *Handler) judge(ctx context.Context, m queue.Message, ln flight.Lane, cl
 }
 
 // byRow is what the row, read consistently, makes of an event.
-func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict, claimed deadletter.Reason) {
-	r, k := v.row, v.Key
-	switch shard.Judge(r, k, v.Class, h.aged(m)) {
+func (j *job) byRow(v *verdict) {
+	h, r, k := j.h, v.row, v.Key
+	switch shard.Judge(r, k, v.Class, h.aged(j.m)) {
 	case shard.Stale:
-		h.note(h.about(m, ln, &v.Event, journal.Superseded, "a newer version is committed"))
+		j.note(&v.Event, journal.Superseded, "a newer version is committed")
 		return
 	case shard.Duplicate:
-		h.note(h.about(m, ln, &v.Event, journal.Duplicate, "this version is committed"))
+		j.note(&v.Event, journal.Duplicate, "this version is committed")
 		return
 	case shard.Parked:
-		if claimed != "" {
+		if j.claimed != "" {
 			// This may be the very dead letter of which the row knows, and is not stored yet.
-			v.fate, v.reason, v.detail = isDead, claimed, "its row is marked dead: "+r.LastError
+			v.fate, v.reason, v.detail = isDead, j.claimed, "its row is marked dead: "+r.LastError
 			return
 		}
-		n := h.about(m, ln, &v.Event, journal.AlreadyDead, "its dead letter is stored")
+		n := j.about(&v.Event, journal.AlreadyDead, "its dead letter is stored")
 		n.Letter = deadletter.ID(v.Doc, k, "")
 		h.note(n)
 		return
 	case shard.Foreign:
-		h.note(h.about(m, ln, &v.Event, journal.Schema, "row"))
+		j.note(&v.Event, journal.Schema, "row")
 		v.fate = isUnsure
 		return
 	case shard.ClassMismatch:
@@ -157,14 +186,14 @@ func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict, claimed dea
 		v.detail = fmt.Sprintf("version: the row has versions of class %s, this one is %s", r.VersionClass, v.Class)
 		return
 	case shard.TooOld:
-		if m.MovedFrom == "" {
+		if j.m.MovedFrom == "" {
 			v.fate = neverRan // receive judges it
 			break
 		}
 		v.fate, v.reason, v.detail = isDead, deadletter.TooOld,
 			"older than rows are kept, and nothing committed to judge it by"
 	case shard.Held:
-		v.fate, v.reason, v.detail = h.held(m, ln, v)
+		v.fate, v.reason, v.detail = j.held(v)
 	}
 	if r.LeaseUntil >= h.now() {
 		v.fate, v.until = isLeased, r.LeaseUntil
@@ -172,19 +201,20 @@ func (h *Handler) byRow(m queue.Message, ln flight.Lane, v *verdict, claimed dea
 }
 
 // held is the fate of a version that nothing has decided yet.
-func (h *Handler) held(m queue.Message, ln flight.Lane, v *verdict) (fate, deadletter.Reason, string) {
+func (j *job) held(v *verdict) (fate, deadletter.Reason, string) {
+	h := j.h
 	if sink, _ := h.Config.SinkFor(string(v.Doc.Collection())); sink != h.Sink {
 		return isDead, deadletter.Contract, fmt.Sprintf(
 			"collection: %s belongs to sink %s, but this was in a queue of sink %s", v.Doc.Collection(), sink, h.Sink)
 	}
 	switch {
-	case m.MovedFrom == "":
+	case j.m.MovedFrom == "":
 		// Whatever the row says of other copies, this one has not run: receive judges it.
 		return neverRan, "", ""
 	case v.row.Claimed > v.Key:
-		h.note(h.about(m, ln, &v.Event, journal.Blocked, "a newer version was claimed and may be in the sink"))
+		j.note(&v.Event, journal.Blocked, "a newer version was claimed and may be in the sink")
 		return isDead, deadletter.ReceiveCount, "a newer version was claimed without an answer"
-	case v.row.Claimed < v.Key && !h.overdue(m):
+	case v.row.Claimed < v.Key && !h.overdue(j.m):
 		return neverRan, "", ""
 	case v.row.Claimed < v.Key:
 		return isDead, deadletter.ReceiveCount, "never ran, for longer than " + h.Config.Retry.DeadDeadline.String()
@@ -193,7 +223,7 @@ func (h *Handler) held(m queue.Message, ln flight.Lane, v *verdict) (fate, deadl
 }
 
 // wait keeps the message away until the lease has ended.
-func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros) bool {
+func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros) {
 	// A microsecond after the lease, in whole seconds, and at most the twelve hours of SQS.
 	d := min(queue.WholeSeconds(until.Sub(h.now())+1), queue.MaxHold)
 	// refused: it comes back when its visibility ends, and is judged again
@@ -206,22 +236,22 @@ func (h *Handler) wait(ctx context.Context, m queue.Message, until shard.Micros)
 		Step: journal.Waiting, Message: m.ID, Sent: m.Sent, Until: until.Time(),
 		Detail: "leased: not parked before the lease ends",
 	})
-	return false
 }
 
 // giveBack sends the message to its lane again, no newer than it is. A crash after it sends it
 // twice, which the rows bear.
-func (h *Handler) giveBack(ctx context.Context, m queue.Message, ln flight.Lane) error {
-	out, err := deadletter.Copy(m.Body, m.Attributes, m.FirstSent(), h.Config.Retry.BackoffMax)
+func (j *job) giveBack(ctx context.Context) error {
+	h := j.h
+	out, err := deadletter.Copy(j.m.Body, j.m.Attributes, j.m.FirstSent(), h.Config.Retry.BackoffMax)
 	if err != nil {
 		return err
 	}
 	// SQS delays a message by 15 minutes at most.
 	out.Delay = min(out.Delay, queue.MaxDelay)
-	if err := queue.ErrorAt(h.queue(ln).Send(ctx, []queue.Outgoing{out}), 0); err != nil {
+	if err := queue.ErrorAt(h.queue(j.ln).Send(ctx, []queue.Outgoing{out}), 0); err != nil {
 		return err
 	}
-	n := h.about(m, ln, &event.Event{}, journal.Returned, "it never ran")
+	n := j.about(&event.Event{}, journal.Returned, "it never ran")
 	n.Until = h.Clock.Now().Add(out.Delay)
 	h.note(n)
 	return nil
@@ -238,34 +268,34 @@ func (h *Handler) aged(m queue.Message) bool {
 	return h.Config.Lifecycle.Aged(m.FirstSent(), h.Clock.Now())
 }
 
-// bury parks an event and marks its row.
-func (h *Handler) bury(ctx context.Context, m queue.Message, ln flight.Lane, v *verdict) bool {
-	l := deadletter.New(m, v.reason, v.detail, v.Doc, v.Key, v.Index, h.Clock.Now())
-	l.Sink, l.Lane = h.Sink, string(ln)
-	if v.Key != "" && (v.row.Pending == v.Key || v.row.Claimed == v.Key) {
-		l.Refusals, l.LastError = v.row.Refusals, v.row.LastError
-	}
+// bury parks a dead letter, marks its row and notes its events.
+func (j *job) bury(ctx context.Context, t *task) bool {
+	h, v := j.h, t.events[0]
 	step := journal.DeadLettered
 	if h.Config.DeadLetters == config.DeadLettersNone {
 		step = journal.Dropped
-	} else if !h.store(ctx, l) {
+	} else if !h.store(ctx, t.letter) {
 		return false
 	}
 	// PARK only after the dead letter is stored (design section 10).
-	if v.marks(m) && !h.mark(ctx, m, ln, v) {
+	if j.marks(v) && !j.mark(ctx, v) {
 		return false
 	}
-	n := h.about(m, ln, &v.Event, step, string(v.reason)+": "+l.Detail)
-	n.Letter = l.ID
-	h.note(n)
+	for _, v := range t.events {
+		n := j.about(&v.Event, step, string(t.letter.Reason)+": "+t.letter.Detail)
+		n.Letter = t.letter.ID
+		h.note(n)
+	}
 	return true
 }
 
-func (h *Handler) about(m queue.Message, ln flight.Lane, e *event.Event, step journal.Step,
-	detail string,
-) journal.Note {
+func (j *job) note(e *event.Event, step journal.Step, detail string) {
+	j.h.note(j.about(e, step, detail))
+}
+
+func (j *job) about(e *event.Event, step journal.Step, detail string) journal.Note {
 	return journal.Note{
-		Step: step, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(ln), Message: m.ID, Event: e.Index, Sent: m.Sent,
+		Step: step, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(j.ln), Message: j.m.ID, Event: e.Index, Sent: j.m.Sent,
 		Detail: detail,
 	}
 }

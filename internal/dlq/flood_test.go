@@ -1,0 +1,177 @@
+package dlq_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+var asS3 = map[string]queue.Attribute{queue.AttrSource: queue.Text("s3")}
+
+// faulty is a body of S3 records without a key.
+func faultyRecords(n int) string {
+	return `{"Records":[` + strings.Repeat(`{"eventSource":"aws:s3"},`, n-1) + `{"eventSource":"aws:s3"}]}`
+}
+
+// counted counts the calls of an invocation, in their order.
+type counted struct {
+	mu    sync.Mutex
+	calls []fault.Op
+	after func(op fault.Op) // nil for nothing
+}
+
+func (c *counted) Decide(_ context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, op)
+	if c.after != nil {
+		c.after(op)
+	}
+	return fault.OK
+}
+
+func (c *counted) of(call string) (n int) {
+	for _, op := range c.calls {
+		if op.Call == call {
+			n++
+		}
+	}
+	return n
+}
+
+// A1: one moved message of faulty records was parked once for each, in every try.
+func TestAMessageOfFaultyEventsIsOneDeadLetter(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		const n = 400
+		b.move(b.live, b.send(b.live, faultyRecords(n), asS3))
+		var c counted
+		b.faulty(&c)
+		b.keeps(0, "it is parked")
+		b.want(1, 0, 0)
+		if got := c.of("PutLetter"); got != 1 {
+			b.Errorf("it was parked %d times, want once", got)
+		}
+		if got := b.parked()[0]; !strings.HasPrefix(got.Detail, fmt.Sprint(n, " events")) {
+			b.Errorf("detail %q, want it to say how many events", got.Detail)
+		}
+		b.Noted(journal.DeadLettered, n)
+		b.Noted(journal.Parked, 1)
+	})
+}
+
+// moveMany has SQS move a message of n deletions that were never committed and are too old to run.
+func (b *bench) moveMany(n int) queue.Message {
+	b.Helper()
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprint("k", i)
+	}
+	m := b.send(b.live, s3Records(keys...), asS3)
+	return m
+}
+
+// The parts of one invocation go round by message: who has few events does not wait for who has
+// many.
+func TestManyEventsOfOneMessageDoNotKeepOthersWaiting(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		const many = 300
+		b.h.Parallel = func(_, n int, f func(int)) { // in order, so that time ends at the same task
+			for i := range n {
+				f(i)
+			}
+		}
+		b.moveMany(many)
+		for i := range 9 {
+			b.send(b.live, put(fmt.Sprint("small", i), 1), nil)
+		}
+		time.Sleep(b.Config.Retry.DeadDeadline + time.Second)
+		b.Take(b.live) // received for the last time: moved
+		ctx, end := context.WithCancel(b.Context())
+		defer end()
+		var c counted
+		parks := 0
+		c.after = func(op fault.Op) {
+			if op.Call == "PutLetter" {
+				if parks++; parks == 60 {
+					end() // time is up
+				}
+			}
+		}
+		b.faulty(&c)
+		ms, err := b.dead.Receive(b.Context(), 100, 0)
+		if err != nil || len(ms) != 10 {
+			b.Fatalf("%d messages moved, error %v", len(ms), err)
+		}
+		kept := b.h.Handle(ctx, ms)
+		large := slices.IndexFunc(ms, func(m queue.Message) bool { return len(m.Body) > 5000 })
+		if len(kept) != 1 || kept[0] != ms[large].ID {
+			b.Errorf("kept %v, want the large message alone", kept)
+		}
+		first := len(b.parked())
+		if first != 59 {
+			b.Errorf("%d dead letters after the first try, want the 59 that there was time for", first)
+		}
+
+		// The next try does not do again what was done.
+		c = counted{}
+		b.faulty(&c)
+		if kept := b.h.Handle(b.Context(), ms); len(kept) != 0 {
+			b.Errorf("kept %v", kept)
+		}
+		if got := c.of("PutLetter"); got != many+9-first {
+			b.Errorf("%d dead letters were parked by the second try, want the remaining %d", got, many+9-first)
+		}
+		b.want(many+9, 0, 10)
+	})
+}
+
+// A pointer is loaded for a part of the invocation's time only.
+func TestAPointerThatDoesNotLoadLeavesTimeForTheRest(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.Sources = b.Sources.WithLoader(func(ctx context.Context, _, _ string) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		b.h.Sources = b.Sources
+		pointer := `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]`
+		b.send(b.live, pointer, nil)
+		b.send(b.live, "not JSON", nil)
+		time.Sleep(time.Minute)
+		b.Take(b.live) // received for the last time: moved
+		if got := b.dead.Counts().Total(); got != 2 {
+			b.Fatalf("%d messages moved, want 2", got)
+		}
+		ctx, end := context.WithTimeout(b.Context(), 30*time.Second)
+		defer end()
+		ms, _ := b.dead.Receive(ctx, 100, 0)
+		if kept := b.h.Handle(ctx, ms); len(kept) != 1 {
+			b.Errorf("kept %v, want the pointer's message", kept)
+		}
+		if ctx.Err() != nil {
+			b.Error("the loader took all of the time")
+		}
+		b.want(1, 0, 2)
+	})
+}
+
+// One dead letter of each message is a task, too.
+func TestDeadLettersThatWereSentGoRoundWithTheRest(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.move(b.live, b.moveMany(1))
+		for i := range 5 {
+			body := put(fmt.Sprint(i), 1)
+			b.SendLetter(b.dead, queue.Message{ID: "m", Body: body, Sent: time.Now()}, b.EventOf(body), deadletter.Refusals)
+		}
+		b.keeps(0, "five are parked, one never ran")
+		b.want(5, 1, 0)
+	})
+}
