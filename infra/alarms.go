@@ -229,6 +229,7 @@ func (l *Lull) newAlarm(sink string, a alarm) {
 		props.AlarmActions, props.OkActions = &actions, &actions
 	}
 	a.watch(props)
+	l.alarmARNs = append(l.alarmARNs, arn("cloudwatch", "alarm:"+*props.AlarmName))
 	awscloudwatch.NewCfnAlarm(scope, jsii.String("Alarm-"+a.kind), props)
 }
 

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -165,6 +166,33 @@ func TestAlarmsOnServicesNameWhatIsThere(t *testing.T) {
 	}
 	if watched < 20 {
 		t.Errorf("watched %d dimensions: the test looks in the wrong place", watched)
+	}
+}
+
+// What the runbook's pages look at first is on the dashboard, and so is every alarm.
+func TestTheDashboardShowsWhatTheRunbookLooksAt(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, fullStack)
+	r := s.named(t, "AWS::CloudWatch::Dashboard", "DashboardName", "full")
+	body := s.text(r.Properties["DashboardBody"])
+	var board struct{ Widgets []map[string]any }
+	if err := json.Unmarshal([]byte(body), &board); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	shown := items(dig(board.Widgets[len(board.Widgets)-1], "properties", "alarms"))
+	for _, a := range s.all("AWS::CloudWatch::Alarm") {
+		if name := "arn:${AWS::Partition}:cloudwatch:${AWS::Region}:${AWS::AccountId}:alarm:" +
+			s.text(a.Properties["AlarmName"]); !slices.Contains(shown, any(name)) {
+			t.Errorf("%s is not shown", name)
+		}
+	}
+	for _, metric := range []string{
+		metrics.Freshness, "LaunchLost", "ExecutionsFailed", "ExecutionThrottled", "Throttles", "Errors",
+		"ApproximateAgeOfOldestMessage", "ConsumedWriteCapacityUnits", "CircuitOpened",
+	} {
+		if !strings.Contains(body, `"`+metric+`"`) {
+			t.Errorf("%s is not shown", metric)
+		}
 	}
 }
 

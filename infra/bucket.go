@@ -1,6 +1,8 @@
 package infra
 
 import (
+	"strings"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/constructs-go/constructs/v10"
@@ -14,6 +16,19 @@ import (
 // keep their messages, which is 14 days. Dead letters and scheduled events never expire.
 const flightDays = 15
 
+// formerDays is how long what was deleted or written over can be had back: as long as a dead letter
+// may wait in its queue.
+const formerDays = 14
+
+// former is the rule for what was deleted or written over below a prefix.
+func former(prefix string) *awss3.LifecycleRule {
+	return &awss3.LifecycleRule{
+		Id: jsii.String("former-" + strings.TrimSuffix(prefix, "/")), Prefix: jsii.String(prefix),
+		NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(formerDays)),
+		ExpiredObjectDeleteMarker:   jsii.Bool(true),
+	}
+}
+
 // newBucket is the bucket of flights, dead letters and scheduled events.
 func newBucket(scope constructs.Construct, p *Props) awss3.Bucket {
 	props := &awss3.BucketProps{
@@ -22,11 +37,18 @@ func newBucket(scope constructs.Construct, p *Props) awss3.Bucket {
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
 		Encryption:        awss3.BucketEncryption_S3_MANAGED,
 		EnforceSSL:        jsii.Bool(p.policies()),
-		LifecycleRules: &[]*awss3.LifecycleRule{{
-			Id:         jsii.String("flights"),
-			Prefix:     jsii.String(s3.FlightPrefix),
-			Expiration: awscdk.Duration_Days(jsii.Number(flightDays)),
-		}},
+		// A dead letter is the only copy of its message: what is deleted or written over stays a while.
+		Versioned: jsii.Bool(true),
+		LifecycleRules: &[]*awss3.LifecycleRule{
+			{
+				Id:         jsii.String("flights"),
+				Prefix:     jsii.String(s3.FlightPrefix),
+				Expiration: awscdk.Duration_Days(jsii.Number(flightDays)),
+				// Each flight leaves one, and nobody asks for it.
+				NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(1)),
+			},
+			former(s3.DeadPrefix), former(s3.SchedulePrefix),
+		},
 		RemovalPolicy: p.removal(),
 	}
 	if p.policies() {

@@ -39,17 +39,22 @@ func (l *Lull) newDashboard() {
 	for _, name := range sinkNames(l.props.Config) {
 		graphs = append(graphs, l.Sinks[name].graphs()...)
 	}
-	widgets := make([]any, len(graphs))
+	widgets := make([]any, len(graphs), len(graphs)+1)
 	for i, g := range graphs {
 		widgets[i] = g.widget(i)
 	}
+	widgets = append(widgets, map[string]any{
+		"type": "alarm", "width": graphsInRow * graphWidth, "height": graphHeight, "x": 0,
+		"y":          (len(graphs) + graphsInRow - 1) / graphsInRow * graphHeight,
+		"properties": map[string]any{"title": "alarms", "alarms": l.alarmARNs},
+	})
 	body, err := json.Marshal(map[string]any{"widgets": widgets})
 	if err != nil {
 		panic(fmt.Errorf("write dashboard: %w", err)) // texts and numbers: cannot happen
 	}
 	awscloudwatch.NewCfnDashboard(l.Construct, jsii.String("Dashboard"), &awscloudwatch.CfnDashboardProps{
 		DashboardName: jsii.String(names.Of(l.props.Config).Dashboard()),
-		DashboardBody: awscdk.Fn_Sub(jsii.String(string(body)), nil),
+		DashboardBody: jsii.String(string(body)),
 	})
 }
 
@@ -70,6 +75,8 @@ func (s *Sink) graphs() []graph {
 		{s.Name + ": freshness, p99 in ms", "p99", fresh},
 		{s.Name + ": what became of events", "Sum", steps(journal.Received, journal.Committed, journal.Superseded,
 			journal.Stale, journal.Duplicate)},
+		{s.Name + ": flights", "Sum", append(steps(journal.LaunchLost), s.executions("ExecutionsStarted",
+			"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionThrottled")...)},
 		{s.Name + ": what must not be", "Sum", steps(journal.Stuck, journal.SinkNewer, journal.Blocked, journal.Schema,
 			journal.LeaseLost, journal.Parked)},
 		{s.Name + ": the sink's health", "Sum", steps(journal.CircuitOpened, journal.OutcomeUnknown, journal.Released,
@@ -78,6 +85,7 @@ func (s *Sink) graphs() []graph {
 		{s.Name + ": messages held", "Maximum", queues("ApproximateNumberOfMessagesNotVisible")},
 		{s.Name + ": oldest message, s", "Maximum", queues("ApproximateAgeOfOldestMessage")},
 		{s.Name + ": function errors", "Sum", s.functions("Errors")},
+		{s.Name + ": throttles", "Sum", s.functions("Throttles")},
 		{s.Name + ": function time, p99 in ms", "p99", s.functions("Duration")},
 		{s.Name + ": concurrency", "Maximum", s.functions("ConcurrentExecutions")},
 	}
@@ -97,7 +105,7 @@ func (g graph) widget(i int) map[string]any {
 		"type": "metric", "width": graphWidth, "height": graphHeight,
 		"x": i % graphsInRow * graphWidth, "y": i / graphsInRow * graphHeight,
 		"properties": map[string]any{
-			"title": g.title, "stat": g.statistic, "period": int(alarmPeriod.Seconds()), "region": "${AWS::Region}",
+			"title": g.title, "stat": g.statistic, "period": int(alarmPeriod.Seconds()), "region": *awscdk.Aws_REGION(),
 			"metrics": lines,
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
 	"os"
@@ -221,6 +222,23 @@ func (p *Props) checkPlace(fs *faultList) {
 	}
 	if a := p.architecture(); a != ARM64 && a != X86_64 {
 		fs.add("Architecture", string(a), "is not one of Lambda's", "write arm64 or x86_64")
+	}
+	for _, f := range slices.Sorted(maps.Keys(p.Memory)) {
+		if mb := p.Memory[f]; !slices.Contains(names.Functions(), f) || mb < 128 || mb > 10_240 {
+			fs.add("Memory", string(f)+"="+strconv.Itoa(mb), "is not a function and its memory",
+				"write receive, index, prune or dlq, and 128 to 10240 MB (LULL_MEMORY)")
+		}
+	}
+	if p.IndexConcurrency < 0 {
+		fs.add("IndexConcurrency", strconv.Itoa(p.IndexConcurrency), "is negative",
+			"write how many invocations of index may run at once, or 0 for no limit (LULL_INDEX_CONCURRENCY)")
+	}
+	if w := p.Warm; w != (Throughput{}) && (w.Reads < 12_000 || w.Writes < 4_000) {
+		fs.add("Warm", fmt.Sprintf("%d,%d", w.Reads, w.Writes), "is less than every new table takes",
+			"write at least 12000,4000, or leave it out (LULL_WARM_THROUGHPUT)")
+	}
+	if !slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, p.logLevel()) {
+		fs.add("LogLevel", p.LogLevel, "is not a level", "write DEBUG, INFO, WARN or ERROR (LULL_LOG_LEVEL)")
 	}
 	if p.PlainHTTP && !p.Ephemeral {
 		fs.add("PlainHTTP", "true", "would let messages travel unencrypted",

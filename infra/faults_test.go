@@ -131,6 +131,11 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 			func(p *Props) { p.Architecture = "mips" },
 			[]string{"Architecture", "AssetDir"},
 		},
+		"memory of nothing":   {func(p *Props) { p.Memory = map[Function]int{"indx": 512} }, []string{"Memory"}},
+		"too little memory":   {func(p *Props) { p.Memory = map[Function]int{names.Index: 64} }, []string{"Memory"}},
+		"less than nobody":    {func(p *Props) { p.IndexConcurrency = -1 }, []string{"IndexConcurrency"}},
+		"a lukewarm table":    {func(p *Props) { p.Warm = Throughput{Reads: 20_000, Writes: 1_000} }, []string{"Warm"}},
+		"an unknown level":    {func(p *Props) { p.LogLevel = "LOUD" }, []string{"LogLevel"}},
 		"plain HTTP for real": {func(p *Props) { p.PlainHTTP = true }, []string{"PlainHTTP"}},
 		"an unknown sink": {
 			func(p *Props) { p.Upstreams = []Upstream{{Sink: "other"}} },

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ const deadVisibility = 6 * lambda.DLQTimeout
 // Memory in MB. A function has processor time in proportion: 1,769 MB is one core. receive decodes
 // 1,000 messages and writes 32 rows at a time, index the same and a bulk request of 5 MB; the
 // others wait for the network.
-var memory = map[names.Function]float64{names.Receive: 512, names.Index: 1024, names.Prune: 512, names.DLQ: 256}
+var defaultMemory = map[names.Function]int{names.Receive: 512, names.Index: 1024, names.Prune: 512, names.DLQ: 256}
 
 // Purposes of the functions, for people who find them in the console.
 var purposes = map[names.Function]string{
@@ -76,10 +77,16 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		Handler:      jsii.String(bootstrap),
 		Code:         code,
 		Timeout:      seconds(s.timeout(f)),
-		MemorySize:   jsii.Number(memory[f]),
+		MemorySize:   jsii.Number(float64(p.memory(f))),
 		Role:         role,
 		LogGroup:     log,
-		Environment:  s.environment(f),
+		// Lambda's own lines of every invocation are left out, those of what went wrong are kept. Its
+		// filter takes metrics for lines at INFO, so the functions themselves leave out what is below
+		// their level.
+		LoggingFormat:         awslambda.LoggingFormat_JSON,
+		SystemLogLevelV2:      awslambda.SystemLogLevel_WARN,
+		ApplicationLogLevelV2: p.applicationLevel(),
+		Environment:           s.environment(f),
 		// A redrive or a scheduled event passes SQS and this function many times without being a loop:
 		// Lambda would stop it at the 16th.
 		RecursiveLoop: awslambda.RecursiveLoop_ALLOW,
@@ -88,6 +95,9 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		},
 	})
 	s.place(f, fn)
+	if n := p.IndexConcurrency; f == names.Index && n > 0 {
+		raw[awslambda.CfnFunction](fn).SetReservedConcurrentExecutions(jsii.Number(float64(n)))
+	}
 	return &Deployed{Function: fn, Log: log, role: role, Alias: awslambda.NewAlias(s.scope, jsii.String(id+"Alias"),
 		&awslambda.AliasProps{
 			AliasName: jsii.String(names.Alias),
@@ -99,6 +109,7 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 func (s *Sink) environment(f names.Function) *map[string]*string {
 	env := map[string]*string{
 		lambda.EnvSink:      jsii.String(s.Name),
+		lambda.EnvLogLevel:  jsii.String(s.lull.props.logLevel()),
 		lambda.EnvTable:     s.lull.Table.TableName(),
 		lambda.EnvBucket:    s.lull.Bucket.BucketName(),
 		lambda.EnvLiveQueue: s.Queues.Live.QueueUrl(),
@@ -135,6 +146,17 @@ func (s *Sink) place(f names.Function, fn awslambda.Function) {
 		SubnetIds:        jsii.Strings(vpc.SubnetIDs...),
 		SecurityGroupIds: jsii.Strings(vpc.SecurityGroupIDs...),
 	})
+}
+
+func (p *Props) memory(f names.Function) int { return cmp.Or(p.Memory[f], defaultMemory[f]) }
+
+func (p *Props) logLevel() string { return cmp.Or(p.LogLevel, "INFO") }
+
+func (p *Props) applicationLevel() awslambda.ApplicationLogLevel {
+	if p.logLevel() == "DEBUG" {
+		return awslambda.ApplicationLogLevel_DEBUG
+	}
+	return awslambda.ApplicationLogLevel_INFO
 }
 
 func (p *Props) lambdaArchitecture() awslambda.Architecture {

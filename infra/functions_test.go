@@ -28,7 +28,11 @@ func TestFunctionsAreDeployedAsTheSettingsSay(t *testing.T) {
 		r := s.named(t, "AWS::Lambda::Function", "FunctionName", name)
 		same(t, name, r, map[string]any{
 			"Runtime": "provided.al2023", "Handler": "bootstrap", "Architectures.#0": "arm64", "Architectures.#1": nil,
-			"Timeout": timeout, "MemorySize": memory[f], "RecursiveLoop": "Allow", "VpcConfig": nil, "Layers": nil,
+			"Timeout": timeout, "MemorySize": float64(defaultMemory[f]),
+			"LoggingConfig.LogFormat": "JSON", "LoggingConfig.SystemLogLevel": "WARN",
+			"LoggingConfig.ApplicationLogLevel":    "INFO",
+			"Environment.Variables.LULL_LOG_LEVEL": "INFO",
+			"RecursiveLoop":                        "Allow", "VpcConfig": nil, "Layers": nil,
 			"DeadLetterConfig":             nil,
 			"ReservedConcurrentExecutions": nil,
 		})
@@ -72,7 +76,7 @@ func TestTheEnvironmentHoldsNamesAndARNsOnly(t *testing.T) {
 	s := stackOf(t, fullStack)
 	machine := "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:full-archive-standard"
 	common := map[string]string{
-		lambda.EnvSink: "archive", lambda.EnvTable: "{globaltable full-shards}",
+		lambda.EnvSink: "archive", lambda.EnvLogLevel: "DEBUG", lambda.EnvTable: "{globaltable full-shards}",
 		lambda.EnvBucket:    "{bucket full-${AWS::AccountId}-${AWS::Region}}",
 		lambda.EnvLiveQueue: "{queue full-archive-live}", lambda.EnvBulkQueue: "{queue full-archive-bulk}",
 	}
@@ -98,6 +102,26 @@ func TestTheEnvironmentHoldsNamesAndARNsOnly(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", f, got, more)
 		}
 	}
+}
+
+// What Props say of memory, concurrency, log level and the table's warm throughput: REVIEW W11 to
+// W14.
+func TestFunctionsAndTableTakeWhatPropsSay(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, fullStack)
+	for f, want := range map[names.Function]map[string]any{
+		names.Receive: {"MemorySize": 1024.0, "ReservedConcurrentExecutions": nil},
+		names.Index:   {"MemorySize": 1024.0, "ReservedConcurrentExecutions": 25.0},
+		names.DLQ:     {"MemorySize": 256.0, "ReservedConcurrentExecutions": nil},
+	} {
+		want["LoggingConfig.ApplicationLogLevel"] = "DEBUG"
+		same(t, string(f), s.named(t, "AWS::Lambda::Function", "FunctionName", "full-search-"+string(f)), want)
+	}
+	same(t, "table", s.named(t, "AWS::DynamoDB::GlobalTable", "TableName", "full-shards"), map[string]any{
+		"WarmThroughput.ReadUnitsPerSecond": 24_000.0, "WarmThroughput.WriteUnitsPerSecond": 8_000.0,
+	})
+	same(t, "table", stackOf(t, plainStack).named(t, "AWS::DynamoDB::GlobalTable", "TableName", "plain-shards"),
+		map[string]any{"WarmThroughput": nil})
 }
 
 func TestOnlyIndexIsInTheVPC(t *testing.T) {

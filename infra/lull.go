@@ -21,7 +21,8 @@ type Lull struct {
 	// Operators are the roles of the command line, by name.
 	Operators map[string]Operator
 
-	props *Props
+	props     *Props
+	alarmARNs []string // for the dashboard
 }
 
 // NewLull builds lull below scope. It panics where Props.Validate has faults, before anything is

@@ -178,6 +178,8 @@ func fullProps(stack awscdk.Stack) *Props {
 				Sink: "archive", Lane: flight.Bulk,
 			},
 		},
+		Memory: map[Function]int{names.Receive: 1024}, IndexConcurrency: 25, LogLevel: "DEBUG",
+		Warm:    Throughput{Reads: 24_000, Writes: 8_000},
 		Protect: true, ReadKeyARNs: []string{readKeyARN},
 		Vpc: &Vpc{SubnetIDs: []string{"subnet-a", "subnet-b"}, SecurityGroupIDs: []string{"sg-a"}},
 		Key: awskms.Key_FromKeyArn(stack, jsii.String("Key"),

@@ -47,6 +47,17 @@ type Props struct {
 	// AlarmTopic is told when an alarm goes off and when it ends. Default nil: alarms are only seen
 	// in CloudWatch.
 	AlarmTopic awssns.ITopic
+	// Memory is the memory of functions in MB, 128 to 10,240, by function. Default: what they were
+	// measured with.
+	Memory map[Function]int
+	// IndexConcurrency is the most invocations of index at once, for each sink: it is reserved, so that
+	// the other functions of the account keep theirs. Default 0: whatever the account has.
+	IndexConcurrency int
+	// Warm is how many reads and writes a second the table takes at once. Default zero: what a new
+	// table takes, about 12,000 units of reads and 4,000 of writes.
+	Warm Throughput
+	// LogLevel is DEBUG, INFO, WARN or ERROR. Default INFO. Metrics do not depend on it.
+	LogLevel string
 	// LogRetention is how long logs are kept. Default a month.
 	LogRetention awslogs.RetentionDays
 
@@ -67,6 +78,9 @@ type Props struct {
 	// endpoint. Only with Ephemeral.
 	PlainHTTP bool
 }
+
+// Throughput is in read and write units a second.
+type Throughput struct{ Reads, Writes int }
 
 // Architecture is an instruction set.
 type Architecture string

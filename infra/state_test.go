@@ -74,7 +74,13 @@ func TestTheBucketIsClosedAndOnlyFlightsExpire(t *testing.T) {
 			"LifecycleConfiguration.Rules.#0.Prefix":                                                           "flights/",
 			"LifecycleConfiguration.Rules.#0.ExpirationInDays":                                                 15.0,
 			"LifecycleConfiguration.Rules.#0.Status":                                                           "Enabled",
-			"LifecycleConfiguration.Rules.#1":                                                                  nil,
+			"LifecycleConfiguration.Rules.#0.NoncurrentVersionExpiration.NoncurrentDays":                       1.0,
+			"LifecycleConfiguration.Rules.#1.Prefix":                                                           "dead/",
+			"LifecycleConfiguration.Rules.#1.ExpirationInDays":                                                 nil,
+			"LifecycleConfiguration.Rules.#1.NoncurrentVersionExpiration.NoncurrentDays":                       14.0,
+			"LifecycleConfiguration.Rules.#2.Prefix":                                                           "scheduled/",
+			"LifecycleConfiguration.Rules.#3":                                                                  nil,
+			"VersioningConfiguration.Status":                                                                   "Enabled",
 			"BucketEncryption.ServerSideEncryptionConfiguration.#0.ServerSideEncryptionByDefault.SSEAlgorithm": "AES256",
 		})
 	}

@@ -35,9 +35,20 @@ func newTable(scope constructs.Construct, p *Props) awsdynamodb.TableV2 {
 		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
 			PointInTimeRecoveryEnabled: jsii.Bool(true),
 		},
+		WarmThroughput:     p.Warm.warm(),
 		DeletionProtection: jsii.Bool(p.Protect),
 		RemovalPolicy:      p.removal(),
 	})
+}
+
+// warm is nil where nothing is asked for.
+func (t Throughput) warm() *awsdynamodb.WarmThroughput {
+	if t == (Throughput{}) {
+		return nil
+	}
+	return &awsdynamodb.WarmThroughput{
+		ReadUnitsPerSecond: jsii.Number(float64(t.Reads)), WriteUnitsPerSecond: jsii.Number(float64(t.Writes)),
+	}
 }
 
 // removal is what becomes of what holds state when the stack goes.

@@ -61,7 +61,19 @@ var (
 		"the ARN of who may assume the command line's roles; otherwise the account decides",
 	}
 	optAlarmTopic = option{"LULL_ALARM_TOPIC", "alarmTopic", "", "the ARN of an SNS topic that alarms are sent to"}
-	optProtect    = option{
+	optMemory     = option{
+		"LULL_MEMORY", "memory", "", "the memory of functions in MB, such as receive=1024,index=2048",
+	}
+	optConcurrency = option{
+		"LULL_INDEX_CONCURRENCY", "indexConcurrency", "0",
+		"the most invocations of index at once, for each sink; 0 for no limit",
+	}
+	optWarm = option{
+		"LULL_WARM_THROUGHPUT", "warmThroughput", "",
+		"READS,WRITES a second that the table takes at once, where a new table's are too few",
+	}
+	optLogLevel = option{"LULL_LOG_LEVEL", "logLevel", "INFO", "DEBUG, INFO, WARN or ERROR"}
+	optProtect  = option{
 		"LULL_PROTECT", "protect", "false",
 		"once a first deploy has succeeded: protects the stack and the table from deletion",
 	}
@@ -76,7 +88,7 @@ var (
 var allOptions = []option{
 	optConfig, optDist, optTopics, optBus, optSources, optSenders, optBuckets, optSinkARNs, optSubnets, optGroups,
 	optKey, optReadKeys, optOperators, optAlarmTopic,
-	optProtect, optStateOnly, optEphemeral, optPlainHTTP,
+	optMemory, optConcurrency, optWarm, optLogLevel, optProtect, optStateOnly, optEphemeral, optPlainHTTP,
 }
 
 // Variables that the CDK command line sets.
@@ -129,6 +141,8 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 	o := &options{
 		props: &infra.Props{
 			Config: c, AssetDir: get(optDist), SinkARNs: r.pairs(optSinkARNs, get(optSinkARNs)),
+			Memory: r.memory(get(optMemory)), IndexConcurrency: r.count(optConcurrency, get(optConcurrency)),
+			Warm: r.warm(get(optWarm)), LogLevel: strings.ToUpper(get(optLogLevel)),
 			ReadKeyARNs: list(get(optReadKeys)),
 			Protect:     r.flag(optProtect, get(optProtect)), StateOnly: r.flag(optStateOnly, get(optStateOnly)),
 			Ephemeral: r.flag(optEphemeral, get(optEphemeral)), PlainHTTP: r.flag(optPlainHTTP, get(optPlainHTTP)),
@@ -269,6 +283,34 @@ func (r *reader) flag(o option, text string) bool {
 		r.fault(o, "is neither true nor false: "+text)
 	}
 	return v
+}
+
+func (r *reader) count(o option, text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		r.fault(o, "is not a whole number: "+text)
+	}
+	return n
+}
+
+func (r *reader) memory(text string) map[infra.Function]int {
+	m := make(map[infra.Function]int)
+	for _, item := range list(text) {
+		f, mb, _ := strings.Cut(item, "=")
+		m[infra.Function(f)] = r.count(optMemory, mb)
+	}
+	return m
+}
+
+func (r *reader) warm(text string) (t infra.Throughput) {
+	switch pair := list(text); len(pair) {
+	case 0:
+	case 2:
+		t.Reads, t.Writes = r.count(optWarm, pair[0]), r.count(optWarm, pair[1])
+	default:
+		r.fault(optWarm, "is not READS,WRITES: "+text)
+	}
+	return t
 }
 
 func (r *reader) pairs(o option, text string) map[string]string {

@@ -29,6 +29,7 @@ var audited = []journal.Step{
 // use.
 type Log struct {
 	*slog.Logger
+	base *slog.Logger // without the request
 	sink string
 
 	mu    sync.Mutex
@@ -41,8 +42,13 @@ var _ journal.Journal = (*Log)(nil)
 // that name none; every line has the attributes about.
 func New(out io.Writer, level slog.Level, sink string, about ...any) *Log {
 	h := slog.NewJSONHandler(terminal.NewWriter(out), &slog.HandlerOptions{Level: level, ReplaceAttr: timestamp})
-	return &Log{Logger: slog.New(h).With(about...), sink: sink, lines: map[journal.Step]int{}}
+	base := slog.New(h).With(about...)
+	return &Log{Logger: base, base: base, sink: sink, lines: map[journal.Step]int{}}
 }
+
+// Request gives every line from now on the id of an invocation, by which Lambda's own lines are
+// found. It is called before the invocation does anything.
+func (l *Log) Request(id string) { l.Logger = l.base.With("requestId", id) }
 
 // timestamp gives the time the name by which Lambda's log filter finds it.
 func timestamp(groups []string, a slog.Attr) slog.Attr {
@@ -52,8 +58,7 @@ func timestamp(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Level reads a level as Lambda's logging settings spell it (AWS_LAMBDA_LOG_LEVEL). An unknown one
-// is INFO.
+// Level reads a level as Lambda's logging settings spell it. An unknown one is INFO.
 func Level(name string) slog.Level {
 	switch strings.ToUpper(name) {
 	case "TRACE", "DEBUG":

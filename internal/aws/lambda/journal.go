@@ -50,12 +50,16 @@ func (j *Journal) finish(ctx context.Context) {
 			j.seen[i] = total
 		}
 	}
-	request := ""
-	if lc, ok := lambdacontext.FromContext(ctx); ok {
-		request = lc.AwsRequestID
-	}
 	j.Log.Flush()
-	j.Flush(time.Now(), request)
+	j.Flush(time.Now(), request(ctx))
+}
+
+// request is the id of the invocation, empty where there is none.
+func request(ctx context.Context) string {
+	if lc, ok := lambdacontext.FromContext(ctx); ok {
+		return lc.AwsRequestID
+	}
+	return ""
 }
 
 // guard calls f and turns a panic into an error, which is counted and logged. Only the runtime's

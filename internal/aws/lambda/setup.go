@@ -32,6 +32,7 @@ const (
 	EnvBulkQueue    = "LULL_BULK_QUEUE_URL"    // the sink's bulk queue
 	EnvDeadQueue    = "LULL_DEAD_QUEUE_URL"    // the sink's dead-letter queue
 	EnvStateMachine = "LULL_STATE_MACHINE_ARN" // the sink's state machine
+	EnvLogLevel     = "LULL_LOG_LEVEL"         // DEBUG, INFO, WARN or ERROR; INFO where it is missing
 	// EnvDeadSenders are the ids of those whose dead letters dlq believes, parted by commas.
 	EnvDeadSenders = "LULL_DEAD_SENDERS"
 )
@@ -104,7 +105,7 @@ func New(function string, getenv func(string) string, folders []string, out io.W
 	s := &Setup{Getenv: getenv, Sink: getenv(EnvSink)}
 	cfg, err := settings(folders)
 	s.Config = &cfg
-	s.Journal = NewJournal(out, decisionlog.Level(getenv("AWS_LAMBDA_LOG_LEVEL")), metrics.Base{
+	s.Journal = NewJournal(out, decisionlog.Level(getenv(EnvLogLevel)), metrics.Base{
 		Stack: cmp.Or(cfg.Stack, stackOf(getenv("AWS_LAMBDA_FUNCTION_NAME"), s.Sink, function), "unknown"),
 		Sink:  cmp.Or(s.Sink, "unknown"), Function: function,
 	})
@@ -119,9 +120,20 @@ func New(function string, getenv func(string) string, folders []string, out io.W
 		err = s.Missing()
 	}
 	if err != nil {
-		return &Refusal{Err: err, Journal: s.Journal}
+		h = &Refusal{Err: err, Journal: s.Journal}
 	}
-	return h
+	return &invocations{h, s.Journal}
+}
+
+// invocations tells the log which invocation its lines belong to.
+type invocations struct {
+	Handler
+	journal *Journal
+}
+
+func (i *invocations) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	i.journal.Log.Request(request(ctx))
+	return i.Handler.Invoke(ctx, payload)
 }
 
 // stackOf is the stack of a function that is called <stack>-<sink>-<function>: for metrics where

@@ -10,10 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
 	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/journal"
 	_ "github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
 )
@@ -66,6 +69,37 @@ func TestAFunctionIsWiredFromItsSettingsAndNames(t *testing.T) {
 	answer, err := h.Invoke(t.Context(), messages(2))
 	if err != nil || len(failures(t, answer)) != 0 {
 		t.Errorf("got %s, %v: %s", answer, err, &out)
+	}
+}
+
+// Each line names its own invocation, and the level is the function's own: REVIEW W12.
+func TestLinesNameTheirInvocation(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[string]bool{"": true, "INFO": true, "WARN": false} {
+		var out bytes.Buffer
+		wire := func(s *Setup) (Handler, error) {
+			return &Queues{Journal: s.Journal, Limit: s.Config.Receive.Timeout, Handles: map[string]Handle{
+				"q": func(context.Context, []queue.Message) []string {
+					s.Journal.Note(journal.Note{Step: journal.Parked})
+					return nil
+				},
+			}}, nil
+		}
+		env := getenv(map[string]string{EnvSink: "search", EnvLogLevel: level})
+		h := New("dlq", env, []string{folder(t, settingsText(t, deployed()))}, &out, wire)
+		for _, id := range []string{"first", "second"} {
+			out.Reset()
+			ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{AwsRequestID: id})
+			if _, err := h.Invoke(ctx, messages(1)); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(out.String(), `"requestId":"`+id+`"`); got != want {
+				t.Errorf("level %q: invocation %s is named %v, want %v: %s", level, id, got, want, &out)
+			}
+			if total(t, &out, metrics.Name(journal.Parked)) != 1 {
+				t.Errorf("level %q: the metric is missing: %s", level, &out)
+			}
+		}
 	}
 }
 
