@@ -40,6 +40,10 @@ type Invalid struct {
 	Doc     DocID    // where it is known
 	Key     OrderKey // where it is known
 
+	// Missing says that what the event refers to is not there. It may have been removed since: index
+	// waits for the delete (setting payload.missingWait) before the event becomes a dead letter.
+	Missing bool
+
 	// Err is what kept a body that a pointer names from being loaded, where that may pass. See
 	// Transient.
 	Err error

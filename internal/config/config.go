@@ -200,6 +200,9 @@ type Payload struct {
 	ReferenceAbove Size `json:"referenceAbove"`
 	// EnvelopeDepth is how many envelopes are unwrapped. Default 4.
 	EnvelopeDepth int `json:"envelopeDepth"`
+	// MissingWait is how long an event whose reference points to nothing waits, since it was
+	// admitted, for the delete that is on its way. Then it is a dead letter. Default 15m.
+	MissingWait time.Duration `json:"missingWait"`
 	// Allow are the places in S3 that a reference may point to. Default: none.
 	Allow []BucketPrefix `json:"allow"`
 	// HTTPHosts are the host names that an http reference may point to. Default: none.

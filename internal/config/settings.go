@@ -291,6 +291,8 @@ var flightSettings = []setting.Setting{
 var payloadSettings = []setting.Setting{
 	setting.Bytes("payload.referenceAbove", setting.KB, maxMessage, "The size above which a payload travels by reference."),
 	setting.Count("payload.envelopeDepth", 1, 16, "How many envelopes are unwrapped."),
+	setting.Duration("payload.missingWait", 0, 11*time.Hour, 0,
+		"How long an event whose reference points to nothing waits for its delete before it is a dead letter."),
 	setting.Text("payload.allow[].bucket", bucketPattern, "a bucket's name",
 		"A bucket that a reference may point to.").Otherwise("required"),
 	setting.Text("payload.allow[].prefix", folderPattern, "a folder that ends in /, without *, ? and $",

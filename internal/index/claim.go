@@ -3,44 +3,58 @@ package index
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// prepare makes the documents' bodies before anything is claimed: payloads by reference are loaded
-// first, so that a lease is never spent on waiting for them. A document that can never be made is
-// claimed all the same, to be rejected. Loading has half of the time that is left, and stops at the
-// bytes of one bulk request: rest is for the next round.
+// prepare decodes the messages again, and makes the bodies of the documents that carry theirs. A
+// document whose payload is a reference is loaded under its lease: see fetch. One that can never be
+// made is claimed all the same, to be rejected. Pointers to messages are followed here, for half of
+// the time that is left. It stops at the bytes of one bulk request, or at as many references as are
+// loaded at the same time: rest is for the next round.
 func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*document) {
 	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
 	defer cancel()
-	limit, bytes := t.h.Config.Sinks[t.h.SinkName].BulkBytes, int64(0)
-	// The first part is loaded even where its bytes alone exceed the limit.
-	for rest = docs; len(rest) > 0 && ctx.Err() == nil && (bytes == 0 || bytes < int64(limit)); {
+	limit, bytes, references := t.h.Config.Sinks[t.h.SinkName].BulkBytes, int64(0), 0
+	var more []*document // with references that are too many
+	// The first part is taken even where its bytes alone exceed the limit.
+	for rest = docs; len(rest) > 0 && ctx.Err() == nil && (bytes == 0 || bytes < int64(limit)) &&
+		references < maxParallel; {
 		part := rest[:min(maxParallel, len(rest))]
 		rest = rest[len(part):]
 		errs := make([]error, len(part))
 		t.h.Parallel.Each(maxParallel, len(part), func(i int) { errs[i] = t.prepareOne(ctx, part[i]) })
 		for i, d := range part {
-			t.lost("load the payload", d.id, errs[i])
-			if bytes += int64(len(d.body)); errs[i] == nil {
+			t.lost("load the message", d.id, errs[i])
+			later := t.now().Add(t.delay(t.state.Turn))
+			switch bytes += int64(len(d.body)); {
+			case errs[i] != nil:
+				t.wait(d, later, "its message cannot be loaded now")
+			case d.reference != nil && t.unloadable:
+				t.wait(d, later, "payloads cannot be loaded now")
+			case d.reference != nil && references == maxParallel:
+				more = append(more, d)
+			case d.reference != nil:
+				references++
+				fallthrough
+			default:
 				ready = append(ready, d)
-			} else {
-				t.wait(d, t.now().Add(t.delay(t.state.Turn)), "its payload cannot be loaded now")
 			}
 		}
 	}
-	return ready, rest
+	return ready, append(more, rest...)
 }
 
 // prepareOne returns why the document cannot be made now. One that can never be made gets a fault.
 func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	e := d.newest()
 	m := t.message(e)
-	d.body, d.fault, d.faultFor = nil, "", ""
+	d.body, d.fault, d.faultFor, d.reference, d.unloaded = nil, "", "", nil, ""
 	// The manifest keeps the message as received. It decodes as it did for receive, unless the
 	// settings changed since.
 	results := t.h.Sources.DecodeContext(ctx, *m)
@@ -55,34 +69,96 @@ func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	}
 	ev := results[e.Index].Event
 	d.version = ev.Version
-	if e.Op == shard.Delete {
-		return nil
+	switch {
+	case e.Op == shard.Delete:
+	case ev.DataRef == "":
+		t.makeBody(d, *m, ev)
+	case t.h.Payloads == nil:
+		d.fault, d.faultFor = "dataref: payloads by reference are not configured", string(deadletter.Payload)
+	default:
+		d.reference = &ev
 	}
+	return nil
+}
+
+// makeBody makes what the sink gets, or finds that it can never be made.
+func (t *turn) makeBody(d *document, m queue.Message, ev event.Event) {
 	var fault *event.Invalid
-	if ev.DataRef != "" {
-		if t.h.Payloads == nil {
-			d.fault, d.faultFor = "dataref: payloads by reference are not configured", string(deadletter.Payload)
-			return nil
-		}
-		data, err := t.h.Payloads.Load(ctx, ev.DataRef)
-		if errors.As(err, &fault) {
-			d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(deadletter.Payload)
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		ev.Data = string(data)
-	}
-	body, err := t.h.Sources.Document(*m, ev)
-	if err != nil {
+	body, err := t.h.Sources.Document(m, ev)
+	switch {
+	case err == nil:
+		d.body = body
+	case errors.As(err, &fault):
+		d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(fault.Reason)
+	default:
 		d.fault, d.faultFor = err.Error(), string(deadletter.RejectedBySink)
-		if errors.As(err, &fault) {
-			d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(fault.Reason)
-		}
-		return nil
 	}
-	d.body = body
+}
+
+// fetch loads the payloads of claimed documents that are references, and returns what can be
+// written.
+// What a reference shows may change. So no claim of another invocation may lie between its load and
+// its write: an older content could follow a newer one. What cannot be loaded now gives its lease
+// back without a refusal, because nothing was asked of the sink.
+func (t *turn) fetch(ctx context.Context, docs []*document) (ready []*document) {
+	t.loadReferences(ctx, docs)
+	var unloaded []*document
+	for _, d := range docs {
+		if d.reference != nil && d.unloaded == "" && !t.mayWrite() {
+			d.unloaded = "no time is left to write it"
+		}
+		if d.unloaded == "" {
+			ready = append(ready, d)
+		} else {
+			unloaded = append(unloaded, d)
+		}
+	}
+	t.finishAll(len(unloaded), func(i int) func() {
+		d := unloaded[i]
+		return t.release(ctx, d, d.newest(), "payload: "+d.unloaded, 0, false)
+	})
+	return ready
+}
+
+// loadReferences loads what the documents refer to, in half of the time that is left: the other
+// half is for the sink.
+func (t *turn) loadReferences(ctx context.Context, docs []*document) {
+	docs = slices.DeleteFunc(slices.Clone(docs), func(d *document) bool { return d.reference == nil })
+	if len(docs) == 0 {
+		return
+	}
+	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
+	defer cancel()
+	errs := make([]error, len(docs))
+	t.h.Parallel.Each(maxParallel, len(docs), func(i int) { errs[i] = t.loadReference(ctx, docs[i]) })
+	// Where nothing can be loaded, the other documents of this turn keep their rows' writes.
+	t.unloadable = !slices.Contains(errs, nil)
+	for i, err := range errs {
+		if err != nil {
+			t.lost("load the payload", docs[i].id, err)
+			docs[i].unloaded = "it cannot be loaded now"
+		}
+	}
+}
+
+// loadReference returns why the payload cannot be loaded now.
+func (t *turn) loadReference(ctx context.Context, d *document) error {
+	e := d.newest()
+	data, err := t.h.Payloads.Load(ctx, d.reference.DataRef)
+	var fault *event.Invalid
+	switch {
+	case err == nil:
+		ev := *d.reference
+		ev.Data = string(data)
+		t.makeBody(d, *t.message(e), ev)
+	case !errors.As(err, &fault):
+		return err
+	case fault.Missing && t.now() < e.Admitted.Add(t.h.Config.Payload.MissingWait):
+		// What was removed after this event has a delete on its way, which supersedes it.
+		d.unloaded = "it is not there: a delete may be on its way"
+	default:
+		d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(deadletter.Payload)
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
@@ -34,11 +35,13 @@ type document struct {
 	known bool // row is consistent
 	step  shard.Step
 
-	lease    shard.Lease
-	body     []byte
-	version  string
-	fault    string // the document can never be made: reject without asking the sink
-	faultFor string // the dead letter's reason for it
+	lease     shard.Lease
+	body      []byte
+	version   string
+	reference *event.Event // its payload is a reference, loaded under the lease; nil where the message has it
+	unloaded  string       // why the payload is not there now, "" where it is
+	fault     string       // the document can never be made: reject without asking the sink
+	faultFor  string       // the dead letter's reason for it
 }
 
 // newest is the newest version that is left, nil for none.

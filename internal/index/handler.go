@@ -113,6 +113,7 @@ type turn struct {
 	circuit     shard.Circuit
 	circuitNext shard.Micros
 	tripped     bool
+	unloadable  bool // the newest payloads by reference could not be loaded, none of them
 }
 
 // run is the order of a turn. Whatever fails inside keeps messages; nothing here fails the turn.
@@ -130,7 +131,7 @@ func (t *turn) run(ctx context.Context) flight.State {
 	for _, group := range t.rounds(claims) {
 		for len(group) > 0 && t.mayWrite() {
 			ready, rest := t.prepare(ctx, group)
-			t.write(ctx, t.claim(ctx, ready))
+			t.write(ctx, t.fetch(ctx, t.claim(ctx, ready)))
 			t.deleteDone(ctx)
 			if len(rest) == len(group) {
 				break // no time to load anything

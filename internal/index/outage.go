@@ -64,10 +64,15 @@ func (t *turn) writeOutage(ctx context.Context) {
 	var ops []sink.Op
 	var docs []*document
 	ready, rest := t.prepare(ctx, t.docs)
+	t.loadReferences(ctx, ready) // without a lease, as everything here
 	for _, d := range rest {
 		t.note(t.about(d, d.newest(), journal.Waiting, "no room or time to write it open: until the table is back"))
 	}
 	for _, d := range ready {
+		if d.unloaded != "" {
+			t.note(t.about(d, d.newest(), journal.Waiting, "payload: "+d.unloaded+": until the table is back"))
+			continue
+		}
 		if d.fault != "" {
 			continue // receive will make it a dead letter when the table is back
 		}

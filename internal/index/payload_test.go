@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -35,28 +39,119 @@ func (b *bench) objects(get func(key string) ([]byte, error)) {
 	}, nil, 1<<20)
 }
 
-// A lease is never spent on waiting for a payload.
-func TestAPayloadIsLoadedBeforeItsDocumentIsClaimed(t *testing.T) {
+// What a reference shows may change until it is written: nobody else may claim between the two.
+func TestAPayloadIsLoadedUnderItsLease(t *testing.T) {
 	stage{cfg: openBucket}.play(t, func(b *bench) {
 		loaded := map[string]int{}
 		b.objects(func(key string) ([]byte, error) {
 			loaded[key]++
-			if r := b.Row(doc("a")); r.Owner != "" {
-				b.Errorf("row %+v, want no lease while the payload is loaded", r)
+			if r := b.Row(doc("a")); r.Owner == "" {
+				b.Errorf("row %+v, want a lease while the payload is loaded", r)
 			}
 			return []byte(`{"title":"from ` + key + `"}`), nil
 		})
 		s := b.hold(touched("a", 1), touched("a", 2))
 		b.fly(s, 1)
-		got, _, err := b.sink.Get(b.Context(), doc("a"))
-		if err != nil || string(got.Document) != `{"title":"from a-2"}` {
-			b.Errorf("document %s (%v), want the newest version's", got.Document, err)
-		}
+		b.shows("a", `{"title":"from a-2"}`)
 		if loaded["a-1"] != 0 || loaded["a-2"] != 1 {
 			b.Errorf("loaded %v, want the newest version's payload once and no other", loaded)
 		}
 		b.inQueue(0)
 	})
+}
+
+// shows checks a document's content in the sink.
+func (b *bench) shows(id, want string) {
+	b.Helper()
+	if got, _, err := b.sink.Get(b.Context(), doc(id)); err != nil || string(got.Document) != want {
+		b.Errorf("%s: document %s (%v), want %s", id, got.Document, err, want)
+	}
+}
+
+// The story load-before-the-claim of the model. Two executions of one flight; the first one's clock
+// is so far ahead that it takes the second one's lease for over. The object changes in between.
+func TestAnOlderContentOfAReferenceNeverFollowsANewerOne(t *testing.T) {
+	stage{cfg: openBucket}.play(t, func(b *bench) {
+		content := `{"title":"old"}`
+		b.objects(func(string) ([]byte, error) { return []byte(content), nil })
+		s := b.hold(touched("a", 1))
+		time.Sleep(time.Until(s.Wake()))
+		other := b.invocation() // answers for nobody: its sink applies, and it is killed
+		other.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Service == fault.Search {
+				return fault.CrashAfter
+			}
+			return fault.OK
+		})
+		between := false
+		b.clock = clock.Skewed{Clock: clock.System{}, By: b.Config.Lease("search") + time.Second}
+		b.inject = at("CLAIM", func() {
+			if between {
+				return
+			}
+			between = true
+			content = `{"title":"new"}`
+			if _, err := b.run(other, fault.NewInvocation(other.inject, "index", 2), s); err != nil {
+				b.Error(err)
+			}
+		})
+		other.clock = clock.System{}
+		if _, _, err := b.invoke(s); err != nil {
+			b.Fatal(err)
+		}
+		if !between {
+			b.Error("the first execution claims nothing")
+		}
+		b.shows("a", `{"title":"new"}`)
+	})
+}
+
+// A removed object has a delete on its way. The put that comes before it is not a dead letter, and
+// nobody is called.
+func TestARemovedPayloadWaitsForItsDelete(t *testing.T) {
+	gone := &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: "no such object", Missing: true}
+	for name, c := range map[string]struct {
+		delete  time.Duration // when it comes, 0 for never
+		letters int
+		holds   string
+	}{
+		"it comes":          {time.Minute, 0, ""},
+		"it never comes":    {0, 1, "1"},
+		"it comes too late": {time.Hour, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{cfg: openBucket}.play(t, func(b *bench) {
+				b.fly(b.hold(put("a", 1)), 1)
+				b.objects(func(string) ([]byte, error) { return nil, gone })
+				began := time.Now()
+				flights := []flight.State{b.hold(touched("a", 2))}
+				for deleted := c.delete == 0; len(flights) > 0 || !deleted; {
+					if !deleted && (len(flights) == 0 || flights[0].Wake().After(began.Add(c.delete))) {
+						time.Sleep(time.Until(began.Add(c.delete)))
+						deleted = true
+						flights = append(flights, b.hold(`{"type":"doc.deleted","subject":"a","sequence":"3"}`))
+					}
+					slices.SortFunc(flights, func(x, y flight.State) int { return x.Wake().Compare(y.Wake()) })
+					legs := len(b.launched.list)
+					flights[0] = b.turn(flights[0])
+					flights = append(flights, b.launched.list[legs:]...) // its execution may end before it does
+					flights = slices.DeleteFunc(flights, func(s flight.State) bool { return s.Done })
+				}
+				l := b.TakeLetters(b.dead)
+				if len(l) != c.letters {
+					b.Errorf("%d dead letters, want %d", len(l), c.letters)
+				}
+				if waited := b.Config.Payload.MissingWait; len(l) > 0 && l[0].Died.Sub(began) < waited {
+					b.Errorf("dead after %s, want it to wait for %s", l[0].Died.Sub(began), waited)
+				}
+				if r := b.Row(doc("a")); r.Refusals != 0 {
+					b.Errorf("row %+v, want no refusal counted", r)
+				}
+				b.holds("a", c.holds)
+				b.inQueue(0)
+			})
+		})
+	}
 }
 
 func TestADeleteLoadsNothing(t *testing.T) {
@@ -81,8 +176,8 @@ func TestAPayloadThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 		})
 		s := b.turn(b.hold(touched("a", 1), put("b", 1)))
 		b.holds("b", "1") // it does not hold up others
-		if r := b.Row(doc("a")); r.Claimed != "" || r.Refusals != 0 || s.Done {
-			b.Errorf("row %+v, done %v: want it neither claimed nor refused, and its flight to wait", r, s.Done)
+		if r := b.Row(doc("a")); r.Owner != "" || r.Refusals != 0 || s.Done {
+			b.Errorf("row %+v, done %v: want it neither leased nor refused, and its flight to wait", r, s.Done)
 		}
 		away = false
 		b.fly(s, 1)
@@ -187,8 +282,12 @@ func TestABodyThatCannotBeLoadedNowIsWaitedFor(t *testing.T) {
 	})
 }
 
-// sinkMargin is what index keeps of an invocation for COMMIT and DeleteMessage.
-const sinkMargin = 2 * time.Second
+// sinkMargin is what index keeps of an invocation for COMMIT and DeleteMessage, and maxParallel is
+// how much it loads at the same time.
+const (
+	sinkMargin  = 2 * time.Second
+	maxParallel = 32
+)
 
 // Payloads that take all the time are not a reason to leave others unwritten, turn after turn.
 func TestSlowPayloadsDoNotStarveOtherDocuments(t *testing.T) {
@@ -213,7 +312,10 @@ func TestSlowPayloadsDoNotStarveOtherDocuments(t *testing.T) {
 			}
 		}
 		b.holds("plain", "1")
-		b.Noted(journal.Claimed, 1)
+		// The others of a turn in which nothing can be loaded are not claimed.
+		if n := len(b.Notes.Of(journal.Claimed)); n > 6*2*maxParallel {
+			b.Errorf("%d claims in 6 turns, want at most %d in each", n, 2*maxParallel)
+		}
 		b.inQueue(150)
 	})
 }

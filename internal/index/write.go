@@ -60,12 +60,12 @@ func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() 
 	case sink.Applied:
 		return t.commit(ctx, d, e)
 	case sink.Throttled:
-		return t.release(ctx, d, e, o, false)
+		return t.release(ctx, d, e, o.Kind.String()+": "+o.Reason, o.RetryAfter, false)
 	case sink.Refused:
 		if d.row.Refusals+1 >= int64(t.h.Config.Retry.MaxRefusals) {
 			return t.rejecting(ctx, d, deadletter.Refusals, o.Reason)
 		}
-		return t.release(ctx, d, e, o, true)
+		return t.release(ctx, d, e, o.Kind.String()+": "+o.Reason, o.RetryAfter, true)
 	case sink.Rejected:
 		return t.rejecting(ctx, d, deadletter.RejectedBySink, o.Reason)
 	default: // Unknown, and Newer under a live lease: lease and claimed stay and run out
@@ -148,22 +148,24 @@ func (t *turn) unended(d *document, err error, write string) {
 
 // release is RELEASE: nothing of what this claim asked for was applied. The row keeps `claimed`
 // (design section 5).
-func (t *turn) release(ctx context.Context, d *document, e *held, o sink.Outcome, refused bool) func() {
+func (t *turn) release(ctx context.Context, d *document, e *held, why string, after time.Duration,
+	refused bool,
+) func() {
 	_, _, err := t.endLease(ctx, d.lease, d.row, func(shard.Row) shard.Write {
-		return shard.Release(d.lease, o.Kind.String()+": "+o.Reason, refused)
+		return shard.Release(d.lease, why, refused)
 	})
 	return func() {
 		if err != nil {
 			t.unended(d, err, "RELEASE")
 			return
 		}
-		t.note(t.about(d, e, journal.Released, o.Kind.String()+": "+o.Reason))
+		t.note(t.about(d, e, journal.Released, why))
 		// A throttle backs off by the flight's turns, a refusal by the document's refusals.
 		n := t.state.Turn
 		if refused {
 			n = int(d.row.Refusals)
 		}
-		t.wait(d, max(t.now().Add(max(t.delay(n), o.RetryAfter)), t.circuitNext), "back-off after "+o.Kind.String())
+		t.wait(d, max(t.now().Add(max(t.delay(n), after)), t.circuitNext), "back-off: "+why)
 	}
 }
 
@@ -176,7 +178,7 @@ func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Rea
 	id, err := t.sendLetter(ctx, d, e, reason, detail)
 	t.lost("send the dead letter", d.id, err)
 	if err != nil {
-		return t.release(ctx, d, e, sink.Outcome{Kind: sink.Refused, Reason: "dead letter not sent"}, false)
+		return t.release(ctx, d, e, "refused: dead letter not sent", 0, false)
 	}
 	why := string(reason) + ": " + detail
 	_, row, err := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {

@@ -103,6 +103,10 @@ func (l *Loader) get(ctx context.Context, u *url.URL) ([]byte, error) {
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
 		status >= 500:
 		return nil, fmt.Errorf("load reference: the host answered %d", status)
+	case status == http.StatusNotFound, status == http.StatusGone:
+		missing := invalid(fmt.Sprintf("the host answered %d", status))
+		missing.Missing = true
+		return nil, missing
 	default:
 		return nil, invalid(fmt.Sprintf("the host answered %d", status))
 	}
@@ -132,7 +136,7 @@ func (l *Loader) tooLarge() error {
 	return invalid(fmt.Sprintf("it has more than %d bytes", l.limit))
 }
 
-func invalid(problem string) error {
+func invalid(problem string) *event.Invalid {
 	return &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
 }
 

@@ -22,8 +22,9 @@ const MaxReference = 5 << 20
 func (b *Bucket) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	body, err := b.get(ctx, bucket, key, MaxReference)
 	var problem string
+	missing := errors.Is(err, errMissing)
 	switch {
-	case errors.Is(err, errMissing):
+	case missing:
 		problem = "the object is not there"
 	case errors.Is(err, errTooLarge):
 		problem = fmt.Sprintf("the object has more than %d bytes", MaxReference)
@@ -32,5 +33,5 @@ func (b *Bucket) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 	default:
 		return body, nil
 	}
-	return nil, &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: problem}
+	return nil, &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: problem, Missing: missing}
 }

@@ -20,6 +20,7 @@ const (
 	Untrue      // a version was committed that the sink does not have
 	SinkNewer   // the sink refused the holder of the lease: its fence was not the highest
 	EarlyDeath  // a dead letter for refusals of another version
+	BodyBack    // an older state of the source replaced a newer one in the sink
 
 	TooSoon     // Pace: two committed writes closer than minInterval
 	ClaimedOpen // Breaker: a document was claimed by somebody who knew that the circuit breaker is open
@@ -33,7 +34,7 @@ const Damage = WentBack | Resurrected | Lost | OldStays
 
 // All are the damages and the rules, but the two that the design does not promise: see
 // docs/model.md.
-const All = Damage | TwoWriters | Unjustified | Untrue | SinkNewer | FalseRaise
+const All = Damage | TwoWriters | Unjustified | Untrue | SinkNewer | FalseRaise | BodyBack
 
 var brokenText = []string{
 	"the sink went back to an older version",
@@ -46,6 +47,7 @@ var brokenText = []string{
 	"a version was committed that the sink does not have",
 	"the sink refused the holder of a live lease: somebody had the same or a higher external version",
 	"a version became a dead letter because of another version's refusals",
+	"an older content of a reference replaced a newer one in the sink",
 	"two committed writes are closer than minInterval",
 	"a document was claimed although its flight knew that the circuit breaker is open",
 	"two probe at the same time",

@@ -66,12 +66,12 @@ func sortExecs(s *State) {
 // those change; the rest breaks ties well enough.
 func rank(f Exec) uint64 {
 	return uint64(f.Messages)<<48 | uint64(f.Phase)<<40 | uint64(f.Key)<<36 | uint64(f.Done)<<28 | uint64(f.Hand)<<24 |
-		uint64(f.Fence)<<8 | uint64(f.Token)
+		uint64(f.Body)<<16 | uint64(f.Fence)<<8 | uint64(f.Token)
 }
 
 func later(a, b Request) bool {
 	return a == (Request{}) && b != (Request{}) || b != (Request{}) &&
-		(a.Key > b.Key || a.Key == b.Key && a.Fence > b.Fence)
+		(a.Key > b.Key || a.Key == b.Key && (a.Fence > b.Fence || a.Fence == b.Fence && a.Body > b.Body))
 }
 
 // renameTokens numbers tokens by where they first occur.

@@ -104,6 +104,14 @@ func claiming() []Change {
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain},
 		},
 		{
+			Name: "load-before-the-claim", What: "payloads by reference are loaded before CLAIM",
+			Rules: Rules{LoadBeforeClaim: true}, Watch: BodyBack,
+			Bounds: Bounds{
+				Messages: One(1, 2), Execs: 2, Batch: 1, References: true,
+				Budget: Budget{Crashes: 1, Duplicates: 1},
+			},
+		},
+		{
 			Name: "request-after-the-lease", What: "a request that the sink applies after the lease",
 			Rules: Rules{LateRequest: true}, Watch: Damage,
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain, Budget: Budget{Crashes: 1}},

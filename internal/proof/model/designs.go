@@ -99,6 +99,14 @@ func Holdings() []Holding {
 			Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, Clocks: true,
 			Budget: Budget{Restores: 1, Crashes: 1},
 		}},
+		{Name: "payloads by reference", Bounds: Bounds{
+			Messages: One(1, 2), Execs: 2, Batch: 1, References: true,
+			Budget: Budget{Crashes: 1, Duplicates: 1, Throttles: 1},
+		}},
+		{Name: "payloads by reference, a sink without versions", Bounds: Bounds{
+			Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, References: true, Sink: Plain,
+			Budget: Budget{Crashes: 1, Duplicates: 1, Throttles: 1},
+		}},
 		{Name: "dead read from an older image", Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2), Spares(1, 2)), Execs: 2, Batch: 1, Poison: Keys(2),
 			Budget: Budget{Stale: 1, Redrives: 1},

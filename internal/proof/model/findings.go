@@ -75,5 +75,14 @@ func Findings() []Change {
 				Budget: Budget{Crashes: 1},
 			},
 		},
+		{
+			Name: "finding-reference-after-its-lease",
+			What: "clocks further apart than the guard: a payload by reference is loaded after its lease, and a write " +
+				"with a higher fence and an older content follows it",
+			Rules: Rules{LeaseShorterThanWrite: true}, Watch: BodyBack,
+			Bounds: Bounds{
+				Messages: One(1, 2), Execs: 2, Batch: 1, References: true, Budget: Budget{Duplicates: 1},
+			},
+		},
 	}
 }

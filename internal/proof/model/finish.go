@@ -3,7 +3,7 @@ package model
 // rest ends the claim of an invocation: the flight waits for its next turn.
 func (x *step) rest(t *State, e int) {
 	f := &t.Execs[e]
-	f.Phase, f.Key, f.Fence, f.Hand, f.Refusals, f.First = Waiting, None, 0, None, 0, false
+	f.Phase, f.Key, f.Fence, f.Hand, f.Refusals, f.First, f.Body = Waiting, None, 0, None, 0, false, None
 	if !x.Rules.TokenOfFlight && !x.Rules.TokenOfInvocation {
 		f.Token = 0
 	}

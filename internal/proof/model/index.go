@@ -11,6 +11,8 @@ func (x *step) exec(e int) {
 	switch f.Phase {
 	case Waiting, HasRead:
 		x.turn(e)
+	case Claimed:
+		x.load(e)
 	case Sent:
 		x.send(e)
 	case Applied:
@@ -94,6 +96,13 @@ func (x *step) turn(e int) {
 				continue
 			}
 			x.leave(e, k, "index ({f}): pending < {k}: leaves the flight")
+			continue
+		}
+		if x.Rules.LoadBeforeClaim && f.Phase == Waiting {
+			t := *s
+			t.Execs[e].Phase, t.Execs[e].Key, t.Execs[e].Body = HasRead, k, max(s.Source, k)
+			l.Text = "index ({f}): loads the payload of {k} before it claims it"
+			x.free(t, l)
 			continue
 		}
 		if x.Rules.ClaimedInHand && f.Phase == Waiting {
@@ -218,6 +227,9 @@ func (x *step) claimLater(e int, w RowWrite, again bool) {
 func (x *step) take(t *State, e int, k Key, token Token, now Clock) {
 	f := &t.Execs[e]
 	f.Phase, f.Key, f.Token, f.Fence = Sent, k, token, now
+	if x.Bounds.References && !x.Rules.LoadBeforeClaim && !x.Bounds.Deletes.Has(k) {
+		f.Phase = Claimed
+	}
 	f.First = x.Rules.ReleaseRestores && x.s.Row.Claimed != x.rowKey(k)
 	if x.Bounds.MaxRefusals > 0 {
 		f.Refusals = t.Row.Refusals
@@ -227,21 +239,22 @@ func (x *step) take(t *State, e int, k Key, token Token, now Clock) {
 	}
 }
 
-// lease ends a lease. With a plain sink its length covers every request made under it: that is the
-// promise of the settings.
+// lease ends a lease. With a plain sink its length covers every request made under it, and where
+// payloads are references the load as well: that is the promise of the settings.
 func (x *step) lease() {
 	s := x.s
 	if !s.Row.Lease {
 		return
 	}
+	plain := x.Bounds.Sink == Plain
 	writing := func(f Exec) bool {
-		return f.Phase == Sent && f.Token == s.Row.Owner && !x.Rules.LeaseShorterThanWrite
+		return (f.Phase == Claimed || f.Phase == Sent) && f.Token == s.Row.Owner && !x.Rules.LeaseShorterThanWrite
 	}
 	late := func(r Request) bool {
 		return r != (Request{}) && r.Token == s.Row.Owner && !x.Rules.LateRequest
 	}
-	if x.Bounds.Sink == Plain &&
-		(slices.ContainsFunc(s.Execs[:], writing) || slices.ContainsFunc(s.Requests[:], late)) {
+	if (plain || x.Bounds.References) && slices.ContainsFunc(s.Execs[:], writing) ||
+		plain && slices.ContainsFunc(s.Requests[:], late) {
 		return
 	}
 	t := *s

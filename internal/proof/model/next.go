@@ -29,6 +29,7 @@ func (m Model) Next(s State, edges []Edge[State]) []Edge[State] {
 		x.exec(e)
 	}
 	x.sinkLater()
+	x.source()
 	x.writesLater()
 	x.lease()
 	x.dead()

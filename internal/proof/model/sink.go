@@ -8,7 +8,7 @@ func (x *step) send(e int) {
 	l := Label{Exec: uint8(e), Key: f.Key}
 	t := *x.s
 	if !x.refused().Has(f.Key) {
-		verdict, broken := x.write(&t, f.Key, f.Token, f.Fence)
+		verdict, broken := x.write(&t, Request{f.Key, f.Token, f.Fence, f.Body})
 		switch {
 		case verdict:
 			t.Execs[e].Phase = Applied
@@ -87,7 +87,7 @@ func (x *step) unknown(e int) {
 	t = x.crashed(t, e)
 	l.Text = "index ({f}): crash, or time-out; the request for {k} never arrives"
 	x.edge(t, false, 0, l)
-	request := Request{Key: f.Key, Token: f.Token, Fence: f.Fence}
+	request := Request{f.Key, f.Token, f.Fence, f.Body}
 	if add(t.Requests[:], request) {
 		l.Text = "index ({f}): crash, or time-out; the request for {k} is still on its way"
 		x.edge(t, false, 0, l)
@@ -111,7 +111,7 @@ func (x *step) sinkLater() {
 		if x.refused().Has(r.Key) {
 			continue
 		}
-		if applied, broken := x.write(&t, r.Key, r.Token, r.Fence); applied {
+		if applied, broken := x.write(&t, r); applied {
 			x.edge(t, true, broken, Label{Key: r.Key, Text: "the late request for {k} arrives: the sink applies it"})
 		}
 	}
@@ -135,7 +135,8 @@ func (x *step) forget() {
 }
 
 // write is the sink's own decision: external_gte, where it has versions.
-func (x *step) write(t *State, k Key, token Token, fence Clock) (applied bool, b Broken) {
+func (x *step) write(t *State, r Request) (applied bool, b Broken) {
+	k, token, fence := r.Key, r.Token, r.Fence
 	if x.Rules.UpstreamVersion {
 		fence = upstream[k]
 	}
@@ -156,10 +157,39 @@ func (x *step) write(t *State, k Key, token Token, fence Clock) (applied bool, b
 			b |= Resurrected
 		}
 	}
-	t.Sink.Content = k
+	if r.Body < t.Sink.Body {
+		b |= BodyBack
+	}
+	t.Sink.Content, t.Sink.Body = k, r.Body
 	return true, b
 }
 
 // upstream are the source's own numbers where its counter began anew: version 1 of epoch 2 is newer
 // than version 3 of epoch 1.
 var upstream = [MaxKey + 1]Clock{0, 3, 1, 2}
+
+// source changes what references show: to each version, one after the other, whenever it likes. Who
+// holds an event knows that the source got that far.
+func (x *step) source() {
+	if newest := x.keys(1<<len(x.Bounds.Messages) - 1).Newest(); x.Bounds.References && x.s.Source < newest {
+		t := *x.s
+		t.Source++
+		x.free(t, Label{Key: t.Source, Text: "the source changes to {k}"})
+	}
+}
+
+// load is the payload of a claimed document, as the source shows it now. One that cannot be loaded
+// is given back, as after a throttle: nothing was asked of the sink.
+func (x *step) load(e int) {
+	f := x.s.Execs[e]
+	l := Label{Exec: uint8(e), Key: f.Key, Text: "index ({f}): loads the payload of {k}; " + goes}
+	t := *x.s
+	t.Execs[e].Phase, t.Execs[e].Body = Sent, max(x.s.Source, f.Key)
+	x.free(t, l)
+	t = *x.s
+	t.Execs[e].Phase = Throttled
+	l.Text = "index ({f}): the payload of {k} cannot be loaded now"
+	x.fault(Throttles, t, l)
+	l.Text = "index ({f}): crash while the payload of {k} is loaded"
+	x.fault(Crashes, x.crashed(*x.s, e), l)
+}

@@ -119,7 +119,8 @@ type Phase uint8
 const (
 	Waiting      Phase = iota // the flight waits, or its next turn begins
 	HasRead                   // the row was read (told apart only where a change needs it)
-	Sent                      // the claim is ours, the sink has the request
+	Claimed                   // the claim is ours, the payload by reference is not loaded yet
+	Sent                      // the sink has the request
 	Applied                   // the sink answered: applied
 	Throttled                 // the sink answered: refused before anything was applied
 	Refused                   // the sink answered: item error
@@ -138,6 +139,7 @@ type Exec struct {
 	Hand     Key   // claimed as it was read, where a change keeps it in hand
 	Refusals uint8 // as the claim's answer showed them
 	First    bool  // the claim had the first form, where a change asks for it
+	Body     Key   // the state of the source that was loaded, where payloads are references
 }
 
 // Receiver is a receive invocation between ADMIT and its answer.
@@ -153,6 +155,7 @@ type Request struct {
 	Key   Key
 	Token Token
 	Fence Clock
+	Body  Key
 }
 
 // RowWrite is a write on its way to the table, whose sender waits for no answer.
@@ -197,6 +200,7 @@ const (
 type Sink struct {
 	Content Key   // a delete is a version
 	Fence   Clock // external version; 0 where the sink has none or forgot it
+	Body    Key   // the state of the source in it, where payloads are references
 }
 
 // Parker is the one that stored a dead letter and is about to PARK: dlq, or receive after a dead
@@ -259,6 +263,7 @@ type State struct {
 	Young       Set  // copies that hide their age
 	StaleDead   Key  // an eventually consistent read may still show this as dead
 	Collect     bool // prune read the row and is about to delete it
+	Source      Key  // what a reference shows now, where payloads are references
 	Down        bool // the table is unreachable
 	Opens       [maxOpens]Open
 	Listed      bool   // the document is listed for resync
