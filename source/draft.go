@@ -40,10 +40,13 @@ type Version struct {
 	Value gjson.Result
 }
 
-// finish makes the event of a draft: the place where order keys are made. sent is when the first
-// copy of the message was sent.
-func (r *Rules) finish(sent time.Time, d *Draft) (event.Event, *event.Invalid) {
-	v, class, text, f := r.judge(sent, d.Version)
+// finish makes the event of a draft: the place where order keys are made. They come from the body
+// alone. When the message was sent only decides whether the event is refused.
+func (r *Rules) finish(m *event.Message, d *Draft) (event.Event, *event.Invalid) {
+	v, class, text, f := r.judge(m.FirstSent(), d.Version)
+	if f == nil {
+		f = r.bounded(m.Sent, v, d)
+	}
 	if f != nil {
 		return event.Event{}, f
 	}

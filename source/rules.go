@@ -19,6 +19,7 @@ type Rules struct {
 	Settings Settings
 
 	class      event.Class
+	greatest   shard.Version // the zero Version for any
 	collection event.Collection
 	places     []Place
 	hosts      []string
@@ -41,12 +42,18 @@ func newRules(c Config, name string) (*Rules, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read its class: %w", err)
 	}
+	var greatest shard.Version
+	if s.MaxVersion != "" {
+		if greatest, err = parse(class, "maxVersion", s.MaxVersion); err != nil {
+			return nil, fmt.Errorf("read its maxVersion: %w", err)
+		}
+	}
 	projection, err := newTree(s.Projection)
 	if err != nil {
 		return nil, fmt.Errorf("read its projection: %w", err)
 	}
 	return &Rules{
-		Name: name, Settings: s, class: class, collection: event.Collection(s.Collection), places: c.Places(name),
+		Name: name, Settings: s, class: class, greatest: greatest, collection: event.Collection(s.Collection), places: c.Places(name),
 		hosts: c.Hosts, projection: projection,
 	}, nil
 }

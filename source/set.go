@@ -124,7 +124,6 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 	var room [1]event.Body
 	bodies := unwrapper.Unwrap(room[:0], m.Body, event.MetaOf(m.Attributes))
 	results := make([]event.Result, len(bodies))
-	sent := m.FirstSent()
 	only, one := queue.OnlyEvent(m.Attributes, len(bodies))
 	for i := range bodies {
 		r := &results[i]
@@ -138,7 +137,7 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 		default:
 			d, bad := src.Decode(*b)
 			if bad == nil && d.Skip == "" {
-				r.Event, bad = src.rules.finish(sent, &d)
+				r.Event, bad = src.rules.finish(&m, &d)
 			}
 			r.Skip, r.Invalid = d.Skip, bad
 			if bad != nil {

@@ -3,6 +3,9 @@ package source
 import (
 	"cmp"
 	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/setting"
 )
 
 // Settings are what lull.yaml says about one source: what every kind has, and the options of its
@@ -17,6 +20,12 @@ type Settings struct {
 	Epoch uint32 `json:"epoch"`
 	// NoVersion is what happens to an event without a version. Default "refuse".
 	NoVersion NoVersion `json:"noVersion"`
+	// MaxVersion is the greatest version that its events may have, as the upstream writes it. Empty
+	// means any.
+	MaxVersion string `json:"maxVersion"`
+	// MaxAhead is how much later than its message was sent a version of the class time may be. Default
+	// 1 day.
+	MaxAhead time.Duration `json:"maxAhead"`
 	// Collection is where its events go that name none. Default: the config's DefaultCollection.
 	Collection string `json:"collection"`
 	// Collections are those that its events may name. Empty means every collection under
@@ -62,6 +71,7 @@ const (
 func (s Settings) Complete() Settings {
 	kind, ok := Lookup(s.Kind)
 	s.NoVersion = cmp.Or(s.NoVersion, NoVersionRefuse)
+	s.MaxAhead = cmp.Or(s.MaxAhead, setting.Day)
 	if s.NoVersion == NoVersionArrival && !kind.Versioned {
 		s.Class = cmp.Or(s.Class, ClassTime)
 	}

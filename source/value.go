@@ -87,14 +87,13 @@ func Optional(field string, v gjson.Result) (string, *event.Invalid) {
 // ResyncRun reads the run of an event in mode resync: without one the same version could not be
 // told from a duplicate.
 func ResyncRun(v gjson.Result) (event.Run, *event.Invalid) {
-	const field = "resyncrun"
 	if v.Type != gjson.String || v.Str == "" {
-		return event.Run{}, Invalid(field, "resyncrun is missing: with mode resync send the run's ULID, e.g. "+
+		return event.Run{}, Invalid(runField, "resyncrun is missing: with mode resync send the run's ULID, e.g. "+
 			"\"resyncrun\":\"01JD2V6Y5T3KQ8Z4M7N9P0R1S2\"")
 	}
 	run, err := shard.ParseRun(v.Str)
 	if err != nil {
-		return event.Run{}, Invalid(field, "%s is not a ULID: send 26 characters of Crockford's base 32, not all zero",
+		return event.Run{}, Invalid(runField, "%s is not a ULID: send 26 characters of Crockford's base 32, not all zero",
 			event.Quote(v.Str))
 	}
 	return run, nil

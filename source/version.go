@@ -10,6 +10,7 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/setting"
 )
 
 // advice says for each class what is allowed, with an example.
@@ -25,9 +26,7 @@ var advice = map[event.Class]struct{ allowed, example string }{
 // or null, counts as missing: the policy arrival never stands in for a broken one.
 func (r *Rules) judge(sent time.Time, v Version) (shard.Version, event.Class, string, *event.Invalid) {
 	bad := func(format string, args ...any) (shard.Version, event.Class, string, *event.Invalid) {
-		f := Invalid(v.Field, format, args...)
-		f.Reason = event.VersionInvalid
-		return shard.Version{}, 0, "", f
+		return shard.Version{}, 0, "", versionInvalid(v.Field, format, args...)
 	}
 	var text string
 	switch v.Value.Type {
@@ -56,6 +55,44 @@ func (r *Rules) judge(sent time.Time, v Version) (shard.Version, event.Class, st
 		return bad("%s: %s", err, advice[r.class].allowed)
 	}
 	return parsed, r.class, text, nil
+}
+
+// runField is the name of a resync run in messages.
+const runField = "resyncrun"
+
+// maxRunAhead is how much later than its message was sent a resync run may have begun, by the clocks
+// of two machines.
+const maxRunAhead = time.Hour
+
+// bounded refuses an event that would leave every later one of its document behind. That is a
+// version above maxVersion, or a time or resync run far ahead of when this copy of the message was
+// sent; a zero time is not known. A copy that is sent once the time has come is not refused.
+func (r *Rules) bounded(sent time.Time, v shard.Version, d *Draft) *event.Invalid {
+	if r.greatest != (shard.Version{}) && v.Compare(r.greatest) > 0 {
+		return versionInvalid(d.Version.Field, "version %s is above sources.%s.maxVersion (%s): "+
+			"correct the sender; or raise the setting, then redrive the dead letter", event.Quote(v.Text()), r.Name,
+			r.Settings.MaxVersion)
+	}
+	if sent.IsZero() {
+		return nil
+	}
+	if latest, err := shard.TimeVersion(sent.Add(r.Settings.MaxAhead)); err == nil &&
+		v.Class() == event.ClassTime && v.Compare(latest) > 0 {
+		return versionInvalid(d.Version.Field, "%s is further ahead of %s, when the message was sent, than "+
+			"sources.%s.maxAhead (%s): correct the sender's clock; or raise the setting, then redrive the dead letter",
+			v.Text(), sent.UTC().Format(time.RFC3339), r.Name, setting.FormatDuration(r.Settings.MaxAhead))
+	}
+	if began := d.Run.Time(); began.After(sent.Add(maxRunAhead)) {
+		return versionInvalid(runField, "the resync run began at %s, but the message was sent at %s: "+
+			"make the ULID of a run when it begins", began.Format(time.RFC3339), sent.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+func versionInvalid(field, format string, args ...any) *event.Invalid {
+	f := Invalid(field, format, args...)
+	f.Reason = event.VersionInvalid
+	return f
 }
 
 func parse(class event.Class, field, text string) (shard.Version, error) {

@@ -30,7 +30,7 @@ var brokenNames = []broken{
 	{
 		rule: "names", name: "source",
 		breaks: func(c *Config) {
-			c.Sources["9lives"] = Source{Kind: "native", Class: ClassInt, NoVersion: NoVersionRefuse, Match: named}
+			c.Sources["9lives"] = Source{Kind: "native", Class: ClassInt, NoVersion: NoVersionRefuse, MaxAhead: minute, Match: named}
 		},
 		setting: "sources.9lives", fix: "a lower-case letter",
 	},
@@ -128,6 +128,12 @@ var brokenNames = []broken{
 // brokenSources break each sentence about sources.
 var brokenSources = []broken{
 	{
+		rule:    "source-max-version",
+		holds:   func(c *Config) { setSource(c, func(s *Source) { s.MaxVersion = "1000000" }) },
+		breaks:  func(c *Config) { setSource(c, func(s *Source) { s.MaxVersion = "1e6" }) },
+		setting: "sources.native.maxVersion", fix: "in quotes",
+	},
+	{
 		rule: "source-collections",
 		holds: func(c *Config) {
 			setSource(c, func(s *Source) { s.Collections, s.Collection = []string{"news"}, "news" })
@@ -216,5 +222,5 @@ func cms(c *Config, rules ...source.Match) {
 	if len(rules) == 0 {
 		rules = named
 	}
-	c.Sources["cms"] = Source{Kind: "native", Class: ClassInt, NoVersion: NoVersionRefuse, Match: rules}
+	c.Sources["cms"] = Source{Kind: "native", Class: ClassInt, NoVersion: NoVersionRefuse, MaxAhead: minute, Match: rules}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
 
@@ -18,6 +19,7 @@ var sourceRules = []Rule{
 		"The time of arrival is a version of the class time, and one document's versions are all of one class: " +
 			"arrival needs that class, and is not for a kind whose messages all have versions.", checkSourceArrival,
 	},
+	{"source-max-version", "The greatest version is one of the source's class.", checkSourceMaxVersion},
 	{
 		"source-collections", "Where a source lists collections, its events that name none go to one of them.",
 		checkSourceCollections,
@@ -80,6 +82,20 @@ func checkSourceProjection(c *Config, f *checker) {
 				" decides itself what becomes the document", "remove it")
 		}
 	})
+}
+
+func checkSourceMaxVersion(c *Config, f *checker) {
+	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
+		s := c.Sources[name]
+		class, err := shard.ParseClass(string(s.Class))
+		if s.MaxVersion == "" || err != nil { // the bounds report an unknown class
+			continue
+		}
+		if _, err := shard.ParseVersion(class, s.MaxVersion); err != nil {
+			f.fault("sources."+printable(name)+".maxVersion", s.MaxVersion, "is not a version of the class "+
+				string(s.Class), "write one as the upstream does, in quotes, or remove it")
+		}
+	}
 }
 
 func checkSourceCollections(c *Config, f *checker) {

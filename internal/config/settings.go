@@ -126,6 +126,11 @@ var commonSourceSettings = []setting.Setting{
 	setting.Choice("sources.<name>.noVersion", "What happens to an event without a version: refused, or the last arrival wins.",
 		"refuse", "arrival").
 		Otherwise("refuse"),
+	setting.Text("sources.<name>.maxVersion", nil, "", "The greatest version that its events may have.").
+		Otherwise("any"),
+	setting.Duration("sources.<name>.maxAhead", time.Minute, forever, 0,
+		"How much later than its message was sent a version of the class time may be.").
+		Otherwise("1d"),
 	setting.Text("sources.<name>.collection", optCollection, collectionShape+", or nothing",
 		"Where events go that name no collection.").
 		Otherwise("defaultCollection"),

@@ -302,5 +302,13 @@ func ParseRun(s string) (Run, error) {
 	return Run(id), nil
 }
 
+// Time is when the run began, by its ULID: zero for none.
+func (r Run) Time() time.Time {
+	if r == (Run{}) {
+		return time.Time{}
+	}
+	return ulid.ULID(r).Timestamp().UTC()
+}
+
 // String is the ULID in upper case.
 func (r Run) String() string { return ulid.ULID(r).String() }

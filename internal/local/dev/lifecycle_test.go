@@ -103,7 +103,7 @@ func TestResyncBesideLiveTrafficKeepsLiveFresh(t *testing.T) {
 		s.wait(30 * time.Second) // some documents were changed before the resync, most during it or never
 		for d := range documents {
 			s.send(native(fmt.Sprint("doc-", d), fmt.Sprintf(`"%d"`, resynced),
-				`,"mode":"resync","resyncrun":"01K0000000000000000000000A","data":{"title":"resynced"}`))
+				`,"mode":"resync","resyncrun":"00K0000000000000000000000A","data":{"title":"resynced"}`))
 		}
 		wg.Wait()
 		s.settle()

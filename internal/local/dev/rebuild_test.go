@@ -81,7 +81,7 @@ func (u *upstream) is(collection string, versions []int, gone []bool) {
 
 func TestACollectionIsRebuiltBesideTheOneThatIsRead(t *testing.T) {
 	const documents, changes = 80, 400
-	const first, second = "01K0000000000000000000000A", "01K0000000000000000000000B"
+	const first, second = "00K0000000000000000000000A", "00K0000000000000000000000B"
 	for name, twice := range map[string]bool{"every change published to both": true, "in two passes": false} {
 		t.Run(name, func(t *testing.T) {
 			stage{}.play(t, func(s *scene) {

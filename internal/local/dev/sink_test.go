@@ -54,7 +54,7 @@ func TestLiveGoesBeforeBulk(t *testing.T) {
 		const flights = 24 // of each lane
 		s.sink.SetDown(errDown)
 		for i := range flights {
-			s.send(native(fmt.Sprintf("bulk%d", i), `"1"`, `,"data":{},"mode":"resync","resyncrun":"01K0000000000000000000000A"`),
+			s.send(native(fmt.Sprintf("bulk%d", i), `"1"`, `,"data":{},"mode":"resync","resyncrun":"00K0000000000000000000000A"`),
 				put(0, fmt.Sprintf("live%d", i), 1))
 			s.wait(4 * time.Second) // longer than the windows: the next ones are other flights
 		}

@@ -98,7 +98,7 @@ func TestAVersionIsJudgedByItsRow(t *testing.T) {
 		late = append(late, put(0, "a", v))
 	}
 	resync := func(run string) feed.Timed {
-		return native("a", `"7"`, `,"data":{"t":1},"mode":"resync","resyncrun":"01K000000000000000000000`+run+`"`)
+		return native("a", `"7"`, `,"data":{"t":1},"mode":"resync","resyncrun":"00K000000000000000000000`+run+`"`)
 	}
 	tales := []tale{
 		{
