@@ -162,11 +162,15 @@ func (s *Sink) writeRights() []right {
 			resources: []string{s.lull.props.sinkARN(s.Name)},
 		}}
 	}
-	// The bulk request, and the greeting by which a sink is probed after an outage.
+	// The bulk request, and a document that was written before, by which index tells whose fault a
+	// refusal is. The greeting probes a sink after an outage. The last says what a name stands for.
 	domain := s.lull.props.sinkARN(s.Name)
 	return []right{
-		{sid: "WriteSink", actions: []string{"es:ESHttpPost"}, resources: []string{domain + "/_bulk"}},
-		{sid: "ProbeSink", actions: []string{"es:ESHttpGet"}, resources: []string{domain, domain + "/"}},
+		{sid: "WriteSink", actions: []string{"es:ESHttpPost"}, resources: []string{domain + "/_bulk", domain + "/_mget"}},
+		{
+			sid: "ProbeSink", actions: []string{"es:ESHttpGet"},
+			resources: []string{domain, domain + "/", domain + "/_resolve/index/*"},
+		},
 	}
 }
 

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lullhq/lull/event"
@@ -16,6 +17,9 @@ type Op struct {
 	Version  string          // the upstream's text, for _lull.version
 	At       time.Time       // for _lull.indexed_at
 	Document []byte          // JSON object; nil for a delete
+	// Present says that the sink should hold the document: its row knows a put that was committed.
+	// A sink that finds no index to delete it from answers Configuration, not Applied.
+	Present bool
 }
 
 // OutcomeKind says what became of one Op.
@@ -31,11 +35,19 @@ const (
 	Newer
 	Refused  // this item failed for an unclassified reason and was not applied: RELEASE with a refusal
 	Rejected // for good: mapping error, too large: dead letter, REJECT
+	// Configuration: nothing was applied, no document is at fault and waiting alone cures nothing,
+	// such as credentials or a missing index: RELEASE without a refusal, alarm
+	Configuration
 )
+
+// OutcomeKinds are all kinds, in the order of their constants.
+func OutcomeKinds() []OutcomeKind {
+	return []OutcomeKind{Applied, Throttled, Unknown, Newer, Refused, Rejected, Configuration}
+}
 
 // String is the word used in logs and metrics.
 func (k OutcomeKind) String() string {
-	return [...]string{"applied", "throttled", "unknown", "newer", "refused", "rejected"}[k]
+	return [...]string{"applied", "throttled", "unknown", "newer", "refused", "rejected", "configuration"}[k]
 }
 
 // Outcome is the answer for one Op.
@@ -43,8 +55,8 @@ type Outcome struct {
 	Kind       OutcomeKind
 	RetryAfter time.Duration // Throttled: what the sink asked for, 0 for nothing
 	Status     int           // the sink's status code, 0 for none
-	// Throttled: only this document's place is in trouble, such as a missing index; others may be
-	// written
+	// Throttled, Configuration: the answer says nothing about the sink as a whole. One index is in
+	// trouble, or there was no time to send the op. Others may be written.
 	Apart  bool
 	Reason string // class and field, never content: "mapper_parsing_exception: field title"
 }
@@ -53,12 +65,19 @@ type Outcome struct {
 type Sink interface {
 	// Write sends the ops in one bulk request, or several where the sink bounds a request's size. It
 	// returns exactly one outcome per op, in order. It never retries: a second request under one claim
-	// may only follow a definite refusal. When ctx ends the ops without an answer are Unknown. Ops
-	// name distinct documents.
+	// may only follow a definite refusal. When ctx ends, ops that may have reached the sink and have
+	// no answer are Unknown; those that were certainly never sent are Throttled and Apart. Ops name
+	// distinct documents.
 	Write(ctx context.Context, ops []Op) []Outcome
-	// Ping asks whether the sink would work, without touching a document.
+	// Ping asks whether the sink would work, without touching a document. An error that is ErrDenied
+	// says that the sink is there and does not let us ask. It may take writes all the same. After any
+	// other error the sink cannot be reached, or is not ready.
 	Ping(ctx context.Context) error
 }
+
+// ErrDenied is the error of a sink that is there and denies what was asked: the credentials may not
+// do this. Match it with errors.Is. It says nothing about any other request.
+var ErrDenied = errors.New("the sink denies access")
 
 // Reader reads a sink back, for commands and tests.
 type Reader interface {

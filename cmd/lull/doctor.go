@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -95,7 +96,13 @@ func (d *doctor) examine(ctx context.Context) {
 	}
 	d.add("no dead letters are parked", parked, "none")
 	key, err := shard.NewDocID(shard.Collection(d.collection), "lull-doctor")
-	if d.add("the collection has a name", err, d.collection) {
+	if !d.add("the collection has a name", err, d.collection) {
+		return
+	}
+	if _, err = d.api.Get(ctx, key); errors.Is(err, operate.ErrNotFound) {
+		err = nil
+	}
+	if d.add("the sink can be read", err, d.collection) {
 		d.send(ctx, key)
 	}
 }

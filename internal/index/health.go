@@ -18,7 +18,7 @@ func (t *turn) judgeHealth(ctx context.Context, docs []*document, outcomes []sin
 	var after time.Duration
 	for _, o := range outcomes {
 		switch o.Kind {
-		case sink.Throttled:
+		case sink.Throttled, sink.Configuration:
 			if !o.Apart {
 				throttled++
 			}

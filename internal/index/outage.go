@@ -147,7 +147,7 @@ func (t *turn) deleteAgain(ctx context.Context, d *document) error {
 	}
 	o := t.send(ctx, []sink.Op{{
 		Doc: l.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key,
-		At: l.At.Time(),
+		At: l.At.Time(), Present: true,
 	}})[0]
 	if o.Kind != sink.Applied {
 		return &openError{o}

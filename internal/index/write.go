@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -26,12 +27,13 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 		e := d.newest()
 		ops = append(ops, sink.Op{
 			Doc: d.id, Kind: e.Op, Fence: shard.Fence(d.lease.At), Key: e.Key, Version: d.version,
-			At: d.lease.At.Time(), Document: d.body,
+			At: d.lease.At.Time(), Document: d.body, Present: d.row.CommittedOp == shard.Put,
 		})
 		sent = append(sent, d)
 	}
 	if len(ops) > 0 {
 		outcomes := t.send(ctx, ops)
+		t.noteConfiguration(outcomes)
 		// Before the outcomes: a RELEASE then waits for the circuit breaker that this very request
 		// opened.
 		t.judgeHealth(ctx, sent, outcomes)
@@ -40,6 +42,21 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 	t.finishAll(len(broken), func(i int) func() {
 		return t.rejecting(ctx, broken[i], deadletter.Reason(broken[i].faultFor), broken[i].fault)
 	})
+}
+
+// noteConfiguration alarms once for all ops that a request could not write for the engine's sake,
+// by the first answer.
+func (t *turn) noteConfiguration(outcomes []sink.Outcome) {
+	n := journal.Note{Step: journal.SinkConfiguration}
+	for _, o := range outcomes {
+		if o.Kind == sink.Configuration {
+			n.Detail = cmp.Or(n.Detail, o.Reason)
+			n.Count++
+		}
+	}
+	if n.Count > 0 {
+		t.note(n)
+	}
 }
 
 // finishAll does n documents' I/O in parallel; what it returns keeps the flight's own state, one
@@ -59,7 +76,7 @@ func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() 
 	switch o.Kind {
 	case sink.Applied:
 		return t.commit(ctx, d, e)
-	case sink.Throttled:
+	case sink.Throttled, sink.Configuration:
 		return t.release(ctx, d, e, o.Kind.String()+": "+o.Reason, o.RetryAfter, false)
 	case sink.Refused:
 		if d.row.Refusals+1 >= int64(t.h.Config.Retry.MaxRefusals) {

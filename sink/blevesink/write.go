@@ -20,6 +20,7 @@ const (
 	reasonRead      = "index_read_failed"
 	reasonWrite     = "index_write_failed"
 	reasonInterrupt = "interrupted"
+	reasonNotSent   = "not_sent"
 )
 
 // Ping reports whether the index is open.
@@ -39,7 +40,7 @@ func (x *Index) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		return outcomes
 	}
 	if ctx.Err() != nil {
-		return fill(outcomes, sink.Outcome{Kind: sink.Unknown, Reason: reasonInterrupt})
+		return fill(outcomes, sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: reasonNotSent})
 	}
 	if !x.begin() {
 		return fill(outcomes, sink.Outcome{Kind: sink.Throttled, Reason: reasonClosed})

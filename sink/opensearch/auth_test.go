@@ -22,7 +22,7 @@ import (
 func TestBasicAuthAsksForThePasswordEachTime(t *testing.T) {
 	t.Parallel()
 	e := start(t, applied)
-	passwords := []string{"first", "rotated"}
+	passwords := []string{"of the first question", "first", "rotated"}
 	s := e.sink(t, func(o *opensearch.Options) {
 		o.Authenticate = sinks.Basic(func(context.Context) (string, string, error) {
 			defer func() { passwords = passwords[1:] }()
@@ -77,7 +77,7 @@ func TestSigV4SignsWhatIsSent(t *testing.T) {
 			if _, _, err := s.Get(t.Context(), "c#a/b"); err != nil {
 				t.Errorf("get: %v", err)
 			}
-			e.got(t, 5)
+			e.got(t, 6)
 		})
 	}
 }
@@ -123,7 +123,7 @@ func TestNoCredentials(t *testing.T) {
 			got := s.Write(t.Context(), three())
 			quiet(t, got)
 			for i, o := range got {
-				if want := (sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: no credentials"}); o != want {
+				if want := (sink.Outcome{Kind: sink.Configuration, Reason: "no_credentials"}); o != want {
 					t.Errorf("op %d: %+v, want %+v", i, o, want)
 				}
 			}

@@ -199,15 +199,15 @@ func TestABadSinkKeepsEveryMessage(t *testing.T) {
 		says    string
 		written string // before the sink is fixed
 	}{
-		{"400 of something that is not an engine", always(respond(400, "<html>secret</html>")), "sink_config: http 400", ""},
-		{"401", always(respond(401, "Unauthorized")), "sink_config: http 401", ""},
-		{"403", always(respond(403, `{"Message":"User: secret is not authorized"}`)), "sink_config: http 403", ""},
+		{"400 of something that is not an engine", always(respond(400, "<html>secret</html>")), "configuration: http 400", ""},
+		{"401", always(respond(401, "Unauthorized")), "configuration: http 401", ""},
+		{"403", always(respond(403, `{"Message":"User: secret is not authorized"}`)), "configuration: http 403", ""},
 		{
-			"404", always(respond(404, whole("index_not_found_exception"))), "sink_config: index_not_found_exception", "",
+			"404", always(respond(404, whole("index_not_found_exception"))), "configuration: index_not_found_exception", "",
 		},
 		{
 			"409", always(respond(409, whole("resource_already_exists_exception"))),
-			"sink_config: resource_already_exists_exception", "",
+			"configuration: resource_already_exists_exception", "",
 		},
 		{"409 for the document", item(409, "version_conflict_engine_exception"), "sink_newer", "good"},
 		{

@@ -10,18 +10,11 @@
 //
 // Every op gets one outcome, and nothing is repeated whose fate is unknown. The package speaks HTTP
 // itself: the official client retries, probes and follows the cluster's nodes, all of which would
-// have to be off. A second request carries an op only after a definite refusal of the first: a
+// have to be off. A second request carries an op only after a definite refusal of the first. A
 // request that was too large (413) or malformed (400) as a whole is cut in halves until the
-// document to blame is alone.
+// document to blame is alone. The number of cuts is bounded.
 //
-//	the answer                                          outcome
-//	2xx; 404 of a delete                                Applied
-//	409 version conflict                                Newer
-//	429; no connection; cluster or index blocked        Throttled, with Retry-After
-//	401, 403, missing index, anything that is not an OpenSearch   Throttled, reason sink_config: nothing was applied, no document is at fault
-//	time-out, reset, 5xx, an answer that does not fit   Unknown
-//	400 of an item, 413 of a lone document              Rejected
-//	other 4xx of an item, a new field with two types    Refused
+// What each answer becomes, and why, is the table in docs/answers.md, which is also the test.
 //
 // # Reasons
 //

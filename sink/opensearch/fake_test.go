@@ -49,11 +49,25 @@ func (r request) ids() []string {
 
 func start(t *testing.T, answer func(w http.ResponseWriter, r request)) *engine {
 	t.Helper()
+	return startResolving(t, answer, "")
+}
+
+// startResolving also answers what a name stands for: with resolve, or denies the question. Such
+// requests are not remembered.
+func startResolving(t *testing.T, answer func(w http.ResponseWriter, r request), resolve string) *engine {
+	t.Helper()
 	e := &engine{}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler) // the client hung up while it sent
+		}
+		if strings.HasPrefix(r.URL.Path, "/_resolve/index/") && !strings.Contains(r.URL.Path, "*") { // names, no pattern
+			if resolve == "" {
+				w.WriteHeader(http.StatusForbidden)
+			}
+			io.WriteString(w, resolve)
+			return
 		}
 		req := request{Request: r, body: string(body)}
 		e.mu.Lock()

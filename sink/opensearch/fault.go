@@ -21,6 +21,11 @@ type Error struct {
 // Unwrap returns why there was no answer.
 func (e *Error) Unwrap() error { return e.Err }
 
+// Is reports that the engine denied the request: see sink.ErrDenied.
+func (e *Error) Is(target error) bool {
+	return target == sink.ErrDenied && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
+}
+
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("opensearch: %v", e.Err)

@@ -213,33 +213,6 @@ func TestRealServerForgetsDeletes(t *testing.T) {
 	}
 }
 
-func TestRealServerBlocked(t *testing.T) {
-	t.Parallel()
-	s := real(t, nil)
-	for name, index := range map[string]string{
-		"read-only": `{"settings":{"index.blocks.write":true}}`,
-		"disk-full": `{"settings":{"index.blocks.read_only_allow_delete":true}}`,
-	} {
-		call(t, http.MethodPut, indexURL(s, name), index)
-		got := s.Write(t.Context(), []sink.Op{put(name+"#a", 1, `{}`), put("fine#"+name, 1, `{}`)})
-		if got[0].Kind != sink.Throttled || !strings.Contains(got[0].Reason, "cluster_block_exception") {
-			t.Errorf("%s: %+v, want throttled", name, got[0])
-		}
-		if got[1].Kind != sink.Applied {
-			t.Errorf("the neighbour of %s: %+v", name, got[1])
-		}
-	}
-	call(t, http.MethodPut, indexURL(s, "closed"), "")
-	call(t, http.MethodPost, indexURL(s, "closed")+"/_close", "")
-	got := s.Write(t.Context(), []sink.Op{put("closed#a", 1, `{}`)})[0]
-	if want := (sink.Outcome{
-		Kind: sink.Throttled, Status: 400, Apart: true,
-		Reason: "sink_config: index_closed_exception",
-	}); got != want {
-		t.Errorf("closed: %+v, want %+v", got, want)
-	}
-}
-
 func TestRealServerAliases(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)
@@ -254,14 +227,6 @@ func TestRealServerAliases(t *testing.T) {
 	found, err := s.Search(t.Context(), sink.Query{Text: "vienna", Limit: 5})
 	if err != nil || len(found) != 1 || found[0].Doc != "content#a" {
 		t.Errorf("found %+v, %v", found, err)
-	}
-	for _, n := range []string{"1", "2"} {
-		call(t, http.MethodPut, indexURL(s, "both-"+n),
-			fmt.Sprintf(`{"aliases":{%q:{}}}`, strings.ReplaceAll(s.Index, "{collection}", "both")))
-	}
-	got := s.Write(t.Context(), []sink.Op{put("both#a", 1, `{}`)})[0]
-	if got.Kind != sink.Throttled || !strings.HasPrefix(got.Reason, opensearch.ClassConfig) {
-		t.Errorf("an alias without write index: %+v", got)
 	}
 }
 

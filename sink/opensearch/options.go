@@ -60,6 +60,7 @@ type Sink struct {
 
 	names   names
 	address string // the URL without a slash at its end
+	targets targets
 }
 
 var (
@@ -87,7 +88,7 @@ func New(o Options) (*Sink, error) {
 	if o.Transport == nil {
 		o.Transport = newTransport()
 	}
-	return &Sink{Options: o, names: names, address: address}, nil
+	return &Sink{Options: o, names: names, address: address, targets: targets{known: map[string]target{}}}, nil
 }
 
 // parseURL never quotes a URL: it might hold a password.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,32 +13,35 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// ClassConfig begins the reason of an outcome that no document caused and waiting alone will not
-// cure: credentials, permissions, a missing index, an address that is not an OpenSearch. Nothing
-// was applied.
-const ClassConfig = "sink_config"
-
 // Classes of outcomes that OpenSearch has no type for.
 const (
 	classInterrupted = "interrupted"  // the context ended, or the connection broke, before the answer
 	classUnreachable = "unreachable"  // no connection: nothing was sent
-	classNotSent     = "not_sent"     // an earlier part of the same write was refused whole
-	classMismatch    = "bulk_answer"  // the answer does not fit the request
-	classThrottled   = "throttled"    // 429 without a type
-	classServerError = "server_error" // 5xx without a type
-	classBadRequest  = "bad_request"  // 400 without a type
+	classNotSent     = "not_sent"     // an earlier part of the same write took all the time, or was refused whole
+	classNotNarrowed = "not_narrowed" // refused whole with others, and which of them is to blame is not known yet
+	// the request could not be authenticated, and was not sent
+	classNoCredentials   = "no_credentials"
+	classOtherCollection = "other_collection" // the index holds another collection
+	classNoIndex         = "index_missing"
+	classManyIndices     = "alias_over_several_indices"
+	classDataStream      = "data_stream"
+	classElsewhere       = "another_index" // the name stood for another index than a moment before
+	classMismatch        = "bulk_answer"   // the answer does not fit the request
+	classThrottled       = "throttled"     // 429 without a type
+	classServerError     = "server_error"  // 5xx without a type
+	classBadRequest      = "bad_request"   // 400 without a type
 )
 
 func configFault(status int, f fault) sink.Outcome {
 	class := cmp.Or(f.class(), "http "+strconv.Itoa(status))
-	return sink.Outcome{Kind: sink.Throttled, Status: status, Reason: ClassConfig + ": " + class}
+	return sink.Outcome{Kind: sink.Configuration, Status: status, Reason: sink.Reason(class, f.field())}
 }
 
 // notConnected judges a request of which not a byte was sent.
 func notConnected(err error) sink.Outcome {
 	var auth *authError
 	if errors.As(err, &auth) {
-		return sink.Outcome{Kind: sink.Throttled, Reason: ClassConfig + ": no credentials"}
+		return sink.Outcome{Kind: sink.Configuration, Reason: classNoCredentials}
 	}
 	return sink.Outcome{Kind: sink.Throttled, Reason: classUnreachable}
 }
@@ -56,33 +60,50 @@ var refusedBefore = map[string]bool{
 var configTypes = map[string]bool{
 	"index_closed_exception":       true,
 	"invalid_index_name_exception": true,
+	"routing_missing_exception":    true, // lull writes without routing
 	"validation_exception":         true, // no room for another index: maximum shards open
 }
 
-// noWriteIndex is how OpenSearch begins to say that an alias has several indices and none to write
-// to. The error's type, illegal_argument_exception, is also that of documents at fault, and no
-// document must die of an alias.
-const noWriteIndex = "no write index is defined for alias"
+// configTexts are how OpenSearch begins to say the same with the type illegal_argument_exception,
+// which is also that of documents at fault.
+var configTexts = []string{
+	"explicit index in bulk is not allowed", // rest.action.multi.allow_explicit_index: false
+	"no write index is defined for alias",   // an alias of several indices
+	"only write ops with an op_type of create are allowed in data streams",
+	"pipeline with id [", // index.default_pipeline or index.final_pipeline does not exist
+}
+
+// configured reports whether a 400 is the cluster's or the index's fault by what it says. A mapping
+// that refuses lull's own member refuses every document.
+func configured(f fault) bool {
+	return configTypes[f.Type] || f.field() == sink.MetaField || strings.HasPrefix(f.field(), sink.MetaField+".") ||
+		slices.ContainsFunc(configTexts, func(text string) bool { return strings.HasPrefix(f.Reason, text) })
+}
 
 // typeConflict is part of what OpenSearch says, with the type illegal_argument_exception, where two
 // values bring a new field two types: in one document, or in two that arrive together. The second
 // of two succeeds once the first has made the mapping, so it is not for good yet.
 const typeConflict = "cannot be changed from type"
 
+// oneIndex is how OpenSearch begins to say that one index is blocked, not the cluster.
+const oneIndex = "index ["
+
 // itemOutcome judges the answer for one op. after is what the whole answer's Retry-After says.
-func (s *Sink) itemOutcome(kind shard.Operation, status int, f fault, after time.Duration) sink.Outcome {
-	o := sink.Outcome{Status: status, Reason: f.reason()}
-	switch {
-	case status >= 200 && status < 300:
+func (s *Sink) itemOutcome(kind shard.Operation, it item, after time.Duration) sink.Outcome {
+	f, failed := it.fault()
+	o := sink.Outcome{Status: it.Status, Reason: f.reason()}
+	switch status := it.Status; {
+	case status >= 200 && status < 300 && failed, status == http.StatusNotFound && !failed && it.Result != notFound:
+		o.Kind, o.Reason = sink.Unknown, classMismatch // it says two things
+	case status >= 200 && status < 300, status == http.StatusNotFound && !failed && kind == shard.Delete:
 		return sink.Outcome{Kind: sink.Applied, Status: status}
-	case status == http.StatusNotFound && kind == shard.Delete:
-		return sink.Outcome{Kind: sink.Applied, Status: status} // of a missing document, or of any in a missing index
 	case status == http.StatusConflict && s.Options.Versions && f.Type == "version_conflict_engine_exception":
 		o.Kind = sink.Newer
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && refusedBefore[f.Type]:
 		o.Kind, o.RetryAfter = sink.Throttled, after
+		o.Apart = f.Type == "cluster_block_exception" && strings.HasPrefix(f.Reason, oneIndex)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound,
-		status == http.StatusBadRequest && (configTypes[f.Type] || strings.HasPrefix(f.Reason, noWriteIndex)):
+		status == http.StatusBadRequest && configured(f):
 		o = configFault(status, f)
 		o.Apart = true
 	case status == http.StatusBadRequest && strings.Contains(f.Reason, typeConflict):
@@ -107,11 +128,11 @@ func wholeOutcome(a answer) (o sink.Outcome, split bool) {
 	case a.status == http.StatusRequestEntityTooLarge:
 		o.Kind, o.Reason = sink.Rejected, sink.TooLarge
 		return o, true
-	case a.status == http.StatusBadRequest && ours && f.Type == "action_request_validation_exception":
-		o.Kind = sink.Rejected
-		return o, true
-	case a.status == http.StatusBadRequest && ours:
+	case a.status == http.StatusBadRequest && ours && !configured(f):
 		o.Kind, o.Reason = sink.Refused, cmp.Or(o.Reason, classBadRequest)
+		if f.Type == "action_request_validation_exception" {
+			o.Kind = sink.Rejected
+		}
 		return o, true
 	case a.status == http.StatusTooManyRequests:
 		o.Kind, o.Reason, o.RetryAfter = sink.Throttled, cmp.Or(o.Reason, classThrottled),

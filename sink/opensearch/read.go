@@ -45,6 +45,9 @@ func (s *Sink) Ping(ctx context.Context) error {
 	return nil
 }
 
+// severalIndices is part of what OpenSearch says where an alias names no one index to read from.
+const severalIndices = "has more than one index associated with it"
+
 // Get returns the document as it is now, refreshed or not; false also where the index is missing or
 // lull did not write the document.
 func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
@@ -68,6 +71,10 @@ func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, err
 		return sink.Stored{}, false, errors.New("get document: opensearch: the answer does not fit the request")
 	}
 	d := answer.Docs[0]
+	if d.Error != nil && strings.Contains(d.Error.Reason, severalIndices) {
+		return sink.Stored{}, false, fmt.Errorf(
+			"get document: opensearch: the alias %s is of several indices: let it name one", index)
+	}
 	if d.Error != nil && d.Error.Type != "index_not_found_exception" {
 		return sink.Stored{}, false, fmt.Errorf("get document: opensearch: %s", d.Error.reason())
 	}

@@ -126,8 +126,7 @@ func TestAFixedIndexHoldsOneCollection(t *testing.T) {
 	e := start(t, applied)
 	s := e.sink(t, func(o *opensearch.Options) { o.Index, o.Collections = "docs", []shard.Collection{"content"} })
 	got := s.Write(t.Context(), []sink.Op{put("content#a", 1, `{}`), put("news#a", 1, `{}`)})
-	if got[0].Kind != sink.Applied || got[1].Kind != sink.Rejected ||
-		!strings.HasPrefix(got[1].Reason, opensearch.ClassConfig) {
+	if got[0].Kind != sink.Applied || got[1].Kind != sink.Rejected || got[1].Reason != "other_collection" {
 		t.Errorf("outcomes %+v", got)
 	}
 	if _, found, err := s.Get(t.Context(), "news#a"); found || err != nil {

@@ -15,6 +15,10 @@ import (
 // maxAnswer bounds what is read of an answer. The largest are pages of documents.
 const maxAnswer = 512 << 20
 
+// maxBulkAnswer bounds what is read of the answer to a bulk request. Item errors quote a part of a
+// document.
+func maxBulkAnswer(items int) int64 { return int64(1<<20 + 16<<10*items) }
+
 // Content types of requests.
 const (
 	typeJSON   = "application/json"
@@ -33,8 +37,9 @@ type answer struct {
 // ok reports a whole answer that says success.
 func (a answer) ok() bool { return a.err == nil && a.status >= 200 && a.status < 300 }
 
-// do sends one request, once. path is escaped and begins with a slash.
-func (s *Sink) do(ctx context.Context, method, path, contentType string, body []byte) answer {
+// do sends one request, once, and reads limit bytes of the answer at most. path is escaped and
+// begins with a slash.
+func (s *Sink) do(ctx context.Context, method, path, contentType string, body []byte, limit int64) answer {
 	var sent atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
@@ -61,12 +66,12 @@ func (s *Sink) do(ctx context.Context, method, path, contentType string, body []
 	}
 	defer resp.Body.Close()
 	a := answer{status: resp.StatusCode, header: resp.Header, sent: true}
-	a.body, a.err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	a.body, a.err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	switch {
 	case a.err != nil:
 		a.err = fmt.Errorf("read answer: %w", a.err)
-	case len(a.body) > maxAnswer:
-		a.err = fmt.Errorf("answer exceeds %d bytes", maxAnswer)
+	case int64(len(a.body)) > limit:
+		a.err = fmt.Errorf("answer exceeds %d bytes", limit)
 	}
 	return a
 }
@@ -88,7 +93,7 @@ func (s *Sink) ask(ctx context.Context, method, path string, body, into any) err
 			return fmt.Errorf("make request: %w", err)
 		}
 	}
-	a := s.do(ctx, method, path, typeJSON, text)
+	a := s.do(ctx, method, path, typeJSON, text, maxAnswer)
 	if !a.ok() {
 		return requestError(a)
 	}

@@ -38,6 +38,9 @@ func (s *Sink) Template() ([]byte, error) {
 				placeholder)
 	}
 	t["index_patterns"] = patterns
+	if inner, ok := t["template"].(map[string]any); ok && s.Serverless {
+		delete(inner, "settings") // a collection keeps no versions of what was deleted
+	}
 	return json.Marshal(t)
 }
 

@@ -14,157 +14,6 @@ import (
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
-// An answer that holds for the whole request gives every op the same outcome, and nothing is asked
-// twice.
-func TestAnswersToTheWholeRequest(t *testing.T) {
-	t.Parallel()
-	const date, later = "Fri, 20 Nov 2026 16:00:00 GMT", "Fri, 20 Nov 2026 16:02:30 GMT"
-	tests := []struct {
-		name   string
-		answer func(http.ResponseWriter, request)
-		want   sink.Outcome
-	}{
-		{"401", respond(401, "Unauthorized"), sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 401"}},
-		{
-			"403 of OpenSearch", respond(403, whole("security_exception")),
-			sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: security_exception"},
-		},
-		{
-			"403 of AWS", respond(403, `{"Message":"User: secret is not authorized"}`),
-			sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 403"},
-		},
-		{
-			"404", respond(404, whole("index_not_found_exception")),
-			sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: index_not_found_exception"},
-		},
-		{"405", respond(405, ""), sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 405"}},
-		{
-			"a redirect is not followed", respond(302, "", "Location", "/login"),
-			sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 302"},
-		},
-		{
-			"400 of something else", respond(400, "<html>secret</html>"),
-			sink.Outcome{Kind: sink.Throttled, Reason: "sink_config: http 400"},
-		},
-		{"408", respond(408, ""), sink.Outcome{Kind: sink.Unknown, Reason: "server_error"}},
-		{"429", respond(429, "429 Too Many Requests /_bulk"), sink.Outcome{Kind: sink.Throttled, Reason: "throttled"}},
-		{
-			"429 with seconds", respond(429, whole("circuit_breaking_exception"), "Retry-After", "17"),
-			sink.Outcome{Kind: sink.Throttled, Reason: "circuit_breaking_exception", RetryAfter: 17 * time.Second},
-		},
-		{
-			"429 with a date", respond(429, "", "Retry-After", later, "Date", date),
-			sink.Outcome{Kind: sink.Throttled, Reason: "throttled", RetryAfter: 150 * time.Second},
-		},
-		{
-			"429 with a date that is past", respond(429, "", "Retry-After", date, "Date", later),
-			sink.Outcome{Kind: sink.Throttled, Reason: "throttled"},
-		},
-		{
-			"429 with nonsense", respond(429, "", "Retry-After", "soon"),
-			sink.Outcome{Kind: sink.Throttled, Reason: "throttled"},
-		},
-		{
-			"429 with a year", respond(429, "", "Retry-After", "31536000"),
-			sink.Outcome{Kind: sink.Throttled, Reason: "throttled", RetryAfter: time.Hour},
-		},
-		{
-			"500", respond(500, whole("null_pointer_exception")),
-			sink.Outcome{Kind: sink.Unknown, Reason: "null_pointer_exception"},
-		},
-		{"502", respond(502, "Bad Gateway"), sink.Outcome{Kind: sink.Unknown, Reason: "server_error"}},
-		{
-			"503 of a proxy", respond(503, "secret", "Retry-After", "5"),
-			sink.Outcome{Kind: sink.Unknown, Reason: "server_error"},
-		},
-		{
-			"503 before anything was applied", respond(503, whole("cluster_block_exception"), "Retry-After", "5"),
-			sink.Outcome{Kind: sink.Throttled, Reason: "cluster_block_exception", RetryAfter: 5 * time.Second},
-		},
-		{
-			"503 without a manager", respond(503, whole("cluster_manager_not_discovered_exception")),
-			sink.Outcome{Kind: sink.Throttled, Reason: "cluster_manager_not_discovered_exception"},
-		},
-		{"504", respond(504, "{}"), sink.Outcome{Kind: sink.Unknown, Reason: "server_error"}},
-		{"507", respond(507, `{"error":"secret"}`), sink.Outcome{Kind: sink.Unknown, Reason: "server_error"}},
-		{
-			"an error type that is none", respond(500, whole("it is a secret")),
-			sink.Outcome{Kind: sink.Unknown, Reason: "server_error"},
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			e := start(t, tt.answer)
-			got := e.sink(t, nil).Write(t.Context(), three())
-			quiet(t, got)
-			for i, o := range got {
-				o.Status = 0
-				if o != tt.want {
-					t.Errorf("op %d: %+v, want %+v", i, o, tt.want)
-				}
-			}
-			e.got(t, 1)
-		})
-	}
-}
-
-// An answer that cannot be read, or does not fit, leaves every op unknown: none is known to be
-// applied, none is sent again.
-func TestBulkAnswerOfWrongLengthIsUnknown(t *testing.T) {
-	t.Parallel()
-	answer := func(body string) func(http.ResponseWriter, request) { return respond(200, body) }
-	const a, b, c = `{"index":{"_id":"a","status":201}}`, `{"delete":{"_id":"b","status":404}}`,
-		`{"index":{"_id":"c","status":200}}`
-	items := func(items ...string) string { return `{"errors":false,"items":[` + strings.Join(items, ",") + `]}` }
-	tests := []struct {
-		name   string
-		answer func(http.ResponseWriter, request)
-	}{
-		{"shorter", answer(items(a, b))},
-		{"longer", answer(items(a, b, c, c))},
-		{"in another order", answer(items(c, b, a))},
-		{"with another action", answer(items(a, `{"index":{"_id":"b","status":201}}`, c))},
-		{"without items", answer(`{"errors":false}`)},
-		{"empty", answer("")},
-		{"no JSON", answer("<html>signed out</html>")},
-		{"another type", answer(`{"items":{"index":1}}`)},
-		{"cut inside the text", answer(items(a, b, c)[:40])},
-		{"cut inside the connection", func(w http.ResponseWriter, _ request) {
-			w.Header().Set("Content-Length", "1000")
-			w.Write([]byte(items(a, b, c)))
-		}},
-		{"connection reset before the answer", func(w http.ResponseWriter, _ request) {
-			conn, _, err := http.NewResponseController(w).Hijack()
-			if err != nil {
-				panic(err)
-			}
-			if tcp, ok := conn.(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0) // close with a reset
-			}
-			conn.Close()
-		}},
-		{"connection closed before the answer", func(http.ResponseWriter, request) { panic(http.ErrAbortHandler) }},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			e := start(t, tt.answer)
-			s := e.sink(t, nil)
-			got := s.Write(t.Context(), three())
-			quiet(t, got)
-			for i, o := range got {
-				if o.Kind != sink.Unknown {
-					t.Errorf("op %d: %+v, want unknown", i, o)
-				}
-			}
-			e.got(t, 1)
-		})
-	}
-	e := start(t, answer(items(a, b, c)))
-	write(t, e.sink(t, nil), sink.Applied, three()...)
-}
-
 // The library would try again on a connection that was used before; here nobody does.
 func TestNothingIsRepeatedOnAUsedConnection(t *testing.T) {
 	t.Parallel()
@@ -207,7 +56,7 @@ func TestNoConnectionMeansThatNothingWasApplied(t *testing.T) {
 }
 
 // The context ends while the second of three requests is under way: the first one's answer stays,
-// the others are unknown.
+// the second is unknown, and the third was never sent.
 func TestAContextThatEndsInBetween(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -221,7 +70,7 @@ func TestAContextThatEndsInBetween(t *testing.T) {
 		applied(w, r)
 	})
 	got := e.sink(t, func(o *opensearch.Options) { o.BulkDocuments = 1 }).Write(ctx, three())
-	for i, want := range []sink.OutcomeKind{sink.Applied, sink.Unknown, sink.Unknown} {
+	for i, want := range []sink.OutcomeKind{sink.Applied, sink.Unknown, sink.Throttled} {
 		if got[i].Kind != want {
 			t.Errorf("op %d: %+v, want %s", i, got[i], want)
 		}
@@ -239,7 +88,7 @@ func TestWhatFollowsAFailedPart(t *testing.T) {
 		requests int
 	}{
 		{429, []sink.OutcomeKind{sink.Applied, sink.Throttled, sink.Throttled}, 2},
-		{403, []sink.OutcomeKind{sink.Applied, sink.Throttled, sink.Throttled}, 2},
+		{403, []sink.OutcomeKind{sink.Applied, sink.Configuration, sink.Throttled}, 2},
 		{500, []sink.OutcomeKind{sink.Applied, sink.Unknown, sink.Applied}, 3},
 		{413, []sink.OutcomeKind{sink.Applied, sink.Rejected, sink.Applied}, 3},
 	}

@@ -13,10 +13,13 @@ import (
 
 // entry is one op as it stands in a bulk request.
 type entry struct {
-	op    int // its position
-	kind  shard.Operation
-	id    string
-	lines []byte // action and document
+	op      int // its position
+	kind    shard.Operation
+	index   string
+	id      string
+	lines   []byte // action and document
+	present bool
+	lands   string // the index that the name stands for, "" where that is not known
 }
 
 // action is the first line of an entry.
@@ -40,13 +43,17 @@ func actionName(kind shard.Operation) string {
 	return actionIndex
 }
 
+// maxRefusals is how many answers that refuse a request for what is in it one Write goes on after.
+// Finding one document to blame among 500 takes about 17.
+const maxRefusals = 32
+
 // Write sends the ops in as few requests as the bounds allow, one after another; see sink.Sink.
 // After a request that was refused for no document's sake the rest is not sent.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	outcomes := make([]sink.Outcome, len(ops))
 	entries := make([]entry, 0, len(ops))
 	for i, op := range ops {
-		outcomes[i] = sink.Outcome{Kind: sink.Unknown, Reason: classInterrupted}
+		outcomes[i] = sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: classNotSent}
 		if ctx.Err() != nil {
 			continue
 		}
@@ -57,14 +64,36 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		}
 		entries = append(entries, e)
 	}
-	for len(entries) > 0 && ctx.Err() == nil {
-		n := s.fit(entries)
-		stop := s.send(ctx, entries[:n], outcomes)
-		entries = entries[n:]
-		if stop != nil {
-			notSent(entries, outcomes, *stop)
-			break
+	entries = s.place(ctx, entries, outcomes)
+	// A request that was refused for what is in it is sent again in smaller parts, until the document
+	// to blame is alone: half as many documents after each refusal, twice as many after each success.
+	// What one request may hold of bytes stays small.
+	documents, size := s.BulkDocuments, s.BulkBytes
+	for refusals := 0; len(entries) > 0 && ctx.Err() == nil; {
+		n, bytes := fit(entries, documents, size)
+		stop, split := s.send(ctx, entries[:n], outcomes)
+		switch {
+		case stop != nil:
+			notSent(entries[n:], outcomes, *stop)
+			return outcomes
+		case split == nil:
+			documents = min(2*documents, s.BulkDocuments)
+		case refusals == maxRefusals:
+			held := sink.Outcome{Kind: sink.Throttled, Apart: true, Status: split.Status, Reason: classNotNarrowed}
+			all(entries, outcomes, held)
+			return outcomes
+		case n > 1 && split.Reason == sink.TooLarge:
+			size = bytes / 2
+		case n > 1:
+			documents = n / 2
 		}
+		if split != nil {
+			if refusals++; n > 1 {
+				continue
+			}
+			all(entries[:n], outcomes, *split)
+		}
+		entries = entries[n:]
 	}
 	return outcomes
 }
@@ -73,9 +102,9 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 func (s *Sink) encode(i int, op sink.Op) (entry, *sink.Outcome) {
 	index, ok := s.names.index(op.Doc.Collection())
 	if !ok {
-		return entry{}, &sink.Outcome{Kind: sink.Rejected, Reason: ClassConfig + ": the index holds another collection"}
+		return entry{}, &sink.Outcome{Kind: sink.Rejected, Reason: classOtherCollection}
 	}
-	e := entry{op: i, kind: op.Kind, id: op.Doc.ID()}
+	e := entry{op: i, kind: op.Kind, index: index, id: op.Doc.ID(), present: op.Present}
 	a := action{Index: index, ID: e.id}
 	if s.Options.Versions {
 		a.Version, a.VersionType = &op.Fence, "external_gte"
@@ -96,64 +125,55 @@ func (s *Sink) encode(i int, op sink.Op) (entry, *sink.Outcome) {
 	return e, nil
 }
 
-// fit is how many of the entries, one at least, make a request within the bounds.
-func (s *Sink) fit(entries []entry) int {
-	var bytes int64
+// fit is how many of the entries, one at least, make a request within the bounds, and its bytes.
+func fit(entries []entry, documents int, size int64) (n int, bytes int64) {
 	for n, e := range entries {
-		if bytes += int64(len(e.lines)); n > 0 && (n == s.BulkDocuments || bytes > s.BulkBytes) {
-			return n
+		next := bytes + int64(len(e.lines))
+		if n > 0 && (n >= documents || next > size) {
+			return n, bytes
 		}
+		bytes = next
 	}
-	return len(entries)
+	return len(entries), bytes
 }
 
-// send makes one request, or several where a definite refusal of the first allows it. It returns
-// the outcome that forbids sending more.
-func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcome) (stop *sink.Outcome) {
-	a := s.do(ctx, http.MethodPost, bulkPath(ctx, s.Serverless), typeNDJSON, body(entries))
+// send makes one request. stop is the outcome that forbids sending more. split is the outcome of a
+// document that was alone, where the request was refused for what is in it.
+func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcome) (stop, split *sink.Outcome) {
+	a := s.do(ctx, http.MethodPost, bulkPath(ctx, s.Serverless), typeNDJSON, body(entries), maxBulkAnswer(len(entries)))
 	switch {
-	case a.err != nil && !a.sent && ctx.Err() == nil:
+	case a.err != nil && !a.sent:
 		o := notConnected(a.err)
 		all(entries, outcomes, o)
-		return &o
+		return &o, nil
 	case a.err != nil:
 		all(entries, outcomes, sink.Outcome{Kind: sink.Unknown, Status: a.status, Reason: classInterrupted})
-		return nil
+		return nil, nil
 	case a.ok():
 		s.read(a, entries, outcomes)
-		return nil
+		return nil, nil
 	}
-	o, split := wholeOutcome(a)
-	switch {
-	case split && len(entries) > 1:
-		half := len(entries) / 2
-		for _, part := range [][]entry{entries[:half], entries[half:]} {
-			if stop == nil && ctx.Err() != nil {
-				stop = &sink.Outcome{Kind: sink.Throttled, Reason: classNotSent}
-			}
-			if stop != nil {
-				notSent(part, outcomes, *stop)
-				continue
-			}
-			stop = s.send(ctx, part, outcomes)
-		}
-		return stop
-	case o.Kind == sink.Throttled:
-		stop = &o
+	o, refused := wholeOutcome(a)
+	if refused {
+		return nil, &o
 	}
 	all(entries, outcomes, o)
-	return stop
+	if o.Kind == sink.Throttled || o.Kind == sink.Configuration {
+		return &o, nil
+	}
+	return nil, nil
 }
 
-// bulkPath tells OpenSearch for how long to wait for a shard: not longer than we wait for the
-// answer, so that little can be applied after we hung up.
+// bulkPath tells OpenSearch for how long to wait for a shard: a third of the time that we wait for
+// the answer. One shard without a primary then costs its own documents an answer, not every
+// document that is in a request with them.
 func bulkPath(ctx context.Context, serverless bool) string {
 	const path = "/_bulk"
 	deadline, ok := ctx.Deadline()
 	if !ok || serverless {
 		return path
 	}
-	return fmt.Sprintf("%s?timeout=%dms", path, max(1, time.Until(deadline).Milliseconds()))
+	return fmt.Sprintf("%s?timeout=%dms", path, max(1, time.Until(deadline).Milliseconds()/3))
 }
 
 func body(entries []entry) []byte {
@@ -185,9 +205,25 @@ func notSent(entries []entry, outcomes []sink.Outcome, stop sink.Outcome) {
 
 // item is one element of a bulk answer.
 type item struct {
+	Index  string          `json:"_index"`
 	ID     string          `json:"_id"`
 	Status int             `json:"status"`
+	Result string          `json:"result"`
 	Error  json.RawMessage `json:"error"`
+}
+
+// notFound is the result of a delete that found no document.
+const notFound = "not_found"
+
+// fault is the item's error; false where it has none.
+func (i item) fault() (f fault, failed bool) {
+	if len(i.Error) == 0 || string(i.Error) == "null" {
+		return fault{}, false
+	}
+	if json.Unmarshal(i.Error, &f) != nil {
+		f = fault{}
+	}
+	return f, true
 }
 
 // read takes the outcomes from a bulk answer. One that does not fit the request, item by item, says
@@ -210,10 +246,12 @@ func (s *Sink) read(a answer, entries []entry, outcomes []sink.Outcome) {
 	after := retryAfter(a.header, time.Now())
 	for i, e := range entries {
 		it := bulk.Items[i][actionName(e.kind)]
-		var f fault
-		if len(it.Error) > 0 && json.Unmarshal(it.Error, &f) != nil {
-			f = fault{}
+		o := s.itemOutcome(e.kind, it, after)
+		if o.Kind == sink.Applied && e.lands != "" && it.Index != "" && it.Index != e.lands {
+			// It was applied, but perhaps beside a copy in the index that the name stood for.
+			s.targets.forget(e.index)
+			o = sink.Outcome{Kind: sink.Unknown, Status: it.Status, Reason: classElsewhere}
 		}
-		outcomes[e.op] = s.itemOutcome(e.kind, it.Status, f, after)
+		outcomes[e.op] = o
 	}
 }

@@ -110,7 +110,7 @@ func (l *Log) Flush() {
 func level(s journal.Step) slog.Level {
 	switch s {
 	case journal.SinkNewer, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema, journal.OutageResync,
-		journal.Drift:
+		journal.Drift, journal.SinkConfiguration:
 		return slog.LevelError
 	case journal.Failed, journal.LaunchLost, journal.OutcomeUnknown, journal.DeleteLost, journal.TwelveHours,
 		journal.CircuitOpened, journal.Unreachable, journal.Conflict, journal.OutageWrite, journal.CallFailed,

@@ -121,7 +121,8 @@ func (s *Sink) Ping(ctx context.Context) error {
 	return s.down
 }
 
-// Write applies the ops after the latency. When ctx ends first nothing of that request is applied.
+// Write applies the ops after the latency. When ctx ends first nothing of that request is applied,
+// and the requests behind it are not sent.
 func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	out := make([]sink.Outcome, len(ops))
 	for i := 0; i < len(ops); {
@@ -129,11 +130,18 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		if s.set.MaxDocuments > 0 {
 			n = min(n, s.set.MaxDocuments)
 		}
-		if err := s.clk.Sleep(ctx, s.set.Latency); err != nil {
+		if ctx.Err() != nil {
 			for ; i < len(ops); i++ {
-				out[i] = sink.Outcome{Kind: sink.Unknown, Reason: reasonOf(err)}
+				out[i] = sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "not_sent"}
 			}
 			return out
+		}
+		if err := s.clk.Sleep(ctx, s.set.Latency); err != nil {
+			for j := range n {
+				out[i+j] = sink.Outcome{Kind: sink.Unknown, Reason: reasonOf(err)}
+			}
+			i += n
+			continue
 		}
 		s.answer(ops[i:i+n], out[i:i+n])
 		i += n

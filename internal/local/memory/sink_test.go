@@ -91,7 +91,7 @@ func TestAWriteWithoutAnAnswerInTimeIsUnknown(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		got := kinds(s.Write(ctx, []sink.Op{put("a#1", 1, `{}`), put("a#2", 1, `{}`), put("a#3", 1, `{}`)}))
-		if want := []sink.OutcomeKind{sink.Applied, sink.Unknown, sink.Unknown}; !slices.Equal(got, want) {
+		if want := []sink.OutcomeKind{sink.Applied, sink.Unknown, sink.Throttled}; !slices.Equal(got, want) {
 			t.Errorf("outcomes %v, want %v", got, want)
 		}
 	})

@@ -1,0 +1,167 @@
+package opensearch
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// target is what the name of an index stood for in the engine when we asked.
+type target struct {
+	at      time.Time
+	lands   string // the one index that takes writes, "" where that is not known
+	fault   string // the class of what is wrong with the name, "" for nothing
+	missing bool   // neither an index nor an alias: a write makes an index of that name, where it may
+}
+
+// targets are what is known of names. It is safe for concurrent use.
+type targets struct {
+	mu    sync.Mutex
+	known map[string]target
+}
+
+const (
+	// targetFor is how long an answer is believed. What changes meanwhile shows in the answers to
+	// writes, which name the index that took them.
+	targetFor = time.Minute
+	// maxTargets bounds what is remembered: names come from senders.
+	maxTargets = 1_000
+)
+
+func (t *targets) get(name string) (target, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known, ok := t.known[name]
+	return known, ok && time.Since(known.at) < targetFor
+}
+
+func (t *targets) put(name string, known target) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.known) >= maxTargets {
+		clear(t.known)
+	}
+	t.known[name] = known
+}
+
+func (t *targets) forget(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.known, name)
+}
+
+// place holds back what has no one index to go to. A document behind an alias of several indices
+// can be in each of them, and a write reaches one: a delete would leave the others. A delete of a
+// document that should be there needs an index to delete it from. Otherwise the engine would make
+// an empty one and find nothing.
+func (s *Sink) place(ctx context.Context, entries []entry, outcomes []sink.Outcome) []entry {
+	if s.Serverless || len(entries) == 0 {
+		return entries
+	}
+	found := s.resolve(ctx, entries)
+	kept := entries[:0]
+	for _, e := range entries {
+		at := found[e.index]
+		fault := at.fault
+		if at.missing && e.present && e.kind == shard.Delete {
+			fault = classNoIndex
+		}
+		if fault != "" {
+			outcomes[e.op] = sink.Outcome{Kind: sink.Configuration, Apart: true, Reason: fault}
+			continue
+		}
+		e.lands = at.lands
+		kept = append(kept, e)
+	}
+	return kept
+}
+
+// resolve says what the names of the entries stand for. Where the engine does not tell, or we may
+// not ask, nothing is known of them.
+func (s *Sink) resolve(ctx context.Context, entries []entry) map[string]target {
+	found := map[string]target{}
+	var ask []string
+	for _, e := range entries {
+		if _, seen := found[e.index]; seen {
+			continue
+		}
+		known, ok := s.targets.get(e.index)
+		if found[e.index] = known; !ok {
+			ask = append(ask, e.index)
+		}
+	}
+	for len(ask) > 0 && ctx.Err() == nil {
+		n, bytes := 0, 0
+		for ; n < len(ask) && (n == 0 || bytes+len(ask[n]) < longestTarget); n++ {
+			bytes += len(ask[n]) + 1
+		}
+		if !s.resolveSome(ctx, ask[:n], found) {
+			break
+		}
+		ask = ask[n:]
+	}
+	return found
+}
+
+// resolveSome asks for the names in one request, and has a quarter of the time for it: the writes
+// need the rest.
+func (s *Sink) resolveSome(ctx context.Context, ask []string, found map[string]target) bool {
+	now := time.Now()
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/4)
+		defer cancel()
+	}
+	var answer struct {
+		Indices []struct {
+			Name string `json:"name"`
+		} `json:"indices"`
+		Aliases []struct {
+			Name    string   `json:"name"`
+			Indices []string `json:"indices"`
+		} `json:"aliases"`
+		DataStreams []struct {
+			Name string `json:"name"`
+		} `json:"data_streams"`
+	}
+	err := s.ask(ctx, http.MethodGet, "/_resolve/index/"+pathOf(strings.Join(ask, ",")), nil, &answer)
+	var refused *Error
+	if err != nil {
+		denied := errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 &&
+			refused.Status != http.StatusTooManyRequests
+		for _, name := range ask {
+			if denied { // or it is an engine that does not know the question
+				s.targets.put(name, target{at: now})
+			}
+		}
+		return false
+	}
+	for _, name := range ask {
+		found[name] = target{at: now, missing: true}
+	}
+	for _, i := range answer.Indices {
+		found[i.Name] = target{at: now, lands: i.Name}
+	}
+	for _, a := range answer.Aliases {
+		if len(a.Indices) == 1 {
+			found[a.Name] = target{at: now, lands: a.Indices[0]}
+		} else {
+			found[a.Name] = target{at: now, fault: classManyIndices}
+		}
+	}
+	for _, d := range answer.DataStreams {
+		found[d.Name] = target{at: now, fault: classDataStream}
+	}
+	for _, name := range ask {
+		if known := found[name]; known.lands != "" { // what is wrong or missing is asked again: it may be fixed
+			s.targets.put(name, known)
+		}
+	}
+	return true
+}

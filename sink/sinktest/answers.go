@@ -1,0 +1,104 @@
+package sinktest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/sink"
+)
+
+// Answer is one row of a kind's table of answers: how the engine is, what it then says, and what
+// becomes of a put and of a delete that arrive together.
+type Answer struct {
+	Engine string // how the engine is: "the index is closed"
+	Says   string // what it answers, in its own words
+	// Put and Delete are the outcomes. The status is not compared.
+	Put, Delete sink.Outcome
+	Why         string // why the outcome is right
+	// Open returns a sink whose engine is so. It may be called more than once.
+	Open func(t *testing.T) sink.Sink
+}
+
+// Name is the name of the row's test.
+func (a Answer) Name() string { return a.Engine + ": " + a.Says }
+
+// Secret stands in every document of the rows, and in whatever an engine quotes of them. No reason
+// may hold it.
+const Secret = "secret"
+
+// Ops are what each row writes: a put of a new document, and a delete of one that should be there.
+func Ops() []sink.Op {
+	gone := del(docID("content", "b"), 2)
+	gone.Present = true
+	return []sink.Op{put(docID("content", "a"), 1, `{"title":"`+Secret+`"}`), gone}
+}
+
+// Answers checks each row of a kind's table. A table must say what every kind of outcome means for
+// the engine. Those that an engine cannot cause are named in never: Newer without versions.
+func Answers(t *testing.T, rows []Answer, never ...sink.OutcomeKind) {
+	t.Helper()
+	found := map[sink.OutcomeKind]bool{}
+	for _, row := range rows {
+		found[row.Put.Kind], found[row.Delete.Kind] = true, true
+		t.Run(row.Name(), func(t *testing.T) {
+			t.Parallel()
+			row.Check(t, row.Open(t))
+		})
+	}
+	for _, kind := range sink.OutcomeKinds() {
+		if !found[kind] && !slices.Contains(never, kind) {
+			t.Errorf("no row says when an op is %s", kind)
+		}
+	}
+}
+
+// Check writes the row's ops and compares their outcomes.
+func (a Answer) Check(t *testing.T, s sink.Sink) {
+	t.Helper()
+	outcomes := s.Write(t.Context(), Ops())
+	if len(outcomes) != 2 {
+		t.Fatalf("%d outcomes for 2 ops: %+v", len(outcomes), outcomes)
+	}
+	for i, want := range []sink.Outcome{a.Put, a.Delete} {
+		got := outcomes[i]
+		if want.Status = got.Status; got != want {
+			t.Errorf("the %s is %+v, want %+v", []event.Operation{event.Put, event.Delete}[i], got, want)
+		}
+		if strings.Contains(got.Reason, Secret) {
+			t.Errorf("the reason quotes content: %q", got.Reason)
+		}
+	}
+}
+
+// Table is the rows as a table of Markdown, for the documentation of a kind.
+func Table(rows []Answer) string {
+	var b strings.Builder
+	b.WriteString("| the engine | what it says | outcome | why |\n|---|---|---|---|\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Engine, r.Says, r.outcome(), r.Why)
+	}
+	return b.String()
+}
+
+func (a Answer) outcome() string {
+	put, del := say(a.Put), say(a.Delete)
+	if put == del {
+		return put
+	}
+	return "put: " + put + "<br>delete: " + del
+}
+
+func say(o sink.Outcome) string {
+	text := o.Kind.String()
+	if o.Apart {
+		text += ", apart"
+	}
+	if o.RetryAfter > 0 {
+		text += ", after " + o.RetryAfter.String()
+	}
+	return text + cmp.Or(strings.TrimSuffix(" `"+o.Reason+"`", " ``"), "")
+}
