@@ -74,7 +74,7 @@ const (
 	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
 	sinkResources  = 58 // without upstreams
 	// operatorStatements is the operator's policy without what it names of each sink, with a key.
-	operatorStatements = 2_400
+	operatorStatements = 2_550
 )
 
 // checkLimits looks for more than one stack may have, and for two sinks that would be called the

@@ -94,6 +94,9 @@ func (l *Lull) operatorRights() []right {
 			sid: "ChangeDeadLetters", actions: []string{"s3:DeleteObject", "s3:PutObject"},
 			resources: l.objects(s3.DeadPrefix),
 		},
+		{ // lull cancel --scheduled
+			sid: "CancelScheduled", actions: []string{"s3:DeleteObject"}, resources: l.objects(s3.SchedulePrefix),
+		},
 		{sid: "Redrive", actions: []string{"sqs:SendMessage"}, resources: l.ingest()},
 		{sid: "Rescue", actions: []string{"states:StartExecution"}, resources: machines},
 		{

@@ -195,17 +195,21 @@ func (a *app) cancelCommand() *cobra.Command {
 		Use: "cancel KEY", Short: "Make the pending version of a document a dead letter", Args: cobra.ExactArgs(1),
 		Long: "The version that waits for the lull is not written. Its message becomes a dead letter with the " +
 			"reason cancelled, which you may redrive. If older versions are held besides it, the newest of " +
-			"them is written. KEY is <collection>#<id>. Audited.",
+			"them is written. With --scheduled it is the next scheduled event, which is not sent. In its last " +
+			"quarter of an hour an event waits in its queue: cancel it then once it is pending. KEY is " +
+			"<collection>#<id>. Audited.",
 	}
+	var scheduled bool
+	c.Flags().BoolVar(&scheduled, "scheduled", false, "cancel the next scheduled event, not the pending version")
 	cancel := func(ctx context.Context, api operate.API, key shard.DocID) (operate.Letter, error) {
-		return api.Cancel(ctx, key, whoami())
+		return api.Cancel(ctx, operate.Cancellation{Key: key, Scheduled: scheduled, By: whoami()})
 	}
 	question(a, c, ofKey(cancel), func(w io.Writer, l operate.Letter) {
 		terminal.Printf(w, "version %s of %s is a dead letter now: %s\n", l.Version, l.Key, l.ID)
 	})
 	return exits(c, map[int]string{
 		exitOK:     "it is a dead letter",
-		exitFailed: "it could not be cancelled: it is being written, or no flight holds it at the moment",
-		exitUsage:  "usage or settings", exitMissing: "nothing is pending",
+		exitFailed: "it could not be cancelled: it is being written, outdated, or not held at the moment",
+		exitUsage:  "usage or settings", exitMissing: "nothing is pending, or scheduled",
 	})
 }

@@ -130,7 +130,7 @@ func (h hostile) campaign(o operate.LetterOrder) (operate.LetterResult, error) {
 	return evilAnswer[operate.LetterResult](h)
 }
 
-func (h hostile) Cancel(context.Context, shard.DocID, string) (operate.Letter, error) {
+func (h hostile) Cancel(context.Context, operate.Cancellation) (operate.Letter, error) {
 	return evilAnswer[operate.Letter](h)
 }
 

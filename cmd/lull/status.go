@@ -17,7 +17,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Use: "status", Short: "Show what waits where, which sinks are healthy, and how many dead letters are parked",
 		Args: cobra.NoArgs,
 		Long: "Counts the messages of every queue (on AWS approximately): visible, held and delayed ones. Counts " +
-			"the flights and the parked dead letters, and says which sinks are unhealthy.",
+			"the flights, the scheduled events and the parked dead letters, and says which sinks are unhealthy. A " +
+			"scheduled event is a delayed message in its last quarter of an hour.",
 	}
 	ask := func(ctx context.Context, api operate.API, _ []string) (operate.Status, error) { return api.Status(ctx) }
 	question(a, c, ask, func(w io.Writer, s operate.Status) {
@@ -38,7 +39,8 @@ func (a *app) statusCommand() *cobra.Command {
 		if s.Capped {
 			more = " or more"
 		}
-		terminal.Printf(w, "\n%d flights%s, %d dead letters parked%s", s.Flights, more, s.Letters, more)
+		terminal.Printf(w, "\n%d flights%s, %d events scheduled%s, %d dead letters parked%s", s.Flights, more, s.Scheduled, more,
+			s.Letters, more)
 		if !s.Pruned.IsZero() {
 			terminal.Printf(w, ", pruned at %s", s.Pruned.Format(time.RFC3339))
 		}

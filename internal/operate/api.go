@@ -32,9 +32,9 @@ type API interface {
 	Redrive(ctx context.Context, o LetterOrder) (LetterResult, error)
 	// Drop deletes selected dead letters for good. The result is valid beside an error, too.
 	Drop(ctx context.Context, o LetterOrder) (LetterResult, error)
-	// Cancel makes the pending version of a document a dead letter. ErrNotFound where nothing is
-	// pending.
-	Cancel(ctx context.Context, key shard.DocID, by string) (Letter, error)
+	// Cancel makes the pending version of a document a dead letter, or its next scheduled event.
+	// ErrNotFound where nothing is pending, or nothing is scheduled.
+	Cancel(ctx context.Context, c Cancellation) (Letter, error)
 	// Rescue starts a flight from the manifest of a stuck one. ErrNotFound where there is none, or
 	// nothing remains in it.
 	Rescue(ctx context.Context, id flight.ID) (flight.ID, error)
@@ -42,6 +42,13 @@ type API interface {
 	// deletes again that the sink has undone. ErrNotFound where nothing is of the collection. The
 	// result is valid beside an error, too.
 	Reconcile(ctx context.Context, o ReconcileOrder) (ReconcileResult, error)
+}
+
+// Cancellation says what to cancel.
+type Cancellation struct {
+	Key       shard.DocID `json:"key"`
+	Scheduled bool        `json:"scheduled,omitempty"` // the next scheduled event, not the pending version
+	By        string      `json:"by"`                  // who asks, for the audit
 }
 
 // Publication is a list of messages to publish.
@@ -78,10 +85,13 @@ type Document struct {
 type Status struct {
 	Queues  []QueueStatus `json:"queues"`
 	Sinks   []SinkStatus  `json:"sinks"`
-	Letters int           `json:"dead_letters"`       // parked ones
-	Flights int           `json:"flights"`            // manifests
-	Capped  bool          `json:"capped,omitempty"`   // Letters and Flights are at least this many
-	Pruned  time.Time     `json:"pruned_at,omitzero"` // the last start of prune
+	Letters int           `json:"dead_letters"` // parked ones
+	Flights int           `json:"flights"`      // manifests
+	// Scheduled counts the events that wait for their time: without those that are in a queue for their
+	// last quarter of an hour, which are delayed messages.
+	Scheduled int       `json:"scheduled"`
+	Capped    bool      `json:"capped,omitempty"`   // the counts are at least this many
+	Pruned    time.Time `json:"pruned_at,omitzero"` // the last start of prune
 }
 
 // QueueStatus counts the messages of a queue, approximately on AWS.
@@ -114,6 +124,14 @@ type Explanation struct {
 	Letters   []Letter       `json:"dead_letters,omitempty"`
 	Decisions []Decision     `json:"decisions,omitempty"` // the latest, where the stack keeps them
 	Sentence  string         `json:"sentence"`
+}
+
+// ScheduledEvent is an event that waits for its time.
+type ScheduledEvent struct {
+	Version   string    `json:"version"`
+	OrderKey  string    `json:"order_key"`
+	NotBefore time.Time `json:"not_before"`
+	MessageID string    `json:"message_id"`
 }
 
 // Held is a message that waits in a flight.

@@ -34,7 +34,8 @@ func kind(err error) error {
 	case errors.Is(err, redrive.ErrFilter):
 		return input(err)
 	case errors.Is(err, redrive.ErrUnknown), errors.Is(err, redrive.ErrNotPending),
-		errors.Is(err, prune.ErrNothingToRescue), errors.Is(err, reconcile.ErrUnknown):
+		errors.Is(err, redrive.ErrNotPlanned), errors.Is(err, prune.ErrNothingToRescue),
+		errors.Is(err, reconcile.ErrUnknown):
 		return &kindError{err, ErrNotFound}
 	}
 	return err

@@ -20,6 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -290,7 +291,7 @@ func TestWrongOrdersChangeNothing(t *testing.T) {
 		if _, err := api.Drop(t.Context(), operate.LetterOrder{By: "ann"}); !errors.Is(err, operate.ErrInput) {
 			t.Errorf("drop of everything, unsaid: %v, want ErrInput", err)
 		}
-		if _, err := api.Cancel(t.Context(), "content#a", ""); !errors.Is(err, operate.ErrInput) {
+		if _, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#a"}); !errors.Is(err, operate.ErrInput) {
 			t.Errorf("cancel by nobody: %v, want ErrInput", err)
 		}
 		if list, err := api.Letters(t.Context(), operate.LetterFilter{}); err != nil || len(list) != 1 ||
@@ -322,7 +323,7 @@ func TestCancelParksThePendingVersion(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		e := g.hold("f", put("a", 7))
-		l, err := api.Cancel(t.Context(), "content#a", "ann")
+		l, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#a", By: "ann"})
 		if err != nil || l.Reason != deadletter.Cancelled || l.Version != "7" || l.Key != "content#a" {
 			t.Errorf("got %+v, error %v", l, err)
 		}
@@ -330,10 +331,49 @@ func TestCancelParksThePendingVersion(t *testing.T) {
 			t.Errorf("row %+v, want it dead", r)
 		}
 		for _, doc := range []shard.DocID{"content#a", "content#nobody"} {
-			if _, err := api.Cancel(t.Context(), doc, "ann"); !errors.Is(err, operate.ErrNotFound) ||
+			if _, err := api.Cancel(t.Context(), operate.Cancellation{Key: doc, By: "ann"}); !errors.Is(err, operate.ErrNotFound) ||
 				!strings.Contains(err.Error(), "nothing is pending") {
 				t.Errorf("cancel %s: %v, want ErrNotFound", doc, err)
 			}
+		}
+	})
+}
+
+func TestScheduledEventsAreCountedAndCancelled(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		when := time.Now().Add(2 * time.Hour).UTC().Truncate(time.Second)
+		for i, body := range []string{put("a", 5), put("b", 1)} {
+			e := g.event(body)
+			err := g.Schedule.Put(t.Context(), schedule.Item{
+				ID: fmt.Sprint(i), Doc: e.Doc, Key: e.Key, NotBefore: when, Sink: "search", Lane: flight.Live, Body: body,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s, err := api.Status(t.Context()); err != nil || s.Scheduled != 2 || s.Capped {
+			t.Errorf("status %+v, error %v; want 2 scheduled", s, err)
+		}
+		_, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#a", By: "ann"})
+		if !errors.Is(err, operate.ErrNotFound) || !strings.Contains(err.Error(), "version 5 is scheduled for "+
+			when.Format(time.RFC3339)) || !strings.Contains(err.Error(), "--scheduled") {
+			t.Errorf("cancel what is pending: %v, want it to say what is scheduled", err)
+		}
+		l, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#a", Scheduled: true, By: "ann"})
+		if err != nil || l.Version != "5" || l.Reason != deadletter.Cancelled || g.row("content#a").Dead == "" {
+			t.Errorf("cancel what is scheduled: %+v, error %v", l, err)
+		}
+		_, err = api.Cancel(t.Context(), operate.Cancellation{Key: "content#a", Scheduled: true, By: "ann"})
+		if !errors.Is(err, operate.ErrNotFound) || !strings.Contains(err.Error(), "nothing is scheduled") {
+			t.Errorf("cancel again: %v, want ErrNotFound", err)
+		}
+		_, err = api.Cancel(t.Context(), operate.Cancellation{Key: "none", Scheduled: true, By: "ann"})
+		if !errors.Is(err, operate.ErrInput) {
+			t.Errorf("cancel what is not a key: %v, want ErrInput", err)
+		}
+		if s, err := api.Status(t.Context()); err != nil || s.Scheduled != 1 || s.Letters != 1 {
+			t.Errorf("status %+v, error %v; want 1 scheduled, 1 dead letter", s, err)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
@@ -126,8 +127,12 @@ func AsDocument(s sink.Stored) Document {
 	}
 }
 
-// maxCount is how many dead letters and flights Status counts.
-const maxCount = 10_000
+// maxCount is how many dead letters, flights and scheduled events Status counts, and maxPages how
+// many pages of scheduled events it looks at.
+const (
+	maxCount = 10_000
+	maxPages = 10
+)
 
 // Status tells how the stack is.
 func (o *Operator) Status(ctx context.Context) (Status, error) {
@@ -171,6 +176,11 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return s, fmt.Errorf("count dead letters: %w", err)
 	}
+	planned, capped, err := o.scheduled(ctx, "")
+	if err != nil {
+		return s, err
+	}
+	s.Scheduled, s.Capped = len(planned), s.Capped || capped
 	for cursor := ""; ; {
 		list, next, err := o.Flights.List(ctx, cursor, 1000)
 		if err != nil {
@@ -184,10 +194,30 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	}
 }
 
+// scheduled lists the scheduled events of a document, or of all, the first ones first. capped says
+// that there may be more.
+func (o *Operator) scheduled(ctx context.Context, key shard.DocID) (list []ScheduledEvent, capped bool, err error) {
+	for cursor, pages := "", 0; ; pages++ {
+		items, next, err := o.Schedule.List(ctx, key, cursor, 1000)
+		if err != nil {
+			return nil, false, fmt.Errorf("list scheduled events: %w", err)
+		}
+		for _, it := range items {
+			list = append(list, ScheduledEvent{
+				Version: it.Key.VersionText(), OrderKey: it.Key.String(), NotBefore: it.NotBefore, MessageID: it.MessageID,
+			})
+		}
+		if next == "" || len(list) >= maxCount || pages == maxPages {
+			return list, next != "", nil
+		}
+		cursor = next
+	}
+}
+
 func (o *Operator) redrives() *redrive.Service {
 	return &redrive.Service{
-		Shards: o.Shards, Letters: o.Dead, Flights: o.Flights, Queues: o.Queues, Config: o.Config, Clock: o.Clock,
-		Journal: o.Journal,
+		Shards: o.Shards, Letters: o.Dead, Flights: o.Flights, Schedule: o.Schedule, Queues: o.Queues,
+		Config: o.Config, Clock: o.Clock, Journal: o.Journal,
 	}
 }
 
@@ -215,12 +245,25 @@ func (o *Operator) Rescue(ctx context.Context, id flight.ID) (flight.ID, error) 
 	return next, kind(err)
 }
 
-// Cancel makes the pending version of a document a dead letter.
-func (o *Operator) Cancel(ctx context.Context, key shard.DocID, by string) (Letter, error) {
-	if by == "" {
+// Cancel makes the pending version of a document a dead letter, or its next scheduled event.
+func (o *Operator) Cancel(ctx context.Context, c Cancellation) (Letter, error) {
+	if _, err := shard.ParseDocID(string(c.Key)); err != nil {
+		return Letter{}, input(err)
+	}
+	if c.By == "" {
 		return Letter{}, inputf("by: name who asks, for the audit")
 	}
-	f, err := o.redrives().Cancel(ctx, key, by)
+	cancel := o.redrives().Cancel
+	if c.Scheduled {
+		cancel = o.redrives().CancelScheduled
+	}
+	f, err := cancel(ctx, c.Key, c.By)
+	if errors.Is(err, redrive.ErrNotPending) {
+		if planned, _, look := o.scheduled(ctx, c.Key); look == nil && len(planned) > 0 {
+			err = fmt.Errorf("%w, but version %s is scheduled for %s: cancel that with --scheduled", err,
+				planned[0].Version, planned[0].NotBefore.UTC().Format(time.RFC3339))
+		}
+	}
 	if err != nil {
 		return Letter{}, kind(err)
 	}

@@ -21,7 +21,6 @@ const prefix = "/operate/"
 
 type byKey struct {
 	Key string `json:"key"`
-	By  string `json:"by,omitempty"`
 }
 
 type byID struct {
@@ -53,9 +52,7 @@ func Handler(api API) http.Handler {
 	route(mux, "letter", func(ctx context.Context, q byID) (Letter, error) { return api.Letter(ctx, q.ID) })
 	campaign(mux, "redrive", api.Redrive)
 	campaign(mux, "drop", api.Drop)
-	route(mux, "cancel", func(ctx context.Context, q byKey) (Letter, error) {
-		return keyed(q, func(k shard.DocID) (Letter, error) { return api.Cancel(ctx, k, q.By) })
-	})
+	route(mux, "cancel", api.Cancel)
 	reconciliation(mux, api.Reconcile)
 	route(mux, "rescue", func(ctx context.Context, q byID) (byID, error) {
 		id, err := api.Rescue(ctx, flight.ID(q.ID))
@@ -222,9 +219,9 @@ func (c *Client) Letter(ctx context.Context, id string) (Letter, error) {
 	return ask[byID, Letter](ctx, c, "letter", byID{id})
 }
 
-// Cancel makes the pending version of a document a dead letter.
-func (c *Client) Cancel(ctx context.Context, key shard.DocID, by string) (Letter, error) {
-	return ask[byKey, Letter](ctx, c, "cancel", byKey{string(key), by})
+// Cancel makes the pending version of a document a dead letter, or its next scheduled event.
+func (c *Client) Cancel(ctx context.Context, q Cancellation) (Letter, error) {
+	return ask[Cancellation, Letter](ctx, c, "cancel", q)
 }
 
 // Rescue starts a flight from the manifest of a stuck one.

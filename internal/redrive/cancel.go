@@ -11,6 +11,8 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -18,11 +20,14 @@ import (
 // be stored already; it goes once its version, or a newer one, is committed.
 var (
 	ErrNotPending = errors.New("nothing is pending")
-	ErrWriting    = errors.New("it is being written: try again when its lease has ended")
-	ErrUnheld     = errors.New("no flight holds it at the moment: try again when its message has been received again")
-	ErrWritten    = errors.New("it was written before it could be cancelled")
-	ErrOvertaken  = errors.New("a newer version arrived meanwhile: cancel again to cancel that one")
-	ErrForeign    = errors.New("the row has a newer schema")
+	ErrNotPlanned = errors.New("nothing is scheduled: in its last quarter of an hour an event is in its queue, " +
+		"and can be cancelled once it is pending")
+	ErrWriting   = errors.New("it is being written: try again when its lease has ended")
+	ErrUnheld    = errors.New("no flight holds it at the moment: try again when its message has been received again")
+	ErrWritten   = errors.New("it was written before it could be cancelled")
+	ErrOvertaken = errors.New("a newer version arrived meanwhile: cancel again to cancel that one")
+	ErrOutdated  = errors.New("a newer version is committed or pending: it is outdated, and will not be written")
+	ErrForeign   = errors.New("the row has a newer schema")
 )
 
 // cancelTries bounds how often PARK waits for a lease that was taken after the dead letter was
@@ -62,6 +67,11 @@ func (d *Service) cancel(ctx context.Context, doc shard.DocID, by string) (deadl
 	if err != nil {
 		return deadletter.Facts{}, err
 	}
+	return d.put(ctx, row, l, by)
+}
+
+// put stores a dead letter and marks the row.
+func (d *Service) put(ctx context.Context, row shard.Row, l deadletter.Letter, by string) (deadletter.Facts, error) {
 	l.Detail = "by " + by
 	// Store first, then mark the row. After a crash in between, the version is still written and
 	// supersedes its dead letter.
@@ -72,13 +82,87 @@ func (d *Service) cancel(ctx context.Context, doc shard.DocID, by string) (deadl
 		return deadletter.Facts{}, err
 	}
 	n := journal.Note{
-		Step: journal.DeadLettered, At: d.Clock.Now(), Doc: doc, Key: l.Key, Sink: l.Sink, Lane: l.Lane,
+		Step: journal.DeadLettered, At: d.Clock.Now(), Doc: l.Doc, Key: l.Key, Sink: l.Sink, Lane: l.Lane,
 		Message: l.MessageID,
 		Event:   l.Event, Sent: l.Sent, Detail: string(deadletter.Cancelled) + ": operator " + by, Letter: l.ID,
 	}
 	d.Journal.Note(n)
 	d.note(l.Facts, journal.Parked, n.Detail)
 	return l.Facts, nil
+}
+
+// CancelScheduled makes the next scheduled event of a document a dead letter `cancelled`. It
+// returns the dead letter's facts; an operator may redrive it.
+//
+// prune may enqueue the event at the same moment. So the row is marked before the event leaves the
+// schedule: receive then finds that the copy's dead letter is stored. The row remembers one dead
+// version. So where two events of a document may be in the queue, and somebody cancels both, the
+// first may still be written.
+func (d *Service) CancelScheduled(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
+	if by == "" {
+		return deadletter.Facts{}, fmt.Errorf("cancel %s: nobody is named for the audit", doc)
+	}
+	f, err := d.cancelScheduled(ctx, doc, by)
+	if err != nil {
+		return deadletter.Facts{}, fmt.Errorf("cancel the scheduled event of %s: %w", doc, err)
+	}
+	return f, nil
+}
+
+func (d *Service) cancelScheduled(ctx context.Context, doc shard.DocID, by string) (deadletter.Facts, error) {
+	it, err := d.nextScheduled(ctx, doc)
+	if err != nil {
+		return deadletter.Facts{}, err
+	}
+	row, err := d.rows().One(ctx, doc, shard.Consistent)
+	switch {
+	case err != nil:
+		return deadletter.Facts{}, fmt.Errorf("read the row: %w", err)
+	case row.Foreign():
+		return deadletter.Facts{}, ErrForeign
+	case row.Committed >= it.Key, row.Pending > it.Key:
+		return deadletter.Facts{}, ErrOutdated
+	}
+	m := queue.Message{ID: it.MessageID, Body: it.Body, Attributes: it.Attributes, Sent: it.FirstSent}
+	l := deadletter.New(m, deadletter.Cancelled, "", doc, it.Key, 0, d.Clock.Now())
+	l.Sink, l.Lane = it.Sink, string(it.Lane)
+	f, err := d.put(ctx, row, l, by)
+	if err != nil {
+		return f, err
+	}
+	if err := d.try(ctx, func() error { return d.Schedule.Delete(ctx, it.ID) }); err != nil {
+		return f, fmt.Errorf("take it out of the schedule (its dead letter is stored, and it will not be written): %w",
+			err)
+	}
+	return f, nil
+}
+
+// nextScheduled is the event of a document that is due first.
+func (d *Service) nextScheduled(ctx context.Context, doc shard.DocID) (it schedule.Item, err error) {
+	for cursor := ""; ; {
+		var items []schedule.Item
+		err := d.try(ctx, func() (err error) {
+			items, cursor, err = d.Schedule.List(ctx, doc, cursor, 100)
+			return err
+		})
+		if err != nil {
+			return it, fmt.Errorf("list what is scheduled: %w", err)
+		}
+		for _, listed := range items {
+			// What was listed may just have been sent and deleted.
+			found := false
+			err := d.try(ctx, func() (err error) {
+				it, found, err = d.Schedule.Get(ctx, listed.ID)
+				return err
+			})
+			if err != nil || found {
+				return it, err
+			}
+		}
+		if cursor == "" {
+			return it, ErrNotPlanned
+		}
+	}
 }
 
 // fromManifest makes the dead letter of the pending version from the flight that holds it.

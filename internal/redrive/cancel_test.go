@@ -11,6 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
+	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/usecasetest"
 )
@@ -131,4 +132,117 @@ func TestCancelRefusesWhatItCannotUndo(t *testing.T) {
 			}
 		})
 	})
+}
+
+// plan schedules an event in an hour per version.
+func (b *bench) plan(version int) schedule.Item {
+	b.Helper()
+	m := message(put("1", version))
+	e := b.Event(m)
+	it := schedule.Item{
+		ID: deadletter.ID(e.Doc, e.Key, ""), Doc: e.Doc, Key: e.Key, Sink: "search", Lane: flight.Bulk, MessageID: m.ID,
+		NotBefore: time.Now().Add(time.Duration(version) * time.Hour), FirstSent: m.Sent, Body: m.Body,
+	}
+	if err := b.schedule.Put(b.Context(), it); err != nil {
+		b.Fatal(err)
+	}
+	return it
+}
+
+func TestCancelTakesTheNextScheduledEvent(t *testing.T) {
+	play(t, func(b *bench) {
+		late, soon := b.plan(4), b.plan(3)
+		for _, want := range []schedule.Item{soon, late} {
+			f, err := b.service.CancelScheduled(b.Context(), "content#1", "ann")
+			if err != nil || f.Key != want.Key || f.Reason != deadletter.Cancelled || f.Lane != "bulk" || f.Sink != "search" {
+				b.Fatalf("cancel: %+v, error %v", f, err)
+			}
+			if l, err := b.service.Show(b.Context(), f.ID); err != nil || l.Body != want.Body || l.Detail != "by ann" ||
+				l.MessageID != want.MessageID {
+				b.Errorf("dead letter %+v, error %v; want the message byte for byte", l, err)
+			}
+			if r := b.Row(want.Doc); r.Dead != want.Key || r.ExpiresAt == 0 {
+				b.Errorf("row %+v: want it dead, and to be collected some day", r)
+			}
+		}
+		b.Noted(journal.DeadLettered, 2)
+		if _, err := b.service.CancelScheduled(b.Context(), "content#1", "ann"); !errors.Is(err, redrive.ErrNotPlanned) {
+			b.Errorf("cancel again: %v, want ErrNotPlanned", err)
+		}
+		if _, err := b.service.CancelScheduled(b.Context(), "content#1", ""); err == nil {
+			b.Error("for nobody: got no error, want somebody to be named")
+		}
+		b.one(late.ID, redrive.How{By: "ann"}, redrive.Sent) // it can be had back
+		if got := b.Take(b.bulk); len(got) != 1 || got[0].Body != late.Body {
+			b.Errorf("sent %+v", got)
+		}
+	})
+}
+
+func TestCancelLeavesAScheduledEventThatItCannotStop(t *testing.T) {
+	t.Parallel()
+	newer := func() queue.Message { return message(put("1", 4)) }
+	for name, tt := range map[string]struct {
+		before, race func(b *bench)
+		want         error
+	}{
+		"a newer version is committed": {func(b *bench) { b.hold(newer()); b.commit(b.Event(newer())) }, nil, redrive.ErrOutdated},
+		"a newer version is pending":   {func(b *bench) { b.hold(newer()) }, nil, redrive.ErrOutdated},
+		"a newer version comes": {
+			func(*bench) {}, func(b *bench) { b.Admit(b.Event(newer())) }, redrive.ErrOvertaken,
+		},
+		"a newer version is written": {
+			func(*bench) {},
+			func(b *bench) { b.Admit(b.Event(newer())); b.commit(b.Event(newer())) }, redrive.ErrWritten,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(b *bench) {
+				b.plan(3)
+				tt.before(b)
+				if tt.race != nil {
+					race := usecasetest.At("PARK, not pending", func() { tt.race(b) })
+					b.service.Shards = fault.NewInvocation(race, "redrive", 1).Shards(b.Shards)
+				}
+				if _, err := b.service.CancelScheduled(b.Context(), "content#1", "ann"); !errors.Is(err, tt.want) {
+					b.Errorf("got %v, want %v", err, tt.want)
+				}
+				if b.schedule.Len() != 1 {
+					b.Error("the event left the schedule")
+				}
+			})
+		})
+	}
+}
+
+// A crash or a lost answer at any call: the command says so, and the next one ends what it began.
+func TestCancelOfAScheduledEventGoesOnAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	for _, call := range []string{"ListScheduled", "GetScheduled", "Read", "PutLetter", "PARK, not pending", "DeleteScheduled"} {
+		for _, verdict := range []fault.Verdict{fault.FailBefore, fault.FailAfter} {
+			t.Run(call+" "+verdict.String(), func(t *testing.T) {
+				play(t, func(b *bench) {
+					it := b.plan(3)
+					inv := fault.NewInvocation(usecasetest.Fails(call, verdict, -1), "cancel", 1)
+					broken := *b.service
+					broken.Shards, broken.Letters = inv.Shards(b.Shards), inv.DeadLetters(b.Letters)
+					broken.Schedule = inv.Schedule(b.schedule)
+					if _, err := broken.CancelScheduled(b.Context(), it.Doc, "ann"); err == nil {
+						b.Error("the broken call was not told")
+					}
+					f, err := b.service.CancelScheduled(b.Context(), it.Doc, "ann")
+					if call == "DeleteScheduled" && verdict == fault.FailAfter {
+						if !errors.Is(err, redrive.ErrNotPlanned) {
+							b.Errorf("again: %v, want nothing left to cancel", err)
+						}
+					} else if err != nil || f.Key != it.Key {
+						b.Errorf("again: %+v, %v", f, err)
+					}
+					if r := b.Row(it.Doc); r.Dead != it.Key || b.schedule.Len() != 0 || len(b.list(redrive.Selection{})) != 1 {
+						b.Errorf("row %+v, %d scheduled", r, b.schedule.Len())
+					}
+				})
+			})
+		}
+	}
 }

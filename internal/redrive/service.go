@@ -14,19 +14,21 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Service works on parked dead letters. All fields are required, except Flights, which only Cancel
-// needs. It is safe for concurrent use.
+// Service works on parked dead letters. All fields are required, except Flights and Schedule, which
+// only Cancel and CancelScheduled need. It is safe for concurrent use.
 type Service struct {
-	Shards  shard.Store
-	Letters deadletter.Store
-	Flights flight.Store
-	Queues  func(sink string, lane flight.Lane) queue.Queue // nil for a queue that does not exist
-	Config  *config.Config
-	Clock   clock.Clock
-	Journal journal.Journal
+	Shards   shard.Store
+	Letters  deadletter.Store
+	Flights  flight.Store
+	Schedule schedule.Store
+	Queues   func(sink string, lane flight.Lane) queue.Queue // nil for a queue that does not exist
+	Config   *config.Config
+	Clock    clock.Clock
+	Journal  journal.Journal
 }
 
 // Outcome is what became, or in a dry run would become, of one dead letter.

@@ -25,6 +25,7 @@ type bench struct {
 	service          *redrive.Service
 	dlq              *dlq.Handler
 	flights          *memory.Flights
+	schedule         *memory.Schedule
 	live, bulk, dead *memory.Queue
 }
 
@@ -43,7 +44,7 @@ func play(t *testing.T, story func(b *bench)) {
 func setup(t *testing.T) *bench {
 	t.Helper()
 	clk := clock.System{}
-	b := &bench{flights: memory.NewFlights(clk), Rig: usecasetest.Open(t, func(c *config.Config) {
+	b := &bench{flights: memory.NewFlights(clk), schedule: memory.NewSchedule(), Rig: usecasetest.Open(t, func(c *config.Config) {
 		c.Sources["arrival"] = config.Source{Kind: "native", NoVersion: config.NoVersionArrival}
 		c.DefaultSource = "native"
 	})}
@@ -56,7 +57,8 @@ func setup(t *testing.T) *bench {
 		Config: &b.Config, Sink: "search", Clock: clk, Journal: &b.Notes,
 	}
 	b.service = &redrive.Service{
-		Shards: b.Shards, Letters: b.Letters, Flights: b.flights, Config: &b.Config, Clock: clk, Journal: &b.Notes,
+		Shards: b.Shards, Letters: b.Letters, Flights: b.flights, Schedule: b.schedule, Config: &b.Config, Clock: clk,
+		Journal: &b.Notes,
 		Queues: func(sink string, lane flight.Lane) queue.Queue {
 			switch {
 			case sink != "search":

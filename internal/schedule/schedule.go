@@ -32,6 +32,12 @@ type Store interface {
 	// Due returns up to limit items with NotBefore <= until, earliest hour first, and the cursor of
 	// the next call, empty at the end. Bodies are loaded.
 	Due(ctx context.Context, until time.Time, cursor string, limit int) (items []Item, next string, err error)
+	// List returns up to limit items about a document, or all where it is empty, earliest hour first:
+	// without Body and Attributes. It may return fewer, even none, and still a cursor: empty at the
+	// end. An item that was just put or deleted may be missing or still be there.
+	List(ctx context.Context, doc shard.DocID, cursor string, limit int) (items []Item, next string, err error)
+	// Get returns the item with its message, or false. It is read consistently.
+	Get(ctx context.Context, id string) (Item, bool, error)
 	// Delete removes the item; deleting what is not there is no error.
 	Delete(ctx context.Context, id string) error
 }

@@ -58,12 +58,7 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 	g.SetLimit(maxLoads)
 	for i := range items {
 		g.Go(func() error {
-			f := fields(items[i])
-			out[i] = schedule.Item{
-				ID: sched.id(f), Doc: shard.DocID(f.text("about")),
-				Key: shard.OrderKey(f.bytes("order_key")), NotBefore: f.time("not_before"), Sink: f.text("sink"),
-				Lane: flight.Lane(f.text("lane")), FirstSent: f.time("first_sent"), MessageID: f.text("message"),
-			}
+			out[i] = scheduled(items[i])
 			var err error
 			out[i].Body, out[i].Attributes, _, err = s.bodies.Get(ctx, out[i].ID)
 			return err
@@ -73,6 +68,49 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 		return nil, "", fmt.Errorf("load scheduled events: %w", err)
 	}
 	return out, next, nil
+}
+
+// scheduled is an item without its message.
+func scheduled(it item) schedule.Item {
+	f := fields(it)
+	return schedule.Item{
+		ID: sched.id(f), Doc: shard.DocID(f.text("about")),
+		Key: shard.OrderKey(f.bytes("order_key")), NotBefore: f.time("not_before"), Sink: f.text("sink"),
+		Lane: flight.Lane(f.text("lane")), FirstSent: f.time("first_sent"), MessageID: f.text("message"),
+	}
+}
+
+// List goes through the index, earliest first, and loads no message.
+func (s *Schedule) List(ctx context.Context, doc shard.DocID, cursor string, limit int) ([]schedule.Item, string,
+	error,
+) {
+	if limit < 1 {
+		return nil, "", fmt.Errorf("list scheduled events: limit %d is not positive", limit)
+	}
+	items, next, err := s.table.waiting(ctx, sched, whole(cursor), limit, lookFactor*limit,
+		func(it item) bool { return doc == "" || fields(it).text("about") == string(doc) })
+	if err != nil {
+		return nil, "", fmt.Errorf("list scheduled events: %w", err)
+	}
+	out := make([]schedule.Item, len(items))
+	for i, it := range items {
+		out[i] = scheduled(it)
+	}
+	return out, next, nil
+}
+
+// Get reads the facts consistently, then the message. One whose message is gone has an empty Body,
+// as in Due.
+func (s *Schedule) Get(ctx context.Context, id string) (schedule.Item, bool, error) {
+	facts, err := s.table.get(ctx, sched.doc(id))
+	if err != nil || len(facts) == 0 {
+		return schedule.Item{}, false, err
+	}
+	it := scheduled(facts)
+	if it.Body, it.Attributes, _, err = s.bodies.Get(ctx, id); err != nil {
+		return schedule.Item{}, false, fmt.Errorf("get scheduled event %s: %w", id, err)
+	}
+	return it, true, nil
 }
 
 // Delete deletes the facts and then the message.

@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -379,6 +381,51 @@ func TestScheduledEventIsWrittenToTheSecondAndHidesNothing(t *testing.T) {
 						at.Sub(when))
 				}
 				s.settle()
+			})
+		})
+	}
+}
+
+// Whoever cancels a scheduled event at the moment at which prune sends it gets a true answer.
+func TestACancelledEventIsNotWrittenWhateverPruneDoesMeanwhile(t *testing.T) {
+	for call, cancelled := range map[string]bool{
+		"ListScheduled": true, "SendMessageBatch": true, "DeleteScheduled": true, "": false, // it is in the queue
+	} {
+		t.Run(cmp.Or(call, "after it was sent"), func(t *testing.T) {
+			stage{}.play(t, func(s *scene) {
+				when := time.Now().Add(2 * time.Hour)
+				s.send(put(0, "a", 1), notBefore(when, put(0, "a", 2)))
+				s.settle()
+				s.wait(time.Until(when) - 16*time.Minute)
+				cancel := func() error {
+					_, err := s.e.Operator(nil).Cancel(s.ctx, operate.Cancellation{Key: doc("a"), Scheduled: true, By: "ann"})
+					return err
+				}
+				answers := make(chan error, 1)
+				if call != "" {
+					s.inject.when(call, func() { answers <- cancel() })
+				}
+				s.wait(10 * time.Minute)
+				if call == "" {
+					answers <- cancel()
+				}
+				select {
+				case err := <-answers:
+					if (err == nil) != cancelled {
+						t.Errorf("cancel: %v", err)
+					}
+				default:
+					t.Fatalf("prune never came to %s", call)
+				}
+				s.wait(time.Until(when) + time.Minute)
+				want := map[bool]string{true: "1", false: "2"}[cancelled]
+				s.holds("a", want)
+				if r := s.settle(); len(r.DeadLetters) == 1 != cancelled {
+					t.Errorf("dead letters %+v", r.DeadLetters)
+				}
+				if n := s.e.Schedule.Len(); n != 0 {
+					t.Errorf("%d events are scheduled still", n)
+				}
 			})
 		})
 	}

@@ -244,6 +244,18 @@ func (d schedules) Due(ctx context.Context, until time.Time, cursor string, limi
 		func(ctx context.Context) ([]schedule.Item, string, error) { return d.s.Due(ctx, until, cursor, limit) })
 }
 
+func (d schedules) List(ctx context.Context, doc shard.DocID, cursor string, limit int) ([]schedule.Item, string,
+	error,
+) {
+	return askTwo(ctx, d.v, Op{Service: Table, Call: "ListScheduled", Count: limit},
+		func(ctx context.Context) ([]schedule.Item, string, error) { return d.s.List(ctx, doc, cursor, limit) })
+}
+
+func (d schedules) Get(ctx context.Context, id string) (schedule.Item, bool, error) {
+	return askTwo(ctx, d.v, Op{Service: Bucket, Call: "GetScheduled", Count: 1},
+		func(ctx context.Context) (schedule.Item, bool, error) { return d.s.Get(ctx, id) })
+}
+
 func (d schedules) Delete(ctx context.Context, id string) error {
 	return d.v.do(ctx, Op{Service: Table, Call: "DeleteScheduled", Count: 1},
 		func(ctx context.Context) error { return d.s.Delete(ctx, id) })

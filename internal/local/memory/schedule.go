@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // Schedule keeps events that are not due yet.
@@ -43,21 +44,54 @@ func (s *Schedule) Due(ctx context.Context, until time.Time, cursor string, limi
 	if err := ctx.Err(); err != nil {
 		return nil, "", fmt.Errorf("list scheduled events: %w", err)
 	}
+	return s.page(cursor, limit, func(it schedule.Item) (schedule.Item, bool) {
+		it.Attributes = maps.Clone(it.Attributes)
+		return it, !it.NotBefore.After(until)
+	})
+}
+
+// List sorts as Due does.
+func (s *Schedule) List(ctx context.Context, doc shard.DocID, cursor string, limit int) ([]schedule.Item, string,
+	error,
+) {
+	if err := ctx.Err(); err != nil {
+		return nil, "", fmt.Errorf("list scheduled events: %w", err)
+	}
+	return s.page(cursor, limit, func(it schedule.Item) (schedule.Item, bool) {
+		it.Body, it.Attributes = "", nil
+		return it, doc == "" || it.Doc == doc
+	})
+}
+
+func (s *Schedule) page(cursor string, limit int, keep func(schedule.Item) (schedule.Item, bool)) ([]schedule.Item,
+	string, error,
+) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var due []schedule.Item
+	var kept []schedule.Item
 	for _, it := range s.items {
-		if !it.NotBefore.After(until) {
-			it.Attributes = maps.Clone(it.Attributes)
-			due = append(due, it)
+		if it, yes := keep(it); yes {
+			kept = append(kept, it)
 		}
 	}
-	page, next, err := pageOf(due, cursor, limit,
+	page, next, err := pageOf(kept, cursor, limit,
 		func(it schedule.Item) position { return position{it.NotBefore, it.ID} })
 	if err != nil {
 		return nil, "", fmt.Errorf("list scheduled events: %w", err)
 	}
 	return page, next, nil
+}
+
+// Get returns a copy.
+func (s *Schedule) Get(ctx context.Context, id string) (schedule.Item, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return schedule.Item{}, false, fmt.Errorf("get scheduled event: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it, ok := s.items[id]
+	it.Attributes = maps.Clone(it.Attributes)
+	return it, ok, nil
 }
 
 // Delete removes the item.

@@ -1,6 +1,7 @@
 package scheduletest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"reflect"
@@ -27,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) schedule.Store) {
 		"storing an item again replaces it":                                  replaces,
 		"an item stored again for another time is due then only":             moves,
 		"a deleted item is gone":                                             deletes,
+		"the items of a document are listed without their messages":          lists,
 		"an item without an id is refused":                                   noID,
 		"a call under a context that has ended fails":                        endedContext,
 	})
@@ -173,6 +175,46 @@ func deletes(t *testing.T, r *run) {
 	}
 }
 
+func lists(t *testing.T, r *run) {
+	soon, late, other := r.item(begin), r.item(begin.Add(700*time.Hour)), r.item(begin)
+	other.Doc += "-other"
+	for _, it := range []schedule.Item{late, other, soon} {
+		r.put(t, it)
+	}
+	for _, limit := range []int{1, 100} {
+		for doc, want := range map[shard.DocID][]schedule.Item{
+			soon.Doc: {soon, late}, other.Doc: {other}, soon.Doc + "-none": nil, "": {soon, other, late},
+		} {
+			var got []schedule.Item
+			for _, it := range storetest.Walk(t, limit, func(cursor string, limit int) ([]schedule.Item, string, error) {
+				return r.List(t.Context(), doc, cursor, limit)
+			}) {
+				if strings.HasPrefix(it.ID, r.name) { // the store may be shared
+					it.NotBefore, it.FirstSent = it.NotBefore.UTC(), it.FirstSent.UTC()
+					got = append(got, it)
+				}
+			}
+			for i := range want {
+				want[i].Body, want[i].Attributes = "", nil
+			}
+			slices.SortStableFunc(got, func(a, b schedule.Item) int {
+				return cmp.Or(a.NotBefore.Compare(b.NotBefore), strings.Compare(a.ID, b.ID))
+			})
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("list %q in pages of %d: %+v, want %+v", doc, limit, got, want)
+			}
+		}
+	}
+	got, ok, err := r.Get(t.Context(), late.ID)
+	got.NotBefore, got.FirstSent = got.NotBefore.UTC(), got.FirstSent.UTC()
+	if err != nil || !ok || !reflect.DeepEqual(got, late) {
+		t.Errorf("get: %+v, %t, error %v; want the item with its message", got, ok, err)
+	}
+	if got, ok, err := r.Get(t.Context(), late.ID+"-none"); err != nil || ok {
+		t.Errorf("get what is not there: %+v, %t, error %v", got, ok, err)
+	}
+}
+
 func noID(t *testing.T, r *run) {
 	it := r.item(begin)
 	it.ID = ""
@@ -186,6 +228,10 @@ func endedContext(t *testing.T, r *run) {
 	r.put(t, it)
 	ended := storetest.Ended(t)
 	_, _, due := r.Due(ended, begin, "", 10)
-	storetest.Failed(t, map[string]error{"put": r.Put(ended, it), "due": due, "delete": r.Delete(ended, it.ID)})
+	_, _, list := r.List(ended, "", "", 10)
+	_, _, get := r.Get(ended, it.ID)
+	storetest.Failed(t, map[string]error{
+		"put": r.Put(ended, it), "due": due, "list": list, "get": get, "delete": r.Delete(ended, it.ID),
+	})
 	r.expect(t, begin, it)
 }
