@@ -25,6 +25,7 @@ const (
 	Refusals       Reason = "refusals"               // the sink refused it maxRefusals times
 	Payload        Reason = "payload"                // the payload by reference cannot be had for good
 	ReceiveCount   Reason = "receive_count"          // SQS's redrive policy moved it
+	Panic          Reason = "panic"                  // lull's code panicked on it, several times
 	Cancelled      Reason = "cancelled"              // an operator cancelled it
 )
 

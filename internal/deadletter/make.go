@@ -144,7 +144,7 @@ func (f Facts) Shown(now time.Time, retention time.Duration) State {
 var reasons = []Reason{
 	Undecodable, Contract, VersionInvalid, ClassMismatch, TooOld, DeadDeadline, TooFarAhead, RejectedBySink, Refusals,
 	Payload,
-	ReceiveCount, Cancelled,
+	ReceiveCount, Panic, Cancelled,
 }
 
 // Reasons names every reason, for messages.

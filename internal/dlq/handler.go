@@ -166,7 +166,12 @@ func (j *job) read(ctx context.Context) {
 		return
 	} // else its facts are broken: judged by what it carries
 	j.ln = lane(j.m.MovedFrom)
-	j.results = j.h.Sources.DecodeContext(ctx, j.m)
+	if p := fanout.Catch(func() { j.results = j.h.Sources.DecodeContext(ctx, j.m) }); p != nil {
+		j.h.note(journal.Note{
+			Step: journal.Panicked, Message: j.m.ID, Sent: j.m.Sent, Detail: "decode: " + p.Error(), Stack: string(p.Stack),
+		})
+		j.results = []event.Result{{Invalid: &event.Invalid{Reason: deadletter.Panic, Problem: "decode: " + p.Error()}}}
+	}
 	for i := range j.results {
 		// Each may be a part of a body that was loaded, and would keep the whole of it.
 		e := &j.results[i].Event

@@ -1,12 +1,14 @@
 package dlq_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
@@ -332,3 +334,23 @@ func TestRowPastItsTTLCountsInFull(t *testing.T) {
 		}
 	})
 }
+
+// A decoder that panics on one message must not keep it in the queue until its retention ends.
+func TestADecoderThatPanicsLeavesADeadLetter(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.h.Sources = panicky{}
+		b.move(b.live, b.send(b.live, "hunter2", nil))
+		if kept := b.h.Handle(b.Context(), []queue.Message{b.receive(b.dead)}); len(kept) != 0 {
+			b.Errorf("kept %v", kept)
+		}
+		list, _, err := b.Letters.List(b.Context(), deadletter.Filter{}, "", 10)
+		if err != nil || len(list) != 1 || list[0].Reason != deadletter.Panic || list[0].Detail != "decode: panic: string" {
+			b.Errorf("parked %+v, %v, want the message, with the class of the panic only", list, err)
+		}
+		b.Noted(journal.Panicked, 1)
+	})
+}
+
+type panicky struct{}
+
+func (panicky) DecodeContext(_ context.Context, m queue.Message) []event.Result { panic(m.Body) }

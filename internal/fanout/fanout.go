@@ -6,6 +6,9 @@
 package fanout
 
 import (
+	"errors"
+	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -15,10 +18,34 @@ import (
 // returns when all have. nil is the zero Runner. A Runner is safe for concurrent use.
 type Runner func(limit, n int, f func(i int))
 
-// Panic is what Each panics with where a part that ran in a goroutine did.
+// Panic is a panic of a part, as an error. Its text holds nothing of a document.
 type Panic struct {
-	Value any    // what the part panicked with
-	Stack []byte // where it did: the stack of whoever recovers this one does not show it
+	Value any    // what the part panicked with: it may hold a document's content
+	Stack []byte // where it did: the stack of whoever recovers it does not show that
+}
+
+// Error is the class of the value. Only the runtime's own texts are sure to hold no content.
+func (p *Panic) Error() string {
+	var own runtime.Error
+	if err, ok := p.Value.(error); ok && errors.As(err, &own) {
+		return "panic: " + own.Error()
+	}
+	return fmt.Sprintf("panic: %T", p.Value)
+}
+
+// Catch calls f and returns what it panicked with, nil for nothing. It keeps a panic where it
+// belongs: to one message, one document or one request.
+func Catch(f func()) (p *Panic) {
+	defer func() {
+		if v := recover(); v != nil {
+			var nested bool
+			if p, nested = v.(*Panic); !nested {
+				p = &Panic{v, debug.Stack()}
+			}
+		}
+	}()
+	f()
+	return nil
 }
 
 // Each calls f(0) to f(n-1) and returns when all of them have. A single part runs where it is.
@@ -41,17 +68,13 @@ func (r Runner) Each(limit, n int, f func(i int)) {
 	var panicked atomic.Pointer[Panic]
 	for range min(max(limit, 1), n) {
 		wg.Go(func() {
-			defer func() {
-				if v := recover(); v != nil {
-					p, nested := v.(*Panic)
-					if !nested {
-						p = &Panic{v, debug.Stack()}
-					}
-					panicked.CompareAndSwap(nil, p)
+			p := Catch(func() {
+				for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+					f(int(i))
 				}
-			}()
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				f(int(i))
+			})
+			if p != nil {
+				panicked.CompareAndSwap(nil, p)
 			}
 		})
 	}

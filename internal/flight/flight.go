@@ -86,6 +86,9 @@ type State struct {
 	// it does not, which older ones did not.
 	Kind string `json:"kind,omitempty"`
 
+	// Panicked are the entries whose last request ended in a panic of the sink's client: each goes
+	// alone the next time.
+	Panicked Remaining `json:"panicked,omitzero"`
 	// Outage marks a flight that writes without rows while the table is away (`tableOutage: open`).
 	// Nothing in it is acknowledged.
 	Outage bool `json:"open,omitempty"`

@@ -32,6 +32,14 @@ func (r Remaining) Drop(i int) {
 	}
 }
 
+// Put takes entry i in. It changes the receiver's bits: use Clone first to keep a copy.
+func (r *Remaining) Put(i int) {
+	if more := i/8 + 1 - len(r.bits); more > 0 {
+		r.bits = append(r.bits, make([]byte, more)...)
+	}
+	r.bits[i/8] |= 1 << (i % 8)
+}
+
 // Clone is an independent copy.
 func (r Remaining) Clone() Remaining { return Remaining{slices.Clone(r.bits)} }
 

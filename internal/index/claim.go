@@ -28,7 +28,7 @@ func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*do
 		part := rest[:min(maxParallel, len(rest))]
 		rest = rest[len(part):]
 		errs := make([]error, len(part))
-		t.h.Parallel.Each(maxParallel, len(part), func(i int) { errs[i] = t.prepareOne(ctx, part[i]) })
+		t.h.Parallel.Each(maxParallel, len(part), func(i int) { errs[i] = t.apart(part[i], func() error { return t.prepareOne(ctx, part[i]) }) })
 		for i, d := range part {
 			t.lost("load the message", d.id, errs[i])
 			later := t.now().Add(t.delay(t.state.Turn))
@@ -130,7 +130,9 @@ func (t *turn) loadReferences(ctx context.Context, docs []*document) {
 	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
 	defer cancel()
 	errs := make([]error, len(docs))
-	t.h.Parallel.Each(maxParallel, len(docs), func(i int) { errs[i] = t.loadReference(ctx, docs[i]) })
+	t.h.Parallel.Each(maxParallel, len(docs), func(i int) {
+		errs[i] = t.apart(docs[i], func() error { return t.loadReference(ctx, docs[i]) })
+	})
 	// Where nothing can be loaded, the other documents of this turn keep their rows' writes.
 	t.unloadable = !slices.Contains(errs, nil)
 	for i, err := range errs {

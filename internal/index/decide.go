@@ -159,7 +159,7 @@ func (t *turn) rounds(claims []*document) [][]*document {
 	var healthy, some, alone []*document
 	for _, d := range claims {
 		switch {
-		case d.row.Attempts >= 3:
+		case d.row.Attempts >= 3, t.state.Panicked.Has(d.newest().item):
 			alone = append(alone, d)
 		case d.row.Attempts == 2:
 			some = append(some, d)

@@ -125,7 +125,7 @@ func (t *turn) run(ctx context.Context) flight.State {
 	// turn does.
 	t.extend(ctx, shard.MicrosOf(t.start.Add(2*t.h.Config.Index.Timeout)))
 	t.readHealth(ctx)
-	claims := t.decide(ctx)
+	claims := t.bury(ctx, t.decide(ctx))
 	// What the rows call done needs no write, so it does not wait for the sink.
 	t.deleteDone(ctx)
 	for _, group := range t.rounds(claims) {

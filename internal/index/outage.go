@@ -3,8 +3,10 @@ package index
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
@@ -87,7 +89,8 @@ func (t *turn) writeOutage(ctx context.Context) {
 	if len(ops) == 0 {
 		return
 	}
-	for i, o := range t.send(ctx, ops) {
+	outcomes, _ := t.send(ctx, ops)
+	for i, o := range outcomes {
 		t.note(t.about(docs[i], docs[i].newest(), journal.OutageWrite, o.Kind.String()))
 	}
 }
@@ -145,10 +148,11 @@ func (t *turn) deleteAgain(ctx context.Context, d *document) error {
 	if err != nil {
 		return err
 	}
-	o := t.send(ctx, []sink.Op{{
+	outcomes, _ := t.send(ctx, []sink.Op{{
 		Doc: l.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key,
 		At: l.At.Time(), Present: true,
-	}})[0]
+	}})
+	o := outcomes[0]
 	if o.Kind != sink.Applied {
 		return &openError{o}
 	}
@@ -161,18 +165,19 @@ type openError struct{ sink.Outcome }
 func (e *openError) Error() string { return e.Kind.String() + ": " + e.Reason }
 
 // send is one bulk call with its deadline. A sink that cannot count is not to be believed in
-// anything.
-func (t *turn) send(ctx context.Context, ops []sink.Op) []sink.Outcome {
+// anything, and after a panic of its client nothing is known.
+func (t *turn) send(ctx context.Context, ops []sink.Op) (outcomes []sink.Outcome, p *fanout.Panic) {
 	// Whatever the sink does, sinkMargin is left for the writes to the table that follow.
 	limit := min(t.h.Config.Index.SinkDeadline, t.remaining()-sinkMargin)
 	call, cancel := t.h.Clock.Deadline(ctx, max(limit, time.Millisecond))
 	defer cancel()
-	outcomes := t.h.Sink.Write(call, ops)
-	if len(outcomes) != len(ops) {
-		outcomes = make([]sink.Outcome, len(ops))
-		for i := range outcomes {
-			outcomes[i] = sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}
-		}
+	unknown := sink.Outcome{Kind: sink.Unknown, Reason: "the answer has a wrong number of items"}
+	if p = fanout.Catch(func() { outcomes = t.h.Sink.Write(call, ops) }); p != nil {
+		t.panicked("write to the sink", "", p)
+		unknown.Reason = p.Error()
 	}
-	return outcomes
+	if p != nil || len(outcomes) != len(ops) {
+		outcomes = slices.Repeat([]sink.Outcome{unknown}, len(ops))
+	}
+	return outcomes, p
 }

@@ -33,6 +33,7 @@ type bench struct {
 	inject   fault.Injector
 	failure  error // what a failed call looks like, nil for the usual
 	payloads index.Payloads
+	sources  index.Source                  // nil for the rig's
 	through  func(sink.Sink) sink.Sink     // what stands between index and the sink
 	between  func(queue.Queue) queue.Queue // and between index and the live queue, nil for nothing
 	clock    clock.Clock                   // of index
@@ -187,11 +188,15 @@ func (b *bench) run(i invocation, inv *fault.Invocation, s flight.State) (flight
 	if i.queue != nil {
 		live = i.queue(live)
 	}
+	sources := b.sources
+	if sources == nil {
+		sources = b.Sources
+	}
 	h := index.Handler{
 		Shards: inv.Shards(b.Shards), Flights: inv.Flights(b.flights), Launcher: inv.Launcher(&b.launched),
 		Queues: map[flight.Lane]queue.Queue{flight.Live: inv.Queue(live), flight.Bulk: inv.Queue(b.bulk)},
 		Dead:   inv.Queue(b.dead),
-		Sink:   inv.Sink(i.sink), SinkName: "search", Sources: b.Sources, Payloads: b.payloads, Config: &b.Config,
+		Sink:   inv.Sink(i.sink), SinkName: "search", Sources: sources, Payloads: b.payloads, Config: &b.Config,
 		Clock:   i.clock,
 		Journal: &b.Notes, NewToken: b.token, Jitter: func() float64 { return 0.5 },
 	}

@@ -32,16 +32,25 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 		sent = append(sent, d)
 	}
 	if len(ops) > 0 {
-		outcomes := t.send(ctx, ops)
-		t.noteConfiguration(outcomes)
-		// Before the outcomes: a RELEASE then waits for the circuit breaker that this very request
-		// opened.
-		t.judgeHealth(ctx, sent, outcomes)
+		outcomes, p := t.send(ctx, ops)
+		if t.suspect(sent, p != nil); p == nil {
+			t.noteConfiguration(outcomes)
+			// Before the outcomes: a RELEASE then waits for the circuit breaker that this very request
+			// opened. A panic is not the sink's fault.
+			t.judgeHealth(ctx, sent, outcomes)
+		}
 		t.finishAll(len(sent), func(i int) func() { return t.outcome(ctx, sent[i], outcomes[i]) })
 	}
-	t.finishAll(len(broken), func(i int) func() {
-		return t.rejecting(ctx, broken[i], deadletter.Reason(broken[i].faultFor), broken[i].fault)
-	})
+	t.finishAll(len(broken), func(i int) func() { return t.broken(ctx, broken[i]) })
+}
+
+// broken ends the claim of a document that cannot be made. No request was made for it.
+func (t *turn) broken(ctx context.Context, d *document) func() {
+	reason := deadletter.Reason(d.faultFor)
+	if reason == deadletter.Panic && d.row.Refusals+1 < int64(t.h.Config.Retry.MaxRefusals) {
+		return t.release(ctx, d, d.newest(), d.fault, 0, true)
+	}
+	return t.rejecting(ctx, d, reason, d.fault)
 }
 
 // noteConfiguration alarms once for all ops that a request could not write for the engine's sake,
@@ -213,6 +222,11 @@ func (t *turn) rejecting(ctx context.Context, d *document, reason deadletter.Rea
 func (t *turn) rejected(d *document, e *held, row shard.Row, letterID, why string) {
 	d.row, d.known = row, true
 	t.note(t.about(d, e, journal.Rejected, why))
+	t.buried(d, e, letterID, why)
+}
+
+// buried takes a version out of the flight whose dead letter is stored and whose row says so.
+func (t *turn) buried(d *document, e *held, letterID, why string) {
 	t.drop(e)
 	n := t.about(d, e, journal.DeadLettered, why)
 	if n.Letter = letterID; letterID == "" {
@@ -221,9 +235,9 @@ func (t *turn) rejected(d *document, e *held, row shard.Row, letterID, why strin
 	t.note(n)
 	t.doneStored(d, e.Key)
 	if next := d.newest(); next != nil {
-		// REJECT set `claimed` back to what it was. If that is still higher, an earlier claim has
-		// an unknown outcome.
-		if row.Claimed > next.Key {
+		// REJECT set `claimed` back to what it was, PARK leaves it. If it is still higher, a claim
+		// has an unknown outcome.
+		if d.row.Claimed > next.Key {
 			t.note(t.about(d, next, journal.Blocked,
 				"a newer version may be in the sink and is a dead letter: redrive it first"))
 		}

@@ -66,8 +66,10 @@ const (
 	Stuck     Step = "stuck"     // prune found what should not be: alarm
 	Enqueued  Step = "enqueued"  // prune sent a scheduled event
 	Conflict  Step = "version_conflict"
-	Blocked   Step = "blocked_by_unknown"
-	Schema    Step = "unknown_schema"
+	// the code of one message, document or request panicked; Detail is where and the class: alarm
+	Panicked Step = "panics"
+	Blocked  Step = "blocked_by_unknown"
+	Schema   Step = "unknown_schema"
 	// table outage open: written at once, not acknowledged (audit); Detail is the sink's answer
 	OutageWrite Step = "outage_write"
 	Reasserted  Step = "reasserted" // after an open outage, or by an operator: the row's delete was written again
@@ -95,6 +97,7 @@ type Note struct {
 	Count   int
 	Detail  string
 	Letter  string    // DeadLettered, Parked: the dead letter's id
+	Stack   string    // Panicked: where
 	Old     shard.Row // Committed, Admitted: the row before
 }
 

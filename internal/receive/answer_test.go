@@ -207,11 +207,7 @@ func TestBatchResponseNamesOnlyHeldMessages(t *testing.T) {
 			dead := b.prepare(rows)
 			b.inject = troubles(seed, percent)
 			h, _ := b.handler()
-			h.Parallel = func(_, n int, f func(int)) { // one after the other, so that a seed decides which I/O fails
-				for i := range n {
-					f(i)
-				}
-			}
+			h.Parallel = oneByOne // so that a seed decides which I/O fails
 			wrong = b.judge(batch, h.Handle(b.Context(), batch), dead)
 		})
 		for _, w := range wrong {

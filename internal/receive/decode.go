@@ -10,7 +10,9 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -32,7 +34,7 @@ func (b *batch) decode(ctx context.Context) {
 			switch {
 			case r.Invalid != nil && r.Invalid.Transient():
 				b.fail(&pending{msg: i, Event: event.Event{Index: r.Invalid.Index}},
-					"load the body that a pointer names: "+r.Invalid.Err.Error())
+					r.Invalid.Problem+": "+r.Invalid.Err.Error())
 			case r.Invalid != nil:
 				p := &pending{msg: i}
 				p.Event = event.Event{Index: r.Invalid.Index, Doc: r.Invalid.Doc, Key: r.Invalid.Key}
@@ -55,7 +57,7 @@ func (b *batch) results(ctx context.Context) [][]event.Result {
 	results, room := make([][]event.Result, len(b.msgs)), b.newRoom()
 	var mu sync.Mutex
 	b.h.Parallel.Each(maxLoads, len(b.msgs), func(i int) {
-		decoded := b.h.Sources.DecodeContext(ctx, b.msgs[i])
+		decoded := b.decodeOne(ctx, &b.msgs[i])
 		for j := range decoded {
 			// Each may be a part of a body that was loaded, and would keep the whole of it. The
 			// order key is made; index decodes again.
@@ -70,6 +72,26 @@ func (b *batch) results(ctx context.Context) [][]event.Result {
 		}
 	})
 	return results
+}
+
+// panicTries is how often a message is received whose decoding panics before it becomes a dead
+// letter: another build may bear it.
+const panicTries = 3
+
+// decodeOne decodes a message. A panic concerns this message alone.
+func (b *batch) decodeOne(ctx context.Context, m *queue.Message) (results []event.Result) {
+	p := fanout.Catch(func() { results = b.h.Sources.DecodeContext(ctx, *m) })
+	if p == nil {
+		return results
+	}
+	b.h.note(journal.Note{
+		Step: journal.Panicked, Message: m.ID, Sent: m.Sent, Detail: "decode: " + p.Error(), Stack: string(p.Stack),
+	})
+	bad := &event.Invalid{Reason: deadletter.Panic, Problem: "decode: " + p.Error()}
+	if m.ReceiveCount < panicTries {
+		bad.Err = p
+	}
+	return []event.Result{{Invalid: bad}}
 }
 
 func faultDetail(f *event.Invalid) string {

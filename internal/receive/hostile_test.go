@@ -204,6 +204,7 @@ func TestTheTableIsAskedForOneMessageAfterTheOther(t *testing.T) {
 		b.send(rabbits(puts("large", 400)...), rabbits(puts("another", 400)...))
 		b.send(puts("good", 98)...)
 		n := 0
+		b.parallel = oneByOne
 		b.inject = decide(func(op fault.Op) fault.Verdict {
 			if op.Call != "ADMIT" {
 				return fault.OK
@@ -227,6 +228,7 @@ func TestGroupsShareTheTable(t *testing.T) {
 		b.sendWith(queue.AttrGroup, "small", puts("small", 9)...)
 		b.send(put("none", 1))
 		n := 0
+		b.parallel = oneByOne
 		b.inject = decide(func(op fault.Op) fault.Verdict {
 			if op.Call != "ADMIT" {
 				return fault.OK

@@ -11,6 +11,7 @@ import (
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
@@ -29,6 +30,8 @@ type bench struct {
 	inject     fault.Injector
 	failure    error // what a failed call looks like, nil for the usual
 	ids        int
+	sources    receive.Decoder // nil for the rig's
+	parallel   fanout.Runner
 
 	mu    sync.Mutex
 	woken []flight.State // the first state of every execution that woke
@@ -79,10 +82,14 @@ func setup(t *testing.T, change func(*config.Config)) *bench {
 func (b *bench) handler() (*receive.Handler, *fault.Invocation) {
 	inv := fault.NewInvocation(b.inject, "receive", 1)
 	inv.Failure = b.failure
+	sources := b.sources
+	if sources == nil {
+		sources = b.Sources
+	}
 	return &receive.Handler{
 		Shards: inv.Shards(b.Shards), Flights: inv.Flights(b.flights), Launcher: inv.Launcher(b.machine),
 		Ingest: inv.Queue(b.live),
-		Dead:   inv.Queue(b.dead), Schedule: inv.Schedule(b.schedule), Sources: b.Sources, Config: &b.Config,
+		Dead:   inv.Queue(b.dead), Schedule: inv.Schedule(b.schedule), Sources: sources, Config: &b.Config, Parallel: b.parallel,
 		Sink:  "search",
 		Lane:  flight.Live,
 		Clock: clock.System{}, Journal: &b.Notes, NewID: func() flight.ID {
@@ -153,4 +160,11 @@ func (b *bench) manifests() []*flight.Manifest {
 		out = append(out, m)
 	}
 	return out
+}
+
+// oneByOne runs the parts of an invocation in their order.
+func oneByOne(_, n int, f func(int)) {
+	for i := range n {
+		f(i)
+	}
 }

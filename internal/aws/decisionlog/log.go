@@ -110,7 +110,7 @@ func (l *Log) Flush() {
 func level(s journal.Step) slog.Level {
 	switch s {
 	case journal.SinkNewer, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema, journal.OutageResync,
-		journal.Drift, journal.SinkConfiguration:
+		journal.Drift, journal.SinkConfiguration, journal.Panicked:
 		return slog.LevelError
 	case journal.Failed, journal.LaunchLost, journal.OutcomeUnknown, journal.DeleteLost, journal.TwelveHours,
 		journal.CircuitOpened, journal.Unreachable, journal.Conflict, journal.OutageWrite, journal.CallFailed,
@@ -154,5 +154,6 @@ func attrs(n journal.Note) []slog.Attr {
 		out = append(out, slog.Int64("age_ms", n.At.Sub(n.Sent).Milliseconds()))
 	}
 	text("detail", n.Detail)
+	text("stack", n.Stack)
 	return out
 }

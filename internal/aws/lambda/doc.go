@@ -7,8 +7,9 @@
 //     reported as failed, alone.
 //   - The answer to an event source mapping always holds the list batchItemFailures, never null,
 //     and names only messages of the event: anything else would fail, or delete, the whole batch.
-//   - A panic fails the messages that cause it, not the batch: the batch is halved until they are
-//     alone. A panic of index fails the turn, which the state machine tries again after the lease.
+//   - The use cases isolate panics of decoders, projections and sinks. Any other fails the messages
+//     that cause it, not the batch: the batch is halved until they are alone. One of index fails
+//     the turn, which the state machine tries again after the lease.
 //   - Nothing runs past its time. The context ends before the platform kills the invocation. An
 //     invocation that may live longer than the settings say is refused, because leases are computed
 //     from them.

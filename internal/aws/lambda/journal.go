@@ -2,12 +2,8 @@ package lambda
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
@@ -62,26 +58,12 @@ func request(ctx context.Context) string {
 	return ""
 }
 
-// guard calls f and turns a panic into an error, which is counted and logged. Only the runtime's
-// own texts are sure to hold nothing of a document.
+// guard calls f and turns a panic into an error, which is counted and logged.
 func guard[T any](j *Journal, f func() (T, error)) (out T, err error) {
-	defer func() {
-		p := recover()
-		if p == nil {
-			return
-		}
-		stack := debug.Stack()
-		if part, ok := p.(*fanout.Panic); ok {
-			p, stack = part.Value, part.Stack
-		}
-		what := fmt.Sprintf("%T", p)
-		var own runtime.Error
-		if e, ok := p.(error); ok && errors.As(e, &own) {
-			what = own.Error()
-		}
+	if p := fanout.Catch(func() { out, err = f() }); p != nil {
 		j.Count(metrics.Panics, 1)
-		j.Log.Error("panic", "what", what, "stack", string(stack))
-		err = fmt.Errorf("panic: %s", what)
-	}()
-	return f()
+		j.Log.Error("panic", "what", p.Error(), "stack", string(p.Stack))
+		return out, p
+	}
+	return out, err
 }

@@ -1,0 +1,154 @@
+package index_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/sink"
+)
+
+// panicky is a source whose projection has a bug: it panics with the document.
+type panicky struct{ index.Source }
+
+func (p panicky) Document(m queue.Message, e event.Event) ([]byte, error) {
+	if e.Doc == doc("bad") {
+		panic("hunter2 " + e.Data)
+	}
+	return p.Source.Document(m, e)
+}
+
+// clumsy is a client that panics where a request has a certain document.
+type clumsy struct {
+	sink.Sink
+	together *int // requests with that document and others
+}
+
+func (c clumsy) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	for _, op := range ops {
+		if op.Doc == doc("bad") {
+			if len(ops) > 1 {
+				*c.together++
+			}
+			panic(fmt.Errorf("hunter2: %s", op.Document))
+		}
+	}
+	return c.Sink.Write(ctx, ops)
+}
+
+func (b *bench) good(n int) (bodies []string) {
+	for i := range n {
+		bodies = append(bodies, put(fmt.Sprint("good-", i), 1))
+	}
+	return bodies
+}
+
+// silent checks that nothing which panics were noted with is the document's.
+func (b *bench) silent() {
+	b.Helper()
+	for _, n := range b.Notes.All() {
+		if strings.Contains(n.Detail+n.Stack, "hunter2") {
+			b.Errorf("the note %s holds content: %s", n.Step, n.Detail)
+		}
+	}
+	if strings.Contains(b.Row(doc("bad")).LastError, "hunter2") {
+		b.Errorf("the row holds content: %s", b.Row(doc("bad")).LastError)
+	}
+}
+
+func TestAProjectionThatPanicsCostsItsDocumentAlone(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.sources = panicky{b.Sources}
+		s := b.hold(append(b.good(5), put("bad", 1))...)
+		s = b.turn(s)
+		b.Noted(journal.Committed, 5)
+		b.fly(s, 10)
+		l := b.TakeLetters(b.dead)
+		if len(l) != 1 || l[0].Reason != deadletter.Panic || l[0].Doc != doc("bad") ||
+			l[0].Detail != "make the document: panic: string" {
+			b.Fatalf("dead letters %+v, want one of the document", l)
+		}
+		if want := b.Config.Retry.MaxRefusals; len(b.Notes.Of(journal.Panicked)) != want {
+			b.Errorf("%d tries, want %d", len(b.Notes.Of(journal.Panicked)), want)
+		}
+		b.requests(1, "nothing was sent for the document")
+		b.inQueue(0)
+		b.silent()
+	})
+}
+
+func TestASinksClientThatPanicsCostsItsDocumentAlone(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		together := 0
+		b.through = func(s sink.Sink) sink.Sink { return clumsy{s, &together} }
+		s := b.hold(append(b.good(20), put("bad", 1), put("bad", 2))...)
+		s = b.turn(b.turn(s)) // together, and after the leases each alone
+		b.Noted(journal.Committed, 20)
+		for turns := 2; b.dead.Counts().Total() == 0; turns++ {
+			if turns > 12 {
+				b.Fatalf("no dead letter after %d turns", turns)
+			}
+			s = b.turn(s)
+		}
+		l := b.TakeLetters(b.dead)
+		if len(l) != 1 || l[0].Reason != deadletter.Panic || l[0].Key != b.key("bad", 2) {
+			b.Fatalf("dead letters %+v, want one of the newest version", l)
+		}
+		if together != 1 {
+			b.Errorf("%d requests with the document and others, want 1: each was alone after the first", together)
+		}
+		b.Noted(journal.CircuitOpened, 0)
+		b.Noted(journal.DeadLettered, 1)
+		b.Noted(journal.Panicked, 6)
+		// What may be in the sink is not taken back by an older version.
+		b.Noted(journal.Blocked, 1)
+		b.turn(s)
+		b.holds("bad", "")
+		if r := b.Row(doc("bad")); r.Dead != b.key("bad", 2) || r.Claimed != r.Dead {
+			b.Errorf("row %+v, want version 2 dead, and still claimed", r)
+		}
+		b.silent()
+	})
+}
+
+// A client's panic says nothing of a document that was only in the same request.
+func TestNobodyDiesOfAnotherDocumentsPanic(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		together := 0
+		b.through = func(s sink.Sink) sink.Sink { return clumsy{s, &together} }
+		for i := range 12 { // each time with other documents beside it
+			s := b.hold(put("bad", i+1), put(fmt.Sprint("good-", i), 1))
+			for range 4 {
+				if !s.Done {
+					s = b.turn(s)
+				}
+			}
+			b.holds(fmt.Sprint("good-", i), "1")
+		}
+		for _, l := range b.TakeLetters(b.dead) {
+			if l.Doc != doc("bad") {
+				b.Errorf("dead letter of %s", l.Doc)
+			}
+		}
+	})
+}
+
+func TestAPanicDoesNotEndAnOutageTurn(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		together := 0
+		b.through = func(s sink.Sink) sink.Sink { return clumsy{s, &together} }
+		s := b.open(put("bad", 1), put("good", 1))
+		b.away()
+		s = b.turn(s)
+		if s.Done || together != 1 {
+			b.Errorf("done %v, %d requests, want the flight to go on after one", s.Done, together)
+		}
+		b.Noted(journal.Panicked, 1)
+	})
+}
