@@ -95,6 +95,11 @@ type State struct {
 	// ReassertAfter is when every write of an outage has certainly ended; 0 while the table is
 	// away.
 	ReassertAfter shard.Micros `json:"reassertAfter,omitempty"`
+
+	// Slot and SlotEnd are the time that the flight has of the budget of a sink that throttles; 0
+	// for none. Older code leaves them out, and the flight asks for a slot again.
+	Slot    shard.Micros `json:"slot,omitempty"`
+	SlotEnd shard.Micros `json:"slotEnd,omitempty"`
 }
 
 // Wake is WakeAt as a time; the zero time where it cannot be read.

@@ -142,9 +142,16 @@ func (t *turn) unlessOpen(claims []*document) []*document {
 
 // postpone keeps documents for the next turn. None of them is claimed, so another flight may write
 // them meanwhile.
-func (t *turn) postpone(docs []*document) {
-	until := t.now()
-	why := "no time left in this invocation"
+func (t *turn) postpone(ctx context.Context, docs []*document) {
+	if len(docs) == 0 {
+		return
+	}
+	if !t.tripped && t.pace() > 0 {
+		t.reserve(ctx, len(docs))
+		t.awaitBudget(docs)
+		return
+	}
+	until, why := t.now(), "no time left in this invocation"
 	if t.tripped {
 		until, why = t.circuitNext, "the sink is unhealthy"
 	}
@@ -172,6 +179,9 @@ func (t *turn) rounds(claims []*document) [][]*document {
 		// From another one in each turn: payloads that take all the time must not starve those
 		// behind them.
 		first := t.state.Turn * maxParallel % n
+		if t.slot != 0 {
+			first = 0 // what a slot is for goes oldest first
+		}
 		out = append(out, slices.Concat(healthy[first:], healthy[:first]))
 	}
 	for size := shard.GroupSize(2, len(claims)); len(some) > 0; {

@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lullhq/lull/internal/backoff"
@@ -10,6 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
 )
 
 // finish ends the turn: the flight is done, waits for its next wake, or goes on in a new execution.
@@ -106,15 +108,6 @@ func (t *turn) readHealth(ctx context.Context) {
 	if !t.readCircuit(ctx) {
 		return // the rows of the documents will say that the table is away
 	}
-	if t.circuit == shard.CircuitClosed && t.state.Turn > 0 &&
-		!shard.HealthySince(t.health, t.now(), 2*t.h.Config.Retry.BackoffMax) {
-		// Flights wake at whole seconds. Those that have waited for a sink would all ask it in the
-		// same instant: the first of a second can say that it is still too much before the last
-		// asks.
-		if t.h.Clock.Sleep(ctx, time.Duration(t.h.Jitter()*float64(time.Second))) != nil || !t.readCircuit(ctx) {
-			return
-		}
-	}
 	switch {
 	case t.circuit == shard.CircuitProbe && t.manifest.Lane == flight.Bulk &&
 		t.now() < t.health.OpenUntil.Add(t.openFor(t.health.Level)):
@@ -141,7 +134,9 @@ func (t *turn) readCircuit(ctx context.Context) bool {
 	return true
 }
 
-// probe pings the sink, never with a document.
+// probe pings the sink, never with a document. Where the sink lets nobody ping, the circuit closes
+// to a pace at which a few documents ask the same question. They open it again, one level higher,
+// if nothing of them is applied.
 func (t *turn) probe(ctx context.Context) {
 	// The time of one ping that uses its whole deadline, and the guard for clocks that differ.
 	until := t.now().Add(t.h.Config.Index.SinkDeadline + t.h.Config.Index.Guard)
@@ -155,16 +150,22 @@ func (t *turn) probe(ctx context.Context) {
 	err := t.h.Sink.Ping(call)
 	cancel()
 	t.lost("ping the sink", "", err)
-	if err != nil {
+	pace := int64(shard.RestartPace)
+	switch {
+	case errors.Is(err, sink.ErrDenied):
+		pace = shard.ProbePace // documents are the probe, a few at a time
+	case err != nil:
 		// A failed probe opens the circuit breaker again, one level higher.
 		t.trip(ctx, 0)
 		t.circuit = shard.CircuitOpen
 		return
 	}
-	if _, err := t.put(ctx, shard.Close(t.h.SinkName, until, t.now())); err != nil {
+	a := t.ask(ctx, shard.Close(t.h.SinkName, until, t.now(), pace))
+	if a.err != nil {
 		t.circuit, t.circuitNext = shard.CircuitOpen, until // somebody else has tripped it, or probes
 		return
 	}
+	t.health = a.row
 	t.note(journal.Note{Step: journal.CircuitClosed})
 	t.circuit, t.circuitNext = shard.CircuitClosed, 0
 }

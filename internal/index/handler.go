@@ -113,7 +113,11 @@ type turn struct {
 	circuit     shard.Circuit
 	circuitNext shard.Micros
 	tripped     bool
-	unloadable  bool // the newest payloads by reference could not be loaded, none of them
+	unloadable  bool         // the newest payloads by reference could not be loaded, none of them
+	slot        shard.Micros // the slot that this turn uses, see budget.go
+	slotEnd     shard.Micros
+	sent        int           // documents sent in it
+	took        time.Duration // how long the last request took
 }
 
 // run is the order of a turn. Whatever fails inside keeps messages; nothing here fails the turn.
@@ -125,34 +129,40 @@ func (t *turn) run(ctx context.Context) flight.State {
 	// turn does.
 	t.extend(ctx, shard.MicrosOf(t.start.Add(2*t.h.Config.Index.Timeout)))
 	t.readHealth(ctx)
+	t.awaitSlot(ctx)
 	claims := t.bury(ctx, t.decide(ctx))
 	// What the rows call done needs no write, so it does not wait for the sink.
 	t.deleteDone(ctx)
-	for _, group := range t.rounds(claims) {
+	var unwritten []*document
+	for _, group := range t.rounds(t.pay(ctx, claims)) {
 		for len(group) > 0 && t.mayWrite() {
-			ready, rest := t.prepare(ctx, group)
+			part, later := t.portion(ctx, group)
+			ready, rest := t.prepare(ctx, part)
 			t.write(ctx, t.fetch(ctx, t.claim(ctx, ready)))
 			t.deleteDone(ctx)
-			if len(rest) == len(group) {
+			if len(rest) == len(part) {
 				break // no time to load anything
 			}
 			for _, d := range ready {
 				d.body = nil // a flight's payloads may be more than a function has room for
 			}
-			group = rest
+			group = append(rest, later...)
 		}
-		t.postpone(group)
+		unwritten = append(unwritten, group...)
 	}
+	t.postpone(ctx, unwritten)
 	// After all deletions, because giving a message back takes its other events out of the flight.
 	t.giveBack(ctx)
 	return t.finish(ctx)
 }
 
-// mayWrite reports whether a round still fits: the circuit is open to us and there is time for a
-// request and its commit. The extra second is the shortest time for which a request is worth
-// starting.
+// mayWrite reports whether a round still fits: the circuit is open to us, the budget has room, and
+// there is time for a request and its commit. A second is the shortest time for which a request is
+// worth starting. A sink that throttles may make requests wait, and one that is cut short would
+// count as one that nobody answered.
 func (t *turn) mayWrite() bool {
-	return !t.tripped && t.remaining() > sinkMargin+time.Second
+	left, pace := t.remaining()-sinkMargin, t.pace()
+	return !t.tripped && left > time.Second && (pace == 0 || t.allowance(pace) > 0 && left > t.took*3/2)
 }
 
 func (t *turn) remaining() time.Duration { return t.hard.Sub(t.h.Clock.Now()) }

@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/lullhq/lull/internal/flight"
@@ -10,17 +11,25 @@ import (
 	"github.com/lullhq/lull/sink"
 )
 
-// judgeHealth opens the sink's circuit on throttles and on requests that got no answer for any
-// document, so that all flights slow down together. One document's trouble does not open it, nor
-// does one index's.
+// judgeHealth slows all flights down together where the sink has throttled a part of a request. It
+// opens the circuit where that would not be enough. One document's trouble does neither, nor does
+// one index's.
 func (t *turn) judgeHealth(ctx context.Context, docs []*document, outcomes []sink.Outcome) {
-	var throttled, unknown int
+	var applied, busy, throttled, unknown int
 	var after time.Duration
 	for _, o := range outcomes {
 		switch o.Kind {
+		case sink.Applied:
+			applied++
 		case sink.Throttled, sink.Configuration:
-			if !o.Apart {
-				throttled++
+			if o.Apart {
+				break
+			}
+			throttled++
+			// Where the sink is only busy, it says so.
+			if o.Kind == sink.Throttled &&
+				(o.Status == http.StatusTooManyRequests || o.Status == http.StatusServiceUnavailable) {
+				busy++
 			}
 			after = max(after, o.RetryAfter)
 		case sink.Unknown:
@@ -29,9 +38,30 @@ func (t *turn) judgeHealth(ctx context.Context, docs []*document, outcomes []sin
 	}
 	// A document alone in its request after claims without an answer is under suspicion itself.
 	suspect := len(docs) == 1 && docs[0].row.Attempts > 1
-	// One throttle is enough. Missing answers count only where the whole request got none.
-	if throttled > 0 || unknown == len(outcomes) && !suspect {
+	pace := t.pace()
+	// At the slowest pace, or where the sink says for how long, an open circuit is cheaper.
+	stop := applied == 0 && (after > 0 || pace > 0 && pace <= shard.TripPace)
+	switch {
+	case unknown == len(outcomes) && !suspect, throttled > 0 && (busy == 0 || stop):
+		// Missing answers count only where the whole request got none.
 		t.trip(ctx, after)
+	case throttled > 0:
+		t.cut(ctx, applied, throttled)
+	}
+}
+
+// cut takes the pace back for all flights, unless somebody has just done so.
+func (t *turn) cut(ctx context.Context, applied, throttled int) {
+	// The row as it is now says what the others had of the budget.
+	if !t.readCircuit(ctx) {
+		return
+	}
+	if t.circuit != shard.CircuitClosed { // somebody has done more than that
+		t.tripped, t.circuitNext = true, t.behindCircuit(t.circuitNext, t.health.Level)
+		return
+	}
+	if w, due := shard.Cut(t.h.SinkName, t.health, t.now(), applied, throttled); due {
+		t.health = t.ask(ctx, w).row
 	}
 }
 
@@ -59,7 +89,7 @@ func (t *turn) behindCircuit(open shard.Micros, level int64) shard.Micros {
 
 // trip opens the circuit, for longer at each level, or for as long as the sink asked.
 func (t *turn) trip(ctx context.Context, retryAfter time.Duration) {
-	level := t.health.Level + 1
+	level := shard.NextLevel(t.health, t.now(), t.openFor)
 	until := t.now().Add(max(t.openFor(level), retryAfter))
 	t.tripped, t.circuitNext = true, t.behindCircuit(until+1, level)
 	if _, err := t.put(ctx, shard.Trip(t.h.SinkName, t.now(), until, level)); err == nil {

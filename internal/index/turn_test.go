@@ -468,8 +468,9 @@ func TestOneProberPingsASinkThatWasUnhealthy(t *testing.T) {
 		pings   int64
 		written bool
 	}{
-		"well again": {func(*bench) {}, 1, true},
-		"still down": {func(b *bench) { b.sink.SetDown(errors.New("refused")) }, 1, false},
+		"well again":                      {func(*bench) {}, 1, true},
+		"still down":                      {func(b *bench) { b.sink.SetDown(errors.New("refused")) }, 1, false},
+		"well again, and nobody may ping": {denyPings, 1, true},
 		"somebody else probes": {func(b *bench) {
 			b.inject = at("PROBE", func() { b.Write(shard.Probe("search", now(), now().Add(time.Second))) })
 		}, 0, false},
@@ -505,38 +506,97 @@ func TestOneProberPingsASinkThatWasUnhealthy(t *testing.T) {
 	}
 }
 
-// One document's trouble does not open the circuit; a request that nobody answers does.
+// denyPings makes the sink answer pings as credentials do that may only write.
+func denyPings(b *bench) { b.through = func(s sink.Sink) sink.Sink { return pingless{s} } }
+
+type pingless struct{ sink.Sink }
+
+func (p pingless) Ping(ctx context.Context) error {
+	return errors.Join(p.Sink.Ping(ctx), sink.ErrDenied)
+}
+
+// Where nobody may ping, a document asks whether the sink is back: one, not all that wait.
+func TestWhereNobodyMayPingADocumentAsks(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		var bodies []string
+		for i := range 20 {
+			bodies = append(bodies, put(fmt.Sprint("d", i), 1))
+		}
+		s := b.hold(bodies...)
+		b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Second), Level: 3}))
+		denyPings(b)
+		b.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 403}})
+		s = b.turn(s)
+		b.Noted(journal.Claimed, 1)
+		b.requests(1, "it was refused, so nobody else asks")
+		if h := b.Row(shard.HealthRow("search")); h.OpenUntil == 0 || h.Level != 4 {
+			b.Errorf("health %+v, want it open, one level higher", h)
+		}
+		s = b.turn(s)
+		if n := len(b.Notes.Of(journal.Committed)); n == 0 || n > 3 {
+			b.Errorf("%d documents written by the probe, want a few", n)
+		}
+		b.fly(s, 30)
+		b.inQueue(0)
+	})
+}
+
+// One document's trouble neither opens the circuit nor slows anybody down. A request that nobody
+// answers opens it, and so does one of which nothing was applied where slowing down would not help.
 func TestOnlyTheSinksOwnTroubleOpensTheCircuit(t *testing.T) {
+	throttled := func(status int, after time.Duration) memory.Answer {
+		return memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: status, RetryAfter: after}}
+	}
 	unknown := memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Status: 503}}
 	for name, c := range map[string]struct {
 		script func(b *bench)
 		open   bool
+		paced  int64
 	}{
-		"one of two unknown":   {func(b *bench) { b.sink.Script(doc("a"), unknown) }, false},
-		"both unknown":         {func(b *bench) { b.sink.ScriptRequests(unknown) }, true},
-		"one of two throttled": {func(b *bench) { b.sink.Script(doc("a"), throttled()) }, true},
-		"one of two rejected": {func(b *bench) {
+		"one of two unknown":   {script: func(b *bench) { b.sink.Script(doc("a"), unknown) }},
+		"both unknown":         {script: func(b *bench) { b.sink.ScriptRequests(unknown) }, open: true},
+		"one of two throttled": {script: func(b *bench) { b.sink.Script(doc("a"), throttled(429, 0)) }, paced: 1000},
+		"one of two throttled, for a minute": {
+			script: func(b *bench) { b.sink.Script(doc("a"), throttled(429, time.Minute)) }, paced: 1000,
+		},
+		"both throttled":              {script: func(b *bench) { b.sink.ScriptRequests(throttled(429, 0)) }, paced: 500},
+		"both throttled, of a queue":  {script: func(b *bench) { b.sink.ScriptRequests(throttled(503, 0)) }, paced: 500},
+		"both throttled for a minute": {script: func(b *bench) { b.sink.ScriptRequests(throttled(429, time.Minute)) }, open: true},
+		"both throttled by a refusal of the credentials": {
+			script: func(b *bench) { b.sink.ScriptRequests(throttled(403, 0)) }, open: true,
+		},
+		"both throttled, nobody answered": {script: func(b *bench) { b.sink.ScriptRequests(throttled(0, 0)) }, open: true},
+		"all throttled at the slowest pace": {script: func(b *bench) {
+			b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), Rate: 500, RateAt: now()}))
+			b.sink.Script(doc("a"), throttled(429, 0))
+			b.sink.Script(doc("b"), throttled(429, 0))
+		}, open: true, paced: 500},
+		"one of two rejected": {script: func(b *bench) {
 			b.sink.Script(doc("a"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Rejected}})
-		}, false},
-		"both refused": {func(b *bench) {
+		}},
+		"both refused": {script: func(b *bench) {
 			b.sink.ScriptRequests(memory.Answer{Outcome: sink.Outcome{Kind: sink.Refused}})
-		}, false},
-		"a suspect alone, unknown": {func(b *bench) {
+		}},
+		"a suspect alone, unknown": {script: func(b *bench) {
 			b.Change(doc("a"), func(r *shard.Row) { r.Attempts = 3 })
 			b.sink.Script(doc("a"), unknown)
-		}, false},
-		"a newcomer alone, unknown": {func(b *bench) {
+		}},
+		"a newcomer alone, unknown": {script: func(b *bench) {
 			b.Change(doc("b"), func(r *shard.Row) { r.Attempts = 3 })
 			b.sink.Script(doc("a"), unknown)
-		}, true},
+		}, open: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage{}.play(t, func(b *bench) {
 				s := b.hold(put("a", 1), put("b", 1))
 				c.script(b)
 				b.turn(s)
-				if got := b.Row(shard.HealthRow("search")).OpenUntil != 0; got != c.open {
+				health := b.Row(shard.HealthRow("search"))
+				if got := health.OpenUntil != 0; got != c.open {
 					b.Errorf("circuit open: %v, want %v", got, c.open)
+				}
+				if health.Rate != c.paced {
+					b.Errorf("pace %d, want %d thousandths of a document a second", health.Rate, c.paced)
 				}
 			})
 		})

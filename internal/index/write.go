@@ -32,7 +32,9 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 		sent = append(sent, d)
 	}
 	if len(ops) > 0 {
+		began := t.h.Clock.Now()
 		outcomes, p := t.send(ctx, ops)
+		t.sent, t.took = t.sent+len(ops), t.h.Clock.Now().Sub(began)
 		if t.suspect(sent, p != nil); p == nil {
 			t.noteConfiguration(outcomes)
 			// Before the outcomes: a RELEASE then waits for the circuit breaker that this very request

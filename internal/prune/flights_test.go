@@ -116,7 +116,7 @@ func TestFlightIsStuckOnlyAfterTheSinkHasBeenWellForAsLong(t *testing.T) {
 		time.Sleep(6 * time.Hour)
 		probe := now().Add(time.Second)
 		b.Write(shard.Probe("search", now(), probe))
-		b.Write(shard.Close("search", probe, now()))
+		b.Write(shard.Close("search", probe, now(), shard.RestartPace))
 		if rep := b.run(); len(rep.Flights.Stuck) != 0 {
 			b.Errorf("report %+v: stuck, though the sink has just come back", rep.Flights)
 		}

@@ -104,7 +104,7 @@ func TestNothingIsRedrivenByItselfWhileTheSinkIsNotWell(t *testing.T) {
 		}
 		probe := now().Add(time.Second)
 		b.Write(shard.Probe("search", now(), probe))
-		b.Write(shard.Close("search", probe, now()))
+		b.Write(shard.Close("search", probe, now(), shard.RestartPace))
 		if rep := b.next(); rep.Letters.Redriven != 1 {
 			b.Errorf("report %+v, want a redrive: the sink is back", rep.Letters)
 		}

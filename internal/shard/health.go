@@ -52,14 +52,30 @@ func Probe(sink string, now, until Micros) Write {
 	}, Update: []Action{set(AttrProbeUntil, timeValue(until))}}
 }
 
-// Close closes the circuit after a probe that succeeded. last_write keeps the time: prune wants to
-// know since when the sink is well.
-func Close(sink string, probe, now Micros) Write {
+// Close closes the circuit after a probe, and lets documents go at a pace that soon grows. The
+// level stays, because a ping proves little: see [NextLevel]. last_write keeps the
+// time: prune wants to know since when the sink is well.
+func Close(sink string, probe, now Micros, pace int64) Write {
 	return Write{Transition: CLOSE, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
 		must(AttrProbeUntil, Equal, timeValue(probe)),
-	}, Update: append([]Action{set(AttrLastWrite, timeValue(now))},
-		remove(AttrOpenUntil, AttrLevel, AttrProbeUntil)...)}
+	}, Update: append([]Action{
+		set(AttrLastWrite, timeValue(now)), set(AttrRate, numberValue(pace)), set(AttrRateAt, timeValue(now)),
+	}, remove(AttrOpenUntil, AttrProbeUntil, AttrPaidUntil, AttrPaid)...)}
+}
+
+// NextLevel is the level at which the circuit opens next. A sink that was well since has lost a
+// level for each quarter of the time for which its circuit was open at that level.
+func NextLevel(r Row, now Micros, openFor func(level int64) time.Duration) int64 {
+	level := r.Level
+	if r.OpenUntil == 0 {
+		for well := now.Sub(r.LastWrite); level > 0; level-- {
+			if well -= max(openFor(level)/4, openFor(1)); well < 0 {
+				break
+			}
+		}
+	}
+	return level + 1
 }
 
 // HealthySince reports whether the circuit has been closed for at least d.

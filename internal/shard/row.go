@@ -77,6 +77,11 @@ type Row struct {
 	OpenUntil  Micros // health row: nothing is claimed before
 	Level      int64  // health row: how often it opened in a row
 	ProbeUntil Micros // health row: somebody probes until then
+	Rate       int64  // health row: documents a second after the last cut, in thousandths
+	RateTop    int64  // health row: the same before it; 0 where what the sink takes is not known yet
+	RateAt     Micros // health row: when that was
+	PaidUntil  Micros // health row: the time up to which documents are spoken for
+	Paid       int64  // health row: how much of the time from RateAt on was handed out, in microseconds
 	RanAt      Micros // run row: the last start
 	Cursor     string // run row: where the next pass goes on
 }
@@ -117,6 +122,11 @@ const (
 	AttrOpenUntil    Attr = "open_until"
 	AttrLevel        Attr = "level"
 	AttrProbeUntil   Attr = "probe_until"
+	AttrRate         Attr = "rate"
+	AttrRateTop      Attr = "rate_top"
+	AttrRateAt       Attr = "rate_at"
+	AttrPaidUntil    Attr = "paid_until"
+	AttrPaid         Attr = "paid"
 	AttrRanAt        Attr = "ran_at"
 	AttrCursor       Attr = "cursor"
 )
@@ -126,7 +136,8 @@ func Attrs() []Attr {
 	return []Attr{
 		AttrSchema, AttrVersionClass, AttrPending, AttrCommitted, AttrCommittedOp, AttrClaimed, AttrClaimedWas,
 		AttrDead, AttrBurstStart, AttrFlight, AttrOwner, AttrLeaseUntil, AttrLastWrite, AttrAttempts, AttrRefusals,
-		AttrLastError, AttrExpiresAt, AttrOpenUntil, AttrLevel, AttrProbeUntil, AttrRanAt, AttrCursor,
+		AttrLastError, AttrExpiresAt, AttrOpenUntil, AttrLevel, AttrProbeUntil, AttrRate, AttrRateTop, AttrRateAt,
+		AttrPaidUntil, AttrPaid, AttrRanAt, AttrCursor,
 	}
 }
 
@@ -260,6 +271,16 @@ func (r *Row) field(a Attr) any {
 		return &r.Level
 	case AttrProbeUntil:
 		return &r.ProbeUntil
+	case AttrRate:
+		return &r.Rate
+	case AttrRateTop:
+		return &r.RateTop
+	case AttrRateAt:
+		return &r.RateAt
+	case AttrPaidUntil:
+		return &r.PaidUntil
+	case AttrPaid:
+		return &r.Paid
 	case AttrRanAt:
 		return &r.RanAt
 	case AttrCursor:

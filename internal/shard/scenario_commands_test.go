@@ -26,6 +26,7 @@ import (
 //	park v2, redrive v2                      PARK, REDRIVE
 //	read, collect                            what prune reads, and deletes where it is unchanged
 //	trip, probe by=A, close by=A, health     the circuit of a sink
+//	cut [applied=3], spend [long=1s], pace   the budget of a sink that throttles
 //	start by=A, end by=A                     a maintenance run
 var commands = map[string]func(*testing.T, *story, *line) string{
 	"wait":     wait,
@@ -50,6 +51,9 @@ var commands = map[string]func(*testing.T, *story, *line) string{
 	"close":    closeCircuit,
 	"health":   health,
 	"widen":    widen,
+	"cut":      cut,
+	"spend":    spend,
+	"pace":     pace,
 	"start":    startRun,
 	"end":      endRun,
 }
@@ -275,7 +279,7 @@ func probe(t *testing.T, s *story, l *line) string {
 }
 
 func closeCircuit(t *testing.T, s *story, l *line) string {
-	return s.write(t, shard.Close("search", s.probes[l.text("by", "")], s.micros()), "the circuit is closed", nil)
+	return s.write(t, shard.Close("search", s.probes[l.text("by", "")], s.micros(), shard.RestartPace), "the circuit is closed", nil)
 }
 
 func health(t *testing.T, s *story, l *line) string {
@@ -291,6 +295,35 @@ func health(t *testing.T, s *story, l *line) string {
 		text += "; well for " + since.String()
 	}
 	return text
+}
+
+func cut(t *testing.T, s *story, l *line) string {
+	var applied int
+	if _, err := fmt.Sscan(l.text("applied", "0"), &applied); err != nil {
+		t.Fatal(err)
+	}
+	w, ok := shard.Cut("search", s.rowOf(t, shard.HealthRow("search")), s.micros(), applied, 5)
+	if !ok {
+		return "no CUT: the last one is too young\n"
+	}
+	return s.write(t, w, "everybody slows down", nil)
+}
+
+func spend(t *testing.T, s *story, l *line) string {
+	long := l.span(l.text("long", "1s"))
+	if r := s.rowOf(t, shard.HealthRow("search")); r.PaidUntil < s.micros() {
+		return s.write(t, shard.SpendFirst("search", s.micros(), long), "from now on", nil)
+	}
+	return s.write(t, shard.Spend("search", s.micros(), long, l.span(l.text("ahead", "4s"))),
+		"after what is spoken for", nil)
+}
+
+func pace(t *testing.T, s *story, _ *line) string {
+	r := s.rowOf(t, shard.HealthRow("search"))
+	if p := shard.Pace(r, s.micros()); p > 0 {
+		return fmt.Sprintf("%.1f documents a second; spoken for: %s\n", float64(p)/1000, shard.Ahead(r, s.micros()))
+	}
+	return "no limit\n"
 }
 
 func widen(t *testing.T, s *story, l *line) string {

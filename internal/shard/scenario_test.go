@@ -332,6 +332,11 @@ func (s *story) show(r shard.Row) string {
 	moment("open", r.OpenUntil)
 	number("level", r.Level)
 	moment("probe", r.ProbeUntil)
+	number("rate", r.Rate)
+	number("rate top", r.RateTop)
+	moment("rate at", r.RateAt)
+	moment("paid until", r.PaidUntil)
+	number("paid", r.Paid)
 	moment("ran", r.RanAt)
 	if r.Cursor != "" {
 		say("cursor", "%s", r.Cursor)

@@ -25,6 +25,9 @@ const (
 	TRIP
 	PROBE
 	CLOSE
+	CUT
+	SPEND
+	SPENDFirst // nothing is handed out beyond now
 	STARTRUN
 	ENDRUN
 
@@ -37,7 +40,8 @@ var transitionNames = [transitions]string{
 	REJECTNotPending: "REJECT, not pending", PARK: "PARK", PARKNotPending: "PARK, not pending",
 	REDRIVE: "REDRIVE", REASSERT: "REASSERT", REASSERTED: "REASSERTED", RAISE: "RAISE",
 	COLLECT: "COLLECT",
-	TRIP:    "TRIP", PROBE: "PROBE", CLOSE: "CLOSE", STARTRUN: "START RUN", ENDRUN: "END RUN",
+	TRIP:    "TRIP", PROBE: "PROBE", CLOSE: "CLOSE", CUT: "CUT", SPEND: "SPEND", SPENDFirst: "SPEND first",
+	STARTRUN: "START RUN", ENDRUN: "END RUN",
 }
 
 // Transitions lists every transition of the protocol.
@@ -55,7 +59,7 @@ func (t Transition) String() string { return transitionNames[t] }
 // Base is the transition without its form: COMMIT for [COMMITNewerWaiting].
 func (t Transition) Base() Transition {
 	switch t {
-	case CLAIMAgain, COMMITNewerWaiting, REJECTNotPending, PARKNotPending:
+	case CLAIMAgain, COMMITNewerWaiting, REJECTNotPending, PARKNotPending, SPENDFirst:
 		return t - 1
 	}
 	return t

@@ -10,6 +10,7 @@ import (
 // and gets well by itself.
 type Breaker struct {
 	Rules  BreakerRules
+	Denied bool // the sink answers no ping, ill or well: the probe proves nothing
 	Budget BreakerBudget
 }
 
@@ -20,6 +21,7 @@ type BreakerRules struct {
 	ProbeDocument   bool // the probe is a document
 	WaitForSuccess  bool // an open circuit breaker waits for a request that succeeds instead of a probe
 	CloseRefusedYes bool // a prober whose CLOSE was refused goes on as if the circuit breaker were closed
+	DeniedTrips     bool // a ping that is denied counts as a sink that is ill
 }
 
 // BreakerBudget is what may still go wrong.
@@ -160,7 +162,13 @@ func (b Breaker) work(s BreakerState, i int, add func(BreakerState, bool, Broken
 	case Probing:
 		text := "the sink answers the ping"
 		f.Work = Pinged
-		if s.Ill {
+		switch {
+		case b.Denied && b.Rules.DeniedTrips:
+			b.trip(&t, f)
+			text = "the sink denies the ping: TRIP, and the flight waits"
+		case b.Denied:
+			text = "the sink denies the ping: documents will tell"
+		case s.Ill:
 			b.trip(&t, f)
 			text = "the sink throttles the ping: TRIP, and the flight waits"
 		}

@@ -54,6 +54,10 @@ func Cases() []Case {
 	ill := BreakerBudget{Ills: 1}
 	return []Case{
 		breaker("", "three flights, two illnesses, two crashes", Breaker{Budget: BreakerBudget{Ills: 2, Crashes: 2}}),
+		breaker("", "the sink denies every ping; two illnesses, a crash",
+			Breaker{Denied: true, Budget: BreakerBudget{Ills: 2, Crashes: 1}}),
+		breaker("breaker-denied-ping-trips", "a ping that is denied counts as a sink that is ill",
+			Breaker{Denied: true, Rules: BreakerRules{DeniedTrips: true}, Budget: ill}),
 		breaker("breaker-probe-without-end", "probe_until never runs out",
 			Breaker{Rules: BreakerRules{ProbeForever: true}, Budget: BreakerBudget{Ills: 1, Crashes: 1}}),
 		breaker("breaker-probe-by-anyone", "PROBE has no condition",

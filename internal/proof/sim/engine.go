@@ -21,6 +21,7 @@ type engine struct {
 	applied map[shard.DocID]time.Duration
 	refuses map[version]int // how often it still refuses a version
 	room    capacity
+	through time.Duration // when it is through with what it has taken
 }
 
 // version is one version of one document.
@@ -35,7 +36,7 @@ const lateness = 20 * time.Second
 
 func newEngine(w *World, versions bool, settle, forget time.Duration) *engine {
 	return &engine{
-		w: w, settle: settle, room: newCapacity(w.options.Strain.Rate), applied: map[shard.DocID]time.Duration{},
+		w: w, settle: settle, room: newCapacity(w.options.Strain, w.dice), applied: map[shard.DocID]time.Duration{},
 		refuses: map[version]int{},
 		docs:    memory.NewSink(trueClock{&w.scheduler}, memory.SinkSettings{Versions: versions, ForgetAfter: forget}),
 	}
@@ -53,7 +54,7 @@ func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
 			e.refuses[v]--
 		}
 		return sink.Outcome{Kind: sink.Refused, Status: 500, Reason: "item failed"}
-	case w.dice.chance(r.ItemThrottle), e.hot(op.Doc), !e.room.take(w.now):
+	case w.dice.chance(r.ItemThrottle), e.hot(op.Doc), !e.takes():
 		w.timeline.now().Throttled++
 		return sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "es_rejected_execution"}
 	}
@@ -66,6 +67,13 @@ func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
 		e.applied[op.Doc] = w.now
 	}
 	return out
+}
+
+// takes reports whether the sink has room for one more document.
+func (e *engine) takes() bool {
+	done, ok := e.room.take(e.w.now)
+	e.through = max(e.through, done)
+	return ok
 }
 
 // hot says that the document was written too short a time ago, of engines that allow so many
@@ -84,7 +92,11 @@ type engineClient struct {
 var _ sink.Sink = engineClient{}
 
 func (c engineClient) Ping(ctx context.Context) error {
-	return c.v.request(ctx, fault.Search, 0, func() {})
+	err := c.v.request(ctx, fault.Search, 0, func() {})
+	if err == nil && c.v.w.options.Strain.PingDenied {
+		return sink.ErrDenied
+	}
+	return err
 }
 
 // spaced is how many items of a request are applied one after the other; of a larger one all at
@@ -124,12 +136,14 @@ func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		fails = 0
 	}
 	answers := make([]sink.Outcome, len(ops))
+	through := time.Duration(0)
 	apply := func(from, to int) {
 		dead := v.over && w.now > v.hungUp+late // the connection was torn long ago
 		for i := from; i < to && i < fails && !dead; i++ {
 			if answers[i] = c.e.answer(ops[i], under[i]); answers[i].Kind == sink.Applied {
 				w.history.done(ctx, i)
 			}
+			through = c.e.through
 		}
 		if to == len(ops) {
 			w.oracle.landed(under)
@@ -145,6 +159,9 @@ func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		w.after(there, func() { apply(0, len(ops)) })
 	}
 	err := v.await(ctx, w.now+there+took+back)
+	if err == nil && through > w.now {
+		err = v.await(ctx, through)
+	}
 	switch {
 	case err != nil:
 		return out

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/lullhq/lull/internal/local/fault"
@@ -15,7 +16,21 @@ type Strain struct {
 	// documents a second that a sink takes; what is beyond is answered with 429, item by item. 0
 	// for any number
 	Rate int
+	// how it does so; the zero Throttling is a bucket
+	Throttling Throttling
+	PingDenied bool // the sink lets nobody ping it; it answers documents as ever
 }
+
+// Throttling is how a sink that takes so many documents a second answers what is beyond.
+type Throttling byte
+
+// The ways of engines.
+const (
+	ThrottleBucket Throttling = iota // it gathers a second's worth, like a thread pool with a short queue
+	ThrottleQueue                    // it makes requests wait, up to [queueLength], and refuses beyond
+	ThrottleRandom                   // above what it takes it refuses items at random
+	ThrottleDrift                    // a bucket; what it takes swings by half, up and down, in ten minutes
+)
 
 // plan is the planned outage among the drawn ones.
 func (w *World) plan(s Strain) {
@@ -24,28 +39,58 @@ func (w *World) plan(s Strain) {
 	}
 }
 
-// capacity is what a sink still takes: it gathers a second's worth, like a thread pool with a short
-// queue.
+// queueLength is how long documents wait at most in a sink that queues.
+const queueLength = 3 * time.Second
+
+// capacity is what a sink still takes.
 type capacity struct {
 	rate  int
-	left  float64
+	how   Throttling
+	dice  dice
+	left  float64       // of a bucket
+	busy  time.Duration // until when a queue has work
+	asked float64       // documents a second that it was given of late
 	since time.Duration
 }
 
-func newCapacity(rate int) capacity { return capacity{rate: rate, left: float64(rate)} }
+func newCapacity(s Strain, d dice) capacity {
+	return capacity{rate: s.Rate, how: s.Throttling, dice: d, left: float64(s.Rate)}
+}
 
-// take takes one document's worth, if there is one.
-func (c *capacity) take(now time.Duration) bool {
-	if c.rate == 0 {
-		return true
+// rateAt is what the sink takes now, in documents a second.
+func (c *capacity) rateAt(now time.Duration) float64 {
+	if c.how != ThrottleDrift {
+		return float64(c.rate)
 	}
-	c.left = min(c.left+(now-c.since).Seconds()*float64(c.rate), float64(c.rate))
+	return float64(c.rate) * (1 + math.Sin(2*math.Pi*now.Minutes()/10)/2)
+}
+
+// take takes one document's worth, if there is one. done is when the sink is through with it.
+func (c *capacity) take(now time.Duration) (done time.Duration, ok bool) {
+	if c.rate == 0 {
+		return now, true
+	}
+	rate, passed := c.rateAt(now), (now - c.since).Seconds()
 	c.since = now
+	switch c.how {
+	case ThrottleQueue:
+		c.busy = max(c.busy, now)
+		if c.busy-now > queueLength {
+			return now, false
+		}
+		c.busy += time.Duration(float64(time.Second) / rate)
+		return c.busy, true
+	case ThrottleRandom:
+		const window = 3 // seconds
+		c.asked = c.asked*math.Exp(-passed/window) + 1.0/window
+		return now, !c.dice.chance(1 - rate/c.asked)
+	}
+	c.left = min(c.left+passed*rate, rate)
 	if c.left < 1 {
-		return false
+		return now, false
 	}
 	c.left--
-	return true
+	return now, true
 }
 
 // Steady is an upstream that never rests: so many events a second, at random moments, each the next

@@ -129,7 +129,7 @@ func Cases() []Case {
 		admitCases(false), admitCases(true), claimCases(false), claimCases(true), commitCases(), commitNewerCases(),
 		releaseCases(), rejectCases(), rejectNotPendingCases(), parkCases(), parkNotPendingCases(), redriveCases(),
 		reassertCases(), reassertedCases(), raiseCases(),
-		collectCases(), healthCases(), runCases(),
+		collectCases(), healthCases(), budgetCases(), runCases(),
 	} {
 		all = append(all, list...)
 	}

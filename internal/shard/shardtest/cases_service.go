@@ -1,6 +1,8 @@
 package shardtest
 
 import (
+	"slices"
+
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -32,15 +34,73 @@ func healthCases() []Case {
 		foreign,
 	)
 
-	shut := &table{write: shard.Close("sink", until, now), base: with(open, probeUntil(until))}
+	shut := &table{write: shard.Close("sink", until, now, 8000), base: with(open, probeUntil(until), paced)}
 	shut.add(
-		allowed("to the prober: the circuit is closed, and since when is noted", shard.Row{LastWrite: now}),
+		allowed("to the prober: the circuit is closed, since when is noted, and a new budget begins",
+			shard.Row{LastWrite: now, Level: 2, Rate: 8000, RateTop: 10_000, RateAt: now}),
 		refused("to a prober whose time another one took", probeUntil(until+1)),
 		refused("to a prober who took the time of another one", probeUntil(until-1)),
 		refused("when the circuit opened anew meanwhile", probeUntil(0)),
 		foreign,
 	)
 	return append(append(trip.cases, probe.cases...), shut.cases...)
+}
+
+func paced(r *shard.Row) {
+	r.Rate, r.RateTop, r.RateAt = 7000, 10_000, now.Add(-4*second)
+	r.PaidUntil, r.Paid = now.Add(second), 2_500_000
+}
+func rateAt(m shard.Micros) change    { return func(r *shard.Row) { r.RateAt = m } }
+func paidUntil(m shard.Micros) change { return func(r *shard.Row) { r.PaidUntil = m } }
+func paid(n int64) change             { return func(r *shard.Row) { r.Paid = n } }
+
+func budgetCases() []Case {
+	limited := with(shard.Row{LastWrite: begin, Level: 2}, paced)
+	pace := shard.Pace(limited, now) // of which half was used
+	w, _ := shard.Cut("sink", limited, now, 3, 5)
+	cut := &table{write: w, base: limited}
+	cut.add(
+		allowed("of what was seen: a part of the pace is left, and what is spoken for stays", shard.Row{
+			LastWrite: begin, Level: 2, Rate: pace/2 - pace/2*15/100, RateTop: pace/2 - pace/2*15/200, RateAt: now, PaidUntil: now.Add(second), Paid: 1_000_000,
+		}),
+		refused("where somebody has cut since", rateAt(now-1)),
+		refused("where another budget was seen", rateAt(now.Add(-4*second)-1)),
+		refused("where the budget that was seen is gone", rateAt(0)),
+		foreign,
+	)
+	w, _ = shard.Cut("sink", shard.Row{}, now, 3, 5)
+	first := &table{write: w, base: shard.Row{LastWrite: begin}}
+	of := func(...change) shard.Row { return shard.Row{LastWrite: begin, Rate: 3000, RateAt: now} }
+	first.add(
+		allowed("for the first time: what went through is the pace", of()),
+		allowed("for the first time, beside what is left of a budget long ago", of(), paidUntil(begin),
+			func(r *shard.Row) { r.Rate, r.RateTop, r.Paid = 1, 2, 3 }),
+		refused("for the first time, where somebody has just done so", rateAt(now-1)),
+		foreign,
+	)
+
+	spend := &table{write: shard.Spend("sink", now, second, 4*second), base: limited}
+	spend.add(
+		allowed("of the time that follows what is spoken for", with(limited, paidUntil(now.Add(2*second)), paid(3_500_000))),
+		allowed("in the microsecond in which that ends", with(limited, paidUntil(now.Add(second)), paid(3_500_000)), paidUntil(now)),
+		allowed("up to the horizon", with(limited, paidUntil(now.Add(5*second)), paid(3_500_000)), paidUntil(now.Add(4*second))),
+		refused("beyond the horizon", paidUntil(now.Add(4*second)+1)),
+		refused("of time that is past", paidUntil(now-1)),
+		refused("where none was ever spoken for", paidUntil(0)),
+		foreign,
+	)
+	begun := &table{write: shard.SpendFirst("sink", now, second), base: with(limited, paidUntil(now-1))}
+	begun.add(
+		allowed("where what was spoken for is past", with(limited, paidUntil(now.Add(second)), paid(3_500_000))),
+		allowed("where none was ever spoken for", with(limited, paidUntil(now.Add(second)), paid(3_500_000)), paidUntil(0)),
+		allowed("where a clock far ahead has done so", with(limited, paidUntil(now.Add(second)), paid(3_500_000)),
+			paidUntil(now.Add(180*second)+1)),
+		refused("where time is spoken for", paidUntil(now.Add(second))),
+		refused("where time is spoken for, by a clock that may be right", paidUntil(now.Add(180*second))),
+		refused("in the last microsecond of it", paidUntil(now)),
+		foreign,
+	)
+	return slices.Concat(cut.cases, first.cases, spend.cases, begun.cases)
 }
 
 func ranAt(m shard.Micros) change { return func(r *shard.Row) { r.RanAt = m } }

@@ -126,6 +126,7 @@ func extremes(doc shard.DocID) shard.Row {
 		Flight:     "01JV0000000000000000000000", Owner: "\"token\"", LeaseUntil: 1, LastWrite: 1<<53 + 1, Attempts: -1,
 		Refusals:  math.MinInt64,
 		LastError: "größer ✓\n\x7f", ExpiresAt: expires, OpenUntil: 2, Level: 3, ProbeUntil: 4, RanAt: 5,
+		Rate: 6, RateTop: 7, RateAt: 8, PaidUntil: 9, Paid: 10,
 		Cursor: "!run#\x01",
 	}
 }

@@ -1,0 +1,159 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// A sink that throttles has a budget in its health row (ADR 0022). A flight gets a slot of it: a
+// stretch of time of its own, in which it writes what goes into that time at the pace that the row
+// then allows. A cut in between holds for slots that were handed out before it.
+const (
+	// slotMost is the longest slot: it must fit into a turn, however slow the answers are.
+	slotMost = 2 * time.Second
+	// slotNear is how long a turn waits for its slot inside its invocation: wakes are whole seconds.
+	slotNear = time.Second
+	// slotStale is how much later than its end a slot is still used.
+	slotStale = 10 * time.Second
+	// requestsPerSecond splits a slot, so that the first request that is throttled stops the rest.
+	requestsPerSecond = 4
+)
+
+// pace is how fast the sink may be given documents now, 0 for no limit.
+func (t *turn) pace() int64 { return shard.Pace(t.health, t.now()) }
+
+// horizon is how far ahead a flight may take a slot. Those that have waited longest reach furthest,
+// so that they go first. A short reach keeps slots from being wasted: until a slot begins, newer
+// versions take the place of what it was taken for.
+func (t *turn) horizon() time.Duration {
+	least, most := 4*time.Second, 20*time.Second
+	share := 6.0 // a sixth of the time waited
+	if t.manifest.Lane == flight.Bulk {
+		least, share = time.Second, 60
+	}
+	var age time.Duration
+	for r := range t.records {
+		if t.records[r].mine {
+			age = max(age, t.start.Sub(t.manifest.Records[r].Message.Sent))
+		}
+	}
+	return min(least+time.Duration(float64(age)/share), most)
+}
+
+// awaitSlot waits for a slot that begins in a moment, before the rows are read: what they say
+// should be new when the slot begins.
+func (t *turn) awaitSlot(ctx context.Context) {
+	near := t.state.Slot.Sub(t.now())
+	if t.state.Slot == 0 || near > slotNear {
+		return
+	}
+	if t.now() > t.state.SlotEnd.Add(slotStale) || t.circuit != shard.CircuitClosed {
+		t.state.Slot, t.state.SlotEnd = 0, 0
+		return
+	}
+	_ = t.h.Clock.Sleep(ctx, near) // an invocation that ends here loses its slot, nothing else
+}
+
+// pay returns the claims for which this turn has a slot, the oldest first; the others wait. Where
+// the sink takes everything that is all of them.
+func (t *turn) pay(ctx context.Context, claims []*document) []*document {
+	if t.pace() == 0 {
+		t.state.Slot, t.state.SlotEnd = 0, 0
+		return claims
+	}
+	if len(claims) == 0 {
+		return nil
+	}
+	if t.state.Slot == 0 {
+		t.reserve(ctx, len(claims))
+	}
+	if near := t.state.Slot.Sub(t.now()); t.state.Slot == 0 || near > slotNear ||
+		t.h.Clock.Sleep(ctx, near) != nil {
+		t.awaitBudget(claims)
+		return nil
+	}
+	t.slot, t.slotEnd = t.state.Slot, t.state.SlotEnd
+	t.state.Slot, t.state.SlotEnd = 0, 0
+	slices.SortStableFunc(claims, func(a, b *document) int { return cmp.Compare(a.row.BurstStart, b.row.BurstStart) })
+	return claims
+}
+
+// allowance is how many more documents may be sent in the slot of this turn. Slots end by what was
+// sent, not by the time: answers may be slow.
+func (t *turn) allowance(pace int64) int {
+	if t.slot == 0 {
+		return 0
+	}
+	// Rounded, and never less than one: a slot was paid for one document at least.
+	n := max(int(shard.Worth(t.slotEnd.Sub(t.slot), pace)+0.5), 1)
+	return max(n-t.sent, 0)
+}
+
+// portion cuts off what the next request may take of a group, once its time has come: all of it
+// where the sink has no budget, otherwise what the pace allows up to now, at least a quarter of a
+// second's worth.
+func (t *turn) portion(ctx context.Context, group []*document) (part, rest []*document) {
+	pace := t.pace()
+	if pace == 0 {
+		return group, nil
+	}
+	elapsed := t.now().Sub(t.slot)
+	if due := shard.Cost(float64(t.sent), pace); due > elapsed {
+		if t.h.Clock.Sleep(ctx, min(due-elapsed, slotMost)) != nil {
+			return nil, group
+		}
+		elapsed = t.now().Sub(t.slot)
+	}
+	n := max(int(pace/1000/requestsPerSecond), int(shard.Worth(elapsed, pace))-t.sent, 1)
+	n = min(n, t.allowance(pace), len(group))
+	return group[:n], group[n:]
+}
+
+// reserve takes the next slot for so many documents. What a lost answer took is nobody's, and
+// passes.
+func (t *turn) reserve(ctx context.Context, documents int) {
+	pace := t.pace()
+	if pace == 0 || t.state.Slot != 0 {
+		return
+	}
+	long := min(shard.Cost(float64(documents), pace), slotMost)
+	// The second try follows a refusal, whose image says which form it takes.
+	for range 2 {
+		now, ahead := t.now(), shard.Ahead(t.health, t.now())
+		w := shard.SpendFirst(t.h.SinkName, now, long)
+		switch {
+		case ahead > t.horizon():
+			return
+		case ahead > 0:
+			w = shard.Spend(t.h.SinkName, now, long, t.horizon())
+		}
+		a := t.ask(ctx, w)
+		if _, refused := shard.AsRefused(a.err); a.err != nil && !refused {
+			return
+		}
+		if t.health = a.row; a.err == nil {
+			t.state.SlotEnd = a.row.PaidUntil
+			t.state.Slot = t.state.SlotEnd.Add(-long)
+			return
+		}
+	}
+}
+
+// awaitBudget keeps documents until the flight's slot, or until it may get one.
+func (t *turn) awaitBudget(docs []*document) {
+	until := t.state.Slot.Add(-slotNear)
+	if t.state.Slot == 0 {
+		// Those that wait long all reach equally far. So they ask at random moments, about as often
+		// as what is handed out passes.
+		beyond := max(shard.Ahead(t.health, t.now())-t.horizon(), 0)
+		until = t.now().Add(beyond + time.Duration(t.h.Jitter()*float64(t.horizon())))
+	}
+	for _, d := range docs {
+		t.wait(d, until, "the sink throttles: its budget is spoken for")
+	}
+}

@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+)
+
+const (
+	slowEvents    = 50 // a second
+	slowDocuments = 1000
+	slowLearning  = 2 * time.Minute
+)
+
+// slow is a sink that takes less than it could be given: about 32 documents a second.
+type slow struct {
+	takes int
+	how   Throttling
+}
+
+func (s slow) run(t *testing.T, lasting time.Duration) Result {
+	t.Helper()
+	r := begin(t, Options{
+		Config: settings(t, true, func(*config.Config) {}), Seed: 1, Faults: NoFaults, Pollers: 2, Timeline: true,
+		Upstream: Steady(1, slowEvents, slowDocuments, lasting), Strain: Strain{Rate: s.takes, Throttling: s.how},
+	}).Run()
+	report(t, r, NoFaults)
+	return r
+}
+
+// goodput is how much of what the sink takes it was given, and which share of what it was asked it
+// answered with 429.
+func (s slow) goodput(stretch []Second) (of, refused float64) {
+	wrote, denied := float64(total(stretch, written)), float64(total(stretch, throttled))
+	return wrote / float64(s.takes*len(stretch)), denied / (wrote + denied)
+}
+
+// REVIEW S6. Before there was a budget, sinks that take 30, 20 and 10 documents a second were given
+// 16.2, 11.3 and 2.8.
+func TestASlowSinkGetsWhatItTakes(t *testing.T) {
+	t.Parallel()
+	lasting := 8 * time.Minute
+	if testing.Short() || raceEnabled {
+		lasting = 4 * time.Minute
+	}
+	for name, s := range map[string]slow{
+		"30 a second": {30, ThrottleBucket}, "20 a second": {20, ThrottleBucket}, "10 a second": {10, ThrottleBucket},
+		"20 a second, it queues": {20, ThrottleQueue}, "20 a second, it refuses at random": {20, ThrottleRandom},
+		"20 a second, up and down by half": {20, ThrottleDrift},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if testing.Short() && (s.takes != 20 || s.how > ThrottleQueue) {
+				t.Skip("a minute of simulation for all of them")
+			}
+			length := lasting
+			if s.how == ThrottleDrift {
+				length = slowLearning + 10*time.Minute // a whole swing
+			}
+			r := s.run(t, length)
+			all := r.between(slowLearning, length)
+			of, refused := s.goodput(all)
+			if least := 0.85; of < least {
+				t.Errorf("given %.2f of what it takes, want at least %.2f", of, least)
+			}
+			if most := 0.1; refused > most {
+				t.Errorf("answered %.3f with 429, want at most %.2f", refused, most)
+			}
+			if r.Extremes != (Extremes{Receives: r.Extremes.Receives}) || r.Extremes.Receives > 2 {
+				t.Errorf("%+v, want neither refusals nor dead letters, and two receives at most", r.Extremes)
+			}
+			t.Logf("given %.2f of what it takes, %.3f answered with 429; versions written after %s, %s at p99, $%.2f a million",
+				of, refused, aged(all, 0.5), aged(all, 0.99), r.Summary(NoFaults).Bill.PerMillion)
+		})
+	}
+}
+
+// Each document gets its share: none waits while others are written again and again.
+func TestASlowSinkStarvesNoDocument(t *testing.T) {
+	t.Parallel()
+	if testing.Short() || raceEnabled {
+		t.Skip("half a million decisions")
+	}
+	const takes, lasting = 10, 8 * time.Minute
+	w := begin(t, Options{
+		Config: settings(t, true, func(*config.Config) {}), Seed: 1, Faults: NoFaults, Pollers: 2,
+		Upstream: Steady(1, slowEvents, slowDocuments, lasting), Strain: Strain{Rate: takes},
+	})
+	var written []int
+	w.after(lasting, func() {
+		for _, doc := range w.oracle.sorted() {
+			written = append(written, w.oracle.docs[doc].writes)
+		}
+	})
+	report(t, w.Run(), NoFaults)
+	slices.Sort(written)
+	mean := float64(takes) * lasting.Seconds() / slowDocuments
+	// A document changes each 27 seconds and is written each 100.
+	tenth, most := written[len(written)/10], written[len(written)-1]
+	if len(written) != slowDocuments || written[0] == 0 || float64(tenth) < mean/2 || float64(most) > 2*mean {
+		t.Errorf("%d documents, written %d times at least, %d at the tenth, %d at most; want %d, and around %.1f",
+			len(written), written[0], tenth, most, slowDocuments, mean)
+	}
+	t.Logf("writes of a document: %d, %d at the tenth, %d, %d at most", written[0], written[len(written)/10],
+		written[len(written)/2], written[len(written)-1])
+}

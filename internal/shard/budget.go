@@ -1,0 +1,147 @@
+package shard
+
+import (
+	"math"
+	"time"
+)
+
+// A sink that throttles has a budget, which all flights share in its health row (ADR 0022). The row
+// says how fast documents may go, and until when that speed is handed out already. How fast is a
+// function of time, so that growing costs no write. All speeds are thousandths of a document a
+// second.
+const (
+	slowestPace = 500 // below it, a sink counts as one that takes nothing
+	noLimit     = 1e8 // from here on nobody has to ask
+
+	// ProbePace is the speed after a probe that nothing but documents can make.
+	ProbePace = 1000
+	// RestartPace is the speed after a probe that succeeded.
+	RestartPace = 8000
+	// TripPace is the speed up to which a request of which nothing was applied opens the circuit.
+	TripPace = 2000
+
+	// slowStart is how long the speed takes to double, where nothing is known of what the sink
+	// takes.
+	slowStart = 8 * time.Second
+	// cubicScale is the time in which the speed doubles that was reached before the last cut, once
+	// it has been reached again.
+	cubicScale = 40 * time.Second
+	// forgotten is how long after its last cut a budget counts.
+	forgotten = 3 * time.Minute
+	// cutEvery is the shortest time between two cuts: requests under way still tell of the speed
+	// before the last one.
+	cutEvery = 3 * time.Second
+	// A cut takes so many hundredths: cutMost where the whole request was throttled, at least
+	// cutLeast, and twice as much before the speed is back where the last cut was.
+	cutMost  = 20
+	cutLeast = 3
+)
+
+// Pace is how fast documents may go to the sink, 0 for no limit. After a cut it follows the curve
+// of TCP CUBIC (RFC 9438): quickly near to what was reached before, slowly past it, then quickly.
+func Pace(r Row, now Micros) int64 {
+	t := now.Sub(r.RateAt)
+	if r.RateAt == 0 || t >= forgotten || t <= -forgotten {
+		return 0
+	}
+	t = max(t, 0) // another clock may be ahead
+	pace := float64(r.Rate)
+	if r.RateTop == 0 {
+		pace *= math.Exp2(t.Seconds() / slowStart.Seconds())
+	} else {
+		top := float64(r.RateTop)
+		x := t.Seconds()/cubicScale.Seconds() - math.Cbrt((top-pace)/top)
+		pace = top * (1 + x*x*x)
+	}
+	if pace >= noLimit {
+		return 0
+	}
+	return max(int64(pace), slowestPace)
+}
+
+// Worth is how many documents may go in so much time at a pace.
+func Worth(long time.Duration, pace int64) float64 { return long.Seconds() * float64(pace) / 1000 }
+
+// Cost is the time that so many documents take at a pace.
+func Cost(documents float64, pace int64) time.Duration {
+	return time.Duration(documents * 1000 / float64(pace) * float64(time.Second))
+}
+
+// Cut slows everybody down after the sink has throttled a request: it applied so many documents of
+// it, and throttled so many. r is the row as it was just read. The write is refused where somebody
+// has cut since. The second result is false where the last cut is too young for another one.
+func Cut(sink string, r Row, now Micros, applied, throttled int) (Write, bool) {
+	since := now.Sub(r.RateAt)
+	if r.RateAt != 0 && since < cutEvery && since > -forgotten {
+		return Write{}, false
+	}
+	seen := Clause{{AttrRateAt, Absent, Value{}}}
+	if r.RateAt != 0 {
+		seen = must(AttrRateAt, Equal, timeValue(r.RateAt))
+	}
+	w := Write{
+		Transition: CUT, Doc: HealthRow(sink), Cond: []Clause{known(), seen},
+		Update: []Action{set(AttrRateAt, timeValue(now)), set(AttrPaid, numberValue(Ahead(r, now).Microseconds()))},
+	}
+	pace := Pace(r, now)
+	if pace == 0 {
+		// The first cut: what went through is the best guess. Time that somebody had handed out
+		// long ago means nothing.
+		rate := min(max(int64(applied)*1000, slowestPace), noLimit/2)
+		w.Update = append(w.Update, set(AttrRate, numberValue(rate)))
+		w.Update = append(w.Update, remove(AttrRateTop, AttrPaidUntil)...)
+		return w, true
+	}
+	// A pace that was not used says nothing of the sink. The share of the time that was handed out
+	// does.
+	if used := float64(r.Paid) / float64((since + Ahead(r, now)).Microseconds()); r.Paid > 0 && used < 1 {
+		pace = max(int64(float64(pace)*used), slowestPace)
+	}
+	top, less := pace, max(int64(cutMost*throttled/max(applied+throttled, 1)), cutLeast)
+	if r.RateTop == 0 || pace < r.RateTop {
+		// The sink takes less than it did: twice as much, and aim lower.
+		less *= 2
+		top -= pace * less / 200
+	}
+	rate := max(pace-pace*less/100, slowestPace)
+	w.Update = append(w.Update, set(AttrRate, numberValue(rate)), set(AttrRateTop, numberValue(max(top, rate))))
+	return w, true
+}
+
+// Spend hands out the next time of the budget to the caller: from the old paid_until on, which the
+// image of a success shows. It is refused where nothing is handed out beyond now, or where more
+// than ahead is.
+func Spend(sink string, now Micros, long, ahead time.Duration) Write {
+	return Write{Transition: SPEND, Doc: HealthRow(sink), Cond: []Clause{
+		known(),
+		must(AttrPaidUntil, AtLeast, timeValue(now)),
+		must(AttrPaidUntil, AtMost, timeValue(now.Add(ahead))),
+	}, Update: []Action{
+		{Verb: Add, Attr: AttrPaidUntil, Val: numberValue(long.Microseconds())},
+		{Verb: Add, Attr: AttrPaid, Val: numberValue(long.Microseconds())},
+	}}
+}
+
+// SpendFirst hands out time from now on, where none is handed out, or where only a clock far ahead
+// can have done so.
+func SpendFirst(sink string, now Micros, long time.Duration) Write {
+	return Write{Transition: SPENDFirst, Doc: HealthRow(sink), Cond: []Clause{
+		known(),
+		{
+			{AttrPaidUntil, Absent, Value{}},
+			{AttrPaidUntil, Less, timeValue(now)},
+			{AttrPaidUntil, Greater, timeValue(now.Add(forgotten))},
+		},
+	}, Update: []Action{
+		set(AttrPaidUntil, timeValue(now.Add(long))),
+		{Verb: Add, Attr: AttrPaid, Val: numberValue(long.Microseconds())},
+	}}
+}
+
+// Ahead is how much time of the budget is handed out from now on.
+func Ahead(r Row, now Micros) time.Duration {
+	if ahead := r.PaidUntil.Sub(now); ahead <= forgotten {
+		return max(ahead, 0)
+	}
+	return 0 // a clock far ahead
+}
