@@ -55,7 +55,7 @@ type Outcome struct {
 	Kind       OutcomeKind
 	RetryAfter time.Duration // Throttled: what the sink asked for, 0 for nothing
 	Status     int           // the sink's status code, 0 for none
-	// Throttled, Configuration: the answer says nothing about the sink as a whole. One index is in
+	// The answer says nothing about the sink as a whole: it is about this item, one index is in
 	// trouble, or there was no time to send the op. Others may be written.
 	Apart  bool
 	Reason string // class and field, never content: "mapper_parsing_exception: field title"

@@ -71,7 +71,9 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 		h.note(journal.Note{Step: journal.Schema, Flight: string(s.Flight), Detail: "state"})
 		return finished(s), nil
 	}
-	t := &turn{h: h, start: h.Clock.Now(), state: s, left: s.Remaining.Clone()}
+	t := &turn{
+		h: h, start: h.Clock.Now(), state: s, left: s.Remaining.Clone(), verdicts: map[shard.Collection]verdict{},
+	}
 	t.hard = t.start.Add(h.Config.Index.Timeout)
 	m, err := backoff.Get(ctx, h.Clock, func() (*flight.Manifest, error) { return h.Flights.Get(ctx, s.Flight) })
 	switch {
@@ -116,8 +118,10 @@ type turn struct {
 	unloadable  bool         // the newest payloads by reference could not be loaded, none of them
 	slot        shard.Micros // the slot that this turn uses, see budget.go
 	slotEnd     shard.Micros
-	sent        int           // documents sent in it
-	took        time.Duration // how long the last request took
+	sent        int                          // documents sent in it
+	took        time.Duration                // how long the last request took
+	verdicts    map[shard.Collection]verdict // of the collections that were written in this turn
+	asked       bool                         // the turn has had its question: see doubt
 }
 
 // run is the order of a turn. Whatever fails inside keeps messages; nothing here fails the turn.

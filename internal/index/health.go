@@ -22,7 +22,7 @@ func (t *turn) judgeHealth(ctx context.Context, docs []*document, outcomes []sin
 		case sink.Applied:
 			applied++
 		case sink.Throttled, sink.Configuration:
-			if o.Apart {
+			if o.Apart && !(o.Kind == sink.Configuration && t.onlyIndex()) {
 				break
 			}
 			throttled++
@@ -63,6 +63,12 @@ func (t *turn) cut(ctx context.Context, applied, throttled int) {
 	if w, due := shard.Cut(t.h.SinkName, t.health, t.now(), applied, throttled); due {
 		t.health = t.ask(ctx, w).row
 	}
+}
+
+// onlyIndex reports whether the settings know that the sink has one collection: what its index does
+// not take, nobody can write.
+func (t *turn) onlyIndex() bool {
+	return len(t.h.Config.Collections) > 0 && len(t.h.Config.CollectionsOf(t.h.SinkName)) == 1
 }
 
 // openFor is how long the circuit stays open at a level: doubled from level to level.

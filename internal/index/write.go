@@ -36,6 +36,7 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 		outcomes, p := t.send(ctx, ops)
 		t.sent, t.took = t.sent+len(ops), t.h.Clock.Now().Sub(began)
 		if t.suspect(sent, p != nil); p == nil {
+			t.doubt(ctx, sent, ops, outcomes)
 			t.noteConfiguration(outcomes)
 			// Before the outcomes: a RELEASE then waits for the circuit breaker that this very request
 			// opened. A panic is not the sink's fault.

@@ -137,7 +137,7 @@ func rows() []row {
 	items := func(items ...string) handler { return respond(200, `{"items":[`+strings.Join(items, ",")+`]}`) }
 	const a, b = `{"index":{"_id":"a","status":201}}`, `{"delete":{"_id":"b","status":404,"result":"not_found"}}`
 	reject := func(reason string) sinktest.Answer {
-		return putOnly(sink.Outcome{Kind: sink.Rejected, Reason: reason})
+		return putOnly(sink.Outcome{Kind: sink.Rejected, Apart: true, Reason: reason})
 	}
 	return []row{
 		// An index that takes writes.
@@ -278,7 +278,7 @@ func rows() []row {
 			answer: each(400, 0, failure("illegal_argument_exception", `Document contains at least one immense term in field="title" (whose UTF8 encoding is longer than the max length 32766). The prefix of the first immense term is: 'secret'`)),
 		},
 		{
-			Answer: answers(putOnly(sink.Outcome{Kind: sink.Refused, Reason: "illegal_argument_exception: field title"}), "gets two types for a new field at once", "item 400 `illegal_argument_exception`: cannot be changed from type", "the second of two succeeds once the first has made the mapping"),
+			Answer: answers(putOnly(sink.Outcome{Kind: sink.Refused, Apart: true, Reason: "illegal_argument_exception: field title"}), "gets two types for a new field at once", "item 400 `illegal_argument_exception`: cannot be changed from type", "the second of two succeeds once the first has made the mapping"),
 			answer: each(400, 0, failure("illegal_argument_exception", "mapper [title] cannot be changed from type [long] to [text]")),
 		},
 		{
@@ -290,7 +290,7 @@ func rows() []row {
 			answer: each(413, 0, nil),
 		},
 		{
-			Answer: answers(putOnly(sink.Outcome{Kind: sink.Refused, Reason: "unclassified"}), "refuses an item in a way of its own", "item 422", "nobody can tell: it is tried again, maxRefusals times"),
+			Answer: answers(putOnly(sink.Outcome{Kind: sink.Refused, Apart: true, Reason: "unclassified"}), "refuses an item in a way of its own", "item 422", "nobody can tell: it is tried again, maxRefusals times"),
 			answer: each(422, 0, failure("My Secret", "secret")),
 		},
 		{

@@ -146,7 +146,7 @@ func TestRealServerRejectsWhatTheMappingForbids(t *testing.T) {
 		ops[i] = put(fmt.Sprintf("strict#%d", i), 1, tt.document)
 	}
 	for i, o := range s.Write(t.Context(), ops) {
-		want := sink.Outcome{Kind: sink.Rejected, Status: http.StatusBadRequest, Reason: tests[i].reason}
+		want := sink.Outcome{Kind: sink.Rejected, Apart: true, Status: http.StatusBadRequest, Reason: tests[i].reason}
 		if tests[i].reason == "" {
 			want = sink.Outcome{Kind: sink.Applied, Status: http.StatusCreated}
 		}
@@ -167,7 +167,7 @@ func TestRealServerWithTheTemplate(t *testing.T) {
 		put("content#3", 1, `{"n":99999999999999999999999,"when":20,"tag":true}`))
 	got := s.Write(t.Context(), []sink.Op{put("content#4", 1, `{"mixed":[1,"x"]}`)})[0]
 	if want := (sink.Outcome{
-		Kind: sink.Refused, Status: http.StatusBadRequest,
+		Kind: sink.Refused, Apart: true, Status: http.StatusBadRequest,
 		Reason: "illegal_argument_exception: field mixed",
 	}); got != want {
 		t.Errorf("two types at once: %+v, want %+v", got, want)

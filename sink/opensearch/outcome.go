@@ -107,11 +107,11 @@ func (s *Sink) itemOutcome(kind shard.Operation, it item, after time.Duration) s
 		o = configFault(status, f)
 		o.Apart = true
 	case status == http.StatusBadRequest && strings.Contains(f.Reason, typeConflict):
-		o.Kind = sink.Refused
+		o.Kind, o.Apart = sink.Refused, true
 	case status == http.StatusBadRequest, status == http.StatusRequestEntityTooLarge:
-		o.Kind = sink.Rejected
+		o.Kind, o.Apart = sink.Rejected, true
 	case status >= 400 && status < 500 && status != http.StatusConflict && status != http.StatusRequestTimeout:
-		o.Kind = sink.Refused
+		o.Kind, o.Apart = sink.Refused, true
 	default:
 		o.Kind = sink.Unknown
 	}

@@ -76,7 +76,11 @@ func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, err
 			"get document: opensearch: the alias %s is of several indices: let it name one", index)
 	}
 	if d.Error != nil && d.Error.Type != "index_not_found_exception" {
-		return sink.Stored{}, false, fmt.Errorf("get document: opensearch: %s", d.Error.reason())
+		err := fmt.Errorf("get document: opensearch: %s", d.Error.reason())
+		if d.Error.Type == "security_exception" {
+			err = errors.Join(err, sink.ErrDenied)
+		}
+		return sink.Stored{}, false, err
 	}
 	if !d.Found {
 		return sink.Stored{}, false, nil

@@ -94,7 +94,7 @@ func (a Answer) outcome() string {
 
 func say(o sink.Outcome) string {
 	text := o.Kind.String()
-	if o.Apart {
+	if o.Apart && (o.Kind == sink.Throttled || o.Kind == sink.Configuration) {
 		text += ", apart"
 	}
 	if o.RetryAfter > 0 {

@@ -185,6 +185,18 @@ func (d sinks) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return slices.Repeat([]sink.Outcome{o}, len(ops))
 }
 
+// Get reads a document back where the sink can.
+func (d sinks) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
+	r, ok := d.s.(interface {
+		Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error)
+	})
+	if !ok {
+		return sink.Stored{}, false, sink.ErrDenied
+	}
+	return askTwo(ctx, d.v, Op{Service: Search, Call: "_mget", Doc: doc, Count: 1},
+		func(ctx context.Context) (sink.Stored, bool, error) { return r.Get(ctx, doc) })
+}
+
 func (d sinks) Ping(ctx context.Context) error {
 	return d.v.do(ctx, Op{Service: Search, Call: "ping", Count: 1}, d.s.Ping)
 }

@@ -154,6 +154,20 @@ func ending() []Change {
 			},
 		},
 		{
+			Name: "copy-under-the-claim", What: "a copy of the committed document carries the claim's fence, not its own",
+			Rules: Rules{CopyUnderTheClaim: true}, Watch: Damage,
+			Bounds: Bounds{
+				Messages: One(1, 2, 3), Execs: 2, Batch: 1, Poison: Keys(3), Budget: Budget{Crashes: 2},
+			},
+		},
+		{
+			Name: "copy-is-released", What: "RELEASE although a copy of the committed document has no answer",
+			Rules: Rules{CopyIsReleased: true}, Watch: Damage,
+			Bounds: Bounds{
+				Messages: One(1, 2, 3), Execs: 2, Batch: 1, Sink: Plain, Poison: Keys(2), Budget: Budget{Crashes: 1},
+			},
+		},
+		{
 			Name:  "release-erases-lease-until",
 			What:  "lease_until erased by RELEASE, clocks further apart than the lease",
 			Rules: Rules{ReleaseErasesLease: true}, Watch: Damage,

@@ -24,6 +24,8 @@ type Rules struct {
 	UpstreamVersion       bool // the external version is the upstream's number, a 409 counts as done
 	ClaimedInHand         bool // REJECT restores claimed from what was read before the claim
 	ClaimedWasOnlyAtFirst bool // CLAIM again does not set claimed_was
+	CopyUnderTheClaim     bool // the copy of a committed document carries the claim's own fence
+	CopyIsReleased        bool // RELEASE although the copy has no answer
 	LoadBeforeClaim       bool // payloads by reference are loaded before their document is claimed
 
 	// The end of a claim.

@@ -34,7 +34,37 @@ func (x *step) send(e int) {
 		x.free(t, l)
 	}
 	x.refusals(e)
+	x.copies(e)
 	x.unknown(e)
+}
+
+// copies is the question whose fault a refusal is. index writes the committed document once more,
+// under the lease of the refused one: as it is in the sink, and with the fence that it has there.
+// With an answer nothing has changed. Without one the copy may still be on its way, and the lease
+// stays.
+func (x *step) copies(e int) {
+	f, held := x.s.Execs[e], x.s.Sink
+	if !(x.refused() | x.Bounds.Fickle).Has(f.Key) || held.Content == None || x.Bounds.Deletes.Has(held.Content) ||
+		x.s.Row.Committed != x.rowKey(held.Content) {
+		return
+	}
+	t, ok := x.spend(*x.s, Crashes)
+	request := Request{held.Content, f.Token, held.Fence, held.Body}
+	if x.Rules.CopyUnderTheClaim {
+		request.Fence = f.Fence
+	}
+	if !ok || !add(t.Requests[:], request) {
+		return
+	}
+	l := Label{Exec: uint8(e), Key: held.Content}
+	if x.Rules.CopyIsReleased {
+		released := t
+		released.Execs[e].Phase = Throttled
+		l.Text = "index ({f}): asks with a copy of {k}, which has no answer: gives the lease back"
+		x.edge(released, false, 0, l)
+	}
+	l.Text = "index ({f}): asks with a copy of {k}: crash, or time-out; the copy is still on its way"
+	x.edge(x.crashed(t, e), false, 0, l)
 }
 
 // refused are the versions that the sink never takes.

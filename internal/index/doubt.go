@@ -1,0 +1,183 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/fanout"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// verdict is what is known of a collection's place in the sink in this turn.
+type verdict byte
+
+const (
+	unasked   verdict = iota
+	takes             // it took a document, so what it refuses is the document's fault
+	refuses           // it refuses what it holds: no document is at fault
+	unclear           // it could not be asked now
+	noWitness         // nothing is there that it could be asked with: its word stands
+)
+
+const (
+	// maxDoubted and maxCopies bound the one question of a turn: so many collections, and so many
+	// reads for each.
+	maxDoubted = 16
+	maxCopies  = 3
+)
+
+// copies reads back what the sink holds.
+type copies interface {
+	Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error)
+}
+
+// witness is a document by which a collection is asked.
+type witness struct {
+	doc  int // its position among the documents that were sent
+	copy sink.Op
+}
+
+// doubt finds out whose fault it is that the sink refused documents, before any of them dies of it.
+// Where the sink took a put of the collection the refused ones are at fault. Otherwise one document
+// that was committed before is written once more, exactly as the sink holds it. If that is refused
+// too, the index or its settings are at fault (ADR 0023). A sink's own check of a document, without
+// a status, is believed.
+//
+// The copy changes nothing. Its fence is the one that it was written under, so a sink with versions
+// refuses it once anything newer is there. For a sink without versions we hold the document's
+// lease. Its own op was definitely refused; where the copy has no answer the lease stays, as after
+// any other write.
+func (t *turn) doubt(ctx context.Context, docs []*document, ops []sink.Op, outcomes []sink.Outcome) {
+	suspects := map[shard.Collection][]int{}
+	for i, o := range outcomes {
+		c := docs[i].id.Collection()
+		switch {
+		case o.Kind == sink.Applied && ops[i].Kind == shard.Put:
+			t.verdicts[c] = takes
+		case (o.Kind == sink.Refused || o.Kind == sink.Rejected) && o.Status != 0:
+			suspects[c] = append(suspects[c], i)
+		}
+	}
+	t.question(ctx, docs, outcomes, suspects)
+	for c, refused := range suspects {
+		for _, i := range refused {
+			o := outcomes[i]
+			switch {
+			case o.Kind != sink.Refused && o.Kind != sink.Rejected: // the witness, whose copy got no answer
+			case t.verdicts[c] == refuses:
+				outcomes[i] = sink.Outcome{
+					Kind: sink.Configuration, Status: o.Status, Apart: o.Apart,
+					Reason: "a document that was written before gets the same answer: " + o.Reason,
+				}
+			case t.verdicts[c] == unclear:
+				outcomes[i] = sink.Outcome{
+					Kind: sink.Throttled, Status: o.Status, Apart: true, Reason: "whose fault it is is not known yet: " + o.Reason,
+				}
+			}
+		}
+	}
+}
+
+// question asks about the collections whose verdict is not known: once in a turn, in one request.
+func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.Outcome,
+	suspects map[shard.Collection][]int,
+) {
+	var ask []shard.Collection
+	for c := range suspects {
+		if t.verdicts[c] == unasked {
+			t.verdicts[c] = unclear
+			ask = append(ask, c)
+		}
+	}
+	slices.Sort(ask)
+	if len(ask) == 0 || t.asked || t.remaining() <= sinkMargin+time.Second {
+		return
+	}
+	t.asked = true
+	ask = ask[:min(len(ask), maxDoubted)]
+	witnesses := t.witnesses(ctx, docs, outcomes, ask)
+	if len(witnesses) == 0 {
+		return
+	}
+	ops := make([]sink.Op, len(witnesses))
+	for i, w := range witnesses {
+		ops[i] = w.copy
+	}
+	answers, _ := t.send(ctx, ops)
+	for i, o := range answers {
+		w := witnesses[i]
+		c := w.copy.Doc.Collection()
+		switch {
+		case o.Kind == sink.Applied, o.Kind == sink.Newer:
+			t.verdicts[c] = takes
+		case o.Kind == sink.Unknown:
+			outcomes[w.doc] = sink.Outcome{Kind: sink.Unknown, Status: o.Status, Reason: "its copy: " + o.Reason}
+		case o.Kind == sink.Throttled: // unclear
+		case o.Status == 0 && o.Kind != sink.Configuration: // our own check: the sink was not asked
+			t.verdicts[c] = noWitness
+		default:
+			t.verdicts[c] = refuses
+		}
+	}
+}
+
+// witnesses reads back, for each collection, the first document of this request that the sink holds
+// as it was committed. Only one whose own op was definitely not applied will do.
+func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.Outcome,
+	ask []shard.Collection,
+) (found []witness) {
+	reader, ok := t.h.Sink.(copies)
+	if !ok {
+		for _, c := range ask {
+			t.verdicts[c] = noWitness
+		}
+		return nil
+	}
+	var candidates []int
+	of := map[shard.Collection]int{}
+	for i, d := range docs {
+		c, o := d.id.Collection(), outcomes[i].Kind
+		if slices.Contains(ask, c) && d.row.CommittedOp == shard.Put && of[c] < maxCopies &&
+			o != sink.Unknown && o != sink.Newer && o != sink.Applied {
+			of[c]++
+			candidates = append(candidates, i)
+		}
+	}
+	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
+	defer cancel()
+	stored, errs := make([]sink.Stored, len(candidates)), make([]error, len(candidates))
+	t.h.Parallel.Each(maxParallel, len(candidates), func(i int) {
+		var there bool
+		p := fanout.Catch(func() { stored[i], there, errs[i] = reader.Get(ctx, docs[candidates[i]].id) })
+		switch {
+		case p != nil:
+			errs[i] = p
+		case errs[i] == nil && !there:
+			errs[i] = sink.ErrDenied // nothing to ask with, for good
+		}
+	})
+	for _, c := range ask {
+		t.verdicts[c] = noWitness
+	}
+	for i, n := range candidates {
+		d := docs[n]
+		c := d.id.Collection()
+		switch {
+		case of[c] == 0: // it has its witness
+		case errs[i] == nil && stored[i].Key == d.row.Committed.String():
+			of[c] = 0
+			t.verdicts[c] = unclear // until it has answered
+			found = append(found, witness{doc: n, copy: sink.Op{
+				Doc: d.id, Kind: shard.Put, Fence: stored[i].Fence, Key: d.row.Committed, Version: stored[i].Version,
+				At: stored[i].Indexed, Document: stored[i].Document,
+			}})
+		case errs[i] != nil && !errors.Is(errs[i], sink.ErrDenied):
+			t.lost("read a document back", d.id, errs[i])
+			t.verdicts[c] = unclear
+		}
+	}
+	return found
+}

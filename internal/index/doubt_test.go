@@ -1,0 +1,185 @@
+package index_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// refuse answers a put so.
+func refuse(kind sink.OutcomeKind) memory.Answer {
+	return memory.Answer{Outcome: sink.Outcome{
+		Kind: kind, Status: 400, Apart: true, Reason: "illegal_argument_exception",
+	}}
+}
+
+// reading is a sink whose copies cannot be read.
+type reading struct {
+	sink.Sink
+	err error
+}
+
+func (r reading) Get(context.Context, shard.DocID) (sink.Stored, bool, error) {
+	return sink.Stored{}, false, r.err
+}
+
+// What is refused is the document's fault only where the index takes what it took before.
+func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
+	everything := func(sink.Op) bool { return true }
+	version2 := func(op sink.Op) bool { return op.Version == "2" }
+	tests := []struct {
+		name    string
+		kind    sink.OutcomeKind
+		whole   bool               // the answer is about the whole request
+		refused func(sink.Op) bool // puts that are refused
+		cfg     func(*config.Config)
+		before  []string // versions 1 that are committed
+		events  []string
+		change  func(b *bench) // after the committed ones
+		dead    int            // of the events, at once
+		config  int            // alarms
+		open    int            // openings of the circuit
+		asked   int64          // requests of the turn
+	}{
+		{
+			name: "the index's fault", kind: sink.Rejected, refused: everything, before: []string{"a"},
+			events: []string{put("a", 2), put("new", 1)}, config: 1, asked: 2,
+		},
+		{
+			name: "the index's fault, refused without a class", kind: sink.Refused, refused: everything,
+			before: []string{"a"}, events: []string{put("a", 2), put("new", 1)}, config: 1, asked: 2,
+		},
+		{
+			name: "the cluster's fault", kind: sink.Refused, whole: true, refused: everything, before: []string{"a"},
+			events: []string{put("a", 2), put("new", 1)}, config: 1, asked: 2, open: 1,
+		},
+		{
+			name: "the fault of the only index there is", kind: sink.Rejected, refused: everything, before: []string{"a"},
+			events: []string{put("a", 2)}, config: 1, asked: 2, open: 1,
+			cfg: func(c *config.Config) { c.Collections = map[string]config.Collection{"content": {}} },
+		},
+		{
+			name: "hostile updates of good documents", kind: sink.Rejected, refused: version2, before: []string{"a", "b"},
+			events: []string{put("a", 2), put("b", 2), put("new", 2)}, dead: 3, asked: 2,
+		},
+		{
+			name: "a good neighbour says that the index works", kind: sink.Rejected, refused: version2,
+			before: []string{"a"}, events: []string{put("a", 2), put("good", 1)}, dead: 1, asked: 1,
+		},
+		{
+			name: "nothing was committed before: the engine's word stands", kind: sink.Rejected, refused: everything,
+			events: []string{put("new", 1)}, dead: 1, asked: 1,
+		},
+		{
+			name: "the copy is gone: the engine's word stands", kind: sink.Rejected, refused: everything,
+			before: []string{"a"}, events: []string{put("a", 2)}, dead: 1, asked: 1,
+			change: func(b *bench) {
+				b.sink.Write(b.Context(), []sink.Op{{Doc: doc("a"), Kind: shard.Delete, Fence: shard.Fence(now())}})
+			},
+		},
+		{
+			name: "reading is denied: the engine's word stands", kind: sink.Rejected, refused: everything,
+			before: []string{"a"}, events: []string{put("a", 2)}, dead: 1, asked: 1,
+			change: func(b *bench) { b.through = func(s sink.Sink) sink.Sink { return reading{s, sink.ErrDenied} } },
+		},
+		{
+			name: "reading fails: nobody dies meanwhile", kind: sink.Rejected, refused: everything,
+			before: []string{"a"}, events: []string{put("a", 2), put("new", 1)}, asked: 1,
+			change: func(b *bench) { b.through = func(s sink.Sink) sink.Sink { return reading{s, errors.New("reset")} } },
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			stage{cfg: tt.cfg}.play(t, func(b *bench) {
+				for _, id := range tt.before {
+					b.fly(b.hold(put(id, 1)), 2)
+				}
+				time.Sleep(time.Minute)
+				if tt.change != nil {
+					tt.change(b)
+				}
+				b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) {
+					answer := refuse(tt.kind)
+					answer.Outcome.Apart = !tt.whole
+					return answer, op.Kind == shard.Put && tt.refused(op)
+				})
+				before := b.sink.Counts().Requests
+				s := b.turn(b.hold(tt.events...))
+				b.requests(before+tt.asked, "one, and one question")
+				b.Noted(journal.DeadLettered, tt.dead)
+				b.Noted(journal.SinkConfiguration, tt.config)
+				b.Noted(journal.CircuitOpened, tt.open)
+				for _, id := range []string{"a", "new"} {
+					if r := b.Row(doc(id)); r.Refusals != 0 || r.Owner != "" {
+						b.Errorf("row of %s: %d refusals, owner %q", id, r.Refusals, r.Owner)
+					}
+				}
+				if tt.dead > 0 {
+					return
+				}
+				b.sink.SetRule(nil)
+				b.through = func(s sink.Sink) sink.Sink { return s }
+				b.fly(s, 9)
+				b.holds("a", "2")
+				b.inQueue(0)
+				b.Noted(journal.DeadLettered, 0)
+			})
+		})
+	}
+}
+
+// The copy has no answer: whose fault it is stays open. The lease of the document that was copied
+// stays too, because a sink without versions may still apply it.
+func TestACopyWithoutAnAnswerKeepsItsLease(t *testing.T) {
+	stage{noVers: true}.play(t, func(b *bench) {
+		b.fly(b.hold(put("a", 1)), 2)
+		time.Sleep(time.Minute)
+		b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) {
+			if op.Version == "1" && op.Doc == doc("a") {
+				return memory.Answer{Outcome: sink.Outcome{Kind: sink.Unknown, Status: 503, Reason: "time-out"}}, true
+			}
+			return refuse(sink.Rejected), true
+		})
+		s := b.turn(b.hold(put("a", 2), put("new", 1)))
+		b.Noted(journal.DeadLettered, 0)
+		b.Noted(journal.OutcomeUnknown, 1)
+		if a, other := b.Row(doc("a")), b.Row(doc("new")); a.Owner == "" || a.LeaseUntil <= now() || other.Owner != "" {
+			b.Errorf("leases: %q until %d, and %q of the other", a.Owner, a.LeaseUntil, other.Owner)
+		}
+		b.sink.SetRule(nil)
+		b.fly(s, 9)
+		b.holds("a", "2")
+		b.holds("new", "1")
+	})
+}
+
+// A thousand hostile documents, new ones and updates of good ones, cost one question a turn, and
+// never open the circuit.
+func TestAThousandHostileDocumentsNeverOpenTheCircuit(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		const n = 500
+		good, bad := make([]string, n), make([]string, 2*n)
+		for i := range n {
+			good[i] = put(fmt.Sprint("d", i), 1)
+			bad[i], bad[n+i] = put(fmt.Sprint("d", i), 2), put(fmt.Sprint("new", i), 2)
+		}
+		b.fly(b.hold(good...), 3)
+		time.Sleep(time.Minute)
+		b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), op.Version == "2" })
+		before := b.sink.Counts().Requests
+		b.fly(b.hold(bad...), 1)
+		b.requests(before+2, "one request, and one question")
+		b.Noted(journal.DeadLettered, 2*n)
+		b.Noted(journal.CircuitOpened, 0)
+		b.Noted(journal.SinkConfiguration, 0)
+		b.holds("d7", "1")
+	})
+}
