@@ -89,11 +89,19 @@ func (s *Sink) alarms() []alarm {
 		s.never("panics", "a batch or a turn ended in a panic", metrics.Panics),
 		s.never("dead-letters", "a message became a dead letter", metrics.Name(journal.Parked)),
 		lasting(s.never("sink-down", "the sink refuses or does not answer", metrics.Name(journal.CircuitOpened)), 3),
+		lasting(s.never("launch-lost", "receive cannot store or start flights: nothing is written",
+			metrics.Name(journal.LaunchLost)), 2),
+		lasting(s.never("failing", "receive cannot judge events: they come back again and again",
+			metrics.Name(journal.Failed)), 3),
+		lasting(s.never("dead-kept", "dlq can neither park nor return what is in its queue",
+			metrics.Name(journal.DeadKept)), 3),
+		lasting(s.never("returned", "SNS or EventBridge cannot deliver, or receive never gets to run",
+			metrics.Name(journal.Returned)), 3),
 		lasting(s.never("table-unreachable", "receive cannot reach the table", metrics.Name(journal.Unreachable)), 2),
 		s.age("live-age", "a message of the live queue is older than 10 minutes", s.names().Queue(s.Name, flight.Live),
-			liveAge),
+			liveAge, s.oldest(flight.Live)),
 		s.age("bulk-age", "a message of the bulk queue is older than 6 hours", s.names().Queue(s.Name, flight.Bulk),
-			bulkAge),
+			bulkAge, s.oldest(flight.Bulk)),
 		s.age("dead-age", "a message of the dead-letter queue is older than an hour: dlq does not judge it",
 			s.names().DeadQueue(s.Name), deadAge),
 		{
@@ -160,11 +168,18 @@ func lasting(a alarm, periods int) alarm {
 	return a
 }
 
-func (s *Sink) age(kind, says, queue string, limit time.Duration) alarm {
+// age is an alarm on the oldest message of a queue, as SQS says and as the functions see it: SQS
+// leaves out what was received three times or more, and the functions what they never receive.
+func (s *Sink) age(kind, says, queue string, limit time.Duration, seen ...metric) alarm {
 	return alarm{
-		kind: kind, says: says, of: []metric{onQueue("ApproximateAgeOfOldestMessage", queue)},
+		kind: kind, says: says, of: append([]metric{onQueue("ApproximateAgeOfOldestMessage", queue)}, seen...),
 		statistic: "Maximum", period: alarmPeriod, periods: 1, threshold: limit.Seconds(),
 	}
+}
+
+// oldest is the age of the oldest message that receive saw in a lane.
+func (s *Sink) oldest(lane flight.Lane) metric {
+	return metric{metrics.Namespace, metrics.OldestAge, s.dimensions(metrics.DimensionLane, string(lane))}
 }
 
 // own is a metric that the functions count.

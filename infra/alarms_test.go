@@ -108,15 +108,15 @@ func TestAlarmsWatchWhatMustNeverHappen(t *testing.T) {
 	for _, expected := range []journal.Step{
 		journal.Stale, journal.Duplicate, journal.Superseded, journal.AlreadyDead, journal.Skipped, journal.RowRefused,
 		journal.Released, journal.Waiting,
-		journal.DeleteLost, journal.Returned, journal.Extended,
+		journal.DeleteLost, journal.Extended,
 	} {
 		if _, ok := counted[metrics.Name(expected)]; ok {
 			t.Errorf("%s is expected, and alarms", expected)
 		}
 	}
 	for _, lasting := range []string{
-		metrics.Name(journal.CircuitOpened), metrics.Name(journal.Unreachable),
-		metrics.Freshness,
+		metrics.Name(journal.CircuitOpened), metrics.Name(journal.Unreachable), metrics.Name(journal.LaunchLost),
+		metrics.Name(journal.Failed), metrics.Name(journal.DeadKept), metrics.Name(journal.Returned), metrics.Freshness,
 	} {
 		if r, ok := counted[lasting]; !ok || number(r.Properties["EvaluationPeriods"]) < 2 {
 			t.Errorf("%s: %v, want an alarm when it lasts", lasting, r.Properties)
@@ -213,6 +213,12 @@ func TestAlarmsHaveTheirForm(t *testing.T) {
 			"Metrics.#2.Expression":                            "FILL(m0, 0) - FILL(m1, 0)",
 		},
 		// Promise 4. A sink without versions may take longer, by what it may still apply.
+		// SQS's own age is blind to what was received three times, receive to what it never gets.
+		"plain-search-live-age": {
+			"MetricName": nil, "Threshold": 600.0, "Metrics.#0.MetricStat.Metric.Namespace": "AWS/SQS",
+			"Metrics.#1.MetricStat.Metric.MetricName": metrics.OldestAge, "Metrics.#1.MetricStat.Stat": "Maximum",
+			"Metrics.#2.Expression": "MAX([FILL(m0, 0), FILL(m1, 0)])",
+		},
 		"plain-search-freshness": {
 			"ExtendedStatistic": "p99", "Statistic": nil, "Threshold": 60_000.0,
 			"Dimensions.#0.Name": metrics.DimensionLane, "Dimensions.#0.Value": "live",

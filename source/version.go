@@ -60,8 +60,8 @@ func (r *Rules) judge(sent time.Time, v Version) (shard.Version, event.Class, st
 // runField is the name of a resync run in messages.
 const runField = "resyncrun"
 
-// maxRunAhead is how much later than its message was sent a resync run may have begun, by the clocks
-// of two machines.
+// maxRunAhead is how much later than its message was sent a resync run may have begun, by the
+// clocks of two machines.
 const maxRunAhead = time.Hour
 
 // bounded refuses an event that would leave every later one of its document behind. That is a

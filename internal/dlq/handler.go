@@ -84,6 +84,9 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 			failed = append(failed, m.ID)
 		}
 	}
+	if len(failed) > 0 {
+		h.Journal.Note(journal.Note{Step: journal.DeadKept, At: h.Clock.Now(), Sink: h.Sink, Count: len(failed)})
+	}
 	return failed
 }
 

@@ -15,7 +15,7 @@ type Step string
 // The steps. The ones marked (end) complete an event: its message may go once all its events are
 // complete.
 const (
-	Received       Step = "received"        // Count messages in one batch
+	Received       Step = "received"        // Count messages in one batch; Sent is the oldest one's
 	Skipped        Step = "skipped"         // (end) by the source's rule, Detail says which
 	Admitted       Step = "admitted"        // pending = k now; Detail "new burst" or "newer"
 	Held           Step = "held"            // kept in its flight; Until is when it is due
@@ -54,6 +54,8 @@ const (
 	FlightLost  Step = "flight_lost" // the manifest is gone although events remain: they are received again
 	Unreachable Step = "unreachable" // the table cannot be reached; the batch is backed off
 	Parked      Step = "parked"      // dlq stored the dead letter
+	// dlq left Count messages in its queue: what it needs to park or return them failed
+	DeadKept Step = "dead_kept"
 	// a dead letter superseded by a newer commit, or dropped by an operator or by `deadLetters:
 	// none`
 	Dropped  Step = "dropped"

@@ -23,6 +23,16 @@ type Message struct {
 	Sender        string    // SenderId, which no sender can choose: of a role "AROA...:session"
 }
 
+// Oldest is when the oldest of the messages was sent, zero where there are none.
+func Oldest(msgs []Message) (sent time.Time) {
+	for i := range msgs {
+		if at := msgs[i].Sent; sent.IsZero() || at.Before(sent) {
+			sent = at
+		}
+	}
+	return sent
+}
+
 // Attribute is a message attribute: String or Binary according to Type ("String", "Number",
 // "Binary", or with a suffix).
 type Attribute struct {

@@ -68,7 +68,7 @@ func (b *batch) until(ctx context.Context, eighths time.Duration) (context.Conte
 // once. It does not fail as a whole: whatever goes wrong keeps the messages it concerns.
 func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	b := &batch{h: h, start: h.Clock.Now(), msgs: msgs, state: make([]messageState, len(msgs))}
-	h.note(journal.Note{Step: journal.Received, Count: len(msgs), Flight: ""})
+	h.note(journal.Note{Step: journal.Received, Count: len(msgs), Sent: queue.Oldest(msgs)})
 	// The steps of design section 6. What the flight holds goes before dead letters, which may be
 	// many and have no hurry.
 	b.decode(ctx)

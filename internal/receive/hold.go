@@ -52,13 +52,15 @@ func (b *batch) hold(ctx context.Context) {
 		WakeAt:       flight.WakeText(wake.Time()),
 		VisibleUntil: shard.MicrosOf(b.start.Add(b.h.Config.Queues.Visibility - lane.Window - pollMargin)),
 	}
-	b.launch(ctx, m, state, wake.Time())
+	if !b.launch(ctx, m, state, wake.Time()) {
+		b.backOff(ctx, func(i int) bool { return b.state[i].held && b.msgs[i].ReceiveCount > 1 })
+	}
 }
 
 // launch stores the manifest and starts its execution, in this order. An execution that finds no
 // manifest ends at once. A manifest without an execution stays until prune finds all of its events
 // done.
-func (b *batch) launch(ctx context.Context, m *flight.Manifest, state flight.State, wake time.Time) {
+func (b *batch) launch(ctx context.Context, m *flight.Manifest, state flight.State, wake time.Time) (started bool) {
 	err := backoff.Do(ctx, b.h.Clock, func() error { return b.h.Flights.Put(ctx, m) })
 	if err == nil {
 		err = backoff.Do(ctx, b.h.Clock, func() error { return b.h.Launcher.Start(ctx, state) })
@@ -68,6 +70,7 @@ func (b *batch) launch(ctx context.Context, m *flight.Manifest, state flight.Sta
 		n.Step, n.Detail = journal.LaunchLost, err.Error()
 	}
 	b.h.note(n)
+	return err == nil
 }
 
 // manifest collects the messages that are held, each with the events that are not done. It also

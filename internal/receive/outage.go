@@ -30,20 +30,30 @@ func (b *batch) outage(ctx context.Context) {
 			lost[p.msg], cause = true, err
 		}
 	}
-	// Receipt handles by wait: one call of Hold serves all messages that wait equally long.
-	waits := map[time.Duration][]string{}
 	n := journal.Note{Step: journal.Unreachable, Detail: backoff.Class(cause)}
 	for i := range b.msgs {
-		if !lost[i] {
-			continue
+		if lost[i] {
+			until := b.h.Clock.Now().Add(b.outageHold(b.msgs[i].ReceiveCount))
+			n.Count, n.Until = n.Count+1, latest(n.Until, until)
 		}
-		wait := b.outageHold(b.msgs[i].ReceiveCount)
-		waits[wait] = append(waits[wait], b.msgs[i].Receipt)
-		n.Count, n.Until = n.Count+1, latest(n.Until, b.h.Clock.Now().Add(wait))
 	}
 	b.h.note(n)
 	if b.h.Config.TableOutage == config.TableOutageOpen && !b.readable { // what can be read is not an outage
 		b.writeOpen(ctx)
+	}
+	b.backOff(ctx, func(i int) bool { return lost[i] })
+}
+
+// backOff keeps messages away that could not be held, longer at each receive: what is broken is not
+// to be asked again and again, and each receive costs.
+func (b *batch) backOff(ctx context.Context, which func(i int) bool) {
+	// Receipt handles by wait: one call of Hold serves all messages that wait equally long.
+	waits := map[time.Duration][]string{}
+	for i := range b.msgs {
+		if which(i) {
+			wait := b.outageHold(b.msgs[i].ReceiveCount)
+			waits[wait] = append(waits[wait], b.msgs[i].Receipt)
+		}
 	}
 	for _, wait := range slices.Sorted(maps.Keys(waits)) {
 		errs := b.h.Ingest.Hold(ctx, waits[wait], wait) // a refused one changes nothing: it comes back earlier

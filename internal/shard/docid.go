@@ -62,8 +62,8 @@ func checkParts(c Collection, id string) error {
 	return nil
 }
 
-// Control reports whether a character steers a terminal, or hides or reorders what stands around it:
-// C0, DEL, C1, separators of lines and paragraphs, and the controls of bidirectional text.
+// Control reports whether a character steers a terminal, or hides or reorders what stands around
+// it: C0, DEL, C1, separators of lines and paragraphs, and the controls of bidirectional text.
 func Control(r rune) bool {
 	switch {
 	case r < 0x20, 0x7f <= r && r <= 0x9f, r == 0x061c, r == 0x200e, r == 0x200f,

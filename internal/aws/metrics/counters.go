@@ -21,6 +21,10 @@ const (
 	RowRefusals         = "RowRefusals"   // conditional writes refused: each costs its unit all the same
 )
 
+// OldestAge is how old the oldest message of a batch of receive was, in seconds, by lane. SQS's own
+// age leaves out what was received three times or more.
+const OldestAge = "OldestAge"
+
 // Base is what every line of a function says.
 type Base struct {
 	Stack    string
@@ -43,6 +47,8 @@ type place struct{ sink, lane string }
 type tally struct {
 	counts map[string]int
 	fresh  []int64 // milliseconds
+	oldest int64   // seconds
+	aged   bool    // whether oldest says anything
 }
 
 var _ journal.Journal = (*Counters)(nil)
@@ -60,15 +66,21 @@ func (c *Counters) Note(n journal.Note) {
 	}
 	add := 1
 	switch n.Step {
-	case journal.Received, journal.Extended, journal.TwelveHours:
+	case journal.Received, journal.Extended, journal.TwelveHours, journal.DeadKept:
 		add = n.Count
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.at(place{n.Sink, n.Lane})
 	t.counts[Name(n.Step)] += add
-	if n.Step == journal.Committed && !n.Sent.IsZero() {
-		t.fresh = append(t.fresh, max(n.At.Sub(n.Sent).Milliseconds(), 0))
+	if n.Sent.IsZero() {
+		return
+	}
+	switch age := max(n.At.Sub(n.Sent), 0); n.Step {
+	case journal.Committed:
+		t.fresh = append(t.fresh, age.Milliseconds())
+	case journal.Received:
+		t.oldest, t.aged = max(t.oldest, int64(age.Seconds())), true
 	}
 }
 

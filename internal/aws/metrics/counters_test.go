@@ -148,6 +148,35 @@ func TestFreshnessIsMeasuredPerLane(t *testing.T) {
 	}
 }
 
+// SQS's own age leaves out what was received three times or more: REVIEW W7.
+func TestTheOldestMessageIsMeasuredPerLane(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	j := New(&out, base)
+	for _, n := range []journal.Note{
+		{Step: journal.Received, Lane: "live", Count: 2, Sent: now.Add(-time.Minute)},
+		{Step: journal.Received, Lane: "live", Count: 1, Sent: now.Add(-90 * time.Minute)},
+		{Step: journal.Received, Lane: "live", Count: 1, Sent: now.Add(time.Second)}, // clocks differ
+		{Step: journal.Received, Lane: "bulk", Count: 1, Sent: now.Add(time.Second)},
+	} {
+		n.At = now
+		j.Note(n)
+	}
+	j.Flush(now, "")
+	got := map[any]any{}
+	for _, line := range lines(t, &out) {
+		got[line["Lane"]] = line[OldestAge]
+		directives := at[[]any](t, line, "_aws", "CloudWatchMetrics")
+		if last := at[map[string]any](t, directives, len(directives)-1); !reflect.DeepEqual(last["Dimensions"],
+			[]any{[]any{"Stack", "Sink", "Lane"}}) {
+			t.Errorf("got %v", last)
+		}
+	}
+	if want := (map[any]any{"live": 5400.0, "bulk": 0.0}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestNotesFromManyGoroutinesAreAllCounted(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -177,7 +206,8 @@ func TestTheNamesThatAlarmsWatch(t *testing.T) {
 		journal.Blocked: "BlockedByUnknown",
 		journal.Dropped: "Dropped", journal.Conflict: "VersionConflict", journal.Schema: "UnknownSchema",
 		journal.OutageWrite: "OutageWrite",
-		journal.Parked:      "Parked", journal.LaunchLost: "LaunchLost", journal.Unreachable: "Unreachable",
+		journal.Parked:      "Parked", journal.LaunchLost: "LaunchLost", journal.Failed: "Failed",
+		journal.DeadKept: "DeadKept", journal.Returned: "Returned", journal.Unreachable: "Unreachable",
 	} {
 		if got := Name(step); got != want {
 			t.Errorf("got %s, want %s", got, want)

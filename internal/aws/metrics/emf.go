@@ -45,7 +45,7 @@ func (c *Counters) Flush(now time.Time, request string) {
 		t := c.tallies[p]
 		for len(t.counts)+len(t.fresh) > 0 {
 			n := min(len(t.fresh), maxValues)
-			_, _ = c.out.Write(c.line(now, request, p, t.counts, t.fresh[:n])) // nobody could be told of an error
+			_, _ = c.out.Write(c.line(now, request, p, t, t.fresh[:n])) // nobody could be told of an error
 			t.counts, t.fresh = nil, t.fresh[n:]
 		}
 	}
@@ -53,7 +53,7 @@ func (c *Counters) Flush(now time.Time, request string) {
 }
 
 // line is one line of the format.
-func (c *Counters) line(now time.Time, request string, p place, counts map[string]int, fresh []int64) []byte {
+func (c *Counters) line(now time.Time, request string, p place, t *tally, fresh []int64) []byte {
 	fields := map[string]any{DimensionStack: c.base.Stack, DimensionSink: p.sink, "Function": c.base.Function}
 	if request != "" {
 		fields["RequestId"] = request
@@ -64,7 +64,7 @@ func (c *Counters) line(now time.Time, request string, p place, counts map[strin
 		lane = append(lane, DimensionLane)
 	}
 	var directives []directive
-	if len(counts) > 0 {
+	if counts := t.counts; len(counts) > 0 {
 		d := directive{Namespace: Namespace, Dimensions: [][]string{{DimensionStack, DimensionSink}}}
 		for _, name := range slices.Sorted(maps.Keys(counts)) {
 			d.Metrics = append(d.Metrics, metric{name, "Count"})
@@ -72,9 +72,17 @@ func (c *Counters) line(now time.Time, request string, p place, counts map[strin
 		}
 		directives = append(directives, d)
 	}
+	byLane := directive{Namespace: Namespace, Dimensions: [][]string{lane}}
 	if len(fresh) > 0 {
-		directives = append(directives, directive{Namespace, [][]string{lane}, []metric{{Freshness, "Milliseconds"}}})
+		byLane.Metrics = append(byLane.Metrics, metric{Freshness, "Milliseconds"})
 		fields[Freshness] = fresh
+	}
+	if t.aged {
+		byLane.Metrics = append(byLane.Metrics, metric{OldestAge, "Seconds"})
+		fields[OldestAge], t.aged = t.oldest, false // once, where freshness fills several lines
+	}
+	if len(byLane.Metrics) > 0 {
+		directives = append(directives, byLane)
 	}
 	fields["_aws"] = map[string]any{"Timestamp": now.UnixMilli(), "CloudWatchMetrics": directives}
 	b, err := json.Marshal(fields)
