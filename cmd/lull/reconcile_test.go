@@ -12,8 +12,8 @@ import (
 	"github.com/lullhq/lull/internal/operate"
 )
 
-// The steps of docs/runbook/sink-restored.md: the search engine is put back to an earlier snapshot,
-// while the table knows better.
+// The steps of docs/runbook/losses/sink-restored.md: the search engine is put back to an earlier
+// snapshot, while the table knows better.
 func TestASinkPutBackToASnapshotIsReconciledAndResynced(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

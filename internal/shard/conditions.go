@@ -249,9 +249,10 @@ func Reasserted(l Lease) Write {
 	}, Update: append([]Action{set(AttrLastWrite, timeValue(l.At))}, remove(AttrOwner, AttrLeaseUntil)...)}
 }
 
-// Raise lifts a row to the put that the sink holds and that the row does not know: the table is
-// older than the sink (docs/runbook/table-restored.md). The caller reads the row first and the
-// sink's copy after it. So where no claim came or went in between, the copy is what the sink holds.
+// Raise lifts a row to the put that the sink holds and that the row does not know. The table is
+// older than the sink then: see docs/runbook/losses/table-restored.md. The caller reads the row
+// first and the sink's copy after it. So where no claim came or went in between, the copy is what
+// the sink holds.
 // It is refused where the row's last lease ended at quiet or later: a request made under it may
 // still be applied. The next fence is greater than the copy's and than every fence that the row
 // shows. expires is in seconds.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,18 @@ func NewShards() *Shards {
 		s.buckets[i].rows = map[shard.DocID]shard.Row{}
 	}
 	return s
+}
+
+// Copy is the table as it stands: an image to go back to.
+func (s *Shards) Copy() *Shards {
+	c := NewShards()
+	for i := range s.buckets {
+		b := &s.buckets[i]
+		b.mu.Lock()
+		c.buckets[i].rows = maps.Clone(b.rows)
+		b.mu.Unlock()
+	}
+	return c
 }
 
 func (s *Shards) bucket(doc shard.DocID) *bucket {

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -66,6 +67,15 @@ func NewSink(clk clock.Clock, set SinkSettings) *Sink {
 		clk: clk, set: set,
 		docs: map[shard.DocID]held{}, script: map[shard.DocID][]Answer{}, history: map[shard.DocID][]sink.Op{},
 	}
+}
+
+// Copy is the sink with the documents that it holds now: a snapshot to go back to.
+func (s *Sink) Copy() *Sink {
+	c := NewSink(s.clk, s.set)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.docs = maps.Clone(s.docs)
+	return c
 }
 
 // Script queues answers for the next ops on a document, one each.

@@ -22,7 +22,8 @@ func (w *World) checkSettled() {
 					fmt.Sprintf("%s %s; committed is %s, the row %+v", doc, k, l.committed, row))
 			}
 		}
-		if l.inSink != l.committed && !o.isDead(doc, l.inSink) && !l.listed && !w.lostOpen(doc) {
+		if l.inSink != l.committed && !o.isDead(doc, l.inSink) && !l.listed && !w.lostOpen(doc) &&
+			!w.resyncDied(doc, l) {
 			o.violate("the sink holds what is committed", fmt.Sprintf("%s: %s in the sink, %s committed", doc, l.inSink,
 				l.committed))
 		}
@@ -44,6 +45,13 @@ func (w *World) checkHeld(doc shard.DocID, l *ledger) {
 		w.oracle.violate("the oracle counts right", fmt.Sprintf("%s: the sink holds %q, the oracle counted %s %s", doc,
 			stored.Key, l.inSinkOp, l.inSink))
 	}
+}
+
+// resyncDied reports whether what the source sent again after a disaster is a dead letter.
+func (w *World) resyncDied(doc shard.DocID, l *ledger) bool {
+	return w.options.Disaster != nil && slices.ContainsFunc(l.keys, func(k shard.OrderKey) bool {
+		return k > l.committed && w.oracle.isDead(doc, k)
+	})
 }
 
 // lostOpen reports whether the manifest of a lost flight is there that wrote the document without

@@ -14,6 +14,7 @@ import (
 // fails in part and applies late.
 type engine struct {
 	w    *World
+	kind memory.SinkSettings
 	docs *memory.Sink
 	// how long after we hung up it may still apply a request; it has no versions where this is not
 	// 0
@@ -35,12 +36,15 @@ type version struct {
 const lateness = 20 * time.Second
 
 func newEngine(w *World, versions bool, settle, forget time.Duration) *engine {
-	return &engine{
+	e := &engine{
 		w: w, settle: settle, room: newCapacity(w.options.Strain, w.dice), applied: map[shard.DocID]time.Duration{},
-		refuses: map[version]int{},
-		docs:    memory.NewSink(trueClock{&w.scheduler}, memory.SinkSettings{Versions: versions, ForgetAfter: forget}),
+		refuses: map[version]int{}, kind: memory.SinkSettings{Versions: versions, ForgetAfter: forget},
 	}
+	e.docs = e.newDocs()
+	return e
 }
+
+func (e *engine) newDocs() *memory.Sink { return memory.NewSink(trueClock{&e.w.scheduler}, e.kind) }
 
 // answer is what becomes of one item, now.
 func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {

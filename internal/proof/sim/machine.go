@@ -33,6 +33,7 @@ type execution struct {
 	started time.Duration
 	ended   bool
 	refused int
+	halts   int // of the world, when it began
 }
 
 var _ flight.Launcher = (*machine)(nil)
@@ -61,7 +62,7 @@ func (m *machine) Start(_ context.Context, s flight.State) error {
 
 func (m *machine) run(rules emulation.Execution) {
 	w := m.w
-	e := &execution{Execution: rules, m: m, started: w.now}
+	e := &execution{Execution: rules, m: m, started: w.now, halts: w.halts}
 	m.running++
 	if m.limit > 0 {
 		w.after(m.limit, func() { e.end("limit") })
@@ -118,6 +119,10 @@ func (e *execution) after(d time.Duration) {
 // index is one turn: refused by Lambda before it ran, or with an outcome that may be unknown.
 func (e *execution) index() {
 	w := e.m.w
+	if e.halts != w.halts {
+		e.end("stopped with its function")
+		return
+	}
 	if w.dice.chance(w.rates.InvokeRefuse) && e.refused < refusedTries {
 		e.refused++
 		e.after(w.dice.upTo(min(time.Second<<e.refused, refusedWait)))

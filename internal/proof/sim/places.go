@@ -43,6 +43,7 @@ func (o *oracle) arrived(q *sqsQueue, m *message) {
 			continue
 		}
 		t.waiting++
+		t.lost = false // it is sent again
 		if copied(m) {
 			if t.copies == nil {
 				t.copies = map[string]int{}
@@ -112,6 +113,9 @@ func (o *oracle) isDead(doc shard.DocID, k shard.OrderKey) bool {
 
 // left checks that a message's events may do without it.
 func (o *oracle) left(q *sqsQueue, m *message, why emulation.Departure) {
+	if o.purging {
+		why = emulation.Expired
+	}
 	o.w.trace.message(q, m, [...]string{"is deleted", "moves to the dead-letter queue", "is past its retention"}[why])
 	for _, e := range q.carried[m] {
 		if q.dead == nil {

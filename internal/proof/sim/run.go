@@ -54,6 +54,7 @@ func (w *World) Run() Result {
 	r.Extremes, r.Timeline = w.worst, w.timeline.told()
 	if settled {
 		r.Settled = w.now - since - landing
+		w.oracle.lenient = false
 		if w.idle() {
 			w.checkSettled()
 		}

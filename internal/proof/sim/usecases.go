@@ -12,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/reconcile"
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -25,6 +26,12 @@ type Hooks struct {
 	Dlq     func(*dlq.Handler)
 	Desk    func(*redrive.Service)
 	Prune   func(*prune.Pruner)
+	// Reconcile is the command that follows a disaster.
+	Reconcile func(*reconcile.Service)
+	// Silent is a source that sends nothing again after a disaster.
+	Silent bool
+	// Strict lets no document go back although the functions run while the table is restored.
+	Strict bool
 	// Answer changes what receive answers.
 	Answer func(h *receive.Handler, batch []queue.Message, failed []string) []string
 }
@@ -98,6 +105,9 @@ const pruneTimeout = time.Minute
 
 // prune runs prune of one sink. Its parts run one after the other: it has the time.
 func (w *World) prune(p *pipe) {
+	if w.halted {
+		return
+	}
 	w.invoke("prune", pruneTimeout, func(ctx context.Context, v *invocation) {
 		r := prune.Pruner{
 			Shards: w.shards(v), Scanner: v.Scanner(tableClient{w.table, v}),

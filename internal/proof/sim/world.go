@@ -38,6 +38,7 @@ type Options struct {
 	Story       io.Writer       // is told what happens, step by step; nil for nobody
 	History     bool            // keep what callers asked and heard, see [World.History]
 	Hooks       Hooks
+	Disaster    *Disaster // nil for none
 }
 
 // World is a stack and everything around it.
@@ -66,6 +67,9 @@ type World struct {
 	live      map[int64]*invocation
 	decisions int
 	operator  int // commands of the operator that run
+	halted    bool
+	compared  int // how often the operator compared the sink with the rows, and was through
+	halts     int // how often the functions were stopped
 	named     int // ids and tokens drawn
 	freshness []time.Duration
 
@@ -124,6 +128,9 @@ func New(o Options) (*World, error) {
 	}
 	if o.History {
 		w.after(0, w.history.searching)
+	}
+	if o.Disaster != nil {
+		w.await(*o.Disaster)
 	}
 	for _, a := range o.Upstream.Arrivals {
 		w.after(a.At, func() { w.publish(a.Message) })

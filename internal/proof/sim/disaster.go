@@ -1,0 +1,303 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	changes "github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// Loss is something that only an operator can repair.
+type Loss byte
+
+// The losses. Each has a page in docs/runbook, whose steps the world follows.
+const (
+	TableRestored Loss = iota + 1
+	SinkRestored
+	SinkEmptied
+	QueuesPurged
+)
+
+// Disaster is a loss, and when it happens.
+type Disaster struct {
+	Loss   Loss
+	Backup time.Duration // when the image is taken that is restored
+	At     time.Duration // before the injected failures end
+	// Live leaves the functions running, against the page. Then a document may go back until the
+	// source has sent it again. What reconcile itself promises holds all the same.
+	Live bool
+}
+
+// stillness is how long the functions are stopped before anything is restored. It is a minute on
+// the page: until then requests of stopped functions may still be applied.
+const stillness = time.Minute
+
+// patience is how long one run of the command may take.
+const patience = 10 * time.Minute
+
+// backup is what can be restored.
+type backup struct {
+	rows  *memory.Shards
+	sinks map[*pipe]*memory.Sink
+}
+
+// await plans a disaster.
+func (w *World) await(d Disaster) {
+	var b backup
+	w.after(d.Backup, func() {
+		b.rows, b.sinks = w.table.rows.Copy(), map[*pipe]*memory.Sink{}
+		for _, p := range w.pipes {
+			b.sinks[p] = p.engine.docs.Copy()
+		}
+	})
+	w.after(d.At, func() {
+		w.operator++ // the world is not at rest until the page is done
+		if d.Loss == QueuesPurged {
+			w.purge()
+			w.publishAgain()
+			w.operator--
+			return
+		}
+		if d.Live {
+			w.strike(d, b)
+			return
+		}
+		w.halt()
+		w.after(stillness, func() { w.strike(d, b) })
+	})
+}
+
+// halt stops the functions: what runs is killed, executions end at their next turn, and nothing is
+// received.
+func (w *World) halt() {
+	w.trace.mark("functions stopped", "", 0)
+	w.halted, w.halts = true, w.halts+1
+	for _, id := range slices.Sorted(maps.Keys(w.live)) {
+		if v := w.live[id]; v != nil {
+			w.kill(v, "stopped")
+		}
+	}
+}
+
+func (w *World) resumeAll() {
+	w.trace.mark("functions started", "", 0)
+	w.halted = false
+	for _, p := range w.pipes {
+		for _, m := range p.mappings {
+			m.look()
+		}
+	}
+}
+
+// strike restores, and lets the operator compare.
+func (w *World) strike(d Disaster, b backup) {
+	w.trace.mark(fmt.Sprintf("disaster %d", d.Loss), "", 0)
+	w.oracle.lenient = d.Live && !w.options.Hooks.Strict
+	switch d.Loss {
+	case TableRestored:
+		w.table.rows, w.table.past = b.rows, map[shard.DocID][]image{}
+	case SinkRestored:
+		for _, p := range w.pipes {
+			p.engine.docs = b.sinks[p]
+		}
+	case SinkEmptied:
+		for _, p := range w.pipes {
+			p.engine.docs = p.engine.newDocs()
+		}
+	}
+	w.oracle.recount(d.Loss == TableRestored)
+	until := w.now
+	if d.Live {
+		until += 2 * time.Minute
+	}
+	w.reconcile(d, until, map[shard.DocID]bool{})
+}
+
+// reconcile runs the command until it has come to its end, no document is left for later, and
+// until is over. Then come the last steps of the page.
+func (w *World) reconcile(d Disaster, until time.Duration, resync map[shard.DocID]bool) {
+	var again, waiting bool
+	w.invoke("reconcile", patience, func(ctx context.Context, v *invocation) {
+		for _, p := range w.pipes {
+			s := reconcile.Service{
+				Looker: reconcile.Looker{
+					Shards: w.shards(v), Reader: engineReader{v, p.engine}, SinkName: p.name, Config: w.cfg,
+					Clock: v.clock, Parallel: v.parallel(),
+				},
+				Scanner: v.Scanner(tableClient{w.table, v}), Sink: w.history.sink(v, v.Sink(engineClient{v, p.engine})),
+				Journal: v, NewToken: w.newToken,
+			}
+			hooked(w.options.Hooks.Reconcile, &s)
+			report, err := s.Run(ctx, reconcile.Order{
+				Collection: shard.Collection(w.cfg.DefaultCollection), By: "the simulator",
+				Found: func(l reconcile.Line) {
+					if l.Outcome == reconcile.Resync {
+						resync[l.Row.Doc] = true
+					}
+				},
+			})
+			waiting = waiting || report.Waiting > 0
+			again = again || err != nil || report.Outcomes[reconcile.Later]+report.Outcomes[reconcile.Failed] > 0
+		}
+	}, func(err error) {
+		if err != nil || again || w.now < until {
+			w.after(10*time.Second, func() { w.reconcile(d, until, resync) })
+			return
+		}
+		w.recover(d, resync, waiting)
+	})
+}
+
+// recover is what the page asks for at the end: the source sends again, and the collection is
+// compared once more until nothing differs. What waited may have turned out to be a dead letter.
+func (w *World) recover(d Disaster, resync map[shard.DocID]bool, waiting bool) {
+	if w.halted {
+		w.resumeAll()
+	}
+	if d.Live {
+		w.oracle.recount(true)
+	}
+	if d.Loss == TableRestored {
+		w.publishAgain()
+	}
+	w.resync(resync)
+	if w.compared++; (waiting || len(resync) > 0) && w.compared < comparisons {
+		d.Live = false
+		w.after(time.Minute, func() { w.reconcile(d, w.now, map[shard.DocID]bool{}) })
+		return
+	}
+	w.operator--
+}
+
+// comparisons bounds how often the operator compares.
+const comparisons = 10
+
+// publishAgain sends everything again that the upstream has sent.
+func (w *World) publishAgain() {
+	if w.options.Hooks.Silent {
+		return
+	}
+	for _, a := range w.options.Upstream.Arrivals {
+		if a.At <= w.now {
+			w.publish(a.Message)
+		}
+	}
+}
+
+// resync sends the committed versions of documents, and newer ones, as `lull resync` does.
+func (w *World) resync(docs map[shard.DocID]bool) {
+	if w.options.Hooks.Silent {
+		return
+	}
+	seen, run := map[shard.OrderKey]bool{}, string(w.newID(epoch.Add(w.now)))
+	for _, a := range w.options.Upstream.Arrivals {
+		if a.At > w.now {
+			continue
+		}
+		for _, r := range w.sources.Decode(queue.Message{Body: a.Message.Body, Sent: epoch.Add(a.At)}) {
+			e := r.Event
+			if r.Invalid != nil || r.Skip != "" || !docs[e.Doc] || e.Key < w.table.row(e.Doc).Committed || seen[e.Key] ||
+				e.NotBefore.After(epoch.Add(w.now)) {
+				continue
+			}
+			seen[e.Key] = true
+			w.publish(queue.Outgoing{Body: resyncBody(e, run)})
+		}
+	}
+}
+
+func resyncBody(e changes.Event, run string) string {
+	kind, data := "doc.deleted", ""
+	if e.Op == changes.Put {
+		kind, data = "doc.changed", `,"data":`+e.Data
+	}
+	return fmt.Sprintf(`{"type":%q,"subject":%q,"sequence":%q,"mode":"resync","resyncrun":%q%s}`,
+		kind, e.Doc.ID(), e.Version, run, data)
+}
+
+// purge takes every message away from the ingest queues, held ones too.
+func (w *World) purge() {
+	w.trace.mark("queues purged", "", 0)
+	w.oracle.purging = true
+	for _, q := range w.queues {
+		if q.dead == nil {
+			continue
+		}
+		for _, m := range slices.SortedFunc(maps.Keys(q.carried), func(a, b *message) int {
+			return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Receipt, b.Receipt))
+		}) {
+			q.Queue.Delete(m)
+		}
+	}
+	w.oracle.purging = false
+}
+
+// recount takes the documents as they are in the sink. forgotten also forgets the commits that
+// neither row nor sink show any more.
+func (o *oracle) recount(forgotten bool) {
+	for doc, l := range o.docs {
+		s, there, _ := o.w.pipeOf(doc).engine.docs.Get(background, doc) // fails only with its context
+		row := o.w.table.row(doc)
+		switch {
+		case there:
+			l.inSink, _ = shard.ParseOrderKey(s.Key)
+			l.inSinkOp = shard.Put
+		case row.CommittedOp == shard.Delete:
+			l.inSink, l.inSinkOp = row.Committed, shard.Delete
+		default:
+			l.inSink, l.inSinkOp = "", ""
+		}
+		if forgotten && (o.lenient || !there) {
+			l.committed = row.Committed
+		}
+	}
+}
+
+// raised checks that a row is raised only to what the sink holds.
+func (o *oracle) raised(l *ledger, row shard.Row) {
+	// A late request may have brought a newer version since: the next comparison finds it.
+	if l.inSink < row.Committed || l.inSinkOp != shard.Put {
+		o.always("a row is raised to what the sink holds", fmt.Sprintf("%s: to %s, the sink holds %s (%s)", row.Doc,
+			row.Committed, l.inSink, l.inSinkOp))
+	}
+	l.committed = max(l.committed, row.Committed)
+}
+
+// engineReader is the sink as a reader reaches it.
+type engineReader struct {
+	v *invocation
+	e *engine
+}
+
+var _ sink.Reader = engineReader{}
+
+func (r engineReader) Get(ctx context.Context, doc shard.DocID) (s sink.Stored, found bool, err error) {
+	err = r.v.request(ctx, fault.Search, 0, func() { s, found, _ = r.e.docs.Get(background, doc) })
+	return s, found, err
+}
+
+func (r engineReader) All(ctx context.Context, f func(sink.Stored) error) error {
+	var all []sink.Stored
+	err := r.v.request(ctx, fault.Search, 0, func() {
+		_ = r.e.docs.All(background, func(s sink.Stored) error {
+			all = append(all, s)
+			return nil
+		})
+	})
+	for i := 0; i < len(all) && err == nil; i++ {
+		err = f(all[i])
+	}
+	return err
+}
+
+func (r engineReader) Search(context.Context, sink.Query) ([]sink.Stored, error) { return nil, nil }
