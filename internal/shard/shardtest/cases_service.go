@@ -61,7 +61,8 @@ func budgetCases() []Case {
 	cut := &table{write: w, base: limited}
 	cut.add(
 		allowed("of what was seen: a part of the pace is left, and what is spoken for stays", shard.Row{
-			LastWrite: begin, Level: 2, Rate: pace/2 - pace/2*15/100, RateTop: pace/2 - pace/2*15/200, RateAt: now, PaidUntil: now.Add(second), Paid: 1_000_000,
+			LastWrite: begin, Level: 2, Rate: pace/2 - pace/2*24/100, RateTop: pace/2 - pace/2*24/200, RateAt: now,
+			PaidUntil: now.Add(second), Paid: 1_000_000,
 		}),
 		refused("where somebody has cut since", rateAt(now-1)),
 		refused("where another budget was seen", rateAt(now.Add(-4*second)-1)),
