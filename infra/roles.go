@@ -112,7 +112,7 @@ func (s *Sink) dlqRights() []right {
 			resources: arns(s.Queues.Dead),
 		},
 		{sid: "Return", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Live, s.Queues.Bulk)},
-		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"),
+		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"),
 		{sid: "Park", actions: []string{"s3:PutObject"}, resources: s.lull.objects(s3.DeadPrefix)},
 	}, s.references()...)
 }

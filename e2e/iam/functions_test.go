@@ -65,6 +65,7 @@ func TestOneActionLessBreaksAFunction(t *testing.T) {
 		{names.Index, "sqs:DeleteMessage", change, "DeleteLost", written},
 		{names.Index, "sqs:SendMessage", poison, "Released", parked(deadletter.RejectedBySink)},
 		{names.DLQ, "dynamodb:UpdateItem", broken, "Failed", parked(deadletter.Undecodable)},
+		{names.DLQ, "dynamodb:GetItem", broken, "Failed", parked(deadletter.Undecodable)},
 		{names.DLQ, "s3:PutObject", broken, "Failed", parked(deadletter.Undecodable)},
 		{names.DLQ, "dynamodb:BatchGetItem", poison, "Failed", parked(deadletter.RejectedBySink)},
 		{names.DLQ, "sqs:SendMessage", func(c string) {

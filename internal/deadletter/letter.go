@@ -56,6 +56,7 @@ type Facts struct {
 	Sink       string
 	Lane       string
 	MessageID  string    // of the message that became the dead letter
+	Hash       string    // of the message (see Hash); empty for a dead letter that an earlier version stored
 	FirstSent  time.Time // of the first message of which it may be a copy
 	Sent       time.Time
 	Refusals   int64
@@ -88,13 +89,28 @@ func (f Filter) Matches(l Facts) bool {
 		(f.State == "" || f.State == l.State)
 }
 
-// Store keeps dead letters: bodies in S3, facts in the table. It is safe for concurrent use.
+// Parking says what became of a dead letter that was stored.
+type Parking string
+
+// What Park answers.
+const (
+	Fresh Parking = "fresh" // it was not there
+	Again Parking = "again" // its message was there
+	Other Parking = "other" // another message was there under its ID, and stays
+)
+
+// Store keeps dead letters: messages in S3, facts in the table. Dead letters of one message, by its
+// hash, share it; it goes with the last of them. A Store is safe for concurrent use.
 type Store interface {
-	// Park stores the dead letter. Storing one with a known ID again sets it back to parked, keeps
-	// its redrive counts and reports fresh as false.
-	Park(ctx context.Context, l Letter) (fresh bool, err error)
+	// Park stores the dead letter. Storing one with a known ID again sets it back to parked and
+	// keeps its redrive counts. A message that is stored is never replaced by another one: the dead
+	// letter then keeps the facts of its message, and takes those of its death.
+	Park(ctx context.Context, l Letter) (Parking, error)
 	// Get returns the dead letter, or false.
 	Get(ctx context.Context, id string) (Letter, bool, error)
+	// Message returns the facts of the dead letters that share the message with that hash, by their
+	// position in it. Those that are parked or dropped meanwhile may be missing.
+	Message(ctx context.Context, hash string) ([]Facts, error)
 	// List returns the facts of up to limit dead letters that pass the filter, oldest first. It also
 	// returns the cursor of the next call, empty at the end. It never leaves one out silently.
 	List(ctx context.Context, f Filter, cursor string, limit int) ([]Facts, string, error)

@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -114,6 +115,37 @@ func cut(s string) string {
 		s = s[:n]
 	}
 	return strings.ToValidUTF8(s, "?")
+}
+
+// Under is the facts of a death with those of another message of the same version: the one that is
+// stored.
+func (f Facts) Under(stored Facts) Facts {
+	f.Hash, f.MessageID, f.Event = stored.Hash, stored.MessageID, stored.Event
+	f.FirstSent, f.Sent, f.Sink, f.Lane = stored.FirstSent, stored.Sent, stored.Sink, stored.Lane
+	return f
+}
+
+// SameDeath reports whether the facts are of the death that is stored: the same message died of the
+// same, and is not under way again. When it died is not asked: who could not tell that it is stored
+// says so anew.
+func (f Facts) SameDeath(stored Facts) bool {
+	stored.Died, stored.RedrivenAt, stored.Redrives, stored.Auto = f.Died, f.RedrivenAt, f.Redrives, f.Auto
+	stored.FirstError = f.FirstError
+	stored.FirstSent, stored.Sent = same(stored.FirstSent, f.FirstSent), same(stored.Sent, f.Sent)
+	return f == stored
+}
+
+// same is b where both are the same moment.
+func same(a, b time.Time) time.Time {
+	if a.Equal(b) {
+		return b
+	}
+	return a
+}
+
+// ByPosition orders the dead letters of one message.
+func ByPosition(a, b Facts) int {
+	return cmp.Or(cmp.Compare(a.Event, b.Event), cmp.Compare(a.ID, b.ID))
 }
 
 // Transient reports whether a dead letter with this reason may well succeed when it is tried again

@@ -250,10 +250,13 @@ func superseded(r shard.Row, k shard.OrderKey) bool {
 
 // store parks the dead letter.
 func (h *Handler) store(ctx context.Context, l deadletter.Letter) bool {
-	_, err := backoff.Get(ctx, h.Clock, func() (bool, error) { return h.Letters.Park(ctx, l) })
+	parking, err := backoff.Get(ctx, h.Clock, func() (deadletter.Parking, error) { return h.Letters.Park(ctx, l) })
 	if err != nil {
 		h.note(h.of(l.Facts, journal.Failed, "park the dead letter: "+err.Error()))
 		return false
+	}
+	if parking == deadletter.Other {
+		h.note(h.of(l.Facts, journal.Conflict, "its dead letter holds another message of this version, which stays"))
 	}
 	h.note(h.of(l.Facts, journal.Parked, string(l.Reason)+": "+l.Detail))
 	return true

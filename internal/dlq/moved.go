@@ -89,6 +89,7 @@ func (j *job) bound(verdicts []verdict) {
 			continue
 		}
 		l := maker.New(v.reason, v.detail, v.Doc, v.Key, v.Index, j.h.Clock.Now())
+		l.Hash = maker.Hash()
 		n, known := at[l.ID]
 		if !known {
 			l.Sink, l.Lane = j.h.Sink, string(j.ln)
@@ -105,6 +106,7 @@ func (j *job) bound(verdicts []verdict) {
 			v := t.events[0]
 			t.letter = maker.New(v.reason, fmt.Sprintf("%d events, the first: %s", len(t.events), v.detail), v.Doc, v.Key,
 				v.Index, t.letter.Died)
+			t.letter.Hash = maker.Hash()
 			t.letter.Sink, t.letter.Lane = j.h.Sink, string(j.ln)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -75,7 +74,11 @@ func (d *Service) put(ctx context.Context, row shard.Row, l deadletter.Letter, b
 	l.Detail = "by " + by
 	// Store first, then mark the row. After a crash in between, the version is still written and
 	// supersedes its dead letter.
-	if _, err := backoff.Get(ctx, d.Clock, func() (bool, error) { return d.Letters.Park(ctx, l) }); err != nil {
+	err := d.try(ctx, func() error {
+		_, err := d.Letters.Park(ctx, l)
+		return err
+	})
+	if err != nil {
 		return deadletter.Facts{}, fmt.Errorf("park the dead letter: %w", err)
 	}
 	if err := d.park(ctx, row, l.Facts); err != nil {

@@ -1,12 +1,15 @@
 package dynamodb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/deadletter"
@@ -16,45 +19,139 @@ import (
 // Letters keeps dead letters: facts in the table, messages in Bodies. It is safe for concurrent
 // use.
 //
-// The message is stored before the facts and deleted after them. So facts without a message mean
-// that the dead letter was dropped at the moment at which it was parked again. Get says so.
-type Letters struct{ items }
+// A dead letter's facts are written after its message is kept, and deleted after it is let go. So
+// facts without a message mean that dropping it ended half way: dropping it again goes on, and so
+// does parking it again.
+//
+// Earlier versions kept a message for each dead letter, under its id. Such a dead letter has no hash
+// in its facts. It keeps its own message, and is dropped in the other order.
+type Letters struct {
+	items
+	messages messages
+}
 
 var _ deadletter.Store = (*Letters)(nil)
 
 // NewLetters returns the dead letters of a table.
 func NewLetters(t *Table, bodies Bodies) *Letters {
-	return &Letters{items{t, bodies, dead, "dead letter"}}
+	return &Letters{items{t, bodies, dead, "dead letter"}, messages{t, bodies}}
 }
 
 // lookFactor is how many items List looks at for each one that it may return.
 const lookFactor = 20
 
-// Park stores the message and then the facts.
-func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
-	c := []shard.Action{
-		setText("reason", string(l.Reason)),
-		setText("detail", l.Detail),
-		setText("about", string(l.Doc)),
-		setBytes("order_key", string(l.Key)),
-		setNumber("event", int64(l.Event)),
-		setText("sink", l.Sink),
-		setText("lane", l.Lane),
-		setText("message", l.MessageID),
-		setTime("first_sent", l.FirstSent),
-		setTime("sent", l.Sent),
-		setNumber("refusals", l.Refusals),
-		setText("last_error", l.LastError),
-		setTime("died", l.Died),
-		setText("state", string(deadletter.Parked)),
+// changes is how often a call begins anew because the dead letter changed under it.
+const changes = 8
+
+// errChanging says that a dead letter changed under every try.
+var errChanging = errors.New("it keeps changing")
+
+// again calls try until it is not refused.
+func again(try func() error) error {
+	for range changes {
+		err := try()
+		if err == nil || unlessRefused(err) != nil {
+			return err
+		}
 	}
-	if l.FirstError != "" {
+	return errChanging
+}
+
+// Park keeps the message and then stores the facts.
+func (s *Letters) Park(ctx context.Context, l deadletter.Letter) (parking deadletter.Parking, err error) {
+	doing := "park dead letter"
+	if l.ID == "" {
+		return "", backoff.Permanent(fmt.Errorf("%s: it has no id", doing))
+	}
+	doing += " " + l.ID
+	if l.Hash == "" {
+		l.Hash = deadletter.Hash(l.Body, l.Attributes)
+	}
+	l.State = deadletter.Parked
+	err = again(func() error {
+		parking, err = s.park(ctx, doing, l)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", doing, err)
+	}
+	return parking, nil
+}
+
+func (s *Letters) park(ctx context.Context, doing string, l deadletter.Letter) (deadletter.Parking, error) {
+	it, err := s.table.get(ctx, dead.doc(l.ID))
+	if err != nil {
+		return "", err
+	}
+	parking, as := deadletter.Fresh, shard.Clause{{Attr: PartitionKey, Op: shard.Absent}}
+	stored, r := facts(it), refOf(fields(it))
+	if len(it) > 0 {
+		parking, as = deadletter.Again, equal("ref", r.token)
+		if r.hash == "" { // an earlier version's: its message stays
+			l.Hash, as = "", shard.Clause{{Attr: "ref", Op: shard.Absent}}
+			return parking, s.write(ctx, doing, l.Facts, ref{}, as)
+		}
+		now, stands, err := s.messages.standing(ctx, l.ID, r)
+		switch {
+		case err != nil:
+			return "", err
+		case stands && l.Hash != r.hash:
+			return deadletter.Other, s.write(ctx, doing, l.Under(stored), now, as)
+		case stands && now == r && l.SameDeath(stored): // an earlier try stored it
+			return parking, nil
+		case stands:
+			return parking, s.write(ctx, doing, l.Facts, now, as)
+		}
+	}
+	if r, err = s.messages.keep(ctx, doing, l); err != nil {
+		return "", err
+	}
+	if err := s.write(ctx, doing, l.Facts, r, as); err != nil {
+		return "", err
+	}
+	// Somebody who parked it at the same time, or dropped it, may have taken this reference away.
+	now, stands, err := s.messages.standing(ctx, l.ID, r)
+	switch {
+	case err != nil:
+		return "", err
+	case !stands:
+		return "", errRefused
+	case now != r:
+		return parking, s.write(ctx, doing, l.Facts, now, equal("ref", r.token))
+	}
+	return parking, nil
+}
+
+// write writes the facts of a dead letter that is as the clause says.
+func (s *Letters) write(ctx context.Context, doing string, f deadletter.Facts, r ref, as shard.Clause) error {
+	c := []shard.Action{
+		setText(IndexPartition, dead.bucket(f.ID)),
+		setText(IndexSort, sortKey(f.Died, f.ID)),
+		setText("hash", r.hash),
+		setText("object", r.object),
+		setText("ref", r.token),
+		setText("reason", string(f.Reason)),
+		setText("detail", f.Detail),
+		setText("about", string(f.Doc)),
+		setBytes("order_key", string(f.Key)),
+		setNumber("event", int64(f.Event)),
+		setText("sink", f.Sink),
+		setText("lane", f.Lane),
+		setText("message", f.MessageID),
+		setTime("first_sent", f.FirstSent),
+		setTime("sent", f.Sent),
+		setNumber("refusals", f.Refusals),
+		setText("last_error", f.LastError),
+		setTime("died", f.Died),
+		setText("state", string(f.State)),
+	}
+	if f.FirstError != "" {
 		c = append(c, shard.Action{
-			Verb: shard.SetIfAbsent, Attr: "first_error", Val: shard.Value{Kind: shard.KindString, Text: l.FirstError},
+			Verb: shard.SetIfAbsent, Attr: "first_error", Val: shard.Value{Kind: shard.KindString, Text: f.FirstError},
 		})
 	}
-	old, err := s.put(ctx, "park", l.ID, l.Died, l.Body, l.Attributes, c)
-	return err == nil && len(old) == 0, err
+	_, err := s.table.change(ctx, doing, shard.Write{Doc: dead.doc(f.ID), Update: c, Cond: []shard.Clause{as}})
+	return err
 }
 
 func facts(it item) deadletter.Facts {
@@ -63,7 +160,7 @@ func facts(it item) deadletter.Facts {
 		ID: dead.id(f), Reason: deadletter.Reason(f.text("reason")),
 		Detail: f.text("detail"),
 		Doc:    shard.DocID(f.text("about")), Key: shard.OrderKey(f.bytes("order_key")), Event: int(f.number("event")),
-		Sink: f.text("sink"), Lane: f.text("lane"), MessageID: f.text("message"),
+		Sink: f.text("sink"), Lane: f.text("lane"), MessageID: f.text("message"), Hash: f.text("hash"),
 		FirstSent: f.time("first_sent"), Sent: f.time("sent"),
 		Refusals: f.number("refusals"), FirstError: f.text("first_error"), LastError: f.text("last_error"),
 		Died:  f.time("died"),
@@ -78,7 +175,8 @@ func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, 
 	if err != nil || len(it) == 0 {
 		return deadletter.Letter{}, false, err
 	}
-	body, attrs, ok, err := s.bodies.Get(ctx, id)
+	name := cmp.Or(refOf(fields(it)).object, id)
+	body, attrs, ok, err := s.bodies.Get(ctx, name)
 	if err != nil {
 		return deadletter.Letter{}, false, fmt.Errorf("get dead letter %s: %w", id, err)
 	}
@@ -87,6 +185,33 @@ func (s *Letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, 
 			fmt.Errorf("get dead letter %s: its message is gone: drop the dead letter and publish the document again", id))
 	}
 	return deadletter.Letter{Facts: facts(it), Body: body, Attributes: attrs}, true, nil
+}
+
+// Message reads the facts of those that refer to the message.
+func (s *Letters) Message(ctx context.Context, hash string) ([]deadletter.Facts, error) {
+	ids, err := s.messages.ids(ctx, hash)
+	if err != nil {
+		return nil, fmt.Errorf("list the dead letters of a message: %w", err)
+	}
+	found := make([]deadletter.Facts, len(ids))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxLoads)
+	for i, id := range ids {
+		g.Go(func() error {
+			it, err := s.table.get(ctx, dead.doc(id))
+			if err == nil && len(it) > 0 {
+				found[i] = facts(it)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("list the dead letters of a message: %w", err)
+	}
+	// A reference is older than its dead letter, and what drops both may end half way.
+	found = slices.DeleteFunc(found, func(f deadletter.Facts) bool { return f.Hash != hash })
+	slices.SortFunc(found, deadletter.ByPosition)
+	return found, nil
 }
 
 // List goes through the index, oldest first. It may return fewer than limit dead letters, even
@@ -137,7 +262,28 @@ func (s *Letters) MarkRedriven(ctx context.Context, id string, at time.Time, aut
 	return err
 }
 
-// Drop deletes the facts and then the message.
+// Drop lets the message go and then deletes the facts.
 func (s *Letters) Drop(ctx context.Context, id string) error {
-	return s.remove(ctx, "drop", id)
+	doing := "drop dead letter " + id
+	err := again(func() error {
+		it, err := s.table.get(ctx, dead.doc(id))
+		if err != nil {
+			return err
+		}
+		r := refOf(fields(it))
+		if r.hash == "" {
+			return s.remove(ctx, "drop", id)
+		}
+		if err := s.messages.release(ctx, doing, id, r); err != nil {
+			return err
+		}
+		_, err = s.table.change(ctx, doing, shard.Write{
+			Doc: dead.doc(id), Drop: true, Cond: []shard.Clause{equal("ref", r.token)},
+		})
+		return err // refused: it was parked again meanwhile
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
 }

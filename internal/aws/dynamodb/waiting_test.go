@@ -2,10 +2,12 @@ package dynamodb
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -15,8 +17,10 @@ import (
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/deadletter/deadlettertest"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/schedule/scheduletest"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // bucket makes a bucket at the emulator. Emulators forget it when they stop.
@@ -169,5 +173,193 @@ func TestARowOfADocumentNeverCarriesTheIndex(t *testing.T) {
 		if string(a) == IndexPartition || string(a) == IndexSort || string(a) == PartitionKey {
 			t.Errorf("attribute %s of a row is a key of the table or its index", a)
 		}
+	}
+}
+
+// counted are bodies in memory that count what is asked of them.
+type counted struct {
+	mu       sync.Mutex
+	bodies   map[string]string
+	puts     int
+	onDelete func() // before the next one; nil for nothing
+}
+
+func (c *counted) Put(_ context.Context, id, body string, _ map[string]queue.Attribute) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.puts++
+	c.bodies[id] = body
+	return nil
+}
+
+func (c *counted) Get(_ context.Context, id string) (string, map[string]queue.Attribute, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	body, ok := c.bodies[id]
+	return body, nil, ok, nil
+}
+
+func (c *counted) Delete(_ context.Context, id string) error {
+	if f := c.onDelete; f != nil {
+		c.onDelete = nil
+		f()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.bodies, id)
+	return nil
+}
+
+func TestAMessageOfManyDeadEventsIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.Emulator(t)
+	bodies := &counted{bodies: map[string]string{}}
+	store := NewLetters(New(cfg, create(t, cfg)), bodies)
+	var letters []deadletter.Letter
+	for i := range 40 {
+		l := deadletter.Letter{Body: "one message", Facts: deadletter.Facts{
+			ID: fmt.Sprint("id", i), Event: i, Reason: deadletter.RejectedBySink, Died: time.UnixMilli(1),
+			State: deadletter.Parked,
+		}}
+		letters = append(letters, l)
+		for range 2 {
+			if _, err := store.Park(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if bodies.puts != 1 || len(bodies.bodies) != 1 {
+		t.Errorf("%d puts into %d objects, want one", bodies.puts, len(bodies.bodies))
+	}
+	_, before, _ := store.items.table.Counts()
+	if _, err := store.Park(t.Context(), letters[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, after, _ := store.items.table.Counts(); after != before {
+		t.Errorf("%d writes for what an earlier try had stored, want none", after-before)
+	}
+	for _, l := range letters {
+		if len(bodies.bodies) != 1 {
+			t.Fatalf("%d objects, and %s is still there", len(bodies.bodies), l.ID)
+		}
+		if err := store.Drop(t.Context(), l.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(bodies.bodies) != 0 {
+		t.Errorf("%d objects after the last dead letter went, want none", len(bodies.bodies))
+	}
+	if it, err := store.table.get(t.Context(), message.doc(deadletter.Hash("one message", nil))); err != nil || it != nil {
+		t.Errorf("the message's item is %v, error %v, want none", it, err)
+	}
+}
+
+// The last dead letter of a message goes, and another one comes before the object is deleted.
+func TestWhoParksWhileTheMessageGoesKeepsIt(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.Emulator(t)
+	bodies := &counted{bodies: map[string]string{}}
+	store := NewLetters(New(cfg, create(t, cfg)), bodies)
+	park := func(id string) {
+		l := deadletter.Letter{Body: "message", Facts: deadletter.Facts{ID: id, Died: time.UnixMilli(1)}}
+		if _, err := store.Park(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	park("first")
+	bodies.onDelete = func() { park("second") }
+	if err := store.Drop(t.Context(), "first"); err != nil {
+		t.Fatal(err)
+	}
+	got, ok, err := store.Get(t.Context(), "second")
+	if err != nil || !ok || got.Body != "message" || len(bodies.bodies) != 1 {
+		t.Errorf("got %q, %v, %v, %d objects, want the message in one", got.Body, ok, err, len(bodies.bodies))
+	}
+}
+
+// Whoever drops a dead letter may be killed between any two calls. What follows is dropping it again,
+// or parking it again first.
+func TestDroppingThatEndedHalfWayGoesOn(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.Emulator(t)
+	for _, parkAgain := range []bool{false, true} {
+		for calls := 1; calls <= 3; calls++ {
+			bodies := &counted{bodies: map[string]string{}}
+			store := NewLetters(New(cfg, create(t, cfg)), bodies)
+			l := deadletter.Letter{Body: "message", Facts: deadletter.Facts{
+				ID: "a", Reason: deadletter.RejectedBySink, Died: time.UnixMilli(1), State: deadletter.Parked,
+			}}
+			park := func(want deadletter.Parking) {
+				t.Helper()
+				if got, err := store.Park(t.Context(), l); err != nil || got != want {
+					t.Fatalf("park: %s, %v, want %s", got, err, want)
+				}
+			}
+			park(deadletter.Fresh)
+			it, err := store.table.get(t.Context(), dead.doc("a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := refOf(fields(it))
+			// What release does, as far as it came.
+			for _, w := range []shard.Write{
+				{Doc: r.item(), Update: []shard.Action{setText(string(refAttr("a")), "")}}, {Doc: r.item(), Drop: true},
+			}[:min(calls, 2)] {
+				if _, err := store.table.change(t.Context(), "half a drop", w); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if calls == 3 {
+				_ = bodies.Delete(t.Context(), r.object)
+			}
+			if parkAgain {
+				park(deadletter.Again)
+				if got, ok, err := store.Get(t.Context(), "a"); err != nil || !ok || got.Body != l.Body {
+					t.Fatalf("after %d calls of a drop and parking again: %q, %v, %v", calls, got.Body, ok, err)
+				}
+			}
+			if err := store.Drop(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			if parkAgain && calls == 2 {
+				continue // the object of the half drop stays behind
+			}
+			if _, ok, _ := store.Get(t.Context(), "a"); ok || len(bodies.bodies) != 0 {
+				t.Errorf("after %d calls of a drop and another: there %v, %d objects", calls, ok, len(bodies.bodies))
+			}
+		}
+	}
+}
+
+// Earlier versions kept a message for each dead letter, under its id and without a hash.
+func TestADeadLetterOfAnEarlierVersionKeepsItsMessage(t *testing.T) {
+	t.Parallel()
+	cfg := awstest.Emulator(t)
+	bodies := &counted{bodies: map[string]string{}}
+	store := NewLetters(New(cfg, create(t, cfg)), bodies)
+	_, err := store.put(t.Context(), "park", "old", time.UnixMilli(5), "its message", nil, []shard.Action{
+		setText("reason", "rejected"), setText("about", "pages#1"), setText("message", "m-1"),
+		setTime("died", time.UnixMilli(5)), setText("state", "redriven"), count("redrives"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, ok, err := store.Get(t.Context(), "old")
+	if err != nil || !ok || got.Body != "its message" || got.Doc != "pages#1" || got.Hash != "" {
+		t.Fatalf("got %+v, %v, %v", got, ok, err)
+	}
+	got.Body = "another message"
+	if parking, err := store.Park(t.Context(), got); err != nil || parking != deadletter.Again {
+		t.Fatalf("park: %s, %v", parking, err)
+	}
+	got, _, err = store.Get(t.Context(), "old")
+	if err != nil || got.Body != "its message" || got.State != deadletter.Parked || got.Redrives != 1 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if list, _, err := store.List(t.Context(), deadletter.Filter{}, "", 10); err != nil || len(list) != 1 {
+		t.Errorf("listed %v, %v", list, err)
+	}
+	if err := store.Drop(t.Context(), "old"); err != nil || len(bodies.bodies) != 0 {
+		t.Errorf("drop: %v, %d messages", err, len(bodies.bodies))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ func Run(t *testing.T, open func(t *testing.T) deadletter.Store) {
 		"an absent dead letter is not there":                                          absent,
 		"a dead letter without an id is refused":                                      noID,
 		"storing a dead letter again stores it once, parks it and keeps its redrives": parksAgain,
+		"a message that is stored is not replaced by another one":                     replacesNothing,
+		"dead letters of one message share it until the last one goes":                sharesMessage,
+		"no dead letter loses its message to another one that goes":                   losesNoMessage,
 		"a redrive is counted and the dead letter stays":                              redriven,
 		"marking a dead letter that is not there makes none":                          markAbsent,
 		"a dropped dead letter is gone":                                               drops,
@@ -49,7 +53,7 @@ func (r *run) letter() deadletter.Letter {
 	r.n++
 	return deadletter.Letter{
 		Facts: deadletter.Facts{
-			ID: fmt.Sprintf("%s-%d", r.name, r.n), Reason: deadletter.RejectedBySink,
+			ID: fmt.Sprintf("%sx%d", r.name, r.n), Reason: deadletter.RejectedBySink,
 			Detail: "mapper_parsing_exception: field title",
 			Doc:    shard.DocID(fmt.Sprintf("pages#%s-%d", r.name, r.n)), Key: "\x00\x22\x30\x39\x00\xff", Event: 2,
 			Sink: "search", Lane: "bulk",
@@ -65,14 +69,14 @@ func (r *run) letter() deadletter.Letter {
 	}
 }
 
-func (r *run) park(t *testing.T, l deadletter.Letter, fresh bool) {
+func (r *run) park(t *testing.T, l deadletter.Letter, want deadletter.Parking) {
 	t.Helper()
 	got, err := r.Park(t.Context(), l)
 	if err != nil {
 		t.Fatalf("park: %v", err)
 	}
-	if got != fresh {
-		t.Errorf("park: fresh %v, want %v", got, fresh)
+	if got != want {
+		t.Errorf("park: %s, want %s", got, want)
 	}
 }
 
@@ -82,6 +86,7 @@ func (r *run) expect(t *testing.T, want deadletter.Letter) {
 	if err != nil || !ok {
 		t.Fatalf("get: %v, %v, want the dead letter", ok, err)
 	}
+	want.Hash = deadletter.Hash(want.Body, want.Attributes)
 	if g, w := utc(got.Facts), utc(want.Facts); g != w {
 		t.Errorf("facts %+v\nwant %+v", g, w)
 	}
@@ -102,14 +107,14 @@ func utc(f deadletter.Facts) deadletter.Facts {
 
 func roundTrip(t *testing.T, r *run) {
 	l := r.letter()
-	r.park(t, l, true)
+	r.park(t, l, deadletter.Fresh)
 	r.expect(t, l)
 }
 
 func largeLetter(t *testing.T, r *run) {
 	l := r.letter()
 	l.Body = strings.Repeat("größer\x7f", queue.MaxBytes/9)
-	r.park(t, l, true)
+	r.park(t, l, deadletter.Fresh)
 	r.expect(t, l)
 }
 
@@ -118,8 +123,111 @@ func undecodable(t *testing.T, r *run) {
 		ID: r.name, Reason: deadletter.Undecodable, Died: died,
 		State: deadletter.Parked,
 	}, Body: "not JSON"}
-	r.park(t, l, true)
+	r.park(t, l, deadletter.Fresh)
 	r.expect(t, l)
+}
+
+func replacesNothing(t *testing.T, r *run) {
+	first := r.letter()
+	r.park(t, first, deadletter.Fresh)
+	other := first
+	other.Body, other.Event, other.MessageID, other.Lane = "another message of the same version", 7, "m-2", "live"
+	other.FirstSent, other.Sent = died, died
+	other.Reason, other.LastError, other.Refusals = deadletter.Refusals, "later", 6
+	for range 2 {
+		r.park(t, other, deadletter.Other)
+		want := first
+		want.Reason, want.LastError, want.Refusals = other.Reason, other.LastError, other.Refusals
+		r.expect(t, want)
+	}
+	r.park(t, first, deadletter.Again)
+	r.expect(t, first)
+	if err := r.Drop(t.Context(), first.ID); err != nil {
+		t.Fatalf("drop: %v", err)
+	}
+	r.park(t, other, deadletter.Fresh)
+	r.expect(t, other)
+}
+
+// of is another dead letter of the same message.
+func (r *run) of(l deadletter.Letter) deadletter.Letter {
+	other := r.letter()
+	other.Body, other.Attributes, other.Event = l.Body, l.Attributes, l.Event+r.n
+	return other
+}
+
+func sharesMessage(t *testing.T, r *run) {
+	one := r.letter()
+	one.Body += r.name
+	two, three := r.of(one), r.of(one)
+	stranger := r.letter()
+	letters := []deadletter.Letter{one, two, three}
+	for _, l := range append(letters, stranger) {
+		r.park(t, l, deadletter.Fresh)
+	}
+	hash := deadletter.Hash(one.Body, one.Attributes)
+	for i, l := range letters {
+		found, err := r.Message(t.Context(), hash)
+		if err != nil {
+			t.Fatalf("list the message's: %v", err)
+		}
+		var ids, want []string
+		for _, f := range found {
+			ids = append(ids, f.ID)
+			full, _, _ := r.Get(t.Context(), f.ID)
+			if utc(f) != utc(full.Facts) {
+				t.Errorf("listed %+v, want %+v", f, full.Facts)
+			}
+		}
+		for _, l := range letters[i:] {
+			want = append(want, l.ID)
+			r.expect(t, l)
+		}
+		if !slices.Equal(ids, want) {
+			t.Errorf("the message has dead letters %v, want %v", ids, want)
+		}
+		for range 2 {
+			if err := r.Drop(t.Context(), l.ID); err != nil {
+				t.Fatalf("drop: %v", err)
+			}
+		}
+	}
+	if found, err := r.Message(t.Context(), hash); err != nil || len(found) != 0 {
+		t.Errorf("the message has dead letters %v, error %v, want none", found, err)
+	}
+	r.expect(t, stranger)
+	r.park(t, two, deadletter.Fresh)
+	r.expect(t, two)
+}
+
+// Dead letters of one message are parked and dropped beside each other.
+func losesNoMessage(t *testing.T, r *run) {
+	stays := r.letter()
+	stays.Body += r.name
+	goes := []deadletter.Letter{r.of(stays), r.of(stays), r.of(stays)}
+	for range 5 {
+		var wg sync.WaitGroup
+		for _, l := range append(goes, goes...) {
+			wg.Go(func() {
+				if _, err := r.Park(t.Context(), l); err != nil {
+					t.Errorf("park: %v", err)
+				}
+				if err := r.Drop(t.Context(), l.ID); err != nil {
+					t.Errorf("drop: %v", err)
+				}
+			})
+		}
+		wg.Go(func() {
+			if _, err := r.Park(t.Context(), stays); err != nil {
+				t.Errorf("park: %v", err)
+			}
+		})
+		wg.Wait()
+		r.expect(t, stays)
+		if err := r.Drop(t.Context(), stays.ID); err != nil {
+			t.Fatalf("drop: %v", err)
+		}
+	}
 }
 
 func absent(t *testing.T, r *run) {
@@ -138,10 +246,10 @@ func noID(t *testing.T, r *run) {
 
 func parksAgain(t *testing.T, r *run) {
 	l := r.letter()
-	r.park(t, l, true)
+	r.park(t, l, deadletter.Fresh)
 	again := l
 	again.LastError, again.Refusals, again.FirstError = "later", 6, "not the first"
-	r.park(t, again, false)
+	r.park(t, again, deadletter.Again)
 	again.FirstError = "first"
 	r.expect(t, again)
 
@@ -151,7 +259,7 @@ func parksAgain(t *testing.T, r *run) {
 			t.Fatalf("mark: %v", err)
 		}
 	}
-	r.park(t, again, false)
+	r.park(t, again, deadletter.Again)
 	again.RedrivenAt, again.Redrives, again.Auto = at, 2, 1
 	r.expect(t, again)
 	if got := r.all(t, deadletter.Filter{}, 1000); len(got) != 1 {
@@ -161,7 +269,7 @@ func parksAgain(t *testing.T, r *run) {
 
 func redriven(t *testing.T, r *run) {
 	l := r.letter()
-	r.park(t, l, true)
+	r.park(t, l, deadletter.Fresh)
 	for i, auto := range []bool{true, false, true} {
 		l.RedrivenAt = died.Add(time.Duration(i+1) * time.Hour)
 		if err := r.MarkRedriven(t.Context(), l.ID, l.RedrivenAt, auto); err != nil {
@@ -181,7 +289,7 @@ func markAbsent(t *testing.T, r *run) {
 
 func drops(t *testing.T, r *run) {
 	l := r.letter()
-	r.park(t, l, true)
+	r.park(t, l, deadletter.Fresh)
 	for range 2 {
 		if err := r.Drop(t.Context(), l.ID); err != nil {
 			t.Fatalf("drop: %v", err)
@@ -193,7 +301,7 @@ func drops(t *testing.T, r *run) {
 	if got := r.all(t, deadletter.Filter{}, 1000); len(got) != 0 {
 		t.Errorf("%d dead letters listed, want none", len(got))
 	}
-	r.park(t, l, true)
+	r.park(t, l, deadletter.Fresh)
 }
 
 // all walks through the list, checks its order and returns the ids that are this test's.
@@ -228,7 +336,7 @@ func lists(t *testing.T, r *run) {
 		want = append(want, letters[i].ID)
 	}
 	for i := range letters {
-		r.park(t, letters[i*5%len(letters)], true)
+		r.park(t, letters[i*5%len(letters)], deadletter.Fresh)
 	}
 	for _, limit := range []int{1, 4, 1000} {
 		if got := r.all(t, deadletter.Filter{}, limit); !slices.Equal(got, want) {
@@ -253,7 +361,7 @@ func filters(t *testing.T, r *run) {
 	d.Doc = shard.DocID(c + "x#1")
 	e.Doc, e.Key, e.Reason = "", "", deadletter.Undecodable
 	for _, l := range []deadletter.Letter{a, b, d, e} {
-		r.park(t, l, true)
+		r.park(t, l, deadletter.Fresh)
 	}
 	if err := r.MarkRedriven(t.Context(), d.ID, died, false); err != nil {
 		t.Fatalf("mark: %v", err)
@@ -285,13 +393,14 @@ func filters(t *testing.T, r *run) {
 
 func endedContext(t *testing.T, r *run) {
 	l := r.letter()
-	r.park(t, l, true)
+	r.park(t, l, deadletter.Fresh)
 	ended := storetest.Ended(t)
 	_, park := r.Park(ended, l)
+	_, message := r.Message(ended, deadletter.Hash(l.Body, l.Attributes))
 	_, found, get := r.Get(ended, l.ID)
 	_, _, list := r.List(ended, deadletter.Filter{}, "", 10)
 	storetest.Failed(t, map[string]error{
-		"park": park, "get": get, "list": list, "mark": r.MarkRedriven(ended, l.ID, died, true),
+		"park": park, "get": get, "message": message, "list": list, "mark": r.MarkRedriven(ended, l.ID, died, true),
 		"drop": r.Drop(ended, l.ID),
 	})
 	if found {

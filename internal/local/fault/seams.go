@@ -209,9 +209,14 @@ type letters struct {
 	s deadletter.Store
 }
 
-func (d letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
+func (d letters) Park(ctx context.Context, l deadletter.Letter) (deadletter.Parking, error) {
 	return ask(ctx, d.v, Op{Service: Bucket, Call: "PutLetter", Doc: l.Doc, Count: 1},
-		func(ctx context.Context) (bool, error) { return d.s.Park(ctx, l) })
+		func(ctx context.Context) (deadletter.Parking, error) { return d.s.Park(ctx, l) })
+}
+
+func (d letters) Message(ctx context.Context, hash string) ([]deadletter.Facts, error) {
+	return ask(ctx, d.v, Op{Service: Table, Call: "ListMessage", Count: 1},
+		func(ctx context.Context) ([]deadletter.Facts, error) { return d.s.Message(ctx, hash) })
 }
 
 func (d letters) Get(ctx context.Context, id string) (deadletter.Letter, bool, error) {

@@ -5,42 +5,67 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/queue"
 )
 
 // DeadLetters keeps dead letters.
 type DeadLetters struct {
-	mu      sync.Mutex
-	letters map[string]deadletter.Letter
+	mu       sync.Mutex
+	letters  map[string]deadletter.Facts
+	messages map[string]*deadMessage // by hash
+}
+
+// deadMessage is what the dead letters of one message share.
+type deadMessage struct {
+	body  string
+	attrs map[string]queue.Attribute
+	ids   map[string]bool
 }
 
 var _ deadletter.Store = (*DeadLetters)(nil)
 
 // NewDeadLetters returns an empty store.
-func NewDeadLetters() *DeadLetters { return &DeadLetters{letters: map[string]deadletter.Letter{}} }
+func NewDeadLetters() *DeadLetters {
+	return &DeadLetters{letters: map[string]deadletter.Facts{}, messages: map[string]*deadMessage{}}
+}
 
-// Park keeps the dead letter. One that is there already takes the new facts and keeps its redrives
-// and its first error.
-func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
+// Park keeps the dead letter. One that is there already takes the new facts and keeps its message,
+// its redrives and its first error.
+func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (deadletter.Parking, error) {
 	if err := ctx.Err(); err != nil {
-		return false, fmt.Errorf("park dead letter: %w", err)
+		return "", fmt.Errorf("park dead letter: %w", err)
 	}
 	if l.ID == "" {
-		return false, fmt.Errorf("park dead letter: the id is empty")
+		return "", fmt.Errorf("park dead letter: the id is empty")
 	}
-	l.State, l.Attributes = deadletter.Parked, maps.Clone(l.Attributes)
+	f := l.Facts
+	f.State = deadletter.Parked
+	if f.Hash == "" {
+		f.Hash = deadletter.Hash(l.Body, l.Attributes)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old, known := s.letters[l.ID]
-	if known {
-		l.RedrivenAt, l.Redrives, l.Auto = old.RedrivenAt, old.Redrives, old.Auto
-		l.FirstError = cmp.Or(old.FirstError, l.FirstError)
+	parking := deadletter.Fresh
+	if old, known := s.letters[l.ID]; known {
+		parking = deadletter.Again
+		if f.Hash != old.Hash {
+			parking = deadletter.Other
+			f = f.Under(old)
+		}
+		f.RedrivenAt, f.Redrives, f.Auto = old.RedrivenAt, old.Redrives, old.Auto
+		f.FirstError = cmp.Or(old.FirstError, f.FirstError)
 	}
-	s.letters[l.ID] = l
-	return !known, nil
+	if s.messages[f.Hash] == nil {
+		s.messages[f.Hash] = &deadMessage{l.Body, maps.Clone(l.Attributes), map[string]bool{}}
+	}
+	s.messages[f.Hash].ids[f.ID] = true
+	s.letters[f.ID] = f
+	return parking, nil
 }
 
 // Get returns a copy.
@@ -50,9 +75,29 @@ func (s *DeadLetters) Get(ctx context.Context, id string) (deadletter.Letter, bo
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l, ok := s.letters[id]
-	l.Attributes = maps.Clone(l.Attributes)
-	return l, ok, nil
+	f, ok := s.letters[id]
+	if !ok {
+		return deadletter.Letter{}, false, nil
+	}
+	m := s.messages[f.Hash]
+	return deadletter.Letter{Facts: f, Body: m.body, Attributes: maps.Clone(m.attrs)}, true, nil
+}
+
+// Message looks the dead letters of a message up.
+func (s *DeadLetters) Message(ctx context.Context, hash string) ([]deadletter.Facts, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("list the dead letters of a message: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []deadletter.Facts
+	if m := s.messages[hash]; m != nil {
+		for id := range m.ids {
+			all = append(all, s.letters[id])
+		}
+	}
+	slices.SortFunc(all, deadletter.ByPosition)
+	return all, nil
 }
 
 // List sorts by when the dead letters died, then by id; the cursor is where the last one stood.
@@ -66,8 +111,8 @@ func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor stri
 	defer s.mu.Unlock()
 	var all []deadletter.Facts
 	for _, l := range s.letters {
-		if f.Matches(l.Facts) {
-			all = append(all, l.Facts)
+		if f.Matches(l) {
+			all = append(all, l)
 		}
 	}
 	page, next, err := pageOf(all, cursor, limit, func(f deadletter.Facts) position { return position{f.Died, f.ID} })
@@ -104,6 +149,12 @@ func (s *DeadLetters) Drop(ctx context.Context, id string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.letters, id)
+	if f, ok := s.letters[id]; ok {
+		m := s.messages[f.Hash]
+		if delete(m.ids, id); len(m.ids) == 0 {
+			delete(s.messages, f.Hash)
+		}
+		delete(s.letters, id)
+	}
 	return nil
 }

@@ -44,12 +44,12 @@ func (f flights) Continue(ctx context.Context, id flight.ID, n int, s flight.Sta
 	return f.Flights.Continue(ctx, id, n, s)
 }
 
-func (s letters) Park(ctx context.Context, l deadletter.Letter) (bool, error) {
-	fresh, err := s.DeadLetters.Park(ctx, l)
+func (s letters) Park(ctx context.Context, l deadletter.Letter) (deadletter.Parking, error) {
+	parking, err := s.DeadLetters.Park(ctx, l)
 	if err == nil {
 		s.w.oracle.parked(l.Facts)
 	}
-	return fresh, err
+	return parking, err
 }
 
 func (s letters) Drop(ctx context.Context, id string) error {
