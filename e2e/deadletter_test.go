@@ -77,7 +77,7 @@ func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	if shown.Body != poison.Body() {
 		t.Errorf("the dead letter's body is %q, want what was sent: %q", shown.Body, poison.Body())
 	}
-	s.Says(t, 0, "Version 2 is in the sink; the newer version 3 is a dead letter (rejected)", "explain", string(key))
+	s.Says(t, 3, "Version 2 is in the sink; the newer version 3 is a dead letter (rejected)", "explain", string(key))
 	var told operate.Explanation
 	s.JSON(t, &told, "explain", string(key), "--logs", "15m")
 	if !slices.ContainsFunc(told.Decisions, func(d operate.Decision) bool {

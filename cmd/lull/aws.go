@@ -53,7 +53,8 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		return nil, nil, err
 	}
 	client := awssqs.NewFromConfig(a)
-	urls := map[string]string{} // by queue name
+	urls := map[string]string{}  // by queue name
+	owner := map[string]string{} // the sink, by queue name
 	queues := map[string]queue.Queue{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
 		for _, q := range []string{n.Queue(name, flight.Live), n.Queue(name, flight.Bulk), n.DeadQueue(name)} {
@@ -62,6 +63,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 				return nil, nil, fmt.Errorf("find queue %s of stack %s in %s (not deployed, or access denied): %w", q,
 					cfg.Stack, a.Region, err)
 			}
+			owner[q] = name
 			urls[q], queues[q] = aws.ToString(out.QueueUrl), sqs.New(a, aws.ToString(out.QueueUrl))
 		}
 	}
@@ -81,11 +83,13 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 				if err != nil {
 					return nil, err
 				}
+				s.Sink = owner[q]
 				out = append(out, s)
 			}
 			return out, nil
 		},
-		Readers: map[string]sink.Reader{}, Sinks: map[string]sink.Sink{}, Sources: sources, Config: cfg, Clock: clock.System{},
+		Readers: map[string]sink.Reader{}, Unread: map[string]error{},
+		Hint: "a sink inside a VPC answers index, and nobody outside", Sinks: map[string]sink.Sink{}, Sources: sources, Config: cfg, Clock: clock.System{},
 		Journal: newAudit(app.err),
 	}
 	if app.logs > 0 {
@@ -99,6 +103,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		// Reading the sink is a convenience: an operator may have no way to it.
 		s, err := app.openSink(ctx, cfg, name, "")
 		if err != nil {
+			o.Unread[name] = err
 			continue
 		}
 		closes = append(closes, s)

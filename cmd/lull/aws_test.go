@@ -177,7 +177,7 @@ func TestExplainReadsWhatFunctionsLogged(t *testing.T) {
 	a := newAccount(t, map[string]awstest.Reply{"FilterLogEvents": events})
 	got := a.ask(t, "explain", "content#a", "--logs", "3h")
 	got.want(t, "logs without a row", exitMissing)
-	for _, want := range []string{"DECISIONS", "2026-11-20 12:00:00.000", "released", "index, throttled: http 429"} {
+	for _, want := range []string{"DECISIONS", "2026-11-20 12:00:00.000", "released", "index, throttled: http 429", "VPC"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%q is missing in\n%s", want, got.out)
 		}

@@ -59,8 +59,12 @@ func (a *app) explainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explain KEY", Short: "Say why a document is as fresh as it is", Args: cobra.ExactArgs(1),
 		Long: "Prints everything known about a document: its row, its version in the sink, the messages that " +
-			"wait for it, its dead letters, and the latest decisions. One sentence says why the document is as " +
-			"fresh as it is. KEY is <collection>#<id>.\n\n" +
+			"wait for it, its scheduled events, its dead letters, and the latest decisions. At the end it says in " +
+			"one word what state the document is in, and why it is as fresh as it is. KEY is " +
+			"<collection>#<id>.\n\n" +
+			"States:\n\n" + states() + "\n\n" +
+			"It compares the sink's document with the row. A sink that it cannot reach, such as one in a VPC, is " +
+			"named as such and changes nothing of the rest.\n\n" +
 			"A 'lull dev' keeps its latest decisions. A deployed stack has them in its functions' logs: --logs " +
 			"reads those of the last hours, with the reader's role. At the log level INFO the logs tell what " +
 			"went wrong and what must be audited, at DEBUG everything. At most 200 lines are shown.",
@@ -88,16 +92,48 @@ func (a *app) explainCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		err = a.print(x, func(w io.Writer) { explain(w, x) })
-		if err == nil && !x.Known {
-			return &exitError{exitMissing, fmt.Errorf("%s: %w", key, errUnknownKey)}
+		if err = a.print(x, func(w io.Writer) { explain(w, x) }); err != nil {
+			return err
 		}
-		return err
+		switch code := explained(x); code {
+		case exitOK:
+			return nil
+		case exitMissing:
+			return &exitError{code, fmt.Errorf("%s: %w", key, errUnknownKey)}
+		default:
+			return &exitError{code, nil}
+		}
 	})
 	return exits(c, map[int]string{
-		exitOK: "it was explained", exitFailed: "the stack did not answer", exitUsage: "usage or settings",
+		exitOK:      "it is fresh, or on its way",
+		exitFailed:  "the stack did not answer",
+		exitUsage:   "usage or settings",
+		exitLetters: "its newest version is a dead letter",
 		exitMissing: "the document is unknown",
+		exitWrong:   "it does not become right by itself: the sentence says what to do",
 	})
+}
+
+// states lists the states, for help.
+func states() string {
+	var lines []string
+	for _, m := range operate.States() {
+		lines = append(lines, fmt.Sprintf("  - %s: %s", m.State, m.Text))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// explained is the exit code of an explanation.
+func explained(x operate.Explanation) int {
+	switch {
+	case !x.Known:
+		return exitMissing
+	case x.State.Wrong():
+		return exitWrong
+	case x.State == operate.StateDead:
+		return exitLetters
+	}
+	return exitOK
 }
 
 // maxLogs is as long as the functions' logs are kept, unless your own stack keeps them longer.
@@ -124,6 +160,13 @@ func explain(w io.Writer, x operate.Explanation) {
 				h.Due.UTC().Format(clockLayout), h.Receives, h.MessageID)
 		}
 	}
+	if len(x.Scheduled) > 0 {
+		fmt.Fprintln(w, "\nSCHEDULED")
+		for _, p := range x.Scheduled {
+			terminal.Printf(w, "  v%s\tnot before %s\tmessage %s\n", p.Version, p.NotBefore.UTC().Format(dayLayout),
+				p.MessageID)
+		}
+	}
 	if len(x.Letters) > 0 {
 		fmt.Fprintln(w, "\nDEAD LETTERS")
 		for _, l := range x.Letters {
@@ -136,7 +179,7 @@ func explain(w io.Writer, x operate.Explanation) {
 			terminal.Printf(w, "  %s\t%s\t%s\n", d.At.UTC().Format(dayLayout), d.Step, d.Text)
 		}
 	}
-	terminal.Printf(w, "\n%s\n", x.Sentence)
+	terminal.Printf(w, "\n%s: %s\n", x.State, x.Sentence)
 }
 
 // Layouts for times of today, and for times that may be days ago.

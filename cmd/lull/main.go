@@ -25,6 +25,7 @@ const (
 	exitUsage   = 2 // usage or configuration, before anything was read or changed
 	exitLetters = 3 // settled, but dead letters are parked
 	exitMissing = 4 // not found, or timed out
+	exitWrong   = 5 // row and sink do not agree, or cannot go on: somebody has to act
 )
 
 // exitError carries an exit code. A nil err prints nothing: everything has been printed already.

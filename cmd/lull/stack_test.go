@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 func TestCommandsPublishWaitAndShow(t *testing.T) {
@@ -83,7 +85,10 @@ func TestExplainShowsWhatIsHeld(t *testing.T) {
 		t.Errorf("cancel: %+v", letter)
 	}
 	s.ask("cancel", "content#a").want(t, "cancel again", exitMissing, "nothing is pending")
-	s.ask("explain", "content#a").want(t, "explain", exitOK, "DEAD LETTERS", "version 1 is a dead letter (cancelled)")
+	if a := s.ask("explain", "content#a"); a.code != exitLetters || !strings.Contains(a.out, "DEAD LETTERS") ||
+		!strings.Contains(a.out, "version 1 is a dead letter (cancelled)") {
+		t.Errorf("explain: exit %d: %s", a.code, a.out)
+	}
 	s.ask("wait", "content#a", "--version", "1").want(t, "wait for a dead letter", exitLetters, "cancelled")
 }
 
@@ -322,3 +327,30 @@ func TestNobodyPrintsThePasswordOfAnAddress(t *testing.T) {
 		t.Errorf("checkpoint %q, error %v", kept, err)
 	}
 }
+
+// Scripts act on the exit code: each state has one.
+func TestExplainHasAnExitCodeForEveryState(t *testing.T) {
+	t.Parallel()
+	codes := map[operate.State]int{
+		operate.StateDead: exitLetters, operate.StateNobody: exitMissing, operate.StateBlocked: exitWrong,
+		operate.StateFarAhead: exitWrong, operate.StateSinkLost: exitWrong, operate.StateSinkOlder: exitWrong,
+		operate.StateSinkNewer: exitWrong, operate.StateSinkKept: exitWrong, operate.StateUnreadable: exitWrong,
+	}
+	for _, m := range operate.States() {
+		x := operate.Explanation{Key: "content#a", State: m.State, Known: m.State != operate.StateNobody, Sentence: m.Text}
+		server := httptest.NewServer(operate.Handler(one{x: x}))
+		t.Cleanup(server.Close)
+		if a := lull(t, "", "explain", "content#a", "--dev", server.URL); a.code != codes[m.State] ||
+			!strings.Contains(a.out, string(m.State)+": "+m.Text) {
+			t.Errorf("%s: exit %d, want %d: %s%s", m.State, a.code, codes[m.State], a.out, a.errors)
+		}
+	}
+}
+
+// one is a stack with one explanation.
+type one struct {
+	operate.API
+	x operate.Explanation
+}
+
+func (o one) Explain(context.Context, shard.DocID) (operate.Explanation, error) { return o.x, nil }

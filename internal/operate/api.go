@@ -97,6 +97,7 @@ type Status struct {
 // QueueStatus counts the messages of a queue, approximately on AWS.
 type QueueStatus struct {
 	Queue    string `json:"queue"`
+	Sink     string `json:"sink"` // whose queue it is
 	Visible  int    `json:"visible"`
 	InFlight int    `json:"in_flight"`
 	Delayed  int    `json:"delayed"`
@@ -112,18 +113,20 @@ type SinkStatus struct {
 
 // Explanation is everything known about a document, ending in one sentence.
 type Explanation struct {
-	Key       shard.DocID    `json:"key"`
-	Known     bool           `json:"known"`            // there is a row or a dead letter
-	Row       map[string]any `json:"row"`              // order keys in print, times as text
-	InSink    string         `json:"in_sink"`          // the version in the sink, "" for none
-	Committed string         `json:"committed"`        // order key in print
-	Pending   string         `json:"pending"`          // order key in print
-	Version   string         `json:"version"`          // the committed version, for people
-	Flight    string         `json:"flight,omitempty"` // that holds the pending version
-	Held      []Held         `json:"held,omitempty"`   // the messages of that flight that are about the document
-	Letters   []Letter       `json:"dead_letters,omitempty"`
-	Decisions []Decision     `json:"decisions,omitempty"` // the latest, where the stack keeps them
-	Sentence  string         `json:"sentence"`
+	Key       shard.DocID      `json:"key"`
+	State     State            `json:"state"`
+	Known     bool             `json:"known"`               // there is anything about it, in the sink or elsewhere
+	Row       map[string]any   `json:"row"`                 // order keys in print, times as text
+	InSink    string           `json:"in_sink"`             // the version in the sink, "" for none, "unknown: why"
+	Committed string           `json:"committed"`           // order key in print
+	Pending   string           `json:"pending"`             // order key in print
+	Version   string           `json:"version"`             // the committed version, for people
+	Flight    string           `json:"flight,omitempty"`    // that holds the pending version
+	Held      []Held           `json:"held,omitempty"`      // the messages of that flight that are about the document
+	Scheduled []ScheduledEvent `json:"scheduled,omitempty"` // the events that wait for their time
+	Letters   []Letter         `json:"dead_letters,omitempty"`
+	Decisions []Decision       `json:"decisions,omitempty"` // the latest, where the stack keeps them
+	Sentence  string           `json:"sentence"`
 }
 
 // ScheduledEvent is an event that waits for its time.

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -17,44 +17,151 @@ import (
 // says more than the sink.
 const sinkPatience = 5 * time.Second
 
-// Explain gathers row, sink, dead letters and decisions, and ends in one sentence.
-func (o *Operator) Explain(ctx context.Context, key shard.DocID) (Explanation, error) {
+// Explain gathers row, sink, dead letters, schedule and decisions, and says what they come to.
+func (o *Operator) Explain(ctx context.Context, key shard.DocID) (x Explanation, err error) {
+	failed := func(err error) (Explanation, error) { return Explanation{}, fmt.Errorf("explain %s: %w", key, err) }
 	name, _ := o.Config.SinkFor(string(key.Collection()))
-	rows, err := o.Shards.Read(ctx, []shard.DocID{key, shard.HealthRow(name)}, shard.Consistent)
+	e := evidence{
+		timing: o.Config.Timing(key.Collection()), visibility: o.Config.Queues.Visibility, collection: key.Collection(),
+		patience: o.Config.Lease(name) + 2*time.Second,
+	}
+	if err := o.look(ctx, key, name, &e); err != nil {
+		return failed(err)
+	}
+	if e.letters, err = o.Letters(ctx, LetterFilter{Key: key}); err != nil {
+		return failed(err)
+	}
+	if e.held, err = o.held(ctx, e.row); err != nil {
+		return failed(err)
+	}
+	planned, _, err := o.scheduled(ctx, key)
 	if err != nil {
-		return Explanation{}, fmt.Errorf("explain %s: %w", key, err)
+		return failed(err)
 	}
-	row, health := rows[0], rows[1]
-	x := Explanation{
-		Key: key, Row: Readable(row), Committed: row.Committed.String(), Pending: row.Pending.String(),
-		Version: row.Committed.VersionText(),
-		Flight:  row.Flight,
-	}
-	if o.Readers[name] != nil {
-		patient, cancel := context.WithTimeout(ctx, sinkPatience)
-		defer cancel()
-		switch d, err := o.Get(patient, key); {
-		case err == nil:
-			x.InSink = d.Version
-		case !errors.Is(err, ErrNotFound):
-			x.InSink = "unknown: " + err.Error()
+	for _, p := range planned {
+		// What is not newer than the committed version will be stale when its time comes.
+		if k, err := shard.ParseOrderKey(p.OrderKey); err == nil && k > e.row.Committed {
+			e.planned = append(e.planned, p)
 		}
 	}
-	if x.Letters, err = o.Letters(ctx, LetterFilter{Key: key}); err != nil {
-		return Explanation{}, fmt.Errorf("explain %s: %w", key, err)
+	if !e.row.Exists() {
+		e.undecoded = o.undecoded(ctx, name)
 	}
-	if x.Held, err = o.held(ctx, row); err != nil {
-		return Explanation{}, fmt.Errorf("explain %s: %w", key, err)
+	e.now = shard.MicrosOf(o.Clock.Now())
+	e.ahead = o.farAhead(e.row.Committed)
+	x = Explanation{
+		Key: key, Row: Readable(e.row), Committed: e.row.Committed.String(), Pending: e.row.Pending.String(),
+		Version: e.row.Committed.VersionText(), Flight: e.row.Flight, InSink: e.sink.version, Held: e.held,
+		Scheduled: planned, Letters: e.letters,
+	}
+	if e.sink.why != "" {
+		x.InSink = "unknown: " + e.sink.why
 	}
 	if o.History != nil {
 		if x.Decisions, err = o.History(ctx, key); err != nil {
-			return Explanation{}, fmt.Errorf("explain %s: read its history: %w", key, err)
+			return failed(fmt.Errorf("read its history: %w", err))
 		}
 	}
-	x.Known = row.Exists() || len(x.Letters) > 0
-	x.Sentence = sentence(row, health, x.Letters, shard.MicrosOf(o.Clock.Now()), o.Config.Timing(key.Collection()))
+	x.State, x.Sentence = e.verdict()
+	x.Known = x.State != StateNobody
 	return x, nil
 }
+
+// looks is how often Explain reads the row again where it changes while the sink is asked.
+const looks = 3
+
+// look reads the row and asks the sink, so that both are of the same moment.
+func (o *Operator) look(ctx context.Context, key shard.DocID, sink string, e *evidence) error {
+	read := func() (shard.Row, error) {
+		rows, err := o.Shards.Read(ctx, []shard.DocID{key, shard.HealthRow(sink)}, shard.Consistent)
+		if err != nil {
+			return shard.Row{}, err
+		}
+		e.health = rows[1]
+		return rows[0], nil
+	}
+	row, err := read()
+	for range looks {
+		if err != nil {
+			return err
+		}
+		e.row, e.sink = row, o.askSink(ctx, key, sink)
+		if row, err = read(); err == nil && row == e.row {
+			return nil
+		}
+	}
+	e.row, e.sink = row, sinkAnswer{why: "its row changed each time"}
+	return err
+}
+
+var errUnread = errors.New("it cannot be read from here")
+
+// askSink reads the document back. A sink that cannot be asked changes nothing of the rest.
+func (o *Operator) askSink(ctx context.Context, key shard.DocID, name string) sinkAnswer {
+	unasked := func(err error) sinkAnswer {
+		if o.Hint != "" {
+			err = fmt.Errorf("%w; %s", err, o.Hint)
+		}
+		return sinkAnswer{why: err.Error()}
+	}
+	r := o.Readers[name]
+	if r == nil {
+		return unasked(cmp.Or(o.Unread[name], errUnread))
+	}
+	patient, cancel := context.WithTimeout(ctx, sinkPatience)
+	defer cancel()
+	s, found, err := r.Get(patient, key)
+	if err != nil {
+		return unasked(err)
+	}
+	a := sinkAnswer{found: found, version: s.Version, at: s.Indexed}
+	if k, err := shard.ParseOrderKey(s.Key); err == nil {
+		a.key = k
+	} else if found && a.version == "" {
+		a.version = "not lull's"
+	}
+	return a
+}
+
+// undecoded counts the messages that nobody has decoded yet: 0 where the queues cannot be asked.
+func (o *Operator) undecoded(ctx context.Context, sink string) (n int) {
+	counts, err := o.Counts(ctx)
+	if err != nil {
+		return 0
+	}
+	for _, q := range counts {
+		if q.Sink == sink {
+			n += q.Visible + q.InFlight + q.Delayed
+		}
+	}
+	return n
+}
+
+// farAhead says why a committed version leaves every later one behind; empty where it does not. It
+// takes the widest bounds of all sources, because a row does not say which one an event came from.
+func (o *Operator) farAhead(k shard.OrderKey) string {
+	p, err := k.Parts()
+	if err != nil {
+		return ""
+	}
+	var ahead time.Duration
+	for _, s := range o.Config.Sources {
+		ahead = max(ahead, s.MaxAhead)
+	}
+	latest, err := shard.TimeVersion(o.Clock.Now().Add(ahead))
+	switch began := p.Run.Time(); {
+	case err == nil && p.Version.Class() == shard.ClassTime && p.Version.Compare(latest) > 0:
+		return "it is a time that has not come"
+	case p.Run != (shard.Run{}) && began.After(o.Clock.Now().Add(time.Hour)):
+		return fmt.Sprintf("its resync run is to begin at %s", began.UTC().Format(time.RFC3339))
+	case p.Version.Class() == shard.ClassInt && len(p.Version.Text()) > maxDigits:
+		return fmt.Sprintf("it has %d digits", len(p.Version.Text()))
+	}
+	return ""
+}
+
+// maxDigits is how many digits a counter of 64 bits has. No upstream counts further.
+const maxDigits = 20
 
 // held lists the messages about the row's document in its flight, newest version first: none where
 // the flight has ended.
@@ -86,104 +193,6 @@ func (o *Operator) held(ctx context.Context, row shard.Row) ([]Held, error) {
 	slices.SortStableFunc(out, func(a, b Held) int { return strings.Compare(b.OrderKey, a.OrderKey) })
 	return out, nil
 }
-
-// sentence says why the document is as fresh as it is.
-func sentence(r, health shard.Row, letters []Letter, now shard.Micros, t shard.Timing) string {
-	k := r.Pending
-	switch {
-	case !r.Exists() && len(letters) == 1:
-		return fmt.Sprintf("Nothing was ever committed: its only event is a dead letter (%s).", letters[0].Reason)
-	case !r.Exists() && len(letters) > 1:
-		return fmt.Sprintf("Nothing was ever committed: its only events are %d dead letters, the last for %s.",
-			len(letters), letters[len(letters)-1].Reason)
-	case !r.Exists():
-		return "No event of this document was ever judged, or its row was deleted after the retention of rows."
-	case r.Foreign():
-		return "Its row has a newer schema than this program: update lull."
-	case k == "" || k <= r.Committed:
-		return restingSentence(r, letters)
-	}
-	v := k.VersionText()
-	switch {
-	case r.Leased(now):
-		return fmt.Sprintf("Version %s is being written: the lease runs until %s.", v, clockText(r.LeaseUntil))
-	case health.OpenUntil != 0:
-		return fmt.Sprintf("Version %s waits for the sink, which is unhealthy: nothing is claimed before %s.", v,
-			clockText(health.OpenUntil))
-	case r.Claimed > k:
-		return fmt.Sprintf(
-			"Version %s waits because version %s was claimed, got no answer and may be in the sink: redrive its dead "+
-				"letter first.", v, r.Claimed.VersionText())
-	case r.Attempts > 0:
-		return fmt.Sprintf("Version %s was claimed %d times without an answer; it is retried in smaller groups.",
-			v, r.Attempts)
-	case r.Refusals > 0:
-		return fmt.Sprintf("Version %s was refused by the sink %d times (%s); it is retried after a back-off.", v,
-			r.Refusals, r.LastError)
-	}
-	waited := now.Sub(r.BurstStart)
-	if waited > t.MaxWait+t.CapGrace+time.Minute {
-		return fmt.Sprintf(
-			"Version %s has been pending for %s, longer than the cap of %s: its message will be received again when "+
-				"its visibility ends; see `lull status`.",
-			v, waited.Round(time.Second), t.MaxWait)
-	}
-	return fmt.Sprintf(
-		"Version %s waits for the lull: %s into its burst; written %s after the last change, at the latest %s after "+
-			"the first.",
-		v, waited.Round(100*time.Millisecond), t.Quiet, t.MaxWait)
-}
-
-// restingSentence is for a row that has nothing pending.
-func restingSentence(r shard.Row, letters []Letter) string {
-	newest := newestLetter(r, letters)
-	switch {
-	case newest == nil && r.Committed == "":
-		return "Nothing is committed and nothing is pending: its version is a dead letter that was dropped."
-	case newest == nil:
-		what := "is in the sink"
-		if r.CommittedOp == shard.Delete {
-			what = "deleted it"
-		}
-		return fmt.Sprintf("It is fresh: version %s %s since %s, and nothing newer is known.", r.Committed.VersionText(),
-			what, clockText(r.LastWrite))
-	}
-	now, then := "Nothing is in the sink",
-		"an older good version follows by itself if one is held; otherwise fix the cause and `lull dead redrive`"
-	if r.Committed != "" {
-		now, then = fmt.Sprintf("Version %s is in the sink", r.Committed.VersionText()),
-			"fix the cause and `lull dead redrive`"
-		if r.CommittedOp == shard.Delete {
-			now = fmt.Sprintf("It was deleted by version %s", r.Committed.VersionText())
-		}
-	}
-	what := "the newer version"
-	if r.Committed == "" {
-		what = "version"
-	}
-	if newest.State == deadletter.Redriven {
-		return fmt.Sprintf("%s; %s %s, a dead letter (%s), was redriven at %s and is judged when it is received.",
-			now, what, newest.Version, newest.Reason,
-			newest.Redriven.UTC().Format(clockLayout))
-	}
-	return fmt.Sprintf("%s; %s %s is a dead letter (%s): %s.", now, what, newest.Version, newest.Reason, then)
-}
-
-// newestLetter is the dead letter of the newest version above the committed one, nil for none.
-func newestLetter(r shard.Row, letters []Letter) *Letter {
-	var newest *Letter
-	var key shard.OrderKey
-	for i, l := range letters {
-		if k, err := shard.ParseOrderKey(l.OrderKey); err == nil && k > r.Committed && k > key {
-			newest, key = &letters[i], k
-		}
-	}
-	return newest
-}
-
-const clockLayout = "2006-01-02T15:04:05.000Z07:00"
-
-func clockText(m shard.Micros) string { return m.Time().Format(clockLayout) }
 
 // Readable is a row for people: printed order keys, and times as text.
 func Readable(r shard.Row) map[string]any {

@@ -100,7 +100,7 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			"deleted", deleted,
 			shard.Row{},
 			nil,
-			"It is fresh: version 3 deleted it since 2026-11-20T15:00:00.000Z, and nothing newer is known.",
+			"It is fresh: version 3 deleted it at 2026-11-20T15:00:00.000Z, and nothing newer is known.",
 		},
 		{
 			"an older dead letter", settled,
@@ -157,7 +157,8 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			}),
 			shard.Row{OpenUntil: at(0)},
 			nil,
-			"Version 5 is being written: the lease runs until 2026-11-20T16:00:13.000Z.",
+			"Version 5 is being written, or the answer of its write was lost: the lease runs until " +
+				"2026-11-20T16:00:13.000Z.",
 		},
 		{
 			"unhealthy sink", pending(nil),
@@ -179,20 +180,13 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 			}),
 			shard.Row{},
 			nil,
-			"Version 5 was claimed 2 times without an answer; it is retried in smaller groups.",
+			"Version 5 was claimed 2 times without an answer; it is tried again, in smaller groups each time.",
 		},
 		{
 			"refused", pending(func(r *shard.Row) { r.Refusals, r.LastError = 3, "503 unavailable" }),
 			shard.Row{},
 			nil,
-			"Version 5 was refused by the sink 3 times (503 unavailable); it is retried after a back-off.",
-		},
-		{
-			"forgotten", pending(func(r *shard.Row) { r.BurstStart = at(-2 * time.Minute) }),
-			shard.Row{},
-			nil,
-			"Version 5 has been pending for 2m0s, longer than the cap of 30s: its message will be received again " +
-				"when its visibility ends; see `lull status`.",
+			"Version 5 was refused by the sink 3 times (503 unavailable); it is tried again after a back-off.",
 		},
 		{
 			"in its burst", pending(nil),
@@ -204,8 +198,23 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := sentence(tt.row, tt.health, tt.letters, shard.MicrosOf(now), timing); got != tt.want {
+			// A flight holds the pending version, and the sink has the committed one.
+			e := evidence{
+				row: tt.row, health: tt.health, letters: tt.letters, now: shard.MicrosOf(now), timing: timing,
+				held: []Held{{OrderKey: tt.row.Pending.String(), Due: now}},
+				sink: sinkAnswer{
+					found: tt.row.CommittedOp == shard.Put, key: tt.row.Committed, version: tt.row.Committed.VersionText(),
+				},
+			}
+			state, got := e.verdict()
+			if got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+			// A sink that cannot be asked changes nothing of the rest.
+			if e.sink = (sinkAnswer{why: "no route to host"}); tt.row.Exists() {
+				if again, _ := e.verdict(); again != state {
+					t.Errorf("without the sink it is %s, with it %s", again, state)
+				}
 			}
 		})
 	}

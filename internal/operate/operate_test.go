@@ -168,7 +168,7 @@ func TestExplainGathersRowSinkFlightDeadLettersAndDecisions(t *testing.T) {
 		if x, err := api.Explain(t.Context(), "content#nobody"); err != nil || x.Known || x.InSink != "" {
 			t.Errorf("an unknown document: %+v, error %v", x, err)
 		}
-		if x, err := api.Explain(t.Context(), "far#nobody"); err != nil || x.InSink != "" {
+		if x, err := api.Explain(t.Context(), "far#nobody"); err != nil || x.InSink != "unknown: it cannot be read from here" {
 			t.Errorf("where the sink cannot be read: %+v, error %v", x, err)
 		}
 	})

@@ -35,6 +35,8 @@ type Operator struct {
 	Queues   func(sink string, lane flight.Lane) queue.Queue
 	Counts   func(ctx context.Context) ([]QueueStatus, error)
 	Readers  map[string]sink.Reader
+	Unread   map[string]error     // why a sink has no reader; nil for nothing to say
+	Hint     string               // why a sink may not answer this program; empty for nothing to say
 	Sinks    map[string]sink.Sink // those that can be written from here
 	Sources  *source.Set
 	Config   *config.Config

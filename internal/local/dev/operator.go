@@ -61,7 +61,7 @@ func (e *Engine) queueStatus(context.Context) ([]operate.QueueStatus, error) {
 		for _, q := range []*memory.Queue{p.lane(flight.Live).queue, p.lane(flight.Bulk).queue, p.dead} {
 			c := q.Counts()
 			out = append(out, operate.QueueStatus{
-				Queue: q.Name(), Visible: c.Visible, InFlight: c.InFlight, Delayed: c.Delayed,
+				Queue: q.Name(), Sink: name, Visible: c.Visible, InFlight: c.InFlight, Delayed: c.Delayed,
 			})
 		}
 	}

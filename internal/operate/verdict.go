@@ -1,0 +1,352 @@
+package operate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// State is what a document is in, in one word. The tests of internal/local/dev show each by a run.
+type State string
+
+// The states; [States] says what they mean.
+const (
+	StateWaiting    State = "waiting"
+	StateClaimed    State = "claimed"
+	StateUnknown    State = "unknown"
+	StateThrottled  State = "throttled"
+	StateRefused    State = "refused"
+	StateOpen       State = "circuit_open"
+	StateBlocked    State = "blocked"
+	StateUnheld     State = "not_launched"
+	StateLate       State = "late"
+	StateFresh      State = "fresh"
+	StateScheduled  State = "scheduled"
+	StateDead       State = "dead"
+	StateRedriven   State = "redriven"
+	StateDropped    State = "dropped"
+	StateFarAhead   State = "far_ahead"
+	StateSinkLost   State = "sink_lost"
+	StateSinkOlder  State = "sink_older"
+	StateSinkNewer  State = "sink_newer"
+	StateSinkKept   State = "sink_kept"
+	StateCollected  State = "collected"
+	StateNobody     State = "not_known"
+	StateUnreadable State = "newer_schema"
+)
+
+// Meaning is a state and what it means.
+type Meaning struct {
+	State State
+	Text  string
+}
+
+// States lists the states: those of a pending version first, then those of a row without one, then
+// those without a row.
+func States() []Meaning {
+	return []Meaning{
+		{StateWaiting, "waits for the lull"},
+		{StateClaimed, "is being written, or the answer of its write was lost"},
+		{StateUnknown, "was claimed, and no answer came: it is claimed again"},
+		{StateThrottled, "was not taken by the sink: it is tried again"},
+		{StateRefused, "was refused by the sink: it is tried again"},
+		{StateOpen, "waits for an unhealthy sink"},
+		{StateBlocked, "waits, because a newer dead version may be in the sink"},
+		{StateUnheld, "is in no flight: its message is received again"},
+		{StateLate, "is in a flight that has not come: its message is received again"},
+		{StateFresh, "the newest version that is known is committed"},
+		{StateScheduled, "a newer version waits for its time"},
+		{StateDead, "a newer version, or the only one, is a dead letter"},
+		{StateRedriven, "a dead letter was sent again, and is to be judged"},
+		{StateDropped, "its only version was a dead letter that somebody dropped"},
+		{StateFarAhead, "the committed version leaves every later one behind"},
+		{StateSinkLost, "the sink lacks what is committed"},
+		{StateSinkOlder, "the sink has an older version, or somebody else's document"},
+		{StateSinkNewer, "the sink has a newer version"},
+		{StateSinkKept, "the sink has a document that was deleted"},
+		{StateCollected, "its row is gone, and the sink has it"},
+		{StateNobody, "nothing is known about it"},
+		{StateUnreadable, "its row is of a newer build"},
+	}
+}
+
+// Wrong reports that the document does not become right by itself: somebody has to act.
+func (s State) Wrong() bool {
+	switch s {
+	case StateBlocked, StateFarAhead, StateSinkLost, StateSinkOlder, StateSinkNewer, StateSinkKept, StateUnreadable:
+		return true
+	}
+	return false
+}
+
+// evidence is all that is known about a document.
+type evidence struct {
+	row, health shard.Row
+	letters     []Letter // oldest first
+	held        []Held   // newest version first
+	planned     []ScheduledEvent
+	sink        sinkAnswer
+	undecoded   int // messages in its sink's queues, which may be about any document
+	ahead       string
+	now         shard.Micros
+	timing      shard.Timing
+	visibility  time.Duration
+	patience    time.Duration // how late a flight may come
+	collection  shard.Collection
+}
+
+// sinkAnswer is what a sink said about a document.
+type sinkAnswer struct {
+	why     string // it was not asked, or did not answer; empty where it did
+	found   bool
+	key     shard.OrderKey // empty where lull did not write the document
+	version string
+	at      time.Time
+}
+
+// verdict is the state, and one sentence or two that say why the document is as fresh as it is.
+func (e *evidence) verdict() (State, string) {
+	switch r := e.row; {
+	case r.Foreign():
+		return StateUnreadable, "Its row has a newer schema than this program: update lull."
+	case r.Pending > r.Committed:
+		return e.onItsWay()
+	case !r.Exists():
+		return e.rowless()
+	}
+	return e.resting()
+}
+
+// onItsWay is for a row with a pending version.
+func (e *evidence) onItsWay() (State, string) {
+	r, k := e.row, e.row.Pending
+	v := k.VersionText()
+	say := func(s State, format string, args ...any) (State, string) {
+		text := fmt.Sprintf("Version %s ", v) + fmt.Sprintf(format, args...)
+		if e.sink.why == "" && e.sink.found && e.sink.key == k {
+			text += " The sink has this version already: only the row does not know."
+		}
+		return s, text
+	}
+	// Whoever waits needs a flight: without one its message has to be received again first.
+	unheld := ""
+	if !e.holds(k) {
+		unheld = " No flight holds it at the moment: " + e.again()
+	}
+	switch {
+	case r.Leased(e.now):
+		return say(StateClaimed, "is being written, or the answer of its write was lost: the lease runs until %s.",
+			clockText(r.LeaseUntil))
+	case r.Claimed > k:
+		return say(StateBlocked,
+			"waits because version %s was claimed, got no answer and may be in the sink: redrive its dead letter first.",
+			r.Claimed.VersionText())
+	case e.health.OpenUntil != 0:
+		return say(StateOpen, "waits for the sink, which is unhealthy: nothing is claimed before %s.%s",
+			clockText(e.health.OpenUntil), unheld)
+	case r.Attempts > 0:
+		return say(StateUnknown, "was claimed %s without an answer; it is tried again, in smaller groups each time.%s",
+			times(r.Attempts), unheld)
+	case r.Refusals > 0:
+		return say(StateRefused, "was refused by the sink %s (%s); it is tried again after a back-off.%s",
+			times(r.Refusals), r.LastError, unheld)
+	case r.Claimed == k && r.LastError != "":
+		return say(StateThrottled, "was not taken by the sink (%s); it is tried again after a back-off.%s", r.LastError,
+			unheld)
+	}
+	waited := e.now.Sub(r.BurstStart)
+	if unheld != "" {
+		return say(StateUnheld, "was admitted, %s into its burst, but no flight holds it: it was not launched, or its "+
+			"flight was lost. %s", waited.Round(100*time.Millisecond), capital(e.again()))
+	}
+	if due := e.due(k); e.now.Sub(shard.MicrosOf(due)) > e.patience {
+		return say(StateLate, "was due at %s, and its flight %s has not come: it never started, or was stopped. %s",
+			due.UTC().Format(clockLayout), r.Flight, capital(e.again()))
+	}
+	return say(StateWaiting,
+		"waits for the lull: %s into its burst; written %s after the last change, at the latest %s after the first.",
+		waited.Round(100*time.Millisecond), e.timing.Quiet, e.timing.MaxWait)
+}
+
+// again says how a message without a flight comes back.
+func (e *evidence) again() string {
+	return fmt.Sprintf("its message is received again when its visibility ends, %s after a receive unless it was "+
+		"extended.", e.visibility)
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+func capital(s string) string { return string(s[0]-'a'+'A') + s[1:] }
+
+func (e *evidence) holds(k shard.OrderKey) bool { return !e.due(k).IsZero() }
+
+// due is when the version is due in its flight; the zero time where none holds it.
+func (e *evidence) due(k shard.OrderKey) time.Time {
+	for _, h := range e.held {
+		if h.OrderKey == k.String() {
+			return h.Due
+		}
+	}
+	return time.Time{}
+}
+
+// rowless is for a document without a row.
+func (e *evidence) rowless() (State, string) {
+	last := func() Letter { return e.letters[len(e.letters)-1] }
+	switch {
+	case len(e.planned) > 0:
+		return StateScheduled, "No event of this document was judged yet." + e.plans()
+	case len(e.letters) > 0 && last().State == deadletter.Redriven:
+		return StateRedriven, fmt.Sprintf(
+			"Nothing was ever committed: its dead letter (%s) was redriven at %s and is judged when it is received.",
+			last().Reason, last().Redriven.UTC().Format(clockLayout))
+	case len(e.letters) == 1:
+		return StateDead, fmt.Sprintf("Nothing was ever committed: its only event is a dead letter (%s).",
+			e.letters[0].Reason)
+	case len(e.letters) > 1:
+		return StateDead, fmt.Sprintf(
+			"Nothing was ever committed: its only events are %d dead letters, the last for %s.", len(e.letters),
+			last().Reason)
+	case e.sink.found:
+		return StateCollected, fmt.Sprintf(
+			"The sink holds version %s since %s, and its row is gone: it was collected, because nothing came for as "+
+				"long as rows are kept, or the table lost it. The next event begins a new row.", e.sink.version,
+			e.sink.at.UTC().Format(clockLayout))
+	}
+	text := "No event of this document was ever judged, or its row was deleted after the retention of rows."
+	if e.sink.why != "" {
+		text += " " + e.unasked()
+	}
+	if e.undecoded > 0 {
+		text += fmt.Sprintf(" Its sink's queues hold %d messages, and one of them may be about it.", e.undecoded)
+	}
+	return StateNobody, text
+}
+
+// plans says what is scheduled.
+func (e *evidence) plans() string {
+	if len(e.planned) == 0 {
+		return ""
+	}
+	p := e.planned[0]
+	text := fmt.Sprintf(" Version %s is scheduled: it is sent at %s", p.Version, p.NotBefore.UTC().Format(clockLayout))
+	if n := len(e.planned) - 1; n > 0 {
+		text += fmt.Sprintf(", and %d more after it", n)
+	}
+	return text + "."
+}
+
+func (e *evidence) unasked() string { return "The sink was not asked (" + e.sink.why + ")." }
+
+// resting is for a row that has nothing pending.
+func (e *evidence) resting() (State, string) {
+	r := e.row
+	newest := newestLetter(r, e.letters)
+	switch {
+	case newest != nil:
+		return e.dead(newest)
+	case r.Committed == "" && len(e.planned) > 0:
+		return StateScheduled, "Nothing is committed." + e.plans()
+	case r.Committed == "":
+		return StateDropped, "Nothing is committed and nothing is pending: its version is a dead letter that was dropped."
+	}
+	state, text := e.compare()
+	if state == StateFresh && e.ahead != "" {
+		return StateFarAhead, fmt.Sprintf(
+			"The committed version %s is far ahead: %s. Every later version of the document is stale until it exceeds "+
+				"that one.%s", r.Committed.VersionText(), e.ahead, e.plans())
+	}
+	if state == StateFresh && len(e.planned) > 0 {
+		state = StateScheduled
+	}
+	return state, text + e.plans()
+}
+
+// compare holds the sink's answer against the committed version.
+func (e *evidence) compare() (State, string) {
+	r, s := e.row, e.sink
+	v, at := r.Committed.VersionText(), clockText(r.LastWrite)
+	newer := "nothing newer is known"
+	if len(e.planned) > 0 {
+		newer = "nothing newer is due"
+	}
+	repair := fmt.Sprintf(": see `lull reconcile %s`.", e.collection)
+	switch {
+	case s.why != "" && r.CommittedOp == shard.Delete:
+		return StateFresh, fmt.Sprintf("By its row it is fresh: version %s deleted it at %s, and %s. %s", v, at, newer,
+			e.unasked())
+	case s.why != "":
+		return StateFresh, fmt.Sprintf(
+			"By its row it is fresh: version %s was written at %s, and %s. %s", v, at, newer, e.unasked())
+	case !s.found && r.CommittedOp == shard.Delete:
+		return StateFresh, fmt.Sprintf("It is fresh: version %s deleted it at %s, and %s.", v, at, newer)
+	case !s.found:
+		return StateSinkLost, fmt.Sprintf("The sink lost it: version %s was written at %s, and the sink has no such "+
+			"document%s", v, at, repair)
+	case s.key > r.Committed:
+		return StateSinkNewer, fmt.Sprintf("The sink holds version %s, which is newer than version %s of its row: the "+
+			"table was restored, or an answer was lost and the version became a dead letter%s", s.version, v, repair)
+	case r.CommittedOp == shard.Delete:
+		return StateSinkKept, fmt.Sprintf("Version %s deleted it at %s, and the sink holds version %s all the same: the "+
+			"sink was restored, or somebody else wrote it%s", v, at, s.version, repair)
+	case s.key == "":
+		return StateSinkOlder, fmt.Sprintf("Version %s was written at %s, and the sink holds a document that lull did "+
+			"not write%s", v, at, repair)
+	case s.key < r.Committed:
+		return StateSinkOlder, fmt.Sprintf("Version %s was written at %s, and the sink holds the older version %s: the "+
+			"sink was restored, or somebody else wrote it%s", v, at, s.version, repair)
+	}
+	return StateFresh, fmt.Sprintf("It is fresh: version %s is in the sink since %s, and %s.", v, at, newer)
+}
+
+// dead is for a row whose newest version is a dead letter.
+func (e *evidence) dead(newest *Letter) (State, string) {
+	r := e.row
+	now, then := "Nothing is in the sink",
+		"an older good version follows by itself if one is held; otherwise fix the cause and `lull dead redrive`"
+	if r.Committed != "" {
+		now, then = fmt.Sprintf("Version %s is in the sink", r.Committed.VersionText()),
+			"fix the cause and `lull dead redrive`"
+		if r.CommittedOp == shard.Delete {
+			now = fmt.Sprintf("It was deleted by version %s", r.Committed.VersionText())
+		}
+		if state, _ := e.compare(); state != StateFresh {
+			now = fmt.Sprintf("Version %s is committed, but the sink does not show it: see `lull reconcile %s`",
+				r.Committed.VersionText(), e.collection)
+		}
+	}
+	what := "the newer version"
+	if r.Committed == "" {
+		what = "version"
+	}
+	if newest.State == deadletter.Redriven {
+		return StateRedriven, fmt.Sprintf(
+			"%s; %s %s, a dead letter (%s), was redriven at %s and is judged when it is received.%s", now, what,
+			newest.Version, newest.Reason, newest.Redriven.UTC().Format(clockLayout), e.plans())
+	}
+	return StateDead, fmt.Sprintf("%s; %s %s is a dead letter (%s): %s.%s", now, what, newest.Version, newest.Reason,
+		then, e.plans())
+}
+
+// newestLetter is the dead letter of the newest version above the committed one, nil for none.
+func newestLetter(r shard.Row, letters []Letter) *Letter {
+	var newest *Letter
+	var key shard.OrderKey
+	for i, l := range letters {
+		if k, err := shard.ParseOrderKey(l.OrderKey); err == nil && k > r.Committed && k > key {
+			newest, key = &letters[i], k
+		}
+	}
+	return newest
+}
+
+const clockLayout = "2006-01-02T15:04:05.000Z07:00"
+
+func clockText(m shard.Micros) string { return m.Time().Format(clockLayout) }
