@@ -76,6 +76,8 @@ func (s *Sink) alarms() []alarm {
 		s.never("sink-configuration",
 			"the sink refuses documents for the sake of its own settings, and they wait until somebody changes them",
 			metrics.Name(journal.SinkConfiguration)),
+		s.never("clock-off", "the clock of a function, or one that wrote a row, is wrong by more than five minutes",
+			metrics.Name(journal.ClockOff)),
 		s.never("blocked-by-unknown",
 			"a version whose outcome is unknown became a dead letter and keeps older ones out",
 			metrics.Name(journal.Blocked)),

@@ -92,7 +92,7 @@ func TestAlarmsWatchWhatMustNeverHappen(t *testing.T) {
 	}
 	for _, name := range []string{
 		metrics.Name(journal.Stuck), metrics.Name(journal.SinkNewer), metrics.Name(journal.SinkConfiguration),
-		metrics.Name(journal.Blocked),
+		metrics.Name(journal.Blocked), metrics.Name(journal.ClockOff),
 		metrics.Name(journal.Schema),
 		metrics.Name(journal.LeaseLost), metrics.Name(journal.Parked), metrics.ConfigurationErrors, metrics.Panics,
 	} {

@@ -82,6 +82,10 @@ type State struct {
 	Leg          int          `json:"leg"`     // how many executions came before this one
 	Started      shard.Micros `json:"started"` // when this execution began
 	Done         bool         `json:"done"`
+
+	// Entered is when the state machine entered this turn's state, by its own clock; 0 where it does
+	// not say. The state that travels does not hold it.
+	Entered shard.Micros `json:"-"`
 	// Kind is what runs this execution, express or standard, as the state machine says; empty where
 	// it does not, which older ones did not.
 	Kind string `json:"kind,omitempty"`

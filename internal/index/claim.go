@@ -220,6 +220,7 @@ func (t *turn) bid(ctx context.Context, d *document) claimAnswer {
 		Doc: d.id, Key: d.newest().Key, Token: t.h.NewToken(), Now: t.now(), Until: t.leaseEnd(), Cap: d.step.Cap,
 		MinInterval: t.h.Config.Timing(d.id.Collection()).MinInterval, Again: d.step.Again,
 	}}
+	a.bid.Fence = shard.NextFence(d.row, a.bid.Now)
 	a.answer = t.ask(ctx, shard.Claim(a.bid))
 	if _, refused := shard.AsRefused(a.err); refused && shard.OwnClaim(a.row, a.bid) {
 		a.err = nil // applied before, and only its answer was lost
@@ -235,7 +236,10 @@ func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 		d.row, d.known = a.row, true
 		// The time of the claim becomes the fence, which a sink with versions compares (design
 		// section 5).
-		d.lease = shard.Lease{Doc: d.id, Key: e.Key, Token: a.bid.Token, At: a.bid.Now}
+		d.lease = a.bid.Lease()
+		if off := a.bid.Fence - a.bid.Now; off > 0 {
+			t.note(t.about(d, e, journal.ClockOff, "the row's last write lies "+a.bid.Fence.Sub(a.bid.Now).String()+" ahead"))
+		}
 		n := t.about(d, e, journal.Claimed, "")
 		n.Until, n.Old = a.bid.Until.Time(), a.old
 		t.note(n)

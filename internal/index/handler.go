@@ -74,6 +74,12 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	t := &turn{
 		h: h, start: h.Clock.Now(), state: s, left: s.Remaining.Clone(), verdicts: map[shard.Collection]verdict{},
 	}
+	if off := h.clockOff(t.start, s); off != 0 {
+		// Whatever this clock says would stay in rows, as leases, fences and last writes.
+		detail := "this clock is off by " + off.String()
+		h.note(journal.Note{Step: journal.ClockOff, Flight: string(s.Flight), Detail: detail})
+		return s, fmt.Errorf("turn of flight %s: %s, by the state machine's", s.Flight, detail)
+	}
 	t.hard = t.start.Add(h.Config.Index.Timeout)
 	m, err := backoff.Get(ctx, h.Clock, func() (*flight.Manifest, error) { return h.Flights.Get(ctx, s.Flight) })
 	switch {
@@ -93,6 +99,18 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 		return t.outage(ctx), nil
 	}
 	return t.run(ctx), nil
+}
+
+// clockOff compares this clock with the state machine's: with when it came to this turn, or else,
+// of an older definition, with when the execution began.
+func (h *Handler) clockOff(now time.Time, s flight.State) time.Duration {
+	switch {
+	case s.Entered != 0:
+		return clock.Off(now, s.Entered.Time(), 0)
+	case s.Started != 0:
+		return clock.Off(now, s.Started.Time(), queue.MaxHold)
+	}
+	return 0
 }
 
 func finished(s flight.State) flight.State {

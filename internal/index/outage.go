@@ -135,8 +135,10 @@ var errOvertaken = errors.New("a newer version has come")
 // deleteAgain writes a committed delete once more, under a lease.
 func (t *turn) deleteAgain(ctx context.Context, d *document) error {
 	// The lease keeps every other flight from writing the document meanwhile.
-	l := shard.Lease{Doc: d.id, Key: d.row.Committed, Token: t.h.NewToken(), At: t.now()}
-	_, err := t.put(ctx, shard.Reassert(l.Doc, l.Key, l.Token, l.At, t.leaseEnd()))
+	b := shard.Bid{Doc: d.id, Key: d.row.Committed, Token: t.h.NewToken(), Now: t.now(), Until: t.leaseEnd()}
+	b.Fence = shard.NextFence(d.row, b.Now)
+	l := b.Lease()
+	_, err := t.put(ctx, shard.Reassert(b))
 	if refused, ok := shard.AsRefused(err); ok {
 		switch row := refused.Row; {
 		case row.Owner == l.Token: // only the answer was lost

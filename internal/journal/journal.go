@@ -36,6 +36,7 @@ const (
 	Rejected       Step = "rejected"        // refused for good; the dead letter is stored
 	OutcomeUnknown Step = "outcome_unknown" // no answer, or none to be trusted: lease and claimed stay
 	SinkNewer      Step = "sink_newer"      // 409 under a live lease: alarm
+	ClockOff       Step = "clock_off"       // a clock is wrong, or was: Detail says by how much
 	// Count ops were refused for the engine's or the settings' sake, no document's: alarm; Detail is
 	// the sink's answer
 	SinkConfiguration Step = "sink_configuration"

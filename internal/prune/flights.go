@@ -154,6 +154,9 @@ func (p *Pruner) worked(r shard.Row, e flight.Entry) bool {
 	if e.Open() {
 		sign = max(sign, e.Due) // when receive found the table away
 	}
+	if now := shard.MicrosOf(p.Clock.Now()); r.Ahead(now) > 0 {
+		sign = max(r.BurstStart, e.Admitted, e.Due) // what a wrong clock wrote is not a sign
+	}
 	return r.Claimed > e.Key || sign.Add(p.orphanAge()+2*config.TableHold) > shard.MicrosOf(p.Clock.Now())
 }
 

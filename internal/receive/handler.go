@@ -2,6 +2,7 @@ package receive
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/lullhq/lull/event"
@@ -69,6 +70,14 @@ func (b *batch) until(ctx context.Context, eighths time.Duration) (context.Conte
 func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	b := &batch{h: h, start: h.Clock.Now(), msgs: msgs, state: make([]messageState, len(msgs))}
 	h.note(journal.Note{Step: journal.Received, Count: len(msgs), Sent: queue.Oldest(msgs)})
+	if off := h.clockOff(b.start, msgs); off != 0 {
+		// By this clock messages would be too old, or too new, and their times would stay in rows.
+		h.note(journal.Note{Step: journal.ClockOff, Count: len(msgs), Detail: "this clock is off by " + off.String()})
+		for i := range b.state {
+			b.state[i].failed = true
+		}
+		return b.answer()
+	}
 	// The steps of design section 6. What the flight holds goes before dead letters, which may be
 	// many and have no hurry.
 	b.decode(ctx)
@@ -82,6 +91,27 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	b.hold(ctx)
 	b.sendLetters(ctx, false)
 	return b.answer()
+}
+
+// clockOff compares this clock with SQS's: every message was sent and received before now, and one
+// that is delivered for the first time was received at most a visibility ago.
+func (h *Handler) clockOff(now time.Time, msgs []queue.Message) time.Duration {
+	var happened, first time.Time
+	for i := range msgs {
+		m := &msgs[i]
+		for _, at := range []time.Time{m.Sent, m.FirstReceived} {
+			if at.After(happened) {
+				happened = at
+			}
+		}
+		if m.ReceiveCount == 1 && m.FirstReceived.After(first) {
+			first = m.FirstReceived
+		}
+	}
+	if off := clock.Off(now, happened, math.MaxInt64-clock.Trust); off != 0 {
+		return off
+	}
+	return clock.Off(now, first, h.Config.Queues.Visibility)
 }
 
 // messageState is what the batch knows of one message.

@@ -315,11 +315,14 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 	var out sink.Outcome
 	for n := range tries {
 		c, now := r.Config, r.Clock.Now()
-		l := shard.Lease{Doc: f.Row.Doc, Key: f.Row.Committed, Token: r.NewToken(), At: shard.MicrosOf(now)}
+		b := shard.Bid{Doc: f.Row.Doc, Key: f.Row.Committed, Token: r.NewToken(), Now: shard.MicrosOf(now)}
+		b.Fence = shard.NextFence(f.Row, b.Now)
+		l := b.Lease()
 		// As long as the request may take, and as it may be applied after it. The margin is for the
 		// time until it is sent.
 		until := now.Add(margin + c.Index.SinkDeadline + c.Index.Guard + c.ApplyDelay(r.SinkName))
-		_, err := r.table().Write(ctx, shard.Reassert(l.Doc, l.Key, l.Token, l.At, shard.MicrosOf(until)))
+		b.Until = shard.MicrosOf(until)
+		_, err := r.table().Write(ctx, shard.Reassert(b))
 		if refused, ok := shard.AsRefused(err); ok {
 			if refused.Row.Owner != l.Token {
 				return Later, nil

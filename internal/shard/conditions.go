@@ -69,7 +69,8 @@ type Bid struct {
 	Doc         DocID
 	Key         OrderKey
 	Token       Token  // fresh for this claim
-	Now         Micros // the claim's time: the fence
+	Now         Micros // the claim's time
+	Fence       Micros // see NextFence; 0 for the claim's time
 	Until       Micros // >= the invocation's hard deadline + guard + applyDelay
 	Cap         Micros // a burst that began at or before it may be overridden: now - maxWait, or - capGrace too
 	MinInterval time.Duration
@@ -79,7 +80,7 @@ type Bid struct {
 // Claim takes the lease for writing k. A refused CLAIM is ours only if the row shows our token and
 // claimed = k.
 func Claim(b Bid) Write {
-	k, now := keyValue(b.Key), timeValue(b.Now)
+	k := keyValue(b.Key)
 	claimed, was := absentOr(AttrClaimed, Less, k), Action{
 		Verb: CopyOr, Attr: AttrClaimedWas, From: AttrClaimed,
 		Val: keyValue(Lowest),
@@ -89,23 +90,30 @@ func Claim(b Bid) Write {
 		form = CLAIMAgain
 		claimed, was = must(AttrClaimed, Equal, k), Action{Verb: SetIfAbsent, Attr: AttrClaimedWas, Val: k}
 	}
-	return Write{Transition: form, Doc: b.Doc, Cond: []Clause{
+	paced := absentOr(AttrLastWrite, AtMost, timeValue(b.Now.Add(-b.MinInterval)))
+	if b.Fence > b.Now {
+		paced = append(paced, Term{AttrLastWrite, Greater, timeValue(b.Now.Add(MaxAhead))})
+	}
+	return Write{Transition: form, Doc: b.Doc, Cond: append([]Clause{
 		known(),
 		absentOr(AttrCommitted, Less, k),
 		claimed,
 		absentOr(AttrDead, NotEqual, k),
 		must(AttrPending, AtLeast, k),
 		{{AttrPending, Equal, k}, {AttrBurstStart, AtMost, timeValue(b.Cap)}},
-		absentOr(AttrLeaseUntil, Less, now),
-		absentOr(AttrLastWrite, Less, now),
-		absentOr(AttrLastWrite, AtMost, timeValue(b.Now.Add(-b.MinInterval))),
-	}, Update: []Action{
+		paced,
+	}, fences(b.Now, b.Fence)...), Update: append([]Action{
 		set(AttrOwner, textValue(string(b.Token))),
 		set(AttrLeaseUntil, timeValue(b.Until)),
 		was,
 		set(AttrClaimed, k),
 		{Verb: Add, Attr: AttrAttempts, Val: numberValue(1)},
-	}}
+	}, remembered(b.Now, b.Fence)...)}
+}
+
+// Lease is the lease that the claim gets.
+func (b Bid) Lease() Lease {
+	return Lease{Doc: b.Doc, Key: b.Key, Token: b.Token, At: max(b.Now, b.Fence), Ahead: b.Fence > b.Now}
 }
 
 // Lease is a claim that was granted: what COMMIT, RELEASE and REJECT need to know of it.
@@ -113,7 +121,8 @@ type Lease struct {
 	Doc   DocID
 	Key   OrderKey
 	Token Token
-	At    Micros // the claim's time, which is the fence
+	At    Micros // the fence: the claim's time, unless Ahead
+	Ahead bool   // the row's fences lie ahead of the clock, and last_write remembers this one
 }
 
 // Commit makes k the committed version. The form follows from the newest image of the row: where a
@@ -142,6 +151,14 @@ func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 	return w
 }
 
+// ends is what RELEASE and REJECT make of lease_until: the next fence must be greater.
+func (l Lease) ends() Action {
+	if l.Ahead {
+		return remove(AttrLeaseUntil)[0]
+	}
+	return set(AttrLeaseUntil, timeValue(l.At))
+}
+
 // Release gives the lease back after every request made under it was definitely not applied.
 // claimed stays, and lease_until becomes the claim's time instead of vanishing: the next fence must
 // be greater. A refusal is counted only where the sink refused this very document.
@@ -150,7 +167,7 @@ func Release(l Lease, lastError string, refused bool) Write {
 		known(),
 		must(AttrOwner, Equal, textValue(string(l.Token))),
 	}, Update: append([]Action{
-		set(AttrLeaseUntil, timeValue(l.At)),
+		l.ends(),
 		set(AttrLastError, textValue(cut(lastError))),
 	}, remove(AttrOwner, AttrAttempts)...)}
 	if refused {
@@ -175,7 +192,7 @@ func Reject(l Lease, lastError string, expires int64, image Row) Write {
 	}
 	w.Update = append(w.Update,
 		set(AttrDead, k),
-		set(AttrLeaseUntil, timeValue(l.At)),
+		l.ends(),
 		set(AttrLastError, textValue(cut(lastError))))
 	w.Update = append(w.Update, remove(AttrOwner, AttrClaimedWas, AttrAttempts, AttrRefusals)...)
 	if image.Pending != l.Key {
@@ -230,15 +247,16 @@ func Redrive(doc DocID, k OrderKey, now Micros) Write {
 // (`tableOutage: open`). index then deletes the document from the sink again. Nothing is claimed:
 // the version is committed already. It is refused where anything newer waits, which will be written
 // anyway, and its time is a fence like a claim's.
-func Reassert(doc DocID, committed OrderKey, token Token, now, until Micros) Write {
-	return Write{Transition: REASSERT, Doc: doc, Cond: []Clause{
+// Of the bid it takes the document, the committed key, token and times.
+func Reassert(b Bid) Write {
+	return Write{Transition: REASSERT, Doc: b.Doc, Cond: append([]Clause{
 		known(),
-		must(AttrCommitted, Equal, keyValue(committed)),
+		must(AttrCommitted, Equal, keyValue(b.Key)),
 		must(AttrCommittedOp, Equal, textValue(string(Delete))),
-		absentOr(AttrPending, AtMost, keyValue(committed)),
-		absentOr(AttrLeaseUntil, Less, timeValue(now)),
-		absentOr(AttrLastWrite, Less, timeValue(now)),
-	}, Update: []Action{set(AttrOwner, textValue(string(token))), set(AttrLeaseUntil, timeValue(until))}}
+		absentOr(AttrPending, AtMost, keyValue(b.Key)),
+	}, fences(b.Now, b.Fence)...), Update: append([]Action{
+		set(AttrOwner, textValue(string(b.Token))), set(AttrLeaseUntil, timeValue(b.Until)),
+	}, remembered(b.Now, b.Fence)...)}
 }
 
 // Reasserted ends a reassertion whose delete was applied: the fence that it used is the last write.

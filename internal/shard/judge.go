@@ -112,7 +112,7 @@ func Due(before, after Row, a Arrival, t Timing) Micros {
 	if a.Again || leading {
 		due = a.Now
 	}
-	if after.LastWrite != 0 {
+	if after.LastWrite != 0 && after.LastWrite <= a.Now.Add(MaxAhead) {
 		due = max(due, after.LastWrite.Add(t.MinInterval))
 	}
 	return max(due, a.NotBefore)

@@ -68,7 +68,12 @@ func Ended(row Row, l Lease, w Write) bool {
 	case COMMIT:
 		return row.Committed == l.Key
 	case RELEASE:
-		return row.Owner == "" && row.LeaseUntil == l.At && row.Claimed == l.Key
+		// What remembers the fence. The lock of a claim ahead is gone with its owner.
+		at := row.LeaseUntil
+		if l.Ahead {
+			at = row.LastWrite
+		}
+		return row.Owner == "" && at == l.At && row.Claimed == l.Key
 	case REJECT:
 		return row.Dead == l.Key && row.Owner != l.Token
 	case REASSERTED:

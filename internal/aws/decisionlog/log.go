@@ -109,7 +109,8 @@ func (l *Log) Flush() {
 // asks for is information.
 func level(s journal.Step) slog.Level {
 	switch s {
-	case journal.SinkNewer, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema, journal.OutageResync,
+	case journal.SinkNewer, journal.ClockOff, journal.LeaseLost, journal.Stuck, journal.Blocked, journal.Schema,
+		journal.OutageResync,
 		journal.Drift, journal.SinkConfiguration, journal.Panicked:
 		return slog.LevelError
 	case journal.Failed, journal.DeadKept, journal.LaunchLost, journal.OutcomeUnknown, journal.DeleteLost, journal.TwelveHours,

@@ -23,8 +23,8 @@ import (
 // facts without a message mean that dropping it ended half way: dropping it again goes on, and so
 // does parking it again.
 //
-// Earlier versions kept a message for each dead letter, under its id. Such a dead letter has no hash
-// in its facts. It keeps its own message, and is dropped in the other order.
+// Earlier versions kept a message for each dead letter, under its id. Such a dead letter has no
+// hash in its facts. It keeps its own message, and is dropped in the other order.
 type Letters struct {
 	items
 	messages messages

@@ -277,8 +277,8 @@ func TestWhoParksWhileTheMessageGoesKeepsIt(t *testing.T) {
 	}
 }
 
-// Whoever drops a dead letter may be killed between any two calls. What follows is dropping it again,
-// or parking it again first.
+// Whoever drops a dead letter may be killed between any two calls. What follows is dropping it
+// again, or parking it again first.
 func TestDroppingThatEndedHalfWayGoesOn(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)

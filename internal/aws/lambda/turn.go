@@ -61,7 +61,8 @@ func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err erro
 	return json.Marshal(next)
 }
 
-// ReadState reads the payload of a turn: the state, and in startedAt when the execution began.
+// ReadState reads the payload of a turn: the state, in startedAt when the execution began, and in
+// enteredAt when it came to this turn.
 // Whole numbers may be spelt as JSONata hands them on: 1763665205000000, 1.763665205E15 or
 // 1763665205000000.0. Of a state with a newer schema it reads no more than whose it is.
 func ReadState(payload []byte) (flight.State, error) {
@@ -72,7 +73,7 @@ func ReadState(payload []byte) (flight.State, error) {
 	if schema := in.Get("schema").Int(); schema > flight.SchemaVersion {
 		return flight.State{Schema: int(min(schema, 1<<30)), Flight: flight.ID(in.Get("flight").String())}, nil
 	}
-	plain, began, err := plainState(in)
+	plain, began, entered, err := plainState(in)
 	if err != nil {
 		return flight.State{}, err
 	}
@@ -86,20 +87,27 @@ func ReadState(payload []byte) (flight.State, error) {
 	if !began.IsZero() {
 		s.Started = shard.MicrosOf(began)
 	}
+	if !entered.IsZero() {
+		s.Entered = shard.MicrosOf(entered)
+	}
 	return s, nil
 }
 
 var errNoState = errors.New("the event is not a state of a flight")
 
 // plainState is the state with its numbers as integers, without what the state machine added.
-func plainState(in gjson.Result) (plain []byte, began time.Time, err error) {
+func plainState(in gjson.Result) (plain []byte, began, entered time.Time, err error) {
 	plain = append(make([]byte, 0, len(in.Raw)), '{')
 	in.ForEach(func(key, value gjson.Result) bool {
 		raw := value.Raw
 		switch {
-		case key.Str == "startedAt":
-			if began, err = time.Parse(time.RFC3339Nano, value.String()); err != nil {
-				err = fmt.Errorf("%w: startedAt is not a time", errNoState)
+		case key.Str == "startedAt", key.Str == "enteredAt":
+			at := &began
+			if key.Str == "enteredAt" {
+				at = &entered
+			}
+			if *at, err = time.Parse(time.RFC3339Nano, value.String()); err != nil {
+				err = fmt.Errorf("%w: %s is not a time", errNoState, key.Str)
 			}
 			return err == nil
 		case value.Type == gjson.Number:
@@ -115,7 +123,7 @@ func plainState(in gjson.Result) (plain []byte, began time.Time, err error) {
 		plain = append(append(append(plain, key.Raw...), ':'), raw...)
 		return true
 	})
-	return append(plain, '}'), began, err
+	return append(plain, '}'), began, entered, err
 }
 
 // whole reads a whole number in any of JSON's spellings. One beyond 2^53 in another than an

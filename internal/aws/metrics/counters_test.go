@@ -203,7 +203,7 @@ func TestTheNamesThatAlarmsWatch(t *testing.T) {
 	t.Parallel()
 	for step, want := range map[journal.Step]string{
 		journal.SinkNewer: "SinkNewer", journal.LeaseLost: "LeaseLost", journal.Stuck: "Stuck",
-		journal.Blocked: "BlockedByUnknown",
+		journal.Blocked: "BlockedByUnknown", journal.ClockOff: "ClockOff",
 		journal.Dropped: "Dropped", journal.Conflict: "VersionConflict", journal.Schema: "UnknownSchema",
 		journal.OutageWrite: "OutageWrite",
 		journal.Parked:      "Parked", journal.LaunchLost: "LaunchLost", journal.Failed: "Failed",

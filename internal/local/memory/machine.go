@@ -9,6 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/emulation"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // ExpressLimit is when an Express execution is ended.
@@ -104,6 +105,7 @@ func (m *Machine) run(alive context.Context, e *emulation.Execution) error {
 		if err != nil {
 			return err
 		}
+		in.Entered = shard.MicrosOf(m.clk.Now())
 		out, failure := m.turn(m.all, in)
 		if err := alive.Err(); err != nil {
 			return fmt.Errorf("ended during a turn: %w", err)

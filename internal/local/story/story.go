@@ -78,6 +78,7 @@ var lines = map[journal.Step]line{
 	journal.Rejected:          {"REJECT", "refused for good, dead letter parked, older versions may go: {detail}"},
 	journal.OutcomeUnknown:    {"UNKNOWN", "the outcome is unknown: the lease stays and runs out: {detail}"},
 	journal.SinkNewer:         {"ALARM", "the sink holds a newer fence under a live lease (SinkNewer)"},
+	journal.ClockOff:          {"ALARM", "a clock is wrong: {detail} (ClockOff)"},
 	journal.SinkConfiguration: {"ALARM", "the engine or its settings refuse {count} documents, which wait: {detail}"},
 	journal.LeaseLost:         {"LOST", "another invocation has the lease: not acknowledged"},
 	journal.LaunchLost:        {"LOST", "the flight did not start: SQS delivers its messages again"},

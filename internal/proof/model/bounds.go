@@ -40,6 +40,7 @@ type Bounds struct {
 	NoCap       bool   // max wait is never over: only the pending version is claimed
 	Clocks      bool   // clocks differ by any amount: times are not forgotten
 	Stopped     bool   // the functions are stopped from the restore of the table until rows are raised
+	Ahead       bool   // the row's fences lie ahead of every clock: each claim takes the next one; with Clocks
 	References  bool   // payloads are references to what the source has now, which changes
 	MaxRefusals uint8  // item errors until the dead letter
 	Budget      Budget
@@ -99,6 +100,7 @@ func (b Bounds) String() string {
 		{b.Latecomers, "messages older than rows are kept may still be in the queue"},
 		{b.NoCap, "max wait is never over"},
 		{b.Clocks, "clocks apart"},
+		{b.Ahead, "the row's fences ahead of every clock"},
 		{b.References, "payloads are references whose content changes"},
 		{b.LateAdmits, "an ADMIT may arrive at any later time"},
 		{b.Stopped, "nothing runs from the restore until rows are raised"},

@@ -104,6 +104,14 @@ func claiming() []Change {
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain},
 		},
 		{
+			Name:  "fence-ahead-forgotten",
+			What:  "a claim on a row whose fences lie ahead takes the next fence, and only its commit remembers it",
+			Rules: Rules{AheadForgotten: true}, Watch: Damage,
+			Bounds: Bounds{
+				Messages: One(1, 2), Execs: 2, Batch: 1, Clocks: true, Ahead: true, Budget: Budget{Crashes: 1},
+			},
+		},
+		{
 			Name: "load-before-the-claim", What: "payloads by reference are loaded before CLAIM",
 			Rules: Rules{LoadBeforeClaim: true}, Watch: BodyBack,
 			Bounds: Bounds{

@@ -49,6 +49,14 @@ func Holdings() []Holding {
 			Messages: One(1, 2), Execs: 2, Batch: 1, Clocks: true,
 			Budget: Budget{Crashes: 1, Duplicates: 1, Throttles: 1},
 		}},
+		{Name: "fences ahead of every clock", Bounds: Bounds{
+			Messages: One(1, 2), Execs: 2, Batch: 1, Clocks: true, Ahead: true,
+			Budget: Budget{Crashes: 1, Duplicates: 1, Throttles: 1},
+		}},
+		{Name: "fences ahead of every clock, a poison version", Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Clocks: true, Ahead: true, Poison: Keys(3),
+			Budget: Budget{Crashes: 1},
+		}},
 		{Name: "rows collected, dead letters redriven after it", Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2), Spares(1)), Execs: 2, Batch: 2, Deletes: Keys(2),
 			Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1, Duplicates: 1},

@@ -80,7 +80,11 @@ func (x *step) apply(s *State, w RowWrite, f Exec) (Row, bool, Broken) {
 		if !s.Row.releases(w.Token) {
 			return s.Row, false, 0
 		}
-		return s.Row.release(x.Rules, w.Fence, f.Phase == Refused, f.First), true, 0
+		r := s.Row.release(x.Rules, w.Fence, f.Phase == Refused, f.First)
+		if x.Bounds.Ahead {
+			r.LeaseUntil = 0
+		}
+		return r, true, 0
 	case AdmitWrite:
 		if !s.Row.admits(x.Rules, rk, x.aged(s, maxMessages, w.Key)) {
 			return s.Row, false, 0
@@ -91,7 +95,7 @@ func (x *step) apply(s *State, w RowWrite, f Exec) (Row, bool, Broken) {
 		if !s.Row.claims(x.Rules, rk, again, true, w.Fence) {
 			return s.Row, false, 0
 		}
-		return s.Row.claim(x.Rules, rk, again, w.Token, w.Fence), true, 0
+		return x.ahead(s.Row.claim(x.Rules, rk, again, w.Token, w.Fence), w.Fence), true, 0
 	}
 	if !s.Row.rejects(x.Rules, w.Token) {
 		return s.Row, false, 0
@@ -102,7 +106,10 @@ func (x *step) apply(s *State, w RowWrite, f Exec) (Row, bool, Broken) {
 			r.ClaimedWas = Lowest
 		}
 	}
-	return r.reject(x.Rules, rk, w.Fence), true, 0
+	if r = r.reject(x.Rules, rk, w.Fence); x.Bounds.Ahead {
+		r.LeaseUntil = 0
+	}
+	return r, true, 0
 }
 
 var writeNames = [...]string{

@@ -165,6 +165,9 @@ func (x *step) claim(e int, k Key) {
 	if x.Bounds.Clocks {
 		low = max(s.Row.LeaseUntil, s.Row.LastWrite) + 1
 	}
+	if x.Bounds.Ahead {
+		top = low
+	}
 	for now := low; now <= top; now++ {
 		l := Label{Exec: uint8(e), Key: k, By: "index ({f}): ", Text: "CLAIM {k}", Then: ": applied; " + goes}
 		if again {
@@ -190,7 +193,7 @@ func (x *step) claim(e int, k Key) {
 		}
 		x.claimLater(e, RowWrite{Kind: ClaimWrite, Key: k, Token: token, Fence: now}, again)
 		t := *s
-		t.Row = s.Row.claim(x.Rules, rk, again, token, now)
+		t.Row = x.ahead(s.Row.claim(x.Rules, rk, again, token, now), now)
 		x.take(&t, e, k, token, now)
 		if x.Rules.ClaimedInHand {
 			lost, ok := x.spend(t, Crashes)
@@ -210,6 +213,18 @@ func (x *step) claim(e int, k Key) {
 		}
 		x.free(t, l)
 	}
+}
+
+// ahead is a claim's row where fences are not times: lease_until says nothing of the fence, so
+// last_write remembers it.
+func (x *step) ahead(r Row, fence Clock) Row {
+	if x.Bounds.Ahead {
+		r.LeaseUntil = 0
+		if !x.Rules.AheadForgotten {
+			r.LastWrite = fence
+		}
+	}
+	return r
 }
 
 // claimLater is a CLAIM without an answer, whose invocation is gone when it is applied.

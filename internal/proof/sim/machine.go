@@ -8,6 +8,7 @@ import (
 	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // machine drives [emulation.Execution]s: their starts are lost or doubled, their waits end early,
@@ -135,6 +136,7 @@ func (e *execution) index() {
 		e.end("failed")
 		return
 	}
+	s.Entered = shard.MicrosOf(epoch.Add(w.now))
 	w.counts.Turns++
 	var out flight.State
 	var failure error

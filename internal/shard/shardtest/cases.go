@@ -269,7 +269,47 @@ func claimCases(again bool) []Case {
 		refused("in the microsecond of the last write where no interval is asked for", lastWrite(now)),
 		refused("before the time of the last write, by a clock that is late", lastWrite(now+1)),
 	)
+	b.ahead(func(fence shard.Micros) shard.Write {
+		bid.MinInterval, bid.Fence = second, fence
+		return shard.Claim(bid)
+	}, after)
+	b.add(
+		allowed("with a fence ahead, where a RELEASE and not the last write lies ahead", of(lastWrite(fenceAhead)),
+			owner(""), lease(ahead), lastWrite(now.Add(-second))),
+		allowed("with a fence ahead, where nothing was written yet", of(lastWrite(fenceAhead)), owner(""),
+			lease(ahead), lastWrite(0)),
+		refused("with a fence ahead within the minimum interval after the last write", owner(""), lease(ahead),
+			lastWrite(now.Add(-second)+1)),
+		refused("with a fence ahead, where the last write is near enough to wait for", owner(""), lease(ahead),
+			lastWrite(now.Add(shard.MaxAhead))),
+	)
 	return b.cases
+}
+
+// Fences that a clock ahead of ours wrote, and the one that follows.
+const (
+	ahead      = now + 30*24*3600*1_000_000
+	fenceAhead = ahead + 1
+)
+
+// ahead are the cases of a write that takes a lease on a row whose fences lie ahead of the clock.
+func (b *table) ahead(write func(fence shard.Micros) shard.Write, after shard.Row) {
+	base := b.base
+	b.write, b.base.LastWrite = write(fenceAhead), ahead
+	after.LastWrite = fenceAhead
+	b.add(
+		allowed("with a fence ahead: last_write remembers it", after),
+		allowed("with a fence ahead, after a lease that ran out", after, owner(other), lease(now-1)),
+		allowed("with a fence ahead, where nobody has the lease whose end is noted", after, owner(""), lease(ahead)),
+		allowed("with a fence ahead, where no end of a lease is noted", after, owner(""), lease(0)),
+		refused("with a fence ahead while somebody has the lease", owner(other), lease(until)),
+		refused("with a fence ahead in the last microsecond of a lease", owner(other), lease(now)),
+		refused("with a fence ahead that another claim has used", lastWrite(fenceAhead)),
+		refused("with a fence ahead that another claim gave back", owner(""), lease(fenceAhead)),
+		foreign,
+	)
+	b.base = base
+	b.base.LastWrite = ahead
 }
 
 // held is a row whose lease is ours.
@@ -352,8 +392,13 @@ func releaseCases() []Case {
 	b.write = shard.Release(ours, "x"+strings.Repeat("ä", 150), false)
 	b.add(allowed("and cuts a long error between characters",
 		with(after, func(r *shard.Row) { r.LastError = "x" + strings.Repeat("ä", 99) })))
+	b.write = shard.Release(oursAhead, "throttled: 429", false)
+	b.add(allowed("and ends a lease whose fence last_write remembers", with(after, lease(0))))
 	return b.cases
 }
+
+// oursAhead is a lease on a row whose fences lie ahead: last_write remembers its fence.
+var oursAhead = shard.Lease{Key: k2, Token: token, At: fenceAhead, Ahead: true}
 
 func rejectCases() []Case {
 	b := &table{write: shard.Reject(ours, "mapping", expires, held), base: held}
@@ -374,6 +419,9 @@ func rejectCases() []Case {
 	b.base = with(held, claimedWas(shard.Lowest))
 	b.write = shard.Reject(ours, "mapping", expires, b.base)
 	b.add(allowed("and forgets the claim where it was the first", with(after, claimed(""))))
+	b.base = held
+	b.write = shard.Reject(oursAhead, "mapping", expires, held)
+	b.add(allowed("and ends a lease whose fence last_write remembers", with(after, lease(0))))
 	return b.cases
 }
 

@@ -85,7 +85,7 @@ func redriveCases() []Case {
 
 func reassertCases() []Case {
 	b := &table{
-		write: shard.Reassert("", k2, token, now, until),
+		write: shard.Reassert(shard.Bid{Key: k2, Token: token, Now: now, Until: until}),
 		base: shard.Row{
 			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, LastWrite: at,
 			ExpiresAt: expires,
@@ -108,6 +108,9 @@ func reassertCases() []Case {
 		leased(func(...change) shard.Row { return of() }),
 		foreign,
 	)
+	b.ahead(func(fence shard.Micros) shard.Write {
+		return shard.Reassert(shard.Bid{Key: k2, Token: token, Now: now, Until: until, Fence: fence})
+	}, of())
 	return b.cases
 }
 

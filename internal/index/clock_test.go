@@ -1,0 +1,130 @@
+package index_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// A clock that is wrong writes nothing: neither leases nor fences nor anything else that others
+// wait for. Another invocation takes the turn.
+func TestAnInvocationWhoseClockIsOffDoesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		by      time.Duration
+		entered bool // the state machine says when it came to the turn
+		off     bool
+	}{
+		"ahead by a month":                    {30 * 24 * time.Hour, true, true},
+		"ahead by more than is trusted":       {clock.Trust + time.Second, true, true},
+		"behind by a month":                   {-30 * 24 * time.Hour, true, true},
+		"ahead by a minute":                   {time.Minute, true, false},
+		"behind by a minute":                  {-time.Minute, true, false},
+		"ahead by a month, an older machine":  {30 * 24 * time.Hour, false, true},
+		"ahead by an hour, an older machine":  {time.Hour, false, false},
+		"behind by an hour, an older machine": {-time.Hour, false, true},
+		"as late as a retried turn may come":  {4 * time.Minute, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.hold(put("a", 1))
+				time.Sleep(time.Until(s.Wake()))
+				s.Started = now()
+				if c.entered {
+					s.Entered = now()
+				}
+				before := b.Row(doc("a"))
+				b.clock = clock.Skewed{Clock: clock.System{}, By: c.by}
+				next, _, err := b.invoke(s)
+				if (err != nil) != c.off {
+					b.Fatalf("got %v, want an error: %t", err, c.off)
+				}
+				want := 0
+				if c.off {
+					want = 1
+					if r := b.Row(doc("a")); r != before || next.Done || next.WakeAt != s.WakeAt {
+						b.Errorf("row %+v, state %+v: want neither changed", r, next)
+					}
+				}
+				b.Noted(journal.ClockOff, want)
+				if c.off {
+					b.clock = clock.System{}
+					b.fly(s, 1)
+					b.holds("a", "1")
+				}
+			})
+		})
+	}
+}
+
+// A row that a wrong clock wrote goes on from there: its fences rise, and no document waits for the
+// clocks to catch up.
+func TestARowWhoseFencesLieAheadIsWrittenAllTheSame(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	for name, c := range map[string]struct {
+		row    func(r *shard.Row, ahead shard.Micros)
+		script []memory.Answer
+	}{
+		"the last write":                  {func(r *shard.Row, ahead shard.Micros) { r.LastWrite = ahead }, nil},
+		"the end of a lease given back":   {func(r *shard.Row, ahead shard.Micros) { r.LeaseUntil = ahead }, nil},
+		"the last write, then a throttle": {func(r *shard.Row, ahead shard.Micros) { r.LastWrite = ahead }, []memory.Answer{throttled()}},
+		"the last write, then no answer":  {func(r *shard.Row, ahead shard.Micros) { r.LastWrite = ahead }, []memory.Answer{{Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, Apply: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				b.fly(b.hold(put("a", 1)), 1)
+				ahead := now().Add(month)
+				b.Change(doc("a"), func(r *shard.Row) { c.row(r, ahead) })
+				b.sink.Write(b.Context(), []sink.Op{{ // as that clock did
+					Doc: doc("a"), Kind: shard.Put, Fence: shard.Fence(ahead), Key: b.key("a", 1), Version: "1",
+					Document: []byte(`{}`),
+				}})
+				b.sink.Script(doc("a"), c.script...)
+				last := ahead
+				for v := 2; v <= 4; v++ {
+					sent := time.Now()
+					b.fly(b.hold(put("a", v)), 10)
+					b.holds("a", string(rune('0'+v)))
+					if took := time.Since(sent); took > time.Minute {
+						b.Errorf("version %d took %s", v, took)
+					}
+					r := b.Row(doc("a"))
+					if r.LastWrite <= last || r.LastWrite > ahead.Add(time.Second) || r.Owner != "" {
+						b.Errorf("row %+v, want a fence after %d and near it", r, last)
+					}
+					last = r.LastWrite
+				}
+				if n := len(b.Notes.Of(journal.ClockOff)); n < 3 {
+					b.Errorf("%d notes, want one for each claim", n)
+				}
+				b.Noted(journal.SinkNewer, 0)
+				b.inQueue(0)
+				// The clocks catch up: the fences are times again.
+				time.Sleep(month + time.Minute)
+				b.fly(b.hold(put("a", 5)), 2)
+				b.holds("a", "5")
+				if r := b.Row(doc("a")); r.LastWrite < now().Add(-time.Minute) {
+					b.Errorf("row %+v, want the time of its last write", r)
+				}
+			})
+		})
+	}
+}
+
+// There is no fence after the last one: nothing overflows, and the row waits for its operator.
+func TestARowAtTheEndOfItsFencesIsNotClaimed(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		b.Change(doc("a"), func(r *shard.Row) { r.LastWrite = math.MaxInt64 })
+		s = b.turn(s)
+		b.Noted(journal.Claimed, 0)
+		if s.Done {
+			b.Error("its message was given up")
+		}
+	})
+}
