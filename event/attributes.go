@@ -1,6 +1,9 @@
 package event
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Names under which publishers send what a consumer needs beside the body.
 var (
@@ -11,6 +14,9 @@ var (
 
 // runName is the header inside an envelope that names the resync run.
 const runName = "resyncrun"
+
+// metaNames are all names that are looked for inside an envelope, for one pass over what it has.
+var metaNames = slices.Concat(contentTypeNames, typeNames, routingKeyNames, []string{runName})
 
 // MetaOf reads what attributes of the message say beside the body: SNS with raw delivery turns its
 // own into these. It reads no resync run: the run is part of the order key, which comes from the

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -44,13 +45,16 @@ func child(v gjson.Result, name string) (found gjson.Result) {
 	return found
 }
 
-// Members are the members of an object by name, for a format that looks at many of them. Of two
-// members of one name the last one counts.
-func Members(object gjson.Result) map[string]gjson.Result {
-	all := make(map[string]gjson.Result)
+// Members are the members of an object with these names, for a format that looks at many of them.
+// Of two members of one name the last one counts. The others are not kept: an object of a megabyte
+// may have a hundred thousand.
+func Members(object gjson.Result, names ...string) map[string]gjson.Result {
+	some := make(map[string]gjson.Result, len(names))
 	object.ForEach(func(name, value gjson.Result) bool {
-		all[name.Str] = value
+		if slices.Contains(names, name.Str) {
+			some[name.Str] = value
+		}
 		return true
 	})
-	return all
+	return some
 }

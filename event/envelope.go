@@ -101,8 +101,10 @@ func (u Unwrapper) notification(dst []Body, k envelope, meta Meta, left int) []B
 		}})
 	}
 	if k.attributes.Exists() {
-		inner := metaOf(k.attribute)
-		inner.Run = strings.TrimSpace(k.attribute(runName))
+		attributes := Members(k.attributes, metaNames...)
+		attribute := func(name string) string { return Child(attributes[name], "Value").Str }
+		inner := metaOf(attribute)
+		inner.Run = strings.TrimSpace(attribute(runName))
 		meta = meta.over(inner)
 	}
 	return u.open(dst, k.message.Str, meta, left)

@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -30,17 +31,18 @@ func (u Unwrapper) rabbits(dst []Body, k envelope, meta Meta, left int) []Body {
 // rabbit opens one message: data in base64, what the publisher said beside it in basicProperties.
 // A property counts more than a header of the same meaning.
 func (u Unwrapper) rabbit(dst []Body, m gjson.Result, meta Meta, left int) []Body {
-	properties := Child(m, "basicProperties")
-	headers := Child(properties, "headers")
-	header := func(name string) string { return headerText(Child(headers, name)) }
+	beside := Members(m, slices.Concat([]string{"basicProperties", "data"}, routingKeyNames)...)
+	own := Members(beside["basicProperties"], "contentType", "type", "headers")
+	headers := Members(own["headers"], metaNames...)
+	header := func(name string) string { return headerText(headers[name]) }
 	inner := metaOf(header).over(Meta{
-		ContentType: Child(properties, "contentType").Str,
-		Type:        Child(properties, "type").Str,
-		RoutingKey:  firstOf(routingKeyNames, func(name string) string { return Child(m, name).Str }),
+		ContentType: own["contentType"].Str,
+		Type:        own["type"].Str,
+		RoutingKey:  firstOf(routingKeyNames, func(name string) string { return beside[name].Str }),
 		Run:         strings.TrimSpace(header(runName)),
 	})
 	meta = meta.over(inner)
-	data := Child(m, "data")
+	data := beside["data"]
 	text, err := base64.StdEncoding.DecodeString(data.Str)
 	if data.Type != gjson.String || err != nil {
 		f := undecodable("data of a RabbitMQ message is not base64")

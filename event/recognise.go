@@ -97,8 +97,3 @@ func wrapsRecords(list gjson.Result) bool {
 }
 
 func recordSource(r gjson.Result) string { return Child(r, "eventSource").Str }
-
-// attribute is a String attribute in SNS's envelope.
-func (k *envelope) attribute(name string) string {
-	return Child(k.attributes, name, "Value").Str
-}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/queue"
@@ -22,6 +23,7 @@ type Set struct {
 	names    string  // for problems
 	depth    int
 	load     Loader
+	loaded   *sync.Mutex // whose loaded body is decoded
 }
 
 // source is one configured source.
@@ -29,11 +31,6 @@ type source struct {
 	rules *Rules
 	Format
 }
-
-// Loader fetches an object from S3: the body of a message that only carries a pointer. It bounds
-// the size before it reads. An error that is an *event.Invalid is for good. Any other may pass, and
-// the Invalid that it becomes is Transient.
-type Loader func(ctx context.Context, bucket, key string) ([]byte, error)
 
 // Config is what a Set is built from.
 type Config struct {
@@ -90,14 +87,6 @@ func build(c Config, name string) (*source, error) {
 	return &source{rules, format}, err
 }
 
-// WithLoader returns a set that also decodes messages whose body is a pointer to an object in S3,
-// where payload.allow lists its place.
-func (s *Set) WithLoader(load Loader) *Set {
-	with := *s
-	with.load = load
-	return &with
-}
-
 // Decode makes the events of a message. The answer is never empty. An undecodable message is one
 // Invalid at index 0.
 func (s *Set) Decode(m event.Message) []event.Result {
@@ -119,7 +108,9 @@ func (s *Set) DecodeContext(ctx context.Context, m event.Message) []event.Result
 	}
 	unwrapper := event.Unwrapper{Depth: s.depth}
 	if s.load != nil {
-		unwrapper.Load = func(p event.Pointer) (string, *event.Invalid) { return s.body(ctx, src.rules, p) }
+		d := decoding{set: s}
+		defer d.end()
+		unwrapper.Load = func(p event.Pointer) (string, *event.Invalid) { return d.body(ctx, src.rules, p) }
 	}
 	var room [1]event.Body
 	bodies := unwrapper.Unwrap(room[:0], m.Body, event.MetaOf(m.Attributes))
@@ -184,22 +175,4 @@ func (s *source) document(e event.Event) ([]byte, *event.Invalid) {
 		bad.Reason, bad.Field = event.Payload, "dataref"
 	}
 	return doc, bad
-}
-
-// body fetches what a pointer names, if the source may refer to it.
-func (s *Set) body(ctx context.Context, r *Rules, p event.Pointer) (string, *event.Invalid) {
-	if bad := r.Allowed("s3BucketName", p.Bucket, p.Key); bad != nil {
-		return "", bad
-	}
-	text, err := s.load(ctx, p.Bucket, p.Key)
-	if err == nil {
-		return string(text), nil
-	}
-	var bad *event.Invalid
-	if errors.As(err, &bad) {
-		return "", bad
-	}
-	return "", &event.Invalid{
-		Reason: event.Payload, Field: "s3Key", Problem: "the body that the pointer names cannot be loaded now", Err: err,
-	}
 }

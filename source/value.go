@@ -125,6 +125,9 @@ func Instant(field string, v gjson.Result, digits bool) (t time.Time, f *event.I
 
 var escapeKey = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
 
+// MaxColumns is how many columns a key may have: twice as many as PostgreSQL allows.
+const MaxColumns = 64
+
 // JoinKey makes one text of a key of several columns: the values in the order of their names,
 // joined by |. Inside a value | and \ are escaped by \, so that two keys never become one id.
 func JoinKey(columns map[string]string) string {

@@ -14,11 +14,15 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
-// maxLoads bounds the bodies that are loaded at once: each may be as large as one bulk request, and
-// is held twice for a moment.
-const maxLoads = 16
+const (
+	// maxLoads bounds the bodies that are loaded at once: each may be as large as one bulk request.
+	maxLoads = 12
+	// maxLoadBytes is after how many bytes no other body is loaded. What is left is received again.
+	maxLoadBytes = 32 << 20
+)
 
 // decode is step 1: every message through its source; what is skipped is done, what is broken
 // becomes a dead letter, what is not due for long is put aside.
@@ -52,7 +56,7 @@ func (b *batch) decode(ctx context.Context) {
 // part of the invocation's time only: what could not be loaded by then is received again, and does
 // not keep the rest from being admitted. A message for which the batch has no room has no results.
 func (b *batch) results(ctx context.Context) [][]event.Result {
-	ctx, cancel := b.until(ctx, loadShare)
+	ctx, cancel := b.until(source.LoadAtMost(ctx, maxLoadBytes), loadShare)
 	defer cancel()
 	results, room := make([][]event.Result, len(b.msgs)), b.newRoom()
 	var mu sync.Mutex

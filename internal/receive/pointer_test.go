@@ -89,10 +89,10 @@ func TestASlowBucketDoesNotKeepTheRestFromBeingHeld(t *testing.T) {
 	})
 }
 
-// Sixty bodies of a megabyte would fill a small function, a thousand a large one. It is not
+// Many bodies of a megabyte would fill a small function. It is not
 // parallel: it looks at the memory of the whole process.
 func TestLoadedBodiesAreNotKept(t *testing.T) { //nolint:paralleltest // see above
-	const size, n = 1 << 20, 60
+	const size, n = 1 << 20, 24
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, pointers)
 		defer b.machine.Close()
@@ -114,5 +114,30 @@ func TestLoadedBodiesAreNotKept(t *testing.T) { //nolint:paralleltest // see abo
 		if grown := int64(during.HeapAlloc) - int64(before.HeapAlloc); grown > n*size/4 {
 			t.Errorf("%d MB are kept after %d MB were decoded", grown>>20, n*size>>20)
 		}
+	})
+}
+
+// Whatever pointers lead to, a batch loads a bounded amount, and comes to the rest later.
+func TestABatchLoadsABoundedAmount(t *testing.T) {
+	play(t, pointers, func(b *bench) {
+		body := strings.Repeat(" ", 1<<20)
+		loads := 0
+		b.parallel = oneByOne
+		b.Sources = b.Sources.WithLoader(func(_ context.Context, _, key string) ([]byte, error) {
+			loads++
+			return []byte(put(key, 1) + body), nil
+		})
+		b.sendPointers(80)
+		for want := 80; want > 0; {
+			before := loads
+			b.poll()
+			b.index()
+			if n := loads - before; n > 32 {
+				b.Fatalf("%d MB loaded for one batch, want at most 32", n)
+			}
+			want -= loads - before
+			time.Sleep(41 * time.Second)
+		}
+		b.Noted(journal.Admitted, 80)
 	})
 }

@@ -157,7 +157,9 @@ func (s *format) keyText(key gjson.Result) (string, *event.Invalid) {
 	var bad *event.Invalid
 	columns := make(map[string]string)
 	key.ForEach(func(name, v gjson.Result) bool {
-		columns[name.Str], bad = source.Identity("key", v)
+		if columns[name.Str], bad = source.Identity("key", v); bad == nil && len(columns) > source.MaxColumns {
+			bad = source.Invalid("key", "the key has more than %d columns", source.MaxColumns)
+		}
 		return bad == nil
 	})
 	return source.JoinKey(columns), bad
@@ -166,7 +168,7 @@ func (s *format) keyText(key gjson.Result) (string, *event.Invalid) {
 // keyAndValue finds the two halves of a Kafka message and takes their schemas off.
 func keyAndValue(root gjson.Result) (key, value gjson.Result, bad *event.Invalid) {
 	value = root
-	m := event.Members(root)
+	m := event.Members(root, "op", "key", "value")
 	if !m["op"].Exists() && (m["value"].Exists() || m["key"].Exists()) {
 		if key, bad = half("key", m["key"]); bad != nil {
 			return key, value, bad

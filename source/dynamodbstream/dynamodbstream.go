@@ -69,7 +69,9 @@ func streamID(keys gjson.Result) (string, *event.Invalid) {
 			bad = source.Invalid("Keys", "key attribute %s is neither S, N nor B", event.Quote(name.Str))
 			return false
 		}
-		columns[name.Str], bad = source.Identity("Keys", v)
+		if columns[name.Str], bad = source.Identity("Keys", v); bad == nil && len(columns) > source.MaxColumns {
+			bad = source.Invalid("Keys", "the key has more than %d attributes", source.MaxColumns)
+		}
 		return bad == nil
 	})
 	return source.JoinKey(columns), bad

@@ -29,7 +29,8 @@ func (s *format) Document(data string) ([]byte, *event.Invalid) {
 	if !root.IsObject() {
 		return nil, source.Invalid("", "the body is %s: send a JSON object", source.TypeName(root))
 	}
-	m := event.Members(root)
+	m := event.Members(root, "base_path", "description", "details", "document_type", "expanded_links", "locale",
+		"public_updated_at", "title")
 	text, err := json.Marshal(page{
 		Title: m["title"].Str, Description: description(m["description"]), Link: link(m),
 		DocumentType: m["document_type"].Str, Locale: m["locale"].Str, UpdatedAt: m["public_updated_at"].Str,

@@ -33,7 +33,8 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	if bad = source.Object(b); bad != nil {
 		return d, bad
 	}
-	m := event.Members(gjson.Parse(b.Text))
+	m := event.Members(gjson.Parse(b.Text), "base_path", "content_id", "details", "document_type", "locale",
+		"payload_version", "resyncrun", "withdrawn_notice")
 	locale, bad := source.Optional("locale", m["locale"])
 	if bad != nil {
 		return d, bad

@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"crypto/md5" //nolint:gosec // see entries
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -80,7 +81,7 @@ func (p *inprocess) Do(r *http.Request) (*http.Response, error) {
 		return answer(200, awsJSON, []byte(`{}`)), nil
 	case "BatchGetItem":
 		return p.batchGet(r.Context(), body)
-	case "DeleteMessageBatch":
+	case "SendMessageBatch", "DeleteMessageBatch":
 		return entries(body), nil
 	case "StartExecution":
 		return answer(200, awsJSON, []byte(`{"startDate":1.7e9,`+
@@ -186,7 +187,8 @@ func (p *inprocess) batchGet(ctx context.Context, body []byte) (*http.Response, 
 func entries(body []byte) *http.Response {
 	var in struct {
 		Entries []struct {
-			ID string `json:"Id"`
+			ID   string `json:"Id"`
+			Body string `json:"MessageBody"`
 		}
 	}
 	if json.Unmarshal(body, &in) != nil {
@@ -194,7 +196,8 @@ func entries(body []byte) *http.Response {
 	}
 	var items [][]byte
 	for _, e := range in.Entries {
-		items = append(items, []byte(`{"Id":"`+e.ID+`"}`))
+		sum := md5.Sum([]byte(e.Body)) //nolint:gosec // SQS's own checksum, which its client compares
+		items = append(items, fmt.Appendf(nil, `{"Id":%q,"MessageId":%[1]q,"MD5OfMessageBody":"%x"}`, e.ID, sum))
 	}
 	return answer(200, awsJSON, list(`{"Failed":[],"Successful":[`, items, `]}`))
 }

@@ -1,0 +1,86 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/lullhq/lull/event"
+)
+
+// Loader fetches an object from S3: the body of a message that only carries a pointer. It bounds
+// the size before it reads. An error that is an *event.Invalid is for good. Any other may pass, and
+// the Invalid that it becomes is Transient.
+type Loader func(ctx context.Context, bucket, key string) ([]byte, error)
+
+// WithLoader returns a set that also decodes messages whose body is a pointer to an object in S3,
+// where payload.allow lists its place.
+func (s *Set) WithLoader(load Loader) *Set {
+	with := *s
+	with.load, with.loaded = load, new(sync.Mutex)
+	return &with
+}
+
+type budgetKey struct{}
+
+// LoadAtMost bounds what is decoded under the context: once bodies of so many bytes are loaded, no
+// other is begun. A message whose body is left out has an Invalid that is Transient.
+func LoadAtMost(ctx context.Context, bytes int64) context.Context {
+	left := new(atomic.Int64)
+	left.Store(bytes)
+	return context.WithValue(ctx, budgetKey{}, left)
+}
+
+var errBudget = errors.New("enough bodies are loaded for now")
+
+// decoding is one message that is decoded. Bodies that were loaded are decoded one at a time:
+// beside each other they, and what is unwrapped of them, would need more memory than a small
+// function has.
+type decoding struct {
+	set  *Set
+	mine bool // set.loaded is locked
+}
+
+func (d *decoding) end() {
+	if d.mine {
+		d.set.loaded.Unlock()
+		d.mine = false
+	}
+}
+
+// body fetches what a pointer names, if the source may refer to it.
+func (d *decoding) body(ctx context.Context, r *Rules, p event.Pointer) (string, *event.Invalid) {
+	if bad := r.Allowed("s3BucketName", p.Bucket, p.Key); bad != nil {
+		return "", bad
+	}
+	d.end() // a pointer behind a pointer: nobody else waits while it is loaded
+	text, err := d.load(ctx, p)
+	if err == nil {
+		d.set.loaded.Lock()
+		d.mine = true
+		err = ctx.Err() // its turn may come when no time is left
+	}
+	if err == nil {
+		return string(text), nil
+	}
+	var bad *event.Invalid
+	if errors.As(err, &bad) {
+		return "", bad
+	}
+	return "", &event.Invalid{
+		Reason: event.Payload, Field: "s3Key", Problem: "the body that the pointer names cannot be loaded now", Err: err,
+	}
+}
+
+func (d *decoding) load(ctx context.Context, p event.Pointer) ([]byte, error) {
+	left, bounded := ctx.Value(budgetKey{}).(*atomic.Int64)
+	if bounded && left.Load() <= 0 {
+		return nil, errBudget
+	}
+	text, err := d.set.load(ctx, p.Bucket, p.Key)
+	if bounded {
+		left.Add(-int64(len(text)))
+	}
+	return text, err
+}
