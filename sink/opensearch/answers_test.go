@@ -130,6 +130,21 @@ const (
 	stopped  = "nothing was applied, and it passes by itself"
 )
 
+// unparsed is a row of a document that no usual index can take.
+func unparsed(why, engine, document string) row {
+	r := row{
+		Answer: answers(putOnly(sink.Outcome{Kind: sink.Rejected, Apart: true, Reason: "mapper_parsing_exception"}), engine,
+			"item 400 `mapper_parsing_exception`, caused by another", itsFault+" unless the index does not look into it"),
+		answer: each(400, 0, map[string]any{
+			"type": "mapper_parsing_exception", "reason": "failed to parse",
+			"caused_by": failure("illegal_argument_exception", why),
+		}),
+		resolve: anIndex, real: withIndex("{}"),
+	}
+	r.Document = document
+	return r
+}
+
 // rows is what OpenSearch and what stands in front of it answers, and what becomes of it. The texts
 // are OpenSearch 2.19's, with content where it quotes some.
 func rows() []row {
@@ -259,6 +274,17 @@ func rows() []row {
 			answer: each(400, 0, failure("mapper_parsing_exception", "failed to parse field [title] of type [long] in document with id 'secret'. Preview of field's value: 'secret'")), resolve: anIndex,
 			real: withIndex(`{"mappings":{"properties":{"title":{"type":"long"}}}}`),
 		},
+		unparsed("field name cannot be an empty string", "finds a field without a name", `{"a":{"":1}}`),
+		unparsed("field name cannot contain only the character [.]", "finds a field whose name is dots", `{"..":1}`),
+		unparsed("object field starting or ending with a [.] makes object resolution ambiguous: [secret]",
+			"finds a field whose name has a dot too many", `{"a..b":1}`),
+		unparsed("The depth of the field has exceeded the allowed limit of [20]", "finds a document nested too deep",
+			strings.Repeat(`{"a":`, 30)+"1"+strings.Repeat("}", 30)),
+		unparsed("The depth of the nested array field has exceeded the allowed limit of [20]", "finds arrays nested too deep",
+			`{"a":`+strings.Repeat("[", 30)+strings.Repeat("]", 30)+"}"),
+		unparsed("Duplicate field 'secret'", "finds a field twice", `{"a":1,"a":2}`),
+		unparsed("Number value length (2000) exceeds the maximum allowed", "finds a number of 2,000 digits",
+			`{"a":`+strings.Repeat("1", 2_000)+"}"),
 		{
 			Answer: answers(reject("mapper_parsing_exception: field title"), "has an object where the document has a value", "item 400 `mapper_parsing_exception`", itsFault),
 			answer: each(400, 0, failure("mapper_parsing_exception", "object mapping for [details] tried to parse field [title] as object, but found a concrete value")), resolve: anIndex,

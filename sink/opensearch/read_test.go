@@ -54,6 +54,10 @@ func TestPing(t *testing.T) {
 				strings.Contains(err.Error(), "secret")):
 				t.Errorf("ping: %v, want %q", err, tt.want)
 			}
+			denied := map[string]bool{"401": true, "403": true, "serverless without permission": true}[tt.name]
+			if errors.Is(err, sink.ErrDenied) != denied {
+				t.Errorf("ping: %v, denied: want %t", err, denied)
+			}
 			if r := e.seen()[0]; r.Method != http.MethodGet || r.URL.Path != "/" || len(e.seen()) != 1 {
 				t.Errorf("%d requests, the first %s %s", len(e.seen()), r.Method, r.URL)
 			}

@@ -19,6 +19,8 @@ type Answer struct {
 	// Put and Delete are the outcomes. The status is not compared.
 	Put, Delete sink.Outcome
 	Why         string // why the outcome is right
+	// Document is what the put writes; empty means one that any index takes.
+	Document string
 	// Open returns a sink whose engine is so. It may be called more than once.
 	Open func(t *testing.T) sink.Sink
 }
@@ -59,7 +61,11 @@ func Answers(t *testing.T, rows []Answer, never ...sink.OutcomeKind) {
 // Check writes the row's ops and compares their outcomes.
 func (a Answer) Check(t *testing.T, s sink.Sink) {
 	t.Helper()
-	outcomes := s.Write(t.Context(), Ops())
+	ops := Ops()
+	if a.Document != "" {
+		ops[0].Document = []byte(a.Document)
+	}
+	outcomes := s.Write(t.Context(), ops)
 	if len(outcomes) != 2 {
 		t.Fatalf("%d outcomes for 2 ops: %+v", len(outcomes), outcomes)
 	}

@@ -50,6 +50,9 @@ func (e *engine) newDocs() *memory.Sink { return memory.NewSink(trueClock{&e.w.s
 func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
 	w, r := e.w, &e.w.rates
 	v := version{op.Doc, op.Key}
+	if w.settings.applies(w.now, op) {
+		return w.settings.says
+	}
 	switch p := w.poisons[v]; {
 	case p == rejected:
 		return sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapper_parsing_exception: field title"}
@@ -120,6 +123,16 @@ func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	}
 	if w.dice.chance(r.Stall) && v.pause(w.dice.upTo(r.StallBy)) != nil {
 		return out // killed before it was sent
+	}
+	if w.dice.chance(r.NotSent) {
+		kept := w.dice.IntN(len(ops))
+		for i := kept; i < len(ops); i++ {
+			out[i] = sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "not_sent"}
+		}
+		if kept == 0 {
+			return out
+		}
+		return append(c.Write(ctx, ops[:kept]), out[kept:]...)
 	}
 	w.counts.Requests++
 	end, _ := ctx.Deadline()

@@ -41,6 +41,7 @@ type Rates struct {
 	// per sink request: it lands after we hung up, within applyDelay where the sink has no versions
 	SinkLate      float64
 	SinkError     float64       // per sink request: no answer worth the name, a part of the items applied
+	NotSent       float64       // per sink request: the last items are not sent for want of time
 	ItemThrottle  float64       // per item: 429
 	ItemRefused   float64       // per item: an error of no known class
 	DocumentPause time.Duration // items for a document written more recently: 429

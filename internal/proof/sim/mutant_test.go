@@ -107,6 +107,10 @@ func (s sinkFunc) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	return s.write(ctx, ops, s.Sink)
 }
 
+func (s sinkFunc) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
+	return get(ctx, s.Sink, doc)
+}
+
 // answering changes the outcomes that the sink gives.
 func answering(change func(sink.Outcome) sink.Outcome) func(**World) Hooks {
 	return writing(func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
@@ -229,6 +233,26 @@ var mutants = []mutant{
 				o.Kind = sink.Throttled
 			}
 			return o
+		}),
+	},
+	{
+		"release after a copy without an answer",
+		"RELEASE although the copy that asks whose fault a refusal is may still be applied", releasedCopies,
+	},
+	{
+		"the engine's word is believed", "documents die of a refusal although the index refuses what it took before",
+		indexing(func(h *index.Handler) { h.Sink = struct{ sink.Sink }{h.Sink} }),
+	},
+	{
+		"a missing index has nothing to delete", "a delete that has no index to go to is applied",
+		writing(func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+			out := to.Write(ctx, ops)
+			for i := range out {
+				if out[i].Kind == sink.Configuration && len(out) == len(ops) && ops[i].Kind == shard.Delete {
+					out[i].Kind = sink.Applied
+				}
+			}
+			return out
 		}),
 	},
 	{
@@ -412,6 +436,19 @@ func deleteAround(after bool) func(**World) Hooks {
 			return out
 		}}
 	})
+}
+
+// releasedCopies takes the copy of a committed document for refused where it has no answer.
+func releasedCopies(w **World) Hooks {
+	return writing(func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {
+		out := to.Write(ctx, ops)
+		for i := range out {
+			if l := (*w).oracle.ledger(ops[i].Doc); ops[i].Key == l.committed && out[i].Kind == sink.Unknown {
+				out[i] = sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "no answer"}
+			}
+		}
+		return out
+	})(w)
 }
 
 // unstored is a queue whose failures to send go unnoticed.

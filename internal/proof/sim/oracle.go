@@ -55,6 +55,7 @@ type grant struct {
 	until    shard.Micros
 	inFlight int // requests of its that the sink may still apply
 	ended    bool
+	copy     bool // of what is committed, to ask whose fault a refusal is
 	open     bool // there was none: written in a table outage (`tableOutage: open`)
 }
 
@@ -187,6 +188,10 @@ func (o *oracle) sent(v *invocation, ops []sink.Op) []*grant {
 		}
 		if under[i] == nil {
 			under[i] = &grant{v: v, key: op.Key, open: v.open}
+			if o.copied(v, op, under[i]) {
+				under[i].inFlight++
+				continue
+			}
 			if !v.open {
 				o.violate("no write without a claim", fmt.Sprintf("%s: %s %d writes %s", op.Doc, v.Name, v.ID, op.Key))
 			}
@@ -195,6 +200,18 @@ func (o *oracle) sent(v *invocation, ops []sink.Op) []*grant {
 		under[i].inFlight++
 	}
 	return under
+}
+
+// copied sees the copy of a committed document, which index writes under the lease of another
+// version of it. Nobody may write the document while the copy is on its way.
+func (o *oracle) copied(v *invocation, op sink.Op, g *grant) bool {
+	l := o.ledger(op.Doc)
+	if n := len(l.grants); n == 0 || l.grants[n-1].v != v || !l.grants[n-1].alive() || op.Key != l.committed {
+		return false
+	}
+	g.ended, g.copy = true, true
+	l.grants = append(slices.Clone(l.grants[:len(l.grants)-1]), g, l.grants[len(l.grants)-1])
+	return true
 }
 
 // landed sees a request whose fate is known: nothing of it is applied from now on.
@@ -220,7 +237,9 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 				l.inSinkOp, op.Key, op.Kind))
 		}
 		l.inSink, l.inSinkOp = op.Key, op.Kind
-		l.writes++
+		if !g.copy {
+			l.writes++
+		}
 	}
 }
 
@@ -232,6 +251,9 @@ func (w *World) noted(v *invocation, n journal.Note) {
 	}
 	if n.Step == journal.OutageResync {
 		w.oracle.ledger(n.Doc).listed = true
+	}
+	if n.Step == journal.DeadLettered {
+		w.oracle.buried(n)
 	}
 	if n.Step == journal.Stuck {
 		w.oracle.violate("nothing is stuck", fmt.Sprintf("%s: %s %s %s", v.Name, n.Doc, n.Flight, n.Detail))

@@ -87,7 +87,7 @@ func (w *World) step() bool {
 // otherwise wait for its dead deadline.
 func (w *World) quieten() {
 	w.calm = true
-	w.outages = nil
+	w.outages, w.settings = nil, nil
 	w.rates = quietRates()
 	for _, q := range w.queues {
 		q.limit()

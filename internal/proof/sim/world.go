@@ -50,8 +50,10 @@ type World struct {
 	rates   Rates
 	drawn   Rates // the rates before the injected failures ended
 	outages []outage
-	calm    bool // the injected failures have ended
-	poisons map[version]poison
+	// settings is when the engine's settings are at fault; nil for never
+	settings *settingsFault
+	calm     bool // the injected failures have ended
+	poisons  map[version]poison
 
 	beyondGuard bool // clocks differ by more than the guard allows: what only the guard forbids may happen
 
@@ -153,6 +155,7 @@ func (w *World) draw() {
 	case o.Faults == Swarm:
 		w.rates = w.dice.swarm(guard, versions)
 		w.outages = w.dice.outages(w.options.Upstream.Calm)
+		w.drawAnswers()
 	default:
 		w.rates = quietRates()
 	}

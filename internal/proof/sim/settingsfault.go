@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// settingsFault is a time in which somebody has changed the engine's settings for the worse. No
+// document is at fault, whatever the engine says.
+type settingsFault struct {
+	from, to time.Duration
+	says     sink.Outcome
+	deletes  bool // deletes too
+	puts     bool
+}
+
+// misjudged begins the reasons of answers that an engine also gives to documents at fault.
+const misjudged = "illegal_argument_exception: settings"
+
+// settingsFaults are what engines say of their own faults: in words that are known, and in words
+// that sound as if the document were to blame.
+var settingsFaults = []settingsFault{
+	{
+		says: sink.Outcome{Kind: sink.Configuration, Status: 404, Apart: true, Reason: "index_not_found_exception"},
+		puts: true, deletes: true,
+	},
+	{says: sink.Outcome{Kind: sink.Configuration, Apart: true, Reason: "index_missing"}, deletes: true},
+	{
+		says: sink.Outcome{Kind: sink.Configuration, Status: 403, Reason: "security_exception"},
+		puts: true, deletes: true,
+	},
+	{says: sink.Outcome{Kind: sink.Rejected, Status: 400, Apart: true, Reason: misjudged}, puts: true},
+	{says: sink.Outcome{Kind: sink.Refused, Status: 400, Reason: misjudged}, puts: true, deletes: true},
+}
+
+// drawAnswers draws what an engine says beside its usual failures, from dice of its own: the worlds
+// of before stay as they were.
+func (w *World) drawAnswers() {
+	d := newDice(w.options.Seed, 0x616e7377)
+	if d.chance(0.2) {
+		w.rates.NotSent = 0.2 * d.Float64()
+	}
+	if until := w.options.Upstream.Calm; d.chance(0.25) {
+		f := oneOf(d, settingsFaults...)
+		f.from = d.upTo(until)
+		f.to = f.from + time.Duration(d.logUniform(5, max((until-f.from).Seconds(), 10))*float64(time.Second))
+		w.settings = &f
+	}
+}
+
+// applies reports whether the fault answers for an op now.
+func (f *settingsFault) applies(now time.Duration, op sink.Op) bool {
+	if f == nil || now < f.from || now >= f.to {
+		return false
+	}
+	return f.puts && op.Kind == shard.Put || f.deletes && op.Kind == shard.Delete
+}
+
+// buried checks that a document that lull gave up was at fault. The fault of the settings must have
+// lasted for the whole invocation: one that passes between an answer and the question about it
+// fools anybody. Without a copy of the document in the sink nobody can tell.
+func (o *oracle) buried(n journal.Note) {
+	f, l := o.w.settings, o.ledger(n.Doc)
+	if !strings.Contains(n.Detail, misjudged) || f == nil || o.w.now >= f.to ||
+		o.w.now < f.from+o.w.cfg.Index.Timeout+2*o.w.cfg.Index.Guard {
+		return
+	}
+	if l.committed != "" && l.inSink == l.committed && l.inSinkOp == shard.Put && !l.open {
+		o.violate("a document dies only of what is wrong with it", fmt.Sprintf("%s %s: %s", n.Doc, n.Key, n.Detail))
+	}
+}
+
+// reader is a sink that can be read back.
+type reader interface {
+	Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error)
+}
+
+// Get reads a document back.
+func (c engineClient) Get(ctx context.Context, doc shard.DocID) (stored sink.Stored, there bool, err error) {
+	err = c.v.request(ctx, fault.Search, 0, func() {
+		stored, there, _ = c.e.docs.Get(background, doc) // fails only with its context
+	})
+	if err != nil {
+		return sink.Stored{}, false, err
+	}
+	return stored, there, nil
+}
+
+// get reads a document back from behind a wrapper.
+func get(ctx context.Context, s sink.Sink, doc shard.DocID) (sink.Stored, bool, error) {
+	if r, ok := s.(reader); ok {
+		return r.Get(ctx, doc)
+	}
+	return sink.Stored{}, false, sink.ErrDenied
+}
+
+func (s recordedSink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
+	return get(ctx, s.Sink, doc)
+}
