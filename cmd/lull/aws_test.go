@@ -247,13 +247,13 @@ func TestTheAuditHasALineForWhatChanges(t *testing.T) {
 	log := newAudit(&out)
 	for _, step := range []journal.Step{
 		journal.Redriven, journal.Dropped, journal.DeadLettered, journal.Launched,
-		journal.Parked, journal.Admitted, journal.Held,
+		journal.Parked, journal.Reset, journal.Admitted, journal.Held,
 	} {
 		log.Note(journal.Note{Step: step, Doc: "content#a", Letter: "l", Detail: "by ann"})
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 5 {
-		t.Fatalf("%d lines, want five:\n%s", len(lines), out.String())
+	if len(lines) != 6 {
+		t.Fatalf("%d lines, want six:\n%s", len(lines), out.String())
 	}
 	for _, line := range lines {
 		var l struct {

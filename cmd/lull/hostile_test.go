@@ -134,6 +134,10 @@ func (h hostile) Cancel(context.Context, operate.Cancellation) (operate.Letter, 
 	return evilAnswer[operate.Letter](h)
 }
 
+func (h hostile) Reset(context.Context, operate.ResetOrder) (operate.Resetted, error) {
+	return evilAnswer[operate.Resetted](h)
+}
+
 func (h hostile) Rescue(context.Context, flight.ID) (flight.ID, error) {
 	return evilAnswer[flight.ID](h)
 }
@@ -143,7 +147,7 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 	args := map[string][]string{
 		"get": {"content#a"}, "explain": {"content#a"}, "cancel": {"content#a"}, "dead show": {"id"}, "rescue": {"id"},
 		"wait": {"content#a", "--version", "1", "--timeout", "1s"}, "dead redrive": {"--all"}, "dead drop": {"--all"},
-		"doctor": {"--timeout", "1s"}, "publish": {"-"},
+		"reset": {"content#a", "--to", "1"}, "doctor": {"--timeout", "1s"}, "publish": {"-"},
 	}
 	for _, h := range []hostile{{}, {failing: true}} {
 		server := httptest.NewServer(operate.Handler(h))

@@ -119,5 +119,6 @@ func atLeast(printed, version string) (bool, error) {
 	if err != nil {
 		return false, usagef("--version: %w", err)
 	}
-	return p.Version.Compare(want) >= 0, nil
+	newer := p.Version.Compare(want)
+	return newer > 0 || newer == 0 && !k.IsFloor(), nil // a reset leaves what is below the version, not the version
 }

@@ -79,6 +79,8 @@ const (
 	// after an open outage: the sink may hold an older version: resync this document
 	OutageResync Step = "outage_resync"
 	Raised       Step = "raised" // an operator's reconcile lifted the row to the sink's version; Detail is who asked
+	// an operator made versions below the committed one new again (audit); Key is the committed one
+	Reset Step = "reset"
 	// a row and the sink differ, and nothing under way explains it: alarm; Detail is the difference
 	Drift Step = "drift"
 )

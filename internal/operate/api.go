@@ -35,6 +35,9 @@ type API interface {
 	// Cancel makes the pending version of a document a dead letter, or its next scheduled event.
 	// ErrNotFound where nothing is pending, or nothing is scheduled.
 	Cancel(ctx context.Context, c Cancellation) (Letter, error)
+	// Reset makes versions of a document new again that an absurd one left behind. ErrNotFound where
+	// nothing is committed.
+	Reset(ctx context.Context, o ResetOrder) (Resetted, error)
 	// Rescue starts a flight from the manifest of a stuck one. ErrNotFound where there is none, or
 	// nothing remains in it.
 	Rescue(ctx context.Context, id flight.ID) (flight.ID, error)

@@ -154,13 +154,41 @@ func (o *Operator) farAhead(k shard.OrderKey) string {
 		return "it is a time that has not come"
 	case p.Run != (shard.Run{}) && began.After(o.Clock.Now().Add(time.Hour)):
 		return fmt.Sprintf("its resync run is to begin at %s", began.UTC().Format(time.RFC3339))
-	case p.Version.Class() == shard.ClassInt && len(p.Version.Text()) > maxDigits:
+	case o.aboveAll(p.Version):
+		return "it is above maxVersion of every source of its class"
+	case p.Version.Class() == shard.ClassInt && !o.longVersions() && len(p.Version.Text()) > maxDigits:
 		return fmt.Sprintf("it has %d digits", len(p.Version.Text()))
 	}
 	return ""
 }
 
-// maxDigits is how many digits a counter of 64 bits has. No upstream counts further.
+// aboveAll reports whether a version is above maxVersion of every source that has its class.
+func (o *Operator) aboveAll(v shard.Version) bool {
+	of, above := 0, 0
+	for _, s := range o.Config.Sources {
+		if string(s.Class) != v.Class().String() {
+			continue
+		}
+		of++
+		if greatest, err := shard.ParseVersion(v.Class(), s.MaxVersion); err == nil && v.Compare(greatest) > 0 {
+			above++
+		}
+	}
+	return of > 0 && above == of
+}
+
+// longVersions reports whether a source counts in more digits than 64 bits have: the sequence
+// numbers of DynamoDB Streams have 21 to 40.
+func (o *Operator) longVersions() bool {
+	for _, s := range o.Config.Sources {
+		if s.Kind == "dynamodb-stream" {
+			return true
+		}
+	}
+	return false
+}
+
+// maxDigits is how many digits a counter of 64 bits has. No other upstream counts further.
 const maxDigits = 20
 
 // held lists the messages about the row's document in its flight, newest version first: none where

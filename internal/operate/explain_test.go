@@ -17,7 +17,7 @@ func key(t *testing.T, version int) shard.OrderKey {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := shard.NewOrderKey(shard.Parts{Version: v})
+	k, err := shard.NewOrderKey(shard.Parts{Version: v, Digest: shard.Digest{1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ const (
 	StateRedriven   State = "redriven"
 	StateDropped    State = "dropped"
 	StateFarAhead   State = "far_ahead"
+	StateReset      State = "reset"
 	StateSinkLost   State = "sink_lost"
 	StateSinkOlder  State = "sink_older"
 	StateSinkNewer  State = "sink_newer"
@@ -62,6 +63,7 @@ func States() []Meaning {
 		{StateRedriven, "a dead letter was sent again, and is to be judged"},
 		{StateDropped, "its only version was a dead letter that somebody dropped"},
 		{StateFarAhead, "the committed version leaves every later one behind"},
+		{StateReset, "it was reset, and nothing was committed since"},
 		{StateSinkLost, "the sink lacks what is committed"},
 		{StateSinkOlder, "the sink has an older version, or somebody else's document"},
 		{StateSinkNewer, "the sink has a newer version"},
@@ -75,7 +77,7 @@ func States() []Meaning {
 // Wrong reports that the document does not become right by itself: somebody has to act.
 func (s State) Wrong() bool {
 	switch s {
-	case StateBlocked, StateFarAhead, StateSinkLost, StateSinkOlder, StateSinkNewer, StateSinkKept, StateUnreadable:
+	case StateBlocked, StateFarAhead, StateReset, StateSinkLost, StateSinkOlder, StateSinkNewer, StateSinkKept, StateUnreadable:
 		return true
 	}
 	return false
@@ -256,12 +258,15 @@ func (e *evidence) resting() (State, string) {
 		return StateScheduled, "Nothing is committed." + e.plans()
 	case r.Committed == "":
 		return StateDropped, "Nothing is committed and nothing is pending: its version is a dead letter that was dropped."
+	case r.Committed.IsFloor():
+		return StateReset, fmt.Sprintf("It was reset: versions from %s on are accepted again, and none was committed since. "+
+			"Publish the newest one.%s", r.Committed.VersionText(), e.plans())
 	}
 	state, text := e.compare()
 	if state == StateFresh && e.ahead != "" {
 		return StateFarAhead, fmt.Sprintf(
 			"The committed version %s is far ahead: %s. Every later version of the document is stale until it exceeds "+
-				"that one.%s", r.Committed.VersionText(), e.ahead, e.plans())
+				"that one, or until `lull reset`.%s", r.Committed.VersionText(), e.ahead, e.plans())
 	}
 	if state == StateFresh && len(e.planned) > 0 {
 		state = StateScheduled

@@ -54,6 +54,9 @@ func Handler(api API) http.Handler {
 	campaign(mux, "drop", api.Drop)
 	route(mux, "cancel", api.Cancel)
 	reconciliation(mux, api.Reconcile)
+	route(mux, "reset", func(ctx context.Context, r ResetOrder) (Resetted, error) {
+		return keyed(byKey{Key: string(r.Key)}, func(shard.DocID) (Resetted, error) { return api.Reset(ctx, r) })
+	})
 	route(mux, "rescue", func(ctx context.Context, q byID) (byID, error) {
 		id, err := api.Rescue(ctx, flight.ID(q.ID))
 		return byID{string(id)}, err
@@ -222,6 +225,11 @@ func (c *Client) Letter(ctx context.Context, id string) (Letter, error) {
 // Cancel makes the pending version of a document a dead letter, or its next scheduled event.
 func (c *Client) Cancel(ctx context.Context, q Cancellation) (Letter, error) {
 	return ask[Cancellation, Letter](ctx, c, "cancel", q)
+}
+
+// Reset makes versions of a document new again.
+func (c *Client) Reset(ctx context.Context, o ResetOrder) (Resetted, error) {
+	return ask[ResetOrder, Resetted](ctx, c, "reset", o)
 }
 
 // Rescue starts a flight from the manifest of a stuck one.

@@ -13,7 +13,7 @@ type Difference byte
 const (
 	NoDifference Difference = iota
 	Busy                    // somebody writes it, or did so a moment ago: look again later
-	Waiting                 // something newer than row and copy is pending: its write ends the difference
+	Waiting                 // something newer than row and copy is pending, or must come after a reset
 	Behind                  // the copy is newer than the row: RAISE
 	Undone                  // the row committed a delete, and an older copy is there: REASSERT
 	Missing                 // the row committed a put, and there is no copy: resync
@@ -41,6 +41,8 @@ func Compare(r Row, c InSink, quiet, kept Micros) Difference {
 		return Busy
 	case r.Committed == c.Key:
 		return NoDifference
+	case r.Committed.IsFloor() && Micros(c.Fence) <= r.LastWrite:
+		return Waiting // a reset gave up what was written before: the copy is not newer
 	case r.VersionClass != 0 && c.Key != "" && c.Key.Class() != r.VersionClass:
 		return OtherClass
 	case c.Key > r.Committed && r.Committed == "" && Micros(c.Fence) < kept:

@@ -29,6 +29,14 @@ func TestCompareSaysWhatHelps(t *testing.T) {
 	at := func(version string) shard.InSink { return old(version, shard.Fence(past)) }
 	dated := shard.InSink{Key: orderKey(t, shard.ClassTime, "2026-01-02T03:04:05Z")}
 	none := shard.InSink{}
+	reset := put
+	three, err := shard.ParseVersion(shard.ClassInt, "3")
+	if err == nil {
+		reset.Committed, err = shard.Floor(0, three)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		row  shard.Row
 		copy shard.InSink
@@ -55,6 +63,9 @@ func TestCompareSaysWhatHelps(t *testing.T) {
 		"a row of a newer schema":                       {foreign, at("6"), shard.Busy},
 		"a lease that has just ended":                   {leased(quiet), at("6"), shard.Busy},
 		"a lease that ended before":                     {leased(quiet - 1), at("6"), shard.Behind},
+		"a copy from before a reset":                    {reset, at("6"), shard.Waiting},
+		"nothing there after a reset":                   {reset, none, shard.Waiting},
+		"a copy that is newer than a reset":             {reset, old("6", shard.Fence(past)+1), shard.Behind},
 		"a commit of this moment":                       {fresh, none, shard.Busy},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +87,7 @@ func orderKey(t *testing.T, class shard.Class, version string) shard.OrderKey {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := shard.NewOrderKey(shard.Parts{Version: v})
+	k, err := shard.NewOrderKey(shard.Parts{Version: v, Digest: shard.Digest{1}})
 	if err != nil {
 		t.Fatal(err)
 	}

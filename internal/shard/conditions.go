@@ -300,6 +300,21 @@ func Raise(read Row, c InSink, quiet Micros, expires int64) Write {
 	return w
 }
 
+// Reset makes every version from a floor on new again, for a document whose committed version is
+// absurd (`lull reset`). Nobody works on the document, and committed is what the operator saw: a
+// newer one is never taken back. last_write stays, so that the next fence is greater than that of
+// what is in the sink. The row's age stays too.
+func Reset(doc DocID, committed, floor OrderKey, now Micros) Write {
+	return Write{Transition: RESET, Doc: doc, Cond: []Clause{
+		known(),
+		must(AttrCommitted, Equal, keyValue(committed)),
+		must(AttrCommitted, Greater, keyValue(floor)),
+		must(AttrPending, Absent, Value{}),
+		must(AttrClaimed, Absent, Value{}),
+		absentOr(AttrLeaseUntil, Less, timeValue(now)),
+	}, Update: []Action{set(AttrCommitted, keyValue(floor))}}
+}
+
 // Collect deletes a row that nobody can need any more, if it is as prune read it: see
 // [Collectable].
 func Collect(read Row, now Micros) Write {

@@ -273,6 +273,18 @@ func ParseOrderKey(s string) (OrderKey, error) {
 	return NewOrderKey(p)
 }
 
+// Floor is below every key of the version in its epoch, and above every key of the versions before
+// it: what a reset leaves as committed.
+func Floor(epoch uint32, v Version) (OrderKey, error) {
+	return NewOrderKey(Parts{Epoch: epoch, Version: v})
+}
+
+// IsFloor reports whether the key is a [Floor]: no event's key has a digest of zeros.
+func (k OrderKey) IsFloor() bool {
+	p, err := k.Parts()
+	return err == nil && p.Run == (Run{}) && p.Time.IsZero() && p.Digest == (Digest{})
+}
+
 // SameContent reports whether two keys name the same version, run and payload and differ in event
 // time only: writing the later one is a repetition ("rewritten").
 func SameContent(a, b OrderKey) bool {

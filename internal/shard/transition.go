@@ -20,6 +20,7 @@ const (
 	REASSERT
 	REASSERTED
 	RAISE
+	RESET
 	COLLECT
 
 	TRIP
@@ -39,8 +40,8 @@ var transitionNames = [transitions]string{
 	COMMITNewerWaiting: "COMMIT, newer waiting", RELEASE: "RELEASE", REJECT: "REJECT",
 	REJECTNotPending: "REJECT, not pending", PARK: "PARK", PARKNotPending: "PARK, not pending",
 	REDRIVE: "REDRIVE", REASSERT: "REASSERT", REASSERTED: "REASSERTED", RAISE: "RAISE",
-	COLLECT: "COLLECT",
-	TRIP:    "TRIP", PROBE: "PROBE", CLOSE: "CLOSE", CUT: "CUT", SPEND: "SPEND", SPENDFirst: "SPEND first",
+	RESET: "RESET", COLLECT: "COLLECT",
+	TRIP: "TRIP", PROBE: "PROBE", CLOSE: "CLOSE", CUT: "CUT", SPEND: "SPEND", SPENDFirst: "SPEND first",
 	STARTRUN: "START RUN", ENDRUN: "END RUN",
 }
 

@@ -42,6 +42,7 @@ type Bounds struct {
 	Stopped     bool   // the functions are stopped from the restore of the table until rows are raised
 	Ahead       bool   // the row's fences lie ahead of every clock: each claim takes the next one; with Clocks
 	References  bool   // payloads are references to what the source has now, which changes
+	Absurd      Key    // a version far above all good ones, which an operator resets once it is committed
 	MaxRefusals uint8  // item errors until the dead letter
 	Budget      Budget
 	Names       [MaxKey + 1]string // of versions, where v1, v2, v3 would not say it
@@ -84,6 +85,7 @@ func (b Bounds) String() string {
 	}{
 		{b.Poison, "is refused for good"},
 		{b.Stubborn, "always gets an item error"},
+		{Keys(b.Absurd) &^ 1, "is absurd"},
 		{b.Fickle, "may be accepted or refused for good"},
 	} {
 		for n := range k.set.Up() {
@@ -125,6 +127,7 @@ var budgetText = [kinds][2]string{
 	Outages:    {"one outage of the table", "outages of the table"},
 	Ages:       {"one message that outlives rows", "messages that outlive rows"},
 	Stale:      {"one read of an older image", "reads of older images"},
+	Resets:     {"one reset by an operator", "resets by an operator"},
 	Restores:   {"the table restored once", "restores of the table"},
 }
 

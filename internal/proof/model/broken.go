@@ -88,7 +88,7 @@ func (m *Model) lost(s *State) Broken {
 		switch {
 		case carried.Has(k) || s.Sink.Content >= k || s.Row.Committed >= k:
 			return b
-		case !m.sent(k) || s.DeadLetters[k] == Parked:
+		case !m.sent(k) || s.DeadLetters[k] == Parked || s.Forgotten == k:
 		case s.DeadLetters[k] == Redriven:
 			b |= Hidden
 		default:

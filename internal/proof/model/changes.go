@@ -25,7 +25,7 @@ func (c Change) held() Broken {
 
 // Changes are the rows of the table in docs/model.md, in its order.
 func Changes() []Change {
-	return slices.Concat(acknowledging(), claiming(), ending(), writing(), ageing(), deadLetters(), restoring(), beyond())
+	return slices.Concat(acknowledging(), claiming(), ending(), writing(), ageing(), deadLetters(), restoring(), resetting(), beyond())
 }
 
 // All sinks that need the lease are plain here unless the row says otherwise.
@@ -322,7 +322,6 @@ func deadLetters() []Change {
 	}
 }
 
-// beyond are changes that no earlier check had.
 func restoring() []Change {
 	stopped := Bounds{
 		Messages: slices.Concat(One(1, 2), Spares(1)), Execs: 1, Batch: 1, Clocks: true, Stopped: true,
@@ -349,6 +348,36 @@ func restoring() []Change {
 	}
 }
 
+func resetting() []Change {
+	return []Change{
+		{
+			Name: "reset-deletes-the-row", What: "RESET deletes the row, and with it the time of the last write",
+			Rules: Rules{ResetDeletes: true}, Watch: SinkNewer,
+			Bounds: Bounds{
+				Messages: slices.Concat(One(1, 3), Spares(1)), Execs: 1, Batch: 1, Clocks: true, Absurd: 3,
+				Budget: Budget{Resets: 1, Crashes: 1},
+			},
+		},
+		{
+			Name: "reset-without-looking", What: "RESET does not ask whether the committed version is the one that was seen",
+			Rules: Rules{ResetBlindly: true}, Watch: WentBack,
+			Bounds: Bounds{
+				Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 1, Batch: 1, Absurd: 2,
+				Budget: Budget{Resets: 1},
+			},
+		},
+		{
+			Name: "reset-under-a-lease", What: "RESET does not ask for the lease, and ends it",
+			Rules: Rules{ResetUnderLease: true}, Watch: TwoWriters,
+			Bounds: Bounds{
+				Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 1, Sink: Plain, Absurd: 2,
+				Budget: Budget{Resets: 1},
+			},
+		},
+	}
+}
+
+// beyond are changes that no earlier check had.
 func beyond() []Change {
 	return []Change{
 		{

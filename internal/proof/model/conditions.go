@@ -214,6 +214,30 @@ func (r Row) raise(read Row, c Sink) Row {
 	return r
 }
 
+// resets is RESET's condition where the operator saw this version committed.
+func (r Row) resets(rl Rules, seen Key) bool {
+	switch {
+	case r.Committed == None, r.Committed != seen && !rl.ResetBlindly:
+		return false
+	case rl.ResetUnderLease:
+		return true
+	}
+	return r.Pending == None && r.Claimed == None && !r.Lease
+}
+
+// reset makes every version above to new again. The last write stays: the next fence is greater.
+func (r Row) reset(rl Rules, to Key) Row {
+	if rl.ResetDeletes {
+		return Row{}
+	}
+	r.Committed = to
+	if rl.ResetUnderLease {
+		r.Pending, r.Claimed, r.ClaimedWas = None, None, None
+		r.Owner, r.Lease = 0, false
+	}
+	return r
+}
+
 // collectable is prune's view of a row, apart from its age.
 func (r Row) collectable() bool {
 	return r.Exists && (r.Pending == None || r.Pending <= r.Committed) && !r.Lease

@@ -172,6 +172,9 @@ func (w *twin) moves(k Key) []move {
 		after := r.raise(r, copied)
 		add("RAISE", r.raises(rl, r, copied), after,
 			shard.Raise(w.real, shard.InSink{Key: key, Fence: shard.Fence(now)}, now, expires))
+		if k > 1 {
+			add("RESET", r.resets(rl, k), r.reset(rl, k-1), shard.Reset(theDoc, key, w.key(k-1), now))
+		}
 	}
 	return out
 }
@@ -254,6 +257,8 @@ func formClause(write shard.Transition, c shard.Clause) bool {
 		return true // "unchanged since read": the image is the row here
 	case shard.RAISE:
 		return len(c) == 1 // the same
+	case shard.RESET:
+		return c[0].Op == shard.Greater // the floor is below what was committed: see the suite of the stores
 	}
 	return false
 }

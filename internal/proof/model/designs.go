@@ -110,6 +110,14 @@ func Holdings() []Holding {
 			Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, Clocks: true,
 			Budget: Budget{Restores: 1, Crashes: 1},
 		}},
+		{Name: "an absurd version reset", Bounds: Bounds{
+			Messages: slices.Concat(One(1, 3), Spares(1)), Execs: 2, Batch: 1, Clocks: true, Absurd: 3,
+			Budget: Budget{Resets: 1, Crashes: 1},
+		}},
+		{Name: "an absurd version reset beside a newer one, a sink without versions", Bounds: Bounds{
+			Messages: slices.Concat(One(1, 2, 3), Spares(1)), Execs: 2, Batch: 1, Sink: Plain, Absurd: 2,
+			Budget: Budget{Resets: 1, Crashes: 1},
+		}},
 		{Name: "payloads by reference", Bounds: Bounds{
 			Messages: One(1, 2), Execs: 2, Batch: 1, References: true,
 			Budget: Budget{Crashes: 1, Duplicates: 1, Throttles: 1},

@@ -34,6 +34,7 @@ func (m Model) Next(s State, edges []Edge[State]) []Edge[State] {
 	x.lease()
 	x.dead()
 	x.operator()
+	x.reset()
 	x.prune()
 	if m.hasOther() && !s.Other {
 		t := s

@@ -84,7 +84,7 @@ func (x *step) reconcile() {
 // behind, an older one may have gone over it.
 func (x *step) republish(t *State) string {
 	for k := MaxKey; k > None; k-- {
-		if x.sent(k) {
+		if x.sent(k) && k != x.Bounds.Absurd {
 			only := x.unseen(k)
 			for i := range (only & -only).All() {
 				t.Messages[i] = Queued
@@ -93,6 +93,39 @@ func (x *step) republish(t *State) string {
 		}
 	}
 	return "; upstream sends the newest version again"
+}
+
+// reset is `lull reset` of a document whose committed version is absurd. The promises begin anew
+// with what was committed before it: the sink's content counts as nothing, whatever its fence. As
+// the command asks for, the newest good version is sent again.
+func (x *step) reset() {
+	s := x.s
+	t := *s
+	l := Label{Key: x.Bounds.Absurd}
+	if s.Seen == None {
+		if s.Row.Committed == x.Bounds.Absurd && x.Bounds.Absurd != None {
+			t.Seen = x.Bounds.Absurd
+			l.Text = "an operator sees that {k} is committed, which is absurd"
+			x.fault(Resets, t, l)
+		}
+		return
+	}
+	t.Seen = None
+	if !s.Row.resets(x.Rules, s.Seen) {
+		l.Text = "RESET: refused"
+		x.free(t, l)
+		return
+	}
+	t.Row = s.Row.reset(x.Rules, None)
+	l.Text = "RESET to what was before {k}: applied"
+	if s.Row.Committed == s.Seen {
+		t.Forgotten = s.Seen
+	}
+	if s.Sink.Content == s.Seen {
+		t.Sink.Content = None
+	}
+	l.Then = x.republish(&t)
+	x.edge(t, true, 0, l)
 }
 
 // writing reports whether a request may still be applied that was made under a lease which had

@@ -68,6 +68,11 @@ type Rules struct {
 	RaiseBlindly   bool // RAISE does not ask whether the row is as it was read
 	RaiseUnsettled bool // the copy is read although a request under the row's last lease may arrive
 
+	// A reset by an operator.
+	ResetDeletes    bool // it deletes the row, with the time of the last write
+	ResetBlindly    bool // it does not ask whether the committed version is the one that the operator saw
+	ResetUnderLease bool // it does not ask for the lease, and ends it
+
 	// Refusals.
 	RefusalsOfVersion bool // proposed: a version's refusals do not count against another one
 	ReleaseRestores   bool // proposed: RELEASE of a claim in the first form sets claimed back to claimed_was

@@ -227,6 +227,7 @@ const (
 	Ages    // messages that outlive row retention while their row lives
 	Stale   // reads that show an older image
 	Restores
+	Resets
 	kinds
 )
 
@@ -272,6 +273,8 @@ type State struct {
 	Backup      Row    // an earlier image of the row
 	Restored    bool   // the table was restored, and nobody has found the row right since
 	Look        Look
+	Seen        Key // an operator saw this version committed, and is about to reset the document
+	Forgotten   Key // a reset took this version back
 	Left        Budget
 }
 

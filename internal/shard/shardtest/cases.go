@@ -128,7 +128,7 @@ func Cases() []Case {
 	for _, list := range [][]Case{
 		admitCases(false), admitCases(true), claimCases(false), claimCases(true), commitCases(), commitNewerCases(),
 		releaseCases(), rejectCases(), rejectNotPendingCases(), parkCases(), parkNotPendingCases(), redriveCases(),
-		reassertCases(), reassertedCases(), raiseCases(),
+		reassertCases(), reassertedCases(), raiseCases(), resetCases(),
 		collectCases(), healthCases(), budgetCases(), runCases(),
 	} {
 		all = append(all, list...)

@@ -2,6 +2,7 @@ package shardtest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -190,6 +191,39 @@ func raiseCases() []Case {
 		full.cases = append(full.cases, b.cases...)
 	}
 	return append(full.cases, bare.cases...)
+}
+
+func resetCases() []Case {
+	b := &table{
+		write: shard.Reset("", k2, k1, now),
+		base: shard.Row{
+			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Delete, Dead: k3, LastWrite: at,
+			ExpiresAt: expires,
+		},
+	}
+	done := with(b.base, committed(k1))
+	b.add(
+		allowed("where nobody works on the document: the last write stays, for the fence", done),
+		allowed("where a lease ended", with(done, lease(at)), lease(at)),
+		allowed("where a lease ended and its owner is still there", with(done, owner(other), lease(at)), owner(other),
+			lease(at)),
+		refused("where nothing is committed", committed("")),
+		refused("when a newer version is committed than the operator saw", committed(k3)),
+		refused("when an older version is committed than the operator saw", committed(k1)),
+		refused("while a newer version waits", pending(k3)),
+		refused("while an older version waits, which no row should show", pending(k1)),
+		refused("while a claim may be in the sink", claimed(k3)),
+		refused("while the row is leased", lease(until)),
+		refused("in the last microsecond of a lease", lease(now)),
+		foreign,
+	)
+	above := &table{write: shard.Reset("", k2, k3, now), base: b.base}
+	above.add(refused("to a version above the committed one"))
+	same := &table{write: shard.Reset("", k2, k2, now), base: b.base}
+	same.add(refused("to the committed version itself"))
+	far := &table{write: shard.Reset("", k3, k1, now), base: b.base}
+	far.add(refused("when a version between the two is committed"))
+	return slices.Concat(b.cases, above.cases, same.cases, far.cases)
 }
 
 func collectCases() []Case {

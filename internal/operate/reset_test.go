@@ -1,0 +1,158 @@
+package operate_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// absurd is the body of an event after which every other one of its document is stale.
+func absurd(id string) string {
+	return `{"type":"doc.changed","subject":"` + id + `","sequence":"` + strings.Repeat("9", 40) + `","data":{}}`
+}
+
+func TestResetAcceptsWhatAnAbsurdVersionLeftBehind(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		g.commit(g.hold("f", absurd("a")), `{}`)
+		before := g.row("content#a")
+		for _, doc := range []string{put("a", 99), put("a", 100), put("a", 101)} {
+			if e := g.event(doc); shard.Judge(before, e.Key, e.Class, false) != shard.Stale {
+				t.Errorf("before: %s is not stale", doc)
+			}
+		}
+		got, err := api.Reset(t.Context(), operate.ResetOrder{Key: "content#a", To: "100", By: "ann"})
+		if err != nil || got.To != "100" || got.Version != strings.Repeat("9", 40) || got.Key != "content#a" {
+			t.Fatalf("got %+v, error %v", got, err)
+		}
+		after := g.row("content#a")
+		want := before
+		want.Committed = after.Committed
+		if after != want || !after.Committed.IsFloor() {
+			t.Errorf("row %+v, want nothing changed but what is committed in %+v", after, before)
+		}
+		for version, want := range map[int]shard.Judgement{99: shard.Stale, 100: shard.Held, 101: shard.Held} {
+			if e := g.event(put("a", version)); shard.Judge(after, e.Key, e.Class, false) != want {
+				t.Errorf("after: version %d is not %s", version, want)
+			}
+		}
+		n := g.notes.All()[len(g.notes.All())-1]
+		if n.Step != journal.Reset || n.Doc != "content#a" || n.Key != before.Committed ||
+			!strings.Contains(n.Detail, "by ann") || !strings.Contains(n.Detail, "from 100 on") {
+			t.Errorf("noted %+v", n)
+		}
+		x, err := api.Explain(t.Context(), "content#a")
+		if err != nil || x.State != operate.StateReset || !strings.Contains(x.Sentence, "versions from 100 on") {
+			t.Errorf("explained as %q, %v", x.Sentence, err)
+		}
+		// The sink takes the next version: its fence is greater than that of the absurd one.
+		g.commit(g.hold("g", put("a", 100)), `{"title":"v100"}`)
+		if d, _, err := g.sink.Get(t.Context(), "content#a"); err != nil || d.Version != "100" {
+			t.Errorf("the sink holds %+v, %v; want version 100", d, err)
+		}
+	})
+}
+
+func TestResetIsRefused(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		g.commit(g.hold("f", put("a", 7)), `{}`)
+		g.commit(g.hold("p", put("pending", 7)), `{}`)
+		g.hold("q", put("pending", 8))
+		g.commit(g.hold("l", put("leased", 7)), `{}`)
+		e := g.hold("m", put("leased", 8))
+		g.write(shard.Claim(shard.Bid{Doc: e.Doc, Key: e.Key, Token: "t", Now: micros(), Until: micros().Add(1e10)}))
+		g.commit(g.hold("u", put("claimed", 7)), `{}`)
+		e = g.hold("v", put("claimed", 8))
+		g.write(shard.Claim(shard.Bid{Doc: e.Doc, Key: e.Key, Token: "t", Now: micros(), Until: micros()}))
+		g.write(shard.Park(e.Doc, e.Key, micros()+2, 1, g.row(e.Doc)))
+		for _, tt := range []struct {
+			name  string
+			order operate.ResetOrder
+			is    error
+			says  string
+		}{
+			{"by nobody", operate.ResetOrder{Key: "content#a", To: "1"}, operate.ErrInput, "by"},
+			{"to nothing", operate.ResetOrder{Key: "content#a", By: "ann"}, operate.ErrInput, "version is missing"},
+			{"to what is not a version", operate.ResetOrder{Key: "content#a", To: "x", By: "ann"}, operate.ErrInput, `"x"`},
+			{"to what is committed", operate.ResetOrder{Key: "content#a", To: "8", By: "ann"}, operate.ErrInput, "not below"},
+			{
+				"to a later epoch",
+				operate.ResetOrder{Key: "content#a", To: "1", Epoch: new(uint32(1)), By: "ann"},
+				operate.ErrInput, "of epoch 1 is not below",
+			},
+			{"of no document", operate.ResetOrder{Key: "content#z", To: "1", By: "ann"}, operate.ErrNotFound, "nothing"},
+			{"of a pending one", operate.ResetOrder{Key: "content#pending", To: "1", By: "ann"}, nil, "version 8 is pending"},
+			{"of a leased one", operate.ResetOrder{Key: "content#leased", To: "1", By: "ann"}, nil, "the lease runs until"},
+			{"of a claimed one", operate.ResetOrder{Key: "content#claimed", To: "1", By: "ann"}, nil, "may be in the sink"},
+		} {
+			before := g.row(tt.order.Key)
+			_, err := api.Reset(t.Context(), tt.order)
+			if err == nil || tt.is != nil && !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%s: %v, want %v and %q", tt.name, err, tt.is, tt.says)
+			}
+			if after := g.row(tt.order.Key); after != before {
+				t.Errorf("%s: the row became %+v", tt.name, after)
+			}
+		}
+	})
+}
+
+// A row that changes between the look and the write is left alone, and a lost answer is recognised.
+func TestResetKnowsItsOwnWriteAndNoOther(t *testing.T) {
+	t.Parallel()
+	g := setup(t)
+	g.commit(g.hold("f", absurd("a")), `{}`)
+	order := operate.ResetOrder{Key: "content#a", To: "1", By: "ann"}
+	g.Shards = between{g.shards, func() {
+		g.hold("g", strings.Replace(absurd("a"), `"data"`, `"mode":"resync","resyncrun":"01ARZ3NDEKTSV4RRFFQ69G5FAV","data"`, 1))
+	}}
+	if _, err := g.Reset(t.Context(), order); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+		t.Errorf("beside a newer version: %v, want it to be refused", err)
+	}
+	g.commit(g.hold("h", absurd("b")), `{}`)
+	order.Key = "content#b"
+	g.Shards = between{g.shards, func() {
+		other := *g.Operator
+		other.Shards = g.shards
+		if _, err := other.Reset(t.Context(), order); err != nil {
+			t.Error(err)
+		}
+	}}
+	if got, err := g.Reset(t.Context(), order); err != nil || got.To != "1" {
+		t.Errorf("after a lost answer: %+v, %v; want it done", got, err)
+	}
+}
+
+// between does something before the first write.
+type between struct {
+	shard.Store
+
+	first func()
+}
+
+func (b between) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
+	b.first()
+	return b.Store.Write(ctx, w)
+}
+
+func TestExplainSaysThatACommittedVersionIsFarAhead(t *testing.T) {
+	t.Parallel()
+	g := setup(t)
+	s := g.Config.Sources["native"]
+	s.MaxVersion = "6"
+	g.Config.Sources["native"] = s
+	g.commit(g.hold("f", put("a", 7)), `{}`)
+	g.commit(g.hold("g", put("b", 6)), `{}`)
+	for doc, far := range map[shard.DocID]bool{"content#a": true, "content#b": false} {
+		x, err := g.Explain(t.Context(), doc)
+		if err != nil || (x.State == operate.StateFarAhead) != far {
+			t.Errorf("%s: explained as %q, %v", doc, x.Sentence, err)
+		}
+	}
+}
