@@ -2,6 +2,7 @@ package receive_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -46,6 +47,9 @@ func notBefore(body string, at time.Time) string {
 // bubble is when every bubble begins.
 var bubble = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// kept is as long as a queue keeps a message.
+const kept = 6 * 24 * time.Hour
+
 // anyBatch draws messages of every kind that receive tells apart, some of them twice.
 func anyBatch(t *rapid.T) []queue.Message {
 	var batch []queue.Message
@@ -57,7 +61,7 @@ func anyBatch(t *rapid.T) []queue.Message {
 		}).Draw(t, "age")
 		m := queue.Message{
 			ID: fmt.Sprintf("m%d", i), Receipt: fmt.Sprintf("r%d", i), Body: put(id, version),
-			Sent: bubble.Add(-age), ReceiveCount: rapid.IntRange(1, 3).Draw(t, "receives"),
+			Sent: bubble.Add(-min(age, kept)), ReceiveCount: rapid.IntRange(1, 3).Draw(t, "receives"),
 		}
 		switch rapid.IntRange(0, 9).Draw(t, "kind") {
 		case 0:
@@ -76,6 +80,14 @@ func anyBatch(t *rapid.T) []queue.Message {
 				29 * 24 * time.Hour,
 			}).Draw(t, "ahead")
 			m.Body = notBefore(m.Body, bubble.Add(ahead))
+		}
+		if age > kept { // a copy of what was sent before
+			first := queue.Attribute{Type: "Number", String: millis(bubble.Add(-age))}
+			m.Attributes = maps.Clone(m.Attributes)
+			if m.Attributes == nil {
+				m.Attributes = map[string]queue.Attribute{}
+			}
+			m.Attributes[queue.AttrFirstSent] = first
 		}
 		batch = append(batch, m)
 		if rapid.IntRange(0, 5).Draw(t, "twice") == 0 { // a standard queue may deliver both copies into one batch

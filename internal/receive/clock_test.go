@@ -12,13 +12,14 @@ import (
 func TestABatchIsNotJudgedByAClockThatIsOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		by    time.Duration
-		again bool // every message was received before: only that the clock is behind shows
+		again bool // every message was received before
 		off   bool
 	}{
 		"ahead by a month":                        {30 * 24 * time.Hour, false, true},
 		"behind by a month":                       {-30 * 24 * time.Hour, false, true},
 		"behind by a month, messages redelivered": {-30 * 24 * time.Hour, true, true},
 		"ahead by a minute":                       {time.Minute, false, false},
+		"ahead by a month, messages redelivered":  {30 * 24 * time.Hour, true, true},
 		"ahead by a minute, messages redelivered": {time.Minute, true, false},
 		"behind by a minute":                      {-time.Minute, false, false},
 	} {

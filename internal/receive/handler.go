@@ -2,7 +2,6 @@ package receive
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/lullhq/lull/event"
@@ -93,8 +92,9 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	return b.answer()
 }
 
-// clockOff compares this clock with SQS's: every message was sent and received before now, and one
-// that is delivered for the first time was received at most a visibility ago.
+// clockOff compares this clock with SQS's. Every message was sent and received before now, and was
+// not sent longer ago than messages are kept. One that is delivered for the first time was received
+// at most a visibility ago.
 func (h *Handler) clockOff(now time.Time, msgs []queue.Message) time.Duration {
 	var happened, first time.Time
 	for i := range msgs {
@@ -108,7 +108,7 @@ func (h *Handler) clockOff(now time.Time, msgs []queue.Message) time.Duration {
 			first = m.FirstReceived
 		}
 	}
-	if off := clock.Off(now, happened, math.MaxInt64-clock.Trust); off != 0 {
+	if off := clock.Off(now, happened, h.Config.Queues.Retention); off != 0 {
 		return off
 	}
 	return clock.Off(now, first, h.Config.Queues.Visibility)

@@ -34,6 +34,10 @@ func ParseLevel(s string) (Level, error) {
 type Rates struct {
 	fault.Rates
 
+	// per invocation of receive and index: its clock is off by ten minutes to forty days. receive's
+	// is ahead by more than messages are kept: less does not show in what was delivered before.
+	WrongClock float64
+
 	LateKill time.Duration // how much later than its time-out an invocation may be killed
 	Stall    float64       // per I/O: the caller pauses, or the request or the answer hangs, by up to StallBy
 	StallBy  time.Duration //

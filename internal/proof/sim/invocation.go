@@ -43,6 +43,15 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 	}
 	v.Carry = v.carry
 	v.clock = &skewed{inv: v, by: w.dice.within(w.rates.Skew)}
+	if (name == "index" || name == "receive") && w.dice.chance(w.rates.WrongClock) {
+		v.clock.by = time.Duration(w.dice.logUniform(10, 40*24*60) * float64(time.Minute))
+		switch {
+		case w.dice.chance(0.5):
+			v.clock.by = -v.clock.by
+		case name == "receive":
+			v.clock.by += w.cfg.Queues.Retention
+		}
+	}
 	if w.dice.chance(w.rates.Kill) {
 		v.doom = 1 + w.dice.IntN(killWithin)
 	}

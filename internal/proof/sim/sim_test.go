@@ -164,6 +164,22 @@ func TestEveryPromiseHoldsWhereTableOutagesAreWrittenOpen(t *testing.T) {
 	}
 }
 
+// Some invocations have a clock that is wrong by up to forty days. They do nothing where another
+// clock shows it.
+func TestEveryPromiseHoldsBesideClocksThatAreWrong(t *testing.T) {
+	t.Parallel()
+	off := 0
+	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
+		w := build(t, seed, Swarm)
+		w.rates.WrongClock = 0.05
+		report(t, w.Run(), Swarm)
+		off += w.oracle.alarms[journal.ClockOff]
+	}
+	if t.Logf("%d times", off); off == 0 {
+		t.Error("no clock was found out")
+	}
+}
+
 // A seed that failed once is kept in testdata/regressions, one a line: seed, faults, and what was
 // wrong. What an upstream sends follows from its seed as long as upstream.go stays; a bug that must
 // never come back is told as a story besides.
