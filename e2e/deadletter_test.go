@@ -90,7 +90,7 @@ func TestPoisonIsParkedFixedAndRedriven(t *testing.T) {
 	// Redriven into the same mapping it is refused again, and nothing is lost.
 	var result operate.LetterResult
 	s.JSON(t, &result, "dead", "redrive", "--key", string(key), "--dry-run")
-	if result.Outcomes["sent"] != 1 {
+	if result.Outcomes["would_send"] != 1 {
 		t.Errorf("a dry run says %v, want one that would be sent", result.Outcomes)
 	}
 	s.JSON(t, &result, "dead", "redrive", "--key", string(key))

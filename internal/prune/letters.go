@@ -141,7 +141,7 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 		f.State = deadletter.Parked
 	}
 	// A copy is under way, and its outcome decides.
-	if f.State != deadletter.Parked {
+	if f.State != deadletter.Parked || r.sent[f.ID] {
 		return nil
 	}
 	urgent := blocking(row, f)
@@ -157,16 +157,25 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 		}
 		return nil
 	}
-	if r.health.OpenUntil != 0 || !urgent && now.Before(f.Died.Add(autoWait(f.Auto))) {
+	if r.health.OpenUntil != 0 || !urgent && !due(f, now) {
 		return nil // the sink is not well, or it is not time
 	}
-	// The same rules as for an operator: One reads the row again, consistently.
-	outcome, err := r.service().One(ctx, f.ID, redrive.How{Auto: true})
+	// The same rules as for an operator: With reads the rows again, consistently. A message goes
+	// once for all of its dead letters that are due.
+	outcome, with, err := r.service().With(ctx, f.ID, redrive.How{Auto: true}, func(f deadletter.Facts) bool {
+		return f.State == deadletter.Parked && r.mine(f.Sink, f.Doc) && r.auto(f) && due(f, now)
+	})
 	if outcome == redrive.Sent {
-		rep.Redriven++
+		rep.Redriven += 1 + len(with)
+	}
+	for _, id := range with {
+		r.sent[id] = true
 	}
 	return err
 }
+
+// due says that it is time to send the dead letter again by itself.
+func due(f deadletter.Facts, now time.Time) bool { return !now.Before(f.Died.Add(autoWait(f.Auto))) }
 
 // auto says that the dead letter may still be sent again by itself.
 func (r *run) auto(f deadletter.Facts) bool {

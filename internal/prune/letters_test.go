@@ -6,6 +6,7 @@ import (
 
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -153,6 +154,39 @@ func TestRedrivenAndHeardOfNoMoreIsParkedAgain(t *testing.T) {
 		rep := b.next()
 		if f, ok := b.Facts(id); !ok || f.State != deadletter.Parked || f.Redrives != 1 || rep.Letters.Parked != 1 {
 			b.Errorf("dead letter %+v, there %t, report %+v; want it parked and its redrive remembered", f, ok, rep.Letters)
+		}
+	})
+}
+
+// A6: each dead letter of a message sent the whole message again.
+func TestAMessageIsSentOnceByItselfForAllOfItsDeadLetters(t *testing.T) {
+	play(t, func(b *bench) {
+		const n = 150 // more than a page
+		m := queue.Message{ID: "m", Body: "a message of many events", Sent: time.Now()}
+		park := func(i int, reason deadletter.Reason) string {
+			l := deadletter.New(m, reason, "", doc(i), b.key(1), i, time.Now())
+			l.Sink, l.Lane = "search", "live"
+			if _, err := b.Letters.Park(b.Context(), l); err != nil {
+				b.Fatal(err)
+			}
+			return l.ID
+		}
+		for i := range n {
+			park(i, deadletter.Refusals)
+		}
+		lasting := park(n, deadletter.RejectedBySink)
+		time.Sleep(20 * time.Minute)
+		if rep := b.run(); rep.Letters.Redriven != n {
+			b.Errorf("report %+v, want all that may be sent by themselves", rep.Letters)
+		}
+		if got := b.live.Counts().Total(); got != 1 {
+			b.Errorf("the message was sent %d times, want once", got)
+		}
+		if f, _ := b.Facts(lasting); f.State != deadletter.Parked {
+			b.Errorf("%+v, want it parked: an operator decides", f)
+		}
+		if rep := b.next(); rep.Letters.Redriven != 0 {
+			b.Errorf("report %+v, want nothing sent twice", rep.Letters)
 		}
 	})
 }

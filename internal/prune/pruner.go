@@ -96,7 +96,8 @@ type run struct {
 	budget Budget
 	report Report
 	state  cursors
-	health shard.Row // the sink's health row
+	health shard.Row       // the sink's health row
+	sent   map[string]bool // dead letters whose message this run has sent
 }
 
 // cursors is where the next run goes on, and since when runs have ended one after the other, kept
@@ -121,7 +122,7 @@ func (c *cursors) missed(now shard.Micros, every time.Duration) {
 // Run does one run, if it is this caller's turn. The error joins what failed, each named by its
 // segment; the report is valid beside it.
 func (p *Pruner) Run(ctx context.Context) (Report, error) {
-	r := &run{Pruner: p, start: p.Clock.Now(), token: p.newToken(), budget: p.Budget.complete()}
+	r := &run{Pruner: p, start: p.Clock.Now(), token: p.newToken(), budget: p.Budget.complete(), sent: map[string]bool{}}
 	name := "prune-" + p.Sink
 	// The conditional "last run" row comes first. A caller that does not get it does nothing else.
 	saved, mine, err := r.begin(ctx, name, r.budget.Time+endMargin)

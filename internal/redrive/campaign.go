@@ -1,6 +1,7 @@
 package redrive
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -13,7 +14,7 @@ import (
 type Order struct {
 	Selection
 	How
-	Rate     float64        // dead letters a second; 0 for no limit
+	Rate     float64        // messages a second; 0 for no limit
 	All      bool           // an empty selection means everything
 	Progress func(Progress) // told of every dead letter; nil for nobody. It is called from one goroutine
 }
@@ -39,14 +40,33 @@ func (t Tally) Total() int {
 }
 
 // Redrive sends the selected dead letters again, oldest first: the parked ones, unless the
-// selection names a state. It goes on after a dead letter that fails; the error then says how many
-// did and why the first. The tally is valid beside an error too.
+// selection names a state. A message is sent once for all of its dead letters that are selected. It
+// goes on after a dead letter that fails; the error then says how many did and why the first. The
+// tally is valid beside an error too.
 func (d *Service) Redrive(ctx context.Context, o Order) (Tally, error) {
 	// A redriven dead letter has a copy under way, so it is left out unless somebody asks for it.
 	if o.ID == "" && o.State == "" {
 		o.State = deadletter.Parked
 	}
-	return d.each(ctx, o, "redrive", func(f deadletter.Facts) (Outcome, error) { return d.One(ctx, f.ID, o.How) })
+	var also func(deadletter.Facts) bool
+	if o.ID == "" { // one that is named goes alone
+		now := d.Clock.Now()
+		also = func(f deadletter.Facts) bool { return o.matches(f, now, d.Config.Queues.DeadLetterRetention) }
+	}
+	done := map[string]Outcome{} // of those whose turn is still to come
+	return d.each(ctx, o, "redrive", func(f deadletter.Facts) (Outcome, error) {
+		if outcome, ok := done[f.ID]; ok {
+			delete(done, f.ID)
+			return outcome, nil
+		}
+		outcome, with, err := d.With(ctx, f.ID, o.How, also)
+		for _, id := range with {
+			if done[id] = Covered; outcome == Failed {
+				done[id] = Failed
+			}
+		}
+		return outcome, err
+	})
 }
 
 // Drop deletes the selected dead letters for good. The rows keep dead = k: a copy that is still
@@ -62,7 +82,7 @@ func (d *Service) Drop(ctx context.Context, o Order) (Tally, error) {
 	}
 	return d.each(ctx, o, "drop", func(f deadletter.Facts) (Outcome, error) {
 		if o.DryRun {
-			return Dropped, nil
+			return WouldDrop, nil
 		}
 		if err := d.try(ctx, func() error { return d.Letters.Drop(ctx, f.ID) }); err != nil {
 			return Failed, fmt.Errorf("drop dead letter %s: %w", f.ID, err)
@@ -94,11 +114,9 @@ func (d *Service) each(ctx context.Context, o Order, verb string, do func(deadle
 			return err
 		}
 		outcome, err := do(f)
-		if err != nil {
+		if err != nil || outcome == Failed {
 			failed++
-			if first == nil {
-				first = err
-			}
+			first = cmp.Or(first, err)
 		}
 		tally[outcome]++
 		if o.Progress != nil {

@@ -133,7 +133,7 @@ func TestCampaignKeepsItsRateAndReportsEachDeadLetter(t *testing.T) {
 
 		order.DryRun = true
 		tally, err := b.service.Redrive(b.Context(), order)
-		if err != nil || tally[redrive.Sent] != 19 || tally[redrive.Superseded] != 1 || seen != 20 {
+		if err != nil || tally[redrive.WouldSend] != 19 || tally[redrive.Superseded] != 1 || seen != 20 {
 			b.Errorf("dry run: %v, error %v, %d reported", tally, err, seen)
 		}
 		if b.live.Counts().Total() != 0 {
@@ -196,7 +196,7 @@ func TestDropIsAudited(t *testing.T) {
 			Selection: redrive.Selection{Filter: deadletter.Filter{Doc: "content#1"}},
 			How:       redrive.How{By: "ann", DryRun: true},
 		}
-		if tally, err := b.service.Drop(b.Context(), order); err != nil || tally[redrive.Dropped] != 1 ||
+		if tally, err := b.service.Drop(b.Context(), order); err != nil || tally[redrive.WouldDrop] != 1 ||
 			len(b.Notes.Of(journal.Dropped)) != 0 {
 			b.Errorf("dry run: %v, error %v", tally, err)
 		}

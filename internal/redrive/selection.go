@@ -44,6 +44,13 @@ func (s Selection) Validate() error {
 	return nil
 }
 
+// matches reports whether List, called at that time, would name the dead letter or has named it.
+func (s Selection) matches(f deadletter.Facts, now time.Time, retention time.Duration) bool {
+	filter := s.Filter
+	filter.State = ""
+	return filter.Matches(f) && !f.Died.After(now) && (s.State == "" || f.Shown(now, retention) == s.State)
+}
+
 // List calls f with the facts of every dead letter that is selected, oldest first, until f returns
 // an error. The state is the one that people see. Dead letters that die after the call began are
 // left out, so that a dead letter that dies again is not met twice. There is no other limit.

@@ -1,9 +1,11 @@
 package redrive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/backoff"
@@ -37,6 +39,9 @@ type Outcome string
 // The outcomes. Only Sent sends; only Superseded and Dropped take a dead letter away.
 const (
 	Sent       Outcome = "sent"
+	Covered    Outcome = "covered"          // its message was sent with another dead letter of it
+	WouldSend  Outcome = "would_send"       // in a dry run
+	WouldDrop  Outcome = "would_drop"       // in a dry run
 	Superseded Outcome = "superseded"       // its version or a newer one is committed: the dead letter is gone
 	Busy       Outcome = "busy"             // pending or leased: somebody works on it, later
 	TooOld     Outcome = "too_old_to_judge" // may be forced
@@ -75,37 +80,102 @@ func (d *Service) Show(ctx context.Context, id string) (deadletter.Letter, error
 // One sends one dead letter again, unless its row says otherwise. An error leaves the dead letter
 // parked.
 func (d *Service) One(ctx context.Context, id string, how How) (Outcome, error) {
-	l, ok, err := d.get(ctx, id)
-	if err != nil {
-		return Failed, fmt.Errorf("get dead letter %s: %w", id, err)
-	}
-	if !ok {
-		return Gone, nil
-	}
-	// What the caller listed may be old. Only a consistent read of the row decides.
-	row, outcome, err := d.judge(ctx, l.Facts, how.Force)
-	if err != nil {
-		return Failed, fmt.Errorf("redrive %s: %w", id, err)
-	}
-	switch outcome {
-	case Superseded:
-		return outcome, d.supersede(ctx, l.Facts, how)
-	case Sent:
-		return d.send(ctx, l, row, how)
-	}
-	return outcome, nil
+	outcome, _, err := d.With(ctx, id, how, nil)
+	return outcome, err
 }
 
-// judge says what the row, read consistently, allows.
-func (d *Service) judge(ctx context.Context, f deadletter.Facts, force bool) (shard.Row, Outcome, error) {
-	if f.Doc == "" || f.Key == "" {
-		return shard.Row{}, Sent, nil // nothing to judge it by before it can be decoded
-	}
-	row, err := d.rows().One(ctx, f.Doc, shard.Consistent)
+// With sends one dead letter again, unless its row says otherwise. Those dead letters of its message
+// go along that also accepts and whose rows allow it: the message is sent once for all of them. It
+// returns their ids, also where sending failed for all. An error leaves the dead letters parked,
+// unless it stands beside Sent.
+func (d *Service) With(ctx context.Context, id string, how How, also func(deadletter.Facts) bool) (Outcome,
+	[]string, error,
+) {
+	l, ok, err := d.get(ctx, id)
 	if err != nil {
-		return shard.Row{}, Failed, fmt.Errorf("read the row: %w", err)
+		return Failed, nil, fmt.Errorf("get dead letter %s: %w", id, err)
 	}
-	return row, d.decide(row, f, force), nil
+	if !ok {
+		return Gone, nil, nil
+	}
+	// What the caller listed may be old. Only a consistent read of the row decides.
+	judged, err := d.judge(ctx, []deadletter.Facts{l.Facts}, how.Force)
+	if err != nil {
+		return Failed, nil, fmt.Errorf("redrive %s: %w", id, err)
+	}
+	switch outcome := judged[0].outcome; outcome {
+	case Superseded:
+		return outcome, nil, d.supersede(ctx, l.Facts, how)
+	case Sent:
+	default:
+		return outcome, nil, nil
+	}
+	q, out, outcome, err := d.copyOf(l, how)
+	if outcome != Sent || err != nil {
+		return outcome, nil, err
+	}
+	// The others are asked for once the message is known to go: where it does not, each has its own
+	// turn, and would ask for all the others.
+	if also != nil && l.Hash != "" {
+		others, err := d.others(ctx, l, how, also)
+		if err != nil {
+			return Failed, nil, fmt.Errorf("redrive %s: %w", id, err)
+		}
+		judged = append(judged, others...)
+	}
+	// Everything that refuses without a write has been asked by now.
+	if how.DryRun {
+		return WouldSend, ids(judged[1:]), nil
+	}
+	return d.send(ctx, q, out, judged, how)
+}
+
+// others are the dead letters of a message that may go along with one of them.
+func (d *Service) others(ctx context.Context, l deadletter.Letter, how How, also func(deadletter.Facts) bool) (
+	[]judgement, error,
+) {
+	found, err := backoff.Get(ctx, d.Clock, func() ([]deadletter.Facts, error) { return d.Letters.Message(ctx, l.Hash) })
+	if err != nil {
+		return nil, err
+	}
+	// A copy is as old as one of them, so it stands for those alone that are as old.
+	found = slices.DeleteFunc(found, func(f deadletter.Facts) bool {
+		return f.ID == l.ID || f.Sink != l.Sink || f.Lane != l.Lane || !f.FirstSent.Equal(l.FirstSent) || !also(f)
+	})
+	judged, err := d.judge(ctx, found, how.Force)
+	return slices.DeleteFunc(judged, func(j judgement) bool { return j.outcome != Sent }), err
+}
+
+// judgement is what its row makes of a dead letter.
+type judgement struct {
+	deadletter.Facts
+	row     shard.Row
+	outcome Outcome
+}
+
+// judge says what the rows, read consistently, allow.
+func (d *Service) judge(ctx context.Context, all []deadletter.Facts, force bool) ([]judgement, error) {
+	judged := make([]judgement, len(all))
+	var docs []shard.DocID
+	var at []int
+	for i, f := range all {
+		judged[i] = judgement{Facts: f, outcome: Sent}
+		if f.Doc != "" && f.Key != "" { // else there is nothing to judge it by before it can be decoded
+			docs, at = append(docs, f.Doc), append(at, i)
+		}
+	}
+	if len(docs) == 0 {
+		return judged, nil
+	}
+	rows, err := d.rows().Read(ctx, docs, shard.Consistent)
+	if err != nil {
+		return nil, fmt.Errorf("read the row: %w", err)
+	}
+	for i, row := range rows {
+		j := &judged[at[i]]
+		j.row, j.outcome = row, d.decide(row, j.Facts, force)
+	}
+	return judged, nil
 }
 
 // decide is the rule of design section 10: committed means superseded, and work in progress means
@@ -145,25 +215,23 @@ func (d *Service) supersede(ctx context.Context, f deadletter.Facts, how How) er
 	return nil
 }
 
-// send takes the mark off the row, sends the copy and only then notes it in the dead letter, which
-// stays. A crash in between sends it again later, and every copy is judged by version.
-func (d *Service) send(ctx context.Context, l deadletter.Letter, row shard.Row, how How) (Outcome, error) {
-	now := d.Clock.Now()
+// copyOf is the copy to be sent, and the queue that takes it. Sent says that there is one.
+func (d *Service) copyOf(l deadletter.Letter, how How) (queue.Queue, queue.Outgoing, Outcome, error) {
 	first := l.FirstSent
 	// The copy must be young enough for receive to accept it.
 	if how.Force {
-		first = later(first, d.judgeable(now))
+		first = later(first, d.judgeable(d.Clock.Now()))
 	}
 	// A queue takes no empty body, so the attempt could only fail.
 	if l.Body == "" {
-		return Empty, nil
+		return nil, queue.Outgoing{}, Empty, nil
 	}
 	out, err := deadletter.Copy(l.Body, l.Attributes, first, 0)
 	if errors.Is(err, queue.ErrTooLarge) {
-		return TooLarge, nil
+		return nil, out, TooLarge, nil
 	}
 	if err != nil {
-		return Failed, err
+		return nil, out, Failed, err
 	}
 	// A dead letter without a lane goes back by the live lane.
 	lane := flight.Live
@@ -172,36 +240,67 @@ func (d *Service) send(ctx context.Context, l deadletter.Letter, row shard.Row, 
 	}
 	q := d.Queues(l.Sink, lane)
 	if q == nil {
-		return Failed, fmt.Errorf("redrive %s: sink %q has no %s queue", l.ID, l.Sink, lane)
+		return nil, out, Failed, fmt.Errorf("redrive %s: sink %q has no %s queue", l.ID, l.Sink, lane)
 	}
-	// Everything that refuses without a write has been asked by now.
-	if how.DryRun {
-		return Sent, nil
-	}
-	// The mark goes first, because receive acknowledges a copy whose key is still marked dead.
-	if row.Dead == l.Key && l.Key != "" {
-		outcome, err := d.unmark(ctx, l.Facts, how)
-		if outcome != Sent || err != nil {
-			return outcome, err
+	return q, out, Sent, nil
+}
+
+// send takes the marks off the rows, sends the copy and only then notes it in the dead letters,
+// which stay. A crash in between sends it again later, and every copy is judged by version. The
+// first of the judged is the dead letter itself; others may turn out not to go along.
+func (d *Service) send(ctx context.Context, q queue.Queue, out queue.Outgoing, judged []judgement, how How) (Outcome,
+	[]string, error,
+) {
+	now := d.Clock.Now()
+	// The marks go first, because receive acknowledges a copy whose key is still marked dead.
+	var going []judgement
+	var failed error
+	for i, j := range judged {
+		outcome, err := Sent, error(nil)
+		if j.row.Dead == j.Key && j.Key != "" {
+			outcome, err = d.unmark(ctx, j.Facts, how)
+		}
+		if i == 0 && (outcome != Sent || err != nil) {
+			return outcome, nil, err
+		}
+		// One that does not go along has its own turn.
+		if failed = cmp.Or(failed, err); outcome == Sent && err == nil {
+			going = append(going, j)
 		}
 	}
+	l := judged[0].Facts
 	if err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
-		return Failed, fmt.Errorf("send dead letter %s again: %w", l.ID, err)
+		return Failed, ids(going[1:]), fmt.Errorf("send dead letter %s again: %w", l.ID, err)
 	}
 	// The copy is under way. A failure from here on is reported beside Sent.
-	err = d.try(ctx, func() error { return d.Letters.MarkRedriven(ctx, l.ID, now, how.Auto) })
+	for _, j := range going {
+		err := d.try(ctx, func() error { return d.Letters.MarkRedriven(ctx, j.ID, now, how.Auto) })
+		if err != nil {
+			failed = cmp.Or(failed, fmt.Errorf("mark dead letter %s as redriven (it was sent): %w", j.ID, err))
+		}
+		d.note(j.Facts, journal.Redriven, d.detail(j.Facts, how))
+	}
+	return Sent, ids(going[1:]), failed
+}
+
+func ids(judged []judgement) []string {
+	out := make([]string, len(judged))
+	for i := range judged {
+		out[i] = judged[i].ID
+	}
+	return out
+}
+
+// detail says who sent a dead letter again.
+func (d *Service) detail(f deadletter.Facts, how How) string {
 	detail := "by " + how.By
 	if how.Auto {
-		detail = fmt.Sprintf("by itself, %d of %d", l.Auto+1, d.Config.Retry.AutoRedrives)
+		detail = fmt.Sprintf("by itself, %d of %d", f.Auto+1, d.Config.Retry.AutoRedrives)
 	}
 	if how.Force {
 		detail += ", forced"
 	}
-	d.note(l.Facts, journal.Redriven, detail)
-	if err != nil {
-		return Sent, fmt.Errorf("mark dead letter %s as redriven (it was sent): %w", l.ID, err)
-	}
-	return Sent, nil
+	return detail
 }
 
 // unmark is REDRIVE: dead = k goes, so that the copy is not taken for stored. A refusal is judged

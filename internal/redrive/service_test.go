@@ -115,7 +115,7 @@ func TestRedriveOlderThanRowsIsTooOldToJudge(t *testing.T) {
 		id := b.die(m)
 		limit := b.Config.Lifecycle.RowRetention - b.Config.Lifecycle.ProducerLateness
 		time.Sleep(limit - time.Since(m.Sent))
-		b.one(id, redrive.How{DryRun: true}, redrive.Sent)
+		b.one(id, redrive.How{DryRun: true}, redrive.WouldSend)
 		time.Sleep(time.Millisecond)
 		b.one(id, redrive.How{}, redrive.TooOld)
 		b.sent(b.live, 0)
@@ -212,7 +212,11 @@ func TestRowDecidesWhatARedriveMayDo(t *testing.T) {
 				}
 				tt.row(b, m)
 				before := b.Row(e.Doc)
-				b.one(l.ID, redrive.How{DryRun: true}, tt.want)
+				dry := tt.want
+				if dry == redrive.Sent {
+					dry = redrive.WouldSend
+				}
+				b.one(l.ID, redrive.How{DryRun: true}, dry)
 				if got := b.Row(e.Doc); got != before {
 					b.Errorf("a dry run changed the row to %+v", got)
 				}
