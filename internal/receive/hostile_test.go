@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
@@ -347,6 +349,83 @@ func TestMoreScheduledEventsThanAMessageMayHaveAreADeadLetter(t *testing.T) {
 	})
 }
 
+// What cannot be sent now must not leave copies behind: they would be more with each try.
+func TestNoCopyIsLeftBehindByADeadLetterThatIsNotSent(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.send(rabbits("not json", notBefore(put("b", 1), time.Now().Add(10*time.Minute))))
+		sends := 0
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "SendMessageBatch" {
+				if sends++; sends == 2 {
+					return fault.FailBefore
+				}
+			}
+			return fault.OK
+		})
+		b.keeps(1, "only one of the two is sent")
+		time.Sleep(41 * time.Second)
+		b.keeps(0, "all of it is stored")
+		if n := b.live.Counts().Delayed; n != 1 {
+			b.Errorf("%d copies, want 1", n)
+		}
+	})
+}
+
+// Whatever the worst messages are, what is good beside them is held at once.
+func TestGoodMessagesBesideTheWorstAreHeldInTheirFirstDelivery(t *testing.T) {
+	play(t, several, func(b *bench) {
+		worst := []func(i int){
+			func(int) { b.sendWith(queue.AttrSource, "s3", faulty(500, 20<<10)) },
+			func(i int) { b.send(rabbits(puts(fmt.Sprint("large-", i), 500)...)) },
+			func(i int) {
+				b.send(rabbits(append(puts(fmt.Sprint("mixed-", i), 400), slices.Repeat([]string{"not json"}, 100)...)...))
+			},
+			func(i int) {
+				later := puts(fmt.Sprint("later-", i), 400)
+				for n := range later {
+					later[n] = notBefore(later[n], time.Now().Add(time.Duration(n+1)*time.Minute))
+				}
+				b.send(rabbits(later...))
+			},
+			func(int) { b.sendWith(queue.AttrSource, "s3", faulty(501, 20<<10)) },
+			func(int) { b.send(strings.Repeat("[", 100<<10)) },
+			func(i int) { b.sendWith(queue.AttrFirstSent, "0", rabbits(puts(fmt.Sprint("old-", i), 300)...)) },
+			func(i int) {
+				b.sendWith(queue.AttrGroup, fmt.Sprint("group-", i), rabbits(puts(fmt.Sprint("own-", i), 200)...))
+			},
+		}
+		for i := range 50 {
+			worst[i%len(worst)](i)
+		}
+		b.send(puts("good", 100)...)
+		admits, letters := 0, 0
+		b.parallel = oneByOne
+		b.inject = decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "ADMIT" {
+				if admits++; admits > 300 { // two of each message are all that the table takes
+					return fault.Throttle
+				}
+			}
+			return fault.OK
+		})
+		b.invoke(150)
+		good := 0
+		for _, m := range b.manifests() {
+			for _, r := range m.Records {
+				if strings.HasPrefix(r.Events[0].Doc.ID(), "good-") {
+					good++
+				}
+			}
+		}
+		for b.dead.Counts().Total() > 0 {
+			letters += len(b.TakeLetters(b.dead))
+		}
+		if good != 100 || letters > 300 {
+			b.Errorf("%d of 100 good messages held, beside %d dead letters", good, letters)
+		}
+	})
+}
+
 // A message that comes back would leave a copy behind each time.
 func TestAMessageThatFailsMakesNoCopy(t *testing.T) {
 	play(t, nil, func(b *bench) {
@@ -359,5 +438,48 @@ func TestAMessageThatFailsMakesNoCopy(t *testing.T) {
 		if n := b.live.Counts().Total(); n != 1 {
 			b.Errorf("%d messages, want the one that came back", n)
 		}
+	})
+}
+
+// Whatever a message is, the good one beside it is held, and what the message leaves behind is
+// bounded.
+func FuzzBatch(f *testing.F) {
+	for _, body := range []string{
+		put("a", 1), "", "[", faulty(3, 0), faulty(501, 0), rabbits(put("a", 1), "x", put("a", 2)),
+		rabbits(notBefore(put("a", 1), bubble.Add(time.Hour)), notBefore(put("b", 1), bubble.Add(time.Minute)), "{}"),
+		removed("k@01", "k@02"), `["x.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]`,
+	} {
+		f.Add(body, "native", "", "", 1)
+		f.Add(body, "s3", "0", "1", 3)
+	}
+	f.Fuzz(func(t *testing.T, body, source, firstSent, only string, received int) {
+		synctest.Test(t, func(t *testing.T) {
+			b := setup(t, several)
+			defer b.machine.Close()
+			b.parallel = oneByOne
+			attributes := map[string]queue.Attribute{}
+			for name, value := range map[string]string{
+				queue.AttrSource: source, queue.AttrFirstSent: firstSent, queue.AttrEvent: only,
+			} {
+				if value != "" {
+					attributes[name] = queue.Text(value)
+				}
+			}
+			odd := queue.Message{
+				ID: "odd", Receipt: "odd", Body: body, Attributes: attributes, Sent: time.Now(), ReceiveCount: max(received, 1),
+			}
+			good := queue.Message{ID: "good", Receipt: "good", Body: put("good", 1), Sent: time.Now(), ReceiveCount: 1}
+			h, _ := b.handler()
+			kept := h.Handle(b.Context(), []queue.Message{odd, good})
+			if !slices.Contains(b.held(), "good") && !strings.Contains(body, "good") || !slices.Contains(kept, "good") {
+				t.Errorf("the good message is not held: %v", kept)
+			}
+			if n := b.dead.Counts().Total(); n > event.MaxEvents || n*len(body) > 16<<20 {
+				t.Errorf("%d dead letters of a message of %d bytes", n, len(body))
+			}
+			if copies := b.live.Counts().Total() + b.schedule.Len(); copies > 10 {
+				t.Errorf("%d copies of one message", copies)
+			}
+		})
 	})
 }

@@ -37,14 +37,16 @@ func (b *batch) putAside(p *pending) {
 }
 
 // store puts away what must be safe before hold, in a part of the invocation's time: scheduled
-// events, and the dead letters of messages of which the flight is to hold other events. hold leaves
-// out what failed here: otherwise index would delete a message of which an event is nowhere.
+// events, and the dead letters of messages with other events that wait or are held. hold leaves out
+// what failed here: otherwise index would delete a message of which an event is nowhere.
 func (b *batch) store(ctx context.Context) {
 	ctx, cancel := b.until(ctx, storeShare)
 	defer cancel()
-	b.schedule(ctx)
+	// Dead letters are stored once however often they are sent. A copy is one more each time, so it
+	// comes last.
 	b.pack()
 	b.sendLetters(ctx, true)
+	b.schedule(ctx)
 }
 
 // schedule stores what is not due for long: as copies in the queue itself, all with one call, or as

@@ -79,13 +79,14 @@ func (b *batch) pack() {
 	byTurns(b.letters, func(l *outLetter) int { return l.first().p.msg })
 }
 
-// sendLetters stores dead letters: those of messages of which the flight is to hold other events,
-// or all that are left. An event is done once its dead letter is in the dead-letter queue. Where
-// that fails, or the invocation has sent as much as it may, the message stays.
-func (b *batch) sendLetters(ctx context.Context, heldOnly bool) {
+// sendLetters stores dead letters: those of messages with other events that wait or are held, or
+// all that are left. An event is done once its dead letter is in the dead-letter queue. Where that
+// fails, or the invocation has sent as much as it may, the message stays.
+func (b *batch) sendLetters(ctx context.Context, others bool) {
 	var mine []*outLetter
 	for _, l := range b.letters {
-		if !l.begun && (!heldOnly || b.state[l.first().p.msg].held) {
+		s := &b.state[l.first().p.msg]
+		if !l.begun && (!others || s.held || s.later > 0) {
 			l.begun = true
 			mine = append(mine, l)
 		}
