@@ -171,7 +171,8 @@ func (j *job) read(ctx context.Context) {
 	j.ln = lane(j.m.MovedFrom)
 	if p := fanout.Catch(func() { j.results = j.h.Sources.DecodeContext(ctx, j.m) }); p != nil {
 		j.h.note(journal.Note{
-			Step: journal.Panicked, Message: j.m.ID, Sent: j.m.Sent, Detail: "decode: " + p.Error(), Stack: string(p.Stack),
+			Step: journal.Panicked, Message: j.m.ID, Sent: j.m.Sent, Detail: "decode: " + p.Error(),
+			Stack: string(p.Stack),
 		})
 		j.results = []event.Result{{Invalid: &event.Invalid{Reason: deadletter.Panic, Problem: "decode: " + p.Error()}}}
 	}

@@ -344,7 +344,8 @@ func TestADecoderThatPanicsLeavesADeadLetter(t *testing.T) {
 			b.Errorf("kept %v", kept)
 		}
 		list, _, err := b.Letters.List(b.Context(), deadletter.Filter{}, "", 10)
-		if err != nil || len(list) != 1 || list[0].Reason != deadletter.Panic || list[0].Detail != "decode: panic: string" {
+		if err != nil || len(list) != 1 || list[0].Reason != deadletter.Panic ||
+			list[0].Detail != "decode: panic: string" {
 			b.Errorf("parked %+v, %v, want the message, with the class of the panic only", list, err)
 		}
 		b.Noted(journal.Panicked, 1)

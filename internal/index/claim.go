@@ -28,7 +28,9 @@ func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*do
 		part := rest[:min(maxParallel, len(rest))]
 		rest = rest[len(part):]
 		errs := make([]error, len(part))
-		t.h.Parallel.Each(maxParallel, len(part), func(i int) { errs[i] = t.apart(part[i], func() error { return t.prepareOne(ctx, part[i]) }) })
+		t.h.Parallel.Each(maxParallel, len(part), func(i int) {
+			errs[i] = t.apart(part[i], func() error { return t.prepareOne(ctx, part[i]) })
+		})
 		for i, d := range part {
 			t.lost("load the message", d.id, errs[i])
 			later := t.now().Add(t.delay(t.state.Turn))

@@ -72,7 +72,9 @@ func (b *bench) index() {
 		for _, r := range m.Records {
 			b.live.Delete(b.Context(), []string{r.Message.Receipt})
 		}
-		b.flights.Delete(b.Context(), m.Flight)
+		if err := b.flights.Delete(b.Context(), m.Flight); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -119,7 +121,8 @@ func TestAMessageIsOneDeadLetterForEachReason(t *testing.T) {
 		for _, l := range b.TakeLetters(b.dead) {
 			reasons = append(reasons, l.Reason)
 		}
-		if want := []deadletter.Reason{deadletter.Undecodable, deadletter.VersionInvalid}; !slices.Equal(reasons, want) {
+		want := []deadletter.Reason{deadletter.Undecodable, deadletter.VersionInvalid}
+		if !slices.Equal(reasons, want) {
 			b.Errorf("dead letters %v, want %v", reasons, want)
 		}
 	})
@@ -318,7 +321,9 @@ func TestEachScheduledEventIsOneCopyThatMakesNoOthers(t *testing.T) {
 				for i := range 8 {
 					for _, it := range items[min(i, len(items)):min(i+1, len(items))] { // prune sends it as it is
 						b.live.Send(b.Context(), []queue.Outgoing{{Body: it.Body, Attributes: it.Attributes}})
-						b.schedule.Delete(b.Context(), it.ID)
+						if err := b.schedule.Delete(b.Context(), it.ID); err != nil {
+							b.Fatal(err)
+						}
 					}
 					b.poll()
 					b.index()
@@ -343,8 +348,8 @@ func TestMoreScheduledEventsThanAMessageMayHaveAreADeadLetter(t *testing.T) {
 		b.send(rabbits(bodies...))
 		b.keeps(0, "it is stored")
 		l := b.TakeLetters(b.dead)
-		if n := b.schedule.Len(); n != 10 || len(l) != 1 || !strings.Contains(l[0].Detail, "290 events of the message") {
-			b.Errorf("%d items and dead letters %.300v, want 10, and one for the other 290 events", n, l)
+		if b.schedule.Len() != 10 || len(l) != 1 || !strings.Contains(l[0].Detail, "290 events of the message") {
+			b.Errorf("%d items and dead letters %.300v, want 10, and one for the other 290 events", b.schedule.Len(), l)
 		}
 	})
 }

@@ -42,7 +42,8 @@ func TestADecoderThatPanicsCostsItsMessageAlone(t *testing.T) {
 			b.Errorf("%d messages are left", n)
 		}
 		l := b.TakeLetters(b.dead)
-		if len(l) != 1 || l[0].Reason != deadletter.Panic || l[0].Detail != "decode: panic: string" || l[0].Body != "hunter2" {
+		if len(l) != 1 || l[0].Reason != deadletter.Panic || l[0].Detail != "decode: panic: string" ||
+			l[0].Body != "hunter2" {
 			b.Errorf("dead letters %+v, want the message, with the class of the panic only", l)
 		}
 		b.Noted(journal.Panicked, 3)

@@ -89,10 +89,11 @@ func (b *bench) handler() (*receive.Handler, *fault.Invocation) {
 	return &receive.Handler{
 		Shards: inv.Shards(b.Shards), Flights: inv.Flights(b.flights), Launcher: inv.Launcher(b.machine),
 		Ingest: inv.Queue(b.live),
-		Dead:   inv.Queue(b.dead), Schedule: inv.Schedule(b.schedule), Sources: sources, Config: &b.Config, Parallel: b.parallel,
-		Sink:  "search",
-		Lane:  flight.Live,
-		Clock: clock.System{}, Journal: &b.Notes, NewID: func() flight.ID {
+		Dead:   inv.Queue(b.dead), Schedule: inv.Schedule(b.schedule), Sources: sources, Config: &b.Config,
+		Parallel: b.parallel,
+		Sink:     "search",
+		Lane:     flight.Live,
+		Clock:    clock.System{}, Journal: &b.Notes, NewID: func() flight.ID {
 			b.ids++
 			return flight.ID(fmt.Sprintf("flight-%02d", b.ids))
 		},

@@ -223,7 +223,8 @@ func newReceive(t testing.TB) (*lambda.Queues, *inprocess) {
 		net.objects[fmt.Sprintf("/b/headers-%d", i)] = []byte(manyHeaders(5<<20 - 100))
 		net.objects[fmt.Sprintf("/b/members-%d", i)] = []byte(members(i, 5<<20-100))
 	}
-	log := lambda.NewJournal(io.Discard, slog.LevelInfo, lullmetrics.Base{Stack: "s", Sink: sinkName, Function: "receive"})
+	log := lambda.NewJournal(io.Discard, slog.LevelInfo,
+		lullmetrics.Base{Stack: "s", Sink: sinkName, Function: "receive"})
 	queue := sqs.New(account, "https://sqs.us-east-1.amazonaws.com/123456789012/live")
 	h := halves{
 		config: cfg, sources: newSources(t, cfg).WithLoader(bucket.Load), rows: sdkRows{table},
