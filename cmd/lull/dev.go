@@ -64,7 +64,8 @@ func (a *app) devCommand() *cobra.Command {
 			"a text is sent as it is, any other value as its own bytes. A line that is not a timed message is " +
 			"sent as it stands.\n\n" +
 			"It stays up until Ctrl-C, which waits three seconds for requests under way. A second Ctrl-C ends it " +
-			"at once, but with --data not before the data folder is saved. With --exit-when-idle it ends when the input has ended, every after_ms " +
+			"at once, but with --data not before the data folder is saved. A disk that is full loses nothing: the run " +
+			"says so, tries again, and fails in the end if there is no room. With --exit-when-idle it ends when the input has ended, every after_ms " +
 			"has passed, and nothing waits. It looks at the queues, the flights and the dead letters that are " +
 			"to be judged. Scheduled events do not keep it up.",
 		Args: cobra.NoArgs,
@@ -200,7 +201,10 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err 
 	if r.demo || r.verbose {
 		notes = append(notes, r.narrator)
 	}
-	options := dev.Options{Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes}
+	options := dev.Options{Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble}
+	if r.folder != nil {
+		options.Keepers = []dev.Keeper{r.folder}
+	}
 	if r.faults {
 		options.Faults = fault.NewMix(fault.Standard(), r.seed)
 	}
@@ -211,6 +215,15 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err 
 		return r.engine.Load(ctx, r.folder)
 	}
 	return nil
+}
+
+// trouble says aloud that the disk is full, or otherwise broken, and when it is well again.
+func (r *devRun) trouble(err error) {
+	if err == nil {
+		r.narrator.Say(r.clock.Now(), "the disk can be written again")
+		return
+	}
+	r.narrator.Say(r.clock.Now(), "ALARM: %v: nothing is lost, and it is tried again: make room", err)
 }
 
 func (r *devRun) greet(cfg *config.Config) {
@@ -299,6 +312,7 @@ func (r *devRun) finish(ctx context.Context, e ending) error {
 		err = errors.Join(err, r.engine.Dump(ctx, r.dump))
 	}
 	left := r.engine.Left()
+	err = errors.Join(err, r.engine.Trouble())
 	if err == nil && left == 0 {
 		err = report.Check()
 	}

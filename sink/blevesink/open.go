@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/analysis"
@@ -32,6 +33,7 @@ type Index struct {
 	bleve    bleve.Index
 	analyzer analysis.Analyzer
 	locks    locks
+	failed   atomic.Pointer[error] // of the last batch
 
 	mu      sync.Mutex
 	closed  bool

@@ -105,7 +105,9 @@ func (x *Index) apply(ctx context.Context, work []item) []sink.Outcome {
 	if batch.Size() == 0 {
 		return outcomes
 	}
-	if err := x.bleve.Batch(batch); err != nil {
+	err := x.bleve.Batch(batch)
+	x.failed.Store(&err)
+	if err != nil {
 		for i := range outcomes {
 			if outcomes[i].Kind == sink.Applied {
 				outcomes[i] = sink.Outcome{Kind: sink.Unknown, Reason: reasonWrite}
@@ -113,6 +115,15 @@ func (x *Index) apply(ctx context.Context, work []item) []sink.Outcome {
 		}
 	}
 	return outcomes
+}
+
+// Fault says why the last batch could not be written, such as a full disk; nil where it was. It is
+// safe for concurrent use.
+func (x *Index) Fault() error {
+	if err := x.failed.Load(); err != nil && *err != nil {
+		return fmt.Errorf("write to the index in %s: %w", x.dir, *err)
+	}
+	return nil
 }
 
 // compare puts the documents whose fence is not smaller than the one held into batch, and calls the

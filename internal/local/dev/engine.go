@@ -47,6 +47,11 @@ type Options struct {
 	Inject  fault.Injector       // decides every I/O instead of Faults; nil for none
 	Pollers int                  // batches of a lane received at once; 0 for one, which splits bursts least
 	Report  func(error)          // called with what the services would log: failed batches, dead executions; may be nil
+	// Keepers are what the run writes to disk besides its sinks, such as a [Folder].
+	Keepers []Keeper
+	// Trouble is called when something can no longer be written to disk, and with nil when it can be
+	// again; may be nil.
+	Trouble func(error)
 }
 
 // How many turns run at once: the concurrency of the index function. More only make each other late
@@ -78,6 +83,7 @@ type Engine struct {
 	order     []string // the sinks' names, sorted
 	turns     *semaphore.Weighted
 	bulkTurns *semaphore.Weighted // a turn of the bulk lane takes one of these, too
+	disk      disk
 	invoked   atomic.Int64
 	refused   atomic.Int64 // messages too large or empty for the queue
 	wg        sync.WaitGroup
@@ -143,6 +149,12 @@ func New(o Options) (*Engine, error) {
 		e.order = append(e.order, name)
 	}
 	slices.Sort(e.order)
+	e.disk = disk{keepers: o.Keepers, say: o.Trouble, note: e.notes.Note}
+	for _, name := range e.order {
+		if k, ok := o.Sinks[name].(Keeper); ok {
+			e.disk.keepers = append(e.disk.keepers, k)
+		}
+	}
 	return e, nil
 }
 
@@ -288,6 +300,7 @@ func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (ne
 		}
 		next, failed = h.Turn(ctx, s)
 	})
+	e.disk.look(e.clk.Now())
 	if killed != nil {
 		return s, killed
 	}

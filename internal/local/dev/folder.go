@@ -65,6 +65,13 @@ func (f *Folder) Note(n journal.Note) {
 	}
 }
 
+// Fault says why a delete could not be noted; nil where each was. It is safe for concurrent use.
+func (f *Folder) Fault() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
 // forgetDeletes forgets the notes: what they say is in the rows now.
 func (f *Folder) forgetDeletes() error {
 	f.mu.Lock()

@@ -35,7 +35,7 @@ var page string
 //
 //	GET  /search?q=&field=&collection=&limit=   {"hits":[{"id","collection","version","document"}]}
 //	POST /publish                               one message in the body, or NDJSON; answers {"messages":n}
-//	GET  /status                                the report so far, and what remains
+//	GET  /status                                the report so far, what remains, and why the disk cannot be written
 //	POST /operate/...                           what the commands ask (package operate)
 func Handler(e *dev.Engine, rec *story.Recorder) http.Handler {
 	mux := http.NewServeMux()
@@ -110,7 +110,11 @@ func status(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	answer(w, map[string]any{"report": report, "left": e.Left(), "idle": e.Idle()})
+	state := map[string]any{"report": report, "left": e.Left(), "idle": e.Idle()}
+	if err := e.Trouble(); err != nil {
+		state["trouble"] = err.Error()
+	}
+	answer(w, state)
 }
 
 func answer(w http.ResponseWriter, v any) {

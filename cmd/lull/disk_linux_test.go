@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// limit lets a process write files of that size at most, which fails as a full disk does.
+func limit(t *testing.T, process *os.Process, size uint64) {
+	t.Helper()
+	to := unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}
+	if err := unix.Prlimit(process.Pid, unix.RLIMIT_FSIZE, &to, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A disk that is full loses nothing, but nobody must have to guess why nothing is written.
+func TestAFullDiskIsSaidAloud(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{true, false} {
+		t.Run(fmt.Sprintf("room again %t", again), func(t *testing.T) {
+			t.Parallel()
+			data := filepath.Join(t.TempDir(), "data")
+			cmd := program(t, "dev", "--listen", "127.0.0.1:0", "--speed", "20", "--data", data, "--events", write(t))
+			out := newScreen()
+			cmd.Stdout, cmd.Stderr = out, out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			url := out.await(t, `search on (http://[^/]+)/`)
+			limit(t, cmd.Process, 128<<10)
+			var words strings.Builder // all of them different: none can be packed
+			for i := range 60_000 {
+				fmt.Fprintf(&words, "w%x ", uint32(i)*2654435761)
+			}
+			large := put("a", "1", `{"title":"`+words.String()+`"}`)
+			do(t, ask(t, http.MethodPost, url+"/publish", large), http.StatusOK, &struct{}{})
+			out.await(t, "ALARM: .*(large|space)")
+			var state struct{ Trouble string }
+			if get(t, url+"/status", &state); !strings.Contains(state.Trouble, data) {
+				t.Errorf("status %+v, want it to name the folder", state)
+			}
+			if again {
+				limit(t, cmd.Process, unix.RLIM_INFINITY)
+				out.await(t, "can be written again")
+				lull(t, "", "wait", "content#a", "--version", "1", "--dev", url).want(t, "wait", exitOK)
+			}
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); (err == nil) != again {
+				t.Errorf("it ended with %v:\n%s", err, out)
+			}
+			if !again && !strings.Contains(out.String(), "lull: write to the index") {
+				t.Errorf("the end does not say why:\n%s", out)
+			}
+		})
+	}
+}
