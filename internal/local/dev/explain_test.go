@@ -176,6 +176,12 @@ var explained = []lookingAt{
 		s.settles(native("a", `"`+strings.Repeat("9", 40)+`"`, `,"data":{}`))
 		s.settled(7)
 	}},
+	{"an absurd version was taken back", operate.StateReset, func(s *scene) {
+		s.settles(native("a", `"`+strings.Repeat("9", 40)+`"`, `,"data":{}`))
+		if _, err := s.e.Operator(nil).Reset(s.ctx, operate.ResetOrder{Key: doc("a"), To: "7", By: "ann"}); err != nil {
+			s.t.Fatal(err)
+		}
+	}},
 	{"lost by the sink", operate.StateSinkLost, func(s *scene) {
 		s.settled(3)
 		s.changed(shard.Delete, 0)
