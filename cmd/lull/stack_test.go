@@ -167,7 +167,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 	if got := list(); len(got) != 3 || got[0].State != deadletter.Parked {
 		t.Errorf("something was changed: %+v", got)
 	}
-	s.ask("dead", "redrive", "--key", "content#a", "--dry-run").want(t, "dry run", exitOK, id, "sent: 1",
+	s.ask("dead", "redrive", "--key", "content#a", "--dry-run").want(t, "dry run", exitOK, id, "would_send: 1",
 		"nothing was changed")
 	s.ask("dead", "redrive", "--all", "--rate", "1000").want(t, "redrive", exitOK, id, "content#a", "message ",
 		"sent: 3")
