@@ -84,10 +84,10 @@ func (d *Service) One(ctx context.Context, id string, how How) (Outcome, error) 
 	return outcome, err
 }
 
-// With sends one dead letter again, unless its row says otherwise. Those dead letters of its message
-// go along that also accepts and whose rows allow it: the message is sent once for all of them. It
-// returns their ids, also where sending failed for all. An error leaves the dead letters parked,
-// unless it stands beside Sent.
+// With sends one dead letter again, unless its row says otherwise. Those dead letters of its
+// message go along that also accepts and whose rows allow it: the message is sent once for all of
+// them. It returns their ids, also where sending failed for all. An error leaves the dead letters
+// parked, unless it stands beside Sent.
 func (d *Service) With(ctx context.Context, id string, how How, also func(deadletter.Facts) bool) (Outcome,
 	[]string, error,
 ) {

@@ -82,6 +82,7 @@ func (w *World) checkEnd() {
 	w.checkSettled()
 	for _, doc := range o.sorted() {
 		l := o.docs[doc]
+		w.checkContents(doc, l)
 		for _, k := range l.keys {
 			if k > l.committed && !o.lost(doc, k) {
 				o.violate("the newest version is indexed",

@@ -40,6 +40,7 @@ type ledger struct {
 	inSinkOp  shard.Operation
 	grants    []*grant
 	open      bool // written without its row, in a table outage, which suspends promise 1
+	state     int  // the version of its object that the sink shows, where payloads are objects
 	listed    bool // ... and lull said that the sink may hold an older version
 	writes    int  // applied
 	commits   int
@@ -237,6 +238,7 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 				l.inSinkOp, op.Key, op.Kind))
 		}
 		l.inSink, l.inSinkOp = op.Key, op.Kind
+		o.contents(op, l)
 		if !g.copy {
 			l.writes++
 		}

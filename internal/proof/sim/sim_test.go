@@ -180,6 +180,26 @@ func TestEveryPromiseHoldsBesideClocksThatAreWrong(t *testing.T) {
 	}
 }
 
+// Payloads are objects in every one of these worlds. They change until they are written, and may be
+// removed before.
+func TestEveryPromiseHoldsWherePayloadsAreReferences(t *testing.T) {
+	t.Parallel()
+	missing := 0
+	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
+		cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
+			vary(seed, cfg)
+			cfg.Payload.Allow = []config.BucketPrefix{{Bucket: "open"}}
+			cfg.Payload.MissingWait = time.Minute
+		})
+		w := begin(t, Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: Write(seed, sourcesOf(t, cfg))})
+		report(t, w.Run(), Swarm)
+		missing += w.missing
+	}
+	if t.Logf("%d loads found nothing", missing); missing == 0 {
+		t.Error("no object was removed before it was loaded")
+	}
+}
+
 // A seed that failed once is kept in testdata/regressions, one a line: seed, faults, and what was
 // wrong. What an upstream sends follows from its seed as long as upstream.go stays; a bug that must
 // never come back is told as a story besides.

@@ -21,6 +21,7 @@ type Arrival struct {
 // Upstream is everything that is sent to a World.
 type Upstream struct {
 	Arrivals []Arrival
+	Objects  []Object
 	Calm     time.Duration // when the injected failures end
 
 	poisons map[version]poison
@@ -43,6 +44,8 @@ type author struct {
 	poison  map[version]poison
 	sources *source.Set
 	count   int
+	refers  bool // payloads are objects, of which only the newest version is there
+	objects []Object
 }
 
 // Write makes the upstream of a seed: a few documents in bursts, out of order and more than once.
@@ -50,7 +53,9 @@ type author struct {
 // one message, resyncs and events that are due later. All of them are native events of the default
 // collection.
 func Write(seed uint64, sources *source.Set) Upstream {
-	a := &author{dice: newDice(seed, 0x75707374), poison: map[version]poison{}, sources: sources}
+	a := &author{
+		dice: newDice(seed, 0x75707374), poison: map[version]poison{}, sources: sources, refers: refers(sources),
+	}
 	docs := 1 + a.IntN(1+a.IntN(6))
 	span := 20*time.Second + a.upTo(90*time.Second)
 	for d := range docs {
@@ -71,7 +76,7 @@ func Write(seed uint64, sources *source.Set) Upstream {
 	}
 	a.join()
 	slices.SortStableFunc(a.list, func(x, y Arrival) int { return cmp.Compare(x.At, y.At) })
-	return Upstream{Arrivals: a.list, Calm: calm, poisons: a.poison}
+	return Upstream{Arrivals: a.list, Objects: a.objects, Calm: calm, poisons: a.poison}
 }
 
 // document writes the bursts of one document.
@@ -84,7 +89,8 @@ func (a *author) document(id string, span time.Duration) {
 			versions += int(spread / (4 * time.Second))
 		}
 		for range versions {
-			if v == 0 || !a.chance(0.05) { // otherwise the same version with another payload
+			// otherwise the same version with another payload, of which an object has one
+			if v == 0 || !a.chance(0.05) || a.refers {
 				v += 1 + a.IntN(3)
 			}
 			a.change(id, v, at+a.upTo(spread+1))
@@ -110,8 +116,15 @@ func (a *author) change(id string, v int, at time.Duration) {
 	}
 	body := fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d"%s,"data":{"title":"%s %d %d"}}`, id, v,
 		extra, id, v, a.count)
-	if a.chance(0.1) {
+	if a.refers {
+		body = touched(id, v, extra)
+	}
+	removed := a.chance(0.1)
+	if removed {
 		body = fmt.Sprintf(`{"type":"doc.deleted","subject":%q,"sequence":"%d"%s}`, id, v, extra)
+	}
+	if a.refers {
+		a.objects = append(a.objects, Object{at, id, v, removed})
 	}
 	a.send(at, body)
 	if a.chance(0.05) {

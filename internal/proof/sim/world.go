@@ -54,6 +54,8 @@ type World struct {
 	settings *settingsFault
 	calm     bool // the injected failures have ended
 	poisons  map[version]poison
+	objects  map[string]Object // what references show, by document id
+	missing  int               // loads that found nothing
 
 	beyondGuard bool // clocks differ by more than the guard allows: what only the guard forbids may happen
 
@@ -112,7 +114,7 @@ func New(o Options) (*World, error) {
 	}
 	w := &World{
 		options: o, cfg: o.Config, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
-		poisons: maps.Clone(o.Upstream.poisons),
+		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{},
 	}
 	w.flights = flights{memory.NewFlights(trueClock{&w.scheduler}), w}
 	w.letters, w.schedule = letters{memory.NewDeadLetters(), w}, planned{memory.NewSchedule(), w}
@@ -133,6 +135,9 @@ func New(o Options) (*World, error) {
 	}
 	if o.Disaster != nil {
 		w.await(*o.Disaster)
+	}
+	for _, c := range o.Upstream.Objects {
+		w.after(c.At, func() { w.change(c) })
 	}
 	for _, a := range o.Upstream.Arrivals {
 		w.after(a.At, func() { w.publish(a.Message) })
