@@ -166,7 +166,10 @@ func (s *Sink) writeRights() []right {
 	// refusal is. The greeting probes a sink after an outage. The last says what a name stands for.
 	domain := s.lull.props.sinkARN(s.Name)
 	return []right{
-		{sid: "WriteSink", actions: []string{"es:ESHttpPost"}, resources: []string{domain + "/_bulk", domain + "/_mget"}},
+		{
+			sid: "WriteSink", actions: []string{"es:ESHttpPost"},
+			resources: []string{domain + "/_bulk", domain + "/_mget", domain + "/*/_search"},
+		},
 		{
 			sid: "ProbeSink", actions: []string{"es:ESHttpGet"},
 			resources: []string{domain, domain + "/", domain + "/_resolve/index/*"},

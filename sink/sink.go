@@ -90,6 +90,14 @@ type Reader interface {
 	Search(ctx context.Context, q Query) ([]Stored, error)
 }
 
+// Sampler is a sink with versions that can name a document. Before documents that are all new die
+// of a refusal, one that is named is read back and written once more, unchanged.
+type Sampler interface {
+	// Sample names a document of the collection that lull wrote, any one, or returns false where there
+	// is none. It may be gone by now.
+	Sample(ctx context.Context, c event.Collection) (event.DocID, bool, error)
+}
+
 // Query is a plain search.
 type Query struct {
 	Text       string

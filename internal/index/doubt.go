@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -36,7 +37,7 @@ type copies interface {
 
 // witness is a document by which a collection is asked.
 type witness struct {
-	doc  int // its position among the documents that were sent
+	doc  int // its position among the documents that were sent, -1 for one that was not
 	copy sink.Op
 }
 
@@ -74,7 +75,8 @@ func (t *turn) doubt(ctx context.Context, docs []*document, ops []sink.Op, outco
 				}
 			case t.verdicts[c] == unclear:
 				outcomes[i] = sink.Outcome{
-					Kind: sink.Throttled, Status: o.Status, Apart: true, Reason: "whose fault it is is not known yet: " + o.Reason,
+					Kind: sink.Throttled, Status: o.Status, Apart: true,
+					Reason: "whose fault it is is not known yet: " + o.Reason,
 				}
 			}
 		}
@@ -113,6 +115,7 @@ func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.O
 		switch {
 		case o.Kind == sink.Applied, o.Kind == sink.Newer:
 			t.verdicts[c] = takes
+		case o.Kind == sink.Unknown && w.doc < 0: // unclear
 		case o.Kind == sink.Unknown:
 			outcomes[w.doc] = sink.Outcome{Kind: sink.Unknown, Status: o.Status, Reason: "its copy: " + o.Reason}
 		case o.Kind == sink.Throttled: // unclear
@@ -148,36 +151,88 @@ func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.
 	}
 	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
 	defer cancel()
-	stored, errs := make([]sink.Stored, len(candidates)), make([]error, len(candidates))
+	read := make([]stored, len(candidates))
 	t.h.Parallel.Each(maxParallel, len(candidates), func(i int) {
-		var there bool
-		p := fanout.Catch(func() { stored[i], there, errs[i] = reader.Get(ctx, docs[candidates[i]].id) })
-		switch {
-		case p != nil:
-			errs[i] = p
-		case errs[i] == nil && !there:
-			errs[i] = sink.ErrDenied // nothing to ask with, for good
-		}
+		read[i] = readBack(ctx, reader, docs[candidates[i]].id)
 	})
 	for _, c := range ask {
 		t.verdicts[c] = noWitness
 	}
 	for i, n := range candidates {
-		d := docs[n]
+		d, r := docs[n], read[i]
 		c := d.id.Collection()
 		switch {
 		case of[c] == 0: // it has its witness
-		case errs[i] == nil && stored[i].Key == d.row.Committed.String():
+		case r.err == nil && r.Key == d.row.Committed.String():
 			of[c] = 0
 			t.verdicts[c] = unclear // until it has answered
-			found = append(found, witness{doc: n, copy: sink.Op{
-				Doc: d.id, Kind: shard.Put, Fence: stored[i].Fence, Key: d.row.Committed, Version: stored[i].Version,
-				At: stored[i].Indexed, Document: stored[i].Document,
-			}})
-		case errs[i] != nil && !errors.Is(errs[i], sink.ErrDenied):
-			t.lost("read a document back", d.id, errs[i])
+			found = append(found, witness{n, r.copy(d.row.Committed)})
+		case r.err != nil && !errors.Is(r.err, sink.ErrDenied):
+			t.lost("read a document back", d.id, r.err)
 			t.verdicts[c] = unclear
 		}
 	}
+	for _, c := range ask {
+		if t.verdicts[c] == noWitness {
+			found = append(found, t.sample(ctx, reader, c)...)
+		}
+	}
 	return found
+}
+
+// sample finds a witness that is not of this request: any document of the collection. Nobody holds
+// its lease, so the sink must have versions. What a search names may have changed or gone since. So
+// it is read back.
+func (t *turn) sample(ctx context.Context, reader copies, c shard.Collection) []witness {
+	sampler, ok := t.h.Sink.(sink.Sampler)
+	if !ok || !t.h.Config.Versions(t.h.SinkName) {
+		return nil
+	}
+	var r stored
+	p := fanout.Catch(func() {
+		var named bool
+		if r.Doc, named, r.err = sampler.Sample(ctx, c); r.err == nil && named {
+			r = readBack(ctx, reader, r.Doc)
+		}
+	})
+	key, bad := shard.ParseOrderKey(r.Key)
+	switch {
+	case p != nil, r.err != nil && !errors.Is(r.err, sink.ErrDenied):
+		t.lost("read a document back", r.Doc, cmp.Or[error](r.err, errPanic))
+		t.verdicts[c] = unclear
+		return nil
+	case r.err != nil, r.Key == "", bad != nil:
+		return nil
+	}
+	t.verdicts[c] = unclear
+	return []witness{{-1, r.copy(key)}}
+}
+
+// errPanic stands for what a sink's client did not return.
+var errPanic = errors.New("a panic of the sink's client")
+
+// stored is a document that was read back, or why not.
+type stored struct {
+	sink.Stored
+	err error
+}
+
+// copy is the op that writes the document as it is.
+func (s stored) copy(k shard.OrderKey) sink.Op {
+	return sink.Op{
+		Doc: s.Doc, Kind: shard.Put, Fence: s.Fence, Key: k, Version: s.Version, At: s.Indexed, Document: s.Document,
+	}
+}
+
+// readBack reads a document. One that is gone is nothing to ask with, as one that is denied.
+func readBack(ctx context.Context, reader copies, doc shard.DocID) (s stored) {
+	var there bool
+	if p := fanout.Catch(func() { s.Stored, there, s.err = reader.Get(ctx, doc) }); p != nil {
+		s.err = errPanic
+	}
+	if s.err == nil && !there {
+		s.err = sink.ErrDenied
+	}
+	s.Doc = doc
+	return s
 }

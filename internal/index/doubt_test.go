@@ -93,7 +93,9 @@ func TestADocumentDiesOnlyOfWhatIsWrongWithIt(t *testing.T) {
 		{
 			name: "reading fails: nobody dies meanwhile", kind: sink.Rejected, refused: everything,
 			before: []string{"a"}, events: []string{put("a", 2), put("new", 1)}, asked: 1,
-			change: func(b *bench) { b.through = func(s sink.Sink) sink.Sink { return reading{s, errors.New("reset")} } },
+			change: func(b *bench) {
+				b.through = func(s sink.Sink) sink.Sink { return reading{s, errors.New("reset")} }
+			},
 		},
 	}
 	for _, tt := range tests {
@@ -182,4 +184,57 @@ func TestAThousandHostileDocumentsNeverOpenTheCircuit(t *testing.T) {
 		b.Noted(journal.SinkConfiguration, 0)
 		b.holds("d7", "1")
 	})
+}
+
+// Where all documents are new, a sink with versions is asked with another one of the collection.
+// Without versions nobody may write that one without its lease, and the engine's word stands.
+func TestNewDocumentsAreJudgedByAnotherOne(t *testing.T) {
+	for versions, dead := range map[bool]int{true: 0, false: 1} {
+		t.Run(fmt.Sprint("versions ", versions), func(t *testing.T) {
+			stage{noVers: !versions}.play(t, func(b *bench) {
+				b.fly(b.hold(put("other", 1)), 2)
+				time.Sleep(time.Minute)
+				b.sink.SetRule(func(sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), true })
+				s := b.turn(b.hold(put("new", 1)))
+				b.Noted(journal.DeadLettered, dead)
+				b.Noted(journal.SinkConfiguration, 1-dead)
+				b.sink.SetRule(nil)
+				b.fly(s, 3)
+				if got := len(b.sink.History(doc("other"))); got != 1 {
+					b.Errorf("the other document was written %d times, want 1", got)
+				}
+				if versions {
+					b.holds("new", "1")
+				}
+			})
+		})
+	}
+}
+
+// The copy of another document overtakes nothing: what was deleted or written since stays.
+func TestASampleThatIsOutOfDateChangesNothing(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.fly(b.hold(put("other", 1)), 2)
+		time.Sleep(time.Minute)
+		b.through = func(s sink.Sink) sink.Sink {
+			gone := sink.Op{Doc: doc("other"), Kind: shard.Delete, Fence: shard.Fence(now())}
+			return meanwhile{b.sink, func() { s.Write(b.Context(), []sink.Op{gone}) }}
+		}
+		b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), op.Doc == doc("new") })
+		b.fly(b.hold(put("new", 1)), 3)
+		b.holds("other", "")
+		b.Noted(journal.DeadLettered, 1) // the sink knows something newer of the other: it works
+	})
+}
+
+// meanwhile does something between the read and the write of a copy.
+type meanwhile struct {
+	*memory.Sink
+	do func()
+}
+
+func (m meanwhile) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
+	s, there, err := m.Sink.Get(ctx, doc)
+	m.do()
+	return s, there, err
 }

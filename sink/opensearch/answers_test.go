@@ -133,7 +133,8 @@ const (
 // unparsed is a row of a document that no usual index can take.
 func unparsed(why, engine, document string) row {
 	r := row{
-		Answer: answers(putOnly(sink.Outcome{Kind: sink.Rejected, Apart: true, Reason: "mapper_parsing_exception"}), engine,
+		Answer: answers(
+			putOnly(sink.Outcome{Kind: sink.Rejected, Apart: true, Reason: "mapper_parsing_exception"}), engine,
 			"item 400 `mapper_parsing_exception`, caused by another", itsFault+" unless the index does not look into it"),
 		answer: each(400, 0, map[string]any{
 			"type": "mapper_parsing_exception", "reason": "failed to parse",
@@ -606,7 +607,7 @@ func TestTheAnswersPageIsUpToDate(t *testing.T) {
 	}
 	want := before + begin + sinktest.Table(table()) + end + behind
 	if *rewrite {
-		if err := os.WriteFile(answersPage, []byte(want), 0o644); err != nil { //nolint:gosec // a page of the documentation
+		if err := os.WriteFile(answersPage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -247,3 +247,29 @@ func TestRealServerKeepsForeignDocumentsOut(t *testing.T) {
 		t.Errorf("got the foreign document: %t, %v", found, err)
 	}
 }
+
+// What a copy of a document relies on: a sample can be read back, a copy with its own fence is
+// applied while nothing newer is there, and is refused then, gone or not.
+func TestRealServerTakesACopyWhileNothingIsNewer(t *testing.T) {
+	t.Parallel()
+	s := real(t, nil)
+	if doc, found, err := s.Sample(t.Context(), "none"); found || err != nil {
+		t.Errorf("a sample of no index: %q, %t, %v", doc, found, err)
+	}
+	original := put("content#a", 5, `{"n":1}`)
+	write(t, s, sink.Applied, original)
+	refresh(t, s)
+	doc, found, err := s.Sample(t.Context(), "content")
+	if !found || err != nil || doc != original.Doc {
+		t.Fatalf("sample %q, %t, %v", doc, found, err)
+	}
+	write(t, s, sink.Applied, original)
+	write(t, s, sink.Applied, del("content#a", 6))
+	write(t, s, sink.Newer, original)
+	if doc, found, err := s.Sample(t.Context(), "content"); !found || err != nil || doc != original.Doc {
+		t.Errorf("a search shows what is deleted until a refresh: %q, %t, %v", doc, found, err)
+	}
+	if _, found, err := s.Get(t.Context(), doc); found || err != nil {
+		t.Errorf("a document that is gone is read back: %t, %v", found, err)
+	}
+}

@@ -66,6 +66,8 @@ type Sink struct {
 var (
 	_ sink.Sink   = (*Sink)(nil)
 	_ sink.Reader = (*Sink)(nil)
+
+	_ sink.Sampler = (*Sink)(nil)
 )
 
 // New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.

@@ -252,6 +252,22 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	return found, nil
 }
 
+// Sample names a document of the collection, by a search. It sees what has been refreshed.
+func (s *Sink) Sample(ctx context.Context, c shard.Collection) (shard.DocID, bool, error) {
+	index, ok := s.names.index(c)
+	if !ok || !s.Versions {
+		return "", false, nil
+	}
+	h, err := s.searchIn(ctx, pathOf(index), object{"size": 1, "query": ours, "_source": false, "track_total_hits": false})
+	if err != nil {
+		return "", false, fmt.Errorf("name a document of %s: %w", c, err)
+	}
+	if len(h.Hits.Hits) == 0 {
+		return "", false, nil
+	}
+	return shard.DocID(string(c) + "#" + h.Hits.Hits[0].ID), true, nil
+}
+
 // fields are the searchable fields of documents: not OpenSearch's own, not lull's.
 func (s *Sink) fields(ctx context.Context, target string) ([]string, error) {
 	var caps struct {

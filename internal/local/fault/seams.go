@@ -197,6 +197,16 @@ func (d sinks) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, err
 		func(ctx context.Context) (sink.Stored, bool, error) { return r.Get(ctx, doc) })
 }
 
+// Sample names a document where the sink can.
+func (d sinks) Sample(ctx context.Context, c shard.Collection) (shard.DocID, bool, error) {
+	sampler, ok := d.s.(sink.Sampler)
+	if !ok {
+		return "", false, nil
+	}
+	return askTwo(ctx, d.v, Op{Service: Search, Call: "_search", Count: 1},
+		func(ctx context.Context) (shard.DocID, bool, error) { return sampler.Sample(ctx, c) })
+}
+
 func (d sinks) Ping(ctx context.Context) error {
 	return d.v.do(ctx, Op{Service: Search, Call: "ping", Count: 1}, d.s.Ping)
 }

@@ -59,6 +59,8 @@ type SinkCounts struct{ Requests, Ops, Applied, Newer, Pings int64 }
 var (
 	_ sink.Sink   = (*Sink)(nil)
 	_ sink.Reader = (*Sink)(nil)
+
+	_ sink.Sampler = (*Sink)(nil)
 )
 
 // NewSink returns an empty sink.
@@ -241,4 +243,16 @@ func (s *Sink) apply(op sink.Op) sink.Outcome {
 		s.history[op.Doc] = append(s.history[op.Doc], op)
 	}
 	return sink.Outcome{Kind: sink.Applied, Status: status}
+}
+
+// Sample names the first document of a collection.
+func (s *Sink) Sample(_ context.Context, c shard.Collection) (first shard.DocID, found bool, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for doc, h := range s.docs {
+		if s.set.Versions && !h.deleted && doc.Collection() == c && (!found || doc < first) {
+			first, found = doc, true
+		}
+	}
+	return first, found, nil
 }

@@ -129,6 +129,7 @@ var budgetText = [kinds][2]string{
 	Stale:      {"one read of an older image", "reads of older images"},
 	Resets:     {"one reset by an operator", "resets by an operator"},
 	Restores:   {"the table restored once", "restores of the table"},
+	Samples:    {"one copy for another document's sake", "copies for other documents' sake"},
 }
 
 // One makes messages with one version each.

@@ -169,6 +169,11 @@ func ending() []Change {
 			},
 		},
 		{
+			Name: "sample-is-new", What: "a copy of a document that is not leased carries a new fence, not its own",
+			Rules: Rules{SampleIsNew: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Budget: Budget{Samples: 1}},
+		},
+		{
 			Name: "copy-is-released", What: "RELEASE although a copy of the committed document has no answer",
 			Rules: Rules{CopyIsReleased: true}, Watch: Damage,
 			Bounds: Bounds{

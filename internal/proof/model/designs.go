@@ -30,6 +30,10 @@ func Holdings() []Holding {
 		{Name: "v2 is poison, a sink without versions", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Sink: Plain, Poison: Keys(2), Budget: Budget{Crashes: 1},
 		}},
+		{Name: "copies for other documents' sake, a sink that forgets deletes", Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2), Poison: Keys(3),
+			Budget: Budget{Crashes: 1, Samples: 2},
+		}},
 		{Name: "v2 is poison, moved by receive count, redriven", Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, Poison: Keys(2),
 			Budget: Budget{Crashes: 1, Moves: 1, Redrives: 1},

@@ -25,6 +25,7 @@ type Rules struct {
 	ClaimedInHand         bool // REJECT restores claimed from what was read before the claim
 	ClaimedWasOnlyAtFirst bool // CLAIM again does not set claimed_was
 	CopyUnderTheClaim     bool // the copy of a committed document carries the claim's own fence
+	SampleIsNew           bool // the copy of a document that is not leased carries a new fence
 	CopyIsReleased        bool // RELEASE although the copy has no answer
 	AheadForgotten        bool // a claim whose fence is not its time leaves last_write as it is
 	LoadBeforeClaim       bool // payloads by reference are loaded before their document is claimed

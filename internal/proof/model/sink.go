@@ -104,6 +104,22 @@ func (x *step) refusals(e int) {
 	x.edge(t, stubborn, b, l)
 }
 
+// samples are copies of the document that are written for another one's sake, without its lease:
+// only where the sink has versions. Nobody waits for them.
+func (x *step) samples() {
+	held := x.s.Sink
+	if x.Bounds.Sink == Plain || held.Content == None || x.Bounds.Deletes.Has(held.Content) {
+		return
+	}
+	request, t := Request{Key: held.Content, Fence: held.Fence, Body: held.Body}, *x.s
+	if x.Rules.SampleIsNew {
+		request.Fence = x.s.latest() + 1
+	}
+	if add(t.Requests[:], request) {
+		x.fault(Samples, t, Label{Key: held.Content, Text: "a copy of {k} goes to the sink, for another document's sake"})
+	}
+}
+
 // unknown are crashes and time-outs between the request and its answer: it was applied before, is
 // lost, or still on its way.
 func (x *step) unknown(e int) {
@@ -145,6 +161,7 @@ func (x *step) sinkLater() {
 			x.edge(t, true, broken, Label{Key: r.Key, Text: "the late request for {k} arrives: the sink applies it"})
 		}
 	}
+	x.samples()
 	x.forget()
 }
 

@@ -228,6 +228,7 @@ const (
 	Stale   // reads that show an older image
 	Restores
 	Resets
+	Samples
 	kinds
 )
 

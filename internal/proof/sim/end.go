@@ -62,7 +62,8 @@ func (w *World) lostOpen(doc shard.DocID) bool {
 	for _, stored := range list {
 		m, err := w.flights.Get(background, stored.ID)
 		for _, r := range m.Records {
-			if err == nil && slices.ContainsFunc(r.Events, func(e flight.Entry) bool { return e.Doc == doc && e.Open() }) {
+			its := func(e flight.Entry) bool { return e.Doc == doc && e.Open() }
+			if err == nil && slices.ContainsFunc(r.Events, its) {
 				return true
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // invocation is one run of a Lambda function, or of an operator's command.
@@ -24,8 +25,10 @@ type invocation struct {
 	coroutines []*coroutine
 	over       bool
 	ended      func(error)
-	doom       int  // I/Os until it is killed, 0 for never
-	open       bool // a turn of a flight that writes without rows while the table is away
+	doom       int // I/Os until it is killed, 0 for never
+	// the fences of the documents that it has read back from a sink
+	copies map[shard.DocID]shard.Fence
+	open   bool // a turn of a flight that writes without rows while the table is away
 }
 
 var errKilled = errors.New("invocation was killed")

@@ -111,6 +111,10 @@ func (s sinkFunc) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, 
 	return get(ctx, s.Sink, doc)
 }
 
+func (s sinkFunc) Sample(ctx context.Context, of shard.Collection) (shard.DocID, bool, error) {
+	return sample(ctx, s.Sink, of)
+}
+
 // answering changes the outcomes that the sink gives.
 func answering(change func(sink.Outcome) sink.Outcome) func(**World) Hooks {
 	return writing(func(ctx context.Context, ops []sink.Op, to sink.Sink) []sink.Outcome {

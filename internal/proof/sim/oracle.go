@@ -203,15 +203,18 @@ func (o *oracle) sent(v *invocation, ops []sink.Op) []*grant {
 	return under
 }
 
-// copied sees the copy of a committed document, which index writes under the lease of another
-// version of it. Nobody may write the document while the copy is on its way.
+// copied sees the copy of a document, with the fence that this invocation has read. Without
+// versions it goes under the lease of another version of the document, and nobody may write that
+// while the copy is on its way.
 func (o *oracle) copied(v *invocation, op sink.Op, g *grant) bool {
-	l := o.ledger(op.Doc)
-	if n := len(l.grants); n == 0 || l.grants[n-1].v != v || !l.grants[n-1].alive() || op.Key != l.committed {
+	l, n := o.ledger(op.Doc), len(o.ledger(op.Doc).grants)
+	leased := n > 0 && l.grants[n-1].v == v && l.grants[n-1].alive() && op.Key == l.committed
+	if fence, read := v.copies[op.Doc]; !read || fence != op.Fence || !leased && !o.w.pipeOf(op.Doc).versions {
 		return false
 	}
-	g.ended, g.copy = true, true
-	l.grants = append(slices.Clone(l.grants[:len(l.grants)-1]), g, l.grants[len(l.grants)-1])
+	if g.ended, g.copy = true, true; leased {
+		l.grants = slices.Insert(l.grants, n-1, g)
+	}
 	return true
 }
 
