@@ -131,8 +131,8 @@ func TestAmbiguousRetryIsWholeSecondsAndNotBeforeTheLeaseEnds(t *testing.T) {
 func TestMaxReceiveCountRoundsUp(t *testing.T) {
 	t.Parallel()
 	for deadline, want := range map[time.Duration]int{
-		time.Minute: 11, 15 * minute: 11, 16 * minute: 12,
-		72 * time.Hour: 298, 990 * 15 * minute: 1000,
+		time.Minute: 11, 16 * minute: 15, 16*minute + 1: 16,
+		90 * 192 * second: 100, 90*192*second + 1: 101, 72 * time.Hour: 436, 90*192*second + 900*12*minute: 1000,
 	} {
 		c := Default()
 		c.Retry.DeadDeadline = deadline

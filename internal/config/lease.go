@@ -3,8 +3,7 @@ package config
 import "time"
 
 // TableHold is how long receive keeps messages away at most, between two tries, while the table
-// cannot be reached: in an outage that lasts a message burns a receive that often. Waiting for a
-// sink burns one receive in twelve hours.
+// cannot be reached.
 const TableHold = 15 * time.Minute
 
 // spareReceives are the receives of a message's ordinary life: holds and lost flights.
@@ -37,10 +36,10 @@ func (c *Config) AmbiguousRetry(sink string) time.Duration {
 }
 
 // MaxReceiveCount returns the queue's last resort against a message that kills every invocation: 10
-// receives and one for every 15 minutes until its dead deadline, 298 by default. Poison is judged
-// long before by refusals and age.
+// receives, and those of a sink that is away until the dead deadline, 436 by default. Poison is
+// judged long before by refusals and age.
 func (c *Config) MaxReceiveCount() int {
-	return spareReceives + int(ceil(c.Retry.DeadDeadline, TableHold)/TableHold)
+	return spareReceives + awayReceives(c.Retry.DeadDeadline)
 }
 
 // ceil rounds a duration up to a multiple of unit.

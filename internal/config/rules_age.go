@@ -24,7 +24,7 @@ var ageRules = []Rule{
 		"Row retention >= queue retention + dead-letter retention + redrive span + producer lateness: a row outlives " +
 			"every message that could resurrect its document.", checkRowRetention,
 	},
-	{"receive-count", "maxReceiveCount = 10 + dead deadline / 15m, rounded up, is at most 1,000.", checkReceiveCount},
+	{"receive-count", "maxReceiveCount = 10, 90 waits of 3m12s, and one for each 12m until the dead deadline, is at most 1,000.", checkReceiveCount},
 }
 
 // checkDeadLetterRetention: SQS counts the retention of a dead letter from when it was first sent.
@@ -61,6 +61,6 @@ func checkReceiveCount(c *Config, f *checker) {
 	if n := c.MaxReceiveCount(); n > maxReceives {
 		f.fault("retry.deadDeadline", c.Retry.DeadDeadline,
 			fmt.Sprintf("asks for a maxReceiveCount of %d: a queue allows %d", n, maxReceives),
-			"lower it to at most "+words((maxReceives-spareReceives)*TableHold))
+			"lower it to at most "+words(awaySoon*awayShortLeast+(maxReceives-spareReceives-awaySoon)*awayLongLeast))
 	}
 }

@@ -104,6 +104,10 @@ type State struct {
 	// for none. Older code leaves them out, and the flight asks for a slot again.
 	Slot    shard.Micros `json:"slot,omitempty"`
 	SlotEnd shard.Micros `json:"slotEnd,omitempty"`
+
+	// Probes is the open_until that this flight wrote when it opened its sink's circuit: it stays to
+	// probe, where others leave. 0 for none.
+	Probes shard.Micros `json:"probes,omitempty"`
 }
 
 // Wake is WakeAt as a time; the zero time where it cannot be read.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/backoff"
@@ -18,6 +20,9 @@ import (
 func (t *turn) finish(ctx context.Context) flight.State {
 	if t.left.Empty() {
 		return t.end(ctx)
+	}
+	if t.goesAway() {
+		return t.away(ctx)
 	}
 	next := t.state
 	next.Remaining, next.Turn = t.left, t.state.Turn+1
@@ -47,6 +52,36 @@ const turnLate = 5 * time.Second
 // checkpointAgain is how long a turn whose checkpoint could not be written waits: an execution has
 // about a minute left then.
 const checkpointAgain = 5 * time.Second
+
+// goesAway reports whether the flight ends because its sink is away for long. The one that opened
+// the circuit stays, and probes.
+func (t *turn) goesAway() bool {
+	now := t.now()
+	open := t.tripped || t.circuit == shard.CircuitOpen
+	return open && t.state.Probes != t.health.OpenUntil && now <= t.health.OpenUntil && t.h.Config.Retry.Away(t.health, now)
+}
+
+// away leaves the messages in the queue, invisible for some minutes, and ends the flight: SQS waits
+// for nothing, an execution does not. Redelivery judges them again.
+func (t *turn) away(ctx context.Context) flight.State {
+	draw := t.h.Jitter()
+	// By wait: one call of Hold serves all messages that wait equally long.
+	waits := map[time.Duration][]string{}
+	for r := range t.records {
+		if m := t.manifest.Records[r].Message; t.records[r].open > 0 && !t.records[r].given {
+			wait := config.AwayWait(m.ReceiveCount, draw)
+			waits[wait] = append(waits[wait], m.Receipt)
+		}
+	}
+	for _, wait := range slices.Sorted(maps.Keys(waits)) {
+		until := min(t.now().Add(wait), t.longestHold())
+		t.hold(ctx, waits[wait], until)
+		t.note(journal.Note{
+			Step: journal.Away, Count: len(waits[wait]), Until: until.Time(), Detail: "the sink is away",
+		})
+	}
+	return t.end(ctx)
+}
 
 // end removes the manifest and its checkpoints. What cannot be removed now is collected by prune.
 func (t *turn) end(ctx context.Context) flight.State {
@@ -110,7 +145,7 @@ func (t *turn) readHealth(ctx context.Context) {
 	}
 	switch {
 	case t.circuit == shard.CircuitProbe && t.manifest.Lane == flight.Bulk &&
-		t.now() < t.health.OpenUntil.Add(t.openFor(t.health.Level)):
+		t.now() < t.health.OpenUntil.Add(t.h.Config.Retry.OpenFor(t.health.Level)):
 		// Who asks writes first, and live is not through yet.
 		t.circuit, t.circuitNext = shard.CircuitOpen, t.health.OpenUntil
 	case t.circuit == shard.CircuitProbe:

@@ -60,8 +60,13 @@ func (t *turn) cut(ctx context.Context, applied, throttled int) {
 		t.tripped, t.circuitNext = true, t.behindCircuit(t.circuitNext, t.health.Level)
 		return
 	}
-	if w, due := shard.Cut(t.h.SinkName, t.health, t.now(), applied, throttled); due {
-		t.health = t.ask(ctx, w).row
+	w, due := shard.Cut(t.h.SinkName, t.health, t.now(), applied, throttled)
+	if !due {
+		return
+	}
+	a := t.ask(ctx, w)
+	if t.health = a.row; a.err == nil {
+		t.note(journal.Note{Step: journal.Slowed, Count: int(a.row.Rate)})
 	}
 }
 
@@ -71,21 +76,11 @@ func (t *turn) onlyIndex() bool {
 	return len(t.h.Config.Collections) > 0 && len(t.h.Config.CollectionsOf(t.h.SinkName)) == 1
 }
 
-// openFor is how long the circuit stays open at a level: doubled from level to level.
-func (t *turn) openFor(level int64) time.Duration {
-	r := t.h.Config.Retry
-	// The bound on the level keeps the shift from overflowing.
-	if level > 16 || r.BackoffMin<<max(level-1, 0) > r.BackoffMax {
-		return r.BackoffMax
-	}
-	return r.BackoffMin << max(level-1, 0)
-}
-
 // behindCircuit is when this flight asks again. Those who wait are spread over as long as the
 // circuit is open. So a sink that is back after hours gets a share of them at a time; and live goes
 // before bulk.
 func (t *turn) behindCircuit(open shard.Micros, level int64) shard.Micros {
-	spread := t.openFor(level)
+	spread := t.h.Config.Retry.OpenFor(level)
 	if t.manifest.Lane == flight.Bulk {
 		open = open.Add(spread) // live may take as long as that
 		spread *= 4
@@ -95,10 +90,16 @@ func (t *turn) behindCircuit(open shard.Micros, level int64) shard.Micros {
 
 // trip opens the circuit, for longer at each level, or for as long as the sink asked.
 func (t *turn) trip(ctx context.Context, retryAfter time.Duration) {
-	level := shard.NextLevel(t.health, t.now(), t.openFor)
-	until := t.now().Add(max(t.openFor(level), retryAfter))
+	level := shard.NextLevel(t.health, t.now(), t.h.Config.Retry.OpenFor)
+	until := t.now().Add(max(t.h.Config.Retry.OpenFor(level), retryAfter))
 	t.tripped, t.circuitNext = true, t.behindCircuit(until+1, level)
-	if _, err := t.put(ctx, shard.Trip(t.h.SinkName, t.now(), until, level)); err == nil {
+	a := t.ask(ctx, shard.Trip(t.h.SinkName, t.now(), until, level))
+	if _, refused := shard.AsRefused(a.err); a.err == nil || refused {
+		t.health = a.row
+	}
+	if a.err == nil {
+		// Who opens the circuit probes when its time is over. The others may leave.
+		t.state.Probes, t.circuitNext = until, until+1
 		n := journal.Note{Step: journal.CircuitOpened, Count: int(level)}
 		n.Until = until.Time()
 		t.note(n)

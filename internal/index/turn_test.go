@@ -541,6 +541,52 @@ func TestWhereNobodyMayPingADocumentAsks(t *testing.T) {
 	})
 }
 
+// While a sink is away for long its messages wait in the queue. One flight stays and probes.
+func TestAFlightLeavesASinkThatIsAwayForLong(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		away := func(level int64, open time.Duration) {
+			b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(open), Level: level}))
+		}
+		b.sink.SetDown(errors.New("refused"))
+		prober, waits, leaves := b.hold(put("a", 1)), b.hold(put("b", 1)), b.hold(put("c", 1))
+		away(3, 10*time.Second)
+		if waits = b.turn(waits); waits.Done {
+			b.Error("it left a sink that is away for seconds")
+		}
+		away(6, 10*time.Second)
+		time.Sleep(11 * time.Second)
+		if prober = b.turn(prober); prober.Done {
+			b.Fatal("the flight that probed left: nobody probes")
+		}
+		if leaves = b.turn(leaves); !leaves.Done {
+			b.Fatal("it waits in its execution for a sink that is away")
+		}
+		b.Noted(journal.Away, 1)
+		if n := b.Notes.Of(journal.Away)[0]; time.Until(n.Until) < 192*time.Second || time.Until(n.Until) > 4*time.Minute {
+			b.Errorf("away for %s, want 3.2 to 4 minutes", time.Until(n.Until))
+		}
+		if c := b.live.Counts(); c.InFlight != 3 {
+			b.Errorf("queue %+v, want three messages invisible", c)
+		}
+		if _, err := b.flights.Get(b.Context(), leaves.Flight); !errors.Is(err, flight.ErrNotFound) {
+			b.Errorf("its manifest: %v, want it deleted", err)
+		}
+		for range 2 { // minutes
+			if prober = b.turn(prober); prober.Done {
+				b.Fatal("the prober left")
+			}
+		}
+		b.sink.SetDown(nil)
+		b.fly(prober, 3)
+		b.holds("a", "1")
+		time.Sleep(4 * time.Minute)
+		b.fly(b.receive(flight.Live), 5)
+		b.inQueue(0)
+		b.holds("b", "1")
+		b.holds("c", "1")
+	})
+}
+
 // One document's trouble neither opens the circuit nor slows anybody down. A request that nobody
 // answers opens it, and so does one of which nothing was applied where slowing down would not help.
 func TestOnlyTheSinksOwnTroubleOpensTheCircuit(t *testing.T) {

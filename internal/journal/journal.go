@@ -40,15 +40,19 @@ const (
 	// Count ops were refused for the engine's or the settings' sake, no document's: alarm; Detail is
 	// the sink's answer
 	SinkConfiguration Step = "sink_configuration"
-	LeaseLost         Step = "lease_lost"     // COMMIT refused: somebody else is the owner
-	Deleted           Step = "deleted"        // the message was deleted from the queue
-	DeleteLost        Step = "delete_lost"    // the deletion failed: a redelivery will be a duplicate
-	Extended          Step = "extended"       // visibility extended to Until, Count messages
-	Continued         Step = "continued"      // the flight goes on in a new execution
-	Ended             Step = "ended"          // the flight is done
-	TwelveHours       Step = "twelve_hours"   // the flight ends before SQS's limit; its messages are visible again
-	CircuitOpened     Step = "circuit_opened" // the sink's circuit opened until Until
-	CircuitClosed     Step = "circuit_closed" // the sink is well again
+	LeaseLost         Step = "lease_lost"  // COMMIT refused: somebody else is the owner
+	Deleted           Step = "deleted"     // the message was deleted from the queue
+	DeleteLost        Step = "delete_lost" // the deletion failed: a redelivery will be a duplicate
+	// Count messages wait in the queue alone until about Until, because their sink is away
+	Away Step = "away"
+	// the sink throttles: from now on Count thousandths of a document a second
+	Slowed        Step = "slowed"
+	Extended      Step = "extended"       // visibility extended to Until, Count messages
+	Continued     Step = "continued"      // the flight goes on in a new execution
+	Ended         Step = "ended"          // the flight is done
+	TwelveHours   Step = "twelve_hours"   // the flight ends before SQS's limit; its messages are visible again
+	CircuitOpened Step = "circuit_opened" // the sink's circuit opened until Until
+	CircuitClosed Step = "circuit_closed" // the sink is well again
 	// a conditional write was refused (a write unit all the same); Detail is its name
 	RowRefused  Step = "row_refused"
 	CallFailed  Step = "call_failed" // to a row, queue, bucket or sink; Detail is "what: class of the error"

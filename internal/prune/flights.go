@@ -161,10 +161,11 @@ func (p *Pruner) worked(r shard.Row, e flight.Entry) bool {
 }
 
 // healthySince reports whether the sink, and the table, have been there for at least d: before,
-// flights had no chance to end.
+// flights had no chance to end. Messages that waited for either come back some minutes later.
 func (r *run) healthySince(d time.Duration) bool {
 	now := shard.MicrosOf(r.Clock.Now())
-	return shard.HealthySince(r.health, now, d) && (r.state.Since == 0 || r.state.Since.Add(config.TableHold+d) <= now)
+	return shard.HealthySince(r.health, now, d+config.AwayMost) &&
+		(r.state.Since == 0 || r.state.Since.Add(config.TableHold+d) <= now)
 }
 
 // manifest reads a manifest with retries. The caller tells flight.ErrNotFound and flight.ErrSchema

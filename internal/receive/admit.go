@@ -28,22 +28,9 @@ func (b *batch) ask(ctx context.Context) {
 	b.unreachable = lost && !answered && ctx.Err() == nil
 }
 
-// readRows reads the sink's health, once per batch, and the rows of documents that a redelivery or
-// an old message names: a refused ADMIT would cost more than the read.
+// readRows reads the rows of documents that a redelivery or an old message names: a refused ADMIT
+// would cost more than the read.
 func (b *batch) readRows(ctx context.Context) {
-	if len(b.docs) == 0 {
-		return
-	}
-	// An eventual read is enough: the level only widens the quiet window. If the read fails, the
-	// window keeps its normal length.
-	health, err := b.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(b.h.Sink)}, shard.Eventual)
-	b.lost("read the sink's health", err)
-	if err == nil {
-		b.readable = true
-		if circuit, _ := shard.Health(health[0], b.now()); circuit != shard.CircuitClosed {
-			b.level = health[0].Level
-		}
-	}
 	var ids []shard.DocID
 	var which []int
 	for i := range b.docs {
@@ -194,7 +181,10 @@ func (b *batch) keep(d *docState, p *pending) {
 	m := &b.msgs[p.msg]
 	p.hold, b.state[p.msg].held = true, true
 	// While the sink is unhealthy, the quiet window widens up to max wait (design section 8).
-	t := shard.Widen(b.h.Config.Timing(p.Doc.Collection()), b.level)
+	t := b.h.Config.Timing(p.Doc.Collection())
+	if circuit, _ := shard.Health(b.health, b.now()); circuit != shard.CircuitClosed {
+		t = shard.Widen(t, b.health.Level)
+	}
 	p.due = shard.Due(d.before, d.after, shard.Arrival{
 		Sent: shard.MicrosOf(m.Sent), Now: b.now(), Again: m.ReceiveCount > 1, NotBefore: shard.MicrosOf(p.NotBefore),
 	}, t)

@@ -63,15 +63,15 @@ func TestWhenAFlightIsDue(t *testing.T) {
 		}, 5 * time.Second},
 		"a sink that throttles widens the quiet window": {nil, func(b *bench) {
 			b.Write(shardtest.Put(shard.Row{
-				Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute),
+				Doc: shard.HealthRow("search"), OpenUntil: now().Add(10 * time.Second),
 				Level: 2,
 			}))
 			b.send(put("a", 1))
 		}, 20 * time.Second},
 		"up to max wait": {nil, func(b *bench) {
 			b.Write(shardtest.Put(shard.Row{
-				Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Minute),
-				Level: 9,
+				Doc: shard.HealthRow("search"), OpenUntil: now().Add(10 * time.Second),
+				Level: 5,
 			}))
 			b.send(put("a", 1))
 		}, 30 * time.Second},

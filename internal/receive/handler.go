@@ -49,8 +49,9 @@ const maxParallel = 32
 // Eighths of Tr by which a step is over, whatever it has not come to, so that what follows has its
 // time: nothing that a slow bucket or table delays may keep what was judged from being held.
 const (
-	loadShare  = 3
-	tableShare = 5
+	healthShare = 1
+	loadShare   = 3
+	tableShare  = 5
 	// What must be stored elsewhere before a message may be held or go: scheduled events, and the
 	// dead letters of messages that are also held. The other dead letters come after hold.
 	storeShare = 6
@@ -75,6 +76,10 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 		for i := range b.state {
 			b.state[i].failed = true
 		}
+		return b.answer()
+	}
+	b.readHealth(ctx)
+	if b.sendAway(ctx); len(b.msgs) == 0 {
 		return b.answer()
 	}
 	// The steps of design section 6. What the flight holds goes before dead letters, which may be
@@ -136,9 +141,10 @@ type batch struct {
 	docs        []docState
 	faults      []fault
 	letters     []*outLetter
-	readable    bool  // the table answered a read
-	unreachable bool  // the table answered no ADMIT, not even by a refusal
-	level       int64 // how often the sink's circuit opened in a row: widens the quiet window
+	readable    bool // the table answered a read
+	unreachable bool // the table answered no ADMIT, not even by a refusal
+	health      shard.Row
+	away        []string // ids of the messages that were sent away
 	admitted    time.Time
 	id          flight.ID
 }
@@ -159,8 +165,14 @@ func (b *batch) now() shard.Micros { return shard.MicrosOf(b.h.Clock.Now()) }
 // answer lists the messages that are not done.
 func (b *batch) answer() []string {
 	// Never nil (design section 6). A list without ids acknowledges the whole batch.
-	failed := make([]string, 0, len(b.msgs))
-	seen := make(map[string]bool, len(b.msgs))
+	failed := make([]string, 0, len(b.msgs)+len(b.away))
+	seen := make(map[string]bool, len(b.msgs)+len(b.away))
+	for _, id := range b.away {
+		if !seen[id] {
+			seen[id] = true
+			failed = append(failed, id)
+		}
+	}
 	for i, s := range b.state {
 		if id := b.msgs[i].ID; (s.open > 0 || s.failed) && !seen[id] {
 			seen[id] = true

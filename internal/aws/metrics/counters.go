@@ -66,7 +66,7 @@ func (c *Counters) Note(n journal.Note) {
 	}
 	add := 1
 	switch n.Step {
-	case journal.Received, journal.Extended, journal.TwelveHours, journal.DeadKept:
+	case journal.Received, journal.Extended, journal.TwelveHours, journal.DeadKept, journal.Away:
 		add = n.Count
 	}
 	c.mu.Lock()

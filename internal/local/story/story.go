@@ -88,6 +88,8 @@ var lines = map[journal.Step]line{
 	journal.Redriven:          {"REDRIVE", "dead letter sent again, to be judged by its version"},
 	journal.Returned:          {"RETURN", "it never ran: back to its queue"},
 	journal.Stuck:             {"ALARM", "stuck: {detail}"},
+	journal.Away:              {"AWAY", "the sink is away: {count} messages wait in the queue"},
+	journal.Slowed:            {"BREAKER", "the sink throttles: everybody slows down"},
 	journal.Unreachable:       {"OUTAGE", "the table cannot be reached: {count} messages wait"},
 }
 

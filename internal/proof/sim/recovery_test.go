@@ -75,8 +75,9 @@ func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 			}
 			r := s.run(t)
 			report(t, r, NoFaults)
-			if r.Extremes != (Extremes{Receives: 1}) {
-				t.Errorf("%+v, want one receive of each message, and neither refusals nor dead letters", r.Extremes)
+			if most := 2 + int(s.away/(192*time.Second)); r.Extremes != (Extremes{Receives: r.Extremes.Receives}) ||
+				r.Extremes.Receives > most {
+				t.Errorf("%+v, want %d receives at most, and neither refusals nor dead letters", r.Extremes, most)
 			}
 			// Away: after the first minute nobody sends documents, and one asks once a minute.
 			away := r.between(recoveryBefore+time.Minute, s.back())
@@ -90,18 +91,15 @@ func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 			// Back: it gets what it takes all the time, is not run over, and is done.
 			soon := r.between(s.back(), s.back()+10*time.Minute)
 			most, refused, wrote := peak(soon, requests), total(soon, throttled), total(soon, written)
-			if limit := recoveryMost * recoveryTakes; most > limit {
+			if limit := recoveryTakes; most > limit {
 				t.Errorf("%d requests in one second to a sink that takes %d documents, want at most %d", most,
 					recoveryTakes, limit)
 			}
-			if limit := recoveryRefused * wrote; refused > limit {
+			if limit := wrote / 10; refused > limit {
 				t.Errorf("%d documents answered with 429 beside %d written, want at most %d", refused, wrote, limit)
 			}
-			if d, limit := s.drained(r), 3*recoveryDocuments/(recoveryTakes-recoveryPerSecond)*time.Second+
-				2*time.Minute; d > limit {
-				t.Errorf(
-					"back to normal after %s, want within %s: %d documents at %d a second, three times over, and two "+
-						"minutes", d, limit, recoveryDocuments, recoveryTakes-recoveryPerSecond)
+			if d, limit := s.drained(r), 5*time.Minute; d > limit {
+				t.Errorf("back to normal after %s, want within %s", d, limit)
 			}
 			// And fresh as before.
 			if got, limit := aged(r.between(s.back()+15*time.Minute, s.back()+recoveryAfter), 1),
@@ -114,12 +112,59 @@ func TestASinkThatIsBackGetsWhatItTakes(t *testing.T) {
 	}
 }
 
-// Bounds of the way back: requests in one second for each document that the sink takes in one, and
-// documents answered with 429 for each that was written.
-const (
-	recoveryMost    = 4
-	recoveryRefused = 1
-)
+// REVIEW S7: half an hour away cost sixteen times what the run without cost, because every flight
+// waited in its execution.
+func TestAnOutageCostsAtMostTwiceTheRunWithoutIt(t *testing.T) {
+	t.Parallel()
+	const perSecond = 20
+	lasting, from, to := 45*time.Minute, 5*time.Minute, 35*time.Minute
+	if testing.Short() || raceEnabled {
+		lasting, to = 25*time.Minute, 15*time.Minute
+	}
+	run := func(s Strain) Result {
+		r := begin(t, Options{
+			Config: settings(t, true, func(*config.Config) {}), Seed: 1, Faults: NoFaults, Pollers: 1, Timeline: true,
+			Upstream: Steady(1, perSecond, recoveryDocuments, lasting), Strain: s,
+		}).Run()
+		report(t, r, NoFaults)
+		return r
+	}
+	without := run(Strain{}).Summary(NoFaults).Bill.Total
+	for name, s := range map[string]Strain{"away": {}, "away, and nobody may ping": {PingDenied: true}} {
+		s.DownFrom, s.DownTo = from, to
+		r := run(s)
+		if cost := r.Summary(NoFaults).Bill.Total; cost > 2*without {
+			t.Errorf("%s: $%.3f, want at most twice $%.3f", name, cost, without)
+		} else {
+			t.Logf("%s: $%.3f, without $%.3f", name, cost, without)
+		}
+		if r.Extremes.Moved+r.Extremes.Letters > 0 {
+			t.Errorf("%s: %+v, want nothing moved", name, r.Extremes)
+		}
+		soon := r.between(to, lasting)
+		back := 0
+		for back < len(soon) && soon[back].Waiting > 2*perSecond*8 {
+			back++
+		}
+		if back > 5*60 {
+			t.Errorf("%s: normal again after %d seconds, want five minutes at most", name, back)
+		}
+		t.Logf("%s: normal after %d s, %d requests in the worst second", name, back, peak(soon, requests))
+	}
+}
+
+// A healthy sink has no budget: its rows are written as before there was one.
+func TestAHealthySinkCostsNoWriteOfItsHealthRow(t *testing.T) {
+	t.Parallel()
+	up, n := bursts(1, 20)
+	r := build(t, 14, NoFaults, func(o *Options) { o.Upstream, o.Pollers = up, 1 }).Run()
+	report(t, r, NoFaults)
+	for _, w := range []shard.Transition{shard.TRIP, shard.PROBE, shard.CLOSE, shard.CUT, shard.SPEND, shard.SPENDFirst} {
+		if got := r.Counts.Writes[w.String()]; got > 0 {
+			t.Errorf("%d times %s for %d bursts, want none", got, w, n)
+		}
+	}
+}
 
 // deaf is a table that never hears that the sink is unhealthy.
 type deaf struct{ shard.Store }

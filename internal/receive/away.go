@@ -1,0 +1,67 @@
+package receive
+
+import (
+	"context"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// readHealth reads the sink's health, once per batch. An eventual read is enough: it steers. If it
+// fails, everything goes on as with a healthy sink.
+func (b *batch) readHealth(ctx context.Context) {
+	ctx, cancel := b.until(ctx, healthShare)
+	defer cancel()
+	rows, err := b.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(b.h.Sink)}, shard.Eventual)
+	b.lost("read the sink's health", err)
+	if err == nil {
+		b.readable, b.health = true, rows[0]
+	}
+}
+
+// sendAway keeps messages in the queue, undecoded, while their sink is away for long: a flight
+// could only wait, and cost. Those past their dead deadline stay, because they must not outlive
+// their queue unjudged.
+func (b *batch) sendAway(ctx context.Context) {
+	if !b.h.Config.Retry.Away(b.health, b.now()) {
+		return
+	}
+	var rest []queue.Message
+	draw := b.draw()
+	// By wait: one call of Hold serves all messages that wait equally long.
+	waits := map[time.Duration][]string{}
+	for _, m := range b.msgs {
+		if b.start.Sub(m.Sent) > b.h.Config.Retry.DeadDeadline {
+			rest = append(rest, m)
+			continue
+		}
+		wait := config.AwayWait(m.ReceiveCount, draw)
+		waits[wait] = append(waits[wait], m.Receipt)
+		b.away = append(b.away, m.ID)
+	}
+	for _, wait := range slices.Sorted(maps.Keys(waits)) {
+		receipts := waits[wait]
+		// A refused one changes nothing: it comes back earlier.
+		b.lost("keep messages away", queue.Failed(b.h.Ingest.Hold(ctx, receipts, queue.WholeSeconds(wait))))
+		b.h.note(journal.Note{
+			Step: journal.Away, Count: len(receipts), Until: b.h.Clock.Now().Add(wait),
+			Detail: "the sink is away",
+		})
+	}
+	b.msgs, b.state = rest, b.state[:len(rest)] // nothing is known of them yet
+}
+
+// draw is a number in [0, 1) that follows from the batch.
+func (b *batch) draw() float64 {
+	h := fnv.New32a()
+	for _, m := range b.msgs[:min(len(b.msgs), 1)] {
+		_, _ = h.Write([]byte(m.Receipt))
+	}
+	return float64(h.Sum32()) / (1 << 32)
+}

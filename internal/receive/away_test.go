@@ -1,0 +1,43 @@
+package receive_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
+)
+
+// A batch that finds its sink away for long goes back to the queue for some minutes, undecoded: no
+// row is written and no flight starts. What is past its dead deadline is judged all the same, so
+// that no queue drops it unjudged. When nobody probes any more, a batch goes through.
+func TestABatchGoesAwayUndecodedWhileItsSinkIsAway(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.send(put("old", 1))
+		time.Sleep(b.Config.Retry.DeadDeadline - 9*time.Minute)
+		b.send("not even JSON")
+		b.send(put("a", 1))
+		away := shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Hour), Level: 7}
+		b.Write(shardtest.Put(away))
+		b.poll()
+		b.Noted(journal.Away, 1)
+		b.Noted(journal.Admitted, 0)
+		b.Noted(journal.DeadLettered, 0)
+		b.Noted(journal.Launched, 0)
+		if n := b.Notes.Of(journal.Away)[0]; n.Count != 3 || time.Until(n.Until) < 192*time.Second ||
+			time.Until(n.Until) > 4*time.Minute {
+			b.Errorf("%+v, want three messages away for 3.2 to 4 minutes", n)
+		}
+		time.Sleep(10 * time.Minute)
+		b.poll()
+		if n := b.Notes.Of(journal.DeadLettered); len(n) != 1 || n[0].Doc != doc("old") {
+			b.Errorf("dead letters %+v, want the one past its dead deadline", n)
+		}
+		away.OpenUntil = now()
+		b.Write(shardtest.Put(away))
+		time.Sleep(5 * time.Minute)
+		b.poll()
+		b.Noted(journal.Launched, 1)
+	})
+}
