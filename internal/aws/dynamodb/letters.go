@@ -33,7 +33,9 @@ type Letters struct {
 var _ deadletter.Store = (*Letters)(nil)
 
 // NewLetters returns the dead letters of a table.
-func NewLetters(t *Table, bodies Bodies) *Letters {
+func NewLetters(t *Table, bodies Bodies) *Letters { return newLetters(t, bodies) }
+
+func newLetters(t calls, bodies Bodies) *Letters {
 	return &Letters{items{t, bodies, dead, "dead letter"}, messages{t, bodies}}
 }
 
@@ -270,17 +272,20 @@ func (s *Letters) Drop(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		r := refOf(fields(it))
-		if r.hash == "" {
-			return s.remove(ctx, "drop", id)
+		r, as := refOf(fields(it)), shard.Clause{{Attr: "ref", Op: shard.Absent}}
+		if r.hash != "" {
+			if err := s.messages.release(ctx, doing, id, r); err != nil {
+				return err
+			}
+			as = equal("ref", r.token)
 		}
-		if err := s.messages.release(ctx, doing, id, r); err != nil {
+		// Refused: it was parked again meanwhile.
+		if _, err = s.table.change(ctx, doing, shard.Write{
+			Doc: dead.doc(id), Drop: true, Cond: []shard.Clause{as},
+		}); err != nil || r.hash != "" {
 			return err
 		}
-		_, err = s.table.change(ctx, doing, shard.Write{
-			Doc: dead.doc(id), Drop: true, Cond: []shard.Clause{equal("ref", r.token)},
-		})
-		return err // refused: it was parked again meanwhile
+		return s.bodies.Delete(ctx, id)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)

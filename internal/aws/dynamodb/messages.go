@@ -23,7 +23,7 @@ import (
 // the item, if nobody has referred to it since, and then the object. An object's name is never used
 // again: who refers to the message after that makes an item and an object of their own.
 type messages struct {
-	table  *Table
+	table  calls
 	bodies Bodies
 }
 
@@ -114,30 +114,34 @@ func (m messages) release(ctx context.Context, doing, id string, r ref) error {
 		Doc: r.item(), Cond: []shard.Clause{equal(refAttr(id), r.token), equal(attrObject, r.object)},
 		Update: []shard.Action{setText(string(refAttr(id)), "")},
 	})
-	if refused := unlessRefused(err); refused != nil {
-		return refused
-	} else if err != nil {
-		if it, err = m.table.get(ctx, r.item()); err != nil {
-			return err
+	for {
+		if refused := unlessRefused(err); refused != nil {
+			return refused
+		} else if err != nil {
+			if it, err = m.table.get(ctx, r.item()); err != nil {
+				return err
+			}
 		}
-	}
-	f := fields(it)
-	// With another object, or without an item, nobody refers to this object any more.
-	if f.text(string(attrObject)) == r.object {
+		f := fields(it)
+		// With another object, or without an item, nobody refers to this object any more.
+		if f.text(string(attrObject)) != r.object {
+			break
+		}
 		for name := range it {
 			if strings.HasPrefix(name, refPrefix) && (name != string(refAttr(id)) || f.text(name) != r.token) {
 				return nil
 			}
 		}
-		_, err := m.table.change(ctx, doing, shard.Write{
+		_, err = m.table.change(ctx, doing, shard.Write{
 			Doc: r.item(), Drop: true, Cond: []shard.Clause{equal(attrObject, r.object), {{
 				Attr: attrRefers, Op: shard.Equal,
 				Val: shard.Value{Kind: shard.KindNumber, Num: f.number(string(attrRefers))},
 			}}},
 		})
-		if err != nil {
-			return unlessRefused(err) // refused: somebody has referred to it since
+		if err == nil {
+			break
 		}
+		// Refused: somebody has referred to it since, or took it away.
 	}
 	return m.bodies.Delete(ctx, r.object)
 }

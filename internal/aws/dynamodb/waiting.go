@@ -72,9 +72,16 @@ func whole(cursor string) span { return span{cursor, "~"} }
 
 type item = map[string]types.AttributeValue
 
+// calls are the calls to the table from which those about items that wait are made.
+type calls interface {
+	get(ctx context.Context, doc shard.DocID) (item, error)
+	change(ctx context.Context, doing string, w shard.Write) (item, error)
+	waiting(ctx context.Context, k kind, within span, limit, look int, keep func(item) bool) ([]item, string, error)
+}
+
 // items are the items of one kind: facts in the table, messages in Bodies.
 type items struct {
-	table  *Table
+	table  calls
 	bodies Bodies
 	kind   kind
 	name   string // for errors

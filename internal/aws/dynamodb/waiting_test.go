@@ -214,7 +214,8 @@ func TestAMessageOfManyDeadEventsIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)
 	bodies := &counted{bodies: map[string]string{}}
-	store := NewLetters(New(cfg, create(t, cfg)), bodies)
+	table := New(cfg, create(t, cfg))
+	store := NewLetters(table, bodies)
 	var letters []deadletter.Letter
 	for i := range 40 {
 		l := deadletter.Letter{Body: "one message", Facts: deadletter.Facts{
@@ -231,11 +232,11 @@ func TestAMessageOfManyDeadEventsIsStoredOnce(t *testing.T) {
 	if bodies.puts != 1 || len(bodies.bodies) != 1 {
 		t.Errorf("%d puts into %d objects, want one", bodies.puts, len(bodies.bodies))
 	}
-	_, before, _ := store.items.table.Counts()
+	_, before, _ := table.Counts()
 	if _, err := store.Park(t.Context(), letters[0]); err != nil {
 		t.Fatal(err)
 	}
-	if _, after, _ := store.items.table.Counts(); after != before {
+	if _, after, _ := table.Counts(); after != before {
 		t.Errorf("%d writes for what an earlier try had stored, want none", after-before)
 	}
 	for _, l := range letters {
