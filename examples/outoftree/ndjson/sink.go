@@ -78,10 +78,10 @@ func encode(file *bytes.Buffer, l line) error {
 
 // put writes a file and returns the outcome that all of its lines share.
 func (s *Sink) put(ctx context.Context, content []byte) sink.Outcome {
-	err := ctx.Err()
-	if err == nil {
-		err = s.bucket.Put(ctx, s.next(), content)
+	if ctx.Err() != nil {
+		return sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "not sent for want of time"}
 	}
+	err := s.bucket.Put(ctx, s.next(), content)
 	switch {
 	case err == nil:
 		return sink.Outcome{Kind: sink.Applied}
