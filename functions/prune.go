@@ -2,6 +2,7 @@ package functions
 
 import (
 	"context"
+	"time"
 
 	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
@@ -23,7 +24,7 @@ func wirePrune(s *lambda.Setup) (lambda.Handler, error) {
 	}
 	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
 	s.Table(table.Counts)
-	p := &prune.Pruner{
+	p := prune.Pruner{
 		Shards:   table,
 		Scanner:  table,
 		Flights:  s3.NewFlights(bucket),
@@ -36,7 +37,9 @@ func wirePrune(s *lambda.Setup) (lambda.Handler, error) {
 		Clock:    clock.System{},
 		Journal:  s.Journal,
 	}
-	run := func(ctx context.Context) error {
+	run := func(ctx context.Context, fired time.Time) error {
+		p := p // one for each run
+		p.Fired = fired
 		report, err := p.Run(ctx)
 		s.Journal.Log.InfoContext(ctx, "run", "report", report)
 		return err

@@ -40,6 +40,10 @@ type Pruner struct {
 	Clock    clock.Clock
 	Journal  journal.Journal
 
+	// Fired is when the rule fired that asked for this run, by a clock that is not Clock. The zero
+	// time is for a run that nobody dated.
+	Fired time.Time
+
 	NewToken func() shard.Token // random, fresh at each call; nil for crypto/rand
 	NewID    func() flight.ID   // a fresh ULID at each call; nil for crypto/rand
 	Budget   Budget             // zero fields have the defaults
@@ -123,6 +127,13 @@ func (c *cursors) missed(now shard.Micros, every time.Duration) {
 // segment; the report is valid beside it.
 func (p *Pruner) Run(ctx context.Context) (Report, error) {
 	r := &run{Pruner: p, start: p.Clock.Now(), token: p.newToken(), budget: p.Budget.complete(), sent: map[string]bool{}}
+	// By a clock that is ahead, rows are older than they are kept. A run that is late by two
+	// intervals is not started any more.
+	if off := clock.Off(r.start, p.Fired, 2*p.Config.Lifecycle.PruneEvery); off != 0 {
+		detail := "this clock is off by " + off.String()
+		p.note(journal.Note{Step: journal.ClockOff, Detail: detail})
+		return r.report, fmt.Errorf("start a run: %s, by the rule's", detail)
+	}
 	name := "prune-" + p.Sink
 	// The conditional "last run" row comes first. A caller that does not get it does nothing else.
 	saved, mine, err := r.begin(ctx, name, r.budget.Time+endMargin)

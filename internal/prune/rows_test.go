@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/shard"
@@ -283,4 +284,35 @@ func (s *brokenScan) Scan(ctx context.Context, segment, segments int, cursor str
 		return nil, "", errScan
 	}
 	return s.Scanner.Scan(ctx, segment, segments, cursor, limit)
+}
+
+// By a clock that is two months ahead every tombstone is older than rows are kept.
+func TestAPruneWhoseClockIsOffCollectsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		by  time.Duration
+		off bool
+	}{
+		"ahead by two months":  {60 * 24 * time.Hour, true},
+		"behind by two months": {-60 * 24 * time.Hour, true},
+		"ahead by a minute":    {time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(b *bench) {
+				b.commit(doc(1), 2, shard.Delete)
+				p := b.pruner()
+				p.Fired, p.Clock = time.Now(), clock.Skewed{Clock: clock.System{}, By: c.by}
+				if rep, err := p.Run(b.Context()); (err != nil) != c.off || rep.Ran == c.off {
+					b.Errorf("report %+v, %v: want an error: %t", rep, err, c.off)
+				}
+				want := 0
+				if c.off {
+					want = 1
+				}
+				b.Noted(journal.ClockOff, want)
+				if !b.Row(doc(1)).Exists() {
+					b.Error("the tombstone is gone")
+				}
+			})
+		})
+	}
 }

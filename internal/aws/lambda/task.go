@@ -3,11 +3,15 @@ package lambda
 import (
 	"context"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
-// Task is a function that a rule invokes: the event says nothing.
+// Task is a function that a rule invokes. Of the event it takes the time: when the rule fired, by
+// EventBridge's clock.
 type Task struct {
-	Run     func(ctx context.Context) error
+	// Run gets the zero time where the event has none.
+	Run     func(ctx context.Context, fired time.Time) error
 	Limit   time.Duration // the function's time-out
 	Journal *Journal
 }
@@ -16,11 +20,11 @@ var _ Handler = (*Task)(nil)
 
 // Invoke runs the task. An error makes the invocation one that failed, which the platform counts
 // and tries again.
-func (t *Task) Invoke(ctx context.Context, _ []byte) (out []byte, err error) {
+func (t *Task) Invoke(ctx context.Context, event []byte) (out []byte, err error) {
 	defer t.Journal.finish(ctx)
 	call, cancel := within(ctx, t.Limit, answerMargin)
 	defer cancel()
-	out, err = guard(t.Journal, func() ([]byte, error) { return []byte("{}"), t.Run(call) })
+	out, err = guard(t.Journal, func() ([]byte, error) { return []byte("{}"), t.Run(call, gjson.GetBytes(event, "time").Time()) })
 	if err != nil {
 		t.Journal.Log.Error("run failed", "error", err.Error())
 		return nil, err

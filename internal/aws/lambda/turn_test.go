@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -197,16 +198,21 @@ func TestAFunctionThatMayRunLongerThanItsLeaseRefuses(t *testing.T) {
 func TestATaskRuns(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		run  func(context.Context) error
+		run  func(context.Context, time.Time) error
 		says string
 	}{
-		"well":   {func(ctx context.Context) error { return ctx.Err() }, ""},
-		"fails":  {func(context.Context) error { return errors.New("segment rows: denied") }, "segment rows"},
-		"panics": {func(context.Context) error { panic("hunter2") }, "panic: string"},
+		"well": {func(ctx context.Context, fired time.Time) error {
+			if want := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC); !fired.Equal(want) {
+				return fmt.Errorf("the rule fired at %s, want %s", fired, want)
+			}
+			return ctx.Err()
+		}, ""},
+		"fails":  {func(context.Context, time.Time) error { return errors.New("segment rows: denied") }, "segment rows"},
+		"panics": {func(context.Context, time.Time) error { panic("hunter2") }, "panic: string"},
 	} {
 		j, out := newJournal()
 		task := &Task{Run: tt.run, Limit: time.Minute, Journal: j}
-		answer, err := task.Invoke(t.Context(), []byte(`{"source":"aws.events"}`))
+		answer, err := task.Invoke(t.Context(), []byte(`{"source":"aws.events","time":"2026-11-20T16:00:00Z"}`))
 		if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) || err == nil &&
 			string(answer) != "{}" {
 			t.Errorf("%s: got %s, %v", name, answer, err)
@@ -222,7 +228,7 @@ func TestATaskRuns(t *testing.T) {
 func TestAPanicBesideOthersIsLoggedWhereItHappened(t *testing.T) {
 	t.Parallel()
 	j, out := newJournal()
-	task := &Task{Limit: time.Minute, Journal: j, Run: func(context.Context) error {
+	task := &Task{Limit: time.Minute, Journal: j, Run: func(context.Context, time.Time) error {
 		fanout.Runner(nil).Each(2, 2, oddPart)
 		return nil
 	}}

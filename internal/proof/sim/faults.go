@@ -34,7 +34,7 @@ func ParseLevel(s string) (Level, error) {
 type Rates struct {
 	fault.Rates
 
-	// per invocation of receive and index: its clock is off by ten minutes to forty days. receive's
+	// per invocation of receive, index and prune: its clock is off by ten minutes to forty days. receive's
 	// is ahead by more than messages are kept: less does not show in what was delivered before.
 	WrongClock float64
 

@@ -46,7 +46,7 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 	}
 	v.Carry = v.carry
 	v.clock = &skewed{inv: v, by: w.dice.within(w.rates.Skew)}
-	if (name == "index" || name == "receive") && w.dice.chance(w.rates.WrongClock) {
+	if (name == "index" || name == "receive" || name == "prune") && w.dice.chance(w.rates.WrongClock) {
 		v.clock.by = time.Duration(w.dice.logUniform(10, 40*24*60) * float64(time.Minute))
 		switch {
 		case w.dice.chance(0.5):

@@ -116,6 +116,7 @@ func (w *World) prune(p *pipe) {
 			Live: v.Queue(p.live),
 			Bulk: v.Queue(p.bulk), Launcher: v.Launcher(p.machine), Config: w.cfg,
 			Sink:  p.name,
+			Fired: epoch.Add(v.began),
 			Clock: v.clock, Journal: v, NewToken: w.newToken, NewID: func() flight.ID { return w.newID(v.clock.Now()) },
 			Parallel: v.parallel(),
 		}
