@@ -19,6 +19,7 @@ import (
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
 
@@ -41,6 +42,7 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 	}
 	table, bucket := dynamodb.New(aws, s.Name(lambda.EnvTable)), s3.New(aws, s.Name(lambda.EnvBucket))
 	s.Table(table.Counts)
+	reader, _ := opened.(sink.Reader) // nil where it cannot be read
 	h := &index.Handler{
 		Shards:   s.Reported(table),
 		Flights:  s3.NewFlights(bucket),
@@ -52,6 +54,7 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 		Dead:     sqs.New(aws, s.Name(lambda.EnvDeadQueue)),
 		Sink:     opened,
 		SinkName: s.Sink,
+		Reader:   reader,
 		Sources:  sources.At(s.Sink).WithLoader(bucket.Load),
 		Payloads: payload.New(bucket.Load, s.Config.Payload.HTTPHosts, s3.MaxReference),
 		Config:   s.Config,

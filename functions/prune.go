@@ -9,6 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/aws/sqs"
+	"github.com/lullhq/lull/internal/aws/stepfunctions"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/prune"
 )
@@ -32,6 +33,7 @@ func wirePrune(s *lambda.Setup) (lambda.Handler, error) {
 		Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)),
 		Live:     sqs.New(aws, s.Name(lambda.EnvLiveQueue)),
 		Bulk:     sqs.New(aws, s.Name(lambda.EnvBulkQueue)),
+		Launcher: stepfunctions.New(aws, s.Name(lambda.EnvStateMachine)),
 		Config:   s.Config,
 		Sink:     s.Sink,
 		Clock:    clock.System{},

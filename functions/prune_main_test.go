@@ -9,7 +9,9 @@ import (
 
 func TestPruneWiring(t *testing.T) {
 	t.Parallel()
-	needed := []string{lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue}
+	needed := []string{
+		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvStateMachine,
+	}
 	lambdatest.Wiring(t, "prune", wirePrune, needed, func(t *testing.T, s *lambda.Setup, h lambda.Handler) {
 		t.Helper()
 		task, ok := h.(*lambda.Task)

@@ -81,6 +81,7 @@ func (s *Sink) alarms() []alarm {
 		s.never("blocked-by-unknown",
 			"a version whose outcome is unknown became a dead letter and keeps older ones out",
 			metrics.Name(journal.Blocked)),
+		s.never("drift", "a row and the sink differ, and nothing under way explains it", metrics.Name(journal.Drift)),
 		s.never("unknown-schema", "a row, manifest, state or dead letter was written by newer code",
 			metrics.Name(journal.Schema)),
 		s.never("configuration-errors",

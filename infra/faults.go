@@ -72,7 +72,7 @@ const (
 	maxResources   = 500
 	maxPolicy      = 10_240
 	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
-	sinkResources  = 63 // without upstreams
+	sinkResources  = 64 // without upstreams
 	// operatorStatements is the operator's policy without what it names of each sink, with a key.
 	operatorStatements = 2_550
 )

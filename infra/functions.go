@@ -118,7 +118,7 @@ func (s *Sink) environment(f names.Function) *map[string]*string {
 	if f != names.Prune {
 		env[lambda.EnvDeadQueue] = s.Queues.Dead.QueueUrl()
 	}
-	if f == names.Receive || f == names.Index {
+	if f != names.DLQ {
 		env[lambda.EnvStateMachine] = jsii.String(s.machineARN(s.lull.props.Config.Flight.Kind))
 	}
 	if f == names.DLQ {

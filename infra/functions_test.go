@@ -83,12 +83,12 @@ func TestTheEnvironmentHoldsNamesAndARNsOnly(t *testing.T) {
 	for f, more := range map[names.Function]map[string]string{
 		names.Receive: {lambda.EnvDeadQueue: "{queue full-archive-dead}", lambda.EnvStateMachine: machine},
 		names.Index:   {lambda.EnvDeadQueue: "{queue full-archive-dead}", lambda.EnvStateMachine: machine},
+		names.Prune:   {lambda.EnvStateMachine: machine},
 		names.DLQ: {
 			lambda.EnvDeadQueue: "{queue full-archive-dead}",
 			lambda.EnvDeadSenders: "{full/Lull/Sink-archive/ReceiveRole}.RoleId,{full/Lull/Sink-archive/IndexRole}.RoleId," +
 				"${AWS::AccountId}",
 		},
-		names.Prune: {},
 	} {
 		got := make(map[string]string)
 		function := s.named(t, "AWS::Lambda::Function", "FunctionName", "full-archive-"+string(f))

@@ -87,8 +87,8 @@ func (s *Sink) indexRights() []right {
 	return all
 }
 
-// pruneRights: scan, collect, enqueue, redrive, and park what cannot be enqueued. Nobody else may
-// scan.
+// pruneRights: scan, collect, enqueue, redrive, park what cannot be enqueued, and have index
+// compare a sample with the sink. No other function may scan.
 func (s *Sink) pruneRights() []right {
 	return []right{
 		s.lull.table("Rows", "dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Scan",
@@ -101,6 +101,7 @@ func (s *Sink) pruneRights() []right {
 		},
 		{sid: "Park", actions: []string{"s3:PutObject"}, resources: s.lull.objects(s3.DeadPrefix)},
 		{sid: "Enqueue", actions: []string{"sqs:SendMessage"}, resources: arns(s.Queues.Live, s.Queues.Bulk)},
+		s.startFlights(),
 	}
 }
 

@@ -166,6 +166,9 @@ type Lifecycle struct {
 	RedriveSpan time.Duration `json:"redriveSpan"`
 	// PruneEvery is the interval of prune, in whole minutes. Default 5m.
 	PruneEvery time.Duration `json:"pruneEvery"`
+	// DriftSample is how many rows of each run of prune are compared with the sink. Default 20; 0
+	// for none.
+	DriftSample int `json:"driftSample"`
 }
 
 // Aged says that a message, first sent then, is older than rows are certain to be kept: only a

@@ -282,6 +282,8 @@ var lifecycleSettings = []setting.Setting{
 	setting.Duration("lifecycle.redriveSpan", 0, forever, time.Second, "How long a redriven message may stay in a queue."),
 	setting.Duration("lifecycle.pruneEvery", time.Minute, delayLimit-5*time.Minute, time.Minute,
 		"The interval of prune, which enqueues what falls due within 15 minutes."),
+	setting.Count("lifecycle.driftSample", 0, 100,
+		"How many rows of each run of prune are compared with the sink; 0 for none."),
 }
 
 var flightSettings = []setting.Setting{

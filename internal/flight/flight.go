@@ -100,6 +100,10 @@ type State struct {
 	// away.
 	ReassertAfter shard.Micros `json:"reassertAfter,omitempty"`
 
+	// Sample are documents that index compares with their rows, instead of a flight's turn: prune
+	// picks them. Older code takes such an execution for one whose manifest is gone, and ends it.
+	Sample []shard.DocID `json:"sample,omitempty"`
+
 	// Slot and SlotEnd are the time that the flight has of the budget of a sink that throttles; 0
 	// for none. Older code leaves them out, and the flight asks for a slot again.
 	Slot    shard.Micros `json:"slot,omitempty"`

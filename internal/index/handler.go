@@ -31,8 +31,8 @@ type Payloads interface {
 	Load(ctx context.Context, ref string) ([]byte, error)
 }
 
-// Handler is index for one sink. All fields are required except Payloads and Parallel. Nothing
-// survives in it between turns.
+// Handler is index for one sink. All fields are required except Payloads, Reader and Parallel.
+// Nothing survives in it between turns.
 type Handler struct {
 	Shards   shard.Store
 	Flights  flight.Store
@@ -41,6 +41,7 @@ type Handler struct {
 	Dead     queue.Queue
 	Sink     sink.Sink
 	SinkName string
+	Reader   sink.Reader // for samples; nil for a sink that cannot be read
 	Sources  Source
 	Payloads Payloads
 	Config   *config.Config
@@ -70,6 +71,9 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 	if s.Schema > flight.SchemaVersion {
 		h.note(journal.Note{Step: journal.Schema, Flight: string(s.Flight), Detail: "state"})
 		return finished(s), nil
+	}
+	if len(s.Sample) > 0 {
+		return h.sample(ctx, s), nil
 	}
 	t := &turn{
 		h: h, start: h.Clock.Now(), state: s, left: s.Remaining.Clone(), verdicts: map[shard.Collection]verdict{},

@@ -84,7 +84,8 @@ const (
 	OutageResync Step = "outage_resync"
 	Raised       Step = "raised" // an operator's reconcile lifted the row to the sink's version; Detail is who asked
 	// an operator made versions below the committed one new again (audit); Key is the committed one
-	Reset Step = "reset"
+	Reset   Step = "reset"
+	Sampled Step = "sampled" // prune handed Count documents to index, to be compared with the sink
 	// a row and the sink differ, and nothing under way explains it: alarm; Detail is the difference
 	Drift Step = "drift"
 )

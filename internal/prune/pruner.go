@@ -24,8 +24,8 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// Pruner is prune for one sink. All fields are required, except Launcher, which only Rescue needs,
-// and those that name their zero value.
+// Pruner is prune for one sink. All fields are required, except Launcher, which only Rescue and
+// samples need, and those that name their zero value.
 type Pruner struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -175,7 +175,11 @@ func (r *run) segments(ctx context.Context) (failures []error) {
 		name string
 		do   func(context.Context) error
 	}{
-		{"scheduled events", r.schedule}, {"dead letters", r.letters}, {"flights", r.flights}, {"rows", r.rows},
+		{"scheduled events", r.schedule},
+		{"dead letters", r.letters},
+		{"flights", r.flights},
+		{"rows", r.rows},
+		{"sample", r.sample},
 	}
 	for i, s := range list {
 		share := end.Sub(r.Clock.Now()) / time.Duration(len(list)-i)

@@ -59,6 +59,8 @@ func TestEveryFieldOfTheStateComesThrough(t *testing.T) {
 			f.SetInt(int64(i) + 2)
 		case bool:
 			f.SetBool(true)
+		case []shard.DocID:
+			f.Set(reflect.ValueOf([]shard.DocID{"content#a", "content#ü"}))
 		case flight.Remaining:
 			f.Set(reflect.ValueOf(flight.AllRemaining(9)))
 		default:

@@ -66,7 +66,8 @@ func (c *Counters) Note(n journal.Note) {
 	}
 	add := 1
 	switch n.Step {
-	case journal.Received, journal.Extended, journal.TwelveHours, journal.DeadKept, journal.Away:
+	case journal.Received, journal.Extended, journal.TwelveHours, journal.DeadKept, journal.Away,
+		journal.Sampled:
 		add = n.Count
 	}
 	c.mu.Lock()

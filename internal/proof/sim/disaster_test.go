@@ -3,7 +3,9 @@ package sim
 import (
 	"context"
 	"testing"
+	"time"
 
+	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/reconcile"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -48,6 +50,28 @@ func TestEveryPromiseHoldsAfterTheRunbooksSteps(t *testing.T) {
 				t.Error("no row was raised: the worlds do not get there")
 			}
 		})
+	}
+}
+
+// Prune has a few rows compared with the sink, every minute here. Whatever is under way, is not
+// called drift; what was lost is.
+func TestASampleFindsWhatWasLostAndNothingElse(t *testing.T) {
+	t.Parallel()
+	often := func(o *Options) { o.Config.Lifecycle.DriftSample, o.Config.Lifecycle.PruneEvery = 20, time.Minute }
+	compared, drift := 0, 0
+	for seed := uint64(1); seed <= seeds(200) && !t.Failed(); seed++ {
+		w := build(t, seed, Swarm, often)
+		report(t, w.Run(), Swarm)
+		compared += w.oracle.alarms[journal.Sampled]
+		w = build(t, seed, Swarm, often, func(o *Options) {
+			o.Disaster = &Disaster{Loss: SinkEmptied, At: o.Upstream.Calm / 2}
+			o.Hooks = Hooks{Silent: true}
+		})
+		w.Run()
+		drift += w.oracle.alarms[journal.Drift]
+	}
+	if compared == 0 || drift == 0 {
+		t.Errorf("%d samples compared, %d times drift: the worlds do not get there", compared, drift)
 	}
 }
 

@@ -251,6 +251,9 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 // noted sees what the use cases say.
 func (w *World) noted(v *invocation, n journal.Note) {
 	w.oracle.alarms[n.Step]++
+	if n.Step == journal.Drift && w.options.Disaster == nil {
+		w.oracle.violate("no drift where nothing was lost", fmt.Sprintf("%s: %s", n.Doc, n.Detail))
+	}
 	if n.Step == journal.Unreachable {
 		w.counts.Unreachable++
 	}

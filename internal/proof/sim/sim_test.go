@@ -36,6 +36,7 @@ func settings(t testing.TB, versions bool, change func(*config.Config)) *config.
 	t.Helper()
 	cfg := config.Default()
 	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
+	cfg.Lifecycle.DriftSample = 0 // has worlds of its own: see disaster_test.go
 	change(&cfg)
 	cfg.Complete()
 	if err := cfg.Validate(); err != nil {

@@ -1,0 +1,61 @@
+package index
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/backoff"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// secondLook is how long a difference must last to be called drift: a resync, a restore or a write
+// whose outcome was unknown may be under way.
+const secondLook = 2 * time.Minute
+
+// sample compares documents that prune picked with their rows. It only reads. What differs is
+// looked at once more, and counted if it differs still.
+func (h *Handler) sample(ctx context.Context, s flight.State) flight.State {
+	docs := s.Sample
+	s.Sample = nil
+	if h.Reader == nil {
+		return finished(s)
+	}
+	l := reconcile.Looker{
+		Shards: h.Shards, Reader: h.Reader, SinkName: h.SinkName, Config: h.Config, Clock: h.Clock, Parallel: h.Parallel,
+	}
+	found, err := l.Look(ctx, docs)
+	if err != nil {
+		h.note(journal.Note{
+			Step: journal.CallFailed, Flight: string(s.Flight), Detail: "compare a sample: " + backoff.Class(err),
+		})
+		return finished(s)
+	}
+	for _, f := range found {
+		switch {
+		case !f.Difference.Drift():
+		case s.Turn == 0:
+			s.Sample = append(s.Sample, f.Row.Doc)
+		default:
+			h.note(journal.Note{
+				Step: journal.Drift, Doc: f.Row.Doc, Key: f.Row.Committed, Flight: string(s.Flight), Old: f.Row,
+				Detail: f.Difference.String() + ": the sink has " + shown(f.Copy.Key) + ", the row " + shown(f.Row.Committed),
+			})
+		}
+	}
+	if len(s.Sample) == 0 {
+		return finished(s)
+	}
+	s.Turn++
+	s.WakeAt = flight.WakeText(h.Clock.Now().Add(secondLook))
+	return s
+}
+
+func shown(k shard.OrderKey) string {
+	if k == "" {
+		return "nothing"
+	}
+	return k.String()
+}
