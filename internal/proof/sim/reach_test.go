@@ -24,7 +24,7 @@ func TestTheSwarmGetsAround(t *testing.T) {
 		journal.Failed, journal.Launched, journal.LaunchLost, journal.Superseded, journal.Waiting, journal.LeftFlight,
 		journal.Claimed, journal.Committed,
 		journal.Released, journal.Rejected, journal.OutcomeUnknown, journal.Deleted, journal.DeleteLost,
-		journal.Extended,
+		journal.Extended, journal.Away, journal.Slowed,
 		journal.Continued, journal.Ended, journal.CircuitOpened, journal.CircuitClosed, journal.RowRefused,
 		journal.Unreachable, journal.Parked, journal.Dropped,
 		journal.Returned, journal.Redriven, journal.Enqueued, journal.Conflict, journal.Blocked,
@@ -32,7 +32,7 @@ func TestTheSwarmGetsAround(t *testing.T) {
 	writes := []string{
 		"ADMIT", "CLAIM", "CLAIM again", "COMMIT", "COMMIT, newer waiting", "RELEASE", "REJECT", "REJECT, not pending",
 		"PARK", "PARK, not pending",
-		"TRIP", "PROBE", "CLOSE", "REDRIVE", "START RUN", "END RUN",
+		"TRIP", "PROBE", "CLOSE", "CUT", "SPEND", "SPEND first", "REDRIVE", "START RUN", "END RUN",
 	}
 	for seed := uint64(1); seed <= mostWorlds && len(steps)+len(writes) > 0; seed++ {
 		w := build(t, seed, Swarm)
