@@ -182,7 +182,7 @@ func (t *turn) probe(ctx context.Context) {
 		return
 	}
 	call, cancel := t.h.Clock.Deadline(ctx, min(t.h.Config.Index.SinkDeadline, t.remaining()-sinkMargin))
-	err := t.h.Sink.Ping(call)
+	err := t.ping(call)
 	cancel()
 	t.lost("ping the sink", "", err)
 	pace := int64(shard.RestartPace)

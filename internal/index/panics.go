@@ -30,6 +30,15 @@ func (t *turn) apart(d *document, f func() error) (err error) {
 	return err
 }
 
+// ping asks whether the sink is there. A panic of its client is an answer that never came.
+func (t *turn) ping(ctx context.Context) (err error) {
+	if p := fanout.Catch(func() { err = t.h.Sink.Ping(ctx) }); p != nil {
+		t.panicked("ping the sink", "", p)
+		return p
+	}
+	return err
+}
+
 // suspect remembers whose last request ended in a panic of the sink's client. Each goes alone the
 // next time, after its lease has run out: the outcome is unknown.
 func (t *turn) suspect(docs []*document, panicked bool) {

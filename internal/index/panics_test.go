@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -136,6 +138,26 @@ func TestNobodyDiesOfAnotherDocumentsPanic(t *testing.T) {
 				b.Errorf("dead letter of %s", l.Doc)
 			}
 		}
+	})
+}
+
+// mute is a client whose ping has a bug.
+type mute struct{ sink.Sink }
+
+func (mute) Ping(context.Context) error { panic("hunter2") }
+
+func TestAPanicOfAPingIsAnAnswerThatNeverCame(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.through = func(s sink.Sink) sink.Sink { return mute{s} }
+		s := b.hold(put("a", 1))
+		b.Write(shard.Trip("search", now(), now().Add(time.Millisecond), 1))
+		time.Sleep(time.Second)
+		if s = b.turn(s); s.Done {
+			b.Error("the flight ended")
+		}
+		b.Noted(journal.Panicked, 1)
+		b.Noted(journal.CircuitClosed, 0)
+		b.silent()
 	})
 }
 

@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"context"
+	"hash/fnv"
+	"strings"
+	"testing"
+
+	lull "github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// clumsy is the sink's client, and a source, in a world where code panics on some versions: before
+// a request is sent, after it was answered, in decoders and projections.
+type clumsy struct {
+	w *World
+	sink.Sink
+	source index.Source
+}
+
+// bad reports whether something panics on a version: some do, until the injected failures end.
+func (c clumsy) bad(doc shard.DocID, key shard.OrderKey, where uint32) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(string(doc) + string(key))) // a hash never returns an error
+	return !c.w.calm && h.Sum32()%24 == where
+}
+
+func (c clumsy) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	for _, op := range ops {
+		if c.bad(op.Doc, op.Key, 0) {
+			panic("before the request")
+		}
+	}
+	out := c.Sink.Write(ctx, ops)
+	for _, op := range ops {
+		if c.bad(op.Doc, op.Key, 1) {
+			panic("after the request")
+		}
+	}
+	return out
+}
+
+func (c clumsy) DecodeContext(ctx context.Context, m queue.Message) []lull.Result {
+	results := c.source.DecodeContext(ctx, m)
+	for _, r := range results {
+		if m.ReceiveCount == 1 && c.bad(r.Event.Doc, r.Event.Key, 2) {
+			panic("decode")
+		}
+	}
+	return results
+}
+
+func (c clumsy) Document(m queue.Message, e lull.Event) ([]byte, error) {
+	if c.bad(e.Doc, e.Key, 3) {
+		panic("document")
+	}
+	return c.source.Document(m, e)
+}
+
+// Whatever panics, on one document: nothing goes back, nothing is lost, and everything else is
+// written.
+func TestEveryPromiseHoldsBesideCodeThatPanics(t *testing.T) {
+	t.Parallel()
+	got := map[string]int{}
+	for seed := uint64(1); seed <= seeds(600) && !t.Failed(); seed++ {
+		c := &clumsy{}
+		w := build(t, seed, Swarm, func(o *Options) {
+			o.Hooks.Receive = func(h *receive.Handler) { h.Sources = clumsy{w: c.w, source: h.Sources.(index.Source)} }
+			o.Hooks.Index = func(h *index.Handler) {
+				h.Sink, h.Sources = clumsy{w: c.w, Sink: h.Sink}, clumsy{w: c.w, source: h.Sources}
+			}
+			o.Journal = counting(func(n journal.Note) {
+				if n.Step == journal.Panicked || n.Step == journal.DeadLettered && strings.HasPrefix(n.Detail, "panic: ") {
+					got[n.Detail]++
+				}
+			})
+		})
+		c.w, w.settings = w, nil // the client does not show what index asks about an engine's settings with
+		report(t, w.Run(), Swarm)
+	}
+	if t.Log(got); seeds(600) == 600 && len(got) < 5 {
+		t.Errorf("only %v: the worlds do not get there", got)
+	}
+}
+
+type counting func(journal.Note)
+
+func (c counting) Note(n journal.Note) { c(n) }
