@@ -124,7 +124,8 @@ func TestADeadLetterOfAnEarlierRoleIsNotLost(t *testing.T) {
 					e := b.EventOf(body)
 					b.Admit(e)
 					lease := b.Claim(e)
-					l := b.SendLetter(b.dead, queue.Message{ID: "m", Body: body, Sent: first}, e, deadletter.RejectedBySink)
+					m := queue.Message{ID: "m", Body: body, Sent: first}
+					l := b.SendLetter(b.dead, m, e, deadletter.RejectedBySink)
 					if b.from("AROAEARLIER:lull-search-index") != 1 {
 						t.Fatal("it is judged at once: REJECT may not have been written")
 					}
@@ -176,6 +177,32 @@ func TestWhatSQSDidNotMoveNeverRan(t *testing.T) {
 		b.want(0, 2, 0)
 		if r := b.Row(e.Doc); r.Pending != e.Key || r.Dead != "" {
 			b.Errorf("row %+v: want the version still pending", r)
+		}
+	})
+}
+
+// A8: what comes later in the name of a version does not replace what is parked.
+func TestAnotherMessageOfTheSameVersionReplacesNothing(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		e := b.EventOf(put("1", 1))
+		m := queue.Message{ID: "m1", Body: put("1", 1), Sent: time.Now()}
+		first := b.SendLetter(b.dead, m, e, deadletter.Refusals)
+		b.keeps(0, "it is parked")
+		again := queue.Message{ID: "m2", Body: put("1", 1), Sent: time.Now()}
+		again.Attributes = map[string]queue.Attribute{queue.AttrFirstSent: queue.Text("1")} // a copy of it
+		b.SendLetter(b.dead, again, e, deadletter.Refusals)
+		b.keeps(0, "it is parked")
+		b.Noted(journal.Conflict, 0)
+		for range 2 {
+			b.SendLetter(b.dead, queue.Message{ID: "m3", Body: "[" + put("1", 1) + "]", Sent: time.Now()}, e,
+				deadletter.RejectedBySink)
+			b.keeps(0, "its death is noted")
+		}
+		b.Noted(journal.Conflict, 2)
+		b.want(1, 0, 0)
+		got, _, err := b.Letters.Get(b.Context(), first.ID)
+		if err != nil || got.Body != put("1", 1) || got.Reason != deadletter.RejectedBySink || got.MessageID != "m2" {
+			b.Errorf("got %+v with body %q, error %v: want the first message, and the last reason", got.Facts, got.Body, err)
 		}
 	})
 }

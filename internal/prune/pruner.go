@@ -126,7 +126,9 @@ func (c *cursors) missed(now shard.Micros, every time.Duration) {
 // Run does one run, if it is this caller's turn. The error joins what failed, each named by its
 // segment; the report is valid beside it.
 func (p *Pruner) Run(ctx context.Context) (Report, error) {
-	r := &run{Pruner: p, start: p.Clock.Now(), token: p.newToken(), budget: p.Budget.complete(), sent: map[string]bool{}}
+	r := &run{
+		Pruner: p, start: p.Clock.Now(), token: p.newToken(), budget: p.Budget.complete(), sent: map[string]bool{},
+	}
 	// By a clock that is ahead, rows are older than they are kept. A run that is late by two
 	// intervals is not started any more.
 	if off := clock.Off(r.start, p.Fired, 2*p.Config.Lifecycle.PruneEvery); off != 0 {

@@ -134,7 +134,9 @@ func (d *Service) With(ctx context.Context, id string, how How, also func(deadle
 func (d *Service) others(ctx context.Context, l deadletter.Letter, how How, also func(deadletter.Facts) bool) (
 	[]judgement, error,
 ) {
-	found, err := backoff.Get(ctx, d.Clock, func() ([]deadletter.Facts, error) { return d.Letters.Message(ctx, l.Hash) })
+	found, err := backoff.Get(ctx, d.Clock, func() ([]deadletter.Facts, error) {
+		return d.Letters.Message(ctx, l.Hash)
+	})
 	if err != nil {
 		return nil, err
 	}

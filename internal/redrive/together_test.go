@@ -105,7 +105,8 @@ func TestADeadLetterThatIsNamedGoesAlone(t *testing.T) {
 	play(t, func(b *bench) {
 		ids, events := b.together(3, message("one message "))
 		order := redrive.Order{Selection: redrive.Selection{ID: ids[1]}}
-		if tally, err := b.service.Redrive(b.Context(), order); err != nil || tally[redrive.Sent] != 1 || len(tally) != 1 {
+		tally, err := b.service.Redrive(b.Context(), order)
+		if err != nil || tally[redrive.Sent] != 1 || len(tally) != 1 {
 			t.Errorf("%v, error %v", tally, err)
 		}
 		for i, times := range []int{0, 1, 0} {
@@ -113,7 +114,8 @@ func TestADeadLetterThatIsNamedGoesAlone(t *testing.T) {
 		}
 		b.sent(b.live, 1)
 		filter := redrive.Order{Selection: selection(deadletter.Filter{Doc: events[2].Doc})}
-		if tally, err := b.service.Redrive(b.Context(), filter); err != nil || tally[redrive.Sent] != 1 || len(tally) != 1 {
+		tally, err = b.service.Redrive(b.Context(), filter)
+		if err != nil || tally[redrive.Sent] != 1 || len(tally) != 1 {
 			t.Errorf("%v, error %v", tally, err)
 		}
 		b.redriven(ids[0], events[0], 0)

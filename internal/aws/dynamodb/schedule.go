@@ -28,7 +28,7 @@ const maxLoads = 16
 
 // Put stores the message and then the facts, so that whatever is listed has its message.
 func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
-	_, err := s.put(ctx, "put", it.ID, it.NotBefore, it.Body, it.Attributes, []shard.Action{
+	return s.put(ctx, "put", it.ID, it.NotBefore, it.Body, it.Attributes, []shard.Action{
 		setText("about", string(it.Doc)),
 		setBytes("order_key", string(it.Key)),
 		setTime("not_before", it.NotBefore),
@@ -37,7 +37,6 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 		setTime("first_sent", it.FirstSent),
 		setText("message", it.MessageID),
 	})
-	return err
 }
 
 // Due goes through the index, earliest first. An item whose message is gone has an empty Body: no

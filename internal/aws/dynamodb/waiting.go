@@ -87,21 +87,21 @@ type items struct {
 	name   string // for errors
 }
 
-// put stores the message and then the facts, so that whatever is listed has its message. It returns
-// the facts as they were.
+// put stores the message and then the facts, so that whatever is listed has its message.
 func (s *items) put(ctx context.Context, verb, id string, at time.Time, body string,
 	attrs map[string]queue.Attribute, facts []shard.Action,
-) (item, error) {
+) error {
 	doing := verb + " " + s.name
 	if id == "" {
-		return nil, backoff.Permanent(fmt.Errorf("%s: it has no id", doing))
+		return backoff.Permanent(fmt.Errorf("%s: it has no id", doing))
 	}
 	doing += " " + id
 	if err := s.bodies.Put(ctx, id, body, attrs); err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	place := []shard.Action{setText(IndexPartition, s.kind.bucket(id)), setText(IndexSort, sortKey(at, id))}
-	return s.table.change(ctx, doing, shard.Write{Doc: s.kind.doc(id), Update: append(place, facts...)})
+	_, err := s.table.change(ctx, doing, shard.Write{Doc: s.kind.doc(id), Update: append(place, facts...)})
+	return err
 }
 
 // remove deletes the facts and then the message.

@@ -250,7 +250,8 @@ func TestAMessageOfManyDeadEventsIsStoredOnce(t *testing.T) {
 	if len(bodies.bodies) != 0 {
 		t.Errorf("%d objects after the last dead letter went, want none", len(bodies.bodies))
 	}
-	if it, err := store.table.get(t.Context(), message.doc(deadletter.Hash("one message", nil))); err != nil || it != nil {
+	hash := deadletter.Hash("one message", nil)
+	if it, err := store.table.get(t.Context(), message.doc(hash)); err != nil || it != nil {
 		t.Errorf("the message's item is %v, error %v, want none", it, err)
 	}
 }
@@ -338,7 +339,7 @@ func TestADeadLetterOfAnEarlierVersionKeepsItsMessage(t *testing.T) {
 	cfg := awstest.Emulator(t)
 	bodies := &counted{bodies: map[string]string{}}
 	store := NewLetters(New(cfg, create(t, cfg)), bodies)
-	_, err := store.put(t.Context(), "park", "old", time.UnixMilli(5), "its message", nil, []shard.Action{
+	err := store.put(t.Context(), "park", "old", time.UnixMilli(5), "its message", nil, []shard.Action{
 		setText("reason", "rejected"), setText("about", "pages#1"), setText("message", "m-1"),
 		setTime("died", time.UnixMilli(5)), setText("state", "redriven"), count("redrives"),
 	})
