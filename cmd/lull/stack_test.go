@@ -335,6 +335,7 @@ func TestExplainHasAnExitCodeForEveryState(t *testing.T) {
 		operate.StateDead: exitLetters, operate.StateNobody: exitMissing, operate.StateBlocked: exitWrong,
 		operate.StateFarAhead: exitWrong, operate.StateReset: exitWrong, operate.StateSinkLost: exitWrong, operate.StateSinkOlder: exitWrong,
 		operate.StateSinkNewer: exitWrong, operate.StateSinkKept: exitWrong, operate.StateUnreadable: exitWrong,
+		operate.StateConfigured: exitWrong,
 	}
 	for _, m := range operate.States() {
 		x := operate.Explanation{Key: "content#a", State: m.State, Known: m.State != operate.StateNobody, Sentence: m.Text}

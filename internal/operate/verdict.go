@@ -2,10 +2,12 @@ package operate
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
 )
 
 // State is what a document is in, in one word. The tests of internal/local/dev show each by a run.
@@ -17,6 +19,8 @@ const (
 	StateClaimed    State = "claimed"
 	StateUnknown    State = "unknown"
 	StateThrottled  State = "throttled"
+	StatePostponed  State = "postponed"
+	StateConfigured State = "configuration"
 	StateRefused    State = "refused"
 	StateOpen       State = "circuit_open"
 	StateBlocked    State = "blocked"
@@ -51,7 +55,9 @@ func States() []Meaning {
 		{StateWaiting, "waits for the lull"},
 		{StateClaimed, "is being written, or the answer of its write was lost"},
 		{StateUnknown, "was claimed, and no answer came: it is claimed again"},
-		{StateThrottled, "was not taken by the sink: it is tried again"},
+		{StateThrottled, "was not taken by a sink that throttles, or waits for its share of it"},
+		{StatePostponed, "could not be written for another reason: it is tried again"},
+		{StateConfigured, "was not taken, because the sink or its index is not configured for it"},
 		{StateRefused, "was refused by the sink: it is tried again"},
 		{StateOpen, "waits for an unhealthy sink"},
 		{StateBlocked, "waits, because a newer dead version may be in the sink"},
@@ -77,7 +83,7 @@ func States() []Meaning {
 // Wrong reports that the document does not become right by itself: somebody has to act.
 func (s State) Wrong() bool {
 	switch s {
-	case StateBlocked, StateFarAhead, StateReset, StateSinkLost, StateSinkOlder, StateSinkNewer, StateSinkKept, StateUnreadable:
+	case StateConfigured, StateBlocked, StateFarAhead, StateReset, StateSinkLost, StateSinkOlder, StateSinkNewer, StateSinkKept, StateUnreadable:
 		return true
 	}
 	return false
@@ -154,16 +160,26 @@ func (e *evidence) onItsWay() (State, string) {
 	case r.Refusals > 0:
 		return say(StateRefused, "was refused by the sink %s (%s); it is tried again after a back-off.%s",
 			times(r.Refusals), r.LastError, unheld)
-	case r.Claimed == k && r.LastError != "":
+	case r.Claimed == k && strings.HasPrefix(r.LastError, sink.Configuration.String()):
+		return say(StateConfigured, "was not taken by the sink (%s): correct the sink; it is tried again until then.%s",
+			r.LastError, unheld)
+	case r.Claimed == k && strings.HasPrefix(r.LastError, sink.Throttled.String()):
 		return say(StateThrottled, "was not taken by the sink (%s); it is tried again after a back-off.%s", r.LastError,
 			unheld)
+	case r.Claimed == k && r.LastError != "":
+		return say(StatePostponed, "was not written (%s); it is tried again after a back-off.%s", r.LastError, unheld)
 	}
 	waited := e.now.Sub(r.BurstStart)
 	if unheld != "" {
 		return say(StateUnheld, "was admitted, %s into its burst, but no flight holds it: it was not launched, or its "+
 			"flight was lost. %s", waited.Round(100*time.Millisecond), capital(e.again()))
 	}
-	if due := e.due(k); e.now.Sub(shard.MicrosOf(due)) > e.patience {
+	due := e.due(k)
+	if pace := shard.Pace(e.health, e.now); pace > 0 && due.Before(e.now.Time()) {
+		return say(StateThrottled, "was due at %s, and waits for its share: the sink throttles, and all flights together "+
+			"write %.1f documents a second.", due.UTC().Format(clockLayout), float64(pace)/1000)
+	}
+	if e.now.Sub(shard.MicrosOf(due)) > e.patience {
 		return say(StateLate, "was due at %s, and its flight %s has not come: it never started, or was stopped. %s",
 			due.UTC().Format(clockLayout), r.Flight, capital(e.again()))
 	}

@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -103,6 +104,36 @@ var explained = []lookingAt{
 		beside(s, sink.Outcome{
 			Kind: sink.Throttled, Status: 429, Apart: true, Reason: "index_blocked", RetryAfter: time.Minute,
 		}, 9)
+		s.wait(7 * time.Second)
+	}},
+	{"behind others of a sink that throttles", operate.StateThrottled, func(s *scene) {
+		s.sink.SetRule(func(sink.Op) (memory.Answer, bool) {
+			return memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "busy"}}, true
+		})
+		for i := range 300 {
+			s.send(put(0, fmt.Sprint(i), 1))
+		}
+		s.wait(2500 * time.Millisecond)
+		for i := range 300 { // received before the circuit opens, which would make their window wider
+			s.send(put(0, fmt.Sprint("a", i), 1))
+		}
+		s.wait(3500 * time.Millisecond)
+		s.sink.SetRule(nil)
+		for ; time.Since(s.start) < time.Minute; s.wait(100 * time.Millisecond) {
+			for i := range 300 {
+				if s.about = fmt.Sprint("a", i); strings.Contains(s.explain().Sentence, "share") {
+					return
+				}
+			}
+		}
+	}},
+	{"its dead letter could not be sent", operate.StatePostponed, func(s *scene) {
+		s.inject.next("SendMessageBatch", fault.FailBefore, -1)
+		beside(s, sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapper_parsing_exception"}, 9)
+		s.wait(7 * time.Second)
+	}},
+	{"the index is not configured for it", operate.StateConfigured, func(s *scene) {
+		beside(s, sink.Outcome{Kind: sink.Configuration, Status: 404, Apart: true, Reason: "index_not_found_exception"}, 9)
 		s.wait(7 * time.Second)
 	}},
 	{"refused", operate.StateRefused, func(s *scene) {
@@ -218,8 +249,20 @@ var explained = []lookingAt{
 	}},
 }
 
-// ulids are names of flights, which differ in each run.
-var ulids = regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`)
+func (s *scene) explain() operate.Explanation {
+	s.t.Helper()
+	x, err := s.e.Operator(nil).Explain(s.ctx, doc(cmp.Or(s.about, "a")))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return x
+}
+
+// What differs in each run: names of flights, and the pace of a sink, which follows drawn waits.
+var (
+	ulids = regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`)
+	paces = regexp.MustCompile(`[0-9.]+ documents a second`)
+)
 
 func TestExplainTellsTheTruthInEveryState(t *testing.T) {
 	seen := map[operate.State]bool{}
@@ -228,10 +271,7 @@ func TestExplainTellsTheTruthInEveryState(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			stage{}.play(t, func(s *scene) {
 				c.story(s)
-				x, err := s.e.Operator(nil).Explain(s.ctx, doc("a"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				x := s.explain()
 				var got strings.Builder
 				fmt.Fprintf(&got, "state      %s\nknown      %t\ncommitted  %q\nin sink    %q\n", x.State, x.Known,
 					x.Version, x.InSink)
@@ -244,7 +284,8 @@ func TestExplainTellsTheTruthInEveryState(t *testing.T) {
 				for _, l := range x.Letters {
 					fmt.Fprintf(&got, "dead       v%s, %s, %s\n", l.Version, l.Reason, l.State)
 				}
-				fmt.Fprintf(&got, "\n%s\n", ulids.ReplaceAllString(x.Sentence, "FLIGHT"))
+				fmt.Fprintf(&got, "\n%s\n", paces.ReplaceAllString(
+					ulids.ReplaceAllString(x.Sentence, "FLIGHT"), "N documents a second"))
 				if x.State != c.state {
 					t.Errorf("it is %s, want %s:\n%s", x.State, c.state, got.String())
 				}

@@ -32,6 +32,7 @@ type scene struct {
 	notes  *usecasetest.Notes
 	inject *scripted
 	start  time.Time
+	about  string // the document that explain is asked about, empty for a
 }
 
 // stage describes a scene.
