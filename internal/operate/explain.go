@@ -44,10 +44,10 @@ func (o *Operator) Explain(ctx context.Context, key shard.DocID) (x Explanation,
 			e.planned = append(e.planned, p)
 		}
 	}
-	if !e.row.Exists() {
+	e.now = shard.MicrosOf(o.Clock.Now())
+	if e.away = o.Config.Retry.Away(e.health, e.now); e.away || !e.row.Exists() {
 		e.undecoded = o.undecoded(ctx, name)
 	}
-	e.now = shard.MicrosOf(o.Clock.Now())
 	e.ahead = o.farAhead(e.row.Committed)
 	x = Explanation{
 		Key: key, Row: Readable(e.row), Committed: e.row.Committed.String(), Pending: e.row.Pending.String(),

@@ -23,6 +23,7 @@ const (
 	StateConfigured State = "configuration"
 	StateRefused    State = "refused"
 	StateOpen       State = "circuit_open"
+	StateAway       State = "away"
 	StateBlocked    State = "blocked"
 	StateUnheld     State = "not_launched"
 	StateLate       State = "late"
@@ -60,6 +61,7 @@ func States() []Meaning {
 		{StateConfigured, "was not taken, because the sink or its index is not configured for it"},
 		{StateRefused, "was refused by the sink: it is tried again"},
 		{StateOpen, "waits for an unhealthy sink"},
+		{StateAway, "its sink is away: messages wait undecoded, and one of them may be about it"},
 		{StateBlocked, "waits, because a newer dead version may be in the sink"},
 		{StateUnheld, "is in no flight: its message is received again"},
 		{StateLate, "is in a flight that has not come: its message is received again"},
@@ -96,7 +98,8 @@ type evidence struct {
 	held        []Held   // newest version first
 	planned     []ScheduledEvent
 	sink        sinkAnswer
-	undecoded   int // messages in its sink's queues, which may be about any document
+	away        bool // messages wait in the queue undecoded, because the sink is away for long
+	undecoded   int  // messages in its sink's queues, which may be about any document
 	ahead       string
 	now         shard.Micros
 	timing      shard.Timing
@@ -121,10 +124,21 @@ func (e *evidence) verdict() (State, string) {
 		return StateUnreadable, "Its row has a newer schema than this program: update lull."
 	case r.Pending > r.Committed:
 		return e.onItsWay()
-	case !r.Exists():
-		return e.rowless()
 	}
-	return e.resting()
+	decide := e.resting
+	if !e.row.Exists() {
+		decide = e.rowless
+	}
+	state, text := decide()
+	if e.away && e.undecoded > 0 {
+		// Nobody knows yet what these messages are about.
+		text += fmt.Sprintf(" But the sink is away for long: receive leaves messages undecoded, and one of the %d in "+
+			"its queues may be about it.", e.undecoded)
+		if state == StateFresh || state == StateNobody || state == StateScheduled || state == StateCollected {
+			state = StateAway
+		}
+	}
+	return state, text
 }
 
 // onItsWay is for a row with a pending version.
@@ -190,6 +204,9 @@ func (e *evidence) onItsWay() (State, string) {
 
 // again says how a message without a flight comes back.
 func (e *evidence) again() string {
+	if e.away {
+		return "its sink is away for long, and its message waits in the queue for some minutes each time."
+	}
 	return fmt.Sprintf("its message is received again when its visibility ends, %s after a receive unless it was "+
 		"extended.", e.visibility)
 }
@@ -242,7 +259,7 @@ func (e *evidence) rowless() (State, string) {
 	if e.sink.why != "" {
 		text += " " + e.unasked()
 	}
-	if e.undecoded > 0 {
+	if e.undecoded > 0 && !e.away {
 		text += fmt.Sprintf(" Its sink's queues hold %d messages, and one of them may be about it.", e.undecoded)
 	}
 	return StateNobody, text

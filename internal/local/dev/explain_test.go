@@ -71,6 +71,30 @@ func (mute) Get(context.Context, shard.DocID) (sink.Stored, bool, error) {
 	return sink.Stored{}, false, errors.New("no route to host")
 }
 
+// away makes the sink go away for long, and then sends a document that receive leaves undecoded.
+func (s *scene) away(id string) {
+	s.t.Helper()
+	s.sink.SetDown(errors.New("no route to host"))
+	s.send(put(0, "b", 1))
+	for !s.e.cfg.Retry.Away(s.health(), shard.MicrosOf(time.Now())) {
+		s.wait(100 * time.Millisecond)
+		if time.Since(s.start) > time.Hour {
+			s.t.Fatal("the sink never went away")
+		}
+	}
+	s.send(put(0, id, 3))
+	s.wait(3 * time.Second)
+}
+
+func (s *scene) health() shard.Row {
+	s.t.Helper()
+	rows, err := s.e.Shards.Read(s.ctx, []shard.DocID{shard.HealthRow("search")}, shard.Consistent)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return rows[0]
+}
+
 func (s *scene) cancel() {
 	s.t.Helper()
 	_, err := s.e.Operator(nil).Cancel(s.ctx, operate.Cancellation{Key: doc("a"), By: "ann"})
@@ -147,6 +171,15 @@ var explained = []lookingAt{
 		})
 		s.send(put(0, "a", 2))
 		s.wait(7 * time.Second)
+	}},
+	{"sent while its sink is away, and not decoded yet", operate.StateAway, func(s *scene) { s.away("a") }},
+	{"committed before its sink went away", operate.StateAway, func(s *scene) {
+		s.settled(1)
+		s.away("a")
+	}},
+	{"pending when its sink went away", operate.StateOpen, func(s *scene) {
+		s.send(put(0, "a", 2))
+		s.away("c")
 	}},
 	{"behind a dead version that may be in the sink", operate.StateBlocked, func(s *scene) {
 		beside(s, sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, 9)
@@ -262,6 +295,7 @@ func (s *scene) explain() operate.Explanation {
 var (
 	ulids = regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`)
 	paces = regexp.MustCompile(`[0-9.]+ documents a second`)
+	opens = regexp.MustCompile(`is claimed before \S+`)
 )
 
 func TestExplainTellsTheTruthInEveryState(t *testing.T) {
@@ -284,8 +318,8 @@ func TestExplainTellsTheTruthInEveryState(t *testing.T) {
 				for _, l := range x.Letters {
 					fmt.Fprintf(&got, "dead       v%s, %s, %s\n", l.Version, l.Reason, l.State)
 				}
-				fmt.Fprintf(&got, "\n%s\n", paces.ReplaceAllString(
-					ulids.ReplaceAllString(x.Sentence, "FLIGHT"), "N documents a second"))
+				fmt.Fprintf(&got, "\n%s\n", opens.ReplaceAllString(paces.ReplaceAllString(
+					ulids.ReplaceAllString(x.Sentence, "FLIGHT"), "N documents a second"), "is claimed before T."))
 				if x.State != c.state {
 					t.Errorf("it is %s, want %s:\n%s", x.State, c.state, got.String())
 				}
