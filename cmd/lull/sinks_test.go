@@ -65,3 +65,30 @@ func TestCommandsReachASinkWithTheSecretOfItsSettings(t *testing.T) {
 		})
 	}
 }
+
+// After a rollover an alias names several indices, and a delete would leave a copy in the others:
+// doctor says so before it sends anything.
+func TestDoctorRefusesAnAliasOfSeveralIndices(t *testing.T) {
+	t.Parallel()
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/":
+			_, _ = io.WriteString(w, `{"version":{"number":"2.19.3"}}`)
+		case "/_mget":
+			_, _ = io.WriteString(w, `{"docs":[{"error":{"type":"illegal_argument_exception","reason":`+
+				`"alias [content] has more than one index associated with it [c-2, c-1], can't execute a single index op"}}]}`)
+		case "/_bulk":
+			t.Error("something was written")
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			_, _ = io.WriteString(w, `{"acknowledged":true}`)
+		}
+	}))
+	t.Cleanup(engine.Close)
+	s := start(t, nil, "--sink", engine.URL, "--events", write(t), "--speed", "100")
+	a := s.ask("doctor")
+	a.want(t, "doctor", exitFailed, "1 of 5 checks")
+	if !strings.Contains(a.out, "of several indices: let it name one") {
+		t.Errorf("doctor said %s", a.out)
+	}
+}

@@ -248,8 +248,8 @@ func TestRealServerKeepsForeignDocumentsOut(t *testing.T) {
 	}
 }
 
-// What a copy of a document relies on: a sample can be read back, a copy with its own fence is
-// applied while nothing newer is there, and is refused then, gone or not.
+// What a copy of a document relies on: a copy with its own fence is applied while nothing newer is
+// there, and is refused then. A sample may be gone, and a read knows.
 func TestRealServerTakesACopyWhileNothingIsNewer(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)

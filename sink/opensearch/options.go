@@ -2,6 +2,7 @@ package opensearch
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -109,10 +110,20 @@ func parseURL(text string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
+// dial makes a connection that drops what it has not sent when it is closed. A server that stalls
+// would otherwise get the whole of a request after we hung up, and apply it.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext(ctx, network, address)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // where it cannot be set, fences and leases have to do
+	}
+	return conn, err
+}
+
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext,
+		DialContext:         dial,
 		TLSHandshakeTimeout: dialTimeout,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 8,

@@ -1,0 +1,54 @@
+package opensearch
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+)
+
+// A server that stalls has not read the request when we hang up. What is still on our side is
+// dropped then, so that the server never gets the whole of it.
+func TestHangingUpDropsWhatIsNotSent(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20 // less than our side buffers, more than a server does that reads nothing
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err == nil {
+			accepted <- conn
+		}
+		close(accepted)
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	// The request is written, as far as we can tell: it is in the kernel's hands.
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { cancel() },
+	})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+listener.Addr().String(),
+		strings.NewReader(strings.Repeat("x", size)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := newTransport()
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(req)
+	if err == nil {
+		resp.Body.Close()
+		t.Fatal("a server that says nothing has answered")
+	}
+	server := <-accepted
+	defer server.Close()
+	if n, _ := io.Copy(io.Discard, server); n >= size {
+		t.Errorf("the server got %d bytes, which is the whole request", n)
+	}
+}
