@@ -98,6 +98,15 @@ type Sampler interface {
 	Sample(ctx context.Context, c event.Collection) (event.DocID, bool, error)
 }
 
+// Marker is a Reader that reads the marks of many documents at once. A Reader may be one, so that
+// comparing a collection with its rows takes one request for a hundred documents.
+type Marker interface {
+	// Marks returns what lull wrote beside each document, as it is now and without its content, in
+	// the order asked. A document that is missing, or is not lull's, is the zero Stored. One whose
+	// mark cannot be read has its Doc only.
+	Marks(ctx context.Context, docs []event.DocID) ([]Stored, error)
+}
+
 // Query is a plain search.
 type Query struct {
 	Text       string

@@ -95,20 +95,44 @@ func storedOf(s sink.Stored, found bool) stored {
 	return stored{shard.InSink{Key: k, Fence: s.Fence}, err != nil}
 }
 
-// copies is what the sink holds of some documents, one request each.
+// copies is what the sink holds of some documents: in one request where it can tell the marks of
+// many at once.
 func (l Looker) copies(ctx context.Context, docs []shard.DocID) ([]stored, error) {
 	out := make([]stored, len(docs))
-	err := l.Parallel.Try(maxParallel, len(docs), func(i int) error {
-		var found bool
-		s, err := backoff.Get(ctx, l.Clock, func() (s sink.Stored, err error) {
+	ask := func(f func(ctx context.Context) error) error {
+		return backoff.Do(ctx, l.Clock, func() error {
 			call, cancel := l.Clock.Deadline(ctx, l.Config.Index.SinkDeadline)
 			defer cancel()
-			s, found, err = l.Reader.Get(call, docs[i])
-			return s, err
+			return f(call)
 		})
-		out[i] = storedOf(s, found)
-		return err
-	})
+	}
+	many, ok := l.Reader.(sink.Marker)
+	var err error
+	switch {
+	case len(docs) == 0:
+	case ok:
+		err = ask(func(ctx context.Context) error {
+			marks, err := many.Marks(ctx, docs)
+			if err == nil && len(marks) != len(docs) {
+				err = backoff.Permanent(fmt.Errorf("%d marks of %d documents", len(marks), len(docs)))
+			}
+			for i := 0; i < len(docs) && err == nil; i++ {
+				out[i] = storedOf(marks[i], marks[i].Doc != "")
+			}
+			return err
+		})
+	default:
+		err = l.Parallel.Try(maxParallel, len(docs), func(i int) error {
+			return ask(func(ctx context.Context) error {
+				s, found, err := l.Reader.Get(ctx, docs[i])
+				if err != nil {
+					return fmt.Errorf("%s: %w", docs[i], err)
+				}
+				out[i] = storedOf(s, found)
+				return nil
+			})
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read sink %s: %w", l.SinkName, err)
 	}

@@ -51,9 +51,50 @@ const severalIndices = "has more than one index associated with it"
 // Get returns the document as it is now, refreshed or not; false also where the index is missing or
 // lull did not write the document.
 func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, error) {
-	index, ok := s.names.index(doc.Collection())
-	if !ok {
-		return sink.Stored{}, false, nil
+	sources, err := s.sources(ctx, []shard.DocID{doc}, true)
+	if err != nil || sources[0] == nil {
+		return sink.Stored{}, false, err
+	}
+	return unseal(doc, sources[0])
+}
+
+// Marks returns what lull wrote beside documents, as it is now, refreshed or not.
+func (s *Sink) Marks(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
+	sources, err := s.sources(ctx, docs, []string{sink.MetaField})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]sink.Stored, len(docs))
+	for i, source := range sources {
+		if source == nil {
+			continue
+		}
+		stored, ok, err := unseal(docs[i], source)
+		switch {
+		case err != nil:
+			out[i].Doc = docs[i]
+		case ok:
+			stored.Document = nil
+			out[i] = stored
+		}
+	}
+	return out, nil
+}
+
+// sources are the bodies of documents, or the parts of them that are asked for; nil for one that is
+// missing.
+func (s *Sink) sources(ctx context.Context, docs []shard.DocID, parts any) ([]json.RawMessage, error) {
+	out := make([]json.RawMessage, len(docs))
+	var asked []object
+	var at []int
+	for i, doc := range docs {
+		if index, ok := s.names.index(doc.Collection()); ok {
+			asked = append(asked, object{"_index": index, "_id": doc.ID(), "_source": parts})
+			at = append(at, i)
+		}
+	}
+	if len(asked) == 0 {
+		return out, nil
 	}
 	var answer struct {
 		Docs []struct {
@@ -63,29 +104,29 @@ func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, err
 		} `json:"docs"`
 	}
 	// _mget takes the id in the body, where no path cleaning can touch it.
-	err := s.ask(ctx, http.MethodPost, "/_mget", object{"docs": []object{{"_index": index, "_id": doc.ID()}}}, &answer)
-	if err != nil {
-		return sink.Stored{}, false, fmt.Errorf("get document: %w", err)
+	if err := s.ask(ctx, http.MethodPost, "/_mget", object{"docs": asked}, &answer); err != nil {
+		return nil, fmt.Errorf("get document: %w", err)
 	}
-	if len(answer.Docs) != 1 {
-		return sink.Stored{}, false, errors.New("get document: opensearch: the answer does not fit the request")
+	if len(answer.Docs) != len(asked) {
+		return nil, errors.New("get document: opensearch: the answer does not fit the request")
 	}
-	d := answer.Docs[0]
-	if d.Error != nil && strings.Contains(d.Error.Reason, severalIndices) {
-		return sink.Stored{}, false, fmt.Errorf(
-			"get document: opensearch: the alias %s is of several indices: let it name one", index)
-	}
-	if d.Error != nil && d.Error.Type != "index_not_found_exception" {
-		err := fmt.Errorf("get document: opensearch: %s", d.Error.reason())
-		if d.Error.Type == "security_exception" {
-			err = errors.Join(err, sink.ErrDenied)
+	for i, d := range answer.Docs {
+		if d.Error != nil && strings.Contains(d.Error.Reason, severalIndices) {
+			return nil, fmt.Errorf("get document: opensearch: the alias %s is of several indices: let it name one",
+				asked[i]["_index"])
 		}
-		return sink.Stored{}, false, err
+		if d.Error != nil && d.Error.Type != "index_not_found_exception" {
+			err := fmt.Errorf("get document: opensearch: %s", d.Error.reason())
+			if d.Error.Type == "security_exception" {
+				err = errors.Join(err, sink.ErrDenied)
+			}
+			return nil, err
+		}
+		if d.Found {
+			out[at[i]] = append(json.RawMessage{}, d.Source...) // not nil: an index may keep no bodies
+		}
 	}
-	if !d.Found {
-		return sink.Stored{}, false, nil
-	}
-	return unseal(doc, d.Source)
+	return out, nil
 }
 
 func unseal(doc shard.DocID, source []byte) (sink.Stored, bool, error) {
@@ -184,9 +225,10 @@ func (s *Sink) allOf(ctx context.Context, c shard.Collection, f func(sink.Stored
 			return fmt.Errorf("read all of %s: %w", c, err)
 		}
 		for _, hit := range h.Hits.Hits {
-			stored, ok, err := unseal(shard.DocID(string(c)+"#"+hit.ID), hit.Source)
+			doc := shard.DocID(string(c) + "#" + hit.ID)
+			stored, ok, err := unseal(doc, hit.Source)
 			if err != nil {
-				return err
+				return fmt.Errorf("%s: %w", doc, err)
 			}
 			if !ok {
 				continue

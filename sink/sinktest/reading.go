@@ -42,6 +42,7 @@ var reading = []duty{
 		}
 		sorted(t, b.all(t), ops)
 	}},
+	{"marks are what was written beside documents, where they can be read", always, marks},
 	{"all of an empty sink", always, func(t *testing.T, b *bundle) {
 		if got := b.all(t); len(got) != 0 {
 			t.Errorf("read %+v", got)
@@ -128,5 +129,33 @@ func sorted(t *testing.T, got []sink.Stored, ops []sink.Op) {
 			t.Fatalf("document %d is %q, want %q", i, got[i].Doc, want[i].Doc)
 		}
 		equal(t, got[i], want[i])
+	}
+}
+
+func marks(t *testing.T, b *bundle) {
+	m, ok := b.sink.(sink.Marker)
+	if !ok {
+		return // a Reader need not be one
+	}
+	there, gone := put(docID("content", "there"), 1, `{"n":1}`), put(docID("content", "gone"), 1, `{}`)
+	b.apply(t, there, gone)
+	b.apply(t, del(gone.Doc, 2))
+	docs := []event.DocID{docID("no-such-collection", "x"), there.Doc, docID("content", "missing"), gone.Doc, there.Doc}
+	got, err := m.Marks(t.Context(), docs)
+	if err != nil || len(got) != len(docs) {
+		t.Fatalf("got %d marks of %d documents, %v", len(got), len(docs), err)
+	}
+	want := there.Meta().Stored(there.Doc, nil)
+	for i, s := range got {
+		switch {
+		case docs[i] != there.Doc && s.Doc != "":
+			t.Errorf("%s: got %+v, want nothing", docs[i], s)
+		case docs[i] == there.Doc && (s.Key != want.Key || s.Version != want.Version || s.Fence != want.Fence ||
+			s.Document != nil):
+			t.Errorf("got %+v, want %+v", s, want)
+		}
+	}
+	if got, err := m.Marks(t.Context(), nil); err != nil || len(got) != 0 {
+		t.Errorf("no documents: got %+v, %v", got, err)
 	}
 }

@@ -59,6 +59,7 @@ type SinkCounts struct{ Requests, Ops, Applied, Newer, Pings int64 }
 var (
 	_ sink.Sink   = (*Sink)(nil)
 	_ sink.Reader = (*Sink)(nil)
+	_ sink.Marker = (*Sink)(nil)
 
 	_ sink.Sampler = (*Sink)(nil)
 )

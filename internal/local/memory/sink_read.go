@@ -28,6 +28,20 @@ func (s *Sink) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool, err
 	return copyOf(d.Stored), true, nil
 }
 
+// Marks returns what was written beside the documents.
+func (s *Sink) Marks(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
+	out := make([]sink.Stored, len(docs))
+	for i, doc := range docs {
+		stored, _, err := s.Get(ctx, doc)
+		if err != nil {
+			return nil, err
+		}
+		stored.Document = nil
+		out[i] = stored
+	}
+	return out, nil
+}
+
 // All calls f on a snapshot.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	for _, d := range s.snapshot("") {
