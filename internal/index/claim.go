@@ -56,7 +56,7 @@ func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*do
 func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	e := d.newest()
 	m := t.message(e)
-	d.body, d.fault, d.faultFor, d.reference, d.unloaded = nil, "", "", nil, ""
+	d.body, d.fault, d.faultFor, d.reference, d.unloaded, d.loadAfter = nil, "", "", nil, "", 0
 	// The manifest keeps the message as received. It decodes as it did for receive, unless the
 	// settings changed since.
 	results := t.h.Sources.DecodeContext(ctx, *m)
@@ -117,7 +117,7 @@ func (t *turn) fetch(ctx context.Context, docs []*document) (ready []*document) 
 	}
 	t.finishAll(len(unloaded), func(i int) func() {
 		d := unloaded[i]
-		return t.release(ctx, d, d.newest(), "payload: "+d.unloaded, 0, false)
+		return t.release(ctx, d, d.newest(), "payload: "+d.unloaded, d.loadAfter, false)
 	})
 	return ready
 }
@@ -159,7 +159,8 @@ func (t *turn) loadReference(ctx context.Context, d *document) error {
 		return err
 	case fault.Missing && t.now() < e.Admitted.Add(t.h.Config.Payload.MissingWait):
 		// What was removed after this event has a delete on its way, which supersedes it.
-		d.unloaded = "it is not there: a delete may be on its way"
+		// The delete has a flight of its own, so nobody waits for these tries: they are few.
+		d.unloaded, d.loadAfter = "it is not there: a delete may be on its way", t.now().Sub(e.Admitted)/2
 	default:
 		d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(deadletter.Payload)
 	}

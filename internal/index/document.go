@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/flight"
@@ -38,10 +39,11 @@ type document struct {
 	lease     shard.Lease
 	body      []byte
 	version   string
-	reference *event.Event // its payload is a reference, loaded under the lease; nil where the message has it
-	unloaded  string       // why the payload is not there now, "" where it is
-	fault     string       // the document can never be made: reject without asking the sink
-	faultFor  string       // the dead letter's reason for it
+	reference *event.Event  // its payload is a reference, loaded under the lease; nil where the message has it
+	unloaded  string        // why the payload is not there now, "" where it is
+	loadAfter time.Duration // how long to wait before it is loaded again, at least
+	fault     string        // the document can never be made: reject without asking the sink
+	faultFor  string        // the dead letter's reason for it
 }
 
 // newest is the newest version that is left, nil for none.

@@ -144,6 +144,9 @@ func TestARemovedPayloadWaitsForItsDelete(t *testing.T) {
 				if waited := b.Config.Payload.MissingWait; len(l) > 0 && l[0].Died.Sub(began) < waited {
 					b.Errorf("dead after %s, want it to wait for %s", l[0].Died.Sub(began), waited)
 				}
+				if n := len(b.Notes.Of(journal.Claimed)); n > 20 {
+					b.Errorf("%d claims: each try costs two writes of the row", n)
+				}
 				if r := b.Row(doc("a")); r.Refusals != 0 {
 					b.Errorf("row %+v, want no refusal counted", r)
 				}
