@@ -75,8 +75,8 @@ func (l Looker) finding(row shard.Row, c stored, quiet shard.Micros) Finding {
 	f := Finding{Row: row, Copy: c.InSink, quiet: quiet}
 	kept := shard.MicrosOf(l.Clock.Now().Add(-l.Config.Lifecycle.RowRetention))
 	f.Difference = shard.Compare(row, f.Copy, quiet, kept)
-	if c.unread && f.Difference.Drift() {
-		f.Difference = shard.OtherClass
+	if c.unread && f.Difference != shard.Busy && f.Difference != shard.Waiting {
+		f.Difference = shard.OtherClass // whatever it is: it is not what the row committed
 	}
 	return f
 }

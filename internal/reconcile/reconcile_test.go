@@ -190,6 +190,24 @@ func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
 	}
 }
 
+// A copy whose order key cannot be read is not the row's version, whatever the row says.
+func TestACopyThatCannotBeReadIsListed(t *testing.T) {
+	for _, op := range []shard.Operation{shard.Put, shard.Delete} {
+		t.Run(string(op), func(t *testing.T) {
+			usecasetest.Story(t, func(t *testing.T) {
+				b := open(t, true)
+				b.row("a", 5, op)
+				out := b.sink.Write(t.Context(), []sink.Op{{
+					Doc: usecasetest.Doc("a"), Kind: shard.Put, Fence: 1, Key: "\xff hunter2", Document: []byte(`{}`),
+				}})
+				if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{"a other_class resync"}) {
+					t.Errorf("got %v, %v (%v)", b.told(), err, out)
+				}
+			})
+		})
+	}
+}
+
 func TestADryRunSaysTheSameAndChangesNothing(t *testing.T) {
 	usecasetest.Story(t, func(t *testing.T) {
 		b := open(t, true)

@@ -295,7 +295,7 @@ func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (ne
 				flight.Live: inv.Queue(p.lanes[flight.Live].queue), flight.Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
 			},
 			Dead: inv.Queue(p.dead),
-			Sink: inv.Sink(p.sink), SinkName: p.name, Sources: e.sources.At(p.name), Config: e.cfg,
+			Sink: inv.Sink(p.sink), SinkName: p.name, Reader: e.reader(p), Sources: e.sources.At(p.name), Config: e.cfg,
 			Clock: inv.clk, Journal: inv.notes, NewToken: newToken, Jitter: mrand.Float64,
 		}
 		next, failed = h.Turn(ctx, s)

@@ -54,6 +54,12 @@ func (e *Engine) readers() iter.Seq2[string, sink.Reader] {
 	}
 }
 
+// reader is a sink that can be read back, nil for another one.
+func (e *Engine) reader(p *pipe) sink.Reader {
+	r, _ := p.sink.(sink.Reader)
+	return r
+}
+
 func (e *Engine) queueStatus(context.Context) ([]operate.QueueStatus, error) {
 	var out []operate.QueueStatus
 	for _, name := range e.order {
