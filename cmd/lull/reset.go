@@ -19,8 +19,8 @@ func (a *app) resetCommand() *cobra.Command {
 		Use: "reset KEY --to VERSION", Short: "Accept versions again that an absurd one left behind",
 		Long: "For a document whose committed version is far above all that will follow: its later versions are " +
 			"stale, and `lull explain` says so. After a reset, VERSION and all above it are new again. The sink " +
-			"keeps what it has until the upstream sends one of them, so publish the newest one again. " +
-			"Set maxVersion of the source first, or the same event may come again. " +
+			"keeps what it has until the upstream sends one of them, so publish the newest one again, a few seconds later. " +
+			"Set maxVersion of the source first, and drop the version's dead letters, or it may come again. " +
 			"Nothing is changed while the document is being written or waits for it. KEY is <collection>#<id>. Audited.",
 	}
 	reset := func(ctx context.Context, api operate.API, key shard.DocID) (operate.Resetted, error) {

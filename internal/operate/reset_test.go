@@ -32,7 +32,7 @@ func TestResetAcceptsWhatAnAbsurdVersionLeftBehind(t *testing.T) {
 		}
 		after := g.row("content#a")
 		want := before
-		want.Committed = after.Committed
+		want.Committed, want.Dead = after.Committed, before.Committed
 		if after != want || !after.Committed.IsFloor() {
 			t.Errorf("row %+v, want nothing changed but what is committed in %+v", after, before)
 		}

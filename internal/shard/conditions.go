@@ -303,8 +303,15 @@ func Raise(read Row, c InSink, quiet Micros, expires int64) Write {
 // Reset makes every version from a floor on new again, for a document whose committed version is
 // absurd (`lull reset`). Nobody works on the document, and committed is what the operator saw: a
 // newer one is never taken back. last_write stays, so that the next fence is greater than that of
-// what is in the sink. The row's age stays too.
+// what is in the sink. The row's age stays too. What is taken back counts as dead: a message or a
+// manifest which still has it does not bring it back. That of the version which the operator asks
+// for does not.
 func Reset(doc DocID, committed, floor OrderKey, now Micros) Write {
+	update := []Action{set(AttrCommitted, keyValue(floor))}
+	was, _ := committed.Parts()
+	if is, _ := floor.Parts(); is.Version != was.Version || is.Epoch != was.Epoch {
+		update = append(update, set(AttrDead, keyValue(committed)))
+	}
 	return Write{Transition: RESET, Doc: doc, Cond: []Clause{
 		known(),
 		must(AttrCommitted, Equal, keyValue(committed)),
@@ -312,7 +319,7 @@ func Reset(doc DocID, committed, floor OrderKey, now Micros) Write {
 		must(AttrPending, Absent, Value{}),
 		must(AttrClaimed, Absent, Value{}),
 		absentOr(AttrLeaseUntil, Less, timeValue(now)),
-	}, Update: []Action{set(AttrCommitted, keyValue(floor))}}
+	}, Update: update}
 }
 
 // Collect deletes a row that nobody can need any more, if it is as prune read it: see

@@ -230,7 +230,7 @@ func (r Row) reset(rl Rules, to Key) Row {
 	if rl.ResetDeletes {
 		return Row{}
 	}
-	r.Committed = to
+	r.Committed, r.Dead = to, r.Committed
 	if rl.ResetUnderLease {
 		r.Pending, r.Claimed, r.ClaimedWas = None, None, None
 		r.Owner, r.Lease = 0, false

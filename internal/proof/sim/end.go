@@ -73,7 +73,7 @@ func (w *World) lostOpen(doc shard.DocID) bool {
 
 func (o *oracle) lost(doc shard.DocID, k shard.OrderKey) bool {
 	e := o.events[idOf(doc, k)]
-	return e != nil && e.lost
+	return e != nil && e.lost || k == o.ledger(doc).forgot
 }
 
 // checkEnd says whether, with the sink healed and every dead letter redriven, every document is at

@@ -44,6 +44,8 @@ type ledger struct {
 	listed    bool // ... and lull said that the sink may hold an older version
 	writes    int  // applied
 	commits   int
+	forgot    shard.OrderKey // what an operator took back
+	resetAt   time.Duration
 	keys      []shard.OrderKey
 }
 
@@ -99,7 +101,7 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 	if w.Drop {
 		return
 	}
-	if row.Committed < old.Committed {
+	if row.Committed < old.Committed && w.Transition != shard.RESET {
 		o.violate("committed is monotone", fmt.Sprintf("%s: %s took committed from %s to %s", w.Doc, w.Transition,
 			old.Committed, row.Committed))
 	}
@@ -118,6 +120,8 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 		o.ended(v, l, old, row.LeaseUntil)
 	case shard.RAISE:
 		o.raised(l, row)
+	case shard.RESET:
+		o.resets(l, old, row)
 	}
 }
 
@@ -236,7 +240,7 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 		}
 	case sink.Applied:
 		l.open = l.open || g.open // the setting suspends promise 1
-		if op.Key < l.inSink && !o.isDead(op.Doc, l.inSink) && !l.open {
+		if op.Key < l.inSink && l.inSink != l.forgot && !o.isDead(op.Doc, l.inSink) && !l.open {
 			o.violate("the sink never goes back", fmt.Sprintf("%s: from %s (%s) to %s (%s)", op.Doc, l.inSink,
 				l.inSinkOp, op.Key, op.Kind))
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/lullhq/lull/internal/dlq"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
@@ -28,6 +29,8 @@ type Hooks struct {
 	Prune   func(*prune.Pruner)
 	// Reconcile is the command that follows a disaster.
 	Reconcile func(*reconcile.Service)
+	// Reset is the command that takes an absurd version back.
+	Reset func(*operate.Operator)
 	// Silent is a source that sends nothing again after a disaster.
 	Silent bool
 	// Strict lets no document go back although the functions run while the table is restored.

@@ -39,6 +39,7 @@ type Options struct {
 	History     bool            // keep what callers asked and heard, see [World.History]
 	Hooks       Hooks
 	Disaster    *Disaster // nil for none
+	Absurd      *Absurd   // nil for none
 }
 
 // World is a stack and everything around it.
@@ -135,6 +136,9 @@ func New(o Options) (*World, error) {
 	}
 	if o.Disaster != nil {
 		w.await(*o.Disaster)
+	}
+	if o.Absurd != nil {
+		w.plague(*o.Absurd)
 	}
 	for _, c := range o.Upstream.Objects {
 		w.after(c.At, func() { w.change(c) })

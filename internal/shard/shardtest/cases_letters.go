@@ -201,7 +201,7 @@ func resetCases() []Case {
 			ExpiresAt: expires,
 		},
 	}
-	done := with(b.base, committed(k1))
+	done := with(b.base, committed(k1), dead(k2))
 	b.add(
 		allowed("where nobody works on the document: the last write stays, for the fence", done),
 		allowed("where a lease ended", with(done, lease(at)), lease(at)),
