@@ -122,7 +122,8 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 	case len(u.left) == 0:
 		for _, e := range u.overwritten {
 			r.note(journal.Note{
-				Step: journal.OutageResync, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(m.Lane), Flight: string(s.ID),
+				Step: journal.OutageResync, Doc: e.Doc, Key: e.Key, Op: e.Op,
+				Lane: string(m.Lane), Flight: string(s.ID),
 				Detail: "its open flight was lost, and the row knows a newer version",
 			})
 		}

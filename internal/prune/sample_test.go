@@ -116,6 +116,10 @@ func (unreadable) Get(context.Context, shard.DocID) (sink.Stored, bool, error) {
 	return sink.Stored{}, false, errors.New("403: secret")
 }
 
+func (unreadable) Marks(context.Context, []shard.DocID) ([]sink.Stored, error) {
+	return nil, errors.New("403: secret")
+}
+
 // Index compares a sample twice before it counts: what is under way explains most differences.
 func TestDriftIsCountedOnTheSecondLook(t *testing.T) {
 	write := func(b *bench, s *memory.Sink, version int) {
