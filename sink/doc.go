@@ -7,10 +7,12 @@
 //
 // # A sink of your own
 //
-// A kind of sink is one package. It implements [Sink], and [Reader] and [Preparer] where it can,
-// and an init function calls [Register] with a [Kind]: the name, the options with their defaults
-// and bounds, what the sink can do, and how it is opened. The settings file, its documentation and
-// the protocol's times follow from that. Package sinktest is the suite that every sink passes.
+// A kind of sink is one package. It implements [Sink], and [Reader], [Sampler] and [Preparer] where
+// it can, and an init function calls [Register] with a [Kind]: the name, the options with their
+// defaults and bounds, what the sink can do, and how it is opened. Its table of answers says which
+// [OutcomeKind] each answer of the engine becomes: see Answers in package sinktest. The settings
+// file, its documentation and the protocol's times follow from the Kind. Package sinktest is the
+// suite that every sink passes.
 //
 // A program knows the kinds that it imports. Build your own index function (package functions),
 // your own app of package infra and, for your laptop, nothing else. The other functions take a kind

@@ -26,7 +26,7 @@ func TestTheSwarmGetsAround(t *testing.T) {
 		journal.Released, journal.Rejected, journal.OutcomeUnknown, journal.Deleted, journal.DeleteLost,
 		journal.Extended, journal.Away, journal.Slowed,
 		journal.Continued, journal.Ended, journal.CircuitOpened, journal.CircuitClosed, journal.RowRefused,
-		journal.Unreachable, journal.Parked, journal.Dropped,
+		journal.Unreachable, journal.Parked, journal.Dropped, journal.SinkConfiguration,
 		journal.Returned, journal.Redriven, journal.Enqueued, journal.Conflict, journal.Blocked,
 	}
 	writes := []string{
