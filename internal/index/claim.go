@@ -27,10 +27,12 @@ func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*do
 		references < maxParallel; {
 		part := rest[:min(maxParallel, len(rest))]
 		rest = rest[len(part):]
+		t.decode(ctx, part)
 		errs := make([]error, len(part))
 		t.h.Parallel.Each(maxParallel, len(part), func(i int) {
 			errs[i] = t.apart(part[i], func() error { return t.prepareOne(ctx, part[i]) })
 		})
+		t.forget(rest)
 		for i, d := range part {
 			t.lost("load the message", d.id, errs[i])
 			later := t.now().Add(t.delay(t.state.Turn))
@@ -59,7 +61,7 @@ func (t *turn) prepareOne(ctx context.Context, d *document) error {
 	d.body, d.fault, d.faultFor, d.reference, d.unloaded, d.loadAfter = nil, "", "", nil, "", 0
 	// The manifest keeps the message as received. It decodes as it did for receive, unless the
 	// settings changed since.
-	results := t.h.Sources.DecodeContext(ctx, *m)
+	results := t.results(ctx, e)
 	invalid := results[min(e.Index, len(results)-1)].Invalid
 	if invalid != nil && invalid.Transient() {
 		return invalid.Err

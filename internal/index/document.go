@@ -58,7 +58,7 @@ func (d *document) newest() *held {
 
 // load groups what is left by document. Documents keep the manifest's order.
 func (t *turn) load(m *flight.Manifest) {
-	t.manifest, t.records = m, make([]recordState, len(m.Records))
+	t.manifest, t.records, t.decoded = m, make([]recordState, len(m.Records)), map[int]*decoded{}
 	index := map[shard.DocID]*document{}
 	item := 0
 	for r := range m.Records {

@@ -131,6 +131,7 @@ type turn struct {
 	left        flight.Remaining
 	manifest    *flight.Manifest
 	records     []recordState
+	decoded     map[int]*decoded // by record
 	docs        []*document
 	wake        shard.Micros // the earliest reason to look again
 	health      shard.Row

@@ -2,8 +2,10 @@ package index_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,5 +174,35 @@ func TestAPanicDoesNotEndAnOutageTurn(t *testing.T) {
 			b.Errorf("done %v, %d requests, want the flight to go on after one", s.Done, together)
 		}
 		b.Noted(journal.Panicked, 1)
+	})
+}
+
+// counted counts how often a message is decoded.
+type counted struct {
+	index.Source
+	n *atomic.Int32
+}
+
+func (c counted) DecodeContext(ctx context.Context, m queue.Message) []event.Result {
+	c.n.Add(1)
+	return c.Source.DecodeContext(ctx, m)
+}
+
+// A message of hundreds of events was decoded as often in every turn.
+func TestAMessageOfManyEventsIsDecodedOnceInATurn(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		var n atomic.Int32
+		b.sources = counted{b.Sources, &n}
+		var records []string
+		for i := range 300 {
+			records = append(records, fmt.Sprintf(`{"basicProperties":{},"data":%q}`,
+				base64.StdEncoding.EncodeToString([]byte(put(fmt.Sprint(i), 1)))))
+		}
+		s := b.hold(`{"rmqMessagesByQueue":{"q::/":[` + strings.Join(records, ",") + `]}}`)
+		s = b.turn(s)
+		b.Noted(journal.Committed, 300)
+		if got := n.Load(); got != 1 || !s.Done {
+			b.Errorf("decoded %d times, done %v; want once", got, s.Done)
+		}
 	})
 }
