@@ -18,8 +18,8 @@ import (
 )
 
 // world is a table and a bucket in memory, and a scheduler: of those who park and drop dead
-// letters one makes a call at a time, whichever the seed says. An answer may be lost, and the caller
-// killed.
+// letters one makes a call at a time, whichever the seed says. An answer may be lost, and the
+// caller killed.
 type world struct {
 	dice    *rand.Rand
 	items   map[shard.DocID]item

@@ -88,9 +88,11 @@ func (e *Engine) saveRows(ctx context.Context, enc *json.Encoder) error {
 type savedLetter struct {
 	deadletter.Letter
 	Base64 []byte `json:",omitempty"` // the body, where it is not UTF-8
+	Shared bool   `json:",omitempty"` // body and attributes are those of an earlier line with its hash
 }
 
 func (e *Engine) saveLetters(ctx context.Context, enc *json.Encoder) error {
+	written := map[string]bool{} // messages, by their hashes
 	return pages(func(cursor string) (string, error) {
 		facts, next, err := e.Letters.List(ctx, deadletter.Filter{}, cursor, statePage)
 		if err != nil {
@@ -106,9 +108,13 @@ func (e *Engine) saveLetters(ctx context.Context, enc *json.Encoder) error {
 			}
 			l.Key = shard.OrderKey(l.Key.String()) // a packed key is not UTF-8
 			s := savedLetter{Letter: l}
-			if !utf8.ValidString(l.Body) {
+			switch {
+			case written[l.Hash]:
+				s.Body, s.Attributes, s.Shared = "", nil, true
+			case !utf8.ValidString(l.Body):
 				s.Body, s.Base64 = "", []byte(l.Body)
 			}
+			written[l.Hash] = true
 			if err := enc.Encode(s); err != nil {
 				return "", err
 			}
@@ -205,8 +211,19 @@ func (e *Engine) loadLetter(ctx context.Context, line []byte) error {
 		return err
 	}
 	l := s.Letter
-	if s.Base64 != nil {
+	switch {
+	case s.Base64 != nil:
 		l.Body = string(s.Base64)
+	case s.Shared:
+		others, err := e.Letters.Message(ctx, l.Hash)
+		if err != nil || len(others) == 0 {
+			return errors.Join(err, fmt.Errorf("dead letter %s: no line before it has its message", l.ID))
+		}
+		other, _, err := e.Letters.Get(ctx, others[0].ID)
+		if err != nil {
+			return err
+		}
+		l.Body, l.Attributes = other.Body, other.Attributes
 	}
 	k, err := loadKey(l.Key)
 	if err != nil {

@@ -2,6 +2,7 @@ package dev
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
@@ -218,6 +220,48 @@ func TestADeadLetterThatIsNotUTF8GoesOnByteForByteAndForNobodyElseToRead(t *test
 		info, err := os.Stat(filepath.Join(l.dir, lettersFile))
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, error %v, want a file that only its owner reads", info.Mode(), err)
+		}
+	})
+}
+
+// A6: a message of many dead letters is in the data folder once.
+func TestDeadLettersOfOneMessageAreSavedWithIt(t *testing.T) {
+	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
+		const n = 20
+		key, err := shard.ParseOrderKey("e010,i0512345,-,01763654400123456,9f86d081884c7d65")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := queue.Message{
+			ID: "m", Body: strings.Repeat("a long message ", 1000), Sent: time.Now(),
+			Attributes: map[string]queue.Attribute{"x": queue.Text("y")},
+		}
+		l.live(t, nil, func(e *Engine) {
+			for i := range n {
+				doc := shard.DocID(fmt.Sprint("content#", i))
+				dead := deadletter.New(m, deadletter.RejectedBySink, "", doc, key, i, time.Now())
+				if _, err := e.Letters.Park(t.Context(), dead); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		for range 2 {
+			info, err := os.Stat(filepath.Join(l.dir, lettersFile))
+			if err != nil || info.Size() > int64(2*len(m.Body)) {
+				t.Fatalf("%d dead letters of a message of %d bytes take %d, error %v", n, len(m.Body), info.Size(), err)
+			}
+			l.live(t, nil, func(e *Engine) {
+				all, _, err := e.Letters.List(t.Context(), deadletter.Filter{}, "", 100)
+				if err != nil || len(all) != n {
+					t.Fatalf("%d dead letters, error %v, want %d", len(all), err, n)
+				}
+				for _, f := range all {
+					got, _, err := e.Letters.Get(t.Context(), f.ID)
+					if err != nil || got.Body != m.Body || got.Attributes["x"].String != "y" {
+						t.Errorf("got %d bytes %v, error %v", len(got.Body), got.Attributes, err)
+					}
+				}
+			})
 		}
 	})
 }
