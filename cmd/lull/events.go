@@ -86,7 +86,7 @@ func (r *resyncInput) line() ([]byte, error) {
 	for {
 		var line []byte
 		part, err := r.in.ReadSlice('\n')
-		for ; err == bufio.ErrBufferFull && len(line) < feed.MaxLine; part, err = r.in.ReadSlice('\n') {
+		for ; errors.Is(err, bufio.ErrBufferFull) && len(line) < feed.MaxLine; part, err = r.in.ReadSlice('\n') {
 			line = append(line, part...)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {

@@ -333,7 +333,8 @@ func TestExplainHasAnExitCodeForEveryState(t *testing.T) {
 	t.Parallel()
 	codes := map[operate.State]int{
 		operate.StateDead: exitLetters, operate.StateNobody: exitMissing, operate.StateBlocked: exitWrong,
-		operate.StateFarAhead: exitWrong, operate.StateReset: exitWrong, operate.StateSinkLost: exitWrong, operate.StateSinkOlder: exitWrong,
+		operate.StateFarAhead: exitWrong, operate.StateReset: exitWrong, operate.StateSinkLost: exitWrong,
+		operate.StateSinkOlder: exitWrong,
 		operate.StateSinkNewer: exitWrong, operate.StateSinkKept: exitWrong, operate.StateUnreadable: exitWrong,
 		operate.StateConfigured: exitWrong,
 	}

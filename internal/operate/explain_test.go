@@ -203,7 +203,8 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 				row: tt.row, health: tt.health, letters: tt.letters, now: shard.MicrosOf(now), timing: timing,
 				held: []Held{{OrderKey: tt.row.Pending.String(), Due: now}},
 				sink: sinkAnswer{
-					found: tt.row.CommittedOp == shard.Put, key: tt.row.Committed, version: tt.row.Committed.VersionText(),
+					found: tt.row.CommittedOp == shard.Put, key: tt.row.Committed,
+					version: tt.row.Committed.VersionText(),
 				},
 			}
 			state, got := e.verdict()

@@ -292,7 +292,8 @@ func TestWrongOrdersChangeNothing(t *testing.T) {
 		if _, err := api.Drop(t.Context(), operate.LetterOrder{By: "ann"}); !errors.Is(err, operate.ErrInput) {
 			t.Errorf("drop of everything, unsaid: %v, want ErrInput", err)
 		}
-		if _, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#a"}); !errors.Is(err, operate.ErrInput) {
+		_, err := api.Cancel(t.Context(), operate.Cancellation{Key: "content#a"})
+		if !errors.Is(err, operate.ErrInput) {
 			t.Errorf("cancel by nobody: %v, want ErrInput", err)
 		}
 		if list, err := api.Letters(t.Context(), operate.LetterFilter{}); err != nil || len(list) != 1 ||
@@ -332,8 +333,8 @@ func TestCancelParksThePendingVersion(t *testing.T) {
 			t.Errorf("row %+v, want it dead", r)
 		}
 		for _, doc := range []shard.DocID{"content#a", "content#nobody"} {
-			if _, err := api.Cancel(t.Context(), operate.Cancellation{Key: doc, By: "ann"}); !errors.Is(err, operate.ErrNotFound) ||
-				!strings.Contains(err.Error(), "nothing is pending") {
+			_, err := api.Cancel(t.Context(), operate.Cancellation{Key: doc, By: "ann"})
+			if !errors.Is(err, operate.ErrNotFound) || !strings.Contains(err.Error(), "nothing is pending") {
 				t.Errorf("cancel %s: %v, want ErrNotFound", doc, err)
 			}
 		}
@@ -347,7 +348,8 @@ func TestScheduledEventsAreCountedAndCancelled(t *testing.T) {
 		for i, body := range []string{put("a", 5), put("b", 1)} {
 			e := g.event(body)
 			err := g.Schedule.Put(t.Context(), schedule.Item{
-				ID: fmt.Sprint(i), Doc: e.Doc, Key: e.Key, NotBefore: when, Sink: "search", Lane: flight.Live, Body: body,
+				ID: fmt.Sprint(i), Doc: e.Doc, Key: e.Key, NotBefore: when, Sink: "search", Lane: flight.Live,
+				Body: body,
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -206,7 +206,8 @@ func (o *Operator) scheduled(ctx context.Context, key shard.DocID) (list []Sched
 		}
 		for _, it := range items {
 			list = append(list, ScheduledEvent{
-				Version: it.Key.VersionText(), OrderKey: it.Key.String(), NotBefore: it.NotBefore, MessageID: it.MessageID,
+				Version: it.Key.VersionText(), OrderKey: it.Key.String(), NotBefore: it.NotBefore,
+				MessageID: it.MessageID,
 			})
 		}
 		if next == "" || len(list) >= maxCount || pages == maxPages {

@@ -85,7 +85,8 @@ func States() []Meaning {
 // Wrong reports that the document does not become right by itself: somebody has to act.
 func (s State) Wrong() bool {
 	switch s {
-	case StateConfigured, StateBlocked, StateFarAhead, StateReset, StateSinkLost, StateSinkOlder, StateSinkNewer, StateSinkKept, StateUnreadable:
+	case StateConfigured, StateBlocked, StateFarAhead, StateReset, StateSinkLost, StateSinkOlder, StateSinkNewer,
+		StateSinkKept, StateUnreadable:
 		return true
 	}
 	return false

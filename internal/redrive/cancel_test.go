@@ -154,7 +154,8 @@ func TestCancelTakesTheNextScheduledEvent(t *testing.T) {
 		late, soon := b.plan(4), b.plan(3)
 		for _, want := range []schedule.Item{soon, late} {
 			f, err := b.service.CancelScheduled(b.Context(), "content#1", "ann")
-			if err != nil || f.Key != want.Key || f.Reason != deadletter.Cancelled || f.Lane != "bulk" || f.Sink != "search" {
+			if err != nil || f.Key != want.Key || f.Reason != deadletter.Cancelled || f.Lane != "bulk" ||
+				f.Sink != "search" {
 				b.Fatalf("cancel: %+v, error %v", f, err)
 			}
 			if l, err := b.service.Show(b.Context(), f.ID); err != nil || l.Body != want.Body || l.Detail != "by ann" ||
@@ -238,7 +239,8 @@ func TestCancelOfAScheduledEventGoesOnAfterALostAnswer(t *testing.T) {
 					} else if err != nil || f.Key != it.Key {
 						b.Errorf("again: %+v, %v", f, err)
 					}
-					if r := b.Row(it.Doc); r.Dead != it.Key || b.schedule.Len() != 0 || len(b.list(redrive.Selection{})) != 1 {
+					if r := b.Row(it.Doc); r.Dead != it.Key || b.schedule.Len() != 0 ||
+						len(b.list(redrive.Selection{})) != 1 {
 						b.Errorf("row %+v, %d scheduled", r, b.schedule.Len())
 					}
 				})

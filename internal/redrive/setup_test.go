@@ -44,10 +44,11 @@ func play(t *testing.T, story func(b *bench)) {
 func setup(t *testing.T) *bench {
 	t.Helper()
 	clk := clock.System{}
-	b := &bench{flights: memory.NewFlights(clk), schedule: memory.NewSchedule(), Rig: usecasetest.Open(t, func(c *config.Config) {
+	b := &bench{flights: memory.NewFlights(clk), schedule: memory.NewSchedule()}
+	b.Rig = usecasetest.Open(t, func(c *config.Config) {
 		c.Sources["arrival"] = config.Source{Kind: "native", NoVersion: config.NoVersionArrival}
 		c.DefaultSource = "native"
-	})}
+	})
 	retention := 60 * 24 * time.Hour
 	b.dead = b.Queue("lull-search-dead", retention)
 	b.live = b.Queue("lull-search-live", retention)

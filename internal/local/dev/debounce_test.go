@@ -401,7 +401,8 @@ func TestACancelledEventIsNotWrittenWhateverPruneDoesMeanwhile(t *testing.T) {
 				s.settle()
 				s.wait(time.Until(when) - 16*time.Minute)
 				cancel := func() error {
-					_, err := s.e.Operator(nil).Cancel(s.ctx, operate.Cancellation{Key: doc("a"), Scheduled: true, By: "ann"})
+					c := operate.Cancellation{Key: doc("a"), Scheduled: true, By: "ann"}
+					_, err := s.e.Operator(nil).Cancel(s.ctx, c)
 					return err
 				}
 				answers := make(chan error, 1)

@@ -265,8 +265,9 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 		h := receive.Handler{
 			Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(l)),
 			Ingest: inv.Queue(e.copies.watch(p, l)), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule),
-			Sources: e.sources.At(p.name), Config: e.cfg, Sink: p.name, Lane: l.name, Clock: inv.clk, Journal: inv.notes,
-			NewID: e.newID,
+			Sources: e.sources.At(p.name), Config: e.cfg, Sink: p.name, Lane: l.name, Clock: inv.clk,
+			Journal: inv.notes,
+			NewID:   e.newID,
 		}
 		failed = h.Handle(ctx, batch)
 	})

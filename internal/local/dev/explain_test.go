@@ -157,7 +157,8 @@ var explained = []lookingAt{
 		s.wait(7 * time.Second)
 	}},
 	{"the index is not configured for it", operate.StateConfigured, func(s *scene) {
-		beside(s, sink.Outcome{Kind: sink.Configuration, Status: 404, Apart: true, Reason: "index_not_found_exception"}, 9)
+		missing := "index_not_found_exception"
+		beside(s, sink.Outcome{Kind: sink.Configuration, Status: 404, Apart: true, Reason: missing}, 9)
 		s.wait(7 * time.Second)
 	}},
 	{"refused", operate.StateRefused, func(s *scene) {
@@ -167,7 +168,8 @@ var explained = []lookingAt{
 	{"in front of an unhealthy sink", operate.StateOpen, func(s *scene) {
 		s.settled(1)
 		s.sink.SetRule(func(sink.Op) (memory.Answer, bool) {
-			return memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429, RetryAfter: time.Minute}}, true
+			o := sink.Outcome{Kind: sink.Throttled, Status: 429, RetryAfter: time.Minute}
+			return memory.Answer{Outcome: o}, true
 		})
 		s.send(put(0, "a", 2))
 		s.wait(7 * time.Second)
@@ -274,7 +276,8 @@ var explained = []lookingAt{
 	{"sent, and not received yet", operate.StateNobody, func(s *scene) { s.send(put(0, "a", 1)) }},
 	{"its row is of a newer build", operate.StateUnreadable, func(s *scene) {
 		_, err := s.e.Shards.Write(s.ctx, shard.Write{Doc: doc("a"), Update: []shard.Action{{
-			Verb: shard.Set, Attr: shard.AttrSchema, Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},
+			Verb: shard.Set, Attr: shard.AttrSchema,
+			Val: shard.Value{Kind: shard.KindNumber, Num: shard.SchemaVersion + 1},
 		}}})
 		if err != nil {
 			s.t.Fatal(err)

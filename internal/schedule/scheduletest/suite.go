@@ -186,9 +186,10 @@ func lists(t *testing.T, r *run) {
 			soon.Doc: {soon, late}, other.Doc: {other}, soon.Doc + "-none": nil, "": {soon, other, late},
 		} {
 			var got []schedule.Item
-			for _, it := range storetest.Walk(t, limit, func(cursor string, limit int) ([]schedule.Item, string, error) {
+			list := func(cursor string, limit int) ([]schedule.Item, string, error) {
 				return r.List(t.Context(), doc, cursor, limit)
-			}) {
+			}
+			for _, it := range storetest.Walk(t, limit, list) {
 				if strings.HasPrefix(it.ID, r.name) { // the store may be shared
 					it.NotBefore, it.FirstSent = it.NotBefore.UTC(), it.FirstSent.UTC()
 					got = append(got, it)
