@@ -111,7 +111,7 @@ e2e-iam: ## The same flow with IAM enforced; each permission taken away breaks i
 
 .PHONY: lifecycles
 lifecycles: ## Simulate an outage, count what prune costs, and write docs/lifecycles.md
-	go test -count=1 -timeout 30m -run '^TestWrite(Recovery|Cost)$$' ./internal/proof/sim ./internal/prune -args -update
+	go test -count=1 -timeout 30m -run '^TestWrite(Recovery|Slow|Cost)$$' ./internal/proof/sim ./internal/prune -args -update
 
 .PHONY: lifecycles-same
 lifecycles-same: lifecycles ## Check that docs/lifecycles.md and its pictures are what `make lifecycles` writes

@@ -51,6 +51,7 @@ type Rates struct {
 	DocumentPause time.Duration // items for a document written more recently: 429
 	StaleRead     float64       // per eventually consistent read of a row: an older one
 	StaleBy       time.Duration // how old
+	Deaf          bool          // the health row never hears of throttles and outages: nobody slows down
 	TableBudget   int           // writes a second and document, 0 for no limit
 	InFlight      int           // messages in flight at most, 0 for SQS's own limit
 	// receives before a message moves to the dead-letter queue, 0 for what the settings ask for
@@ -139,6 +140,8 @@ func (d dice) swarm(guard time.Duration, versions bool) Rates {
 		r.SinkError, r.SinkLate, r.ItemRefused, r.SinkThrottle = 0.2+0.4*d.Float64(), 0.4*d.Float64(), 0.2*d.Float64(),
 			0
 	}
+	// The health row steers and guards nothing. Without it more is claimed at a time.
+	r.Deaf = d.chance(0.4)
 	return r
 }
 

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,8 +18,26 @@ const (
 
 // slow is a sink that takes less than it could be given: about 32 documents a second.
 type slow struct {
+	name  string
 	takes int
 	how   Throttling
+}
+
+var slowSinks = []slow{
+	{"30 a second", 30, ThrottleBucket},
+	{"20 a second", 20, ThrottleBucket},
+	{"10 a second", 10, ThrottleBucket},
+	{"20 a second, it queues", 20, ThrottleQueue},
+	{"20 a second, it refuses at random", 20, ThrottleRandom},
+	{"20 a second, up and down by half", 20, ThrottleDrift},
+}
+
+// length is how long to run: one that drifts for a whole swing.
+func (s slow) length(d time.Duration) time.Duration {
+	if s.how == ThrottleDrift {
+		return slowLearning + 10*time.Minute
+	}
+	return d
 }
 
 func (s slow) run(t *testing.T, lasting time.Duration) Result {
@@ -45,20 +65,13 @@ func TestASlowSinkGetsWhatItTakes(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		lasting = 4 * time.Minute
 	}
-	for name, s := range map[string]slow{
-		"30 a second": {30, ThrottleBucket}, "20 a second": {20, ThrottleBucket}, "10 a second": {10, ThrottleBucket},
-		"20 a second, it queues": {20, ThrottleQueue}, "20 a second, it refuses at random": {20, ThrottleRandom},
-		"20 a second, up and down by half": {20, ThrottleDrift},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, s := range slowSinks {
+		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			if testing.Short() && (s.takes != 20 || s.how > ThrottleQueue) {
 				t.Skip("a minute of simulation for all of them")
 			}
-			length := lasting
-			if s.how == ThrottleDrift {
-				length = slowLearning + 10*time.Minute // a whole swing
-			}
+			length := s.length(lasting)
 			r := s.run(t, length)
 			all := r.between(slowLearning, length)
 			of, refused := s.goodput(all)
@@ -105,4 +118,23 @@ func TestASlowSinkStarvesNoDocument(t *testing.T) {
 	}
 	t.Logf("writes of a document: %d, %d at the tenth, %d, %d at most", written[0], written[len(written)/10],
 		written[len(written)/2], written[len(written)-1])
+}
+
+// TestWriteSlow writes the figures of docs/lifecycles.md.
+func TestWriteSlow(t *testing.T) {
+	if !*update {
+		t.Skip("make lifecycles runs it with -update")
+	}
+	var table strings.Builder
+	table.WriteString("| the sink takes | given, of what it takes | answered with 429 | written after, median | p99 | " +
+		"$ a million events |\n|---|---:|---:|---:|---:|---:|\n")
+	for _, s := range slowSinks {
+		length := s.length(8 * time.Minute)
+		r := s.run(t, length)
+		all := r.between(slowLearning, length)
+		of, refused := s.goodput(all)
+		fmt.Fprintf(&table, "| %s | %.2f | %.1f %% | %s | %s | %.2f |\n", s.name, of, 100*refused,
+			aged(all, 0.5).Round(time.Second), aged(all, 0.99).Round(time.Second), r.Summary(NoFaults).Bill.PerMillion)
+	}
+	insert(t, "lifecycles.md", "slow", table.String())
 }

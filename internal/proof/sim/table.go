@@ -46,6 +46,9 @@ func (t *table) row(doc shard.DocID) shard.Row {
 // write is one write, now.
 func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
 	t.w.counts.Writes[w.Transition.String()]++
+	if t.w.rates.Deaf && (w.Transition == shard.TRIP || w.Transition == shard.CUT) {
+		return t.row(w.Doc), nil
+	}
 	if budget := t.w.rates.TableBudget; budget > 0 && w.Doc.IsDocument() {
 		s := t.spent[w.Doc]
 		if second := t.w.now.Truncate(time.Second); s.second != second {
