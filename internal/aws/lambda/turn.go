@@ -104,6 +104,9 @@ func plainState(in gjson.Result) (plain []byte, began, entered time.Time, err er
 		case key.Str == "startedAt", key.Str == "enteredAt":
 			at := &began
 			if key.Str == "enteredAt" {
+				if value.Type == gjson.Null { // a machine that does not know it
+					return true
+				}
 				at = &entered
 			}
 			if *at, err = time.Parse(time.RFC3339Nano, value.String()); err != nil {

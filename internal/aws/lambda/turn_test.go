@@ -45,6 +45,16 @@ func TestTheStateComesAsTheMachineHandsItOn(t *testing.T) {
 	}
 }
 
+// An emulator's machine may not know when it came to a state. Then index compares its clock with
+// the execution's start.
+func TestAMachineMayNotKnowWhenItCameToATurn(t *testing.T) {
+	t.Parallel()
+	got, err := ReadState([]byte(`{"flight":"f","startedAt":"2026-11-20T19:00:05.5Z","enteredAt":null}`))
+	if err != nil || got.Entered != 0 || got.Started == 0 {
+		t.Errorf("got %+v, %v, want the start alone", got, err)
+	}
+}
+
 // A field that is added to the state must come through without anybody thinking of it here.
 func TestEveryFieldOfTheStateComesThrough(t *testing.T) {
 	t.Parallel()
