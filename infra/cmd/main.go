@@ -55,7 +55,7 @@ func run(lookup func(string) (string, bool)) error {
 	if err != nil {
 		return fmt.Errorf("write import.json: %w", err)
 	}
-	return os.WriteFile(filepath.Join(*out.Directory(), "import.json"), text, 0o644)
+	return os.WriteFile(filepath.Join(*out.Directory(), "import.json"), text, 0o600)
 }
 
 // build makes the stack. What only CDK can make of the options is made here, after they were found

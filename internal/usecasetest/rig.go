@@ -49,8 +49,8 @@ func Open(t *testing.T, change func(*config.Config)) *Rig {
 		s.Match = append(s.Match, source.Match{Named: true})
 		r.Config.Sources[name] = s
 	}
-	if len(r.Config.Collections) > 0 {
-		r.Config.Collections["content"] = r.Config.Collections["content"]
+	if _, ok := r.Config.Collections["content"]; !ok && len(r.Config.Collections) > 0 {
+		r.Config.Collections["content"] = config.Collection{} // the events of a test may name it
 	}
 	r.Config.Complete()
 	var err error

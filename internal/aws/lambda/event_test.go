@@ -165,7 +165,9 @@ func TestARecordThatCannotBeReadFailsAlone(t *testing.T) {
 func TestTheGroupOfAMessageIsRead(t *testing.T) {
 	t.Parallel()
 	got, err := ReadBatch([]byte(`{"Records":[` + record(func(r map[string]any) {
-		r["attributes"].(map[string]any)["MessageGroupId"] = "tenant" //nolint:forcetypeassert // it is a map
+		if attributes, ok := r["attributes"].(map[string]any); ok {
+			attributes["MessageGroupId"] = "tenant"
+		}
 	}) + `]}`))
 	if err != nil || len(got.Messages) != 1 || got.Messages[0].Group != "tenant" {
 		t.Errorf("got %+v, %v, want the group", got.Messages, err)

@@ -70,7 +70,11 @@ func TestEveryPromiseHoldsBesideCodeThatPanics(t *testing.T) {
 	for seed := uint64(1); seed <= seeds(600) && !t.Failed(); seed++ {
 		c := &clumsy{}
 		w := build(t, seed, Swarm, func(o *Options) {
-			o.Hooks.Receive = func(h *receive.Handler) { h.Sources = clumsy{w: c.w, source: h.Sources.(index.Source)} }
+			o.Hooks.Receive = func(h *receive.Handler) {
+				if s, ok := h.Sources.(index.Source); ok {
+					h.Sources = clumsy{w: c.w, source: s}
+				}
+			}
 			o.Hooks.Index = func(h *index.Handler) {
 				h.Sink, h.Sources = clumsy{w: c.w, Sink: h.Sink}, clumsy{w: c.w, source: h.Sources}
 			}

@@ -52,7 +52,7 @@ func paced(r *shard.Row) {
 }
 func rateAt(m shard.Micros) change    { return func(r *shard.Row) { r.RateAt = m } }
 func paidUntil(m shard.Micros) change { return func(r *shard.Row) { r.PaidUntil = m } }
-func paid(n int64) change             { return func(r *shard.Row) { r.Paid = n } }
+func paidMore(r *shard.Row)           { r.Paid = 3_500_000 }
 
 func budgetCases() []Case {
 	limited := with(shard.Row{LastWrite: begin, Level: 2}, paced)
@@ -82,9 +82,9 @@ func budgetCases() []Case {
 
 	spend := &table{write: shard.Spend("sink", now, second, 4*second), base: limited}
 	spend.add(
-		allowed("of the time that follows what is spoken for", with(limited, paidUntil(now.Add(2*second)), paid(3_500_000))),
-		allowed("in the microsecond in which that ends", with(limited, paidUntil(now.Add(second)), paid(3_500_000)), paidUntil(now)),
-		allowed("up to the horizon", with(limited, paidUntil(now.Add(5*second)), paid(3_500_000)), paidUntil(now.Add(4*second))),
+		allowed("of the time that follows what is spoken for", with(limited, paidUntil(now.Add(2*second)), paidMore)),
+		allowed("in the microsecond in which that ends", with(limited, paidUntil(now.Add(second)), paidMore), paidUntil(now)),
+		allowed("up to the horizon", with(limited, paidUntil(now.Add(5*second)), paidMore), paidUntil(now.Add(4*second))),
 		refused("beyond the horizon", paidUntil(now.Add(4*second)+1)),
 		refused("of time that is past", paidUntil(now-1)),
 		refused("where none was ever spoken for", paidUntil(0)),
@@ -92,9 +92,9 @@ func budgetCases() []Case {
 	)
 	begun := &table{write: shard.SpendFirst("sink", now, second), base: with(limited, paidUntil(now-1))}
 	begun.add(
-		allowed("where what was spoken for is past", with(limited, paidUntil(now.Add(second)), paid(3_500_000))),
-		allowed("where none was ever spoken for", with(limited, paidUntil(now.Add(second)), paid(3_500_000)), paidUntil(0)),
-		allowed("where a clock far ahead has done so", with(limited, paidUntil(now.Add(second)), paid(3_500_000)),
+		allowed("where what was spoken for is past", with(limited, paidUntil(now.Add(second)), paidMore)),
+		allowed("where none was ever spoken for", with(limited, paidUntil(now.Add(second)), paidMore), paidUntil(0)),
+		allowed("where a clock far ahead has done so", with(limited, paidUntil(now.Add(second)), paidMore),
 			paidUntil(now.Add(180*second)+1)),
 		refused("where time is spoken for", paidUntil(now.Add(second))),
 		refused("where time is spoken for, by a clock that may be right", paidUntil(now.Add(180*second))),
