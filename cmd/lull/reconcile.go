@@ -69,7 +69,8 @@ func (a *app) reconcileEnd(res operate.ReconcileResult) error {
 		err = json.NewEncoder(a.out).Encode(res)
 	} else {
 		err = a.print(res, func(w io.Writer) {
-			fmt.Fprintf(w, "%d documents in the sink, %d rows; %d are being written\n", res.Documents, res.Rows, res.Waiting)
+			fmt.Fprintf(w, "%d documents in the sink, %d rows; %d are being written\n", res.Documents, res.Rows,
+				res.Waiting)
 			for _, outcome := range slices.Sorted(maps.Keys(res.Outcomes)) {
 				fmt.Fprintf(w, "%s: %d\n", outcome, res.Outcomes[outcome])
 			}
@@ -79,7 +80,8 @@ func (a *app) reconcileEnd(res operate.ReconcileResult) error {
 		})
 	}
 	if err == nil && res.Remaining > 0 {
-		err = &exitError{exitFailed, fmt.Errorf("%d documents of %s differ from their rows", res.Remaining, res.Collection)}
+		err = &exitError{exitFailed, fmt.Errorf("%d documents of %s differ from their rows", res.Remaining,
+			res.Collection)}
 	}
 	return err
 }

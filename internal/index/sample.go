@@ -24,7 +24,8 @@ func (h *Handler) sample(ctx context.Context, s flight.State) flight.State {
 		return finished(s)
 	}
 	l := reconcile.Looker{
-		Shards: h.Shards, Reader: h.Reader, SinkName: h.SinkName, Config: h.Config, Clock: h.Clock, Parallel: h.Parallel,
+		Shards: h.Shards, Reader: h.Reader, SinkName: h.SinkName, Config: h.Config, Clock: h.Clock,
+		Parallel: h.Parallel,
 	}
 	found, err := l.Look(ctx, docs)
 	if err != nil {
@@ -41,7 +42,8 @@ func (h *Handler) sample(ctx context.Context, s flight.State) flight.State {
 		default:
 			h.note(journal.Note{
 				Step: journal.Drift, Doc: f.Row.Doc, Key: f.Row.Committed, Flight: string(s.Flight), Old: f.Row,
-				Detail: f.Difference.String() + ": the sink has " + shown(f.Copy.Key) + ", the row " + shown(f.Row.Committed),
+				Detail: f.Difference.String() + ": the sink has " + shown(f.Copy.Key) + ", the row " +
+					shown(f.Row.Committed),
 			})
 		}
 	}

@@ -137,8 +137,8 @@ func (c *Client) Reconcile(ctx context.Context, o ReconcileOrder) (ReconcileResu
 	for dec := json.NewDecoder(resp.Body); ; {
 		var u reconcileUpdate
 		if err := dec.Decode(&u); err != nil {
-			return ReconcileResult{}, fmt.Errorf("%s ended in the middle of reconcile: %w (what is listed was done)", c.Base,
-				err)
+			return ReconcileResult{}, fmt.Errorf("%s ended in the middle of reconcile: %w (what is listed was done)",
+				Shown(c.Base), err)
 		}
 		if u.Line != nil && o.Found != nil {
 			o.Found(*u.Line)

@@ -24,7 +24,8 @@ func (g *ground) behind() {
 	}{{"a", true}, {"b", false}} {
 		old, newer := g.event(put(doc.id, 3)), g.event(put(doc.id, 5))
 		g.write(shardtest.Put(shard.Row{
-			Doc: old.Doc, VersionClass: old.Class, Committed: old.Key, CommittedOp: shard.Put, LastWrite: shard.MicrosOf(long),
+			Doc: old.Doc, VersionClass: old.Class, Committed: old.Key, CommittedOp: shard.Put,
+			LastWrite: shard.MicrosOf(long),
 		}))
 		if doc.stored {
 			g.sink.Write(g.Context(), []sink.Op{{
@@ -51,7 +52,8 @@ func TestReconcileNamesEachDocumentThatDiffersAndRaisesRows(t *testing.T) {
 				t.Fatalf("got %+v, %v", lines, err)
 			}
 			want := map[bool]int{true: 2, false: 1}[dry]
-			if res.Rows != 2 || res.Documents != 1 || res.Remaining != want || res.Outcomes["raised"] != 1 || res.DryRun != dry {
+			if res.Rows != 2 || res.Documents != 1 || res.Remaining != want || res.Outcomes["raised"] != 1 ||
+				res.DryRun != dry {
 				t.Errorf("got %+v, want %d to remain", res, want)
 			}
 			if raised := g.row("content#a").Committed == g.event(put("a", 5)).Key; raised == dry {
@@ -59,7 +61,8 @@ func TestReconcileNamesEachDocumentThatDiffersAndRaisesRows(t *testing.T) {
 			}
 		}
 		notes := g.notes.Of(journal.Raised)
-		if len(notes) != 1 || !strings.HasPrefix(notes[0].Detail, "by me: ") || strings.Contains(notes[0].Detail, "secret") {
+		if len(notes) != 1 || !strings.HasPrefix(notes[0].Detail, "by me: ") ||
+			strings.Contains(notes[0].Detail, "secret") {
 			t.Errorf("the audit says %+v", notes)
 		}
 	})

@@ -165,12 +165,14 @@ func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
 					t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(everyKind, "\n"))
 				}
 				want := map[reconcile.Outcome]int{reconcile.Raised: 2, reconcile.Reasserted: 1, reconcile.Resync: 2}
-				if !maps.Equal(r.Outcomes, want) || r.Rows != 9 || r.Copies != 7 || r.Waiting != 2 || r.Remaining() != 2 {
+				if !maps.Equal(r.Outcomes, want) || r.Rows != 9 || r.Copies != 7 || r.Waiting != 2 ||
+					r.Remaining() != 2 {
 					t.Errorf("got %+v", r)
 				}
 				row := b.Row(usecasetest.Doc("behind"))
 				copied, _, _ := b.sink.Get(t.Context(), row.Doc)
-				if row.Committed != b.key("behind", 5) || row.LastWrite != shard.Micros(copied.Fence) || row.ExpiresAt == 0 {
+				if row.Committed != b.key("behind", 5) || row.LastWrite != shard.Micros(copied.Fence) ||
+					row.ExpiresAt == 0 {
 					t.Errorf("raised: %+v", row)
 				}
 				if got := b.held("came-back"); got != "" {
@@ -243,7 +245,8 @@ func TestARaisedRowRefusesWhatIsOlderThanTheSink(t *testing.T) {
 		_, err := b.Shards.Write(t.Context(), shard.Admit(shard.Admission{
 			Doc: late.Doc, Key: late.Key, Class: late.Class, Flight: "f", Now: usecasetest.Now(),
 		}))
-		if refused, ok := shard.AsRefused(err); !ok || shard.Judge(refused.Row, late.Key, late.Class, false) != shard.Stale {
+		refused, ok := shard.AsRefused(err)
+		if !ok || shard.Judge(refused.Row, late.Key, late.Class, false) != shard.Stale {
 			t.Errorf("version 4: %v, want it stale", err)
 		}
 		next := b.EventOf(usecasetest.Put("a", 6))
@@ -362,7 +365,8 @@ func TestBadInputIsNamedAndChangesNothing(t *testing.T) {
 			"the table does not answer, nothing was changed", nil,
 		},
 		"a collection that nobody knows": {
-			nil, func(o *reconcile.Order) { o.Collection = "contents" }, "contents: no such collection", reconcile.ErrUnknown,
+			nil, func(o *reconcile.Order) { o.Collection = "contents" }, "contents: no such collection",
+			reconcile.ErrUnknown,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

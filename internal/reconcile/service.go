@@ -96,7 +96,8 @@ func (s *Service) Run(ctx context.Context, o Order) (Report, error) {
 		return r.report, err
 	}
 	if r.report.Rows+r.report.Copies == 0 && !s.known(o.Collection) {
-		return r.report, fmt.Errorf("%s: %w in the settings, the table or sink %s", o.Collection, ErrUnknown, s.SinkName)
+		return r.report, fmt.Errorf("%s: %w in the settings, the table or sink %s", o.Collection, ErrUnknown,
+			s.SinkName)
 	}
 	return r.report, nil
 }

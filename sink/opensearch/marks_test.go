@@ -16,7 +16,8 @@ var markDocs = []shard.DocID{"content#a", "content#b", "content#c", "content#d",
 func TestMarksOfManyDocumentsAreOneRequest(t *testing.T) {
 	t.Parallel()
 	e := start(t, respond(200, `{"docs":[
-		{"found":true,"_source":{"_lull":{"version":"5","order_key":"k","fence":7,"indexed_at":"2026-11-20T16:04:05Z"}}},
+		{"found":true,"_source":{"_lull":{"version":"5","order_key":"k","fence":7,
+			"indexed_at":"2026-11-20T16:04:05Z"}}},
 		{"found":false},
 		{"found":true,"_source":{}},
 		{"found":true,"_source":{"_lull":"secret"}},

@@ -206,8 +206,8 @@ func (w *World) resync(docs map[shard.DocID]bool) {
 		}
 		for _, r := range w.sources.Decode(queue.Message{Body: a.Message.Body, Sent: epoch.Add(a.At)}) {
 			e := r.Event
-			if r.Invalid != nil || r.Skip != "" || !docs[e.Doc] || e.Key < w.table.row(e.Doc).Committed || seen[e.Key] ||
-				e.NotBefore.After(epoch.Add(w.now)) {
+			if r.Invalid != nil || r.Skip != "" || !docs[e.Doc] || seen[e.Key] ||
+				e.Key < w.table.row(e.Doc).Committed || e.NotBefore.After(epoch.Add(w.now)) {
 				continue
 			}
 			seen[e.Key] = true

@@ -92,11 +92,15 @@ var lapses = []lapse{
 	{"nothing raises the rows", TableRestored, false, reconciling(func(s *reconcile.Service) {
 		s.Shards = dropping{s.Shards}
 	}), 100},
-	{"the functions run while the table is restored", TableRestored, true, func() Hooks { return Hooks{Strict: true} }, 100},
+	{"the functions run while the table is restored", TableRestored, true, func() Hooks {
+		return Hooks{Strict: true}
+	}, 100},
 	{"the source does not send again what the table forgot", TableRestored, false, silent, 300},
 	{"the source does not send again what the sink lost", SinkRestored, false, silent, 100},
 	{"the source does not send again what was purged", QueuesPurged, false, silent, 100},
-	{"RAISE does not ask whether the row is as it was read", TableRestored, true, reconciling(func(s *reconcile.Service) {
+	{"RAISE does not ask whether the row is as it was read", TableRestored, true, reconciling(func(
+		s *reconcile.Service,
+	) {
 		s.Shards = editedStore{s.Shards, only(shard.RAISE), func(w *shard.Write) { w.Cond = w.Cond[:1] }}
 	}), 3000},
 }

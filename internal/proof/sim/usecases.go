@@ -79,8 +79,9 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 				flight.Live: v.Queue(p.live), flight.Bulk: v.Queue(p.bulk),
 			},
 			Dead: v.Queue(p.dead), Sink: w.history.sink(v, v.Sink(engineClient{v, p.engine})),
-			Reader: engineReader{v, p.engine}, SinkName: p.name, Sources: w.sources.At(p.name), Payloads: objectClient{v},
-			Config: w.cfg, Clock: v.clock, Journal: v, NewToken: w.newToken, Jitter: w.dice.Float64,
+			Reader: engineReader{v, p.engine}, SinkName: p.name, Sources: w.sources.At(p.name),
+			Payloads: objectClient{v},
+			Config:   w.cfg, Clock: v.clock, Journal: v, NewToken: w.newToken, Jitter: w.dice.Float64,
 			Parallel: v.parallel(),
 		}
 		hooked(w.options.Hooks.Index, &h)

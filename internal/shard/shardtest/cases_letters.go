@@ -135,8 +135,9 @@ func reassertedCases() []Case {
 func raiseCases() []Case {
 	copied := shard.InSink{Key: k2, Fence: shard.Fence(at)}
 	read := shard.Row{
-		VersionClass: shard.ClassInt, Pending: k1, Committed: k1, CommittedOp: shard.Delete, Claimed: k1, ClaimedWas: k1,
-		Dead: k1, BurstStart: begin, Flight: "flight", Owner: other, LeaseUntil: begin + 2, LastWrite: begin + 1,
+		VersionClass: shard.ClassInt, Pending: k1, Committed: k1, CommittedOp: shard.Delete, Claimed: k1,
+		ClaimedWas: k1,
+		Dead:       k1, BurstStart: begin, Flight: "flight", Owner: other, LeaseUntil: begin + 2, LastWrite: begin + 1,
 		Attempts: 2, Refusals: 3, LastError: "throttled",
 	}
 	raised := shard.Row{
