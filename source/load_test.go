@@ -2,7 +2,10 @@ package source_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -64,8 +67,8 @@ func TestAKeyOfTooManyColumnsIsRefused(t *testing.T) {
 	for _, n := range []int{source.MaxColumns, source.MaxColumns + 1} {
 		for name, body := range map[string]string{
 			"debezium": `{"value":{"op":"d","source":{"lsn":1}},"key":` + key(n, `"x"`) + `}`,
-			"stream": `{"Records":[{"eventSource":"aws:dynamodb","eventName":"REMOVE","dynamodb":{"SequenceNumber":"1","Keys":` +
-				key(n, `{"S":"x"}`) + `}}]}`,
+			"stream": `{"Records":[{"eventSource":"aws:dynamodb","eventName":"REMOVE","dynamodb":` +
+				`{"SequenceNumber":"1","Keys":` + key(n, `{"S":"x"}`) + `}}]}`,
 		} {
 			r := set.Decode(sourcetest.Message(name, body))
 			bad := r[0].Invalid
@@ -73,5 +76,35 @@ func TestAKeyOfTooManyColumnsIsRefused(t *testing.T) {
 				t.Errorf("%s, %d columns: got %+v", name, n, bad)
 			}
 		}
+	}
+}
+
+// It is not parallel: it looks at the memory of the whole process.
+func TestTheEnvelopesOfAMessageAreOpenedOnceForAllOfItsDocuments(t *testing.T) { //nolint:paralleltest // see above
+	set := sourcetest.New(t, `
+sources:
+  native: {kind: native}
+  topic: {kind: native, match: [{topic: 'arn:aws:sns:eu-west-1:111122223333:news'}]}
+defaultSource: native
+`)
+	text, err := json.Marshal(`{"type":"doc.changed","subject":"a","sequence":"1","data":{"t":"` +
+		strings.Repeat("x", 1<<19) + `"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := event.Message{Body: `{"Type":"Notification","TopicArn":"arn:aws:sns:eu-west-1:111122223333:news","Message":` +
+		string(text) + `}`}
+	small := set.Decode(m)[0].Event
+	small.Data = "{}"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 20 {
+		if _, err := set.Document(m, small); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 1<<20 {
+		t.Errorf("%d KB were needed to find the source of one message twenty times", grown>>10)
 	}
 }

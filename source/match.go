@@ -107,11 +107,28 @@ func (s *Set) choose(m event.Message) (*source, *event.Invalid) {
 	return s.sources[name], nil
 }
 
+// seen is what the envelopes of a body say.
+type seen struct {
+	body string
+	event.Origin
+}
+
+// origin remembers the last body: the source of a message is asked for once with each of its
+// documents, and a message of a megabyte may hold hundreds of them.
+func (s *Set) origin(body string) event.Origin {
+	o := s.last.Load()
+	if o == nil || o.body != body {
+		o = &seen{body, event.OriginOf(body, s.depth)}
+		s.last.Store(o)
+	}
+	return o.Origin
+}
+
 // match is the name of the source that the settings give a message to.
 func (s *Set) match(m event.Message, named string) string {
 	var origin event.Origin
 	if s.opens && len(m.Body) <= event.MaxBodyBytes {
-		origin = event.OriginOf(m.Body, s.depth)
+		origin = s.origin(m.Body)
 	}
 	for _, r := range s.rules {
 		switch {

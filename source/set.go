@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/queue"
@@ -24,6 +25,7 @@ type Set struct {
 	depth    int
 	load     Loader
 	loaded   *sync.Mutex // whose loaded body is decoded
+	last     *atomic.Pointer[seen]
 }
 
 // source is one configured source.
@@ -52,7 +54,7 @@ func New(settings interface{ SourceConfig() Config }) (*Set, error) {
 	names := slices.Sorted(maps.Keys(c.Sources))
 	s := &Set{
 		sources: make(map[string]*source, len(names)), fallback: c.Default, depth: c.EnvelopeDepth,
-		names: strings.Join(names, ", "),
+		names: strings.Join(names, ", "), last: new(atomic.Pointer[seen]),
 	}
 	s.rules, s.opens = bind(c.Sources)
 	var errs []error
