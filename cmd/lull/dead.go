@@ -108,7 +108,9 @@ func (a *app) deadRedriveCommand() *cobra.Command {
 		Long: "Sends one dead letter, those of a filter, or --all to their queues again, oldest first. It takes " +
 			"the parked ones, unless --state says otherwise. Receive judges each by its version, so a document " +
 			"never goes backwards. A dead letter stays parked until its version, or a newer one, is committed. " +
-			"One that is being worked on stays for later (busy). Each is named as it is done, and audited.",
+			"One that is being worked on stays for later (busy). A message is sent once for all of its dead " +
+			"letters (the others are covered), and --rate counts messages. An ID alone sends the message for " +
+			"that dead letter only. Each is named as it is done, and audited.",
 	}, operate.API.Redrive)
 	c.Flags().BoolVar(&o.Force, "force", false, "even dead letters that are too old to be judged by their rows")
 	return c
@@ -117,8 +119,8 @@ func (a *app) deadRedriveCommand() *cobra.Command {
 func (a *app) deadDropCommand() *cobra.Command {
 	c, _ := a.campaignCommand(&cobra.Command{
 		Use: "drop [ID]", Short: "Delete dead letters for good",
-		Long: "Deletes one dead letter, those of a filter, or --all: their messages are lost for good. Each is " +
-			"named as it is done, and audited.",
+		Long: "Deletes one dead letter, those of a filter, or --all: their events are lost for good. A message " +
+			"goes with the last of its dead letters. Each is named as it is done, and audited.",
 	}, operate.API.Drop)
 	return c
 }
