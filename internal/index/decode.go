@@ -53,8 +53,8 @@ func (t *turn) decode(ctx context.Context, part []*document) {
 	}
 }
 
-// forget drops what is too large to be kept until the end of the turn, and what may be had later,
-// unless documents of it come next.
+// forget drops what is too large to be kept until the end of the turn, and what may be had later.
+// It stays for as long as documents of it come next.
 func (t *turn) forget(rest []*document) {
 	next := rest[:min(maxParallel, len(rest))]
 	for r, x := range t.decoded {

@@ -79,7 +79,8 @@ func TestEveryPromiseHoldsBesideCodeThatPanics(t *testing.T) {
 				h.Sink, h.Sources = clumsy{w: c.w, Sink: h.Sink}, clumsy{w: c.w, source: h.Sources}
 			}
 			o.Journal = counting(func(n journal.Note) {
-				if n.Step == journal.Panicked || n.Step == journal.DeadLettered && strings.HasPrefix(n.Detail, "panic: ") {
+				dead := n.Step == journal.DeadLettered && strings.HasPrefix(n.Detail, "panic: ")
+				if dead || n.Step == journal.Panicked {
 					got[n.Detail]++
 				}
 			})
