@@ -54,7 +54,8 @@ defaultSource: free
 				t.Errorf("%s: got %v, want an event", tt.name, r.Invalid)
 			}
 			continue
-		case r.Invalid == nil || r.Invalid.Reason != event.VersionInvalid || !strings.Contains(r.Invalid.Error(), tt.want):
+		case r.Invalid == nil || r.Invalid.Reason != event.VersionInvalid ||
+			!strings.Contains(r.Invalid.Error(), tt.want):
 			t.Errorf("%s: got %v, want %s", tt.name, r.Invalid, tt.want)
 			continue
 		case r.Invalid.Doc != "content#a":

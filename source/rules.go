@@ -53,8 +53,9 @@ func newRules(c Config, name string) (*Rules, error) {
 		return nil, fmt.Errorf("read its projection: %w", err)
 	}
 	return &Rules{
-		Name: name, Settings: s, class: class, greatest: greatest, collection: event.Collection(s.Collection), places: c.Places(name),
-		hosts: c.Hosts, projection: projection,
+		Name: name, Settings: s, class: class, greatest: greatest, collection: event.Collection(s.Collection),
+		places: c.Places(name),
+		hosts:  c.Hosts, projection: projection,
 	}, nil
 }
 

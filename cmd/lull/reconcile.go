@@ -13,6 +13,7 @@ import (
 
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 func (a *app) reconcileCommand() *cobra.Command {
@@ -60,7 +61,7 @@ func (a *app) reconcileLine(l operate.ReconcileLine) {
 	if l.Error != "" {
 		text += "  " + l.Error
 	}
-	fmt.Fprintln(a.out, text)
+	terminal.Printf(a.out, "%s\n", text)
 }
 
 func (a *app) reconcileEnd(res operate.ReconcileResult) error {
@@ -69,10 +70,10 @@ func (a *app) reconcileEnd(res operate.ReconcileResult) error {
 		err = json.NewEncoder(a.out).Encode(res)
 	} else {
 		err = a.print(res, func(w io.Writer) {
-			fmt.Fprintf(w, "%d documents in the sink, %d rows; %d are being written\n", res.Documents, res.Rows,
+			terminal.Printf(w, "%d documents in the sink, %d rows; %d are being written\n", res.Documents, res.Rows,
 				res.Waiting)
 			for _, outcome := range slices.Sorted(maps.Keys(res.Outcomes)) {
-				fmt.Fprintf(w, "%s: %d\n", outcome, res.Outcomes[outcome])
+				terminal.Printf(w, "%s: %d\n", outcome, res.Outcomes[outcome])
 			}
 			if res.DryRun {
 				fmt.Fprintln(w, "dry run: nothing was changed")

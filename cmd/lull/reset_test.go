@@ -79,7 +79,9 @@ func TestResetOfADeployedStackIsAudited(t *testing.T) {
 	})
 	got := a.ask(t, "reset", "content#a", "--to", "5")
 	got.want(t, "reset", exitOK, "versions from 5 on are accepted again")
-	for _, part := range []string{`"msg":"reset"`, `"audit":true`, `"key":"content#a"`, k.String(), "by ", "versions from 5 on"} {
+	for _, part := range []string{
+		`"msg":"reset"`, `"audit":true`, `"key":"content#a"`, k.String(), "by ", "versions from 5 on",
+	} {
 		if !strings.Contains(got.errors, part) {
 			t.Errorf("audited as %q, want %s", got.errors, part)
 		}

@@ -31,13 +31,13 @@ func Line(s string) string {
 }
 
 // Printf is fmt.Fprintf with each argument that is a text escaped by [Line]. Newlines and tabs of
-// the format are ours.
-func Printf(w io.Writer, format string, args ...any) (int, error) {
+// the format are ours. A reader that has left is not an error of whoever prints.
+func Printf(w io.Writer, format string, args ...any) {
 	safe := make([]any, len(args))
 	for i, a := range args {
 		safe[i] = argument(a)
 	}
-	return fmt.Fprintf(w, format, safe...)
+	_, _ = fmt.Fprintf(w, format, safe...)
 }
 
 func argument(a any) any {

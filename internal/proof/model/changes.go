@@ -25,7 +25,8 @@ func (c Change) held() Broken {
 
 // Changes are the rows of the table in docs/model.md, in its order.
 func Changes() []Change {
-	return slices.Concat(acknowledging(), claiming(), ending(), writing(), ageing(), deadLetters(), restoring(), resetting(), beyond())
+	return slices.Concat(acknowledging(), claiming(), ending(), writing(), ageing(), deadLetters(), restoring(),
+		resetting(), beyond())
 }
 
 // All sinks that need the lease are plain here unless the row says otherwise.
