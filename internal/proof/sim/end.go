@@ -34,6 +34,7 @@ func (w *World) checkSettled() {
 			o.violate("every row settles", fmt.Sprintf("%s never expires: %+v", doc, row))
 		}
 		w.checkHeld(doc, l)
+		w.checkExplained(doc, l)
 	}
 }
 

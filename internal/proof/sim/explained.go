@@ -1,0 +1,54 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// checkExplained holds what `lull explain` says of a document against what the oracle knows.
+func (w *World) checkExplained(doc shard.DocID, l *ledger) {
+	p := w.pipeOf(doc)
+	o := operate.Operator{
+		Shards: w.table.rows, Dead: w.letters, Schedule: w.schedule, Flights: w.flights, Config: w.cfg,
+		Clock: trueClock{&w.scheduler}, Readers: map[string]sink.Reader{p.name: p.engine.docs},
+		Counts: func(context.Context) ([]operate.QueueStatus, error) { return nil, nil },
+	}
+	x, err := o.Explain(background, doc)
+	wrong := func(want string) {
+		w.oracle.violate("explain tells the truth", fmt.Sprintf(
+			"%s: %s, want %s: %q, error %v (%s in the sink, %s committed)", doc, x.State, want, x.Sentence, err, l.inSink,
+			l.committed))
+	}
+	row := w.table.row(doc)
+	differs := row.Exists() && l.inSink != row.Committed
+	switch x.State {
+	case operate.StateFresh:
+		if differs {
+			wrong("it to say that row and sink differ")
+		}
+		for _, k := range l.keys {
+			if k > l.committed && w.oracle.isDead(doc, k) {
+				wrong("it to name the dead letter of " + k.VersionText())
+			}
+		}
+	case operate.StateSinkLost, operate.StateSinkOlder, operate.StateSinkNewer, operate.StateSinkKept:
+		if !differs {
+			wrong("it to be fresh")
+		}
+	case operate.StateNobody: // an event of it was never accepted, or its dead letter was dropped
+		if row.Exists() || l.inSinkOp == shard.Put && l.inSink != "" {
+			wrong("what is known of it")
+		}
+	case operate.StateDead, operate.StateRedriven, operate.StateDropped, operate.StateCollected, operate.StateScheduled,
+		operate.StateAway, operate.StateFarAhead, operate.StateReset:
+	default:
+		wrong("a row without a pending version, of a document that was sent")
+	}
+	if err != nil {
+		wrong("an answer")
+	}
+}
