@@ -55,8 +55,10 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 
 	s.Counted(t, before, "Deleted", sent)
 	got := s.Counts(t).Since(before)
-	if got["Received"] != sent {
-		t.Errorf("receive was given %d messages, want %d: each once", got["Received"], sent)
+	// One flight stays and probes. Messages of another are away for some minutes, after a minute, and
+	// are received again.
+	if n := got["Received"]; n < sent || n > sent+got["Away"] {
+		t.Errorf("receive was given %d messages, want %d, and those %d again that were away", n, sent, got["Away"])
 	}
 	if got["Extended"] < sent { // and none became visible in a time longer than V: each was extended at least once
 		t.Errorf("visibility was extended %d times, want %d or more", got["Extended"], sent)

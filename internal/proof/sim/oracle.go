@@ -201,7 +201,8 @@ func (o *oracle) sent(v *invocation, ops []sink.Op) []*grant {
 				o.violate("no write without a claim", fmt.Sprintf("%s: %s %d writes %s", op.Doc, v.Name, v.ID, op.Key))
 			}
 		}
-		under[i].at = shard.Micros(op.Fence)
+		// A copy that index writes again to ask whose fault a refusal is has an older fence.
+		under[i].at = max(under[i].at, shard.Micros(op.Fence))
 		under[i].inFlight++
 	}
 	return under
