@@ -58,7 +58,8 @@ func BenchmarkWorstBatch(b *testing.B) {
 				queues := memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "q", Retention: time.Hour})
 				h := dlq.Handler{
 					Shards: memory.NewShards(), Letters: memory.NewDeadLetters(), Sources: sources,
-					Live: queues, Bulk: queues, Dead: queues, Config: &cfg, Sink: "search", Clock: clock.System{}, Journal: journal.Discard{},
+					Live: queues, Bulk: queues, Dead: queues,
+					Config: &cfg, Sink: "search", Clock: clock.System{}, Journal: journal.Discard{},
 				}
 				if kept := h.Handle(b.Context(), batch); len(kept) != 0 {
 					b.Fatalf("kept %v", kept)
