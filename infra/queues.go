@@ -34,6 +34,14 @@ func newQueues(scope constructs.Construct, p *Props, sink string) Queues {
 	c, n := p.Config, names.Of(p.Config)
 	dead := p.queue(n.DeadQueue(sink), c.Queues.DeadLetterRetention, deadVisibility)
 	q := Queues{Dead: awssqs.NewQueue(scope, jsii.String("Dead"), dead)}
+	// What SQS moves here is believed to have been tried. Without this, whoever may make a queue could
+	// have SQS move messages of theirs.
+	raw[awssqs.CfnQueue](q.Dead).SetRedriveAllowPolicy(map[string]any{
+		"redrivePermission": "byQueue",
+		"sourceQueueArns": []string{
+			arn("sqs", n.Queue(sink, flight.Live)), arn("sqs", n.Queue(sink, flight.Bulk)),
+		},
+	})
 	lane := func(id string, l flight.Lane) awssqs.Queue {
 		props := p.queue(n.Queue(sink, l), c.Queues.Retention, c.Queues.Visibility)
 		props.DeadLetterQueue = &awssqs.DeadLetterQueue{

@@ -107,6 +107,14 @@ func TestQueuesKeepWhatTheyAreSent(t *testing.T) {
 		want["SqsManagedSseEnabled"], want["KmsMasterKeyId"], want["FifoQueue"] = true, nil, nil
 		want["MaximumMessageSize"], want["DelaySeconds"] = 1_048_576.0, nil
 		same(t, name, r, want)
+		if name == "plain-search-dead" {
+			allowed := s.texts(dig(r.Properties, "RedriveAllowPolicy", "sourceQueueArns"))
+			const at = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:"
+			if want := []string{at + "plain-search-bulk", at + "plain-search-live"}; !slices.Equal(allowed, want) {
+				t.Errorf("%s takes the dead letters of %v, want %v", name, allowed, want)
+			}
+			same(t, name, r, map[string]any{"RedriveAllowPolicy.redrivePermission": "byQueue"})
+		}
 		if name != "plain-search-dead" {
 			if got, want := s.text(dig(r.Properties, "RedrivePolicy", "deadLetterTargetArn")),
 				"{queue plain-search-dead}"; got != want {
