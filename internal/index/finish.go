@@ -56,9 +56,9 @@ const checkpointAgain = 5 * time.Second
 // goesAway reports whether the flight ends because its sink is away for long. The one that opened
 // the circuit stays, and probes.
 func (t *turn) goesAway() bool {
-	now := t.now()
-	open := t.tripped || t.circuit == shard.CircuitOpen
-	return open && t.state.Probes != t.health.OpenUntil && now <= t.health.OpenUntil && t.h.Config.Retry.Away(t.health, now)
+	now, until := t.now(), t.health.OpenUntil
+	open := (t.tripped || t.circuit == shard.CircuitOpen) && now <= until
+	return open && t.state.Probes != until && t.h.Config.Retry.Away(t.health, now)
 }
 
 // away leaves the messages in the queue, invisible for some minutes, and ends the flight: SQS waits
