@@ -265,7 +265,8 @@ func TestTheLongestNamesFit(t *testing.T) {
 	n := names.Of(c)
 	for name, limit := range map[string]int{
 		n.Function(longest, names.Receive): 64, n.StateMachine(longest, config.FlightStandard): 80,
-		n.Queue(longest, flight.Live): 80, n.DeadQueue(longest): 80, n.FirstRule(longest): 64, n.Function(longest, names.Prune): 64, n.Table(): 255,
+		n.Queue(longest, flight.Live): 80, n.DeadQueue(longest): 80, n.FirstRule(longest): 64,
+		n.Function(longest, names.Prune): 64, n.Table(): 255,
 		n.Bucket("111122223333", "ap-southeast-1"): 63,
 		n.Role(Publisher, "ap-southeast-1"):        64, n.StateMachineLog(longest): 512, n.Dashboard(): 255,
 		n.Alarm(longest, "blocked-by-unknown"): 255,

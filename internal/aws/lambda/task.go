@@ -24,7 +24,9 @@ func (t *Task) Invoke(ctx context.Context, event []byte) (out []byte, err error)
 	defer t.Journal.finish(ctx)
 	call, cancel := within(ctx, t.Limit, answerMargin)
 	defer cancel()
-	out, err = guard(t.Journal, func() ([]byte, error) { return []byte("{}"), t.Run(call, gjson.GetBytes(event, "time").Time()) })
+	out, err = guard(t.Journal, func() ([]byte, error) {
+		return []byte("{}"), t.Run(call, gjson.GetBytes(event, "time").Time())
+	})
 	if err != nil {
 		t.Journal.Log.Error("run failed", "error", err.Error())
 		return nil, err

@@ -34,8 +34,9 @@ const (
 // ParametersFor are the parameters that the settings ask for, for one sink's machine of a kind.
 func ParametersFor(c *config.Config, sink string, kind config.FlightKind, partition, indexARN string) Parameters {
 	p := Parameters{
-		IndexARN: indexARN, Partition: partition, TurnTimeout: c.Index.Timeout + turnSlack, AmbiguousRetry: c.AmbiguousRetry(sink),
-		Limit: expressLimit, Kind: kind,
+		IndexARN: indexARN, Partition: partition, TurnTimeout: c.Index.Timeout + turnSlack,
+		AmbiguousRetry: c.AmbiguousRetry(sink),
+		Limit:          expressLimit, Kind: kind,
 	}
 	if kind == config.FlightStandard {
 		p.Limit = standardLimit
