@@ -30,6 +30,8 @@ type simulateFlags struct {
 	lasting                    time.Duration
 	sinkDown                   string
 	sinkTakes                  int
+	sinkThrottles              string
+	pingDenied                 bool
 }
 
 const (
@@ -78,6 +80,10 @@ func simulateCommand() *cobra.Command {
 		"`FROM-TO`, counted from the beginning: the sinks do not answer during that time")
 	fl.IntVar(&f.sinkTakes, "sink-takes", 0,
 		"`N` documents a second that a sink takes: it answers 429 to the others; 0 for no limit")
+	fl.StringVar(&f.sinkThrottles, "sink-throttles", "bucket",
+		"`WAY` of --sink-takes: bucket, queue (it makes requests wait), random (it refuses any), or drift (by half, up "+
+			"and down)")
+	fl.BoolVar(&f.pingDenied, "sink-denies-pings", false, "lull may write to the sinks, but not ping them")
 	fl.StringVar(&f.plot, "plot", "", "`FILE` for a picture, SVG: what the sinks got, how fresh it was and what waited")
 	fl.StringVar(&f.story, "story", "", "`FILE` for everything that happens, line by line")
 	return c
@@ -141,12 +147,15 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 	return nil
 }
 
-// strain is what --sink-down and --sink-takes say.
+// strain is what the flags say of the sinks.
 func (f simulateFlags) strain(up sim.Upstream) (s sim.Strain, err error) {
 	if f.sinkTakes < 0 {
 		return s, fmt.Errorf("--sink-takes %d: want documents a second, or 0", f.sinkTakes)
 	}
-	s.Rate = f.sinkTakes
+	s.Rate, s.PingDenied = f.sinkTakes, f.pingDenied
+	if s.Throttling, err = sim.ParseThrottling(f.sinkThrottles); err != nil {
+		return s, fmt.Errorf("--sink-throttles: %w", err)
+	}
 	if f.sinkDown == "" {
 		return s, nil
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/local/fault"
@@ -31,6 +32,15 @@ const (
 	ThrottleRandom                   // above what it takes it refuses items at random
 	ThrottleDrift                    // a bucket; what it takes swings by half, up and down, in ten minutes
 )
+
+// ParseThrottling reads a way as the command line spells it.
+func ParseThrottling(s string) (Throttling, error) {
+	way := slices.Index([]string{"bucket", "queue", "random", "drift"}, s)
+	if way < 0 {
+		return 0, fmt.Errorf("%q is not a way of throttling: want bucket, queue, random or drift", s)
+	}
+	return Throttling(way), nil
+}
 
 // plan is the planned outage among the drawn ones.
 func (w *World) plan(s Strain) {
