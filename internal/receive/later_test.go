@@ -82,6 +82,7 @@ func TestEachScheduledEventStandsForItself(t *testing.T) {
 		t.Run(call, func(t *testing.T) {
 			play(t, nil, func(b *bench) {
 				down := true
+				b.parallel = oneByOne
 				b.inject = decide(func(op fault.Op) fault.Verdict {
 					if op.Call == call && down && (op.Doc == "" || op.Doc == doc("later 7")) {
 						down = false
