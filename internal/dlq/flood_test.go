@@ -2,6 +2,7 @@ package dlq_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -173,5 +174,31 @@ func TestDeadLettersThatWereSentGoRoundWithTheRest(t *testing.T) {
 		}
 		b.keeps(0, "five are parked, one never ran")
 		b.want(5, 1, 0)
+	})
+}
+
+// One message may hold pointers to hundreds of bodies. What dlq loads for one is bounded, and the
+// others of its batch are judged.
+func TestAMessageOfManyPointersLoadsABoundedAmount(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		loads := 0
+		b.h.Sources = b.Sources.WithLoader(func(context.Context, string, string) ([]byte, error) {
+			loads++
+			return []byte(put("1", 1) + strings.Repeat(" ", 1<<20)), nil
+		})
+		pointer := `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]`
+		one := `{"basicProperties":{},"data":"` + base64.StdEncoding.EncodeToString([]byte(pointer)) + `"}`
+		b.move(b.live, b.send(b.live, `{"rmqMessagesByQueue":{"q::/":[`+strings.Repeat(one+",", 99)+one+`]}}`, nil))
+		b.move(b.live, b.send(b.live, "not JSON", nil))
+		b.keeps(1, "the message of pointers")
+		if loads > 16 {
+			b.Errorf("%d MB loaded for one message, want at most 16", loads)
+		}
+		b.want(1, 0, 1)
+
+		// It is not kept for ever: past the dead deadline it is a dead letter.
+		time.Sleep(b.Config.Retry.DeadDeadline + time.Second)
+		b.keeps(0, "it is parked")
+		b.want(3, 0, 0)
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
 // Decoder turns a message into the events it carries. It returns at least one result and never
@@ -56,6 +57,9 @@ const (
 	// maxDecodes bounds the messages that are taken apart at once: a pointer may lead to a body of
 	// several megabytes, which is held twice for a moment.
 	maxDecodes = 4
+	// maxLoadBytes is after how many bytes no other body is loaded for one message, which may hold
+	// pointers to hundreds of them. A message that needs more waits, and ends as a dead letter.
+	maxLoadBytes = 16 << 20
 	// decodeTime is for loading the bodies that pointers name: a third of the function's time.
 	decodeTime = 10 * time.Second
 )
@@ -70,7 +74,7 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 	}
 	loading, cancel := h.Clock.Deadline(ctx, decodeTime)
 	defer cancel()
-	h.Parallel.Each(maxDecodes, len(jobs), func(i int) { jobs[i].read(loading) })
+	h.Parallel.Each(maxDecodes, len(jobs), func(i int) { jobs[i].read(source.LoadAtMost(loading, maxLoadBytes)) })
 	h.Parallel.Each(maxParallel, len(jobs), func(i int) { jobs[i].judge(ctx) })
 	// Round by round over the messages, so that one of many events keeps no other waiting.
 	tasks := rounds(jobs)

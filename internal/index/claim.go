@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
 // prepare decodes the messages again, and makes the bodies of the documents that carry theirs. A
@@ -18,7 +19,7 @@ import (
 // the time that is left. It stops at the bytes of one bulk request, or at as many references as are
 // loaded at the same time: rest is for the next round.
 func (t *turn) prepare(ctx context.Context, docs []*document) (ready, rest []*document) {
-	ctx, cancel := t.h.Clock.Deadline(ctx, (t.remaining()-sinkMargin)/2)
+	ctx, cancel := t.h.Clock.Deadline(source.LoadAtMost(ctx, maxLoadBytes), (t.remaining()-sinkMargin)/2)
 	defer cancel()
 	limit, bytes, references := t.h.Config.Sinks[t.h.SinkName].BulkBytes, int64(0), 0
 	var more []*document // with references that are too many

@@ -54,6 +54,9 @@ type Handler struct {
 
 const (
 	maxParallel = 32
+	// maxLoadBytes is after how many bytes of messages no other body is loaded for one request: twice
+	// what receive loads for a flight. The objects may have grown since.
+	maxLoadBytes = 64 << 20
 	// sinkMargin is what stays of an invocation after a sink call: for COMMIT and DeleteMessage.
 	sinkMargin = 2 * time.Second
 	// holdMargin is how long before SQS's twelve hours a flight gives its messages back.

@@ -2,6 +2,7 @@ package index_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -358,5 +359,30 @@ func TestPayloadsAreLoadedABulkRequestAtATime(t *testing.T) {
 					"same time", most, limit)
 		}
 		b.inQueue(0)
+	})
+}
+
+// A message may hold pointers to hundreds of bodies, and their objects may have grown since receive
+// loaded them: what a turn loads is bounded, and the others of the flight are written.
+func TestPointersToBodiesThatHaveGrownAreLoadedWithinABound(t *testing.T) {
+	stage{cfg: openBucket}.play(t, func(b *bench) {
+		loads, body := 0, ""
+		b.Sources = b.Sources.WithLoader(func(_ context.Context, _, key string) ([]byte, error) {
+			loads++
+			return []byte(put(key, 1) + body), nil
+		})
+		var all []string
+		for i := range 200 {
+			pointer := fmt.Sprintf(`["software.amazon.payloadoffloading.PayloadS3Pointer",`+
+				`{"s3BucketName":"open","s3Key":"p%d"}]`, i)
+			all = append(all, `{"basicProperties":{},"data":"`+base64.StdEncoding.EncodeToString([]byte(pointer))+`"}`)
+		}
+		s := b.hold(`{"rmqMessagesByQueue":{"q::/":[`+strings.Join(all, ",")+`]}}`, put("a", 1))
+		loads, body = 0, strings.Repeat(" ", 1<<20)
+		b.turn(s)
+		if loads > 96 {
+			b.Errorf("%d MB loaded in one turn, want at most 96", loads)
+		}
+		b.holds("a", "1")
 	})
 }
