@@ -17,6 +17,8 @@ import (
 // messages keeps the messages that dead letters share: each in one object of Bodies, and an item
 // beside it, !message#<hash>, which says in which object, and which dead letters refer to it. The
 // item has room for a thousand; the dead letters of further events share another item and object.
+// A body that is sent again and again may die more often than that, as ever newer versions: then
+// each further dead letter has an item and an object of its own.
 //
 // The item is the referee (ADR 0024). Each reference has a token of its own, so that whoever drops
 // a dead letter takes back the reference that it saw and no other. Who takes the last one deletes
@@ -36,9 +38,12 @@ const (
 	refPrefix             = "ref_"   // and a dead letter's id: the token of its reference
 )
 
-// perItem is how many events of a message share an item: a reference takes about 70 bytes, and an
-// item has at most 400 KB.
+// perItem is how many events of a message share an item, and how many references an item takes: one
+// has about 70 bytes, and an item has at most 400 KB.
 const perItem = 1000
+
+// lone is the id of the item of one dead letter alone.
+func lone(l deadletter.Letter) string { return l.Hash + "." + l.ID }
 
 // share is the id of the item that the dead letter of an event refers to.
 func share(hash string, event int) string {
@@ -71,12 +76,11 @@ func equal(attr shard.Attr, text string) shard.Clause {
 func (m messages) keep(ctx context.Context, doing string, l deadletter.Letter) (ref, error) {
 	r := ref{hash: l.Hash, token: rand.Text()}
 	r.object = share(l.Hash, l.Event) + "-" + r.token
-	old, err := m.table.change(ctx, doing, shard.Write{Doc: r.item(), Update: []shard.Action{
-		{
-			Verb: shard.SetIfAbsent, Attr: attrObject, Val: shard.Value{Kind: shard.KindString, Text: r.object},
-		},
-		setText(string(refAttr(l.ID)), r.token), count(string(attrRefers)),
-	}})
+	old, err := m.refer(ctx, doing, l, r)
+	if err != nil && unlessRefused(err) == nil { // the item is full
+		r.object = lone(l) + "-" + r.token
+		old, err = m.refer(ctx, doing, l, r)
+	}
 	if err != nil {
 		return ref{}, err
 	}
@@ -94,6 +98,21 @@ func (m messages) keep(ctx context.Context, doing string, l deadletter.Letter) (
 		Update: []shard.Action{setNumber(string(attrStored), 1)},
 	})
 	return r, err
+}
+
+// refer adds the reference to its item and returns the item before. It is refused where the item is
+// full.
+func (m messages) refer(ctx context.Context, doing string, l deadletter.Letter, r ref) (item, error) {
+	return m.table.change(ctx, doing, shard.Write{Doc: r.item(), Cond: []shard.Clause{{
+		{Attr: attrRefers, Op: shard.Absent},
+		{Attr: attrRefers, Op: shard.Less, Val: shard.Value{Kind: shard.KindNumber, Num: perItem}},
+		{Attr: refAttr(l.ID), Op: shard.Exists}, // its place is taken already
+	}}, Update: []shard.Action{
+		{
+			Verb: shard.SetIfAbsent, Attr: attrObject, Val: shard.Value{Kind: shard.KindString, Text: r.object},
+		},
+		setText(string(refAttr(l.ID)), r.token), count(string(attrRefers)),
+	}})
 }
 
 // standing is the dead letter's reference as it stands: with another token where somebody else
@@ -146,7 +165,7 @@ func (m messages) release(ctx context.Context, doing, id string, r ref) error {
 	return m.bodies.Delete(ctx, r.object)
 }
 
-// ids are the dead letters that refer to a message.
+// ids are the dead letters that refer to a message, but for those that are alone with their item.
 func (m messages) ids(ctx context.Context, hash string) ([]string, error) {
 	var ids []string
 	for n := 0; n < event.MaxEvents; n += perItem {
