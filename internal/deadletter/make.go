@@ -28,6 +28,11 @@ func ID(doc shard.DocID, key shard.OrderKey, hash string) string {
 	return digest("version", string(doc), string(key))
 }
 
+// Astray names the dead letter of a version that came to the queue of a sink which is not its own.
+func Astray(sink string, doc shard.DocID, key shard.OrderKey) string {
+	return digest("astray", sink, string(doc), string(key))
+}
+
 // Hash names a message: by its body, and by its attributes where it has any. lull's own marks do
 // not count, so a copy has its original's hash. A hash has 32 hexadecimal digits.
 func Hash(body string, attrs map[string]queue.Attribute) string {

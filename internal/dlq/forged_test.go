@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
@@ -203,6 +204,61 @@ func TestAnotherMessageOfTheSameVersionReplacesNothing(t *testing.T) {
 		got, _, err := b.Letters.Get(b.Context(), first.ID)
 		if err != nil || got.Body != put("1", 1) || got.Reason != deadletter.RejectedBySink || got.MessageID != "m2" {
 			b.Errorf("got %+v with body %q, error %v: want the first message, and the last reason", got.Facts, got.Body, err)
+		}
+	})
+}
+
+// twoSinks are settings by which the collection payroll belongs to another sink than the handler's.
+func twoSinks(c *config.Config) {
+	c.Sinks["other"] = config.Sink{Kind: "memory", Index: "o"}
+	c.Collections = map[string]config.Collection{"content": {}, "payroll": {Sink: "other"}}
+}
+
+// A version that came to the queue of another sink is a dead letter there. It is not the version's
+// own dead letter, which is redriven to its own sink, whichever comes first.
+func TestAnEventInTheWrongQueueReplacesNoDeadLetter(t *testing.T) {
+	t.Parallel()
+	body := `{"type":"doc.changed","subject":"1","sequence":"1","collection":"payroll","data":{}}`
+	letters := map[string]deadletter.Reason{"search": deadletter.Contract, "other": deadletter.RejectedBySink}
+	for _, order := range [][]string{{"search", "other"}, {"other", "search"}} {
+		t.Run(order[0]+" first", func(t *testing.T) {
+			play(t, twoSinks, func(b *bench) {
+				e := b.EventOf(body)
+				for _, sink := range order {
+					l := deadletter.New(queue.Message{ID: sink, Body: body, Sent: time.Now()}, letters[sink], "", e.Doc, e.Key, 0,
+						time.Now())
+					l.Sink, l.Lane = sink, "live"
+					out, err := l.Message()
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.dead.Send(b.Context(), []queue.Outgoing{out})
+					b.h.Sink = sink
+					b.keeps(0, "it is stored")
+				}
+				f, ok := b.Facts(deadletter.ID(e.Doc, e.Key, ""))
+				if !ok || f.Sink != "other" || f.Reason != deadletter.RejectedBySink {
+					b.Errorf("%v: the version's dead letter is of sink %q for %q, want the other's", order, f.Sink, f.Reason)
+				}
+				b.want(2, 0, 0)
+			})
+		})
+	}
+}
+
+// What its sender says of its age must not end a version of another sink's document, which this
+// sender cannot write.
+func TestAMovedMessageEndsNoVersionOfAnotherSink(t *testing.T) {
+	play(t, twoSinks, func(b *bench) {
+		b.move(b.live, b.send(b.live,
+			`{"type":"doc.changed","subject":"1","sequence":"1","collection":"payroll","data":{}}`,
+			map[string]queue.Attribute{queue.AttrFirstSent: queue.Text("1")}))
+		b.keeps(0, "it is parked")
+		if r := b.Row("payroll#1"); r.Dead != "" {
+			b.Errorf("row %+v, want nothing marked", r)
+		}
+		if got := b.parked(); len(got) != 1 || got[0].Reason != deadletter.Contract {
+			b.Errorf("parked %+v, want one dead letter for the contract", got)
 		}
 	})
 }

@@ -118,7 +118,7 @@ func (t *task) run(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case t.events == nil:
-		t.stored = t.job.h.sent(ctx, t.letter)
+		t.stored = t.job.h.sent(ctx, t.job.h.named(t.letter))
 	default:
 		t.stored = t.job.bury(ctx, t)
 	}
@@ -251,6 +251,21 @@ const supersededDetail = "superseded: its version or a newer one is committed"
 func superseded(r shard.Row, k shard.OrderKey) bool {
 	j := shard.Judge(r, k, k.Class(), false)
 	return j == shard.Stale || j == shard.Duplicate
+}
+
+// astray says to which sink a document belongs, and whether that is another one than ours.
+func (h *Handler) astray(doc shard.DocID) (sink string, astray bool) {
+	sink, _ = h.Config.SinkFor(string(doc.Collection()))
+	return sink, sink != h.Sink
+}
+
+// named gives what came to the wrong queue a name of its own: it is not the version's dead letter,
+// which the document's own sink stores.
+func (h *Handler) named(l deadletter.Letter) deadletter.Letter {
+	if _, astray := h.astray(l.Doc); astray && l.Reason == deadletter.Contract && l.Doc != "" && l.Key != "" {
+		l.ID = deadletter.Astray(h.Sink, l.Doc, l.Key)
+	}
+	return l
 }
 
 // store parks the dead letter.

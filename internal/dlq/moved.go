@@ -162,13 +162,26 @@ func (j *job) verdicts(ctx context.Context) ([]verdict, bool) {
 // byRow is what the row, read consistently, makes of an event.
 func (j *job) byRow(v *verdict) {
 	h, r, k := j.h, v.row, v.Key
-	switch shard.Judge(r, k, v.Class, h.aged(j.m)) {
+	judgement := shard.Judge(r, k, v.Class, h.aged(j.m))
+	switch judgement {
 	case shard.Stale:
 		j.note(&v.Event, journal.Superseded, "a newer version is committed")
 		return
 	case shard.Duplicate:
 		j.note(&v.Event, journal.Duplicate, "this version is committed")
 		return
+	case shard.Foreign:
+		j.note(&v.Event, journal.Schema, "row")
+		v.fate = isUnsure
+		return
+	}
+	// Whoever may send here may not end, or replace the dead letter of, another sink's version.
+	if sink, astray := h.astray(v.Doc); astray {
+		v.fate, v.reason, v.detail = isDead, deadletter.Contract, fmt.Sprintf(
+			"collection: %s belongs to sink %s, but this was in a queue of sink %s", v.Doc.Collection(), sink, h.Sink)
+		return
+	}
+	switch judgement {
 	case shard.Parked:
 		if j.claimed != "" {
 			// This may be the very dead letter of which the row knows, and is not stored yet.
@@ -178,10 +191,6 @@ func (j *job) byRow(v *verdict) {
 		n := j.about(&v.Event, journal.AlreadyDead, "its dead letter is stored")
 		n.Letter = deadletter.ID(v.Doc, k, "")
 		h.note(n)
-		return
-	case shard.Foreign:
-		j.note(&v.Event, journal.Schema, "row")
-		v.fate = isUnsure
 		return
 	case shard.ClassMismatch:
 		v.fate, v.reason = isDead, deadletter.ClassMismatch
@@ -205,10 +214,6 @@ func (j *job) byRow(v *verdict) {
 // held is the fate of a version that nothing has decided yet.
 func (j *job) held(v *verdict) (fate, deadletter.Reason, string) {
 	h := j.h
-	if sink, _ := h.Config.SinkFor(string(v.Doc.Collection())); sink != h.Sink {
-		return isDead, deadletter.Contract, fmt.Sprintf(
-			"collection: %s belongs to sink %s, but this was in a queue of sink %s", v.Doc.Collection(), sink, h.Sink)
-	}
 	switch {
 	case j.m.MovedFrom == "":
 		// Whatever the row says of other copies, this one has not run: receive judges it.
@@ -273,6 +278,7 @@ func (h *Handler) aged(m queue.Message) bool {
 // bury parks a dead letter, marks its row and notes its events.
 func (j *job) bury(ctx context.Context, t *task) bool {
 	h, v := j.h, t.events[0]
+	t.letter = h.named(t.letter)
 	step := journal.DeadLettered
 	if h.Config.DeadLetters == config.DeadLettersNone {
 		step = journal.Dropped
