@@ -15,11 +15,11 @@ func (s *format) Document(data string) ([]byte, *event.Invalid) {
 	if !root.IsObject() {
 		return nil, source.Invalid("NewImage", "NewImage is %s", source.TypeName(root))
 	}
-	plain, bad := appendAll(make([]byte, 0, len(data)), root, appendPlain)
+	document, bad := appendAll(make([]byte, 0, len(data)), root, plain(maxLevels))
 	if bad != nil {
 		return nil, bad
 	}
-	return s.Rules.Document(string(plain))
+	return s.Rules.Document(string(document))
 }
 
 // appender appends one value as plain JSON.
@@ -45,9 +45,18 @@ func appendAll(out []byte, v gjson.Result, add appender) (_ []byte, bad *event.I
 	return append(out, last), bad
 }
 
+// maxLevels is how deep DynamoDB lets maps and lists nest. Each level is read once for every level
+// around it, so a deeper image would only cost time.
+const maxLevels = 32
+
+// plain appends one attribute value as plain JSON, with so many levels below it.
+func plain(levels int) appender {
+	return func(out []byte, v gjson.Result) ([]byte, *event.Invalid) { return appendPlain(out, v, levels) }
+}
+
 // appendPlain appends one attribute value as plain JSON: numbers digit for digit, binary values as
-// base64. The depth is bounded by event.MaxDepth.
-func appendPlain(out []byte, v gjson.Result) ([]byte, *event.Invalid) {
+// base64.
+func appendPlain(out []byte, v gjson.Result, levels int) ([]byte, *event.Invalid) {
 	kind, value := single(v)
 	switch {
 	case kind == "S" && value.Type == gjson.String, kind == "BOOL" && value.IsBool():
@@ -59,7 +68,10 @@ func appendPlain(out []byte, v gjson.Result) ([]byte, *event.Invalid) {
 	case kind == "NULL":
 		return append(out, "null"...), nil
 	case kind == "M" && value.IsObject(), kind == "L" && value.IsArray():
-		return appendAll(out, value, appendPlain)
+		if levels == 0 {
+			return out, source.Invalid("NewImage", "maps and lists nest more than %d levels", maxLevels)
+		}
+		return appendAll(out, value, plain(levels-1))
 	case kind == "SS" && value.IsArray():
 		return append(out, value.Raw...), nil
 	case kind == "NS" && value.IsArray():

@@ -1,0 +1,39 @@
+package dynamodbstream_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/source"
+)
+
+// Every level of an image is read once for each level around it: a megabyte in 120 levels took half
+// a second of processor time, and so did each of a flight's documents, turn after turn.
+func TestAnImageNestsAsDeepAsDynamoDBLetsIt(t *testing.T) {
+	t.Parallel()
+	c, err := yamlfile.Parse([]byte("sources: {d: {kind: dynamodb-stream}}\ndefaultSource: d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := source.New(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		levels int
+		taken  bool
+	}{{1, true}, {32, true}, {33, false}, {120, false}} {
+		image := strings.Repeat(`{"M":{"a":`, tt.levels) + `{"S":"x"}` + strings.Repeat(`}}`, tt.levels)
+		m := event.Message{Body: `{"Records":[{"eventSource":"aws:dynamodb","eventName":"INSERT","dynamodb":{` +
+			`"Keys":{"id":{"S":"x"}},"SequenceNumber":"123","NewImage":{"a":` + image + `}}}]}`}
+		r := set.Decode(m)[0]
+		if r.Invalid != nil {
+			t.Fatal(r.Invalid)
+		}
+		if _, err := set.Document(m, r.Event); (err == nil) != tt.taken {
+			t.Errorf("%d levels: %v, want it taken: %t", tt.levels, err, tt.taken)
+		}
+	}
+}
