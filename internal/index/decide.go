@@ -45,11 +45,16 @@ func (t *turn) decide(ctx context.Context) []*document {
 }
 
 // due picks the documents whose newest held version is due, at most maxItemsPerTurn. The others set
-// the next wake.
+// the next wake. Where they are more, each turn begins where the one before ended: documents that
+// wait for long must not be all that a flight ever looks at.
 func (t *turn) due() []*document {
 	now, limit := t.now(), t.h.Config.Index.MaxItemsPerTurn
+	first := 0
+	if n := len(t.docs); n > limit {
+		first = t.state.Turn % n * limit % n
+	}
 	var due []*document
-	for _, d := range t.docs {
+	for _, d := range slices.Concat(t.docs[first:], t.docs[:first]) {
 		switch e := d.newest(); {
 		case e == nil:
 		case e.Due > now:

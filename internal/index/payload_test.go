@@ -386,3 +386,21 @@ func TestPointersToBodiesThatHaveGrownAreLoadedWithinABound(t *testing.T) {
 		b.holds("a", "1")
 	})
 }
+
+// A turn looks at a bounded number of documents: those that wait for a payload that never comes
+// must not be all that it ever looks at.
+func TestDocumentsThatWaitDoNotKeepOthersOutOfTheTurn(t *testing.T) {
+	stage{cfg: func(c *config.Config) {
+		openBucket(c)
+		c.Index.MaxItemsPerTurn = 2
+	}}.play(t, func(b *bench) {
+		b.objects(func(string) ([]byte, error) { return nil, errors.New("slow down") })
+		s := b.hold(touched("a", 1), touched("b", 1), touched("c", 1), put("d", 1), put("e", 1), put("f", 1))
+		for range 6 {
+			s = b.turn(s)
+		}
+		for _, id := range []string{"d", "e", "f"} {
+			b.holds(id, "1")
+		}
+	})
+}
