@@ -259,7 +259,8 @@ func (d *Service) send(ctx context.Context, q queue.Queue, out queue.Outgoing, j
 	var failed error
 	for i, j := range judged {
 		outcome, err := Sent, error(nil)
-		if j.row.Dead == j.Key && j.Key != "" {
+		// What came to the wrong queue is not the dead letter that the row's mark stands for.
+		if j.row.Dead == j.Key && j.Key != "" && j.ID == deadletter.ID(j.Doc, j.Key, "") {
 			outcome, err = d.unmark(ctx, j.Facts, how)
 		}
 		if i == 0 && (outcome != Sent || err != nil) {

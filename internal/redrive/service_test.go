@@ -49,6 +49,25 @@ func TestRedrivenDeadLetterIsSentByteForByteAndStays(t *testing.T) {
 	})
 }
 
+// The mark belongs to the version's own dead letter, which stays parked.
+func TestRedriveOfWhatCameToTheWrongQueueLeavesTheRowAlone(t *testing.T) {
+	play(t, func(b *bench) {
+		m := message(put("1", 1))
+		e := b.Event(m)
+		b.die(m)
+		l := deadletter.New(m, deadletter.Contract, "", e.Doc, e.Key, 0, time.Now())
+		l.ID, l.Sink, l.Lane = deadletter.Astray("search", e.Doc, e.Key), "search", "live"
+		if _, err := b.Letters.Park(b.Context(), l); err != nil {
+			b.Fatal(err)
+		}
+		b.one(l.ID, redrive.How{By: "ann"}, redrive.Sent)
+		b.sent(b.live, 1)
+		if r := b.Row(e.Doc); r.Dead != e.Key {
+			b.Errorf("row %+v, want its own dead letter's mark", r)
+		}
+	})
+}
+
 // Faults, line 51.
 func TestRedriveAfterNewerCommitIsSuperseded(t *testing.T) {
 	play(t, func(b *bench) {
