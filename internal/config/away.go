@@ -37,7 +37,8 @@ func (r Retry) OpenFor(level int64) time.Duration {
 // Away reports whether the sink of a health row is away for long, so that nothing is to wait for it
 // in a flight. It is not where the time of the probe is over and nobody has probed.
 func (r Retry) Away(health shard.Row, now shard.Micros) bool {
-	if health.OpenUntil == 0 || now > max(health.OpenUntil, health.ProbeUntil).Add(awayProber) {
+	until := max(health.OpenUntil, health.ProbeUntil)
+	if health.OpenUntil == 0 || now > until.Add(awayProber) || shard.Absurd(until, now) {
 		return false
 	}
 	open := max(health.OpenUntil.Sub(now), 0) // what the sink asked for itself may be long

@@ -36,11 +36,15 @@ func TestASinkIsAwayWhenItsCircuitHasBeenOpenForAMinute(t *testing.T) {
 		health shard.Row
 		want   bool
 	}{
-		"closed":                   {shard.Row{Level: 9}, false},
-		"for seconds":              {shard.Row{Level: 6, OpenUntil: now.Add(time.Second)}, false},
-		"for a minute":             {shard.Row{Level: 7, OpenUntil: now}, true},
-		"for as long as it asked":  {shard.Row{Level: 1, OpenUntil: now.Add(2 * time.Minute)}, true},
-		"somebody has to probe":    {shard.Row{Level: 9, OpenUntil: now.Add(-21 * time.Second)}, false},
+		"closed":                      {shard.Row{Level: 9}, false},
+		"for seconds":                 {shard.Row{Level: 6, OpenUntil: now.Add(time.Second)}, false},
+		"for a minute":                {shard.Row{Level: 7, OpenUntil: now}, true},
+		"for as long as it asked":     {shard.Row{Level: 1, OpenUntil: now.Add(2 * time.Minute)}, true},
+		"somebody has to probe":       {shard.Row{Level: 9, OpenUntil: now.Add(-21 * time.Second)}, false},
+		"a clock far ahead opened it": {shard.Row{Level: 9, OpenUntil: now.Add(30 * 24 * time.Hour)}, false},
+		"a clock far ahead probes": {
+			shard.Row{Level: 9, OpenUntil: now.Add(-time.Second), ProbeUntil: now.Add(30 * 24 * time.Hour)}, false,
+		},
 		"its prober has some time": {shard.Row{Level: 9, OpenUntil: now.Add(-19 * time.Second)}, true},
 		"somebody probes": {
 			shard.Row{Level: 9, OpenUntil: now.Add(-time.Minute), ProbeUntil: now.Add(-19 * time.Second)}, true,

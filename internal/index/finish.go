@@ -143,9 +143,10 @@ func (t *turn) readHealth(ctx context.Context) {
 	if !t.readCircuit(ctx) {
 		return // the rows of the documents will say that the table is away
 	}
+	open, now := t.health.OpenUntil, t.now()
 	switch {
-	case t.circuit == shard.CircuitProbe && t.manifest.Lane == flight.Bulk &&
-		t.now() < t.health.OpenUntil.Add(t.h.Config.Retry.OpenFor(t.health.Level)):
+	case t.circuit == shard.CircuitProbe && t.manifest.Lane == flight.Bulk && t.state.Probes != open &&
+		now < open.Add(t.h.Config.Retry.OpenFor(t.health.Level)) && !shard.Absurd(open, now):
 		// Who asks writes first, and live is not through yet.
 		t.circuit, t.circuitNext = shard.CircuitOpen, t.health.OpenUntil
 	case t.circuit == shard.CircuitProbe:

@@ -91,7 +91,7 @@ func (t *turn) behindCircuit(open shard.Micros, level int64) shard.Micros {
 // trip opens the circuit, for longer at each level, or for as long as the sink asked.
 func (t *turn) trip(ctx context.Context, retryAfter time.Duration) {
 	level := shard.NextLevel(t.health, t.now(), t.h.Config.Retry.OpenFor)
-	until := t.now().Add(max(t.h.Config.Retry.OpenFor(level), retryAfter))
+	until := t.now().Add(min(max(t.h.Config.Retry.OpenFor(level), retryAfter), shard.MaxOpen))
 	t.tripped, t.circuitNext = true, t.behindCircuit(until+1, level)
 	a := t.ask(ctx, shard.Trip(t.h.SinkName, t.now(), until, level))
 	if _, refused := shard.AsRefused(a.err); a.err == nil || refused {

@@ -19,14 +19,35 @@ const (
 	CircuitProbe
 )
 
+// MaxOpen is the longest time for which a circuit opens, whatever settings and sink ask for.
+const MaxOpen = 2 * time.Hour
+
+// absurd is how far ahead a time in one of lull's own rows lies that only a wrong clock can have
+// written. It counts as over: a sink must not stay shut, nor a run stay away, until that clock is
+// right.
+const absurd = 2 * MaxOpen
+
+// Absurd reports whether only a wrong clock can have written this time in one of lull's own rows.
+func Absurd(m, now Micros) bool { return m > now.Add(absurd) }
+
+// over is the clause by which a time of lull's own rows is past, or absurd.
+func over(a Attr, now Micros) Clause {
+	return Clause{{a, Less, timeValue(now)}, {a, Greater, timeValue(now.Add(absurd))}}
+}
+
+// absentOrOver is the same where there may be none.
+func absentOrOver(a Attr, now Micros) Clause {
+	return append(Clause{{a, Absent, Value{}}}, over(a, now)...)
+}
+
 // Health reads the health row: what to do now, and when to look again where nothing may be claimed.
 func Health(r Row, now Micros) (Circuit, Micros) {
 	switch {
 	case r.OpenUntil == 0:
 		return CircuitClosed, 0
-	case now <= r.OpenUntil:
+	case now <= r.OpenUntil && !Absurd(r.OpenUntil, now):
 		return CircuitOpen, r.OpenUntil + 1
-	case now <= r.ProbeUntil:
+	case now <= r.ProbeUntil && !Absurd(r.ProbeUntil, now):
 		return CircuitOpen, r.ProbeUntil + 1
 	}
 	return CircuitProbe, 0
@@ -36,7 +57,7 @@ func Health(r Row, now Micros) (Circuit, Micros) {
 func Trip(sink string, now, until Micros, level int64) Write {
 	return Write{Transition: TRIP, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
-		absentOr(AttrOpenUntil, Less, timeValue(now)),
+		absentOrOver(AttrOpenUntil, now),
 	}, Update: append([]Action{
 		set(AttrOpenUntil, timeValue(until)),
 		set(AttrLevel, numberValue(level)),
@@ -47,8 +68,8 @@ func Trip(sink string, now, until Micros, level int64) Write {
 func Probe(sink string, now, until Micros) Write {
 	return Write{Transition: PROBE, Doc: HealthRow(sink), Cond: []Clause{
 		known(),
-		must(AttrOpenUntil, Less, timeValue(now)),
-		absentOr(AttrProbeUntil, Less, timeValue(now)),
+		over(AttrOpenUntil, now),
+		absentOrOver(AttrProbeUntil, now),
 	}, Update: []Action{set(AttrProbeUntil, timeValue(until))}}
 }
 
@@ -87,8 +108,9 @@ func HealthySince(r Row, now Micros, d time.Duration) bool {
 func StartRun(name string, token Token, now, until Micros, interval time.Duration) Write {
 	return Write{Transition: STARTRUN, Doc: RunRow(name), Cond: []Clause{
 		known(),
-		absentOr(AttrLeaseUntil, Less, timeValue(now)),
-		absentOr(AttrRanAt, AtMost, timeValue(now.Add(-interval))),
+		absentOrOver(AttrLeaseUntil, now),
+		append(absentOr(AttrRanAt, AtMost, timeValue(now.Add(-interval))),
+			Term{AttrRanAt, Greater, timeValue(now.Add(absurd))}),
 	}, Update: []Action{
 		set(AttrOwner, textValue(string(token))),
 		set(AttrLeaseUntil, timeValue(until)),

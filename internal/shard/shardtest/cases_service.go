@@ -2,12 +2,16 @@ package shardtest
 
 import (
 	"slices"
+	"time"
 
 	"github.com/lullhq/lull/internal/shard"
 )
 
 func openUntil(m shard.Micros) change  { return func(r *shard.Row) { r.OpenUntil = m } }
 func probeUntil(m shard.Micros) change { return func(r *shard.Row) { r.ProbeUntil = m } }
+
+// absurd is how far ahead a time in a row of lull's own may lie and still be believed.
+const absurd = 4 * time.Hour
 
 func healthCases() []Case {
 	open := shard.Row{OpenUntil: now - 1, Level: 2, ProbeUntil: now - 1, LastWrite: begin}
@@ -16,7 +20,9 @@ func healthCases() []Case {
 	trip.add(
 		allowed("when the circuit's time is over: it opens wider, and the probe is over", tripped),
 		allowed("when the circuit is closed", tripped, openUntil(0), func(r *shard.Row) { r.Level = 0 }),
+		allowed("where a clock far ahead has opened it", tripped, openUntil(now.Add(absurd)+1)),
 		refused("when somebody has just opened it", openUntil(until)),
+		refused("where somebody has opened it, by a clock that may be right", openUntil(now.Add(absurd))),
 		refused("in the last microsecond of its time", openUntil(now)),
 		foreign,
 	)
@@ -26,8 +32,13 @@ func healthCases() []Case {
 	probe.add(
 		allowed("when the circuit's time is over and the last prober's too", of()),
 		allowed("where nobody probed yet", of(), probeUntil(0)),
+		allowed("where a clock far ahead has opened it", of(openUntil(now.Add(absurd)+1)),
+			openUntil(now.Add(absurd)+1)),
+		allowed("where a clock far ahead has probed", of(), probeUntil(now.Add(absurd)+1)),
 		refused("when the circuit is closed", openUntil(0)),
 		refused("while the circuit is open", openUntil(until)),
+		refused("where somebody has opened it, by a clock that may be right", openUntil(now.Add(absurd))),
+		refused("while another one probes, by a clock that may be right", probeUntil(now.Add(absurd))),
 		refused("in the last microsecond of the circuit's time", openUntil(now)),
 		refused("while another one probes", probeUntil(until)),
 		refused("in the last microsecond of another one's probe", probeUntil(now)),
@@ -118,7 +129,10 @@ func runCases() []Case {
 			func(r *shard.Row) { r.Cursor = "" }),
 		allowed("where the last run ended", of(), owner(""), lease(0)),
 		allowed("where the last start is not known", of(), ranAt(0)),
+		allowed("where a clock far ahead ran", of(), lease(now.Add(absurd)+1), ranAt(now.Add(absurd)+1)),
 		refused("while another run goes on", lease(until)),
+		refused("while another run goes on, by a clock that may be right", lease(now.Add(absurd))),
+		refused("where a clock that may be right ran", ranAt(now.Add(absurd))),
 		refused("in the last microsecond of another run", lease(now)),
 		refused("within the interval", ranAt(now.Add(-second)+1)),
 		foreign,

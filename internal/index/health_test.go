@@ -1,0 +1,67 @@
+package index_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
+)
+
+// An earlier version believed any clock. What one that was a month ahead left in the health row
+// must not keep a sink shut for a month, for either lane.
+func TestACircuitThatAWrongClockOpenedIsProbed(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	for name, row := range map[string]func(r *shard.Row){
+		"open until then":   func(r *shard.Row) { r.OpenUntil = now().Add(month) },
+		"probed until then": func(r *shard.Row) { r.OpenUntil, r.ProbeUntil = now().Add(-time.Hour), now().Add(month) },
+		"both": func(r *shard.Row) {
+			r.OpenUntil, r.ProbeUntil = now().Add(month), now().Add(2*month)
+		},
+	} {
+		for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
+			t.Run(name+", "+string(lane), func(t *testing.T) {
+				stage{}.play(t, func(b *bench) {
+					r := shard.Row{Doc: shard.HealthRow("search"), Level: 9}
+					row(&r)
+					b.Write(shardtest.Put(r))
+					b.sink.SetDown(errors.New("refused"))
+					s := b.holdOn(lane, queue.Outgoing{Body: put("a", 1)})
+					if s.Done {
+						b.Fatal("nothing is held")
+					}
+					s = b.turn(s)
+					if h := b.Row(shard.HealthRow("search")); h.OpenUntil == 0 || h.OpenUntil > now().Add(time.Hour) {
+						b.Errorf("open until %s, want it open for a minute", h.OpenUntil.Time())
+					}
+					b.sink.SetDown(nil)
+					b.fly(s, 10)
+					b.holds("a", "1")
+				})
+			})
+		}
+	}
+}
+
+// A flight that opened the circuit stays because it probes. A bulk flight does so too: those of the
+// live lane have left.
+func TestABulkFlightThatOpenedTheCircuitProbesInTime(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.holdOn(flight.Bulk, queue.Outgoing{Body: put("a", 1)})
+		b.sink.SetDown(errors.New("refused"))
+		s = b.turn(s) // its request gets no answer
+		for n := range int64(7) {
+			open := b.Row(shard.HealthRow("search")).OpenUntil
+			s = b.turn(s)
+			if late := now().Sub(open); late > 20*time.Second || b.sink.Counts().Pings != n+1 {
+				b.Fatalf("%s after its time, %d pings: want the next one", late, b.sink.Counts().Pings)
+			}
+		}
+		if s.Done {
+			b.Error("it has left: nobody probes")
+		}
+	})
+}
