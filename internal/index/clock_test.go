@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
@@ -60,6 +61,52 @@ func TestAnInvocationWhoseClockIsOffDoesNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A clock that is behind, but believed, does not let a flight spin: the state machine sleeps by its
+// own clock, for as long as the turn meant.
+func TestAFlightSleepsByTheStateMachinesClock(t *testing.T) {
+	for name, behind := range map[string]time.Duration{
+		"the same clock": 0, "behind by a minute": time.Minute, "behind by three minutes": 3 * time.Minute,
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.hold(put("a", 1))
+				time.Sleep(time.Until(s.Wake()))
+				b.leased(doc("a"), 8*time.Second)
+				s.Started, s.Entered = now(), now()
+				b.clock = clock.Skewed{Clock: clock.System{}, By: -behind}
+				next, _, err := b.invoke(s)
+				if err != nil || next.Done {
+					b.Fatalf("got %v, %v", next, err)
+				}
+				want := max(behind, 8*time.Second) // not due yet by that clock, or leased
+				if in := time.Until(next.Wake()); in < want || in > want+2*time.Second {
+					b.Errorf("wakes in %s, want %s", in, want)
+				}
+				b.clock = clock.System{}
+				b.fly(next, 3)
+				b.holds("a", "1")
+			})
+		})
+	}
+}
+
+// What a turn waits for while its earlier tries are lost counts for no clock.
+func TestATurnThatIsTriedAgainLateIsTaken(t *testing.T) {
+	stage{cfg: func(c *config.Config) {
+		c.Flight.Kind, c.Flight.AmbiguousRetry = config.FlightStandard, 3*time.Minute
+	}}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		time.Sleep(time.Until(s.Wake()))
+		s.Entered = now()
+		time.Sleep(2 * (b.Config.Index.Timeout + b.Config.Flight.AmbiguousRetry))
+		if _, _, err := b.invoke(s); err != nil {
+			b.Error(err)
+		}
+		b.Noted(journal.ClockOff, 0)
+		b.holds("a", "1")
+	})
 }
 
 // A row that a wrong clock wrote goes on from there: its fences rise, and no document waits for the

@@ -31,19 +31,23 @@ func (t *turn) finish(ctx context.Context) flight.State {
 		// an execution that slept longer would be ended before it wakes
 		wake = min(wake, t.now().Add(t.h.Config.Flight.ContinueAfter))
 	}
-	next.WakeAt = flight.WakeText(wake.Time())
-	wake = shard.MicrosOf(next.Wake())
+	next.WakeAt = t.wakeText(wake)
+	wake = shard.MicrosOf(next.Wake()).Add(-t.behind)
 	// An extension reaches to the next wake + 5 s + 2 Ti, never further (design section 7).
 	t.extend(ctx, wake.Add(turnLate+2*t.h.Config.Index.Timeout))
 	next.VisibleUntil = t.state.VisibleUntil
-	if t.outlives(wake) {
+	if t.outlives(next) {
 		if t.goOn(ctx, next) {
 			return finished(next)
 		}
-		next.WakeAt = flight.WakeText(min(wake, t.now().Add(checkpointAgain)).Time())
+		next.WakeAt = t.wakeText(min(wake, t.now().Add(checkpointAgain)))
 	}
 	return next
 }
+
+// wakeText is a time of ours by the clock of the state machine, which wakes by its own. A flight
+// would not sleep at all until a time that is past for it.
+func (t *turn) wakeText(at shard.Micros) string { return flight.WakeText(at.Add(t.behind).Time()) }
 
 // turnLate is how much later than its wake a turn may begin without extending anew what was
 // extended for it.
@@ -97,11 +101,12 @@ func (t *turn) kind() config.FlightKind {
 
 // outlives reports whether the next turn could not end inside this execution's limits: five minutes
 // for Express, 25,000 events for Standard.
-func (t *turn) outlives(wake shard.Micros) bool {
+func (t *turn) outlives(next flight.State) bool {
 	if t.kind() == config.FlightStandard {
 		return t.state.Turn%standardTurns == standardTurns-1
 	}
-	return t.state.Started != 0 && wake >= t.state.Started.Add(t.h.Config.Flight.ContinueAfter)
+	end := t.state.Started.Add(t.h.Config.Flight.ContinueAfter)
+	return t.state.Started != 0 && shard.MicrosOf(next.Wake()) >= end
 }
 
 // goOn starts the next execution on the same manifest, once: whoever creates the checkpoint starts

@@ -61,6 +61,9 @@ const (
 	sinkMargin = 2 * time.Second
 	// holdMargin is how long before SQS's twelve hours a flight gives its messages back.
 	holdMargin = 15 * time.Minute
+	// throttledTries is how long the state machine tries at most while Lambda throttles, and starts
+	// what is tried again.
+	throttledTries = 2 * time.Minute
 	// standardTurns is how many turns of a Standard execution stay below its 25,000 events.
 	standardTurns = 2000
 )
@@ -88,6 +91,7 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 		return s, fmt.Errorf("turn of flight %s: %s, by the state machine's", s.Flight, detail)
 	}
 	t.hard = t.start.Add(h.Config.Index.Timeout)
+	t.behind = max(s.Entered.Sub(shard.MicrosOf(t.start)), 0)
 	m, err := backoff.Get(ctx, h.Clock, func() (*flight.Manifest, error) { return h.Flights.Get(ctx, s.Flight) })
 	switch {
 	case errors.Is(err, flight.ErrNotFound): // finished by another turn, collected, or lost
@@ -113,7 +117,9 @@ func (h *Handler) Turn(ctx context.Context, s flight.State) (flight.State, error
 func (h *Handler) clockOff(now time.Time, s flight.State) time.Duration {
 	switch {
 	case s.Entered != 0:
-		return clock.Off(now, s.Entered.Time(), 0)
+		// A turn that is tried again came to its state before the tries that were lost.
+		retried := throttledTries + 2*(h.Config.Index.Timeout+h.Config.AmbiguousRetry(h.SinkName))
+		return clock.Off(now, s.Entered.Time(), max(retried-clock.Trust, 0))
 	case s.Started != 0:
 		return clock.Off(now, s.Started.Time(), queue.MaxHold)
 	}
@@ -129,7 +135,8 @@ func finished(s flight.State) flight.State {
 type turn struct {
 	h           *Handler
 	start       time.Time
-	hard        time.Time // when the platform kills this invocation
+	hard        time.Time     // when the platform kills this invocation
+	behind      time.Duration // how far our clock is behind the state machine's, at least
 	state       flight.State
 	left        flight.Remaining
 	manifest    *flight.Manifest

@@ -38,10 +38,11 @@ func (t *turn) outage(ctx context.Context) flight.State {
 		// Another invocation that found the table away may still be writing: not before it has
 		// certainly ended.
 		next.ReassertAfter = t.now().Add(t.h.Config.Lease(t.h.SinkName))
-		next.WakeAt = flight.WakeText(next.ReassertAfter.Time())
+		next.WakeAt = t.wakeText(next.ReassertAfter)
 		return next
 	case t.now() < t.state.ReassertAfter: // woken early
-		return t.state
+		next.WakeAt = t.wakeText(t.state.ReassertAfter)
+		return next
 	}
 	t.reassert(ctx)
 	if t.left.Empty() {
@@ -53,8 +54,8 @@ func (t *turn) outage(ctx context.Context) flight.State {
 
 // next is the state that wakes after a back-off, in a new execution where this one would end first.
 func (t *turn) next(ctx context.Context, next flight.State) flight.State {
-	next.WakeAt = flight.WakeText(t.now().Add(max(t.delay(next.Turn), time.Second)).Time())
-	if t.outlives(shard.MicrosOf(next.Wake())) && t.goOn(ctx, next) {
+	next.WakeAt = t.wakeText(t.now().Add(max(t.delay(next.Turn), time.Second)))
+	if t.outlives(next) && t.goOn(ctx, next) {
 		return finished(next)
 	}
 	return next

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
@@ -103,6 +104,28 @@ func TestAnOpenFlightWhoseWritingTurnWasLostIsComparedWithTheRows(t *testing.T) 
 			})
 		})
 	}
+}
+
+// Machines' clocks differ. One that is behind finds the flight awake too early, and lets it sleep.
+func TestAnOpenFlightThatWokeEarlySleepsOn(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.open(put("a", 4))
+		back := b.away()
+		s = b.turn(s)
+		back()
+		b.Change(doc("a"), deleted(b.key("a", 5)))
+		s = b.turn(s)
+		time.Sleep(time.Until(s.Wake()))
+		s.Started, s.Entered = now(), now()
+		b.clock = clock.Skewed{Clock: clock.System{}, By: -time.Minute}
+		next, _, err := b.invoke(s)
+		if in := time.Until(next.Wake()); err != nil || next.Done || in < 50*time.Second || in > 2*time.Minute {
+			b.Errorf("wakes in %s (%v), done %v: want a minute", in, err, next.Done)
+		}
+		b.clock = clock.System{}
+		b.fly(next, 3)
+		b.holds("a", "")
+	})
 }
 
 // An outage may last longer than an execution.
