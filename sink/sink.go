@@ -83,7 +83,8 @@ var ErrDenied = errors.New("the sink denies access")
 type Reader interface {
 	// Get returns the document, or false.
 	Get(ctx context.Context, doc event.DocID) (Stored, bool, error)
-	// All calls f for each document, sorted by collection and id, until it returns an error.
+	// All calls f for each document, sorted by collection and id, until it returns an error. A
+	// document whose mark cannot be read may have its Doc only.
 	All(ctx context.Context, f func(Stored) error) error
 	// Search returns the documents that contain every word of the query's text, best first. What a
 	// word is, and which forms of it count as the same, is each engine's own.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,29 @@ func TestReadersFailLoudly(t *testing.T) {
 				t.Errorf("%s after %d: %v is not an Error with that status", verb, status, err)
 			}
 		}
+	}
+}
+
+// Whoever may write into the index may break a document's mark. The others are read all the same.
+func TestAMarkThatCannotBeReadHidesNoOtherDocument(t *testing.T) {
+	t.Parallel()
+	e := start(t, func(w http.ResponseWriter, r request) {
+		answer := `{"indices":[{"name":"test-content","attributes":["open"]}]}`
+		if strings.HasSuffix(r.URL.Path, "/_search") {
+			answer = `{"hits":{"hits":[
+				{"_id":"a","_source":{"_lull":{"order_key":"k","fence":"7"}}},
+				{"_id":"b","_source":"secret"},
+				{"_id":"c","_source":{"_lull":{"order_key":"k","fence":7}}}]}}`
+		}
+		respond(200, answer)(w, r)
+	})
+	var got []string
+	err := e.sink(t, nil).All(t.Context(), func(s sink.Stored) error {
+		got = append(got, string(s.Doc)+" "+s.Key)
+		return nil
+	})
+	if err != nil || !slices.Equal(got, []string{"content#a ", "content#b ", "content#c k"}) {
+		t.Errorf("got %q, %v", got, err)
 	}
 }
 

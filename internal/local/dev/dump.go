@@ -49,6 +49,9 @@ func (e *Engine) Dump(ctx context.Context, path string) error {
 }
 
 func dumpLine(w *bufio.Writer, s sink.Stored) error {
+	if len(s.Document) == 0 {
+		return fmt.Errorf("dump %s: what lull wrote beside it cannot be read: somebody else wrote into it", s.Doc)
+	}
 	head, err := json.Marshal(struct {
 		ID         string `json:"id"`
 		Collection string `json:"collection"`
