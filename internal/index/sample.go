@@ -36,7 +36,7 @@ func (h *Handler) sample(ctx context.Context, s flight.State) flight.State {
 	}
 	for _, f := range found {
 		switch {
-		case !f.Difference.Drift():
+		case !f.Difference.Drift(), unanswered(f):
 		case s.Turn == 0:
 			s.Sample = append(s.Sample, f.Row.Doc)
 		default:
@@ -53,6 +53,12 @@ func (h *Handler) sample(ctx context.Context, s flight.State) flight.State {
 	s.Turn++
 	s.WakeAt = flight.WakeText(h.Clock.Now().Add(secondLook))
 	return s
+}
+
+// unanswered reports whether the row knows that the copy may be there: a write of which no answer
+// came. Its event waits, for hours where the sink is away, and settles it.
+func unanswered(f reconcile.Finding) bool {
+	return f.Difference == shard.Behind && f.Row.Claimed == f.Copy.Key && f.Row.Pending >= f.Copy.Key
 }
 
 func shown(k shard.OrderKey) string {

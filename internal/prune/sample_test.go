@@ -163,6 +163,15 @@ func TestDriftIsCountedOnTheSecondLook(t *testing.T) {
 			before: func(b *bench, _ *memory.Sink) { b.admit(doc(1), 4); b.claim(doc(1), 4) },
 		},
 		{
+			name: "it was written, its answer was lost, and it waits for its next try",
+			before: func(b *bench, s *memory.Sink) {
+				b.admit(doc(1), 4)
+				b.claim(doc(1), 4)
+				write(b, s, 4)
+				time.Sleep(10 * time.Minute)
+			},
+		},
+		{
 			name:   "a newer version waits",
 			before: func(b *bench, _ *memory.Sink) { b.admit(doc(1), 4) },
 		},
