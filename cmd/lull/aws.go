@@ -89,8 +89,8 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 			return out, nil
 		},
 		Readers: map[string]sink.Reader{}, Unread: map[string]error{},
-		Hint: "a sink inside a VPC answers index, and nobody outside", Sinks: map[string]sink.Sink{}, Sources: sources, Config: cfg, Clock: clock.System{},
-		Journal: newAudit(app.err),
+		Hint: "a sink inside a VPC answers index, and nobody outside", Sinks: map[string]sink.Sink{},
+		Sources: sources, Config: cfg, Clock: clock.System{}, Off: clock.Trust, Journal: newAudit(app.err),
 	}
 	if app.logs > 0 {
 		o.History = app.history(cloudwatchlogs.New(a), cfg)

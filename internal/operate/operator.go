@@ -24,7 +24,7 @@ import (
 )
 
 // Operator answers from the seams of a stack. All fields are required, except Readers, Sinks,
-// History and Publisher.
+// Off, History and Publisher.
 type Operator struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -41,6 +41,7 @@ type Operator struct {
 	Sources  *source.Set
 	Config   *config.Config
 	Clock    clock.Clock
+	Off      time.Duration // how far Clock may be from the stack's: of a machine that nobody compares; 0 for the same
 	Journal  journal.Journal
 	// History returns the latest decisions about a document, oldest first. Nil where the stack does
 	// not keep them, or the command does not ask for them.

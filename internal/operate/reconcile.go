@@ -63,6 +63,7 @@ func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileRe
 	s := reconcile.Service{
 		Looker: reconcile.Looker{
 			Shards: o.Shards, Reader: o.Readers[name], SinkName: name, Config: o.Config, Clock: o.Clock,
+			Off: o.Off,
 		},
 		Scanner: o.Scanner, Sink: o.Sinks[name], Journal: o.Journal,
 		NewToken: func() shard.Token { return shard.Token(rand.Text()) },

@@ -15,13 +15,14 @@ import (
 )
 
 // Looker compares documents with their rows. It only reads. All fields are required, except
-// Parallel. It is safe for concurrent use.
+// Parallel and Off. It is safe for concurrent use.
 type Looker struct {
 	Shards   shard.Store
 	Reader   sink.Reader
 	SinkName string
 	Config   *config.Config
 	Clock    clock.Clock
+	Off      time.Duration // how far Clock may be from those of the functions, beyond the guard
 	Parallel fanout.Runner // nil for goroutines
 }
 
@@ -72,7 +73,7 @@ func (l Looker) Look(ctx context.Context, docs []shard.DocID) ([]Finding, error)
 func (l Looker) quiet() shard.Micros { return shard.MicrosOf(l.Clock.Now().Add(-l.settled())) }
 
 func (l Looker) finding(row shard.Row, c stored, quiet shard.Micros) Finding {
-	f := Finding{Row: row, Copy: c.InSink, quiet: quiet}
+	f := Finding{Row: row, Copy: c.InSink, quiet: quiet.Add(-l.Off)}
 	kept := shard.MicrosOf(l.Clock.Now().Add(-l.Config.Lifecycle.RowRetention))
 	f.Difference = shard.Compare(row, f.Copy, quiet, kept)
 	if c.unread && f.Difference != shard.Busy && f.Difference != shard.Waiting {

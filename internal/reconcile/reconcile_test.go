@@ -31,6 +31,7 @@ type bench struct {
 	sink   *memory.Sink
 	inject fault.Injector
 	lines  []reconcile.Line
+	skew   time.Duration // of the operator's clock
 }
 
 const collection = "content"
@@ -57,7 +58,8 @@ func (b *bench) run(change ...func(*reconcile.Order)) (reconcile.Report, error) 
 	tokens := 0
 	s := reconcile.Service{
 		Looker: reconcile.Looker{
-			Shards: v.Shards(b.Shards), Reader: b.sink, SinkName: "search", Config: &b.Config, Clock: clock.System{},
+			Shards: v.Shards(b.Shards), Reader: b.sink, SinkName: "search", Config: &b.Config,
+			Clock: clock.Skewed{Clock: clock.System{}, By: b.skew}, Off: b.skew.Abs(),
 		},
 		Scanner: v.Scanner(b.Shards), Sink: v.Sink(b.sink), Journal: &b.Notes,
 		NewToken: func() shard.Token { tokens++; return shard.Token(fmt.Sprint("reconcile-", tokens)) },
@@ -190,6 +192,50 @@ func TestReconcileRepairsWhatRowAndSinkSufficeFor(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The machine of whoever asks has a clock of its own. By one that is ahead no lease looks over that
+// somebody still writes under: an older version would follow the one that the row was raised to.
+func TestAClockThatIsAheadRaisesNoRowUnderALease(t *testing.T) {
+	usecasetest.Story(t, func(t *testing.T) {
+		b := open(t, true)
+		b.stored("a", 5, 20*time.Minute)
+		b.row("a", 3, shard.Put, func(r *shard.Row) { // restored; the event of version 4 came again
+			r.Pending, r.Claimed, r.Owner = b.key("a", 4), b.key("a", 4), "index"
+			r.BurstStart, r.LeaseUntil = usecasetest.Now(), usecasetest.Now().Add(b.Config.Lease("search"))
+		})
+		before := b.Row(usecasetest.Doc("a"))
+		b.skew = 4 * time.Minute
+		r, err := b.run()
+		if err != nil || r.Remaining() != 1 || !slices.Equal(b.told(), []string{"a behind later"}) ||
+			b.Row(usecasetest.Doc("a")) != before {
+			t.Errorf("got %+v, %v, row %+v: want it left for later", r, err, b.Row(usecasetest.Doc("a")))
+		}
+		time.Sleep(10 * time.Minute)
+		if _, err := b.run(); err != nil || !slices.Equal(b.told(), []string{"a behind raised"}) {
+			t.Errorf("later: got %v, %v", b.told(), err)
+		}
+	})
+}
+
+// By one that is behind, the lease of a delete is not over before its request is.
+func TestAClockThatIsBehindKeepsTheLeaseOfADelete(t *testing.T) {
+	usecasetest.Story(t, func(t *testing.T) {
+		b := open(t, false)
+		b.stored("a", 3, time.Hour)
+		b.row("a", 5, shard.Delete)
+		b.skew = -4 * time.Minute
+		asked := 0
+		b.inject = usecasetest.At("_bulk", func() {
+			asked++
+			if r := b.Row(usecasetest.Doc("a")); !r.Leased(usecasetest.Now().Add(b.Config.Index.SinkDeadline)) {
+				t.Errorf("row %+v, want it leased for as long as the request may take", r)
+			}
+		})
+		if _, err := b.run(); err != nil || asked != 1 || b.held("a") != "" {
+			t.Errorf("got %v, %d requests, version %q", err, asked, b.held("a"))
+		}
+	})
 }
 
 // A copy whose order key cannot be read is not the row's version, whatever the row says.

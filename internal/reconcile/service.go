@@ -13,7 +13,7 @@ import (
 )
 
 // Service compares collections of one sink with their rows, and repairs them. All fields are
-// required. It is safe for concurrent use.
+// required but those of Looker that say so. It is safe for concurrent use.
 type Service struct {
 	Looker
 	Scanner  shard.Scanner
@@ -321,7 +321,7 @@ func (r *run) reassert(ctx context.Context, f Finding) (Outcome, error) {
 		l := b.Lease()
 		// As long as the request may take, and as it may be applied after it. The margin is for the
 		// time until it is sent.
-		until := now.Add(margin + c.Index.SinkDeadline + c.Index.Guard + c.ApplyDelay(r.SinkName))
+		until := now.Add(margin + c.Index.SinkDeadline + c.Index.Guard + r.Off + c.ApplyDelay(r.SinkName))
 		b.Until = shard.MicrosOf(until)
 		_, err := r.table().Write(ctx, shard.Reassert(b))
 		if refused, ok := shard.AsRefused(err); ok {
