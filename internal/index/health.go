@@ -94,10 +94,11 @@ func (t *turn) trip(ctx context.Context, retryAfter time.Duration) {
 	until := t.now().Add(min(max(t.h.Config.Retry.OpenFor(level), retryAfter), shard.MaxOpen))
 	t.tripped, t.circuitNext = true, t.behindCircuit(until+1, level)
 	a := t.ask(ctx, shard.Trip(t.h.SinkName, t.now(), until, level))
-	if _, refused := shard.AsRefused(a.err); a.err == nil || refused {
+	_, refused := shard.AsRefused(a.err)
+	if a.err == nil || refused {
 		t.health = a.row
 	}
-	if a.err == nil {
+	if a.err == nil || refused && a.row.OpenUntil == until { // or ours, and its answer was lost
 		// Who opens the circuit probes when its time is over. The others may leave.
 		t.state.Probes, t.circuitNext = until, until+1
 		n := journal.Note{Step: journal.CircuitOpened, Count: int(level)}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
@@ -63,5 +65,19 @@ func TestABulkFlightThatOpenedTheCircuitProbesInTime(t *testing.T) {
 		if s.Done {
 			b.Error("it has left: nobody probes")
 		}
+	})
+}
+
+// Who opened the circuit stays to probe, although the answer to its write was lost.
+func TestAFlightWhoseTripGotNoAnswerProbes(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		b.sink.SetDown(errors.New("refused"))
+		b.inject = fails("TRIP", fault.FailAfter, 1)
+		s = b.turn(s)
+		if h := b.Row(shard.HealthRow("search")); h.OpenUntil == 0 || s.Probes != h.OpenUntil {
+			b.Errorf("open until %d, it probes at %d", h.OpenUntil, s.Probes)
+		}
+		b.Noted(journal.CircuitOpened, 1)
 	})
 }
