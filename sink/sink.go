@@ -92,7 +92,8 @@ type Reader interface {
 }
 
 // Sampler is a sink with versions that can name a document. Before documents that are all new die
-// of a refusal, one that is named is read back and written once more, unchanged.
+// of a refusal, one that is named is read back and written once more, with an older fence. So a
+// sink with versions refuses what is in a document before it compares fences.
 type Sampler interface {
 	// Sample names a document of the collection that lull wrote, any one, or returns false where there
 	// is none. It may be gone by now.

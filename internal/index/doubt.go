@@ -47,10 +47,10 @@ type witness struct {
 // too, the index or its settings are at fault (ADR 0023). A sink's own check of a document, without
 // a status, is believed.
 //
-// The copy changes nothing. Its fence is the one that it was written under, so a sink with versions
-// refuses it once anything newer is there. For a sink without versions we hold the document's
-// lease. Its own op was definitely refused; where the copy has no answer the lease stays, as after
-// any other write.
+// The copy changes nothing. Its fence is older than the document's own: a sink with versions
+// refuses what is in it, or else refuses it as older. For a sink without versions we hold the
+// document's lease. Its own op was definitely refused; where the copy has no answer the lease
+// stays, as after any other write.
 func (t *turn) doubt(ctx context.Context, docs []*document, ops []sink.Op, outcomes []sink.Outcome) {
 	suspects := map[shard.Collection][]int{}
 	for i, o := range outcomes {
@@ -107,6 +107,13 @@ func (t *turn) question(ctx context.Context, docs []*document, outcomes []sink.O
 	ops := make([]sink.Op, len(witnesses))
 	for i, w := range witnesses {
 		ops[i] = w.copy
+	}
+	if t.h.Config.Versions(t.h.SinkName) {
+		// One below its own: the sink looks at all of the copy, and then finds that it is older. Where
+		// a mapping leaves fields out, what it gives back is less than what it has.
+		for i := range ops {
+			ops[i].Fence--
+		}
 	}
 	answers, _ := t.send(ctx, ops)
 	for i, o := range answers {

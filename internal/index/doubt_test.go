@@ -238,3 +238,29 @@ func (m meanwhile) Get(ctx context.Context, doc shard.DocID) (sink.Stored, bool,
 	m.do()
 	return s, there, err
 }
+
+// partly is an index that keeps no field "vector" in what it gives back, as mappings may say.
+type partly struct{ *memory.Sink }
+
+func (p partly) Get(ctx context.Context, d shard.DocID) (sink.Stored, bool, error) {
+	s, there, err := p.Sink.Get(ctx, d)
+	s.Document = []byte(`{"title":"x"}`)
+	return s, there, err
+}
+
+// What an index gives back may not be all that it has: the question changes no document.
+func TestTheQuestionChangesNoDocument(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.fly(b.hold(put("a", 1)), 2)
+		before, _, _ := b.sink.Get(b.Context(), doc("a"))
+		time.Sleep(time.Minute)
+		b.through = func(sink.Sink) sink.Sink { return partly{b.sink} }
+		b.sink.SetRule(func(op sink.Op) (memory.Answer, bool) { return refuse(sink.Rejected), op.Version == "2" })
+		b.turn(b.hold(put("a", 2)))
+		b.requests(3, "the first version, the second, and the question")
+		b.Noted(journal.DeadLettered, 1)
+		if after, _, _ := b.sink.Get(b.Context(), doc("a")); string(after.Document) != string(before.Document) {
+			t.Errorf("the sink holds %s, want %s", after.Document, before.Document)
+		}
+	})
+}

@@ -248,9 +248,9 @@ func TestRealServerKeepsForeignDocumentsOut(t *testing.T) {
 	}
 }
 
-// What a copy of a document relies on: a copy with its own fence is applied while nothing newer is
-// there, and is refused then. A sample may be gone, and a read knows.
-func TestRealServerTakesACopyWhileNothingIsNewer(t *testing.T) {
+// What a copy of a document relies on: with an older fence it is looked at, and refused for what is
+// in it first, for its fence only then. A sample may be gone, and a read knows.
+func TestRealServerLooksAtACopyThatIsOlder(t *testing.T) {
 	t.Parallel()
 	s := real(t, nil)
 	if doc, found, err := s.Sample(t.Context(), "none"); found || err != nil {
@@ -263,6 +263,11 @@ func TestRealServerTakesACopyWhileNothingIsNewer(t *testing.T) {
 	if !found || err != nil || doc != original.Doc {
 		t.Fatalf("sample %q, %t, %v", doc, found, err)
 	}
+	older, bad := original, original
+	older.Fence, bad.Fence = 4, 4
+	bad.Document = []byte(`{"n":{"x":1}}`)
+	write(t, s, sink.Newer, older)
+	write(t, s, sink.Rejected, bad)
 	write(t, s, sink.Applied, original)
 	write(t, s, sink.Applied, del("content#a", 6))
 	write(t, s, sink.Newer, original)

@@ -208,13 +208,18 @@ func (o *oracle) sent(v *invocation, ops []sink.Op) []*grant {
 	return under
 }
 
-// copied sees the copy of a document, with the fence that this invocation has read. Without
+// copied sees the copy of a document, by the fence that this invocation has read. Without
 // versions it goes under the lease of another version of the document, and nobody may write that
 // while the copy is on its way.
 func (o *oracle) copied(v *invocation, op sink.Op, g *grant) bool {
 	l, n := o.ledger(op.Doc), len(o.ledger(op.Doc).grants)
 	leased := n > 0 && l.grants[n-1].v == v && l.grants[n-1].alive() && op.Key == l.committed
-	if fence, read := v.copies[op.Doc]; !read || fence != op.Fence || !leased && !o.w.pipeOf(op.Doc).versions {
+	versions := o.w.pipeOf(op.Doc).versions
+	fence, read := v.copies[op.Doc]
+	if versions {
+		fence-- // the sink looks at it, and takes nothing
+	}
+	if !read || fence != op.Fence || !leased && !versions {
 		return false
 	}
 	if g.ended, g.copy = true, true; leased {
