@@ -225,8 +225,8 @@ func TestAnEventInTheWrongQueueReplacesNoDeadLetter(t *testing.T) {
 			play(t, twoSinks, func(b *bench) {
 				e := b.EventOf(body)
 				for _, sink := range order {
-					l := deadletter.New(queue.Message{ID: sink, Body: body, Sent: time.Now()}, letters[sink], "", e.Doc, e.Key, 0,
-						time.Now())
+					now := time.Now()
+					l := deadletter.New(queue.Message{ID: sink, Body: body, Sent: now}, letters[sink], "", e.Doc, e.Key, 0, now)
 					l.Sink, l.Lane = sink, "live"
 					out, err := l.Message()
 					if err != nil {
