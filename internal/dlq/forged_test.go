@@ -226,7 +226,8 @@ func TestAnEventInTheWrongQueueReplacesNoDeadLetter(t *testing.T) {
 				e := b.EventOf(body)
 				for _, sink := range order {
 					now := time.Now()
-					l := deadletter.New(queue.Message{ID: sink, Body: body, Sent: now}, letters[sink], "", e.Doc, e.Key, 0, now)
+					m := queue.Message{ID: sink, Body: body, Sent: now}
+					l := deadletter.New(m, letters[sink], "", e.Doc, e.Key, 0, now)
 					l.Sink, l.Lane = sink, "live"
 					out, err := l.Message()
 					if err != nil {
