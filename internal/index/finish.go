@@ -191,7 +191,7 @@ func (t *turn) probe(ctx context.Context) {
 	err := t.ping(call)
 	cancel()
 	t.lost("ping the sink", "", err)
-	pace := int64(shard.RestartPace)
+	pace := shard.Restart(t.health, t.now())
 	switch {
 	case errors.Is(err, sink.ErrDenied):
 		pace = shard.ProbePace // documents are the probe, a few at a time

@@ -15,7 +15,7 @@ const (
 
 	// ProbePace is the speed after a probe that nothing but documents can make.
 	ProbePace = 1000
-	// RestartPace is the speed after a probe that succeeded.
+	// RestartPace is the speed after a probe that succeeded, after a long outage: see [Restart].
 	RestartPace = 8000
 	// TripPace is the speed up to which a request of which nothing was applied opens the circuit.
 	TripPace = 2000
@@ -57,6 +57,21 @@ func Pace(r Row, now Micros) int64 {
 		return 0
 	}
 	return max(int64(pace), slowestPace)
+}
+
+// Restart is the speed after a probe that succeeded. After a long outage much has gathered, and a
+// sink is cold. A circuit that opened for a second is most often one request without an answer:
+// little has gathered, and who began at the slowest pace would be slow for half a minute for each.
+// A sink that throttled goes on no faster than before.
+func Restart(r Row, now Micros) int64 {
+	pace := int64(RestartPace)
+	if level := max(r.Level, 1); level <= 3 {
+		pace <<= 8 - 2*level // 64, 16 and 4 times as fast
+	}
+	if known := Pace(r, now); known > 0 {
+		pace = min(pace, max(known, RestartPace))
+	}
+	return pace
 }
 
 // Worth is how many documents may go in so much time at a pace.
