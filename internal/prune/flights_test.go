@@ -2,6 +2,7 @@ package prune_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -223,6 +224,44 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 				}
 				if rep := b.next(); rep.Flights.Deleted != 1 || len(b.stored()) != 0 {
 					b.Errorf("report %+v, %d flights left; want none", rep.Flights, len(b.stored()))
+				}
+			})
+		})
+	}
+}
+
+// A flight may hold several versions of a document, in any order. The rescue admits the newest: a row
+// that waits for an older one would let the newer leave the new flight, and no message admits it.
+func TestRescueOfSeveralVersionsWritesTheNewest(t *testing.T) {
+	t.Parallel()
+	for _, versions := range [][]int{{2, 3}, {3, 2}, {2, 3, 1}} {
+		t.Run(fmt.Sprint(versions), func(t *testing.T) {
+			play(t, func(b *bench) {
+				var held []entry
+				for _, v := range versions {
+					held = append(held, entry{doc(1), v})
+				}
+				id := b.flight(held...)
+				b.Write(shard.Write{Doc: doc(1), Drop: true})
+				s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
+				h := b.indexing(s)
+				m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(err error) { b.Error(err) }},
+					h.Turn)
+				defer m.Close()
+				h.Launcher = m
+				p := b.pruner()
+				p.Launcher = m
+				if _, err := p.Rescue(b.Context(), id); err != nil {
+					b.Fatal(err)
+				}
+				if got := b.Row(doc(1)).Pending; got != b.key(3) {
+					b.Errorf("%s is pending, want version 3", got)
+				}
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if got, _, err := s.Get(b.Context(), doc(1)); err != nil || got.Version != "3" || s.Counts().Ops != 1 {
+					b.Errorf("the sink holds version %q after %d writes, error %v; want version 3 after one",
+						got.Version, s.Counts().Ops, err)
 				}
 			})
 		})
