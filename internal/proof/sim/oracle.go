@@ -185,27 +185,32 @@ func (o *oracle) ended(v *invocation, l *ledger, old shard.Row, at shard.Micros)
 func (o *oracle) sent(v *invocation, ops []sink.Op) []*grant {
 	under := make([]*grant, len(ops))
 	for i, op := range ops {
-		grants := o.ledger(op.Doc).grants
-		for j := len(grants) - 1; j >= 0 && under[i] == nil; j-- {
-			if g := grants[j]; g.v == v && g.key == op.Key {
-				under[i] = g
-			}
+		// A copy that index writes again to ask whose fault a refusal is may be of the very version that
+		// it claimed: then a request whose answer was lost brought it there. Its fence is older.
+		under[i] = &grant{v: v, key: op.Key, open: v.open}
+		if o.copied(v, op, under[i]) {
+			under[i].inFlight++
+			continue
 		}
-		if under[i] == nil {
-			under[i] = &grant{v: v, key: op.Key, open: v.open}
-			if o.copied(v, op, under[i]) {
-				under[i].inFlight++
-				continue
-			}
-			if !v.open {
-				o.violate("no write without a claim", fmt.Sprintf("%s: %s %d writes %s", op.Doc, v.Name, v.ID, op.Key))
-			}
+		if g := o.ledger(op.Doc).newest(v, op.Key); g != nil {
+			under[i] = g
+		} else if !v.open {
+			o.violate("no write without a claim", fmt.Sprintf("%s: %s %d writes %s", op.Doc, v.Name, v.ID, op.Key))
 		}
-		// A copy that index writes again to ask whose fault a refusal is has an older fence.
 		under[i].at = max(under[i].at, shard.Micros(op.Fence))
 		under[i].inFlight++
 	}
 	return under
+}
+
+// newest is the claim that an invocation got last of a version, nil for none.
+func (l *ledger) newest(v *invocation, key shard.OrderKey) *grant {
+	for _, g := range slices.Backward(l.grants) {
+		if g.v == v && g.key == key && !g.copy {
+			return g
+		}
+	}
+	return nil
 }
 
 // copied sees the copy of a document, by the fence that this invocation has read. Without
@@ -261,6 +266,7 @@ func (o *oracle) answered(op sink.Op, g *grant, out sink.Outcome) {
 // noted sees what the use cases say.
 func (w *World) noted(v *invocation, n journal.Note) {
 	w.oracle.alarms[n.Step]++
+
 	if n.Step == journal.Drift && w.options.Disaster == nil {
 		w.oracle.violate("no drift where nothing was lost", fmt.Sprintf("%s: %s", n.Doc, n.Detail))
 	}
