@@ -37,6 +37,7 @@ type Bounds struct {
 	Fickle      KeySet // accepted, or refused for good: it may change between two tries
 	LateAdmits  bool   // an ADMIT without an answer may arrive at any later time
 	Latecomers  bool   // messages that are older than rows are kept may still be in the queue
+	Orphans     bool   // a version that stays pending without a message counts as settled: prune reports it
 	NoCap       bool   // max wait is never over: only the pending version is claimed
 	Clocks      bool   // clocks differ by any amount: times are not forgotten
 	Stopped     bool   // the functions are stopped from the restore of the table until rows are raised
@@ -100,6 +101,7 @@ func (b Bounds) String() string {
 		text string
 	}{
 		{b.Latecomers, "messages older than rows are kept may still be in the queue"},
+		{b.Orphans, "a version that stays pending without a message counts as settled"},
 		{b.NoCap, "max wait is never over"},
 		{b.Clocks, "clocks apart"},
 		{b.Ahead, "the row's fences ahead of every clock"},

@@ -115,6 +115,9 @@ func (m Model) Settled(s State) bool {
 		s.Opens != [maxOpens]Open{} {
 		return false
 	}
+	if m.Bounds.Orphans && s.Row.Pending != None {
+		return s.calm() && !s.Row.Lease
+	}
 	return s.calm() && (!s.Row.Exists || s.Row.Pending == None && !s.Row.Lease && s.Row.Expires)
 }
 

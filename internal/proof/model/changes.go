@@ -39,6 +39,20 @@ func acknowledging() []Change {
 			Bounds: Bounds{Messages: One(1, 3), Execs: 1, Batch: 1, Poison: Keys(3)},
 		},
 		{
+			Name: "delete-superseded", What: "index deletes v instead of letting it leave, because pending > v",
+			Rules: Rules{DeleteSuperseded: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 3), Execs: 2, Batch: 1, Poison: Keys(3)},
+		},
+		{
+			Name:  "leave-for-ever",
+			What:  "v leaves its flight each time that it returns behind a newer pending version, the cap or not",
+			Rules: Rules{LeaveForEver: true}, Stuck: true,
+			Bounds: Bounds{
+				Messages: One(1, 2, 3), Execs: 2, Batch: 1, Poison: Keys(2, 3), LateAdmits: true, Orphans: true,
+				Budget: Budget{Crashes: 1},
+			},
+		},
+		{
 			Name: "acknowledge-at-hold", What: "acknowledge at hold",
 			Rules: Rules{AckAtHold: true}, Watch: Damage,
 			Bounds: Bounds{Messages: One(1), Execs: 1, Batch: 1, Budget: Budget{Crashes: 1}},

@@ -25,7 +25,8 @@
 //     between any two writes, lost and double StartExecution. Two receivers with ADMIT and answer
 //     as steps of their own.
 //   - Up to three executions; the same flight may run in several; each turn takes any version that
-//     it holds, because due times differ; the cap may be past at any time.
+//     it holds, because due times differ; the cap may be past at any time; a superseded version may
+//     leave its flight any number of times.
 //   - CLAIM, CLAIM again, COMMIT, RELEASE, REJECT, PARK in both forms: applied, refused, lost with
 //     their sender, applied without an answer, and arriving after their sender gave up, once or
 //     twice.

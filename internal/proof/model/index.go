@@ -98,6 +98,9 @@ func (x *step) turn(e int) {
 			x.leave(e, k, "index ({f}): pending < {k}: leaves the flight")
 			continue
 		}
+		if s.Row.Pending > rk {
+			x.superseded(e, k)
+		}
 		if x.Rules.LoadBeforeClaim && f.Phase == Waiting {
 			t := *s
 			t.Execs[e].Phase, t.Execs[e].Key, t.Execs[e].Body = HasRead, k, max(s.Source, k)
@@ -123,6 +126,26 @@ func (x *step) leave(e int, k Key, text string) {
 	t := *x.s
 	t.Execs[e].Messages &^= x.with(t.Execs[e].Messages, k)
 	x.free(t, Label{Exec: uint8(e), Key: k, Text: text})
+}
+
+// superseded is k behind a newer pending version: its messages may leave the flight, and are judged
+// when they return. How often they do is left open. Nothing may depend on it, so the edge is not
+// free: whatever can settle can do so without it, and without a version leaving for ever.
+func (x *step) superseded(e int, k Key) {
+	f := &x.s.Execs[e]
+	if f.Phase != Waiting {
+		return
+	}
+	t := *x.s
+	set := x.with(f.Messages, k)
+	t.Execs[e].Messages &^= set
+	l := Label{Exec: uint8(e), Key: k, Messages: set, Text: "index ({f}): pending > {k}: {m} leaves the flight"}
+	var b Broken
+	if x.Rules.DeleteSuperseded {
+		l.Text = "index ({f}): pending > {k}: deletes {m}"
+		b = x.remove(&t, set)
+	}
+	x.edge(t, x.Rules.LeaveForEver, b, l)
 }
 
 // next is ADMIT by index: a newer version died, and k is the newest that this flight holds behind
@@ -174,7 +197,7 @@ func (x *step) claim(e int, k Key) {
 			l.Text = "CLAIM again {k}"
 		}
 		switch {
-		case s.Row.claims(x.Rules, rk, again, !x.Bounds.NoCap, now):
+		case s.Row.claims(x.Rules, rk, again, !x.Bounds.NoCap && !x.Rules.LeaveForEver, now):
 			if s.Row.Pending > rk {
 				l.By = "index ({f}): the cap is past: "
 			}

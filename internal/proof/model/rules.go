@@ -12,6 +12,8 @@ type Rules struct {
 	DoneForgotten      bool // what is done is judged by the row alone, not remembered by the flight
 	AdmitHighestOnly   bool // receive tries ADMIT for the highest version only, even if it is a dead letter
 	LeaveBehindDead    bool // index leaves the versions behind a dead one to redelivery
+	DeleteSuperseded   bool // index deletes v because pending > v
+	LeaveForEver       bool // v leaves its flight each time that pending > v, and the cap lets nothing be claimed
 
 	// The claim.
 	CapIgnoresClaimed     bool // at the cap committed < k is enough
