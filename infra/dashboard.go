@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/lullhq/lull/internal/aws/alarms"
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -27,14 +28,14 @@ const (
 type graph struct {
 	title     string
 	statistic string
-	of        []metric
+	of        []alarms.Metric
 }
 
 // newDashboard shows, for the stack and for each sink, what the runbook's pages look at first.
 func (l *Lull) newDashboard() {
-	table := map[string]string{"TableName": names.Of(l.props.Config).Table()}
-	graphs := []graph{{"table: units", "Sum", []metric{
-		{"AWS/DynamoDB", "ConsumedWriteCapacityUnits", table}, {"AWS/DynamoDB", "ConsumedReadCapacityUnits", table},
+	graphs := []graph{{"table: units", "Sum", []alarms.Metric{
+		alarms.OnTable("ConsumedWriteCapacityUnits", l.props.Config),
+		alarms.OnTable("ConsumedReadCapacityUnits", l.props.Config),
 	}}}
 	for _, name := range sinkNames(l.props.Config) {
 		graphs = append(graphs, l.Sinks[name].graphs()...)
@@ -59,23 +60,24 @@ func (l *Lull) newDashboard() {
 }
 
 func (s *Sink) graphs() []graph {
-	queues := func(metricName string) []metric {
+	w := s.watched()
+	queues := func(metricName string) []alarms.Metric {
 		n := s.names()
 		queues := []string{n.Queue(s.Name, flight.Live), n.Queue(s.Name, flight.Bulk), n.DeadQueue(s.Name)}
-		return every(queues, func(queue string) metric { return onQueue(metricName, queue) })
+		return every(queues, func(queue string) alarms.Metric { return alarms.OnQueue(metricName, queue) })
 	}
-	steps := func(all ...journal.Step) []metric {
-		return every(all, func(step journal.Step) metric { return s.own(metrics.Name(step)) })
+	steps := func(all ...journal.Step) []alarms.Metric {
+		return every(all, func(step journal.Step) alarms.Metric { return w.Own(metrics.Name(step)) })
 	}
-	fresh := []metric{
-		{metrics.Namespace, metrics.Freshness, s.dimensions(metrics.DimensionLane, string(flight.Live))},
-		{metrics.Namespace, metrics.Freshness, s.dimensions(metrics.DimensionLane, string(flight.Bulk))},
+	fresh := []alarms.Metric{
+		w.ByLane(metrics.Freshness, flight.Live),
+		w.ByLane(metrics.Freshness, flight.Bulk),
 	}
 	return []graph{
 		{s.Name + ": freshness, p99 in ms", "p99", fresh},
 		{s.Name + ": what became of events", "Sum", steps(journal.Received, journal.Committed, journal.Superseded,
 			journal.Stale, journal.Duplicate)},
-		{s.Name + ": flights", "Sum", append(steps(journal.LaunchLost), s.executions("ExecutionsStarted",
+		{s.Name + ": flights", "Sum", append(steps(journal.LaunchLost), w.Executions("ExecutionsStarted",
 			"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionThrottled")...)},
 		{s.Name + ": what must not be", "Sum", steps(journal.Stuck, journal.SinkNewer,
 			journal.SinkConfiguration, journal.Blocked, journal.Schema,
@@ -85,10 +87,10 @@ func (s *Sink) graphs() []graph {
 		{s.Name + ": messages waiting", "Maximum", queues("ApproximateNumberOfMessagesVisible")},
 		{s.Name + ": messages held", "Maximum", queues("ApproximateNumberOfMessagesNotVisible")},
 		{s.Name + ": oldest message, s", "Maximum", queues("ApproximateAgeOfOldestMessage")},
-		{s.Name + ": function errors", "Sum", s.functions("Errors")},
-		{s.Name + ": throttles", "Sum", s.functions("Throttles")},
-		{s.Name + ": function time, p99 in ms", "p99", s.functions("Duration")},
-		{s.Name + ": concurrency", "Maximum", s.functions("ConcurrentExecutions")},
+		{s.Name + ": function errors", "Sum", w.Functions("Errors")},
+		{s.Name + ": throttles", "Sum", w.Functions("Throttles")},
+		{s.Name + ": function time, p99 in ms", "p99", w.Functions("Duration")},
+		{s.Name + ": concurrency", "Maximum", w.Functions("ConcurrentExecutions")},
 	}
 }
 
@@ -96,9 +98,9 @@ func (s *Sink) graphs() []graph {
 func (g graph) widget(i int) map[string]any {
 	lines := make([]any, len(g.of))
 	for n, m := range g.of {
-		line := []any{m.namespace, m.name}
-		for _, name := range sortedKeys(m.dimensions) {
-			line = append(line, name, m.dimensions[name])
+		line := []any{m.Namespace, m.Name}
+		for _, name := range sortedKeys(m.Dimensions) {
+			line = append(line, name, m.Dimensions[name])
 		}
 		lines[n] = line
 	}
@@ -106,7 +108,7 @@ func (g graph) widget(i int) map[string]any {
 		"type": "metric", "width": graphWidth, "height": graphHeight,
 		"x": i % graphsInRow * graphWidth, "y": i / graphsInRow * graphHeight,
 		"properties": map[string]any{
-			"title": g.title, "stat": g.statistic, "period": int(alarmPeriod.Seconds()), "region": *awscdk.Aws_REGION(),
+			"title": g.title, "stat": g.statistic, "period": int(alarms.Period.Seconds()), "region": *awscdk.Aws_REGION(),
 			"metrics": lines,
 		},
 	}

@@ -1,0 +1,169 @@
+package alarms
+
+import (
+	"time"
+
+	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/names"
+)
+
+// Alarm watches for something that must never happen, or must not last. Expected refusals (stale,
+// duplicate, a busy lease) are in none.
+type Alarm struct {
+	Kind string // the page in docs/runbook
+	Says string // what is the matter, in one sentence
+	// Of are the metrics, added up where there are several, or the greatest of them where Statistic
+	// is Maximum.
+	Of []Metric
+	// Minus are taken off it: Of is one metric then.
+	Minus     []Metric
+	Statistic string // Sum, Maximum or p99
+	Period    time.Duration
+	Periods   int // how many in a row
+	Threshold float64
+	// Below alarms when the value is less than the threshold, and when there is none. Otherwise it
+	// alarms from the threshold on, and no value is a good one.
+	Below bool
+}
+
+const (
+	// Period is what most alarms add up, and a point of the dashboard's graphs.
+	Period = 5 * time.Minute
+
+	// liveAge and bulkAge are the oldest a message may be: a live one is held for half a minute, a
+	// bulk one waits for a resync to pass.
+	liveAge = 10 * time.Minute
+	bulkAge = 6 * time.Hour
+	// deadAge is how long a dead letter may wait for dlq; one that waits for a lease waits a minute.
+	deadAge = time.Hour
+	// freshnessPromise is promise 4's, after one lost invocation. A sink without versions adds what
+	// it may still apply.
+	freshnessPromise = time.Minute
+	// errorsPerPeriod are function errors and failed flights that redelivery heals unnoticed.
+	errorsPerPeriod = 5
+	// pruneRuns is how many intervals may pass without a run of prune that succeeds.
+	pruneRuns = 3
+)
+
+// never is an alarm on a metric that counts what must never happen: at once, at the first.
+func (s Sink) never(kind, says, name string) Alarm {
+	return Alarm{
+		Kind: kind, Says: says, Of: []Metric{s.Own(name)}, Statistic: "Sum", Period: Period, Periods: 1,
+		Threshold: 1,
+	}
+}
+
+// Alarms are the sink's.
+func (s Sink) Alarms() []Alarm {
+	c := s.Config
+	all := []Alarm{
+		s.never("stuck", "prune found a flight or a row that nothing works on any more", metrics.Name(journal.Stuck)),
+		s.never("sink-newer",
+			"the sink holds a newer external version than the live lease's: somebody else writes to the index",
+			metrics.Name(journal.SinkNewer)),
+		s.never("sink-configuration",
+			"the sink refuses documents for the sake of its own settings, and they wait until somebody changes them",
+			metrics.Name(journal.SinkConfiguration)),
+		s.never("clock-off", "the clock of a function, or one that wrote a row, is wrong by more than five minutes",
+			metrics.Name(journal.ClockOff)),
+		s.never("blocked-by-unknown",
+			"a version whose outcome is unknown became a dead letter and keeps older ones out",
+			metrics.Name(journal.Blocked)),
+		s.never("drift", "a row and the sink differ, and nothing under way explains it", metrics.Name(journal.Drift)),
+		s.never("unknown-schema", "a row, manifest, state or dead letter was written by newer code",
+			metrics.Name(journal.Schema)),
+		s.never("configuration-errors",
+			"a function started with settings that it refuses, and answers every message as failed",
+			metrics.ConfigurationErrors),
+		s.never("lease-lost", "a write was not committed because its lease had ended: an invocation outlived its lease",
+			metrics.Name(journal.LeaseLost)),
+		s.never("panics", "a batch or a turn ended in a panic", metrics.Panics),
+		s.never("dead-letters", "a message became a dead letter", metrics.Name(journal.Parked)),
+		lasting(s.never("sink-down", "the sink refuses or does not answer", metrics.Name(journal.CircuitOpened)), 3),
+		lasting(s.never("launch-lost", "receive cannot store or start flights: nothing is written",
+			metrics.Name(journal.LaunchLost)), 2),
+		lasting(s.never("failing", "receive cannot judge events: they come back again and again",
+			metrics.Name(journal.Failed)), 3),
+		lasting(s.never("dead-kept", "dlq can neither park nor return what is in its queue",
+			metrics.Name(journal.DeadKept)), 3),
+		lasting(s.never("returned", "SNS or EventBridge cannot deliver, or receive never gets to run",
+			metrics.Name(journal.Returned)), 3),
+		lasting(s.never("table-unreachable", "receive cannot reach the table", metrics.Name(journal.Unreachable)), 2),
+		s.age("live-age", "a message of the live queue is older than 10 minutes", names.Of(s.Config).Queue(s.Name, flight.Live),
+			liveAge, s.ByLane(metrics.OldestAge, flight.Live)),
+		s.age("bulk-age", "a message of the bulk queue is older than 6 hours", names.Of(s.Config).Queue(s.Name, flight.Bulk),
+			bulkAge, s.ByLane(metrics.OldestAge, flight.Bulk)),
+		s.age("dead-age", "a message of the dead-letter queue is older than an hour: dlq does not judge it",
+			names.Of(s.Config).DeadQueue(s.Name), deadAge),
+		{
+			Kind: "in-flight", Says: "a queue holds almost as many messages as SQS allows, and will stop delivering",
+			Of: []Metric{s.held(flight.Live), s.held(flight.Bulk)}, Statistic: "Maximum", Period: time.Minute,
+			Periods: 2, Threshold: float64(c.Queues.MaxInFlight),
+		},
+		{
+			Kind: "freshness", Says: "one live write in a hundred comes later than promised",
+			Of:        []Metric{s.ByLane(metrics.Freshness, flight.Live)},
+			Statistic: "p99", Period: Period, Periods: 3,
+			Threshold: float64((freshnessPromise + c.ApplyDelay(s.Name)).Milliseconds()),
+		},
+		{
+			Kind: "function-errors", Says: "functions fail or are killed",
+			Of: s.Functions("Errors"), Statistic: "Sum", Period: Period, Periods: 1, Threshold: errorsPerPeriod,
+		},
+		{
+			Kind: "throttles", Says: "functions are throttled: the account's or a function's concurrency is used up",
+			Of: s.Functions("Throttles"), Statistic: "Sum", Period: Period, Periods: 3, Threshold: 1,
+		},
+		{
+			Kind:      "flights-failed",
+			Says:      "flights end before their messages are done, which SQS then delivers again",
+			Of:        s.Executions("ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"),
+			Statistic: "Sum", Period: Period, Periods: 1, Threshold: errorsPerPeriod,
+		},
+		{
+			// An invocation that failed is not a run.
+			Kind: "prune-idle", Says: "prune has not run for three intervals, or fails each time",
+			Of:        []Metric{s.Function(names.Prune, "Invocations")},
+			Minus:     []Metric{s.Function(names.Prune, "Errors")},
+			Statistic: "Sum", Period: max(pruneRuns*c.Lifecycle.PruneEvery, Period), Periods: 1, Threshold: 1,
+			Below: true,
+		},
+	}
+	if c.TableOutage == config.TableOutageOpen {
+		all = append(all, s.never("outage-writes", "documents were written without asking the table",
+			metrics.Name(journal.OutageWrite)))
+	}
+	return all
+}
+
+// OfStack are the alarms on what the sinks share.
+func OfStack(c *config.Config) []Alarm {
+	return []Alarm{{
+		Kind: "table-throttled", Says: "the table throttles reads or writes",
+		Of:        []Metric{OnTable("ReadThrottleEvents", c), OnTable("WriteThrottleEvents", c)},
+		Statistic: "Sum", Period: Period, Periods: 3, Threshold: 1,
+	}}
+}
+
+// lasting is an alarm that only goes off after so many periods in a row.
+func lasting(a Alarm, periods int) Alarm {
+	a.Periods = periods
+	return a
+}
+
+// age is an alarm on the oldest message of a queue, as SQS says and as the functions see it: SQS
+// leaves out what was received three times or more, and the functions what they never receive.
+func (s Sink) age(kind, says, queue string, limit time.Duration, seen ...Metric) Alarm {
+	return Alarm{
+		Kind: kind, Says: says, Of: append([]Metric{OnQueue("ApproximateAgeOfOldestMessage", queue)}, seen...),
+		Statistic: "Maximum", Period: Period, Periods: 1, Threshold: limit.Seconds(),
+	}
+}
+
+// held are the messages of a lane that were received and not deleted.
+func (s Sink) held(lane flight.Lane) Metric {
+	return OnQueue("ApproximateNumberOfMessagesNotVisible", names.Of(s.Config).Queue(s.Name, lane))
+}
