@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -182,6 +183,31 @@ func Read(m queue.Message) (Letter, error) {
 		return Letter{}, fmt.Errorf("read the facts of a dead letter: %w", err)
 	}
 	return w.letter(m)
+}
+
+// Inside is the message in what says that it is a dead letter, for those who do not believe its
+// facts and judge it by what it carries. SQS's own redrive brings dead letters to the queues of
+// events. There a row that is marked dead does not mean that this one is stored. says is the reason
+// that it gives, or [RejectedBySink] where its facts cannot be read; empty for any other message.
+func Inside(m queue.Message) (inside queue.Message, says Reason) {
+	if _, ok := m.Attributes[AttrLetter]; !ok {
+		return m, ""
+	}
+	sent := m
+	sent.MovedFrom = "" // that SQS moved it since does not change what it is
+	l, err := Read(sent)
+	if err != nil {
+		return m, RejectedBySink
+	}
+	first, marked := m.Attributes[queue.AttrFirstSent]
+	if m.Body, m.Attributes = l.Body, l.Attributes; marked { // on the outside stands the earlier one of the two
+		m.Attributes = maps.Clone(m.Attributes)
+		if m.Attributes == nil {
+			m.Attributes = map[string]queue.Attribute{}
+		}
+		m.Attributes[queue.AttrFirstSent] = first
+	}
+	return m, l.Reason
 }
 
 func (w wire) letter(m queue.Message) (Letter, error) {

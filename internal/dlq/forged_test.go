@@ -263,3 +263,19 @@ func TestAMovedMessageEndsNoVersionOfAnotherSink(t *testing.T) {
 		}
 	})
 }
+
+// SQS's own redrive brings a dead letter to the live queue, and its redrive policy moves it here
+// again: it may be the very dead letter of which the row knows.
+func TestADeadLetterThatWentRoundIsParked(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		e := b.EventOf(put("1", 1))
+		b.Change(e.Doc, func(r *shard.Row) { r.Dead = e.Key })
+		b.SendLetter(b.live, queue.Message{ID: "m", Body: put("1", 1), Sent: time.Now()}, e, deadletter.RejectedBySink)
+		b.move(b.live, b.receive(b.live))
+		b.handle()
+		b.want(1, 0, 0)
+		if l := b.parked()[0]; l.Reason != deadletter.RejectedBySink || l.Key != e.Key {
+			b.Errorf("parked %+v, want the dead letter of %s", l, e.Key)
+		}
+	})
+}

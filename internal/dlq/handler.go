@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -161,7 +160,7 @@ func (j *job) read(ctx context.Context) {
 	switch {
 	case errors.Is(err, deadletter.ErrNoLetter): // moved by SQS, or by a service that could not deliver it
 	case !j.h.believes(j.m.Sender):
-		if j.untrusted(l, err); j.kept {
+		if j.untrusted(); j.kept {
 			return
 		}
 	case err == nil:
@@ -172,6 +171,7 @@ func (j *job) read(ctx context.Context) {
 		j.kept = true
 		return
 	} // else its facts are broken: judged by what it carries
+	j.m, j.claimed = deadletter.Inside(j.m)
 	j.ln = lane(j.m.MovedFrom)
 	if p := fanout.Catch(func() { j.results = j.h.Sources.DecodeContext(ctx, j.m) }); p != nil {
 		j.h.note(journal.Note{
@@ -194,9 +194,8 @@ func (h *Handler) believes(sender string) bool {
 }
 
 // untrusted is about what says that it is a dead letter and comes from nobody who sends them: it is
-// forged, or from a role that there was before. It is judged by the message that it carries. l and
-// err are what Read made of it.
-func (j *job) untrusted(l deadletter.Letter, err error) {
+// forged, or from a role that there was before. It is judged by the message that it carries.
+func (j *job) untrusted() {
 	j.h.note(journal.Note{
 		Step: journal.Untrusted, Message: j.m.ID, Sent: j.m.Sent,
 		Detail: "not sent by receive or index: judged by what it carries",
@@ -206,19 +205,6 @@ func (j *job) untrusted(l deadletter.Letter, err error) {
 	if j.m.ReceiveCount <= 1 {
 		j.kept = true
 		return
-	}
-	if err != nil {
-		return
-	}
-	j.claimed = l.Reason
-	first, marked := j.m.Attributes[queue.AttrFirstSent]
-	j.m.Body, j.m.Attributes = l.Body, l.Attributes
-	if marked { // on the outside stands the earlier one of the two
-		j.m.Attributes = maps.Clone(j.m.Attributes)
-		if j.m.Attributes == nil {
-			j.m.Attributes = map[string]queue.Attribute{}
-		}
-		j.m.Attributes[queue.AttrFirstSent] = first
 	}
 }
 

@@ -150,6 +150,11 @@ func (b *batch) judgeOne(d *docState, p *pending) {
 	case shard.Duplicate:
 		b.done(p, journal.Duplicate, "this version is committed")
 	case shard.Parked:
+		if says := b.state[p.msg].letter; says != "" {
+			// This may be the very dead letter of which the row knows, and is not stored yet.
+			b.letter(p, says, "its row is marked dead: "+d.after.LastError)
+			return
+		}
 		b.done(p, journal.AlreadyDead, "its dead letter is stored")
 	case shard.ClassMismatch:
 		b.letter(p, deadletter.ClassMismatch, "version: the row has versions of class "+d.after.VersionClass.String()+

@@ -30,7 +30,7 @@ func (b *batch) decode(ctx context.Context) {
 	b.events = make([]pending, 0, len(b.msgs))
 	for i, results := range b.results(ctx) {
 		if results == nil {
-			b.fail(&pending{msg: i}, "the batch has more events than are judged at once")
+			b.fail(&pending{msg: i}, "the batch holds more than is judged at once")
 		}
 		for j, r := range results {
 			b.state[i].open++
@@ -59,8 +59,12 @@ func (b *batch) results(ctx context.Context) [][]event.Result {
 	ctx, cancel := b.until(source.LoadAtMost(ctx, maxLoadBytes), loadShare)
 	defer cancel()
 	results, room := make([][]event.Result, len(b.msgs)), b.newRoom()
+	full := b.open()
 	var mu sync.Mutex
 	b.h.Parallel.Each(maxLoads, len(b.msgs), func(i int) {
+		if full[i] {
+			return
+		}
 		decoded := b.decodeOne(ctx, &b.msgs[i])
 		for j := range decoded {
 			// Each may be a part of a body that was loaded, and would keep the whole of it. The
@@ -76,6 +80,27 @@ func (b *batch) results(ctx context.Context) [][]event.Result {
 		}
 	})
 	return results
+}
+
+// open takes messages out of dead letters that came back. Their bodies may be packed: where
+// unpacking makes the batch too large, the message is received again.
+func (b *batch) open() (full map[int]bool) {
+	bytes := 0
+	for i := range b.msgs {
+		if _, ok := b.msgs[i].Attributes[deadletter.AttrLetter]; !ok {
+			continue
+		}
+		if full == nil {
+			b.msgs, full = slices.Clone(b.msgs), map[int]bool{} // the batch is its caller's
+		}
+		if bytes > maxLetterBytes {
+			full[i] = true
+			continue
+		}
+		b.msgs[i], b.state[i].letter = deadletter.Inside(b.msgs[i])
+		bytes += len(b.msgs[i].Body)
+	}
+	return full
 }
 
 // panicTries is how often a message is received whose decoding panics before it becomes a dead

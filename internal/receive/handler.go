@@ -126,6 +126,9 @@ type messageState struct {
 	later  int  // events that wait until later
 	held   bool // the flight is to hold an event of it
 	failed bool // an event could not be judged: the message comes back by itself, outside the flight
+	// of a dead letter that SQS's own redrive brought here, the reason that it gives; empty for any
+	// other message
+	letter deadletter.Reason
 	maker  *deadletter.Maker
 }
 

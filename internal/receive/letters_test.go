@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -333,5 +335,57 @@ func TestAVersionOfAnotherClassIsADeadLetter(t *testing.T) {
 		if r := b.Row(doc("a")); r != before {
 			b.Errorf("row %+v, want it untouched: %+v", r, before)
 		}
+	})
+}
+
+// SQS's own redrive moves what is in the dead-letter queue to a queue of events, before dlq has
+// stored it. The row is marked dead, and this is the only copy.
+func TestADeadLetterThatSQSMovesBackIsADeadLetterAgain(t *testing.T) {
+	t.Parallel()
+	many := map[string]queue.Attribute{} // more than a dead letter shows as such
+	for i := range queue.MaxAttributes - 1 {
+		many[fmt.Sprint("trace-", i)] = queue.Text("x")
+	}
+	long := strings.Repeat("x", queue.MaxBytes-len(put("a", 1))-len(`,"note":""`))
+	for name, m := range map[string]queue.Message{
+		"as it is":        {Body: put("a", 1)},
+		"packed":          {Body: strings.Replace(put("a", 1), "{", `{"note":"`+long+`",`, 1)},
+		"many attributes": {Body: put("a", 1), Attributes: many},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				m.ID, m.Sent = "m", time.Now()
+				e := b.EventOf(put("a", 1))
+				b.SendLetter(b.live, m, e, deadletter.Refusals)
+				b.Change(doc("a"), func(r *shard.Row) { r.Dead, r.LastError = e.Key, "500 item failed" })
+				b.keeps(0, "it is stored elsewhere")
+				l := b.TakeLetters(b.dead)
+				if len(l) != 1 || l[0].Key != e.Key || l[0].Reason != deadletter.Refusals || l[0].Body != m.Body ||
+					len(l[0].Attributes) < len(m.Attributes) || !strings.Contains(l[0].Detail, "500 item failed") {
+					b.Errorf("dead letters %.300v, want the one that was moved", l)
+				}
+				// Without the mark it is an event as any other.
+				b.Change(doc("a"), func(r *shard.Row) { r.Dead = "" })
+				b.SendLetter(b.live, m, e, deadletter.Refusals)
+				b.keeps(1, "it is held")
+				if held := b.manifests()[0].Records[0].Message; held.Body != m.Body {
+					b.Errorf("the flight holds %.100q, want the original body", held.Body)
+				}
+			})
+		})
+	}
+}
+
+// A small message may unpack to a megabyte.
+func TestDeadLettersThatUnpackToTooMuchComeBack(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		long := strings.Replace(put("a", 1), "{", `{"note":"`+strings.Repeat("x", queue.MaxBytes-300)+`",`, 1)
+		for i := range 20 {
+			b.SendLetter(b.live, queue.Message{ID: fmt.Sprint(i), Body: long, Sent: time.Now()}, b.EventOf(put("a", 1)),
+				deadletter.Refusals)
+		}
+		b.keeps(20, "those of the flight, and those that there was no room for")
+		b.Noted(journal.Held, 9)
+		b.Noted(journal.Failed, 11)
 	})
 }
