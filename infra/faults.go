@@ -74,7 +74,7 @@ const (
 	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
 	sinkResources  = 64 // without upstreams
 	// operatorStatements is the operator's policy without what it names of each sink, with a key.
-	operatorStatements = 2_550
+	operatorStatements = 2_690
 )
 
 // checkLimits looks for more than one stack may have, and for two sinks that would be called the
@@ -184,6 +184,10 @@ func (p *Props) checkUpstreams(fs *faultList) {
 		}
 		if !slices.Contains([]flight.Lane{flight.Live, flight.Bulk}, u.lane()) {
 			fs.add(at+".Lane", string(u.Lane), "is not a lane", "write live or bulk")
+		}
+		if s := p.Config.Sinks[u.sink(p.Config)]; s.LiveQueue != "" && u.lane() == flight.Live {
+			fs.add(at, s.LiveQueue, "is a queue that exists already: a policy of this stack would replace its own",
+				"let its own stack say who may send to it, and leave this upstream out")
 		}
 		if u.Sender != nil && u.SenderARN == "" && anybody(u.Sender) {
 			fs.add(at+".SenderARN", "", "is empty, so that anybody may send: through a service, in whatever account",

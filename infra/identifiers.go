@@ -21,7 +21,9 @@ func (l *Lull) Identifiers(account, region string) map[string]map[string]string 
 	put := func(of awscdk.CfnElement, property, value string) {
 		all[*awscdk.Stack_Of(l.Construct).GetLogicalId(of)] = map[string]string{property: value}
 	}
-	put(raw[awsdynamodb.CfnGlobalTable](l.Table), "TableName", n.Table())
+	if l.props.Config.Table == "" {
+		put(raw[awsdynamodb.CfnGlobalTable](l.Table), "TableName", n.Table())
+	}
 	put(raw[awss3.CfnBucket](l.Bucket), "BucketName", n.Bucket(account, region))
 	host := "https://sqs." + region + ".amazonaws.com"
 	if strings.HasPrefix(region, "cn-") {
@@ -29,11 +31,19 @@ func (l *Lull) Identifiers(account, region string) map[string]map[string]string 
 	}
 	for name, s := range l.Sinks {
 		put(raw[awssqs.CfnQueue](s.Queues.Dead), "QueueUrl", host+"/"+account+"/"+n.DeadQueue(name))
-		for _, lane := range []flight.Lane{flight.Live, flight.Bulk} {
+		for _, lane := range s.ownLanes() {
 			put(raw[awssqs.CfnQueue](s.Queues.Of(lane)), "QueueUrl", host+"/"+account+"/"+n.Queue(name, lane))
 		}
 	}
 	return all
+}
+
+// ownLanes are the lanes whose queues the stack makes.
+func (s *Sink) ownLanes() []flight.Lane {
+	if s.lull.props.Config.Sinks[s.Name].LiveQueue != "" {
+		return []flight.Lane{flight.Bulk}
+	}
+	return []flight.Lane{flight.Live, flight.Bulk}
 }
 
 // policies reports whether queues and bucket have policies that demand TLS. They go with a stack,

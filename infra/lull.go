@@ -15,7 +15,8 @@ import (
 type Lull struct {
 	constructs.Construct
 
-	Table  awsdynamodb.TableV2
+	// Table is the stack's own, or the one that the settings name.
+	Table  awsdynamodb.ITableV2
 	Bucket awss3.Bucket
 	Sinks  map[string]*Sink
 	// Operators are the roles of the command line, by name.

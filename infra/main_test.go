@@ -54,6 +54,7 @@ const (
 	testStack       = "ephemeral"
 	stateStack      = "state"
 	standardStack   = "standard" // plainStack with Standard flights
+	existingStack   = "existing" // plainStack with a table and a live queue that exist already
 )
 
 // identifiers are those of stateStack.
@@ -90,6 +91,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	standard.Config.Flight.Kind = config.FlightStandard
 	standard.Config.Complete()
 	NewLull(awscdk.NewStack(a, jsii.String(standardStack), nil), "Lull", standard)
+	NewLull(awscdk.NewStack(a, jsii.String(existingStack), nil), "Lull", existingProps())
 	state := plainProps()
 	state.StateOnly = true
 	identifiers = NewLull(awscdk.NewStack(a, jsii.String(stateStack), nil), "Lull", state).
@@ -97,7 +99,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	awscdk.Aspects_Of(full).Add(cdknag.NewAwsSolutionsChecks(nil), nil)
 	a.Synth(nil)
 	stacks := make(map[string]*template)
-	for _, name := range []string{plainStack, fullStack, serverlessStack, testStack, stateStack, standardStack} {
+	for _, name := range []string{plainStack, fullStack, serverlessStack, testStack, stateStack, standardStack, existingStack} {
 		t := &template{}
 		if err := readJSON(filepath.Join(folder, "out", name+".template.json"), t); err != nil {
 			return nil, err
@@ -132,6 +134,15 @@ func deployable(stack string) *config.Config {
 
 func plainProps() *Props {
 	return &Props{Config: deployable(plainStack), AssetDir: filepath.Join(folder, "dist")}
+}
+
+func existingProps() *Props {
+	p := plainProps()
+	p.Config.Table = "content-rows"
+	s := p.Config.Sinks["search"]
+	s.LiveQueue = "published"
+	p.Config.Sinks["search"] = s
+	return p
 }
 
 const (

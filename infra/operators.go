@@ -70,6 +70,7 @@ func (l *Lull) readerRights() []right {
 	return append([]right{
 		l.findQueues("sqs:GetQueueAttributes"), // how many messages there are
 		l.table("Rows", "dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Scan"),
+		l.table("FitTable", "dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive"),
 		l.waiting("Waiting"),
 		{
 			sid: "Objects", actions: []string{"s3:GetObject"},

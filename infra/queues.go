@@ -15,13 +15,13 @@ import (
 
 // Queues are the three queues of a sink.
 type Queues struct {
-	Live awssqs.Queue
+	Live awssqs.IQueue // the stack's own, or the one that the settings name
 	Bulk awssqs.Queue
 	Dead awssqs.Queue
 }
 
 // Of is the queue of a lane.
-func (q Queues) Of(l flight.Lane) awssqs.Queue {
+func (q Queues) Of(l flight.Lane) awssqs.IQueue {
 	if l == flight.Bulk {
 		return q.Bulk
 	}
@@ -50,7 +50,12 @@ func newQueues(scope constructs.Construct, p *Props, sink string) Queues {
 		}
 		return awssqs.NewQueue(scope, jsii.String(id), props)
 	}
-	q.Live, q.Bulk = lane("Live", flight.Live), lane("Bulk", flight.Bulk)
+	q.Bulk = lane("Bulk", flight.Bulk)
+	if name := c.Sinks[sink].LiveQueue; name != "" {
+		q.Live = awssqs.Queue_FromQueueArn(scope, jsii.String("Live"), jsii.String(arn("sqs", name)))
+	} else {
+		q.Live = lane("Live", flight.Live)
+	}
 	return q
 }
 

@@ -198,6 +198,6 @@ func vpcRights() right {
 	}
 }
 
-func arns(queues ...awssqs.Queue) []string {
-	return every(queues, func(q awssqs.Queue) string { return *q.QueueArn() })
+func arns(queues ...awssqs.IQueue) []string {
+	return every(queues, func(q awssqs.IQueue) string { return *q.QueueArn() })
 }

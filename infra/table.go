@@ -12,7 +12,10 @@ import (
 
 // newTable is the table `shards`: paid by request, with point-in-time recovery, and the one index,
 // which only dead letters and scheduled events are in.
-func newTable(scope constructs.Construct, p *Props) awsdynamodb.TableV2 {
+func newTable(scope constructs.Construct, p *Props) awsdynamodb.ITableV2 {
+	if name := p.Config.Table; name != "" {
+		return awsdynamodb.TableV2_FromTableName(scope, jsii.String("Table"), jsii.String(name))
+	}
 	text := func(name string) *awsdynamodb.Attribute {
 		return &awsdynamodb.Attribute{Name: jsii.String(name), Type: awsdynamodb.AttributeType_STRING}
 	}

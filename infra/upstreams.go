@@ -31,7 +31,7 @@ func (l *Lull) newUpstreams() {
 // subscribe has the topic's messages delivered raw: with their attributes, without an envelope.
 // What SNS cannot deliver goes to the dead-letter queue, from where dlq sends it to the live queue
 // as a message that never ran.
-func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.Queue) {
+func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.IQueue) {
 	topic.AddSubscription(awssnssubscriptions.NewSqsSubscription(queue, &awssnssubscriptions.SqsSubscriptionProps{
 		RawMessageDelivery: jsii.Bool(true),
 		DeadLetterQueue:    s.Queues.Dead,
@@ -41,7 +41,7 @@ func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.Queue) {
 // follow has a rule of the bus send what matches the pattern, and what it cannot deliver to the
 // dead-letter queue. The policies are our own: CDK's target lets any account's rules send to an
 // encrypted queue.
-func (s *Sink) follow(i int, u Upstream, queue awssqs.Queue) {
+func (s *Sink) follow(i int, u Upstream, queue awssqs.IQueue) {
 	id := fmt.Sprintf("Upstream%d", i)
 	rule := awsevents.NewRule(s.scope, jsii.String(id), &awsevents.RuleProps{
 		Description:  jsii.String("lull: sends events to " + s.names().Queue(s.Name, u.lane())),
@@ -52,7 +52,7 @@ func (s *Sink) follow(i int, u Upstream, queue awssqs.Queue) {
 		Id: jsii.String("Queue"), Arn: queue.QueueArn(),
 		DeadLetterConfig: &awsevents.CfnRule_DeadLetterConfigProperty{Arn: s.Queues.Dead.QueueArn()},
 	}})
-	for _, q := range []awssqs.Queue{queue, s.Queues.Dead} {
+	for _, q := range []awssqs.IQueue{queue, s.Queues.Dead} {
 		maySend(q, id, awsiam.NewServicePrincipal(jsii.String("events.amazonaws.com"), nil), map[string]any{
 			"ArnEquals": map[string]any{"aws:SourceArn": rule.RuleArn()},
 		})
@@ -60,7 +60,7 @@ func (s *Sink) follow(i int, u Upstream, queue awssqs.Queue) {
 }
 
 // admit lets a principal send to the queue, and nothing else.
-func admit(i int, u Upstream, queue awssqs.Queue) {
+func admit(i int, u Upstream, queue awssqs.IQueue) {
 	var only map[string]any
 	if u.SenderARN != "" {
 		only = map[string]any{
@@ -71,7 +71,7 @@ func admit(i int, u Upstream, queue awssqs.Queue) {
 	maySend(queue, fmt.Sprintf("Upstream%d", i), u.Sender, only)
 }
 
-func maySend(queue awssqs.Queue, sid string, who awsiam.IPrincipal, only map[string]any) {
+func maySend(queue awssqs.IQueue, sid string, who awsiam.IPrincipal, only map[string]any) {
 	props := &awsiam.PolicyStatementProps{
 		Sid: jsii.String(sid), Principals: &[]awsiam.IPrincipal{who}, Actions: jsii.Strings("sqs:SendMessage"),
 		Resources: &[]*string{queue.QueueArn()},

@@ -17,6 +17,9 @@ type Settings struct {
 	// Index is the name of the index; {collection} stands for the collection's name. Required
 	// where [Kind.NeedsIndex]; default for the others: "lull-{collection}".
 	Index string `json:"index"`
+	// LiveQueue is the name of an SQS queue that exists already and becomes the sink's live queue
+	// (docs/deploy.md says what it must be like). Empty means that the stack makes one.
+	LiveQueue string `json:"liveQueue"`
 	// Versions says whether the sink compares the fence itself. Nil means what its kind can do.
 	Versions *bool `json:"versions"`
 	// ApplyDelay is how long the sink may still apply a request after we hung up. Nil means 0s with

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -55,6 +56,7 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 	client := awssqs.NewFromConfig(a)
 	urls := map[string]string{}  // by queue name
 	owner := map[string]string{} // the sink, by queue name
+	dead := map[string]string{}  // the dead-letter queue, by the name of a lane's queue
 	queues := map[string]queue.Queue{}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
 		for _, q := range []string{n.Queue(name, flight.Live), n.Queue(name, flight.Bulk), n.DeadQueue(name)} {
@@ -64,6 +66,9 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 					cfg.Stack, a.Region, err)
 			}
 			owner[q] = name
+			if q != n.DeadQueue(name) {
+				dead[q] = n.DeadQueue(name)
+			}
 			urls[q], queues[q] = aws.ToString(out.QueueUrl), sqs.New(a, aws.ToString(out.QueueUrl))
 		}
 	}
@@ -79,14 +84,24 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		Counts: func(ctx context.Context) ([]operate.QueueStatus, error) {
 			var out []operate.QueueStatus
 			for _, q := range slices.Sorted(maps.Keys(urls)) {
-				s, err := countQueue(ctx, client, q, urls[q])
+				has, err := attributes(ctx, client, q, urls[q])
 				if err != nil {
 					return nil, err
 				}
-				s.Sink = owner[q]
-				out = append(out, s)
+				out = append(out, counted(q, owner[q], has))
 			}
 			return out, nil
+		},
+		Wrong: func(ctx context.Context) []string {
+			faults := tableFaults(ctx, awsdynamodb.NewFromConfig(a), n.Table())
+			for _, q := range slices.Sorted(maps.Keys(dead)) {
+				has, err := attributes(ctx, client, q, urls[q])
+				if err != nil {
+					return append(faults, short(err))
+				}
+				faults = append(faults, laneFaults(cfg, q, dead[q], has)...)
+			}
+			return faults
 		},
 		Readers: map[string]sink.Reader{}, Unread: map[string]error{},
 		Hint: "a sink inside a VPC answers index, and nobody outside", Sinks: map[string]sink.Sink{},
@@ -131,23 +146,31 @@ func (app *app) history(logs *cloudwatchlogs.Logs, cfg *config.Config) func(cont
 	}
 }
 
-func countQueue(ctx context.Context, client *awssqs.Client, name, url string) (operate.QueueStatus, error) {
+// attributes are those of a queue that status shows or judges.
+func attributes(ctx context.Context, client *awssqs.Client, name, url string) (map[string]string, error) {
 	out, err := client.GetQueueAttributes(ctx,
 		&awssqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{
 			types.QueueAttributeNameApproximateNumberOfMessages,
 			types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
 			types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+			types.QueueAttributeNameVisibilityTimeout,
+			types.QueueAttributeNameMessageRetentionPeriod,
+			types.QueueAttributeNameRedrivePolicy,
 		}})
 	if err != nil {
-		return operate.QueueStatus{}, fmt.Errorf("count queue %s: %w", name, err)
+		return nil, fmt.Errorf("count queue %s: %w", name, err)
 	}
+	return out.Attributes, nil
+}
+
+func counted(name, sink string, has map[string]string) operate.QueueStatus {
 	n := func(a types.QueueAttributeName) int {
-		v, _ := strconv.Atoi(out.Attributes[string(a)]) // SQS sends numbers
+		v, _ := strconv.Atoi(has[string(a)]) // SQS sends numbers
 		return v
 	}
 	return operate.QueueStatus{
-		Queue: name, Visible: n(types.QueueAttributeNameApproximateNumberOfMessages),
+		Queue: name, Sink: sink, Visible: n(types.QueueAttributeNameApproximateNumberOfMessages),
 		InFlight: n(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible),
 		Delayed:  n(types.QueueAttributeNameApproximateNumberOfMessagesDelayed),
-	}, nil
+	}
 }

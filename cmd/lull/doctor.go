@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,6 +84,11 @@ func (d *doctor) examine(ctx context.Context) {
 	if !d.add("queues and table can be read", err, fmt.Sprintf("%d queues, %d flights", len(s.Queues), s.Flights)) {
 		return
 	}
+	var wrong error
+	if len(s.Wrong) > 0 {
+		wrong = errors.New(strings.Join(s.Wrong, "; "))
+	}
+	d.add("queues and table are as the settings want them", wrong, "compared with the settings")
 	for _, k := range s.Sinks {
 		var unhealthy error
 		if k.Open {

@@ -87,7 +87,7 @@ func TestDoctorRefusesAnAliasOfSeveralIndices(t *testing.T) {
 	t.Cleanup(engine.Close)
 	s := start(t, nil, "--sink", engine.URL, "--events", write(t), "--speed", "100")
 	a := s.ask("doctor")
-	a.want(t, "doctor", exitFailed, "1 of 5 checks")
+	a.want(t, "doctor", exitFailed, "1 of 6 checks")
 	if !strings.Contains(a.out, "of several indices: let it name one") {
 		t.Errorf("doctor said %s", a.out)
 	}

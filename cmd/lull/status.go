@@ -35,6 +35,9 @@ func (a *app) statusCommand() *cobra.Command {
 			}
 			terminal.Printf(w, "%s\t%s\n", k.Sink, health)
 		}
+		for _, wrong := range s.Wrong {
+			terminal.Printf(w, "\nWRONG: %s\n", wrong)
+		}
 		more := ""
 		if s.Capped {
 			more = " or more"

@@ -9,6 +9,9 @@ import "time"
 type Config struct {
 	// Stack is the prefix of every resource name: [a-z][a-z0-9-]{0,31}. Default "lull".
 	Stack string `json:"stack"`
+	// Table is the name of a DynamoDB table that exists already (docs/deploy.md says what it must be
+	// like). Default: the stack makes one, STACK-shards.
+	Table string `json:"table"`
 
 	// Sources are the adapters from upstream formats to events, by name ([a-z][a-z0-9-]{0,31}).
 	// Default: "native" of kind native.

@@ -20,6 +20,10 @@ var nameRules = []Rule{
 	{"default", "Where there are several sources or sinks, one is the default; the default exists.", checkDefaults},
 	{"reference", "A sink or source that a setting names exists.", checkReferences},
 	{
+		"existing", "A queue that exists already serves one sink, and its name does not end as the other lanes' do.",
+		checkExisting,
+	},
+	{
 		"collection-reference", "Where there are collections, a collection that a setting names is one of them.",
 		checkCollectionReferences,
 	},
@@ -119,5 +123,30 @@ func checkCollectionReferences(c *Config, f *checker) {
 		for i, collection := range c.Sources[name].Collections {
 			check(fmt.Sprintf("%s.collections[%d]", path, i), collection)
 		}
+	}
+}
+
+// checkExisting looks at the queues that exist already. dlq tells the bulk lane by the end of a
+// queue's name, and a function takes messages of its own queues only.
+func checkExisting(c *Config, f *checker) {
+	owner, sinks := make(map[string]string), slices.Sorted(maps.Keys(c.Sinks))
+	for _, name := range sinks {
+		if c.Sinks[name].LiveQueue == "" {
+			owner[c.Stack+"-"+name+"-live"] = name
+		}
+	}
+	for _, name := range sinks {
+		queue, setting := c.Sinks[name].LiveQueue, "sinks."+printable(name)+".liveQueue"
+		if queue == "" {
+			continue
+		}
+		if strings.HasSuffix(queue, "-bulk") || strings.HasSuffix(queue, "-dead") {
+			f.fault(setting, queue, "is called as queues of the other lanes are",
+				"name a queue that does not end in -bulk or -dead")
+		}
+		if other, taken := owner[queue]; taken {
+			f.fault(setting, queue, "is also the live queue of sink "+other, "give each sink a queue of its own")
+		}
+		owner[queue] = name
 	}
 }

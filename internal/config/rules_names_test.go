@@ -9,6 +9,16 @@ import (
 	"github.com/lullhq/lull/source/json"
 )
 
+// liveQueue gives a sink a live queue that exists already, or, with an empty name, the stack's own.
+func liveQueue(c *Config, sink, queue string) {
+	s, ok := c.Sinks[sink]
+	if !ok {
+		s = newSink("memory")
+	}
+	s.LiveQueue = queue
+	c.Sinks[sink] = s
+}
+
 // brokenNames break each sentence about names.
 var brokenNames = []broken{
 	{
@@ -33,6 +43,22 @@ var brokenNames = []broken{
 			c.Sources["9lives"] = Source{Kind: "native", Class: ClassInt, NoVersion: NoVersionRefuse, MaxAhead: minute, Match: named}
 		},
 		setting: "sources.9lives", fix: "a lower-case letter",
+	},
+	{
+		rule: "existing", name: "one live queue for two sinks",
+		holds:   func(c *Config) { liveQueue(c, "search", "content"); liveQueue(c, "other", "news") },
+		breaks:  func(c *Config) { liveQueue(c, "search", "content"); liveQueue(c, "other", "content") },
+		setting: "sinks.search.liveQueue", fix: "a queue of its own",
+	},
+	{
+		rule: "existing", name: "the live queue that the stack makes for another sink",
+		breaks:  func(c *Config) { liveQueue(c, "search", ""); liveQueue(c, "other", c.Stack+"-search-live") },
+		setting: "sinks.other.liveQueue", fix: "a queue of its own",
+	},
+	{
+		rule: "existing", name: "a live queue with the name of another lane",
+		breaks:  func(c *Config) { liveQueue(c, "search", "content-bulk") },
+		setting: "sinks.search.liveQueue", fix: "does not end in -bulk",
 	},
 	{
 		rule: "some", name: "source",

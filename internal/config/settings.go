@@ -43,6 +43,8 @@ var (
 	regionPattern     = regexp.MustCompile(`^([a-z]{2}(-[a-z]+)+-[0-9])?$`)
 	arnPattern        = regexp.MustCompile(
 		`^(arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+)?$`)
+	tablePattern   = regexp.MustCompile(`^([A-Za-z0-9_.-]{3,255})?$`)
+	queuePattern   = regexp.MustCompile(`^([A-Za-z0-9_-]{1,80})?$`)
 	topicPattern   = regexp.MustCompile(`^(arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]+)?$`)
 	optBucket      = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$`)
 	servicePattern = regexp.MustCompile(`^(es|aoss)?$`)
@@ -106,6 +108,9 @@ var byName = sync.OnceValue(func() map[string]setting.Setting {
 
 var topSettings = []setting.Setting{
 	setting.Text("stack", namePattern, nameShape, "The prefix of every resource name."),
+	setting.Text("table", tablePattern, "the name of a table, or nothing",
+		"A DynamoDB table that exists already, where the stack must not make its own.").
+		Otherwise("the stack makes STACK-shards"),
 }
 
 func sourceSettings() []setting.Setting {
@@ -191,6 +196,9 @@ func commonSinkSettings() []setting.Setting {
 		setting.Text("sinks.<name>.index", indexPattern,
 			"an index name of lower-case letters, digits, _, . and -, with {collection} for the collection's name",
 			"The index that documents go to.").Otherwise("required for " + strings.Join(indexed(), ", ") + "; lull-{collection} for the others"),
+		setting.Text("sinks.<name>.liveQueue", queuePattern, "the name of a standard queue, or nothing",
+			"An SQS queue that exists already and becomes the sink's live queue.").
+			Otherwise("the stack makes STACK-SINK-live"),
 		setting.Flag("sinks.<name>.versions",
 			"Whether the sink itself refuses a write that is older than what it holds.").Otherwise(
 			"what the kind can do"),

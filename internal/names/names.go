@@ -3,6 +3,8 @@
 package names
 
 import (
+	"cmp"
+
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 )
@@ -25,21 +27,35 @@ func Functions() []Function { return []Function{Receive, Index, Prune, DLQ} }
 const Alias = "current"
 
 // Names are the names of the resources of a stack.
-type Names struct{ Stack string }
+type Names struct {
+	Stack string
+
+	table string            // one that exists already; empty for the stack's own
+	live  map[string]string // live queues that exist already, by sink
+}
 
 // Of returns the names of the settings' stack.
-func Of(c *config.Config) Names { return Names{c.Stack} }
+func Of(c *config.Config) Names {
+	n := Names{Stack: c.Stack, table: c.Table, live: make(map[string]string)}
+	for sink, s := range c.Sinks {
+		n.live[sink] = s.LiveQueue
+	}
+	return n
+}
 
 // Table is the table's name.
-func (n Names) Table() string { return n.Stack + "-shards" }
+func (n Names) Table() string { return cmp.Or(n.table, n.Stack+"-shards") }
 
 // Bucket is the bucket's name: those of all accounts and regions share one space.
 func (n Names) Bucket(account, region string) string {
 	return n.Stack + "-" + account + "-" + region
 }
 
-// Queue is the name of a sink's queue in a lane. dlq tells the lane by its end.
+// Queue is the name of a sink's queue in a lane. dlq tells the bulk lane by its end.
 func (n Names) Queue(sink string, l flight.Lane) string {
+	if l == flight.Live && n.live[sink] != "" {
+		return n.live[sink]
+	}
 	return n.Stack + "-" + sink + "-" + string(l)
 }
 

@@ -24,7 +24,7 @@ import (
 )
 
 // Operator answers from the seams of a stack. All fields are required, except Readers, Sinks,
-// Off, History and Publisher.
+// Off, History, Wrong and Publisher.
 type Operator struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -46,6 +46,10 @@ type Operator struct {
 	// History returns the latest decisions about a document, oldest first. Nil where the stack does
 	// not keep them, or the command does not ask for them.
 	History func(ctx context.Context, doc shard.DocID) ([]Decision, error)
+
+	// Wrong says which queues and tables are not as the settings want them, each with the fix. Nil
+	// where the settings make them what they are.
+	Wrong func(ctx context.Context) []string
 
 	// Publisher replaces sending to a queue, where the stack wants to count what it is sent.
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error
@@ -143,6 +147,9 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	var err error
 	if s.Queues, err = o.Counts(ctx); err != nil {
 		return s, fmt.Errorf("count messages: %w", err)
+	}
+	if o.Wrong != nil {
+		s.Wrong = o.Wrong(ctx)
 	}
 	names := slices.Sorted(maps.Keys(o.Config.Sinks))
 	ids := []shard.DocID{}

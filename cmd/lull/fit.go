@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/lullhq/lull/internal/aws/dynamodb"
+	"github.com/lullhq/lull/internal/config"
+)
+
+// laneFaults are what a lane's queue has that the settings do not want, each with the fix. An
+// attribute that SQS does not tell is not judged. dead is the name of the dead-letter queue.
+func laneFaults(cfg *config.Config, name, dead string, has map[string]string) []string {
+	var faults []string
+	want := func(attribute types.QueueAttributeName, value int64) {
+		if got, known := has[string(attribute)]; known && got != strconv.FormatInt(value, 10) {
+			faults = append(faults, fmt.Sprintf("queue %s has %s %s: set it to %d", name, attribute, got, value))
+		}
+	}
+	want(types.QueueAttributeNameVisibilityTimeout, int64(cfg.Queues.Visibility.Seconds()))
+	want(types.QueueAttributeNameMessageRetentionPeriod, int64(cfg.Queues.Retention.Seconds()))
+	if _, known := has[string(types.QueueAttributeNameVisibilityTimeout)]; !known {
+		return faults // SQS told nothing, so that a missing policy says nothing either
+	}
+	var policy struct {
+		DeadLetterTargetArn string          `json:"deadLetterTargetArn"`
+		MaxReceiveCount     json.RawMessage `json:"maxReceiveCount"`
+	}
+	text := has[string(types.QueueAttributeNameRedrivePolicy)]
+	_ = json.Unmarshal([]byte(text), &policy) // what is not JSON names no queue
+	target, _ := arn.Parse(policy.DeadLetterTargetArn)
+	count := strings.Trim(string(policy.MaxReceiveCount), `"`)
+	if target.Resource != dead || count != strconv.Itoa(cfg.MaxReceiveCount()) {
+		faults = append(faults, fmt.Sprintf(
+			"queue %s has the RedrivePolicy %q: let it name queue %s, with a maxReceiveCount of %d",
+			name, text, dead, cfg.MaxReceiveCount()))
+	}
+	return faults
+}
+
+// tableFaults are what keeps a table from being lull's: its key, its index, its expiry. Where it
+// cannot be described, that is what is wrong.
+func tableFaults(ctx context.Context, client *awsdynamodb.Client, name string) []string {
+	got, err := client.DescribeTable(ctx, &awsdynamodb.DescribeTableInput{TableName: &name})
+	if err == nil && got.Table == nil {
+		err = errors.New("the answer holds none")
+	}
+	if err != nil {
+		return []string{"table " + name + " cannot be described: " + short(err)}
+	}
+	var faults []string
+	want := dynamodb.Definition(name)
+	if !sameKey(got.Table.KeySchema, want.KeySchema) {
+		faults = append(faults, fmt.Sprintf("table %s has another key: make one with the partition key %s, a string, "+
+			"and no sort key", name, dynamodb.PartitionKey))
+	}
+	fits := false
+	for _, index := range got.Table.GlobalSecondaryIndexes {
+		fits = fits || aws.ToString(index.IndexName) == dynamodb.IndexName && index.Projection != nil &&
+			index.Projection.ProjectionType == ddbtypes.ProjectionTypeAll &&
+			sameKey(index.KeySchema, want.GlobalSecondaryIndexes[0].KeySchema)
+	}
+	if !fits {
+		faults = append(faults, fmt.Sprintf(
+			"table %s lacks the index %s: add it with the partition key %s, the sort key %s, both strings, and all attributes",
+			name, dynamodb.IndexName, dynamodb.IndexPartition, dynamodb.IndexSort))
+	}
+	expiry, err := client.DescribeTimeToLive(ctx, &awsdynamodb.DescribeTimeToLiveInput{TableName: &name})
+	if err != nil {
+		return append(faults, "the expiry of table "+name+" cannot be described: "+short(err))
+	}
+	if ttl := expiry.TimeToLiveDescription; ttl == nil || aws.ToString(ttl.AttributeName) != dynamodb.TTLAttribute {
+		faults = append(faults, fmt.Sprintf("table %s keeps rows for ever: set its time to live to the attribute %s", name,
+			dynamodb.TTLAttribute))
+	}
+	return faults
+}
+
+// sameKey compares two keys, whatever their order.
+func sameKey(got, want []ddbtypes.KeySchemaElement) bool {
+	kinds := make(map[string]ddbtypes.KeyType)
+	for _, k := range got {
+		kinds[aws.ToString(k.AttributeName)] = k.KeyType
+	}
+	for _, k := range want {
+		if kinds[aws.ToString(k.AttributeName)] != k.KeyType {
+			return false
+		}
+	}
+	return len(got) == len(want)
+}
+
+// short is an error of AWS without its request id.
+func short(err error) string {
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		return answer.ErrorCode() + ": " + answer.ErrorMessage()
+	}
+	return err.Error()
+}
