@@ -193,7 +193,7 @@ func TestMappingsHoldMessagesAndFilterNone(t *testing.T) {
 	t.Parallel()
 	for stack, want := range map[string]map[string]string{
 		plainStack: {
-			"{queue plain-search-live}": `{"BatchSize":1000,"Concurrency":20,"Window":2}`,
+			"{queue plain-search-live}": `{"BatchSize":1000,"Concurrency":{"Ref":"AWS::NoValue"},"Window":3}`,
 			"{queue plain-search-bulk}": `{"BatchSize":1000,"Concurrency":4,"Window":3}`,
 			"{queue plain-search-dead}": `{"BatchSize":10,"Concurrency":2,"Window":null}`,
 		},

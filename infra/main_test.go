@@ -88,7 +88,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	NewLull(awscdk.NewStack(a, jsii.String(serverlessStack), nil), "Lull", serverlessProps())
 	NewLull(awscdk.NewStack(a, jsii.String(testStack), nil), "Lull", testProps())
 	standard := plainProps()
-	standard.Config.Flight.Kind = config.FlightStandard
+	standard.Config.Flight.Kind, standard.Config.Queues.Live.MaxConcurrency = config.FlightStandard, 20
 	standard.Config.Complete()
 	NewLull(awscdk.NewStack(a, jsii.String(standardStack), nil), "Lull", standard)
 	NewLull(awscdk.NewStack(a, jsii.String(existingStack), nil), "Lull", existingProps())

@@ -32,11 +32,20 @@ func (s *Sink) newMapping(id string, f names.Function, queue string, l config.La
 		EventSourceArn:          jsii.String(queue),
 		Target:                  s.Functions[f].Alias,
 		BatchSize:               jsii.Number(float64(l.Batch)),
-		MaxConcurrency:          jsii.Number(float64(l.MaxConcurrency)),
 		ReportBatchItemFailures: jsii.Bool(true),
+	}
+	// With a limit, AWS keeps five pollers however quiet the queue is; without one it may go down to
+	// two: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+	if l.MaxConcurrency > 0 {
+		props.MaxConcurrency = jsii.Number(float64(l.MaxConcurrency))
 	}
 	if l.Window > 0 {
 		props.MaxBatchingWindow = seconds(l.Window)
 	}
-	awslambda.NewEventSourceMapping(s.scope, jsii.String(id), props)
+	m := awslambda.NewEventSourceMapping(s.scope, jsii.String(id), props)
+	if l.MaxConcurrency == 0 {
+		// An empty ScalingConfig takes an earlier limit away; one that is left out keeps it.
+		raw[awslambda.CfnEventSourceMapping](m).AddPropertyOverride(jsii.String("ScalingConfig.MaximumConcurrency"),
+			map[string]string{"Ref": "AWS::NoValue"})
+	}
 }

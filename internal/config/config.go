@@ -111,7 +111,7 @@ type Index struct {
 
 // Queues are the two ingest queues of a sink and what every queue has in common.
 type Queues struct {
-	// Live is the lane of ordinary changes. Default 1,000 messages, 2s, 20.
+	// Live is the lane of ordinary changes. Default 1,000 messages, 3s, no limit.
 	Live Lane `json:"live"`
 	// Bulk is the lane of resyncs. Default 1,000 messages, 3s, 4.
 	Bulk Lane `json:"bulk"`
@@ -137,8 +137,17 @@ type Lane struct {
 	Batch int `json:"batch"`
 	// Window, W, is how long a batch is gathered, in whole seconds, up to 300s.
 	Window time.Duration `json:"window"`
-	// MaxConcurrency is the most invocations at once, 2 to 1,000.
+	// MaxConcurrency is the most invocations at once, 2 to 1,000. 0, of the live lane only, is for no
+	// limit but the account's: then AWS may poll with two receivers at low traffic instead of five.
 	MaxConcurrency int `json:"maxConcurrency"`
+}
+
+// Concurrency is how many invocations the lane may have at once where there is room for limit.
+func (l Lane) Concurrency(limit int) int {
+	if l.MaxConcurrency == 0 {
+		return limit
+	}
+	return min(limit, l.MaxConcurrency)
 }
 
 // Retry is when to try again and when to give up.

@@ -44,7 +44,7 @@ func scalars() Config {
 			WaitingTurns:    3,
 		},
 		Queues: Queues{
-			Live:                Lane{Batch: 1_000, Window: 2 * time.Second, MaxConcurrency: 20},
+			Live:                Lane{Batch: 1_000, Window: 3 * time.Second},
 			Bulk:                Lane{Batch: 1_000, Window: 3 * time.Second, MaxConcurrency: 4},
 			Visibility:          40 * time.Second,
 			Retention:           7 * day,

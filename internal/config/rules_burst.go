@@ -54,7 +54,7 @@ func checkBurstSpread(c *Config, f *checker) {
 		if need := l.Window + c.Queues.BurstSpread; need > t.Quiet {
 			f.fault(t.quiet(), t.Quiet, fmt.Sprintf(
 				"is less than %s.window + queues.burstSpread = %s: bursts would be written twice", l.path, words(need)),
-				fmt.Sprintf("raise it to at least %s, or lower %s.window or queues.burstSpread", words(need), l.path))
+				fmt.Sprintf("raise it to at least %s, or lower %s.window or queues.burstSpread", words(need), l.both))
 		}
 	}
 }

@@ -16,6 +16,10 @@ const (
 	standardStarts = 150
 )
 
+// accountConcurrency is how many functions may run at once in an account, unless its quota was
+// raised. It bounds a lane without a limit of its own.
+const accountConcurrency = 1_000
+
 // loadRules keep the expected traffic below the platform's quotas.
 var loadRules = []Rule{
 	{
@@ -23,9 +27,14 @@ var loadRules = []Rule{
 		checkInFlight,
 	},
 	{
+		"live-concurrency", "queues.live.maxConcurrency is 0 or at least 2: the mapping takes no less.",
+		checkLiveConcurrency,
+	},
+	{
 		"flight-starts",
 		"The flights of all queues start no faster than the quota of the flight kind: 6,000 a second for Express, " +
-			"150 for Standard.", checkFlightStarts,
+			"150 for Standard. Without queues.live.maxConcurrency 1,000 batches are gathered at once.",
+		checkFlightStarts,
 	},
 }
 
@@ -42,8 +51,14 @@ func checkInFlight(c *Config, f *checker) {
 				fmt.Sprintf(
 					"spread the collections over more sinks so that it is at most %.0f per queue, lower %s or "+
 						"%s.window, or have the quota raised and raise queues.maxInFlight with it",
-					math.Floor(float64(c.Queues.MaxInFlight)/hold.Seconds()), t.quiet(), l.path))
+					math.Floor(float64(c.Queues.MaxInFlight)/hold.Seconds()), t.quiet(), l.both))
 		}
+	}
+}
+
+func checkLiveConcurrency(c *Config, f *checker) {
+	if n := c.Queues.Live.MaxConcurrency; n > 0 && n < minConcurrency {
+		f.fault("queues.live.maxConcurrency", n, "is less than a mapping takes", "write at least 2, or 0 for no limit")
 	}
 }
 
@@ -56,15 +71,24 @@ func checkFlightStarts(c *Config, f *checker) {
 		quota, other = standardStarts, ", or set flight.kind to express"
 	}
 	var starts float64
+	rate, sinks := float64(c.Queues.ExpectedRate), float64(len(c.Sinks))
 	for _, l := range c.lanes() {
-		starts += l.starts(float64(c.Queues.ExpectedRate))
+		if l.MaxConcurrency == 0 { // the lanes of all sinks share what the account has
+			starts += l.starts(rate * sinks)
+		} else {
+			starts += sinks * l.starts(rate)
+		}
 	}
-	starts *= float64(len(c.Sinks))
+	limit := "lower "
+	if c.Queues.Live.MaxConcurrency == 0 {
+		limit = "set "
+	}
 	if starts > quota {
 		f.fault("flight.kind", string(c.Flight.Kind),
 			fmt.Sprintf("would start %.0f executions a second at the expected rate: the quota is %.0f",
 				math.Ceil(starts), quota),
-			"raise queues.live.batch and queues.live.window, or lower queues.expectedRate or queues.live.maxConcurrency"+other)
+			"raise queues.live.batch and queues.live.window, or lower queues.expectedRate, or "+limit+
+				"queues.live.maxConcurrency"+other)
 	}
 }
 
@@ -74,6 +98,6 @@ func (l Lane) starts(rate float64) float64 {
 	if l.Window <= 0 || l.Batch <= 0 {
 		return rate
 	}
-	byWindow := float64(l.MaxConcurrency) / l.Window.Seconds()
+	byWindow := float64(l.Concurrency(accountConcurrency)) / l.Window.Seconds()
 	return min(rate, max(byWindow, rate/float64(l.Batch)))
 }

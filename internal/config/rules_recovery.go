@@ -64,7 +64,7 @@ func checkRecoveryFlight(c *Config, f *checker) {
 		if t.own.Quiet != nil {
 			setting, value, others = t.quiet(), t.Quiet, "queues.visibility"
 		}
-		f.fault(setting, value, problem, fmt.Sprintf("lower it, %s or %s.window by %s together", others, l.path,
+		f.fault(setting, value, problem, fmt.Sprintf("lower it, %s or %s.window by %s together", others, l.both,
 			words(need-limit)))
 	}
 }
@@ -87,7 +87,7 @@ func checkRecoveryInvocation(c *Config, f *checker) {
 			fmt.Sprintf(
 				"%s.window + %s + 1s + %s of %s + 2s = %s is more than %s: a lost invocation would not be recovered "+
 					"in time", l.path, t.maxWait(), name, words(again), words(need), says),
-			fmt.Sprintf("lower it, %s.window or %s by %s together", l.path, shorterBy(name), words(need-limit)))
+			fmt.Sprintf("lower it, %s.window or %s by %s together", l.both, shorterBy(name), words(need-limit)))
 	}
 }
 

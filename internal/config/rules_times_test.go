@@ -2,6 +2,9 @@ package config
 
 import "time"
 
+// bothWindows are named where they are equal, as by default: lowering one does not help.
+const bothWindows = "queues.live.window and queues.bulk.window"
+
 // brokenTimes break each sentence about time, age and load.
 var brokenTimes = []broken{
 	{
@@ -53,6 +56,7 @@ var brokenTimes = []broken{
 		rule: "visibility-flight", name: "a short receive is not a help against the poll",
 		holds: func(c *Config) {
 			c.Receive.Timeout, c.Queues.Bulk.Window, c.Queues.Visibility = 3*second, 2*second, 33*second
+			c.Queues.Live.Window = 2 * second
 		},
 		breaks:  func(c *Config) { c.Queues.Visibility = 32 * second },
 		setting: "queues.visibility", fix: "raise queues.visibility to at least 33s",
@@ -65,7 +69,7 @@ var brokenTimes = []broken{
 		},
 		breaks:  func(c *Config) { c.Index.Timeout = 18 * second; c.Debounce.MaxWait = 30 * second },
 		setting: "queues.visibility",
-		fix:     "lower debounce.quiet, index.timeout (which counts twice) or queues.bulk.window by 1s together",
+		fix:     "lower debounce.quiet, index.timeout (which counts twice) or " + bothWindows + " by 1s together",
 		not:     "raise",
 	},
 	{
@@ -105,7 +109,7 @@ var brokenTimes = []broken{
 		rule:    "burst-spread",
 		holds:   func(c *Config) { c.Debounce.Quiet = 5 * second },
 		breaks:  func(c *Config) { c.Debounce.Quiet = 4999 * time.Millisecond },
-		setting: "debounce.quiet", fix: "raise it to at least 5s, or lower queues.bulk.window or queues.burstSpread",
+		setting: "debounce.quiet", fix: "raise it to at least 5s, or lower " + bothWindows + " or queues.burstSpread",
 	},
 	{
 		rule: "burst-spread", name: "quiet 0 asks for no window and no spread",
@@ -127,7 +131,7 @@ var brokenTimes = []broken{
 		rule:    "recovery-flight",
 		holds:   func(c *Config) { c.Queues.Visibility = 50 * second },
 		breaks:  func(c *Config) { c.Queues.Visibility = 51 * second },
-		setting: "queues.visibility", fix: "lower it, debounce.quiet or queues.bulk.window by 1s together",
+		setting: "queues.visibility", fix: "lower it, debounce.quiet or " + bothWindows + " by 1s together",
 	},
 	{
 		rule: "recovery-flight", name: "a sink without versions adds its applyDelay",
@@ -235,10 +239,31 @@ var brokenTimes = []broken{
 	{
 		rule: "flight-starts", name: "standard",
 		holds: func(c *Config) {
-			c.Flight.Kind, c.Queues.Live.MaxConcurrency = FlightStandard, 297
+			c.Flight.Kind, c.Queues.Live.MaxConcurrency = FlightStandard, 446
 		},
-		breaks:  func(c *Config) { c.Queues.Live.MaxConcurrency = 298 },
+		breaks:  func(c *Config) { c.Queues.Live.MaxConcurrency = 447 },
 		setting: "flight.kind", fix: "set flight.kind to express",
+	},
+	{
+		rule: "flight-starts", name: "standard, without a limit",
+		holds:   func(c *Config) { c.Flight.Kind, c.Queues.ExpectedRate = FlightStandard, 148 },
+		breaks:  func(c *Config) { c.Queues.ExpectedRate = 150 },
+		setting: "flight.kind", fix: "set queues.live.maxConcurrency",
+	},
+	{
+		rule: "flight-starts", name: "without a limit the sinks share what the account has",
+		holds: func(c *Config) {
+			c.Queues.Live.Batch, c.Queues.Live.Window, c.Queues.MaxInFlight = 10, second, 1_000_000
+			c.Sinks["other"], c.DefaultSink, c.Queues.ExpectedRate = c.Sinks["search"], "search", 29_700
+		},
+		breaks:  func(c *Config) { c.Queues.ExpectedRate = 29_705 },
+		setting: "flight.kind", fix: "raise queues.live.batch",
+	},
+	{
+		rule:    "live-concurrency",
+		holds:   func(c *Config) { c.Queues.Live.MaxConcurrency = 2 },
+		breaks:  func(c *Config) { c.Queues.Live.MaxConcurrency = 1 },
+		setting: "queues.live.maxConcurrency", fix: "write at least 2, or 0 for no limit",
 	},
 }
 
@@ -278,7 +303,7 @@ var brokenOverrides = []broken{
 		holds:   func(c *Config) { news(c, Collection{Quiet: ptr(10 * second)}) },
 		breaks:  func(c *Config) { news(c, Collection{Quiet: ptr(11 * second)}) },
 		setting: "collections.news.quiet",
-		fix:     "lower collections.news.quiet, index.timeout (which counts twice) or queues.bulk.window by 1s together",
+		fix:     "lower collections.news.quiet, index.timeout (which counts twice) or " + bothWindows + " by 1s together",
 	},
 	{
 		rule: "recovery-flight", name: "collection",

@@ -57,22 +57,29 @@ func (t timing) from(own bool, setting string) string {
 	return "debounce." + setting
 }
 
-// namedLane is a lane with its path.
+// namedLane is a lane with its path, and what to lower where its window is too long.
 type namedLane struct {
-	path string
+	path, both string
 	Lane
 }
 
 // lanes returns both lanes. Their settings are the same for every sink.
 func (c *Config) lanes() []namedLane {
-	return []namedLane{{"queues.live", c.Queues.Live}, {"queues.bulk", c.Queues.Bulk}}
+	return []namedLane{{"queues.live", "queues.live", c.Queues.Live}, {"queues.bulk", "queues.bulk", c.Queues.Bulk}}
 }
 
 // slowest returns the lane with the longer window. What must hold for a window gets harder with its
-// length, so it is judged for this one.
+// length, so it is judged for this one. Where the windows are equal, both have to be lowered.
 func (c *Config) slowest() namedLane {
-	lanes := c.lanes()
-	return slices.MaxFunc(lanes, func(a, b namedLane) int { return cmp.Compare(a.Window, b.Window) })
+	live, bulk := c.lanes()[0], c.lanes()[1]
+	switch cmp.Compare(live.Window, bulk.Window) {
+	case 1:
+		return live
+	case -1:
+		return bulk
+	}
+	live.both = live.path + ".window and " + bulk.path
+	return live
 }
 
 // words writes a duration as the faults print it.

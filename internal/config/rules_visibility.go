@@ -64,7 +64,7 @@ func checkVisibilityReceive(c *Config, f *checker) {
 		f.fault("queues.visibility", c.Queues.Visibility,
 			fmt.Sprintf("is less than 6 x receive.timeout + %s.window = %s", l.path, words(need)),
 			c.raiseVisibility(need)+fmt.Sprintf("lower receive.timeout to at most %s, or %s.window",
-				words(max(0, floor((c.Queues.Visibility-l.Window)/6))), l.path))
+				words(max(0, floor((c.Queues.Visibility-l.Window)/6))), l.both))
 	}
 }
 
@@ -100,7 +100,7 @@ func checkVisibilityFlight(c *Config, f *checker) {
 				l.path, t.quiet(), words(need), words(c.Queues.Visibility)),
 			c.raiseVisibility(need)+
 				fmt.Sprintf("lower %s, index.timeout (which counts twice) or %s.window by %s together", t.quiet(),
-					l.path, words(need-c.Queues.Visibility)))
+					l.both, words(need-c.Queues.Visibility)))
 	}
 }
 

@@ -252,8 +252,9 @@ var functionSettings = []setting.Setting{
 var queueSettings = []setting.Setting{
 	setting.Count("queues.live.batch", 1, maxBatch, "The most messages of one invocation of receive, live lane."),
 	setting.Duration("queues.live.window", 0, maxWindow, time.Second, "W, how long a batch is gathered, live lane."),
-	setting.Count("queues.live.maxConcurrency", minConcurrency, maxConcurrency,
-		"The most invocations of receive at once, live lane."),
+	setting.Count("queues.live.maxConcurrency", 0, maxConcurrency,
+		"The most invocations of receive at once, live lane; 0 for no limit but the account's, never 1. With a limit "+
+			"AWS polls with five receivers at least, without one with two."),
 	setting.Count("queues.bulk.batch", 1, maxBatch, "The most messages of one invocation of receive, bulk lane."),
 	setting.Duration("queues.bulk.window", 0, maxWindow, time.Second, "W, how long a batch is gathered, bulk lane."),
 	setting.Count("queues.bulk.maxConcurrency", minConcurrency, maxConcurrency,

@@ -197,7 +197,7 @@ func (e *Engine) Start(ctx context.Context) {
 	for _, name := range e.order {
 		p := e.pipes[name]
 		for _, l := range p.lanes {
-			pollers := min(e.pollers, l.settings.MaxConcurrency)
+			pollers := l.settings.Concurrency(e.pollers)
 			e.poll(ctx, l.queue, l.settings.Batch, l.settings.Window, pollers,
 				func(ctx context.Context, batch []queue.Message) ([]string, error) {
 					return e.receive(ctx, p, l, batch)

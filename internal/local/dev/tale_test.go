@@ -266,7 +266,7 @@ func TestMessagesThatArriveTogetherAreDebouncedAndJudgedEach(t *testing.T) {
 			name: "events during a write are one more write", sink: memory.SinkSettings{Latency: 4 * time.Second},
 			rounds: []round{
 				{3500 * time.Millisecond, []feed.Timed{put(0, "a", 1)}},
-				{4 * time.Second, []feed.Timed{put(0, "a", 2)}},
+				{2 * time.Second, []feed.Timed{put(0, "a", 2)}},
 				now(put(0, "a", 3)),
 			},
 			holds: one("a", "3"), writes: times("a", 2), ends: ends{written: 2, superseded: 1},

@@ -41,7 +41,6 @@ func (s Scenario) config(t testing.TB) *config.Config {
 	c := config.Default()
 	c.Sinks = map[string]config.Sink{sinkName: {Kind: "memory"}}
 	c.Queues.ExpectedRate = max(c.Queues.ExpectedRate, int(s.Shape.Rate))
-	c.Queues.Live.MaxConcurrency = max(c.Queues.Live.MaxConcurrency, s.Pollers)
 	c.Queues.Live.Batch, c.Queues.Live.Window, c.Debounce.Quiet = s.Batch, s.Window, s.Quiet
 	// The visibility that covers the common path, not a second more: a lost invocation waits for it.
 	c.Queues.Visibility = max(c.Queues.Visibility, 6*c.Receive.Timeout+s.Window,

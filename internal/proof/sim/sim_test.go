@@ -87,7 +87,7 @@ func vary(seed uint64, cfg *config.Config) {
 	case 4:
 		cfg.Debounce.Leading = true
 	case 5:
-		cfg.Flight.Kind = config.FlightStandard
+		cfg.Flight.Kind, cfg.Queues.Live.MaxConcurrency = config.FlightStandard, 20
 	}
 }
 

@@ -198,8 +198,8 @@ func (w *World) pipe(name string) *pipe {
 		}
 		p.mappings = append(p.mappings, newMapping(&mapping{
 			w: w, q: l.q, name: "receive", batch: l.lane.Batch, window: l.lane.Window, timeout: cfg.Receive.Timeout,
-			most: min(w.options.MostPollers, l.lane.MaxConcurrency), handle: w.receive(p, l.name),
-		}, min(pollers, l.lane.MaxConcurrency)))
+			most: l.lane.Concurrency(w.options.MostPollers), handle: w.receive(p, l.name),
+		}, l.lane.Concurrency(pollers)))
 	}
 	p.mappings = append(p.mappings, newMapping(&mapping{
 		w: w, q: p.dead, name: "dlq", batch: 10, timeout: cfg.Receive.Timeout, most: 2, handle: w.dlq(p),
