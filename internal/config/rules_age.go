@@ -16,8 +16,9 @@ var ageRules = []Rule{
 		checkDeadLetterRetention,
 	},
 	{
-		"dead-deadline", "Queue retention >= dead deadline: a message becomes a dead letter before the queue drops it.",
-		checkDeadDeadline,
+		"dead-deadline",
+		"Queue retention >= dead deadline + 12h, the longest that a flight holds a message: it becomes a dead letter " +
+			"before the queue drops it.", checkDeadDeadline,
 	},
 	{
 		"row-retention",
@@ -36,11 +37,12 @@ func checkDeadLetterRetention(c *Config, f *checker) {
 	}
 }
 
+// checkDeadDeadline: receive judges a message's age when it comes back from a flight, not before.
 func checkDeadDeadline(c *Config, f *checker) {
-	if c.Queues.Retention < c.Retry.DeadDeadline {
+	if need := ceil(c.Retry.DeadDeadline, time.Second) + maxVisibility; c.Queues.Retention < need {
 		f.fault("queues.retention", c.Queues.Retention, "is shorter than the retry.deadDeadline of "+
-			words(c.Retry.DeadDeadline),
-			"raise it to at least "+words(ceil(c.Retry.DeadDeadline, time.Second))+", or lower retry.deadDeadline")
+			words(c.Retry.DeadDeadline)+" and the 12h that a flight may hold a message",
+			"raise it to at least "+words(need)+", or lower retry.deadDeadline")
 	}
 }
 

@@ -186,9 +186,9 @@ var brokenTimes = []broken{
 	},
 	{
 		rule:    "dead-deadline",
-		holds:   func(c *Config) { c.Queues.Retention = 3 * day },
-		breaks:  func(c *Config) { c.Queues.Retention = 3*day - second },
-		setting: "queues.retention", fix: "raise it to at least 3d, or lower retry.deadDeadline",
+		holds:   func(c *Config) { c.Queues.Retention = 3*day + 12*time.Hour },
+		breaks:  func(c *Config) { c.Queues.Retention = 3*day + 12*time.Hour - second },
+		setting: "queues.retention", fix: "raise it to at least 84h, or lower retry.deadDeadline",
 	},
 	{
 		rule:    "row-retention",
