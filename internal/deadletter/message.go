@@ -185,10 +185,10 @@ func Read(m queue.Message) (Letter, error) {
 	return w.letter(m)
 }
 
-// Inside is the message in what says that it is a dead letter, for those who do not believe its
-// facts and judge it by what it carries. SQS's own redrive brings dead letters to the queues of
-// events. There a row that is marked dead does not mean that this one is stored. says is the reason
-// that it gives, or [RejectedBySink] where its facts cannot be read; empty for any other message.
+// Inside is the message in what says that it is a dead letter. Who does not believe the facts
+// judges it by what it carries. SQS's own redrive brings dead letters to the queues of events.
+// There a row that is marked dead does not mean that this one is stored. says is the reason that it
+// gives, or [RejectedBySink] where its facts cannot be read; empty for any other message.
 func Inside(m queue.Message) (inside queue.Message, says Reason) {
 	if _, ok := m.Attributes[AttrLetter]; !ok {
 		return m, ""

@@ -34,6 +34,18 @@ const flightPage = 100
 
 // flights looks for manifests that nobody finishes any more.
 func (r *run) flights(ctx context.Context) error {
+	end, _ := ctx.Deadline()
+	half, cancel := r.Clock.Deadline(ctx, end.Sub(r.Clock.Now())/2)
+	defer cancel()
+	err := r.orphans(half)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = nil // the next run goes on
+	}
+	return errors.Join(err, r.judgeSuspects(ctx))
+}
+
+// orphans looks into the flights that are older than any execution lasts.
+func (r *run) orphans(ctx context.Context) error {
 	rep := &r.report.Flights
 	failed := failures{count: &rep.Failed}
 	for rep.Seen < r.budget.Flights {
@@ -128,20 +140,13 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 			})
 		}
 		return r.deleteFlight(ctx, s.ID)
-	case u.worked == len(u.left), !r.healthySince(r.orphanAge()):
+	case len(u.idle) == 0, !r.healthySince(r.orphanAge()):
 		// Stuck needs an event whose row shows no sign of life, and a sink that was healthy for as
 		// long (design section 9).
 		rep.Waiting++
 		return nil
 	}
-	rep.Stuck = append(rep.Stuck, s.ID)
-	e := u.left[0]
-	r.note(journal.Note{
-		Step: journal.Stuck, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(m.Lane), Flight: string(s.ID),
-		Count: len(u.left),
-		Detail: "flight: " + plural(len(u.left), "event") +
-			" neither committed nor parked, and no message brings them back",
-	})
+	r.suspects = append(r.suspects, &suspect{id: s.ID, lane: m.Lane, left: u.left, idle: u.idle})
 	return nil
 }
 
@@ -202,8 +207,8 @@ func (r *run) deleteFlight(ctx context.Context, id flight.ID) error {
 
 // undone is what the rows say of a manifest that nobody finishes.
 type undone struct {
-	left   []flight.Entry // neither committed nor dead letters
-	worked int            // those of them that somebody works on from messages that this flight does not know
+	left []flight.Entry // neither committed nor dead letters
+	idle []flight.Entry // those of them of which the row shows no sign of life
 	// written without their row, which knows a newer version: the sink may hold the older one, and
 	// the flight that would have compared them is lost
 	overwritten []flight.Entry
@@ -252,8 +257,8 @@ func (p *Pruner) undone(ctx context.Context, m *flight.Manifest) (u undone, err 
 		if stored[i] {
 			continue
 		}
-		if u.left = append(u.left, o.Entry); p.worked(o.row, o.Entry) {
-			u.worked++
+		if u.left = append(u.left, o.Entry); !p.worked(o.row, o.Entry) {
+			u.idle = append(u.idle, o.Entry)
 		}
 	}
 	return u, nil

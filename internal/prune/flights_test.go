@@ -3,6 +3,7 @@ package prune_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,6 +136,31 @@ func TestFlightIsStuckOnlyAfterTheSinkHasBeenWellForAsLong(t *testing.T) {
 		if stuck != 1 {
 			b.Error("want it stuck by now")
 		}
+	})
+}
+
+// Where no flight can be started, receive stores a manifest at each receive, and no row shows it.
+func TestAFlightWhoseEventsAYoungerFlightHoldsIsNotStuck(t *testing.T) {
+	play(t, func(b *bench) {
+		judge := func(when string, waiting int, stuck ...flight.ID) {
+			b.Helper()
+			if rep := b.next(); rep.Flights.Waiting != waiting || !slices.Equal(rep.Flights.Stuck, stuck) {
+				b.Errorf("%s: report %+v, want %d waiting and %v stuck", when, rep.Flights, waiting, stuck)
+			}
+		}
+		b.flight(entry{doc(1), 1}, entry{doc(2), 1})
+		time.Sleep(silent + 1)
+		again := b.flight(entry{doc(1), 1})
+		other := b.flight(entry{doc(2), 1})
+		judge("its messages came back", 1)
+		for end := time.Now().Add(silent); time.Now().Before(end); { // prune misses no run
+			b.next()
+		}
+		judge("they did not come back once more", 1, again, other)
+		for range 2001 {
+			b.flight()
+		}
+		judge("flights die at large", 3)
 	})
 }
 

@@ -102,6 +102,8 @@ type run struct {
 	state  cursors
 	health shard.Row       // the sink's health row
 	sent   map[string]bool // dead letters whose message this run has sent
+
+	suspects []*suspect // by age
 }
 
 // cursors is where the next run goes on, and since when runs have ended one after the other, kept
