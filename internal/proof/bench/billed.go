@@ -128,16 +128,7 @@ func (b billedFlights) List(ctx context.Context, cursor string, limit int) ([]fl
 type launcher struct{ *lull }
 
 func (l launcher) Start(ctx context.Context, s flight.State) error {
-	starts := 1
-	if l.mix != nil {
-		switch {
-		case l.mix.Chance(l.mix.Rates.FlightLost):
-			return nil
-		case l.mix.Chance(l.mix.Rates.FlightTwice):
-			starts = 2
-		}
-	}
-	for range starts {
+	for range l.starts() {
 		l.Meter.count(func(c *Counts, u *price.Usage) {
 			c.Starts++
 			c.Transitions++ // Done
@@ -152,6 +143,19 @@ func (l launcher) Start(ctx context.Context, s flight.State) error {
 		}
 	}
 	return nil
+}
+
+// starts is how often an execution starts whose start was reported.
+func (w *World) starts() int {
+	switch {
+	case w.mix == nil:
+		return 1
+	case w.mix.Chance(w.mix.Rates.FlightLost):
+		return 0
+	case w.mix.Chance(w.mix.Rates.FlightTwice):
+		return 2
+	}
+	return 1
 }
 
 // turnTransitions are the states of one turn: Hold, Index, Left.

@@ -18,8 +18,7 @@ func (w *World) received(batch []queue.Message, window time.Duration) {
 	for i := range batch {
 		bytes += len(batch[i].Body)
 		if batch[i].ReceiveCount == 1 {
-			doc, _ := parse(batch[i].Body)
-			docs[doc] = true
+			docs[parse(batch[i].Body).Doc] = true
 		}
 	}
 	full := (len(batch) + queue.MaxEntries - 1) / queue.MaxEntries

@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
+	"maps"
 	mrand "math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +23,7 @@ import (
 	"github.com/lullhq/lull/internal/prune"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
+	"github.com/lullhq/lull/internal/reconcile"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -76,8 +80,8 @@ func newSources(t testing.TB, c *config.Config) *source.Set {
 // lull is the real code: receive and index for the live lane, prune at its interval.
 type lull struct {
 	*World
-	sources  *source.Set
-	rows     billedRows
+	sources  atomic.Pointer[source.Set]
+	table    atomic.Pointer[memory.Shards]
 	flights  billedFlights
 	dead     *memory.Queue
 	schedule *memory.Schedule
@@ -95,10 +99,17 @@ func Lull(ctx context.Context, w *World) { start(ctx, w, func(*lull) {}) }
 // start builds the stack, lets change put other halves in, and starts it.
 func start(ctx context.Context, w *World, change func(l *lull)) {
 	l := &lull{
-		World: w, sources: newSources(w.t, w.Config), rows: billedRows{memory.NewShards(), w.Meter},
+		World:   w,
 		flights: billedFlights{memory.NewFlights(w.clk), w.Meter}, schedule: memory.NewSchedule(),
 		dead: memory.NewQueue(w.clk, memory.QueueSettings{Name: "dead", Visibility: w.Config.Queues.Visibility}),
 	}
+	l.sources.Store(newSources(w.t, w.Config))
+	l.table.Store(memory.NewShards())
+	w.image = func() (restore func()) {
+		rows := l.table.Load().Copy()
+		return func() { l.table.Store(rows) }
+	}
+	w.reconcile, w.newEpoch = l.compare, l.raiseEpoch
 	limit := memory.ExpressLimit
 	if w.Config.Flight.Kind == config.FlightStandard {
 		limit = 0
@@ -117,11 +128,40 @@ func start(ctx context.Context, w *World, change func(l *lull)) {
 	w.wg.Go(func() { l.pruning(ctx) })
 }
 
+func (l *lull) rows() billedRows { return billedRows{l.table.Load(), l.Meter} }
+
+// compare is what the runbook asks for after a restore: `lull reconcile`.
+func (l *lull) compare(ctx context.Context) error {
+	v := fault.NewInvocation(l.Meter, "reconcile", l.invoked.Add(1))
+	s := reconcile.Service{
+		Looker: reconcile.Looker{
+			Shards: v.Shards(l.rows()), Reader: l.watch.now(), SinkName: sinkName, Config: l.Config, Clock: l.clk,
+		},
+		Scanner: v.Scanner(l.rows()), Sink: v.Sink(l.Sink), Journal: journal.Discard{}, NewToken: newToken,
+	}
+	report, err := s.Run(ctx, reconcile.Order{Collection: "content"})
+	if err == nil && report.Waiting+report.Outcomes[reconcile.Later]+report.Outcomes[reconcile.Failed] > 0 {
+		err = fmt.Errorf("reconcile: %+v", report)
+	}
+	return err
+}
+
+// raiseEpoch is what the settings need after the source was restored.
+func (l *lull) raiseEpoch() {
+	c := *l.Config
+	c.Sources = maps.Clone(c.Sources)
+	for name, s := range c.Sources {
+		s.Epoch++
+		c.Sources[name] = s
+	}
+	l.sources.Store(newSources(l.t, &c))
+}
+
 // halves are those of one invocation.
 func (l *lull) halves(v *fault.Invocation, clk clock.Clock) halves {
 	return halves{
-		config: l.Config, sources: l.sources, rows: v.Shards(l.rows), flights: l.store(v), launcher: l.launch(v),
-		live: l.queueFor(v), dead: v.Queue(l.dead), schedule: v.Schedule(l.schedule), sink: v.Sink(l.Sink), clk: clk,
+		config: l.Config, sources: l.sources.Load(), rows: v.Shards(l.rows()), flights: l.store(v),
+		launcher: l.launch(v), live: l.queueFor(v), dead: v.Queue(l.dead), schedule: v.Schedule(l.schedule), sink: v.Sink(l.Sink), clk: clk,
 	}
 }
 
@@ -149,7 +189,7 @@ func (l *lull) pruning(ctx context.Context) {
 		_ = l.invoke(ctx, "prune", pruneMegabytes, time.Minute,
 			func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
 				r := prune.Pruner{
-					Shards: v.Shards(l.rows), Scanner: v.Scanner(l.rows), Flights: l.store(v),
+					Shards: v.Shards(l.rows()), Scanner: v.Scanner(l.rows()), Flights: l.store(v),
 					Letters: v.DeadLetters(deadLetters), Schedule: v.Schedule(l.schedule), Live: l.queueFor(v),
 					Bulk: l.queueFor(v), Launcher: l.launch(v), Config: l.Config, Sink: sinkName, Clock: clk,
 					Journal: journal.Discard{},

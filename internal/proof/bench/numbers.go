@@ -32,8 +32,18 @@ type Job struct {
 // Jobs lists every run, each once.
 func Jobs() []Job {
 	var jobs []Job
-	for _, s := range append(varied(), Others()...) {
-		for _, c := range Contenders() {
+	for _, c := range Contenders() {
+		scenarios := append(Others(), trials()...)
+		if c.Usual {
+			for _, s := range varied() {
+				if s.Key == baseName || s.Key == twoName {
+					scenarios = append(scenarios, s)
+				}
+			}
+		} else {
+			scenarios = append(scenarios, varied()...)
+		}
+		for _, s := range scenarios {
 			jobs = append(jobs, Job{Scenario: s, Contender: c})
 		}
 	}
@@ -108,9 +118,12 @@ func (n *Numbers) Measure(t testing.TB, s Size, sinks map[string]sink.Sink) {
 		n.Pairs = append(n.Pairs, p.compare(t, s))
 	}
 	n.Allocs = MessageAllocs(t)
-	for _, name := range []string{"in memory", "Bleve on disk"} {
-		if to := sinks[name]; to != nil {
-			n.Intakes = append(n.Intakes, EmbeddedIntake(t, s.Intake, name, to))
+	for i, name := range []string{"in memory", "Bleve on disk"} {
+		for j, burst := range []int{10, 1} {
+			if to := sinks[name]; to != nil {
+				in := Intake{Sink: name, Burst: burst, Events: s.Intake}
+				n.Intakes = append(n.Intakes, EmbeddedIntake(t, in, to, (2*i+j)*s.Intake))
+			}
 		}
 	}
 }

@@ -2,11 +2,13 @@ package bench
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/proof/price"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
@@ -15,20 +17,41 @@ import (
 // watched is the sink that every contender writes to: a search engine in memory, and who looks at
 // what it shows.
 type watched struct {
-	sink.Sink
 	clk   clock.Clock
 	meter *Meter
 
 	mu        sync.Mutex
+	engine    *memory.Sink
 	docs      []watchedDoc
+	deletes   map[removal]int // their ranks: a delete has no content to carry one
 	fresh     []time.Duration
-	backwards int // an older version replaced a newer one
+	backwards int // an older state replaced a newer one
 }
 
+// removal is how a delete looks in a sink.
+type removal struct{ doc, version int }
+
+// watchedDoc is a document.
 type watchedDoc struct {
-	version int
+	rank    int     // of what was applied last, 0 for nothing
+	shown   bool    // the document is there: what was applied last was a put
+	most    int     // the greatest rank that was ever applied
 	waiting []Event // whose freshness counts, sent and not yet visible
 	sent    []time.Time
+}
+
+func newWatched(clk clock.Clock, meter *Meter, engine *memory.Sink, trace *Trace) *watched {
+	w := &watched{
+		clk: clk, meter: meter, engine: engine, docs: make([]watchedDoc, trace.Docs), deletes: map[removal]int{},
+	}
+	for _, e := range trace.Events {
+		if e.Delete {
+			w.deletes[removal{e.Doc, e.Version}] = e.Rank
+			reasserted := removal{e.Doc, 0} // names no version
+			w.deletes[reasserted] = max(w.deletes[reasserted], e.Rank)
+		}
+	}
+	return w
 }
 
 // docOf is the number of a document of the trace.
@@ -48,31 +71,46 @@ func (w *watched) arrive(e Event) {
 	d.waiting, d.sent = append(d.waiting, e), append(d.sent, w.clk.Now())
 }
 
+// now is the engine at this moment.
+func (w *watched) now() *memory.Sink {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.engine
+}
+
+// Ping asks the engine.
+func (w *watched) Ping(ctx context.Context) error { return w.now().Ping(ctx) }
+
 // Write passes the ops on and notes what was applied.
 func (w *watched) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
-	out := w.Sink.Write(ctx, ops)
+	out := w.now().Write(ctx, ops)
 	w.meter.count(func(c *Counts, _ *price.Usage) { c.SinkWrites += len(ops) })
 	now := w.clk.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, op := range ops {
 		if out[i].Kind == sink.Applied {
-			v, _ := strconv.Atoi(op.Version)
-			w.applied(docOf(op.Doc), v, now)
+			w.applied(op, now)
 		}
 	}
 	return out
 }
 
-func (w *watched) applied(doc, version int, now time.Time) {
+func (w *watched) applied(op sink.Op, now time.Time) {
+	doc, rank := docOf(op.Doc), rankOf(string(op.Document))
 	d := &w.docs[doc]
-	if version < d.version {
+	d.shown = op.Kind == shard.Put
+	if !d.shown {
+		version, _ := strconv.Atoi(op.Version)
+		rank = w.deletes[removal{doc, version}]
+	}
+	if rank < d.rank {
 		w.backwards++
 	}
-	d.version = version
+	d.rank, d.most = rank, max(d.most, rank)
 	kept := 0
 	for i, e := range d.waiting {
-		if e.Version <= version {
+		if e.Rank <= rank {
 			w.fresh = append(w.fresh, now.Sub(d.sent[i]))
 			continue
 		}
@@ -82,18 +120,48 @@ func (w *watched) applied(doc, version int, now time.Time) {
 	d.waiting, d.sent = d.waiting[:kept], d.sent[:kept]
 }
 
-// wrong is how many documents do not show their newest version, and how many events never became
-// visible.
-func (w *watched) wrong(newest []int) (docs, never int) {
+// image is a snapshot to go back to.
+func (w *watched) image() (restore func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := range w.docs {
-		if w.docs[i].version != newest[i] {
-			docs++
+	engine, docs := w.engine.Copy(), slices.Clone(w.docs)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.engine = engine
+		for i := range docs {
+			w.docs[i].rank, w.docs[i].shown = docs[i].rank, docs[i].shown
 		}
-		never += len(w.docs[i].waiting)
 	}
-	return docs, never
+}
+
+// End is what is wrong in the sink when nothing moves any more.
+type End struct {
+	Wrong       int // documents that do not show their newest state
+	Resurrected int // of them: that were deleted and are there
+	Lost        int // of them: whose newest state was never written
+	Never       int // events whose freshness counts and that never became visible, nor anything newer
+}
+
+// end compares the sink with the newest state of every document.
+func (w *watched) end(newest []Event) (end End) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, d := range w.docs {
+		n := newest[i]
+		end.Never += len(d.waiting)
+		switch {
+		case n.Delete && !d.shown, !n.Delete && d.shown && d.rank == n.Rank:
+			continue
+		case n.Delete:
+			end.Resurrected++
+		}
+		end.Wrong++
+		if d.most < n.Rank {
+			end.Lost++
+		}
+	}
+	return end
 }
 
 // Freshness is a sorted list of times from sent to visible.

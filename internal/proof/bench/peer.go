@@ -21,6 +21,7 @@ type Contender struct {
 	About  string // one sentence for the report
 	Lacks  string // what it does not give, for the report
 	Start  func(ctx context.Context, w *World)
+	Usual  bool // as people run it, weaker than it could be; the others are as strong as we can make them
 	Delay  bool // the upstream sends every message with DelaySeconds = quiet
 	Fenced bool // its writes carry versions that the sink compares
 
@@ -28,7 +29,7 @@ type Contender struct {
 	Visibility func(c *config.Config) time.Duration
 }
 
-// Contenders lists them, lull first.
+// Contenders lists them, lull first, then the strongest form of each rival, then what people run.
 func Contenders() []Contender {
 	return []Contender{
 		{
@@ -36,117 +37,135 @@ func Contenders() []Contender {
 			Visibility: func(c *config.Config) time.Duration { return c.Queues.Visibility },
 		},
 		{
-			Name: "execution per document", Start: Executions,
-			About: "a row remembers the newest version and its payload, one Standard execution per burst waits until " +
-				"the document was quiet and writes it alone.",
-			Lacks: "a message that outlives its execution: it is acknowledged as soon as the row has it, and a lost " +
-				"or stopped execution is a lost document; bulk requests; a cap: a document that is never quiet is " +
-				"never written; room below the quota of a few hundred starts a second",
+			Name: "execution per document", Fenced: true, Start: Express,
+			About: "a row keeps the newest version and its payload. One Express execution per burst waits until the " +
+				"document was quiet, or max wait is over, and writes it alone. It tries again until its five minutes " +
+				"are nearly over, and then sends the document to the queue.",
+			Lacks: "a message that outlives its execution: it is acknowledged as soon as the row has it, so an " +
+				"execution that is lost or stopped is a lost change; bulk requests; epochs, when the source's counter " +
+				"goes back; an order of two edits with one version",
 		},
 		{
-			Name: "idempotency table", Start: Idempotency,
-			About: "as in Powertools: one write before and one after each message, one sink write per event, at once.",
-			Lacks: "order: an older message that comes later overwrites a newer one, unless the sink compares the " +
-				"upstream's versions; debounce: it writes once per event",
+			Name: "version table", Fenced: true, Start: VersionTable,
+			About: "each batch is collapsed; a conditional write asks a row of the document whether its version is " +
+				"older; what is left is written in bulk, at once.",
+			Lacks: "debounce: a burst is written as often as it spans batches; epochs, when the source's counter goes " +
+				"back; an order of two edits with one version; deletes after the sink was restored",
 		},
 		{
-			Name: "lock polling", Start: LockPolling,
-			About: "as in GOV.UK's consumer: a lock with expiry, a version key, a blocking wait for the lock, one " +
-				"sink write per newer event, at once.",
-			Lacks: "debounce; a function that does not wait for somebody else's lock; safety where a lock expires " +
-				"during a write: an older version may win",
+			Name: "DelaySeconds with versions", Fenced: true, Start: Delayed, Delay: true,
+			About: "the upstream sends with DelaySeconds = quiet; each batch is collapsed and written in bulk; no table.",
+			Lacks: "quiet: the delay counts from each message, and a burst is written as often as it spans batches; " +
+				"deletes that last: an older message after index.gc_deletes brings the document back; epochs; an order " +
+				"of two edits with one version; freedom of the producers, each of which must set the delay",
 		},
 		{
-			Name: "visibility only", Start: Visibility,
-			About: "each message is made invisible until it is due, then the batch is collapsed and written in bulk; " +
+			Name: "visibility with versions", Fenced: true, Start: Visibility,
+			About: "each message is made invisible until it is due; then each batch is collapsed and written in bulk; " +
 				"no table.",
-			Lacks: "order across batches; one write per burst where the burst comes back in several; a hold that " +
-				"burns no receive, so that maxReceiveCount tells poison",
+			Lacks: "one write per burst where the burst comes back in several batches; deletes that last: an older " +
+				"message after index.gc_deletes brings the document back; epochs; an order of two edits with one " +
+				"version; a hold that burns no receive, so that maxReceiveCount tells poison",
 			Visibility: func(c *config.Config) time.Duration { return 6*peerTimeout + c.Queues.Live.Window },
 		},
 		{
-			Name: "DelaySeconds", Start: Delayed, Delay: true,
-			About: "the upstream sends with DelaySeconds = quiet; the batch is collapsed and written in bulk; no table.",
-			Lacks: "order across batches; quiet: the delay counts from each message, and a burst is written as often " +
-				"as it spans batches; freedom of the producers, each of which must set the delay",
+			Name: "Standard execution per document", Fenced: true, Usual: true, Start: Standard,
+			About: "the same as execution per document, with Standard executions, which may wait for a year.",
+			Lacks: "the same, and a price for each state transition; room below the quota of a few hundred starts a " +
+				"second",
+		},
+		{
+			Name: "idempotency table", Usual: true, Start: Idempotency,
+			About: "as in Powertools: one write before and one after each message, one sink write per event, at once.",
+			Lacks: "order: an older message that comes later overwrites a newer one; debounce: it writes once per event",
+		},
+		{
+			Name: "lock polling", Usual: true, Start: LockPolling,
+			About: "as in GOV.UK's consumer: a lock with expiry, a version key, a blocking wait for the lock, one " +
+				"sink write per newer event, at once.",
+			Lacks: "debounce; a resync, because an equal version is not newer; a function that does not wait for " +
+				"somebody else's lock; safety where a lock expires during a write: an older version may win",
+		},
+		{
+			Name: "DelaySeconds", Usual: true, Start: Delayed, Delay: true,
+			About: "as above, and the sink compares no versions.",
+			Lacks: "order across batches; quiet; deletes that last; freedom of the producers",
 		},
 	}
+}
+
+// Strongest are the contenders without those forms that people run although there are better ones.
+func Strongest() []Contender {
+	return slices.DeleteFunc(Contenders(), func(c Contender) bool { return c.Usual })
 }
 
 // parsed is a message that a peer has read.
 type parsed struct {
 	queue.Message
-	doc, version int
+	Event
 }
 
 func parseAll(batch []queue.Message) []parsed {
 	out := make([]parsed, len(batch))
 	for i := range batch {
-		out[i].Message = batch[i]
-		out[i].doc, out[i].version = parse(batch[i].Body)
+		out[i] = parsed{batch[i], parse(batch[i].Body)}
 	}
 	return out
 }
 
 // newest keeps the newest message of every document, in the order in which documents first appear.
+// Of two with one version the one that was sent last counts as newer.
 func newest(msgs []parsed) []parsed {
 	at := make(map[int]int, len(msgs))
 	var out []parsed
 	for _, m := range msgs {
-		i, seen := at[m.doc]
+		i, seen := at[m.Doc]
 		if !seen {
-			at[m.doc] = len(out)
+			at[m.Doc] = len(out)
 			out = append(out, m)
-		} else if m.version > out[i].version {
+		} else if o := out[i]; m.Version > o.Version || m.Version == o.Version && m.Sent.After(o.Sent) {
 			out[i] = m
 		}
 	}
 	return out
 }
 
-// put writes documents in one request and reports whether all of them were applied.
-func (w *World) put(ctx context.Context, v *fault.Invocation, docs ...parsed) bool {
+// put writes documents in one request, with the upstream's version, and says which of them are
+// done: applied, or older than what a sink that compares versions has.
+func (w *World) put(ctx context.Context, v *fault.Invocation, docs ...parsed) []bool {
 	ops := make([]sink.Op, len(docs))
 	for i, d := range docs {
 		ops[i] = sink.Op{
-			Doc: shard.DocID("content#" + docName(d.doc)), Kind: shard.Put,
-			Version: strconv.Itoa(d.version), Document: document,
+			Doc: shard.DocID("content#" + docName(d.Doc)), Kind: shard.Put, Fence: shard.Fence(d.Version),
+			Version: strconv.Itoa(d.Version),
+		}
+		if d.Delete {
+			ops[i].Kind = shard.Delete
+		} else {
+			ops[i].Document = fmt.Appendf(nil, `{"rank":"%0*d","title":"a document"}`, numberWide, d.Rank)
 		}
 	}
+	done := make([]bool, len(docs))
 	if ctx.Err() != nil {
-		return false
+		return done
 	}
-	for _, o := range v.Sink(w.Sink).Write(ctx, ops) {
-		if o.Kind != sink.Applied {
-			return false
-		}
+	for i, o := range v.Sink(w.Sink).Write(ctx, ops) {
+		done[i] = o.Kind == sink.Applied || o.Kind == sink.Newer
 	}
-	return true
+	return done
 }
-
-var document = []byte(`{"title":"a document"}`)
 
 // inBulk writes documents in requests of the sink's size and lists the messages that must stay
 // because theirs failed.
 func (w *World) inBulk(ctx context.Context, v *fault.Invocation, docs []parsed) (failed []string) {
 	for part := range slices.Chunk(docs, w.Config.Sinks[sinkName].BulkDocuments) {
-		if !w.put(ctx, v, part...) {
-			failed = append(failed, ids(part)...)
+		for i, ok := range w.put(ctx, v, part...) {
+			if !ok {
+				failed = append(failed, part[i].ID)
+			}
 		}
 	}
 	return failed
-}
-
-func ids(msgs []parsed) []string {
-	out := make([]string, 0, len(msgs))
-	seen := make(map[string]bool, len(msgs))
-	for _, m := range msgs {
-		if !seen[m.ID] {
-			seen[m.ID] = true
-			out = append(out, m.ID)
-		}
-	}
-	return out
 }
 
 // each works on the messages, those of one document in their order and different documents beside
@@ -155,10 +174,10 @@ func each(msgs []parsed, f func(m parsed) bool) (failed []string) {
 	at := make(map[int]int, len(msgs))
 	var groups [][]int
 	for i, m := range msgs {
-		g, seen := at[m.doc]
+		g, seen := at[m.Doc]
 		if !seen {
 			g = len(groups)
-			at[m.doc], groups = g, append(groups, nil)
+			at[m.Doc], groups = g, append(groups, nil)
 		}
 		groups[g] = append(groups[g], i)
 	}
@@ -196,5 +215,5 @@ func (h holds) send(ctx context.Context, q queue.Queue) {
 	}
 }
 
-func eventKey(m parsed) string { return fmt.Sprintf("%d/%d", m.doc, m.version) }
-func docKey(m parsed) string   { return strconv.Itoa(m.doc) }
+func eventKey(m parsed) string { return fmt.Sprintf("%d/%d", m.Doc, m.Version) }
+func docKey(m parsed) string   { return strconv.Itoa(m.Doc) }

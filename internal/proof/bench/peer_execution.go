@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,114 +12,174 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 )
 
-// executionBytes is an item that holds the newest payload: nobody else keeps the message.
-const executionBytes = 900
+const (
+	// executionBytes is an item that holds the newest payload: nobody else keeps the message.
+	executionBytes = 900
+	// expressEnd is when an Express execution gives its document back to the queue, and expressOver
+	// when it must have ended.
+	expressEnd, expressOver = 280 * time.Second, 5 * time.Minute
+	// executionAway is how long after its document's due time an execution counts as lost.
+	executionAway = 5 * time.Minute
+	// The waits between tries of an execution whose write failed double from one to the other.
+	leastWait, mostWait = time.Second, 16 * time.Second
+)
 
-// executions runs one Standard execution per burst: Wait, Check, Left -> Wait or Done.
+// executions runs one execution per burst: Wait, Check, Left -> Wait or Done.
 type executions struct {
 	*World
-	rows *table
-	all  context.Context
-	open atomic.Int64
+	express bool
+	rows    *table
+	all     context.Context
+	open    atomic.Int64
 }
 
-// Executions keeps the newest version in a row and lets an execution wait for quiet.
-func Executions(ctx context.Context, w *World) {
-	e := &executions{World: w, rows: newTable(w, executionBytes), all: ctx}
+// Express keeps the newest version in a row and lets an Express execution wait for quiet.
+func Express(ctx context.Context, w *World) { perDocument(ctx, w, true) }
+
+// Standard does the same with a Standard execution.
+func Standard(ctx context.Context, w *World) { perDocument(ctx, w, false) }
+
+func perDocument(ctx context.Context, w *World, express bool) {
+	e := &executions{World: w, express: express, rows: newTable(w, executionBytes), all: ctx}
 	w.busy = func() int { return int(e.open.Load()) }
 	w.poll(ctx, "remember", peerTimeout, func(ctx context.Context, v *fault.Invocation, clk clock.Clock,
 		batch []queue.Message,
 	) []string {
-		msgs := parseAll(batch)
-		failed := map[int]bool{}
 		var mu sync.Mutex
-		each(newest(msgs), func(m parsed) bool {
-			ok := e.remember(ctx, v, m)
+		failed := []string{}
+		each(newest(parseAll(batch)), func(m parsed) bool {
+			err := e.remember(ctx, v, clk, m)
 			mu.Lock()
 			defer mu.Unlock()
-			failed[m.doc] = !ok
-			return ok
+			if err != nil {
+				failed = append(failed, m.ID)
+			}
+			return err == nil
 		})
-		return ids(slices.DeleteFunc(msgs, func(m parsed) bool { return !failed[m.doc] }))
+		return failed
 	})
 }
 
-// remember makes m the newest version, and starts an execution where none waits.
-func (e *executions) remember(ctx context.Context, v *fault.Invocation, m parsed) bool {
-	due := m.Sent.Add(e.Config.Debounce.Quiet)
-	start := false
-	if _, newer := e.rows.write(ctx, v, docKey(m), func(r *record) bool {
-		if r.version >= m.version {
+// remember makes m the newest version, and starts an execution where none waits. The row knows who
+// started the last one, so that a message that comes again starts what it may have failed to start.
+func (e *executions) remember(ctx context.Context, v *fault.Invocation, clk clock.Clock, m parsed) error {
+	r, newer, err := e.rows.write(ctx, v, docKey(m), func(r *record) bool {
+		if r.event.Version > m.Version {
 			return false
 		}
-		start = !r.timer
-		r.version, r.done, r.due, r.timer = m.version, false, due, true
+		if waits := r.timer && clk.Now().Before(r.until); !waits {
+			r.first, r.starter = m.Sent, m.ID
+		}
+		r.event, r.timer, r.due = m.Event, true, m.Sent.Add(e.Config.Debounce.Quiet)
+		if most := r.first.Add(e.Config.Debounce.MaxWait); r.due.After(most) {
+			r.due = most
+		}
+		r.until = r.due.Add(executionAway)
 		return true
-	}); !newer {
-		return ctx.Err() == nil
-	}
-	if !start {
-		return true
-	}
-	if e.Meter.Decide(ctx, v, fault.Op{Service: fault.States, Call: "StartExecution", Count: 1}) != fault.OK {
-		return false
-	}
-	e.Meter.count(func(c *Counts, u *price.Usage) {
-		c.Starts++
-		c.Transitions++ // Done
-		u.Transitions++
 	})
-	e.open.Add(1)
-	e.wg.Go(func() {
-		defer e.open.Add(-1)
-		e.run(m, due)
+	start := r.starter == m.ID && (newer || r.timer)
+	if err != nil || !start {
+		return err
+	}
+	return request(ctx, v, fault.States, "StartExecution", func() {
+		for range e.starts() {
+			e.Meter.count(func(c *Counts, u *price.Usage) {
+				c.Starts++
+				c.Transitions++ // Done
+				if e.express {
+					u.ExpressStarts++
+				} else {
+					u.Transitions++
+				}
+			})
+			e.open.Add(1)
+			e.wg.Go(func() {
+				defer e.open.Add(-1)
+				e.run(m, r.due)
+			})
+		}
 	})
-	return true
 }
 
-// run is one execution.
+// run is one execution. A try that fails is repeated, each time after a longer wait.
 func (e *executions) run(m parsed, wake time.Time) {
 	began := e.clk.Now()
+	failures := 0
 	for done := false; !done; {
 		if wake = wake.Truncate(time.Second).Add(time.Second); e.clk.Sleep(e.all, wake.Sub(e.clk.Now())) != nil {
 			return
 		}
 		_ = e.clk.Sleep(e.all, e.Meter.lat.draw(stateLatency)) // ends with the run
+		old := e.clk.Now().Sub(began)
+		failed := true
 		err := e.invoke(e.all, "check", receiveMegabytes, peerTimeout,
 			func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
-				wake, done = e.check(ctx, v, clk, m)
+				var err error
+				if e.express && old > expressEnd {
+					done, err = true, e.giveBack(ctx, v, m)
+				} else {
+					wake, done, err = e.check(ctx, v, clk, m)
+				}
+				failed = err != nil
 			})
-		if err != nil {
+		if e.all.Err() != nil {
 			return
+		}
+		if err != nil || failed {
+			wake = e.clk.Now().Add(min(leastWait<<min(failures, 10), mostWait))
+			done = e.express && wake.Sub(began) > expressOver
+			failures++
 		}
 		_ = e.clk.Sleep(e.all, e.Meter.lat.draw(stateLatency)) // as above
 		e.Meter.count(func(c *Counts, u *price.Usage) {
 			c.Turns++
 			c.Transitions += turnTransitions
-			u.Transitions += turnTransitions
+			if !e.express {
+				u.Transitions += turnTransitions
+			}
 		})
 	}
-	e.Meter.count(func(c *Counts, _ *price.Usage) { c.Flown += e.clk.Now().Sub(began) })
+	flown := e.clk.Now().Sub(began)
+	e.Meter.count(func(c *Counts, u *price.Usage) {
+		c.Flown += flown
+		if e.express {
+			u.ExpressGBSecs += price.ExpressGBSeconds(flown)
+		}
+	})
 }
 
 // check writes the document if it has been quiet, or says when to look again.
 func (e *executions) check(ctx context.Context, v *fault.Invocation, clk clock.Clock, m parsed) (wake time.Time,
-	done bool,
+	done bool, err error,
 ) {
-	r := e.rows.read(ctx, v, docKey(m))
-	if now := clk.Now(); r.due.After(now) {
-		return r.due, false
+	r, err := e.rows.read(ctx, v, docKey(m))
+	if now := clk.Now(); err != nil || !r.timer || r.due.After(now) {
+		return r.due, err == nil && !r.timer, err
 	}
-	m.version = r.version
-	if !e.put(ctx, v, m) {
-		return clk.Now(), false
+	m.Event = r.event
+	if !e.put(ctx, v, m)[0] {
+		return wake, false, errNotWritten
 	}
-	r, same := e.rows.write(ctx, v, docKey(m), func(r *record) bool {
-		if r.version != m.version {
+	r, same, err := e.rows.write(ctx, v, docKey(m), func(r *record) bool {
+		if r.event.Rank != m.Rank {
 			return false
 		}
-		r.done, r.timer = true, false
+		r.timer = false
 		return true
 	})
-	return r.due, same
+	return r.due, same, err
+}
+
+// giveBack sends the document to the queue and forgets the execution, so that the message starts
+// another one.
+func (e *executions) giveBack(ctx context.Context, v *fault.Invocation, m parsed) error {
+	r, _, err := e.rows.write(ctx, v, docKey(m), func(r *record) bool {
+		r.timer = false
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	e.Meter.count(func(_ *Counts, u *price.Usage) { u.QueueRequests++ })
+	return queue.ErrorAt(v.Queue(e.Queue).Send(ctx, []queue.Outgoing{{Body: r.event.body()}}), 0)
 }

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
@@ -13,7 +15,39 @@ import (
 const (
 	idempotencyBytes = 200
 	lockBytes        = 150
+	versionBytes     = 150
 )
+
+// VersionTable collapses each batch, and asks a row of each document whether its version is older,
+// which an equal one is not. It writes what is left in bulk. The sink compares versions too, so a
+// slow invocation does no harm.
+func VersionTable(ctx context.Context, w *World) {
+	t := newTable(w, versionBytes)
+	w.poll(ctx, "write", peerTimeout, func(ctx context.Context, v *fault.Invocation, _ clock.Clock,
+		batch []queue.Message,
+	) []string {
+		var mu sync.Mutex
+		var won []parsed
+		failed := each(newest(parseAll(batch)), func(m parsed) bool {
+			_, ok, err := t.write(ctx, v, docKey(m), func(r *record) bool {
+				if r.event.Version > m.Version {
+					return false
+				}
+				r.event = m.Event
+				return true
+			})
+			if ok && err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				won = append(won, m)
+			}
+			return err == nil
+		})
+		return append(failed, w.inBulk(ctx, v, won)...)
+	})
+}
+
+var errNotWritten = errors.New("the sink did not take it")
 
 // Idempotency is the loop of Powertools' idempotency utility around each message: a conditional
 // write that says "in progress", the work, a write that says "completed". A message that somebody
@@ -25,24 +59,24 @@ func Idempotency(ctx context.Context, w *World) {
 	) []string {
 		return each(parseAll(batch), func(m parsed) bool {
 			now := clk.Now()
-			r, begun := t.write(ctx, v, eventKey(m), func(r *record) bool {
+			r, begun, err := t.write(ctx, v, eventKey(m), func(r *record) bool {
 				if r.done || r.exists && r.until.After(now) {
 					return false
 				}
 				r.until = now.Add(peerTimeout)
 				return true
 			})
-			if !begun {
-				return r.done
+			if err != nil || !begun {
+				return err == nil && r.done
 			}
-			if !w.put(ctx, v, m) {
+			if !w.put(ctx, v, m)[0] {
 				return false
 			}
-			_, ok := t.write(ctx, v, eventKey(m), func(r *record) bool {
+			_, _, err = t.write(ctx, v, eventKey(m), func(r *record) bool {
 				r.done = true
 				return true
 			})
-			return ok
+			return err == nil
 		})
 	})
 }
@@ -64,7 +98,7 @@ func LockPolling(ctx context.Context, w *World) {
 			me := w.invoked.Add(1) // a fresh owner
 			for {
 				now := clk.Now()
-				_, got := locks.write(ctx, v, docKey(m), func(r *record) bool {
+				_, got, err := locks.write(ctx, v, docKey(m), func(r *record) bool {
 					if r.owner != 0 && r.until.After(now) {
 						return false
 					}
@@ -74,27 +108,29 @@ func LockPolling(ctx context.Context, w *World) {
 				if got {
 					break
 				}
-				if clk.Sleep(ctx, lockPoll) != nil {
+				if err != nil || clk.Sleep(ctx, lockPoll) != nil {
 					return false
 				}
 			}
-			ok := true
-			if versions.read(ctx, v, docKey(m)).version < m.version {
-				if ok = w.put(ctx, v, m); ok {
-					versions.write(ctx, v, docKey(m), func(r *record) bool {
-						r.version = m.version
+			r, err := versions.read(ctx, v, docKey(m))
+			if err == nil && r.event.Version < m.Version {
+				if !w.put(ctx, v, m)[0] {
+					err = errNotWritten
+				} else {
+					_, _, err = versions.write(ctx, v, docKey(m), func(r *record) bool {
+						r.event = m.Event
 						return true
 					})
 				}
 			}
-			locks.write(ctx, v, docKey(m), func(r *record) bool {
+			_, _, _ = locks.write(ctx, v, docKey(m), func(r *record) bool { // else it expires
 				if r.owner != me {
 					return false
 				}
 				*r = record{}
 				return true
 			})
-			return ok
+			return err == nil
 		})
 	})
 }

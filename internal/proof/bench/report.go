@@ -9,6 +9,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/proof/plot"
 	"github.com/lullhq/lull/internal/proof/price"
 )
@@ -20,6 +21,11 @@ var templates embed.FS
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"contenders": Contenders,
+	"strongest":  Strongest,
+	"trials":     Trials,
+	"base":       base,
+	"grid":       Grid,
+	"maximum":    func() int { c := config.Default(); return c.Queues.Live.MaxConcurrency },
 	"variants":   Variants,
 	"axes":       Axes,
 	"ownKeys":    ownKeys,
@@ -75,12 +81,42 @@ func (n *Numbers) Cheaper(peer string) string {
 	}
 	switch len(where) {
 	case 0:
-		return "nowhere cheaper here"
+		return "not cheaper in any of these runs"
 	case len(all):
-		return fmt.Sprintf("cheaper everywhere here: $%s to $%s against $%s to $%s", dollars(slices.Min(other)),
+		return fmt.Sprintf("cheaper in all of these runs: $%s to $%s against $%s to $%s", dollars(slices.Min(other)),
 			dollars(slices.Max(other)), dollars(slices.Min(own)), dollars(slices.Max(own)))
 	}
 	return "cheaper at " + strings.Join(where, ", ")
+}
+
+// Trial is what a contender did in a trial.
+func (n *Numbers) Trial(t Trial, contender string) (Result, error) {
+	return n.Result(t.key(), contender)
+}
+
+// Tried is what a contender did in all trials together.
+type Tried struct {
+	End
+	Backwards int
+	Failed    int // trials that ended with a wrong document
+}
+
+// Tried adds up the trials of a contender.
+func (n *Numbers) Tried(contender string) (sum Tried, err error) {
+	for _, t := range Trials() {
+		r, err := n.Trial(t, contender)
+		if err != nil {
+			return sum, err
+		}
+		sum.Wrong += r.Wrong
+		sum.Resurrected += r.Resurrected
+		sum.Lost += r.Lost
+		sum.Backwards += r.Backwards
+		if r.Wrong > 0 {
+			sum.Failed++
+		}
+	}
+	return sum, nil
 }
 
 // Plots are the pictures of the page, by file name.
@@ -93,7 +129,7 @@ func (n *Numbers) Plots() map[string]string {
 		Title: "Freshness: share of bursts visible after",
 		XName: "seconds from the newest event's being sent", YName: "share",
 	}
-	for _, c := range Contenders() {
+	for _, c := range Strongest() {
 		line, curve := plot.Series{Name: c.Name}, plot.Series{Name: c.Name}
 		for _, s := range Axes()[0].Values {
 			line.X, line.Y = append(line.X, float64(s.Shape.Burst)), append(line.Y, n.Results[s.Key][c.Name].Dollars())

@@ -20,9 +20,8 @@ type Result struct {
 	Counts    Counts
 	Usage     price.Usage
 	Fresh     Freshness
-	Backwards int // times an older version replaced a newer one in the sink
-	Wrong     int // documents that do not show their newest version in the end
-	Never     int // events that never became visible, nor anything newer
+	Backwards int // times an older state of a document replaced a newer one in the sink
+	End
 }
 
 // Run plays the scenario's trace through a contender, in a bubble of testing/synctest: there
@@ -63,7 +62,7 @@ func (w *World) result(c Contender) Result {
 		Fresh:  slices.Sorted(slices.Values(w.watch.fresh)), Backwards: w.watch.backwards,
 	}
 	r.Counts, r.Usage = w.Meter.read()
-	r.Wrong, r.Never = w.watch.wrong(w.Trace.Newest())
+	r.End = w.watch.end(w.Trace.Newest())
 	return r
 }
 

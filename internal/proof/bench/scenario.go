@@ -25,11 +25,22 @@ type Scenario struct {
 	Faults  bool // the standard fault mix; only lull is run under it
 }
 
-// base is the scenario around which the others vary one thing each.
+// The pollers of a queue are AWS's choice (docs.aws.amazon.com, "Configuring scaling behavior for
+// SQS event source mappings"). It starts with five batches at a time and adds up to 300 a minute
+// while messages wait. When traffic is low it goes back to five, "and can optimize to as few as 2
+// concurrent batches". It does not where the mapping has a maximum.
+const (
+	leastPollers = 2
+	usualPollers = 5
+	manyPollers  = 20
+)
+
+// base is the scenario around which the others vary one thing each: a stack with lull's defaults.
 func base() Scenario {
+	c := config.Default()
 	return Scenario{
 		Shape: Shape{Rate: 500, Burst: 5, Spread: 2 * time.Second, For: 2 * time.Minute, Seed: 1},
-		Batch: 1000, Window: 2 * time.Second, Quiet: 5 * time.Second, Pollers: 2,
+		Batch: c.Queues.Live.Batch, Window: c.Queues.Live.Window, Quiet: c.Debounce.Quiet, Pollers: usualPollers,
 	}
 }
 
@@ -63,6 +74,7 @@ type Axis struct {
 // Names of scenarios that the targets and the page ask for.
 const (
 	baseName     = "base"
+	twoName      = "pollers: 2"
 	oneOfTenName = "burst 10, one poller"
 	hotName      = "one hot document"
 	disorderName = "disorder"
@@ -70,11 +82,12 @@ const (
 	fewDocsName  = "2,000 documents"
 	manyDocsName = "20,000 documents"
 	monthName    = "a month at GOV.UK's peak"
+	monthTwoName = "a month, two pollers"
 	patientName  = "a month, window 5 s, quiet 8 s"
 	standardName = "Standard flights"
 	singlesName  = "single events"
 	leadingName  = "single events, leading"
-	crowdedName  = "5,000 events a second, two pollers"
+	crowdedName  = "5,000 events a second, 2 pollers"
 )
 
 func vary(name string, change func(s *Scenario)) Scenario {
@@ -100,29 +113,16 @@ func axis[T any](name string, values []T, label func(T) string, set func(s *Scen
 	return a
 }
 
-// Axes are what all contenders are compared over.
+// windowAxis is the place of the batching window among the axes.
+const windowAxis = 3
+
+// Axes are what the strongest contenders are compared over.
 func Axes() []Axis {
-	type load struct {
-		rate, pollers int
-		length        time.Duration
-	}
 	type times struct{ window, quiet time.Duration }
 	return []Axis{
 		axis("events a burst", []int{1, 3, 5, 10, 100}, plot.Thousands, func(s *Scenario, n int) { s.Shape.Burst = n }),
-		axis("events a second", []load{
-			{4, 2, time.Hour},
-			{50, 2, 20 * time.Minute},
-			{500, 2, 2 * time.Minute},
-			{5000, 5, time.Minute}, // two pollers are at their limit: see crowdedName
-		}, func(l load) string {
-			if l.pollers == 5 {
-				return plot.Thousands(l.rate) + " (five pollers)"
-			}
-			return plot.Thousands(l.rate)
-		}, func(s *Scenario, l load) {
-			s.Shape.Rate, s.Pollers, s.Shape.For = float64(l.rate), l.pollers, l.length
-		}),
-		axis("pollers", []int{1, 2, 5}, plot.Thousands, func(s *Scenario, n int) { s.Pollers = n }),
+		axis("events a second", rates, plot.Thousands, rate),
+		axis("pollers", pollers, plot.Thousands, func(s *Scenario, n int) { s.Pollers = n }),
 		axis("batching window (quiet)", []times{
 			{time.Second, 5 * time.Second},
 			{2 * time.Second, 5 * time.Second},
@@ -132,6 +132,46 @@ func Axes() []Axis {
 			func(s *Scenario, t times) { s.Window, s.Quiet = t.window, t.quiet }),
 		axis("messages a batch", []int{100, 1000}, plot.Thousands, func(s *Scenario, n int) { s.Batch = n }),
 	}
+}
+
+var (
+	rates   = []int{4, 50, 500, 5000}
+	pollers = []int{leastPollers, usualPollers, manyPollers}
+)
+
+// rate sends that many events a second, as long as it takes to see enough of them.
+func rate(s *Scenario, perSecond int) {
+	s.Shape.Rate = float64(perSecond)
+	s.Shape.For = map[int]time.Duration{4: time.Hour, 50: 20 * time.Minute, 500: 2 * time.Minute}[perSecond]
+	s.Shape.For = max(s.Shape.For, time.Minute)
+}
+
+// Row is a line of a table of scenarios.
+type Row struct {
+	Name   string
+	Values []Scenario
+}
+
+// Grid is every rate with every number of pollers.
+func Grid() (rows []Row) {
+	known := varied()
+	for _, r := range rates {
+		row := Row{Name: plot.Thousands(r)}
+		for _, n := range pollers {
+			s := base()
+			rate(&s, r)
+			s.Pollers = n
+			i := slices.IndexFunc(known, func(k Scenario) bool { return k.Shape == s.Shape && k.Pollers == n })
+			if i >= 0 {
+				s = known[i]
+			} else {
+				s.Key = fmt.Sprintf("%s events a second, %d pollers", plot.Thousands(r), n)
+			}
+			row.Values = append(row.Values, s)
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // varied are the scenarios of all axes, each once: the base scenario is on every axis.
@@ -156,7 +196,7 @@ func keys(list []Scenario) (out []string) {
 // ownKeys are the scenarios for which the page shows lull's own figures.
 func ownKeys() []string {
 	return append(keys(varied()), oneOfTenName, crowdedName, standardName, fewDocsName, manyDocsName, disorderName,
-		monthName, patientName, faultsName)
+		monthName, monthTwoName, patientName, faultsName)
 }
 
 // Others are further scenarios that all contenders run.
@@ -168,11 +208,17 @@ func Others() []Scenario {
 	}
 }
 
-// month is 300,000 events a day in bursts of 3 at an even rate, with lull's defaults and five
-// pollers.
+// trials are what all contenders are put through.
+func trials() (list []Scenario) {
+	for _, t := range Trials() {
+		list = append(list, t.Scenario())
+	}
+	return list
+}
+
+// month is 300,000 events a day in bursts of 3 at an even rate, with lull's defaults.
 func month() Scenario {
 	return vary(monthName, func(s *Scenario) {
-		s.Pollers = 5
 		s.Shape = Shape{Rate: 300_000.0 / 86_400, Burst: 3, Spread: 2 * time.Second, For: 2 * time.Hour, Seed: 1}
 	})
 }
@@ -184,14 +230,21 @@ func patient() Scenario {
 	return s
 }
 
+// thrifty is the month if AWS polls as little as it may.
+func thrifty() Scenario {
+	s := month()
+	s.Name, s.Key, s.Pollers = monthTwoName, monthTwoName, leastPollers
+	return s
+}
+
 // Alone are the scenarios that only lull runs.
 func Alone() []Scenario {
-	return []Scenario{
+	list := []Scenario{
 		vary(oneOfTenName, func(s *Scenario) { s.Shape.Burst, s.Pollers = 10, 1 }),
 		vary(faultsName, func(s *Scenario) { s.Faults, s.Shape.For = true, 6*time.Minute }),
 		vary(fewDocsName, func(s *Scenario) { s.Shape.Docs, s.Shape.For = 2000, 8*time.Minute }),
 		vary(manyDocsName, func(s *Scenario) { s.Shape.Docs, s.Shape.For = 20_000, 8*time.Minute }),
-		vary(crowdedName, func(s *Scenario) { s.Shape.Rate, s.Shape.For = 5000, time.Minute }),
+		thrifty(),
 		patient(),
 		vary(standardName, func(s *Scenario) { s.Kind = config.FlightStandard }),
 		vary(singlesName, func(s *Scenario) { s.Shape.Burst, s.Shape.Rate, s.Shape.For = 1, 50, 10*time.Minute }),
@@ -199,4 +252,13 @@ func Alone() []Scenario {
 			s.Shape.Burst, s.Shape.Rate, s.Shape.For, s.Leading = 1, 50, 10*time.Minute, true
 		}),
 	}
+	all := keys(varied())
+	for _, r := range Grid() {
+		for _, s := range r.Values {
+			if !slices.Contains(all, s.Key) {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
 }

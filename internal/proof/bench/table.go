@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -13,11 +14,13 @@ import (
 type record struct {
 	exists  bool
 	done    bool
-	version int
+	event   Event // the newest, with its payload where nobody else keeps it
 	owner   int64
 	until   time.Time // when a lock, or an attempt under way, counts as dead
 	due     time.Time
-	timer   bool // an execution waits for this document
+	first   time.Time // when the burst began
+	timer   bool      // an execution waits for this document
+	starter string    // the message that started it
 }
 
 // table is a peer's DynamoDB table: conditional writes, each one request, refused ones billed too.
@@ -30,44 +33,78 @@ type table struct {
 }
 
 func newTable(w *World, bytes int) *table {
-	return &table{w: w, bytes: bytes, items: map[string]record{}}
+	t := &table{w: w, bytes: bytes, items: map[string]record{}}
+	w.tables = append(w.tables, t)
+	return t
+}
+
+// image is a backup to go back to.
+func (t *table) image() (restore func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	items := maps.Clone(t.items)
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.items = items
+	}
+}
+
+// tries is how often the AWS SDK makes a request, by default.
+const tries = 3
+
+// request makes a request of a peer as the SDK does.
+func request(ctx context.Context, v *fault.Invocation, service fault.Service, call string, f func()) (err error) {
+	for range tries {
+		err = v.Do(ctx, fault.Op{Service: service, Call: call, Count: 1}, func(ctx context.Context) error {
+			if ctx.Err() == nil {
+				f()
+			}
+			return ctx.Err()
+		})
+		if err == nil || ctx.Err() != nil || v.Killed() {
+			return err
+		}
+	}
+	return err
 }
 
 // write lets f change the item; false is a condition that refuses. It returns the item as it is now
 // and whether it was written.
-func (t *table) write(ctx context.Context, v *fault.Invocation, key string, f func(r *record) bool) (record, bool) {
-	t.w.Meter.Decide(ctx, v, fault.Op{Service: fault.Table, Call: "UPDATE", Count: 1})
-	if ctx.Err() != nil {
-		return record{}, false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r := t.items[key]
-	ok := f(&r)
-	if ok {
-		r.exists = true
-		t.items[key] = r
-	} else {
+func (t *table) write(ctx context.Context, v *fault.Invocation, key string, f func(r *record) bool) (r record, ok bool,
+	err error,
+) {
+	err = request(ctx, v, fault.Table, "UPDATE", func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
 		r = t.items[key]
-	}
-	t.w.Meter.count(func(c *Counts, u *price.Usage) {
-		c.RowWrites++
-		if !ok {
-			c.RowRefused++
+		if ok = f(&r); ok {
+			r.exists = true
+			t.items[key] = r
+		} else {
+			r = t.items[key]
 		}
-		u.WriteUnits += price.WriteUnits(t.bytes)
+		t.w.Meter.count(func(c *Counts, u *price.Usage) {
+			c.RowWrites++
+			if !ok {
+				c.RowRefused++
+			}
+			u.WriteUnits += price.WriteUnits(t.bytes)
+		})
 	})
-	return r, ok
+	return r, ok, err
 }
 
 // read is one consistent read.
-func (t *table) read(ctx context.Context, v *fault.Invocation, key string) record {
-	t.w.Meter.Decide(ctx, v, fault.Op{Service: fault.Table, Call: "Read", Count: 1})
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.w.Meter.count(func(c *Counts, u *price.Usage) {
-		c.RowReads++
-		u.ReadUnits += price.ReadUnits(t.bytes, true)
+func (t *table) read(ctx context.Context, v *fault.Invocation, key string) (r record, err error) {
+	err = request(ctx, v, fault.Table, "Read", func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		r = t.items[key]
+		t.w.Meter.count(func(c *Counts, u *price.Usage) {
+			c.RowReads++
+			u.ReadUnits += price.ReadUnits(t.bytes, true)
+		})
 	})
-	return t.items[key]
+	return r, err
 }

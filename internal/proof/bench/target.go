@@ -48,12 +48,13 @@ func worst[T cmp.Ordered](n *Numbers, value func(r Result) T, but ...string) (mo
 
 // Exact are the targets that virtual time decides.
 func (n *Numbers) Exact() []Target {
-	b, ten, faults, month := n.Lull(baseName), n.Lull(oneOfTenName), n.Lull(faultsName), n.Lull(monthName)
+	b, two, ten, faults := n.Lull(baseName), n.Lull(twoName), n.Lull(oneOfTenName), n.Lull(faultsName)
+	month, monthTwo := n.Lull(monthName), n.Lull(monthTwoName)
 	rows, rowsAt := worst(n, func(r Result) float64 { return r.RowWrites() / r.IdealWrites() })
 	sink, sinkAt := worst(n, Result.SinkWrites, disorderName)
 	late, lateAt := worst(n, func(r Result) time.Duration { return r.Late(0.99) }, disorderName)
 	var windows []string
-	for _, s := range Axes()[3].Values {
+	for _, s := range Axes()[windowAxis].Values {
 		windows = append(windows, fmt.Sprintf("%s: %.2f s", s.Window, n.Lull(s.Key).Late(0.99).Seconds()))
 	}
 	return []Target{
@@ -62,7 +63,8 @@ func (n *Numbers) Exact() []Target {
 			Figure: fmt.Sprintf("at most %+.1f %% (%s)", 100*(rows-1), rowsAt), Reached: rows <= 1.12,
 		},
 		{
-			Measure: "row writes an event, bursts of 10, one poller", Goal: "<= 0.45", Floor: "0.30",
+			Measure: "the same in the friendliest case, bursts of 10 and one poller, which AWS never has",
+			Goal:    "<= 0.45", Floor: "0.30",
 			Figure: fmt.Sprintf("%.3f (A = %.2f)", ten.RowWrites(), ten.Admissions()), Reached: ten.RowWrites() <= 0.45,
 		},
 		{
@@ -78,8 +80,8 @@ func (n *Numbers) Exact() []Target {
 			Figure: fmt.Sprintf("at most %.2f s (%s); by window %s", late.Seconds(), lateAt,
 				strings.Join(windows, ", ")),
 			Reached: late <= 1300*time.Millisecond, Note: fmt.Sprintf(
-				"up to a second of it is Step Functions' whole seconds; two pollers at 5,000 events/s have a backlog "+
-					"and show %.2f s", n.Lull(crowdedName).Late(0.99).Seconds()),
+				"up to a second of it is Step Functions' whole seconds; two pollers would have a backlog at 5,000 "+
+					"events/s and show %.2f s", n.Lull(crowdedName).Late(0.99).Seconds()),
 		},
 		{
 			Measure: "p99 freshness under the standard fault mix", Goal: "<= 60 s",
@@ -89,22 +91,26 @@ func (n *Numbers) Exact() []Target {
 			Reached: faults.Fresh.At(0.99) <= time.Minute && faults.Wrong == 0,
 		},
 		{
-			Measure: "dollars a million events: 500/s, burst 5, batch 1,000, window 2 s, two pollers, Express",
-			Goal: fmt.Sprintf("<= 0.80 (one execution per burst: %.0f here)",
-				n.Results[baseName]["execution per document"].Dollars()), Floor: "0.6",
-			Figure: fmt.Sprintf("%.3f", b.Dollars()), Reached: b.Dollars() <= 0.80,
+			Measure: "dollars a million events: 500/s, bursts of 5, defaults, five pollers",
+			Goal:    "<= 0.80", Floor: "0.6", Figure: fmt.Sprintf("%.3f", b.Dollars()), Reached: b.Dollars() <= 0.80,
 			Note: fmt.Sprintf(
 				"with polls of ten messages; %.3f if a poller asks again as soon as it is answered, which AWS does "+
 					"not say", b.DollarsEager()),
 		},
 		{
-			Measure: "dollars a month, 300,000 events a day in bursts of 3 (GOV.UK's peak), defaults, 5 pollers",
+			Measure: "dollars a million events, the same with two pollers, the fewest that AWS may use", Goal: "<= 0.60",
+			Figure: fmt.Sprintf("%.3f (%.3f)", two.Dollars(), two.DollarsEager()), Reached: two.Dollars() <= 0.60,
+		},
+		{
+			Measure: "dollars a month for requests and functions, 300,000 events a day in bursts of 3 (GOV.UK's peak), " +
+				"defaults, two pollers",
 			Goal:    "<= 50",
-			Figure:  fmt.Sprintf("%.0f", month.Month()), Reached: month.Month() <= 50,
+			Figure:  fmt.Sprintf("%.0f; %.0f with five pollers", monthTwo.Month(), month.Month()),
+			Reached: monthTwo.Month() <= 50,
 			Note: fmt.Sprintf(
-				"%.1f messages a flight: each flight is an execution of %.1f s, a manifest written and %.1f times "+
-					"read; see \"a month\" below for what would help",
-				per(month.Events, month.Counts.Starts), month.Counts.Flown.Seconds()/float64(month.Counts.Starts),
+				"with five, %.1f messages a flight: each flight is an execution of %.1f s, a manifest written and %.1f "+
+					"times read", per(month.Events, month.Counts.Starts),
+				month.Counts.Flown.Seconds()/float64(month.Counts.Starts),
 				per(month.Counts.Turns, month.Counts.Starts)),
 		},
 	}
@@ -114,14 +120,17 @@ func (n *Numbers) Exact() []Target {
 // that compares two scenarios.
 func (n *Numbers) measured() (list []Target) {
 	if len(n.Pairs) > 0 {
-		p, five := n.Pairs[0], n.Pairs[2]
+		var others []string
+		for _, p := range n.Pairs[1:] {
+			others = append(others, fmt.Sprintf("%.2f for %s", p.Ratio(), p.Name))
+		}
+		p := n.Pairs[0]
 		list = append(list, Target{
-			Measure: "processor time an event against the idempotency loop, same run", Goal: "<= 0.3",
-			Figure: fmt.Sprintf("%.2f (%s, A = %d)", p.Ratio(), p.Name, p.A), Reached: p.Ratio() <= 0.3,
+			Measure: "processor time an event against the idempotency loop, same run; " + p.Name, Goal: "<= 0.3",
+			Figure: fmt.Sprintf("%.2f (A = %d)", p.Ratio(), p.A), Reached: p.Ratio() <= 0.3,
 			Note: fmt.Sprintf(
-				"%.2f for %s, A = %d: there the table is asked %.1f times an event against the loop's 2, and the "+
-					"SDK's calls are nearly all of the time", five.Ratio(), five.Name, five.A,
-				per(five.A+2, five.Burst)),
+				"the table is asked %.1f times an event against the loop's 2, and the SDK's calls are nearly all of "+
+					"the time; %s", per(p.A+2, p.Burst), strings.Join(others, ", ")),
 		})
 	}
 	if n.Allocs.Handle > 0 {
@@ -134,8 +143,10 @@ func (n *Numbers) measured() (list []Target) {
 	}
 	for _, i := range n.Intakes {
 		list = append(list, Target{
-			Measure: "embedded intake on this machine, sink " + i.Sink, Goal: ">= 20,000 events/s",
-			Figure: plot.Thousands(i.PerSecond()) + " events/s", Reached: i.PerSecond() >= 20_000,
+			Measure: "embedded stack on this machine, settled (written, committed, message deleted): " + i.Name(),
+			Goal:    ">= 20,000 events/s", Figure: plot.Thousands(i.PerSecond()) + " events/s",
+			Reached: i.PerSecond() >= 20_000,
+			Note:    fmt.Sprintf("%.0f µs of processor time an event", float64(i.CPU)/1e3),
 		})
 	}
 	few, many := n.Lull(fewDocsName), n.Lull(manyDocsName)

@@ -2,11 +2,15 @@ package bench
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/shard"
@@ -21,6 +25,7 @@ type Shape struct {
 	Docs     int           // documents that take turns; 0 for a document of its own for every burst
 	Hot      bool          // one document, all the time, and nothing else
 	Disorder bool          // 2 % of the events are sent twice, 5 % late by up to 5 s
+	Trial    string        // what goes wrong, by the name of a [Trial]; "" for nothing
 	Seed     uint64
 }
 
@@ -28,8 +33,19 @@ type Shape struct {
 type Event struct {
 	At      time.Duration
 	Doc     int
-	Version int
+	Version int  // the upstream's counter
+	Delete  bool // the document is deleted
+	Epoch   int  // how often the source was restored before: its counter went back each time
+	Run     int  // of a resync, which sends a version again with what it is now; 0 for none
+	Edit    int  // of two edits that the upstream gave one version, the one with the later time is newer
+	Rank    int  // place of this state of the document among all of them; copies share it
 	Waited  bool // its freshness counts: the newest of its burst, or any of a document that is never quiet
+}
+
+// older orders the states of a document as the upstream means them.
+func older(a, b Event) int {
+	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Run, b.Run),
+		cmp.Compare(a.Edit, b.Edit))
 }
 
 // Trace is what an upstream sends, in order.
@@ -38,6 +54,14 @@ type Trace struct {
 	Events []Event
 	Docs   int
 	Bursts int // as the upstream makes them
+	Acts   []Act
+}
+
+// Act is what happens beside the events, or what an operator does. Something is sent after the last
+// one.
+type Act struct {
+	At time.Duration
+	Do func(ctx context.Context, w *World) error
 }
 
 // NewTrace draws a trace. The same shape gives the same trace.
@@ -53,8 +77,30 @@ func NewTrace(s Shape) *Trace {
 	if s.Disorder {
 		t.disorder(r)
 	}
+	if s.Trial != "" {
+		trial(s.Trial).change(t, r)
+	}
+	t.rank()
 	slices.SortStableFunc(t.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	return t
+}
+
+// rank numbers the states of every document, from 1.
+func (t *Trace) rank() {
+	byDoc := make([][]int, t.Docs)
+	for i, e := range t.Events {
+		byDoc[e.Doc] = append(byDoc[e.Doc], i)
+	}
+	for _, events := range byDoc {
+		slices.SortStableFunc(events, func(a, b int) int { return older(t.Events[a], t.Events[b]) })
+		rank := 0
+		for n, i := range events {
+			if n == 0 || older(t.Events[events[n-1]], t.Events[i]) != 0 {
+				rank++
+			}
+			t.Events[i].Rank = rank
+		}
+	}
 }
 
 // hot is one document with arrivals at random.
@@ -129,11 +175,13 @@ func (t *Trace) Debounced(quiet, maxWait time.Duration) int {
 	return d.Bursts()
 }
 
-// Newest is the newest version of every document.
-func (t *Trace) Newest() []int {
-	newest := make([]int, t.Docs)
+// Newest is the newest state of every document.
+func (t *Trace) Newest() []Event {
+	newest := make([]Event, t.Docs)
 	for _, e := range t.Events {
-		newest[e.Doc] = max(newest[e.Doc], e.Version)
+		if e.Rank > newest[e.Doc].Rank {
+			newest[e.Doc] = e
+		}
 	}
 	return newest
 }
@@ -141,17 +189,21 @@ func (t *Trace) Newest() []int {
 // The body's head has one length, so that contenders find document and version by position: none of
 // them pays for decoding in virtual time, lull's own decoding apart.
 const (
-	headSubject  = `{"specversion":"1.0","source":"/cms","type":"doc.changed","subject":"`
+	headType     = `{"specversion":"1.0","source":"/cms","type":"doc.`
+	headSubject  = `","subject":"`
 	headSequence = `","sequence":"`
+	headRank     = `"data":{"rank":"`
+	changed      = "changed"
+	deleted      = "deleted"
 	subjectWide  = 36
-	versionWide  = 9
+	numberWide   = 9
 )
 
 // filler is text that does not pack: a manifest of it is as large as one of real texts at the
 // worst.
 var filler = func() string {
 	r := rand.New(rand.NewPCG(1, 2))
-	b := make([]byte, 540)
+	b := make([]byte, 520)
 	for i := range b {
 		b[i] = "abcdefghijklmnopqrstuvwxyz      "[r.IntN(32)]
 	}
@@ -160,17 +212,51 @@ var filler = func() string {
 
 func docName(doc int) string { return fmt.Sprintf("f4c394f9-7a30-11e4-a3cb-%012d", doc) }
 
+// origin is when virtual time begins.
+var origin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // body is the event's message: about 700 bytes.
 func (e Event) body() string {
-	return headSubject + docName(e.Doc) + headSequence + fmt.Sprintf("%09d", e.Version) +
-		`","data":{"title":"Document ` + strconv.Itoa(e.Doc) + `","text":"` + filler + `"}}`
+	kind, extra := changed, ""
+	if e.Delete {
+		kind = deleted
+	}
+	if e.Run > 0 {
+		extra = fmt.Sprintf(`"mode":"resync","resyncrun":"%s",`, resyncRun(e.Run))
+	}
+	if e.Edit > 0 {
+		extra += `"time":"` + origin.Add(time.Duration(e.Edit)*time.Second).Format(time.RFC3339) + `",`
+	}
+	return headType + kind + headSubject + docName(e.Doc) + headSequence + fmt.Sprintf("%0*d", numberWide, e.Version) +
+		`",` + extra + headRank + fmt.Sprintf("%0*d", numberWide, e.Rank) +
+		`","title":"Document ` + strconv.Itoa(e.Doc) + `","text":"` + filler + `"}}`
 }
 
-// parse reads document and version of a body.
-func parse(body string) (doc, version int) {
-	rest := body[len(headSubject):]
-	doc, _ = strconv.Atoi(rest[subjectWide-12 : subjectWide])
+// resyncRun names a run of a resync: later ones sort after.
+func resyncRun(n int) string {
+	var id ulid.ULID
+	_ = id.SetTime(uint64(origin.UnixMilli() + int64(n))) // fits: it is a time of this century
+	return id.String()
+}
+
+// parse reads a body.
+func parse(body string) (e Event) {
+	rest := body[len(headType):]
+	e.Delete = rest[:len(deleted)] == deleted
+	rest = rest[len(changed)+len(headSubject):]
+	e.Doc, _ = strconv.Atoi(rest[subjectWide-12 : subjectWide])
 	rest = rest[subjectWide+len(headSequence):]
-	version, _ = strconv.Atoi(rest[:versionWide])
-	return doc, version
+	e.Version, _ = strconv.Atoi(rest[:numberWide])
+	e.Rank = rankOf(rest[numberWide:])
+	return e
+}
+
+// rankOf reads the rank in a body or in a document, 0 where there is none.
+func rankOf(text string) int {
+	_, rest, found := strings.Cut(text, `"rank":"`)
+	if !found {
+		return 0
+	}
+	n, _ := strconv.Atoi(rest[:numberWide])
+	return n
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/queue"
 	_ "github.com/lullhq/lull/source/builtin"
@@ -72,14 +73,17 @@ func TestBodiesAreWhatLullDecodes(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
 	set := newSources(t, &cfg)
-	for _, e := range []Event{{Doc: 0, Version: 1}, {Doc: 1234567, Version: 987654}} {
-		doc, version := parse(e.body())
-		if doc != e.Doc || version != e.Version {
-			t.Errorf("parse: document %d version %d, want %d %d", doc, version, e.Doc, e.Version)
+	for _, e := range []Event{
+		{Doc: 0, Version: 1, Rank: 3},
+		{Doc: 1234567, Version: 987654},
+		{Doc: 5, Version: 2, Delete: true, Rank: 2},
+	} {
+		if got := parse(e.body()); got != e {
+			t.Errorf("parse: %+v, want %+v", got, e)
 		}
 		r := set.Decode(queue.Message{Body: e.body()})[0]
 		if n, err := strconv.Atoi(r.Event.Version); r.Invalid != nil || docOf(r.Event.Doc) != e.Doc || err != nil ||
-			n != e.Version {
+			n != e.Version || r.Event.Op == event.Delete != e.Delete {
 			t.Errorf("decode: document %s version %q, fault %v", r.Event.Doc, r.Event.Version, r.Invalid)
 		}
 	}

@@ -129,8 +129,8 @@ func SmallByVisibility(ctx context.Context, w *World) {
 
 // superseded reads the row and says whether a newer version than the message's is pending.
 func (l *lull) superseded(ctx context.Context, m queue.Message) bool {
-	e := l.sources.Decode(m)[0].Event
-	rows, err := l.rows.Read(ctx, []shard.DocID{e.Doc}, shard.Consistent)
+	e := l.sources.Load().Decode(m)[0].Event
+	rows, err := l.rows().Read(ctx, []shard.DocID{e.Doc}, shard.Consistent)
 	return err == nil && rows[0].Pending > e.Key && rows[0].Committed < e.Key
 }
 

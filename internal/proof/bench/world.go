@@ -32,6 +32,9 @@ const (
 	peerParallel = 32
 	// callParallel bounds the batch calls of SQS at a time, as internal/aws/sqs does.
 	callParallel = 16
+	// forgetAfter is index.gc_deletes, how long the engine remembers the version of a deleted document:
+	// one hour as lull's template sets it. The engine's own default is a minute.
+	forgetAfter = time.Hour
 )
 
 // World is what a contender lives in.
@@ -49,9 +52,16 @@ type World struct {
 	invoked atomic.Int64
 	running atomic.Int64 // invocations under way
 	busy    func() int   // executions that have not ended; nil for none
-	stop    func()       // ends what the contender started and ctx does not end
-	wg      sync.WaitGroup
-	t       testing.TB
+	tables  []*table     // of a peer
+
+	// What an operator can do, besides having the source send again.
+	image     func() (restore func())         // a backup of what the contender keeps in tables
+	reconcile func(ctx context.Context) error // compares it with the sink; nil where there is nothing that does
+	newEpoch  func()                          // says that the source's counter goes back; nil where nothing can
+
+	stop func() // ends what the contender started and ctx does not end
+	wg   sync.WaitGroup
+	t    testing.TB
 }
 
 func newWorld(t testing.TB, s Scenario, trace *Trace, c Contender) *World {
@@ -68,12 +78,23 @@ func newWorld(t testing.TB, s Scenario, trace *Trace, c Contender) *World {
 		set.Deliver = w.mix.Deliver
 	}
 	w.Queue = memory.NewQueue(w.clk, set)
-	w.watch = &watched{
-		Sink: memory.NewSink(w.clk, memory.SinkSettings{Versions: c.Fenced}), clk: w.clk, meter: w.Meter,
-		docs: make([]watchedDoc, trace.Docs),
-	}
-	w.Sink = w.watch
+	engine := memory.NewSink(w.clk, memory.SinkSettings{Versions: c.Fenced, ForgetAfter: forgetAfter})
+	w.watch = newWatched(w.clk, w.Meter, engine, trace)
+	w.Sink, w.image = w.watch, w.backUp
 	return w
+}
+
+// backUp is a backup of a peer's tables.
+func (w *World) backUp() (restore func()) {
+	var restores []func()
+	for _, t := range w.tables {
+		restores = append(restores, t.image())
+	}
+	return func() {
+		for _, r := range restores {
+			r()
+		}
+	}
 }
 
 // report takes the errors of what runs on its own. Under injected failures there are many.
@@ -86,7 +107,16 @@ func (w *World) report(err error) {
 // play sends the trace and waits until nothing remains.
 func (w *World) play(ctx context.Context, delay time.Duration) error {
 	begin := w.clk.Now()
+	acts := w.Trace.Acts
 	for _, e := range w.Trace.Events {
+		for ; len(acts) > 0 && acts[0].At <= e.At; acts = acts[1:] {
+			if err := w.clk.Sleep(ctx, acts[0].At-w.clk.Now().Sub(begin)); err != nil {
+				return err
+			}
+			if err := acts[0].Do(ctx, w); err != nil {
+				return err
+			}
+		}
 		if err := w.clk.Sleep(ctx, e.At-w.clk.Now().Sub(begin)); err != nil {
 			return err
 		}
@@ -96,7 +126,7 @@ func (w *World) play(ctx context.Context, delay time.Duration) error {
 		}
 	}
 	for !w.idle() {
-		if w.clk.Now().Sub(begin) > w.Trace.Shape.For+playLimit {
+		if w.clk.Now().Sub(begin) > w.Trace.Events[len(w.Trace.Events)-1].At+playLimit {
 			return fmt.Errorf("%d messages remain after %s", w.Queue.Counts().Total(), playLimit)
 		}
 		if err := w.clk.Sleep(ctx, 100*time.Millisecond); err != nil {
@@ -110,7 +140,7 @@ func (w *World) idle() bool {
 	return w.Queue.Counts().Total() == 0 && w.running.Load() == 0 && (w.busy == nil || w.busy() == 0)
 }
 
-// playLimit is how long after the last burst a contender may go on before it counts as hanging.
+// playLimit is how long after the last event a contender may go on before it counts as hanging.
 const playLimit = 2 * time.Hour
 
 // killed says that an invocation was.
