@@ -32,11 +32,6 @@ const pruneTimeout = time.Minute
 // leased is made to wait longer by dlq.
 const deadVisibility = 6 * lambda.DLQTimeout
 
-// Memory in MB. A function has processor time in proportion: 1,769 MB is one core. receive decodes
-// 1,000 messages and writes 32 rows at a time, index the same and a bulk request of 5 MB; the
-// others wait for the network.
-var defaultMemory = map[names.Function]int{names.Receive: 512, names.Index: 1024, names.Prune: 512, names.DLQ: 256}
-
 // Purposes of the functions, for people who find them in the console.
 var purposes = map[names.Function]string{
 	names.Receive: "lull: admits events and holds their messages in a flight",
@@ -148,7 +143,7 @@ func (s *Sink) place(f names.Function, fn awslambda.Function) {
 	})
 }
 
-func (p *Props) memory(f names.Function) int { return cmp.Or(p.Memory[f], defaultMemory[f]) }
+func (p *Props) memory(f names.Function) int { return cmp.Or(p.Memory[f], f.Megabytes()) }
 
 func (p *Props) logLevel() string { return cmp.Or(p.LogLevel, "INFO") }
 

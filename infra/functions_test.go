@@ -28,7 +28,7 @@ func TestFunctionsAreDeployedAsTheSettingsSay(t *testing.T) {
 		r := s.named(t, "AWS::Lambda::Function", "FunctionName", name)
 		same(t, name, r, map[string]any{
 			"Runtime": "provided.al2023", "Handler": "bootstrap", "Architectures.#0": "arm64", "Architectures.#1": nil,
-			"Timeout": timeout, "MemorySize": float64(defaultMemory[f]),
+			"Timeout": timeout, "MemorySize": float64(f.Megabytes()),
 			"LoggingConfig.LogFormat": "JSON", "LoggingConfig.SystemLogLevel": "WARN",
 			"LoggingConfig.ApplicationLogLevel":    "INFO",
 			"Environment.Variables.LULL_LOG_LEVEL": "INFO",

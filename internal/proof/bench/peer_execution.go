@@ -15,6 +15,8 @@ import (
 const (
 	// executionBytes is an item that holds the newest payload: nobody else keeps the message.
 	executionBytes = 900
+	// checkMegabytes is enough for a function that looks after one document.
+	checkMegabytes = 128
 	// expressEnd is when an Express execution gives its document back to the queue, and expressOver
 	// when it must have ended.
 	expressEnd, expressOver = 280 * time.Second, 5 * time.Minute
@@ -112,7 +114,7 @@ func (e *executions) run(m parsed, wake time.Time) {
 		_ = e.clk.Sleep(e.all, e.Meter.lat.draw(stateLatency)) // ends with the run
 		old := e.clk.Now().Sub(began)
 		failed := true
-		err := e.invoke(e.all, "check", receiveMegabytes, peerTimeout,
+		err := e.invoke(e.all, "check", checkMegabytes, peerTimeout,
 			func(ctx context.Context, v *fault.Invocation, clk clock.Clock) {
 				var err error
 				if e.express && old > expressEnd {

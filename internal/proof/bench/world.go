@@ -12,16 +12,17 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/proof/price"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/sink"
 )
 
 // Memory of the functions, as infra gives it to lull's; the peers' functions have receive's.
-const (
-	receiveMegabytes = 512
-	indexMegabytes   = 1024
-	pruneMegabytes   = 512
+var (
+	receiveMegabytes = names.Receive.Megabytes()
+	indexMegabytes   = names.Index.Megabytes()
+	pruneMegabytes   = names.Prune.Megabytes()
 )
 
 const (
