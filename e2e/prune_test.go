@@ -8,13 +8,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/e2e/ground"
-	"github.com/lullhq/lull/internal/deadletter"
-	"github.com/lullhq/lull/internal/flight"
-	"github.com/lullhq/lull/internal/queue"
-	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/source"
-	_ "github.com/lullhq/lull/source/builtin"
 )
 
 // prune, run by its rule and by nobody else, collects the row that is older than rows are kept, and
@@ -47,7 +41,7 @@ func TestPruneCollectsAndEnqueuesByItsRule(t *testing.T) {
 	}
 	// And one that was stored a week ago falls due in a moment.
 	due := time.Now().Add(20 * time.Second)
-	store(t, s, ground.Event{Collection: c, ID: "due", Version: 3, NotBefore: due})
+	s.Store(t, ground.Event{Collection: c, ID: "due", Version: 3, NotBefore: due})
 
 	s.PruneRule(t, false)
 	// Older than rows are kept, not so old that the table's own expiry may take them.
@@ -106,27 +100,4 @@ func TestAnEventForTheNextMinutesWaitsInTheQueue(t *testing.T) {
 	}
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"doc": 2})
-}
-
-// store puts an event where receive stores those that are not due for long.
-func store(t *testing.T, s *ground.Stack, e ground.Event) {
-	t.Helper()
-	sources, err := source.New(s.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := queue.Message{ID: "stored-by-a-test", Body: e.Body(), Sent: time.Now()}
-	decoded := sources.Decode(m)
-	if len(decoded) != 1 || decoded[0].Invalid != nil {
-		t.Fatalf("decode %s: %+v", m.Body, decoded)
-	}
-	ev := decoded[0].Event
-	err = s.Schedule.Put(t.Context(), schedule.Item{
-		ID: deadletter.ID(ev.Doc, ev.Key, ""), Doc: ev.Doc, Key: ev.Key, NotBefore: ev.NotBefore, Sink: ground.Sink,
-		Lane:      flight.Live,
-		FirstSent: m.Sent, MessageID: m.ID, Body: m.Body,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -96,6 +96,7 @@ func (s *Stack) readStream(ctx context.Context, group, stream string) error {
 		}
 		for _, e := range page.Events {
 			s.sums.add(aws.ToString(e.Message))
+			s.decided.add(aws.ToString(e.Message))
 		}
 		if len(page.Events) == 0 || aws.ToString(page.NextForwardToken) == aws.ToString(in.NextToken) {
 			return nil

@@ -84,7 +84,7 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, []stri
 	return s, []string{
 		"LULL_CONFIG=" + deployed, "LULL_DIST=" + g.dist, "LULL_EPHEMERAL=true",
 		"LULL_TOPICS=" + s.Topic, "LULL_EVENT_BUS=" + s.Bus, "LULL_EVENT_SOURCES=" + EventSource,
-		"LULL_SENDERS=" + AccountID,
+		"LULL_SENDERS=" + AccountID, "LULL_LOG_LEVEL=DEBUG",
 	}, nil
 }
 

@@ -26,39 +26,84 @@ const rights = "rights"
 // iamVersion is the version of IAM's protocol.
 const iamVersion = "2010-05-08"
 
-// TakeAway takes an action away from a function's role. The function that it returns gives it back;
-// otherwise the end of the test does. A role without that action fails the test.
-func (s *Stack) TakeAway(t testing.TB, f names.Function, action string) (giveBack func()) {
+// Right is one action that a statement of a role allows.
+type Right struct{ Statement, Action string }
+
+// Rights are all that a function's role allows.
+func (s *Stack) Rights(t testing.TB, f names.Function) []Right {
+	t.Helper()
+	var all []Right
+	for _, statement := range s.statements(t, s.roleOf(t, f)).Statement {
+		for _, action := range statement.Action {
+			all = append(all, Right{statement.Sid, action})
+		}
+	}
+	return all
+}
+
+// policy is a role's policy, with what this package changes in it.
+type policy struct {
+	Version   string
+	Statement []statement
+}
+
+type statement struct {
+	Sid, Effect string
+	Action      oneOrMore
+	Resource    any
+	Condition   any `json:",omitempty"`
+}
+
+// oneOrMore is a list that a policy may write as its only member.
+type oneOrMore []string
+
+// UnmarshalJSON reads either.
+func (o *oneOrMore) UnmarshalJSON(text []byte) error {
+	var one string
+	if json.Unmarshal(text, &one) == nil {
+		*o = oneOrMore{one}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(o))
+}
+
+// TakeAway takes rights away from a function's role. The function that it returns gives them back;
+// otherwise the end of the test does. A role without them fails the test.
+func (s *Stack) TakeAway(t testing.TB, f names.Function, rights ...Right) (giveBack func()) {
 	t.Helper()
 	role := s.roleOf(t, f)
-	before := s.policy(t, role)
-	var document struct {
-		Version   string
-		Statement []map[string]any
-	}
-	if err := json.Unmarshal([]byte(before), &document); err != nil {
-		t.Fatalf("read the policy of %s: %v", role, err)
-	}
-	taken := false
-	document.Statement = slices.DeleteFunc(document.Statement, func(statement map[string]any) bool {
-		actions, several := statement["Action"].([]any)
-		if !several {
-			actions = []any{statement["Action"]}
+	before, after := s.policy(t, role), s.statements(t, role)
+	for _, r := range rights {
+		taken := false
+		after.Statement = slices.DeleteFunc(after.Statement, func(st statement) bool {
+			return st.Sid == r.Statement && len(st.Action) == 1 && st.Action[0] == r.Action && mark(&taken)
+		})
+		for i, st := range after.Statement {
+			if st.Sid == r.Statement && slices.Contains(st.Action, r.Action) {
+				after.Statement[i].Action = slices.DeleteFunc(st.Action, func(a string) bool { return a == r.Action })
+				taken = true
+			}
 		}
-		kept := slices.DeleteFunc(slices.Clone(actions), func(a any) bool { return a == action })
-		taken = taken || len(kept) < len(actions)
-		statement["Action"] = kept
-		return len(kept) == 0
-	})
-	if !taken {
-		t.Fatalf("the role of %s has no %s to take away", f, action)
+		if !taken {
+			t.Fatalf("the role of %s has no %s in %s to take away", f, r.Action, r.Statement)
+		}
 	}
-	after, err := json.Marshal(document)
+	text, err := json.Marshal(after)
 	must(t, err)
-	s.setPolicy(t, role, string(after))
+	s.setPolicy(t, role, string(text))
 	giveBack = sync.OnceFunc(func() { s.setPolicy(t, role, before) })
 	t.Cleanup(giveBack)
 	return giveBack
+}
+
+func mark(b *bool) bool { *b = true; return true }
+
+func (s *Stack) statements(t testing.TB, role string) (p policy) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(s.policy(t, role)), &p); err != nil {
+		t.Fatalf("read the policy of %s: %v", role, err)
+	}
+	return p
 }
 
 func (s *Stack) roleOf(t testing.TB, f names.Function) string {
@@ -98,6 +143,27 @@ func (g *Ground) As(ctx context.Context, role string) (aws.Config, error) {
 	}
 	return account(aws.ToString(g.Account.BaseEndpoint), element(answer, "AccessKeyId"),
 		element(answer, "SecretAccessKey"), element(answer, "SessionToken")), nil
+}
+
+// Both makes a role that may do what two of the stack's roles for operators may.
+func (s *Stack) Both(t testing.TB, one, other string) Who {
+	t.Helper()
+	all := s.statements(t, s.Names.Role(one, s.Account.Region))
+	for _, st := range s.statements(t, s.Names.Role(other, s.Account.Region)).Statement {
+		st.Sid += "Too"
+		all.Statement = append(all.Statement, st)
+	}
+	text, err := json.Marshal(all)
+	must(t, err)
+	what := one + "-" + other
+	role := s.Names.Role(what, s.Account.Region)
+	_, err = s.query(t.Context(), "iam", iamVersion, "CreateRole", url.Values{
+		"RoleName": {role}, "AssumeRolePolicyDocument": {`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
+			`"Principal":{"AWS":"arn:aws:iam::` + AccountID + `:root"},"Action":"sts:AssumeRole"}]}`},
+	})
+	must(t, err)
+	s.setPolicy(t, role, string(text))
+	return s.Role(t, what)
 }
 
 // element is the text of the first element of that name in an answer of the query protocol.

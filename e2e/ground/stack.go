@@ -40,11 +40,13 @@ type Stack struct {
 	Schedule *dynamodb.Schedule
 	Flights  *s3.Flights
 
-	settings string // for the command line
+	settings string              // for the command line
+	alarms   map[string][]string // kind -> the metrics that it watches; of DeployPlain
 
-	mu   sync.Mutex
-	seen map[string]*string // log stream -> where to read on
-	sums Counts
+	mu      sync.Mutex
+	seen    map[string]*string // log stream -> where to read on
+	sums    Counts
+	decided decisions
 }
 
 // Collection is the name of a collection that no other test has, whatever ran on these servers

@@ -6,13 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/lullhq/lull/internal/names"
 )
 
 // DeployPlain deploys a stack to an emulator that enforces IAM: the template as it is synthesised,
@@ -31,7 +38,11 @@ func (g *Ground) DeployPlain(ctx context.Context, settings Settings) (*Stack, er
 	if text, err := synth.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("synthesise: %w\n%s", err, text)
 	}
-	if err := leaveOut(filepath.Join(out, settings.Stack+".template.json"), "AWS::CloudWatch::"); err != nil {
+	template := filepath.Join(out, settings.Stack+".template.json")
+	if s.alarms, err = watched(template, s.Names.Alarm(Sink, "")); err != nil {
+		return nil, err
+	}
+	if err := leaveOut(template, "AWS::CloudWatch::"); err != nil {
 		return nil, err
 	}
 	_, err = sdk.NewFromConfig(g.Account, func(o *sdk.Options) { o.UsePathStyle = true }).CreateBucket(ctx,
@@ -42,6 +53,75 @@ func (g *Ground) DeployPlain(ctx context.Context, settings Settings) (*Stack, er
 		return nil, err
 	}
 	return s, s.deploy(ctx, nil, "--app", out)
+}
+
+// watched reads from a template which metrics its alarms watch: by what follows a prefix of their
+// names, each metric with its namespace before it.
+func watched(path, prefix string) (map[string][]string, error) {
+	type metric struct{ Namespace, MetricName string }
+	var template struct {
+		Resources map[string]struct {
+			Type       string
+			Properties struct {
+				AlarmName string
+				metric
+				Metrics []struct{ MetricStat struct{ Metric metric } }
+			}
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &template)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the template's alarms: %w", err)
+	}
+	all := make(map[string][]string)
+	for _, r := range template.Resources {
+		kind, ours := strings.CutPrefix(r.Properties.AlarmName, prefix)
+		if r.Type != "AWS::CloudWatch::Alarm" || !ours {
+			continue
+		}
+		metrics := []metric{r.Properties.metric}
+		for _, m := range r.Properties.Metrics {
+			metrics = append(metrics, m.MetricStat.Metric)
+		}
+		for _, m := range metrics {
+			if m.MetricName != "" && !slices.Contains(all[kind], m.Namespace+" "+m.MetricName) {
+				all[kind] = append(all[kind], m.Namespace+" "+m.MetricName)
+			}
+		}
+	}
+	return all, nil
+}
+
+// Watches fails the test unless the alarm of a kind watches the metric, which is "NAMESPACE NAME".
+func (s *Stack) Watches(t testing.TB, kind, metric string) {
+	t.Helper()
+	if !slices.Contains(s.alarms[kind], metric) {
+		t.Errorf("the alarm %s watches %q, want %s", kind, s.alarms[kind], metric)
+	}
+}
+
+// Errors is how many invocations of a function the platform counted as failed.
+func (s *Stack) Errors(t testing.TB, f names.Function) int {
+	t.Helper()
+	answer, err := s.query(t.Context(), "monitoring", "2010-08-01", "GetMetricStatistics", url.Values{
+		"Namespace": {"AWS/Lambda"}, "MetricName": {"Errors"}, "Period": {"86400"},
+		"Statistics.member.1":       {"Sum"},
+		"Dimensions.member.1.Name":  {"FunctionName"},
+		"Dimensions.member.1.Value": {s.Names.Function(Sink, f)},
+		"StartTime":                 {time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)},
+		"EndTime":                   {time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},
+	})
+	must(t, err)
+	sum := 0
+	for _, part := range strings.Split(string(answer), "<Sum>")[1:] {
+		n, err := strconv.ParseFloat(part[:strings.Index(part, "<")], 64)
+		must(t, err)
+		sum += int(n)
+	}
+	return sum
 }
 
 // leaveOut removes the resources of a kind from a template. Nothing may refer to them.

@@ -31,6 +31,33 @@ func (s *Stack) Age(t testing.TB, key shard.DocID, by time.Duration) {
 		map[string]int64{":micros": by.Microseconds(), ":seconds": int64(by / time.Second)})
 }
 
+// Lease gives the row of a document an owner, as an invocation of index would have that is killed.
+func (s *Stack) Lease(t testing.TB, key shard.DocID, length time.Duration) {
+	t.Helper()
+	until := strconv.FormatInt(time.Now().Add(length).UnixMicro(), 10)
+	_, err := sdk.NewFromConfig(s.Account).UpdateItem(t.Context(), &sdk.UpdateItemInput{
+		TableName: aws.String(s.Names.Table()), Key: item(string(key)),
+		UpdateExpression: aws.String("SET #owner = :owner, #until = :until"),
+		ExpressionAttributeNames: map[string]string{
+			"#owner": string(shard.AttrOwner), "#until": string(shard.AttrLeaseUntil),
+		},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":owner": &types.AttributeValueMemberS{Value: "killed"},
+			":until": &types.AttributeValueMemberN{Value: until},
+		},
+	})
+	must(t, err)
+}
+
+// Forget deletes the row of a document, as a restore of the table to an earlier time does.
+func (s *Stack) Forget(t testing.TB, key shard.DocID) {
+	t.Helper()
+	_, err := sdk.NewFromConfig(s.Account).DeleteItem(t.Context(), &sdk.DeleteItemInput{
+		TableName: aws.String(s.Names.Table()), Key: item(string(key)),
+	})
+	must(t, err)
+}
+
 // ForgetPass lets the next run of prune pass over the rows again, as it does once a day. The rule
 // must be off.
 func (s *Stack) ForgetPass(t testing.TB) {

@@ -16,7 +16,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/lullhq/lull/internal/aws/sqs"
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/source"
 )
 
 // Event is a change as an upstream system tells it.
@@ -25,6 +29,7 @@ type Event struct {
 	Version        int
 	Delete         bool
 	Data           map[string]any // default: a title that names the version
+	Ref            string         // where the document is, instead of Data
 	NotBefore      time.Time
 }
 
@@ -38,6 +43,8 @@ func (e Event) Body() string {
 	switch {
 	case e.Delete:
 		body["type"] = "doc.deleted"
+	case e.Ref != "":
+		body["type"], body["dataref"] = "doc.touched", e.Ref
 	case e.Data != nil:
 		body["data"] = e.Data
 	default:
@@ -72,6 +79,29 @@ func (s *Stack) DirectBodies(t testing.TB, bodies ...string) {
 func (s *Stack) Undeliverable(t testing.TB, e Event) {
 	t.Helper()
 	must(t, s.send(t.Context(), s.Dead, []string{e.Body()}))
+}
+
+// UndeliverableBody is Undeliverable for whatever a message may hold.
+func (s *Stack) UndeliverableBody(t testing.TB, body string) {
+	t.Helper()
+	must(t, s.send(t.Context(), s.Dead, []string{body}))
+}
+
+// Store puts an event where receive stores those that are not due for long.
+func (s *Stack) Store(t testing.TB, e Event) {
+	t.Helper()
+	sources, err := source.New(s.Config)
+	must(t, err)
+	m := queue.Message{ID: "stored-by-a-test", Body: e.Body(), Sent: time.Now()}
+	decoded := sources.Decode(m)
+	if len(decoded) != 1 || decoded[0].Invalid != nil {
+		t.Fatalf("decode %s: %+v", m.Body, decoded)
+	}
+	ev := decoded[0].Event
+	must(t, s.Schedule.Put(t.Context(), schedule.Item{
+		ID: deadletter.ID(ev.Doc, ev.Key, ""), Doc: ev.Doc, Key: ev.Key, NotBefore: ev.NotBefore, Sink: Sink,
+		Lane: flight.Live, FirstSent: m.Sent, MessageID: m.ID, Body: m.Body,
+	}))
 }
 
 // Publish sends events to the SNS topic.

@@ -3,57 +3,98 @@
 package iam
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lullhq/lull/e2e/ground"
 	"github.com/lullhq/lull/infra"
+	"github.com/lullhq/lull/internal/deadletter"
 )
 
-// The command line's roles do what their commands need, and no other's: what is missing is named,
-// and nothing is changed.
-func TestOperatorsRoles(t *testing.T) {
+// Every command that asks or changes a deployed stack runs under the role that it is for, and is
+// refused under another: what is missing is named, and nothing is changed.
+func TestEveryCommandUnderItsRole(t *testing.T) {
 	s := stack
+	s.PruneRule(t, false)
 	c := s.Collection("operators")
-	key := string(ground.Key(c, "doc"))
-	body := ground.Event{Collection: c, ID: "doc", Version: 1}.Body() + "\n"
-	publisher, reader, repairer := s.Role(t, infra.Publisher), s.Role(t, infra.Reader), s.Role(t, infra.Repairer)
-
-	s.SaysTo(t, reader, body, 1, "AccessDenied", "publish")
-	s.SaysTo(t, publisher, body, 0, "", "publish")
-	s.SaysTo(t, publisher, "", 1, "AccessDenied", "explain", key)
-	for _, args := range [][]string{
-		{"wait", key, "--version", "1", "--timeout", "2m"},
-		{"status"},
-		{"get", key},
-		{"explain", key},
-		{"dead", "list"},
-	} {
-		s.SaysTo(t, reader, "", 0, "", args...)
+	key := func(id string) string { return string(ground.Key(c, id)) }
+	event := func(id string, version int) string {
+		return ground.Event{Collection: c, ID: id, Version: version}.Body() + "\n"
 	}
+	publisher, reader, repairer := s.Role(t, infra.Publisher), s.Role(t, infra.Reader), s.Role(t, infra.Repairer)
+	// run has somebody refused, and then somebody else succeed.
+	run := func(refused, may ground.Who, input, says string, args ...string) {
+		t.Helper()
+		if a := s.LullAs(t, refused, input, args...); a.Code == 0 || !strings.Contains(a.Out+a.Errors, "AccessDenied") {
+			t.Errorf("lull %s with the wrong role: exit %d: %s%s", strings.Join(args, " "), a.Code, a.Out, a.Errors)
+		}
+		s.SaysTo(t, may, input, 0, says, args...)
+	}
+
+	run(reader, publisher, event("doc", 1), "1 messages with 1 events sent", "publish")
+	run(publisher, reader, "", "It is fresh", "wait", key("doc"), "--version", "1", "--timeout", "2m")
+	s.Drained(t)
+	for _, args := range [][]string{
+		{"status"},
+		{"explain", key("doc")},
+		{"explain", key("doc"), "--logs", "15m"},
+		{"dead", "list"},
+		{"reconcile", c, "--dry-run"},
+	} {
+		run(publisher, reader, "", "", args...)
+	}
+	s.SaysTo(t, reader, "", 0, "version 1", "get", key("doc")) // asks the sink, whose rights are its own
+	file := filepath.Join(t.TempDir(), "all.ndjson")
+	if err := os.WriteFile(file, []byte(event("doc", 1)+event("resynced", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(reader, publisher, "", "2 messages sent in resync run", "resync", file)
+	s.Committed(t, ground.Key(c, "resynced"), 1)
+	s.Drained(t)
+	both := s.Both(t, infra.Publisher, infra.Reader)
+	run(publisher, both, "", "the delete is committed", "doctor", "--collection", c)
 	s.Drained(t)
 
 	s.DirectBodies(t, "{no json "+c)
 	id := deadLetterOf(t, s, c).ID
-	if a := s.LullAs(t, reader, "", "dead", "drop", id); a.Code == 0 ||
-		!strings.Contains(a.Out+a.Errors, "AccessDenied") {
-		t.Errorf("reader drops a dead letter: exit %d: %s%s", a.Code, a.Out, a.Errors)
-	}
-	s.SaysTo(t, reader, "", 0, "", "dead", "show", id)
-	s.SaysTo(t, repairer, "", 0, "sent: 1", "dead", "redrive", id)
+	run(publisher, reader, "", id, "dead", "show", id)
+	run(reader, repairer, "", "sent: 1", "dead", "redrive", id)
 	s.Drained(t)
-	s.SaysTo(t, repairer, "", 0, "dropped: 1", "dead", "drop", id)
+	run(reader, repairer, "", "dropped: 1", "dead", "drop", id)
 	s.SaysTo(t, repairer, "", 4, "", "dead", "show", id)
 
-	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 2})
-	s.Pending(t, ground.Key(c, "doc"), 2)
-	if a := s.LullAs(t, reader, "", "cancel", key); a.Code == 0 {
-		t.Errorf("reader cancels: exit 0: %s", a.Out)
-	}
+	// Two flights from one manifest: the row lets one write.
+	s.Direct(t, ground.Event{Collection: c, ID: "rescued", Version: 1})
+	s.Pending(t, ground.Key(c, "rescued"), 1)
+	run(reader, repairer, "", "", "rescue", s.Row(t, ground.Key(c, "rescued")).Flight)
+	s.Committed(t, ground.Key(c, "rescued"), 1)
+	s.Drained(t)
+
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1000})
+	s.Committed(t, ground.Key(c, "doc"), 1000)
+	s.Drained(t)
+	run(reader, repairer, "", "version 1000 was committed", "reset", key("doc"), "--to", "2")
+	s.SaysTo(t, publisher, event("doc", 2), 0, "", "publish")
 	s.Committed(t, ground.Key(c, "doc"), 2)
+	s.Drained(t)
+
+	// A table that has lost a row.
+	s.Forget(t, ground.Key(c, "resynced"))
+	run(reader, repairer, "", "raised", "reconcile", c)
+	s.Committed(t, ground.Key(c, "resynced"), 1)
+
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 3})
 	s.Pending(t, ground.Key(c, "doc"), 3)
-	s.SaysTo(t, repairer, "", 0, "", "cancel", key)
+	run(reader, repairer, "", "is a dead letter now", "cancel", key("doc"))
+	s.Direct(t, ground.Event{Collection: c, ID: "later", Version: 1, NotBefore: time.Now().Add(7 * 24 * time.Hour)})
 	s.Drained(t)
-	s.Holds(t, c, map[string]int{"doc": 2})
+	run(reader, repairer, "", "is a dead letter now", "cancel", key("later"), "--scheduled")
+	if l := deadLetterOf(t, s, "later"); l.Reason != deadletter.Cancelled {
+		t.Errorf("the scheduled event is a dead letter for %s, want %s", l.Reason, deadletter.Cancelled)
+	}
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"doc": 2, "resynced": 1, "rescued": 1})
 }

@@ -10,6 +10,9 @@ The repairs:
 3. They wait for MaximumBatchingWindowInSeconds. Unlike on AWS the messages stay visible meanwhile.
 4. A batch call (DeleteMessageBatch) is authorised by the single action (sqs:DeleteMessage): AWS has no batch
    actions in IAM.
+5. A log group is named with ":*" where its actions are authorised, but for its tags. AWS: "Use the second version,
+   with the trailing :*, to refer to the ARN when specifying permissions in IAM policies for all other API actions"
+   (docs.aws.amazon.com/AmazonCloudWatch/latest/logs/iam-access-control-overview-cwl).
 """
 
 import functools
@@ -77,14 +80,19 @@ def batch_as_asked(sqs, functions, lock) -> None:
     sqs._receive_messages_for_esm = receive
 
 
-def authorise_batches_by_the_single_action(evaluator) -> None:
+def authorise_as_aws_names_it(evaluator) -> None:
     original = evaluator.enforce
+    signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def enforce(access_key_id, action, *args, **kwargs):
+    def enforce(*args, **kwargs):
+        call = signature.bind(*args, **kwargs)
+        action, resource = call.arguments["iam_action"], call.arguments.get("resource_arn", "")
         if action.startswith("sqs:"):
-            action = action.removesuffix("Batch")
-        return original(access_key_id, action, *args, **kwargs)
+            call.arguments["iam_action"] = action.removesuffix("Batch")
+        if action.startswith("logs:") and "Tag" not in action and ":log-group:" in resource and resource.count(":") == 6:
+            call.arguments["resource_arn"] = resource + ":*"
+        return original(*call.args, **call.kwargs)
 
     evaluator.enforce = enforce
 
@@ -99,7 +107,7 @@ def main() -> None:
 
     lock = lock_queues(sqs)
     batch_as_asked(sqs, lambda_svc, lock)
-    authorise_batches_by_the_single_action(iam_evaluator)
+    authorise_as_aws_names_it(iam_evaluator)
 
     from ministack import app
 

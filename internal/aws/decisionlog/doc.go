@@ -6,6 +6,6 @@
 //     asks for is at INFO. What only explains is at DEBUG, and costs nothing unless the function's
 //     log level asks for it.
 //   - A step gets a few lines per invocation, and a last line says how many were left out. A step
-//     that an audit asks for gets all its lines.
+//     that an audit asks for gets all its lines, as do those at DEBUG.
 //   - A line never holds a document's content: notes have none.
 package decisionlog

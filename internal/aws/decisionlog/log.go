@@ -77,7 +77,8 @@ func (l *Log) Note(n journal.Note) {
 	if !l.Enabled(context.Background(), level) {
 		return
 	}
-	if !slices.Contains(audited, n.Step) {
+	// What is at DEBUG was asked for, and tells of one document only where all of it is there.
+	if level > slog.LevelDebug && !slices.Contains(audited, n.Step) {
 		l.mu.Lock()
 		l.lines[n.Step]++
 		over := l.lines[n.Step] > maxLines

@@ -116,6 +116,20 @@ func TestWhatIsAuditedIsNeverLeftOut(t *testing.T) {
 	}
 }
 
+// Whoever asks for DEBUG asks for every decision about every document. A flood stays one.
+func TestWhatIsAtDebugIsNeverLeftOut(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l := New(&out, slog.LevelDebug, "search")
+	for range 100 {
+		l.Note(journal.Note{Step: journal.Held})
+		l.Note(journal.Note{Step: journal.Failed})
+	}
+	if got := len(lines(t, &out)); got != 100+maxLines {
+		t.Errorf("got %d lines, want 100 that explain and %d of the flood", got, maxLines)
+	}
+}
+
 func TestLevelsAreLambdas(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]slog.Level{

@@ -45,6 +45,8 @@ func (t *Turn) Invoke(ctx context.Context, payload []byte) (out []byte, err erro
 		t.Journal.Count(metrics.InvalidEvents, 1)
 		return nil, err
 	}
+	// How late a wake was delivered is the state machine's share of a document's age.
+	t.Journal.Log.Debug("turn", "flight", string(s.Flight), "wake", s.WakeAt, "entered", s.Entered.Time())
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > t.Limit+limitSlack {
 		// Leases would end while this invocation may still write.
 		t.Journal.Count(metrics.ConfigurationErrors, 1)

@@ -1,0 +1,50 @@
+//go:build e2eiam
+
+package iam
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/names"
+)
+
+// While the sink is away a flight extends its messages and goes on as a new execution, with the
+// rights that index has. Without one of them it says what it cannot do, and its messages are
+// received again.
+func TestAFlightThatOutlivesItsExecution(t *testing.T) {
+	s := stack
+	s.NeedServers(t)
+	c := s.Collection("outlives")
+	s.Direct(t, ground.Event{Collection: c, ID: "before", Version: 1})
+	s.Committed(t, ground.Key(c, "before"), 1)
+	s.Drained(t)
+
+	before := s.Counts(t)
+	s.Search.Stop(t)
+	s.Direct(t, ground.Event{Collection: c, ID: "first", Version: 1})
+	s.Pending(t, ground.Key(c, "first"), 1)
+	without := func(statement, action string, step journal.Step, detail string) {
+		t.Helper()
+		since := time.Now()
+		giveBack := s.TakeAway(t, names.Index, ground.Right{Statement: statement, Action: action})
+		s.Decided(t, since, step, detail)
+		giveBack()
+	}
+	without("HoldAndDelete", "sqs:ChangeMessageVisibility", journal.CallFailed, "change visibility")
+	s.Direct(t, ground.Event{Collection: c, ID: "second", Version: 1})
+	s.Counted(t, before, "Continued", 1)
+	without("ContinueFlights", "s3:PutObject", journal.CallFailed, "write the checkpoint")
+	without("StartFlights", "states:StartExecution", journal.LaunchLost, "")
+	s.Watches(t, "launch-lost", own+"LaunchLost")
+	s.Watches(t, "sink-down", own+"CircuitOpened")
+	s.Search.Start(t)
+	for _, id := range []string{"first", "second"} {
+		s.Committed(t, ground.Key(c, id), 1)
+	}
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"before": 1, "first": 1, "second": 1})
+	s.Never(t, before, "DeadLettered", "Rejected", "LeaseLost", "SinkNewer")
+}
