@@ -24,6 +24,9 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	if t.goesAway() {
 		return t.away(ctx)
 	}
+	if t.leaves() {
+		return t.leave(ctx)
+	}
 	next := t.state
 	next.Remaining, next.Turn = t.left, t.state.Turn+1
 	wake := max(t.wake, t.now()+1) // the next whole second at the earliest: no turn spins

@@ -71,6 +71,53 @@ func (t *turn) giveBack(ctx context.Context) {
 	}
 }
 
+// maxLeave is how many messages leave one flight at most. Each costs a share of a receive when it
+// returns, and is in flight for the queue's visibility. The flights of much traffic hold hundreds,
+// and a few more turns cost less than that (ADR 0028).
+const maxLeave = 100
+
+// returns is by when a newer version must be due for an older one to leave the flight. It is 0
+// where all stay: a sink that is unhealthy or throttles writes the newer version after the older
+// one is back.
+func (t *turn) returns() shard.Micros {
+	if t.circuit != shard.CircuitClosed || t.tripped || t.pace() > 0 || !t.h.Config.SupersededLeave() {
+		return 0
+	}
+	return t.state.VisibleUntil.Add(-t.h.Config.Index.Timeout)
+}
+
+// leaves reports whether all that is left of the flight is superseded and leaves it. SQS shows the
+// messages again when their visibility ends. The newer versions should be written by then, and
+// receive acknowledges them as stale. A message leaves once: one that returned too early stays in
+// its flight, so that the cap holds for it.
+func (t *turn) leaves() bool {
+	if t.returns() == 0 || len(t.remainingReceipts()) > maxLeave {
+		return false
+	}
+	for _, d := range t.docs {
+		for _, e := range d.held {
+			if !e.gone && (!d.step.Leaves || t.message(e).ReceiveCount > 1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// leave ends the flight without its messages.
+func (t *turn) leave(ctx context.Context) flight.State {
+	for _, d := range t.docs {
+		for _, e := range d.held {
+			if !e.gone {
+				n := t.about(d, e, journal.LeftFlight, d.step.Why)
+				n.Until = t.state.VisibleUntil.Time()
+				t.note(n)
+			}
+		}
+	}
+	return t.end(ctx)
+}
+
 // remainingReceipts are the handles of the messages that are still held.
 func (t *turn) remainingReceipts() []string {
 	var out []string

@@ -121,7 +121,7 @@ func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 		left bool
 		note journal.Step
 	}{
-		"by a newer version": {func(b *bench) { b.admit(put("a", 2)) }, true, journal.Waiting},
+		"by a newer version": {func(b *bench) { b.admit(put("a", 2)) }, false, journal.LeftFlight},
 		"by another owner": {func(b *bench) {
 			b.Write(shard.Claim(shard.Bid{
 				Doc: doc("a"), Key: b.key("a", 1), Token: "t", Now: now(),

@@ -132,7 +132,7 @@ func judge(t *testing.T, s *story, l *line) string {
 func decide(t *testing.T, s *story, l *line) string {
 	v := shard.View{
 		Now: s.micros(), Consistent: !l.flag("eventual"),
-		Backoff: s.micros().Add(l.span(l.text("back-off", "1s"))),
+		Backoff: s.micros().Add(l.span(l.text("back-off", "1s"))), Returns: l.time("returns"),
 	}
 	if _, err := fmt.Sscan(l.text("turn", "0"), &v.Turn); err != nil {
 		t.Fatal(err)
@@ -152,7 +152,11 @@ func decide(t *testing.T, s *story, l *line) string {
 		}
 		return form + ", cap " + clockText(step.Cap)
 	case shard.ActWait:
-		return "wait until " + clockText(step.Until) + ": " + step.Why
+		text := "wait until " + clockText(step.Until) + ": " + step.Why
+		if step.Leaves {
+			text += "; may leave"
+		}
+		return text
 	case shard.ActDone:
 		return "done"
 	case shard.ActStored:

@@ -78,11 +78,11 @@ func TestASlowSinkGetsWhatItTakes(t *testing.T) {
 			if least := 0.85; of < least {
 				t.Errorf("given %.2f of what it takes, want at least %.2f", of, least)
 			}
-			// Five seeds of a sink that queues: 0.03 to 0.13 with a window of 2 s, 0.08 to 0.14 with 3 s,
-			// whose versions are written in half the time.
+			// Twelve seeds of a sink that queues, with a window of 3 s: 0.04 to 0.16, 0.10 on average.
+			// They are 0.07 to 0.16, and 0.11, where superseded messages stay in their flights.
 			most := 0.1
 			if s.how == ThrottleQueue {
-				most = 0.15
+				most = 0.17
 			}
 			if refused > most {
 				t.Errorf("answered %.3f with 429, want at most %.2f", refused, most)

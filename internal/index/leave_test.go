@@ -1,0 +1,162 @@
+package index_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// comeBack waits until messages that left their flights are visible again, checks how many come,
+// and lets receive judge them.
+func (b *bench) comeBack(want int) flight.State {
+	b.Helper()
+	for b.live.Counts().Visible == 0 && b.live.Counts().Total() > 0 {
+		time.Sleep(time.Second)
+	}
+	if got := b.live.Counts().Visible; got != want {
+		b.Errorf("%d messages come back, want %d", got, want)
+	}
+	return b.receive(flight.Live)
+}
+
+// superseded holds v1 of a in one flight and v2, which came 3 s later, in another.
+func (b *bench) superseded() (older, newer flight.State) {
+	b.Helper()
+	older = b.hold(put("a", 1))
+	time.Sleep(3 * time.Second)
+	return older, b.hold(put("a", 2))
+}
+
+// ADR 0028. Its flight ends in its first turn, SQS is asked for nothing, and receive acknowledges
+// the message when it returns.
+func TestASupersededMessageLeavesAndIsAcknowledgedWhenItReturns(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		older, newer := b.superseded()
+		if turns := b.fly(older, 1); turns != 1 {
+			b.Errorf("%d turns of the older flight, want 1", turns)
+		}
+		b.Noted(journal.LeftFlight, 1)
+		b.Noted(journal.Extended, 0)
+		b.Noted(journal.Deleted, 0)
+		b.fly(newer, 1)
+		b.holds("a", "2")
+		b.inQueue(1)
+		if s := b.comeBack(1); !s.Done {
+			b.Error("held again, want it acknowledged")
+		}
+		b.Noted(journal.Stale, 1)
+		b.Noted(journal.Held, 2) // v1 and v2, each once
+		b.inQueue(0)
+	})
+}
+
+// Nothing is acknowledged because something newer is pending. Where that becomes a dead letter, the
+// older version has its turn when it returns.
+func TestAVersionThatLeftIsWrittenWhereTheNewerOneDies(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		older, newer := b.superseded()
+		b.fly(older, 1)
+		b.rejects("a", 1)
+		b.fly(newer, 2)
+		b.holds("a", "")
+		b.fly(b.comeBack(1), 2)
+		b.holds("a", "1")
+		b.inQueue(0)
+	})
+}
+
+// Who returned too early stays: it leaves once, so the cap holds for it.
+func TestAMessageLeavesOnce(t *testing.T) {
+	cfg := func(c *config.Config) { c.Debounce.MaxWait = time.Minute }
+	stage{cfg: cfg}.play(t, func(b *bench) {
+		begin := time.Now()
+		older, _ := b.superseded() // the newer one's flight is lost
+		b.fly(older, 1)
+		b.fly(b.comeBack(1), 9)
+		b.holds("a", "1")
+		b.Noted(journal.LeftFlight, 1)
+		if at := time.Since(begin); at < 70*time.Second || at > 75*time.Second {
+			b.Errorf("written after %s, want the cap and its grace: 70 s", at)
+		}
+	})
+}
+
+// Where the newer version is not due before the message returns, or not sure to be written then,
+// the message stays in its flight.
+func TestASupersededMessageStays(t *testing.T) {
+	many := func(n int) (bodies []string) {
+		for i := range n {
+			bodies = append(bodies, put(fmt.Sprintf("doc-%03d", i), 1))
+		}
+		return bodies
+	}
+	for name, c := range map[string]struct {
+		cfg    func(*config.Config)
+		bodies []string
+		before func(b *bench)
+		leaves bool
+	}{
+		"a hundred messages leave": {bodies: many(100), leaves: true},
+		"more stay":                {bodies: many(101)},
+		"beside a version that is not superseded": {
+			bodies: []string{put("a", 1), put("b", 5)},
+			before: func(b *bench) { b.leased(doc("b"), time.Minute) },
+		},
+		"the circuit is open": {before: func(b *bench) {
+			b.Write(shard.Trip("search", now(), now().Add(time.Minute), 1))
+		}},
+		"the sink throttles": {before: func(b *bench) {
+			b.Change(shard.HealthRow("search"), func(r *shard.Row) { r.Rate, r.RateAt = 5_000, now() })
+		}},
+		"more traffic is expected than a queue may hold for so long": {
+			cfg: func(c *config.Config) { c.Queues.ExpectedRate = 2_001 },
+		},
+		"it is visible again before the newer one is due": {
+			cfg: func(c *config.Config) { c.Debounce.Quiet, c.Debounce.MaxWait = 20*time.Second, time.Minute },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{cfg: c.cfg}.play(t, func(b *bench) {
+				bodies := c.bodies
+				if bodies == nil {
+					bodies = []string{put("a", 1)}
+				}
+				s := b.hold(bodies...)
+				time.Sleep(3 * time.Second)
+				for _, body := range bodies {
+					if e := b.EventOf(body); e.Version == "1" {
+						b.admit(put(e.Doc.ID(), 2))
+					}
+				}
+				if c.before != nil {
+					c.before(b)
+				}
+				if s = b.turn(s); s.Done != c.leaves {
+					b.Errorf("done %v, want the messages to leave: %v", s.Done, c.leaves)
+				}
+			})
+		})
+	}
+}
+
+// A message leaves only with all that is left of it.
+func TestAMessageWithAnotherEventStays(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		s := b.holdOn(flight.Live, removed("a@1", "b@1"))
+		time.Sleep(3 * time.Second)
+		newer := b.holdOn(flight.Live, removed("a@2"))
+		b.leased("content#b/b", 10*time.Second)
+		s = b.turn(s)
+		b.Noted(journal.LeftFlight, 0)
+		b.fly(newer, 1)
+		b.fly(s, 9)
+		b.Noted(journal.Committed, 2)
+		b.Noted(journal.Superseded, 1)
+		b.inQueue(0)
+	})
+}
