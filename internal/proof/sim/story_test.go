@@ -147,7 +147,7 @@ func TestVersionAfterItsRowHasExpiredIsWritten(t *testing.T) {
 	t.Parallel()
 	short := func(c *config.Config) {
 		q, l := &c.Queues, &c.Lifecycle
-		q.Retention, q.DeadLetterRetention, c.Retry.DeadDeadline = time.Hour, 2*time.Hour, time.Hour
+		q.Retention, q.DeadLetterRetention, c.Retry.DeadDeadline = 13*time.Hour, 14*time.Hour, time.Hour
 		l.RowRetention, l.TTLExtra, l.ProducerLateness, l.RedriveSpan = 48*time.Hour, 24*time.Hour, 0, 0
 		l.PruneEvery = 10 * time.Minute
 	}
