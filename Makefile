@@ -109,6 +109,12 @@ e2e-iam: ## The same flow with IAM enforced; each permission taken away breaks i
 	$(MAKE) build ARCH=$(host)
 	e2e/run.sh iam
 
+.PHONY: e2e-long
+e2e-long: ## Upgrade a stack of an earlier build under load, and roll it back
+	localstack/setup.sh
+	$(MAKE) build ARCH=$(host)
+	e2e/run.sh upgrade
+
 .PHONY: lifecycles
 lifecycles: ## Simulate an outage, count what prune costs, and write docs/lifecycles.md
 	go test -count=1 -timeout 30m -run '^TestWrite(Recovery|Slow|Cost)$$' ./internal/proof/sim ./internal/prune -args -update
@@ -133,7 +139,7 @@ lint-format:
 
 .PHONY: lint-dead
 lint-dead:
-	@dead=$$($(tool) deadcode -test -tags e2e,e2eiam,faults ./...); \
+	@dead=$$($(tool) deadcode -test -tags e2e,e2eiam,e2eupgrade,faults ./...); \
 	if [ -n "$$dead" ]; then printf 'never called:\n%s\n' "$$dead"; exit 1; fi
 
 .PHONY: lint-tidy
@@ -224,5 +230,5 @@ ci: ## What CI runs: lint, tests, race, builds, benchmarks, end to end
 	.ci/stages lint test test-example faults race sizes reproducible synth bench-smoke e2e e2e-iam
 
 .PHONY: nightly
-nightly: ## What takes longer: mutant hunts, large models, long simulations, repeated race tests, fuzzing
-	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long model sim lifecycles-same race fuzz
+nightly: ## What takes longer: mutant hunts, large models, long simulations, repeated race tests, fuzzing, upgrades
+	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long model sim lifecycles-same race fuzz e2e-long

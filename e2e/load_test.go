@@ -52,5 +52,5 @@ func TestAThousandMessages(t *testing.T) {
 	s.Timely(t, c, documents+1)
 	t.Logf("%d documents, %d of them deleted, %d writes: %v", documents, documents+1-len(want),
 		s.Search.Writes(t, s.Index(c)), s.Counts(t).Since(before))
-	s.Never(t, before, "DeadLettered", "Rejected", "LeaseLost", "SinkNewer", "Schema", "Panics")
+	s.Never(t, before, "DeadLettered", "Rejected", "LeaseLost", "SinkNewer", "UnknownSchema", "Panics")
 }

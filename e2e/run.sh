@@ -3,6 +3,7 @@
 #
 #   run.sh stack [ARGS]   LocalStack and OpenSearch: the suites of the AWS halves and of the sink, then the deployed stack
 #   run.sh iam [ARGS]     ministack, which enforces IAM, and OpenSearch
+#   run.sh upgrade [ARGS] the same servers: an earlier build, today's over it, and back
 #
 # ARGS go to the go command that runs the tests of this folder, such as -run TestBurst. localstack/setup.sh and
 # `make build ARCH=<this machine's>` come first; make e2e and make e2e-iam do all of it.
@@ -24,7 +25,8 @@ shift || true
 case $what in
   stack) backend=localstack tags=e2e tests=./e2e limit=40m ;;
   iam) backend=ministack tags=e2eiam tests=./e2e/iam limit=20m ;;
-  *) echo "usage: e2e/run.sh stack|iam [ARGS]" >&2; exit 2 ;;
+  upgrade) backend=ministack tags=e2eupgrade tests=./e2e/upgrade limit=20m ;;
+  *) echo "usage: e2e/run.sh stack|iam|upgrade [ARGS]" >&2; exit 2 ;;
 esac
 
 arch=$(go env GOHOSTARCH)
@@ -32,6 +34,36 @@ dist=dist/$arch
 [ "$arch" != arm64 ] || dist=dist
 export LULL_E2E_DIST=${LULL_E2E_DIST:-$root/$dist}
 [ -x "$LULL_E2E_DIST/index/bootstrap" ] || { echo "e2e: no functions in $LULL_E2E_DIST: make build ARCH=$arch" >&2; exit 1; }
+
+# build_earlier builds the earlier commit that is upgraded from, once: the template's program and the functions.
+# Choose a later one, with the layout of its folders, when the stored formats of this one are no longer read.
+earlier=b612699108bf73ae4531a78448d6d70ed141c720
+build_earlier() {
+  local folder=$LULL_E2E/earlier/$earlier-$arch name
+  export LULL_E2E_BEFORE=$folder
+  [ ! -e "$folder/complete" ] || return 0
+  # A clone without its history has the commit from where it was cloned.
+  git cat-file -e "$earlier^{commit}" 2>/dev/null || git fetch --quiet --depth=1 origin "$earlier" || {
+    echo "e2e: there is no commit $earlier to upgrade from: git fetch --unshallow" >&2
+    exit 1
+  }
+  rm -rf "$folder"
+  mkdir -p "$folder/source"
+  git archive "$earlier" | tar -x -C "$folder/source"
+  (
+    cd "$folder/source"
+    go build -trimpath -buildvcs=false -o ../infra ./infra/cmd
+    for name in receive index prune dlq; do
+      CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags "-s -w" -o "../dist/$name/bootstrap" "./functions/$name"
+    done
+  )
+  rm -rf "$folder/source"
+  touch "$folder/complete"
+}
+[ "$what" != upgrade ] || {
+  . localstack/env.sh # says where LULL_E2E is
+  build_earlier
+}
 
 suites=(./internal/aws/dynamodb ./internal/aws/sqs ./internal/aws/s3 ./internal/aws/stepfunctions ./sink/opensearch)
 # Compiled before anything is started: an emulator that shares the processors with a compiler answers late.

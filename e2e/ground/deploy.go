@@ -31,12 +31,13 @@ func (g *Ground) Bootstrap(ctx context.Context) error {
 
 // Deploy deploys a stack with its upstreams: a topic and a bus, which are not lull's.
 func (g *Ground) Deploy(ctx context.Context, settings Settings) (*Stack, error) {
-	s, env, err := g.prepare(ctx, settings)
+	s, err := g.prepare(ctx, settings)
 	if err != nil {
 		return nil, err
 	}
 	out := filepath.Join(g.work, settings.Stack+".out")
-	return s, s.deploy(ctx, env, "--app", filepath.Join(g.work, "infra"), "--output", out)
+	env := append(s.options, "LULL_DIST="+g.now.dist)
+	return s, s.deploy(ctx, env, "--app", g.now.infra, "--output", out)
 }
 
 // deploy runs `cdk deploy`, and asks for the queues' addresses, which only the service knows.
@@ -57,11 +58,11 @@ func (s *Stack) deploy(ctx context.Context, env []string, args ...string) error 
 	return nil
 }
 
-// prepare makes everything around a stack, and tells what its template is made from.
-func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, []string, error) {
+// prepare makes everything around a stack.
+func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, error) {
 	deployed, here, c, err := g.write(settings)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	n := names.Of(c)
 	s := &Stack{
@@ -76,16 +77,14 @@ func (g *Ground) prepare(ctx context.Context, settings Settings) (*Stack, []stri
 	s.Schedule = dynamodb.NewSchedule(s.Rows, s3.NewBodies(s.Objects, s3.SchedulePrefix))
 	s.Flights = s3.NewFlights(s.Objects)
 	if s.Topic, err = g.topic(ctx, settings.Stack+"-changes"); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := errors.Join(g.bus(ctx, s.Bus), s.init(ctx)); err != nil {
-		return nil, nil, err
-	}
-	return s, []string{
-		"LULL_CONFIG=" + deployed, "LULL_DIST=" + g.dist, "LULL_EPHEMERAL=true",
+	s.options = []string{
+		"LULL_CONFIG=" + deployed, "LULL_EPHEMERAL=true",
 		"LULL_TOPICS=" + s.Topic, "LULL_EVENT_BUS=" + s.Bus, "LULL_EVENT_SOURCES=" + EventSource,
 		"LULL_SENDERS=" + AccountID, "LULL_LOG_LEVEL=DEBUG",
-	}, nil
+	}
+	return s, errors.Join(g.bus(ctx, s.Bus), s.init(ctx))
 }
 
 // init prepares the sink, as an operator does before the first document.

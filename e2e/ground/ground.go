@@ -20,6 +20,7 @@ const (
 	envWork     = "LULL_E2E_WORK"     // the folder of this run, with the programs infra and lull
 	envDist     = "LULL_E2E_DIST"     // the functions' binaries, for the machine that runs them
 	envSinkURL  = "LULL_E2E_SINK_URL" // OpenSearch as the functions see it, where that differs
+	envBefore   = "LULL_E2E_BEFORE"   // an earlier build: the program infra, and the functions in dist
 	envServers  = "LULL_E2E_SERVERS"  // "ours" where run.sh started the servers: tests may stop and kill them
 )
 
@@ -28,10 +29,15 @@ type Ground struct {
 	Account aws.Config // the account, as its owner
 	Search  *Search
 
-	root, work, dist string
-	sinkURL          string
-	ours             bool
+	root, work string
+	sinkURL    string
+	now        build
+	ours       bool
 }
+
+// build is one build of lull: the program that synthesises the template, and the folder of the
+// functions.
+type build struct{ infra, dist string }
 
 // Open finds the servers. It asks them nothing.
 func Open() (*Ground, error) {
@@ -51,7 +57,7 @@ func Open() (*Ground, error) {
 	g := &Ground{
 		Account: account(endpoint, "test", "test", ""),
 		Search:  &Search{url: search, root: root},
-		root:    root, work: work, dist: dist, sinkURL: search, ours: os.Getenv(envServers) == "ours",
+		root:    root, work: work, now: build{filepath.Join(work, "infra"), dist}, sinkURL: search, ours: os.Getenv(envServers) == "ours",
 	}
 	if url := os.Getenv(envSinkURL); url != "" {
 		g.sinkURL = url

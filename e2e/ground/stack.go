@@ -41,6 +41,7 @@ type Stack struct {
 	Flights  *s3.Flights
 
 	settings string              // for the command line
+	options  []string            // what its template is made from, as variables
 	alarms   map[string][]string // kind -> the metrics that it watches; of DeployPlain
 
 	mu      sync.Mutex

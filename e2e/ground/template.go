@@ -28,21 +28,22 @@ import (
 // roles are missing, the command line acts as its caller, and the emulator denies those roles what
 // they may do.
 func (g *Ground) DeployPlain(ctx context.Context, settings Settings) (*Stack, error) {
-	s, env, err := g.prepare(ctx, settings)
+	return g.deployPlain(ctx, settings, g.now)
+}
+
+// DeployEarlier is DeployPlain with the build that run.sh made of an earlier commit.
+func (g *Ground) DeployEarlier(ctx context.Context, settings Settings) (*Stack, error) {
+	return g.deployPlain(ctx, settings, earlier())
+}
+
+func earlier() build {
+	folder := os.Getenv(envBefore)
+	return build{filepath.Join(folder, "infra"), filepath.Join(folder, "dist")}
+}
+
+func (g *Ground) deployPlain(ctx context.Context, settings Settings, b build) (*Stack, error) {
+	s, err := g.prepare(ctx, settings)
 	if err != nil {
-		return nil, err
-	}
-	out := filepath.Join(g.work, settings.Stack+".out")
-	synth := exec.CommandContext(ctx, filepath.Join(g.work, "infra"))
-	synth.Env, synth.Dir = append(append(os.Environ(), env...), "LULL_PLAIN_HTTP=true", "CDK_OUTDIR="+out), g.work
-	if text, err := synth.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("synthesise: %w\n%s", err, text)
-	}
-	template := filepath.Join(out, settings.Stack+".template.json")
-	if s.alarms, err = watched(template, s.Names.Alarm(Sink, "")); err != nil {
-		return nil, err
-	}
-	if err := leaveOut(template, "AWS::CloudWatch::"); err != nil {
 		return nil, err
 	}
 	_, err = sdk.NewFromConfig(g.Account, func(o *sdk.Options) { o.UsePathStyle = true }).CreateBucket(ctx,
@@ -52,7 +53,32 @@ func (g *Ground) DeployPlain(ctx context.Context, settings Settings) (*Stack, er
 	if err != nil {
 		return nil, err
 	}
-	return s, s.deploy(ctx, nil, "--app", out)
+	return s, s.plain(ctx, b)
+}
+
+// Upgrade deploys today's build over whatever is deployed.
+func (s *Stack) Upgrade(t testing.TB) { t.Helper(); must(t, s.plain(t.Context(), s.now)) }
+
+// RollBack deploys the earlier build over whatever is deployed.
+func (s *Stack) RollBack(t testing.TB) { t.Helper(); must(t, s.plain(t.Context(), earlier())) }
+
+// plain synthesises a build's template, and deploys it without what the emulator does not know.
+func (s *Stack) plain(ctx context.Context, b build) (err error) {
+	out := filepath.Join(s.work, s.Config.Stack+".out")
+	synth := exec.CommandContext(ctx, b.infra)
+	synth.Env = append(append(os.Environ(), s.options...), "LULL_DIST="+b.dist, "LULL_PLAIN_HTTP=true", "CDK_OUTDIR="+out)
+	synth.Dir = s.work
+	if text, err := synth.CombinedOutput(); err != nil {
+		return fmt.Errorf("synthesise: %w\n%s", err, text)
+	}
+	template := filepath.Join(out, s.Config.Stack+".template.json")
+	if s.alarms, err = watched(template, s.Names.Alarm(Sink, "")); err != nil {
+		return err
+	}
+	if err := leaveOut(template, "AWS::CloudWatch::"); err != nil {
+		return err
+	}
+	return s.deploy(ctx, nil, "--app", out)
 }
 
 // watched reads from a template which metrics its alarms watch: by what follows a prefix of their

@@ -49,6 +49,17 @@ func (s *Stack) Lease(t testing.TB, key shard.DocID, length time.Duration) {
 	must(t, err)
 }
 
+// Schema sets the schema of a row, as code of that schema writes it; 0 for code that wrote none.
+func (s *Stack) Schema(t testing.TB, key shard.DocID, schema int64) {
+	t.Helper()
+	attrs := map[string]string{"#schema": string(shard.AttrSchema)}
+	if schema == 0 {
+		s.update(t, string(key), "REMOVE #schema", attrs, nil)
+		return
+	}
+	s.update(t, string(key), "SET #schema = :schema", attrs, map[string]int64{":schema": schema})
+}
+
 // Forget deletes the row of a document, as a restore of the table to an earlier time does.
 func (s *Stack) Forget(t testing.TB, key shard.DocID) {
 	t.Helper()
