@@ -22,7 +22,7 @@ type Scenario struct {
 	Pollers int
 	Leading bool
 	Kind    config.FlightKind
-	Faults  bool // the standard fault mix; only lull is run under it
+	Faults  bool // the standard fault mix
 }
 
 // The pollers of a queue are AWS's choice (docs.aws.amazon.com, "Configuring scaling behavior for
@@ -59,6 +59,7 @@ func (s Scenario) config(t testing.TB) *config.Config {
 	c.Debounce.Leading = s.Leading
 	if s.Kind != "" {
 		c.Flight.Kind = s.Kind
+		c.Queues.Live.MaxConcurrency = manyPollers // Standard's quota of starts asks for a limit
 	}
 	c.Complete()
 	check(t, c.Validate())
