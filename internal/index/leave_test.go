@@ -40,7 +40,7 @@ func TestASupersededMessageLeavesAndIsAcknowledgedWhenItReturns(t *testing.T) {
 		if turns := b.fly(older, 1); turns != 1 {
 			b.Errorf("%d turns of the older flight, want 1", turns)
 		}
-		b.Noted(journal.LeftFlight, 1)
+		b.Noted(journal.LeftSuperseded, 1)
 		b.Noted(journal.Extended, 0)
 		b.Noted(journal.Deleted, 0)
 		b.fly(newer, 1)
@@ -79,7 +79,7 @@ func TestAMessageLeavesOnce(t *testing.T) {
 		b.fly(older, 1)
 		b.fly(b.comeBack(1), 9)
 		b.holds("a", "1")
-		b.Noted(journal.LeftFlight, 1)
+		b.Noted(journal.LeftSuperseded, 1)
 		if at := time.Since(begin); at < 70*time.Second || at > 75*time.Second {
 			b.Errorf("written after %s, want the cap and its grace: 70 s", at)
 		}
@@ -152,7 +152,7 @@ func TestAMessageWithAnotherEventStays(t *testing.T) {
 		newer := b.holdOn(flight.Live, removed("a@2"))
 		b.leased("content#b/b", 10*time.Second)
 		s = b.turn(s)
-		b.Noted(journal.LeftFlight, 0)
+		b.Noted(journal.LeftSuperseded, 0)
 		b.fly(newer, 1)
 		b.fly(s, 9)
 		b.Noted(journal.Committed, 2)

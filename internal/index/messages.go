@@ -109,7 +109,7 @@ func (t *turn) leave(ctx context.Context) flight.State {
 	for _, d := range t.docs {
 		for _, e := range d.held {
 			if !e.gone {
-				n := t.about(d, e, journal.LeftFlight, d.step.Why)
+				n := t.about(d, e, journal.LeftSuperseded, d.step.Why)
 				n.Until = t.state.VisibleUntil.Time()
 				t.note(n)
 			}

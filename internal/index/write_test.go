@@ -121,7 +121,7 @@ func TestAClaimThatWasOvertakenIsDecidedAgain(t *testing.T) {
 		left bool
 		note journal.Step
 	}{
-		"by a newer version": {func(b *bench) { b.admit(put("a", 2)) }, false, journal.LeftFlight},
+		"by a newer version": {func(b *bench) { b.admit(put("a", 2)) }, false, journal.LeftSuperseded},
 		"by another owner": {func(b *bench) {
 			b.Write(shard.Claim(shard.Bid{
 				Doc: doc("a"), Key: b.key("a", 1), Token: "t", Now: now(),

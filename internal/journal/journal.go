@@ -15,21 +15,23 @@ type Step string
 // The steps. The ones marked (end) complete an event: its message may go once all its events are
 // complete.
 const (
-	Received       Step = "received"        // Count messages in one batch; Sent is the oldest one's
-	Skipped        Step = "skipped"         // (end) by the source's rule, Detail says which
-	Admitted       Step = "admitted"        // pending = k now; Detail "new burst" or "newer"
-	Held           Step = "held"            // kept in its flight; Until is when it is due
-	Stale          Step = "stale"           // (end) committed > k, judged by receive
-	Duplicate      Step = "duplicate"       // (end) committed = k, judged by receive
-	AlreadyDead    Step = "already_dead"    // (end) dead = k: its dead letter is stored
-	DeadLettered   Step = "dead_lettered"   // (end) a dead letter was sent; Detail "reason: why"
-	Scheduled      Step = "scheduled"       // (end) stored until notbefore, which is Until
-	Failed         Step = "failed"          // could not be judged in this invocation: back to the queue
-	Launched       Step = "launched"        // a flight of Count messages; Until is its first wake
-	LaunchLost     Step = "launch_lost"     // manifest or execution failed: the messages come back by themselves
-	Superseded     Step = "superseded"      // (end) held, and a newer version was committed
-	Waiting        Step = "waiting"         // index waits for the document until Until; Detail says for what
-	LeftFlight     Step = "left_flight"     // left the flight without being deleted; Detail says why
+	Received     Step = "received"      // Count messages in one batch; Sent is the oldest one's
+	Skipped      Step = "skipped"       // (end) by the source's rule, Detail says which
+	Admitted     Step = "admitted"      // pending = k now; Detail "new burst" or "newer"
+	Held         Step = "held"          // kept in its flight; Until is when it is due
+	Stale        Step = "stale"         // (end) committed > k, judged by receive
+	Duplicate    Step = "duplicate"     // (end) committed = k, judged by receive
+	AlreadyDead  Step = "already_dead"  // (end) dead = k: its dead letter is stored
+	DeadLettered Step = "dead_lettered" // (end) a dead letter was sent; Detail "reason: why"
+	Scheduled    Step = "scheduled"     // (end) stored until notbefore, which is Until
+	Failed       Step = "failed"        // could not be judged in this invocation: back to the queue
+	Launched     Step = "launched"      // a flight of Count messages; Until is its first wake
+	LaunchLost   Step = "launch_lost"   // manifest or execution failed: the messages come back by themselves
+	Superseded   Step = "superseded"    // (end) held, and a newer version was committed
+	Waiting      Step = "waiting"       // index waits for the document until Until; Detail says for what
+	LeftFlight   Step = "left_flight"   // left the flight without being deleted; Detail says why
+	// left the flight behind a newer pending version, until Until: mostly stale then
+	LeftSuperseded Step = "left_superseded"
 	Claimed        Step = "claimed"         // the lease is ours; Until is its end
 	Committed      Step = "committed"       // (end) written and committed; Old is the row before
 	Released       Step = "released"        // nothing was applied, the lease is given back; Detail is the sink's answer

@@ -66,8 +66,11 @@ var lines = map[journal.Step]line{
 	journal.Enqueued:     {"ENQUEUE", "its time has come: sent to its queue"},
 	journal.Superseded:   {"SETTLE", "superseded: a newer version of the burst was written for it; message deleted"},
 	journal.Waiting:      {"WAIT", "{detail}; looks again in {until}"},
-	journal.LeftFlight:   {"LEAVE", "{detail}; its message becomes visible again, to be judged by its row"},
-	journal.Claimed:      {"CLAIM", "the lull has come: lease taken under a fresh token, its time is the fence"},
+	journal.LeftFlight:   {"LEAVE", "{detail}; its message becomes visible again"},
+	journal.LeftSuperseded: {
+		"LEAVE", "{detail}: its flight ends; the message comes back in {until}, to be acknowledged as stale",
+	},
+	journal.Claimed: {"CLAIM", "the lull has come: lease taken under a fresh token, its time is the fence"},
 	journal.Committed: {
 		"SETTLE", "written to the sink, row committed, message deleted; {age} after it was sent",
 	},

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 )
 
@@ -79,6 +80,22 @@ func TestWithoutFaultsABurstIsOneClaimOneWriteAndOneCommit(t *testing.T) {
 	}
 	t.Logf("%d bursts: p50 %s, max %s; %.2f ADMITs a burst", m.bursts, at(m.freshness, 0.5),
 		at(m.freshness, 1), float64(m.admits)/float64(m.bursts))
+}
+
+// ADR 0028: who leaves its flight behind a newer version returns when that one is committed. It is
+// received twice and held once, so that leaving pays.
+func TestWhoLeavesAFlightComesBackStale(t *testing.T) {
+	t.Parallel()
+	up := Steady(1, 20, 200, 5*time.Minute)
+	w := build(t, 14, NoFaults, func(o *Options) { o.Upstream, o.Pollers = up, 2 })
+	r := w.Run()
+	report(t, r, NoFaults)
+	left, stale := w.oracle.alarms[journal.LeftSuperseded], w.oracle.alarms[journal.Stale]
+	if left < len(up.Arrivals)/20 || stale < left || stale > left*21/20 || r.Extremes.Receives != 2 {
+		t.Errorf("of %d messages %d left and %d came back stale, received %d times at most; want many, all and 2",
+			len(up.Arrivals), left, stale, r.Extremes.Receives)
+	}
+	t.Logf("%d of %d messages left, $%.2f a million", left, len(up.Arrivals), r.Summary(NoFaults).Bill.PerMillion)
 }
 
 func TestUnderTheStandardMixWritesStayFewAndFresh(t *testing.T) {

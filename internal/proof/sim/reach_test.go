@@ -22,6 +22,7 @@ func TestTheSwarmGetsAround(t *testing.T) {
 		journal.Skipped, journal.Admitted, journal.Held, journal.Stale, journal.Duplicate, journal.AlreadyDead,
 		journal.DeadLettered, journal.Scheduled,
 		journal.Failed, journal.Launched, journal.LaunchLost, journal.Superseded, journal.Waiting, journal.LeftFlight,
+		journal.LeftSuperseded,
 		journal.Claimed, journal.Committed,
 		journal.Released, journal.Rejected, journal.OutcomeUnknown, journal.Deleted, journal.DeleteLost,
 		journal.Extended, journal.Away, journal.Slowed,
