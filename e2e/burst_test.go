@@ -58,7 +58,7 @@ func TestBurstIsOneWriteOfTheNewest(t *testing.T) {
 		}
 		s.Wrote(t, c, before, 1)
 		s.Counted(t, counts, "Committed", 1)
-		s.Counted(t, counts, "Deleted", versions)
+		s.Done(t, counts, versions)
 		return
 	}
 	t.Fatal("this machine is too slow to send a burst")

@@ -31,7 +31,8 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 		ground.Event{Collection: c, ID: "doc-1", Version: 1},
 		ground.Event{Collection: c, ID: "doc-2", Version: 1, Delete: true},
 	)
-	s.Publish(t, ground.Event{Collection: c, ID: "doc-1", Version: 2})
+	// Of a document of its own: a message behind a newer version may leave its flight for a moment.
+	s.Publish(t, ground.Event{Collection: c, ID: "doc-3", Version: 2})
 	const sent = 4
 	inFlight := func() (bool, string) {
 		d := s.Depth(t, s.Live)
@@ -48,10 +49,11 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 	})
 	s.Search.Start(t)
 	s.Committed(t, ground.Key(c, "doc-0"), 2)
-	s.Committed(t, ground.Key(c, "doc-1"), 2)
+	s.Committed(t, ground.Key(c, "doc-1"), 1)
 	s.Committed(t, ground.Key(c, "doc-2"), 1)
+	s.Committed(t, ground.Key(c, "doc-3"), 2)
 	s.Drained(t)
-	s.Holds(t, c, map[string]int{"doc-0": 2, "doc-1": 2})
+	s.Holds(t, c, map[string]int{"doc-0": 2, "doc-1": 1, "doc-3": 2})
 
 	s.Counted(t, before, "Deleted", sent)
 	got := s.Counts(t).Since(before)
@@ -71,7 +73,7 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 		t.Errorf("the sink's circuit opened %d times and closed %d times, want both", got["CircuitOpened"],
 			got["CircuitClosed"])
 	}
-	for _, id := range []string{"doc-0", "doc-1"} {
+	for _, id := range []string{"doc-0", "doc-1", "doc-3"} {
 		if row := s.Row(t, ground.Key(c, id)); row.Refusals != 0 {
 			t.Errorf("%s: %d refusals, want none: nobody refused it", id, row.Refusals)
 		}

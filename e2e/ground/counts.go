@@ -47,9 +47,27 @@ func (s *Stack) Counts(t testing.TB) Counts {
 // it is more.
 func (s *Stack) Counted(t testing.TB, before Counts, name string, want int) {
 	t.Helper()
+	s.counted(t, before, want, name)
+}
+
+// Done waits until so many messages are done since before: index deleted them, or they left their
+// flights behind a newer version, and receive acknowledged them when they came back (ADR 0028).
+func (s *Stack) Done(t testing.TB, before Counts, want int) {
+	t.Helper()
+	s.counted(t, before, want, "Deleted", "Stale")
+}
+
+// counted is Counted for the sum of some metrics.
+func (s *Stack) counted(t testing.TB, before Counts, want int, metrics ...string) {
+	t.Helper()
 	var got int
+	name := strings.Join(metrics, " and ")
 	Until(t, fmt.Sprintf("%s is %d", name, want), func() (bool, string) {
-		got = s.Counts(t).Since(before)[name]
+		since := s.Counts(t).Since(before)
+		got = 0
+		for _, m := range metrics {
+			got += since[m]
+		}
 		return got >= want, fmt.Sprint(got)
 	})
 	if got != want {
