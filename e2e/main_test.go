@@ -24,17 +24,20 @@ func TestMain(m *testing.M) {
 // The stacks are deployed when a test first asks for them, and serve every test.
 var (
 	expressStack = sync.OnceValues(func() (*ground.Stack, error) {
-		return deploy("lull-express", config.FlightExpress)
+		return deploy(ground.Settings{Stack: "lull-express", Kind: config.FlightExpress})
 	})
 	standardStack = sync.OnceValues(func() (*ground.Stack, error) {
-		return deploy("lull-standard", config.FlightStandard)
+		return deploy(ground.Settings{Stack: "lull-standard", Kind: config.FlightStandard})
+	})
+	defaultStack = sync.OnceValues(func() (*ground.Stack, error) {
+		return deploy(ground.Settings{Stack: "lull-default", Default: true})
 	})
 )
 
-func deploy(name string, kind config.FlightKind) (*ground.Stack, error) {
+func deploy(settings ground.Settings) (*ground.Stack, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	return here.Deploy(ctx, ground.Settings{Stack: name, Kind: kind})
+	return here.Deploy(ctx, settings)
 }
 
 // express is the stack with Express flights, with nothing under way.

@@ -3,7 +3,7 @@
 #
 #   run.sh stack [ARGS]   LocalStack and OpenSearch: the suites of the AWS halves and of the sink, then the deployed stack
 #   run.sh iam [ARGS]     ministack, which enforces IAM, and OpenSearch
-#   run.sh upgrade [ARGS] the same servers: an earlier build, today's over it, and back
+#   run.sh long [ARGS]    the same servers: an earlier build, today's over it, and back; a table outage
 #
 # ARGS go to the go command that runs the tests of this folder, such as -run TestBurst. localstack/setup.sh and
 # `make build ARCH=<this machine's>` come first; make e2e and make e2e-iam do all of it.
@@ -25,8 +25,8 @@ shift || true
 case $what in
   stack) backend=localstack tags=e2e tests=./e2e limit=40m ;;
   iam) backend=ministack tags=e2eiam tests=./e2e/iam limit=20m ;;
-  upgrade) backend=ministack tags=e2eupgrade tests=./e2e/upgrade limit=20m ;;
-  *) echo "usage: e2e/run.sh stack|iam|upgrade [ARGS]" >&2; exit 2 ;;
+  long) backend=ministack tags=e2elong tests=./e2e/long limit=20m ;;
+  *) echo "usage: e2e/run.sh stack|iam|long [ARGS]" >&2; exit 2 ;;
 esac
 
 arch=$(go env GOHOSTARCH)
@@ -60,7 +60,7 @@ build_earlier() {
   rm -rf "$folder/source"
   touch "$folder/complete"
 }
-[ "$what" != upgrade ] || {
+[ "$what" != long ] || {
   . localstack/env.sh # says where LULL_E2E is
   build_earlier
 }

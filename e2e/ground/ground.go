@@ -57,7 +57,8 @@ func Open() (*Ground, error) {
 	g := &Ground{
 		Account: account(endpoint, "test", "test", ""),
 		Search:  &Search{url: search, root: root},
-		root:    root, work: work, now: build{filepath.Join(work, "infra"), dist}, sinkURL: search, ours: os.Getenv(envServers) == "ours",
+		root:    root, work: work, now: build{filepath.Join(work, "infra"), dist},
+		sinkURL: search, ours: os.Getenv(envServers) == "ours",
 	}
 	if url := os.Getenv(envSinkURL); url != "" {
 		g.sinkURL = url

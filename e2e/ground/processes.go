@@ -1,6 +1,7 @@
 package ground
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -39,14 +40,51 @@ func (s *Search) script(t testing.TB, name string, args ...string) {
 // returns is called or the test ends: it accepts connections and answers nothing.
 func (s *Search) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
+	return freeze(t, s.process(t))
+}
+
+// Kill kills OpenSearch in the middle of whatever it does. Start starts it again; otherwise the end
+// of the test does.
+func (s *Search) Kill(t testing.TB) {
+	t.Helper()
+	t.Cleanup(func() { s.Start(t) })
+	must(t, syscall.Kill(s.process(t), syscall.SIGKILL))
+}
+
+func (s *Search) process(t testing.TB) int {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(os.Getenv("LULL_E2E_RUN"), "opensearch", "pid"))
 	pid, bad := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err := errors.Join(err, bad); err != nil {
 		t.Fatalf("find OpenSearch's process: %v", err)
 	}
+	return pid
+}
+
+// FreezeTable halts LocalStack's table in the middle of whatever it does, as Freeze does the sink.
+func (g *Ground) FreezeTable(t testing.TB) (thaw func()) {
+	t.Helper()
+	ours := []byte("LULL_E2E_SERVER=" + filepath.Join(os.Getenv("LULL_E2E_RUN"), "localstack") + "\x00")
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	must(t, err)
+	for _, path := range environments {
+		environment, _ := os.ReadFile(path) // a process that has ended, or another user's
+		command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		if bytes.Contains(append(environment, 0), ours) && bytes.Contains(command, []byte("DynamoDBLocal")) {
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			must(t, err)
+			return freeze(t, pid)
+		}
+	}
+	t.Fatal("find the process of the table: there is none")
+	return nil
+}
+
+func freeze(t testing.TB, pid int) (thaw func()) {
+	t.Helper()
 	signal := func(sig syscall.Signal) {
 		if err := syscall.Kill(pid, sig); err != nil {
-			t.Errorf("send %s to OpenSearch: %v", sig, err)
+			t.Errorf("send %s to process %d: %v", sig, pid, err)
 		}
 	}
 	signal(syscall.SIGSTOP)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -38,51 +39,68 @@ func (s *Search) Must(t testing.TB, method, path string, body any) gjson.Result 
 // ask sends one request. It reports false where OpenSearch does not find what it is about.
 func (s *Search) ask(t testing.TB, method, path string, body any) (answer gjson.Result, found bool) {
 	t.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
+	answer, found, err := s.send(context.WithoutCancel(t.Context()), method, path, body)
+	must(t, err)
+	return answer, found
+}
+
+func (s *Search) send(ctx context.Context, method, path string, body any) (answer gjson.Result, found bool, err error) {
+	var text []byte
+	if body != nil {
+		if text, err = json.Marshal(body); err != nil {
+			return answer, false, err
+		}
 	}
-	if body == nil {
-		text = nil
-	}
-	ctx := context.WithoutCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, bytes.NewReader(text))
 	if err != nil {
-		t.Fatal(err)
+		return answer, false, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	res, err := caller.Do(req)
 	if err != nil {
-		t.Fatalf("OpenSearch %s %s: %v", method, path, err)
+		return answer, false, fmt.Errorf("OpenSearch %s %s: %w", method, path, err)
 	}
 	defer res.Body.Close()
 	text, err = io.ReadAll(res.Body)
 	if found = res.StatusCode != http.StatusNotFound; err != nil || found && res.StatusCode/100 != 2 {
-		t.Fatalf("OpenSearch %s %s: %d %s %v", method, path, res.StatusCode, text, err)
+		return answer, false, fmt.Errorf("OpenSearch %s %s: %d %s %v", method, path, res.StatusCode, text, err)
 	}
-	return gjson.ParseBytes(text), found
+	return gjson.ParseBytes(text), found, nil
 }
 
 // Documents is everything that an index holds, by id; nothing where the index does not exist.
 func (s *Search) Documents(t testing.TB, index string) map[string]Hit {
 	t.Helper()
-	if _, found := s.ask(t, http.MethodPost, "/"+index+"/_refresh", nil); !found {
-		return nil
+	all, err := s.look(context.WithoutCancel(t.Context()), index)
+	must(t, err)
+	return all
+}
+
+// look is Documents for whoever can bear an error. The map is nil where the index does not exist.
+func (s *Search) look(ctx context.Context, index string) (map[string]Hit, error) {
+	if _, found, err := s.send(ctx, http.MethodPost, "/"+index+"/_refresh", nil); err != nil || !found {
+		return nil, err
 	}
-	answer := s.Must(t, http.MethodPost, "/"+index+"/_search",
+	answer, _, err := s.send(ctx, http.MethodPost, "/"+index+"/_search",
 		map[string]any{"size": 10_000, "version": true, "query": map[string]any{"match_all": map[string]any{}}})
+	if err != nil {
+		return nil, err
+	}
+	if failed := answer.Get("_shards.failed").Int(); failed > 0 || answer.Get("_shards.successful").Int() == 0 {
+		return nil, fmt.Errorf("OpenSearch searched %s in vain: %d shards failed", index, failed)
+	}
 	all := make(map[string]Hit)
 	for _, h := range answer.Get("hits.hits").Array() {
 		hit := Hit{Version: h.Get("_version").Int()}
 		source := h.Get("_source")
 		hit.Fields, _ = source.Value().(map[string]any)
 		if err := json.Unmarshal([]byte(source.Get(sink.MetaField).Raw), &hit.Meta); err != nil {
-			t.Fatalf("read %s of document %s: %v", sink.MetaField, h.Get("_id"), err)
+			return nil, fmt.Errorf("read %s of document %s: %w", sink.MetaField, h.Get("_id"), err)
 		}
 		delete(hit.Fields, sink.MetaField)
 		all[h.Get("_id").String()] = hit
 	}
-	return all
+	return all, nil
 }
 
 // Writes is how often an index was written to or deleted from since it was made: OpenSearch's own

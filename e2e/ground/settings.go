@@ -1,7 +1,7 @@
 package ground
 
 import (
-	_ "embed" // settings.yaml
+	_ "embed" // the settings
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,13 +15,23 @@ import (
 //go:embed settings.yaml
 var settingsText string
 
-// Sink is the name of the one sink of a stack under test.
+//go:embed default.yaml
+var defaultText string
+
+// Sink is the name of the one sink of a stack under test, or of the first.
 const Sink = "search"
+
+// Archive is the second sink of a stack with default settings.
+const Archive = "archive"
 
 // Settings is what stacks under test differ in.
 type Settings struct {
 	Stack string
 	Kind  config.FlightKind
+	// Default is a stack with two sinks and sources of several kinds, and no other setting.
+	Default bool
+	// Outage is what it does while the table is away.
+	Outage config.TableOutage
 }
 
 // write writes the settings as the functions need them, and as an operator on this machine does,
@@ -34,7 +44,14 @@ func (g *Ground) write(s Settings) (deployed, here string, c *config.Config, err
 		url  string
 	}{{&deployed, "deployed", g.sinkURL}, {&here, "lull", g.Search.url}} {
 		*f.path = filepath.Join(g.work, s.Stack+"-"+f.name+".yaml")
-		text := os.Expand(settingsText, func(name string) string {
+		text := settingsText
+		if s.Default {
+			text = defaultText
+		}
+		if s.Outage != "" {
+			text += "\ntableOutage: " + string(s.Outage) + "\n"
+		}
+		text = os.Expand(text, func(name string) string {
 			return map[string]string{
 				"STACK": s.Stack, "KIND": string(s.Kind), "SINK_URL": f.url,
 				"INDEX": s.Stack + "-{collection}",

@@ -57,7 +57,12 @@ func (s *Stack) Collection(name string) string {
 }
 
 // Index is the index of a collection.
-func (s *Stack) Index(collection string) string { return s.Config.Stack + "-" + collection }
+func (s *Stack) Index(collection string) string {
+	if name, _ := s.Config.SinkFor(collection); name == Archive {
+		return "archive-of-" + s.Config.Stack + "-" + collection
+	}
+	return s.Config.Stack + "-" + collection
+}
 
 // Key is a document's key.
 func Key(collection, id string) shard.DocID { return shard.DocID(collection + "#" + id) }

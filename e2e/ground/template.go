@@ -48,7 +48,9 @@ func (g *Ground) deployPlain(ctx context.Context, settings Settings, b build) (*
 	}
 	_, err = sdk.NewFromConfig(g.Account, func(o *sdk.Options) { o.UsePathStyle = true }).CreateBucket(ctx,
 		&sdk.CreateBucketInput{Bucket: aws.String("cdk-hnb659fds-assets-" + AccountID + "-" + g.Account.Region)})
-	version := map[string]any{"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String"}
+	version := map[string]any{
+		"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String", "Overwrite": true,
+	}
 	err = errors.Join(err, g.target(ctx, "ssm", "AmazonSSM.PutParameter", version, nil))
 	if err != nil {
 		return nil, err
@@ -66,7 +68,8 @@ func (s *Stack) RollBack(t testing.TB) { t.Helper(); must(t, s.plain(t.Context()
 func (s *Stack) plain(ctx context.Context, b build) (err error) {
 	out := filepath.Join(s.work, s.Config.Stack+".out")
 	synth := exec.CommandContext(ctx, b.infra)
-	synth.Env = append(append(os.Environ(), s.options...), "LULL_DIST="+b.dist, "LULL_PLAIN_HTTP=true", "CDK_OUTDIR="+out)
+	synth.Env = slices.Concat(os.Environ(), s.options,
+		[]string{"LULL_DIST=" + b.dist, "LULL_PLAIN_HTTP=true", "CDK_OUTDIR=" + out})
 	synth.Dir = s.work
 	if text, err := synth.CombinedOutput(); err != nil {
 		return fmt.Errorf("synthesise: %w\n%s", err, text)

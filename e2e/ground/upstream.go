@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	sdk "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/lullhq/lull/internal/aws/sqs"
 	"github.com/lullhq/lull/internal/deadletter"
@@ -127,6 +130,55 @@ func (s *Stack) Spread(t testing.TB, events ...Event) {
 	}
 	all.Wait()
 	must(t, errors.Join(errs...))
+}
+
+// Wrapped publishes texts to an SNS topic. It wraps what it delivers to the live queue in an
+// envelope, as a topic does whose subscription is not ours.
+func (s *Stack) Wrapped(t testing.TB, topic string, texts ...string) {
+	t.Helper()
+	arn, err := s.topic(t.Context(), s.Config.Stack+"-"+topic)
+	must(t, err)
+	_, err = s.query(t.Context(), "sns", "2010-03-31", "Subscribe", url.Values{
+		"TopicArn": {arn}, "Protocol": {"sqs"}, "Endpoint": {s.liveARN()},
+	})
+	must(t, err)
+	for _, text := range texts {
+		_, err := s.query(t.Context(), "sns", "2010-03-31", "Publish", url.Values{"TopicArn": {arn}, "Message": {text}})
+		must(t, err)
+	}
+}
+
+func (s *Stack) liveARN() string {
+	return "arn:aws:sqs:" + s.Account.Region + ":" + AccountID + ":" + s.Names.Queue(Sink, flight.Live)
+}
+
+// Notify has the bucket of Object tell the live queue of every change.
+func (s *Stack) Notify(t testing.TB) {
+	t.Helper()
+	client := s3.NewFromConfig(s.Account, func(o *s3.Options) { o.UsePathStyle = true })
+	bucket := s.Config.Stack + "-exports"
+	_, made := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}) // for the first object
+	_, err := client.PutBucketNotificationConfiguration(t.Context(), &s3.PutBucketNotificationConfigurationInput{
+		Bucket: &bucket, NotificationConfiguration: &types.NotificationConfiguration{
+			QueueConfigurations: []types.QueueConfiguration{{
+				QueueArn: aws.String(s.liveARN()), Events: []types.Event{"s3:ObjectCreated:*", "s3:ObjectRemoved:*"},
+			}},
+		},
+	})
+	if err != nil {
+		t.Fatal("have the bucket notify: ", errors.Join(err, made))
+	}
+}
+
+// ToArchive sends events to the live queue of the second sink.
+func (s *Stack) ToArchive(t testing.TB, events ...Event) {
+	t.Helper()
+	name := s.Names.Queue(Archive, flight.Live)
+	out, err := s.SQS.GetQueueUrl(t.Context(), &sdk.GetQueueUrlInput{QueueName: &name})
+	must(t, err)
+	for _, e := range events {
+		must(t, s.send(t.Context(), *out.QueueUrl, []string{e.Body()}))
+	}
 }
 
 // Object puts a file into a bucket of its own and returns its s3:// address.

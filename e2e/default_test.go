@@ -1,0 +1,121 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/lullhq/lull/e2e/ground"
+)
+
+// page is a message of GOV.UK's publishing API, in the shape that it publishes: a whole document
+// with its version, or what withdraws it.
+func page(id string, version int, kind string) string {
+	text, err := json.Marshal(map[string]any{
+		"content_id": id, "payload_version": strconv.Itoa(version), "document_type": kind, "schema_name": kind,
+		"locale": "en", "base_path": "/" + id, "title": fmt.Sprintf("version %d", version),
+		"description": "How to renew.", "public_updated_at": "2026-01-02T03:04:05Z",
+		"details": map[string]any{
+			"body": "<h2>Who can</h2><p>Any<b>one</b> &amp; you.</p><script>track()</script>",
+		},
+		"expanded_links": map[string]any{
+			"organisations": []any{map[string]any{"title": "Bus Office", "content_id": "x"}},
+		},
+		"links": map[string]any{"organisations": []any{"x"}},
+	})
+	if err != nil {
+		panic(err) // texts and numbers
+	}
+	return string(text)
+}
+
+// A stack with default settings writes bursts once and in time.
+func TestDefaultSettings(t *testing.T) {
+	s := ready(t, defaultStack)
+	const c, documents, versions = "news", 20, 3
+	s.Direct(t, ground.Event{Collection: c, ID: "first", Version: 1}) // finds everything cold
+	s.Committed(t, ground.Key(c, "first"), 1)
+	s.Drained(t)
+	want := map[string]int{"first": 1}
+	var events []ground.Event
+	for i := range documents {
+		id := fmt.Sprintf("doc-%02d", i)
+		events, want[id] = append(events, shuffled(c, id, versions)...), versions
+	}
+	rand.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	s.Spread(t, events...)
+	for id, version := range want {
+		s.Committed(t, ground.Key(c, id), version)
+	}
+	s.Drained(t)
+	s.Holds(t, c, want)
+	s.Timely(t, c, len(want))
+}
+
+// GOV.UK's messages come through a topic that wraps them, in bursts and out of order. What
+// withdraws a page is a version too.
+func TestPublishingMessagesThroughAWrappingTopic(t *testing.T) {
+	s := ready(t, defaultStack)
+	const c = "content"
+	want := make(map[string]int)
+	var messages []string
+	for i := range 10 {
+		id := fmt.Sprintf("6b1c-%d", i)
+		messages = append(messages, page(id, 4711, "guide"), page(id, 4712, "guide"))
+		if i%5 == 0 {
+			messages = append(messages, page(id, 4713, "gone"))
+			continue
+		}
+		want[id] = 4713
+		messages = append(messages, page(id, 4713, "guide"))
+	}
+	before := s.Counts(t)
+	rand.Shuffle(len(messages), func(i, j int) { messages[i], messages[j] = messages[j], messages[i] })
+	s.Wrapped(t, "publishing", messages...)
+	for i := range 10 {
+		s.Committed(t, ground.Key(c, fmt.Sprintf("6b1c-%d", i)), 4713)
+	}
+	s.Drained(t)
+	s.Holds(t, c, want)
+	t.Log(s.Counts(t).Since(before))
+	got := s.Search.Documents(t, s.Index(c))["6b1c-1"].Fields
+	if got["title"] != "version 4713" || got["text"] != "Who can Anyone & you." || got["link"] != "/6b1c-1" {
+		t.Errorf("the page is %v", got)
+	}
+}
+
+// A notification of S3 names an object, and a message names its payload: both are fetched when they
+// are written.
+func TestPayloadsAreFetched(t *testing.T) {
+	s := ready(t, defaultStack)
+	s.Notify(t)
+	s.Object(t, "published/a b+c.json", `{"title":"from S3"}`)
+	ref := s.Object(t, "published/body.json", `{"title":"by reference"}`)
+	s.Direct(t, ground.Event{Collection: "news", ID: "referred", Version: 1, Ref: ref})
+	s.Committed(t, ground.Key("news", "referred"), 1)
+	s.Drained(t)
+	files := s.Search.Documents(t, s.Index("files"))
+	bucket := s.Config.Stack + "-exports/"
+	if got := files[bucket+"published/a b+c.json"].Fields["title"]; len(files) != 2 || got != "from S3" {
+		t.Errorf("of S3's two objects the sink holds %v", files)
+	}
+	if got := s.Search.Documents(t, s.Index("news"))["referred"].Fields["title"]; got != "by reference" {
+		t.Errorf("the document by reference has title %v", got)
+	}
+}
+
+// Two sinks have queues, functions and flights of their own over one table.
+func TestTwoSinks(t *testing.T) {
+	s := ready(t, defaultStack)
+	s.ToArchive(t, ground.Event{Collection: "archive", ID: "doc", Version: 1},
+		ground.Event{Collection: "archive", ID: "doc", Version: 2})
+	s.Direct(t, ground.Event{Collection: "news", ID: "beside", Version: 1})
+	s.Committed(t, ground.Key("archive", "doc"), 2)
+	s.Committed(t, ground.Key("news", "beside"), 1)
+	s.Holds(t, "archive", map[string]int{"doc": 2})
+	s.Wrote(t, "archive", 0, 1)
+}

@@ -1,0 +1,71 @@
+//go:build e2elong
+
+package long
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/names"
+)
+
+var openStack = sync.OnceValues(func() (*ground.Stack, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	return stack.DeployPlain(ctx, ground.Settings{
+		Stack: "lull-open", Kind: config.FlightExpress, Outage: config.TableOutageOpen,
+	})
+})
+
+// With tableOutage: open, documents are written while the table is out of reach. Nothing is
+// acknowledged meanwhile. When it is back the rows judge every message, and a delete that an older
+// version has undone is written again.
+func TestOpenOutage(t *testing.T) {
+	s, err := openStack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Collection("open")
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1},
+		ground.Event{Collection: c, ID: "deleted", Version: 5, Delete: true})
+	s.Committed(t, ground.Key(c, "doc"), 1)
+	s.Committed(t, ground.Key(c, "deleted"), 5)
+	s.Drained(t)
+	before := s.Counts(t)
+	s.Watches(t, "outage-writes", "lull OutageWrite")
+	s.Watches(t, "table-unreachable", "lull Unreachable")
+	rows := []ground.Right{
+		{Statement: "Rows", Action: "dynamodb:UpdateItem"}, {Statement: "Rows", Action: "dynamodb:BatchGetItem"},
+	}
+	receive, index := s.TakeAway(t, names.Receive, rows...), s.TakeAway(t, names.Index, rows...)
+	const sent = 3
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 2}, ground.Event{Collection: c, ID: "new", Version: 1},
+		ground.Event{Collection: c, ID: "deleted", Version: 4})
+	ground.Until(t, "the sink holds what was sent meanwhile", func() (bool, string) {
+		hits := s.Search.Documents(t, s.Index(c))
+		got := hits["doc"].Meta.Version + " " + hits["new"].Meta.Version + " " + hits["deleted"].Meta.Version
+		return got == "2 1 4", got
+	})
+	s.Never(t, before, "Deleted", "Committed", "DeadLettered")
+	if d := s.Depth(t, s.Live); d.Visible+d.InFlight != sent {
+		t.Errorf("the queue holds %+v, want all %d messages", d, sent)
+	}
+	receive()
+	index()
+	s.Committed(t, ground.Key(c, "doc"), 2)
+	s.Committed(t, ground.Key(c, "new"), 1)
+	s.Drained(t)
+	ground.Until(t, "the delete is written again", func() (bool, string) {
+		hits := s.Search.Documents(t, s.Index(c))
+		_, there := hits["deleted"]
+		return !there, fmt.Sprint(len(hits))
+	})
+	s.Holds(t, c, map[string]int{"doc": 2, "new": 1})
+	s.Counted(t, before, "Reasserted", 1)
+	s.Never(t, before, "DeadLettered", "SinkNewer", "Rejected")
+}

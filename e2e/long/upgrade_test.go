@@ -1,0 +1,100 @@
+//go:build e2elong
+
+package long
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/e2e/ground"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/operate"
+)
+
+var stack *ground.Stack
+
+func TestMain(m *testing.M) {
+	ground.Main(m, func(ctx context.Context, g *ground.Ground) (err error) {
+		stack, err = g.DeployEarlier(ctx, ground.Settings{Stack: "lull-upgrade", Kind: config.FlightExpress})
+		return err
+	})
+}
+
+// An upgrade and a rollback while documents change all the time. Nothing is lost, and the sink
+// never goes back. Each build reads the rows, manifests, messages and dead letters of the other.
+func TestUpgradeAndRollBackUnderLoad(t *testing.T) {
+	s := stack
+	c := s.Collection("upgrade")
+	deleted, before := ground.Key(c, "deleted"), s.Counts(t)
+	s.Direct(t, ground.Event{Collection: c, ID: "deleted", Version: 5, Delete: true})
+	s.Committed(t, deleted, 5)
+	s.DirectBodies(t, "{no json "+c)
+	var letters []operate.Letter
+	ground.Until(t, "the earlier build parks a dead letter", func() (bool, string) {
+		s.JSON(t, &letters, "dead", "list")
+		return len(letters) == 1, fmt.Sprint(len(letters))
+	})
+	l := s.Load(t, c)
+	// Sent by the earlier build's receive to its queue again, with a delay: today's gets it.
+	due := time.Now().Add(25 * time.Second)
+	s.Direct(t, ground.Event{Collection: c, ID: "later", Version: 1, NotBefore: due})
+	s.Counted(t, before, "Scheduled", 1)
+
+	l.Commits(t, 3)
+	t.Log("upgrade")
+	s.Upgrade(t)
+	l.Commits(t, 3)
+	s.Committed(t, ground.Key(c, "later"), 1)
+	s.Direct(t, ground.Event{Collection: c, ID: "deleted", Version: 4},
+		ground.Event{Collection: c, ID: "deleted-later", Version: 5, Delete: true})
+	s.Committed(t, ground.Key(c, "deleted-later"), 5)
+	var shown operate.Letter
+	s.JSON(t, &shown, "dead", "show", letters[0].ID)
+	if shown.Body != "{no json "+c {
+		t.Errorf("the dead letter of the earlier build holds %q", shown.Body)
+	}
+	s.Says(t, 0, "dropped: 1", "dead", "drop", letters[0].ID)
+
+	t.Log("roll back")
+	s.RollBack(t)
+	l.Commits(t, 3)
+	s.Direct(t, ground.Event{Collection: c, ID: "deleted-later", Version: 4})
+	t.Log("upgrade once more")
+	s.Upgrade(t)
+	l.Commits(t, 3)
+
+	want := l.Stop(t)
+	want["later"] = 1
+	s.Holds(t, c, want)
+	got := s.Counts(t).Since(before)
+	t.Logf("%d versions of %d documents: %v", l.Sent, len(want)-1, got)
+	s.Never(t, before, "SinkNewer", "Rejected", "Panics", "ConfigurationErrors", "UnknownSchema", "InvalidEvents")
+	if got["Parked"] != 1 {
+		t.Errorf("%d dead letters, want the one that was sent before", got["Parked"])
+	}
+}
+
+// A row that newer code wrote is left alone, the function says so, and nothing is lost: as when
+// this build is what somebody rolls back to.
+func TestARowOfNewerCodeIsLeftAlone(t *testing.T) {
+	s := stack
+	c := s.Collection("newer")
+	key := ground.Key(c, "doc")
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
+	s.Committed(t, key, 1)
+	s.Drained(t)
+	was, before := s.Row(t, key).Schema, s.Counts(t)
+	s.Schema(t, key, 99)
+	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 2})
+	ground.Until(t, "the schema is noticed", func() (bool, string) {
+		got := s.Counts(t).Since(before)
+		return got["UnknownSchema"] > 0, fmt.Sprint(got)
+	})
+	s.Holds(t, c, map[string]int{"doc": 1})
+	s.Schema(t, key, int64(was))
+	s.Committed(t, key, 2)
+	s.Drained(t)
+	s.Holds(t, c, map[string]int{"doc": 2})
+}
