@@ -28,7 +28,7 @@ func TestAFullDiskIsSaidAloud(t *testing.T) {
 		t.Run(fmt.Sprintf("room again %t", again), func(t *testing.T) {
 			t.Parallel()
 			data := filepath.Join(t.TempDir(), "data")
-			cmd := program(t, "dev", "--listen", "127.0.0.1:0", "--speed", "20", "--data", data, "--events", write(t))
+			cmd := program(t, "dev", "--listen", "127.0.0.1:0", "--speed", "8", "--data", data, "--events", write(t))
 			out := newScreen()
 			cmd.Stdout, cmd.Stderr = out, out
 			if err := cmd.Start(); err != nil {
@@ -37,7 +37,7 @@ func TestAFullDiskIsSaidAloud(t *testing.T) {
 			url := out.await(t, `search on (http://[^/]+)/`)
 			limit(t, cmd.Process, 128<<10)
 			var words strings.Builder // all of them different: none can be packed
-			for i := range 60_000 {
+			for i := range 25_000 {
 				fmt.Fprintf(&words, "w%x ", uint32(i)*2654435761)
 			}
 			large := put("a", "1", `{"title":"`+words.String()+`"}`)

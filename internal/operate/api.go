@@ -95,7 +95,7 @@ type Status struct {
 	Scheduled int       `json:"scheduled"`
 	Capped    bool      `json:"capped,omitempty"`   // the counts are at least this many
 	Pruned    time.Time `json:"pruned_at,omitzero"` // the last start of prune
-	// Wrong are the queues and tables that are not as the settings want them, and how to mend each.
+	// Wrong are the queues and tables that are not as the settings want them, and how to fix each.
 	Wrong []string `json:"wrong,omitempty"`
 }
 

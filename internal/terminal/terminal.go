@@ -75,6 +75,8 @@ func escape(dst []byte, s, keep string) []byte {
 		}
 		r, size := utf8.DecodeRuneInString(s)
 		switch {
+		case r == utf8.RuneError && size == 1 && keep == ours: // what JSON's readers make of it
+			dst = append(dst, `\ufffd`...)
 		case r == utf8.RuneError && size == 1:
 			dst = fmt.Appendf(dst, `\x%02x`, s[0])
 		case r == utf8.RuneError:

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,18 +143,21 @@ func TestNoIDEndsThePattern(t *testing.T) {
 
 func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
-	calls := 0
-	logs := New(awstest.JSON(t, func(awstest.Call) awstest.Reply {
+	var pages atomic.Int64
+	logs := New(awstest.JSON(t, func(c awstest.Call) awstest.Reply {
+		var asked struct{ NextToken string }
+		c.Into(t, &asked)
+		n, _ := strconv.Atoi(asked.NextToken) // the first page has none; a page that is asked for again is the same
 		lines := make([]string, 30)
 		for i := range lines {
-			lines[i] = at(30*calls+i, "content#a", "waiting")
+			lines[i] = at(30*n+i, "content#a", "waiting")
 		}
-		calls++
-		return page("more", lines...)
+		pages.Store(int64(n) + 1)
+		return page(strconv.Itoa(n+1), lines...)
 	}))
 	got, err := logs.History(awstest.Context(t), []string{"index"}, "content#a", began)
-	if err != nil || calls != maxPages || len(got) != maxDecisions+1 {
-		t.Fatalf("got %d lines of %d pages, %v", len(got), calls, err)
+	if err != nil || pages.Load() != maxPages || len(got) != maxDecisions+1 {
+		t.Fatalf("got %d lines of %d pages, %v", len(got), pages.Load(), err)
 	}
 	if last := got[len(got)-1]; last.Step != "logs" || !strings.Contains(last.Text, "shorter") {
 		t.Errorf("got %v, want a line that says there is more", last)
