@@ -256,8 +256,9 @@ func TestRescueWritesWhatASilentQueueLost(t *testing.T) {
 	}
 }
 
-// A flight may hold several versions of a document, in any order. The rescue admits the newest: a row
-// that waits for an older one would let the newer leave the new flight, and no message admits it.
+// A flight may hold several versions of a document, in any order. The rescue admits the newest: a
+// row that waits for an older one would let the newer leave the new flight, and no message admits
+// it.
 func TestRescueOfSeveralVersionsWritesTheNewest(t *testing.T) {
 	t.Parallel()
 	for _, versions := range [][]int{{2, 3}, {3, 2}, {2, 3, 1}} {
