@@ -5,7 +5,8 @@
 // What it promises:
 //
 //   - [Writer] lets no such character through but newline and tab. The escapes are those of JSON:
-//     JSON with a stray character in one of its texts stays what it was.
+//     JSON with a stray character in one of its texts stays what it was. A byte that is not UTF-8,
+//     which JSON may not hold, is shown as \xff.
 //   - [Line] and [Printf] leave a text on its own line, and in its own column.
 package terminal
 
@@ -75,8 +76,6 @@ func escape(dst []byte, s, keep string) []byte {
 		}
 		r, size := utf8.DecodeRuneInString(s)
 		switch {
-		case r == utf8.RuneError && size == 1 && keep == ours: // what JSON's readers make of it
-			dst = append(dst, `\ufffd`...)
 		case r == utf8.RuneError && size == 1:
 			dst = fmt.Appendf(dst, `\x%02x`, s[0])
 		case r == utf8.RuneError:

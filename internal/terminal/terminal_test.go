@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
@@ -58,7 +59,7 @@ func FuzzWriter(f *testing.F) {
 			}
 		}
 		var before, after any
-		if json.Unmarshal([]byte(text), &before) == nil && !strings.ContainsAny(text, "\r") {
+		if utf8.ValidString(text) && json.Unmarshal([]byte(text), &before) == nil && !strings.ContainsAny(text, "\r") {
 			if err := json.Unmarshal(out.Bytes(), &after); err != nil {
 				t.Fatalf("%q: the JSON became %q: %v", text, out.String(), err)
 			}
