@@ -13,6 +13,7 @@ import (
 type Numbers struct {
 	Date     time.Time
 	Machine  string
+	Load     string                       // the machine's load average before anything was measured
 	Results  map[string]map[string]Result // by the scenario's key, by contender
 	Variants map[string]Result            // of the month
 	Pairs    []Pair
@@ -57,12 +58,15 @@ func Jobs() []Job {
 }
 
 // NewNumbers has no figures yet.
-func NewNumbers(machine string) *Numbers {
+func NewNumbers(machine, load string) *Numbers {
 	return &Numbers{
-		Date: time.Now().UTC(), Machine: machine,
+		Date: time.Now().UTC(), Machine: machine, Load: load,
 		Results: map[string]map[string]Result{}, Variants: map[string]Result{},
 	}
 }
+
+// Processors is how many this machine has.
+func (n *Numbers) Processors() int { return runtime.NumCPU() }
 
 // Add takes a result in.
 func (n *Numbers) Add(j Job, r Result) {

@@ -48,7 +48,7 @@ func TestNumbers(t *testing.T) {
 	if !*write {
 		t.Skip("make bench runs it with -write")
 	}
-	n := NewNumbers(machine())
+	n := NewNumbers(machine(), load())
 	onDisk, err := blevesink.Open(filepath.Join(t.TempDir(), "bleve"))
 	check(t, err)
 	t.Cleanup(func() { _ = onDisk.Close() })
@@ -80,6 +80,15 @@ func put(t *testing.T, docs string, n *Numbers) {
 }
 
 func inMemory() sink.Sink { return memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}) }
+
+// load is the load average of the last minute, as the kernel says it.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Fields(string(text))[0]
+}
 
 // machine says what this machine is, without its name.
 func machine() string {
@@ -134,7 +143,7 @@ func TestSmoke(t *testing.T) {
 	if !*smoke {
 		t.Skip("make bench-smoke runs it with -smoke")
 	}
-	n := NewNumbers(machine())
+	n := NewNumbers(machine(), load())
 	jobs := Jobs()
 	for i := range jobs {
 		shape := &jobs[i].Scenario.Shape

@@ -71,7 +71,7 @@ func Contenders() []Contender {
 		{
 			Name: "Standard execution per document", Fenced: true, Usual: true, Start: Standard,
 			About: "the same as execution per document, with Standard executions, which may wait for a year.",
-			Lacks: "the same, and a price for each state transition; room below the quota of a few hundred starts a " +
+			Lacks: "the same as the Express form; a low price: every state transition costs; room below the quota of a few hundred starts a " +
 				"second",
 		},
 		{

@@ -41,8 +41,8 @@ func Trials() []Trial {
 		},
 		{
 			Name: "resync", change: resync,
-			About: "the source sends every document again as of an export, some content changed under its old version, " +
-				"while each second document has a newer version by then.",
+			About: "the source sends every document again as of an export, with changed content under its old version. " +
+				"Each second document has a newer version by then.",
 		},
 		{
 			Name: "source restored", change: sourceRestored,
