@@ -56,14 +56,14 @@ func (x *step) park() {
 		l.Text = ": PARK {k}, form two: applied"
 	case s.Row.Committed >= rk:
 		l.Text = ": PARK {k}: refused, committed >= {k}"
+	case s.Row.Pending > rk: // whoever has the lease: nothing waits for this version, and its dead letter is stored
+		l.Text = ": PARK {k}: refused, a newer version is pending"
 	case s.Row.Lease && x.Rules.ParkIgnoresLease:
 		l.Text, l.Then = ": PARK {k}: refused by a live lease", goes+" all the same"
 	case s.Row.Lease:
 		l.Text, l.Then = ": PARK {k}: refused by a live lease", stays
 		x.free(t, l)
 		return
-	case s.Row.Pending > rk:
-		l.Text = ": PARK {k}: refused, a newer version is pending"
 	default:
 		l.Text, l.Then = ": PARK {k}: refused", stays
 		x.free(t, l)

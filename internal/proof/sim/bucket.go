@@ -2,11 +2,13 @@ package sim
 
 import (
 	"context"
+	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/schedule"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // These are the bucket, and the tables beside it: the stores in memory. They count what is paid for
@@ -31,6 +33,7 @@ var background = context.Background()
 
 func (f flights) Put(ctx context.Context, m *flight.Manifest) error {
 	f.w.counts.Puts++
+	f.w.watch(nil, Step{What: Held, Flight: m.Flight, Manifest: m})
 	return f.Flights.Put(ctx, m)
 }
 
@@ -48,8 +51,17 @@ func (s letters) Park(ctx context.Context, l deadletter.Letter) (deadletter.Park
 	parking, err := s.DeadLetters.Park(ctx, l)
 	if err == nil {
 		s.w.oracle.parked(l.Facts)
+		s.w.watch(nil, Step{What: Parked, Keys: []shard.OrderKey{l.Key}})
 	}
 	return parking, err
+}
+
+func (s letters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
+	err := s.DeadLetters.MarkRedriven(ctx, id, at, auto)
+	if l, there, _ := s.Get(ctx, id); err == nil && there {
+		s.w.watch(nil, Step{What: Redriven, Keys: []shard.OrderKey{l.Key}})
+	}
+	return err
 }
 
 func (s letters) Drop(ctx context.Context, id string) error {
@@ -59,6 +71,7 @@ func (s letters) Drop(ctx context.Context, id string) error {
 	}
 	err = s.DeadLetters.Drop(ctx, id)
 	s.w.oracle.dropped(l.Facts)
+	s.w.watch(nil, Step{What: Dropped, Keys: []shard.OrderKey{l.Key}})
 	return err
 }
 

@@ -137,6 +137,7 @@ func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	w.counts.Requests++
 	end, _ := ctx.Deadline()
 	under := w.oracle.sent(v, ops)
+	w.watchOps(v, Sent, ops)
 	late := c.e.settle
 	if late == 0 {
 		late = lateness
@@ -160,10 +161,12 @@ func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 			if answers[i] = c.e.answer(ops[i], under[i]); answers[i].Kind == sink.Applied {
 				w.history.done(ctx, i)
 			}
+			w.watch(v, Step{What: Answered, Op: ops[i], Outcome: answers[i]})
 			through = c.e.through
 		}
 		if to == len(ops) {
 			w.oracle.landed(under)
+			w.watchOps(v, Landed, ops)
 		}
 	}
 	took := time.Duration(0)

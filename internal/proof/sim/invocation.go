@@ -98,6 +98,7 @@ func (w *World) lateKill() time.Duration {
 func (w *World) finish(v *invocation) {
 	v.over, v.hungUp = true, w.now
 	delete(w.live, v.ID)
+	w.watch(v, Step{What: Ended})
 	w.counts.ran(v.Name, w.now-v.began)
 	if v.Killed() {
 		w.counts.Killed++

@@ -144,6 +144,7 @@ func (m *mapping) invoke(p *poller) {
 	p.busy = true
 	var failed []string
 	m.w.invoke(m.name, m.timeout, func(ctx context.Context, v *invocation) {
+		m.w.watchBatch(v, m.q, batch)
 		failed = m.handle(ctx, v, batch)
 	}, func(err error) {
 		p.busy = false
@@ -167,6 +168,7 @@ func (m *mapping) settle(batch []queue.Message, failed []string) {
 		return
 	}
 	for _, receipt := range done {
+		m.w.watch(nil, Step{What: Acknowledges, Receipt: m.q.named(receipt)})
 		_ = m.q.remove(receipt)
 	}
 	for calls := len(done); calls > 0; calls -= queue.MaxEntries {

@@ -66,6 +66,7 @@ func (q *sqsQueue) taken(m *message) {
 	if q.w.dice.chance(q.w.rates.EarlyAgain) {
 		q.Reappear(m, q.w.now+q.w.dice.upTo(q.Visibility))
 	}
+	q.w.watchMessage(q, m, Step{What: Received, Receipt: q.named(m.Receipt)})
 	q.arm()
 }
 
@@ -74,6 +75,7 @@ func (q *sqsQueue) leave(m *message, why emulation.Departure) {
 	if why == emulation.Moved {
 		q.w.worst.Moved++
 	}
+	q.w.watchMessage(q, m, Step{What: Left, Why: why})
 	q.w.oracle.left(q, m, why)
 	delete(q.carried, m)
 }
@@ -114,6 +116,7 @@ func (q *sqsQueue) enter(msg queue.Message, delay time.Duration) {
 	m := q.Enter(q.w.now, msg, delay)
 	q.carried[m] = q.w.oracle.carries(q, msg)
 	q.w.oracle.arrived(q, m)
+	q.w.watchMessage(q, m, Step{What: Arrived})
 	if delay > 0 {
 		q.w.oracle.lastDue = max(q.w.oracle.lastDue, q.w.now+delay)
 		q.arm()
@@ -167,7 +170,10 @@ func (q *sqsQueue) Hold(_ context.Context, receipts []string, d time.Duration) [
 }
 
 func (q *sqsQueue) Delete(_ context.Context, receipts []string) []error {
-	return entries(q, 0, receipts, q.remove)
+	return entries(q, 0, receipts, func(r string) error {
+		q.w.watch(nil, Step{What: Deletes, Receipt: q.named(r)})
+		return q.remove(r)
+	})
 }
 
 func entries[T any](q *sqsQueue, bytes int, in []T, do func(T) error) []error {

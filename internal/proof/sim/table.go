@@ -61,8 +61,9 @@ func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
 	}
 	old, err := t.rows.Write(background, w)
 	if err != nil {
-		if _, refused := shard.AsRefused(err); refused {
+		if refused, is := shard.AsRefused(err); is {
 			t.w.counts.Refused++
+			t.w.watch(v, Step{What: Refused, Write: w, Old: refused.Row, New: refused.Row})
 			t.w.trace.write(v, w, false)
 		}
 		return old, err
@@ -74,7 +75,9 @@ func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
 	}
 	t.past[w.Doc] = past
 	if w.Doc.IsDocument() {
-		t.w.oracle.wrote(v, w, old, t.row(w.Doc))
+		row := t.row(w.Doc)
+		t.w.watch(v, Step{What: Wrote, Write: w, Old: old, New: row})
+		t.w.oracle.wrote(v, w, old, row)
 	}
 	return old, nil
 }
@@ -116,6 +119,7 @@ func (t *table) expire() {
 		over := time.Duration(epoch.Add(t.w.now).Unix()-r.ExpiresAt) * time.Second
 		if r.ExpiresAt != 0 && over >= 0 && (over >= ttlLate || t.w.dice.chance(float64(ttlEvery)/float64(ttlLate))) {
 			_, _ = t.rows.Write(background, shard.Write{Doc: r.Doc, Drop: true}) // nothing refuses it
+			t.w.watch(nil, Step{What: Wrote, Write: shard.Write{Doc: r.Doc, Drop: true}, Old: r, New: shard.Row{Doc: r.Doc}})
 			t.w.trace.mark("ttl "+string(r.Doc), "", 0)
 		}
 	}
@@ -133,7 +137,11 @@ var (
 )
 
 func (c tableClient) Read(_ context.Context, docs []shard.DocID, how shard.Consistency) ([]shard.Row, error) {
-	return c.read(docs, how), nil
+	rows := c.read(docs, how)
+	if how == shard.Consistent {
+		c.w.watch(c.v, Step{What: Read, Rows: rows})
+	}
+	return rows, nil
 }
 
 func (c tableClient) Write(ctx context.Context, w shard.Write) (shard.Row, error) {

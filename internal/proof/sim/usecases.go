@@ -86,6 +86,7 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 		}
 		hooked(w.options.Hooks.Index, &h)
 		v.open = s.Outage
+		w.watch(v, Step{What: Turned, Flight: s.Flight})
 		return h.Turn(ctx, s)
 	}
 }

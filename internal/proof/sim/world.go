@@ -37,6 +37,7 @@ type Options struct {
 	Journal     journal.Journal // hears every note of the use cases; nil for nobody
 	Story       io.Writer       // is told what happens, step by step; nil for nobody
 	History     bool            // keep what callers asked and heard, see [World.History]
+	Watch       func(Step)      // hears what happens to rows, messages and the sink; nil for nobody
 	Hooks       Hooks
 	Disaster    *Disaster // nil for none
 	Absurd      *Absurd   // nil for none

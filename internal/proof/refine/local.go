@@ -1,0 +1,153 @@
+package refine
+
+import (
+	"slices"
+
+	"github.com/lullhq/lull/internal/proof/model"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// local is the part of the world that a step concerns, as a state of the model.
+type local struct {
+	*Checker
+	model.Model
+	s      model.State
+	times  []shard.Micros
+	tokens []shard.Token
+}
+
+// plenty is a budget that no single step uses up.
+const plenty = 3
+
+// local makes a state of what is. More times than those of row and sink may be named.
+func (c *Checker) local(times ...shard.Micros) *local {
+	l := &local{Checker: c}
+	l.Bounds = model.Bounds{
+		Execs: 2, Receivers: 1, Batch: 1, Sink: c.sink, Deletes: c.deletes, Clocks: true, MaxRefusals: c.maxRefusals,
+		Fickle: model.Keys(1, 2, 3),
+	}
+	for _, kind := range []int{
+		model.Crashes, model.Duplicates, model.Throttles, model.Refusals, model.Moves, model.Deadlines, model.Redrives,
+		model.Prunes,
+	} {
+		l.s.Left[kind] = plenty
+	}
+	l.Bounds.Budget = l.s.Left
+	// Only times that the state has, and what is added to them: the model takes the next one after
+	// the latest.
+	l.times = append(times, c.lastWrite)
+	switch cl := c.claims[c.row.Owner]; {
+	case c.row.Owner == "":
+		l.times = append(l.times, c.row.LeaseUntil)
+	case cl != nil && !cl.ahead:
+		l.times = append(l.times, cl.at)
+	}
+	if c.sink != model.Plain {
+		l.times = append(l.times, c.fence)
+	}
+	l.times = slices.DeleteFunc(l.times, func(m shard.Micros) bool { return m == 0 })
+	slices.Sort(l.times)
+	l.times = slices.Compact(l.times)
+	l.s.Row = l.abstract(c.row)
+	l.s.Sink.Content = c.content
+	if c.sink != model.Plain {
+		l.s.Sink.Fence = l.clock(c.fence)
+	}
+	for k, d := range c.letters {
+		l.s.DeadLetters[k] = d
+	}
+	return l
+}
+
+// clock is the rank of a time among those of this step.
+func (l *local) clock(m shard.Micros) model.Clock {
+	if m == 0 {
+		return 0
+	}
+	i, _ := slices.BinarySearch(l.times, m)
+	return model.Clock(i + 1)
+}
+
+// token is a name of this step.
+func (l *local) token(t shard.Token) model.Token {
+	if t == "" {
+		return 0
+	}
+	if !slices.Contains(l.tokens, t) {
+		l.tokens = append(l.tokens, t)
+	}
+	return model.Token(slices.Index(l.tokens, t) + 1)
+}
+
+// abstract is a row as the model knows it.
+func (l *local) abstract(r shard.Row) model.Row {
+	out := model.Row{
+		Exists: r.Exists(), Pending: l.key(r.Pending), Committed: l.key(r.Committed), Claimed: l.key(r.Claimed),
+		ClaimedWas: l.key(r.ClaimedWas), Dead: l.key(r.Dead), Owner: l.token(r.Owner),
+		Lease: r.Owner != "" && !l.leaseOver, LeaseUntil: l.clock(r.LeaseUntil), LastWrite: l.clock(l.lastWrite),
+		Refusals: uint8(r.Refusals), Expires: r.ExpiresAt != 0,
+	}
+	if cl := l.claims[r.Owner]; cl != nil {
+		if out.LeaseUntil = l.clock(cl.at); cl.ahead {
+			out.LeaseUntil = 0
+		}
+	}
+	return out
+}
+
+// put adds a message to the state, and names its place there.
+func (l *local) put(m *message, at model.Place) int {
+	if m == nil {
+		m = &message{}
+	}
+	l.Bounds.Messages = append(l.Bounds.Messages, model.Message{Keys: m.keys, Spare: at == model.Gone})
+	n := len(l.Bounds.Messages) - 1
+	l.s.Messages[n] = at
+	return n
+}
+
+// carry adds other messages of the queues, by what they carry: a version that one of them has is
+// not lost.
+func (l *local) carry(not *message) {
+	var keys model.KeySet
+	for _, m := range l.messages {
+		if m != not && !m.dead && !m.gone {
+			keys |= m.keys
+		}
+	}
+	for k := range keys.Up() {
+		l.put(&message{keys: model.Keys(k)}, model.HeldPlace)
+	}
+}
+
+// exec is a claim as an execution.
+func (l *local) exec(cl *claim) model.Exec {
+	e := model.Exec{
+		Phase: cl.phase, Key: cl.key, Token: l.token(cl.token), Fence: l.clock(cl.at), Refusals: cl.refusals,
+	}
+	if cl.message != nil {
+		e.Messages = 1 << l.put(cl.message, model.HeldPlace)
+	}
+	return e
+}
+
+// step looks for an edge that leads where the world went, and takes it. Of several it prefers one
+// that breaks nothing.
+func (l *local) step(leads func(t *model.State) bool) bool {
+	var broken model.Broken
+	found := false
+	for _, e := range l.Next(l.s, nil) {
+		if !leads(&e.To) {
+			continue
+		}
+		if e.Broken&model.All == 0 {
+			l.s = e.To
+			return true
+		}
+		broken, found = e.Broken, true
+	}
+	if found {
+		l.part("an edge of the model", "%s", broken&model.All)
+	}
+	return false
+}

@@ -1,0 +1,220 @@
+package refine
+
+import (
+	"fmt"
+
+	"github.com/lullhq/lull/internal/local/emulation"
+	"github.com/lullhq/lull/internal/proof/model"
+	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+func (c *Checker) message(s sim.Step) {
+	switch s.What {
+	case sim.Arrived:
+		c.arrives(s)
+	case sim.Received:
+		c.receipts[s.Receipt] = c.messages[s.Message]
+		c.count(receives)
+	case sim.Acknowledges, sim.Deletes:
+		c.deleter, c.index = c.holders[s.Receipt], s.What == sim.Deletes
+	case sim.Left:
+		c.leaves(s)
+		c.deleter = nil
+	case sim.Parked:
+		for _, k := range s.Keys {
+			c.stored |= model.Keys(c.key(k))
+			c.letters[c.key(k)] = model.Parked
+		}
+		c.count(parks)
+	case sim.Redriven:
+		for _, k := range s.Keys {
+			c.letters[c.key(k)] = model.Redriven
+		}
+		c.count(redriven)
+	case sim.Dropped:
+		for _, k := range s.Keys {
+			if c.row.Committed < k {
+				c.part(drops, "version %d is not committed, and its dead letter goes", c.key(k))
+			}
+			c.letters[c.key(k)] = model.NoDeadLetter
+			c.stored &^= model.Keys(c.key(k))
+		}
+		c.count(drops)
+	default:
+		c.part(Step(s.What), "nothing is said of such a step")
+	}
+}
+
+func (c *Checker) arrives(s sim.Step) {
+	m := &message{dead: s.Dead, moved: s.Message.MovedFrom != ""}
+	for _, k := range s.Keys {
+		m.keys |= model.Keys(c.key(k))
+	}
+	c.messages[s.Message] = m
+	switch {
+	case m.dead && m.moved:
+		c.count(moves)
+	case m.dead:
+		for k := range m.keys.Up() {
+			c.letters[k] = model.Parked
+		}
+		c.count(letterSent)
+	default:
+		c.count(arrives)
+	}
+}
+
+// holds is a manifest: receive has judged each of its messages, and one with every event done has
+// no place there.
+func (c *Checker) holds(s sim.Step) {
+	h := &holder{}
+	for _, r := range s.Manifest.Records {
+		receipt := fmt.Sprintf("%s-%s %s", s.Manifest.Sink, s.Manifest.Lane, r.Message.Receipt)
+		m := c.receipts[receipt]
+		by := c.holders[receipt]
+		if m == nil || by == nil {
+			continue
+		}
+		h.messages = append(h.messages, m)
+		var held model.KeySet
+		for _, e := range r.Events {
+			held |= model.Keys(c.key(e.Key))
+		}
+		done := by.known | c.dead()
+		switch leaves := m.keys &^ held; {
+		case held&^by.known == 0:
+			c.part(flies, "holds a message although every event of it is done")
+		case leaves&^done != 0:
+			c.part(flies, "leaves out versions %b of a message, which are not done", leaves&^done)
+		default:
+			h.known |= leaves
+		}
+		c.holders[receipt] = h
+	}
+	c.flights[s.Flight] = h
+	c.count(flies)
+}
+
+// leaves is a message that is gone from its queue.
+func (c *Checker) leaves(s sim.Step) {
+	m := c.messages[s.Message]
+	if m == nil || m.gone {
+		return
+	}
+	m.gone = true
+	switch {
+	case s.Why == emulation.Expired:
+		c.count(expires)
+	case s.Why == emulation.Moved:
+		l := c.local()
+		n := l.put(m, model.Queued)
+		if !l.step(func(t *model.State) bool { return t.Messages[n] == model.DeadQueue }) {
+			c.part(moves, "the model moves no such message")
+		}
+	case m.dead:
+		c.buried(m)
+	case c.index:
+		c.deleted(m)
+	default:
+		c.acknowledged(m)
+	}
+}
+
+// deleted is DeleteMessage by index: what the row shows, or what its flight has seen.
+func (c *Checker) deleted(m *message) {
+	l := c.local()
+	e := model.Exec{Messages: 1 << l.put(m, model.HeldPlace)}
+	if c.deleter != nil {
+		e.Done = c.deleter.known
+	}
+	l.carry(m)
+	l.s.Execs[0] = e
+	before := len(c.found)
+	switch ok := l.step(func(t *model.State) bool { return t.Messages[0] == model.Gone }); {
+	case ok:
+		c.count(deletes)
+	case len(c.found) == before:
+		c.part(deletes, "versions %b: not all are done, as far as the flight knows (%b)", m.keys, e.Done)
+	}
+}
+
+// acknowledged is what the mapping deletes because receive did not keep it: each event is done by
+// the row, as the invocation has seen it, or its dead letter is stored.
+func (c *Checker) acknowledged(m *message) {
+	var known model.KeySet
+	if c.deleter != nil {
+		known = c.deleter.known
+	}
+	known |= c.dead()
+	l := c.local()
+	n := model.Set(1 << l.put(m, model.HeldPlace))
+	l.carry(m)
+	if l.s.Receivers[0] = (model.Receiver{Ack: n}); m.keys&^known != 0 {
+		l.s.Receivers[0] = model.Receiver{Hold: n}
+	}
+	before := len(c.found)
+	switch ok := l.step(func(t *model.State) bool { return t.Messages[0] == model.Gone }); {
+	case ok:
+		c.count(acknowledges)
+	case len(c.found) == before:
+		c.part(acknowledges, "versions %b: not all are done, as far as receive knows (%b)", m.keys, known)
+	}
+}
+
+// buried is a message that leaves the dead-letter queue: its dead letter is parked, superseded, or
+// given back.
+func (c *Checker) buried(m *message) {
+	var safe model.KeySet
+	if c.deleter != nil {
+		safe = c.deleter.known
+	}
+	safe |= c.stored
+	for other := range c.messagesLeft() {
+		safe |= other.keys
+	}
+	for k := range m.keys.Up() {
+		if c.key(c.row.Committed) >= k {
+			safe |= model.Keys(k)
+		}
+	}
+	if m.keys&^safe != 0 {
+		c.part(buries, "versions %b leave the dead-letter queue, and are nowhere else", m.keys&^safe)
+	}
+	c.count(buries)
+}
+
+// dead are the versions whose dead letter is stored.
+func (c *Checker) dead() (dead model.KeySet) {
+	for k, d := range c.letters {
+		if d == model.Parked {
+			dead |= model.Keys(model.Key(k))
+		}
+	}
+	return dead
+}
+
+// messagesLeft are the messages of the ingest queues.
+func (c *Checker) messagesLeft() map[*message]bool {
+	out := map[*message]bool{}
+	for _, m := range c.messages {
+		if !m.dead && !m.gone {
+			out[m] = true
+		}
+	}
+	return out
+}
+
+// done are the versions that the image of a row calls done, as the model's receive judges them.
+func (c *Checker) done(image shard.Row) (done model.KeySet) {
+	for i := range c.keys {
+		k := model.Key(i + 1)
+		l := c.local()
+		l.s.Row = l.abstract(image)
+		l.put(&message{keys: model.Keys(k)}, model.Queued)
+		if l.step(func(t *model.State) bool { return t.Receivers[0].Ack.Has(0) }) {
+			done |= model.Keys(k)
+		}
+	}
+	return done
+}

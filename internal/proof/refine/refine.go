@@ -1,0 +1,228 @@
+package refine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/emulation"
+	"github.com/lullhq/lull/internal/proof/model"
+	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
+)
+
+// Parting is where code and model part: a real step that the model does not have.
+type Parting struct {
+	At   time.Duration // since the simulation began
+	Step Step
+	Why  string
+}
+
+func (p Parting) String() string { return fmt.Sprintf("%s at %s: %s", p.Step, p.At, p.Why) }
+
+// Settings of a Checker.
+type Settings struct {
+	Versions    bool // of the sink
+	MaxRefusals int
+	Upstream    sim.Upstream // one document, at most [sim.MostVersions] versions
+	Sources     *source.Set
+}
+
+// Checker follows the one document of a world. Its [Checker.See] is for sim.Options.Watch. It must
+// be used by one goroutine at a time.
+type Checker struct {
+	Counts map[Step]int // of the steps that were edges of the model
+
+	doc         shard.DocID
+	keys        []shard.OrderKey // in their order: the model's version 1 is the first
+	deletes     model.KeySet
+	sink        model.SinkKind
+	maxRefusals uint8
+	now         time.Duration
+	found       []Parting
+
+	row       shard.Row
+	lastWrite shard.Micros // the time of the last committed claim
+	leaseOver bool
+	claims    map[shard.Token]*claim
+	content   model.Key // of the sink
+	fence     shard.Micros
+	deletedAt time.Duration
+	letters   [model.MaxKey + 1]model.DeadLetter
+	stored    model.KeySet // of the dead letters that are parked
+
+	messages map[*emulation.Message]*message
+	receipts map[string]*message
+	batches  map[int64]*holder // receive and dlq, by invocation
+	flights  map[flight.ID]*holder
+	turns    map[int64]*holder // the flights of index's invocations
+	holders  map[string]*holder
+	live     map[int64]bool
+	deleter  *holder // of what leaves its queue next; nil for nobody
+	index    bool    // ... which is a flight
+}
+
+// message is one message of a queue.
+type message struct {
+	keys model.KeySet
+	dead bool
+	moved,
+	gone bool
+}
+
+// holder is an invocation of receive or dlq with its batch, or a flight.
+type holder struct {
+	messages []*message
+	known    model.KeySet // versions that it has seen done
+}
+
+// claim is one lease that was granted.
+type claim struct {
+	by       int64
+	token    shard.Token
+	key      model.Key
+	at       shard.Micros
+	ahead    bool
+	phase    model.Phase // Sent, Applied, or Waiting where it is over
+	sent     int         // requests
+	open     int         // ... of which something may still be applied
+	copies   int         // of another document's or version's, in the same way
+	outcome  string      // of the last item that was answered
+	refusals uint8       // as the row showed them
+	message  *message
+}
+
+// most is how many partings are kept. The first is the one that matters.
+const most = 3
+
+// New returns a Checker of a world with this upstream.
+func New(s Settings) (*Checker, error) {
+	c := &Checker{
+		Counts: map[Step]int{}, maxRefusals: uint8(s.MaxRefusals), sink: model.Forgetful,
+		claims: map[shard.Token]*claim{}, messages: map[*emulation.Message]*message{}, receipts: map[string]*message{},
+		batches: map[int64]*holder{}, flights: map[flight.ID]*holder{}, turns: map[int64]*holder{},
+		holders: map[string]*holder{}, live: map[int64]bool{},
+	}
+	if !s.Versions {
+		c.sink = model.Plain
+	}
+	ops := map[shard.OrderKey]shard.Operation{}
+	for _, a := range s.Upstream.Arrivals {
+		for _, r := range s.Sources.Decode(queue.Message{Body: a.Message.Body, Attributes: a.Message.Attributes}) {
+			e := r.Event
+			if r.Invalid != nil || r.Skip != "" || c.doc != "" && e.Doc != c.doc || !e.NotBefore.IsZero() {
+				return nil, fmt.Errorf("event %s %s: want versions of one document, without notBefore", e.Doc, e.Version)
+			}
+			c.doc, ops[e.Key] = e.Doc, e.Op
+		}
+	}
+	for k := range ops {
+		c.keys = append(c.keys, k)
+	}
+	slices.Sort(c.keys)
+	if len(c.keys) > int(model.MaxKey) {
+		return nil, fmt.Errorf("%d versions: the model has %d", len(c.keys), model.MaxKey)
+	}
+	for i, k := range c.keys {
+		if ops[k] == shard.Delete {
+			c.deletes |= model.Keys(model.Key(i + 1))
+		}
+	}
+	c.row.Doc = c.doc
+	return c, nil
+}
+
+// Partings are what was found, the first one first.
+func (c *Checker) Partings() []Parting { return c.found }
+
+func (c *Checker) part(s Step, format string, args ...any) {
+	if len(c.found) < most {
+		c.found = append(c.found, Parting{c.now, s, fmt.Sprintf(format, args...)})
+	}
+}
+
+// key is the model's name of an order key.
+func (c *Checker) key(k shard.OrderKey) model.Key {
+	switch k {
+	case "":
+		return model.None
+	case shard.Lowest:
+		return model.Lowest
+	}
+	i, known := slices.BinarySearch(c.keys, k)
+	if !known {
+		c.part("a row", "nobody sent %s", k)
+	}
+	return model.Key(i + 1)
+}
+
+// See takes in one step of the world.
+func (c *Checker) See(s sim.Step) {
+	c.now = s.At
+	switch s.What {
+	case sim.Wrote, sim.Refused:
+		if s.Write.Doc == c.doc {
+			c.wrote(s)
+		}
+	case sim.Read:
+		for _, r := range s.Rows {
+			if r.Doc == c.doc {
+				c.observe(s.By, r)
+			}
+		}
+	case sim.Sent, sim.Answered, sim.Landed:
+		c.request(s)
+	case sim.Batched:
+		c.begins(s.By, s.Receipts)
+	case sim.Turned:
+		c.live[s.By] = true
+		c.turns[s.By] = c.flights[s.Flight]
+	case sim.Ended:
+		c.ends(s.By)
+	case sim.Held:
+		c.holds(s)
+	default:
+		c.message(s)
+	}
+}
+
+func (c *Checker) begins(by int64, receipts []string) {
+	h := &holder{}
+	c.live[by], c.batches[by] = true, h
+	for _, r := range receipts {
+		h.messages = append(h.messages, c.receipts[r])
+		c.holders[r] = h
+	}
+}
+
+// ends is the end of an invocation, by itself or by a kill. Its claims stay what they are.
+func (c *Checker) ends(by int64) {
+	for _, cl := range c.claims {
+		if cl.by == by && cl.phase != model.Waiting {
+			c.count(gaveUp)
+		}
+	}
+	delete(c.live, by)
+}
+
+// of is who an invocation acts for: itself with its batch, or its flight.
+func (c *Checker) of(by int64) *holder {
+	if h := c.batches[by]; h != nil {
+		return h
+	}
+	if h := c.turns[by]; h != nil {
+		return h
+	}
+	return &holder{}
+}
+
+// observe notes what the image of a row tells who reads it.
+func (c *Checker) observe(by int64, image shard.Row) {
+	h := c.of(by)
+	h.known |= c.done(image)
+}
+
+func (c *Checker) count(s Step) { c.Counts[s]++ }

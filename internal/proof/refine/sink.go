@@ -1,0 +1,126 @@
+package refine
+
+import (
+	"time"
+
+	"github.com/lullhq/lull/internal/proof/model"
+	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+const refusedItem = "refused"
+
+// under is the claim that an item is written under, and whether the item is its version: not where
+// it is a copy of what was committed.
+func (c *Checker) under(s sim.Step) (cl *claim, own bool) {
+	for _, other := range c.claims {
+		if other.by != s.By {
+			continue
+		}
+		if other.key == c.key(s.Op.Key) && shard.Fence(other.at) == s.Op.Fence {
+			return other, true
+		}
+		if cl == nil || other.at > cl.at {
+			cl = other
+		}
+	}
+	return cl, false
+}
+
+// request is what becomes of an item of a request to the sink.
+func (c *Checker) request(s sim.Step) {
+	if s.Op.Doc != c.doc {
+		return
+	}
+	cl, own := c.under(s)
+	if cl == nil {
+		c.part(applies, "%s writes version %d without a claim", s.Name, c.key(s.Op.Key))
+		return
+	}
+	n := &cl.copies
+	if own {
+		n = &cl.open
+	}
+	switch s.What {
+	case sim.Sent:
+		*n++
+		if own {
+			cl.sent++
+		}
+	case sim.Landed:
+		*n--
+	default:
+		c.answered(s, cl, own)
+	}
+}
+
+// forgets is how long a sink remembers the version of a delete.
+const forgets = time.Minute
+
+// answered is the sink's decision on an item.
+func (c *Checker) answered(s sim.Step, cl *claim, own bool) {
+	k, fence := c.key(s.Op.Key), shard.Micros(s.Op.Fence)
+	c.forget(fence)
+	l := c.local(cl.at, fence)
+	what := applies
+	if !own {
+		what = copied
+		l.s.Requests[0] = model.Request{Key: k, Token: l.token(cl.token), Fence: l.clock(fence)}
+	} else {
+		l.s.Execs[0] = l.exec(cl)
+	}
+	switch s.Outcome.Kind {
+	case sink.Applied:
+		if own && cl.phase != model.Sent {
+			c.part(what, "version %d is applied although its claim is over", k)
+			return
+		}
+		want := model.Sink{Content: k}
+		if c.sink != model.Plain {
+			want.Fence = l.clock(fence)
+		}
+		before := len(c.found)
+		ok := l.step(func(t *model.State) bool {
+			return t.Sink == want && (own && t.Execs[0].Phase == model.Applied || !own && t.Requests[0] == model.Request{})
+		})
+		if !ok && len(c.found) == before {
+			c.part(what, "the model's sink does not take version %d over %d", k, c.content)
+		}
+		if own {
+			cl.phase = model.Applied
+		}
+		c.content, c.fence, c.deletedAt = k, fence, 0
+		if c.deletes.Has(k) {
+			c.deletedAt = c.now
+		}
+		c.count(what)
+	case sink.Newer:
+		if !own { // it is older than what is there: nothing changes
+			c.count(copied)
+			return
+		}
+		if l.step(func(t *model.State) bool { return t.Sink == l.s.Sink && t.Execs[0].Phase == model.Waiting }) {
+			c.count(newer)
+		}
+	case sink.Refused:
+		cl.outcome = refusedItem
+		c.count(refusesItem)
+	default:
+		cl.outcome = ""
+		c.count(refusesItem)
+	}
+}
+
+// forget is the sink that no longer remembers the version of a delete, where that lets an older
+// request pass.
+func (c *Checker) forget(fence shard.Micros) {
+	if c.sink != model.Forgetful || !c.deletes.Has(c.content) || c.fence == 0 || c.now-c.deletedAt < forgets ||
+		fence >= c.fence {
+		return
+	}
+	if l := c.local(fence); l.step(func(t *model.State) bool { return t.Sink.Fence == 0 && t.Row == l.s.Row }) {
+		c.fence = 0
+		c.count(forgetsDelete)
+	}
+}

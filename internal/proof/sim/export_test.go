@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
+)
+
+// What the tests outside of this package need: those that hold the worlds against the model.
+
+// Mutant is one of the mutants.
+type Mutant struct {
+	Name, Change string
+	Make         func(w **World) Hooks
+}
+
+// Mutants are all of them, and then those that the rules of this package do not notice.
+func Mutants() (all []Mutant) {
+	for _, list := range [][]mutant{mutants, unnoticed} {
+		for _, m := range list {
+			all = append(all, Mutant{m.name, m.change, m.make})
+		}
+	}
+	return all
+}
+
+// unnoticed are changes behind which a second rule stands: no rule of this package is broken within
+// thousands of worlds.
+var unnoticed = []mutant{
+	{
+		"admit although newer is pending", "ADMIT does not ask for pending < k",
+		editing(only(shard.ADMIT), func(w *shard.Write) { without(w, shard.AttrPending) }),
+	},
+	{
+		"admit keeps the refusals", "ADMIT does not take refusals away",
+		editing(only(shard.ADMIT), func(w *shard.Write) { keeping(w, shard.AttrRefusals) }),
+	},
+	{
+		"claim again keeps nothing", "CLAIM again does not set claimed_was",
+		editing(only(shard.CLAIMAgain), func(w *shard.Write) { keeping(w, shard.AttrClaimedWas) }),
+	},
+	{
+		"release erases the time", "RELEASE removes lease_until",
+		editing(only(shard.RELEASE), func(w *shard.Write) {
+			keeping(w, shard.AttrLeaseUntil)
+			w.Update = append(w.Update, shard.Action{Verb: shard.Remove, Attr: shard.AttrLeaseUntil})
+		}),
+	},
+	{
+		"park under a lease", "PARK does not ask for lease_until < now",
+		everywhere(func(s shard.Store) shard.Store {
+			return editedStore{s, []shard.Transition{shard.PARK, shard.PARKNotPending}, func(w *shard.Write) {
+				without(w, shard.AttrLeaseUntil)
+			}}
+		}),
+	},
+}
+
+// One makes the options of a world of one document, and what decodes its messages.
+func One(t testing.TB, seed uint64) (Options, *source.Set) {
+	t.Helper()
+	cfg := settings(t, seed%2 == 0, func(cfg *config.Config) {
+		vary(seed, cfg)
+		cfg.TableOutage = config.TableOutageClosed // the model's open flights are not followed
+	})
+	sources := sourcesOf(t, cfg)
+	return Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: WriteOne(seed, sources)}, sources
+}
+
+// Seeds is how many worlds a test runs.
+func Seeds(most int) uint64 { return seeds(most) }
+
+// Updating reports whether generated parts of the docs are to be written.
+func Updating() bool { return *update }
+
+// Section and Insert are for generated parts of the docs.
+var (
+	Section = section
+	Insert  = insert
+)
+
+// LongRun is for how long -for asks, and Seed is -seed.
+func LongRun() (long time.Duration, seed uint64) { return *longRun, *oneSeed }

@@ -1,0 +1,177 @@
+package sim_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/index"
+	"github.com/lullhq/lull/internal/proof/refine"
+	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/sink"
+)
+
+// follow runs the world of a seed, and holds each of its steps against the model. The sink's client
+// panics on a document in some of them, for as long as it takes until the document is given up.
+func follow(t *testing.T, seed uint64, hooks func(w **sim.World) sim.Hooks) (*refine.Checker, sim.Result) {
+	t.Helper()
+	o, sources := sim.One(t, seed)
+	c, err := refine.New(refine.Settings{
+		Versions: o.Config.Versions("search"), MaxRefusals: o.Config.Retry.MaxRefusals, Upstream: o.Upstream,
+		Sources: sources,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w *sim.World
+	switch o.Watch = c.See; {
+	case hooks != nil:
+		o.Hooks = hooks(&w)
+	case seed%16 == 9:
+		o.Upstream.Calm += 3 * time.Minute
+		left := 8
+		o.Hooks.Index = func(h *index.Handler) { h.Sink = &panicking{h.Sink, &left} }
+	}
+	if _, only := sim.LongRun(); only != 0 {
+		o.Story = os.Stdout
+	}
+	if w, err = sim.New(o); err != nil {
+		t.Fatal(err)
+	}
+	return c, w.Run()
+}
+
+// panicking is a client that panics after its first requests were answered.
+type panicking struct {
+	sink.Sink
+	left *int
+}
+
+func (p *panicking) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	out := p.Sink.Write(ctx, ops)
+	if *p.left--; *p.left > 0 {
+		panic("after the request")
+	}
+	return out
+}
+
+// Code and model cannot part. Whatever the code does to a document under faults is a step of the
+// model. Each kind of step of the table in docs/model.md occurs. -seed tells the story of one
+// world, -for goes on with more.
+func TestEveryStepOfADocumentIsAStepOfTheModel(t *testing.T) {
+	t.Parallel()
+	counts := map[refine.Step]int{}
+	first, last := uint64(1), sim.Seeds(12000)
+	long, only := sim.LongRun()
+	if only != 0 {
+		first, last = only, only
+	}
+	began := time.Now()
+	for seed := first; (seed <= last || time.Since(began) < long/4) && !t.Failed(); seed++ {
+		c, r := follow(t, seed, nil)
+		for _, p := range c.Partings() {
+			t.Errorf("seed %d: %s", seed, p)
+		}
+		for _, v := range r.Violations {
+			t.Errorf("seed %d: %s", seed, v)
+		}
+		for step, n := range c.Counts {
+			counts[step] += n
+		}
+	}
+	var table strings.Builder
+	table.WriteString("| what happens | in the model | how |\n|---|---|---|\n")
+	for _, l := range refine.Mapping() {
+		action := l.Action
+		if action == "" {
+			action = "-"
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", l.Step, action, l.Note)
+		if n := counts[l.Step]; n == 0 && last == 12000 && !l.Never {
+			t.Errorf("%s: never happens in %d worlds", l.Step, last)
+		}
+		t.Logf("%8d %s", counts[l.Step], l.Step)
+		delete(counts, l.Step)
+	}
+	for step := range counts {
+		t.Errorf("%s is not in the table of steps", step)
+	}
+	page(t, "steps", table.String())
+}
+
+// page compares a generated part of docs/model.md, or writes it.
+func page(t *testing.T, name, text string) {
+	t.Helper()
+	if _, was, _ := sim.Section(t, "model.md", name); was == text {
+		return
+	}
+	if sim.Updating() {
+		sim.Insert(t, "model.md", name, text)
+		return
+	}
+	t.Errorf("docs/model.md: %s is out of date (go test ./internal/proof/sim -args -update writes it)", name)
+}
+
+// within are the numbers of worlds within which a mutant is said to be found, with room.
+var within = []uint64{10, 30, 100, 300, 1000, 3000}
+
+// What a mutant does is not a step of the model: found sooner than by the damage, or where no
+// damage follows at all. Both columns are about the same worlds.
+func TestMutantsLeaveTheModel(t *testing.T) {
+	t.Parallel()
+	if sim.Seeds(10) < 10 {
+		t.Skip("thousands of worlds")
+	}
+	_, stated, _ := sim.Section(t, "model.md", "left")
+	var lines []string
+	for _, m := range sim.Mutants() {
+		left, broken := uint64(0), uint64(0)
+		most := uint64(1000)
+		if !sim.Updating() {
+			if most = states(stated, m); most == 0 {
+				continue
+			}
+		}
+		for seed := uint64(1); seed <= most && (left == 0 || sim.Updating() && broken == 0); seed++ {
+			c, r := follow(t, seed, m.Make)
+			if left == 0 && len(c.Partings()) > 0 {
+				left = seed
+			}
+			if broken == 0 && len(r.Violations) > 0 {
+				broken = seed
+			}
+		}
+		if left == 0 && !sim.Updating() {
+			t.Errorf("%s: every step of %d worlds is a step of the model", m.Name, most)
+		}
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |\n", m.Name, m.Change, bound(left), bound(broken)))
+	}
+	if sim.Updating() {
+		page(t, "left", "| mutant | what it changes | leaves the model | breaks a promise |\n|---|---|---|---|\n"+
+			strings.Join(lines, ""))
+	} else if len(lines) < 20 {
+		t.Errorf("only %d mutants leave the model", len(lines))
+	}
+}
+
+// bound says within how many worlds a mutant is found.
+func bound(seed uint64) string {
+	if seed == 0 {
+		return "no"
+	}
+	i := slices.IndexFunc(within, func(n uint64) bool { return 2*seed <= n })
+	return fmt.Sprint(within[i])
+}
+
+// states reads from the page within how many worlds a mutant leaves the model; 0 for never.
+func states(table string, m sim.Mutant) (n uint64) {
+	_, rest, ok := strings.Cut(table, fmt.Sprintf("\n| %s | %s | ", m.Name, m.Change))
+	if ok {
+		_, _ = fmt.Sscan(rest, &n) // "no" leaves it 0
+	}
+	return n
+}
