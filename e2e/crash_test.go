@@ -23,6 +23,7 @@ import (
 // it.
 func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	s := express(t)
+	s.PruneRule(t, false) // its samples are executions that die too
 	c := s.Collection("dead-flight")
 	before := s.Counts(t)
 	flights := s.FlightIDs(t)
@@ -52,6 +53,7 @@ func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 // `lull rescue` writes it.
 func TestRescueWritesWhatNoMessageBringsBack(t *testing.T) {
 	s := express(t)
+	s.PruneRule(t, false) // its samples are executions that die too
 	c := s.Collection("rescued")
 	before, known := s.Counts(t), s.FlightIDs(t)
 	restore := s.BreakAlias(t, names.Index)
