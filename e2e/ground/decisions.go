@@ -25,8 +25,7 @@ type decision struct {
 	AgeMS   int64        `json:"age_ms"`
 	Until   time.Time    `json:"until"`
 	Detail  string       `json:"detail"`
-	Wake    time.Time    `json:"wake"`    // turn: when the state machine was asked to wake the flight
-	Entered time.Time    `json:"entered"` // turn: when it did
+	Wake    time.Time    `json:"wake"` // turn: when the state machine was asked to wake the flight
 }
 
 // sent is when the message of a decision was sent.
@@ -60,8 +59,8 @@ func (s *Stack) Decided(t testing.TB, since time.Time, step journal.Step, detail
 	})
 }
 
-// OurShare is how long a claim may take after its wake was delivered: the start of a function on a
-// busy machine, the manifest and the row.
+// OurShare is how long a claim may take after its wake was delivered, which is when its turn began:
+// the manifest, the rows, and the claims of as many documents as are due.
 const OurShare = 2 * time.Second
 
 // burst is what the log tells of the burst of one document.
@@ -161,17 +160,17 @@ func judge(of map[shard.DocID]*burst, window, spread time.Duration) (report stri
 		}
 		kept++
 		writes += b.writes
-		if b.wake.Entered.IsZero() || b.due.IsZero() {
+		if b.wake.Wake.IsZero() || b.due.IsZero() {
 			fault("%s: the log does not tell when its flight was woken, or when its version was due", doc)
 			continue
 		}
-		delivered := b.wake.Entered
+		delivered := b.wake.At
 		if b.due.After(delivered) {
 			delivered = b.due // an emulator may wake early
 		}
 		age = append(age, b.claim.At.Sub(b.claim.sent()))
 		share = append(share, b.claim.At.Sub(delivered))
-		late = append(late, b.wake.Entered.Sub(b.wake.Wake))
+		late = append(late, b.wake.At.Sub(b.wake.Wake))
 		// A flight takes one turn after the other, for what is due within a window, and wakes in whole
 		// seconds.
 		ready := b.due

@@ -39,7 +39,7 @@ func (d told) lines(doc string) []string {
 		all = append(all, fmt.Sprintf(`{"timestamp":%q,"msg":"turn","requestId":"earlier","flight":%q}`, at(4), doc),
 			fmt.Sprintf(`{"timestamp":%q,"msg":"deleted","requestId":"earlier"}`, at(d.before)))
 	}
-	line(d.woken, "turn", fmt.Sprintf(`"flight":%q,"wake":%q,"entered":%q`, doc, at(d.asked), at(d.woken)))
+	line(d.woken, "turn", fmt.Sprintf(`"flight":%q,"wake":%q`, doc, at(d.asked)))
 	for _, claimed := range d.claims {
 		line(claimed, "claimed", fmt.Sprintf(`"doc":%q,"version":"v1","message":"m1","age_ms":%d`, doc,
 			int((claimed-d.sent[1])*1000)))
