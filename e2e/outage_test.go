@@ -84,27 +84,6 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 	t.Logf("away for %s: %v", away, got)
 }
 
-// OpenSearch is killed while documents change all the time, and comes back with what it has on its
-// disk. Nothing that was acknowledged is gone, nothing goes back, nothing is a dead letter.
-func TestKilledSinkLosesNothing(t *testing.T) {
-	s := express(t)
-	s.NeedServers(t)
-	c := s.Collection("killed-sink")
-	before := s.Counts(t)
-	l := s.Load(t, c)
-	l.Commits(t, 2)
-	s.Search.Kill(t)
-	ground.Until(t, "the circuit opens", func() (bool, string) {
-		got := s.Counts(t).Since(before)
-		return got["CircuitOpened"] > 0, fmt.Sprint(got)
-	})
-	s.Search.Start(t)
-	l.Commits(t, 2)
-	s.Holds(t, c, l.Stop(t))
-	s.Never(t, before, "DeadLettered", "Rejected", "SinkNewer")
-	t.Logf("%d versions: %v", l.Sent, s.Counts(t).Since(before))
-}
-
 // The table answers nothing for longer than receive waits. Messages wait in the queue, none is
 // acknowledged, and all of them are written when it answers again: also what it was asked meanwhile
 // and did late.

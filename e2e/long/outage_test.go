@@ -69,3 +69,24 @@ func TestOpenOutage(t *testing.T) {
 	s.Counted(t, before, "Reasserted", 1)
 	s.Never(t, before, "DeadLettered", "SinkNewer", "Rejected")
 }
+
+// OpenSearch is killed while documents change all the time, and comes back with what it has on its
+// disk. Nothing that was acknowledged is gone, nothing goes back, nothing is a dead letter.
+func TestKilledSinkLosesNothing(t *testing.T) {
+	s := stack
+	s.NeedServers(t)
+	c := s.Collection("killed-sink")
+	before := s.Counts(t)
+	l := s.Load(t, c)
+	l.Commits(t, 2)
+	s.Search.Kill(t)
+	ground.Until(t, "the circuit opens", func() (bool, string) {
+		got := s.Counts(t).Since(before)
+		return got["CircuitOpened"] > 0, fmt.Sprint(got)
+	})
+	s.Search.Start(t)
+	l.Commits(t, 2)
+	s.Holds(t, c, l.Stop(t))
+	s.Never(t, before, "DeadLettered", "Rejected", "SinkNewer")
+	t.Logf("%d versions: %v", l.Sent, s.Counts(t).Since(before))
+}
