@@ -33,8 +33,8 @@ func page(id string, version int, kind string) string {
 	return string(text)
 }
 
-// withDefaults is the stack with default settings. Its tests have a collection each, and do not wait
-// until superseded messages of the others come back.
+// withDefaults is the stack with default settings. Its tests have a collection each, and do not
+// wait until superseded messages of the others come back.
 func withDefaults(t *testing.T) *ground.Stack {
 	t.Helper()
 	s, err := defaultStack()
