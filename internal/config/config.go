@@ -43,6 +43,7 @@ type Config struct {
 	Lifecycle Lifecycle `json:"lifecycle"`
 	Flight    Flight    `json:"flight"`
 	Payload   Payload   `json:"payload"`
+	Tracing   Tracing   `json:"tracing"`
 
 	// DeadLetters says what becomes of a message that will not be tried again: "queue" keeps it,
 	// "none" logs, counts and deletes it. Writing "none" is the operator's acknowledgement that
@@ -222,6 +223,13 @@ type Payload struct {
 	Allow []BucketPrefix `json:"allow"`
 	// HTTPHosts are the host names that an http reference may point to. Default: none.
 	HTTPHosts []string `json:"httpHosts"`
+}
+
+// Tracing is what becomes of the trace contexts of messages.
+type Tracing struct {
+	// Endpoint is where an OpenTelemetry collector takes OTLP over HTTP, without /v1/traces, such as
+	// http://localhost:4318. Default: none, and nothing is traced.
+	Endpoint string `json:"endpoint"`
 }
 
 // BucketPrefix is a place in S3.

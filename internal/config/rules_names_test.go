@@ -144,6 +144,18 @@ var brokenNames = []broken{
 		setting: "payload.httpHosts[0]", fix: "public name",
 	},
 	{
+		rule: "tracing", name: "in the clear",
+		holds:   func(c *Config) { c.Tracing.Endpoint = "http://localhost:4318" },
+		breaks:  func(c *Config) { c.Tracing.Endpoint = "http://collector.example.org:4318" },
+		setting: "tracing.endpoint", fix: "https",
+	},
+	{
+		rule: "tracing", name: "a password",
+		holds:   func(c *Config) { c.Tracing.Endpoint = "https://collector.example.org/otlp" },
+		breaks:  func(c *Config) { c.Tracing.Endpoint = "https://a:b@collector.example.org" },
+		setting: "tracing.endpoint", fix: "end it after the path",
+	},
+	{
 		rule:    "bulk-reference",
 		holds:   func(c *Config) { setSink(c, func(s *Sink) { s.BulkBytes = 256 * setting.KB }) },
 		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.BulkBytes = 255 * setting.KB }) },

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
 	"strings"
 )
 
@@ -12,6 +13,7 @@ var payloadRules = []Rule{
 		"http-host", "A host is named, not numbered: loopback, link-local and private addresses are never fetched.",
 		checkHTTPHosts,
 	},
+	{"tracing", "Spans go to a collector beside the function, or encrypted.", checkTracing},
 	{"bulk-reference", "A payload that travels inside its message fits into a bulk request.", checkBulkReference},
 }
 
@@ -24,6 +26,23 @@ func checkHTTPHosts(c *Config, f *checker) {
 			f.fault(fmt.Sprintf("payload.httpHosts[%d]", i), host, "is an address, or this machine",
 				"write the host's public name")
 		}
+	}
+}
+
+// checkTracing refuses an address that would show ids to whoever listens, or secrets to logs.
+func checkTracing(c *Config, f *checker) {
+	at := c.Tracing.Endpoint
+	if at == "" {
+		return
+	}
+	u, err := url.Parse(at)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+		f.fault("tracing.endpoint", at, "is not an address with https, or http of this machine",
+			"write http://localhost:4318 for a collector in a Lambda layer, or its https address")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		f.fault("tracing.endpoint", nil, "has a user, query or fragment, which would reach logs",
+			"end it after the path, and let a collector beside the function hold the credentials")
 	}
 }
 

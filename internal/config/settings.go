@@ -321,6 +321,9 @@ var payloadSettings = []setting.Setting{
 }
 
 var lastSettings = []setting.Setting{
+	setting.Text("tracing.endpoint", nil, "",
+		"An OpenTelemetry collector that takes OTLP over HTTP, such as http://localhost:4318.").
+		Otherwise("nothing is traced"),
 	setting.Choice("deadLetters", "What becomes of dead letters: kept, or (none) logged, counted and deleted.", "queue",
 		"none"),
 	setting.Choice("tableOutage",

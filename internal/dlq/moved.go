@@ -304,6 +304,6 @@ func (j *job) note(e *event.Event, step journal.Step, detail string) {
 func (j *job) about(e *event.Event, step journal.Step, detail string) journal.Note {
 	return journal.Note{
 		Step: step, Doc: e.Doc, Key: e.Key, Op: e.Op, Lane: string(j.ln), Message: j.m.ID, Event: e.Index,
-		Sent: j.m.Sent, Detail: detail,
+		Sent: j.m.Sent, Trace: j.m.Attributes[queue.AttrTrace].String, Detail: detail,
 	}
 }

@@ -138,6 +138,7 @@ func (t *turn) about(d *document, e *held, step journal.Step, detail string) jou
 	if e != nil {
 		m := t.message(e)
 		n.Key, n.Op, n.Message, n.Event, n.Sent = e.Key, e.Op, m.ID, e.Index, m.Sent
+		n.Trace = m.Attributes[queue.AttrTrace].String
 	}
 	return n
 }

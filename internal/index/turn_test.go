@@ -13,6 +13,7 @@ import (
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
 	"github.com/lullhq/lull/sink"
@@ -34,6 +35,22 @@ func TestATurnWorksOnSoManyDocuments(t *testing.T) {
 		}
 		b.Noted(journal.Superseded, 25) // older versions ride along and do not count
 		b.inQueue(0)
+	})
+}
+
+// What receive and index decide about a message says which span of its sender's it comes from.
+func TestNotesCarryTheTraceContextOfTheirMessage(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		const context = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+		s := b.holdOn(flight.Live, queue.Outgoing{
+			Body: put("a", 1), Attributes: map[string]queue.Attribute{queue.AttrTrace: queue.Text(context)},
+		})
+		b.turn(s)
+		for _, step := range []journal.Step{journal.Held, journal.Claimed, journal.Committed} {
+			if notes := b.Notes.Of(step); len(notes) != 1 || notes[0].Trace != context {
+				b.Errorf("%s: got %+v, want one note with the trace context", step, notes)
+			}
+		}
 	})
 }
 

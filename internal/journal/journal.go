@@ -103,6 +103,7 @@ type Note struct {
 	Lane    string
 	Flight  string
 	Message string // SQS message id
+	Trace   string // the message's traceparent, as its sender wrote it
 	Event   int    // position in the message
 	Sent    time.Time
 	Until   time.Time // a wake, a due time, the end of a lease: see the step

@@ -56,6 +56,10 @@ type Outgoing struct {
 // make a message older, never newer.
 const AttrFirstSent = "lull-first-sent"
 
+// AttrTrace is the W3C trace context of a message: the traceparent of the span that sent it. Copies
+// keep it. Only tracing reads it.
+const AttrTrace = "traceparent"
+
 // AttrSource chooses the source that decodes a message, by its name in the configuration.
 const AttrSource = "lull-source"
 

@@ -210,7 +210,7 @@ func (b *batch) about(p *pending, step journal.Step, detail string) journal.Note
 	m := &b.msgs[p.msg]
 	return journal.Note{
 		Step: step, Doc: p.Doc, Key: p.Key, Op: p.Op, Message: m.ID, Event: p.Index, Sent: m.Sent,
-		Detail: detail,
+		Trace: m.Attributes[queue.AttrTrace].String, Detail: detail,
 	}
 }
 

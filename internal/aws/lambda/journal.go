@@ -10,6 +10,7 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/decisionlog"
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/aws/tracing"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
 )
@@ -17,7 +18,10 @@ import (
 // Journal is what a function says of itself: its metrics and its decision log read the same notes.
 type Journal struct {
 	*metrics.Counters
-	Log  *decisionlog.Log
+	Log *decisionlog.Log
+	// Traces is nil where nothing is traced.
+	Traces *tracing.Tracer
+
 	rows func() (reads, writes, refused int64) // nil where the function asks no table
 	seen [3]int64
 }
@@ -34,6 +38,7 @@ func NewJournal(out io.Writer, level slog.Level, base metrics.Base) *Journal {
 func (j *Journal) Note(n journal.Note) {
 	j.Counters.Note(n)
 	j.Log.Note(n)
+	j.Traces.Note(n)
 }
 
 // finish is the end of every invocation: the metrics leave, what the table was asked since the last
@@ -45,6 +50,9 @@ func (j *Journal) finish(ctx context.Context) {
 			j.Count([]string{metrics.RowReads, metrics.RowWrites, metrics.RowRefusals}[i], int(total-j.seen[i]))
 			j.seen[i] = total
 		}
+	}
+	if err := j.Traces.Flush(ctx, time.Now()); err != nil {
+		j.Log.Warn("spans are lost", "error", err.Error())
 	}
 	j.Log.Flush()
 	j.Flush(time.Now(), request(ctx))

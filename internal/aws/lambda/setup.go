@@ -20,6 +20,7 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/decisionlog"
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/aws/tracing"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/shard"
@@ -121,6 +122,7 @@ func New(function string, getenv func(string) string, folders []string, out io.W
 	if err == nil {
 		err = s.checkSink()
 	}
+	s.Journal.Traces = tracing.New(cfg.Tracing.Endpoint, "lull "+cfg.Stack+" "+s.Sink, function)
 	var h Handler
 	if err == nil {
 		h, err = wire(s)

@@ -5,10 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
@@ -100,6 +104,43 @@ func TestLinesNameTheirInvocation(t *testing.T) {
 				t.Errorf("level %q: the metric is missing: %s", level, &out)
 			}
 		}
+	}
+}
+
+// What an invocation noted about traced messages leaves with it.
+func TestSpansLeaveWithTheirInvocation(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	sent := make(chan string, 2)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		sent <- string(text)
+	}))
+	t.Cleanup(collector.Close)
+	cfg := deployed()
+	cfg.Tracing.Endpoint = collector.URL
+	wire := func(s *Setup) (Handler, error) {
+		return &Queues{Journal: s.Journal, Limit: s.Config.Receive.Timeout, Handles: map[string]Handle{
+			"q": func(context.Context, []queue.Message) []string {
+				s.Journal.Note(journal.Note{
+					Step: journal.Stale, Doc: "content#a", At: time.Now(),
+					Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+				})
+				return nil
+			},
+		}}, nil
+	}
+	h := New("receive", getenv(map[string]string{EnvSink: "search"}), []string{folder(t, settingsText(t, cfg))}, &out, wire)
+	if _, err := h.Invoke(t.Context(), messages(1)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-sent:
+		if !strings.Contains(got, `"lull stale"`) || !strings.Contains(got, "4bf92f3577b34da6a3ce929d0e0e4736") {
+			t.Errorf("got %s", got)
+		}
+	default:
+		t.Errorf("nothing was sent: %s", &out)
 	}
 }
 
