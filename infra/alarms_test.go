@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lullhq/lull/internal/aws/metrics"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/proof/cost"
 )
 
 const runbook = "../docs/runbook"
@@ -230,6 +232,43 @@ func TestAlarmsHaveTheirForm(t *testing.T) {
 	for _, r := range stackOf(t, plainStack).all("AWS::CloudWatch::Alarm") {
 		if r.Properties["MetricName"] == metrics.Name(journal.OutageWrite) {
 			t.Error("plain alarms on what its settings exclude")
+		}
+	}
+}
+
+// Package cost estimates the bill from the same definitions. What it counts must be what a template
+// has, and no alarm or graph may look at what is not a metric.
+func TestTheBillKnowsTheAlarmsAndGraphs(t *testing.T) {
+	t.Parallel()
+	s, looked := stackOf(t, plainStack), 0
+	for id, r := range s.all("AWS::CloudWatch::Alarm") {
+		names := []any{r.Properties["MetricName"]}
+		if queries := items(r.Properties["Metrics"]); len(queries) > 0 {
+			names = nil
+			for _, q := range queries {
+				if name := dig(q, "MetricStat", "Metric", "MetricName"); name != nil {
+					names = append(names, name)
+				}
+			}
+		}
+		looked += len(names)
+		for _, name := range names {
+			if !metrics.IsMetric(word(name)) {
+				t.Errorf("%s looks at %s, which is not a metric", id, name)
+			}
+		}
+	}
+	if got := cost.AlarmMetrics(deployable(plainStack)); got != looked {
+		t.Errorf("the bill has %d metrics of alarms, the template %d", got, looked)
+	}
+	if got := len(s.all("AWS::CloudWatch::Dashboard")); got != cost.Dashboards {
+		t.Errorf("the bill has %d dashboards, the template %d", cost.Dashboards, got)
+	}
+	for _, r := range s.all("AWS::CloudWatch::Dashboard") {
+		for _, step := range regexp.MustCompile(`"lull","(\w+)"`).FindAllStringSubmatch(s.text(r.Properties["DashboardBody"]), -1) {
+			if !metrics.IsMetric(step[1]) {
+				t.Errorf("the dashboard shows %s, which is not a metric", step[1])
+			}
 		}
 	}
 }

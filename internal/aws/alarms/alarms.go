@@ -118,9 +118,10 @@ func (s Sink) Alarms() []Alarm {
 			Of: s.Functions("Throttles"), Statistic: "Sum", Period: Period, Periods: 3, Threshold: 1,
 		},
 		{
-			Kind:      "flights-failed",
-			Says:      "flights end before their messages are done, which SQS then delivers again",
-			Of:        s.Executions("ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"),
+			Kind: "flights-failed",
+			Says: "flights end before their messages are done, which SQS then delivers again",
+			// Only a person aborts executions.
+			Of:        s.Executions("ExecutionsFailed", "ExecutionsTimedOut"),
 			Statistic: "Sum", Period: Period, Periods: 1, Threshold: errorsPerPeriod,
 		},
 		{

@@ -67,6 +67,7 @@ func TestNotesAreCountedUnderTheirNames(t *testing.T) {
 	j.Note(journal.Note{Step: journal.Received, Count: 1000, Lane: "live"})
 	j.Note(journal.Note{Step: journal.LeaseLost, Sink: "other"})
 	j.Count(RowReads, 7)
+	j.Count(InvalidEvents, 2)
 	j.Count(RowReads, 0)
 	j.Count(Panics, 0)
 	j.Flush(now, "request-1")
@@ -76,7 +77,7 @@ func TestNotesAreCountedUnderTheirNames(t *testing.T) {
 	}
 	for i, want := range []map[string]any{
 		{"Sink": "other", "LeaseLost": 1.0},
-		{"Sink": "search", "RowReads": 7.0},
+		{"Sink": "search", "RowReads": 7.0, "InvalidEvents": 2.0},
 		{"Sink": "search", "Lane": "live", "Held": 3.0, "Received": 1000.0},
 	} {
 		if stamp := at[float64](t, got[i], "_aws", "Timestamp"); stamp != float64(now.UnixMilli()) {
@@ -91,6 +92,8 @@ func TestNotesAreCountedUnderTheirNames(t *testing.T) {
 		for _, m := range at[[]any](t, directive, "Metrics") {
 			if name := at[string](t, m, "Name"); want[name] == nil {
 				t.Errorf("line %d: metric %s has no value", i, name)
+			} else if name == RowReads || name == "Held" {
+				t.Errorf("line %d: %s is a metric, which costs money and nobody looks at", i, name)
 			}
 		}
 		want["Stack"], want["Function"], want["RequestId"] = "lull", "index", "request-1"

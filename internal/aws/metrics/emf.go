@@ -67,10 +67,14 @@ func (c *Counters) line(now time.Time, request string, p place, t *tally, fresh 
 	if counts := t.counts; len(counts) > 0 {
 		d := directive{Namespace: Namespace, Dimensions: [][]string{{DimensionStack, DimensionSink}}}
 		for _, name := range slices.Sorted(maps.Keys(counts)) {
-			d.Metrics = append(d.Metrics, metric{name, "Count"})
 			fields[name] = counts[name]
+			if IsMetric(name) {
+				d.Metrics = append(d.Metrics, metric{name, "Count"})
+			}
 		}
-		directives = append(directives, d)
+		if len(d.Metrics) > 0 {
+			directives = append(directives, d)
+		}
 	}
 	byLane := directive{Namespace: Namespace, Dimensions: [][]string{lane}}
 	if len(fresh) > 0 {
@@ -83,6 +87,9 @@ func (c *Counters) line(now time.Time, request string, p place, t *tally, fresh 
 	}
 	if len(byLane.Metrics) > 0 {
 		directives = append(directives, byLane)
+	}
+	if len(directives) == 0 {
+		directives = []directive{}
 	}
 	fields["_aws"] = map[string]any{"Timestamp": now.UnixMilli(), "CloudWatchMetrics": directives}
 	b, err := json.Marshal(fields)

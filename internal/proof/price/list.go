@@ -15,6 +15,18 @@ type List struct {
 	Transitions     float64 // Step Functions Standard, a million state transitions
 	ObjectWrites    float64 // S3 PUT, POST, LIST, a million
 	ObjectReads     float64 // S3 GET, a million; deletions cost nothing
+
+	// What a stack costs beside its requests, a month unless said otherwise.
+	LogGB       float64 // CloudWatch Logs, a GB that is taken in: the first tier of Lambda's logs
+	LogStored   float64 // a GB that is kept
+	Metric      float64 // CloudWatch, a custom metric, by the hours in which it is written
+	AlarmMetric float64 // a standard alarm, for each metric that it looks at
+	Dashboard   float64
+	Key         float64 // KMS
+	KeyRequests float64 // KMS, a million
+	Secret      float64 // Secrets Manager
+	TableGB     float64 // DynamoDB: the rows and, as much of them, point-in-time recovery
+	ObjectGB    float64 // S3 Standard
 }
 
 // USEast1 is the list that every figure in docs/numbers.md uses: the first tier, on demand.
@@ -32,4 +44,23 @@ var USEast1 = List{
 	Transitions:     25.00,
 	ObjectWrites:    5.00,
 	ObjectReads:     0.40,
+
+	LogGB:       0.50,
+	LogStored:   0.03,
+	Metric:      0.30,
+	AlarmMetric: 0.10,
+	Dashboard:   3.00,
+	Key:         1.00,
+	KeyRequests: 3.00,
+	Secret:      0.40,
+	TableGB:     0.45,
+	ObjectGB:    0.023,
+}
+
+// Sources are the pages that the prices are from.
+var Sources = []string{
+	"https://aws.amazon.com/dynamodb/pricing/on-demand/", "https://aws.amazon.com/sqs/pricing/",
+	"https://aws.amazon.com/lambda/pricing/", "https://aws.amazon.com/step-functions/pricing/",
+	"https://aws.amazon.com/s3/pricing/", "https://aws.amazon.com/cloudwatch/pricing/",
+	"https://aws.amazon.com/kms/pricing/", "https://aws.amazon.com/secrets-manager/pricing/",
 }

@@ -16,24 +16,71 @@ type Usage struct {
 	ObjectReads     float64
 }
 
-// Line is one line of a bill.
+// Line is the sum of one service.
 type Line struct {
 	Name    string
 	Dollars float64
 }
 
+// Item is one line of a bill with its arithmetic: Dollars is Count x Price / Per.
+type Item struct {
+	Service string  `json:"service"`
+	What    string  `json:"what"`
+	Count   float64 `json:"count"`
+	Price   float64 `json:"price"`
+	Per     float64 `json:"per"` // how many the price is for: 1 or a million
+	Dollars float64 `json:"dollars"`
+}
+
+// NewItem multiplies.
+func NewItem(service, what string, count, price, per float64) Item {
+	return Item{service, what, count, price, per, count * price / per}
+}
+
 const million = 1e6
 
+// Items is what the usage costs, line by line, in the order of the services of [List.Bill].
+func (l List) Items(u Usage) []Item {
+	return []Item{
+		NewItem("DynamoDB writes", "write units", u.WriteUnits, l.WriteUnits, million),
+		NewItem("DynamoDB reads", "read units", u.ReadUnits, l.ReadUnits, million),
+		NewItem("SQS", "requests", u.QueueRequests, l.QueueRequests, million),
+		NewItem("Lambda", "invocations", u.Invocations, l.Invocations, million),
+		NewItem("Lambda", "GB-seconds", u.LambdaGBSeconds, million*l.LambdaGBSecond, million),
+		NewItem("Step Functions", "Express executions", u.ExpressStarts, l.ExpressStarts, million),
+		NewItem("Step Functions", "Express GB-seconds", u.ExpressGBSecs, million*l.ExpressGBSecond, million),
+		NewItem("Step Functions", "Standard transitions", u.Transitions, l.Transitions, million),
+		NewItem("S3", "PUT and LIST", u.ObjectWrites, l.ObjectWrites, million),
+		NewItem("S3", "GET", u.ObjectReads, l.ObjectReads, million),
+	}
+}
+
 // Bill lists what the usage costs, by service.
-func (l List) Bill(u Usage) []Line {
-	return []Line{
-		{"DynamoDB writes", u.WriteUnits * l.WriteUnits / million},
-		{"DynamoDB reads", u.ReadUnits * l.ReadUnits / million},
-		{"SQS", u.QueueRequests * l.QueueRequests / million},
-		{"Lambda", u.Invocations*l.Invocations/million + u.LambdaGBSeconds*l.LambdaGBSecond},
-		{"Step Functions", u.ExpressStarts*l.ExpressStarts/million + u.ExpressGBSecs*l.ExpressGBSecond +
-			u.Transitions*l.Transitions/million},
-		{"S3", u.ObjectWrites*l.ObjectWrites/million + u.ObjectReads*l.ObjectReads/million},
+func (l List) Bill(u Usage) (bill []Line) {
+	for _, i := range l.Items(u) {
+		if n := len(bill); n == 0 || bill[n-1].Name != i.Service {
+			bill = append(bill, Line{Name: i.Service})
+		}
+		bill[len(bill)-1].Dollars += i.Dollars
+	}
+	return bill
+}
+
+// Times is the usage that often; a negative number takes it away where it is added.
+func (u Usage) Times(n float64) Usage {
+	return Usage{
+		u.WriteUnits * n, u.ReadUnits * n, u.QueueRequests * n, u.Invocations * n, u.LambdaGBSeconds * n,
+		u.ExpressStarts * n, u.ExpressGBSecs * n, u.Transitions * n, u.ObjectWrites * n, u.ObjectReads * n,
+	}
+}
+
+// Plus is the sum of both.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{
+		u.WriteUnits + v.WriteUnits, u.ReadUnits + v.ReadUnits, u.QueueRequests + v.QueueRequests,
+		u.Invocations + v.Invocations, u.LambdaGBSeconds + v.LambdaGBSeconds, u.ExpressStarts + v.ExpressStarts,
+		u.ExpressGBSecs + v.ExpressGBSecs, u.Transitions + v.Transitions, u.ObjectWrites + v.ObjectWrites,
+		u.ObjectReads + v.ObjectReads,
 	}
 }
 

@@ -108,3 +108,6 @@ func (v *invocation) await(ctx context.Context, until time.Duration) error {
 	}
 	return nil
 }
+
+// Begin is when every simulation begins.
+func Begin() time.Time { return epoch }

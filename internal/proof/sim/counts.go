@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/proof/price"
 )
 
@@ -21,6 +22,8 @@ type Counts struct {
 	Puts        int64            `json:"bucketPuts"`
 	Gets        int64            `json:"bucketGets"`
 	QueueCalls  int64            `json:"queueCalls"`
+	Polls       int64            `json:"polls"`     // of the queue calls: ReceiveMessage, as the messages came
+	FullPolls   int64            `json:"fullPolls"` // what the same batches need at least: ten messages a call
 	Executions  int64            `json:"executions"`
 	Transitions int64            `json:"transitions"`
 	Turns       int64            `json:"turns"`
@@ -41,23 +44,14 @@ func (c Counts) Usage() price.Usage {
 	return u
 }
 
-// The functions' memory, as infra gives it to them unless told otherwise.
-const (
-	indexMegabytes = 1024
-	otherMegabytes = 512
-)
-
-// ran bills an invocation.
+// ran bills an invocation, of a function with the memory that a stack gives it unless told
+// otherwise.
 func (c *Counts) ran(name string, took time.Duration) {
-	memory := otherMegabytes
-	switch name {
-	case "index":
-		memory = indexMegabytes
-	case "operator":
+	if name == "operator" {
 		return // no function
 	}
 	c.usage.Invocations++
-	c.usage.LambdaGBSeconds += price.LambdaGBSeconds(took, memory)
+	c.usage.LambdaGBSeconds += price.LambdaGBSeconds(took, names.Function(name).Megabytes())
 }
 
 // queued bills a call to SQS.

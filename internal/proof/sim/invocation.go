@@ -74,6 +74,13 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 	w.reap(v)
 }
 
+// listen tells who listens to invocations.
+func (w *World) listen(v *invocation, n *journal.Note) {
+	if w.options.Listen != nil {
+		w.options.Listen(v.Name, v.ID, epoch.Add(w.now), n)
+	}
+}
+
 // caught makes a panic of a use case a violation: on the platform it fails the invocation, and the
 // next, and the one after that.
 func (w *World) caught(v *invocation) {
@@ -105,6 +112,7 @@ func (w *World) finish(v *invocation) {
 		v.ended(errKilled)
 		return
 	}
+	w.listen(v, nil)
 	v.ended(nil)
 }
 
@@ -156,5 +164,6 @@ func (v *invocation) parallel() fanout.Runner {
 func (v *invocation) Note(n journal.Note) {
 	if !v.Killed() {
 		v.w.noted(v, n)
+		v.w.listen(v, &n)
 	}
 }

@@ -119,6 +119,7 @@ func (m *mapping) receive(p *poller) {
 	first := len(p.held.Messages) == 0
 	got, bytes := p.held.Fill(m.q.Queue, m.w.now, chunk)
 	m.w.counts.queued(bytes)
+	m.w.counts.Polls++
 	if first && got > 0 {
 		round := p.round
 		m.w.after(m.window, func() {
@@ -142,6 +143,7 @@ func (m *mapping) invoke(p *poller) {
 		return
 	}
 	p.busy = true
+	m.w.counts.FullPolls += int64((len(batch) + chunk - 1) / chunk)
 	var failed []string
 	m.w.invoke(m.name, m.timeout, func(ctx context.Context, v *invocation) {
 		m.w.watchBatch(v, m.q, batch)

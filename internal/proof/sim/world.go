@@ -41,6 +41,9 @@ type Options struct {
 	Hooks       Hooks
 	Disaster    *Disaster // nil for none
 	Absurd      *Absurd   // nil for none
+	// Listen hears the notes of each invocation by its number, and nil at its end: what its log and
+	// its metrics are made of. Nil for nobody.
+	Listen func(function string, invocation int64, at time.Time, n *journal.Note)
 }
 
 // World is a stack and everything around it.

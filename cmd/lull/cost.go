@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/proof/cost"
+)
+
+func costCommand() *cobra.Command {
+	var (
+		settings string
+		asJSON   bool
+		load     cost.Load
+	)
+	c := &cobra.Command{
+		Use: "cost", Short: "Estimate the whole monthly bill of your settings on AWS",
+		Long: "Runs the real functions in virtual time with your settings and a load, and counts what AWS bills: " +
+			"requests, time, logs, metrics, alarms, polls, storage, keys and secrets, each with its price. AWS decides " +
+			"how many pollers receive from a queue and how full their requests are, so there are two columns: the least " +
+			"that it may use, and what it begins with. Under load there may be more. Without --load it is the bill of a " +
+			"stack in which nothing happens. docs/cost.md explains the lines.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, _, err := devConfig(c, devFlags{config: settings})
+			if err != nil {
+				return usage(err)
+			}
+			if err := load.Validate(); err != nil {
+				return usage(err)
+			}
+			e, err := cost.Of(cfg, load)
+			if err != nil {
+				return &exitError{exitFailed, err}
+			}
+			if !asJSON {
+				fmt.Fprint(c.OutOrStdout(), e)
+				return nil
+			}
+			out := json.NewEncoder(c.OutOrStdout())
+			out.SetIndent("", "  ")
+			return out.Encode(e)
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&settings, "config", "", "settings, a `FILE` like lull.yaml; without it the defaults")
+	fl.Float64Var(&load.Rate, "load", 0, fmt.Sprintf("`N` events a second, up to %d", cost.MaxRate))
+	fl.IntVar(&load.Burst, "burst", 3, fmt.Sprintf("`N` events of each burst, up to %d", cost.MaxBurst))
+	fl.DurationVar(&load.Spread, "spread", 2*time.Second, "duration `D` within which the events of a burst are sent")
+	fl.Float64Var(&load.Hours, "hours", 24, "for how many `HOURS` of a day the load lasts")
+	fl.IntVar(&load.Documents, "documents", 0, "`N` documents in the table: those that change within lifecycle.rowRetention")
+	fl.IntVar(&load.Bytes, "bytes", 700, "`N` bytes of a message")
+	fl.BoolVar(&load.Key, "key", false, "a KMS key of yours encrypts table, queues and bucket")
+	fl.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}

@@ -1,0 +1,223 @@
+package cost
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/internal/config"
+	_ "github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/proof/price"
+	_ "github.com/lullhq/lull/source/builtin"
+)
+
+var update = flag.Bool("update", false, "write the figures of docs/cost.md anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// defaults are the default settings with a sink that this program has.
+func defaults(sinks ...string) *config.Config {
+	c := config.Default()
+	c.Sinks = map[string]config.Sink{}
+	for _, name := range append(sinks, "search") {
+		c.Sinks[name] = config.Sink{Kind: "memory"}
+	}
+	c.DefaultSink = "search"
+	c.Complete()
+	return &c
+}
+
+// nothing is the load of a stack that nobody uses, peak GOV.UK's, fast the one of docs/numbers.md.
+func nothing() Load { return Load{Burst: 3, Spread: 2 * time.Second, Hours: 24, Bytes: 700} }
+
+func peak() Load {
+	l := nothing()
+	l.Rate, l.Documents = 300_000.0/86_400, 1_000_000
+	return l
+}
+
+func fast() Load {
+	l := nothing()
+	l.Rate, l.Burst = 500, 5
+	return l
+}
+
+func estimate(t *testing.T, c *config.Config, l Load) Estimate {
+	t.Helper()
+	e, err := Of(c, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// item is a line of a bill.
+func item(t *testing.T, b Bill, what string) price.Item {
+	t.Helper()
+	i := slices.IndexFunc(b.Items, func(i price.Item) bool { return i.What == what })
+	if i < 0 {
+		t.Fatalf("the bill has no %q: %+v", what, b.Items)
+	}
+	return b.Items[i]
+}
+
+func TestEachLineShowsItsArithmeticAndTheSumIsTheirs(t *testing.T) {
+	t.Parallel()
+	l := peak()
+	l.Key = true
+	e := estimate(t, defaults(), l)
+	for _, b := range []Bill{e.Floor, e.Ceiling} {
+		sum := 0.0
+		for _, i := range b.Items {
+			if math.Abs(i.Dollars-i.Count*i.Price/i.Per) > 1e-9 || i.Count < 0 {
+				t.Errorf("%+v does not multiply", i)
+			}
+			sum += i.Dollars
+		}
+		if math.Abs(sum-b.Total) > 1e-6 || b.Requests <= 0 || b.Requests >= b.Total {
+			t.Errorf("the lines are $%v, the bill says %v, of which %v for requests and time", sum, b.Total, b.Requests)
+		}
+	}
+	if got := item(t, e.Floor, "keys").Dollars; got != 1 {
+		t.Errorf("a key costs $%v", got)
+	}
+	if item(t, e.Floor, "requests").Count >= item(t, e.Ceiling, "requests").Count {
+		t.Error("more pollers make no more requests")
+	}
+	if text, err := json.Marshal(e); err != nil || !strings.Contains(string(text), `"what":"Express executions"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+	for line := range strings.Lines(e.String()) {
+		if len(line) > 101 {
+			t.Errorf("%d columns: %q", len(line), line)
+		}
+	}
+}
+
+// A limit of the live lane keeps five pollers, and what half of the day brings costs half.
+func TestSettingsAndHoursShow(t *testing.T) {
+	t.Parallel()
+	c := defaults()
+	c.Queues.Live.MaxConcurrency = 20
+	limited, half := estimate(t, c, peak()), peak()
+	if limited.Floor.Pollers != FirstPollers {
+		t.Errorf("%d pollers with a limit, want %d", limited.Floor.Pollers, FirstPollers)
+	}
+	half.Hours = 12
+	free, twelve := estimate(t, defaults(), peak()), estimate(t, defaults(), half)
+	if free.Floor.Total >= limited.Floor.Total {
+		t.Errorf("without a limit $%.2f, with one %.2f", free.Floor.Total, limited.Floor.Total)
+	}
+	if got, want := item(t, twelve.Floor, "Express executions").Count, item(t, free.Floor, "Express executions").Count/2; math.Abs(got/want-1) > 0.02 {
+		t.Errorf("%v executions in twelve hours, want %v", got, want)
+	}
+	one, two := estimate(t, defaults(), nothing()), estimate(t, defaults("other"), nothing())
+	if one, two := item(t, one.Floor, "metrics of alarms").Count, item(t, two.Floor, "metrics of alarms").Count; two <= one {
+		t.Errorf("%v metrics of alarms for one sink, %v for two", one, two)
+	}
+}
+
+func TestALoadThatCannotBeIsNamed(t *testing.T) {
+	t.Parallel()
+	for wrong, change := range map[string]func(l *Load){
+		"events a second":    func(l *Load) { l.Rate = -1 },
+		"NaN events":         func(l *Load) { l.Rate = math.NaN() },
+		"2000 events":        func(l *Load) { l.Rate = 2000 },
+		"one an hour":        func(l *Load) { l.Rate = 1e-9 },
+		"bursts of 0":        func(l *Load) { l.Burst = 0 },
+		"bursts over":        func(l *Load) { l.Spread = time.Hour },
+		"hours a day":        func(l *Load) { l.Hours = math.Inf(1) },
+		"documents":          func(l *Load) { l.Documents = -1 },
+		"64 bytes an event":  func(l *Load) { l.Bytes = 64 },
+		"bursts of 1000 eve": func(l *Load) { l.Burst = 1000 },
+	} {
+		l := peak()
+		change(&l)
+		if _, err := Of(defaults(), l); err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("got %v, want it to name %q", err, wrong)
+		}
+	}
+}
+
+const page = "../../../docs/cost.md"
+
+// figures are what docs/cost.md shows.
+func figures(t *testing.T) string {
+	t.Helper()
+	idle, month, second := estimate(t, defaults(), nothing()), estimate(t, defaults(), peak()), estimate(t, defaults(), fast())
+	reached := func(v, goal float64) string {
+		if v <= goal {
+			return "reached"
+		}
+		return "**not reached**"
+	}
+	million := func(b Bill) float64 { return b.Requests / second.Events * 1e6 }
+	var b strings.Builder
+	fmt.Fprintf(&b, "| what | target | estimate | |\n|---|---|---|---|\n")
+	for _, row := range []struct {
+		what      string
+		goal, got float64
+	}{
+		{"a month in which nothing happens, whole, $", 8, idle.Floor.Total},
+		{"a month at GOV.UK's peak with two pollers, whole, $", 50, month.Floor.Total},
+		{"a million events at 500/s in bursts of 5, two pollers, requests and time, $", 0.60, million(second.Floor)},
+		{"the same with five pollers, $", 0.80, million(second.Ceiling)},
+	} {
+		fmt.Fprintf(&b, "| %s | at most %.2f | %.2f | %s |\n", row.what, row.goal, row.got, reached(row.got, row.goal))
+	}
+	for _, e := range []Estimate{month, idle, second} {
+		fmt.Fprintf(&b, "\n```text\n%s```\n", e)
+	}
+	return b.String()
+}
+
+var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+
+// The page shows what the command prints. Its figures move a little with the code, and a page that
+// shows others than a tenth beside the truth is wrong.
+func TestThePageShowsWhatTheCommandPrints(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("five simulations")
+	}
+	const from, to = "<!-- figures: go test ./internal/proof/cost -run TestThePage -update -->\n", "<!-- end of figures -->"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(text), from)
+	shown, tail, ends := strings.Cut(rest, to)
+	if !ok || !ends {
+		t.Fatal("the page has no place for the figures")
+	}
+	want := figures(t)
+	if *update {
+		if err := os.WriteFile(page, []byte(head+from+want+to+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	// Blanks depend on how wide the figures are.
+	words := func(s string) string { return strings.Join(strings.Fields(number.ReplaceAllString(s, "0")), " ") }
+	if words(shown) != words(want) {
+		t.Fatalf("the page shows\n%s\nthe command prints\n%s\nrun this test with -update", shown, want)
+	}
+	are := number.FindAllString(want, -1)
+	for i, was := range number.FindAllString(shown, -1) {
+		old, _ := strconv.ParseFloat(was, 64)
+		now, _ := strconv.ParseFloat(are[i], 64)
+		if math.Abs(old-now) > 0.02+0.1*math.Abs(now) {
+			t.Errorf("the page says %s, the command %s: run this test with -update", was, are[i])
+		}
+	}
+}

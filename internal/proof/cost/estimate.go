@@ -1,0 +1,210 @@
+package cost
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/proof/sim"
+)
+
+// Estimate is the bill of a month, twice: with as few pollers and requests as AWS may use, and with
+// as many as it begins with. More come under load.
+type Estimate struct {
+	Prices  string  `json:"prices"`
+	Load    Load    `json:"load"`
+	Sinks   int     `json:"sinks"`
+	Events  float64 `json:"eventsPerMonth"`
+	Floor   Bill    `json:"floor"`
+	Ceiling Bill    `json:"ceiling"`
+}
+
+// Bill is one of the two.
+type Bill struct {
+	Pollers    int          `json:"pollers"` // of the live queue
+	Items      []price.Item `json:"items"`
+	Total      float64      `json:"total"`
+	Requests   float64      `json:"requestsAndTime"` // the part of it that package price's Bill has
+	PerMillion float64      `json:"perMillionEvents,omitempty"`
+}
+
+// The processor time of the functions, as docs/numbers.md assumes it, which the simulator leaves
+// out; a GB-second is so much of a core's time at 1,769 MB a core.
+const (
+	invocationCPU = time.Millisecond
+	eventCPU      = 40 * time.Microsecond // in receive and in index
+	callCPU       = 100 * time.Microsecond
+	coreGB        = 1769.0 / 1024
+)
+
+// measured is what a run used.
+type measured struct {
+	usage  price.Usage
+	counts sim.Counts
+	*listener
+}
+
+// Of estimates the bill. The settings must be valid. It takes seconds of processor time.
+func Of(c *config.Config, load Load) (e Estimate, err error) {
+	if err := load.Validate(); err != nil {
+		return e, err
+	}
+	c = settings(c)
+	idle, err := idling(c)
+	if err != nil {
+		return e, err
+	}
+	e = Estimate{
+		Prices: price.USEast1.Region + " " + price.USEast1.Date, Load: load, Sinks: len(c.Sinks), Events: load.events(),
+	}
+	if e.Floor, err = bill(c, load, idle, fewest(c.Queues.Live), true); err != nil {
+		return e, err
+	}
+	e.Ceiling, err = bill(c, load, idle, FirstPollers, false)
+	return e, err
+}
+
+// settings are c with one source, which the simulated events are for: what a format costs to decode
+// does not show.
+func settings(c *config.Config) *config.Config {
+	own := *c
+	own.Sources = map[string]config.Source{"native": {Kind: "native", Class: config.ClassInt}}
+	own.DefaultSource = "native"
+	own.Complete()
+	if own.DefaultCollection == "" {
+		own.DefaultCollection = slices.Sorted(maps.Keys(own.Collections))[0] // there are several
+	}
+	return &own
+}
+
+// idling is what one run of prune uses, and what goes with it: the difference of two runs of a
+// stack in which nothing happens.
+func idling(c *config.Config) (idle measured, err error) {
+	const begin = 15 * time.Minute
+	short, err := run(c, quietly(begin), FewestPollers, 0)
+	if err != nil {
+		return idle, err
+	}
+	long, err := run(c, quietly(begin+2*time.Hour), FewestPollers, begin)
+	if err != nil {
+		return idle, err
+	}
+	runs := float64(long.counts.Invocations["prune"]-short.counts.Invocations["prune"]) / float64(len(c.Sinks))
+	long.usage = long.usage.Plus(short.usage.Times(-1)).Times(1 / runs)
+	long.bytes = int(float64(long.bytes-short.bytes) / runs)
+	return long, nil
+}
+
+// run simulates, and counts processor time too.
+func run(c *config.Config, up sim.Upstream, pollers int, from time.Duration) (m measured, err error) {
+	m.listener = newListener(c.Stack, c.DefaultSink)
+	m.from = sim.Begin().Add(from)
+	w, err := sim.New(sim.Options{
+		Config: c, Seed: 1, Faults: sim.NoFaults, Upstream: up, Pollers: pollers, Listen: m.hear,
+	})
+	if err != nil {
+		return m, err
+	}
+	r := w.Run()
+	if len(r.Violations) > 0 {
+		return m, fmt.Errorf("simulate: %s", r.Violations[0])
+	}
+	m.counts, m.usage = r.Counts, r.Counts.Usage()
+	cpu := time.Duration(m.usage.Invocations)*invocationCPU + time.Duration(r.Counts.Events)*eventCPU +
+		time.Duration(r.Decisions)*callCPU
+	m.usage.LambdaGBSeconds += cpu.Seconds() * coreGB
+	return m, nil
+}
+
+// bill is one of the two bills. full counts ten messages for each request of a poller, otherwise
+// they are received as they come.
+func bill(c *config.Config, load Load, idle measured, pollers int, full bool) (b Bill, err error) {
+	b.Pollers = pollers
+	prunes := float64(month / c.Lifecycle.PruneEvery)
+	usage, logs, names := idle.usage.Times(prunes), float64(idle.bytes)*prunes, float64(len(idle.metrics))
+	if load.Rate > 0 {
+		m, err := run(c, load.upstream(), pollers, 0)
+		if err != nil {
+			return b, err
+		}
+		if m.counts.Events == 0 {
+			return b, fmt.Errorf("%g events a second: none came in a day", load.Rate)
+		}
+		scale := load.events() / float64(m.counts.Events)
+		runs := float64(m.counts.Invocations["prune"]) / float64(len(c.Sinks))
+		busy := m.usage.Plus(idle.usage.Times(-runs))
+		if full {
+			busy.QueueRequests -= float64(m.counts.Polls - m.counts.FullPolls)
+		}
+		usage = usage.Plus(busy.Times(scale))
+		logs += max(float64(m.bytes)-runs*float64(idle.bytes), 0) * scale
+		for name := range m.metrics {
+			if !idle.metrics[name] {
+				names += load.Hours / 24
+			}
+		}
+	}
+	l := price.USEast1
+	for _, i := range l.Items(usage) {
+		if i.Count > 0 {
+			b.Requests += i.Dollars
+			b.Items = append(b.Items, i)
+		}
+	}
+	b.Items = slices.Concat(b.Items, standing(c, load, pollers), []price.Item{
+		price.NewItem("CloudWatch", "GB of logs", logs/gigabyte, l.LogGB, 1),
+		price.NewItem("CloudWatch", "GB of logs kept a month", logs/gigabyte, l.LogStored, 1),
+		price.NewItem("CloudWatch", "custom metrics", names*float64(len(c.Sinks)), l.Metric, 1),
+		price.NewItem("CloudWatch", "metrics of alarms", float64(AlarmMetrics(c)), l.AlarmMetric, 1),
+		price.NewItem("CloudWatch", "dashboards", Dashboards, l.Dashboard, 1),
+	})
+	for _, i := range b.Items {
+		b.Total += i.Dollars
+	}
+	if events := load.events(); events > 0 {
+		b.PerMillion = b.Total / events * 1e6
+	}
+	return b, nil
+}
+
+const (
+	gigabyte = 1 << 30
+	rowBytes = 600 // at most a unit of writing; most have less than half of it
+	// longPoll is how long a poller waits where there is nothing to receive, the most that SQS allows.
+	// AWS says that it polls so, and that with little traffic a batch may wait for 20 s.
+	longPoll = 20 * time.Second
+)
+
+// standing is what does not follow from the functions' requests.
+func standing(c *config.Config, load Load, pollers int) []price.Item {
+	l, sinks := price.USEast1, float64(len(c.Sinks))
+	// A poller of the live queue asks in vain when nothing came for the whole of its wait.
+	polls := float64(month / longPoll)
+	busy := load.Hours / 24
+	quiet := (1 - busy) + busy*math.Exp(-load.Rate*longPoll.Seconds()/float64(pollers))
+	empty := polls * (float64(pollers)*quiet + float64(fewest(c.Queues.Bulk)) + FirstPollers) // dead-letter queue
+	table := float64(load.Documents) * rowBytes / gigabyte
+	items := []price.Item{
+		price.NewItem("SQS", "empty long polls, 3 queues a sink", empty*sinks, l.QueueRequests, 1e6),
+		price.NewItem("DynamoDB reads", "prune's pass a day: units", float64(load.Documents)*rowBytes/(8<<10)*30,
+			l.ReadUnits, 1e6),
+		price.NewItem("DynamoDB", "GB of rows, with recovery", table, l.TableGB, 1),
+		price.NewItem("S3", "GB of manifests, kept a day", load.events()/30*float64(load.Bytes)/gigabyte, l.ObjectGB, 1),
+	}
+	if load.Key {
+		items = append(items, price.NewItem("KMS", "keys", 1, l.Key, 1),
+			price.NewItem("KMS", "requests", keyRequests*sinks, l.KeyRequests, 1e6))
+	}
+	if n := secrets(c); n > 0 {
+		items = append(items, price.NewItem("Secrets Manager", "secrets", float64(n), l.Secret, 1))
+	}
+	return items
+}
+
+// keyRequests of a sink. SQS asks once an hour for each of three queues and both sides. DynamoDB
+// asks every five minutes for each of four functions, and S3 about once an hour for each.
+const keyRequests = 30*24*(3*2+4) + 30*24*12*4

@@ -1,0 +1,106 @@
+package cost
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// Load is what arrives.
+type Load struct {
+	Rate      float64       `json:"eventsPerSecond"`
+	Burst     int           `json:"eventsPerBurst"`
+	Spread    time.Duration `json:"-"`             // within which the events of a burst are sent
+	Hours     float64       `json:"hoursPerDay"`   // for how many hours of a day
+	Documents int           `json:"documents"`     // that change within the row retention: what the table holds
+	Bytes     int           `json:"bytesPerEvent"` // of a message
+	Key       bool          `json:"key"`           // a KMS key of yours encrypts table, queues and bucket
+}
+
+// Bounds of a Load.
+const (
+	MaxRate   = 1_000 // events a second: more do not fit into a simulation
+	MaxBurst  = 100
+	maxBytes  = 64 << 10
+	maxSpread = time.Minute
+)
+
+// Validate says what is wrong with a load: it names the first fault.
+func (l Load) Validate() error {
+	switch {
+	case !(l.Rate >= 0 && l.Rate <= MaxRate):
+		return fmt.Errorf("%g events a second: want 0 to %d", l.Rate, MaxRate)
+	case l.Rate > 0 && l.Rate < 1.0/3600:
+		return fmt.Errorf("%g events a second: want one an hour at least, or 0", l.Rate)
+	case l.Burst < 1 || l.Burst > MaxBurst:
+		return fmt.Errorf("bursts of %d events: want 1 to %d", l.Burst, MaxBurst)
+	case l.Spread < 0 || l.Spread > maxSpread:
+		return fmt.Errorf("bursts over %s: want 0s to %s", l.Spread, maxSpread)
+	case !(l.Hours > 0 && l.Hours <= 24):
+		return fmt.Errorf("%g hours a day: want more than 0, up to 24", l.Hours)
+	case l.Documents < 0 || l.Documents > 1e9:
+		return fmt.Errorf("%d documents: want 0 to a billion", l.Documents)
+	case l.Bytes < minBytes || l.Bytes > maxBytes:
+		return fmt.Errorf("%d bytes an event: want %d to %d", l.Bytes, minBytes, maxBytes)
+	}
+	return nil
+}
+
+// A month has 30 days.
+const month = 30 * 24 * time.Hour
+
+// events is how many there are in a month.
+func (l Load) events() float64 { return l.Rate * l.Hours * 3600 * 30 }
+
+const (
+	// sample is how many events are simulated, if that takes no shorter than shortest and no longer than
+	// longest.
+	sample            = 6_000
+	shortest, longest = time.Minute, 24 * time.Hour
+	rows              = 100 // documents of a stack where nothing happens
+	minBytes          = 200
+)
+
+// upstream sends the load for a while: bursts begin at random, each of another document. The same
+// load gives the same messages.
+func (l Load) upstream() sim.Upstream {
+	lasting := max(min(time.Duration(sample/l.Rate*float64(time.Second)), longest), shortest)
+	up := sim.Upstream{Calm: lasting + l.Spread}
+	r := rand.New(rand.NewPCG(1, 0x636f7374))
+	gap := func() time.Duration {
+		return time.Duration(r.ExpFloat64() / l.Rate * float64(l.Burst) * float64(time.Second))
+	}
+	for doc, at := 0, gap(); at < lasting; doc, at = doc+1, at+gap() {
+		offsets := make([]time.Duration, l.Burst)
+		for i := range offsets {
+			offsets[i] = time.Duration(r.Int64N(int64(l.Spread) + 1))
+		}
+		slices.Sort(offsets)
+		for version, offset := range offsets {
+			up.Arrivals = append(up.Arrivals, arrival(at+offset, doc, version+1, l.Bytes))
+		}
+	}
+	slices.SortStableFunc(up.Arrivals, func(a, b sim.Arrival) int { return cmp.Compare(a.At, b.At) })
+	return up
+}
+
+// quietly sends a few documents at the beginning, and then nothing.
+func quietly(lasting time.Duration) sim.Upstream {
+	up := sim.Upstream{Calm: lasting}
+	for doc := range rows {
+		up.Arrivals = append(up.Arrivals, arrival(0, doc, 1, minBytes))
+	}
+	return up
+}
+
+func arrival(at time.Duration, doc, version, bytes int) sim.Arrival {
+	body := fmt.Sprintf(`{"type":"doc.changed","subject":"cost-%09d","sequence":"%d","data":{"text":"`, doc, version)
+	body += strings.Repeat("x", max(bytes-len(body)-3, 0)) + `"}}`
+	return sim.Arrival{At: at, Message: queue.Outgoing{Body: body}}
+}

@@ -1,0 +1,49 @@
+package cost
+
+import (
+	"github.com/lullhq/lull/internal/aws/alarms"
+	"github.com/lullhq/lull/internal/config"
+)
+
+// Dashboards is how many a stack has.
+const Dashboards = 1
+
+// AlarmMetrics is how many metrics the alarms of a stack look at. AWS bills an alarm for each of
+// them.
+func AlarmMetrics(c *config.Config) (n int) {
+	all := alarms.OfStack(c)
+	machines := []string{string(config.FlightExpress), string(config.FlightStandard)} // a stack has both
+	for name := range c.Sinks {
+		all = append(all, alarms.Sink{Config: c, Name: name, Machines: machines}.Alarms()...)
+	}
+	for _, a := range all {
+		n += len(a.Metrics())
+	}
+	return n
+}
+
+// secrets is how many of them sinks read their passwords from.
+func secrets(c *config.Config) int {
+	seen := map[string]bool{}
+	for _, s := range c.Sinks {
+		if s.Auth.SecretARN != "" {
+			seen[s.Auth.SecretARN] = true
+		}
+	}
+	return len(seen)
+}
+
+// Pollers of an event source mapping: five at first, and as few as two where traffic is low and the
+// mapping has no limit. https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+const (
+	FewestPollers = 2
+	FirstPollers  = 5
+)
+
+// fewest is the least that AWS polls a lane with.
+func fewest(l config.Lane) int {
+	if l.MaxConcurrency == 0 {
+		return FewestPollers
+	}
+	return FirstPollers
+}
