@@ -32,7 +32,7 @@ func TestWhatExistsAlreadyIsUsedAndNotMade(t *testing.T) {
 		}
 	}
 	f := s.named(t, "AWS::Lambda::Function", "FunctionName", "plain-search-receive")
-	env := f.Properties["Environment"].(map[string]any)["Variables"].(map[string]any)
+	env := fields(fields(f.Properties["Environment"])["Variables"])
 	if got := s.text(env[lambda.EnvTable]); got != "content-rows" {
 		t.Errorf("receive's table is %s, want content-rows", got)
 	}

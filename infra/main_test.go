@@ -99,7 +99,9 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 	awscdk.Aspects_Of(full).Add(cdknag.NewAwsSolutionsChecks(nil), nil)
 	a.Synth(nil)
 	stacks := make(map[string]*template)
-	for _, name := range []string{plainStack, fullStack, serverlessStack, testStack, stateStack, standardStack, existingStack} {
+	for _, name := range []string{
+		plainStack, fullStack, serverlessStack, testStack, stateStack, standardStack, existingStack,
+	} {
 		t := &template{}
 		if err := readJSON(filepath.Join(folder, "out", name+".template.json"), t); err != nil {
 			return nil, err
