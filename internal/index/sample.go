@@ -56,9 +56,10 @@ func (h *Handler) sample(ctx context.Context, s flight.State) flight.State {
 }
 
 // unanswered reports whether the row knows that the copy may be there: a write of which no answer
-// came. Its event waits, for hours where the sink is away, and settles it.
+// came, of the claimed version or of one that was claimed before it. Something waits, for hours
+// where the sink is away, and settles it.
 func unanswered(f reconcile.Finding) bool {
-	return f.Difference == shard.Behind && f.Row.Claimed == f.Copy.Key && f.Row.Pending >= f.Copy.Key
+	return f.Difference == shard.Behind && f.Row.Claimed >= f.Copy.Key && f.Row.Pending > f.Row.Committed
 }
 
 func shown(k shard.OrderKey) string {

@@ -34,20 +34,15 @@ const flightPage = 100
 
 // flights looks for manifests that nobody finishes any more.
 func (r *run) flights(ctx context.Context) error {
-	end, _ := ctx.Deadline()
-	half, cancel := r.Clock.Deadline(ctx, end.Sub(r.Clock.Now())/2)
-	defer cancel()
-	err := r.orphans(half)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = nil // the next run goes on
-	}
-	return errors.Join(err, r.judgeSuspects(ctx))
+	return errors.Join(r.orphans(ctx), r.judgeSuspects(ctx))
 }
 
 // orphans looks into the flights that are older than any execution lasts.
 func (r *run) orphans(ctx context.Context) error {
 	rep := &r.report.Flights
 	failed := failures{count: &rep.Failed}
+	end, _ := ctx.Deadline()
+	half := end.Add(-end.Sub(r.Clock.Now()) / 2)
 	for rep.Seen < r.budget.Flights {
 		list, next, err := page(ctx, r.Pruner, func() ([]flight.Stored, string, error) {
 			return r.Flights.List(ctx, r.state.Flights, flightPage)
@@ -71,8 +66,9 @@ func (r *run) orphans(ctx context.Context) error {
 			if err := r.flight(ctx, s); err != nil {
 				failed.add(fmt.Errorf("flight %s: %w", s.ID, err))
 			}
-			if err := ctx.Err(); err != nil {
-				// one that takes all the time there is must not be the first of every run
+			// One that takes all the time there is must not be the first of every run. Suspects take time,
+			// too.
+			if err := ctx.Err(); err != nil || len(r.suspects) > 0 && r.Clock.Now().After(half) {
 				r.state.Flights = string(s.ID)
 				return err
 			}
@@ -156,6 +152,9 @@ func (r *run) flight(ctx context.Context, s flight.Stored) error {
 // keeps away in its last moment. That the version was admitted to its flight is one, too: a row
 // whose newest version became a dead letter shows no other.
 func (p *Pruner) worked(r shard.Row, e flight.Entry) bool {
+	if r.Foreign() {
+		return true // what newer code wrote is for newer code to judge
+	}
 	sign := max(r.BurstStart, r.LeaseUntil, r.LastWrite, e.Admitted)
 	if e.Open() {
 		sign = max(sign, e.Due) // when receive found the table away

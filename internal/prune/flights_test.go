@@ -77,6 +77,9 @@ func TestOrphanedFlightGoesWhenItsEventsAreDone(t *testing.T) {
 			true,
 		},
 		{"pending, and nobody works on it", func(*bench, flight.ID) {}, silent + 1, false, true, false},
+		{"pending, in a row of newer code", func(b *bench, _ flight.ID) {
+			b.Change(doc(1), func(r *shard.Row) { r.Schema = shard.SchemaVersion + 1 })
+		}, silent + 1, false, false, true},
 		{"pending, and a claim that got no answer", func(b *bench, id flight.ID) {
 			time.Sleep(orphan)
 			b.claim(doc(1), 2)

@@ -163,6 +163,18 @@ func TestDriftIsCountedOnTheSecondLook(t *testing.T) {
 			before: func(b *bench, _ *memory.Sink) { b.admit(doc(1), 4); b.claim(doc(1), 4) },
 		},
 		{
+			name: "its answer was lost, and a newer version was claimed since",
+			before: func(b *bench, s *memory.Sink) {
+				b.admit(doc(1), 4)
+				b.claim(doc(1), 4)
+				write(b, s, 4)
+				time.Sleep(10 * time.Minute)
+				b.admit(doc(1), 5)
+				b.claim(doc(1), 5)
+				time.Sleep(10 * time.Minute)
+			},
+		},
+		{
 			name: "it was written, its answer was lost, and it waits for its next try",
 			before: func(b *bench, s *memory.Sink) {
 				b.admit(doc(1), 4)

@@ -34,11 +34,18 @@ var background = context.Background()
 func (f flights) Put(ctx context.Context, m *flight.Manifest) error {
 	f.w.counts.Puts++
 	f.w.watch(nil, Step{What: Held, Flight: m.Flight, Manifest: m})
-	return f.Flights.Put(ctx, m)
+	err := f.Flights.Put(ctx, m)
+	if err == nil {
+		f.keep(m)
+	}
+	return err
 }
 
 func (f flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error) {
 	f.w.counts.Gets++
+	if f.w.foreign[id] {
+		return nil, flight.ErrSchema
+	}
 	return f.Flights.Get(ctx, id)
 }
 

@@ -106,6 +106,9 @@ func (w *World) strike(d Disaster, b backup) {
 	switch d.Loss {
 	case TableRestored:
 		w.table.rows, w.table.past = b.rows, map[shard.DocID][]image{}
+		if w.calm {
+			w.downgrade()
+		}
 	case SinkRestored:
 		for _, p := range w.pipes {
 			p.engine.docs = b.sinks[p]
@@ -138,16 +141,18 @@ func (w *World) reconcile(d Disaster, until time.Duration, resync map[shard.DocI
 				Journal: v, NewToken: w.newToken,
 			}
 			hooked(w.options.Hooks.Reconcile, &s)
-			report, err := s.Run(ctx, reconcile.Order{
-				Collection: shard.Collection(w.cfg.DefaultCollection), By: "the simulator",
-				Found: func(l reconcile.Line) {
-					if l.Outcome == reconcile.Resync {
-						resync[l.Row.Doc] = true
-					}
-				},
-			})
-			waiting = waiting || report.Waiting > 0
-			again = again || err != nil || report.Outcomes[reconcile.Later]+report.Outcomes[reconcile.Failed] > 0
+			for _, c := range w.collections(p) {
+				report, err := s.Run(ctx, reconcile.Order{
+					Collection: c, By: "the simulator",
+					Found: func(l reconcile.Line) {
+						if l.Outcome == reconcile.Resync {
+							resync[l.Row.Doc] = true
+						}
+					},
+				})
+				waiting = waiting || report.Waiting > 0
+				again = again || err != nil || report.Outcomes[reconcile.Later]+report.Outcomes[reconcile.Failed] > 0
+			}
 		}
 	}, func(err error) {
 		if err != nil || again || w.now < until {
@@ -156,6 +161,18 @@ func (w *World) reconcile(d Disaster, until time.Duration, resync map[shard.DocI
 		}
 		w.recover(d, resync, waiting)
 	})
+}
+
+// collections are those of a sink.
+func (w *World) collections(p *pipe) (list []shard.Collection) {
+	names := append(slices.Collect(maps.Keys(w.cfg.Collections)), w.cfg.DefaultCollection)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if sink, _ := w.cfg.SinkFor(name); sink == p.name {
+			list = append(list, shard.Collection(name))
+		}
+	}
+	return list
 }
 
 // recover is what the page asks for at the end: the source sends again, and the collection is
@@ -171,7 +188,10 @@ func (w *World) recover(d Disaster, resync map[shard.DocID]bool, waiting bool) {
 		w.publishAgain()
 	}
 	w.resync(resync)
-	if w.compared++; (waiting || len(resync) > 0) && w.compared < comparisons {
+	if w.calm { // before, a row of a newer build may be left alone for as long as that one runs
+		w.compared++
+	}
+	if (waiting || len(resync) > 0) && w.compared < comparisons {
 		d.Live = false
 		w.after(time.Minute, func() { w.reconcile(d, w.now, map[shard.DocID]bool{}) })
 		return
@@ -179,7 +199,7 @@ func (w *World) recover(d Disaster, resync map[shard.DocID]bool, waiting bool) {
 	w.operator--
 }
 
-// comparisons bounds how often the operator compares.
+// comparisons bounds how often the operator compares once the injected failures have ended.
 const comparisons = 10
 
 // publishAgain sends everything again that the upstream has sent.
@@ -219,10 +239,12 @@ func (w *World) resync(docs map[shard.DocID]bool) {
 func resyncBody(e changes.Event, run string) string {
 	kind, data := "doc.deleted", ""
 	if e.Op == changes.Put {
-		kind, data = "doc.changed", `,"data":`+e.Data
+		if kind, data = "doc.changed", `,"data":`+e.Data; e.Data == "" {
+			kind, data = "doc.touched", fmt.Sprintf(`,"dataref":%q`, place+e.Doc.ID())
+		}
 	}
-	return fmt.Sprintf(`{"type":%q,"subject":%q,"sequence":%q,"mode":"resync","resyncrun":%q%s}`,
-		kind, e.Doc.ID(), e.Version, run, data)
+	return fmt.Sprintf(`{"type":%q,"collection":%q,"subject":%q,"sequence":%q,"mode":"resync","resyncrun":%q%s}`,
+		kind, e.Doc.Collection(), e.Doc.ID(), e.Version, run, data)
 }
 
 // purge takes every message away from the ingest queues, held ones too.

@@ -53,20 +53,29 @@ func TestEveryPromiseHoldsAfterTheRunbooksSteps(t *testing.T) {
 	}
 }
 
+// often has prune compare a few rows with the sink every minute.
+func often(o *Options) {
+	o.Config.Lifecycle.DriftSample, o.Config.Lifecycle.PruneEvery = 20, time.Minute
+}
+
+// sampled is the world of a seed in which the sink is emptied while rows are compared with it.
+func sampled(t testing.TB, seed uint64, hooks Hooks) *World {
+	return build(t, seed, Swarm, often, func(o *Options) {
+		o.Disaster = &Disaster{Loss: SinkEmptied, At: o.Upstream.Calm / 2, Live: seed%2 == 1}
+		o.Hooks = hooks
+	})
+}
+
 // Prune has a few rows compared with the sink, every minute here. Whatever is under way, is not
 // called drift; what was lost is.
 func TestASampleFindsWhatWasLostAndNothingElse(t *testing.T) {
 	t.Parallel()
-	often := func(o *Options) { o.Config.Lifecycle.DriftSample, o.Config.Lifecycle.PruneEvery = 20, time.Minute }
 	compared, drift := 0, 0
 	for seed := uint64(1); seed <= seeds(200) && !t.Failed(); seed++ {
 		w := build(t, seed, Swarm, often)
 		report(t, w.Run(), Swarm)
 		compared += w.oracle.alarms[journal.Sampled]
-		w = build(t, seed, Swarm, often, func(o *Options) {
-			o.Disaster = &Disaster{Loss: SinkEmptied, At: o.Upstream.Calm / 2}
-			o.Hooks = Hooks{Silent: true}
-		})
+		w = sampled(t, seed, Hooks{Silent: true})
 		w.Run()
 		drift += w.oracle.alarms[journal.Drift]
 	}

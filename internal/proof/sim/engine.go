@@ -56,12 +56,12 @@ func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
 	switch p := w.poisons[v]; {
 	case p == rejected:
 		return sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapper_parsing_exception: field title"}
-	case p == refused || e.refuses[v] > 0 || w.dice.chance(r.ItemRefused):
+	case p == refused || e.refuses[v] > 0 || w.strikes("item refused", r.ItemRefused):
 		if e.refuses[v] > 0 {
 			e.refuses[v]--
 		}
 		return sink.Outcome{Kind: sink.Refused, Status: 500, Reason: "item failed"}
-	case w.dice.chance(r.ItemThrottle), e.hot(op.Doc), !e.takes():
+	case w.strikes("item throttled", r.ItemThrottle), e.hot(op.Doc), !e.takes():
 		w.timeline.now().Throttled++
 		return sink.Outcome{Kind: sink.Throttled, Status: 429, Reason: "es_rejected_execution"}
 	}
@@ -121,10 +121,10 @@ func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	if ctx.Err() != nil {
 		return out
 	}
-	if w.dice.chance(r.Stall) && v.pause(w.dice.upTo(r.StallBy)) != nil {
+	if w.strikes("stall", r.Stall) && v.pause(w.dice.upTo(r.StallBy)) != nil {
 		return out // killed before it was sent
 	}
-	if w.dice.chance(r.NotSent) {
+	if w.strikes("items not sent", r.NotSent) {
 		kept := w.dice.IntN(len(ops))
 		for i := kept; i < len(ops); i++ {
 			out[i] = sink.Outcome{Kind: sink.Throttled, Apart: true, Reason: "not_sent"}
@@ -143,11 +143,11 @@ func (c engineClient) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		late = lateness
 	}
 	there, back := w.travel(fault.Search), w.travel(fault.Search)
-	if w.dice.chance(r.SinkLate) {
+	if w.strikes("sink late", r.SinkLate) {
 		there += w.dice.upTo(max(end.Sub(epoch)-w.now, 0) + late)
 	}
 	fails := len(ops)
-	if w.dice.chance(r.SinkError) {
+	if w.strikes("sink error", r.SinkError) {
 		fails = w.dice.IntN(len(ops) + 1) // what comes from here on is not applied
 	}
 	if w.killers(ops) {

@@ -65,7 +65,12 @@ type Rates struct {
 	WakeEarly    time.Duration // how much too early a Wait may end
 	StopFlight   float64       // per execution: an operator stops it
 	InvokeRefuse float64       // per invocation of index: throttled by Lambda
-	Slow         float64       // how many times slower than usual every service is; 0 is 1
+	// per invocation: its clock is set while it runs, to another difference within Skew
+	ClockStep    float64
+	Older        float64 // per turn: an older build made the state that it gets
+	Newer        float64 // per manifest and per turn: a newer build made the manifest or the state
+	ManifestGone float64 // per manifest: somebody deletes it within a minute
+	Slow         float64 // how many times slower than usual every service is; 0 is 1
 }
 
 // StandardRates is the standard mix of injected failures and nothing else.
@@ -86,6 +91,7 @@ func quietRates() Rates {
 type outage struct {
 	service  fault.Service
 	from, to time.Duration
+	of       *pipe // the only sink that is away; nil for all
 }
 
 // swarm draws rates: each failure is missing in some worlds and common in others, so that none
@@ -152,7 +158,8 @@ func (d dice) outages(until time.Duration) []outage {
 		if d.chance(0.12) {
 			from := d.upTo(until)
 			rest := (until - from).Seconds()
-			out = append(out, outage{s, from, from + time.Duration(d.logUniform(1, max(rest, 2))*float64(time.Second))})
+			to := from + time.Duration(d.logUniform(1, max(rest, 2))*float64(time.Second))
+			out = append(out, outage{service: s, from: from, to: to})
 		}
 	}
 	return out

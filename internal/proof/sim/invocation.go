@@ -25,10 +25,12 @@ type invocation struct {
 	coroutines []*coroutine
 	over       bool
 	ended      func(error)
-	doom       int // I/Os until it is killed, 0 for never
+	pipe       *pipe // of a turn
+	doom       int   // I/Os until it is killed, 0 for never
 	// the fences of the documents that it has read back from a sink
-	copies map[shard.DocID]shard.Fence
-	open   bool // a turn of a flight that writes without rows while the table is away
+	copies  map[shard.DocID]shard.Fence
+	verdict fault.Verdict // on the I/O that it is about to make
+	open    bool          // a turn of a flight that writes without rows while the table is away
 }
 
 var errKilled = errors.New("invocation was killed")
@@ -46,7 +48,7 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 	}
 	v.Carry = v.carry
 	v.clock = &skewed{inv: v, by: w.dice.within(w.rates.Skew)}
-	if (name == "index" || name == "receive" || name == "prune") && w.dice.chance(w.rates.WrongClock) {
+	if (name == "index" || name == "receive" || name == "prune") && w.strikes("wrong clock", w.rates.WrongClock) {
 		v.clock.by = time.Duration(w.dice.logUniform(10, 40*24*60) * float64(time.Minute))
 		switch {
 		case w.dice.chance(0.5):
@@ -55,7 +57,10 @@ func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.
 			v.clock.by += w.cfg.Queues.Retention
 		}
 	}
-	if w.dice.chance(w.rates.Kill) {
+	if w.strikes("clock step", w.rates.ClockStep) {
+		w.after(w.dice.upTo(timeout), func() { v.clock.by = w.dice.within(w.rates.Skew) })
+	}
+	if w.strikes("kill", w.rates.Kill) {
 		v.doom = 1 + w.dice.IntN(killWithin)
 	}
 	w.live[v.ID] = v
@@ -95,7 +100,7 @@ const killWithin = 24
 
 // lateKill is how much later than its time-out the platform kills an invocation.
 func (w *World) lateKill() time.Duration {
-	if w.rates.LateKill == 0 || !w.dice.chance(0.5) {
+	if w.rates.LateKill == 0 || !w.strikes("late kill", 0.5) {
 		return 0
 	}
 	return w.dice.upTo(w.rates.LateKill)

@@ -50,12 +50,12 @@ func (m *machine) Start(_ context.Context, s flight.State) error {
 	if m.limit > 0 {
 		w.counts.usage.ExpressStarts++
 	}
-	if w.dice.chance(w.rates.FlightLost) {
+	if w.strikes("execution lost", w.rates.FlightLost) {
 		w.trace.mark("execution lost", "", 0)
 		return nil
 	}
 	m.run(*rules)
-	if w.dice.chance(w.rates.FlightTwice) {
+	if w.strikes("execution twice", w.rates.FlightTwice) {
 		m.run(*rules)
 	}
 	return nil
@@ -68,7 +68,7 @@ func (m *machine) run(rules emulation.Execution) {
 	if m.limit > 0 {
 		w.after(m.limit, func() { e.end("limit") })
 	}
-	if w.dice.chance(w.rates.StopFlight) {
+	if w.strikes("execution stopped", w.rates.StopFlight) {
 		w.after(w.dice.upTo(30*time.Second), func() { e.end("stopped") })
 	}
 	e.hold()
@@ -124,7 +124,7 @@ func (e *execution) index() {
 		e.end("stopped with its function")
 		return
 	}
-	if w.dice.chance(w.rates.InvokeRefuse) && e.refused < refusedTries {
+	if w.strikes("invocation refused", w.rates.InvokeRefuse) && e.refused < refusedTries {
 		e.refused++
 		e.after(w.dice.upTo(min(time.Second<<e.refused, refusedWait)))
 		return

@@ -151,7 +151,7 @@ func (m *mapping) invoke(p *poller) {
 	}, func(err error) {
 		p.busy = false
 		p.round++
-		if err == nil && !m.w.dice.chance(m.w.rates.AnswerLost) {
+		if err == nil && !m.w.strikes("answer to a mapping lost", m.w.rates.AnswerLost) {
 			m.settle(batch, failed)
 		}
 		if m.q.Counts().Visible > 0 {

@@ -62,30 +62,36 @@ func (c clumsy) Document(m queue.Message, e lull.Event) ([]byte, error) {
 	return c.source.Document(m, e)
 }
 
+// clumsyWorld is the world of a seed in which code panics.
+func clumsyWorld(t testing.TB, seed uint64, notes journal.Journal) *World {
+	c := &clumsy{}
+	w := build(t, seed, Swarm, func(o *Options) {
+		o.Hooks.Receive = func(h *receive.Handler) {
+			if s, ok := h.Sources.(index.Source); ok {
+				h.Sources = clumsy{w: c.w, source: s}
+			}
+		}
+		o.Hooks.Index = func(h *index.Handler) {
+			h.Sink, h.Sources = clumsy{w: c.w, Sink: h.Sink}, clumsy{w: c.w, source: h.Sources}
+		}
+		o.Journal = notes
+	})
+	c.w, w.settings = w, nil // the client does not show what index asks about an engine's settings with
+	return w
+}
+
 // Whatever panics, on one document: nothing goes back, nothing is lost, and everything else is
 // written.
 func TestEveryPromiseHoldsBesideCodeThatPanics(t *testing.T) {
 	t.Parallel()
 	got := map[string]int{}
 	for seed := uint64(1); seed <= seeds(600) && !t.Failed(); seed++ {
-		c := &clumsy{}
-		w := build(t, seed, Swarm, func(o *Options) {
-			o.Hooks.Receive = func(h *receive.Handler) {
-				if s, ok := h.Sources.(index.Source); ok {
-					h.Sources = clumsy{w: c.w, source: s}
-				}
+		w := clumsyWorld(t, seed, counting(func(n journal.Note) {
+			dead := n.Step == journal.DeadLettered && strings.HasPrefix(n.Detail, "panic: ")
+			if dead || n.Step == journal.Panicked {
+				got[n.Detail]++
 			}
-			o.Hooks.Index = func(h *index.Handler) {
-				h.Sink, h.Sources = clumsy{w: c.w, Sink: h.Sink}, clumsy{w: c.w, source: h.Sources}
-			}
-			o.Journal = counting(func(n journal.Note) {
-				dead := n.Step == journal.DeadLettered && strings.HasPrefix(n.Detail, "panic: ")
-				if dead || n.Step == journal.Panicked {
-					got[n.Detail]++
-				}
-			})
-		})
-		c.w, w.settings = w, nil // the client does not show what index asks about an engine's settings with
+		}))
 		report(t, w.Run(), Swarm)
 	}
 	if t.Log(got); seeds(600) == 600 && len(got) < 5 {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 type event struct {
 	doc       shard.DocID
 	key       shard.OrderKey // empty where no order key can be made: a dead letter is all that it can become
+	stray     shard.OrderKey // of one that came to the wrong queue
 	op        shard.Operation
 	sent      time.Duration  // the first time
 	waiting   int            // messages of the ingest queues that carry it
@@ -71,9 +73,13 @@ func (e *event) elsewhere(id string) bool {
 func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 	if q.dead == nil {
 		if l, err := deadletter.Read(m); err == nil {
+			if o.w.astray(q.sink, l.Doc) && l.Reason == deadletter.Contract && l.Key != "" {
+				return []truth{o.stray(q, l.Doc, l.Key, m)}
+			}
 			return []truth{o.event(l.ID, l.Doc, l.Key, "", m)}
 		}
 	}
+	m, _ = deadletter.Inside(m)
 	var list []truth
 	for _, r := range o.w.sources.Decode(m) {
 		switch {
@@ -81,6 +87,8 @@ func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 		case r.Invalid != nil:
 			id := deadletter.ID(r.Invalid.Doc, r.Invalid.Key, deadletter.Hash(m.Body, m.Attributes))
 			list = append(list, o.event(id, r.Invalid.Doc, "", "", m))
+		case o.w.astray(q.sink, r.Event.Doc): // a dead letter is all that it can become here
+			list = append(list, o.stray(q, r.Event.Doc, r.Event.Key, m))
 		default:
 			e := r.Event
 			list = append(list, o.event(deadletter.ID(e.Doc, e.Key, ""), e.Doc, e.Key, e.Op, m))
@@ -102,8 +110,24 @@ func (o *oracle) event(id string, doc shard.DocID, key shard.OrderKey, op shard.
 	return truth{e, id}
 }
 
+// stray is an event that came to the wrong queue.
+func (o *oracle) stray(q *sqsQueue, doc shard.DocID, k shard.OrderKey, m queue.Message) truth {
+	t := o.event(deadletter.Astray(q.sink, doc, k), doc, "", "", m)
+	t.stray = k
+	return t
+}
+
+// astray reports whether a document belongs to another sink.
+func (w *World) astray(sink string, doc shard.DocID) bool {
+	own, _ := w.cfg.SinkFor(string(doc.Collection()))
+	return own != sink
+}
+
 // done reports whether the event's version, or a newer one, was committed.
-func (o *oracle) done(e *event) bool { return e.key != "" && o.ledger(e.doc).committed >= e.key }
+func (o *oracle) done(e *event) bool {
+	k := cmp.Or(e.key, e.stray)
+	return k != "" && o.ledger(e.doc).committed >= k
+}
 
 // isDead reports whether a version is, or is about to become, a dead letter.
 func (o *oracle) isDead(doc shard.DocID, k shard.OrderKey) bool {

@@ -16,6 +16,7 @@ import (
 type sqsQueue struct {
 	*emulation.Queue
 	w       *World
+	sink    string        // whose queue it is
 	dead    *sqsQueue     // nil for no redrive policy
 	armed   time.Duration // when it looks for what becomes visible
 	carried map[*message][]truth
@@ -29,10 +30,10 @@ type message = emulation.Message
 var _ queue.Queue = (*sqsQueue)(nil)
 
 // newQueue returns a queue whose redrive policy is to move messages to dead, where that is one.
-func newQueue(w *World, name string, dead *sqsQueue, retention time.Duration) *sqsQueue {
-	q := &sqsQueue{w: w, dead: dead, carried: map[*message][]truth{}}
+func newQueue(w *World, sink, name string, dead *sqsQueue, retention time.Duration) *sqsQueue {
+	q := &sqsQueue{w: w, sink: sink, dead: dead, carried: map[*message][]truth{}}
 	set := emulation.QueueSettings{
-		Name: name, Origin: epoch, Visibility: w.cfg.Queues.Visibility, Retention: retention,
+		Name: sink + "-" + name, Origin: epoch, Visibility: w.cfg.Queues.Visibility, Retention: retention,
 		Hooks: emulation.Hooks{Pick: q.pick, Taken: q.taken, Left: q.leave},
 	}
 	if dead != nil {
@@ -52,7 +53,7 @@ func (q *sqsQueue) limit() {
 
 // pick chooses now and then not the message that has waited longest.
 func (q *sqsQueue) pick(n int) int {
-	if !q.w.dice.chance(q.w.rates.Reorder) {
+	if !q.w.strikes("message out of order", q.w.rates.Reorder) {
 		return 0
 	}
 	return q.w.dice.IntN(n)
@@ -63,7 +64,7 @@ func (q *sqsQueue) taken(m *message) {
 	if q.dead != nil {
 		q.w.worst.Receives = max(q.w.worst.Receives, m.ReceiveCount)
 	}
-	if q.w.dice.chance(q.w.rates.EarlyAgain) {
+	if q.w.strikes("message again although invisible", q.w.rates.EarlyAgain) {
 		q.Reappear(m, q.w.now+q.w.dice.upTo(q.Visibility))
 	}
 	q.w.watchMessage(q, m, Step{What: Received, Receipt: q.named(m.Receipt)})
@@ -100,11 +101,11 @@ func (q *sqsQueue) send(o queue.Outgoing) error {
 		return err
 	}
 	r, delay := &q.w.rates, o.Delay
-	if q.w.dice.chance(r.Reorder) {
+	if q.w.strikes("message late", r.Reorder) {
 		delay += q.w.dice.upTo(r.ReorderBy)
 	}
 	q.enter(m, delay)
-	if q.w.dice.chance(r.DeliverTwice) {
+	if q.w.strikes("message twice", r.DeliverTwice) {
 		q.enter(m, o.Delay+q.w.dice.upTo(r.ReorderBy))
 	}
 	return nil
@@ -127,7 +128,7 @@ func (q *sqsQueue) enter(msg queue.Message, delay time.Duration) {
 // one.
 func (q *sqsQueue) find(receipt string) *message {
 	m, latest := q.Find(receipt)
-	if m == nil || !latest && !q.w.dice.chance(q.w.rates.StaleReceipt) {
+	if m == nil || !latest && !q.w.strikes("old receipt honoured", q.w.rates.StaleReceipt) {
 		return nil
 	}
 	return m
@@ -147,7 +148,7 @@ func (q *sqsQueue) remove(receipt string) error {
 		return nil
 	}
 	q.Queue.Delete(m)
-	if q.w.dice.chance(q.w.rates.Undelete) {
+	if q.w.strikes("message again although deleted", q.w.rates.Undelete) {
 		q.enter(m.Message, q.w.dice.upTo(30*time.Second))
 	}
 	return nil
@@ -180,7 +181,7 @@ func entries[T any](q *sqsQueue, bytes int, in []T, do func(T) error) []error {
 	q.w.counts.queued(bytes)
 	errs := make([]error, len(in))
 	for i := range in {
-		if q.w.dice.chance(q.w.rates.EntryFails) {
+		if q.w.strikes("entry failed", q.w.rates.EntryFails) {
 			errs[i] = fault.ErrInjected
 		} else {
 			errs[i] = do(in[i])

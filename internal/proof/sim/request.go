@@ -18,6 +18,8 @@ func (w *World) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 	inv := w.live[v.ID]
 	verdict := w.verdict(inv, op)
 	w.decisions++
+	w.coverage[point{aVerdict, string(op.Service), verdict.String()}]++
+	inv.verdict = verdict
 	w.timeline.decided(op, verdict)
 	w.trace.decision(v, op, verdict)
 	switch verdict {
@@ -35,11 +37,11 @@ func (w *World) verdict(inv *invocation, op fault.Op) fault.Verdict {
 	}
 	// A turn that writes open has few I/Os, most of them tries of its read: where a kill comes is
 	// drawn for others.
-	if inv.open && op.Service == fault.Search && w.dice.chance(w.rates.Kill) {
+	if inv.open && op.Service == fault.Search && w.strikes("kill of an open turn", w.rates.Kill) {
 		return fault.CrashAfter
 	}
 	for i := range w.outages {
-		if o := &w.outages[i]; o.service == op.Service && o.from <= w.now && w.now < o.to {
+		if o := &w.outages[i]; o.service == op.Service && o.from <= w.now && w.now < o.to && (o.of == nil || o.of == inv.pipe) {
 			return oneOf(w.dice, fault.FailBefore, fault.FailBefore, fault.Throttle)
 		}
 	}
@@ -63,15 +65,23 @@ func (v *invocation) carry(ctx context.Context, op fault.Op, do func(context.Con
 		return do(ctx)
 	}
 	late := time.Duration(0)
-	if op.Transition.EndsLease() && v.w.dice.chance(v.w.rates.LateEnd) {
+	if op.Transition.EndsLease() && v.w.strikes("late end of a lease", v.w.rates.LateEnd) {
 		late = v.w.dice.upTo(v.w.rates.StallBy)
+	}
+	f := fate{coverage: v.w.coverage, op: op.Transition}
+	if v.verdict != fault.OK {
+		f.silent()
 	}
 	var answer error
 	sent := background
 	if v.w.history.on {
 		sent = context.WithoutCancel(ctx) // which call it is stands in it
 	}
-	if err := v.request(ctx, op.Service, late, func() { answer = do(sent) }); err != nil {
+	if err := v.request(ctx, op.Service, late, func() {
+		answer = do(sent)
+		f.done(answer)
+	}); err != nil {
+		f.silent()
 		return err
 	}
 	return answer
@@ -86,7 +96,7 @@ func (v *invocation) request(ctx context.Context, s fault.Service, late time.Dur
 		return err
 	}
 	there, back := w.travel(s)+late, w.travel(s)
-	if w.dice.chance(w.rates.Stall) {
+	if w.strikes("stall", w.rates.Stall) {
 		switch by := w.dice.upTo(w.rates.StallBy); w.dice.IntN(3) {
 		case 0: // the caller pauses after its last look at the clock
 			if err := v.pause(by); err != nil {

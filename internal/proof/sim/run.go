@@ -93,6 +93,7 @@ func (w *World) quieten() {
 		q.limit()
 	}
 	w.heal(false)
+	w.downgrade()
 	w.trace.mark("calm", "", 0)
 }
 
@@ -212,6 +213,10 @@ func (w *World) lastOrders() {
 	}
 	w.run(w.cfg.Debounce.MaxWait + w.cfg.Debounce.CapGrace + 10*time.Minute + 2*w.cfg.Queues.Visibility +
 		2*w.cfg.Lifecycle.PruneEvery)
+	// A run of prune looks at a hundred flights or so: those that were lost in days are more.
+	for before, n := 0, len(w.unfinished()); n > 0 && n != before; before, n = n, len(w.unfinished()) {
+		w.run(3 * w.cfg.Lifecycle.PruneEvery)
+	}
 	if w.settle(settleWithin) {
 		w.checkEnd()
 	}
@@ -223,7 +228,9 @@ func (w *World) parked() int {
 	for cursor := ""; ; {
 		list, next, _ := w.letters.List(background, deadletter.Filter{}, cursor, 1000) // fails only with its context
 		for _, f := range list {
-			if f.Key != "" && w.oracle.ledger(f.Doc).committed < f.Key {
+			l := w.oracle.ledger(f.Doc)
+			if f.Key != "" && f.ID == idOf(f.Doc, f.Key) && l.committed < f.Key && f.Key != l.forgot &&
+				!w.oracle.tooOld(f.Doc, f.Key) {
 				n++
 			}
 		}

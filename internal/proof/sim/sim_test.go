@@ -18,13 +18,12 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/source"
 )
 
 var (
 	oneSeed   = flag.Uint64("seed", 0, "simulate this seed only, and tell its story")
-	oneLevel  = flag.String("faults", string(Swarm), "the faults of -seed and -for: none, standard or swarm")
+	oneLevel  = flag.String("faults", string(Swarm), "the faults of -seed and -for: none, standard, swarm or wide")
 	longRun   = flag.Duration("for", 0, "simulate seeds for this long")
 	firstSeed = flag.Uint64("from", 0, "where -for begins; 0 for where nobody was before")
 )
@@ -102,6 +101,21 @@ func build(t testing.TB, seed uint64, level Level, change ...func(*Options)) *Wo
 	return begin(t, o)
 }
 
+// Wide is the level of [wide], which only tests have.
+const Wide Level = "wide"
+
+// world makes the world of a seed, wide ones too.
+func world(t testing.TB, seed uint64, level Level, change ...func(*Options)) *World {
+	t.Helper()
+	if level == Wide {
+		return wide(t, seed, change...)
+	}
+	if _, err := ParseLevel(string(level)); err != nil {
+		t.Fatal(err)
+	}
+	return build(t, seed, level, change...)
+}
+
 // report fails the test where a promise was broken, and says how to see it again.
 func report(t *testing.T, r Result, level Level) {
 	t.Helper()
@@ -127,7 +141,7 @@ func TestSeed(t *testing.T) {
 	if *oneSeed == 0 {
 		t.Skip("without -seed there is nothing to tell")
 	}
-	r := build(t, *oneSeed, Level(*oneLevel), func(o *Options) { o.Story = os.Stdout }).Run()
+	r := world(t, *oneSeed, Level(*oneLevel), func(o *Options) { o.Story = os.Stdout }).Run()
 	report(t, r, Level(*oneLevel))
 }
 
@@ -150,10 +164,7 @@ func TestEveryPromiseHoldsWhereTableOutagesAreWrittenOpen(t *testing.T) {
 	t.Parallel()
 	got := map[journal.Step]int{}
 	for seed := uint64(1); seed <= seeds(1000) && !t.Failed(); seed++ {
-		w := build(t, seed, Swarm, func(o *Options) { o.Config.TableOutage = config.TableOutageOpen })
-		d := newDice(seed, 0x6f70656e)
-		from := d.upTo(w.options.Upstream.Calm)
-		w.outages = append(w.outages, outage{fault.Table, from, from + 5*time.Second + d.upTo(2*time.Minute)})
+		w := opened(t, seed)
 		report(t, w.Run(), Swarm)
 		for _, step := range []journal.Step{journal.OutageWrite, journal.Reasserted, journal.OutageResync} {
 			got[step] += w.oracle.alarms[step]
@@ -221,11 +232,8 @@ func TestRegressions(t *testing.T) {
 		if err != nil || len(fields) < 3 {
 			t.Fatalf("line %q: want seed, faults and what was wrong", lines.Text())
 		}
-		level, err := ParseLevel(fields[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		report(t, build(t, seed, level).Run(), level)
+		level := Level(fields[1])
+		report(t, world(t, seed, level).Run(), level)
 		ran++
 	}
 	if ran == 0 {
@@ -269,7 +277,8 @@ func TestTheSameSeedGivesTheSameTraceOnAnyNumberOfProcessors(t *testing.T) {
 	}
 }
 
-// TestLong simulates for as long as -for says, on all processors.
+// TestLong simulates for as long as -for says, on all processors. Half of the swarm's worlds are
+// wide.
 func TestLong(t *testing.T) {
 	if *longRun == 0 {
 		t.Skip("without -for there is no end")
@@ -287,10 +296,13 @@ func TestLong(t *testing.T) {
 		all.Go(func() {
 			for time.Since(began) < *longRun && !t.Failed() {
 				mu.Lock()
-				seed := next
+				seed, level := next, level
 				next++
 				mu.Unlock()
-				r := build(t, seed, level).Run()
+				if level == Swarm && seed%2 == 1 {
+					level = Wide
+				}
+				r := world(t, seed, level).Run()
 				virtual.Add(int64(r.Virtual / time.Second))
 				decisions.Add(int64(r.Decisions))
 				mu.Lock()

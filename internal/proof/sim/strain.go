@@ -45,7 +45,7 @@ func ParseThrottling(s string) (Throttling, error) {
 // plan is the planned outage among the drawn ones.
 func (w *World) plan(s Strain) {
 	if s.DownTo > s.DownFrom {
-		w.outages = append(w.outages, outage{fault.Search, s.DownFrom, s.DownTo})
+		w.outages = append(w.outages, outage{service: fault.Search, from: s.DownFrom, to: s.DownTo})
 	}
 }
 

@@ -90,7 +90,7 @@ func (t *table) read(docs []shard.DocID, c shard.Consistency) []shard.Row {
 		return rows
 	}
 	for i, doc := range docs {
-		if !t.w.dice.chance(t.w.rates.StaleRead) {
+		if !t.w.strikes("stale read", t.w.rates.StaleRead) {
 			continue
 		}
 		since := t.w.now - t.w.dice.upTo(t.w.rates.StaleBy)

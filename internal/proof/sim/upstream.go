@@ -46,20 +46,39 @@ type author struct {
 	count   int
 	refers  bool // payloads are objects, of which only the newest version is there
 	objects []Object
+	shape
+}
+
+// shape is what an upstream has more than a few documents of one collection. The zero shape has
+// nothing more.
+type shape struct {
+	docs        int           // more documents, each in its bursts
+	collections []string      // further ones; a document's is drawn
+	tenants     int           // the messages of each are a message group
+	resync      bool          // every document is sent again in one run of the bulk lane
+	more        int           // further times at which each document changes
+	over        time.Duration // ... so long after the first at most
 }
 
 // Write makes the upstream of a seed: a few documents in bursts, out of order and more than once.
 // Among them are deletes, equal versions with different payloads, poison, junk, several events in
 // one message, resyncs and events that are due later. All of them are native events of the default
 // collection.
-func Write(seed uint64, sources *source.Set) Upstream {
+func Write(seed uint64, sources *source.Set) Upstream { return write(seed, sources, shape{}) }
+
+func write(seed uint64, sources *source.Set, s shape) Upstream {
 	a := &author{
-		dice: newDice(seed, 0x75707374), poison: map[version]poison{}, sources: sources, refers: refers(sources),
+		dice: newDice(seed, 0x75707374), poison: map[version]poison{}, sources: sources, refers: refers(sources), shape: s,
 	}
-	docs := 1 + a.IntN(1+a.IntN(6))
+	docs := 1 + a.IntN(1+a.IntN(6)) + s.docs
 	span := 20*time.Second + a.upTo(90*time.Second)
 	for d := range docs {
-		a.document(fmt.Sprintf("doc-%d", d), span)
+		doc := &subject{id: fmt.Sprintf("doc-%d", d)}
+		doc.collection = a.collection()
+		a.document(doc, 0, span)
+		for range s.more {
+			a.document(doc, a.upTo(s.over), span)
+		}
 	}
 	if a.chance(0.3) {
 		a.send(a.upTo(span), `{"type":"doc.changed","subject":"junk"}`)
@@ -75,8 +94,9 @@ func Write(seed uint64, sources *source.Set) Upstream {
 		calm += 4*time.Minute + a.upTo(6*time.Minute)
 	}
 	a.join()
+	a.group()
 	slices.SortStableFunc(a.list, func(x, y Arrival) int { return cmp.Compare(x.At, y.At) })
-	return Upstream{Arrivals: a.list, Objects: a.objects, Calm: calm, poisons: a.poison}
+	return Upstream{Arrivals: a.list, Objects: a.objects, Calm: calm + s.over, poisons: a.poison}
 }
 
 // MostVersions is how many versions [WriteOne] sends at most: as many as the model has.
@@ -115,9 +135,27 @@ func WriteOne(seed uint64, sources *source.Set) Upstream {
 	return Upstream{Arrivals: a.list, Calm: span + 5*time.Second + a.upTo(2*time.Minute), poisons: a.poison}
 }
 
-// document writes the bursts of one document.
-func (a *author) document(id string, span time.Duration) {
-	at, v := a.upTo(span/2), 0
+// group gives messages their tenants.
+func (a *author) group() {
+	for i := range a.list {
+		if a.tenants > 0 {
+			group := queue.Text(fmt.Sprintf("tenant-%d", a.IntN(a.tenants)))
+			a.list[i].Message.Attributes = map[string]queue.Attribute{queue.AttrGroup: group}
+		}
+	}
+}
+
+// subject is a document of an author's.
+type subject struct {
+	id, collection string
+	version        int           // the newest that was written
+	removed        bool          // by that version
+	last           time.Duration // when the last of them is sent
+}
+
+// document writes the bursts of one document, from a moment on.
+func (a *author) document(doc *subject, from, span time.Duration) {
+	at := a.upTo(span / 2)
 	for range 1 + a.IntN(4) {
 		spread, versions := a.upTo(2*time.Second), 1+a.IntN(6)
 		if a.chance(0.3) { // never quiet
@@ -126,21 +164,46 @@ func (a *author) document(id string, span time.Duration) {
 		}
 		for range versions {
 			// otherwise the same version with another payload, of which an object has one
-			if v == 0 || !a.chance(0.05) || a.refers {
-				v += 1 + a.IntN(3)
+			if doc.version == 0 || !a.chance(0.05) || a.refers {
+				doc.version += 1 + a.IntN(3)
 			}
-			a.change(id, v, at+a.upTo(spread+1))
+			a.change(doc, from+at+a.upTo(spread+1))
 		}
 		at += spread + 8*time.Second + a.upTo(20*time.Second)
 		if at > span {
 			break
 		}
 	}
+	if a.resync {
+		const run = `,"mode":"resync","resyncrun":"01JD2V6Y5T3KQ8Z4M7N9P0R1S3"`
+		a.send(doc.last+time.Millisecond, a.event(doc, doc.removed, doc.collection+run))
+	}
+}
+
+// event is the event of a document's version.
+func (a *author) event(doc *subject, removed bool, extra string) string {
+	switch {
+	case removed:
+		return fmt.Sprintf(`{"type":"doc.deleted","subject":%q,"sequence":"%d"%s}`, doc.id, doc.version, extra)
+	case a.refers:
+		return touched(doc.id, doc.version, extra)
+	}
+	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d"%s,"data":{"title":"%s %d %d"}}`, doc.id,
+		doc.version, extra, doc.id, doc.version, a.count)
+}
+
+// collection draws a document's. The default one is not named.
+func (a *author) collection() string {
+	if len(a.collections) == 0 || a.chance(0.5) {
+		return ""
+	}
+	return fmt.Sprintf(`,"collection":%q`, oneOf(a.dice, a.collections...))
 }
 
 // change writes one version, and perhaps what is wrong with it.
-func (a *author) change(id string, v int, at time.Duration) {
+func (a *author) change(doc *subject, at time.Duration) {
 	a.count++
+	id, v := doc.id, doc.version
 	extra := ""
 	switch {
 	case a.chance(0.04):
@@ -150,17 +213,11 @@ func (a *author) change(id string, v int, at time.Duration) {
 	case a.chance(0.015): // longer than a queue can keep it
 		extra = fmt.Sprintf(`,"notbefore":%q`, epoch.Add(at+15*time.Minute+a.upTo(30*time.Minute)).Format(time.RFC3339))
 	}
-	body := fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d"%s,"data":{"title":"%s %d %d"}}`, id, v,
-		extra, id, v, a.count)
+	extra += doc.collection
+	doc.removed, doc.last = a.chance(0.1), max(doc.last, at)
+	body := a.event(doc, doc.removed, extra)
 	if a.refers {
-		body = touched(id, v, extra)
-	}
-	removed := a.chance(0.1)
-	if removed {
-		body = fmt.Sprintf(`{"type":"doc.deleted","subject":%q,"sequence":"%d"%s}`, id, v, extra)
-	}
-	if a.refers {
-		a.objects = append(a.objects, Object{at, id, v, removed})
+		a.objects = append(a.objects, Object{at, id, v, doc.removed})
 	}
 	a.send(at, body)
 	if a.chance(0.05) {
@@ -187,6 +244,9 @@ func (a *author) join() {
 		n := 1
 		if a.chance(0.3) {
 			n = min(2+a.IntN(2), len(a.list)-i)
+		}
+		if a.more > 0 && a.list[i+n-1].At > a.list[i].At+time.Minute {
+			n = 1 // nobody waits for hours to fill a message
 		}
 		var bodies []string
 		for _, one := range a.list[i : i+n] {

@@ -85,7 +85,8 @@ func (w *World) turn(p *pipe) func(context.Context, *invocation, flight.State) (
 			Parallel: v.parallel(),
 		}
 		hooked(w.options.Hooks.Index, &h)
-		v.open = s.Outage
+		s = w.handed(s)
+		v.open, v.pipe = s.Outage, p
 		w.watch(v, Step{What: Turned, Flight: s.Flight})
 		return h.Turn(ctx, s)
 	}

@@ -80,6 +80,8 @@ type World struct {
 	compared  int // how often the operator compared the sink with the rows, and was through
 	halts     int // how often the functions were stopped
 	named     int // ids and tokens drawn
+	coverage  coverage
+	foreign   map[flight.ID]bool // manifests of a newer build
 	freshness []time.Duration
 
 	oracle   *oracle
@@ -119,7 +121,8 @@ func New(o Options) (*World, error) {
 	}
 	w := &World{
 		options: o, cfg: o.Config, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
-		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{},
+		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{}, coverage: coverage{},
+		foreign: map[flight.ID]bool{},
 	}
 	w.flights = flights{memory.NewFlights(trueClock{&w.scheduler}), w}
 	w.letters, w.schedule = letters{memory.NewDeadLetters(), w}, planned{memory.NewSchedule(), w}
@@ -179,8 +182,8 @@ func (w *World) draw() {
 func (w *World) pipe(name string) *pipe {
 	q, cfg := w.cfg.Queues, w.cfg
 	p := &pipe{name: name, versions: cfg.Versions(name)}
-	p.dead = newQueue(w, name+"-dead", nil, q.DeadLetterRetention)
-	p.live, p.bulk = newQueue(w, name+"-live", p.dead, q.Retention), newQueue(w, name+"-bulk", p.dead, q.Retention)
+	p.dead = newQueue(w, name, "dead", nil, q.DeadLetterRetention)
+	p.live, p.bulk = newQueue(w, name, "live", p.dead, q.Retention), newQueue(w, name, "bulk", p.dead, q.Retention)
 	settle := cfg.ApplyDelay(name)
 	forget := time.Duration(0)
 	if p.versions {

@@ -1,0 +1,240 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// A simulator that no longer gets anywhere would pass every test. So its worlds must come by each
+// write with what may become of it, and by each step of the journal. The same holds for each
+// verdict on an I/O of each service, and for each failure of the simulator.
+
+// coveredWorlds are how many worlds the page's numbers are of, mostWorlds how many there may be
+// until the rarest point is reached: every change of the product moves it.
+const (
+	coveredWorlds = 10_000
+	mostWorlds    = 30_000
+)
+
+// unreachable says why no world comes by a point.
+var unreachable = map[point]string{
+	{aStep, "stuck", ""}:               "forbidden: an oracle says so",
+	{aStep, "sink_newer", ""}:          "forbidden: nobody else writes to the sink here",
+	{aStep, "untrusted", ""}:           "nobody else sends dead letters here",
+	{aWrite, "COLLECT", howRefused}:    "a row that changes between two I/Os after days of rest",
+	{aWrite, "REASSERTED", howLost}:    "less than one world in 10,000: an operator writes it seldom",
+	{aWrite, "REASSERTED", howRefused}: "its lease outlives the invocation",
+}
+
+// everyPoint is all of them, as far as the sources name them.
+func everyPoint(t testing.TB) map[point]bool {
+	t.Helper()
+	all := map[point]bool{}
+	for _, w := range shard.Transitions() {
+		for _, how := range []string{howApplied, howRefused, howLost} {
+			all[point{aWrite, w.String(), how}] = true
+		}
+	}
+	for _, s := range []fault.Service{fault.Table, fault.SQS, fault.Bucket, fault.States, fault.Search} {
+		for v := fault.OK; v <= fault.CrashAfter; v++ {
+			all[point{aVerdict, string(s), v.String()}] = true
+		}
+	}
+	named := func(kind pointKind, pattern string, files ...string) {
+		t.Helper()
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {
+				all[point{kind, string(found[1]), ""}] = true
+			}
+		}
+	}
+	named(aStep, `(?m)^\t\w+ +(?:Step )?= "(\w+)"`, filepath.Join("..", "..", "journal", "journal.go"))
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named(aFailure, `(?:strikes\(|point\{aFailure, )"([^"]+)"`, sources...)
+	for p := range unreachable {
+		delete(all, p)
+	}
+	return all
+}
+
+// worldOf is one of the worlds whose coverage counts: mostly wide ones.
+func worldOf(t testing.TB, seed uint64) *World {
+	const deaf = 0.25 // operators write little: there, more answers are lost
+	switch seed % 10 {
+	case 1:
+		w := struck(t, seed, Loss(1+seed/10%uint64(QueuesPurged)), seed/10%3 == 0, Hooks{})
+		w.rates.IOFailAfter = deaf
+		w.options.Upstream.Calm += 4 * time.Minute // so that the operator meets it
+		return w
+	case 2:
+		w := plagued(t, seed, Hooks{})
+		w.rates.IOFailAfter = deaf
+		return w
+	case 5:
+		return sampled(t, seed, Hooks{})
+	case 3:
+		return opened(t, seed)
+	case 4:
+		return clumsyWorld(t, seed, nil)
+	}
+	return wide(t, seed)
+}
+
+// opened is the world of a seed in which the table is away for a while and written open.
+func opened(t testing.TB, seed uint64) *World {
+	w := build(t, seed, Swarm, func(o *Options) { o.Config.TableOutage = config.TableOutageOpen })
+	d := newDice(seed, 0x6f70656e)
+	from := d.upTo(w.options.Upstream.Calm)
+	w.outages = append(w.outages, outage{service: fault.Table, from: from, to: from + 5*time.Second + d.upTo(2*time.Minute)})
+	return w
+}
+
+// cover runs worlds until the stop function says so, and counts the worlds that come by each point.
+func cover(t *testing.T, most uint64, enough func(map[point]int) bool) (worlds uint64, count map[point]int) {
+	t.Helper()
+	count = map[point]int{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for {
+				mu.Lock()
+				if worlds == most || t.Failed() || enough(count) {
+					mu.Unlock()
+					return
+				}
+				worlds++
+				seed := worlds
+				mu.Unlock()
+				w := worldOf(t, seed)
+				r := w.Run()
+				mu.Lock()
+				for _, v := range r.Violations {
+					t.Errorf("world %d: %s", seed, v)
+				}
+				for p := range w.coverage {
+					count[p]++
+				}
+				for s := range w.oracle.alarms {
+					count[point{aStep, string(s), ""}]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return worlds, count
+}
+
+func TestTheSwarmComesByEveryPoint(t *testing.T) {
+	t.Parallel()
+	if raceEnabled {
+		t.Skip("hundreds of worlds")
+	}
+	wanted, most := everyPoint(t), uint64(mostWorlds)
+	if testing.Short() { // what a twentieth of the worlds comes by
+		_, page, _ := section(t, "simulator.md", "coverage")
+		most = 300
+		maps.DeleteFunc(wanted, func(p point, _ bool) bool { return p.stated(page) < coveredWorlds/20 })
+		if len(wanted) < 100 {
+			t.Fatalf("the page states %d points: is it the right table?", len(wanted))
+		}
+	}
+	missing := func(count map[point]int) (list []point) {
+		for p := range wanted {
+			if count[p] == 0 {
+				list = append(list, p)
+			}
+		}
+		return list
+	}
+	least := uint64(0)
+	if *update {
+		most, least = coveredWorlds, coveredWorlds
+	}
+	worlds, count := cover(t, most, func(count map[point]int) bool { return least == 0 && len(missing(count)) == 0 })
+	t.Logf("%d worlds", worlds)
+	if list := missing(count); len(list) > 0 {
+		t.Errorf("%d worlds never came by %q", worlds, list)
+	}
+	if *update && !t.Failed() {
+		insert(t, "simulator.md", "coverage", coverageTables(wanted, count))
+	}
+}
+
+// The columns of the page's tables.
+var (
+	hows     = []string{howApplied, howRefused, howLost}
+	verdicts = []string{"ok", "failed before", "failed after", "throttled", "crash before", "crash after"}
+)
+
+// row begins the line of the page's table that shows the point.
+func (p point) row() string {
+	if p.kind == aStep {
+		return "\n| `" + p.what + "` | "
+	}
+	return "\n| " + p.what + " | "
+}
+
+// stated is how many worlds the page says come by a point, 0 where it does not know it.
+func (p point) stated(page string) int {
+	_, rest, _ := strings.Cut(page, p.row())
+	cells := strings.Split(rest, " | ")
+	at := max(slices.Index(hows, p.how), slices.Index(verdicts, p.how), 0)
+	n, _ := strconv.Atoi(strings.TrimSuffix(strings.SplitN(cells[min(at, len(cells)-1)], "\n", 2)[0], " |"))
+	return n
+}
+
+// coverageTables are the page's.
+func coverageTables(wanted map[point]bool, count map[point]int) string {
+	var b strings.Builder
+	for _, table := range []struct {
+		kind pointKind
+		of   string
+		hows []string
+	}{
+		{aWrite, "write of a row", hows},
+		{aVerdict, "I/O of a service", verdicts},
+		{aStep, "step", []string{""}},
+		{aFailure, "failure of the simulator", []string{""}},
+	} {
+		heads := strings.Join(table.hows, " | ")
+		fmt.Fprintf(&b, "\n| %s | %s |\n|---|%s\n", table.of, cmp.Or(heads, "worlds"),
+			strings.Repeat("---:|", len(table.hows)))
+		seen := map[string]bool{}
+		for _, p := range slices.SortedFunc(maps.Keys(wanted), func(a, b point) int { return cmp.Compare(a.what, b.what) }) {
+			if p.kind != table.kind || seen[p.what] {
+				continue
+			}
+			seen[p.what] = true
+			var cells []string
+			for _, how := range table.hows {
+				cells = append(cells, strconv.Itoa(count[point{p.kind, p.what, how}]))
+			}
+			b.WriteString(p.row()[1:] + strings.Join(cells, " | ") + " |\n")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/fault"
+)
+
+// The wide worlds have the failures of the swarm, and each of them has some of what those worlds
+// leave out. There are more documents and collections, a second sink, and tenants. Others last for
+// days, have payloads that are objects, or clocks that are wrong or set. There are other builds of
+// lull beside this one, and manifests that go. Operators restore, purge, reset, and use SQS's own
+// redrive. What a world has comes from its seed, so that anything meets anything.
+
+// breadth is what a wide world has.
+type breadth struct {
+	d      dice
+	days   bool
+	second bool // sink
+	refers bool
+	shape  shape
+}
+
+func widthOf(seed uint64) *breadth {
+	b := &breadth{d: newDice(seed, 0x77696465)}
+	b.days, b.second, b.refers = b.d.chance(0.04), b.d.chance(0.3), b.d.chance(0.1)
+	if b.second {
+		b.refers = false // the event that an object is gone must not come to the wrong queue
+		b.shape.collections = []string{"news", "people"}
+	}
+	if !b.days && b.d.chance(0.04) {
+		b.shape.docs, b.shape.resync = 20+b.d.IntN(40), b.d.chance(0.5)
+	}
+	if b.d.chance(0.2) {
+		b.shape.tenants = 1 + b.d.IntN(4)
+	}
+	if b.days {
+		b.shape.more, b.shape.over = 1+b.d.IntN(3), time.Duration(b.d.logUniform(3, 80)*float64(time.Hour))
+	}
+	return b
+}
+
+// settings are those of [vary], and what the breadth asks for.
+func (b *breadth) settings(t testing.TB, seed uint64) *config.Config {
+	return settings(t, seed%2 == 0, func(cfg *config.Config) {
+		vary(seed, cfg)
+		if b.second {
+			versions := b.d.chance(0.5)
+			cfg.Sinks["archive"] = config.Sink{Kind: "memory", Versions: &versions}
+			cfg.DefaultSink = "search"
+			cfg.Collections = map[string]config.Collection{
+				"content": {}, "news": {Sink: "archive"}, "people": {Sink: oneOf(b.d, "archive", "search")},
+			}
+			cfg.DefaultCollection = "content"
+		}
+		if b.refers {
+			cfg.Payload.Allow = []config.BucketPrefix{{Bucket: "open"}}
+			cfg.Payload.MissingWait = time.Minute
+		}
+		if b.d.chance(0.2) {
+			cfg.Lifecycle.DriftSample, cfg.Lifecycle.PruneEvery = 20, time.Minute
+		}
+		if b.days { // rows are collected within the time of the world
+			cfg.Lifecycle.PruneEvery = 10 * time.Minute
+			cfg.Queues.Retention, cfg.Queues.DeadLetterRetention = 20*time.Hour, 22*time.Hour
+			cfg.Lifecycle.RedriveSpan, cfg.Lifecycle.ProducerLateness = 3*time.Hour, 3*time.Hour
+			cfg.Lifecycle.RowRetention = 48 * time.Hour
+			cfg.Lifecycle.TTLExtra = 24 * time.Hour
+			cfg.Retry.DeadDeadline = min(cfg.Retry.DeadDeadline, 8*time.Hour)
+		}
+	})
+}
+
+// wide makes the wide world of a seed.
+func wide(t testing.TB, seed uint64, change ...func(*Options)) *World {
+	t.Helper()
+	b := widthOf(seed)
+	d, cfg := b.d, b.settings(t, seed)
+	o := Options{Config: cfg, Seed: seed, Faults: Swarm, Upstream: write(seed, sourcesOf(t, cfg), b.shape)}
+	sometime := func() time.Duration { return d.upTo(o.Upstream.Calm) }
+	if d.chance(0.12) {
+		at := sometime()
+		o.Disaster = &Disaster{Loss: Loss(1 + d.IntN(int(QueuesPurged))), Backup: d.upTo(at), At: at, Live: d.chance(0.3)}
+	} else if d.chance(0.1) {
+		at := sometime()
+		o.Absurd = &Absurd{At: at, Looks: at + sometime()}
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	w := begin(t, o)
+	r := &w.rates
+	for _, rate := range []*float64{&r.ClockStep, &r.Older, &r.Newer, &r.ManifestGone} {
+		if d.chance(0.15) {
+			*rate = d.logUniform(0.003, 0.3)
+		}
+	}
+	if d.chance(0.1) {
+		r.WrongClock = 0.05
+	}
+	if b.days {
+		r.IOFailAfter = max(r.IOFailAfter, 0.2) // little happens in them that may go wrong
+	}
+	w.drawn = *r
+	if d.chance(0.1) {
+		from := sometime()
+		of := oneOf(d, w.pipes...)
+		w.outages = append(w.outages, outage{service: fault.Search, from: from, to: from + sometime(), of: of})
+	}
+	if d.chance(0.15) {
+		from := sometime()
+		w.outages = append(w.outages, outage{service: fault.Table, from: from, to: from + d.upTo(3*time.Minute)})
+	}
+	if d.chance(0.1) {
+		w.after(sometime(), w.upgrade)
+	}
+	if d.chance(0.15) {
+		for range 1 + d.IntN(3) {
+			w.after(sometime(), func() { w.redriveByQueue(oneOf(w.dice, w.pipes...)) })
+		}
+	}
+	return w
+}
+
+func TestEveryPromiseHoldsInWideWorlds(t *testing.T) {
+	t.Parallel()
+	for seed := uint64(1); seed <= seeds(2000) && !t.Failed(); seed++ {
+		report(t, wide(t, seed).Run(), Wide)
+	}
+}
