@@ -87,6 +87,10 @@ model: ## Check the protocol exhaustively: the large runs
 sim: ## Simulate the pipeline under faults for ten minutes
 	go test -count=1 -v -timeout 30m ./internal/proof/sim -args -for 10m
 
+.PHONY: mutate
+mutate: ## Make small edits in the core for an hour, and name those that no test notices (docs/mutants.md)
+	go test -count=1 -v -timeout 90m -run '^TestSample$$' ./internal/proof/mutate -args -mutants 1000 -for 1h -seed $$(date +%Y%m%d)
+
 .PHONY: bench
 bench: ## Measure all contenders over one trace and write docs/numbers.md (takes minutes)
 	go test -count=1 -v -timeout 60m -run '^TestNumbers$$' ./internal/proof/bench -args -write
@@ -230,5 +234,5 @@ ci: ## What CI runs: lint, tests, race, builds, benchmarks, end to end
 	.ci/stages lint test test-example faults race sizes reproducible synth bench-smoke e2e e2e-iam
 
 .PHONY: nightly
-nightly: ## What takes longer: mutant hunts, large models, long simulations, repeated race tests, fuzzing, upgrades
-	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long model sim lifecycles-same race fuzz e2e-long
+nightly: ## What takes longer: mutant hunts, large models, long simulations, edits, repeated race tests, fuzzing, upgrades
+	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long model sim mutate lifecycles-same race fuzz e2e-long

@@ -53,9 +53,7 @@ func (c *Checker) local(times ...shard.Micros) *local {
 	if c.sink != model.Plain {
 		l.s.Sink.Fence = l.clock(c.fence)
 	}
-	for k, d := range c.letters {
-		l.s.DeadLetters[k] = d
-	}
+	l.s.DeadLetters = c.letters
 	return l
 }
 

@@ -82,7 +82,10 @@ func (c *Checker) answered(s sim.Step, cl *claim, own bool) {
 		}
 		before := len(c.found)
 		ok := l.step(func(t *model.State) bool {
-			return t.Sink == want && (own && t.Execs[0].Phase == model.Applied || !own && t.Requests[0] == model.Request{})
+			if own {
+				return t.Sink == want && t.Execs[0].Phase == model.Applied
+			}
+			return t.Sink == want && t.Requests[0] == model.Request{}
 		})
 		if !ok && len(c.found) == before {
 			c.part(what, "the model's sink does not take version %d over %d", k, c.content)

@@ -119,7 +119,8 @@ func (t *table) expire() {
 		over := time.Duration(epoch.Add(t.w.now).Unix()-r.ExpiresAt) * time.Second
 		if r.ExpiresAt != 0 && over >= 0 && (over >= ttlLate || t.w.dice.chance(float64(ttlEvery)/float64(ttlLate))) {
 			_, _ = t.rows.Write(background, shard.Write{Doc: r.Doc, Drop: true}) // nothing refuses it
-			t.w.watch(nil, Step{What: Wrote, Write: shard.Write{Doc: r.Doc, Drop: true}, Old: r, New: shard.Row{Doc: r.Doc}})
+			drop := shard.Write{Doc: r.Doc, Drop: true}
+			t.w.watch(nil, Step{What: Wrote, Write: drop, Old: r, New: shard.Row{Doc: r.Doc}})
 			t.w.trace.mark("ttl "+string(r.Doc), "", 0)
 		}
 	}

@@ -1,0 +1,244 @@
+package mutate
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	most   = flag.Int("mutants", 0, "judge so many edits; 0 for none")
+	seed   = flag.Uint64("seed", 1, "which edits are drawn")
+	budget = flag.Duration("for", time.Hour, "begin no other edit after this time")
+	write  = flag.Bool("write", false, "write docs/mutants.md")
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const root = "../../.."
+
+// core is what is edited.
+var core = []string{
+	"internal/shard", "internal/receive", "internal/index", "internal/prune", "internal/dlq", "internal/redrive",
+	"internal/reconcile", "internal/rows", "internal/flight",
+}
+
+// judges are asked after the package's own tests: the model's statement of the conditions, the
+// in-memory store's suite, and worlds of the simulator.
+var judges = [][]string{
+	{"-run", "Condition|Judge|Decide", "./internal/proof/model"},
+	{"./internal/local/memory"},
+	{"-run", "^(TestEveryPromiseHoldsInEveryWorld|TestEveryStepOfADocumentIsAStepOfTheModel)$", "./internal/proof/sim"},
+}
+
+func TestEditsAreSmallAndBuildAgain(t *testing.T) {
+	t.Parallel()
+	src := []byte("package p\n\nfunc f(a, b int) int {\n\tif a < b && !g(a) {\n\t\ta = 7\n\t\tg(a)\n\t}\n" +
+		"\treturn a + b\n}\n")
+	edits, err := Edits("p.go", src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range edits {
+		got = append(got, fmt.Sprintf("%d %s>%s", e.Line, e.From, e.To))
+		if out := e.Apply(src); string(out[:e.Offset]) != string(src[:e.Offset]) || !strings.HasSuffix(string(out),
+			string(src[e.Offset+len(e.From):])) {
+			t.Errorf("%s changes more than its place:\n%s", e, out)
+		}
+	}
+	want := []string{
+		"4 a < b && !g(a)>!(a < b && !g(a))", "4 &&>||", "4 <><=", "4 !>", "5 a = 7>", "5 7>8", "6 g(a)>", "8 +>-",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("edits %q, want %q", got, want)
+	}
+}
+
+// all are the edits of the core, in one order.
+func all(t *testing.T) (edits []Edit) {
+	t.Helper()
+	for _, dir := range core {
+		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, error %v", dir, len(files), err)
+		}
+		for _, f := range files {
+			if strings.HasSuffix(f, "_test.go") {
+				continue
+			}
+			src, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			some, err := Edits(filepath.Join(dir, filepath.Base(f)), src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			edits = append(edits, some...)
+		}
+	}
+	return edits
+}
+
+// fate is what became of an edit.
+type fate byte
+
+const (
+	survived fate = iota
+	killed
+	unbuilt
+)
+
+// try runs the tests with an edit, and says which package's failed.
+func try(t *testing.T, e Edit) (f fate, by string) {
+	t.Helper()
+	top, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := os.ReadFile(filepath.Join(top, e.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited, overlay := filepath.Join(t.TempDir(), "edited.go"), filepath.Join(t.TempDir(), "overlay.json")
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(top, e.File): edited}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(edited, e.Apply(src), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(overlay, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := []string{"./" + filepath.ToSlash(filepath.Dir(e.File))}
+	for _, judge := range append([][]string{own}, judges...) {
+		args := []string{"test", "-short", "-vet=off", "-failfast", "-timeout", "2m", "-overlay", overlay}
+		cmd := exec.CommandContext(context.Background(), "go", append(args, judge...)...)
+		cmd.Dir = top
+		out, err := cmd.CombinedOutput()
+		switch {
+		case strings.Contains(string(out), "[build failed]"):
+			return unbuilt, ""
+		case err != nil:
+			return killed, judge[len(judge)-1]
+		}
+	}
+	return survived, ""
+}
+
+// TestSample judges -mutants edits of the core. It fails for none: what survives is for a reader,
+// who adds a test or says in equivalent.txt why it makes no difference.
+func TestSample(t *testing.T) {
+	if *most == 0 {
+		t.Skip("without -mutants nothing is edited")
+	}
+	excuses := equivalent(t)
+	edits := all(t)
+	draw := rand.New(rand.NewPCG(*seed, 0x6d757461))
+	began, by := time.Now(), map[string]int{}
+	var lives []string
+	judged, dead, same := 0, 0, 0
+	for _, i := range draw.Perm(len(edits)) {
+		if judged == *most || time.Since(began) > *budget {
+			break
+		}
+		e := edits[i]
+		f, judge := try(t, e)
+		if f == unbuilt {
+			continue
+		}
+		judged++
+		reason, excused := excuses[e.excuse()]
+		switch {
+		case f == killed:
+			dead++
+			by[judge]++
+		case excused:
+			same++
+			t.Logf("equivalent: %s: %s", e, reason)
+		default:
+			lives = append(lives, e.String())
+			t.Logf("survives: %s", e)
+		}
+	}
+	t.Logf("%d of %d edits judged in %s: %d killed, %d equivalent, %d survive; by %v", judged, len(edits),
+		time.Since(began).Round(time.Second), dead, same, len(lives), by)
+	if *write && judged > 0 {
+		report(t, len(edits), judged, dead, same, by, lives)
+	}
+}
+
+// excuse is how equivalent.txt names an edit: by its line's text, because lines move.
+func (e Edit) excuse() string {
+	return strings.Join([]string{e.File, strings.TrimSpace(e.Source), e.From + " becomes " + e.To}, "\t")
+}
+
+// equivalent reads the edits that make no difference, each with its reason.
+func equivalent(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "equivalent.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	excuses := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
+			continue
+		}
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(fields) != 4 || fields[3] == "" {
+			t.Fatalf("equivalent.txt: %q: want file, line, edit and reason, with tabs between", line)
+		}
+		excuses[strings.Join(fields[:3], "\t")] = fields[3]
+	}
+	return excuses
+}
+
+// report writes the page. Only the part between its marks is generated.
+func report(t *testing.T, of, judged, dead, same int, by map[string]int, lives []string) {
+	t.Helper()
+	page := filepath.Join(root, "docs", "mutants.md")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, _ := strings.Cut(string(text), "<!-- sample: begin -->\n")
+	_, tail, ok := strings.Cut(rest, "<!-- sample: end -->")
+	if !ok {
+		t.Fatal("docs/mutants.md has lost its marks")
+	}
+	var b strings.Builder
+	const sum = "Seed %d: %d of %d edits. %d were killed (%.0f %%), %d are equivalent, %d survived.\n\n"
+	fmt.Fprintf(&b, sum, *seed, judged, of, dead, 100*float64(dead)/float64(max(judged-same, 1)), same, len(lives))
+	b.WriteString("| killed by the tests of | edits |\n|---|---|\n")
+	var names []string
+	for name := range by {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&b, "| `%s` | %d |\n", strings.TrimPrefix(name, "./"), by[name])
+	}
+	b.WriteString("\n| survived |\n|---|\n")
+	for _, l := range lives {
+		fmt.Fprintf(&b, "| %s |\n", strings.ReplaceAll(strings.Join(strings.Fields(l), " "), "|", "\\|"))
+	}
+	b.WriteString("\n")
+	whole := head + "<!-- sample: begin -->\n" + b.String() + "<!-- sample: end -->" + tail
+	if err := os.WriteFile(page, []byte(whole), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
