@@ -17,9 +17,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // DeployPlain deploys a stack to an emulator that enforces IAM: the template as it is synthesised,
@@ -55,7 +58,16 @@ func (g *Ground) deployPlain(ctx context.Context, settings Settings, b build) (*
 	if err != nil {
 		return nil, err
 	}
-	return s, s.plain(ctx, b)
+	if err := s.plain(ctx, b); err != nil {
+		return nil, err
+	}
+	// The emulator's CloudFormation leaves it out, and doctor would say so.
+	_, err = dynamodb.NewFromConfig(g.Account).UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName: aws.String(s.Names.Table()), TimeToLiveSpecification: &types.TimeToLiveSpecification{
+			AttributeName: aws.String(string(shard.AttrExpiresAt)), Enabled: aws.Bool(true),
+		},
+	})
+	return s, err
 }
 
 // Upgrade deploys today's build over whatever is deployed.
