@@ -161,7 +161,8 @@ func (l *lull) raiseEpoch() {
 func (l *lull) halves(v *fault.Invocation, clk clock.Clock) halves {
 	return halves{
 		config: l.Config, sources: l.sources.Load(), rows: v.Shards(l.rows()), flights: l.store(v),
-		launcher: l.launch(v), live: l.queueFor(v), dead: v.Queue(l.dead), schedule: v.Schedule(l.schedule), sink: v.Sink(l.Sink), clk: clk,
+		launcher: l.launch(v), live: l.queueFor(v), dead: v.Queue(l.dead), schedule: v.Schedule(l.schedule),
+		sink: v.Sink(l.Sink), clk: clk,
 	}
 }
 
