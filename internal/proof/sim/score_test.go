@@ -24,12 +24,16 @@ type death struct {
 	rule string
 }
 
-// hunt looks for the first seed that kills a mutant.
+// hunt looks for the first seed that kills a mutant. Each fourth world is wide.
 func hunt(t *testing.T, m mutant, within int) (death, bool) {
 	t.Helper()
 	for seed := 1; seed <= within; seed++ {
 		var w *World
-		w = build(t, uint64(seed), Swarm, func(o *Options) { o.Hooks = m.make(&w) })
+		level := Swarm
+		if seed%4 == 0 {
+			level = Wide
+		}
+		w = world(t, uint64(seed), level, func(o *Options) { o.Hooks = m.make(&w) })
 		if r := w.Run(); len(r.Violations) > 0 {
 			return death{seed, r.Violations[0].Rule}, true
 		}
