@@ -33,6 +33,10 @@ func (l *Lull) newAlarm(sink string, a alarms.Alarm) {
 	if sink != "" {
 		scope, subject = l.Sinks[sink].scope, subject+", sink "+sink
 	}
+	if given, ok := l.props.Thresholds[a.Kind]; ok {
+		a.Says += fmt.Sprintf(" (with the threshold %v, not %v)", given, a.Threshold)
+		a.Threshold = given
+	}
 	props := &awscloudwatch.CfnAlarmProps{
 		AlarmName:          jsii.String(names.Of(l.props.Config).Alarm(sink, a.Kind)),
 		AlarmDescription:   jsii.String(fmt.Sprintf("%s: %s. See docs/runbook/%s.md.", subject, a.Says, a.Kind)),

@@ -2,6 +2,7 @@ package infra
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -196,6 +197,78 @@ func TestTheDashboardShowsWhatTheRunbookLooksAt(t *testing.T) {
 		if !strings.Contains(body, `"`+metric+`"`) {
 			t.Errorf("%s is not shown", metric)
 		}
+	}
+}
+
+// A graph of dollars adds up what each metric is worth, by the list that `lull cost` uses; the share
+// of writes in time is judged by the promise that the alarm has.
+func TestTheDashboardShowsDollarsAndThePromise(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, plainStack)
+	body := s.text(s.named(t, "AWS::CloudWatch::Dashboard", "DashboardName", "plain").Properties["DashboardBody"])
+	var board struct {
+		Widgets []struct {
+			Properties struct {
+				Title, Stat string
+				Period      int
+				Metrics     [][]any
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &board); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, w := range board.Widgets {
+		p := w.Properties
+		if strings.Contains(p.Title, "within the promised") {
+			seen++
+			alarm := s.named(t, "AWS::CloudWatch::Alarm", "AlarmName", "plain-search-freshness")
+			if want := fmt.Sprintf("PR(:%v)", alarm.Properties["Threshold"]); p.Stat != want || len(p.Metrics) != 1 {
+				t.Errorf("%s: statistic %s of %v, want %s", p.Title, p.Stat, p.Metrics, want)
+			}
+		}
+		if !strings.Contains(p.Title, "dollars") {
+			continue
+		}
+		seen++
+		sum := word(fields(p.Metrics[0][0])["expression"])
+		if p.Period != 3600 || strings.Count(sum, "FILL(") != len(p.Metrics)-1 {
+			t.Errorf("%s: period %d, %s over %d metrics", p.Title, p.Period, sum, len(p.Metrics)-1)
+		}
+		for i, line := range p.Metrics[1:] {
+			if last := fields(line[len(line)-1]); last["id"] != fmt.Sprintf("m%d", i) || last["visible"] != false {
+				t.Errorf("%s: metric %d is %v, want it hidden under its id", p.Title, i, line)
+			}
+		}
+		if strings.HasPrefix(p.Title, "search") && !strings.Contains(sum, "FILL(m2,0)*0.000000200000") {
+			t.Errorf("%s: %s, want an invocation of index for $0.20 a million", p.Title, sum)
+		}
+	}
+	if seen != 3 {
+		t.Errorf("saw %d graphs, want dollars of the table and of the sink, and the promise", seen)
+	}
+}
+
+func TestThresholdsOfAlarmsAreReplacedByName(t *testing.T) {
+	t.Parallel()
+	s := stackOf(t, fullStack)
+	for name, want := range map[string]float64{"full-search-live-age": 1200, "full-search-dead-age": 3600} {
+		a := s.named(t, "AWS::CloudWatch::Alarm", "AlarmName", name)
+		if got := a.Properties["Threshold"]; got != want {
+			t.Errorf("%s: threshold %v, want %v", name, got, want)
+		}
+		says := s.text(a.Properties["AlarmDescription"])
+		if replaced := strings.Contains(says, "(with the threshold 1200, not 600)"); replaced != (want == 1200) {
+			t.Errorf("%s says %q", name, says)
+		}
+	}
+	p := plainProps()
+	p.Thresholds = map[string]float64{"freshnes": 1, "live-age": 0, "drift": 3}
+	faults := Faults(p.Validate())
+	if len(faults) != 2 || faults[0].Value != "freshnes=1" || faults[1].Value != "live-age=0" ||
+		!strings.Contains(faults[0].Fix, "freshness") {
+		t.Errorf("got %v, want a fault for the alarm that does not exist and one for 0", faults)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
@@ -12,9 +14,11 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/alarms"
 	"github.com/lullhq/lull/internal/aws/metrics"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/proof/price"
 )
 
 // A dashboard is 24 columns wide: three graphs in a row.
@@ -29,14 +33,24 @@ type graph struct {
 	title     string
 	statistic string
 	of        []alarms.Metric
+	// each is what one of a metric is worth, for a graph of their sum over an hour; nil shows the
+	// metrics themselves.
+	each []float64
 }
 
 // newDashboard shows, for the stack and for each sink, what the runbook's pages look at first.
 func (l *Lull) newDashboard() {
-	graphs := []graph{{"table: units", "Sum", []alarms.Metric{
+	units := []alarms.Metric{
 		alarms.OnTable("ConsumedWriteCapacityUnits", l.props.Config),
 		alarms.OnTable("ConsumedReadCapacityUnits", l.props.Config),
-	}}}
+	}
+	graphs := []graph{
+		{title: "table: units", statistic: "Sum", of: units},
+		{
+			title: "table: dollars an hour, by list price", statistic: "Sum", of: units,
+			each: []float64{price.USEast1.WriteUnits / million, price.USEast1.ReadUnits / million},
+		},
+	}
 	for _, name := range sinkNames(l.props.Config) {
 		graphs = append(graphs, l.Sinks[name].graphs()...)
 	}
@@ -73,26 +87,57 @@ func (s *Sink) graphs() []graph {
 		w.ByLane(metrics.Freshness, flight.Live),
 		w.ByLane(metrics.Freshness, flight.Bulk),
 	}
+	promised := w.Promise().Milliseconds()
 	return []graph{
-		{s.Name + ": freshness, p99 in ms", "p99", fresh},
-		{s.Name + ": what became of events", "Sum", steps(journal.Received, journal.Committed, journal.Superseded,
+		{title: s.Name + ": freshness, p99 in ms", statistic: "p99", of: fresh},
+		{
+			title:     fmt.Sprintf("%s: %% of live writes within the promised %d ms", s.Name, promised),
+			statistic: fmt.Sprintf("PR(:%d)", promised), of: fresh[:1],
+		},
+		{title: s.Name + ": what became of events", statistic: "Sum", of: steps(journal.Received, journal.Committed, journal.Superseded,
 			journal.Stale, journal.Duplicate)},
-		{s.Name + ": flights", "Sum", append(steps(journal.LaunchLost), w.Executions("ExecutionsStarted",
+		{title: s.Name + ": flights", statistic: "Sum", of: append(steps(journal.LaunchLost), w.Executions("ExecutionsStarted",
 			"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionThrottled")...)},
-		{s.Name + ": what must not be", "Sum", steps(journal.Stuck, journal.SinkNewer,
+		{title: s.Name + ": what must not be", statistic: "Sum", of: steps(journal.Stuck, journal.SinkNewer,
 			journal.SinkConfiguration, journal.Blocked, journal.Schema,
 			journal.LeaseLost, journal.Parked)},
-		{s.Name + ": the sink's health", "Sum", steps(journal.CircuitOpened, journal.OutcomeUnknown, journal.Released,
+		{title: s.Name + ": the sink's health", statistic: "Sum", of: steps(journal.CircuitOpened, journal.OutcomeUnknown, journal.Released,
 			journal.Rejected)},
-		{s.Name + ": messages waiting", "Maximum", queues("ApproximateNumberOfMessagesVisible")},
-		{s.Name + ": messages held", "Maximum", queues("ApproximateNumberOfMessagesNotVisible")},
-		{s.Name + ": oldest message, s", "Maximum", queues("ApproximateAgeOfOldestMessage")},
-		{s.Name + ": function errors", "Sum", w.Functions("Errors")},
-		{s.Name + ": throttles", "Sum", w.Functions("Throttles")},
-		{s.Name + ": function time, p99 in ms", "p99", w.Functions("Duration")},
-		{s.Name + ": concurrency", "Maximum", w.Functions("ConcurrentExecutions")},
+		{title: s.Name + ": messages waiting", statistic: "Maximum", of: queues("ApproximateNumberOfMessagesVisible")},
+		{title: s.Name + ": messages held", statistic: "Maximum", of: queues("ApproximateNumberOfMessagesNotVisible")},
+		{title: s.Name + ": oldest message, s", statistic: "Maximum", of: queues("ApproximateAgeOfOldestMessage")},
+		{title: s.Name + ": function errors", statistic: "Sum", of: w.Functions("Errors")},
+		{title: s.Name + ": throttles", statistic: "Sum", of: w.Functions("Throttles")},
+		{title: s.Name + ": function time, p99 in ms", statistic: "p99", of: w.Functions("Duration")},
+		{title: s.Name + ": concurrency", statistic: "Maximum", of: w.Functions("ConcurrentExecutions")},
+		s.dollars(),
 	}
 }
+
+const million = 1e6
+
+// dollars is what the sink's functions and flights cost by list price: what depends on the load, and
+// what CloudWatch counts. Queues and logs are in `lull cost`.
+func (s *Sink) dollars() graph {
+	w, list := s.watched(), price.USEast1
+	g := graph{title: s.Name + ": dollars an hour of functions and flights, by list price", statistic: "Sum"}
+	add := func(m alarms.Metric, each float64) { g.of, g.each = append(g.of, m), append(g.each, each) }
+	for _, f := range names.Functions() {
+		add(w.Function(f, "Invocations"), list.Invocations/million)
+		add(w.Function(f, "Duration"), float64(s.lull.props.memory(f))/1024/1000*list.LambdaGBSecond) // ms
+	}
+	machine := alarms.Metric{Namespace: "AWS/States", Dimensions: map[string]string{
+		"StateMachineArn": s.machineARN(config.FlightExpress),
+	}}
+	start, run := machine, machine
+	start.Name, run.Name = "ExecutionsStarted", "ExecutionTime"
+	add(start, list.ExpressStarts/million)
+	add(run, expressMemory/1024/1000*list.ExpressGBSecond) // ms
+	return g
+}
+
+// expressMemory is what an execution with a small state is billed for, in MB.
+const expressMemory = 64.0
 
 // widget is the graph as CloudWatch reads it, in its place.
 func (g graph) widget(i int) map[string]any {
@@ -102,13 +147,26 @@ func (g graph) widget(i int) map[string]any {
 		for _, name := range sortedKeys(m.Dimensions) {
 			line = append(line, name, m.Dimensions[name])
 		}
+		if g.each != nil {
+			line = append(line, map[string]any{"id": fmt.Sprintf("m%d", n), "visible": false})
+		}
 		lines[n] = line
+	}
+	period := alarms.Period
+	if g.each != nil {
+		period = time.Hour
+		terms := make([]string, len(g.each))
+		for n, worth := range g.each {
+			terms[n] = fmt.Sprintf("FILL(m%d,0)*%.12f", n, worth)
+		}
+		lines = append([]any{[]any{map[string]any{"expression": strings.Join(terms, "+"), "label": "dollars", "id": "sum"}}},
+			lines...)
 	}
 	return map[string]any{
 		"type": "metric", "width": graphWidth, "height": graphHeight,
 		"x": i % graphsInRow * graphWidth, "y": i / graphsInRow * graphHeight,
 		"properties": map[string]any{
-			"title": g.title, "stat": g.statistic, "period": int(alarms.Period.Seconds()), "region": *awscdk.Aws_REGION(),
+			"title": g.title, "stat": g.statistic, "period": int(period.Seconds()), "region": *awscdk.Aws_REGION(),
 			"metrics": lines,
 		},
 	}

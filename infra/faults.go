@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"net/url"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 
+	"github.com/lullhq/lull/internal/aws/alarms"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
@@ -233,6 +235,7 @@ func (p *Props) checkPlace(fs *faultList) {
 				"write receive, index, prune or dlq, and 128 to 10240 MB (LULL_MEMORY)")
 		}
 	}
+	p.checkThresholds(fs)
 	if p.IndexConcurrency < 0 {
 		fs.add("IndexConcurrency", strconv.Itoa(p.IndexConcurrency), "is negative",
 			"write how many invocations of index may run at once, or 0 for no limit (LULL_INDEX_CONCURRENCY)")
@@ -247,6 +250,25 @@ func (p *Props) checkPlace(fs *faultList) {
 	if p.PlainHTTP && !p.Ephemeral {
 		fs.add("PlainHTTP", "true", "would let messages travel unencrypted",
 			"remove it: it is for emulators, with Ephemeral")
+	}
+}
+
+// checkThresholds looks for alarms that do not exist and for thresholds that always or never hold.
+func (p *Props) checkThresholds(fs *faultList) {
+	kinds := make(map[string]bool)
+	for _, a := range alarms.OfStack(p.Config) {
+		kinds[a.Kind] = true
+	}
+	for name := range p.Config.Sinks {
+		for _, a := range (alarms.Sink{Config: p.Config, Name: name}).Alarms() {
+			kinds[a.Kind] = true
+		}
+	}
+	for _, kind := range sortedKeys(p.Thresholds) {
+		if given := p.Thresholds[kind]; !kinds[kind] || given <= 0 || math.IsInf(given, 0) || math.IsNaN(given) {
+			fs.add("Thresholds", fmt.Sprintf("%s=%v", kind, given), "is not an alarm and a threshold above 0",
+				"name one of "+strings.Join(sortedKeys(kinds), ", ")+" (LULL_ALARM_THRESHOLDS)")
+		}
 	}
 }
 

@@ -198,6 +198,7 @@ func fullProps(stack awscdk.Stack) *Props {
 		Key: awskms.Key_FromKeyArn(stack, jsii.String("Key"),
 			jsii.String("arn:aws:kms:eu-west-1:111122223333:key/11111111-2222-3333-4444-555555555555")),
 		Operators:  awsiam.NewArnPrincipal(jsii.String("arn:aws:iam::111122223333:role/support")),
+		Thresholds: map[string]float64{"live-age": 1200},
 		AlarmTopic: awssns.Topic_FromTopicArn(stack, jsii.String("Alarms"), jsii.String(alarmARN)),
 	}
 }

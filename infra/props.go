@@ -47,6 +47,9 @@ type Props struct {
 	// AlarmTopic is told when an alarm goes off and when it ends. Default nil: alarms are only seen
 	// in CloudWatch.
 	AlarmTopic awssns.ITopic
+	// Thresholds replace those of alarms, by the alarm's name without stack and sink, such as freshness
+	// or live-age. docs/runbook says the unit of each. Default: what the promises follow from.
+	Thresholds map[string]float64
 	// Memory is the memory of functions in MB, 128 to 10,240, by function. Default: what they were
 	// measured with.
 	Memory map[Function]int

@@ -64,6 +64,10 @@ var (
 	optMemory     = option{
 		"LULL_MEMORY", "memory", "", "the memory of functions in MB, such as receive=1024,index=2048",
 	}
+	optThresholds = option{
+		"LULL_ALARM_THRESHOLDS", "alarmThresholds", "",
+		"thresholds of alarms, such as freshness=120000,live-age=1200, in the units of docs/runbook",
+	}
 	optConcurrency = option{
 		"LULL_INDEX_CONCURRENCY", "indexConcurrency", "0",
 		"the most invocations of index at once, for each sink; 0 for no limit",
@@ -87,7 +91,7 @@ var (
 
 var allOptions = []option{
 	optConfig, optDist, optTopics, optBus, optSources, optSenders, optBuckets, optSinkARNs, optSubnets, optGroups,
-	optKey, optReadKeys, optOperators, optAlarmTopic,
+	optKey, optReadKeys, optOperators, optAlarmTopic, optThresholds,
 	optMemory, optConcurrency, optWarm, optLogLevel, optProtect, optStateOnly, optEphemeral, optPlainHTTP,
 }
 
@@ -141,7 +145,8 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 	o := &options{
 		props: &infra.Props{
 			Config: c, AssetDir: get(optDist), SinkARNs: r.pairs(optSinkARNs, get(optSinkARNs)),
-			Memory: r.memory(get(optMemory)), IndexConcurrency: r.count(optConcurrency, get(optConcurrency)),
+			Thresholds: r.thresholds(get(optThresholds)),
+			Memory:     r.memory(get(optMemory)), IndexConcurrency: r.count(optConcurrency, get(optConcurrency)),
 			Warm: r.warm(get(optWarm)), LogLevel: strings.ToUpper(get(optLogLevel)),
 			ReadKeyARNs: list(get(optReadKeys)),
 			Protect:     r.flag(optProtect, get(optProtect)), StateOnly: r.flag(optStateOnly, get(optStateOnly)),
@@ -298,6 +303,19 @@ func (r *reader) memory(text string) map[infra.Function]int {
 	for _, item := range list(text) {
 		f, mb, _ := strings.Cut(item, "=")
 		m[infra.Function(f)] = r.count(optMemory, mb)
+	}
+	return m
+}
+
+func (r *reader) thresholds(text string) map[string]float64 {
+	m := make(map[string]float64)
+	for _, item := range list(text) {
+		kind, number, _ := strings.Cut(item, "=")
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			r.fault(optThresholds, "is not a list of ALARM=NUMBER: "+item)
+		}
+		m[kind] = v
 	}
 	return m
 }

@@ -48,6 +48,9 @@ const (
 	pruneRuns = 3
 )
 
+// Promise is how late, after its window, a live write may be committed by promise 4.
+func (s Sink) Promise() time.Duration { return freshnessPromise + s.Config.ApplyDelay(s.Name) }
+
 // never is an alarm on a metric that counts what must never happen: at once, at the first.
 func (s Sink) never(kind, says, name string) Alarm {
 	return Alarm{
@@ -107,7 +110,7 @@ func (s Sink) Alarms() []Alarm {
 			Kind: "freshness", Says: "one live write in a hundred comes later than promised",
 			Of:        []Metric{s.ByLane(metrics.Freshness, flight.Live)},
 			Statistic: "p99", Period: Period, Periods: 3,
-			Threshold: float64((freshnessPromise + c.ApplyDelay(s.Name)).Milliseconds()),
+			Threshold: float64(s.Promise().Milliseconds()),
 		},
 		{
 			Kind: "function-errors", Says: "functions fail or are killed",
