@@ -338,7 +338,12 @@ func TestTheBillKnowsTheAlarmsAndGraphs(t *testing.T) {
 		t.Errorf("the bill has %d dashboards, the template %d", cost.Dashboards, got)
 	}
 	for _, r := range s.all("AWS::CloudWatch::Dashboard") {
-		for _, step := range regexp.MustCompile(`"lull","(\w+)"`).FindAllStringSubmatch(s.text(r.Properties["DashboardBody"]), -1) {
+		body := s.text(r.Properties["DashboardBody"])
+		shown := regexp.MustCompile(`"lull","(\w+)"`).FindAllStringSubmatch(body, -1)
+		if len(shown) < 10 {
+			t.Errorf("found %d of lull's metrics in the dashboard", len(shown))
+		}
+		for _, step := range shown {
 			if !metrics.IsMetric(step[1]) {
 				t.Errorf("the dashboard shows %s, which is not a metric", step[1])
 			}

@@ -118,11 +118,22 @@ func TestSettingsAndHoursShow(t *testing.T) {
 	if free.Floor.Total >= limited.Floor.Total {
 		t.Errorf("without a limit $%.2f, with one %.2f", free.Floor.Total, limited.Floor.Total)
 	}
-	if got, want := item(t, twelve.Floor, "Express executions").Count, item(t, free.Floor, "Express executions").Count/2; math.Abs(got/want-1) > 0.02 {
+	got, want := item(t, twelve.Floor, "Express executions").Count, item(t, free.Floor, "Express executions").Count/2
+	if math.Abs(got/want-1) > 0.02 {
 		t.Errorf("%v executions in twelve hours, want %v", got, want)
 	}
 	one, two := estimate(t, defaults(), nothing()), estimate(t, defaults("other"), nothing())
-	if one, two := item(t, one.Floor, "metrics of alarms").Count, item(t, two.Floor, "metrics of alarms").Count; two <= one {
+	// All that happens is in one of the sinks.
+	for _, sinks := range [][]string{nil, {"other"}} {
+		rare := nothing()
+		rare.Rate, rare.Burst = 1.0/3600, MaxBurst
+		e := estimate(t, defaults(sinks...), rare)
+		if got := item(t, e.Floor, "custom metrics").Count; got < 3 || got > 8 {
+			t.Errorf("%v custom metrics with %d more sinks, want those of one sink", got, len(sinks))
+		}
+	}
+	const of = "metrics of alarms"
+	if one, two := item(t, one.Floor, of).Count, item(t, two.Floor, of).Count; two <= one {
 		t.Errorf("%v metrics of alarms for one sink, %v for two", one, two)
 	}
 }
@@ -154,7 +165,8 @@ const page = "../../../docs/cost.md"
 // figures are what docs/cost.md shows.
 func figures(t *testing.T) string {
 	t.Helper()
-	idle, month, second := estimate(t, defaults(), nothing()), estimate(t, defaults(), peak()), estimate(t, defaults(), fast())
+	idle, month := estimate(t, defaults(), nothing()), estimate(t, defaults(), peak())
+	second := estimate(t, defaults(), fast())
 	reached := func(v, goal float64) string {
 		if v <= goal {
 			return "reached"

@@ -125,14 +125,11 @@ func run(c *config.Config, up sim.Upstream, pollers int, from time.Duration) (m 
 func bill(c *config.Config, load Load, idle measured, pollers int, full bool) (b Bill, err error) {
 	b.Pollers = pollers
 	prunes := float64(month / c.Lifecycle.PruneEvery)
-	usage, logs, names := idle.usage.Times(prunes), float64(idle.bytes)*prunes, float64(len(idle.metrics))
+	usage, logs, names := idle.usage.Times(prunes), float64(idle.bytes)*prunes, float64(len(idle.metrics)*len(c.Sinks))
 	if load.Rate > 0 {
 		m, err := run(c, load.upstream(), pollers, 0)
 		if err != nil {
 			return b, err
-		}
-		if m.counts.Events == 0 {
-			return b, fmt.Errorf("%g events a second: none came in a day", load.Rate)
 		}
 		scale := load.events() / float64(m.counts.Events)
 		runs := float64(m.counts.Invocations["prune"]) / float64(len(c.Sinks))
@@ -158,7 +155,7 @@ func bill(c *config.Config, load Load, idle measured, pollers int, full bool) (b
 	b.Items = slices.Concat(b.Items, standing(c, load, pollers), []price.Item{
 		price.NewItem("CloudWatch", "GB of logs", logs/gigabyte, l.LogGB, 1),
 		price.NewItem("CloudWatch", "GB of logs kept a month", logs/gigabyte, l.LogStored, 1),
-		price.NewItem("CloudWatch", "custom metrics", names*float64(len(c.Sinks)), l.Metric, 1),
+		price.NewItem("CloudWatch", "custom metrics", names, l.Metric, 1),
 		price.NewItem("CloudWatch", "metrics of alarms", float64(AlarmMetrics(c)), l.AlarmMetric, 1),
 		price.NewItem("CloudWatch", "dashboards", Dashboards, l.Dashboard, 1),
 	})
@@ -186,10 +183,11 @@ func standing(c *config.Config, load Load, pollers int) []price.Item {
 	polls := float64(month / longPoll)
 	busy := load.Hours / 24
 	quiet := (1 - busy) + busy*math.Exp(-load.Rate*longPoll.Seconds()/float64(pollers))
-	empty := polls * (float64(pollers)*quiet + float64(fewest(c.Queues.Bulk)) + FirstPollers) // dead-letter queue
+	dead := float64(FirstPollers) // its mapping has a limit
+	empty := polls * (float64(pollers)*(quiet+sinks-1) + sinks*(float64(fewest(c.Queues.Bulk))+dead))
 	table := float64(load.Documents) * rowBytes / gigabyte
 	items := []price.Item{
-		price.NewItem("SQS", "empty long polls, 3 queues a sink", empty*sinks, l.QueueRequests, 1e6),
+		price.NewItem("SQS", "empty long polls, 3 queues a sink", empty, l.QueueRequests, 1e6),
 		price.NewItem("DynamoDB reads", "prune's pass a day: units", float64(load.Documents)*rowBytes/(8<<10)*30,
 			l.ReadUnits, 1e6),
 		price.NewItem("DynamoDB", "GB of rows, with recovery", table, l.TableGB, 1),

@@ -62,12 +62,13 @@ const (
 	// sample is how many events are simulated, if that takes no shorter than shortest and no longer than
 	// longest.
 	sample            = 6_000
-	shortest, longest = time.Minute, 24 * time.Hour
+	shortest, longest = time.Minute, 7 * 24 * time.Hour
 	rows              = 100 // documents of a stack where nothing happens
 	minBytes          = 200
 )
 
-// upstream sends the load for a while: bursts begin at random, each of another document. The same
+// upstream sends the load for a while: bursts begin at random, the first at
+// once, each of another document. The same
 // load gives the same messages.
 func (l Load) upstream() sim.Upstream {
 	lasting := max(min(time.Duration(sample/l.Rate*float64(time.Second)), longest), shortest)
@@ -76,7 +77,7 @@ func (l Load) upstream() sim.Upstream {
 	gap := func() time.Duration {
 		return time.Duration(r.ExpFloat64() / l.Rate * float64(l.Burst) * float64(time.Second))
 	}
-	for doc, at := 0, gap(); at < lasting; doc, at = doc+1, at+gap() {
+	for doc, at := 0, time.Duration(0); at < lasting; doc, at = doc+1, at+gap() {
 		offsets := make([]time.Duration, l.Burst)
 		for i := range offsets {
 			offsets[i] = time.Duration(r.Int64N(int64(l.Spread) + 1))
