@@ -98,7 +98,10 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 		Identifiers("111122223333", "cn-north-1")
 	awscdk.Aspects_Of(full).Add(cdknag.NewAwsSolutionsChecks(nil), nil)
 	a.Synth(nil)
-	stacks := make(map[string]*template)
+	stacks, err := synthStates()
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range []string{
 		plainStack, fullStack, serverlessStack, testStack, stateStack, standardStack, existingStack,
 	} {

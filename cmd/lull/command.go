@@ -60,7 +60,7 @@ func (a *app) command() *cobra.Command {
 	add(groupAsk, a.publishCommand(), a.waitCommand(), a.getCommand(), a.explainCommand(), a.statusCommand(),
 		a.doctorCommand())
 	add(groupFix, a.deadCommand(), a.cancelCommand(), a.resetCommand(), a.rescueCommand(), a.resyncCommand(),
-		a.reconcileCommand(), a.initCommand())
+		a.reconcileCommand(), a.initCommand(), a.configCommand())
 	root.SetHelpCommand(helpCommand(root))
 	return root
 }

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/transition"
 )
 
 func TestMain(m *testing.M) {
@@ -86,7 +89,10 @@ func TestFaultsOfOptionsAndSettingsComeAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	err := run(environment(map[string]string{
-		"LULL_CONFIG": settings(t, "sinks:\n  search: {kind: bleve}\n"), "LULL_DIST": dir, "LULL_EVENT_BUS": "content",
+		"LULL_CONFIG": settings(
+			t,
+			"sinks:\n  search: {kind: bleve}\n",
+		), "LULL_DIST": dir, "LULL_EVENT_BUS": "content",
 		"LULL_EPHEMERAL": "perhaps",
 		"LULL_KMS_KEY":   "key", "LULL_TOPICS": "nowhere/live=arn:aws:sns:::x,search/fast=arn:aws:sns:::y,z",
 		"LULL_SINK_ARNS": "search",
@@ -217,5 +223,75 @@ func TestUsageListsEveryOption(t *testing.T) {
 		if !strings.Contains(out.String(), o.env) || !strings.Contains(out.String(), o.context) {
 			t.Errorf("%s is not listed", o.env)
 		}
+	}
+}
+
+// A topic that leaves the list, or another order, touches no other topic's subscription. SNS
+// answers a second subscription with the one that exists, so that a deploy which gives one another
+// id would remove it.
+func TestSubscriptionsStayWhenTheListOfTopicsChanges(t *testing.T) {
+	dist := t.TempDir()
+	for _, f := range names.Functions() {
+		program := make([]byte, 64)
+		copy(program, "\x7fELF\x02\x01\x01")
+		program[16], program[18], program[20], program[52] = 2, 183, 1, 64 // an arm64 program
+		program = append(program, f...)
+		if err := os.MkdirAll(filepath.Join(dist, string(f)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dist, string(f), "bootstrap"), program, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := settings(t, good)
+	stack := func(topics ...string) transition.Template {
+		out := t.TempDir()
+		for i := range topics {
+			topics[i] = "arn:aws:sns:eu-west-1:111122223333:" + topics[i]
+		}
+		o, err := read(environment(map[string]string{
+			"LULL_CONFIG": path, "LULL_DIST": dist, "LULL_TOPICS": strings.Join(topics, ","),
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		app := awscdk.NewApp(&awscdk.AppProps{Outdir: &out})
+		o.build(app)
+		app.Synth(nil)
+		file, err := os.Open(filepath.Join(out, "lull.template.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		template, err := transition.ReadTemplate(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return template
+	}
+	two := stack("a", "b")
+	for name, tt := range map[string]struct {
+		other transition.Template
+		want  []string
+	}{
+		"another order": {stack("b", "a"), nil},
+		"one less":      {stack("b"), []string{"removed"}},
+		"one more":      {stack("c", "a", "b"), []string{"created"}},
+	} {
+		var got []string
+		for _, c := range transition.Templates(two, tt.other) {
+			if c.Type == "AWS::SNS::Subscription" {
+				got = append(got, string(c.Action))
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+	}
+	_, err := read(environment(map[string]string{
+		"LULL_CONFIG": path, "LULL_TOPICS": "arn:aws:sns:eu-west-1:111122223333:a,search/live=arn:aws:sns:eu-west-1:111122223333:a",
+	}))
+	if err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Errorf("a topic named twice: got %v", err)
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -180,7 +182,15 @@ func (o *options) check(r *reader) {
 		}
 	}
 	for _, list := range [][]target{o.topics, o.senders, o.buckets} {
+		seen := make(map[target]bool)
 		for _, t := range list {
+			if t.sink == "" {
+				t.sink = o.props.Config.DefaultSink
+			}
+			if seen[t] {
+				r.errs = append(r.errs, fmt.Errorf("%s: is named twice for one queue: name it once", t.arn))
+			}
+			seen[t] = true
 			if _, ok := o.props.Config.Sinks[t.sink]; t.sink != "" && !ok {
 				r.errs = append(r.errs, fmt.Errorf("%s: sink %s names nothing under sinks", t.arn, t.sink))
 			}
@@ -222,8 +232,13 @@ func arns(targets []target) []string {
 // complete makes of the options what only CDK can make.
 func (o *options) complete(stack constructs.Construct) {
 	p := o.props
-	for i, t := range o.topics {
-		topic := awssns.Topic_FromTopicArn(stack, jsii.String("Topic"+strconv.Itoa(i)), jsii.String(t.arn))
+	topics := make(map[string]awssns.ITopic)
+	for _, t := range o.topics {
+		topic, ok := topics[t.arn]
+		if !ok {
+			topic = awssns.Topic_FromTopicArn(stack, jsii.String(topicID(t.arn)), jsii.String(t.arn))
+			topics[t.arn] = topic
+		}
 		p.Upstreams = append(p.Upstreams, infra.Upstream{Sink: t.sink, Lane: t.lane, Topic: topic})
 	}
 	for _, t := range o.senders {
@@ -248,6 +263,13 @@ func (o *options) complete(stack constructs.Construct) {
 	if o.topic != "" {
 		p.AlarmTopic = awssns.Topic_FromTopicArn(stack, jsii.String("AlarmTopic"), jsii.String(o.topic))
 	}
+}
+
+// topicID is a topic's id in the stack, and a part of its subscriptions' ids. It follows from the
+// ARN, not from the place in the list: a subscription whose id passes to another topic is lost.
+func topicID(arn string) string {
+	sum := sha256.Sum256([]byte(arn))
+	return "Topic" + hex.EncodeToString(sum[:6])
 }
 
 func busOf(stack constructs.Construct, bus string) awsevents.IEventBus {

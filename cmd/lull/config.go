@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/terminal"
+	"github.com/lullhq/lull/internal/transition"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "config", Short: "Compare settings before a deploy",
+		Long: "Settings are what lull.yaml says. These commands ask no stack.",
+		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.configDiffCommand())
+	return c
+}
+
+// configDiffCommand says what a deploy would do, from files alone.
+func (a *app) configDiffCommand() *cobra.Command {
+	var templates bool
+	c := exits(&cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Say what a deploy does: what changes, what is replaced, what stays behind, and what comes first",
+		Long: "OLD and NEW are two lull.yaml: what was deployed, and what will be. With --templates they are two " +
+			"CloudFormation templates in JSON, which also tell what the options of the stack and another version of " +
+			"lull change. `aws cloudformation get-template --stack-name STACK` prints the deployed one, and `make " +
+			"synth` writes the other one to cdk.out.",
+		Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if templates {
+				return a.diffTemplates(args[0], args[1])
+			}
+			return a.diffSettings(args[0], args[1])
+		},
+	}, map[int]string{
+		exitOK: "everything changes in place, or is added", exitFailed: "the answer could not be written",
+		exitUsage: "usage, or a file that cannot be read",
+		exitWrong: "something is replaced, refused, lost or left behind: read what it says first",
+	})
+	c.Flags().BoolVar(&templates, "templates", false, "compare CloudFormation templates")
+	return c
+}
+
+func (a *app) diffSettings(older, newer string) error {
+	var c [2]config.Config
+	for i, path := range []string{older, newer} {
+		var err error
+		if c[i], err = yamlfile.Load(path); err != nil {
+			return usage(err)
+		}
+		c[i].Complete()
+	}
+	// What was deployed may break a rule that this version has: it need not be right any more.
+	if err := c[1].Validate(); err != nil {
+		return usage(fmt.Errorf("%s: %w", newer, err))
+	}
+	found := transition.Settings(&c[0], &c[1])
+	err := a.print(list(found), func(w io.Writer) {
+		for _, f := range found {
+			terminal.Printf(
+				w,
+				"%s: %s -> %s\n    %s: %s\n",
+				f.Setting,
+				shown(f.Old),
+				shown(f.New),
+				string(f.Stack),
+				f.Does,
+			)
+			if f.First != "" {
+				terminal.Printf(w, "    %s\n", f.First)
+			}
+		}
+		if len(found) == 0 {
+			terminal.Printf(w, "the settings are the same\n")
+		}
+	})
+	return serious(err, slices.ContainsFunc(found, func(f transition.Finding) bool { return f.Serious }))
+}
+
+func (a *app) diffTemplates(older, newer string) error {
+	var t [2]transition.Template
+	for i, path := range []string{older, newer} {
+		var err error
+		if t[i], err = readTemplate(path); err != nil {
+			return usage(err)
+		}
+	}
+	changes := transition.Templates(t[0], t[1])
+	err := a.print(list(changes), func(w io.Writer) {
+		for _, c := range changes {
+			terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\n", string(c.Action), c.Type, c.ID, c.Name, c.Says())
+		}
+		if len(changes) == 0 {
+			terminal.Printf(w, "the templates are the same\n")
+		}
+	})
+	return serious(err, slices.ContainsFunc(changes, transition.Change.Serious))
+}
+
+func readTemplate(path string) (transition.Template, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return transition.Template{}, fmt.Errorf("open the template: %w", err)
+	}
+	defer file.Close()
+	t, err := transition.ReadTemplate(file)
+	if err != nil {
+		return t, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+// serious is the exit code for what somebody should read before they deploy.
+func serious(err error, is bool) error {
+	if err == nil && is {
+		return &exitError{exitWrong, nil}
+	}
+	return err
+}
+
+// list is never nil: JSON then has an empty list.
+func list[A any](l []A) []A {
+	if l == nil {
+		return []A{}
+	}
+	return l
+}
+
+func shown(value string) string {
+	if value == "" {
+		return "not set"
+	}
+	return value
+}

@@ -1,0 +1,225 @@
+package transition
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lullhq/lull/internal/config"
+)
+
+// Finding is what a deploy does because of one setting.
+type Finding struct {
+	Setting string `json:"setting"`
+	Old     string `json:"old"` // empty where there was no such setting
+	New     string `json:"new"` // empty where there is none any more
+	// Stack is what happens to the resources of the stack: Updated, Created, Removed or, where every
+	// resource would have another name, Replaced.
+	Stack Action `json:"stack"`
+	Does  string `json:"does"`
+	First string `json:"first,omitempty"` // what to do before, or right after
+	// Serious says that something is replaced, lost or left behind unless First is done.
+	Serious bool `json:"serious"`
+}
+
+// rule is what a change of some settings does. The first rule that fits holds.
+type rule struct {
+	settings []string                 // generic names
+	when     func(config.Change) bool // nil for every change
+	finding  Finding
+}
+
+const (
+	drain  = "first stop the senders, and wait until `lull status` shows empty queues and no flights"
+	resync = "after the deploy, publish everything again: `lull resync`"
+)
+
+// none is how an empty text is written.
+const none = `""`
+
+// rules are the settings that do more than steer what happens from now on.
+var rules = []rule{
+	{[]string{"stack"}, nil, Finding{
+		Stack: Replaced, Serious: true,
+		Does:  "another stack beside this one: its table, bucket and queues are new and empty, and this one stays",
+		First: "after the deploy, move the senders, publish everything again (`lull resync`), and remove the old stack",
+	}},
+	{[]string{"sinks.<name>.kind", "sinks.<name>.url", "sinks.<name>.index"}, nil, Finding{
+		Does:    "documents are written to another place, which does not hold those that were written before",
+		First:   resync,
+		Serious: true,
+	}},
+	{[]string{"table"}, func(c config.Change) bool { return c.Old == none }, Finding{
+		Stack: Removed, Serious: true, First: resync,
+		Does: "the stack's own table stays outside of it, with its rows; the other one knows no version of any document",
+	}},
+	{[]string{"table"}, func(c config.Change) bool { return c.New == none }, Finding{
+		Stack: Created, Serious: true, First: resync + "; if a table of the stack's stayed, import it before the deploy",
+		Does: "the stack has a table of its own, which begins empty; the other one stays as it is",
+	}},
+	{[]string{"table"}, nil, Finding{
+		Serious: true, First: resync, Does: "the other table knows no version of any document",
+	}},
+	{[]string{"sinks.<name>.liveQueue"}, nil, Finding{
+		Stack: Replaced, Serious: true, First: drain + "; if a live queue of the stack's stayed, import or delete it",
+		Does: "receive reads another queue; the former one stays with its messages, and nobody reads it",
+	}},
+	{[]string{"sources.<name>.class"}, nil, Finding{
+		Does:  "versions of the new class cannot be compared with those in the rows: events become dead letters",
+		First: "leave the class of a source as it is; to begin a new count, raise its epoch", Serious: true,
+	}},
+	{[]string{"sources.<name>.epoch"}, config.Change.Lowered, Finding{
+		Does: "events of the lower epoch are older than what is committed, so they are stale", Serious: true,
+		First: "leave the epoch: it may only grow",
+	}},
+	{[]string{
+		"sources.<name>.kind", "defaultSource", "sources.<name>.json.id", "sources.<name>.json.version",
+		"sources.<name>.json.collection", "sources.<name>.debezium.key", "sources.<name>.debezium.version",
+		"sources.<name>.s3.stripPrefix", "sources.<name>.s3.stripSuffix",
+	}, nil, Finding{
+		Does:  "messages that wait are decoded by the new rule, which may give their documents other keys or none",
+		First: drain, Serious: true,
+	}},
+	{[]string{"queues.retention", "queues.deadLetterRetention"}, config.Change.Lowered, Finding{
+		Does: "SQS deletes the messages that are older than the new retention", Serious: true,
+		First: "first wait until the queues hold none that old: the metric ApproximateAgeOfOldestMessage",
+	}},
+	{[]string{"tableOutage"}, to(config.TableOutageOpen), Finding{
+		Stack: Created, Does: "an alarm for each sink: outage-writes",
+	}},
+	{[]string{"tableOutage"}, to(config.TableOutageClosed), Finding{
+		Stack: Removed, Does: "an alarm of each sink: outage-writes",
+	}},
+	{[]string{"lifecycle.rowRetention"}, config.Change.Raised, Finding{
+		Does:    "rows that are gone already are taken for documents without a version, until the new time has passed",
+		First:   "until then, drop dead letters that are older than the former retention instead of redriving them",
+		Serious: true,
+	}},
+}
+
+func to(value config.TableOutage) func(config.Change) bool {
+	return func(c config.Change) bool { return c.New == string(value) }
+}
+
+// Settings lists what a deploy of the newer settings does to a stack that was deployed from the
+// older ones, by setting. Both must be complete and valid. It says nothing about the options of the
+// CDK app, nor about another version of lull: Templates does.
+func Settings(older, newer *config.Config) []Finding {
+	found := entries(older, newer)
+	for _, c := range config.Changes(older, newer) {
+		if ofOneOnly(c.Name, older, newer) {
+			continue
+		}
+		f := Finding{Stack: Updated, Does: "in place"}
+		for _, r := range rules {
+			if slices.Contains(r.settings, c.Generic) && (r.when == nil || r.when(c)) {
+				f = r.finding
+				break
+			}
+		}
+		f.Setting, f.Old, f.New = c.Name, c.Old, c.New
+		if f.Stack == "" {
+			f.Stack = Updated
+		}
+		found = append(found, f)
+	}
+	return append(found, moves(older, newer)...)
+}
+
+// entries are the sinks, sources and collections that only one of them has.
+func entries(older, newer *config.Config) (found []Finding) {
+	add := func(f Finding) { found = append(found, f) }
+	for _, name := range only(newer.Sinks, older.Sinks) {
+		add(Finding{
+			Setting: "sinks." + name, New: "added", Stack: Created,
+			Does: "queues, functions, state machines, rules and alarms of its own",
+			First: "if a sink of that name was removed before, its queues stayed: import or delete them first" +
+				" (docs/transitions.md)",
+		})
+	}
+	for _, name := range only(older.Sinks, newer.Sinks) {
+		add(Finding{
+			Setting: "sinks." + name, Old: "removed", Stack: Removed, Serious: true,
+			Does: "its functions, state machines and alarms go; its three queues stay, with their messages, " +
+				"and nobody reads them",
+			First: drain,
+		})
+	}
+	for _, name := range only(newer.Sources, older.Sources) {
+		add(Finding{Setting: "sources." + name, New: "added", Stack: Updated, Does: "in place"})
+	}
+	for _, name := range only(older.Sources, newer.Sources) {
+		add(Finding{
+			Setting: "sources." + name, Old: "removed", Stack: Updated, Serious: true, First: drain,
+			Does: "its messages that wait are decoded by another source, and become dead letters where that one cannot",
+		})
+	}
+	for _, name := range only(newer.Collections, older.Collections) {
+		f := Finding{Setting: "collections." + name, New: "added", Stack: Updated, Does: "in place"}
+		if len(older.Collections) == 0 {
+			f.Does, f.First, f.Serious = others, "list every collection that events may name", true
+		}
+		add(f)
+	}
+	for _, name := range only(older.Collections, newer.Collections) {
+		f := Finding{Setting: "collections." + name, Old: "removed", Stack: Updated, Does: "in place"}
+		if len(newer.Collections) > 0 {
+			f.Does, f.First, f.Serious = others, drain, true
+		}
+		add(f)
+	}
+	return found
+}
+
+const others = "events of a collection that is not listed become dead letters; its documents stay in the sink"
+
+// moves are the collections that get another sink, of those that the settings name.
+func moves(older, newer *config.Config) (found []Finding) {
+	named := maps.Clone(older.Collections)
+	if named == nil {
+		named = make(map[string]config.Collection)
+	}
+	maps.Copy(named, newer.Collections)
+	if len(named) == 0 {
+		named[newer.DefaultCollection] = config.Collection{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		from, _ := older.SinkFor(name)
+		to, _ := newer.SinkFor(name)
+		if from != to {
+			found = append(found, Finding{
+				Setting: "collections." + name, Old: "sink " + from, New: "sink " + to, Stack: Updated, Serious: true,
+				Does: fmt.Sprintf(
+					"its documents stay in %s, and its messages that wait there become dead letters",
+					from,
+				),
+				First: drain + "; then move the senders; " + resync,
+			})
+		}
+	}
+	return found
+}
+
+// ofOneOnly reports whether a setting belongs to an entry that only one of them has.
+func ofOneOnly(name string, older, newer *config.Config) bool {
+	group, rest, _ := strings.Cut(name, ".")
+	entry, _, _ := strings.Cut(rest, ".")
+	return slices.Contains(map[string][]string{
+		"sinks":   slices.Concat(only(older.Sinks, newer.Sinks), only(newer.Sinks, older.Sinks)),
+		"sources": slices.Concat(only(older.Sources, newer.Sources), only(newer.Sources, older.Sources)),
+		"collections": slices.Concat(
+			only(older.Collections, newer.Collections), only(newer.Collections, older.Collections),
+		),
+	}[group], entry)
+}
+
+// only are the names that a has and b does not have.
+func only[V any](a, b map[string]V) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if _, ok := b[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}

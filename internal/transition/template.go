@@ -1,0 +1,315 @@
+package transition
+
+import (
+	_ "embed" // schemas.json
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Schema is what CloudFormation's resource schema says of a type: names of top-level properties.
+type Schema struct {
+	// CreateOnly cannot be changed in place: another value is another resource. SometimesCreateOnly
+	// cannot in some cases, and is taken for CreateOnly here.
+	CreateOnly          []string `json:"createOnly"`
+	SometimesCreateOnly []string `json:"sometimesCreateOnly"`
+	// Identifier is what an import must be told. ReadOnly are known only once a resource exists.
+	Identifier []string `json:"identifier"`
+	ReadOnly   []string `json:"readOnly"`
+	// Apart tell a resource from every other one of the account and region. Empty where the service
+	// makes up a name.
+	Apart []string `json:"apart"`
+	// Importable says whether a stack can take in one that exists.
+	Importable bool `json:"importable"`
+}
+
+//go:embed schemas.json
+var schemasText []byte
+
+// Schemas are the types that lull deploys, by name.
+var Schemas = sync.OnceValue(func() map[string]Schema {
+	var file struct{ Types map[string]Schema }
+	if err := json.Unmarshal(schemasText, &file); err != nil {
+		panic(fmt.Errorf("schemas.json: %w", err)) // the file is part of the program
+	}
+	return file.Types
+})
+
+// Template is a CloudFormation template, as far as a comparison needs it.
+type Template struct{ Resources map[string]Resource }
+
+// Resource is one resource of a template.
+type Resource struct {
+	Type                string
+	Properties          map[string]any
+	DeletionPolicy      string
+	UpdateReplacePolicy string
+}
+
+// maxTemplate is more than CloudFormation takes, a megabyte, with quotes around it.
+const maxTemplate = 4 << 20
+
+// ReadTemplate reads a template in JSON, or the answer of `aws cloudformation get-template`, which
+// holds one.
+func ReadTemplate(r io.Reader) (Template, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxTemplate+1))
+	if err != nil {
+		return Template{}, fmt.Errorf("read the template: %w", err)
+	}
+	if len(text) > maxTemplate {
+		return Template{}, fmt.Errorf("read the template: it is larger than %d bytes", maxTemplate)
+	}
+	return parse(text)
+}
+
+func parse(text []byte) (Template, error) {
+	var answer struct {
+		Template
+		TemplateBody json.RawMessage
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return Template{}, fmt.Errorf("parse the template: %w", err)
+	}
+	if body := answer.TemplateBody; body != nil {
+		var quoted string
+		if json.Unmarshal(body, &quoted) == nil {
+			body = []byte(quoted)
+		}
+		return parse(body)
+	}
+	if len(answer.Resources) == 0 {
+		return Template{}, errors.New("parse the template: it has no Resources")
+	}
+	return answer.Template, nil
+}
+
+// Action is what CloudFormation does to a resource.
+type Action string
+
+// The actions.
+const (
+	Created  Action = "created"
+	Updated  Action = "updated" // in place
+	Replaced Action = "replaced"
+	Removed  Action = "removed"
+	// Refused fails the deploy: the resource would have the name of another one that still exists.
+	Refused Action = "refused"
+	// Lost is a subscription that is the very one which the same deploy removes: SNS answers with the
+	// one that exists, and it goes when the deploy cleans up.
+	Lost Action = "lost"
+)
+
+// Change is what a deploy does to one resource.
+type Change struct {
+	ID     string   `json:"id"` // logical, in the template
+	Type   string   `json:"type"`
+	Name   string   `json:"name,omitempty"` // where the template says it
+	Action Action   `json:"action"`
+	By     []string `json:"by,omitempty"` // the properties that are not as they were
+	// Kept says that what was there stays in the account, outside of the stack.
+	Kept bool `json:"kept,omitempty"`
+}
+
+// holders hold messages, rows or objects.
+var holders = []string{"AWS::DynamoDB::GlobalTable", "AWS::S3::Bucket", "AWS::SQS::Queue"}
+
+// Serious reports whether somebody should read this before they deploy. A version of a function is
+// removed and made anew by every deploy that changes the function.
+func (c Change) Serious() bool {
+	switch c.Action {
+	case Refused, Lost, Replaced:
+		return true
+	case Removed:
+		return c.Kept || slices.Contains(holders, c.Type)
+	case Created, Updated:
+	}
+	return false
+}
+
+// Templates lists what a deploy of the newer template does to a stack that was deployed from the
+// older one, by logical id. Resources that do not change are left out.
+func Templates(older, newer Template) []Change {
+	d := difference{older, newer, make(map[string]Change)}
+	for id, n := range newer.Resources {
+		if o, ok := older.Resources[id]; !ok {
+			d.put(id, n, Created)
+		} else if o.Type != n.Type {
+			d.put(id, n, Refused)
+		}
+	}
+	for id, o := range older.Resources {
+		if _, ok := newer.Resources[id]; !ok {
+			d.put(id, o, Removed)
+		}
+	}
+	for d.spread() {
+	}
+	d.collide()
+	return slices.SortedFunc(
+		maps.Values(d.changes),
+		func(a, b Change) int { return strings.Compare(a.ID, b.ID) },
+	)
+}
+
+type difference struct {
+	older, newer Template
+	changes      map[string]Change
+}
+
+func (d *difference) put(id string, r Resource, a Action, by ...string) {
+	c := Change{ID: id, Type: r.Type, Name: r.name(), Action: a, By: by}
+	switch o := d.older.Resources[id]; a {
+	case Removed:
+		c.Kept = strings.HasPrefix(o.DeletionPolicy, "Retain")
+	case Replaced:
+		c.Kept = o.UpdateReplacePolicy == "Retain" && r.UpdateReplacePolicy == "Retain"
+	case Created, Updated, Refused, Lost:
+	}
+	d.changes[id] = c
+}
+
+// spread finds what a property that differs does to its resource, and reports whether anything is
+// new: what refers to a replaced resource changes with it.
+func (d *difference) spread() (more bool) {
+	for id, n := range d.newer.Resources {
+		o, ok := d.older.Resources[id]
+		if !ok || o.Type != n.Type {
+			continue
+		}
+		if a, by := d.update(o, n); a != d.changes[id].Action || len(by) > len(d.changes[id].By) {
+			d.put(id, n, a, by...)
+			more = true
+		}
+	}
+	return more
+}
+
+// update is what becomes of a resource that both templates have, and by which properties.
+func (d *difference) update(o, n Resource) (a Action, by []string) {
+	s := Schemas()[n.Type]
+	fixed := slices.Concat(s.CreateOnly, s.SometimesCreateOnly)
+	replaced := false
+	for _, p := range slices.Sorted(maps.Keys(merged(o.Properties, n.Properties))) {
+		if reflect.DeepEqual(o.Properties[p], n.Properties[p]) && !d.moved(n.Properties[p]) {
+			continue
+		}
+		by = append(by, p)
+		replaced = replaced || slices.Contains(fixed, p)
+	}
+	switch {
+	case replaced && o.apart() != "" && !overlap(by, s.Apart):
+		return Refused, by // CloudFormation replaces no resource under the name that it has
+	case replaced:
+		return Replaced, by
+	case len(by) > 0 || o.DeletionPolicy != n.DeletionPolicy || o.UpdateReplacePolicy != n.UpdateReplacePolicy:
+		return Updated, by
+	}
+	return "", nil
+}
+
+// moved reports whether a value refers to a resource that is replaced.
+func (d *difference) moved(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, d.moved)
+	case map[string]any:
+		for key, inner := range v {
+			id, _ := inner.(string)
+			if list, ok := inner.([]any); ok && key == "Fn::GetAtt" && len(list) > 0 {
+				id, _ = list[0].(string)
+			}
+			if (key == "Ref" || key == "Fn::GetAtt") && d.changes[id].Action == Replaced || d.moved(inner) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// collide finds resources that are made while another one, which goes, still has their name:
+// CloudFormation makes what is new first, and removes what is old when everything else is done.
+func (d *difference) collide() {
+	goes := make(map[string]string)
+	for id, c := range d.changes {
+		if o := d.older.Resources[id]; (c.Action == Removed || c.Action == Replaced) && o.apart() != "" {
+			goes[o.apart()] = id
+		}
+	}
+	for id, c := range d.changes {
+		n := d.newer.Resources[id]
+		if c.Action != Created && c.Action != Replaced {
+			continue
+		}
+		if other, ok := goes[n.apart()]; ok && other != id {
+			c.Action = Refused
+			if c.Type == "AWS::SNS::Subscription" {
+				c.Action = Lost
+			}
+			c.By = append(c.By, "the name of "+other)
+			d.changes[id] = c
+		}
+	}
+}
+
+// apart is what tells a resource from every other one, as far as its template says; empty where the
+// service makes up a name.
+func (r Resource) apart() string {
+	parts := []any{r.Type}
+	for _, p := range Schemas()[r.Type].Apart {
+		if v, ok := r.Properties[p]; ok {
+			parts = append(parts, p, v)
+		} else if p != "EventBusName" { // the default bus
+			return ""
+		}
+	}
+	text, err := json.Marshal(parts)
+	if err != nil || len(parts) == 1 {
+		return ""
+	}
+	return string(text)
+}
+
+// name is what people know a resource by.
+func (r Resource) name() string {
+	for _, p := range Schemas()[r.Type].Apart {
+		if text, ok := r.Properties[p].(string); ok && strings.HasSuffix(p, "Name") {
+			return text
+		}
+	}
+	return ""
+}
+
+func overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+}
+
+func merged(a, b map[string]any) map[string]any {
+	all := maps.Clone(a)
+	if all == nil {
+		all = make(map[string]any)
+	}
+	maps.Copy(all, b)
+	return all
+}
+
+// Says explains an action in a few words.
+func (c Change) Says() string {
+	text := strings.Join(c.By, ", ")
+	switch {
+	case c.Action == Lost:
+		return "the subscription is the one that this deploy removes: " + text
+	case c.Action == Refused:
+		return "the deploy fails: CloudFormation takes no second resource of that name: " + text
+	case c.Kept:
+		return strings.TrimPrefix(text+"; what was there stays in the account, outside of the stack", "; ")
+	case c.Serious():
+		return strings.TrimPrefix(text+"; what was there is deleted with what it holds", "; ")
+	}
+	return text
+}

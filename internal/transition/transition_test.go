@@ -1,0 +1,222 @@
+package transition
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/internal/config"
+	_ "github.com/lullhq/lull/sink/opensearch"
+	_ "github.com/lullhq/lull/source/builtin"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Each rule of CloudFormation, on the smallest pair of templates that it is about.
+func TestTemplatesFollowCloudFormationsRules(t *testing.T) {
+	t.Parallel()
+	const kept = `,"DeletionPolicy":"RetainExceptOnCreate","UpdateReplacePolicy":"Retain"`
+	machine := func(name, kind string) string {
+		return `"M":{"Type":"AWS::StepFunctions::StateMachine","Properties":{"StateMachineName":"` + name +
+			`","StateMachineType":"` + kind + `"}}`
+	}
+	queue := func(id, name, seconds, policies string) string {
+		return `"` + id + `":{"Type":"AWS::SQS::Queue","Properties":{"QueueName":"` + name + `","VisibilityTimeout":` +
+			seconds + `}` + policies + `}`
+	}
+	subscription := func(id, topic string) string {
+		return `"` + id + `":{"Type":"AWS::SNS::Subscription","Properties":{"Protocol":"sqs","TopicArn":"` + topic +
+			`","Endpoint":{"Fn::GetAtt":["Q","Arn"]}}}`
+	}
+	for name, tt := range map[string]struct {
+		older, newer string
+		want         []string // action, id, and what becomes of what was there
+	}{
+		"nothing":                {queue("Q", "q", "30", ""), queue("Q", "q", "30", ""), nil},
+		"a property that may":    {queue("Q", "q", "30", ""), queue("Q", "q", "40", ""), []string{"updated Q"}},
+		"a policy":               {queue("Q", "q", "30", ""), queue("Q", "q", "30", kept), []string{"updated Q"}},
+		"the type under a name":  {machine("m", "EXPRESS"), machine("m", "STANDARD"), []string{"refused M"}},
+		"the type under another": {machine("m", "EXPRESS"), machine("n", "STANDARD"), []string{"replaced M"}},
+		"a queue's name, retained": {
+			queue("Q", "q", "30", kept),
+			queue("Q", "r", "30", kept),
+			[]string{"replaced Q kept"},
+		},
+		"a queue's name": {queue("Q", "q", "30", ""), queue("Q", "r", "30", ""), []string{"replaced Q"}},
+		"an id under a name": {
+			queue("Q", "q", "30", ""),
+			queue("R", "q", "30", ""),
+			[]string{"removed Q", "refused R"},
+		},
+		"a queue that stays": {
+			queue("Q", "q", "30", kept) + "," + machine("m", "EXPRESS"),
+			machine("m", "EXPRESS"),
+			[]string{"removed Q kept"},
+		},
+		"a subscription's id": {subscription("A", "t"), subscription("B", "t"), []string{"removed A", "lost B"}},
+		"topics that change places": {
+			subscription("A", "t") + "," + subscription("B", "u"),
+			subscription("A", "u") + "," + subscription("B", "t"),
+			[]string{"lost A", "lost B"},
+		},
+		"what refers to it": {
+			queue("Q", "q", "30", "") + "," + subscription("A", "t"),
+			queue("Q", "r", "30", "") + "," + subscription("A", "t"),
+			[]string{"replaced A", "replaced Q"},
+		},
+		"another type": {
+			`"X":{"Type":"AWS::SQS::Queue"}`, `"X":{"Type":"AWS::SNS::Topic"}`, []string{"refused X"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, c := range Templates(template(t, tt.older), template(t, tt.newer)) {
+				text := string(c.Action) + " " + c.ID
+				if c.Kept {
+					text += " kept"
+				}
+				got = append(got, text)
+				if safe := c.Action == Created || c.Action == Updated ||
+					c.Action == Removed && c.Type != "AWS::SQS::Queue"; c.Serious() == safe {
+					t.Errorf("%s: serious is %t", text, c.Serious())
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func template(t *testing.T, resources string) Template {
+	t.Helper()
+	parsed, err := ReadTemplate(strings.NewReader(`{"Resources":{` + resources + `}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+func TestTemplatesAreReadAsTheCommandLinePrintsThem(t *testing.T) {
+	t.Parallel()
+	const body = `{"Resources":{"Q":{"Type":"AWS::SQS::Queue"}}}`
+	quoted := `"{\"Resources\":{\"Q\":{\"Type\":\"AWS::SQS::Queue\"}}}"`
+	for _, text := range []string{
+		body, `{"TemplateBody":` + body + `}`, `{"StagesAvailable":[],"TemplateBody":` + quoted + `}`,
+	} {
+		parsed, err := ReadTemplate(strings.NewReader(text))
+		if err != nil || parsed.Resources["Q"].Type != "AWS::SQS::Queue" {
+			t.Errorf("%s: got %v, %v", text, parsed, err)
+		}
+	}
+	for _, text := range []string{
+		"", "[]", "{}", "Resources:\n", `{"TemplateBody":null}`, strings.Repeat(" ", maxTemplate+1),
+	} {
+		if _, err := ReadTemplate(strings.NewReader(text)); err == nil {
+			t.Errorf("%.20q: got no error", text)
+		}
+	}
+}
+
+// What a deploy does that no template shows: to documents, rows and messages.
+func TestSettingsSayWhatIsLostOrLeftBehind(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*config.Config)
+		want   string // the settings that somebody should read about
+	}{
+		"nothing":            {func(*config.Config) {}, ""},
+		"a timing":           {func(c *config.Config) { c.Debounce.Quiet++ }, ""},
+		"the kind of flight": {func(c *config.Config) { c.Flight.Kind = config.FlightStandard }, ""},
+		"another stack":      {func(c *config.Config) { c.Stack = "other" }, "stack"},
+		"another index": {
+			func(c *config.Config) { sink(c, func(s *config.Sink) { s.Index = "new" }) },
+			"sinks.search.index",
+		},
+		"another engine": {
+			func(c *config.Config) { sink(c, func(s *config.Sink) { s.URL = "https://b.example.org" }) },
+			"sinks.search.url",
+		},
+		"one more sink": {
+			func(c *config.Config) { c.Sinks["more"], c.DefaultSink = c.Sinks["search"], "search" },
+			"",
+		},
+		"a sink's name": {func(c *config.Config) {
+			c.Sinks, c.DefaultSink = map[string]config.Sink{"main": c.Sinks["search"]}, "main"
+		}, "collections.news sinks.search"},
+		"a shorter retention": {func(c *config.Config) { c.Queues.Retention-- }, "queues.retention"},
+		"a longer retention":  {func(c *config.Config) { c.Queues.Retention++ }, ""},
+		"shorter for the dead": {
+			func(c *config.Config) { c.Queues.DeadLetterRetention-- },
+			"queues.deadLetterRetention",
+		},
+		"rows kept for longer":    {func(c *config.Config) { c.Lifecycle.RowRetention++ }, "lifecycle.rowRetention"},
+		"rows kept for less long": {func(c *config.Config) { c.Lifecycle.RowRetention-- }, ""},
+		"a class": {
+			func(c *config.Config) { source(c, func(s *config.Source) { s.Class = config.ClassTime }) },
+			"sources.native.class",
+		},
+		"a raised epoch": {func(c *config.Config) { source(c, func(s *config.Source) { s.Epoch = 6 }) }, ""},
+		"a lowered epoch": {
+			func(c *config.Config) { source(c, func(s *config.Source) { s.Epoch = 4 }) },
+			"sources.native.epoch",
+		},
+		"a source that goes": {func(c *config.Config) {
+			c.Sources, c.DefaultSource = map[string]config.Source{"other": c.Sources["native"]}, "other"
+		}, "defaultSource sources.native"},
+		"a collection that goes": {func(c *config.Config) { delete(c.Collections, "news") }, ""},
+		"another collection":     {func(c *config.Config) { c.Collections["more"] = config.Collection{} }, ""},
+		"a collection for the next": {
+			func(c *config.Config) { c.Collections = map[string]config.Collection{"next": {}} },
+			"collections.news",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var older, newer config.Config
+			for _, c := range []*config.Config{&older, &newer} {
+				*c = config.Default()
+				c.Sinks = map[string]config.Sink{
+					"search": {Kind: "opensearch", Index: "lull", URL: "https://a.example.org"},
+				}
+				c.Collections = map[string]config.Collection{"news": {}}
+				c.DefaultCollection = "news"
+				source(c, func(s *config.Source) { s.Epoch = 5 })
+				c.Complete()
+			}
+			tt.change(&newer)
+			newer.Complete()
+			var got []string
+			for _, f := range Settings(&older, &newer) {
+				if f.Does == "" || f.Stack == "" || f.Old == "" && f.New == "" {
+					t.Errorf("%+v says too little", f)
+				}
+				if f.Serious {
+					got = append(got, f.Setting)
+				}
+				if f.Serious && f.First == "" {
+					t.Errorf("%s: nothing is said about what to do", f.Setting)
+				}
+			}
+			slices.Sort(got)
+			if strings.Join(got, " ") != tt.want {
+				t.Errorf("got %v, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func sink(c *config.Config, change func(*config.Sink)) {
+	s := c.Sinks["search"]
+	change(&s)
+	c.Sinks["search"] = s
+}
+
+func source(c *config.Config, change func(*config.Source)) {
+	s := c.Sources["native"]
+	change(&s)
+	c.Sources["native"] = s
+}
