@@ -1,8 +1,8 @@
 package shard
 
 import (
+	"slices"
 	"strconv"
-	"strings"
 )
 
 // Expression is a write as DynamoDB takes it. Every attribute goes through Names (owner, schema and
@@ -11,93 +11,159 @@ type Expression struct {
 	Condition string
 	Update    string // empty for a DeleteItem
 	Names     map[string]string
-	Values    map[string]Value
+	Values    []Value // by number, see ValueName
 }
 
-// Expression renders the write.
-func (w Write) Expression() Expression {
-	x := expressions{e: Expression{Names: map[string]string{}, Values: map[string]Value{}}}
-	conds := make([]string, len(w.Cond))
-	for i, c := range w.Cond {
-		terms := make([]string, len(c))
-		for j, t := range c {
-			terms[j] = x.term(t)
-		}
-		conds[i] = "(" + strings.Join(terms, " OR ") + ")"
+// ValueName is what the expressions call the value of that number.
+func ValueName(number int) string {
+	if number < len(valueNames) {
+		return valueNames[number]
 	}
-	x.e.Condition = strings.Join(conds, " AND ")
+	return valueHead + strconv.Itoa(number)
+}
+
+// Names that are made once, and not for each write.
+var (
+	attrNames = func() map[Attr]string {
+		m := map[Attr]string{}
+		for _, a := range Attrs() {
+			m[a] = nameHead + string(a)
+		}
+		return m
+	}()
+	valueNames = func() (names [usualAttrs]string) {
+		for i := range names {
+			names[i] = valueHead + strconv.Itoa(i)
+		}
+		return names
+	}()
+)
+
+const (
+	nameHead  = "#"
+	valueHead = ":v"
+)
+
+// Expression renders the write. Every message of a document costs one, so it appends to buffers
+// that a usual write does not outgrow.
+func (w Write) Expression() Expression {
+	x := expressions{
+		attrs: make([]Attr, 0, usualAttrs),
+		e:     Expression{Names: make(map[string]string, usualAttrs), Values: make([]Value, 0, usualAttrs)},
+	}
+	text := make([]byte, 0, usualText)
+	for i, c := range w.Cond {
+		if i > 0 {
+			text = append(text, " AND "...)
+		}
+		text = append(text, '(')
+		for j, t := range c {
+			if j > 0 {
+				text = append(text, " OR "...)
+			}
+			text = x.term(text, t)
+		}
+		text = append(text, ')')
+	}
+	x.e.Condition = string(text)
 	if !w.Drop {
-		x.e.Update = x.update(w.Update)
+		x.e.Update = string(x.update(text[:0], w.Update))
 	}
 	return x.e
 }
 
+const (
+	usualAttrs = 16
+	usualText  = 512 // bytes
+)
+
 type expressions struct {
-	e    Expression
-	seen map[Value]string
+	e     Expression
+	attrs []Attr // that have a name
 }
 
-func (x *expressions) name(a Attr) string {
-	n := "#" + string(a)
-	x.e.Names[n] = string(a)
-	return n
-}
-
-func (x *expressions) value(v Value) string {
-	if n, ok := x.seen[v]; ok {
-		return n
+func (x *expressions) name(text []byte, a Attr) []byte {
+	if !slices.Contains(x.attrs, a) {
+		x.attrs = append(x.attrs, a)
+		n, ok := attrNames[a]
+		if !ok { // an attribute of a dead letter
+			n = nameHead + string(a)
+		}
+		x.e.Names[n] = string(a)
 	}
-	if x.seen == nil {
-		x.seen = map[Value]string{}
-	}
-	n := ":v" + strconv.Itoa(len(x.seen))
-	x.seen[v], x.e.Values[n] = n, v
-	return n
+	return append(append(text, nameHead...), a...)
 }
 
-func (x *expressions) term(t Term) string {
-	n := x.name(t.Attr)
+func (x *expressions) value(text []byte, v Value) []byte {
+	n := slices.Index(x.e.Values, v)
+	if n < 0 {
+		n = len(x.e.Values)
+		x.e.Values = append(x.e.Values, v)
+	}
+	return strconv.AppendInt(append(text, valueHead...), int64(n), 10)
+}
+
+func (x *expressions) term(text []byte, t Term) []byte {
 	switch t.Op {
 	case Absent:
-		return "attribute_not_exists(" + n + ")"
+		return append(x.name(append(text, "attribute_not_exists("...), t.Attr), ')')
 	case Exists:
-		return "attribute_exists(" + n + ")"
+		return append(x.name(append(text, "attribute_exists("...), t.Attr), ')')
 	}
-	sign := [...]string{Equal: "=", NotEqual: "<>", Less: "<", AtMost: "<=", Greater: ">", AtLeast: ">="}[t.Op]
+	sign := [...]string{
+		Equal: " = ", NotEqual: " <> ", Less: " < ", AtMost: " <= ", Greater: " > ", AtLeast: " >= ",
+	}[t.Op]
 	// "x <> :v" is true for an absent x in DynamoDB, and false here: say it in full.
 	if t.Op == NotEqual {
-		return "(attribute_exists(" + n + ") AND " + n + " <> " + x.value(t.Val) + ")"
+		text = append(x.name(append(text, "(attribute_exists("...), t.Attr), ") AND "...)
 	}
-	return n + " " + sign + " " + x.value(t.Val)
+	text = x.value(append(x.name(text, t.Attr), sign...), t.Val)
+	if t.Op == NotEqual {
+		text = append(text, ')')
+	}
+	return text
 }
 
-func (x *expressions) update(actions []Action) string {
-	var sets, removes, adds []string
+func (x *expressions) update(text []byte, actions []Action) []byte {
+	// One list each, because the values are numbered in the order of the actions.
+	sets, removes, adds := make([]byte, 0, usualText), make([]byte, 0, usualText), make([]byte, 0, usualText)
 	for _, a := range actions {
-		n := x.name(a.Attr)
 		switch a.Verb {
 		case Set:
-			sets = append(sets, n+" = "+x.value(a.Val))
+			sets = x.value(append(x.name(next(sets), a.Attr), " = "...), a.Val)
 		case SetIfAbsent:
-			sets = append(sets, n+" = if_not_exists("+n+", "+x.value(a.Val)+")")
+			sets = append(x.name(append(x.name(next(sets), a.Attr), " = if_not_exists("...), a.Attr), ", "...)
+			sets = append(x.value(sets, a.Val), ')')
 		case Copy:
-			sets = append(sets, n+" = "+x.name(a.From))
+			sets = x.name(append(x.name(next(sets), a.Attr), " = "...), a.From)
 		case CopyOr:
-			sets = append(sets, n+" = if_not_exists("+x.name(a.From)+", "+x.value(a.Val)+")")
+			sets = append(x.name(append(x.name(next(sets), a.Attr), " = if_not_exists("...), a.From), ", "...)
+			sets = append(x.value(sets, a.Val), ')')
 		case Remove:
-			removes = append(removes, n)
+			removes = x.name(next(removes), a.Attr)
 		case Add:
-			adds = append(adds, n+" "+x.value(a.Val))
+			adds = x.value(append(x.name(next(adds), a.Attr), ' '), a.Val)
 		}
 	}
-	var parts []string
-	for _, p := range []struct {
+	for _, p := range [...]struct {
 		verb string
-		list []string
+		list []byte
 	}{{"SET ", sets}, {"REMOVE ", removes}, {"ADD ", adds}} {
-		if len(p.list) > 0 {
-			parts = append(parts, p.verb+strings.Join(p.list, ", "))
+		if len(p.list) == 0 {
+			continue
 		}
+		if len(text) > 0 {
+			text = append(text, ' ')
+		}
+		text = append(append(text, p.verb...), p.list...)
 	}
-	return strings.Join(parts, " ")
+	return text
+}
+
+// next puts a comma behind what a list holds.
+func next(list []byte) []byte {
+	if len(list) == 0 {
+		return list
+	}
+	return append(list, ", "...)
 }

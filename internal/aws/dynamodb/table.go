@@ -69,11 +69,11 @@ func (t *Table) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 func (t *Table) send(ctx context.Context, w shard.Write) (item, error) {
 	e := w.Expression()
 	var values item // an empty map is a validation error
-	for name, v := range e.Values {
-		if values == nil {
-			values = make(item, len(e.Values))
-		}
-		values[name] = encode(v)
+	if len(e.Values) > 0 {
+		values = make(item, len(e.Values))
+	}
+	for i, v := range e.Values {
+		values[shard.ValueName(i)] = encode(v)
 	}
 	names, refused := e.Names, types.ReturnValuesOnConditionCheckFailureAllOld
 	if e.Condition == "" {

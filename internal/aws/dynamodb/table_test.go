@@ -73,8 +73,8 @@ func TestWriteIsOneRequestMadeOfItsExpression(t *testing.T) {
 		t.Errorf("got return values %q and %q, want ALL_OLD twice", r.ReturnValues,
 			r.ReturnValuesOnConditionCheckFailure)
 	}
-	for name, v := range e.Values {
-		want := v.Text
+	for i, v := range e.Values {
+		name, want := shard.ValueName(i), v.Text
 		switch v.Kind {
 		case shard.KindBinary:
 			want = b64(v.Text)
