@@ -37,18 +37,19 @@ import (
 // workload is a list of receive batches; their messages are due already, so that nothing waits.
 type workload struct {
 	events  int
-	bursts  int
+	docs    []shard.DocID
 	batches [][]queue.Message
 }
 
 // newWorkload cuts bursts into batches as the trace of a scenario is cut: a burst's events are
 // spread over A batches that follow each other.
 func newWorkload(bursts, burst, a, documentsPerBatch, round int) workload {
-	w := workload{bursts: bursts, events: bursts * burst}
+	w := workload{events: bursts * burst}
 	sent := time.Now().Add(-20 * time.Second).Truncate(time.Millisecond)
 	for first := 0; first < bursts; first += documentsPerBatch {
 		parts := make([][]queue.Message, a)
 		for d := first; d < min(first+documentsPerBatch, bursts); d++ {
+			w.docs = append(w.docs, shard.DocID("content#"+docName(round*bursts+d)))
 			for v := range burst {
 				p := v * a / burst
 				id := strconv.Itoa(round) + "-" + strconv.Itoa(d) + "-" + strconv.Itoa(v)
@@ -73,6 +74,7 @@ type worker interface {
 type lullWorker struct {
 	receive *receive.Handler
 	index   *index.Handler
+	net     *inprocess
 
 	mu     sync.Mutex
 	states []flight.State
@@ -82,7 +84,7 @@ func newLullWorker(t testing.TB, withSink bool) *lullWorker {
 	cfg, net := base().config(t), newInprocess()
 	account := net.config()
 	live := sqs.New(account, "https://sqs.us-east-1.amazonaws.com/123456789012/live")
-	l := &lullWorker{}
+	l := &lullWorker{net: net}
 	h := halves{
 		config: cfg, sources: newSources(t, cfg), rows: sdkRows{dynamodb.New(account, "shards")},
 		flights: s3.NewFlights(s3.New(account, "lull")),
@@ -151,6 +153,15 @@ func (l *lullWorker) do(ctx context.Context, w workload) error {
 			if n == maxTurnsEach {
 				return fmt.Errorf("flight %s is not done after %d turns", s.Flight, n)
 			}
+		}
+	}
+	rows, err := l.net.rows.Read(ctx, w.docs, shard.Consistent)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows { // a flight that does not find its manifest is done, too
+		if r.Committed == "" {
+			return fmt.Errorf("document %s is not committed", r.Doc)
 		}
 	}
 	return nil

@@ -47,3 +47,12 @@ func BenchmarkSettled(b *testing.B) {
 		}
 	}
 }
+
+// A flight that does not find its manifest costs next to nothing, and would flatter lull.
+func TestEveryDocumentOfAWorkloadIsCommitted(t *testing.T) {
+	t.Parallel()
+	l := newLullWorker(t, true)
+	for round := range 2 { // several flights each, the second beside rows and objects of the first
+		check(t, l.do(t.Context(), newWorkload(40, 5, 4, 10, round)))
+	}
+}

@@ -223,7 +223,10 @@ func (p *inprocess) object(r *http.Request, body []byte) (*http.Response, error)
 		}
 		return answer(200, "application/octet-stream", b), nil
 	case http.MethodPost:
-		clear(p.objects)
+		for _, rest := range bytes.Split(body, []byte("<Key>"))[1:] {
+			key, _, _ := bytes.Cut(rest, []byte("<"))
+			delete(p.objects, strings.TrimSuffix(r.URL.Path, "/")+"/"+string(key))
+		}
 		return answer(200, "application/xml", []byte(
 			`<DeleteResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"></DeleteResult>`)), nil
 	}
