@@ -200,8 +200,8 @@ func TestTheDashboardShowsWhatTheRunbookLooksAt(t *testing.T) {
 	}
 }
 
-// A graph of dollars adds up what each metric is worth, by the list that `lull cost` uses; the share
-// of writes in time is judged by the promise that the alarm has.
+// A graph of dollars adds up what each metric is worth, by the list that `lull cost` uses; the
+// share of writes in time is judged by the promise that the alarm has.
 func TestTheDashboardShowsDollarsAndThePromise(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, plainStack)

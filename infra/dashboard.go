@@ -116,8 +116,8 @@ func (s *Sink) graphs() []graph {
 
 const million = 1e6
 
-// dollars is what the sink's functions and flights cost by list price: what depends on the load, and
-// what CloudWatch counts. Queues and logs are in `lull cost`.
+// dollars is what the sink's functions and flights cost by list price: what depends on the load,
+// and what CloudWatch counts. Queues and logs are in `lull cost`.
 func (s *Sink) dollars() graph {
 	w, list := s.watched(), price.USEast1
 	g := graph{title: s.Name + ": dollars an hour of functions and flights, by list price", statistic: "Sum"}

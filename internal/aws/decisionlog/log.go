@@ -157,6 +157,6 @@ func attrs(n journal.Note) []slog.Attr {
 		out = append(out, slog.Int64("age_ms", n.At.Sub(n.Sent).Milliseconds()))
 	}
 	text("detail", n.Detail)
-	text("stack", n.Stack)
+	text("trace", n.Stack)
 	return out
 }

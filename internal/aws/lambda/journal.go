@@ -70,7 +70,7 @@ func request(ctx context.Context) string {
 func guard[T any](j *Journal, f func() (T, error)) (out T, err error) {
 	if p := fanout.Catch(func() { out, err = f() }); p != nil {
 		j.Count(metrics.Panics, 1)
-		j.Log.Error("panic", "what", p.Error(), "stack", string(p.Stack))
+		j.Log.Error("panic", "what", p.Error(), "trace", string(p.Stack))
 		return out, p
 	}
 	return out, err
