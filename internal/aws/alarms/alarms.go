@@ -35,17 +35,15 @@ const (
 
 	// liveAge and bulkAge are the oldest a message may be: a live one is held for half a minute, a
 	// bulk one waits for a resync to pass.
-	liveAge = 10 * time.Minute
+	liveAge = 5 * time.Minute
 	bulkAge = 6 * time.Hour
 	// deadAge is how long a dead letter may wait for dlq; one that waits for a lease waits a minute.
-	deadAge = time.Hour
+	deadAge = 10 * time.Minute
 	// freshnessPromise is promise 4's, after one lost invocation. A sink without versions adds what
 	// it may still apply.
 	freshnessPromise = time.Minute
 	// errorsPerPeriod are function errors and failed flights that redelivery heals unnoticed.
 	errorsPerPeriod = 5
-	// pruneRuns is how many intervals may pass without a run of prune that succeeds.
-	pruneRuns = 3
 )
 
 // Promise is how late, after its window, a live write may be committed by promise 4.
@@ -81,25 +79,38 @@ func (s Sink) Alarms() []Alarm {
 		s.never("configuration-errors",
 			"a function started with settings that it refuses, and answers every message as failed",
 			metrics.ConfigurationErrors),
-		s.never("lease-lost", "a write was not committed because its lease had ended: an invocation outlived its lease",
-			metrics.Name(journal.LeaseLost)),
+		s.never(
+			"lease-lost",
+			"a write was not committed because its lease had ended: an invocation outlived its lease",
+			metrics.Name(journal.LeaseLost),
+		),
 		s.never("panics", "a batch or a turn ended in a panic", metrics.Panics),
 		s.never("dead-letters", "a message became a dead letter", metrics.Name(journal.Parked)),
-		lasting(s.never("sink-down", "the sink refuses or does not answer", metrics.Name(journal.CircuitOpened)), 3),
+		lasting(s.never("sink-down", "the sink refuses or does not answer", metrics.Name(journal.CircuitOpened)), 2),
 		lasting(s.never("launch-lost", "receive cannot store or start flights: nothing is written",
 			metrics.Name(journal.LaunchLost)), 2),
 		lasting(s.never("failing", "receive cannot judge events: they come back again and again",
-			metrics.Name(journal.Failed)), 3),
+			metrics.Name(journal.Failed)), 2),
 		lasting(s.never("dead-kept", "dlq can neither park nor return what is in its queue",
 			metrics.Name(journal.DeadKept)), 3),
 		lasting(s.never("returned", "SNS or EventBridge cannot deliver, or receive never gets to run",
 			metrics.Name(journal.Returned)), 3),
 		lasting(s.never("table-unreachable", "receive cannot reach the table", metrics.Name(journal.Unreachable)), 2),
-		s.age("live-age", "a message of the live queue is older than 10 minutes", names.Of(s.Config).Queue(s.Name, flight.Live),
-			liveAge, s.ByLane(metrics.OldestAge, flight.Live)),
-		s.age("bulk-age", "a message of the bulk queue is older than 6 hours", names.Of(s.Config).Queue(s.Name, flight.Bulk),
-			bulkAge, s.ByLane(metrics.OldestAge, flight.Bulk)),
-		s.age("dead-age", "a message of the dead-letter queue is older than an hour: dlq does not judge it",
+		s.age(
+			"live-age",
+			"a message of the live queue is older than 5 minutes",
+			names.Of(s.Config).Queue(s.Name, flight.Live),
+			liveAge,
+			s.ByLane(metrics.OldestAge, flight.Live),
+		),
+		s.age(
+			"bulk-age",
+			"a message of the bulk queue is older than 6 hours",
+			names.Of(s.Config).Queue(s.Name, flight.Bulk),
+			bulkAge,
+			s.ByLane(metrics.OldestAge, flight.Bulk),
+		),
+		s.age("dead-age", "a message of the dead-letter queue is older than 10 minutes: dlq does not judge it",
 			names.Of(s.Config).DeadQueue(s.Name), deadAge),
 		{
 			Kind: "in-flight", Says: "a queue holds almost as many messages as SQS allows, and will stop delivering",
@@ -118,7 +129,7 @@ func (s Sink) Alarms() []Alarm {
 		},
 		{
 			Kind: "throttles", Says: "functions are throttled: the account's or a function's concurrency is used up",
-			Of: s.Functions("Throttles"), Statistic: "Sum", Period: Period, Periods: 3, Threshold: 1,
+			Of: s.Functions("Throttles"), Statistic: "Sum", Period: Period, Periods: 2, Threshold: 1,
 		},
 		{
 			Kind: "flights-failed",
@@ -128,11 +139,13 @@ func (s Sink) Alarms() []Alarm {
 			Statistic: "Sum", Period: Period, Periods: 1, Threshold: errorsPerPeriod,
 		},
 		{
-			// An invocation that failed is not a run.
-			Kind: "prune-idle", Says: "prune has not run for three intervals, or fails each time",
+			// An invocation that failed is not a run. Two and a half intervals hold two runs at least, so
+			// that one may fail. The alarm goes off within three.
+			Kind: "prune-idle", Says: "two runs of prune in a row are missing, or failed",
 			Of:        []Metric{s.Function(names.Prune, "Invocations")},
 			Minus:     []Metric{s.Function(names.Prune, "Errors")},
-			Statistic: "Sum", Period: max(pruneRuns*c.Lifecycle.PruneEvery, Period), Periods: 1, Threshold: 1,
+			Statistic: "Sum", Period: max((c.Lifecycle.PruneEvery * 5 / 2).Truncate(time.Minute), Period),
+			Periods: 1, Threshold: 1,
 			Below: true,
 		},
 	}

@@ -65,7 +65,8 @@ type Message struct {
 
 	number   uint64
 	place    place
-	slot     clock.Place   // in the queue's agenda
+	slot     clock.Place // in the queue's agenda
+	entered  time.Duration
 	received time.Duration // the last receive
 	expires  time.Duration
 }
@@ -109,7 +110,7 @@ func (q *Queue) moment(now time.Duration) time.Time {
 func (q *Queue) Enter(now time.Duration, msg queue.Message, delay time.Duration) *Message {
 	q.made++
 	m := &Message{
-		Message: msg, Bytes: queue.Bytes(msg.Body, msg.Attributes), number: q.made, place: gone,
+		Message: msg, Bytes: queue.Bytes(msg.Body, msg.Attributes), number: q.made, place: gone, entered: now,
 		expires: msg.Sent.Sub(q.Origin) + q.Retention,
 	}
 	q.messages[m.number] = m
@@ -276,6 +277,17 @@ func (q *Queue) Expire(now time.Duration) {
 	for m := q.first(); m != nil && now >= m.expires; m = q.first() {
 		q.leave(m, Expired)
 	}
+}
+
+// Oldest is how long ago the oldest message came that was received less often than so many times,
+// and whether there is one. SQS counts from when the redrive policy moved a message.
+func (q *Queue) Oldest(now time.Duration, received int) (age time.Duration, ok bool) {
+	for _, m := range q.messages {
+		if m.place != delayed && m.ReceiveCount < received {
+			age, ok = max(age, now-m.entered), true
+		}
+	}
+	return age, ok
 }
 
 // Counts are what SQS calls ApproximateNumberOfMessages, NotVisible and Delayed. Here they are

@@ -34,7 +34,8 @@ type Op struct {
 	Call    string // "ADMIT", "Read", "DeleteMessageBatch", "_bulk"
 	Doc     shard.DocID
 	Flight  string
-	Count   int // entries
+	Queue   string // its name, where it tells it
+	Count   int    // entries
 
 	Transition shard.Transition // of a row's write; the zero one of every other I/O
 }

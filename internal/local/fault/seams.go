@@ -79,24 +79,29 @@ type queues struct {
 }
 
 func (d queues) Send(ctx context.Context, out []queue.Outgoing) []error {
-	return batches(ctx, d.v, "SendMessageBatch", out, d.q.Send)
+	return batches(ctx, d, "SendMessageBatch", out, d.q.Send)
 }
 
 func (d queues) Hold(ctx context.Context, receipts []string, dur time.Duration) []error {
-	return batches(ctx, d.v, "ChangeMessageVisibilityBatch", receipts,
+	return batches(ctx, d, "ChangeMessageVisibilityBatch", receipts,
 		func(ctx context.Context, b []string) []error { return d.q.Hold(ctx, b, dur) })
 }
 
 func (d queues) Delete(ctx context.Context, receipts []string) []error {
-	return batches(ctx, d.v, "DeleteMessageBatch", receipts, d.q.Delete)
+	return batches(ctx, d, "DeleteMessageBatch", receipts, d.q.Delete)
 }
 
-func batches[T any](ctx context.Context, v *Invocation, call string, in []T,
+func batches[T any](ctx context.Context, d queues, call string, in []T,
 	f func(context.Context, []T) []error,
 ) []error {
+	op := Op{Service: SQS, Call: call}
+	if named, ok := d.q.(interface{ QueueName() string }); ok {
+		op.Queue = named.QueueName()
+	}
 	all := make([]error, 0, len(in))
 	for part := range slices.Chunk(in, queue.MaxEntries) {
-		errs, err := ask(ctx, v, Op{Service: SQS, Call: call, Count: len(part)},
+		op.Count = len(part)
+		errs, err := ask(ctx, d.v, op,
 			func(ctx context.Context) ([]error, error) { return f(ctx, part), nil })
 		for i := range part {
 			if err != nil {

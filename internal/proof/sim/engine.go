@@ -50,6 +50,11 @@ func (e *engine) newDocs() *memory.Sink { return memory.NewSink(trueClock{&e.w.s
 func (e *engine) answer(op sink.Op, under *grant) sink.Outcome {
 	w, r := e.w, &e.w.rates
 	v := version{op.Doc, op.Key}
+	if w.options.Monitor != nil {
+		if out, broken := w.options.Monitor.Write(op); broken {
+			return out
+		}
+	}
 	if w.settings.applies(w.now, op) {
 		return w.settings.says
 	}

@@ -31,6 +31,7 @@ type invocation struct {
 	copies  map[shard.DocID]shard.Fence
 	verdict fault.Verdict // on the I/O that it is about to make
 	open    bool          // a turn of a flight that writes without rows while the table is away
+	failed  error         // what the function answered in place of a result
 }
 
 var errKilled = errors.New("invocation was killed")
@@ -40,6 +41,9 @@ var errKilled = errors.New("invocation was killed")
 func (w *World) invoke(name string, timeout time.Duration, job func(ctx context.Context, v *invocation),
 	ended func(error),
 ) {
+	if w.broken(name, timeout, ended) {
+		return
+	}
 	w.counts.Invocations[name]++
 	w.invoked++
 	v := &invocation{
@@ -112,6 +116,7 @@ func (w *World) finish(v *invocation) {
 	delete(w.live, v.ID)
 	w.watch(v, Step{What: Ended})
 	w.counts.ran(v.Name, w.now-v.began)
+	w.told(v)
 	if v.Killed() {
 		w.counts.Killed++
 		v.ended(errKilled)

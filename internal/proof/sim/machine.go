@@ -84,6 +84,9 @@ func (e *execution) end(why string) {
 	if e.m.limit > 0 {
 		e.m.w.counts.usage.ExpressGBSecs += price.ExpressGBSeconds(e.m.w.now - e.started)
 	}
+	if monitor := e.m.w.options.Monitor; monitor != nil && why != "" {
+		monitor.Flight(map[string]FlightEnd{"limit": FlightTimedOut, "stopped": FlightAborted}[why])
+	}
 	if why != "" {
 		e.m.w.trace.mark("execution "+why, "", 0)
 	}
@@ -124,7 +127,12 @@ func (e *execution) index() {
 		e.end("stopped with its function")
 		return
 	}
-	if w.strikes("invocation refused", w.rates.InvokeRefuse) && e.refused < refusedTries {
+	throttled := w.fate("index") == Throttled
+	if throttled && e.refused == refusedTries {
+		e.end("failed")
+		return
+	}
+	if (throttled || w.strikes("invocation refused", w.rates.InvokeRefuse)) && e.refused < refusedTries {
 		e.refused++
 		e.after(w.dice.upTo(min(time.Second<<e.refused, refusedWait)))
 		return
@@ -142,6 +150,7 @@ func (e *execution) index() {
 	var failure error
 	w.invoke("index", w.cfg.Index.Timeout, func(ctx context.Context, v *invocation) {
 		out, failure = e.m.turn(ctx, v, s)
+		v.failed = failure
 	}, func(err error) {
 		if e.ended {
 			return

@@ -53,7 +53,7 @@ func (m *mapping) add(pollers int) {
 
 // look sends pollers that have room, as many as there are messages for.
 func (m *mapping) look() {
-	if m.w.halted {
+	if !m.w.polls(m.q) {
 		return
 	}
 	var free []*poller
@@ -113,7 +113,7 @@ func (m *mapping) ask(p *poller, delay time.Duration) {
 
 // receive is one ReceiveMessage.
 func (m *mapping) receive(p *poller) {
-	if m.w.halted {
+	if !m.w.polls(m.q) {
 		return
 	}
 	first := len(p.held.Messages) == 0
@@ -167,6 +167,9 @@ func (m *mapping) settle(batch []queue.Message, failed []string) {
 	if failed == nil || err != nil {
 		m.w.oracle.violate("batch answer", fmt.Sprintf("%s answered %d messages with %d identifiers: %v", m.name,
 			len(batch), len(failed), err))
+		return
+	}
+	if m.w.options.Monitor != nil && !m.w.options.Monitor.Deletes(m.q.Name) {
 		return
 	}
 	for _, receipt := range done {

@@ -154,6 +154,9 @@ func (q *sqsQueue) remove(receipt string) error {
 	return nil
 }
 
+// QueueName tells a call's failure which queue it is about.
+func (q *sqsQueue) QueueName() string { return q.Name }
+
 // total is every message that the queue has.
 func (q *sqsQueue) total() int { return q.Counts().Total() }
 

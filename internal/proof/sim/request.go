@@ -17,6 +17,9 @@ var pace = map[fault.Service]time.Duration{
 func (w *World) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fault.Verdict {
 	inv := w.live[v.ID]
 	verdict := w.verdict(inv, op)
+	if v.Failure = w.call(v, op); v.Failure != nil {
+		verdict = fault.FailBefore
+	}
 	w.decisions++
 	w.coverage[point{aVerdict, string(op.Service), verdict.String()}]++
 	inv.verdict = verdict

@@ -39,12 +39,8 @@ const (
 // operator redrives every dead letter. Last, prune clears up. Run may be called once.
 func (w *World) Run() Result {
 	defer w.close()
-	for _, p := range w.pipes {
-		w.prune(p) // once at deploy
-	}
-	w.after(w.cfg.Lifecycle.PruneEvery+w.dice.upTo(w.cfg.Lifecycle.PruneEvery), w.pruning)
+	w.begin()
 	w.after(w.options.Upstream.Calm, w.quieten)
-	w.after(ttlEvery, w.table.expire)
 	r := Result{Seed: w.options.Seed}
 	for !w.calm && w.step() {
 	}
@@ -63,6 +59,15 @@ func (w *World) Run() Result {
 	r.Violations, r.Hash, r.Decisions, r.Virtual = w.oracle.found, w.trace.hash.Sum64(), w.decisions, w.now
 	r.Freshness, r.Rates = w.freshness, w.drawn
 	return r
+}
+
+// begin starts what runs by itself: prune at once, as after a deploy, and then at its interval.
+func (w *World) begin() {
+	for _, p := range w.pipes {
+		w.prune(p)
+	}
+	w.after(w.cfg.Lifecycle.PruneEvery+w.dice.upTo(w.cfg.Lifecycle.PruneEvery), w.pruning)
+	w.after(ttlEvery, w.table.expire)
 }
 
 // step does what comes next, and reports whether there was anything and nothing is broken.

@@ -127,7 +127,7 @@ func (w *World) prune(p *pipe) {
 			Parallel: v.parallel(),
 		}
 		hooked(w.options.Hooks.Prune, &r)
-		_, _ = r.Run(ctx) // what failed is tried again by the next run
+		_, v.failed = r.Run(ctx) // what failed is tried again by the next run
 	}, func(error) {})
 }
 

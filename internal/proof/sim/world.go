@@ -43,7 +43,8 @@ type Options struct {
 	Absurd      *Absurd   // nil for none
 	// Listen hears the notes of each invocation by its number, and nil at its end: what its log and
 	// its metrics are made of. Nil for nobody.
-	Listen func(function string, invocation int64, at time.Time, n *journal.Note)
+	Listen  func(function string, invocation int64, at time.Time, n *journal.Note)
+	Monitor Monitor // nil for none
 }
 
 // World is a stack and everything around it.
