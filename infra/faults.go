@@ -177,7 +177,25 @@ func (p *Props) checkReach(fs *faultList) {
 	}
 }
 
+// maxStatements is how many statements the policy of a queue takes. One is its own: it demands TLS.
+const maxStatements = 20
+
+// checkUpstreams looks for upstreams that no queue can take in. Each is a statement in the policy
+// of its queue, and those that may leave something in the dead-letter queue in that one's too.
 func (p *Props) checkUpstreams(fs *faultList) {
+	statements := make(map[string]int)
+	for _, u := range p.Upstreams {
+		statements["sinks."+u.sink(p.Config)+", lane "+string(u.lane())]++
+		if u.Sender == nil {
+			statements["sinks."+u.sink(p.Config)+", dead letters"]++
+		}
+	}
+	for _, queue := range slices.Sorted(maps.Keys(statements)) {
+		if n := statements[queue] + 1; n > maxStatements {
+			fs.add("Upstreams", queue, "would have a policy of "+strconv.Itoa(n)+" statements: SQS takes "+
+				strconv.Itoa(maxStatements), "send through fewer topics, or let an account send instead of its roles")
+		}
+	}
 	for i, u := range p.Upstreams {
 		at := fmt.Sprintf("Upstreams[%d]", i)
 		if _, ok := p.Config.Sinks[u.sink(p.Config)]; !ok {

@@ -78,6 +78,14 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 			p.Config.Stack = strings.Repeat("a", 32)
 			renameSink(p.Config, strings.Repeat("b", 32))
 		}, []string{"sinks." + strings.Repeat("b", 32)}},
+		"more upstreams than a queue's policy has room for": {
+			func(p *Props) {
+				for range maxStatements {
+					p.Upstreams = append(p.Upstreams, Upstream{Sender: awsiam.NewAccountPrincipal("444455556666")})
+				}
+			},
+			[]string{"Upstreams"},
+		},
 		"more sinks than a stack has room for": {
 			func(p *Props) {
 				for _, name := range strings.Fields("a b c d e f g h") {

@@ -292,3 +292,24 @@ func TestWhatIsImportedHasTheIdentifierOfItsSchema(t *testing.T) {
 		}
 	}
 }
+
+// What settings cannot reach needs no fault: with as many sinks as a stack has room for, outputs
+// and the environment of a function stay below their limits.
+func TestNoSettingReachesALimitWithoutAFault(t *testing.T) {
+	t.Parallel()
+	one, two := stackOf(t, plainStack), stackOf(t, "another sink")
+	sinks := (maxResources - stackResources) / sinkResources
+	if n := len(one.Outputs) + (sinks-1)*(len(two.Outputs)-len(one.Outputs)); n > 200 {
+		t.Errorf("%d sinks have %d outputs: CloudFormation takes 200", sinks, n)
+	}
+	const longest = 256 // a queue's URL, an ARN or a name, in any region
+	for id, r := range stackOf(t, fullStack).all("AWS::Lambda::Function") {
+		size := 0
+		for name := range fields(dig(r.Properties, "Environment", "Variables")) {
+			size += len(name) + longest
+		}
+		if size > 4096 {
+			t.Errorf("%s may have an environment of %d bytes: Lambda takes 4096", id, size)
+		}
+	}
+}
