@@ -99,7 +99,9 @@ func (f flights) keep(m *flight.Manifest) {
 		w.foreign[m.Flight] = true
 	}
 	if w.strikes("manifest gone", w.rates.ManifestGone) {
-		w.after(w.dice.upTo(time.Minute), func() { _ = f.Flights.Delete(background, m.Flight) }) // fails only with its context
+		w.after(w.dice.upTo(time.Minute), func() {
+			_ = f.Flights.Delete(background, m.Flight) // fails only with its context
+		})
 	}
 }
 

@@ -107,7 +107,8 @@ func opened(t testing.TB, seed uint64) *World {
 	w := build(t, seed, Swarm, func(o *Options) { o.Config.TableOutage = config.TableOutageOpen })
 	d := newDice(seed, 0x6f70656e)
 	from := d.upTo(w.options.Upstream.Calm)
-	w.outages = append(w.outages, outage{service: fault.Table, from: from, to: from + 5*time.Second + d.upTo(2*time.Minute)})
+	to := from + 5*time.Second + d.upTo(2*time.Minute)
+	w.outages = append(w.outages, outage{service: fault.Table, from: from, to: to})
 	return w
 }
 
@@ -224,7 +225,9 @@ func coverageTables(wanted map[point]bool, count map[point]int) string {
 		fmt.Fprintf(&b, "\n| %s | %s |\n|---|%s\n", table.of, cmp.Or(heads, "worlds"),
 			strings.Repeat("---:|", len(table.hows)))
 		seen := map[string]bool{}
-		for _, p := range slices.SortedFunc(maps.Keys(wanted), func(a, b point) int { return cmp.Compare(a.what, b.what) }) {
+		for _, p := range slices.SortedFunc(maps.Keys(wanted), func(a, b point) int {
+			return cmp.Compare(a.what, b.what)
+		}) {
 			if p.kind != table.kind || seen[p.what] {
 				continue
 			}

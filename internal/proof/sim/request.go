@@ -44,7 +44,8 @@ func (w *World) verdict(inv *invocation, op fault.Op) fault.Verdict {
 		return fault.CrashAfter
 	}
 	for i := range w.outages {
-		if o := &w.outages[i]; o.service == op.Service && o.from <= w.now && w.now < o.to && (o.of == nil || o.of == inv.pipe) {
+		o := &w.outages[i]
+		if o.service == op.Service && o.from <= w.now && w.now < o.to && (o.of == nil || o.of == inv.pipe) {
 			return oneOf(w.dice, fault.FailBefore, fault.FailBefore, fault.Throttle)
 		}
 	}

@@ -68,7 +68,8 @@ func Write(seed uint64, sources *source.Set) Upstream { return write(seed, sourc
 
 func write(seed uint64, sources *source.Set, s shape) Upstream {
 	a := &author{
-		dice: newDice(seed, 0x75707374), poison: map[version]poison{}, sources: sources, refers: refers(sources), shape: s,
+		dice: newDice(seed, 0x75707374), poison: map[version]poison{}, sources: sources, refers: refers(sources),
+		shape: s,
 	}
 	docs := 1 + a.IntN(1+a.IntN(6)) + s.docs
 	span := 20*time.Second + a.upTo(90*time.Second)

@@ -82,7 +82,9 @@ func wide(t testing.TB, seed uint64, change ...func(*Options)) *World {
 	sometime := func() time.Duration { return d.upTo(o.Upstream.Calm) }
 	if d.chance(0.12) {
 		at := sometime()
-		o.Disaster = &Disaster{Loss: Loss(1 + d.IntN(int(QueuesPurged))), Backup: d.upTo(at), At: at, Live: d.chance(0.3)}
+		o.Disaster = &Disaster{
+			Loss: Loss(1 + d.IntN(int(QueuesPurged))), Backup: d.upTo(at), At: at, Live: d.chance(0.3),
+		}
 	} else if d.chance(0.1) {
 		at := sometime()
 		o.Absurd = &Absurd{At: at, Looks: at + sometime()}
