@@ -298,6 +298,33 @@ func TestRescueOfSeveralVersionsWritesTheNewest(t *testing.T) {
 	}
 }
 
+// Nothing brings the messages of a rescued flight back. So they stay in it behind a newer version
+// too, which may turn out to be poison.
+func TestARescuedVersionDoesNotLeaveItsFlight(t *testing.T) {
+	play(t, func(b *bench) {
+		id := b.flight(entry{doc(1), 1})
+		time.Sleep(silent)
+		b.Write(shard.Write{Doc: doc(1), Drop: true}) // collected: the newer version begins a burst
+		b.admit(doc(1), 2)                            // and nobody writes it
+		s := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
+		h := b.indexing(s)
+		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Report: func(err error) { b.Error(err) }}, h.Turn)
+		defer m.Close()
+		h.Launcher = m
+		p := b.pruner()
+		p.Launcher = m
+		if _, err := p.Rescue(b.Context(), id); err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(b.Config.Debounce.MaxWait + b.Config.Debounce.CapGrace + 5*time.Second)
+		synctest.Wait()
+		if got, ok, err := s.Get(b.Context(), doc(1)); err != nil || !ok || got.Version != "1" {
+			b.Errorf("the sink holds %+v, there %t, error %v; want version 1 at the cap", got, ok, err)
+		}
+		b.Noted(journal.LeftSuperseded, 0)
+	})
+}
+
 func TestRescueThatCannotStartChangesNothing(t *testing.T) {
 	play(t, func(b *bench) {
 		id := b.flight(entry{doc(1), 1})
