@@ -156,6 +156,21 @@ var brokenNames = []broken{
 		setting: "tracing.endpoint", fix: "end it after the path",
 	},
 	{
+		rule: "tracing", name: "a query that reaches nobody",
+		breaks:  func(c *Config) { c.Tracing.Endpoint = "https://collector.example.org/?" },
+		setting: "tracing.endpoint", fix: "end it after the path",
+	},
+	{
+		rule: "tracing", name: "a fragment that reaches nobody",
+		breaks:  func(c *Config) { c.Tracing.Endpoint = "https://collector.example.org/#" },
+		setting: "tracing.endpoint", fix: "end it after the path",
+	},
+	{
+		rule: "tracing", name: "without a host",
+		breaks:  func(c *Config) { c.Tracing.Endpoint = "https://:4318" },
+		setting: "tracing.endpoint", fix: "https address",
+	},
+	{
 		rule:    "bulk-reference",
 		holds:   func(c *Config) { setSink(c, func(s *Sink) { s.BulkBytes = 256 * setting.KB }) },
 		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.BulkBytes = 255 * setting.KB }) },

@@ -37,12 +37,12 @@ func checkTracing(c *Config, f *checker) {
 	}
 	u, err := url.Parse(at)
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
-		f.fault("tracing.endpoint", at, "is not an address with https, or http of this machine",
-			"write http://localhost:4318 for a collector in a Lambda layer, or its https address")
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	case strings.ContainsAny(at, "?#") || u != nil && u.User != nil: // an empty query takes the path of spans, too
 		f.fault("tracing.endpoint", nil, "has a user, query or fragment, which would reach logs",
 			"end it after the path, and let a collector beside the function hold the credentials")
+	case err != nil || u.Hostname() == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+		f.fault("tracing.endpoint", at, "is not an address with https, or http of this machine",
+			"write http://localhost:4318 for a collector in a Lambda layer, or its https address")
 	}
 }
 
