@@ -61,9 +61,11 @@ func (s *Search) send(ctx context.Context, method, path string, body any) (answe
 		return answer, false, fmt.Errorf("OpenSearch %s %s: %w", method, path, err)
 	}
 	defer res.Body.Close()
-	text, err = io.ReadAll(res.Body)
-	if found = res.StatusCode != http.StatusNotFound; err != nil || found && res.StatusCode/100 != 2 {
-		return answer, false, fmt.Errorf("OpenSearch %s %s: %d %s %v", method, path, res.StatusCode, text, err)
+	if text, err = io.ReadAll(res.Body); err != nil {
+		return answer, false, fmt.Errorf("OpenSearch %s %s: %w", method, path, err)
+	}
+	if found = res.StatusCode != http.StatusNotFound; found && res.StatusCode/100 != 2 {
+		return answer, false, fmt.Errorf("OpenSearch %s %s: %d %s", method, path, res.StatusCode, text)
 	}
 	return gjson.ParseBytes(text), found, nil
 }

@@ -22,14 +22,21 @@ var openStack = sync.OnceValues(func() (*ground.Stack, error) {
 	})
 })
 
-// With tableOutage: open, documents are written while the table is out of reach. Nothing is
-// acknowledged meanwhile. When it is back the rows judge every message, and a delete that an older
-// version has undone is written again.
-func TestOpenOutage(t *testing.T) {
+// today is a stack of today's build. The other is the earlier one's until it is upgraded.
+func today(t *testing.T) *ground.Stack {
+	t.Helper()
 	s, err := openStack()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// With tableOutage: open, documents are written while the table is out of reach. Nothing is
+// acknowledged meanwhile. When it is back the rows judge every message, and a delete that an older
+// version has undone is written again.
+func TestOpenOutage(t *testing.T) {
+	s := today(t)
 	c := s.Collection("open")
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1},
 		ground.Event{Collection: c, ID: "deleted", Version: 5, Delete: true})
@@ -73,7 +80,7 @@ func TestOpenOutage(t *testing.T) {
 // OpenSearch is killed while documents change all the time, and comes back with what it has on its
 // disk. Nothing that was acknowledged is gone, nothing goes back, nothing is a dead letter.
 func TestKilledSinkLosesNothing(t *testing.T) {
-	s := stack
+	s := today(t)
 	s.NeedServers(t)
 	c := s.Collection("killed-sink")
 	before := s.Counts(t)

@@ -93,7 +93,7 @@ func TestARowOfNewerCodeIsLeftAlone(t *testing.T) {
 		return got["UnknownSchema"] > 0, fmt.Sprint(got)
 	})
 	s.Holds(t, c, map[string]int{"doc": 1})
-	s.Schema(t, key, int64(was))
+	s.Schema(t, key, was)
 	s.Committed(t, key, 2)
 	s.Drained(t)
 	s.Holds(t, c, map[string]int{"doc": 2})
