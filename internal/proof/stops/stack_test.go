@@ -53,7 +53,6 @@ type stack struct {
 	cfg      *config.Config
 	sink     alarms.Sink
 	counters map[int64]*metrics.Counters
-	name     map[int64]string
 	wrote    int // versions committed after the stop
 }
 

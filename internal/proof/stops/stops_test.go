@@ -141,9 +141,9 @@ func (w way) row(t testing.TB, o outcome) string {
 	)
 }
 
-// No alarm goes off in a stack that nothing is sent to. Nor does one under bursts, in which a call
-// in some hundreds fails, an invocation in a thousand is killed, and a deploy throttles every
-// function for a minute.
+// No alarm goes off in a stack that nothing is sent to. Nor does one under bursts: a call in some
+// hundreds fails, and an invocation in a thousand is killed. A deploy throttles every function for
+// a minute.
 func TestAHealthyStackSetsNoAlarmOff(t *testing.T) {
 	t.Parallel()
 	length := 24 * time.Hour

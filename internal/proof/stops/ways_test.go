@@ -26,8 +26,8 @@ type way struct {
 	harmless string
 }
 
-// The limits on the path of live events, of prune and dlq, and of the bulk queue. Three intervals of
-// prune are a quarter of an hour. In a resync messages wait for hours.
+// The limits on the path of live events, of prune and dlq, and of the bulk queue. Three intervals
+// of prune are a quarter of an hour. In a resync messages wait for hours.
 const (
 	hot     = 10 * time.Minute
 	threes  = 15 * time.Minute
