@@ -235,7 +235,7 @@ func TestSubscriptionsStayWhenTheListOfTopicsChanges(t *testing.T) {
 		program := make([]byte, 64)
 		copy(program, "\x7fELF\x02\x01\x01")
 		program[16], program[18], program[20], program[52] = 2, 183, 1, 64 // an arm64 program
-		program = append(program, f...)
+		program = slices.Concat(program, []byte(f))
 		if err := os.MkdirAll(filepath.Join(dist, string(f)), 0o700); err != nil {
 			t.Fatal(err)
 		}
