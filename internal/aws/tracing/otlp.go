@@ -103,7 +103,9 @@ type exporter struct {
 func newExporter(endpoint, service string) *exporter {
 	return &exporter{
 		url: strings.TrimSuffix(endpoint, "/") + "/v1/traces", service: service,
-		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // an address of the settings, and no other
+		}},
 	}
 }
 
