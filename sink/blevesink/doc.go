@@ -17,10 +17,10 @@
 // English: words are folded to lower case and to their stems. A document that Bleve can hold but no
 // search engine should is rejected, with a reason that does not quote it: see [MaxDocumentBytes].
 //
-// Of the processor time of single events through lull dev, about a third goes into taking text
-// apart into words, a fifth into building segments and a twelfth into merging them. The system calls,
-// syncs among them, take about a hundredth. So larger batches and fewer syncs would not make it much
-// faster where the processors are busy, and every answered batch is on disk.
+// Most of what a document costs is processor time. Of single events through lull dev, about a third
+// goes into taking text apart into words. A fifth goes into building segments, and a twelfth into
+// merging them. System calls, syncs among them, take about a hundredth. So fewer syncs would not
+// make it faster where the processors are busy, and every answered batch is on disk.
 //
 // Bleve analyses in goroutines of its own that live as long as the process: an Index cannot be used
 // inside testing/synctest.
