@@ -138,6 +138,32 @@ func TestSettingsAndHoursShow(t *testing.T) {
 	}
 }
 
+// SQS bills each 64 KB of what a poller receives: ten large messages in one answer are ten requests.
+func TestTheFloorPaysForEachLargeMessage(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("two simulations of large messages")
+	}
+	l := nothing()
+	l.Rate, l.Burst, l.Bytes = 20, 1, maxBytes
+	e := estimate(t, defaults(), l)
+	if got, least := item(t, e.Floor, "requests").Count, e.Events*1.1; got < least {
+		t.Errorf("%.0f requests, want %.0f at least: each message received, and a tenth of that for deleting", got, least)
+	}
+}
+
+// A Standard execution is billed for each state that it comes to, and the last one is Done.
+func TestAStandardFlightPaysForItsEnd(t *testing.T) {
+	t.Parallel()
+	c := defaults()
+	c.Flight.Kind = config.FlightStandard
+	e := estimate(t, c, nothing())
+	runs := float64(month / c.Lifecycle.PruneEvery)
+	if got := item(t, e.Floor, "Standard transitions").Count / runs; math.Abs(got-4) > 1e-6 {
+		t.Errorf("%v transitions for each flight that prune starts, want 4: Hold, Index, Remaining, Done", got)
+	}
+}
+
 func TestALoadThatCannotBeIsNamed(t *testing.T) {
 	t.Parallel()
 	for wrong, change := range map[string]func(l *Load){
@@ -148,6 +174,7 @@ func TestALoadThatCannotBeIsNamed(t *testing.T) {
 		"bursts of 0":        func(l *Load) { l.Burst = 0 },
 		"bursts over":        func(l *Load) { l.Spread = time.Hour },
 		"hours a day":        func(l *Load) { l.Hours = math.Inf(1) },
+		"1e-305 hours a day": func(l *Load) { l.Hours = 1e-305 }, // a million events would cost +Inf
 		"documents":          func(l *Load) { l.Documents = -1 },
 		"64 bytes an event":  func(l *Load) { l.Bytes = 64 },
 		"bursts of 1000 eve": func(l *Load) { l.Burst = 1000 },

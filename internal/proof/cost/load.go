@@ -27,6 +27,7 @@ type Load struct {
 const (
 	MaxRate   = 1_000 // events a second: more do not fit into a simulation
 	MaxBurst  = 100
+	minHours  = 0.02 // about a minute
 	maxBytes  = 64 << 10
 	maxSpread = time.Minute
 )
@@ -42,8 +43,8 @@ func (l Load) Validate() error {
 		return fmt.Errorf("bursts of %d events: want 1 to %d", l.Burst, MaxBurst)
 	case l.Spread < 0 || l.Spread > maxSpread:
 		return fmt.Errorf("bursts over %s: want 0s to %s", l.Spread, maxSpread)
-	case !(l.Hours > 0 && l.Hours <= 24):
-		return fmt.Errorf("%g hours a day: want more than 0, up to 24", l.Hours)
+	case !(l.Hours >= minHours && l.Hours <= 24):
+		return fmt.Errorf("%g hours a day: want %g to 24", l.Hours, minHours)
 	case l.Documents < 0 || l.Documents > 1e9:
 		return fmt.Errorf("%d documents: want 0 to a billion", l.Documents)
 	case l.Bytes < minBytes || l.Bytes > maxBytes:

@@ -22,8 +22,8 @@ type Counts struct {
 	Puts        int64            `json:"bucketPuts"`
 	Gets        int64            `json:"bucketGets"`
 	QueueCalls  int64            `json:"queueCalls"`
-	Polls       int64            `json:"polls"`     // of the queue calls: ReceiveMessage, as the messages came
-	FullPolls   int64            `json:"fullPolls"` // what the same batches need at least: ten messages a call
+	Polls       int64            `json:"polls"`     // of the queue calls: ReceiveMessage, as the messages came and as they are billed
+	FullPolls   int64            `json:"fullPolls"` // what the same batches need at least: ten messages, or 64 KB, each
 	Executions  int64            `json:"executions"`
 	Transitions int64            `json:"transitions"`
 	Turns       int64            `json:"turns"`

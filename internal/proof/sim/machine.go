@@ -100,7 +100,7 @@ func (e *execution) hold() {
 		e.end("failed")
 		return
 	}
-	w.counts.Transitions += 3 // Hold, Index, Left
+	w.counts.Transitions += 3 // Hold, Index, Remaining
 	if e.m.limit == 0 {
 		w.counts.usage.Transitions += 3 // Express is billed by its time
 	}
@@ -170,6 +170,10 @@ func (e *execution) answered(out flight.State, failure error) {
 	case emulation.Retry:
 		e.after(e.m.again)
 	case emulation.Done:
+		e.m.w.counts.Transitions++ // Done is a state, too
+		if e.m.limit == 0 {
+			e.m.w.counts.usage.Transitions++
+		}
 		e.end("")
 	default:
 		if failure == nil {

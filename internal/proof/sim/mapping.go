@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/local/emulation"
+	"github.com/lullhq/lull/internal/proof/price"
 	"github.com/lullhq/lull/internal/queue"
 )
 
@@ -29,6 +30,7 @@ type poller struct {
 	asked bool // a ReceiveMessage of its is under way
 	busy  bool // its function runs
 	held  emulation.Batch
+	bytes int // of the messages that it holds
 	round int // which batch it gathers: a window of an earlier one means nothing
 }
 
@@ -119,7 +121,8 @@ func (m *mapping) receive(p *poller) {
 	first := len(p.held.Messages) == 0
 	got, bytes := p.held.Fill(m.q.Queue, m.w.now, chunk)
 	m.w.counts.queued(bytes)
-	m.w.counts.Polls++
+	m.w.counts.Polls += int64(price.QueueRequests(bytes))
+	p.bytes += bytes
 	if first && got > 0 {
 		round := p.round
 		m.w.after(m.window, func() {
@@ -143,7 +146,8 @@ func (m *mapping) invoke(p *poller) {
 		return
 	}
 	p.busy = true
-	m.w.counts.FullPolls += int64((len(batch) + chunk - 1) / chunk)
+	m.w.counts.FullPolls += max(int64((len(batch)+chunk-1)/chunk), int64(price.QueueRequests(p.bytes)))
+	p.bytes = 0
 	var failed []string
 	m.w.invoke(m.name, m.timeout, func(ctx context.Context, v *invocation) {
 		m.w.watchBatch(v, m.q, batch)
