@@ -150,6 +150,22 @@ func TestASilentCollectorCostsOneInvocationAMinute(t *testing.T) {
 	}
 }
 
+// An invocation that is nearly over says nothing about the collector.
+func TestACollectorThatHadNoTimeIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	c := collector{err: context.DeadlineExceeded}
+	tr := &Tracer{export: c.send, function: "index"}
+	late, cancel := context.WithTimeout(t.Context(), answerMargin)
+	defer cancel()
+	for _, ctx := range []context.Context{late, t.Context()} {
+		c.got = nil
+		tr.Note(note(journal.Committed, sampled))
+		if err := tr.Flush(ctx, began); err == nil || c.got == nil {
+			t.Errorf("got %v, %v, want the collector asked each time", c.got, err)
+		}
+	}
+}
+
 func TestWithoutAnEndpointNothingIsTraced(t *testing.T) {
 	t.Parallel()
 	tr := New("", "lull", "index")
