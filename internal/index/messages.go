@@ -78,7 +78,7 @@ const maxLeave = 100
 
 // returns is by when a newer version must be due for an older one to leave the flight. It is 0
 // where all stay: a sink that is unhealthy or throttles writes the newer version after the older
-// one is back, and a rescued flight, which nobody extends, has messages that nothing brings back.
+// one is back. Nothing brings back the messages of a rescued flight, which nobody extends.
 func (t *turn) returns() shard.Micros {
 	if t.state.VisibleUntil > t.longestHold() {
 		return 0
