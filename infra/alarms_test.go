@@ -202,6 +202,24 @@ func TestTheDashboardShowsWhatTheRunbookLooksAt(t *testing.T) {
 
 // A graph of dollars adds up what each metric is worth, by the list that `lull cost` uses; the
 // share of writes in time is judged by the promise that the alarm has.
+// A stack may have seven sinks with 27 alarms each. CloudWatch refuses a dashboard with more than
+// 100 alarms in a widget, and the deploy fails.
+func TestNoWidgetShowsMoreAlarmsThanCloudWatchTakes(t *testing.T) {
+	t.Parallel()
+	arns := make([]string, 7*27+1)
+	rows, shown := map[any]bool{}, 0
+	for _, w := range alarmWidgets(arns, 5) {
+		n := len(fields(fields(w)["properties"])["alarms"].([]string))
+		if shown += n; n == 0 || n > 100 {
+			t.Errorf("a widget shows %d alarms, want 1 to 100", n)
+		}
+		rows[fields(w)["y"]] = true
+	}
+	if shown != len(arns) || len(rows) != 2 || !rows[5*graphHeight] {
+		t.Errorf("%d of %d alarms are shown, in the rows %v", shown, len(arns), rows)
+	}
+}
+
 func TestTheDashboardShowsDollarsAndThePromise(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, plainStack)

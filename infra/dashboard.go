@@ -54,15 +54,11 @@ func (l *Lull) newDashboard() {
 	for _, name := range sinkNames(l.props.Config) {
 		graphs = append(graphs, l.Sinks[name].graphs()...)
 	}
-	widgets := make([]any, len(graphs), len(graphs)+1)
+	widgets := make([]any, len(graphs))
 	for i, g := range graphs {
 		widgets[i] = g.widget(i)
 	}
-	widgets = append(widgets, map[string]any{
-		"type": "alarm", "width": graphsInRow * graphWidth, "height": graphHeight, "x": 0,
-		"y":          (len(graphs) + graphsInRow - 1) / graphsInRow * graphHeight,
-		"properties": map[string]any{"title": "alarms", "alarms": l.alarmARNs},
-	})
+	widgets = append(widgets, alarmWidgets(l.alarmARNs, (len(graphs)+graphsInRow-1)/graphsInRow)...)
 	body, err := json.Marshal(map[string]any{"widgets": widgets})
 	if err != nil {
 		panic(fmt.Errorf("write dashboard: %w", err)) // texts and numbers: cannot happen
@@ -71,6 +67,22 @@ func (l *Lull) newDashboard() {
 		DashboardName: jsii.String(names.Of(l.props.Config).Dashboard()),
 		DashboardBody: jsii.String(string(body)),
 	})
+}
+
+// alarmsInWidget is how many an alarm widget takes, by CloudWatch's page "Dashboard Body Structure
+// and Syntax". A stack of four sinks has more.
+const alarmsInWidget = 100
+
+// alarmWidgets show the state of the alarms, from a row of the dashboard on.
+func alarmWidgets(arns []string, row int) (widgets []any) {
+	for some := range slices.Chunk(arns, alarmsInWidget) {
+		widgets = append(widgets, map[string]any{
+			"type": "alarm", "width": graphsInRow * graphWidth, "height": graphHeight,
+			"x": 0, "y": (row + len(widgets)) * graphHeight,
+			"properties": map[string]any{"title": "alarms", "alarms": some},
+		})
+	}
+	return widgets
 }
 
 func (s *Sink) graphs() []graph {

@@ -138,7 +138,7 @@ func TestSettingsAndHoursShow(t *testing.T) {
 	}
 }
 
-// SQS bills each 64 KB of what a poller receives: ten large messages in one answer are ten requests.
+// SQS bills each 64 KB of what a poller receives: ten large messages in an answer are ten requests.
 func TestTheFloorPaysForEachLargeMessage(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

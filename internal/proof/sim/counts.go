@@ -10,20 +10,22 @@ import (
 
 // Counts say what a stack asked of its services: what costs money.
 type Counts struct {
-	Messages    int              `json:"messages"`
-	Events      int              `json:"events"`
-	Unsent      int              `json:"unsent"`        // the queue did not take them
-	Writes      map[string]int64 `json:"rowWrites"`     // by name, refused ones too
-	Refused     int64            `json:"refusedWrites"` // among the writes: a refusal costs its unit
-	RowsRead    int64            `json:"rowsRead"`
-	Requests    int64            `json:"sinkRequests"`
-	Items       int64            `json:"sinkItems"`
-	Applied     int64            `json:"sinkApplied"`
-	Puts        int64            `json:"bucketPuts"`
-	Gets        int64            `json:"bucketGets"`
-	QueueCalls  int64            `json:"queueCalls"`
-	Polls       int64            `json:"polls"`     // of the queue calls: ReceiveMessage, as the messages came and as they are billed
-	FullPolls   int64            `json:"fullPolls"` // what the same batches need at least: ten messages, or 64 KB, each
+	Messages   int              `json:"messages"`
+	Events     int              `json:"events"`
+	Unsent     int              `json:"unsent"`        // the queue did not take them
+	Writes     map[string]int64 `json:"rowWrites"`     // by name, refused ones too
+	Refused    int64            `json:"refusedWrites"` // among the writes: a refusal costs its unit
+	RowsRead   int64            `json:"rowsRead"`
+	Requests   int64            `json:"sinkRequests"`
+	Items      int64            `json:"sinkItems"`
+	Applied    int64            `json:"sinkApplied"`
+	Puts       int64            `json:"bucketPuts"`
+	Gets       int64            `json:"bucketGets"`
+	QueueCalls int64            `json:"queueCalls"`
+	// of the queue calls: ReceiveMessage, as the messages came and as they are billed
+	Polls int64 `json:"polls"`
+	// what the same batches need at least: ten messages, or 64 KB, each
+	FullPolls   int64            `json:"fullPolls"`
 	Executions  int64            `json:"executions"`
 	Transitions int64            `json:"transitions"`
 	Turns       int64            `json:"turns"`
