@@ -262,6 +262,9 @@ func TestTheDashboardShowsDollarsAndThePromise(t *testing.T) {
 		if strings.HasPrefix(p.Title, "search") && !strings.Contains(sum, "FILL(m2,0)*0.000000200000") {
 			t.Errorf("%s: %s, want an invocation of index for $0.20 a million", p.Title, sum)
 		}
+		if strings.HasPrefix(p.Title, "search") && !strings.HasSuffix(sum, "*0.000100000000") {
+			t.Errorf("%s: %s, want a Standard execution for four transitions, $100 a million", p.Title, sum)
+		}
 	}
 	if seen != 3 {
 		t.Errorf("saw %d graphs, want dollars of the table and of the sink, and the promise", seen)

@@ -138,18 +138,23 @@ func (s *Sink) dollars() graph {
 		add(w.Function(f, "Invocations"), list.Invocations/million)
 		add(w.Function(f, "Duration"), float64(s.lull.props.memory(f))/1024/1000*list.LambdaGBSecond) // ms
 	}
-	machine := alarms.Metric{Namespace: "AWS/States", Dimensions: map[string]string{
-		"StateMachineArn": s.machineARN(config.FlightExpress),
-	}}
-	start, run := machine, machine
-	start.Name, run.Name = "ExecutionsStarted", "ExecutionTime"
-	add(start, list.ExpressStarts/million)
-	add(run, expressMemory/1024/1000*list.ExpressGBSecond) // ms
+	machine := func(kind config.FlightKind, name string) alarms.Metric {
+		return alarms.Metric{Namespace: "AWS/States", Name: name, Dimensions: map[string]string{
+			"StateMachineArn": s.machineARN(kind),
+		}}
+	}
+	add(machine(config.FlightExpress, "ExecutionsStarted"), list.ExpressStarts/million)
+	add(machine(config.FlightExpress, "ExecutionTime"), expressMemory/1024/1000*list.ExpressGBSecond) // ms
+	add(machine(config.FlightStandard, "ExecutionsStarted"), standardTransitions*list.Transitions/million)
 	return g
 }
 
 // expressMemory is what an execution with a small state is billed for, in MB.
 const expressMemory = 64.0
+
+// standardTransitions are those of a Standard execution of one turn: Hold, Index, Remaining, Done.
+// Each further turn has three more.
+const standardTransitions = 4
 
 // widget is the graph as CloudWatch reads it, in its place.
 func (g graph) widget(i int) map[string]any {
