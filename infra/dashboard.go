@@ -54,9 +54,9 @@ func (l *Lull) newDashboard() {
 	for _, name := range sinkNames(l.props.Config) {
 		graphs = append(graphs, l.Sinks[name].graphs()...)
 	}
-	widgets := make([]any, len(graphs))
+	var widgets []any
 	for i, g := range graphs {
-		widgets[i] = g.widget(i)
+		widgets = append(widgets, g.widget(i))
 	}
 	widgets = append(widgets, alarmWidgets(l.alarmARNs, (len(graphs)+graphsInRow-1)/graphsInRow)...)
 	body, err := json.Marshal(map[string]any{"widgets": widgets})
