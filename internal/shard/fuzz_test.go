@@ -2,7 +2,9 @@ package shard_test
 
 import (
 	"math/big"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -114,6 +116,9 @@ func FuzzParseDocID(f *testing.F) {
 		}
 		if string(d) != s || !d.IsDocument() {
 			t.Errorf("%q was read as %q, a document: %v", s, d, d.IsDocument())
+		}
+		if strings.ContainsFunc(s, shard.Control) || !utf8.ValidString(s) {
+			return // an earlier build took such ids of events, and their rows are still read
 		}
 		if back, err := shard.NewDocID(d.Collection(), d.ID()); err != nil || back != d {
 			t.Errorf("%q is taken apart and put together as %q, %v", s, back, err)

@@ -211,7 +211,7 @@ func (c *Checker) end(s sim.Step, what Step) bool {
 		case cl.open > 0:
 			c.part(what, "a request under this claim may still be applied")
 			return false
-		case cl.copies > 0:
+		case cl.copies > 0 && c.sink == model.Plain: // others never apply a copy (ADR 0023)
 			c.part(what, "a copy that was written under this claim may still be applied")
 			return false
 		case what == reject && c.letters[cl.key] != model.Parked:
