@@ -88,20 +88,16 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 				if err != nil {
 					return nil, err
 				}
-				out = append(out, counted(q, owner[q], has))
+				s := counted(q, owner[q], has)
+				if target := dead[q]; target != "" {
+					s.Wrong = laneFaults(cfg, q, target, has)
+				}
+				out = append(out, s)
 			}
 			return out, nil
 		},
-		Wrong: func(ctx context.Context) []string {
-			faults := tableFaults(ctx, awsdynamodb.NewFromConfig(a), n.Table())
-			for _, q := range slices.Sorted(maps.Keys(dead)) {
-				has, err := attributes(ctx, client, q, urls[q])
-				if err != nil {
-					return append(faults, short(err))
-				}
-				faults = append(faults, laneFaults(cfg, q, dead[q], has)...)
-			}
-			return faults
+		Table: func(ctx context.Context) []string {
+			return tableFaults(ctx, awsdynamodb.NewFromConfig(a), n.Table())
 		},
 		Readers: map[string]sink.Reader{}, Unread: map[string]error{},
 		Hint: "a sink inside a VPC answers index, and nobody outside", Sinks: map[string]sink.Sink{},

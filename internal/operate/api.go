@@ -106,6 +106,8 @@ type QueueStatus struct {
 	Visible  int    `json:"visible"`
 	InFlight int    `json:"in_flight"`
 	Delayed  int    `json:"delayed"`
+	// Wrong is how the queue differs from the settings, each with the fix: a part of Status.Wrong.
+	Wrong []string `json:"-"`
 }
 
 // SinkStatus is what the health row says of a sink.

@@ -24,7 +24,7 @@ import (
 )
 
 // Operator answers from the seams of a stack. All fields are required, except Readers, Sinks,
-// Off, History, Wrong and Publisher.
+// Off, History, Table and Publisher.
 type Operator struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -47,9 +47,8 @@ type Operator struct {
 	// not keep them, or the command does not ask for them.
 	History func(ctx context.Context, doc shard.DocID) ([]Decision, error)
 
-	// Wrong says which queues and tables are not as the settings want them, each with the fix. Nil
-	// where the settings make them what they are.
-	Wrong func(ctx context.Context) []string
+	// Table says what the table lacks, each with the fix. Nil where there is nothing to compare.
+	Table func(ctx context.Context) []string
 
 	// Publisher replaces sending to a queue, where the stack wants to count what it is sent.
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error
@@ -148,8 +147,11 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	if s.Queues, err = o.Counts(ctx); err != nil {
 		return s, fmt.Errorf("count messages: %w", err)
 	}
-	if o.Wrong != nil {
-		s.Wrong = o.Wrong(ctx)
+	if o.Table != nil {
+		s.Wrong = o.Table(ctx)
+	}
+	for _, q := range s.Queues {
+		s.Wrong = append(s.Wrong, q.Wrong...)
 	}
 	names := slices.Sorted(maps.Keys(o.Config.Sinks))
 	ids := []shard.DocID{}

@@ -31,18 +31,25 @@ var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // The cases are those of W3C Trace Context, section 3.2.
 func TestTraceparentIsReadAsW3CSays(t *testing.T) {
 	t.Parallel()
+	const ids = trace + "-" + parent
 	for text, want := range map[string]bool{
-		sampled:                                                          true,
-		"00-" + trace + "-" + parent + "-00":                             false, // not sampled
-		"00-" + trace + "-" + parent + "-03":                             true,  // other flags are ignored
-		"cc-" + trace + "-" + parent + "-01-what-comes-later":            true,
-		"00-" + trace + "-" + parent + "-01-more":                        false,
-		"ff-" + trace + "-" + parent + "-01":                             false,
-		"00-" + strings.Repeat("0", 32) + "-" + parent + "-01":           false,
-		"00-" + trace + "-" + strings.Repeat("0", 16) + "-01":            false,
-		"00-" + strings.ToUpper(trace) + "-" + parent + "-01":            false,
-		"00-" + trace + "-" + parent + "-0g":                             false,
-		"cc-" + trace + "-" + parent + "-01-" + strings.Repeat("x", 300): false,
+		sampled:             true,
+		"00-" + ids + "-03": true, // other flags are ignored
+
+		"00-" + ids + "-00": false, // not sampled
+
+		"cc-" + ids + "-01-what-comes-later": true,
+
+		"00-" + ids + "-01-more": false,
+		"ff-" + ids + "-01":      false,
+		"00-" + ids + "-0g":      false,
+
+		"00-" + strings.Repeat("0", 32) + "-" + parent + "-01": false,
+		"00-" + trace + "-" + strings.Repeat("0", 16) + "-01":  false,
+		"00-" + strings.ToUpper(trace) + "-" + parent + "-01":  false,
+
+		"cc-" + ids + "-01-" + strings.Repeat("x", 300): false,
+
 		"":                      false,
 		strings.Repeat("-", 60): false,
 	} {

@@ -72,14 +72,8 @@ var (
 
 // rejects is a sink that takes all documents but those that are to be rejected.
 func rejects(_ time.Time, op sink.Op) (sink.Outcome, bool) {
-	return sink.Outcome{
-		Kind:   sink.Rejected,
-		Status: 400,
-		Reason: "mapper_parsing_exception",
-	}, strings.Contains(
-		string(op.Doc),
-		"#bad-",
-	)
+	refusal := sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "mapper_parsing_exception"}
+	return refusal, strings.Contains(string(op.Doc), "#bad-")
 }
 
 // scenario is what a permission does: the calls that need it, and the traffic that makes them.
