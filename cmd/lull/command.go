@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/lullhq/lull/internal/version"
 )
 
 // The groups of the commands.
@@ -16,6 +18,7 @@ const (
 	groupHere = "here"
 	groupAsk  = "ask"
 	groupFix  = "fix"
+	groupSelf = "self"
 )
 
 // alone is the annotation of a command that does not talk to a stack.
@@ -32,8 +35,10 @@ func (a *app) command() *cobra.Command {
 			"or with --aws to a deployed one.",
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		PersistentPreRunE: a.check,
+		PersistentPreRunE: a.check, Version: version.Of().String(),
 	}
+	root.SetVersionTemplate("lull {{.Version}}\n")
+	root.Flags().Bool("version", false, "say which build of lull this is")
 	flags := fmt.Sprint(".FlagUsagesWrapped ", columns)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", flags))
 	a.target.flags(root.PersistentFlags())
@@ -41,12 +46,13 @@ func (a *app) command() *cobra.Command {
 		&cobra.Group{ID: groupHere, Title: "Run it here:"},
 		&cobra.Group{ID: groupAsk, Title: "Publish and ask:"},
 		&cobra.Group{ID: groupFix, Title: "Prepare and fix:"},
+		&cobra.Group{ID: groupSelf, Title: "About lull itself:"},
 	)
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
 			root.AddCommand(c)
-			if group == groupHere {
+			if group == groupHere || group == groupSelf {
 				standAlone(c)
 			}
 		}
@@ -61,6 +67,7 @@ func (a *app) command() *cobra.Command {
 		a.doctorCommand())
 	add(groupFix, a.deadCommand(), a.cancelCommand(), a.resetCommand(), a.rescueCommand(), a.resyncCommand(),
 		a.reconcileCommand(), a.initCommand(), a.configCommand())
+	add(groupSelf, a.versionCommand())
 	root.SetHelpCommand(helpCommand(root))
 	return root
 }
@@ -74,6 +81,9 @@ func standAlone(c *cobra.Command) {
 	c.Annotations[alone] = "yes"
 	c.SetUsageTemplate(strings.Replace(c.UsageTemplate(), "{{if .HasAvailableInheritedFlags}}", "{{if false}}", 1))
 }
+
+// answers gives a command that does not talk to a stack the flag -o of those that do.
+func (a *app) answers(c *cobra.Command) { a.target.outputFlag(c.Flags()) }
 
 // check refuses flags that make no sense together, before a command runs.
 func (a *app) check(c *cobra.Command, _ []string) error {
@@ -90,7 +100,7 @@ func (a *app) check(c *cobra.Command, _ []string) error {
 		if len(wrong) > 0 {
 			return usagef("%s: %s does not talk to a stack", strings.Join(wrong, ", "), c.CommandPath())
 		}
-		return nil
+		return a.target.checkOutput()
 	}
 	return a.target.check(c.Flags())
 }

@@ -38,13 +38,24 @@ func (t *target) flags(f *pflag.FlagSet) {
 	f.BoolVar(&t.stack, "aws", false, "talk to the deployed stack of --config, as "+awsEnv+
 		"=1 does; the AWS SDK finds endpoint, region and credentials")
 	f.StringVar(&t.config, "config", "lull.yaml", "with --aws: the `FILE` of settings that was deployed")
+	t.outputFlag(f)
+}
+
+func (t *target) outputFlag(f *pflag.FlagSet) {
 	f.StringVarP(&t.output, "output", "o", "table", "`FORMAT` of the answer: table or json")
+}
+
+func (t *target) checkOutput() error {
+	if t.output != "table" && t.output != "json" {
+		return usagef("-o %s: want table or json", t.output)
+	}
+	return nil
 }
 
 // check refuses flags that contradict each other.
 func (t *target) check(f *pflag.FlagSet) error {
-	if t.output != "table" && t.output != "json" {
-		return usagef("-o %s: want table or json", t.output)
+	if err := t.checkOutput(); err != nil {
+		return err
 	}
 	dev, aws := f.Changed("dev"), f.Changed("aws")
 	if dev && aws && t.stack {

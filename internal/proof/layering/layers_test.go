@@ -16,7 +16,7 @@ var layers = []struct {
 		"event", "source", "sink", "setting", "internal/backoff", "internal/clock", "internal/config",
 		"internal/deadletter", "internal/fanout", "internal/flight", "internal/journal", "internal/names",
 		"internal/queue", "internal/rows", "internal/schedule", "internal/terminal",
-		"internal/transition",
+		"internal/transition", "internal/version",
 	}},
 	{"use cases", []string{
 		"internal/receive", "internal/index", "internal/prune", "internal/dlq", "internal/redrive", "internal/feed",

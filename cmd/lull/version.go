@@ -1,0 +1,25 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/terminal"
+	"github.com/lullhq/lull/internal/version"
+)
+
+// versionCommand says which build this is, as --version does.
+func (a *app) versionCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "version", Short: "Say which build of lull this is", Args: cobra.NoArgs,
+		Long: "Prints the version, the commit, the version of Go and the platform, as --version does. Name them " +
+			"when you report a bug.",
+		RunE: func(*cobra.Command, []string) error {
+			b := version.Of()
+			return a.print(b, func(w io.Writer) { terminal.Printf(w, "lull %s\n", b) })
+		},
+	}
+	a.answers(c)
+	return exits(c, map[int]string{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"})
+}

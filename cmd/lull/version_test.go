@@ -1,0 +1,19 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/lullhq/lull/internal/version"
+)
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	lull(t, "", "--version").want(t, "--version", exitOK, "lull "+version.Of().String())
+	lull(t, "", "version").want(t, "version", exitOK, "lull "+version.Of().String())
+	var b version.Build
+	if lull(t, "", "version", "-o", "json").into(t, &b); b != version.Of() {
+		t.Errorf("got %+v, want %+v", b, version.Of())
+	}
+	lull(t, "", "version", "-o", "yaml").want(t, "another format", exitUsage, "-o yaml")
+	lull(t, "", "version", "--aws").want(t, "of a stack", exitUsage, "lull version does not talk to a stack")
+}

@@ -1,0 +1,36 @@
+package version
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+)
+
+func TestBuilds(t *testing.T) {
+	t.Parallel()
+	vcs := func(version, revision, modified string) *debug.BuildInfo {
+		return &debug.BuildInfo{Main: debug.Module{Version: version}, Settings: []debug.BuildSetting{
+			{Key: "vcs.revision", Value: revision}, {Key: "vcs.modified", Value: modified},
+		}}
+	}
+	where := runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ")"
+	for name, tt := range map[string]struct {
+		info            *debug.BuildInfo
+		version, commit string
+		want            string
+	}{
+		"nothing is known":       {want: "devel ("},
+		"a working copy":         {info: vcs("(devel)", "0123456789abcdef", "true"), want: "devel (commit 0123456789ab with changes, "},
+		"a clean working copy":   {info: vcs("v0.1.1-0.2026", "0123456789abcdef", "false"), want: "v0.1.1-0.2026 (commit 0123456789ab, "},
+		"installed by its name":  {info: &debug.BuildInfo{Main: debug.Module{Version: "v0.1.0"}}, want: "v0.1.0 ("},
+		"released":               {info: &debug.BuildInfo{}, version: "v0.2.0", commit: "abc", want: "v0.2.0 (commit abc, "},
+		"released, and vcs says": {info: vcs("(devel)", "def", "true"), version: "v0.2.0", commit: "abc", want: "v0.2.0 (commit abc, "},
+	} {
+		if got := of(tt.info, tt.version, tt.commit).String(); got != tt.want+where {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want+where)
+		}
+	}
+	if got := Of(); got.Go == "" || got.Version == "" {
+		t.Errorf("this program: got %+v", got)
+	}
+}
