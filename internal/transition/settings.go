@@ -81,6 +81,12 @@ var rules = []rule{
 		Does:  "messages that wait are decoded by the new rule, which may give their documents other keys or none",
 		First: drain, Serious: true,
 	}},
+	{[]string{"sources.<name>.govuk.locales"}, func(c config.Change) bool { return c.Old != "" }, Finding{
+		Does: "translations get other ids, or are no longer indexed: the sink keeps what it has under the old ids",
+		First: "leave the list as it is and add locales at its end; for another list write to another index, " +
+			"and after the deploy publish everything again (`lull resync`)",
+		Serious: true,
+	}},
 	{[]string{"queues.retention", "queues.deadLetterRetention"}, config.Change.Lowered, Finding{
 		Does: "SQS deletes the messages that are older than the new retention", Serious: true,
 		First: "first wait until the queues hold none that old: the metric ApproximateAgeOfOldestMessage",

@@ -10,6 +10,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	_ "github.com/lullhq/lull/sink/opensearch"
 	_ "github.com/lullhq/lull/source/builtin"
+	"github.com/lullhq/lull/source/govuk"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -164,9 +165,14 @@ func TestSettingsSayWhatIsLostOrLeftBehind(t *testing.T) {
 			func(c *config.Config) { source(c, func(s *config.Source) { s.Epoch = 4 }) },
 			"sources.native.epoch",
 		},
+		"one more locale": {locales("en", "cy"), ""},
+		"another order of locales": {
+			locales("cy", "en"),
+			"sources.pages.govuk.locales[0]",
+		},
 		"a source that goes": {func(c *config.Config) {
 			c.Sources, c.DefaultSource = map[string]config.Source{"other": c.Sources["native"]}, "other"
-		}, "defaultSource sources.native"},
+		}, "defaultSource sources.native sources.pages"},
 		"a collection that goes": {func(c *config.Config) { delete(c.Collections, "news") }, ""},
 		"another collection":     {func(c *config.Config) { c.Collections["more"] = config.Collection{} }, ""},
 		"a collection for the next": {
@@ -185,6 +191,7 @@ func TestSettingsSayWhatIsLostOrLeftBehind(t *testing.T) {
 				c.Collections = map[string]config.Collection{"news": {}}
 				c.DefaultCollection = "news"
 				source(c, func(s *config.Source) { s.Epoch = 5 })
+				locales("en")(c)
 				c.Complete()
 			}
 			tt.change(&newer)
@@ -206,6 +213,13 @@ func TestSettingsSayWhatIsLostOrLeftBehind(t *testing.T) {
 				t.Errorf("got %v, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// locales gives those to a source that had en alone.
+func locales(names ...string) func(*config.Config) {
+	return func(c *config.Config) {
+		c.Sources["pages"] = config.Source{Kind: "govuk", Options: govuk.Options{Govuk: govuk.Lists{Locales: names}}}
 	}
 }
 

@@ -46,11 +46,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		d.Skip = "locale " + clip(locale)
 		return d, nil
 	}
-	id, bad := source.TextIdentity("content_id", m["content_id"])
-	if bad != nil {
-		return d, bad
-	}
-	if d.Doc, bad = s.DocID("", "content_id", id); bad != nil {
+	if d.Doc, bad = s.docID(m["content_id"], locale); bad != nil {
 		return d, bad
 	}
 	kind := m["document_type"]
@@ -66,6 +62,27 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		d.Run, bad = resyncRun(b, m["resyncrun"])
 	}
 	return d, bad
+}
+
+// localeMark stands between a content_id and its locale in a document's id.
+const localeMark = ":"
+
+// docID is the content_id, alone for the first locale of the settings. Every other translation is a
+// document of its own, so its id ends in its locale. So a locale that is added at the end changes
+// no id.
+func (s *format) docID(contentID gjson.Result, locale string) (event.DocID, *event.Invalid) {
+	id, bad := source.TextIdentity("content_id", contentID)
+	if bad != nil {
+		return "", bad
+	}
+	if len(s.lists.Locales) > 1 && strings.Contains(id, localeMark) {
+		return "", source.Invalid("content_id", "content_id %s holds %s, which stands before the locale of a translation",
+			event.Quote(id), localeMark)
+	}
+	if locale != s.lists.Locales[0] {
+		id += localeMark + locale
+	}
+	return s.DocID("", "content_id", id)
 }
 
 // deletes says whether the document must not be in the index.

@@ -14,6 +14,7 @@ sources:
   govuk-own:
     kind: govuk
     govuk: {ignoreTypes: [secret], ignorePrefixes: [], overridePaths: [/open/*/x], locales: [cy]}
+  govuk-two: {kind: govuk, govuk: {locales: [en, cy, zh-Hant]}}
 defaultSource: govuk
 `}
 

@@ -22,7 +22,8 @@ type Lists struct {
 	// any one segment.
 	OverridePaths []string `json:"overridePaths"`
 	// Locales are the locales to index; others are skipped. A message without a locale counts as
-	// en.
+	// en. Each translation is a document of its own. The first locale has the content_id as its id,
+	// and the others have their locale behind it.
 	Locales []string `json:"locales"`
 }
 
@@ -75,7 +76,9 @@ func init() {
 				setting.List("govuk.overridePaths", pathPattern, "a path such as /help or /world/*",
 					"Paths that are indexed whatever their type; * stands for one segment.").Otherwise("GOV.UK's own"),
 				setting.List("govuk.locales", localePattern, "a locale such as en",
-					"The locales that are indexed; others are skipped.").Otherwise("en"),
+					"The locales that are indexed; others are skipped. A document's id is the content_id for the first one, "+
+						"and content_id:LOCALE for each other one. So add locales at the end: the ids stay as they are. "+
+						"`lull config diff` warns about other changes.").Otherwise("en"),
 			},
 		},
 		Class: source.ClassInt, Versioned: true, OwnDocument: true,
