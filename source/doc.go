@@ -7,8 +7,9 @@
 //
 // Write a package with a type that implements [Format] and an init function that calls [Register].
 // Import the package in the programs that decode, and run the suite in package sourcetest.
-// examples/outoftree does this in a module of its own. A format fills in a [Draft]. What formats
-// have in common is ready:
+// examples/outoftree does this in a module of its own. Give the kind an [Example], which everything
+// that sends an event to try uses. A format fills in a [Draft]. What formats have in common is
+// ready:
 //
 //   - [Rules] hold the settings of one source and make document ids, references and projections.
 //   - [Object], [Identity], [Optional], [Instant] and [ResyncRun] read a field and say what is

@@ -23,6 +23,8 @@ type Kind struct {
 	Check func(Settings) []setting.Problem
 	// New makes the format of one source. Its errors name the setting that is wrong.
 	New func(*Rules) (Format, error)
+	// Example makes messages of the kind for people to try. Optional, and a good idea.
+	Example Example
 }
 
 // Format decodes the messages of one source. It must be safe for concurrent use. It must not panic,

@@ -43,8 +43,9 @@ func init() {
 				setting.Pointer("debezium.version", "Where the version is.").Otherwise(defaultVersion),
 			},
 		},
-		Class: source.ClassLSN,
-		New:   newFormat,
+		Class:   source.ClassLSN,
+		New:     newFormat,
+		Example: example,
 	})
 }
 

@@ -16,7 +16,8 @@ func init() {
 	source.Register(source.Kind{
 		Kind:  setting.Kind{Name: "dynamodb-stream", Doc: "Records of DynamoDB Streams."},
 		Class: source.ClassInt, Versioned: true,
-		New: func(r *source.Rules) (source.Format, error) { return &format{r}, nil },
+		New:     func(r *source.Rules) (source.Format, error) { return &format{r}, nil },
+		Example: example,
 	})
 }
 

@@ -82,6 +82,7 @@ func init() {
 			},
 		},
 		Class: source.ClassInt, Versioned: true, OwnDocument: true,
-		New: newFormat,
+		New:     newFormat,
+		Example: example,
 	})
 }

@@ -52,9 +52,10 @@ func init() {
 				setting.Pointer("json.collection", "Where the collection's name is.").Otherwise("none"),
 			},
 		},
-		Class: source.ClassInt,
-		Check: check,
-		New:   newFormat,
+		Class:   source.ClassInt,
+		Check:   check,
+		New:     newFormat,
+		Example: example,
 	})
 }
 

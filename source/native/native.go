@@ -12,9 +12,10 @@ import (
 
 func init() {
 	source.Register(source.Kind{
-		Kind:  setting.Kind{Name: "native", Doc: "lull's own events: CloudEvents 1.0 in JSON."},
-		Class: source.ClassInt,
-		New:   func(r *source.Rules) (source.Format, error) { return &format{r}, nil },
+		Kind:    setting.Kind{Name: "native", Doc: "lull's own events: CloudEvents 1.0 in JSON."},
+		Class:   source.ClassInt,
+		New:     func(r *source.Rules) (source.Format, error) { return &format{r}, nil },
+		Example: example,
 	})
 }
 

@@ -46,6 +46,7 @@ func init() {
 			o, err := source.OptionsOf[Options](r.Settings)
 			return &format{r, o.S3}, err
 		},
+		Example: example,
 	})
 }
 

@@ -85,6 +85,7 @@ func Run(t *testing.T, o Options) {
 	t.Helper()
 	s := newSuite(t, o)
 	datadriven.RunTest(t, cmp.Or(o.Messages, "testdata/decode.txt"), s.decode)
+	s.checkExamples(t)
 	bySource := make(map[string][]event.Message)
 	for _, m := range s.seeds {
 		name := m.Attributes[queue.AttrSource].String

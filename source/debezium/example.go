@@ -1,0 +1,47 @@
+package debezium
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/source"
+)
+
+var example = source.Example{
+	Change: source.Change{
+		ID: "1001", Version: "24023128", Op: event.Put, Time: time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC),
+		Data: `{"id":1001,"title":"Renew a bus pass","price":12.5}`,
+	},
+	Write: write,
+}
+
+// write makes key and value as one object, as a table with the primary key id has them.
+func write(s source.Settings, c source.Change) (string, error) {
+	o, err := source.OptionsOf[Options](s)
+	if err != nil {
+		return "", err
+	}
+	key, keyErr := source.ParsePointer(cmp.Or(o.Debezium.Key, "/after/id"))
+	version, versionErr := source.ParsePointer(cmp.Or(o.Debezium.Version, defaultVersion))
+	data, err := c.Content()
+	if err = cmp.Or(keyErr, versionErr, err, c.Here(s)); err != nil {
+		return "", err
+	}
+	id, at := source.Scalar(c.ID), ""
+	if !c.Time.IsZero() {
+		at = `,"ts_ms":` + strconv.FormatInt(c.Time.UnixMilli(), 10)
+	}
+	value := `{"before":null,"after":` + data + `,"source":{"version":"2.7.3.Final","connector":"postgresql",` +
+		`"name":"cms"` + at + `,"db":"cms","schema":"public","table":"pages"},"op":"u"` + at + "}"
+	if c.Op == event.Delete {
+		value = `{"before":{},"after":null,` + value[len(`{"before":null,"after":{},`):]
+		value = source.Pointer{Tokens: []string{"op"}}.Put(value, `"d"`)
+		if key.Tokens[0] == "after" {
+			key.Tokens = append([]string{"before"}, key.Tokens[1:]...)
+		}
+	}
+	value = version.Put(key.Put(value, id), source.Scalar(c.Version))
+	return `{"key":{"id":` + id + `},"value":` + value + "}", nil
+}

@@ -1,0 +1,145 @@
+package sourcetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/source"
+)
+
+// checkExamples says that what each kind writes is what it decodes: under the settings of the
+// suite, and its own example under its own options.
+func (s *suite) checkExamples(t *testing.T) {
+	t.Helper()
+	kinds := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(s.config.Sources)) {
+		settings := s.config.Sources[name]
+		kind, _ := source.Lookup(settings.Kind)
+		if kind.Example.Write == nil {
+			continue
+		}
+		if !kinds[kind.Name] {
+			kinds[kind.Name] = true
+			checkOwnExample(t, kind)
+		}
+		t.Run("example="+name, func(t *testing.T) {
+			t.Parallel()
+			for _, id := range []string{"a", "7", "0042", `<b>"a"/b\c ü😀%2f+ |#`, strings.Repeat("x", 400)} {
+				s.checkWritten(t, name, kind, id)
+			}
+			for _, c := range []source.Change{
+				{}, {ID: "a", Op: "move"}, {ID: "a", Op: event.Put, Data: "[]"}, {ID: "a", Op: event.Put, Data: "{"},
+			} {
+				if body, err := kind.Example.Write(settings, c); err == nil {
+					t.Errorf("write %+v: got %s, want an error", c, body)
+				}
+			}
+		})
+	}
+}
+
+// checkOwnExample decodes the example as somebody who copies it into settings of one source.
+func checkOwnExample(t *testing.T, kind source.Kind) {
+	t.Helper()
+	c := config.Default()
+	c.DefaultSource = "example"
+	c.Sources = map[string]config.Source{"example": {Kind: kind.Name, Options: kind.Example.Options}}
+	if bucket := kind.Example.Change.Bucket; bucket != "" {
+		c.Payload.Allow = []config.BucketPrefix{{Bucket: bucket}}
+	}
+	c.Complete()
+	set, err := source.New(&c)
+	if err != nil {
+		t.Fatalf("build a source of kind %s from the options of its example: %v", kind.Name, err)
+	}
+	got, want := set.Decode(event.Message{ID: "m-1", Body: kind.Message(), Sent: Sent}), kind.Example.Change
+	if len(got) != 1 || got[0].Invalid != nil || got[0].Event.Op != want.Op || got[0].Event.Version != want.Version ||
+		!strings.HasSuffix(string(got[0].Event.Doc), want.ID) {
+		t.Errorf("the example of kind %s is %s and decodes to %+v, want %+v", kind.Name, kind.Message(), got, want)
+	}
+}
+
+// checkWritten writes three versions of a document and a delete, and decodes them.
+func (s *suite) checkWritten(t *testing.T, name string, kind source.Kind, id string) {
+	t.Helper()
+	settings := s.config.Sources[name]
+	var last event.Event
+	for n, op := range []event.Operation{event.Put, event.Put, event.Put, event.Delete} {
+		c := source.Change{
+			ID: id, Op: op, Version: source.NumberedVersion(settings.Class, uint32(9+n)), //nolint:gosec // 9 to 12
+			Time: Sent.Truncate(time.Second), Data: fmt.Sprintf(`{"title":"One","list":[{"n":%d}]}`, n),
+		}
+		if n == 2 {
+			c.Version = source.VersionAt(settings.Class, Sent)
+		} else if n == 3 {
+			c.Version = source.VersionAt(settings.Class, Sent.Add(time.Millisecond))
+		}
+		for _, place := range s.config.Payload.Allow {
+			if place.Prefix == "" && len(place.Sources) == 0 {
+				c.Bucket = place.Bucket
+			}
+		}
+		body, err := kind.Example.Write(settings, c)
+		if err != nil {
+			if op == event.Delete && strings.Contains(err.Error(), "set ") {
+				continue // the settings know no delete, and the error says so
+			}
+			t.Fatalf("write %+v: %v", c, err)
+		}
+		m := Message(name, body)
+		m.Sent = Sent.Add(time.Duration(n) * time.Second)
+		got := s.check(t, m)
+		if len(got) != 1 || got[0].Invalid != nil || got[0].Skip != "" {
+			t.Fatalf("decode %s: got %+v, want one event", body, got)
+		}
+		e := got[0].Event
+		_, short, _ := strings.Cut(string(e.Doc), "#")
+		short = strings.TrimPrefix(short, c.Bucket+"/")
+		if e.Op != op || short != id && short != source.JoinKey(map[string]string{"id": id}) {
+			t.Errorf("decode %s: got %s %q, want %s %q", body, e.Op, e.Doc, op, id)
+		}
+		if settings.NoVersion != source.NoVersionArrival && e.Version != c.Version {
+			t.Errorf("decode %s: got version %s, want %s", body, e.Version, c.Version)
+		}
+		if e.Key <= last.Key {
+			t.Errorf("decode %s: got order key %s, want one after %s", body, e.Key, last.Key)
+		}
+		last = e
+		if op == event.Put && e.Data != "" && len(settings.Projection) == 0 {
+			s.checkContent(t, m, e, c.Data, kind.OwnDocument)
+		}
+	}
+}
+
+// checkContent says that the content is in the document: the title alone where the kind makes its
+// own document.
+func (s *suite) checkContent(t *testing.T, m event.Message, e event.Event, data string, own bool) {
+	t.Helper()
+	var got, want map[string]any
+	doc, err := s.Document(m, e)
+	if err == nil {
+		err = json.Unmarshal(doc, &got)
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(data), &want)
+	}
+	if err != nil {
+		t.Fatalf("document of %s: %v", m.Body, err)
+	}
+	for name, v := range want {
+		if name != "title" && own {
+			continue
+		}
+		if !reflect.DeepEqual(got[name], v) {
+			t.Errorf("document of %s: got %s, want %s to be %v", m.Body, doc, name, v)
+		}
+	}
+}
