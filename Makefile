@@ -66,6 +66,10 @@ race: ## Run the tests with the race detector (RACECOUNT=5 repeats each)
 test-example: ## Build the example module with kinds of its own, and run lull's suites over them
 	cd examples/outoftree && go vet ./... && go test ./...
 
+.PHONY: test-docs
+test-docs: ## Run every command that README.md and docs/ show and that needs nothing but this machine
+	go test -count=1 -timeout 15m ./internal/proof/docs
+
 .PHONY: faults
 faults: ## Check that every line of docs/faults.md names tests that exist
 	go test -tags faults ./internal/proof/faultmap
@@ -231,7 +235,7 @@ clean: ## Remove what was built; what the end-to-end tests installed stays
 
 .PHONY: ci
 ci: ## What CI runs: lint, tests, race, builds, benchmarks, end to end
-	.ci/stages lint test test-example faults race sizes reproducible synth bench-smoke e2e e2e-iam
+	.ci/stages lint test test-docs test-example faults race sizes reproducible synth bench-smoke e2e e2e-iam
 
 .PHONY: nightly
 nightly: ## What takes longer: mutant hunts, large models, long simulations, edits, repeated race tests, fuzzing, upgrades

@@ -64,7 +64,7 @@ func document() string {
 	root := tree()
 	var b strings.Builder
 	b.WriteString(docHead)
-	fmt.Fprintf(&b, "```\n%s```\n", root.PersistentFlags().FlagUsagesWrapped(columns))
+	fmt.Fprintf(&b, "```text\n%s```\n", root.PersistentFlags().FlagUsagesWrapped(columns))
 	for _, group := range root.Groups() {
 		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(group.Title, ":"))
 		for _, c := range commands(root) {
@@ -80,7 +80,7 @@ func document() string {
 				long = c.Short
 			}
 			text, codes, _ := strings.Cut(long, "\nExit codes:\n")
-			fmt.Fprintf(&b, "\n### %s\n\n%s\n```\n%s\n", c.CommandPath(), wrapped(strings.ReplaceAll(text, "<", `\<`)),
+			fmt.Fprintf(&b, "\n### %s\n\n%s\n```text\n%s\n", c.CommandPath(), wrapped(strings.ReplaceAll(text, "<", `\<`)),
 				c.UseLine())
 			if own := c.NonInheritedFlags().FlagUsagesWrapped(columns); own != "" {
 				fmt.Fprintf(&b, "\n%s", own)

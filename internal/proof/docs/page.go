@@ -1,0 +1,110 @@
+package docs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// NotRun are the classes of shell blocks that no test runs, with the reason.
+var NotRun = map[string]string{
+	"aws":      "needs an AWS account",
+	"emulator": "needs LocalStack and OpenSearch: make e2e runs the same",
+	"checkout": "builds, tests or deploys a checkout: CI runs the targets themselves",
+	"network":  "installs or downloads something",
+	"yours":    "names a file, document or stack of the reader's",
+}
+
+// classes are what may follow a language. A language that is missing may have no class.
+var classes = map[string][]string{
+	"sh":   {"run", "dev", "aws", "emulator", "checkout", "network", "yours"},
+	"text": {"", "output"},
+	"yaml": {"", "fragment", "other"},
+	"json": {"", "event", "document"},
+	"go":   {""},
+	"html": {""},
+	// Read by other programs, which no test has at hand.
+	"hcl": {""}, "ts": {""}, "python": {""},
+}
+
+// Block is a fenced block of a page.
+type Block struct {
+	Line        int // of its first line of text
+	Lang, Class string
+	Options     map[string]string
+	Text        string
+}
+
+// Span is code within a paragraph.
+type Span struct {
+	Line int
+	Text string
+}
+
+// Page is what a page holds for a test.
+type Page struct {
+	Name   string
+	Blocks []Block
+	Spans  []Span
+}
+
+// Parse reads a page. What breaks the rules of blocks is in problems, each with its line.
+func Parse(name, text string) (p Page, problems []string) {
+	p.Name = name
+	bad := func(line int, format string, args ...any) {
+		problems = append(problems, fmt.Sprintf("%s:%d: %s", name, line, fmt.Sprintf(format, args...)))
+	}
+	var open *Block
+	indent, before := "", ""
+	for i, line := range strings.Split(text, "\n") {
+		bare := strings.TrimSpace(line)
+		switch {
+		case open != nil && bare == "```":
+			p.Blocks = append(p.Blocks, *open)
+			open = nil
+		case open != nil:
+			open.Text += strings.TrimPrefix(line, indent) + "\n"
+		case strings.HasPrefix(bare, "```"):
+			indent = line[:strings.Index(line, "`")]
+			b := Block{Line: i + 2, Options: map[string]string{}}
+			for j, word := range strings.Fields(strings.TrimPrefix(bare, "```")) {
+				key, value, option := strings.Cut(word, "=")
+				switch {
+				case j == 0:
+					b.Lang = word
+				case option && key != "event":
+					b.Options[key] = value
+				case option:
+					b.Class, b.Options["source"] = key, value
+				default:
+					b.Class = word
+				}
+			}
+			if allowed, known := classes[b.Lang]; !known {
+				bad(i+1, "a block without a known language: %q", b.Lang)
+			} else if !slices.Contains(allowed, b.Class) {
+				bad(i+1, "%s block: class %q: want one of %q", b.Lang, b.Class, allowed)
+			}
+			open = &b
+		case strings.HasPrefix(line, "    ") && before == "" && command(bare):
+			bad(i+1, "a command outside a fenced block: %s", bare)
+		default:
+			for j, code := range strings.Split(line, "`") {
+				if j%2 == 1 {
+					p.Spans = append(p.Spans, Span{i + 1, code})
+				}
+			}
+		}
+		before = bare
+	}
+	if open != nil {
+		bad(open.Line, "the block has no end")
+	}
+	return p, problems
+}
+
+// command reports whether a line is one that a reader types.
+func command(line string) bool {
+	word, _, _ := strings.Cut(line, " ")
+	return slices.Contains([]string{"lull", "make", "go", "curl", "aws", "cdk", "npx", "git"}, word)
+}
