@@ -56,7 +56,7 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 		SinkName: s.Sink,
 		Reader:   reader,
 		Sources:  sources.At(s.Sink).WithLoader(bucket.Load),
-		Payloads: payload.New(bucket.Load, s.Config.Payload.HTTPHosts, s3.MaxReference),
+		Payloads: payload.New(bucket.Load, s.Config.Payload.HTTPHosts, payload.MaxObject),
 		Config:   s.Config,
 		Clock:    clock.System{},
 		Journal:  s.Journal,

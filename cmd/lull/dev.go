@@ -37,7 +37,8 @@ type devFlags struct {
 	config, events, source, collection string
 	quiet, maxWait                     time.Duration
 	speed                              float64
-	data, sink, listen                 string
+	data, sink, listen, buckets        string
+	local                              bool
 	faults                             bool
 	seed                               uint64
 	exitWhenIdle                       bool
@@ -63,6 +64,9 @@ func (a *app) devCommand() *cobra.Command {
 			"its body is sent after_ms milliseconds after the start, or at once without after_ms. A body that is " +
 			"a text is sent as it is, any other value as its own bytes. A line that is not a timed message is " +
 			"sent as it stands.\n\n" +
+			"With --local it runs the settings of a deployed stack: their windows, sources, match rules, collections, " +
+			"lifecycle and places of references. Nothing needs credentials: it prints what stands in for what. " +
+			"With --buckets, also without --local, an object of S3 is a file that you put into that folder.\n\n" +
 			"It stays up until Ctrl-C, which waits three seconds for requests under way. A second Ctrl-C ends it " +
 			"at once, but with --data not before the data folder is saved. A disk that is full loses nothing: the run " +
 			"says so, tries again, and fails in the end if there is no room. With --exit-when-idle it ends when the input has ended, every after_ms " +
@@ -82,6 +86,11 @@ func (a *app) devCommand() *cobra.Command {
 	fl.Float64Var(&f.speed, "speed", 1, "waits pass `N` times faster; printed durations do not change")
 	fl.StringVar(&f.data, "data", "",
 		"data folder `DIR`, empty or lull's own; without it a temporary one, removed at the end")
+	fl.BoolVar(&f.local, "local", false,
+		"run the settings of --config as they are deployed, without credentials: a Bleve index for every sink, "+
+			"a folder for buckets")
+	fl.StringVar(&f.buckets, "buckets", "",
+		"folder `DIR` in place of S3: s3://bucket/key is DIR/bucket/key; with --local by default in the data folder")
 	fl.StringVar(&f.sink, "sink", "", "`URL` of an OpenSearch to write to instead of Bleve")
 	fl.StringVar(&f.listen, "listen", defaultListen,
 		"`ADDR` of the HTTP search endpoint; with --exit-when-idle only if given")
@@ -115,6 +124,12 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 	if err != nil {
 		return usage(err)
 	}
+	var local *localized
+	if f.local {
+		if local, err = localize(cfg); err != nil {
+			return usage(err)
+		}
+	}
 	r := &devRun{devFlags: f, out: a.out, saved: a.saved, demo: f.events == "" &&
 		cfg.Sources[cfg.DefaultSource].Kind == "native"}
 	if r.input, err = a.devInput(r); err != nil {
@@ -136,6 +151,9 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 	if r.listener, err = f.open(c); err != nil {
 		return usage(err)
 	}
+	if local != nil {
+		adapted = append(adapted, local.describe(o.at, o.bucketsAt)...)
+	}
 	for _, line := range adapted {
 		terminal.Printf(a.out, "%s\n", line)
 	}
@@ -148,7 +166,7 @@ func (f *devFlags) check() error {
 	if !(f.speed > 0 && f.speed <= maxSpeed) {
 		return fmt.Errorf("--speed %g: want a number above 0, at most %d", f.speed, maxSpeed)
 	}
-	return f.checkOutputs()
+	return errors.Join(f.checkLocal(), f.checkOutputs())
 }
 
 func (a *app) devInput(r *devRun) (feed.Input, error) {
@@ -201,7 +219,7 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err 
 	if r.demo || r.verbose {
 		notes = append(notes, r.narrator)
 	}
-	options := dev.Options{Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble}
+	options := dev.Options{Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble, Objects: o.objects}
 	if r.folder != nil {
 		options.Keepers = []dev.Keeper{r.folder}
 	}

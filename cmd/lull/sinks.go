@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	_ "github.com/lullhq/lull/sink/builtin"
@@ -27,6 +28,10 @@ type opened struct {
 	folder *dev.Folder // nil without --data
 	from   time.Time   // the newest fence that is known: the clock does not go back behind it
 	closes []func()
+
+	at        map[string]string // where sinks in a folder are, by name
+	bucketsAt string            // where the buckets are; empty for none
+	objects   payload.Objects   // nil for none
 }
 
 // close closes everything, the last first.
@@ -39,7 +44,7 @@ func (o *opened) close() {
 // openSinks opens what the settings name, in the data folder or, without one, in a temporary one
 // that close removes.
 func (a *app) openSinks(ctx context.Context, cfg *config.Config, f *devFlags) (*opened, error) {
-	o := &opened{sinks: map[string]sink.Sink{}}
+	o := &opened{sinks: map[string]sink.Sink{}, at: map[string]string{}}
 	if err := a.openInto(ctx, o, cfg, f); err != nil {
 		o.close()
 		return nil, err
@@ -64,9 +69,13 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 		if len(cfg.Sinks) > 1 {
 			at = filepath.Join(dir, name)
 		}
+		o.at[name] = at
 		if err := a.openOne(ctx, o, cfg, name, at); err != nil {
 			return sinkError(cfg, name, f, err)
 		}
+	}
+	if err := o.openBuckets(f, dir); err != nil {
+		return err
 	}
 	if f.data != "" {
 		if o.folder, err = dev.OpenFolder(dir); err != nil {

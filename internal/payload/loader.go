@@ -18,7 +18,12 @@ import (
 	"github.com/lullhq/lull/internal/deadletter"
 )
 
-// Objects loads an object from S3, with a limit of its own.
+// MaxObject is the most bytes read of an object that a message refers to: what one bulk request
+// takes.
+const MaxObject = 5 << 20
+
+// Objects loads an object of at most [MaxObject] bytes from S3. An error that is an *event.Invalid
+// is for good: see [Missing], [TooLarge] and [Refused]. Any other may pass.
 type Objects func(ctx context.Context, bucket, key string) ([]byte, error)
 
 // Loader loads references. It is safe for concurrent use.
@@ -104,9 +109,7 @@ func (l *Loader) get(ctx context.Context, u *url.URL) ([]byte, error) {
 		status >= 500:
 		return nil, fmt.Errorf("load reference: the host answered %d", status)
 	case status == http.StatusNotFound, status == http.StatusGone:
-		missing := invalid(fmt.Sprintf("the host answered %d", status))
-		missing.Missing = true
-		return nil, missing
+		return nil, missing(fmt.Sprintf("the host answered %d", status))
 	default:
 		return nil, invalid(fmt.Sprintf("the host answered %d", status))
 	}
@@ -134,6 +137,21 @@ func withoutURL(err error) error {
 
 func (l *Loader) tooLarge() error {
 	return invalid(fmt.Sprintf("it has more than %d bytes", l.limit))
+}
+
+// Missing says that an object is not there: a delete may be on its way.
+func Missing() error { return missing("the object is not there") }
+
+// TooLarge says that an object has more than [MaxObject] bytes.
+func TooLarge() error { return invalid(fmt.Sprintf("the object has more than %d bytes", MaxObject)) }
+
+// Refused says why an object can never be loaded.
+func Refused(problem string) error { return invalid(problem) }
+
+func missing(problem string) *event.Invalid {
+	i := invalid(problem)
+	i.Missing = true
+	return i
 }
 
 func invalid(problem string) *event.Invalid {

@@ -17,6 +17,7 @@ import (
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/payload"
 )
 
 // answers serves one answer to everything and counts the requests.
@@ -200,7 +201,7 @@ func TestAReferenceThatCannotBeHadIsAFault(t *testing.T) {
 	}{
 		{name: "there", status: 200, body: "{}", good: true},
 		{name: "missing", status: 404, body: xmlFailure("NoSuchKey"), fault: "not there"},
-		{name: "too large", status: 200, body: strings.Repeat("x", MaxReference+1), fault: "more than"},
+		{name: "too large", status: 200, body: strings.Repeat("x", payload.MaxObject+1), fault: "more than"},
 		{name: "denied", status: 403, body: xmlFailure("AccessDenied")},
 		{name: "unavailable", status: 503, body: xmlFailure("SlowDown")},
 	}

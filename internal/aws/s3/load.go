@@ -5,33 +5,26 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lullhq/lull/event"
-	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/payload"
 )
 
 // errTooLarge says that an object is larger than what may be read of one.
 var errTooLarge = errors.New("object is too large")
 
-// MaxReference is the most bytes read of an object that a message refers to: what one bulk request
-// takes.
-const MaxReference = 5 << 20
+var _ payload.Objects = (*Bucket)(nil).Load
 
 // Load reads an object of any bucket that a message refers to. An error that is an *event.Invalid
 // is for good: the object is not there or is too large. A denied permission is not: an operator may
 // grant it.
 func (b *Bucket) Load(ctx context.Context, bucket, key string) ([]byte, error) {
-	body, err := b.get(ctx, bucket, key, MaxReference)
-	var problem string
-	missing := errors.Is(err, errMissing)
+	body, err := b.get(ctx, bucket, key, payload.MaxObject)
 	switch {
-	case missing:
-		problem = "the object is not there"
+	case errors.Is(err, errMissing):
+		return nil, payload.Missing()
 	case errors.Is(err, errTooLarge):
-		problem = fmt.Sprintf("the object has more than %d bytes", MaxReference)
+		return nil, payload.TooLarge()
 	case err != nil:
 		return nil, fmt.Errorf("load reference: %w", err)
-	default:
-		return body, nil
 	}
-	return nil, &event.Invalid{Reason: deadletter.Payload, Field: "dataref", Problem: problem, Missing: missing}
+	return body, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
 	"github.com/lullhq/lull/internal/schedule"
@@ -45,8 +46,10 @@ type Options struct {
 	Journal journal.Journal      // besides the engine's own ledger; nil for none
 	Faults  *fault.Mix           // nil for none
 	Inject  fault.Injector       // decides every I/O instead of Faults; nil for none
-	Pollers int                  // batches of a lane received at once; 0 for one, which splits bursts least
-	Report  func(error)          // called with what the services would log: failed batches, dead executions; may be nil
+	// Objects loads what messages and events refer to in S3; nil where there are no buckets.
+	Objects payload.Objects
+	Pollers int         // batches of a lane received at once; 0 for one, which splits bursts least
+	Report  func(error) // called with what the services would log: failed batches, dead executions; may be nil
 	// Keepers are what the run writes to disk besides its sinks, such as a [Folder].
 	Keepers []Keeper
 	// Trouble is called when something can no longer be written to disk, and with nil when it can be
@@ -64,12 +67,13 @@ const (
 
 // Engine is a whole stack in one process.
 type Engine struct {
-	cfg     *config.Config
-	clk     clock.Clock
-	sources *source.Set
-	mix     *fault.Mix
-	report  func(error)
-	pollers int
+	cfg      *config.Config
+	clk      clock.Clock
+	sources  *source.Set
+	mix      *fault.Mix
+	payloads *payload.Loader
+	report   func(error)
+	pollers  int
 
 	Shards   *memory.Shards
 	Letters  *memory.DeadLetters
@@ -119,6 +123,11 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	objects := o.Objects
+	if objects == nil {
+		objects = noBuckets
+	}
+	sources = sources.WithLoader(source.Loader(objects))
 	e := &Engine{
 		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report,
 		pollers: max(o.Pollers, 1),
@@ -127,6 +136,7 @@ func New(o Options) (*Engine, error) {
 		turns: semaphore.NewWeighted(maxTurns), bulkTurns: semaphore.NewWeighted(maxBulkTurns),
 	}
 	e.copies = &copies{clk: e.clk, sources: sources, items: map[string]schedule.Item{}}
+	e.payloads = payload.New(objects, e.cfg.Payload.HTTPHosts, payload.MaxObject)
 	if e.report == nil {
 		e.report = func(error) {}
 	}
@@ -296,7 +306,8 @@ func (e *Engine) turn(ctx context.Context, p *pipe, l *lane, s flight.State) (ne
 				flight.Live: inv.Queue(p.lanes[flight.Live].queue), flight.Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
 			},
 			Dead: inv.Queue(p.dead),
-			Sink: inv.Sink(p.sink), SinkName: p.name, Reader: e.reader(p), Sources: e.sources.At(p.name), Config: e.cfg,
+			Sink: inv.Sink(p.sink), SinkName: p.name, Reader: e.reader(p), Sources: e.sources.At(p.name),
+			Payloads: e.payloads, Config: e.cfg,
 			Clock: inv.clk, Journal: inv.notes, NewToken: newToken, Jitter: mrand.Float64,
 		}
 		next, failed = h.Turn(ctx, s)
@@ -343,6 +354,11 @@ func (m muted) Note(n journal.Note) {
 	if !m.inv.Killed() {
 		m.to.Note(n)
 	}
+}
+
+// noBuckets answers for S3 where there is none.
+func noBuckets(context.Context, string, string) ([]byte, error) {
+	return nil, payload.Refused("this process has no buckets: start lull dev with --buckets DIR")
 }
 
 func (e *Engine) newID() flight.ID {

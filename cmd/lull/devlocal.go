@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/buckets"
+	"github.com/lullhq/lull/sink"
+)
+
+// localKind is what stands in for every sink that is elsewhere.
+const localKind = "bleve"
+
+// inert are the settings that only a deployed stack heeds, as docs/settings.md calls them.
+var inert = []string{
+	"table", "sinks.<name>.liveQueue", "queues.live.maxConcurrency", "queues.bulk.maxConcurrency",
+	"queues.expectedRate", "queues.maxInFlight", "lifecycle.ttlExtra", "tracing.endpoint",
+}
+
+// localized is a deployed stack on a laptop.
+type localized struct {
+	deployed config.Config
+	stands   []string // what stands in for what
+	inert    []string // settings of the file that do nothing here
+}
+
+// checkLocal judges the flags about what is local.
+func (f *devFlags) checkLocal() error {
+	switch {
+	case !f.local:
+		return nil
+	case f.config == "":
+		return errors.New("--local: runs the settings that are deployed: name them, such as --config lull.yaml")
+	case f.sink != "":
+		return errors.New("--local and --sink: choose a folder for every sink, or the address of one")
+	}
+	return nil
+}
+
+// localize puts an index in a folder in place of every sink that is elsewhere, into settings that
+// are valid as they are deployed. Its times stay those of the deployed one: a sink without versions
+// has longer leases.
+func localize(cfg *config.Config) (*localized, error) {
+	l := &localized{deployed: *cfg}
+	l.deployed.Sinks = maps.Clone(cfg.Sinks)
+	for name, s := range cfg.Sinks {
+		kind, _ := sink.Lookup(s.Kind)
+		if !kind.Deployable() {
+			continue
+		}
+		can := s.Capabilities()
+		cfg.Sinks[name] = config.Sink{
+			Kind: localKind, Index: s.Index, Versions: &can.Versions, ApplyDelay: &can.ApplyDelay,
+			BulkDocuments: s.BulkDocuments, BulkBytes: s.BulkBytes,
+		}
+	}
+	cfg.Complete()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("--local: with %s for every sink: %w", localKind, err)
+	}
+	standard := config.Default()
+	for _, c := range config.Changes(&standard, &l.deployed) {
+		// A sink that the defaults lack is listed with all of its settings, the empty ones too.
+		if strings.Trim(c.New, `"`) != "" && slices.Contains(inert, c.Generic) {
+			l.inert = append(l.inert, c.Name)
+		}
+	}
+	return l, nil
+}
+
+// describe says what stands in for what.
+func (l *localized) describe(at map[string]string, objects string) []string {
+	lines := []string{"local: the settings that are deployed, without credentials. What stands in for what:"}
+	for _, name := range slices.Sorted(maps.Keys(l.deployed.Sinks)) {
+		s := l.deployed.Sinks[name]
+		if kind, _ := sink.Lookup(s.Kind); !kind.Deployable() {
+			continue
+		}
+		without := map[config.AuthKind]string{
+			config.AuthSigV4: ", requests are not signed", config.AuthBasic: ", no password is read",
+		}[s.Auth.Kind]
+		lines = append(lines, fmt.Sprintf("  sink %s: %s %s -> %s in %s%s", name, s.Kind, s.URL, localKind, at[name], without))
+	}
+	seen := map[string]bool{}
+	for _, place := range l.deployed.Payload.Allow {
+		if !seen[place.Bucket] {
+			lines = append(lines, fmt.Sprintf("  bucket %s: s3://%s/KEY -> %s", place.Bucket, place.Bucket,
+				filepath.Join(objects, place.Bucket, "KEY")))
+		}
+		seen[place.Bucket] = true
+	}
+	lines = append(lines, "  queues, table, state machine, dead letters: in this process")
+	if len(l.inert) > 0 {
+		lines = append(lines, "  without effect here: "+strings.Join(l.inert, ", "))
+	}
+	return lines
+}
+
+// openBuckets opens the folder of buckets that the flags name, or that --local has in the data
+// folder.
+func (o *opened) openBuckets(f *devFlags, dir string) error {
+	if f.buckets == "" && !f.local {
+		return nil
+	}
+	o.bucketsAt = cmp.Or(f.buckets, filepath.Join(dir, "buckets"))
+	b, err := buckets.Open(o.bucketsAt)
+	if err != nil {
+		return fmt.Errorf("--buckets: %w", err)
+	}
+	o.objects = b.Load
+	o.closes = append(o.closes, func() { _ = b.Close() }) // nothing is written
+	return nil
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// object writes an object into a folder of buckets.
+func object(t *testing.T, dir, name, text string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// changed is a notification of S3 about an object of the bucket shop.
+func changed(what, key, sequencer string) string {
+	return fmt.Sprintf(`{"Records":[{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"eu-west-1",`+
+		`"eventTime":"2026-01-01T00:00:00.000Z","eventName":%q,"s3":{"s3SchemaVersion":"1.0",`+
+		`"bucket":{"name":"shop","arn":"arn:aws:s3:::shop"},"object":{"key":%q,"sequencer":%q}}}]}`, what, key, sequencer)
+}
+
+// says checks what a run printed.
+func (p played) says(t *testing.T, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(p.out, text) {
+			t.Errorf("said %q, want %q in it", p.out, text)
+		}
+	}
+}
+
+func TestTheDeployedSettingsRunWithoutCredentials(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	object(t, data+"-buckets", "newsroom-bodies/published/7.json", `{"title":"Budget","body":{"text":"long"}}`)
+	object(t, data+"-buckets", "newsroom-bodies/drafts/8.json", `{"title":"Secret"}`)
+	news := func(id, at, data string) string {
+		return fmt.Sprintf(`{"attributes":{"lull-source":"newsroom"},"body":{"Type":"Notification",`+
+			`"MessageId":"m","TopicArn":"arn:aws:sns:eu-west-1:111122223333:newsroom","Message":%q,`+
+			`"Timestamp":"2026-01-01T00:00:00.000Z"}}`,
+			fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":%q,%s}`, id, at, data))
+	}
+	p := play(t, strings.Join([]string{
+		news("7", "2026-01-01T00:00:00Z", `"dataref":"s3://newsroom-bodies/published/7.json"`),
+		news("8", "2026-01-01T00:00:00Z", `"dataref":"s3://newsroom-bodies/drafts/8.json"`),
+		news("9", "2026-01-01T00:00:00Z", `"dataref":"s3://newsroom-bodies/published/../drafts/8.json"`),
+		news("10", "2026-01-01T00:00:00Z", `"data":{"title":"In brief","internal":"x"}`),
+		`{"content_id":"5b1d5f0a-2f6c-4d3e-9a51-0c2f6f1b2c3d","locale":"en","document_type":"guide",` +
+			`"base_path":"/vat","title":"VAT","payload_version":3,"update_type":"major"}`,
+	}, "\n"), "--events", "-", "--local", "--config", "../../docs/lull.yaml", "--buckets", data+"-buckets", "--data", data)
+	p.says(t, "sink search: opensearch https://search.example.org -> bleve in "+data+", requests are not signed",
+		"s3://newsroom-bodies/KEY -> "+filepath.Join(data+"-buckets", "newsroom-bodies", "KEY"),
+		"without effect here: queues.expectedRate")
+	got := map[string]string{}
+	for _, d := range p.dump {
+		got[d.Collection+"#"+d.ID] = string(d.Document)
+	}
+	for key, want := range map[string]string{
+		"news#7": `{"title":"Budget","body":{"text":"long"}}`, "news#10": `{"title":"In brief"}`,
+	} {
+		if got[key] != want {
+			t.Errorf("%s: got %s, want %s, which is the projection", key, got[key], want)
+		}
+		delete(got, key)
+	}
+	if len(got) != 1 || len(p.report.DeadLetters) != 2 {
+		t.Errorf("%v and %v, want one page, and dead letters for what lies outside payload.allow", got, p.report.DeadLetters)
+	}
+}
+
+func TestEverySinkHasAnIndexOfItsOwn(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	settings := write(t, "collections: {mine: {sink: b}, pages: {}}", "defaultCollection: pages", "defaultSink: a",
+		"table: shards", "sinks:",
+		`  a: {kind: opensearch, url: "https://a.example.org", index: "a-{collection}", liveQueue: theirs,`+
+			` auth: {kind: basic, secretARN: "arn:aws:secretsmanager:eu-west-1:111122223333:secret:x-AbCdEf"}}`,
+		`  b: {kind: opensearch, url: "https://b.example.org", index: "b-{collection}", versions: false}`)
+	p := play(t, put("1", "1", "{}")+"\n"+
+		`{"type":"doc.changed","collection":"mine","subject":"2","sequence":"1","data":{}}`,
+		"--events", "-", "--local", "--config", settings, "--data", data)
+	p.says(t, "sink a: opensearch https://a.example.org -> bleve in "+filepath.Join(data, "a")+
+		", no password is read", "sink b: opensearch https://b.example.org -> bleve in "+filepath.Join(data, "b")+"\n",
+		"without effect here: sinks.a.liveQueue, table")
+	if got, want := p.versions(), map[string]string{"pages#1": "1", "mine#2": "1"}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// A removed object's delete comes after its put.
+func TestObjectsInAFolderAreIndexedByTheNotificationsOfS3(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	settings := write(t, "sources: {s3: {kind: s3, collection: products, s3: {stripPrefix: p/, stripSuffix: .json}}}",
+		`sinks: {search: {kind: opensearch, url: "https://search.example.org", index: "shop-{collection}"}}`,
+		"payload: {allow: [{bucket: shop, prefix: p/}]}")
+	object(t, dir, "shop/p/chair.json", `{"title":"Chair"}`)
+	if err := os.Symlink("/etc/hostname", filepath.Join(dir, "shop", "p", "evil.json")); err != nil {
+		t.Fatal(err)
+	}
+	p := play(t, strings.Join([]string{
+		changed("ObjectCreated:Put", "p/chair.json", "0A01"),
+		changed("ObjectCreated:Put", "p/gone.json", "0A01"),
+		`{"after_ms":20000,"body":` + changed("ObjectRemoved:Delete", "p/gone.json", "0A02") + `}`,
+		changed("ObjectCreated:Put", "p/evil.json", "0A01"),
+	}, "\n"), "--events", "-", "--local", "--config", settings, "--buckets", dir)
+	if got, want := p.versions(), map[string]string{"products#shop/chair": "0A01"}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if l := p.report.DeadLetters; len(l) != 1 || l[0].Key != "products#shop/evil" || l[0].Reason != "payload" {
+		t.Errorf("dead letters %v, want only the link that leads out of the folder", l)
+	}
+}
+
+func TestLocalSaysWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	lull(t, "", "dev", "--local").want(t, "no settings", exitUsage, "--local", "--config lull.yaml")
+	lull(t, "", "dev", "--local", "--config", "../../docs/lull.yaml", "--sink", "http://127.0.0.1:1").
+		want(t, "an address", exitUsage, "--local and --sink")
+	lull(t, "", "dev", "--buckets", write(t, "x")).want(t, "a file", exitUsage, "--buckets")
+	lull(t, "", "dev", "--local", "--config", write(t, "sinks: {search: {kind: solr}}")).
+		want(t, "a kind of one's own", exitUsage, "solr", "import the package")
+}

@@ -1,0 +1,94 @@
+// Package buckets is a folder in place of S3: what S3 calls s3://bucket/key is the file
+// FOLDER/bucket/key.
+//
+// It promises to read regular files inside the folder only: neither a key nor a symbolic link leads
+// out of it.
+package buckets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"syscall"
+
+	"github.com/lullhq/lull/internal/payload"
+)
+
+// Folder holds buckets. It is safe for concurrent use.
+type Folder struct{ root *os.Root }
+
+// Open opens a folder, which is made if it does not exist. Close it after use.
+func Open(dir string) (*Folder, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make folder of buckets: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open folder of buckets: %w", err)
+	}
+	return &Folder{root}, nil
+}
+
+// Close closes the folder.
+func (f *Folder) Close() error { return f.root.Close() }
+
+// Load reads an object of at most [payload.MaxObject] bytes. An error that is an *event.Invalid is
+// for good, any other may pass: see [payload.Objects].
+func (f *Folder) Load(ctx context.Context, bucket, key string) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	name, err := nameOf(bucket, key)
+	if err != nil {
+		return nil, err
+	}
+	body, err := f.read(name)
+	var number syscall.Errno
+	switch {
+	case err == nil && len(body) > payload.MaxObject:
+		return nil, payload.TooLarge()
+	case err == nil:
+		return body, nil
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return nil, payload.Missing()
+	case errors.Is(err, errNoObject), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP),
+		!errors.As(err, &number): // os.Root's own refusal of a way out
+		return nil, payload.Refused("the folder of buckets has no object there: it must be a regular file inside the folder")
+	}
+	return nil, fmt.Errorf("load from the folder of buckets: %w", err)
+}
+
+var errNoObject = errors.New("not a regular file")
+
+// nameOf is an object's file. S3 tells apart what a folder does not, such as a/b and a//b.
+func nameOf(bucket, key string) (string, error) {
+	name, err := filepath.Localize(bucket + "/" + key)
+	if err != nil || path.Base(bucket) != bucket || bucket == "." {
+		return "", payload.Refused("a folder has no place for this bucket and key: a key needs parts between its slashes, " +
+			"none of them . or ..")
+	}
+	return name, nil
+}
+
+func (f *Folder) read(name string) ([]byte, error) {
+	info, err := f.root.Stat(name) // first: to open a pipe would wait for its other end
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNoObject
+	}
+	file, err := f.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	return io.ReadAll(io.LimitReader(file, payload.MaxObject+1))
+}
+
+var _ payload.Objects = (*Folder)(nil).Load

@@ -1,0 +1,136 @@
+package buckets
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/payload"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAnObjectIsAFileInsideTheFolder(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	dir := filepath.Join(top, "buckets")
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	at := func(path string) string {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for path, text := range map[string]string{
+		"b/a.json": "{}", "b/deep/ä b?.json": "[]", "b/full": strings.Repeat("x", payload.MaxObject),
+		"b/large": strings.Repeat("x", payload.MaxObject+1), "../secret": "secret",
+	} {
+		if err := os.WriteFile(at(path), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{
+		"b/out": filepath.Join(top, "secret"), "b/up": "../../secret", "b/in": "a.json", "b/round": "round",
+		"elsewhere": top,
+	} {
+		if err := os.Symlink(to, at(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		bucket, key string
+		want        string // the object, or part of why it is refused for good
+		missing     bool
+	}{
+		{bucket: "b", key: "a.json", want: "{}"},
+		{bucket: "b", key: "deep/ä b?.json", want: "[]"},
+		{bucket: "b", key: "in", want: "{}"},
+		{bucket: "b", key: "full", want: strings.Repeat("x", payload.MaxObject)},
+		{bucket: "b", key: "large", want: "more than"},
+		{bucket: "b", key: "none", want: "not there", missing: true},
+		{bucket: "b", key: "a.json/x", want: "not there", missing: true},
+		{bucket: "none", key: "a.json", want: "not there", missing: true},
+		{bucket: "b", key: "deep", want: "regular file"},
+		{bucket: "b", key: "out", want: "regular file inside the folder"},
+		{bucket: "b", key: "up", want: "regular file inside the folder"},
+		{bucket: "b", key: "round", want: "regular file"},
+		{bucket: "elsewhere", key: "secret", want: "regular file inside the folder"},
+		{bucket: "b", key: strings.Repeat("x", 1000), want: "regular file"},
+		{bucket: "b", key: "../secret", want: "no place"},
+		{bucket: "b", key: "../../secret", want: "no place"},
+		{bucket: "b", key: "x/../a.json", want: "no place"},
+		{bucket: "b", key: "//a.json", want: "no place"},
+		{bucket: "b", key: "/etc/passwd", want: "no place"},
+		{bucket: "b", key: "deep/", want: "no place"},
+		{bucket: "b", key: "a\x00", want: "no place"},
+		{bucket: "..", key: "secret", want: "no place"},
+		{bucket: ".", key: "b", want: "no place"},
+		{bucket: "b/deep", key: "x", want: "no place"},
+		{bucket: "", key: "b/a.json", want: "no place"},
+	} {
+		got, err := f.Load(t.Context(), tt.bucket, tt.key)
+		var bad *event.Invalid
+		switch {
+		case err == nil && string(got) != tt.want:
+			t.Errorf("%s %s: got %.40q, want %.40q", tt.bucket, tt.key, got, tt.want)
+		case err == nil:
+		case !errors.As(err, &bad) || bad.Missing != tt.missing || !strings.Contains(bad.Problem, tt.want):
+			t.Errorf("%s %.40s: got %v, want %q for good, missing %v", tt.bucket, tt.key, err, tt.want, tt.missing)
+		case strings.Contains(bad.Problem, top) || strings.Contains(bad.Problem, "secret"):
+			t.Errorf("%s %s: %q tells of the disk", tt.bucket, tt.key, bad.Problem)
+		}
+	}
+}
+
+func TestAnObjectCanBeReadAsSoonAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	for _, text := range []string{"{}", `{"v":2}`} {
+		if err := os.MkdirAll(filepath.Join(dir, "b"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "b", "k"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.Load(t.Context(), "b", "k"); err != nil || string(got) != text {
+			t.Errorf("got %q, %v; want %q", got, err, text)
+		}
+	}
+}
+
+// A permission may be granted, and a disk may recover: the message waits.
+func TestAFileThatCannotBeReadNowIsNotRefusedForGood(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	dir := t.TempDir()
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	if err := os.Mkdir(filepath.Join(dir, "b"), 0o000); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Load(t.Context(), "b", "k")
+	var bad *event.Invalid
+	if err == nil || errors.As(err, &bad) {
+		t.Errorf("got %v, want an error that may pass", err)
+	}
+}
