@@ -32,7 +32,7 @@ func costCommand() *cobra.Command {
 			if err := load.Validate(); err != nil {
 				return usage(err)
 			}
-			e, err := cost.Of(cfg, load)
+			e, err := cost.Of(c.Context(), cfg, load)
 			if err != nil {
 				return &exitError{exitFailed, err}
 			}

@@ -8,13 +8,13 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/feed"
+	"github.com/lullhq/lull/internal/proof/forecast"
 	"github.com/lullhq/lull/internal/proof/sim"
 	"github.com/lullhq/lull/source"
 )
@@ -26,29 +26,12 @@ type simulateFlags struct {
 	seed                       uint64
 	pollers                    int
 	report, story, plot        string
-	load                       float64
-	lasting                    time.Duration
-	sinkDown                   string
-	sinkTakes                  int
-	sinkThrottles              string
+	load                       forecast.Load
 	pingDenied                 bool
 }
 
-const (
-	// steadyDocuments is how many documents --load changes again and again.
-	steadyDocuments = 1000
-	// maxLoad keeps a simulation within a machine's memory.
-	maxLoad = 1000
-)
-
-// An event source mapping of SQS begins with five pollers; more come under load.
-const (
-	pollersAtFirst = 5
-	maxPollers     = 1000 // the lane's concurrency bounds them
-)
-
 func simulateCommand() *cobra.Command {
-	var f simulateFlags
+	f := simulateFlags{load: forecast.Steady()}
 	c := &cobra.Command{
 		Use:   "simulate",
 		Short: "Run events through the whole stack in virtual time",
@@ -71,16 +54,20 @@ func simulateCommand() *cobra.Command {
 	fl.StringVar(&f.faults, "faults", string(sim.NoFaults),
 		"`LEVEL` of injected failures: none, standard (docs/faults.md), or swarm, with rates that the seed draws")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed `N` of everything that is left to chance")
-	fl.IntVar(&f.pollers, "pollers", pollersAtFirst, "`N` pollers that each event source mapping begins with")
+	fl.IntVar(&f.pollers, "pollers", forecast.PollersAtFirst, "`N` pollers that each event source mapping begins with")
 	fl.StringVar(&f.report, "report", "", "`FILE` for the report, one JSON object")
-	fl.Float64Var(&f.load, "load", 0,
-		"`N` events a second, for as long as --for says, in place of --events: changes of 1,000 documents")
-	fl.DurationVar(&f.lasting, "for", time.Hour, "duration `D` of --load")
-	fl.StringVar(&f.sinkDown, "sink-down", "",
+	fl.Float64Var(&f.load.Rate, "load", 0,
+		"`N` events a second, for as long as --for says, in place of --events: changes of --documents")
+	fl.DurationVar((*time.Duration)(&f.load.Lasting), "for", time.Duration(f.load.Lasting), "duration `D` of --load")
+	fl.IntVar(&f.load.Burst, "burst", f.load.Burst, "`N` events of each burst of --load: versions of one document")
+	fl.DurationVar((*time.Duration)(&f.load.Spread), "spread", time.Duration(f.load.Spread),
+		"duration `D` within which the events of a burst are sent")
+	fl.IntVar(&f.load.Documents, "documents", f.load.Documents, "`N` documents that --load changes again and again")
+	fl.StringVar(&f.load.Down, "sink-down", "",
 		"`FROM-TO`, counted from the beginning: the sinks do not answer during that time")
-	fl.IntVar(&f.sinkTakes, "sink-takes", 0,
+	fl.IntVar(&f.load.Takes, "sink-takes", 0,
 		"`N` documents a second that a sink takes: it answers 429 to the others; 0 for no limit")
-	fl.StringVar(&f.sinkThrottles, "sink-throttles", "bucket",
+	fl.StringVar(&f.load.Throttles, "sink-throttles", "bucket",
 		"`WAY` of --sink-takes: bucket, queue (it makes requests wait), random (it refuses any), or drift (by half, up "+
 			"and down)")
 	fl.BoolVar(&f.pingDenied, "sink-denies-pings", false, "lull may write to the sinks, but not ping them")
@@ -105,13 +92,14 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 	if err != nil {
 		return usage(err)
 	}
-	strain, err := f.strain(up)
+	strain, err := f.load.Strain.Sim(up.Calm)
 	if err != nil {
 		return usage(err)
 	}
+	strain.PingDenied = f.pingDenied
 	o := sim.Options{
-		Config: cfg, Seed: f.seed, Faults: level, Upstream: up, Pollers: f.pollers, MostPollers: maxPollers,
-		Strain: strain, Timeline: f.plot != "",
+		Config: cfg, Seed: f.seed, Faults: level, Upstream: up, Pollers: f.pollers, Strain: strain,
+		Timeline: f.plot != "",
 	}
 	var story *os.File
 	if f.story != "" {
@@ -120,11 +108,13 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 		}
 		o.Story = story
 	}
-	w, err := sim.New(o)
+	r, err := forecast.Run(c.Context(), o, nil)
+	if r.Stopped {
+		return &exitError{exitFailed, fmt.Errorf("stopped after %s of virtual time: %w", r.Virtual, err)}
+	}
 	if err != nil {
 		return usage(err)
 	}
-	r := w.Run()
 	s := r.Summary(level)
 	fmt.Fprint(c.OutOrStdout(), s)
 	if story != nil {
@@ -147,39 +137,17 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 	return nil
 }
 
-// strain is what the flags say of the sinks.
-func (f simulateFlags) strain(up sim.Upstream) (s sim.Strain, err error) {
-	if f.sinkTakes < 0 {
-		return s, fmt.Errorf("--sink-takes %d: want documents a second, or 0", f.sinkTakes)
-	}
-	s.Rate, s.PingDenied = f.sinkTakes, f.pingDenied
-	if s.Throttling, err = sim.ParseThrottling(f.sinkThrottles); err != nil {
-		return s, fmt.Errorf("--sink-throttles: %w", err)
-	}
-	if f.sinkDown == "" {
-		return s, nil
-	}
-	from, to, _ := strings.Cut(f.sinkDown, "-")
-	var wrong error
-	s.DownFrom, err = time.ParseDuration(from)
-	s.DownTo, wrong = time.ParseDuration(to)
-	if err != nil || wrong != nil || s.DownFrom < 0 || s.DownTo <= s.DownFrom || s.DownTo > up.Calm {
-		return s, fmt.Errorf("--sink-down %s: want FROM-TO, like 15m-2h15m, before the events end at %s", f.sinkDown,
-			up.Calm)
-	}
-	return s, nil
-}
-
 // upstream is what --events says, or what the seed writes. The faults go on until what was sent
 // last has long been written.
 func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstream, error) {
-	if f.load != 0 {
-		if f.events != "" || f.load < 0 || f.load > maxLoad || f.lasting <= 0 {
-			return sim.Upstream{},
-				fmt.Errorf("--load %g, --for %s: want up to %d events a second for a while, and no --events", f.load,
-					f.lasting, maxLoad)
+	if f.load.Rate != 0 {
+		if f.events != "" {
+			return sim.Upstream{}, fmt.Errorf("--load %g: want no --events with it", f.load.Rate)
 		}
-		return sim.Steady(f.seed, f.load, steadyDocuments, f.lasting), nil
+		if err := f.load.Validate(); err != nil {
+			return sim.Upstream{}, err
+		}
+		return f.load.Upstream(f.seed), nil
 	}
 	if f.events == "" {
 		sources, err := source.New(cfg)

@@ -80,6 +80,15 @@ func TestSimulateDrawsAnOutage(t *testing.T) {
 	}
 }
 
+// A burst is one write, whatever the size of it.
+func TestSimulateWritesABurstOnce(t *testing.T) {
+	t.Parallel()
+	_, s := simulated(t, "--load", "4", "--for", "5m", "--burst", "8", "--documents", "100000")
+	if events, writes := s.Counts.Events, s.Counts.Applied; events < 800 || writes*8 > int64(events) {
+		t.Errorf("%d writes for %d events in bursts of 8", writes, events)
+	}
+}
+
 func TestSimulateRefusesWhatItCannotRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -92,6 +101,7 @@ func TestSimulateRefusesWhatItCannotRun(t *testing.T) {
 		{"events", []string{"--events", "there-is-no-such-file.ndjson"}, "there-is-no-such-file"},
 		{"source", []string{"--source", "telepathy"}, "telepathy"},
 		{"load and events", []string{"--load", "5", "--events", "-"}, "no --events"},
+		{"load", []string{"--load", "5", "--burst", "0", "--documents", "0"}, "--documents 0"},
 		{"negative load", []string{"--load", "-5"}, "--load -5"},
 		{"an outage that ends before it begins", []string{"--load", "5", "--sink-down", "20m-10m"}, "FROM-TO"},
 		{"an outage without an end", []string{"--load", "5", "--sink-down", "20m"}, "FROM-TO"},

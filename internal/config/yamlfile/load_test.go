@@ -205,6 +205,25 @@ func TestLoadNamesTheFile(t *testing.T) {
 	}
 }
 
+// Text writes what Parse reads back, so that settings can be shown, edited and run.
+func TestTextIsReadBack(t *testing.T) {
+	t.Parallel()
+	example, err := Load(filepath.Join("..", "..", "..", "docs", "lull.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := Text(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Parse(text); err != nil || !reflect.DeepEqual(got, example) {
+		t.Errorf("%v\ngot  %+v\nwant %+v\n%s", err, got, example, text)
+	}
+	if strings.Contains(string(text), `""`) {
+		t.Errorf("an empty text says nothing:\n%s", text)
+	}
+}
+
 // FuzzParse: nothing panics; what is refused says why, and where it is a setting, which and how to
 // put it right; what is without faults survives config.json unchanged.
 func FuzzParse(f *testing.F) {

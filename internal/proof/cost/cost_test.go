@@ -54,7 +54,7 @@ func fast() Load {
 
 func estimate(t *testing.T, c *config.Config, l Load) Estimate {
 	t.Helper()
-	e, err := Of(c, l)
+	e, err := Of(t.Context(), c, l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestALoadThatCannotBeIsNamed(t *testing.T) {
 	} {
 		l := peak()
 		change(&l)
-		if _, err := Of(defaults(), l); err == nil || !strings.Contains(err.Error(), wrong) {
+		if _, err := Of(t.Context(), defaults(), l); err == nil || !strings.Contains(err.Error(), wrong) {
 			t.Errorf("got %v, want it to name %q", err, wrong)
 		}
 	}

@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -48,29 +49,30 @@ type measured struct {
 	*listener
 }
 
-// Of estimates the bill. The settings must be valid. It takes seconds of processor time.
-func Of(c *config.Config, load Load) (e Estimate, err error) {
+// Of estimates the bill. The settings must be valid. It takes seconds of processor time, and ends
+// early with the context's error.
+func Of(ctx context.Context, c *config.Config, load Load) (e Estimate, err error) {
 	if err := load.Validate(); err != nil {
 		return e, err
 	}
-	c = settings(c)
-	idle, err := idling(c)
+	c = Native(c)
+	idle, err := idling(ctx, c)
 	if err != nil {
 		return e, err
 	}
 	e = Estimate{
 		Prices: price.USEast1.Region + " " + price.USEast1.Date, Load: load, Sinks: len(c.Sinks), Events: load.events(),
 	}
-	if e.Floor, err = bill(c, load, idle, fewest(c.Queues.Live), true); err != nil {
+	if e.Floor, err = bill(ctx, c, load, idle, fewest(c.Queues.Live), true); err != nil {
 		return e, err
 	}
-	e.Ceiling, err = bill(c, load, idle, FirstPollers, false)
+	e.Ceiling, err = bill(ctx, c, load, idle, FirstPollers, false)
 	return e, err
 }
 
-// settings are c with one source, which the simulated events are for: what a format costs to decode
-// does not show.
-func settings(c *config.Config) *config.Config {
+// Native are settings with one source, which simulated events are for: what a format costs to
+// decode does not show.
+func Native(c *config.Config) *config.Config {
 	own := *c
 	own.Sources = map[string]config.Source{"native": {Kind: "native", Class: config.ClassInt}}
 	own.DefaultSource = "native"
@@ -83,13 +85,13 @@ func settings(c *config.Config) *config.Config {
 
 // idling is what one run of prune uses, and what goes with it: the difference of two runs of a
 // stack in which nothing happens.
-func idling(c *config.Config) (idle measured, err error) {
+func idling(ctx context.Context, c *config.Config) (idle measured, err error) {
 	const begin = 15 * time.Minute
-	short, err := run(c, quietly(begin), FewestPollers, 0)
+	short, err := run(ctx, c, quietly(begin), FewestPollers, 0)
 	if err != nil {
 		return idle, err
 	}
-	long, err := run(c, quietly(begin+2*time.Hour), FewestPollers, begin)
+	long, err := run(ctx, c, quietly(begin+2*time.Hour), FewestPollers, begin)
 	if err != nil {
 		return idle, err
 	}
@@ -100,16 +102,20 @@ func idling(c *config.Config) (idle measured, err error) {
 }
 
 // run simulates, and counts processor time too.
-func run(c *config.Config, up sim.Upstream, pollers int, from time.Duration) (m measured, err error) {
+func run(ctx context.Context, c *config.Config, up sim.Upstream, pollers int, from time.Duration) (m measured, err error) {
 	m.listener = newListener(c.Stack, c.DefaultSink)
 	m.from = sim.Begin().Add(from)
 	w, err := sim.New(sim.Options{
 		Config: c, Seed: 1, Faults: sim.NoFaults, Upstream: up, Pollers: pollers, Listen: m.hear,
+		GoOn: func(time.Duration) bool { return ctx.Err() == nil },
 	})
 	if err != nil {
 		return m, err
 	}
 	r := w.Run()
+	if r.Stopped {
+		return m, ctx.Err()
+	}
 	if len(r.Violations) > 0 {
 		return m, fmt.Errorf("simulate: %s", r.Violations[0])
 	}
@@ -122,12 +128,12 @@ func run(c *config.Config, up sim.Upstream, pollers int, from time.Duration) (m 
 
 // bill is one of the two bills. full counts ten messages for each request of a poller, otherwise
 // they are received as they come.
-func bill(c *config.Config, load Load, idle measured, pollers int, full bool) (b Bill, err error) {
+func bill(ctx context.Context, c *config.Config, load Load, idle measured, pollers int, full bool) (b Bill, err error) {
 	b.Pollers = pollers
 	prunes := float64(month / c.Lifecycle.PruneEvery)
 	usage, logs, names := idle.usage.Times(prunes), float64(idle.bytes)*prunes, float64(len(idle.metrics)*len(c.Sinks))
 	if load.Rate > 0 {
-		m, err := run(c, load.upstream(), pollers, 0)
+		m, err := run(ctx, c, load.upstream(), pollers, 0)
 		if err != nil {
 			return b, err
 		}

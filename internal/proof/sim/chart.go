@@ -10,50 +10,71 @@ import (
 // points is about how many points a line of a chart has: more cannot be seen.
 const points = 180
 
+// Point is what happened in a stretch of a timeline, for a chart.
+type Point struct {
+	From               time.Duration
+	Written, Throttled float64 // documents a second
+	Requests           float64 // to the sink, a second
+	Most               int     // of them in one second
+	Waiting            int     // messages in the queues at its beginning
+	Committed          int     // versions; the ages are theirs, from sent to committed, 0 of none
+	P50, P99, Oldest   time.Duration
+}
+
+// Points are n stretches of a timeline, or as many as it has seconds.
+func Points(timeline []Second, n int) (all []Point) {
+	step := max((len(timeline)+n-1)/n, 1)
+	for i := 0; i < len(timeline); i += step {
+		stretch := timeline[i:min(i+step, len(timeline))]
+		mean := func(f func(Second) int) float64 { return float64(total(stretch, f)) / float64(len(stretch)) }
+		all = append(all, Point{
+			From: time.Duration(i) * time.Second, Written: mean(written), Throttled: mean(throttled),
+			Requests: mean(requests), Most: peak(stretch, requests), Waiting: stretch[0].Waiting,
+			Committed: total(stretch, func(s Second) int { return len(s.Ages) }),
+			P50:       aged(stretch, 0.5), P99: aged(stretch, 0.99), Oldest: aged(stretch, 1),
+		})
+	}
+	return all
+}
+
 // Chart draws the stretch of a timeline from one moment to another as SVG: what the sinks were
 // asked for and took, how fresh it was, and what waited. Where the stretch is long several seconds
 // share a point.
 func Chart(timeline []Second, rate int, from, to time.Duration) string {
 	first := min(max(int(from/time.Second), 0), len(timeline))
 	last := min(max(int(to/time.Second), first), len(timeline))
-	step := max((last-first+points-1)/points, 1)
-	line := func(name string, f func(stretch []Second) float64) plot.Series {
+	shown := Points(timeline[first:last], points)
+	line := func(name string, f func(p Point) float64) plot.Series {
 		s := plot.Series{Name: name}
-		for i := first; i < last; i += step {
-			s.X = append(s.X, (time.Duration(i) * time.Second).Minutes())
-			s.Y = append(s.Y, f(timeline[i:min(i+step, last)]))
+		for _, p := range shown {
+			s.X = append(s.X, (time.Duration(first)*time.Second + p.From).Minutes())
+			s.Y = append(s.Y, f(p))
 		}
 		return s
 	}
-	mean := func(f func(Second) int) func([]Second) float64 {
-		return func(stretch []Second) float64 { return float64(total(stretch, f)) / float64(len(stretch)) }
-	}
-	most := func(f func(Second) int) func([]Second) float64 {
-		return func(stretch []Second) float64 { return float64(peak(stretch, f)) }
-	}
 	documents := []plot.Series{
-		line("written", mean(written)),
-		line("answered 429", mean(throttled)),
+		line("written", func(p Point) float64 { return p.Written }),
+		line("answered 429", func(p Point) float64 { return p.Throttled }),
 	}
 	if rate > 0 {
 		documents = append(documents, line(fmt.Sprintf("what the sink takes: %d", rate),
-			func([]Second) float64 { return float64(rate) }))
+			func(Point) float64 { return float64(rate) }))
 	}
 	const minutes = "minutes"
 	return plot.Stack("A sink under strain",
 		plot.Plot{Title: "Documents", XName: minutes, YName: "a second", Series: documents},
 		plot.Plot{Title: "Requests to the sink", XName: minutes, YName: "a second", Series: []plot.Series{
-			line("mean", mean(requests)),
-			line("most in one second", most(requests)),
+			line("mean", func(p Point) float64 { return p.Requests }),
+			line("most in one second", func(p Point) float64 { return float64(p.Most) }),
 		}},
 		plot.Plot{Title: "Age of what was committed", XName: minutes, YName: "seconds", Series: []plot.Series{
-			line("median", func(stretch []Second) float64 { return aged(stretch, 0.5).Seconds() }),
-			line("oldest", func(stretch []Second) float64 { return aged(stretch, 1).Seconds() }),
+			line("median", func(p Point) float64 { return p.P50.Seconds() }),
+			line("oldest", func(p Point) float64 { return p.Oldest.Seconds() }),
 		}},
 		plot.Plot{
 			Title: "Messages in the queues, held ones too", XName: minutes, YName: "messages",
 			Series: []plot.Series{
-				line("waiting", func(stretch []Second) float64 { return float64(stretch[0].Waiting) }),
+				line("waiting", func(p Point) float64 { return float64(p.Waiting) }),
 			},
 		},
 	)

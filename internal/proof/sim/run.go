@@ -23,6 +23,7 @@ type Result struct {
 	Rates      Rates
 	Extremes   Extremes // until everything had settled
 	Timeline   []Second // where the options ask for it, of the same time
+	Stopped    bool     // by the options' GoOn: everything else is of an unfinished run
 }
 
 // How long a run goes on, in virtual time.
@@ -57,7 +58,7 @@ func (w *World) Run() Result {
 		w.lastOrders()
 	}
 	r.Violations, r.Hash, r.Decisions, r.Virtual = w.oracle.found, w.trace.hash.Sum64(), w.decisions, w.now
-	r.Freshness, r.Rates = w.freshness, w.drawn
+	r.Freshness, r.Rates, r.Stopped = w.freshness, w.drawn, w.stopped
 	return r
 }
 
@@ -73,7 +74,7 @@ func (w *World) begin() {
 // step does what comes next, and reports whether there was anything and nothing is broken.
 func (w *World) step() bool {
 	at, o, ok := w.agenda.Next()
-	if !ok || len(w.oracle.found) > 0 {
+	if !ok || len(w.oracle.found) > 0 || w.stopped {
 		return false
 	}
 	w.now = at

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -103,24 +104,43 @@ func (c *capacity) take(now time.Duration) (done time.Duration, ok bool) {
 	return now, true
 }
 
-// Steady is an upstream that never rests: so many events a second, at random moments, each the next
-// version of one of docs documents. A quarter of them goes to a fiftieth of the documents, which
-// therefore change again and again. The injected failures end when it does.
+// Load is an upstream that never rests. Its bursts begin at random moments, each of the next
+// versions of one document. A quarter of them goes to a fiftieth of the documents, which therefore
+// change again and again. The injected failures end when it does.
+type Load struct {
+	Rate      float64       // events a second, above 0
+	Burst     int           // events of each burst, 1 at least
+	Spread    time.Duration // within which those are sent
+	Documents int           // 1 at least
+	Lasting   time.Duration
+}
+
+// Steady is a load without bursts.
 func Steady(seed uint64, perSecond float64, docs int, lasting time.Duration) Upstream {
+	return Load{Rate: perSecond, Burst: 1, Documents: docs, Lasting: lasting}.Upstream(seed)
+}
+
+// Upstream is what the load sends. The same seed gives the same events.
+func (l Load) Upstream(seed uint64) Upstream {
 	const hotShare, hotDocs = 0.25, 50
-	d := newDice(seed, 0x737465616479)
-	versions := make([]int, docs)
-	up := Upstream{Calm: lasting}
-	for at := d.gap(perSecond); at < lasting; at += d.gap(perSecond) {
-		i := d.IntN(docs)
+	d, each := newDice(seed, 0x737465616479), l.Rate/float64(l.Burst)
+	versions := make([]int, l.Documents)
+	up := Upstream{Calm: l.Lasting}
+	for at := d.gap(each); at < l.Lasting; at += d.gap(each) {
+		i := d.IntN(l.Documents)
 		if d.chance(hotShare) {
-			i = d.IntN(max(docs/hotDocs, 1))
+			i = d.IntN(max(l.Documents/hotDocs, 1))
 		}
-		versions[i]++
-		body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","data":{"title":"version %d"}}`,
-			i, versions[i], versions[i])
-		up.Arrivals = append(up.Arrivals, Arrival{at, queue.Outgoing{Body: body}})
+		for n := range l.Burst {
+			versions[i]++
+			body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","data":{"title":"version %d"}}`,
+				i, versions[i], versions[i])
+			sent := at + l.Spread*time.Duration(n)/time.Duration(l.Burst)
+			up.Arrivals = append(up.Arrivals, Arrival{sent, queue.Outgoing{Body: body}})
+			up.Calm = max(up.Calm, sent)
+		}
 	}
+	slices.SortStableFunc(up.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
 	return up
 }
 

@@ -45,6 +45,9 @@ type Options struct {
 	// its metrics are made of. Nil for nobody.
 	Listen  func(function string, invocation int64, at time.Time, n *journal.Note)
 	Monitor Monitor // nil for none
+	// GoOn hears every second of virtual time how late it is; false ends the run there. Nil for a run
+	// to its end.
+	GoOn func(now time.Duration) bool
 }
 
 // World is a stack and everything around it.
@@ -92,6 +95,7 @@ type World struct {
 	worst    Extremes
 	counts   Counts
 	ended    bool
+	stopped  bool // by Options.GoOn
 }
 
 // pipe is what one sink has for itself.
@@ -142,6 +146,9 @@ func New(o Options) (*World, error) {
 	if o.History {
 		w.after(0, w.history.searching)
 	}
+	if o.GoOn != nil {
+		w.after(0, w.ask)
+	}
 	if o.Disaster != nil {
 		w.await(*o.Disaster)
 	}
@@ -155,6 +162,12 @@ func New(o Options) (*World, error) {
 		w.after(a.At, func() { w.publish(a.Message) })
 	}
 	return w, nil
+}
+
+// ask asks whether to go on.
+func (w *World) ask() {
+	w.stopped = !w.options.GoOn(w.now)
+	w.after(time.Second, w.ask)
 }
 
 // draw makes the rates of this world.

@@ -1,0 +1,137 @@
+package forecast
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/proof/sim"
+)
+
+// Load is what arrives, and what the sinks are put to. Its names are those of the flags of `lull
+// simulate`. The events are native.
+type Load struct {
+	Rate      float64 `json:"load"` // events a second
+	Burst     int     `json:"burst"`
+	Spread    Span    `json:"spread"` // within which the events of a burst are sent
+	Documents int     `json:"documents"`
+	Lasting   Span    `json:"for"`
+	Strain
+}
+
+// Strain is what the sinks are put to.
+type Strain struct {
+	Down      string `json:"sink-down,omitempty"`      // FROM-TO, counted from the beginning; empty for never
+	Takes     int    `json:"sink-takes,omitempty"`     // documents a second; 0 for no limit
+	Throttles string `json:"sink-throttles,omitempty"` // a way of [sim.ParseThrottling]; empty for a bucket
+}
+
+// Bounds of a Load, which keep a simulation within a machine's memory.
+const (
+	MaxRate      = 1000
+	MaxBurst     = 100
+	MaxSpread    = time.Minute
+	MaxDocuments = 1_000_000
+	minRate      = 1.0 / 3600 // below it a month has hardly any events to bill
+)
+
+// Steady is the load that `lull simulate` begins with: no events, of no bursts.
+func Steady() Load {
+	return Load{Burst: 1, Spread: Span(2 * time.Second), Documents: 1000, Lasting: Span(time.Hour)}
+}
+
+// Fault is one thing that is wrong with a load.
+type Fault struct {
+	Field   string `json:"field"` // as in JSON and, with two dashes, on the command line
+	Value   string `json:"value"`
+	Problem string `json:"problem"`
+}
+
+// Error returns the fault as one line.
+func (f *Fault) Error() string { return fmt.Sprintf("--%s %s: %s", f.Field, f.Value, f.Problem) }
+
+// Faults returns every Fault that an error is made of, in their order.
+func Faults(err error) (all []*Fault) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			all = append(all, Faults(e)...)
+		}
+		return all
+	}
+	var f *Fault
+	if errors.As(err, &f) {
+		all = append(all, f)
+	}
+	return all
+}
+
+// Validate returns every [Fault], joined.
+func (l Load) Validate() error {
+	return errors.Join(
+		want(l.Rate >= minRate && l.Rate <= MaxRate, "load", l.Rate, "want up to %d events a second, and one an hour at least",
+			MaxRate),
+		want(l.Burst >= 1 && l.Burst <= MaxBurst, "burst", l.Burst, "want 1 to %d events", MaxBurst),
+		want(l.Spread >= 0 && time.Duration(l.Spread) <= MaxSpread, "spread", l.Spread, "want 0s to %s", MaxSpread),
+		want(l.Documents >= 1 && l.Documents <= MaxDocuments, "documents", l.Documents, "want 1 to %d", MaxDocuments),
+		want(l.Lasting > 0, "for", l.Lasting, "want a duration above 0"),
+	)
+}
+
+// want is a fault unless it holds. A nil error must not be a nil *Fault.
+func want(holds bool, field string, value any, problem string, args ...any) error {
+	if holds {
+		return nil
+	}
+	return &Fault{field, fmt.Sprint(value), fmt.Sprintf(problem, args...)}
+}
+
+// Upstream is what the load sends.
+func (l Load) Upstream(seed uint64) sim.Upstream {
+	return sim.Load{
+		Rate: l.Rate, Burst: l.Burst, Spread: time.Duration(l.Spread), Documents: l.Documents,
+		Lasting: time.Duration(l.Lasting),
+	}.Upstream(seed)
+}
+
+// Sim is the strain as the simulator takes it. An outage has to end before the events do, at calm.
+// The error is every [Fault], joined.
+func (s Strain) Sim(calm time.Duration) (sim.Strain, error) {
+	out := sim.Strain{Rate: s.Takes}
+	var way error
+	if s.Throttles != "" {
+		out.Throttling, way = sim.ParseThrottling(s.Throttles)
+	}
+	from, to, _ := strings.Cut(s.Down, "-")
+	var wrong [2]error
+	if s.Down != "" {
+		out.DownFrom, wrong[0] = time.ParseDuration(from)
+		out.DownTo, wrong[1] = time.ParseDuration(to)
+	}
+	ends := wrong == [2]error{} && out.DownFrom >= 0 && out.DownTo > out.DownFrom && out.DownTo <= calm
+	return out, errors.Join(
+		want(s.Takes >= 0, "sink-takes", s.Takes, "want documents a second, or 0"),
+		want(way == nil, "sink-throttles", s.Throttles, "want bucket, queue, random or drift"),
+		want(s.Down == "" || ends, "sink-down", s.Down,
+			"want FROM-TO, like 15m-2h15m, before the events end at %s", calm.Round(time.Second)),
+	)
+}
+
+// Span is a duration that is written like 1m30s in JSON.
+type Span time.Duration
+
+// String is the duration as Go writes it.
+func (s Span) String() string { return time.Duration(s).String() }
+
+// MarshalText writes the duration.
+func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a duration.
+func (s *Span) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%.40q is not a duration: want one like 1m30s", text)
+	}
+	*s = Span(d)
+	return nil
+}
