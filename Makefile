@@ -47,6 +47,15 @@ dev: ## Run the whole pipeline in one process with a demo stream (needs Go only)
 	@go build -o $(DIST)/host/lull ./cmd/lull
 	@$(as_a_key) $(DIST)/host/lull dev $(ARGS)
 
+# LULL_CONFIG is handed on only where it was given: below it has a default of its own.
+.PHONY: local-up
+local-up: ## Deploy lull to AWS and OpenSearch on this machine, and send a first document (LULL_CONFIG=FILE)
+	@$(if $(filter command line environment,$(origin LULL_CONFIG)),LULL_CONFIG=$(LULL_CONFIG),LULL_CONFIG=) localstack/up.sh
+
+.PHONY: local-down
+local-down: ## End what local-up started
+	@localstack/down.sh
+
 ##@ Checking it
 
 .PHONY: test
@@ -239,4 +248,4 @@ ci: ## What CI runs: lint, tests, race, builds, benchmarks, end to end
 
 .PHONY: nightly
 nightly: ## What takes longer: mutant hunts, large models, long simulations, edits, repeated race tests, fuzzing, upgrades
-	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long model sim mutate lifecycles-same race fuzz e2e-long
+	RACECOUNT=5 FUZZTIME=$${FUZZTIME:-30s} .ci/stages --all test-long model sim mutate lifecycles-same race fuzz e2e-long local-up local-down

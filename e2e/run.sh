@@ -103,6 +103,8 @@ start
 
 LULL_E2E_BACKEND=$backend
 . localstack/env.sh
+# Beside servers that run already, setup.sh may never have run.
+command -v cdk >/dev/null || (. localstack/lib.sh && install_cdk)
 export AWS_ENDPOINT_URL=${LULL_E2E_ENDPOINT:-$AWS_ENDPOINT_URL}
 export OPENSEARCH_URL=${LULL_E2E_OPENSEARCH:-$OPENSEARCH_URL}
 [ ${#started[@]} -lt 2 ] || export LULL_E2E_SERVERS=ours

@@ -1,4 +1,4 @@
-# Shared by setup.sh, start.sh, stop.sh and functions.sh; sourced, never run.
+# Shared by setup.sh, start.sh, stop.sh, functions.sh, up.sh and down.sh; sourced, never run.
 #
 # Where things are:
 #   LULL_E2E      what setup.sh installs; may be cached and shared       default: .e2e in the repository
@@ -51,3 +51,11 @@ exposed() {
 
 # installed NAME PATH stops with advice where setup.sh has not put PATH yet.
 installed() { [ -e "$2" ] || die "$1 is not installed in $LULL_E2E: run localstack/setup.sh"; }
+
+# install_cdk installs the pinned CDK command line.
+install_cdk() {
+  rm -rf "$LULL_E2E/cdk"
+  mkdir -p "$LULL_E2E/cdk"
+  cp "$here/pins/package.json" "$here/pins/package-lock.json" "$LULL_E2E/cdk/"
+  npm ci --silent --no-audit --no-fund --prefix "$LULL_E2E/cdk"
+}

@@ -173,13 +173,6 @@ install_jars() {
   rm -rf "$LULL_E2E/download" "$LULL_E2E/classes"
 }
 
-install_cdk() {
-  rm -rf "$LULL_E2E/cdk"
-  mkdir -p "$LULL_E2E/cdk"
-  cp "$here/pins/package.json" "$here/pins/package-lock.json" "$LULL_E2E/cdk/"
-  npm ci --silent --no-audit --no-fund --prefix "$LULL_E2E/cdk"
-}
-
 find_tools
 find_python
 find_java
