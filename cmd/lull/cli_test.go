@@ -41,7 +41,8 @@ The commands below say what the codes mean for them.
 
 ## Which stack
 
-The commands talk to the ` + "`lull dev`" + ` on this machine, unless you choose another stack:
+The commands talk to the ` + "`lull dev`" + ` on this machine, unless you choose another stack. In a terminal
+a table fits and has colours. In a pipe it is plain and whole.
 
 `
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/doc/comment"
 	"maps"
@@ -42,6 +43,7 @@ func (a *app) command() *cobra.Command {
 	flags := fmt.Sprint(".FlagUsagesWrapped ", columns)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", flags))
 	a.target.flags(root.PersistentFlags())
+	a.look.flags(root.PersistentFlags())
 	root.AddGroup(
 		&cobra.Group{ID: groupHere, Title: "Run it here:"},
 		&cobra.Group{ID: groupAsk, Title: "Publish and ask:"},
@@ -87,13 +89,13 @@ func (a *app) answers(c *cobra.Command) { a.target.outputFlag(c.Flags()) }
 
 // check refuses flags that make no sense together, before a command runs.
 func (a *app) check(c *cobra.Command, _ []string) error {
-	if err := checkEmpty(c.Flags()); err != nil {
+	if err := cmp.Or(a.look.check(a.out, a.err), checkEmpty(c.Flags())); err != nil {
 		return err
 	}
 	if c.Annotations[alone] != "" {
 		var wrong []string
 		c.InheritedFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Changed {
+			if f.Changed && !looks(f) {
 				wrong = append(wrong, "--"+f.Name)
 			}
 		})

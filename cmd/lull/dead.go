@@ -62,7 +62,7 @@ func (a *app) deadListCommand() *cobra.Command {
 		return api.Letters(ctx, f)
 	}
 	question(a, c, list, func(w io.Writer, all []operate.Letter) {
-		fmt.Fprintln(w, "ID\tDIED\tSTATE\tREASON\tKEY\tVERSION\tDETAIL")
+		header(w, "ID", "~DIED", "STATE", "REASON", "KEY", "~VERSION", "~DETAIL")
 		for _, d := range all {
 			terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.Died.Format(time.RFC3339), d.State, d.Reason,
 				d.Key, d.Version, d.Detail)
@@ -117,12 +117,43 @@ func (a *app) deadRedriveCommand() *cobra.Command {
 }
 
 func (a *app) deadDropCommand() *cobra.Command {
-	c, _ := a.campaignCommand(&cobra.Command{
+	c := &cobra.Command{
 		Use: "drop [ID]", Short: "Delete dead letters for good",
 		Long: "Deletes one dead letter, those of a filter, or --all: their events are lost for good. A message " +
-			"goes with the last of its dead letters. Each is named as it is done, and audited.",
-	}, operate.API.Drop)
+			"goes with the last of its dead letters. Each is named as it is done, and audited. It asks before it " +
+			"drops several, and says how many they are. Without a terminal a filter or --all needs --yes.",
+	}
+	var may consent
+	may.flag(c)
+	c, _ = a.campaignCommand(c, func(api operate.API, ctx context.Context, o operate.LetterOrder) (none operate.LetterResult, err error) {
+		if o.ID == "" && !o.DryRun {
+			if err := a.mayDrop(ctx, api, o, may); err != nil {
+				return none, err
+			}
+		}
+		return api.Drop(ctx, o)
+	})
 	return c
+}
+
+// mayDrop asks whether all that is selected may be lost, where that is more than one dead letter.
+func (a *app) mayDrop(ctx context.Context, api operate.API, o operate.LetterOrder, may consent) error {
+	if err := may.check(a, "dropping what a filter or --all selects"); err != nil || may.yes {
+		return err
+	}
+	o.DryRun, o.Progress = true, nil
+	res, err := api.Drop(ctx, o)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, of := range res.Outcomes {
+		n += of
+	}
+	if n < 2 {
+		return nil
+	}
+	return may.ask(ctx, a, fmt.Sprintf("Drop %d dead letters? Their events are lost for good.", n))
 }
 
 // campaign is redrive or drop.

@@ -39,9 +39,9 @@ func (a *app) doctorCommand() *cobra.Command {
 		d.examine(c.Context())
 		err := a.print(d.checks, func(w io.Writer) {
 			for _, x := range d.checks {
-				mark := "ok"
+				mark := terminal.Styled{Style: terminal.Green, Text: "ok"}
 				if !x.OK {
-					mark = "BAD"
+					mark = bad("BAD")
 				}
 				terminal.Printf(w, "%s\t%s\t%s\n", mark, x.Check, x.Found)
 			}

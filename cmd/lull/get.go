@@ -179,7 +179,16 @@ func explain(w io.Writer, x operate.Explanation) {
 			terminal.Printf(w, "  %s\t%s\t%s\n", d.At.UTC().Format(dayLayout), d.Step, d.Text)
 		}
 	}
-	terminal.Printf(w, "\n%s: %s\n", x.State, x.Sentence)
+	state := terminal.Styled{Style: terminal.Green, Text: string(x.State)}
+	switch explained(x) {
+	case exitLetters, exitWrong:
+		state.Style = terminal.Red
+	case exitOK:
+		if x.State != operate.StateFresh {
+			state.Style = terminal.Yellow // on its way
+		}
+	}
+	terminal.Printf(w, "\n%s: %s\n", state, x.Sentence)
 }
 
 // Layouts for times of today, and for times that may be days ago.

@@ -155,8 +155,8 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 	t.Parallel()
 	args := map[string][]string{
 		"get": {"content#a"}, "explain": {"content#a"}, "cancel": {"content#a"}, "dead show": {"id"}, "rescue": {"id"}, "reconcile": {"content"},
-		"wait": {"content#a", "--version", "1", "--timeout", "1s"}, "dead redrive": {"--all"}, "dead drop": {"--all"},
-		"reset": {"content#a", "--to", "1"}, "doctor": {"--timeout", "1s"}, "publish": {"-"},
+		"wait": {"content#a", "--version", "1", "--timeout", "1s"}, "dead redrive": {"--all"}, "dead drop": {"--all", "--yes"},
+		"reset": {"content#a", "--to", "1", "--yes"}, "doctor": {"--timeout", "1s"}, "publish": {"-"},
 	}
 	for _, h := range []hostile{{}, {failing: true}} {
 		server := httptest.NewServer(operate.Handler(h))
@@ -166,7 +166,7 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 			if c.Annotations[alone] != "" || c.HasSubCommands() || name == "init" || name == "resync" {
 				continue
 			}
-			for _, output := range []string{"text", "json"} {
+			for _, output := range []string{"table", "json"} {
 				line := slices.Concat(strings.Fields(name), args[name], []string{"--dev", server.URL, "-o", output})
 				a := lull(t, put("a", "1", "{}"), line...)
 				a.safe(t, strings.Join(line, " "))
@@ -234,7 +234,7 @@ func TestDevPrintsNoControlCharactersOfAMessage(t *testing.T) {
 		{"get", "content#a"},
 		{"status"},
 		{"dead", "redrive", "--all", "--dry-run"},
-		{"dead", "drop", "--all"},
+		{"dead", "drop", "--all", "--yes"},
 	} {
 		s.ask(line...).safe(t, strings.Join(line, " "))
 	}

@@ -50,10 +50,11 @@ func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, 
 // app is what the commands have in common: where they read and write, and which stack they talk to.
 type app struct {
 	in       io.Reader
-	out, err io.Writer                                 // both escape what a sender may have chosen
+	out, err *terminal.Writer                          // both escape what a sender may have chosen
 	aws      func(context.Context) (aws.Config, error) // endpoint, region and credentials as the SDK finds them
 
 	target target
+	look   look
 	logs   time.Duration // how far back explain reads the functions' logs, 0 for not at all
 	// saving says that a data folder is to be saved: a second Ctrl-C must not end the process before
 	saving  atomic.Bool
@@ -101,7 +102,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 		exit = &exitError{exitUsage, err} // cobra's own: an unknown command or flag
 	}
 	if exit.err != nil {
-		fmt.Fprintln(a.err, "lull:", exit.err)
+		terminal.Printf(a.err, "%s ", terminal.Styled{Style: terminal.Red, Text: "lull:"})
+		fmt.Fprintln(a.err, exit.err) // an error may have several lines
 	}
 	return exit.code
 }

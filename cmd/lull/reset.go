@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math"
 
@@ -14,6 +15,7 @@ import (
 
 func (a *app) resetCommand() *cobra.Command {
 	var to string
+	var may consent
 	var epoch int64
 	c := &cobra.Command{
 		Use: "reset KEY --to VERSION", Short: "Accept versions again that an absurd one left behind",
@@ -21,7 +23,7 @@ func (a *app) resetCommand() *cobra.Command {
 			"stale, and `lull explain` says so. After a reset, VERSION and all above it are new again. The sink " +
 			"keeps what it has until the upstream sends one of them, so publish the newest one again, a few seconds later. " +
 			"Set maxVersion of the source first, and drop the version's dead letters, or it may come again. " +
-			"Nothing is changed while the document is being written or waits for it. KEY is <collection>#<id>. Audited.",
+			"Nothing is changed while the document is being written or waits for it. KEY is <collection>#<id>. Audited. It asks first: without a terminal it needs --yes.",
 	}
 	reset := func(ctx context.Context, api operate.API, key shard.DocID) (operate.Resetted, error) {
 		if to == "" {
@@ -35,12 +37,20 @@ func (a *app) resetCommand() *cobra.Command {
 			of := uint32(epoch)
 			order.Epoch = &of
 		}
+		err := may.check(a, "a reset")
+		if err == nil {
+			err = may.ask(ctx, a, fmt.Sprintf("Accept versions of %s from %s on again, although a newer one is committed?", key, to))
+		}
+		if err != nil {
+			return operate.Resetted{}, err
+		}
 		return api.Reset(ctx, order)
 	}
 	c.Args = cobra.ExactArgs(1)
 	question(a, c, ofKey(reset), func(w io.Writer, r operate.Resetted) {
 		terminal.Printf(w, "%s: version %s was committed; versions from %s on are accepted again\n", r.Key, r.Version, r.To)
 	})
+	may.flag(c)
 	c.Flags().StringVar(&to, "to", "", "the upstream's `VERSION` that is accepted again, and all above it")
 	c.Flags().Int64Var(&epoch, "epoch", 0, "epoch `N` of that version, where it is not that of the committed one")
 	return exits(c, map[int]string{

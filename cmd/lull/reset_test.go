@@ -41,10 +41,11 @@ func TestResetLetsADocumentGoOn(t *testing.T) {
 		"to a later epoch":     {[]string{"content#a", "--to", "5", "--epoch", "1"}, exitUsage, "not below"},
 		"of what is not there": {[]string{"content#z", "--to", "5"}, exitMissing, "nothing is committed"},
 	} {
-		open.ask(append([]string{"reset"}, tt.args...)...).want(t, name, tt.code, tt.says)
+		open.ask(append([]string{"reset", "--yes"}, tt.args...)...).want(t, name, tt.code, tt.says)
 	}
+	open.ask("reset", "content#a", "--to", "5").want(t, "nobody to ask", exitUsage, "a reset cannot be taken back", "--yes")
 	var r operate.Resetted
-	open.ask("reset", "content#a", "--to", "5", "-o", "json").into(t, &r)
+	open.ask("reset", "content#a", "--to", "5", "--yes", "-o", "json").into(t, &r)
 	if r.Key != "content#a" || r.Version != nines || r.To != "5" {
 		t.Errorf("reset: %+v", r)
 	}
@@ -52,7 +53,7 @@ func TestResetLetsADocumentGoOn(t *testing.T) {
 	open.publish(put("a", "4", `{"t":4}`), put("a", "5", `{"t":5}`))
 	open.ask("wait", "content#a", "--version", "5").want(t, "the version again", exitOK, "It is fresh: version 5")
 	open.ask("get", "content#a").want(t, "the document", exitOK, `{"t":5}`)
-	open.ask("reset", "content#a", "--to", "1").want(t, "reset a good version", exitOK, "version 5 was committed")
+	open.ask("reset", "content#a", "--to", "1", "--yes").want(t, "reset a good version", exitOK, "version 5 was committed")
 	bound := lull(t, del("a", nines), "dev", "--events", "-", "--exit-when-idle", "--config", settings, "--speed", "100")
 	if bound.code != exitLetters || !strings.Contains(bound.out, "version_invalid") {
 		t.Errorf("with maxVersion: %+v, want a dead letter", bound)
@@ -77,7 +78,7 @@ func TestResetOfADeployedStackIsAudited(t *testing.T) {
 	a := newAccount(t, map[string]awstest.Reply{
 		"BatchGetItem": {Body: map[string]any{"Responses": map[string]any{"shop-shards": []any{row}}}},
 	})
-	got := a.ask(t, "reset", "content#a", "--to", "5")
+	got := a.ask(t, "reset", "content#a", "--to", "5", "--yes")
 	got.want(t, "reset", exitOK, "versions from 5 on are accepted again")
 	for _, part := range []string{
 		`"msg":"reset"`, `"audit":true`, `"key":"content#a"`, k.String(), "by ", "versions from 5 on",

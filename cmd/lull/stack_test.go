@@ -155,10 +155,12 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 			exitUsage,
 			`"--key" flag`,
 		},
+		{"everything to drop, and nobody to ask", []string{"drop", "--all"}, exitUsage, "give --yes"},
+		{"a filter to drop, and nobody to ask", []string{"drop", "--key", "content#b"}, exitUsage, "give --yes"},
 		{"an unknown dead letter to redrive", []string{"redrive", "0123"}, exitMissing, "0123"},
 		{"an unknown dead letter to drop", []string{"drop", "0123"}, exitMissing, "0123"},
 		{"an unknown key to redrive", []string{"redrive", "--key", "content#z"}, exitMissing, "content#z"},
-		{"an unknown reason to drop", []string{"drop", "--reason", "bad-luck"}, exitUsage, "bad-luck"},
+		{"an unknown reason to drop", []string{"drop", "--reason", "bad-luck", "--yes"}, exitUsage, "bad-luck"},
 		{"two letters", []string{"redrive", id, id}, exitUsage, "accepts at most 1"},
 		{"an unknown verb", []string{"bury"}, exitUsage, "bury"},
 	} {
@@ -172,11 +174,11 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 	s.ask("dead", "redrive", "--all", "--rate", "1000").want(t, "redrive", exitOK, id, "content#a", "message ",
 		"sent: 3")
 	var res operate.LetterResult
-	s.ask("dead", "drop", "--key", "content#b", "-o", "json").into(t, &res)
+	s.ask("dead", "drop", "--key", "content#b", "--yes", "-o", "json").into(t, &res)
 	if res.Outcomes["dropped"] != 1 || len(res.Lines) != 1 {
 		t.Errorf("drop: %+v", res)
 	}
-	s.ask("dead", "drop", "--reason", "payload").want(t, "drop of none", exitOK, "no dead letter is selected")
+	s.ask("dead", "drop", "--reason", "payload", "--yes").want(t, "drop of none", exitOK, "no dead letter is selected")
 }
 
 func TestDoctorSendsAnEventThrough(t *testing.T) {
@@ -274,7 +276,7 @@ func TestEveryAnswerIsJSONOnRequest(t *testing.T) {
 		{"wait", "content#a", "--version", "1"},
 		{"dead", "list"},
 		{"dead", "redrive", "--all", "--dry-run"},
-		{"dead", "drop", "--all"},
+		{"dead", "drop", "--all", "--yes"},
 		{"resync", file},
 		{"doctor"},
 	} {

@@ -22,21 +22,21 @@ func (a *app) statusCommand() *cobra.Command {
 	}
 	ask := func(ctx context.Context, api operate.API, _ []string) (operate.Status, error) { return api.Status(ctx) }
 	question(a, c, ask, func(w io.Writer, s operate.Status) {
-		fmt.Fprintln(w, "QUEUE\tVISIBLE\tHELD\tDELAYED")
+		header(w, "QUEUE", "VISIBLE", "HELD", "DELAYED")
 		for _, q := range s.Queues {
 			terminal.Printf(w, "%s\t%d\t%d\t%d\n", q.Queue, q.Visible, q.InFlight, q.Delayed)
 		}
-		fmt.Fprintln(w, "\nSINK\tHEALTH")
+		fmt.Fprintln(w)
+		header(w, "SINK", "HEALTH")
 		for _, k := range s.Sinks {
-			health := "healthy"
+			health := terminal.Styled{Style: terminal.Green, Text: "healthy"}
 			if k.Open {
-				health = fmt.Sprintf("unhealthy: nothing is claimed before %s (level %d)",
-					k.OpenUntil.Format(time.RFC3339), k.Level)
+				health = bad("unhealthy: nothing is claimed before %s (level %d)", k.OpenUntil.Format(time.RFC3339), k.Level)
 			}
 			terminal.Printf(w, "%s\t%s\n", k.Sink, health)
 		}
 		for _, wrong := range s.Wrong {
-			terminal.Printf(w, "\nWRONG: %s\n", wrong)
+			terminal.Printf(w, "\n%s %s\n", bad("WRONG:"), wrong)
 		}
 		more := ""
 		if s.Capped {

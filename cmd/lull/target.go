@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"os/user"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -154,7 +153,7 @@ func (a *app) print(v any, f func(w io.Writer)) error {
 		enc.SetEscapeHTML(false)
 		return enc.Encode(v)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := newSheet(a.out, a.look.width(a.out))
 	f(w)
 	return w.Flush()
 }

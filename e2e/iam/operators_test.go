@@ -19,7 +19,7 @@ import (
 func TestEveryCommandUnderItsRole(t *testing.T) {
 	s := stack
 	s.PruneRule(t, false)
-	s.Says(t, 0, "", "dead", "drop", "--all") // those of other tests: doctor would complain of them
+	s.Says(t, 0, "", "dead", "drop", "--all", "--yes") // those of other tests: doctor would complain of them
 	c := s.Collection("operators")
 	key := func(id string) string { return string(ground.Key(c, id)) }
 	event := func(id string, version int) string {
@@ -77,7 +77,7 @@ func TestEveryCommandUnderItsRole(t *testing.T) {
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1000})
 	s.Committed(t, ground.Key(c, "doc"), 1000)
 	s.Drained(t)
-	run(reader, repairer, "", "version 1000 was committed", "reset", key("doc"), "--to", "2")
+	run(reader, repairer, "", "version 1000 was committed", "reset", key("doc"), "--to", "2", "--yes")
 	s.SaysTo(t, publisher, event("doc", 2), 0, "", "publish")
 	s.Committed(t, ground.Key(c, "doc"), 2)
 	s.Drained(t)

@@ -8,6 +8,7 @@
 //     JSON with a stray character in one of its texts stays what it was. A byte that is not UTF-8,
 //     which JSON may not hold, is shown as \xff.
 //   - [Line] and [Printf] leave a text on its own line, and in its own column.
+//   - A style is shown only where [Printf] was given one, and [Writer.Colour] allows it.
 package terminal
 
 import (
@@ -31,27 +32,46 @@ func Line(s string) string {
 	return string(escape(nil, s, ""))
 }
 
-// Printf is fmt.Fprintf with each argument that is a text escaped by [Line]. Newlines and tabs of
-// the format are ours. A reader that has left is not an error of whoever prints.
+// Printf is fmt.Fprintf with each argument escaped as [Line] does. Newlines and tabs of the format
+// are ours, and so are the styles of [Styled] arguments. A reader that has left is not an error of
+// whoever prints.
 func Printf(w io.Writer, format string, args ...any) {
 	safe := make([]any, len(args))
 	for i, a := range args {
 		safe[i] = argument(a)
 	}
-	_, _ = fmt.Fprintf(w, format, safe...)
+	text := fmt.Sprintf(format, safe...)
+	if s, ok := w.(Styler); ok {
+		_ = s.WriteStyled(text)
+		return
+	}
+	_, _ = io.WriteString(w, Plain(text))
 }
 
 func argument(a any) any {
 	switch a := a.(type) {
+	case Styled:
+		return a.marked()
 	case error:
 		return Line(a.Error())
 	case fmt.Stringer:
 		return Line(a.String())
 	}
-	if v := reflect.ValueOf(a); v.Kind() == reflect.String {
+	switch v := reflect.ValueOf(a); v.Kind() {
+	case reflect.String:
 		return Line(v.String())
+	case reflect.Slice, reflect.Array, reflect.Map, reflect.Struct, reflect.Pointer:
+		return nested{a}
 	}
 	return a
+}
+
+// nested is a value that may hold texts: what fmt makes of it is escaped.
+type nested struct{ value any }
+
+// Format implements fmt.Formatter.
+func (n nested) Format(f fmt.State, verb rune) {
+	_, _ = io.WriteString(f, Line(fmt.Sprintf(fmt.FormatString(f, verb), n.value)))
 }
 
 // ours are the control characters that a Writer passes on.
@@ -90,7 +110,8 @@ func escape(dst []byte, s, keep string) []byte {
 
 // Writer escapes what is written through it. It is safe for concurrent use if its writer is.
 type Writer struct {
-	to io.Writer
+	to     io.Writer
+	colour bool // styles are shown
 
 	mu   sync.Mutex
 	rest string // the beginning of a character, whose end is still to come
@@ -102,6 +123,25 @@ func NewWriter(out io.Writer) *Writer {
 		return w
 	}
 	return &Writer{to: out}
+}
+
+// Colour says whether the writer shows styles, or leaves them out. Say so before anything is written.
+func (w *Writer) Colour(shown bool) { w.colour = shown }
+
+// WriteStyled writes a text of [Printf]. Only the styles in it are ours: the rest is escaped as
+// [Writer.Write] does.
+func (w *Writer) WriteStyled(text string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text = string(escape(nil, w.rest, "")) + string(escape(nil, text, ours+marks))
+	w.rest = ""
+	if w.colour {
+		text = colourful(text)
+	} else {
+		text = Plain(text)
+	}
+	_, err := io.WriteString(w.to, text)
+	return err
 }
 
 // Write escapes p and writes it in one call. A character may be spread over several calls.

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+// consent is whether somebody agrees to what cannot be taken back: by --yes, or by an answer in the
+// terminal.
+type consent struct{ yes bool }
+
+func (k *consent) flag(c *cobra.Command) {
+	c.Flags().BoolVarP(&k.yes, "yes", "y", false, "do not ask: for scripts, which have no terminal")
+}
+
+// check refuses what cannot be asked, before anything is read or changed.
+func (k *consent) check(a *app, what string) error {
+	if _, can := tty(a.in); !k.yes && !can {
+		return usagef("%s cannot be taken back, and there is no terminal to ask in: give --yes", what)
+	}
+	return nil
+}
+
+var errDeclined = errors.New("nothing was changed")
+
+// ask puts the question, unless --yes has answered it.
+func (k *consent) ask(ctx context.Context, a *app, question string) error {
+	if k.yes {
+		return nil
+	}
+	terminal.Printf(a.err, "%s [y/N] ", terminal.Styled{Style: terminal.Bold, Text: question})
+	answers := make(chan string, 1)
+	go func() { answers <- readLine(a.in) }() // ends with the process where nobody answers
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case answer := <-answers:
+		switch strings.ToLower(strings.TrimSpace(answer)) {
+		case "y", "yes":
+			return nil
+		}
+		return &exitError{exitFailed, errDeclined}
+	}
+}
+
+// readLine reads one line and nothing behind it, up to a length that no answer has.
+func readLine(in io.Reader) string {
+	var line []byte
+	for b := make([]byte, 1); len(line) < 100; line = append(line, b[0]) {
+		if n, err := in.Read(b); n == 0 && err != nil || n == 1 && b[0] == '\n' {
+			break
+		}
+	}
+	return string(line)
+}

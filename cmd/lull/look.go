@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+// look is how answers look: in a terminal they fit and have colours, in a pipe they are plain and
+// whole.
+type look struct {
+	colour string // never, auto or always
+	wide   bool
+}
+
+const (
+	colourFlag = "color"
+	wideFlag   = "wide"
+)
+
+// The values of --color.
+const (
+	colourAuto   = "auto"
+	colourAlways = "always"
+	colourNever  = "never"
+)
+
+func (l *look) flags(f *pflag.FlagSet) {
+	f.StringVar(&l.colour, colourFlag, colourAuto, "colours `WHEN`: never, auto (in a terminal, without NO_COLOR) or always")
+	f.BoolVar(&l.wide, wideFlag, false, "cut no cell of a table that is wider than the terminal")
+}
+
+// looks reports whether a flag is one of these, which every command takes.
+func looks(f *pflag.Flag) bool { return f.Name == colourFlag || f.Name == wideFlag }
+
+// check refuses a value of --color that does not exist, and applies the others.
+func (l *look) check(writers ...*terminal.Writer) error {
+	switch l.colour {
+	case colourAuto, colourAlways, colourNever:
+	default:
+		return usagef("--color %s: want never, auto or always", l.colour)
+	}
+	for _, w := range writers {
+		w.Colour(l.colour == colourAlways || l.colour == colourAuto && welcome(w))
+	}
+	return nil
+}
+
+// welcome reports whether colours are: in a terminal that knows them, unless the reader has said no
+// (https://no-color.org).
+func welcome(w io.Writer) bool {
+	f, ok := tty(w)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && showColours(f)
+}
+
+// width is how wide a table may be, 0 for as wide as it is.
+func (l *look) width(w io.Writer) int {
+	f, ok := tty(w)
+	if !ok || l.wide {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}
+
+// bad is what somebody has to look at.
+func bad(format string, args ...any) terminal.Styled {
+	return terminal.Styled{Style: terminal.Red, Text: fmt.Sprintf(format, args...)}
+}
+
+// tty is the terminal that a reader or writer is, if it is one.
+func tty(stream any) (*os.File, bool) {
+	f, ok := stream.(*os.File)
+	if w, isWriter := stream.(io.Writer); isWriter && !ok {
+		f, ok = terminal.File(w)
+	}
+	return f, ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/rivo/uniseg"
+
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+// sheet lays an answer out. Lines with tabs between their cells become columns: each column is as
+// wide as its widest cell in a row of such lines. The last cell of a line is not padded.
+type sheet struct {
+	to    *terminal.Writer
+	width int // of the terminal; 0 where nothing is cut
+
+	text   strings.Builder
+	plain  *terminal.Writer // to text, for what is not printed with terminal.Printf
+	tables map[int][]bool   // by the number of a header's line, which of its columns may be cut
+}
+
+func newSheet(to *terminal.Writer, width int) *sheet {
+	s := &sheet{to: to, width: width, tables: map[int][]bool{}}
+	s.plain = terminal.NewWriter(&s.text)
+	return s
+}
+
+func (s *sheet) Write(p []byte) (int, error) { return s.plain.Write(p) }
+
+// WriteStyled implements terminal.Styler.
+func (s *sheet) WriteStyled(text string) error {
+	s.text.WriteString(text)
+	return nil
+}
+
+// header begins a table. A column whose name begins with ~ may be cut where the terminal is too
+// narrow. Ids, keys and reasons never are: people copy them.
+func header(w io.Writer, names ...string) {
+	cut := make([]bool, len(names))
+	for i, name := range names {
+		var bare string
+		bare, cut[i] = strings.CutPrefix(name, "~")
+		if i > 0 {
+			_, _ = io.WriteString(w, "\t") // a reader that has left is not an error of whoever prints
+		}
+		terminal.Printf(w, "%s", terminal.Styled{Style: terminal.Bold, Text: bare})
+	}
+	if s, ok := w.(*sheet); ok {
+		s.tables[strings.Count(s.text.String(), "\n")] = cut
+	}
+	_, _ = io.WriteString(w, "\n")
+}
+
+// gap stands between two columns.
+const gap = 2
+
+// Flush writes what was printed.
+func (s *sheet) Flush() error {
+	var lines [][]string
+	for line := range strings.Lines(s.text.String()) {
+		lines = append(lines, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
+	}
+	for at, cut := range s.tables {
+		s.fit(lines[at:], cut)
+	}
+	pad(lines)
+	var out strings.Builder
+	for _, cells := range lines {
+		out.WriteString(strings.Join(cells, "") + "\n")
+	}
+	return s.to.WriteStyled(out.String())
+}
+
+// fit cuts cells of the table that begins with the first line until it is as wide as the terminal,
+// or nothing may be cut any more: a little of each column stays.
+func (s *sheet) fit(lines [][]string, cut []bool) {
+	const least = 8
+	if n := slices.IndexFunc(lines, func(cells []string) bool { return len(cells) != len(cut) }); n >= 0 {
+		lines = lines[:n]
+	}
+	widths := make([]int, len(cut))
+	for _, cells := range lines {
+		for i, cell := range cells {
+			widths[i] = max(widths[i], breadth(cell))
+		}
+	}
+	excess := gap*(len(cut)-1) - s.width
+	for _, w := range widths {
+		excess += w
+	}
+	for excess > 0 && s.width > 0 {
+		widest, next := -1, least
+		for i, w := range widths {
+			switch {
+			case !cut[i] || w <= least:
+			case widest < 0 || w > widths[widest]:
+				if widest >= 0 {
+					next = max(next, widths[widest])
+				}
+				widest = i
+			default:
+				next = max(next, w)
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		by := min(excess, max(widths[widest]-next, 1))
+		widths[widest] -= by
+		excess -= by
+	}
+	for _, cells := range lines {
+		for i := range cells {
+			if cut[i] {
+				cells[i] = shortened(cells[i], widths[i])
+			}
+		}
+	}
+}
+
+// pad fills the cells of each column to one width.
+func pad(lines [][]string) {
+	for column, more := 0, true; more; column++ {
+		more = false
+		for from := 0; from < len(lines); from++ {
+			to, width := from, 0
+			for ; to < len(lines) && len(lines[to]) > column+1; to++ {
+				width = max(width, breadth(lines[to][column]))
+			}
+			for _, cells := range lines[from:to] {
+				cells[column] += strings.Repeat(" ", width+gap-breadth(cells[column]))
+			}
+			more = more || to > from
+			from = max(from, to)
+		}
+	}
+}
+
+// breadth is how many columns of a terminal a cell takes.
+func breadth(cell string) int { return uniseg.StringWidth(terminal.Plain(cell)) }
+
+// shortened cuts a cell to a width, with an ellipsis where something is left out.
+func shortened(cell string, width int) string {
+	if breadth(cell) <= width {
+		return cell
+	}
+	var parts []terminal.Part
+	left := width - 1
+	for _, p := range terminal.Split(cell) {
+		rest, state := p.Text, -1
+		var kept strings.Builder
+		for rest != "" {
+			var cluster string
+			var w int
+			if cluster, rest, w, state = uniseg.FirstGraphemeClusterInString(rest, state); w > left {
+				left = 0
+				break
+			}
+			kept.WriteString(cluster)
+			left -= w
+		}
+		parts = append(parts, terminal.Part{Style: p.Style, Text: kept.String()})
+		if rest != "" || left == 0 {
+			break
+		}
+	}
+	return terminal.Join(append(parts, terminal.Part{Text: "…"}))
+}
