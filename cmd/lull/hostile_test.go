@@ -113,6 +113,14 @@ func (h hostile) Letters(context.Context, operate.LetterFilter) ([]operate.Lette
 	return evilAnswer[[]operate.Letter](h)
 }
 
+func (h hostile) LetterPage(context.Context, operate.LetterQuery) (operate.LetterPage, error) {
+	return evilAnswer[operate.LetterPage](h)
+}
+
+func (h hostile) LetterGroups(context.Context, operate.LetterFilter) (operate.LetterGroups, error) {
+	return evilAnswer[operate.LetterGroups](h)
+}
+
 func (h hostile) Letter(context.Context, string) (operate.Letter, error) {
 	return evilAnswer[operate.Letter](h)
 }

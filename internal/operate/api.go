@@ -25,6 +25,10 @@ type API interface {
 	Explain(ctx context.Context, key shard.DocID) (Explanation, error)
 	// Letters lists dead letters, oldest first, without their bodies.
 	Letters(ctx context.Context, f LetterFilter) ([]Letter, error)
+	// LetterPage lists dead letters page by page, oldest first, without their bodies.
+	LetterPage(ctx context.Context, q LetterQuery) (LetterPage, error)
+	// LetterGroups counts dead letters by reason, up to 10,000 of them.
+	LetterGroups(ctx context.Context, f LetterFilter) (LetterGroups, error)
 	// Letter shows a dead letter with its body, or ErrNotFound.
 	Letter(ctx context.Context, id string) (Letter, error)
 	// Redrive sends selected dead letters again, to be judged by their version. They stay parked
@@ -172,6 +176,35 @@ type LetterFilter struct {
 	After      time.Time         `json:"after,omitzero"`
 	Before     time.Time         `json:"before,omitzero"`
 	State      deadletter.State  `json:"state,omitempty"`
+}
+
+// LetterQuery asks for a page of dead letters.
+type LetterQuery struct {
+	LetterFilter
+	Cursor string `json:"cursor,omitempty"` // of the page before; empty for the first page
+	Limit  int    `json:"limit,omitempty"`  // how many at most, 1 to 1,000; 0 is 100
+}
+
+// LetterPage is a page of dead letters. It may hold fewer than asked, even none, and still have a
+// next one: the filter passed over the rest.
+type LetterPage struct {
+	Letters []Letter `json:"dead_letters"`
+	Next    string   `json:"next,omitempty"` // the cursor of the next page, empty at the end
+}
+
+// LetterGroups counts dead letters.
+type LetterGroups struct {
+	Groups []LetterGroup `json:"groups"`           // the largest first
+	Capped bool          `json:"capped,omitempty"` // there are more than were counted
+}
+
+// LetterGroup counts the dead letters of one reason.
+type LetterGroup struct {
+	Reason   deadletter.Reason `json:"reason"`
+	Parked   int               `json:"parked"`
+	Redriven int               `json:"redriven"`
+	Oldest   time.Time         `json:"oldest"` // when the first of them died
+	Newest   time.Time         `json:"newest"`
 }
 
 // LetterOrder is what to do with a selection of dead letters.

@@ -1,7 +1,10 @@
 package operate
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/redrive"
@@ -32,6 +35,66 @@ func (o *Operator) Letters(ctx context.Context, f LetterFilter) ([]Letter, error
 		return nil
 	})
 	return out, kind(err)
+}
+
+// The sizes of a page of dead letters: without a limit, and at most.
+const (
+	pageSize    = 100
+	maxPageSize = 1000
+)
+
+// LetterPage lists dead letters page by page.
+func (o *Operator) LetterPage(ctx context.Context, q LetterQuery) (LetterPage, error) {
+	p := LetterPage{Letters: []Letter{}}
+	limit := cmp.Or(q.Limit, pageSize)
+	if limit < 1 || limit > maxPageSize {
+		return p, inputf("limit %d: want 1 to %d", limit, maxPageSize)
+	}
+	if q.ID != "" {
+		list, err := o.Letters(ctx, q.LetterFilter)
+		return LetterPage{Letters: list}, err
+	}
+	found, next, err := o.redrives().Page(ctx, q.selection(), q.Cursor, limit)
+	for _, f := range found {
+		p.Letters = append(p.Letters, asLetter(f))
+	}
+	p.Next = next
+	return p, kind(err)
+}
+
+// errEnough ends a count.
+var errEnough = errors.New("enough")
+
+// LetterGroups counts dead letters by reason.
+func (o *Operator) LetterGroups(ctx context.Context, f LetterFilter) (LetterGroups, error) {
+	groups, n := map[deadletter.Reason]*LetterGroup{}, 0
+	err := o.redrives().List(ctx, f.selection(), func(l deadletter.Facts) error {
+		if n++; n > maxCount {
+			return errEnough
+		}
+		g := groups[l.Reason]
+		if g == nil {
+			g = &LetterGroup{Reason: l.Reason, Oldest: l.Died}
+			groups[l.Reason] = g
+		}
+		if g.Newest = l.Died; l.State == deadletter.Parked {
+			g.Parked++
+		} else {
+			g.Redriven++
+		}
+		return nil
+	})
+	all := LetterGroups{Groups: []LetterGroup{}, Capped: errors.Is(err, errEnough)}
+	if all.Capped {
+		err = nil
+	}
+	for _, g := range groups {
+		all.Groups = append(all.Groups, *g)
+	}
+	slices.SortFunc(all.Groups, func(a, b LetterGroup) int {
+		return cmp.Or(b.Parked+b.Redriven-a.Parked-a.Redriven, cmp.Compare(a.Reason, b.Reason))
+	})
+	return all, kind(err)
 }
 
 // Letter shows a dead letter with its body.

@@ -172,7 +172,6 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 			s.Pruned = at
 		}
 	}
-	errEnough := errors.New("enough")
 	err = o.redrives().List(ctx, redrive.Selection{}, func(f deadletter.Facts) error {
 		if f.State != deadletter.Parked {
 			return nil

@@ -49,6 +49,8 @@ func Handler(api API) http.Handler {
 		return keyed(q, func(k shard.DocID) (Explanation, error) { return api.Explain(ctx, k) })
 	})
 	route(mux, "letters", api.Letters)
+	route(mux, "letter-page", api.LetterPage)
+	route(mux, "letter-groups", api.LetterGroups)
 	route(mux, "letter", func(ctx context.Context, q byID) (Letter, error) { return api.Letter(ctx, q.ID) })
 	campaign(mux, "redrive", api.Redrive)
 	campaign(mux, "drop", api.Drop)
@@ -215,6 +217,16 @@ func (c *Client) Explain(ctx context.Context, key shard.DocID) (Explanation, err
 // Letters lists dead letters.
 func (c *Client) Letters(ctx context.Context, f LetterFilter) ([]Letter, error) {
 	return ask[LetterFilter, []Letter](ctx, c, "letters", f)
+}
+
+// LetterPage lists dead letters page by page.
+func (c *Client) LetterPage(ctx context.Context, q LetterQuery) (LetterPage, error) {
+	return ask[LetterQuery, LetterPage](ctx, c, "letter-page", q)
+}
+
+// LetterGroups counts dead letters by reason.
+func (c *Client) LetterGroups(ctx context.Context, f LetterFilter) (LetterGroups, error) {
+	return ask[LetterFilter, LetterGroups](ctx, c, "letter-groups", f)
 }
 
 // Letter shows one.

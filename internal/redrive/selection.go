@@ -10,7 +10,7 @@ import (
 )
 
 // page is how many facts are listed at a time.
-const page = 100
+const page = 500
 
 // ErrFilter says that a filter cannot select anything, or would select everything where that has to
 // be said.
@@ -59,7 +59,6 @@ func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts
 		return err
 	}
 	now := d.Clock.Now()
-	retention := d.Config.Queues.DeadLetterRetention
 	if s.ID != "" {
 		l, err := d.Show(ctx, s.ID)
 		if err != nil {
@@ -67,27 +66,13 @@ func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts
 		}
 		return f(l.Facts)
 	}
-	filter := s.Filter
-	filter.State = "" // as people see it, not as it is stored
-	if end := now.Add(time.Microsecond); filter.Before.IsZero() || filter.Before.After(end) {
-		filter.Before = end
-	}
 	// Page by page, so that memory does not grow with the number of dead letters.
 	for cursor := ""; ; {
-		var found []deadletter.Facts
-		var next string
-		err := d.try(ctx, func() (err error) {
-			found, next, err = d.Letters.List(ctx, filter, cursor, page)
-			return err
-		})
+		found, next, err := d.page(ctx, s, now, cursor, page)
 		if err != nil {
-			return fmt.Errorf("list dead letters: %w", err)
+			return err
 		}
 		for _, facts := range found {
-			facts.State = facts.Shown(now, retention)
-			if s.State != "" && facts.State != s.State {
-				continue
-			}
 			if err := f(facts); err != nil {
 				return err
 			}
@@ -96,4 +81,56 @@ func (d *Service) List(ctx context.Context, s Selection, f func(deadletter.Facts
 			return nil
 		}
 	}
+}
+
+// maxPages is how many pages of the store Page looks at, where a filter passes nearly everything
+// over.
+const maxPages = 10
+
+// Page returns up to limit dead letters of a selection without an id, oldest first. It also returns
+// the cursor of the next call, empty at the end. There may be fewer, even none, and still a cursor:
+// the filter passed over what it looked at.
+func (d *Service) Page(ctx context.Context, s Selection, cursor string, limit int) ([]deadletter.Facts, string, error) {
+	if err := s.Validate(); err != nil {
+		return nil, "", err
+	}
+	var all []deadletter.Facts
+	now := d.Clock.Now()
+	for range maxPages {
+		found, next, err := d.page(ctx, s, now, cursor, limit-len(all))
+		if err != nil {
+			return nil, "", err
+		}
+		all, cursor = append(all, found...), next
+		if len(all) >= limit || cursor == "" {
+			break
+		}
+	}
+	return all, cursor, nil
+}
+
+// page is one page of the store: those of the selection that were dead by now.
+func (d *Service) page(ctx context.Context, s Selection, now time.Time, cursor string, limit int) (
+	found []deadletter.Facts, next string, err error,
+) {
+	retention := d.Config.Queues.DeadLetterRetention
+	filter := s.Filter
+	filter.State = "" // as people see it, not as it is stored
+	if end := now.Add(time.Microsecond); filter.Before.IsZero() || filter.Before.After(end) {
+		filter.Before = end
+	}
+	err = d.try(ctx, func() (err error) {
+		found, next, err = d.Letters.List(ctx, filter, cursor, limit)
+		return err
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list dead letters: %w", err)
+	}
+	shown := found[:0]
+	for _, facts := range found {
+		if facts.State = facts.Shown(now, retention); s.State == "" || facts.State == s.State {
+			shown = append(shown, facts)
+		}
+	}
+	return shown, next, nil
 }

@@ -19,12 +19,22 @@ func pageOf[T any](all []T, cursor string, limit int, at func(T) position) (page
 	if limit < 1 {
 		return nil, "", fmt.Errorf("limit is %d, want at least 1", limit)
 	}
-	all = slices.DeleteFunc(all, func(it T) bool { return at(it).compare(after) <= 0 })
-	slices.SortFunc(all, func(a, b T) int { return at(a).compare(at(b)) })
-	if len(all) <= limit {
-		return all, "", nil
+	// The first ones and one more, which says that there is a next page: sorting all of a long list
+	// for each page of it would take most of the time of whoever walks through.
+	for _, it := range all {
+		place := at(it)
+		if place.compare(after) <= 0 || len(page) > limit && place.compare(at(page[limit])) > 0 {
+			continue
+		}
+		i, _ := slices.BinarySearchFunc(page, place, func(other T, p position) int { return at(other).compare(p) })
+		if page = slices.Insert(page, i, it); len(page) > limit+1 {
+			page = page[:limit+1]
+		}
 	}
-	return all[:limit], at(all[limit-1]).String(), nil
+	if len(page) <= limit {
+		return page, "", nil
+	}
+	return page[:limit], at(page[limit-1]).String(), nil
 }
 
 // position is a place in a list that is sorted by time, then by id. The zero position is before
