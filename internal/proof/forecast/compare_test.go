@@ -1,0 +1,158 @@
+package forecast
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func comparer(t *testing.T) *Comparer {
+	t.Helper()
+	c, err := NewComparer(settings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// ask compares and returns the lines.
+func ask(t *testing.T, c *Comparer, q Question) (lines []Line) {
+	t.Helper()
+	text, err := json.Marshal(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Compare(t.Context(), text, func(line any) { lines = append(lines, line.(Line)) }); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// A longer quiet window makes documents later, and an outage shows in the chart of both.
+func TestSettingsAreComparedWithThoseThatRun(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("ten simulations")
+	}
+	c := comparer(t)
+	l := minutes(8)
+	l.Burst, l.Down = 3, "2m-4m"
+	lines := ask(t, c, Question{Settings: strings.Replace(c.Settings(), "quiet: 5s", "quiet: 9s", 1), Load: l})
+	var today, yours *Outcome
+	share := 0.0
+	for _, line := range lines {
+		if line.Error != "" || line.Share < share {
+			t.Fatalf("%+v", line)
+		}
+		share = line.Share
+		if line.Today != nil {
+			today = line.Today
+		}
+		if line.Yours != nil {
+			yours = line.Yours
+		}
+	}
+	if today == nil || yours == nil || share != 1 {
+		t.Fatalf("%d lines, the last %+v", len(lines), lines[len(lines)-1])
+	}
+	for _, o := range []*Outcome{today, yours} {
+		if len(o.Violations) > 0 || o.Letters > 0 || o.Events < 300 || o.PerBurst < 0.5 || o.PerBurst > 1.2 ||
+			o.Month.Floor < 1 || o.Month.Ceiling < o.Month.Floor || o.PromiseMS < 9000 {
+			t.Errorf("%+v", o)
+		}
+		worst := slices.MaxFunc(o.Points, func(a, b Point) int { return int(a.P99 - b.P99) })
+		if len(o.Points) < 50 || worst.P99 < 60_000 || worst.At < 240 {
+			t.Errorf("the outage ends at 240 s, the worst of %d points is %+v", len(o.Points), worst)
+		}
+	}
+	if yours.Freshness.P50 < today.Freshness.P50+3000 || yours.PromiseMS != today.PromiseMS+4000 {
+		t.Errorf("p50 %d ms with quiet 5 s, %d ms with 9 s", today.Freshness.P50, yours.Freshness.P50)
+	}
+}
+
+func TestTheSameSettingsRunOnce(t *testing.T) {
+	t.Parallel()
+	c := comparer(t)
+	lines := ask(t, c, Question{Settings: c.Settings(), Load: minutes(1)})
+	if last := lines[len(lines)-1]; last.Today == nil || last.Share != 1 {
+		t.Errorf("the last line is %+v", last)
+	}
+}
+
+func TestWhatIsWrongIsNamedByField(t *testing.T) {
+	t.Parallel()
+	c := comparer(t)
+	busy := minutes(60)
+	busy.Rate = 500
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b,*b]\n"
+	for name, tt := range map[string]struct {
+		question string
+		fields   string // those of the faults
+		says     string
+	}{
+		"settings and load": {
+			`{"settings":"debounce: {quite: 5s}\nstuck: 1\nsinks: {search: {kind: memory}}\n","load":{"load":0,"burst":0}}`,
+			"load burst debounce.quite stuck", "did you mean debounce.quiet?",
+		},
+		"a contradiction": {
+			`{"settings":"debounce: {quiet: 40s, maxWait: 10s}\nsinks: {search: {kind: memory}}","load":{"load":1,"for":"1m"}}`,
+			"", "quiet",
+		},
+		"too many events": {string(must(json.Marshal(Question{c.Settings(), busy}))), "load", "at most 20000"},
+		"too long":        {`{"load":{"load":0.001,"for":"240h"}}`, "for", "24h"},
+		"no duration":     {`{"load":{"load":1,"for":"soon"}}`, "", "not a duration"},
+		"no JSON":         {`]`, "", "read the question"},
+		"unknown field":   {`{"loud":{}}`, "", "loud"},
+		"a bomb":          {string(must(json.Marshal(Question{bomb, minutes(1)}))), "", "anchors"},
+		"a long text":     {string(must(json.Marshal(Question{strings.Repeat("#", MaxSettings+1), minutes(1)}))), "", "at most 65536"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var lines []Line
+			err := comparer(t).Compare(t.Context(), []byte(tt.question), func(l any) { lines = append(lines, l.(Line)) })
+			if err != nil || len(lines) != 1 || !strings.Contains(lines[0].Error, tt.says) {
+				t.Fatalf("got %v and %+v, want one line that says %q", err, lines, tt.says)
+			}
+			var fields []string
+			for _, f := range lines[0].Faults {
+				fields = append(fields, f.Field)
+			}
+			if got := strings.Join(fields, " "); tt.fields != "" && got != tt.fields {
+				t.Errorf("faults of %s, want %s", got, tt.fields)
+			}
+		})
+	}
+}
+
+func must(text []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// One comparison runs at a time, and one that nobody waits for any more makes room at once.
+func TestOneComparisonAtATime(t *testing.T) {
+	t.Parallel()
+	c := comparer(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	long := must(json.Marshal(Question{c.Settings(), minutes(120)}))
+	told := 0
+	err := c.Compare(ctx, long, func(any) {
+		if told++; told == 1 {
+			if err := c.Compare(ctx, long, func(any) {}); !errors.Is(err, ErrBusy) {
+				t.Errorf("a second one: %v", err)
+			}
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || told != 1 {
+		t.Errorf("got %v after %d lines, want it cancelled after the first", err, told)
+	}
+	if lines := ask(t, c, Question{Settings: "x: 1", Load: minutes(1)}); lines[0].Error == "" {
+		t.Errorf("%+v", lines)
+	}
+}
