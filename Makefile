@@ -219,6 +219,22 @@ reproducible: build ## Check that a build in another folder gives the same bytes
 	done; \
 	echo 'all functions: same bytes'
 
+# The Go of go.mod makes a release, whatever is installed: another one gives other bytes.
+go_version := $(shell sed -n 's/^go //p' go.mod)
+
+.PHONY: release
+release: ## Build a release into dist/release/VERSION (VERSION=v0.1.0): archives, zips, sums, bills of materials
+	@GOTOOLCHAIN=go$(go_version) go run -trimpath ./internal/release/build -version '$(VERSION)'
+
+.PHONY: release-same
+release-same: ## Check that a release made in another clone has the same bytes (VERSION=v0.1.0)
+	@there=$$(mktemp -d); trap 'rm -rf "$$there"' EXIT; \
+	git clone --quiet --shared . "$$there/clone"; \
+	[ -d 'dist/release/$(VERSION)' ] || $(MAKE) release; \
+	$(MAKE) -C "$$there/clone" release; \
+	diff -r 'dist/release/$(VERSION)' "$$there/clone/dist/release/$(VERSION)"; \
+	echo 'both releases: same bytes'
+
 # What is deployed are your settings; without any, the example is synthesised, whose sink has an address of its own.
 LULL_CONFIG ?= $(firstword $(wildcard lull.yaml) docs/lull.yaml)
 ifeq ($(LULL_CONFIG),docs/lull.yaml)

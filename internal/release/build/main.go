@@ -1,0 +1,114 @@
+// Command build makes a release: `make release VERSION=v0.1.0`.
+//
+// It writes a folder with everything that a release holds. It refuses to make one of a tree with
+// changes, of a version without a section in CHANGELOG.md, or over an earlier one. The same commit
+// gives the same bytes: times are the commit's, and Go is the version that go.mod names.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/lullhq/lull/internal/release"
+)
+
+func main() {
+	version := flag.String("version", "", "the version, such as v0.1.0; v0.1.0-rc.1 is a candidate")
+	out := flag.String("out", filepath.Join("dist", "release"), "the folder that the release's folder is made in")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, *version, *out, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// run makes the release in the folder of its version below out, whole or not at all.
+func run(ctx context.Context, version, out string, log io.Writer) (err error) {
+	r, err := prepare(ctx, ".", version)
+	if err != nil {
+		return err
+	}
+	final := filepath.Join(out, version)
+	if _, err := os.Stat(final); err == nil {
+		return fmt.Errorf("%s exists: delete it to make it again", final)
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	r.dir, err = os.MkdirTemp(out, ".making-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
+	r.log = log
+	if err := r.make(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(r.scratch()), os.Chmod(r.dir, 0o755), os.Rename(r.dir, final)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(log, "%s: %s of %s is %s\n", final, "the SHA-256", release.SumsFile, r.total)
+	return err
+}
+
+// prepare looks at the version, the changelog and the tree, and reports every fault at once.
+func prepare(ctx context.Context, root, version string) (*making, error) {
+	r := &making{root: root, version: version}
+	if !release.IsVersion(version) {
+		return nil, fmt.Errorf("VERSION is %q: write a version such as v0.1.0, or v0.1.0-rc.1 for a candidate", version)
+	}
+	changelog, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+	if err != nil {
+		return nil, err
+	}
+	var faults []error
+	if r.notes = section(string(changelog), version); r.notes == "" {
+		faults = append(faults, fmt.Errorf("CHANGELOG.md has no section ## %s: rename ## Unreleased and commit", version))
+	}
+	if dirty, err := git(ctx, root, "status", "--porcelain"); err != nil || dirty != "" {
+		faults = append(faults, err)
+		if dirty != "" {
+			faults = append(faults, fmt.Errorf("the tree has changes: commit them\n%s", dirty))
+		}
+	}
+	head, err := git(ctx, root, "show", "-s", "--format=%H %ct", "HEAD")
+	faults = append(faults, err)
+	_, _ = fmt.Sscan(head, &r.commit, &r.seconds)
+	if tagged, err := git(ctx, root, "rev-parse", "--verify", "--quiet", version+"^{commit}"); err == nil && tagged != r.commit {
+		faults = append(faults, fmt.Errorf("the tag %s is another commit, %s: check it out, or choose another version",
+			version, tagged))
+	}
+	return r, errors.Join(faults...)
+}
+
+// section is a version's section of the changelog, without its heading; empty where there is none.
+// A candidate has what is not released yet.
+func section(changelog, version string) string {
+	heading := version
+	if release.IsCandidate(version) {
+		heading = "Unreleased"
+	}
+	var body strings.Builder
+	inside := false
+	for line := range strings.Lines(changelog) {
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			name, _, _ := strings.Cut(strings.TrimSpace(title), " ") // a date may follow
+			inside = strings.Trim(name, "[]") == heading
+			continue
+		}
+		if inside {
+			body.WriteString(line)
+		}
+	}
+	return strings.TrimSpace(body.String())
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/release"
+)
+
+// platform is an operating system and an architecture, as Go names them.
+type platform struct{ os, arch string }
+
+func (p platform) String() string { return p.os + "_" + p.arch }
+
+// platforms are those that the command line and the CDK app are built for.
+var platforms = []platform{
+	{"linux", "amd64"},
+	{"linux", "arm64"},
+	{"darwin", "amd64"},
+	{"darwin", "arm64"},
+	{"windows", "amd64"},
+	{"windows", "arm64"},
+}
+
+// architectures are Lambda's, by Go's names.
+var architectures = map[string]string{"arm64": "arm64", "amd64": "x86_64"}
+
+// programs are built for every platform.
+var programs = []program{
+	{"lull", "./cmd/lull", []string{"LICENSE", "README.md"}},
+	{"lull-infra", "./infra/cmd", []string{"LICENSE", "README.md", "docs/lull.yaml"}},
+}
+
+type program struct {
+	name, folder string
+	beside       []string // what lies beside it in its archive
+}
+
+// shells are those with completion, by the name of the file.
+var shells = map[string]string{"bash": "lull.bash", "zsh": "_lull", "fish": "lull.fish", "powershell": "lull.ps1"}
+
+// making is one release that is being made.
+type making struct {
+	root, version, commit, notes string
+	seconds                      int64 // the commit's time
+
+	dir   string // becomes the release
+	total string // the sum of the sums
+	log   io.Writer
+}
+
+func (r *making) scratch() string { return filepath.Join(r.dir, ".scratch") }
+
+func (r *making) time() time.Time { return time.Unix(r.seconds, 0).UTC() }
+
+// make builds everything. The functions come first: the CDK app holds their sums.
+func (r *making) make(ctx context.Context) error {
+	sums := make(map[string]string)
+	for _, arch := range slices.Sorted(maps.Keys(architectures)) {
+		if err := r.functions(ctx, arch, sums); err != nil {
+			return err
+		}
+	}
+	completion, err := r.completion(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range programs {
+		for _, on := range platforms {
+			if err := r.program(ctx, p, on, sums, completion); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.write("CHANGELOG.md", []byte("# lull "+r.version+"\n\n"+r.notes+"\n")); err != nil {
+		return err
+	}
+	return r.sums()
+}
+
+// functions are built by the Makefile, as everybody builds them, and packed one by one.
+func (r *making) functions(ctx context.Context, arch string, sums map[string]string) error {
+	dist := filepath.Join(r.scratch(), "functions", arch)
+	absolute, err := filepath.Abs(dist)
+	if err == nil {
+		err = r.run(ctx, nil, "make", "build", "ARCH="+arch, "DIST="+absolute)
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range names.Functions() {
+		path := filepath.Join(dist, string(f), release.Program)
+		name := release.Zip(r.version, f, architectures[arch])
+		// The same program gives the same zip, whatever the commit.
+		packed, err := zipped(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC), []entry{{release.Program, path, 0o755}})
+		if err == nil {
+			err = r.write(name, packed)
+		}
+		if err == nil && arch == "arm64" {
+			err = r.bom(ctx, path, "lull-"+string(f))
+		}
+		if err != nil {
+			return fmt.Errorf("pack %s: %w", name, err)
+		}
+		sums[name] = release.Sum(packed)
+	}
+	return nil
+}
+
+// built is the path of a program for a platform.
+func (r *making) built(p program, on platform) string {
+	name := p.name
+	if on.os == "windows" {
+		name += ".exe"
+	}
+	return filepath.Join(r.scratch(), on.String(), name)
+}
+
+// build builds a program for a platform.
+func (r *making) build(ctx context.Context, p program, on platform, sums map[string]string) error {
+	const of = "github.com/lullhq/lull/internal/version"
+	link := "-s -w -X " + of + ".version=" + r.version + " -X " + of + ".commit=" + r.commit
+	if p.name == "lull-infra" {
+		link += " -X " + release.Link(sums)
+	}
+	absolute, err := filepath.Abs(r.built(p, on))
+	if err != nil {
+		return err
+	}
+	return r.run(ctx, []string{"GOOS=" + on.os, "GOARCH=" + on.arch, "CGO_ENABLED=0"},
+		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", link, "-o", absolute, p.folder)
+}
+
+// program builds a program for a platform and packs it.
+func (r *making) program(ctx context.Context, p program, on platform, sums map[string]string, completion []entry) error {
+	if err := r.build(ctx, p, on, sums); err != nil {
+		return err
+	}
+	path := r.built(p, on)
+	content := []entry{{filepath.Base(path), path, 0o755}}
+	for _, file := range p.beside {
+		content = append(content, entry{filepath.Base(file), filepath.Join(r.root, file), 0o644})
+	}
+	if p.name == "lull" {
+		content = append(content, completion...)
+	}
+	folder := p.name + "_" + r.version + "_" + on.String()
+	for i := range content {
+		content[i].name = folder + "/" + content[i].name
+	}
+	pack, ending := tarred, ".tar.gz"
+	if on.os == "windows" {
+		pack, ending = zipped, ".zip"
+	}
+	packed, err := pack(r.time(), content)
+	if err == nil {
+		err = r.write(folder+ending, packed)
+	}
+	if err == nil && on == platforms[0] {
+		err = r.bom(ctx, path, p.name)
+	}
+	if err != nil {
+		return fmt.Errorf("pack %s: %w", folder, err)
+	}
+	return nil
+}
+
+// completion asks the command line of this machine for the completion of each shell.
+func (r *making) completion(ctx context.Context) (files []entry, err error) {
+	here := platform{runtime.GOOS, runtime.GOARCH}
+	if err := r.build(ctx, programs[0], here, nil); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(r.scratch(), "completion")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	for _, shell := range slices.Sorted(maps.Keys(shells)) {
+		text, err := exec.CommandContext(ctx, r.built(programs[0], here), "completion", shell).Output()
+		path := filepath.Join(dir, shells[shell])
+		if err = errors.Join(err, os.WriteFile(path, text, 0o644)); err != nil {
+			return nil, fmt.Errorf("completion for %s: %w", shell, err)
+		}
+		files = append(files, entry{"completion/" + shells[shell], path, 0o644})
+	}
+	return files, nil
+}
+
+// bom writes what a program is made of: a CycloneDX document, without the time of day and without
+// the sums of the tool, which differ from machine to machine.
+func (r *making) bom(ctx context.Context, path, name string) error {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	text, err := r.output(ctx, "go", "tool", "-modfile=tools/go.mod", "cyclonedx-gomod", "bin",
+		"-json", "-noserial", "-std", "-version", r.version, absolute)
+	var doc map[string]any
+	if err == nil {
+		err = json.Unmarshal(text, &doc)
+	}
+	meta, ok := doc["metadata"].(map[string]any)
+	if err != nil || !ok {
+		return fmt.Errorf("bill of materials of %s: no metadata: %w", name, err)
+	}
+	meta["timestamp"] = r.time().Format(time.RFC3339)
+	if tools, ok := meta["tools"].([]any); ok {
+		for _, tool := range tools {
+			if t, ok := tool.(map[string]any); ok {
+				delete(t, "hashes")
+			}
+		}
+	}
+	text, err = json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return err
+	}
+	return r.write(name+"_"+r.version+".cdx.json", append(text, '\n'))
+}
+
+// sums writes the sums of all files, in the form that sha256sum --check reads.
+func (r *making) sums() error {
+	files, err := os.ReadDir(r.dir)
+	if err != nil {
+		return err
+	}
+	var list strings.Builder
+	for _, f := range files {
+		if f.IsDir() {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(r.dir, f.Name()))
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(&list, "%s  %s\n", release.Sum(data), f.Name())
+	}
+	r.total = release.Sum([]byte(list.String()))
+	return r.write(release.SumsFile, []byte(list.String()))
+}
+
+// write writes a file of the release.
+func (r *making) write(name string, data []byte) error {
+	_, _ = fmt.Fprintf(r.log, "%9s  %s\n", strconv.Itoa(len(data)), name)
+	return os.WriteFile(filepath.Join(r.dir, name), data, 0o644)
+}
+
+// run runs a command in the tree, and shows what it says only where it fails.
+func (r *making) run(ctx context.Context, env []string, command ...string) error {
+	_, err := r.outputWith(ctx, env, command...)
+	return err
+}
+
+func (r *making) output(ctx context.Context, command ...string) ([]byte, error) {
+	return r.outputWith(ctx, nil, command...)
+}
+
+func (r *making) outputWith(ctx context.Context, env []string, command ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	c.Dir = r.root
+	// Flags of the user would change the bytes, and so would another Go.
+	c.Env = append(os.Environ(), "GOFLAGS=", "GOTOOLCHAIN="+runtime.Version())
+	c.Env = append(c.Env, env...)
+	var out, said bytes.Buffer
+	c.Stdout, c.Stderr = &out, &said
+	if err := c.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s%s", strings.Join(command, " "), err, said.String(), out.String())
+	}
+	return out.Bytes(), nil
+}
+
+// git answers one question about the tree.
+func git(ctx context.Context, root string, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, "git", args...)
+	c.Dir = root
+	out, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
