@@ -1,6 +1,8 @@
 package infra
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,10 +14,8 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/release"
 )
-
-// bootstrap is the name of the program in a function's zip; lambda.SettingsFile lies beside it.
-const bootstrap = "bootstrap"
 
 // assets are the functions' code. Each is staged once and serves every sink: the settings are the
 // same, the environment says which sink it is.
@@ -35,9 +35,11 @@ func stage(p *Props) (dir string, err error) {
 	}
 	for _, f := range names.Functions() {
 		folder := filepath.Join(dir, string(f))
-		err := errors.Join(
+		program, err := p.program(f)
+		err = errors.Join(
+			err,
 			os.MkdirAll(folder, 0o755),
-			copyProgram(filepath.Join(folder, bootstrap), filepath.Join(p.AssetDir, string(f), bootstrap)),
+			os.WriteFile(filepath.Join(folder, release.Program), program, 0o755),
 			os.WriteFile(filepath.Join(folder, lambda.SettingsFile), settings, 0o644),
 		)
 		if err != nil {
@@ -47,12 +49,26 @@ func stage(p *Props) (dir string, err error) {
 	return dir, nil
 }
 
-func copyProgram(to, from string) error {
-	program, err := os.ReadFile(from)
-	if err != nil {
-		return err
+// program is a function's program: of AssetDir, otherwise of the release.
+func (p *Props) program(f names.Function) ([]byte, error) {
+	if p.AssetDir != "" {
+		return os.ReadFile(filepath.Join(p.AssetDir, string(f), release.Program))
 	}
-	return os.WriteFile(to, program, 0o755)
+	if program, ok := p.fetched[f]; ok {
+		return program, nil
+	}
+	from := release.Source{
+		Version: cmp.Or(p.Release.Version, release.Own()), Base: p.Release.URL, Sum: p.Release.Sum,
+		Cache: release.CacheDir(),
+	}
+	program, err := from.Program(context.Background(), f, string(p.architecture()))
+	if err == nil {
+		if p.fetched == nil {
+			p.fetched = make(map[names.Function][]byte)
+		}
+		p.fetched[f] = program
+	}
+	return program, err
 }
 
 // newAssets are the staged folders as code.

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/release"
 )
 
 // maxFunctionName is Lambda's limit. The names of queues, roles, buckets and state machines never
@@ -28,8 +30,8 @@ import (
 const maxFunctionName = 64
 
 // Validate returns every fault of the settings and of the Props at once, joined; nil means that
-// they can be synthesised. Faults takes the error apart. It reads the first bytes of the
-// binaries and changes nothing.
+// they can be synthesised. Faults takes the error apart. It reads the programs, fetches those of
+// Release, and changes nothing else.
 func (p *Props) Validate() error {
 	if p == nil || p.Config == nil {
 		return errors.New("there are no settings")
@@ -290,30 +292,44 @@ func (p *Props) checkThresholds(fs *faultList) {
 	}
 }
 
-// checkAssets looks for the binaries and for what they run on: an arm64 function with an x86 binary
-// deploys and never starts.
+// checkAssets looks for the programs and for what they run on: an arm64 function with an x86
+// program deploys and never starts.
 func (p *Props) checkAssets(fs *faultList) {
+	setting, fix := "AssetDir", "run make build"
+	switch given := p.Release != (Release{}); {
+	case p.AssetDir != "" && given:
+		fs.add("Release", p.Release.Version, "and AssetDir are both set", "leave one of them out")
+		return
+	case p.AssetDir == "" && (given || release.Own() != ""):
+		setting, fix = "Release", "or build the functions yourself and set AssetDir (LULL_DIST)"
+	case p.AssetDir == "":
+		fs.add("AssetDir", "", "and Release are empty: nothing says where the functions' programs are",
+			"run make build and set AssetDir (LULL_DIST), or set Release (LULL_RELEASE)")
+		return
+	}
 	want := map[Architecture]elf.Machine{ARM64: elf.EM_AARCH64, X86_64: elf.EM_X86_64}[p.architecture()]
 	for _, f := range names.Functions() {
-		path := filepath.Join(p.AssetDir, string(f), bootstrap)
-		file, err := elf.Open(path)
-		var format *elf.FormatError
+		path := filepath.Join(p.AssetDir, string(f), release.Program)
+		program, err := p.program(f)
 		switch {
-		case errors.Is(err, os.ErrNotExist):
-			fs.add("AssetDir", path, "does not exist", "run make build")
+		case errors.Is(err, os.ErrNotExist) && p.AssetDir != "":
+			fs.add(setting, path, "does not exist", fix)
 			continue
-		case errors.As(err, &format):
-			fs.add("AssetDir", path, "is not a Linux program", "run make build")
-			continue
+		case err != nil && p.AssetDir == "":
+			fs.add(setting, p.Release.Version, "cannot be had: "+err.Error(), fix)
+			return // the others would say the same
 		case err != nil:
-			fs.add("AssetDir", path, "cannot be read: "+err.Error(), "run make build")
+			fs.add(setting, path, "cannot be read: "+err.Error(), fix)
 			continue
 		}
-		machine := file.Machine
-		_ = file.Close()
-		if machine != want && !p.Ephemeral {
-			fs.add("AssetDir", path, "is built for "+machine.String()+", the function is "+string(p.architecture()),
-				"run make build without ARCH, or set Architecture")
+		file, err := elf.NewFile(bytes.NewReader(program))
+		if err != nil {
+			fs.add(setting, path, "is not a Linux program", fix)
+			continue
+		}
+		if machine := file.Machine; machine != want && !p.Ephemeral {
+			fs.add(setting, path, "is built for "+machine.String()+", the function is "+string(p.architecture()),
+				"run make build without ARCH, or set Architecture (LULL_ARCHITECTURE)")
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/release"
 )
 
 // built is a folder with four programs for arm64.
@@ -21,7 +22,7 @@ func built(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, f := range names.Functions() {
-		if err := writeProgram(filepath.Join(dir, string(f), bootstrap), string(f)); err != nil {
+		if err := writeProgram(filepath.Join(dir, string(f), release.Program), string(f)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,12 +163,12 @@ func TestFaultsOfPropsNameTheSettingAndTheFix(t *testing.T) {
 			[]string{"AssetDir"},
 		},
 		"a script for a program": {
-			func(p *Props) { overwrite(t, filepath.Join(p.AssetDir, "dlq", bootstrap), "#!/bin/sh\n") },
+			func(p *Props) { overwrite(t, filepath.Join(p.AssetDir, "dlq", release.Program), "#!/bin/sh\n") },
 			[]string{"AssetDir"},
 		},
 		"a program for another machine": {
 			func(p *Props) {
-				if err := writeELF(filepath.Join(p.AssetDir, "index", bootstrap), 62, ""); err != nil {
+				if err := writeELF(filepath.Join(p.AssetDir, "index", release.Program), 62, ""); err != nil {
 					t.Error(err)
 				}
 			}, []string{"AssetDir"},
@@ -217,14 +218,14 @@ func TestAllFaultsComeAtOnce(t *testing.T) {
 func TestAnEphemeralStackTakesAnyMachinesPrograms(t *testing.T) {
 	t.Parallel()
 	dir := built(t)
-	if err := writeELF(filepath.Join(dir, "index", bootstrap), 62, ""); err != nil {
+	if err := writeELF(filepath.Join(dir, "index", release.Program), 62, ""); err != nil {
 		t.Fatal(err)
 	}
 	p := &Props{Config: deployable("lull"), AssetDir: dir, Ephemeral: true}
 	if err := p.Validate(); err != nil {
 		t.Errorf("got %v", err)
 	}
-	overwrite(t, filepath.Join(dir, "index", bootstrap), "text")
+	overwrite(t, filepath.Join(dir, "index", release.Program), "text")
 	if err := p.Validate(); err == nil {
 		t.Error("a text passed for a program")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/release"
 )
 
 // Deployed is a function and the alias by which it is called.
@@ -69,7 +70,7 @@ func (s *Sink) newFunction(f names.Function, code awslambda.Code) *Deployed {
 		Description:  jsii.String(purposes[f]),
 		Runtime:      awslambda.Runtime_PROVIDED_AL2023(),
 		Architecture: p.lambdaArchitecture(),
-		Handler:      jsii.String(bootstrap),
+		Handler:      jsii.String(release.Program),
 		Code:         code,
 		Timeout:      seconds(s.timeout(f)),
 		MemorySize:   jsii.Number(float64(p.memory(f))),

@@ -25,6 +25,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	_ "github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/release"
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
@@ -70,7 +71,7 @@ var app = sync.OnceValues(func() (map[string]*template, error) {
 		return nil, err
 	}
 	for _, f := range names.Functions() {
-		if err := writeProgram(filepath.Join(folder, "dist", string(f), bootstrap), string(f)); err != nil {
+		if err := writeProgram(filepath.Join(folder, "dist", string(f), release.Program), string(f)); err != nil {
 			return nil, err
 		}
 	}

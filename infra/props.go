@@ -13,14 +13,17 @@ import (
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-// Props are what Lull is made from. Config and AssetDir are required; the zero value of everything
-// else is a good default.
+// Props are what Lull is made from. Config is required, and AssetDir or Release; the zero value of
+// everything else is a good default.
 type Props struct {
 	// Config are the settings, as LoadSettings reads them.
 	Config *Settings
 	// AssetDir is the folder with receive/bootstrap, index/bootstrap, prune/bootstrap and
-	// dlq/bootstrap: what `make build` makes.
+	// dlq/bootstrap: what `make build` and BuildFunctions make.
 	AssetDir string
+	// Release is where the functions come from without an AssetDir. Default: the release that this
+	// program is of, if it is of one.
+	Release Release
 	// Architecture is what the functions are deployed as. Default ARM64, which costs a fifth less.
 	Architecture Architecture
 
@@ -80,6 +83,21 @@ type Props struct {
 	// PlainHTTP leaves out the policies that demand TLS: an emulator that enforces IAM has an http
 	// endpoint. Only with Ephemeral.
 	PlainHTTP bool
+
+	fetched map[Function][]byte // the programs of the release, by Validate
+}
+
+// Release is a release of lull, whose functions need no Go. They are kept in the user's cache
+// folder. A zip with another SHA-256 than the release says is never used.
+type Release struct {
+	// Version is such as v0.1.0.
+	Version string
+	// Sum is the SHA-256 of the release's file SHA256SUMS, in hexadecimal. The release's page says
+	// it. Not needed in a program of that release.
+	Sum string
+	// URL is the folder of the releases, with a folder for each version: https://HOST/PATH, or
+	// file:///FOLDER without a network. Default: where lull is released.
+	URL string
 }
 
 // Throughput is in read and write units a second.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/lullhq/lull/infra"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/release"
 )
 
 // option is one setting of the app, as an environment variable or as CDK context (`cdk deploy
@@ -29,8 +30,22 @@ type option struct{ env, context, otherwise, doc string }
 // The options.
 var (
 	optConfig = option{"LULL_CONFIG", "config", "lull.yaml", "the settings"}
-	optDist   = option{"LULL_DIST", "dist", "dist", "the folder with the functions' binaries"}
-	optTopics = option{
+	optDist   = option{
+		"LULL_DIST", "dist", "",
+		"the folder with the functions' programs; without it, this program's release, or dist in a clone",
+	}
+	optRelease = option{
+		"LULL_RELEASE", "release", "",
+		"the release that the functions come from, such as v0.1.0, instead of LULL_DIST",
+	}
+	optReleaseSum = option{
+		"LULL_RELEASE_SUM", "releaseSum", "", "the SHA-256 of its SHA256SUMS, unless this program is of that release",
+	}
+	optReleaseURL = option{
+		"LULL_RELEASE_URL", "releaseURL", "", "the folder of releases: https://HOST/PATH or file:///FOLDER",
+	}
+	optArchitecture = option{"LULL_ARCHITECTURE", "architecture", "arm64", "arm64 or x86_64"}
+	optTopics       = option{
 		"LULL_TOPICS", "topics", "",
 		"ARNs of SNS topics to subscribe to; each may begin with SINK/LANE=",
 	}
@@ -92,7 +107,7 @@ var (
 )
 
 var allOptions = []option{
-	optConfig, optDist, optTopics, optBus, optSources, optSenders, optBuckets, optSinkARNs, optSubnets, optGroups,
+	optConfig, optDist, optRelease, optReleaseSum, optReleaseURL, optArchitecture, optTopics, optBus, optSources, optSenders, optBuckets, optSinkARNs, optSubnets, optGroups,
 	optKey, optReadKeys, optOperators, optAlarmTopic, optThresholds,
 	optMemory, optConcurrency, optWarm, optLogLevel, optProtect, optStateOnly, optEphemeral, optPlainHTTP,
 }
@@ -146,7 +161,9 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 	r := reader{}
 	o := &options{
 		props: &infra.Props{
-			Config: c, AssetDir: get(optDist), SinkARNs: r.pairs(optSinkARNs, get(optSinkARNs)),
+			Config: c, AssetDir: get(optDist), Architecture: infra.Architecture(get(optArchitecture)),
+			Release:    infra.Release{Version: get(optRelease), Sum: get(optReleaseSum), URL: get(optReleaseURL)},
+			SinkARNs:   r.pairs(optSinkARNs, get(optSinkARNs)),
 			Thresholds: r.thresholds(get(optThresholds)),
 			Memory:     r.memory(get(optMemory)), IndexConcurrency: r.count(optConcurrency, get(optConcurrency)),
 			Warm: r.warm(get(optWarm)), LogLevel: strings.ToUpper(get(optLogLevel)),
@@ -158,6 +175,9 @@ func read(lookup func(string) (string, bool)) (*options, error) {
 		buckets: targets(get(optBuckets)),
 		bus:     get(optBus), sources: list(get(optSources)), key: get(optKey), operators: get(optOperators),
 		topic: get(optAlarmTopic), subnets: list(get(optSubnets)), groups: list(get(optGroups)),
+	}
+	if o.props.AssetDir == "" && o.props.Release.Version == "" && release.Own() == "" {
+		o.props.AssetDir = "dist"
 	}
 	if len(o.subnets)+len(o.groups) > 0 {
 		o.props.Vpc = &infra.Vpc{SubnetIDs: o.subnets, SecurityGroupIDs: o.groups}

@@ -1,14 +1,10 @@
-package release
+package release_test
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -17,60 +13,19 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/internal/release/releasetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// released writes a release into a folder, as releases are laid out, and returns the sum of its
-// sums. Each program says which function and architecture it is.
-func released(t *testing.T, dir, version string) (sum string) {
-	t.Helper()
-	var list strings.Builder
-	for _, f := range names.Functions() {
-		name := Zip(version, f, "arm64")
-		packed := zipped(t, Program, string(f)+" arm64")
-		write(t, filepath.Join(dir, version, name), packed)
-		_, _ = fmt.Fprintf(&list, "%s  %s\n", Sum(packed), name)
-	}
-	write(t, filepath.Join(dir, version, SumsFile), []byte(list.String()))
-	return Sum([]byte(list.String()))
-}
-
-func zipped(t *testing.T, name, text string) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	z := zip.NewWriter(&out)
-	w, err := z.Create(name)
-	if err == nil {
-		_, err = w.Write([]byte(text))
-	}
-	if err == nil {
-		err = z.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-func write(t *testing.T, path string, data []byte) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func fileURL(dir string) string {
-	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String()
-}
+// says is a program that says which function it is.
+func says(f names.Function) []byte { return []byte("program of " + f) }
 
 func TestProgramsComeFromARelease(t *testing.T) {
 	t.Parallel()
 	dir, cache := t.TempDir(), t.TempDir()
-	sum := released(t, dir, "v0.1.0")
+	sum, folder := releasetest.Write(t, dir, "v0.1.0", "arm64", says)
 	var asked atomic.Int64
 	files := http.FileServer(http.Dir(dir))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,20 +34,20 @@ func TestProgramsComeFromARelease(t *testing.T) {
 	}))
 	defer server.Close()
 	defer http.DefaultClient.CloseIdleConnections()
-	for name, base := range map[string]string{"http": server.URL, "a folder": fileURL(dir)} {
+	for name, base := range map[string]string{"http": server.URL, "a folder": folder} {
 		for _, f := range names.Functions() {
-			got, err := Source{Version: "v0.1.0", Base: base, Sum: sum}.Program(t.Context(), f, "arm64")
-			if want := string(f) + " arm64"; err != nil || string(got) != want {
+			got, err := release.Source{Version: "v0.1.0", Base: base, Sum: sum}.Program(t.Context(), f, "arm64")
+			if want := says(f); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%s: got %q and %v, want %q", name, got, err, want)
 			}
 		}
 	}
 	// The second time nothing is asked, and the third time only what the cache has lost.
-	s := Source{Version: "v0.1.0", Base: server.URL, Sum: sum, Cache: cache}
+	s := release.Source{Version: "v0.1.0", Base: server.URL, Sum: sum, Cache: cache}
 	for i, want := range []int64{2, 0, 1} {
 		asked.Store(0)
 		if i == 2 {
-			write(t, filepath.Join(cache, "v0.1.0", Zip("v0.1.0", names.Index, "arm64")), []byte("broken"))
+			releasetest.File(t, filepath.Join(cache, "v0.1.0", release.Zip("v0.1.0", names.Index, "arm64")), []byte("broken"))
 		}
 		if _, err := s.Program(t.Context(), names.Index, "arm64"); err != nil || asked.Load() != want {
 			t.Errorf("run %d: got %v and %d requests, want %d", i, err, asked.Load(), want)
@@ -105,37 +60,38 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 	t.Parallel()
 	const version = "v0.1.0"
 	for name, tt := range map[string]struct {
-		change func(t *testing.T, dir string, s *Source)
+		change func(t *testing.T, dir string, s *release.Source)
 		arch   string
 		want   string
 	}{
-		"another zip": {change: func(t *testing.T, dir string, _ *Source) {
-			write(t, filepath.Join(dir, version, Zip(version, names.Index, "arm64")), zipped(t, Program, "evil"))
+		"another zip": {change: func(t *testing.T, dir string, _ *release.Source) {
+			releasetest.File(t, filepath.Join(dir, version, release.Zip(version, names.Index, "arm64")), releasetest.Zipped(t, release.Program, []byte("evil")))
 		}, want: "it is not what was released; nothing was stored"},
-		"other sums": {change: func(t *testing.T, dir string, _ *Source) {
-			write(t, filepath.Join(dir, version, SumsFile), []byte("00  x\n"))
+		"other sums": {change: func(t *testing.T, dir string, _ *release.Source) {
+			releasetest.File(t, filepath.Join(dir, version, release.SumsFile), []byte("00  x\n"))
 		}, want: "SHA256SUMS of release v0.1.0 has the SHA-256"},
-		"a zip that is too large": {change: func(t *testing.T, dir string, _ *Source) {
-			write(t, filepath.Join(dir, version, SumsFile), make([]byte, maxSums+1))
+		"a zip that is too large": {change: func(t *testing.T, dir string, _ *release.Source) {
+			releasetest.File(t, filepath.Join(dir, version, release.SumsFile), make([]byte, 1<<20+1))
 		}, want: "larger than 1048576 bytes"},
 		"a version that is not there": {
-			change: func(_ *testing.T, _ string, s *Source) { s.Version = "v9.9.9" },
+			change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "v9.9.9" },
 			want:   "is v9.9.9 released?",
 		},
 		"an architecture that is not there": {arch: "x86_64", want: "release v0.1.0 holds no lull-index_v0.1.0_x86_64.zip"},
-		"no sum":                            {change: func(_ *testing.T, _ string, s *Source) { s.Sum = "" }, want: "give the SHA-256 of its file SHA256SUMS"},
-		"a short sum":                       {change: func(_ *testing.T, _ string, s *Source) { s.Sum = "ab" }, want: "64 hexadecimal digits"},
-		"no version":                        {change: func(_ *testing.T, _ string, s *Source) { s.Version = "latest" }, want: "not a version such as v0.1.0"},
-		"a way out":                         {change: func(_ *testing.T, _ string, s *Source) { s.Version = "v0.1.0-../.." }, want: "not a version"},
-		"no address":                        {change: func(_ *testing.T, _ string, s *Source) { s.Base = "releases" }, want: "neither https"},
-		"nobody there": {change: func(_ *testing.T, _ string, s *Source) {
+		"no sum":                            {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "" }, want: "give the SHA-256 of its file SHA256SUMS"},
+		"a short sum":                       {change: func(_ *testing.T, _ string, s *release.Source) { s.Sum = "ab" }, want: "64 hexadecimal digits"},
+		"no version":                        {change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "latest" }, want: "not a version such as v0.1.0"},
+		"a way out":                         {change: func(_ *testing.T, _ string, s *release.Source) { s.Version = "v0.1.0-../.." }, want: "not a version"},
+		"no address":                        {change: func(_ *testing.T, _ string, s *release.Source) { s.Base = "releases" }, want: "neither https"},
+		"nobody there": {change: func(_ *testing.T, _ string, s *release.Source) {
 			s.Base = "http://user:" + "password@127.0.0.1:1/releases"
 		}, want: "fetch http://user:xxxxx@127.0.0.1:1/releases/v0.1.0/SHA256SUMS: dial tcp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, cache := t.TempDir(), t.TempDir()
-			s := Source{Version: version, Base: fileURL(dir), Sum: released(t, dir, version), Cache: cache}
+			sum, folder := releasetest.Write(t, dir, version, "arm64", says)
+			s := release.Source{Version: version, Base: folder, Sum: sum, Cache: cache}
 			if tt.change != nil {
 				tt.change(t, dir, &s)
 			}
@@ -159,12 +115,12 @@ func TestWhatIsNotTheReleaseIsRefused(t *testing.T) {
 func TestAZipWithoutAProgramIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	name := Zip("v0.1.0", names.DLQ, "arm64")
-	packed := zipped(t, "main", "x")
-	list := []byte(Sum(packed) + "  " + name + "\n")
-	write(t, filepath.Join(dir, "v0.1.0", name), packed)
-	write(t, filepath.Join(dir, "v0.1.0", SumsFile), list)
-	_, err := Source{Version: "v0.1.0", Base: fileURL(dir), Sum: Sum(list)}.Program(t.Context(), names.DLQ, "arm64")
+	name := release.Zip("v0.1.0", names.DLQ, "arm64")
+	packed := releasetest.Zipped(t, "main", nil)
+	list := []byte(release.Sum(packed) + "  " + name + "\n")
+	releasetest.File(t, filepath.Join(dir, "v0.1.0", name), packed)
+	releasetest.File(t, filepath.Join(dir, "v0.1.0", release.SumsFile), list)
+	_, err := release.Source{Version: "v0.1.0", Base: "file://" + filepath.ToSlash(dir), Sum: release.Sum(list)}.Program(t.Context(), names.DLQ, "arm64")
 	if err == nil || !strings.Contains(err.Error(), name) {
 		t.Errorf("got %v", err)
 	}
@@ -176,7 +132,7 @@ func TestVersionsOfReleases(t *testing.T) {
 		"v0.1.0": {true, false}, "v10.20.30": {true, false}, "v0.2.0-rc.1": {true, true},
 		"": {}, "0.1.0": {}, "v1": {}, "v01.0.0": {}, "v0.1.0+x": {}, "v0.1.0-": {}, "v0.1.0-../x": {}, "v0.1.0\n": {},
 	} {
-		if got := [2]bool{IsVersion(text), IsVersion(text) && IsCandidate(text)}; got != want {
+		if got := [2]bool{release.IsVersion(text), release.IsVersion(text) && release.IsCandidate(text)}; got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}

@@ -1,0 +1,60 @@
+// Package releasetest writes releases for tests, laid out as real ones are.
+package releasetest
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/release"
+)
+
+// Write writes the functions' zips of a release for one architecture, and their sums, into a folder
+// of releases. It returns the sum of the sums, and the folder's address.
+func Write(t testing.TB, dir, version, arch string, program func(names.Function) []byte) (sum, at string) {
+	t.Helper()
+	var list strings.Builder
+	for _, f := range names.Functions() {
+		name := release.Zip(version, f, arch)
+		packed := Zipped(t, release.Program, program(f))
+		File(t, filepath.Join(dir, version, name), packed)
+		_, _ = fmt.Fprintf(&list, "%s  %s\n", release.Sum(packed), name)
+	}
+	File(t, filepath.Join(dir, version, release.SumsFile), []byte(list.String()))
+	return release.Sum([]byte(list.String())), (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String()
+}
+
+// Zipped is a zip with one file.
+func Zipped(t testing.TB, name string, content []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	w, err := z.Create(name)
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// File writes a file, and the folders above it.
+func File(t testing.TB, path string, content []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
