@@ -143,7 +143,7 @@ lifecycles-same: lifecycles ## Check that docs/lifecycles.md and its pictures ar
 ##@ Keeping it tidy
 
 .PHONY: lint
-lint: lint-go lint-format lint-dead lint-tidy lint-docs lint-prose lint-shell ## Lint the code, its format, modules, scripts, records and English
+lint: lint-go lint-format lint-dead lint-tidy lint-docs lint-prose lint-shell lint-workflows ## Lint the code, its format, modules, scripts, records and English
 
 .PHONY: lint-go
 lint-go:
@@ -182,6 +182,11 @@ lint-prose:
 .PHONY: lint-shell
 lint-shell:
 	@if command -v shellcheck >/dev/null; then shellcheck -S warning $(scripts); else echo 'shellcheck is not installed: scripts were not linted'; fi
+
+# It has the scripts inside of workflows checked by shellcheck, where that is installed.
+.PHONY: lint-workflows
+lint-workflows:
+	$(tool) actionlint -pyflakes=
 
 .PHONY: fmt
 fmt: ## Format the code
