@@ -125,7 +125,8 @@ func NewWriter(out io.Writer) *Writer {
 	return &Writer{to: out}
 }
 
-// Colour says whether the writer shows styles, or leaves them out. Say so before anything is written.
+// Colour says whether the writer shows styles, or leaves them out. Say so before anything is
+// written.
 func (w *Writer) Colour(shown bool) { w.colour = shown }
 
 // WriteStyled writes a text of [Printf]. Only the styles in it are ours: the rest is escaped as

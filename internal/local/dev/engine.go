@@ -71,6 +71,7 @@ type Engine struct {
 	clk      clock.Clock
 	sources  *source.Set
 	mix      *fault.Mix
+	panel    *fault.Panel
 	payloads *payload.Loader
 	report   func(error)
 	pollers  int
@@ -91,6 +92,9 @@ type Engine struct {
 	invoked   atomic.Int64
 	refused   atomic.Int64 // messages too large or empty for the queue
 	wg        sync.WaitGroup
+
+	recovering sync.Mutex
+	recovered  time.Time // see [Recovery]
 }
 
 // pipe is what one sink has for itself.
@@ -140,12 +144,12 @@ func New(o Options) (*Engine, error) {
 	if e.report == nil {
 		e.report = func(error) {}
 	}
-	if o.Faults != nil {
-		e.ledger.Meter.Next = o.Faults
+	next := o.Inject
+	if next == nil && o.Faults != nil {
+		next = o.Faults
 	}
-	if o.Inject != nil {
-		e.ledger.Meter.Next = o.Inject
-	}
+	e.panel = fault.NewPanel(e.clk, next)
+	e.ledger.Meter.Next = e.panel
 	e.notes = journal.Tee{e.ledger}
 	if o.Journal != nil {
 		e.notes = journal.Tee{e.ledger, o.Journal}
@@ -253,6 +257,7 @@ func (e *Engine) invoke(name string, do func(inv invocation)) error {
 	done := clock.Working(e.clk)
 	defer done()
 	v := fault.NewInvocation(&e.ledger.Meter, name, e.invoked.Add(1))
+	v.Refuses = e.panel.Refuses
 	inv := invocation{v, e.clk, muted{v, e.notes}}
 	if e.mix == nil {
 		do(inv)

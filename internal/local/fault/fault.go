@@ -14,6 +14,7 @@ import (
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
 )
 
 // Service is who performs an I/O.
@@ -83,6 +84,9 @@ type Invocation struct {
 
 	// Failure is what a failed I/O looks like; nil for ErrInjected.
 	Failure error
+
+	// Refuses, where set, says which documents a sink refuses for good.
+	Refuses func(sink.Op) bool
 
 	inj  Injector
 	dead atomic.Bool

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -227,5 +229,96 @@ func TestAMixKeepsItsRates(t *testing.T) {
 		if d := m.Between(time.Second); d < -time.Second || d > time.Second {
 			t.Fatalf("%s is not within a second", d)
 		}
+	}
+}
+
+// What a panel is told has bounds, and what is wrong changes nothing.
+func TestAPanelRefusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	p := fault.NewPanel(clock.System{}, nil)
+	down := fault.Broken{SinkDown: true}
+	if err := p.Break(down); err != nil {
+		t.Fatal(err)
+	}
+	for says, b := range map[string]fault.Broken{
+		"sink_slow_ms -1":    {SinkSlowMS: -1},
+		"sink_slow_ms 30001": {SinkSlowMS: 30_001},
+		"sink_rejects 1.5":   {SinkRejects: 1.5},
+		"sink_rejects NaN":   {SinkRejects: math.NaN()},
+	} {
+		if err := p.Break(b); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %q", err, says)
+		}
+	}
+	if err := p.Kill("<script>"); err == nil || !strings.Contains(err.Error(), "receive, index") {
+		t.Errorf("got %v, want the functions that there are", err)
+	}
+	if s := p.State(); s.Broken != down || len(s.Armed) > 0 || s.Since.IsZero() || !s.Righted.IsZero() {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Putting everything right takes back a kill that no invocation has met.
+func TestAKillWaitsForItsInvocation(t *testing.T) {
+	t.Parallel()
+	p := fault.NewPanel(clock.System{}, nil)
+	write := func(call fault.Op) fault.Verdict {
+		return p.Decide(t.Context(), fault.NewInvocation(p, "index", 1), call)
+	}
+	bulk := fault.Op{Service: fault.Search, Call: "_bulk"}
+	for range 2 {
+		if err := p.Kill("index"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := write(fault.Op{Service: fault.Search, Call: "ping"}); got != fault.OK {
+		t.Errorf("a ping: %s, want a kill to wait for the write", got)
+	}
+	if got := write(bulk); got != fault.CrashAfter {
+		t.Errorf("the first write: %s", got)
+	}
+	if err := p.Break(fault.Broken{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := write(bulk); got != fault.OK {
+		t.Errorf("after everything was put right: %s", got)
+	}
+	if s := p.State(); s.Killed["index"] != 1 || s.Armed["index"] != 0 || s.Righted.IsZero() {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A sink that refuses a share gives each version the same answer, and writes the others.
+func TestASinkRefusesTheSameVersionsEachTime(t *testing.T) {
+	t.Parallel()
+	p := fault.NewPanel(clock.System{}, nil)
+	if err := p.Break(fault.Broken{SinkRejects: 0.5}); err != nil {
+		t.Fatal(err)
+	}
+	v := fault.NewInvocation(p, "index", 1)
+	v.Refuses = p.Refuses
+	to := memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true})
+	var ops []sink.Op
+	for i := range 40 {
+		ops = append(ops, sink.Op{
+			Doc: shard.DocID(fmt.Sprintf("a#%d", i)), Key: "k", Fence: shard.Fence(i + 1), Document: []byte(`{}`),
+		})
+	}
+	first, second := v.Sink(to).Write(t.Context(), ops), v.Sink(to).Write(t.Context(), ops[:20])
+	taken := 0
+	for i, o := range first {
+		_, there, err := to.Get(t.Context(), ops[i].Doc)
+		if err != nil || there != (o.Kind == sink.Applied) || !there && o.Kind != sink.Rejected {
+			t.Errorf("%s: %s, there: %v, %v", ops[i].Doc, o.Kind, there, err)
+		}
+		if i < len(second) && (second[i].Kind == sink.Rejected) != (o.Kind == sink.Rejected) {
+			t.Errorf("%s: first %s, then %s", ops[i].Doc, o.Kind, second[i].Kind)
+		}
+		if there {
+			taken++
+		}
+	}
+	if taken < 8 || taken > 32 {
+		t.Errorf("%d of 40 taken", taken)
 	}
 }

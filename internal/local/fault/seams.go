@@ -179,7 +179,7 @@ const RetryAfter = time.Second
 
 func (d sinks) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 	out, err := ask(ctx, d.v, Op{Service: Search, Call: "_bulk", Count: len(ops)},
-		func(ctx context.Context) ([]sink.Outcome, error) { return d.s.Write(ctx, ops), nil })
+		func(ctx context.Context) ([]sink.Outcome, error) { return d.write(ctx, ops), nil })
 	if err == nil {
 		return out
 	}
@@ -188,6 +188,28 @@ func (d sinks) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		o = sink.Outcome{Kind: sink.Throttled, Status: 429, RetryAfter: RetryAfter, Reason: "injected"}
 	}
 	return slices.Repeat([]sink.Outcome{o}, len(ops))
+}
+
+// write writes what the invocation does not have refused.
+func (d sinks) write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	if d.v.Refuses == nil || !slices.ContainsFunc(ops, d.v.Refuses) {
+		return d.s.Write(ctx, ops)
+	}
+	out := make([]sink.Outcome, len(ops))
+	var taken []sink.Op
+	var at []int
+	for i, op := range ops {
+		out[i] = sink.Outcome{Kind: sink.Rejected, Status: 400, Reason: "injected"}
+		if !d.v.Refuses(op) {
+			taken, at = append(taken, op), append(at, i)
+		}
+	}
+	if len(taken) > 0 {
+		for i, o := range d.s.Write(ctx, taken) {
+			out[at[i]] = o
+		}
+	}
+	return out
 }
 
 // Get reads a document back where the sink can.

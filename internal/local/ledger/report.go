@@ -51,10 +51,15 @@ type Freshness struct {
 	Max int64 `json:"max"`
 }
 
+// Ended is how many events have ended: those that are dead letters and those that are scheduled,
+// too.
+func (r Report) Ended() int {
+	return r.Skipped + r.Dead + r.Duplicates + r.Stale + r.Superseded + r.Written + r.Deleted + r.Scheduled
+}
+
 // Check says whether every event ended exactly once.
 func (r Report) Check() error {
-	sum := r.Skipped + r.Dead + r.Duplicates + r.Stale + r.Superseded + r.Written + r.Deleted + r.Scheduled
-	if r.Events != sum {
+	if sum := r.Ended(); r.Events != sum {
 		return fmt.Errorf(
 			"the counters do not add up: %d events, but skipped %d + dead %d + duplicates %d + stale %d + superseded "+
 				"%d + written %d + deleted %d + scheduled %d = %d",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -141,4 +142,14 @@ func (q *Queue) Counts() QueueCounts {
 	q.q.Advance(now)
 	q.q.Expire(now)
 	return q.q.Counts()
+}
+
+// Oldest is when the oldest message came, and whether there is one. Delayed ones do not count.
+func (q *Queue) Oldest() (came time.Time, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.now()
+	q.q.Advance(now)
+	age, ok := q.q.Oldest(now, math.MaxInt)
+	return q.q.Origin.Add(now - age), ok
 }

@@ -1,0 +1,60 @@
+package dev
+
+import (
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/memory"
+)
+
+// Panel breaks this stack on purpose, and puts it right.
+func (e *Engine) Panel() *fault.Panel { return e.panel }
+
+// Recovery is how far a stack has come since somebody broke it. It counts events.
+type Recovery struct {
+	fault.PanelState
+	// Recovered is when nothing was left of what had come before everything worked again, seen for the
+	// first time; zero before that.
+	Recovered time.Time `json:"recovered"`
+	Events    int       `json:"events"`
+	Done      int       `json:"done"` // written, superseded, stale, deleted, scheduled, duplicate or skipped
+	Dead      int       `json:"dead"` // parked dead letters: nothing is lost, and each can be sent again
+	Waiting   int       `json:"waiting"`
+	// Lost is how many have not ended although no message is left: always 0.
+	Lost int `json:"lost"`
+}
+
+// Recovery says how far it has come.
+func (e *Engine) Recovery() Recovery {
+	state := e.panel.State()
+	idle := e.Idle() // before counting: what ends meanwhile is not lost
+	report := e.ledger.Report()
+	r := Recovery{PanelState: state, Events: report.Events, Dead: report.Dead}
+	r.Waiting = r.Events - report.Ended()
+	r.Done = r.Events - r.Waiting - r.Dead
+	if idle && report.Events == e.ledger.Report().Events && e.Idle() {
+		r.Lost = r.Waiting
+	}
+	e.recovering.Lock()
+	defer e.recovering.Unlock()
+	if e.recovered.Before(state.Righted) && !e.waitsSince(state.Righted) {
+		e.recovered = e.clk.Now()
+	}
+	if !state.Righted.IsZero() && !e.recovered.Before(state.Righted) {
+		r.Recovered = e.recovered
+	}
+	return r
+}
+
+// waitsSince reports whether something is left that came no later than t.
+func (e *Engine) waitsSince(t time.Time) bool {
+	for _, p := range e.pipes {
+		for _, q := range []*memory.Queue{p.lane(flight.Live).queue, p.lane(flight.Bulk).queue, p.dead} {
+			if came, any := q.Oldest(); any && !came.After(t) {
+				return true
+			}
+		}
+	}
+	return false
+}
