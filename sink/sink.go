@@ -3,7 +3,11 @@ package sink
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lullhq/lull/event"
 )
@@ -87,7 +91,8 @@ type Reader interface {
 	// document whose mark cannot be read may have its Doc only.
 	All(ctx context.Context, f func(Stored) error) error
 	// Search returns the documents that contain every word of the query's text, best first. What a
-	// word is, and which forms of it count as the same, is each engine's own.
+	// word is, and which forms of it count as the same, is each engine's own. With Prefix the last word
+	// is also found where words begin with it, in whatever case.
 	Search(ctx context.Context, q Query) ([]Stored, error)
 }
 
@@ -115,7 +120,32 @@ type Query struct {
 	Field      string           // with dots between the names of nested ones; empty for all fields
 	Collection event.Collection // empty for all collections
 	Limit      int              // how many documents at most; 0 or less finds none
+	// Prefix says that the last word may be the beginning of a word; see [Query.Parts].
+	Prefix bool
 }
+
+// Parts takes the text of a query apart: what holds whole words, and the last word where it may be
+// the beginning of one. A text that ends with white space holds whole words only. What is nothing
+// but punctuation is left out: engines take some of it for operators. Every engine uses Parts, so
+// that all of them agree.
+func (q Query) Parts() (whole, beginning string) {
+	whole = q.Text
+	if last, _ := utf8.DecodeLastRuneInString(whole); q.Prefix && !unicode.IsSpace(last) {
+		whole = strings.TrimRightFunc(whole, notInWord)
+		start := 0
+		if at := strings.LastIndexFunc(whole, notInWord); at >= 0 {
+			_, size := utf8.DecodeRuneInString(whole[at:])
+			start = at + size
+		}
+		whole, beginning = whole[:start], whole[start:]
+	}
+	words := slices.DeleteFunc(strings.Fields(whole), func(w string) bool {
+		return !strings.ContainsFunc(w, func(r rune) bool { return r > unicode.MaxASCII || !notInWord(r) })
+	})
+	return strings.Join(words, " "), beginning
+}
+
+func notInWord(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) }
 
 // Stored is a document as the sink holds it, without `_lull`.
 type Stored struct {

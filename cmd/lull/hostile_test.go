@@ -99,6 +99,10 @@ func (h hostile) Get(context.Context, shard.DocID) (operate.Document, error) {
 	return evilAnswer[operate.Document](h)
 }
 
+func (h hostile) Search(context.Context, operate.Search) (operate.Found, error) {
+	return evilAnswer[operate.Found](h)
+}
+
 func (h hostile) Status(context.Context) (operate.Status, error) {
 	return evilAnswer[operate.Status](h)
 }

@@ -18,6 +18,9 @@ type API interface {
 	Publish(ctx context.Context, p Publication) (Published, error)
 	// Get reads a document back from its sink, or ErrNotFound.
 	Get(ctx context.Context, key shard.DocID) (Document, error)
+	// Search finds documents in the sinks that can be searched. A sink that cannot be asked is named
+	// in the answer, unless all fail: that is an error.
+	Search(ctx context.Context, q Search) (Found, error)
 	// Status tells how much waits where, which sinks are healthy, and how many dead letters are
 	// parked.
 	Status(ctx context.Context) (Status, error)
@@ -86,6 +89,23 @@ type Document struct {
 	Fence      int64           `json:"fence"`
 	Indexed    time.Time       `json:"indexed_at,omitzero"`
 	Document   json.RawMessage `json:"document"`
+}
+
+// Search is a plain search.
+type Search struct {
+	Text       string           `json:"text"`
+	Field      string           `json:"field,omitempty"`      // with dots between nested names; empty for all
+	Collection shard.Collection `json:"collection,omitempty"` // empty for all
+	Prefix     bool             `json:"prefix,omitempty"`     // the last word may be the beginning of one
+	Limit      int              `json:"limit,omitempty"`      // hits of each sink, 1 to 1,000; 0 is 10
+}
+
+// Found is what a search found: the best first, sink after sink.
+type Found struct {
+	Hits []Document `json:"hits"`
+	More bool       `json:"more,omitempty"` // there are more than the limit
+	// Notes name the sinks that were not searched, and why.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Status is how a stack is.

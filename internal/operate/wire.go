@@ -44,6 +44,7 @@ func Handler(api API) http.Handler {
 	route(mux, "get", func(ctx context.Context, q byKey) (Document, error) {
 		return keyed(q, func(k shard.DocID) (Document, error) { return api.Get(ctx, k) })
 	})
+	route(mux, "search", api.Search)
 	route(mux, "status", func(ctx context.Context, _ struct{}) (Status, error) { return api.Status(ctx) })
 	route(mux, "explain", func(ctx context.Context, q byKey) (Explanation, error) {
 		return keyed(q, func(k shard.DocID) (Explanation, error) { return api.Explain(ctx, k) })
@@ -202,6 +203,11 @@ func (c *Client) Publish(ctx context.Context, p Publication) (Published, error) 
 // Get reads a document back.
 func (c *Client) Get(ctx context.Context, key shard.DocID) (Document, error) {
 	return ask[byKey, Document](ctx, c, "get", byKey{Key: string(key)})
+}
+
+// Search finds documents.
+func (c *Client) Search(ctx context.Context, q Search) (Found, error) {
+	return ask[Search, Found](ctx, c, "search", q)
 }
 
 // Status tells how the stack is.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/search/query"
@@ -120,24 +121,40 @@ func (x *Index) Newest() (newest shard.Fence, err error) {
 	return newest, err
 }
 
+// match finds the documents that contain every word of the text, whole.
+func match(text, field string) query.Query {
+	m := query.NewMatchQuery(text)
+	m.SetOperator(query.MatchQueryOperatorAnd)
+	m.SetField(field)
+	return m
+}
+
 // Search finds the documents that contain every word of the text, in one field or anywhere, best
 // first.
 func (x *Index) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
 	if q.Limit <= 0 {
 		return nil, nil
 	}
-	match := query.NewMatchQuery(q.Text)
-	match.SetOperator(query.MatchQueryOperatorAnd)
-	match.SetField(fieldAll)
+	field := fieldAll
 	if q.Field != "" {
-		match.SetField(prefixOwn + q.Field)
+		field = prefixOwn + q.Field
 	}
-	var matches query.Query = match
+	matches := match(q.Text, field)
+	if whole, beginning := q.Parts(); beginning != "" {
+		begins := query.NewPrefixQuery(strings.ToLower(beginning))
+		begins.SetField(field)
+		var wanted query.Query = begins
+		if whole != "" {
+			wanted = query.NewConjunctionQuery([]query.Query{match(whole, field), begins})
+		}
+		// The word as it is goes along: the index holds stems, which may be shorter than what was typed.
+		matches = query.NewDisjunctionQuery([]query.Query{matches, wanted})
+	}
 	if q.Collection != "" {
 		in := query.NewTermQuery(string(q.Collection))
 		in.SetField(fieldCollection)
 		in.SetBoost(0) // a filter: it says nothing of how well a document matches
-		matches = query.NewConjunctionQuery([]query.Query{match, in})
+		matches = query.NewConjunctionQuery([]query.Query{matches, in})
 	}
 	var found []sink.Stored
 	err := x.reading(func(r index.IndexReader) error {

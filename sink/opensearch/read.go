@@ -271,12 +271,23 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 			return nil, err
 		}
 	}
-	h, err := s.searchIn(ctx, target, object{"size": q.Limit, "query": object{"bool": object{
-		"filter": ours,
-		"must": object{"simple_query_string": object{
-			"query": q.Text, "fields": fields, "default_operator": "and", "flags": "WHITESPACE", "lenient": true,
-		}},
-	}}})
+	words := func(text, flags string) object {
+		return object{"simple_query_string": object{
+			"query": text, "fields": fields, "default_operator": "and", "flags": flags, "lenient": true,
+		}}
+	}
+	whole, beginning := q.Parts()
+	matches := words(whole, "WHITESPACE")
+	if beginning != "" {
+		// The word as it is goes along: an analyzer may have made stems of the words in the index.
+		text, _ := sink.Query{Text: q.Text}.Parts()
+		matches = object{"bool": object{"should": []object{
+			words(text, "WHITESPACE"), words(strings.ReplaceAll(whole, "*", " ")+" "+beginning+"*", "WHITESPACE|PREFIX"),
+		}}}
+	}
+	h, err := s.searchIn(ctx, target, object{
+		"size": q.Limit, "query": object{"bool": object{"filter": ours, "must": matches}},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}

@@ -41,6 +41,8 @@ var searching = []duty{
 			{sink.Query{Text: "embassy Vienna", Limit: 10}, []event.DocID{berlin, vienna}},
 			{sink.Query{Text: "embassy Vienna", Field: "title", Limit: 10}, []event.DocID{vienna}},
 			{sink.Query{Text: "Vienna nosuchword", Limit: 10}, nil},
+			{sink.Query{Text: "( Vienna *", Limit: 10}, []event.DocID{berlin, vienna, news}},
+			{sink.Query{Text: "*", Limit: 10}, nil},
 			{sink.Query{Text: "Vienna"}, nil},
 			{sink.Query{Text: "Vienna", Limit: -1}, nil},
 		}
@@ -49,6 +51,46 @@ var searching = []duty{
 			slices.Sort(got)
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("search %+v: got %q, want %q", tt.query, got, tt.want)
+			}
+		}
+	}},
+	{"search finds the last word by its beginning, where that is asked for", searches, func(t *testing.T, b *bundle) {
+		vienna, berlin := docID("content", "vienna"), docID("content", "berlin")
+		b.apply(t,
+			put(vienna, 1, `{"title":"British Embassy Vienna","details":{"body":"passports"},"open":true,"n":4,"tags":["Österreich"]}`),
+			put(berlin, 1, `{"title":"British Embassy Berlin","details":{"body":"far from Vienna"},"year":2026}`),
+		)
+		b.refresh(t)
+		both := []event.DocID{berlin, vienna}
+		for _, tt := range []struct {
+			text, field string
+			whole       bool
+			want        []event.DocID
+		}{
+			{text: "Vien", want: both},
+			{text: "VIEN", field: "title", want: both[1:]},
+			{text: "brit embassy vien"}, // the last word alone may be a beginning
+			{text: "british embassy vien", want: both},
+			{text: "british embassy vien", field: "title", want: both[1:]},
+			{text: "Vienna", want: both}, // a whole word begins with itself
+			{text: "passports", want: both[1:]},
+			{text: "passpor", field: "details.body", want: both[1:]},
+			{text: "öst", want: both[1:]},
+			{text: "vien*", want: both}, // as other search boxes take it
+			{text: "(vien", want: both},
+			{text: `"british" | embassy -vien`, field: "title", want: both[1:]}, // there are no operators
+			{text: "Vien "},                                                     // the word has ended
+			{text: "Vien", whole: true},                                         // nobody asked for beginnings
+			{text: "ienna"},
+			{text: "*"},
+			{text: " "},
+			{text: ""},
+		} {
+			q := sink.Query{Text: tt.text, Field: tt.field, Limit: 10, Prefix: !tt.whole}
+			got := b.search(t, q)
+			slices.Sort(got)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("search %+v: got %q, want %q", q, got, tt.want)
 			}
 		}
 	}},

@@ -81,7 +81,8 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	wanted := words(q.Text)
+	whole, beginning := q.Parts()
+	wanted := words(whole)
 	type hit struct {
 		sink.Stored
 		score int
@@ -92,7 +93,7 @@ func (s *Sink) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) 
 		if err != nil {
 			return nil, fmt.Errorf("search %s: %w", d.Doc, err)
 		}
-		if n := score(value, wanted); n > 0 {
+		if n := score(value, wanted, strings.ToLower(beginning)); n > 0 {
 			hits = append(hits, hit{d, n})
 		}
 	}
@@ -125,8 +126,9 @@ func field(document []byte, name string) (any, error) {
 	return value, nil
 }
 
-// score is how often the wanted words stand in a value, 0 where one of them does not.
-func score(value any, wanted []string) int {
+// score is how often the wanted words stand in a value, the last one also as the beginning of a
+// word; 0 where one of them does not.
+func score(value any, wanted []string, beginning string) int {
 	found := map[string]int{}
 	count(value, found)
 	n := 0
@@ -136,7 +138,19 @@ func score(value any, wanted []string) int {
 		}
 		n += found[w]
 	}
-	return n
+	if beginning == "" {
+		return n
+	}
+	begin := 0
+	for w, times := range found {
+		if strings.HasPrefix(w, beginning) {
+			begin += times
+		}
+	}
+	if begin == 0 {
+		return 0
+	}
+	return n + begin
 }
 
 // count adds the words of a value to found.

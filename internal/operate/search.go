@@ -1,0 +1,98 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// The bounds of a search.
+const (
+	hits       = 10 // without a limit
+	maxHits    = 1000
+	maxText    = 1000 // bytes
+	maxPathLen = 1024 // bytes of a field's name, as of a document's
+)
+
+// Search asks every sink that can hold the collection, and takes the best of each in turn.
+func (o *Operator) Search(ctx context.Context, q Search) (Found, error) {
+	found := Found{Hits: []Document{}}
+	limit := cmp.Or(q.Limit, hits)
+	switch {
+	case strings.TrimSpace(q.Text) == "":
+		return found, inputf("text: say what to search for")
+	case len(q.Text) > maxText:
+		return found, inputf("text: %d bytes: want %d at most", len(q.Text), maxText)
+	case len(q.Field) > maxPathLen:
+		return found, inputf("field: %d bytes: want %d at most", len(q.Field), maxPathLen)
+	case limit < 1 || limit > maxHits:
+		return found, inputf("limit: want a number from 1 to %d", maxHits)
+	}
+	if q.Collection != "" {
+		if err := q.Collection.Validate(); err != nil {
+			return found, inputf("collection: %w", err)
+		}
+	}
+	var lists [][]sink.Stored
+	var failed []error
+	for _, name := range o.searched(q.Collection) {
+		list, err := o.searchIn(ctx, name, sink.Query{
+			Text: q.Text, Field: q.Field, Collection: q.Collection, Prefix: q.Prefix, Limit: limit + 1,
+		})
+		if err != nil {
+			failed = append(failed, err)
+			found.Notes = append(found.Notes, err.Error())
+			continue
+		}
+		lists = append(lists, list)
+	}
+	if len(lists) == 0 && len(failed) > 0 {
+		return found, errors.Join(failed...)
+	}
+	for i := 0; len(found.Hits) <= limit; i++ {
+		before := len(found.Hits)
+		for _, list := range lists {
+			if i < len(list) {
+				found.Hits = append(found.Hits, AsDocument(list[i]))
+			}
+		}
+		if len(found.Hits) == before {
+			break
+		}
+	}
+	if len(found.Hits) > limit {
+		found.Hits, found.More = found.Hits[:limit], true
+	}
+	return found, nil
+}
+
+// searched are the sinks that may hold documents of the collection.
+func (o *Operator) searched(c shard.Collection) []string {
+	if c != "" {
+		name, _ := o.Config.SinkFor(string(c))
+		return []string{name}
+	}
+	return slices.Sorted(maps.Keys(o.Config.Sinks))
+}
+
+func (o *Operator) searchIn(ctx context.Context, name string, q sink.Query) ([]sink.Stored, error) {
+	r := o.Readers[name]
+	if r == nil {
+		return nil, fmt.Errorf("sink %s was not searched: %w", name, cmp.Or(o.Unread[name], errUnread))
+	}
+	list, err := r.Search(ctx, q)
+	if err != nil {
+		err = fmt.Errorf("sink %s was not searched: %w", name, err)
+		if o.Hint != "" {
+			err = fmt.Errorf("%w; %s", err, o.Hint)
+		}
+	}
+	return list, err
+}
