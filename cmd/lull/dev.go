@@ -57,8 +57,8 @@ func (a *app) devCommand() *cobra.Command {
 		Use:   "dev",
 		Short: "Run the whole pipeline in this process",
 		Long: "Runs receive, index, prune and dead letters in one process, with queues and table in memory and a " +
-			"Bleve index on disk, and serves search. Without --events it plays a small demo stream and explains " +
-			"each decision.\n\n" +
+			"Bleve index on disk, and serves search. Without --events and --config it plays a small demo stream and " +
+			"explains each decision.\n\n" +
 			"Messages come as NDJSON, one on each line, or as the *.json files of a folder, in the order of " +
 			"their names. An object whose only keys are among after_ms, attributes and body is a timed message: " +
 			"its body is sent after_ms milliseconds after the start, or at once without after_ms. A body that is " +
@@ -130,7 +130,7 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 			return usage(err)
 		}
 	}
-	r := &devRun{devFlags: f, out: a.out, saved: a.saved, demo: f.events == "" &&
+	r := &devRun{devFlags: f, out: a.out, saved: a.saved, demo: f.events == "" && f.config == "" &&
 		cfg.Sources[cfg.DefaultSource].Kind == "native"}
 	if r.input, err = a.devInput(r); err != nil {
 		return usage(err)

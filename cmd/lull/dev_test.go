@@ -529,6 +529,17 @@ func TestCtrlCBeforeTheEndIsAnError(t *testing.T) {
 	s.stopped().want(t, "while a message is held", exitFailed, "1 messages were not settled")
 }
 
+// A stack of one's own began with somebody else's documents and two dead letters.
+func TestSettingsOfOnesOwnGetNoDemo(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "lull.yaml")
+	if err := os.WriteFile(config, []byte("sources: {cms: {kind: native}}\nsinks: {search: {kind: bleve}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := lull(t, "", "dev", "--exit-when-idle", "--speed", "500", "--config", config)
+	a.want(t, "no demo", exitOK, "0 messages, 0 events")
+}
+
 func TestTheDemoEndsWithItsPoisonParked(t *testing.T) {
 	t.Parallel()
 	a := lull(t, "", "dev", "--exit-when-idle", "--speed", "500")
