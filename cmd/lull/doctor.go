@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +30,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Examine a stack and send one synthetic event through it",
 		Long: "Reads queues, table and sinks. Then it publishes a synthetic document, waits until it is " +
-			"committed, reads it back from the sink, deletes it and waits until that is committed.",
+			"committed, reads it back from the sink, deletes it and waits until that is committed.\n\n" +
+			"The synthetic event has the form of a source of the settings, whichever kind that is. Where no message " +
+			"can hold a document, as with S3, only the delete is published. Where none can say a delete, nothing is, " +
+			"and the answer names the setting.",
 		Args: cobra.NoArgs,
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
@@ -51,8 +56,10 @@ func (a *app) doctorCommand() *cobra.Command {
 		}
 		return err
 	})
-	c.Flags().StringVar(&d.collection, "collection", "content", "collection `NAME` of the synthetic document")
-	c.Flags().StringVar(&d.source, "source", "", "`NAME` of a native source, where the default source is of another kind")
+	c.Flags().StringVar(&d.collection, "collection", "",
+		"collection `NAME` of the synthetic document; without it the source's")
+	c.Flags().StringVar(&d.source, "source", "",
+		"`NAME` of the source whose form the synthetic event has; without it the first that can say one")
 	c.Flags().DurationVar(&d.timeout, "timeout", time.Minute, "how long each of the two writes may take, at most `D`")
 	return exits(c, map[int]string{
 		exitOK: "every check passed", exitFailed: "a check failed",
@@ -101,48 +108,69 @@ func (d *doctor) examine(ctx context.Context) {
 		parked = fmt.Errorf("%d parked: see `lull dead list`", s.Letters)
 	}
 	d.add("no dead letters are parked", parked, "none")
-	key, err := shard.NewDocID(shard.Collection(d.collection), "lull-doctor")
-	if !d.add("the collection has a name", err, d.collection) {
+	probe, err := d.api.Compose(ctx, d.event(false))
+	if !d.add("a synthetic event can be written", err, "as a message of source "+probe.Source) {
 		return
 	}
-	if _, err = d.api.Get(ctx, key); errors.Is(err, operate.ErrNotFound) {
+	if _, err = d.api.Get(ctx, probe.Key); errors.Is(err, operate.ErrNotFound) {
 		err = nil
 	}
-	if d.add("the sink can be read", err, d.collection) {
-		d.send(ctx, key)
+	if d.add("the sink can be read", err, string(probe.Key.Collection())) {
+		d.send(ctx, probe)
 	}
 }
 
-// send puts the synthetic document and deletes it. Its versions grow from call to call.
-func (d *doctor) send(ctx context.Context, key shard.DocID) {
-	version := time.Now().UnixMilli()
-	body := `{"type":%q,"source":"/lull/doctor","subject":"lull-doctor","collection":%q,"sequence":"%d"%s}`
-	put := fmt.Sprintf(body, "doc.changed", d.collection, version, `,"data":{"title":"lull doctor","synthetic":true}`)
-	del := fmt.Sprintf(body, "doc.deleted", d.collection, version+1, "")
+// event is the synthetic document, or its delete.
+func (d *doctor) event(remove bool) operate.Composition {
+	return operate.Composition{
+		Source: d.source, Collection: shard.Collection(d.collection), ID: "lull-doctor", Deletes: true, Delete: remove,
+		Data: json.RawMessage(`{"title":"lull doctor","synthetic":true}`),
+	}
+}
+
+// send puts the synthetic document and deletes it. Its versions are times.
+func (d *doctor) send(ctx context.Context, put operate.Composed) {
+	if put.Ref == "" && !d.reached(ctx, "a synthetic event is published", "it is committed", put) {
+		return
+	}
+	if put.Ref == "" {
+		doc, err := d.api.Get(ctx, put.Key)
+		if err == nil && doc.Version != put.Version && put.Version != "" {
+			err = fmt.Errorf("the sink holds version %s, want %s", doc.Version, put.Version)
+		}
+		d.add("the sink holds it", err, "version "+doc.Version)
+	}
+	d.source, d.collection = put.Source, string(put.Key.Collection())
+	remove, err := d.api.Compose(ctx, d.event(true))
+	if err == nil && remove.Key != put.Key {
+		err = fmt.Errorf("it is of %s, not of %s", remove.Key, put.Key)
+	}
+	if !d.add("its delete can be written", err, "version "+remove.Version) {
+		return
+	}
+	d.reached(ctx, "its delete is published", "the delete is committed", remove)
+}
+
+// reached publishes an event and waits until it is committed. Where the time of its arrival is its
+// version, any version after the one before will do.
+func (d *doctor) reached(ctx context.Context, sent, committed string, e operate.Composed) bool {
+	before, err := d.api.Explain(ctx, e.Key)
+	if err == nil {
+		err = d.publish(ctx, e.Message)
+	}
 	began := time.Now()
-	if !d.add("a synthetic event is published", d.publish(ctx, put), string(key)) {
-		return
+	if !d.add(sent, err, string(e.Key)) {
+		return false
 	}
-	_, err := waitFor(ctx, d.api, key, fmt.Sprint(version), d.timeout)
-	if !d.add("it is committed", err, "after "+time.Since(began).Round(100*time.Millisecond).String()) {
-		return
+	done := func(x operate.Explanation) (bool, error) { return x.Committed > before.Committed, nil }
+	if e.Version != "" {
+		done = func(x operate.Explanation) (bool, error) { return reaches(x, e.Version) }
 	}
-	doc, err := d.api.Get(ctx, key)
-	if err == nil && doc.Version != fmt.Sprint(version) {
-		err = fmt.Errorf("the sink holds version %s, want %d", doc.Version, version)
-	}
-	d.add("the sink holds it", err, "version "+doc.Version)
-	if d.add("its delete is published", d.publish(ctx, del), string(key)) {
-		_, err = waitFor(ctx, d.api, key, fmt.Sprint(version+1), d.timeout)
-		d.add("the delete is committed", err, "the synthetic document is gone")
-	}
+	_, err = waitUntil(ctx, d.api, e.Key, "version "+cmp.Or(e.Version, "of its arrival"), d.timeout, done)
+	return d.add(committed, err, "after "+time.Since(began).Round(100*time.Millisecond).String())
 }
 
-func (d *doctor) publish(ctx context.Context, body string) error {
-	m := queue.Outgoing{Body: body}
-	if d.source != "" {
-		m.Attributes = map[string]queue.Attribute{queue.AttrSource: queue.Text(d.source)}
-	}
+func (d *doctor) publish(ctx context.Context, m queue.Outgoing) error {
 	p, err := d.api.Publish(ctx, operate.Publication{Messages: []queue.Outgoing{m}})
 	if err == nil && len(p.Refused) > 0 {
 		err = fmt.Errorf("refused: %s", p.Refused[0].Why)

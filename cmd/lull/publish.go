@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -20,18 +22,32 @@ import (
 const publishBatch = 100
 
 func (a *app) publishCommand() *cobra.Command {
-	var source, lane, group string
+	var source, lane, group, collection string
+	var example bool
 	c := &cobra.Command{
 		Use:   "publish [FILE|DIR|-]",
 		Short: "Send messages to the queues that their events belong to",
 		Long: "Sends NDJSON (a file, or standard input), or the *.json of a folder, one message each. A message " +
 			"that breaks the contract is refused and named on standard error; the others are sent. Timed " +
-			"messages ({\"after_ms\", \"attributes\", \"body\"}) are sent at once.",
+			"messages ({\"after_ms\", \"attributes\", \"body\"}) are sent at once.\n\n" +
+			"With --example it sends one document of its own, in the form that the settings decode, and prints the " +
+			"message and what to ask next. It needs no file.",
 		Args: cobra.MaximumNArgs(1),
 	}
 	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
 		if err := errors.Join(checkLane(lane), checkGroup(group)); err != nil {
 			return err
+		}
+		if example {
+			if len(args) > 0 {
+				return usagef("--example: it sends a document of its own, so name no file")
+			}
+			return a.example(c.Context(), api, lane, group, operate.Composition{
+				Source: source, Collection: shard.Collection(collection),
+			})
+		}
+		if collection != "" {
+			return usagef("--collection: only with --example; a message says itself where it belongs")
 		}
 		from := "-"
 		if len(args) > 0 {
@@ -53,12 +69,53 @@ func (a *app) publishCommand() *cobra.Command {
 	})
 	c.Flags().StringVar(&source, "source", "",
 		"`NAME` of the source that decodes the messages (the attribute lull-source)")
+	c.Flags().BoolVar(&example, "example", false, "send one document as an example, in the form of --source")
+	c.Flags().StringVar(&collection, "collection", "", "with --example: its collection `NAME`; without it the source's")
 	c.Flags().StringVar(&lane, "lane", "", "`LANE`, live or bulk; without it live, and bulk for resyncs")
 	groupFlag(c, &group)
 	return exits(c, map[int]string{
 		exitOK:     "everything was sent",
 		exitFailed: "a message was refused, or something stopped it", exitUsage: "usage or settings: nothing was sent",
 	})
+}
+
+// exampleSent is what --example answers.
+type exampleSent struct {
+	operate.Composed
+	operate.Published
+}
+
+// example sends a document of lull's own.
+func (a *app) example(ctx context.Context, api operate.API, lane, group string, o operate.Composition) error {
+	o.ID, o.Data = "hello", json.RawMessage(`{"title":"Hello","text":"An example from lull publish --example"}`)
+	m, err := api.Compose(ctx, o)
+	if err != nil {
+		return err
+	}
+	if m.Ref != "" {
+		return usagef("--example: messages of source %s only refer to a document. Put one there, and its notification is "+
+			"the message: aws s3 cp hello.json %s", m.Source, m.Ref)
+	}
+	feed.Mark(&m.Message, "", group)
+	done, err := api.Publish(ctx, operate.Publication{Messages: []queue.Outgoing{m.Message}, Lane: flight.Lane(lane)})
+	if err != nil {
+		return err
+	}
+	a.refusals(done)
+	return sent(done, a.print(exampleSent{m, done}, func(w io.Writer) {
+		if len(done.Refused) > 0 {
+			return
+		}
+		terminal.Printf(w, "sent %s to source %s:\n%s\n", m.Key, m.Source, m.Message.Body)
+		for name, v := range m.Message.Attributes {
+			terminal.Printf(w, "with the attribute %s=%s\n", name, v.String)
+		}
+		terminal.Printf(w, "\nnext:\n")
+		if m.Version != "" {
+			terminal.Printf(w, "  lull wait '%s' --version %s\n", m.Key, m.Version)
+		}
+		terminal.Printf(w, "  lull get '%s'\n  lull explain '%s'\n", m.Key, m.Key)
+	}))
 }
 
 // refusals names the messages that were refused.

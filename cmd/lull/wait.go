@@ -51,6 +51,15 @@ const waitStep = 250 * time.Millisecond
 func waitFor(ctx context.Context, api operate.API, key shard.DocID, version string,
 	timeout time.Duration,
 ) (operate.Explanation, error) {
+	return waitUntil(ctx, api, key, "version "+version, timeout, func(x operate.Explanation) (bool, error) {
+		return reaches(x, version)
+	})
+}
+
+// waitUntil is waitFor for anything that an explanation says. what names it.
+func waitUntil(ctx context.Context, api operate.API, key shard.DocID, what string, timeout time.Duration,
+	reached func(operate.Explanation) (bool, error),
+) (operate.Explanation, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var last operate.Explanation
@@ -61,7 +70,7 @@ func waitFor(ctx context.Context, api operate.API, key shard.DocID, version stri
 		}
 		if err == nil {
 			last = x
-			if reached, err := reaches(x, version); reached || err != nil {
+			if done, err := reached(x); done || err != nil {
 				return x, err
 			}
 		}
@@ -73,7 +82,7 @@ func waitFor(ctx context.Context, api operate.API, key shard.DocID, version stri
 		if ctx.Err() != nil {
 			return last, ctx.Err()
 		}
-		text := fmt.Sprintf("version %s of %s was not committed within %s. %s", version, key, timeout, last.Sentence)
+		text := fmt.Sprintf("%s of %s was not committed within %s. %s", what, key, timeout, last.Sentence)
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			text += " (" + err.Error() + ")"
 		}

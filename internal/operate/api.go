@@ -16,6 +16,9 @@ type API interface {
 	// Publish sends messages to the queues that their events belong to: by the collection's sink,
 	// resyncs to the bulk lane.
 	Publish(ctx context.Context, p Publication) (Published, error)
+	// Compose writes a message in the form that the settings decode. It sends nothing. ErrInput where
+	// they decode no message that says such a change.
+	Compose(ctx context.Context, c Composition) (Composed, error)
 	// Get reads a document back from its sink, or ErrNotFound.
 	Get(ctx context.Context, key shard.DocID) (Document, error)
 	// Search finds documents in the sinks that can be searched. A sink that cannot be asked is named

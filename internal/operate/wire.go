@@ -41,6 +41,7 @@ const maxRequest = 64 << 20
 func Handler(api API) http.Handler {
 	mux := http.NewServeMux()
 	route(mux, "publish", api.Publish)
+	route(mux, "compose", api.Compose)
 	route(mux, "get", func(ctx context.Context, q byKey) (Document, error) {
 		return keyed(q, func(k shard.DocID) (Document, error) { return api.Get(ctx, k) })
 	})
@@ -198,6 +199,11 @@ func (e *remoteError) Is(target error) bool {
 // Publish sends messages.
 func (c *Client) Publish(ctx context.Context, p Publication) (Published, error) {
 	return ask[Publication, Published](ctx, c, "publish", p)
+}
+
+// Compose writes a message.
+func (c *Client) Compose(ctx context.Context, o Composition) (Composed, error) {
+	return ask[Composition, Composed](ctx, c, "compose", o)
 }
 
 // Get reads a document back.

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// stacks are settings with one source of a kind, and none of another.
+var stacks = map[string]string{
+	"native": `
+sources: {cms: {kind: native, class: time, collection: articles}}`,
+	"native in order of arrival": `
+sources: {cms: {kind: native, noVersion: arrival}}`,
+	"govuk": `
+sources: {publishing: {kind: govuk, govuk: {locales: [cy, en]}}}`,
+	"json": `
+sources:
+  cms:
+    kind: json
+    json: {id: /meta/id, version: /rev, operation: /op, deleteValues: [removed], collection: /meta/type}
+collections: {content: {}, pages: {}}
+defaultCollection: content`,
+	"json that arrives": `
+sources: {cms: {kind: json, noVersion: arrival, json: {id: /id, operation: /op, deleteValues: [removed]}}}`,
+	"debezium": "\nsources: {db: {kind: debezium}}",
+	"debezium of MySQL": `
+sources: {db: {kind: debezium, class: time, debezium: {key: /after/id, version: /source/ts_ms}}}`,
+	"dynamodb-stream": "\nsources: {table: {kind: dynamodb-stream, collection: items}}",
+	"s3": `
+sources: {media: {kind: s3, s3: {stripPrefix: published/, stripSuffix: .json}}}
+payload: {allow: [{bucket: media, prefix: published/}]}`,
+	"two by a topic and a bus": `
+sources:
+  news:
+    kind: json
+    collection: news
+    json: {id: /id, version: /v, operation: /op, deleteValues: [x]}
+    match: [{topic: 'arn:aws:sns:eu-west-1:111122223333:news'}]
+  shop: {kind: govuk, collection: shop, match: [{bus: shop}]}
+collections: {news: {}, shop: {}}
+defaultCollection: news
+defaultSource: shop`,
+}
+
+// settings is a file of deployable settings around those of a source.
+func settings(t *testing.T, sources string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lull.yaml")
+	text := "stack: search\n" + strings.TrimPrefix(sources, "\n") +
+		"\nsinks: {search: {kind: opensearch, url: 'https://search.example.org', index: 'lull-{collection}'}}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDoctorAndTheExampleWorkWithEveryKindOfSource(t *testing.T) {
+	t.Parallel()
+	for name, sources := range stacks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil, "--config", settings(t, sources), "--local", "--speed", "100", "--events", write(t))
+			d := s.ask("doctor")
+			d.want(t, "doctor", exitOK, "as a message of source", "the delete is committed")
+			if put := strings.Contains(d.out, "the sink holds it"); put == (name == "s3") {
+				t.Errorf("doctor said %s", d.out)
+			}
+			sent := s.ask("publish", "--example")
+			if name == "s3" {
+				sent.want(t, "the example", exitUsage, "aws s3 cp hello.json s3://media/published/hello.json")
+				return
+			}
+			sent.want(t, "the example", exitOK, "to source", "next:", "lull explain")
+			if strings.Contains(name, "arriv") {
+				return // there is no version to wait for
+			}
+			for line := range strings.Lines(sent.out) {
+				if words := strings.Fields(line); len(words) > 2 && words[0] == "lull" && words[1] != "explain" {
+					words[2] = strings.Trim(words[2], "'")
+					s.ask(words[1:]...).want(t, line, exitOK)
+				}
+			}
+		})
+	}
+}
+
+func TestDoctorSaysWhichSettingKeepsItFromSending(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ sources, says string }{
+		"no deletes":   {"sources: {cms: {kind: json, json: {id: /id, version: /v}}}", "and json.deleteValues"},
+		"no place":     {"sources: {media: {kind: s3}}", "payload.allow"},
+		"a low bound":  {"sources: {cms: {kind: native, maxVersion: '7'}}", "sources.cms.maxVersion"},
+		"no locale":    {"sources: {cms: {kind: govuk, govuk: {locales: []}}}", "govuk.locales"},
+		"a wrong name": {"sources: {cms: {kind: native}}", `"other" names nothing under sources`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil, "--config", settings(t, tt.sources), "--local", "--speed", "100", "--events", write(t))
+			args := []string{"doctor"}
+			if name == "a wrong name" {
+				args = append(args, "--source", "other")
+			}
+			d := s.ask(args...)
+			if d.code != exitFailed || !strings.Contains(d.out, tt.says) || !strings.Contains(d.out, "BAD") {
+				t.Errorf("exit %d: %s%s, want %q", d.code, d.out, d.errors, tt.says)
+			}
+		})
+	}
+}

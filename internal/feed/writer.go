@@ -1,0 +1,81 @@
+package feed
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/source"
+)
+
+// Writer writes changes of one collection as messages of one source, which the settings decode.
+type Writer struct {
+	Source, Collection string
+	Deletes            bool // the source's messages can say deletes
+	Refers             bool // they refer to the content, which lies in an object of its own
+
+	config  *config.Config
+	sources *source.Set
+}
+
+// Written is a message that says a change, and what it decodes to.
+type Written struct {
+	queue.Outgoing
+	Event event.Event
+}
+
+// Write writes a change of the writer's collection, as [source.Set.Encode] does.
+func (w Writer) Write(c source.Change) (Written, error) {
+	c.Collection = w.Collection
+	sink, _ := w.config.SinkFor(w.Collection)
+	e, err := w.sources.At(sink).Encode(w.Source, c)
+	if err != nil {
+		return Written{}, err
+	}
+	out := Written{queue.Outgoing{Body: e.Body, Attributes: e.Attributes}, e.Event}
+	to := RouteOf(w.config, w.sources, queue.Message{Body: e.Body, Attributes: e.Attributes, Sent: c.Time})
+	if fault := to.Fault(); fault != nil || to.Sink != sink || to.Events[0].Event.Doc != e.Event.Doc {
+		return out, fmt.Errorf("sources.%s: a message for collection %s goes to sink %s instead of %s: see match", w.Source,
+			w.Collection, to.Sink, sink)
+	}
+	return out, nil
+}
+
+// Writers are the ways to write a change under the settings: one for each source and each
+// collection that its messages can reach, of those that the settings or also name. The error says
+// for each source without one what is in the way. It does not matter where another source has one.
+func Writers(cfg *config.Config, sources *source.Set, now time.Time, also ...string) (
+	all []Writer, why error,
+) {
+	named := slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(also, maps.Keys(cfg.Collections)))))
+	for _, name := range slices.Sorted(maps.Keys(cfg.Sources)) {
+		own := cfg.Sources[name].Collection
+		others := slices.DeleteFunc(slices.Clone(named), func(c string) bool { return c == own || c == "" })
+		var first error
+		reached := false
+		for _, collection := range append([]string{own}, others...) {
+			w := Writer{Source: name, Collection: collection, config: cfg, sources: sources}
+			probe := source.Change{ID: "probe", Op: event.Put, Time: now, Data: `{"title":"probe"}`}
+			put, err := w.Write(probe)
+			if err != nil {
+				if first == nil {
+					first = err
+				}
+				continue
+			}
+			probe.Op = event.Delete
+			_, err = w.Write(probe)
+			w.Deletes, w.Refers, reached = err == nil, put.Event.DataRef != "", true
+			all = append(all, w)
+		}
+		if !reached {
+			why = errors.Join(why, first)
+		}
+	}
+	return all, why
+}

@@ -1,0 +1,106 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/feed"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
+)
+
+// Composition says which change a message is to say. Its version is the time.
+type Composition struct {
+	// Source and Collection choose among the ways to say it; empty for whichever can, the default
+	// source before others.
+	Source     string           `json:"source,omitempty"`
+	Collection shard.Collection `json:"collection,omitempty"`
+	ID         string           `json:"id"`
+	Delete     bool             `json:"delete,omitempty"`
+	Data       json.RawMessage  `json:"data,omitempty"`    // the content of a put, a JSON object
+	Deletes    bool             `json:"deletes,omitempty"` // the source must be able to say deletes
+}
+
+// Composed is a message, and what the stack makes of it.
+type Composed struct {
+	Source  string         `json:"source"`
+	Key     shard.DocID    `json:"key"`
+	Version string         `json:"version,omitempty"` // empty where the time of its arrival is the version
+	Ref     string         `json:"ref,omitempty"`     // the object that must hold the content
+	Message queue.Outgoing `json:"message"`
+}
+
+// Compose writes a message.
+func (o *Operator) Compose(_ context.Context, c Composition) (Composed, error) {
+	if c.ID == "" {
+		return Composed{}, inputf("id: name the document")
+	}
+	now := o.Clock.Now()
+	ways, why := feed.Writers(o.Config, o.Sources, now, string(c.Collection))
+	fits := func(w feed.Writer) bool {
+		return (c.Source == "" || w.Source == c.Source) && (!c.Deletes || w.Deletes) &&
+			(c.Collection == "" || w.Collection == string(c.Collection))
+	}
+	ways = slices.DeleteFunc(ways, func(w feed.Writer) bool { return !fits(w) })
+	slices.SortStableFunc(ways, func(a, b feed.Writer) int { return cmp.Compare(o.effort(a), o.effort(b)) })
+	change := source.Change{ID: c.ID, Op: event.Put, Time: now, Data: string(c.Data)}
+	if c.Delete {
+		change.Op = event.Delete
+	}
+	for _, w := range ways {
+		m, err := w.Write(change)
+		if err != nil {
+			why = errors.Join(why, err)
+			continue
+		}
+		done := Composed{
+			Source: w.Source, Key: m.Event.Doc, Version: m.Event.Version, Ref: m.Event.DataRef, Message: m.Outgoing,
+		}
+		if o.Config.Sources[w.Source].NoVersion == source.NoVersionArrival && o.arrives(m, now) {
+			done.Version = ""
+		}
+		return done, nil
+	}
+	return Composed{}, inputf("no source can say this: %w", o.without(c, why))
+}
+
+// effort ranks the ways to write: the default source first, and last those whose content lies
+// elsewhere.
+func (o *Operator) effort(w feed.Writer) int {
+	n := 0
+	if w.Source != o.Config.DefaultSource {
+		n++
+	}
+	if w.Refers {
+		n += 2
+	}
+	return n
+}
+
+// arrives reports whether the version of a message is the time at which it is sent.
+func (o *Operator) arrives(m feed.Written, now time.Time) bool {
+	later := queue.Message{Body: m.Body, Attributes: m.Attributes, Sent: now.Add(time.Hour)}
+	return feed.RouteOf(o.Config, o.Sources, later).Events[0].Event.Key != m.Event.Key
+}
+
+// without says why nothing fits.
+func (o *Operator) without(c Composition, why error) error {
+	if _, known := o.Config.Sources[c.Source]; c.Source != "" && !known {
+		return fmt.Errorf("%s names nothing under sources", event.Quote(c.Source))
+	}
+	if why == nil && c.Deletes {
+		why = errors.New("none of them can say deletes: a source of kind json needs json.operation and json.deleteValues")
+	}
+	if why == nil {
+		why = fmt.Errorf("none reaches collection %s: see collections and sources.<name>.collection",
+			event.Quote(string(c.Collection)))
+	}
+	return why
+}

@@ -1,0 +1,164 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// Encoded is a message that says a change.
+type Encoded struct {
+	Body       string
+	Attributes map[string]event.Attribute
+	// Event is what the message decodes to. Its DataRef, where it has one, must hold the content.
+	Event event.Event
+}
+
+// Encode writes a change as a message that the settings give to a source, in whichever way they
+// allow: as it is, named by an attribute, or in the envelopes of a rule. The change needs a time,
+// which is also when the message is sent. Its version and its bucket are chosen where they are
+// empty. An error says which setting is in the way.
+func (s *Set) Encode(name string, c Change) (Encoded, error) {
+	src := s.sources[name]
+	if src == nil {
+		return Encoded{}, fmt.Errorf("%s is not a source: want one of %s", event.Quote(name), s.names)
+	}
+	if c.Version == "" {
+		c.Version = VersionAt(src.rules.Settings.Class, c.Time)
+	}
+	var why error
+	for _, rule := range append([]Match{{}}, src.rules.Settings.Match...) {
+		for _, placed := range src.rules.placed(rule, c) {
+			e, err := s.encode(src, rule, placed)
+			if err == nil {
+				return e, nil
+			}
+			if why == nil || errors.Is(why, errElsewhere) {
+				why = fmt.Errorf("sources.%s: %w", name, err)
+			}
+		}
+	}
+	return Encoded{}, why
+}
+
+// placed is a change, and where its content may lie for a format whose messages refer to it: in the
+// places of payload.allow, in their folders.
+func (r *Rules) placed(rule Match, c Change) []Change {
+	if c.Bucket != "" {
+		return []Change{c}
+	}
+	c.Bucket = rule.Bucket
+	all := []Change{c}
+	for _, place := range r.places {
+		if rule.Bucket != "" && rule.Bucket != place.Bucket {
+			continue
+		}
+		if all[0].Bucket == "" {
+			all[0].Bucket = place.Bucket
+		}
+		c.Bucket = place.Bucket
+		for folder := place.Prefix; ; { // a part of it may be taken off keys
+			in := c
+			in.ID = folder + c.ID
+			all = append(all, in)
+			if folder == "" {
+				break
+			}
+			_, folder, _ = strings.Cut(folder, "/")
+		}
+	}
+	return all
+}
+
+// errElsewhere says that another rule is worth a try.
+var errElsewhere = errors.New("match gives the message to another source")
+
+// encode writes a change by one rule.
+func (s *Set) encode(src *source, rule Match, c Change) (e Encoded, err error) {
+	kind, _ := Lookup(src.rules.Settings.Kind)
+	if kind.Example.Write == nil {
+		return e, fmt.Errorf("messages of kind %s cannot be written: it has no example", kind.Name)
+	}
+	if e.Body, err = kind.Example.Write(src.rules.Settings, c); err != nil {
+		return e, err
+	}
+	e.Body = rule.wrap(e.Body, c.Time, s.depth)
+	if rule.Named {
+		e.Attributes = map[string]event.Attribute{queue.AttrSource: queue.Text(src.rules.Name)}
+	}
+	m := event.Message{Body: e.Body, Attributes: e.Attributes, Sent: c.Time}
+	if chosen, bad := s.choose(m); bad != nil || chosen != src {
+		return e, errElsewhere
+	}
+	results := s.Decode(m)
+	r := results[0]
+	switch {
+	case r.Invalid != nil:
+		return e, r.Invalid
+	case len(results) != 1 || r.Skip != "" || r.Event.Op != c.Op ||
+		c.Collection != "" && string(r.Event.Doc.Collection()) != c.Collection:
+		return e, fmt.Errorf("a %s of a document of collection %s is read as %s: the settings do not tell them apart", c.Op,
+			event.Quote(c.Collection), described(r))
+	}
+	e.Event = r.Event
+	return e, nil
+}
+
+func described(r event.Result) string {
+	if r.Skip != "" {
+		return "skipped, " + r.Skip
+	}
+	return fmt.Sprintf("a %s of %s", r.Event.Op, event.Quote(string(r.Event.Doc)))
+}
+
+// wrap puts the envelopes on that the rule asks for and the body does not have.
+func (m Match) wrap(body string, at time.Time, depth int) string {
+	is, sent := event.OriginOf(body, depth), Quoted(at.UTC().Format(time.RFC3339))
+	switch {
+	case m.Bus == "" && m.DetailType == "":
+	case is.Bucket != "":
+		body = bridged(body, sent)
+	default:
+		body = bus(orExample(m.Bus), orExample(m.DetailType), sent, body)
+	}
+	if m.Topic != "" {
+		body = `{"Type":"Notification","MessageId":"22b80b92-fdea-4c2c-8f9d-bdfb0c7bf324","TopicArn":` + Quoted(m.Topic) +
+			`,"Message":` + Quoted(body) + `,"Timestamp":` + sent + `}`
+	}
+	return body
+}
+
+// bus is an event as EventBridge sends it to a queue.
+func bus(from, detailType, sent, detail string) string {
+	return `{"version":"0","id":"6a7e8feb-b491-4cf7-a9f1-bf3703467718","detail-type":` + Quoted(detailType) +
+		`,"source":` + Quoted(from) + `,"account":"111122223333","time":` + sent +
+		`,"region":"eu-west-1","resources":[],"detail":` + detail + `}`
+}
+
+// bridged is a notification of S3 as EventBridge tells it: the key is as it is.
+func bridged(body, sent string) string {
+	record := event.Child(gjson.Parse(body), "Records", "0")
+	object := event.Child(record, "s3", "object")
+	detailType := "Object Created"
+	if strings.HasPrefix(event.Child(record, "eventName").Str, "ObjectRemoved") {
+		detailType = "Object Deleted"
+	}
+	key, _ := url.QueryUnescape(event.Child(object, "key").Str) // what cannot be unescaped, no source reads either
+	return bus("aws.s3", detailType, sent, `{"version":"0","bucket":{"name":`+
+		event.Child(record, "s3", "bucket", "name").Raw+`},"object":{"key":`+Quoted(key)+`,"sequencer":`+
+		event.Child(object, "sequencer").Raw+`}}`)
+}
+
+func orExample(text string) string {
+	if text == "" {
+		return "example"
+	}
+	return text
+}

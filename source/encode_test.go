@@ -1,0 +1,116 @@
+package source_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/source"
+)
+
+// The settings of each kind that its own messages need.
+var ofKind = map[string]string{
+	"native": "", "govuk": "", "s3": "", "dynamodb-stream": "", "debezium": "",
+	"json": "json: {id: /id, version: /v, operation: /op, deleteValues: [removed]}",
+}
+
+func TestEveryRuleFeedsEveryKindOfSource(t *testing.T) {
+	t.Parallel()
+	for _, kind := range source.Kinds() {
+		for _, rule := range []source.Match{
+			{},
+			{Named: true},
+			{Sink: "theirs"},
+			{Topic: "arn:aws:sns:eu-west-1:111122223333:news"},
+			{Bus: "shop"},
+			{Bus: "shop", DetailType: "order"},
+			{DetailType: "order"},
+			{Bus: "aws.s3"},
+			{Bucket: "theirs"},
+			{Bus: "aws.s3", Bucket: "theirs"},
+			{Topic: "arn:aws:sns:eu-west-1:111122223333:news", Bus: "aws.s3", Bucket: "theirs"},
+		} {
+			custom, ofS3 := rule.Bus == "shop" || rule.DetailType == "order", rule.Bus == "aws.s3" || rule.Bucket != ""
+			if kind == "s3" && custom || kind != "s3" && ofS3 {
+				continue // S3's messages come from S3's bus only, and only they name a bucket
+			}
+			match := fmt.Sprintf("{sink: %q, topic: %q, bus: %q, detailType: %q, bucket: %q, named: %t}", rule.Sink,
+				rule.Topic, rule.Bus, rule.DetailType, rule.Bucket, rule.Named)
+			other := "{kind: native, epoch: 9, collection: other}"
+			if rule.Empty() {
+				match, other = "{named: true}", "{kind: native, epoch: 9, collection: other, match: [{named: true}]}"
+			}
+			fallback := "other"
+			if rule.Empty() {
+				fallback = "own"
+			}
+			settings := fmt.Sprintf(`
+sources:
+  other: %s
+  own: {kind: %s, collection: own, match: [%s], %s}
+defaultSource: %s
+payload: {allow: [{bucket: ours}, {bucket: theirs, prefix: in/}]}
+`, other, kind, match, ofKind[kind], fallback)
+			c, err := yamlfile.Parse([]byte(settings))
+			if err != nil {
+				t.Fatalf("%s: %v", settings, err)
+			}
+			set, err := source.New(&c)
+			if err != nil {
+				t.Fatalf("%s: %v", settings, err)
+			}
+			for _, op := range []event.Operation{event.Put, event.Delete} {
+				e, err := set.At(rule.Sink).Encode("own", source.Change{
+					Collection: "own", ID: "a", Op: op, Time: time.UnixMilli(1795190400123), Data: `{"title":"A"}`,
+				})
+				got := set.At(rule.Sink).Decode(event.Message{Body: e.Body, Attributes: e.Attributes})
+				if err != nil || len(got) != 1 || got[0].Invalid != nil || got[0].Event.Doc.Collection() != "own" ||
+					!strings.HasSuffix(string(got[0].Event.Doc), "a") || got[0].Event.Op != op {
+					t.Errorf("%s of %s by %+v: %v, %s becomes %+v", op, kind, rule, err, e.Body, got)
+				}
+				is := event.OriginOf(e.Body, 4)
+				if is.Topic != rule.Topic || rule.Bus != "" && is.Bus != rule.Bus ||
+					rule.DetailType != "" && is.DetailType != rule.DetailType || rule.Bucket != "" && is.Bucket != rule.Bucket {
+					t.Errorf("%s of %s by %+v: %s comes from %+v", op, kind, rule, e.Body, is)
+				}
+			}
+		}
+	}
+}
+
+func TestWhatCannotBeWrittenNamesTheSetting(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		settings, collection string
+		op                   event.Operation
+		want                 string
+	}{
+		{"{kind: json, json: {id: /id, version: /v}}", "", event.Delete, "set json.operation"},
+		{"{kind: json, json: {id: /id, version: /v}}", "more", event.Put, "collection to more"},
+		{"{kind: govuk}", "more", event.Put, "collection to more"},
+		{"{kind: govuk, govuk: {locales: []}}", "", event.Put, "govuk.locales"},
+		{"{kind: s3, s3: {stripPrefix: other/}}", "", event.Put, "payload.allow"},
+		{"{kind: native, maxVersion: \"4\"}", "", event.Put, "sources.own.maxVersion"},
+		{"{kind: native, collections: [content]}", "more", event.Put, "sources.own.collections"},
+		{"{kind: native, class: lsn}", "", event.Put, ""},
+	} {
+		c, err := yamlfile.Parse([]byte("sources: {own: " + tt.settings + "}\n" +
+			"payload: {allow: [{bucket: ours, prefix: in/}]}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := source.New(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = set.Encode("own", source.Change{
+			Collection: tt.collection, ID: "a", Op: tt.op, Time: time.UnixMilli(1795190400123), Data: "{}",
+		})
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", tt.settings, err, tt.want)
+		}
+	}
+}
