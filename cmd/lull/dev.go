@@ -16,6 +16,7 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/console"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/dev"
@@ -248,7 +249,7 @@ func (r *devRun) greet(cfg *config.Config) {
 	terminal.Printf(r.out, "lull dev: a document is written %s after its last change, at the latest %s after the first.\n",
 		cfg.Debounce.Quiet, cfg.Debounce.MaxWait)
 	if r.listener != nil {
-		terminal.Printf(r.out, "search on http://%s/  (GET /search?q=vienna&field=title, POST /publish)\n",
+		terminal.Printf(r.out, "search on http://%s/  (the console; GET /search?q=vienna&field=title, POST /publish)\n",
 			r.listener.Addr())
 	}
 	if r.faults {
@@ -273,7 +274,7 @@ func (r *devRun) run(ctx context.Context) error {
 	if r.listener == nil {
 		served <- nil
 	} else {
-		go func() { served <- server.Serve(serving, r.listener, server.Handler(r.engine, r.recorder)) }()
+		go func() { served <- r.serve(serving) }()
 	}
 	ended, err := r.play(ctx, served)
 	hangUp()
@@ -286,6 +287,16 @@ func (r *devRun) run(ctx context.Context) error {
 		return &exitError{exitFailed, errors.Join(err, r.save(context.WithoutCancel(ctx)))}
 	}
 	return r.finish(context.WithoutCancel(ctx), ended)
+}
+
+// serve answers until ctx ends.
+func (r *devRun) serve(ctx context.Context) error {
+	token := console.NewToken()
+	h := server.Handler(r.engine, console.Options{
+		API: r.engine.Operator(r.recorder), Mode: console.Dev, Stack: "lull dev", Token: token, Clock: r.clock,
+		Speed: r.speed,
+	})
+	return console.Serve(ctx, r.listener, console.Guard{Token: token}, h)
 }
 
 // ending is how a run came to its end.

@@ -1,53 +1,39 @@
-// Package server serves a `lull dev` over HTTP: a page, search, publish, and what the commands ask
-// a stack for.
-//
-// It promises to answer this machine only: without authentication, it refuses what another site's
-// page makes a browser send, and on a loopback address it refuses every name but localhost.
+// Package server serves a `lull dev` over HTTP: the console, search, publish, and what the commands
+// ask a stack for. It has no authentication: put a [console.Guard] in front of it.
 package server
 
 import (
-	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
-	"time"
 
+	"github.com/lullhq/lull/internal/console"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/local/dev"
-	"github.com/lullhq/lull/internal/local/story"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 )
 
-//go:embed page.html
-var page string
-
-// Handler serves an engine; rec keeps the decisions that it tells.
+// Handler serves an engine, and the console that o describes; o.API answers the commands, too.
 //
+//	GET  /                                      the console (package console)
 //	GET  /search?q=&field=&collection=&limit=   {"hits":[{"id","collection","version","document"}]}
 //	POST /publish                               one message in the body, or NDJSON; answers {"messages":n}
 //	GET  /status                                the report so far, what remains, and why the disk cannot be written
 //	POST /operate/...                           what the commands ask (package operate)
-func Handler(e *dev.Engine, rec *story.Recorder) http.Handler {
+func Handler(e *dev.Engine, o console.Options) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, page) // the client went away
-	})
+	mux.Handle("/", console.New(o))
 	mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) { search(w, r, e) })
 	mux.HandleFunc("POST /publish", func(w http.ResponseWriter, r *http.Request) { publish(w, r, e) })
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { status(w, r, e) })
-	mux.Handle("/operate/", operate.Handler(e.Operator(rec)))
-	return http.NewCrossOriginProtection().Handler(mux)
+	mux.Handle("/operate/", operate.Handler(o.API))
+	return mux
 }
 
 func search(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
@@ -128,59 +114,4 @@ func fail(w http.ResponseWriter, status int, problem string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": problem}) // the client went away
-}
-
-// How long a request may take to arrive, and how long the end waits for those under way. A request
-// that is never finished keeps neither a connection nor the end of the run. Answers have no limit:
-// a redrive at a low rate takes hours.
-const (
-	headerTimeout  = 10 * time.Second
-	requestTimeout = time.Minute // from its first byte to its last
-	maxHeaderBytes = 64 << 10
-	goodbye        = 3 * time.Second
-)
-
-// Serve answers on l until ctx ends, and closes it. The contexts of requests that are being
-// answered then end with it; what has not ended three seconds later is cut off. On a loopback
-// address it answers only to a loopback name: otherwise a page could let its own name resolve to
-// this machine and pass for this origin.
-func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	if at, ok := l.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
-		h = local(h)
-	}
-	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, MaxHeaderBytes: maxHeaderBytes,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
-	stopped := make(chan error, 1)
-	go func() { stopped <- server.Serve(l) }()
-	select {
-	case err := <-stopped:
-		return fmt.Errorf("serve on %s: %w", l.Addr(), err)
-	case <-ctx.Done():
-		patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
-		defer cancel()
-		err := server.Shutdown(patient)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = server.Close()
-		}
-		if served := <-stopped; !errors.Is(served, http.ErrServerClosed) {
-			err = errors.Join(err, served)
-		}
-		return err
-	}
-}
-
-// local refuses requests to any name but localhost. Addresses pass: a name server cannot redirect
-// an address.
-func local(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		u := url.URL{Host: r.Host}
-		host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-		if host != "" && host != "localhost" && !strings.HasSuffix(host, ".localhost") && net.ParseIP(host) == nil {
-			fail(w, http.StatusMisdirectedRequest, "this is localhost, not the host that was asked for")
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
 }

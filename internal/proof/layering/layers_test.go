@@ -23,8 +23,8 @@ var layers = []struct {
 		"internal/operate", "internal/reconcile",
 	}},
 	{"wings", []string{
-		"internal/aws", "internal/local", "internal/payload", "internal/config/yamlfile", "sink/blevesink",
-		"sink/opensearch", "sink/builtin", "internal/release",
+		"internal/aws", "internal/console", "internal/local", "internal/payload", "internal/config/yamlfile",
+		"sink/blevesink", "sink/opensearch", "sink/builtin", "internal/release",
 	}},
 	{"proof", []string{"internal/proof"}},
 	{"wiring", []string{"functions", "cmd", "infra", "e2e", "localstack", "examples", "internal/release/build"}},

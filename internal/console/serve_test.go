@@ -1,4 +1,4 @@
-package server
+package console
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func serve(t *testing.T, h http.Handler) (sender net.Conn, hangUp func() time.Du
 	l := &pipes{make(chan net.Conn, 1), make(chan struct{})}
 	l.conn <- theirs
 	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, l, h) }()
+	go func() { served <- Serve(ctx, l, Guard{}, h) }()
 	return ours, func() time.Duration {
 		began := time.Now()
 		cancel()

@@ -1,0 +1,422 @@
+// The shell of the console: navigation, live data, and what every view may use.
+//
+// A view is a file in views/, and it is shown because it is there. Its name is its address:
+// views/dead.js is at #/dead. It exports
+//
+//   export default {
+//     id: "dead",              // the name of the file
+//     title: "Dead letters",   // in the navigation and above the view
+//     needs: "dead",           // shown only where `can` of GET /console/about has it; absent: always
+//     mount(root, ctx) {       // fills the empty element root; may be async
+//       ...
+//       return () => { ... };  // optional: ends what mount began
+//     },
+//   };
+//
+// mount is called for each address of the view: #/dead?reason=rejected gives ctx.params
+// {reason: "rejected"}, and #/documents/content%23a gives {key: "content#a"}. What ctx.live and
+// ctx.stream began ends by itself with the view. An error that mount throws is shown in its place.
+//
+//   ctx.get(path, params)          the answer's JSON; params are the query, empty ones are left out
+//   ctx.post(path, body)           the answer's JSON; body is sent as JSON, a text as it is
+//       Both throw an Error with the server's sentence as message, and .status.
+//   ctx.stream(path, params, onEvent, {body, end})
+//       reads lines of JSON, or server-sent events, and calls onEvent with each. With a body it is
+//       a POST. end(error) is called once: without an error where the server has ended it, with one
+//       where it broke off. Returns a function that cancels, after which end is not called.
+//   ctx.live(fn)                   calls fn(tick) now, if there is one, and at each tick:
+//       {boot, now, status, error, ...} of internal/console/live.go. Returns a function that ends it.
+//   ctx.now()                      the stack's time in milliseconds, between ticks too
+//   ctx.go(view, params)           goes to another address; params.key is the part behind the view
+//   ctx.link(view, params)         that address, for a link: el("a", {href: ctx.link("dead")}, ...)
+//   ctx.params, ctx.about          of this address; of GET /console/about
+//   ctx.title(text)                the heading, and the document's title
+//   ctx.el(tag, attrs, ...children)   an element. An attribute that is a function is a listener
+//       (onclick), true is an empty one, false and null are left out. A child is an element, a text,
+//       or a list of them. Never innerHTML: what a sender wrote is text.
+//   ctx.svg(tag, attrs, ...children)  the same, of SVG
+//   ctx.fmt                        ago, duration, number, time, bytes, dollars: see below
+//   ctx.confirm(text, {title, action, typed, danger})   a dialog; resolves to true or false. typed is
+//       what has to be typed before it may be confirmed. text may be an element.
+//   ctx.toast(text)                says briefly that something is done
+//   ctx.table(headings, rows, {caption, empty})   a table that scrolls inside itself when it is wide;
+//       a heading is a text, or {text, number: true}; a row is a list of cells (texts, elements)
+//   ctx.pretty(text)               JSON with its lines and indents, or the text as it is
+
+const $ = (id) => document.getElementById(id);
+
+// The token: `lull dev` writes it into its page, `lull console` into the address that it prints.
+const token = (() => {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given) {
+    sessionStorage.setItem("lull-token", given);
+    history.replaceState(null, "", "#/now"); // it is not to be seen, copied or bookmarked
+  }
+  return document.querySelector("meta[name=lull-token]").content || sessionStorage.getItem("lull-token") || "";
+})();
+
+// Elements.
+
+function fill(node, attrs, children) {
+  for (const [name, value] of Object.entries(attrs || {})) {
+    if (value === false || value === null || value === undefined) continue;
+    if (typeof value === "function") node.addEventListener(name.replace(/^on/, ""), value);
+    else if (name === "value" || name === "checked" || name === "indeterminate") node[name] = value;
+    else if (name === "href" && /^\s*(javascript|data):/i.test(value)) continue;
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
+  return node;
+}
+
+export const el = (tag, attrs, ...children) => fill(document.createElement(tag), attrs, children);
+
+export const svg = (tag, attrs, ...children) =>
+  fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attrs, children);
+
+export function table(headings, rows, { caption, empty } = {}) {
+  if (!rows.length) return el("p", { class: "empty" }, empty || "There is nothing to show.");
+  const number = headings.map((h) => h.number && "number");
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption || "Table" },
+    el("table", {},
+      caption && el("caption", {}, caption),
+      el("thead", {}, el("tr", {}, headings.map((h, i) => el("th", { scope: "col", class: number[i] }, h.text ?? h)))),
+      el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((c, i) => el("td", { class: number[i] }, c)))))));
+}
+
+export function pretty(text) {
+  try {
+    return JSON.stringify(typeof text === "string" ? JSON.parse(text) : text, null, 2);
+  } catch {
+    return String(text);
+  }
+}
+
+// Formats.
+
+const plain = new Intl.NumberFormat("en");
+const two = (n) => String(n).padStart(2, "0");
+
+export const fmt = {
+  number: (n) => plain.format(n ?? 0),
+  // a duration in milliseconds, in at most two units
+  duration(ms) {
+    if (ms === null || ms === undefined || Number.isNaN(ms)) return "–";
+    const s = Math.abs(ms) / 1000, sign = ms < 0 ? "−" : "";
+    if (s < 1) return `${sign}${Math.round(s * 1000)} ms`;
+    if (s < 60) return `${sign}${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
+    if (s < 3600) return `${sign}${Math.floor(s / 60)} min ${two(Math.floor(s % 60))} s`;
+    if (s < 86400) return `${sign}${Math.floor(s / 3600)} h ${two(Math.floor(s / 60) % 60)} min`;
+    return `${sign}${Math.floor(s / 86400)} d ${Math.floor(s / 3600) % 24} h`;
+  },
+  // how long a time is over, by the stack's clock: "12 s ago", "in 3 s"
+  ago(t) {
+    if (!t) return "–";
+    const past = now() - new Date(t).getTime();
+    if (Math.abs(past) < 1000) return "now";
+    return past > 0 ? `${fmt.duration(past)} ago` : `in ${fmt.duration(-past)}`;
+  },
+  // a time of day, with the day unless it is today
+  time(t) {
+    const d = new Date(t);
+    if (!t || Number.isNaN(d.getTime())) return "–";
+    const day = `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} `;
+    const clock = `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}.${String(d.getMilliseconds()).padStart(3, "0")}`;
+    return (d.toDateString() === new Date(now()).toDateString() ? "" : day) + clock;
+  },
+  bytes(n) {
+    if (n < 1024) return `${n} bytes`;
+    return n < 1 << 20 ? `${(n / 1024).toFixed(1)} KB` : `${(n / (1 << 20)).toFixed(1)} MB`;
+  },
+  dollars(n) {
+    if (!n) return "$0";
+    return n < 0.01 ? `$${n.toFixed(6)}` : n < 100 ? `$${n.toFixed(2)}` : `$${plain.format(Math.round(n))}`;
+  },
+};
+
+// Asking.
+
+function address(path, params) {
+  const query = new URLSearchParams();
+  for (const [k, v] of Object.entries(params || {})) {
+    if (v !== "" && v !== null && v !== undefined && v !== false) query.append(k, v);
+  }
+  const text = query.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+async function ask(path, { params, body, signal } = {}) {
+  const options = { headers: { "X-Lull-Token": token }, signal };
+  if (body !== undefined) {
+    options.method = "POST";
+    options.headers["Content-Type"] = "application/json";
+    options.body = typeof body === "string" ? body : JSON.stringify(body);
+  }
+  let answer;
+  try {
+    answer = await fetch(address(path, params), options);
+  } catch (e) {
+    if (e.name === "AbortError") throw e;
+    throw Object.assign(new Error("The server does not answer."), { status: 0 });
+  }
+  if (answer.ok) return answer;
+  const text = await answer.text();
+  let message = text;
+  try {
+    message = JSON.parse(text).error;
+  } catch { /* it is not JSON: shown as it is */ }
+  throw Object.assign(new Error(message || `The server answers ${answer.status}.`), { status: answer.status });
+}
+
+const get = async (path, params) => (await ask(path, { params })).json();
+const post = async (path, body) => (await ask(path, { body })).json();
+
+// Lines of JSON, and server-sent events of one line of data.
+async function lines(answer, onEvent, onSign) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    onSign?.();
+    const parts = (rest + value).split("\n");
+    rest = parts.pop();
+    for (const line of parts) {
+      const text = line.startsWith("data:") ? line.slice(5) : line;
+      if (text.trim() && !text.startsWith(":")) onEvent(JSON.parse(text));
+    }
+  }
+}
+
+function stream(path, params, onEvent, { body, end } = {}) {
+  const abort = new AbortController();
+  (async () => {
+    let failed = null;
+    try {
+      await lines(await ask(path, { params, body, signal: abort.signal }), onEvent);
+    } catch (e) {
+      failed = e;
+    }
+    if (!abort.signal.aborted) end?.(failed);
+  })();
+  return () => abort.abort();
+}
+
+// Live data. One stream feeds all views. It rests while nobody looks at the page, and begins again
+// by itself.
+
+const watchers = new Set();
+let last = null, offset = 0, about = null, connection = null, attempt = 0, again = 0;
+
+const now = () => offset + Date.now() * (about?.speed || 1);
+
+function live(fn) {
+  watchers.add(fn);
+  if (last) fn(last);
+  return () => watchers.delete(fn);
+}
+
+const silence = 40_000; // the server says every 15 s that it is alive
+
+function connect() {
+  clearTimeout(again);
+  if (connection || document.hidden) return;
+  const abort = connection = new AbortController();
+  let watch = 0;
+  const sign = () => {
+    clearTimeout(watch);
+    watch = setTimeout(() => abort.abort(), silence);
+  };
+  (async () => {
+    sign();
+    try {
+      const answer = await ask("/console/events", { signal: abort.signal });
+      attempt = 0;
+      banner(null);
+      await lines(answer, take, sign);
+      lost();
+    } catch (e) {
+      if (connection === abort) e.status === 403 ? outdated() : lost();
+    } finally {
+      clearTimeout(watch);
+      if (connection === abort) connection = null;
+    }
+  })();
+}
+
+function take(tick) {
+  if (about && tick.boot !== about.boot) {
+    outdated();
+    return;
+  }
+  offset = new Date(tick.now).getTime() - Date.now() * (about?.speed || 1);
+  last = tick;
+  for (const fn of [...watchers]) fn(tick);
+}
+
+function lost() {
+  if (document.hidden) return;
+  banner("Connection lost. Trying again…");
+  again = setTimeout(connect, Math.min(1000 * 2 ** attempt++, 10_000));
+}
+
+// The server is another one than the one that this page came from.
+function outdated() {
+  if (about?.mode === "dev") {
+    banner("lull was restarted: this page belongs to the run before it.",
+      el("button", { type: "button", onclick: () => location.reload() }, "Reload the page"));
+    again = setTimeout(connect, 10_000);
+  } else {
+    banner(token ? "The token is of an earlier run. Open the address that `lull console` printed when it started."
+      : "Open the address that `lull console` printed: it ends with the token.");
+  }
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) {
+    attempt = 0;
+    connect();
+    return;
+  }
+  connection?.abort();
+  connection = null;
+});
+
+function banner(text, ...more) {
+  const at = $("banner");
+  if (at.dataset.text === (text || "")) return;
+  at.dataset.text = text || "";
+  at.hidden = !text;
+  at.replaceChildren(...(text ? [el("span", {}, text), ...more] : []));
+}
+
+// Dialogs and messages.
+
+function confirm(text, { title, action, typed, danger } = {}) {
+  return new Promise((resolve) => {
+    const field = typed && el("input", { id: "typed", autocomplete: "off", spellcheck: "false" });
+    const yes = el("button", { type: "submit", class: danger ? "danger" : "primary", disabled: Boolean(typed) }, action || "Go on");
+    const dialog = el("dialog", { "aria-labelledby": "dialog-title" },
+      el("form", {
+        onsubmit(e) {
+          e.preventDefault(); // a policy forbids forms, and the dialog closes by itself
+          dialog.close("yes");
+        },
+      },
+      el("h2", { id: "dialog-title" }, title || action || "Please confirm"),
+      typeof text === "string" ? el("p", {}, text) : text,
+      field && el("label", { for: "typed" }, "Type ", el("code", {}, typed), " to go on:"), field,
+      el("div", { class: "actions" },
+        el("button", { type: "button", onclick: () => dialog.close("no") }, "Cancel"), yes)));
+    field?.addEventListener("input", () => { yes.disabled = field.value !== typed; });
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue === "yes");
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
+
+function toast(text) {
+  const note = el("div", { class: "toast" }, text);
+  $("toasts").append(note);
+  setTimeout(() => note.remove(), 6000);
+}
+
+// Routes.
+
+const views = new Map();
+let leave = () => {}, shown = 0;
+
+function link(view, params = {}) {
+  const { key, ...query } = params;
+  return address(`#/${view}${key === undefined ? "" : "/" + encodeURIComponent(key)}`, query);
+}
+
+function route() {
+  const [place, query] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  const [id, ...rest] = place.split("/");
+  const params = Object.fromEntries(new URLSearchParams(query || ""));
+  if (rest.length) {
+    try {
+      params.key = decodeURIComponent(rest.join("/"));
+    } catch {
+      params.key = rest.join("/");
+    }
+  }
+  return { id, params };
+}
+
+function title(text) {
+  $("title").textContent = text;
+  document.title = `${text} · ${about?.stack || "lull"}`;
+}
+
+async function show() {
+  if (location.hash === "#main") return; // the skip link
+  const { id, params } = route(), view = views.get(id) || views.values().next().value, mine = ++shown;
+  leave();
+  for (const a of $("views").querySelectorAll("a")) {
+    a.dataset.view === view.id ? a.setAttribute("aria-current", "page") : a.removeAttribute("aria-current");
+  }
+  title(view.title);
+  const root = el("div", { id: "view", class: `view-${view.id}` }), ends = [];
+  $("view").replaceWith(root);
+  leave = () => ends.forEach((end) => end());
+  const keep = (end) => (ends.push(end), end);
+  const ctx = {
+    get, post, link, now, el, svg, fmt, confirm, toast, table, pretty, params, about,
+    go: (to, p) => { location.hash = link(to, p); },
+    live: (fn) => keep(live(fn)),
+    stream: (...all) => keep(stream(...all)),
+    title: (text) => { if (mine === shown) title(text); },
+  };
+  try {
+    const end = await view.mount(root, ctx);
+    if (end) mine === shown ? ends.push(end) : end();
+  } catch (e) {
+    root.replaceChildren(problem(e));
+  }
+}
+
+function problem(e) {
+  return el("div", { class: "problem", role: "alert" }, el("p", {}, e.message),
+    el("button", { type: "button", onclick: show }, "Try again"));
+}
+
+async function start() {
+  try {
+    about = await get("/console/about");
+  } catch (e) {
+    if (e.status === 403) {
+      outdated();
+      $("view").replaceChildren();
+    } else {
+      banner("The server does not answer. Trying again…");
+      setTimeout(start, 2000);
+    }
+    return;
+  }
+  offset = new Date(about.now).getTime() - Date.now() * about.speed;
+  $("stack").replaceChildren(el("span", { class: `mode ${about.mode}` }, about.mode === "dev" ? "dev" : "AWS"), about.stack);
+  for (const name of about.views) {
+    try {
+      const view = (await import(`./views/${name}.js`)).default;
+      if (!view.needs || about.can[view.needs]) views.set(view.id, view);
+    } catch (e) {
+      toast(`The view ${name} cannot be loaded: ${e.message}`);
+    }
+  }
+  $("views").replaceChildren(...[...views.values()].map((v) =>
+    el("li", {}, el("a", { href: link(v.id), "data-view": v.id }, v.title))));
+  banner(null);
+  connect();
+  await show();
+  addEventListener("hashchange", async () => {
+    await show();
+    if (location.hash !== "#main") $("title").focus();
+  });
+}
+
+start();

@@ -1,0 +1,36 @@
+package console
+
+import (
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What turns a text into markup, a script or a style, and what leaves this server.
+var unsafe = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|` +
+	`createContextualFragment|DOMParser|\beval\(|new Function|setTimeout\(["'` + "`" + `]|style="|<style|<script>|\bon[a-z]+="|https?://`)
+
+func TestNoFileOfThePageTurnsTextIntoMarkupOrLeavesTheServer(t *testing.T) {
+	t.Parallel()
+	looked := 0
+	err := fs.WalkDir(embedded, "assets", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(embedded, path)
+		for i, line := range strings.Split(string(text), "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "//") {
+				continue
+			}
+			if found := unsafe.FindString(strings.ReplaceAll(line, "http://www.w3.org/2000/svg", "")); found != "" {
+				t.Errorf("%s:%d: %s", path, i+1, found)
+			}
+		}
+		looked++
+		return err
+	})
+	if err != nil || looked < 5 {
+		t.Errorf("looked at %d files: %v", looked, err)
+	}
+}

@@ -1,0 +1,214 @@
+package console
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"io/fs"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/operate"
+)
+
+//go:embed assets
+var embedded embed.FS
+
+// assetsPath is where the page's files are served, and prefix what the views ask.
+const (
+	assetsPath = "/assets/"
+	prefix     = "/console/"
+)
+
+// Options are what a console shows. A view that needs an optional part is not shown without it.
+type Options struct {
+	API   operate.API
+	Mode  Mode
+	Stack string // its name, for people
+	// Token is the guard's. A console of `lull dev` gives it to its page; the page of a deployed stack
+	// finds it in the address that `lull console` prints.
+	Token string
+	// Clock is the stack's: times in answers are of this clock.
+	Clock clock.Clock
+	// Speed is how many times faster than real time the clock runs; 0 is 1.
+	Speed float64
+}
+
+// Mode says what kind of stack the console is of.
+type Mode string
+
+// The modes.
+const (
+	Dev Mode = "dev" // one process, on this machine
+	AWS Mode = "aws" // a deployed stack
+)
+
+// every is how often a stack is asked for its status while somebody looks. AWS bills what is asked.
+func (m Mode) every() time.Duration {
+	if m == AWS {
+		return 7 * time.Second
+	}
+	return time.Second
+}
+
+// console serves the page and what its views ask.
+type console struct {
+	Options
+	boot    string // tells this life of the server from the last one
+	live    *live
+	streams chan struct{} // holds one for each stream under way
+	can     map[string]bool
+}
+
+// New serves the console at / and under /console/. Put a [Guard] in front of it.
+func New(o Options) http.Handler {
+	c := &console{Options: o, boot: NewToken()[:8], streams: make(chan struct{}, maxStreams), can: map[string]bool{
+		"dead": true,
+	}}
+	c.live = newLive(o.Mode.every(), c.tick)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", c.page)
+	mux.HandleFunc("GET "+assetsPath, c.asset)
+	mux.HandleFunc("GET "+prefix+"about", func(w http.ResponseWriter, _ *http.Request) { answer(w, c.about()) })
+	mux.HandleFunc("GET "+prefix+"events", c.events)
+	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, "the console has nothing at "+r.URL.Path)
+	})
+	return mux
+}
+
+// about is what a page has to know before it shows anything.
+type about struct {
+	Mode  Mode            `json:"mode"`
+	Stack string          `json:"stack"`
+	Boot  string          `json:"boot"`
+	Now   time.Time       `json:"now"`
+	Speed float64         `json:"speed"`
+	Can   map[string]bool `json:"can"`
+	Views []string        `json:"views"` // the names of the files in assets/views, in the order of the navigation
+}
+
+func (c *console) about() about {
+	a := about{
+		Mode: c.Mode, Stack: c.Stack, Boot: c.boot, Now: c.Clock.Now().UTC(), Speed: c.Speed, Can: c.can, Views: views(),
+	}
+	if a.Speed == 0 {
+		a.Speed = 1
+	}
+	return a
+}
+
+// order is the navigation's. A view that is not named here comes last.
+var order = []string{"now", "documents", "dead", "search", "send", "whatif", "breakit"}
+
+func views() []string {
+	var names []string
+	files, _ := fs.ReadDir(embedded, "assets/views") // it is embedded
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(f.Name(), ".js"))
+	}
+	place := func(name string) int {
+		if i := slices.Index(order, name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return place(a) - place(b) })
+	return names
+}
+
+// page is the one page. That of `lull dev` holds the token: no other site can read it.
+func (c *console) page(w http.ResponseWriter, _ *http.Request) {
+	text, _ := embedded.ReadFile("assets/index.html") // it is embedded
+	token := ""
+	if c.Mode == Dev {
+		token = html.EscapeString(c.Token)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = io.WriteString(w, strings.Replace(string(text), "{{token}}", token, 1)) // the client went away
+}
+
+// kinds are the media types of the page's files. The machine's own table may differ.
+var kinds = map[string]string{
+	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+}
+
+func (c *console) asset(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	kind := kinds[path.Ext(name)]
+	text, err := embedded.ReadFile(name)
+	if err != nil || kind == "" {
+		fail(w, http.StatusNotFound, "the console has no such file")
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	_, _ = w.Write(text) // the client went away
+}
+
+// maxRequest bounds what the console reads of a request: a message of SQS, and what is around it.
+const maxRequest = 4 << 20
+
+// read decodes a request's body.
+func read[Q any](w http.ResponseWriter, r *http.Request) (q Q, err error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err == nil {
+		err = json.Unmarshal(body, &q)
+	}
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return q, &problem{
+			http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is too large: at most %d bytes", maxRequest),
+		}
+	case err != nil:
+		return q, &problem{http.StatusBadRequest, "the request is not the JSON that is wanted: " + err.Error()}
+	}
+	return q, nil
+}
+
+// problem is an error with its HTTP status.
+type problem struct {
+	status int
+	text   string
+}
+
+func (p *problem) Error() string { return p.text }
+
+// answer writes v as JSON.
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // the client went away
+}
+
+// fail says what is wrong.
+func fail(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client went away
+}
+
+// failed answers with an error of the stack.
+func failed(w http.ResponseWriter, err error) {
+	var p *problem
+	status := http.StatusBadGateway
+	switch {
+	case errors.As(err, &p):
+		status = p.status
+	case errors.Is(err, operate.ErrNotFound):
+		status = http.StatusNotFound
+	case errors.Is(err, operate.ErrInput):
+		status = http.StatusBadRequest
+	case denied(err) != "":
+		status = http.StatusForbidden
+	}
+	fail(w, status, sentence(err))
+}

@@ -1,0 +1,57 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+// AWS says what is missing in its own words: "User: arn:... is not authorized to perform:
+// dynamodb:Query on resource: ...".
+var missingRight = regexp.MustCompile(`is not authorized to perform:? ([a-zA-Z0-9-]+:[a-zA-Z0-9*]+)`)
+
+// denied is the right that the caller lacks, such as dynamodb:Query; empty where the error is
+// another one. AWS's error types are known by their methods: the console links no client of AWS.
+func denied(err error) string {
+	var api interface {
+		error
+		ErrorCode() string
+		ErrorMessage() string
+	}
+	if !errors.As(err, &api) || !deniedCode(api.ErrorCode()) {
+		return ""
+	}
+	if m := missingRight.FindStringSubmatch(api.ErrorMessage()); m != nil {
+		return m[1]
+	}
+	var op interface {
+		error
+		Service() string
+		Operation() string
+	}
+	if errors.As(err, &op) {
+		return strings.ToLower(op.Service()) + ":" + op.Operation()
+	}
+	return "an unnamed right"
+}
+
+// deniedCode knows the spellings of the services and of their emulators.
+func deniedCode(code string) bool {
+	switch code {
+	case "AccessDenied", "AccessDeniedException", "AuthorizationError", "AuthorizationErrorException",
+		"UnauthorizedOperation", "AWS.SimpleQueueService.AccessDenied", "Forbidden":
+		return true
+	}
+	return false
+}
+
+// sentence is an error for people, on one line: it may quote what a sender wrote.
+func sentence(err error) string {
+	if right := denied(err); right != "" {
+		return fmt.Sprintf("Access denied: your role lacks %s. The stack's reader role has it (docs/deploy.md).", right)
+	}
+	return terminal.Line(err.Error())
+}

@@ -1,0 +1,184 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lullhq/lull/internal/operate"
+)
+
+// maxStreams is how many streams are answered at once: a page has one, and one more while it sends
+// dead letters again.
+const maxStreams = 64
+
+// How long a page that reads nothing keeps a stream, and how often a stream without news says that
+// it is alive.
+const (
+	patience = 20 * time.Second
+	alive    = 15 * time.Second
+)
+
+// tick is what a page is told each second, or each few seconds of a deployed stack.
+type tick struct {
+	Boot   string          `json:"boot"`
+	Now    time.Time       `json:"now"` // by the stack's clock
+	Status *operate.Status `json:"status,omitempty"`
+	Error  string          `json:"error,omitempty"` // instead of the status
+}
+
+func (c *console) tick(ctx context.Context) tick {
+	t := tick{Boot: c.boot, Now: c.Clock.Now().UTC()}
+	if s, err := c.API.Status(ctx); err != nil {
+		t.Error = sentence(err)
+	} else {
+		t.Status = &s
+	}
+	return t
+}
+
+// live asks for a tick while somebody looks, once for all who look.
+type live struct {
+	every time.Duration
+	ask   func(context.Context) tick
+
+	mu       sync.Mutex
+	watchers map[chan tick]bool
+	last     tick
+	at       time.Time // when last was asked for
+	stop     context.CancelFunc
+}
+
+func newLive(every time.Duration, ask func(context.Context) tick) *live {
+	return &live{every: every, ask: ask, watchers: map[chan tick]bool{}}
+}
+
+// watch returns the ticks from now on, the newest only, and what ends it. The first watcher starts
+// the asking, and the last one ends it.
+func (l *live) watch() (ticks <-chan tick, end func()) {
+	mine := make(chan tick, 1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watchers[mine] = true
+	if len(l.watchers) == 1 {
+		ctx, stop := context.WithCancel(context.Background())
+		l.stop = stop
+		go l.run(ctx)
+	} else if l.last.Boot != "" {
+		mine <- l.last
+	}
+	return mine, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.watchers, mine)
+		if len(l.watchers) == 0 {
+			l.stop()
+			l.last = tick{}
+		}
+	}
+}
+
+func (l *live) run(ctx context.Context) {
+	next := time.NewTicker(l.every)
+	defer next.Stop()
+	for {
+		t := l.ask(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		l.tell(t)
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tell replaces what a slow watcher has not taken yet.
+func (l *live) tell(t tick) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = t
+	for w := range l.watchers {
+		select {
+		case <-w:
+		default:
+		}
+		w <- t
+	}
+}
+
+// events answers with server-sent events: the tick, when something has changed.
+func (c *console) events(w http.ResponseWriter, r *http.Request) {
+	out, end, err := c.open(w, "text/event-stream")
+	if err != nil {
+		failed(w, err)
+		return
+	}
+	defer end()
+	ticks, stop := c.live.watch()
+	defer stop()
+	still := time.NewTicker(alive)
+	defer still.Stop()
+	var told []byte
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-still.C:
+			if out.write([]byte(": alive\n\n")) != nil {
+				return
+			}
+		case t := <-ticks:
+			line, err := json.Marshal(t)
+			t.Now = time.Time{}
+			same, _ := json.Marshal(t)
+			if err != nil || bytes.Equal(same, told) {
+				continue
+			}
+			told = same
+			if out.write(fmt.Appendf(nil, "data: %s\n\n", line)) != nil {
+				return
+			}
+		}
+	}
+}
+
+// stream is an answer that goes on.
+type stream struct {
+	to  http.ResponseWriter
+	ctl *http.ResponseController
+}
+
+// open begins a stream, as long as there are not too many. What a request may take to arrive does
+// not end it.
+func (c *console) open(w http.ResponseWriter, kind string) (s *stream, end func(), err error) {
+	select {
+	case c.streams <- struct{}{}:
+	default:
+		return nil, nil, &problem{
+			http.StatusServiceUnavailable,
+			fmt.Sprintf("%d pages are open: close some of them", maxStreams),
+		}
+	}
+	s = &stream{w, http.NewResponseController(w)}
+	_ = s.ctl.SetReadDeadline(time.Time{}) // a recorder in a test has none
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(http.StatusOK)
+	_ = s.ctl.Flush()
+	return s, func() { <-c.streams }, nil
+}
+
+// write sends b now. An error says that nobody reads.
+func (s *stream) write(b []byte) error {
+	_ = s.ctl.SetWriteDeadline(time.Now().Add(patience)) // a recorder in a test has none
+	if _, err := s.to.Write(b); err != nil {
+		return err
+	}
+	return s.ctl.Flush()
+}
