@@ -16,11 +16,17 @@ import (
 
 func (a *app) configCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "config", Short: "Compare settings before a deploy",
+		Use: "config", Short: "Check, show and compare settings",
 		Long: "Settings are what lull.yaml says. These commands ask no stack.",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.configDiffCommand())
+	c.AddCommand(a.configCheckCommand(), a.configShowCommand(), a.configSchemaCommand(), a.configDiffCommand())
+	for _, sub := range c.Commands() {
+		if standAlone(sub); sub.Name() != "schema" {
+			a.answers(sub)
+		}
+	}
+	standAlone(c)
 	return c
 }
 

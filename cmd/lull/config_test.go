@@ -1,9 +1,11 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/transition"
 )
 
@@ -36,6 +38,103 @@ func TestConfigDiffSaysWhatADeployDoes(t *testing.T) {
 	lull(t, "", "config", "diff", older, "missing.yaml").want(t, "no file", exitUsage, "missing.yaml")
 	lull(t, "", "config", "diff", older).want(t, "one file", exitUsage, "arg")
 	lull(t, "", "config").want(t, "config", exitOK, "diff")
+}
+
+func TestConfigCheckNamesEveryFaultWithItsLine(t *testing.T) {
+	t.Parallel()
+	path := write(t, "stack: search\ndebounce:\n  quiet: 55s\n  maxWait: 5s\nqueues:\n  visibility: 5s\n"+
+		"sinks:\n  search:\n    kind: opensearch\n    url: https://user:secret@search.example.org\n")
+	a := lull(t, "", "config", "check", path)
+	a.want(t, "faults", exitUsage, path+" has 8 faults")
+	for _, line := range []string{
+		path + ": index.timeout (10s): is more than", // the file says nothing about it
+		path + ":3: debounce.quiet (55s): is longer than the debounce.maxWait of 5s\n    lower it to at most 5s",
+		path + ":6: queues.visibility (5s): ", path + ":8: sinks.search.index: is missing", path + ":10: sinks.search.url (https://***@",
+	} {
+		if !strings.Contains(a.out, line) || strings.Contains(a.out, "secret") {
+			t.Errorf("got %s, want %q in it", a.out, line)
+		}
+	}
+	var answer checked
+	a = lull(t, "", "config", "check", path, "-o", "json")
+	if a.into(t, &answer); a.code != exitUsage || answer.OK || len(answer.Faults) != 8 || answer.Faults[2].Line != 3 {
+		t.Errorf("got %+v", answer)
+	}
+	lull(t, "", "config", "check", write(t, "a: [b")).want(t, "no YAML", exitUsage, "parse settings", "line 1")
+	lull(t, "", "config", "check", "missing.yaml").want(t, "no file", exitUsage, "missing.yaml")
+	lull(t, "", "config", "check", path, path).want(t, "two files", exitUsage, "arg")
+	lull(t, "", "config", "check", path, "--aws").want(t, "of a stack", exitUsage, "does not talk to a stack")
+	lull(t, "", "status", "--aws", "--config", path).want(t, "another command", exitUsage, "line 3: debounce.quiet")
+}
+
+func TestConfigCheckSaysWhatFollows(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join("..", "..", "docs", "lull.yaml")
+	lull(t, "", "config", "check", path).want(t, "settings", exitOK, "the settings are valid", "newsroom    native  news",
+		"news        search  6s     40s       10s", "search  opensearch  13s", "costs about $8 a month")
+	var answer checked
+	lull(t, "", "config", "check", path, "-o", "json").into(t, &answer)
+	if !answer.OK || !answer.Deployable || len(answer.Follows) == 0 || answer.Idle < 1 {
+		t.Errorf("got %+v", answer)
+	}
+	local := write(t, "debounce: {quiet: 6s}\n")
+	lull(t, "", "config", "check", local).want(t, "bleve", exitOK, "any         search  6s     30s       10s", "--deploy")
+	a := lull(t, "", "config", "check", local, "--deploy")
+	if a.want(t, "bleve", exitUsage, "1 faults"); !strings.Contains(a.out, "lives in one process") {
+		t.Errorf("got %s", a.out)
+	}
+}
+
+func TestConfigShowSaysWhereASettingComesFrom(t *testing.T) {
+	t.Parallel()
+	path := write(t, "collections: {news: {quiet: 6s}}\nsinks:\n  search:\n    kind: opensearch\n"+
+		"    url: https://search.example.org\n    index: lull-{collection}\n"+
+		"sources: {pages: {kind: govuk, govuk: {locales: [en, cy]}}}\n")
+	rows := func(args ...string) map[string]config.Value {
+		var all []config.Value
+		lull(t, "", append([]string{"config", "show", path, "-o", "json"}, args...)...).into(t, &all)
+		of := make(map[string]config.Value)
+		for _, v := range all {
+			if _, twice := of[v.Setting]; twice {
+				t.Errorf("%s is listed twice", v.Setting)
+			}
+			of[v.Setting] = v
+		}
+		return of
+	}
+	short, whole := rows(), rows("--defaults")
+	for name, want := range map[string]config.Value{
+		"collections.news.quiet":      {Value: "6s", From: config.OfFile, Line: 1},
+		"collections.news.maxWait":    {Value: "30s", From: config.OfOthers, Why: "debounce.maxWait"},
+		"sinks.search.url":            {Value: "https://search.example.org", From: config.OfFile, Line: 5},
+		"sinks.search.versions":       {Value: "true", From: config.OfOthers, Why: "what the kind can do"},
+		"sources.pages.govuk.locales": {Value: "[en, cy]", From: config.OfFile, Line: 7},
+		"defaultSource":               {Value: "pages", From: config.OfOthers, Why: "the only source"},
+		"debounce.quiet":              {Value: "5s", From: config.OfDefault},
+		"queues.live.batch":           {Value: "1000", From: config.OfDefault},
+		"lease of sink search":        {Value: "13s", From: config.OfOthers, Why: "index.timeout + index.guard + applyDelay"},
+		"freshness of news":           {Value: "10s", From: config.OfOthers, Why: "quiet + queues.live.window + 1s, at p99"},
+	} {
+		want.Setting = name
+		if got := whole[name]; got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		if _, listed := short[name]; listed != (want.From != config.OfDefault) {
+			t.Errorf("without --defaults: %s is listed: %t", name, listed)
+		}
+	}
+	if len(whole) < 60 {
+		t.Errorf("got %d settings with --defaults", len(whole))
+	}
+	lull(t, "", "config", "show", path).want(t, "a table", exitOK, "SETTING", "yours, line 1", "derived: debounce.maxWait")
+	lull(t, "", "config", "show", write(t, "stack: X")).want(t, "faults", exitUsage, "line 1: stack (X)")
+}
+
+func TestConfigSchemaIsTheOneOfTheSettings(t *testing.T) {
+	t.Parallel()
+	if a := lull(t, "", "config", "schema"); a.code != exitOK || a.out != string(config.Schema()) {
+		t.Errorf("got %+v", a)
+	}
 }
 
 func TestConfigDiffComparesTemplates(t *testing.T) {

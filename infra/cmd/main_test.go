@@ -199,6 +199,7 @@ func TestSettingsThatCannotBeReadSayWhere(t *testing.T) {
 		"missing":   {filepath.Join(t.TempDir(), "none.yaml"), "LULL_CONFIG says where"},
 		"no yaml":   {settings(t, "a: [b"), "LULL_CONFIG says where"},
 		"a mistake": {settings(t, "stak: x\n"+good), "did you mean stack?"},
+		"several":   {settings(t, "stak: x\nqueus: x\nqueues: {visibility: 5s}\n"+good), "synthesised: 5 faults"},
 	} {
 		err := run(environment(map[string]string{"LULL_CONFIG": tt.path}))
 		if err == nil {

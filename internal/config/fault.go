@@ -41,19 +41,20 @@ func (f *Fault) Error() string {
 	return b.String()
 }
 
-// Faults returns every Fault that an error of this package is made of, in their order. An error
-// without any gives none.
+// Faults returns every Fault that an error of this package is made of, in their order, also where
+// the error was wrapped. An error without any gives none.
 func Faults(err error) []*Fault {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	switch err := err.(type) {
+	case *Fault:
+		return []*Fault{err}
+	case interface{ Unwrap() error }:
+		return Faults(err.Unwrap())
+	case interface{ Unwrap() []error }:
 		var all []*Fault
-		for _, e := range joined.Unwrap() {
+		for _, e := range err.Unwrap() {
 			all = append(all, Faults(e)...)
 		}
 		return all
-	}
-	var fault *Fault
-	if errors.As(err, &fault) {
-		return []*Fault{fault}
 	}
 	return nil
 }

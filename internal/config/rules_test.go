@@ -2,7 +2,9 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -224,6 +226,9 @@ func TestFaultReadsAsOneLine(t *testing.T) {
 	}
 	if got := Faults(fmt.Errorf("load: %w", f)); len(got) != 1 || got[0] != f {
 		t.Errorf("wrapped: got %v, want the fault", got)
+	}
+	if got := Faults(fmt.Errorf("load: %w", errors.Join(f, errors.Join(f, io.EOF), f))); len(got) != 3 {
+		t.Errorf("joined and wrapped: got %v, want all three", got)
 	}
 	if got := Faults(nil); got != nil {
 		t.Errorf("nil: got %v, want none", got)

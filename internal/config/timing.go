@@ -27,3 +27,9 @@ func (c *Config) SupersededLeave() bool {
 func (c *Config) Expires(now time.Time) int64 {
 	return now.Add(c.Lifecycle.RowRetention + c.Lifecycle.TTLExtra).Unix()
 }
+
+// Fresh is how long after its last change a document of a collection is in the sink, at p99
+// (docs/design.md, section 3).
+func (c *Config) Fresh(collection string) time.Duration {
+	return c.For(collection).Quiet + c.Queues.Live.Window + time.Second
+}

@@ -18,7 +18,9 @@ import (
 	_ "github.com/lullhq/lull/source/builtin"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/blevesearch/bleve_index_api.AnalysisWorker"))
+}
 
 func TestExampleIsValid(t *testing.T) {
 	t.Parallel()

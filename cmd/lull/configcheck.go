@@ -1,0 +1,151 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/proof/cost"
+	"github.com/lullhq/lull/internal/terminal"
+	"github.com/lullhq/lull/setting"
+)
+
+// defaultFile is the settings file that the commands of config read when they are given none.
+const defaultFile = "lull.yaml"
+
+func fileArg(args []string) string {
+	if len(args) == 0 {
+		return defaultFile
+	}
+	return args[0]
+}
+
+// checked is what config check answers.
+type checked struct {
+	File       string         `json:"file"`
+	OK         bool           `json:"ok"`
+	Deployable bool           `json:"deployable"`
+	Faults     []faultLine    `json:"faults"`
+	Follows    []config.Value `json:"follows,omitempty"`
+	Idle       float64        `json:"idle_dollars_a_month,omitempty"`
+}
+
+// faultLine is one thing that is wrong.
+type faultLine struct {
+	Line    int    `json:"line,omitempty"`
+	Setting string `json:"setting"`
+	Value   string `json:"value,omitempty"`
+	Problem string `json:"problem"`
+	Fix     string `json:"fix"`
+	Rule    string `json:"rule"`
+}
+
+func faultLines(err error) []faultLine {
+	lines := []faultLine{}
+	for _, f := range config.Faults(err) {
+		lines = append(lines, faultLine{f.Line, f.Setting, f.Value, f.Problem, f.Fix, f.Rule})
+	}
+	slices.SortStableFunc(lines, func(a, b faultLine) int { return cmp.Compare(a.Line, b.Line) })
+	return lines
+}
+
+// configCheckCommand judges a settings file.
+func (a *app) configCheckCommand() *cobra.Command {
+	var deploy bool
+	c := &cobra.Command{
+		Use: "check [FILE]", Short: "Find every fault of a settings file, and say what follows from it",
+		Long: "Names every fault at once, each with its line and the fix. Without faults it says how fresh documents " +
+			"are, how long a lease is, and what a stack costs a month in which nothing happens. Without FILE it is " +
+			defaultFile + ".",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.checkSettings(c.Context(), fileArg(args), deploy)
+		},
+	}
+	c.Flags().BoolVar(&deploy, "deploy", false, "also refuse what only 'lull dev' runs, such as the sink bleve")
+	return exits(c, map[int]string{
+		exitOK: "the settings are valid", exitFailed: "the answer could not be written",
+		exitUsage: "usage, a file that cannot be read, or settings with faults",
+	})
+}
+
+func (a *app) checkSettings(ctx context.Context, path string, deploy bool) error {
+	cfg, lines, err := yamlfile.Check(path)
+	if err != nil && len(config.Faults(err)) == 0 {
+		return usage(err) // there is no such file, or it is not YAML
+	}
+	answer := checked{File: path, OK: err == nil, Faults: faultLines(err)}
+	if err == nil {
+		undeployable := cfg.ValidateDeployed()
+		answer.Deployable = undeployable == nil
+		if lines.Locate(undeployable); deploy && undeployable != nil {
+			answer.OK, answer.Faults = false, faultLines(undeployable)
+		}
+	}
+	if answer.OK {
+		answer.Follows = cfg.Follows()
+		idle, err := cost.Of(ctx, &cfg, cost.Load{Burst: 1, Hours: 24, Bytes: 700})
+		if err != nil {
+			return &exitError{exitFailed, fmt.Errorf("estimate the bill: %w", err)}
+		}
+		answer.Idle = idle.Ceiling.Total
+	}
+	err = a.print(answer, func(w io.Writer) { answer.show(w, &cfg) })
+	if err == nil && !answer.OK {
+		err = usagef("%s has %d faults", path, len(answer.Faults))
+	}
+	return err
+}
+
+func (k checked) show(w io.Writer, cfg *config.Config) {
+	for _, f := range k.Faults {
+		at := k.File
+		if f.Line > 0 {
+			at += fmt.Sprintf(":%d", f.Line)
+		}
+		name := terminal.Styled{Style: terminal.Bold, Text: f.Setting}
+		if f.Value == "" {
+			terminal.Printf(w, "%s: %s: %s\n    %s\n", at, name, f.Problem, f.Fix)
+			continue
+		}
+		terminal.Printf(w, "%s: %s (%s): %s\n    %s\n", at, name, f.Value, f.Problem, f.Fix)
+	}
+	if !k.OK {
+		return
+	}
+	terminal.Printf(w, "%s: %s\n\n", k.File, terminal.Styled{Style: terminal.Green, Text: "the settings are valid"})
+	header(w, "SOURCE", "KIND", "COLLECTION")
+	for _, name := range slices.Sorted(maps.Keys(cfg.Sources)) {
+		terminal.Printf(w, "%s\t%s\t%s\n", name, cfg.Sources[name].Kind, cfg.CollectionFor(name))
+	}
+	fmt.Fprintln(w)
+	header(w, "SINK", "KIND", "LEASE")
+	for _, name := range slices.Sorted(maps.Keys(cfg.Sinks)) {
+		terminal.Printf(w, "%s\t%s\t%s\n", name, cfg.Sinks[name].Kind, setting.FormatDuration(cfg.Lease(name)))
+	}
+	fmt.Fprintln(w)
+	header(w, "COLLECTION", "SINK", "QUIET", "MAX WAIT", "FRESH WITHIN (P99)")
+	row := func(shown, name string) {
+		to, _ := cfg.SinkFor(name)
+		d := cfg.For(name)
+		terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\n", shown, to, setting.FormatDuration(d.Quiet),
+			setting.FormatDuration(d.MaxWait), setting.FormatDuration(cfg.Fresh(name)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Collections)) {
+		row(name, name)
+	}
+	if len(cfg.Collections) == 0 {
+		row("any", "")
+	}
+	terminal.Printf(w, "\nA stack in which nothing happens costs about $%.0f a month: `lull cost` has the rest.\n", k.Idle)
+	if !k.Deployable {
+		fmt.Fprintln(w, "Only `lull dev` runs them: --deploy says what keeps them from a deployment.")
+	}
+}

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/lullhq/lull/internal/config/tree"
+	"github.com/lullhq/lull/setting"
+)
+
+// Lines are the lines of a settings file, by the dotted names of what stands there.
+type Lines map[string]int
+
+// LinesOf returns the lines of a file.
+func LinesOf(root tree.Node) Lines {
+	lines := Lines{}
+	lines.add(root, at{})
+	return lines
+}
+
+func (l Lines) add(n tree.Node, p at) {
+	for _, f := range n.Fields {
+		below := p.key(printable(f.Key))
+		l[below.name] = f.Line
+		l.add(f.Value, below)
+	}
+	for i, item := range n.Items {
+		l[p.index(i).name] = item.Line
+		l.add(item, p.index(i))
+	}
+}
+
+// Locate gives each [Fault] of an error its line: that of the setting, or of the source, collection
+// or sink that lacks it. A fault of what the file does not say has none.
+func (l Lines) Locate(err error) {
+	for _, f := range Faults(err) {
+		if f.Line == 0 {
+			f.Line = l[f.Setting]
+		}
+		if parent := strings.LastIndex(f.Setting, "."); f.Line == 0 && strings.Count(f.Setting, ".") > 1 {
+			f.Line = l[f.Setting[:parent]]
+		}
+	}
+}
+
+// Origin says where the value of a setting comes from.
+type Origin string
+
+// The origins.
+const (
+	OfFile    Origin = "yours"   // the file says it
+	OfDefault Origin = "default" // lull's own
+	OfOthers  Origin = "derived" // it follows from other settings
+)
+
+// Value is a setting in force, or a number that follows from the settings.
+type Value struct {
+	Setting string `json:"setting"`
+	Value   string `json:"value"`
+	From    Origin `json:"from"`
+	Line    int    `json:"line,omitempty"` // of the file, where it says it
+	Why     string `json:"why,omitempty"`  // what a derived value follows from
+}
+
+// Effective lists every setting that has a value, in the order of lull.yaml, and then what follows
+// from them. Values hold no passwords. The settings must be valid.
+func (c *Config) Effective(lines Lines) []Value {
+	var all []Value
+	resolved := c.Resolve()
+	resolved.Collections = maps.Clone(c.Collections)
+	for name, o := range c.Collections {
+		d := c.For(name)
+		o.Sink, _ = c.SinkFor(name)
+		o.Quiet, o.MaxWait, o.CapGrace, o.MinInterval, o.Leading = &d.Quiet, &d.MaxWait, &d.CapGrace, &d.MinInterval, &d.Leading
+		resolved.Collections[name] = o
+	}
+	walk(reflect.ValueOf(resolved), at{}, func(p at, v reflect.Value) {
+		text := inFull(v)
+		if element := strings.LastIndex(p.name, "["); byName()[p.generic].Unit == setting.UnitList {
+			name := p.name[:element]
+			if last := len(all) - 1; last >= 0 && all[last].Setting == name {
+				all[last].Value = strings.TrimSuffix(all[last].Value, "]") + ", " + text + "]"
+				return
+			}
+			p.name, text = name, "["+text+"]"
+		}
+		value := Value{Setting: p.name, Value: text, From: OfDefault, Line: lines[p.name]}
+		switch words := byName()[p.generic].Default; {
+		case value.Line > 0:
+			value.From = OfFile
+		case v.Kind() == reflect.String && v.String() == "":
+			return
+		case words != "" && words != text && !strings.Contains(p.generic, ":"): // an option of a kind has the kind's default
+			value.From, value.Why = OfOthers, words
+		}
+		all = append(all, value)
+	})
+	return append(all, c.Follows()...)
+}
+
+// inFull returns a value as lull.yaml writes it, without passwords.
+func inFull(v reflect.Value) string {
+	if _, isQuantity := quantity(v); !isQuantity && v.Kind() == reflect.String && v.String() != "" {
+		return redact(v.String())
+	}
+	return written(v)
+}
+
+// Follows are the numbers that follow from the settings, as docs/settings.md explains them.
+func (c *Config) Follows() []Value {
+	var all []Value
+	add := func(name, value, why string) {
+		all = append(all, Value{Setting: name, Value: value, From: OfOthers, Why: why})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Sinks)) {
+		add("lease of sink "+printable(name), setting.FormatDuration(c.Lease(name)), "index.timeout + index.guard + applyDelay")
+		add("first ambiguous retry of sink "+printable(name), setting.FormatDuration(c.AmbiguousRetry(name)),
+			"flight.ambiguousRetry, or the lease in whole seconds")
+	}
+	for _, name := range c.knownCollections() {
+		add("freshness of "+printable(name), setting.FormatDuration(c.Fresh(name)), "quiet + queues.live.window + 1s, at p99")
+	}
+	add("maxReceiveCount of every queue", fmt.Sprint(c.MaxReceiveCount()), "retry.deadDeadline")
+	return all
+}

@@ -1,0 +1,217 @@
+package config
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"strings"
+
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
+)
+
+// object is a JSON object of a schema.
+type object = map[string]any
+
+// Schema returns the JSON Schema, draft 2020-12, of lull.yaml with the kinds that are registered in
+// this program. It is made from the same descriptions as docs/settings.md and the decoder.
+//
+// What it refuses, the decoder or Validate refuses, too. The opposite does not hold: a schema knows
+// no units and no contradictions between settings.
+func Schema() []byte {
+	root := schemaWriter{plainDefaults()}.value(reflect.TypeFor[Config](), at{})
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = "lull.yaml"
+	root["description"] = "The settings of lull. `lull config check` finds what a schema cannot: contradictions between settings."
+	text, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		panic(err) // texts, numbers and lists always have a form in JSON
+	}
+	return append(text, '\n')
+}
+
+// exemplar holds one of everything, so that each setting has a default to print.
+func exemplar() Config {
+	c := Default()
+	c.Sources = map[string]Source{"x": {Match: []source.Match{{}}}}
+	c.Collections = map[string]Collection{"x": {}}
+	c.Sinks = map[string]Sink{"x": newSink("")}
+	return c
+}
+
+// plainDefaults are the defaults of settings that follow from nothing, by generic name.
+func plainDefaults() map[string]reflect.Value {
+	defaults := make(map[string]reflect.Value)
+	note := func(p at, v reflect.Value) { defaults[p.generic] = v }
+	walk(reflect.ValueOf(exemplar()), at{}, note)
+	for _, r := range registries {
+		for _, k := range r.kinds() {
+			if k.Options != nil {
+				walk(reflect.ValueOf(k.Options), at{generic: optionsOf(r.group, k.Name), name: "x"}, note)
+			}
+		}
+	}
+	return defaults
+}
+
+// schemaWriter makes the schema of a type as the decoder walks over it.
+type schemaWriter struct{ defaults map[string]reflect.Value }
+
+func (w schemaWriter) value(t reflect.Type, p at) object {
+	switch {
+	case t == durationType, t == sizeType:
+		return w.leaf(t, p)
+	case t.Kind() == reflect.Pointer:
+		return w.value(t.Elem(), p)
+	case t.Kind() == reflect.Struct:
+		return w.fields(t, p)
+	case t.Kind() == reflect.Map:
+		names := namePattern
+		if p.generic == "collections" {
+			names = collectionPattern
+		}
+		return object{
+			"propertyNames":        object{"pattern": names.String()},
+			"type":                 []string{"object", "null"},
+			"additionalProperties": w.value(t.Elem(), p.entry("name")),
+		}
+	case t.Kind() == reflect.Slice:
+		element := p.index(0)
+		list := object{"type": []string{"array", "null"}}
+		if t.Elem().Kind() == reflect.String {
+			element.generic = p.generic // a list of texts is one setting
+			list["description"] = describe(byName()[p.generic])
+			list["items"] = text(byName()[p.generic])
+			return list
+		}
+		list["items"] = w.value(t.Elem(), element)
+		return list
+	default:
+		return w.leaf(t, p)
+	}
+}
+
+// fields is the schema of a group of settings. The options of a kind stand beside the settings of
+// all kinds: each option of any kind is known, and refused where the kind is another one.
+func (w schemaWriter) fields(t reflect.Type, p at) object {
+	properties, required := object{}, []string{}
+	for i := range t.NumField() {
+		name := t.Field(i).Tag.Get("json")
+		if name == inline {
+			continue
+		}
+		properties[name] = w.value(t.Field(i).Type, p.key(name))
+		if byName()[p.key(name).generic].Default == "required" {
+			required = append(required, name)
+		}
+	}
+	group := object{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		group["required"], group["type"] = required, "object"
+	}
+	if r, ok := registries[t]; ok {
+		group["allOf"] = w.kinds(r, p, properties)
+	}
+	return group
+}
+
+// kinds says of each kind what its options are, and adds the options to the properties.
+func (w schemaWriter) kinds(r registry, p at, properties object) []object {
+	own := make(map[string]object) // by kind
+	for _, k := range r.kinds() {
+		own[k.Name] = object{}
+		if k.Options != nil {
+			own[k.Name] = w.value(reflect.TypeOf(k.Options), at{p.name, optionsOf(p.generic, k.Name)})["properties"].(object)
+		}
+		for name := range own[k.Name] {
+			properties[name] = true
+		}
+	}
+	var all []object
+	for _, k := range r.kinds() {
+		options := maps.Clone(own[k.Name])
+		for _, others := range own {
+			for name := range others {
+				if _, has := options[name]; !has {
+					options[name] = false
+				}
+			}
+		}
+		then := object{"description": k.Doc, "properties": options}
+		if s, isSink := sink.Lookup(k.Name); isSink && r.noun == "sink" {
+			then["required"] = needed(s)
+		}
+		all = append(all, object{
+			"if":   object{"properties": object{"kind": object{"const": k.Name}}, "required": []string{"kind"}},
+			"then": then,
+		})
+	}
+	return all
+}
+
+// needed are the settings that a kind of sink cannot do without.
+func needed(k sink.Kind) []string {
+	names := []string{}
+	if k.NeedsIndex {
+		names = append(names, "index")
+	}
+	if k.Deployable() {
+		names = append(names, "url")
+	}
+	return names
+}
+
+// Spellings of quantities. The bounds of a quantity cannot be said in a pattern: the description
+// names them.
+const (
+	durationSpelling = `^ *\+?([0-9]+d)?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))* *$`
+	sizeSpelling     = `^ *[0-9]+ *(B|KB|MB|GB)? *$`
+	groupedSpelling  = `^[0-9]{1,3}(_[0-9]{3})+$` // 80_000 is a number to lull, and a text to YAML 1.2
+)
+
+// leaf is the schema of one setting.
+func (w schemaWriter) leaf(t reflect.Type, p at) object {
+	s := byName()[p.generic]
+	var schema object
+	switch s.Unit {
+	case setting.UnitDuration:
+		schema = object{"type": "string", "pattern": durationSpelling}
+	case setting.UnitSize:
+		schema = object{"type": []string{"string", "integer"}, "pattern": sizeSpelling, "minimum": s.Min, "maximum": s.Max}
+	case setting.UnitCount:
+		schema = object{"type": []string{"integer", "string"}, "pattern": groupedSpelling, "minimum": s.Min, "maximum": s.Max}
+	case setting.UnitFlag:
+		schema = object{"type": "boolean"}
+	case setting.UnitChoice:
+		schema = object{"enum": s.Choices}
+	case setting.UnitText, setting.UnitList:
+		schema = text(s)
+	}
+	schema["description"] = describe(s)
+	if v, ok := w.defaults[p.generic]; ok && s.Default == "" {
+		schema["default"] = asJSON(v)
+	}
+	return schema
+}
+
+func text(s setting.Setting) object {
+	schema := object{"type": "string"}
+	if s.Pattern != nil {
+		schema["pattern"] = s.Pattern.String()
+	}
+	return schema
+}
+
+// describe puts into words what an editor shows about a setting.
+func describe(s setting.Setting) string {
+	var b strings.Builder
+	b.WriteString(s.Doc)
+	if s.Unit != setting.UnitFlag && (s.Unit != setting.UnitText && s.Unit != setting.UnitList || s.Shape != "") {
+		b.WriteString(" " + strings.ToUpper(string(s.Unit[:1])) + string(s.Unit[1:]) + ": " + s.Bounds() + ".")
+	}
+	if s.Default != "" {
+		b.WriteString(" Default: " + s.Default + ".")
+	}
+	return b.String()
+}
