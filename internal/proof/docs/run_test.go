@@ -88,7 +88,11 @@ func newReader(t *testing.T, program string) *reader {
 	}
 	r := &reader{T: t, folder: t.TempDir(), address: l.Addr().String(), said: newSaid()}
 	bin := t.TempDir()
-	if err := errors.Join(l.Close(), os.WriteFile(filepath.Join(bin, "lull"), []byte(wrapper), 0o755)); err != nil {
+	err = l.Close()
+	for name, text := range map[string]string{"lull": wrapper, "make": "#!/bin/sh\nexec lull \"$@\"\n"} { // make dev
+		err = errors.Join(err, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	r.env = []string{
