@@ -68,6 +68,9 @@ func (a *app) devCommand() *cobra.Command {
 			"With --local it runs the settings of a deployed stack: their windows, sources, match rules, collections, " +
 			"lifecycle and places of references. Nothing needs credentials: it prints what stands in for what. " +
 			"With --buckets, also without --local, an object of S3 is a file that you put into that folder.\n\n" +
+			"With --data the next run goes on where this one ends, also where it is killed: with its messages, rows, " +
+			"flights, dead letters and scheduled events. Counters and explained decisions begin anew. Two processes " +
+			"cannot share a folder.\n\n" +
 			"It stays up until Ctrl-C, which waits three seconds for requests under way. A second Ctrl-C ends it " +
 			"at once, but with --data not before the data folder is saved. A disk that is full loses nothing: the run " +
 			"says so, tries again, and fails in the end if there is no room. With --exit-when-idle it ends when the input has ended, every after_ms " +
@@ -214,16 +217,10 @@ type devRun struct {
 func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err error) {
 	r.recorder, r.narrator = &story.Recorder{}, story.NewNarrator(r.out, r.clock.Now())
 	notes := journal.Tee{r.recorder}
-	if r.folder != nil { // first: a told delete must be on disk
-		notes = append(notes, r.folder)
-	}
 	if r.demo || r.verbose {
 		notes = append(notes, r.narrator)
 	}
-	options := dev.Options{Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble, Objects: o.objects}
-	if r.folder != nil {
-		options.Keepers = []dev.Keeper{r.folder}
-	}
+	options := dev.Options{Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble, Objects: o.objects, Folder: r.folder}
 	if r.faults {
 		options.Faults = fault.NewMix(fault.Standard(), r.seed)
 	}
@@ -231,7 +228,7 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err 
 		return err
 	}
 	if r.folder != nil {
-		return r.engine.Load(ctx, r.folder)
+		return r.engine.Load(ctx)
 	}
 	return nil
 }
@@ -284,7 +281,8 @@ func (r *devRun) run(ctx context.Context) error {
 	stop()
 	r.engine.Stop()
 	if err != nil {
-		return &exitError{exitFailed, errors.Join(err, r.save(context.WithoutCancel(ctx)))}
+		r.save()
+		return &exitError{exitFailed, errors.Join(err, r.engine.Trouble())}
 	}
 	return r.finish(context.WithoutCancel(ctx), ended)
 }
@@ -328,10 +326,10 @@ func (r *devRun) play(ctx context.Context, served chan error) (e ending, err err
 
 // finish writes the files that were asked for and chooses the exit code.
 func (r *devRun) finish(ctx context.Context, e ending) error {
-	err := r.save(ctx) // first: a dump that fails, or is cut off, must not lose it
-	report, reported := r.engine.Report(ctx)
-	if reported != nil {
-		return &exitError{exitFailed, errors.Join(err, reported)}
+	r.save() // first: a dump that fails, or is cut off, must not lose it
+	report, err := r.engine.Report(ctx)
+	if err != nil {
+		return &exitError{exitFailed, errors.Join(err, r.engine.Trouble())}
 	}
 	r.sum(report)
 	if r.report != "" {
@@ -360,12 +358,12 @@ func (r *devRun) finish(ctx context.Context, e ending) error {
 	return nil
 }
 
-func (r *devRun) save(ctx context.Context) error {
-	if r.folder == nil {
-		return nil
+// save makes sure that the data folder has everything: see Engine.Trouble.
+func (r *devRun) save() {
+	if r.folder != nil {
+		r.engine.Save()
+		r.saved()
 	}
-	defer r.saved()
-	return r.engine.Save(ctx, r.folder)
 }
 
 // shownLetters is how many dead letters are listed at the end.

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
@@ -442,6 +443,42 @@ func TestAKilledRunLosesNothingThatTheSinkHas(t *testing.T) {
 	if got, want := p.versions(), map[string]string{"content#a": "5", "content#b": "1"}; p.report.Stale != 2 ||
 		!maps.Equal(got, want) {
 		t.Errorf("%+v, %v; want %v and both older versions refused", p.report, got, want)
+	}
+}
+
+// Whatever a killed run was doing, the next one ends with every message written, parked or
+// scheduled.
+func TestAKilledRunGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{`ADMIT +content#a`, `HOLD +content#b`, `CLAIM +content#a`, `SETTLE +content#b`, `PARK `} {
+		t.Run(strings.Fields(at)[0], func(t *testing.T) {
+			t.Parallel()
+			data := filepath.Join(t.TempDir(), "data")
+			cmd := program(t, "dev", "--events", "-", "--exit-when-idle", "--data", data, "--speed", "50", "-v")
+			later := time.Now().Add(20 * 24 * time.Hour).UTC().Format(time.RFC3339)
+			cmd.Stdin = strings.NewReader(strings.Join([]string{
+				put("a", "1", "{}"), put("a", "2", "{}"), put("b", "1", "{}"), put("poison", "1", "[]"),
+				`{"type":"doc.changed","subject":"later","sequence":"1","notbefore":"` + later + `","data":{}}`,
+				`{"after_ms":600000,"body":` + put("late", "1", "{}") + `}`, // so that it does not end
+			}, "\n"))
+			out := newScreen()
+			cmd.Stdout, cmd.Stderr = out, out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			out.await(t, at)
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // killed
+			p := play(t, "", "--events", "-", "--data", data)
+			if got, want := p.versions(), map[string]string{"content#a": "2", "content#b": "1"}; !maps.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			if p.report.Scheduled != 1 || len(p.report.DeadLetters) != 1 {
+				t.Errorf("%+v, want one scheduled event and one dead letter", p.report)
+			}
+		})
 	}
 }
 

@@ -58,7 +58,7 @@ func TestAFullDiskIsSaidAloud(t *testing.T) {
 			if err := cmd.Wait(); (err == nil) != again {
 				t.Errorf("it ended with %v:\n%s", err, out)
 			}
-			if !again && !strings.Contains(out.String(), "lull: write to the index") {
+			if !again && !strings.Contains(out.String(), "lull: keep the state of this run") {
 				t.Errorf("the end does not say why:\n%s", out)
 			}
 		})

@@ -24,7 +24,7 @@ func TestASinkPutBackToASnapshotIsReconciledAndResynced(t *testing.T) {
 	play(t, strings.Join([]string{put("a", "6", `{"v":6}`), del("gone", "6"), put("new", "1", "{}")}, "\n"),
 		"--events", "-", "--data", data)
 	// The restore: the index of the snapshot, the rows of today.
-	rows := filepath.Join(data, "rows.ndjson")
+	rows := filepath.Join(data, "state.db")
 	today, err := os.ReadFile(rows)
 	if err != nil {
 		t.Fatal(err)

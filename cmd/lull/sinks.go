@@ -81,7 +81,10 @@ func (a *app) openInto(ctx context.Context, o *opened, cfg *config.Config, f *de
 		if o.folder, err = dev.OpenFolder(dir); err != nil {
 			return fmt.Errorf("--data: %w", err)
 		}
-		o.closes = append(o.closes, func() { _ = o.folder.Close() }) // each note is written at once
+		if o.folder.From().After(o.from) {
+			o.from = o.folder.From()
+		}
+		o.closes = append(o.closes, func() { _ = o.folder.Close() }) // it was saved
 	}
 	return nil
 }

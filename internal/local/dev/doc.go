@@ -2,7 +2,8 @@
 // AWS. The queues, the table, the flight store and the state machine are in memory, and the sink is
 // a Bleve index on disk. It is what `lull dev` and the tests of whole flows are made of.
 //
-// It promises what the deployed stack promises, within one life of the process: rows and dead
-// dead letters are written to the data folder when it stops, and rebuilt from the sink where it was
-// killed.
+// It promises what the deployed stack promises. With a data folder that holds across processes:
+// each goes on where the last one ended or was killed, with its messages, rows, flights, dead
+// letters and scheduled events. Only the counters of the report and the decisions that explain
+// tells begin anew.
 package dev

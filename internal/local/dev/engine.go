@@ -25,7 +25,6 @@ import (
 	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/receive"
-	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
@@ -50,8 +49,9 @@ type Options struct {
 	Objects payload.Objects
 	Pollers int         // batches of a lane received at once; 0 for one, which splits bursts least
 	Report  func(error) // called with what the services would log: failed batches, dead executions; may be nil
-	// Keepers are what the run writes to disk besides its sinks, such as a [Folder].
-	Keepers []Keeper
+	// Folder is where the run goes on from, and what the next one goes on from; nil for none. Call
+	// [Engine.Load] where there is one.
+	Folder *Folder
 	// Trouble is called when something can no longer be written to disk, and with nil when it can be
 	// again; may be nil.
 	Trouble func(error)
@@ -79,7 +79,6 @@ type Engine struct {
 	Shards   *memory.Shards
 	Letters  *memory.DeadLetters
 	Schedule *memory.Schedule
-	copies   *copies // of scheduled events
 	Flights  *memory.Flights
 	ledger   *ledger.Ledger
 	notes    journal.Journal
@@ -89,6 +88,7 @@ type Engine struct {
 	turns     *semaphore.Weighted
 	bulkTurns *semaphore.Weighted // a turn of the bulk lane takes one of these, too
 	disk      disk
+	folder    *Folder // nil for none
 	invoked   atomic.Int64
 	refused   atomic.Int64 // messages too large or empty for the queue
 	wg        sync.WaitGroup
@@ -139,7 +139,6 @@ func New(o Options) (*Engine, error) {
 		Flights: memory.NewFlights(o.Clock), ledger: ledger.New(), pipes: map[string]*pipe{},
 		turns: semaphore.NewWeighted(maxTurns), bulkTurns: semaphore.NewWeighted(maxBulkTurns),
 	}
-	e.copies = &copies{clk: e.clk, sources: sources, items: map[string]schedule.Item{}}
 	e.payloads = payload.New(objects, e.cfg.Payload.HTTPHosts, payload.MaxObject)
 	if e.report == nil {
 		e.report = func(error) {}
@@ -163,7 +162,14 @@ func New(o Options) (*Engine, error) {
 		e.order = append(e.order, name)
 	}
 	slices.Sort(e.order)
-	e.disk = disk{keepers: o.Keepers, say: o.Trouble, note: e.notes.Note}
+	e.disk = disk{say: o.Trouble, note: e.notes.Note}
+	if o.Folder != nil {
+		e.folder = o.Folder
+		e.disk.keepers = append(e.disk.keepers, o.Folder)
+		if err := e.keep(o.Folder); err != nil {
+			return nil, err
+		}
+	}
 	for _, name := range e.order {
 		if k, ok := o.Sinks[name].(Keeper); ok {
 			e.disk.keepers = append(e.disk.keepers, k)
@@ -194,7 +200,7 @@ func (e *Engine) lane(p *pipe, name flight.Lane, settings config.Lane) *lane {
 		ingest.Deliver = e.mix.Deliver
 	}
 	executions := memory.MachineSettings{
-		Limit: memory.ExpressLimit, Retries: 3, RetryAfter: e.cfg.AmbiguousRetry(p.name), Report: e.report,
+		Name: ingest.Name, Limit: memory.ExpressLimit, Retries: 3, RetryAfter: e.cfg.AmbiguousRetry(p.name), Report: e.report,
 	}
 	if e.cfg.Flight.Kind == config.FlightStandard {
 		executions.Limit = 0
@@ -208,6 +214,7 @@ func (e *Engine) lane(p *pipe, name flight.Lane, settings config.Lane) *lane {
 
 // Start begins to poll the queues and to prune. It returns at once; Stop ends it.
 func (e *Engine) Start(ctx context.Context) {
+	e.resume(ctx)
 	for _, name := range e.order {
 		p := e.pipes[name]
 		for _, l := range p.lanes {
@@ -279,7 +286,7 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 		defer cancel()
 		h := receive.Handler{
 			Shards: inv.Shards(e.Shards), Flights: inv.Flights(e.Flights), Launcher: inv.Launcher(e.launcher(l)),
-			Ingest: inv.Queue(e.copies.watch(p, l)), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule),
+			Ingest: inv.Queue(l.queue), Dead: inv.Queue(p.dead), Schedule: inv.Schedule(e.Schedule),
 			Sources: e.sources.At(p.name), Config: e.cfg, Sink: p.name, Lane: l.name, Clock: inv.clk,
 			Journal: inv.notes,
 			NewID:   e.newID,

@@ -3,90 +3,53 @@ package dev
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
-	"sync"
+	"time"
 
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/datafolder"
-	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/local/durable"
+	"github.com/lullhq/lull/internal/local/memory"
 )
 
-// The files beside the index in a data folder.
-const (
-	rowsFile      = "rows.ndjson"
-	lettersFile   = "letters.ndjson"
-	scheduledFile = "scheduled.ndjson"
-	deletesFile   = "deletes.ndjson"
-)
+// stateFile is the file beside the index in a data folder.
+const stateFile = "state.db"
 
-// Folder is a data folder: where the next run finds what this one knew. It is a journal: a delete
-// is noted as it is committed, because a sink that was killed with the process keeps no trace of
-// what it deleted. Everything else is written by [Engine.Save].
+// Folder is a data folder: where the next run finds all that this one has in memory. It is written
+// while the run goes on, so that a run that is killed loses nothing either.
 type Folder struct {
-	dir string
-
-	mu      sync.Mutex
-	deletes *os.File
-	err     error // of the first note that could not be written
+	*durable.Store
+	dir  string
+	from time.Time
 }
 
-// deleted is a line of deletesFile.
-type deleted struct {
-	Doc shard.DocID `json:"doc"`
-	Key string      `json:"key"`
-	At  int64       `json:"at"` // microseconds
-}
+var _ Keeper = (*Folder)(nil)
 
-var _ journal.Journal = (*Folder)(nil)
-
-// OpenFolder opens a data folder that is lull's: see [ClaimFolder].
+// OpenFolder opens a data folder that is lull's: see [ClaimFolder]. The error is a
+// *datafolder.InUseError where another process has it open. Close it after use.
 func OpenFolder(dir string) (*Folder, error) {
-	f, err := os.OpenFile(filepath.Join(dir, deletesFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	store, err := durable.Open(dir, filepath.Join(dir, stateFile))
 	if err != nil {
+		return nil, err
+	}
+	f := &Folder{Store: store, dir: dir}
+	err = store.Each(memory.RoomClock, func(_ string, text []byte) error {
+		var at time.Time
+		err := json.Unmarshal(text, &at)
+		if at.After(f.from) {
+			f.from = at
+		}
+		return err
+	})
+	if err != nil {
+		_ = store.Close() // nothing was written
 		return nil, fmt.Errorf("open data folder: %w", err)
 	}
-	return &Folder{dir: dir, deletes: f}, nil
+	return f, nil
 }
 
-// Note keeps committed deletes. Each is one write: a process that is killed has written it or not.
-func (f *Folder) Note(n journal.Note) {
-	if n.Step != journal.Committed || n.Op != shard.Delete {
-		return
-	}
-	line, err := json.Marshal(deleted{n.Doc, n.Key.String(), n.At.UnixMicro()})
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err == nil {
-		_, err = f.deletes.Write(append(line, '\n'))
-	}
-	if f.err == nil && err != nil {
-		f.err = fmt.Errorf("note a delete in the data folder: %w", err)
-	}
-}
-
-// Fault says why a delete could not be noted; nil where each was. It is safe for concurrent use.
-func (f *Folder) Fault() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
-}
-
-// forgetDeletes forgets the notes: what they say is in the rows now.
-func (f *Folder) forgetDeletes() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err != nil {
-		return f.err
-	}
-	if err := f.deletes.Truncate(0); err != nil {
-		return fmt.Errorf("forget the deletes noted in the data folder: %w", err)
-	}
-	return nil
-}
-
-// Close closes the folder.
-func (f *Folder) Close() error { return f.deletes.Close() }
+// From is the newest time that the folder knows. A clock that is behind it would make messages
+// older than they are.
+func (f *Folder) From() time.Time { return f.from }
 
 // ClaimFolder takes a folder that is empty, missing or lull's, of the same sinks: their addresses
 // by name. It is for stacks that are not just one Bleve index, which claims its folder itself.

@@ -40,13 +40,10 @@ func (e *Engine) prune(ctx context.Context, p *pipe) (err error) {
 			Shards: inv.Shards(e.Shards), Scanner: inv.Scanner(e.ledger.Meter.Scanner(e.Shards)),
 			Flights: inv.Flights(e.Flights), Letters: inv.DeadLetters(e.Letters), Schedule: inv.Schedule(e.Schedule),
 			Launcher: inv.Launcher(e.launcher(p.lanes[flight.Live])),
-			Live:     inv.Queue(e.copies.watch(p, p.lanes[flight.Live])),
-			Bulk:     inv.Queue(e.copies.watch(p, p.lanes[flight.Bulk])),
-			Config:   e.cfg, Sink: p.name, Clock: inv.clk, Journal: inv.notes,
+			Live:     inv.Queue(p.lanes[flight.Live].queue), Bulk: inv.Queue(p.lanes[flight.Bulk].queue),
+			Config: e.cfg, Sink: p.name, Clock: inv.clk, Journal: inv.notes,
 		}
 		_, err = r.Run(ctx)
-		_, forgot := e.copies.pending(ctx, e.Shards)
-		err = errors.Join(err, forgot)
 	})
 	return errors.Join(err, killed)
 }

@@ -2,6 +2,7 @@ package dev
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +16,6 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/feed"
-	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/local/datafolder"
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/memory"
@@ -45,13 +45,12 @@ func (l life) live(t *testing.T, messages []feed.Timed, check func(e *Engine)) l
 	}
 	defer f.Close()
 	e, err := New(Options{
-		Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": l.sink},
-		Journal: f,
+		Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": l.sink}, Folder: f,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Load(t.Context(), f); err != nil {
+	if err := e.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,7 +75,8 @@ func (l life) live(t *testing.T, messages []feed.Timed, check func(e *Engine)) l
 		t.Error(err)
 	}
 	if !l.killed {
-		if err := e.Save(t.Context(), f); err != nil {
+		if e.Save(); e.Trouble() != nil {
+			err := e.Trouble()
 			t.Fatal(err)
 		}
 	}
@@ -217,7 +217,7 @@ func TestADeadLetterThatIsNotUTF8GoesOnByteForByteAndForNobodyElseToRead(t *test
 				}
 			})
 		}
-		info, err := os.Stat(filepath.Join(l.dir, lettersFile))
+		info, err := os.Stat(filepath.Join(l.dir, stateFile))
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, error %v, want a file that only its owner reads", info.Mode(), err)
 		}
@@ -246,8 +246,8 @@ func TestDeadLettersOfOneMessageAreSavedWithIt(t *testing.T) {
 			}
 		})
 		for range 2 {
-			info, err := os.Stat(filepath.Join(l.dir, lettersFile))
-			if err != nil || info.Size() > int64(2*len(m.Body)) {
+			info, err := os.Stat(filepath.Join(l.dir, stateFile))
+			if err != nil || info.Size() > int64(n*len(m.Body)/2) {
 				t.Fatalf("%d dead letters of a message of %d bytes take %d, error %v", n, len(m.Body), info.Size(), err)
 			}
 			l.live(t, nil, func(e *Engine) {
@@ -306,12 +306,12 @@ func load(t *testing.T, dir string) error {
 	cfg := config.Default()
 	e, err := New(Options{
 		Config: &cfg, Clock: clock.System{},
-		Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{})},
+		Sinks: map[string]sink.Sink{"search": memory.NewSink(clock.System{}, memory.SinkSettings{})}, Folder: f,
 	})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	return e.Load(t.Context(), f)
+	return e.Load(t.Context())
 }
 
 func TestABrokenDataFolderIsSaidToBeBroken(t *testing.T) {
@@ -330,27 +330,50 @@ func TestABrokenDataFolderIsSaidToBeBroken(t *testing.T) {
 	}
 }
 
-func TestHalfANoteOfADeleteIsPassedOver(t *testing.T) {
+func TestHalfANoteOfADeleteOfAnEarlierBuildIsPassedOver(t *testing.T) {
+	t.Parallel()
+	if err := load(t, writeFiles(t, map[string]string{deletesFile: `{"doc":"content#a","ke`})); err != nil {
+		t.Error(err)
+	}
+}
+
+// An earlier build wrote four files when it ended.
+func TestADataFolderOfAnEarlierBuildIsTakenOver(t *testing.T) {
+	lives(t, memory.SinkSettings{}, func(t *testing.T, l life) {
+		if err := os.CopyFS(l.dir, os.DirFS("testdata/earlier")); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			r := l.live(t, []feed.Timed{put(0, "a", 4), put(0, "gone", 5)}, func(e *Engine) {
+				all, _, err := e.Letters.List(t.Context(), deadletter.Filter{}, "", 10)
+				if err != nil || len(all) != 1 {
+					t.Fatalf("%d dead letters, error %v, want 1", len(all), err)
+				}
+				if d, _, err := e.Letters.Get(t.Context(), all[0].ID); err != nil || !strings.Contains(d.Body, "poison") {
+					t.Errorf("dead letter %+v, error %v", d, err)
+				}
+			})
+			if r.Stale != 2 || r.Scheduled != 1 {
+				t.Errorf("%+v, want both older versions refused and the scheduled event", r)
+			}
+		}
+		if left, err := filepath.Glob(filepath.Join(l.dir, "*.ndjson")); err != nil || len(left) > 0 {
+			t.Errorf("%v, error %v: want the earlier files gone", left, err)
+		}
+	})
+}
+
+func TestAFolderInUseIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	f, err := OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Note(journal.Note{Step: journal.Committed, Op: shard.Put, Doc: "content#a"})
-	f.Note(journal.Note{Step: journal.Stale, Op: shard.Delete, Doc: "content#a"})
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, deletesFile)
-	if b, err := os.ReadFile(path); err != nil || len(b) > 0 {
-		t.Errorf("%q was noted, error %v; want nothing but committed deletes", b, err)
-	}
-	if err := os.WriteFile(path, []byte(`{"doc":"content#a","ke`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := load(t, dir); err != nil {
-		t.Error(err)
+	defer f.Close()
+	var used *datafolder.InUseError
+	if _, err := OpenFolder(dir); !errors.As(err, &used) {
+		t.Errorf("got %v, want that it is in use", err)
 	}
 }
 

@@ -1,7 +1,9 @@
 package emulation
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +33,7 @@ type QueueSettings struct {
 type Hooks struct {
 	Pick    func(n int) int                 // which of n waiting messages is received next; nil for the first
 	Visible func()                          // a message has become visible
+	Placed  func(m *Message, at time.Time)  // a message has come to another place, until at where it comes back by itself
 	Taken   func(m *Message)                // a message was received
 	Left    func(m *Message, why Departure) // a message has left the queue
 }
@@ -139,7 +142,60 @@ func (q *Queue) put(m *Message, to place, at time.Duration) {
 	case gone:
 		delete(q.messages, m.number)
 	}
+	if q.Placed != nil && to != gone {
+		q.Placed(m, q.Origin.Add(at))
+	}
 }
+
+// Image is a message of a queue as another process can take it over.
+type Image struct {
+	queue.Message
+	Number            uint64
+	Place             int
+	Until             time.Time // when it becomes visible, where it does so by itself
+	Entered, Received time.Time
+}
+
+// ImageOf is the image of a message that comes back by itself at a time.
+func (q *Queue) ImageOf(m *Message, until time.Time) Image {
+	return Image{
+		Message: m.Message, Number: m.number, Place: int(m.place), Until: until,
+		Entered: q.Origin.Add(m.entered), Received: q.Origin.Add(m.received),
+	}
+}
+
+// Restore puts a message of another process into the queue, as it was there.
+func (q *Queue) Restore(i Image) error {
+	to := place(i.Place) //nolint:gosec // judged by the next line
+	if i.Place < int(visible) || i.Place >= int(gone) || q.messages[i.Number] != nil {
+		return fmt.Errorf("message %d cannot be at place %d", i.Number, i.Place)
+	}
+	m := &Message{
+		Message: i.Message, Bytes: queue.Bytes(i.Body, i.Attributes), number: i.Number, place: gone,
+		entered: i.Entered.Sub(q.Origin), received: i.Received.Sub(q.Origin),
+		expires: i.Sent.Sub(q.Origin) + q.Retention,
+	}
+	q.messages[m.number] = m
+	q.put(m, to, i.Until.Sub(q.Origin))
+	q.Sequence(m.number)
+	return nil
+}
+
+// Sequence sees to it that no message is numbered as an earlier one was.
+func (q *Queue) Sequence(last uint64) { q.sent, q.made = max(q.sent, last), max(q.made, last) }
+
+// Number is the message's in its queue: each copy has its own.
+func (m *Message) Number() uint64 { return m.number }
+
+// Each calls f with every message, the first ones first, and whether it is delayed.
+func (q *Queue) Each(f func(m queue.Message, delayed bool)) {
+	for _, n := range slices.Sorted(maps.Keys(q.messages)) {
+		f(q.messages[n].Message, q.messages[n].place == delayed)
+	}
+}
+
+// Made is how many messages and further copies there were.
+func (q *Queue) Made() uint64 { return q.made }
 
 // Next is when a message becomes visible by itself.
 func (q *Queue) Next() (at time.Duration, ok bool) {

@@ -16,6 +16,7 @@ type Ledger struct {
 	Bursts Debouncer // of arrivals
 
 	mu       sync.Mutex
+	began    time.Time // of a run that goes on from another; zero for one that begins anew
 	seed     maphash.Seed
 	messages int
 	bytes    int // of the messages' bodies
@@ -94,6 +95,14 @@ func (l *Ledger) MeanBytes() int {
 	return l.bytes / max(l.messages, 1)
 }
 
+// Resume says that what was sent before that time is of an earlier run: each of those events counts
+// as one of this run once it ends here.
+func (l *Ledger) Resume(began time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began = began
+}
+
 // Knows notes that an earlier run on the data folder wrote a version: an event with it is a
 // duplicate.
 func (l *Ledger) Knows(doc shard.DocID, k shard.OrderKey) {
@@ -144,7 +153,9 @@ func (l *Ledger) Note(n journal.Note) {
 		n.Letter = l.letters[v]
 		l.die(n)
 	case journal.Scheduled:
-		if l.end(n, endScheduled) {
+		if l.inherited(n) && l.waiting[v] > 0 { // stored by the earlier run, which did not delete its message
+			l.ends[l.event(n)] = endScheduled
+		} else if l.end(n, endScheduled) {
 			l.waiting[v]++
 		}
 	case journal.Redriven:
@@ -216,13 +227,12 @@ func (l *Ledger) end(n journal.Note, how end) bool {
 	}
 	l.ends[id] = how
 	l.counts[how]++
-	if n.Key == "" || how == endScheduled {
-		return true
-	}
 	// the copy of a scheduled event has come to its end
-	if v := l.version(n.Doc, n.Key); l.waiting[v] > 0 {
+	if v := l.version(n.Doc, n.Key); n.Key != "" && how != endScheduled && l.waiting[v] > 0 {
 		l.waiting[v]--
 		l.counts[endScheduled]--
+	} else if l.inherited(n) {
+		l.events++
 	}
 	return true
 }
@@ -233,6 +243,9 @@ func (l *Ledger) Scheduled() int {
 	defer l.mu.Unlock()
 	return l.counts[endScheduled]
 }
+
+// inherited reports whether an event is of a message of an earlier run.
+func (l *Ledger) inherited(n journal.Note) bool { return !n.Sent.IsZero() && n.Sent.Before(l.began) }
 
 // histogram counts durations by the millisecond.
 type histogram map[int64]int

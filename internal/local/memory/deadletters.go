@@ -11,10 +11,13 @@ import (
 
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // DeadLetters keeps dead letters.
 type DeadLetters struct {
+	keep Keeper
+
 	mu       sync.Mutex
 	letters  map[string]deadletter.Facts
 	messages map[string]*deadMessage // by hash
@@ -31,7 +34,52 @@ var _ deadletter.Store = (*DeadLetters)(nil)
 
 // NewDeadLetters returns an empty store.
 func NewDeadLetters() *DeadLetters {
-	return &DeadLetters{letters: map[string]deadletter.Facts{}, messages: map[string]*deadMessage{}}
+	return &DeadLetters{keep: forgetful{}, letters: map[string]deadletter.Facts{}, messages: map[string]*deadMessage{}}
+}
+
+// The rooms of dead letters, by id, and of their messages, by hash.
+const (
+	roomLetters  = "dead letter"
+	roomMessages = "dead message"
+)
+
+type keptLetter struct {
+	deadletter.Facts
+	Key []byte // a packed one is not UTF-8
+}
+
+type keptMessage struct {
+	Body       []byte // byte for byte
+	Attributes map[string]queue.Attribute
+}
+
+// Keep goes on from the dead letters that were kept, and keeps them from now on. Call it before any
+// use.
+func (s *DeadLetters) Keep(k Keeper) error {
+	s.keep = k
+	err := restore(k, roomMessages, func(hash string, m keptMessage) error {
+		s.messages[hash] = &deadMessage{string(m.Body), m.Attributes, map[string]bool{}}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return restore(k, roomLetters, func(id string, l keptLetter) error {
+		l.Facts.Key = shard.OrderKey(l.Key)
+		m := s.messages[l.Hash]
+		if m == nil {
+			return fmt.Errorf("nothing has its message")
+		}
+		m.ids[id] = true
+		s.letters[id] = l.Facts
+		return nil
+	})
+}
+
+// set changes a dead letter. The caller holds the lock.
+func (s *DeadLetters) set(f deadletter.Facts) {
+	s.letters[f.ID] = f
+	s.keep.Put(roomLetters, f.ID, keptLetter{f, []byte(f.Key)})
 }
 
 // Park keeps the dead letter. One that is there already takes the new facts and keeps its message,
@@ -48,6 +96,7 @@ func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (deadletter
 	if f.Hash == "" {
 		f.Hash = deadletter.Hash(l.Body, l.Attributes)
 	}
+	defer s.keep.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	parking := deadletter.Fresh
@@ -61,10 +110,12 @@ func (s *DeadLetters) Park(ctx context.Context, l deadletter.Letter) (deadletter
 		f.FirstError = cmp.Or(old.FirstError, f.FirstError)
 	}
 	if s.messages[f.Hash] == nil {
-		s.messages[f.Hash] = &deadMessage{l.Body, maps.Clone(l.Attributes), map[string]bool{}}
+		m := &deadMessage{l.Body, maps.Clone(l.Attributes), map[string]bool{}}
+		s.messages[f.Hash] = m
+		s.keep.Put(roomMessages, f.Hash, keptMessage{[]byte(m.body), m.attrs})
 	}
 	s.messages[f.Hash].ids[f.ID] = true
-	s.letters[f.ID] = f
+	s.set(f)
 	return parking, nil
 }
 
@@ -127,6 +178,7 @@ func (s *DeadLetters) MarkRedriven(ctx context.Context, id string, at time.Time,
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("mark dead letter: %w", err)
 	}
+	defer s.keep.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, ok := s.letters[id]
@@ -138,7 +190,7 @@ func (s *DeadLetters) MarkRedriven(ctx context.Context, id string, at time.Time,
 	if auto {
 		l.Auto++
 	}
-	s.letters[id] = l
+	s.set(l)
 	return nil
 }
 
@@ -147,14 +199,17 @@ func (s *DeadLetters) Drop(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("drop dead letter: %w", err)
 	}
+	defer s.keep.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f, ok := s.letters[id]; ok {
 		m := s.messages[f.Hash]
 		if delete(m.ids, id); len(m.ids) == 0 {
 			delete(s.messages, f.Hash)
+			s.keep.Delete(roomMessages, f.Hash)
 		}
 		delete(s.letters, id)
+		s.keep.Delete(roomLetters, id)
 	}
 	return nil
 }

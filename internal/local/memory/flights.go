@@ -15,7 +15,8 @@ import (
 
 // Flights keeps manifests as the bytes that S3 would hold.
 type Flights struct {
-	clk clock.Clock
+	clk  clock.Clock
+	keep Keeper
 
 	mu      sync.Mutex
 	flights map[flight.ID]*stored
@@ -31,7 +32,41 @@ var _ flight.Store = (*Flights)(nil)
 
 // NewFlights returns an empty store.
 func NewFlights(clk clock.Clock) *Flights {
-	return &Flights{clk: clk, flights: map[flight.ID]*stored{}}
+	return &Flights{clk: clk, keep: forgetful{}, flights: map[flight.ID]*stored{}}
+}
+
+// The rooms of manifests and of the checkpoints beside them, by flight.
+const (
+	roomManifests   = "manifest"
+	roomCheckpoints = "checkpoints"
+)
+
+type keptCheckpoints struct {
+	Checkpoints map[int][]byte
+	Newest      time.Time
+}
+
+// Keep goes on from the flights that were kept, and keeps them from now on. Call it before any use.
+func (f *Flights) Keep(k Keeper) error {
+	f.keep = k
+	err := restore(k, roomManifests, func(id string, manifest []byte) error {
+		f.at(flight.ID(id)).manifest = manifest
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return restore(k, roomCheckpoints, func(id string, c keptCheckpoints) error {
+		s := f.at(flight.ID(id))
+		s.newest = c.Newest
+		maps.Copy(s.checkpoints, c.Checkpoints)
+		return nil
+	})
+}
+
+// kept keeps what lies beside a manifest. The caller holds the lock.
+func (f *Flights) kept(id flight.ID, s *stored) {
+	f.keep.Put(roomCheckpoints, string(id), keptCheckpoints{maps.Clone(s.checkpoints), s.newest})
 }
 
 // Put encodes and keeps the manifest.
@@ -43,10 +78,13 @@ func (f *Flights) Put(ctx context.Context, m *flight.Manifest) error {
 	if err != nil {
 		return fmt.Errorf("put manifest: %w", err)
 	}
+	defer f.keep.Flush()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.at(m.Flight)
 	s.manifest, s.newest = b, f.clk.Now()
+	f.keep.Put(roomManifests, string(m.Flight), b)
+	f.kept(m.Flight, s)
 	return nil
 }
 
@@ -92,6 +130,7 @@ func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, st flight.S
 	if err != nil {
 		return false, fmt.Errorf("create checkpoint: %w", err)
 	}
+	defer f.keep.Flush()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.at(id)
@@ -99,6 +138,7 @@ func (f *Flights) Continue(ctx context.Context, id flight.ID, n int, st flight.S
 		return false, nil
 	}
 	s.checkpoints[n], s.newest = b, f.clk.Now()
+	f.kept(id, s)
 	return true, nil
 }
 
@@ -107,9 +147,12 @@ func (f *Flights) Delete(ctx context.Context, id flight.ID) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("delete flight: %w", err)
 	}
+	defer f.keep.Flush()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.flights, id)
+	f.keep.Delete(roomManifests, string(id))
+	f.keep.Delete(roomCheckpoints, string(id))
 	return nil
 }
 

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type MachineSettings struct {
 	Limit      time.Duration // how long an execution may take, 0 for no limit (Standard)
 	Retries    int           // how often a failed turn is tried again, each turn anew
 	RetryAfter time.Duration // at least the lease of a lost invocation
+	Name       string        // of its executions, where they are kept
 	Report     func(error)   // told why an execution failed; nil for nobody. Called concurrently
 }
 
@@ -32,6 +34,7 @@ type Machine struct {
 	clk  clock.Clock
 	set  MachineSettings
 	turn Turn
+	keep Keeper
 
 	all  context.Context // the life of the machine: every execution ends with it
 	stop context.CancelFunc
@@ -41,6 +44,7 @@ type Machine struct {
 	closed  bool
 	seq     int64
 	running map[int64]execution
+	left    []flight.State // of executions that the last process left
 }
 
 type execution struct {
@@ -56,7 +60,31 @@ func NewMachine(clk clock.Clock, set MachineSettings, turn Turn) *Machine {
 		set.Report = func(error) {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Machine{clk: clk, set: set, turn: turn, all: ctx, stop: cancel, running: map[int64]execution{}}
+	return &Machine{clk: clk, set: set, turn: turn, keep: forgetful{}, all: ctx, stop: cancel, running: map[int64]execution{}}
+}
+
+// Keep takes over the executions that were kept, and keeps them from now on: each with the state
+// that its last turn answered. Call it before any use; Resume lets them go on.
+func (m *Machine) Keep(k Keeper) error {
+	m.keep = k
+	return restore(k, m.room(), func(key string, s flight.State) error {
+		m.left = append(m.left, s)
+		k.Delete(m.room(), key)
+		return nil
+	})
+}
+
+func (m *Machine) room() string { return "execution " + m.set.Name }
+
+// Resume starts the executions that the last process left, as Step Functions goes on after a turn
+// that was lost.
+func (m *Machine) Resume(ctx context.Context) error {
+	var errs []error
+	for _, s := range m.left {
+		errs = append(errs, m.Start(ctx, s))
+	}
+	m.left = nil
+	return errors.Join(errs...)
 }
 
 // Start begins an execution. Two of one flight run beside each other, as with Express.
@@ -68,6 +96,7 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 	if err != nil {
 		return err
 	}
+	defer m.keep.Flush()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -81,14 +110,20 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 	m.seq++
 	id := m.seq
 	m.running[id] = execution{flight: s.Flight, stop: stop}
+	key := fmt.Sprintf("%016x", id)
+	m.keep.Put(m.room(), key, s)
 	m.wg.Go(func() {
 		defer func() {
 			stop()
 			m.mu.Lock()
 			delete(m.running, id)
 			m.mu.Unlock()
+			if m.all.Err() == nil { // one that ends with the machine goes on in the next process
+				m.keep.Delete(m.room(), key)
+				m.keep.Flush()
+			}
 		}()
-		if err := m.run(alive, e); err != nil && m.all.Err() == nil {
+		if err := m.run(alive, key, e); err != nil && m.all.Err() == nil {
 			m.set.Report(fmt.Errorf("execution of flight %s: %w", s.Flight, err))
 		}
 	})
@@ -96,7 +131,7 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 }
 
 // run is one execution. Its turns live as long as the machine.
-func (m *Machine) run(alive context.Context, e *emulation.Execution) error {
+func (m *Machine) run(alive context.Context, key string, e *emulation.Execution) error {
 	for step := emulation.Hold; step != emulation.Done; {
 		if err := m.wait(alive, e, step); err != nil {
 			return fmt.Errorf("wait: %w", err)
@@ -112,6 +147,10 @@ func (m *Machine) run(alive context.Context, e *emulation.Execution) error {
 		}
 		if step, err = e.Answer(out, failure); err != nil {
 			return err
+		}
+		if step == emulation.Hold {
+			m.keep.Put(m.room(), key, out)
+			m.keep.Flush()
 		}
 	}
 	return nil

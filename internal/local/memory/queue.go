@@ -32,6 +32,7 @@ type QueueSettings struct {
 type Queue struct {
 	clk     clock.Clock
 	deliver func() (late time.Duration, twice bool)
+	keep    Keeper
 
 	mu      sync.Mutex
 	q       *emulation.Queue
@@ -51,7 +52,74 @@ func NewQueue(clk clock.Clock, set QueueSettings) *Queue {
 	if set.DeadLetter != nil {
 		s.Dead = set.DeadLetter.accept
 	}
-	return &Queue{clk: clk, deliver: set.Deliver, q: emulation.NewQueue(s)}
+	return &Queue{clk: clk, deliver: set.Deliver, keep: forgetful{}, q: emulation.NewQueue(s)}
+}
+
+// The rooms of a queue's messages: what never changes of them, and where each is.
+func (q *Queue) roomBodies() string { return "body " + q.Name() }
+func (q *Queue) roomPlaces() string { return "message " + q.Name() }
+
+// RoomClock is the room of the newest time that a queue saw, by the queue's name.
+const RoomClock = "clock"
+
+// sequence is the key of the last number that a message had.
+const sequence = "last"
+
+// Keep goes on from the messages that were kept, and keeps them from now on. Call it before any
+// use.
+func (q *Queue) Keep(k Keeper) error {
+	bodies := map[string]keptMessage{}
+	err := restore(k, q.roomBodies(), func(key string, m keptMessage) error {
+		bodies[key] = m
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = restore(k, q.roomPlaces(), func(key string, i emulation.Image) error {
+		if key == sequence {
+			q.q.Sequence(i.Number)
+			return nil
+		}
+		m, ok := bodies[key]
+		if !ok {
+			return fmt.Errorf("nothing has its body")
+		}
+		i.Body, i.Attributes = string(m.Body), m.Attributes
+		return q.q.Restore(i)
+	})
+	if err != nil {
+		return err
+	}
+	q.keep = k
+	q.q.Placed = q.placed
+	q.q.Left = func(m *emulation.Message, _ emulation.Departure) {
+		key := numbered(m)
+		k.Delete(q.roomBodies(), key)
+		k.Delete(q.roomPlaces(), key)
+	}
+	return nil
+}
+
+func numbered(m *emulation.Message) string { return fmt.Sprintf("%016x", m.Number()) }
+
+// placed keeps a message that came to another place.
+func (q *Queue) placed(m *emulation.Message, until time.Time) {
+	key, i := numbered(m), q.q.ImageOf(m, until)
+	if m.ReceiveCount == 0 {
+		q.keep.Put(q.roomBodies(), key, keptMessage{[]byte(i.Body), i.Attributes})
+		q.keep.Put(q.roomPlaces(), sequence, emulation.Image{Number: q.q.Made()})
+	}
+	i.Body, i.Attributes = "", nil
+	q.keep.Put(q.roomPlaces(), key, i)
+	q.keep.Put(RoomClock, q.Name(), q.clk.Now())
+}
+
+// Each calls f with every message, and whether it is delayed.
+func (q *Queue) Each(f func(m queue.Message, delayed bool)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.q.Each(f)
 }
 
 // Name is the name given in the settings.
@@ -110,6 +178,7 @@ func entries[T any](ctx context.Context, q *Queue, doing string, in []T,
 		return queue.FailAll(len(in), fmt.Errorf("%s: %w", doing, err))
 	}
 	errs := make([]error, len(in))
+	defer q.keep.Flush()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.now()

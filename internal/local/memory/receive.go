@@ -40,6 +40,7 @@ func (q *Queue) receive(ctx context.Context, limit int, wait, window time.Durati
 	if limit < 1 {
 		return nil, fmt.Errorf("receive %d messages: at least one must be asked for", limit)
 	}
+	defer q.keep.Flush()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.now()

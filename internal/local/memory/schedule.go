@@ -13,6 +13,8 @@ import (
 
 // Schedule keeps events that are not due yet.
 type Schedule struct {
+	keep Keeper
+
 	mu    sync.Mutex
 	items map[string]schedule.Item
 }
@@ -20,7 +22,25 @@ type Schedule struct {
 var _ schedule.Store = (*Schedule)(nil)
 
 // NewSchedule returns an empty store.
-func NewSchedule() *Schedule { return &Schedule{items: map[string]schedule.Item{}} }
+func NewSchedule() *Schedule { return &Schedule{keep: forgetful{}, items: map[string]schedule.Item{}} }
+
+// roomItems is the room of scheduled events, by id.
+const roomItems = "scheduled"
+
+type keptItem struct {
+	schedule.Item
+	Key []byte // a packed one is not UTF-8
+}
+
+// Keep goes on from the events that were kept, and keeps them from now on. Call it before any use.
+func (s *Schedule) Keep(k Keeper) error {
+	s.keep = k
+	return restore(k, roomItems, func(id string, it keptItem) error {
+		it.Item.Key = shard.OrderKey(it.Key)
+		s.items[id] = it.Item
+		return nil
+	})
+}
 
 // Put keeps the item in place of one with the same id.
 func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
@@ -31,9 +51,11 @@ func (s *Schedule) Put(ctx context.Context, it schedule.Item) error {
 		return fmt.Errorf("put scheduled event: the id is empty")
 	}
 	it.Attributes = maps.Clone(it.Attributes)
+	defer s.keep.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.items[it.ID] = it
+	s.keep.Put(roomItems, it.ID, keptItem{it, []byte(it.Key)})
 	return nil
 }
 
@@ -99,9 +121,11 @@ func (s *Schedule) Delete(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("delete scheduled event: %w", err)
 	}
+	defer s.keep.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.items, id)
+	s.keep.Delete(roomItems, id)
 	return nil
 }
 

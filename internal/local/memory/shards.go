@@ -20,6 +20,7 @@ const buckets = 256
 
 // Shards is a table of rows. Each write is one step; every read is consistent.
 type Shards struct {
+	keep    Keeper
 	buckets [buckets]bucket
 	reads   atomic.Int64
 	writes  atomic.Int64
@@ -38,11 +39,44 @@ var (
 
 // NewShards returns an empty table.
 func NewShards() *Shards {
-	s := &Shards{}
+	s := &Shards{keep: forgetful{}}
 	for i := range s.buckets {
 		s.buckets[i].rows = map[shard.DocID]shard.Row{}
 	}
 	return s
+}
+
+// roomRows is the room of rows.
+const roomRows = "row"
+
+// keptRow is a row as it is kept: packed order keys are not UTF-8.
+type keptRow struct {
+	shard.Row
+	Pending, Committed, Claimed, ClaimedWas, Dead []byte
+}
+
+func asKept(r shard.Row) keptRow {
+	return keptRow{
+		r, []byte(r.Pending), []byte(r.Committed), []byte(r.Claimed), []byte(r.ClaimedWas), []byte(r.Dead),
+	}
+}
+
+func (k keptRow) row() shard.Row {
+	r := k.Row
+	r.Pending, r.Committed, r.Claimed = shard.OrderKey(k.Pending), shard.OrderKey(k.Committed), shard.OrderKey(k.Claimed)
+	r.ClaimedWas, r.Dead = shard.OrderKey(k.ClaimedWas), shard.OrderKey(k.Dead)
+	return r
+}
+
+// Keep goes on from the rows that were kept, and keeps them from now on. Call it before any use.
+func (s *Shards) Keep(k Keeper) error {
+	s.keep = k
+	return restore(k, roomRows, func(key string, kept keptRow) error {
+		r := kept.row()
+		r.Doc = shard.DocID(key)
+		s.bucket(r.Doc).rows[r.Doc] = r
+		return nil
+	})
 }
 
 // Copy is the table as it stands: an image to go back to.
@@ -94,6 +128,7 @@ func (s *Shards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	}
 	s.writes.Add(1)
 	b := s.bucket(w.Doc)
+	defer s.keep.Flush()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := b.rows[w.Doc]
@@ -104,8 +139,10 @@ func (s *Shards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 	}
 	if next := w.Apply(old); next.Exists() {
 		b.rows[w.Doc] = next
+		s.keep.Put(roomRows, string(w.Doc), asKept(next))
 	} else {
 		delete(b.rows, w.Doc)
+		s.keep.Delete(roomRows, string(w.Doc))
 	}
 	return old, nil
 }

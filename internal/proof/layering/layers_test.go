@@ -44,8 +44,9 @@ var (
 	aws   = []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/aws-lambda-go"}
 	cdk   = []string{"github.com/aws/aws-cdk-go", "github.com/aws/constructs-go", "github.com/aws/jsii-runtime-go"}
 	local = []string{module + "/internal/local", module + "/internal/proof"}
+	bolt  = []string{"go.etcd.io/bbolt"}
 	heavy = []string{
-		"github.com/blevesearch", "go.etcd.io/bbolt", "github.com/spf13", "github.com/goccy/go-yaml",
+		"github.com/blevesearch", "github.com/spf13", "github.com/goccy/go-yaml",
 		"go.yaml.in/yaml", "gopkg.in/yaml.v2", "gopkg.in/yaml.v3",
 	}
 	testOnly = []string{
@@ -58,18 +59,22 @@ var (
 var rules = []rule{
 	{
 		name: "the protocol is pure", of: []string{"protocol"},
-		forbid: slices.Concat(aws, cdk, heavy, testOnly), direct: []string{"log", "os", "net", "database"},
+		forbid: slices.Concat(aws, cdk, heavy, bolt, testOnly), direct: []string{"log", "os", "net", "database"},
 	},
 	{
 		name: "seams and use cases know no vendor", of: []string{"seams", "use cases"},
-		forbid: slices.Concat(aws, cdk, heavy, testOnly),
+		forbid: slices.Concat(aws, cdk, heavy, bolt, testOnly),
 	},
 	{
 		name: "the local half runs without AWS", of: []string{"internal/local"},
 		forbid: slices.Concat(aws, cdk, heavy, testOnly, []string{module + "/internal/aws"}),
 	},
-	{name: "the AWS half knows nothing local", of: []string{"internal/aws"}, forbid: slices.Concat(heavy, local)},
-	{name: "functions stay light", of: []string{"functions"}, forbid: slices.Concat(cdk, heavy, testOnly, local)},
+	{
+		name: "only lull dev keeps a file", of: []string{"internal/local"},
+		but: []string{"internal/local/durable", "internal/local/dev", "internal/local/server"}, forbid: bolt,
+	},
+	{name: "the AWS half knows nothing local", of: []string{"internal/aws"}, forbid: slices.Concat(heavy, bolt, local)},
+	{name: "functions stay light", of: []string{"functions"}, forbid: slices.Concat(cdk, heavy, bolt, testOnly, local)},
 	{
 		name: "only index links the kinds of sinks", of: []string{"functions"}, but: []string{"functions/index"},
 		forbid: kinds,

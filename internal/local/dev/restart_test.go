@@ -1,0 +1,191 @@
+package dev
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/feed"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/sink"
+)
+
+// ender ends a process before one of its I/Os. One that crashes does no other from then on: its
+// invocations are killed where they are. One that ends by Ctrl-C finishes them.
+type ender struct {
+	next    fault.Injector
+	at      int64
+	crashes bool
+	end     context.CancelFunc
+
+	seen  atomic.Int64
+	ended atomic.Bool
+}
+
+func (k *ender) Decide(ctx context.Context, inv *fault.Invocation, op fault.Op) fault.Verdict {
+	if n := k.seen.Add(1); n == k.at {
+		k.ended.Store(true)
+		k.end()
+	}
+	if k.crashes && k.ended.Load() {
+		return fault.CrashBefore
+	}
+	return k.next.Decide(ctx, inv, op)
+}
+
+// poisons is how many of the messages are dead letters.
+const poisons = 20
+
+// sender sends each message once, and not again after it was taken.
+type sender struct {
+	messages []feed.Timed
+	start    time.Time
+}
+
+func (u *sender) play(ctx context.Context, e *Engine) {
+	for len(u.messages) > 0 {
+		m := u.messages[0]
+		if (clock.System{}).Sleep(ctx, time.Until(u.start.Add(m.After))) != nil || e.take(ctx, m.Outgoing) != nil {
+			return
+		}
+		u.messages = u.messages[1:]
+	}
+}
+
+// A process that ends at any moment of a run with faults, and goes on, ends as one that never did.
+func TestARunThatIsBrokenOffGoesOnAsIfItHadNot(t *testing.T) {
+	t.Parallel()
+	seeds, points := uint64(4), int64(40)
+	if testing.Short() {
+		seeds, points = 2, 10
+	}
+	for seed := range seeds {
+		whole := brokenOff(t, seed, 0, true)
+		for i := int64(1); i <= points; i++ {
+			every := max(whole*i/points, 1)
+			brokenOff(t, seed, every, i%3 != 0)
+		}
+	}
+}
+
+// brokenOff runs a stack that ends each time after so many I/Os, 0 for never, and checks what it
+// leaves in the end. It returns how many I/Os there were.
+func brokenOff(t *testing.T, seed uint64, every int64, crashes bool) (seen int64) {
+	t.Helper()
+	t.Run(fmt.Sprintf("seed %d every %d crashes %t", seed, every, crashes), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			u := &sender{start: start, messages: append(publishing(seed, 6, 20*time.Second, 40*time.Second),
+				del(50*time.Second, "doc-0001", 11))}
+			for i := range poisons {
+				u.messages = append(u.messages, put(time.Duration(i)*2*time.Second, fmt.Sprint("poison-", i), 1, `[]`))
+			}
+			if seed%2 == 0 {
+				u.messages = append(u.messages, notBefore(start.Add(5*time.Minute), put(3*time.Second, "soon", 1)),
+					notBefore(start.Add(2*time.Hour), put(4*time.Second, "later", 1)))
+			}
+			slices.SortStableFunc(u.messages, func(a, b feed.Timed) int { return cmp.Compare(a.After, b.After) })
+			want := expected(t, u.messages)
+			maps.DeleteFunc(want, func(doc, _ string) bool { return strings.Contains(doc, "poison") })
+			rates := fault.Standard()
+			rates.Kill, rates.IOFailAfter, rates.FlightLost = 0.02, 0.01, 0.05
+			l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, RememberOps: true})}
+			for n := uint64(0); ; n++ {
+				at := every
+				if n >= 6 {
+					at = 0 // the last process lives
+				}
+				ended, ops := l.until(t, u, fault.NewMix(rates, seed+n), at, crashes, want)
+				seen += ops
+				if !ended {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+	})
+	return seen
+}
+
+// until runs one process. Where it lives it checks the end.
+func (l life) until(t *testing.T, u *sender, mix *fault.Mix, at int64, crashes bool, want map[string]string) (ended bool,
+	seen int64,
+) {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory"}}
+	cfg.Complete()
+	f, err := OpenFolder(l.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	k := &ender{next: mix, at: at, crashes: crashes, end: cancel}
+	e, err := New(Options{
+		Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": l.sink}, Folder: f, Faults: mix, Inject: k,
+		Pollers: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.Start(ctx)
+	u.play(ctx, e)
+	for ctx.Err() == nil && e.Settle(ctx) == nil && e.ledger.Scheduled() > 0 {
+		_ = (clock.System{}).Sleep(ctx, time.Minute)
+	}
+	if k.ended.Load() {
+		e.Stop()
+		return true, k.seen.Load()
+	}
+	r, err := e.Report(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A scheduled event may be copied twice, and then counts as two.
+	if err := r.Check(); err != nil && want[string(doc("later"))] == "" {
+		t.Error(err)
+	}
+	cancel()
+	e.Stop()
+	if len(u.messages) > 0 || e.Left() > 0 || e.Schedule.Len() > 0 {
+		t.Errorf("%d messages to send, %d left, %d scheduled: want none", len(u.messages), e.Left(), e.Schedule.Len())
+	}
+	got := map[string]string{}
+	if err := l.sink.All(t.Context(), func(d sink.Stored) error {
+		got[string(d.Doc)] = d.Version
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	diff(t, got, want)
+	all, _, err := e.Letters.List(t.Context(), deadletter.Filter{}, "", 100)
+	if err != nil || len(all) != poisons {
+		t.Errorf("%d dead letters, error %v, want %d", len(all), err, poisons)
+	}
+	for id := range want {
+		last := ""
+		for _, op := range l.sink.History(doc(id[len("content#"):])) {
+			if string(op.Key) < last {
+				t.Errorf("%s went back to version %s", id, op.Version)
+			}
+			last = string(op.Key)
+		}
+	}
+	return false, k.seen.Load()
+}
