@@ -2,7 +2,8 @@
 // debezium.
 //
 // The body is the value, with or without schema, alone or beside the key in an object
-// {"key":...,"value":...}. Both may be text or base64, as EventBridge Pipes has them from Kafka.
+// {"key":...,"value":...} or {"key":...,"payload":...}. Both may be text or base64, as EventBridge
+// Pipes has them from Kafka.
 package debezium
 
 import (
@@ -29,6 +30,10 @@ type Pointers struct {
 	Key string `json:"key"`
 	// Version points to the version. Empty means /source/lsn, PostgreSQL's.
 	Version string `json:"version"`
+	// Binlog takes MySQL's and MariaDB's place in the binlog as the version: the number of the file,
+	// the position and the row. The class must be int. The file's number begins anew on another server:
+	// raise the source's epoch then.
+	Binlog bool `json:"binlog"`
 }
 
 const defaultVersion = "/source/lsn"
@@ -41,16 +46,36 @@ func init() {
 			Settings: []setting.Setting{
 				setting.Pointer("debezium.key", "Where the document's id is.").Otherwise("the key payload"),
 				setting.Pointer("debezium.version", "Where the version is.").Otherwise(defaultVersion),
+				setting.Flag("debezium.binlog", "Takes the version from the place in the binlog of MySQL or MariaDB: file, "+
+					"position and row. Needs class: int. Raise the source's epoch when another server takes over."),
 			},
 		},
 		Class:   source.ClassLSN,
+		Check:   check,
 		New:     newFormat,
 		Example: example,
 	})
 }
 
+func check(s source.Settings) (problems []setting.Problem) {
+	options, _ := s.Options.(Options)
+	if o := options.Debezium; o.Binlog && s.Class != source.ClassInt {
+		problems = append(problems, setting.Problem{
+			Setting: "class", Value: string(s.Class), Problem: "does not fit debezium.binlog, whose versions are numbers",
+			Fix: "set class to int, or remove debezium.binlog",
+		})
+	} else if o.Binlog && o.Version != defaultVersion && o.Version != "" {
+		problems = append(problems, setting.Problem{
+			Setting: "debezium.version", Value: o.Version, Problem: "stands beside debezium.binlog, which is the version",
+			Fix: "remove one of them",
+		})
+	}
+	return problems
+}
+
 type format struct {
 	*source.Rules
+	binlog  bool
 	key     source.Pointer // the empty one means the message's key
 	version source.Pointer
 }
@@ -68,7 +93,7 @@ func newFormat(r *source.Rules) (source.Format, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read debezium.version: %w", err)
 	}
-	return &format{r, key, version}, nil
+	return &format{r, o.Debezium.Binlog, key, version}, nil
 }
 
 func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
@@ -119,7 +144,42 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	// which must be a duplicate.
 	d.Time, bad = source.Instant("source/ts_ms", event.Child(value, "source", "ts_ms"), true)
 	d.Version = source.Version{Field: strings.TrimPrefix(s.version.Text, "/"), Value: s.version.In(value)}
+	if s.binlog && bad == nil {
+		d.Version, bad = binlog(event.Child(value, "source"))
+	}
 	return d, bad
+}
+
+// binlog is the place of a change in the binlog as one number. The position alone begins anew with
+// every file, the GTID on every server, and source.ts_ms counts seconds.
+func binlog(from gjson.Result) (v source.Version, bad *event.Invalid) {
+	m := event.Members(from, "file", "pos", "row")
+	name := m["file"].Str
+	number := name[strings.LastIndexByte(name, '.')+1:]
+	pos, row := m["pos"].Raw, cmp.Or(m["row"].Raw, "0")
+	switch {
+	case !digits(number, 10):
+		bad = source.Invalid("source/file", "source/file %s is not a binlog's: want one such as mysql-bin.000003",
+			event.Quote(name))
+	case !digits(pos, posDigits):
+		bad = source.Invalid("source/pos", "source/pos is %s: want the position in the binlog", source.TypeName(m["pos"]))
+	case !digits(row, rowDigits):
+		bad = source.Invalid("source/row", "source/row is %s: want the number of the row", source.TypeName(m["row"]))
+	}
+	if bad != nil {
+		bad.Reason = event.VersionInvalid
+		return v, bad
+	}
+	text := number + strings.Repeat("0", posDigits-len(pos)) + pos + strings.Repeat("0", rowDigits-len(row)) + row
+	text = plain(text)
+	return source.Version{Field: "source/pos", Value: gjson.Result{Type: gjson.Number, Raw: text}}, nil
+}
+
+// How many digits a position and a row have at most.
+const posDigits, rowDigits = 12, 8
+
+func digits(s string, most int) bool {
+	return s != "" && len(s) <= most && strings.Trim(s, "0123456789") == ""
 }
 
 // tombstone is a null value: it lets Kafka compact the delete before it away.
@@ -169,12 +229,21 @@ func (s *format) keyText(key gjson.Result) (string, *event.Invalid) {
 // keyAndValue finds the two halves of a Kafka message and takes their schemas off.
 func keyAndValue(root gjson.Result) (key, value gjson.Result, bad *event.Invalid) {
 	value = root
-	m := event.Members(root, "op", "key", "value")
+	m := event.Members(root, "op", "key", "value", "payload", "offset")
 	if !m["op"].Exists() && (m["value"].Exists() || m["key"].Exists()) {
+		of := "value"
+		switch {
+		case m["value"].Exists() || m["offset"].Exists(): // a record of Kafka without a value is a tombstone
+		case m["payload"].Exists():
+			of = "payload"
+		default:
+			return key, value, source.Invalid("value",
+				"value is missing beside key: send the change event there, or null for a tombstone")
+		}
 		if key, bad = half("key", m["key"]); bad != nil {
 			return key, value, bad
 		}
-		if value, bad = half("value", m["value"]); bad != nil {
+		if value, bad = half(of, m[of]); bad != nil {
 			return key, value, bad
 		}
 	}

@@ -11,6 +11,7 @@ var options = sourcetest.Options{Settings: `
 sources:
   debezium: {kind: debezium}
   debezium-keyed: {kind: debezium, class: time, debezium: {key: /after/id, version: /source/ts_ms}}
+  mysql: {kind: debezium, class: int, debezium: {binlog: true}}
   debezium-empty: {kind: debezium, debezium: {version: ""}}
 defaultSource: debezium
 `}

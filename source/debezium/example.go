@@ -2,7 +2,9 @@ package debezium
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lullhq/lull/event"
@@ -42,6 +44,31 @@ func write(s source.Settings, c source.Change) (string, error) {
 			key.Tokens = append([]string{"before"}, key.Tokens[1:]...)
 		}
 	}
-	value = version.Put(key.Put(value, id), source.Scalar(c.Version))
+	value = key.Put(value, id)
+	if !o.Debezium.Binlog {
+		value = version.Put(value, source.Scalar(c.Version))
+	} else if value, err = putBinlog(value, c.Version); err != nil {
+		return "", err
+	}
 	return `{"key":{"id":` + id + `},"value":` + value + "}", nil
 }
+
+// putBinlog puts the place in that a version of binlog is made of.
+func putBinlog(value, version string) (string, error) {
+	const places = posDigits + rowDigits
+	if !digits(version, places+10) {
+		return "", fmt.Errorf("version %s is not a place in the binlog", event.Quote(version))
+	}
+	version = strings.Repeat("0", max(0, places+6-len(version))) + version
+	file, pos, row := version[:len(version)-places], version[len(version)-places:len(version)-rowDigits],
+		version[len(version)-rowDigits:]
+	for _, m := range [][2]string{
+		{"connector", `"mysql"`}, {"file", source.Quoted("mysql-bin." + file)}, {"pos", plain(pos)}, {"row", plain(row)},
+	} {
+		value = source.Pointer{Tokens: []string{"source", m[0]}}.Put(value, m[1])
+	}
+	return value, nil
+}
+
+// plain is some digits as JSON has them.
+func plain(digits string) string { return cmp.Or(strings.TrimLeft(digits, "0"), "0") }
