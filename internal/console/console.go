@@ -35,6 +35,8 @@ type Options struct {
 	// Token is the guard's. A console of `lull dev` gives it to its page; the page of a deployed stack
 	// finds it in the address that `lull console` prints.
 	Token string
+	// By names who asks, for the audit of what changes something.
+	By string
 	// Clock is the stack's: times in answers are of this clock.
 	Clock clock.Clock
 	// Speed is how many times faster than real time the clock runs; 0 is 1.
@@ -78,6 +80,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET "+assetsPath, c.asset)
 	mux.HandleFunc("GET "+prefix+"about", func(w http.ResponseWriter, _ *http.Request) { answer(w, c.about()) })
 	mux.HandleFunc("GET "+prefix+"events", c.events)
+	c.deadRoutes(mux)
 	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "the console has nothing at "+r.URL.Path)
 	})
@@ -197,18 +200,22 @@ func fail(w http.ResponseWriter, status int, text string) {
 }
 
 // failed answers with an error of the stack.
-func failed(w http.ResponseWriter, err error) {
+func failed(w http.ResponseWriter, err error) { fail(w, statusOf(err), sentence(err)) }
+
+// changeFailed is failed for what changes something.
+func changeFailed(w http.ResponseWriter, err error) { fail(w, statusOf(err), changeSentence(err)) }
+
+func statusOf(err error) int {
 	var p *problem
-	status := http.StatusBadGateway
 	switch {
 	case errors.As(err, &p):
-		status = p.status
+		return p.status
 	case errors.Is(err, operate.ErrNotFound):
-		status = http.StatusNotFound
+		return http.StatusNotFound
 	case errors.Is(err, operate.ErrInput):
-		status = http.StatusBadRequest
+		return http.StatusBadRequest
 	case denied(err) != "":
-		status = http.StatusForbidden
+		return http.StatusForbidden
 	}
-	fail(w, status, sentence(err))
+	return http.StatusBadGateway
 }

@@ -49,9 +49,14 @@ func deniedCode(code string) bool {
 }
 
 // sentence is an error for people, on one line: it may quote what a sender wrote.
-func sentence(err error) string {
+func sentence(err error) string { return sentenceFor(err, "reader") }
+
+// changeSentence is the same of what changes something.
+func changeSentence(err error) string { return sentenceFor(err, "operator") }
+
+func sentenceFor(err error, role string) string {
 	if right := denied(err); right != "" {
-		return fmt.Sprintf("Access denied: your role lacks %s. The stack's reader role has it (docs/deploy.md).", right)
+		return fmt.Sprintf("Access denied: your role lacks %s. The stack's %s role has it (docs/deploy.md).", right, role)
 	}
 	return terminal.Line(err.Error())
 }

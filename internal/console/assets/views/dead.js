@@ -1,0 +1,335 @@
+// Dead letters: why they are here, and what to do about them.
+
+const filters = ["reason", "collection", "key", "state", "after", "before"];
+
+// What each outcome of a redrive or drop says; the words are those of `lull dead redrive`.
+const outcomes = {
+  sent: "sent again, to be judged by its version",
+  covered: "its message was sent with another dead letter of it",
+  would_send: "would be sent again",
+  would_drop: "would be dropped",
+  superseded: "its version or a newer one is committed: it goes by itself",
+  busy: "somebody works on the document: try later",
+  too_old_to_judge: "too old to judge by its row: only with force",
+  too_large: "no room for lull's marks: publish it again from the upstream",
+  empty: "no queue takes an empty body: publish it again from the upstream",
+  unknown_schema: "its row is of a newer lull",
+  gone: "somebody else took it away meanwhile",
+  dropped: "dropped for good",
+  failed: "failed",
+};
+
+export default {
+  id: "dead",
+  title: "Dead letters",
+  needs: "dead",
+  mount(root, ctx) {
+    return ctx.params.key ? one(root, ctx, ctx.params.key) : list(root, ctx);
+  },
+};
+
+const picked = (params) => Object.fromEntries(filters.filter((n) => params[n]).map((n) => [n, params[n]]));
+
+// The list.
+
+async function list(root, ctx) {
+  const { el, fmt } = ctx, filter = picked(ctx.params), filtered = Object.keys(filter).length > 0;
+  const news = el("div", { role: "status" }), groups = el("div", {}), letters = el("div", {}), work = el("div", {});
+  root.append(news, groups, form(ctx, filter), work, letters);
+  let parked = null;
+
+  async function refresh() {
+    const all = await ctx.get("/console/dead/groups");
+    parked = all.groups.reduce((n, g) => n + g.parked, 0);
+    news.replaceChildren();
+    options(root, all.reasons);
+    groups.replaceChildren(summary(ctx, all, filter.reason));
+    await page("", []);
+  }
+
+  async function page(cursor, before) {
+    letters.setAttribute("aria-busy", "true");
+    try {
+      const p = await ctx.get("/console/dead", { ...filter, cursor, limit: 100 });
+      letters.replaceChildren(...rows(p, cursor, before));
+    } catch (e) {
+      letters.replaceChildren(el("p", { class: "problem" }, e.message));
+    }
+    letters.removeAttribute("aria-busy");
+  }
+
+  function rows(p, cursor, before) {
+    const turn = (text, to, list) => el("button", {
+      type: "button",
+      async onclick() {
+        await page(to, list);
+        letters.querySelector("h2")?.focus();
+      },
+    }, text);
+    return [
+      el("h2", { tabindex: "-1" }, filtered ? "Those of the filter, oldest first" : "All, oldest first",
+        before.length ? `, page ${before.length + 1}` : ""),
+      ctx.table(["Died", "Reason", "Document", "Version", "Detail", "State", ""], p.dead_letters.map((l) => [
+        el("time", { class: "nowrap", datetime: l.died_at, title: l.died_at }, fmt.ago(l.died_at)),
+        el("code", { class: "nowrap" }, l.reason),
+        l.key ? el("a", { class: "mono some", href: ctx.link("documents", { key: l.key }) }, l.key)
+          : el("span", { class: "soft" }, "message ", el("code", {}, l.message_id)),
+        el("bdi", { class: "mono" }, l.version || "–"),
+        el("bdi", { class: "some" }, l.detail),
+        el("span", { class: "nowrap" }, l.state === "redriven" ? "sent again" : l.state),
+        el("a", { class: "nowrap", href: ctx.link("dead", { key: l.id }), "aria-label": `Open the dead letter of ${l.key || l.message_id}` }, "Open"),
+      ]), {
+        caption: "Dead letters",
+        empty: p.next ? "None on this page: the filter passed over what was looked at. Go on to the next one."
+          : filtered ? "No dead letter passes the filter." : "There are no dead letters. Every message was written, superseded, or waits.",
+      }),
+      el("div", { class: "actions" },
+        before.length ? turn("Previous page", before.at(-1), before.slice(0, -1)) : null,
+        p.next ? turn("Next page", p.next, [...before, cursor]) : null,
+        p.dead_letters.length ? orders(ctx, work, filtered ? filter : { all: true },
+          filtered ? "those of the filter" : "all", refresh) : null),
+    ];
+  }
+
+  ctx.live((tick) => {
+    const now = tick.status?.dead_letters;
+    if (parked === null || now === undefined || now === parked || tick.status.capped) return;
+    parked = now;
+    news.replaceChildren(el("p", { class: "note" }, `There are ${fmt.number(now)} parked now. `,
+      el("button", { type: "button", onclick: refresh }, "Show them")));
+  });
+  await refresh();
+}
+
+function summary(ctx, all, reason) {
+  const { el, fmt } = ctx;
+  if (!all.groups.length) return el("div", {});
+  const total = all.groups.reduce((n, g) => n + g.parked + g.redriven, 0);
+  return el("div", {},
+    el("p", {}, all.capped ? `More than ${fmt.number(total)}; the oldest ${fmt.number(total)} are counted here. `
+      : `${fmt.number(total)} in all. `, "Each is kept byte for byte until it is committed, superseded or dropped."),
+    all.groups.filter((g) => !reason || g.reason === reason).map((g) => el("section", { class: "card" },
+      el("h2", {}, el("a", { href: ctx.link("dead", { reason: g.reason }) }, el("code", {}, g.reason)), " ",
+        el("span", { class: "tag" }, `${fmt.number(g.parked)} parked`), " ",
+        g.redriven ? el("span", { class: "tag" }, `${fmt.number(g.redriven)} sent again`) : null),
+      el("p", {}, g.why),
+      el("p", {}, el("strong", {}, "What to do: "), g.fix),
+      el("p", { class: "soft" }, `First ${fmt.ago(g.oldest)}, last ${fmt.ago(g.newest)}.`))));
+}
+
+// options puts the reasons into the field, which is there before they are known.
+function options(root, reasons) {
+  const at = root.querySelector("select[name=reason]");
+  if (at.length > 2) return;
+  for (const r of reasons) {
+    if (r !== at.value) at.add(new Option(r, r));
+  }
+}
+
+function form(ctx, filter) {
+  const { el } = ctx;
+  const field = (label, input, wide) => el("div", { class: wide ? "field wide" : "field" }, el("label", { for: input.id }, label), input);
+  const text = (name, more) => el("input", { id: `dead-${name}`, name, value: filter[name] || "", autocomplete: "off", spellcheck: "false", ...more });
+  const choice = (name, list) => {
+    const at = el("select", { id: `dead-${name}`, name }, list.map(([value, label]) => el("option", { value }, label)));
+    at.value = filter[name] || "";
+    return at;
+  };
+  const day = 86400000, since = [["", "any time"]];
+  for (const [label, ms] of [["the last hour", day / 24], ["the last day", day], ["the last week", 7 * day]]) {
+    since.push([new Date(ctx.now() - ms).toISOString(), label]);
+  }
+  if (filter.after) since.push([filter.after, `since ${filter.after}`]);
+  return el("form", {
+    class: "fields",
+    onsubmit(e) {
+      e.preventDefault();
+      const params = Object.fromEntries([...new FormData(e.target)].map(([k, v]) => [k, v.trim()]));
+      ctx.go("dead", picked(params));
+    },
+  },
+  field("Reason", choice("reason", [["", "any"], ...(filter.reason ? [[filter.reason, filter.reason]] : [])])),
+  field("State", choice("state", [["", "any"], ["parked", "parked"], ["redriven", "sent again"]])),
+  field("Died", choice("after", since)),
+  field("Collection", text("collection")),
+  field("Document", text("key", { placeholder: "collection#id" }), true),
+  el("button", { type: "submit" }, "Filter"),
+  Object.keys(filter).length ? el("a", { href: ctx.link("dead") }, "Show all") : null);
+}
+
+// One dead letter.
+
+async function one(root, ctx, id) {
+  const { el, fmt } = ctx;
+  const { dead_letter: l, bytes, advice } = await ctx.get("/console/dead/letter", { id });
+  ctx.title(`Dead letter of ${l.key || "a message"}`);
+  const fact = (name, value) => value === "" || value === undefined || value === null ? null
+    : [el("dt", {}, name), el("dd", {}, value)];
+  const at = (t) => t ? [el("time", { datetime: t }, fmt.time(t)), ` (${fmt.ago(t)})`] : null;
+  const body = el("div", {}), work = el("div", {});
+  let raw = false, text = null;
+
+  function draw() {
+    const cut = text.cut ? el("p", { class: "note" },
+      `The first ${fmt.bytes(256 * 1024)} of ${fmt.bytes(text.bytes)}. lull dead show ${l.id} -o json has all of it.`) : null;
+    const strange = text.utf8 ? null : el("p", { class: "note" }, "The body is not UTF-8: such bytes are shown as \\x.");
+    body.replaceChildren(...[cut, strange,
+      el("div", { class: "actions" }, el("button", {
+        type: "button", "aria-pressed": String(raw),
+        onclick() {
+          raw = !raw;
+          draw();
+          body.querySelector("button").focus();
+        },
+      }, "As it was sent")),
+      el("pre", { tabindex: "0", "aria-label": "Body" }, raw ? text.text : ctx.pretty(text.text) || "(empty)"),
+    ].filter(Boolean));
+  }
+
+  root.append(
+    el("p", {}, el("a", { href: ctx.link("dead") }, "All dead letters")),
+    el("p", {}, el("code", {}, l.reason), ": ", advice.why),
+    el("p", {}, el("strong", {}, "What to do: "), advice.fix),
+    el("dl", { class: "facts" },
+      fact("Detail", el("bdi", {}, l.detail)),
+      fact("Document", l.key && el("a", { class: "mono", href: ctx.link("documents", { key: l.key }) }, l.key)),
+      fact("Version", l.version && el("bdi", { class: "mono" }, l.version)),
+      fact("State", l.state === "redriven" ? ["sent again ", at(l.redriven_at)] : l.state),
+      fact("Died", at(l.died_at)), fact("Sent", at(l.sent_at)),
+      fact("Refusals", l.refusals || ""),
+      fact("First error", l.first_error && el("bdi", {}, l.first_error)), fact("Last error", l.last_error && el("bdi", {}, l.last_error)),
+      fact("Sent again", l.redrives ? `${l.redrives} times, ${l.auto_redrives || 0} by itself` : ""),
+      fact("Sink, lane", `${l.sink}, ${l.lane}`),
+      fact("Message", el("code", {}, l.message_id)), fact("Dead letter", el("code", {}, l.id)),
+      Object.entries(l.attributes || {}).map(([name, a]) => fact(`Attribute ${name}`, el("bdi", { class: "mono" },
+        a.string ?? (a.binary ? `${a.type}, base64 ${a.binary}` : a.type))))),
+    el("h2", {}, `Body, ${fmt.bytes(bytes)}`), body,
+    el("h2", {}, "Send it again, or drop it"), work);
+  body.append(el("button", {
+    type: "button",
+    async onclick() {
+      try {
+        text = await ctx.get("/console/dead/body", { id });
+        draw();
+        body.querySelector("pre").focus();
+      } catch (e) {
+        body.replaceChildren(el("p", { class: "problem" }, e.message));
+      }
+    },
+  }, "Show the body"));
+  work.before(el("div", { class: "actions" }, orders(ctx, work, { id }, "this one", null)));
+}
+
+// Redrive and drop. First a dry run, then the deed.
+
+function orders(ctx, at, selection, what, done) {
+  const { el } = ctx;
+  return [
+    el("button", { type: "button", class: "primary", onclick: () => panel(ctx, at, "redrive", selection, what, done) }, `Redrive ${what}…`),
+    el("button", { type: "button", class: "danger", onclick: () => panel(ctx, at, "drop", selection, what, done) }, `Drop ${what}…`),
+  ];
+}
+
+function panel(ctx, at, verb, selection, what, done) {
+  const { el, fmt } = ctx, redrive = verb === "redrive", path = `/console/dead/${verb}`;
+  const rate = el("input", { id: "dead-rate", type: "number", min: "0", max: "10000", step: "any", value: "" });
+  const force = el("input", { id: "dead-force", type: "checkbox" });
+  const result = el("div", { "aria-live": "polite" }), buttons = el("div", { class: "actions" });
+  const heading = el("h2", { tabindex: "-1" }, redrive ? `Redrive ${what}` : `Drop ${what}`);
+  let cancel = null;
+  const close = () => at.replaceChildren();
+  const button = (text, kind, onclick) => el("button", { type: "button", class: kind, onclick }, text);
+  at.replaceChildren(el("section", { class: "card" }, heading,
+    el("p", {}, redrive
+      ? "Each is sent to its queue again and judged by its version, so no document goes backwards. It stays parked until its version, or a newer one, is committed."
+      : "The events are lost for good. Rows stay as they are: a version that was dropped is not written any more."),
+    redrive ? el("div", { class: "fields" },
+      el("div", { class: "field" }, el("label", { for: "dead-rate" }, "At most a second (empty: no limit)"), rate),
+      el("div", {}, force, " ", el("label", { for: "dead-force" }, "Also those that are too old to judge"))) : null,
+    result, buttons));
+  heading.focus();
+
+  // run counts the lines as they come; the counts of the end are the server's.
+  function run(dry, total, confirm) {
+    const counts = {}, lines = [], progress = total && el("progress", { max: String(total), value: "0", "aria-label": "Progress" });
+    let count = 0, due = false;
+    const draw = (end) => {
+      due = false;
+      if (progress) progress.value = count;
+      const rows = Object.entries(end?.counts || counts).sort().map(([o, n]) => [el("code", {}, o), fmt.number(n), outcomes[o] || ""]);
+      result.replaceChildren(...[
+        end ? null : progress,
+        end?.error ? el("p", { class: "problem" }, end.error) : null,
+        end?.stopped ? el("p", { class: "note" }, `Stopped. What is counted was done, the rest is as it was.`) : null,
+        end && !count && !end.error ? el("p", {}, "No dead letter is selected.") : null,
+        rows.length ? ctx.table(["Outcome", { text: "Dead letters", number: true }, "What it means"], rows,
+          { caption: dry ? "Dry run: nothing was changed" : end ? "What was done" : "So far" }) : null,
+        lines.length ? el("details", {}, el("summary", {}, `The ${lines.length === 1 ? "one" : `last ${lines.length}`} of them`),
+          ctx.table(["Dead letter", "Document", "Outcome", "Error"], lines.map((l) => [
+            el("code", {}, l.id), el("bdi", { class: "mono" }, `${l.key || "–"} ${l.version ? `v${l.version}` : ""}`), l.outcome, l.error || ""]))) : null,
+      ].filter(Boolean));
+    };
+    return new Promise((resolve) => {
+      const finish = (end) => {
+        cancel = null;
+        draw(end);
+        resolve({ ...end, count });
+      };
+      let end = null;
+      const stop = ctx.stream(path, null, (l) => {
+        if (l.end) {
+          end = l;
+          return;
+        }
+        count++;
+        counts[l.outcome] = (counts[l.outcome] || 0) + 1;
+        lines.unshift(l);
+        if (lines.length > 100) lines.pop();
+        if (!due) {
+          due = true;
+          setTimeout(() => { if (cancel) draw(); }, 200);
+        }
+      }, {
+        body: {
+          ...selection, dry_run: dry, confirm, force: redrive && force.checked,
+          rate: !dry && redrive && rate.valueAsNumber > 0 ? rate.valueAsNumber : 0,
+        },
+        end: (e) => finish(end && !e ? end : { error: (e || new Error("The connection was lost.")).message + (count ? " What is counted was done." : "") }),
+      });
+      cancel = () => {
+        stop();
+        finish({ stopped: true });
+      };
+      draw();
+    });
+  }
+
+  async function rehearse() {
+    buttons.replaceChildren(button("Stop", "", () => cancel?.()));
+    const end = await run(true);
+    const n = redrive ? (end.counts?.would_send || 0) : (end.counts?.would_drop || 0);
+    buttons.replaceChildren(...[
+      n && !end.error && !end.stopped ? button(redrive ? `Redrive ${fmt.number(n)}` : `Drop ${fmt.number(n)}…`,
+        redrive ? "primary" : "danger", () => act(n)) : null,
+      button("Dry run again", "", rehearse), button("Close", "", close)].filter(Boolean));
+    buttons.firstChild.focus();
+  }
+
+  async function act(n) {
+    const confirm = `drop ${n}`;
+    if (!redrive && !await ctx.confirm(`${n === 1 ? "One dead letter and its event are" : `${fmt.number(n)} dead letters and their events are`} lost for good.`,
+      { title: `Drop ${what}`, action: "Drop for good", typed: confirm, danger: true })) return;
+    buttons.replaceChildren(button("Stop", "danger", () => cancel?.()));
+    buttons.firstChild.focus();
+    const end = await run(false, n, confirm);
+    buttons.replaceChildren(button("Close", "", () => {
+      close();
+      if (done) done();
+      else ctx.go("dead");
+    }));
+    buttons.firstChild.focus();
+    if (!end.error && !end.stopped) ctx.toast(redrive ? "They were sent again." : "They are dropped.");
+  }
+
+  rehearse();
+}

@@ -1,0 +1,153 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
+	_ "github.com/lullhq/lull/source/builtin"
+)
+
+// stack is a stack in memory that nothing works on, and the console that is asked about it.
+type stack struct {
+	*testing.T
+	*operate.Operator
+	letters *memory.DeadLetters
+	live    *memory.Queue
+	index   *memory.Sink
+	options Options
+}
+
+func newStack(t *testing.T, change ...func(*config.Config)) *stack {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Stack = "test"
+	cfg.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", URL: "http://127.0.0.1:1"}}
+	cfg.DefaultSink = "search"
+	for _, f := range change {
+		f(&cfg)
+	}
+	cfg.Complete()
+	sources, err := source.New(&cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stack{
+		T: t, letters: memory.NewDeadLetters(), index: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}),
+		live: memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "live", Visibility: time.Minute, Retention: time.Hour}),
+	}
+	shards := memory.NewShards()
+	s.Operator = &operate.Operator{
+		Shards: shards, Scanner: shards, Dead: s.letters, Schedule: memory.NewSchedule(),
+		Flights: memory.NewFlights(clock.System{}), Config: &cfg, Sources: sources, Clock: clock.System{},
+		Journal: &usecasetest.Notes{}, Queues: func(string, flight.Lane) queue.Queue { return s.live },
+		Counts:  func(context.Context) ([]operate.QueueStatus, error) { return nil, nil },
+		Readers: map[string]sink.Reader{"search": s.index}, Sinks: map[string]sink.Sink{"search": s.index},
+	}
+	s.options = Options{API: s.Operator, Mode: Dev, By: "tester", Clock: clock.System{}}
+	return s
+}
+
+// ask is one request; a body makes it a POST.
+func (s *stack) ask(path, body string) *httptest.ResponseRecorder {
+	s.Helper()
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	if body != "" {
+		r = httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	}
+	w := httptest.NewRecorder()
+	New(s.options).ServeHTTP(w, r)
+	return w
+}
+
+// into reads the answer to a request that goes well.
+func (s *stack) into(to any, path, body string) {
+	s.Helper()
+	w := s.ask(path, body)
+	if err := json.Unmarshal(w.Body.Bytes(), to); err != nil || w.Code != http.StatusOK {
+		s.Fatalf("%s %s: %d %.300s (%v)", path, body, w.Code, w.Body, err)
+	}
+}
+
+// refused checks that a request is refused with a sentence that has a text.
+func (s *stack) refused(status int, text, path, body string) {
+	s.Helper()
+	var answer struct{ Error string }
+	w := s.ask(path, body)
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != status || !strings.Contains(answer.Error, text) {
+		s.Errorf("%s %s: got %d %.300s, want %d and %q", path, body, w.Code, w.Body, status, text)
+	}
+}
+
+// park parks a dead letter of an event that has no row.
+func (s *stack) park(body string, reason deadletter.Reason, died time.Time) string {
+	s.Helper()
+	m := queue.Message{ID: fmt.Sprintf("m-%.8s", body), Body: body, Sent: died}
+	var doc shard.DocID
+	var key shard.OrderKey
+	if r := s.Sources.Decode(m)[0]; r.Invalid == nil {
+		doc, key = r.Event.Doc, r.Event.Key
+	}
+	l := deadletter.New(m, reason, "a detail", doc, key, 0, died)
+	l.Sink, l.Lane = "search", "live"
+	if _, err := s.letters.Park(s.Context(), l); err != nil {
+		s.Fatal(err)
+	}
+	return l.ID
+}
+
+// deniedError is an error of AWS's client, as its SDK types it.
+type deniedError struct{}
+
+func (deniedError) Error() string     { return "operation error DynamoDB: Query, AccessDeniedException" }
+func (deniedError) ErrorCode() string { return "AccessDeniedException" }
+func (deniedError) ErrorMessage() string {
+	return "User: arn:aws:sts::1:role/x is not authorized to perform: dynamodb:Query on resource: t"
+}
+
+// deniedAPI is a stack of which one may see nothing.
+type deniedAPI struct{ operate.API }
+
+func (deniedAPI) LetterPage(context.Context, operate.LetterQuery) (operate.LetterPage, error) {
+	return operate.LetterPage{}, fmt.Errorf("list dead letters: %w", deniedError{})
+}
+
+func (deniedAPI) LetterGroups(context.Context, operate.LetterFilter) (operate.LetterGroups, error) {
+	return operate.LetterGroups{}, deniedError{}
+}
+
+func (deniedAPI) Letter(context.Context, string) (operate.Letter, error) {
+	return operate.Letter{}, deniedError{}
+}
+
+func (deniedAPI) Redrive(context.Context, operate.LetterOrder) (operate.LetterResult, error) {
+	return operate.LetterResult{}, deniedError{}
+}
+
+func (deniedAPI) Drop(context.Context, operate.LetterOrder) (operate.LetterResult, error) {
+	return operate.LetterResult{}, deniedError{}
+}
+
+func (deniedAPI) Search(context.Context, operate.Search) (operate.Found, error) {
+	return operate.Found{}, deniedError{}
+}
+
+func (deniedAPI) Publish(context.Context, operate.Publication) (operate.Published, error) {
+	return operate.Published{}, deniedError{}
+}
