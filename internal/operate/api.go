@@ -29,6 +29,8 @@ type API interface {
 	Status(ctx context.Context) (Status, error)
 	// Explain says why a document is as fresh as it is.
 	Explain(ctx context.Context, key shard.DocID) (Explanation, error)
+	// Documents lists documents page by page, by their rows, without asking their sinks.
+	Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error)
 	// Letters lists dead letters, oldest first, without their bodies.
 	Letters(ctx context.Context, f LetterFilter) ([]Letter, error)
 	// LetterPage lists dead letters page by page, oldest first, without their bodies.

@@ -36,6 +36,7 @@ type Operator struct {
 	Counts   func(ctx context.Context) ([]QueueStatus, error)
 	Readers  map[string]sink.Reader
 	Unread   map[string]error     // why a sink has no reader; nil for nothing to say
+	Listable bool                 // the rows are in memory: Documents lists all of them
 	Hint     string               // why a sink may not answer this program; empty for nothing to say
 	Sinks    map[string]sink.Sink // those that can be written from here
 	Sources  *source.Set

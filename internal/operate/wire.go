@@ -50,6 +50,7 @@ func Handler(api API) http.Handler {
 	route(mux, "explain", func(ctx context.Context, q byKey) (Explanation, error) {
 		return keyed(q, func(k shard.DocID) (Explanation, error) { return api.Explain(ctx, k) })
 	})
+	route(mux, "documents", api.Documents)
 	route(mux, "letters", api.Letters)
 	route(mux, "letter-page", api.LetterPage)
 	route(mux, "letter-groups", api.LetterGroups)
@@ -224,6 +225,11 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 // Explain says why a document is as fresh as it is.
 func (c *Client) Explain(ctx context.Context, key shard.DocID) (Explanation, error) {
 	return ask[byKey, Explanation](ctx, c, "explain", byKey{Key: string(key)})
+}
+
+// Documents lists documents page by page.
+func (c *Client) Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error) {
+	return ask[DocumentFilter, DocumentPage](ctx, c, "documents", f)
 }
 
 // Letters lists dead letters.

@@ -1,0 +1,487 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/fanout"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// DocumentFilter selects documents; zero fields select everything.
+type DocumentFilter struct {
+	State      State            `json:"state,omitempty"` // one of ListedStates
+	Collection shard.Collection `json:"collection,omitempty"`
+	Key        shard.DocID      `json:"key,omitempty"`      // this document only
+	Contains   string           `json:"contains,omitempty"` // a part of the key, in upper or lower case
+	Cursor     string           `json:"cursor,omitempty"`   // Next of the page before; empty for the first
+	Limit      int              `json:"limit,omitempty"`    // 1 to 1000; 0 for 100
+}
+
+// DocumentPage is a part of a list of documents.
+type DocumentPage struct {
+	Documents []DocumentLine `json:"documents"`
+	// Next is the cursor of the next page, empty at the end. A page may be empty and have one.
+	Next string `json:"next,omitempty"`
+	// Counts are the documents by state, of the whole stack. Nil where counting takes a scan.
+	Counts map[State]int `json:"counts,omitempty"`
+	// Notes say what the list cannot show, and why.
+	Notes []string  `json:"notes,omitempty"`
+	Now   time.Time `json:"now"` // by the stack's clock
+}
+
+// DocumentLine is a document by its row alone: nobody has asked the sink.
+type DocumentLine struct {
+	Key        shard.DocID     `json:"key"`
+	State      State           `json:"state"`
+	Version    string          `json:"version,omitempty"` // the committed one, for people
+	Operation  shard.Operation `json:"operation,omitempty"`
+	Written    time.Time       `json:"written_at,omitzero"` // the last write
+	Pending    string          `json:"pending,omitempty"`   // the version that waits, is scheduled or is dead, for people
+	Began      time.Time       `json:"began_at,omitzero"`   // of the burst that waits
+	Due        time.Time       `json:"due_at,omitzero"`     // of the version that waits, or is scheduled
+	Quiet      time.Duration   `json:"quiet_ns,omitempty"`
+	MaxWait    time.Duration   `json:"max_wait_ns,omitempty"`
+	LeaseUntil time.Time       `json:"lease_until,omitzero"` // of a claimed document
+	Flight     string          `json:"flight,omitempty"`     // that admitted the version that waits
+	// Held is how many messages about the document wait in flights, at least: a list looks at a part
+	// of the flights.
+	Held      int    `json:"held,omitempty"`
+	Attempts  int64  `json:"attempts,omitempty"`
+	Refusals  int64  `json:"refusals,omitempty"`
+	LastError string `json:"last_error,omitempty"`
+}
+
+// ListedStates are the states that a list can be filtered by. A row alone says less than [States].
+func ListedStates() []State {
+	return []State{
+		StateWaiting, StateClaimed, StateDead, StateScheduled, StateFresh, StateReset, StateDropped, StateUnreadable,
+	}
+}
+
+// maxWindow is how many flights a list looks at: each is a read of the bucket.
+const (
+	maxWindow = 200
+	maxGets   = 16 // at once
+)
+
+// Documents lists documents page by page, by their rows. A deployed stack lists what waits, is dead
+// or is scheduled, by what it keeps of them beside the rows: a list never scans the table. Where the
+// rows are in memory ([Operator.Listable]) it lists every one, by key.
+func (o *Operator) Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error) {
+	l := lister{o: o, f: f, now: shard.MicrosOf(o.Clock.Now()), limit: cmp.Or(f.Limit, pageSize)}
+	l.page = DocumentPage{Documents: []DocumentLine{}, Now: l.now.Time()}
+	switch {
+	case l.limit < 1 || l.limit > maxPageSize:
+		return l.page, inputf("limit %d: want 1 to %d", l.limit, maxPageSize)
+	case f.State != "" && !slices.Contains(ListedStates(), f.State):
+		return l.page, inputf("state %q: want one of %s", f.State, joined(ListedStates()))
+	}
+	if f.Collection != "" {
+		if err := f.Collection.Validate(); err != nil {
+			return l.page, input(err)
+		}
+	}
+	if err := l.list(ctx); err != nil {
+		return l.page, err
+	}
+	return l.page, l.hold(ctx)
+}
+
+func joined(states []State) string {
+	var texts []string
+	for _, s := range states {
+		texts = append(texts, string(s))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// lister makes one page.
+type lister struct {
+	o       *Operator
+	f       DocumentFilter
+	now     shard.Micros
+	limit   int
+	page    DocumentPage
+	flights map[flight.ID][]heldEntry // those that were looked at; nil for one that is gone
+}
+
+// heldEntry is what a list needs of an entry. Manifests hold bodies, and are let go at once.
+type heldEntry struct {
+	doc     shard.DocID
+	key     shard.OrderKey
+	due     shard.Micros
+	message string
+}
+
+func (l *lister) list(ctx context.Context) error {
+	switch {
+	case l.f.Key != "":
+		return l.one(ctx)
+	case l.f.State == StateDead:
+		return l.dead(ctx)
+	case l.f.State == StateScheduled:
+		return l.scheduled(ctx)
+	case l.o.Listable:
+		return l.all(ctx)
+	case l.f.State == "", l.f.State == StateWaiting, l.f.State == StateClaimed:
+		return l.pending(ctx)
+	}
+	l.page.Notes = append(l.page.Notes, fmt.Sprintf(
+		"Documents that are %s are not listed: that would take a scan of the whole table. Name a key.", l.f.State))
+	return nil
+}
+
+// line is what a row says.
+func (l *lister) line(r shard.Row) DocumentLine {
+	d := DocumentLine{
+		Key: r.Doc, State: listedState(r, l.now), Version: r.Committed.VersionText(), Operation: r.CommittedOp,
+		Written: r.LastWrite.Time(), Attempts: r.Attempts, Refusals: r.Refusals, LastError: r.LastError,
+	}
+	switch d.State {
+	case StateWaiting, StateClaimed:
+		t := l.o.Config.Timing(r.Doc.Collection())
+		d.Pending, d.Began, d.Quiet, d.MaxWait = r.Pending.VersionText(), r.BurstStart.Time(), t.Quiet, t.MaxWait
+		if d.Flight = r.Flight; d.State == StateClaimed {
+			d.LeaseUntil = r.LeaseUntil.Time()
+		}
+	case StateDead:
+		d.Pending = r.Dead.VersionText()
+	}
+	return d
+}
+
+// listedState is the state by the row alone.
+func listedState(r shard.Row, now shard.Micros) State {
+	switch {
+	case r.Foreign():
+		return StateUnreadable
+	case r.Pending > r.Committed && r.Leased(now):
+		return StateClaimed
+	case r.Pending > r.Committed:
+		return StateWaiting
+	case r.Dead > r.Committed:
+		return StateDead
+	case r.Committed == "":
+		return StateDropped
+	case r.Committed.IsFloor():
+		return StateReset
+	}
+	return StateFresh
+}
+
+// wants reports whether a key passes the filter.
+func (l *lister) wants(doc shard.DocID) bool {
+	return doc.IsDocument() && (l.f.Collection == "" || l.f.Collection == doc.Collection()) &&
+		(l.f.Contains == "" || strings.Contains(strings.ToLower(string(doc)), strings.ToLower(l.f.Contains)))
+}
+
+// one looks a document up: by its row, its dead letter or its schedule.
+func (l *lister) one(ctx context.Context) error {
+	if _, err := shard.ParseDocID(string(l.f.Key)); err != nil {
+		return input(err)
+	}
+	rows, err := l.o.Shards.Read(ctx, []shard.DocID{l.f.Key}, shard.Consistent)
+	if err != nil {
+		return fmt.Errorf("read the row: %w", err)
+	}
+	var d DocumentLine
+	switch r := rows[0]; {
+	case r.Exists():
+		d = l.line(r)
+	default:
+		facts, _, err := l.o.Dead.List(ctx, deadletter.Filter{Doc: l.f.Key, State: deadletter.Parked}, "", 1)
+		if err != nil {
+			return fmt.Errorf("list dead letters: %w", err)
+		}
+		planned, _, err := l.o.Schedule.List(ctx, l.f.Key, "", 1)
+		switch {
+		case err != nil:
+			return fmt.Errorf("list scheduled events: %w", err)
+		case len(facts) > 0:
+			d = DocumentLine{Key: l.f.Key, State: StateDead, Pending: facts[0].Key.VersionText()}
+		case len(planned) > 0:
+			d = DocumentLine{
+				Key: l.f.Key, State: StateScheduled, Pending: planned[0].Key.VersionText(), Due: planned[0].NotBefore,
+			}
+		default:
+			return nil
+		}
+	}
+	if l.f.State == "" || l.f.State == d.State {
+		l.page.Documents = append(l.page.Documents, d)
+	}
+	return nil
+}
+
+// all goes through the rows in memory and keeps those that come next by key. It counts all.
+func (l *lister) all(ctx context.Context) error {
+	l.page.Counts = map[State]int{}
+	var found []shard.Row
+	byKey := func(a, b shard.Row) int { return cmp.Compare(a.Doc, b.Doc) }
+	for cursor := ""; ; {
+		rows, next, err := l.o.Scanner.Scan(ctx, 0, 1, cursor, 1000)
+		if err != nil {
+			return fmt.Errorf("list rows: %w", err)
+		}
+		for _, r := range rows {
+			if !r.Doc.IsDocument() {
+				continue
+			}
+			state := listedState(r, l.now)
+			l.page.Counts[state]++
+			if string(r.Doc) > l.f.Cursor && (l.f.State == "" || l.f.State == state) && l.wants(r.Doc) {
+				found = append(found, r)
+			}
+		}
+		if slices.SortFunc(found, byKey); len(found) > l.limit+1 {
+			found = found[:l.limit+1]
+		}
+		if cursor = next; next == "" {
+			break
+		}
+	}
+	if len(found) > l.limit {
+		found = found[:l.limit]
+		l.page.Next = string(found[l.limit-1].Doc)
+	}
+	for _, r := range found {
+		l.page.Documents = append(l.page.Documents, l.line(r))
+	}
+	return nil
+}
+
+// dead lists the documents of parked dead letters, the oldest ones first.
+func (l *lister) dead(ctx context.Context) error {
+	facts, next, err := l.o.Dead.List(ctx, deadletter.Filter{State: deadletter.Parked, Collection: l.f.Collection},
+		l.f.Cursor, l.limit)
+	if err != nil {
+		return fmt.Errorf("list dead letters: %w", err)
+	}
+	l.page.Next = next
+	facts = slices.DeleteFunc(facts, func(f deadletter.Facts) bool { return f.Doc == "" || !l.wants(f.Doc) })
+	slices.SortStableFunc(facts, func(a, b deadletter.Facts) int {
+		return cmp.Or(cmp.Compare(a.Doc, b.Doc), cmp.Compare(b.Key, a.Key)) // the newest version of each
+	})
+	facts = slices.CompactFunc(facts, func(a, b deadletter.Facts) bool { return a.Doc == b.Doc })
+	return l.lines(ctx, len(facts), func(i int) shard.DocID { return facts[i].Doc }, func(i int, r shard.Row) {
+		d := l.line(r)
+		if d.State == StateWaiting || d.State == StateClaimed || r.Committed >= facts[i].Key && r.Exists() {
+			return // a newer version is on its way, or came
+		}
+		d.State, d.Pending = StateDead, facts[i].Key.VersionText()
+		l.page.Documents = append(l.page.Documents, d)
+	})
+}
+
+// scheduled lists the documents of scheduled events, the first ones first.
+func (l *lister) scheduled(ctx context.Context) error {
+	items, next, err := l.o.Schedule.List(ctx, "", l.f.Cursor, l.limit)
+	if err != nil {
+		return fmt.Errorf("list scheduled events: %w", err)
+	}
+	l.page.Next = next
+	seen := map[shard.DocID]bool{}
+	kept := items[:0]
+	for _, it := range items {
+		if l.wants(it.Doc) && !seen[it.Doc] {
+			seen[it.Doc], kept = true, append(kept, it)
+		}
+	}
+	return l.lines(ctx, len(kept), func(i int) shard.DocID { return kept[i].Doc }, func(i int, r shard.Row) {
+		d := l.line(r)
+		d.State, d.Pending, d.Due = StateScheduled, kept[i].Key.VersionText(), kept[i].NotBefore
+		l.page.Documents = append(l.page.Documents, d)
+	})
+}
+
+// lines reads the rows of n documents.
+func (l *lister) lines(ctx context.Context, n int, doc func(i int) shard.DocID, add func(i int, r shard.Row)) error {
+	if n == 0 {
+		return nil
+	}
+	docs := make([]shard.DocID, n)
+	for i := range docs {
+		docs[i] = doc(i)
+	}
+	rows, err := l.o.Shards.Read(ctx, docs, shard.Eventual)
+	if err != nil {
+		return fmt.Errorf("read rows: %w", err)
+	}
+	for i, r := range rows {
+		add(i, r)
+	}
+	return nil
+}
+
+// pending lists what waits or is claimed by the manifests of the flights, the oldest ones first. A
+// document is listed with the flight that its row names. The cursor is a flight, and how many of its
+// entries were looked at.
+func (l *lister) pending(ctx context.Context) error {
+	l.page.Notes = append(l.page.Notes, "Only documents that wait or are being written are listed: the others would "+
+		"take a scan of the whole table. Name a key, or choose the state dead or scheduled.")
+	at, skip, err := placeOf(l.f.Cursor)
+	if err != nil {
+		return err
+	}
+	ids, next, err := l.window(ctx, at)
+	if err != nil {
+		return err
+	}
+	if skip >= 0 {
+		ids = append([]flight.ID{at}, ids...)
+	}
+	if err := l.read(ctx, ids); err != nil {
+		return err
+	}
+	type place struct {
+		flight flight.ID
+		n      int // entries before it
+	}
+	var places []place
+	var docs []shard.DocID
+	for i, id := range ids {
+		for n, e := range l.flights[id] {
+			if (i > 0 || n >= skip) && l.wants(e.doc) && len(docs) < maxPageSize {
+				places, docs = append(places, place{id, n}), append(docs, e.doc)
+			}
+		}
+	}
+	rows, err := l.o.Shards.Read(ctx, docs, shard.Eventual)
+	if err != nil {
+		return fmt.Errorf("read rows: %w", err)
+	}
+	listed := map[shard.DocID]bool{}
+	for i, r := range rows {
+		if len(l.page.Documents) == l.limit {
+			l.page.Next = fmt.Sprintf("%s+%d", places[i].flight, places[i].n)
+			return nil
+		}
+		d := l.line(r)
+		if flight.ID(r.Flight) == places[i].flight && !listed[r.Doc] &&
+			(d.State == StateWaiting || d.State == StateClaimed) && (l.f.State == "" || l.f.State == d.State) {
+			listed[r.Doc] = true
+			l.page.Documents = append(l.page.Documents, d)
+		}
+	}
+	switch n := len(places); {
+	case n == maxPageSize:
+		l.page.Next = fmt.Sprintf("%s+%d", places[n-1].flight, places[n-1].n+1)
+	case next != "":
+		l.page.Next = next
+	}
+	return nil
+}
+
+// window are the next flights that a list looks at.
+func (l *lister) window(ctx context.Context, after flight.ID) (ids []flight.ID, next string, err error) {
+	list, next, err := l.o.Flights.List(ctx, string(after), maxWindow)
+	if err != nil {
+		return nil, "", fmt.Errorf("list flights: %w", err)
+	}
+	for _, s := range list {
+		ids = append(ids, s.ID)
+	}
+	return ids, next, nil
+}
+
+// placeOf reads a cursor: a flight that was looked at (skip is -1), or one of which skip entries
+// were.
+func placeOf(cursor string) (at flight.ID, skip int, err error) {
+	id, n, within := strings.Cut(cursor, "+")
+	if !within {
+		return flight.ID(id), -1, nil
+	}
+	if skip, err = strconv.Atoi(n); err != nil || skip < 0 {
+		return "", 0, inputf("cursor %q is not of this list", cursor)
+	}
+	return flight.ID(id), skip, nil
+}
+
+// read gets the flights that were not looked at yet. They end at any time.
+func (l *lister) read(ctx context.Context, ids []flight.ID) error {
+	if l.flights == nil {
+		l.flights = map[flight.ID][]heldEntry{}
+	}
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id flight.ID) bool { _, known := l.flights[id]; return known })
+	found, errs := make([][]heldEntry, len(ids)), make([]error, len(ids))
+	fanout.Runner(nil).Each(maxGets, len(ids), func(i int) { found[i], errs[i] = l.entries(ctx, ids[i]) })
+	for i, id := range ids {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		l.flights[id] = found[i]
+	}
+	return nil
+}
+
+func (l *lister) entries(ctx context.Context, id flight.ID) (all []heldEntry, err error) {
+	m, err := l.o.Flights.Get(ctx, id)
+	switch {
+	case errors.Is(err, flight.ErrNotFound), errors.Is(err, flight.ErrSchema):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("get manifest %s: %w", id, err)
+	}
+	for _, r := range m.Records {
+		for _, e := range r.Events {
+			all = append(all, heldEntry{e.Doc, e.Key, e.Due, r.Message.ID})
+		}
+	}
+	return all, nil
+}
+
+// hold adds to what waits when it is due, and how many messages about it are held.
+func (l *lister) hold(ctx context.Context) error {
+	waiting := map[shard.DocID]*DocumentLine{}
+	var ids []flight.ID
+	for i := range l.page.Documents {
+		if d := &l.page.Documents[i]; d.State == StateWaiting || d.State == StateClaimed {
+			waiting[d.Key], ids = d, append(ids, flight.ID(d.Flight))
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	if l.flights == nil {
+		others, _, err := l.window(ctx, "")
+		if err != nil {
+			return err
+		}
+		ids = append(ids, others...)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if err := l.read(ctx, ids); err != nil {
+		return err
+	}
+	type message struct {
+		doc shard.DocID
+		id  string
+	}
+	seen := map[message]bool{}
+	for _, entries := range l.flights {
+		for _, e := range entries {
+			d := waiting[e.doc]
+			if d == nil {
+				continue
+			}
+			if m := (message{e.doc, e.message}); !seen[m] { // one that was received again is in two flights
+				seen[m] = true
+				d.Held++
+			}
+			if e.key.VersionText() == d.Pending && e.due.Time().After(d.Due) {
+				d.Due = e.due.Time()
+			}
+		}
+	}
+	return nil
+}
