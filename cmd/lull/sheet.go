@@ -73,8 +73,8 @@ func (s *sheet) Flush() error {
 	return s.to.WriteStyled(out.String())
 }
 
-// fit cuts cells of the table that begins with the first line until it is as wide as the terminal,
-// or nothing may be cut any more: a little of each column stays.
+// fit cuts cells of the table that begins with the first line, until it is as wide as the terminal.
+// A little of each column stays.
 func (s *sheet) fit(lines [][]string, cut []bool) {
 	const least = 8
 	if n := slices.IndexFunc(lines, func(cells []string) bool { return len(cells) != len(cut) }); n >= 0 {

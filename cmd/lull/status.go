@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"time"
@@ -20,37 +19,54 @@ func (a *app) statusCommand() *cobra.Command {
 			"the flights, the scheduled events and the parked dead letters, and says which sinks are unhealthy. A " +
 			"scheduled event is a delayed message in its last quarter of an hour.",
 	}
-	ask := func(ctx context.Context, api operate.API, _ []string) (operate.Status, error) { return api.Status(ctx) }
-	question(a, c, ask, func(w io.Writer, s operate.Status) {
-		header(w, "QUEUE", "VISIBLE", "HELD", "DELAYED")
-		for _, q := range s.Queues {
-			terminal.Printf(w, "%s\t%d\t%d\t%d\n", q.Queue, q.Visible, q.InFlight, q.Delayed)
+	var watch bool
+	every := 2 * time.Second
+	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
+		if c.Flags().Changed("every") && !watch {
+			return usagef("--every: goes with --watch")
 		}
-		fmt.Fprintln(w)
-		header(w, "SINK", "HEALTH")
-		for _, k := range s.Sinks {
-			health := terminal.Styled{Style: terminal.Green, Text: "healthy"}
-			if k.Open {
-				health = bad("unhealthy: nothing is claimed before %s (level %d)", k.OpenUntil.Format(time.RFC3339), k.Level)
-			}
-			terminal.Printf(w, "%s\t%s\n", k.Sink, health)
+		if watch {
+			return a.watchStatus(c.Context(), api, every)
 		}
-		for _, wrong := range s.Wrong {
-			terminal.Printf(w, "\n%s %s\n", bad("WRONG:"), wrong)
+		s, err := api.Status(c.Context())
+		if err != nil {
+			return err
 		}
-		more := ""
-		if s.Capped {
-			more = " or more"
-		}
-		terminal.Printf(w, "\n%d flights%s, %d events scheduled%s, %d dead letters parked%s", s.Flights, more, s.Scheduled, more,
-			s.Letters, more)
-		if !s.Pruned.IsZero() {
-			terminal.Printf(w, ", pruned at %s", s.Pruned.Format(time.RFC3339))
-		}
-		fmt.Fprintln(w)
+		return a.print(s, func(w io.Writer) { showStatus(w, s) })
 	})
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, until Ctrl-C; in a pipe as one line each time")
+	c.Flags().DurationVar(&every, "every", every, "with --watch: once in a duration `D`")
 	return exits(c, map[int]string{
-		exitOK: "the stack answered, whatever waits", exitFailed: "the stack did not answer",
+		exitOK: "the stack answered, whatever waits; or Ctrl-C ended --watch", exitFailed: "the stack did not answer",
 		exitUsage: "usage or settings",
 	})
+}
+
+func showStatus(w io.Writer, s operate.Status) {
+	header(w, "QUEUE", "VISIBLE", "HELD", "DELAYED")
+	for _, q := range s.Queues {
+		terminal.Printf(w, "%s\t%d\t%d\t%d\n", q.Queue, q.Visible, q.InFlight, q.Delayed)
+	}
+	fmt.Fprintln(w)
+	header(w, "SINK", "HEALTH")
+	for _, k := range s.Sinks {
+		health := terminal.Styled{Style: terminal.Green, Text: "healthy"}
+		if k.Open {
+			health = bad("unhealthy: nothing is claimed before %s (level %d)", k.OpenUntil.Format(time.RFC3339), k.Level)
+		}
+		terminal.Printf(w, "%s\t%s\n", k.Sink, health)
+	}
+	for _, wrong := range s.Wrong {
+		terminal.Printf(w, "\n%s %s\n", bad("WRONG:"), wrong)
+	}
+	more := ""
+	if s.Capped {
+		more = " or more"
+	}
+	terminal.Printf(w, "\n%d flights%s, %d events scheduled%s, %d dead letters parked%s", s.Flights, more, s.Scheduled, more,
+		s.Letters, more)
+	if !s.Pruned.IsZero() {
+		terminal.Printf(w, ", pruned at %s", s.Pruned.Format(time.RFC3339))
+	}
+	fmt.Fprintln(w)
 }

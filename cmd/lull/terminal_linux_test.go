@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -149,5 +150,27 @@ func TestWhatIsLostIsConfirmed(t *testing.T) {
 		if s.ask("dead", "list", "-o", "json").into(t, &left); len(left) != tt.letters {
 			t.Errorf("%s: %d dead letters remain, want %d", tt.name, len(left), tt.letters)
 		}
+	}
+}
+
+func TestStatusIsWatched(t *testing.T) {
+	s := start(t, nil, "--events", write(t, put("a", "x", "{}")), "--speed", "100")
+	s.out.await(t, "everything has settled")
+	t.Setenv("TERM", "xterm-256color")
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	p, code := newPTY(t, 100), make(chan int)
+	go func() {
+		code <- newApp(p.end, p.end, p.end).run(ctx, []string{"status", "--watch", "--every", "250ms", "--dev", s.url})
+	}()
+	p.await(t, `(?s)every 250ms: Ctrl-C ends it.*search-live.*1 dead letters parked.*\x1b\[J.*search-live.*\x1b\[J`)
+	s.stopped()
+	p.await(t, `(?s)no answer: .*search-live.*1 dead letters parked`)
+	interrupt()
+	if got := <-code; got != exitOK {
+		t.Errorf("exit %d: %s", got, p)
+	}
+	if n := strings.Count(p.String(), "\x1b[H"); n < 3 || strings.Count(p.String(), "\x1b[J") != n {
+		t.Errorf("drawn %d times: %q", n, p)
 	}
 }

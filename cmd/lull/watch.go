@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+// Bounds of --every: a stack on AWS is asked about ten requests each time.
+const (
+	minEvery = 250 * time.Millisecond
+	maxEvery = time.Hour
+)
+
+// watchStatus shows the status again and again, until Ctrl-C. Only the first answer must come: later
+// the stack may be away for a moment, such as a 'lull dev' that starts anew.
+func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Duration) error {
+	if every < minEvery || every > maxEvery {
+		return usagef("--every %s: want %s to %s", every, minEvery, maxEvery)
+	}
+	show := a.appendStatus
+	if f, ok := tty(a.out); ok && a.target.output == "table" && showColours(f) {
+		show = func(s operate.Status, err error) error { return a.drawStatus(f, every, s, err) }
+	}
+	var last operate.Status
+	for asked := false; ; asked = true {
+		s, err := api.Status(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil // Ctrl-C is how a watch ends
+		case err != nil && !asked:
+			return err
+		case err == nil:
+			last = s
+		}
+		if err := show(last, err); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(every):
+		}
+	}
+}
+
+// appendStatus adds a line. Without an answer it says so on standard error.
+func (a *app) appendStatus(s operate.Status, err error) error {
+	now := time.Now().UTC().Format(time.RFC3339)
+	if err != nil {
+		terminal.Printf(a.err, "%s  %s\n", now, err)
+		return nil
+	}
+	if a.target.output == "json" {
+		return json.NewEncoder(a.out).Encode(s)
+	}
+	var visible, held, delayed int
+	for _, q := range s.Queues {
+		visible, held, delayed = visible+q.Visible, held+q.InFlight, delayed+q.Delayed
+	}
+	var sinks []string
+	for _, k := range s.Sinks {
+		if k.Open {
+			sinks = append(sinks, "sink "+k.Sink+" unhealthy")
+		}
+	}
+	for _, wrong := range s.Wrong {
+		sinks = append(sinks, "wrong: "+wrong)
+	}
+	line := fmt.Sprintf("%d visible, %d held, %d delayed, %d flights, %d scheduled, %d dead letters", visible, held, delayed,
+		s.Flights, s.Scheduled, s.Letters)
+	terminal.Printf(a.out, "%s  %s\n", now, strings.Join(append([]string{line}, sinks...), ", "))
+	return nil
+}
+
+// drawStatus replaces what is on the screen, line by line, so that nothing flickers.
+func (a *app) drawStatus(f *os.File, every time.Duration, s operate.Status, err error) error {
+	columns, rows, sizeErr := term.GetSize(int(f.Fd()))
+	if sizeErr != nil {
+		columns, rows = 0, 1<<10
+	}
+	if a.look.wide {
+		columns = 0
+	}
+	var text bytes.Buffer
+	w := terminal.NewWriter(&text)
+	w.Colour(a.look.colour == colourAlways || a.look.colour == colourAuto && welcome(f))
+	page := newSheet(w, columns)
+	terminal.Printf(page, "%s every %s: Ctrl-C ends it\n", time.Now().Format(time.TimeOnly), every)
+	if err != nil {
+		terminal.Printf(page, "%s\n", bad("no answer: %s", err))
+	}
+	fmt.Fprintln(page)
+	showStatus(page, s)
+	if err := page.Flush(); err != nil {
+		return err
+	}
+	const home, restOfLine, restOfScreen = "\x1b[H", "\x1b[K", "\x1b[J"
+	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	lines = lines[:min(len(lines), max(rows-1, 1))]
+	_, err = f.WriteString(home + strings.Join(lines, restOfLine+"\n") + restOfLine + "\n" + restOfScreen)
+	return err
+}
