@@ -14,8 +14,9 @@
 //	json event        messages that the settings above take; event=govuk without settings
 //	json document     the document of the message above
 //
-// same=PATH says that a block has the text of a file. `...` alone on a line of an output stands for
-// any lines. In what runs, 127.0.0.1:7070 is an address of the test's own.
+// same=PATH says that a block has the text of a file of the repository, and as=PATH that the reader
+// saves it under this name. `...` alone on a line of an output stands for any lines. In what runs,
+// 127.0.0.1:7070 is an address of the test's own.
 //
 // Commands in `code` of a paragraph are checked like those of a block.
 package docs

@@ -105,6 +105,12 @@ func newReader(t *testing.T, program string) *reader {
 // read does the page's blocks in their order.
 func (r *reader) read(p Page) {
 	for _, b := range p.Blocks {
+		if name := filepath.Join(r.folder, b.Options["as"]); name != r.folder {
+			err := os.MkdirAll(filepath.Dir(name), 0o755)
+			if err = errors.Join(err, os.WriteFile(name, []byte(b.Text), 0o600)); err != nil {
+				r.Fatal(err)
+			}
+		}
 		switch b.Lang + " " + b.Class {
 		case "sh run":
 			r.talks = false
