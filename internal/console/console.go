@@ -72,7 +72,7 @@ type console struct {
 // New serves the console at / and under /console/. Put a [Guard] in front of it.
 func New(o Options) http.Handler {
 	c := &console{Options: o, boot: NewToken()[:8], streams: make(chan struct{}, maxStreams), can: map[string]bool{
-		"dead": true,
+		"dead": true, "search": true,
 	}}
 	c.live = newLive(o.Mode.every(), c.tick)
 	mux := http.NewServeMux()
@@ -81,6 +81,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET "+prefix+"about", func(w http.ResponseWriter, _ *http.Request) { answer(w, c.about()) })
 	mux.HandleFunc("GET "+prefix+"events", c.events)
 	c.deadRoutes(mux)
+	c.searchRoutes(mux)
 	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "the console has nothing at "+r.URL.Path)
 	})

@@ -137,11 +137,7 @@ type shown struct {
 func show(body string) shown {
 	s := shown{Bytes: len(body), UTF8: utf8.ValidString(body)}
 	if s.Cut = len(body) > maxShown; s.Cut {
-		body = body[:maxShown]
-		for last, size := utf8.DecodeLastRuneInString(body); s.UTF8 && last == utf8.RuneError && size == 1; {
-			body = body[:len(body)-1]
-			last, size = utf8.DecodeLastRuneInString(body)
-		}
+		body = clipped(body, maxShown)
 	}
 	var b bytes.Buffer
 	_, _ = terminal.NewWriter(&b).Write([]byte(body)) // a buffer takes everything

@@ -65,16 +65,3 @@ func dumpLine(w *bufio.Writer, s sink.Stored) error {
 	}
 	return nil
 }
-
-// Search returns the documents that the sinks find, sink by sink.
-func (e *Engine) Search(ctx context.Context, q sink.Query) ([]sink.Stored, error) {
-	var all []sink.Stored
-	for name, r := range e.readers() {
-		found, err := r.Search(ctx, q)
-		if err != nil {
-			return nil, fmt.Errorf("search %s: %w", name, err)
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}

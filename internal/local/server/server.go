@@ -16,30 +16,30 @@ import (
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
-	"github.com/lullhq/lull/sink"
 )
 
 // Handler serves an engine, and the console that o describes; o.API answers the commands, too.
 //
 //	GET  /                                      the console (package console)
-//	GET  /search?q=&field=&collection=&limit=   {"hits":[{"id","collection","version","document"}]}
+//	GET  /search?q=&field=&collection=&limit=&prefix=
+//	     {"hits":[{"id","collection","version","document"}],"more":true,"notes":["a sink that was not searched"]}
 //	POST /publish                               one message in the body, or NDJSON; answers {"messages":n}
 //	GET  /status                                the report so far, what remains, and why the disk cannot be written
 //	POST /operate/...                           what the commands ask (package operate)
 func Handler(e *dev.Engine, o console.Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", console.New(o))
-	mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) { search(w, r, e) })
+	mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) { search(w, r, o.API) })
 	mux.HandleFunc("POST /publish", func(w http.ResponseWriter, r *http.Request) { publish(w, r, e) })
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) { status(w, r, e) })
 	mux.Handle("/operate/", operate.Handler(o.API))
 	return mux
 }
 
-func search(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
-	q := sink.Query{
+func search(w http.ResponseWriter, r *http.Request, api operate.API) {
+	q := operate.Search{
 		Text: r.FormValue("q"), Field: r.FormValue("field"), Collection: shard.Collection(r.FormValue("collection")),
-		Limit: 10,
+		Prefix: r.FormValue("prefix") == "true",
 	}
 	if q.Text == "" {
 		fail(w, http.StatusBadRequest, "q: say what to search for, such as /search?q=vienna&field=title")
@@ -52,16 +52,15 @@ func search(w http.ResponseWriter, r *http.Request, e *dev.Engine) {
 			return
 		}
 	}
-	found, err := e.Search(r.Context(), q)
-	if err != nil {
+	found, err := api.Search(r.Context(), q)
+	switch {
+	case errors.Is(err, operate.ErrInput):
+		fail(w, http.StatusBadRequest, err.Error())
+	case err != nil:
 		fail(w, http.StatusBadGateway, err.Error())
-		return
+	default:
+		answer(w, found)
 	}
-	hits := []operate.Document{}
-	for _, s := range found[:min(len(found), q.Limit)] {
-		hits = append(hits, operate.AsDocument(s))
-	}
-	answer(w, map[string]any{"hits": hits})
 }
 
 func publish(w http.ResponseWriter, r *http.Request, e *dev.Engine) {

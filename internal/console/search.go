@@ -1,0 +1,259 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
+	"github.com/lullhq/lull/sink"
+)
+
+// searchRoutes are what the view of search asks.
+//
+//	GET /console/search?q=&field=&collection=&prefix=&limit=   what was found, without whole documents
+func (c *console) searchRoutes(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+prefix+"search", c.search)
+}
+
+// hit is a document that was found: its mark, and where the words stand.
+type hit struct {
+	Key       string    `json:"key"`
+	Version   string    `json:"version"`
+	Fence     int64     `json:"fence"`
+	Indexed   time.Time `json:"indexed_at,omitzero"`
+	Bytes     int       `json:"bytes"`
+	Title     string    `json:"title,omitempty"`
+	Fragments []excerpt `json:"fragments"`
+}
+
+// excerpt is a part of a field's text, cut where the words begin and end.
+type excerpt struct {
+	Field string `json:"field"`
+	Parts []part `json:"parts"`
+}
+
+type part struct {
+	Text string `json:"text"`
+	Hit  bool   `json:"hit,omitempty"`
+}
+
+func (c *console) search(w http.ResponseWriter, r *http.Request) {
+	q := operate.Search{
+		Text: r.FormValue("q"), Field: r.FormValue("field"), Collection: shard.Collection(r.FormValue("collection")),
+		Prefix: r.FormValue("prefix") == "true", Limit: 25,
+	}
+	var err error
+	if text := r.FormValue("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > 100 {
+			failed(w, &problem{http.StatusBadRequest, "limit: want a number from 1 to 100"})
+			return
+		}
+	}
+	found, err := c.API.Search(r.Context(), q)
+	if err != nil {
+		failed(w, err)
+		return
+	}
+	out := struct {
+		Hits   []hit    `json:"hits"`
+		More   bool     `json:"more"`
+		Notes  []string `json:"notes,omitempty"`
+		Fields []string `json:"fields"` // of the documents that were found, to choose from
+	}{Hits: []hit{}, More: found.More, Fields: []string{}}
+	for _, note := range found.Notes {
+		out.Notes = append(out.Notes, terminal.Line(note))
+	}
+	x := newExcerpts(q)
+	for _, d := range found.Hits {
+		out.Hits = append(out.Hits, x.hit(d))
+	}
+	out.Fields = append(out.Fields, x.fields...)
+	slices.Sort(out.Fields)
+	answer(w, out)
+}
+
+// The bounds of what a page shows of a document, and of what is looked at for it.
+const (
+	maxFragments = 3
+	maxValues    = 2000     // of a document
+	maxValue     = 64 << 10 // bytes of a value
+	maxFields    = 100      // to choose from
+	around       = 60       // characters before and behind the first word
+)
+
+// excerpts finds the words of a query in documents. What an engine takes for the same word is its
+// own: this only shows words that look alike.
+type excerpts struct {
+	field     string
+	words     []string // in lower case
+	beginning string
+	fields    []string
+}
+
+func newExcerpts(q operate.Search) *excerpts {
+	whole, beginning := sink.Query{Text: q.Text, Prefix: q.Prefix}.Parts()
+	notWord := func(r rune) bool { return !wordRune(r) }
+	return &excerpts{
+		field: q.Field, words: strings.FieldsFunc(strings.ToLower(whole), notWord), beginning: strings.ToLower(beginning),
+	}
+}
+
+func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
+
+// titles are the fields that name a document in most of them.
+var titles = []string{"title", "name", "headline", "label", "subject"}
+
+func (x *excerpts) hit(d operate.Document) hit {
+	h := hit{
+		Key: d.Collection + "#" + d.ID, Version: d.Version, Fence: d.Fence, Indexed: d.Indexed, Bytes: len(d.Document),
+		Fragments: []excerpt{},
+	}
+	var first excerpt
+	left := maxValues
+	var walk func(v gjson.Result, path string) bool
+	walk = func(v gjson.Result, path string) (more bool) {
+		more = true
+		v.ForEach(func(name, value gjson.Result) bool {
+			p := path
+			if v.IsObject() {
+				p = strings.TrimPrefix(path+"."+name.Str, ".")
+			}
+			if left--; left < 0 {
+				more = false
+				return false
+			}
+			if value.IsObject() || value.IsArray() {
+				more = walk(value, p)
+				return more
+			}
+			x.note(p)
+			text := clipped(value.String(), maxValue)
+			if h.Title == "" && slices.Contains(titles, p) {
+				h.Title = clipped(text, 200)
+			}
+			if x.field != "" && p != x.field {
+				return true
+			}
+			parts, found := x.mark(text)
+			if e := (excerpt{p, parts}); found && len(h.Fragments) < maxFragments {
+				h.Fragments = append(h.Fragments, e)
+			} else if first.Field == "" && value.Type == gjson.String {
+				first = e
+			}
+			return true
+		})
+		return more
+	}
+	if doc := gjson.ParseBytes(d.Document); doc.IsObject() {
+		walk(doc, "")
+	}
+	if len(h.Fragments) == 0 && first.Field != "" { // the engine found another form of the word
+		h.Fragments = append(h.Fragments, first)
+	}
+	return h
+}
+
+// note remembers the name of a field.
+func (x *excerpts) note(path string) {
+	if len(x.fields) < maxFields && len(path) <= 200 && !slices.Contains(x.fields, path) {
+		x.fields = append(x.fields, path)
+	}
+}
+
+// mark cuts a text around the first word that was looked for. Without one it is the beginning.
+func (x *excerpts) mark(text string) (parts []part, found bool) {
+	type span struct{ from, to int }
+	var hits []span
+	for at := 0; at < len(text) && len(hits) < 20; {
+		r, size := utf8.DecodeRuneInString(text[at:])
+		if !wordRune(r) {
+			at += size
+			continue
+		}
+		end := at
+		for end < len(text) {
+			r, size := utf8.DecodeRuneInString(text[end:])
+			if !wordRune(r) {
+				break
+			}
+			end += size
+		}
+		if x.wanted(strings.ToLower(text[at:end])) {
+			hits = append(hits, span{at, end})
+		}
+		at = end
+	}
+	from, to := 0, forward(text, 0, 2*around)
+	if len(hits) > 0 {
+		from, to = backward(text, hits[0].from, around), forward(text, hits[0].to, 2*around)
+	}
+	add := func(text string, hit bool) {
+		if text != "" {
+			parts = append(parts, part{text, hit})
+		}
+	}
+	if from > 0 {
+		add("…", false)
+	}
+	at := from
+	for _, h := range hits {
+		if h.to > to {
+			break
+		}
+		add(text[at:h.from], false)
+		add(text[h.from:h.to], true)
+		at = h.to
+	}
+	add(text[at:to], false)
+	if to < len(text) {
+		add("…", false)
+	}
+	return parts, len(hits) > 0
+}
+
+// wanted reports whether a word looks like one that was looked for. Stems are shorter than words.
+func (x *excerpts) wanted(word string) bool {
+	if x.beginning != "" && strings.HasPrefix(word, x.beginning) {
+		return true
+	}
+	return slices.ContainsFunc(x.words, func(w string) bool {
+		return word == w || len(w) > 3 && strings.HasPrefix(word, w) || len(word) > 3 && strings.HasPrefix(w, word)
+	})
+}
+
+// forward and backward are n characters further in a text.
+func forward(text string, at, n int) int {
+	for ; n > 0 && at < len(text); n-- {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	return at
+}
+
+func backward(text string, at, n int) int {
+	for ; n > 0 && at > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(text[:at])
+		at -= size
+	}
+	return at
+}
+
+// clipped is the beginning of a text, in whole characters.
+func clipped(text string, bytes int) string {
+	if len(text) <= bytes {
+		return text
+	}
+	for bytes > 0 && !utf8.RuneStart(text[bytes]) {
+		bytes--
+	}
+	return text[:bytes]
+}
