@@ -10,11 +10,14 @@ tool := go tool -modfile=tools/go.mod
 
 # What is deployed is arm64; the end-to-end tests run the same code on the host's architecture.
 ARCH ?= arm64
-host := $(shell go env GOHOSTARCH)
+host := $(shell go env GOHOSTARCH 2>/dev/null)
 DIST ?= $(if $(filter arm64,$(ARCH)),dist,dist/$(ARCH))
 functions := receive index prune dlq
 # The same source gives the same bytes, wherever and whenever it is built.
 gobuild := go build -trimpath -buildvcs=false -tags lambda.norpc -ldflags "-s -w -buildid="
+
+# Where git does not answer, such as in a container that mounts another user's clone, no commit is asked for.
+vcs = $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 
 # ARGS is handed on: make dev ARGS='--events examples --source govuk'.
 ARGS ?=
@@ -36,6 +39,11 @@ run() { \
 	}; run
 endef
 
+# need COMMAND,WHY,PACKAGE: ends at once where a command is missing, with the line that installs it.
+need = command -v $(1) >/dev/null || { echo 'make: $(1) is not installed, and $(2): $(3)' >&2; exit 1; }
+need_go = $(call need,go,lull is written in Go,install Go $(shell sed -n 's/^go //p' go.mod) from https://go.dev/dl)
+need_node = $(call need,node,CDK runs on it,sudo apt install nodejs (macOS: brew install node))
+
 ##@ Using it
 
 .PHONY: help
@@ -44,7 +52,9 @@ help: ## List the targets
 
 .PHONY: dev
 dev: ## Run the whole pipeline in one process with a demo stream (needs Go only)
-	@go build -o $(DIST)/host/lull ./cmd/lull
+	@$(need_go)
+	@[ -e $(DIST)/host/lull ] || echo 'lull is compiled: the first time that takes a minute or two'
+	@go build $(vcs) -o $(DIST)/host/lull ./cmd/lull
 	@$(as_a_key) $(DIST)/host/lull dev $(ARGS)
 
 # LULL_CONFIG is handed on only where it was given: below it has a default of its own.
@@ -60,6 +70,8 @@ local-down: ## End what local-up started
 
 .PHONY: test
 test: ## Run every test that needs Go and Node only, the long ones briefly (make nightly runs them whole)
+	@$(need_go)
+	@$(need_node)
 	go test -short -timeout 15m ./...
 
 .PHONY: test-long
@@ -249,6 +261,7 @@ endif
 # CDK calls deprecated parts of itself, and says so; Node 20 serves, and is said to be old.
 .PHONY: synth
 synth: build ## Synthesise the CloudFormation template into cdk.out (needs Node; LULL_CONFIG=lull.yaml)
+	@$(need_node)
 	LULL_CONFIG=$(LULL_CONFIG) LULL_SINK_ARNS=$(LULL_SINK_ARNS) LULL_DIST=$(DIST) CDK_OUTDIR=$(CURDIR)/cdk.out \
 	  JSII_DEPRECATED=quiet JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=18,20 go run ./infra/cmd
 

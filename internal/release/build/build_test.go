@@ -48,6 +48,9 @@ func TestAVersionHasItsSectionOfTheChangelog(t *testing.T) {
 // repository is a repository with one commit, and a function that runs git in it.
 func repository(t *testing.T) (root string, git func(args ...string)) {
 	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
 	root = t.TempDir()
 	git = func(args ...string) {
 		t.Helper()
