@@ -21,8 +21,8 @@ const (
 	maxEvery = time.Hour
 )
 
-// watchStatus shows the status again and again, until Ctrl-C. Only the first answer must come: later
-// the stack may be away for a moment, such as a 'lull dev' that starts anew.
+// watchStatus shows the status again and again, until Ctrl-C. Only the first answer must come.
+// Later the stack may be away for a moment, such as a 'lull dev' that starts again.
 func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Duration) error {
 	if every < minEvery || every > maxEvery {
 		return usagef("--every %s: want %s to %s", every, minEvery, maxEvery)

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/terminal"
+	"github.com/lullhq/lull/internal/version"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
+)
+
+//go:embed stackfiles
+var stackFiles embed.FS
+
+// cdkVersion is the CDK command line that the construct was tried with (docs/deploy.md).
+const cdkVersion = "2.1148.1"
+
+// newStack is a folder that `lull new` writes.
+type newStack struct {
+	Stack, Name, Collection string
+	Source                  source.Kind
+	Options                 []string // lines of lull.yaml
+	Bucket                  string   // of the objects that messages refer to
+	Sink                    sink.Kind
+	URL                     string
+	Dev                     string // the command that runs it
+	CDK, Version            string
+	Released                bool
+}
+
+// newCommand makes the folder of a stack.
+func (a *app) newCommand() *cobra.Command {
+	var from, to, stack string
+	c := &cobra.Command{
+		Use: "new DIR", Short: "Write a stack to begin with: settings, example events, how CDK deploys it",
+		Long: "Writes what a stack needs into DIR, which must be empty or not be there. That is a commented lull.yaml " +
+			"with the schema for your editor, six messages as your upstream sends them, a cdk.json, and a README with " +
+			"the next three commands. What it writes runs at once, without a server and without AWS.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := prepare(args[0], from, to, stack)
+			if err != nil {
+				return usage(err)
+			}
+			files, err := s.files()
+			if err != nil {
+				return usage(err)
+			}
+			if err := writeNew(args[0], files); err != nil {
+				return err
+			}
+			answer := map[string]any{"folder": args[0], "files": slices.Sorted(maps.Keys(files))}
+			return a.print(answer, func(w io.Writer) {
+				terminal.Printf(w, "%s is a stack now. Next:\n\n  cd %s\n  %s\n\nREADME.md has the rest.\n", args[0], args[0], s.Dev)
+			})
+		},
+	}
+	c.Flags().StringVar(&from, "source", "native", "`KIND` of the messages: "+strings.Join(source.Kinds(), ", "))
+	c.Flags().StringVar(&to, "sink", "opensearch", "`KIND` of the search engine: "+strings.Join(sink.Kinds(), ", "))
+	c.Flags().StringVar(&stack, "stack", "", "`NAME` of the stack; without it the name of the folder")
+	a.answers(c)
+	return exits(c, map[int]string{
+		exitOK: "the folder is written", exitFailed: "a file could not be written",
+		exitUsage: "usage, or a folder that is not empty",
+	})
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// prepare decides what goes into the folder.
+func prepare(dir, from, to, stack string) (s newStack, err error) {
+	kind, known := source.Lookup(from)
+	if !known {
+		return s, fmt.Errorf("--source %s: want one of %s", from, strings.Join(source.Kinds(), ", "))
+	}
+	engine, known := sink.Lookup(to)
+	if !known {
+		return s, fmt.Errorf("--sink %s: want one of %s", to, strings.Join(sink.Kinds(), ", "))
+	}
+	if kind.Example.Write == nil {
+		return s, fmt.Errorf("--source %s: the kind has no example", from)
+	}
+	if stack == "" {
+		whole, err := filepath.Abs(dir)
+		if err != nil {
+			return s, fmt.Errorf("name the stack: %w", err)
+		}
+		stack = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(filepath.Base(whole)), "-"), "-")
+		if stack = stack[:min(len(stack), 32)]; stack == "" || stack[0] < 'a' {
+			stack = "lull"
+		}
+	}
+	build := version.Of()
+	s = newStack{
+		Stack: stack, Name: from, Collection: "content", Source: kind, Bucket: kind.Example.Change.Bucket, Sink: engine,
+		CDK: cdkVersion, Version: build.Version, Released: build.Version != version.Unknown && !strings.Contains(build.Version, "-0."),
+	}
+	if len(engine.Schemes) > 0 {
+		s.URL = engine.Schemes[len(engine.Schemes)-1] + "://search.example.org"
+	}
+	s.Dev = "lull dev --local --config lull.yaml --events events.ndjson -v"
+	if s.Bucket != "" {
+		s.Dev += " --buckets buckets"
+	}
+	s.Options, err = optionLines(kind)
+	return s, err
+}
+
+// optionLines are the options with which the kind decodes its example, as lines of lull.yaml.
+func optionLines(kind source.Kind) ([]string, error) {
+	if kind.Example.Options == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(config.Config{Sources: map[string]config.Source{
+		"x": {Kind: kind.Name, Options: kind.Example.Options},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("write the options of kind %s: %w", kind.Name, err)
+	}
+	var lines []string
+	group := ""
+	for _, s := range kind.Settings {
+		value := gjson.GetBytes(text, "sources.x."+s.Name)
+		if !value.Exists() || value.Raw == `""` || value.Raw == "[]" || value.Raw == "false" {
+			continue
+		}
+		indent, last := "", s.Name
+		if of, name, nested := strings.Cut(s.Name, "."); nested {
+			if indent, last = "  ", name; of != group {
+				group = of
+				lines = append(lines, group+":")
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s%s: %s # %s", indent, last, value.Raw, s.Doc))
+	}
+	return lines, nil
+}
+
+// files are the files of the folder, by their names.
+func (s newStack) files() (map[string][]byte, error) {
+	files := map[string][]byte{
+		"lull.schema.json": config.Schema(),
+		"cdk.json":         []byte("{\n  \"app\": \"lull-infra\",\n  \"context\": {}\n}\n"),
+		".gitignore":       []byte("cdk.out/\n"),
+	}
+	for name, from := range map[string]string{"lull.yaml": "lull.yaml.tmpl", "README.md": "README.md.tmpl"} {
+		t, err := template.ParseFS(stackFiles, "stackfiles/"+from)
+		var text bytes.Buffer
+		if err == nil {
+			err = t.Execute(&text, s)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", name, err)
+		}
+		files[name] = text.Bytes()
+	}
+	settings, err := yamlfile.Parse(files["lull.yaml"])
+	if err == nil {
+		err = settings.Validate()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the settings would be wrong, perhaps for --stack %s: %w", s.Stack, err)
+	}
+	return files, s.events(settings.Sources[s.Name], files)
+}
+
+// events writes messages about three documents: a burst that arrives out of order, a document with
+// one version, and one that is deleted again.
+func (s newStack) events(settings config.Source, files map[string][]byte) error {
+	example := s.Source.Example.Change
+	var lines bytes.Buffer
+	for _, e := range []struct {
+		document int
+		version  uint32
+		op       event.Operation
+	}{{1, 1, event.Put}, {1, 3, event.Put}, {1, 2, event.Put}, {2, 1, event.Put}, {3, 1, event.Put}, {3, 2, event.Delete}} {
+		change := example
+		change.ID = another(example.ID, e.document)
+		change.Version, change.Op = source.NumberedVersion(settings.Class, e.version), e.op
+		if title := gjson.Get(change.Data, "title"); title.Exists() {
+			changed, err := sjson.Set(change.Data, "title", fmt.Sprintf("%s, version %d", title.Str, e.version))
+			if err != nil {
+				return fmt.Errorf("write an event: %w", err)
+			}
+			change.Data = changed
+		}
+		body, err := s.Source.Example.Write(settings, change)
+		if err != nil {
+			return fmt.Errorf("write an event of kind %s: %w", s.Source.Name, err)
+		}
+		lines.WriteString(body + "\n")
+		if s.Bucket != "" && e.document != 3 {
+			files[path.Join("buckets", s.Bucket, change.ID)] = fmt.Appendf(nil, "{\"title\":\"Document %d\"}\n", e.document)
+		}
+	}
+	files["events.ndjson"] = lines.Bytes()
+	return nil
+}
+
+// another is the id of a document beside the first one, of the same form: the last digit
+// before an extension is another one, or a number is added.
+func another(id string, n int) string {
+	ext := path.Ext(id)
+	stem := strings.TrimSuffix(id, ext)
+	if n == 1 || stem == "" {
+		return id
+	}
+	last := strings.IndexByte("0123456789abcdef", stem[len(stem)-1])
+	if last < 0 {
+		return fmt.Sprintf("%s-%d%s", stem, n, ext)
+	}
+	return fmt.Sprintf("%s%d%s", stem[:len(stem)-1], (last+n-1)%10, ext)
+}
+
+// writeNew writes files into a folder that is empty or not there.
+func writeNew(dir string, files map[string][]byte) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return usagef("%s cannot be read as a folder: %w", dir, err)
+	case len(entries) > 0:
+		return usagef("%s is not empty: %s is in it. Name a new folder", dir, entries[0].Name())
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		at := filepath.Join(dir, filepath.FromSlash(name))
+		err := os.MkdirAll(filepath.Dir(at), 0o755)
+		if err == nil {
+			err = os.WriteFile(at, files[name], 0o644)
+		}
+		if err != nil {
+			return &exitError{exitFailed, fmt.Errorf("write the stack: %w", err)}
+		}
+	}
+	return nil
+}
