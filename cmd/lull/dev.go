@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -380,6 +379,6 @@ func (r *devRun) sum(report ledger.Report) {
 			terminal.Printf(r.out, "... and %d more dead letters\n", len(report.DeadLetters)-i)
 			break
 		}
-		terminal.Printf(r.out, "dead letter: %s: %s\n", cmp.Or(d.Key, "message "+d.MessageID), d.Reason)
+		terminal.Printf(r.out, "dead letter: %s\n", d.String())
 	}
 }

@@ -73,7 +73,12 @@ func simulateCommand() *cobra.Command {
 	fl.BoolVar(&f.pingDenied, "sink-denies-pings", false, "lull may write to the sinks, but not ping them")
 	fl.StringVar(&f.plot, "plot", "", "`FILE` for a picture, SVG: what the sinks got, how fresh it was and what waited")
 	fl.StringVar(&f.story, "story", "", "`FILE` for everything that happens, line by line")
-	return c
+	return exits(c, map[int]string{
+		exitOK:      "every promise held",
+		exitFailed:  "a promise was broken, nothing was written, or something stopped the run",
+		exitUsage:   "usage or settings",
+		exitLetters: "no promise was broken, but events of --events or --load became dead letters",
+	})
 }
 
 func runSimulate(c *cobra.Command, f simulateFlags) error {
@@ -128,11 +133,18 @@ func runSimulate(c *cobra.Command, f simulateFlags) error {
 		b, encoding := json.MarshalIndent(s, "", "  ")
 		err = errors.Join(err, encoding, os.WriteFile(f.report, append(b, '\n'), 0o600))
 	}
-	if err == nil && len(s.Violations) > 0 {
+	switch {
+	case err != nil:
+	case len(s.Violations) > 0:
 		err = fmt.Errorf("%d promises were broken", len(s.Violations))
+	case s.Idle():
+		err = errors.New("nothing was written")
 	}
 	if err != nil {
 		return &exitError{exitFailed, err}
+	}
+	if own := f.events == "" && f.load.Rate == 0; len(s.DeadLetters) > 0 && !own { // the seed writes some on purpose
+		return &exitError{exitLetters, nil}
 	}
 	return nil
 }
@@ -147,14 +159,9 @@ func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstre
 		if err := f.load.Validate(); err != nil {
 			return sim.Upstream{}, err
 		}
-		return f.load.Upstream(f.seed), nil
 	}
 	if f.events == "" {
-		sources, err := source.New(cfg)
-		if err != nil {
-			return sim.Upstream{}, err
-		}
-		return sim.Write(f.seed, sources), nil
+		return generated(f, cfg)
 	}
 	in, err := feed.Open(f.events, c.InOrStdin())
 	if err != nil {
@@ -170,7 +177,7 @@ func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstre
 		if err != nil {
 			return sim.Upstream{}, err
 		}
-		up.Arrivals = append(up.Arrivals, sim.Arrival{At: t.After, Message: t.Outgoing})
+		up.Arrivals = append(up.Arrivals, sim.Arrival{At: t.After, Message: t.Outgoing, Where: t.Where})
 	}
 	slices.SortStableFunc(up.Arrivals, func(a, b sim.Arrival) int { return cmp.Compare(a.At, b.At) })
 	if n := len(up.Arrivals); n > 0 {
@@ -178,4 +185,24 @@ func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstre
 	}
 	up.Calm += cfg.Debounce.Quiet + cfg.Debounce.MaxWait + time.Minute
 	return up, nil
+}
+
+// generated is what --load says, or what the seed writes, in the form of the sources.
+func generated(f simulateFlags, cfg *config.Config) (sim.Upstream, error) {
+	sources, err := source.New(cfg)
+	if err != nil {
+		return sim.Upstream{}, err
+	}
+	scribe, err := sim.NewScribe(cfg, sources)
+	switch {
+	case err != nil:
+		return sim.Upstream{}, err
+	case scribe.Native(sources) && f.load.Rate == 0:
+		return sim.Write(f.seed, sources), nil
+	case scribe.Native(sources):
+		return f.load.Upstream(f.seed), nil
+	case f.load.Rate == 0:
+		return sim.WriteBy(f.seed, scribe)
+	}
+	return f.load.By(f.seed, scribe)
 }

@@ -115,3 +115,88 @@ func TestSimulateRefusesWhatItCannotRun(t *testing.T) {
 		})
 	}
 }
+
+// Generated load has the form of the configured sources, whichever kinds they are.
+func TestSimulateLoadsEveryKindOfSource(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"docs/lull.yaml": filepath.Join("..", "..", "docs", "lull.yaml")}
+	for name, sources := range stacks {
+		files[name] = settings(t, sources)
+	}
+	for name, file := range files {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, load := range [][]string{{"--load", "1", "--for", "2m"}, nil} {
+				out, s := simulated(t, append([]string{"--config", file, "--pollers", "1"}, load...)...)
+				if s.Counts.Events < 3 || s.Freshness.Count == 0 || s.Counts.Applied == 0 {
+					t.Errorf("%d events, %d written\n%s", s.Counts.Events, s.Freshness.Count, out)
+				}
+				if load != nil && (len(s.DeadLetters) > 0 || !strings.Contains(out, "every promise held")) {
+					t.Errorf("printed\n%s", out)
+				}
+			}
+		})
+	}
+}
+
+// No run says that all is well over dead letters, or over nothing.
+func TestSimulateSaysWhatDied(t *testing.T) {
+	t.Parallel()
+	bad := `{"type":"doc.changed","subject":"a\u001b[31m","sequence":"x","data":{}}`
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		code  int
+		says  []string
+	}{
+		{
+			"one of two",
+			[]string{put("a", "1", "{}"), bad},
+			exitLetters,
+			[]string{"no promise broken, but 1 dead letters", "(line 2)"},
+		},
+		{
+			"all",
+			[]string{bad},
+			exitFailed,
+			[]string{"but nothing was written: 1 dead letters", "contract: subject:", "(line 1)"},
+		},
+		{
+			"none of them an event",
+			[]string{`{"Service":"Amazon S3","Event":"s3:TestEvent"}`},
+			exitFailed,
+			[]string{"nothing was written"},
+		},
+		{"nothing", nil, exitOK, []string{"because there were no events"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			a := lull(t, "", "simulate", "--events", write(t, tt.lines...), "--pollers", "1")
+			if a.code != tt.code || strings.Contains(a.out, "every promise held") || strings.Contains(a.out, "\x1b") {
+				t.Errorf("exit %d, want %d: %s%s", a.code, tt.code, a.out, a.errors)
+			}
+			for _, s := range tt.says {
+				if !strings.Contains(a.out, s) {
+					t.Errorf("printed %s, want %q", a.out, s)
+				}
+			}
+		})
+	}
+	a := lull(t, "", "simulate", "--config", settings(t, "sources: {media: {kind: s3}}"), "--load", "1")
+	a.want(t, "a source that reads nothing", exitUsage, "payload.allow")
+}
+
+func TestDevSaysWhereADeadLetterStood(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "report.json")
+	a := lull(t, "", "dev", "--exit-when-idle", "--speed", "100", "--report", file, "--events",
+		write(t, put("a", "1", "{}"), "", put("b", "", "{}")))
+	if a.code != exitLetters || !strings.Contains(a.out, "dead letter: content#b: version_invalid: sequence: ") ||
+		!strings.Contains(a.out, "(line 3)") {
+		t.Errorf("exit %d: %s", a.code, a.out)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(b), `"where": "line 3"`) || !strings.Contains(string(b), `"detail": "sequence: `) {
+		t.Errorf("report %s, error %v", b, err)
+	}
+}

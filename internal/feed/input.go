@@ -30,6 +30,7 @@ const maxAfter = 1e12
 type Timed struct {
 	After time.Duration
 	queue.Outgoing
+	Where string // in the input: "line 3", or the file of a folder; empty where it is the whole
 }
 
 // Valid reports whether a text is JSON that a reader which recurses may read. gjson's own check
@@ -213,6 +214,7 @@ func (l *lines) Next() (Timed, error) {
 		if err != nil {
 			return t, fmt.Errorf("%s line %d: %w", l.name, l.n, err)
 		}
+		t.Where = fmt.Sprintf("line %d", l.n)
 		return t, nil
 	}
 	if err := l.s.Err(); err != nil {
@@ -228,8 +230,9 @@ func (l *lines) Close() error { return l.c.Close() }
 
 // wholes are inputs that hold one message each.
 type wholes struct {
-	names []string
-	read  func(name string) ([]byte, error)
+	names   []string
+	read    func(name string) ([]byte, error)
+	several bool // there was more than one
 }
 
 func openFolder(path string) (Input, error) {
@@ -262,6 +265,9 @@ func (w *wholes) Next() (Timed, error) {
 	t, err := ParseLine(bytes.TrimSpace(bytes.TrimPrefix(b, []byte(utf8BOM))))
 	if err != nil {
 		return t, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(w.names) > 0 || w.several {
+		t.Where, w.several = filepath.Base(name), true
 	}
 	return t, nil
 }

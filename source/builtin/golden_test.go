@@ -22,8 +22,8 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write event.txt and document.json anew")
 
 // The pages of the sources show these files: the folders below a kind's testdata with a lull.yaml.
-// Its settings can be deployed. By them message.json becomes the event in event.txt and the document
-// in document.json. Where the message refers to an object, object.json is what it holds.
+// Its settings can be deployed. By them message.json becomes the event in event.txt and the
+// document in document.json. Where the message refers to an object, object.json is what it holds.
 func TestExamplesBecomeTheirDocuments(t *testing.T) {
 	t.Parallel()
 	found, err := filepath.Glob(filepath.Join("..", "*", "testdata", "*", "lull.yaml"))

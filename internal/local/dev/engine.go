@@ -16,6 +16,7 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
 	"github.com/lullhq/lull/internal/journal"
@@ -75,6 +76,8 @@ type Engine struct {
 	payloads *payload.Loader
 	report   func(error)
 	pollers  int
+	noted    sync.Mutex
+	places   feed.Places // of the messages of the input
 
 	Shards   *memory.Shards
 	Letters  *memory.DeadLetters

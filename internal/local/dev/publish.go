@@ -95,7 +95,12 @@ func (e *Engine) refuse(ctx context.Context, out queue.Outgoing, why error) erro
 // Play publishes an input's messages at their times. One that no queue takes becomes a dead letter
 // at once.
 func (e *Engine) Play(ctx context.Context, in feed.Input) error {
-	return feed.Play(ctx, e.clk, in, func(ctx context.Context, t feed.Timed) error { return e.take(ctx, t.Outgoing) })
+	return feed.Play(ctx, e.clk, in, func(ctx context.Context, t feed.Timed) error {
+		e.noted.Lock()
+		e.places.Note(t)
+		e.noted.Unlock()
+		return e.take(ctx, t.Outgoing)
+	})
 }
 
 func (e *Engine) take(ctx context.Context, out queue.Outgoing) error {
@@ -165,6 +170,13 @@ func (e *Engine) Left() int {
 	return max(n-e.awaited(), 0)
 }
 
+// place is where in the input a dead letter's message stood.
+func (e *Engine) place(f deadletter.Facts) string {
+	e.noted.Lock()
+	defer e.noted.Unlock()
+	return e.places.Of(f)
+}
+
 // Report adds up what happened so far.
 func (e *Engine) Report(ctx context.Context) (ledger.Report, error) {
 	r := e.ledger.Report()
@@ -175,7 +187,7 @@ func (e *Engine) Report(ctx context.Context) (ledger.Report, error) {
 				continue // it was sent again: prune takes it away once its version is committed
 			}
 			r.DeadLetters = append(r.DeadLetters, ledger.DeadLine{
-				Key: string(f.Doc), Reason: string(f.Reason), MessageID: f.MessageID,
+				Key: string(f.Doc), Reason: string(f.Reason), Detail: f.Detail, MessageID: f.MessageID, Where: e.place(f),
 			})
 		}
 		return next, err

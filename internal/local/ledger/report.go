@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -41,6 +42,20 @@ type DeadLine struct {
 	Key       string `json:"key"`
 	Reason    string `json:"reason"`
 	MessageID string `json:"message_id"`
+	Detail    string `json:"detail"`          // class, status, field name
+	Where     string `json:"where,omitempty"` // in the input: "line 3", or a file of the folder
+}
+
+// String is the dead letter on one line: what it is of, why it died, and where it stood.
+func (d DeadLine) String() string {
+	s := cmp.Or(d.Key, "message "+d.MessageID) + ": " + d.Reason
+	if d.Detail != "" {
+		s += ": " + d.Detail
+	}
+	if d.Where != "" {
+		s += " (" + d.Where + ")"
+	}
+	return s
 }
 
 // Freshness is from event sent to write acknowledged by the sink, in milliseconds of the run's own

@@ -13,7 +13,9 @@ import (
 func TestTheReportHasExactlyItsFields(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report.json")
-	r := Report{DeadLetters: []DeadLine{{Key: "content#a", Reason: "rejected", MessageID: "m"}}}
+	r := Report{DeadLetters: []DeadLine{{
+		Key: "content#a", Reason: "rejected", MessageID: "m", Detail: "400", Where: "line 3",
+	}}}
 	if err := r.Write(path); err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +24,7 @@ func TestTheReportHasExactlyItsFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"messages":0,"events":0,"skipped":0,"rejected":0,"duplicates":0,"stale":0,"held":0,"superseded":0,"written":0,"deleted":0,"rewritten":0,"scheduled":0,"dead":0,` +
-		`"dead_letters":[{"key":"content#a","reason":"rejected","message_id":"m"}],"bursts":0,"flights":0,"turns":0,"row_writes":0,"row_reads":0,"sink_calls":0,"sink_items":0,"freshness_ms":{"p50":0,"p99":0,"max":0}}`
+		`"dead_letters":[{"key":"content#a","reason":"rejected","message_id":"m","detail":"400","where":"line 3"}],"bursts":0,"flights":0,"turns":0,"row_writes":0,"row_reads":0,"sink_calls":0,"sink_items":0,"freshness_ms":{"p50":0,"p99":0,"max":0}}`
 	var got bytes.Buffer
 	if err := json.Compact(&got, b); err != nil || got.String() != want {
 		t.Errorf("got  %s\nwant %s (error %v)", got.String(), want, err)

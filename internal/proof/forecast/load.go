@@ -86,12 +86,17 @@ func want(holds bool, field string, value any, problem string, args ...any) erro
 	return &Fault{field, fmt.Sprint(value), fmt.Sprintf(problem, args...)}
 }
 
-// Upstream is what the load sends.
-func (l Load) Upstream(seed uint64) sim.Upstream {
+// Upstream is what the load sends, as native events.
+func (l Load) Upstream(seed uint64) sim.Upstream { return l.load().Upstream(seed) }
+
+// By is what the load sends in the form of the sources.
+func (l Load) By(seed uint64, s *sim.Scribe) (sim.Upstream, error) { return l.load().By(seed, s) }
+
+func (l Load) load() sim.Load {
 	return sim.Load{
 		Rate: l.Rate, Burst: l.Burst, Spread: time.Duration(l.Spread), Documents: l.Documents,
 		Lasting: time.Duration(l.Lasting),
-	}.Upstream(seed)
+	}
 }
 
 // Sim is the strain as the simulator takes it. An outage has to end before the events do, at calm.

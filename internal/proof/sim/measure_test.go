@@ -24,8 +24,8 @@ func bursts(seed uint64, docs int) (Upstream, int) {
 				body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","data":{"title":"%d"}}`,
 					i, b*versions+v+1, v)
 				up.Arrivals = append(up.Arrivals, Arrival{
-					at + time.Duration(b)*time.Minute + d.upTo(2*time.Second),
-					queue.Outgoing{Body: body},
+					At:      at + time.Duration(b)*time.Minute + d.upTo(2*time.Second),
+					Message: queue.Outgoing{Body: body},
 				})
 			}
 		}

@@ -1,10 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	docevent "github.com/lullhq/lull/event"
@@ -26,7 +26,11 @@ type Object struct {
 	Doc     string // its id
 	Version int
 	Removed bool
+	Ref     string // where it is; empty for the place of its id
 }
+
+// ref is where the object is.
+func (o Object) ref() string { return cmp.Or(o.Ref, place+o.Doc) }
 
 // refers reports whether events may refer to objects.
 func refers(sources *source.Set) bool {
@@ -41,8 +45,8 @@ func touched(id string, version int, extra string) string {
 
 // change makes an object what its newest version says, in whichever order the changes come.
 func (w *World) change(o Object) {
-	if o.Version >= w.objects[o.Doc].Version {
-		w.objects[o.Doc] = o
+	if o.Version >= w.objects[o.ref()].Version {
+		w.objects[o.ref()] = o
 	}
 }
 
@@ -52,12 +56,11 @@ type objectClient struct{ v *invocation }
 // Load shows the newest version of an object. It fails as any request to S3 does.
 func (c objectClient) Load(ctx context.Context, ref string) (body []byte, err error) {
 	w := c.v.w
-	id := strings.TrimPrefix(ref, place)
 	if w.dice.chance(w.rates.IOFailBefore) {
 		return nil, fault.ErrInjected
 	}
 	failed := c.v.request(ctx, fault.Bucket, 0, func() {
-		o, known := w.objects[id]
+		o, known := w.objects[ref]
 		if !known || o.Removed {
 			w.missing++
 			err = &docevent.Invalid{
@@ -89,7 +92,9 @@ func (o *oracle) contents(op sink.Op, l *ledger) {
 
 // checkContents says whether the sink holds the newest content of each object.
 func (w *World) checkContents(doc shard.DocID, l *ledger) {
-	o, known := w.objects[doc.ID()]
+	ref, shown := w.refs[doc.ID()]
+	o, known := w.objects[ref]
+	known = known && shown
 	if known && l.inSinkOp == shard.Put && !l.listed && l.state != o.Version {
 		w.oracle.violate("the sink holds the newest content", fmt.Sprintf("%s: content %d in the sink, %d in its place",
 			doc, l.state, o.Version))

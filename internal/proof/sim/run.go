@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/deadletter"
+	lines "github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -21,9 +22,10 @@ type Result struct {
 	Freshness  []time.Duration
 	Counts     Counts // until everything had settled
 	Rates      Rates
-	Extremes   Extremes // until everything had settled
-	Timeline   []Second // where the options ask for it, of the same time
-	Stopped    bool     // by the options' GoOn: everything else is of an unfinished run
+	Extremes   Extremes         // until everything had settled
+	Letters    []lines.DeadLine // parked when everything had settled, before they are redriven
+	Timeline   []Second         // where the options ask for it, of the same time
+	Stopped    bool             // by the options' GoOn: everything else is of an unfinished run
 }
 
 // How long a run goes on, in virtual time.
@@ -48,7 +50,7 @@ func (w *World) Run() Result {
 	since := w.now
 	settled := w.settle(settleWithin)
 	r.Counts = w.counts.clone()
-	r.Extremes, r.Timeline = w.worst, w.timeline.told()
+	r.Extremes, r.Timeline, r.Letters = w.worst, w.timeline.told(), w.lying()
 	if settled {
 		r.Settled = w.now - since - landing
 		w.oracle.lenient = false
@@ -225,6 +227,25 @@ func (w *World) lastOrders() {
 	}
 	if w.settle(settleWithin) {
 		w.checkEnd()
+	}
+}
+
+// lying are the dead letters that are parked, without those of versions that were superseded since.
+func (w *World) lying() []lines.DeadLine {
+	all := []lines.DeadLine{}
+	for cursor := ""; ; {
+		list, next, _ := w.letters.List(background, deadletter.Filter{}, cursor, 1000) // fails only with its context
+		for _, f := range list {
+			if f.Key == "" || w.oracle.ledger(f.Doc).committed < f.Key {
+				all = append(all, lines.DeadLine{
+					Key: string(f.Doc), Reason: string(f.Reason), Detail: f.Detail, MessageID: f.MessageID,
+					Where: w.places.Of(f),
+				})
+			}
+		}
+		if cursor = next; cursor == "" {
+			return all
+		}
 	}
 }
 

@@ -67,7 +67,7 @@ func (s story) world(t *testing.T, seed uint64) *World {
 			}
 			bodies = append(bodies, body)
 		}
-		up.Arrivals = append(up.Arrivals, Arrival{l.at, queue.Outgoing{Body: envelope(bodies)}})
+		up.Arrivals = append(up.Arrivals, Arrival{At: l.at, Message: queue.Outgoing{Body: envelope(bodies)}})
 	}
 	return begin(t, Options{Config: cfg, Seed: seed, Faults: NoFaults, Upstream: up, Pollers: 1, Hooks: s.hooks})
 }

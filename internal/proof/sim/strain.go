@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 )
@@ -120,8 +121,22 @@ func Steady(seed uint64, perSecond float64, docs int, lasting time.Duration) Ups
 	return Load{Rate: perSecond, Burst: 1, Documents: docs, Lasting: lasting}.Upstream(seed)
 }
 
-// Upstream is what the load sends. The same seed gives the same events.
+// Upstream is what the load sends, as native events. The same seed gives the same events.
 func (l Load) Upstream(seed uint64) Upstream {
+	up, _ := l.upstream(seed, func(n, version int, _ time.Duration) (said, error) {
+		body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","data":{"title":"version %d"}}`, n,
+			version, version)
+		return said{Written: feed.Written{Outgoing: queue.Outgoing{Body: body}}}, nil
+	})
+	return up
+}
+
+// By is what the load sends in the form of the sources.
+func (l Load) By(seed uint64, s *Scribe) (Upstream, error) {
+	return l.upstream(seed, func(n, version int, at time.Duration) (said, error) { return s.write(n, version, false, at) })
+}
+
+func (l Load) upstream(seed uint64, write func(n, version int, at time.Duration) (said, error)) (Upstream, error) {
 	const hotShare, hotDocs = 0.25, 50
 	d, each := newDice(seed, 0x737465616479), l.Rate/float64(l.Burst)
 	versions := make([]int, l.Documents)
@@ -133,15 +148,25 @@ func (l Load) Upstream(seed uint64) Upstream {
 		}
 		for n := range l.Burst {
 			versions[i]++
-			body := fmt.Sprintf(`{"type":"doc.changed","subject":"doc-%d","sequence":"%d","data":{"title":"version %d"}}`,
-				i, versions[i], versions[i])
 			sent := at + l.Spread*time.Duration(n)/time.Duration(l.Burst)
-			up.Arrivals = append(up.Arrivals, Arrival{sent, queue.Outgoing{Body: body}})
+			p, err := write(i, versions[i], sent)
+			if err != nil {
+				return up, err
+			}
+			up.add(sent, p)
 			up.Calm = max(up.Calm, sent)
 		}
 	}
 	slices.SortStableFunc(up.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
-	return up
+	return up, nil
+}
+
+// add sends a message, and changes before it what it refers to.
+func (up *Upstream) add(at time.Duration, p said) {
+	up.Arrivals = append(up.Arrivals, Arrival{At: at, Message: p.Outgoing})
+	if p.object != nil {
+		up.Objects = append(up.Objects, *p.object)
+	}
 }
 
 // gap is the time to the next of events that come so often and know nothing of each other.

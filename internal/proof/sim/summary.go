@@ -7,7 +7,9 @@ import (
 	"text/template"
 	"time"
 
+	lines "github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/terminal"
 )
 
 // Summary is a run's result for people and programs: what `lull simulate` reports. Durations are
@@ -22,6 +24,9 @@ type Summary struct {
 	Decisions int    `json:"decisions"`
 	VirtualMS int64  `json:"virtual_ms"`
 	SettledMS int64  `json:"settled_ms"` // from the end of the injected failures until nothing waited
+
+	// parked when everything had settled, before they are redriven at the end
+	DeadLetters []lines.DeadLine `json:"dead_letters"`
 
 	Freshness Spread `json:"freshness_ms"` // from sent to committed, of every version that was committed
 	Counts    Counts `json:"counts"`
@@ -51,7 +56,7 @@ func (r Result) Summary(level Level) Summary {
 		Trace: fmt.Sprintf("%016x", r.Hash), Decisions: r.Decisions,
 		VirtualMS: r.Virtual.Milliseconds(), SettledMS: max(r.Settled, 0).Milliseconds(),
 		Freshness: spread(r.Freshness), Counts: r.Counts,
-		Bill: bill(r.Counts),
+		Bill: bill(r.Counts), DeadLetters: slices.Clip(append([]lines.DeadLine{}, r.Letters...)),
 	}
 	for _, v := range r.Violations {
 		s.Violations = append(s.Violations, v.String())
@@ -110,7 +115,40 @@ flights    {{$c.Executions}} executions, {{$c.Turns}} turns, {{$c.Transitions}} 
 queue      {{$c.QueueCalls}} calls; bucket {{$c.Puts}} writes, {{$c.Gets}} reads
 cost       ${{printf "%.2f" .Bill.PerMillion}} per million events ` +
 	`(list prices, {{.Bill.Prices}}; idle polling not counted)
-checked    {{.Decisions}} I/O decisions, trace {{.Trace}}, ` +
-	`{{if .Violations}}{{len .Violations}} promises broken:{{else}}every promise held{{end}}
+checked    {{.Decisions}} I/O decisions, trace {{.Trace}}, {{.Verdict}}
 {{range .Violations}}  {{.}}
+{{end}}{{range .First}}dead letter: {{.}}
+{{end}}{{with .Further}}... and {{.}} more dead letters
 {{end}}`))
+
+// shownLetters is how many dead letters are listed.
+const shownLetters = 20
+
+// First are the first dead letters, for people.
+func (s Summary) First() (all []string) {
+	for _, d := range s.DeadLetters[:min(len(s.DeadLetters), shownLetters)] {
+		all = append(all, terminal.Line(d.String()))
+	}
+	return all
+}
+
+// Further is how many dead letters First leaves out.
+func (s Summary) Further() int { return max(len(s.DeadLetters)-shownLetters, 0) }
+
+// Idle reports whether nothing was written although there were events.
+func (s Summary) Idle() bool { return s.Counts.Events > 0 && s.Freshness.Count == 0 }
+
+// Verdict says whether the promises held, and over how much.
+func (s Summary) Verdict() string {
+	switch {
+	case len(s.Violations) > 0:
+		return fmt.Sprintf("%d promises broken:", len(s.Violations))
+	case s.Counts.Events == 0:
+		return "no promise broken, because there were no events"
+	case s.Idle():
+		return fmt.Sprintf("no promise broken, but nothing was written: %d dead letters", len(s.DeadLetters))
+	case len(s.DeadLetters) > 0:
+		return fmt.Sprintf("no promise broken, but %d dead letters:", len(s.DeadLetters))
+	}
+	return "every promise held"
+}

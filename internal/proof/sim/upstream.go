@@ -16,6 +16,7 @@ import (
 type Arrival struct {
 	At      time.Duration
 	Message queue.Outgoing
+	Where   string // in an input; empty for nowhere
 }
 
 // Upstream is everything that is sent to a World.
@@ -98,6 +99,33 @@ func write(seed uint64, sources *source.Set, s shape) Upstream {
 	a.group()
 	slices.SortStableFunc(a.list, func(x, y Arrival) int { return cmp.Compare(x.At, y.At) })
 	return Upstream{Arrivals: a.list, Objects: a.objects, Calm: calm + s.over, poisons: a.poison}
+}
+
+// WriteBy makes an upstream of a seed in the form of the sources: a few documents in bursts, out of
+// order and more than once, with deletes and poison.
+func WriteBy(seed uint64, s *Scribe) (Upstream, error) {
+	d := newDice(seed, 0x736372696265)
+	up := Upstream{poisons: map[version]poison{}}
+	span := 20*time.Second + d.upTo(90*time.Second)
+	for n := range len(s.ways) + d.IntN(6) {
+		for v := range 1 + d.IntN(12) {
+			at := d.upTo(span)
+			p, err := s.write(n, v+1, d.chance(0.1), at)
+			if err != nil {
+				return up, err
+			}
+			up.add(at, p)
+			if d.chance(0.1) {
+				up.Arrivals = append(up.Arrivals, Arrival{At: at + d.upTo(30*time.Second), Message: p.Outgoing})
+			}
+			if d.chance(0.05) {
+				up.poisons[version{p.Event.Doc, p.Event.Key}] = rejected
+			}
+		}
+	}
+	slices.SortStableFunc(up.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
+	up.Calm = span + 30*time.Second + d.upTo(60*time.Second)
+	return up, nil
 }
 
 // MostVersions is how many versions [WriteOne] sends at most: as many as the model has.
@@ -218,7 +246,7 @@ func (a *author) change(doc *subject, at time.Duration) {
 	doc.removed, doc.last = a.chance(0.1), max(doc.last, at)
 	body := a.event(doc, doc.removed, extra)
 	if a.refers {
-		a.objects = append(a.objects, Object{at, id, v, doc.removed})
+		a.objects = append(a.objects, Object{At: at, Doc: id, Version: v, Removed: doc.removed})
 	}
 	a.send(at, body)
 	if a.chance(0.05) {
@@ -231,7 +259,7 @@ func (a *author) change(doc *subject, at time.Duration) {
 }
 
 func (a *author) send(at time.Duration, body string) {
-	a.list = append(a.list, Arrival{at, queue.Outgoing{Body: body}})
+	a.list = append(a.list, Arrival{At: at, Message: queue.Outgoing{Body: body}})
 }
 
 // join packs some neighbours into one message, in an envelope that carries several events.
@@ -254,7 +282,7 @@ func (a *author) join() {
 			bodies = append(bodies, one.Message.Body)
 		}
 		i += n
-		out = append(out, Arrival{a.list[i-1].At, queue.Outgoing{Body: envelope(bodies)}})
+		out = append(out, Arrival{At: a.list[i-1].At, Message: queue.Outgoing{Body: envelope(bodies)}})
 	}
 	a.list = out
 }

@@ -63,7 +63,9 @@ type World struct {
 	settings *settingsFault
 	calm     bool // the injected failures have ended
 	poisons  map[version]poison
-	objects  map[string]Object // what references show, by document id
+	objects  map[string]Object // what references show
+	refs     map[string]string // the reference of a document, by its id
+	places   feed.Places       // of the messages
 	missing  int               // loads that found nothing
 
 	beyondGuard bool // clocks differ by more than the guard allows: what only the guard forbids may happen
@@ -126,7 +128,7 @@ func New(o Options) (*World, error) {
 	}
 	w := &World{
 		options: o, cfg: o.Config, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
-		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{}, coverage: coverage{},
+		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{}, refs: map[string]string{}, coverage: coverage{},
 		foreign: map[flight.ID]bool{},
 	}
 	w.flights = flights{memory.NewFlights(trueClock{&w.scheduler}), w}
@@ -156,9 +158,11 @@ func New(o Options) (*World, error) {
 		w.plague(*o.Absurd)
 	}
 	for _, c := range o.Upstream.Objects {
+		w.refs[c.Doc] = c.ref()
 		w.after(c.At, func() { w.change(c) })
 	}
 	for _, a := range o.Upstream.Arrivals {
+		w.places.Note(feed.Timed{Outgoing: a.Message, Where: a.Where})
 		w.after(a.At, func() { w.publish(a.Message) })
 	}
 	return w, nil

@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/feed"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
+)
+
+// Scribe writes changes in the form of the sources that the settings have. The documents are spread
+// over the sources and the collections that they reach.
+type Scribe struct {
+	config *config.Config
+	ways   []feed.Writer
+}
+
+// NewScribe finds the ways. An error names for each source the setting that is in the way.
+func NewScribe(cfg *config.Config, sources *source.Set) (*Scribe, error) {
+	ways, why := feed.Writers(cfg, sources, epoch)
+	if len(ways) == 0 {
+		return nil, fmt.Errorf("no source of the settings decodes events that lull can write: use --events: %w", why)
+	}
+	return &Scribe{cfg, ways}, nil
+}
+
+// Native reports whether the plain native events of [Write] and [Load] are what the settings
+// decode, and all that they have.
+func (s *Scribe) Native(sources *source.Set) bool {
+	m := queue.Message{Body: `{"type":"doc.changed","subject":"a","sequence":"1","data":{}}`, Sent: epoch}
+	return len(s.config.Sources) == 1 && len(s.ways) == 1 && sources.Decode(m)[0].Event.Doc != ""
+}
+
+// said is a change as a message, and the object that it refers to.
+type said struct {
+	feed.Written
+	object *Object
+}
+
+// write writes the version of the n-th document. A source whose messages cannot say deletes writes
+// a put instead.
+func (s *Scribe) write(n, version int, removed bool, at time.Duration) (said, error) {
+	w := s.ways[n%len(s.ways)]
+	removed = removed && w.Deletes
+	c := source.Change{
+		ID: fmt.Sprintf("doc-%d", n), Op: shard.Put, Time: epoch.Add(at),
+		Version: source.NumberedVersion(s.config.Sources[w.Source].Class, uint32(version)), //nolint:gosec // small
+		Data:    fmt.Sprintf(`{"title":"document %d","text":"version %d"}`, n, version),
+	}
+	if removed {
+		c.Op = shard.Delete
+	}
+	m, err := w.Write(c)
+	if err != nil {
+		return said{}, err
+	}
+	p := said{Written: m}
+	if w.Refers {
+		id := m.Event.Doc.ID()
+		p.object = &Object{At: at, Doc: id, Version: version, Removed: removed, Ref: m.Event.DataRef}
+		if removed { // a delete has no reference: the object is that of the puts
+			c.Op = shard.Put
+			if put, err := w.Write(c); err == nil {
+				p.object.Ref = put.Event.DataRef
+			}
+		}
+	}
+	return p, nil
+}
