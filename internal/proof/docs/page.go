@@ -8,16 +8,17 @@ import (
 
 // NotRun are the classes of shell blocks that no test runs, with the reason.
 var NotRun = map[string]string{
-	"aws":      "needs an AWS account",
-	"emulator": "needs LocalStack and OpenSearch: make e2e runs the same",
-	"checkout": "builds, tests or deploys a checkout: CI runs the targets themselves",
-	"network":  "installs or downloads something",
-	"yours":    "names a file, document or stack of the reader's",
+	"aws":        "needs an AWS account",
+	"emulator":   "needs LocalStack and OpenSearch: make e2e runs the same",
+	"opensearch": "needs an OpenSearch with an index: tried by hand",
+	"checkout":   "builds, tests or deploys a checkout: CI runs the targets themselves",
+	"network":    "installs or downloads something",
+	"yours":      "names a file, document or stack of the reader's",
 }
 
 // classes are what may follow a language. A language that is missing may have no class.
 var classes = map[string][]string{
-	"sh":   {"run", "dev", "aws", "emulator", "checkout", "network", "yours"},
+	"sh":   {"run", "dev", "aws", "emulator", "opensearch", "checkout", "network", "yours"},
 	"text": {"", "output"},
 	"yaml": {"", "fragment", "other"},
 	"json": {"", "event", "document"},
