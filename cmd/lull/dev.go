@@ -290,7 +290,7 @@ func (r *devRun) run(ctx context.Context) error {
 func (r *devRun) serve(ctx context.Context) error {
 	token := console.NewToken()
 	h := server.Handler(r.engine, console.Options{
-		API: r.engine.Operator(r.recorder), Mode: console.Dev, Stack: "lull dev", By: whoami(), Token: token, Clock: r.clock,
+		API: r.engine.Operator(r.recorder), Mode: console.Dev, Stack: "lull dev", Send: true, By: whoami(), Token: token, Clock: r.clock,
 		Speed: r.speed,
 	})
 	return console.Serve(ctx, r.listener, console.Guard{Token: token}, h)

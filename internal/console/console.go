@@ -35,6 +35,8 @@ type Options struct {
 	// Token is the guard's. A console of `lull dev` gives it to its page; the page of a deployed stack
 	// finds it in the address that `lull console` prints.
 	Token string
+	// Send says that messages may be published.
+	Send bool
 	// By names who asks, for the audit of what changes something.
 	By string
 	// Clock is the stack's: times in answers are of this clock.
@@ -82,6 +84,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET "+prefix+"events", c.events)
 	c.deadRoutes(mux)
 	c.searchRoutes(mux)
+	c.sendRoutes(mux)
 	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "the console has nothing at "+r.URL.Path)
 	})

@@ -16,6 +16,8 @@ type API interface {
 	// Publish sends messages to the queues that their events belong to: by the collection's sink,
 	// resyncs to the bulk lane.
 	Publish(ctx context.Context, p Publication) (Published, error)
+	// Forms are the forms in which a message may be written, of every source and collection.
+	Forms(ctx context.Context) (Forms, error)
 	// Compose writes a message in the form that the settings decode. It sends nothing. ErrInput where
 	// they decode no message that says such a change.
 	Compose(ctx context.Context, c Composition) (Composed, error)
@@ -70,6 +72,8 @@ type Cancellation struct {
 type Publication struct {
 	Messages []queue.Outgoing `json:"messages"`
 	Lane     flight.Lane      `json:"lane,omitempty"` // empty: live, or bulk for resyncs
+	// Unchecked sends what breaks the contract too, as an upstream would. It becomes dead letters.
+	Unchecked bool `json:"unchecked,omitempty"`
 }
 
 // Published says what became of a publication. Refused messages were not sent.
@@ -77,6 +81,18 @@ type Published struct {
 	Messages int       `json:"messages"`
 	Events   int       `json:"events"`
 	Refused  []Refusal `json:"refused,omitempty"`
+	// Sent are the events that were sent, the first thousand.
+	Sent []SentEvent `json:"sent,omitempty"`
+}
+
+// SentEvent is an event of a message that was sent.
+type SentEvent struct {
+	Message   int         `json:"message"` // the position of its message
+	Key       shard.DocID `json:"key,omitempty"`
+	Version   string      `json:"version,omitempty"`
+	Operation string      `json:"operation,omitempty"` // put or delete
+	Skip      string      `json:"skip,omitempty"`      // why the source passes it over
+	Invalid   string      `json:"invalid,omitempty"`   // why it becomes a dead letter
 }
 
 // Refusal is a message that no queue took, or that breaks the contract.

@@ -16,7 +16,7 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Composition says which change a message is to say. Its version is the time.
+// Composition says which change a message is to say. Its version is the time, unless N is set.
 type Composition struct {
 	// Source and Collection choose among the ways to say it; empty for whichever can, the default
 	// source before others.
@@ -26,6 +26,52 @@ type Composition struct {
 	Delete     bool             `json:"delete,omitempty"`
 	Data       json.RawMessage  `json:"data,omitempty"`    // the content of a put, a JSON object
 	Deletes    bool             `json:"deletes,omitempty"` // the source must be able to say deletes
+	// N numbers the version: a greater number is a newer version. 0 takes the time.
+	// Versions that are times are N milliseconds after At; zero for now.
+	N  uint32    `json:"n,omitempty"`
+	At time.Time `json:"at,omitzero"`
+}
+
+// Forms are the ways in which the settings let a message be written.
+type Forms struct {
+	Forms []Form `json:"forms"`
+	Why   string `json:"why,omitempty"` // why a source is not among them
+}
+
+// Form is the form of one source, for one collection.
+type Form struct {
+	Source     string `json:"source"`
+	Kind       string `json:"kind"`
+	Collection string `json:"collection"`
+	Deletes    bool   `json:"deletes"` // its messages can say deletes
+	Refers     bool   `json:"refers"`  // its messages refer to an object that holds the content
+	Own        bool   `json:"own"`     // the kind decides what becomes the document
+	Arrival    bool   `json:"arrival"` // the last arrival wins: there are no older versions
+	// Data is content that fits the form, a JSON object.
+	Data json.RawMessage `json:"data"`
+	// Fresh is after how many milliseconds a single change is in the sink, if nothing is in its way.
+	Fresh int64 `json:"fresh_ms"`
+}
+
+// Forms are the ways to write, the default source's first.
+func (o *Operator) Forms(context.Context) (Forms, error) {
+	ways, why := feed.Writers(o.Config, o.Sources, o.Clock.Now())
+	slices.SortStableFunc(ways, func(a, b feed.Writer) int { return cmp.Compare(o.effort(a), o.effort(b)) })
+	all := Forms{Forms: []Form{}}
+	if why != nil {
+		all.Why = why.Error()
+	}
+	for _, w := range ways {
+		settings := o.Config.Sources[w.Source]
+		kind, _ := source.Lookup(settings.Kind)
+		fresh := o.Config.For(w.Collection).Quiet + o.Config.Queues.Live.Window + time.Second
+		all.Forms = append(all.Forms, Form{
+			Source: w.Source, Kind: settings.Kind, Collection: w.Collection, Deletes: w.Deletes, Refers: w.Refers,
+			Own: kind.OwnDocument, Arrival: settings.NoVersion == source.NoVersionArrival,
+			Data: json.RawMessage(cmp.Or(kind.Example.Change.Data, "{}")), Fresh: fresh.Milliseconds(),
+		})
+	}
+	return all, nil
 }
 
 // Composed is a message, and what the stack makes of it.
@@ -55,6 +101,15 @@ func (o *Operator) Compose(_ context.Context, c Composition) (Composed, error) {
 		change.Op = event.Delete
 	}
 	for _, w := range ways {
+		if class := o.Config.Sources[w.Source].Class; c.N > 0 && class == source.ClassTime {
+			at := now
+			if !c.At.IsZero() {
+				at = c.At
+			}
+			change.Version = source.VersionAt(class, at.Add(time.Duration(c.N)*time.Millisecond))
+		} else if c.N > 0 {
+			change.Version = source.NumberedVersion(class, c.N)
+		}
 		m, err := w.Write(change)
 		if err != nil {
 			why = errors.Join(why, err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
@@ -73,7 +74,7 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 		if p.Lane != "" {
 			to.Lane = p.Lane
 		}
-		if fault := to.Fault(); fault != nil {
+		if fault := to.Fault(); fault != nil && !p.Unchecked {
 			done.Refused = append(done.Refused, Refusal{i, fault.Error()})
 			continue
 		}
@@ -86,8 +87,23 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 		}
 		done.Messages++
 		done.Events += len(to.Events)
+		done.Sent = append(done.Sent, sentEvents(i, to.Events[:min(len(to.Events), maxLines-len(done.Sent))])...)
 	}
 	return done, nil
+}
+
+func sentEvents(message int, results []event.Result) (sent []SentEvent) {
+	for _, r := range results {
+		e := SentEvent{Message: message, Skip: r.Skip}
+		switch {
+		case r.Invalid != nil:
+			e.Key, e.Invalid = r.Invalid.Doc, r.Invalid.Error()
+		case r.Skip == "":
+			e.Key, e.Version, e.Operation = r.Event.Doc, r.Event.Version, string(r.Event.Op)
+		}
+		sent = append(sent, e)
+	}
+	return sent
 }
 
 // refusal is why no queue takes a message, with the fix.

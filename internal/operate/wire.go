@@ -41,6 +41,7 @@ const maxRequest = 64 << 20
 func Handler(api API) http.Handler {
 	mux := http.NewServeMux()
 	route(mux, "publish", api.Publish)
+	route(mux, "forms", func(ctx context.Context, _ struct{}) (Forms, error) { return api.Forms(ctx) })
 	route(mux, "compose", api.Compose)
 	route(mux, "get", func(ctx context.Context, q byKey) (Document, error) {
 		return keyed(q, func(k shard.DocID) (Document, error) { return api.Get(ctx, k) })
@@ -200,6 +201,11 @@ func (e *remoteError) Is(target error) bool {
 // Publish sends messages.
 func (c *Client) Publish(ctx context.Context, p Publication) (Published, error) {
 	return ask[Publication, Published](ctx, c, "publish", p)
+}
+
+// Forms are the ways to write a message.
+func (c *Client) Forms(ctx context.Context) (Forms, error) {
+	return ask[struct{}, Forms](ctx, c, "forms", struct{}{})
 }
 
 // Compose writes a message.

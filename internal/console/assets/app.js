@@ -84,12 +84,26 @@ export function table(headings, rows, { caption, empty } = {}) {
       el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((c, i) => el("td", { class: number[i] }, c)))))));
 }
 
+// JSON is indented token by token: a number keeps its digits, however many it has.
 export function pretty(text) {
+  if (typeof text !== "string") return JSON.stringify(text, null, 2);
   try {
-    return JSON.stringify(typeof text === "string" ? JSON.parse(text) : text, null, 2);
+    JSON.parse(text);
   } catch {
-    return String(text);
+    return text;
   }
+  const tokens = text.match(/"[^"\\]*(?:\\.[^"\\]*)*"|[^\s"[\]{},:]+|[[\]{},:]/g);
+  let out = "", depth = 0;
+  const line = () => `\n${"  ".repeat(Math.min(depth, 40))}`;
+  for (let i = 0; i < tokens.length; i++) {
+    const t = tokens[i];
+    if ((t === "{" || t === "[") && /^[}\]]$/.test(tokens[i + 1])) out += t + tokens[++i];
+    else if (t === "{" || t === "[") depth++, out += t + line();
+    else if (t === "}" || t === "]") depth--, out += line() + t;
+    else if (t === ",") out += t + line();
+    else out += t === ":" ? ": " : t;
+  }
+  return out;
 }
 
 // Formats.

@@ -1,0 +1,271 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
+	"github.com/lullhq/lull/source"
+)
+
+// sendRoutes are what the view that sends asks. Without Options.Send there is none of them.
+//
+//	GET  /console/send/forms          the forms that the settings decode, and what may be tried
+//	POST /console/send/write          the messages of something to try; it sends nothing
+//	POST /console/send                sends messages, and says what they decode to
+//	GET  /console/send/states?key=    what explain says of up to 20 documents
+func (c *console) sendRoutes(mux *http.ServeMux) {
+	if !c.Send {
+		return
+	}
+	c.can["send"] = true
+	mux.HandleFunc("GET "+prefix+"send/forms", c.sendForms)
+	mux.HandleFunc("POST "+prefix+"send/write", c.sendWrite)
+	mux.HandleFunc("POST "+prefix+"send", c.send)
+	mux.HandleFunc("GET "+prefix+"send/states", c.sendStates)
+}
+
+// trial is something to try. Each step is a message; its wait counts in times that a single change
+// needs until it is in the sink.
+type trial struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Text  string `json:"text"`
+	steps []step
+}
+
+type step struct {
+	version uint32
+	delete  bool
+	waits   int64
+	note    string
+	body    string // instead of a version: what no source reads
+	deep    bool   // its document is nested too deeply for a search engine
+}
+
+var trials = []trial{
+	{"one", "One event", "A change is written once its document has been quiet for a while.", []step{
+		{version: 1, note: "version 1"},
+	}},
+	{"burst", "A burst, out of order", "Five versions of one document, all at once. One write follows: version 5.", []step{
+		{version: 3, note: "version 3"},
+		{version: 1, note: "version 1, after version 3"},
+		{version: 5, note: "version 5, the newest"},
+		{version: 2, note: "version 2, after version 5"},
+		{version: 4, note: "version 4, after version 5"},
+	}},
+	{"late", "A late old version", "Version 5 is written. Then version 3 comes, and the sink is not touched.", []step{
+		{version: 5, note: "version 5"},
+		{version: 3, waits: 1, note: "version 3, once version 5 is written"},
+	}},
+	{
+		"delete", "A delete, and an older put after it", "The document is written, deleted, and not brought back by version 2.",
+		[]step{
+			{version: 1, note: "version 1"},
+			{version: 3, delete: true, waits: 1, note: "version 3 is a delete"},
+			{version: 2, waits: 2, note: "version 2, after the delete"},
+		},
+	},
+	{"poison", "Poison", "Messages that no source reads, and one that no search engine takes. They become dead letters.", []step{
+		{body: "this is not JSON", note: "not JSON: undecodable"},
+		{body: "{}", note: "JSON without an event: it breaks the contract"},
+		{version: 1, deep: true, note: "nested too deeply: the search engine rejects it"},
+	}},
+}
+
+func (c *console) sendForms(w http.ResponseWriter, r *http.Request) {
+	forms, err := c.API.Forms(r.Context())
+	if err != nil {
+		failed(w, err)
+		return
+	}
+	answer(w, map[string]any{"forms": forms.Forms, "why": terminal.Line(forms.Why), "trials": trials})
+}
+
+// sendAsk is what is to be written.
+type sendAsk struct {
+	Trial      string           `json:"trial"`
+	Source     string           `json:"source"`
+	Collection shard.Collection `json:"collection"`
+	ID         string           `json:"id"`
+	Data       string           `json:"data"` // the content, a JSON object
+}
+
+// draft is a message that is not sent yet.
+type draft struct {
+	Body       string                     `json:"body"`
+	Attributes map[string]queue.Attribute `json:"attributes,omitempty"`
+	Note       string                     `json:"note"`
+	After      int64                      `json:"after_ms"`      // by the stack's clock, after the first message
+	Ref        string                     `json:"ref,omitempty"` // the object that must hold the content
+}
+
+func (c *console) sendWrite(w http.ResponseWriter, r *http.Request) {
+	q, err := read[sendAsk](w, r)
+	var drafts []draft
+	if err == nil {
+		drafts, err = c.drafts(r.Context(), q)
+	}
+	if err != nil {
+		failed(w, err)
+		return
+	}
+	answer(w, map[string]any{"messages": drafts})
+}
+
+// drafts writes the messages of a trial.
+func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
+	bad := func(format string, args ...any) error {
+		return &problem{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+	}
+	var form *operate.Form
+	forms, err := c.API.Forms(ctx)
+	for i, f := range forms.Forms {
+		if form == nil && (q.Source == "" || f.Source == q.Source) && (q.Collection == "" || f.Collection == string(q.Collection)) {
+			form = &forms.Forms[i]
+		}
+	}
+	var steps []step
+	for _, t := range trials {
+		if t.ID == q.Trial {
+			steps = t.steps
+		}
+	}
+	data := strings.TrimSpace(q.Data)
+	switch {
+	case err != nil:
+		return nil, err
+	case form == nil:
+		return nil, bad("no source writes such messages: choose one of the forms")
+	case steps == nil:
+		return nil, bad("trial %q is unknown", terminal.Line(q.Trial))
+	case q.ID == "":
+		return nil, bad("id is missing: name the document")
+	case data == "":
+		data = string(form.Data)
+	case !json.Valid([]byte(data)) || data[0] != '{':
+		return nil, bad("the content is not a JSON object")
+	}
+	now := c.Clock.Now()
+	var drafts []draft
+	var attributes map[string]queue.Attribute
+	for _, s := range steps {
+		d := draft{Body: s.body, Note: s.note, After: s.waits * (form.Fresh + 2000)}
+		if s.body != "" || s.deep && form.Own {
+			d.Attributes = attributes
+		} else {
+			m, err := c.API.Compose(ctx, operate.Composition{
+				Source: form.Source, Collection: shard.Collection(form.Collection), ID: q.ID, Delete: s.delete, N: s.version, At: now,
+				Data: contentOf(data, q.Data == "", s),
+			})
+			if err != nil {
+				return nil, err
+			}
+			attributes = m.Message.Attributes
+			d.Body, d.Attributes, d.Ref = indented(m.Message.Body), attributes, m.Ref
+		}
+		if d.Body != "" {
+			drafts = append(drafts, d)
+		}
+	}
+	for i := range drafts { // poison goes to the same source as what follows it
+		drafts[i].Attributes = attributes
+	}
+	return drafts, nil
+}
+
+// deepest is deeper than a search engine nests, and less deep than a message may be.
+const deepest = 110
+
+// contentOf is the content of a version: the example says which version it is.
+func contentOf(data string, example bool, s step) json.RawMessage {
+	put := func(name, value string) { data = source.Pointer{Tokens: []string{name}}.Put(data, value) }
+	if example {
+		title := cmp.Or(gjson.Get(data, "title").Str, "Example")
+		put("title", source.Quoted(fmt.Sprintf("%s, version %d", title, s.version)))
+	}
+	if s.deep {
+		put("deep", strings.Repeat(`{"in":`, deepest)+"1"+strings.Repeat("}", deepest))
+	}
+	return json.RawMessage(data)
+}
+
+// indented is a body with line breaks, digit for digit.
+func indented(body string) string {
+	var b bytes.Buffer
+	if len(body) > maxShown || strings.Count(body, "{") > deepest || json.Indent(&b, []byte(body), "", "  ") != nil {
+		return body
+	}
+	return b.String()
+}
+
+// The bounds of what is sent, and of what is watched afterwards.
+const (
+	maxSent   = 100 // messages of a request
+	maxStates = 20
+)
+
+func (c *console) send(w http.ResponseWriter, r *http.Request) {
+	q, err := read[operate.Publication](w, r)
+	switch {
+	case err != nil:
+	case len(q.Messages) == 0:
+		err = &problem{http.StatusBadRequest, "messages: there are none"}
+	case len(q.Messages) > maxSent:
+		err = &problem{http.StatusBadRequest, fmt.Sprintf("messages: %d, want %d at most", len(q.Messages), maxSent)}
+	}
+	var done operate.Published
+	if err == nil {
+		done, err = c.API.Publish(r.Context(), q)
+	}
+	if err != nil {
+		fail(w, statusOf(err), sentenceFor(err, "publisher"))
+		return
+	}
+	for i := range done.Refused {
+		done.Refused[i].Why = terminal.Line(done.Refused[i].Why)
+	}
+	for i := range done.Sent {
+		done.Sent[i].Invalid = terminal.Line(done.Sent[i].Invalid)
+	}
+	answer(w, done)
+}
+
+// sendStates says how documents are. Each is a question of its own.
+func (c *console) sendStates(w http.ResponseWriter, r *http.Request) {
+	type state struct {
+		Key      shard.DocID   `json:"key"`
+		State    operate.State `json:"state"`
+		Sentence string        `json:"sentence"`
+	}
+	keys := r.URL.Query()["key"]
+	if len(keys) > maxStates {
+		failed(w, &problem{http.StatusBadRequest, fmt.Sprintf("key: %d of them, want %d at most", len(keys), maxStates)})
+		return
+	}
+	states := []state{}
+	for _, text := range keys {
+		key, err := shard.ParseDocID(text)
+		if err != nil {
+			failed(w, &problem{http.StatusBadRequest, "key: " + err.Error()})
+			return
+		}
+		x, err := c.API.Explain(r.Context(), key)
+		if err != nil {
+			failed(w, err)
+			return
+		}
+		states = append(states, state{key, x.State, terminal.Line(x.Sentence)})
+	}
+	answer(w, map[string]any{"states": states})
+}
