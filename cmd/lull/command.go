@@ -35,7 +35,7 @@ func (a *app) command() *cobra.Command {
 			"`lull dev` runs it in one process. The other commands talk to a stack: to a running `lull dev`, " +
 			"or with --aws to a deployed one.",
 		SilenceErrors: true, SilenceUsage: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		PersistentPreRunE: a.check, Version: version.Of().String(),
 	}
 	root.SetVersionTemplate("lull {{.Version}}\n")
@@ -70,7 +70,9 @@ func (a *app) command() *cobra.Command {
 	add(groupFix, a.deadCommand(), a.cancelCommand(), a.resetCommand(), a.rescueCommand(), a.resyncCommand(),
 		a.reconcileCommand(), a.initCommand(), a.configCommand())
 	add(groupHere, a.newCommand())
-	add(groupSelf, a.versionCommand())
+	add(groupSelf, a.versionCommand(), a.completionCommand())
+	add(groupAsk, a.listCommand())
+	a.complete(root)
 	root.SetHelpCommand(helpCommand(root))
 	return root
 }

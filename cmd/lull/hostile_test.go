@@ -103,6 +103,14 @@ func (h hostile) Search(context.Context, operate.Search) (operate.Found, error) 
 	return evilAnswer[operate.Found](h)
 }
 
+func (h hostile) Documents(context.Context, operate.DocumentFilter) (operate.DocumentPage, error) {
+	return evilAnswer[operate.DocumentPage](h)
+}
+
+func (h hostile) Compose(context.Context, operate.Composition) (operate.Composed, error) {
+	return evilAnswer[operate.Composed](h)
+}
+
 func (h hostile) Status(context.Context) (operate.Status, error) {
 	return evilAnswer[operate.Status](h)
 }

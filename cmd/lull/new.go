@@ -53,9 +53,9 @@ func (a *app) newCommand() *cobra.Command {
 	var from, to, stack string
 	c := &cobra.Command{
 		Use: "new DIR", Short: "Write a stack to begin with: settings, example events, how CDK deploys it",
-		Long: "Writes what a stack needs into DIR, which must be empty or not be there. That is a commented lull.yaml " +
-			"with the schema for your editor, six messages as your upstream sends them, a cdk.json, and a README with " +
-			"the next three commands. What it writes runs at once, without a server and without AWS.",
+		Long: "Writes what a stack needs into DIR, which must be empty or not be there. There is a commented " +
+			"lull.yaml with the schema for your editor, and six messages as your upstream sends them. A cdk.json says " +
+			"how CDK deploys it, and a README has the next three commands. What it writes runs at once, without a server and without AWS.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			s, err := prepare(args[0], from, to, stack)

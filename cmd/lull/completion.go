@@ -1,0 +1,199 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/sink"
+	"github.com/lullhq/lull/source"
+)
+
+// completionCommand prints what a shell needs to complete commands, flags and their values.
+func (a *app) completionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return exits(&cobra.Command{
+		Use: "completion " + strings.Join(shells, "|"), Short: "Print what your shell needs to complete commands and keys",
+		Long: "Completes commands, flags, their values, and keys and dead letters by asking the stack. It waits at most " +
+			"a second for the stack, and is silent without an answer. It offers only keys that a shell takes as they " +
+			"are. For bash install the package bash-completion first. Load it once, or in the file that your shell " +
+			"reads when it begins:\n\n" +
+			"  source <(lull completion bash)\n" +
+			"  source <(lull completion zsh)\n" +
+			"  lull completion fish | source\n" +
+			"  lull completion powershell | Out-String | Invoke-Expression",
+		ValidArgs: shells, Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		RunE: func(c *cobra.Command, args []string) error {
+			root := c.Root()
+			switch args[0] {
+			case "bash":
+				return failed(root.GenBashCompletionV2(a.out, true))
+			case "zsh":
+				return failed(root.GenZshCompletion(a.out))
+			case "fish":
+				return failed(root.GenFishCompletion(a.out, true))
+			}
+			return failed(root.GenPowerShellCompletionWithDesc(a.out))
+		},
+	}, map[int]string{exitOK: "it was printed", exitFailed: "the answer could not be written", exitUsage: "usage"})
+}
+
+// completer offers values.
+type completer func(c *cobra.Command, typed string) []string
+
+// complete gives every command of the tree its completions: flags by their names, arguments by what
+// the usage calls them.
+func (a *app) complete(root *cobra.Command) {
+	words := func(list ...string) completer { return func(*cobra.Command, string) []string { return list } }
+	flags := map[string]completer{
+		"output": words("table", "json"), "color": words(colourNever, colourAuto, colourAlways),
+		"lane": words(string(flight.Live), string(flight.Bulk)), "faults": words("none", "standard", "swarm"),
+		"reason": words(strings.Split(deadletter.Reasons(), ", ")...),
+		"state":  words(string(deadletter.Parked), string(deadletter.Redriven)),
+		"key":    a.someKeys, "source": a.someSources, "collection": a.someCollections,
+	}
+	special := map[string]completer{
+		"lull list --state": words(listedStates()...), "lull new --source": words(source.Kinds()...),
+		"lull new --sink": words(sink.Kinds()...),
+	}
+	args := map[string]completer{"KEY": a.someKeys, "ID": a.someLetters, "COLLECTION": a.someCollections}
+	for _, c := range append(allCommands(root), root) {
+		register := func(f *pflag.Flag) {
+			offer, ok := special[c.CommandPath()+" --"+f.Name]
+			if !ok {
+				offer, ok = flags[f.Name]
+			}
+			if ok && f.Value.Type() != "bool" {
+				_ = c.RegisterFlagCompletionFunc(f.Name, offer.shell(-1)) // it fails where the flag has one already
+			}
+			if f.Name == "config" {
+				f.Annotations = map[string][]string{cobra.BashCompFilenameExt: {"yaml", "yml"}}
+			}
+		}
+		c.LocalFlags().VisitAll(register)
+		first, _, _ := strings.Cut(strings.TrimPrefix(c.Use, c.Name()+" "), " ")
+		if offer, ok := args[strings.Trim(first, "[]")]; ok {
+			c.ValidArgsFunction = offer.shell(0)
+		}
+	}
+}
+
+// allCommands are the commands below c.
+func allCommands(c *cobra.Command) (all []*cobra.Command) {
+	for _, sub := range c.Commands() {
+		all = append(append(all, sub), allCommands(sub)...)
+	}
+	return all
+}
+
+// plain is what every shell takes as it stands. Ids are a sender's: some shells would carry out a
+// $(command) in them.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./:#@+=,%-]*$`)
+
+// shell makes the function that cobra wants. It offers nothing behind so many arguments; -1 is for
+// a flag.
+func (f completer) shell(arguments int) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if arguments >= 0 && len(args) > arguments {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		offers := slices.DeleteFunc(slices.Clone(f(c, typed)), func(offer string) bool {
+			word, _, _ := strings.Cut(offer, "\t")
+			return !plain.MatchString(word) || !strings.HasPrefix(word, typed)
+		})
+		return offers, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// Limits of what is asked for while somebody waits for a list.
+const (
+	patience = time.Second
+	offered  = 200
+)
+
+// some asks the stack, and offers nothing where it does not answer in time.
+func (a *app) some(c *cobra.Command, ask func(ctx context.Context, api operate.API) ([]string, error)) []string {
+	if a.target.check(c.Flags()) != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	defer cancel()
+	api, done, err := a.open(ctx)
+	if err != nil {
+		return nil
+	}
+	defer done()
+	offers, err := ask(ctx, api)
+	if err != nil {
+		return nil
+	}
+	return offers
+}
+
+func (a *app) someKeys(c *cobra.Command, typed string) []string {
+	return a.some(c, func(ctx context.Context, api operate.API) (offers []string, err error) {
+		page, err := api.Documents(ctx, operate.DocumentFilter{Contains: typed, Limit: offered})
+		for _, d := range page.Documents {
+			offers = append(offers, fmt.Sprintf("%s\t%s", d.Key, d.State))
+		}
+		// What is dead may have no row.
+		letters, letterErr := api.LetterPage(ctx, operate.LetterQuery{Limit: offered})
+		for _, l := range letters.Letters {
+			if !slices.ContainsFunc(page.Documents, func(d operate.DocumentLine) bool { return d.Key == l.Key }) {
+				offers = append(offers, fmt.Sprintf("%s\tdead", l.Key))
+			}
+		}
+		slices.Sort(offers)
+		return slices.Compact(offers), cmp.Or(err, letterErr)
+	})
+}
+
+func (a *app) someLetters(c *cobra.Command, _ string) []string {
+	return a.some(c, func(ctx context.Context, api operate.API) (offers []string, err error) {
+		page, err := api.LetterPage(ctx, operate.LetterQuery{Limit: offered})
+		for _, l := range page.Letters {
+			offers = append(offers, fmt.Sprintf("%s\t%s", l.ID, l.Reason))
+		}
+		return offers, err
+	})
+}
+
+// settings are those that the command would read, as far as they can be read.
+func (a *app) settings(c *cobra.Command) (config.Config, bool) {
+	path := a.target.config
+	if own := c.LocalFlags().Lookup("config"); own != nil {
+		path = own.Value.String()
+	}
+	cfg, err := yamlfile.Load(path)
+	return cfg, err == nil
+}
+
+func (a *app) someSources(c *cobra.Command, _ string) []string {
+	if cfg, ok := a.settings(c); ok {
+		return slices.Sorted(maps.Keys(cfg.Sources))
+	}
+	return []string{"native", "govuk"} // what dev takes without settings
+}
+
+func (a *app) someCollections(c *cobra.Command, _ string) []string {
+	cfg, ok := a.settings(c)
+	if !ok {
+		return nil
+	}
+	names := append(slices.Sorted(maps.Keys(cfg.Collections)), cfg.DefaultCollection)
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+// maxListed is how many documents one list may have, and maxPage one request for them.
+const (
+	maxListed = 100_000
+	maxPage   = 1_000
+)
+
+// listCommand lists documents by their rows.
+func (a *app) listCommand() *cobra.Command {
+	var f operate.DocumentFilter
+	c := &cobra.Command{
+		Use: "list", Short: "List documents by state, collection and key", Args: cobra.NoArgs,
+		Long: "Lists documents by their rows, without asking their sinks. A 'lull dev' lists every row. A deployed " +
+			"stack lists what waits or is being written, and with --state what is scheduled or dead. The others would " +
+			"take a scan of the whole table: a line on standard error says so. `lull explain` says more about one document.",
+	}
+	ask := func(ctx context.Context, api operate.API, _ []string) (operate.DocumentPage, error) {
+		if f.Limit < 1 || f.Limit > maxListed {
+			return operate.DocumentPage{}, usagef("--limit %d: want 1 to %d", f.Limit, maxListed)
+		}
+		page, err := listed(ctx, api, f)
+		if err == nil {
+			a.noteList(page)
+		}
+		return page, err
+	}
+	question(a, c, ask, showDocuments)
+	fl := c.Flags()
+	fl.StringVar((*string)(&f.State), "state", "", "only documents in this `STATE`: "+strings.Join(listedStates(), ", "))
+	fl.StringVar((*string)(&f.Collection), "collection", "", "only documents of this collection `NAME`")
+	fl.StringVar(&f.Contains, "contains", "", "only documents with this `TEXT` in their key, in upper or lower case")
+	fl.IntVar(&f.Limit, "limit", 100, "at most `N` documents")
+	fl.StringVar(&f.Cursor, "cursor", "", "go on behind an earlier list, at the `CURSOR` that it printed")
+	return exits(c, map[int]string{
+		exitOK: "they were listed, even if there are none", exitFailed: "the stack did not answer",
+		exitUsage: "usage or settings, or an unknown state",
+	})
+}
+
+func listedStates() []string {
+	var names []string
+	for _, s := range operate.ListedStates() {
+		names = append(names, string(s))
+	}
+	return names
+}
+
+// listed asks for pages until there are enough documents, or no more. What each page could not show
+// is said once.
+func listed(ctx context.Context, api operate.API, f operate.DocumentFilter) (operate.DocumentPage, error) {
+	all := operate.DocumentPage{Documents: []operate.DocumentLine{}}
+	said := map[string]bool{}
+	for want := f.Limit; ; {
+		f.Limit = min(want-len(all.Documents), maxPage)
+		page, err := api.Documents(ctx, f)
+		if err != nil {
+			return all, err
+		}
+		all.Documents = append(all.Documents, page.Documents...)
+		all.Next, all.Now, all.Counts = page.Next, page.Now, page.Counts
+		for _, note := range page.Notes {
+			if !said[note] {
+				all.Notes = append(all.Notes, note)
+			}
+			said[note] = true
+		}
+		if page.Next == "" || page.Next == f.Cursor || len(all.Documents) >= want {
+			return all, nil
+		}
+		f.Cursor = page.Next
+	}
+}
+
+// noteList says on standard error what the list lacks.
+func (a *app) noteList(page operate.DocumentPage) {
+	for _, note := range page.Notes {
+		terminal.Printf(a.err, "%s\n", note)
+	}
+	if page.Next != "" {
+		terminal.Printf(a.err, "there are more: --cursor %s\n", page.Next)
+	}
+}
+
+func showDocuments(w io.Writer, page operate.DocumentPage) {
+	header(w, "KEY", "STATE", "~VERSION", "~PENDING", "DUE", "~LAST ERROR")
+	for _, d := range page.Documents {
+		due := "-"
+		if !d.Due.IsZero() {
+			due = "now"
+			if left := d.Due.Sub(page.Now).Round(100 * time.Millisecond); left > 0 {
+				due = "in " + left.String()
+			}
+		}
+		terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.Key, shade(d.State), cmp.Or(d.Version, "-"), cmp.Or(d.Pending, "-"), due,
+			cmp.Or(d.LastError, "-"))
+	}
+}
+
+// shade is a state in the colour of what it asks of people: nothing, patience, or a look.
+func shade(s operate.State) terminal.Styled {
+	styled := terminal.Styled{Style: terminal.Yellow, Text: string(s)}
+	switch {
+	case s == operate.StateFresh:
+		styled.Style = terminal.Green
+	case s == operate.StateDead || s.Wrong():
+		styled.Style = terminal.Red
+	}
+	return styled
+}
