@@ -11,26 +11,12 @@ import (
 // Panel breaks this stack on purpose, and puts it right.
 func (e *Engine) Panel() *fault.Panel { return e.panel }
 
-// Recovery is how far a stack has come since somebody broke it. It counts events.
-type Recovery struct {
-	fault.PanelState
-	// Recovered is when nothing was left of what had come before everything worked again, seen for the
-	// first time; zero before that.
-	Recovered time.Time `json:"recovered"`
-	Events    int       `json:"events"`
-	Done      int       `json:"done"` // written, superseded, stale, deleted, scheduled, duplicate or skipped
-	Dead      int       `json:"dead"` // parked dead letters: nothing is lost, and each can be sent again
-	Waiting   int       `json:"waiting"`
-	// Lost is how many have not ended although no message is left: always 0.
-	Lost int `json:"lost"`
-}
-
 // Recovery says how far it has come.
-func (e *Engine) Recovery() Recovery {
+func (e *Engine) Recovery() fault.Recovery {
 	state := e.panel.State()
 	idle := e.Idle() // before counting: what ends meanwhile is not lost
 	report := e.ledger.Report()
-	r := Recovery{PanelState: state, Events: report.Events, Dead: report.Dead}
+	r := fault.Recovery{PanelState: state, Events: report.Events, Dead: report.Dead}
 	r.Waiting = r.Events - report.Ended()
 	r.Done = r.Events - r.Waiting - r.Dead
 	if idle && report.Events == e.ledger.Report().Events && e.Idle() {

@@ -29,7 +29,7 @@ func TestWhatIsBrokenRecoversAndLosesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		broken fault.Broken
 		kill   string
-		shows  func(before, after Recovery) bool // while it is broken
+		shows  func(before, after fault.Recovery) bool // while it is broken
 	}{
 		"sink down":       {broken: fault.Broken{SinkDown: true}, shows: stands},
 		"sink slow":       {broken: fault.Broken{SinkSlowMS: 8000}, shows: stands}, // index waits for 6 s
@@ -89,7 +89,7 @@ func TestWhatIsBrokenRecoversAndLosesNothing(t *testing.T) {
 }
 
 // stands says that nothing is written any more, and what comes waits.
-func stands(before, after Recovery) bool {
+func stands(before, after fault.Recovery) bool {
 	return after.Waiting >= before.Waiting+70 && after.Events > before.Events
 }
 

@@ -97,7 +97,7 @@ type Engine struct {
 	wg        sync.WaitGroup
 
 	recovering sync.Mutex
-	recovered  time.Time // see [Recovery]
+	recovered  time.Time // see [fault.Recovery]
 }
 
 // pipe is what one sink has for itself.

@@ -141,6 +141,20 @@ func (p *Panel) State() PanelState {
 	return PanelState{p.broken, maps.Clone(p.armed), maps.Clone(p.killed), p.since, p.righted}
 }
 
+// Recovery is how far a stack has come since somebody broke it. It counts events.
+type Recovery struct {
+	PanelState
+	// Recovered is when nothing was left of what had come before everything worked again, seen for the
+	// first time; zero before that.
+	Recovered time.Time `json:"recovered"`
+	Events    int       `json:"events"`
+	Done      int       `json:"done"` // written, superseded, stale, deleted, scheduled, duplicate or skipped
+	Dead      int       `json:"dead"` // parked dead letters: nothing is lost, and each can be sent again
+	Waiting   int       `json:"waiting"`
+	// Lost is how many have not ended although no message is left: always 0.
+	Lost int `json:"lost"`
+}
+
 // Decide fails what is broken and asks the next injector for the rest.
 func (p *Panel) Decide(ctx context.Context, v *Invocation, op Op) Verdict {
 	if p.used.Load() {
