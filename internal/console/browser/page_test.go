@@ -1,0 +1,255 @@
+//go:build browser
+
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	pages "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// patience is how long a page may take to show something, on a machine that does much else.
+const patience = 40 * time.Second
+
+// chromium is one browser for all tests.
+var chromium context.Context
+
+func TestMain(m *testing.M) {
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true),
+		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("font-render-hinting", "none"),
+	}
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium has no sandbox for root
+	}
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	browser, end := chromedp.NewContext(allocator)
+	if err := chromedp.Do(browser); err != nil {
+		fmt.Fprintf(os.Stderr, "Chromium does not start; `apt-get install chromium` installs it: %v\n", err)
+		os.Exit(1)
+	}
+	chromium = browser
+	code := m.Run()
+	end()
+	stop()
+	os.Exit(code)
+}
+
+// page is a tab with a profile of its own.
+type page struct {
+	t   *testing.T
+	ctx context.Context
+	url string // without a fragment
+
+	mu   sync.Mutex
+	said []string // errors on the console, exceptions, breaches of the policy
+}
+
+// spy runs before anything of a page does. What a sender wrote may not set pwned.
+const spy = `window.pwned = 0; window.breaches = [];
+addEventListener("securitypolicyviolation", (e) => window.breaches.push(e.violatedDirective + " " + e.blockedURI));
+window.alert = window.confirm = window.prompt = () => { window.pwned++; };`
+
+// open opens a page of a server. address is host and port.
+func open(t *testing.T, address string) *page {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	p := &page{t: t, ctx: ctx, url: "http://" + address + "/"}
+	err := chromedp.Listen(ctx, func(ev any) {
+		switch e := ev.(type) {
+		case *runtime.EventExceptionThrown:
+			p.hear("exception: " + e.ExceptionDetails.Text + " " + exception(e))
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == "error" || e.Type == "assert" {
+				p.hear(fmt.Sprintf("console: %s", text(e.Args)))
+			}
+		case *log.EventEntryAdded:
+			if e.Entry.Level == "error" {
+				p.hear(fmt.Sprintf("log: %s %s", e.Entry.Text, e.Entry.URL))
+			}
+		}
+	})
+	if err == nil {
+		_, err = chromedp.Call(ctx, pages.AddScriptToEvaluateOnNewDocument,
+			pages.AddScriptToEvaluateOnNewDocumentParams{Source: spy})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.size(1280, 900)
+	return p
+}
+
+func exception(e *runtime.EventExceptionThrown) string {
+	if e.ExceptionDetails.Exception == nil {
+		return ""
+	}
+	return e.ExceptionDetails.Exception.Description
+}
+
+func text(args []*runtime.RemoteObject) string {
+	var all []string
+	for _, a := range args {
+		all = append(all, string(a.Value)+a.Description)
+	}
+	return strings.Join(all, " ")
+}
+
+func (p *page) hear(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said = append(p.said, what)
+}
+
+// quiet checks that nothing went wrong since the last time: no error, no breach of the policy, and
+// nothing that a sender wrote has run. What is expected is passed over.
+func (p *page) quiet(expected ...string) {
+	p.t.Helper()
+	p.mu.Lock()
+	said := p.said
+	p.said = nil
+	p.mu.Unlock()
+	for _, what := range said {
+		if !slices.ContainsFunc(expected, func(e string) bool { return strings.Contains(what, e) }) {
+			p.t.Errorf("the page says %s", what)
+		}
+	}
+	if got := value[[]string](p, "window.breaches"); len(got) > 0 {
+		p.t.Errorf("the policy stopped %q", got)
+	}
+	if got := value[int](p, "window.pwned"); got != 0 {
+		p.t.Error("what a sender wrote has run")
+	}
+}
+
+// do runs steps, and fails after a while.
+func (p *page) do(steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// value is what an expression comes to.
+func value[T any](p *page, expression string) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	// As JSON: what the page holds may be anything.
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string]("(async () => JSON.stringify(await ("+expression+")))()",
+		chromedp.EvalAwaitPromise))
+	var v T
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &v)
+	}
+	if err != nil {
+		p.t.Fatalf("%s: %v", brief(expression), err)
+	}
+	return v
+}
+
+func brief(s string) string { return s[:min(len(s), 120)] }
+
+// until waits for an expression to be true.
+func (p *page) until(expression string) {
+	p.t.Helper()
+	p.within(patience, expression)
+}
+
+func (p *page) within(d time.Duration, expression string) {
+	p.t.Helper()
+	for end := time.Now().Add(d); !value[bool](p, "Boolean("+expression+")"); pause(p.ctx) {
+		if time.Now().After(end) {
+			p.t.Fatalf("after %s not yet: %s\nthe page shows: %s", d, expression, brief(p.text("main")))
+		}
+	}
+}
+
+// text is what an element shows.
+func (p *page) text(selector string) string {
+	p.t.Helper()
+	return value[string](p, "document.querySelector("+quote(selector)+")?.innerText ?? ''")
+}
+
+func quote(s string) string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a string is JSON
+	}
+	return string(text)
+}
+
+// shows waits for a text on the page.
+func (p *page) shows(text string) {
+	p.t.Helper()
+	p.until("document.body.innerText.includes(" + quote(text) + ")")
+}
+
+// load loads the page at an address behind the #.
+func (p *page) load(fragment string) {
+	p.t.Helper()
+	p.do(chromedp.Navigate("about:blank"), chromedp.Navigate(p.url+fragment))
+	p.ready()
+}
+
+// visit goes to an address behind the #, without loading the page again.
+func (p *page) visit(fragment string) {
+	p.t.Helper()
+	value[bool](p, "(document.querySelector('#view')?.setAttribute('data-left', ''), location.hash = "+quote(fragment)+", true)")
+	p.until("!document.querySelector('#view[data-left]')")
+	p.ready()
+}
+
+// ready waits until the view has mounted.
+func (p *page) ready() {
+	p.t.Helper()
+	p.until("document.querySelector('#views a') && document.querySelector('#view')?.children.length > 0")
+}
+
+func (p *page) size(width, height int64) {
+	p.t.Helper()
+	p.do(chromedp.EmulateViewport(width, height))
+}
+
+// theme is light or dark. Nothing moves: a picture in between says nothing.
+func (p *page) theme(name string) {
+	p.t.Helper()
+	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: name}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		},
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// press presses keys, as a person does who has no mouse.
+func (p *page) press(keys string) {
+	p.t.Helper()
+	p.do(chromedp.KeyEvent(keys))
+}
+
+// click clicks the element whose text begins so, or that a selector finds.
+func (p *page) click(selector, text string) {
+	p.t.Helper()
+	find := fmt.Sprintf("[...document.querySelectorAll(%s)].find((e) => e.innerText.trim().startsWith(%s) && !e.disabled)",
+		quote(selector), quote(text))
+	p.until(find)
+	value[bool](p, "("+find+".click(), true)")
+}

@@ -1,0 +1,160 @@
+//go:build browser
+
+package browser
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// built is the program, built once.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "lull-browser")
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(dir, "lull")
+	cmd := exec.Command("go", "build", "-o", program, "github.com/lullhq/lull/cmd/lull")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build lull: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
+// stack is a `lull dev` that runs.
+type stack struct {
+	t       *testing.T
+	address string // host and port
+	cmd     *exec.Cmd
+	output  *strings.Builder
+	ended   chan error
+}
+
+var listening = regexp.MustCompile(`http://([0-9.]+:[0-9]+)/`)
+
+// start runs `lull dev` with short windows. Without events it has nothing to do.
+func start(t *testing.T, events string, args ...string) *stack {
+	t.Helper()
+	return startAt(t, "127.0.0.1:0", events, args...)
+}
+
+func startAt(t *testing.T, address, events string, args ...string) *stack {
+	t.Helper()
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "events.ndjson")
+	if err := os.WriteFile(file, []byte(events), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &stack{t: t, output: &strings.Builder{}, ended: make(chan error, 1)}
+	s.cmd = exec.Command(program, append([]string{
+		"dev", "--listen", address, "--events", file, "--quiet", "1s", "--max-wait", "5s",
+	}, args...)...)
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cmd.Stderr = s.cmd.Stdout
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	found := make(chan string, 1)
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			s.output.WriteString(lines.Text() + "\n")
+			if m := listening.FindStringSubmatch(lines.Text()); m != nil && len(found) == 0 {
+				found <- m[1]
+			}
+		}
+		close(found)
+		s.ended <- s.cmd.Wait()
+	}()
+	t.Cleanup(s.stop)
+	select {
+	case s.address = <-found:
+	case <-time.After(patience):
+	}
+	if s.address == "" {
+		t.Fatalf("lull dev names no address:\n%s", s.output)
+	}
+	return s
+}
+
+// stop ends the program as Ctrl-C does. It may be called twice.
+func (s *stack) stop() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGINT) // it may have ended
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		_ = s.cmd.Process.Kill()
+		<-s.ended
+	}
+	s.cmd = nil
+}
+
+// publish sends messages.
+func (s *stack) publish(body string) {
+	s.t.Helper()
+	answer, err := http.Post("http://"+s.address+"/publish", "application/x-ndjson", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK {
+		s.t.Fatalf("publish: %s %s", answer.Status, text)
+	}
+}
+
+// idle waits until everything that was sent is done.
+func (s *stack) idle(within time.Duration) {
+	s.t.Helper()
+	for end := time.Now().Add(within); ; {
+		answer, err := http.Get("http://" + s.address + "/status")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if strings.Contains(string(text), `"idle":true`) {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("not idle after %s: %s", within, text)
+		}
+		pause(s.t.Context())
+	}
+}
+
+// pause is the time between two looks.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// wire is a way to a server that can be cut and joined again, at one address.
+type wire struct {
+	to      string
+	handler *http.Server
+}
+
+var errCut = errors.New("the wire is cut")
