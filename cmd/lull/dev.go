@@ -23,6 +23,7 @@ import (
 	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/local/server"
 	"github.com/lullhq/lull/internal/local/story"
+	"github.com/lullhq/lull/internal/proof/forecast"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -208,13 +209,14 @@ type devRun struct {
 	folder   *dev.Folder  // nil for none
 	saved    func()       // called when the data folder is saved
 
+	cfg      *config.Config
 	engine   *dev.Engine
 	recorder *story.Recorder
 	narrator *story.Narrator
 }
 
 func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err error) {
-	r.recorder, r.narrator = &story.Recorder{}, story.NewNarrator(r.out, r.clock.Now())
+	r.cfg, r.recorder, r.narrator = cfg, &story.Recorder{}, story.NewNarrator(r.out, r.clock.Now())
 	notes := journal.Tee{r.recorder}
 	if r.demo || r.verbose {
 		notes = append(notes, r.narrator)
@@ -289,10 +291,15 @@ func (r *devRun) run(ctx context.Context) error {
 // serve answers until ctx ends.
 func (r *devRun) serve(ctx context.Context) error {
 	token := console.NewToken()
-	h := server.Handler(r.engine, console.Options{
-		API: r.engine.Operator(r.recorder), Mode: console.Dev, Stack: "lull dev", Send: true, By: whoami(), Token: token, Clock: r.clock,
-		Speed: r.speed,
-	})
+	o := console.Options{
+		API: r.engine.Operator(r.recorder), Mode: console.Dev, Stack: "lull dev", Send: true, By: whoami(), Token: token,
+		Clock: r.clock, Speed: r.speed, Breaker: r.engine,
+	}
+	var err error
+	if o.Simulator, err = forecast.NewComparer(asDeployed(r.cfg)); err != nil {
+		return err
+	}
+	h := server.Handler(r.engine, o)
 	return console.Serve(ctx, r.listener, console.Guard{Token: token}, h)
 }
 

@@ -64,6 +64,17 @@ func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 	return &cfg, []string{line}, nil
 }
 
+// asDeployed is settings as SQS takes them: without a window it gathers no more than ten messages.
+func asDeployed(cfg *config.Config) *config.Config {
+	own := *cfg
+	for _, l := range []*config.Lane{&own.Queues.Live, &own.Queues.Bulk} {
+		if l.Window == 0 {
+			l.Batch = min(l.Batch, 10)
+		}
+	}
+	return &own
+}
+
 // chooseSource applies --source.
 func (f *devFlags) chooseSource(cfg *config.Config) error {
 	if f.source == "" {

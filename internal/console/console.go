@@ -43,6 +43,9 @@ type Options struct {
 	Clock clock.Clock
 	// Speed is how many times faster than real time the clock runs; 0 is 1.
 	Speed float64
+
+	Simulator Simulator // for What if; nil for no such view
+	Breaker   Breaker   // for Break it; nil for no such view
 }
 
 // Mode says what kind of stack the console is of.
@@ -85,6 +88,8 @@ func New(o Options) http.Handler {
 	c.deadRoutes(mux)
 	c.searchRoutes(mux)
 	c.sendRoutes(mux)
+	c.whatifRoutes(mux)
+	c.breakitRoutes(mux)
 	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "the console has nothing at "+r.URL.Path)
 	})

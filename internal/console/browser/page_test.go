@@ -28,6 +28,7 @@ var chromium context.Context
 
 func TestMain(m *testing.M) {
 	options := []chromedp.ExecAllocatorOption{
+		chromedp.Headless, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("font-render-hinting", "none"),
 	}

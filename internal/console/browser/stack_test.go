@@ -5,7 +5,7 @@ package browser
 import (
 	"bufio"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -123,23 +123,28 @@ func (s *stack) publish(body string) {
 	}
 }
 
-// idle waits until everything that was sent is done.
-func (s *stack) idle(within time.Duration) {
+// written waits until the sink has taken so many versions.
+func (s *stack) written(n int, within time.Duration) {
 	s.t.Helper()
-	for end := time.Now().Add(within); ; {
+	for end := time.Now().Add(within); ; pause(s.t.Context()) {
 		answer, err := http.Get("http://" + s.address + "/status")
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		text, _ := io.ReadAll(answer.Body)
+		var state struct {
+			Report struct{ Written int } `json:"report"`
+		}
+		err = json.NewDecoder(answer.Body).Decode(&state)
 		_ = answer.Body.Close()
-		if strings.Contains(string(text), `"idle":true`) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if state.Report.Written >= n {
 			return
 		}
 		if time.Now().After(end) {
-			s.t.Fatalf("not idle after %s: %s", within, text)
+			s.t.Fatalf("%d versions written after %s, want %d", state.Report.Written, within, n)
 		}
-		pause(s.t.Context())
 	}
 }
 
@@ -150,11 +155,3 @@ func pause(ctx context.Context) {
 	case <-time.After(100 * time.Millisecond):
 	}
 }
-
-// wire is a way to a server that can be cut and joined again, at one address.
-type wire struct {
-	to      string
-	handler *http.Server
-}
-
-var errCut = errors.New("the wire is cut")

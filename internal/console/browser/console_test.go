@@ -1,0 +1,285 @@
+//go:build browser
+
+package browser
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// What happens while somebody looks is shown without a reload.
+func TestWhatHappensIsShownAtOnce(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	p := open(t, s.address)
+	p.load("#/now")
+	s.publish(seed())
+	s.written(seeded, time.Minute)
+	p.until(`[...document.querySelectorAll("main dl > *, main td, main dd")].some((e) => /\b(40|39|79)\b/.test(e.textContent))`)
+	p.quiet()
+}
+
+// wire is a way to a server that can be cut and joined again at the same address.
+type wire struct {
+	*httptest.Server
+	cut atomic.Bool
+}
+
+func wireTo(t *testing.T, address string) *wire {
+	t.Helper()
+	to := &url.URL{Scheme: "http", Host: address}
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.Out.Host = r.In.Host
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	w := &wire{}
+	w.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if w.cut.Load() {
+			panic(http.ErrAbortHandler) // the connection ends without an answer
+		}
+		proxy.ServeHTTP(out, r)
+	}))
+	w.Config.ErrorLog = nil
+	w.Start()
+	t.Cleanup(w.Close)
+	return w
+}
+
+// A connection that is lost is said, and comes back by itself: without a reload, the next event shows.
+func TestALostServerComesBackByItself(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	w := wireTo(t, s.address)
+	p := open(t, strings.TrimPrefix(w.URL, "http://"))
+	p.load("#/now")
+	value[bool](p, "(window.here = true)")
+	p.until("document.querySelector('#banner').hidden")
+	w.cut.Store(true)
+	w.CloseClientConnections()
+	p.until("!document.querySelector('#banner').hidden && document.querySelector('#banner').innerText.includes('onnection lost')")
+	p.accessible("connection lost")
+	w.cut.Store(false)
+	p.until("document.querySelector('#banner').hidden")
+	s.publish(seed())
+	s.written(seeded, time.Minute)
+	p.until(`/\b(40|39|79)\b/.test(document.querySelector("main").innerText)`)
+	if !value[bool](p, "window.here === true") {
+		t.Error("the page was loaded again")
+	}
+	p.quiet("ERR_", "Failed to load resource")
+}
+
+// A server that was started again has another token: the page says how to go on, and goes on so.
+func TestAServerThatWasStartedAgainAsksForAReload(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	p := open(t, s.address)
+	p.load("#/now")
+	p.until("document.querySelector('#banner').hidden")
+	s.stop()
+	p.until("!document.querySelector('#banner').hidden")
+	startAt(t, s.address, "")
+	p.shows("lull was restarted")
+	p.quiet("ERR_", "Failed to load resource")
+	p.click("#banner button", "Reload")
+	p.until("document.querySelector('#banner').hidden && document.querySelector('#views a')")
+}
+
+// hostile are ids that would break a page that takes texts for markup, for addresses or for lines.
+var hostile = []string{
+	`<script>window.pwned++</script>`, `"><img src=x onerror=window.pwned++>`, `</script><script>window.pwned++</script>`,
+	`'-window.pwned++-'`, `javascript:window.pwned++`, "right\u202eto left", `../../etc/passwd`, `a%2fb%00`, `a?b=c&d#e`,
+	`{{constructor.constructor('window.pwned++')()}}`, "${window.pwned++}",
+	strings.Repeat("\U0001f600", 120), strings.Repeat("long", 100),
+}
+
+// What a sender wrote is shown as text wherever it is shown, and nothing of it runs.
+func TestHostileIdsAreShownAsText(t *testing.T) {
+	t.Parallel()
+	var events strings.Builder
+	for _, id := range hostile {
+		for _, sequence := range []string{`"1"`, `"not a number ` + "<img src=x onerror=window.pwned++>" + `"`} { // the second dies
+			fmt.Fprintf(&events, `{"type":"doc.changed","subject":%s,"sequence":%s,"data":{"title":%s}}`+"\n", quote(id),
+				strings.ReplaceAll(sequence, `"not`, `"not`), quote("hit "+id))
+		}
+	}
+	s := start(t, events.String())
+	s.written(len(hostile), time.Minute)
+	p := open(t, s.address)
+	p.load("")
+	for _, view := range p.views() {
+		p.visit(view)
+		p.quiet()
+	}
+	for _, view := range []string{"#/documents", "#/dead", "#/search?q=hit"} {
+		p.visit(view)
+		if view != "#/dead" {
+			p.until(`document.querySelector("main").innerText.includes("<script>window.pwned++</script>")`)
+		}
+		p.fits(view)
+		p.quiet()
+	}
+	for _, id := range hostile {
+		p.visit("#/documents/" + url.PathEscape("content#"+id))
+		p.until(`document.querySelector("main").textContent.includes(` + quote(firstOf(id)) + `)`)
+		p.fits(id)
+		p.quiet()
+	}
+}
+
+// firstOf is the beginning of an id: a page may cut a long one.
+func firstOf(id string) string {
+	if i := strings.IndexFunc(id, func(r rune) bool { return r == '\u202e' }); i >= 0 {
+		return id[:i] // it is shown by its number
+	}
+	r := []rune(id)
+	return string(r[:min(len(r), 20)])
+}
+
+// reached walks through a page by the tab key and returns what got the focus.
+const mark = `(() => { const e = document.activeElement; if (!e || e === document.body) return "";
+	e.dataset.reached = "1"; return e.tagName + " " + (e.innerText || e.value || e.id || "").slice(0, 40); })()`
+
+// missed are the controls that the tab key did not come to. Of a group of radio buttons one is enough.
+const missed = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
+	.filter((e) => !e.disabled && e.checkVisibility() && e.type !== "radio" && !e.dataset.reached)
+	.map((e) => e.outerHTML.slice(0, 120))`
+
+// Every control of every view can be reached and used without a mouse.
+func TestTheKeyboardIsEnough(t *testing.T) {
+	t.Parallel()
+	s := start(t, seed())
+	s.written(seeded, time.Minute)
+	p := open(t, s.address)
+	p.load("")
+	for _, view := range p.views() {
+		p.load(view)
+		stops := value[int](p, `document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']").length`)
+		for range stops + 5 {
+			p.press("\t")
+			if value[string](p, mark) == "" {
+				break // around
+			}
+			if outline := value[string](p, "getComputedStyle(document.activeElement).outlineStyle"); outline == "none" {
+				t.Errorf("%s: %s has the focus and does not show it", view, value[string](p, mark))
+			}
+		}
+		if got := value[[]string](p, missed); len(got) > 0 {
+			t.Errorf("%s: the tab key does not come to %q", view, got)
+		}
+	}
+	// The skip link comes first and leads behind the navigation; a view is opened by Enter.
+	p.load("#/now")
+	p.press("\t")
+	if got := value[string](p, "document.activeElement.className"); got != "skip" {
+		t.Errorf("the first stop is %q, want the skip link", got)
+	}
+	p.press("\r")
+	p.press("\t")
+	if value[bool](p, "Boolean(document.activeElement.closest('header'))") {
+		t.Error("the skip link does not skip the navigation")
+	}
+	value[bool](p, `(document.querySelector("#views a[href*=whatif]").focus(), true)`)
+	p.press("\r")
+	p.until("document.querySelector('#title').innerText === 'What if' && document.activeElement.id === 'title'")
+	p.quiet()
+}
+
+// Break it: by keyboard, a sink that is down is shown, and put right the stack recovers and has lost nothing.
+func TestBreakItShowsTheBreakAndTheRecovery(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	p := open(t, s.address)
+	p.load("#/breakit")
+	p.click("button", "Keep sending")
+	focus := func(selector string) { value[bool](p, "(document.querySelector("+quote(selector)+").focus(), true)") }
+	focus("#break-sink_down")
+	p.press(" ")
+	p.shows("sink down")
+	p.until(`Number(document.querySelectorAll(".card dd")[2].innerText) > 9`) // waiting
+	p.click("button", "Stop sending")
+	p.click("button", "Put everything right")
+	p.shows("Recovered")
+	p.shows("Nothing was lost")
+	p.accessible("recovered")
+	p.click("button", "Kill index")
+	p.click("button", "Keep sending")
+	p.shows("killed 1 time")
+	p.click("button", "Stop sending")
+	p.quiet()
+}
+
+// What if: two settings beside each other, faults at their fields, and a comparison that can be stopped.
+func TestWhatIfComparesAndNamesFaults(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	p := open(t, s.address)
+	p.load("#/whatif")
+	set := func(id, text string) {
+		value[bool](p, "(document.getElementById("+quote(id)+").value = "+quote(text)+", true)")
+	}
+	settings := value[string](p, "document.getElementById('whatif-settings').value")
+	set("whatif-settings", strings.Replace(settings, "quiet: 1s", "quite: 1s", 1)+"\n<script>: 1\n")
+	set("whatif-load", "0")
+	p.click("button", "Compare")
+	p.shows("did you mean debounce.quiet?")
+	p.until("document.querySelectorAll('[aria-invalid]').length === 2")
+	p.accessible("faults")
+	set("whatif-settings", strings.Replace(settings, "quiet: 1s", "quiet: 4s", 1))
+	set("whatif-load", "1")
+	set("whatif-for", "10m")
+	p.click("button", "Compare")
+	p.within(3*time.Minute, "document.querySelectorAll('.chart svg').length === 4")
+	if head := p.text("main thead"); !strings.Contains(head, "Today") || !strings.Contains(head, "Yours") {
+		t.Errorf("the table has %q", head)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		p.theme(theme)
+		p.accessible("compared")
+	}
+	p.fits("compared")
+	p.click("button", "Compare")
+	p.click("button", "Stop")
+	p.shows("Stopped.")
+	p.click("button", "Compare") // the one before has made room
+	p.within(3*time.Minute, "document.querySelector('[role=status]').innerText === 'Done.'")
+	p.quiet()
+}
+
+// A stack of 100,000 documents is as quick to look at as a small one.
+func TestAHundredThousandDocuments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it indexes 100,000 documents")
+	}
+	t.Parallel()
+	const documents = 100_000
+	var events strings.Builder
+	for i := range documents {
+		fmt.Fprintf(&events, `{"type":"doc.changed","subject":"d-%06d","sequence":"1","data":{"title":"Document %d"}}`+"\n", i, i)
+	}
+	s := start(t, events.String())
+	s.written(documents, 4*time.Minute)
+	p := open(t, s.address)
+	p.load("")
+	for _, view := range append(p.views(), "#/documents/content%23d-099999", "#/search?q=document") {
+		p.visit(view)
+		if n := value[int](p, "document.querySelectorAll('main *').length"); n > 8000 {
+			t.Errorf("%s: %d elements", view, n)
+		}
+		p.fits(view)
+		p.quiet()
+	}
+	p.visit("#/documents/content%23d-099999")
+	p.shows("d-099999")
+}

@@ -1,0 +1,125 @@
+//go:build browser
+
+package browser
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// axe is the source of axe-core, which npm fetched.
+var axe = sync.OnceValues(func() (string, error) {
+	text, err := os.ReadFile("node_modules/axe-core/axe.min.js")
+	if err != nil {
+		return "", fmt.Errorf("`make test-console` fetches axe-core: %w", err)
+	}
+	return string(text), nil
+})
+
+// violation is a rule of axe-core that a page breaks.
+type violation struct {
+	ID    string `json:"id"`
+	Help  string `json:"help"`
+	Nodes []struct {
+		HTML    string `json:"html"`
+		Summary string `json:"failureSummary"`
+	} `json:"nodes"`
+}
+
+// accessible checks the page against every rule of axe-core, the best practices too. There are no
+// exceptions.
+func (p *page) accessible(where string) {
+	p.t.Helper()
+	source, err := axe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if !value[bool](p, "typeof axe === 'object'") {
+		value[bool](p, "("+"(() => {"+source+"})(), true)")
+	}
+	for _, v := range value[[]violation](p, "axe.run(document).then((r) => r.violations)") {
+		for _, n := range v.Nodes {
+			p.t.Errorf("%s: %s: %s\n\t%s\n\t%s", where, v.ID, v.Help, n.HTML, strings.ReplaceAll(n.Summary, "\n", "\n\t"))
+		}
+	}
+}
+
+// wide is how many pixels the page is wider than its window, and by which elements.
+const wide = `[document.documentElement.scrollWidth - innerWidth,
+	[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, pre, .chart"))
+		.slice(0, 3).map((e) => e.tagName + "." + e.className)]`
+
+// fits checks that the page as a whole never scrolls sideways.
+func (p *page) fits(where string) {
+	p.t.Helper()
+	for _, width := range []int64{320, 768, 1440} {
+		p.size(width, 900)
+		if got := value[[]any](p, wide); got[0].(float64) > 0 {
+			p.t.Errorf("%s: at %d px the page is %v px too wide: %v", where, width, got[0], got[1])
+		}
+	}
+	p.size(1280, 900)
+}
+
+// views are the addresses in the navigation.
+func (p *page) views() []string {
+	p.t.Helper()
+	return value[[]string](p, `[...document.querySelectorAll("#views a")].map((a) => a.getAttribute("href"))`)
+}
+
+// seed is what an adopter's first minutes leave behind: documents with several versions, a delete
+// and a late put after it, and messages that become dead letters.
+func seed() string {
+	var b strings.Builder
+	for i := range 40 {
+		for v := range 1 + i%3 {
+			fmt.Fprintf(&b, `{"type":"doc.changed","subject":"page-%02d","sequence":"%d","data":{"title":"Page %d","text":"Version %d of a page about lull."}}`+"\n",
+				i, v+1, i, v+1)
+		}
+	}
+	b.WriteString(`{"type":"doc.deleted","subject":"page-39","sequence":"9"}` + "\n")
+	b.WriteString(`{"type":"doc.changed","subject":"page-39","sequence":"8","data":{"title":"too late"}}` + "\n")
+	b.WriteString(`{"type":"doc.changed","subject":"no-version","data":{"title":"which version?"}}` + "\n")
+	b.WriteString(`{"type":"doc.changed","sequence":"1","data":{"title":"no subject"}}` + "\n")
+	b.WriteString("this is not JSON\n")
+	return b.String()
+}
+
+// seeded is how many versions of them are written in the end.
+const seeded = 39
+
+// Every view of an empty stack and of one with documents: in both themes without a breach of axe-core's rules, at
+// every width without a page that scrolls sideways, and without an error.
+func TestEveryViewIsAccessibleAndFits(t *testing.T) {
+	t.Parallel()
+	for name, events := range map[string]string{"empty": "", "documents": seed()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, events)
+			if events != "" {
+				s.written(seeded, time.Minute)
+			}
+			p := open(t, s.address)
+			p.load("")
+			visits := p.views()
+			if events != "" {
+				visits = append(visits, "#/documents/content%23page-01", "#/documents/content%23there-is-none",
+					"#/search?q=page")
+			}
+			for _, view := range visits {
+				p.visit(view)
+				for _, theme := range []string{"light", "dark"} {
+					p.theme(theme)
+					p.accessible(view + " " + theme)
+				}
+				p.fits(view)
+				// A document that is not there is a 404: the console says so, and Chromium logs it.
+				p.quiet("there-is-none")
+			}
+		})
+	}
+}

@@ -1,0 +1,163 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// simulator tells lines until nobody reads, or once.
+type simulator struct {
+	endless bool
+	err     error
+	asked   string
+	ended   chan error
+}
+
+func (s *simulator) Settings() string { return "stack: lull\n" }
+
+func (s *simulator) Compare(ctx context.Context, question []byte, tell func(any)) error {
+	s.asked = string(question)
+	if s.err != nil {
+		return s.err
+	}
+	tell(map[string]any{"share": 0.5, "doing": "<script>"})
+	for s.endless && ctx.Err() == nil {
+		tell(map[string]any{"share": 0.5})
+	}
+	if s.ended != nil {
+		s.ended <- ctx.Err()
+	}
+	return ctx.Err()
+}
+
+// asked is what a console answers.
+func asked(t *testing.T, o Options, method, path, body string) (status int, text string) {
+	t.Helper()
+	o.Clock = clock.System{}
+	w := httptest.NewRecorder()
+	New(o).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+	return w.Code, w.Body.String()
+}
+
+func TestWhatIfHandsTheQuestionOnAndItsAnswerBack(t *testing.T) {
+	t.Parallel()
+	s := &simulator{}
+	o := Options{Simulator: s}
+	if status, text := asked(t, o, http.MethodGet, "/console/whatif", ""); status != http.StatusOK ||
+		text != `{"settings":"stack: lull\n"}`+"\n" {
+		t.Errorf("%d %s", status, text)
+	}
+	const question = `{"settings":"a: <b>"}`
+	if status, text := asked(t, o, http.MethodPost, "/console/whatif", question); status != http.StatusOK ||
+		s.asked != question || text != `{"doing":"\u003cscript\u003e","share":0.5}`+"\n" {
+		t.Errorf("asked %s, answered %d %s", s.asked, status, text)
+	}
+	s.err = errors.New("another simulation runs")
+	if _, text := asked(t, o, http.MethodPost, "/console/whatif", "{}"); text != `{"error":"another simulation runs"}`+"\n" {
+		t.Errorf("busy: %s", text)
+	}
+	if status, _ := asked(t, o, http.MethodPost, "/console/whatif", strings.Repeat("x", maxQuestion+1)); status !=
+		http.StatusRequestEntityTooLarge {
+		t.Errorf("a large question: %d", status)
+	}
+	if status, _ := asked(t, Options{}, http.MethodPost, "/console/whatif", "{}"); status != http.StatusNotFound {
+		t.Errorf("a console without a simulator: %d", status)
+	}
+}
+
+// A page that goes away ends its comparison.
+func TestWhatIfEndsWithItsRequest(t *testing.T) {
+	t.Parallel()
+	s := &simulator{endless: true, ended: make(chan error, 1)}
+	server := httptest.NewServer(New(Options{Simulator: s, Clock: clock.System{}}))
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/console/whatif", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	cancel()
+	if err := <-s.ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the comparison ended with %v", err)
+	}
+	server.Client().CloseIdleConnections()
+}
+
+// breaker is a panel without a stack.
+type breaker struct{ panel *fault.Panel }
+
+func (b breaker) Panel() *fault.Panel { return b.panel }
+
+func (b breaker) Recovery() fault.Recovery { return fault.Recovery{PanelState: b.panel.State()} }
+
+// sends composes and publishes what it is told.
+type sends struct {
+	operate.API
+	refers bool
+	sent   []queue.Outgoing
+}
+
+func (s *sends) Compose(_ context.Context, c operate.Composition) (operate.Composed, error) {
+	m := operate.Composed{Message: queue.Outgoing{Body: c.ID + string(c.Data)}}
+	if s.refers {
+		m.Ref = "s3://bucket/key"
+	}
+	return m, nil
+}
+
+func (s *sends) Publish(_ context.Context, p operate.Publication) (operate.Published, error) {
+	s.sent = append(s.sent, p.Messages...)
+	return operate.Published{Messages: len(p.Messages)}, nil
+}
+
+func TestBreakItSteersThePanel(t *testing.T) {
+	t.Parallel()
+	api := &sends{}
+	o := Options{Breaker: breaker{fault.NewPanel(clock.System{}, nil)}, API: api}
+	for _, step := range []struct {
+		path, body string
+		status     int
+		says       string
+	}{
+		{"", `{"sink_down":true}`, http.StatusOK, `"sink_down":true`},
+		{"", `{"sink_rejects":7}`, http.StatusBadRequest, "want a share from 0 to 1"},
+		{"", `{"sink_rejects":"<script>"}`, http.StatusBadRequest, "the JSON that is wanted"},
+		{"/kill", `{"function":"index"}`, http.StatusOK, `"armed":{"index":1}`},
+		{"/kill", `{"function":"prune"}`, http.StatusBadRequest, "receive, index"},
+		{"/send", `{"id":"a"}`, http.StatusOK, "{}"},
+		{"", `{}`, http.StatusOK, `"armed":{}`},
+	} {
+		status, text := asked(t, o, http.MethodPost, "/console/breakit"+step.path, step.body)
+		if status != step.status || !strings.Contains(text, step.says) {
+			t.Errorf("%s %s: %d %s, want %d and %q", step.path, step.body, status, text, step.status, step.says)
+		}
+	}
+	if len(api.sent) != 3 || !strings.HasPrefix(api.sent[2].Body, "a{") {
+		t.Errorf("sent %+v, want a burst of three", api.sent)
+	}
+	api.refers = true
+	if status, text := asked(t, o, http.MethodPost, "/console/breakit/send", `{"id":"a"}`); status != http.StatusConflict {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := asked(t, o, http.MethodGet, "/console/breakit", ""); status != http.StatusOK ||
+		!strings.Contains(text, `"sink_down":false`) || !strings.Contains(text, `"recovered"`) {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, _ := asked(t, Options{API: api}, http.MethodGet, "/console/breakit", ""); status != http.StatusNotFound {
+		t.Errorf("a console that cannot break its stack: %d", status)
+	}
+}
