@@ -91,6 +91,20 @@ test-example: ## Build the example module with kinds of its own, and run lull's 
 test-docs: ## Run every command that README.md and docs/ show and that needs nothing but this machine
 	go test -count=1 -timeout 15m ./internal/proof/docs
 
+# The browser is Debian's chromium, or Chrome where that is; axe-core comes from npm, by its lock file.
+browser := internal/console/browser
+$(browser)/node_modules/axe-core/axe.min.js: $(browser)/package-lock.json
+	cd $(browser) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.PHONY: test-console
+test-console: $(browser)/node_modules/axe-core/axe.min.js ## Use the console in a real browser (needs Chromium and npm)
+	go test -count=1 -tags browser -timeout 15m ./$(browser)
+
+.PHONY: screenshots
+screenshots: ## Draw the console's pictures for the documents: docs/img/console-*.png (needs Chromium)
+	go test -count=1 -tags browser -timeout 15m -run '^TestScreenshots$$' ./$(browser) -args -write
+
 .PHONY: faults
 faults: ## Check that every line of docs/faults.md names tests that exist
 	go test -tags faults ./internal/proof/faultmap
@@ -168,7 +182,7 @@ lint-format:
 
 .PHONY: lint-dead
 lint-dead:
-	@dead=$$($(tool) deadcode -test -tags e2e,e2eiam,e2elong,faults ./...); \
+	@dead=$$($(tool) deadcode -test -tags e2e,e2eiam,e2elong,faults,browser ./...); \
 	if [ -n "$$dead" ]; then printf 'never called:\n%s\n' "$$dead"; exit 1; fi
 
 .PHONY: lint-tidy

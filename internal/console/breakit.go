@@ -16,10 +16,10 @@ type Breaker interface {
 	Recovery() fault.Recovery
 }
 
-// GET  /console/breakit        what is broken, since when, and how far the stack has recovered
-// POST /console/breakit        {"sink_down", "sink_slow_ms", "sink_rejects", "table_away"}: from now on
-// POST /console/breakit/kill   {"function": "receive" or "index"}: its next invocation
-// POST /console/breakit/send   {"id"}: three versions of a document, as a burst
+// GET  /console/breakit        what is broken, since when, and how far the stack has recovered POST
+// /console/breakit        {"sink_down", "sink_slow_ms", "sink_rejects", "table_away"}: from now on
+// POST /console/breakit/kill   {"function": "receive" or "index"}: its next invocation POST
+// /console/breakit/send   {"id"}: three versions of a document, as a burst
 func (c *console) breakitRoutes(mux *http.ServeMux) {
 	if c.Breaker == nil {
 		return

@@ -22,8 +22,8 @@ type Simulator interface {
 // maxQuestion bounds a question of What if: the settings' text as JSON, and a load.
 const maxQuestion = 256 << 10
 
-// GET  /console/whatif   {"settings": the text of the settings that run}
-// POST /console/whatif   {"settings", "load"}: lines of JSON, until the comparison is done or the request ends
+// GET  /console/whatif   {"settings": the text of the settings that run} POST /console/whatif
+// {"settings", "load"}: lines of JSON, until the comparison is done or the request ends
 func (c *console) whatifRoutes(mux *http.ServeMux) {
 	if c.Simulator == nil {
 		return

@@ -80,7 +80,8 @@ export function table(headings, rows, { caption, empty } = {}) {
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption || "Table" },
     el("table", {},
       caption && el("caption", {}, caption),
-      el("thead", {}, el("tr", {}, headings.map((h, i) => el("th", { scope: "col", class: number[i] }, h.text ?? h)))),
+      el("thead", {}, el("tr", {}, headings.map((h, i) => (h.text ?? h) === "" ? el("td")
+        : el("th", { scope: "col", class: number[i] }, h.text ?? h)))),
       el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((c, i) => el("td", { class: number[i] }, c)))))));
 }
 

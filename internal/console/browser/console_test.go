@@ -56,7 +56,8 @@ func wireTo(t *testing.T, address string) *wire {
 	return w
 }
 
-// A connection that is lost is said, and comes back by itself: without a reload, the next event shows.
+// A connection that is lost is said, and comes back by itself: without a reload, the next event
+// shows.
 func TestALostServerComesBackByItself(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -109,13 +110,13 @@ func TestHostileIdsAreShownAsText(t *testing.T) {
 	t.Parallel()
 	var events strings.Builder
 	for _, id := range hostile {
-		for _, sequence := range []string{`"1"`, `"not a number ` + "<img src=x onerror=window.pwned++>" + `"`} { // the second dies
+		for _, sequence := range []string{"1", "<img src=x onerror=window.pwned++>"} { // the second becomes a dead letter
 			fmt.Fprintf(&events, `{"type":"doc.changed","subject":%s,"sequence":%s,"data":{"title":%s}}`+"\n", quote(id),
-				strings.ReplaceAll(sequence, `"not`, `"not`), quote("hit "+id))
+				quote(sequence), quote("hit "+id))
 		}
 	}
 	s := start(t, events.String())
-	s.written(len(hostile), time.Minute)
+	s.written(len(hostile)-1, time.Minute) // the contract forbids what turns the order of a text around
 	p := open(t, s.address)
 	p.load("")
 	for _, view := range p.views() {
@@ -151,7 +152,8 @@ func firstOf(id string) string {
 const mark = `(() => { const e = document.activeElement; if (!e || e === document.body) return "";
 	e.dataset.reached = "1"; return e.tagName + " " + (e.innerText || e.value || e.id || "").slice(0, 40); })()`
 
-// missed are the controls that the tab key did not come to. Of a group of radio buttons one is enough.
+// missed are the controls that the tab key did not come to. Of a group of radio buttons one is
+// enough.
 const missed = `[...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
 	.filter((e) => !e.disabled && e.checkVisibility() && e.type !== "radio" && !e.dataset.reached)
 	.map((e) => e.outerHTML.slice(0, 120))`
@@ -196,7 +198,8 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	p.quiet()
 }
 
-// Break it: by keyboard, a sink that is down is shown, and put right the stack recovers and has lost nothing.
+// Break it: by keyboard, a sink that is down is shown, and put right the stack recovers and has
+// lost nothing.
 func TestBreakItShowsTheBreakAndTheRecovery(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")
@@ -220,7 +223,8 @@ func TestBreakItShowsTheBreakAndTheRecovery(t *testing.T) {
 	p.quiet()
 }
 
-// What if: two settings beside each other, faults at their fields, and a comparison that can be stopped.
+// What if: two settings beside each other, faults at their fields, and a comparison that can be
+// stopped.
 func TestWhatIfComparesAndNamesFaults(t *testing.T) {
 	t.Parallel()
 	s := start(t, "")

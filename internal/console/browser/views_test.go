@@ -92,8 +92,8 @@ func seed() string {
 // seeded is how many versions of them are written in the end.
 const seeded = 39
 
-// Every view of an empty stack and of one with documents: in both themes without a breach of axe-core's rules, at
-// every width without a page that scrolls sideways, and without an error.
+// Every view of an empty stack and of one with documents: in both themes without a breach of
+// axe-core's rules, at every width without a page that scrolls sideways, and without an error.
 func TestEveryViewIsAccessibleAndFits(t *testing.T) {
 	t.Parallel()
 	for name, events := range map[string]string{"empty": "", "documents": seed()} {
