@@ -1,6 +1,7 @@
 package event
 
 import (
+	"encoding/base64"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -41,6 +42,12 @@ func OriginOf(text string, depth int) Origin {
 			if text = k.detail.Raw; k.detail.Type == gjson.String {
 				text = k.detail.Str
 			}
+		case rabbitOne:
+			inside, err := base64.StdEncoding.DecodeString(Child(k.whole, "data").Str)
+			if err != nil {
+				return o
+			}
+			text = string(inside)
 		case records:
 			o.Bucket = bucketOf(k.records)
 			return o

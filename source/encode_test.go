@@ -8,6 +8,7 @@ import (
 
 	"github.com/lullhq/lull/event"
 	"github.com/lullhq/lull/internal/config/yamlfile"
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/source"
 )
 
@@ -71,6 +72,17 @@ payload: {allow: [{bucket: ours}, {bucket: theirs, prefix: in/}]}
 					!strings.HasSuffix(string(got[0].Event.Doc), "a") || got[0].Event.Op != op {
 					t.Errorf("%s of %s by %+v: %v, %s becomes %+v", op, kind, rule, err, e.Body, got)
 				}
+				m := event.Message{Body: e.Body, Attributes: e.Attributes, Sent: time.UnixMilli(1795190400123)}
+				run, err := shard.ParseRun("01JD2V6Y5T3KQ8Z4M7N9P0R1S2")
+				if err != nil {
+					t.Fatal(err)
+				}
+				again, err := set.At(rule.Sink).Resync(m, run, "")
+				resent := set.At(rule.Sink).Decode(again)
+				if err != nil || len(resent) != 1 || !resent[0].Event.Resync || resent[0].Event.Doc != e.Event.Doc ||
+					resent[0].Event.Version != e.Event.Version || resent[0].Event.Key <= e.Event.Key {
+					t.Errorf("resync %s of %s by %+v: %v, %s becomes %+v", op, kind, rule, err, again.Body, resent)
+				}
 				is := event.OriginOf(e.Body, 4)
 				if is.Topic != rule.Topic || rule.Bus != "" && is.Bus != rule.Bus ||
 					rule.DetailType != "" && is.DetailType != rule.DetailType || rule.Bucket != "" && is.Bucket != rule.Bucket {
@@ -111,6 +123,36 @@ func TestWhatCannotBeWrittenNamesTheSetting(t *testing.T) {
 		})
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %q", tt.settings, err, tt.want)
+		}
+	}
+}
+
+func TestAResyncOfWhatCannotSayItIsRefused(t *testing.T) {
+	t.Parallel()
+	c, err := yamlfile.Parse([]byte("sources: {own: {kind: json, json: {id: /id, version: /v}}}\n" +
+		"collections: {content: {}, next: {}}\ndefaultCollection: content\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := source.New(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := shard.ParseRun("01JD2V6Y5T3KQ8Z4M7N9P0R1S2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ body, collection, want string }{
+		{`{"id":"a","v":1}`, "", ""},
+		{`{"id":"a","v":1}`, "next", "sources.<name>.collection to next"},
+		{`{"v":1}`, "", "/id is missing"},
+		{`not JSON`, "", "not JSON"},
+		{`{"Service":"Amazon S3","Event":"s3:TestEvent"}`, "", ""},
+	} {
+		m := event.Message{Body: tt.body, Sent: time.UnixMilli(1795190400123)}
+		got, err := set.Resync(m, run, tt.collection)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("resync %s: %s and %v, want %q", tt.body, got.Body, err, tt.want)
 		}
 	}
 }

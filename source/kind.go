@@ -23,6 +23,10 @@ type Kind struct {
 	Check func(Settings) []setting.Problem
 	// New makes the format of one source. Its errors name the setting that is wrong.
 	New func(*Rules) (Format, error)
+	// Resync marks a body as one of a resync run and, where collection is not empty, of that
+	// collection. Nil where messages of the kind name neither: they are then [Wrapped], and the format
+	// reads the run with [Draft.InRun].
+	Resync func(s Settings, body, run, collection string) (string, error)
 	// Example makes messages of the kind for people to try. Optional, and a good idea.
 	Example Example
 }

@@ -16,21 +16,15 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
-
 	"github.com/lullhq/lull/internal/feed"
 )
 
-// resyncInput turns native events into events of a resync run. It knows how far it has read, byte
-// by byte.
+// resyncInput is the events of a resync. It knows how far it has read, byte by byte.
 type resyncInput struct {
 	io.Closer
-	name       string // of a file its path, of an object the last part of its key
-	size       int64  // 0 where it is unknown
-	in         *bufio.Reader
-	run        string
-	collection string
+	name string // of a file its path, of an object the last part of its key
+	size int64  // 0 where it is unknown
+	in   *bufio.Reader
 
 	read int64
 	sum  hash.Hash
@@ -117,8 +111,7 @@ func (r *resyncInput) skip(n int64) (messages int, err error) {
 
 func (r *resyncInput) digest() string { return hex.EncodeToString(r.sum.Sum(nil)) }
 
-// Next is the next event, marked. A body that is not a JSON object stays as it is: publish refuses
-// it.
+// Next is the next event.
 func (r *resyncInput) Next() (feed.Timed, error) {
 	first := r.read == 0
 	line, err := r.line()
@@ -134,17 +127,6 @@ func (r *resyncInput) Next() (feed.Timed, error) {
 	t, err := feed.ParseLine(line)
 	if err != nil {
 		return t, fmt.Errorf("after byte %d: %w", r.read-int64(len(line)), err)
-	}
-	if !feed.Valid([]byte(t.Body)) || !gjson.Parse(t.Body).IsObject() {
-		return t, nil
-	}
-	for _, set := range [][2]string{{"mode", "resync"}, {"resyncrun", r.run}, {"collection", r.collection}} {
-		if set[1] == "" {
-			continue
-		}
-		if t.Body, err = sjson.Set(t.Body, set[0], set[1]); err != nil {
-			return t, fmt.Errorf("mark an event: %w", err)
-		}
 	}
 	return t, nil
 }

@@ -160,6 +160,8 @@ type publisher struct {
 	source string
 	group  string
 	lane   flight.Lane
+	run    string                                 // of a resync, empty for none
+	into   string                                 // the collection of the run, empty for the events' own
 	after  func(ctx context.Context, n int) error // called when n messages more are done, refused ones too
 
 	total operate.Published
@@ -171,7 +173,9 @@ func (p *publisher) all(ctx context.Context, in feed.Input) error {
 		for i := range batch {
 			feed.Mark(&batch[i], p.source, p.group)
 		}
-		done, err := p.api.Publish(ctx, operate.Publication{Messages: batch, Lane: p.lane})
+		done, err := p.api.Publish(ctx, operate.Publication{
+			Messages: batch, Lane: p.lane, Run: p.run, Collection: p.into,
+		})
 		p.total.Messages += done.Messages
 		p.total.Events += done.Events
 		for _, r := range done.Refused {

@@ -29,7 +29,7 @@ func (a *app) resyncCommand() *cobra.Command {
 	var f resyncFlags
 	c := &cobra.Command{
 		Use: "resync FILE|s3://BUCKET/KEY", Short: "Publish a whole collection again, in the bulk lane",
-		Long: "Publishes native events (NDJSON) to the bulk lane, with mode resync and one resync run for all of " +
+		Long: "Publishes events (NDJSON, in the form of a source) to the bulk lane, with one resync run for all of " +
 			"them. An equal version is accepted once per run, an older one never. Live traffic goes first. The " +
 			"AWS SDK finds the credentials for an object in S3.\n\n" +
 			"A checkpoint keeps how far the resync has come. After an interruption the same command goes on " +
@@ -56,7 +56,7 @@ func (a *app) resyncCommand() *cobra.Command {
 		"`FILE` that keeps how far the resync has come; without it the input's name with .checkpoint, for an object "+
 			"in S3 in this folder")
 	c.Flags().StringVar(&f.run, "run", "", "resync run, a `ULID`; without it a new one")
-	c.Flags().StringVar(&f.source, "source", "", "`NAME` of a native source, where the default source is of another kind")
+	c.Flags().StringVar(&f.source, "source", "", "`NAME` of the source that decodes the events (the attribute lull-source)")
 	c.Flags().StringVar(&f.collection, "collection", "",
 		"write to this collection `NAME` instead: rebuild beside live traffic, then switch")
 	groupFlag(c, &f.group)
@@ -83,12 +83,11 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 	if err != nil {
 		return usage(err)
 	}
-	in.run, in.collection = cp.Run, f.collection
 	before := cp.Sent
 	show, shown := a.progress(in.size)
 	pace := rate.NewLimiter(rate.Limit(f.rate), publishBatch)
 	pace.AllowN(time.Now(), publishBatch) // the first batch is paced, too
-	p := publisher{api: api, source: f.source, group: f.group, lane: flight.Bulk, read: before}
+	p := publisher{api: api, source: f.source, group: f.group, lane: flight.Bulk, read: before, run: cp.Run, into: f.collection}
 	p.after = func(ctx context.Context, n int) error {
 		if err := cp.reach(at, p.read, in); err != nil {
 			return err

@@ -63,6 +63,7 @@ func TestALineIsATimedMessageOrSentAsItStands(t *testing.T) {
 			name: "no attributes", line: `{"body":"x","attributes":{}}`, attributes: map[string]queue.Attribute{},
 			body: "x",
 		},
+		{name: "null attributes", line: `{"body":"x","attributes":null}`, body: "x"},
 		{name: "not JSON", line: `body: x`, body: `body: x`},
 		{name: "half a timed message", line: `{"body":"x"`, body: `{"body":"x"`},
 		{name: "two values", line: `{"body":"x"} {"body":"y"}`, body: `{"body":"x"} {"body":"y"}`},

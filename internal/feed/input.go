@@ -57,7 +57,7 @@ func ParseLine(line []byte) (Timed, error) {
 		}
 		t.After = time.Duration(v.Num * float64(time.Millisecond))
 	}
-	if v := doc.Get("attributes"); v.Exists() {
+	if v := doc.Get("attributes"); v.Exists() && v.Type != gjson.Null {
 		attrs, err := parseAttributes(v)
 		if err != nil {
 			return t, err

@@ -72,6 +72,9 @@ type Cancellation struct {
 type Publication struct {
 	Messages []queue.Outgoing `json:"messages"`
 	Lane     flight.Lane      `json:"lane,omitempty"` // empty: live, or bulk for resyncs
+	// Run makes all of them events of this resync run, a ULID, and of Collection where that is given.
+	Run        string `json:"run,omitempty"`
+	Collection string `json:"collection,omitempty"`
 	// Unchecked sends what breaks the contract too, as an upstream would. It becomes dead letters.
 	Unchecked bool `json:"unchecked,omitempty"`
 }

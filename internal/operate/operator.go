@@ -64,7 +64,23 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 	if p.Lane != "" && p.Lane != flight.Live && p.Lane != flight.Bulk {
 		return done, inputf("lane %q: want %s or %s", p.Lane, flight.Live, flight.Bulk)
 	}
+	var run shard.Run
+	if p.Run != "" {
+		var err error
+		if run, err = shard.ParseRun(p.Run); err != nil {
+			return done, inputf("run: %w", err)
+		}
+	}
 	for i, out := range p.Messages {
+		if p.Run != "" {
+			m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: o.Clock.Now()}
+			m, err := feed.Resync(o.Config, o.Sources, m, run, p.Collection)
+			if err != nil {
+				done.Refused = append(done.Refused, Refusal{i, err.Error()})
+				continue
+			}
+			out.Body = m.Body
+		}
 		if why := out.Refusal(); why != nil {
 			done.Refused = append(done.Refused, Refusal{i, refusal(why)})
 			continue

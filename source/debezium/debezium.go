@@ -147,6 +147,9 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	if s.binlog && bad == nil {
 		d.Version, bad = binlog(event.Child(value, "source"))
 	}
+	if bad == nil {
+		bad = d.InRun(b)
+	}
 	return d, bad
 }
 

@@ -54,7 +54,7 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	default:
 		return d, source.Invalid("eventName", "eventName %s is unknown: want INSERT, MODIFY or REMOVE", event.Quote(name))
 	}
-	return d, nil
+	return d, d.InRun(b)
 }
 
 // streamID joins the values of the key attributes in the order of their names.

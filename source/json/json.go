@@ -56,6 +56,7 @@ func init() {
 		Check:   check,
 		New:     newFormat,
 		Example: example,
+		Resync:  inRun,
 	})
 }
 
@@ -150,7 +151,22 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	if s.version.Text != "" { // without a pointer there is no version, which only the policy arrival accepts
 		d.Version = source.Version{Field: s.version.Text, Value: s.version.In(root)}
 	}
-	return d, nil
+	return d, d.InRun(b)
+}
+
+// inRun names the collection, and the run in an envelope.
+func inRun(s source.Settings, body, run, collection string) (string, error) {
+	options, _ := s.Options.(Options)
+	if at := options.JSON.Collection; at == "" {
+		if err := (source.Change{Collection: collection}).Here(s); err != nil {
+			return "", err
+		}
+	} else if p, err := source.ParsePointer(at); err != nil {
+		return "", err
+	} else if collection != "" {
+		body = p.Put(body, source.Quoted(collection))
+	}
+	return source.Wrapped(body, run), nil
 }
 
 // operationText is the value that tells a delete from a put: text as it is, other values as JSON.

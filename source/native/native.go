@@ -16,6 +16,7 @@ func init() {
 		Class:   source.ClassInt,
 		New:     func(r *source.Rules) (source.Format, error) { return &format{r}, nil },
 		Example: example,
+		Resync:  inRun,
 	})
 }
 
@@ -96,6 +97,16 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 		return d, bad
 	}
 	return d, s.payload(&n, &d)
+}
+
+// inRun marks an event as one of a resync.
+func inRun(_ source.Settings, body, run, collection string) (string, error) {
+	for _, m := range [][2]string{{"mode", "resync"}, {"resyncrun", run}, {"collection", collection}} {
+		if m[1] != "" {
+			body = source.Pointer{Tokens: m[:1]}.Put(body, source.Quoted(m[1]))
+		}
+	}
+	return body, nil
 }
 
 func (s *format) subject(n *fields) (event.DocID, *event.Invalid) {

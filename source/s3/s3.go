@@ -98,6 +98,9 @@ func (s *format) Decode(b event.Body) (d source.Draft, bad *event.Invalid) {
 	if d.Op == event.Put {
 		bad = s.Allowed("bucket", bucket, key)
 	}
+	if bad == nil {
+		bad = d.InRun(b)
+	}
 	return d, bad
 }
 

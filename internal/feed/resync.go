@@ -1,0 +1,19 @@
+package feed
+
+import (
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/source"
+)
+
+// Resync makes a message one of a resync run, of another collection where that is not empty.
+func Resync(cfg *config.Config, sources *source.Set, m queue.Message, run event.Run, collection string) (
+	queue.Message, error,
+) {
+	at := RouteOf(cfg, sources, m).Sink
+	if collection != "" && !sources.BySink() {
+		at, _ = cfg.SinkFor(collection)
+	}
+	return sources.At(at).Resync(m, run, collection)
+}

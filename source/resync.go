@@ -1,0 +1,106 @@
+package source
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// InRun reads the resync run that a header inside an envelope names, for a format whose own
+// messages have no word for it. [Wrapped] makes such an envelope.
+func (d *Draft) InRun(b event.Body) (bad *event.Invalid) {
+	if b.Run == "" {
+		return nil
+	}
+	d.Resync = true
+	d.Run, bad = ResyncRun(gjson.Result{Type: gjson.String, Str: b.Run})
+	return bad
+}
+
+// Wrapped puts a body into the envelope of RabbitMQ, whose headers name a resync run and a routing
+// key of a full requeue.
+func Wrapped(body, run string) string {
+	return `{"basicProperties":{"headers":{"resyncrun":` + Quoted(run) + `,"routing_key":"bulk.resync"}},"data":"` +
+		base64.StdEncoding.EncodeToString([]byte(body)) + `"}`
+}
+
+// Resync makes a message one of a resync run, of another collection where that is not empty. What
+// else it says stays. An error says why it cannot be. A message that is skipped stays as it is.
+func (s *Set) Resync(m event.Message, run event.Run, collection string) (event.Message, error) {
+	src, bad := s.choose(m)
+	if bad != nil {
+		return m, bad
+	}
+	before := s.Decode(m)
+	skipped := true
+	for _, r := range before {
+		if r.Invalid != nil {
+			return m, r.Invalid
+		}
+		skipped = skipped && r.Skip != ""
+	}
+	if skipped {
+		return m, nil
+	}
+	body, err := s.marked(src, m, run.String(), collection)
+	if err != nil {
+		return m, err
+	}
+	same := func(of event.Message) bool {
+		return s.ofRun(src, of, before, run, collection)
+	}
+	for _, rule := range append([]Match{{}}, src.rules.Settings.Match...) {
+		of := m
+		of.Body = rule.wrap(body, m.Sent, s.depth)
+		if same(of) {
+			return of, nil
+		}
+	}
+	return m, fmt.Errorf("sources.%s: messages of kind %s cannot say that they belong to a resync", src.rules.Name,
+		src.rules.Settings.Kind)
+}
+
+// marked is the body as one of the run.
+func (s *Set) marked(src *source, m event.Message, run, collection string) (string, error) {
+	body, settings := m.Body, src.rules.Settings
+	inner := event.Unwrapper{Depth: s.depth}.Unwrap(nil, m.Body, event.MetaOf(m.Attributes))
+	if len(inner) == 1 && inner[0].Shape == event.Plain && inner[0].Text != "" {
+		body = inner[0].Text
+	}
+	kind, _ := Lookup(settings.Kind)
+	if kind.Resync != nil {
+		return kind.Resync(settings, body, run, collection)
+	}
+	if err := (Change{Collection: collection}).Here(settings); err != nil {
+		return "", errors.New("--collection: " + err.Error())
+	}
+	return Wrapped(m.Body, run), nil
+}
+
+// ofRun reports whether a message says what it did before, as one of the run.
+func (s *Set) ofRun(src *source, m event.Message, before []event.Result, run shard.Run, collection string) bool {
+	if chosen, bad := s.choose(m); bad != nil || chosen != src {
+		return false
+	}
+	after := s.Decode(m)
+	if len(after) != len(before) {
+		return false
+	}
+	for i, r := range after {
+		was, is := before[i].Event, r.Event
+		parts, _ := is.Key.Parts()
+		switch {
+		case before[i].Skip != "" && r.Skip != "":
+		case r.Invalid != nil, r.Skip != "", !is.Resync, parts.Run != run, is.Doc.ID() != was.Doc.ID(), is.Op != was.Op,
+			collection == "" && is.Doc != was.Doc,
+			collection != "" && string(is.Doc.Collection()) != collection:
+			return false
+		}
+	}
+	return true
+}
