@@ -50,7 +50,7 @@ async function list(root, ctx) {
   async function page(cursor, before) {
     letters.setAttribute("aria-busy", "true");
     try {
-      const p = await ctx.get("/console/dead", { ...filter, cursor, limit: 100 });
+      const p = await ctx.get("/console/dead", { ...filter, cursor, limit: 50 });
       letters.replaceChildren(...rows(p, cursor, before));
     } catch (e) {
       letters.replaceChildren(el("p", { class: "problem" }, e.message));
@@ -69,6 +69,8 @@ async function list(root, ctx) {
     return [
       el("h2", { tabindex: "-1" }, filtered ? "Those of the filter, oldest first" : "All, oldest first",
         before.length ? `, page ${before.length + 1}` : ""),
+      p.dead_letters.length ? el("div", { class: "actions" }, orders(ctx, work, filtered ? filter : { all: true },
+        filtered ? "those of the filter" : "all", refresh)) : null,
       ctx.table(["Died", "Reason", "Document", "Version", "Detail", "State", ""], p.dead_letters.map((l) => [
         el("time", { class: "nowrap", datetime: l.died_at, title: l.died_at }, fmt.ago(l.died_at)),
         el("code", { class: "nowrap" }, l.reason),
@@ -85,10 +87,8 @@ async function list(root, ctx) {
       }),
       el("div", { class: "actions" },
         before.length ? turn("Previous page", before.at(-1), before.slice(0, -1)) : null,
-        p.next ? turn("Next page", p.next, [...before, cursor]) : null,
-        p.dead_letters.length ? orders(ctx, work, filtered ? filter : { all: true },
-          filtered ? "those of the filter" : "all", refresh) : null),
-    ];
+        p.next ? turn("Next page", p.next, [...before, cursor]) : null),
+    ].filter(Boolean);
   }
 
   ctx.live((tick) => {
@@ -108,13 +108,13 @@ function summary(ctx, all, reason) {
   return el("div", {},
     el("p", {}, all.capped ? `More than ${fmt.number(total)}; the oldest ${fmt.number(total)} are counted here. `
       : `${fmt.number(total)} in all. `, "Each is kept byte for byte until it is committed, superseded or dropped."),
-    all.groups.filter((g) => !reason || g.reason === reason).map((g) => el("section", { class: "card" },
+    el("div", { class: "groups" }, all.groups.filter((g) => !reason || g.reason === reason).map((g) => el("section", { class: "card" },
       el("h2", {}, el("a", { href: ctx.link("dead", { reason: g.reason }) }, el("code", {}, g.reason)), " ",
         el("span", { class: "tag" }, `${fmt.number(g.parked)} parked`), " ",
         g.redriven ? el("span", { class: "tag" }, `${fmt.number(g.redriven)} sent again`) : null),
       el("p", {}, g.why),
       el("p", {}, el("strong", {}, "What to do: "), g.fix),
-      el("p", { class: "soft" }, `First ${fmt.ago(g.oldest)}, last ${fmt.ago(g.newest)}.`))));
+      el("p", { class: "soft" }, `First ${fmt.ago(g.oldest)}, last ${fmt.ago(g.newest)}.`)))));
 }
 
 // options puts the reasons into the field, which is there before they are known.
@@ -174,7 +174,7 @@ async function one(root, ctx, id) {
       `The first ${fmt.bytes(256 * 1024)} of ${fmt.bytes(text.bytes)}. lull dead show ${l.id} -o json has all of it.`) : null;
     const strange = text.utf8 ? null : el("p", { class: "note" }, "The body is not UTF-8: such bytes are shown as \\x.");
     body.replaceChildren(...[cut, strange,
-      el("div", { class: "actions" }, el("button", {
+      ctx.pretty(text.text) !== text.text && el("div", { class: "actions" }, el("button", {
         type: "button", "aria-pressed": String(raw),
         onclick() {
           raw = !raw;
@@ -259,12 +259,13 @@ function panel(ctx, at, verb, selection, what, done) {
       const rows = Object.entries(end?.counts || counts).sort().map(([o, n]) => [el("code", {}, o), fmt.number(n), outcomes[o] || ""]);
       result.replaceChildren(...[
         end ? null : progress,
+        end || dry ? null : el("p", {}, "Leaving this page stops it."),
         end?.error ? el("p", { class: "problem" }, end.error) : null,
         end?.stopped ? el("p", { class: "note" }, `Stopped. What is counted was done, the rest is as it was.`) : null,
         end && !count && !end.error ? el("p", {}, "No dead letter is selected.") : null,
         rows.length ? ctx.table(["Outcome", { text: "Dead letters", number: true }, "What it means"], rows,
           { caption: dry ? "Dry run: nothing was changed" : end ? "What was done" : "So far" }) : null,
-        lines.length ? el("details", {}, el("summary", {}, `The ${lines.length === 1 ? "one" : `last ${lines.length}`} of them`),
+        lines.length ? el("details", {}, el("summary", {}, lines.length === 1 ? "Which one" : `The last ${lines.length} of them`),
           ctx.table(["Dead letter", "Document", "Outcome", "Error"], lines.map((l) => [
             el("code", {}, l.id), el("bdi", { class: "mono" }, `${l.key || "–"} ${l.version ? `v${l.version}` : ""}`), l.outcome, l.error || ""]))) : null,
       ].filter(Boolean));

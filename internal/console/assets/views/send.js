@@ -128,7 +128,7 @@ export default {
       }
       const tell = (number, when, what) => {
         const [, at, decoded] = rows.get(number).children;
-        at.replaceChildren(when);
+        at.replaceChildren(el("span", { class: "nowrap" }, when));
         decoded.replaceChildren(...what);
       };
       const times = new Map();
