@@ -149,6 +149,8 @@ func (c cli) wrong(words []string) string {
 	switch {
 	case len(words) == 0:
 		return ""
+	case words[0] == "$":
+		return line + ": leave the prompt out, so that readers can copy it"
 	case words[0] == "make":
 		for _, word := range words[1:] {
 			if !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") && !slices.Contains(c.targets, word) {
@@ -348,7 +350,12 @@ func links(t *testing.T, all []Page) (problems []string) {
 		}
 		return names
 	}
+	index := read(t, "docs/README.md")
 	for _, p := range all {
+		name, page := strings.CutPrefix(p.Name, "docs/")
+		if page && name != "README.md" && !strings.Contains(name, "/") && !strings.Contains(index, "]("+name+")") {
+			problems = append(problems, p.Name+": docs/README.md does not list it")
+		}
 		for _, m := range link.FindAllStringSubmatch(read(t, p.Name), -1) {
 			file, anchor, _ := strings.Cut(m[1], "#")
 			to := path.Join(path.Dir(p.Name), file)
@@ -388,6 +395,7 @@ func TestBadPagesAreFound(t *testing.T) {
 		"unknown flag":       {fence("sh aws", "X=1 lull get b --fields"), "no flag --fields"},
 		"flag of another":    {fence("sh aws", `x="$(lull get b --key c)"`), "no flag --key"},
 		"command in code":    {"a `lull got b` c", "has no command got"},
+		"prompt":             {fence("sh aws", "$ lull get b"), "leave the prompt out"},
 		"unknown target":     {fence("sh checkout", "make dev\nmake devs X=1"), "no target devs"},
 		"shell":              {fence("sh run", "if true"), "syntax error"},
 		"unknown setting":    {fence("yaml fragment", "quiet: 5s"), "quiet"},
