@@ -234,7 +234,8 @@ function panel(ctx, at, verb, selection, what, done) {
   const { el, fmt } = ctx, redrive = verb === "redrive", path = `/console/dead/${verb}`;
   const rate = el("input", { id: "dead-rate", type: "number", min: "0", max: "10000", step: "any", value: "" });
   const force = el("input", { id: "dead-force", type: "checkbox" });
-  const result = el("div", { "aria-live": "polite" }), buttons = el("div", { class: "actions" });
+  // What runs changes several times a second: only its beginning and its end are read out.
+  const spoken = el("p", { role: "status" }), result = el("div", {}), buttons = el("div", { class: "actions" });
   const heading = el("h2", { tabindex: "-1" }, redrive ? `Redrive ${what}` : `Drop ${what}`);
   let cancel = null;
   const close = () => at.replaceChildren();
@@ -246,7 +247,7 @@ function panel(ctx, at, verb, selection, what, done) {
     redrive ? el("div", { class: "fields" },
       el("div", { class: "field" }, el("label", { for: "dead-rate" }, "At most a second (empty: no limit)"), rate),
       el("div", {}, force, " ", el("label", { for: "dead-force" }, "Also those that are too old to judge"))) : null,
-    result, buttons));
+    spoken, result, buttons));
   heading.focus();
 
   // run counts the lines as they come; the counts of the end are the server's.
@@ -262,7 +263,6 @@ function panel(ctx, at, verb, selection, what, done) {
         end || dry ? null : el("p", {}, "Leaving this page stops it."),
         end?.error ? el("p", { class: "problem" }, end.error) : null,
         end?.stopped ? el("p", { class: "note" }, `Stopped. What is counted was done, the rest is as it was.`) : null,
-        end && !count && !end.error ? el("p", {}, "No dead letter is selected.") : null,
         rows.length ? ctx.table(["Outcome", { text: "Dead letters", number: true }, "What it means"], rows,
           { caption: dry ? "Dry run: nothing was changed" : end ? "What was done" : "So far" }) : null,
         lines.length ? el("details", {}, el("summary", {}, lines.length === 1 ? "Which one" : `The last ${lines.length} of them`),
@@ -274,6 +274,8 @@ function panel(ctx, at, verb, selection, what, done) {
       const finish = (end) => {
         cancel = null;
         draw(end);
+        const sums = Object.entries(end.counts || counts).map(([o, n]) => `${fmt.number(n)} ${o.replaceAll("_", " ")}`).join(", ") || "none selected";
+        spoken.textContent = `${dry ? "Dry run" : end.stopped ? "Stopped" : end.error ? "It ended early" : "Done"}: ${sums}.`;
         resolve({ ...end, count });
       };
       let end = null;
@@ -301,6 +303,7 @@ function panel(ctx, at, verb, selection, what, done) {
         stop();
         finish({ stopped: true });
       };
+      spoken.textContent = dry ? "The dry run looks at each…" : redrive ? "Sending…" : "Dropping…";
       draw();
     });
   }

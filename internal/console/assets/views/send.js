@@ -15,7 +15,7 @@ export default {
       root.append(el("p", { class: "problem" }, why || "No source of the settings can be written by the console."));
       return;
     }
-    let trial = trials[0], form = forms[0], drafts = [], own = false, ends = [];
+    let trial = trials[0], form = forms[0], drafts = [], own = false, left = false, watch = () => {};
     const named = (f) => `${f.source}${f.kind === f.source ? "" : ` (${f.kind})`}${f.collection ? `, collection ${f.collection}` : ""}`;
     const choice = el("select", { id: "send-form" }, forms.map((f, i) => el("option", { value: String(i) }, named(f))));
     const id = el("input", { id: "send-id", value: `sample-${suffix()}`, autocomplete: "off", spellcheck: "false", required: true });
@@ -109,12 +109,11 @@ export default {
     data.addEventListener("input", later);
     await write();
 
-    // send sends each message at its time. Later ones are not sent once the view is left.
+    // send sends each message at its time, also once somebody has gone to another view to watch.
     function send() {
       const batch = drafts.map((d, i) => ({ ...d, body: d.at.value, number: i + 1 }));
       if (!batch.length) return;
-      ends.forEach((end) => end());
-      ends = [];
+      watch();
       const rows = new Map(), states = new Map();
       const log = el("tbody", {}), docs = el("div", {});
       let due = batch.length, last = ctx.now();
@@ -152,7 +151,7 @@ export default {
         }
         due -= some.length;
         last = ctx.now();
-        said.textContent = due ? `${due} messages are still to be sent. Stay on this page.` : "Everything was sent.";
+        said.textContent = due ? `${due === 1 ? "One message is" : `${due} messages are`} still to be sent. You may look at other views meanwhile; keep the page open.` : "Everything was sent.";
         look();
       }
       for (const [after, some] of times) {
@@ -162,8 +161,10 @@ export default {
         }
         const wait = after / (ctx.about.speed || 1);
         for (const m of some) tell(m.number, `in ${fmt.duration(after)}`, []);
-        const t = setTimeout(() => go(some), wait);
-        ends.push(() => clearTimeout(t));
+        setTimeout(() => {
+          go(some);
+          if (left) ctx.toast(some.length === 1 ? `Sent: ${some[0].note}.` : `${some.length} messages were sent.`);
+        }, wait);
       }
 
       // look asks how the documents are, at each tick until nothing moves any more.
@@ -171,7 +172,7 @@ export default {
       async function look() {
         const soon = due || ctx.now() - last < form.fresh_ms + 5000; // it may not have been received yet
         const keys = [...states.keys()].filter((k) => soon || !calm.has(states.get(k)?.state)).slice(0, 20);
-        if (looking || !keys.length) return;
+        if (left || looking || !keys.length) return;
         looking = true;
         try {
           const query = new URLSearchParams(keys.map((k) => ["key", k]));
@@ -185,7 +186,7 @@ export default {
         }
         looking = false;
       }
-      ends.push(ctx.live(look));
+      watch = ctx.live(look);
       outcome.querySelector("h2").focus();
       if (!own) { // the next one is another document: its versions begin anew
         id.value = `sample-${suffix()}`;
@@ -195,7 +196,7 @@ export default {
 
     return () => {
       clearTimeout(timer);
-      ends.forEach((end) => end());
+      left = true;
     };
   },
 };
