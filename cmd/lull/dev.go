@@ -293,7 +293,7 @@ func (r *devRun) serve(ctx context.Context) error {
 	token := console.NewToken()
 	o := console.Options{
 		API: r.engine.Operator(r.recorder), Mode: console.Dev, Stack: "lull dev", Send: true, By: whoami(), Token: token,
-		Clock: r.clock, Speed: r.speed, Breaker: r.engine,
+		Config: r.cfg, Clock: r.clock, Speed: r.speed, Breaker: r.engine,
 	}
 	var err error
 	if o.Simulator, err = forecast.NewComparer(asDeployed(r.cfg)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"html"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/operate"
 )
 
@@ -39,6 +41,8 @@ type Options struct {
 	Send bool
 	// By names who asks, for the audit of what changes something.
 	By string
+	// Config is the stack's settings; nil where they are not known.
+	Config *config.Config
 	// Clock is the stack's: times in answers are of this clock.
 	Clock clock.Clock
 	// Speed is how many times faster than real time the clock runs; 0 is 1.
@@ -85,6 +89,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET "+assetsPath, c.asset)
 	mux.HandleFunc("GET "+prefix+"about", func(w http.ResponseWriter, _ *http.Request) { answer(w, c.about()) })
 	mux.HandleFunc("GET "+prefix+"events", c.events)
+	c.documentRoutes(mux)
 	c.deadRoutes(mux)
 	c.searchRoutes(mux)
 	c.sendRoutes(mux)
@@ -105,14 +110,20 @@ type about struct {
 	Speed float64         `json:"speed"`
 	Can   map[string]bool `json:"can"`
 	Views []string        `json:"views"` // the names of the files in assets/views, in the order of the navigation
+	// Collections are those that the settings name.
+	Collections []string `json:"collections"`
 }
 
 func (c *console) about() about {
 	a := about{
-		Mode: c.Mode, Stack: c.Stack, Boot: c.boot, Now: c.Clock.Now().UTC(), Speed: c.Speed, Can: c.can, Views: views(),
+		Mode: c.Mode, Stack: c.Stack, Boot: c.boot, Now: c.Clock.Now().UTC(), Speed: c.Speed,
+		Can: c.can, Views: views(),
 	}
 	if a.Speed == 0 {
 		a.Speed = 1
+	}
+	if c.Config != nil {
+		a.Collections = slices.Sorted(maps.Keys(c.Config.Collections))
 	}
 	return a
 }

@@ -28,6 +28,7 @@ import (
 type stack struct {
 	*testing.T
 	*operate.Operator
+	shards  *memory.Shards
 	letters *memory.DeadLetters
 	live    *memory.Queue
 	index   *memory.Sink
@@ -53,6 +54,7 @@ func newStack(t *testing.T, change ...func(*config.Config)) *stack {
 		live: memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "live", Visibility: time.Minute, Retention: time.Hour}),
 	}
 	shards := memory.NewShards()
+	s.shards = shards
 	s.Operator = &operate.Operator{
 		Shards: shards, Scanner: shards, Dead: s.letters, Schedule: memory.NewSchedule(),
 		Flights: memory.NewFlights(clock.System{}), Config: &cfg, Sources: sources, Clock: clock.System{},
@@ -123,6 +125,26 @@ func (deniedError) ErrorMessage() string {
 
 // deniedAPI is a stack of which one may see nothing.
 type deniedAPI struct{ operate.API }
+
+func (deniedAPI) Status(context.Context) (operate.Status, error) {
+	return operate.Status{}, deniedError{}
+}
+
+func (deniedAPI) Documents(context.Context, operate.DocumentFilter) (operate.DocumentPage, error) {
+	return operate.DocumentPage{}, fmt.Errorf("read rows: %w", deniedError{})
+}
+
+func (deniedAPI) Explain(context.Context, shard.DocID) (operate.Explanation, error) {
+	return operate.Explanation{}, deniedError{}
+}
+
+func (deniedAPI) Get(context.Context, shard.DocID) (operate.Document, error) {
+	return operate.Document{}, deniedError{}
+}
+
+func (deniedAPI) Unwritten(context.Context, shard.DocID) (operate.Unwritten, error) {
+	return operate.Unwritten{}, deniedError{}
+}
 
 func (deniedAPI) LetterPage(context.Context, operate.LetterQuery) (operate.LetterPage, error) {
 	return operate.LetterPage{}, fmt.Errorf("list dead letters: %w", deniedError{})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -33,6 +34,9 @@ type API interface {
 	Explain(ctx context.Context, key shard.DocID) (Explanation, error)
 	// Documents lists documents page by page, by their rows, without asking their sinks.
 	Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error)
+	// Unwritten finds the newest version of a document that waits or is a dead letter, and what its
+	// sink would get. ErrNotFound where there is none.
+	Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error)
 	// Letters lists dead letters, oldest first, without their bodies.
 	Letters(ctx context.Context, f LetterFilter) ([]Letter, error)
 	// LetterPage lists dead letters page by page, oldest first, without their bodies.
@@ -170,13 +174,15 @@ type SinkStatus struct {
 type Explanation struct {
 	Key       shard.DocID      `json:"key"`
 	State     State            `json:"state"`
-	Known     bool             `json:"known"`               // there is anything about it, in the sink or elsewhere
-	Row       map[string]any   `json:"row"`                 // order keys in print, times as text
-	InSink    string           `json:"in_sink"`             // the version in the sink, "" for none, "unknown: why"
-	Committed string           `json:"committed"`           // order key in print
-	Pending   string           `json:"pending"`             // order key in print
-	Version   string           `json:"version"`             // the committed version, for people
-	Flight    string           `json:"flight,omitempty"`    // that holds the pending version
+	Known     bool             `json:"known"`            // there is anything about it, in the sink or elsewhere
+	Row       map[string]any   `json:"row"`              // order keys in print, times as text
+	InSink    string           `json:"in_sink"`          // the version in the sink, "" for none, "unknown: why"
+	Committed string           `json:"committed"`        // order key in print
+	Pending   string           `json:"pending"`          // order key in print
+	Version   string           `json:"version"`          // the committed version, for people
+	Flight    string           `json:"flight,omitempty"` // that holds the pending version
+	Quiet     time.Duration    `json:"quiet_ns"`         // the settings of its collection
+	MaxWait   time.Duration    `json:"max_wait_ns"`
 	Held      []Held           `json:"held,omitempty"`      // the messages of that flight that are about the document
 	Scheduled []ScheduledEvent `json:"scheduled,omitempty"` // the events that wait for their time
 	Letters   []Letter         `json:"dead_letters,omitempty"`
@@ -206,9 +212,14 @@ type Held struct {
 
 // Decision is one line of the timeline.
 type Decision struct {
-	At   time.Time `json:"at"`
-	Step string    `json:"step"`
-	Text string    `json:"text"`
+	At      time.Time    `json:"at"`
+	Step    string       `json:"step"`
+	Text    string       `json:"text"`
+	Decided journal.Step `json:"decided,omitempty"` // what programs know the step by
+	Version string       `json:"version,omitempty"` // that it is about, for people
+	Message string       `json:"message_id,omitempty"`
+	Sent    time.Time    `json:"sent_at,omitzero"`  // when the message was sent
+	Until   time.Time    `json:"until_at,omitzero"` // a due time, or the end of a wait
 }
 
 // LetterFilter selects dead letters; zero fields select everything.

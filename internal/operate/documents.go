@@ -45,7 +45,7 @@ type DocumentLine struct {
 	Version    string          `json:"version,omitempty"` // the committed one, for people
 	Operation  shard.Operation `json:"operation,omitempty"`
 	Written    time.Time       `json:"written_at,omitzero"` // the last write
-	Pending    string          `json:"pending,omitempty"`   // the version that waits, is scheduled or is dead, for people
+	Pending    string          `json:"pending,omitempty"`   // the version that waits, is scheduled or is dead
 	Began      time.Time       `json:"began_at,omitzero"`   // of the burst that waits
 	Due        time.Time       `json:"due_at,omitzero"`     // of the version that waits, or is scheduled
 	Quiet      time.Duration   `json:"quiet_ns,omitempty"`
@@ -74,8 +74,8 @@ const (
 )
 
 // Documents lists documents page by page, by their rows. A deployed stack lists what waits, is dead
-// or is scheduled, by what it keeps of them beside the rows: a list never scans the table. Where the
-// rows are in memory ([Operator.Listable]) it lists every one, by key.
+// or is scheduled, by what it keeps of them beside the rows: a list never scans the table. Where
+// the rows are in memory ([Operator.Rows]) it lists every one, by key.
 func (o *Operator) Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error) {
 	l := lister{o: o, f: f, now: shard.MicrosOf(o.Clock.Now()), limit: cmp.Or(f.Limit, pageSize)}
 	l.page = DocumentPage{Documents: []DocumentLine{}, Now: l.now.Time()}
@@ -130,7 +130,7 @@ func (l *lister) list(ctx context.Context) error {
 		return l.dead(ctx)
 	case l.f.State == StateScheduled:
 		return l.scheduled(ctx)
-	case l.o.Listable:
+	case l.o.Rows != nil:
 		return l.all(ctx)
 	case l.f.State == "", l.f.State == StateWaiting, l.f.State == StateClaimed:
 		return l.pending(ctx)
@@ -225,28 +225,20 @@ func (l *lister) one(ctx context.Context) error {
 // all goes through the rows in memory and keeps those that come next by key. It counts all.
 func (l *lister) all(ctx context.Context) error {
 	l.page.Counts = map[State]int{}
-	var found []shard.Row
-	byKey := func(a, b shard.Row) int { return cmp.Compare(a.Doc, b.Doc) }
-	for cursor := ""; ; {
-		rows, next, err := l.o.Scanner.Scan(ctx, 0, 1, cursor, 1000)
-		if err != nil {
-			return fmt.Errorf("list rows: %w", err)
+	found := make([]shard.Row, 0, l.limit+2) // one more says that there is a next page
+	for r := range l.o.Rows {
+		if !r.Doc.IsDocument() {
+			continue
 		}
-		for _, r := range rows {
-			if !r.Doc.IsDocument() {
-				continue
-			}
-			state := listedState(r, l.now)
-			l.page.Counts[state]++
-			if string(r.Doc) > l.f.Cursor && (l.f.State == "" || l.f.State == state) && l.wants(r.Doc) {
-				found = append(found, r)
-			}
+		state := listedState(r, l.now)
+		l.page.Counts[state]++
+		if string(r.Doc) <= l.f.Cursor || l.f.State != "" && l.f.State != state || !l.wants(r.Doc) ||
+			len(found) > l.limit && r.Doc > found[l.limit].Doc {
+			continue
 		}
-		if slices.SortFunc(found, byKey); len(found) > l.limit+1 {
+		at, _ := slices.BinarySearchFunc(found, r, func(a, b shard.Row) int { return cmp.Compare(a.Doc, b.Doc) })
+		if found = slices.Insert(found, at, r); len(found) > l.limit+1 {
 			found = found[:l.limit+1]
-		}
-		if cursor = next; next == "" {
-			break
 		}
 	}
 	if len(found) > l.limit {
@@ -256,7 +248,7 @@ func (l *lister) all(ctx context.Context) error {
 	for _, r := range found {
 		l.page.Documents = append(l.page.Documents, l.line(r))
 	}
-	return nil
+	return ctx.Err()
 }
 
 // dead lists the documents of parked dead letters, the oldest ones first.
@@ -323,8 +315,8 @@ func (l *lister) lines(ctx context.Context, n int, doc func(i int) shard.DocID, 
 }
 
 // pending lists what waits or is claimed by the manifests of the flights, the oldest ones first. A
-// document is listed with the flight that its row names. The cursor is a flight, and how many of its
-// entries were looked at.
+// document is listed with the flight that its row names. The cursor is a flight, and how many of
+// its entries were looked at.
 func (l *lister) pending(ctx context.Context) error {
 	l.page.Notes = append(l.page.Notes, "Only documents that wait or are being written are listed: the others would "+
 		"take a scan of the whole table. Name a key, or choose the state dead or scheduled.")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -87,7 +88,8 @@ func TestDocumentsAreListedByStateWithoutAScan(t *testing.T) {
 			memory: []string{"content#later scheduled 5"}, deployed: []string{"content#later scheduled 5"},
 		},
 		"what is fresh": {
-			filter: operate.DocumentFilter{State: operate.StateFresh}, memory: []string{"content#fresh fresh"}, note: cannot,
+			filter: operate.DocumentFilter{State: operate.StateFresh},
+			memory: []string{"content#fresh fresh"}, note: cannot,
 		},
 		"another collection": {filter: operate.DocumentFilter{Collection: "far"}, note: cannot},
 		"a part of a key": {
@@ -126,7 +128,7 @@ func TestDocumentsAreListedByStateWithoutAScan(t *testing.T) {
 				if said := strings.Contains(strings.Join(notes, ""), cannot); said != (tt.note != "") {
 					t.Errorf("deployed: notes %q", notes)
 				}
-				g.Listable = true
+				g.Rows = g.shards.All()
 				if got, notes = listed(t, api, tt.filter); !slices.Equal(got, tt.memory) || len(notes) > 0 {
 					t.Errorf("in memory: got %q and notes %q, want %q and none", got, notes, tt.memory)
 				}
@@ -178,11 +180,11 @@ func TestDocumentsComePageByPage(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, g.Listable = range []bool{false, true} {
+			for _, g.Rows = range []iter.Seq[shard.Row]{nil, g.shards.All()} {
 				got, _ := listed(t, g.Operator, operate.DocumentFilter{Limit: tt.limit})
-				if n := len(slices.Compact(slices.Sorted(slices.Values(got)))); n != tt.flights*tt.each || n != len(got) {
-					t.Errorf("in memory %t: %d documents, %d of them different, want %d", g.Listable, len(got), n,
-						tt.flights*tt.each)
+				n, want := len(slices.Compact(slices.Sorted(slices.Values(got)))), tt.flights*tt.each
+				if n != want || n != len(got) {
+					t.Errorf("in memory %t: %d documents, %d different, want %d", g.Rows != nil, len(got), n, want)
 				}
 			}
 		})
@@ -194,15 +196,15 @@ func TestAWaitingDocumentSaysWhenItIsDueAndHowMuchWaits(t *testing.T) {
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
 		g.hold("01A", put("a", 1))
 		g.hold("01B", put("a", 2))
-		for _, g.Listable = range []bool{false, true} {
+		for _, g.Rows = range []iter.Seq[shard.Row]{nil, g.shards.All()} {
 			p, err := api.Documents(t.Context(), operate.DocumentFilter{State: operate.StateWaiting})
 			if err != nil || len(p.Documents) != 1 {
 				t.Fatalf("got %+v, %v", p, err)
 			}
 			d := p.Documents[0]
-			if d.Held != 2 || d.Pending != "2" || d.Due.IsZero() || d.Began.IsZero() || d.Quiet != g.Config.Debounce.Quiet ||
-				d.MaxWait != g.Config.Debounce.MaxWait || d.Flight != "01B" {
-				t.Errorf("in memory %t: got %+v", g.Listable, d)
+			if d.Held != 2 || d.Pending != "2" || d.Due.IsZero() || d.Began.IsZero() || d.Flight != "01B" ||
+				d.Quiet != g.Config.Debounce.Quiet || d.MaxWait != g.Config.Debounce.MaxWait {
+				t.Errorf("in memory %t: got %+v", g.Rows != nil, d)
 			}
 		}
 		rows, err := api.Documents(t.Context(), operate.DocumentFilter{})

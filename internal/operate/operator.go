@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -37,7 +38,7 @@ type Operator struct {
 	Counts   func(ctx context.Context) ([]QueueStatus, error)
 	Readers  map[string]sink.Reader
 	Unread   map[string]error     // why a sink has no reader; nil for nothing to say
-	Listable bool                 // the rows are in memory: Documents lists all of them
+	Rows     iter.Seq[shard.Row]  // all of them, where they are in memory: Documents lists them; nil elsewhere
 	Hint     string               // why a sink may not answer this program; empty for nothing to say
 	Sinks    map[string]sink.Sink // those that can be written from here
 	Sources  *source.Set

@@ -52,6 +52,9 @@ func Handler(api API) http.Handler {
 		return keyed(q, func(k shard.DocID) (Explanation, error) { return api.Explain(ctx, k) })
 	})
 	route(mux, "documents", api.Documents)
+	route(mux, "unwritten", func(ctx context.Context, q byKey) (Unwritten, error) {
+		return keyed(q, func(k shard.DocID) (Unwritten, error) { return api.Unwritten(ctx, k) })
+	})
 	route(mux, "letters", api.Letters)
 	route(mux, "letter-page", api.LetterPage)
 	route(mux, "letter-groups", api.LetterGroups)
@@ -236,6 +239,11 @@ func (c *Client) Explain(ctx context.Context, key shard.DocID) (Explanation, err
 // Documents lists documents page by page.
 func (c *Client) Documents(ctx context.Context, f DocumentFilter) (DocumentPage, error) {
 	return ask[DocumentFilter, DocumentPage](ctx, c, "documents", f)
+}
+
+// Unwritten finds the newest version that is not in the sink.
+func (c *Client) Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error) {
+	return ask[byKey, Unwritten](ctx, c, "unwritten", byKey{Key: string(key)})
 }
 
 // Letters lists dead letters.

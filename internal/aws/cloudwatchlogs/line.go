@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -53,7 +54,10 @@ func decision(text string, doc shard.DocID, at time.Time) (operate.Decision, boo
 	if !l.Until.IsZero() {
 		words = append(words, "until "+l.Until.UTC().Format(time.RFC3339))
 	}
-	return operate.Decision{At: l.Timestamp.UTC(), Step: l.Step, Text: strings.Join(words, ", ")}, true
+	return operate.Decision{
+		At: l.Timestamp.UTC(), Step: l.Step, Text: strings.Join(words, ", "), Decided: journal.Step(l.Step),
+		Version: readable(l.Version), Message: l.Message, Until: l.Until,
+	}, true
 }
 
 // readable is the upstream's version in a logged order key; any other text stays as it is.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -145,6 +146,28 @@ func (s *Shards) Write(ctx context.Context, w shard.Write) (shard.Row, error) {
 		s.keep.Delete(roomRows, string(w.Doc))
 	}
 	return old, nil
+}
+
+// All goes through the rows, in no order. What is done with a row must not touch the table.
+func (s *Shards) All() iter.Seq[shard.Row] {
+	return func(yield func(shard.Row) bool) {
+		for i := range s.buckets {
+			if !s.buckets[i].each(yield) {
+				return
+			}
+		}
+	}
+}
+
+func (b *bucket) each(yield func(shard.Row) bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.rows {
+		if !yield(r) {
+			return false
+		}
+	}
+	return true
 }
 
 // Scan goes through the buckets of a segment, each sorted by key. A row that is written meanwhile

@@ -50,7 +50,10 @@ func (r *Recorder) Decisions(doc shard.DocID) []operate.Decision {
 		if n.Key != "" {
 			text = "v" + n.Key.VersionText() + ": " + text
 		}
-		out = append(out, operate.Decision{At: n.At, Step: word, Text: text})
+		out = append(out, operate.Decision{
+			At: n.At, Step: word, Text: text, Decided: n.Step, Version: n.Key.VersionText(), Message: n.Message,
+			Sent: n.Sent, Until: n.Until,
+		})
 	}
 	return out
 }

@@ -1,0 +1,326 @@
+// Documents: what each waits for, and how one came to be as fresh as it is.
+
+import { diff } from "../diff.js";
+import { story, timeline } from "../timeline.js";
+
+const filters = ["state", "collection", "contains"];
+
+// How a state is shown: the class of its tag.
+const colors = {
+  fresh: "good", scheduled: "", waiting: "", claimed: "", redriven: "warn", away: "warn", circuit_open: "warn",
+  throttled: "warn", postponed: "warn", late: "warn", not_launched: "warn", unknown: "warn", not_known: "soft", collected: "soft",
+};
+
+const words = (state) => state.replaceAll("_", " ");
+
+export default {
+  id: "documents",
+  title: "Documents",
+  mount(root, ctx) {
+    return ctx.params.key === undefined ? list(root, ctx) : one(root, ctx, ctx.params.key);
+  },
+};
+
+const tag = (ctx, state) => ctx.el("span", { class: `tag ${colors[state] ?? "bad"}` }, words(state));
+
+// Bars. A bar runs by the page's clock, which follows the stack's: it needs no answers to move.
+
+function bars(ctx) {
+  const running = new Set();
+  const move = () => {
+    for (const b of running) {
+      if (b.node.isConnected) b.move();
+      else running.delete(b);
+    }
+  };
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const timer = setInterval(move, calm ? 1000 : 200);
+  const bar = (label) => {
+    const fill = ctx.el("span", { class: "fill" }), text = ctx.el("span", {});
+    const node = ctx.el("span", { class: "bar" }, ctx.el("span", { class: "track", "aria-hidden": "true" }, fill), text);
+    const b = { node, from: 0, to: 0 };
+    b.move = () => {
+      const now = ctx.now(), share = b.to > b.from ? Math.min(Math.max((now - b.from) / (b.to - b.from), 0), 1) : 1;
+      fill.style.width = `${(share * 100).toFixed(1)}%`;
+      const said = `${label}: ${b.to > now ? `${ctx.fmt.duration(Math.ceil((b.to - now) / 100) * 100)} left` : "over"}`;
+      if (text.textContent !== said) text.textContent = said;
+    };
+    b.set = (from, to) => {
+      Object.assign(b, { from, to });
+      running.add(b);
+      b.move();
+    };
+    return b;
+  };
+  return { bar, stop: () => clearInterval(timer) };
+}
+
+const ms = (t) => new Date(t).getTime();
+
+// waiting shows how long a document still waits at most, both ways, and what waits with it.
+function waiting(ctx, make) {
+  const quiet = make.bar("quiet"), cap = make.bar("max wait"), more = ctx.el("span", { class: "soft" });
+  const node = ctx.el("span", { class: "bars" }, quiet.node, cap.node, more);
+  return {
+    node,
+    set(d) {
+      const due = d.due_at && ms(d.due_at), quietMs = d.quiet_ns / 1e6, capMs = d.max_wait_ns / 1e6;
+      quiet.node.hidden = !due;
+      if (due) quiet.set(due - quietMs, due);
+      cap.node.hidden = !d.began_at;
+      if (d.began_at) cap.set(ms(d.began_at), ms(d.began_at) + capMs);
+      more.textContent = [
+        d.state === "claimed" && "is being written", d.held > 1 && `+${ctx.fmt.number(d.held - 1)} waiting`,
+        d.refusals > 0 && `refused ${d.refusals}×`, d.attempts > 0 && `${d.attempts} without an answer`, d.last_error,
+      ].filter(Boolean).join(", ");
+    },
+  };
+}
+
+// The list.
+
+function list(root, ctx) {
+  const { el, fmt } = ctx, filter = Object.fromEntries(filters.filter((n) => ctx.params[n]).map((n) => [n, ctx.params[n]]));
+  const make = bars(ctx), chips = el("div", { class: "chips", role: "group", "aria-label": "By state" });
+  const notes = el("div", {}), at = el("div", {}), news = el("p", { class: "soft" });
+  const rows = new Map(); // by key: what is shown stays in its place, with its focus
+  let body = null, asked = 0, took = 0, busy = false, first = true, gone = false, next = "";
+
+  root.append(search(ctx, filter), chips, notes, news, at);
+
+  function row(d) {
+    const wait = waiting(ctx, make);
+    const cells = { state: el("td", {}), version: el("td", { class: "mono" }), written: el("td", { class: "nowrap" }), wait: el("td", {}) };
+    const tr = el("tr", {}, el("th", { scope: "row", class: "key" }, el("a", { href: ctx.link("documents", { key: d.key }) }, el("bdi", {}, d.key))),
+      cells.state, cells.version, cells.wait, cells.written);
+    return {
+      tr,
+      set(d) {
+        const pending = d.state === "waiting" || d.state === "claimed";
+        replace(cells.state, d.state, () => tag(ctx, d.state));
+        replace(cells.version, [d.version, d.operation, d.pending, d.state].join(" "), () => versions(ctx, d));
+        replace(cells.wait, pending ? "bars" : `${d.state} ${d.due_at}`, () => (pending ? wait.node
+          : d.state === "scheduled" ? ["not before ", fmt.time(d.due_at)] : "–"));
+        if (pending) wait.set(d);
+        cells.written.textContent = d.written_at ? fmt.ago(d.written_at) : "–";
+      },
+    };
+  }
+
+  function draw(p) {
+    next = p.next;
+    chips.replaceChildren(...states(ctx, p, filter));
+    notes.replaceChildren(...(p.notes || []).map((n) => el("p", { class: "note" }, n)));
+    if (!p.documents.length) {
+      body = null;
+      rows.clear();
+      at.replaceChildren(el("p", { class: "empty" }, empty(ctx, p, filter)), pager());
+      return;
+    }
+    if (!body) {
+      body = el("tbody", {});
+      at.replaceChildren(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Documents" },
+        el("table", { class: "documents" }, el("caption", {}, "By their rows, as of this moment."),
+          el("thead", {}, el("tr", {}, ["Document", "State", "Version", "Waits", "Last write"].map((h) => el("th", { scope: "col" }, h)))),
+          body)), el("div", {}));
+    }
+    const shown = new Set(p.documents.map((d) => d.key));
+    for (const [key, r] of rows) {
+      if (!shown.has(key)) {
+        r.tr.remove();
+        rows.delete(key);
+      }
+    }
+    let place = body.firstChild;
+    for (const d of p.documents) {
+      if (!rows.has(d.key)) rows.set(d.key, row(d));
+      const r = rows.get(d.key);
+      r.set(d);
+      if (r.tr === place) place = place.nextSibling;
+      else body.insertBefore(r.tr, place);
+    }
+    at.lastChild.replaceWith(pager());
+  }
+
+  function pager() {
+    return el("div", { class: "actions" },
+      ctx.params.cursor && el("a", { class: "button", href: ctx.link("documents", filter) }, "First page"),
+      next && el("a", { class: "button", href: ctx.link("documents", { ...filter, cursor: next }) }, "Next page"));
+  }
+
+  async function refresh() {
+    if (busy) return;
+    busy = true;
+    asked = performance.now();
+    try {
+      const p = await ctx.get("/console/documents", { ...filter, cursor: ctx.params.cursor, limit: 100 });
+      if (!gone) draw(p);
+    } catch (e) {
+      if (first) throw e;
+      news.textContent = e.message;
+    } finally {
+      took = performance.now() - asked;
+      busy = false;
+      first = false;
+    }
+  }
+
+  // A large table is asked less often: answers take at most a tenth of the time.
+  ctx.live(() => { if (!first && performance.now() - asked > Math.max(900, 10 * took)) refresh().catch(() => {}); });
+  return refresh().then(() => () => {
+    gone = true;
+    make.stop();
+  });
+}
+
+function replace(cell, text, children) {
+  if (cell.dataset.text === text) return;
+  cell.dataset.text = text;
+  cell.replaceChildren(...[children()].flat());
+}
+
+function versions(ctx, d) {
+  const has = d.version ? ctx.el("span", {}, d.operation === "delete" ? `deleted by ${d.version}` : d.version) : ctx.el("span", { class: "soft" }, "none");
+  if (!d.pending) return has;
+  return [has, " ", ctx.el("span", { class: d.state === "dead" ? "bad" : "soft" }, `→ ${d.pending}`)];
+}
+
+function search(ctx, filter) {
+  const { el } = ctx;
+  const contains = el("input", { id: "contains", type: "search", value: filter.contains || "", spellcheck: "false", autocomplete: "off", placeholder: "articles#vienna" });
+  const collection = el("input", { id: "collection", list: "collections", value: filter.collection || "", spellcheck: "false", autocomplete: "off" });
+  const go = (e) => {
+    e?.preventDefault();
+    ctx.go("documents", { state: filter.state, collection: collection.value.trim(), contains: contains.value.trim() });
+  };
+  return el("form", { class: "fields", role: "search", "aria-label": "Documents", onsubmit: go },
+    el("div", { class: "field wide" }, el("label", { for: "contains" }, "Key, or a part of it"), contains),
+    el("div", { class: "field" }, el("label", { for: "collection" }, "Collection"), collection,
+      el("datalist", { id: "collections" }, (ctx.about.collections || []).map((c) => el("option", { value: c })))),
+    el("button", { type: "submit", class: "primary" }, "Filter"),
+    el("button", {
+      type: "button",
+      onclick: () => (contains.value.includes("#") ? ctx.go("documents", { key: contains.value.trim() })
+        : ctx.toast("Type a whole key: the collection, #, and the id.")),
+    }, "Open this key"));
+}
+
+function states(ctx, p, filter) {
+  const chip = (state, text, n) => ctx.el("a", {
+    class: "chip", href: ctx.link("documents", { ...filter, state }), "aria-current": (filter.state || "") === (state || "") ? "true" : null,
+  }, text, n === undefined ? null : ctx.el("span", { class: "soft" }, ` ${ctx.fmt.number(n)}`));
+  const count = (s) => (p.counts && s !== "scheduled" ? p.counts[s] || 0 : undefined); // rows know of no schedule
+  const total = p.counts && Object.values(p.counts).reduce((a, b) => a + b, 0);
+  const rare = ["reset", "dropped", "newer_schema"];
+  return [chip(undefined, "all", total), ...p.states.filter((s) => !rare.includes(s) || p.counts?.[s] || filter.state === s)
+    .map((s) => chip(s, words(s), count(s)))];
+}
+
+function empty(ctx, p, filter) {
+  if (p.next) return "None among those that were looked at. Go on to the next page.";
+  if (filter.contains || filter.collection) return "No document passes the filter.";
+  if (filter.state) return `No document is ${words(filter.state)}.`;
+  if (ctx.about.mode === "aws") return "Nothing waits and nothing is being written.";
+  return ["There are no documents yet. ", ctx.about.views.includes("send") ? ctx.el("a", { href: ctx.link("send") }, "Send one") : "POST one to /publish", "."];
+}
+
+// One document.
+
+async function one(root, ctx, key) {
+  const { el, fmt } = ctx, make = bars(ctx), wait = waiting(ctx, make);
+  ctx.title(key);
+  const lead = el("div", {}), body = el("div", {}), problem = el("div", {});
+  root.append(el("p", {}, el("a", { href: ctx.link("documents") }, "All documents")), lead, problem, contents(ctx, key), body);
+  const lanes = el("div", {}); // moves with the time, and what can have the focus does not
+  let told = "", busy = false, gone = false, last = null;
+
+  function draw(x) {
+    last = x;
+    lead.replaceChildren(
+      el("p", { class: `sentence ${colors[x.state] ?? "bad"}` }, tag(ctx, x.state), " ", x.sentence));
+    const row = x.row || {}, due = (x.held || []).find((h) => h.order_key === x.pending);
+    if (x.pending && due && row.burst_start) {
+      wait.set({
+        state: row.owner && ms(row.lease_until) > ctx.now() ? "claimed" : "waiting", due_at: due.due_at, began_at: row.burst_start,
+        quiet_ns: x.quiet_ns, max_wait_ns: x.max_wait_ns, held: x.held.length,
+      });
+      lead.append(el("p", {}, wait.node));
+    }
+    body.replaceChildren(...[
+      el("h2", {}, "How it came to this"), lanes, story(ctx, x),
+      x.held?.length && [el("h2", {}, "Messages that wait"), ctx.table(["Version", "Operation", "Lane", "Sent", "Due", { text: "Received", number: true }, "Message"],
+        x.held.map((h) => [mono(ctx, h.version), h.operation, h.lane, fmt.time(h.sent_at), fmt.time(h.due_at), `${h.receives}×`, mono(ctx, h.message_id)]),
+        { caption: `Of the flight ${x.flight}` })],
+      x.scheduled?.length && [el("h2", {}, "Scheduled"), ctx.table(["Version", "Not before", "Message"],
+        x.scheduled.map((s) => [mono(ctx, s.version), fmt.time(s.not_before), mono(ctx, s.message_id)]), { caption: "Events that wait for their time" })],
+      x.dead_letters?.length && [el("h2", {}, "Dead letters"), ctx.table(["Version", "Reason", "Detail", "State", "Died"],
+        x.dead_letters.map((l) => [mono(ctx, l.version || "–"), el("a", { href: ctx.link("dead", { key: l.id }) }, l.reason), el("bdi", {}, l.detail), l.state, fmt.time(l.died_at)]),
+        { caption: "Kept byte for byte" })],
+      el("h2", {}, "Row"), Object.keys(row).length ? ctx.table(["Attribute", "Value"],
+        Object.entries(row).map(([k, v]) => [el("code", {}, k), mono(ctx, String(v))]), { caption: "What the table holds of it" })
+        : el("p", { class: "empty" }, "It has no row."),
+    ].flat(2).filter(Boolean));
+  }
+
+  async function refresh() {
+    if (busy) return;
+    busy = true;
+    try {
+      const x = await ctx.get("/console/document", { key });
+      const text = JSON.stringify(x);
+      problem.replaceChildren();
+      if (gone) return;
+      if (text !== told) draw(x);
+      if (text !== told || x.pending) lanes.replaceChildren(timeline(ctx, x));
+      told = text;
+    } catch (e) {
+      if (!told) throw e;
+      problem.replaceChildren(el("p", { class: "problem" }, e.message));
+    } finally {
+      busy = false;
+    }
+  }
+
+  await refresh();
+  // On AWS each look reads the sink and the bucket: not while nothing waits.
+  ctx.live(() => { if (ctx.about.mode === "dev" || last?.pending) refresh().catch(() => {}); });
+  return () => {
+    gone = true;
+    make.stop();
+  };
+}
+
+const mono = (ctx, text) => ctx.el("bdi", { class: "mono" }, text);
+
+// contents shows the document itself, and what the newest event would change: only when it is asked
+// for, because it may be large or confidential.
+function contents(ctx, key) {
+  const { el } = ctx, at = el("div", { role: "region", "aria-label": "The document itself", "aria-live": "off" });
+  const sink = () => ctx.get("/console/document/sink", { key });
+  const run = (button, work) => async () => {
+    button.disabled = true;
+    try {
+      at.replaceChildren(...[await work()].flat().filter(Boolean));
+    } catch (e) {
+      at.replaceChildren(el("p", { class: "problem" }, e.message));
+    }
+    button.disabled = false;
+  };
+  const show = el("button", { type: "button" }, "Show the document in the sink");
+  show.addEventListener("click", run(show, async () => {
+    const d = await sink();
+    return d ? [el("h2", {}, `In the sink: version ${d.version}`), el("p", { class: "soft" }, `Written ${ctx.fmt.ago(d.indexed_at)}, ${ctx.fmt.bytes(new TextEncoder().encode(JSON.stringify(d.document)).length)}.`), el("pre", { tabindex: "0" }, ctx.pretty(d.document))]
+      : el("p", { class: "empty" }, "The sink does not have it.");
+  }));
+  const compare = el("button", { type: "button" }, "Compare with the newest event");
+  compare.addEventListener("click", run(compare, async () => {
+    const [d, n] = await Promise.all([sink(), ctx.get("/console/document/newest", { key })]);
+    if (!n) return el("p", { class: "empty" }, "No newer version waits and none is a dead letter: there is nothing to compare.");
+    const from = n.from === "dead" ? "a dead letter" : "waits in a flight";
+    const title = el("h2", {}, `From version ${d ? d.version : "none"} in the sink to version ${n.version} (${from})`);
+    if (n.why) return [title, el("p", { class: "note" }, `What version ${n.version} would write is not known: ${n.why}.`)];
+    if (n.operation === "delete") return [title, el("p", { class: "note" }, `Version ${n.version} deletes the document.`)];
+    return [title, diff(ctx, d ? ctx.pretty(d.document) : "", ctx.pretty(n.document))];
+  }));
+  return el("div", {}, el("div", { class: "actions" }, show, compare), at);
+}

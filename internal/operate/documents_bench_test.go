@@ -1,0 +1,33 @@
+package operate_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// BenchmarkAPageOfManyDocuments is what the console asks `lull dev` for, again and again.
+func BenchmarkAPageOfManyDocuments(b *testing.B) {
+	shards := memory.NewShards()
+	for i := range 100_000 {
+		_, err := shards.Write(b.Context(), shard.Write{
+			Doc: shard.DocID(fmt.Sprintf("content#%06d", i)), Update: []shard.Action{
+				{Verb: shard.Set, Attr: shard.AttrLastWrite, Val: shard.Value{Kind: shard.KindNumber, Num: 1}},
+			},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	o := operate.Operator{Shards: shards, Rows: shards.All(), Clock: clock.System{}, Config: &config.Config{}}
+	for b.Loop() {
+		if p, err := o.Documents(b.Context(), operate.DocumentFilter{}); err != nil || len(p.Documents) != 100 {
+			b.Fatal(len(p.Documents), err)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package operate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Unwritten is the newest version of a document that its sink does not have.
+type Unwritten struct {
+	Version   string `json:"version"`
+	From      string `json:"from"`      // "held" for a message in a flight, or "dead" for a dead letter
+	Operation string `json:"operation"` // put or delete
+	// Document is what the sink would get; empty for a delete, and where Why says why it is not known.
+	Document json.RawMessage `json:"document,omitempty"`
+	Why      string          `json:"why,omitempty"`
+}
+
+// Unwritten finds the newest version that waits in a flight or is a dead letter, or ErrNotFound.
+func (o *Operator) Unwritten(ctx context.Context, key shard.DocID) (Unwritten, error) {
+	failed := func(err error) (Unwritten, error) {
+		return Unwritten{}, fmt.Errorf("find the newest of %s: %w", key, err)
+	}
+	rows, err := o.Shards.Read(ctx, []shard.DocID{key}, shard.Consistent)
+	if err != nil {
+		return failed(err)
+	}
+	row := rows[0]
+	if row.Pending > row.Committed {
+		m, err := o.Flights.Get(ctx, flight.ID(row.Flight))
+		if err != nil && !errors.Is(err, flight.ErrNotFound) {
+			return failed(err)
+		}
+		for _, r := range records(m) {
+			if u, ok := o.unwritten(r.Message, key, row.Pending); ok {
+				u.From = "held"
+				return u, nil
+			}
+		}
+	}
+	letters, err := o.Letters(ctx, LetterFilter{Key: key, State: deadletter.Parked})
+	if err != nil {
+		return failed(err)
+	}
+	if newest := newestLetter(row, letters); newest != nil {
+		l, err := o.Letter(ctx, newest.ID)
+		if err != nil {
+			return failed(err)
+		}
+		at, _ := shard.ParseOrderKey(l.OrderKey) // newestLetter has parsed it
+		u, ok := o.unwritten(queue.Message{Body: l.Body, Attributes: l.Attributes, Sent: l.Sent}, key, at)
+		if !ok {
+			u = Unwritten{Version: l.Version, Why: "the message cannot be decoded: " + l.Detail}
+		}
+		u.From = "dead"
+		return u, nil
+	}
+	return failed(fmt.Errorf("no version waits or is a dead letter: %w", ErrNotFound))
+}
+
+func records(m *flight.Manifest) []flight.Record {
+	if m == nil {
+		return nil
+	}
+	return m.Records
+}
+
+// unwritten is the version of a document in a message.
+func (o *Operator) unwritten(m queue.Message, key shard.DocID, at shard.OrderKey) (Unwritten, bool) {
+	for _, r := range o.Sources.Decode(m) {
+		e := r.Event
+		if r.Invalid != nil || r.Skip != "" || e.Doc != key || e.Key != at {
+			continue
+		}
+		u := Unwritten{Version: e.Key.VersionText(), Operation: string(e.Op)}
+		switch {
+		case e.Op == event.Delete:
+		case e.DataRef != "":
+			u.Why = "the payload is by reference, and is fetched when it is written"
+		default:
+			document, err := o.Sources.Document(m, e)
+			if u.Document = document; err != nil {
+				u.Document, u.Why = nil, err.Error()
+			}
+		}
+		return u, true
+	}
+	return Unwritten{}, false
+}
