@@ -69,6 +69,7 @@ func (a *app) command() *cobra.Command {
 		a.doctorCommand())
 	add(groupFix, a.deadCommand(), a.cancelCommand(), a.resetCommand(), a.rescueCommand(), a.resyncCommand(),
 		a.reconcileCommand(), a.initCommand(), a.configCommand())
+	add(groupAsk, a.consoleCommand())
 	add(groupHere, a.newCommand())
 	add(groupSelf, a.versionCommand(), a.completionCommand())
 	add(groupAsk, a.listCommand())

@@ -190,12 +190,17 @@ func (f *devFlags) open(c *cobra.Command) (net.Listener, error) {
 	}
 	l, err := (&net.ListenConfig{}).Listen(c.Context(), "tcp", f.listen)
 	if err != nil {
-		if errors.Is(err, syscall.EADDRINUSE) {
-			err = fmt.Errorf("%w: choose another address, or port 0 for any", err)
-		}
-		return nil, fmt.Errorf("--listen %s: %w", f.listen, err)
+		return nil, taken(f.listen, err)
 	}
 	return l, nil
+}
+
+// taken says why nobody can listen at an address.
+func taken(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w: choose another address, or port 0 for any", err)
+	}
+	return fmt.Errorf("--listen %s: %w", address, err)
 }
 
 // devRun is one run of `lull dev`.

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/console"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+const consoleListen = "127.0.0.1:7171"
+
+func (a *app) consoleCommand() *cobra.Command {
+	var address string
+	c := &cobra.Command{
+		Use: "console", Short: "Serve the console of a deployed stack on this machine", Args: cobra.NoArgs,
+		Long: "Serves a page on this machine that shows what the deployed stack of --config does: its queues, " +
+			"what waits and why, dead letters, and search. It asks AWS with your credentials, those of the stack's " +
+			"reader role for example, and only while somebody looks. It lists what waits without a scan of the table.\n\n" +
+			"Open the address that it prints: it ends with a token, which only you have. It shows documents of the " +
+			"stack, so it answers nobody without the token, and only on an address of this machine. From another " +
+			"machine, use ssh -L. Ctrl-C ends it.\n\n" +
+			"A `lull dev` serves its console itself, at the address that it prints.",
+	}
+	c.Flags().StringVar(&address, "listen", consoleListen,
+		"`ADDR` of the page: an address of this machine, port 0 for any")
+	c.Flags().DurationVar(&a.logs, "logs", 0,
+		"show the decisions that the functions logged in the last `DURATION`, such as 3h, on the page of a document")
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		switch {
+		case !a.target.stack:
+			return usagef("console: add --aws for a deployed stack; a 'lull dev' serves its console itself, at %s",
+				operate.Shown(a.target.dev))
+		case c.Flags().Changed("logs") && (a.logs < time.Minute || a.logs > maxLogs):
+			return usagef("--logs %s: want 1m to %dh", a.logs, int(maxLogs.Hours()))
+		}
+		return nil
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error { return a.console(c.Context(), api, address) })
+	return exits(c, map[int]string{
+		exitOK: "Ctrl-C ended it", exitFailed: "the page could not be served", exitUsage: "usage, settings or address",
+	})
+}
+
+// console serves the page until Ctrl-C.
+func (a *app) console(ctx context.Context, api operate.API, address string) error {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return usage(err)
+	}
+	l, err := listenHere(ctx, address)
+	if err != nil {
+		return usage(err)
+	}
+	token := console.NewToken()
+	h := console.New(console.Options{
+		API: api, Mode: console.AWS, Stack: cfg.Stack, By: whoami(), Config: cfg, Clock: clock.System{},
+	})
+	terminal.Printf(a.out, "the console of stack %s, for you alone: http://%s/#token=%s\n", cfg.Stack, l.Addr(), token)
+	return console.Serve(ctx, l, console.Guard{Token: token, Always: true}, h)
+}
+
+// listenHere listens on an address of this machine only.
+func listenHere(ctx context.Context, address string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, taken(address, err)
+	}
+	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+		_ = l.Close() // nobody has asked yet
+		return nil, usagef("--listen %s: other machines reach this address, and what it shows travels in plain text: "+
+			"listen on 127.0.0.1, and use ssh -L from another machine", address)
+	}
+	return l, nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/lullhq/lull/internal/aws/awstest"
+	"github.com/lullhq/lull/internal/console"
+)
+
+// deployed is a `lull console` of an account's stack.
+type deployed struct {
+	*testing.T
+	url, token string
+	end        func() int
+}
+
+func (a *account) console(t *testing.T) *deployed {
+	t.Helper()
+	cfg, out := awstest.Serve(t, a), newScreen()
+	var errs bytes.Buffer
+	p := newApp(strings.NewReader(""), out, &errs)
+	p.aws = func(context.Context) (aws.Config, error) { return cfg, nil }
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan int, 1)
+	go func() {
+		ended <- p.run(ctx, []string{"console", "--aws", "--config", a.settings, "--listen", "127.0.0.1:0"})
+		out.end()
+	}()
+	d := &deployed{T: t, end: func() int { cancel(); return <-ended }}
+	d.url = out.await(t, `(http://[^/]+)/#`)
+	d.token = out.await(t, `#token=(\S+)`)
+	return d
+}
+
+// ask is one request with a token, empty for none.
+func (d *deployed) ask(path, token string) (int, string) {
+	d.Helper()
+	r, err := http.NewRequestWithContext(d.Context(), http.MethodGet, d.url+path, nil)
+	if err != nil {
+		d.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set(console.TokenHeader, token)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		d.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if e := resp.Body.Close(); err != nil || e != nil {
+		d.Fatal(err, e)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func TestTheConsoleOfADeployedStackAsksEverybodyForItsToken(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, nil)
+	d := a.console(t)
+	for path, want := range map[string]string{"/": "<title>lull", "/assets/app.js": "ctx.live"} {
+		if code, text := d.ask(path, ""); code != http.StatusOK || !strings.Contains(text, want) ||
+			strings.Contains(text, d.token) {
+			t.Errorf("%s: %d %.80q", path, code, text)
+		}
+	}
+	for _, path := range []string{
+		"/console/about", "/console/documents", "/console/document?key=content%23a", "/console/dead", "/console/events",
+		"/console/", "/operate/status", "/search?q=a",
+	} {
+		for _, token := range []string{"", "another"} {
+			if code, text := d.ask(path, token); code != http.StatusForbidden || !strings.Contains(text, "token") {
+				t.Errorf("%s with token %q: %d %.80q", path, token, code, text)
+			}
+		}
+	}
+	for path, want := range map[string]string{"/console/about": `"stack":"shop"`, "/console/documents": "a scan of"} {
+		if code, text := d.ask(path, d.token); code != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+	a.mu.Lock()
+	if slices.Contains(a.calls, "Scan") {
+		t.Error("a view scans the table")
+	}
+	a.mu.Unlock()
+	http.DefaultClient.CloseIdleConnections()
+	if code := d.end(); code != exitOK {
+		t.Errorf("Ctrl-C: exit %d", code)
+	}
+}
+
+func TestTheConsoleNamesTheRightThatIsMissing(t *testing.T) {
+	t.Parallel()
+	denied := awstest.Failure(http.StatusBadRequest, "AccessDeniedException",
+		"User: arn:aws:iam::1:user/ann is not authorized to perform: dynamodb:BatchGetItem on resource: shards")
+	d := newAccount(t, map[string]awstest.Reply{"BatchGetItem": denied}).console(t)
+	code, text := d.ask("/console/document?key=content%23a", d.token)
+	if code != http.StatusForbidden || !strings.Contains(text, "lacks dynamodb:BatchGetItem") {
+		t.Errorf("got %d %s", code, text)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	d.end()
+}
+
+func TestTheConsoleRefusesOtherMachinesAndLocalStacks(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, nil)
+	a.ask(t, "console", "--listen", "0.0.0.0:0").want(t, "every address", exitUsage, "--listen 0.0.0.0:0", "ssh -L")
+	a.ask(t, "console", "--listen", "127.0.0.1:x").want(t, "no port", exitUsage, "--listen 127.0.0.1:x")
+	a.ask(t, "console", "--logs", "1s").want(t, "logs", exitUsage, "--logs 1s")
+	lull(t, "", "console").want(t, "a lull dev", exitUsage, "--aws", "http://127.0.0.1:7070")
+}
