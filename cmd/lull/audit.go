@@ -17,12 +17,13 @@ func newAudit(w io.Writer) audit { return audit{slog.New(slog.NewJSONHandler(w, 
 func (a audit) Note(n journal.Note) {
 	switch n.Step {
 	case journal.Redriven, journal.Dropped, journal.DeadLettered, journal.Launched, journal.Parked,
-		journal.Raised, journal.Reasserted, journal.Reset:
+		journal.Raised, journal.Reasserted, journal.Reset,
+		journal.Paused, journal.Resumed:
 	default:
 		return
 	}
 	a.log.LogAttrs(context.Background(), slog.LevelInfo, string(n.Step), slog.Bool("audit", true),
-		slog.String("key", string(n.Doc)),
+		slog.String("sink", n.Sink), slog.String("key", string(n.Doc)),
 		slog.String("order_key", n.Key.String()), slog.String("dead_letter", n.Letter), slog.String("flight", n.Flight),
 		slog.String("message", n.Message), slog.String("detail", n.Detail))
 }

@@ -98,7 +98,10 @@ func (d *doctor) examine(ctx context.Context) {
 	d.add("queues and table are as the settings want them", wrong, "compared with the settings")
 	for _, k := range s.Sinks {
 		var unhealthy error
-		if k.Open {
+		switch {
+		case k.Pause != nil:
+			unhealthy = fmt.Errorf("%s: see `lull resume`", pausedText(k.Pause))
+		case k.Open:
 			unhealthy = fmt.Errorf("unhealthy until %s", k.OpenUntil.Format(time.RFC3339))
 		}
 		d.add("sink "+k.Sink+" is healthy", unhealthy, "its circuit breaker is closed")

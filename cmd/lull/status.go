@@ -51,7 +51,10 @@ func showStatus(w io.Writer, s operate.Status) {
 	header(w, "SINK", "HEALTH")
 	for _, k := range s.Sinks {
 		health := terminal.Styled{Style: terminal.Green, Text: "healthy"}
-		if k.Open {
+		switch {
+		case k.Pause != nil:
+			health = bad("%s; its messages become dead letters from %s on", pausedText(k.Pause), clockText(k.Pause.DeadFrom))
+		case k.Open:
 			health = bad("unhealthy: nothing is claimed before %s (level %d)", k.OpenUntil.Format(time.RFC3339), k.Level)
 		}
 		terminal.Printf(w, "%s\t%s\n", k.Sink, health)

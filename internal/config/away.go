@@ -34,9 +34,21 @@ func (r Retry) OpenFor(level int64) time.Duration {
 	return r.BackoffMin << max(level-1, 0)
 }
 
+// AwayText says why messages wait in the queue alone.
+func AwayText(health shard.Row) string {
+	if health.PausedAt != 0 {
+		return "an operator has paused the sink"
+	}
+	return "the sink is away"
+}
+
 // Away reports whether the sink of a health row is away for long, so that nothing is to wait for it
-// in a flight. It is not where the time of the probe is over and nobody has probed.
+// in a flight. It is not where the time of the probe is over and nobody has probed. A sink that was
+// paused a minute ago is away, too.
 func (r Retry) Away(health shard.Row, now shard.Micros) bool {
+	if health.PausedAt != 0 {
+		return now.Sub(health.PausedAt) >= awayAfter
+	}
 	until := max(health.OpenUntil, health.ProbeUntil)
 	if health.OpenUntil == 0 || now > until.Add(awayProber) || shard.Absurd(until, now) {
 		return false

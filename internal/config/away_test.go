@@ -36,7 +36,12 @@ func TestASinkIsAwayWhenItsCircuitHasBeenOpenForAMinute(t *testing.T) {
 		health shard.Row
 		want   bool
 	}{
-		"closed":                      {shard.Row{Level: 9}, false},
+		"closed":              {shard.Row{Level: 9}, false},
+		"paused a moment ago": {shard.Row{PausedAt: now.Add(-59 * time.Second)}, false},
+		"paused a minute ago": {shard.Row{PausedAt: now.Add(-time.Minute)}, true},
+		"paused, and nobody may probe": {
+			shard.Row{PausedAt: now.Add(-time.Minute), Level: 9, OpenUntil: now.Add(-21 * time.Second)}, true,
+		},
 		"for seconds":                 {shard.Row{Level: 6, OpenUntil: now.Add(time.Second)}, false},
 		"for a minute":                {shard.Row{Level: 7, OpenUntil: now}, true},
 		"for as long as it asked":     {shard.Row{Level: 1, OpenUntil: now.Add(2 * time.Minute)}, true},

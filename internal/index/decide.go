@@ -134,6 +134,17 @@ func (t *turn) wait(d *document, until shard.Micros, why string) {
 	t.note(n)
 }
 
+// shut is why nothing is claimed.
+func (t *turn) shut() string {
+	switch {
+	case t.unread:
+		return "the sink's health could not be read"
+	case t.health.PausedAt != 0:
+		return "an operator has paused the sink"
+	}
+	return "the sink is unhealthy"
+}
+
 // unlessOpen keeps the claims back while the sink is unhealthy. While the circuit breaker is open,
 // nothing is claimed (design section 8).
 func (t *turn) unlessOpen(claims []*document) []*document {
@@ -141,7 +152,7 @@ func (t *turn) unlessOpen(claims []*document) []*document {
 		return claims
 	}
 	for _, d := range claims {
-		t.wait(d, t.circuitNext, "the sink is unhealthy")
+		t.wait(d, t.circuitNext, t.shut())
 	}
 	return nil
 }
@@ -159,7 +170,7 @@ func (t *turn) postpone(ctx context.Context, docs []*document) {
 	}
 	until, why := t.now(), "no time left in this invocation"
 	if t.tripped {
-		until, why = t.circuitNext, "the sink is unhealthy"
+		until, why = t.circuitNext, t.shut()
 	}
 	for _, d := range docs {
 		t.wait(d, until, why)

@@ -64,6 +64,9 @@ const checkpointAgain = 5 * time.Second
 // the circuit stays, and probes.
 func (t *turn) goesAway() bool {
 	now, until := t.now(), t.health.OpenUntil
+	if t.health.PausedAt != 0 { // nobody probes
+		return t.h.Config.Retry.Away(t.health, now)
+	}
 	open := (t.tripped || t.circuit == shard.CircuitOpen) && now <= until
 	return open && t.state.Probes != until && t.h.Config.Retry.Away(t.health, now)
 }
@@ -84,7 +87,7 @@ func (t *turn) away(ctx context.Context) flight.State {
 		until := min(t.now().Add(wait), t.longestHold())
 		t.hold(ctx, waits[wait], until)
 		t.note(journal.Note{
-			Step: journal.Away, Count: len(waits[wait]), Until: until.Time(), Detail: "the sink is away",
+			Step: journal.Away, Count: len(waits[wait]), Until: until.Time(), Detail: config.AwayText(t.health),
 		})
 	}
 	return t.end(ctx)
@@ -149,7 +152,9 @@ func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 // become the one prober.
 func (t *turn) readHealth(ctx context.Context) {
 	if !t.readCircuit(ctx) {
-		return // the rows of the documents will say that the table is away
+		// An operator may have paused the sink. The table would refuse the claims, too.
+		t.unread, t.circuit, t.circuitNext = true, shard.CircuitOpen, t.now().Add(t.h.Config.Retry.BackoffMin)
+		return
 	}
 	open, now := t.health.OpenUntil, t.now()
 	switch {
@@ -165,15 +170,14 @@ func (t *turn) readHealth(ctx context.Context) {
 	}
 }
 
-// readCircuit reads the health row once, without retries. The row steers the pace; safety does not
-// depend on it.
+// readCircuit reads the health row. The row steers the pace; safety does not depend on it.
 func (t *turn) readCircuit(ctx context.Context) bool {
-	rows, err := t.h.Shards.Read(ctx, []shard.DocID{shard.HealthRow(t.h.SinkName)}, shard.Eventual)
+	row, err := t.rows().One(ctx, shard.HealthRow(t.h.SinkName), shard.Eventual)
 	t.lost("read the sink's health", "", err)
 	if err != nil {
 		return false
 	}
-	t.health = rows[0]
+	t.health = row
 	t.circuit, t.circuitNext = shard.Health(t.health, t.now())
 	return true
 }
@@ -211,5 +215,7 @@ func (t *turn) probe(ctx context.Context) {
 	}
 	t.health = a.row
 	t.note(journal.Note{Step: journal.CircuitClosed})
-	t.circuit, t.circuitNext = shard.CircuitClosed, 0
+	closed := a.row // as it was before
+	closed.OpenUntil, closed.ProbeUntil = 0, 0
+	t.circuit, t.circuitNext = shard.Health(closed, t.now()) // somebody may have paused the sink
 }

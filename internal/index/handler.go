@@ -147,6 +147,7 @@ type turn struct {
 	health      shard.Row
 	circuit     shard.Circuit
 	circuitNext shard.Micros
+	unread      bool // the health row could not be read
 	tripped     bool
 	unloadable  bool         // the newest payloads by reference could not be loaded, none of them
 	slot        shard.Micros // the slot that this turn uses, see budget.go

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -518,6 +519,75 @@ func TestOneProberPingsASinkThatWasUnhealthy(t *testing.T) {
 				b.inject = well
 				b.fly(s, 5)
 				b.holds("a", "1")
+			})
+		})
+	}
+}
+
+// A sink that is paused is left alone: nothing is claimed, nobody pings. Neither an open circuit
+// nor its probe ends the pause.
+func TestNothingGoesToASinkThatIsPaused(t *testing.T) {
+	row := shard.HealthRow("search")
+	for name, c := range map[string]struct {
+		before func(b *bench)
+		pings  int64
+	}{
+		"before the turn": {func(b *bench) { b.Write(shard.Pause("search", now(), "ann", "")) }, 0},
+		"whose circuit may be probed": {func(b *bench) {
+			b.Write(shard.Trip("search", now(), now().Add(time.Millisecond), 3))
+			time.Sleep(time.Second)
+			b.Write(shard.Pause("search", now(), "ann", ""))
+		}, 0},
+		"while a flight pings": {func(b *bench) {
+			b.Write(shard.Trip("search", now(), now().Add(time.Millisecond), 3))
+			b.inject = at("CLOSE", func() { b.Write(shard.Pause("search", now(), "ann", "")) })
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.hold(put("a", 1))
+				c.before(b)
+				s = b.turn(s)
+				b.inject = well
+				s = b.turn(s)
+				b.Noted(journal.Claimed, 0)
+				if n := b.sink.Counts().Pings; n != c.pings || b.Row(row).PausedBy != "ann" {
+					b.Errorf("%d pings, want %d; health %+v, want it paused", n, c.pings, b.Row(row))
+				}
+				if wait := s.Wake().Sub(now().Time()); s.Done || wait > 20*time.Second {
+					b.Errorf("done %v, wakes in %s: want it to look again within seconds", s.Done, wait)
+				}
+				b.Write(shard.Resume("search", b.Row(row), now(), b.Config.Retry.OpenFor))
+				b.fly(s, 5)
+				b.holds("a", "1")
+			})
+		})
+	}
+}
+
+// After a minute no flight waits for a sink that is paused, not even the one that opened its
+// circuit.
+func TestFlightsEndWhileTheirSinkIsPaused(t *testing.T) {
+	for _, opened := range []bool{false, true} {
+		t.Run(fmt.Sprintf("it opened the circuit %t", opened), func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				s := b.hold(put("a", 1))
+				if opened {
+					b.sink.SetDown(errors.New("refused"))
+					s = b.turn(s)
+					b.sink.SetDown(nil)
+				}
+				b.Write(shard.Pause("search", now(), "ann", ""))
+				for turns := 0; !s.Done; turns++ {
+					if s = b.turn(s); turns > 10 {
+						b.Fatal("it does not end")
+					}
+				}
+				b.Noted(journal.Away, 1)
+				if n := b.Notes.Of(journal.Away)[0]; !strings.Contains(n.Detail, "paused") || time.Until(n.Until) < 3*time.Minute {
+					b.Errorf("%+v, want it to say why, and a wait in the queue", n)
+				}
+				b.Noted(journal.Committed, 0)
 			})
 		})
 	}

@@ -87,6 +87,8 @@ const (
 	Raised       Step = "raised" // an operator's reconcile lifted the row to the sink's version; Detail is who asked
 	// an operator made versions below the committed one new again (audit); Key is the committed one
 	Reset   Step = "reset"
+	Paused  Step = "paused"  // an operator paused the sink (audit); Detail is who, and why
+	Resumed Step = "resumed" // an operator ended the pause of the sink (audit)
 	Sampled Step = "sampled" // prune handed Count documents to index, to be compared with the sink
 	// a row and the sink differ, and nothing under way explains it: alarm; Detail is the difference
 	Drift Step = "drift"

@@ -56,6 +56,10 @@ type API interface {
 	// Reset makes versions of a document new again that an absurd one left behind. ErrNotFound where
 	// nothing is committed.
 	Reset(ctx context.Context, o ResetOrder) (Resetted, error)
+	// Pause keeps every claim for sinks back until Resume. An error names the sinks that it is about.
+	Pause(ctx context.Context, o PauseOrder) (PauseResult, error)
+	// Resume ends pauses. An error names the sinks that it is about.
+	Resume(ctx context.Context, o PauseOrder) (PauseResult, error)
 	// Rescue starts a flight from the manifest of a stuck one. ErrNotFound where there is none, or
 	// nothing remains in it.
 	Rescue(ctx context.Context, id flight.ID) (flight.ID, error)
@@ -168,6 +172,7 @@ type SinkStatus struct {
 	Open      bool      `json:"open"` // nothing is claimed
 	OpenUntil time.Time `json:"open_until,omitzero"`
 	Level     int64     `json:"level,omitempty"`
+	Pause     *Pause    `json:"pause,omitempty"` // nil where no operator has paused it
 }
 
 // Explanation is everything known about a document, ending in one sentence.

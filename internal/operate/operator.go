@@ -174,6 +174,10 @@ const (
 	maxPages = 10
 )
 
+// pauseWarning is how long before messages of a paused sink become dead letters Status says so
+// among what is wrong.
+const pauseWarning = 12 * time.Hour
+
 // Status tells how the stack is.
 func (o *Operator) Status(ctx context.Context) (Status, error) {
 	var s Status
@@ -200,8 +204,13 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 		h, run := rows[2*i], rows[2*i+1]
 		s.Sinks = append(s.Sinks, SinkStatus{
 			Sink: name, Open: h.OpenUntil != 0, OpenUntil: h.OpenUntil.Time(),
-			Level: h.Level,
+			Level: h.Level, Pause: o.pauseOf(h),
 		})
+		if p := o.pauseOf(h); p != nil && o.Clock.Now().After(p.DeadFrom.Add(-pauseWarning)) {
+			s.Wrong = append(s.Wrong, fmt.Sprintf("sink %s is paused since %s, and its messages become dead letters from %s "+
+				"on: `lull resume %s`, and redrive those that are dead", name, p.Since.Format(time.RFC3339),
+				p.DeadFrom.Format(time.RFC3339), name))
+		}
 		if at := run.RanAt.Time(); at.After(s.Pruned) {
 			s.Pruned = at
 		}

@@ -24,6 +24,7 @@ const (
 	StateRefused    State = "refused"
 	StateOpen       State = "circuit_open"
 	StateAway       State = "away"
+	StatePaused     State = "paused"
 	StateBlocked    State = "blocked"
 	StateUnheld     State = "not_launched"
 	StateLate       State = "late"
@@ -62,6 +63,7 @@ func States() []Meaning {
 		{StateRefused, "was refused by the sink: it is tried again"},
 		{StateOpen, "waits for an unhealthy sink"},
 		{StateAway, "its sink is away: messages wait undecoded, and one of them may be about it"},
+		{StatePaused, "waits for a sink that an operator has paused"},
 		{StateBlocked, "waits, because a newer dead version may be in the sink"},
 		{StateUnheld, "is in no flight: its message is received again"},
 		{StateLate, "is in a flight that has not come: its message is received again"},
@@ -133,13 +135,26 @@ func (e *evidence) verdict() (State, string) {
 	state, text := decide()
 	if e.away && e.undecoded > 0 {
 		// Nobody knows yet what these messages are about.
-		text += fmt.Sprintf(" But the sink is away for long: receive leaves messages undecoded, and one of the %d in "+
-			"its queues may be about it.", e.undecoded)
+		why := "the sink is away for long"
+		if e.health.PausedAt != 0 {
+			why = e.paused()
+		}
+		text += fmt.Sprintf(" But %s: receive leaves messages undecoded, and one of the %d in its queues may be about it.",
+			why, e.undecoded)
 		if state == StateFresh || state == StateNobody || state == StateScheduled || state == StateCollected {
 			state = StateAway
 		}
 	}
 	return state, text
+}
+
+// paused says who paused the sink, when and why.
+func (e *evidence) paused() string {
+	text := fmt.Sprintf("%s paused the sink at %s", e.health.PausedBy, clockText(e.health.PausedAt))
+	if e.health.PausedWhy != "" {
+		text += " (" + e.health.PausedWhy + ")"
+	}
+	return text + ", until `lull resume`"
 }
 
 // onItsWay is for a row with a pending version.
@@ -166,6 +181,8 @@ func (e *evidence) onItsWay() (State, string) {
 		return say(StateBlocked,
 			"waits because version %s was claimed, got no answer and may be in the sink: redrive its dead letter first.",
 			r.Claimed.VersionText())
+	case e.health.PausedAt != 0:
+		return say(StatePaused, "waits: %s.%s", e.paused(), unheld)
 	case e.health.OpenUntil != 0:
 		return say(StateOpen, "waits for the sink, which is unhealthy: nothing is claimed before %s.%s",
 			clockText(e.health.OpenUntil), unheld)

@@ -66,6 +66,8 @@ func Handler(api API) http.Handler {
 	route(mux, "reset", func(ctx context.Context, r ResetOrder) (Resetted, error) {
 		return keyed(byKey{Key: string(r.Key)}, func(shard.DocID) (Resetted, error) { return api.Reset(ctx, r) })
 	})
+	route(mux, "pause", api.Pause)
+	route(mux, "resume", api.Resume)
 	route(mux, "rescue", func(ctx context.Context, q byID) (byID, error) {
 		id, err := api.Rescue(ctx, flight.ID(q.ID))
 		return byID{string(id)}, err
@@ -274,6 +276,16 @@ func (c *Client) Cancel(ctx context.Context, q Cancellation) (Letter, error) {
 // Reset makes versions of a document new again.
 func (c *Client) Reset(ctx context.Context, o ResetOrder) (Resetted, error) {
 	return ask[ResetOrder, Resetted](ctx, c, "reset", o)
+}
+
+// Pause keeps claims back.
+func (c *Client) Pause(ctx context.Context, o PauseOrder) (PauseResult, error) {
+	return ask[PauseOrder, PauseResult](ctx, c, "pause", o)
+}
+
+// Resume ends pauses.
+func (c *Client) Resume(ctx context.Context, o PauseOrder) (PauseResult, error) {
+	return ask[PauseOrder, PauseResult](ctx, c, "resume", o)
 }
 
 // Rescue starts a flight from the manifest of a stuck one.

@@ -157,7 +157,7 @@ func (r *run) letter(ctx context.Context, f deadletter.Facts, row shard.Row) err
 		}
 		return nil
 	}
-	if r.health.OpenUntil != 0 || !urgent && !due(f, now) {
+	if shard.Unavailable(r.health) || !urgent && !due(f, now) {
 		return nil // the sink is not well, or it is not time
 	}
 	// The same rules as for an operator: With reads the rows again, consistently. A message goes

@@ -23,7 +23,7 @@ const (
 // run takes another.
 func (r *run) sample(ctx context.Context) error {
 	n := r.Config.Lifecycle.DriftSample
-	if n == 0 || r.Launcher == nil || r.health.OpenUntil != 0 {
+	if n == 0 || r.Launcher == nil || shard.Unavailable(r.health) {
 		return nil
 	}
 	docs, err := r.pick(ctx, n)

@@ -81,6 +81,7 @@ func TestNoSampleIsTakenWhereItCannotBeCompared(t *testing.T) {
 	for name, change := range map[string]func(b *bench){
 		"it is turned off":        func(b *bench) { b.Config.Lifecycle.DriftSample = 0 },
 		"the table is empty":      func(b *bench) { b.Write(shard.Write{Doc: doc(1), Drop: true}) },
+		"the sink is paused":      func(b *bench) { b.Write(shard.Pause("search", now(), "ann", "")) },
 		"the sink is not healthy": func(b *bench) { b.Write(shard.Trip("search", now(), now().Add(time.Hour), 1)) },
 		"nothing is committed": func(b *bench) {
 			b.Write(shard.Write{Doc: doc(1), Drop: true})

@@ -51,7 +51,7 @@ func (b *batch) sendAway(ctx context.Context) {
 		b.lost("keep messages away", queue.Failed(b.h.Ingest.Hold(ctx, receipts, queue.WholeSeconds(wait))))
 		b.h.note(journal.Note{
 			Step: journal.Away, Count: len(receipts), Until: b.h.Clock.Now().Add(wait),
-			Detail: "the sink is away",
+			Detail: config.AwayText(b.health),
 		})
 	}
 	b.msgs, b.state = rest, b.state[:len(rest)] // nothing is known of them yet

@@ -1,6 +1,7 @@
 package receive_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,28 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/shard/shardtest"
 )
+
+// A sink that was paused a minute ago is away as in an outage. Up to then flights wait.
+func TestABatchGoesAwayUndecodedWhileItsSinkIsPaused(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.Write(shard.Pause("search", now(), "ann", "an index is moved"))
+		b.send(put("a", 1))
+		b.poll()
+		b.Noted(journal.Launched, 1)
+		time.Sleep(time.Minute)
+		b.send("not even JSON")
+		b.poll()
+		b.Noted(journal.Away, 1)
+		b.Noted(journal.DeadLettered, 0)
+		if n := b.Notes.Of(journal.Away)[0]; !strings.Contains(n.Detail, "paused") {
+			b.Errorf("%+v, want it to say why", n)
+		}
+		b.Write(shard.Resume("search", b.Row(shard.HealthRow("search")), now(), b.Config.Retry.OpenFor))
+		time.Sleep(5 * time.Minute)
+		b.poll()
+		b.Noted(journal.DeadLettered, 1)
+	})
+}
 
 // A batch that finds its sink away for long goes back to the queue for some minutes, undecoded: no
 // row is written and no flight starts. What is past its dead deadline is judged all the same, so

@@ -40,9 +40,16 @@ func absentOrOver(a Attr, now Micros) Clause {
 	return append(Clause{{a, Absent, Value{}}}, over(a, now)...)
 }
 
+// pausedLook is when a flight looks again at a sink that is paused. A minute later its messages
+// wait in the queue alone.
+const pausedLook = 10 * time.Second
+
 // Health reads the health row: what to do now, and when to look again where nothing may be claimed.
+// An operator's pause counts before all else: nobody probes a sink that is to be left alone.
 func Health(r Row, now Micros) (Circuit, Micros) {
 	switch {
+	case r.PausedAt != 0:
+		return CircuitOpen, now.Add(pausedLook)
 	case r.OpenUntil == 0:
 		return CircuitClosed, 0
 	case now <= r.OpenUntil && !Absurd(r.OpenUntil, now):
@@ -51,6 +58,50 @@ func Health(r Row, now Micros) (Circuit, Micros) {
 		return CircuitOpen, r.ProbeUntil + 1
 	}
 	return CircuitProbe, 0
+}
+
+// Unavailable reports whether nothing goes to the sink of a health row: its circuit is not closed,
+// or an operator has paused it.
+func Unavailable(r Row) bool { return r.OpenUntil != 0 || r.PausedAt != 0 }
+
+// Pause keeps every claim for a sink back until [Resume], unless somebody has paused it already.
+// Who and why are cut. The circuit, its level and the budget stay as they are.
+func Pause(sink string, now Micros, who, why string) Write {
+	w := Write{Transition: PAUSE, Doc: HealthRow(sink), Cond: []Clause{
+		known(),
+		{{AttrPausedAt, Absent, Value{}}},
+	}, Update: []Action{set(AttrPausedAt, timeValue(now)), set(AttrPausedBy, textValue(cut(who)))}}
+	if why != "" {
+		w.Update = append(w.Update, set(AttrPausedWhy, textValue(cut(why))))
+	}
+	return w
+}
+
+// Resume ends the pause that r shows, the health row as it was just read, and no other one. What
+// waited goes at a pace that soon grows, as after a circuit that was open for as long. The circuit
+// stays as it is. A level keeps what the sink had lost of it before the pause: see [NextLevel].
+func Resume(sink string, r Row, now Micros, openFor func(level int64) time.Duration) Write {
+	w := Write{Transition: RESUME, Doc: HealthRow(sink), Cond: []Clause{
+		known(),
+		must(AttrPausedAt, Equal, timeValue(r.PausedAt)),
+	}, Update: append([]Action{
+		set(AttrLastWrite, timeValue(max(now, r.LastWrite))),
+		set(AttrRate, numberValue(resumePace(r, now, openFor))), set(AttrRateAt, timeValue(now)),
+	}, remove(AttrPausedAt, AttrPausedBy, AttrPausedWhy, AttrPaidUntil, AttrPaid)...)}
+	if level := NextLevel(r, r.PausedAt, openFor) - 1; level != r.Level {
+		w.Update = append(w.Update, set(AttrLevel, numberValue(level)))
+	}
+	return w
+}
+
+// resumePace is [Restart] for a circuit that was open as long as the sink was paused.
+func resumePace(r Row, now Micros, openFor func(level int64) time.Duration) int64 {
+	paused := now.Sub(r.PausedAt)
+	r.Level = 1
+	for open := openFor(1); open < paused && r.Level < 4; open += openFor(r.Level) {
+		r.Level++
+	}
+	return Restart(r, now)
 }
 
 // Trip opens the circuit, one level higher, unless somebody has just done so.
@@ -99,9 +150,9 @@ func NextLevel(r Row, now Micros, openFor func(level int64) time.Duration) int64
 	return level + 1
 }
 
-// HealthySince reports whether the circuit has been closed for at least d.
+// HealthySince reports whether the circuit has been closed, and nothing paused, for at least d.
 func HealthySince(r Row, now Micros, d time.Duration) bool {
-	return r.OpenUntil == 0 && (r.LastWrite == 0 || r.LastWrite.Add(d) <= now)
+	return !Unavailable(r) && (r.LastWrite == 0 || r.LastWrite.Add(d) <= now)
 }
 
 // StartRun makes the caller the one that runs, at most once per interval, however many rules fire.

@@ -82,6 +82,9 @@ type Row struct {
 	RateAt     Micros // health row: when that was
 	PaidUntil  Micros // health row: the time up to which documents are spoken for
 	Paid       int64  // health row: how much of the time from RateAt on was handed out, in microseconds
+	PausedAt   Micros // health row: an operator paused the sink then; 0 where nobody has
+	PausedBy   string // health row: who; at most 200 bytes
+	PausedWhy  string // health row: why; at most 200 bytes
 	RanAt      Micros // run row: the last start
 	Cursor     string // run row: where the next pass goes on
 }
@@ -127,6 +130,9 @@ const (
 	AttrRateAt       Attr = "rate_at"
 	AttrPaidUntil    Attr = "paid_until"
 	AttrPaid         Attr = "paid"
+	AttrPausedAt     Attr = "paused_at"
+	AttrPausedBy     Attr = "paused_by"
+	AttrPausedWhy    Attr = "paused_why"
 	AttrRanAt        Attr = "ran_at"
 	AttrCursor       Attr = "cursor"
 )
@@ -137,7 +143,7 @@ func Attrs() []Attr {
 		AttrSchema, AttrVersionClass, AttrPending, AttrCommitted, AttrCommittedOp, AttrClaimed, AttrClaimedWas,
 		AttrDead, AttrBurstStart, AttrFlight, AttrOwner, AttrLeaseUntil, AttrLastWrite, AttrAttempts, AttrRefusals,
 		AttrLastError, AttrExpiresAt, AttrOpenUntil, AttrLevel, AttrProbeUntil, AttrRate, AttrRateTop, AttrRateAt,
-		AttrPaidUntil, AttrPaid, AttrRanAt, AttrCursor,
+		AttrPaidUntil, AttrPaid, AttrPausedAt, AttrPausedBy, AttrPausedWhy, AttrRanAt, AttrCursor,
 	}
 }
 
@@ -281,6 +287,12 @@ func (r *Row) field(a Attr) any {
 		return &r.PaidUntil
 	case AttrPaid:
 		return &r.Paid
+	case AttrPausedAt:
+		return &r.PausedAt
+	case AttrPausedBy:
+		return &r.PausedBy
+	case AttrPausedWhy:
+		return &r.PausedWhy
 	case AttrRanAt:
 		return &r.RanAt
 	case AttrCursor:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
@@ -49,6 +50,8 @@ var commands = map[string]func(*testing.T, *story, *line) string{
 	"trip":     trip,
 	"probe":    probe,
 	"close":    closeCircuit,
+	"pause":    pause,
+	"resume":   resume,
 	"health":   health,
 	"widen":    widen,
 	"cut":      cut,
@@ -284,6 +287,15 @@ func probe(t *testing.T, s *story, l *line) string {
 
 func closeCircuit(t *testing.T, s *story, l *line) string {
 	return s.write(t, shard.Close("search", s.probes[l.text("by", "")], s.micros(), shard.RestartPace), "the circuit is closed", nil)
+}
+
+func pause(t *testing.T, s *story, l *line) string {
+	return s.write(t, shard.Pause("search", s.micros(), l.text("by", ""), ""), "the sink is paused", nil)
+}
+
+func resume(t *testing.T, s *story, _ *line) string {
+	return s.write(t, shard.Resume("search", s.rowOf(t, shard.HealthRow("search")), s.micros(),
+		func(int64) time.Duration { return 10 * time.Second }), "the sink is resumed", nil)
 }
 
 func health(t *testing.T, s *story, l *line) string {

@@ -337,6 +337,10 @@ func (s *story) show(r shard.Row) string {
 	moment("rate at", r.RateAt)
 	moment("paid until", r.PaidUntil)
 	number("paid", r.Paid)
+	moment("paused", r.PausedAt)
+	if r.PausedBy != "" {
+		say("paused by", "%s", r.PausedBy)
+	}
 	moment("ran", r.RanAt)
 	if r.Cursor != "" {
 		say("cursor", "%s", r.Cursor)

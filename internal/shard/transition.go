@@ -29,6 +29,8 @@ const (
 	CUT
 	SPEND
 	SPENDFirst // nothing is handed out beyond now
+	PAUSE
+	RESUME
 	STARTRUN
 	ENDRUN
 
@@ -42,6 +44,7 @@ var transitionNames = [transitions]string{
 	REDRIVE: "REDRIVE", REASSERT: "REASSERT", REASSERTED: "REASSERTED", RAISE: "RAISE",
 	RESET: "RESET", COLLECT: "COLLECT",
 	TRIP: "TRIP", PROBE: "PROBE", CLOSE: "CLOSE", CUT: "CUT", SPEND: "SPEND", SPENDFirst: "SPEND first",
+	PAUSE: "PAUSE", RESUME: "RESUME",
 	STARTRUN: "START RUN", ENDRUN: "END RUN",
 }
 

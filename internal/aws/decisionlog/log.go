@@ -120,7 +120,8 @@ func level(s journal.Step) slog.Level {
 		journal.FlightLost, journal.Untrusted:
 		return slog.LevelWarn
 	case journal.DeadLettered, journal.Rejected, journal.Released, journal.CircuitClosed, journal.Continued,
-		journal.Parked, journal.Dropped, journal.Returned, journal.Redriven, journal.Reasserted:
+		journal.Parked, journal.Dropped, journal.Returned, journal.Redriven, journal.Reasserted,
+		journal.Paused, journal.Resumed:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug

@@ -93,6 +93,8 @@ var lines = map[journal.Step]line{
 	journal.Stuck:             {"ALARM", "stuck: {detail}"},
 	journal.Away:              {"AWAY", "the sink is away: {count} messages wait in the queue"},
 	journal.Slowed:            {"BREAKER", "the sink throttles: everybody slows down"},
+	journal.Paused:            {"PAUSE", "nothing is claimed for the sink until it is resumed, {detail}"},
+	journal.Resumed:           {"RESUME", "the sink is written to again, {detail}"},
 	journal.Unreachable:       {"OUTAGE", "the table cannot be reached: {count} messages wait"},
 }
 

@@ -6,8 +6,8 @@ import (
 )
 
 // Breaker is the sink's shared health row (design section 8) with flights that look at it: TRIP,
-// PROBE, CLOSE. Each flight has one document. The sink may be ill at any time, within the budget,
-// and gets well by itself.
+// PROBE, CLOSE, and the operator's PAUSE and RESUME. Each flight has one document. The sink may be
+// ill at any time, within the budget, and gets well by itself. An operator resumes in the end.
 type Breaker struct {
 	Rules  BreakerRules
 	Denied bool // the sink answers no ping, ill or well: the probe proves nothing
@@ -22,12 +22,17 @@ type BreakerRules struct {
 	WaitForSuccess  bool // an open circuit breaker waits for a request that succeeds instead of a probe
 	CloseRefusedYes bool // a prober whose CLOSE was refused goes on as if the circuit breaker were closed
 	DeniedTrips     bool // a ping that is denied counts as a sink that is ill
+	PauseUnread     bool // index does not look for a pause
+	CloseUnread     bool // a prober whose CLOSE was applied does not look for a pause in its image
+	CloseResumes    bool // CLOSE ends a pause, as where both are one attribute
+	TripResumes     bool // TRIP ends a pause
 }
 
 // BreakerBudget is what may still go wrong.
 type BreakerBudget struct {
 	Crashes uint8
 	Ills    uint8 // times that the sink falls ill
+	Pauses  uint8 // times that an operator pauses the sink
 }
 
 // Work is what a flight is doing.
@@ -56,6 +61,8 @@ type BreakerState struct {
 	Probed bool // probe_until is set
 	Probe  bool // ... and lies ahead
 	Ill    bool
+	Paused bool // paused_at is set
+	Halted bool // the operator has paused, and not resumed
 	Flight [3]Prober
 	Left   BreakerBudget
 }
@@ -121,6 +128,14 @@ func (b Breaker) Next(s BreakerState, edges []Edge[BreakerState]) []Edge[Breaker
 		t.Probe = false
 		add(t, true, 0, "probe_until is past")
 	}
+	if t := s; s.Halted {
+		t.Halted, t.Paused = false, false
+		add(t, true, 0, "an operator: RESUME")
+	} else if s.Left.Pauses > 0 {
+		t.Left.Pauses--
+		t.Halted, t.Paused = true, true
+		add(t, false, 0, "an operator: PAUSE")
+	}
 	for i, f := range s.Flight {
 		if t := s; f.Work != Idle && f.Work != Done && s.Left.Crashes > 0 {
 			t.Left.Crashes--
@@ -177,8 +192,14 @@ func (b Breaker) work(s BreakerState, i int, add func(BreakerState, bool, Broken
 		// CLOSE: probe_until is ours.
 		if f.Mine && s.Probed {
 			t.Open, t.Until, t.Probed, t.Probe = false, false, false, false
+			t.Paused = t.Paused && !b.Rules.CloseResumes
+			if s.Paused && !b.Rules.CloseUnread {
+				*f = Prober{}
+				add(t, true, 0, "CLOSE: applied; its image shows a pause: the flight waits")
+				return
+			}
 			*f = Prober{Work: Admitted}
-			add(t, true, 0, "CLOSE: applied")
+			add(t, true, s.admitted(), "CLOSE: applied")
 			return
 		}
 		*f = Prober{}
@@ -199,9 +220,10 @@ func (b Breaker) look(s BreakerState, i int, add func(BreakerState, bool, Broken
 	t := s
 	f := &t.Flight[i]
 	switch {
+	case s.Paused && !b.Rules.PauseUnread: // it waits
 	case !s.Open:
 		f.Work = Admitted
-		add(t, true, 0, "index reads the health row: closed")
+		add(t, true, s.admitted(), "index reads the health row: closed")
 	case s.Until && !b.Rules.ProbeDocument, b.Rules.WaitForSuccess:
 	case b.Rules.ProbeDocument:
 		f.Work = Asking
@@ -218,6 +240,14 @@ func (b Breaker) look(s BreakerState, i int, add func(BreakerState, bool, Broken
 	}
 }
 
+// admitted is what is broken where a flight may claim from now on.
+func (s BreakerState) admitted() Broken {
+	if s.Halted {
+		return ClaimedPaused
+	}
+	return 0
+}
+
 // trip opens the circuit breaker unless it was just opened, and takes the probe away. The flight
 // waits.
 func (b Breaker) trip(t *BreakerState, f *Prober) {
@@ -226,6 +256,7 @@ func (b Breaker) trip(t *BreakerState, f *Prober) {
 		return
 	}
 	t.Open, t.Until, t.Probed, t.Probe = true, true, false, false
+	t.Paused = t.Paused && !b.Rules.TripResumes
 	for j := range t.Flight {
 		t.Flight[j].Mine = false
 	}

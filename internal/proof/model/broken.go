@@ -27,6 +27,8 @@ const (
 	ProbedByTwo // Breaker: two probe at the same time
 
 	FalseRaise // a row was raised to a version that the sink does not hold any more
+
+	ClaimedPaused // Breaker: a flight that looked after an operator had paused the sink may claim
 )
 
 // Damage is what a user would see.
@@ -52,6 +54,7 @@ var brokenText = []string{
 	"a document was claimed although its flight knew that the circuit breaker is open",
 	"two probe at the same time",
 	"a row was raised to a version that the sink does not hold any more",
+	"a flight that looked after an operator had paused the sink may claim",
 }
 
 // String says what is broken.

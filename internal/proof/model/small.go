@@ -43,7 +43,7 @@ func told[S comparable](m Machine[S], watch Broken, say func(Label) string) func
 func Cases() []Case {
 	plain := func(l Label) string { return l.Text }
 	breaker := func(name, what string, b Breaker) Case {
-		return Case{Name: name, Machine: "breaker", What: what, Run: told(b, ClaimedOpen|ProbedByTwo, plain)}
+		return Case{Name: name, Machine: "breaker", What: what, Run: told(b, ClaimedOpen|ProbedByTwo|ClaimedPaused, plain)}
 	}
 	pace := func(name, what string, p Pace) Case {
 		return Case{Name: name, Machine: "pace", What: what, Run: told(p, TooSoon, sayPace)}
@@ -51,7 +51,7 @@ func Cases() []Case {
 	groups := func(name, what string, g Groups) Case {
 		return Case{Name: name, Machine: "groups", What: what, Run: told(g, 0, sayGroups)}
 	}
-	ill := BreakerBudget{Ills: 1}
+	ill, paused := BreakerBudget{Ills: 1}, BreakerBudget{Ills: 1, Pauses: 1}
 	return []Case{
 		breaker("", "three flights, two illnesses, two crashes", Breaker{Budget: BreakerBudget{Ills: 2, Crashes: 2}}),
 		breaker("", "the sink denies every ping; two illnesses, a crash",
@@ -68,6 +68,16 @@ func Cases() []Case {
 			Breaker{Rules: BreakerRules{WaitForSuccess: true}, Budget: ill}),
 		breaker("breaker-close-refused", "a prober whose CLOSE was refused claims all the same",
 			Breaker{Rules: BreakerRules{CloseRefusedYes: true}, Budget: BreakerBudget{Ills: 2}}),
+		breaker("", "two pauses, an illness, a crash",
+			Breaker{Budget: BreakerBudget{Ills: 1, Crashes: 1, Pauses: 2}}),
+		breaker("breaker-pause-unread", "index does not look for a pause",
+			Breaker{Rules: BreakerRules{PauseUnread: true}, Budget: paused}),
+		breaker("breaker-close-unread", "a prober whose CLOSE was applied does not look for a pause in its image",
+			Breaker{Rules: BreakerRules{CloseUnread: true}, Budget: paused}),
+		breaker("breaker-close-resumes", "CLOSE ends a pause, as where both are one attribute",
+			Breaker{Rules: BreakerRules{CloseResumes: true}, Budget: paused}),
+		breaker("breaker-trip-resumes", "TRIP ends a pause",
+			Breaker{Rules: BreakerRules{TripResumes: true}, Budget: paused}),
 		pace("", "two hosts with one clock, two crashes", Pace{Least: minInterval, Crashes: 2}),
 		pace("", "clocks one tick apart, and the interval one tick shorter",
 			Pace{Skew: 1, Least: minInterval - 1, Crashes: 2}),

@@ -92,6 +92,10 @@ func worldOf(t testing.TB, seed uint64) *World {
 		w := plagued(t, seed, Hooks{})
 		w.rates.IOFailAfter = deaf
 		return w
+	case 6:
+		w := paused(t, seed, Hooks{})
+		w.rates.IOFailAfter = deaf
+		return w
 	case 5:
 		return sampled(t, seed, Hooks{})
 	case 3:

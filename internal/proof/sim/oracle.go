@@ -13,6 +13,7 @@ import (
 // oracle watches what the world does and says where it breaks a promise. It knows the truth: what
 // was sent, what the sink holds, who is alive. It decides nothing.
 type oracle struct {
+	pauses map[shard.DocID]time.Duration // since when a sink is paused, by its health row
 	w      *World
 	docs   map[shard.DocID]*ledger
 	events map[string]*event // by the id that a dead letter of it would have
@@ -66,7 +67,10 @@ type grant struct {
 func (g *grant) alive() bool { return !g.ended && !g.v.over && !g.v.Killed() }
 
 func newOracle(w *World) *oracle {
-	return &oracle{w: w, docs: map[shard.DocID]*ledger{}, events: map[string]*event{}, alarms: map[journal.Step]int{}}
+	return &oracle{
+		w: w, docs: map[shard.DocID]*ledger{}, events: map[string]*event{}, alarms: map[journal.Step]int{},
+		pauses: map[shard.DocID]time.Duration{},
+	}
 }
 
 // most is how many violations of one run are kept: the first is the one that matters.
@@ -111,6 +115,7 @@ func (o *oracle) wrote(v *invocation, w shard.Write, old, row shard.Row) {
 	o.w.worst.Refusals = max(o.w.worst.Refusals, int(row.Refusals))
 	switch w.Transition.Base() {
 	case shard.CLAIM:
+		o.claimed(v, row.Doc)
 		o.granted(v, l, row, row.Claimed)
 	case shard.REASSERT:
 		o.granted(v, l, row, row.Committed)

@@ -74,7 +74,9 @@ func (t *table) write(v *invocation, w shard.Write) (shard.Row, error) {
 		past = past[len(past)-kept:]
 	}
 	t.past[w.Doc] = past
-	if w.Doc.IsDocument() {
+	if !w.Doc.IsDocument() {
+		t.w.oracle.halted(t.row(w.Doc))
+	} else {
 		row := t.row(w.Doc)
 		t.w.watch(v, Step{What: Wrote, Write: w, Old: old, New: row})
 		t.w.oracle.wrote(v, w, old, row)

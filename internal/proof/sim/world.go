@@ -41,6 +41,7 @@ type Options struct {
 	Hooks       Hooks
 	Disaster    *Disaster // nil for none
 	Absurd      *Absurd   // nil for none
+	Pausing     *Pausing  // nil for none
 	// Listen hears the notes of each invocation by its number, and nil at its end: what its log and
 	// its metrics are made of. Nil for nobody.
 	Listen  func(function string, invocation int64, at time.Time, n *journal.Note)
@@ -156,6 +157,9 @@ func New(o Options) (*World, error) {
 	}
 	if o.Absurd != nil {
 		w.plague(*o.Absurd)
+	}
+	if o.Pausing != nil {
+		w.pausing(*o.Pausing)
 	}
 	for _, c := range o.Upstream.Objects {
 		w.refs[c.Doc] = c.ref()

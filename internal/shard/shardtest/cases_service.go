@@ -54,7 +54,45 @@ func healthCases() []Case {
 		refused("when the circuit opened anew meanwhile", probeUntil(0)),
 		foreign,
 	)
-	return append(append(trip.cases, probe.cases...), shut.cases...)
+	stopped := with(open, paused(begin), paced)
+	pause := &table{write: shard.Pause("sink", now, "ann", "an index is moved"), base: with(open, paced)}
+	held := with(open, paced, paused(now))
+	pause.add(
+		allowed("whatever the circuit and the budget are, which stay", held),
+		allowed("where there is no health row yet", with(shard.Row{}, paused(now)), func(r *shard.Row) { *r = shard.Row{} }),
+		refused("where somebody has paused it", paused(begin)),
+		refused("where somebody has just paused it", paused(now)),
+		foreign,
+	)
+	pause.write = shard.Pause("sink", now, "ann", "")
+	pause.add(allowed("without a reason", with(held, func(r *shard.Row) { r.PausedWhy = "" })))
+
+	resume := &table{write: shard.Resume("sink", stopped, now, openFor), base: stopped}
+	resume.add(
+		allowed("and a budget begins; the circuit stays as it is", with(open, func(r *shard.Row) {
+			r.LastWrite, r.Rate, r.RateTop, r.RateAt = now, max(shard.Pace(stopped, now), 8000), 10_000, now
+		})),
+		refused("where nothing is paused", paused(0)),
+		refused("of a later pause", paused(begin+1)),
+		refused("of an earlier pause", paused(begin-1)),
+		foreign,
+	)
+	recovered := with(shard.Row{Level: 3, LastWrite: begin.Add(-60 * second)}, paused(begin))
+	resume.write, resume.base = shard.Resume("sink", recovered, now, openFor), recovered
+	resume.add(allowed("and a level that the sink lost before the pause is lost",
+		shard.Row{LastWrite: now, Rate: 32_000, RateAt: now}))
+	return slices.Concat(trip.cases, probe.cases, shut.cases, pause.cases, resume.cases)
+}
+
+// openFor is how long a circuit is open at a level.
+func openFor(level int64) time.Duration { return time.Duration(level) * second }
+
+func paused(at shard.Micros) change {
+	return func(r *shard.Row) {
+		if r.PausedAt, r.PausedBy, r.PausedWhy = at, "ann", "an index is moved"; at == 0 {
+			r.PausedBy, r.PausedWhy = "", ""
+		}
+	}
 }
 
 func paced(r *shard.Row) {

@@ -127,6 +127,7 @@ func extremes(doc shard.DocID) shard.Row {
 		Refusals:  math.MinInt64,
 		LastError: "größer ✓\n\x7f", ExpiresAt: expires, OpenUntil: 2, Level: 3, ProbeUntil: 4, RanAt: 5,
 		Rate: 6, RateTop: 7, RateAt: 8, PaidUntil: 9, Paid: 10,
+		PausedAt: 11, PausedBy: "ann", PausedWhy: "größer",
 		Cursor: "!run#\x01",
 	}
 }

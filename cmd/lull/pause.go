@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+func (a *app) pauseCommand() *cobra.Command {
+	order := operate.PauseOrder{}
+	c := &cobra.Command{
+		Use: "pause SINK|--all", Short: "Write nothing to a sink until it is resumed",
+		Long: "Nothing is claimed for the sink from the next invocation on: it gets no document, no delete and no ping. " +
+			"Invocations under way end first, within index.timeout. Messages wait in their queue, as " +
+			"while the sink is away. Nothing is lost: what waits longer than retry.deadDeadline becomes a dead letter, " +
+			"which you may redrive, and the answer says from when on. The sink stays paused whatever its circuit " +
+			"breaker does. `lull status` and `lull explain` say who paused it, when and why. " +
+			"The setting tableOutage: open writes without asking the table, and so without heeding a pause. Audited.",
+	}
+	c.Flags().StringVar(&order.Why, "why", "", "a `TEXT` for those who find the sink paused; 200 bytes are kept")
+	a.halting(c, &order, operate.API.Pause, func(w io.Writer, s operate.PauseChange) {
+		if !s.Changed {
+			terminal.Printf(w, "%s: paused already: %s\n", s.Sink, pausedText(s.Pause))
+			return
+		}
+		terminal.Printf(w, "%s: paused. What is sent from now on waits, and becomes dead letters from %s on; what waited "+
+			"already does so earlier. `lull resume %s` ends the pause.\n", s.Sink, clockText(s.Pause.DeadFrom), s.Sink)
+	})
+	return exits(c, map[int]string{
+		exitOK: "every sink that was named is paused", exitFailed: "it may be paused or not: ask `lull status`",
+		exitUsage: "usage or settings",
+	})
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	order := operate.PauseOrder{}
+	c := &cobra.Command{
+		Use: "resume SINK|--all", Short: "Write to a paused sink again",
+		Long: "What waited for the sink is written at a pace that soon grows, live before bulk. Messages come back to " +
+			"their flights within four minutes, after a pause of more than about five hours within a quarter of an " +
+			"hour. A sink that is unhealthy is probed first. Audited.",
+	}
+	a.halting(c, &order, operate.API.Resume, func(w io.Writer, s operate.PauseChange) {
+		if !s.Changed {
+			terminal.Printf(w, "%s: was not paused\n", s.Sink)
+			return
+		}
+		terminal.Printf(w, "%s: resumed. It was %s\n", s.Sink, pausedText(s.Pause))
+	})
+	return exits(c, map[int]string{
+		exitOK: "no sink that was named is paused", exitFailed: "it may be paused or not: ask `lull status`",
+		exitUsage: "usage or settings",
+	})
+}
+
+// halting makes c a command about one sink or all.
+func (a *app) halting(c *cobra.Command, order *operate.PauseOrder,
+	do func(operate.API, context.Context, operate.PauseOrder) (operate.PauseResult, error),
+	show func(io.Writer, operate.PauseChange),
+) {
+	c.Flags().BoolVar(&order.All, "all", false, "every sink of the stack")
+	c.Args = cobra.MaximumNArgs(1)
+	ask := func(ctx context.Context, api operate.API, args []string) (operate.PauseResult, error) {
+		if len(args) > 0 {
+			order.Sink = args[0]
+		}
+		if order.All == (order.Sink != "") {
+			return operate.PauseResult{}, usagef("%s: name one sink, or --all: `lull status` lists them", c.Name())
+		}
+		order.By = whoami()
+		return do(api, ctx, *order)
+	}
+	question(a, c, ask, func(w io.Writer, r operate.PauseResult) {
+		for _, s := range r.Sinks {
+			show(w, s)
+		}
+	})
+}
+
+// pausedText says who paused a sink, since when and why.
+func pausedText(p *operate.Pause) string {
+	text := "paused by " + p.By + " since " + clockText(p.Since)
+	if p.Why != "" {
+		text += ": " + p.Why
+	}
+	return text
+}
+
+func clockText(t time.Time) string { return t.Format(time.RFC3339) }

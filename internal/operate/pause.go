@@ -1,0 +1,143 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/rows"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// PauseOrder says which sinks shall be left alone, or be written to again.
+type PauseOrder struct {
+	Sink string `json:"sink,omitempty"` // empty with All
+	All  bool   `json:"all,omitempty"`
+	Why  string `json:"why,omitempty"` // of a pause; at most 200 bytes are kept
+	By   string `json:"by"`            // who asks, for the audit
+}
+
+// Pause is that nothing is written to a sink because an operator says so.
+type Pause struct {
+	Since time.Time `json:"since"`
+	By    string    `json:"by"`
+	Why   string    `json:"why,omitempty"`
+	// DeadFrom is when the messages that were sent at the beginning of the pause become dead letters:
+	// retry.deadDeadline after it. Those that waited already then do so earlier.
+	DeadFrom time.Time `json:"dead_from"`
+}
+
+// PauseResult is what an order changed.
+type PauseResult struct {
+	Sinks []PauseChange `json:"sinks"`
+}
+
+// PauseChange is how a sink is after an order.
+type PauseChange struct {
+	Sink    string `json:"sink"`
+	Changed bool   `json:"changed"`         // false where it was so before
+	Pause   *Pause `json:"pause,omitempty"` // nil for one that is not paused; after a resume the one that ended
+}
+
+func (o *Operator) pauseOf(h shard.Row) *Pause {
+	if h.PausedAt == 0 {
+		return nil
+	}
+	since := h.PausedAt.Time()
+	return &Pause{Since: since, By: h.PausedBy, Why: h.PausedWhy, DeadFrom: since.Add(o.Config.Retry.DeadDeadline)}
+}
+
+// Pause keeps every claim for sinks back until [Operator.Resume]. Turns under way end first, which
+// takes seconds. The result is valid beside an error, too: it says what was done before.
+func (o *Operator) Pause(ctx context.Context, p PauseOrder) (PauseResult, error) {
+	return o.each(ctx, p, "pause", func(table rows.Table, name string, h shard.Row) (PauseChange, error) {
+		now := shard.MicrosOf(o.Clock.Now())
+		w := shard.Pause(name, now, p.By, p.Why)
+		old, err := table.Write(ctx, w)
+		refused, is := shard.AsRefused(err)
+		switch {
+		case err == nil:
+			h = w.Apply(old)
+		case is && refused.Row.PausedAt != 0:
+			h = refused.Row
+		case is:
+			return PauseChange{}, errors.New("its row has a newer schema: update lull")
+		default:
+			return PauseChange{}, fmt.Errorf("it may be paused or not, ask status: %w", err)
+		}
+		// A try without an answer may have been applied.
+		c := PauseChange{Sink: name, Changed: h.PausedAt == now, Pause: o.pauseOf(h)}
+		if c.Changed {
+			o.audit(journal.Paused, name, p)
+		}
+		return c, nil
+	})
+}
+
+// Resume ends pauses. What waited goes at a pace that soon grows. The result is valid beside an
+// error, too.
+func (o *Operator) Resume(ctx context.Context, p PauseOrder) (PauseResult, error) {
+	return o.each(ctx, p, "resume", func(table rows.Table, name string, h shard.Row) (PauseChange, error) {
+		if h.PausedAt == 0 {
+			return PauseChange{Sink: name}, nil
+		}
+		now := shard.MicrosOf(o.Clock.Now())
+		_, err := table.Write(ctx, shard.Resume(name, h, now, o.Config.Retry.OpenFor))
+		refused, is := shard.AsRefused(err)
+		switch {
+		case is && refused.Row.PausedAt != 0:
+			return PauseChange{}, fmt.Errorf("%s paused it again meanwhile, or its row has a newer schema",
+				refused.Row.PausedBy)
+		case err != nil && !is:
+			return PauseChange{}, fmt.Errorf("it may be paused or not, ask status: %w", err)
+		}
+		o.audit(journal.Resumed, name, p)
+		return PauseChange{Sink: name, Changed: true, Pause: o.pauseOf(h)}, nil
+	})
+}
+
+// each does something with the health row of every sink of an order.
+func (o *Operator) each(ctx context.Context, p PauseOrder, doing string,
+	do func(table rows.Table, name string, h shard.Row) (PauseChange, error),
+) (PauseResult, error) {
+	result := PauseResult{Sinks: []PauseChange{}}
+	names := slices.Sorted(maps.Keys(o.Config.Sinks))
+	switch {
+	case p.By == "":
+		return result, inputf("by: name who asks, for the audit")
+	case p.All == (p.Sink != ""):
+		return result, inputf("name one sink, or all: this stack has %s", strings.Join(names, ", "))
+	case p.Sink != "" && !slices.Contains(names, p.Sink):
+		return result, inputf("sink %q: this stack has %s", p.Sink, strings.Join(names, ", "))
+	case p.Sink != "":
+		names = []string{p.Sink}
+	}
+	table := rows.Table{Store: o.Shards, Clock: o.Clock}
+	var failed []error
+	for _, name := range names {
+		h, err := table.One(ctx, shard.HealthRow(name), shard.Consistent)
+		var c PauseChange
+		if err == nil {
+			c, err = do(table, name, h)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s sink %s: %w", doing, name, err))
+			continue
+		}
+		result.Sinks = append(result.Sinks, c)
+	}
+	return result, errors.Join(failed...)
+}
+
+func (o *Operator) audit(step journal.Step, name string, p PauseOrder) {
+	detail := "by " + p.By
+	if p.Why != "" {
+		detail += ": " + p.Why
+	}
+	o.Journal.Note(journal.Note{Step: step, At: o.Clock.Now(), Sink: name, Detail: detail})
+}
