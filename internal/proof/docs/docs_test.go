@@ -339,7 +339,7 @@ func sameJSON(got, want string) error {
 var (
 	link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	title  = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	marked = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+	marked = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
 // links finds links to files and headings that are not there.

@@ -1,0 +1,74 @@
+package docs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/config/tree"
+	"github.com/lullhq/lull/internal/payload"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/source"
+)
+
+// TestLimits holds the numbers of docs/limits.md to those of the code.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	standard := config.Default()
+	days := func(d time.Duration) string { return fmt.Sprintf("%d day", d/(24*time.Hour)) }
+	page := read(t, "docs/limits.md")
+	for row, number := range map[string]string{
+		"a message, attributes included": fmt.Sprintf("%d MB", queue.MaxBytes>>20),
+		"an object by reference":         fmt.Sprintf("%d MB", payload.MaxObject>>20),
+		"events in one message":          fmt.Sprint(event.MaxEvents),
+		"`notbefore` ahead": days(standard.Lifecycle.RowRetention - standard.Lifecycle.ProducerLateness -
+			24*time.Hour),
+		"envelopes around an event":         fmt.Sprint(standard.Payload.EnvelopeDepth),
+		"depth of JSON":                     fmt.Sprint(event.MaxDepth),
+		"a document's id":                   fmt.Sprintf("%d bytes", event.MaxIDBytes),
+		"columns of a composite key":        fmt.Sprint(source.MaxColumns),
+		"an event's age, undecided":         days(standard.Retry.DeadDeadline),
+		"a put that comes after its delete": days(standard.Lifecycle.RowRetention),
+		"messages in flight of one queue":   thousands(standard.Queues.MaxInFlight),
+		"messages a second of one queue":    thousands(greatest(t, 10_000, rate)),
+		"one committed write of a document": "each second (`debounce.minInterval`)",
+		"`debounce.quiet`":                  fmt.Sprintf("%d s, with `queues.visibility: 42s`", greatest(t, 60, quiet)),
+		"`debounce.maxWait`":                fmt.Sprintf("%d s", greatest(t, 240, maxWait)),
+		"`debounce.minInterval`":            fmt.Sprintf("%d s", standard.Lease("search")/time.Second),
+		"a `lull.yaml`":                     fmt.Sprintf("%d KB", tree.MaxBytes>>10),
+	} {
+		found := false
+		for line := range strings.Lines(page) {
+			found = found || strings.HasPrefix(line, "| "+row) && strings.Contains(line, number)
+		}
+		if !found {
+			t.Errorf("docs/limits.md: the row %q does not say %s", row, number)
+		}
+	}
+}
+
+func thousands(n int) string { return fmt.Sprintf("%d,%03d", n/1000, n%1000) }
+
+// greatest is the greatest n below a bound with which the defaults are valid.
+func greatest(t *testing.T, bound int, set func(*config.Config, int)) int {
+	t.Helper()
+	for n := bound; n > 0; n-- {
+		c := config.Default()
+		if set(&c, n); c.Validate() == nil {
+			return n
+		}
+	}
+	t.Fatal("no value is valid")
+	return 0
+}
+
+func rate(c *config.Config, n int) { c.Queues.ExpectedRate = n }
+
+func quiet(c *config.Config, n int) {
+	c.Debounce.Quiet, c.Queues.Visibility = time.Duration(n)*time.Second, 42*time.Second
+}
+
+func maxWait(c *config.Config, n int) { c.Debounce.MaxWait = time.Duration(n) * time.Second }
