@@ -248,7 +248,8 @@ func (c *console) campaign(w http.ResponseWriter, r *http.Request, o operate.Let
 	}
 	o.Progress = func(l operate.LetterLine) {
 		say(deadLine{
-			ID: l.Letter.ID, Key: l.Letter.Key, Version: l.Letter.Version, Outcome: l.Outcome, Error: terminal.Line(l.Error),
+			ID: l.Letter.ID, Key: l.Letter.Key, Version: l.Letter.Version, Outcome: l.Outcome,
+			Error: terminal.Line(l.Error),
 		})
 	}
 	res, err := do(ctx, o)

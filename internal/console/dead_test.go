@@ -16,7 +16,12 @@ import (
 )
 
 func event(id string, version int) string {
-	return fmt.Sprintf(`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`, id, version, version)
+	return fmt.Sprintf(
+		`{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":"v%d"}}`,
+		id,
+		version,
+		version,
+	)
 }
 
 func TestDeadLettersOfAnEmptyStack(t *testing.T) {
@@ -30,7 +35,8 @@ func TestDeadLettersOfAnEmptyStack(t *testing.T) {
 		Groups  []operate.LetterGroup
 		Reasons []string
 	}
-	if s.into(&groups, "/console/dead/groups", ""); groups.Groups == nil || len(groups.Groups) != 0 || len(groups.Reasons) < 10 {
+	if s.into(&groups, "/console/dead/groups", ""); groups.Groups == nil || len(groups.Groups) != 0 ||
+		len(groups.Reasons) < 10 {
 		t.Errorf("got %+v, want no groups and all reasons", groups)
 	}
 	s.refused(http.StatusNotFound, "no such dead letter", "/console/dead/letter?id=x", "")
@@ -56,7 +62,8 @@ func TestTenThousandDeadLettersAreShownPageByPage(t *testing.T) {
 		}
 	}
 	s.into(&groups, "/console/dead/groups", "")
-	if len(groups.Groups) != 2 || groups.Groups[0].Parked != all*3/4 || groups.Groups[0].Why == "" || groups.Groups[1].Fix == "" {
+	if len(groups.Groups) != 2 || groups.Groups[0].Parked != all*3/4 || groups.Groups[0].Why == "" ||
+		groups.Groups[1].Fix == "" {
 		t.Errorf("got %+v, want two groups, the larger first, each with its advice", groups)
 	}
 	var page operate.LetterPage
@@ -98,7 +105,8 @@ func TestABodyIsShownOnDemandBoundedAndWithEscapes(t *testing.T) {
 			t.Errorf("%s: got %d bytes, cut %t, UTF-8 %t, text %.80q", name, got.Bytes, got.Cut, got.UTF8, got.Text)
 		}
 		facts := s.ask("/console/dead/letter?id="+id, "")
-		if facts.Code != http.StatusOK || strings.Contains(facts.Body.String(), `"body`) || !strings.Contains(facts.Body.String(), "advice") {
+		if facts.Code != http.StatusOK || strings.Contains(facts.Body.String(), `"body`) ||
+			!strings.Contains(facts.Body.String(), "advice") {
 			t.Errorf("%s: the facts are %d %.300s, want no body and some advice", name, facts.Code, facts.Body)
 		}
 	}
@@ -125,9 +133,15 @@ func TestARedriveSaysWhatBecomesOfEach(t *testing.T) {
 	}
 	s.refused(http.StatusBadRequest, "nothing is selected", "/console/dead/redrive", `{}`)
 	s.refused(http.StatusBadRequest, "not the JSON", "/console/dead/redrive", `{`)
-	s.refused(http.StatusRequestEntityTooLarge, "at most", "/console/dead/redrive", `"`+strings.Repeat("x", maxRequest)+`"`)
+	s.refused(
+		http.StatusRequestEntityTooLarge,
+		"at most",
+		"/console/dead/redrive",
+		`"`+strings.Repeat("x", maxRequest)+`"`,
+	)
 	dry := linesOf(t, s.ask("/console/dead/redrive", `{"all":true,"dry_run":true}`))
-	if end := dry[len(dry)-1]; len(dry) != 6 || !end.End || end.Counts["would_send"] != 5 || s.live.Counts().Total() != 0 {
+	if end := dry[len(dry)-1]; len(dry) != 6 || !end.End || end.Counts["would_send"] != 5 ||
+		s.live.Counts().Total() != 0 {
 		t.Errorf("dry run: %+v, %d messages sent; want five that would be sent", dry, s.live.Counts().Total())
 	}
 	one := linesOf(t, s.ask("/console/dead/redrive", `{"id":"`+dry[0].ID+`","by":"somebody else"}`))
@@ -171,7 +185,8 @@ func TestARedriveThatIsCancelledLeavesTheRestParked(t *testing.T) {
 	New(s.options).ServeHTTP(w, r.WithContext(ctx))
 	said := linesOf(t, w.ResponseRecorder)
 	end := said[len(said)-1]
-	if n := s.live.Counts().Total(); n != stays || end.Counts["sent"] != stays || !strings.Contains(end.Error, "7 done") {
+	if n := s.live.Counts().Total(); n != stays || end.Counts["sent"] != stays ||
+		!strings.Contains(end.Error, "7 done") {
 		t.Errorf("%d messages were sent, the end says %+v; want %d, as many as were told", n, end, stays)
 	}
 	var page operate.LetterPage
@@ -183,7 +198,12 @@ func TestARedriveThatIsCancelledLeavesTheRestParked(t *testing.T) {
 		}
 	}
 	if len(page.Letters) != all || parked != all-stays {
-		t.Errorf("%d dead letters, %d of them parked; want all %d, and what was not sent as it was", len(page.Letters), parked, all)
+		t.Errorf(
+			"%d dead letters, %d of them parked; want all %d, and what was not sent as it was",
+			len(page.Letters),
+			parked,
+			all,
+		)
 	}
 }
 
@@ -228,10 +248,18 @@ func TestWhoMayNotSeeDeadLettersIsToldWhichRightIsMissing(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
 	s.options.API = deniedAPI{s.Operator}
-	for _, path := range []string{"/console/dead", "/console/dead/groups", "/console/dead/letter?id=x", "/console/dead/body?id=x"} {
+	for _, path := range []string{
+		"/console/dead", "/console/dead/groups", "/console/dead/letter?id=x",
+		"/console/dead/body?id=x",
+	} {
 		s.refused(http.StatusForbidden, "your role lacks dynamodb:Query. The stack's reader role has it", path, "")
 	}
-	s.refused(http.StatusForbidden, "The stack's operator role has it", "/console/dead/drop", `{"all":true,"confirm":"drop 1"}`)
+	s.refused(
+		http.StatusForbidden,
+		"The stack's operator role has it",
+		"/console/dead/drop",
+		`{"all":true,"confirm":"drop 1"}`,
+	)
 	said := linesOf(t, s.ask("/console/dead/redrive", `{"all":true}`))
 	if end := said[len(said)-1]; !end.End || !strings.Contains(end.Error, "The stack's operator role has it") {
 		t.Errorf("redrive: %+v, want the role that may", said)

@@ -103,7 +103,8 @@ func newExcerpts(q operate.Search) *excerpts {
 	whole, beginning := sink.Query{Text: q.Text, Prefix: q.Prefix}.Parts()
 	notWord := func(r rune) bool { return !wordRune(r) }
 	return &excerpts{
-		field: q.Field, words: strings.FieldsFunc(strings.ToLower(whole), notWord), beginning: strings.ToLower(beginning),
+		field: q.Field, words: strings.FieldsFunc(strings.ToLower(whole), notWord),
+		beginning: strings.ToLower(beginning),
 	}
 }
 

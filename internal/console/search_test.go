@@ -45,10 +45,12 @@ func TestSearchShowsMarksAndWhereTheWordsStand(t *testing.T) {
 	if s.into(&got, searchPath("vienna"), ""); got.Hits == nil || len(got.Hits) != 0 || got.More {
 		t.Errorf("an empty stack: got %+v, want no hit", got)
 	}
-	s.write("vienna", `{"title":"British Embassy <b>Vienna</b>","n":7,"details":{"body":"`+strings.Repeat("long ago ", 40)+
+	s.write("vienna", `{"title":"British Embassy <b>Vienna</b>","n":7,"details":{"body":"`+
+		strings.Repeat("long ago ", 40)+
 		`Vienna was 😀 far from Viennese `+strings.Repeat("waltzes ", 40)+`"}}`)
 	s.into(&got, searchPath("embassy vien", "&prefix=true"), "")
-	if len(got.Hits) != 1 || got.Hits[0].Key != "content#vienna" || got.Hits[0].Version != "3" || got.Hits[0].Fence != 7 ||
+	if len(got.Hits) != 1 || got.Hits[0].Key != "content#vienna" || got.Hits[0].Version != "3" ||
+		got.Hits[0].Fence != 7 ||
 		got.Hits[0].Indexed.IsZero() || got.Hits[0].Title != "British Embassy <b>Vienna</b>" {
 		t.Fatalf("got %+v, want the document with its mark", got)
 	}
@@ -80,7 +82,8 @@ func TestSearchShowsMarksAndWhereTheWordsStand(t *testing.T) {
 func TestSearchIsBoundedAndSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
-	huge := `{"title":"` + strings.Repeat("word ", 40_000) + `","list":[` + strings.Repeat(`"word",`, 9_000) + `"word"]}`
+	huge := `{"title":"` + strings.Repeat("word ", 40_000) + `","list":[` +
+		strings.Repeat(`"word",`, 9_000) + `"word"]}`
 	for i := range 30 {
 		s.write(fmt.Sprint("<script>", i), huge)
 	}

@@ -57,30 +57,41 @@ var trials = []trial{
 	{"one", "One event", "A change is written once its document has been quiet for a while.", []step{
 		{version: 1, note: "version 1"},
 	}},
-	{"burst", "A burst, out of order", "Five versions of one document, all at once. One write follows: version 5.", []step{
-		{version: 3, note: "version 3"},
-		{version: 1, note: "version 1, after version 3"},
-		{version: 5, note: "version 5, the newest"},
-		{version: 2, note: "version 2, after version 5"},
-		{version: 4, note: "version 4, after version 5"},
-	}},
+	{
+		"burst",
+		"A burst, out of order",
+		"Five versions of one document, all at once. One write follows: version 5.",
+		[]step{
+			{version: 3, note: "version 3"},
+			{version: 1, note: "version 1, after version 3"},
+			{version: 5, note: "version 5, the newest"},
+			{version: 2, note: "version 2, after version 5"},
+			{version: 4, note: "version 4, after version 5"},
+		},
+	},
 	{"late", "A late old version", "Version 5 is written. Then version 3 comes, and the sink is not touched.", []step{
 		{version: 5, note: "version 5"},
 		{version: 3, waits: 1, note: "version 3, once version 5 is written"},
 	}},
 	{
-		"delete", "A delete, and an older put after it", "The document is written, deleted, and not brought back by version 2.",
+		"delete", "A delete, and an older put after it",
+		"The document is written, deleted, and not brought back by version 2.",
 		[]step{
 			{version: 1, note: "version 1"},
 			{version: 3, delete: true, waits: 1, note: "version 3 is a delete"},
 			{version: 2, waits: 2, note: "version 2, after the delete"},
 		},
 	},
-	{"poison", "Poison", "Messages that no source reads, and one that no search engine takes. They become dead letters.", []step{
-		{body: "this is not JSON", note: "not JSON: undecodable"},
-		{body: "{}", note: "JSON without an event: it breaks the contract"},
-		{version: 1, deep: true, note: "nested too deeply: the search engine rejects it"},
-	}},
+	{
+		"poison",
+		"Poison",
+		"Messages that no source reads, and one that no search engine takes. They become dead letters.",
+		[]step{
+			{body: "this is not JSON", note: "not JSON: undecodable"},
+			{body: "{}", note: "JSON without an event: it breaks the contract"},
+			{version: 1, deep: true, note: "nested too deeply: the search engine rejects it"},
+		},
+	},
 }
 
 func (c *console) sendForms(w http.ResponseWriter, r *http.Request) {
@@ -131,7 +142,8 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 	var form *operate.Form
 	forms, err := c.API.Forms(ctx)
 	for i, f := range forms.Forms {
-		if form == nil && (q.Source == "" || f.Source == q.Source) && (q.Collection == "" || f.Collection == string(q.Collection)) {
+		if form == nil && (q.Source == "" || f.Source == q.Source) &&
+			(q.Collection == "" || f.Collection == string(q.Collection)) {
 			form = &forms.Forms[i]
 		}
 	}
@@ -165,7 +177,8 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 			d.Attributes = attributes
 		} else {
 			m, err := c.API.Compose(ctx, operate.Composition{
-				Source: form.Source, Collection: shard.Collection(form.Collection), ID: q.ID, Delete: s.delete, N: s.version, At: now,
+				Source: form.Source, Collection: shard.Collection(form.Collection), ID: q.ID, Delete: s.delete,
+				N: s.version, At: now,
 				Data: contentOf(data, q.Data == "", s),
 			})
 			if err != nil {
@@ -250,7 +263,8 @@ func (c *console) sendStates(w http.ResponseWriter, r *http.Request) {
 	}
 	keys := r.URL.Query()["key"]
 	if len(keys) > maxStates {
-		failed(w, &problem{http.StatusBadRequest, fmt.Sprintf("key: %d of them, want %d at most", len(keys), maxStates)})
+		problem := &problem{http.StatusBadRequest, fmt.Sprintf("key: %d of them, want %d at most", len(keys), maxStates)}
+		failed(w, problem)
 		return
 	}
 	states := []state{}

@@ -56,15 +56,27 @@ func TestEveryTrialOfEverySourceBecomesWhatItSays(t *testing.T) {
 	for _, form := range all.Forms {
 		for i, try := range all.Trials {
 			var w written
-			s.into(&w, "/console/send/write", fmt.Sprintf(`{"trial":%q,"source":%q,"collection":%q,"id":"sample-1"}`, try.ID,
-				form.Source, form.Collection))
+			s.into(
+				&w,
+				"/console/send/write",
+				fmt.Sprintf(`{"trial":%q,"source":%q,"collection":%q,"id":"sample-1"}`, try.ID,
+					form.Source, form.Collection),
+			)
 			steps := trials[i].steps
 			if try.ID == "poison" && form.Own {
 				steps = steps[:2]
 			}
 			var done operate.Published
-			if s.into(&done, "/console/send", w.sendable(t, true)); len(w.Messages) != len(steps) || len(done.Sent) != len(steps) {
-				t.Fatalf("%s of %s: %d messages, %d events sent; want %d", try.ID, form.Source, len(w.Messages), len(done.Sent), len(steps))
+			if s.into(&done, "/console/send", w.sendable(t, true)); len(w.Messages) != len(steps) ||
+				len(done.Sent) != len(steps) {
+				t.Fatalf(
+					"%s of %s: %d messages, %d events sent; want %d",
+					try.ID,
+					form.Source,
+					len(w.Messages),
+					len(done.Sent),
+					len(steps),
+				)
 			}
 			for j, step := range steps {
 				e, want := done.Sent[j], "put"
@@ -77,8 +89,17 @@ func TestEveryTrialOfEverySourceBecomesWhatItSays(t *testing.T) {
 					}
 					continue
 				}
-				if e.Invalid != "" || e.Skip != "" || e.Operation != want || !strings.HasSuffix(string(e.Key), "sample-1") {
-					t.Errorf("%s of %s, message %d: %+v, want a %s of sample-1: %s", try.ID, form.Source, j, e, want, w.Messages[j].Body)
+				if e.Invalid != "" || e.Skip != "" || e.Operation != want ||
+					!strings.HasSuffix(string(e.Key), "sample-1") {
+					t.Errorf(
+						"%s of %s, message %d: %+v, want a %s of sample-1: %s",
+						try.ID,
+						form.Source,
+						j,
+						e,
+						want,
+						w.Messages[j].Body,
+					)
 				}
 				if (step.waits > 0) != (w.Messages[j].After > form.Fresh) {
 					t.Errorf("%s of %s, message %d: after %d ms", try.ID, form.Source, j, w.Messages[j].After)
@@ -92,7 +113,11 @@ func TestVersionsOfATrialAreInTheirOrder(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, oneOfEach, func(c *config.Config) {
 		for _, class := range []source.Class{source.ClassSeq, source.ClassTime, source.ClassLSN, source.ClassLex} {
-			c.Sources["native-"+string(class)] = config.Source{Kind: "native", Class: class, Match: []source.Match{{Named: true}}}
+			c.Sources["native-"+string(class)] = config.Source{
+				Kind:  "native",
+				Class: class,
+				Match: []source.Match{{Named: true}},
+			}
 		}
 	})
 	forms, err := s.Forms(t.Context())
@@ -100,7 +125,10 @@ func TestVersionsOfATrialAreInTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, form := range forms.Forms {
-		w, err := (&console{Options: s.options}).drafts(t.Context(), sendAsk{Trial: "burst", Source: form.Source, ID: "a"})
+		w, err := (&console{Options: s.options}).drafts(
+			t.Context(),
+			sendAsk{Trial: "burst", Source: form.Source, ID: "a"},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,9 +152,17 @@ func TestWhatIsSentIsBoundedCheckedAndNamed(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
 	var done operate.Published
-	s.into(&done, "/console/send", `{"messages":[{"Body":"not JSON\u202e"},{"Body":"{\"type\":\"doc.changed\",\"subject\":\"<script>\",\"sequence\":\"1\",\"data\":{}}"}]}`)
-	if done.Messages != 1 || len(done.Refused) != 1 || done.Refused[0].Message != 0 || !strings.Contains(done.Refused[0].Why, "JSON") ||
-		len(done.Sent) != 1 || done.Sent[0].Key != "content#<script>" || done.Sent[0].Message != 1 {
+	s.into(
+		&done,
+		"/console/send",
+		`{"messages":[{"Body":"not JSON\u202e"},`+
+			`{"Body":"{\"type\":\"doc.changed\",\"subject\":\"<script>\",\"sequence\":\"1\",\"data\":{}}"}]}`,
+	)
+	if done.Messages != 1 || len(done.Refused) != 1 || done.Refused[0].Message != 0 ||
+		!strings.Contains(done.Refused[0].Why, "JSON") ||
+		len(done.Sent) != 1 ||
+		done.Sent[0].Key != "content#<script>" ||
+		done.Sent[0].Message != 1 {
 		t.Errorf("got %+v, want the first refused and the second sent", done)
 	}
 	const id = `,"id":"a"`
@@ -141,7 +177,12 @@ func TestWhatIsSentIsBoundedCheckedAndNamed(t *testing.T) {
 		s.refused(http.StatusBadRequest, want, "/console/send/write", body)
 	}
 	s.refused(http.StatusBadRequest, "there are none", "/console/send", `{}`)
-	s.refused(http.StatusBadRequest, "101, want 100", "/console/send", `{"messages":[{}`+strings.Repeat(",{}", 100)+`]}`)
+	s.refused(
+		http.StatusBadRequest,
+		"101, want 100",
+		"/console/send",
+		`{"messages":[{}`+strings.Repeat(",{}", 100)+`]}`,
+	)
 	s.refused(http.StatusRequestEntityTooLarge, "at most", "/console/send", `"`+strings.Repeat("x", maxRequest)+`"`)
 	s.refused(http.StatusBadRequest, "21 of them", "/console/send/states?key=a"+strings.Repeat("&key=a", 20), "")
 	s.refused(http.StatusBadRequest, "key", "/console/send/states?key=nothing", "")
@@ -153,7 +194,12 @@ func TestWhatIsSentIsBoundedCheckedAndNamed(t *testing.T) {
 		t.Errorf("got %+v, want two states", states)
 	}
 	s.options.API = deniedAPI{s.Operator}
-	s.refused(http.StatusForbidden, "The stack's publisher role has it", "/console/send", `{"messages":[{"Body":"{}"}]}`)
+	s.refused(
+		http.StatusForbidden,
+		"The stack's publisher role has it",
+		"/console/send",
+		`{"messages":[{"Body":"{}"}]}`,
+	)
 	s.options.Send = false
 	for _, path := range []string{"/console/send", "/console/send/write"} {
 		if w := s.ask(path, "{}"); w.Code != http.StatusNotFound {

@@ -50,8 +50,12 @@ func newStack(t *testing.T, change ...func(*config.Config)) *stack {
 		t.Fatal(err)
 	}
 	s := &stack{
-		T: t, letters: memory.NewDeadLetters(), index: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}),
-		live: memory.NewQueue(clock.System{}, memory.QueueSettings{Name: "live", Visibility: time.Minute, Retention: time.Hour}),
+		T: t, letters: memory.NewDeadLetters(),
+		index: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}),
+		live: memory.NewQueue(
+			clock.System{},
+			memory.QueueSettings{Name: "live", Visibility: time.Minute, Retention: time.Hour},
+		),
 	}
 	shards := memory.NewShards()
 	s.shards = shards
@@ -92,7 +96,8 @@ func (s *stack) refused(status int, text, path, body string) {
 	s.Helper()
 	var answer struct{ Error string }
 	w := s.ask(path, body)
-	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != status || !strings.Contains(answer.Error, text) {
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != status ||
+		!strings.Contains(answer.Error, text) {
 		s.Errorf("%s %s: got %d %.300s, want %d and %q", path, body, w.Code, w.Body, status, text)
 	}
 }

@@ -36,7 +36,8 @@ func (g *ground) parkMany(n int) {
 func TestDeadLettersComePageByPage(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
-		if p, err := api.LetterPage(t.Context(), operate.LetterQuery{}); err != nil || p.Letters == nil || len(p.Letters) != 0 ||
+		if p, err := api.LetterPage(t.Context(), operate.LetterQuery{}); err != nil || p.Letters == nil ||
+			len(p.Letters) != 0 ||
 			p.Next != "" {
 			t.Errorf("none: %+v, error %v; want an empty list", p, err)
 		}
@@ -80,7 +81,8 @@ func TestDeadLettersComePageByPage(t *testing.T) {
 			}
 		}
 		for name, q := range map[string]operate.LetterQuery{
-			"limit": {Limit: 1001}, "negative limit": {Limit: -1}, "reason": {LetterFilter: operate.LetterFilter{Reason: "x"}},
+			"limit": {Limit: 1001}, "negative limit": {Limit: -1},
+			"reason": {LetterFilter: operate.LetterFilter{Reason: "x"}},
 		} {
 			if _, err := api.LetterPage(t.Context(), q); !errors.Is(err, operate.ErrInput) {
 				t.Errorf("a bad %s: %v, want ErrInput", name, err)
@@ -92,7 +94,8 @@ func TestDeadLettersComePageByPage(t *testing.T) {
 func TestDeadLettersAreCountedByReasonUpToABound(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
-		if c, err := api.LetterGroups(t.Context(), operate.LetterFilter{}); err != nil || c.Groups == nil || len(c.Groups) != 0 ||
+		if c, err := api.LetterGroups(t.Context(), operate.LetterFilter{}); err != nil || c.Groups == nil ||
+			len(c.Groups) != 0 ||
 			c.Capped {
 			t.Errorf("none: %+v, error %v; want no group", c, err)
 		}

@@ -74,13 +74,11 @@ func (s *suite) checkWritten(t *testing.T, name string, kind source.Kind, id str
 	var last event.Event
 	for n, op := range []event.Operation{event.Put, event.Put, event.Put, event.Delete} {
 		c := source.Change{
-			ID: id, Op: op, Version: source.NumberedVersion(settings.Class, uint32(9+n)), //nolint:gosec // 9 to 12
+			ID: id, Op: op, Version: source.NumberedVersion(settings.Class, uint32(9+n)),
 			Time: Sent.Truncate(time.Second), Data: fmt.Sprintf(`{"title":"One","list":[{"n":%d}]}`, n),
 		}
-		if n == 2 {
-			c.Version = source.VersionAt(settings.Class, Sent)
-		} else if n == 3 {
-			c.Version = source.VersionAt(settings.Class, Sent.Add(time.Millisecond))
+		if n >= 2 { // by time, as what is sent without a number of its own
+			c.Version = source.VersionAt(settings.Class, Sent.Add(time.Duration(n)*time.Millisecond))
 		}
 		for _, place := range s.config.Payload.Allow {
 			if place.Prefix == "" && len(place.Sources) == 0 {
