@@ -27,15 +27,12 @@ RACECOUNT ?=
 sources := $(wildcard cmd e2e event examples functions infra internal setting sink source tools)
 scripts := $(wildcard .ci/run .ci/stages e2e/*.sh localstack/*.sh localstack/*/*.sh)
 
-# make dies of Ctrl-C whatever the command answers, because a terminal sends the signal to both. In a terminal it is read as a key here, and
-# sent to the command alone, whose exit code is make's then.
-define as_a_key
+# make dies of Ctrl-C whatever the command answers, because a terminal sends the signal to both. With job control the
+# terminal belongs to the command alone, whose exit code is make's then.
+define as_a_job
 run() { \
 	  [ -t 0 ] || exec "$$@"; \
-	  local keys pid reader; keys=$$(stty -g); exec 3<&0; trap "stty $$keys" EXIT; stty -isig -icanon -echo; \
-	  "$$@" </dev/null & pid=$$!; \
-	  while key=$$(head -c 1 <&3); do if [ "$$key" = $$'\x03' ]; then kill -INT $$pid; fi; done & reader=$$!; \
-	  local code=0; wait $$pid || code=$$?; kill $$reader 2>/dev/null || true; return $$code; \
+	  set -m; "$$@"; \
 	}; run
 endef
 
@@ -55,7 +52,7 @@ dev: ## Run the whole pipeline in one process with a demo stream (needs Go only)
 	@$(need_go)
 	@[ -e $(DIST)/host/lull ] || echo 'lull is compiled: the first time that takes a minute or two'
 	@go build $(vcs) -o $(DIST)/host/lull ./cmd/lull
-	@$(as_a_key) $(DIST)/host/lull dev $(ARGS)
+	@$(as_a_job) $(DIST)/host/lull dev $(ARGS)
 
 # LULL_CONFIG is handed on only where it was given: below it has a default of its own.
 .PHONY: local-up

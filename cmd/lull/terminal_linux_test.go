@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -172,5 +174,54 @@ func TestStatusIsWatched(t *testing.T) {
 	}
 	if n := strings.Count(p.String(), "\x1b[H"); n < 3 || strings.Count(p.String(), "\x1b[J") != n {
 		t.Errorf("drawn %d times: %q", n, p)
+	}
+}
+
+// Ctrl-C reaches the program alone, and not make. When the program has ended, the next key belongs
+// to whatever comes next.
+func TestMakeHandsOverCtrlCAndNoOtherKey(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("make is not installed")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ args, awaits, keys, says string }{
+		"it ends by itself": {args: "dev --exit-when-idle --events " + write(t), says: "0 messages"},
+		"Ctrl-C":            {"dev --listen 127.0.0.1:0 --events " + write(t), "everything has settled", "x\x03", "0 messages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rules := write(t, "try:\n\t@$(as_a_job) "+program+" "+tt.args+"\n")
+			p := newPTY(t, 100)
+			// The shell of the terminal stays, and reads the next line.
+			c := exec.CommandContext(t.Context(), "bash", "-c", "make -s -C ../.. -f Makefile -f "+rules+` try
+				echo "ENDED $?"; read -r next; echo "got [$next]"`)
+			c.Env = append(os.Environ(), asProgram+"=1")
+			c.Stdin, c.Stdout, c.Stderr = p.end, p.end, p.end
+			c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if tt.awaits != "" {
+				p.await(t, tt.awaits)
+				fmt.Fprint(p.keyboard, tt.keys)
+			}
+			if code := p.await(t, `ENDED (\d+)`); code != "0" || !strings.Contains(p.String(), tt.says) {
+				t.Errorf("make: exit %s: %s", code, p)
+			}
+			fmt.Fprintln(p.keyboard, "hello")
+			if next := p.await(t, `got \[(.*)]`); next != "hello" {
+				t.Errorf("the next program read %q", next)
+			}
+			if err := c.Wait(); err != nil {
+				t.Error(err)
+			}
+			if strings.Contains(p.String(), "rror") || strings.Contains(p.String(), "erminated") {
+				t.Errorf("make said %s", p)
+			}
+		})
 	}
 }
