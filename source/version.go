@@ -52,9 +52,20 @@ func (r *Rules) judge(sent time.Time, v Version) (shard.Version, event.Class, st
 	}
 	parsed, err := parse(r.class, v.Field, text)
 	if err != nil {
-		return bad("%s: %s", err, advice[r.class].allowed)
+		return bad("%s: %s%s", err, advice[r.class].allowed, r.otherClass(text))
 	}
 	return parsed, r.class, text, nil
+}
+
+// otherClass names the setting for whoever meant another class: a first try of a source often has a
+// time where the default class is a number.
+func (r *Rules) otherClass(text string) string {
+	for class, name := range map[event.Class]Class{event.ClassTime: ClassTime, event.ClassLSN: ClassLSN} {
+		if _, err := shard.ParseVersion(class, text); err == nil && class != r.class && !digitsOnly(text) {
+			return fmt.Sprintf("; or, where all versions are so, set sources.%s.class to %s", r.Name, name)
+		}
+	}
+	return ""
 }
 
 // runField is the name of a resync run in messages.
