@@ -38,7 +38,8 @@ type devFlags struct {
 	config, events, source, collection string
 	quiet, maxWait                     time.Duration
 	speed                              float64
-	data, sink, listen, buckets        string
+	data, listen, buckets              string
+	sinks                              []string
 	local                              bool
 	faults                             bool
 	seed                               uint64
@@ -95,7 +96,9 @@ func (a *app) devCommand() *cobra.Command {
 			"a folder for buckets")
 	fl.StringVar(&f.buckets, "buckets", "",
 		"folder `DIR` in place of S3: s3://bucket/key is DIR/bucket/key; with --local by default in the data folder")
-	fl.StringVar(&f.sink, "sink", "", "`URL` of an OpenSearch to write to instead of Bleve")
+	fl.StringArrayVar(&f.sinks, "sink", nil,
+		"write to `[NAME=][KIND:]URL`, such as http://127.0.0.1:9200, in place of all sinks; "+
+			"with NAME in place of that sink of --config, once for each")
 	fl.StringVar(&f.listen, "listen", defaultListen,
 		"`ADDR` of the HTTP search endpoint; with --exit-when-idle only if given")
 	fl.BoolVar(&f.faults, "faults", false, "inject the standard fault mix (docs/faults.md)")
@@ -130,7 +133,7 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 	}
 	var local *localized
 	if f.local {
-		if local, err = localize(cfg); err != nil {
+		if local, err = localize(cfg, f); err != nil {
 			return usage(err)
 		}
 	}
@@ -169,6 +172,9 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 func (f *devFlags) check() error {
 	if !(f.speed > 0 && f.speed <= maxSpeed) {
 		return fmt.Errorf("--speed %g: want a number above 0, at most %d", f.speed, maxSpeed)
+	}
+	if _, err := f.parsedSinks(); err != nil {
+		return err
 	}
 	return errors.Join(f.checkLocal(), f.checkOutputs())
 }

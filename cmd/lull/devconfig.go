@@ -30,13 +30,8 @@ func devConfig(c *cobra.Command, f devFlags) (*config.Config, []string, error) {
 	if err := f.chooseCollection(&cfg); err != nil {
 		return nil, nil, err
 	}
-	if f.sink != "" {
-		cfg.Sinks = map[string]config.Sink{"search": {Kind: "opensearch", URL: f.sink, Index: "lull-{collection}"}}
-		cfg.DefaultSink = "search"
-		for name, col := range cfg.Collections {
-			col.Sink = ""
-			cfg.Collections[name] = col
-		}
+	if err := f.chooseSinks(&cfg); err != nil {
+		return nil, nil, err
 	}
 	if c.Flags().Changed("max-wait") {
 		cfg.Debounce.MaxWait = f.maxWait

@@ -28,6 +28,7 @@ type localized struct {
 	deployed config.Config
 	stands   []string // what stands in for what
 	inert    []string // settings of the file that do nothing here
+	chosen   map[string]sinkFlag
 }
 
 // checkLocal judges the flags about what is local.
@@ -37,21 +38,26 @@ func (f *devFlags) checkLocal() error {
 		return nil
 	case f.config == "":
 		return errors.New("--local: runs the settings that are deployed: name them, such as --config lull.yaml")
-	case f.sink != "":
-		return errors.New("--local and --sink: choose a folder for every sink, or the address of one")
 	}
-	return nil
+	chosen, err := f.parsedSinks()
+	if _, all := chosen[""]; all && err == nil {
+		err = errors.New("--local and --sink: choose a folder for every sink, or name the sink that is elsewhere: --sink NAME=URL")
+	}
+	return err
 }
 
 // localize puts an index in a folder in place of every sink that is elsewhere, into settings that
 // are valid as they are deployed. Its times stay those of the deployed one: a sink without versions
 // has longer leases.
-func localize(cfg *config.Config) (*localized, error) {
-	l := &localized{deployed: *cfg}
+func localize(cfg *config.Config, f devFlags) (*localized, error) {
+	chosen, err := f.parsedSinks()
+	if err != nil {
+		return nil, err
+	}
+	l := &localized{deployed: *cfg, chosen: chosen}
 	l.deployed.Sinks = maps.Clone(cfg.Sinks)
 	for name, s := range cfg.Sinks {
-		kind, _ := sink.Lookup(s.Kind)
-		if !kind.Deployable() {
+		if kind, _ := sink.Lookup(s.Kind); !kind.Deployable() || chosen[name].text != "" {
 			continue
 		}
 		can := s.Capabilities()
@@ -79,6 +85,10 @@ func (l *localized) describe(at map[string]string, objects string) []string {
 	lines := []string{"local: the settings that are deployed, without credentials. What stands in for what:"}
 	for _, name := range slices.Sorted(maps.Keys(l.deployed.Sinks)) {
 		s := l.deployed.Sinks[name]
+		if at := l.chosen[name]; at.text != "" {
+			lines = append(lines, fmt.Sprintf("  sink %s: --sink %s", name, at.text))
+			continue
+		}
 		if kind, _ := sink.Lookup(s.Kind); !kind.Deployable() {
 			continue
 		}

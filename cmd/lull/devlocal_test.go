@@ -121,6 +121,62 @@ func TestObjectsInAFolderAreIndexedByTheNotificationsOfS3(t *testing.T) {
 	}
 }
 
+func TestASinkIsChosenByAnAddressOrAKind(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]sinkFlag{
+		"http://127.0.0.1:9200":               {url: "http://127.0.0.1:9200", name: "", text: "opensearch"},
+		"opensearch:https://s.example.org/x":  {url: "https://s.example.org/x", text: "opensearch"},
+		"b=http://127.0.0.1:9200/?a=b":        {url: "http://127.0.0.1:9200/?a=b", name: "b", text: "opensearch"},
+		"b=opensearch:http://127.0.0.1:9200/": {url: "http://127.0.0.1:9200/", name: "b", text: "opensearch"},
+		"bleve":                               {text: "bleve"},
+		"b=bleve":                             {name: "b", text: "bleve"},
+	} {
+		got, err := parseSink(text)
+		if err != nil || got.name != want.name || got.url != want.url || got.kind.Name != want.text {
+			t.Errorf("%s: got %+v, error %v, want %+v", text, got, err, want)
+		}
+	}
+	for text, says := range map[string]string{
+		"solr:http://127.0.0.1:1": `no kind "solr"`, "ftp://x": "http://", "elsewhere": "not an address", "": "not an address",
+		"opensearch:": "needs an address", "opensearch": "needs an address", "bleve:/tmp/x": "--data", "=http://x": "before the =",
+		"b=": "not an address", "http:": "no kind", "http://": "needs an address",
+	} {
+		if _, err := parseSink(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: got %v, want %q", text, err, says)
+		}
+	}
+	if _, err := parseSink("ftp://u:secret@x"); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v, want it without the password", err)
+	}
+}
+
+func TestOneOfSeveralSinksMayBeElsewhere(t *testing.T) {
+	t.Parallel()
+	settings := write(t, "collections: {mine: {sink: b}, pages: {}}", "defaultCollection: pages", "defaultSink: a",
+		`sinks: {a: {kind: opensearch, url: "https://a.example.org", index: "a-{collection}"},`+
+			` b: {kind: opensearch, url: "https://b.example.org", index: "b-{collection}"}}`)
+	in := put("1", "1", "{}") + "\n" +
+		`{"type":"doc.changed","collection":"mine","subject":"2","sequence":"1","data":{}}`
+	p := play(t, in, "--events", "-", "--config", settings, "--sink", "a=bleve", "--sink", "b=bleve")
+	if got, want := p.versions(), map[string]string{"pages#1": "1", "mine#2": "1"}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	nobody := "http://127.0.0.1:1"
+	for name, c := range map[string]struct {
+		args []string
+		says []string
+	}{
+		"another sink":       {[]string{"--sink", "c=bleve"}, []string{"--sink c=bleve", `no sink "c"`, "a, b"}},
+		"one twice":          {[]string{"--sink", "a=bleve", "--sink", "a=bleve"}, []string{"has one already"}},
+		"two without a name": {[]string{"--sink", "bleve", "--sink", "b=bleve"}, []string{"name the sink that each replaces"}},
+		"beside --local":     {[]string{"--local", "--sink", "b=" + nobody}, []string{"--sink b=" + nobody, "refused"}},
+		"nobody there":       {[]string{"--sink", "a=bleve", "--sink", "b=" + nobody}, []string{"--sink b=" + nobody, "refused"}},
+	} {
+		lull(t, "", append([]string{"dev", "--config", settings, "--exit-when-idle"}, c.args...)...).
+			want(t, name, exitUsage, c.says...)
+	}
+}
+
 func TestLocalSaysWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	lull(t, "", "dev", "--local").want(t, "no settings", exitUsage, "--local", "--config lull.yaml")

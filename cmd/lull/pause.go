@@ -25,7 +25,7 @@ func (a *app) pauseCommand() *cobra.Command {
 	c.Flags().StringVar(&order.Why, "why", "", "a `TEXT` for those who find the sink paused; 200 bytes are kept")
 	a.halting(c, &order, operate.API.Pause, func(w io.Writer, s operate.PauseChange) {
 		if !s.Changed {
-			terminal.Printf(w, "%s: paused already: %s\n", s.Sink, pausedText(s.Pause))
+			terminal.Printf(w, "%s: already %s\n", s.Sink, pausedText(s.Pause))
 			return
 		}
 		terminal.Printf(w, "%s: paused. What is sent from now on waits, and becomes dead letters from %s on; what waited "+

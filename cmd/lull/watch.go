@@ -69,7 +69,9 @@ func (a *app) appendStatus(s operate.Status, err error) error {
 	}
 	var sinks []string
 	for _, k := range s.Sinks {
-		if k.Open {
+		if k.Pause != nil {
+			sinks = append(sinks, "sink "+k.Sink+" paused")
+		} else if k.Open {
 			sinks = append(sinks, "sink "+k.Sink+" unhealthy")
 		}
 	}

@@ -133,7 +133,7 @@ func (e *evidence) verdict() (State, string) {
 		decide = e.rowless
 	}
 	state, text := decide()
-	if e.away && e.undecoded > 0 {
+	if (e.away || e.health.PausedAt != 0) && e.undecoded > 0 {
 		// Nobody knows yet what these messages are about.
 		why := "the sink is away for long"
 		if e.health.PausedAt != 0 {
@@ -142,7 +142,9 @@ func (e *evidence) verdict() (State, string) {
 		text += fmt.Sprintf(" But %s: receive leaves messages undecoded, and one of the %d in its queues may be about it.",
 			why, e.undecoded)
 		if state == StateFresh || state == StateNobody || state == StateScheduled || state == StateCollected {
-			state = StateAway
+			if state = StateAway; e.health.PausedAt != 0 {
+				state = StatePaused
+			}
 		}
 	}
 	return state, text

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/sink"
+)
+
+// sinkFlag is one --sink.
+type sinkFlag struct {
+	name string // of the sink of the settings that it replaces; empty for all of them
+	kind sink.Kind
+	url  string
+	text string // as it was given, without a password
+}
+
+// defaultKind is the kind of an address that several kinds could have.
+const defaultKind = "opensearch"
+
+var named = regexp.MustCompile(`^([^=:/]*)=(.*)$`)
+
+// parseSink reads [NAME=][KIND:]URL, or a kind that needs no URL.
+func parseSink(text string) (f sinkFlag, err error) {
+	f.text = operate.Shown(text)
+	rest := text
+	if m := named.FindStringSubmatch(text); m != nil {
+		if f.name, rest = m[1], m[2]; f.name == "" {
+			return f, fmt.Errorf("--sink %s: name the sink before the =", f.text)
+		}
+	}
+	bad := func(format string, args ...any) (sinkFlag, error) {
+		return f, fmt.Errorf("--sink %s: %s", f.text, fmt.Sprintf(format, args...))
+	}
+	first, address, _ := strings.Cut(rest, ":")
+	kind, known := sink.Lookup(first)
+	switch of := kindsOf(first); {
+	case known:
+		f.kind, f.url = kind, address
+	case len(of) > 0 && strings.HasPrefix(address, "//"):
+		f.kind, f.url = of[0], rest
+	case rest == first:
+		return bad("is not an address: write a URL such as http://127.0.0.1:9200, or a kind: %s", strings.Join(sink.Kinds(), ", "))
+	default:
+		return bad("this program has no kind %q, only %s; addresses begin with %s", first, strings.Join(sink.Kinds(), ", "),
+			strings.Join(schemes(), ", "))
+	}
+	switch u, err := url.Parse(f.url); {
+	case !f.kind.Deployable() && f.url != "":
+		return bad("%s is in this process and has no address: --data says in which folder", f.kind.Name)
+	case !f.kind.Deployable():
+	case err != nil || u.Host == "" || !slices.Contains(f.kind.Schemes, u.Scheme):
+		return bad("%s needs an address that begins with %s", f.kind.Name, strings.Join(f.kind.Schemes, " or "))
+	}
+	return f, nil
+}
+
+// kindsOf lists the kinds whose addresses may have a scheme, the default one first.
+func kindsOf(scheme string) (kinds []sink.Kind) {
+	for _, name := range sink.Kinds() {
+		if k, _ := sink.Lookup(name); !slices.Contains(k.Schemes, scheme) {
+			continue
+		} else if name == defaultKind {
+			kinds = slices.Insert(kinds, 0, k)
+		} else {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
+}
+
+// schemes lists what an address may begin with.
+func schemes() (all []string) {
+	for _, name := range sink.Kinds() {
+		k, _ := sink.Lookup(name)
+		for _, s := range k.Schemes {
+			all = append(all, s+"://")
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// chooseSinks applies --sink. One without a name takes everything; one with a name replaces that
+// sink of the settings, and keeps the name of its index.
+func (f *devFlags) chooseSinks(cfg *config.Config) error {
+	flags, err := f.parsedSinks()
+	if err != nil {
+		return err
+	}
+	if one, all := flags[""]; all {
+		cfg.Sinks = map[string]config.Sink{"search": one.settings("")}
+		cfg.DefaultSink = "search"
+		for name, col := range cfg.Collections {
+			col.Sink = ""
+			cfg.Collections[name] = col
+		}
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		was, ok := cfg.Sinks[name]
+		if !ok {
+			return fmt.Errorf("--sink %s: the settings have no sink %q, only %s", flags[name].text, name,
+				strings.Join(slices.Sorted(maps.Keys(cfg.Sinks)), ", "))
+		}
+		cfg.Sinks[name] = flags[name].settings(was.Index)
+	}
+	return nil
+}
+
+func (s sinkFlag) settings(index string) config.Sink {
+	c := config.Sink{Kind: s.kind.Name, URL: s.url, Index: index}
+	if s.kind.NeedsIndex && index == "" {
+		c.Index = "lull-{collection}"
+	}
+	return c
+}
+
+// parsedSinks are the flags --sink by the names of the sinks that they replace.
+func (f *devFlags) parsedSinks() (map[string]sinkFlag, error) {
+	flags := map[string]sinkFlag{}
+	for _, text := range f.sinks {
+		s, err := parseSink(text)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := flags[s.name]; twice && s.name != "" {
+			return nil, fmt.Errorf("--sink %s: sink %s has one already", s.text, s.name)
+		}
+		flags[s.name] = s
+	}
+	if _, all := flags[""]; all && len(f.sinks) > 1 {
+		return nil, fmt.Errorf("--sink: with several, name the sink that each replaces: --sink NAME=%s", f.sinks[0])
+	}
+	return flags, nil
+}
