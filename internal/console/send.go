@@ -263,8 +263,8 @@ func (c *console) sendStates(w http.ResponseWriter, r *http.Request) {
 	}
 	keys := r.URL.Query()["key"]
 	if len(keys) > maxStates {
-		problem := &problem{http.StatusBadRequest, fmt.Sprintf("key: %d of them, want %d at most", len(keys), maxStates)}
-		failed(w, problem)
+		many := &problem{http.StatusBadRequest, fmt.Sprintf("key: %d of them, want %d at most", len(keys), maxStates)}
+		failed(w, many)
 		return
 	}
 	states := []state{}
