@@ -37,6 +37,10 @@ func (s *Set) Encode(name string, c Change) (Encoded, error) {
 	for _, rule := range append([]Match{{}}, src.rules.Settings.Match...) {
 		for _, placed := range src.rules.placed(rule, c) {
 			e, err := s.encode(src, rule, placed)
+			if err == nil && c.Op == event.Delete { // of what a put can put there: a delete may name any place
+				placed.Op, placed.Data = event.Put, ""
+				_, err = s.encode(src, rule, placed)
+			}
 			if err == nil {
 				return e, nil
 			}

@@ -63,6 +63,7 @@ payload: {allow: [{bucket: ours}, {bucket: theirs, prefix: in/}]}
 			if err != nil {
 				t.Fatalf("%s: %v", settings, err)
 			}
+			var docs []event.DocID
 			for _, op := range []event.Operation{event.Put, event.Delete} {
 				e, err := set.At(rule.Sink).Encode("own", source.Change{
 					Collection: "own", ID: "a", Op: op, Time: time.UnixMilli(1795190400123), Data: `{"title":"A"}`,
@@ -71,6 +72,9 @@ payload: {allow: [{bucket: ours}, {bucket: theirs, prefix: in/}]}
 				if err != nil || len(got) != 1 || got[0].Invalid != nil || got[0].Event.Doc.Collection() != "own" ||
 					!strings.HasSuffix(string(got[0].Event.Doc), "a") || got[0].Event.Op != op {
 					t.Errorf("%s of %s by %+v: %v, %s becomes %+v", op, kind, rule, err, e.Body, got)
+				}
+				if docs = append(docs, e.Event.Doc); docs[0] != e.Event.Doc {
+					t.Errorf("a delete of %s by %+v is of %s, its put of %s", kind, rule, e.Event.Doc, docs[0])
 				}
 				m := event.Message{Body: e.Body, Attributes: e.Attributes, Sent: time.UnixMilli(1795190400123)}
 				run, err := shard.ParseRun("01JD2V6Y5T3KQ8Z4M7N9P0R1S2")

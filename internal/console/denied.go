@@ -58,5 +58,5 @@ func sentenceFor(err error, role string) string {
 	if right := denied(err); right != "" {
 		return fmt.Sprintf("Access denied: your role lacks %s. The stack's %s role has it (docs/deploy.md).", right, role)
 	}
-	return terminal.Line(err.Error())
+	return terminal.Line(strings.ReplaceAll(err.Error(), "\n", "; ")) // of several errors that are joined
 }

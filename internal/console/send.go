@@ -100,7 +100,7 @@ func (c *console) sendForms(w http.ResponseWriter, r *http.Request) {
 		failed(w, err)
 		return
 	}
-	answer(w, map[string]any{"forms": forms.Forms, "why": terminal.Line(forms.Why), "trials": trials})
+	answer(w, map[string]any{"forms": forms.Forms, "why": terminal.Line(strings.ReplaceAll(forms.Why, "\n", "; ")), "trials": trials})
 }
 
 // sendAsk is what is to be written.
@@ -169,30 +169,31 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 		return nil, bad("the content is not a JSON object")
 	}
 	now := c.Clock.Now()
-	var drafts []draft
-	var attributes map[string]queue.Attribute
+	compose := func(s step) (operate.Composed, error) {
+		return c.API.Compose(ctx, operate.Composition{
+			Source: form.Source, Collection: shard.Collection(form.Collection), ID: q.ID, Delete: s.delete, N: s.version,
+			At: now, Data: contentOf(data, q.Data == "", s),
+		})
+	}
+	// What no source reads goes the way of what it does: with the same attributes.
+	sample, err := compose(step{version: 1})
+	if err != nil {
+		return nil, err
+	}
+	drafts := []draft{}
 	for _, s := range steps {
-		d := draft{Body: s.body, Note: s.note, After: s.waits * (form.Fresh + 2000)}
-		if s.body != "" || s.deep && form.Own {
-			d.Attributes = attributes
-		} else {
-			m, err := c.API.Compose(ctx, operate.Composition{
-				Source: form.Source, Collection: shard.Collection(form.Collection), ID: q.ID, Delete: s.delete,
-				N: s.version, At: now,
-				Data: contentOf(data, q.Data == "", s),
-			})
+		d := draft{Body: s.body, Attributes: sample.Message.Attributes, Note: s.note, After: s.waits * (form.Fresh + 2000)}
+		if s.deep && form.Own {
+			continue // no content of ours is in the document
+		}
+		if s.body == "" {
+			m, err := compose(s)
 			if err != nil {
 				return nil, err
 			}
-			attributes = m.Message.Attributes
-			d.Body, d.Attributes, d.Ref = indented(m.Message.Body), attributes, m.Ref
+			d.Body, d.Ref = indented(m.Message.Body), m.Ref
 		}
-		if d.Body != "" {
-			drafts = append(drafts, d)
-		}
-	}
-	for i := range drafts { // poison goes to the same source as what follows it
-		drafts[i].Attributes = attributes
+		drafts = append(drafts, d)
 	}
 	return drafts, nil
 }

@@ -83,6 +83,10 @@ func TestEveryTrialOfEverySourceBecomesWhatItSays(t *testing.T) {
 				if step.delete {
 					want = "delete"
 				}
+				if named := w.Messages[j].Attributes[queue.AttrSource].String; named != "" && named != form.Source ||
+					named == "" && form.Source != "native" {
+					t.Errorf("%s of %s, message %d is for source %q", try.ID, form.Source, j, named)
+				}
 				if step.body != "" {
 					if e.Invalid == "" {
 						t.Errorf("%s of %s, message %d: %+v, want it invalid", try.ID, form.Source, j, e)

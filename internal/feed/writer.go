@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -54,7 +55,7 @@ func Writers(cfg *config.Config, sources *source.Set, now time.Time, also ...str
 ) {
 	named := slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(also, maps.Keys(cfg.Collections)))))
 	for _, name := range slices.Sorted(maps.Keys(cfg.Sources)) {
-		own := cfg.Sources[name].Collection
+		own := cmp.Or(cfg.Sources[name].Collection, cfg.DefaultCollection)
 		others := slices.DeleteFunc(slices.Clone(named), func(c string) bool { return c == own || c == "" })
 		var first error
 		reached := false
