@@ -21,7 +21,8 @@ func (a *app) consoleCommand() *cobra.Command {
 		Use: "console", Short: "Serve the console of a deployed stack on this machine", Args: cobra.NoArgs,
 		Long: "Serves a page on this machine that shows what the deployed stack of --config does: its queues, " +
 			"what waits and why, dead letters, and search. It asks AWS with your credentials, those of the stack's " +
-			"reader role for example, and only while somebody looks. It lists what waits without a scan of the table.\n\n" +
+			"reader role for example, and only while somebody looks. It lists what waits without a scan of " +
+			"the table.\n\n" +
 			"Open the address that it prints: it ends with a token, which only you have. It shows documents of the " +
 			"stack, so it answers nobody without the token, and only on an address of this machine. From another " +
 			"machine, use ssh -L. Ctrl-C ends it.\n\n" +

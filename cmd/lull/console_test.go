@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -95,6 +97,30 @@ func TestTheConsoleOfADeployedStackAsksEverybodyForItsToken(t *testing.T) {
 	if code := d.end(); code != exitOK {
 		t.Errorf("Ctrl-C: exit %d", code)
 	}
+}
+
+func TestTheConsoleOfADevelopersStackCountsWhatHappened(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil, "--events", write(t), "--speed", "100")
+	s.publish(put("a", "1", "{}"), put("a", "2", "{}"))
+	s.ask("wait", "content#a", "--version", "2").want(t, "wait", exitOK)
+	d := &deployed{T: t, url: s.url}
+	_, text := d.ask("/console/now", "")
+	var got struct {
+		console.Measured
+		Promise time.Duration `json:"promise_ns"`
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Total.Events != 2 || got.Total.Written != 1 || len(got.Points) == 0 || got.Total.P50 <= 0 ||
+		got.Promise != 9*time.Second {
+		t.Errorf("got %s", text)
+	}
+	if b := got.Dollars; b == nil || b.Total <= 0 || b.Total > 0.001 || len(b.Items) < 6 {
+		t.Errorf("the bill is %+v", b)
+	}
+	http.DefaultClient.CloseIdleConnections()
 }
 
 func TestTheConsoleNamesTheRightThatIsMissing(t *testing.T) {

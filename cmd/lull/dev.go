@@ -232,7 +232,10 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err 
 	if r.demo || r.verbose {
 		notes = append(notes, r.narrator)
 	}
-	options := dev.Options{Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble, Objects: o.objects, Folder: r.folder}
+	options := dev.Options{
+		Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble, Objects: o.objects,
+		Folder: r.folder, Step: r.step(),
+	}
 	if r.faults {
 		options.Faults = fault.NewMix(fault.Standard(), r.seed)
 	}
@@ -299,12 +302,16 @@ func (r *devRun) run(ctx context.Context) error {
 	return r.finish(context.WithoutCancel(ctx), ended)
 }
 
+// step is a second of the machine's time, by the run's clock.
+func (r *devRun) step() time.Duration { return time.Duration(max(r.speed, 1) * float64(time.Second)) }
+
 // serve answers until ctx ends.
 func (r *devRun) serve(ctx context.Context) error {
 	token := console.NewToken()
 	o := console.Options{
 		API: r.engine.Operator(r.recorder), Mode: console.Dev, Stack: "lull dev", Send: true, By: whoami(), Token: token,
 		Config: r.cfg, Clock: r.clock, Speed: r.speed, Breaker: r.engine,
+		Meter: &devMeter{engine: r.engine, since: r.clock.Now(), step: r.step()},
 	}
 	var err error
 	if o.Simulator, err = forecast.NewComparer(asDeployed(r.cfg)); err != nil {

@@ -48,6 +48,7 @@ type Options struct {
 	// Speed is how many times faster than real time the clock runs; 0 is 1.
 	Speed float64
 
+	Meter     Meter     // what became of events; nil where nobody counts
 	Simulator Simulator // for What if; nil for no such view
 	Breaker   Breaker   // for Break it; nil for no such view
 }
@@ -89,6 +90,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET "+assetsPath, c.asset)
 	mux.HandleFunc("GET "+prefix+"about", func(w http.ResponseWriter, _ *http.Request) { answer(w, c.about()) })
 	mux.HandleFunc("GET "+prefix+"events", c.events)
+	c.nowRoutes(mux)
 	c.documentRoutes(mux)
 	c.deadRoutes(mux)
 	c.searchRoutes(mux)

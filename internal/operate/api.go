@@ -171,7 +171,8 @@ type SinkStatus struct {
 	Sink      string    `json:"sink"`
 	Open      bool      `json:"open"` // nothing is claimed
 	OpenUntil time.Time `json:"open_until,omitzero"`
-	Level     int64     `json:"level,omitempty"`
+	Level     int64     `json:"level,omitempty"` // how often it opened in a row
+	Rate      float64   `json:"rate,omitempty"`  // documents a second while it throttles; 0 for no limit
 	Pause     *Pause    `json:"pause,omitempty"` // nil where no operator has paused it
 }
 

@@ -191,7 +191,7 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 	for _, q := range s.Queues {
 		s.Wrong = append(s.Wrong, q.Wrong...)
 	}
-	names := slices.Sorted(maps.Keys(o.Config.Sinks))
+	names, now := slices.Sorted(maps.Keys(o.Config.Sinks)), shard.MicrosOf(o.Clock.Now())
 	ids := []shard.DocID{}
 	for _, name := range names {
 		ids = append(ids, shard.HealthRow(name), shard.RunRow("prune-"+name))
@@ -204,7 +204,7 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 		h, run := rows[2*i], rows[2*i+1]
 		s.Sinks = append(s.Sinks, SinkStatus{
 			Sink: name, Open: h.OpenUntil != 0, OpenUntil: h.OpenUntil.Time(),
-			Level: h.Level, Pause: o.pauseOf(h),
+			Level: h.Level, Rate: float64(shard.Pace(h, now)) / 1000, Pause: o.pauseOf(h),
 		})
 		if p := o.pauseOf(h); p != nil && o.Clock.Now().After(p.DeadFrom.Add(-pauseWarning)) {
 			s.Wrong = append(s.Wrong, fmt.Sprintf("sink %s is paused since %s, and its messages become dead letters from %s "+

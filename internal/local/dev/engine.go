@@ -53,6 +53,8 @@ type Options struct {
 	// Folder is where the run goes on from, and what the next one goes on from; nil for none. Call
 	// [Engine.Load] where there is one.
 	Folder *Folder
+	// Step is how finely [Engine.Recent] tells what happened; 0 for a second.
+	Step time.Duration
 	// Trouble is called when something can no longer be written to disk, and with nil when it can be
 	// again; may be nil.
 	Trouble func(error)
@@ -139,7 +141,7 @@ func New(o Options) (*Engine, error) {
 		cfg: o.Config, clk: o.Clock, sources: sources, mix: o.Faults, report: o.Report,
 		pollers: max(o.Pollers, 1),
 		Shards:  memory.NewShards(), Letters: memory.NewDeadLetters(), Schedule: memory.NewSchedule(),
-		Flights: memory.NewFlights(o.Clock), ledger: ledger.New(), pipes: map[string]*pipe{},
+		Flights: memory.NewFlights(o.Clock), ledger: ledger.New(o.Step), pipes: map[string]*pipe{},
 		turns: semaphore.NewWeighted(maxTurns), bulkTurns: semaphore.NewWeighted(maxBulkTurns),
 	}
 	e.payloads = payload.New(objects, e.cfg.Payload.HTTPHosts, payload.MaxObject)

@@ -52,7 +52,7 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 	if err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
 		return err
 	}
-	e.ledger.Sent(len(out.Body), len(to.Events))
+	e.ledger.Sent(now, len(out.Body), len(to.Events))
 	return nil
 }
 
@@ -68,7 +68,7 @@ func (e *Engine) full(q *memory.Queue) bool {
 func (e *Engine) refuse(ctx context.Context, out queue.Outgoing, why error) error {
 	m := queue.Message{Body: out.Body, Attributes: out.Attributes, Sent: e.clk.Now()}
 	to := feed.RouteOf(e.cfg, e.sources, m)
-	e.ledger.Sent(len(out.Body), len(to.Events))
+	e.ledger.Sent(m.Sent, len(out.Body), len(to.Events))
 	m.ID = fmt.Sprintf("refused-%d", e.refused.Add(1))
 	problem := "body: " + why.Error()
 	if errors.Is(why, queue.ErrTooLarge) {

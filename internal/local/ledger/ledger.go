@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"hash/maphash"
 	"sync"
 	"time"
@@ -33,6 +34,9 @@ type Ledger struct {
 	fresh    histogram
 	waiting  map[uint64]int // scheduled events by version
 	flights  int
+	recent   recent
+	airborne map[string]time.Time // by flight
+	flown    time.Duration
 }
 
 // Events and versions are kept as hashes: a long run has millions of them.
@@ -70,9 +74,10 @@ const (
 	endScheduled
 )
 
-// New returns an empty ledger.
-func New() *Ledger {
+// New returns an empty ledger. It tells of the latest time in steps; 0 is a second.
+func New(step time.Duration) *Ledger {
 	return &Ledger{
+		recent: recent{step: cmp.Or(step, time.Second)}, airborne: map[string]time.Time{},
 		seed: maphash.MakeSeed(), ends: map[uint64]end{}, written: map[uint64]bool{}, dead: map[string]int{},
 		letters: map[uint64]string{}, counts: map[end]int{}, held: map[uint64]bool{}, refusal: map[string]bool{},
 		fresh: histogram{}, waiting: map[uint64]int{},
@@ -80,9 +85,10 @@ func New() *Ledger {
 }
 
 // Sent counts a message of the upstream.
-func (l *Ledger) Sent(bytes, events int) {
+func (l *Ledger) Sent(at time.Time, bytes, events int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.recent.arrived(at, events)
 	l.messages++
 	l.bytes += bytes
 	l.events += events
@@ -164,6 +170,12 @@ func (l *Ledger) Note(n journal.Note) {
 		l.held[l.event(n)] = true
 	case journal.Launched:
 		l.flights++
+		l.airborne[n.Flight] = n.At
+	case journal.Ended, journal.FlightLost, journal.TwelveHours:
+		if at, ok := l.airborne[n.Flight]; ok {
+			l.flown += n.At.Sub(at)
+			delete(l.airborne, n.Flight)
+		}
 	}
 }
 
@@ -179,6 +191,7 @@ func (l *Ledger) commit(n journal.Note, version uint64) {
 	if l.end(n, how) && how != endDuplicate {
 		l.written[version] = true
 		l.fresh.add(n.At.Sub(n.Sent))
+		l.recent.freshness(n.At, n.At.Sub(n.Sent))
 	}
 }
 
@@ -227,6 +240,7 @@ func (l *Ledger) end(n journal.Note, how end) bool {
 	}
 	l.ends[id] = how
 	l.counts[how]++
+	l.recent.ended(n.At, how)
 	// the copy of a scheduled event has come to its end
 	if v := l.version(n.Doc, n.Key); n.Key != "" && how != endScheduled && l.waiting[v] > 0 {
 		l.waiting[v]--
@@ -235,6 +249,13 @@ func (l *Ledger) end(n journal.Note, how end) bool {
 		l.events++
 	}
 	return true
+}
+
+// Flown is how long all flights took, those that have ended.
+func (l *Ledger) Flown() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flown
 }
 
 // Scheduled is how many events wait for their notbefore.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 
 	"github.com/lullhq/lull/internal/local/fault"
@@ -13,6 +14,7 @@ type Meter struct {
 	Next fault.Injector
 
 	RowWrites, RowReads, SinkCalls, SinkItems, Turns atomic.Int64
+	QueueCalls, ObjectWrites, ObjectReads, Starts    atomic.Int64
 }
 
 // Decide counts the I/O and asks the next injector.
@@ -25,6 +27,14 @@ func (m *Meter) Decide(ctx context.Context, v *fault.Invocation, op fault.Op) fa
 	case op.Service == fault.Search && op.Call == "_bulk":
 		m.SinkCalls.Add(1)
 		m.SinkItems.Add(int64(op.Count))
+	case op.Service == fault.SQS:
+		m.QueueCalls.Add(1)
+	case op.Service == fault.Bucket && (strings.HasPrefix(op.Call, "Put") || strings.HasPrefix(op.Call, "List")):
+		m.ObjectWrites.Add(1)
+	case op.Service == fault.Bucket && strings.HasPrefix(op.Call, "Get"):
+		m.ObjectReads.Add(1)
+	case op.Service == fault.States:
+		m.Starts.Add(1)
 	}
 	if m.Next == nil {
 		return fault.OK

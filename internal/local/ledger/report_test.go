@@ -29,7 +29,7 @@ func TestTheReportHasExactlyItsFields(t *testing.T) {
 	if err := json.Compact(&got, b); err != nil || got.String() != want {
 		t.Errorf("got  %s\nwant %s (error %v)", got.String(), want, err)
 	}
-	if err := New().Report().Write(path); err != nil {
+	if err := New(0).Report().Write(path); err != nil {
 		t.Fatal(err)
 	}
 	if b, _ := os.ReadFile(path); !bytes.Contains(b, []byte(`"dead_letters": []`)) {

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/lullhq/lull/internal/console"
+	"github.com/lullhq/lull/internal/local/dev"
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/proof/price"
+)
+
+// devMeter tells the console what a `lull dev` has done.
+type devMeter struct {
+	engine *dev.Engine
+	since  time.Time
+	step   time.Duration
+}
+
+var _ console.Meter = (*devMeter)(nil)
+
+// Measure reads the counters.
+func (m *devMeter) Measure(context.Context) (console.Measured, error) {
+	r := m.engine.Counts()
+	out := console.Measured{
+		Since: m.since.UTC(), Step: m.step, Points: []console.Point{}, Total: console.Counts{
+			Events: r.Events, Written: r.Written, Deleted: r.Deleted, Superseded: r.Superseded, Stale: r.Stale,
+			Duplicates: r.Duplicates, Skipped: r.Skipped, Dead: r.Dead,
+			P50: time.Duration(r.Freshness.P50) * time.Millisecond,
+			P99: time.Duration(r.Freshness.P99) * time.Millisecond,
+		}, Dollars: bill(m.engine.Used()),
+	}
+	for _, p := range m.engine.Recent() {
+		out.Points = append(out.Points, console.Point{At: p.At, Counts: console.Counts{
+			Events: p.Events, Written: p.Written, Superseded: p.Superseded, Stale: p.Stale, Dead: p.Dead, P50: p.P50,
+			P99: p.P99,
+		}})
+	}
+	return out, nil
+}
+
+// How long a function takes, beside what it waits for: docs/numbers.md assumes the same. A call is
+// one to the table, a queue, the bucket or the state machine.
+const (
+	invocationTime = time.Millisecond
+	callTime       = 5 * time.Millisecond
+)
+
+// bill is what AWS would take for the calls of a run.
+func bill(u dev.Used) *console.Dollars {
+	calls := u.RowWrites + u.QueueCalls + u.ObjectWrites + u.ObjectReads + u.Starts
+	took := time.Duration(u.Invocations)*invocationTime + time.Duration(calls)*callTime
+	usage := price.Usage{
+		WriteUnits: float64(u.RowWrites), ReadUnits: float64(u.RowReads), QueueRequests: float64(u.QueueCalls),
+		Invocations:     float64(u.Invocations),
+		LambdaGBSeconds: took.Seconds() * float64(names.Function("index").Megabytes()) / 1024,
+		ExpressStarts:   float64(u.Starts), ExpressGBSecs: u.Flown.Seconds() * 64 / 1024,
+		ObjectWrites: float64(u.ObjectWrites), ObjectReads: float64(u.ObjectReads),
+	}
+	d := &console.Dollars{Counts: "List prices of " + price.USEast1.Region + ", " + price.USEast1.Date +
+		", for the calls that this run has made; the time of the functions is estimated. Not counted: what the " +
+		"queues' pollers ask while they find nothing, logs, metrics, alarms, storage, and the search engine. " +
+		"`lull cost` estimates the whole bill of a month."}
+	for _, i := range price.USEast1.Items(usage) {
+		if i.Count > 0 {
+			d.Total += i.Dollars
+			d.Items = append(d.Items, console.DollarItem{
+				Service: i.Service, What: i.What, Count: i.Count, Dollars: i.Dollars,
+			})
+		}
+	}
+	return d
+}

@@ -1,0 +1,82 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Meter tells what became of events, so far and over time. It is safe for concurrent use.
+type Meter interface {
+	Measure(ctx context.Context) (Measured, error)
+}
+
+// Measured is what a Meter tells.
+type Measured struct {
+	Since   time.Time     `json:"since"` // when counting began
+	Step    time.Duration `json:"step_ns"`
+	Total   Counts        `json:"total"`
+	Points  []Point       `json:"points"` // oldest first; a step in which nothing happened may be missing
+	Dollars *Dollars      `json:"dollars,omitempty"`
+	Notes   []string      `json:"notes,omitempty"` // what the numbers do not say
+}
+
+// Counts are events by what became of them.
+type Counts struct {
+	Events     int           `json:"events"`
+	Written    int           `json:"written"`
+	Deleted    int           `json:"deleted"`
+	Unchanged  int           `json:"unchanged"`
+	Superseded int           `json:"superseded"`
+	Stale      int           `json:"stale"`
+	Duplicates int           `json:"duplicates"`
+	Skipped    int           `json:"skipped"`
+	Dead       int           `json:"dead"`
+	P50        time.Duration `json:"p50_ns"` // freshness; 0 for no write
+	P99        time.Duration `json:"p99_ns"`
+}
+
+// Point are the counts of one step.
+type Point struct {
+	At time.Time `json:"at"`
+	Counts
+}
+
+// Dollars are what AWS bills for what has happened, by list prices.
+type Dollars struct {
+	Total  float64      `json:"total"`
+	Items  []DollarItem `json:"items"`
+	Counts string       `json:"counts"` // what is counted, and what is not
+}
+
+// DollarItem is one line of it.
+type DollarItem struct {
+	Service string  `json:"service"`
+	What    string  `json:"what"`
+	Count   float64 `json:"count"`
+	Dollars float64 `json:"dollars"`
+}
+
+// nowRoutes are what the view of the present asks.
+//
+//	GET /console/now   what became of events, and what the settings promise
+func (c *console) nowRoutes(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+prefix+"now", func(w http.ResponseWriter, r *http.Request) {
+		var a struct {
+			*Measured
+			Promise time.Duration `json:"promise_ns,omitempty"` // freshness of a document that becomes quiet
+		}
+		if c.Config != nil {
+			a.Promise = c.Config.Debounce.Quiet + c.Config.Queues.Live.Window + time.Second
+		}
+		if c.Meter != nil {
+			m, err := c.Meter.Measure(r.Context())
+			if err != nil {
+				failed(w, err)
+				return
+			}
+			a.Measured = &m
+		}
+		answer(w, a)
+	})
+}

@@ -1,0 +1,31 @@
+package dev
+
+import (
+	"time"
+
+	"github.com/lullhq/lull/internal/local/ledger"
+)
+
+// Used is what AWS would have been asked for so far, without what its queues' pollers ask for while
+// they find nothing.
+type Used struct {
+	RowWrites, RowReads, QueueCalls, ObjectWrites, ObjectReads, Starts, Invocations int64
+
+	Flown time.Duration // of all executions that have ended
+}
+
+// Used counts the calls of all functions.
+func (e *Engine) Used() Used {
+	m := &e.ledger.Meter
+	return Used{
+		RowWrites: m.RowWrites.Load(), RowReads: m.RowReads.Load(), QueueCalls: m.QueueCalls.Load(),
+		ObjectWrites: m.ObjectWrites.Load(), ObjectReads: m.ObjectReads.Load(), Starts: m.Starts.Load(),
+		Invocations: e.invoked.Load(), Flown: e.ledger.Flown(),
+	}
+}
+
+// Counts are the counters so far, without the dead letters.
+func (e *Engine) Counts() ledger.Report { return e.ledger.Report() }
+
+// Recent tells the latest ten minutes step by step; see [Options.Step].
+func (e *Engine) Recent() []ledger.Point { return e.ledger.Recent() }

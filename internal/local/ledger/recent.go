@@ -1,0 +1,108 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// Point is what became of events in one step of time.
+type Point struct {
+	At         time.Time     `json:"at"` // when the step began
+	Events     int           `json:"events"`
+	Written    int           `json:"written"` // written and deleted ones
+	Superseded int           `json:"superseded"`
+	Stale      int           `json:"stale"` // stale ones and duplicates
+	Dead       int           `json:"dead"`
+	P50        time.Duration `json:"p50_ns"` // freshness, of a sample where there are many; 0 for no write
+	P99        time.Duration `json:"p99_ns"`
+}
+
+// How many steps are kept, and how many writes of a step are looked at.
+const (
+	steps  = 600
+	sample = 128
+)
+
+// recent are the latest steps: a ring.
+type recent struct {
+	step  time.Duration
+	slots [steps]slot
+}
+
+type slot struct {
+	n     int64 // which step this is
+	point Point
+	fresh []time.Duration
+	seen  int
+}
+
+// at is the slot of a time; nil for one that is over.
+func (r *recent) at(t time.Time) *slot {
+	n := t.UnixNano() / int64(r.step)
+	s := &r.slots[n%steps]
+	switch {
+	case s.n > n:
+		return nil // the clock went back by ten minutes
+	case s.n < n:
+		*s = slot{n: n, fresh: s.fresh[:0]}
+	}
+	return s
+}
+
+func (r *recent) arrived(t time.Time, events int) {
+	if s := r.at(t); s != nil {
+		s.point.Events += events
+	}
+}
+
+func (r *recent) ended(t time.Time, how end) {
+	s := r.at(t)
+	if s == nil {
+		return
+	}
+	switch how {
+	case endWritten, endDeleted:
+		s.point.Written++
+	case endSuperseded:
+		s.point.Superseded++
+	case endStale, endDuplicate:
+		s.point.Stale++
+	case endDead:
+		s.point.Dead++
+	}
+}
+
+func (r *recent) freshness(t time.Time, d time.Duration) {
+	s := r.at(t)
+	if s == nil {
+		return
+	}
+	if s.seen++; len(s.fresh) < sample {
+		s.fresh = append(s.fresh, d)
+		return
+	}
+	s.fresh[s.seen*7%sample] = d
+}
+
+// Recent are the latest steps in which something happened, oldest first: ten minutes of them, where
+// a step is a second.
+func (l *Ledger) Recent() []Point {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	points := []Point{}
+	for i := range l.recent.slots {
+		s := &l.recent.slots[i]
+		if s.n == 0 {
+			continue
+		}
+		p := s.point
+		p.At = time.Unix(0, s.n*int64(l.recent.step)).UTC()
+		if n := len(s.fresh); n > 0 {
+			sorted := slices.Sorted(slices.Values(s.fresh))
+			p.P50, p.P99 = sorted[(n-1)/2], sorted[(n*99+99)/100-1]
+		}
+		points = append(points, p)
+	}
+	slices.SortFunc(points, func(a, b Point) int { return a.At.Compare(b.At) })
+	return points
+}
