@@ -1,0 +1,193 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/operate"
+)
+
+// pulse is a stack whose status counts how often it was asked.
+type pulse struct {
+	operate.API
+	asked   atomic.Int64
+	letters atomic.Int64
+	denied  atomic.Bool
+}
+
+func (p *pulse) Status(context.Context) (operate.Status, error) {
+	p.asked.Add(1)
+	if p.denied.Load() {
+		return operate.Status{}, deniedError{}
+	}
+	return operate.Status{Letters: int(p.letters.Load())}, nil
+}
+
+// look reads the events of a console until the end of ctx, line by line.
+func look(ctx context.Context, h http.Handler) <-chan string {
+	in, out := io.Pipe()
+	lines := make(chan string, 1000)
+	go func() {
+		r := httptest.NewRequest(http.MethodGet, "/console/events", nil).WithContext(ctx)
+		h.ServeHTTP(&flusher{ResponseRecorder: httptest.NewRecorder(), to: out}, r)
+		_ = out.Close()
+	}()
+	go func() {
+		for s := bufio.NewScanner(in); s.Scan(); {
+			if s.Text() != "" {
+				lines <- s.Text()
+			}
+		}
+		close(lines)
+	}()
+	return lines
+}
+
+// flusher writes an answer where it can be read before it has ended.
+type flusher struct {
+	*httptest.ResponseRecorder
+	to io.Writer
+}
+
+func (f *flusher) Write(b []byte) (int, error) { return f.to.Write(b) }
+
+// said are the lines so far.
+func said(lines <-chan string) (all []string) {
+	synctest.Wait()
+	for {
+		select {
+		case l, ok := <-lines:
+			if !ok {
+				return all
+			}
+			all = append(all, l)
+		default:
+			return all
+		}
+	}
+}
+
+func TestAStackIsAskedOnceForAllWhoLookAndNotWhileNobodyLooks(t *testing.T) {
+	t.Parallel()
+	for mode, every := range map[Mode]time.Duration{Dev: time.Second, AWS: 7 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &pulse{}
+			h := New(Options{API: p, Mode: mode, Clock: clock.System{}})
+			time.Sleep(time.Minute)
+			if n := p.asked.Load(); n != 0 {
+				t.Errorf("%s: asked %d times before anybody looked", mode, n)
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			first, second := look(ctx, h), look(ctx, h)
+			time.Sleep(10*every - every/2)
+			if n := p.asked.Load(); n != 10 {
+				t.Errorf("%s: asked %d times in %s for two who look, want 10", mode, n, 10*every)
+			}
+			p.letters.Store(1)
+			time.Sleep(every)
+			for _, lines := range []<-chan string{first, second} {
+				var data int
+				for _, l := range said(lines) {
+					if strings.HasPrefix(l, "data: ") {
+						data++
+					} else if l != ": alive" {
+						t.Errorf("%s: line %q", mode, l)
+					}
+				}
+				if data != 2 {
+					t.Errorf("%s: told %d times, want at the beginning and at the change", mode, data)
+				}
+			}
+			leave()
+			synctest.Wait()
+			asked := p.asked.Load()
+			if time.Sleep(time.Hour); p.asked.Load() != asked {
+				t.Errorf("%s: asked %d times after all had left", mode, p.asked.Load()-asked)
+			}
+			again, leave := context.WithCancel(t.Context())
+			if lines := look(again, h); len(said(lines)) != 1 {
+				t.Errorf("%s: who looks again is told nothing", mode)
+			}
+			leave()
+			synctest.Wait()
+		})
+	}
+}
+
+func TestALookThatIsDeniedSaysWhy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &pulse{}
+		p.denied.Store(true)
+		ctx, leave := context.WithCancel(t.Context())
+		lines := said(look(ctx, New(Options{API: p, Clock: clock.System{}})))
+		var got tick
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(strings.Join(lines, ""), "data: ")), &got); err != nil ||
+			got.Status != nil || !strings.Contains(got.Error, "dynamodb:Query") {
+			t.Errorf("told %q: %+v, %v", lines, got, err)
+		}
+		leave()
+		synctest.Wait()
+	})
+}
+
+func TestTheNumberOfStreamsIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := New(Options{API: &pulse{}, Clock: clock.System{}})
+		ctx, leave := context.WithCancel(t.Context())
+		for range maxStreams {
+			look(ctx, h)
+		}
+		synctest.Wait()
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/console/events", nil))
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "close some") {
+			t.Errorf("one more: %d %s", w.Code, w.Body)
+		}
+		leave()
+		synctest.Wait()
+		last, end := context.WithCancel(t.Context())
+		if lines := said(look(last, h)); len(lines) != 1 {
+			t.Errorf("after the others have left: %q", lines)
+		}
+		end()
+		synctest.Wait()
+	})
+}
+
+// A request may take a minute to arrive. What it is answered goes on.
+func TestAStreamOutlivesTheTimeOfARequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &pulse{}
+		sender, hangUp := serve(t, New(Options{API: p, Clock: clock.System{}}))
+		if _, err := io.WriteString(sender, "GET /console/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		lines := make(chan string, 1000)
+		go func() {
+			for s := bufio.NewScanner(sender); s.Scan(); {
+				lines <- s.Text()
+			}
+			close(lines)
+		}()
+		time.Sleep(10 * requestTimeout)
+		p.letters.Store(7)
+		time.Sleep(2 * time.Second)
+		if all := strings.Join(said(lines), "\n"); !strings.Contains(all, `"dead_letters":7`) {
+			t.Errorf("after ten minutes: %.300s", all)
+		}
+		hangUp()
+	})
+}
