@@ -174,6 +174,14 @@ var explained = []lookingAt{
 		s.send(put(0, "a", 2))
 		s.wait(7 * time.Second)
 	}},
+	{"in front of a sink that an operator has paused", operate.StatePaused, func(s *scene) {
+		o := operate.PauseOrder{Sink: "search", By: "ann", Why: "a new mapping"}
+		if _, err := s.e.Operator(nil).Pause(s.ctx, o); err != nil {
+			s.t.Fatal(err)
+		}
+		s.send(put(0, "a", 1))
+		s.wait(7 * time.Second)
+	}},
 	{"sent while its sink is away, and not decoded yet", operate.StateAway, func(s *scene) { s.away("a") }},
 	{"committed before its sink went away", operate.StateAway, func(s *scene) {
 		s.settled(1)

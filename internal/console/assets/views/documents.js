@@ -8,7 +8,7 @@ const filters = ["state", "collection", "contains"];
 // How a state is shown: the class of its tag.
 const colors = {
   fresh: "good", scheduled: "", waiting: "", claimed: "", redriven: "warn", away: "warn", circuit_open: "warn",
-  throttled: "warn", postponed: "warn", late: "warn", not_launched: "warn", unknown: "warn", not_known: "soft", collected: "soft",
+  paused: "warn", throttled: "warn", postponed: "warn", late: "warn", not_launched: "warn", unknown: "warn", not_known: "soft", collected: "soft",
 };
 
 const words = (state) => state.replaceAll("_", " ");
