@@ -17,6 +17,7 @@ const consoleListen = "127.0.0.1:7171"
 
 func (a *app) consoleCommand() *cobra.Command {
 	var address string
+	var send bool
 	c := &cobra.Command{
 		Use: "console", Short: "Serve the console of a deployed stack on this machine", Args: cobra.NoArgs,
 		Long: "Serves a page on this machine that shows what the deployed stack of --config does: its queues, " +
@@ -26,12 +27,15 @@ func (a *app) consoleCommand() *cobra.Command {
 			"Open the address that it prints: it ends with a token, which only you have. It shows documents of the " +
 			"stack, so it answers nobody without the token, and only on an address of this machine. From another " +
 			"machine, use ssh -L. Ctrl-C ends it.\n\n" +
+			"Redriving and dropping dead letters needs the rights of the operator's role. With --send the page can " +
+			"also publish messages, which needs those of the publisher's.\n\n" +
 			"A `lull dev` serves its console itself, at the address that it prints.",
 	}
 	c.Flags().StringVar(&address, "listen", consoleListen,
 		"`ADDR` of the page: an address of this machine, port 0 for any")
 	c.Flags().DurationVar(&a.logs, "logs", 0,
 		"show the decisions that the functions logged in the last `DURATION`, such as 3h, on the page of a document")
+	c.Flags().BoolVar(&send, "send", false, "also serve the view that publishes messages to try")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		switch {
 		case !a.target.stack:
@@ -42,14 +46,16 @@ func (a *app) consoleCommand() *cobra.Command {
 		}
 		return nil
 	}
-	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error { return a.console(c.Context(), api, address) })
+	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
+		return a.console(c.Context(), api, address, send)
+	})
 	return exits(c, map[int]string{
 		exitOK: "Ctrl-C ended it", exitFailed: "the page could not be served", exitUsage: "usage, settings or address",
 	})
 }
 
 // console serves the page until Ctrl-C.
-func (a *app) console(ctx context.Context, api operate.API, address string) error {
+func (a *app) console(ctx context.Context, api operate.API, address string, send bool) error {
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return usage(err)
@@ -60,7 +66,7 @@ func (a *app) console(ctx context.Context, api operate.API, address string) erro
 	}
 	token := console.NewToken()
 	h := console.New(console.Options{
-		API: api, Mode: console.AWS, Stack: cfg.Stack, By: whoami(), Config: cfg, Clock: clock.System{},
+		API: api, Mode: console.AWS, Stack: cfg.Stack, Send: send, By: whoami(), Config: cfg, Clock: clock.System{},
 	})
 	terminal.Printf(a.out, "the console of stack %s, for you alone: http://%s/#token=%s\n", cfg.Stack, l.Addr(), token)
 	return console.Serve(ctx, l, console.Guard{Token: token, Always: true}, h)

@@ -24,7 +24,7 @@ type deployed struct {
 	end        func() int
 }
 
-func (a *account) console(t *testing.T) *deployed {
+func (a *account) console(t *testing.T, more ...string) *deployed {
 	t.Helper()
 	cfg, out := awstest.Serve(t, a), newScreen()
 	var errs bytes.Buffer
@@ -33,7 +33,7 @@ func (a *account) console(t *testing.T) *deployed {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan int, 1)
 	go func() {
-		ended <- p.run(ctx, []string{"console", "--aws", "--config", a.settings, "--listen", "127.0.0.1:0"})
+		ended <- p.run(ctx, append([]string{"console", "--aws", "--config", a.settings, "--listen", "127.0.0.1:0"}, more...))
 		out.end()
 	}()
 	d := &deployed{T: t, end: func() int { cancel(); return <-ended }}
@@ -143,4 +143,25 @@ func TestTheConsoleRefusesOtherMachinesAndLocalStacks(t *testing.T) {
 	a.ask(t, "console", "--listen", "127.0.0.1:x").want(t, "no port", exitUsage, "--listen 127.0.0.1:x")
 	a.ask(t, "console", "--logs", "1s").want(t, "logs", exitUsage, "--logs 1s")
 	lull(t, "", "console").want(t, "a lull dev", exitUsage, "--aws", "http://127.0.0.1:7070")
+}
+
+func TestTheConsoleOfADeployedStackSendsOnlyWhereThatIsAllowed(t *testing.T) {
+	t.Parallel()
+	for send, want := range map[bool]int{false: http.StatusNotFound, true: http.StatusOK} {
+		var more []string
+		if send {
+			more = append(more, "--send")
+		}
+		d := newAccount(t, nil).console(t, more...)
+		if code, text := d.ask("/console/send/forms", d.token); code != want {
+			t.Errorf("--send %t: the forms are %d %.200q, want %d", send, code, text, want)
+		}
+		if _, text := d.ask("/console/about", d.token); strings.Contains(text, `"send":true`) != send {
+			t.Errorf("--send %t: about says %s", send, text)
+		}
+		http.DefaultClient.CloseIdleConnections()
+		if code := d.end(); code != exitOK {
+			t.Errorf("--send %t: exit code %d", send, code)
+		}
+	}
 }
