@@ -80,7 +80,7 @@ func TestConfigCheckSaysWhatFollows(t *testing.T) {
 	local := write(t, "debounce: {quiet: 6s}\n")
 	lull(t, "", "config", "check", local).want(t, "bleve", exitOK, "any         search  6s     30s       10s", "--deploy")
 	a := lull(t, "", "config", "check", local, "--deploy")
-	if a.want(t, "bleve", exitUsage, "1 faults"); !strings.Contains(a.out, "lives in one process") {
+	if a.want(t, "bleve", exitUsage, "1 fault"); !strings.Contains(a.out, "lives in one process") {
 		t.Errorf("got %s", a.out)
 	}
 }

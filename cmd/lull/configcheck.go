@@ -99,9 +99,17 @@ func (a *app) checkSettings(ctx context.Context, path string, deploy bool) error
 	}
 	err = a.print(answer, func(w io.Writer) { answer.show(w, &cfg) })
 	if err == nil && !answer.OK {
-		err = usagef("%s has %d faults", path, len(answer.Faults))
+		err = usagef("%s has %s", path, plural(len(answer.Faults), "fault"))
 	}
 	return err
+}
+
+// plural is a number with what it counts.
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func (k checked) show(w io.Writer, cfg *config.Config) {

@@ -88,7 +88,8 @@ func (a *app) deadShowCommand() *cobra.Command {
 				"id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nwhy\t%s\nwhat to do\t%s\nstate\t%s\nsink, lane\t%s, "+
 					"%s\nmessage\t%s\nsent\t%s\ndied\t%s\n"+
 					"refusals\t%d\nfirst error\t%s\nlast error\t%s\nredrives\t%d (%d by itself)\n",
-				d.ID, d.Key, d.Version, d.OrderKey, d.Reason, d.Detail, advice.Why, advice.Fix, d.State, d.Sink, d.Lane, d.MessageID,
+				d.ID, d.Key, d.Version, d.OrderKey, d.Reason, d.Detail, advice.Why, advice.Fix, d.State, d.Sink,
+				d.Lane, d.MessageID,
 				d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano), d.Refusals, d.FirstError,
 				d.LastError, d.Redrives, d.Auto)
 			for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
@@ -126,14 +127,15 @@ func (a *app) deadDropCommand() *cobra.Command {
 	}
 	var may consent
 	may.flag(c)
-	c, _ = a.campaignCommand(c, func(api operate.API, ctx context.Context, o operate.LetterOrder) (none operate.LetterResult, err error) {
+	drop := func(api operate.API, ctx context.Context, o operate.LetterOrder) (operate.LetterResult, error) {
 		if o.ID == "" && !o.DryRun {
 			if err := a.mayDrop(ctx, api, o, may); err != nil {
-				return none, err
+				return operate.LetterResult{}, err
 			}
 		}
 		return api.Drop(ctx, o)
-	})
+	}
+	c, _ = a.campaignCommand(c, drop)
 	return c
 }
 

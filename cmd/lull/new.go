@@ -71,7 +71,11 @@ func (a *app) newCommand() *cobra.Command {
 			}
 			answer := map[string]any{"folder": args[0], "files": slices.Sorted(maps.Keys(files))}
 			return a.print(answer, func(w io.Writer) {
-				terminal.Printf(w, "%s is a stack now. Next:\n\n  cd %s\n  %s\n\nREADME.md has the rest.\n", args[0], args[0], s.Dev)
+				terminal.Printf(w, "%s is a stack now. Next:\n\n", args[0])
+				if filepath.Clean(args[0]) != "." {
+					terminal.Printf(w, "  cd %s\n", quoted(args[0]))
+				}
+				terminal.Printf(w, "  %s\n\nREADME.md has the rest.\n", s.Dev)
 			})
 		},
 	}
@@ -83,6 +87,14 @@ func (a *app) newCommand() *cobra.Command {
 		exitOK: "the folder is written", exitFailed: "a file could not be written",
 		exitUsage: "usage, or a folder that is not empty",
 	})
+}
+
+// quoted is a name as a shell takes it.
+func quoted(name string) string {
+	if plain.MatchString(strings.TrimLeft(name, "./~")) {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
@@ -113,7 +125,8 @@ func prepare(dir, from, to, stack string) (s newStack, err error) {
 	build := version.Of()
 	s = newStack{
 		Stack: stack, Name: from, Collection: "content", Source: kind, Bucket: kind.Example.Change.Bucket, Sink: engine,
-		CDK: cdkVersion, Version: build.Version, Released: build.Version != version.Unknown && !strings.Contains(build.Version, "-0."),
+		CDK: cdkVersion, Version: build.Version,
+		Released: build.Version != version.Unknown && !strings.Contains(build.Version, "-0."),
 	}
 	if len(engine.Schemes) > 0 {
 		s.URL = engine.Schemes[len(engine.Schemes)-1] + "://search.example.org"
@@ -193,7 +206,14 @@ func (s newStack) events(settings config.Source, files map[string][]byte) error 
 		document int
 		version  uint32
 		op       event.Operation
-	}{{1, 1, event.Put}, {1, 3, event.Put}, {1, 2, event.Put}, {2, 1, event.Put}, {3, 1, event.Put}, {3, 2, event.Delete}} {
+	}{
+		{1, 1, event.Put},
+		{1, 3, event.Put},
+		{1, 2, event.Put},
+		{2, 1, event.Put},
+		{3, 1, event.Put},
+		{3, 2, event.Delete},
+	} {
 		change := example
 		change.ID = another(example.ID, e.document)
 		change.Version, change.Op = source.NumberedVersion(settings.Class, e.version), e.op
@@ -244,9 +264,9 @@ func writeNew(dir string, files map[string][]byte) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		at := filepath.Join(dir, filepath.FromSlash(name))
-		err := os.MkdirAll(filepath.Dir(at), 0o755)
+		err := os.MkdirAll(filepath.Dir(at), 0o750)
 		if err == nil {
-			err = os.WriteFile(at, files[name], 0o644)
+			err = os.WriteFile(at, files[name], 0o600)
 		}
 		if err != nil {
 			return &exitError{exitFailed, fmt.Errorf("write the stack: %w", err)}

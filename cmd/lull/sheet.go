@@ -31,8 +31,8 @@ func (s *sheet) Write(p []byte) (int, error) { return s.plain.Write(p) }
 
 // WriteStyled implements terminal.Styler.
 func (s *sheet) WriteStyled(text string) error {
-	s.text.WriteString(text)
-	return nil
+	_, err := s.text.WriteString(text)
+	return err
 }
 
 // header begins a table. A column whose name begins with ~ may be cut where the terminal is too

@@ -33,16 +33,16 @@ func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Durat
 	}
 	var last operate.Status
 	for asked := false; ; asked = true {
-		s, err := api.Status(ctx)
+		s, failure := api.Status(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil // Ctrl-C is how a watch ends
-		case err != nil && !asked:
-			return err
-		case err == nil:
+		case failure != nil && !asked:
+			return failure
+		case failure == nil:
 			last = s
 		}
-		if err := show(last, err); err != nil {
+		if err := show(last, failure); err != nil {
 			return err
 		}
 		select {
@@ -54,10 +54,10 @@ func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Durat
 }
 
 // appendStatus adds a line. Without an answer it says so on standard error.
-func (a *app) appendStatus(s operate.Status, err error) error {
+func (a *app) appendStatus(s operate.Status, failure error) error {
 	now := time.Now().UTC().Format(time.RFC3339)
-	if err != nil {
-		terminal.Printf(a.err, "%s  %s\n", now, err)
+	if failure != nil {
+		terminal.Printf(a.err, "%s  %s\n", now, failure)
 		return nil
 	}
 	if a.target.output == "json" {
@@ -86,9 +86,9 @@ func (a *app) appendStatus(s operate.Status, err error) error {
 
 // drawStatus replaces what is on the screen, line by line, so that nothing flickers.
 func (a *app) drawStatus(f *os.File, every time.Duration, s operate.Status, err error) error {
-	columns, rows, sizeErr := term.GetSize(int(f.Fd()))
-	if sizeErr != nil {
-		columns, rows = 0, 1<<10
+	columns, rows := 0, 1<<10 // of a terminal that does not tell
+	if c, r, err := term.GetSize(int(f.Fd())); err == nil {
+		columns, rows = c, r
 	}
 	if a.look.wide {
 		columns = 0

@@ -74,7 +74,8 @@ func (c *Config) Effective(lines Lines) []Value {
 	for name, o := range c.Collections {
 		d := c.For(name)
 		o.Sink, _ = c.SinkFor(name)
-		o.Quiet, o.MaxWait, o.CapGrace, o.MinInterval, o.Leading = &d.Quiet, &d.MaxWait, &d.CapGrace, &d.MinInterval, &d.Leading
+		o.Quiet, o.MaxWait, o.CapGrace = &d.Quiet, &d.MaxWait, &d.CapGrace
+		o.MinInterval, o.Leading = &d.MinInterval, &d.Leading
 		resolved.Collections[name] = o
 	}
 	walk(reflect.ValueOf(resolved), at{}, func(p at, v reflect.Value) {

@@ -44,17 +44,19 @@ func (f *Fault) Error() string {
 // Faults returns every Fault that an error of this package is made of, in their order, also where
 // the error was wrapped. An error without any gives none.
 func Faults(err error) []*Fault {
-	switch err := err.(type) {
-	case *Fault:
-		return []*Fault{err}
-	case interface{ Unwrap() error }:
-		return Faults(err.Unwrap())
-	case interface{ Unwrap() []error }:
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Fault
-		for _, e := range err.Unwrap() {
+		for _, e := range joined.Unwrap() {
 			all = append(all, Faults(e)...)
 		}
 		return all
+	}
+	if inside := errors.Unwrap(err); inside != nil {
+		return Faults(inside) // what wraps joined faults: errors.As would find the first alone
+	}
+	var fault *Fault
+	if errors.As(err, &fault) {
+		return []*Fault{fault}
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ type schemaWriter struct{ defaults map[string]reflect.Value }
 func (w schemaWriter) value(t reflect.Type, p at) object {
 	switch {
 	case t == durationType, t == sizeType:
-		return w.leaf(t, p)
+		return w.leaf(p)
 	case t.Kind() == reflect.Pointer:
 		return w.value(t.Elem(), p)
 	case t.Kind() == reflect.Struct:
@@ -88,20 +88,15 @@ func (w schemaWriter) value(t reflect.Type, p at) object {
 		list["items"] = w.value(t.Elem(), element)
 		return list
 	default:
-		return w.leaf(t, p)
+		return w.leaf(p)
 	}
 }
 
 // fields is the schema of a group of settings. The options of a kind stand beside the settings of
 // all kinds: each option of any kind is known, and refused where the kind is another one.
 func (w schemaWriter) fields(t reflect.Type, p at) object {
-	properties, required := object{}, []string{}
-	for i := range t.NumField() {
-		name := t.Field(i).Tag.Get("json")
-		if name == inline {
-			continue
-		}
-		properties[name] = w.value(t.Field(i).Type, p.key(name))
+	properties, required := w.properties(t, p), []string{}
+	for _, name := range fieldNames(t) {
 		if byName()[p.key(name).generic].Default == "required" {
 			required = append(required, name)
 		}
@@ -116,13 +111,24 @@ func (w schemaWriter) fields(t reflect.Type, p at) object {
 	return group
 }
 
+// properties are the settings of a group.
+func (w schemaWriter) properties(t reflect.Type, p at) object {
+	properties := object{}
+	for i := range t.NumField() {
+		if name := t.Field(i).Tag.Get("json"); name != inline {
+			properties[name] = w.value(t.Field(i).Type, p.key(name))
+		}
+	}
+	return properties
+}
+
 // kinds says of each kind what its options are, and adds the options to the properties.
 func (w schemaWriter) kinds(r registry, p at, properties object) []object {
 	own := make(map[string]object) // by kind
 	for _, k := range r.kinds() {
 		own[k.Name] = object{}
 		if k.Options != nil {
-			own[k.Name] = w.value(reflect.TypeOf(k.Options), at{p.name, optionsOf(p.generic, k.Name)})["properties"].(object)
+			own[k.Name] = w.properties(reflect.TypeOf(k.Options), at{p.name, optionsOf(p.generic, k.Name)})
 		}
 		for name := range own[k.Name] {
 			properties[name] = true
@@ -171,7 +177,7 @@ const (
 )
 
 // leaf is the schema of one setting.
-func (w schemaWriter) leaf(t reflect.Type, p at) object {
+func (w schemaWriter) leaf(p at) object {
 	s := byName()[p.generic]
 	var schema object
 	switch s.Unit {

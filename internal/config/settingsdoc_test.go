@@ -11,7 +11,7 @@ import (
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
-var update = flag.Bool("update", false, "write docs/settings.md anew")
+var update = flag.Bool("update", false, "write docs/settings.md and docs/lull.schema.json again")
 
 const docHead = `# Settings
 
@@ -95,19 +95,20 @@ func groupOf(name string) string {
 
 func TestSettingsDocument(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join("..", "..", "docs", "settings.md")
-	want := document()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+	for name, want := range map[string]string{"settings.md": document(), "lull.schema.json": string(Schema())} {
+		path := filepath.Join("..", "..", "docs", name)
+		if *update {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s is not what the settings say: run this test with -update", path)
+		if string(got) != want {
+			t.Errorf("%s is not what the settings say: run this test with -update", path)
+		}
 	}
 }
 

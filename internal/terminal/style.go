@@ -8,14 +8,13 @@ type Style byte
 // The styles.
 const (
 	Bold   Style = 'b'
-	Dim    Style = 'd'
 	Red    Style = 'r'
 	Green  Style = 'g'
 	Yellow Style = 'y'
 )
 
 // codes are the parameters of SGR, the sequence that terminals know.
-var codes = map[Style]string{Bold: "1", Dim: "2", Red: "31", Green: "32", Yellow: "33"}
+var codes = map[Style]string{Bold: "1", Red: "31", Green: "32", Yellow: "33"}
 
 // Styled is an argument of [Printf] in a style. Its text is escaped as every other one.
 type Styled struct {

@@ -29,7 +29,7 @@ func Line(s string) string {
 	if clean(s, "") == len(s) {
 		return s
 	}
-	return string(escape(nil, s, ""))
+	return string(escape(s, ""))
 }
 
 // Printf is fmt.Fprintf with each argument escaped as [Line] does. Newlines and tabs of the format
@@ -87,7 +87,9 @@ func clean(s, keep string) int {
 	return len(s)
 }
 
-func escape(dst []byte, s, keep string) []byte {
+// escape is a text in which nothing but keep is a control character.
+func escape(s, keep string) []byte {
+	var dst []byte
 	for s != "" {
 		n := clean(s, keep)
 		dst = append(dst, s[:n]...)
@@ -134,7 +136,7 @@ func (w *Writer) Colour(shown bool) { w.colour = shown }
 func (w *Writer) WriteStyled(text string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	text = string(escape(nil, w.rest, "")) + string(escape(nil, text, ours+marks))
+	text = string(escape(w.rest, "")) + string(escape(text, ours+marks))
 	w.rest = ""
 	if w.colour {
 		text = colourful(text)
@@ -163,7 +165,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if whole == 0 {
 		return len(p), nil
 	}
-	if _, err := w.to.Write(escape(nil, text[:whole], ours)); err != nil {
+	if _, err := w.to.Write(escape(text[:whole], ours)); err != nil {
 		return 0, err
 	}
 	return len(p), nil

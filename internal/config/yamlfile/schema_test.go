@@ -2,7 +2,6 @@ package yamlfile
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,10 +14,6 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	_ "github.com/lullhq/lull/sink/builtin/local"
 )
-
-var update = flag.Bool("update", false, "write docs/lull.schema.json anew")
-
-var published = filepath.Join("..", "..", "..", "docs", "lull.schema.json")
 
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
@@ -70,19 +65,6 @@ func asJSONSchemaSeesIt(v any) any {
 		return int64(v)
 	}
 	return v
-}
-
-func TestSchemaIsPublished(t *testing.T) {
-	t.Parallel()
-	if *update {
-		if err := os.WriteFile(published, config.Schema(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(published)
-	if err != nil || !bytes.Equal(got, config.Schema()) {
-		t.Errorf("%s is not what the settings say (%v): run this test with -update", published, err)
-	}
 }
 
 // settingsBlock is a whole lull.yaml in a page.
