@@ -45,6 +45,7 @@ func (p *Props) Validate() error {
 	p.checkAuth(&fs)
 	p.checkReach(&fs)
 	p.checkUpstreams(&fs)
+	p.checkTopics(&fs)
 	p.checkPlace(&fs)
 	if !p.StateOnly {
 		p.checkAssets(&fs)
@@ -227,6 +228,35 @@ func (p *Props) checkUpstreams(fs *faultList) {
 		if (u.Bus == nil) != (u.Pattern == nil) {
 			fs.add(at+".Pattern", "", "and Bus belong together",
 				"set both: without a pattern every event of the bus would be sent")
+		}
+	}
+}
+
+// checkTopics looks for match rules that cannot hold, and for topics whose events would be dead
+// letters in another sink's queue.
+func (p *Props) checkTopics(fs *faultList) {
+	sinks, bySink := make(map[string][]string), false
+	for _, u := range p.Upstreams {
+		if u.Topic == nil && u.Envelope {
+			fs.add("Upstreams", "", "has Envelope without Topic", "leave Envelope out: only SNS has this envelope")
+		}
+		if u.Topic != nil && !slices.Contains(sinks[*u.Topic.TopicArn()], u.sink(p.Config)) {
+			sinks[*u.Topic.TopicArn()] = append(sinks[*u.Topic.TopicArn()], u.sink(p.Config))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Config.Sources)) {
+		for i, m := range p.Config.Sources[name].Match {
+			bySink = bySink || m.Sink != ""
+			if at := fmt.Sprintf("sources.%s.match[%d]", name, i); m.Topic != "" && m.Named && sinks[m.Topic] != nil {
+				fs.add(at, m.Topic, "also asks for the attribute lull-source, which stays in SNS's envelope where a rule names "+
+					"the topic: it never holds", "remove named or topic")
+			}
+		}
+	}
+	for _, topic := range slices.Sorted(maps.Keys(sinks)) {
+		if to := sinks[topic]; len(to) > 1 && !bySink && p.Config.Queues.Elsewhere != config.ElsewhereSkip {
+			fs.add("queues.elsewhere", string(p.Config.Queues.Elsewhere), "makes dead letters of the events of one topic, "+
+				"which the queues of sinks "+strings.Join(to, " and ")+" get: each has those of the other", "write skip")
 		}
 	}
 }

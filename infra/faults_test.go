@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,12 +10,14 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/source"
 )
 
 // built is a folder with four programs for arm64.
@@ -299,5 +302,79 @@ func overwrite(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		t.Error(err)
+	}
+}
+
+// arnOnly is a topic of which only the ARN is known.
+type arnOnly struct {
+	awssns.ITopic
+	arn string
+}
+
+func (a arnOnly) TopicArn() *string { return &a.arn }
+
+func TestTopicsThatContradictTheSettingsAreNamed(t *testing.T) {
+	t.Parallel()
+	const other = topicARN + "s"
+	topic := func(sink string) Upstream { return Upstream{Sink: sink, Topic: arnOnly{arn: topicARN}} }
+	match := func(m ...source.Match) func(*config.Config) {
+		return func(c *config.Config) {
+			s := c.Sources[c.DefaultSource]
+			s.Match = m
+			c.Sources[c.DefaultSource] = s
+		}
+	}
+	for name, tt := range map[string]struct {
+		change    func(*config.Config)
+		upstreams []Upstream
+		want      string // the setting at fault
+		raw       bool   // delivery of the first
+	}{
+		"no rule":          {func(*config.Config) {}, []Upstream{topic("search")}, "", true},
+		"a rule":           {match(source.Match{Topic: topicARN}), []Upstream{topic("search")}, "", false},
+		"of another topic": {match(source.Match{Topic: other}), []Upstream{topic("search")}, "", true},
+		"by choice": {
+			func(*config.Config) {},
+			[]Upstream{{Topic: arnOnly{arn: "${Token[1]}"}, Envelope: true}},
+			"",
+			false,
+		},
+		"a rule that never holds": {
+			match(source.Match{Topic: topicARN, Named: true}),
+			[]Upstream{topic("search")},
+			"sources.native.match[0]",
+			false,
+		},
+		"two sinks": {func(*config.Config) {}, []Upstream{topic("search"), topic("archive")}, "queues.elsewhere", true},
+		"two sinks that skip": {
+			func(c *config.Config) { c.Queues.Elsewhere = config.ElsewhereSkip },
+			[]Upstream{topic("search"), topic("archive")},
+			"",
+			true,
+		},
+		"two sinks with sources of their own": {
+			match(source.Match{Sink: "archive"}),
+			[]Upstream{topic("search"), topic("archive")},
+			"",
+			true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &Props{Config: deployable("lull"), Upstreams: tt.upstreams}
+			tt.change(p.Config)
+			var fs faultList
+			p.checkTopics(&fs)
+			var got []string
+			for _, f := range Faults(errors.Join(fs...)) {
+				got = append(got, f.Setting)
+			}
+			if strings.Join(got, " ") != tt.want {
+				t.Errorf("got %v, want %q", got, tt.want)
+			}
+			if raw := !p.Upstreams[0].enveloped(p.Config); raw != tt.raw {
+				t.Errorf("raw delivery is %t, want %t", raw, tt.raw)
+			}
+		})
 	}
 }

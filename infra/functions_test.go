@@ -361,7 +361,7 @@ func TestUpstreamsMaySendAndNobodyElse(t *testing.T) {
 	}
 	for _, r := range s.all("AWS::SNS::Subscription") {
 		same(t, "subscription", r, map[string]any{
-			"Protocol": "sqs", "TopicArn": topicARN, "RawMessageDelivery": true,
+			"Protocol": "sqs", "TopicArn": topicARN, "RawMessageDelivery": false, // a rule names the topic
 			"FilterPolicy": nil,
 		})
 		if got, want := s.text(dig(r.Properties, "RedrivePolicy", "deadLetterTargetArn")),

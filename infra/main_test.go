@@ -27,6 +27,7 @@ import (
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/release"
 	"github.com/lullhq/lull/sink/opensearch"
+	"github.com/lullhq/lull/source"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the files of expected results")
@@ -173,6 +174,9 @@ func fullProps(stack awscdk.Stack) *Props {
 	c.DefaultSink = "search"
 	c.Collections["content"], c.Collections["old-news"] = config.Collection{}, config.Collection{Sink: "archive"}
 	c.DefaultCollection = "content"
+	native := c.Sources[c.DefaultSource]
+	native.Match = []source.Match{{Topic: topicARN}}
+	c.Sources[c.DefaultSource] = native
 	c.Payload.Allow = []config.BucketPrefix{
 		{Bucket: "bodies", Prefix: "published/"},
 		{Bucket: "bodies", Prefix: "drafts/"},

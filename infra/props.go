@@ -122,6 +122,10 @@ type Upstream struct {
 	// Topic is subscribed to, with raw delivery: message attributes such as lull-source arrive.
 	// Messages that cannot be delivered go to the dead-letter queue.
 	Topic awssns.ITopic
+	// Envelope leaves SNS's envelope around the messages of Topic, which names the topic: what a rule
+	// under sources.<name>.match with topic needs. Attributes do not arrive then. It is so in any case
+	// where a rule names the topic's ARN; a topic of the same app has none yet, so say it here.
+	Envelope bool
 	// Bus has a rule made with Pattern: events that match are sent whole.
 	Bus     awsevents.IEventBus
 	Pattern *awsevents.EventPattern

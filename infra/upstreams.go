@@ -2,6 +2,7 @@ package infra
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
@@ -10,6 +11,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssnssubscriptions"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/internal/config"
 )
 
 // newUpstreams let upstream systems send: through a topic, through a bus, or directly.
@@ -19,7 +22,7 @@ func (l *Lull) newUpstreams() {
 		queue := s.Queues.Of(u.lane())
 		switch {
 		case u.Topic != nil:
-			s.subscribe(u.Topic, queue)
+			s.subscribe(u.Topic, queue, !u.enveloped(l.props.Config))
 		case u.Bus != nil:
 			s.follow(i, u, queue)
 		default:
@@ -28,12 +31,29 @@ func (l *Lull) newUpstreams() {
 	}
 }
 
-// subscribe has the topic's messages delivered raw: with their attributes, without an envelope.
-// What SNS cannot deliver goes to the dead-letter queue, from where dlq sends it to the live queue
-// as a message that never ran.
-func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.IQueue) {
+// enveloped reports whether messages of the topic keep SNS's envelope.
+func (u Upstream) enveloped(c *config.Config) bool {
+	return u.Envelope || u.Topic != nil && slices.Contains(matchedTopics(c), *u.Topic.TopicArn())
+}
+
+// matchedTopics are the topics that match rules name.
+func matchedTopics(c *config.Config) (arns []string) {
+	for _, s := range c.Sources {
+		for _, m := range s.Match {
+			if m.Topic != "" {
+				arns = append(arns, m.Topic)
+			}
+		}
+	}
+	return arns
+}
+
+// subscribe has the topic's messages delivered, raw: with their attributes, without an envelope. Or
+// not raw: then a rule can ask for the topic. What SNS cannot deliver goes to the dead-letter queue,
+// from where dlq sends it to the live queue as a message that never ran.
+func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.IQueue, raw bool) {
 	topic.AddSubscription(awssnssubscriptions.NewSqsSubscription(queue, &awssnssubscriptions.SqsSubscriptionProps{
-		RawMessageDelivery: jsii.Bool(true),
+		RawMessageDelivery: jsii.Bool(raw),
 		DeadLetterQueue:    s.Queues.Dead,
 	}))
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/lullhq/lull/internal/local/ledger"
 	"github.com/lullhq/lull/internal/operate"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -119,7 +121,7 @@ func TestResyncWorksWithEveryKindOfSource(t *testing.T) {
 	t.Parallel()
 	for name, sources := range stacks {
 		if name == "s3" || strings.Contains(name, "arriv") {
-			continue // S3's messages are no export, and where arrival is the version every copy is newer
+			continue // S3's messages are not an export. Where arrival is the version every copy is newer
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,4 +153,50 @@ func committed(t *testing.T, s *stack, key shard.DocID) string {
 	var x operate.Explanation
 	s.ask("explain", string(key), "-o", "json").into(t, &x)
 	return x.Committed
+}
+
+// One topic may send every event to the queues of several sinks: each skips what is not its own.
+func TestEventsOfAnotherSinkAreDeadLettersUnlessTheyAreSkipped(t *testing.T) {
+	t.Parallel()
+	both := func(events ...string) string {
+		var parts []string
+		for _, e := range events {
+			parts = append(parts, `{"basicProperties":{},"data":"`+base64.StdEncoding.EncodeToString([]byte(e))+`"}`)
+		}
+		return `{"rmqMessagesByQueue":{"changes::/":[` + strings.Join(parts, ",") + `]}}`
+	}
+	of := func(collection string) string {
+		return `{"type":"doc.changed","subject":"a","sequence":"1","collection":"` + collection + `","data":{}}`
+	}
+	const sinks = `
+collections: {news: {sink: first}, shop: {sink: second}}
+defaultCollection: news
+sinks: {first: {kind: bleve, index: a}, second: {kind: bleve, index: b}}
+defaultSink: first
+queues: {elsewhere: `
+	for mode, want := range map[string]ledger.Report{
+		"deadLetter": {Messages: 1, Events: 2, Written: 1, Dead: 1},
+		"skip":       {Messages: 2, Events: 4, Written: 2, Skipped: 2},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			config, file := filepath.Join(dir, "lull.yaml"), filepath.Join(dir, "report.json")
+			if err := os.WriteFile(config, []byte("sources: {cms: {kind: native}}"+sinks+mode+"}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			lull(t, "", "dev", "--config", config, "--exit-when-idle", "--speed", "100", "--report", file, "--events",
+				write(t, both(of("news"), of("shop"))))
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got ledger.Report
+			answer{out: string(b)}.into(t, &got)
+			if got.Messages != want.Messages || got.Events != want.Events || got.Written != want.Written ||
+				got.Dead != want.Dead || got.Skipped != want.Skipped {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
 }

@@ -70,6 +70,15 @@ const (
 	TableOutageOpen   TableOutage = "open"
 )
 
+// Elsewhere is what becomes of an event in another sink's queue.
+type Elsewhere string
+
+// The values of Queues.Elsewhere.
+const (
+	ElsewhereDeadLetter Elsewhere = "deadLetter"
+	ElsewhereSkip       Elsewhere = "skip"
+)
+
 // Debounce is the timing of a burst. A collection may override each of its settings.
 type Debounce struct {
 	// Quiet is the window: an event is due Quiet after it was sent. Default 5s.
@@ -130,6 +139,10 @@ type Queues struct {
 	// MaxInFlight is how many messages of one queue may be held at once: two thirds of the quota of
 	// 120,000. Default 80,000.
 	MaxInFlight int `json:"maxInFlight"`
+	// Elsewhere is what becomes of an event in the queue of a sink that its collection does not belong
+	// to. "deadLetter", the default, loses nothing. "skip" passes it over and counts it: for a topic or
+	// a bus that sends every event to the queues of several sinks.
+	Elsewhere Elsewhere `json:"elsewhere"`
 }
 
 // Lane is the event source mapping of one queue.

@@ -50,6 +50,7 @@ func scalars() Config {
 			Retention:           7 * day,
 			DeadLetterRetention: 14 * day,
 			BurstSpread:         2 * time.Second,
+			Elsewhere:           ElsewhereDeadLetter,
 			ExpectedRate:        500,
 			MaxInFlight:         80_000,
 		},

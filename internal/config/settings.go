@@ -265,6 +265,10 @@ var queueSettings = []setting.Setting{
 		"How long a queue keeps a message."),
 	setting.Duration("queues.deadLetterRetention", minQueueRetention, maxQueueRetention, time.Second,
 		"How long the dead-letter queue keeps a message, from when it was first sent."),
+	setting.Choice("queues.elsewhere",
+		"What becomes of an event in the queue of a sink that its collection does not belong to. With skip it is passed "+
+			"over and counted: only where whoever sends it sends it to the queue of its own sink too, as one topic does that "+
+			"several sinks take.", string(ElsewhereDeadLetter), string(ElsewhereSkip)),
 	setting.Duration("queues.burstSpread", 0, time.Minute, 0, "How far apart the events of one burst are sent."),
 	setting.Count("queues.expectedRate", 1, 1_000_000, "Messages a second of one queue."),
 	setting.Count("queues.maxInFlight", 1_000, 100_000_000,

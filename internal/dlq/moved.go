@@ -176,7 +176,10 @@ func (j *job) byRow(v *verdict) {
 		return
 	}
 	// Whoever may send here may not end, or replace the dead letter of, another sink's version.
-	if sink, astray := h.astray(v.Doc); astray {
+	if sink, astray := h.astray(v.Doc); astray && h.Config.Queues.Elsewhere == config.ElsewhereSkip {
+		j.note(&v.Event, journal.Skipped, "its collection belongs to sink "+sink)
+		return
+	} else if astray {
 		v.fate, v.reason, v.detail = isDead, deadletter.Contract, fmt.Sprintf(
 			"collection: %s belongs to sink %s, but this was in a queue of sink %s", v.Doc.Collection(), sink, h.Sink)
 		return

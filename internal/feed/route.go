@@ -16,6 +16,9 @@ type Route struct {
 	Sink   string
 	Lane   flight.Lane
 	Events []event.Result // never empty
+	// Others are further sinks that events of the message belong to. Where the settings skip events that
+	// belong elsewhere, the message goes to them too, as a topic would send it.
+	Others []string
 }
 
 // RouteOf decodes a message as receive will. The collection of the first event chooses the sink:
@@ -41,8 +44,11 @@ func routeTo(cfg *config.Config, sources *source.Set, sink string, m queue.Messa
 		if e.Invalid != nil || e.Skip != "" {
 			continue
 		}
+		own, _ := cfg.SinkFor(string(e.Event.Doc.Collection()))
 		if i == 0 {
-			r.Sink, _ = cfg.SinkFor(string(e.Event.Doc.Collection()))
+			r.Sink = own
+		} else if cfg.Queues.Elsewhere == config.ElsewhereSkip && own != r.Sink && !slices.Contains(r.Others, own) {
+			r.Others = append(r.Others, own)
 		}
 		if e.Event.Resync {
 			r.Lane = flight.Bulk
@@ -50,6 +56,9 @@ func routeTo(cfg *config.Config, sources *source.Set, sink string, m queue.Messa
 	}
 	return r
 }
+
+// Sinks are all sinks whose queues the message goes to.
+func (r Route) Sinks() []string { return append([]string{r.Sink}, r.Others...) }
 
 // Fault is the first event's fault that has one, nil where the message is sound. To publish what
 // receive would make a dead letter helps nobody.

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,11 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 			done.Refused = append(done.Refused, Refusal{i, fault.Error()})
 			continue
 		}
-		switch err := o.send(ctx, to.Sink, to.Lane, out); {
+		var err error
+		for _, sink := range to.Sinks() {
+			err = cmp.Or(err, o.send(ctx, sink, to.Lane, out))
+		}
+		switch {
 		case errors.Is(err, queue.ErrTooLarge):
 			done.Refused = append(done.Refused, Refusal{i, refusal(err)})
 			continue

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/fanout"
 	"github.com/lullhq/lull/internal/journal"
@@ -135,10 +136,15 @@ func faultDetail(f *event.Invalid) string {
 func (b *batch) place(p pending) {
 	cfg := b.h.Config
 	// Each sink has its own queues (design section 8). An event in the wrong queue breaks the
-	// contract.
+	// contract, unless the settings say that the right one has it too.
 	if sink, _ := cfg.SinkFor(string(p.Doc.Collection())); sink != b.h.Sink {
-		b.letter(&p, deadletter.Contract, fmt.Sprintf(
-			"collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(), sink, b.h.Sink))
+		detail := fmt.Sprintf("collection: %s belongs to sink %s, but this is a queue of sink %s", p.Doc.Collection(), sink,
+			b.h.Sink)
+		if cfg.Queues.Elsewhere == config.ElsewhereSkip {
+			b.done(&p, journal.Skipped, detail)
+		} else {
+			b.letter(&p, deadletter.Contract, detail)
+		}
 		return
 	}
 	// A version that is not due within quiet must not become pending: it would hide what is due

@@ -191,6 +191,15 @@ var explained = []lookingAt{
 		s.send(put(0, "a", 2))
 		s.away("c")
 	}},
+	{"in front of a paused sink", operate.StatePaused, func(s *scene) {
+		s.settled(1)
+		order := operate.PauseOrder{All: true, Why: "a new mapping", By: "ann@laptop"}
+		if _, err := s.e.Operator(nil).Pause(s.ctx, order); err != nil {
+			s.t.Fatal(err)
+		}
+		s.send(put(0, "a", 2))
+		s.wait(7 * time.Second)
+	}},
 	{"behind a dead version that may be in the sink", operate.StateBlocked, func(s *scene) {
 		beside(s, sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}, 9)
 		s.wait(7 * time.Second)

@@ -41,18 +41,20 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 	if forced != "" {
 		to.Lane = forced
 	}
-	q := e.pipes[to.Sink].lane(to.Lane).queue
-	for e.full(q) {
-		done()
-		err := e.clk.Sleep(ctx, 100*time.Millisecond)
-		if done = clock.Working(e.clk); err != nil {
+	for _, sink := range to.Sinks() {
+		q := e.pipes[sink].lane(to.Lane).queue
+		for e.full(q) {
+			done()
+			err := e.clk.Sleep(ctx, 100*time.Millisecond)
+			if done = clock.Working(e.clk); err != nil {
+				return err
+			}
+		}
+		if err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
 			return err
 		}
+		e.ledger.Sent(now, len(out.Body), len(to.Events))
 	}
-	if err := queue.ErrorAt(q.Send(ctx, []queue.Outgoing{out}), 0); err != nil {
-		return err
-	}
-	e.ledger.Sent(now, len(out.Body), len(to.Events))
 	return nil
 }
 

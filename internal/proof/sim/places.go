@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/queue"
@@ -87,6 +88,8 @@ func (o *oracle) carries(q *sqsQueue, m queue.Message) []truth {
 		case r.Invalid != nil:
 			id := deadletter.ID(r.Invalid.Doc, r.Invalid.Key, deadletter.Hash(m.Body, m.Attributes))
 			list = append(list, o.event(id, r.Invalid.Doc, "", "", m))
+		case o.w.astray(q.sink, r.Event.Doc) && o.w.cfg.Queues.Elsewhere == config.ElsewhereSkip:
+			// skipped: its own sink's queue has it too
 		case o.w.astray(q.sink, r.Event.Doc): // a dead letter is all that it can become here
 			list = append(list, o.stray(q, r.Event.Doc, r.Event.Key, m))
 		default:

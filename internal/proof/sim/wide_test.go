@@ -132,3 +132,23 @@ func TestEveryPromiseHoldsInWideWorlds(t *testing.T) {
 		report(t, wide(t, seed).Run(), Wide)
 	}
 }
+
+// One topic may send every event to the queues of several sinks. Each skips what belongs to the
+// other, and nothing is lost: a message with events of both goes to both.
+func TestEventsThatLiveElsewhereAreSkippedAndNotLost(t *testing.T) {
+	t.Parallel()
+	both := 0
+	for seed := uint64(1); seed <= seeds(2000) && !t.Failed(); seed++ {
+		if !widthOf(seed).second {
+			continue
+		}
+		w := wide(t, seed, func(o *Options) { o.Config.Queues.Elsewhere = config.ElsewhereSkip })
+		arrivals := len(w.options.Upstream.Arrivals)
+		r := w.Run()
+		report(t, r, Wide)
+		both += r.Counts.Messages - arrivals
+	}
+	if both <= 0 {
+		t.Errorf("%d messages more than were sent: none had events of both sinks", both)
+	}
+}

@@ -242,10 +242,12 @@ func (w *World) publish(out queue.Outgoing) {
 	to := feed.RouteOf(w.cfg, w.sources, queue.Message{
 		Body: out.Body, Attributes: out.Attributes, Sent: epoch.Add(w.now),
 	})
-	w.counts.Messages++
-	w.counts.Events += len(to.Events)
-	if p := w.pipeNamed(to.Sink); p != nil && p.lane(to.Lane).send(out) != nil {
-		w.counts.Unsent++
+	for _, sink := range to.Sinks() {
+		w.counts.Messages++
+		w.counts.Events += len(to.Events)
+		if p := w.pipeNamed(sink); p != nil && p.lane(to.Lane).send(out) != nil {
+			w.counts.Unsent++
+		}
 	}
 }
 
