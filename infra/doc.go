@@ -11,7 +11,8 @@
 //   - Each function has a role of its own with exactly the actions that its code calls, on exactly
 //     the resources that it calls them on. A wildcard stands only where AWS knows no resource, or
 //     where the rest of a name is not known before it is used.
-//   - The settings travel as config.json beside each function's binary; the environment holds names
+//   - The settings travel as config.json beside each function's binary (with Template, which makes
+//     a release's template, in the environment); otherwise the environment holds names
 //     and ARNs only.
 //   - Every alarm is something that must never happen, and has a page in docs/runbook.
 //

@@ -47,7 +47,7 @@ func (p *Props) Validate() error {
 	p.checkUpstreams(&fs)
 	p.checkTopics(&fs)
 	p.checkPlace(&fs)
-	if !p.StateOnly {
+	if !p.StateOnly && p.template == nil {
 		p.checkAssets(&fs)
 	}
 	return errors.Join(fs...)

@@ -111,6 +111,9 @@ func (s *Sink) environment(f names.Function) *map[string]*string {
 		lambda.EnvLiveQueue: s.Queues.Live.QueueUrl(),
 		lambda.EnvBulkQueue: s.Queues.Bulk.QueueUrl(),
 	}
+	if s.lull.props.template != nil {
+		env[lambda.EnvSettings] = jsii.String(forSettings)
+	}
 	if f != names.Prune {
 		env[lambda.EnvDeadQueue] = s.Queues.Dead.QueueUrl()
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/internal/names"
 )
 
 // Lull is the whole of lull as a construct. Its parts are exported so that a stack can add to them,
@@ -37,7 +39,14 @@ func NewLull(scope constructs.Construct, id string, props *Props) *Lull {
 	l.Table = newTable(l.Construct, props)
 	l.Bucket = newBucket(l.Construct, props)
 	var code assets
-	if !props.StateOnly {
+	switch {
+	case props.StateOnly:
+	case props.template != nil:
+		code = make(assets)
+		for _, f := range names.Functions() {
+			code[f] = props.template(f)
+		}
+	default:
 		dir, err := stage(props)
 		if err != nil {
 			panic(err)

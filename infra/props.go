@@ -4,6 +4,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 
@@ -85,6 +86,9 @@ type Props struct {
 	PlainHTTP bool
 
 	fetched map[Function][]byte // the programs of the release, by Validate
+	// template makes a release's template: whose code the functions have. Their settings are in the
+	// environment then, and nothing is staged.
+	template func(Function) awslambda.Code
 }
 
 // Release is a release of lull, whose functions need no Go. They are kept in the user's cache

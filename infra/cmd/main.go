@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/lullhq/lull/infra"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/release"
 	_ "github.com/lullhq/lull/sink/builtin/local" // to tell a sink in one process from a kind that does not exist
 )
 
@@ -38,6 +40,9 @@ func main() {
 // run synthesises the stack, or says why not.
 func run(lookup func(string) (string, bool)) error {
 	defer jsii.Close() // importing CDK unpacks its runtime, even where nothing is synthesised
+	if path, _ := lookup(optTemplate.env); path != "" {
+		return writeTemplate(path, lookup)
+	}
 	o, err := read(lookup)
 	if o == nil {
 		return err
@@ -56,6 +61,16 @@ func run(lookup func(string) (string, bool)) error {
 		return fmt.Errorf("write import.json: %w", err)
 	}
 	return os.WriteFile(filepath.Join(*out.Directory(), "import.json"), text, 0o600)
+}
+
+// writeTemplate writes the template of the release that is named, otherwise of this program's own.
+func writeTemplate(path string, lookup func(string) (string, bool)) error {
+	version, _ := lookup(optRelease.env)
+	template, err := infra.Template(cmp.Or(version, release.Own()))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, template, 0o644)
 }
 
 // build makes the stack. What only CDK can make of the options is made here, after they were found

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"go.uber.org/goleak"
 
+	"github.com/lullhq/lull/infra"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/transition"
@@ -213,6 +215,45 @@ func TestSettingsThatCannotBeReadSayWhere(t *testing.T) {
 	}
 	if _, err := read(environment(map[string]string{"CDK_CONTEXT_JSON": "{"})); err == nil {
 		t.Error("a broken context passed")
+	}
+}
+
+// In a clone the functions are those of make build; a release's are named with their version.
+func TestWhereTheFunctionsComeFrom(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		vars   map[string]string
+		assets string
+		from   infra.Release
+	}{
+		"a clone":  {assets: "dist"},
+		"a folder": {vars: map[string]string{"LULL_DIST": "built"}, assets: "built"},
+		"a release": {
+			vars: map[string]string{
+				"LULL_RELEASE": "v0.1.0", "LULL_RELEASE_SUM": "ab", "LULL_RELEASE_URL": "file:///releases",
+			},
+			from: infra.Release{Version: "v0.1.0", Sum: "ab", URL: "file:///releases"},
+		},
+	} {
+		vars := map[string]string{"LULL_CONFIG": settings(t, good), "LULL_ARCHITECTURE": "x86_64"}
+		maps.Copy(vars, tt.vars)
+		o, err := read(environment(vars))
+		if err != nil || o.props.AssetDir != tt.assets || o.props.Release != tt.from || o.props.Architecture != infra.X86_64 {
+			t.Errorf("%s: got %+v and %v", name, o.props, err)
+		}
+	}
+}
+
+// A template is of a release: a program of none has to be told which.
+func TestATemplateNeedsAVersion(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lull.template.json")
+	err := run(environment(map[string]string{"LULL_TEMPLATE": path}))
+	if err == nil || !strings.Contains(err.Error(), "LULL_RELEASE") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a template was written")
 	}
 }
 

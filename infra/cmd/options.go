@@ -44,6 +44,10 @@ var (
 	optReleaseURL = option{
 		"LULL_RELEASE_URL", "releaseURL", "", "the folder of releases: https://HOST/PATH or file:///FOLDER",
 	}
+	optTemplate = option{
+		"LULL_TEMPLATE", "template", "",
+		"for a release: writes its template with parameters into this file, and nothing else",
+	}
 	optArchitecture = option{"LULL_ARCHITECTURE", "architecture", "arm64", "arm64 or x86_64"}
 	optTopics       = option{
 		"LULL_TOPICS", "topics", "",
@@ -107,9 +111,10 @@ var (
 )
 
 var allOptions = []option{
-	optConfig, optDist, optRelease, optReleaseSum, optReleaseURL, optArchitecture, optTopics, optBus, optSources, optSenders, optBuckets, optSinkARNs, optSubnets, optGroups,
-	optKey, optReadKeys, optOperators, optAlarmTopic, optThresholds,
-	optMemory, optConcurrency, optWarm, optLogLevel, optProtect, optStateOnly, optEphemeral, optPlainHTTP,
+	optConfig, optDist, optRelease, optReleaseSum, optReleaseURL, optTemplate, optArchitecture,
+	optTopics, optBus, optSources, optSenders, optBuckets, optSinkARNs, optSubnets, optGroups,
+	optKey, optReadKeys, optOperators, optAlarmTopic, optThresholds, optMemory, optConcurrency,
+	optWarm, optLogLevel, optProtect, optStateOnly, optEphemeral, optPlainHTTP,
 }
 
 // Variables that the CDK command line sets.

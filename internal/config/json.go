@@ -45,6 +45,15 @@ func LoadDeployed(path string) (Config, error) {
 	return c, err
 }
 
+// ParseDeployed is LoadDeployed for settings that lie in no file.
+func ParseDeployed(text []byte) (Config, error) {
+	c, err := parseJSON(text, decoder{deployed: true})
+	if err == nil {
+		err = c.validateDeployed(true)
+	}
+	return c, err
+}
+
 // LoadJSON reads settings from a file in JSON, such as config.json beside a function's binary.
 func LoadJSON(path string) (Config, error) { return load(path, decoder{}) }
 

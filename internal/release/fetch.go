@@ -59,7 +59,10 @@ func (s Source) Validate() error {
 	case !IsVersion(s.Version):
 		return fmt.Errorf("release %q is not a version such as v0.1.0", s.Version)
 	case s.Sum != "" && !sumPattern.MatchString(s.Sum):
-		return fmt.Errorf("the sum of release %s is not a SHA-256: write 64 hexadecimal digits in lower case", s.Version)
+		return fmt.Errorf(
+			"the sum of release %s is not a SHA-256: write 64 hexadecimal digits in lower case",
+			s.Version,
+		)
 	case s.Sum == "" && s.Version != Own():
 		return fmt.Errorf("the sum of release %s is not known: give the SHA-256 of its file %s, "+
 			"which the page of the release says", s.Version, SumsFile)
@@ -129,8 +132,13 @@ func (s Source) file(ctx context.Context, name, want string, limit int64) ([]byt
 		return nil, err
 	}
 	if got := Sum(data); got != want {
-		return nil, fmt.Errorf("%s of release %s has the SHA-256 %s, want %s: it is not what was released; nothing was stored",
-			name, s.Version, got, want)
+		return nil, fmt.Errorf(
+			"%s of release %s has the SHA-256 %s, want %s: it is not what was released; nothing was stored",
+			name,
+			s.Version,
+			got,
+			want,
+		)
 	}
 	if cached != "" {
 		// Without a cache the next run downloads again: not worth a failure.
@@ -158,7 +166,10 @@ func (s Source) base() (*url.URL, error) {
 	case (u.Scheme == "https" || u.Scheme == "http") && u.Host != "":
 	case u.Scheme == "file" && u.Host == "" && u.Path != "":
 	default:
-		return nil, fmt.Errorf("the address of the releases, %s, is neither https://HOST/PATH nor file:///FOLDER", u.Redacted())
+		return nil, fmt.Errorf(
+			"the address of the releases, %s, is neither https://HOST/PATH nor file:///FOLDER",
+			u.Redacted(),
+		)
 	}
 	return u, nil
 }

@@ -47,7 +47,11 @@ func TestProgramsComeFromARelease(t *testing.T) {
 	for i, want := range []int64{2, 0, 1} {
 		asked.Store(0)
 		if i == 2 {
-			releasetest.File(t, filepath.Join(cache, "v0.1.0", release.Zip("v0.1.0", names.Index, "arm64")), []byte("broken"))
+			releasetest.File(
+				t,
+				filepath.Join(cache, "v0.1.0", release.Zip("v0.1.0", names.Index, "arm64")),
+				[]byte("broken"),
+			)
 		}
 		if _, err := s.Program(t.Context(), names.Index, "arm64"); err != nil || asked.Load() != want {
 			t.Errorf("run %d: got %v and %d requests, want %d", i, err, asked.Load(), want)
@@ -120,7 +124,15 @@ func TestAZipWithoutAProgramIsNamed(t *testing.T) {
 	list := []byte(release.Sum(packed) + "  " + name + "\n")
 	releasetest.File(t, filepath.Join(dir, "v0.1.0", name), packed)
 	releasetest.File(t, filepath.Join(dir, "v0.1.0", release.SumsFile), list)
-	_, err := release.Source{Version: "v0.1.0", Base: "file://" + filepath.ToSlash(dir), Sum: release.Sum(list)}.Program(t.Context(), names.DLQ, "arm64")
+	_, err := release.Source{
+		Version: "v0.1.0",
+		Base:    "file://" + filepath.ToSlash(dir),
+		Sum:     release.Sum(list),
+	}.Program(
+		t.Context(),
+		names.DLQ,
+		"arm64",
+	)
 	if err == nil || !strings.Contains(err.Error(), name) {
 		t.Errorf("got %v", err)
 	}

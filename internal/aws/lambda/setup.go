@@ -38,6 +38,9 @@ const (
 	EnvLogLevel     = "LULL_LOG_LEVEL"         // DEBUG, INFO, WARN or ERROR; INFO where it is missing
 	// EnvDeadSenders are the ids of those whose dead letters dlq believes, parted by commas.
 	EnvDeadSenders = "LULL_DEAD_SENDERS"
+	// EnvSettings are the settings in JSON, where a stack is made from a release's template: its
+	// programs have no SettingsFile. Secrets are never part of settings.
+	EnvSettings = "LULL_SETTINGS"
 )
 
 // DLQTimeout is the time-out of dlq, for which the settings have none.
@@ -113,7 +116,7 @@ func folders(getenv func(string) string) []string {
 // invocation and says why.
 func New(function string, getenv func(string) string, folders []string, out io.Writer, wire Wire) Handler {
 	s := &Setup{Getenv: getenv, Sink: getenv(EnvSink)}
-	cfg, err := settings(folders)
+	cfg, err := settings(getenv(EnvSettings), folders)
 	s.Config = &cfg
 	s.Journal = NewJournal(out, decisionlog.Level(getenv(EnvLogLevel)), metrics.Base{
 		Stack: cmp.Or(cfg.Stack, stackOf(getenv("AWS_LAMBDA_FUNCTION_NAME"), s.Sink, function), "unknown"),
@@ -154,7 +157,14 @@ func stackOf(name, sink, function string) string {
 	return stack
 }
 
-func settings(folders []string) (config.Config, error) {
+func settings(text string, folders []string) (config.Config, error) {
+	if text != "" {
+		cfg, err := config.ParseDeployed([]byte(text))
+		if err != nil {
+			err = fmt.Errorf("%s: %w", EnvSettings, err)
+		}
+		return cfg, err
+	}
 	for _, dir := range folders {
 		cfg, err := config.LoadDeployed(filepath.Join(dir, SettingsFile))
 		if errors.Is(err, fs.ErrNotExist) {

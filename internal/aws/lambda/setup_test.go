@@ -76,6 +76,28 @@ func TestAFunctionIsWiredFromItsSettingsAndNames(t *testing.T) {
 	}
 }
 
+// A stack that was made from a template has its settings in the environment. They win over a file,
+// and what is wrong with them is named like there.
+func TestSettingsMayBeInTheEnvironment(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		text string
+		want string // in the log, empty for a function that works
+	}{
+		"good":         {text: settingsText(t, deployed())},
+		"not JSON":     {text: "{", want: "LULL_SETTINGS: parse settings"},
+		"unknown name": {text: `{"stak":"x"}`, want: "LULL_SETTINGS: "},
+	} {
+		var out bytes.Buffer
+		env := getenv(map[string]string{EnvSink: "search", EnvTable: "shards", EnvSettings: tt.text})
+		h := New("receive", env, []string{folder(t, "broken")}, &out, wireGood)
+		answer, err := h.Invoke(t.Context(), messages(2))
+		if err != nil || (len(failures(t, answer)) == 0) != (tt.want == "") || !strings.Contains(out.String(), tt.want) {
+			t.Errorf("%s: got %s, %v: %s", name, answer, err, &out)
+		}
+	}
+}
+
 // Each line names its own invocation, and the level is the function's own: REVIEW W12.
 func TestLinesNameTheirInvocation(t *testing.T) {
 	t.Parallel()

@@ -76,7 +76,8 @@ func TestAReleaseIsRefusedWithEveryReason(t *testing.T) {
 	t.Parallel()
 	root, git := repository(t)
 	r, err := prepare(t.Context(), root, "v0.1.0")
-	if err != nil || len(r.commit) != 40 || !r.time().Equal(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)) || r.notes != "First." {
+	if err != nil || len(r.commit) != 40 || !r.time().Equal(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)) ||
+		r.notes != "First." {
 		t.Fatalf("got %+v and %v", r, err)
 	}
 	git("tag", "v0.1.0")

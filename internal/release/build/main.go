@@ -73,7 +73,10 @@ func prepare(ctx context.Context, root, version string) (*making, error) {
 	}
 	var faults []error
 	if r.notes = section(string(changelog), version); r.notes == "" {
-		faults = append(faults, fmt.Errorf("CHANGELOG.md has no section ## %s: rename ## Unreleased and commit", version))
+		faults = append(
+			faults,
+			fmt.Errorf("CHANGELOG.md has no section ## %s: rename ## Unreleased and commit", version),
+		)
 	}
 	if dirty, err := git(ctx, root, "status", "--porcelain"); err != nil || dirty != "" {
 		faults = append(faults, err)
@@ -84,7 +87,8 @@ func prepare(ctx context.Context, root, version string) (*making, error) {
 	head, err := git(ctx, root, "show", "-s", "--format=%H %ct", "HEAD")
 	faults = append(faults, err)
 	_, _ = fmt.Sscan(head, &r.commit, &r.seconds)
-	if tagged, err := git(ctx, root, "rev-parse", "--verify", "--quiet", version+"^{commit}"); err == nil && tagged != r.commit {
+	if tagged, err := git(ctx, root, "rev-parse", "--verify", "--quiet", version+"^{commit}"); err == nil &&
+		tagged != r.commit {
 		faults = append(faults, fmt.Errorf("the tag %s is another commit, %s: check it out, or choose another version",
 			version, tagged))
 	}

@@ -86,6 +86,9 @@ func (r *making) make(ctx context.Context) error {
 			}
 		}
 	}
+	if err := r.template(ctx); err != nil {
+		return err
+	}
 	if err := r.write("CHANGELOG.md", []byte("# lull "+r.version+"\n\n"+r.notes+"\n")); err != nil {
 		return err
 	}
@@ -146,7 +149,13 @@ func (r *making) build(ctx context.Context, p program, on platform, sums map[str
 }
 
 // program builds a program for a platform and packs it.
-func (r *making) program(ctx context.Context, p program, on platform, sums map[string]string, completion []entry) error {
+func (r *making) program(
+	ctx context.Context,
+	p program,
+	on platform,
+	sums map[string]string,
+	completion []entry,
+) error {
 	if err := r.build(ctx, p, on, sums); err != nil {
 		return err
 	}
@@ -198,6 +207,24 @@ func (r *making) completion(ctx context.Context) (files []entry, err error) {
 		files = append(files, entry{"completion/" + shells[shell], path, 0o644})
 	}
 	return files, nil
+}
+
+// template asks the CDK app of this machine for the template with parameters. It needs Node.
+func (r *making) template(ctx context.Context) error {
+	const name = "lull.template.json"
+	path, err := filepath.Abs(filepath.Join(r.scratch(), name))
+	if err != nil {
+		return err
+	}
+	env := []string{"LULL_RELEASE=" + r.version, "LULL_TEMPLATE=" + path, "JSII_DEPRECATED=quiet"}
+	if err := r.run(ctx, env, r.built(programs[1], platform{runtime.GOOS, runtime.GOARCH})); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return r.write(name, text)
 }
 
 // bom writes what a program is made of: a CycloneDX document, without the time of day and without

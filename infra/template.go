@@ -1,0 +1,340 @@
+package infra
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/names"
+	"github.com/lullhq/lull/internal/release"
+	"github.com/lullhq/lull/sink/opensearch"
+)
+
+// templateSink is the name of the only sink of the template.
+const templateSink = "search"
+
+// Texts that stand for parameters where the construct wants a text of its own, and what replaces
+// them. Nothing else in a template has these texts.
+const (
+	forStack      = "lull-stack-parameter"
+	forDomain     = "arn:aws:es:eu-west-1:111122223333:domain/lull-sink-parameter"
+	forCollection = "arn:aws:aoss:eu-west-1:111122223333:collection/lullsinkparameter"
+	forSecret     = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:lull-secret-parameter"
+	forSettings   = "lull-settings-parameter"
+)
+
+var placeholders = strings.NewReplacer(
+	"${", "${!", // what looks like a parameter and is none
+	forStack, "${Stack}", forDomain, "${SinkArn}", forCollection, "${SinkArn}", forSecret, "${SecretArn}",
+)
+
+// templateSettings are the settings of the template, as its functions read them. All others have
+// the default of the release, of which the template is made too.
+const templateSettings = `{"stack":"${Stack}","sources":${Sources},"collections":${Collections},"sinks":{"` +
+	templateSink + `":{"kind":"opensearch","url":"${SinkUrl}","index":"${Index}","serverless":${IsServerless},` +
+	`"auth":${AuthSettings}}}}`
+
+// templateAuth are the settings of auth by what the parameters say.
+var templateAuth = either("IsBasic", sub(`{"kind":"basic","secretARN":"${SecretArn}"}`),
+	either("IsDomain", `{"kind":"sigv4","service":"es"}`,
+		either("IsServerless", `{"kind":"sigv4","service":"aoss"}`, `{"kind":"none"}`)))
+
+// templateParameters are what the template takes.
+var templateParameters = map[string]any{
+	"Stack": parameter("String", "The prefix of every name; like the setting stack", "lull",
+		map[string]any{"AllowedPattern": "^[a-z][a-z0-9-]{0,31}$"}),
+	"CodeBucket": parameter("String", "The bucket of this region with the functions' zips of the release", nil,
+		map[string]any{"AllowedPattern": "^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"}),
+	"CodePrefix": parameter("String", "Where the zips lie in it: nothing, or a folder that ends in /", "",
+		map[string]any{"AllowedPattern": "^$|^.{1,500}/$"}),
+	"Architecture": parameter("String", "arm64 costs a fifth less", "arm64",
+		map[string]any{"AllowedValues": []string{"arm64", "x86_64"}}),
+	"SinkUrl": parameter("String", "The address of OpenSearch", nil,
+		map[string]any{"AllowedPattern": `^https?://[^\s"\\]{1,500}$`}),
+	"Index": parameter("String", "The index that documents go to", "lull-{collection}",
+		map[string]any{"AllowedPattern": `^[a-z0-9_.{}-]{1,200}$`}),
+	"Auth": parameter("String", "How requests are authenticated: sigv4 needs SinkArn, basic needs SecretArn", "sigv4",
+		map[string]any{"AllowedValues": []string{"none", "basic", "sigv4"}}),
+	"Service": parameter("String", "For sigv4: es for a domain, aoss for a serverless collection", "es",
+		map[string]any{"AllowedValues": []string{"es", "aoss"}}),
+	"SinkArn": parameter("String", "For sigv4: the ARN of the domain or the collection", "",
+		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:(es|aoss):[^\s"\\]{1,200}$`}),
+	"SecretArn": parameter("String", "For basic: the ARN of a secret with the fields username and password", "",
+		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:secretsmanager:[^\s"\\]{1,300}$`}),
+	"Sources": parameter("String", "The setting sources as JSON, on one line", `{"native":{"kind":"native"}}`,
+		map[string]any{"AllowedPattern": `^\{.*\}$`, "MaxLength": 1500}),
+	"Collections": parameter("String", "The setting collections as JSON, on one line; {} takes any", "{}",
+		map[string]any{"AllowedPattern": `^\{.*\}$`, "MaxLength": 1500}),
+	"Topic": parameter("String", "An SNS topic to subscribe to, by ARN", "",
+		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$`}),
+	"AlarmTopic": parameter("String", "An SNS topic that alarms are sent to, by ARN", "",
+		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$`}),
+	"FreshnessAlarm": parameter(
+		"Number",
+		"The threshold of the alarm freshness in milliseconds, where Collections has a "+
+			"longer quiet; 0 for what the default settings promise",
+		0,
+		nil,
+	),
+	"SubnetIds": parameter("CommaDelimitedList", "Where index runs, if only a VPC reaches the sink", "", nil),
+	"SecurityGroupIds": parameter("CommaDelimitedList", "The security groups of index, with SubnetIds", "",
+		nil),
+}
+
+func parameter(kind, description string, otherwise any, more map[string]any) map[string]any {
+	p := map[string]any{"Type": kind, "Description": description}
+	if otherwise != nil {
+		p["Default"] = otherwise
+	}
+	for name, v := range more {
+		p[name] = v
+	}
+	return p
+}
+
+// An option is something that a stack made from the template has under a condition.
+type option struct {
+	name, condition string
+	when            any
+	set             func(*Props, awscdk.Stack)
+}
+
+func isSet(name string) any { return not(equals(ref(name), "")) }
+
+func ref(name string) any           { return map[string]any{"Ref": name} }
+func equals(a, b any) any           { return map[string]any{"Fn::Equals": []any{a, b}} }
+func not(a any) any                 { return map[string]any{"Fn::Not": []any{a}} }
+func both(a, b any) any             { return map[string]any{"Fn::And": []any{a, b}} }
+func either(c string, a, b any) any { return map[string]any{"Fn::If": []any{c, a, b}} }
+
+var absent = ref("AWS::NoValue")
+
+var templateOptions = []option{
+	{"topic", "HasTopic", isSet("Topic"), func(p *Props, s awscdk.Stack) {
+		topic := awssns.Topic_FromTopicArn(s, jsii.String("Topic"), taken(s, "Topic").ValueAsString())
+		p.Upstreams = []Upstream{{Topic: topic}}
+	}},
+	{"alarms", "HasAlarmTopic", isSet("AlarmTopic"), func(p *Props, s awscdk.Stack) {
+		p.AlarmTopic = awssns.Topic_FromTopicArn(s, jsii.String("AlarmTopic"), taken(s, "AlarmTopic").ValueAsString())
+	}},
+	{
+		"vpc", "HasVpc", not(equals(map[string]any{"Fn::Join": []any{"", ref("SubnetIds")}}, "")),
+		func(p *Props, s awscdk.Stack) {
+			p.Vpc = &Vpc{
+				SubnetIDs: listOf(taken(s, "SubnetIds")), SecurityGroupIDs: listOf(taken(s, "SecurityGroupIds")),
+			}
+		},
+	},
+	{"basic", "IsBasic", equals(ref("Auth"), "basic"), func(p *Props, _ awscdk.Stack) {
+		p.authenticate(config.Auth{Kind: config.AuthBasic, SecretARN: forSecret}, "")
+	}},
+	{
+		"domain", "IsDomain", both(equals(ref("Auth"), "sigv4"), equals(ref("Service"), "es")),
+		func(p *Props, _ awscdk.Stack) {
+			p.authenticate(config.Auth{Kind: config.AuthSigV4, Service: "es"}, forDomain)
+		},
+	},
+	{
+		"serverless", "IsServerless", both(equals(ref("Auth"), "sigv4"), equals(ref("Service"), "aoss")),
+		func(p *Props, _ awscdk.Stack) {
+			s := p.Config.Sinks[templateSink]
+			s.Options = opensearch.Settings{Serverless: true}
+			p.Config.Sinks[templateSink] = s
+			p.authenticate(config.Auth{Kind: config.AuthSigV4, Service: "aoss"}, forCollection)
+		},
+	},
+}
+
+// taken is a parameter that the construct itself refers to.
+func taken(s awscdk.Stack, name string) awscdk.CfnParameter {
+	kind, _ := templateParameters[name].(map[string]any)["Type"].(string)
+	p := awscdk.NewCfnParameter(s, jsii.String("Parameter"+name), &awscdk.CfnParameterProps{Type: &kind})
+	p.OverrideLogicalId(&name)
+	return p
+}
+
+func listOf(p awscdk.CfnParameter) (ids []string) {
+	for _, id := range *p.ValueAsList() {
+		ids = append(ids, *id)
+	}
+	return ids
+}
+
+func (p *Props) authenticate(auth config.Auth, arn string) {
+	s := p.Config.Sinks[templateSink]
+	s.Auth = auth
+	p.Config.Sinks[templateSink] = s
+	if arn != "" {
+		p.SinkARNs = map[string]string{templateSink: arn}
+	}
+}
+
+// Template is the template of a release, for those who do not write a CDK app in Go. It is what
+// NewLull makes, with parameters. The functions' zips lie in a bucket that a parameter names. They
+// read their settings from the environment. Template makes every option's stack, and puts what
+// differs under the option's condition. So the template says what the construct says.
+func Template(version string) ([]byte, error) {
+	if !release.IsVersion(version) {
+		return nil, fmt.Errorf("the template is of a release: %q is not a version such as v0.1.0 (LULL_RELEASE)", version)
+	}
+	dir, err := os.MkdirTemp("", "lull-template-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	all := make([]map[string]any, 1+len(templateOptions))
+	for i, o := range append([]option{{name: "base"}}, templateOptions...) {
+		if all[i], err = templateStack(filepath.Join(dir, o.name), version, o); err != nil {
+			return nil, fmt.Errorf("template of %s: %w", o.name, err)
+		}
+	}
+	out, err := copyOf(all[0])
+	if err != nil {
+		return nil, err
+	}
+	conditions := map[string]any{"HasFreshness": not(equals(ref("FreshnessAlarm"), 0))}
+	for i, o := range templateOptions {
+		conditions[o.condition] = o.when
+		if err := merge(out, all[0], all[i+1], o.condition, 0); err != nil {
+			return nil, fmt.Errorf("option %s of the template: %w", o.name, err)
+		}
+	}
+	out["Conditions"] = conditions
+	out["Description"] = "lull " + version + ": debounced indexing"
+	return finish(out)
+}
+
+// templateStack synthesises the stack with one option. Each has an app of its own, because ids
+// follow from the stack's.
+func templateStack(dir, version string, o option) (template map[string]any, err error) {
+	app := awscdk.NewApp(&awscdk.AppProps{Outdir: &dir, AnalyticsReporting: jsii.Bool(false)})
+	stack := awscdk.NewStack(app, jsii.String("lull"), &awscdk.StackProps{
+		Synthesizer: awscdk.NewDefaultStackSynthesizer(&awscdk.DefaultStackSynthesizerProps{
+			GenerateBootstrapVersionRule: jsii.Bool(false),
+		}),
+	})
+	c := config.Default()
+	c.Stack = forStack
+	c.Sinks = map[string]config.Sink{
+		templateSink: {Kind: "opensearch", Index: "lull-{collection}", URL: "https://search.example.org"},
+	}
+	p := &Props{Config: &c, template: func(f names.Function) awslambda.Code {
+		bucket := awss3.Bucket_FromBucketName(stack, jsii.String("Code-"+string(f)), jsii.String("lull-code-parameter"))
+		return awslambda.Code_FromBucket(bucket, jsii.String(release.Zip(version, f, "ARCH")), nil)
+	}}
+	if o.set != nil {
+		o.set(p, stack)
+	}
+	c.Complete()
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	NewLull(stack, "Lull", p)
+	app.Synth(nil)
+	text, err := os.ReadFile(filepath.Join(dir, "lull.template.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &template)
+	}
+	unversioned(template)
+	return template, err
+}
+
+// unversioned lets each alias follow the newest code. A version's id would have to change with the
+// parameters, and CloudFormation has no way to say so.
+func unversioned(template map[string]any) {
+	resources, _ := template["Resources"].(map[string]any)
+	for name, v := range resources {
+		r, _ := v.(map[string]any)
+		properties, _ := r["Properties"].(map[string]any)
+		switch r["Type"] {
+		case "AWS::Lambda::Version":
+			delete(resources, name)
+		case "AWS::Lambda::Alias":
+			properties["FunctionVersion"] = "$LATEST"
+		}
+	}
+}
+
+// finish puts the parameters in the place of what stands for them.
+func finish(template map[string]any) ([]byte, error) {
+	resources, ok := template["Resources"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("the template has no resources")
+	}
+	for _, v := range resources {
+		r, _ := v.(map[string]any)
+		delete(r, "Metadata")
+		properties, _ := r["Properties"].(map[string]any)
+		switch r["Type"] {
+		case "AWS::Lambda::Function":
+			code, _ := properties["Code"].(map[string]any)
+			key, _ := code["S3Key"].(string)
+			code["S3Bucket"] = ref("CodeBucket")
+			code["S3Key"] = sub("${CodePrefix}" + strings.ReplaceAll(key, "ARCH", "${Architecture}"))
+			properties["Architectures"] = []any{ref("Architecture")}
+		case "AWS::CloudWatch::Alarm":
+			if n, _ := properties["AlarmName"].(string); strings.HasSuffix(n, "-freshness") {
+				properties["Threshold"] = either("HasFreshness", ref("FreshnessAlarm"), properties["Threshold"])
+			}
+		}
+	}
+	template["Parameters"] = templateParameters
+	for _, part := range []string{"Resources", "Outputs"} {
+		template[part] = replaced(template[part])
+	}
+	template["Rules"] = templateRules
+	out, err := json.MarshalIndent(template, "", " ")
+	return append(out, '\n'), err
+}
+
+// templateRules name what is missing before anything is made.
+var templateRules = map[string]any{
+	"DomainNeedsARN":   rule("sigv4", "SinkArn", "Auth sigv4 needs SinkArn"),
+	"PasswordNeedsARN": rule("basic", "SecretArn", "Auth basic needs SecretArn"),
+}
+
+func rule(auth, needs, says string) map[string]any {
+	return map[string]any{
+		"RuleCondition": equals(ref("Auth"), auth),
+		"Assertions":    []any{map[string]any{"Assert": not(equals(ref(needs), "")), "AssertDescription": says}},
+	}
+}
+
+func sub(text string) any { return map[string]any{"Fn::Sub": text} }
+
+// replaced puts parameters in the place of what stands for them, in every text.
+func replaced(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if name != "Fn::Sub" { // ours: its text is finished
+				v[name] = replaced(inner)
+			}
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = replaced(inner)
+		}
+	case string:
+		if v == forSettings {
+			return map[string]any{"Fn::Sub": []any{
+				templateSettings, map[string]any{
+					"IsServerless": either("IsServerless", "true", "false"), "AuthSettings": templateAuth,
+				},
+			}}
+		}
+		if text := placeholders.Replace(v); strings.Contains(text, "${Stack}") || strings.Contains(text, "Arn}") {
+			return sub(text)
+		}
+	}
+	return v
+}
