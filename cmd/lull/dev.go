@@ -18,6 +18,7 @@ import (
 	"github.com/lullhq/lull/internal/console"
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/buckets"
 	"github.com/lullhq/lull/internal/local/dev"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/ledger"
@@ -40,7 +41,7 @@ type devFlags struct {
 	speed                              float64
 	data, listen, buckets              string
 	sinks                              []string
-	local                              bool
+	local, notify                      bool
 	faults                             bool
 	seed                               uint64
 	exitWhenIdle                       bool
@@ -96,6 +97,8 @@ func (a *app) devCommand() *cobra.Command {
 			"a folder for buckets")
 	fl.StringVar(&f.buckets, "buckets", "",
 		"folder `DIR` in place of S3: s3://bucket/key is DIR/bucket/key; with --local by default in the data folder")
+	fl.BoolVar(&f.notify, "notify", false,
+		"notify of the files in the folder of buckets as S3 does: of all at the start, then of each change")
 	fl.StringArrayVar(&f.sinks, "sink", nil,
 		"write to `[NAME=][KIND:]URL`, such as http://127.0.0.1:9200, in place of all sinks; "+
 			"with NAME in place of that sink of --config, once for each")
@@ -143,6 +146,9 @@ func (a *app) dev(c *cobra.Command, f devFlags) error {
 		return usage(err)
 	}
 	defer r.input.Close()
+	if err := checkNotify(cfg, &f); err != nil {
+		return usage(err)
+	}
 	o, err := a.openSinks(ctx, cfg, &f)
 	if err != nil {
 		return usage(err)
@@ -216,9 +222,10 @@ type devRun struct {
 	demo     bool
 	input    feed.Input
 	clock    clock.Clock
-	listener net.Listener // nil for none
-	folder   *dev.Folder  // nil for none
-	saved    func()       // called when the data folder is saved
+	listener net.Listener    // nil for none
+	folder   *dev.Folder     // nil for none
+	objects  *buckets.Folder // nil for none
+	saved    func()          // called when the data folder is saved
 
 	cfg      *config.Config
 	engine   *dev.Engine
@@ -233,8 +240,11 @@ func (r *devRun) build(ctx context.Context, cfg *config.Config, o *opened) (err 
 		notes = append(notes, r.narrator)
 	}
 	options := dev.Options{
-		Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble, Objects: o.objects,
-		Folder: r.folder, Step: r.step(),
+		Config: cfg, Clock: r.clock, Sinks: o.sinks, Journal: notes, Trouble: r.trouble, Folder: r.folder,
+		Step: r.step(),
+	}
+	if r.objects = o.buckets; r.objects != nil {
+		options.Objects = r.objects.Load
 	}
 	if r.faults {
 		options.Faults = fault.NewMix(fault.Standard(), r.seed)
@@ -288,7 +298,12 @@ func (r *devRun) run(ctx context.Context) error {
 	} else {
 		go func() { served <- r.serve(serving) }()
 	}
-	ended, err := r.play(ctx, served)
+	unwatch, err := r.watch(ctx)
+	var ended ending
+	if err == nil {
+		ended, err = r.play(ctx, served)
+		unwatch()
+	}
 	hangUp()
 	if e := <-served; err == nil {
 		err = e

@@ -2,15 +2,18 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/buckets"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/sink"
 )
 
@@ -116,6 +119,9 @@ func (l *localized) describe(at map[string]string, objects string) []string {
 // folder.
 func (o *opened) openBuckets(f *devFlags, dir string) error {
 	if f.buckets == "" && !f.local {
+		if f.notify {
+			return errors.New("--notify: of files in which folder? Give --buckets DIR")
+		}
 		return nil
 	}
 	o.bucketsAt = cmp.Or(f.buckets, filepath.Join(dir, "buckets"))
@@ -123,7 +129,39 @@ func (o *opened) openBuckets(f *devFlags, dir string) error {
 	if err != nil {
 		return fmt.Errorf("--buckets: %w", err)
 	}
-	o.objects = b.Load
+	o.buckets = b
 	o.closes = append(o.closes, func() { _ = b.Close() }) // nothing is written
 	return nil
+}
+
+// checkNotify refuses --notify where nothing would decode the notifications.
+func checkNotify(cfg *config.Config, f *devFlags) error {
+	for _, s := range cfg.Sources {
+		if s.Kind == "s3" {
+			return nil
+		}
+	}
+	if !f.notify {
+		return nil
+	}
+	return errors.New("--notify: the settings have no source of the kind s3, which decodes notifications of S3")
+}
+
+// watch notifies of the files in the folder of buckets until ctx ends.
+func (r *devRun) watch(ctx context.Context) (stop func(), err error) {
+	if !r.notify {
+		return func() {}, nil
+	}
+	w := r.objects.Watch(r.clock, func(ctx context.Context, notification string) error {
+		return r.engine.Publish(ctx, queue.Outgoing{Body: notification})
+	})
+	if err := w.Begin(ctx); err != nil {
+		return nil, fmt.Errorf("--notify: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		w.Run(ctx, func(err error) { r.narrator.Say(r.clock.Now(), "%v: it is tried again", err) })
+	})
+	return func() { cancel(); done.Wait() }, nil
 }

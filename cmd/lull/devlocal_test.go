@@ -177,8 +177,28 @@ func TestOneOfSeveralSinksMayBeElsewhere(t *testing.T) {
 	}
 }
 
+// With --notify a file is a document, and its removal the delete.
+func TestFilesInTheFolderOfBucketsAreDocuments(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	settings := write(t, "sources: {s3: {kind: s3, collection: products}}", "payload: {allow: [{bucket: shop}]}")
+	object(t, dir, "shop/chair.json", `{"title":"Chair"}`)
+	s := start(t, nil, "--events", write(t), "--config", settings, "--buckets", dir, "--notify", "--speed", "20", "-v")
+	s.out.await(t, `SETTLE +products#shop/chair.json`)
+	object(t, dir, "shop/chair.json", `{"title":"Blue chair"}`)
+	s.out.await(t, `SETTLE +products#shop/chair.json(?s:.*)SETTLE +products#shop/chair.json`)
+	s.ask("get", "products#shop/chair.json").want(t, "get", exitOK, "Blue chair")
+	if err := os.Remove(filepath.Join(dir, "shop", "chair.json")); err != nil {
+		t.Fatal(err)
+	}
+	s.out.await(t, `SETTLE +products#shop/chair.json.* deleted from the sink`)
+}
+
 func TestLocalSaysWhatItNeeds(t *testing.T) {
 	t.Parallel()
+	lull(t, "", "dev", "--notify").want(t, "no source", exitUsage, "--notify", "kind s3")
+	lull(t, "", "dev", "--notify", "--config", write(t, "sources: {s3: {kind: s3}}")).
+		want(t, "no folder", exitUsage, "--notify", "--buckets DIR")
 	lull(t, "", "dev", "--local").want(t, "no settings", exitUsage, "--local", "--config lull.yaml")
 	lull(t, "", "dev", "--local", "--config", "../../docs/lull.yaml", "--sink", "http://127.0.0.1:1").
 		want(t, "an address", exitUsage, "--local and --sink")

@@ -13,8 +13,8 @@ import (
 
 	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/buckets"
 	"github.com/lullhq/lull/internal/local/dev"
-	"github.com/lullhq/lull/internal/payload"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/sink"
 	_ "github.com/lullhq/lull/sink/builtin"
@@ -31,7 +31,7 @@ type opened struct {
 
 	at        map[string]string // where sinks in a folder are, by name
 	bucketsAt string            // where the buckets are; empty for none
-	objects   payload.Objects   // nil for none
+	buckets   *buckets.Folder   // nil for none
 }
 
 // close closes everything, the last first.

@@ -1,15 +1,19 @@
 package buckets
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
 	"go.uber.org/goleak"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/payload"
 )
 
@@ -133,4 +137,79 @@ func TestAFileThatCannotBeReadNowIsNotRefusedForGood(t *testing.T) {
 	if err == nil || errors.As(err, &bad) {
 		t.Errorf("got %v, want an error that may pass", err)
 	}
+}
+
+func TestAWatcherNotifiesAsS3Does(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	file := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	var failing error
+	last := ""
+	w := f.Watch(clock.System{}, func(_ context.Context, text string) error {
+		r := gjson.Get(text, "Records.0")
+		if seq := r.Get("s3.object.sequencer").Str; seq <= last {
+			t.Errorf("sequencer %s after %s", seq, last)
+		} else {
+			last = seq
+		}
+		if failing == nil {
+			got = append(got, r.Get("eventName").Str+" "+r.Get("s3.bucket.name").Str+" "+r.Get("s3.object.key").Str)
+		}
+		return failing
+	})
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", what, got, want)
+		}
+		got = nil
+	}
+	step := func() {
+		t.Helper()
+		if err := w.Look(t.Context()); !errors.Is(err, failing) {
+			t.Fatal(err)
+		}
+	}
+	file("b/deep/ä b+c.json", "{}")
+	file("b/.hidden", "x")
+	file("b/.git/x", "x")
+	file("loose", "x")
+	if err := os.Symlink(dir, filepath.Join(dir, "b", "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect("what is there", "ObjectCreated:Put b deep/%C3%A4+b%2Bc.json")
+	step()
+	expect("nothing has changed")
+	file("b/deep/ä b+c.json", `{"v":2}`)
+	file("b/new", "{}")
+	step()
+	expect("it may still be written")
+	step()
+	expect("it is complete", "ObjectCreated:Put b deep/%C3%A4+b%2Bc.json", "ObjectCreated:Put b new")
+	failing = errors.New("full")
+	if err := os.Remove(filepath.Join(dir, "b", "new")); err != nil {
+		t.Fatal(err)
+	}
+	step()
+	expect("it could not be sent")
+	failing = nil
+	step()
+	expect("it is tried again", "ObjectRemoved:Delete b new")
+	step()
+	expect("and not a third time")
 }

@@ -1,0 +1,147 @@
+package buckets
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/clock"
+)
+
+// look is how often a Watcher looks at the folder.
+const look = time.Second
+
+// Watcher notifies of files that come, change and go, as S3 notifies of objects. It is for one
+// goroutine.
+type Watcher struct {
+	folder *Folder
+	clk    clock.Clock
+	send   func(ctx context.Context, notification string) error
+	known  map[string]stamp // what was notified of, by the file's name
+	seen   map[string]stamp // at the last look
+	last   int64            // the last sequencer
+}
+
+// stamp tells whether a file has changed.
+type stamp struct {
+	written time.Time
+	size    int64
+}
+
+// Watch returns a watcher that sends each notification to send. Files whose names, or whose
+// folders' names, begin with a dot are nobody's objects.
+func (f *Folder) Watch(clk clock.Clock, send func(ctx context.Context, notification string) error) *Watcher {
+	return &Watcher{folder: f, clk: clk, send: send, known: map[string]stamp{}, seen: map[string]stamp{}}
+}
+
+// Begin notifies of every file that is there.
+func (w *Watcher) Begin(ctx context.Context) error {
+	var err error
+	if w.seen, err = w.list(); err != nil {
+		return err
+	}
+	return w.Look(ctx)
+}
+
+// Look notifies of what has changed and did not change since the last look: a file that is being
+// written is not complete. What could not be sent comes with the next look.
+func (w *Watcher) Look(ctx context.Context) error {
+	now, err := w.list()
+	if err != nil {
+		return err
+	}
+	was := w.seen
+	w.seen = now
+	for _, name := range sorted(now) {
+		if now[name] != was[name] || now[name] == w.known[name] {
+			continue
+		}
+		if err := w.notify(ctx, "ObjectCreated:Put", name, now[name].size); err != nil {
+			return err
+		}
+		w.known[name] = now[name]
+	}
+	for _, name := range sorted(w.known) {
+		if _, there := now[name]; there {
+			continue
+		}
+		if err := w.notify(ctx, "ObjectRemoved:Delete", name, 0); err != nil {
+			return err
+		}
+		delete(w.known, name)
+	}
+	return nil
+}
+
+// Run looks once a second until ctx ends. Errors go to report; the next look tries again.
+func (w *Watcher) Run(ctx context.Context, report func(error)) {
+	for w.clk.Sleep(ctx, look) == nil {
+		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
+			report(err)
+		}
+	}
+}
+
+func (w *Watcher) list() (map[string]stamp, error) {
+	found := map[string]stamp{}
+	err := fs.WalkDir(w.folder.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil && name == ".":
+			return err
+		case err != nil: // it went while we looked, or is not ours to read
+			return nil
+		case name != "." && strings.HasPrefix(path.Base(name), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !d.Type().IsRegular() || !strings.Contains(name, "/"): // a bucket is a folder
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			found[name] = stamp{info.ModTime(), info.Size()}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch the folder of buckets: %w", err)
+	}
+	return found, nil
+}
+
+// notify sends what S3 sends. The sequencer is the time, because a file may be replaced by an older
+// one.
+func (w *Watcher) notify(ctx context.Context, what, name string, size int64) error {
+	now := w.clk.Now()
+	w.last = max(w.last+1, now.UnixNano())
+	bucket, key, _ := strings.Cut(name, "/")
+	type object map[string]any
+	body, err := json.Marshal(object{"Records": []object{{
+		"eventVersion": "2.1", "eventSource": "aws:s3", "awsRegion": "local", "eventName": what,
+		"eventTime": now.UTC().Format("2006-01-02T15:04:05.000Z"),
+		"s3": object{
+			"s3SchemaVersion": "1.0", "bucket": object{"name": bucket, "arn": "arn:aws:s3:::" + bucket},
+			"object": object{
+				"key": strings.ReplaceAll(url.QueryEscape(key), "%2F", "/"), "size": size, "sequencer": fmt.Sprintf("%016X", w.last),
+			},
+		},
+	}}})
+	if err == nil {
+		err = w.send(ctx, string(body))
+	}
+	if err != nil {
+		return fmt.Errorf("notify of %s: %w", name, err)
+	}
+	return nil
+}
+
+func sorted(files map[string]stamp) []string {
+	return slices.Sorted(maps.Keys(files))
+}
