@@ -124,6 +124,15 @@ func (s *Set) origin(body string) event.Origin {
 	return o.Origin
 }
 
+// SourceOf names the source that decodes a message; empty where none does.
+func (s *Set) SourceOf(m event.Message) string {
+	src, bad := s.choose(m)
+	if bad != nil {
+		return ""
+	}
+	return src.rules.Name
+}
+
 // match is the name of the source that the settings give a message to.
 func (s *Set) match(m event.Message, named string) string {
 	var origin event.Origin

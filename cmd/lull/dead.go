@@ -85,11 +85,11 @@ func (a *app) deadShowCommand() *cobra.Command {
 		err = a.print(d, func(w io.Writer) {
 			advice := d.Reason.Advice()
 			terminal.Printf(w,
-				"id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nwhy\t%s\nwhat to do\t%s\nstate\t%s\nsink, lane\t%s, "+
+				"id\t%s\nkey\t%s\nversion\t%s\norder key\t%s\nreason\t%s\ndetail\t%s\nwhy\t%s\nwhat to do\t%s\nstate\t%s\nsource\t%s\nsink, lane\t%s, "+
 					"%s\nmessage\t%s\nsent\t%s\ndied\t%s\n"+
 					"refusals\t%d\nfirst error\t%s\nlast error\t%s\nredrives\t%d (%d by itself)\n",
-				d.ID, d.Key, d.Version, d.OrderKey, d.Reason, d.Detail, advice.Why, advice.Fix, d.State, d.Sink,
-				d.Lane, d.MessageID,
+				d.ID, d.Key, d.Version, d.OrderKey, d.Reason, d.Detail, advice.Why, advice.Fix, d.State, d.Source,
+				d.Sink, d.Lane, d.MessageID,
 				d.Sent.Format(time.RFC3339Nano), d.Died.Format(time.RFC3339Nano), d.Refusals, d.FirstError,
 				d.LastError, d.Redrives, d.Auto)
 			for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {

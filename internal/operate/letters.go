@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lullhq/lull/internal/deadletter"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/redrive"
 )
 
@@ -105,6 +106,7 @@ func (o *Operator) Letter(ctx context.Context, id string) (Letter, error) {
 	}
 	l := asLetter(full.Facts)
 	l.Body, l.Attributes = full.Body, full.Attributes
+	l.Source = o.Sources.At(l.Sink).SourceOf(queue.Message{Body: full.Body, Attributes: full.Attributes})
 	return l, nil
 }
 

@@ -194,7 +194,7 @@ func TestDeadLettersAreListedAndShown(t *testing.T) {
 		}
 		l, err := api.Letter(t.Context(), id)
 		if err != nil || l.Body != put("b", 1) || l.Reason != deadletter.Refusals || l.Lane != "live" ||
-			l.MessageID != "m-1" {
+			l.MessageID != "m-1" || l.Source != "native" {
 			t.Errorf("shown: %+v, error %v", l, err)
 		}
 		if _, err := api.Letter(t.Context(), "nothing"); !errors.Is(err, operate.ErrNotFound) ||

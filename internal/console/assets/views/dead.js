@@ -186,7 +186,7 @@ async function one(root, ctx, id) {
     ].filter(Boolean));
   }
 
-  root.append(
+  root.append(...[
     el("p", {}, el("a", { href: ctx.link("dead") }, "All dead letters")),
     el("p", {}, el("code", {}, l.reason), ": ", advice.why),
     el("p", {}, el("strong", {}, "What to do: "), advice.fix),
@@ -199,12 +199,15 @@ async function one(root, ctx, id) {
       fact("Refusals", l.refusals || ""),
       fact("First error", l.first_error && el("bdi", {}, l.first_error)), fact("Last error", l.last_error && el("bdi", {}, l.last_error)),
       fact("Sent again", l.redrives ? `${l.redrives} times, ${l.auto_redrives || 0} by itself` : ""),
+      fact("Source", l.source),
       fact("Sink, lane", `${l.sink}, ${l.lane}`),
       fact("Message", el("code", {}, l.message_id)), fact("Dead letter", el("code", {}, l.id)),
       Object.entries(l.attributes || {}).map(([name, a]) => fact(`Attribute ${name}`, el("bdi", { class: "mono" },
         a.string ?? (a.binary ? `${a.type}, base64 ${a.binary}` : a.type))))),
     el("h2", {}, `Body, ${fmt.bytes(bytes)}`), body,
-    el("h2", {}, "Send it again, or drop it"), work);
+    el("h2", {}, "Send it again, or drop it"),
+    ctx.about.can.send ? el("p", {}, "Is the message itself wrong? ", el("a", { href: ctx.link("send", { dead: l.id }) }, "Correct it and send it as a new one"),
+      ". The dead letter stays until a newer version is written, or you drop it.") : null, work].filter(Boolean));
   body.append(el("button", {
     type: "button",
     async onclick() {

@@ -107,7 +107,24 @@ export default {
       later();
     });
     data.addEventListener("input", later);
-    await write();
+    await (ctx.params.dead ? correct(ctx.params.dead) : write());
+
+    // correct takes the message of a dead letter, with the attributes that are not lull's own.
+    async function correct(dead) {
+      const [{ dead_letter: l }, body] = await Promise.all(["letter", "body"].map((what) => ctx.get(`/console/dead/${what}`, { id: dead })));
+      await write();
+      if (body.cut || !body.utf8) {
+        problem.replaceChildren(el("p", { class: "note" }, "The message of the dead letter is too large for this page, or not UTF-8. Send it with lull publish."));
+        return;
+      }
+      const lulls = ["lull-event", "lull-first-sent", "lull-letter"];
+      drafts = [{
+        body: ctx.pretty(body.text), after_ms: 0, note: `the message of the dead letter of ${l.key || l.message_id}`,
+        attributes: Object.fromEntries(Object.entries(l.attributes || {}).filter(([name]) => !lulls.includes(name))),
+      }];
+      text.textContent = `${l.detail}: correct that, and send it.`;
+      draw();
+    }
 
     // send sends each message at its time, also once somebody has gone to another view to watch.
     function send() {
@@ -188,7 +205,7 @@ export default {
       }
       watch = ctx.live(look);
       outcome.querySelector("h2").focus();
-      if (!own) { // the next one is another document: its versions begin anew
+      if (!own && !ctx.params.dead) { // the next one is another document: its versions begin anew
         id.value = `sample-${suffix()}`;
         write();
       }
