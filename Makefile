@@ -121,7 +121,7 @@ model: ## Check the protocol exhaustively: the large runs
 
 .PHONY: sim
 sim: ## Simulate the pipeline under faults for ten minutes
-	go test -count=1 -v -timeout 30m ./internal/proof/sim -args -for 10m
+	go test -count=1 -v -timeout 60m ./internal/proof/sim -args -for 10m
 
 .PHONY: mutate
 mutate: ## Make small edits in the core for an hour, and name those that no test notices (docs/mutants.md)

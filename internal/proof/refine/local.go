@@ -138,7 +138,7 @@ func (l *local) step(leads func(t *model.State) bool) bool {
 		if !leads(&e.To) {
 			continue
 		}
-		if e.Broken&model.All == 0 {
+		if b := e.Broken & model.All; b == 0 || l.refusedAfterApplied(b) {
 			l.s = e.To
 			return true
 		}
@@ -148,4 +148,13 @@ func (l *local) step(leads func(t *model.State) bool) bool {
 		l.part("an edge of the model", "%s", broken&model.All)
 	}
 	return false
+}
+
+// refusedAfterApplied is what the design does not promise, the first of docs/model.md: an
+// uncommitted version was applied without an answer and then refused for good, so an older one goes
+// over it.
+func (l *local) refusedAfterApplied(b model.Broken) bool {
+	k := l.s.Sink.Content
+	return b&^(model.WentBack|model.Resurrected) == 0 && k > l.s.Row.Committed &&
+		(l.s.Row.Dead == k || l.s.DeadLetters[k] != model.NoDeadLetter)
 }
