@@ -69,7 +69,9 @@ func (a *app) complete(root *cobra.Command) {
 		"lull list --state": words(listedStates()...), "lull new --source": words(source.Kinds()...),
 		"lull new --sink": words(sink.Kinds()...),
 	}
-	args := map[string]completer{"KEY": a.someKeys, "ID": a.someLetters, "COLLECTION": a.someCollections}
+	args := map[string]completer{
+		"KEY": a.someKeys, "ID": a.someLetters, "COLLECTION": a.someCollections, "SINK": a.someSinks,
+	}
 	for _, c := range append(allCommands(root), root) {
 		register := func(f *pflag.Flag) {
 			offer, ok := special[c.CommandPath()+" --"+f.Name]
@@ -84,8 +86,8 @@ func (a *app) complete(root *cobra.Command) {
 			}
 		}
 		c.LocalFlags().VisitAll(register)
-		first, _, _ := strings.Cut(strings.TrimPrefix(c.Use, c.Name()+" "), " ")
-		if offer, ok := args[strings.Trim(first, "[]")]; ok {
+		first := regexp.MustCompile(`[A-Z]+`).FindString(strings.TrimPrefix(c.Use, c.Name()))
+		if offer, ok := args[first]; ok {
 			c.ValidArgsFunction = offer.shell(0)
 		}
 	}
@@ -166,6 +168,16 @@ func (a *app) someLetters(c *cobra.Command, _ string) []string {
 		page, err := api.LetterPage(ctx, operate.LetterQuery{Limit: offered})
 		for _, l := range page.Letters {
 			offers = append(offers, fmt.Sprintf("%s\t%s", l.ID, l.Reason))
+		}
+		return offers, err
+	})
+}
+
+func (a *app) someSinks(c *cobra.Command, _ string) []string {
+	return a.some(c, func(ctx context.Context, api operate.API) (offers []string, err error) {
+		s, err := api.Status(ctx)
+		for _, k := range s.Sinks {
+			offers = append(offers, k.Sink)
 		}
 		return offers, err
 	})

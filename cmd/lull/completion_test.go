@@ -56,6 +56,7 @@ func TestShellsComplete(t *testing.T) {
 		{line: []string{"get", "--dev", s.url, "content#v"}, want: []string{"content#vienna"}},
 		{line: []string{"dead", "list", "--dev", s.url, "--key", "content#g"}, want: []string{"content#graz"}},
 		{line: []string{"explain", "--dev", s.url, "content#vienna", ""}},
+		{line: []string{"pause", "--dev", s.url, ""}, want: []string{"search"}},
 		{line: []string{"dead", "show", "--dev", s.url, ""}, has: []string{letters[0].ID}},
 		{line: []string{"dead", "redrive", "--dev", s.url, letters[0].ID[:9]}, has: []string{letters[0].ID}},
 		{line: []string{"explain", "--dev", "http://127.0.0.1:1", ""}},

@@ -186,6 +186,9 @@ func (a *app) campaignCommand(c *cobra.Command, do campaign) (*cobra.Command, *o
 			order.Progress = func(line operate.LetterLine) { terminal.Printf(a.out, "%s\n", campaignLine(line)) }
 		}
 		res, err := do(api, c.Context(), order)
+		if err != nil && res.Outcomes == nil {
+			return err // nothing was begun
+		}
 		err = cmp.Or(err, a.print(res, func(w io.Writer) { campaignEnd(w, res, order.DryRun) }))
 		if err == nil && order.Key != "" && len(res.Lines) == 0 {
 			return &exitError{exitMissing, fmt.Errorf("no dead letter of %s is selected: nothing was changed", order.Key)}

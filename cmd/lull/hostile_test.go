@@ -111,6 +111,16 @@ func (h hostile) Compose(context.Context, operate.Composition) (operate.Composed
 	return evilAnswer[operate.Composed](h)
 }
 
+func (h hostile) Forms(context.Context) (operate.Forms, error) { return evilAnswer[operate.Forms](h) }
+
+func (h hostile) Pause(context.Context, operate.PauseOrder) (operate.PauseResult, error) {
+	return evilAnswer[operate.PauseResult](h)
+}
+
+func (h hostile) Resume(context.Context, operate.PauseOrder) (operate.PauseResult, error) {
+	return evilAnswer[operate.PauseResult](h)
+}
+
 func (h hostile) Status(context.Context) (operate.Status, error) {
 	return evilAnswer[operate.Status](h)
 }
@@ -177,6 +187,7 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 		"get": {"content#a"}, "explain": {"content#a"}, "cancel": {"content#a"}, "dead show": {"id"}, "rescue": {"id"}, "reconcile": {"content"},
 		"wait": {"content#a", "--version", "1", "--timeout", "1s"}, "dead redrive": {"--all"}, "dead drop": {"--all", "--yes"},
 		"reset": {"content#a", "--to", "1", "--yes"}, "doctor": {"--timeout", "1s"}, "publish": {"-"},
+		"pause": {"--all"}, "resume": {"--all"},
 	}
 	for _, h := range []hostile{{}, {failing: true}} {
 		server := httptest.NewServer(operate.Handler(h))

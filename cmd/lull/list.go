@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -105,7 +106,11 @@ func showDocuments(w io.Writer, page operate.DocumentPage) {
 				due = "in " + left.String()
 			}
 		}
-		terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.Key, shade(d.State), cmp.Or(d.Version, "-"), cmp.Or(d.Pending, "-"), due,
+		version := cmp.Or(d.Version, "-")
+		if d.Operation == shard.Delete {
+			version += " (deleted)"
+		}
+		terminal.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.Key, shade(d.State), version, cmp.Or(d.Pending, "-"), due,
 			cmp.Or(d.LastError, "-"))
 	}
 }

@@ -10,7 +10,8 @@ import (
 func TestDocumentsAreListed(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil, "--events", write(t, put("vienna", "1", "{}"), put("graz", "2", "{}"), put("linz", "x", "{}"),
-		`{"type":"doc.changed","subject":"other","collection":"news","sequence":"7","data":{}}`), "--speed", "100")
+		`{"type":"doc.changed","subject":"other","collection":"news","sequence":"7","data":{}}`,
+		`{"type":"doc.deleted","subject":"gone","collection":"news","sequence":"8"}`), "--speed", "100")
 	s.out.await(t, "everything has settled")
 	keys := func(args ...string) string {
 		t.Helper()
@@ -23,13 +24,13 @@ func TestDocumentsAreListed(t *testing.T) {
 		return strings.Join(all, ", ")
 	}
 	for want, args := range map[string][]string{
-		"content#graz fresh, content#vienna fresh, news#other fresh": nil,
-		"content#graz fresh, content#vienna fresh":                   {"--state", "fresh", "--contains", "content#"},
-		"content#linz dead":    {"--state", "dead"},
-		"":                     {"--state", "waiting"},
-		"news#other fresh":     {"--collection", "news"},
-		"content#vienna fresh": {"--contains", "VIEN"},
-		"content#graz fresh":   {"--limit", "1"},
+		"content#graz fresh, content#vienna fresh, news#gone fresh, news#other fresh": nil,
+		"content#graz fresh, content#vienna fresh":                                    {"--state", "fresh", "--contains", "content#"},
+		"content#linz dead":                 {"--state", "dead"},
+		"":                                  {"--state", "waiting"},
+		"news#gone fresh, news#other fresh": {"--collection", "news"},
+		"content#vienna fresh":              {"--contains", "VIEN"},
+		"content#graz fresh":                {"--limit", "1"},
 	} {
 		if got := keys(args...); got != want {
 			t.Errorf("%v: got %s, want %s", args, got, want)
@@ -38,9 +39,10 @@ func TestDocumentsAreListed(t *testing.T) {
 	a := s.ask("list", "--limit", "2")
 	a.want(t, "a part", exitOK, "KEY ", "content#vienna  fresh  1")
 	_, cursor, more := strings.Cut(a.errors, "there are more: --cursor ")
-	if !more || keys("--cursor", strings.TrimSpace(cursor)) != "news#other fresh" {
+	if !more || keys("--cursor", strings.TrimSpace(cursor)) != "news#gone fresh, news#other fresh" {
 		t.Errorf("got %q, want the cursor of the rest", a.errors)
 	}
+	s.ask("list", "--collection", "news").want(t, "a delete", exitOK, "news#gone   fresh  8 (deleted)")
 	s.ask("list", "--state", "tired").want(t, "no state", exitUsage, "tired", "waiting")
 	s.ask("list", "--limit", "0").want(t, "none", exitUsage, "--limit 0: want 1 to")
 	s.ask("list", "--collection", "A B").want(t, "no collection", exitUsage, "A B")

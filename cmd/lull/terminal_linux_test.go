@@ -148,6 +148,12 @@ func TestWhatIsLostIsConfirmed(t *testing.T) {
 		if got := <-code; got != tt.code || strings.Contains(p.String(), "[y/N]") != (tt.asks != "") {
 			t.Errorf("%s: exit %d, want %d: %s", tt.name, got, tt.code, p)
 		}
+		if tt.code == exitFailed {
+			p.await(t, "nothing was changed")
+			if strings.Contains(p.String(), "selected") {
+				t.Errorf("%s: said %q", tt.name, p)
+			}
+		}
 		var left []operate.Letter
 		if s.ask("dead", "list", "-o", "json").into(t, &left); len(left) != tt.letters {
 			t.Errorf("%s: %d dead letters remain, want %d", tt.name, len(left), tt.letters)

@@ -34,9 +34,10 @@ func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Durat
 	var last operate.Status
 	for asked := false; ; asked = true {
 		s, failure := api.Status(ctx)
+		if ctx.Err() != nil {
+			break // Ctrl-C is how a watch ends
+		}
 		switch {
-		case ctx.Err() != nil:
-			return nil // Ctrl-C is how a watch ends
 		case failure != nil && !asked:
 			return failure
 		case failure == nil:
@@ -47,10 +48,10 @@ func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Durat
 		}
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-time.After(every):
 		}
 	}
+	return nil
 }
 
 // appendStatus adds a line. Without an answer it says so on standard error.
