@@ -101,6 +101,9 @@ func (a *app) example(ctx context.Context, api operate.API, lane, group string, 
 	if err != nil {
 		return err
 	}
+	for i := range done.Refused {
+		done.Refused[i].Message++
+	}
 	a.refusals(done)
 	return sent(done, a.print(exampleSent{m, done}, func(w io.Writer) {
 		if len(done.Refused) > 0 {
@@ -121,7 +124,7 @@ func (a *app) example(ctx context.Context, api operate.API, lane, group string, 
 // refusals names the messages that were refused.
 func (a *app) refusals(p operate.Published) {
 	for _, r := range p.Refused {
-		terminal.Printf(a.err, "refused: message %d: %s\n", r.Message+1, r.Why)
+		terminal.Printf(a.err, "refused: message %d: %s\n", r.Message, r.Why)
 	}
 }
 
@@ -164,8 +167,8 @@ type publisher struct {
 	into   string                                 // the collection of the run, empty for the events' own
 	after  func(ctx context.Context, n int) error // called when n messages more are done, refused ones too
 
-	total operate.Published
-	read  int // messages of the input
+	total operate.Published // its refusals count from 1, as people count lines
+	read  int               // messages of the input
 }
 
 func (p *publisher) all(ctx context.Context, in feed.Input) error {
@@ -179,7 +182,7 @@ func (p *publisher) all(ctx context.Context, in feed.Input) error {
 		p.total.Messages += done.Messages
 		p.total.Events += done.Events
 		for _, r := range done.Refused {
-			p.total.Refused = append(p.total.Refused, operate.Refusal{Message: p.read + r.Message, Why: r.Why})
+			p.total.Refused = append(p.total.Refused, operate.Refusal{Message: p.read + r.Message + 1, Why: r.Why})
 		}
 		p.read += len(batch)
 		if err != nil {

@@ -49,6 +49,7 @@ func (a *app) reconcileCommand() *cobra.Command {
 		exitFailed:  "documents still differ, or something stopped it",
 		exitUsage:   "usage or settings, or a sink that cannot be read from here: nothing was changed",
 		exitMissing: "no setting, row or document is of this collection",
+		exitWrong:   "only documents differ that are being written or about to be: run it again",
 	})
 }
 
@@ -83,6 +84,10 @@ func (a *app) reconcileEnd(res operate.ReconcileResult) error {
 	if err == nil && res.Remaining > 0 {
 		err = &exitError{exitFailed, fmt.Errorf("%d documents of %s differ from their rows", res.Remaining,
 			res.Collection)}
+	}
+	if err == nil && res.Waiting > 0 {
+		err = &exitError{exitWrong, fmt.Errorf("%d documents of %s differ from their rows, and are being written: "+
+			"run it again", res.Waiting, res.Collection)}
 	}
 	return err
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,7 +68,33 @@ func TestASinkPutBackToASnapshotIsReconciledAndResynced(t *testing.T) {
 			a = s.ask("get", doc)
 		}
 	}
-	s.ask("reconcile", "content").want(t, "reconcile again", exitOK)
+	again := s.ask("reconcile", "content")
+	for again.code == exitWrong && t.Context().Err() == nil { // what was just written: it says so
+		if !strings.Contains(again.errors, "are being written: run it again") {
+			t.Errorf("said %s%s", again.out, again.errors)
+		}
+		again = s.ask("reconcile", "content")
+	}
+	again.want(t, "reconcile again", exitOK)
+}
+
+func TestReconcileHasAnExitCodeForWhatIsBeingWritten(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		waiting, remaining, code int
+	}{{0, 0, exitOK}, {2, 0, exitWrong}, {2, 1, exitFailed}} {
+		var out bytes.Buffer
+		a := newApp(strings.NewReader(""), &out, &out)
+		a.target.output = "table"
+		code, err := exitOK, a.reconcileEnd(operate.ReconcileResult{Waiting: tt.waiting, Remaining: tt.remaining})
+		var exit *exitError
+		if errors.As(err, &exit) {
+			code = exit.code
+		}
+		if code != tt.code {
+			t.Errorf("%d are being written, %d remain: exit %d (%v), want %d", tt.waiting, tt.remaining, code, err, tt.code)
+		}
+	}
 }
 
 // outcomes are the lines of reconcile -o json, but the last one, which counts.

@@ -87,7 +87,9 @@ func (a *app) resync(ctx context.Context, api operate.API, from string, f resync
 	show, shown := a.progress(in.size)
 	pace := rate.NewLimiter(rate.Limit(f.rate), publishBatch)
 	pace.AllowN(time.Now(), publishBatch) // the first batch is paced, too
-	p := publisher{api: api, source: f.source, group: f.group, lane: flight.Bulk, read: before, run: cp.Run, into: f.collection}
+	p := publisher{
+		api: api, source: f.source, group: f.group, lane: flight.Bulk, read: before, run: cp.Run, into: f.collection,
+	}
 	p.after = func(ctx context.Context, n int) error {
 		if err := cp.reach(at, p.read, in); err != nil {
 			return err

@@ -32,6 +32,11 @@ func TestCommandsPublishWaitAndShow(t *testing.T) {
 	if !strings.Contains(a.out, "1 messages with 1 events sent, 2 refused") {
 		t.Errorf("publish said %q", a.out)
 	}
+	var refused operate.Published
+	lull(t, "not JSON\n"+put("c", "1", "[]"), "publish", "--dev", s.url, "-o", "json").into(t, &refused)
+	if len(refused.Refused) != 2 || refused.Refused[0].Message != 1 || refused.Refused[1].Message != 2 {
+		t.Errorf("refused %+v, want messages 1 and 2, as on standard error", refused.Refused)
+	}
 	s.ask("publish", "testdata/govuk", "--source", "native").want(t, "publish what is not native", exitFailed,
 		"message 10")
 	s.ask("wait", "content#a", "--version", "2").want(t, "wait", exitOK, "It is fresh: version 2 is in the sink")

@@ -30,7 +30,8 @@ func TestComposeWritesWhatPublishTakes(t *testing.T) {
 			}
 		}
 		for want, c := range map[string]operate.Composition{
-			"id:": {}, `"nobody" names nothing`: {ID: "a", Source: "nobody"}, "none reaches collection": {ID: "a", Collection: "none"},
+			"id:": {}, `"nobody" names nothing`: {ID: "a", Source: "nobody"},
+			"none reaches collection": {ID: "a", Collection: "none"},
 		} {
 			if m, err := api.Compose(t.Context(), c); !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), want) {
 				t.Errorf("compose %+v: %+v and %v, want %q", c, m, err, want)

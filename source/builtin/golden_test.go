@@ -82,7 +82,7 @@ func compare(t *testing.T, dir, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	if *rewrite {
-		if err := os.WriteFile(path, got, 0o644); err != nil { //nolint:gosec // a file of the repository
+		if err := os.WriteFile(path, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
