@@ -79,7 +79,7 @@ const (
 	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
 	sinkResources  = 64 // without upstreams
 	// operatorStatements is the operator's policy without what it names of each sink, with a key.
-	operatorStatements = 2_690
+	operatorStatements = 2_780
 )
 
 // checkLimits looks for more than one stack may have, and for two sinks that would be called the

@@ -78,6 +78,7 @@ func (l *Lull) readerRights() []right {
 		},
 		l.mayList(),
 		{sid: "ReadLogs", actions: []string{"logs:FilterLogEvents"}, resources: l.logs()},
+		{sid: "ReadMetrics", actions: []string{"cloudwatch:GetMetricData"}, resources: anything}, // lull console --aws
 	}, l.key("ReadKey", decrypts, "dynamodb", "s3")...)
 }
 

@@ -139,6 +139,7 @@ func TestRolesHaveOneInlinePolicyAndNothingElse(t *testing.T) {
 
 // unnamed are the actions that AWS grants on no single resource.
 var unnamed = []string{
+	"cloudwatch:GetMetricData",
 	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface",
 	"ec2:DescribeNetworkInterfaces",
 	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",

@@ -7,9 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lullhq/lull/internal/aws/cloudwatch"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/console"
 	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/proof/forecast"
 	"github.com/lullhq/lull/internal/terminal"
 )
 
@@ -60,16 +62,24 @@ func (a *app) console(ctx context.Context, api operate.API, address string, send
 	if err != nil {
 		return usage(err)
 	}
+	settings, err := a.aws(ctx)
+	if err != nil {
+		return err
+	}
 	l, err := listenHere(ctx, address)
 	if err != nil {
 		return usage(err)
 	}
 	token := console.NewToken()
-	h := console.New(console.Options{
+	o := console.Options{
 		API: api, Mode: console.AWS, Stack: cfg.Stack, Send: send, By: whoami(), Config: cfg, Clock: clock.System{},
-	})
+	}
+	o.Meter = &awsMeter{cfg: cfg, metrics: cloudwatch.New(settings), now: time.Now}
+	if o.Simulator, err = forecast.NewComparer(cfg); err != nil {
+		return err
+	}
 	terminal.Printf(a.out, "the console of stack %s, for you alone: http://%s/#token=%s\n", cfg.Stack, l.Addr(), token)
-	return console.Serve(ctx, l, console.Guard{Token: token, Always: true}, h)
+	return console.Serve(ctx, l, console.Guard{Token: token, Always: true}, console.New(o))
 }
 
 // listenHere listens on an address of this machine only.

@@ -35,6 +35,8 @@ export default {
         draw();
       } catch (e) {
         problem.replaceChildren(el("p", { class: "problem" }, e.message));
+        last ??= {}; // the queues are shown all the same
+        draw();
       } finally {
         took = performance.now() - asked;
         busy = false;
