@@ -55,6 +55,11 @@ const token = (() => {
   return document.querySelector("meta[name=lull-token]").content || sessionStorage.getItem("lull-token") || "";
 })();
 
+// An address with another token, typed into this page.
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#token=")) location.reload();
+});
+
 // Elements.
 
 function fill(node, attrs, children) {
