@@ -41,6 +41,8 @@
 //   ctx.toast(text)                says briefly that something is done
 //   ctx.table(headings, rows, {caption, empty})   a table that scrolls inside itself when it is wide;
 //       a heading is a text, or {text, number: true}; a row is a list of cells (texts, elements)
+//   ctx.renew(node, text, children)  fills node with what children() returns, unless text is the same
+//       as the last time. For what a tick may change: what has the focus keeps it, by its place
 //   ctx.pretty(text)               JSON with its lines and indents, or the text as it is
 
 const $ = (id) => document.getElementById(id);
@@ -91,6 +93,17 @@ export function table(headings, rows, { caption, empty } = {}) {
 }
 
 // JSON is indented token by token: a number keeps its digits, however many it has.
+const renewed = new WeakMap();
+
+export function renew(node, text, children) {
+  if (renewed.get(node) === text) return;
+  const stops = () => [...node.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")];
+  const at = stops().indexOf(document.activeElement);
+  renewed.set(node, text);
+  node.replaceChildren(...[children()].flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
+  if (at >= 0) stops()[at]?.focus({ preventScroll: true });
+}
+
 export function pretty(text) {
   if (typeof text !== "string") return JSON.stringify(text, null, 2);
   try {
@@ -386,7 +399,7 @@ async function show() {
   leave = () => ends.forEach((end) => end());
   const keep = (end) => (ends.push(end), end);
   const ctx = {
-    get, post, link, now, el, svg, fmt, confirm, toast, table, pretty, params, about,
+    get, post, link, now, el, svg, fmt, confirm, toast, table, pretty, renew, params, about,
     go: (to, p) => { location.hash = link(to, p); },
     live: (fn) => keep(live(fn)),
     stream: (...all) => keep(stream(...all)),

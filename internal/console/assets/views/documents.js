@@ -97,9 +97,9 @@ function list(root, ctx) {
       tr,
       set(d) {
         const pending = d.state === "waiting" || d.state === "claimed";
-        replace(cells.state, d.state, () => tag(ctx, d.state));
-        replace(cells.version, [d.version, d.operation, d.pending, d.state].join(" "), () => versions(ctx, d));
-        replace(cells.wait, pending ? "bars" : `${d.state} ${d.due_at}`, () => (pending ? wait.node
+        ctx.renew(cells.state, d.state, () => tag(ctx, d.state));
+        ctx.renew(cells.version, [d.version, d.operation, d.pending, d.state].join(" "), () => versions(ctx, d));
+        ctx.renew(cells.wait, pending ? "bars" : `${d.state} ${d.due_at}`, () => (pending ? wait.node
           : d.state === "scheduled" ? ["not before ", fmt.time(d.due_at)] : "–"));
         if (pending) wait.set(d);
         cells.written.textContent = d.written_at ? fmt.ago(d.written_at) : "–";
@@ -109,20 +109,20 @@ function list(root, ctx) {
 
   function draw(p) {
     next = p.next;
-    chips.replaceChildren(...states(ctx, p, filter));
-    notes.replaceChildren(...(p.notes || []).map((n) => el("p", { class: "note" }, n)));
+    counted(p);
+    ctx.renew(notes, JSON.stringify(p.notes || []), () => (p.notes || []).map((n) => el("p", { class: "note" }, n)));
     if (!p.documents.length) {
       body = null;
       rows.clear();
-      at.replaceChildren(el("p", { class: "empty" }, empty(ctx, p, filter)), pager());
+      ctx.renew(at, `nothing ${p.next}`, () => [el("p", { class: "empty" }, empty(ctx, p, filter)), pager()]);
       return;
     }
     if (!body) {
       body = el("tbody", {});
-      at.replaceChildren(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Documents" },
+      ctx.renew(at, "table", () => [el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Documents" },
         el("table", { class: "documents" }, el("caption", {}, "By their rows, as of this moment."),
           el("thead", {}, el("tr", {}, ["Document", "State", "Version", "Waits", "Last write"].map((h) => el("th", { scope: "col" }, h)))),
-          body)), el("div", {}));
+          body)), el("div", {})]);
     }
     const shown = new Set(p.documents.map((d) => d.key));
     for (const [key, r] of rows) {
@@ -139,13 +139,23 @@ function list(root, ctx) {
       if (r.tr === place) place = place.nextSibling;
       else body.insertBefore(r.tr, place);
     }
-    at.lastChild.replaceWith(pager());
+    if (at.lastChild.dataset.next !== (next || "")) at.lastChild.replaceWith(pager());
   }
 
   function pager() {
-    return el("div", { class: "actions" },
+    return el("div", { class: "actions", "data-next": next || "" },
       ctx.params.cursor && el("a", { class: "button", href: ctx.link("documents", filter) }, "First page"),
       next && el("a", { class: "button", href: ctx.link("documents", { ...filter, cursor: next }) }, "Next page"));
+  }
+
+  // The chips stay where they are, with their focus; only their numbers change.
+  function counted(p) {
+    const all = states(p, filter);
+    ctx.renew(chips, all.map((c) => c.state).join(), () => all.map((c) => el("a", {
+      class: "chip", href: ctx.link("documents", { ...filter, state: c.state }),
+      "aria-current": (filter.state || "") === c.state ? "true" : null,
+    }, c.state ? words(c.state) : "all", el("span", { class: "soft" }))));
+    all.forEach((c, i) => { chips.children[i].lastChild.textContent = c.n === undefined ? "" : ` ${fmt.number(c.n)}`; });
   }
 
   async function refresh() {
@@ -154,6 +164,7 @@ function list(root, ctx) {
     asked = performance.now();
     try {
       const p = await ctx.get("/console/documents", { ...filter, cursor: ctx.params.cursor, limit: 100 });
+      news.textContent = "";
       if (!gone) draw(p);
     } catch (e) {
       if (first) throw e;
@@ -165,18 +176,12 @@ function list(root, ctx) {
     }
   }
 
-  // A large table is asked less often: answers take at most a tenth of the time.
-  ctx.live(() => { if (!first && performance.now() - asked > Math.max(900, 10 * took)) refresh().catch(() => {}); });
+  // A large table is asked less often.
+  ctx.live(() => { if (!first && performance.now() - asked > Math.min(Math.max(900, 10 * took), 5000)) refresh().catch(() => {}); });
   return refresh().then(() => () => {
     gone = true;
     make.stop();
   });
-}
-
-function replace(cell, text, children) {
-  if (cell.dataset.text === text) return;
-  cell.dataset.text = text;
-  cell.replaceChildren(...[children()].flat());
 }
 
 function versions(ctx, d) {
@@ -205,15 +210,13 @@ function search(ctx, filter) {
     }, "Open this key"));
 }
 
-function states(ctx, p, filter) {
-  const chip = (state, text, n) => ctx.el("a", {
-    class: "chip", href: ctx.link("documents", { ...filter, state }), "aria-current": (filter.state || "") === (state || "") ? "true" : null,
-  }, text, n === undefined ? null : ctx.el("span", { class: "soft" }, ` ${ctx.fmt.number(n)}`));
+// states are what one can filter by: how many documents are in each, where somebody has counted.
+function states(p, filter) {
+  const rare = ["reset", "dropped", "newer_schema"];
   const count = (s) => (p.counts && s !== "scheduled" ? p.counts[s] || 0 : undefined); // rows know of no schedule
   const total = p.counts && Object.values(p.counts).reduce((a, b) => a + b, 0);
-  const rare = ["reset", "dropped", "newer_schema"];
-  return [chip(undefined, "all", total), ...p.states.filter((s) => !rare.includes(s) || p.counts?.[s] || filter.state === s)
-    .map((s) => chip(s, words(s), count(s)))];
+  return [{ state: "", n: total }, ...p.states.filter((s) => !rare.includes(s) || p.counts?.[s] || filter.state === s)
+    .map((s) => ({ state: s, n: count(s) }))];
 }
 
 function empty(ctx, p, filter) {
@@ -246,7 +249,7 @@ async function one(root, ctx, key) {
       });
       lead.append(el("p", {}, wait.node));
     }
-    body.replaceChildren(...[
+    ctx.renew(body, JSON.stringify(x), () => [
       el("h2", {}, "How it came to this"), lanes, story(ctx, x),
       x.held?.length && [el("h2", {}, "Messages that wait"), ctx.table(["Version", "Operation", "Lane", "Sent", "Due", { text: "Received", number: true }, "Message"],
         x.held.map((h) => [mono(ctx, h.version), h.operation, h.lane, fmt.time(h.sent_at), fmt.time(h.due_at), `${h.receives}×`, mono(ctx, h.message_id)]),
@@ -259,7 +262,7 @@ async function one(root, ctx, key) {
       el("h2", {}, "Row"), Object.keys(row).length ? ctx.table(["Attribute", "Value"],
         Object.entries(row).map(([k, v]) => [el("code", {}, k), mono(ctx, String(v))]), { caption: "What the table holds of it" })
         : el("p", { class: "empty" }, "It has no row."),
-    ].flat(2).filter(Boolean));
+    ]);
   }
 
   async function refresh() {

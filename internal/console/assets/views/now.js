@@ -16,7 +16,8 @@ export default {
 
     const draw = () => {
       if (!last || gone) return;
-      counts.replaceChildren(cards(ctx, last, tick?.status));
+      const s = tick?.status;
+      ctx.renew(counts, JSON.stringify([last.total, s?.queues, s?.dead_letters, last.dollars?.total]), () => cards(ctx, last, s));
       // A chart is drawn less often than the numbers, and not while somebody reads its figures.
       if (performance.now() - drawn < 2500 || root.querySelector("figure details[open]")) return;
       drawn = performance.now();
@@ -45,12 +46,12 @@ export default {
     await refresh();
     ctx.live((t) => {
       tick = t;
-      status.replaceChildren(...(t.error ? [el("p", { class: "problem" }, t.error)] : stack(ctx, t.status)));
+      ctx.renew(status, JSON.stringify([t.error, t.status]), () => (t.error ? el("p", { class: "problem" }, t.error) : stack(ctx, t.status)));
       draw();
     });
     // Numbers change without the status, and a slow answer is asked for less often.
     const timer = setInterval(() => {
-      if (!document.hidden && performance.now() - asked > Math.max(900, 10 * took)) refresh();
+      if (!document.hidden && performance.now() - asked > Math.min(Math.max(900, 10 * took), 5000)) refresh();
     }, ctx.about.mode === "dev" ? 1000 : 30_000);
     return () => {
       gone = true;
