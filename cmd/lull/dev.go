@@ -324,8 +324,8 @@ func (r *devRun) step() time.Duration { return time.Duration(max(r.speed, 1) * f
 func (r *devRun) serve(ctx context.Context) error {
 	token := console.NewToken()
 	o := console.Options{
-		API: r.engine.Operator(r.recorder), Mode: console.Dev, Stack: "lull dev", Send: true, By: whoami(), Token: token,
-		Config: r.cfg, Clock: r.clock, Speed: r.speed, Breaker: r.engine,
+		API: r.engine.Operator(r.recorder), Mode: console.Dev, Stack: "lull dev", Send: true, By: whoami(),
+		Token: token, Config: r.cfg, Clock: r.clock, Speed: r.speed, Breaker: r.engine,
 		Meter: &devMeter{engine: r.engine, since: r.clock.Now(), step: r.step()},
 	}
 	var err error

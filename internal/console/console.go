@@ -174,7 +174,7 @@ func (c *console) asset(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(text) // the client went away
+	_, _ = w.Write(text) //nolint:gosec // a file that is embedded; the client went away
 }
 
 // maxRequest bounds what the console reads of a request: a message of SQS, and what is around it.

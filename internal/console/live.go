@@ -49,7 +49,6 @@ type live struct {
 	mu       sync.Mutex
 	watchers map[chan tick]bool
 	last     tick
-	at       time.Time // when last was asked for
 	stop     context.CancelFunc
 }
 
