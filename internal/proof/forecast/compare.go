@@ -95,6 +95,8 @@ type Comparer struct {
 	running config.Config
 	text    string
 	busy    chan struct{}
+	// patience is how long a comparison waits for the end of another one, which may have been stopped.
+	patience time.Duration
 }
 
 // NewComparer returns one for the settings that run, which must be valid.
@@ -103,7 +105,7 @@ func NewComparer(running *config.Config) (*Comparer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Comparer{running: *running, text: string(text), busy: make(chan struct{}, 1)}, nil
+	return &Comparer{running: *running, text: string(text), busy: make(chan struct{}, 1), patience: 5 * time.Second}, nil
 }
 
 // Settings is the text of the settings that run.
@@ -113,12 +115,10 @@ func (c *Comparer) Settings() string { return c.text }
 // question is a line too: the error is ErrBusy, or the context's. A comparison that takes longer
 // than two minutes is given up.
 func (c *Comparer) Compare(ctx context.Context, question []byte, tell func(line any)) error {
-	select {
-	case c.busy <- struct{}{}:
-		defer func() { <-c.busy }()
-	default:
+	if !c.room(ctx) {
 		return ErrBusy
 	}
+	defer func() { <-c.busy }()
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	load, yours, err := c.read(question)
@@ -134,6 +134,23 @@ func (c *Comparer) Compare(ctx context.Context, question []byte, tell func(line 
 		tell(Line{Error: err.Error(), Faults: wrong(err)})
 	}
 	return nil
+}
+
+// room waits a little for the end of a comparison that was just stopped.
+func (c *Comparer) room(ctx context.Context) bool {
+	select {
+	case c.busy <- struct{}{}:
+		return true
+	default:
+	}
+	patient, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
+	select {
+	case c.busy <- struct{}{}:
+		return true
+	case <-patient.Done():
+		return false
+	}
 }
 
 // read returns every fault of the question at once.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func comparer(t *testing.T) *Comparer {
@@ -138,6 +139,7 @@ func must(text []byte, err error) []byte {
 func TestOneComparisonAtATime(t *testing.T) {
 	t.Parallel()
 	c := comparer(t)
+	c.patience = 0
 	ctx, cancel := context.WithCancel(t.Context())
 	long := must(json.Marshal(Question{c.Settings(), minutes(120)}))
 	told := 0
@@ -154,5 +156,32 @@ func TestOneComparisonAtATime(t *testing.T) {
 	}
 	if lines := ask(t, c, Question{Settings: "x: 1", Load: minutes(1)}); lines[0].Error == "" {
 		t.Errorf("%+v", lines)
+	}
+}
+
+// A comparison that follows one that was stopped waits for it, instead of an answer that it is busy.
+func TestAComparisonWaitsForTheOneThatWasStopped(t *testing.T) {
+	t.Parallel()
+	c := comparer(t)
+	c.patience = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	begun, ended := make(chan struct{}), make(chan error)
+	go func() {
+		ended <- c.Compare(ctx, must(json.Marshal(Question{c.Settings(), minutes(120)})), func(any) {
+			select {
+			case begun <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	<-begun
+	second := make(chan error)
+	go func() { second <- c.Compare(t.Context(), []byte("]"), func(any) {}) }()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := <-second; err != nil {
+		t.Error(err)
 	}
 }
