@@ -29,7 +29,8 @@ func TestWhatHappensIsShownAtOnce(t *testing.T) {
 // wire is a way to a server that can be cut and joined again at the same address.
 type wire struct {
 	*httptest.Server
-	cut atomic.Bool
+	cut    atomic.Bool
+	denies atomic.Value // the boot of the server that denies everything, none for one that does not
 }
 
 func wireTo(t *testing.T, address string) *wire {
@@ -48,12 +49,55 @@ func wireTo(t *testing.T, address string) *wire {
 		if w.cut.Load() {
 			panic(http.ErrAbortHandler) // the connection ends without an answer
 		}
-		proxy.ServeHTTP(out, r)
+		if !w.forbid(out, r) {
+			proxy.ServeHTTP(out, r)
+		}
 	}))
 	w.Config.ErrorLog = nil
 	w.Start()
 	t.Cleanup(w.Close)
 	return w
+}
+
+// forbid answers what the views ask as a stack does to a role without rights. The page and its
+// files, and what the page is told about its server, are free.
+func (w *wire) forbid(out http.ResponseWriter, r *http.Request) bool {
+	const denied = "Access denied: your role lacks dynamodb:Query."
+	boot, _ := w.denies.Load().(string)
+	switch {
+	case boot == "" || !strings.HasPrefix(r.URL.Path, "/console/") || r.URL.Path == "/console/about":
+		return false
+	case r.URL.Path == "/console/events":
+		out.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(out, `data: {"boot":%q,"now":"2026-01-02T03:04:05Z","error":%q}`+"\n\n", boot, denied)
+		_ = http.NewResponseController(out).Flush()
+		<-r.Context().Done()
+	default:
+		out.WriteHeader(http.StatusForbidden)
+		fmt.Fprintf(out, `{"error":%q}`, denied)
+	}
+	return true
+}
+
+// A role without rights sees which right is missing, in every view that asks the stack, and no view breaks.
+func TestEveryViewSaysWhatIsDenied(t *testing.T) {
+	t.Parallel()
+	s := start(t, seed())
+	s.written(seeded, time.Minute)
+	w := wireTo(t, s.address)
+	p := open(t, strings.TrimPrefix(w.URL, "http://"))
+	p.load("")
+	w.denies.Store(value[string](p, `fetch("/console/about").then((a) => a.json()).then((a) => a.boot)`))
+	p.load("")
+	for _, view := range append(p.views(), "#/documents/content%23page-01", "#/search?q=page") {
+		p.load(view)
+		if view != "#/search" { // it asks nothing yet
+			p.shows("dynamodb:Query")
+		}
+		p.accessible(view)
+		p.fits(view)
+		p.quiet("403 (Forbidden)")
+	}
 }
 
 // A connection that is lost is said, and comes back by itself: without a reload, the next event
@@ -257,7 +301,7 @@ func TestWhatIfComparesAndNamesFaults(t *testing.T) {
 	p.click("button", "Stop")
 	p.shows("Stopped.")
 	p.click("button", "Compare") // the one before has made room
-	p.within(3*time.Minute, "document.querySelector('[role=status]').innerText === 'Done.'")
+	p.within(3*time.Minute, "[...document.querySelectorAll('main [role=status]')].some((e) => e.innerText === 'Done.')")
 	p.quiet()
 }
 

@@ -61,7 +61,14 @@ type page struct {
 // spy runs before anything of a page does. What a sender wrote may not set pwned.
 const spy = `window.pwned = 0; window.breaches = [];
 addEventListener("securitypolicyviolation", (e) => window.breaches.push(e.violatedDirective + " " + e.blockedURI));
-window.alert = window.confirm = window.prompt = () => { window.pwned++; };`
+window.alert = window.confirm = window.prompt = () => { window.pwned++; };
+window.pending = 0;
+const ask = window.fetch;
+window.fetch = async (...all) => {
+  if (String(all[0]).startsWith("/console/events")) return ask(...all); // it never ends
+  window.pending++;
+  try { return await ask(...all); } finally { setTimeout(() => window.pending--, 50); } // when the page has drawn it
+};`
 
 // open opens a page of a server. address is host and port.
 func open(t *testing.T, address string) *page {
@@ -216,10 +223,11 @@ func (p *page) visit(fragment string) {
 	p.ready()
 }
 
-// ready waits until the view has mounted.
+// ready waits until the view has mounted, and has drawn what it asked for.
 func (p *page) ready() {
 	p.t.Helper()
-	p.until("document.querySelector('#views a') && document.querySelector('#view')?.children.length > 0")
+	p.until("document.querySelector('#views a') && document.querySelector('#view')?.children.length > 0 && " +
+		"window.pending === 0 && !document.querySelector('[aria-busy=true]')")
 }
 
 func (p *page) size(width, height int64) {

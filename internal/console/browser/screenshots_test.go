@@ -1,0 +1,159 @@
+//go:build browser
+
+package browser
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+var write = flag.Bool("write", false, "draw the pictures of the documents anew")
+
+const (
+	pictures   = "../../../docs/img"
+	maxPicture = 120 << 10 // bytes
+)
+
+// newsroom is a stream of a small newsroom: bursts, deletes, and what becomes dead letters.
+func newsroom() (events string, written int) {
+	titles := []string{
+		"Vienna opens a reading room", "Trams run through the night", "A bridge is closed for repair",
+		"The museum finds a lost map", "Rain until Friday", "School meals cost less", "A market moves indoors",
+		"New trees for the ring road", "The library reads aloud", "Night trains to Hamburg are back",
+	}
+	var b strings.Builder
+	for i, title := range titles {
+		id := strings.ToLower(strings.Fields(strings.NewReplacer("A ", "", "The ", "", "New ", "").Replace(title))[0])
+		for v := range 5 - i%3 {
+			fmt.Fprintf(&b, `{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":%q,"text":"Version %d: the reading room of the news."}}`+"\n",
+				id, v+1, title, v+1)
+		}
+	}
+	b.WriteString(`{"type":"doc.changed","subject":"weather","data":{"title":"No version at all"}}` + "\n")
+	b.WriteString(`{"type":"doc.changed","subject":"tickets","sequence":"soon","data":{"title":"A version that is no number"}}` + "\n")
+	b.WriteString(`{"type":"doc.changed","sequence":"1","data":{"title":"No subject"}}` + "\n")
+	b.WriteString("this is not JSON\n")
+	return b.String(), len(titles)
+}
+
+// picture is a screenshot of the documents.
+type picture struct {
+	name, view string
+	dark       bool
+	height     int64
+	before     func(p *page) // what somebody does first
+}
+
+// The pictures of docs/img. Each time they show the same events; times of day and durations differ.
+func TestScreenshots(t *testing.T) {
+	if !*write {
+		t.Skip("`make screenshots` draws them")
+	}
+	events, written := newsroom()
+	s := start(t, events)
+	s.written(written, time.Minute)
+	p := open(t, s.address)
+	p.load("")
+	for _, shot := range []picture{
+		{name: "now", view: "#/now", height: 900},
+		{name: "now-dark", view: "#/now", height: 900, dark: true},
+		{name: "documents", view: "#/documents", height: 760},
+		{name: "document", view: "#/documents/content%23vienna", height: 900},
+		{name: "dead", view: "#/dead", height: 900},
+		{name: "search", view: "#/search?q=reading", height: 760},
+		{name: "send", view: "#/send", height: 900},
+		{name: "whatif", view: "#/whatif", height: 1000, before: comparing},
+		{name: "breakit", view: "#/breakit", height: 880, before: breaking},
+	} {
+		p.theme(map[bool]string{true: "dark", false: "light"}[shot.dark])
+		p.size(1280, shot.height)
+		p.visit(shot.view)
+		if shot.before != nil {
+			shot.before(p)
+		}
+		value[bool](p, "(document.activeElement?.blur(), true)")
+		raw, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		small, err := shrink(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(small) > maxPicture {
+			t.Errorf("%s: %d bytes, at most %d", shot.name, len(small), maxPicture)
+		}
+		if err := os.WriteFile(filepath.Join(pictures, "console-"+shot.name+".png"), small, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p.quiet()
+	}
+}
+
+// comparing compares a longer quiet window through an outage, and shows what comes of it.
+func comparing(p *page) {
+	value[bool](p, `((id, text) => {
+		const at = document.getElementById("whatif-settings");
+		at.value = at.value.replace("quiet: 1s", "quiet: 4s");
+		document.getElementById("whatif-sink-down").value = "10m-15m";
+	})() || true`)
+	p.click("button", "Compare")
+	p.within(4*time.Minute, "document.querySelectorAll('.chart svg').length === 4")
+	value[bool](p, `(document.querySelector("#whatif-result").scrollIntoView({ block: "start" }), true)`)
+}
+
+// breaking takes the sink away while events come.
+func breaking(p *page) {
+	p.click("button", "Keep sending")
+	value[bool](p, `(document.querySelector("#break-sink_down").click(), true)`)
+	p.shows("sink down")
+	p.until(`Number(document.querySelectorAll(".card dd")[2].innerText) > 20`)
+}
+
+// shrink makes a picture of a page smaller: a page has few colours.
+func shrink(raw []byte) ([]byte, error) {
+	full, err := png.Decode(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	few := image.NewPaletted(full.Bounds(), colours(full))
+	draw.Draw(few, full.Bounds(), full, image.Point{}, draw.Src)
+	var out bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, few)
+	return out.Bytes(), err
+}
+
+// colours are the 256 that a picture has most of.
+func colours(of image.Image) color.Palette {
+	count := map[color.RGBA]int{}
+	for y := of.Bounds().Min.Y; y < of.Bounds().Max.Y; y++ {
+		for x := of.Bounds().Min.X; x < of.Bounds().Max.X; x++ {
+			count[color.RGBAModel.Convert(of.At(x, y)).(color.RGBA)]++
+		}
+	}
+	all := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(number(a), number(b)))
+	})
+	var p color.Palette
+	for _, c := range all[:min(len(all), 256)] {
+		p = append(p, c)
+	}
+	return p
+}
+
+func number(c color.RGBA) uint32 { return uint32(c.R)<<16 | uint32(c.G)<<8 | uint32(c.B) }
