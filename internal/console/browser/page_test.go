@@ -218,6 +218,9 @@ func (p *page) load(fragment string) {
 // visit goes to an address behind the #, without loading the page again.
 func (p *page) visit(fragment string) {
 	p.t.Helper()
+	if value[string](p, "location.hash") == fragment {
+		return
+	}
 	value[bool](p, "(document.querySelector('#view')?.setAttribute('data-left', ''), location.hash = "+quote(fragment)+", true)")
 	p.until("!document.querySelector('#view[data-left]')")
 	p.ready()
