@@ -6,10 +6,12 @@ const height = 200, left = 58, right = 12, top = 10, bottom = 26;
 
 // chart returns a figure with a legend, a chart and, for those who cannot see it, its figures as a
 // table. A line is {name, points: [[x, y], ...]}: a y of null is a gap. A level is {name, y}: a
-// horizontal line. An x is in seconds. x and y format what the table and the axis of y show. Lines differ in colour and in dashes.
-export function chart({ title, lines, levels = [], x, y, xName, every = 1 }) {
+// horizontal line. An x is in seconds, and a y in milliseconds where durations says so. x and y
+// format what the table shows. Lines differ in colour and in dashes.
+export function chart({ title, lines, levels = [], x, y, xName, every = 1, durations }) {
   const all = lines.flatMap((l) => l.points), ys = [...all.map((p) => p[1]), ...levels.map((l) => l.y)].filter((v) => v !== null);
-  const xs = all.map((p) => p[0]), low = Math.min(...xs, Infinity), high = Math.max(...xs, -Infinity), most = nice(Math.max(...ys, 0));
+  const xs = all.map((p) => p[0]), low = Math.min(...xs, Infinity), high = Math.max(...xs, -Infinity), peak = Math.max(...ys, 0),
+    most = durations ? 4000 * round(peak / 4000) : nice(peak);
   const area = el("div", { class: "chart" });
   const figure = el("figure", {}, el("figcaption", {}, title), legend([...lines, ...levels], lines.length), area);
   if (!ys.length) {
@@ -25,7 +27,7 @@ export function chart({ title, lines, levels = [], x, y, xName, every = 1 }) {
     area.replaceChildren(svg("svg", { role: "img", "aria-label": label, width, height, viewBox: `0 0 ${width} ${height}` },
       [0, 1, 2, 3, 4].map((i) => i * most / 4).map((v) => [
         svg("line", { class: "grid", x1: left, x2: width - right, y1: py(v), y2: py(v) }),
-        svg("text", { x: left - 6, y: py(v) + 4, "text-anchor": "end" }, v === 0 ? "0" : y(v)),
+        svg("text", { x: left - 6, y: py(v) + 4, "text-anchor": "end" }, durations ? tick(v / 1000) : v === 0 ? "0" : y(v)),
       ]),
       marks.map((v, i) => svg("text", {
         x: px(v), y: height - 8, "text-anchor": i === 0 ? "start" : px(v) > width - 50 ? "end" : "middle",

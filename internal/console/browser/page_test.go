@@ -183,7 +183,9 @@ func (p *page) within(d time.Duration, expression string) {
 	p.t.Helper()
 	for end := time.Now().Add(d); !value[bool](p, "Boolean("+expression+")"); pause(p.ctx) {
 		if time.Now().After(end) {
-			p.t.Fatalf("after %s not yet: %s\nthe page shows: %s", d, expression, brief(p.text("main")))
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.t.Fatalf("after %s not yet: %s\nthe page shows: %s\nand says %q", d, expression, brief(p.text("main")), p.said)
 		}
 	}
 }

@@ -141,18 +141,18 @@ export default {
         el("p", { class: "soft" }, `List prices, ${today.month.prices}: as few pollers as AWS may use, and as many as it begins with. `,
           "The sink itself is not in it. A burst whose document changes again at once shares its write."),
         el("div", { class: "charts" },
-          lines("Freshness of what is written, p99", "p99_ms", fmt.duration, (p) => p.committed ? p.p99_ms : null,
+          lines("Freshness of what is written, p99", fmt.duration, (p) => p.committed ? p.p99_ms : null,
             [...new Set(sides.map(([, o]) => o.promise_ms))].map((y, i) => ({ name: i ? "promised with yours" : "promised", y }))),
-          lines("Freshness of what is written, p50", "p50_ms", fmt.duration, (p) => p.committed ? p.p50_ms : null),
-          lines("Documents written a second", "written", (n) => n.toFixed(n < 10 ? 1 : 0), (p) => p.written),
-          lines("Messages in the queues, held ones too", "waiting", fmt.number, (p) => p.waiting)));
+          lines("Freshness of what is written, p50", fmt.duration, (p) => p.committed ? p.p50_ms : null),
+          lines("Documents written a second", (n) => n.toFixed(n < 10 ? 1 : 0), (p) => p.written),
+          lines("Messages in the queues, held ones too", fmt.number, (p) => p.waiting)));
       const heading = results.querySelector("#whatif-result");
       heading.focus({ preventScroll: true });
       heading.scrollIntoView({ block: "start" });
 
-      function lines(title, _, y, of, levels = []) {
+      function lines(title, y, of, levels = []) {
         return chart({
-          title, levels, y, x: (s) => fmt.duration(s * 1000), every: 4,
+          title, levels, y, durations: y === fmt.duration, x: (s) => fmt.duration(s * 1000), every: 4,
           lines: sides.map(([name, o]) => ({ name, points: o.points.map((p) => [p.at, of(p)]) })),
         });
       }
