@@ -66,6 +66,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	problems = append(problems, links(t, all)...)
+	problems = append(problems, names(all)...)
 	for _, problem := range problems {
 		t.Error(problem)
 	}
@@ -337,6 +338,33 @@ func sameJSON(got, want string) error {
 }
 
 var (
+	dotted   = regexp.MustCompile(`^[a-z]+(\.([a-z<][A-Za-z<>\[\]]*|[A-Z]+))+$`) // Go's names have capitals
+	repeated = regexp.MustCompile(`^(sources|collections|sinks)\.[^.]+`)
+)
+
+// names finds settings in paragraphs that do not exist, such as those that were renamed. The name of
+// a source, collection or sink may stand for any.
+func names(all []Page) (problems []string) {
+	known := map[string]bool{}
+	for _, s := range config.Settings() {
+		for name := s.Name; name != ""; { // a group of settings has a name too
+			known[strings.ReplaceAll(name, "[]", "")] = true
+			name = name[:max(0, strings.LastIndexByte(name, '.'))]
+		}
+	}
+	for _, p := range all {
+		for _, s := range p.Spans {
+			group, _, _ := strings.Cut(s.Text, ".")
+			if name := repeated.ReplaceAllString(s.Text, "$1.<name>"); known[group] && dotted.MatchString(s.Text) &&
+				!known[strings.ReplaceAll(name, "[]", "")] {
+				problems = append(problems, fmt.Sprintf("%s:%d: %s is not a setting", p.Name, s.Line, s.Text))
+			}
+		}
+	}
+	return problems
+}
+
+var (
 	link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	title  = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	marked = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
@@ -395,6 +423,7 @@ func TestBadPagesAreFound(t *testing.T) {
 		"unknown flag":       {fence("sh aws", "X=1 lull get b --fields"), "no flag --fields"},
 		"flag of another":    {fence("sh aws", `x="$(lull get b --key c)"`), "no flag --key"},
 		"command in code":    {"a `lull got b` c", "has no command got"},
+		"setting in code":    {"a `debounce.quite` b", "debounce.quite is not a setting"},
 		"prompt":             {fence("sh aws", "$ lull get b"), "leave the prompt out"},
 		"unknown target":     {fence("sh checkout", "make dev\nmake devs X=1"), "no target devs"},
 		"shell":              {fence("sh run", "if true"), "syntax error"},
@@ -413,6 +442,7 @@ func TestBadPagesAreFound(t *testing.T) {
 	} {
 		p, problems := Parse("a.md", c.text)
 		problems = append(append(problems, known.page(p)...), p.settings()...)
+		problems = append(problems, names([]Page{p})...)
 		if got := strings.Join(problems, "\n"); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s: found %q, want %q", name, got, c.want)
 		}
