@@ -338,7 +338,8 @@ func sameJSON(got, want string) error {
 }
 
 var (
-	dotted   = regexp.MustCompile(`^[a-z]+(\.([a-z<][A-Za-z<>\[\]]*|[A-Z]+))+$`) // Go's names have capitals
+	// Go's names have capitals.
+	dotted   = regexp.MustCompile(`^[a-z]+(\.([a-z<][A-Za-z<>\[\]]*|[A-Z]+))+$`)
 	repeated = regexp.MustCompile(`^(sources|collections|sinks)\.[^.]+`)
 )
 
