@@ -171,8 +171,8 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 	now := c.Clock.Now()
 	compose := func(s step) (operate.Composed, error) {
 		return c.API.Compose(ctx, operate.Composition{
-			Source: form.Source, Collection: shard.Collection(form.Collection), ID: q.ID, Delete: s.delete, N: s.version,
-			At: now, Data: contentOf(data, q.Data == "", s),
+			Source: form.Source, Collection: shard.Collection(form.Collection), ID: q.ID, Delete: s.delete,
+			N: s.version, At: now, Data: contentOf(data, q.Data == "", s),
 		})
 	}
 	// What no source reads goes the way of what it does: with the same attributes.
@@ -182,7 +182,9 @@ func (c *console) drafts(ctx context.Context, q sendAsk) ([]draft, error) {
 	}
 	drafts := []draft{}
 	for _, s := range steps {
-		d := draft{Body: s.body, Attributes: sample.Message.Attributes, Note: s.note, After: s.waits * (form.Fresh + 2000)}
+		d := draft{
+			Body: s.body, Attributes: sample.Message.Attributes, Note: s.note, After: s.waits * (form.Fresh + 2000),
+		}
 		if s.deep && form.Own {
 			continue // no content of ours is in the document
 		}
