@@ -100,7 +100,8 @@ func (c *console) sendForms(w http.ResponseWriter, r *http.Request) {
 		failed(w, err)
 		return
 	}
-	answer(w, map[string]any{"forms": forms.Forms, "why": terminal.Line(strings.ReplaceAll(forms.Why, "\n", "; ")), "trials": trials})
+	why := terminal.Line(strings.ReplaceAll(forms.Why, "\n", "; ")) // a line for each source
+	answer(w, map[string]any{"forms": forms.Forms, "why": why, "trials": trials})
 }
 
 // sendAsk is what is to be written.
