@@ -164,6 +164,8 @@ func TestInputsAreLinesOrFiles(t *testing.T) {
 		"folder[1]/notes.md":    "no message",
 		"folder[1]/d.json/x":    "a folder",
 		"bad/a.json":            `{"after_ms":true}`,
+		"one.json":              "\ufeff{\n  \"n\": 1\n}\n",
+		"several.json":          "{\"n\":1}\n{\"n\":2}\n",
 		"nothing/here.txt":      "",
 		"folder[1]/e.json.save": "no message",
 	})
@@ -175,6 +177,8 @@ func TestInputsAreLinesOrFiles(t *testing.T) {
 		{"lines", "a.ndjson", []string{`{"n":1}`, `{"n":2}`, "last"}, ""},
 		{"a line far above the limit of a message", "long.ndjson", []string{long, "next"}, ""},
 		{"a broken line", "broken.ndjson", []string{"one"}, "broken.ndjson line 3: after_ms"},
+		{"one message on several lines", "one.json", []string{"{\n  \"n\": 1\n}"}, ""},
+		{"several messages by another name", "several.json", []string{`{"n":1}`, `{"n":2}`}, ""},
 		{"an empty file", "empty.ndjson", nil, ""},
 		{"a folder, by name", "folder[1]", []string{"one", "{\n  \"n\": 2\n}", ""}, ""},
 		{"a broken file of a folder", "bad", nil, "a.json: after_ms"},

@@ -152,7 +152,8 @@ func Batches(ctx context.Context, in Input, most int, send func([]queue.Outgoing
 	}
 }
 
-// Open opens a file of NDJSON, a folder (its *.json, by name, one message each) or "-" for in.
+// Open opens a file of NDJSON, a file NAME.json that holds one message on however many lines, a
+// folder (its *.json, by name, one message each) or "-" for in.
 func Open(path string, in io.Reader) (Input, error) {
 	if path == "-" {
 		l := newLines("standard input", io.NopCloser(in))
@@ -165,6 +166,11 @@ func Open(path string, in io.Reader) (Input, error) {
 	}
 	if info.IsDir() {
 		return openFolder(path)
+	}
+	if info.Mode().IsRegular() && filepath.Ext(path) == ".json" && info.Size() <= MaxLine {
+		if text, err := os.ReadFile(path); err == nil && Valid(bytes.TrimPrefix(text, []byte(utf8BOM))) {
+			return &wholes{names: []string{path}, read: func(string) ([]byte, error) { return text, nil }}, nil
+		}
 	}
 	f, err := os.Open(path)
 	if err != nil {
