@@ -343,8 +343,8 @@ var (
 	repeated = regexp.MustCompile(`^(sources|collections|sinks)\.[^.]+`)
 )
 
-// names finds settings in paragraphs that do not exist, such as those that were renamed. The name of
-// a source, collection or sink may stand for any.
+// names finds settings in paragraphs that do not exist, such as renamed ones. The name of a source,
+// collection or sink may stand for any.
 func names(all []Page) (problems []string) {
 	known := map[string]bool{}
 	for _, s := range config.Settings() {
