@@ -29,7 +29,6 @@ var inert = []string{
 // localized is a deployed stack on a laptop.
 type localized struct {
 	deployed config.Config
-	stands   []string // what stands in for what
 	inert    []string // settings of the file that do nothing here
 	chosen   map[string]sinkFlag
 }
@@ -44,7 +43,9 @@ func (f *devFlags) checkLocal() error {
 	}
 	chosen, err := f.parsedSinks()
 	if _, all := chosen[""]; all && err == nil {
-		err = errors.New("--local and --sink: choose a folder for every sink, or name the sink that is elsewhere: --sink NAME=URL")
+		err = errors.New(
+			"--local and --sink: choose a folder for every sink, or name the sink that is elsewhere: --sink NAME=URL",
+		)
 	}
 	return err
 }
@@ -98,7 +99,10 @@ func (l *localized) describe(at map[string]string, objects string) []string {
 		without := map[config.AuthKind]string{
 			config.AuthSigV4: ", requests are not signed", config.AuthBasic: ", no password is read",
 		}[s.Auth.Kind]
-		lines = append(lines, fmt.Sprintf("  sink %s: %s %s -> %s in %s%s", name, s.Kind, s.URL, localKind, at[name], without))
+		lines = append(
+			lines,
+			fmt.Sprintf("  sink %s: %s %s -> %s in %s%s", name, s.Kind, s.URL, localKind, at[name], without),
+		)
 	}
 	seen := map[string]bool{}
 	for _, place := range l.deployed.Payload.Allow {

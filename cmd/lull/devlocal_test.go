@@ -73,7 +73,11 @@ func TestTheDeployedSettingsRunWithoutCredentials(t *testing.T) {
 		delete(got, key)
 	}
 	if len(got) != 1 || len(p.report.DeadLetters) != 2 {
-		t.Errorf("%v and %v, want one page, and dead letters for what lies outside payload.allow", got, p.report.DeadLetters)
+		t.Errorf(
+			"%v and %v, want one page, and dead letters for what lies outside payload.allow",
+			got,
+			p.report.DeadLetters,
+		)
 	}
 }
 

@@ -46,10 +46,17 @@ func parseSink(text string) (f sinkFlag, err error) {
 	case len(of) > 0 && strings.HasPrefix(address, "//"):
 		f.kind, f.url = of[0], rest
 	case rest == first:
-		return bad("is not an address: write a URL such as http://127.0.0.1:9200, or a kind: %s", strings.Join(sink.Kinds(), ", "))
+		return bad(
+			"is not an address: write a URL such as http://127.0.0.1:9200, or a kind: %s",
+			strings.Join(sink.Kinds(), ", "),
+		)
 	default:
-		return bad("this program has no kind %q, only %s; addresses begin with %s", first, strings.Join(sink.Kinds(), ", "),
-			strings.Join(schemes(), ", "))
+		return bad(
+			"this program has no kind %q, only %s; addresses begin with %s",
+			first,
+			strings.Join(sink.Kinds(), ", "),
+			strings.Join(schemes(), ", "),
+		)
 	}
 	switch u, err := url.Parse(f.url); {
 	case !f.kind.Deployable() && f.url != "":

@@ -28,8 +28,14 @@ func (a *app) pauseCommand() *cobra.Command {
 			terminal.Printf(w, "%s: already %s\n", s.Sink, pausedText(s.Pause))
 			return
 		}
-		terminal.Printf(w, "%s: paused. What is sent from now on waits, and becomes dead letters from %s on; what waited "+
-			"already does so earlier. `lull resume %s` ends the pause.\n", s.Sink, clockText(s.Pause.DeadFrom), s.Sink)
+		terminal.Printf(
+			w,
+			"%s: paused. What is sent from now on waits, and becomes dead letters from %s on; what waited "+
+				"already does so earlier. `lull resume %s` ends the pause.\n",
+			s.Sink,
+			clockText(s.Pause.DeadFrom),
+			s.Sink,
+		)
 	})
 	return exits(c, map[int]string{
 		exitOK: "every sink that was named is paused", exitFailed: "it may be paused or not: ask `lull status`",

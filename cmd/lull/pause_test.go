@@ -10,7 +10,8 @@ import (
 func TestAPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil, "--events", write(t), "--speed", "100", "--quiet", "0s")
-	s.ask("pause", "search", "--why", "an index\nis moved").want(t, "pause", exitOK, "search: paused.", "lull resume search")
+	s.ask("pause", "search", "--why", "an index\nis moved").
+		want(t, "pause", exitOK, "search: paused.", "lull resume search")
 	s.ask("pause", "--all").want(t, "pause again", exitOK, "search: already paused by", "index")
 	s.publish(put("a", "1", "{}"))
 	s.ask("status").want(t, "status", exitOK, "paused by ", `an index\u000ais moved`, "dead letters from")

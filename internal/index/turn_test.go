@@ -584,7 +584,8 @@ func TestFlightsEndWhileTheirSinkIsPaused(t *testing.T) {
 					}
 				}
 				b.Noted(journal.Away, 1)
-				if n := b.Notes.Of(journal.Away)[0]; !strings.Contains(n.Detail, "paused") || time.Until(n.Until) < 3*time.Minute {
+				if n := b.Notes.Of(journal.Away)[0]; !strings.Contains(n.Detail, "paused") ||
+					time.Until(n.Until) < 3*time.Minute {
 					b.Errorf("%+v, want it to say why, and a wait in the queue", n)
 				}
 				b.Noted(journal.Committed, 0)

@@ -31,7 +31,8 @@ func TestAPauseIsShownUntilItIsResumed(t *testing.T) {
 			t.Errorf("got %+v, error %v, want the first pause kept", again, err)
 		}
 		s, err := api.Status(t.Context())
-		if err != nil || s.Sinks[0].Pause.By != "bob" || s.Sinks[1].Pause.Why != "an index is moved" || len(s.Wrong) > 0 {
+		if err != nil || s.Sinks[0].Pause.By != "bob" || s.Sinks[1].Pause.Why != "an index is moved" ||
+			len(s.Wrong) > 0 {
 			t.Errorf("status %+v, error %v", s, err)
 		}
 		x, err := api.Explain(t.Context(), "content#a")
@@ -43,7 +44,8 @@ func TestAPauseIsShownUntilItIsResumed(t *testing.T) {
 		if err != nil || len(done.Sinks) != 2 || !done.Sinks[1].Changed || done.Sinks[1].Pause.By != "ann" {
 			t.Errorf("got %+v, error %v", done, err)
 		}
-		if done, err = api.Resume(t.Context(), order); err != nil || done.Sinks[0].Changed || done.Sinks[0].Pause != nil {
+		if done, err = api.Resume(t.Context(), order); err != nil || done.Sinks[0].Changed ||
+			done.Sinks[0].Pause != nil {
 			t.Errorf("got %+v, error %v, want nothing to resume", done, err)
 		}
 		if s, err = api.Status(t.Context()); err != nil || s.Sinks[0].Pause != nil || s.Sinks[1].Pause != nil {

@@ -24,7 +24,7 @@ type Folder struct{ root *os.Root }
 
 // Open opens a folder, which is made if it does not exist. Close it after use.
 func Open(dir string) (*Folder, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("make folder of buckets: %w", err)
 	}
 	root, err := os.OpenRoot(dir)
@@ -58,7 +58,9 @@ func (f *Folder) Load(ctx context.Context, bucket, key string) ([]byte, error) {
 		return nil, payload.Missing()
 	case errors.Is(err, errNoObject), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP),
 		!errors.As(err, &number): // os.Root's own refusal of a way out
-		return nil, payload.Refused("the folder of buckets has no object there: it must be a regular file inside the folder")
+		return nil, payload.Refused(
+			"the folder of buckets has no object there: it must be a regular file inside the folder",
+		)
 	}
 	return nil, fmt.Errorf("load from the folder of buckets: %w", err)
 }
@@ -69,8 +71,10 @@ var errNoObject = errors.New("not a regular file")
 func nameOf(bucket, key string) (string, error) {
 	name, err := filepath.Localize(bucket + "/" + key)
 	if err != nil || path.Base(bucket) != bucket || bucket == "." {
-		return "", payload.Refused("a folder has no place for this bucket and key: a key needs parts between its slashes, " +
-			"none of them . or ..")
+		return "", payload.Refused(
+			"a folder has no place for this bucket and key: a key needs parts between its slashes, " +
+				"none of them . or ..",
+		)
 	}
 	return name, nil
 }

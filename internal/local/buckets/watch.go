@@ -95,8 +95,8 @@ func (w *Watcher) list() (map[string]stamp, error) {
 		switch {
 		case err != nil && name == ".":
 			return err
-		case err != nil: // it went while we looked, or is not ours to read
-			return nil
+		case err != nil:
+			return nil //nolint:nilerr // it went while we looked, or is not ours to read
 		case name != "." && strings.HasPrefix(path.Base(name), "."):
 			if d.IsDir() {
 				return fs.SkipDir
@@ -129,7 +129,11 @@ func (w *Watcher) notify(ctx context.Context, what, name string, size int64) err
 		"s3": object{
 			"s3SchemaVersion": "1.0", "bucket": object{"name": bucket, "arn": "arn:aws:s3:::" + bucket},
 			"object": object{
-				"key": strings.ReplaceAll(url.QueryEscape(key), "%2F", "/"), "size": size, "sequencer": fmt.Sprintf("%016X", w.last),
+				"key": strings.ReplaceAll(
+					url.QueryEscape(key),
+					"%2F",
+					"/",
+				), "size": size, "sequencer": fmt.Sprintf("%016X", w.last),
 			},
 		},
 	}}})

@@ -100,7 +100,10 @@ func brokenOff(t *testing.T, seed uint64, every int64, crashes bool) (seen int64
 			maps.DeleteFunc(want, func(doc, _ string) bool { return strings.Contains(doc, "poison") })
 			rates := fault.Standard()
 			rates.Kill, rates.IOFailAfter, rates.FlightLost = 0.02, 0.01, 0.05
-			l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, RememberOps: true})}
+			l := life{
+				dir:  t.TempDir(),
+				sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true, RememberOps: true}),
+			}
 			for n := uint64(0); ; n++ {
 				at := every
 				if n >= 6 {
@@ -119,7 +122,14 @@ func brokenOff(t *testing.T, seed uint64, every int64, crashes bool) (seen int64
 }
 
 // until runs one process. Where it lives it checks the end.
-func (l life) until(t *testing.T, u *sender, mix *fault.Mix, at int64, crashes bool, want map[string]string) (ended bool,
+func (l life) until(
+	t *testing.T,
+	u *sender,
+	mix *fault.Mix,
+	at int64,
+	crashes bool,
+	want map[string]string,
+) (ended bool,
 	seen int64,
 ) {
 	t.Helper()

@@ -349,7 +349,8 @@ func TestADataFolderOfAnEarlierBuildIsTakenOver(t *testing.T) {
 				if err != nil || len(all) != 1 {
 					t.Fatalf("%d dead letters, error %v, want 1", len(all), err)
 				}
-				if d, _, err := e.Letters.Get(t.Context(), all[0].ID); err != nil || !strings.Contains(d.Body, "poison") {
+				if d, _, err := e.Letters.Get(t.Context(), all[0].ID); err != nil ||
+					!strings.Contains(d.Body, "poison") {
 					t.Errorf("dead letter %+v, error %v", d, err)
 				}
 			})

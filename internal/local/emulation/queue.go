@@ -33,7 +33,7 @@ type QueueSettings struct {
 type Hooks struct {
 	Pick    func(n int) int                 // which of n waiting messages is received next; nil for the first
 	Visible func()                          // a message has become visible
-	Placed  func(m *Message, at time.Time)  // a message has come to another place, until at where it comes back by itself
+	Placed  func(m *Message, at time.Time)  // a message is at another place, until at where it comes back by itself
 	Taken   func(m *Message)                // a message was received
 	Left    func(m *Message, why Departure) // a message has left the queue
 }
@@ -166,7 +166,7 @@ func (q *Queue) ImageOf(m *Message, until time.Time) Image {
 
 // Restore puts a message of another process into the queue, as it was there.
 func (q *Queue) Restore(i Image) error {
-	to := place(i.Place) //nolint:gosec // judged by the next line
+	to := place(i.Place)
 	if i.Place < int(visible) || i.Place >= int(gone) || q.messages[i.Number] != nil {
 		return fmt.Errorf("message %d cannot be at place %d", i.Number, i.Place)
 	}

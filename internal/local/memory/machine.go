@@ -60,7 +60,15 @@ func NewMachine(clk clock.Clock, set MachineSettings, turn Turn) *Machine {
 		set.Report = func(error) {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Machine{clk: clk, set: set, turn: turn, keep: forgetful{}, all: ctx, stop: cancel, running: map[int64]execution{}}
+	return &Machine{
+		clk:     clk,
+		set:     set,
+		turn:    turn,
+		keep:    forgetful{},
+		all:     ctx,
+		stop:    cancel,
+		running: map[int64]execution{},
+	}
 }
 
 // Keep takes over the executions that were kept, and keeps them from now on: each with the state

@@ -64,7 +64,13 @@ func asKept(r shard.Row) keptRow {
 
 func (k keptRow) row() shard.Row {
 	r := k.Row
-	r.Pending, r.Committed, r.Claimed = shard.OrderKey(k.Pending), shard.OrderKey(k.Committed), shard.OrderKey(k.Claimed)
+	r.Pending, r.Committed, r.Claimed = shard.OrderKey(
+		k.Pending,
+	), shard.OrderKey(
+		k.Committed,
+	), shard.OrderKey(
+		k.Claimed,
+	)
 	r.ClaimedWas, r.Dead = shard.OrderKey(k.ClaimedWas), shard.OrderKey(k.Dead)
 	return r
 }

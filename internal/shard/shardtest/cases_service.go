@@ -59,7 +59,11 @@ func healthCases() []Case {
 	held := with(open, paced, paused(now))
 	pause.add(
 		allowed("whatever the circuit and the budget are, which stay", held),
-		allowed("where there is no health row yet", with(shard.Row{}, paused(now)), func(r *shard.Row) { *r = shard.Row{} }),
+		allowed(
+			"where there is no health row yet",
+			with(shard.Row{}, paused(now)),
+			func(r *shard.Row) { *r = shard.Row{} },
+		),
 		refused("where somebody has paused it", paused(begin)),
 		refused("where somebody has just paused it", paused(now)),
 		foreign,
@@ -132,8 +136,16 @@ func budgetCases() []Case {
 	spend := &table{write: shard.Spend("sink", now, second, 4*second), base: limited}
 	spend.add(
 		allowed("of the time that follows what is spoken for", with(limited, paidUntil(now.Add(2*second)), paidMore)),
-		allowed("in the microsecond in which that ends", with(limited, paidUntil(now.Add(second)), paidMore), paidUntil(now)),
-		allowed("up to the horizon", with(limited, paidUntil(now.Add(5*second)), paidMore), paidUntil(now.Add(4*second))),
+		allowed(
+			"in the microsecond in which that ends",
+			with(limited, paidUntil(now.Add(second)), paidMore),
+			paidUntil(now),
+		),
+		allowed(
+			"up to the horizon",
+			with(limited, paidUntil(now.Add(5*second)), paidMore),
+			paidUntil(now.Add(4*second)),
+		),
 		refused("beyond the horizon", paidUntil(now.Add(4*second)+1)),
 		refused("of time that is past", paidUntil(now-1)),
 		refused("where none was ever spoken for", paidUntil(0)),
