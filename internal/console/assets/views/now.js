@@ -12,7 +12,7 @@ export default {
     const { el } = ctx;
     const problem = el("div", {}), counts = el("div", {}), fresh = el("div", {}), flow = el("div", {}), money = el("div", {}), status = el("div", {});
     root.append(problem, counts, fresh, flow, status, money);
-    let asked = 0, took = 0, busy = false, drawn = 0, last = null, tick = null, gone = false;
+    let asked = 0, took = 0, busy = false, drawn = -Infinity, last = null, tick = null, gone = false;
 
     const draw = () => {
       if (!last || gone) return;
