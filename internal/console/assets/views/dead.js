@@ -24,7 +24,8 @@ export default {
   title: "Dead letters",
   needs: "dead",
   mount(root, ctx) {
-    return ctx.params.key ? one(root, ctx, ctx.params.key) : list(root, ctx);
+    // #/dead/ID is one dead letter, and #/dead/COLLECTION#ID are those of a document.
+    return ctx.params.key && !ctx.params.key.includes("#") ? one(root, ctx, ctx.params.key) : list(root, ctx);
   },
 };
 

@@ -258,7 +258,7 @@ async function one(root, ctx, key) {
         x.scheduled.map((s) => [mono(ctx, s.version), fmt.time(s.not_before), mono(ctx, s.message_id)]), { caption: "Events that wait for their time" })],
       x.dead_letters?.length && [el("h2", {}, "Dead letters"), ctx.table(["Version", "Reason", "Detail", "State", "Died"],
         x.dead_letters.map((l) => [mono(ctx, l.version || "–"), el("a", { href: ctx.link("dead", { key: l.id }) }, l.reason), el("bdi", {}, l.detail), l.state, fmt.time(l.died_at)]),
-        { caption: "Kept byte for byte" })],
+        { caption: "Kept byte for byte" }), el("p", {}, el("a", { href: ctx.link("dead", { key }) }, "Redrive or drop them"))],
       el("h2", {}, "Row"), Object.keys(row).length ? ctx.table(["Attribute", "Value"],
         Object.entries(row).map(([k, v]) => [el("code", {}, k), mono(ctx, String(v))]), { caption: "What the table holds of it" })
         : el("p", { class: "empty" }, "It has no row."),

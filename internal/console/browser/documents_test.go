@@ -1,0 +1,37 @@
+//go:build browser
+
+package browser
+
+import (
+	"testing"
+	"time"
+)
+
+func TestADocumentLeadsToItsDeadLetters(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	s.publish(`{"type":"doc.changed","subject":"bad","sequence":"1","data":[]}` + "\n" +
+		`{"type":"doc.changed","subject":"worse","sequence":"1","data":[]}` + "\n" +
+		`{"type":"doc.changed","subject":"good","sequence":"1","data":{}}`)
+	s.written(1, time.Minute)
+	p := open(t, s.address)
+	p.load("#/documents/content%23bad")
+	p.until(`[...document.querySelectorAll("main a")].some((a) => a.textContent === "Redrive or drop them" && (a.click(), true))`)
+	p.until(`document.querySelector("#title").textContent === "Dead letters" &&
+		document.querySelectorAll("main tbody tr").length === 1 &&
+		document.querySelector("#dead-key").value === "content#bad"`)
+	p.quiet()
+}
+
+// What a list shows changes with each tick; what the reader has chosen does not.
+func TestTheFocusStaysWhereItIsWhileNumbersChange(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	p := open(t, s.address)
+	s.publish(`{"type":"doc.changed","subject":"first","sequence":"1","data":{}}`)
+	p.load("#/documents")
+	p.until(`[...document.querySelectorAll(".chip")].some((c) => /waiting 1/.test(c.textContent) && (c.focus(), true))`)
+	p.until(`[...document.querySelectorAll(".chip")].some((c) => /fresh 1/.test(c.textContent)) &&
+		/waiting 0/.test(document.activeElement.textContent)`)
+	p.quiet()
+}
