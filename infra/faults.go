@@ -2,6 +2,7 @@ package infra
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -331,7 +332,7 @@ func (p *Props) checkAssets(fs *faultList) {
 		fs.add("Release", p.Release.Version, "and AssetDir are both set", "leave one of them out")
 		return
 	case p.AssetDir == "" && (given || release.Own() != ""):
-		setting, fix = "Release", "or build the functions yourself and set AssetDir (LULL_DIST)"
+		setting, fix = "Release", "check LULL_RELEASE_URL, or build the functions yourself and set AssetDir (LULL_DIST)"
 	case p.AssetDir == "":
 		fs.add("AssetDir", "", "and Release are empty: nothing says where the functions' programs are",
 			"run make build and set AssetDir (LULL_DIST), or set Release (LULL_RELEASE)")
@@ -346,7 +347,7 @@ func (p *Props) checkAssets(fs *faultList) {
 			fs.add(setting, path, "does not exist", fix)
 			continue
 		case err != nil && p.AssetDir == "":
-			fs.add(setting, p.Release.Version, "cannot be had: "+err.Error(), fix)
+			fs.add(setting, cmp.Or(p.Release.Version, release.Own()), "cannot be used: "+err.Error(), fix)
 			return // the others would say the same
 		case err != nil:
 			fs.add(setting, path, "cannot be read: "+err.Error(), fix)

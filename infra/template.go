@@ -28,7 +28,7 @@ const (
 	forStack      = "lull-stack-parameter"
 	forDomain     = "arn:aws:es:eu-west-1:111122223333:domain/lull-sink-parameter"
 	forCollection = "arn:aws:aoss:eu-west-1:111122223333:collection/lullsinkparameter"
-	forSecret     = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:lull-secret-parameter"
+	forSecret     = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:lull-secret-parameter" //nolint:gosec // an ARN
 	forSettings   = "lull-settings-parameter"
 )
 

@@ -25,6 +25,13 @@ type filled struct {
 
 type nothing struct{}
 
+// as is a value of a template, which is JSON: where it is something else the test fails by what
+// follows.
+func as[T any](v any) T {
+	t, _ := v.(T)
+	return t
+}
+
 func (f filled) value(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -57,10 +64,10 @@ func (f filled) function(v map[string]any) (any, bool) {
 	case v["Ref"] == "AWS::NoValue":
 		return nothing{}, true
 	case v["Ref"] != nil:
-		p, ok := f.parameters[v["Ref"].(string)]
+		p, ok := f.parameters[as[string](v["Ref"])]
 		return p, ok
 	case v["Fn::If"] != nil:
-		if args := pair("Fn::If"); f.value(f.conditions[args[0].(string)]) == true {
+		if args := pair("Fn::If"); f.value(f.conditions[as[string](args[0])]) == true {
 			return f.value(args[1]), true
 		} else {
 			return f.value(args[2]), true
@@ -84,7 +91,7 @@ func (f filled) function(v map[string]any) (any, bool) {
 		if !ok {
 			return map[string]any{"Fn::Join": []any{args[0], list}}, true
 		}
-		return strings.Join(texts, args[0].(string)), true
+		return strings.Join(texts, as[string](args[0])), true
 	case v["Fn::Select"] != nil:
 		args := pair("Fn::Select")
 		n, ok := args[0].(float64)
@@ -100,16 +107,16 @@ func (f filled) function(v map[string]any) (any, bool) {
 			return nil, false
 		}
 		var parts []any
-		for part := range strings.SplitSeq(text, args[0].(string)) {
+		for part := range strings.SplitSeq(text, as[string](args[0])) {
 			parts = append(parts, part)
 		}
 		return parts, true
 	case v["Fn::Sub"] != nil:
 		text, ok := v["Fn::Sub"].(string)
 		if !ok {
-			text = pair("Fn::Sub")[0].(string)
-			for name, value := range pair("Fn::Sub")[1].(map[string]any) {
-				text = strings.ReplaceAll(text, "${"+name+"}", f.value(value).(string))
+			text = as[string](pair("Fn::Sub")[0])
+			for name, value := range as[map[string]any](pair("Fn::Sub")[1]) {
+				text = strings.ReplaceAll(text, "${"+name+"}", as[string](f.value(value)))
 			}
 		}
 		for name, value := range f.parameters {
@@ -166,7 +173,8 @@ func TestTheTemplateOfAReleaseIsTheConstructsStack(t *testing.T) {
 			map[string]any{"SinkArn": ownDomain, "Topic": ownTopic},
 			func(p *Props, s awscdk.Stack) {
 				p.authenticate(config.Auth{Kind: config.AuthSigV4, Service: "es"}, ownDomain)
-				p.Upstreams = []Upstream{{Topic: awssns.Topic_FromTopicArn(s, jsii.String("Topic"), jsii.String(ownTopic))}}
+				topic := awssns.Topic_FromTopicArn(s, jsii.String("Topic"), jsii.String(ownTopic))
+				p.Upstreams = []Upstream{{Topic: topic}}
 			},
 		},
 		"a collection in a VPC": {
@@ -191,7 +199,8 @@ func TestTheTemplateOfAReleaseIsTheConstructsStack(t *testing.T) {
 			func(p *Props, s awscdk.Stack) {
 				p.authenticate(config.Auth{Kind: config.AuthBasic, SecretARN: ownSecret}, "")
 				p.AlarmTopic = awssns.Topic_FromTopicArn(s, jsii.String("AlarmTopic"), jsii.String(ownAlarms))
-				p.Upstreams = []Upstream{{Topic: awssns.Topic_FromTopicArn(s, jsii.String("Topic"), jsii.String(ownTopic))}}
+				topic := awssns.Topic_FromTopicArn(s, jsii.String("Topic"), jsii.String(ownTopic))
+				p.Upstreams = []Upstream{{Topic: topic}}
 				p.Vpc = &Vpc{SubnetIDs: []string{"subnet-1"}, SecurityGroupIDs: []string{"sg-1"}}
 			},
 		},
@@ -200,10 +209,10 @@ func TestTheTemplateOfAReleaseIsTheConstructsStack(t *testing.T) {
 		if err := json.Unmarshal(text, &template); err != nil {
 			t.Fatal(err)
 		}
-		f := filled{parameters: make(map[string]any), conditions: template["Conditions"].(map[string]any)}
-		for name, p := range template["Parameters"].(map[string]any) {
-			f.parameters[name] = p.(map[string]any)["Default"]
-			if p.(map[string]any)["Type"] == "CommaDelimitedList" {
+		f := filled{parameters: make(map[string]any), conditions: as[map[string]any](template["Conditions"])}
+		for name, p := range as[map[string]any](template["Parameters"]) {
+			f.parameters[name] = as[map[string]any](p)["Default"]
+			if as[map[string]any](p)["Type"] == "CommaDelimitedList" {
 				f.parameters[name] = []any{}
 			}
 		}
@@ -212,16 +221,16 @@ func TestTheTemplateOfAReleaseIsTheConstructsStack(t *testing.T) {
 		for name, v := range tt.parameters {
 			f.parameters[name] = v
 		}
-		got := f.resources(template["Resources"].(map[string]any))
+		got := f.resources(as[map[string]any](template["Resources"]))
 
 		f.parameters["FreshnessAlarm"] = 90000.0
-		late := f.resources(template["Resources"].(map[string]any))
-		if alarm, _ := late["LullSinksearchAlarmfreshness75B41D6E"].(map[string]any); alarm["Properties"].(map[string]any)["Threshold"] != 90000.0 {
+		late := f.resources(as[map[string]any](template["Resources"]))
+		if alarm, _ := late["LullSinksearchAlarmfreshness75B41D6E"].(map[string]any); as[map[string]any](alarm["Properties"])["Threshold"] != 90000.0 {
 			t.Errorf("%s: got the alarm %v, want the threshold 90000", name, alarm)
 		}
 
 		direct, settings := directStack(t, tt.set)
-		want := filled{}.resources(direct["Resources"].(map[string]any))
+		want := filled{}.resources(as[map[string]any](direct["Resources"]))
 		compare(t, name, got, want, settings)
 	}
 	if _, err := Template("latest"); err == nil {
@@ -258,8 +267,8 @@ func compare(t *testing.T, name string, got, want map[string]any, settings confi
 			checkFunction(
 				t,
 				name,
-				g["Properties"].(map[string]any),
-				w.(map[string]any)["Properties"].(map[string]any),
+				as[map[string]any](g["Properties"]),
+				as[map[string]any](as[map[string]any](w)["Properties"]),
 				settings,
 			)
 		}
@@ -312,15 +321,15 @@ func differences(at string, got, want any) (all []string) {
 // checkFunction looks at what a function of the template has of its own, and takes it away.
 func checkFunction(t *testing.T, name string, got, want map[string]any, settings config.Config) {
 	t.Helper()
-	code := got["Code"].(map[string]any)
-	arch := got["Architectures"].([]any)[0].(string)
+	code := as[map[string]any](got["Code"])
+	arch := as[string](as[[]any](got["Architectures"])[0])
 	if key, _ := code["S3Key"].(string); code["S3Bucket"] != "code" ||
 		!strings.HasPrefix(key, "v0.1.0/lull-") || !strings.HasSuffix(key, "_v0.1.0_"+arch+".zip") {
 		t.Errorf("%s: got code %v", name, code)
 	}
 	delete(got, "Code")
 	delete(want, "Code")
-	variables := got["Environment"].(map[string]any)["Variables"].(map[string]any)
+	variables := as[map[string]any](as[map[string]any](got["Environment"])["Variables"])
 	text, _ := variables[lambda.EnvSettings].(string)
 	size := 0
 	for name, v := range variables {

@@ -238,8 +238,11 @@ func TestWhereTheFunctionsComeFrom(t *testing.T) {
 		vars := map[string]string{"LULL_CONFIG": settings(t, good), "LULL_ARCHITECTURE": "x86_64"}
 		maps.Copy(vars, tt.vars)
 		o, err := read(environment(vars))
-		if err != nil || o.props.AssetDir != tt.assets || o.props.Release != tt.from || o.props.Architecture != infra.X86_64 {
-			t.Errorf("%s: got %+v and %v", name, o.props, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := o.props; p.AssetDir != tt.assets || p.Release != tt.from || p.Architecture != infra.X86_64 {
+			t.Errorf("%s: got %+v", name, p)
 		}
 	}
 }
