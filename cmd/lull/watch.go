@@ -34,8 +34,10 @@ func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Durat
 	var last operate.Status
 	for asked := false; ; asked = true {
 		s, failure := api.Status(ctx)
-		if ctx.Err() != nil {
-			break // Ctrl-C is how a watch ends
+		select {
+		case <-ctx.Done():
+			return nil // Ctrl-C is how a watch ends
+		default:
 		}
 		switch {
 		case failure != nil && !asked:
@@ -48,10 +50,10 @@ func (a *app) watchStatus(ctx context.Context, api operate.API, every time.Durat
 		}
 		select {
 		case <-ctx.Done():
+			return nil
 		case <-time.After(every):
 		}
 	}
-	return nil
 }
 
 // appendStatus adds a line. Without an answer it says so on standard error.
