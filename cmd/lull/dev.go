@@ -63,7 +63,8 @@ func (a *app) devCommand() *cobra.Command {
 			"Bleve index on disk, and serves search. Without --events and --config it plays a small demo stream and " +
 			"explains each decision.\n\n" +
 			"Messages come as NDJSON, one on each line, or as the *.json files of a folder, in the order of " +
-			"their names. A file NAME.json may hold one message on several lines. An object whose only keys are among after_ms, attributes and body is a timed message: " +
+			"their names. A file NAME.json may hold one message on several lines. An object " +
+			"whose only keys are among after_ms, attributes and body is a timed message: " +
 			"its body is sent after_ms milliseconds after the start, or at once without after_ms. A body that is " +
 			"a text is sent as it is, any other value as its own bytes. A line that is not a timed message is " +
 			"sent as it stands.\n\n" +
