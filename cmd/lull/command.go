@@ -59,10 +59,7 @@ func (a *app) command() *cobra.Command {
 			}
 		}
 	}
-	add(groupHere, a.devCommand(), exits(simulateCommand(), map[int]string{
-		exitOK: "every promise held", exitFailed: "a promise was broken, or something stopped the run",
-		exitUsage: "usage or settings, before the run began",
-	}), exits(costCommand(), map[int]string{
+	add(groupHere, a.devCommand(), simulateCommand(), exits(costCommand(), map[int]string{
 		exitOK: "the bill is estimated", exitFailed: "the simulation failed", exitUsage: "usage or settings",
 	}))
 	add(groupAsk, a.publishCommand(), a.waitCommand(), a.getCommand(), a.explainCommand(), a.statusCommand(),

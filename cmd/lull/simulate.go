@@ -76,7 +76,7 @@ func simulateCommand() *cobra.Command {
 	return exits(c, map[int]string{
 		exitOK:      "every promise held",
 		exitFailed:  "a promise was broken, nothing was written, or something stopped the run",
-		exitUsage:   "usage or settings",
+		exitUsage:   "usage or settings, before the run began",
 		exitLetters: "no promise was broken, but events of --events or --load became dead letters",
 	})
 }
