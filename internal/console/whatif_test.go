@@ -62,7 +62,8 @@ func TestWhatIfHandsTheQuestionOnAndItsAnswerBack(t *testing.T) {
 		t.Errorf("asked %s, answered %d %s", s.asked, status, text)
 	}
 	s.err = errors.New("another simulation runs")
-	if _, text := asked(t, o, http.MethodPost, "/console/whatif", "{}"); text != `{"error":"another simulation runs"}`+"\n" {
+	_, text := asked(t, o, http.MethodPost, "/console/whatif", "{}")
+	if text != `{"error":"another simulation runs"}`+"\n" {
 		t.Errorf("busy: %s", text)
 	}
 	if status, _ := asked(t, o, http.MethodPost, "/console/whatif", strings.Repeat("x", maxQuestion+1)); status !=
@@ -150,7 +151,8 @@ func TestBreakItSteersThePanel(t *testing.T) {
 		t.Errorf("sent %+v, want a burst of three", api.sent)
 	}
 	api.refers = true
-	if status, text := asked(t, o, http.MethodPost, "/console/breakit/send", `{"id":"a"}`); status != http.StatusConflict {
+	status, text := asked(t, o, http.MethodPost, "/console/breakit/send", `{"id":"a"}`)
+	if status != http.StatusConflict {
 		t.Errorf("%d %s", status, text)
 	}
 	if status, text := asked(t, o, http.MethodGet, "/console/breakit", ""); status != http.StatusOK ||

@@ -122,15 +122,20 @@ func (p *page) hear(what string) {
 	p.said = append(p.said, what)
 }
 
+// heard is what was said since the last time.
+func (p *page) heard() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	said := p.said
+	p.said = nil
+	return said
+}
+
 // quiet checks that nothing went wrong since the last time: no error, no breach of the policy, and
 // nothing that a sender wrote has run. What is expected is passed over.
 func (p *page) quiet(expected ...string) {
 	p.t.Helper()
-	p.mu.Lock()
-	said := p.said
-	p.said = nil
-	p.mu.Unlock()
-	for _, what := range said {
+	for _, what := range p.heard() {
 		if !slices.ContainsFunc(expected, func(e string) bool { return strings.Contains(what, e) }) {
 			p.t.Errorf("the page says %s", what)
 		}
@@ -183,9 +188,8 @@ func (p *page) within(d time.Duration, expression string) {
 	p.t.Helper()
 	for end := time.Now().Add(d); !value[bool](p, "Boolean("+expression+")"); pause(p.ctx) {
 		if time.Now().After(end) {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.t.Fatalf("after %s not yet: %s\nthe page shows: %s\nand says %q", d, expression, brief(p.text("main")), p.said)
+			p.t.Fatalf("after %s not yet: %s\nthe page shows: %s\nand says %q", d, expression,
+				brief(p.text("main")), p.heard())
 		}
 	}
 }
@@ -223,7 +227,8 @@ func (p *page) visit(fragment string) {
 	if value[string](p, "location.hash") == fragment {
 		return
 	}
-	value[bool](p, "(document.querySelector('#view')?.setAttribute('data-left', ''), location.hash = "+quote(fragment)+", true)")
+	value[bool](p, "(document.querySelector('#view')?.setAttribute('data-left', ''), location.hash = "+
+		quote(fragment)+", true)")
 	p.until("!document.querySelector('#view[data-left]')")
 	p.ready()
 }
@@ -262,8 +267,8 @@ func (p *page) press(keys string) {
 // click clicks the element whose text begins so, or that a selector finds.
 func (p *page) click(selector, text string) {
 	p.t.Helper()
-	find := fmt.Sprintf("[...document.querySelectorAll(%s)].find((e) => e.innerText.trim().startsWith(%s) && !e.disabled)",
-		quote(selector), quote(text))
+	find := fmt.Sprintf("[...document.querySelectorAll(%s)].find((e) => !e.disabled && "+
+		"e.innerText.trim().startsWith(%s))", quote(selector), quote(text))
 	p.until(find)
 	value[bool](p, "("+find+".click(), true)")
 }

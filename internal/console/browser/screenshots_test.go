@@ -40,12 +40,14 @@ func newsroom() (events string, written int) {
 	for i, title := range titles {
 		id := strings.ToLower(strings.Fields(strings.NewReplacer("A ", "", "The ", "", "New ", "").Replace(title))[0])
 		for v := range 5 - i%3 {
-			fmt.Fprintf(&b, `{"type":"doc.changed","subject":%q,"sequence":"%d","data":{"title":%q,"text":"Version %d: the reading room of the news."}}`+"\n",
-				id, v+1, title, v+1)
+			// For half a minute, so that there is something to draw.
+			text := fmt.Sprintf("Version %d: the reading room of the news.", v+1)
+			fmt.Fprintf(&b, `{"after_ms":%d,"body":%s}`+"\n", 3000*i+200*v,
+				strings.TrimSpace(put(id, fmt.Sprint(v+1), title, text)))
 		}
 	}
 	b.WriteString(`{"type":"doc.changed","subject":"weather","data":{"title":"No version at all"}}` + "\n")
-	b.WriteString(`{"type":"doc.changed","subject":"tickets","sequence":"soon","data":{"title":"A version that is no number"}}` + "\n")
+	b.WriteString(put("tickets", "soon", "A version that is no number", ""))
 	b.WriteString(`{"type":"doc.changed","sequence":"1","data":{"title":"No subject"}}` + "\n")
 	b.WriteString("this is not JSON\n")
 	return b.String(), len(titles)
@@ -65,14 +67,14 @@ func TestScreenshots(t *testing.T) {
 		t.Skip("`make screenshots` draws them")
 	}
 	events, written := newsroom()
-	s := start(t, events)
-	s.written(written, time.Minute)
+	s := start(t, events, "--quiet", "3s", "--max-wait", "9s")
+	s.written(written, 2*time.Minute)
 	p := open(t, s.address)
 	p.load("")
 	for _, shot := range []picture{
-		{name: "now", view: "#/now", height: 900},
-		{name: "now-dark", view: "#/now", height: 900, dark: true},
-		{name: "documents", view: "#/documents", height: 760},
+		{name: "now", view: "#/now", height: 1000},
+		{name: "now-dark", view: "#/now", height: 1000, dark: true},
+		{name: "documents", view: "#/documents", height: 760, before: editing(s)},
 		{name: "document", view: "#/documents/content%23vienna", height: 900},
 		{name: "dead", view: "#/dead", height: 900},
 		{name: "search", view: "#/search?q=reading", height: 760},
@@ -122,6 +124,18 @@ func comparing(p *page) {
 	value[bool](p, `(document.querySelector("#whatif-result").scrollIntoView({ block: "start" }), true)`)
 }
 
+// editing publishes a burst of a few documents, which then wait.
+func editing(s *stack) func(p *page) {
+	return func(p *page) {
+		for _, id := range []string{"bridge", "rain", "vienna"} {
+			for v := range 3 {
+				s.publish(put(id, fmt.Sprint(10+v), "A burst", ""))
+			}
+		}
+		p.shows("waiting 3")
+	}
+}
+
 // breaking takes the sink away while events come.
 func breaking(p *page) {
 	p.click("button", "Keep sending")
@@ -145,10 +159,12 @@ func shrink(raw []byte) ([]byte, error) {
 
 // colours are the 256 that a picture has most of.
 func colours(of image.Image) color.Palette {
+	flat := image.NewRGBA(of.Bounds())
+	draw.Draw(flat, of.Bounds(), of, of.Bounds().Min, draw.Src)
 	count := map[color.RGBA]int{}
-	for y := of.Bounds().Min.Y; y < of.Bounds().Max.Y; y++ {
-		for x := of.Bounds().Min.X; x < of.Bounds().Max.X; x++ {
-			count[color.RGBAModel.Convert(of.At(x, y)).(color.RGBA)]++
+	for y := flat.Rect.Min.Y; y < flat.Rect.Max.Y; y++ {
+		for x := flat.Rect.Min.X; x < flat.Rect.Max.X; x++ {
+			count[flat.RGBAAt(x, y)]++
 		}
 	}
 	all := slices.SortedFunc(maps.Keys(count), func(a, b color.RGBA) int {

@@ -40,7 +40,7 @@ type stack struct {
 	address string // host and port
 	cmd     *exec.Cmd
 	output  *strings.Builder
-	ended   chan error
+	ended   chan struct{}
 }
 
 var listening = regexp.MustCompile(`http://([0-9.]+:[0-9]+)/`)
@@ -61,7 +61,7 @@ func startAt(t *testing.T, address, events string, args ...string) *stack {
 	if err := os.WriteFile(file, []byte(events), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &stack{t: t, output: &strings.Builder{}, ended: make(chan error, 1)}
+	s := &stack{t: t, output: &strings.Builder{}, ended: make(chan struct{})}
 	s.cmd = exec.Command(program, append([]string{
 		"dev", "--listen", address, "--events", file, "--quiet", "1s", "--max-wait", "5s",
 	}, args...)...)
@@ -76,13 +76,14 @@ func startAt(t *testing.T, address, events string, args ...string) *stack {
 	found := make(chan string, 1)
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			s.output.WriteString(lines.Text() + "\n")
+			fmt.Fprintln(s.output, lines.Text())
 			if m := listening.FindStringSubmatch(lines.Text()); m != nil && len(found) == 0 {
 				found <- m[1]
 			}
 		}
 		close(found)
-		s.ended <- s.cmd.Wait()
+		_ = s.cmd.Wait() // Ctrl-C ends it, and a test may kill it
+		close(s.ended)
 	}()
 	t.Cleanup(s.stop)
 	select {

@@ -43,23 +43,28 @@ func (p *page) accessible(where string) {
 	}
 	for _, v := range value[[]violation](p, "axe.run(document).then((r) => r.violations)") {
 		for _, n := range v.Nodes {
-			p.t.Errorf("%s: %s: %s\n\t%s\n\t%s", where, v.ID, v.Help, n.HTML, strings.ReplaceAll(n.Summary, "\n", "\n\t"))
+			p.t.Errorf("%s: %s: %s\n%s\n%s", where, v.ID, v.Help, n.HTML, n.Summary)
 		}
 	}
 }
 
 // wide is how many pixels the page is wider than its window, and by which elements.
-const wide = `[document.documentElement.scrollWidth - innerWidth,
-	[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, pre, .chart"))
-		.slice(0, 3).map((e) => e.tagName + "." + e.className)]`
+const wide = `({pixels: document.documentElement.scrollWidth - innerWidth,
+	by: [...document.querySelectorAll("body *")]
+		.filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, pre, .chart"))
+		.slice(0, 3).map((e) => e.tagName + "." + e.className)})`
 
 // fits checks that the page as a whole never scrolls sideways.
 func (p *page) fits(where string) {
 	p.t.Helper()
 	for _, width := range []int64{320, 768, 1440} {
 		p.size(width, 900)
-		if got := value[[]any](p, wide); got[0].(float64) > 0 {
-			p.t.Errorf("%s: at %d px the page is %v px too wide: %v", where, width, got[0], got[1])
+		got := value[struct {
+			Pixels int      `json:"pixels"`
+			By     []string `json:"by"`
+		}](p, wide)
+		if got.Pixels > 0 {
+			p.t.Errorf("%s: at %d px the page is %d px too wide: %q", where, width, got.Pixels, got.By)
 		}
 	}
 	p.size(1280, 900)
@@ -71,14 +76,20 @@ func (p *page) views() []string {
 	return value[[]string](p, `[...document.querySelectorAll("#views a")].map((a) => a.getAttribute("href"))`)
 }
 
+// put is a line of events: a version of a document.
+func put(id, version, title, text string) string {
+	return fmt.Sprintf(`{"type":"doc.changed","subject":%s,"sequence":%s,"data":{"title":%s,"text":%s}}`+"\n",
+		quote(id), quote(version), quote(title), quote(text))
+}
+
 // seed is what an adopter's first minutes leave behind: documents with several versions, a delete
 // and a late put after it, and messages that become dead letters.
 func seed() string {
 	var b strings.Builder
 	for i := range 40 {
 		for v := range 1 + i%3 {
-			fmt.Fprintf(&b, `{"type":"doc.changed","subject":"page-%02d","sequence":"%d","data":{"title":"Page %d","text":"Version %d of a page about lull."}}`+"\n",
-				i, v+1, i, v+1)
+			b.WriteString(put(fmt.Sprintf("page-%02d", i), fmt.Sprint(v+1), fmt.Sprintf("Page %d", i),
+				fmt.Sprintf("Version %d of a page about lull.", v+1)))
 		}
 	}
 	b.WriteString(`{"type":"doc.deleted","subject":"page-39","sequence":"9"}` + "\n")

@@ -58,7 +58,8 @@ func TestWhatIsBrokenRecoversAndLosesNothing(t *testing.T) {
 				begun := s.e.Recovery()
 				s.wait(80 * time.Second)
 				during := s.e.Recovery()
-				if c.shows != nil && (!c.shows(begun, during) || !during.Recovered.IsZero() || !during.Righted.IsZero()) {
+				if c.shows != nil &&
+					(!c.shows(begun, during) || !during.Recovered.IsZero() || !during.Righted.IsZero()) {
 					s.t.Errorf("broken: %+v, then %+v", begun, during)
 				}
 				if c.kill != "" && (during.Killed[c.kill] != 1 || during.Righted.IsZero()) {
@@ -79,7 +80,8 @@ func TestWhatIsBrokenRecoversAndLosesNothing(t *testing.T) {
 					s.t.Errorf("recovered after %s", recovered)
 				}
 				s.settle()
-				if r := s.e.Recovery(); r.Lost > 0 || r.Dead > 0 || r.Waiting > 0 || r.Done != r.Events || r.Events != 300 {
+				r := s.e.Recovery()
+				if r.Lost > 0 || r.Dead > 0 || r.Waiting > 0 || r.Done != r.Events || r.Events != 300 {
 					s.t.Errorf("in the end: %+v", r)
 				}
 				s.holdsAll(want)

@@ -105,7 +105,9 @@ func NewComparer(running *config.Config) (*Comparer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Comparer{running: *running, text: string(text), busy: make(chan struct{}, 1), patience: 5 * time.Second}, nil
+	return &Comparer{
+		running: *running, text: string(text), busy: make(chan struct{}, 1), patience: 5 * time.Second,
+	}, nil
 }
 
 // Settings is the text of the settings that run.
@@ -129,7 +131,7 @@ func (c *Comparer) Compare(ctx context.Context, question []byte, tell func(line 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		tell(Line{Error: fmt.Sprintf("not done after %s: try fewer events, a shorter time or a sink that takes more", within)})
+		tell(Line{Error: fmt.Sprintf("not done after %s: try fewer events, a shorter time or a faster sink", within)})
 	case err != nil:
 		tell(Line{Error: err.Error(), Faults: wrong(err)})
 	}
@@ -166,8 +168,8 @@ func (c *Comparer) read(question []byte) (l Load, yours *config.Config, err erro
 	_, strained := l.Sim(lasting)
 	load := errors.Join(l.Validate(), strained,
 		want(lasting <= MaxLasting, "for", l.Lasting, "want at most %s", MaxLasting),
-		want(!(events > MaxEvents), "load", l.Rate, "%.0f events in %s: want at most %d, so fewer a second or a shorter time",
-			events, lasting, MaxEvents))
+		want(!(events > MaxEvents), "load", l.Rate,
+			"%.0f events in %s: want at most %d, so fewer a second or a shorter time", events, lasting, MaxEvents))
 	yours, err = parse(q.Settings)
 	return l, yours, errors.Join(load, err)
 }
@@ -236,26 +238,30 @@ func outcome(ctx context.Context, c *config.Config, l Load, tell func(doing stri
 		return nil, err
 	}
 	r, err := Run(ctx, sim.Options{
-		Config: own, Seed: 1, Faults: sim.NoFaults, Upstream: up, Pollers: PollersAtFirst, Strain: strain, Timeline: true,
+		Config: own, Seed: 1, Faults: sim.NoFaults, Upstream: up, Pollers: PollersAtFirst, Strain: strain,
+		Timeline: true,
 	}, func(share float64) { tell("events", share*simulating) })
 	if err != nil {
 		return nil, err
 	}
 	tell("the bill of a month", simulating)
 	bill, err := cost.Of(ctx, c, cost.Load{
-		Rate: l.Rate, Burst: l.Burst, Spread: time.Duration(l.Spread), Hours: 24, Documents: l.Documents, Bytes: messageSize,
+		Rate: l.Rate, Burst: l.Burst, Spread: time.Duration(l.Spread), Hours: 24, Documents: l.Documents,
+		Bytes: messageSize,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s := r.Summary(sim.NoFaults)
 	o := &Outcome{
-		Events: r.Counts.Events, Bursts: (r.Counts.Events + l.Burst - 1) / l.Burst, Virtual: Span(len(r.Timeline)) * Span(time.Second),
+		Events: r.Counts.Events, Bursts: (r.Counts.Events + l.Burst - 1) / l.Burst,
+		Virtual:   Span(len(r.Timeline)) * Span(time.Second),
 		PromiseMS: promise(own).Milliseconds(),
 		Freshness: s.Freshness, Writes: r.Counts.Applied, Requests: r.Counts.Requests, Letters: r.Extremes.Letters,
 		Violations: s.Violations,
 		Month: Month{
-			Prices: bill.Prices, Floor: bill.Floor.Total, Ceiling: bill.Ceiling.Total, PerMillion: bill.Ceiling.PerMillion,
+			Prices: bill.Prices, Floor: bill.Floor.Total, Ceiling: bill.Ceiling.Total,
+			PerMillion: bill.Ceiling.PerMillion,
 		},
 		Points: []Point{},
 	}

@@ -26,7 +26,7 @@ func ask(t *testing.T, c *Comparer, q Question) (lines []Line) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Compare(t.Context(), text, func(line any) { lines = append(lines, line.(Line)) }); err != nil {
+	if err := c.Compare(t.Context(), text, func(line any) { lines = append(lines, asLine(line)) }); err != nil {
 		t.Fatal(err)
 	}
 	return lines
@@ -95,11 +95,13 @@ func TestWhatIsWrongIsNamedByField(t *testing.T) {
 		says     string
 	}{
 		"settings and load": {
-			`{"settings":"debounce: {quite: 5s}\nstuck: 1\nsinks: {search: {kind: memory}}\n","load":{"load":0,"burst":0}}`,
+			`{"settings":"debounce: {quite: 5s}\nstuck: 1\nsinks: {search: {kind: memory}}\n",
+				"load":{"load":0,"burst":0}}`,
 			"load burst debounce.quite stuck", "did you mean debounce.quiet?",
 		},
 		"a contradiction": {
-			`{"settings":"debounce: {quiet: 40s, maxWait: 10s}\nsinks: {search: {kind: memory}}","load":{"load":1,"for":"1m"}}`,
+			`{"settings":"debounce: {quiet: 40s, maxWait: 10s}\nsinks: {search: {kind: memory}}",
+				"load":{"load":1,"for":"1m"}}`,
 			"", "quiet",
 		},
 		"too many events": {string(must(json.Marshal(Question{c.Settings(), busy}))), "load", "at most 20000"},
@@ -108,12 +110,14 @@ func TestWhatIsWrongIsNamedByField(t *testing.T) {
 		"no JSON":         {`]`, "", "read the question"},
 		"unknown field":   {`{"loud":{}}`, "", "loud"},
 		"a bomb":          {string(must(json.Marshal(Question{bomb, minutes(1)}))), "", "anchors"},
-		"a long text":     {string(must(json.Marshal(Question{strings.Repeat("#", MaxSettings+1), minutes(1)}))), "", "at most 65536"},
+		"a long text":     {`{"settings":"` + strings.Repeat("#", MaxSettings+1) + `","load":{"load":1}}`, "", "at most 65536"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var lines []Line
-			err := comparer(t).Compare(t.Context(), []byte(tt.question), func(l any) { lines = append(lines, l.(Line)) })
+			err := comparer(t).Compare(t.Context(), []byte(tt.question), func(l any) {
+				lines = append(lines, asLine(l))
+			})
 			if err != nil || len(lines) != 1 || !strings.Contains(lines[0].Error, tt.says) {
 				t.Fatalf("got %v and %+v, want one line that says %q", err, lines, tt.says)
 			}
@@ -126,6 +130,12 @@ func TestWhatIsWrongIsNamedByField(t *testing.T) {
 			}
 		})
 	}
+}
+
+// asLine is a line that was told; anything else is the zero Line, which no test wants.
+func asLine(told any) Line {
+	l, _ := told.(Line)
+	return l
 }
 
 func must(text []byte, err error) []byte {

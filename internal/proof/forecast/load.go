@@ -69,8 +69,8 @@ func Faults(err error) (all []*Fault) {
 // Validate returns every [Fault], joined.
 func (l Load) Validate() error {
 	return errors.Join(
-		want(l.Rate >= minRate && l.Rate <= MaxRate, "load", l.Rate, "want up to %d events a second, and one an hour at least",
-			MaxRate),
+		want(l.Rate >= minRate && l.Rate <= MaxRate, "load", l.Rate,
+			"want up to %d events a second, and one an hour at least", MaxRate),
 		want(l.Burst >= 1 && l.Burst <= MaxBurst, "burst", l.Burst, "want 1 to %d events", MaxBurst),
 		want(l.Spread >= 0 && time.Duration(l.Spread) <= MaxSpread, "spread", l.Spread, "want 0s to %s", MaxSpread),
 		want(l.Documents >= 1 && l.Documents <= MaxDocuments, "documents", l.Documents, "want 1 to %d", MaxDocuments),
