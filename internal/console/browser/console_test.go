@@ -25,6 +25,9 @@ func TestWhatHappensIsShownAtOnce(t *testing.T) {
 	p.shows("There are 3 parked now")
 	p.click("main button", "Show them")
 	p.shows("no-version")
+	p.visit("#/now")
+	s.publish(put("one-more", "1", "One more", ""))
+	p.until(`[...document.querySelectorAll(".card")].some((e) => /^Written\s+40\b/.test(e.innerText))`)
 	p.quiet()
 }
 

@@ -72,8 +72,8 @@ func TestScreenshots(t *testing.T) {
 	p := open(t, s.address)
 	p.load("")
 	for _, shot := range []picture{
-		{name: "now", view: "#/now", height: 1000},
-		{name: "now-dark", view: "#/now", height: 1000, dark: true},
+		{name: "now", view: "#/now", height: 1000, before: drawn},
+		{name: "now-dark", view: "#/now", height: 1000, dark: true, before: drawn},
 		{name: "documents", view: "#/documents", height: 760, before: editing(s)},
 		{name: "document", view: "#/documents/content%23vienna", height: 900},
 		{name: "dead", view: "#/dead", height: 900},
@@ -123,6 +123,9 @@ func comparing(p *page) {
 	p.within(4*time.Minute, "document.querySelectorAll('.chart svg').length === 4")
 	value[bool](p, `(document.querySelector("#whatif-result").scrollIntoView({ block: "start" }), true)`)
 }
+
+// drawn waits for the charts.
+func drawn(p *page) { p.until("document.querySelectorAll('.chart svg').length > 1") }
 
 // editing publishes a burst of a few documents, which then wait.
 func editing(s *stack) func(p *page) {
