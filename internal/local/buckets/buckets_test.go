@@ -3,10 +3,12 @@ package buckets
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -213,4 +215,65 @@ func TestAWatcherNotifiesAsS3Does(t *testing.T) {
 	expect("it is tried again", "ObjectRemoved:Delete b new")
 	step()
 	expect("and not a third time")
+}
+
+// unreadable is a folder in which one name cannot be read at the moment.
+type unreadable struct {
+	fs.ReadDirFS
+	name string
+}
+
+func (u *unreadable) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name == u.name {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EMFILE}
+	}
+	return u.ReadDirFS.ReadDir(name)
+}
+
+// A process may have too many open files for a second, and a permission may be granted again.
+func TestAFolderThatCannotBeReadNowHasNotBeenDeleted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"b/deep/a", "b/deep/c", "b/deeper"} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	var got []string
+	w := f.Watch(clock.System{}, func(_ context.Context, text string) error {
+		got = append(got, gjson.Get(text, "Records.0.eventName").Str+" "+gjson.Get(text, "Records.0.s3.object.key").Str)
+		return nil
+	})
+	broken := &unreadable{ReadDirFS: w.files.(fs.ReadDirFS)}
+	w.files = broken
+	if err := w.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got = nil
+	for _, name := range []string{"b/deep", "b", ""} {
+		broken.name = name
+		for range 2 {
+			if err := w.Look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(got) > 0 {
+			t.Errorf("%q could not be read: notified %q", name, got)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "b", "deep")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"ObjectRemoved:Delete deep/a", "ObjectRemoved:Delete deep/c"}; !slices.Equal(got, want) {
+		t.Errorf("it was deleted then: got %q, want %q", got, want)
+	}
 }

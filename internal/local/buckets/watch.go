@@ -3,6 +3,7 @@ package buckets
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -21,12 +22,12 @@ const look = time.Second
 // Watcher notifies of files that come, change and go, as S3 notifies of objects. It is for one
 // goroutine.
 type Watcher struct {
-	folder *Folder
-	clk    clock.Clock
-	send   func(ctx context.Context, notification string) error
-	known  map[string]stamp // what was notified of, by the file's name
-	seen   map[string]stamp // at the last look
-	last   int64            // the last sequencer
+	files fs.FS
+	clk   clock.Clock
+	send  func(ctx context.Context, notification string) error
+	known map[string]stamp // what was notified of, by the file's name
+	seen  map[string]stamp // at the last look
+	last  int64            // the last sequencer
 }
 
 // stamp tells whether a file has changed.
@@ -38,7 +39,7 @@ type stamp struct {
 // Watch returns a watcher that sends each notification to send. Files whose names, or whose
 // folders' names, begin with a dot are nobody's objects.
 func (f *Folder) Watch(clk clock.Clock, send func(ctx context.Context, notification string) error) *Watcher {
-	return &Watcher{folder: f, clk: clk, send: send, known: map[string]stamp{}, seen: map[string]stamp{}}
+	return &Watcher{files: f.root.FS(), clk: clk, send: send, known: map[string]stamp{}, seen: map[string]stamp{}}
 }
 
 // Begin notifies of every file that is there.
@@ -89,14 +90,27 @@ func (w *Watcher) Run(ctx context.Context, report func(error)) {
 	}
 }
 
+// list is what is there now. What cannot be read at the moment, for a lack of permissions or of open
+// files, is as it was at the last look: it has not gone, so its documents are not to be deleted.
 func (w *Watcher) list() (map[string]stamp, error) {
 	found := map[string]stamp{}
-	err := fs.WalkDir(w.folder.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	stays := func(name string, err error) {
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		for file, was := range w.seen {
+			if file == name || strings.HasPrefix(file, name+"/") {
+				found[file] = was
+			}
+		}
+	}
+	err := fs.WalkDir(w.files, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil && name == ".":
 			return err
 		case err != nil:
-			return nil //nolint:nilerr // it went while we looked, or is not ours to read
+			stays(name, err)
+			return nil
 		case name != "." && strings.HasPrefix(path.Base(name), "."):
 			if d.IsDir() {
 				return fs.SkipDir
@@ -105,7 +119,9 @@ func (w *Watcher) list() (map[string]stamp, error) {
 		case !d.Type().IsRegular() || !strings.Contains(name, "/"): // a bucket is a folder
 			return nil
 		}
-		if info, err := d.Info(); err == nil {
+		if info, err := d.Info(); err != nil {
+			stays(name, err)
+		} else {
 			found[name] = stamp{info.ModTime(), info.Size()}
 		}
 		return nil
