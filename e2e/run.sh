@@ -112,8 +112,8 @@ export OPENSEARCH_URL=${LULL_E2E_OPENSEARCH:-$OPENSEARCH_URL}
 export LULL_E2E_WORK=$LULL_E2E_RUN/$what
 rm -rf "$LULL_E2E_WORK"
 mkdir -p "$LULL_E2E_WORK"
-go build -o "$LULL_E2E_WORK/infra" ./infra/cmd
-go build -o "$LULL_E2E_WORK/lull" ./cmd/lull
+go build -buildvcs=false -o "$LULL_E2E_WORK/infra" ./infra/cmd
+go build -buildvcs=false -o "$LULL_E2E_WORK/lull" ./cmd/lull
 
 if [ "$what" = stack ] && [ $# = 0 ]; then
   # The suites that every half of a seam passes, and the sink's, against the real protocols.

@@ -40,7 +40,7 @@ trap '[ $? = 0 ] || { say "it did not come up: stopping what was started"; "$her
 # Compiled before a server is started, which would answer late beside a compiler.
 say "building the functions, the CDK app and the command line"
 arch=$(go env GOHOSTARCH)
-(cd "$root" && make build ARCH="$arch" && go build -o "$local/infra" ./infra/cmd && go build -o "$local/bin/lull" ./cmd/lull)
+(cd "$root" && make build ARCH="$arch" && go build -buildvcs=false -o "$local/infra" ./infra/cmd && go build -buildvcs=false -o "$local/bin/lull" ./cmd/lull)
 dist=$root/dist
 [ "$arch" = arm64 ] || dist=$dist/$arch
 
