@@ -84,7 +84,8 @@ func (w *wire) forbid(out http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// A role without rights sees which right is missing, in every view that asks the stack, and no view breaks.
+// A role without rights sees which right is missing, in every view that asks the stack, and no view
+// breaks.
 func TestEveryViewSaysWhatIsDenied(t *testing.T) {
 	t.Parallel()
 	s := start(t, seed())

@@ -47,7 +47,7 @@ func newsroom() (events string, written int) {
 		}
 	}
 	b.WriteString(`{"type":"doc.changed","subject":"weather","data":{"title":"No version at all"}}` + "\n")
-	b.WriteString(put("tickets", "soon", "A version that is no number", ""))
+	b.WriteString(put("tickets", "soon", "A version that is not a number", ""))
 	b.WriteString(`{"type":"doc.changed","sequence":"1","data":{"title":"No subject"}}` + "\n")
 	b.WriteString("this is not JSON\n")
 	return b.String(), len(titles)

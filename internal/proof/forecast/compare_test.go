@@ -169,7 +169,7 @@ func TestOneComparisonAtATime(t *testing.T) {
 	}
 }
 
-// A comparison that follows one that was stopped waits for it, instead of an answer that it is busy.
+// A comparison that follows a stopped one waits for its end, in place of an answer that it is busy.
 func TestAComparisonWaitsForTheOneThatWasStopped(t *testing.T) {
 	t.Parallel()
 	c := comparer(t)
