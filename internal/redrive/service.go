@@ -142,7 +142,7 @@ func (d *Service) others(ctx context.Context, l deadletter.Letter, how How, also
 	}
 	// A copy is as old as one of them, so it stands for those alone that are as old.
 	found = slices.DeleteFunc(found, func(f deadletter.Facts) bool {
-		return f.ID == l.ID || f.Sink != l.Sink || f.Lane != l.Lane || !f.FirstSent.Equal(l.FirstSent) || !also(f)
+		return f.ID == l.ID || d.sinkOf(f) != d.sinkOf(l.Facts) || f.Lane != l.Lane || !f.FirstSent.Equal(l.FirstSent) || !also(f)
 	})
 	judged, err := d.judge(ctx, found, how.Force)
 	return slices.DeleteFunc(judged, func(j judgement) bool { return j.outcome != Sent }), err
@@ -240,11 +240,23 @@ func (d *Service) copyOf(l deadletter.Letter, how How) (queue.Queue, queue.Outgo
 	if l.Lane == string(flight.Bulk) {
 		lane = flight.Bulk
 	}
-	q := d.Queues(l.Sink, lane)
+	sink := d.sinkOf(l.Facts)
+	q := d.Queues(sink, lane)
 	if q == nil {
-		return nil, out, Failed, fmt.Errorf("redrive %s: sink %q has no %s queue", l.ID, l.Sink, lane)
+		return nil, out, Failed, fmt.Errorf("redrive %s: sink %q has no %s queue", l.ID, sink, lane)
 	}
 	return q, out, Sent, nil
+}
+
+// sinkOf is the sink whose queue takes a copy: the one that the dead letter comes from. Where
+// receive skips what belongs elsewhere, that would lose it if it came to the wrong queue, or if its
+// collection has moved since: it goes to its own sink.
+func (d *Service) sinkOf(f deadletter.Facts) string {
+	if f.Doc == "" || d.Config.Queues.Elsewhere != config.ElsewhereSkip {
+		return f.Sink
+	}
+	sink, _ := d.Config.SinkFor(string(f.Doc.Collection()))
+	return sink
 }
 
 // send takes the marks off the rows, sends the copy and only then notes it in the dead letters,

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -65,6 +66,32 @@ func TestRedriveOfWhatCameToTheWrongQueueLeavesTheRowAlone(t *testing.T) {
 		if r := b.Row(e.Doc); r.Dead != e.Key {
 			b.Errorf("row %+v, want its own dead letter's mark", r)
 		}
+	})
+}
+
+// In the queue that it came from, receive would skip it, and nobody else may have it.
+func TestRedriveOfWhatTheSettingsSkipGoesToItsOwnSink(t *testing.T) {
+	play(t, func(b *bench) {
+		b.Config.Queues.Elsewhere = config.ElsewhereSkip
+		m := message(put("1", 1))
+		own := b.die(m)
+		stray := deadletter.New(m, deadletter.Contract, "", b.Event(m).Doc, b.Event(m).Key, 0, time.Now())
+		stray.ID, stray.Sink, stray.Lane = deadletter.Astray("other", stray.Doc, stray.Key), "other", "live"
+		torn := message(`{"torn`)
+		unknown := deadletter.New(torn, deadletter.Undecodable, "", "", "", 0, time.Now())
+		unknown.Sink, unknown.Lane = "other", "live"
+		for _, l := range []deadletter.Letter{stray, unknown} {
+			if _, err := b.Letters.Park(b.Context(), l); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.one(stray.ID, redrive.How{By: "ann"}, redrive.Sent)
+		b.sent(b.live, 1)
+		if _, err := b.service.One(b.Context(), unknown.ID, redrive.How{}); err == nil {
+			b.Error("what names no document left its sink")
+		}
+		b.one(own, redrive.How{}, redrive.Sent)
+		b.sent(b.live, 1)
 	})
 }
 
