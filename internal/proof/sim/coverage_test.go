@@ -37,6 +37,7 @@ var unreachable = map[point]string{
 	{aStep, "sink_newer", ""}:          "forbidden: nobody else writes to the sink here",
 	{aStep, "untrusted", ""}:           "nobody else sends dead letters here",
 	{aWrite, "COLLECT", howRefused}:    "a row that changes between two I/Os after days of rest",
+	{aWrite, "REASSERT", howLost}:      "about one world in 10,000: an operator writes it seldom",
 	{aWrite, "REASSERTED", howLost}:    "less than one world in 10,000: an operator writes it seldom",
 	{aWrite, "REASSERTED", howRefused}: "its lease outlives the invocation",
 }

@@ -61,9 +61,14 @@ func (w *World) reset(tries int) {
 	}, func(error) {
 		switch {
 		case w.oracle.ledger(doc).forgot != "":
-			for v := 1; v <= goodVersions; v++ {
-				w.publish(absurdBody(strconv.Itoa(v)))
-			}
+			// As the command says: a few seconds later. An eventual read may still show what was committed.
+			w.after(w.drawn.StaleBy, func() {
+				for v := 1; v <= goodVersions; v++ {
+					w.publish(absurdBody(strconv.Itoa(v)))
+				}
+				w.operator--
+			})
+			return
 		case tries > 0:
 			w.after(5*time.Second, func() { w.reset(tries - 1) })
 			return
