@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/operate"
@@ -16,10 +17,11 @@ type Breaker interface {
 	Recovery() fault.Recovery
 }
 
-// GET  /console/breakit        what is broken, since when, and how far the stack has recovered POST
-// /console/breakit        {"sink_down", "sink_slow_ms", "sink_rejects", "table_away"}: from now on
-// POST /console/breakit/kill   {"function": "receive" or "index"}: its next invocation POST
-// /console/breakit/send   {"id"}: three versions of a document, as a burst
+// breakitRoutes serves, below /console/breakit:
+//   - GET: what is broken, since when, and how far the stack has recovered
+//   - POST {"sink_down", "sink_slow_ms", "sink_rejects", "table_away"}: from now on
+//   - POST kill {"function": "receive" or "index"}: its next invocation
+//   - POST send {"id"}: three versions of a document, as a burst
 func (c *console) breakitRoutes(mux *http.ServeMux) {
 	if c.Breaker == nil {
 		return
@@ -72,9 +74,10 @@ func (c *console) breakitRoutes(mux *http.ServeMux) {
 func (c *console) burst(ctx context.Context, id string) error {
 	const versions = 3
 	var p operate.Publication
+	began := c.Clock.Now() // the versions are times: within one millisecond they would be the same
 	for n := range versions {
 		m, err := c.API.Compose(ctx, operate.Composition{
-			ID: id, Data: fmt.Appendf(nil, `{"title":"Break it: version %d of its burst"}`, n+1),
+			ID: id, At: began.Add(time.Duration(n) * time.Millisecond), Data: fmt.Appendf(nil, `{"title":"Break it: version %d of its burst"}`, n+1),
 		})
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/local/fault"
@@ -109,10 +110,12 @@ func (b breaker) Recovery() fault.Recovery { return fault.Recovery{PanelState: b
 type sends struct {
 	operate.API
 	refers bool
+	at     map[time.Time]bool // the times that were taken for versions
 	sent   []queue.Outgoing
 }
 
 func (s *sends) Compose(_ context.Context, c operate.Composition) (operate.Composed, error) {
+	s.at[c.At] = true
 	m := operate.Composed{Message: queue.Outgoing{Body: c.ID + string(c.Data)}}
 	if s.refers {
 		m.Ref = "s3://bucket/key"
@@ -127,7 +130,7 @@ func (s *sends) Publish(_ context.Context, p operate.Publication) (operate.Publi
 
 func TestBreakItSteersThePanel(t *testing.T) {
 	t.Parallel()
-	api := &sends{}
+	api := &sends{at: map[time.Time]bool{}}
 	o := Options{Breaker: breaker{fault.NewPanel(clock.System{}, nil)}, API: api}
 	for _, step := range []struct {
 		path, body string
@@ -146,6 +149,9 @@ func TestBreakItSteersThePanel(t *testing.T) {
 		if status != step.status || !strings.Contains(text, step.says) {
 			t.Errorf("%s %s: %d %s, want %d and %q", step.path, step.body, status, text, step.status, step.says)
 		}
+	}
+	if len(api.at) != 3 || api.at[time.Time{}] {
+		t.Errorf("the versions are of the times %v, want three", api.at)
 	}
 	if len(api.sent) != 3 || !strings.HasPrefix(api.sent[2].Body, "a{") {
 		t.Errorf("sent %+v, want a burst of three", api.sent)

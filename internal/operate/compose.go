@@ -26,8 +26,8 @@ type Composition struct {
 	Delete     bool             `json:"delete,omitempty"`
 	Data       json.RawMessage  `json:"data,omitempty"`    // the content of a put, a JSON object
 	Deletes    bool             `json:"deletes,omitempty"` // the source must be able to say deletes
-	// N numbers the version: a greater number is a newer version. 0 takes the time.
-	// Versions that are times are N milliseconds after At; zero for now.
+	// N numbers the version: a greater number is a newer version. 0 takes the time At. Versions that
+	// are times are N milliseconds after At; zero for now.
 	N  uint32    `json:"n,omitempty"`
 	At time.Time `json:"at,omitzero"`
 }
@@ -96,16 +96,16 @@ func (o *Operator) Compose(_ context.Context, c Composition) (Composed, error) {
 	}
 	ways = slices.DeleteFunc(ways, func(w feed.Writer) bool { return !fits(w) })
 	slices.SortStableFunc(ways, func(a, b feed.Writer) int { return cmp.Compare(o.effort(a), o.effort(b)) })
-	change := source.Change{ID: c.ID, Op: event.Put, Time: now, Data: string(c.Data)}
+	at := now
+	if !c.At.IsZero() {
+		at = c.At
+	}
+	change := source.Change{ID: c.ID, Op: event.Put, Time: at, Data: string(c.Data)}
 	if c.Delete {
 		change.Op = event.Delete
 	}
 	for _, w := range ways {
 		if class := o.Config.Sources[w.Source].Class; c.N > 0 && class == source.ClassTime {
-			at := now
-			if !c.At.IsZero() {
-				at = c.At
-			}
 			change.Version = source.VersionAt(class, at.Add(time.Duration(c.N)*time.Millisecond))
 		} else if c.N > 0 {
 			change.Version = source.NumberedVersion(class, c.N)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lullhq/lull/internal/operate"
 )
@@ -28,6 +29,12 @@ func TestComposeWritesWhatPublishTakes(t *testing.T) {
 			if err != nil || done.Messages != 1 || len(done.Refused) > 0 {
 				t.Errorf("publish %s: %+v and %v", m.Message.Body, done, err)
 			}
+		}
+		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		older, err := api.Compose(t.Context(), operate.Composition{ID: "a", At: at})
+		newer, err2 := api.Compose(t.Context(), operate.Composition{ID: "a", At: at.Add(time.Millisecond)})
+		if err := errors.Join(err, err2); err != nil || older.Version == newer.Version {
+			t.Errorf("versions %s and %s, and %v, want one for each time", older.Version, newer.Version, err)
 		}
 		for want, c := range map[string]operate.Composition{
 			"id:": {}, `"nobody" names nothing`: {ID: "a", Source: "nobody"},

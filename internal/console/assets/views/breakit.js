@@ -89,7 +89,7 @@ export default {
       el("p", {}, "Break this run on purpose and watch it recover. Nothing of it leaves this process, and ",
         "putting everything right takes effect at once."),
       el("div", { class: "actions" }, stream, right),
-      el("p", { class: "soft" }, `The stream is a burst of three versions each second, of ${documents} documents in turn: break-it-1 and so on.`),
+      el("p", { class: "soft" }, `The stream is a burst of three versions each second, of ${documents} documents in turn: break-it-1 and so on. It ends when you leave this view: watch Now or a document in a second tab.`),
       problem, say, counts,
       el("h2", {}, "Switches"), el("div", { class: "cards wide" }, cards),
       el("h2", {}, "An invocation killed"), el("div", { class: "cards wide" }, killing));
