@@ -72,8 +72,26 @@ func (a *app) command() *cobra.Command {
 	add(groupSelf, a.versionCommand(), a.completionCommand())
 	add(groupAsk, a.listCommand())
 	a.complete(root)
+	showArgs(root)
 	root.SetHelpCommand(helpCommand(root))
 	return root
+}
+
+// showArgs has every command say which arguments it takes where it is given others.
+func showArgs(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		showArgs(sub)
+	}
+	if c.HasSubCommands() || c.Args == nil {
+		return // an unknown command has its own answer
+	}
+	takes := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		if err := takes(c, args); err != nil {
+			return usagef("%w: write %s", err, c.UseLine())
+		}
+		return nil
+	}
 }
 
 // standAlone marks a command that does not talk to a stack. Its help leaves the flags out that

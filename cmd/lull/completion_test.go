@@ -98,5 +98,5 @@ func TestCompletionOfEachShell(t *testing.T) {
 		lull(t, "", "completion", shell).want(t, shell, exitOK, says)
 	}
 	lull(t, "", "completion", "tcsh").want(t, "another shell", exitUsage, "tcsh")
-	lull(t, "", "completion").want(t, "no shell", exitUsage, "arg")
+	lull(t, "", "completion").want(t, "no shell", exitUsage, "write lull completion bash|zsh|fish|powershell")
 }

@@ -63,6 +63,10 @@ func TestConfigCheckNamesEveryFaultWithItsLine(t *testing.T) {
 	lull(t, "", "config", "check", write(t, "a: [b")).want(t, "no YAML", exitUsage, "parse settings", "line 1")
 	lull(t, "", "config", "check", "missing.yaml").want(t, "no file", exitUsage, "missing.yaml")
 	lull(t, "", "config", "check", path, path).want(t, "two files", exitUsage, "arg")
+	for _, verb := range []string{"check", "show"} {
+		lull(t, "", "config", verb, "--config", path).want(t, "named as elsewhere", exitUsage, path)
+		lull(t, "", "config", verb, path, "--config", path).want(t, "named twice", exitUsage, "--config", "name one file")
+	}
 	lull(t, "", "config", "check", path, "--aws").want(t, "of a stack", exitUsage, "does not talk to a stack")
 	lull(t, "", "status", "--aws", "--config", path).want(t, "another command", exitUsage, "line 3: debounce.quiet")
 }

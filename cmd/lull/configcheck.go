@@ -20,11 +20,20 @@ import (
 // defaultFile is the settings file that the commands of config read when they are given none.
 const defaultFile = "lull.yaml"
 
-func fileArg(args []string) string {
+// fileFlag takes the file also as the other commands take it.
+func fileFlag(c *cobra.Command) {
+	c.Flags().String("config", defaultFile, "`FILE` of settings, as other commands name it")
+}
+
+// fileArg is the file that a command of config reads.
+func fileArg(c *cobra.Command, args []string) (string, error) {
 	if len(args) == 0 {
-		return defaultFile
+		return c.Flags().GetString("config")
 	}
-	return args[0]
+	if c.Flags().Changed("config") {
+		return "", usagef("--config: %s is named already: name one file", args[0])
+	}
+	return args[0], nil
 }
 
 // checked is what config check answers.
@@ -66,9 +75,14 @@ func (a *app) configCheckCommand() *cobra.Command {
 			defaultFile + ".",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.checkSettings(c.Context(), fileArg(args), deploy)
+			path, err := fileArg(c, args)
+			if err != nil {
+				return err
+			}
+			return a.checkSettings(c.Context(), path, deploy)
 		},
 	}
+	fileFlag(c)
 	c.Flags().BoolVar(&deploy, "deploy", false, "also refuse what only 'lull dev' runs, such as the sink bleve")
 	return exits(c, map[int]string{
 		exitOK: "the settings are valid", exitFailed: "the answer could not be written",

@@ -21,8 +21,12 @@ func (a *app) configShowCommand() *cobra.Command {
 			"With --defaults it also lists what neither says. Without FILE it is " + defaultFile + ". The list holds no " +
 			"passwords: add it to the report of a bug.",
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, lines, err := yamlfile.Check(fileArg(args))
+		RunE: func(c *cobra.Command, args []string) error {
+			path, err := fileArg(c, args)
+			if err != nil {
+				return err
+			}
+			cfg, lines, err := yamlfile.Check(path)
 			if err != nil {
 				return usage(err)
 			}
@@ -33,6 +37,7 @@ func (a *app) configShowCommand() *cobra.Command {
 			return a.print(list(all), func(w io.Writer) { showSettings(w, all) })
 		},
 	}
+	fileFlag(c)
 	c.Flags().BoolVar(&defaults, "defaults", false, "also the settings that have lull's own defaults")
 	return exits(c, map[int]string{
 		exitOK: "they were printed", exitFailed: "the answer could not be written",

@@ -110,6 +110,11 @@ func TestDevRefusesWhatIsWrongBeforeItReadsAnything(t *testing.T) {
 		},
 		{"no address", []string{"--sink", "elsewhere"}, []string{"elsewhere", "address"}},
 		{"a sink that does not answer", []string{"--sink", unreachable}, []string{"--sink " + unreachable, "refused"}},
+		{
+			"settings whose sink does not answer",
+			[]string{"--config", file("away.yaml", "sinks: {search: {kind: opensearch, url: '"+unreachable+"', index: i}}\n")},
+			[]string{"sinks.search.url", "refused", "--local"},
+		},
 		{"a port in use", []string{"--listen", taken.Addr().String()}, []string{"--listen", "in use"}},
 		{
 			"a report in no folder",

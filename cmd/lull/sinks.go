@@ -144,7 +144,7 @@ func sinkError(cfg *config.Config, name string, f *devFlags, err error) error {
 	case flags[name].text != "":
 		return fmt.Errorf("--sink %s: %w", flags[name].text, err)
 	}
-	return fmt.Errorf("sinks.%s.url: %w", name, err)
+	return fmt.Errorf("sinks.%s.url: %w: correct it, or run with --local, which needs no sink", name, err)
 }
 
 // openSink opens a sink of the settings with the credentials that this process has.

@@ -236,7 +236,7 @@ func TestWrongQuestionsHaveClearAnswers(t *testing.T) {
 		{"no key to wait for", []string{"wait", "content", "--version", "1"}, exitUsage, "<collection>#<id>"},
 		{"no version", []string{"wait", "content#a"}, exitUsage, "--version"},
 		{"no time", []string{"wait", "content#a", "--version", "1", "--timeout", "-1s"}, exitUsage, "--timeout"},
-		{"nothing to get", []string{"get"}, exitUsage, "accepts 1 arg"},
+		{"nothing to get", []string{"get"}, exitUsage, "write lull get KEY"},
 		{"a missing file", []string{"publish", file + ".missing"}, exitUsage, "missing"},
 		{"an unknown lane", []string{"publish", file, "--lane", "fast"}, exitUsage, "--lane fast"},
 		{"an unknown command", []string{"reindex"}, exitUsage, "reindex"},
