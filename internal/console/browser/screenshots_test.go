@@ -74,8 +74,8 @@ func TestScreenshots(t *testing.T) {
 	for _, shot := range []picture{
 		{name: "now", view: "#/now", height: 1000, before: drawn},
 		{name: "now-dark", view: "#/now", height: 1000, dark: true, before: drawn},
-		{name: "documents", view: "#/documents", height: 760, before: editing(s)},
 		{name: "document", view: "#/documents/content%23vienna", height: 900},
+		{name: "documents", view: "#/documents", height: 760, before: editing(s)},
 		{name: "dead", view: "#/dead", height: 900},
 		{name: "search", view: "#/search?q=reading", height: 760},
 		{name: "send", view: "#/send", height: 900},
