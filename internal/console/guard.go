@@ -74,9 +74,14 @@ func byBrowser(r *http.Request) bool {
 }
 
 // otherSite reports whether a page of another origin asks. It could not read the answer, but could
-// make the server work. A link that somebody follows may lead here.
+// make the server work. A link that somebody follows may lead here. Old browsers do not say from
+// which site they come, but name the origin of a stream and of a WebSocket.
 func otherSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
+	if origin := r.Header.Get("Origin"); site == "" && origin != "" {
+		from, err := url.Parse(origin)
+		return err != nil || from.Host != r.Host
+	}
 	return (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate"
 }
 
@@ -86,9 +91,10 @@ func (g Guard) known(r *http.Request) bool {
 }
 
 // localName reports whether a host is localhost, or an address: a name server cannot redirect an
-// address.
+// address. Not 0.0.0.0, though it leads here: browsers do not say from which site they come to it.
 func localName(host string) bool {
 	u := url.URL{Host: host}
 	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || net.ParseIP(name) != nil
+	ip := net.ParseIP(name)
+	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || ip != nil && !ip.IsUnspecified()
 }

@@ -49,6 +49,16 @@ func TestTheGuardRefusesOtherSitesAndStrangers(t *testing.T) {
 		"a page of another site looks": {
 			path: "/console/documents", site: "cross-site", mode: "no-cors", want: 403,
 		},
+		"a stream of another origin, without fetch metadata": {
+			path: "/console/events", origin: "http://evil.example", want: 403,
+		},
+		"a stream of a page without an origin": {path: "/console/events", origin: "null", want: 403},
+		"a stream of the page, without fetch metadata": {
+			path: "/console/events", origin: "http://localhost:7070", want: 200,
+		},
+		"an address to which browsers send no fetch metadata": {
+			path: "/console/events", host: "0.0.0.0:7070", want: 421,
+		},
 		"a link of another site": {path: "/search", site: "cross-site", mode: "navigate", want: 200},
 		"a page of another site loads a file": {
 			path: "/assets/app.js", site: "cross-site", mode: "no-cors", want: 200,

@@ -90,8 +90,9 @@ func (w *Watcher) Run(ctx context.Context, report func(error)) {
 	}
 }
 
-// list is what is there now. What cannot be read at the moment, for a lack of permissions or of open
-// files, is as it was at the last look: it has not gone, so its documents are not to be deleted.
+// list is what is there now. What cannot be read at the moment, for a lack of permissions or of
+// open files, is as it was at the last look: it has not gone, so its documents are not to be
+// deleted.
 func (w *Watcher) list() (map[string]stamp, error) {
 	found := map[string]stamp{}
 	stays := func(name string, err error) {
