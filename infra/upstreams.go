@@ -49,8 +49,8 @@ func matchedTopics(c *config.Config) (arns []string) {
 }
 
 // subscribe has the topic's messages delivered, raw: with their attributes, without an envelope. Or
-// not raw: then a rule can ask for the topic. What SNS cannot deliver goes to the dead-letter queue,
-// from where dlq sends it to the live queue as a message that never ran.
+// not raw: then a rule can ask for the topic. What SNS cannot deliver goes to the dead-letter
+// queue, from where dlq sends it to the live queue as a message that never ran.
 func (s *Sink) subscribe(topic awssns.ITopic, queue awssqs.IQueue, raw bool) {
 	topic.AddSubscription(awssnssubscriptions.NewSqsSubscription(queue, &awssnssubscriptions.SqsSubscriptionProps{
 		RawMessageDelivery: jsii.Bool(raw),

@@ -152,8 +152,8 @@ func Batches(ctx context.Context, in Input, most int, send func([]queue.Outgoing
 	}
 }
 
-// Open opens a file of NDJSON, a file NAME.json that holds one message on however many lines, a
-// folder (its *.json, by name, one message each) or "-" for in.
+// Open opens a file of NDJSON, a folder (its *.json, by name, one message each) or "-" for in. A
+// file NAME.json may hold one message on however many lines.
 func Open(path string, in io.Reader) (Input, error) {
 	if path == "-" {
 		l := newLines("standard input", io.NopCloser(in))

@@ -40,7 +40,8 @@ func TestComposeWritesWhatPublishTakes(t *testing.T) {
 			"id:": {}, `"nobody" names nothing`: {ID: "a", Source: "nobody"},
 			"none reaches collection": {ID: "a", Collection: "none"},
 		} {
-			if m, err := api.Compose(t.Context(), c); !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), want) {
+			m, err := api.Compose(t.Context(), c)
+			if !errors.Is(err, operate.ErrInput) || !strings.Contains(err.Error(), want) {
 				t.Errorf("compose %+v: %+v and %v, want %q", c, m, err, want)
 			}
 		}

@@ -250,7 +250,7 @@ func TestAFolderThatCannotBeReadNowHasNotBeenDeleted(t *testing.T) {
 		got = append(got, gjson.Get(text, "Records.0.eventName").Str+" "+gjson.Get(text, "Records.0.s3.object.key").Str)
 		return nil
 	})
-	broken := &unreadable{ReadDirFS: w.files.(fs.ReadDirFS)}
+	broken := &unreadable{ReadDirFS: w.files.(fs.ReadDirFS)} //nolint:errcheck // os.Root has it
 	w.files = broken
 	if err := w.Begin(t.Context()); err != nil {
 		t.Fatal(err)

@@ -205,7 +205,8 @@ func (e *Engine) lane(p *pipe, name flight.Lane, settings config.Lane) *lane {
 		ingest.Deliver = e.mix.Deliver
 	}
 	executions := memory.MachineSettings{
-		Name: ingest.Name, Limit: memory.ExpressLimit, Retries: 3, RetryAfter: e.cfg.AmbiguousRetry(p.name), Report: e.report,
+		Name: ingest.Name, Limit: memory.ExpressLimit, Retries: 3, RetryAfter: e.cfg.AmbiguousRetry(p.name),
+		Report: e.report,
 	}
 	if e.cfg.Flight.Kind == config.FlightStandard {
 		executions.Limit = 0

@@ -25,8 +25,9 @@ func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 			}
 			return nil
 		},
-		Counts: e.queueStatus, Rows: e.Shards.All(), Readers: map[string]sink.Reader{}, Sinks: map[string]sink.Sink{}, Sources: e.sources,
-		Config: e.cfg, Clock: e.clk,
+		Counts: e.queueStatus, Rows: e.Shards.All(), Readers: map[string]sink.Reader{}, Sinks: map[string]sink.Sink{},
+		Sources: e.sources,
+		Config:  e.cfg, Clock: e.clk,
 		Journal: e.notes,
 		Publisher: func(ctx context.Context, _ string, lane flight.Lane, out queue.Outgoing) error {
 			return e.publish(ctx, out, lane)

@@ -189,7 +189,8 @@ func (e *Engine) Report(ctx context.Context) (ledger.Report, error) {
 				continue // it was sent again: prune takes it away once its version is committed
 			}
 			r.DeadLetters = append(r.DeadLetters, ledger.DeadLine{
-				Key: string(f.Doc), Reason: string(f.Reason), Detail: f.Detail, MessageID: f.MessageID, Where: e.place(f),
+				Key: string(f.Doc), Reason: string(f.Reason), Detail: f.Detail, MessageID: f.MessageID,
+				Where: e.place(f),
 			})
 		}
 		return next, err

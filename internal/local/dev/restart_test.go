@@ -145,8 +145,8 @@ func (l life) until(
 	defer cancel()
 	k := &ender{next: mix, at: at, crashes: crashes, end: cancel}
 	e, err := New(Options{
-		Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": l.sink}, Folder: f, Faults: mix, Inject: k,
-		Pollers: 2,
+		Config: &cfg, Clock: clock.System{}, Sinks: map[string]sink.Sink{"search": l.sink}, Folder: f, Faults: mix,
+		Inject: k, Pollers: 2,
 	})
 	if err != nil {
 		t.Fatal(err)

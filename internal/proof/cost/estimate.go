@@ -102,7 +102,9 @@ func idling(ctx context.Context, c *config.Config) (idle measured, err error) {
 }
 
 // run simulates, and counts processor time too.
-func run(ctx context.Context, c *config.Config, up sim.Upstream, pollers int, from time.Duration) (m measured, err error) {
+func run(ctx context.Context, c *config.Config, up sim.Upstream, pollers int, from time.Duration) (
+	m measured, err error,
+) {
 	m.listener = newListener(c.Stack, c.DefaultSink)
 	m.from = sim.Begin().Add(from)
 	w, err := sim.New(sim.Options{

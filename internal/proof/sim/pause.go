@@ -49,13 +49,10 @@ func (w *World) pause(resume bool, then func()) {
 
 // halted sees every write of a health row: since when it shows a pause.
 func (o *oracle) halted(row shard.Row) {
-	since, was := o.pauses[row.Doc]
-	switch {
-	case row.PausedAt == 0:
+	if row.PausedAt == 0 {
 		delete(o.pauses, row.Doc)
-	case !was:
-		since = o.w.now
-		o.pauses[row.Doc] = since
+	} else if _, was := o.pauses[row.Doc]; !was {
+		o.pauses[row.Doc] = o.w.now
 	}
 }
 

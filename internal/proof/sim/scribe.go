@@ -47,7 +47,7 @@ func (s *Scribe) write(n, version int, removed bool, at time.Duration) (said, er
 	removed = removed && w.Deletes
 	c := source.Change{
 		ID: fmt.Sprintf("doc-%d", n), Op: shard.Put, Time: epoch.Add(at),
-		Version: source.NumberedVersion(s.config.Sources[w.Source].Class, uint32(version)), //nolint:gosec // small
+		Version: source.NumberedVersion(s.config.Sources[w.Source].Class, uint32(version)),
 		Data:    fmt.Sprintf(`{"title":"document %d","text":"version %d"}`, n, version),
 	}
 	if removed {

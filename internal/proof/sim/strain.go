@@ -133,7 +133,9 @@ func (l Load) Upstream(seed uint64) Upstream {
 
 // By is what the load sends in the form of the sources.
 func (l Load) By(seed uint64, s *Scribe) (Upstream, error) {
-	return l.upstream(seed, func(n, version int, at time.Duration) (said, error) { return s.write(n, version, false, at) })
+	return l.upstream(seed, func(n, version int, at time.Duration) (said, error) {
+		return s.write(n, version, false, at)
+	})
 }
 
 func (l Load) upstream(seed uint64, write func(n, version int, at time.Duration) (said, error)) (Upstream, error) {

@@ -129,8 +129,8 @@ func New(o Options) (*World, error) {
 	}
 	w := &World{
 		options: o, cfg: o.Config, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
-		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{}, refs: map[string]string{}, coverage: coverage{},
-		foreign: map[flight.ID]bool{},
+		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{}, refs: map[string]string{},
+		coverage: coverage{}, foreign: map[flight.ID]bool{},
 	}
 	w.flights = flights{memory.NewFlights(trueClock{&w.scheduler}), w}
 	w.letters, w.schedule = letters{memory.NewDeadLetters(), w}, planned{memory.NewSchedule(), w}
