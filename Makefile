@@ -289,7 +289,7 @@ clean: ## Remove what was built; what the end-to-end tests installed stays
 
 .PHONY: ci
 ci: ## What CI runs: lint, tests, race, builds, benchmarks, end to end
-	.ci/stages lint test test-docs test-example faults race sizes reproducible synth bench-smoke e2e e2e-iam
+	.ci/stages lint test test-docs test-console test-example faults race sizes reproducible synth bench-smoke e2e e2e-iam
 
 .PHONY: nightly
 nightly: ## What takes longer: mutant hunts, large models, long simulations, edits, repeated race tests, fuzzing, upgrades
