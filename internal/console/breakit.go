@@ -77,7 +77,8 @@ func (c *console) burst(ctx context.Context, id string) error {
 	began := c.Clock.Now() // the versions are times: within one millisecond they would be the same
 	for n := range versions {
 		m, err := c.API.Compose(ctx, operate.Composition{
-			ID: id, At: began.Add(time.Duration(n) * time.Millisecond), Data: fmt.Appendf(nil, `{"title":"Break it: version %d of its burst"}`, n+1),
+			ID: id, At: began.Add(time.Duration(n) * time.Millisecond),
+			Data: fmt.Appendf(nil, `{"title":"Break it: version %d of its burst"}`, n+1),
 		})
 		if err != nil {
 			return err

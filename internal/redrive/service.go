@@ -142,7 +142,8 @@ func (d *Service) others(ctx context.Context, l deadletter.Letter, how How, also
 	}
 	// A copy is as old as one of them, so it stands for those alone that are as old.
 	found = slices.DeleteFunc(found, func(f deadletter.Facts) bool {
-		return f.ID == l.ID || d.sinkOf(f) != d.sinkOf(l.Facts) || f.Lane != l.Lane || !f.FirstSent.Equal(l.FirstSent) || !also(f)
+		return f.ID == l.ID || d.sinkOf(f) != d.sinkOf(l.Facts) || f.Lane != l.Lane || !f.FirstSent.Equal(l.FirstSent) ||
+			!also(f)
 	})
 	judged, err := d.judge(ctx, found, how.Force)
 	return slices.DeleteFunc(judged, func(j judgement) bool { return j.outcome != Sent }), err

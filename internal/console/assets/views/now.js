@@ -78,7 +78,7 @@ function cards(ctx, m, status) {
     t.skipped ? card(ctx, "Skipped", n(t.skipped), "by the source's rule") : null,
     card(ctx, "Dead", n(t.dead), el("a", { href: ctx.link("dead") }, `${n(status?.dead_letters)} parked`), t.dead ? "bad" : null),
     card(ctx, "Freshness", t.p50_ns ? fmt.duration(t.p50_ns / 1e6) : "–", t.p50_ns ? `median; p99 ${fmt.duration(t.p99_ns / 1e6)}` : "nothing was written yet"),
-    m.dollars ? card(ctx, "Dollars so far", m.dollars.total < 0.01 ? "under 1 ¢" : fmt.dollars(m.dollars.total),
+    m.dollars ? card(ctx, "Dollars so far", m.dollars.total < 0.01 ? "< 1\u00a0¢" : fmt.dollars(m.dollars.total),
       m.dollars.total < 0.01 ? `${fmt.dollars(m.dollars.total)} by list prices` : "by list prices") : null,
   ] : [
     card(ctx, "Held", n(held), "messages that wait"), card(ctx, "Not yet received", n(ready)),
