@@ -43,9 +43,13 @@ func tooLarge(err error, bytes int, key shard.DocID) error {
 	}
 	return &problem{
 		http.StatusRequestEntityTooLarge,
-		fmt.Sprintf("the document has %d bytes, too many to show here: use `lull get '%s'`", bytes, key),
+		fmt.Sprintf("the document has %d bytes, too many to show here: use `lull get '%s'`", bytes, inQuotes(key)),
 	}
 }
+
+// inQuotes is a key between the quotes of a command that people copy into a shell. A sender chose
+// its id.
+func inQuotes(key shard.DocID) string { return strings.ReplaceAll(string(key), "'", `'\''`) }
 
 // questions answers a question about one document.
 func questions[A any](mux *http.ServeMux, path string, ask func(context.Context, shard.DocID) (A, error)) {

@@ -114,7 +114,7 @@ func TestADocumentIsShownAsItsSinkHoldsIt(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
 	large := `{"text":"` + strings.Repeat("x", maxDocument) + `"}`
-	for id, body := range map[string]string{"small": `{"html":"</script><b>"}`, "large": large} {
+	for id, body := range map[string]string{"small": `{"html":"</script><b>"}`, "large'; id; '": large} {
 		op := sink.Op{
 			Doc: shard.DocID("content#" + id), Kind: shard.Put, Fence: 1, Version: "1", At: time.Now(),
 			Document: []byte(body),
@@ -129,7 +129,9 @@ func TestADocumentIsShownAsItsSinkHoldsIt(t *testing.T) {
 	if err := json.Unmarshal(d.Document, &got); err != nil || got["html"] != "</script><b>" {
 		t.Errorf("got %s, %v", d.Document, err)
 	}
-	s.refused(http.StatusRequestEntityTooLarge, "lull get", "/console/document/sink?key=content%23large", "")
+	// The command is for a shell, and has nothing more for it to carry out.
+	s.refused(http.StatusRequestEntityTooLarge, `lull get 'content#large'\''; id; '\''`,
+		"/console/document/sink?key=content%23large%27%3B+id%3B+%27", "")
 }
 
 func TestADeniedStackNamesTheMissingRight(t *testing.T) {
