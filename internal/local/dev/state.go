@@ -127,4 +127,8 @@ func (e *Engine) resume(ctx context.Context) {
 }
 
 // Save tries once more to keep everything: see [Engine.Trouble] for whether the folder has it.
-func (e *Engine) Save() { e.folder.Flush() }
+// The next run's clock goes on from here: rows hold times that no message has.
+func (e *Engine) Save() {
+	e.folder.Put(memory.RoomClock, "run", e.clk.Now())
+	e.folder.Flush()
+}

@@ -295,6 +295,27 @@ func TestADeadLetterThatIsSentAgainIsCountedOnce(t *testing.T) {
 	}
 }
 
+// A pause, or prune's last run, would be of the future.
+func TestTheClockOfTheNextRunDoesNotGoBackBehindTheLastRunsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := life{dir: t.TempDir(), sink: memory.NewSink(clock.System{}, memory.SinkSettings{})}
+		var end time.Time
+		l.live(t, []feed.Timed{put(0, "a", 1)}, func(*Engine) {
+			time.Sleep(5 * time.Hour)
+			end = time.Now()
+		})
+		f, err := OpenFolder(l.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if f.From().Before(end) {
+			t.Errorf("the clock goes on from %s, the run ended at %s", f.From(), end)
+		}
+	})
+}
+
 // load opens a data folder in a new engine.
 func load(t *testing.T, dir string) error {
 	t.Helper()
