@@ -77,7 +77,8 @@ func (a *app) command() *cobra.Command {
 	return root
 }
 
-// showArgs has every command say which arguments it takes where it is given others.
+// showArgs has every command say which arguments it takes where it is given others, or an empty
+// one: a script's variable that was never set must not mean this folder, or all dead letters.
 func showArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		showArgs(sub)
@@ -89,6 +90,9 @@ func showArgs(c *cobra.Command) {
 	c.Args = func(c *cobra.Command, args []string) error {
 		if err := takes(c, args); err != nil {
 			return usagef("%w: write %s", err, c.UseLine())
+		}
+		if i := slices.Index(args, ""); i >= 0 {
+			return usagef("argument %d is empty: leave it out, or give a value: write %s", i+1, c.UseLine())
 		}
 		return nil
 	}

@@ -58,6 +58,10 @@ func TestNewStacksAreRefused(t *testing.T) {
 	lull(t, "", "new", dir, "--sink", "solr").want(t, "no sink", exitUsage, "--sink solr: want one of", "opensearch")
 	lull(t, "", "new", dir, "--stack", "My shop").want(t, "a bad name", exitUsage, "--stack My shop", "stack (My shop)")
 	lull(t, "", "new").want(t, "no folder", exitUsage, "arg")
+	lull(t, "", "new", "").want(t, "an empty name", exitUsage, "argument 1 is empty")
+	if _, err := os.Stat("lull.yaml"); err == nil {
+		t.Error("an empty name overwrote what is in this folder")
+	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("got %v in the folder: %v", entries, err)
 	}

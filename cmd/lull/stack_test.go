@@ -146,6 +146,7 @@ func TestDeadLettersAreListedRedrivenAndDropped(t *testing.T) {
 		{"nothing selected", []string{"redrive"}, exitUsage, "nothing is selected"},
 		{"nothing selected to drop", []string{"drop"}, exitUsage, "nothing is selected"},
 		{"everything and something", []string{"drop", id, "--all"}, exitUsage, "--all"},
+		{"a variable that was never set", []string{"redrive", ""}, exitUsage, "argument 1 is empty"},
 		{"a rate below zero", []string{"redrive", "--all", "--rate", "-1"}, exitUsage, "--rate"},
 		{"a rate without end", []string{"redrive", "--all", "--rate", "Inf"}, exitUsage, "--rate"},
 		{
