@@ -67,15 +67,17 @@ var templateParameters = map[string]any{
 	"Service": parameter("String", "For sigv4: es for a domain, aoss for a serverless collection", "es",
 		map[string]any{"AllowedValues": []string{"es", "aoss"}}),
 	"SinkArn": parameter("String", "For sigv4: the ARN of the domain or the collection", "",
-		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:(es|aoss):[^\s"\\]{1,200}$`}),
+		map[string]any{"AllowedPattern": "^$|" + sinkARNPattern.String()}),
 	"SecretArn": parameter("String", "For basic: the ARN of a secret with the fields username and password", "",
-		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:secretsmanager:[^\s"\\]{1,300}$`}),
+		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,300}$`}),
 	"Sources": parameter("String", "The setting sources as JSON, on one line", `{"native":{"kind":"native"}}`,
 		map[string]any{"AllowedPattern": `^\{.*\}$`, "MaxLength": 1500}),
 	"Collections": parameter("String", "The setting collections as JSON, on one line; {} takes any", "{}",
 		map[string]any{"AllowedPattern": `^\{.*\}$`, "MaxLength": 1500}),
 	"Topic": parameter("String", "An SNS topic to subscribe to, by ARN", "",
 		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$`}),
+	"TopicEnvelope": parameter("String", "true where a match rule of Sources names Topic: the rule reads SNS's envelope",
+		"false", map[string]any{"AllowedValues": []string{"false", "true"}}),
 	"AlarmTopic": parameter("String", "An SNS topic that alarms are sent to, by ARN", "",
 		map[string]any{"AllowedPattern": `^$|^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$`}),
 	"FreshnessAlarm": parameter(
@@ -83,7 +85,7 @@ var templateParameters = map[string]any{
 		"The threshold of the alarm freshness in milliseconds, where Collections has a "+
 			"longer quiet; 0 for what the default settings promise",
 		0,
-		nil,
+		map[string]any{"MinValue": 0},
 	),
 	"SubnetIds": parameter("CommaDelimitedList", "Where index runs, if only a VPC reaches the sink", "", nil),
 	"SecurityGroupIds": parameter("CommaDelimitedList", "The security groups of index, with SubnetIds", "",
@@ -108,6 +110,10 @@ type option struct {
 	set             func(*Props, awscdk.Stack)
 }
 
+func isEmpty(list string) any {
+	return equals(map[string]any{"Fn::Join": []any{"", ref(list)}}, "")
+}
+
 func isSet(name string) any { return not(equals(ref(name), "")) }
 
 func ref(name string) any           { return map[string]any{"Ref": name} }
@@ -127,7 +133,8 @@ var templateOptions = []option{
 		p.AlarmTopic = awssns.Topic_FromTopicArn(s, jsii.String("AlarmTopic"), taken(s, "AlarmTopic").ValueAsString())
 	}},
 	{
-		"vpc", "HasVpc", not(equals(map[string]any{"Fn::Join": []any{"", ref("SubnetIds")}}, "")),
+		// With one of the two alone, Lambda refuses: index must not run outside of the VPC instead.
+		"vpc", "HasVpc", not(both(isEmpty("SubnetIds"), isEmpty("SecurityGroupIds"))),
 		func(p *Props, s awscdk.Stack) {
 			p.Vpc = &Vpc{
 				SubnetIDs: listOf(taken(s, "SubnetIds")), SecurityGroupIDs: listOf(taken(s, "SecurityGroupIds")),
@@ -201,7 +208,9 @@ func Template(version string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	conditions := map[string]any{"HasFreshness": not(equals(ref("FreshnessAlarm"), 0))}
+	conditions := map[string]any{
+		"HasFreshness": not(equals(ref("FreshnessAlarm"), 0)), "KeepsEnvelope": equals(ref("TopicEnvelope"), "true"),
+	}
 	for i, o := range templateOptions {
 		conditions[o.condition] = o.when
 		if err := merge(out, all[0], all[i+1], o.condition, 0); err != nil {
@@ -281,6 +290,8 @@ func finish(template map[string]any) ([]byte, error) {
 			code["S3Bucket"] = ref("CodeBucket")
 			code["S3Key"] = sub("${CodePrefix}" + strings.ReplaceAll(key, "ARCH", "${Architecture}"))
 			properties["Architectures"] = []any{ref("Architecture")}
+		case "AWS::SNS::Subscription":
+			properties["RawMessageDelivery"] = either("KeepsEnvelope", false, true)
 		case "AWS::CloudWatch::Alarm":
 			if n, _ := properties["AlarmName"].(string); strings.HasSuffix(n, "-freshness") {
 				properties["Threshold"] = either("HasFreshness", ref("FreshnessAlarm"), properties["Threshold"])

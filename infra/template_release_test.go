@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/sink/opensearch"
+	"github.com/lullhq/lull/source"
 )
 
 // filled is a template with values for its parameters, as CloudFormation makes a stack of it.
@@ -173,6 +175,19 @@ func TestTheTemplateOfAReleaseIsTheConstructsStack(t *testing.T) {
 			map[string]any{"SinkArn": ownDomain, "Topic": ownTopic},
 			func(p *Props, s awscdk.Stack) {
 				p.authenticate(config.Auth{Kind: config.AuthSigV4, Service: "es"}, ownDomain)
+				topic := awssns.Topic_FromTopicArn(s, jsii.String("Topic"), jsii.String(ownTopic))
+				p.Upstreams = []Upstream{{Topic: topic}}
+			},
+		},
+		"a topic whose envelope a match rule reads": {
+			map[string]any{
+				"Auth": "none", "Topic": ownTopic, "TopicEnvelope": "true",
+				"Sources": `{"native":{"kind":"native","match":[{"topic":"` + ownTopic + `"}]}}`,
+			},
+			func(p *Props, s awscdk.Stack) {
+				p.Config.Sources = map[string]config.Source{
+					"native": {Kind: "native", Match: []source.Match{{Topic: ownTopic}}},
+				}
 				topic := awssns.Topic_FromTopicArn(s, jsii.String("Topic"), jsii.String(ownTopic))
 				p.Upstreams = []Upstream{{Topic: topic}}
 			},
@@ -346,4 +361,46 @@ func checkFunction(t *testing.T, name string, got, want map[string]any, settings
 		}
 	}
 	variables[lambda.EnvSettings] = forSettings
+}
+
+// What the construct refuses, the template does not deploy as something else: CloudFormation refuses
+// it, or Lambda.
+func TestTheTemplateTakesNoParameterThatTheConstructRefuses(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string][]string{
+		"SinkArn": {
+			"arn:aws:es:*:*:domain/*", "arn:aws:es:eu-west-1:111122223333:domain/*", ownDomain + "/*",
+			"arn:aws:es:eu-west-1:111122223333:domain/content/_all",
+		},
+		"SecretArn": {
+			"arn:aws:secretsmanager:*", "arn:aws:secretsmanager:eu-west-1:111122223333:secret:*",
+			"arn:aws:secretsmanager:eu-west-1:111122223333:*",
+		},
+	} {
+		pattern := regexp.MustCompile(as[string](as[map[string]any](templateParameters[name])["AllowedPattern"]))
+		for _, value := range append(refused, "*") {
+			if pattern.MatchString(value) {
+				t.Errorf("%s takes %s", name, value)
+			}
+		}
+		for _, value := range map[string][]string{"SinkArn": {"", ownDomain, ownCollection}, "SecretArn": {"", ownSecret}}[name] {
+			if !pattern.MatchString(value) {
+				t.Errorf("%s refuses %q", name, value)
+			}
+		}
+	}
+	if as[map[string]any](templateParameters["FreshnessAlarm"])["MinValue"] != 0 {
+		t.Error("FreshnessAlarm takes a threshold below 0")
+	}
+	subnets, groups := []any{"subnet-1"}, []any{"sg-1"}
+	for _, tt := range []struct {
+		subnets, groups []any
+		want            bool
+	}{{want: false}, {subnets, groups, true}, {subnets, nil, true}, {nil, groups, true}} {
+		f := filled{parameters: map[string]any{"SubnetIds": tt.subnets, "SecurityGroupIds": tt.groups}}
+		i := slices.IndexFunc(templateOptions, func(o option) bool { return o.name == "vpc" })
+		if got := f.value(templateOptions[i].when); got != tt.want {
+			t.Errorf("subnets %v and groups %v: in a VPC is %v, want %v", tt.subnets, tt.groups, got, tt.want)
+		}
+	}
 }
