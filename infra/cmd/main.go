@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -41,16 +42,23 @@ func main() {
 func run(lookup func(string) (string, bool)) error {
 	defer jsii.Close() // importing CDK unpacks its runtime, even where nothing is synthesised
 	if path, _ := lookup(optTemplate.env); path != "" {
+		if err := needNode(lookup); err != nil {
+			return err
+		}
 		return writeTemplate(path, lookup)
 	}
 	o, err := read(lookup)
 	if o == nil {
 		return err
 	}
-	if err := errors.Join(err, o.props.Validate()); err != nil {
+	if err := errors.Join(err, o.props.Validate(), needNode(lookup)); err != nil {
 		return err
 	}
-	app := awscdk.NewApp(nil)
+	dir, _ := lookup(envOutDir) // CDK itself would take a folder for temporary files
+	if dir, err = filepath.Abs(cmp.Or(dir, "cdk.out")); err != nil {
+		return err
+	}
+	app := awscdk.NewApp(&awscdk.AppProps{Outdir: &dir})
 	lull := o.build(app)
 	out := app.Synth(nil)
 	if !o.props.StateOnly {
@@ -61,6 +69,15 @@ func run(lookup func(string) (string, bool)) error {
 		return fmt.Errorf("write import.json: %w", err)
 	}
 	return os.WriteFile(filepath.Join(*out.Directory(), "import.json"), text, 0o600)
+}
+
+// needNode says that Node is missing, before CDK panics. JSII_NODE names another program for it.
+func needNode(lookup func(string) (string, bool)) error {
+	program, _ := lookup(envNode)
+	if _, err := exec.LookPath(cmp.Or(program, "node")); err != nil {
+		return fmt.Errorf("node (%w): CDK runs in it: install Node 18 or later, from your packages or nodejs.org", err)
+	}
+	return nil
 }
 
 // writeTemplate writes the template of the release that is named, otherwise of this program's own.

@@ -275,19 +275,7 @@ func TestUsageListsEveryOption(t *testing.T) {
 // answers a second subscription with the one that exists, so that a deploy which gives one another
 // id would remove it.
 func TestSubscriptionsStayWhenTheListOfTopicsChanges(t *testing.T) {
-	dist := t.TempDir()
-	for _, f := range names.Functions() {
-		program := make([]byte, 64)
-		copy(program, "\x7fELF\x02\x01\x01")
-		program[16], program[18], program[20], program[52] = 2, 183, 1, 64 // an arm64 program
-		file := slices.Concat(program, []byte(f))
-		if err := os.MkdirAll(filepath.Join(dist, string(f)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dist, string(f), "bootstrap"), file, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dist := programs(t)
 	path := settings(t, good)
 	stack := func(topics ...string) transition.Template {
 		out := t.TempDir()
@@ -338,5 +326,50 @@ func TestSubscriptionsStayWhenTheListOfTopicsChanges(t *testing.T) {
 	}))
 	if err == nil || !strings.Contains(err.Error(), "twice") {
 		t.Errorf("a topic named twice: got %v", err)
+	}
+}
+
+// programs are a folder of functions' programs that pass for arm64's.
+func programs(t *testing.T) (dist string) {
+	t.Helper()
+	dist = t.TempDir()
+	for _, f := range names.Functions() {
+		program := make([]byte, 64)
+		copy(program, "\x7fELF\x02\x01\x01")
+		program[16], program[18], program[20], program[52] = 2, 183, 1, 64 // an arm64 program
+		file := slices.Concat(program, []byte(f))
+		if err := os.MkdirAll(filepath.Join(dist, string(f)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dist, string(f), "bootstrap"), file, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dist
+}
+
+// Whoever runs the program itself finds its template where -help says.
+func TestItWritesToTheFolderThatHelpNames(t *testing.T) {
+	vars := map[string]string{"LULL_CONFIG": settings(t, good), "LULL_DIST": programs(t)}
+	t.Chdir(t.TempDir())
+	if err := run(environment(vars)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join("cdk.out", "lull.template.json")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without Node, CDK panics.
+func TestMissingNodeIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, vars := range map[string]map[string]string{
+		"a stack":    {"LULL_CONFIG": settings(t, good), "LULL_DIST": programs(t)},
+		"a template": {"LULL_TEMPLATE": filepath.Join(t.TempDir(), "t.json"), "LULL_RELEASE": "v0.1.0"},
+	} {
+		vars["JSII_NODE"] = "/nowhere/node"
+		if err := run(environment(vars)); err == nil || !strings.Contains(err.Error(), "install Node 18") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }

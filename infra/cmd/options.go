@@ -122,6 +122,8 @@ const (
 	envContext = "CDK_CONTEXT_JSON"
 	envAccount = "CDK_DEFAULT_ACCOUNT"
 	envRegion  = "CDK_DEFAULT_REGION"
+	envOutDir  = "CDK_OUTDIR"
+	envNode    = "JSII_NODE" // jsii's own
 )
 
 // options are the settings of the app, before CDK has made anything of them.
