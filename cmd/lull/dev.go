@@ -99,7 +99,8 @@ func (a *app) devCommand() *cobra.Command {
 	fl.StringVar(&f.buckets, "buckets", "",
 		"folder `DIR` in place of S3: s3://bucket/key is DIR/bucket/key; with --local by default in the data folder")
 	fl.BoolVar(&f.notify, "notify", false,
-		"notify of the files in the folder of buckets as S3 does: of all at the start, then of each change")
+		"notify of the files in the folder of buckets as S3 does: of all at the start, then of each change. "+
+			"Remove files while it runs: nothing is notified of one that goes between two runs")
 	fl.StringArrayVar(&f.sinks, "sink", nil,
 		"write to `[NAME=][KIND:]URL`, such as http://127.0.0.1:9200, in place of all sinks; "+
 			"with NAME in place of that sink of --config, once for each")
