@@ -14,7 +14,7 @@ const breaks = [
   {
     name: "sink_rejects", label: "Sink rejects", off: 0,
     choices: [[0.1, "1 document in 10"], [0.5, "every second document"], [1, "every document"]],
-    expect: "A document that the sink refuses for good becomes a dead letter, and others go on. Send dead letters again when it takes them.",
+    expect: "A document that the sink refuses for good becomes a dead letter, and others go on. Send dead letters again when it takes them. Where it refuses every document, the fault is not in the documents: they wait, and none becomes a dead letter.",
   },
   {
     name: "table_away", label: "Table away", on: true, off: false,

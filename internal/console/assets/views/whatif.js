@@ -47,7 +47,7 @@ export default {
       el("form", { onsubmit: start },
         el("div", { class: "fields" }, fields.map(field)),
         el("div", { class: "field" }, el("label", { for: "whatif-settings" }, "Your settings"),
-          el("small", { id: "whatif-help" }, "They begin as the settings that run. Change debounce.quiet, for example."), settings),
+          el("small", { id: "whatif-help" }, "They begin as the settings that run. Raise debounce.quiet, for example."), settings),
         el("div", { class: "actions" }, run, cancel,
           el("button", { type: "button", onclick: () => { settings.value = running; } }, "Back to the settings that run"))),
       bar, say, faults, results);
