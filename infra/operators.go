@@ -18,9 +18,10 @@ type Operator struct {
 // The operators' roles. Each has what its commands call; operator can do what reader can.
 const (
 	Publisher = "publisher" // lull publish, resync
-	// lull get, status, wait, explain, dead list, dead show, reconcile --dry-run; with publisher: doctor
+	// lull get, status, list, wait, explain, console, dead list, dead show, reconcile --dry-run; with
+	// publisher: doctor
 	Reader   = "reader"
-	Repairer = "operator" // lull dead redrive, dead drop, cancel, rescue, reconcile
+	Repairer = "operator" // lull dead redrive, dead drop, cancel, rescue, reconcile, pause, resume, reset
 )
 
 // newOperators are the roles that people assume, so that a person's own role needs nothing but to

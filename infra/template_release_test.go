@@ -363,8 +363,8 @@ func checkFunction(t *testing.T, name string, got, want map[string]any, settings
 	variables[lambda.EnvSettings] = forSettings
 }
 
-// What the construct refuses, the template does not deploy as something else: CloudFormation refuses
-// it, or Lambda.
+// What the construct refuses, the template does not deploy as something else: CloudFormation or
+// Lambda refuses it.
 func TestTheTemplateTakesNoParameterThatTheConstructRefuses(t *testing.T) {
 	t.Parallel()
 	for name, refused := range map[string][]string{
