@@ -18,6 +18,7 @@ import (
 	"github.com/lullhq/lull/internal/rows"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
 // Service works on parked dead letters. All fields are required, except Flights and Schedule, which
@@ -251,10 +252,16 @@ func (d *Service) copyOf(l deadletter.Letter, how How) (queue.Queue, queue.Outgo
 
 // sinkOf is the sink whose queue takes a copy: the one that the dead letter comes from. Where
 // receive skips what belongs elsewhere, that would lose it if it came to the wrong queue, or if its
-// collection has moved since: it goes to its own sink.
+// collection has moved since: it goes to its own sink. Not where match rules name sinks: whoever may
+// send to one of them must not reach another one by a redrive.
 func (d *Service) sinkOf(f deadletter.Facts) string {
 	if f.Doc == "" || d.Config.Queues.Elsewhere != config.ElsewhereSkip {
 		return f.Sink
+	}
+	for _, s := range d.Config.Sources {
+		if slices.ContainsFunc(s.Match, func(m source.Match) bool { return m.Sink != "" }) {
+			return f.Sink
+		}
 	}
 	sink, _ := d.Config.SinkFor(string(f.Doc.Collection()))
 	return sink

@@ -16,6 +16,7 @@ import (
 	"github.com/lullhq/lull/internal/redrive"
 	"github.com/lullhq/lull/internal/shard"
 	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/source"
 )
 
 func TestRedrivenDeadLetterIsSentByteForByteAndStays(t *testing.T) {
@@ -85,6 +86,14 @@ func TestRedriveOfWhatTheSettingsSkipGoesToItsOwnSink(t *testing.T) {
 				b.Fatal(err)
 			}
 		}
+		cms := b.Config.Sources["native"]
+		cms.Match = append(cms.Match, source.Match{Sink: "search"})
+		b.Config.Sources["bound"] = cms
+		if _, err := b.service.One(b.Context(), stray.ID, redrive.How{}); err == nil {
+			b.Error("a sender that is bound to another sink reached this one")
+		}
+		b.sent(b.live, 0)
+		delete(b.Config.Sources, "bound")
 		b.one(stray.ID, redrive.How{By: "ann"}, redrive.Sent)
 		b.sent(b.live, 1)
 		if _, err := b.service.One(b.Context(), unknown.ID, redrive.How{}); err == nil {
