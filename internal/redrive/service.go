@@ -143,8 +143,8 @@ func (d *Service) others(ctx context.Context, l deadletter.Letter, how How, also
 	}
 	// A copy is as old as one of them, so it stands for those alone that are as old.
 	found = slices.DeleteFunc(found, func(f deadletter.Facts) bool {
-		return f.ID == l.ID || d.sinkOf(f) != d.sinkOf(l.Facts) || f.Lane != l.Lane || !f.FirstSent.Equal(l.FirstSent) ||
-			!also(f)
+		return f.ID == l.ID || d.sinkOf(f) != d.sinkOf(l.Facts) || f.Lane != l.Lane ||
+			!f.FirstSent.Equal(l.FirstSent) || !also(f)
 	})
 	judged, err := d.judge(ctx, found, how.Force)
 	return slices.DeleteFunc(judged, func(j judgement) bool { return j.outcome != Sent }), err
@@ -252,8 +252,8 @@ func (d *Service) copyOf(l deadletter.Letter, how How) (queue.Queue, queue.Outgo
 
 // sinkOf is the sink whose queue takes a copy: the one that the dead letter comes from. Where
 // receive skips what belongs elsewhere, that would lose it if it came to the wrong queue, or if its
-// collection has moved since: it goes to its own sink. Not where match rules name sinks: whoever may
-// send to one of them must not reach another one by a redrive.
+// collection has moved since: it goes to its own sink. Not where match rules name sinks: whoever
+// may send to one of them must not reach another one by a redrive.
 func (d *Service) sinkOf(f deadletter.Facts) string {
 	if f.Doc == "" || d.Config.Queues.Elsewhere != config.ElsewhereSkip {
 		return f.Sink
