@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,6 +119,7 @@ func TestResyncGoesThroughTheBulkLane(t *testing.T) {
 // cancel makes the pending version a dead letter before it is written, and says so in the audit.
 func TestCancel(t *testing.T) {
 	s := express(t)
+	flights := len(s.FlightIDs(t))
 	c := s.Collection("cancel")
 	key := ground.Key(c, "doc")
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
@@ -136,6 +138,11 @@ func TestCancel(t *testing.T) {
 	}
 	s.Says(t, 0, "", "dead", "drop", cancelled.ID)
 	deadLetters(t, s, c, 0)
+	// The flight waits on for the version that was cancelled: the next test must not meet it.
+	ground.Until(t, "the flights of this test have ended", func() (bool, string) {
+		n := len(s.FlightIDs(t)) - flights
+		return n <= 0, fmt.Sprint(n, " are left")
+	})
 }
 
 // Wrong questions have a clear answer and change nothing.
