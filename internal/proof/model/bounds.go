@@ -34,6 +34,8 @@ type Bounds struct {
 	Deletes     KeySet
 	Poison      KeySet // refused for good
 	Stubborn    KeySet // always an item error
+	Same        KeySet // versions with the same bytes; where there are any, index keeps what it recognises
+	Older       KeySet // written by a build without KEEP: its CLAIM and COMMIT leave content as it is
 	Fickle      KeySet // accepted, or refused for good: it may change between two tries
 	LateAdmits  bool   // an ADMIT without an answer may arrive at any later time
 	Latecomers  bool   // messages that are older than rows are kept may still be in the queue
@@ -87,6 +89,8 @@ func (b Bounds) String() string {
 		{b.Poison, "is refused for good"},
 		{b.Stubborn, "always gets an item error"},
 		{Keys(b.Absurd) &^ 1, "is absurd"},
+		{b.Same, "has the bytes that others have"},
+		{b.Older, "is written by a build without KEEP"},
 		{b.Fickle, "may be accepted or refused for good"},
 	} {
 		for n := range k.set.Up() {
@@ -170,6 +174,12 @@ func (m Model) Initial() State {
 	}
 	return s
 }
+
+// same reports whether two versions have the same bytes.
+func (m *Model) same(a, b Key) bool { return a == b || m.Bounds.Same.Has(a) && m.Bounds.Same.Has(b) }
+
+// holds reports whether the sink has the bytes of k.
+func (m *Model) holds(s Sink, k Key) bool { return m.same(s.Content, k) && !m.Bounds.Deletes.Has(s.Content) }
 
 // rowKey is what the row calls version k.
 func (m *Model) rowKey(k Key) Key {

@@ -71,7 +71,7 @@ func (b Broken) String() string {
 // Check finds what a state violates.
 func (m Model) Check(s State) Broken {
 	b := m.lost(&s)
-	if m.Settled(s) && s.Sink.Content < s.Row.Committed && !s.Listed {
+	if m.Settled(s) && s.Sink.shows() < s.Row.Committed && !s.Listed {
 		b |= OldStays
 	}
 	return b
@@ -89,7 +89,7 @@ func (m *Model) lost(s *State) Broken {
 	var b Broken
 	for k := MaxKey; k > None; k-- {
 		switch {
-		case carried.Has(k) || s.Sink.Content >= k || s.Row.Committed >= k:
+		case carried.Has(k) || s.Sink.shows() >= k || s.Row.Committed >= k:
 			return b
 		case !m.sent(k) || s.DeadLetters[k] == Parked || s.Forgotten == k:
 		case s.DeadLetters[k] == Redriven:

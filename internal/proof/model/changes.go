@@ -26,7 +26,7 @@ func (c Change) held() Broken {
 // Changes are the rows of the table in docs/model.md, in its order.
 func Changes() []Change {
 	return slices.Concat(acknowledging(), claiming(), ending(), writing(), ageing(), deadLetters(), restoring(),
-		resetting(), beyond())
+		resetting(), keeping(), beyond())
 }
 
 // All sinks that need the lease are plain here unless the row says otherwise.
@@ -145,6 +145,51 @@ func claiming() []Change {
 			Bounds: Bounds{
 				Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Forgetful, Deletes: Keys(2),
 				Budget: Budget{Crashes: 1},
+			},
+		},
+	}
+}
+
+// Versions 1 and 3 have the same bytes.
+func keeping() []Change {
+	return []Change{
+		{
+			Name: "claim-keeps-content", What: "CLAIM leaves content: what it says is no longer in the sink",
+			Rules: Rules{ClaimKeepsContent: true}, Watch: OldStays, Held: OldStays | Lost,
+			Bounds: Bounds{
+				Messages: One(1, 2, 3), Execs: 1, Batch: 1, Same: Keys(1, 3), Fickle: Keys(2),
+				Budget: Budget{Crashes: 1},
+			},
+		},
+		{
+			Name:  "content-unbound",
+			What:  "content is the digest of the bytes alone; a build without KEEP, which leaves it, commits another version",
+			Rules: Rules{ContentUnbound: true}, Watch: Damage,
+			Bounds: Bounds{Messages: One(1, 2, 3), Execs: 1, Batch: 1, Same: Keys(1, 3), Older: Keys(2)},
+		},
+		{
+			Name:  "keep-ignores-claimed",
+			What:  "KEEP while a write may be under way; a build without KEEP, which leaves content, made it",
+			Rules: Rules{KeepIgnoresClaimed: true}, Watch: Damage,
+			Bounds: Bounds{
+				Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 3), Older: Keys(2),
+				Budget: Budget{Crashes: 1},
+			},
+		},
+		{
+			Name: "keep-over-a-delete", What: "KEEP takes a delete for the version whose bytes the sink had before it",
+			Rules: Rules{KeepOverDelete: true}, Watch: Damage | Untrue,
+			Bounds: Bounds{
+				Messages: One(1, 2, 3), Execs: 1, Batch: 1, Same: Keys(1, 2, 3), Deletes: Keys(2),
+			},
+		},
+		{
+			Name:  "content-restored",
+			What:  "the table is restored and the generation stays: its rows recognise what the sink no longer has",
+			Rules: Rules{ContentRestored: true}, Watch: OldStays, Held: OldStays,
+			Bounds: Bounds{
+				Messages: slices.Concat(One(1, 2, 3), Spares(3)), Execs: 1, Batch: 1, Same: Keys(1, 3), Clocks: true,
+				Budget: Budget{Restores: 1},
 			},
 		},
 	}

@@ -21,6 +21,7 @@ type Row struct {
 	LastWrite  Clock
 	Refusals   uint8
 	Expires    bool
+	Content    Key // the committed version whose bytes `content` has the digest of
 }
 
 // admits is ADMIT's condition for k. aged: older than retention - producerLateness.
@@ -70,6 +71,9 @@ func (r Row) claims(rl Rules, k Key, again, capPast bool, now Clock) bool {
 func (r Row) claim(rl Rules, k Key, again bool, t Token, now Clock) Row {
 	unanswered := r.Owner != 0
 	r.Owner, r.Lease, r.LeaseUntil = t, true, now
+	if !rl.ClaimKeepsContent {
+		r.Content = None
+	}
 	if rl.RefusalsOfVersion && !again {
 		r.Refusals = 0
 	}
@@ -93,13 +97,37 @@ func (r Row) commits(rl Rules, k Key, t Token) bool {
 	return (r.Owner == t || rl.CommitWithoutOwner) && r.Committed < k
 }
 
-func (r Row) commit(rl Rules, k Key, claimed Clock) Row {
+// commit is COMMIT. content: k is a put, and its bytes are to be recognised.
+func (r Row) commit(rl Rules, k Key, claimed Clock, content bool) Row {
 	r.Committed = k
+	r.Content = None
+	if content {
+		r.Content = k
+	}
 	r.LastWrite = claimed
 	r.Owner, r.Lease, r.LeaseUntil = 0, false, 0
 	r.Claimed, r.ClaimedWas = None, None
 	r.Refusals = 0
 	if r.Pending <= k && !rl.CommitAlwaysNewer {
+		r.Pending = None
+		r.Expires = true
+	}
+	return r
+}
+
+// keeps is KEEP's condition for k: the sink shows k's bytes already, under the version was. same says
+// that two versions have the same bytes.
+func (r Row) keeps(rl Rules, k, was Key, capPast bool, same func(a, b Key) bool) bool {
+	bound := r.Content == r.Committed || rl.ContentUnbound
+	return r.Committed == was && was < k && r.Content != None && bound && same(r.Content, k) &&
+		(r.Claimed == None || rl.KeepIgnoresClaimed) && !r.Lease && r.Dead != k &&
+		(r.Pending == k || r.Pending > k && capPast)
+}
+
+// keep commits k without a write to the sink.
+func (r Row) keep(k Key) Row {
+	r.Committed, r.Content = k, k
+	if r.Pending == k {
 		r.Pending = None
 		r.Expires = true
 	}

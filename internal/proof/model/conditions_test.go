@@ -156,7 +156,7 @@ func (w *twin) moves(k Key) []move {
 			add("CLAIM", r.claims(rl, k, again, past, 2), r.claim(rl, k, again, mine, 2), shard.Claim(bid))
 		}
 	}
-	add("COMMIT", r.commits(rl, k, mine), r.commit(rl, k, 2), shard.Commit(lease, shard.Put, now, expires, w.real))
+	add("COMMIT", r.commits(rl, k, mine), r.commit(rl, k, 2, false), shard.Commit(lease, shard.Put, now, expires, w.real))
 	add("RELEASE", r.releases(mine), r.release(rl, 2, false, false), shard.Release(lease, "throttled", false))
 	add("RELEASE, refused", r.releases(mine), r.release(rl, 2, true, false), shard.Release(lease, "refused", true))
 	add("REJECT", r.rejects(rl, mine), r.reject(rl, k, 2), shard.Reject(lease, "rejected", expires, w.real))

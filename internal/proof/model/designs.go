@@ -130,6 +130,27 @@ func Holdings() []Holding {
 			Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, References: true, Sink: Plain,
 			Budget: Budget{Crashes: 1, Duplicates: 1, Throttles: 1},
 		}},
+		{Name: "v1 and v3 have the same bytes", Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 3), Budget: faults,
+		}},
+		{Name: "all have the same bytes, but v2 deletes; a sink without versions", Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 3), Deletes: Keys(2), Sink: Plain,
+			Budget: Budget{Crashes: 1, Throttles: 1},
+		}},
+		{Name: "v1 and v3 have the same bytes, v2 is poison", Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 2, Batch: 2, Same: Keys(1, 3), Poison: Keys(2),
+			Budget: Budget{Crashes: 1, Throttles: 1},
+		}},
+		{Name: "v1 and v3 have the same bytes, a build without KEEP writes v2", Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 3), Older: Keys(2), Budget: Budget{Crashes: 1},
+		}},
+		{Name: "v2 and v3 have the same bytes, rows are collected, dead letters redriven", Bounds: Bounds{
+			Messages: slices.Concat(One(1, 2, 3), Spares(3)), Execs: 2, Batch: 1, Same: Keys(2, 3),
+			Budget: Budget{Deadlines: 1, Redrives: 1, Prunes: 1},
+		}},
+		{Name: "v1 and v3 have the same bytes, clocks apart", Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 3), Clocks: true, Budget: Budget{Crashes: 1},
+		}},
 		{Name: "dead read from an older image", Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2), Spares(1, 2)), Execs: 2, Batch: 1, Poison: Keys(2),
 			Budget: Budget{Stale: 1, Redrives: 1},

@@ -75,7 +75,16 @@ func (x *step) apply(s *State, w RowWrite, f Exec) (Row, bool, Broken) {
 		if s.Sink.Content < rk {
 			b = Untrue
 		}
-		return s.Row.commit(x.Rules, rk, w.Fence), true, b
+		return x.older(w.Key, s.Row, s.Row.commit(x.Rules, rk, w.Fence, x.recognised(w.Key))), true, b
+	case KeepWrite:
+		if !s.Row.keeps(x.Rules, rk, w.Was, true, x.same) {
+			return s.Row, false, 0
+		}
+		var b Broken
+		if !x.holds(s.Sink, rk) {
+			b = Untrue
+		}
+		return s.Row.keep(rk), true, b
 	case ReleaseWrite:
 		if !s.Row.releases(w.Token) {
 			return s.Row, false, 0
@@ -95,7 +104,7 @@ func (x *step) apply(s *State, w RowWrite, f Exec) (Row, bool, Broken) {
 		if !s.Row.claims(x.Rules, rk, again, true, w.Fence) {
 			return s.Row, false, 0
 		}
-		return x.ahead(s.Row.claim(x.Rules, rk, again, w.Token, w.Fence), w.Fence), true, 0
+		return x.older(w.Key, s.Row, x.ahead(s.Row.claim(x.Rules, rk, again, w.Token, w.Fence), w.Fence)), true, 0
 	}
 	if !s.Row.rejects(x.Rules, w.Token) {
 		return s.Row, false, 0
@@ -114,7 +123,7 @@ func (x *step) apply(s *State, w RowWrite, f Exec) (Row, bool, Broken) {
 
 var writeNames = [...]string{
 	CommitWrite: "COMMIT {k}", ReleaseWrite: "RELEASE {k}", RejectWrite: "REJECT {k}", AdmitWrite: "ADMIT {k}",
-	ClaimWrite: "CLAIM {k}", ClaimAgainWrite: "CLAIM again {k}",
+	ClaimWrite: "CLAIM {k}", ClaimAgainWrite: "CLAIM again {k}", KeepWrite: "KEEP {k}",
 }
 
 // writesLater lets the writes arrive whose sender no longer waits.
@@ -129,12 +138,18 @@ func (x *step) writesLater() {
 		row, applied, broken := x.apply(x.s, w, Exec{Hand: None})
 		if applied {
 			t.Row = row
+			x.kept(&t, w)
 			if w.Kind == RejectWrite {
 				x.stale(&t)
 			}
 		}
 		x.edge(t, true, broken, l)
 	}
+}
+
+// recognised reports whether COMMIT of k leaves a digest of its bytes.
+func (m *Model) recognised(k Key) bool {
+	return m.Bounds.Same != 0 && (!m.Bounds.Deletes.Has(k) || m.Rules.KeepOverDelete)
 }
 
 // mayGo reports whether message i may be deleted: every event in it is done.

@@ -101,6 +101,7 @@ func (x *step) turn(e int) {
 		if s.Row.Pending > rk {
 			x.superseded(e, k)
 		}
+		x.keep(e, k)
 		if x.Rules.LoadBeforeClaim && f.Phase == Waiting {
 			t := *s
 			t.Execs[e].Phase, t.Execs[e].Key, t.Execs[e].Body = HasRead, k, max(s.Source, k)
@@ -173,6 +174,41 @@ func (x *step) next(e int, k Key) {
 	}
 }
 
+// keep is KEEP: index has the bytes of k, and the row says that the sink shows the same.
+func (x *step) keep(e int, k Key) {
+	s, f := x.s, &x.s.Execs[e]
+	rk := x.rowKey(k)
+	if f.Phase != Waiting || x.Bounds.Same == 0 || x.Bounds.Deletes.Has(k) || s.Row.Pending > rk && x.Bounds.NoCap {
+		return
+	}
+	w := RowWrite{Kind: KeepWrite, Key: k, Was: s.Row.Committed}
+	row, kept, broken := x.apply(s, w, Exec{})
+	if !kept {
+		return
+	}
+	l := Label{Exec: uint8(e), Key: k, By: "index ({f}): ", Text: "the sink has these bytes already: KEEP {k}"}
+	crashed := *s
+	crashed.Execs[e] = Exec{}
+	l.Then = ": crash; it is still on its way"
+	x.late(crashed, w, l)
+	t := *s
+	t.Row = row
+	x.kept(&t, w)
+	l.Then = ": applied"
+	x.edge(t, true, broken, l)
+	if again, ok := x.spend(t, Crashes); ok && add(again.Writes[:], w) {
+		l.Then = ": applied; a copy of it is still on its way"
+		x.edge(again, false, broken, l)
+	}
+}
+
+// kept remembers that the sink's bytes are also those of a version that was kept.
+func (x *step) kept(t *State, w RowWrite) {
+	if w.Kind == KeepWrite && x.holds(t.Sink, w.Key) {
+		t.Sink.Kept = w.Key
+	}
+}
+
 const goes = "the request goes to the sink"
 
 func (x *step) claim(e int, k Key) {
@@ -216,7 +252,7 @@ func (x *step) claim(e int, k Key) {
 		}
 		x.claimLater(e, RowWrite{Kind: ClaimWrite, Key: k, Token: token, Fence: now}, again)
 		t := *s
-		t.Row = x.ahead(s.Row.claim(x.Rules, rk, again, token, now), now)
+		t.Row = x.older(k, s.Row, x.ahead(s.Row.claim(x.Rules, rk, again, token, now), now))
 		x.take(&t, e, k, token, now)
 		if x.Rules.ClaimedInHand {
 			lost, ok := x.spend(t, Crashes)
@@ -236,6 +272,14 @@ func (x *step) claim(e int, k Key) {
 		}
 		x.free(t, l)
 	}
+}
+
+// older is a row after a write for k: a build without KEEP leaves content as it was.
+func (x *step) older(k Key, was, r Row) Row {
+	if x.Bounds.Older.Has(k) {
+		r.Content = was.Content
+	}
+	return r
 }
 
 // ahead is a claim's row where fences are not times: lease_until says nothing of the fence, so

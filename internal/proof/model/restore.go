@@ -12,7 +12,9 @@ func (x *step) restore() {
 		x.edge(t, false, 0, Label{Text: "a backup of the table is taken"})
 	}
 	t := *s
-	t.Row = s.Backup
+	if t.Row = s.Backup; !x.Rules.ContentRestored {
+		t.Row.Content = None // the runbook raises the generation first
+	}
 	t.Writes = [maxWrites]RowWrite{} // the table that they were sent to is gone
 	t.Restored = true
 	l := Label{Text: "the table is restored from the backup"}

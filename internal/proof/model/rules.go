@@ -39,6 +39,13 @@ type Rules struct {
 	ReleaseErasesLease   bool // RELEASE removes lease_until
 	DeadStaysPending     bool // REJECT and PARK leave pending at a dead version
 
+	// KEEP.
+	ClaimKeepsContent  bool // CLAIM leaves content
+	ContentUnbound     bool // content is the digest of the bytes alone, not of the committed version with them
+	KeepIgnoresClaimed bool // KEEP does not ask whether a write may be under way
+	KeepOverDelete     bool // KEEP takes a delete for a version with bytes
+	ContentRestored    bool // the generation stays when the table is restored: its rows' content counts
+
 	// Versions.
 	KeyWithoutDigest bool // the last two versions are one order key
 

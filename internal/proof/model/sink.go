@@ -198,7 +198,7 @@ func (x *step) write(t *State, r Request) (applied bool, b Broken) {
 	} else if !t.Row.Lease || t.Row.Owner != token {
 		b |= TwoWriters
 	}
-	if k < t.Sink.Content {
+	if k < t.Sink.shows() && k != t.Sink.Content {
 		b |= WentBack
 		if x.Bounds.Deletes.Has(t.Sink.Content) && !x.Bounds.Deletes.Has(k) {
 			b |= Resurrected
@@ -206,6 +206,9 @@ func (x *step) write(t *State, r Request) (applied bool, b Broken) {
 	}
 	if r.Body < t.Sink.Body {
 		b |= BodyBack
+	}
+	if k != t.Sink.Content {
+		t.Sink.Kept = None
 	}
 	t.Sink.Content, t.Sink.Body = k, r.Body
 	return true, b

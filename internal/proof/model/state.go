@@ -164,6 +164,7 @@ type RowWrite struct {
 	Key   Key
 	Token Token
 	Fence Clock
+	Was   Key // the committed version that KEEP read
 }
 
 // WriteKind tells row writes apart.
@@ -178,6 +179,7 @@ const (
 	AdmitWrite
 	ClaimWrite // explored only where clocks are modelled: the claim's time decides
 	ClaimAgainWrite
+	KeepWrite
 )
 
 // Open is a flight that writes without its row while the table is away.
@@ -201,7 +203,11 @@ type Sink struct {
 	Content Key   // a delete is a version
 	Fence   Clock // external version; 0 where the sink has none or forgot it
 	Body    Key   // the state of the source in it, where payloads are references
+	Kept    Key   // the newest version with the same bytes that the row committed without a write
 }
+
+// shows is the newest version whose bytes are in it.
+func (s Sink) shows() Key { return max(s.Content, s.Kept) }
 
 // Parker is the one that stored a dead letter and is about to PARK: dlq, or receive after a dead
 // deadline.
