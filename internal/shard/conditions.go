@@ -108,6 +108,7 @@ func Claim(b Bid) Write {
 		was,
 		set(AttrClaimed, k),
 		{Verb: Add, Attr: AttrAttempts, Val: numberValue(1)},
+		remove(AttrContent)[0], // from now on the sink may have something else
 	}, remembered(b.Now, b.Fence)...)}
 }
 
@@ -123,6 +124,8 @@ type Lease struct {
 	Token Token
 	At    Micros // the fence: the claim's time, unless Ahead
 	Ahead bool   // the row's fences lie ahead of the clock, and last_write remembers this one
+
+	Content Content // of what is put under it, where KEEP may recognise it; set by who writes it
 }
 
 // Commit makes k the committed version. The form follows from the newest image of the row: where a
@@ -139,6 +142,11 @@ func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 		set(AttrCommittedOp, textValue(string(op))),
 		set(AttrLastWrite, timeValue(max(now, l.At))),
 	}, remove(AttrOwner, AttrLeaseUntil, AttrClaimed, AttrClaimedWas, AttrAttempts, AttrRefusals, AttrLastError)...)}
+	if op == Put && l.Content != "" {
+		w.Update = append(w.Update, set(AttrContent, contentValue(l.Content)))
+	} else {
+		w.Update = append(w.Update, remove(AttrContent)...)
+	}
 	if image.Pending > l.Key {
 		w.Transition = COMMITNewerWaiting
 		w.Cond = append(w.Cond, must(AttrPending, Greater, k))
@@ -149,6 +157,49 @@ func Commit(l Lease, op Operation, now Micros, expires int64, image Row) Write {
 	w.Update = append(w.Update, set(AttrExpiresAt, numberValue(expires)))
 	w.Update = append(w.Update, remove(AttrPending, AttrBurstStart, AttrFlight)...)
 	return w
+}
+
+// Kept is what KEEP needs to know.
+type Kept struct {
+	Doc        DocID
+	Key        OrderKey
+	Now        Micros
+	Cap        Micros // as a [Bid] has it
+	Expires    int64  // seconds
+	Generation string // of the sink that the document is in: see [ContentOf]
+	Document   []byte // what the sink would get
+}
+
+// Keep commits k without a write to the sink, because the sink has these very bytes: they are those
+// of the committed version, and nothing was claimed since. last_write stays, because nothing is
+// written. ok is false where the image shows that there is nothing to recognise.
+func Keep(n Kept, image Row) (w Write, ok bool) {
+	k, was := keyValue(n.Key), ContentOf(n.Generation, image.Committed, n.Document)
+	if image.Content != was || image.Committed >= n.Key {
+		return Write{}, false
+	}
+	w = Write{Transition: KEEP, Doc: n.Doc, Cond: []Clause{
+		known(),
+		must(AttrCommitted, Equal, keyValue(image.Committed)),
+		must(AttrCommittedOp, Equal, textValue(string(Put))),
+		must(AttrContent, Equal, contentValue(was)),
+		must(AttrClaimed, Absent, Value{}),
+		absentOr(AttrLeaseUntil, Less, timeValue(n.Now)),
+		absentOr(AttrDead, NotEqual, k),
+	}, Update: []Action{
+		set(AttrCommitted, k),
+		set(AttrContent, contentValue(ContentOf(n.Generation, n.Key, n.Document))),
+	}}
+	if image.Pending > n.Key {
+		w.Transition = KEEPNewerWaiting
+		w.Cond = append(w.Cond, must(AttrPending, Greater, k), must(AttrBurstStart, AtMost, timeValue(n.Cap)))
+		w.Update = append(w.Update, set(AttrBurstStart, timeValue(n.Now)))
+		return w, true
+	}
+	w.Cond = append(w.Cond, must(AttrPending, Equal, k))
+	w.Update = append(w.Update, set(AttrExpiresAt, numberValue(n.Expires)))
+	w.Update = append(w.Update, remove(AttrPending, AttrBurstStart, AttrFlight)...)
+	return w, true
 }
 
 // ends is what RELEASE and REJECT make of lease_until: the next fence must be greater.

@@ -68,11 +68,12 @@ type Row struct {
 	Flight       string   // the flight that admitted Pending: a hint for people
 	Owner        Token    // who holds, or held, the lease
 	LeaseUntil   Micros
-	LastWrite    Micros // the time of the last committed claim
-	Attempts     int64  // claims without an answer
-	Refusals     int64  // times the sink refused this very document
-	LastError    string // class, status and field: never content; at most 200 bytes
-	ExpiresAt    int64  // TTL, seconds
+	LastWrite    Micros  // the time of the last committed claim
+	Attempts     int64   // claims without an answer
+	Refusals     int64   // times the sink refused this very document
+	Content      Content // recognises the bytes of the committed version; "" where they may not be in the sink
+	LastError    string  // class, status and field: never content; at most 200 bytes
+	ExpiresAt    int64   // TTL, seconds
 
 	OpenUntil  Micros // health row: nothing is claimed before
 	Level      int64  // health row: how often it opened in a row
@@ -120,6 +121,7 @@ const (
 	AttrLastWrite    Attr = "last_write"
 	AttrAttempts     Attr = "attempts"
 	AttrRefusals     Attr = "refusals"
+	AttrContent      Attr = "c" // short: a settled row with a dead letter's mark has at most 200 bytes
 	AttrLastError    Attr = "last_error"
 	AttrExpiresAt    Attr = "expires_at"
 	AttrOpenUntil    Attr = "open_until"
@@ -142,8 +144,8 @@ func Attrs() []Attr {
 	return []Attr{
 		AttrSchema, AttrVersionClass, AttrPending, AttrCommitted, AttrCommittedOp, AttrClaimed, AttrClaimedWas,
 		AttrDead, AttrBurstStart, AttrFlight, AttrOwner, AttrLeaseUntil, AttrLastWrite, AttrAttempts, AttrRefusals,
-		AttrLastError, AttrExpiresAt, AttrOpenUntil, AttrLevel, AttrProbeUntil, AttrRate, AttrRateTop, AttrRateAt,
-		AttrPaidUntil, AttrPaid, AttrPausedAt, AttrPausedBy, AttrPausedWhy, AttrRanAt, AttrCursor,
+		AttrContent, AttrLastError, AttrExpiresAt, AttrOpenUntil, AttrLevel, AttrProbeUntil, AttrRate, AttrRateTop,
+		AttrRateAt, AttrPaidUntil, AttrPaid, AttrPausedAt, AttrPausedBy, AttrPausedWhy, AttrRanAt, AttrCursor,
 	}
 }
 
@@ -165,6 +167,9 @@ type Value struct {
 }
 
 func keyValue(k OrderKey) Value { return Value{Kind: KindBinary, Text: string(k)} }
+func contentValue(c Content) Value {
+	return Value{Kind: KindBinary, Text: string(c)}
+}
 func textValue(s string) Value  { return Value{Kind: KindString, Text: s} }
 func timeValue(m Micros) Value  { return Value{Kind: KindNumber, Num: int64(m)} }
 func numberValue(n int64) Value { return Value{Kind: KindNumber, Num: n} }
@@ -184,6 +189,8 @@ func (r *Row) Get(a Attr) (Value, bool) {
 	switch p := p.(type) {
 	case *OrderKey:
 		return keyValue(*p), *p != ""
+	case *Content:
+		return contentValue(*p), *p != ""
 	case *string:
 		return textValue(*p), *p != ""
 	case *Token:
@@ -209,6 +216,9 @@ func (r *Row) Set(a Attr, v Value) bool {
 	switch p := r.field(a).(type) {
 	case *OrderKey:
 		*p = OrderKey(v.Text)
+		return v.Kind == KindBinary || v.Kind == 0
+	case *Content:
+		*p = Content(v.Text)
 		return v.Kind == KindBinary || v.Kind == 0
 	case *string:
 		*p = v.Text
@@ -267,6 +277,8 @@ func (r *Row) field(a Attr) any {
 		return &r.Attempts
 	case AttrRefusals:
 		return &r.Refusals
+	case AttrContent:
+		return &r.Content
 	case AttrLastError:
 		return &r.LastError
 	case AttrExpiresAt:

@@ -11,6 +11,8 @@ const (
 	CLAIMAgain // of a version that was claimed before and has no commit
 	COMMIT
 	COMMITNewerWaiting // a newer version is pending: the burst goes on
+	KEEP
+	KEEPNewerWaiting // the same
 	RELEASE
 	REJECT
 	REJECTNotPending // another version is pending, or none
@@ -39,7 +41,7 @@ const (
 
 var transitionNames = [transitions]string{
 	0: "OTHER", ADMIT: "ADMIT", CLAIM: "CLAIM", CLAIMAgain: "CLAIM again", COMMIT: "COMMIT",
-	COMMITNewerWaiting: "COMMIT, newer waiting", RELEASE: "RELEASE", REJECT: "REJECT",
+	COMMITNewerWaiting: "COMMIT, newer waiting", KEEP: "KEEP", KEEPNewerWaiting: "KEEP, newer waiting", RELEASE: "RELEASE", REJECT: "REJECT",
 	REJECTNotPending: "REJECT, not pending", PARK: "PARK", PARKNotPending: "PARK, not pending",
 	REDRIVE: "REDRIVE", REASSERT: "REASSERT", REASSERTED: "REASSERTED", RAISE: "RAISE",
 	RESET: "RESET", COLLECT: "COLLECT",
@@ -63,7 +65,7 @@ func (t Transition) String() string { return transitionNames[t] }
 // Base is the transition without its form: COMMIT for [COMMITNewerWaiting].
 func (t Transition) Base() Transition {
 	switch t {
-	case CLAIMAgain, COMMITNewerWaiting, REJECTNotPending, PARKNotPending, SPENDFirst:
+	case CLAIMAgain, COMMITNewerWaiting, KEEPNewerWaiting, REJECTNotPending, PARKNotPending, SPENDFirst:
 		return t - 1
 	}
 	return t

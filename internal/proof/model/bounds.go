@@ -179,7 +179,9 @@ func (m Model) Initial() State {
 func (m *Model) same(a, b Key) bool { return a == b || m.Bounds.Same.Has(a) && m.Bounds.Same.Has(b) }
 
 // holds reports whether the sink has the bytes of k.
-func (m *Model) holds(s Sink, k Key) bool { return m.same(s.Content, k) && !m.Bounds.Deletes.Has(s.Content) }
+func (m *Model) holds(s Sink, k Key) bool {
+	return m.same(s.Content, k) && !m.Bounds.Deletes.Has(s.Content)
+}
 
 // rowKey is what the row calls version k.
 func (m *Model) rowKey(k Key) Key {

@@ -60,10 +60,13 @@ func anyRow(random *rand.Rand) Row {
 	r := Row{
 		Exists: true, Pending: key(), Committed: key(), Claimed: key(), ClaimedWas: key(), Dead: key(),
 		Owner: Token(random.IntN(3)), Lease: random.IntN(3) == 0, LeaseUntil: Clock(random.IntN(3)),
-		LastWrite: Clock(random.IntN(3)), Refusals: uint8(random.IntN(3)), Expires: random.IntN(2) == 0,
+		LastWrite: Clock(random.IntN(3)), Refusals: uint8(random.IntN(3)), Expires: random.IntN(2) == 0, Content: key(),
 	}
 	if random.IntN(4) == 0 {
 		r.ClaimedWas = Lowest
+	}
+	if random.IntN(2) == 0 { // or KEEP would hardly ever be granted
+		r.Content, r.Claimed, r.Lease = r.Committed, None, false
 	}
 	return r
 }
@@ -97,7 +100,27 @@ func newTwin(r Row) twin {
 	if r.Expires {
 		w.real.ExpiresAt = expires - 1
 	}
+	if r.Committed != None {
+		w.real.CommittedOp = shard.Put
+	}
+	if r.Content != None {
+		w.real.Content = shard.ContentOf(generation, w.key(r.Content), document)
+	}
 	return w
+}
+
+// All versions have the same bytes here: what tells contents apart is the version that they are of.
+const generation = "here"
+
+var document = []byte("{}")
+
+func contentKey(c shard.Content) Key {
+	for k := Key(1); k <= MaxKey; k++ {
+		if shard.ContentOf(generation, orderKeys[k], document) == c {
+			return k
+		}
+	}
+	return None
 }
 
 var tokens = []shard.Token{"", "mine", "other"} // by the model's token
@@ -120,7 +143,7 @@ func (w *twin) back(r shard.Row) Row {
 		Exists: true, Pending: name(r.Pending), Committed: name(r.Committed), Claimed: name(r.Claimed),
 		ClaimedWas: name(r.ClaimedWas), Dead: name(r.Dead), Lease: r.LeaseUntil == ahead,
 		LeaseUntil: rank(r.LeaseUntil), LastWrite: rank(r.LastWrite), Refusals: uint8(r.Refusals),
-		Expires: r.ExpiresAt != 0, Owner: Token(slices.Index(tokens, r.Owner)),
+		Expires: r.ExpiresAt != 0, Owner: Token(slices.Index(tokens, r.Owner)), Content: contentKey(r.Content),
 	}
 }
 
@@ -157,6 +180,26 @@ func (w *twin) moves(k Key) []move {
 		}
 	}
 	add("COMMIT", r.commits(rl, k, mine), r.commit(rl, k, 2, false), shard.Commit(lease, shard.Put, now, expires, w.real))
+	lease.Content = shard.ContentOf(generation, key, document)
+	add("COMMIT, recognised", r.commits(rl, k, mine), r.commit(rl, k, 2, true),
+		shard.Commit(lease, shard.Put, now, expires, w.real))
+	for _, past := range []bool{false, true} {
+		n := shard.Kept{
+			Doc: theDoc, Key: key, Now: now, Cap: before - 1, Expires: expires, Generation: generation,
+			Document: document,
+		}
+		if past {
+			n.Cap = before
+		}
+		write, ok := shard.Keep(n, w.real)
+		want := r.keeps(rl, k, r.Committed, past, func(Key, Key) bool { return true })
+		switch {
+		case ok && (r.LeaseUntil < 2 || r.Lease):
+			add("KEEP", want, r.keep(k), write)
+		case !ok && want:
+			add("KEEP", want, r.keep(k), shard.Write{Cond: []shard.Clause{{}}}) // never allowed: they differ
+		}
+	}
 	add("RELEASE", r.releases(mine), r.release(rl, 2, false, false), shard.Release(lease, "throttled", false))
 	add("RELEASE, refused", r.releases(mine), r.release(rl, 2, true, false), shard.Release(lease, "refused", true))
 	add("REJECT", r.rejects(rl, mine), r.reject(rl, k, 2), shard.Reject(lease, "rejected", expires, w.real))
@@ -251,7 +294,7 @@ func TestEveryClauseOfTheCodeMatters(t *testing.T) {
 // holds. What it guards is compared by TestAStaleImageNeverChangesTheOutcome.
 func formClause(write shard.Transition, c shard.Clause) bool {
 	switch write {
-	case shard.COMMIT, shard.COMMITNewerWaiting, shard.REJECT, shard.REJECTNotPending, shard.PARK:
+	case shard.COMMIT, shard.COMMITNewerWaiting, shard.KEEP, shard.KEEPNewerWaiting, shard.REJECT, shard.REJECTNotPending, shard.PARK:
 		return c[0].Attr == shard.AttrPending
 	case shard.COLLECT:
 		return true // "unchanged since read": the image is the row here

@@ -127,6 +127,7 @@ func Cases() []Case {
 	var all []Case
 	for _, list := range [][]Case{
 		admitCases(false), admitCases(true), claimCases(false), claimCases(true), commitCases(), commitNewerCases(),
+		keepCases(), keepNewerCases(),
 		releaseCases(), rejectCases(), rejectNotPendingCases(), parkCases(), parkNotPendingCases(), redriveCases(),
 		reassertCases(), reassertedCases(), raiseCases(), resetCases(),
 		collectCases(), healthCases(), budgetCases(), runCases(),
@@ -219,6 +220,7 @@ func claimCases(again bool) []Case {
 
 	b.add(
 		allowed("when it is pending and everything else is older", after),
+		allowed("and forgets which bytes the sink has", after, contents(content1)),
 		allowed("where nothing was committed", of(committed("")), committed("")),
 		allowed("where nothing was parked", of(dead("")), dead("")),
 		allowed("where another version was parked", of(dead(k3)), dead(k3)),
@@ -340,7 +342,18 @@ func commitCases() []Case {
 		foreign,
 	)
 
+	known := ours
+	known.Content = content2
+	b.write = shard.Commit(known, shard.Put, now, expires, held)
+	b.add(allowed("and remembers the bytes", with(after, contents(content2)), contents(content1)))
+	b.write = shard.Commit(known, shard.Delete, now, expires, held)
+	b.add(allowed("and remembers no bytes of a delete", with(after, func(r *shard.Row) { r.CommittedOp = shard.Delete }),
+		contents(content1)))
+
 	b.write = shard.Commit(ours, shard.Delete, at-1, expires, held)
+	b.add(allowed("and forgets the bytes of another version", with(after, lastWrite(at), func(r *shard.Row) {
+		r.CommittedOp = shard.Delete
+	}), contents(content1)))
 	b.add(allowed("with the claim's time where the clock went back, and notes the delete",
 		with(after, lastWrite(at), func(r *shard.Row) { r.CommittedOp = shard.Delete })))
 	return b.cases
@@ -356,6 +369,7 @@ func commitNewerCases() []Case {
 	}
 	b.add(
 		allowed("to the owner: the burst begins anew", after),
+		allowed("and forgets the bytes of another version", after, contents(content1)),
 		allowed("where nothing was committed before", after, committed(""), func(r *shard.Row) { r.CommittedOp = "" }),
 		refused("when nothing newer is pending: the row would never settle", pending(k2)),
 		refused("when only an older version is pending", pending(k1)),
@@ -364,6 +378,87 @@ func commitNewerCases() []Case {
 		refused("when a newer version was committed", committed(k3)),
 		owned,
 		foreign,
+	)
+	return b.cases
+}
+
+// The documents that KEEP tells apart, in a sink's present generation.
+const generation = "opensearch content 4f5c"
+
+var (
+	document = []byte(`{"title":"Vienna"}`)
+	content1 = shard.ContentOf(generation, k1, document) // of k1, with the bytes of k2
+	content2 = shard.ContentOf(generation, k2, document)
+	kept     = shard.Kept{
+		Key: k2, Now: now, Cap: now - shard.Micros(30*second/time.Microsecond), Expires: expires,
+		Generation: generation, Document: document,
+	}
+	recognised = shard.Row{
+		VersionClass: shard.ClassInt, Pending: k2, Committed: k1, CommittedOp: shard.Put, Dead: k1, BurstStart: begin,
+		Flight: "flight", LastWrite: begin, Content: content1,
+	}
+)
+
+func contents(c shard.Content) change { return func(r *shard.Row) { r.Content = c } }
+
+// keep is KEEP by an image whose content is recognised.
+func keep(image shard.Row) shard.Write {
+	w, ok := shard.Keep(kept, image)
+	if !ok {
+		panic("nothing is recognised") // before any test: the rows above
+	}
+	return w
+}
+
+// unchanged are the cases of both forms of KEEP.
+func unchanged(b *table) {
+	b.add(
+		allowed("where nothing was parked", with(b.write.Apply(b.base), dead("")), dead("")),
+		allowed("where another version was parked", with(b.write.Apply(b.base), dead(k3)), dead(k3)),
+		allowed("after a lease that ran out", with(b.write.Apply(b.base), owner(other), lease(now-1)), owner(other),
+			lease(now-1)),
+		refused("when another version was committed since", committed(key("0"))),
+		refused("when nothing is committed", committed("")),
+		refused("when a newer version was committed since", committed(k3)),
+		refused("when a delete was committed", func(r *shard.Row) { r.CommittedOp = shard.Delete }),
+		refused("when an operation was committed that is not known", func(r *shard.Row) { r.CommittedOp = "touch" }),
+		refused("when the sink has other bytes", contents("\x00"+content1[1:])),
+		refused("when the sink has other bytes, whichever", contents("\xff"+content1[1:])),
+		refused("when it is not known what the sink has", contents("")),
+		refused("when an older version was claimed: it may be in the sink", claimed(k1)),
+		refused("when it was claimed: it may be in the sink", claimed(k2)),
+		refused("when a newer version was claimed: it may be in the sink", claimed(k3)),
+		refused("while the row is leased", owner(other), lease(until)),
+		refused("in the last microsecond of a lease", owner(other), lease(now)),
+		refused("when its dead letter is stored", dead(k2)),
+		refused("when nothing is pending", pending("")),
+		refused("when only an older version is pending", pending(k1)),
+		foreign,
+	)
+}
+
+func keepCases() []Case {
+	b := &table{write: keep(recognised), base: recognised}
+	b.add(
+		allowed("where the sink has these bytes: the row is settled, and nothing was written", shard.Row{
+			VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1, LastWrite: begin,
+			Content: content2, ExpiresAt: expires,
+		}),
+		refused("when a newer version is pending: it has another form", pending(k3)),
+		unchanged,
+	)
+	return b.cases
+}
+
+func keepNewerCases() []Case {
+	base := with(recognised, pending(k3), burst(kept.Cap))
+	b := &table{write: keep(base), base: base}
+	b.add(
+		allowed("at the cap: the burst begins anew",
+			with(base, committed(k2), contents(content2), burst(now))),
+		refused("before the cap", burst(kept.Cap+1)),
+		refused("when nothing newer is pending: the row would never settle", pending(k2)),
+		unchanged,
 	)
 	return b.cases
 }
