@@ -11,8 +11,8 @@ type Content string
 
 // ContentOf is the content of a document that was put into a sink as version k. The generation says
 // which sink that is, so that one which was made anew has nothing to recognise. The version is part
-// of it. So what an older build of lull commits, which leaves the attribute as it is, is never taken
-// for these bytes.
+// of it. So what an older build of lull commits, which leaves the attribute as it is, is never
+// taken for these bytes.
 func ContentOf(generation string, k OrderKey, document []byte) Content {
 	h := sha256.New()
 	for _, part := range []string{generation, string(k)} {

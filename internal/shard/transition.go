@@ -41,7 +41,8 @@ const (
 
 var transitionNames = [transitions]string{
 	0: "OTHER", ADMIT: "ADMIT", CLAIM: "CLAIM", CLAIMAgain: "CLAIM again", COMMIT: "COMMIT",
-	COMMITNewerWaiting: "COMMIT, newer waiting", KEEP: "KEEP", KEEPNewerWaiting: "KEEP, newer waiting", RELEASE: "RELEASE", REJECT: "REJECT",
+	COMMITNewerWaiting: "COMMIT, newer waiting", KEEP: "KEEP", KEEPNewerWaiting: "KEEP, newer waiting",
+	RELEASE: "RELEASE", REJECT: "REJECT",
 	REJECTNotPending: "REJECT, not pending", PARK: "PARK", PARKNotPending: "PARK, not pending",
 	REDRIVE: "REDRIVE", REASSERT: "REASSERT", REASSERTED: "REASSERTED", RAISE: "RAISE",
 	RESET: "RESET", COLLECT: "COLLECT",

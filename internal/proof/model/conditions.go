@@ -115,8 +115,8 @@ func (r Row) commit(rl Rules, k Key, claimed Clock, content bool) Row {
 	return r
 }
 
-// keeps is KEEP's condition for k: the sink shows k's bytes already, under the version was. same says
-// that two versions have the same bytes.
+// keeps is KEEP's condition for k: the sink shows k's bytes already, under the version was. same
+// says that two versions have the same bytes.
 func (r Row) keeps(rl Rules, k, was Key, capPast bool, same func(a, b Key) bool) bool {
 	bound := r.Content == r.Committed || rl.ContentUnbound
 	return r.Committed == was && was < k && r.Content != None && bound && same(r.Content, k) &&
