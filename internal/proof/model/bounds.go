@@ -175,12 +175,18 @@ func (m Model) Initial() State {
 	return s
 }
 
-// same reports whether two versions have the same bytes.
-func (m *Model) same(a, b Key) bool { return a == b || m.Bounds.Same.Has(a) && m.Bounds.Same.Has(b) }
+// same reports whether two versions have the same bytes. None has none.
+func (m *Model) same(a, b Key) bool {
+	return a != None && (a == b || m.Bounds.Same.Has(a) && m.Bounds.Same.Has(b))
+}
 
 // holds reports whether the sink has the bytes of k.
 func (m *Model) holds(s Sink, k Key) bool {
-	return m.same(s.Content, k) && !m.Bounds.Deletes.Has(s.Content)
+	bytes := s.Content
+	if m.Bounds.References {
+		bytes = s.Body
+	}
+	return m.same(bytes, k) && !m.Bounds.Deletes.Has(s.Content)
 }
 
 // rowKey is what the row calls version k.

@@ -65,8 +65,8 @@ func sortExecs(s *State) {
 // rank orders executions by what does not depend on names, so that the order stays the same when
 // those change; the rest breaks ties well enough.
 func rank(f Exec) uint64 {
-	return uint64(f.Messages)<<48 | uint64(f.Phase)<<40 | uint64(f.Key)<<36 | uint64(f.Done)<<28 | uint64(f.Hand)<<24 |
-		uint64(f.Body)<<16 | uint64(f.Fence)<<8 | uint64(f.Token)
+	return uint64(f.Image)<<56 | uint64(f.Messages)<<48 | uint64(f.Phase)<<40 | uint64(f.Key)<<36 |
+		uint64(f.Done)<<28 | uint64(f.Hand)<<24 | uint64(f.Body)<<16 | uint64(f.Fence)<<8 | uint64(f.Token)
 }
 
 func later(a, b Request) bool {

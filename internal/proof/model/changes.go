@@ -177,6 +177,16 @@ func keeping() []Change {
 			},
 		},
 		{
+			Name: "image-ignores-claimed",
+			What: "what is loaded is compared with the row before CLAIM although that shows `claimed`; a build without " +
+				"KEEP, which leaves content, made it",
+			Rules: Rules{ImageIgnoresClaimed: true}, Watch: Damage | Untrue | OldStays,
+			Bounds: Bounds{
+				Messages: One(1, 2, 3), Execs: 1, Batch: 1, References: true, Same: Keys(1, 3), Older: Keys(2),
+				Budget: Budget{Crashes: 1},
+			},
+		},
+		{
 			Name: "keep-over-a-delete", What: "KEEP takes a delete for the version whose bytes the sink had before it",
 			Rules: Rules{KeepOverDelete: true}, Watch: Damage | Untrue,
 			Bounds: Bounds{

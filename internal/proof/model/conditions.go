@@ -22,6 +22,7 @@ type Row struct {
 	Refusals   uint8
 	Expires    bool
 	Content    Key // the committed version whose bytes `content` has the digest of
+	Bytes      Key // ... and what they are: that version, or the state of the source that was loaded for it
 }
 
 // admits is ADMIT's condition for k. aged: older than retention - producerLateness.
@@ -72,7 +73,7 @@ func (r Row) claim(rl Rules, k Key, again bool, t Token, now Clock) Row {
 	unanswered := r.Owner != 0
 	r.Owner, r.Lease, r.LeaseUntil = t, true, now
 	if !rl.ClaimKeepsContent {
-		r.Content = None
+		r.Content, r.Bytes = None, None
 	}
 	if rl.RefusalsOfVersion && !again {
 		r.Refusals = 0
@@ -97,12 +98,12 @@ func (r Row) commits(rl Rules, k Key, t Token) bool {
 	return (r.Owner == t || rl.CommitWithoutOwner) && r.Committed < k
 }
 
-// commit is COMMIT. content: k is a put, and its bytes are to be recognised.
-func (r Row) commit(rl Rules, k Key, claimed Clock, content bool) Row {
+// commit is COMMIT. bytes are what is to be recognised as k, None for nothing.
+func (r Row) commit(rl Rules, k Key, claimed Clock, bytes Key) Row {
 	r.Committed = k
-	r.Content = None
-	if content {
-		r.Content = k
+	r.Content, r.Bytes = None, None
+	if bytes != None {
+		r.Content, r.Bytes = k, bytes
 	}
 	r.LastWrite = claimed
 	r.Owner, r.Lease, r.LeaseUntil = 0, false, 0
@@ -118,15 +119,32 @@ func (r Row) commit(rl Rules, k Key, claimed Clock, content bool) Row {
 // keeps is KEEP's condition for k: the sink shows k's bytes already, under the version was. same
 // says that two versions have the same bytes.
 func (r Row) keeps(rl Rules, k, was Key, capPast bool, same func(a, b Key) bool) bool {
-	bound := r.Content == r.Committed || rl.ContentUnbound
-	return r.Committed == was && was < k && r.Content != None && bound && same(r.Content, k) &&
+	bytes := r.shown(rl)
+	return r.Committed == was && was < k && bytes != None && same(bytes, k) &&
 		(r.Claimed == None || rl.KeepIgnoresClaimed) && !r.Lease && r.Dead != k &&
 		(r.Pending == k || r.Pending > k && capPast)
 }
 
+// shown are the bytes that the row says the sink shows, None for none.
+func (r Row) shown(rl Rules) Key {
+	if r.Content == r.Committed || rl.ContentUnbound {
+		return r.Bytes
+	}
+	return None
+}
+
+// before are the bytes that the sink shows by the image of the row before CLAIM: nothing was under
+// way.
+func (r Row) before(rl Rules) Key {
+	if r.Claimed == None || rl.ImageIgnoresClaimed {
+		return r.shown(rl)
+	}
+	return None
+}
+
 // keep commits k without a write to the sink.
 func (r Row) keep(k Key) Row {
-	r.Committed, r.Content = k, k
+	r.Committed, r.Content, r.Bytes = k, k, k
 	if r.Pending == k {
 		r.Pending = None
 		r.Expires = true

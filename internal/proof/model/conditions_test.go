@@ -68,6 +68,7 @@ func anyRow(random *rand.Rand) Row {
 	if random.IntN(2) == 0 { // or KEEP would hardly ever be granted
 		r.Content, r.Claimed, r.Lease = r.Committed, None, false
 	}
+	r.Bytes = r.Content
 	return r
 }
 
@@ -144,6 +145,7 @@ func (w *twin) back(r shard.Row) Row {
 		ClaimedWas: name(r.ClaimedWas), Dead: name(r.Dead), Lease: r.LeaseUntil == ahead,
 		LeaseUntil: rank(r.LeaseUntil), LastWrite: rank(r.LastWrite), Refusals: uint8(r.Refusals),
 		Expires: r.ExpiresAt != 0, Owner: Token(slices.Index(tokens, r.Owner)), Content: contentKey(r.Content),
+		Bytes: contentKey(r.Content),
 	}
 }
 
@@ -179,9 +181,9 @@ func (w *twin) moves(k Key) []move {
 			add("CLAIM", r.claims(rl, k, again, past, 2), r.claim(rl, k, again, mine, 2), shard.Claim(bid))
 		}
 	}
-	add("COMMIT", r.commits(rl, k, mine), r.commit(rl, k, 2, false), shard.Commit(lease, shard.Put, now, expires, w.real))
+	add("COMMIT", r.commits(rl, k, mine), r.commit(rl, k, 2, None), shard.Commit(lease, shard.Put, now, expires, w.real))
 	lease.Content = shard.ContentOf(generation, key, document)
-	add("COMMIT, recognised", r.commits(rl, k, mine), r.commit(rl, k, 2, true),
+	add("COMMIT, recognised", r.commits(rl, k, mine), r.commit(rl, k, 2, k),
 		shard.Commit(lease, shard.Put, now, expires, w.real))
 	for _, past := range []bool{false, true} {
 		n := shard.Kept{
@@ -294,7 +296,8 @@ func TestEveryClauseOfTheCodeMatters(t *testing.T) {
 // holds. What it guards is compared by TestAStaleImageNeverChangesTheOutcome.
 func formClause(write shard.Transition, c shard.Clause) bool {
 	switch write {
-	case shard.COMMIT, shard.COMMITNewerWaiting, shard.KEEP, shard.KEEPNewerWaiting, shard.REJECT, shard.REJECTNotPending, shard.PARK:
+	case shard.COMMIT, shard.COMMITNewerWaiting, shard.KEEP, shard.KEEPNewerWaiting, shard.REJECT,
+		shard.REJECTNotPending, shard.PARK:
 		return c[0].Attr == shard.AttrPending
 	case shard.COLLECT:
 		return true // "unchanged since read": the image is the row here

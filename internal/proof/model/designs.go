@@ -151,6 +151,17 @@ func Holdings() []Holding {
 		{Name: "v1 and v3 have the same bytes, clocks apart", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 3), Clocks: true, Budget: Budget{Crashes: 1},
 		}},
+		{Name: "v1 and v3 have the same bytes, loaded under the lease", Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 2, Batch: 1, References: true, Same: Keys(1, 3),
+			Budget: Budget{Crashes: 1, Duplicates: 1},
+		}},
+		{Name: "the same, a sink without versions, and a build without KEEP writes v2", Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 2, Batch: 1, References: true, Same: Keys(1, 3), Older: Keys(2), Sink: Plain,
+			Budget: Budget{Crashes: 1},
+		}},
+		{Name: "v1 and v2 have the same bytes, v3 is poison: its witness was kept", Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 2), Poison: Keys(3), Budget: Budget{Crashes: 1},
+		}},
 		{Name: "dead read from an older image", Bounds: Bounds{
 			Messages: slices.Concat(One(1, 2), Spares(1, 2)), Execs: 2, Batch: 1, Poison: Keys(2),
 			Budget: Budget{Stale: 1, Redrives: 1},

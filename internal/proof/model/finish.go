@@ -3,7 +3,7 @@ package model
 // rest ends the claim of an invocation: the flight waits for its next turn.
 func (x *step) rest(t *State, e int) {
 	f := &t.Execs[e]
-	f.Phase, f.Key, f.Fence, f.Hand, f.Refusals, f.First, f.Body = Waiting, None, 0, None, 0, false, None
+	*f = Exec{Messages: f.Messages, Done: f.Done, Token: f.Token}
 	if !x.Rules.TokenOfFlight && !x.Rules.TokenOfInvocation {
 		f.Token = 0
 	}
@@ -23,6 +23,9 @@ func (x *step) crashed(t State, e int) State {
 func (x *step) finish(e int, kind WriteKind) {
 	f := x.s.Execs[e]
 	w := RowWrite{Kind: kind, Key: f.Key, Token: f.Token, Fence: f.Fence}
+	if kind == CommitWrite {
+		w.Bytes = x.recognised(f)
+	}
 	l := Label{Exec: uint8(e), Key: f.Key}
 	name := writeNames[kind]
 	l.By, l.Text = "index ({f}): ", name
@@ -72,10 +75,10 @@ func (x *step) apply(s *State, w RowWrite, f Exec) (Row, bool, Broken) {
 			return s.Row, false, 0
 		}
 		var b Broken
-		if s.Sink.Content < rk {
+		if s.Sink.shows() < rk {
 			b = Untrue
 		}
-		return x.older(w.Key, s.Row, s.Row.commit(x.Rules, rk, w.Fence, x.recognised(w.Key))), true, b
+		return x.older(w.Key, s.Row, s.Row.commit(x.Rules, rk, w.Fence, w.Bytes)), true, b
 	case KeepWrite:
 		if !s.Row.keeps(x.Rules, rk, w.Was, true, x.same) {
 			return s.Row, false, 0
@@ -147,9 +150,15 @@ func (x *step) writesLater() {
 	}
 }
 
-// recognised reports whether COMMIT of k leaves a digest of its bytes.
-func (m *Model) recognised(k Key) bool {
-	return m.Bounds.Same != 0 && (!m.Bounds.Deletes.Has(k) || m.Rules.KeepOverDelete)
+// recognised are the bytes of which COMMIT leaves a digest, None for none.
+func (m *Model) recognised(f Exec) Key {
+	switch {
+	case m.Bounds.Same == 0 || m.Bounds.Deletes.Has(f.Key) && !m.Rules.KeepOverDelete:
+		return None
+	case m.Bounds.References:
+		return f.Body
+	}
+	return f.Key
 }
 
 // mayGo reports whether message i may be deleted: every event in it is done.

@@ -178,7 +178,8 @@ func (x *step) next(e int, k Key) {
 func (x *step) keep(e int, k Key) {
 	s, f := x.s, &x.s.Execs[e]
 	rk := x.rowKey(k)
-	if f.Phase != Waiting || x.Bounds.Same == 0 || x.Bounds.Deletes.Has(k) || s.Row.Pending > rk && x.Bounds.NoCap {
+	if f.Phase != Waiting || x.Bounds.Same == 0 || x.Bounds.References || x.Bounds.Deletes.Has(k) ||
+		s.Row.Pending > rk && x.Bounds.NoCap {
 		return
 	}
 	w := RowWrite{Kind: KeepWrite, Key: k, Was: s.Row.Committed}
@@ -277,7 +278,7 @@ func (x *step) claim(e int, k Key) {
 // older is a row after a write for k: a build without KEEP leaves content as it was.
 func (x *step) older(k Key, was, r Row) Row {
 	if x.Bounds.Older.Has(k) {
-		r.Content = was.Content
+		r.Content, r.Bytes = was.Content, was.Bytes
 	}
 	return r
 }
@@ -311,6 +312,9 @@ func (x *step) take(t *State, e int, k Key, token Token, now Clock) {
 	f.Phase, f.Key, f.Token, f.Fence = Sent, k, token, now
 	if x.Bounds.References && !x.Rules.LoadBeforeClaim && !x.Bounds.Deletes.Has(k) {
 		f.Phase = Claimed
+	}
+	if x.Bounds.Same != 0 && (x.Bounds.References || (x.refused() | x.Bounds.Fickle).Has(k)) {
+		f.Image = x.s.Row.before(x.Rules)
 	}
 	f.First = x.Rules.ReleaseRestores && x.s.Row.Claimed != x.rowKey(k)
 	if x.Bounds.MaxRefusals > 0 {

@@ -13,7 +13,7 @@ func (x *step) restore() {
 	}
 	t := *s
 	if t.Row = s.Backup; !x.Rules.ContentRestored {
-		t.Row.Content = None // the runbook raises the generation first
+		t.Row.Content, t.Row.Bytes = None, None // the runbook raises the generation first
 	}
 	t.Writes = [maxWrites]RowWrite{} // the table that they were sent to is gone
 	t.Restored = true

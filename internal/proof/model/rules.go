@@ -44,7 +44,9 @@ type Rules struct {
 	ContentUnbound     bool // content is the digest of the bytes alone, not of the committed version with them
 	KeepIgnoresClaimed bool // KEEP does not ask whether a write may be under way
 	KeepOverDelete     bool // KEEP takes a delete for a version with bytes
-	ContentRestored    bool // the generation stays when the table is restored: its rows' content counts
+	// The row before CLAIM is believed about the sink's bytes although it shows `claimed`.
+	ImageIgnoresClaimed bool
+	ContentRestored     bool // the generation stays when the table is restored: its rows' content counts
 
 	// Versions.
 	KeyWithoutDigest bool // the last two versions are one order key

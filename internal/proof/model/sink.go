@@ -45,7 +45,7 @@ func (x *step) send(e int) {
 func (x *step) copies(e int) {
 	f, held := x.s.Execs[e], x.s.Sink
 	if !(x.refused() | x.Bounds.Fickle).Has(f.Key) || held.Content == None || x.Bounds.Deletes.Has(held.Content) ||
-		x.s.Row.Committed != x.rowKey(held.Content) {
+		x.s.Row.Committed != x.rowKey(held.Content) && !x.holds(held, f.Image) {
 		return
 	}
 	t, ok := x.spend(*x.s, Crashes)
@@ -204,7 +204,7 @@ func (x *step) write(t *State, r Request) (applied bool, b Broken) {
 			b |= Resurrected
 		}
 	}
-	if r.Body < t.Sink.Body {
+	if r.Body < t.Sink.Body && !x.same(r.Body, t.Sink.Body) {
 		b |= BodyBack
 	}
 	if k != t.Sink.Content {
@@ -235,7 +235,16 @@ func (x *step) load(e int) {
 	l := Label{Exec: uint8(e), Key: f.Key, Text: "index ({f}): loads the payload of {k}; " + goes}
 	t := *x.s
 	t.Execs[e].Phase, t.Execs[e].Body = Sent, max(x.s.Source, f.Key)
-	x.free(t, l)
+	if !x.same(f.Image, t.Execs[e].Body) {
+		x.free(t, l)
+	} else {
+		t.Execs[e].Phase = Applied
+		if x.holds(t.Sink, t.Execs[e].Body) {
+			t.Sink.Kept, t.Sink.Body = max(t.Sink.Kept, f.Key), t.Execs[e].Body
+		}
+		l.Text = "index ({f}): loads the payload of {k}, which the sink has already"
+		x.free(t, l)
+	}
 	t = *x.s
 	t.Execs[e].Phase = Throttled
 	l.Text = "index ({f}): the payload of {k} cannot be loaded now"

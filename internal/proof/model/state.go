@@ -140,6 +140,7 @@ type Exec struct {
 	Refusals uint8 // as the claim's answer showed them
 	First    bool  // the claim had the first form, where a change asks for it
 	Body     Key   // the state of the source that was loaded, where payloads are references
+	Image    Key   // the bytes that the sink shows, by the row before the claim
 }
 
 // Receiver is a receive invocation between ADMIT and its answer.
@@ -165,6 +166,7 @@ type RowWrite struct {
 	Token Token
 	Fence Clock
 	Was   Key // the committed version that KEEP read
+	Bytes Key // what COMMIT makes recognisable
 }
 
 // WriteKind tells row writes apart.
