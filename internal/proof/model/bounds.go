@@ -45,6 +45,7 @@ type Bounds struct {
 	Stopped     bool   // the functions are stopped from the restore of the table until rows are raised
 	Ahead       bool   // the row's fences lie ahead of every clock: each claim takes the next one; with Clocks
 	References  bool   // payloads are references to what the source has now, which changes
+	Gone        KeySet // states of the source in which it has nothing, as before its first; with References
 	Absurd      Key    // a version far above all good ones, which an operator resets once it is committed
 	MaxRefusals uint8  // item errors until the dead letter
 	Budget      Budget
@@ -92,6 +93,7 @@ func (b Bounds) String() string {
 		{b.Same, "has the bytes that others have"},
 		{b.Older, "is written by a build without KEEP"},
 		{b.Fickle, "may be accepted or refused for good"},
+		{b.Gone, "is a state in which the source has nothing"},
 	} {
 		for n := range k.set.Up() {
 			out = append(out, m.version(n)+" "+k.text)
@@ -136,6 +138,7 @@ var budgetText = [kinds][2]string{
 	Resets:     {"one reset by an operator", "resets by an operator"},
 	Restores:   {"the table restored once", "restores of the table"},
 	Samples:    {"one copy for another document's sake", "copies for other documents' sake"},
+	Lags:       {"one load from a replica that lags", "loads from a replica that lags"},
 }
 
 // One makes messages with one version each.
@@ -186,7 +189,12 @@ func (m *Model) holds(s Sink, k Key) bool {
 	if m.Bounds.References {
 		bytes = s.Body
 	}
-	return m.same(bytes, k) && !m.Bounds.Deletes.Has(s.Content)
+	return m.same(bytes, k) && !m.gone(s)
+}
+
+// gone reports whether the sink has deleted the document.
+func (m *Model) gone(s Sink) bool {
+	return m.Bounds.Deletes.Has(s.Content) || m.Bounds.References && m.Bounds.Gone.Has(s.Body)
 }
 
 // rowKey is what the row calls version k.

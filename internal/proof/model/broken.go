@@ -29,10 +29,12 @@ const (
 	FalseRaise // a row was raised to a version that the sink does not hold any more
 
 	ClaimedPaused // Breaker: a flight that looked after an operator had paused the sink may claim
+
+	OldContent // all is settled, and the sink holds a content that is older than the committed version
 )
 
 // Damage is what a user would see.
-const Damage = WentBack | Resurrected | Lost | OldStays
+const Damage = WentBack | Resurrected | Lost | OldStays | OldContent
 
 // All are the damages and the rules, but the two that the design does not promise: see
 // docs/model.md.
@@ -55,6 +57,7 @@ var brokenText = []string{
 	"two probe at the same time",
 	"a row was raised to a version that the sink does not hold any more",
 	"a flight that looked after an operator had paused the sink may claim",
+	"everything is settled, and the sink holds a content that is older than the committed version",
 }
 
 // String says what is broken.
@@ -73,6 +76,9 @@ func (m Model) Check(s State) Broken {
 	b := m.lost(&s)
 	if m.Settled(s) && s.Sink.shows() < s.Row.Committed && !s.Listed {
 		b |= OldStays
+	}
+	if m.Bounds.References && m.Settled(s) && s.Sink.Body < s.Row.Committed && !m.Bounds.Deletes.Has(s.Sink.Content) {
+		b |= OldContent
 	}
 	return b
 }

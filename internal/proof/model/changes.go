@@ -135,6 +135,25 @@ func claiming() []Change {
 			},
 		},
 		{
+			Name: "stale-taken", What: "pulled: an answer that is older than its event is written",
+			Rules: Rules{StaleTaken: true}, Watch: OldContent,
+			Bounds: Bounds{Messages: One(1, 2), Execs: 1, Batch: 1, References: true, Budget: Budget{Lags: 1}},
+			Held:   All &^ BodyBack,
+		},
+		{
+			Name:  "stale-if-newer",
+			What:  "pulled: the version of the answer is compared with the committed one, not with the event's",
+			Rules: Rules{StaleIfNewer: true}, Watch: OldContent,
+			Bounds: Bounds{Messages: One(1, 3), Execs: 1, Batch: 1, References: true, Budget: Budget{Lags: 1}},
+			Held:   All &^ BodyBack,
+		},
+		{
+			Name: "missing-deletes", What: "pulled: where the source shows nothing, the document is deleted at once",
+			Rules: Rules{MissingDeletes: true}, Watch: OldContent,
+			Bounds: Bounds{Messages: One(1), Execs: 1, Batch: 1, References: true, Budget: Budget{Lags: 1}},
+			Held:   All &^ BodyBack,
+		},
+		{
 			Name: "request-after-the-lease", What: "a request that the sink applies after the lease",
 			Rules: Rules{LateRequest: true}, Watch: Damage,
 			Bounds: Bounds{Messages: One(1, 2), Execs: 2, Batch: 1, Sink: Plain, Budget: Budget{Crashes: 1}},

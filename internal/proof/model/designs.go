@@ -130,6 +130,25 @@ func Holdings() []Holding {
 			Messages: slices.Concat(One(1, 2), Spares(2)), Execs: 2, Batch: 1, References: true, Sink: Plain,
 			Budget: Budget{Crashes: 1, Duplicates: 1, Throttles: 1},
 		}},
+		{Name: "pulled from replicas that lag", Watch: All &^ BodyBack, Bounds: Bounds{
+			Messages: One(1, 2), Execs: 2, Batch: 1, References: true,
+			Budget: Budget{Crashes: 1, Throttles: 1, Lags: 2},
+		}},
+		{Name: "pulled from replicas that lag, a sink without versions", Watch: All &^ BodyBack, Bounds: Bounds{
+			Messages: slices.Concat(One(1, 3), Spares(3)), Execs: 2, Batch: 1, References: true, Sink: Plain,
+			Budget: Budget{Crashes: 1, Duplicates: 1, Lags: 2},
+		}},
+		{Name: "pulled, and gone by then: no event says so", Watch: All &^ BodyBack, Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 2, Batch: 1, References: true, Gone: Keys(2), Budget: Budget{Crashes: 1, Lags: 1},
+		}},
+		{Name: "pulled, and gone by then: an event says so", Watch: All &^ BodyBack, Bounds: Bounds{
+			Messages: One(1, 2), Execs: 2, Batch: 1, References: true, Gone: Keys(2), Deletes: Keys(2), Sink: Forgetful,
+			Budget: Budget{Crashes: 1, Lags: 2, Throttles: 1},
+		}},
+		{Name: "pulled, v1 and v3 have the same bytes, and v2 is gone", Watch: All &^ BodyBack, Bounds: Bounds{
+			Messages: One(1, 2, 3), Execs: 2, Batch: 1, References: true, Gone: Keys(2), Same: Keys(1, 3),
+			Budget: Budget{Crashes: 1, Lags: 1},
+		}},
 		{Name: "v1 and v3 have the same bytes", Bounds: Bounds{
 			Messages: One(1, 2, 3), Execs: 2, Batch: 1, Same: Keys(1, 3), Budget: faults,
 		}},

@@ -8,7 +8,7 @@ import (
 )
 
 // Broken is a set of broken promises: what an edge or a state violates.
-type Broken uint16
+type Broken uint32
 
 // Edge leads from a state to a next one.
 type Edge[S comparable] struct {

@@ -84,5 +84,14 @@ func Findings() []Change {
 				Messages: One(1, 2), Execs: 2, Batch: 1, References: true, Budget: Budget{Duplicates: 1},
 			},
 		},
+		{
+			Name: "finding-content-ahead-goes-back",
+			What: "replicas that lag: a content that is newer than its event is replaced by the content of the next " +
+				"event, which is older, until the event of the newer content follows",
+			Watch: BodyBack,
+			Bounds: Bounds{
+				Messages: One(1, 2, 3), Execs: 1, Batch: 1, References: true, Budget: Budget{Lags: 1},
+			},
+		},
 	}
 }

@@ -155,6 +155,8 @@ func (m *Model) recognised(f Exec) Key {
 	switch {
 	case m.Bounds.Same == 0 || m.Bounds.Deletes.Has(f.Key) && !m.Rules.KeepOverDelete:
 		return None
+	case m.Bounds.References && m.Bounds.Gone.Has(f.Body):
+		return None
 	case m.Bounds.References:
 		return f.Body
 	}

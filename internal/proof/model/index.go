@@ -233,6 +233,9 @@ func (x *step) claim(e int, k Key) {
 		if again {
 			l.Text = "CLAIM again {k}"
 		}
+		if x.loads(k) {
+			l.Then = ": applied"
+		}
 		switch {
 		case s.Row.claims(x.Rules, rk, again, !x.Bounds.NoCap && !x.Rules.LeaveForEver, now):
 			if s.Row.Pending > rk {
@@ -275,6 +278,11 @@ func (x *step) claim(e int, k Key) {
 	}
 }
 
+// loads reports whether k has a payload to load under its lease.
+func (m *Model) loads(k Key) bool {
+	return m.Bounds.References && !m.Rules.LoadBeforeClaim && !m.Bounds.Deletes.Has(k)
+}
+
 // older is a row after a write for k: a build without KEEP leaves content as it was.
 func (x *step) older(k Key, was, r Row) Row {
 	if x.Bounds.Older.Has(k) {
@@ -310,7 +318,7 @@ func (x *step) claimLater(e int, w RowWrite, again bool) {
 func (x *step) take(t *State, e int, k Key, token Token, now Clock) {
 	f := &t.Execs[e]
 	f.Phase, f.Key, f.Token, f.Fence = Sent, k, token, now
-	if x.Bounds.References && !x.Rules.LoadBeforeClaim && !x.Bounds.Deletes.Has(k) {
+	if x.loads(k) {
 		f.Phase = Claimed
 	}
 	if x.Bounds.Same != 0 && (x.Bounds.References || (x.refused() | x.Bounds.Fickle).Has(k)) {

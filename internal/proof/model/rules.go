@@ -32,6 +32,11 @@ type Rules struct {
 	AheadForgotten        bool // a claim whose fence is not its time leaves last_write as it is
 	LoadBeforeClaim       bool // payloads by reference are loaded before their document is claimed
 
+	// What is loaded.
+	StaleTaken     bool // an answer that is older than its event is written
+	StaleIfNewer   bool // ... if it is newer than what is committed
+	MissingDeletes bool // where the source shows nothing, the document is deleted at once
+
 	// The end of a claim.
 	CommitWithoutOwner   bool // COMMIT asks for committed < k alone
 	CommitAlwaysNewer    bool // COMMIT in its "newer waiting" form with no newer pending

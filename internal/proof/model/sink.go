@@ -44,7 +44,7 @@ func (x *step) send(e int) {
 // stays.
 func (x *step) copies(e int) {
 	f, held := x.s.Execs[e], x.s.Sink
-	if !(x.refused() | x.Bounds.Fickle).Has(f.Key) || held.Content == None || x.Bounds.Deletes.Has(held.Content) ||
+	if !(x.refused() | x.Bounds.Fickle).Has(f.Key) || held.Content == None || x.gone(held) ||
 		x.s.Row.Committed != x.rowKey(held.Content) && !x.holds(held, f.Image) {
 		return
 	}
@@ -108,7 +108,7 @@ func (x *step) refusals(e int) {
 // only where the sink has versions. Nobody waits for them.
 func (x *step) samples() {
 	held := x.s.Sink
-	if x.Bounds.Sink == Plain || held.Content == None || x.Bounds.Deletes.Has(held.Content) {
+	if x.Bounds.Sink == Plain || held.Content == None || x.gone(held) {
 		return
 	}
 	request, t := Request{Key: held.Content, Fence: held.Fence, Body: held.Body}, *x.s
@@ -228,24 +228,55 @@ func (x *step) source() {
 	}
 }
 
+// loaded is what follows where the source, or a replica of it, shows a state. What is older than
+// the event is given back. So is what is not there: a delete, or a replica that lags, may be the
+// reason. It counts once the source has had time to show the event's own state: the settings
+// promise that.
+func (x *step) loaded(t State, e int, shown Key, l Label) {
+	f := &t.Execs[e]
+	nothing := shown == None || x.Bounds.Gone.Has(shown)
+	taken := shown >= f.Key || x.Rules.StaleTaken && !nothing ||
+		x.Rules.StaleIfNewer && !nothing && shown > t.Row.Committed || x.Rules.MissingDeletes && nothing
+	text := "index ({f}): the source shows "
+	switch {
+	case nothing && taken:
+		text += "nothing: {k} becomes a delete, which goes to the sink"
+	case nothing:
+		text += "nothing yet of {k}, which waits"
+	case shown == f.Key && taken:
+		text = "index ({f}): loads the payload of {k}; " + goes
+	case taken:
+		text += x.version(shown) + " for {k}; " + goes
+	default:
+		text += x.version(shown) + ", which is older than {k}"
+	}
+	l.Text = text
+	switch f.Phase, f.Body = Throttled, None; {
+	case taken && !nothing && x.same(f.Image, shown):
+		f.Phase, f.Body = Applied, shown
+		if x.holds(t.Sink, shown) {
+			t.Sink.Kept, t.Sink.Body = max(t.Sink.Kept, f.Key), shown
+		}
+		l.Text = "index ({f}): loads the payload of {k}, which the sink has already"
+	case taken:
+		f.Phase, f.Body = Sent, shown
+	}
+	x.edge(t, t.Left == x.s.Left, 0, l)
+}
+
 // load is the payload of a claimed document, as the source shows it now. One that cannot be loaded
 // is given back, as after a throttle: nothing was asked of the sink.
 func (x *step) load(e int) {
 	f := x.s.Execs[e]
 	l := Label{Exec: uint8(e), Key: f.Key, Text: "index ({f}): loads the payload of {k}; " + goes}
-	t := *x.s
-	t.Execs[e].Phase, t.Execs[e].Body = Sent, max(x.s.Source, f.Key)
-	if !x.same(f.Image, t.Execs[e].Body) {
-		x.free(t, l)
-	} else {
-		t.Execs[e].Phase = Applied
-		if x.holds(t.Sink, t.Execs[e].Body) {
-			t.Sink.Kept, t.Sink.Body = max(t.Sink.Kept, f.Key), t.Execs[e].Body
+	newest := max(x.s.Source, f.Key)
+	x.loaded(*x.s, e, newest, l)
+	for lagging := range newest {
+		if t, ok := x.spend(*x.s, Lags); ok {
+			x.loaded(t, e, lagging, l)
 		}
-		l.Text = "index ({f}): loads the payload of {k}, which the sink has already"
-		x.free(t, l)
 	}
-	t = *x.s
+	t := *x.s
 	t.Execs[e].Phase = Throttled
 	l.Text = "index ({f}): the payload of {k} cannot be loaded now"
 	x.fault(Throttles, t, l)

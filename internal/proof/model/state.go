@@ -237,6 +237,7 @@ const (
 	Restores
 	Resets
 	Samples
+	Lags // loads that show an older state of the source
 	kinds
 )
 

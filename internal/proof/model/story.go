@@ -105,6 +105,17 @@ func (m Model) messages(set Set) string {
 	return strings.Join(out, ", ")
 }
 
+// content says what was loaded for the version in the sink, where that is not its own content.
+func (m Model) content(s Sink) string {
+	switch {
+	case !m.Bounds.References || s.Body == s.Content || m.Bounds.Deletes.Has(s.Content):
+		return ""
+	case s.Body == None || m.gone(s):
+		return " as a delete"
+	}
+	return " with the content of " + m.version(s.Body)
+}
+
 // Describe says what a state holds: how a story ends.
 func (m Model) Describe(s State) string {
 	var out []string
@@ -112,7 +123,7 @@ func (m Model) Describe(s State) string {
 	if s.Sink.Content == None {
 		add("the sink is empty")
 	} else {
-		add("the sink holds %s", m.version(s.Sink.Content))
+		add("the sink holds %s%s", m.version(s.Sink.Content), m.content(s.Sink))
 	}
 	add("row: %s", m.row(s.Row))
 	for _, p := range []struct {
