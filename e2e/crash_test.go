@@ -88,11 +88,7 @@ func TestKilledIndexIsRecovered(t *testing.T) {
 	s.NeedServers(t)
 	c := s.Collection("killed")
 	key := ground.Key(c, "doc")
-	s.Direct(t, ground.Event{Collection: c, ID: "other", Version: 1})
-	s.Committed(t, ground.Key(c, "other"), 1)
-	s.Drained(t)
-
-	before := s.Counts(t)
+	before := s.Begun(t, ground.Event{Collection: c, ID: "other", Version: 1})
 	thaw := s.Search.Freeze(t)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
 	ground.Until(t, "the document is claimed", func() (bool, string) {

@@ -19,11 +19,7 @@ func TestAThousandMessages(t *testing.T) {
 	c := s.Collection("thousand")
 	const documents, versions, together = 200, 5, 10
 	// The first message after a deploy finds everything cold.
-	s.Direct(t, ground.Event{Collection: c, ID: "first", Version: 1})
-	s.Committed(t, ground.Key(c, "first"), 1)
-	s.Drained(t)
-
-	before := s.Counts(t)
+	before := s.Begun(t, ground.Event{Collection: c, ID: "first", Version: 1})
 	want, newest := map[string]int{"first": 1}, make(map[string]bool)
 	began := time.Now()
 	for first := 0; first < documents; first += together {

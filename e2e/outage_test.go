@@ -20,11 +20,7 @@ func TestHoldOutlivesTheQueuesVisibility(t *testing.T) {
 	s.NeedServers(t)
 	c := s.Collection("outage")
 	// The sink was seen healthy and the index is there: what follows is the outage's.
-	s.Direct(t, ground.Event{Collection: c, ID: "doc-0", Version: 1})
-	s.Committed(t, ground.Key(c, "doc-0"), 1)
-	s.Drained(t)
-
-	before := s.Counts(t)
+	before := s.Begun(t, ground.Event{Collection: c, ID: "doc-0", Version: 1})
 	s.Search.Stop(t)
 	s.Direct(t,
 		ground.Event{Collection: c, ID: "doc-0", Version: 2},
@@ -91,10 +87,7 @@ func TestFrozenTableLosesNothing(t *testing.T) {
 	s := express(t)
 	s.NeedServers(t)
 	c := s.Collection("frozen-table")
-	s.Direct(t, ground.Event{Collection: c, ID: "doc-0", Version: 1})
-	s.Committed(t, ground.Key(c, "doc-0"), 1)
-	s.Drained(t)
-	before := s.Counts(t)
+	before := s.Begun(t, ground.Event{Collection: c, ID: "doc-0", Version: 1})
 	thaw := s.FreezeTable(t)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc-0", Version: 2},
 		ground.Event{Collection: c, ID: "doc-1", Version: 1},

@@ -12,7 +12,8 @@ type told struct {
 	sent, received [2]float64
 	due            float64
 	asked, woken   float64
-	before         float64 // when an earlier turn of the flight ended, 0 for none
+	earlier        float64 // when an earlier turn of the flight began, 0 for none
+	before         float64 // when it ended
 	claims         []float64
 }
 
@@ -35,9 +36,10 @@ func (d told) lines(doc string) []string {
 		line(received, "held", fmt.Sprintf(`"doc":%q,"version":"v%d","message":"m%d","age_ms":%d,"until":%q`, doc, i, i,
 			int((received-d.sent[i])*1000), at(d.due)))
 	}
-	if d.before != 0 {
-		all = append(all, fmt.Sprintf(`{"timestamp":%q,"msg":"turn","requestId":"earlier","flight":%q}`, at(4), doc),
-			fmt.Sprintf(`{"timestamp":%q,"msg":"deleted","requestId":"earlier"}`, at(d.before)))
+	if d.earlier != 0 {
+		request := "earlier-" + doc
+		all = append(all, fmt.Sprintf(`{"timestamp":%q,"msg":"turn","requestId":%q,"flight":%q}`, at(d.earlier), request,
+			doc), fmt.Sprintf(`{"timestamp":%q,"msg":"deleted","requestId":%q}`, at(d.before), request))
 	}
 	line(d.woken, "turn", fmt.Sprintf(`"flight":%q,"wake":%q`, doc, at(d.asked)))
 	for _, claimed := range d.claims {
@@ -60,22 +62,24 @@ func TestBurstsAreJudged(t *testing.T) {
 		"as it should be": {one: fresh},
 		"woken late":      {one: change(func(d *told) { d.woken, d.claims = 20, []float64{20.5} })},
 		"woken early":     {one: change(func(d *told) { d.woken, d.claims = 4.9, []float64{6.5} })},
-		"claimed late": {
-			one: change(func(d *told) { d.claims = []float64{8.4} }), says: "after its wake was delivered",
+		"claimed late":    {one: change(func(d *told) { d.claims = []float64{8.4} })},
+		"not claimed in the first turn": {
+			one:  change(func(d *told) { d.earlier, d.before = 5.5, 5.9 }),
+			says: "1 turns of its flight began when it was due, and did not claim it",
 		},
 		"asked to wake late": {one: change(func(d *told) { d.asked = 7.1 }), says: "was asked to wake its flight"},
 		"waited for a turn": {one: change(func(d *told) {
-			d.before, d.asked, d.woken, d.claims = 8, 9, 9.1, []float64{9.3}
+			d.earlier, d.before, d.asked, d.woken, d.claims = 4, 8, 9, 9.1, []float64{9.3}
 		})},
 		"written twice": {
 			one: change(func(d *told) { d.claims = []float64{6.4, 6.5} }), says: "11 writes for 10 bursts",
 		},
 		"received late": {one: change(func(d *told) {
-			d.received, d.claims = [2]float64{1.5, 4.1}, []float64{9, 19}
+			d.received, d.claims = [2]float64{1.5, 4.1}, []float64{6.4, 6.5}
 		})},
-		"sent slowly": {one: change(func(d *told) { d.sent[0], d.claims = -2.1, []float64{9, 19} })},
+		"sent slowly": {one: change(func(d *told) { d.sent[0], d.claims = -2.1, []float64{6.4, 6.5} })},
 		"received too late": {
-			one: change(func(d *told) { d.received[0] = 3.1 }), many: 3, says: "kept up with 7 of 10",
+			one: change(func(d *told) { d.received[0] = 3.1 }), many: 6, says: "kept up with 4 of 10",
 		},
 	} {
 		var log decisions

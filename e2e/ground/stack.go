@@ -174,6 +174,21 @@ func (s *Stack) Drained(t testing.TB) {
 	})
 }
 
+// Begun sends events of documents of their own, waits until they are written and the log tells that
+// their messages are done, and returns the counts from there: what a test counts after it is not
+// theirs.
+func (s *Stack) Begun(t testing.TB, events ...Event) Counts {
+	t.Helper()
+	before := s.Counts(t)
+	s.Direct(t, events...)
+	for _, e := range events {
+		s.Committed(t, Key(e.Collection, e.ID), e.Version)
+	}
+	s.Drained(t)
+	s.Done(t, before, len(events))
+	return s.Counts(t)
+}
+
 // Wrote fails the test unless OpenSearch counts that many writes to a collection's index since
 // before.
 func (s *Stack) Wrote(t testing.TB, collection string, before, want int) {

@@ -18,11 +18,7 @@ func TestAFlightThatOutlivesItsExecution(t *testing.T) {
 	s := stack
 	s.NeedServers(t)
 	c := s.Collection("outlives")
-	s.Direct(t, ground.Event{Collection: c, ID: "before", Version: 1})
-	s.Committed(t, ground.Key(c, "before"), 1)
-	s.Drained(t)
-
-	before := s.Counts(t)
+	before := s.Begun(t, ground.Event{Collection: c, ID: "before", Version: 1})
 	s.Search.Stop(t)
 	s.Direct(t, ground.Event{Collection: c, ID: "first", Version: 1})
 	s.Pending(t, ground.Key(c, "first"), 1)
