@@ -30,8 +30,7 @@ func TestDeadExpressExecutionIsRecovered(t *testing.T) {
 	restore := s.BreakAlias(t, names.Index)
 	s.Direct(t, ground.Event{Collection: c, ID: "doc", Version: 1})
 
-	// The first try and two retries, each a lease apart. Then nobody works on it any more.
-	s.Counted(t, before, "ConfigurationErrors", 3)
+	s.Dies(t, flights)
 	if row := s.Row(t, ground.Key(c, "doc")); row.Committed != "" || row.Claimed != "" {
 		t.Fatalf("committed %q, claimed %q while index is broken", row.Committed, row.Claimed)
 	}
@@ -69,7 +68,7 @@ func TestRescueWritesWhatNoMessageBringsBack(t *testing.T) {
 	})
 	s.Lose(t, id)
 	s.Drained(t)
-	s.Counted(t, before, "ConfigurationErrors", 3) // its execution has died
+	s.Dies(t, known)
 	restore()
 	s.Says(t, 0, "", "rescue", string(id))
 	s.Committed(t, ground.Key(c, "doc"), 1)

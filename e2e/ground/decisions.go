@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -56,6 +57,27 @@ func (s *Stack) Decided(t testing.TB, since time.Time, step journal.Step, detail
 		return slices.ContainsFunc(s.decided, func(d decision) bool {
 			return d.Step == step && d.At.After(since) && strings.Contains(d.Detail, detail)
 		}), fmt.Sprint(counts)
+	})
+}
+
+// Dies waits until a flight that is not among the known ones has died of bad settings: the first try
+// and two retries, each a lease apart. Then nobody works on it any more. Samples of prune, and
+// flights of an earlier test, may meet the same settings.
+func (s *Stack) Dies(t testing.TB, known []flight.ID) {
+	t.Helper()
+	Until(t, "a new flight has been tried three times", func() (bool, string) {
+		counts := s.Counts(t)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		tries := make(map[string]int)
+		for _, d := range s.decided {
+			if d.Step == "bad settings" && d.Flight != "" && !slices.Contains(known, flight.ID(d.Flight)) {
+				tries[d.Flight]++
+			}
+		}
+		manifests := s.FlightIDs(t)
+		return slices.ContainsFunc(manifests, func(f flight.ID) bool { return tries[string(f)] >= 3 }),
+			fmt.Sprint(tries, counts)
 	})
 }
 

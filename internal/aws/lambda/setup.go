@@ -199,8 +199,12 @@ var _ Handler = (*Refusal)(nil)
 func (r *Refusal) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	defer r.Journal.finish(ctx)
 	r.Journal.Count(metrics.ConfigurationErrors, 1)
-	r.Journal.Log.Error("bad settings", "error", r.Err.Error())
 	batch, err := ReadBatch(payload)
+	said := []any{"error", r.Err.Error()}
+	if s, no := ReadState(payload); err != nil && no == nil {
+		said = append(said, "flight", string(s.Flight)) // which of them waits for better settings, or dies
+	}
+	r.Journal.Log.Error("bad settings", said...)
 	if err != nil {
 		return nil, fmt.Errorf("bad settings: %w", r.Err)
 	}

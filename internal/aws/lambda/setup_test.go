@@ -219,8 +219,12 @@ func TestBadSettingsKeepEveryMessageAndSaySo(t *testing.T) {
 				t.Errorf("an alarm would not find the metric: %s", &out)
 			}
 			// An event that is not SQS's fails: the state machine and the rule count that.
-			if answer, err := h.Invoke(t.Context(), []byte(`{"flight":"f"}`)); err == nil {
+			out.Reset()
+			if answer, err := h.Invoke(t.Context(), []byte(`{"schema":1,"flight":"f"}`)); err == nil {
 				t.Errorf("got %s, want an error", answer)
+			}
+			if !strings.Contains(out.String(), `"flight":"f"`) {
+				t.Errorf("the line does not say whose turn it was: %s", &out)
 			}
 		})
 	}
