@@ -169,6 +169,16 @@ func StartRun(name string, token Token, now, until Micros, interval time.Duratio
 	}}
 }
 
+// SaveRun keeps where a run of ours goes on, and that it is ours until the given time.
+func SaveRun(name string, token Token, until Micros, cursor string) Write {
+	return Write{Transition: SAVERUN, Doc: RunRow(name), Cond: []Clause{
+		known(),
+		must(AttrOwner, Equal, textValue(string(token))),
+	}, Update: []Action{
+		set(AttrLeaseUntil, timeValue(until)), set(AttrCursor, textValue(cursor)),
+	}}
+}
+
 // EndRun ends a run of ours and keeps where the next one goes on.
 func EndRun(name string, token Token, cursor string) Write {
 	w := Write{Transition: ENDRUN, Doc: RunRow(name), Cond: []Clause{

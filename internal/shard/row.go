@@ -86,8 +86,15 @@ type Row struct {
 	PausedAt   Micros // health row: an operator paused the sink then; 0 where nobody has
 	PausedBy   string // health row: who; at most 200 bytes
 	PausedWhy  string // health row: why; at most 200 bytes
-	RanAt      Micros // run row: the last start
-	Cursor     string // run row: where the next pass goes on
+	// Health row, empty where nothing is rebuilt: the collection, the new index, when that was
+	// announced, how many writes the new index missed, and since when none may be missed.
+	RebuildOf     string
+	RebuildInto   string
+	RebuildAt     Micros
+	RebuildMissed int64
+	RebuildSeal   Micros
+	RanAt         Micros // run row: the last start
+	Cursor        string // run row: where the next pass goes on
 }
 
 // Exists reports whether the row holds anything: an item that was written once has some attribute
@@ -106,37 +113,42 @@ type Attr string
 
 // The attributes of design section 5.
 const (
-	AttrSchema       Attr = "schema"
-	AttrVersionClass Attr = "version_class"
-	AttrPending      Attr = "pending"
-	AttrCommitted    Attr = "committed"
-	AttrCommittedOp  Attr = "committed_op"
-	AttrClaimed      Attr = "claimed"
-	AttrClaimedWas   Attr = "claimed_was"
-	AttrDead         Attr = "dead"
-	AttrBurstStart   Attr = "burst_start"
-	AttrFlight       Attr = "flight"
-	AttrOwner        Attr = "owner"
-	AttrLeaseUntil   Attr = "lease_until"
-	AttrLastWrite    Attr = "last_write"
-	AttrAttempts     Attr = "attempts"
-	AttrRefusals     Attr = "refusals"
-	AttrContent      Attr = "c" // short: a settled row with a dead letter's mark has at most 200 bytes
-	AttrLastError    Attr = "last_error"
-	AttrExpiresAt    Attr = "expires_at"
-	AttrOpenUntil    Attr = "open_until"
-	AttrLevel        Attr = "level"
-	AttrProbeUntil   Attr = "probe_until"
-	AttrRate         Attr = "rate"
-	AttrRateTop      Attr = "rate_top"
-	AttrRateAt       Attr = "rate_at"
-	AttrPaidUntil    Attr = "paid_until"
-	AttrPaid         Attr = "paid"
-	AttrPausedAt     Attr = "paused_at"
-	AttrPausedBy     Attr = "paused_by"
-	AttrPausedWhy    Attr = "paused_why"
-	AttrRanAt        Attr = "ran_at"
-	AttrCursor       Attr = "cursor"
+	AttrSchema        Attr = "schema"
+	AttrVersionClass  Attr = "version_class"
+	AttrPending       Attr = "pending"
+	AttrCommitted     Attr = "committed"
+	AttrCommittedOp   Attr = "committed_op"
+	AttrClaimed       Attr = "claimed"
+	AttrClaimedWas    Attr = "claimed_was"
+	AttrDead          Attr = "dead"
+	AttrBurstStart    Attr = "burst_start"
+	AttrFlight        Attr = "flight"
+	AttrOwner         Attr = "owner"
+	AttrLeaseUntil    Attr = "lease_until"
+	AttrLastWrite     Attr = "last_write"
+	AttrAttempts      Attr = "attempts"
+	AttrRefusals      Attr = "refusals"
+	AttrContent       Attr = "c" // short: a settled row with a dead letter's mark has at most 200 bytes
+	AttrLastError     Attr = "last_error"
+	AttrExpiresAt     Attr = "expires_at"
+	AttrOpenUntil     Attr = "open_until"
+	AttrLevel         Attr = "level"
+	AttrProbeUntil    Attr = "probe_until"
+	AttrRate          Attr = "rate"
+	AttrRateTop       Attr = "rate_top"
+	AttrRateAt        Attr = "rate_at"
+	AttrPaidUntil     Attr = "paid_until"
+	AttrPaid          Attr = "paid"
+	AttrPausedAt      Attr = "paused_at"
+	AttrPausedBy      Attr = "paused_by"
+	AttrPausedWhy     Attr = "paused_why"
+	AttrRebuildOf     Attr = "rebuild_of"
+	AttrRebuildInto   Attr = "rebuild_into"
+	AttrRebuildAt     Attr = "rebuild_at"
+	AttrRebuildMissed Attr = "rebuild_missed"
+	AttrRebuildSeal   Attr = "rebuild_seal"
+	AttrRanAt         Attr = "ran_at"
+	AttrCursor        Attr = "cursor"
 )
 
 // Attrs lists every attribute but the key, in the order of [Row].
@@ -145,7 +157,8 @@ func Attrs() []Attr {
 		AttrSchema, AttrVersionClass, AttrPending, AttrCommitted, AttrCommittedOp, AttrClaimed, AttrClaimedWas,
 		AttrDead, AttrBurstStart, AttrFlight, AttrOwner, AttrLeaseUntil, AttrLastWrite, AttrAttempts, AttrRefusals,
 		AttrContent, AttrLastError, AttrExpiresAt, AttrOpenUntil, AttrLevel, AttrProbeUntil, AttrRate, AttrRateTop,
-		AttrRateAt, AttrPaidUntil, AttrPaid, AttrPausedAt, AttrPausedBy, AttrPausedWhy, AttrRanAt, AttrCursor,
+		AttrRateAt, AttrPaidUntil, AttrPaid, AttrPausedAt, AttrPausedBy, AttrPausedWhy,
+		AttrRebuildOf, AttrRebuildInto, AttrRebuildAt, AttrRebuildMissed, AttrRebuildSeal, AttrRanAt, AttrCursor,
 	}
 }
 
@@ -305,6 +318,16 @@ func (r *Row) field(a Attr) any {
 		return &r.PausedBy
 	case AttrPausedWhy:
 		return &r.PausedWhy
+	case AttrRebuildOf:
+		return &r.RebuildOf
+	case AttrRebuildInto:
+		return &r.RebuildInto
+	case AttrRebuildAt:
+		return &r.RebuildAt
+	case AttrRebuildMissed:
+		return &r.RebuildMissed
+	case AttrRebuildSeal:
+		return &r.RebuildSeal
 	case AttrRanAt:
 		return &r.RanAt
 	case AttrCursor:

@@ -33,7 +33,13 @@ const (
 	SPENDFirst // nothing is handed out beyond now
 	PAUSE
 	RESUME
+	REBUILD
+	MISS
+	SEAL
+	UNSEAL
+	REBUILT
 	STARTRUN
+	SAVERUN
 	ENDRUN
 
 	transitions // how many there are, the zero one included
@@ -48,7 +54,8 @@ var transitionNames = [transitions]string{
 	RESET: "RESET", COLLECT: "COLLECT",
 	TRIP: "TRIP", PROBE: "PROBE", CLOSE: "CLOSE", CUT: "CUT", SPEND: "SPEND", SPENDFirst: "SPEND first",
 	PAUSE: "PAUSE", RESUME: "RESUME",
-	STARTRUN: "START RUN", ENDRUN: "END RUN",
+	REBUILD: "REBUILD", MISS: "MISS", SEAL: "SEAL", UNSEAL: "UNSEAL", REBUILT: "REBUILT",
+	STARTRUN: "START RUN", SAVERUN: "SAVE RUN", ENDRUN: "END RUN",
 }
 
 // Transitions lists every transition of the protocol.

@@ -51,6 +51,9 @@ func Cases() []Case {
 	groups := func(name, what string, g Groups) Case {
 		return Case{Name: name, Machine: "groups", What: what, Run: told(g, 0, sayGroups)}
 	}
+	rebuild := func(name, what string, m Rebuild) Case {
+		return Case{Name: name, Machine: "rebuild", What: what, Run: told(m, WentBack|Resurrected, sayPace)}
+	}
 	ill, paused := BreakerBudget{Ills: 1}, BreakerBudget{Ills: 1, Pauses: 1}
 	return []Case{
 		breaker("", "three flights, two illnesses, two crashes", Breaker{Budget: BreakerBudget{Ills: 2, Crashes: 2}}),
@@ -92,6 +95,32 @@ func Cases() []Case {
 		groups("groups-attempts-ignored", "attempts are not looked at", Groups{Rules: GroupRules{OneGroup: true}}),
 		groups("groups-in-order", "documents that go alone go in the flight's order; one kills the invocation",
 			Groups{Rules: GroupRules{InOrder: true}, Kills: true}),
+		rebuild("", "v2 deletes; two crashes, two writes that are missed", Rebuild{Deletes: Keys(2), Crashes: 2, Fails: 2}),
+		rebuild("", "no deletes; two crashes, two writes that are missed", Rebuild{Crashes: 2, Fails: 2}),
+		rebuild("", "v3 deletes; two crashes, two writes that are missed", Rebuild{Deletes: Keys(3), Crashes: 2, Fails: 2}),
+		rebuild("", "v1 deletes; two crashes, two writes that are missed", Rebuild{Deletes: Keys(1), Crashes: 2, Fails: 2}),
+		rebuild("rebuild-no-wait", "turns that began before the rebuild may still write when indices are compared",
+			Rebuild{Rules: RebuildRules{NoWait: true}}),
+		rebuild("rebuild-missed-write-forgotten", "a write that the new index did not take is nowhere noted",
+			Rebuild{Rules: RebuildRules{Forgotten: true}, Fails: 1}),
+		rebuild("rebuild-missed-write-noted-late", "a write that the new index did not take is noted after COMMIT",
+			Rebuild{Rules: RebuildRules{MarkLate: true}, Fails: 1, Crashes: 1}),
+		rebuild("rebuild-no-seal", "a write may be noted as missed while the name is switched",
+			Rebuild{Rules: RebuildRules{NoSeal: true}, Fails: 1}),
+		rebuild("rebuild-missed-under-the-seal", "a turn commits although its missed write could not be noted",
+			Rebuild{Rules: RebuildRules{MarkRefused: true}, Fails: 1}),
+		rebuild("rebuild-unsealed-early", "the seal is broken while the call that switches the name may be on its way",
+			Rebuild{Rules: RebuildRules{UnsealedEarly: true}, Fails: 1, Crashes: 1}),
+		rebuild("rebuild-unverified", "the name is switched after the copy, without a comparison",
+			Rebuild{Rules: RebuildRules{Unverified: true}}),
+		rebuild("rebuild-one-way", "nobody looks for what only the new index has",
+			Rebuild{Rules: RebuildRules{OneWay: true}, Deletes: Keys(2), Fails: 1}),
+		rebuild("rebuild-written-beside", "the new index is written beside the one in use, not after it",
+			Rebuild{Rules: RebuildRules{Beside: true}, Deletes: Keys(1)}),
+		rebuild("rebuild-copies-late", "indices are compared while copies are on their way",
+			Rebuild{Rules: RebuildRules{Hasty: true}, Deletes: Keys(2)}),
+		rebuild("rebuild-finished-first", "writes end in the new index before the name is switched",
+			Rebuild{Rules: RebuildRules{FinishedFirst: true}}),
 	}
 }
 

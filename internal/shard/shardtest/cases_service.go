@@ -165,6 +165,66 @@ func budgetCases() []Case {
 	return slices.Concat(cut.cases, first.cases, spend.cases, begun.cases)
 }
 
+func rebuiltAt(m shard.Micros) change { return func(r *shard.Row) { r.RebuildAt = m } }
+func missed(n int64) change           { return func(r *shard.Row) { r.RebuildMissed = n } }
+func sealed(m shard.Micros) change    { return func(r *shard.Row) { r.RebuildSeal = m } }
+
+func rebuildCases() []Case {
+	paced := with(shard.Row{LastWrite: begin, Level: 2}, paced)
+	going := with(paced, func(r *shard.Row) { r.RebuildOf, r.RebuildInto, r.RebuildAt = "content", "content.r2", at })
+
+	announce := &table{write: shard.Rebuild("sink", "content", "content.r2", at), base: paced}
+	announce.add(
+		allowed("where nothing is rebuilt; the circuit and the budget stay", going),
+		allowed("and forgets what an older program left", going, missed(3), sealed(now)),
+		refused("where something is rebuilt", rebuiltAt(at-1)),
+		foreign,
+	)
+	miss := &table{write: shard.Miss("sink", at), base: going}
+	miss.add(
+		allowed("for the first time", with(going, missed(1))),
+		allowed("once more", with(going, missed(4)), missed(3)),
+		refused("while the name is switched", sealed(begin)),
+		refused("of a later rebuild", rebuiltAt(at+1)),
+		refused("of an earlier rebuild", rebuiltAt(at-1)),
+		refused("where nothing is rebuilt any more", rebuiltAt(0)),
+		foreign,
+	)
+	shut := &table{write: shard.Seal("sink", at, 3, now), base: with(going, missed(3))}
+	shut.add(
+		allowed("where nothing was missed since", with(going, missed(3), sealed(now))),
+		refused("where a write was missed since", missed(4)),
+		refused("where fewer were missed", missed(2)),
+		refused("where the count was lost", missed(0)),
+		refused("where it is closed", sealed(begin)),
+		refused("of a later rebuild", rebuiltAt(at+1)),
+		refused("of an earlier rebuild", rebuiltAt(at-1)),
+		foreign,
+	)
+	shut.write, shut.base = shard.Seal("sink", at, 0, now), going
+	shut.add(
+		allowed("where nothing was ever missed", with(going, sealed(now))),
+		refused("where the first write was missed since", missed(1)),
+	)
+	open := &table{write: shard.Unseal("sink", at, begin), base: with(going, missed(3), sealed(begin))}
+	open.add(
+		allowed("that was read; what was missed still counts", with(going, missed(3))),
+		refused("of a later switch", sealed(begin+1)),
+		refused("of an earlier switch", sealed(begin-1)),
+		refused("of a later rebuild", rebuiltAt(at+1)),
+		refused("of an earlier rebuild", rebuiltAt(at-1)),
+		foreign,
+	)
+	end := &table{write: shard.Rebuilt("sink", at), base: with(going, missed(3), sealed(begin))}
+	end.add(
+		allowed("and leaves nothing of it", paced),
+		refused("of a later rebuild", rebuiltAt(at+1)),
+		refused("of an earlier rebuild", rebuiltAt(at-1)),
+		foreign,
+	)
+	return slices.Concat(announce.cases, miss.cases, shut.cases, open.cases, end.cases)
+}
+
 func ranAt(m shard.Micros) change { return func(r *shard.Row) { r.RanAt = m } }
 
 func runCases() []Case {
@@ -189,6 +249,12 @@ func runCases() []Case {
 	)
 
 	going := shard.Row{Owner: token, LeaseUntil: until, RanAt: at, Cursor: "3:x"}
+	save := &table{write: shard.SaveRun("prune", token, until+1, "7:y"), base: going}
+	save.add(
+		allowed("to the one that runs", shard.Row{Owner: token, LeaseUntil: until + 1, RanAt: at, Cursor: "7:y"}),
+		owned,
+		foreign,
+	)
 	end := &table{write: shard.EndRun("prune", token, "7:y"), base: going}
 	end.add(
 		allowed("to the one that runs; it keeps where the next one goes on", shard.Row{RanAt: at, Cursor: "7:y"}),
@@ -200,5 +266,5 @@ func runCases() []Case {
 		allowed("and forgets the cursor where the pass is complete", shard.Row{RanAt: at}),
 		owned,
 	)
-	return append(start.cases, end.cases...)
+	return slices.Concat(start.cases, save.cases, end.cases)
 }
