@@ -132,7 +132,7 @@ func TestTheReadmeShowsTheSummary(t *testing.T) {
 }
 
 // TestSmoke runs a little of everything, so that nothing of `make bench` rots, and holds lull's
-// exact figures to their bounds. Only `make bench-smoke` runs it: once in CI.
+// exact figures to their bounds. Only `make bench-smoke` runs it: once a night.
 func TestSmoke(t *testing.T) {
 	if !*smoke {
 		t.Skip("make bench-smoke runs it with -smoke")
