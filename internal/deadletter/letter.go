@@ -114,6 +114,9 @@ type Store interface {
 	// List returns the facts of up to limit dead letters that pass the filter, oldest first. It also
 	// returns the cursor of the next call, empty at the end. It never leaves one out silently.
 	List(ctx context.Context, f Filter, cursor string, limit int) ([]Facts, string, error)
+	// Parked counts the dead letters that are parked, or were redriven before forgotten (see
+	// [Facts.Shown]). It stops at atMost or soon after: more says that there may be others.
+	Parked(ctx context.Context, forgotten time.Time, atMost int) (n int, more bool, err error)
 	// MarkRedriven notes that the dead letter was sent again. The dead letter stays.
 	MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error
 	// Drop deletes the dead letter: after its version was committed, or because an operator said

@@ -220,20 +220,9 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 			s.Pruned = at
 		}
 	}
-	err = o.redrives().List(ctx, redrive.Selection{}, func(f deadletter.Facts) error {
-		if f.State != deadletter.Parked {
-			return nil
-		}
-		if s.Letters++; s.Letters >= maxCount {
-			return errEnough
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		s.Capped, err = true, nil
-	}
-	if err != nil {
-		return s, fmt.Errorf("count dead letters: %w", err)
+	forgotten := o.Clock.Now().Add(-o.Config.Queues.DeadLetterRetention)
+	if s.Letters, s.Capped, err = o.Dead.Parked(ctx, forgotten, maxCount); err != nil {
+		return s, err
 	}
 	planned, capped, err := o.scheduled(ctx, "")
 	if err != nil {

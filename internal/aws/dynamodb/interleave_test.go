@@ -56,6 +56,10 @@ func (p *process) waiting(context.Context, kind, span, int, int, func(item) bool
 	return nil, "", errors.New("not asked for")
 }
 
+func (p *process) countWaiting(context.Context, kind, string, map[string]string, item, int) (int, bool, error) {
+	return 0, false, errors.New("not asked for")
+}
+
 func (p *process) change(_ context.Context, _ string, w shard.Write) (item, error) {
 	fault := p.call()
 	old := p.w.items[w.Doc]

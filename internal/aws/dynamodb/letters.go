@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -242,6 +243,19 @@ func (s *Letters) List(ctx context.Context, f deadletter.Filter, cursor string, 
 		out[i] = facts(it)
 	}
 	return out, next, nil
+}
+
+// Parked counts in the index, partition by partition, without transferring the dead letters.
+func (s *Letters) Parked(ctx context.Context, forgotten time.Time, atMost int) (n int, more bool, err error) {
+	n, more, err = s.table.countWaiting(ctx, dead, "#state = :parked OR #redriven <= :forgotten",
+		map[string]string{"#state": "state", "#redriven": "redriven_at"}, item{
+			":parked":    &types.AttributeValueMemberS{Value: string(deadletter.Parked)},
+			":forgotten": &types.AttributeValueMemberN{Value: strconv.FormatInt(int64(shard.MicrosOf(forgotten)), 10)},
+		}, atMost)
+	if err != nil {
+		return 0, false, fmt.Errorf("count dead letters: %w", err)
+	}
+	return n, more, nil
 }
 
 // MarkRedriven counts a redrive of a dead letter that is there.

@@ -77,6 +77,8 @@ type calls interface {
 	get(ctx context.Context, doc shard.DocID) (item, error)
 	change(ctx context.Context, doing string, w shard.Write) (item, error)
 	waiting(ctx context.Context, k kind, within span, limit, look int, keep func(item) bool) ([]item, string, error)
+	countWaiting(ctx context.Context, k kind, filter string, names map[string]string, values item, atMost int) (
+		n int, more bool, err error)
 }
 
 // items are the items of one kind: facts in the table, messages in Bodies.
@@ -195,6 +197,36 @@ func (t *Table) next(ctx context.Context, s *stream, to string, size int) error 
 	}
 	s.ended = len(out.LastEvaluatedKey) == 0
 	return nil
+}
+
+// countWaiting counts the items of a kind that pass a filter, until there are atMost: then more says
+// that it did not look at all.
+func (t *Table) countWaiting(ctx context.Context, k kind, filter string, names map[string]string, values item,
+	atMost int,
+) (n int, more bool, err error) {
+	names["#bucket"] = IndexPartition
+	for bucket := range uint32(buckets) {
+		values[":bucket"] = &types.AttributeValueMemberS{Value: k.partition(bucket)}
+		for from := item(nil); ; {
+			out, err := t.api.Query(ctx, &sdk.QueryInput{
+				TableName: &t.name, IndexName: aws.String(IndexName), Select: types.SelectCount,
+				KeyConditionExpression: aws.String("#bucket = :bucket"), FilterExpression: &filter,
+				ExpressionAttributeNames: names, ExpressionAttributeValues: values, ExclusiveStartKey: from,
+			})
+			if err != nil {
+				return 0, false, t.failure("count "+k.partition(bucket), err)
+			}
+			t.reads.Add(int64(out.ScannedCount))
+			n, from = n+int(out.Count), out.LastEvaluatedKey
+			if n >= atMost && (len(from) > 0 || bucket+1 < buckets) {
+				return n, true, nil
+			}
+			if len(from) == 0 {
+				break
+			}
+		}
+	}
+	return n, false, nil
 }
 
 // first is the stream whose next item comes first, nil where there is none.

@@ -365,3 +365,53 @@ func TestADeadLetterOfAnEarlierVersionKeepsItsMessage(t *testing.T) {
 		t.Errorf("drop: %v, %d messages", err, len(bodies.bodies))
 	}
 }
+
+// Counting transfers no item, goes through every partition page by page, and ends soon.
+func TestWhatIsParkedIsCountedInTheIndex(t *testing.T) {
+	t.Parallel()
+	const inPage, pages = 1000, 3 // of each partition
+	var mu sync.Mutex
+	asked := map[string]int{}
+	table := New(awstest.JSON(t, func(c awstest.Call) awstest.Reply {
+		var q struct {
+			query
+			Select, FilterExpression string
+			ExclusiveStartKey        map[string]map[string]string
+		}
+		c.Into(t, &q)
+		if q.IndexName != IndexName || q.Select != "COUNT" || q.FilterExpression == "" ||
+			q.ExpressionAttributeValues[":forgotten"]["N"] != "1777888800000000" {
+			t.Errorf("got %s of %s", c.Operation, c.Body)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		bucket := q.ExpressionAttributeValues[":bucket"]["S"]
+		if at := q.ExclusiveStartKey["at"]["N"]; at != "" && at != fmt.Sprint(asked[bucket]) {
+			t.Errorf("partition %s goes on behind page %s, want %d", bucket, at, asked[bucket])
+		}
+		if asked[bucket]++; asked[bucket] == pages {
+			return awstest.Reply{Body: fmt.Sprintf(`{"Count":%d,"ScannedCount":%[1]d}`, inPage)}
+		}
+		return awstest.Reply{Body: fmt.Sprintf(`{"Count":%d,"ScannedCount":%[1]d,"LastEvaluatedKey":{"at":{"N":"%d"}}}`,
+			inPage, asked[bucket])}
+	}), "shards")
+	for _, test := range []struct {
+		atMost, want, queries int
+		more                  bool
+	}{
+		{1_000_000, buckets * pages * inPage, buckets * pages, false},
+		{buckets * pages * inPage, buckets * pages * inPage, buckets * pages, false},
+		{2500, 3000, 3, true},
+		{1, 1000, 1, true},
+	} {
+		clear(asked)
+		n, more, err := NewLetters(table, nil).Parked(awstest.Context(t), time.Unix(1_777_888_800, 0), test.atMost)
+		queries := 0
+		for _, n := range asked {
+			queries += n
+		}
+		if n != test.want || more != test.more || queries != test.queries || err != nil {
+			t.Errorf("at most %d: %d, %v, %v, after %d queries, want %+v", test.atMost, n, more, err, queries, test)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package deadlettertest
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -34,7 +35,8 @@ func Run(t *testing.T, open func(t *testing.T) deadletter.Store) {
 		"marking a dead letter that is not there makes none":                          markAbsent,
 		"a dropped dead letter is gone":                                               drops,
 		"dead letters are listed oldest first, in pages of any size, none left out":   lists,
-		"a filter selects": filters,
+		"a filter selects":                            filters,
+		"what is parked is counted":                   counts,
 		"a call under a context that has ended fails": endedContext,
 	})
 }
@@ -387,6 +389,39 @@ func filters(t *testing.T, r *run) {
 			if got := r.all(t, test.f, limit); !slices.Equal(got, test.want) {
 				t.Errorf("%s, pages of %d: %v, want %v", test.name, limit, got, test.want)
 			}
+		}
+	}
+}
+
+func counts(t *testing.T, r *run) {
+	letters := make([]deadletter.Letter, 12)
+	for i := range letters {
+		letters[i] = r.letter()
+		r.park(t, letters[i], deadletter.Fresh)
+	}
+	for _, l := range letters[:3] {
+		if err := r.MarkRedriven(t.Context(), l.ID, died, false); err != nil {
+			t.Fatalf("mark: %v", err)
+		}
+	}
+	// The store may hold others, which come and go meanwhile.
+	seen := func() (parked, redriven int) {
+		return len(r.walk(t, deadletter.Filter{State: deadletter.Parked}, 1000)),
+			len(r.walk(t, deadletter.Filter{State: deadletter.Redriven}, 1000))
+	}
+	for try := 1; ; try++ {
+		parked, redriven := seen()
+		n, more, err := r.Parked(t.Context(), died.Add(-time.Second), 1_000_000)
+		all, moreOfAll, failed := r.Parked(t.Context(), died.AddDate(100, 0, 0), 1_000_000)
+		some, moreThanSome, stopped := r.Parked(t.Context(), died, 2)
+		if err = errors.Join(err, failed, stopped); err != nil || more || moreOfAll || !moreThanSome || some < 2 {
+			t.Fatalf("%v, more than all: %v, %v; %d of 2, more: %v", err, more, moreOfAll, some, moreThanSome)
+		}
+		if n == parked && all == parked+redriven {
+			return
+		}
+		if p, d := seen(); p == parked && d == redriven || try == 50 {
+			t.Fatalf("%d parked, and %d with those redriven long ago, want %d and %d", n, all, parked, parked+redriven)
 		}
 	}
 }

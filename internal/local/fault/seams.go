@@ -268,6 +268,11 @@ func (d letters) List(ctx context.Context, f deadletter.Filter, cursor string, l
 		func(ctx context.Context) ([]deadletter.Facts, string, error) { return d.s.List(ctx, f, cursor, limit) })
 }
 
+func (d letters) Parked(ctx context.Context, forgotten time.Time, atMost int) (int, bool, error) {
+	return askTwo(ctx, d.v, Op{Service: Table, Call: "CountLetters", Count: 1},
+		func(ctx context.Context) (int, bool, error) { return d.s.Parked(ctx, forgotten, atMost) })
+}
+
 func (d letters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
 	return d.v.do(ctx, Op{Service: Table, Call: "MarkRedriven", Count: 1},
 		func(ctx context.Context) error { return d.s.MarkRedriven(ctx, id, at, auto) })

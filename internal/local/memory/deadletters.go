@@ -173,6 +173,25 @@ func (s *DeadLetters) List(ctx context.Context, f deadletter.Filter, cursor stri
 	return page, next, nil
 }
 
+// Parked counts.
+func (s *DeadLetters) Parked(ctx context.Context, forgotten time.Time, atMost int) (n int, more bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, false, fmt.Errorf("count dead letters: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.letters {
+		if l.State == deadletter.Redriven && l.RedrivenAt.After(forgotten) {
+			continue
+		}
+		if n == atMost {
+			return n, true, nil
+		}
+		n++
+	}
+	return n, false, nil
+}
+
 // MarkRedriven counts a redrive of a dead letter that is there.
 func (s *DeadLetters) MarkRedriven(ctx context.Context, id string, at time.Time, auto bool) error {
 	if err := ctx.Err(); err != nil {
