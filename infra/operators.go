@@ -18,10 +18,11 @@ type Operator struct {
 // The operators' roles. Each has what its commands call; operator can do what reader can.
 const (
 	Publisher = "publisher" // lull publish, resync
-	// lull get, status, list, wait, explain, console, dead list, dead show, reconcile --dry-run; with
-	// publisher: doctor
-	Reader   = "reader"
-	Repairer = "operator" // lull dead redrive, dead drop, cancel, rescue, reconcile, pause, resume, reset
+	// lull get, status, list, wait, explain, console, dead list, dead show, reconcile --dry-run, verify;
+	// with publisher: doctor
+	Reader = "reader"
+	// lull dead redrive, dead drop, cancel, rescue, reconcile, verify --repair, pause, resume, reset
+	Repairer = "operator"
 )
 
 // newOperators are the roles that people assume, so that a person's own role needs nothing but to

@@ -114,6 +114,18 @@ type Marker interface {
 	Marks(ctx context.Context, docs []event.DocID) ([]Stored, error)
 }
 
+// Auditor is a Reader that can be compared with a source document by document. A Reader may be one.
+// Then `lull verify` goes on where it stopped, and sees what lull did not write. A document that
+// lull did not write, or whose mark cannot be read, has its Doc and Document only.
+type Auditor interface {
+	// Range calls f for each document of a collection whose id is greater than after, by id, until f
+	// returns an error. An empty after is before the first one.
+	Range(ctx context.Context, c event.Collection, after string, f func(Stored) error) error
+	// Documents returns documents as they are now, in the order asked. One that is missing is the zero
+	// Stored.
+	Documents(ctx context.Context, docs []event.DocID) ([]Stored, error)
+}
+
 // Query is a plain search.
 type Query struct {
 	Text       string

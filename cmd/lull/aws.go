@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,6 +99,17 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		},
 		Table: func(ctx context.Context) []string {
 			return tableFaults(ctx, awsdynamodb.NewFromConfig(a), n.Table())
+		},
+		Size: func(ctx context.Context) (rows, bytes int64, err error) {
+			table := n.Table()
+			out, err := awsdynamodb.NewFromConfig(a).DescribeTable(ctx, &awsdynamodb.DescribeTableInput{TableName: &table})
+			if err == nil && out.Table == nil {
+				err = errors.New("the answer holds none")
+			}
+			if err != nil {
+				return 0, 0, fmt.Errorf("describe table %s: %w", table, err)
+			}
+			return aws.ToInt64(out.Table.ItemCount), aws.ToInt64(out.Table.TableSizeBytes), nil
 		},
 		Readers: map[string]sink.Reader{}, Unread: map[string]error{},
 		Hint: "a sink inside a VPC answers index, and nobody outside", Sinks: map[string]sink.Sink{},

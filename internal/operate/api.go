@@ -67,6 +67,8 @@ type API interface {
 	// deletes again that the sink has undone. ErrNotFound where nothing is of the collection. The
 	// result is valid beside an error, too.
 	Reconcile(ctx context.Context, o ReconcileOrder) (ReconcileResult, error)
+	// Check compares a page of an export of the source with the sink. It only reads.
+	Check(ctx context.Context, o CheckOrder) (Checked, error)
 }
 
 // Cancellation says what to cancel.

@@ -27,7 +27,7 @@ import (
 )
 
 // Operator answers from the seams of a stack. All fields are required, except Readers, Sinks,
-// Off, History, Table and Publisher.
+// Off, History, Table, Size and Publisher.
 type Operator struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
@@ -53,6 +53,10 @@ type Operator struct {
 
 	// Table says what the table lacks, each with the fix. Nil where there is nothing to compare.
 	Table func(ctx context.Context) []string
+
+	// Size says about how many rows the table has, and how many bytes they are. Nil where reading them
+	// costs nothing.
+	Size func(ctx context.Context) (rows, bytes int64, err error)
 
 	// Publisher replaces sending to a queue, where the stack wants to count what it is sent.
 	Publisher func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error

@@ -18,15 +18,37 @@ type ReconcileOrder struct {
 	DryRun     bool             `json:"dry_run,omitempty"`
 	Rate       float64          `json:"rate,omitempty"` // documents a second, 0 for no limit
 	By         string           `json:"by"`             // who asks, for the audit
+	Sink       string           `json:"sink,omitempty"` // refused where it is not the collection's; empty for any
+	Audit      *ReconcileAudit  `json:"audit,omitempty"`
 
-	Found func(ReconcileLine) `json:"-"` // called with every document that differs, from one goroutine; may be nil
+	// All are called from one goroutine, and may be nil.
+
+	Found   func(ReconcileLine)                    `json:"-"` // with every document that differs
+	Reached func(reconcile.Place, ReconcileResult) `json:"-"` // of an audit, after each page: how far it is
+	Seen    func([]ReconcileCopy)                  `json:"-"` // of an audit: with what the sink holds
+}
+
+// ReconcileAudit makes a comparison one of `lull verify`: it goes on where it stopped, tells of
+// what is in motion, and looks at what lull did not write.
+type ReconcileAudit struct {
+	Keys   []shard.DocID   `json:"keys,omitempty"`   // these only
+	Sample int             `json:"sample,omitempty"` // so many rows at random; 0 for all documents
+	From   reconcile.Place `json:"from,omitzero"`
+	Seen   bool            `json:"seen,omitempty"` // tell of everything that the sink holds
+}
+
+// ReconcileCopy is a document in the sink.
+type ReconcileCopy struct {
+	Key      shard.DocID `json:"key"`
+	OrderKey string      `json:"order_key,omitempty"` // empty where lull did not write it
+	Fence    int64       `json:"fence,omitempty"`
 }
 
 // ReconcileLine is a document that differs from its row.
 type ReconcileLine struct {
 	Key        shard.DocID `json:"key"`
-	Difference string      `json:"difference"` // behind, undone, missing, older, other_class
-	Outcome    string      `json:"outcome"`    // raised, reasserted, resync, later, failed
+	Difference string      `json:"difference"` // behind, undone, missing, older, other_class, stranger
+	Outcome    string      `json:"outcome"`    // raised, reasserted, resync, later, failed, left, in_motion
 	Committed  string      `json:"committed"`  // by the row: order key in print, "" for none
 	InSink     string      `json:"in_sink"`    // order key in print, "" for no document
 	Version    string      `json:"version"`    // the newer of the two, for people
@@ -47,26 +69,28 @@ type ReconcileResult struct {
 // Reconcile compares a collection with its rows and repairs what the two of them suffice for.
 func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileResult, error) {
 	res := ReconcileResult{Collection: r.Collection, Outcomes: map[string]int{}, DryRun: r.DryRun}
-	if err := r.Collection.Validate(); err != nil {
-		return res, inputf("collection: %w", err)
-	}
 	switch {
 	case r.By == "":
 		return res, inputf("by: name who asks, for the audit")
 	case !(r.Rate >= 0) || math.IsInf(r.Rate, 0):
 		return res, inputf("rate %g: want documents a second, or 0 for no limit", r.Rate)
+	case r.Audit != nil && r.Audit.Sample < 0:
+		return res, inputf("sample %d: want a number of documents, or 0 for all", r.Audit.Sample)
 	}
-	name, _ := o.Config.SinkFor(string(r.Collection))
-	if o.Readers[name] == nil || o.Sinks[name] == nil {
-		return res, inputf("sink %s of collection %s cannot be read from here", name, r.Collection)
+	name, err := o.auditedSink(r.Collection, r.Sink)
+	if err != nil {
+		return res, err
 	}
 	s := reconcile.Service{
-		Looker: reconcile.Looker{
-			Shards: o.Shards, Reader: o.Readers[name], SinkName: name, Config: o.Config, Clock: o.Clock,
-			Off: o.Off,
-		},
-		Scanner: o.Scanner, Sink: o.Sinks[name], Journal: o.Journal,
+		Looker: o.looker(name), Scanner: o.Scanner, Sink: o.Sinks[name], Journal: o.Journal,
 		NewToken: func() shard.Token { return shard.Token(rand.Text()) },
+	}
+	result := func(report reconcile.Report) ReconcileResult {
+		res.Rows, res.Documents, res.Waiting, res.Remaining = report.Rows, report.Copies, report.Waiting, report.Remaining()
+		for outcome, n := range report.Outcomes {
+			res.Outcomes[string(outcome)] = n
+		}
+		return res
 	}
 	report, err := s.Run(ctx, reconcile.Order{
 		Collection: r.Collection, DryRun: r.DryRun, Rate: r.Rate, By: r.By,
@@ -75,12 +99,51 @@ func (o *Operator) Reconcile(ctx context.Context, r ReconcileOrder) (ReconcileRe
 				r.Found(asReconcileLine(l))
 			}
 		},
+		Audit: r.audit(result),
 	})
-	res.Rows, res.Documents, res.Waiting, res.Remaining = report.Rows, report.Copies, report.Waiting, report.Remaining()
-	for outcome, n := range report.Outcomes {
-		res.Outcomes[string(outcome)] = n
+	return result(report), kind(err)
+}
+
+// auditedSink is the sink of a collection, where it can be read and written from here.
+func (o *Operator) auditedSink(c shard.Collection, want string) (string, error) {
+	if err := c.Validate(); err != nil {
+		return "", inputf("collection: %w", err)
 	}
-	return res, kind(err)
+	name, _ := o.Config.SinkFor(string(c))
+	switch {
+	case want != "" && want != name:
+		return "", inputf("sink %s: collection %s is in sink %s", want, c, name)
+	case o.Readers[name] == nil, o.Sinks[name] == nil:
+		return "", inputf("sink %s of collection %s cannot be read from here", name, c)
+	}
+	return name, nil
+}
+
+func (o *Operator) looker(name string) reconcile.Looker {
+	return reconcile.Looker{
+		Shards: o.Shards, Reader: o.Readers[name], SinkName: name, Config: o.Config, Clock: o.Clock, Off: o.Off,
+	}
+}
+
+// audit is what the use case is asked, nil for no audit.
+func (r ReconcileOrder) audit(result func(reconcile.Report) ReconcileResult) *reconcile.Audit {
+	if r.Audit == nil {
+		return nil
+	}
+	a := &reconcile.Audit{Keys: r.Audit.Keys, Sample: r.Audit.Sample, Seed: rand.Text(), From: r.Audit.From}
+	if r.Reached != nil {
+		a.Reached = func(p reconcile.Place, report reconcile.Report) { r.Reached(p, result(report)) }
+	}
+	if r.Audit.Seen && r.Seen != nil {
+		a.Seen = func(page []reconcile.Copy) {
+			out := make([]ReconcileCopy, len(page))
+			for i, c := range page {
+				out[i] = ReconcileCopy{Key: c.Doc, OrderKey: c.Key.String(), Fence: int64(c.Fence)}
+			}
+			r.Seen(out)
+		}
+	}
+	return a
 }
 
 func asReconcileLine(l reconcile.Line) ReconcileLine {
@@ -96,9 +159,11 @@ func asReconcileLine(l reconcile.Line) ReconcileLine {
 }
 
 // reconcileUpdate is one line of the answer, which may take hours. Each line is a document that
-// differs; the last one is the result and the error.
+// differs, a page of the sink, or how far an audit is; the last one is the result and the error.
 type reconcileUpdate struct {
 	Line   *ReconcileLine   `json:"line,omitempty"`
+	Seen   []ReconcileCopy  `json:"seen,omitempty"`
+	Place  *reconcile.Place `json:"place,omitempty"` // with how far it is as the result
 	Result *ReconcileResult `json:"result,omitempty"`
 	Error  *wireError       `json:"error,omitempty"`
 }
@@ -112,16 +177,19 @@ func reconciliation(mux *http.ServeMux, f func(context.Context, ReconcileOrder) 
 		}
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		out, enc := http.NewResponseController(w), json.NewEncoder(w)
-		o.Found = func(l ReconcileLine) {
-			_ = enc.Encode(reconcileUpdate{Line: &l}) // the client went away: the context ends too
+		tell := func(u reconcileUpdate) {
+			_ = enc.Encode(u) // the client went away: the context ends too
 			_ = out.Flush()
 		}
+		o.Found = func(l ReconcileLine) { tell(reconcileUpdate{Line: &l}) }
+		o.Seen = func(page []ReconcileCopy) { tell(reconcileUpdate{Seen: page}) }
+		o.Reached = func(p reconcile.Place, res ReconcileResult) { tell(reconcileUpdate{Place: &p, Result: &res}) }
 		res, err := f(r.Context(), o)
 		last := reconcileUpdate{Result: &res}
 		if err != nil {
 			last.Error = wired(err)
 		}
-		_ = enc.Encode(last) // the client went away
+		tell(last)
 	})
 }
 
@@ -141,10 +209,19 @@ func (c *Client) Reconcile(ctx context.Context, o ReconcileOrder) (ReconcileResu
 			return ReconcileResult{}, fmt.Errorf("%s ended in the middle of reconcile: %w (what is listed was done)",
 				Shown(c.Base), err)
 		}
-		if u.Line != nil && o.Found != nil {
-			o.Found(*u.Line)
-		}
 		switch {
+		case u.Line != nil:
+			if o.Found != nil {
+				o.Found(*u.Line)
+			}
+		case u.Seen != nil:
+			if o.Seen != nil {
+				o.Seen(u.Seen)
+			}
+		case u.Place != nil && u.Result != nil:
+			if o.Reached != nil {
+				o.Reached(*u.Place, *u.Result)
+			}
 		case u.Result == nil:
 		case u.Error != nil:
 			return *u.Result, &remoteError{*u.Error}

@@ -24,6 +24,7 @@ type Looker struct {
 	Clock    clock.Clock
 	Off      time.Duration // how far Clock may be from those of the functions, beyond the guard
 	Parallel fanout.Runner // nil for goroutines
+	Whole    bool          // look at documents that lull did not write, too: where Reader is a sink.Auditor
 }
 
 // Finding is a document, as it stands in the table and in the sink.
@@ -31,6 +32,7 @@ type Finding struct {
 	Row        shard.Row // as it was read, before the copy was
 	Copy       shard.InSink
 	Difference shard.Difference
+	Document   []byte // what the sink holds, JSON; nil for nothing, and without a look at the whole
 
 	quiet shard.Micros // see shard.Raise
 }
@@ -73,11 +75,19 @@ func (l Looker) Look(ctx context.Context, docs []shard.DocID) ([]Finding, error)
 func (l Looker) quiet() shard.Micros { return shard.MicrosOf(l.Clock.Now().Add(-l.settled())) }
 
 func (l Looker) finding(row shard.Row, c stored, quiet shard.Micros) Finding {
-	f := Finding{Row: row, Copy: c.InSink, quiet: quiet.Add(-l.Off)}
+	f := Finding{Row: row, Copy: c.InSink, Document: c.document, quiet: quiet.Add(-l.Off)}
 	kept := shard.MicrosOf(l.Clock.Now().Add(-l.Config.Lifecycle.RowRetention))
 	f.Difference = shard.Compare(row, f.Copy, quiet, kept)
-	if c.unread && f.Difference != shard.Busy && f.Difference != shard.Waiting {
-		f.Difference = shard.OtherClass // whatever it is: it is not what the row committed
+	if !c.unread || f.Difference == shard.Busy || f.Difference == shard.Waiting {
+		return f
+	}
+	f.Difference = shard.OtherClass // whatever it is: it is not what the row committed
+	switch {
+	case !c.stranger || !l.Whole:
+	case row.Pending > row.Committed:
+		f.Difference = shard.Waiting // it will be written over, or deleted
+	case row.Committed == "" || row.CommittedOp == shard.Delete:
+		f.Difference = shard.Stranger
 	}
 	return f
 }
@@ -85,15 +95,30 @@ func (l Looker) finding(row shard.Row, c stored, quiet shard.Micros) Finding {
 // stored is a copy whose mark may say nothing that can be read.
 type stored struct {
 	shard.InSink
-	unread bool
+	unread   bool
+	stranger bool   // there is no mark
+	document []byte // of a look at the whole
 }
+
+func (s stored) absent() bool { return s.InSink == (shard.InSink{}) && !s.unread }
 
 func storedOf(s sink.Stored, found bool) stored {
 	if !found {
 		return stored{}
 	}
 	k, err := shard.ParseOrderKey(s.Key)
-	return stored{shard.InSink{Key: k, Fence: s.Fence}, err != nil}
+	return stored{shard.InSink{Key: k, Fence: s.Fence}, err != nil, s.Key == "", s.Document}
+}
+
+// together asks for many documents in one request; nil where the sink cannot.
+func (l Looker) together() func(context.Context, []shard.DocID) ([]sink.Stored, error) {
+	if a, ok := l.Reader.(sink.Auditor); ok && l.Whole {
+		return a.Documents
+	}
+	if m, ok := l.Reader.(sink.Marker); ok {
+		return m.Marks
+	}
+	return nil
 }
 
 // copies is what the sink holds of some documents: in one request where it can tell the marks of
@@ -107,13 +132,13 @@ func (l Looker) copies(ctx context.Context, docs []shard.DocID) ([]stored, error
 			return f(call)
 		})
 	}
-	many, ok := l.Reader.(sink.Marker)
+	together := l.together()
 	var err error
 	switch {
 	case len(docs) == 0:
-	case ok:
+	case together != nil:
 		err = ask(func(ctx context.Context) error {
-			marks, err := many.Marks(ctx, docs)
+			marks, err := together(ctx, docs)
 			if err == nil && len(marks) != len(docs) {
 				err = backoff.Permanent(fmt.Errorf("%d marks of %d documents", len(marks), len(docs)))
 			}

@@ -31,6 +31,8 @@ const (
 	Reasserted Outcome = "reasserted" // the delete was written again
 	Resync     Outcome = "resync"     // only the source can send it again
 	Later      Outcome = "later"      // it is being written, or kept changing: compare again
+	Moving     Outcome = "in_motion"  // it is being written, or about to be; told of in an audit only
+	Left       Outcome = "left"       // a stranger: only who knows the source may remove it
 	Failed     Outcome = "failed"     // with an error
 )
 
@@ -41,6 +43,7 @@ type Order struct {
 	Rate       float64    // documents a second, 0 for no limit
 	By         string     // who asked, for the audit
 	Found      func(Line) // called with every document that differs, from one goroutine; may be nil
+	Audit      *Audit     // nil for a comparison of lull's own documents from the beginning
 }
 
 // Line is a document that differs.
@@ -61,7 +64,7 @@ type Report struct {
 
 // Remaining is how many documents still differ.
 func (r Report) Remaining() int {
-	n := r.Outcomes[Resync] + r.Outcomes[Later] + r.Outcomes[Failed]
+	n := r.Outcomes[Resync] + r.Outcomes[Later] + r.Outcomes[Failed] + r.Outcomes[Left]
 	if r.DryRun {
 		n += r.Outcomes[Raised] + r.Outcomes[Reasserted]
 	}
@@ -78,6 +81,10 @@ const page = 100
 // rows or deleted in them. Then come the rows, whose documents may be missing. The report is valid
 // beside an error: what it counts was done.
 func (s *Service) Run(ctx context.Context, o Order) (Report, error) {
+	if o.Audit != nil {
+		whole := *s
+		whole.Whole, s = true, &whole
+	}
 	r := &run{Service: s, Order: o, report: Report{Outcomes: map[Outcome]int{}, DryRun: o.DryRun}}
 	call, cancel := s.Clock.Deadline(ctx, s.Config.Index.SinkDeadline)
 	err := s.Sink.Ping(call)
@@ -89,13 +96,10 @@ func (s *Service) Run(ctx context.Context, o Order) (Report, error) {
 	if _, err := s.table().One(ctx, shard.HealthRow(s.SinkName), shard.Eventual); err != nil {
 		return r.report, fmt.Errorf("the table does not answer, nothing was changed: %w", err)
 	}
-	if err := r.sinkFirst(ctx); err != nil {
+	if err := r.both(ctx); err != nil {
 		return r.report, err
 	}
-	if err := r.rowsThen(ctx); err != nil {
-		return r.report, err
-	}
-	if r.report.Rows+r.report.Copies == 0 && !s.known(o.Collection) {
+	if r.report.Rows+r.report.Copies == 0 && o.Audit == nil && !s.known(o.Collection) {
 		return r.report, fmt.Errorf("%s: %w in the settings, the table or sink %s", o.Collection, ErrUnknown,
 			s.SinkName)
 	}
@@ -120,34 +124,31 @@ type run struct {
 	*Service
 	Order
 	report Report
+	second bool // the documents of the sink are done
 }
-
-var errPast = errors.New("the collection has ended")
 
 // sinkFirst compares the documents of the sink with their rows.
 func (r *run) sinkFirst(ctx context.Context) error {
 	docs, copies := make([]shard.DocID, 0, page), make([]stored, 0, page)
 	flush := func() error {
+		if len(docs) == 0 {
+			return nil
+		}
 		defer func() { docs, copies = docs[:0], copies[:0] }()
 		r.report.Copies += len(docs)
-		return r.compare(ctx, docs, copies)
-	}
-	err := r.Reader.All(ctx, func(s sink.Stored) error {
-		switch c := s.Doc.Collection(); {
-		case c < r.Collection:
-			return nil
-		case c > r.Collection:
-			return errPast // they come sorted
+		if err := r.compare(ctx, docs, copies); err != nil {
+			return err
 		}
+		r.seen(docs, copies)
+		return nil
+	}
+	err := r.documents(ctx, func(s sink.Stored) error {
 		docs, copies = append(docs, s.Doc), append(copies, storedOf(s, true))
 		if len(docs) == page {
 			return flush()
 		}
 		return nil
 	})
-	if errors.Is(err, errPast) {
-		err = nil
-	}
 	if err == nil {
 		err = flush()
 	}
@@ -160,7 +161,8 @@ func (r *run) sinkFirst(ctx context.Context) error {
 // rowsThen looks for the documents of rows that the sink does not hold. Those that it holds were
 // compared.
 func (r *run) rowsThen(ctx context.Context) error {
-	for cursor := ""; ; {
+	r.second = true
+	for cursor := r.rowsFrom(); ; {
 		rows, next, err := r.scan(ctx, cursor)
 		if err != nil {
 			return fmt.Errorf("read the table: %w", err)
@@ -185,6 +187,7 @@ func (r *run) rowsThen(ctx context.Context) error {
 		if cursor = next; cursor == "" {
 			return nil
 		}
+		r.reached(Place{Rows: true, After: cursor})
 	}
 }
 
@@ -198,13 +201,15 @@ func (r *run) scan(ctx context.Context, cursor string) (rows []shard.Row, next s
 }
 
 func (r *run) missing(ctx context.Context, docs []shard.DocID) error {
-	copies, err := r.copies(ctx, docs)
+	marks := r.Looker
+	marks.Whole = false
+	copies, err := marks.copies(ctx, docs)
 	if err != nil {
 		return err
 	}
 	gone := docs[:0]
 	for i, c := range copies {
-		if c == (stored{}) {
+		if c.absent() {
 			gone = append(gone, docs[i])
 		}
 	}
@@ -257,13 +262,21 @@ func (r *run) deal(ctx context.Context, f Finding) error {
 	switch f.Difference {
 	case shard.NoDifference:
 		return nil
+	case shard.OtherClass:
+		if r.second && f.Document != nil {
+			return nil // without a mark: the first half told of it
+		}
+		line.Outcome = Resync
 	case shard.Busy, shard.Waiting:
 		r.report.Waiting++
+		r.moving(f)
 		return nil
 	case shard.Behind:
 		line.Outcome, line.Err = r.raise(ctx, f)
 	case shard.Undone:
 		line.Outcome, line.Err = r.reassert(ctx, f)
+	case shard.Stranger:
+		line.Outcome = Left
 	default:
 		line.Outcome = Resync
 	}

@@ -19,12 +19,13 @@ const (
 	Missing                 // the row committed a put, and there is no copy: resync
 	Older                   // the row committed a put, and the copy is older: resync
 	OtherClass              // the copy's versions do not compare with the row's: resync
+	Stranger                // lull did not write it, and no row holds it to be there
 )
 
 // String is the word used in answers and logs.
 func (d Difference) String() string {
 	return [...]string{
-		"same", "busy", "waiting", "behind", "undone", "missing", "older", "other_class",
+		"same", "busy", "waiting", "behind", "undone", "missing", "older", "other_class", "stranger",
 	}[d]
 }
 

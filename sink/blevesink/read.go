@@ -2,6 +2,7 @@ package blevesink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -61,7 +62,12 @@ func stored(r index.IndexReader, doc shard.DocID) (sink.Stored, bool, error) {
 
 // terms calls f for each term of a field, sorted, until it returns an error.
 func terms(r index.IndexReader, field string, f func(term string) error) error {
-	all, err := r.FieldDict(field)
+	return termsFrom(r, field, "", f)
+}
+
+// termsFrom is terms from a term on.
+func termsFrom(r index.IndexReader, field, first string, f func(term string) error) error {
+	all, err := r.FieldDictRange(field, []byte(first), nil)
 	if err != nil {
 		return fmt.Errorf("read the terms of %s: %w", field, err)
 	}
@@ -96,6 +102,49 @@ func (x *Index) All(ctx context.Context, f func(sink.Stored) error) error {
 			return f(s)
 		})
 	})
+}
+
+var errPast = errors.New("the collection has ended")
+
+// Range calls f for each document of a collection as of now, from an id on.
+func (x *Index) Range(ctx context.Context, c shard.Collection, after string, f func(sink.Stored) error) error {
+	last := shard.DocID(string(c) + "#" + after)
+	err := x.reading(func(r index.IndexReader) error {
+		return termsFrom(r, "_id", string(last), func(id string) error {
+			doc := shard.DocID(id)
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case doc == last:
+				return nil
+			case doc.Collection() != c:
+				return errPast
+			}
+			s, ok, err := stored(r, doc)
+			if err != nil || !ok {
+				return err
+			}
+			return f(s)
+		})
+	})
+	if errors.Is(err, errPast) {
+		return nil
+	}
+	return err
+}
+
+// Documents returns documents with their content.
+func (x *Index) Documents(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
+	out := make([]sink.Stored, len(docs))
+	err := x.reading(func(r index.IndexReader) (err error) {
+		for i := 0; i < len(docs) && err == nil; i++ {
+			if err = ctx.Err(); err == nil {
+				out[i], _, err = stored(r, docs[i])
+			}
+		}
+		return err
+	})
+	return out, err
 }
 
 // microsPerMinute turns a fence, which is a time, into minutes: there are few of those, and each is

@@ -189,7 +189,7 @@ func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 		return err
 	}
 	for _, c := range slices.Compact(slices.Sorted(maps.Values(indices))) {
-		if err := s.allOf(ctx, c, f); err != nil {
+		if err := s.allOf(ctx, c, ours, "", f); err != nil {
 			return err
 		}
 	}
@@ -215,10 +215,54 @@ func (s *Sink) searchIn(ctx context.Context, target string, body object) (hits, 
 	return h, err
 }
 
-// allOf pages through one collection.
-func (s *Sink) allOf(ctx context.Context, c shard.Collection, f func(sink.Stored) error) error {
+// Range pages through one collection, lull's documents and others.
+func (s *Sink) Range(ctx context.Context, c shard.Collection, after string, f func(sink.Stored) error) error {
+	index, ok := s.names.index(c)
+	if !ok {
+		return nil
+	}
+	var refused *Error
+	if err := s.refresh(ctx, map[string]shard.Collection{index: c}); err != nil &&
+		(!errors.As(err, &refused) || refused.Status == 0) {
+		return err
+	}
+	return s.allOf(ctx, c, object{"match_all": object{}}, after, f)
+}
+
+// Documents returns documents with their content, in one request.
+func (s *Sink) Documents(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
+	sources, err := s.sources(ctx, docs, true)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]sink.Stored, len(docs))
+	for i, source := range sources {
+		if source != nil {
+			out[i] = opened(docs[i], source)
+		}
+	}
+	return out, nil
+}
+
+// opened is a document, whoever wrote it.
+func opened(doc shard.DocID, source []byte) sink.Stored {
+	if stored, ok, err := unseal(doc, source); ok && err == nil {
+		return stored
+	}
+	return sink.Stored{Doc: doc, Document: source}
+}
+
+// allOf pages through the documents of one collection that a query matches, from an id on. Where it
+// matches others than lull's, they come too.
+func (s *Sink) allOf(ctx context.Context, c shard.Collection, query object, after string,
+	f func(sink.Stored) error,
+) error {
 	index, _ := s.names.index(c)
-	page := object{"size": pageSize, "sort": []object{{"_id": "asc"}}, "query": ours, "track_total_hits": false}
+	_, lulls := query["exists"]
+	page := object{"size": pageSize, "sort": []object{{"_id": "asc"}}, "query": query, "track_total_hits": false}
+	if after != "" {
+		page["search_after"] = []string{after}
+	}
 	for {
 		h, err := s.searchIn(ctx, pathOf(index), page)
 		if err != nil {
@@ -230,6 +274,8 @@ func (s *Sink) allOf(ctx context.Context, c shard.Collection, f func(sink.Stored
 			switch {
 			case err != nil && len(hit.Source) == 0: // the index keeps no bodies
 				return fmt.Errorf("%s: %w", doc, err)
+			case !lulls:
+				stored, ok = opened(doc, hit.Source), true
 			case err != nil: // somebody has written into it: the others count all the same
 				stored, ok = sink.Stored{Doc: doc}, true
 			}

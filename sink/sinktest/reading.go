@@ -43,6 +43,7 @@ var reading = []duty{
 		sorted(t, b.all(t), ops)
 	}},
 	{"marks are what was written beside documents, where they can be read", always, marks},
+	{"a collection is read from an id on, and documents together", always, audited},
 	{"all of an empty sink", always, func(t *testing.T, b *bundle) {
 		if got := b.all(t); len(got) != 0 {
 			t.Errorf("read %+v", got)
@@ -130,6 +131,48 @@ func sorted(t *testing.T, got []sink.Stored, ops []sink.Op) {
 		}
 		equal(t, got[i], want[i])
 	}
+}
+
+func audited(t *testing.T, b *bundle) {
+	a, ok := b.sink.(sink.Auditor)
+	if !ok {
+		return // a Reader need not be one
+	}
+	var ops []sink.Op
+	for _, id := range oddIDs() {
+		ops = append(ops, put(docID("content", id), 1, `{"n":1}`))
+	}
+	for i := range 120 {
+		ops = append(ops, put(docID("content", fmt.Sprintf("n%03d", i)), 1, `{"n":2}`))
+	}
+	b.apply(t, append(ops, put(docID("conten", "z"), 1, `{}`), put(docID("content-2", "0"), 1, `{}`))...)
+	b.refresh(t)
+	slices.SortFunc(ops, func(x, y sink.Op) int { return cmp.Compare(x.Doc.ID(), y.Doc.ID()) })
+	for _, from := range []int{0, 1, len(ops) / 2, len(ops) - 1, len(ops)} {
+		after, got := "", []sink.Stored(nil)
+		if from > 0 {
+			after = ops[from-1].Doc.ID()
+		}
+		err := a.Range(t.Context(), "content", after, func(s sink.Stored) error {
+			got = append(got, s)
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("after %q: %v", after, err)
+		}
+		sorted(t, got, ops[from:])
+	}
+	stop := errors.New("stop")
+	if err := a.Range(t.Context(), "content", "", func(sink.Stored) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("error %v, want that of the function", err)
+	}
+	asked := []event.DocID{ops[3].Doc, docID("content", "missing"), docID("no-such-collection", "x"), ops[0].Doc}
+	got, err := a.Documents(t.Context(), asked)
+	if err != nil || len(got) != len(asked) || got[1].Doc != "" || got[2].Doc != "" {
+		t.Fatalf("documents: got %+v, %v", got, err)
+	}
+	equal(t, got[0], ops[3])
+	equal(t, got[3], ops[0])
 }
 
 func marks(t *testing.T, b *bundle) {

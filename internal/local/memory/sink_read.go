@@ -42,6 +42,34 @@ func (s *Sink) Marks(ctx context.Context, docs []shard.DocID) ([]sink.Stored, er
 	return out, nil
 }
 
+// Range calls f on a snapshot of a collection.
+func (s *Sink) Range(ctx context.Context, c shard.Collection, after string, f func(sink.Stored) error) error {
+	for _, d := range s.snapshot(c) {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("list documents: %w", err)
+		}
+		if d.Doc.ID() <= after {
+			continue
+		}
+		if err := f(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Documents returns documents with their content.
+func (s *Sink) Documents(ctx context.Context, docs []shard.DocID) ([]sink.Stored, error) {
+	out := make([]sink.Stored, len(docs))
+	for i, doc := range docs {
+		var err error
+		if out[i], _, err = s.Get(ctx, doc); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // All calls f on a snapshot.
 func (s *Sink) All(ctx context.Context, f func(sink.Stored) error) error {
 	for _, d := range s.snapshot("") {

@@ -1,0 +1,509 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"golang.org/x/time/rate"
+
+	"github.com/lullhq/lull/internal/feed"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/wholefile"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+// verifyPoint is how far a verification has come.
+type verifyPoint struct {
+	// What is verified: to go on with anything else would mix two answers.
+	Order verifyOrder `json:"order"`
+	Run   string      `json:"run,omitempty"` // of the repair
+
+	Messages int    `json:"messages"` // of the export that are done
+	Bytes    int64  `json:"bytes"`    // of the export up to there
+	Digest   string `json:"digest"`   // SHA-256 of those bytes
+	Read     bool   `json:"read"`     // the export is done
+
+	Place  reconcile.Place `json:"place"`
+	Walked bool            `json:"walked"` // sink and rows are done
+
+	Look  map[shard.DocID]bool `json:"look,omitempty"`  // documents in motion
+	Again map[int]bool         `json:"again,omitempty"` // messages to compare again; true: sent for a repair
+	Told  map[shard.DocID]bool `json:"told,omitempty"`  // documents that differ; true: sent again
+	Total verified             `json:"total"`
+}
+
+// verifyOrder is what a verification is asked.
+type verifyOrder struct {
+	Collection shard.Collection `json:"collection"`
+	Stack      string           `json:"stack"`
+	Export     string           `json:"export,omitempty"`
+	Source     string           `json:"source,omitempty"`
+	Repair     bool             `json:"repair,omitempty"`
+	Versions   bool             `json:"versions,omitempty"`
+}
+
+// verification is one run of `lull verify`.
+type verification struct {
+	*app
+	verifyFlags
+
+	api        operate.API
+	collection shard.Collection
+	cp         verifyPoint
+	why        string // the first event of the export that was not compared, and why
+
+	pace, repairs *rate.Limiter
+	started       time.Time
+	saved, said   time.Time
+}
+
+func (v *verification) run(ctx context.Context) error {
+	if err := v.begin(); err != nil {
+		return usage(err)
+	}
+	v.sayPrice(ctx)
+	err := v.all(ctx)
+	var exit *exitError
+	final := errors.As(err, &exit) || errors.Is(err, operate.ErrInput) || errors.Is(err, operate.ErrNotFound)
+	if err != nil && !final {
+		if keep := v.save(); keep == nil && v.sample == 0 {
+			err = fmt.Errorf("%w; the same command goes on from %s", err, v.checkpoint)
+		} else {
+			err = errors.Join(err, keep)
+		}
+		return err
+	}
+	if v.sample == 0 {
+		if err := os.Remove(v.checkpoint); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the checkpoint: %w", err)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return v.end()
+}
+
+func (v *verification) all(ctx context.Context) error {
+	if v.export != "" && !v.cp.Read {
+		if err := v.compareExport(ctx); err != nil {
+			return err
+		}
+		v.cp.Read = true
+	}
+	if !v.cp.Walked {
+		if err := v.walk(ctx); err != nil {
+			return err
+		}
+		v.cp.Walked = true
+	}
+	return v.settle(ctx)
+}
+
+// begin goes on from the checkpoint, where there is one.
+func (v *verification) begin() error {
+	v.started, v.said = time.Now(), time.Now()
+	v.pace = rate.NewLimiter(rate.Inf, publishBatch)
+	v.repairs = rate.NewLimiter(200, publishBatch)
+	if v.rate > 0 {
+		v.pace.SetLimit(rate.Limit(v.rate))
+		v.repairs.SetLimit(rate.Limit(v.rate))
+	}
+	if v.checkpoint == "" {
+		v.checkpoint = "lull-verify-" + string(v.collection) + ".checkpoint"
+	}
+	order := verifyOrder{v.collection, v.target.name(), v.export, v.source, v.repair, v.versions}
+	v.cp = verifyPoint{Order: order, Total: verified{Collection: v.collection, Repair: v.repair}}.complete()
+	if v.repair && v.export != "" {
+		v.cp.Run = ulid.MustNew(ulid.Now(), rand.Reader).String()
+		v.cp.Total.Run = v.cp.Run
+	}
+	if v.sample > 0 {
+		return nil
+	}
+	b, err := os.ReadFile(v.checkpoint)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the checkpoint: %w", err)
+	}
+	var cp verifyPoint
+	switch err := json.Unmarshal(b, &cp); {
+	case err != nil, cp.Messages < 0, cp.Bytes < 0:
+		return fmt.Errorf("checkpoint %s is broken: remove it to begin anew", v.checkpoint)
+	case cp.Order != order:
+		return fmt.Errorf("checkpoint %s is of another verification (%s, --source %q, --repair=%t): say the same, or "+
+			"remove it to begin anew", v.checkpoint, cp.Order.Collection, cp.Order.Export, cp.Order.Repair)
+	case v.cp.Run != "" && cp.Run == "", cp.Total.Drift == nil:
+		return fmt.Errorf("checkpoint %s is broken: remove it to begin anew", v.checkpoint)
+	}
+	v.cp = cp.complete()
+	fmt.Fprintf(v.err, "goes on from %s\n", v.checkpoint)
+	return nil
+}
+
+// complete makes the counts that a file leaves out where they are empty.
+func (p verifyPoint) complete() verifyPoint {
+	if p.Look == nil {
+		p.Look = map[shard.DocID]bool{}
+	}
+	if p.Again == nil {
+		p.Again = map[int]bool{}
+	}
+	if p.Told == nil {
+		p.Told = map[shard.DocID]bool{}
+	}
+	for _, counts := range []*map[string]int{&p.Total.Drift, &p.Total.Repaired, &p.Total.Export} {
+		if *counts == nil {
+			*counts = map[string]int{}
+		}
+	}
+	return p
+}
+
+func (v *verification) save() error {
+	if v.sample > 0 {
+		return nil
+	}
+	err := wholefile.Write(v.checkpoint, 0o600, func(f *os.File) error { return json.NewEncoder(f).Encode(&v.cp) })
+	if err != nil {
+		return fmt.Errorf("save the checkpoint: %w", err)
+	}
+	return nil
+}
+
+// The checkpoint and the progress of a long run: one that ends before the first of them needs none.
+const (
+	firstSave = 5 * time.Second
+	saveEvery = 2 * time.Second
+	sayEvery  = 10 * time.Second
+)
+
+// reached keeps how far the run is, and says so.
+func (v *verification) reached(what string, n int) error {
+	now := time.Now()
+	if now.Sub(v.said) >= sayEvery {
+		v.said = now
+		terminal.Printf(v.err, "%d %s compared, %d documents differ\n", n, what, len(v.cp.Told))
+	}
+	if now.Sub(v.started) < firstSave || now.Sub(v.saved) < saveEvery {
+		return nil
+	}
+	err := v.save()
+	v.saved = time.Now()
+	return err
+}
+
+// compareExport compares every message of the export, from where the last run stopped.
+func (v *verification) compareExport(ctx context.Context) error {
+	in, err := v.openEvents(ctx, v.export)
+	if err != nil {
+		return usage(err)
+	}
+	defer in.Close()
+	if v.cp.Bytes > 0 {
+		n, err := in.skip(v.cp.Bytes)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("go on from checkpoint %s: %w", v.checkpoint, err)
+		}
+		if in.read != v.cp.Bytes || n != v.cp.Messages || in.digest() != v.cp.Digest {
+			return usagef("checkpoint %s is of another export: remove it to begin anew", v.checkpoint)
+		}
+	}
+	err = feed.Batches(ctx, in, publishBatch, func(batch []queue.Outgoing) error {
+		at := make([]int, len(batch))
+		for i := range at {
+			at[i] = v.cp.Messages + i
+		}
+		states, err := v.check(ctx, batch)
+		if err != nil {
+			return err
+		}
+		for _, e := range states {
+			v.cp.Total.Export[e.State]++
+			if e.State == "invalid" {
+				terminal.Printf(v.err, "not compared: message %d: %s\n", at[e.Message]+1, e.Why)
+			}
+			if e.Why != "" && v.why == "" {
+				v.why = e.Why
+			}
+			switch {
+			case e.State == inMotion:
+				v.cp.Again[at[e.Message]] = false
+			case e.Drift && v.repair:
+				v.cp.Again[at[e.Message]] = true
+				v.tell(drifted{Key: e.Key, Difference: e.State, Version: e.Version, Outcome: resent})
+			case e.Drift:
+				v.tell(drifted{Key: e.Key, Difference: e.State, Version: e.Version, Outcome: found})
+			}
+		}
+		if err := v.resend(ctx, batch, at); err != nil {
+			return err
+		}
+		v.cp.Messages, v.cp.Bytes, v.cp.Digest = v.cp.Messages+len(batch), in.read, in.digest()
+		return v.reached("messages of the export", v.cp.Messages)
+	})
+	return cmp.Or(err, v.nothing())
+}
+
+// nothing refuses an export of something else: it would look like one without drift.
+func (v *verification) nothing() error {
+	n := 0
+	for state, k := range v.cp.Total.Export {
+		if state != "skipped" && state != "invalid" {
+			n += k
+		}
+	}
+	if n > 0 {
+		return nil
+	}
+	why := "it is empty"
+	if v.why != "" {
+		why = "the first event: " + v.why
+	}
+	return usagef("--source %s: it has no event of collection %s (%s)", v.export, v.collection, why)
+}
+
+const inMotion = "in_motion"
+
+// check compares a batch of the export, and waits for the pace.
+func (v *verification) check(ctx context.Context, batch []queue.Outgoing) ([]operate.CheckedEvent, error) {
+	for i := range batch {
+		feed.Mark(&batch[i], v.source, v.group)
+	}
+	done, err := v.api.Check(ctx, operate.CheckOrder{Collection: v.collection, Messages: batch, Versions: v.versions})
+	if err != nil {
+		return nil, err
+	}
+	return done.Events, v.pace.WaitN(ctx, len(batch))
+}
+
+// resend sends those messages of a batch again that are marked for it.
+func (v *verification) resend(ctx context.Context, batch []queue.Outgoing, at []int) error {
+	var again []queue.Outgoing
+	var of []int
+	for i, m := range batch {
+		if v.cp.Again[at[i]] {
+			again, of = append(again, m), append(of, at[i])
+		}
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	if err := v.repairs.WaitN(ctx, len(again)); err != nil {
+		return err
+	}
+	done, err := v.api.Publish(ctx, operate.Publication{Messages: again, Lane: flight.Bulk, Run: v.cp.Run})
+	for _, r := range done.Refused {
+		terminal.Printf(v.err, "not repaired: message %d: %s\n", of[r.Message]+1, r.Why)
+	}
+	return err
+}
+
+// walk compares sink and rows, from where the last run stopped.
+func (v *verification) walk(ctx context.Context) error {
+	before := v.cp.Total
+	counted := func(res operate.ReconcileResult) {
+		v.cp.Total.Rows, v.cp.Total.Documents = before.Rows+res.Rows, before.Documents+res.Documents
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	res, err := v.api.Reconcile(ctx, operate.ReconcileOrder{
+		Collection: v.collection, DryRun: !v.repair, Rate: v.rate, By: whoami(), Sink: v.sink,
+		Audit: &operate.ReconcileAudit{Sample: v.sample, From: v.cp.Place},
+		Found: v.differs,
+		Reached: func(p reconcile.Place, res operate.ReconcileResult) {
+			counted(res)
+			if v.sample == 0 {
+				v.cp.Place = p
+			}
+			if err := v.reached("documents of sink and rows", v.cp.Total.Documents+v.cp.Total.Rows); err != nil {
+				cancel(err)
+			}
+		},
+	})
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = errors.Join(err, cause)
+	}
+	if err == nil {
+		counted(res)
+	}
+	if err == nil && res.Rows+res.Documents+before.Rows+before.Documents == 0 && v.export == "" && v.sample == 0 {
+		_, err = v.api.Reconcile(ctx, operate.ReconcileOrder{Collection: v.collection, DryRun: true, By: whoami()})
+	}
+	return err
+}
+
+// differs takes a document in which sink and row differ.
+func (v *verification) differs(l operate.ReconcileLine) {
+	sent, told := v.cp.Told[l.Key]
+	switch {
+	case l.Outcome == inMotion, l.Outcome == "later":
+		if !sent {
+			v.cp.Look[l.Key] = true
+		}
+		return
+	case sent, told && !v.repair: // the export told of it
+		return
+	case !v.repair:
+		l.Outcome = found
+	}
+	v.tell(drifted{Key: l.Key, Difference: l.Difference, Version: l.Version, Outcome: l.Outcome, Error: l.Error})
+}
+
+// settle looks again at what is in motion and at what was repaired, until all of it has come to its
+// end. It ends when none does for as long as the patience lasts.
+func (v *verification) settle(ctx context.Context) error {
+	wait, last := time.Second, time.Now()
+	for len(v.cp.Look)+len(v.cp.Again) > 0 {
+		left := len(v.cp.Look) + len(v.cp.Again)
+		if patience := v.patience - time.Since(last); patience <= 0 {
+			break
+		} else if err := sleep(ctx, min(wait, patience)); err != nil {
+			return err
+		}
+		if err := errors.Join(v.lookAgain(ctx), v.compareAgain(ctx)); err != nil {
+			return err
+		}
+		if wait = min(2*wait, 15*time.Second); len(v.cp.Look)+len(v.cp.Again) < left {
+			last = time.Now()
+		}
+		if err := v.reached("documents repaired or in motion", left); err != nil {
+			return err
+		}
+	}
+	v.cp.Total.InMotion = len(v.cp.Look)
+	for _, sent := range v.cp.Again {
+		if sent {
+			v.cp.Total.Remaining++
+		} else {
+			v.cp.Total.InMotion++
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// lookAgain compares the documents in motion with their rows once more.
+func (v *verification) lookAgain(ctx context.Context) error {
+	for keys := range slices.Chunk(slices.Sorted(maps.Keys(v.cp.Look)), 1000) {
+		still := map[shard.DocID]bool{}
+		_, err := v.api.Reconcile(ctx, operate.ReconcileOrder{
+			Collection: v.collection, DryRun: !v.repair, Rate: v.rate, By: whoami(),
+			Audit: &operate.ReconcileAudit{Keys: keys},
+			Found: func(l operate.ReconcileLine) {
+				if still[l.Key] = l.Outcome == inMotion || l.Outcome == "later"; !still[l.Key] {
+					v.differs(l)
+				}
+			},
+		})
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			if !still[k] {
+				delete(v.cp.Look, k)
+			}
+		}
+	}
+	return nil
+}
+
+// compareAgain compares the messages once more that were in motion, or sent for a repair.
+func (v *verification) compareAgain(ctx context.Context) error {
+	if len(v.cp.Again) == 0 {
+		return nil
+	}
+	in, err := v.openEvents(ctx, v.export)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	var batch []queue.Outgoing
+	var at []int
+	flush := func() error {
+		defer func() { batch, at = nil, nil }()
+		return v.compareBatchAgain(ctx, batch, at)
+	}
+	for n := 0; ; n++ {
+		m, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return flush()
+		}
+		if err != nil {
+			return err
+		}
+		if _, ask := v.cp.Again[n]; ask {
+			if batch, at = append(batch, m.Outgoing), append(at, n); len(batch) == publishBatch {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+func (v *verification) compareBatchAgain(ctx context.Context, batch []queue.Outgoing, at []int) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	states, err := v.check(ctx, batch)
+	if err != nil {
+		return err
+	}
+	done := make([]bool, len(batch))
+	for i := range done {
+		done[i] = true
+	}
+	var now []int // that turned out to be drift only now
+	for _, e := range states {
+		i := e.Message
+		switch sent := v.cp.Again[at[i]]; {
+		case e.State == inMotion, e.Drift && sent:
+			done[i] = false
+		case e.Drift && v.repair:
+			done[i], now = false, append(now, i)
+			v.tell(drifted{Key: e.Key, Difference: e.State, Version: e.Version, Outcome: resent})
+		case e.Drift:
+			v.tell(drifted{Key: e.Key, Difference: e.State, Version: e.Version, Outcome: found})
+		}
+	}
+	for i := range batch {
+		if done[i] {
+			delete(v.cp.Again, at[i])
+		}
+	}
+	var again []queue.Outgoing
+	var of []int
+	for _, i := range slices.Compact(now) {
+		v.cp.Again[at[i]] = true
+		again, of = append(again, batch[i]), append(of, at[i])
+	}
+	return v.resend(ctx, again, of)
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+// verifyFlags are the flags of `lull verify`.
+type verifyFlags struct {
+	sink, export, source, group, checkpoint string
+	sample                                  int
+	repair, versions                        bool
+	rate                                    float64
+	patience                                time.Duration
+}
+
+func (a *app) verifyCommand() *cobra.Command {
+	var f verifyFlags
+	c := &cobra.Command{
+		Use: "verify COLLECTION", Short: "Compare a collection in the sink with its rows and with the source",
+		Long: "Compares every document of a collection with its row. With --source it also compares the sink with an " +
+			"export of the source, NDJSON in its form. It names each document that is missing, older, changed, " +
+			"or back after its delete, and those that lull did not write. It changes nothing without --repair.\n\n" +
+			"With --repair it raises rows and deletes again as reconcile does. It sends the documents of the export " +
+			"again that differ, through the bulk lane as one resync run. A row refuses what is older, so a repair " +
+			"never makes a document older. It then looks again until what it repaired is there.\n\n" +
+			"What is pending, leased or was just written is in motion and not drift: verify looks again. A checkpoint " +
+			"keeps how far a long run has come, and the same command goes on from there. With -o json each document " +
+			"that differs is one line, and the last line counts.",
+		Args: cobra.ExactArgs(1),
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, args []string) error {
+		if err := f.check(args[0]); err != nil {
+			return err
+		}
+		v := &verification{app: a, api: api, verifyFlags: f, collection: shard.Collection(args[0])}
+		return v.run(c.Context())
+	})
+	fl := c.Flags()
+	fl.StringVar(&f.export, "source", "", "compare with this export of the source too, a `FILE` or s3://BUCKET/KEY")
+	fl.StringVar(&f.source, "as", "", "`NAME` of the source that decodes the export (the attribute lull-source)")
+	fl.BoolVar(&f.repair, "repair", false, "repair what differs")
+	fl.BoolVar(&f.versions, "versions-only", false,
+		"do not compare the content: for an engine whose mapping or pipeline changes what it keeps")
+	fl.IntVar(&f.sample, "sample", 0, "compare `N` rows at random, not the whole collection")
+	fl.StringVar(&f.sink, "sink", "", "`NAME` of the sink that holds the collection: anything else is refused")
+	fl.Float64Var(&f.rate, "rate", 0, "at most `N` documents a second, 0 for no limit; repairs are at most 200")
+	fl.DurationVar(&f.patience, "patience", 2*time.Minute,
+		"how long `D` to look again while nothing that is in motion or was repaired comes to its end")
+	fl.StringVar(&f.checkpoint, "checkpoint", "",
+		"`FILE` that keeps how far a long run has come; without it lull-verify-COLLECTION.checkpoint in this folder")
+	groupFlag(c, &f.group)
+	return exits(c, map[int]string{
+		exitOK:      "nothing differs, or nothing does any more; what is in motion is counted",
+		exitFailed:  "something stopped it: run it again to go on",
+		exitUsage:   "usage or settings, a checkpoint that does not fit, or a sink that cannot be read from here",
+		exitMissing: "no setting, row or document is of this collection",
+		exitWrong:   "drift: documents differ",
+	})
+}
+
+func (f verifyFlags) check(collection string) error {
+	if err := shard.Collection(collection).Validate(); err != nil {
+		return usagef("COLLECTION: %w", err)
+	}
+	switch {
+	case !(f.rate >= 0) || math.IsInf(f.rate, 0):
+		return usagef("--rate %g: want documents a second, or 0 for no limit", f.rate)
+	case f.sample < 0:
+		return usagef("--sample %d: want a number of rows", f.sample)
+	case f.sample > 0 && f.export != "":
+		return usagef("--sample and --source: a sample is of rows, and an export is compared whole")
+	case f.export == "" && (f.source != "" || f.group != "" || f.versions):
+		return usagef("--as, --group and --versions-only: only with --source")
+	case f.patience < 0:
+		return usagef("--patience %s: want a duration", f.patience)
+	}
+	return checkGroup(f.group)
+}
+
+// verified is what verify answers: its last line.
+type verified struct {
+	Collection shard.Collection `json:"collection"`
+	Documents  int              `json:"documents"`          // in the sink
+	Rows       int              `json:"rows"`               // of the collection
+	Export     map[string]int   `json:"export,omitempty"`   // events of the export by what the sink makes of them
+	Drift      map[string]int   `json:"drift"`              // documents that differed
+	Repaired   map[string]int   `json:"repaired,omitempty"` // how
+	InMotion   int              `json:"in_motion"`          // at the end
+	Remaining  int              `json:"remaining"`          // documents that differ at the end
+	Run        string           `json:"run,omitempty"`      // of the repair
+	Repair     bool             `json:"repair,omitempty"`
+}
+
+// drifted is a line of the answer: a document that differs.
+type drifted struct {
+	Key        shard.DocID `json:"key"`
+	Difference string      `json:"difference"`
+	Version    string      `json:"version,omitempty"`
+	Outcome    string      `json:"outcome"` // found, or what became of it
+	Error      string      `json:"error,omitempty"`
+}
+
+// The outcomes that verify adds to those of reconcile.
+const (
+	found  = "found"  // nothing was changed
+	resent = "resent" // sent again, from the export
+)
+
+// tell prints a document that differs, once, and counts it.
+func (v *verification) tell(d drifted) {
+	if _, told := v.cp.Told[d.Key]; told && d.Outcome == found {
+		return
+	} else if !told {
+		v.cp.Total.Drift[d.Difference]++
+	}
+	v.cp.Told[d.Key] = d.Outcome == resent
+	switch d.Outcome {
+	case resent, "raised", "reasserted":
+		v.cp.Total.Repaired[d.Outcome]++
+	default:
+		v.cp.Total.Remaining++
+	}
+	if v.target.output == "json" {
+		_ = json.NewEncoder(v.out).Encode(d) // what cannot be printed shows in the counts
+		return
+	}
+	text := fmt.Sprintf("%-11s  %s", d.Difference, d.Key)
+	if d.Version != "" {
+		text += " v" + d.Version
+	}
+	if d.Outcome != found {
+		text += "  " + d.Outcome
+	}
+	if d.Error != "" {
+		text += "  " + d.Error
+	}
+	terminal.Printf(v.out, "%s\n", text)
+}
+
+// end prints the counts, and says by the exit code whether anything differs.
+func (v *verification) end() error {
+	res := v.cp.Total
+	var err error
+	if v.target.output == "json" {
+		err = json.NewEncoder(v.out).Encode(res)
+	} else {
+		err = v.print(res, func(w io.Writer) { res.print(w) })
+	}
+	if err == nil && res.Remaining > 0 {
+		err = &exitError{exitWrong, fmt.Errorf("%d documents of %s differ", res.Remaining, res.Collection)}
+	}
+	return err
+}
+
+func (r verified) print(w io.Writer) {
+	terminal.Printf(w, "%d documents in the sink, %d rows\n", r.Documents, r.Rows)
+	counts := func(of map[string]int) (text string) {
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			text += fmt.Sprintf(", %d %s", of[name], name)
+		}
+		return text
+	}
+	if len(r.Export) > 0 {
+		n := 0
+		for _, k := range r.Export {
+			n += k
+		}
+		terminal.Printf(w, "%d events of the export%s\n", n, counts(r.Export))
+	}
+	if len(r.Drift) == 0 {
+		fmt.Fprintln(w, "no drift")
+	} else {
+		terminal.Printf(w, "drift%s\n", counts(r.Drift))
+	}
+	if len(r.Repaired) > 0 {
+		terminal.Printf(w, "repaired%s\n", counts(r.Repaired))
+	}
+	if r.InMotion > 0 {
+		terminal.Printf(w, "%d are in motion\n", r.InMotion)
+	}
+	if !r.Repair && len(r.Drift) > 0 {
+		fmt.Fprintln(w, "nothing was changed: --repair repairs")
+	}
+}
+
+// sayPrice says what the run reads of a table that costs.
+func (v *verification) sayPrice(ctx context.Context) {
+	o, ok := v.api.(*operate.Operator)
+	if !ok || o.Size == nil || v.sample > 0 {
+		return
+	}
+	items, bytes, err := o.Size(ctx)
+	if err != nil {
+		return // the table says so itself in a moment
+	}
+	const page = 4096
+	rows := float64(items)
+	units := float64(bytes)/page/2 + rows*price.ReadUnits(0, false)
+	if v.export != "" {
+		units += rows * price.ReadUnits(0, true)
+	}
+	terminal.Printf(v.err, "the table has about %d rows (%d MB): reading them costs about $%.2f\n", items,
+		(bytes+1<<20-1)>>20, units*price.USEast1.ReadUnits/1e6)
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/operate"
+)
+
+// last is the last line of verify -o json.
+func (a answer) last(t *testing.T) (r verified) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(a.out), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &r); err != nil {
+		t.Fatalf("%v in %s%s", err, a.out, a.errors)
+	}
+	return r
+}
+
+// The index is put back to what it was before a few changes, and the source has changed a document
+// without a new version: all of it is found, and repaired to the last one.
+func TestVerifyFindsDriftAndRepairsItToTheLastDocument(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	data, snapshot := filepath.Join(folder, "data"), filepath.Join(folder, "snapshot")
+	play(t, strings.Join([]string{
+		put("a", "5", `{"v":5}`), put("gone", "5", "{}"), put("same", "5", "{}"),
+		put("changed", "5", `{"v":"by hand"}`),
+	}, "\n"), "--events", "-", "--data", data)
+	copyFolder(t, data, snapshot)
+	play(t, strings.Join([]string{put("a", "6", `{"v":6}`), del("gone", "6"), put("new", "1", "{}")}, "\n"),
+		"--events", "-", "--data", data)
+	today, err := os.ReadFile(filepath.Join(data, "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	copyFolder(t, snapshot, data)
+	if err := os.WriteFile(filepath.Join(data, "state.db"), today, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, nil, "--events", write(t, put("other", "1", "{}")), "--data", data, "--speed", "100")
+	s.out.await(t, "everything has settled")
+	export := write(t, put("a", "6", `{"v":6}`), put("new", "1", "{}"), put("same", "5", "{}"),
+		put("changed", "5", `{"v":5}`), put("other", "1", "{}"), put("lost", "1", "{}"))
+	at := filepath.Join(folder, "verify.checkpoint")
+	verify := func(args ...string) answer {
+		return s.ask(append([]string{"verify", "content", "--checkpoint", at}, args...)...)
+	}
+
+	a := verify("-o", "json")
+	want := "map[missing:1 older:1 undone:1]"
+	if r := a.last(t); a.code != exitWrong || fmt.Sprint(r.Drift) != want || r.Remaining != 3 {
+		t.Errorf("without an export: %+v: %s%s", r, a.out, a.errors)
+	}
+	a = verify("--source", export, "-o", "json")
+	want = "map[changed:1 missing:2 older:1 undone:1]"
+	if r := a.last(t); a.code != exitWrong || fmt.Sprint(r.Drift) != want || r.Remaining != 5 {
+		t.Errorf("with an export: %+v: %s%s", r, a.out, a.errors)
+	}
+	s.ask("get", "content#gone").want(t, "nothing was changed", exitOK)
+	a = verify("--source", export, "--repair", "-o", "json")
+	if r := a.last(t); a.code != exitOK || fmt.Sprint(r.Drift) != want || r.Remaining != 0 || r.Run == "" ||
+		fmt.Sprint(r.Repaired) != "map[reasserted:1 resent:4]" {
+		t.Errorf("repair: %+v: %s%s", r, a.out, a.errors)
+	}
+	s.ask("get", "content#gone").want(t, "a document that was deleted", exitMissing)
+	for doc, says := range map[string]string{"a": `{"v":6}`, "changed": `{"v":5}`, "new": "{}", "lost": "{}"} {
+		s.ask("get", "content#"+doc).want(t, doc, exitOK, says)
+	}
+	verify("--source", export).want(t, "again", exitOK, "no drift")
+	verify().want(t, "again without an export", exitOK, "no drift")
+	verify("--sample", "3").want(t, "a sample", exitOK, "no drift")
+	if _, err := os.Stat(at); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a checkpoint remains: %v", err)
+	}
+}
+
+// failing is a stack that stops answering after some questions.
+type failing struct {
+	operate.API
+
+	checks int
+}
+
+var errAway = errors.New("the stack went away")
+
+func (f *failing) Check(ctx context.Context, o operate.CheckOrder) (operate.Checked, error) {
+	if f.checks--; f.checks < 0 {
+		return operate.Checked{}, errAway
+	}
+	return f.API.Check(ctx, o)
+}
+
+func (f *failing) Reconcile(ctx context.Context, o operate.ReconcileOrder) (operate.ReconcileResult, error) {
+	if f.checks--; f.checks < 0 {
+		return operate.ReconcileResult{}, errAway
+	}
+	return f.API.Reconcile(ctx, o)
+}
+
+// Wherever it stops, the run after it completes it, and counts as one that never stopped.
+func TestVerifyGoesOnFromItsCheckpoint(t *testing.T) {
+	t.Parallel()
+	var events, export []string
+	for i := range 250 {
+		events = append(events, put(fmt.Sprintf("d%03d", i), "5", `{"v":5}`))
+		export = append(export, put(fmt.Sprintf("d%03d", i), "5", fmt.Sprintf(`{"v":%d}`, 5+i%25/24)))
+	}
+	s := start(t, nil, "--events", write(t, events...), "--speed", "200")
+	s.out.await(t, "everything has settled")
+	file, at := write(t, export...), filepath.Join(t.TempDir(), "cp")
+	verify := func(f verifyFlags, checks int) answer {
+		var out, errs bytes.Buffer
+		a := newApp(strings.NewReader(""), &out, &errs)
+		a.target.output, a.target.dev = "json", s.url
+		f.checkpoint, f.patience = at, time.Minute
+		v := &verification{
+			app: a, collection: "content", verifyFlags: f,
+			api: &failing{&operate.Client{Base: s.url, HTTP: http.DefaultClient}, checks},
+		}
+		err := v.run(t.Context())
+		var exit *exitError
+		if errors.As(err, &exit) {
+			return answer{exit.code, out.String(), exit.Error()}
+		} else if err != nil {
+			return answer{exitFailed, out.String(), err.Error()}
+		}
+		return answer{exitOK, out.String(), errs.String()}
+	}
+	f := verifyFlags{export: file}
+	for stop := range 4 {
+		a := verify(f, stop)
+		if a.code != exitFailed || !strings.Contains(a.errors, "goes on from "+at) {
+			t.Fatalf("stopped after %d: %+v", stop, a)
+		}
+		other := f
+		other.repair = true
+		if a := verify(other, 100); a.code != exitUsage || !strings.Contains(a.errors, "is of another verification") {
+			t.Errorf("another verification: %+v", a)
+		}
+		r := verify(f, 100)
+		if got := r.last(t); r.code != exitWrong || got.Drift["changed"] != 10 || got.Remaining != 10 || got.Rows != 250 ||
+			got.Documents != 250 || got.Export["same"] != 240 {
+			t.Errorf("stopped after %d: %+v %s", stop, got, r.errors)
+		}
+	}
+	// A repair that stops in the middle is one resync run all the same.
+	f.repair = true
+	first := verify(f, 2)
+	a := verify(f, 100)
+	got := a.last(t)
+	if first.code != exitFailed || a.code != exitOK || got.Repaired["resent"] != 10 || got.Remaining != 0 {
+		t.Errorf("repair in two: %+v, then %+v", first, a)
+	}
+}
+
+func TestVerifyRefusesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil, "--events", write(t, put("a", "1", "{}")), "--speed", "100")
+	s.out.await(t, "everything has settled")
+	at := filepath.Join(t.TempDir(), "cp")
+	other := write(t, strings.Replace(put("a", "1", "{}"), `"subject"`, `"collection":"other","subject"`, 1))
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"no collection": {nil, exitUsage, "lull verify COLLECTION"},
+		"not a name":    {[]string{"con#tent"}, exitUsage, "COLLECTION: "},
+		"unknown":       {[]string{"contents"}, exitMissing, "no such collection"},
+		"a rate":        {[]string{"content", "--rate", "-1"}, exitUsage, "--rate -1"},
+		"a sample":      {[]string{"content", "--sample", "-1"}, exitUsage, "--sample -1"},
+		"a sample of an export": {
+			[]string{"content", "--sample", "1", "--source", other}, exitUsage, "--sample and --source",
+		},
+		"a source without a file": {[]string{"content", "--as", "native"}, exitUsage, "only with --source"},
+		"no such file":            {[]string{"content", "--source", at + "x"}, exitUsage, "no such file"},
+		"of another collection":   {[]string{"content", "--source", other}, exitUsage, "no event of collection content"},
+		"an empty export":         {[]string{"content", "--source", write(t)}, exitUsage, "it is empty"},
+		"another sink": {
+			[]string{"content", "--sink", "far"}, exitUsage, "sink far: collection content is in sink search",
+		},
+		"a checkpoint of a folder": {[]string{"content", "--checkpoint", t.TempDir()}, exitUsage, "checkpoint"},
+	} {
+		args := append([]string{"verify"}, tt.args...)
+		if !strings.Contains(strings.Join(args, " "), "--checkpoint") {
+			args = append(args, "--checkpoint", at)
+		}
+		s.ask(args...).want(t, name, tt.code, tt.says)
+	}
+	broken := write(t, `{"order":`)
+	s.ask("verify", "content", "--checkpoint", broken).want(t, "a broken checkpoint", exitUsage, "is broken: remove it")
+}

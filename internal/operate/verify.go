@@ -1,0 +1,61 @@
+package operate
+
+import (
+	"context"
+
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/verify"
+)
+
+// CheckOrder is a page of an export, to compare with the sink of its collection.
+type CheckOrder struct {
+	Collection shard.Collection `json:"collection"`
+	Messages   []queue.Outgoing `json:"messages"`
+	// Versions compares versions only: for an engine whose mapping or pipeline changes what it keeps.
+	Versions bool `json:"versions,omitempty"`
+}
+
+// Checked says what the sink makes of the events of a page.
+type Checked struct {
+	Events []CheckedEvent `json:"events"`
+}
+
+// CheckedEvent is the newest event of a document in its page, or one that is not compared.
+type CheckedEvent struct {
+	Message int         `json:"message"` // the position of its message
+	Key     shard.DocID `json:"key,omitempty"`
+	Version string      `json:"version,omitempty"`
+	// State is same, newer, in_motion, missing, older, changed, undone, other_class, invalid or
+	// skipped.
+	State string `json:"state"`
+	Drift bool   `json:"drift,omitempty"` // the sink differs from the source
+	Why   string `json:"why,omitempty"`   // of invalid and skipped
+}
+
+// Check compares a page of an export with the sink. It only reads.
+func (o *Operator) Check(ctx context.Context, r CheckOrder) (Checked, error) {
+	name, err := o.auditedSink(r.Collection, "")
+	if err != nil {
+		return Checked{}, err
+	}
+	c := verify.Checker{
+		Looker: o.looker(name), Sources: o.Sources, Collection: r.Collection, Versions: r.Versions,
+	}
+	verdicts, err := c.Check(ctx, r.Messages)
+	if err != nil {
+		return Checked{}, err
+	}
+	done := Checked{Events: make([]CheckedEvent, len(verdicts))}
+	for i, v := range verdicts {
+		done.Events[i] = CheckedEvent{
+			Message: v.Message, Key: v.Doc, Version: v.Version, State: string(v.State), Drift: v.State.Drift(), Why: v.Why,
+		}
+	}
+	return done, nil
+}
+
+// Check compares a page of an export with the sink.
+func (c *Client) Check(ctx context.Context, o CheckOrder) (Checked, error) {
+	return ask[CheckOrder, Checked](ctx, c, "check", o)
+}

@@ -1,0 +1,150 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+// Audit makes a comparison one of a long verification: it can go on where it stopped, tells how far
+// it is, and looks at what lull did not write.
+type Audit struct {
+	Keys    []shard.DocID       // these only, whatever the rest says
+	Sample  int                 // so many committed rows at random instead of all documents; 0 for all
+	Seed    string              // random, for Sample
+	From    Place               // where an earlier one stopped
+	Reached func(Place, Report) // called after each page; may be nil
+	Seen    func([]Copy)        // called with all that the sink holds, a page at a time; may be nil
+}
+
+// Place is how far a comparison is. The zero Place is the beginning.
+type Place struct {
+	Rows  bool   `json:"rows,omitempty"`  // the documents of the sink are done
+	After string `json:"after,omitempty"` // the last document's id, or the table's cursor
+}
+
+// Copy is a document in the sink: the zero InSink where its mark cannot be read.
+type Copy struct {
+	Doc shard.DocID
+	shard.InSink
+}
+
+// both compares from both sides, or what the audit asks for.
+func (r *run) both(ctx context.Context) error {
+	a := r.Audit
+	if a == nil || len(a.Keys) == 0 && a.Sample == 0 {
+		if a == nil || !a.From.Rows {
+			if err := r.sinkFirst(ctx); err != nil {
+				return err
+			}
+			r.reached(Place{Rows: true})
+		}
+		return r.rowsThen(ctx)
+	}
+	docs := a.Keys
+	if len(docs) == 0 {
+		var err error
+		docs, err = r.table().Sample(ctx, r.Scanner, a.Seed, a.Sample, 1+a.Sample/sampleYield, func(row shard.Row) bool {
+			return row.Doc.Collection() == r.Collection && row.Committed != ""
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for ; len(docs) > 0; docs = docs[min(page, len(docs)):] {
+		if err := r.named(ctx, docs[:min(page, len(docs))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sampleYield is how many rows of the collection a page of the table is hoped to hold. A small
+// number has a sample come from many parts of it.
+const sampleYield = 20
+
+// named looks at documents whose keys are known.
+func (r *run) named(ctx context.Context, docs []shard.DocID) error {
+	found, err := r.Look(ctx, docs)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if f.Row.Exists() {
+			r.report.Rows++
+		}
+		if f.Copy != (shard.InSink{}) {
+			r.report.Copies++
+		}
+		if err := r.deal(ctx, f); err != nil {
+			return err
+		}
+	}
+	r.reached(Place{})
+	return r.pace(ctx, len(docs))
+}
+
+var errPast = errors.New("the collection has ended")
+
+// documents calls f for the documents of the collection that the sink holds: in an audit from where
+// the last one stopped, and also for what lull did not write.
+func (r *run) documents(ctx context.Context, f func(sink.Stored) error) error {
+	after := ""
+	if r.Audit != nil {
+		after = r.Audit.From.After
+		if a, ok := r.Reader.(sink.Auditor); ok {
+			return a.Range(ctx, r.Collection, after, f)
+		}
+	}
+	err := r.Reader.All(ctx, func(s sink.Stored) error {
+		switch c := s.Doc.Collection(); {
+		case c < r.Collection, c == r.Collection && after != "" && s.Doc.ID() <= after:
+			return nil
+		case c > r.Collection:
+			return errPast // they come sorted
+		}
+		return f(s)
+	})
+	if errors.Is(err, errPast) {
+		return nil
+	}
+	return err
+}
+
+// rowsFrom is the cursor with which the table is read on.
+func (r *run) rowsFrom() string {
+	if r.Audit != nil && r.Audit.From.Rows {
+		return r.Audit.From.After
+	}
+	return ""
+}
+
+func (r *run) reached(p Place) {
+	if r.Audit != nil && r.Audit.Reached != nil {
+		r.Audit.Reached(p, r.report)
+	}
+}
+
+// seen tells of a page of the sink.
+func (r *run) seen(docs []shard.DocID, copies []stored) {
+	if r.Audit == nil {
+		return
+	}
+	if r.Audit.Seen != nil {
+		page := make([]Copy, len(docs))
+		for i, d := range docs {
+			page[i] = Copy{d, copies[i].InSink}
+		}
+		r.Audit.Seen(page)
+	}
+	r.reached(Place{After: docs[len(docs)-1].ID()})
+}
+
+// moving names a document that is in motion, where somebody will look again.
+func (r *run) moving(f Finding) {
+	if r.Audit != nil && r.Found != nil {
+		r.Found(Line{Finding: f, Outcome: Moving})
+	}
+}

@@ -1,0 +1,173 @@
+package verify_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/reconcile"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/internal/verify"
+	"github.com/lullhq/lull/sink"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type bench struct {
+	*usecasetest.Rig
+	sink *memory.Sink
+}
+
+func open(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{
+		Rig: usecasetest.Open(t, func(c *config.Config) {
+			c.Sinks = map[string]config.Sink{"search": {Kind: "memory"}}
+			c.DefaultCollection = "content"
+		}),
+		sink: memory.NewSink(clock.System{}, memory.SinkSettings{Versions: true}),
+	}
+	time.Sleep(time.Hour) // the bubble's: there is a past
+	return b
+}
+
+// have makes a row that committed a version ten minutes ago, and what the sink holds of it; 0 for
+// none of either.
+func (b *bench) have(id string, row int, op shard.Operation, inSink int, document string) {
+	b.Helper()
+	if row > 0 {
+		b.Change(usecasetest.Doc(id), func(r *shard.Row) {
+			r.VersionClass, r.Committed, r.CommittedOp = shard.ClassInt, b.EventOf(usecasetest.Put(id, row)).Key, op
+			r.LastWrite = shard.MicrosOf(time.Now().Add(-10 * time.Minute))
+		})
+	}
+	if document == "" {
+		return
+	}
+	write := sink.Op{
+		Doc: usecasetest.Doc(id), Kind: shard.Put, Fence: shard.Fence(time.Now().Add(-10 * time.Minute).UnixMicro()),
+		Document: []byte(document),
+	}
+	if inSink > 0 {
+		write.Key, write.Version = b.EventOf(usecasetest.Put(id, inSink)).Key, fmt.Sprint(inSink)
+	}
+	if out := b.sink.Write(b.Context(), []sink.Op{write}); out[0].Kind != sink.Applied {
+		b.Fatalf("write: %+v", out)
+	}
+}
+
+func (b *bench) check(c shard.Collection, versions bool, bodies ...string) []string {
+	b.Helper()
+	checker := verify.Checker{
+		Looker: reconcile.Looker{
+			Shards: b.Shards, Reader: b.sink, SinkName: "search", Config: &b.Config, Clock: clock.System{},
+		},
+		Sources: b.Sources, Collection: c, Versions: versions,
+	}
+	var messages []queue.Outgoing
+	for _, body := range bodies {
+		messages = append(messages, queue.Outgoing{Body: body})
+	}
+	got, err := checker.Check(b.Context(), messages)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var told []string
+	for _, v := range got {
+		told = append(told, fmt.Sprint(v.Message, " ", v.State))
+	}
+	return told
+}
+
+func TestEachEventOfTheExportIsJudged(t *testing.T) {
+	t.Parallel()
+	const v5 = `{"title":"v5"}`
+	put, del := usecasetest.Put("a", 5), `{"type":"doc.deleted","subject":"a","sequence":"5"}`
+	for name, tt := range map[string]struct {
+		row      int
+		op       shard.Operation
+		inSink   int
+		document string
+		event    string
+		want     verify.State
+		change   func(r *shard.Row)
+	}{
+		"the same":                               {5, shard.Put, 5, v5, put, verify.Same, nil},
+		"the same in another order of members":   {5, shard.Put, 5, `{ "title" : "v5" }`, put, verify.Same, nil},
+		"without a row any more":                 {0, "", 5, v5, put, verify.Same, nil},
+		"a field was changed":                    {5, shard.Put, 5, `{"title":"V5"}`, put, verify.Changed, nil},
+		"a number was changed":                   {5, shard.Put, 5, `{"title":5.0}`, strings.Replace(put, `"v5"`, `5`, 1), verify.Changed, nil},
+		"it was written over by hand":            {5, shard.Put, 0, `{"title":"v5"}`, put, verify.Changed, nil},
+		"it is missing":                          {5, shard.Put, 0, "", put, verify.Missing, nil},
+		"lull never heard of it":                 {0, "", 0, "", put, verify.Missing, nil},
+		"it is older":                            {5, shard.Put, 4, `{"title":"v4"}`, put, verify.Older, nil},
+		"an event was lost, the content is same": {4, shard.Put, 4, v5, put, verify.Older, nil},
+		"kept, because nothing changed":          {5, shard.Put, 4, v5, put, verify.Same, nil},
+		"lull has a newer one":                   {6, shard.Put, 6, `{"title":"v6"}`, put, verify.Newer, nil},
+		"lull has deleted it since":              {6, shard.Delete, 0, "", put, verify.Newer, nil},
+		"deleted at this very version":           {5, shard.Delete, 0, "", put, verify.Missing, nil},
+		"a delete, and it is gone":               {5, shard.Delete, 0, "", del, verify.Same, nil},
+		"a delete that nobody heard of":          {0, "", 0, "", del, verify.Same, nil},
+		"a delete, and it is there":              {5, shard.Delete, 4, v5, del, verify.Undone, nil},
+		"a delete, and somebody wrote it":        {5, shard.Delete, 0, v5, del, verify.Undone, nil},
+		"a delete, and it came again since":      {6, shard.Put, 6, v5, del, verify.Newer, nil},
+		"not an event":                           {5, shard.Put, 5, v5, `{`, verify.Invalid, nil},
+		"leased": {4, shard.Put, 4, v5, put, verify.Moving, func(r *shard.Row) {
+			r.Owner, r.LeaseUntil = "index", usecasetest.Now().Add(time.Second)
+		}},
+		"written a moment ago": {5, shard.Put, 0, "", put, verify.Moving, func(r *shard.Row) { r.LastWrite = usecasetest.Now() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			usecasetest.Story(t, func(t *testing.T) {
+				b := open(t)
+				b.have("a", tt.row, tt.op, tt.inSink, tt.document)
+				if tt.change != nil {
+					b.Change("content#a", tt.change)
+				}
+				if got := b.check("content", false, tt.event); !slices.Equal(got, []string{"0 " + string(tt.want)}) {
+					t.Errorf("got %v, want %s", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatWaitsIsInMotion(t *testing.T) {
+	usecasetest.Story(t, func(t *testing.T) {
+		b := open(t)
+		b.have("a", 4, shard.Put, 4, `{"title":"v4"}`)
+		b.Admit(b.EventOf(usecasetest.Put("a", 5)))
+		if got := b.check("content", false, usecasetest.Put("a", 5)); !slices.Equal(got, []string{"0 in_motion"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+func TestTheNewestEventOfAPageCounts(t *testing.T) {
+	usecasetest.Story(t, func(t *testing.T) {
+		b := open(t)
+		b.have("a", 5, shard.Put, 5, `{"title":"v5"}`)
+		b.have("b", 3, shard.Put, 3, `{"title":"v3"}`)
+		got := b.check("content", false, usecasetest.Put("a", 4), usecasetest.Put("b", 3), usecasetest.Put("a", 5),
+			usecasetest.Put("b", 2), usecasetest.Put("a", 3))
+		if want := []string{"1 same", "2 same"}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		if got := b.check("far", false, usecasetest.Put("a", 4)); !slices.Equal(got, []string{"0 skipped"}) {
+			t.Errorf("of another collection: %v", got)
+		}
+		b.have("c", 5, shard.Put, 5, `{"title":"as the engine keeps it"}`)
+		if got := b.check("content", true, usecasetest.Put("c", 5)); !slices.Equal(got, []string{"0 same"}) {
+			t.Errorf("versions only: %v", got)
+		}
+	})
+}
