@@ -43,6 +43,9 @@ func wireReceive(s *lambda.Setup) (lambda.Handler, error) {
 			Journal:  s.Journal,
 			NewID:    lambda.NewFlight,
 		}
+		if s.Config.Archive.Keep > 0 {
+			h.Archive = s3.NewArchive(bucket)
+		}
 		return h.Handle
 	}
 	return &lambda.Queues{

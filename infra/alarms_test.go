@@ -302,6 +302,9 @@ func TestAlarmsHaveTheirForm(t *testing.T) {
 		"full-search-outage-writes": {
 			"MetricName": metrics.Name(journal.OutageWrite), "Threshold": 1.0, "EvaluationPeriods": 1.0,
 		},
+		"full-search-archive-lost": {
+			"MetricName": metrics.Name(journal.ArchiveLost), "Threshold": 1.0, "EvaluationPeriods": 1.0,
+		},
 		"plain-search-prune-idle": {
 			"ComparisonOperator": "LessThanThreshold", "Threshold": 1.0, "TreatMissingData": "breaching",
 			"MetricName": nil, "Metrics.#0.MetricStat.Metric.MetricName": "Invocations",
@@ -325,7 +328,8 @@ func TestAlarmsHaveTheirForm(t *testing.T) {
 		same(t, name, stackOf(t, stack).named(t, "AWS::CloudWatch::Alarm", "AlarmName", name), want)
 	}
 	for _, r := range stackOf(t, plainStack).all("AWS::CloudWatch::Alarm") {
-		if r.Properties["MetricName"] == metrics.Name(journal.OutageWrite) {
+		if name := r.Properties["MetricName"]; name == metrics.Name(journal.OutageWrite) ||
+			name == metrics.Name(journal.ArchiveLost) {
 			t.Error("plain alarms on what its settings exclude")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/aws/s3"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/names"
 )
 
@@ -29,7 +30,13 @@ func former(prefix string) *awss3.LifecycleRule {
 	}
 }
 
-// newBucket is the bucket of flights, dead letters and scheduled events.
+// archiveDays is how long the archive keeps an object. The rule stays where nothing is archived any
+// more: what was archived before goes then.
+func archiveDays(c *config.Config) float64 {
+	return max(1, c.Archive.Keep.Hours()/24)
+}
+
+// newBucket is the bucket of flights, dead letters, scheduled events and the archive.
 func newBucket(scope constructs.Construct, p *Props) awss3.Bucket {
 	props := &awss3.BucketProps{
 		BucketName:        jsii.String(names.Of(p.Config).Bucket(*awscdk.Aws_ACCOUNT_ID(), *awscdk.Aws_REGION())),
@@ -45,6 +52,11 @@ func newBucket(scope constructs.Construct, p *Props) awss3.Bucket {
 				Prefix:     jsii.String(s3.FlightPrefix),
 				Expiration: awscdk.Duration_Days(jsii.Number(flightDays)),
 				// Each flight leaves one, and nobody asks for it.
+				NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(1)),
+			},
+			{
+				Id: jsii.String("archive"), Prefix: jsii.String(s3.ArchivePrefix),
+				Expiration:                  awscdk.Duration_Days(jsii.Number(archiveDays(p.Config))),
 				NoncurrentVersionExpiration: awscdk.Duration_Days(jsii.Number(1)),
 			},
 			former(s3.DeadPrefix), former(s3.SchedulePrefix),

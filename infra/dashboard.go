@@ -112,7 +112,7 @@ func (s *Sink) graphs() []graph {
 			"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionThrottled")...)},
 		{title: s.Name + ": what must not be", statistic: "Sum", of: steps(journal.Stuck, journal.SinkNewer,
 			journal.SinkConfiguration, journal.Blocked, journal.Schema,
-			journal.LeaseLost, journal.Parked)},
+			journal.LeaseLost, journal.ArchiveLost, journal.Parked)},
 		{title: s.Name + ": the sink's health", statistic: "Sum", of: steps(journal.CircuitOpened, journal.OutcomeUnknown, journal.Released,
 			journal.Rejected)},
 		{title: s.Name + ": messages waiting", statistic: "Maximum", of: queues("ApproximateNumberOfMessagesVisible")},

@@ -78,9 +78,9 @@ const (
 	maxResources   = 500
 	maxPolicy      = 10_240
 	stackResources = 8  // table, bucket and its policy, three roles, dashboard, alarm
-	sinkResources  = 64 // without upstreams
+	sinkResources  = 65 // without upstreams
 	// operatorStatements is the operator's policy without what it names of each sink, with a key.
-	operatorStatements = 2_780
+	operatorStatements = 3_250
 )
 
 // checkLimits looks for more than one stack may have, and for two sinks that would be called the

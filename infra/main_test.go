@@ -183,6 +183,7 @@ func fullProps(stack awscdk.Stack) *Props {
 	}
 	c.Flight.Kind = config.FlightStandard
 	c.TableOutage = config.TableOutageOpen
+	c.Archive.Keep = 14 * 24 * time.Hour
 	c.Queues.ExpectedRate = 20
 	c.Complete()
 	return &Props{

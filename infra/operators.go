@@ -18,10 +18,11 @@ type Operator struct {
 // The operators' roles. Each has what its commands call; operator can do what reader can.
 const (
 	Publisher = "publisher" // lull publish, resync
-	// lull get, status, list, wait, explain, console, dead list, dead show, reconcile --dry-run, verify;
-	// with publisher: doctor
+	// lull get, status, list, wait, explain, console, dead list, dead show, reconcile --dry-run, verify,
+	// replay --dry-run; with publisher: doctor
 	Reader = "reader"
-	// lull dead redrive, dead drop, cancel, rescue, reconcile, verify --repair, pause, resume, reset
+	// lull dead redrive, dead drop, cancel, rescue, reconcile, verify --repair, pause, resume, reset,
+	// replay
 	Repairer = "operator"
 )
 
@@ -81,7 +82,7 @@ func (l *Lull) readerRights() []right {
 		l.mayList(),
 		{sid: "ReadLogs", actions: []string{"logs:FilterLogEvents"}, resources: l.logs()},
 		{sid: "ReadMetrics", actions: []string{"cloudwatch:GetMetricData"}, resources: anything}, // lull console --aws
-	}, l.key("ReadKey", decrypts, "dynamodb", "s3")...)
+	}, append(l.archive("ReadArchive", "s3:GetObject"), l.key("ReadKey", decrypts, "dynamodb", "s3")...)...)
 }
 
 // logs are the log groups of all functions: `lull explain --logs` reads decisions there.
@@ -92,7 +93,7 @@ func (l *Lull) logs() []string {
 // operatorRights change rows and dead letters, send messages and start flights.
 func (l *Lull) operatorRights() []right {
 	machines := l.each((*Sink).machineARNs)
-	return append([]right{
+	return append(append([]right{
 		l.table("ChangeRows", "dynamodb:DeleteItem", "dynamodb:UpdateItem"),
 		{
 			sid: "ChangeDeadLetters", actions: []string{"s3:DeleteObject", "s3:PutObject"},
@@ -107,7 +108,26 @@ func (l *Lull) operatorRights() []right {
 			sid: "RescueFlights", actions: []string{"s3:DeleteObject", "s3:PutObject"},
 			resources: l.objects(s3.FlightPrefix),
 		},
-	}, l.keys()...)
+	}, l.forget()...), l.keys()...)
+}
+
+// archive is a right on the archive, where the settings ask for one.
+func (l *Lull) archive(sid string, actions ...string) []right {
+	if l.props.Config.Archive.Keep == 0 {
+		return nil
+	}
+	return []right{{sid: sid, actions: actions, resources: l.objects(s3.ArchivePrefix)}}
+}
+
+// forget is what takes a document out of the archive, former versions of its objects too.
+func (l *Lull) forget() []right {
+	rights := l.archive("Forget", "s3:DeleteObject", "s3:DeleteObjectVersion", "s3:PutObject")
+	if len(rights) > 0 {
+		rights = append(rights, right{
+			sid: "ForgetVersions", actions: []string{"s3:ListBucketVersions"}, resources: []string{*l.Bucket.BucketArn()},
+		})
+	}
+	return rights
 }
 
 // ingest are the live and bulk queues of all sinks.

@@ -55,7 +55,7 @@ func (s *Sink) receiveRights() []right {
 			resources: s.lull.objects(s3.FlightPrefix, s3.SchedulePrefix),
 		},
 		s.startFlights(),
-	}, s.references()...)
+	}, append(s.lull.archive("Archive", "s3:PutObject"), s.references()...)...)
 }
 
 // indexRights: read, claim and commit rows, read, continue and delete flights, extend and delete

@@ -54,7 +54,7 @@ func TestTheTableIsTheOneThatTheCodeDefines(t *testing.T) {
 	}
 }
 
-func TestTheBucketIsClosedAndOnlyFlightsExpire(t *testing.T) {
+func TestTheBucketIsClosedAndOnlyFlightsAndTheArchiveExpire(t *testing.T) {
 	t.Parallel()
 	s := stackOf(t, plainStack)
 	buckets := s.all("AWS::S3::Bucket")
@@ -75,15 +75,27 @@ func TestTheBucketIsClosedAndOnlyFlightsExpire(t *testing.T) {
 			"LifecycleConfiguration.Rules.#0.ExpirationInDays":                                                 15.0,
 			"LifecycleConfiguration.Rules.#0.Status":                                                           "Enabled",
 			"LifecycleConfiguration.Rules.#0.NoncurrentVersionExpiration.NoncurrentDays":                       1.0,
-			"LifecycleConfiguration.Rules.#1.Prefix":                                                           "dead/",
-			"LifecycleConfiguration.Rules.#1.ExpirationInDays":                                                 nil,
-			"LifecycleConfiguration.Rules.#1.NoncurrentVersionExpiration.NoncurrentDays":                       14.0,
-			"LifecycleConfiguration.Rules.#2.Prefix":                                                           "scheduled/",
-			"LifecycleConfiguration.Rules.#3":                                                                  nil,
+			"LifecycleConfiguration.Rules.#1.Prefix":                                                           "archive/",
+			"LifecycleConfiguration.Rules.#1.ExpirationInDays":                                                 1.0,
+			"LifecycleConfiguration.Rules.#1.NoncurrentVersionExpiration.NoncurrentDays":                       1.0,
+			"LifecycleConfiguration.Rules.#2.Prefix":                                                           "dead/",
+			"LifecycleConfiguration.Rules.#2.ExpirationInDays":                                                 nil,
+			"LifecycleConfiguration.Rules.#2.NoncurrentVersionExpiration.NoncurrentDays":                       14.0,
+			"LifecycleConfiguration.Rules.#3.Prefix":                                                           "scheduled/",
+			"LifecycleConfiguration.Rules.#4":                                                                  nil,
 			"VersioningConfiguration.Status":                                                                   "Enabled",
 			"BucketEncryption.ServerSideEncryptionConfiguration.#0.ServerSideEncryptionByDefault.SSEAlgorithm": "AES256",
 		})
 	}
+}
+
+func TestTheArchiveExpiresAsTheSettingsSay(t *testing.T) {
+	t.Parallel()
+	same(t, "bucket", stackOf(t, fullStack).named(t, "AWS::S3::Bucket", "BucketName", "full-${AWS::AccountId}-${AWS::Region}"),
+		map[string]any{
+			"LifecycleConfiguration.Rules.#1.Prefix":           "archive/",
+			"LifecycleConfiguration.Rules.#1.ExpirationInDays": 14.0,
+		})
 }
 
 func TestQueuesKeepWhatTheyAreSent(t *testing.T) {

@@ -44,6 +44,7 @@ type Config struct {
 	Flight    Flight    `json:"flight"`
 	Payload   Payload   `json:"payload"`
 	Tracing   Tracing   `json:"tracing"`
+	Archive   Archive   `json:"archive"`
 
 	// DeadLetters says what becomes of a message that will not be tried again: "queue" keeps it,
 	// "none" logs, counts and deletes it. Writing "none" is the operator's acknowledgement that
@@ -243,6 +244,12 @@ type Tracing struct {
 	// Endpoint is where an OpenTelemetry collector takes OTLP over HTTP, without /v1/traces, such as
 	// http://localhost:4318. Default: none, and nothing is traced.
 	Endpoint string `json:"endpoint"`
+}
+
+// Archive is where receive keeps what it was given, for lull replay.
+type Archive struct {
+	// Keep is how long, in whole days. Default 0: nothing is kept.
+	Keep time.Duration `json:"keep"`
 }
 
 // BucketPrefix is a place in S3.

@@ -25,6 +25,11 @@ var ageRules = []Rule{
 		"Row retention >= queue retention + dead-letter retention + redrive span + producer lateness: a row outlives " +
 			"every message that could resurrect its document.", checkRowRetention,
 	},
+	{
+		"archive",
+		"archive.keep <= row retention - producer lateness: what is older cannot be judged when it is sent again.",
+		checkArchive,
+	},
 	{"receive-count", "maxReceiveCount = 10, 90 waits of 3m12s, and one for each 12m until the dead deadline, is at most 1,000.", checkReceiveCount},
 }
 
@@ -55,6 +60,17 @@ func checkRowRetention(c *Config, f *checker) {
 			"is shorter than queues.retention + queues.deadLetterRetention + lifecycle.redriveSpan + "+
 				"lifecycle.producerLateness = "+words(need)+": an old message could resurrect a document",
 			"raise it to at least "+words(need)+", or lower the others")
+	}
+}
+
+// checkArchive: a message first sent before that is too old to judge (design section 6), and its
+// tombstone may be gone.
+func checkArchive(c *Config, f *checker) {
+	most := (c.Lifecycle.RowRetention - c.Lifecycle.ProducerLateness).Truncate(day)
+	if c.Archive.Keep > most {
+		f.fault("archive.keep", c.Archive.Keep, "is longer than lifecycle.rowRetention - lifecycle.producerLateness = "+
+			words(c.Lifecycle.RowRetention-c.Lifecycle.ProducerLateness)+": what is older could not be replayed",
+			"lower it to at most "+words(most)+", or raise lifecycle.rowRetention")
 	}
 }
 

@@ -209,6 +209,12 @@ var brokenTimes = []broken{
 		setting: "lifecycle.rowRetention", fix: "raise it to at least",
 	},
 	{
+		rule:    "archive",
+		holds:   func(c *Config) { c.Archive.Keep = 29 * day },
+		breaks:  func(c *Config) { c.Archive.Keep = 30 * day },
+		setting: "archive.keep", fix: "lower it to at most 29d, or raise lifecycle.rowRetention",
+	},
+	{
 		rule: "receive-count",
 		holds: func(c *Config) {
 			c.Queues.Retention, c.Retry.DeadDeadline = 11*day, 90*192*second+900*12*minute

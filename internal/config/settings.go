@@ -325,6 +325,8 @@ var payloadSettings = []setting.Setting{
 }
 
 var lastSettings = []setting.Setting{
+	setting.Duration("archive.keep", 0, forever, day,
+		"How long receive keeps what it was given, for lull replay; 0s for not at all."),
 	setting.Text("tracing.endpoint", nil, "",
 		"An OpenTelemetry collector that takes OTLP over HTTP, such as http://localhost:4318.").
 		Otherwise("nothing is traced"),

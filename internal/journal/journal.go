@@ -26,6 +26,8 @@ const (
 	Scheduled    Step = "scheduled"     // (end) stored until notbefore, which is Until
 	Failed       Step = "failed"        // could not be judged in this invocation: back to the queue
 	Launched     Step = "launched"      // a flight of Count messages; Until is its first wake
+	Archived     Step = "archived"      // Count messages are in the archive
+	ArchiveLost  Step = "archive_lost"  // Count messages will not be in the archive: alarm; nothing else is lost
 	LaunchLost   Step = "launch_lost"   // manifest or execution failed: the messages come back by themselves
 	Superseded   Step = "superseded"    // (end) held, and a newer version was committed
 	Waiting      Step = "waiting"       // index waits for the document until Until; Detail says for what

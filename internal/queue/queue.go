@@ -33,6 +33,17 @@ func Oldest(msgs []Message) (sent time.Time) {
 	return sent
 }
 
+// Received is when the last of the messages was received for the first time, by SQS's clock; zero
+// where none says so.
+func Received(msgs []Message) (at time.Time) {
+	for i := range msgs {
+		if msgs[i].FirstReceived.After(at) {
+			at = msgs[i].FirstReceived
+		}
+	}
+	return at
+}
+
 // Attribute is a message attribute: String or Binary according to Type ("String", "Number",
 // "Binary", or with a suffix).
 type Attribute struct {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
@@ -25,7 +26,7 @@ type Decoder interface {
 	DecodeContext(ctx context.Context, m queue.Message) []event.Result
 }
 
-// Handler is receive for one lane of one sink. All fields are required except Parallel and Open.
+// Handler is receive for one lane of one sink. All fields are required except Archive and Parallel.
 type Handler struct {
 	Shards   shard.Store
 	Flights  flight.Store
@@ -40,6 +41,7 @@ type Handler struct {
 	Clock    clock.Clock
 	Journal  journal.Journal
 	NewID    func() flight.ID // a fresh ULID at each call
+	Archive  archive.Writer   // keeps what is received for the first time; nil for nowhere
 	Parallel fanout.Runner    // nil for goroutines
 }
 
@@ -68,7 +70,8 @@ func (b *batch) until(ctx context.Context, eighths time.Duration) (context.Conte
 // Handle judges the batch and returns the ids of the messages that SQS must keep, never nil, each
 // once. It does not fail as a whole: whatever goes wrong keeps the messages it concerns.
 func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
-	b := &batch{h: h, start: h.Clock.Now(), msgs: msgs, state: make([]messageState, len(msgs))}
+	b := &batch{h: h, start: h.Clock.Now(), msgs: msgs, given: msgs, state: make([]messageState, len(msgs))}
+	defer b.archive(ctx) // wherever this ends: the messages come back, but not for the first time
 	h.note(journal.Note{Step: journal.Received, Count: len(msgs), Sent: queue.Oldest(msgs)})
 	if off := h.clockOff(b.start, msgs); off != 0 {
 		// By this clock messages would be too old, or too new, and their times would stay in rows.
@@ -93,6 +96,7 @@ func (h *Handler) Handle(ctx context.Context, msgs []queue.Message) []string {
 		b.outage(ctx)
 	}
 	b.hold(ctx)
+	b.archive(ctx)
 	b.sendLetters(ctx, false)
 	return b.answer()
 }
@@ -137,7 +141,10 @@ type batch struct {
 	h     *Handler
 	start time.Time
 	msgs  []queue.Message
+	given []queue.Message // all of them, as they were received
 	state []messageState
+
+	archived bool
 
 	events      []pending // the events that are neither skipped nor faulty
 	later       []laterEvent

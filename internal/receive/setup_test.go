@@ -32,6 +32,7 @@ type bench struct {
 	ids        int
 	sources    receive.Decoder // nil for the rig's
 	parallel   fanout.Runner
+	archive    *memory.Archive // nil for none
 
 	mu    sync.Mutex
 	woken []flight.State // the first state of every execution that woke
@@ -86,7 +87,7 @@ func (b *bench) handler() (*receive.Handler, *fault.Invocation) {
 	if sources == nil {
 		sources = b.Sources
 	}
-	return &receive.Handler{
+	h := &receive.Handler{
 		Shards: inv.Shards(b.Shards), Flights: inv.Flights(b.flights), Launcher: inv.Launcher(b.machine),
 		Ingest: inv.Queue(b.live),
 		Dead:   inv.Queue(b.dead), Schedule: inv.Schedule(b.schedule), Sources: sources, Config: &b.Config,
@@ -97,7 +98,11 @@ func (b *bench) handler() (*receive.Handler, *fault.Invocation) {
 			b.ids++
 			return flight.ID(fmt.Sprintf("flight-%02d", b.ids))
 		},
-	}, inv
+	}
+	if b.archive != nil {
+		h.Archive = inv.Archive(b.archive)
+	}
+	return h, inv
 }
 
 // send puts bodies into the live queue.

@@ -97,6 +97,18 @@ var rules = []rule{
 	{[]string{"tableOutage"}, to(config.TableOutageClosed), Finding{
 		Stack: Removed, Does: "an alarm of each sink: outage-writes",
 	}},
+	{[]string{"archive.keep"}, func(c config.Change) bool { return c.Old == "0s" }, Finding{
+		Stack: Created, Does: "an alarm for each sink: archive-lost; receive archives what comes from now on",
+	}},
+	{[]string{"archive.keep"}, func(c config.Change) bool { return c.New == "0s" }, Finding{
+		Stack: Removed, Serious: true,
+		Does:  "an alarm of each sink: archive-lost; S3 deletes the archive",
+		First: "if you need it, copy archive/ out of the bucket, or `lull replay` what is to be sent again",
+	}},
+	{[]string{"archive.keep"}, config.Change.Lowered, Finding{
+		Serious: true, Does: "S3 deletes what is older from the archive",
+		First: "if you need it, copy it out of the bucket, or `lull replay` what is to be sent again",
+	}},
 	{[]string{"lifecycle.rowRetention"}, config.Change.Raised, Finding{
 		Does:    "rows that are gone already are taken for documents without a version, until the new time has passed",
 		First:   "until then, drop dead letters that are older than the former retention instead of redriving them",

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -154,6 +155,9 @@ func TestSettingsSayWhatIsLostOrLeftBehind(t *testing.T) {
 			func(c *config.Config) { c.Queues.DeadLetterRetention-- },
 			"queues.deadLetterRetention",
 		},
+		"no archive":              {func(c *config.Config) { c.Archive.Keep = 0 }, "archive.keep"},
+		"a shorter archive":       {func(c *config.Config) { c.Archive.Keep -= 24 * time.Hour }, "archive.keep"},
+		"a longer archive":        {func(c *config.Config) { c.Archive.Keep += 24 * time.Hour }, ""},
 		"rows kept for longer":    {func(c *config.Config) { c.Lifecycle.RowRetention++ }, "lifecycle.rowRetention"},
 		"rows kept for less long": {func(c *config.Config) { c.Lifecycle.RowRetention-- }, ""},
 		"a class": {
@@ -190,6 +194,7 @@ func TestSettingsSayWhatIsLostOrLeftBehind(t *testing.T) {
 				}
 				c.Collections = map[string]config.Collection{"news": {}}
 				c.DefaultCollection = "news"
+				c.Archive.Keep = 7 * 24 * time.Hour
 				source(c, func(s *config.Source) { s.Epoch = 5 })
 				locales("en")(c)
 				c.Complete()

@@ -153,6 +153,10 @@ func (s Sink) Alarms() []Alarm {
 		all = append(all, s.never("outage-writes", "documents were written without asking the table",
 			metrics.Name(journal.OutageWrite)))
 	}
+	if c.Archive.Keep > 0 {
+		all = append(all, s.never("archive-lost", "receive could not archive what it was given: lull replay cannot send it",
+			metrics.Name(journal.ArchiveLost)))
+	}
 	return all
 }
 

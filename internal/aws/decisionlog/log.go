@@ -114,7 +114,7 @@ func level(s journal.Step) slog.Level {
 		journal.OutageResync,
 		journal.Drift, journal.SinkConfiguration, journal.Panicked:
 		return slog.LevelError
-	case journal.Failed, journal.DeadKept, journal.LaunchLost, journal.OutcomeUnknown, journal.DeleteLost,
+	case journal.Failed, journal.DeadKept, journal.LaunchLost, journal.ArchiveLost, journal.OutcomeUnknown, journal.DeleteLost,
 		journal.TwelveHours,
 		journal.CircuitOpened, journal.Unreachable, journal.Conflict, journal.OutageWrite, journal.CallFailed,
 		journal.FlightLost, journal.Untrusted:

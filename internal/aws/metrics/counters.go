@@ -29,7 +29,7 @@ const OldestAge = "OldestAge"
 // and neither an alarm nor the dashboard looks at these. CloudWatch Logs Insights adds them up.
 var routine = map[string]bool{
 	RowReads: true, RowWrites: true, RowRefusals: true, Name(journal.RowRefused): true,
-	Name(journal.Skipped): true, Name(journal.Admitted): true, Name(journal.Held): true,
+	Name(journal.Archived): true, Name(journal.Skipped): true, Name(journal.Admitted): true, Name(journal.Held): true,
 	Name(journal.Scheduled): true, Name(journal.Launched): true, Name(journal.Waiting): true,
 	Name(journal.LeftFlight): true, Name(journal.Claimed): true, Name(journal.Deleted): true,
 	Name(journal.Extended): true, Name(journal.Continued): true, Name(journal.Ended): true,
@@ -81,7 +81,7 @@ func (c *Counters) Note(n journal.Note) {
 	add := 1
 	switch n.Step {
 	case journal.Received, journal.Extended, journal.TwelveHours, journal.DeadKept, journal.Away,
-		journal.Sampled:
+		journal.Sampled, journal.Archived, journal.ArchiveLost:
 		add = n.Count
 	}
 	c.mu.Lock()

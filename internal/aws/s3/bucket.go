@@ -91,6 +91,11 @@ func (b *Bucket) delete(ctx context.Context, keys ...string) error {
 	for i := range keys {
 		ids[i].Key = &keys[i]
 	}
+	return b.deleteAll(ctx, ids)
+}
+
+// deleteAll removes objects, or versions of them, at most a thousand.
+func (b *Bucket) deleteAll(ctx context.Context, ids []types.ObjectIdentifier) error {
 	out, err := b.api.DeleteObjects(ctx, &sdk.DeleteObjectsInput{
 		Bucket: &b.name,
 		Delete: &types.Delete{Objects: ids, Quiet: aws.Bool(true)},

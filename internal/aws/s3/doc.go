@@ -5,6 +5,7 @@
 //	flights/<flight>/next-<n>   the checkpoint of leg n: its creation decides who starts that leg
 //	dead/<id>                   the message of a dead letter
 //	scheduled/<id>              the message of an event that is not due yet
+//	archive/<time>_...          what receive was given, where the settings ask for it (package archive)
 //
 // What it promises:
 //

@@ -9,6 +9,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/lullhq/lull/internal/archive"
+	"github.com/lullhq/lull/internal/archive/archivetest"
 	"github.com/lullhq/lull/internal/aws/awstest"
 	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/backoff"
@@ -32,6 +34,12 @@ func TestTheBucketKeepsThePromisesOfAFlightStore(t *testing.T) {
 	t.Parallel()
 	bucket := create(t, awstest.Emulator(t))
 	flighttest.Run(t, func(*testing.T) flight.Store { return NewFlights(bucket) })
+}
+
+func TestTheBucketKeepsThePromisesOfAnArchive(t *testing.T) {
+	t.Parallel()
+	bucket := create(t, awstest.Emulator(t))
+	archivetest.Run(t, func(*testing.T) archive.Store { return NewArchive(bucket) })
 }
 
 // An old flight is deleted by listing it: the suite's flights are young.

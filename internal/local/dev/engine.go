@@ -85,6 +85,7 @@ type Engine struct {
 	Letters  *memory.DeadLetters
 	Schedule *memory.Schedule
 	Flights  *memory.Flights
+	Archive  *memory.Archive // nil where the settings ask for none
 	ledger   *ledger.Ledger
 	notes    journal.Journal
 
@@ -143,6 +144,9 @@ func New(o Options) (*Engine, error) {
 		Shards:  memory.NewShards(), Letters: memory.NewDeadLetters(), Schedule: memory.NewSchedule(),
 		Flights: memory.NewFlights(o.Clock), ledger: ledger.New(o.Step), pipes: map[string]*pipe{},
 		turns: semaphore.NewWeighted(maxTurns), bulkTurns: semaphore.NewWeighted(maxBulkTurns),
+	}
+	if keep := o.Config.Archive.Keep; keep > 0 {
+		e.Archive = memory.NewArchive(o.Clock, keep)
 	}
 	e.payloads = payload.New(objects, e.cfg.Payload.HTTPHosts, payload.MaxObject)
 	if e.report == nil {
@@ -296,6 +300,9 @@ func (e *Engine) receive(ctx context.Context, p *pipe, l *lane, batch []queue.Me
 			Sources: e.sources.At(p.name), Config: e.cfg, Sink: p.name, Lane: l.name, Clock: inv.clk,
 			Journal: inv.notes,
 			NewID:   e.newID,
+		}
+		if e.Archive != nil {
+			h.Archive = inv.Archive(e.Archive)
 		}
 		failed = h.Handle(ctx, batch)
 	})

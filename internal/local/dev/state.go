@@ -17,6 +17,9 @@ import (
 // keep lets every store go on from what the folder has.
 func (e *Engine) keep(f *Folder) error {
 	stores := []interface{ Keep(memory.Keeper) error }{e.Shards, e.Letters, e.Schedule, e.Flights}
+	if e.Archive != nil {
+		stores = append(stores, e.Archive)
+	}
 	for _, name := range e.order {
 		p := e.pipes[name]
 		stores = append(stores, p.dead)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/queue"
@@ -149,6 +150,19 @@ func (d flights) Delete(ctx context.Context, id flight.ID) error {
 func (d flights) List(ctx context.Context, cursor string, limit int) ([]flight.Stored, string, error) {
 	return askTwo(ctx, d.v, d.op("ListFlights", ""),
 		func(ctx context.Context) ([]flight.Stored, string, error) { return d.s.List(ctx, cursor, limit) })
+}
+
+// Archive is the archive as this invocation sees it.
+func (v *Invocation) Archive(w archive.Writer) archive.Writer { return archives{v, w} }
+
+type archives struct {
+	v *Invocation
+	w archive.Writer
+}
+
+func (d archives) Put(ctx context.Context, n archive.Name, object []byte) error {
+	return d.v.do(ctx, Op{Service: Bucket, Call: "PutArchive", Count: 1},
+		func(ctx context.Context) error { return d.w.Put(ctx, n, object) })
 }
 
 // Launcher is the launcher as this invocation sees it.

@@ -3,7 +3,10 @@ package memory_test
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/lullhq/lull/internal/archive"
+	"github.com/lullhq/lull/internal/archive/archivetest"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/deadletter/deadlettertest"
@@ -31,6 +34,13 @@ func TestTheQueueIsAQueue(t *testing.T) {
 func TestFlightsAreAStore(t *testing.T) {
 	t.Parallel()
 	flighttest.Run(t, func(*testing.T) flight.Store { return memory.NewFlights(clock.System{}) })
+}
+
+func TestTheArchiveIsAStore(t *testing.T) {
+	t.Parallel()
+	archivetest.Run(t, func(*testing.T) archive.Store {
+		return memory.NewArchive(clock.System{}, 100*365*24*time.Hour)
+	})
 }
 
 func TestDeadLettersAreAStore(t *testing.T) {

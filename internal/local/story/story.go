@@ -85,6 +85,7 @@ var lines = map[journal.Step]line{
 	journal.SinkConfiguration: {"ALARM", "the engine or its settings refuse {count} documents, which wait: {detail}"},
 	journal.LeaseLost:         {"LOST", "another invocation has the lease: not acknowledged"},
 	journal.LaunchLost:        {"LOST", "the flight did not start: SQS delivers its messages again"},
+	journal.ArchiveLost:       {"LOST", "{count} messages are not in the archive: {detail}"},
 	journal.CircuitOpened:     {"BREAKER", "the sink is unhealthy: nothing is claimed for {until}"},
 	journal.CircuitClosed:     {"BREAKER", "the sink is healthy again"},
 	journal.Parked:            {"PARK", "dead letter parked byte for byte; `lull dead list` shows it"},

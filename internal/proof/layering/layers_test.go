@@ -13,7 +13,7 @@ var layers = []struct {
 }{
 	{"protocol", []string{"internal/shard"}},
 	{"seams", []string{
-		"event", "source", "sink", "setting", "internal/backoff", "internal/clock", "internal/config",
+		"event", "source", "sink", "setting", "internal/archive", "internal/backoff", "internal/clock", "internal/config",
 		"internal/deadletter", "internal/fanout", "internal/flight", "internal/journal", "internal/names",
 		"internal/queue", "internal/rows", "internal/schedule", "internal/terminal",
 		"internal/transition", "internal/version",

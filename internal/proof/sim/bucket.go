@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/local/memory"
@@ -16,6 +17,10 @@ import (
 type (
 	flights struct {
 		*memory.Flights
+		w *World
+	}
+	archived struct {
+		*memory.Archive
 		w *World
 	}
 	letters struct {
@@ -52,6 +57,11 @@ func (f flights) Get(ctx context.Context, id flight.ID) (*flight.Manifest, error
 func (f flights) Continue(ctx context.Context, id flight.ID, n int, s flight.State) (bool, error) {
 	f.w.counts.Puts++
 	return f.Flights.Continue(ctx, id, n, s)
+}
+
+func (a *archived) Put(ctx context.Context, n archive.Name, object []byte) error {
+	a.w.counts.Puts++
+	return a.Archive.Put(ctx, n, object)
 }
 
 func (s letters) Park(ctx context.Context, l deadletter.Letter) (deadletter.Parking, error) {

@@ -61,6 +61,9 @@ func (w *World) receive(p *pipe, lane flight.Lane) func(context.Context, *invoca
 			Sources:  w.sources.At(p.name), Config: w.cfg, Sink: p.name, Lane: lane, Clock: v.clock, Journal: v,
 			NewID: func() flight.ID { return w.newID(v.clock.Now()) }, Parallel: v.parallel(),
 		}
+		if w.archive != nil {
+			h.Archive = v.Archive(w.archive)
+		}
 		hooked(w.options.Hooks.Receive, &h)
 		failed := h.Handle(ctx, batch)
 		if hook := w.options.Hooks.Answer; hook != nil {

@@ -74,6 +74,7 @@ type World struct {
 	sources  *source.Set
 	table    *table
 	flights  flights
+	archive  *archived // nil where the settings ask for none
 	letters  letters
 	schedule planned
 	pipes    []*pipe
@@ -131,6 +132,9 @@ func New(o Options) (*World, error) {
 		options: o, cfg: o.Config, dice: newDice(o.Seed, 0x6c756c6c), sources: sources, live: map[int64]*invocation{},
 		poisons: maps.Clone(o.Upstream.poisons), objects: map[string]Object{}, refs: map[string]string{},
 		coverage: coverage{}, foreign: map[flight.ID]bool{},
+	}
+	if keep := w.cfg.Archive.Keep; keep > 0 {
+		w.archive = &archived{memory.NewArchive(trueClock{&w.scheduler}, keep), w}
 	}
 	w.flights = flights{memory.NewFlights(trueClock{&w.scheduler}), w}
 	w.letters, w.schedule = letters{memory.NewDeadLetters(), w}, planned{memory.NewSchedule(), w}

@@ -64,6 +64,7 @@ func newStack(t testing.TB, o sim.Options, b breaks) (*stack, *sim.World) {
 	cfg := config.Default()
 	cfg.Sinks = map[string]config.Sink{"search": {Kind: "memory", Versions: &versions}}
 	cfg.Payload.Allow = []config.BucketPrefix{{Bucket: "open"}}
+	cfg.Archive.Keep = 14 * 24 * time.Hour
 	cfg.Complete()
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)

@@ -124,6 +124,7 @@ var permissions = []struct {
 	{re(`^receive sqs:SendMessage on live`), failing("receive", "queue Send live").with(soon)},
 	{re(`^receive sqs:SendMessage on bulk`), scenario{harmless: "only resyncs that wait until later need it"}},
 	{re(`^receive s3:PutObject on bucket, .flights`), failing("receive", "bucket PutManifest")},
+	{re(`^receive s3:PutObject on bucket, .archive`), failing("receive", "bucket PutArchive")},
 	{re(`^receive s3:PutObject on bucket, .scheduled`), failing("receive", "bucket PutScheduled").with(later)},
 	{
 		re(`^receive dynamodb:BatchGetItem`),

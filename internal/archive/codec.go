@@ -1,0 +1,173 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lullhq/lull/internal/queue"
+)
+
+// Bounds of an object unpacked. A batch has 6 MB, of which JSON writes some bytes as six, and at
+// most 10,000 messages.
+const (
+	MaxBytes    = 64 << 20
+	MaxMessages = 10_000
+)
+
+// schema is the newest form of an object that this code understands.
+const schema = 1
+
+// Message is a message as receive was given it.
+type Message struct {
+	ID         string
+	Sent       time.Time // milliseconds
+	Body       string
+	Attributes map[string]queue.Attribute
+}
+
+// Of is a message of the queue, without what belongs to this receive of it.
+func Of(m queue.Message) Message {
+	return Message{ID: m.ID, Sent: m.Sent, Body: m.Body, Attributes: m.Attributes}
+}
+
+// Queued is the message as it lay in its queue.
+func (m Message) Queued() queue.Message {
+	return queue.Message{ID: m.ID, Sent: m.Sent, Body: m.Body, Attributes: m.Attributes, ReceiveCount: 1}
+}
+
+type head struct {
+	Schema int `json:"schema"`
+}
+
+// line is a message in an object. Its texts are in bytes where they are not UTF-8, which JSON
+// cannot say.
+type line struct {
+	ID         string               `json:"id"`
+	Sent       time.Time            `json:"sent"`
+	Attributes map[string]attribute `json:"attributes,omitempty"`
+	Body       string               `json:"body,omitempty"`
+	BodyBytes  []byte               `json:"bodyBytes,omitempty"`
+}
+
+type attribute struct {
+	Type   string `json:"type"`
+	Text   string `json:"text,omitempty"`
+	Bytes  []byte `json:"bytes,omitempty"`
+	Binary []byte `json:"binary,omitempty"`
+}
+
+// said is a text as text, or as bytes.
+func said(s string) (text string, raw []byte) {
+	if utf8.ValidString(s) {
+		return s, nil
+	}
+	return "", []byte(s)
+}
+
+// Encode packs messages. Equal messages give equal bytes.
+func Encode(msgs []Message) ([]byte, error) {
+	var out bytes.Buffer
+	// Speed counts: receive waits for it, with a third of a core.
+	zip, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		return nil, fmt.Errorf("pack the archive: %w", err)
+	}
+	lines := json.NewEncoder(zip)
+	lines.SetEscapeHTML(false)
+	err = lines.Encode(head{schema})
+	for i := 0; i < len(msgs) && err == nil; i++ {
+		m := &msgs[i]
+		l := line{ID: m.ID, Sent: m.Sent.UTC()}
+		l.Body, l.BodyBytes = said(m.Body)
+		if len(m.Attributes) > 0 {
+			l.Attributes = make(map[string]attribute, len(m.Attributes))
+		}
+		for name, a := range m.Attributes {
+			at := attribute{Type: a.Type, Binary: a.Binary}
+			at.Text, at.Bytes = said(a.String)
+			l.Attributes[name] = at
+		}
+		err = lines.Encode(l)
+	}
+	if err = errors.Join(err, zip.Close()); err != nil {
+		return nil, fmt.Errorf("pack the archive: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// Decode unpacks an object. An error says that these bytes are not a whole object, or one of newer
+// code.
+func Decode(object []byte) ([]Message, error) {
+	zip, err := gzip.NewReader(bytes.NewReader(object))
+	if err != nil {
+		return nil, fmt.Errorf("unpack the archive: %w", err)
+	}
+	left := &io.LimitedReader{R: zip, N: MaxBytes + 1}
+	lines := bufio.NewReader(left)
+	var h head
+	if err := next(lines, left, &h); err != nil {
+		return nil, err
+	}
+	if h.Schema < 1 || h.Schema > schema {
+		return nil, fmt.Errorf("unpack the archive: the object has schema %d, this version reads %d", h.Schema, schema)
+	}
+	var msgs []Message
+	for {
+		var l line
+		err := next(lines, left, &l)
+		if errors.Is(err, io.EOF) {
+			return msgs, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(msgs) == MaxMessages {
+			return nil, fmt.Errorf("unpack the archive: more than %d messages", MaxMessages)
+		}
+		msgs = append(msgs, l.message())
+	}
+}
+
+// next reads a line. io.EOF is the end of a whole object.
+func next(lines *bufio.Reader, left *io.LimitedReader, into any) error {
+	text, err := lines.ReadBytes('\n')
+	switch {
+	case left.N == 0:
+		return fmt.Errorf("unpack the archive: more than %d bytes", MaxBytes)
+	case err == nil:
+		if err = json.Unmarshal(text, into); err != nil {
+			return fmt.Errorf("unpack the archive: %w", err)
+		}
+		return nil
+	case errors.Is(err, io.EOF) && len(text) == 0:
+		return io.EOF
+	case errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF // a line without its end
+	}
+	return fmt.Errorf("unpack the archive: %w", err)
+}
+
+func (l *line) message() Message {
+	m := Message{ID: l.ID, Sent: l.Sent, Body: l.Body}
+	if len(l.BodyBytes) > 0 {
+		m.Body = string(l.BodyBytes)
+	}
+	if len(l.Attributes) > 0 {
+		m.Attributes = make(map[string]queue.Attribute, len(l.Attributes))
+	}
+	for name, a := range l.Attributes {
+		at := queue.Attribute{Type: a.Type, String: a.Text, Binary: a.Binary}
+		if len(a.Bytes) > 0 {
+			at.String = string(a.Bytes)
+		}
+		m.Attributes[name] = at
+	}
+	return m
+}

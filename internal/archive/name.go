@@ -1,0 +1,51 @@
+package archive
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+)
+
+// Name names an object. Names sort by when the batch was received.
+type Name string
+
+// layout is the time in a name: UTC, milliseconds, a folder for each hour.
+const layout = "2006/01/02/15/0405.000"
+
+// Parts is what a name says.
+type Parts struct {
+	Received time.Time // milliseconds, UTC
+	Lane     flight.Lane
+	Sink     string
+	Messages int    // when it was written; [Forget] may have removed some since
+	ID       string // of the invocation
+}
+
+// Name is the name of an object with these parts.
+func (p Parts) Name() Name {
+	return After(p.Received) + Name(fmt.Sprintf("_%s_%s_%d_%s", p.Lane, p.Sink, p.Messages, p.ID))
+}
+
+// After is before every name of a batch that was received at this time or later, and behind all
+// others.
+func After(at time.Time) Name { return Name(at.UTC().Format(layout)) }
+
+// Parts takes a name apart. An error says that it is not a name of the archive.
+func (n Name) Parts() (Parts, error) {
+	fields := strings.Split(string(n), "_")
+	if len(fields) != 5 {
+		return Parts{}, fmt.Errorf("%q is not the name of an object of the archive", n)
+	}
+	at, err := time.ParseInLocation(layout, fields[0], time.UTC)
+	p := Parts{Received: at, Lane: flight.Lane(fields[1]), Sink: fields[2], ID: fields[4]}
+	if err == nil {
+		p.Messages, err = strconv.Atoi(fields[3])
+	}
+	if err != nil || p.Name() != n || p.Messages < 0 || p.Lane != flight.Live && p.Lane != flight.Bulk {
+		return Parts{}, fmt.Errorf("%q is not the name of an object of the archive", n)
+	}
+	return p, nil
+}

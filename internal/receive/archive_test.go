@@ -1,0 +1,174 @@
+package receive_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/archive"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/shard/shardtest"
+)
+
+// archived opens an archive for the bench.
+func (b *bench) archived() *memory.Archive {
+	b.archive = memory.NewArchive(clock.System{}, 14*24*time.Hour)
+	return b.archive
+}
+
+// objects are the messages of the archive, object by object.
+func (b *bench) objects() (all [][]archive.Message) {
+	b.Helper()
+	err := archive.Range(b.Context(), b.archive, time.Time{}, time.Now().Add(time.Hour), "",
+		func(o archive.Object) error {
+			object, err := b.archive.Get(b.Context(), o.Name)
+			if err != nil {
+				return err
+			}
+			msgs, err := archive.Decode(object)
+			all = append(all, msgs)
+			parts, bad := o.Name.Parts()
+			if bad != nil || parts.Messages != len(msgs) || parts.Sink != "search" || parts.Lane != "live" {
+				b.Errorf("%s holds %d messages: %v", o.Name, len(msgs), bad)
+			}
+			return err
+		})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return all
+}
+
+// bodies are those of the only object.
+func (b *bench) archivedBodies() (bodies []string) {
+	b.Helper()
+	all := b.objects()
+	if len(all) != 1 {
+		b.Fatalf("%d objects in the archive, want one for the batch", len(all))
+	}
+	for _, m := range all[0] {
+		bodies = append(bodies, m.Body)
+	}
+	slices.Sort(bodies)
+	return bodies
+}
+
+func TestTheArchiveHasEveryMessageOnceByteForByte(t *testing.T) {
+	play(t, nil, func(b *bench) {
+		b.send(put("a", 7))
+		b.poll()
+		b.commit(b.EventOf(put("a", 7)))
+		time.Sleep(time.Minute)
+		b.poll()
+		b.archived()
+		want := []string{"not even JSON", put("a", 6), put("a", 7), put("b", 1)}
+		b.send(want...)
+		copied := queue.Outgoing{Body: put("b", 2), Attributes: map[string]queue.Attribute{
+			queue.AttrFirstSent: queue.Text("1000"),
+		}}
+		b.live.Send(b.Context(), []queue.Outgoing{copied})
+		b.poll()
+		if got := b.archivedBodies(); !slices.Equal(got, want) {
+			b.Errorf("got %q, want what was sent, stale and broken ones too, but no copy of lull's own: %q", got, want)
+		}
+		if sent := b.objects()[0][0].Sent; !sent.Equal(time.Now().Truncate(time.Millisecond)) {
+			b.Errorf("sent at %s, want when the queue got it", sent)
+		}
+		b.Noted(journal.Archived, 1)
+		time.Sleep(time.Hour)
+		b.poll()
+		if n := len(b.objects()); n != 1 {
+			b.Errorf("%d objects after a redelivery, want one", n)
+		}
+	})
+}
+
+// silent is a bucket that never answers what is put into the archive.
+type silent struct{}
+
+func (silent) Decide(ctx context.Context, _ *fault.Invocation, op fault.Op) fault.Verdict {
+	if op.Call != "PutArchive" {
+		return fault.OK
+	}
+	<-ctx.Done()
+	return fault.FailBefore
+}
+
+// The archive is beside the way of a message: whatever becomes of it, the answer and the flight are
+// the same.
+func TestALostArchiveIsCountedAndLosesNothingElse(t *testing.T) {
+	for name, broken := range map[string]fault.Injector{
+		"fails": decide(func(op fault.Op) fault.Verdict {
+			if op.Call == "PutArchive" {
+				return fault.FailBefore
+			}
+			return fault.OK
+		}),
+		"hangs": silent{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				b.archived()
+				b.inject = broken
+				b.send(put("a", 1), "not even JSON")
+				began := time.Now()
+				b.keeps(1, "the good message is held, the broken one is a dead letter")
+				b.Noted(journal.Launched, 1)
+				b.Noted(journal.DeadLettered, 1)
+				b.Noted(journal.ArchiveLost, 1)
+				if took := time.Since(began); took >= b.Config.Receive.Timeout {
+					b.Errorf("took %s, want less than the function may", took)
+				}
+				if n := b.Notes.Of(journal.ArchiveLost)[0]; n.Count != 2 || n.Detail == "" {
+					b.Errorf("%+v, want both messages counted, and why", n)
+				}
+			})
+		})
+	}
+}
+
+// A message is received for the first time once, whatever the batch comes to.
+func TestTheArchiveHasWhatIsSentAwayOrFails(t *testing.T) {
+	for name, prepare := range map[string]func(b *bench){
+		"away": func(b *bench) {
+			b.Write(shardtest.Put(shard.Row{Doc: shard.HealthRow("search"), OpenUntil: now().Add(time.Hour), Level: 7}))
+		},
+		"panic": func(b *bench) {
+			b.inject = decide(func(op fault.Op) fault.Verdict {
+				if op.Transition == shard.ADMIT {
+					panic("a bug")
+				}
+				return fault.OK
+			})
+		},
+		"no table": func(b *bench) {
+			b.inject = decide(func(op fault.Op) fault.Verdict {
+				if op.Service == fault.Table {
+					return fault.FailBefore
+				}
+				return fault.OK
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, nil, func(b *bench) {
+				b.archived()
+				prepare(b)
+				b.send(put("a", 1))
+				func() {
+					defer func() { _ = recover() }()
+					b.keeps(1, "it is not done")
+				}()
+				if got := b.archivedBodies(); !slices.Equal(got, []string{put("a", 1)}) {
+					b.Errorf("got %q", got)
+				}
+			})
+		})
+	}
+}
