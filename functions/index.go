@@ -13,7 +13,6 @@ import (
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/aws/sinks"
 	"github.com/lullhq/lull/internal/aws/sqs"
-	"github.com/lullhq/lull/internal/aws/stepfunctions"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/index"
@@ -46,7 +45,7 @@ func wireIndex(s *lambda.Setup) (lambda.Handler, error) {
 	h := &index.Handler{
 		Shards:   s.Reported(table),
 		Flights:  s3.NewFlights(bucket),
-		Launcher: stepfunctions.New(aws, s.Name(lambda.EnvStateMachine)),
+		Launcher: launcher(aws, s),
 		Queues: map[flight.Lane]queue.Queue{
 			flight.Live: sqs.New(aws, s.Name(lambda.EnvLiveQueue)),
 			flight.Bulk: sqs.New(aws, s.Name(lambda.EnvBulkQueue)),

@@ -15,7 +15,7 @@ func TestIndexWiring(t *testing.T) {
 	t.Parallel()
 	needed := []string{
 		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue,
-		lambda.EnvStateMachine,
+		lambda.EnvExpress, lambda.EnvStandard,
 	}
 	lambdatest.Wiring(t, "index", wireIndex, needed, func(t *testing.T, s *lambda.Setup, h lambda.Handler) {
 		t.Helper()

@@ -9,7 +9,6 @@ import (
 	"github.com/lullhq/lull/internal/aws/lambda"
 	"github.com/lullhq/lull/internal/aws/s3"
 	"github.com/lullhq/lull/internal/aws/sqs"
-	"github.com/lullhq/lull/internal/aws/stepfunctions"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/prune"
 )
@@ -33,7 +32,7 @@ func wirePrune(s *lambda.Setup) (lambda.Handler, error) {
 		Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)),
 		Live:     sqs.New(aws, s.Name(lambda.EnvLiveQueue)),
 		Bulk:     sqs.New(aws, s.Name(lambda.EnvBulkQueue)),
-		Launcher: stepfunctions.New(aws, s.Name(lambda.EnvStateMachine)),
+		Launcher: launcher(aws, s),
 		Config:   s.Config,
 		Sink:     s.Sink,
 		Clock:    clock.System{},

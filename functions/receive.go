@@ -3,6 +3,8 @@ package functions
 import (
 	"errors"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/lullhq/lull/internal/aws/client"
 	"github.com/lullhq/lull/internal/aws/dynamodb"
 	"github.com/lullhq/lull/internal/aws/lambda"
@@ -19,6 +21,13 @@ import (
 // flight (design section 6). It does not return.
 func Receive() { lambda.Main("receive", wireReceive) }
 
+// launcher starts executions of the sink's state machines.
+func launcher(account sdk.Config, s *lambda.Setup) *stepfunctions.Launcher {
+	return stepfunctions.New(account, stepfunctions.Machines{
+		Express: s.Name(lambda.EnvExpress), Standard: s.Name(lambda.EnvStandard),
+	})
+}
+
 func wireReceive(s *lambda.Setup) (lambda.Handler, error) {
 	aws, err := client.FromEnv(s.Getenv)
 	sources, bad := source.New(s.Config)
@@ -31,7 +40,7 @@ func wireReceive(s *lambda.Setup) (lambda.Handler, error) {
 		h := &receive.Handler{
 			Shards:   table,
 			Flights:  s3.NewFlights(bucket),
-			Launcher: stepfunctions.New(aws, s.Name(lambda.EnvStateMachine)),
+			Launcher: launcher(aws, s),
 			Ingest:   sqs.New(aws, s.Name(queue)),
 			Dead:     sqs.New(aws, s.Name(lambda.EnvDeadQueue)),
 			Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)),

@@ -11,7 +11,7 @@ func TestReceiveWiring(t *testing.T) {
 	t.Parallel()
 	needed := []string{
 		lambda.EnvTable, lambda.EnvBucket, lambda.EnvLiveQueue, lambda.EnvBulkQueue, lambda.EnvDeadQueue,
-		lambda.EnvStateMachine,
+		lambda.EnvExpress, lambda.EnvStandard,
 	}
 	lambdatest.Wiring(t, "receive", wireReceive, needed, func(t *testing.T, _ *lambda.Setup, h lambda.Handler) {
 		t.Helper()

@@ -13,7 +13,7 @@ func TestWhatIsMissingKeepsEveryMessageAndIsNamed(t *testing.T) {
 	t.Parallel()
 	says := map[string]string{
 		lambdatest.Table: lambdatest.NoTable, lambdatest.Bucket: lambdatest.NoBucket,
-		lambdatest.Machine: "state machine arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search does not " +
+		lambdatest.Machine: "state machine arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search-express does not " +
 			"exist",
 		lambdatest.Queue: "", // held messages stay without asking the queue
 	}

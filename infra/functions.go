@@ -12,6 +12,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/lullhq/lull/internal/aws/lambda"
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/names"
 	"github.com/lullhq/lull/internal/release"
 )
@@ -118,7 +119,8 @@ func (s *Sink) environment(f names.Function) *map[string]*string {
 		env[lambda.EnvDeadQueue] = s.Queues.Dead.QueueUrl()
 	}
 	if f != names.DLQ {
-		env[lambda.EnvStateMachine] = jsii.String(s.machineARN(s.lull.props.Config.Flight.Kind))
+		env[lambda.EnvExpress] = jsii.String(s.machineARN(config.FlightExpress))
+		env[lambda.EnvStandard] = jsii.String(s.machineARN(config.FlightStandard))
 	}
 	if f == names.DLQ {
 		env[lambda.EnvDeadSenders] = jsii.String(strings.Join(s.deadSenders(), ","))

@@ -19,8 +19,8 @@ import (
 //go:embed flight.asl.json
 var definition string
 
-// machineKinds are the types of state machines. Both always exist, so that the setting flight.kind
-// can change: the type of one that exists cannot.
+// machineKinds are the types of state machines. Both always exist: each execution takes the one
+// that suits its wait, and the type of one that exists cannot be changed.
 var machineKinds = []config.FlightKind{config.FlightExpress, config.FlightStandard}
 
 // newMachines are the state machines that time a sink's flights. Their definition stands in the

@@ -24,7 +24,9 @@ func (l *Lull) newOutputs() {
 		l.output(s.scope, sink+"LiveQueue", s.Queues.Live.QueueUrl())
 		l.output(s.scope, sink+"BulkQueue", s.Queues.Bulk.QueueUrl())
 		l.output(s.scope, sink+"DeadQueue", s.Queues.Dead.QueueUrl())
-		l.output(s.scope, sink+"StateMachine", s.Machines[l.props.Config.Flight.Kind].AttrArn())
+		for _, kind := range machineKinds {
+			l.output(s.scope, sink+title(string(kind))+"Machine", s.Machines[kind].AttrArn())
+		}
 		for _, f := range names.Functions() {
 			l.output(s.scope, sink+title(string(f)), s.Functions[f].Alias.FunctionArn())
 		}

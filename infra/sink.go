@@ -22,7 +22,7 @@ type Sink struct {
 	Name      string
 	Queues    Queues
 	Functions map[names.Function]*Deployed
-	// Machines are the state machines: the setting flight.kind says which one new flights take.
+	// Machines are the state machines: the setting flight.kind says which ones executions take.
 	Machines map[config.FlightKind]awsstepfunctions.CfnStateMachine
 
 	lull  *Lull

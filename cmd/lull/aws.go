@@ -78,8 +78,13 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		Shards: table, Scanner: table, Dead: dynamodb.NewLetters(table, s3.NewBodies(bucket, s3.DeadPrefix)),
 		Schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)), Flights: s3.NewFlights(bucket),
 		Launcher: func(name string) flight.Launcher {
-			return stepfunctions.New(a, fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s", caller.Partition,
-				a.Region, account, n.StateMachine(name, cfg.Flight.Kind)))
+			machine := func(kind config.FlightKind) string {
+				return fmt.Sprintf("arn:%s:states:%s:%s:stateMachine:%s", caller.Partition, a.Region, account,
+					n.StateMachine(name, kind))
+			}
+			return stepfunctions.New(a, stepfunctions.Machines{
+				Express: machine(config.FlightExpress), Standard: machine(config.FlightStandard),
+			})
 		},
 		Queues: func(name string, lane flight.Lane) queue.Queue { return queues[n.Queue(name, lane)] },
 		Counts: func(ctx context.Context) ([]operate.QueueStatus, error) {

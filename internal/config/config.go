@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/lullhq/lull/internal/flight"
+)
 
 // Config is everything lull.yaml may say. The zero value is not usable; start from Default.
 //
@@ -205,17 +209,18 @@ func (l Lifecycle) Aged(firstSent, now time.Time) bool {
 }
 
 // FlightKind is the kind of state machine that times the flights.
-type FlightKind string
+type FlightKind = flight.Kind
 
 // The values of Flight.Kind.
 const (
-	FlightExpress  FlightKind = "express"
-	FlightStandard FlightKind = "standard"
+	FlightAuto     FlightKind = "auto" // of the setting only: by the wait, see [Flight.KindFor]
+	FlightExpress             = flight.Express
+	FlightStandard            = flight.Standard
 )
 
 // Flight is the clock: the state machine's executions.
 type Flight struct {
-	// Kind is "express" or "standard". Default "express".
+	// Kind is "express", "standard", or "auto": each execution by how long it waits. Default "auto".
 	Kind FlightKind `json:"kind"`
 	// ContinueAfter is the age at which an Express flight goes on as a new execution. Default 240s.
 	ContinueAfter time.Duration `json:"continueAfter"`

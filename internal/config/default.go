@@ -69,7 +69,7 @@ func scalars() Config {
 			PruneEvery:       5 * time.Minute,
 			DriftSample:      20,
 		},
-		Flight:      Flight{Kind: FlightExpress, ContinueAfter: 240 * time.Second},
+		Flight:      Flight{Kind: FlightAuto, ContinueAfter: 240 * time.Second},
 		Payload:     Payload{ReferenceAbove: 256 * setting.KB, EnvelopeDepth: 4, MissingWait: 15 * time.Minute},
 		DeadLetters: DeadLettersQueue,
 		TableOutage: TableOutageClosed,

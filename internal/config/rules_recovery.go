@@ -34,7 +34,7 @@ var recoveryRules = []Rule{
 		checkFlightSpan,
 	},
 	{
-		"express-limit", "continueAfter + 2 Ti <= 300s: the last turn ends before Express stops the execution.",
+		"express-limit", "Unless flight.kind is standard, continueAfter + 2 Ti <= 300s: the last turn ends before Express stops the execution.",
 		checkExpressLimit,
 	},
 }
@@ -115,7 +115,7 @@ func checkFlightSpan(c *Config, f *checker) {
 }
 
 func checkExpressLimit(c *Config, f *checker) {
-	if c.Flight.Kind != FlightExpress {
+	if c.Flight.Kind == FlightStandard {
 		return
 	}
 	if need := c.Flight.ContinueAfter + 2*c.Index.Timeout; need > expressLimit {

@@ -300,7 +300,8 @@ var lifecycleSettings = []setting.Setting{
 }
 
 var flightSettings = []setting.Setting{
-	setting.Choice("flight.kind", "The kind of state machine.", "express", "standard"),
+	setting.Choice("flight.kind", "The kind of state machine; auto is the cheaper one for each execution, by how long it waits.",
+		"auto", "express", "standard"),
 	setting.Duration("flight.continueAfter", 10*time.Second, expressLimit, time.Second,
 		"The age at which an Express flight goes on as a new execution."),
 	setting.Duration("flight.ambiguousRetry", 0, maxLambdaTimeout, time.Second,

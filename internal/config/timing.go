@@ -15,6 +15,29 @@ func (c *Config) Timing(collection shard.Collection) shard.Timing {
 	}
 }
 
+// Hold is how long a message is held at most while all is well: until the cap of a document that is
+// always changing, or until its pace lets it be written.
+func (d Debounce) Hold() time.Duration { return max(d.MaxWait, d.MinInterval) + d.CapGrace }
+
+// LongestHold is the longest Hold of the collections of a sink.
+func (c *Config) LongestHold(sink string) time.Duration {
+	var longest time.Duration
+	for _, t := range c.timings() {
+		if t.sink == sink {
+			longest = max(longest, t.Hold())
+		}
+	}
+	return longest
+}
+
+// Window is W, the batching window of a lane.
+func (c *Config) Window(bulk bool) time.Duration {
+	if bulk {
+		return c.Queues.Bulk.Window
+	}
+	return c.Queues.Live.Window
+}
+
 // SupersededLeave reports whether messages behind a newer version may leave their flight, and stay
 // invisible for the queue's visibility (ADR 0028): not where all of the expected traffic, invisible
 // for so long, would be more than a queue may hold.

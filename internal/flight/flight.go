@@ -25,6 +25,15 @@ const (
 	Bulk Lane = "bulk"
 )
 
+// Kind is the kind of state machine that runs an execution.
+type Kind string
+
+// Express ends an execution after five minutes and is paid by time, Standard by its transitions.
+const (
+	Express  Kind = "express"
+	Standard Kind = "standard"
+)
+
 // SchemaVersion is the newest manifest and state schema this code understands. A newer one leaves
 // the flight to redelivery.
 const SchemaVersion = 1
@@ -58,6 +67,28 @@ type Entry struct {
 	Admitted shard.Micros
 }
 
+// Turns says for each record when the flight looks at it first: when the newest version of one of
+// its documents is due. Older versions wait for it.
+func (m *Manifest) Turns() []shard.Micros {
+	newest := make(map[shard.DocID]*Entry)
+	for r := range m.Records {
+		for i := range m.Records[r].Events {
+			if e := &m.Records[r].Events[i]; newest[e.Doc] == nil || e.Key > newest[e.Doc].Key {
+				newest[e.Doc] = e
+			}
+		}
+	}
+	turns := make([]shard.Micros, len(m.Records))
+	for r := range m.Records {
+		for i := range m.Records[r].Events {
+			if due := newest[m.Records[r].Events[i].Doc].Due; i == 0 || due < turns[r] {
+				turns[r] = due
+			}
+		}
+	}
+	return turns
+}
+
 // Open reports that the entry is written without its row.
 func (e Entry) Open() bool { return e.Admitted == 0 }
 
@@ -76,7 +107,7 @@ type State struct {
 	Schema       int          `json:"schema"`
 	Flight       ID           `json:"flight"`
 	WakeAt       string       `json:"wakeAt"`       // RFC 3339, whole seconds, rounded up
-	VisibleUntil shard.Micros `json:"visibleUntil"` // when the first of its messages becomes visible
+	VisibleUntil shard.Micros `json:"visibleUntil"` // when its messages become visible, but for Extended
 	Remaining    Remaining    `json:"left"`         // entries that are not done; empty when the flight is done
 	Turn         int          `json:"turn"`
 	Leg          int          `json:"leg"`     // how many executions came before this one
@@ -86,9 +117,13 @@ type State struct {
 	// Entered is when the state machine entered this turn's state, by its own clock; 0 where it does
 	// not say. The state that travels does not hold it.
 	Entered shard.Micros `json:"-"`
-	// Kind is what runs this execution, express or standard, as the state machine says; empty where
-	// it does not, which older ones did not.
-	Kind string `json:"kind,omitempty"`
+	// Kind is what runs this execution, express or standard: whoever starts one chooses, and then the
+	// state machine says so. Empty in states that older code began.
+	Kind Kind `json:"kind,omitempty"`
+	// Extended is how long after its turn ([Manifest.Turns]) a message becomes visible that is held for
+	// longer than the queue's visibility. 0 where receive extended none. Older code leaves it out, and
+	// extends them again.
+	Extended time.Duration `json:"extended,omitempty"`
 
 	// Panicked are the entries whose last request ended in a panic of the sink's client: each goes
 	// alone the next time.
@@ -112,6 +147,32 @@ type State struct {
 	// Probes is the open_until that this flight wrote when it opened its sink's circuit: it stays to
 	// probe, where others leave. 0 for none.
 	Probes shard.Micros `json:"probes,omitempty"`
+}
+
+// TurnLate is how much later than its wake a turn may begin without extending anew what was
+// extended for it.
+const TurnLate = 5 * time.Second
+
+// Visible is when a message becomes visible whose turn ([Manifest.Turns]) comes then, in a lane
+// with this window. What would last for a turn that begins in time was not extended.
+func (s State) Visible(turn shard.Micros, window time.Duration) shard.Micros {
+	until := turn.Add(s.Extended)
+	if s.Extended == 0 || until.Add(-window-TurnLate) <= s.VisibleUntil {
+		return s.VisibleUntil
+	}
+	return until
+}
+
+// Together is the latest of the times that lie within a window after the first: one wake for all of
+// them delays none for longer than its window may anyway.
+func Together(first shard.Micros, times []shard.Micros, window time.Duration) shard.Micros {
+	last := first
+	for _, t := range times {
+		if t <= first.Add(window) {
+			last = max(last, t)
+		}
+	}
+	return last
 }
 
 // Wake is WakeAt as a time; the zero time where it cannot be read.

@@ -34,12 +34,13 @@ func (t *turn) stillHeld(ctx context.Context, docs []*document) []*document {
 		return nil
 	}
 	// This turn ends at t.hard at the latest. One more index timeout is for the next turn.
-	until := max(t.state.VisibleUntil, shard.MicrosOf(t.hard.Add(t.h.Config.Index.Timeout)))
-	until = min(until, t.longestHold())
+	until := shard.MicrosOf(t.hard.Add(t.h.Config.Index.Timeout))
 	receipts := make([]string, len(docs))
 	for i, d := range docs {
 		receipts[i] = t.message(d.newest()).Receipt
+		until = max(until, t.visible(d.newest().record))
 	}
+	until = min(until, t.longestHold())
 	errs := t.hold(ctx, receipts, until)
 	var ours []*document
 	for i, d := range docs {

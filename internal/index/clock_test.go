@@ -70,7 +70,7 @@ func TestAFlightSleepsByTheStateMachinesClock(t *testing.T) {
 		"the same clock": 0, "behind by a minute": time.Minute, "behind by three minutes": 3 * time.Minute,
 	} {
 		t.Run(name, func(t *testing.T) {
-			stage{}.play(t, func(b *bench) {
+			stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightExpress }}.play(t, func(b *bench) {
 				s := b.hold(put("a", 1))
 				time.Sleep(time.Until(s.Wake()))
 				b.leased(doc("a"), 8*time.Second)

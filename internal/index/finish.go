@@ -30,16 +30,20 @@ func (t *turn) finish(ctx context.Context) flight.State {
 	next := t.state
 	next.Remaining, next.Turn = t.left, t.state.Turn+1
 	wake := max(t.wake, t.now()+1) // the next whole second at the earliest: no turn spins
-	if t.kind() == config.FlightExpress {
+	kind := t.nextKind(wake)
+	switch kind {
+	case config.FlightExpress:
 		// an execution that slept longer would be ended before it wakes
 		wake = min(wake, t.now().Add(t.h.Config.Flight.ContinueAfter))
+	case config.FlightStandard:
+		wake = flight.Together(wake, t.coming(), t.window())
 	}
 	next.WakeAt = t.wakeText(wake)
 	wake = shard.MicrosOf(next.Wake()).Add(-t.behind)
 	// An extension reaches to the next wake + 5 s + 2 Ti, never further (design section 7).
-	t.extend(ctx, wake.Add(turnLate+2*t.h.Config.Index.Timeout))
+	t.extend(ctx, wake.Add(flight.TurnLate+2*t.h.Config.Index.Timeout))
 	next.VisibleUntil = t.state.VisibleUntil
-	if t.outlives(next) {
+	if kind != t.kind() || t.outlives(next) {
 		if t.goOn(ctx, next) {
 			return finished(next)
 		}
@@ -51,10 +55,6 @@ func (t *turn) finish(ctx context.Context) flight.State {
 // wakeText is a time of ours by the clock of the state machine, which wakes by its own. A flight
 // would not sleep at all until a time that is past for it.
 func (t *turn) wakeText(at shard.Micros) string { return flight.WakeText(at.Add(t.behind).Time()) }
-
-// turnLate is how much later than its wake a turn may begin without extending anew what was
-// extended for it.
-const turnLate = 5 * time.Second
 
 // checkpointAgain is how long a turn whose checkpoint could not be written waits: an execution has
 // about a minute left then.
@@ -101,8 +101,29 @@ func (t *turn) end(ctx context.Context) flight.State {
 }
 
 // kind is what runs this execution. The setting says it of the next one: it may have changed since.
+// An execution that does not know is of older code, whose setting had no auto.
 func (t *turn) kind() config.FlightKind {
-	return cmp.Or(config.FlightKind(t.state.Kind), t.h.Config.Flight.Kind)
+	return cmp.Or(t.state.Kind, t.h.Config.Flight.KindFor(0))
+}
+
+// nextKind is what waits for the next turn: by the setting auto another kind of execution, where
+// that is cheaper for so long a wait. Otherwise this one goes on.
+func (t *turn) nextKind(wake shard.Micros) config.FlightKind {
+	if f := t.h.Config.Flight; f.Kind == config.FlightAuto {
+		return f.KindFor(wake.Sub(t.now()))
+	}
+	return t.kind()
+}
+
+// coming is when documents that are not due yet have their turn.
+func (t *turn) coming() []shard.Micros {
+	var due []shard.Micros
+	for _, d := range t.docs {
+		if e := d.newest(); e != nil {
+			due = append(due, e.Due)
+		}
+	}
+	return due
 }
 
 // outlives reports whether the next turn could not end inside this execution's limits: five minutes
@@ -120,7 +141,8 @@ func (t *turn) outlives(next flight.State) bool {
 func (t *turn) goOn(ctx context.Context, next flight.State) bool {
 	next.Leg++
 	// The limits of an execution count anew for the next one.
-	next.Started, next.Kind = 0, ""
+	wait := shard.MicrosOf(next.Wake()).Add(-t.behind).Sub(t.now())
+	next.Started, next.Kind = 0, t.h.Config.Flight.KindFor(wait)
 	created, tries := false, 0
 	err := backoff.Do(ctx, t.h.Clock, func() (err error) {
 		tries++

@@ -141,6 +141,7 @@ type turn struct {
 	left        flight.Remaining
 	manifest    *flight.Manifest
 	records     []recordState
+	turns       []shard.Micros   // see flight.Manifest.Turns; nil until it is asked for
 	decoded     map[int]*decoded // by record
 	docs        []*document
 	wake        shard.Micros // the earliest reason to look again

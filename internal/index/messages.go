@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/lullhq/lull/internal/flight"
@@ -80,13 +81,14 @@ const maxLeave = 100
 // where all stay: a sink that is unhealthy or throttles writes the newer version after the older
 // one is back. Nothing brings back the messages of a rescued flight, which nobody extends.
 func (t *turn) returns() shard.Micros {
-	if t.state.VisibleUntil > t.longestHold() {
+	visible := t.firstVisible()
+	if visible > t.longestHold() {
 		return 0
 	}
 	if t.circuit != shard.CircuitClosed || t.tripped || t.pace() > 0 || !t.h.Config.SupersededLeave() {
 		return 0
 	}
-	return t.state.VisibleUntil.Add(-t.h.Config.Index.Timeout)
+	return visible.Add(-t.h.Config.Index.Timeout)
 }
 
 // leaves reports whether all that is left of the flight is superseded and leaves it. SQS shows the
@@ -113,7 +115,7 @@ func (t *turn) leave(ctx context.Context) flight.State {
 		for _, e := range d.held {
 			if !e.gone {
 				n := t.about(d, e, journal.LeftSuperseded, d.step.Why)
-				n.Until = t.state.VisibleUntil.Time()
+				n.Until = t.visible(e.record).Time()
 				t.note(n)
 			}
 		}
@@ -122,14 +124,40 @@ func (t *turn) leave(ctx context.Context) flight.State {
 }
 
 // remainingReceipts are the handles of the messages that are still held.
-func (t *turn) remainingReceipts() []string {
+func (t *turn) remainingReceipts() []string { return t.receipts(func(int) bool { return true }) }
+
+func (t *turn) receipts(which func(record int) bool) []string {
 	var out []string
 	for r := range t.records {
-		if s := t.records[r]; s.open > 0 && !s.given {
+		if s := t.records[r]; s.open > 0 && !s.given && which(r) {
 			out = append(out, t.manifest.Records[r].Message.Receipt)
 		}
 	}
 	return out
+}
+
+func (t *turn) window() time.Duration { return t.h.Config.Window(t.manifest.Lane == flight.Bulk) }
+
+// visible is when a message of the flight becomes visible.
+func (t *turn) visible(record int) shard.Micros {
+	if t.state.Extended == 0 {
+		return t.state.VisibleUntil
+	}
+	if t.turns == nil {
+		t.turns = t.manifest.Turns()
+	}
+	return t.state.Visible(t.turns[record], t.window())
+}
+
+// firstVisible is when the first message that is still held becomes visible.
+func (t *turn) firstVisible() shard.Micros {
+	first := shard.Micros(math.MaxInt64)
+	for r := range t.records {
+		if s := t.records[r]; s.open > 0 && !s.given {
+			first = min(first, t.visible(r))
+		}
+	}
+	return first
 }
 
 // extend makes what is held invisible until the given time, if it would be visible before, never
@@ -139,7 +167,7 @@ func (t *turn) extend(ctx context.Context, until shard.Micros) {
 	if t.state.VisibleUntil >= until {
 		return
 	}
-	receipts := t.remainingReceipts()
+	receipts := t.receipts(func(r int) bool { return t.visible(r) < until })
 	if len(receipts) == 0 {
 		return
 	}

@@ -202,7 +202,7 @@ func TestAStaleHandleIsNotAFailedCall(t *testing.T) {
 }
 
 func TestAWaitingFlightIsExtendedToItsNextTurn(t *testing.T) {
-	stage{}.play(t, func(b *bench) {
+	stage{cfg: func(c *config.Config) { c.Flight.Kind = config.FlightExpress }}.play(t, func(b *bench) {
 		s := b.hold(put("a", 1), put("b", 1))
 		b.leased(doc("a"), 2*time.Minute)
 		asked := 0

@@ -12,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
@@ -161,7 +162,7 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 		var health shard.Row // before the last turn
 		for legs := 1; legs < 4; legs++ {
 			for !s.Done {
-				if s.Wake().Sub(begin) > memory.ExpressLimit-b.Config.Index.Timeout {
+				if s.Wake().Sub(begin) > emulation.ExpressLimit-b.Config.Index.Timeout {
 					b.Fatalf("wakes %s after its execution began", s.Wake().Sub(begin))
 				}
 				health = b.Row(shard.HealthRow("search"))
@@ -197,7 +198,7 @@ func TestAnExpressFlightGoesOnAsANewExecution(t *testing.T) {
 
 // A sink may ask for more patience than an execution has: the flight wakes in between and goes on.
 func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
-	for _, kind := range []config.FlightKind{config.FlightExpress, config.FlightStandard} {
+	for _, kind := range []config.FlightKind{config.FlightExpress, config.FlightStandard, config.FlightAuto} {
 		t.Run(string(kind), func(t *testing.T) {
 			stage{cfg: func(c *config.Config) { c.Flight.Kind = kind }}.play(t, func(b *bench) {
 				a := throttled()
@@ -210,13 +211,17 @@ func TestAFlightNeverSleepsLongerThanItsExecutionLives(t *testing.T) {
 						s = b.launched.list[legs-1]
 					}
 					if s.Done {
-						if kind == config.FlightStandard && turns > 3 {
+						if kind != config.FlightExpress && turns > 3 {
 							b.Errorf("%d turns, want a Standard flight to sleep through: its turns cost", turns)
+						}
+						if n := len(b.launched.list); kind == config.FlightAuto &&
+							(n != 2 || b.launched.list[0].Kind != "express" || b.launched.list[1].Kind != "standard") {
+							b.Errorf("executions %+v, want the half hour waited for in a Standard one", b.launched.list)
 						}
 						break
 					}
-					if began := s.Started.Time(); kind == config.FlightExpress &&
-						s.Wake().Sub(began) > memory.ExpressLimit-b.Config.Index.Timeout {
+					if began := s.Started.Time(); s.Kind == "express" &&
+						s.Wake().Sub(began) > emulation.ExpressLimit-b.Config.Index.Timeout {
 						b.Fatalf("wakes %s after its execution began: it will not be there", s.Wake().Sub(began))
 					}
 					s = b.turn(s)
@@ -242,7 +247,7 @@ func TestAFlightKnowsWhatRunsIt(t *testing.T) {
 				a.Outcome.RetryAfter = 30 * time.Minute
 				b.sink.ScriptRequests(a)
 				s := b.hold(put("a", 1))
-				s.Kind, s.Started = string(kind), shard.MicrosOf(s.Wake())
+				s.Kind, s.Started = kind, shard.MicrosOf(s.Wake())
 				s = b.turn(s)
 				if kind == config.FlightStandard {
 					if wait := s.Wake().Sub(b.clock.Now()); s.Done || wait < 30*time.Minute {
@@ -251,7 +256,7 @@ func TestAFlightKnowsWhatRunsIt(t *testing.T) {
 					return
 				}
 				// It goes on in an execution of the kind that the setting says.
-				if !s.Done || len(b.launched.list) != 2 || b.launched.list[1].Kind != "" {
+				if !s.Done || len(b.launched.list) != 2 || b.launched.list[1].Kind != other {
 					b.Errorf("got %+v and executions %+v, want a second execution", s, b.launched.list)
 				}
 			})

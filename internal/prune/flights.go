@@ -89,15 +89,11 @@ func (r *run) young(id flight.ID) bool {
 }
 
 // orphanAge is how old the newest object of a flight is at least when nobody works on it any more:
-// an execution writes a checkpoint before its five minutes are over. After that there may be a cap
-// to wait for, a lease to outlive and a visibility to lapse.
+// an execution writes a checkpoint before its five minutes are over, or sleeps to a cap or the pace
+// of a document. After that there may be a cap to wait for, a lease to outlive and a visibility to
+// lapse.
 func (p *Pruner) orphanAge() time.Duration {
-	longest := p.Config.Debounce.MaxWait + p.Config.Debounce.CapGrace
-	for name := range p.Config.Collections {
-		d := p.Config.For(name)
-		longest = max(longest, d.MaxWait+d.CapGrace)
-	}
-	return executionLimit + longest + p.Config.Lease(p.Sink) + p.Config.Queues.Visibility
+	return executionLimit + p.Config.LongestHold(p.Sink) + p.Config.Lease(p.Sink) + p.Config.Queues.Visibility
 }
 
 // executionLimit is how long one execution of a flight lasts at most.

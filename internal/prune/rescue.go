@@ -67,6 +67,7 @@ func (p *Pruner) rescue(ctx context.Context, id flight.ID) (flight.ID, error) {
 	state := flight.State{
 		Schema: flight.SchemaVersion, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()),
 		WakeAt:       flight.WakeText(now.Time()),
+		Kind:         p.Config.Flight.KindFor(0),
 		VisibleUntil: shard.MicrosOf(m.Received.Add(queue.MaxHold)), // there is nothing to extend
 	}
 	if err := p.try(ctx, func() error { return p.Flights.Put(ctx, m) }); err != nil {

@@ -187,10 +187,11 @@ func (b *batch) keep(d *docState, p *pending) {
 	p.hold, b.state[p.msg].held = true, true
 	// While the sink is unhealthy, the quiet window widens up to max wait (design section 8).
 	t := b.h.Config.Timing(p.Doc.Collection())
-	if circuit, _ := shard.Health(b.health, b.now()); circuit != shard.CircuitClosed {
+	again := m.ReceiveCount > 1
+	if circuit, _ := shard.Health(b.health, b.now()); circuit != shard.CircuitClosed && !again {
 		t = shard.Widen(t, b.health.Level)
 	}
 	p.due = shard.Due(d.before, d.after, shard.Arrival{
-		Sent: shard.MicrosOf(m.Sent), Now: b.now(), Again: m.ReceiveCount > 1, NotBefore: shard.MicrosOf(p.NotBefore),
+		Sent: shard.MicrosOf(m.Sent), Now: b.now(), Again: again, NotBefore: shard.MicrosOf(p.NotBefore),
 	}, t)
 }

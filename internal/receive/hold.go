@@ -2,12 +2,15 @@ package receive
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/backoff"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
 )
 
@@ -26,7 +29,7 @@ func (b *batch) flightID() flight.ID {
 
 // hold is step 5: the manifest, then one execution. If either fails, nothing has to be undone.
 func (b *batch) hold(ctx context.Context) {
-	m, first, last := b.manifest()
+	m := b.manifest()
 	if len(m.Records) == 0 {
 		return
 	}
@@ -37,23 +40,51 @@ func (b *batch) hold(ctx context.Context) {
 			b.h.note(n)
 		}
 	}
-	wake := first
-	if b.h.Config.Flight.Kind == config.FlightStandard {
-		wake = last // every wake costs transitions: wake once
-	}
-	lane := b.h.Config.Queues.Live
-	if b.h.Lane == flight.Bulk {
-		lane = b.h.Config.Queues.Bulk
+	c, turns := b.h.Config, m.Turns()
+	window := c.Window(b.h.Lane == flight.Bulk)
+	wake := slices.Min(turns)
+	kind := c.Flight.KindFor(wake.Sub(b.now()))
+	switch kind {
+	case config.FlightStandard:
+		wake = flight.Together(wake, turns, window) // every wake costs transitions
+	case config.FlightExpress:
+		wake = min(wake, b.now().Add(c.Flight.ContinueAfter)) // the execution would be ended before
 	}
 	// VisibleUntil: the visibility clock started at the poll, before the window and the invocation
 	// (design section 7).
 	state := flight.State{
-		Schema: flight.SchemaVersion, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()),
+		Schema: flight.SchemaVersion, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()), Kind: kind,
 		WakeAt:       flight.WakeText(wake.Time()),
-		VisibleUntil: shard.MicrosOf(b.start.Add(b.h.Config.Queues.Visibility - lane.Window - pollMargin)),
+		VisibleUntil: shard.MicrosOf(b.start.Add(c.Queues.Visibility - window - pollMargin)),
+	}
+	long := state
+	if long.Extended = c.Extended(window); long.Visible(slices.Max(turns), window) > state.VisibleUntil {
+		state = long
 	}
 	if !b.launch(ctx, m, state, wake.Time()) {
 		b.backOff(ctx, func(i int) bool { return b.state[i].held && b.msgs[i].ReceiveCount > 1 })
+		return
+	}
+	if state.Extended != 0 {
+		b.extend(ctx, m, state, window)
+	}
+}
+
+// extend keeps invisible, once and until its turn, what waits for longer than the queue's
+// visibility. That stays short for all others: a lost flight of theirs comes back soon. What cannot
+// be extended comes back too early, and is held by a second flight until the same time.
+func (b *batch) extend(ctx context.Context, m *flight.Manifest, s flight.State, window time.Duration) {
+	longest := shard.MicrosOf(m.Received.Add(queue.MaxHold - time.Minute))
+	waits := map[time.Duration][]string{}
+	for r, turn := range m.Turns() {
+		if until := min(s.Visible(turn, window), longest); until > s.VisibleUntil {
+			wait := queue.WholeSeconds(until.Sub(b.now()))
+			waits[wait] = append(waits[wait], m.Records[r].Message.Receipt)
+		}
+	}
+	for _, wait := range slices.Sorted(maps.Keys(waits)) {
+		errs := b.h.Ingest.Hold(ctx, waits[wait], wait)
+		b.lost("extend visibility", queue.Failed(errs))
 	}
 }
 
@@ -73,10 +104,9 @@ func (b *batch) launch(ctx context.Context, m *flight.Manifest, state flight.Sta
 	return err == nil
 }
 
-// manifest collects the messages that are held, each with the events that are not done. It also
-// returns the first and last time anything of it is due.
-func (b *batch) manifest() (m *flight.Manifest, first, last shard.Micros) {
-	m = &flight.Manifest{
+// manifest collects the messages that are held, each with the events that are not done.
+func (b *batch) manifest() *flight.Manifest {
+	m := &flight.Manifest{
 		Schema: flight.SchemaVersion, Flight: b.flightID(), Sink: b.h.Sink, Lane: b.h.Lane,
 		Received: b.start.Add(-pollMargin),
 	}
@@ -107,17 +137,5 @@ func (b *batch) manifest() (m *flight.Manifest, first, last shard.Micros) {
 		entries = append(entries, e)
 		m.Records[r].Events = entries[len(entries)-1 : len(entries) : len(entries)]
 	}
-	for i := range b.docs {
-		// A document's turn comes with its newest held version.
-		for _, e := range b.docs[i].events {
-			if p := &b.events[e]; p.hold {
-				if first == 0 || p.due < first {
-					first = p.due
-				}
-				last = max(last, p.due)
-				break
-			}
-		}
-	}
-	return m, first, last
+	return m
 }

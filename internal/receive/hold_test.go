@@ -12,6 +12,7 @@ import (
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
 )
 
 func millis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
@@ -20,22 +21,22 @@ func in(collection, body string) string {
 	return body[:len(body)-1] + `,"collection":"` + collection + `"}`
 }
 
-// Every transition of a Standard execution costs: it wakes once, when the last document of the
-// flight is due. An Express one wakes for the first.
-func TestAStandardFlightWakesOnceAtTheLastDue(t *testing.T) {
-	slow := 20 * time.Second
+// Every transition of a Standard execution costs: it waits for what is due within a window of the
+// first, and not for what is due later. An Express one wakes for the first.
+func TestAStandardFlightWakesOnceForAWindow(t *testing.T) {
+	soon, slow := 7*time.Second, 20*time.Second
 	for kind, want := range map[config.FlightKind]time.Duration{
 		config.FlightExpress:  5 * time.Second,
-		config.FlightStandard: slow,
+		config.FlightStandard: soon,
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			play(t, func(c *config.Config) {
 				c.Flight.Kind = kind
-				c.Collections["slow"] = config.Collection{Quiet: &slow}
+				c.Collections["soon"], c.Collections["slow"] = config.Collection{Quiet: &soon}, config.Collection{Quiet: &slow}
 				c.DefaultCollection = "content"
 			}, func(b *bench) {
 				begin := time.Now()
-				b.send(put("a", 1), in("slow", put("a", 1)))
+				b.send(put("a", 1), in("soon", put("a", 1)), in("slow", put("a", 1)))
 				b.poll()
 				time.Sleep(time.Minute)
 				b.mu.Lock()
@@ -43,12 +44,102 @@ func TestAStandardFlightWakesOnceAtTheLastDue(t *testing.T) {
 				if len(b.woken) != 1 || !b.woken[0].Wake().Equal(begin.Add(want)) {
 					b.Fatalf("executions woke %+v, want one %s after the batch", b.woken, want)
 				}
-				if n := len(slices.Collect(left(b.woken[0], 3))); n != 2 {
-					b.Errorf("%d items left, want both", n)
+				if n := len(slices.Collect(left(b.woken[0], 4))); n != 3 {
+					b.Errorf("%d items left, want all", n)
 				}
 			})
 		})
 	}
+}
+
+// The kind of a flight follows from how long it sleeps first, unless the setting names one. An
+// Express execution wakes before it is ended.
+func TestTheKindOfAFlightFollowsFromItsWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		set, want config.FlightKind
+		quiet     time.Duration
+		wakes     time.Duration
+	}{
+		"a short wait":                     {config.FlightAuto, config.FlightExpress, 5 * time.Second, 5 * time.Second},
+		"just below what Standard costs":   {config.FlightAuto, config.FlightExpress, 94 * time.Second, 94 * time.Second},
+		"what Standard costs":              {config.FlightAuto, config.FlightStandard, 95 * time.Second, 95 * time.Second},
+		"ten minutes":                      {config.FlightAuto, config.FlightStandard, 10 * time.Minute, 10 * time.Minute},
+		"ten minutes, and Express is set":  {config.FlightExpress, config.FlightExpress, 10 * time.Minute, 4 * time.Minute},
+		"a short wait and Standard is set": {config.FlightStandard, config.FlightStandard, 5 * time.Second, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(cfg *config.Config) {
+				cfg.Flight.Kind, cfg.Debounce.Quiet, cfg.Debounce.MaxWait = c.set, c.quiet, time.Hour
+			}, func(b *bench) {
+				begin := time.Now()
+				b.send(put("a", 1))
+				b.poll()
+				time.Sleep(time.Hour)
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				if s := b.woken[0]; s.Kind != c.want || !s.Wake().Equal(begin.Add(c.wakes)) {
+					b.Errorf("a %s execution woke after %s, want %s after %s", s.Kind, s.Wake().Sub(begin), c.want, c.wakes)
+				}
+			})
+		})
+	}
+}
+
+// The queue's visibility stays short. What waits longer is extended, each message until its own
+// turn, and only that: a lost flight of the others comes back as soon as ever.
+func TestOnlyWhatWaitsLongIsExtended(t *testing.T) {
+	slow, slower := 5*time.Minute, 15*time.Minute
+	play(t, func(c *config.Config) {
+		c.Debounce.MaxWait = time.Hour
+		c.Collections["slow"], c.Collections["slower"] = config.Collection{Quiet: &slow}, config.Collection{Quiet: &slower}
+		c.DefaultCollection = "content"
+	}, func(b *bench) {
+		begin := time.Now()
+		b.send(put("a", 1), in("slow", put("a", 1)), in("slower", put("a", 1)))
+		b.poll() // the flight's only turn does nothing: it is lost
+		for i, want := range []time.Duration{b.Config.Queues.Visibility, slow, slower} {
+			for b.live.Counts().Visible == 0 {
+				time.Sleep(time.Second)
+			}
+			late := time.Since(begin) - want
+			reach := b.Config.Extended(b.Config.Queues.Live.Window)
+			if i > 0 && (late < reach || late > reach+2*time.Second) || i == 0 && late > time.Second {
+				b.Errorf("message %d comes back %s after its time", i, late)
+			}
+			back, err := b.live.Receive(b.Context(), 10, 0)
+			if err != nil || len(back) != 1 {
+				b.Fatalf("%d messages come back (%v), want one at a time", len(back), err)
+			}
+			b.live.Delete(b.Context(), []string{back[0].Receipt})
+		}
+	})
+}
+
+// What comes back before its window is over is not written any earlier: a flight that could not
+// extend its messages, or a sink that was away.
+func TestARedeliveredMessageKeepsItsWindow(t *testing.T) {
+	play(t, func(c *config.Config) {
+		c.Debounce.Quiet, c.Debounce.MaxWait = 5*time.Minute, 20*time.Minute
+	}, func(b *bench) {
+		begin := time.Now()
+		b.inject = usecasetest.Fails("ChangeMessageVisibilityBatch", fault.FailBefore, 9)
+		b.send(put("a", 1))
+		b.poll()
+		b.inject = usecasetest.Healthy
+		time.Sleep(b.Config.Queues.Visibility + time.Second)
+		b.poll()
+		time.Sleep(time.Hour)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if len(b.woken) != 2 {
+			b.Fatalf("%d executions, want the second one to hold it, too", len(b.woken))
+		}
+		for _, s := range b.woken {
+			if !s.Wake().Equal(begin.Add(5 * time.Minute)) {
+				b.Errorf("an execution woke after %s, want 5m", s.Wake().Sub(begin))
+			}
+		}
+	})
 }
 
 func left(s flight.State, n int) func(func(int) bool) {

@@ -101,6 +101,6 @@ func (b *batch) writeOpen(ctx context.Context) {
 	}
 	b.launch(ctx, m, flight.State{
 		Schema: flight.SchemaVersion, Flight: m.Flight, Remaining: flight.AllRemaining(m.Items()),
-		WakeAt: flight.WakeText(b.start), Outage: true,
+		WakeAt: flight.WakeText(b.start), Outage: true, Kind: b.h.Config.Flight.KindFor(0),
 	}, b.start)
 }

@@ -193,14 +193,15 @@ func EndRun(name string, token Token, cursor string) Write {
 	return w
 }
 
+// widest is how far an unhealthy sink widens a quiet window: a longer one saves nothing, and would
+// keep documents late for as long after the sink is back.
+const widest = time.Minute
+
 // Widen is the effective quiet window while a sink is throttling: doubled per level, at most
-// maxWait.
+// maxWait, and no further than a minute.
 func Widen(t Timing, level int64) Timing {
 	for range level {
-		if t.Quiet >= t.MaxWait {
-			break
-		}
-		t.Quiet = min(max(2*t.Quiet, time.Second), t.MaxWait)
+		t.Quiet = max(t.Quiet, min(2*max(t.Quiet, time.Second/2), t.MaxWait, widest))
 	}
 	return t
 }

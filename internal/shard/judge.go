@@ -96,7 +96,7 @@ type Timing struct {
 type Arrival struct {
 	Sent      Micros
 	Now       Micros
-	Again     bool   // redelivered, or known to be backlogged: it has waited enough
+	Again     bool   // redelivered: what is over of its quiet window is over
 	NotBefore Micros // 0 for none
 }
 
@@ -109,8 +109,8 @@ func Due(before, after Row, a Arrival, t Timing) Micros {
 		due = min(due, after.BurstStart.Add(t.MaxWait))
 	}
 	leading := t.Leading && before.Pending == "" && (before.LastWrite == 0 || before.LastWrite <= a.Now.Add(-t.Quiet))
-	if a.Again || leading {
-		due = a.Now
+	if leading || a.Again && due < a.Now {
+		due = a.Now // turns that wait are counted from when it is due
 	}
 	if after.LastWrite != 0 && after.LastWrite <= a.Now.Add(MaxAhead) {
 		due = max(due, after.LastWrite.Add(t.MinInterval))

@@ -69,7 +69,9 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 	}
 	cap := v.Now.Add(-t.MaxWait - t.CapGrace)
 	if r.Pending > k {
-		from := r.BurstStart.Add(t.MaxWait)
+		// Nothing is claimed within minInterval of the last write. Where that ends later than the cap,
+		// the newest has its turn then, and first.
+		from := max(r.BurstStart.Add(t.MaxWait), r.paced(v.Now, t))
 		late := h.Admitted >= from
 		until := from
 		if late {
@@ -81,11 +83,12 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 			until = until.Add(t.CapGrace)
 		}
 		if v.Now < until {
+			next := max(min(v.Now.Add(t.Quiet), from), r.paced(v.Now, t)) // by then a newer one is due
 			if v.Turn < t.Waits && v.Now < from {
-				until = min(v.Now.Add(t.Quiet), from)
+				until = next
 			}
 			return Step{
-				Act: ActWait, Until: until, Leaves: min(v.Now.Add(t.Quiet), from) <= v.Returns,
+				Act: ActWait, Until: until, Leaves: next <= v.Returns,
 				Why: "a newer version is pending",
 			}
 		}
@@ -98,7 +101,7 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 			return Step{Act: ActWait, Until: v.Backoff, Why: newerClaimed}
 		}
 		// What remains of the pace is the last write, where that is not what lies ahead.
-		if at := r.LastWrite.Add(t.MinInterval); r.LastWrite <= v.Now.Add(MaxAhead) && at > v.Now {
+		if at := r.paced(v.Now, t); at > v.Now {
 			return Step{Act: ActWait, Until: at, Why: writtenNow}
 		}
 		return Step{Act: ActClaim, Again: r.Claimed == k, Cap: cap}
@@ -115,10 +118,19 @@ func Decide(r Row, h Hold, v View, t Timing) Step {
 	return Step{Act: ActClaim, Again: r.Claimed == k, Cap: cap}
 }
 
+// paced is when the document may be written again by its pace: minInterval after the last write,
+// unless that write lies so far ahead that a wrong clock made it.
+func (r Row) paced(now Micros, t Timing) Micros {
+	if r.LastWrite == 0 || r.LastWrite > now.Add(MaxAhead) {
+		return 0
+	}
+	return r.LastWrite.Add(t.MinInterval)
+}
+
 // Why a version waits, in two places.
 const (
 	newerClaimed = "a newer version was claimed and may be in the sink"
-	writtenNow   = "written a moment ago"
+	writtenNow   = "written less than minInterval ago"
 )
 
 // GroupSize says how many documents may share a request with one whose claims got no answer

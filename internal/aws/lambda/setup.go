@@ -28,14 +28,15 @@ import (
 
 // Names of the environment. It holds names and ARNs only; what a function does is in its settings.
 const (
-	EnvSink         = "LULL_SINK"              // the sink's name in the settings
-	EnvTable        = "LULL_TABLE"             // the table's name
-	EnvBucket       = "LULL_BUCKET"            // the bucket's name
-	EnvLiveQueue    = "LULL_LIVE_QUEUE_URL"    // the sink's live queue
-	EnvBulkQueue    = "LULL_BULK_QUEUE_URL"    // the sink's bulk queue
-	EnvDeadQueue    = "LULL_DEAD_QUEUE_URL"    // the sink's dead-letter queue
-	EnvStateMachine = "LULL_STATE_MACHINE_ARN" // the sink's state machine
-	EnvLogLevel     = "LULL_LOG_LEVEL"         // DEBUG, INFO, WARN or ERROR; INFO where it is missing
+	EnvSink      = "LULL_SINK"           // the sink's name in the settings
+	EnvTable     = "LULL_TABLE"          // the table's name
+	EnvBucket    = "LULL_BUCKET"         // the bucket's name
+	EnvLiveQueue = "LULL_LIVE_QUEUE_URL" // the sink's live queue
+	EnvBulkQueue = "LULL_BULK_QUEUE_URL" // the sink's bulk queue
+	EnvDeadQueue = "LULL_DEAD_QUEUE_URL" // the sink's dead-letter queue
+	EnvExpress   = "LULL_EXPRESS_ARN"    // the sink's Express state machine
+	EnvStandard  = "LULL_STANDARD_ARN"   // the sink's Standard state machine
+	EnvLogLevel  = "LULL_LOG_LEVEL"      // DEBUG, INFO, WARN or ERROR; INFO where it is missing
 	// EnvDeadSenders are the ids of those whose dead letters dlq believes, parted by commas.
 	EnvDeadSenders = "LULL_DEAD_SENDERS"
 	// EnvSettings are the settings in JSON, where a stack is made from a release's template: its

@@ -65,7 +65,7 @@ func TestEveryFieldOfTheStateComesThrough(t *testing.T) {
 			continue
 		}
 		switch f := v.Field(i); f.Interface().(type) {
-		case int, int64, shard.Micros:
+		case int, int64, shard.Micros, time.Duration:
 			f.SetInt(int64(i) + 2)
 		case bool:
 			f.SetBool(true)

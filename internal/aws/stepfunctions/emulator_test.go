@@ -42,7 +42,8 @@ func TestTheServiceTakesTheDefinitionAndStartsEachLegOnce(t *testing.T) {
 				t.Errorf("delete machine: %v", err)
 			}
 		})
-		l := New(cfg, aws.ToString(out.StateMachineArn))
+		arn := aws.ToString(out.StateMachineArn)
+		l := New(cfg, Machines{Express: arn, Standard: arn})
 		s := flight.State{
 			Schema: 1, Flight: flight.ID(awstest.Name(t)), WakeAt: "2099-01-01T00:00:00Z",
 			Remaining: flight.AllRemaining(3),
@@ -69,7 +70,7 @@ func TestAMissingMachineSaysSo(t *testing.T) {
 	t.Parallel()
 	cfg := awstest.Emulator(t)
 	for _, arn := range []string{"arn:aws:states:us-east-1:000000000000:stateMachine:missing", "no arn"} {
-		l, ctx := New(cfg, arn), awstest.Context(t)
+		l, ctx := New(cfg, Machines{Express: arn}), awstest.Context(t)
 		// the first answer may be late
 		err := backoff.Row().Do(ctx, clock.System{}, func() error { return l.Start(ctx, flight.State{Flight: "f"}) })
 		if err == nil || !backoff.Final(err) {

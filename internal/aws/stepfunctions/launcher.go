@@ -17,41 +17,48 @@ import (
 // attemptTimeout bounds one request.
 const attemptTimeout = 2 * time.Second
 
-// Launcher starts executions of one state machine. It is safe for concurrent use.
+// Launcher starts executions of a sink's state machines. It is safe for concurrent use.
 type Launcher struct {
-	api *sdk.Client
-	arn string
+	api  *sdk.Client
+	arns Machines
 }
+
+// Machines are the ARNs of a sink's state machines.
+type Machines struct{ Express, Standard string }
 
 var _ flight.Launcher = (*Launcher)(nil)
 
-// New returns the launcher of the state machine with that ARN. The account's settings are used
-// without retries of the SDK's own.
-func New(cfg aws.Config, arn string) *Launcher {
-	return &Launcher{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), arn: arn}
+// New returns the launcher of these state machines. The account's settings are used without retries
+// of the SDK's own.
+func New(cfg aws.Config, arns Machines) *Launcher {
+	return &Launcher{api: sdk.NewFromConfig(client.Bounded(cfg, attemptTimeout)), arns: arns}
 }
 
-// Start begins the execution of a flight's leg.
+// Start begins the execution of a flight's leg, of the kind that the state names.
 func (l *Launcher) Start(ctx context.Context, s flight.State) error {
+	arn := l.arns.Express
+	if s.Kind == flight.Standard {
+		arn = l.arns.Standard
+	}
 	input, err := s.Input()
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("start execution: %w", err))
 	}
 	_, err = l.api.StartExecution(ctx, &sdk.StartExecutionInput{
-		StateMachineArn: &l.arn, Name: aws.String(executionName(s)), Input: aws.String(string(input)),
+		StateMachineArn: &arn, Name: aws.String(executionName(s)), Input: aws.String(string(input)),
 	})
-	return l.failure(err)
+	return failure(arn, err)
 }
 
 // executionName is the same for every start of one leg.
 func executionName(s flight.State) string { return string(s.Flight) + "-" + strconv.Itoa(s.Leg) }
 
 // failure says what an error of Step Functions means.
-func (l *Launcher) failure(err error) error {
+func failure(arn string, err error) error {
 	if client.Code(err) == "ExecutionAlreadyExists" {
 		return nil
 	}
-	return client.Explain("start execution: state machine "+l.arn, err,
+	return client.Explain("start execution: state machine "+arn, err,
 		client.Final{
 			Says:  " does not exist in this account and region: deploy the stack, or correct the ARN",
 			Codes: []string{"StateMachineDoesNotExist", "StateMachineDeleting", "InvalidArn"},

@@ -24,7 +24,7 @@ func TestStartSendsTheStateUnderTheNameOfTheLeg(t *testing.T) {
 	l := New(awstest.JSON(t, func(c awstest.Call) awstest.Reply {
 		calls = append(calls, c)
 		return awstest.Reply{Body: `{"executionArn":"arn:x","startDate":1}`}
-	}), arn)
+	}), Machines{Express: arn, Standard: arn + "-standard"})
 	if err := l.Start(awstest.Context(t), state); err != nil {
 		t.Fatalf("Start: %v", err)
 	}
@@ -39,6 +39,13 @@ func TestStartSendsTheStateUnderTheNameOfTheLeg(t *testing.T) {
 	var got flight.State
 	if err := json.Unmarshal([]byte(in.Input), &got); err != nil || !reflect.DeepEqual(got, state) {
 		t.Errorf("got %+v, %v, want %+v", got, err, state)
+	}
+	state.Kind = "standard"
+	if err := l.Start(awstest.Context(t), state); err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	if calls[1].Into(t, &in); in.StateMachineArn != arn+"-standard" {
+		t.Errorf("got %s for a state of the kind standard", in.StateMachineArn)
 	}
 	if len(in.Input) > 2048 {
 		t.Errorf("the state of a full batch has %d bytes", len(in.Input))
@@ -73,7 +80,7 @@ func TestErrorsAreToldApart(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			calls := 0
-			l := New(awstest.JSON(t, func(awstest.Call) awstest.Reply { calls++; return tt.reply }), arn)
+			l := New(awstest.JSON(t, func(awstest.Call) awstest.Reply { calls++; return tt.reply }), Machines{Express: arn, Standard: arn + "-standard"})
 			err := l.Start(awstest.Context(t), flight.State{Flight: "f"})
 			if (err == nil) != tt.ok {
 				t.Fatalf("got %v, want success %v", err, tt.ok)
@@ -93,7 +100,7 @@ func TestAStateThatIsTooLargeIsNotSent(t *testing.T) {
 	l := New(awstest.JSON(t, func(awstest.Call) awstest.Reply {
 		t.Error("it was sent")
 		return awstest.Reply{}
-	}), arn)
+	}), Machines{Express: arn, Standard: arn + "-standard"})
 	if err := l.Start(awstest.Context(t), flight.State{Flight: "f", Remaining: flight.AllRemaining(2_000_000)}); err == nil ||
 		!backoff.Final(err) {
 		t.Errorf("got %v, want an error for good", err)

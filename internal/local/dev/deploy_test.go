@@ -102,6 +102,7 @@ func TestOldAndNewCodeFinishEachOthersFlights(t *testing.T) {
 		s.wait(2500 * time.Millisecond)
 		began := begun
 		today.Flight, began.Flight, began.Started, began.Done = old, old, 0, false
+		began.Kind = "" // the first code left it to the state machine
 		if *rewriteFlight {
 			writeGolden(t, today, began)
 		}
@@ -138,7 +139,7 @@ func (s *scene) replaceMachine(turn memory.Turn) {
 	live := s.p.lane(flight.Live)
 	live.machine.Close()
 	live.machine = memory.NewMachine(clock.System{}, memory.MachineSettings{
-		Limit: memory.ExpressLimit, Retries: 3, RetryAfter: s.e.cfg.AmbiguousRetry(s.p.name),
+		Retries: 3, RetryAfter: s.e.cfg.AmbiguousRetry(s.p.name),
 	}, turn)
 }
 

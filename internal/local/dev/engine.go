@@ -209,11 +209,7 @@ func (e *Engine) lane(p *pipe, name flight.Lane, settings config.Lane) *lane {
 		ingest.Deliver = e.mix.Deliver
 	}
 	executions := memory.MachineSettings{
-		Name: ingest.Name, Limit: memory.ExpressLimit, Retries: 3, RetryAfter: e.cfg.AmbiguousRetry(p.name),
-		Report: e.report,
-	}
-	if e.cfg.Flight.Kind == config.FlightStandard {
-		executions.Limit = 0
+		Name: ingest.Name, Retries: 3, RetryAfter: e.cfg.AmbiguousRetry(p.name), Report: e.report,
 	}
 	l := &lane{name: name, settings: settings, queue: memory.NewQueue(e.clk, ingest)}
 	l.machine = memory.NewMachine(e.clk, executions, func(ctx context.Context, s flight.State) (flight.State, error) {

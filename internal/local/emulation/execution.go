@@ -23,6 +23,7 @@ const (
 // recovers it.
 type Execution struct {
 	retries int
+	kind    flight.Kind
 	started time.Time
 	state   []byte // JSON, as between the states of Step Functions
 	wake    time.Time
@@ -45,7 +46,7 @@ const (
 // NewExecution is an execution of a state that begins at a moment. A turn that fails is tried again
 // so many times. The error says why Step Functions refuses the input.
 func NewExecution(s flight.State, started time.Time, retries int) (*Execution, error) {
-	e := &Execution{retries: retries, started: started}
+	e := &Execution{retries: retries, kind: s.Kind, started: started}
 	if err := e.keep(s); err != nil {
 		return nil, fmt.Errorf("start execution: %w", err)
 	}
@@ -65,6 +66,15 @@ func (e *Execution) Input() (s flight.State, err error) {
 	}
 	s.Started = shard.MicrosOf(e.started)
 	return s, nil
+}
+
+// Limit is how long the execution may take, 0 for no limit that matters: by the kind that its state
+// names.
+func (e *Execution) Limit() time.Duration {
+	if e.kind == flight.Express {
+		return ExpressLimit
+	}
+	return 0
 }
 
 // Wake is when the wait ends.

@@ -13,15 +13,11 @@ import (
 	"github.com/lullhq/lull/internal/shard"
 )
 
-// ExpressLimit is when an Express execution is ended.
-const ExpressLimit = emulation.ExpressLimit
-
 // Turn is the index function: one turn of a flight.
 type Turn func(ctx context.Context, s flight.State) (flight.State, error)
 
 // MachineSettings describe the state machine.
 type MachineSettings struct {
-	Limit      time.Duration // how long an execution may take, 0 for no limit (Standard)
 	Retries    int           // how often a failed turn is tried again, each turn anew
 	RetryAfter time.Duration // at least the lease of a lost invocation
 	Name       string        // of its executions, where they are kept
@@ -111,9 +107,9 @@ func (m *Machine) Start(ctx context.Context, s flight.State) error {
 		return fmt.Errorf("start execution: the machine is closed")
 	}
 	alive, stop := context.WithCancel(m.all)
-	if m.set.Limit > 0 {
+	if limit := e.Limit(); limit > 0 {
 		stop() // of the plain one
-		alive, stop = m.clk.Deadline(m.all, m.set.Limit)
+		alive, stop = m.clk.Deadline(m.all, limit)
 	}
 	m.seq++
 	id := m.seq

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/shard"
 )
@@ -32,7 +33,7 @@ func TestAnExecutionWaitsTurnsAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		var at []time.Duration
-		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Limit: memory.ExpressLimit},
+		m := memory.NewMachine(clock.System{}, memory.MachineSettings{},
 			func(_ context.Context, s flight.State) (flight.State, error) {
 				at = append(at, time.Since(begin))
 				if got, want := s.Started, shard.MicrosOf(begin); got != want {
@@ -94,14 +95,14 @@ func TestAnExpressExecutionEndsAfterFiveMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		turns := 0
-		m := memory.NewMachine(clock.System{}, memory.MachineSettings{Limit: memory.ExpressLimit},
+		m := memory.NewMachine(clock.System{}, memory.MachineSettings{},
 			func(_ context.Context, s flight.State) (flight.State, error) {
 				turns++
 				return wakeIn(70*time.Second, s), nil
 			})
 		defer m.Close()
-		start(t, m, wakeIn(0, flight.State{Schema: 1, Flight: "f"}))
-		time.Sleep(memory.ExpressLimit - time.Second)
+		start(t, m, wakeIn(0, flight.State{Schema: 1, Flight: "f", Kind: "express"}))
+		time.Sleep(emulation.ExpressLimit - time.Second)
 		if got, want := m.Running(), 1; got != want {
 			t.Errorf("%d running before the limit, want %d", got, want)
 		}

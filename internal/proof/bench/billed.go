@@ -132,7 +132,7 @@ func (l launcher) Start(ctx context.Context, s flight.State) error {
 		l.Meter.count(func(c *Counts, u *price.Usage) {
 			c.Starts++
 			c.Transitions++ // Done
-			if l.Config.Flight.Kind == config.FlightStandard {
+			if s.Kind == config.FlightStandard {
 				u.Transitions++
 			} else {
 				u.ExpressStarts++
@@ -167,7 +167,7 @@ func (l *lull) billTurn(s, out flight.State, err error) {
 	l.Meter.count(func(c *Counts, u *price.Usage) {
 		c.Turns++
 		c.Transitions += turnTransitions
-		standard := l.Config.Flight.Kind == config.FlightStandard
+		standard := s.Kind == config.FlightStandard
 		if standard {
 			u.Transitions += turnTransitions
 		}

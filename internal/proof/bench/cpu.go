@@ -89,7 +89,7 @@ func newLullWorker(t testing.TB, withSink bool) *lullWorker {
 		config: cfg, sources: newSources(t, cfg), rows: sdkRows{dynamodb.New(account, "shards")},
 		flights: s3.NewFlights(s3.New(account, "lull")),
 		launcher: collecting{
-			stepfunctions.New(account, "arn:aws:states:us-east-1:123456789012:stateMachine:flight"), l,
+			stepfunctions.New(account, stepfunctions.Machines{Express: "arn:aws:states:us-east-1:123456789012:stateMachine:flight"}), l,
 		},
 		live: live, dead: live, sink: newSink(t, net, withSink), clk: clock.System{},
 	}

@@ -110,12 +110,8 @@ func start(ctx context.Context, w *World, change func(l *lull)) {
 		return func() { l.table.Store(rows) }
 	}
 	w.reconcile, w.newEpoch = l.compare, l.raiseEpoch
-	limit := memory.ExpressLimit
-	if w.Config.Flight.Kind == config.FlightStandard {
-		limit = 0
-	}
 	l.machine = memory.NewMachine(w.clk, memory.MachineSettings{
-		Limit: limit, Retries: 2, RetryAfter: w.Config.AmbiguousRetry(sinkName), Report: w.report,
+		Retries: 2, RetryAfter: w.Config.AmbiguousRetry(sinkName), Report: w.report,
 	}, l.turn)
 	w.busy, w.stop = l.machine.Running, l.machine.Close
 	l.store = func(v *fault.Invocation) flight.Store { return v.Flights(l.flights) }

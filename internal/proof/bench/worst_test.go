@@ -229,7 +229,7 @@ func newReceive(t testing.TB) (*lambda.Queues, *inprocess) {
 	h := halves{
 		config: cfg, sources: newSources(t, cfg).WithLoader(bucket.Load), rows: sdkRows{table},
 		flights: s3.NewFlights(bucket), clk: clock.System{}, live: queue, dead: queue,
-		launcher: stepfunctions.New(account, "arn:aws:states:us-east-1:123456789012:stateMachine:flight"),
+		launcher: stepfunctions.New(account, stepfunctions.Machines{Express: "arn:aws:states:us-east-1:123456789012:stateMachine:flight"}),
 		schedule: dynamodb.NewSchedule(table, s3.NewBodies(bucket, s3.SchedulePrefix)),
 	}.receiver()
 	h.Journal = log

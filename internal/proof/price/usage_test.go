@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/lullhq/lull/internal/config"
 )
 
 func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*max(1, math.Abs(want)) }
@@ -66,5 +68,29 @@ func TestTheBillAddsUpAndNamesEveryServiceOnce(t *testing.T) {
 			t.Errorf("line %q: $%v, want one line with a positive sum", line.Name, line.Dollars)
 		}
 		seen[line.Name] = true
+	}
+}
+
+// The wait from which executions are Standard is where both kinds cost the same, for one turn
+// (ADR 0038).
+func TestBreakEvenFollowsFromThePrices(t *testing.T) {
+	t.Parallel()
+	l := USEast1
+	dollars := func(wait time.Duration, kind config.FlightKind) float64 { // of a million
+		if kind == config.FlightStandard {
+			return 4 * l.Transitions
+		}
+		return l.ExpressStarts + 1e6*ExpressGBSeconds(wait)*l.ExpressGBSecond
+	}
+	for wait := range map[time.Duration]bool{
+		config.BreakEven - time.Second: true, config.BreakEven + time.Second: true, time.Second: true, time.Hour: true,
+	} {
+		best := config.FlightExpress
+		if dollars(wait, config.FlightStandard) < dollars(wait, best) {
+			best = config.FlightStandard
+		}
+		if got := (config.Flight{Kind: config.FlightAuto}).KindFor(wait); got != best {
+			t.Errorf("%s: %s, and %s costs less", wait, got, best)
+		}
 	}
 }

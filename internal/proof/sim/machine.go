@@ -15,7 +15,6 @@ import (
 // Lambda refuses their turns, and an operator stops them.
 type machine struct {
 	w       *World
-	limit   time.Duration // 0 for none
 	again   time.Duration // the wait after a turn whose outcome is unknown
 	turn    func(ctx context.Context, v *invocation, s flight.State) (flight.State, error)
 	running int
@@ -47,7 +46,7 @@ func (m *machine) Start(_ context.Context, s flight.State) error {
 		return err
 	}
 	w.counts.Executions++
-	if m.limit > 0 {
+	if rules.Limit() > 0 {
 		w.counts.usage.ExpressStarts++
 	}
 	if w.strikes("execution lost", w.rates.FlightLost) {
@@ -65,8 +64,8 @@ func (m *machine) run(rules emulation.Execution) {
 	w := m.w
 	e := &execution{Execution: rules, m: m, started: w.now, halts: w.halts}
 	m.running++
-	if m.limit > 0 {
-		w.after(m.limit, func() { e.end("limit") })
+	if limit := e.Limit(); limit > 0 {
+		w.after(limit, func() { e.end("limit") })
 	}
 	if w.strikes("execution stopped", w.rates.StopFlight) {
 		w.after(w.dice.upTo(30*time.Second), func() { e.end("stopped") })
@@ -81,7 +80,7 @@ func (e *execution) end(why string) {
 	}
 	e.ended = true
 	e.m.running--
-	if e.m.limit > 0 {
+	if e.Limit() > 0 {
 		e.m.w.counts.usage.ExpressGBSecs += price.ExpressGBSeconds(e.m.w.now - e.started)
 	}
 	if monitor := e.m.w.options.Monitor; monitor != nil && why != "" {
@@ -101,7 +100,7 @@ func (e *execution) hold() {
 		return
 	}
 	w.counts.Transitions += 3 // Hold, Index, Remaining
-	if e.m.limit == 0 {
+	if e.Limit() == 0 {
 		w.counts.usage.Transitions += 3 // Express is billed by its time
 	}
 	wait := wake.Sub(epoch) - w.now
@@ -171,7 +170,7 @@ func (e *execution) answered(out flight.State, failure error) {
 		e.after(e.m.again)
 	case emulation.Done:
 		e.m.w.counts.Transitions++ // Done is a state, too
-		if e.m.limit == 0 {
+		if e.Limit() == 0 {
 			e.m.w.counts.usage.Transitions++
 		}
 		e.end("")

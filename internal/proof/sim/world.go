@@ -12,7 +12,6 @@ import (
 	"github.com/lullhq/lull/internal/feed"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
-	"github.com/lullhq/lull/internal/local/emulation"
 	"github.com/lullhq/lull/internal/local/fault"
 	"github.com/lullhq/lull/internal/local/memory"
 	"github.com/lullhq/lull/internal/queue"
@@ -216,10 +215,7 @@ func (w *World) pipe(name string) *pipe {
 		forget = forgetsDeletes
 	}
 	p.engine = newEngine(w, p.versions, settle, forget)
-	p.machine = &machine{w: w, again: cfg.AmbiguousRetry(name), limit: emulation.ExpressLimit, turn: w.turn(p)}
-	if cfg.Flight.Kind == config.FlightStandard {
-		p.machine.limit = 0
-	}
+	p.machine = &machine{w: w, again: cfg.AmbiguousRetry(name), turn: w.turn(p)}
 	for _, l := range []struct {
 		q    *sqsQueue
 		lane config.Lane

@@ -22,8 +22,9 @@ func Environment() map[string]string {
 		lambda.EnvSink:      "search", lambda.EnvTable: "lull-shards", lambda.EnvBucket: "lull-123456789012-eu-west-1",
 		lambda.EnvLiveQueue: queues + "live", lambda.EnvBulkQueue: queues + "bulk", lambda.EnvDeadQueue: queues +
 			"dead",
-		lambda.EnvDeadSenders:  "AROARECEIVE,AROAINDEX,123456789012",
-		lambda.EnvStateMachine: "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search",
+		lambda.EnvDeadSenders: "AROARECEIVE,AROAINDEX,123456789012",
+		lambda.EnvExpress:     "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search-express",
+		lambda.EnvStandard:    "arn:aws:states:eu-west-1:123456789012:stateMachine:lull-search-standard",
 	}
 }
 

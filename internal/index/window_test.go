@@ -1,0 +1,183 @@
+package index_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// beside are settings with a collection "slow" beside the usual one.
+func beside(c *config.Config) {
+	quiet, most := 5*time.Minute, 20*time.Minute
+	c.Collections["slow"] = config.Collection{Quiet: &quiet, MaxWait: &most}
+	c.DefaultCollection = "content"
+}
+
+func slowly(body string) string { return body[:len(body)-1] + `,"collection":"slow"}` }
+
+// visibility counts the messages whose visibility is changed from now on.
+func (b *bench) visibility() *int {
+	n := new(int)
+	b.inject = decide(func(op fault.Op) fault.Verdict {
+		if op.Call == "ChangeMessageVisibilityBatch" {
+			*n += op.Count
+		}
+		return fault.OK
+	})
+	return n
+}
+
+// One batch with a short and a long window: the short one is written in its time by an Express
+// execution, and what is left waits in a Standard one. Its message was extended by receive, once.
+func TestALongWindowBesideAShortOne(t *testing.T) {
+	stage{cfg: beside}.play(t, func(b *bench) {
+		asked := b.visibility()
+		begin := time.Now()
+		s := b.hold(put("a", 1), slowly(put("a", 1)))
+		if s = b.turn(s); !s.Done || len(b.launched.list) != 2 {
+			b.Fatalf("%+v after the short one, want the flight to go on in a second execution", s)
+		}
+		b.holds("a", "1")
+		if n := b.Notes.Of(journal.Committed); n[0].At.Sub(begin) > 6*time.Second {
+			b.Errorf("written after %s", n[0].At.Sub(begin))
+		}
+		s = b.launched.list[1]
+		if b.launched.list[0].Kind != flight.Express || s.Kind != flight.Standard {
+			b.Errorf("executions %s and %s", b.launched.list[0].Kind, s.Kind)
+		}
+		if turns := b.fly(s, 1); turns != 1 {
+			b.Errorf("%d turns of the long one", turns)
+		}
+		n := b.Notes.Of(journal.Committed)
+		if at := n[1].At.Sub(begin); at < 5*time.Minute || at > 5*time.Minute+time.Second {
+			b.Errorf("the long one is written after %s", at)
+		}
+		if *asked != 0 {
+			b.Errorf("index extended %d messages, and receive had done it", *asked)
+		}
+		b.inQueue(0)
+	})
+}
+
+// A burst in a long window is one write, and what came before its last event waits in its flight
+// until that one is written.
+func TestABurstInALongWindowIsOneWrite(t *testing.T) {
+	cfg := func(c *config.Config) { c.Debounce.Quiet, c.Debounce.MaxWait = 5*time.Minute, 20*time.Minute }
+	stage{cfg: cfg}.play(t, func(b *bench) {
+		var flights []flight.State
+		begin := time.Now()
+		for v := range 5 {
+			flights = append(flights, b.hold(put("a", v+1)))
+			time.Sleep(time.Minute)
+		}
+		// in the order of their turns
+		for left := len(flights); left > 0; {
+			next := -1
+			for i, s := range flights {
+				if !s.Done && (next < 0 || s.Wake().Before(flights[next].Wake())) {
+					next = i
+				}
+			}
+			if flights[next] = b.turn(flights[next]); flights[next].Done {
+				left--
+			}
+		}
+		n := b.Notes.Of(journal.Committed)
+		if at := n[0].At.Sub(begin); len(n) != 1 || at < 9*time.Minute || at > 9*time.Minute+time.Second {
+			b.Errorf("%d writes, the first after %s, want one 5m after the last event", len(n), at)
+		}
+		b.holds("a", "5")
+		b.inQueue(0)
+		b.Noted(journal.Received, 5)
+	})
+}
+
+// A document that may be written once in ten minutes: its next version waits in its flight without
+// a lease, invisible, and the newest of those that wait is written.
+func TestAPaceThatIsLongerThanTheLease(t *testing.T) {
+	cfg := func(c *config.Config) { c.Debounce.MinInterval = 10 * time.Minute }
+	stage{cfg: cfg}.play(t, func(b *bench) {
+		b.fly(b.hold(put("a", 1)), 1)
+		wrote := b.Row(doc("a")).LastWrite.Time()
+		older := b.hold(put("a", 2))
+		time.Sleep(2 * time.Minute)
+		newer := b.hold(put("a", 3))
+		for _, s := range []flight.State{older, newer} {
+			if in := s.Wake().Sub(wrote); s.Kind != flight.Standard || in < 10*time.Minute || in > 10*time.Minute+2*time.Second {
+				b.Errorf("a %s execution wakes %s after the last write", s.Kind, in)
+			}
+		}
+		time.Sleep(time.Until(older.Wake()) - time.Second)
+		if c := b.live.Counts(); c.Visible != 0 {
+			b.Errorf("%+v: visible before its turn", c)
+		}
+		if b.Row(doc("a")).Leased(now()) {
+			b.Error("a lease is kept for the pace")
+		}
+		b.fly(older, 1) // the older one has its turn first, and leaves the write to the newer
+		b.holds("a", "1")
+		b.fly(newer, 1)
+		b.holds("a", "3")
+		b.comeBack(1)
+		b.inQueue(0)
+		b.Noted(journal.Committed, 2)
+	})
+}
+
+// A sink is away while a long window runs: the message comes back several times, and is written
+// when its window ends, not earlier.
+func TestAnOutageDoesNotCutALongWindowShort(t *testing.T) {
+	stage{cfg: func(c *config.Config) {
+		c.Debounce.Quiet, c.Debounce.MaxWait = 15*time.Minute, time.Hour
+	}}.play(t, func(b *bench) {
+		begin := time.Now()
+		trip := func(open time.Duration) {
+			b.Change(shard.HealthRow("search"), func(r *shard.Row) { r.Level, r.OpenUntil = 7, now().Add(open) })
+		}
+		trip(4 * time.Minute)
+		if s := b.hold(put("a", 1)); !s.Done {
+			b.Fatal("held in a flight while the sink is away")
+		}
+		time.Sleep(5 * time.Minute)
+		b.Change(shard.HealthRow("search"), func(r *shard.Row) { r.Level, r.OpenUntil = 0, 0 })
+		s := b.receive(flight.Live)
+		if in := s.Wake().Sub(begin); in < 15*time.Minute || in > 15*time.Minute+time.Second {
+			b.Errorf("wakes after %s, want its window: 15m", in)
+		}
+		b.fly(s, 1)
+		b.holds("a", "1")
+	})
+}
+
+// SQS's twelve hours hold for what waits in short sleeps and in one long one.
+func TestTwelveHoursHoldForLongWindows(t *testing.T) {
+	stage{cfg: func(c *config.Config) {
+		c.Debounce.Quiet, c.Debounce.MaxWait = 15*time.Minute, time.Hour
+	}}.play(t, func(b *bench) {
+		s := b.hold(put("a", 1))
+		begin := time.Now()
+		for i := 0; !s.Done || len(b.launched.list) > i+1; {
+			if s.Done {
+				i = len(b.launched.list) - 1
+				s = b.launched.list[i]
+			}
+			b.leased(doc("a"), 50*time.Minute)
+			s = b.turn(s)
+		}
+		b.Noted(journal.TwelveHours, 1)
+		if at := b.Notes.Of(journal.TwelveHours)[0].At.Sub(begin); at > queue.MaxHold {
+			b.Errorf("given back after %s", at)
+		}
+		s = b.comeBack(1)
+		b.Change(doc("a"), func(r *shard.Row) { r.Owner, r.LeaseUntil, r.Claimed = "", 0, "" })
+		b.fly(s, 1)
+		b.holds("a", "1")
+		b.inQueue(0)
+	})
+}
