@@ -25,6 +25,12 @@ type Settings struct {
 	// ApplyDelay is how long the sink may still apply a request after we hung up. Nil means 0s with
 	// versions, otherwise what its kind says.
 	ApplyDelay *time.Duration `json:"applyDelay"`
+	// Unchanged says what becomes of a document whose bytes the sink has already: "write" or "keep".
+	// Default "write".
+	Unchanged Unchanged `json:"unchanged"`
+	// Generation is a text that an operator changes to have every document written anew: what was
+	// committed under another one is not recognised. Default none.
+	Generation string `json:"generation"`
 	// Auth is how requests are authenticated.
 	Auth Auth `json:"auth"`
 	// BulkDocuments is the most documents of one bulk request. Default 500.
@@ -36,6 +42,15 @@ type Settings struct {
 	// defaults.
 	Options any `json:"-"`
 }
+
+// Unchanged is what becomes of a document whose bytes the sink has already.
+type Unchanged string
+
+// The values of Settings.Unchanged.
+const (
+	Write Unchanged = "write" // it is written all the same
+	Keep  Unchanged = "keep"  // it is committed without a write
+)
 
 // AuthKind is how requests to a sink are authenticated.
 type AuthKind string
@@ -72,6 +87,8 @@ type Capabilities struct {
 	// ApplyDelay is how long a sink without versions may still apply a request after the caller
 	// hung up. It is part of every lease. 0 means [DefaultApplyDelay].
 	ApplyDelay time.Duration
+	// Generation: the sink is a [Generator]. Without it, unchanged: keep is refused.
+	Generation bool
 }
 
 // DefaultApplyDelay is the apply delay of a sink without versions whose kind names none.

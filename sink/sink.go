@@ -126,6 +126,16 @@ type Auditor interface {
 	Documents(ctx context.Context, docs []event.DocID) ([]Stored, error)
 }
 
+// Generator is a sink that tells its indices apart from others of the same name. Only such a sink
+// may have unchanged: keep. The row of a document says which generation has its bytes.
+type Generator interface {
+	// Generation names the index that holds the collection's documents now: never the same text for
+	// an index that was made anew under its name, and always the same while it stays. An empty text
+	// says that nothing can be recognised there. Examples are an alias of several indices, and an
+	// index that does not give documents back as they were written.
+	Generation(ctx context.Context, c event.Collection) (string, error)
+}
+
 // Query is a plain search.
 type Query struct {
 	Text       string

@@ -44,6 +44,7 @@ var metered = []struct {
 }{
 	{journal.Received, func(c *console.Counts) *int { return &c.Events }},
 	{journal.Committed, func(c *console.Counts) *int { return &c.Written }},
+	{journal.Kept, func(c *console.Counts) *int { return &c.Unchanged }},
 	{journal.Superseded, func(c *console.Counts) *int { return &c.Superseded }},
 	{journal.Stale, func(c *console.Counts) *int { return &c.Stale }},
 	{journal.Duplicate, func(c *console.Counts) *int { return &c.Duplicates }},

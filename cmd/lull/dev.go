@@ -411,11 +411,15 @@ func (r *devRun) save() {
 const shownLetters = 20
 
 func (r *devRun) sum(report ledger.Report) {
+	unchanged := ""
+	if report.Unchanged > 0 {
+		unchanged = fmt.Sprintf(", %d unchanged (not written)", report.Unchanged)
+	}
 	terminal.Printf(r.out,
 		"%d messages, %d events: %d written, %d deleted in %d bursts; %d superseded, %d stale, %d duplicates, %d "+
-			"skipped, %d scheduled, %d dead\n",
+			"skipped, %d scheduled, %d dead%s\n",
 		report.Messages, report.Events, report.Written, report.Deleted, report.Bursts, report.Superseded, report.Stale,
-		report.Duplicates, report.Skipped, report.Scheduled, report.Dead)
+		report.Duplicates, report.Skipped, report.Scheduled, report.Dead, unchanged)
 	for i, d := range report.DeadLetters {
 		if i == shownLetters {
 			terminal.Printf(r.out, "... and %d more dead letters\n", len(report.DeadLetters)-i)

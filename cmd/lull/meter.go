@@ -24,16 +24,16 @@ func (m *devMeter) Measure(context.Context) (console.Measured, error) {
 	r := m.engine.Counts()
 	out := console.Measured{
 		Since: m.since.UTC(), Step: m.step, Points: []console.Point{}, Total: console.Counts{
-			Events: r.Events, Written: r.Written, Deleted: r.Deleted, Superseded: r.Superseded, Stale: r.Stale,
-			Duplicates: r.Duplicates, Skipped: r.Skipped, Dead: r.Dead,
+			Events: r.Events, Written: r.Written, Deleted: r.Deleted, Unchanged: r.Unchanged,
+			Superseded: r.Superseded, Stale: r.Stale, Duplicates: r.Duplicates, Skipped: r.Skipped, Dead: r.Dead,
 			P50: time.Duration(r.Freshness.P50) * time.Millisecond,
 			P99: time.Duration(r.Freshness.P99) * time.Millisecond,
 		}, Dollars: bill(m.engine.Used()),
 	}
 	for _, p := range m.engine.Recent() {
 		out.Points = append(out.Points, console.Point{At: p.At, Counts: console.Counts{
-			Events: p.Events, Written: p.Written, Superseded: p.Superseded, Stale: p.Stale, Dead: p.Dead, P50: p.P50,
-			P99: p.P99,
+			Events: p.Events, Written: p.Written, Unchanged: p.Unchanged, Superseded: p.Superseded, Stale: p.Stale,
+			Dead: p.Dead, P50: p.P50, P99: p.P99,
 		}})
 	}
 	return out, nil

@@ -3,8 +3,10 @@ package config
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/source"
 )
 
@@ -23,6 +25,8 @@ type Collection struct {
 	MinInterval *time.Duration `json:"minInterval"`
 	// Leading overrides debounce.leading.
 	Leading *bool `json:"leading"`
+	// Unchanged overrides what its sink says.
+	Unchanged *sink.Unchanged `json:"unchanged"`
 }
 
 // For returns the timing of a collection: Debounce with the collection's overrides. A collection
@@ -52,6 +56,22 @@ func (c *Config) SinkFor(collection string) (string, Sink) {
 		name = c.DefaultSink
 	}
 	return name, c.Sinks[name]
+}
+
+// Keeps reports whether a document of the collection is committed without a write where its sink
+// has its very bytes.
+func (c *Config) Keeps(collection string) bool {
+	_, to := c.SinkFor(collection)
+	override(&to.Unchanged, c.Collections[collection].Unchanged)
+	return to.Unchanged == sink.Keep
+}
+
+// Generation names where a collection's documents are, as far as the settings know: the sink, its
+// engine, its index, and the operator's text. What was committed under another one is not
+// recognised. The sink adds which index that is, see [sink.Generator].
+func (c *Config) Generation(collection string) string {
+	name, to := c.SinkFor(collection)
+	return strings.Join([]string{name, to.Kind, to.URL, to.Index, to.Generation}, "\n")
 }
 
 // CollectionFor returns where a source's events go that name no collection.

@@ -84,6 +84,7 @@ func newSink(kind string) Sink {
 	return Sink{
 		Kind:          kind,
 		Index:         "lull-{collection}",
+		Unchanged:     sink.Write,
 		Auth:          Auth{Kind: AuthNone},
 		BulkDocuments: 500,
 		BulkBytes:     5 * setting.MB,
@@ -138,6 +139,7 @@ func onlyOr[V any](name string, m map[string]V) string {
 func completeSink(s Sink) Sink {
 	d := newSink(s.Kind)
 	s.Auth.Kind = cmp.Or(s.Auth.Kind, d.Auth.Kind)
+	s.Unchanged = cmp.Or(s.Unchanged, d.Unchanged)
 	s.BulkDocuments = cmp.Or(s.BulkDocuments, d.BulkDocuments)
 	s.BulkBytes = cmp.Or(s.BulkBytes, d.BulkBytes)
 	kind, ok := sink.Lookup(s.Kind)

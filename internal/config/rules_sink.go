@@ -36,6 +36,37 @@ var sinkRules = []Rule{
 		"sink-index", "Two collections in one index would overwrite each other's documents under the same id.",
 		checkSinkIndex,
 	},
+	{
+		"sink-unchanged", "unchanged: keep trusts the row about what the sink holds. So nothing may write past the row, " +
+			"and the sink can tell its index from one that was made anew.", checkUnchanged,
+	},
+}
+
+// checkUnchanged allows keep only where nothing is written past the row, and where an index that
+// was made anew is noticed.
+func checkUnchanged(c *Config, f *checker) {
+	refuse := func(path string, s Sink) {
+		switch {
+		case c.TableOutage == TableOutageOpen:
+			f.fault(path, string(sink.Keep), "cannot stand beside tableOutage: open, which writes past the row",
+				"write write, or set tableOutage to closed")
+		case !s.Capabilities().Generation:
+			f.fault(path, string(sink.Keep), "needs a sink that tells its index from another one of that name, and "+
+				printable(s.Kind)+", as it is set, does not", "write write")
+		}
+	}
+	eachLinkedSink(c, func(path string, s Sink, _ sink.Kind) {
+		if s.Unchanged == sink.Keep {
+			refuse(path+".unchanged", s)
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(c.Collections)) {
+		_, s := c.SinkFor(name)
+		own := c.Collections[name].Unchanged
+		if _, ok := sink.Lookup(s.Kind); ok && own != nil && *own == sink.Keep && s.Unchanged != sink.Keep {
+			refuse("collections."+printable(name)+".unchanged", s)
+		}
+	}
 }
 
 // eachSink calls check for every sink, by name, with its path.

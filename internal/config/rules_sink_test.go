@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/lullhq/lull/sink"
 	"github.com/lullhq/lull/sink/opensearch"
 )
 
@@ -127,5 +128,23 @@ var brokenSinks = []broken{
 		holds:   openSearch,
 		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Index = "" }) },
 		setting: "sinks.search.index", fix: "write lull-{collection}; or {collection}",
+	},
+	{
+		rule:    "sink-unchanged",
+		holds:   func(c *Config) { setSink(c, func(s *Sink) { s.Unchanged = sink.Keep }) },
+		breaks:  func(c *Config) { c.TableOutage = TableOutageOpen },
+		setting: "sinks.search.unchanged", fix: "write write, or set tableOutage to closed",
+	},
+	{
+		rule: "sink-unchanged", name: "a sink whose index has no generation",
+		holds:   withoutVersions, // serverless
+		breaks:  func(c *Config) { setSink(c, func(s *Sink) { s.Unchanged = sink.Keep }) },
+		setting: "sinks.search.unchanged", fix: "write write",
+	},
+	{
+		rule: "sink-unchanged", name: "a collection's",
+		holds:   func(c *Config) { news(c, Collection{Unchanged: ptr(sink.Keep)}) },
+		breaks:  func(c *Config) { c.TableOutage = TableOutageOpen },
+		setting: "collections.news.unchanged", fix: "write write",
 	},
 }

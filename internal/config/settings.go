@@ -39,6 +39,7 @@ var (
 	optCollection     = regexp.MustCompile(`^([a-z0-9][a-z0-9-]{0,31})?$`)
 	optName           = regexp.MustCompile(`^([a-z][a-z0-9-]{0,31})?$`)
 	indexPattern      = regexp.MustCompile(`^((\{collection\}|[a-z0-9])([a-z0-9_.-]|\{collection\})*)?$`)
+	generationPattern = regexp.MustCompile(`^[A-Za-z0-9 ._:-]{0,64}$`)
 	envPattern        = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)?$`)
 	regionPattern     = regexp.MustCompile(`^([a-z]{2}(-[a-z]+)+-[0-9])?$`)
 	arnPattern        = regexp.MustCompile(
@@ -175,6 +176,8 @@ var collectionSettings = []setting.Setting{
 	setting.Duration("collections.<name>.minInterval", 0, time.Hour, 0,
 		"Overrides debounce.minInterval.").Otherwise("debounce.minInterval"),
 	setting.Flag("collections.<name>.leading", "Overrides debounce.leading.").Otherwise("debounce.leading"),
+	setting.Choice("collections.<name>.unchanged", "Overrides sinks.<name>.unchanged.", "write", "keep").
+		Otherwise("sinks.<name>.unchanged"),
 	setting.Text("defaultCollection", optCollection, collectionShape+", or nothing",
 		"Where an event goes that names no collection, unless its source says otherwise.").
 		Otherwise("the only collection; content where there is none"),
@@ -205,6 +208,12 @@ func commonSinkSettings() []setting.Setting {
 		setting.Duration("sinks.<name>.applyDelay", 0, maxApplyDelay,
 			0, "How long the sink may still apply a request after we hung up; part of the lease.").
 			Otherwise("0s with versions, 30s without"),
+		setting.Choice("sinks.<name>.unchanged",
+			"What becomes of a document whose bytes the sink has already: written, or committed without a write.",
+			"write", "keep"),
+		setting.Text("sinks.<name>.generation", generationPattern, "up to 64 letters, digits, spaces and . _ : -, or nothing",
+			"Change it to have every document written anew: nothing that was committed under another text is kept.").
+			Otherwise("none"),
 		setting.Choice("sinks.<name>.auth.kind", "How requests are authenticated.", "none", "basic", "sigv4"),
 		setting.Text("sinks.<name>.auth.secretARN", arnPattern, "the ARN of a secret, or nothing",
 			"A secret with the fields username and password, for basic.").Otherwise("none"),

@@ -92,7 +92,7 @@ func (t *turn) makeBody(d *document, m queue.Message, ev event.Event) {
 	body, err := t.h.Sources.Document(m, ev)
 	switch {
 	case err == nil:
-		d.body = body
+		d.body = t.plain(d, body)
 	case errors.As(err, &fault):
 		d.fault, d.faultFor = fault.Field+": "+fault.Problem, string(fault.Reason)
 	default:
@@ -239,7 +239,7 @@ func (t *turn) bid(ctx context.Context, d *document) claimAnswer {
 func (t *turn) claimed(d *document, a claimAnswer) (won, retry bool) {
 	e := d.newest()
 	if a.err == nil {
-		d.row, d.known = a.row, true
+		d.row, d.known, d.before = a.row, true, a.old
 		// The time of the claim becomes the fence, which a sink with versions compares (design
 		// section 5).
 		d.lease = a.bid.Lease()

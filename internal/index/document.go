@@ -36,6 +36,9 @@ type document struct {
 	known bool // row is consistent
 	step  shard.Step
 
+	before     shard.Row // CLAIM found it so
+	generation string    // of the sink that the document goes to, "" where nothing is recognised there
+
 	lease     shard.Lease
 	body      []byte
 	version   string

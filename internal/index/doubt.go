@@ -170,10 +170,11 @@ func (t *turn) witnesses(ctx context.Context, docs []*document, outcomes []sink.
 		c := d.id.Collection()
 		switch {
 		case of[c] == 0: // it has its witness
-		case r.err == nil && r.Key == d.row.Committed.String():
+		case r.err == nil && (r.Key == d.row.Committed.String() || d.showed(r.Document)):
 			of[c] = 0
-			t.verdicts[c] = unclear // until it has answered
-			found = append(found, witness{n, r.copy(d.row.Committed)})
+			t.verdicts[c] = unclear              // until it has answered
+			key, _ := shard.ParseOrderKey(r.Key) // of what was kept it is an older one
+			found = append(found, witness{n, r.copy(key)})
 		case r.err != nil && !errors.Is(r.err, sink.ErrDenied):
 			t.lost("read a document back", d.id, r.err)
 			t.verdicts[c] = unclear

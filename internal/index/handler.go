@@ -156,6 +156,7 @@ type turn struct {
 	sent        int                          // documents sent in it
 	took        time.Duration                // how long the last request took
 	verdicts    map[shard.Collection]verdict // of the collections that were written in this turn
+	generations map[shard.Collection]string  // of the collections that may be kept: see keep.go
 	asked       bool                         // the turn has had its question: see doubt
 }
 
@@ -177,7 +178,7 @@ func (t *turn) run(ctx context.Context) flight.State {
 		for len(group) > 0 && t.mayWrite() {
 			part, later := t.portion(ctx, group)
 			ready, rest := t.prepare(ctx, part)
-			t.write(ctx, t.fetch(ctx, t.claim(ctx, ready)))
+			t.write(ctx, t.unchanged(ctx, t.fetch(ctx, t.claim(ctx, t.keep(ctx, ready)))))
 			t.deleteDone(ctx)
 			if len(rest) == len(part) {
 				break // no time to load anything

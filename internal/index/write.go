@@ -87,7 +87,7 @@ func (t *turn) outcome(ctx context.Context, d *document, o sink.Outcome) func() 
 	e := d.newest()
 	switch o.Kind {
 	case sink.Applied:
-		return t.commit(ctx, d, e)
+		return t.commit(ctx, d, e, true)
 	case sink.Throttled, sink.Configuration:
 		return t.release(ctx, d, e, o.Kind.String()+": "+o.Reason, o.RetryAfter, false)
 	case sink.Refused:
@@ -138,8 +138,9 @@ func (t *turn) endLease(ctx context.Context, l shard.Lease, image shard.Row,
 	return old, image, errChanging
 }
 
-// commit is COMMIT. Where it is refused the write never counts as success.
-func (t *turn) commit(ctx context.Context, d *document, e *held) func() {
+// commit is COMMIT of what was written, or of what needed no write. Where it is refused that never
+// counts as success.
+func (t *turn) commit(ctx context.Context, d *document, e *held, written bool) func() {
 	old, row, err := t.endLease(ctx, d.lease, d.row, func(image shard.Row) shard.Write {
 		return shard.Commit(d.lease, e.Op, t.now(), t.h.Config.Expires(t.h.Clock.Now()), image)
 	})
@@ -155,7 +156,10 @@ func (t *turn) commit(ctx context.Context, d *document, e *held) func() {
 		case err != nil:
 			t.unended(d, err, "COMMIT")
 		default:
-			d.row = row
+			if d.row = row; !written {
+				t.unwritten(d, e, d.before)
+				return
+			}
 			n := t.about(d, e, journal.Committed, "")
 			n.Old = old
 			t.drop(e)

@@ -34,8 +34,10 @@ const (
 	LeftFlight   Step = "left_flight"   // left the flight without being deleted; Detail says why
 	// left the flight behind a newer pending version, until Until: mostly stale then
 	LeftSuperseded Step = "left_superseded"
-	Claimed        Step = "claimed"         // the lease is ours; Until is its end
-	Committed      Step = "committed"       // (end) written and committed; Old is the row before
+	Claimed        Step = "claimed"   // the lease is ours; Until is its end
+	Committed      Step = "committed" // (end) written and committed; Old is the row before
+	// (end) committed without a write: the sink shows these very bytes since Old, the row before
+	Kept           Step = "unchanged"
 	Released       Step = "released"        // nothing was applied, the lease is given back; Detail is the sink's answer
 	Rejected       Step = "rejected"        // refused for good; the dead letter is stored
 	OutcomeUnknown Step = "outcome_unknown" // no answer, or none to be trusted: lease and claimed stay

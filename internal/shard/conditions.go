@@ -338,7 +338,7 @@ func Raise(read Row, c InSink, quiet Micros, expires int64) Write {
 		set(AttrCommitted, k),
 		set(AttrCommittedOp, textValue(string(Put))),
 		set(AttrLastWrite, timeValue(max(read.LastWrite, read.LeaseUntil, Micros(c.Fence)))),
-	}, remove(AttrOwner, AttrLeaseUntil, AttrAttempts, AttrRefusals, AttrLastError)...)}
+	}, remove(AttrOwner, AttrLeaseUntil, AttrAttempts, AttrRefusals, AttrLastError, AttrContent)...)}
 	// A newer version that was claimed keeps older ones out, as it did before.
 	if read.Claimed <= c.Key {
 		w.Update = append(w.Update, remove(AttrClaimed, AttrClaimedWas)...)
@@ -358,7 +358,7 @@ func Raise(read Row, c InSink, quiet Micros, expires int64) Write {
 // manifest which still has it does not bring it back. That of the version which the operator asks
 // for does not.
 func Reset(doc DocID, committed, floor OrderKey, now Micros) Write {
-	update := []Action{set(AttrCommitted, keyValue(floor))}
+	update := append([]Action{set(AttrCommitted, keyValue(floor))}, remove(AttrContent)...)
 	was, _ := committed.Parts()
 	if is, _ := floor.Parts(); is.Version != was.Version || is.Epoch != was.Epoch {
 		update = append(update, set(AttrDead, keyValue(committed)))

@@ -20,5 +20,15 @@ func ContentOf(generation string, k OrderKey, document []byte) Content {
 		h.Write([]byte(part))
 	}
 	h.Write(document)
-	return Content(h.Sum(nil)[:8])
+	c := h.Sum(nil)[:8]
+	of := sha256.Sum256([]byte(generation))
+	c[0], c[1] = of[0], of[1]&0xf0|c[1]&0x0f
+	return Content(c)
+}
+
+// From reports whether the content is from this generation, by its first 12 bits: other bytes then
+// mean another document. One other generation in 4,096 is taken for this one.
+func (c Content) From(generation string) bool {
+	same := ContentOf(generation, "", nil)
+	return len(c) == len(same) && c[0] == same[0] && c[1]&0xf0 == same[1]&0xf0
 }

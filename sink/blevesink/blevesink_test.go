@@ -38,8 +38,30 @@ func TestSink(t *testing.T) {
 	t.Parallel()
 	sinktest.Run(t, sinktest.Options{
 		New:          func(t *testing.T) sinktest.Sink { return open(t, t.TempDir()) },
-		Capabilities: sink.Capabilities{Versions: true},
+		Capabilities: sink.Capabilities{Versions: true, Generation: true},
+		Recreate: func(t *testing.T, s sinktest.Sink) sinktest.Sink {
+			if err := s.(*blevesink.Index).Close(); err != nil {
+				t.Fatal(err)
+			}
+			return open(t, t.TempDir()) // what is left of an index whose folder was removed
+		},
 	})
+}
+
+func TestAnIndexKeepsItsGenerationWhenItIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	x := open(t, dir)
+	first, _ := x.Generation(t.Context(), "content")
+	if other, _ := open(t, t.TempDir()).Generation(t.Context(), "content"); other == first {
+		t.Errorf("two indices are generation %q", first)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := open(t, dir).Generation(t.Context(), "content"); first == "" || again != first {
+		t.Errorf("generation %q, opened again %q", first, again)
+	}
 }
 
 func put(id string, fence shard.Fence, document string) sink.Op {

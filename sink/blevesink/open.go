@@ -1,6 +1,8 @@
 package blevesink
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,8 +34,10 @@ type Index struct {
 	dir      string
 	bleve    bleve.Index
 	analyzer analysis.Analyzer
-	locks    locks
-	failed   atomic.Pointer[error] // of the last batch
+	// generation is the name that the index got when it was made.
+	generation string
+	locks      locks
+	failed     atomic.Pointer[error] // of the last batch
 
 	mu      sync.Mutex
 	closed  bool
@@ -43,6 +47,8 @@ type Index struct {
 var (
 	_ sink.Sink   = (*Index)(nil)
 	_ sink.Reader = (*Index)(nil)
+
+	_ sink.Generator = (*Index)(nil)
 )
 
 // Open opens the index in dir, which is made if it does not exist. The error is a
@@ -78,13 +84,36 @@ func Open(dir string) (*Index, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open index in %s: %w", dir, err)
 	}
-	if err := sweep(dir); err != nil {
+	generation, err := generationOf(b)
+	if err = errors.Join(err, sweep(dir)); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return &Index{
-		dir: dir, bleve: b, analyzer: m.AnalyzerNamed(analyzerName),
+		dir: dir, bleve: b, generation: generation, analyzer: m.AnalyzerNamed(analyzerName),
 		locks: locks{busy: make(map[shard.DocID]struct{})},
 	}, nil
+}
+
+// generationKey is where Bleve keeps the name of the index beside the documents.
+var generationKey = []byte("lull_generation")
+
+// generationOf reads the name of an index, and gives one to an index without: a new one, or one of
+// an older build, whose documents no row recognises.
+func generationOf(b bleve.Index) (string, error) {
+	name, err := b.GetInternal(generationKey)
+	if err == nil && len(name) == 0 {
+		name = []byte(rand.Text())
+		err = b.SetInternal(generationKey, name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("name the index: %w", err)
+	}
+	return string(name), nil
+}
+
+// Generation is the name that the index got when it was made. It holds every collection.
+func (x *Index) Generation(context.Context, shard.Collection) (string, error) {
+	return x.generation, nil
 }
 
 // unfinished begins the names of folders in which indices are made.

@@ -98,8 +98,12 @@ func TestRealServer(t *testing.T) {
 	t.Parallel()
 	sinktest.Run(t, sinktest.Options{
 		New:          func(t *testing.T) sinktest.Sink { return real(t, nil) },
-		Capabilities: sink.Capabilities{Versions: true},
+		Capabilities: sink.Capabilities{Versions: true, Generation: true},
 		Refresh:      refresh,
+		Recreate: func(t *testing.T, s sinktest.Sink) sinktest.Sink {
+			call(t, http.MethodDelete, indexURL(s.(*opensearch.Sink), "content"), "")
+			return s
+		},
 	})
 }
 

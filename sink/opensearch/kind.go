@@ -30,12 +30,14 @@ func init() {
 				setting.Flag("serverless", "A serverless collection, which counts as a sink without versions."),
 			},
 		},
-		Schemes:      []string{"http", "https"},
-		NeedsIndex:   true,
-		Capabilities: func(s sink.Settings) sink.Capabilities { return sink.Capabilities{Versions: !serverless(s)} },
-		Complete:     complete,
-		Check:        check,
-		Open:         open,
+		Schemes:    []string{"http", "https"},
+		NeedsIndex: true,
+		Capabilities: func(s sink.Settings) sink.Capabilities {
+			return sink.Capabilities{Versions: !serverless(s), Generation: !serverless(s)}
+		},
+		Complete: complete,
+		Check:    check,
+		Open:     open,
 	})
 }
 

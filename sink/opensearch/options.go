@@ -69,6 +69,8 @@ var (
 	_ sink.Reader = (*Sink)(nil)
 
 	_ sink.Sampler = (*Sink)(nil)
+
+	_ sink.Generator = (*Sink)(nil)
 )
 
 // New checks the options and returns a Sink. It sends nothing; Ping does. Close it after use.

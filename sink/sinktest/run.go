@@ -33,6 +33,9 @@ type Options struct {
 	NoSearch bool
 	// ForgetsDeletes excuses a sink with versions from refusing what is older than a delete.
 	ForgetsDeletes bool
+	// Recreate makes the indices of a sink anew under their names, as somebody would behind lull's
+	// back, and returns the sink. Required where Capabilities.Generation.
+	Recreate func(t *testing.T, s Sink) Sink
 	// Refresh makes what was written visible to All and Search. Nil means that it is at once.
 	Refresh func(t *testing.T, s Sink)
 }
@@ -49,11 +52,12 @@ func withVersions(o Options) bool    { return o.Capabilities.Versions }
 func withoutVersions(o Options) bool { return !o.Capabilities.Versions }
 func remembers(o Options) bool       { return o.Capabilities.Versions && !o.ForgetsDeletes }
 func searches(o Options) bool        { return !o.NoSearch }
+func generations(o Options) bool     { return o.Capabilities.Generation }
 
 // Run tests a sink against every duty that applies to it.
 func Run(t *testing.T, o Options) {
 	t.Helper()
-	for _, duties := range [][]duty{writing, fences, reading, searching} {
+	for _, duties := range [][]duty{writing, fences, reading, searching, recognising} {
 		for _, d := range duties {
 			if !d.applies(o) {
 				continue

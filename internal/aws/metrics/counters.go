@@ -92,7 +92,7 @@ func (c *Counters) Note(n journal.Note) {
 		return
 	}
 	switch age := max(n.At.Sub(n.Sent), 0); n.Step {
-	case journal.Committed:
+	case journal.Committed, journal.Kept:
 		t.fresh = append(t.fresh, age.Milliseconds())
 	case journal.Received:
 		t.oldest, t.aged = max(t.oldest, int64(age.Seconds())), true

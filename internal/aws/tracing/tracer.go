@@ -21,7 +21,7 @@ const (
 // ends are the steps that complete an event, or tell its sender that it never will be.
 var ends = map[journal.Step]bool{
 	journal.Skipped: true, journal.Stale: true, journal.Duplicate: true, journal.AlreadyDead: true,
-	journal.Scheduled: true, journal.Superseded: true, journal.Committed: true,
+	journal.Scheduled: true, journal.Superseded: true, journal.Committed: true, journal.Kept: true,
 	journal.DeadLettered: true, journal.Rejected: true, journal.Parked: true,
 }
 

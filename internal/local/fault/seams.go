@@ -248,6 +248,16 @@ func (d sinks) Sample(ctx context.Context, c shard.Collection) (shard.DocID, boo
 		func(ctx context.Context) (shard.DocID, bool, error) { return sampler.Sample(ctx, c) })
 }
 
+// Generation names an index where the sink can.
+func (d sinks) Generation(ctx context.Context, c shard.Collection) (string, error) {
+	g, ok := d.s.(sink.Generator)
+	if !ok {
+		return "", nil
+	}
+	return ask(ctx, d.v, Op{Service: Search, Call: "_settings", Count: 1},
+		func(ctx context.Context) (string, error) { return g.Generation(ctx, c) })
+}
+
 func (d sinks) Ping(ctx context.Context) error {
 	return d.v.do(ctx, Op{Service: Search, Call: "ping", Count: 1}, d.s.Ping)
 }

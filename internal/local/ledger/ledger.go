@@ -71,6 +71,7 @@ const (
 	endSuperseded
 	endWritten
 	endDeleted
+	endUnchanged
 	endScheduled
 )
 
@@ -150,6 +151,8 @@ func (l *Ledger) Note(n journal.Note) {
 			l.rewrite++
 		}
 		l.commit(n, v)
+	case journal.Kept:
+		l.commit(n, v)
 	case journal.DeadLettered, journal.Dropped:
 		if n.Message == "" {
 			return // dlq and prune note dead letters, not messages
@@ -179,11 +182,15 @@ func (l *Ledger) Note(n journal.Note) {
 	}
 }
 
-// commit counts the event whose version was written; others with the same version are duplicates.
+// commit counts the event whose version was written, or is in the sink already. Others with the
+// same version are duplicates.
 func (l *Ledger) commit(n journal.Note, version uint64) {
 	how := endWritten
 	if n.Op == shard.Delete {
 		how = endDeleted
+	}
+	if n.Step == journal.Kept {
+		how = endUnchanged
 	}
 	if l.written[version] {
 		how = endDuplicate

@@ -10,6 +10,7 @@ type Point struct {
 	At         time.Time     `json:"at"` // when the step began
 	Events     int           `json:"events"`
 	Written    int           `json:"written"` // written and deleted ones
+	Unchanged  int           `json:"unchanged"`
 	Superseded int           `json:"superseded"`
 	Stale      int           `json:"stale"` // stale ones and duplicates
 	Dead       int           `json:"dead"`
@@ -63,6 +64,8 @@ func (r *recent) ended(t time.Time, how end) {
 	switch how {
 	case endWritten, endDeleted:
 		s.point.Written++
+	case endUnchanged:
+		s.point.Unchanged++
 	case endSuperseded:
 		s.point.Superseded++
 	case endStale, endDuplicate:

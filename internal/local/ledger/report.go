@@ -23,6 +23,7 @@ type Report struct {
 	Superseded  int        `json:"superseded"`
 	Written     int        `json:"written"`
 	Deleted     int        `json:"deleted"`
+	Unchanged   int        `json:"unchanged"` // committed without a write: the sink had these bytes
 	Rewritten   int        `json:"rewritten"` // same payload, later time; part of Written
 	Scheduled   int        `json:"scheduled"` // still waiting for their notbefore
 	Dead        int        `json:"dead"`
@@ -69,7 +70,8 @@ type Freshness struct {
 // Ended is how many events have ended: those that are dead letters and those that are scheduled,
 // too.
 func (r Report) Ended() int {
-	return r.Skipped + r.Dead + r.Duplicates + r.Stale + r.Superseded + r.Written + r.Deleted + r.Scheduled
+	return r.Skipped + r.Dead + r.Duplicates + r.Stale + r.Superseded + r.Written + r.Deleted + r.Unchanged +
+		r.Scheduled
 }
 
 // Check says whether every event ended exactly once.
@@ -77,8 +79,9 @@ func (r Report) Check() error {
 	if sum := r.Ended(); r.Events != sum {
 		return fmt.Errorf(
 			"the counters do not add up: %d events, but skipped %d + dead %d + duplicates %d + stale %d + superseded "+
-				"%d + written %d + deleted %d + scheduled %d = %d",
-			r.Events, r.Skipped, r.Dead, r.Duplicates, r.Stale, r.Superseded, r.Written, r.Deleted, r.Scheduled, sum)
+				"%d + written %d + deleted %d + unchanged %d + scheduled %d = %d",
+			r.Events, r.Skipped, r.Dead, r.Duplicates, r.Stale, r.Superseded, r.Written, r.Deleted, r.Unchanged,
+			r.Scheduled, sum)
 	}
 	return nil
 }
@@ -91,6 +94,7 @@ func (l *Ledger) Report() Report {
 		Messages: l.messages, Events: l.events, Skipped: l.counts[endSkipped], Rejected: l.reject,
 		Duplicates: l.counts[endDuplicate], Stale: l.counts[endStale], Held: len(l.held),
 		Superseded: l.counts[endSuperseded], Written: l.counts[endWritten], Deleted: l.counts[endDeleted],
+		Unchanged: l.counts[endUnchanged],
 		Rewritten: l.rewrite, Scheduled: l.counts[endScheduled], Dead: l.counts[endDead], DeadLetters: []DeadLine{},
 		Bursts: l.Bursts.Bursts(), Flights: l.flights, Turns: l.Meter.Turns.Load(),
 		RowWrites: l.Meter.RowWrites.Load(), RowReads: l.Meter.RowReads.Load(),

@@ -1,8 +1,11 @@
 package memory
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -19,6 +22,7 @@ type SinkSettings struct {
 	Latency      time.Duration // of a request
 	RememberOps  bool          // keep what was applied for [Sink.History]
 	MaxDocuments int           // of a request, 0 for no limit: Write makes several, one after the other
+	Generation   string        // the name of its first index; empty for a random one
 }
 
 // Answer is what a sink is told to say instead of doing its work.
@@ -44,6 +48,7 @@ type Sink struct {
 	down    error
 	history map[shard.DocID][]sink.Op
 	counts  SinkCounts
+	made    int // how often its index was made anew
 }
 
 // held is a document, or the fence of a deleted one.
@@ -62,14 +67,36 @@ var (
 	_ sink.Marker = (*Sink)(nil)
 
 	_ sink.Sampler = (*Sink)(nil)
+
+	_ sink.Generator = (*Sink)(nil)
 )
 
 // NewSink returns an empty sink.
 func NewSink(clk clock.Clock, set SinkSettings) *Sink {
+	set.Generation = cmp.Or(set.Generation, rand.Text())
 	return &Sink{
 		clk: clk, set: set,
 		docs: map[shard.DocID]held{}, script: map[shard.DocID][]Answer{}, history: map[shard.DocID][]sink.Op{},
 	}
+}
+
+// Generation is the same until [Sink.Recreate]. A snapshot has it too: an engine that restores one
+// into an index that exists leaves that index its name.
+func (s *Sink) Generation(ctx context.Context, _ shard.Collection) (string, error) {
+	if err := s.clk.Sleep(ctx, s.set.Latency); err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprint(s.set.Generation, "-", s.made), s.down
+}
+
+// Recreate deletes the index with all documents, and makes an empty one under its name.
+func (s *Sink) Recreate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.docs)
+	s.made++
 }
 
 // Copy is the sink with the documents that it holds now: a snapshot to go back to.
@@ -77,7 +104,7 @@ func (s *Sink) Copy() *Sink {
 	c := NewSink(s.clk, s.set)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.docs = maps.Clone(s.docs)
+	c.docs, c.made = maps.Clone(s.docs), s.made
 	return c
 }
 

@@ -62,7 +62,11 @@ func TestTheSinkIsASink(t *testing.T) {
 				New: func(*testing.T) sinktest.Sink {
 					return memory.NewSink(clock.System{}, memory.SinkSettings{Versions: versions})
 				},
-				Capabilities: sink.Capabilities{Versions: versions},
+				Capabilities: sink.Capabilities{Versions: versions, Generation: true},
+				Recreate: func(_ *testing.T, s sinktest.Sink) sinktest.Sink {
+					s.(*memory.Sink).Recreate()
+					return s
+				},
 			})
 		})
 	}

@@ -77,6 +77,9 @@ var lines = map[journal.Step]line{
 	committedDelete: {
 		"SETTLE", "deleted from the sink, row committed (a tombstone), message deleted; {age} after it was sent",
 	},
+	journal.Kept: {
+		"SETTLE", "unchanged, {detail}: row committed without a write, message deleted; {age} after it was sent",
+	},
 	journal.Released:          {"RELEASE", "nothing was applied, lease given back: {detail}"},
 	journal.Rejected:          {"REJECT", "refused for good, dead letter parked, older versions may go: {detail}"},
 	journal.OutcomeUnknown:    {"UNKNOWN", "the outcome is unknown: the lease stays and runs out: {detail}"},

@@ -248,6 +248,7 @@ func (r Row) raises(rl Rules, read Row, c Sink) bool {
 func (r Row) raise(read Row, c Sink) Row {
 	r.Exists = true
 	r.Committed = c.Content
+	r.Content, r.Bytes = None, None
 	r.LastWrite = max(read.LastWrite, read.LeaseUntil, c.Fence)
 	r.Owner, r.Lease, r.LeaseUntil, r.Refusals = 0, false, 0, 0
 	if read.Claimed <= c.Content {
@@ -277,6 +278,7 @@ func (r Row) reset(rl Rules, to Key) Row {
 		return Row{}
 	}
 	r.Committed, r.Dead = to, r.Committed
+	r.Content, r.Bytes = None, None
 	if rl.ResetUnderLease {
 		r.Pending, r.Claimed, r.ClaimedWas = None, None, None
 		r.Owner, r.Lease = 0, false

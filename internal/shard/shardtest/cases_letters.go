@@ -138,7 +138,7 @@ func raiseCases() []Case {
 		VersionClass: shard.ClassInt, Pending: k1, Committed: k1, CommittedOp: shard.Delete, Claimed: k1,
 		ClaimedWas: k1,
 		Dead:       k1, BurstStart: begin, Flight: "flight", Owner: other, LeaseUntil: begin + 2, LastWrite: begin + 1,
-		Attempts: 2, Refusals: 3, LastError: "throttled",
+		Attempts: 2, Refusals: 3, LastError: "throttled", Content: content1,
 	}
 	raised := shard.Row{
 		VersionClass: shard.ClassInt, Committed: k2, CommittedOp: shard.Put, Dead: k1,
@@ -205,6 +205,7 @@ func resetCases() []Case {
 	done := with(b.base, committed(k1), dead(k2))
 	b.add(
 		allowed("where nobody works on the document: the last write stays, for the fence", done),
+		allowed("and forgets what the sink's bytes are", done, contents(content2)),
 		allowed("where a lease ended", with(done, lease(at)), lease(at)),
 		allowed("where a lease ended and its owner is still there", with(done, owner(other), lease(at)), owner(other),
 			lease(at)),
