@@ -99,6 +99,7 @@ func TestRealServer(t *testing.T) {
 	sinktest.Run(t, sinktest.Options{
 		New:          func(t *testing.T) sinktest.Sink { return real(t, nil) },
 		Capabilities: sink.Capabilities{Versions: true, Generation: true},
+		Rebuilds:     true,
 		Refresh:      refresh,
 		Recreate: func(t *testing.T, s sinktest.Sink) sinktest.Sink {
 			call(t, http.MethodDelete, indexURL(s.(*opensearch.Sink), "content"), "")

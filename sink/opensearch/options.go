@@ -62,6 +62,8 @@ type Sink struct {
 	names   names
 	address string // the URL without a slash at its end
 	targets targets
+
+	requireAlias bool // the index has an alias of its own, by which it is written: see Into
 }
 
 var (

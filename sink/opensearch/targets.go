@@ -24,6 +24,7 @@ type target struct {
 type targets struct {
 	mu    sync.Mutex
 	known map[string]target
+	next  map[string]string // by name: the index that a rebuild switches it to
 }
 
 const (
@@ -50,6 +51,27 @@ func (t *targets) put(name string, known target) {
 	t.known[name] = known
 }
 
+// expect says that the name may stand for another index at any time.
+func (t *targets) expect(name, index string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next == nil {
+		t.next = map[string]string{}
+	}
+	t.next[name] = index
+}
+
+// moved reports whether the name was expected to stand for the index, and remembers that it does.
+func (t *targets) moved(name, index string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next[name] != index {
+		return false
+	}
+	t.known[name] = target{at: time.Now(), lands: index}
+	return true
+}
+
 func (t *targets) forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +83,7 @@ func (t *targets) forget(name string) {
 // document that should be there needs an index to delete it from. Otherwise the engine would make
 // an empty one and find nothing.
 func (s *Sink) place(ctx context.Context, entries []entry, outcomes []sink.Outcome) []entry {
-	if s.Serverless || len(entries) == 0 {
+	if s.Serverless || s.requireAlias || len(entries) == 0 {
 		return entries
 	}
 	found := s.resolve(ctx, entries)
@@ -118,6 +140,29 @@ func (s *Sink) resolveSome(ctx context.Context, ask []string, found map[string]t
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/4)
 		defer cancel()
 	}
+	err := s.resolveNames(ctx, ask, found)
+	var refused *Error
+	if err != nil {
+		denied := errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 &&
+			refused.Status != http.StatusTooManyRequests
+		for _, name := range ask {
+			if denied { // or it is an engine that does not know the question
+				s.targets.put(name, target{at: now})
+			}
+		}
+		return false
+	}
+	for _, name := range ask {
+		if known := found[name]; known.lands != "" { // what is wrong or missing is asked again: it may be fixed
+			s.targets.put(name, known)
+		}
+	}
+	return true
+}
+
+// resolveNames asks the engine what names stand for.
+func (s *Sink) resolveNames(ctx context.Context, ask []string, found map[string]target) error {
+	now := time.Now()
 	var answer struct {
 		Indices []struct {
 			Name string `json:"name"`
@@ -131,16 +176,8 @@ func (s *Sink) resolveSome(ctx context.Context, ask []string, found map[string]t
 		} `json:"data_streams"`
 	}
 	err := s.ask(ctx, http.MethodGet, "/_resolve/index/"+pathOf(strings.Join(ask, ",")), nil, &answer)
-	var refused *Error
 	if err != nil {
-		denied := errors.As(err, &refused) && refused.Status >= 400 && refused.Status < 500 &&
-			refused.Status != http.StatusTooManyRequests
-		for _, name := range ask {
-			if denied { // or it is an engine that does not know the question
-				s.targets.put(name, target{at: now})
-			}
-		}
-		return false
+		return err
 	}
 	for _, name := range ask {
 		found[name] = target{at: now, missing: true}
@@ -158,10 +195,5 @@ func (s *Sink) resolveSome(ctx context.Context, ask []string, found map[string]t
 	for _, d := range answer.DataStreams {
 		found[d.Name] = target{at: now, fault: classDataStream}
 	}
-	for _, name := range ask {
-		if known := found[name]; known.lands != "" { // what is wrong or missing is asked again: it may be fixed
-			s.targets.put(name, known)
-		}
-	}
-	return true
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/lullhq/lull/internal/shard"
@@ -64,7 +65,12 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		}
 		entries = append(entries, e)
 	}
-	entries = s.place(ctx, entries, outcomes)
+	s.push(ctx, s.place(ctx, entries, outcomes), outcomes)
+	return outcomes
+}
+
+// push sends entries in as few requests as the bounds allow.
+func (s *Sink) push(ctx context.Context, entries []entry, outcomes []sink.Outcome) {
 	// A request that was refused for what is in it is sent again in smaller parts, until the document
 	// to blame is alone: half as many documents after each refusal, twice as many after each success.
 	// What one request may hold of bytes stays small.
@@ -75,13 +81,13 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		switch {
 		case stop != nil:
 			notSent(entries[n:], outcomes, *stop)
-			return outcomes
+			return
 		case split == nil:
 			documents = min(2*documents, s.BulkDocuments)
 		case refusals == maxRefusals:
 			held := sink.Outcome{Kind: sink.Throttled, Apart: true, Status: split.Status, Reason: classNotNarrowed}
 			all(entries, outcomes, held)
-			return outcomes
+			return
 		case n > 1 && split.Reason == sink.TooLarge:
 			size = bytes / 2
 		case n > 1:
@@ -95,7 +101,6 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 		}
 		entries = entries[n:]
 	}
-	return outcomes
 }
 
 // encode makes an op's lines, or says why it can have none.
@@ -140,7 +145,7 @@ func fit(entries []entry, documents int, size int64) (n int, bytes int64) {
 // send makes one request. stop is the outcome that forbids sending more. split is the outcome of a
 // document that was alone, where the request was refused for what is in it.
 func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcome) (stop, split *sink.Outcome) {
-	a := s.do(ctx, http.MethodPost, bulkPath(ctx, s.Serverless), typeNDJSON, body(entries), maxBulkAnswer(len(entries)))
+	a := s.do(ctx, http.MethodPost, s.bulkPath(ctx), typeNDJSON, body(entries), maxBulkAnswer(len(entries)))
 	switch {
 	case a.err != nil && !a.sent:
 		o := notConnected(a.err)
@@ -167,13 +172,18 @@ func (s *Sink) send(ctx context.Context, entries []entry, outcomes []sink.Outcom
 // bulkPath tells OpenSearch for how long to wait for a shard: a third of the time that we wait for
 // the answer. One shard without a primary then costs its own documents an answer, not every
 // document that is in a request with them.
-func bulkPath(ctx context.Context, serverless bool) string {
-	const path = "/_bulk"
-	deadline, ok := ctx.Deadline()
-	if !ok || serverless {
-		return path
+func (s *Sink) bulkPath(ctx context.Context) string {
+	var options []string
+	if s.requireAlias {
+		options = append(options, "require_alias=true")
 	}
-	return fmt.Sprintf("%s?timeout=%dms", path, max(1, time.Until(deadline).Milliseconds()/3))
+	if deadline, ok := ctx.Deadline(); ok && !s.Serverless {
+		options = append(options, fmt.Sprintf("timeout=%dms", max(1, time.Until(deadline).Milliseconds()/3)))
+	}
+	if len(options) == 0 {
+		return "/_bulk"
+	}
+	return "/_bulk?" + strings.Join(options, "&")
 }
 
 func body(entries []entry) []byte {
@@ -247,7 +257,8 @@ func (s *Sink) read(a answer, entries []entry, outcomes []sink.Outcome) {
 	for i, e := range entries {
 		it := bulk.Items[i][actionName(e.kind)]
 		o := s.itemOutcome(e.kind, it, after)
-		if o.Kind == sink.Applied && e.lands != "" && it.Index != "" && it.Index != e.lands {
+		if o.Kind == sink.Applied && e.lands != "" && it.Index != "" && it.Index != e.lands &&
+			!s.targets.moved(e.index, it.Index) {
 			// It was applied, but perhaps beside a copy in the index that the name stood for.
 			s.targets.forget(e.index)
 			o = sink.Outcome{Kind: sink.Unknown, Status: it.Status, Reason: classElsewhere}

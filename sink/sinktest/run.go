@@ -36,6 +36,8 @@ type Options struct {
 	// Recreate makes the indices of a sink anew under their names, as somebody would behind lull's
 	// back, and returns the sink. Required where Capabilities.Generation.
 	Recreate func(t *testing.T, s Sink) Sink
+	// Rebuilds says that New returns a sink.Rebuilder.
+	Rebuilds bool
 	// Refresh makes what was written visible to All and Search. Nil means that it is at once.
 	Refresh func(t *testing.T, s Sink)
 }
@@ -57,7 +59,7 @@ func generations(o Options) bool     { return o.Capabilities.Generation }
 // Run tests a sink against every duty that applies to it.
 func Run(t *testing.T, o Options) {
 	t.Helper()
-	for _, duties := range [][]duty{writing, fences, reading, searching, recognising} {
+	for _, duties := range [][]duty{writing, fences, reading, searching, recognising, rebuilding} {
 		for _, d := range duties {
 			if !d.applies(o) {
 				continue

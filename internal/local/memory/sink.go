@@ -49,6 +49,7 @@ type Sink struct {
 	history map[shard.DocID][]sink.Op
 	counts  SinkCounts
 	made    int // how often its index was made anew
+	indices indices
 }
 
 // held is a document, or the fence of a deleted one.

@@ -1,0 +1,299 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+var _ sink.Rebuilder = (*Sink)(nil)
+
+// indices are what a sink holds beside the index in use of each collection.
+type indices struct {
+	beside map[string]*Sink            // by name
+	inUse  map[shard.Collection]string // what a collection's index is called, where that is not the collection
+}
+
+// Beside is an index that is not in use, nil for none: tests give it rules.
+func (s *Sink) Beside(index string) *Sink {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.indices.beside[index]
+}
+
+// Into is the index as a sink.
+func (s *Sink) Into(c shard.Collection, index string) sink.Sink { return intoIndex{s, c, index} }
+
+type intoIndex struct {
+	*Sink
+	c     shard.Collection
+	index string
+}
+
+// Write writes to the index, which may be in use by now.
+func (i intoIndex) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
+	if at := i.at(i.index); at != nil {
+		return at.Write(ctx, ops)
+	}
+	return slices.Repeat([]sink.Outcome{{Kind: sink.Configuration, Status: 404, Reason: "index_missing"}}, len(ops))
+}
+
+// at is the sink that holds an index, nil for none.
+func (s *Sink) at(index string) *Sink {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if beside := s.indices.beside[index]; beside != nil {
+		return beside
+	}
+	for _, name := range s.indices.inUse {
+		if name == index {
+			return s
+		}
+	}
+	for doc := range s.docs {
+		if c := doc.Collection(); string(c) == index && s.indices.inUse[c] == "" {
+			return s
+		}
+	}
+	return nil
+}
+
+// Standing names the index in use.
+func (s *Sink) Standing(ctx context.Context, c shard.Collection) (sink.Standing, error) {
+	at := sink.Standing{Name: string(c), Index: string(c), Alias: true}
+	if err := ctx.Err(); err != nil {
+		return at, fmt.Errorf("find the index: %w", err)
+	}
+	if !s.set.Versions {
+		return at, fmt.Errorf("a sink without versions %w", sink.ErrUnfit)
+	}
+	at.Documents = int64(len(s.snapshot(c)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at.Index = cmp.Or(s.indices.inUse[c], at.Index)
+	return at, nil
+}
+
+// Create makes an index. Memory has neither settings nor mappings.
+func (s *Sink) Create(ctx context.Context, n sink.NewIndex) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("make the index: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.indices.beside == nil {
+		s.indices = indices{beside: map[string]*Sink{}, inUse: map[shard.Collection]string{}}
+	}
+	if s.indices.inUse[n.Collection] == "" {
+		s.indices.inUse[n.Collection] = n.Like
+	}
+	if s.indices.beside[n.Name] == nil && s.indices.inUse[n.Collection] != n.Name {
+		s.indices.beside[n.Name] = NewSink(s.clk, s.set)
+	}
+	return nil
+}
+
+// Fill copies everything at once.
+func (s *Sink) Fill(ctx context.Context, c sink.Fill) (done sink.Filled, err error) {
+	if c.Started != nil {
+		if err := c.Started("copy"); err != nil {
+			return done, err
+		}
+	}
+	err = s.Walk(ctx, c.From, func(docs []sink.Versioned) error {
+		for _, d := range docs {
+			out, err := s.Transfer(ctx, s.collectionOf(c.From), c.From, c.Into, []string{d.ID})
+			if err != nil {
+				return err
+			}
+			switch out[0].Kind {
+			case sink.Applied, sink.Newer:
+			case sink.Rejected, sink.Refused:
+				done.Refused = append(done.Refused, sink.RefusedCopy{ID: d.ID, Reason: out[0].Reason})
+			default:
+				return fmt.Errorf("copy: %s: %s", out[0].Kind, out[0].Reason)
+			}
+		}
+		return nil
+	})
+	return done, err
+}
+
+func (s *Sink) collectionOf(index string) shard.Collection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c, name := range s.indices.inUse {
+		if name == index {
+			return c
+		}
+	}
+	return shard.Collection(index)
+}
+
+// StopFill has nothing to stop.
+func (s *Sink) StopFill(ctx context.Context, _ string) error { return ctx.Err() }
+
+// Walk goes through a snapshot, three at a time: few, so that tests see pages.
+func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) error) error {
+	at := s.at(index)
+	if at == nil {
+		return nil
+	}
+	var all []sink.Versioned
+	for _, d := range at.snapshot("") {
+		if at != s || d.Doc.Collection() == s.collectionOf(index) {
+			all = append(all, sink.Versioned{ID: d.Doc.ID(), Version: int64(d.Fence)})
+		}
+	}
+	for page := range slices.Chunk(all, 3) {
+		if err := cmp.Or(ctx.Err(), s.clk.Sleep(ctx, s.set.Latency)); err != nil {
+			return fmt.Errorf("walk: %w", err)
+		}
+		if err := f(page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// VersionsOf are the fences.
+func (s *Sink) VersionsOf(ctx context.Context, index string, ids []string) ([]int64, error) {
+	if err := cmp.Or(ctx.Err(), s.clk.Sleep(ctx, s.set.Latency)); err != nil {
+		return nil, fmt.Errorf("read versions: %w", err)
+	}
+	out := slices.Repeat([]int64{-1}, len(ids))
+	at, prefix := s.at(index), string(s.collectionIn(index))+"#"
+	if at == nil {
+		return out, nil
+	}
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	for i, id := range ids {
+		if d, ok := at.docs[shard.DocID(prefix+id)]; ok && !d.deleted {
+			out[i] = int64(d.Fence)
+		}
+	}
+	return out, nil
+}
+
+// collectionIn is the collection of an index beside or in use: names begin with it.
+func (s *Sink) collectionIn(index string) shard.Collection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c, name := range s.indices.inUse {
+		if rest, ok := cutName(index, c); name == index || ok && rest != "" {
+			return c
+		}
+	}
+	return shard.Collection(index)
+}
+
+func cutName(index string, c shard.Collection) (rest string, ok bool) {
+	if len(index) > len(c) && index[:len(c)] == string(c) && index[len(c)] == '.' {
+		return index[len(c)+1:], true
+	}
+	return "", false
+}
+
+// Transfer writes what one index holds to another.
+func (s *Sink) Transfer(ctx context.Context, c shard.Collection, from, into string, ids []string) ([]sink.Outcome,
+	error,
+) {
+	out := slices.Repeat([]sink.Outcome{{Kind: sink.Applied}}, len(ids))
+	a := s.at(from)
+	for i, id := range ids {
+		doc := shard.DocID(string(c) + "#" + id)
+		if a == nil {
+			break
+		}
+		d, found, err := a.Get(ctx, doc)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			continue
+		}
+		key, err := shard.ParseOrderKey(d.Key)
+		if err != nil {
+			return nil, fmt.Errorf("transfer %s: %w", doc, err)
+		}
+		out[i] = s.Into(c, into).Write(ctx, []sink.Op{{
+			Doc: doc, Kind: shard.Put, Fence: d.Fence, Key: key, Version: d.Version, At: d.Indexed, Document: d.Document,
+		}})[0]
+	}
+	return out, nil
+}
+
+// Erase deletes with the versions given.
+func (s *Sink) Erase(ctx context.Context, c shard.Collection, index string, docs []sink.Versioned) []sink.Outcome {
+	ops := make([]sink.Op, len(docs))
+	for i, d := range docs {
+		ops[i] = sink.Op{
+			Doc: shard.DocID(string(c) + "#" + d.ID), Kind: shard.Delete, Fence: shard.Fence(d.Version),
+		}
+	}
+	return s.Into(c, index).Write(ctx, ops)
+}
+
+// Switch changes the documents of a collection for those of the index.
+func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string) error {
+	if err := cmp.Or(ctx.Err(), s.clk.Sleep(ctx, s.set.Latency)); err != nil {
+		return fmt.Errorf("switch: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.indices.beside[into]
+	switch {
+	case s.indices.inUse[c] == into:
+		return nil
+	case next == nil || s.indices.inUse[c] != from:
+		return fmt.Errorf("switch: no index %s beside %s", into, from)
+	}
+	next.mu.Lock()
+	defer next.mu.Unlock()
+	old := NewSink(s.clk, s.set)
+	for doc, d := range s.docs {
+		if doc.Collection() == c {
+			old.docs[doc] = d
+			delete(s.docs, doc)
+		}
+	}
+	maps.Copy(s.docs, next.docs)
+	delete(s.indices.beside, into)
+	s.indices.beside[from], s.indices.inUse[c] = old, into
+	return nil
+}
+
+// Settle has nothing to take away.
+func (s *Sink) Settle(ctx context.Context, _ string) error { return ctx.Err() }
+
+// Earlier are the indices beside.
+func (s *Sink) Earlier(ctx context.Context, c shard.Collection) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for name := range s.indices.beside {
+		if _, ok := cutName(name, c); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	slices.Reverse(names)
+	return names, ctx.Err()
+}
+
+// Drop deletes an index that is not in use.
+func (s *Sink) Drop(ctx context.Context, index string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("drop: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.indices.beside, index)
+	return nil
+}
