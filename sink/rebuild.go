@@ -16,9 +16,9 @@ type Mirror interface {
 	Into(c event.Collection, index string) Sink
 }
 
-// Rebuilder is a sink with versions that can fill a new index beside the one in use and put it in
-// its place (design section 15). A sink may be one. Every method may be repeated: what is done
-// already stays so.
+// Rebuilder is a sink with versions that can fill a new index and put it in place of the one in use
+// (design section 15). A sink may be one. Every method may be repeated: what is done already stays
+// so.
 type Rebuilder interface {
 	Mirror
 
@@ -51,7 +51,7 @@ type Rebuilder interface {
 	// Earlier names the indices that rebuilds of the collection have left, and that no name stands
 	// for, the newest first.
 	Earlier(ctx context.Context, c event.Collection) ([]string, error)
-	// Drop deletes an index. One that is missing is no error.
+	// Drop deletes an index. One that is missing is deleted already.
 	Drop(ctx context.Context, index string) error
 }
 

@@ -178,6 +178,7 @@ func (t *turn) readHealth(ctx context.Context) {
 		t.unread, t.circuit, t.circuitNext = true, shard.CircuitOpen, t.now().Add(t.h.Config.Retry.BackoffMin)
 		return
 	}
+	t.rebuild = t.health
 	open, now := t.health.OpenUntil, t.now()
 	switch {
 	case t.circuit == shard.CircuitProbe && t.manifest.Lane == flight.Bulk && t.state.Probes != open &&

@@ -146,6 +146,7 @@ type turn struct {
 	docs        []*document
 	wake        shard.Micros // the earliest reason to look again
 	health      shard.Row
+	rebuild     shard.Row // health as this turn first read it: what is rebuilt stays so until it ends
 	circuit     shard.Circuit
 	circuitNext shard.Micros
 	unread      bool // the health row could not be read

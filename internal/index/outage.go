@@ -44,6 +44,10 @@ func (t *turn) outage(ctx context.Context) flight.State {
 		next.WakeAt = t.wakeText(t.state.ReassertAfter)
 		return next
 	}
+	if !t.readCircuit(ctx) {
+		return t.next(ctx, next)
+	}
+	t.rebuild = t.health
 	t.reassert(ctx)
 	if t.left.Empty() {
 		return t.end(ctx)
@@ -151,10 +155,12 @@ func (t *turn) deleteAgain(ctx context.Context, d *document) error {
 	if err != nil {
 		return err
 	}
-	outcomes, _ := t.send(ctx, []sink.Op{{
+	ops := []sink.Op{{
 		Doc: l.Doc, Kind: shard.Delete, Fence: shard.Fence(l.At), Key: l.Key,
 		At: l.At.Time(), Present: true,
-	}})
+	}}
+	outcomes, _ := t.send(ctx, ops)
+	t.mirror(ctx, ops, outcomes)
 	o := outcomes[0]
 	if o.Kind != sink.Applied {
 		return &openError{o}

@@ -41,6 +41,7 @@ func (t *turn) write(ctx context.Context, docs []*document) {
 			// Before the outcomes: a RELEASE then waits for the circuit breaker that this very request
 			// opened. A panic is not the sink's fault.
 			t.judgeHealth(ctx, sent, outcomes)
+			t.mirror(ctx, ops, outcomes)
 		}
 		t.finishAll(len(sent), func(i int) func() { return t.outcome(ctx, sent[i], outcomes[i]) })
 	}

@@ -93,6 +93,11 @@ const (
 	Reset   Step = "reset"
 	Paused  Step = "paused"  // an operator paused the sink (audit); Detail is who, and why
 	Resumed Step = "resumed" // an operator ended the pause of the sink (audit)
+	// the new index of a rebuild lacks Count documents that were written, or may lack them; Doc is one
+	// of them, Detail the answer for it
+	Missed Step = "missed"
+	// an operator's rebuild of a collection came to a step of its own (audit); Detail says which, and who
+	Rebuild Step = "rebuild"
 	Sampled Step = "sampled" // prune handed Count documents to index, to be compared with the sink
 	// a row and the sink differ, and nothing under way explains it: alarm; Detail is the difference
 	Drift Step = "drift"

@@ -117,11 +117,11 @@ func level(s journal.Step) slog.Level {
 	case journal.Failed, journal.DeadKept, journal.LaunchLost, journal.ArchiveLost, journal.OutcomeUnknown, journal.DeleteLost,
 		journal.TwelveHours,
 		journal.CircuitOpened, journal.Unreachable, journal.Conflict, journal.OutageWrite, journal.CallFailed,
-		journal.FlightLost, journal.Untrusted:
+		journal.FlightLost, journal.Untrusted, journal.Missed:
 		return slog.LevelWarn
 	case journal.DeadLettered, journal.Rejected, journal.Released, journal.CircuitClosed, journal.Continued,
 		journal.Parked, journal.Dropped, journal.Returned, journal.Redriven, journal.Reasserted,
-		journal.Paused, journal.Resumed:
+		journal.Paused, journal.Resumed, journal.Rebuild:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug

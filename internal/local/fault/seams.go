@@ -258,6 +258,23 @@ func (d sinks) Generation(ctx context.Context, c shard.Collection) (string, erro
 		func(ctx context.Context) (string, error) { return g.Generation(ctx, c) })
 }
 
+// Into is a new index where the sink can have one. Requests to it are the sink's.
+func (d sinks) Into(c shard.Collection, index string) sink.Sink {
+	if m, ok := d.s.(sink.Mirror); ok {
+		return sinks{d.v, m.Into(c, index)}
+	}
+	return nowhere{}
+}
+
+// nowhere is a new index of a sink that has none.
+type nowhere struct{}
+
+func (nowhere) Write(_ context.Context, ops []sink.Op) []sink.Outcome {
+	return slices.Repeat([]sink.Outcome{{Kind: sink.Configuration, Reason: "no_second_index"}}, len(ops))
+}
+
+func (nowhere) Ping(context.Context) error { return sink.ErrDenied }
+
 func (d sinks) Ping(ctx context.Context) error {
 	return d.v.do(ctx, Op{Service: Search, Call: "ping", Count: 1}, d.s.Ping)
 }

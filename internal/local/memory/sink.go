@@ -130,6 +130,13 @@ func (s *Sink) SetRule(r Rule) {
 	s.rule = r
 }
 
+// SetLatency changes how long a request takes.
+func (s *Sink) SetLatency(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set.Latency = d
+}
+
 // SetDown makes Ping fail and every op unknown, without being applied, until it is called with nil.
 func (s *Sink) SetDown(err error) {
 	s.mu.Lock()
@@ -153,7 +160,7 @@ func (s *Sink) History(doc shard.DocID) []sink.Op {
 
 // Ping waits the latency and fails while the sink is down.
 func (s *Sink) Ping(ctx context.Context) error {
-	if err := s.clk.Sleep(ctx, s.set.Latency); err != nil {
+	if err := s.wait(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -177,7 +184,7 @@ func (s *Sink) Write(ctx context.Context, ops []sink.Op) []sink.Outcome {
 			}
 			return out
 		}
-		if err := s.clk.Sleep(ctx, s.set.Latency); err != nil {
+		if err := s.wait(ctx); err != nil {
 			for j := range n {
 				out[i+j] = sink.Outcome{Kind: sink.Unknown, Reason: reasonOf(err)}
 			}
@@ -284,4 +291,12 @@ func (s *Sink) Sample(_ context.Context, c shard.Collection) (first shard.DocID,
 		}
 	}
 	return first, found, nil
+}
+
+// wait is the latency of a request.
+func (s *Sink) wait(ctx context.Context) error {
+	s.mu.Lock()
+	latency := s.set.Latency
+	s.mu.Unlock()
+	return s.clk.Sleep(ctx, latency)
 }

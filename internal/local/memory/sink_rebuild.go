@@ -151,7 +151,7 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 		}
 	}
 	for page := range slices.Chunk(all, 3) {
-		if err := cmp.Or(ctx.Err(), s.clk.Sleep(ctx, s.set.Latency)); err != nil {
+		if err := cmp.Or(ctx.Err(), s.wait(ctx)); err != nil {
 			return fmt.Errorf("walk: %w", err)
 		}
 		if err := f(page); err != nil {
@@ -163,7 +163,7 @@ func (s *Sink) Walk(ctx context.Context, index string, f func([]sink.Versioned) 
 
 // VersionsOf are the fences.
 func (s *Sink) VersionsOf(ctx context.Context, index string, ids []string) ([]int64, error) {
-	if err := cmp.Or(ctx.Err(), s.clk.Sleep(ctx, s.set.Latency)); err != nil {
+	if err := cmp.Or(ctx.Err(), s.wait(ctx)); err != nil {
 		return nil, fmt.Errorf("read versions: %w", err)
 	}
 	out := slices.Repeat([]int64{-1}, len(ids))
@@ -242,7 +242,7 @@ func (s *Sink) Erase(ctx context.Context, c shard.Collection, index string, docs
 
 // Switch changes the documents of a collection for those of the index.
 func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string) error {
-	if err := cmp.Or(ctx.Err(), s.clk.Sleep(ctx, s.set.Latency)); err != nil {
+	if err := cmp.Or(ctx.Err(), s.wait(ctx)); err != nil {
 		return fmt.Errorf("switch: %w", err)
 	}
 	s.mu.Lock()
@@ -266,6 +266,7 @@ func (s *Sink) Switch(ctx context.Context, c shard.Collection, from, into string
 	maps.Copy(s.docs, next.docs)
 	delete(s.indices.beside, into)
 	s.indices.beside[from], s.indices.inUse[c] = old, into
+	s.made++ // another index: another generation
 	return nil
 }
 

@@ -1,0 +1,142 @@
+package index_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/sink"
+)
+
+const next = "content.r20261122100000"
+
+// rebuilding makes a new index and announces it.
+func (b *bench) rebuilding() *memory.Sink {
+	b.Helper()
+	err := b.sink.Create(b.Context(), sink.NewIndex{Collection: "content", Name: next, Like: "content"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Write(shard.Rebuild("search", "content", next, 1))
+	return b.sink.Beside(next)
+}
+
+// has fails unless an index holds a version of a document, 0 for none.
+func (b *bench) has(s *memory.Sink, id string, version int) {
+	b.Helper()
+	got, found, err := s.Get(b.Context(), doc(id))
+	switch {
+	case err != nil:
+		b.Fatal(err)
+	case found != (version > 0), found && got.Key != b.key(id, version).String():
+		b.Errorf("%s is %s, found %t; want version %d", id, got.Key, found, version)
+	}
+}
+
+func TestWhatIsWrittenGoesToTheNewIndexOfARebuildWithItsFence(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		b.fly(b.hold(put("before", 1)), 1)
+		beside := b.rebuilding()
+		b.fly(b.hold(put("a", 1), put("b", 1)), 2)
+		b.fly(b.hold(gone("b", 2)), 1)
+		b.has(beside, "before", 0)
+		b.has(beside, "a", 1)
+		b.has(beside, "b", 0)
+		in, _, _ := b.sink.Get(b.Context(), doc("a"))
+		if got, _, _ := beside.Get(b.Context(), doc("a")); got.Fence != in.Fence {
+			t.Errorf("the new index has fence %d, want that of the one in use, %d", got.Fence, in.Fence)
+		}
+		b.Noted(journal.Missed, 0)
+		if r := b.Row(shard.HealthRow("search")); r.RebuildMissed != 0 {
+			t.Errorf("%d missed writes are noted, want none", r.RebuildMissed)
+		}
+		b.inQueue(0)
+	})
+}
+
+func TestAWriteThatTheNewIndexMissesIsNotedBeforeItsCommit(t *testing.T) {
+	for what, answer := range map[string]memory.Answer{
+		"refused": poison(),
+		"unknown": {Outcome: sink.Outcome{Kind: sink.Unknown, Reason: "time-out"}},
+		"full":    {Outcome: sink.Outcome{Kind: sink.Configuration, Apart: true, Reason: "cluster_block_exception"}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				beside := b.rebuilding()
+				beside.Script(doc("a"), answer)
+				s := b.hold(put("a", 1), put("b", 1))
+				b.inject = at("COMMIT", func() {
+					if r := b.Row(shard.HealthRow("search")); r.RebuildMissed != 1 {
+						t.Errorf("COMMIT comes with %d missed writes noted, want 1", r.RebuildMissed)
+					}
+				})
+				b.fly(s, 2)
+				b.has(b.sink, "a", 1)
+				b.has(beside, "a", 0)
+				b.has(beside, "b", 1)
+				b.Noted(journal.Missed, 1)
+				b.Noted(journal.Released, 0)
+				b.inQueue(0)
+			})
+		})
+	}
+}
+
+func TestANewIndexThatHangsDelaysACommitByASecond(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		beside := b.rebuilding()
+		beside.SetLatency(20 * time.Second)
+		s := b.hold(put("a", 1))
+		b.fly(s, 1)
+		b.Noted(journal.Missed, 1)
+		claimed, committed := b.Notes.Of(journal.Claimed)[0].At, b.Notes.Of(journal.Committed)[0].At
+		if took := committed.Sub(claimed); took > 1100*time.Millisecond {
+			t.Errorf("COMMIT came %s after CLAIM, want a second", took)
+		}
+		b.inQueue(0)
+	})
+}
+
+func TestAWriteThatMayNotBeMissedIsNotCommitted(t *testing.T) {
+	for what, change := range map[string]shard.Write{
+		"while the name is switched": shard.Seal("search", 1, 0, 5),
+		"once the rebuild has ended": shard.Rebuilt("search", 1),
+	} {
+		t.Run(what, func(t *testing.T) {
+			stage{}.play(t, func(b *bench) {
+				beside := b.rebuilding()
+				beside.Script(doc("a"), poison())
+				s := b.hold(put("a", 1), put("b", 1))
+				b.inject = at("MISS", func() { b.Write(change) })
+				b.turn(s)
+				if r := b.Row(doc("a")); r.Committed != "" || r.Claimed != b.key("a", 1) || r.Owner == "" {
+					t.Errorf("row of a %+v, want its lease to run out", r)
+				}
+				if r := b.Row(doc("b")); r.Committed != b.key("b", 1) {
+					t.Errorf("row of b %+v, want it committed: the new index has it", r)
+				}
+				b.Noted(journal.OutcomeUnknown, 1)
+			})
+		})
+	}
+}
+
+func TestARebuildThatEndsDuringATurnStillCountsForIt(t *testing.T) {
+	stage{}.play(t, func(b *bench) {
+		beside := b.rebuilding()
+		// The throttled document makes the turn read the row once more, before it writes to the new index.
+		b.sink.Script(doc("c"), memory.Answer{Outcome: sink.Outcome{Kind: sink.Throttled, Status: 429}})
+		s := b.hold(put("a", 1), put("c", 1))
+		b.inject = at("CLAIM", func() { b.Write(shard.Rebuilt("search", 1)) })
+		b.turn(s)
+		b.Noted(journal.Slowed, 1)
+		b.has(beside, "a", 1)
+	})
+}
+
+func gone(id string, version int) string {
+	return fmt.Sprintf(`{"type":"doc.deleted","subject":%q,"sequence":"%d"}`, id, version)
+}
