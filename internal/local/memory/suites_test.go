@@ -67,7 +67,7 @@ func TestTheSinkIsASink(t *testing.T) {
 					s.(*memory.Sink).Recreate()
 					return s
 				},
-				Rebuilds:     versions,
+				Rebuilds: versions,
 			})
 		})
 	}
