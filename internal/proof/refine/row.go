@@ -1,6 +1,8 @@
 package refine
 
 import (
+	"math/bits"
+
 	"github.com/lullhq/lull/internal/proof/model"
 	"github.com/lullhq/lull/internal/proof/sim"
 	"github.com/lullhq/lull/internal/shard"
@@ -76,7 +78,12 @@ func (c *Checker) admit(s sim.Step) (Step, bool) {
 		}
 		l := c.local()
 		if what == admitByIndex {
-			l.s.Execs[0] = model.Exec{Messages: 1 << l.put(m, model.HeldPlace), Done: h.known}
+			l.s.Execs[0] = model.Exec{Messages: 1 << l.put(m, model.HeldPlace)}
+			// The model keeps what is done of messages with several events. A copy of a message with one,
+			// which comes back after the delete, is judged anew: another version may be the dead one by now.
+			if bits.OnesCount8(uint8(m.keys)) > 1 {
+				l.s.Execs[0].Done = h.known
+			}
 		} else {
 			// receive tries the newest of its batch first. What that is worth is up to the model, of the
 			// message that carries the version alone.

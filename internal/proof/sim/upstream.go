@@ -78,8 +78,14 @@ func write(seed uint64, sources *source.Set, s shape) Upstream {
 		doc := &subject{id: fmt.Sprintf("doc-%d", d)}
 		doc.collection = a.collection()
 		a.document(doc, 0, span)
-		for range s.more {
-			a.document(doc, a.upTo(s.over), span)
+		// Versions grow from one time to the next: no upstream sends an old one for the first time days later.
+		times := make([]time.Duration, s.more)
+		for i := range times {
+			times[i] = a.upTo(s.over)
+		}
+		slices.Sort(times)
+		for _, at := range times {
+			a.document(doc, at, span)
 		}
 	}
 	if a.chance(0.3) {
@@ -184,7 +190,7 @@ type subject struct {
 
 // document writes the bursts of one document, from a moment on.
 func (a *author) document(doc *subject, from, span time.Duration) {
-	at := a.upTo(span / 2)
+	at, own := a.upTo(span/2), false // a later time begins with a version of its own
 	for range 1 + a.IntN(4) {
 		spread, versions := a.upTo(2*time.Second), 1+a.IntN(6)
 		if a.chance(0.3) { // never quiet
@@ -193,8 +199,9 @@ func (a *author) document(doc *subject, from, span time.Duration) {
 		}
 		for range versions {
 			// otherwise the same version with another payload, of which an object has one
-			if doc.version == 0 || !a.chance(0.05) || a.refers {
+			if !own || !a.chance(0.05) || a.refers {
 				doc.version += 1 + a.IntN(3)
+				own = true
 			}
 			a.change(doc, from+at+a.upTo(spread+1))
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/local/fault"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
 )
 
 // The wide worlds have the failures of the swarm, and each of them has some of what those worlds
@@ -150,5 +152,39 @@ func TestEventsThatLiveElsewhereAreSkippedAndNotLost(t *testing.T) {
 	}
 	if both <= 0 {
 		t.Errorf("%d messages more than were sent: none had events of both sinks", both)
+	}
+}
+
+// A row lives as long as anything older of its document may come: lifecycle.producerLateness is part
+// of that. An upstream that sends a version later proves nothing.
+func TestNoUpstreamIsLaterThanTheSettingsAllow(t *testing.T) {
+	t.Parallel()
+	events := 0
+	for seed := uint64(1); seed <= 3000; seed++ {
+		b := widthOf(seed)
+		if !b.days {
+			continue
+		}
+		cfg := b.settings(t, seed)
+		sources := sourcesOf(t, cfg)
+		newest := map[shard.DocID]shard.OrderKey{}
+		since := map[shard.DocID]time.Duration{} // when the newest was sent first
+		for _, a := range write(seed, sources, b.shape).Arrivals {
+			for _, r := range sources.Decode(queue.Message{Body: a.Message.Body, Sent: epoch}) {
+				if r.Invalid != nil || r.Skip != "" {
+					continue
+				}
+				events++
+				doc, key := r.Event.Doc, r.Event.Key
+				if key > newest[doc] {
+					newest[doc], since[doc] = key, a.At
+				} else if late := a.At - since[doc]; key < newest[doc] && late > cfg.Lifecycle.ProducerLateness {
+					t.Errorf("seed %d: version %s of %s is sent %s after a newer one", seed, key, doc, late)
+				}
+			}
+		}
+	}
+	if events < 1000 {
+		t.Errorf("%d events in all worlds of days", events)
 	}
 }
