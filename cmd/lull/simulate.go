@@ -189,6 +189,10 @@ func upstream(c *cobra.Command, f simulateFlags, cfg *config.Config) (sim.Upstre
 
 // generated is what --load says, or what the seed writes, in the form of the sources.
 func generated(f simulateFlags, cfg *config.Config) (sim.Upstream, error) {
+	if f.load.Rate != 0 {
+		up, _, err := f.load.Of(f.seed, cfg)
+		return up, err
+	}
 	sources, err := source.New(cfg)
 	if err != nil {
 		return sim.Upstream{}, err
@@ -197,12 +201,8 @@ func generated(f simulateFlags, cfg *config.Config) (sim.Upstream, error) {
 	switch {
 	case err != nil:
 		return sim.Upstream{}, err
-	case scribe.Native(sources) && f.load.Rate == 0:
-		return sim.Write(f.seed, sources), nil
 	case scribe.Native(sources):
-		return f.load.Upstream(f.seed), nil
-	case f.load.Rate == 0:
-		return sim.WriteBy(f.seed, scribe)
+		return sim.Write(f.seed, sources), nil
 	}
-	return f.load.By(f.seed, scribe)
+	return sim.WriteBy(f.seed, scribe)
 }

@@ -53,6 +53,9 @@ type Wrong struct {
 
 // Outcome is what one of the two settings makes of the load.
 type Outcome struct {
+	// Sources are those in whose form the events were; empty where lull can write none of theirs, and
+	// the events were native.
+	Sources    []string   `json:"sources"`
 	Events     int        `json:"events"`
 	Bursts     int        `json:"bursts"`
 	Virtual    Span       `json:"virtual"`    // until everything was written
@@ -231,8 +234,7 @@ func (c *Comparer) both(ctx context.Context, l Load, yours *config.Config, tell 
 const simulating = 0.5
 
 func outcome(ctx context.Context, c *config.Config, l Load, tell func(doing string, share float64)) (*Outcome, error) {
-	own := cost.Native(c)
-	up := l.Upstream(1)
+	own, up, formats := events(c, l)
 	strain, err := l.Sim(up.Calm)
 	if err != nil {
 		return nil, err
@@ -254,7 +256,7 @@ func outcome(ctx context.Context, c *config.Config, l Load, tell func(doing stri
 	}
 	s := r.Summary(sim.NoFaults)
 	o := &Outcome{
-		Events: r.Counts.Events, Bursts: (r.Counts.Events + l.Burst - 1) / l.Burst,
+		Sources: formats, Events: r.Counts.Events, Bursts: (r.Counts.Events + l.Burst - 1) / l.Burst,
 		Virtual:   Span(len(r.Timeline)) * Span(time.Second),
 		PromiseMS: promise(own).Milliseconds(),
 		Freshness: s.Freshness, Writes: r.Counts.Applied, Requests: r.Counts.Requests, Letters: r.Extremes.Letters,
@@ -273,6 +275,16 @@ func outcome(ctx context.Context, c *config.Config, l Load, tell func(doing stri
 		})
 	}
 	return o, nil
+}
+
+// events is what the load sends: in the form of the settings' sources, or, where lull can write none
+// of theirs, as native events. All else of such settings can be simulated.
+func events(c *config.Config, l Load) (own *config.Config, up sim.Upstream, formats []string) {
+	up, formats, err := l.Of(1, c)
+	if err != nil {
+		return cost.Native(c), l.Upstream(1), nil
+	}
+	return c, up, formats
 }
 
 // promise is how fresh a document of the default collection is at p99, while its sink is well.

@@ -8,6 +8,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/setting"
+	"github.com/lullhq/lull/source"
 )
 
 func comparer(t *testing.T) *Comparer {
@@ -71,6 +77,49 @@ func TestSettingsAreComparedWithThoseThatRun(t *testing.T) {
 	}
 	if yours.Freshness.P50 < today.Freshness.P50+3000 || yours.PromiseMS != today.PromiseMS+4000 {
 		t.Errorf("p50 %d ms with quiet 5 s, %d ms with 9 s", today.Freshness.P50, yours.Freshness.P50)
+	}
+}
+
+// mute is a kind of somebody's own of which lull can write no message.
+type mute struct{ *source.Rules }
+
+func (mute) Decode(event.Body) (source.Draft, *event.Invalid) { return source.Draft{Skip: "mute"}, nil }
+
+func init() {
+	source.Register(source.Kind{
+		Kind: setting.Kind{Name: "mute", Doc: "Messages that lull cannot write."}, Class: source.ClassInt,
+		New: func(r *source.Rules) (source.Format, error) { return mute{r}, nil },
+	})
+}
+
+// Events have the form of the settings' own sources, or are native ones.
+func TestEventsAreInTheFormOfTheSources(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"":                                       {"native"},
+		"sources: {publishing: {kind: govuk}}\n": {"publishing"},
+		"sources: {a: {kind: native}, b: {kind: debezium, match: [{named: true}]}}\ndefaultSource: a\n": {"a", "b"},
+		"sources: {own: {kind: mute}}\n": nil,
+	} {
+		c, err := parse(text + "sinks: {search: {kind: memory}, other: {kind: memory}}\ndefaultSink: search\ndefaultCollection: content\n")
+		if err != nil {
+			t.Errorf("%s%v", text, err)
+			continue
+		}
+		own, up, formats := events(c, minutes(1))
+		sources, err := source.New(own)
+		if err != nil || !slices.Equal(formats, want) || len(up.Arrivals) < 30 {
+			t.Errorf("%s%d messages of %v, %v, want some of %v", text, len(up.Arrivals), formats, err, want)
+			continue
+		}
+		for _, a := range up.Arrivals {
+			m := queue.Message{Body: a.Message.Body, Attributes: a.Message.Attributes, Sent: sim.Begin()}
+			for _, r := range sources.Decode(m) {
+				if r.Invalid != nil {
+					t.Fatalf("%s%s becomes a dead letter: %v", text, a.Message.Body, r.Invalid)
+				}
+			}
+		}
 	}
 }
 

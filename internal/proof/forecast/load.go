@@ -6,11 +6,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/proof/sim"
+	"github.com/lullhq/lull/source"
 )
 
 // Load is what arrives, and what the sinks are put to. Its names are those of the flags of `lull
-// simulate`. The events are native.
+// simulate`.
 type Load struct {
 	Rate      float64 `json:"load"` // events a second
 	Burst     int     `json:"burst"`
@@ -89,8 +91,24 @@ func want(holds bool, field string, value any, problem string, args ...any) erro
 // Upstream is what the load sends, as native events.
 func (l Load) Upstream(seed uint64) sim.Upstream { return l.load().Upstream(seed) }
 
-// By is what the load sends in the form of the sources.
-func (l Load) By(seed uint64, s *sim.Scribe) (sim.Upstream, error) { return l.load().By(seed, s) }
+// Of is what the load sends in the form of the settings' sources, and the names of these. The error
+// is that lull can write no message that they decode.
+func (l Load) Of(seed uint64, cfg *config.Config) (up sim.Upstream, names []string, err error) {
+	sources, err := source.New(cfg)
+	if err != nil {
+		return up, nil, err
+	}
+	scribe, err := sim.NewScribe(cfg, sources)
+	if err != nil {
+		return up, nil, err
+	}
+	names = scribe.Sources()
+	if scribe.Native(sources) {
+		return l.Upstream(seed), names, nil
+	}
+	up, err = l.load().By(seed, scribe)
+	return up, names, err
+}
 
 func (l Load) load() sim.Load {
 	return sim.Load{

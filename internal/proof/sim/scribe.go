@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lullhq/lull/internal/config"
@@ -32,6 +33,16 @@ func NewScribe(cfg *config.Config, sources *source.Set) (*Scribe, error) {
 func (s *Scribe) Native(sources *source.Set) bool {
 	m := queue.Message{Body: `{"type":"doc.changed","subject":"a","sequence":"1","data":{}}`, Sent: epoch}
 	return len(s.config.Sources) == 1 && len(s.ways) == 1 && sources.Decode(m)[0].Event.Doc != ""
+}
+
+// Sources names the sources in whose form the scribe writes.
+func (s *Scribe) Sources() (names []string) {
+	for _, w := range s.ways {
+		if !slices.Contains(names, w.Source) {
+			names = append(names, w.Source)
+		}
+	}
+	return names
 }
 
 // said is a change as a message, and the object that it refers to.

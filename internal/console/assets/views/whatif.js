@@ -43,7 +43,7 @@ export default {
 
     root.append(
       el("p", {}, "Change the load, the settings or both. The real functions run against simulated services, ",
-        "in virtual time, and nothing of this run is touched. Events are of the native format."),
+        "in virtual time, and nothing of this run is touched."),
       el("form", { onsubmit: start },
         el("div", { class: "fields" }, fields.map(field)),
         el("div", { class: "field" }, el("label", { for: "whatif-settings" }, "Your settings"),
@@ -130,6 +130,7 @@ export default {
           row("Promised at p99, while the sink is well", (o) => o.promise_ms, fmt.duration),
           row("The latest", (o) => o.freshness_ms.max, fmt.duration),
           row("Events", (o) => o.events, fmt.number),
+          row("In the form of", (o) => o.sources, (names) => names?.join(", ") || "native events"),
           row("Sink writes", (o) => o.writes, fmt.number),
           row("Sink writes a burst", (o) => o.writes_per_burst, (n) => n.toFixed(2)),
           row("Requests to the sink", (o) => o.sink_requests, fmt.number),
@@ -139,7 +140,9 @@ export default {
           row("A million events", (o) => o.month.per_million_events, fmt.dollars),
         ], { caption: "The settings that run beside yours" }),
         el("p", { class: "soft" }, `List prices, ${today.month.prices}: as few pollers as AWS may use, and as many as it begins with. `,
-          "The sink itself is not in it. A burst whose document changes again at once shares its write."),
+          "The sink itself is not in it. ",
+          "It is of native events, as are events where lull can write none that your sources decode. ",
+          "A burst whose document changes again at once shares its write."),
         el("div", { class: "charts" },
           lines("Freshness of what is written, p99", fmt.duration, (p) => p.committed ? p.p99_ms : null,
             [...new Set(sides.map(([, o]) => o.promise_ms))].map((y, i) => ({ name: i ? "promised with yours" : "promised", y }))),
