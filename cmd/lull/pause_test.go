@@ -15,7 +15,11 @@ func TestAPausedSinkGetsNothingUntilItIsResumed(t *testing.T) {
 	s.ask("pause", "--all").want(t, "pause again", exitOK, "search: already paused by", "index")
 	s.publish(put("a", "1", "{}"))
 	s.ask("status").want(t, "status", exitOK, "paused by ", `an index\u000ais moved`, "dead letters from")
-	s.ask("wait", "content#a", "--version", "1", "--timeout", "500ms").want(t, "wait", exitMissing, "paused the sink")
+	waited := s.ask("wait", "content#a", "--version", "1", "--timeout", "1s")
+	waited.want(t, "wait", exitMissing, "paused the sink")
+	if n := strings.Count(waited.errors, "paused the sink"); n != 2 {
+		t.Errorf("wait says %d times what it waits for, want it when it begins and in the end:\n%s", n, waited.errors)
+	}
 	s.ask("explain", "content#a").want(t, "explain", exitOK, "paused the sink", "lull resume")
 	s.ask("resume", "--all", "-o", "json").want(t, "resume", exitOK, `"changed": true`)
 	s.ask("wait", "content#a", "--version", "1").want(t, "wait", exitOK)

@@ -56,6 +56,10 @@ func showStatus(w io.Writer, s operate.Status) {
 			health = bad("%s; its messages become dead letters from %s on", pausedText(k.Pause), clockText(k.Pause.DeadFrom))
 		case k.Open:
 			health = bad("unhealthy: nothing is claimed before %s (level %d)", k.OpenUntil.Format(time.RFC3339), k.Level)
+		case k.Growing:
+			health.Text = fmt.Sprintf("healthy again: %.1f documents/s, which grows", k.Rate)
+		case k.Rate > 0:
+			health = terminal.Styled{Style: terminal.Yellow, Text: fmt.Sprintf("throttles: %.1f documents/s", k.Rate)}
 		}
 		terminal.Printf(w, "%s\t%s\n", k.Sink, health)
 	}

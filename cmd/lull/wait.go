@@ -18,10 +18,11 @@ import (
 func (a *app) waitCommand() *cobra.Command {
 	var version string
 	var timeout time.Duration
+	var told operate.State // on standard error
 	c := &cobra.Command{
 		Use: "wait KEY --version V", Short: "Wait until a version of a document, or a newer one, is committed",
-		Long: "Looks every quarter of a second, and says at the end why the document is as fresh as it is. Use " +
-			"it behind a publish button.",
+		Long: "Looks every quarter of a second, and says at the end why the document is as fresh as it is. Until then " +
+			"it says on standard error what the document waits for, when that changes. Use it behind a publish button.",
 		Args: cobra.ExactArgs(1),
 	}
 	wait := func(ctx context.Context, api operate.API, key shard.DocID) (x operate.Explanation, err error) {
@@ -31,7 +32,14 @@ func (a *app) waitCommand() *cobra.Command {
 		case timeout <= 0:
 			return x, usagef("--timeout %s: want a time above 0", timeout)
 		}
-		return waitFor(ctx, api, key, version, timeout)
+		return waitUntil(ctx, api, key, "version "+version, timeout, func(x operate.Explanation) (bool, error) {
+			done, err := reaches(x, version)
+			if !done && err == nil && x.State != told {
+				terminal.Printf(a.err, "%s\n", x.Sentence)
+				told = x.State
+			}
+			return done, err
+		})
 	}
 	question(a, c, ofKey(wait), func(w io.Writer, x operate.Explanation) { terminal.Printf(w, "%s\n", x.Sentence) })
 	c.Flags().StringVar(&version, "version", "", "the upstream's version `V`")
@@ -43,20 +51,11 @@ func (a *app) waitCommand() *cobra.Command {
 	})
 }
 
-// waitStep is how often waitFor looks.
+// waitStep is how often waitUntil looks.
 const waitStep = 250 * time.Millisecond
 
-// waitFor asks until the version is committed or a newer one is. An answer that fails is final at
-// first; later it may be a moment's trouble.
-func waitFor(ctx context.Context, api operate.API, key shard.DocID, version string,
-	timeout time.Duration,
-) (operate.Explanation, error) {
-	return waitUntil(ctx, api, key, "version "+version, timeout, func(x operate.Explanation) (bool, error) {
-		return reaches(x, version)
-	})
-}
-
-// waitUntil is waitFor for anything that an explanation says. what names it.
+// waitUntil asks until an explanation says what is wanted; what names it. An answer that fails is
+// final at first; later it may be a moment's trouble.
 func waitUntil(ctx context.Context, api operate.API, key shard.DocID, what string, timeout time.Duration,
 	reached func(operate.Explanation) (bool, error),
 ) (operate.Explanation, error) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // broken is one way to break one rule.
@@ -248,6 +249,32 @@ func TestFaultsAreShortAndOnOneLine(t *testing.T) {
 	for _, f := range faults {
 		if text := f.Error(); len(text) > 1_500 || strings.ContainsAny(text, "\n\x00\u2028") {
 			t.Errorf("got %d bytes: %q", len(text), text)
+		}
+	}
+}
+
+// A fix that nobody can follow, such as a time-out of 0s, is not offered.
+func TestTheFixOfAShortVisibilityCanBeFollowed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		window, receive time.Duration
+		fix             string
+	}{
+		{42 * time.Second, 6 * time.Second, "lower queues.live.window and queues.bulk.window to at most 4s"},
+		{2 * time.Second, 7 * time.Second, "lower receive.timeout to at most 6s"},
+		{42 * time.Second, 7 * time.Second, "lower receive.timeout and queues.live.window and queues.bulk.window"},
+	} {
+		c := Default()
+		c.Queues.Live.Window, c.Queues.Bulk.Window, c.Receive.Timeout = test.window, test.window, test.receive
+		fixes := map[string]string{}
+		for _, f := range Faults(c.Validate()) {
+			if strings.Contains(f.Problem, "6 x receive.timeout") {
+				fixes[f.Setting] = f.Fix
+			}
+		}
+		if got := fixes["queues.visibility"]; !strings.HasSuffix(got, test.fix) {
+			t.Errorf("a window of %s, receive.timeout %s: %q, want it to end with %q", test.window, test.receive, got,
+				test.fix)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -60,12 +61,23 @@ func checkBatchWindow(c *Config, f *checker) {
 // event source mapping.
 func checkVisibilityReceive(c *Config, f *checker) {
 	l := c.slowest()
-	if need := 6*c.Receive.Timeout + l.Window; c.Queues.Visibility < need {
-		f.fault("queues.visibility", c.Queues.Visibility,
-			fmt.Sprintf("is less than 6 x receive.timeout + %s.window = %s", l.path, words(need)),
-			c.raiseVisibility(need)+fmt.Sprintf("lower receive.timeout to at most %s, or %s.window",
-				words(max(0, floor((c.Queues.Visibility-l.Window)/6))), l.both))
+	need := 6*c.Receive.Timeout + l.Window
+	if c.Queues.Visibility >= need {
+		return
 	}
+	var lower []string // what one of the two can do alone
+	if most := floor((c.Queues.Visibility - l.Window) / 6); most >= time.Second {
+		lower = append(lower, "lower receive.timeout to at most "+words(most))
+	}
+	if most := c.Queues.Visibility - 6*c.Receive.Timeout; most >= 0 {
+		lower = append(lower, fmt.Sprintf("lower %s.window to at most %s", l.both, words(most)))
+	}
+	if len(lower) == 0 {
+		lower = []string{fmt.Sprintf("lower receive.timeout and %s.window", l.both)}
+	}
+	f.fault("queues.visibility", c.Queues.Visibility,
+		fmt.Sprintf("is less than 6 x receive.timeout + %s.window = %s", l.path, words(need)),
+		c.raiseVisibility(need)+strings.Join(lower, ", or "))
 }
 
 func checkVisibilityTimeout(c *Config, f *checker) {

@@ -174,8 +174,11 @@ type SinkStatus struct {
 	Open      bool      `json:"open"` // nothing is claimed
 	OpenUntil time.Time `json:"open_until,omitzero"`
 	Level     int64     `json:"level,omitempty"` // how often it opened in a row
-	Rate      float64   `json:"rate,omitempty"`  // documents a second while it throttles; 0 for no limit
-	Pause     *Pause    `json:"pause,omitempty"` // nil where no operator has paused it
+	Rate      float64   `json:"rate,omitempty"`  // documents a second that may go to it; 0 for no limit
+	// Growing says that the rate is the one after a pause or an outage, which doubles every few seconds.
+	// Otherwise the sink throttles.
+	Growing bool   `json:"growing,omitempty"`
+	Pause   *Pause `json:"pause,omitempty"` // nil where no operator has paused it
 }
 
 // Explanation is everything known about a document, ending in one sentence.

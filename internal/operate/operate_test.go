@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -22,6 +23,7 @@ import (
 	"github.com/lullhq/lull/internal/queue"
 	"github.com/lullhq/lull/internal/schedule"
 	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/source"
 )
 
 func TestPublishSendsToTheQueueOfTheEventsAndNamesWhatItRefuses(t *testing.T) {
@@ -65,6 +67,35 @@ func TestPublishSendsToTheQueueOfTheEventsAndNamesWhatItRefuses(t *testing.T) {
 		})
 		if err != nil || len(got.Refused) != 1 || !strings.Contains(got.Refused[0].Why, "nobody") {
 			t.Errorf("an unknown source: %+v, error %v", got, err)
+		}
+	})
+}
+
+// Where there are several sources, what one of them makes of a message may be about the wrong one.
+func TestARefusedMessageSaysWhichOfSeveralSourcesWasTaken(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, g *ground, api operate.API) {
+		cfg := *g.Config
+		cfg.Sources = maps.Clone(cfg.Sources)
+		cfg.Sources["cms"] = config.Source{Kind: "govuk", Match: []source.Match{{Named: true}}}
+		cfg.DefaultSource = "native"
+		cfg.Complete()
+		sources, err := source.New(&cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Config, g.Sources = &cfg, sources
+		content := `{"content_id":"a","payload_version":1}`
+		named := queue.Outgoing{Body: content, Attributes: map[string]queue.Attribute{queue.AttrSource: queue.Text("cms")}}
+		got, err := api.Publish(t.Context(), operate.Publication{Messages: append(outgoing(content, "not JSON"), named)})
+		if err != nil || len(got.Refused) != 3 {
+			t.Fatalf("got %+v, error %v; want all refused", got, err)
+		}
+		const hint = "it names no source (of cms, native), so native decodes it: "
+		for i, r := range got.Refused {
+			if hinted := strings.HasPrefix(r.Why, hint); hinted != (i < 2) {
+				t.Errorf("message %d is refused: %s", r.Message, r.Why)
+			}
 		}
 	})
 }

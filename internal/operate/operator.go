@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lullhq/lull/event"
@@ -97,7 +98,7 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 			to.Lane = p.Lane
 		}
 		if fault := to.Fault(); fault != nil && !p.Unchecked {
-			done.Refused = append(done.Refused, Refusal{i, fault.Error()})
+			done.Refused = append(done.Refused, Refusal{i, o.decodedBy(m, to.Sink) + fault.Error()})
 			continue
 		}
 		var err error
@@ -116,6 +117,16 @@ func (o *Operator) Publish(ctx context.Context, p Publication) (Published, error
 		done.Sent = append(done.Sent, sentEvents(i, to.Events[:min(len(to.Events), maxLines-len(done.Sent))])...)
 	}
 	return done, nil
+}
+
+// decodedBy says which of several sources a message was taken for that does not name its own.
+func (o *Operator) decodedBy(m queue.Message, sink string) string {
+	names := slices.Sorted(maps.Keys(o.Config.Sources))
+	by := o.Sources.At(sink).SourceOf(m)
+	if _, named := m.Attributes[queue.AttrSource]; named || len(names) < 2 || by == "" {
+		return ""
+	}
+	return fmt.Sprintf("it names no source (of %s), so %s decodes it: ", strings.Join(names, ", "), by)
 }
 
 func sentEvents(message int, results []event.Result) (sent []SentEvent) {
@@ -213,7 +224,8 @@ func (o *Operator) Status(ctx context.Context) (Status, error) {
 		h, run := rows[2*i], rows[2*i+1]
 		s.Sinks = append(s.Sinks, SinkStatus{
 			Sink: name, Open: h.OpenUntil != 0, OpenUntil: h.OpenUntil.Time(),
-			Level: h.Level, Rate: float64(shard.Pace(h, now)) / 1000, Pause: o.pauseOf(h),
+			Level: h.Level, Rate: float64(shard.Pace(h, now)) / 1000, Growing: shard.SlowStart(h, now),
+			Pause: o.pauseOf(h),
 		})
 		if p := o.pauseOf(h); p != nil && o.Clock.Now().After(p.DeadFrom.Add(-pauseWarning)) {
 			s.Wrong = append(s.Wrong, fmt.Sprintf("sink %s is paused since %s, and its messages become dead letters from %s "+

@@ -48,8 +48,15 @@ func TestAPauseIsShownUntilItIsResumed(t *testing.T) {
 			done.Sinks[0].Pause != nil {
 			t.Errorf("got %+v, error %v, want nothing to resume", done, err)
 		}
-		if s, err = api.Status(t.Context()); err != nil || s.Sinks[0].Pause != nil || s.Sinks[1].Pause != nil {
-			t.Errorf("status %+v, error %v", s, err)
+		if s, err = api.Status(t.Context()); err != nil || s.Sinks[0].Pause != nil || s.Sinks[1].Pause != nil ||
+			s.Sinks[1].Rate <= 0 || !s.Sinks[1].Growing {
+			t.Errorf("status %+v, error %v, want no pause, and a rate that grows", s, err)
+		}
+		g.write(shard.Write{Doc: shard.HealthRow("search"), Update: []shard.Action{
+			{Verb: shard.Set, Attr: shard.AttrRateTop, Val: shard.Value{Kind: shard.KindNumber, Num: 20_000}},
+		}})
+		if s, err = api.Status(t.Context()); err != nil || s.Sinks[1].Rate <= 0 || s.Sinks[1].Growing {
+			t.Errorf("status %+v, error %v, want a sink that throttles", s, err)
 		}
 		for step, want := range map[journal.Step]int{journal.Paused: 2, journal.Resumed: 2} {
 			notes := g.notes.Of(step)

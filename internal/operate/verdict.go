@@ -210,6 +210,11 @@ func (e *evidence) onItsWay() (State, string) {
 	}
 	due := e.due(k)
 	if pace := shard.Pace(e.health, e.now); pace > 0 && due.Before(e.now.Time()) {
+		if shard.SlowStart(e.health, e.now) {
+			return say(StateThrottled, "was due at %s, and waits for its share: the sink is back after a pause or an outage, "+
+				"and what waited goes at a pace that grows, now %.1f documents a second.",
+				due.UTC().Format(clockLayout), float64(pace)/1000)
+		}
 		return say(StateThrottled, "was due at %s, and waits for its share: the sink throttles, and all flights together "+
 			"write %.1f documents a second.", due.UTC().Format(clockLayout), float64(pace)/1000)
 	}

@@ -59,6 +59,10 @@ func Pace(r Row, now Micros) int64 {
 	return max(int64(pace), slowestPace)
 }
 
+// SlowStart reports whether the speed is the growing one after a pause or an outage: the sink has
+// not throttled since.
+func SlowStart(r Row, now Micros) bool { return r.RateTop == 0 && Pace(r, now) > 0 }
+
 // Restart is the speed after a probe that succeeded. After a long outage much has gathered, and a
 // sink is cold. A circuit that opened for a second is most often one request without an answer:
 // little has gathered, and who began at the slowest pace would be slow for half a minute for each.

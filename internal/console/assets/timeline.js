@@ -1,5 +1,5 @@
-// A document's timeline: a lane for each version, from the moment its message was sent to what
-// became of it, and below it every decision in words.
+// A document's timeline: a lane for each version of each message, from the moment the message was
+// sent to what became of it, and below it every decision in words.
 
 // How each step is drawn: what it makes of the version, and the class of its bar. A step that ends
 // the version's wait has an end.
@@ -16,15 +16,21 @@ const steps = {
   outcome_unknown: { word: "no answer", mark: "◇" }, left_superseded: { word: "left: a newer one goes first", mark: "○", end: "soft" },
 };
 
-const shown = 12; // versions
+const shown = 12; // lanes
 const ms = (t) => (t ? new Date(t).getTime() : NaN);
 
-// lanes collects what is known of each version.
+// lanes collects what is known of each version of each message. What names no message is about the
+// one of its version that is under way.
 function lanes(x) {
-  const all = new Map();
-  const of = (version) => {
-    if (!all.has(version)) all.set(version, { version, sent: NaN, first: NaN, last: NaN, marks: [], end: null });
-    return all.get(version);
+  const versions = new Map(); // by message, "" for none
+  const of = (version, message = "") => {
+    if (!versions.has(version)) versions.set(version, new Map());
+    const same = versions.get(version), known = [...(message ? [] : same.values())];
+    let l = message ? same.get(message) || same.get("") : known.findLast((l) => !l.end) || known.at(-1);
+    l ??= { version, sent: NaN, first: NaN, last: NaN, marks: [], end: null };
+    if (message && same.get("") === l) same.delete("");
+    if (message || !known.length) same.set(message, l);
+    return l;
   };
   const seen = (l, sent, at) => {
     if (!(l.sent <= ms(sent))) l.sent = ms(sent) || l.sent;
@@ -36,41 +42,44 @@ function lanes(x) {
   };
   for (const d of x.decisions || []) {
     if (!d.version) continue;
-    const l = of(d.version), step = steps[d.decided];
+    const l = of(d.version, d.message_id), step = steps[d.decided];
     seen(l, d.sent_at, d.at);
     if (!step) continue;
     l.marks.push({ at: ms(d.at), mark: step.mark, word: step.word });
-    if (step.again) l.end = null;
+    if (step.again) l.end = { at: ms(d.at), word: step.word, kind: "soft" }; // as another message
     // what is superseded, stale or parked again afterwards is told below: the first end counts
     if (step.end && !(l.end?.kind === "good" && step.end === "soft")) l.end = { at: ms(d.at), word: step.word, kind: step.end };
   }
   for (const h of x.held || []) {
-    const l = of(h.version);
+    const l = of(h.version, h.message_id);
     seen(l, h.sent_at, h.sent_at);
     l.due = ms(h.due_at);
     if (!l.end) l.held = true;
   }
   for (const d of x.dead_letters || []) {
     if (!d.version) continue;
-    const l = of(d.version);
+    const l = of(d.version, d.message_id);
     seen(l, d.sent_at, d.died_at);
     if (!l.end && d.state === "parked") l.end = { at: ms(d.died_at), word: `dead letter: ${d.reason}`, kind: "bad" };
   }
   for (const s of x.scheduled || []) {
-    const l = of(s.version);
+    const l = of(s.version, s.message_id);
     l.due = ms(s.not_before);
     l.planned = true;
   }
-  if (x.version && !all.has(x.version) && x.row?.last_write) {
+  if (x.version && !versions.has(x.version) && x.row?.last_write) {
     const l = of(x.version);
     seen(l, null, x.row.last_write);
     l.end = { at: ms(x.row.last_write), word: "written and committed", kind: "good" };
   }
-  return [...all.values()].sort((a, b) => (a.first || a.due) - (b.first || b.due)).slice(-shown);
+  for (const same of versions.values()) {
+    if (same.size > 1) [...same.values()].forEach((l, i) => { l.nth = `message ${i + 1} of ${same.size}`; });
+  }
+  return [...versions.values()].flatMap((same) => [...same.values()]).sort((a, b) => (a.first || a.due) - (b.first || b.due));
 }
 
 export function timeline(ctx, x) {
-  const { el, fmt } = ctx, rows = lanes(x), now = ctx.now();
+  const { el, fmt } = ctx, known = lanes(x), rows = known.slice(-shown), now = ctx.now();
   if (!rows.length) return el("p", { class: "empty" }, "No message of this document is known here.");
   const open = rows.some((l) => !l.end);
   const from = Math.min(...rows.map((l) => l.first || l.due).filter((t) => !Number.isNaN(t)));
@@ -86,7 +95,7 @@ export function timeline(ctx, x) {
     const kind = l.end?.kind || (l.planned ? "planned" : "open");
     const word = l.end?.word || (l.planned ? `not before ${fmt.time(l.due)}` : l.held ? `waits, due ${fmt.ago(l.due)}` : "under way");
     return el("li", {},
-      el("span", { class: "mono version" }, el("bdi", {}, l.version)),
+      el("span", { class: "version" }, el("bdi", { class: "mono" }, l.version), l.nth && el("span", { class: "soft" }, ` ${l.nth}`)),
       el("span", { class: "lane", "aria-hidden": "true" },
         at(el("span", { class: `span ${kind}` }), place(start), place(end) - place(start)),
         l.held && l.due > now ? at(el("span", { class: "span ahead" }), place(now), place(l.due) - place(now)) : null,
@@ -95,6 +104,7 @@ export function timeline(ctx, x) {
   };
   return el("div", { class: "timeline" },
     el("p", { class: "soft axis" }, el("span", {}, fmt.time(from)), el("span", {}, fmt.duration(to - from)), el("span", {}, open && to <= now ? "now" : fmt.time(to))),
+    known.length > shown && el("p", { class: "soft" }, `The last ${shown} of ${fmt.number(known.length)}.`),
     el("ol", { class: "lanes", "aria-label": "Versions, in the order of their messages" }, rows.map(draw)),
     el("p", { class: "soft legend" }, "▸ admitted, held ◆ claimed ● written ○ superseded, stale or duplicate ✕ dead letter"));
 }

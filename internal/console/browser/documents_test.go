@@ -23,6 +23,21 @@ func TestADocumentLeadsToItsDeadLetters(t *testing.T) {
 	p.quiet()
 }
 
+// Two messages of one version are two lanes: what becomes of one is not what becomes of the other.
+func TestMessagesOfOneVersionHaveLanesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := start(t, "")
+	one := `{"type":"doc.changed","subject":"twice","sequence":"3","data":{"n":1}}`
+	s.publish(one + "\n" + one + "\n" + `{"type":"doc.changed","subject":"twice","sequence":"2","data":{}}`)
+	s.written(1, time.Minute)
+	p := open(t, s.address)
+	p.load("#/documents/content%23twice")
+	p.until(`[...document.querySelectorAll(".lanes li")].map((l) => l.querySelector(".version").textContent + ": " +
+		l.querySelector(".outcome").textContent.replace(/, .*/, "")).sort().join("; ") ===
+		"2: superseded; 3 message 1 of 2: written and committed; 3 message 2 of 2: duplicate"`)
+	p.quiet()
+}
+
 // What a list shows changes with each tick; what the reader has chosen does not.
 func TestTheFocusStaysWhereItIsWhileNumbersChange(t *testing.T) {
 	t.Parallel()

@@ -137,6 +137,7 @@ function stack(ctx, s) {
     ctx.table(["Sink", "Health", right("Budget")], (s.sinks || []).map((k) => [k.sink,
       k.pause ? el("span", { class: "warn" }, `paused by ${k.pause.by} since ${fmt.time(k.pause.since)}${k.pause.why ? ` (${k.pause.why})` : ""}: nothing is claimed before \`lull resume ${k.sink}\`; dead letters from ${fmt.time(k.pause.dead_from)} on`)
         : k.open ? el("span", { class: "bad" }, `unhealthy: nothing is claimed before ${fmt.time(k.open_until)} (opened ${k.level}× in a row)`)
+        : k.growing ? el("span", { class: "good" }, "healthy again: what waited goes at a pace that grows")
         : k.rate ? el("span", { class: "warn" }, "throttles") : el("span", { class: "good" }, "healthy"),
       k.rate ? `${fmt.number(Math.round(k.rate * 10) / 10)} documents/s` : "no limit"]), { caption: "Health by the table, and what each may be sent" }),
     el("h2", {}, "Lanes"),
