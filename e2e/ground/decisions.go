@@ -60,8 +60,8 @@ func (s *Stack) Decided(t testing.TB, since time.Time, step journal.Step, detail
 	})
 }
 
-// Dies waits until a flight that is not among the known ones has died of bad settings: the first try
-// and two retries, each a lease apart. Then nobody works on it any more. Samples of prune, and
+// Dies waits until a flight that is not among the known ones has died of bad settings: the first
+// try and two retries, each a lease apart. Then nobody works on it any more. Samples of prune, and
 // flights of an earlier test, may meet the same settings.
 func (s *Stack) Dies(t testing.TB, known []flight.ID) {
 	t.Helper()

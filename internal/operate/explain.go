@@ -3,6 +3,7 @@ package operate
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -85,7 +86,7 @@ func (o *Operator) look(ctx context.Context, key shard.DocID, sink string, e *ev
 		if err != nil {
 			return err
 		}
-		e.row, e.sink = row, o.askSink(ctx, key, sink)
+		e.row, e.sink = row, o.askSink(ctx, row, key, sink)
 		if row, err = read(); err == nil && row == e.row {
 			return nil
 		}
@@ -97,7 +98,7 @@ func (o *Operator) look(ctx context.Context, key shard.DocID, sink string, e *ev
 var errUnread = errors.New("it cannot be read from here")
 
 // askSink reads the document back. A sink that cannot be asked changes nothing of the rest.
-func (o *Operator) askSink(ctx context.Context, key shard.DocID, name string) sinkAnswer {
+func (o *Operator) askSink(ctx context.Context, row shard.Row, key shard.DocID, name string) sinkAnswer {
 	unasked := func(err error) sinkAnswer {
 		if o.Hint != "" {
 			err = fmt.Errorf("%w; %s", err, o.Hint)
@@ -111,10 +112,13 @@ func (o *Operator) askSink(ctx context.Context, key shard.DocID, name string) si
 	patient, cancel := context.WithTimeout(ctx, sinkPatience)
 	defer cancel()
 	s, found, err := r.Get(patient, key)
+	a := sinkAnswer{found: found, version: s.Version, at: s.Indexed}
+	if err == nil && found {
+		a.bytes, err = o.looker(name).Bytes(patient, row, s)
+	}
 	if err != nil {
 		return unasked(err)
 	}
-	a := sinkAnswer{found: found, version: s.Version, at: s.Indexed}
 	if k, err := shard.ParseOrderKey(s.Key); err == nil {
 		a.key = k
 	} else if found && a.version == "" {
@@ -229,6 +233,8 @@ func Readable(r shard.Row) map[string]any {
 		v, ok := r.Get(a)
 		switch {
 		case !ok:
+		case a == shard.AttrContent:
+			out["content"] = hex.EncodeToString([]byte(v.Text))
 		case v.Kind == shard.KindBinary:
 			out[string(a)] = shard.OrderKey(v.Text).String()
 		case a == shard.AttrBurstStart || a == shard.AttrLeaseUntil || a == shard.AttrLastWrite:

@@ -221,17 +221,52 @@ func TestTheSentenceSaysWhyADocumentIsAsFreshAsItIs(t *testing.T) {
 	}
 }
 
+// After KEEP the sink's copy is older than the row, and fresh all the same.
+func TestTheSentenceComparesBytesBeforeVersions(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		version int // in the sink; the row is at 3
+		bytes   shard.Bytes
+		state   State
+		want    string
+	}{
+		"kept": {1, shard.BytesSame, StateFresh, "It is fresh: version 3 was committed without a write, because it " +
+			"has the same content as version 1, which is in the sink since 2026-11-20T15:00:00.000Z, and nothing newer is known."},
+		"older":   {1, shard.BytesOther, StateSinkOlder, "Version 3 was written at 2026-11-20T15:00:00.000Z, and the sink holds the older version 1"},
+		"changed": {3, shard.BytesOther, StateSinkOlder, "Version 3 was written at 2026-11-20T15:00:00.000Z, and somebody changed the document in the sink since"},
+		"written": {3, shard.BytesSame, StateFresh, "It is fresh: version 3 is in the sink since 2026-11-20T15:00:00.000Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := evidence{
+				row: shard.Row{
+					Doc: "content#a", Committed: key(t, 3), CommittedOp: shard.Put, LastWrite: shard.MicrosOf(now.Add(-time.Hour)),
+				},
+				now: shard.MicrosOf(now), sink: sinkAnswer{
+					found: true, key: key(t, tt.version), version: fmt.Sprint(tt.version), bytes: tt.bytes,
+					at: now.Add(-2 * time.Hour),
+				},
+			}
+			if state, got := e.verdict(); state != tt.state || !strings.HasPrefix(got, tt.want) {
+				t.Errorf("got  %s: %s\nwant %s: %s", state, got, tt.state, tt.want)
+			}
+		})
+	}
+}
+
 func TestARowIsReadable(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
 	got := Readable(shard.Row{
 		Doc: "content#a", VersionClass: shard.ClassInt, Committed: key(t, 3), CommittedOp: shard.Delete,
 		LastWrite: shard.MicrosOf(at), Refusals: 2,
-		ExpiresAt: at.Unix(), LastError: "400 mapping",
+		ExpiresAt: at.Unix(), LastError: "400 mapping", Content: "\x00\xff",
 	})
 	want := map[string]any{
 		"version_class": "i", "committed": key(t, 3).String(), "committed_op": "delete", "last_write": at,
 		"refusals": int64(2), "expires_at": at, "last_error": "400 mapping",
+		"content": "00ff",
 	}
 	if len(got) != len(want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -47,7 +47,7 @@ type ReconcileCopy struct {
 // ReconcileLine is a document that differs from its row.
 type ReconcileLine struct {
 	Key        shard.DocID `json:"key"`
-	Difference string      `json:"difference"` // behind, undone, missing, older, other_class, stranger
+	Difference string      `json:"difference"` // behind, undone, missing, older, other_class, stranger, changed
 	Outcome    string      `json:"outcome"`    // raised, reasserted, resync, later, failed, left, in_motion
 	Committed  string      `json:"committed"`  // by the row: order key in print, "" for none
 	InSink     string      `json:"in_sink"`    // order key in print, "" for no document

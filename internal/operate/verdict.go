@@ -115,6 +115,7 @@ type evidence struct {
 type sinkAnswer struct {
 	why     string // it was not asked, or did not answer; empty where it did
 	found   bool
+	bytes   shard.Bytes    // compared with what the row says of them
 	key     shard.OrderKey // empty where lull did not write the document
 	version string
 	at      time.Time
@@ -362,6 +363,12 @@ func (e *evidence) compare() (State, string) {
 	case s.key == "":
 		return StateSinkOlder, fmt.Sprintf("Version %s was written at %s, and the sink holds a document that lull did "+
 			"not write%s", v, at, repair)
+	case s.key < r.Committed && s.bytes == shard.BytesSame:
+		return StateFresh, fmt.Sprintf("It is fresh: version %s was committed without a write, because it has the same "+
+			"content as version %s, which is in the sink since %s, and %s.", v, s.version, at, newer)
+	case s.key == r.Committed && s.bytes == shard.BytesOther:
+		return StateSinkOlder, fmt.Sprintf("Version %s was written at %s, and somebody changed the document in the sink "+
+			"since%s", v, at, repair)
 	case s.key < r.Committed:
 		return StateSinkOlder, fmt.Sprintf("Version %s was written at %s, and the sink holds the older version %s: the "+
 			"sink was restored, or somebody else wrote it%s", v, at, s.version, repair)

@@ -64,6 +64,9 @@ func (l Looker) Look(ctx context.Context, docs []shard.DocID) ([]Finding, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := l.bytes(ctx, read, copies); err != nil {
+		return nil, fmt.Errorf("read sink %s: %w", l.SinkName, err)
+	}
 	out := make([]Finding, len(docs))
 	for i := range docs {
 		out[i] = l.finding(read[i], copies[i], quiet)
@@ -121,23 +124,25 @@ func (l Looker) together() func(context.Context, []shard.DocID) ([]sink.Stored, 
 	return nil
 }
 
+// ask is one request to the sink, with its retries.
+func (l Looker) ask(ctx context.Context, f func(ctx context.Context) error) error {
+	return backoff.Do(ctx, l.Clock, func() error {
+		call, cancel := l.Clock.Deadline(ctx, l.Config.Index.SinkDeadline)
+		defer cancel()
+		return f(call)
+	})
+}
+
 // copies is what the sink holds of some documents: in one request where it can tell the marks of
 // many at once.
 func (l Looker) copies(ctx context.Context, docs []shard.DocID) ([]stored, error) {
 	out := make([]stored, len(docs))
-	ask := func(f func(ctx context.Context) error) error {
-		return backoff.Do(ctx, l.Clock, func() error {
-			call, cancel := l.Clock.Deadline(ctx, l.Config.Index.SinkDeadline)
-			defer cancel()
-			return f(call)
-		})
-	}
 	together := l.together()
 	var err error
 	switch {
 	case len(docs) == 0:
 	case together != nil:
-		err = ask(func(ctx context.Context) error {
+		err = l.ask(ctx, func(ctx context.Context) error {
 			marks, err := together(ctx, docs)
 			if err == nil && len(marks) != len(docs) {
 				err = backoff.Permanent(fmt.Errorf("%d marks of %d documents", len(marks), len(docs)))
@@ -149,7 +154,7 @@ func (l Looker) copies(ctx context.Context, docs []shard.DocID) ([]stored, error
 		})
 	default:
 		err = l.Parallel.Try(maxParallel, len(docs), func(i int) error {
-			return ask(func(ctx context.Context) error {
+			return l.ask(ctx, func(ctx context.Context) error {
 				s, found, err := l.Reader.Get(ctx, docs[i])
 				if err != nil {
 					return fmt.Errorf("%s: %w", docs[i], err)

@@ -230,6 +230,9 @@ func (r *run) compare(ctx context.Context, docs []shard.DocID, copies []stored) 
 	if err != nil {
 		return fmt.Errorf("read rows: %w", err)
 	}
+	if err := r.bytes(ctx, read, copies); err != nil {
+		return err
+	}
 	var differ []shard.DocID
 	for i, row := range read {
 		if r.finding(row, copies[i], quiet).Difference != shard.NoDifference {

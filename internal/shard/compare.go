@@ -4,7 +4,19 @@ package shard
 type InSink struct {
 	Key   OrderKey
 	Fence Fence // the claim's time with which it was written
+	Bytes Bytes // compared with the row's content
 }
+
+// Bytes says how what a sink holds compares with what the row says of it.
+type Bytes byte
+
+// BytesUnknown is where nobody compared them: the row has no content, or that of another
+// generation.
+const (
+	BytesUnknown Bytes = iota
+	BytesSame
+	BytesOther
+)
 
 // Difference says how a sink's copy differs from what its row committed.
 type Difference byte
@@ -20,12 +32,13 @@ const (
 	Older                   // the row committed a put, and the copy is older: resync
 	OtherClass              // the copy's versions do not compare with the row's: resync
 	Stranger                // lull did not write it, and no row holds it to be there
+	Changed                 // the copy has the committed version, and somebody changed its bytes: resync
 )
 
 // String is the word used in answers and logs.
 func (d Difference) String() string {
 	return [...]string{
-		"same", "busy", "waiting", "behind", "undone", "missing", "older", "other_class", "stranger",
+		"same", "busy", "waiting", "behind", "undone", "missing", "older", "other_class", "stranger", "changed",
 	}[d]
 }
 
@@ -40,6 +53,8 @@ func Compare(r Row, c InSink, quiet, kept Micros) Difference {
 	switch {
 	case r.Foreign(), r.LeaseUntil >= quiet && r.LeaseUntil != 0, r.LastWrite >= quiet && r.LastWrite != 0:
 		return Busy
+	case r.Committed == c.Key && c.Bytes == BytesOther:
+		return Changed
 	case r.Committed == c.Key:
 		return NoDifference
 	case r.Committed.IsFloor() && Micros(c.Fence) <= r.LastWrite:
@@ -50,6 +65,8 @@ func Compare(r Row, c InSink, quiet, kept Micros) Difference {
 		return NoDifference
 	case c.Key > r.Committed:
 		return Behind
+	case r.CommittedOp == Put && c.Key != "" && c.Bytes == BytesSame:
+		return NoDifference // committed without a write: see Keep
 	case r.CommittedOp == Delete && c.Key == "":
 		return NoDifference
 	case r.Pending > r.Committed:

@@ -208,7 +208,8 @@ func judged(a asked, f reconcile.Finding) State {
 		return Same
 	case copied == 0:
 		return Changed
-	case row >= 0 && a.document != nil && same: // committed without a write: the bytes were there
+	// committed without a write: the bytes were there
+	case row >= 0 && (a.document != nil && same || f.Copy.Bytes == shard.BytesSame):
 		return Same
 	}
 	return Older

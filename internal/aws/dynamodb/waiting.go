@@ -199,8 +199,8 @@ func (t *Table) next(ctx context.Context, s *stream, to string, size int) error 
 	return nil
 }
 
-// countWaiting counts the items of a kind that pass a filter, until there are atMost: then more says
-// that it did not look at all.
+// countWaiting counts the items of a kind that pass a filter, until there are atMost: then more
+// says that it did not look at all.
 func (t *Table) countWaiting(ctx context.Context, k kind, filter string, names map[string]string, values item,
 	atMost int,
 ) (n int, more bool, err error) {

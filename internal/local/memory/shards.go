@@ -50,28 +50,28 @@ func NewShards() *Shards {
 // roomRows is the room of rows.
 const roomRows = "row"
 
-// keptRow is a row as it is kept: packed order keys are not UTF-8.
+// keptRow is a row as it is kept: packed order keys and digests are not UTF-8.
 type keptRow struct {
 	shard.Row
-	Pending, Committed, Claimed, ClaimedWas, Dead []byte
+	Pending, Committed, Claimed, ClaimedWas, Dead, Content []byte
 }
 
 func asKept(r shard.Row) keptRow {
 	return keptRow{
 		r, []byte(r.Pending), []byte(r.Committed), []byte(r.Claimed), []byte(r.ClaimedWas), []byte(r.Dead),
+		[]byte(r.Content),
 	}
 }
 
 func (k keptRow) row() shard.Row {
 	r := k.Row
-	r.Pending, r.Committed, r.Claimed = shard.OrderKey(
-		k.Pending,
-	), shard.OrderKey(
-		k.Committed,
-	), shard.OrderKey(
-		k.Claimed,
-	)
-	r.ClaimedWas, r.Dead = shard.OrderKey(k.ClaimedWas), shard.OrderKey(k.Dead)
+	for to, from := range map[*shard.OrderKey][]byte{
+		&r.Pending: k.Pending, &r.Committed: k.Committed, &r.Claimed: k.Claimed, &r.ClaimedWas: k.ClaimedWas,
+		&r.Dead: k.Dead,
+	} {
+		*to = shard.OrderKey(from)
+	}
+	r.Content = shard.Content(k.Content)
 	return r
 }
 

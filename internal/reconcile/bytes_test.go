@@ -1,0 +1,106 @@
+package reconcile_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/sink"
+)
+
+// content is what a row says of a document that was put as that version, with the bytes of
+// [bench.stored].
+func (b *bench) content(id string, version int, document string) shard.Content {
+	b.Helper()
+	made, err := b.sink.Generation(b.Context(), collection)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return shard.ContentOf(b.Config.Generation(collection)+"\n"+made, b.key(id, version), []byte(document))
+}
+
+// After KEEP the row is at a newer version than the sink's copy. What counts then is the bytes.
+func TestBytesDecideWhereTheRowHasThem(t *testing.T) {
+	const same, other = `{"title":"x"}`, `{"title":"y"}`
+	raise := func(b *bench) {
+		s := b.Config.Sinks["search"]
+		s.Generation = "2"
+		b.Config.Sinks["search"] = s
+	}
+	for name, tt := range map[string]struct {
+		version int    // in the sink, with the bytes x; the row is at 5
+		bytes   string // that the row knows; empty for none
+		op      shard.Operation
+		ago     time.Duration // since the copy was written; the row's last write was ten minutes ago
+		change  func(b *bench)
+		want    string
+	}{
+		"kept":                                {version: 3, bytes: same, want: ""},
+		"kept long after it was written":      {version: 3, bytes: same, ago: time.Hour, want: ""},
+		"an older copy with other bytes":      {version: 3, bytes: other, ago: time.Hour, want: "a older resync"},
+		"other bytes, by the last write":      {version: 3, bytes: other, want: "a older resync"},
+		"a row without bytes":                 {version: 3, want: "a older resync"},
+		"the version, and its bytes":          {version: 5, bytes: same, want: ""},
+		"the version, and other bytes":        {version: 5, bytes: other, want: "a changed resync"},
+		"the version of a row without bytes":  {version: 5, want: ""},
+		"another generation, the last write":  {version: 3, bytes: same, change: raise, want: ""},
+		"another generation, a write before":  {version: 3, bytes: same, ago: time.Hour, change: raise, want: "a older resync"},
+		"another generation, and the version": {version: 5, bytes: other, change: raise, want: ""},
+		"a delete, with bytes of before":      {version: 3, bytes: same, op: shard.Delete, want: "a undone reasserted"},
+		"an index made anew": {version: 3, bytes: same, want: "a missing resync", change: func(b *bench) {
+			b.sink.Recreate()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			usecasetest.Story(t, func(t *testing.T) {
+				b := open(t, true)
+				if tt.ago == 0 {
+					tt.ago = 10*time.Minute + 2*time.Second // a request took so long
+				}
+				if tt.op == "" {
+					tt.op = shard.Put
+				}
+				b.stored("a", tt.version, tt.ago)
+				b.row("a", 5, tt.op, func(r *shard.Row) {
+					if tt.bytes != "" {
+						r.Content = b.content("a", 5, tt.bytes)
+					}
+				})
+				if tt.change != nil {
+					tt.change(b)
+				}
+				if _, err := b.run(); err != nil || strings.Join(b.told(), "; ") != tt.want {
+					t.Errorf("got %q (%v), want %q", b.told(), err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// What somebody changed in the sink, leaving lull's mark as it was, is found to the last one.
+func TestDocumentsThatWereChangedBehindLullAreFound(t *testing.T) {
+	usecasetest.Story(t, func(t *testing.T) {
+		b := open(t, true)
+		var want []string
+		for i := range 250 {
+			id := fmt.Sprintf("doc-%03d", i)
+			b.stored(id, 3, 10*time.Minute+time.Second)
+			b.row(id, 3, shard.Put, func(r *shard.Row) { r.Content = b.content(id, 3, `{"title":"x"}`) })
+			if i%50 == 7 {
+				s, _, _ := b.sink.Get(t.Context(), usecasetest.Doc(id))
+				b.sink.Write(t.Context(), []sink.Op{{
+					Doc: s.Doc, Kind: shard.Put, Fence: s.Fence, Key: b.key(id, 3), Version: s.Version, At: s.Indexed,
+					Document: []byte(`{"title":"changed"}`),
+				}})
+				want = append(want, id+" changed resync")
+			}
+		}
+		if _, err := b.run(); err != nil || !slices.Equal(b.told(), want) {
+			t.Errorf("got %v (%v), want %v", b.told(), err, want)
+		}
+	})
+}
