@@ -120,6 +120,9 @@ func (app *app) openAWS(ctx context.Context, cfg *config.Config) (o *operate.Ope
 		Hint: "a sink inside a VPC answers index, and nobody outside", Sinks: map[string]sink.Sink{},
 		Sources: sources, Config: cfg, Clock: clock.System{}, Off: clock.Trust, Journal: newAudit(app.err),
 	}
+	if cfg.Archive.Keep > 0 {
+		o.Archive = s3.NewArchive(bucket)
+	}
 	if app.logs > 0 {
 		o.History = app.history(cloudwatchlogs.New(a), cfg)
 	}

@@ -6,8 +6,11 @@ import (
 	"time"
 )
 
-// ErrNotFound says that there is no object of that name.
-var ErrNotFound = errors.New("object of the archive not found")
+// Errors of Get that are about one object. Any other may be about all of them, or may pass.
+var (
+	ErrNotFound   = errors.New("object of the archive not found")
+	ErrUnreadable = errors.New("object of the archive cannot be read") // too large, or moved to a vault
+)
 
 // Writer is the half of a Store that receive needs.
 type Writer interface {
@@ -24,8 +27,7 @@ type Object struct {
 // Store keeps objects. Implementations are safe for concurrent use.
 type Store interface {
 	Writer
-	// Get returns an object whole, or ErrNotFound. An error for good ([backoff.Final]) says that this
-	// object cannot be read, such as one that is too large.
+	// Get returns an object whole, ErrNotFound or ErrUnreadable.
 	Get(ctx context.Context, name Name) ([]byte, error)
 	// List returns names behind after and before to, in their order, at most limit. What it returns may
 	// hold a name that no batch has. more says that there are others.

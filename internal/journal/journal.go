@@ -97,8 +97,9 @@ const (
 	// of them, Detail the answer for it
 	Missed Step = "missed"
 	// an operator's rebuild of a collection came to a step of its own (audit); Detail says which, and who
-	Rebuild Step = "rebuild"
-	Sampled Step = "sampled" // prune handed Count documents to index, to be compared with the sink
+	Rebuild  Step = "rebuild"
+	Replayed Step = "replayed" // an operator sends a part of the archive again (audit); Detail says which, and who
+	Sampled  Step = "sampled"  // prune handed Count documents to index, to be compared with the sink
 	// a row and the sink differ, and nothing under way explains it: alarm; Detail is the difference
 	Drift Step = "drift"
 )

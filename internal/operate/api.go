@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/deadletter"
 	"github.com/lullhq/lull/internal/flight"
 	"github.com/lullhq/lull/internal/journal"
@@ -67,6 +68,11 @@ type API interface {
 	// deletes again that the sink has undone. ErrNotFound where nothing is of the collection. The
 	// result is valid beside an error, too.
 	Reconcile(ctx context.Context, o ReconcileOrder) (ReconcileResult, error)
+	// Archived adds up what the archive has of a time.
+	Archived(ctx context.Context, r ArchiveRange) (archive.Size, error)
+	// Replay sends the next part of the archive again. A step may be repeated: an error says that nothing
+	// of it counts.
+	Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error)
 	// Check compares a page of an export of the source with the sink. It only reads.
 	Check(ctx context.Context, o CheckOrder) (Checked, error)
 }

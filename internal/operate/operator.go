@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/archive"
 	"github.com/lullhq/lull/internal/clock"
 	"github.com/lullhq/lull/internal/config"
 	"github.com/lullhq/lull/internal/deadletter"
@@ -27,14 +28,15 @@ import (
 	"github.com/lullhq/lull/source"
 )
 
-// Operator answers from the seams of a stack. All fields are required, except Readers, Sinks,
-// Off, History, Table, Size and Publisher.
+// Operator answers from the seams of a stack. All fields are required, except Archive, Readers,
+// Sinks, Off, History, Table, Size and Publisher.
 type Operator struct {
 	Shards   shard.Store
 	Scanner  shard.Scanner
 	Dead     deadletter.Store
 	Schedule schedule.Store
 	Flights  flight.Store
+	Archive  archive.Store // nil where nothing is archived
 	Launcher func(sink string) flight.Launcher
 	Queues   func(sink string, lane flight.Lane) queue.Queue
 	Counts   func(ctx context.Context) ([]QueueStatus, error)

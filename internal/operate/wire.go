@@ -63,6 +63,8 @@ func Handler(api API) http.Handler {
 	campaign(mux, "drop", api.Drop)
 	route(mux, "cancel", api.Cancel)
 	reconciliation(mux, api.Reconcile)
+	route(mux, "archived", api.Archived)
+	route(mux, "replay", api.Replay)
 	route(mux, "check", api.Check)
 	route(mux, "reset", func(ctx context.Context, r ResetOrder) (Resetted, error) {
 		return keyed(byKey{Key: string(r.Key)}, func(shard.DocID) (Resetted, error) { return api.Reset(ctx, r) })

@@ -78,3 +78,33 @@ func Compare(r Row, c InSink, quiet, kept Micros) Difference {
 	}
 	return Older
 }
+
+// SameEvent reports whether two keys are of one event: they differ by their resync runs at most.
+func (k OrderKey) SameEvent(other OrderKey) bool {
+	if k == "" || other == "" {
+		return false
+	}
+	a, errA := k.Parts()
+	b, errB := other.Parts()
+	a.Run, b.Run = Run{}, Run{}
+	return errA == nil && errB == nil && a.Epoch == b.Epoch && a.Version == b.Version && a.Time.Equal(b.Time) &&
+		a.Digest == b.Digest
+}
+
+// Beyond reports whether the row knows something newer than an event, in whatever run that is sent
+// again: a later version that was committed, or the same version with another content that came
+// after it. A later version that is only pending may still be refused for good: then this one is
+// the newest.
+func (r Row) Beyond(k OrderKey) bool {
+	beyond := func(known OrderKey) bool { return known > k && !known.SameEvent(k) }
+	return beyond(r.Committed) || beyond(r.Pending) && !LaterVersion(r.Pending, k) ||
+		beyond(r.Claimed) && !LaterVersion(r.Claimed, k)
+}
+
+// LaterVersion reports whether a key is of a greater epoch and version, whatever its run, time and
+// digest.
+func LaterVersion(a, b OrderKey) bool {
+	p, errP := a.Parts()
+	q, errQ := b.Parts()
+	return errP == nil && errQ == nil && (p.Epoch > q.Epoch || p.Epoch == q.Epoch && p.Version.packed > q.Version.packed)
+}

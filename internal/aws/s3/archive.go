@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/lullhq/lull/internal/archive"
+	"github.com/lullhq/lull/internal/aws/client"
 )
 
 // ArchivePrefix is where the archive is: what receive was given.
@@ -39,6 +40,9 @@ func (a *Archive) Get(ctx context.Context, n archive.Name) ([]byte, error) {
 	b, err := a.bucket.get(ctx, a.bucket.name, ArchivePrefix+string(n), maxObject)
 	if errors.Is(err, errMissing) {
 		return nil, fmt.Errorf("get %s%s: %w", ArchivePrefix, n, archive.ErrNotFound)
+	}
+	if errors.Is(err, errTooLarge) || client.Code(err) == "InvalidObjectState" { // a lifecycle rule put it into Glacier
+		err = fmt.Errorf("%w: %w", archive.ErrUnreadable, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get %s%s: %w", ArchivePrefix, n, err)

@@ -29,9 +29,12 @@ func (e *Engine) Operator(rec *story.Recorder) *operate.Operator {
 		Sources: e.sources,
 		Config:  e.cfg, Clock: e.clk,
 		Journal: e.notes,
-		Publisher: func(ctx context.Context, _ string, lane flight.Lane, out queue.Outgoing) error {
-			return e.publish(ctx, out, lane)
+		Publisher: func(ctx context.Context, sink string, lane flight.Lane, out queue.Outgoing) error {
+			return e.publish(ctx, out, lane, sink)
 		},
+	}
+	if e.Archive != nil {
+		o.Archive = e.Archive
 	}
 	maps.Insert(o.Readers, e.readers())
 	for name, p := range e.pipes {

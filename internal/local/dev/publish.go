@@ -23,8 +23,9 @@ func (e *Engine) Publish(ctx context.Context, out queue.Outgoing) error {
 	return e.publish(ctx, out, "")
 }
 
-// publish sends to the lane given, or, where that is empty, to the one that the events ask for.
-func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.Lane) error {
+// publish sends to the lane given, or, where that is empty, to the one that the events ask for; and
+// to the sinks given, or, without any, to those of the events.
+func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.Lane, sinks ...string) error {
 	if err := out.Refusal(); err != nil {
 		return err
 	}
@@ -41,7 +42,10 @@ func (e *Engine) publish(ctx context.Context, out queue.Outgoing, forced flight.
 	if forced != "" {
 		to.Lane = forced
 	}
-	for _, sink := range to.Sinks() {
+	if len(sinks) == 0 {
+		sinks = to.Sinks()
+	}
+	for _, sink := range sinks {
 		q := e.pipes[sink].lane(to.Lane).queue
 		for e.full(q) {
 			done()

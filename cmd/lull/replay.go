@@ -1,0 +1,294 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/spf13/cobra"
+	"golang.org/x/time/rate"
+
+	"github.com/lullhq/lull/internal/archive"
+	"github.com/lullhq/lull/internal/local/wholefile"
+	"github.com/lullhq/lull/internal/operate"
+	"github.com/lullhq/lull/internal/proof/price"
+	"github.com/lullhq/lull/internal/replay"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/terminal"
+)
+
+// maxReplayFaults is how many faults a replay names. All are counted.
+const maxReplayFaults = 1000
+
+// replayFlags are the flags of `lull replay`.
+type replayFlags struct {
+	from, to, collection, source, checkpoint string
+	rate                                     float64
+	dryRun                                   bool
+}
+
+func (a *app) replayCommand() *cobra.Command {
+	var f replayFlags
+	c := &cobra.Command{
+		Use: "replay --from TIME --to TIME", Short: "Send again what lull received during a time",
+		Long: "Reads the archive (archive.keep) and sends the events of a time again, through the bulk lane, as those " +
+			"of one resync run. Each document ends up with its newest version: an event is passed over where its row " +
+			"knows something newer, where its dead letter is parked, and where it is too old to judge. Live traffic goes " +
+			"first. It says first how much there is and what that costs at most.\n\n" +
+			"TIME is when lull received a message: 2026-11-22T10:00:00Z, or how long ago, such as 2h. " +
+			"What was received at --to or later stays out.\n\n" +
+			"A checkpoint keeps how far it has come. After Ctrl-C or a failure the same command goes on from there with " +
+			"the same run. An object that cannot be read is named, and the rest goes on.",
+		Args: cobra.NoArgs,
+	}
+	a.verb(c, func(c *cobra.Command, api operate.API, _ []string) error {
+		if !(f.rate > 0) || f.rate > 1e6 {
+			return usagef("--rate %g: want messages a second, above 0", f.rate)
+		}
+		if f.collection != "" {
+			if err := shard.Collection(f.collection).Validate(); err != nil {
+				return usagef("--collection: %w", err)
+			}
+		}
+		return a.replay(c.Context(), api, f)
+	})
+	c.Flags().StringVar(&f.from, "from", "", "begin with what was received at this `TIME`")
+	c.Flags().StringVar(&f.to, "to", "", "end before this `TIME`; without it now")
+	c.Flags().StringVar(&f.collection, "collection", "", "only events of the collection `NAME`")
+	c.Flags().StringVar(&f.source, "source", "", "only messages that the source `NAME` decodes")
+	c.Flags().Float64Var(&f.rate, "rate", 200, "`N` messages a second")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be sent, send nothing")
+	c.Flags().StringVar(&f.checkpoint, "checkpoint", "", "`FILE` that keeps how far the replay has come; without it "+
+		"replay.checkpoint in this folder")
+	return exits(c, map[int]string{
+		exitOK:      "everything that there was to send was sent",
+		exitFailed:  "something was refused or unreadable, and the rest was sent; or it stopped: run it again",
+		exitUsage:   "usage, settings without an archive, or a checkpoint that does not fit: nothing was sent",
+		exitMissing: "the archive has nothing of this time",
+	})
+}
+
+// replayed is what a replay answers, and what its checkpoint keeps.
+type replayed struct {
+	Run        string    `json:"run"`
+	From       time.Time `json:"from"`
+	To         time.Time `json:"to"`
+	Stack      string    `json:"stack"`
+	Collection string    `json:"collection,omitempty"`
+	Source     string    `json:"source,omitempty"`
+	DryRun     bool      `json:"dry_run,omitempty"`
+	Said       []string  `json:"said,omitempty"` // --from and --to, as they were given
+
+	Messages int            `json:"messages"` // looked at
+	Sent     int            `json:"sent"`     // messages sent
+	Events   map[string]int `json:"events"`   // by outcome
+	Broken   int            `json:"unreadable_objects"`
+	Faults   []replay.Fault `json:"faults,omitempty"` // the first thousand
+	Cursor   string         `json:"cursor,omitempty"` // where it goes on; empty at the end
+}
+
+func (a *app) replay(ctx context.Context, api operate.API, f replayFlags) error {
+	at := cmp.Or(f.checkpoint, "replay.checkpoint")
+	r, err := a.openReplay(at, f)
+	if err != nil {
+		return err
+	}
+	span := operate.ArchiveRange{From: r.From, To: r.To}
+	size, err := api.Archived(ctx, span)
+	if err != nil {
+		return err
+	}
+	if size.Objects == 0 {
+		return &exitError{exitMissing, fmt.Errorf("the archive has nothing from %s to %s", r.From.Format(time.RFC3339),
+			r.To.Format(time.RFC3339))}
+	}
+	terminal.Printf(a.err, "%s\n", replayPlan(size))
+	if !f.dryRun {
+		if err := r.save(at); err != nil { // before anything is sent: a second beginning would be a second run
+			return err
+		}
+	}
+	show, shown := a.progress(int64(size.Messages))
+	pace := rate.NewLimiter(rate.Limit(f.rate), replay.MaxStep)
+	pace.AllowN(time.Now(), replay.MaxStep) // the first step is paced, too
+	for first := r.Cursor == ""; first || r.Cursor != ""; first = false {
+		limit := int(min(max(f.rate, 1), replay.MaxStep))
+		step, err := api.Replay(ctx, operate.ReplayOrder{
+			ArchiveRange: span, Collection: shard.Collection(f.collection), Source: f.source, Run: r.Run,
+			Cursor: r.Cursor, Limit: limit, DryRun: f.dryRun, By: whoami(),
+		})
+		if err == nil {
+			a.replayFaults(step.Faults)
+			r.add(step)
+			if !f.dryRun {
+				err = r.save(at)
+			}
+		}
+		show(r.Messages, int64(r.Messages))
+		if err == nil && !f.dryRun {
+			err = pace.WaitN(ctx, min(max(step.Sent, step.Messages/10), replay.MaxStep)) // what is passed over costs a read
+		}
+		if err != nil {
+			shown()
+			if r.Cursor == "" && errors.Is(err, operate.ErrInput) {
+				_ = os.Remove(at) // nothing was sent
+				return err
+			}
+			if f.dryRun {
+				return err
+			}
+			return fmt.Errorf("%w; %d messages were sent, and the same command goes on from %s", err, r.Sent, at)
+		}
+	}
+	shown()
+	if !f.dryRun {
+		if err := os.Remove(at); err != nil {
+			return fmt.Errorf("remove the checkpoint: %w", err)
+		}
+	}
+	r.Said = nil
+	if err := a.print(r, r.show); err != nil {
+		return err
+	}
+	if failed := r.Events[string(replay.Refused)]; failed+r.Broken > 0 {
+		return &exitError{exitFailed, fmt.Errorf("%d events were refused, and %d objects could not be read", failed,
+			r.Broken)}
+	}
+	return nil
+}
+
+// add counts a step.
+func (r *replayed) add(step operate.ReplayStep) {
+	r.Cursor = step.Next
+	r.Messages += step.Messages
+	r.Sent += step.Sent
+	for outcome, n := range step.Events {
+		r.Events[outcome] += n
+	}
+	for _, f := range step.Faults {
+		if f.Outcome == replay.Unreadable {
+			r.Broken++
+		}
+		if len(r.Faults) < maxReplayFaults {
+			r.Faults = append(r.Faults, f)
+		}
+	}
+}
+
+func (a *app) replayFaults(faults []replay.Fault) {
+	for _, f := range faults {
+		what := "object " + string(f.Object)
+		if f.Message != "" {
+			what = fmt.Sprintf("message %s of %s", f.Message, what)
+		}
+		terminal.Printf(a.err, "%s: %s: %s\n", f.Outcome, what, f.Why)
+	}
+}
+
+// replayWords say the outcomes.
+var replayWords = map[replay.Outcome]string{
+	replay.Newer:   "passed over: the document is newer",
+	replay.Dead:    "passed over: its dead letter is parked (lull dead redrive)",
+	replay.TooOld:  "passed over: too old to judge",
+	replay.Other:   "of another collection, source or sink",
+	replay.Skipped: "skipped by its source",
+	replay.Invalid: "not decoded by the settings",
+	replay.Refused: "refused",
+}
+
+func (r *replayed) show(w io.Writer) {
+	verb := "sent"
+	if r.DryRun {
+		verb = "would be sent"
+	}
+	terminal.Printf(w, "%d of %d messages with %d events %s in resync run %s\n", r.Sent, r.Messages,
+		r.Events[string(replay.Sent)], verb, r.Run)
+	for _, outcome := range slices.Sorted(maps.Keys(r.Events)) {
+		if says := replayWords[replay.Outcome(outcome)]; says != "" {
+			terminal.Printf(w, "%d events %s\n", r.Events[outcome], says)
+		}
+	}
+	if r.Broken > 0 {
+		terminal.Printf(w, "%d objects could not be read\n", r.Broken)
+	}
+}
+
+// replayPlan says how much there is, and what requests cost when all of it is sent: for each
+// message a consistent read, three writes of a row, and four requests for ten messages to SQS.
+func replayPlan(size archive.Size) string {
+	n := float64(size.Messages)
+	most := price.USEast1.Dollars(price.Usage{
+		ReadUnits: 2 * n, WriteUnits: 3 * n, QueueRequests: n * 4 / 10,
+		ObjectReads: float64(size.Objects) + n/replay.MaxStep, ObjectWrites: float64(size.Objects)/1000 + 1,
+	})
+	return fmt.Sprintf("the archive has %d messages in %d objects (%d KB), received %s to %s; to send all of them costs "+
+		"about $%.2f in requests on AWS", size.Messages, size.Objects, (size.Bytes+1023)>>10,
+		size.First.Format(time.RFC3339), size.Last.Format(time.RFC3339), most)
+}
+
+// openReplay goes on where a checkpoint says, or begins. The times of a checkpoint hold: a time
+// that was said as how long ago is another one by now.
+func (a *app) openReplay(path string, f replayFlags) (*replayed, error) {
+	want := &replayed{
+		Run: ulid.MustNew(ulid.Now(), rand.Reader).String(), Stack: a.target.name(), Collection: f.collection,
+		Source: f.source, DryRun: f.dryRun, Events: map[string]int{}, Said: []string{f.from, f.to},
+	}
+	if f.from == "" {
+		return nil, usagef("--from: say from when on, such as 2026-11-22T10:00:00Z, or 2h for that long ago")
+	}
+	for _, t := range []struct {
+		flag, text string
+		at         *time.Time
+	}{{"from", f.from, &want.From}, {"to", cmp.Or(f.to, "0s"), &want.To}} {
+		if err := parseWhen(t.text, t.at); err != nil {
+			return nil, usagef("--%s %q: %w", t.flag, t.text, err)
+		}
+		*t.at = t.at.Truncate(time.Millisecond).UTC()
+	}
+	if !want.From.Before(want.To) {
+		return nil, usagef("--from %s, --to %s: want a time and a later one", f.from, cmp.Or(f.to, "now"))
+	}
+	if f.dryRun {
+		return want, nil
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return want, nil
+	}
+	if err != nil {
+		return nil, usagef("read the checkpoint: %w", err)
+	}
+	var r replayed
+	if err := json.Unmarshal(b, &r); err != nil || r.Events == nil || r.From.IsZero() || len(r.Said) != 2 {
+		return nil, usagef("checkpoint %s is not one of a replay: remove it to begin anew", path)
+	}
+	if _, err := shard.ParseRun(r.Run); err != nil {
+		return nil, usagef("checkpoint %s is broken (%w): remove it to begin anew", path, err)
+	}
+	if r.Stack != want.Stack || r.Collection != want.Collection || r.Source != want.Source ||
+		!slices.Equal(r.Said, want.Said) {
+		return nil, usagef("checkpoint %s is of another replay, --from %s --to %s of %s: give the same flags, or remove it to "+
+			"begin anew", path, r.Said[0], cmp.Or(r.Said[1], "now"), operate.Shown(r.Stack))
+	}
+	terminal.Printf(a.err, "going on from %s: %d messages received %s to %s were sent before\n", path, r.Sent,
+		r.From.Format(time.RFC3339), r.To.Format(time.RFC3339))
+	return &r, nil
+}
+
+func (r *replayed) save(path string) error {
+	err := wholefile.Write(path, 0o600, func(f *os.File) error { return json.NewEncoder(f).Encode(r) })
+	if err != nil {
+		return fmt.Errorf("save the checkpoint: %w", err)
+	}
+	return nil
+}

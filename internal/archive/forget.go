@@ -1,0 +1,174 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// Forgetter takes a document out of an archive. It is safe for concurrent use.
+type Forgetter struct {
+	Store Store
+	// Decode makes the events of a message that lay in the queues of a sink.
+	Decode func(sink string, m queue.Message) []event.Result
+}
+
+// Forgotten is what a step of Forget did, or would do in a dry run.
+type Forgotten struct {
+	Next     Name   `json:"next,omitempty"` // where the next step goes on; empty at the end
+	Objects  int    `json:"objects"`        // looked at
+	Messages int    `json:"messages"`       // removed, because one of their events is about the document
+	Beside   int    `json:"beside"`         // events of other documents that went with those messages
+	Unread   []Name `json:"unread,omitempty"`
+	// Undecoded are messages that the settings decode to nothing: whether they are about the document
+	// nobody can say. They stay.
+	Undecoded int `json:"undecoded"`
+}
+
+// Forget looks at the objects behind after, at most so many, and removes every message that is
+// about the document: a message goes as a whole, because its body holds all of its events. Call it
+// again with Next until that is empty. What a step did stays done, and a step may be repeated. An
+// object that cannot be read is named, and stays. Reading the whole archive is what it costs.
+func (f Forgetter) Forget(ctx context.Context, doc shard.DocID, after Name, objects int, dryRun bool) (Forgotten,
+	error,
+) {
+	done := Forgotten{Next: after}
+	list, more, err := f.Store.List(ctx, after, "~", max(objects, 1))
+	if err != nil {
+		return done, fmt.Errorf("forget %s: %w", doc, err)
+	}
+	for _, o := range list {
+		err := f.object(ctx, doc, o.Name, dryRun, &done)
+		if errors.As(err, new(*Unreadable)) {
+			done.Unread, err = append(done.Unread, o.Name), nil
+		}
+		if err != nil {
+			return done, fmt.Errorf("forget %s: %w", doc, err)
+		}
+		done.Objects++
+		done.Next = o.Name
+	}
+	if !more {
+		done.Next = ""
+	}
+	return done, nil
+}
+
+func (f Forgetter) object(ctx context.Context, doc shard.DocID, n Name, dryRun bool, done *Forgotten) error {
+	parts, msgs, err := Read(ctx, f.Store, n)
+	if errors.Is(err, ErrNotFound) {
+		return nil // it expired meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	kept := msgs[:0]
+	for _, m := range msgs {
+		about, others, bad := f.about(parts.Sink, m, doc)
+		done.Undecoded += bad
+		if about == 0 {
+			kept = append(kept, m)
+			continue
+		}
+		done.Messages++
+		done.Beside += others
+	}
+	switch {
+	case len(kept) == len(msgs) || dryRun:
+		return nil
+	case len(kept) == 0:
+		return f.Store.Remove(ctx, n)
+	}
+	object, err := Encode(kept)
+	if err != nil {
+		return err
+	}
+	return f.Store.Rewrite(ctx, n, object)
+}
+
+// about counts the events of a message about the document, about others, and whether it has one
+// that nobody can tell.
+func (f Forgetter) about(sink string, m Message, doc shard.DocID) (about, others, bad int) {
+	for _, r := range f.Decode(sink, m.Queued()) {
+		key := r.Event.Doc
+		if r.Invalid != nil {
+			key = r.Invalid.Doc
+		}
+		switch {
+		case key == doc:
+			about++
+		case key != "":
+			others++
+		case r.Invalid != nil:
+			bad = 1
+		}
+	}
+	return about, others, bad
+}
+
+// Unreadable is an object that cannot be read, now or later: its bytes are not what lull wrote.
+type Unreadable struct {
+	Name Name
+	Err  error
+}
+
+func (u *Unreadable) Error() string {
+	return fmt.Sprintf("object %s of the archive: %v", u.Name, u.Err)
+}
+
+// Unwrap is what is wrong with it.
+func (u *Unreadable) Unwrap() error { return u.Err }
+
+// Read reads an object. The error is ErrNotFound where it is gone, and an *Unreadable where trying
+// again does not help.
+func Read(ctx context.Context, s Store, n Name) (Parts, []Message, error) {
+	parts, err := n.Parts()
+	if err != nil {
+		return parts, nil, &Unreadable{n, err}
+	}
+	object, err := s.Get(ctx, n)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return parts, nil, err
+	case errors.Is(err, ErrUnreadable):
+		return parts, nil, &Unreadable{n, err}
+	case err != nil:
+		return parts, nil, err
+	}
+	msgs, err := Decode(object)
+	if err != nil {
+		return parts, nil, &Unreadable{n, err}
+	}
+	return parts, msgs, nil
+}
+
+// Size is how much the archive holds of a time.
+type Size struct {
+	Objects  int       `json:"objects"`
+	Messages int       `json:"messages"` // at most: some may have been forgotten
+	Bytes    int64     `json:"bytes"`    // packed
+	First    time.Time `json:"first_at,omitzero"`
+	Last     time.Time `json:"last_at,omitzero"`
+}
+
+// Measure adds up the objects of a time, without reading them.
+func Measure(ctx context.Context, s Store, from, to time.Time) (size Size, err error) {
+	err = Range(ctx, s, from, to, "", func(o Object) error {
+		size.Objects++
+		size.Bytes += o.Bytes
+		if p, err := o.Name.Parts(); err == nil {
+			size.Messages += p.Messages
+			if size.First.IsZero() {
+				size.First = p.Received
+			}
+			size.Last = p.Received
+		}
+		return nil
+	})
+	return size, err
+}

@@ -1,0 +1,102 @@
+package archive_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/archive"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/usecasetest"
+)
+
+// bodies are those of an object, nil where there is none.
+func bodies(t *testing.T, s archive.Store, n archive.Name) (all []string) {
+	t.Helper()
+	_, msgs, err := archive.Read(t.Context(), s, n)
+	if errors.Is(err, archive.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range msgs {
+		all = append(all, m.Body)
+	}
+	return all
+}
+
+func TestForgetTakesEveryMessageAboutADocumentOut(t *testing.T) {
+	t.Parallel()
+	rig := usecasetest.Open(t, nil)
+	s := memory.NewArchive(clock.System{}, 24*time.Hour)
+	f := archive.Forgetter{Store: s, Decode: func(sink string, m queue.Message) []event.Result {
+		return rig.Sources.At(sink).Decode(m)
+	}}
+	a1, a2, b1 := usecasetest.Put("a", 1), usecasetest.Put("a", 2), usecasetest.Put("b", 1)
+	both := `{"eventSource":"aws:rmq","rmqMessagesByQueue":{"q::/":[{"basicProperties":{},"data":"` +
+		base64.StdEncoding.EncodeToString([]byte(a1)) + `"},{"basicProperties":{},"data":"` +
+		base64.StdEncoding.EncodeToString([]byte(b1)) + `"}]}}`
+	noVersion := `{"type":"doc.changed","subject":"a","data":{}}`
+	var names []archive.Name
+	for i, object := range [][]string{{a1, b1}, {b1}, {a1, a2}, {both, b1, "not even JSON", noVersion}} {
+		var msgs []archive.Message
+		for _, body := range object {
+			msgs = append(msgs, archive.Message{ID: "m", Body: body})
+		}
+		packed, err := archive.Encode(msgs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, archive.Parts{
+			Received: time.Now().Add(time.Duration(i) * time.Second), Lane: flight.Live, Sink: "search", ID: "ID",
+		}.Name())
+		if err := s.Put(t.Context(), names[i], packed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken := names[3] + "x"
+	if err := s.Put(t.Context(), broken, []byte("no object")); err != nil {
+		t.Fatal(err)
+	}
+	all := func(dry bool) (sum archive.Forgotten) {
+		for after := archive.Name(""); ; {
+			step, err := f.Forget(t.Context(), usecasetest.Doc("a"), after, 2, dry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum.Objects += step.Objects
+			sum.Messages += step.Messages
+			sum.Beside += step.Beside
+			sum.Undecoded += step.Undecoded
+			sum.Unread = append(sum.Unread, step.Unread...)
+			if after = step.Next; after == "" {
+				return sum
+			}
+		}
+	}
+	for _, dry := range []bool{true, false} {
+		got := all(dry)
+		if got.Objects != 5 || got.Messages != 5 || got.Beside != 1 || got.Undecoded != 1 ||
+			!slices.Equal(got.Unread, []archive.Name{broken}) {
+			t.Errorf("dry run %t: got %+v", dry, got)
+		}
+		if dry && len(bodies(t, s, names[2])) != 2 {
+			t.Error("a dry run removed something")
+		}
+	}
+	for i, want := range [][]string{{b1}, {b1}, nil, {b1, "not even JSON"}} {
+		if got := bodies(t, s, names[i]); !slices.Equal(got, want) {
+			t.Errorf("object %d: got %q, want %q", i, got, want)
+		}
+	}
+	if got := all(false); got.Messages != 0 {
+		t.Errorf("got %+v, want nothing to forget a second time", got)
+	}
+}

@@ -1,0 +1,143 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lullhq/lull/internal/archive"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/journal"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/replay"
+	"github.com/lullhq/lull/internal/shard"
+)
+
+// ArchiveRange is a time of the archive: what lull received at From or later, before To.
+type ArchiveRange struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+func (r ArchiveRange) check() error {
+	if r.From.IsZero() || !r.From.Before(r.To) || r.To.Year() > 9999 {
+		return inputf("from, to: want a time and a later one")
+	}
+	return nil
+}
+
+// ReplayOrder is the next step of a replay.
+type ReplayOrder struct {
+	ArchiveRange
+	Collection shard.Collection `json:"collection,omitempty"`
+	Source     string           `json:"source,omitempty"`
+	Run        string           `json:"run"`              // a ULID, the same for all steps
+	Cursor     string           `json:"cursor,omitempty"` // of the step before; empty for the first step
+	Limit      int              `json:"limit,omitempty"`  // how many messages at most, 1 to 500; 0 is 500
+	DryRun     bool             `json:"dry_run,omitempty"`
+	By         string           `json:"by"` // who asks, for the audit
+}
+
+// ReplayStep is what became of a part of the archive.
+type ReplayStep struct {
+	Next     string         `json:"next,omitempty"` // the cursor of the next step, empty at the end
+	At       time.Time      `json:"at,omitzero"`    // when lull received the part
+	Messages int            `json:"messages"`       // looked at
+	Sent     int            `json:"sent"`           // messages sent; a message may become one for each event
+	Events   map[string]int `json:"events"`         // by outcome
+	Faults   []replay.Fault `json:"faults,omitempty"`
+}
+
+// Archived adds up what the archive has of a time.
+func (o *Operator) Archived(ctx context.Context, r ArchiveRange) (archive.Size, error) {
+	if err := cmp.Or(r.check(), o.archives()); err != nil {
+		return archive.Size{}, err
+	}
+	size, err := archive.Measure(ctx, o.Archive, r.From, r.To)
+	if err != nil {
+		return size, fmt.Errorf("measure the archive: %w", err)
+	}
+	return size, nil
+}
+
+// Replay does the next step of a replay.
+func (o *Operator) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error) {
+	run, err := shard.ParseRun(r.Run)
+	if err != nil {
+		return ReplayStep{}, inputf("run: %w", err)
+	}
+	_, named := o.Config.Sources[r.Source]
+	switch err := cmp.Or(r.check(), o.archives()); {
+	case err != nil:
+		return ReplayStep{}, err
+	case r.By == "":
+		return ReplayStep{}, inputf("by: name who asks, for the audit")
+	case r.Limit < 0 || r.Limit > replay.MaxStep:
+		return ReplayStep{}, inputf("limit: want 1 to %d", replay.MaxStep)
+	case r.Source != "" && !named:
+		return ReplayStep{}, inputf("source %q: there is no such source", r.Source)
+	case r.Collection != "" && r.Collection.Validate() != nil:
+		return ReplayStep{}, inputf("collection: %w", r.Collection.Validate())
+	}
+	if r.Limit == 0 {
+		r.Limit = replay.MaxStep
+	}
+	if r.Cursor == "" && !r.DryRun {
+		o.Journal.Note(journal.Note{
+			Step: journal.Replayed, At: o.Clock.Now(), Until: r.To,
+			Detail: fmt.Sprintf("%s to %s in run %s, by %s", r.From.UTC().Format(time.RFC3339),
+				r.To.UTC().Format(time.RFC3339), run, r.By),
+		})
+	}
+	s := replay.Service{
+		Store: o.Archive, Shards: o.Shards, Config: o.Config, Clock: o.Clock, Send: o.sendBulk,
+		Sources: func(sink string) replay.Sources { return o.Sources.At(sink) },
+	}
+	step, err := s.Step(ctx, replay.Order{
+		From: r.From, To: r.To, Collection: r.Collection, Source: r.Source, Run: run, DryRun: r.DryRun,
+	}, r.Cursor, r.Limit)
+	if err != nil {
+		return ReplayStep{}, err
+	}
+	done := ReplayStep{
+		Next: step.Next, At: step.At, Messages: step.Messages, Sent: step.Sent, Events: map[string]int{},
+		Faults: step.Faults,
+	}
+	for outcome, n := range step.Events {
+		done.Events[string(outcome)] = n
+	}
+	return done, nil
+}
+
+// archives refuses where nothing is archived.
+func (o *Operator) archives() error {
+	if o.Archive == nil {
+		return inputf("archive.keep: nothing is archived here: set it to how long, such as 14d, and deploy")
+	}
+	return nil
+}
+
+// sendBulk sends to the bulk queue of a sink.
+func (o *Operator) sendBulk(ctx context.Context, sink string, out []queue.Outgoing) []error {
+	if o.Publisher == nil {
+		if q := o.Queues(sink, flight.Bulk); q != nil {
+			return q.Send(ctx, out)
+		}
+	}
+	errs := make([]error, len(out))
+	for i := range out {
+		errs[i] = o.send(ctx, sink, flight.Bulk, out[i])
+	}
+	return queue.Answer(errs)
+}
+
+// Archived adds up what the archive has of a time.
+func (c *Client) Archived(ctx context.Context, r ArchiveRange) (archive.Size, error) {
+	return ask[ArchiveRange, archive.Size](ctx, c, "archived", r)
+}
+
+// Replay does the next step of a replay.
+func (c *Client) Replay(ctx context.Context, r ReplayOrder) (ReplayStep, error) {
+	return ask[ReplayOrder, ReplayStep](ctx, c, "replay", r)
+}

@@ -1,0 +1,400 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"go.uber.org/goleak"
+
+	"github.com/lullhq/lull/event"
+	"github.com/lullhq/lull/internal/archive"
+	"github.com/lullhq/lull/internal/clock"
+	"github.com/lullhq/lull/internal/config"
+	"github.com/lullhq/lull/internal/flight"
+	"github.com/lullhq/lull/internal/local/memory"
+	"github.com/lullhq/lull/internal/queue"
+	"github.com/lullhq/lull/internal/shard"
+	"github.com/lullhq/lull/internal/usecasetest"
+	"github.com/lullhq/lull/source"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bench is a replay of an archive in memory.
+type bench struct {
+	*usecasetest.Rig
+	Service
+	store *memory.Archive
+	order Order
+	sent  []queue.Outgoing
+	fails int // sends that fail first
+}
+
+func play(t *testing.T, story func(b *bench)) {
+	t.Helper()
+	usecasetest.Story(t, func(t *testing.T) {
+		b := &bench{Rig: usecasetest.Open(t, nil)}
+		b.store = memory.NewArchive(clock.System{}, 90*24*time.Hour)
+		run := shard.Run(ulid.MustNew(ulid.Now(), rand.Reader))
+		b.order = Order{From: time.Now().Add(-60 * 24 * time.Hour), To: time.Now().Add(time.Hour), Run: run}
+		b.Service = Service{
+			Store: b.store, Shards: b.Rig.Shards, Config: &b.Rig.Config, Clock: clock.System{},
+			Sources: func(sink string) Sources { return b.Rig.Sources.At(sink) },
+			Send: func(_ context.Context, sink string, out []queue.Outgoing) []error {
+				if b.fails > 0 {
+					b.fails--
+					return queue.FailAll(len(out), errors.New("the queue is down"))
+				}
+				for _, o := range out {
+					if why := o.Refusal(); why != nil || sink != "search" {
+						t.Errorf("sent %+v to %s: %v", o, sink, why)
+					}
+				}
+				b.sent = append(b.sent, out...)
+				return nil
+			},
+		}
+		story(b)
+	})
+}
+
+// archived puts an object with these bodies, sent then, into the archive.
+func (b *bench) archived(sent time.Time, bodies ...string) archive.Name {
+	b.Helper()
+	var msgs []archive.Message
+	for i, body := range bodies {
+		msgs = append(msgs, archive.Message{ID: fmt.Sprint("m", i), Sent: sent, Body: body})
+	}
+	object, err := archive.Encode(msgs)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return b.object(object, len(msgs))
+}
+
+func (b *bench) object(object []byte, n int) archive.Name {
+	b.Helper()
+	name := archive.Parts{
+		Received: time.Now(), Lane: flight.Live, Sink: "search", Messages: n, ID: "ID",
+	}.Name()
+	if err := b.store.Put(b.Context(), name, object); err != nil {
+		b.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	return name
+}
+
+// all runs the order to its end and adds up its steps.
+func (b *bench) all(most int) (sum Step) {
+	b.Helper()
+	sum.Events = map[Outcome]int{}
+	for after, n := "", 0; ; n++ {
+		step, err := b.Step(b.Context(), b.order, after, most)
+		if err != nil || n > 1000 {
+			b.Fatalf("step %d: %v", n, err)
+		}
+		sum.Messages += step.Messages
+		sum.Sent += step.Sent
+		for o, n := range step.Events {
+			sum.Events[o] += n
+		}
+		sum.Faults = append(sum.Faults, step.Faults...)
+		if after = step.Next; after == "" {
+			return sum
+		}
+	}
+}
+
+func (b *bench) outcomes(want map[Outcome]int) {
+	b.Helper()
+	if got := b.all(MaxStep); !maps.Equal(got.Events, want) {
+		b.Errorf("got %v, want %v (%v)", got.Events, want, got.Faults)
+	}
+}
+
+// inRun is a key as one of a resync run.
+func inRun(t *testing.T, k shard.OrderKey, run string) shard.OrderKey {
+	t.Helper()
+	p, err := k.Parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Run, err = shard.ParseRun(run); err != nil {
+		t.Fatal(err)
+	}
+	if k, err = shard.NewOrderKey(p); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+const (
+	before = "00AMWAAAAAJ8Q5M3N7P9R0S2T4" // a run before the replay's
+	body2  = `{"type":"doc.changed","subject":"a","sequence":"2","data":{"title":"v2"}}`
+	other2 = `{"type":"doc.changed","subject":"a","sequence":"2","data":{"title":"another v2"}}`
+)
+
+func TestAnEventIsSentUnlessItsRowKnowsSomethingNewer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		row  func(b *bench, r *shard.Row, k shard.OrderKey)
+		age  time.Duration
+		want Outcome
+	}{
+		"no row":            {want: Sent},
+		"it was committed":  {row: func(_ *bench, r *shard.Row, k shard.OrderKey) { r.Committed = k }, want: Sent},
+		"an older one":      {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Committed = b.EventOf(usecasetest.Put("a", 1)).Key }, want: Sent},
+		"a later one":       {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Committed = b.EventOf(usecasetest.Put("a", 3)).Key }, want: Newer},
+		"a later one waits": {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Pending = b.EventOf(usecasetest.Put("a", 3)).Key }, want: Sent},
+		// It was replayed before.
+		"it, in an earlier run": {row: func(b *bench, r *shard.Row, k shard.OrderKey) { r.Committed = inRun(b.T, k, before) }, want: Sent},
+		// A resync wrote the version again with what its page says now. As one of a later run the old
+		// content would win.
+		"its version with the content of a resync": {
+			row: func(b *bench, r *shard.Row, _ shard.OrderKey) {
+				r.Committed = inRun(b.T, b.EventOf(other2).Key, before)
+			},
+			want: Newer,
+		},
+		"the same, on its way": {
+			row: func(b *bench, r *shard.Row, k shard.OrderKey) {
+				r.Committed, r.Pending = k, inRun(b.T, b.EventOf(other2).Key, before)
+			},
+			want: Newer,
+		},
+		"the same, claimed": {
+			row: func(b *bench, r *shard.Row, k shard.OrderKey) {
+				r.Committed, r.Claimed = k, inRun(b.T, b.EventOf(other2).Key, before)
+			},
+			want: Newer,
+		},
+		"it is dead":                {row: func(_ *bench, r *shard.Row, k shard.OrderKey) { r.Dead = k }, want: Dead},
+		"too old, and no commit":    {age: 30 * 24 * time.Hour, want: TooOld},
+		"old, and it is known":      {age: 30 * 24 * time.Hour, row: func(_ *bench, r *shard.Row, k shard.OrderKey) { r.Committed = k }, want: Sent},
+		"another one of it is dead": {row: func(b *bench, r *shard.Row, _ shard.OrderKey) { r.Dead = b.EventOf(other2).Key }, want: Sent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(b *bench) {
+				sent := time.Now().Add(-tt.age).Truncate(time.Millisecond)
+				b.archived(sent, body2)
+				if tt.row != nil {
+					b.Change(usecasetest.Doc("a"), func(r *shard.Row) { tt.row(b, r, b.EventOf(body2).Key) })
+				}
+				b.outcomes(map[Outcome]int{tt.want: 1})
+				if tt.want != Sent {
+					if len(b.sent) > 0 {
+						t.Errorf("sent %+v", b.sent)
+					}
+					return
+				}
+				if len(b.sent) != 1 {
+					t.Fatalf("sent %d messages, want one", len(b.sent))
+				}
+				m := queue.Message{Body: b.sent[0].Body, Attributes: b.sent[0].Attributes, Sent: time.Now()}
+				e := b.Event(m)
+				p, _ := e.Key.Parts()
+				if !e.Resync || p.Run != b.order.Run || !e.Key.SameEvent(b.EventOf(body2).Key) {
+					t.Errorf("sent %s, want the event in the run", e.Key)
+				}
+				if !m.FirstSent().Equal(sent) {
+					t.Errorf("first sent at %s, want %s: a tombstone may be gone", m.FirstSent(), sent)
+				}
+			})
+		})
+	}
+}
+
+// What goes on where it stopped sends each message, and a step that failed may be repeated.
+func TestAReplayGoesStepByStep(t *testing.T) {
+	for _, most := range []int{1, 2, 3, MaxStep, 1 << 30} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			play(t, func(b *bench) {
+				var want []string
+				for o := range 3 {
+					var bodies []string
+					for i := range 5 {
+						bodies = append(bodies, usecasetest.Put(fmt.Sprintf("%d-%d", o, i), 1))
+						want = append(want, fmt.Sprintf("content#%d-%d", o, i))
+					}
+					b.archived(time.Now(), bodies...)
+				}
+				b.fails = 1
+				if step, err := b.Step(b.Context(), b.order, "", most); err == nil || step.Next != "" {
+					t.Errorf("got %+v, %v, want to repeat the step", step, err)
+				}
+				sum := b.all(most)
+				var got []string
+				for _, o := range b.sent {
+					got = append(got, string(b.Event(queue.Message{Body: o.Body, Attributes: o.Attributes}).Doc))
+				}
+				if !slices.Equal(got, want) || sum.Messages != 15 || sum.Sent != 15 {
+					t.Errorf("got %q (%+v), want %q", got, sum, want)
+				}
+			})
+		})
+	}
+}
+
+func TestADryRunSendsNothing(t *testing.T) {
+	play(t, func(b *bench) {
+		b.archived(time.Now(), usecasetest.Put("a", 1))
+		b.order.DryRun = true
+		b.outcomes(map[Outcome]int{Sent: 1})
+		if len(b.sent) > 0 {
+			t.Errorf("sent %+v", b.sent)
+		}
+	})
+}
+
+func TestWhatCannotBeReplayedIsNamedAndTheRestGoesOn(t *testing.T) {
+	play(t, func(b *bench) {
+		large := strings.Repeat("x", queue.MaxBytes-100)
+		first := b.archived(time.Now(), usecasetest.Put("a", 1), "not even JSON",
+			`{"type":"doc.changed","subject":"b","sequence":"1","data":{"title":"`+large+`"}}`)
+		broken := b.object([]byte("not gzip"), 7)
+		stranger := archive.Name("2026/odd:name")
+		if err := b.store.Put(b.Context(), stranger, nil); err != nil {
+			t.Fatal(err)
+		}
+		gone := archive.Parts{Received: time.Now(), Lane: flight.Live, Sink: "gone", Messages: 1, ID: "ID"}.Name()
+		object, _ := archive.Encode([]archive.Message{{ID: "m", Body: usecasetest.Put("a", 1)}})
+		if err := b.store.Put(b.Context(), gone, object); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		b.archived(time.Now(), usecasetest.Put("c", 1))
+		b.order.To = time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)
+		sum := b.all(MaxStep)
+		if want := map[Outcome]int{Sent: 2, Invalid: 1, Refused: 2}; !maps.Equal(sum.Events, want) {
+			t.Errorf("got %v, want %v", sum.Events, want)
+		}
+		var named []string
+		for _, f := range sum.Faults {
+			if f.Why == "" {
+				t.Errorf("%+v says nothing", f)
+			}
+			named = append(named, fmt.Sprintf("%s %s %s", f.Object, f.Message, f.Outcome))
+		}
+		want := []string{
+			fmt.Sprintf("%s m1 invalid", first), fmt.Sprintf("%s m2 refused", first),
+			fmt.Sprintf("%s  unreadable", broken), fmt.Sprintf("%s  refused", gone), fmt.Sprintf("%s  unreadable", stranger),
+		}
+		slices.Sort(want)
+		slices.Sort(named)
+		if !slices.Equal(named, want) {
+			t.Errorf("got %q, want %q", named, want)
+		}
+	})
+}
+
+// changed is a record of S3's notification.
+func changed(id string, sequencer int) string {
+	return fmt.Sprintf(`{"eventVersion":"2.1","eventSource":"aws:s3","awsRegion":"eu-west-1",`+
+		`"eventTime":"2000-01-01T00:00:00.000Z","eventName":"ObjectCreated:Put","s3":{"s3SchemaVersion":"1.0",`+
+		`"bucket":{"name":"docs","arn":"arn:aws:s3:::docs"},"object":{"key":%q,"size":1,"eTag":"e","sequencer":"%016X"}}}`,
+		id, sequencer)
+}
+
+// An event that is newer elsewhere stays out, although others of its message go.
+func TestOfAMessageOnlyTheEventsThatAreWantedGo(t *testing.T) {
+	play(t, func(b *bench) {
+		c := b.Rig.Config
+		c.DefaultSource, c.Sources = "", map[string]config.Source{"files": {Kind: "s3"}}
+		c.Payload.Allow = []config.BucketPrefix{{Bucket: "docs"}}
+		c.Complete()
+		set, err := source.New(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Service.Config, b.Service.Sources = &c, func(sink string) Sources { return set.At(sink) }
+		b.archived(time.Now(), `{"Records":[`+changed("a", 1)+","+changed("b", 1)+","+changed("c", 1)+"]}")
+		newer := set.Decode(queue.Message{Body: `{"Records":[` + changed("b", 2) + "]}"})[0].Event
+		docs := func() (got []string) {
+			for _, o := range b.sent {
+				m := queue.Message{Body: o.Body, Attributes: o.Attributes, Sent: time.Now()}
+				for _, r := range set.Decode(m) {
+					if r.Skip == "" {
+						got = append(got, string(r.Event.Doc))
+					}
+				}
+			}
+			return got
+		}
+		b.Change(newer.Doc, func(r *shard.Row) { r.Committed = newer.Key })
+		b.outcomes(map[Outcome]int{Sent: 2, Newer: 1})
+		if got, want := docs(), []string{"content#docs/a", "content#docs/c"}; !slices.Equal(got, want) || len(b.sent) != 2 {
+			t.Errorf("got %q in %d messages, want %q in one each", got, len(b.sent), want)
+		}
+		b.Change(newer.Doc, func(r *shard.Row) { r.Committed = "" })
+		b.sent = nil
+		b.outcomes(map[Outcome]int{Sent: 3})
+		if got, want := docs(), []string{"content#docs/a", "content#docs/b", "content#docs/c"}; !slices.Equal(got, want) || len(b.sent) != 1 {
+			t.Errorf("got %q in %d messages, want it whole", got, len(b.sent))
+		}
+	})
+}
+
+func TestAnOrderChoosesByCollectionAndSource(t *testing.T) {
+	play(t, func(b *bench) {
+		b.archived(time.Now(), usecasetest.Put("a", 1),
+			`{"type":"doc.changed","subject":"a","sequence":"1","collection":"news","data":{}}`)
+		for _, tt := range []struct {
+			collection shard.Collection
+			source     string
+			want       map[Outcome]int
+		}{
+			{"news", "", map[Outcome]int{Sent: 1, Other: 1}},
+			{"none", "", map[Outcome]int{Other: 2}},
+			{"", "native", map[Outcome]int{Sent: 2}},
+			{"", "else", map[Outcome]int{Other: 2}},
+		} {
+			b.order.Collection, b.order.Source = tt.collection, tt.source
+			b.outcomes(tt.want)
+		}
+	})
+}
+
+// What every kind writes can be replayed, as the event that it was.
+func TestEveryKindCanBeReplayed(t *testing.T) {
+	for _, name := range source.Kinds() {
+		kind, _ := source.Lookup(name)
+		if kind.Example.Write == nil {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			play(t, func(b *bench) {
+				c := b.Rig.Config
+				c.DefaultSource = "example"
+				c.Sources = map[string]config.Source{"example": {Kind: name, Options: kind.Example.Options}}
+				c.Payload.Allow = []config.BucketPrefix{{Bucket: cmp.Or(kind.Example.Change.Bucket, "none")}}
+				c.Complete()
+				set, err := source.New(&c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.Service.Config, b.Service.Sources = &c, func(sink string) Sources { return set.At(sink) }
+				e, err := set.Encode("example", source.Change{
+					Collection: c.DefaultCollection, ID: "a", Op: event.Put, Version: kind.Example.Change.Version,
+					Time: time.Now(), Data: `{"title":"x"}`, Bucket: kind.Example.Change.Bucket,
+				})
+				if err != nil {
+					t.Skip(err)
+				}
+				object, err := archive.Encode([]archive.Message{{ID: "m", Sent: time.Now(), Body: e.Body, Attributes: e.Attributes}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.object(object, 1)
+				b.outcomes(map[Outcome]int{Sent: 1})
+			})
+		})
+	}
+}
